@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "berth/base/dtype.h"
+#include "berth/export.h"
+
+// Shapes and strides. `Dims` is a short list of 64-bit integers that needs no heap up to rank 6; `Shape` is one whose entries are
+// known not to be negative; `Strides` is one in units of elements, of any sign, zero included. Rank 0 is a scalar: one element.
+namespace berth {
+
+// The highest rank berth accepts. Larger ranks are refused with `limit_exceeded`, whatever their sizes.
+inline constexpr std::size_t kMaxRank = 64;
+
+class BERTH_EXPORT Dims {
+ public:
+  static constexpr std::size_t kInline = 6;
+
+  Dims() noexcept = default;
+  Dims(std::initializer_list<std::int64_t> values) : Dims(std::span(values.begin(), values.size())) {}
+  explicit Dims(std::span<const std::int64_t> values) { assign(values); }  // throws ArgumentError(limit_exceeded) past kMaxRank
+  Dims(std::size_t rank, std::int64_t value);
+
+  Dims(const Dims& other) { copy_from(other); }
+  Dims& operator=(const Dims& other) {
+    if (this != &other) copy_from(other);
+    return *this;
+  }
+  Dims(Dims&& other) noexcept { take(other); }
+  Dims& operator=(Dims&& other) noexcept {
+    if (this != &other) take(other);
+    return *this;
+  }
+  ~Dims() = default;
+
+  std::size_t rank() const noexcept { return rank_; }
+  std::size_t size() const noexcept { return rank_; }
+  bool empty() const noexcept { return rank_ == 0; }
+  std::int64_t operator[](std::size_t axis) const noexcept { return data()[axis]; }
+  const std::int64_t* begin() const noexcept { return data(); }
+  const std::int64_t* end() const noexcept { return data() + rank_; }
+  std::span<const std::int64_t> span() const noexcept { return {data(), rank_}; }
+
+  friend bool operator==(const Dims& a, const Dims& b) noexcept;
+
+  // "[2, 3, 4]"
+  std::string to_string() const;
+
+ protected:
+  // Writing is for the classes that keep a promise about the entries.
+  std::int64_t* data() noexcept { return heap_ ? heap_.get() : inline_; }
+  const std::int64_t* data() const noexcept { return heap_ ? heap_.get() : inline_; }
+
+ private:
+  void assign(std::span<const std::int64_t> values);
+  void copy_from(const Dims& other) {
+    if (other.heap_ || heap_) return assign(other.span());
+    rank_ = other.rank_;
+    for (std::size_t i = 0; i < kInline; ++i) inline_[i] = other.inline_[i];  // a fixed count copies faster than rank_ would
+  }
+  void take(Dims& other) noexcept {
+    rank_ = other.rank_;
+    heap_ = std::move(other.heap_);
+    for (std::size_t i = 0; i < kInline; ++i) inline_[i] = other.inline_[i];
+    other.rank_ = 0;
+  }
+
+  std::size_t rank_ = 0;
+  std::int64_t inline_[kInline] = {};
+  std::unique_ptr<std::int64_t[]> heap_;  // set exactly when rank_ > kInline
+};
+
+// Dimensions, none negative.
+class BERTH_EXPORT Shape : public Dims {
+ public:
+  Shape() noexcept = default;  // a scalar
+  Shape(std::initializer_list<std::int64_t> dims) : Dims(dims) { validate(); }
+  explicit Shape(std::span<const std::int64_t> dims) : Dims(dims) { validate(); }
+  explicit Shape(const Dims& dims) : Dims(dims) { validate(); }
+
+  // Replaces one dimension. Throws ArgumentError(invalid_shape) when it is negative.
+  void set(std::size_t axis, std::int64_t value);
+
+  // The product of the dimensions: 1 for a scalar, 0 as soon as one is 0. Throws ArgumentError(size_overflow).
+  std::size_t num_elements() const;
+
+  // num_elements() * size_bytes(dtype). Throws ArgumentError(size_overflow) past kMaxBytes.
+  std::size_t size_bytes(DType dtype) const;
+
+ private:
+  void validate() const;  // throws ArgumentError(invalid_shape{axis, value})
+};
+
+// Distances between neighbours along each axis, in elements.
+class BERTH_EXPORT Strides : public Dims {
+ public:
+  using Dims::Dims;
+  Strides() noexcept = default;
+
+  void set(std::size_t axis, std::int64_t value) noexcept { data()[axis] = value; }
+
+  // Row-major strides of a shape: the last axis has stride 1. Dimensions of size 0 count as 1.
+  static Strides contiguous(const Shape& shape);
+};
+
+// The elements a strided layout touches, relative to its first: the least and the greatest offset. Both are 0 when there are no
+// elements. Throws ArgumentError(out_of_bounds) when an offset does not fit in 64 bits.
+struct Reach {
+  std::int64_t lowest = 0;
+  std::int64_t highest = 0;
+};
+BERTH_EXPORT Reach reach(const Shape& shape, const Strides& strides);
+
+// Whether the elements lie in row-major order without gaps. Axes of size 1 may have any stride; no elements are contiguous.
+BERTH_EXPORT bool is_contiguous(const Shape& shape, const Strides& strides) noexcept;
+
+// Whether two different indices reach the same element. Exact for the layouts that views make; a layout contrived to be hard is
+// given up on after a fixed effort and reported as overlapping.
+BERTH_EXPORT bool overlaps_itself(const Shape& shape, const Strides& strides) noexcept;
+
+}  // namespace berth

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "berth/base/result.h"
+#include "berth/device/device.h"
+#include "berth/device/stream.h"
+#include "berth/export.h"
+
+// The code behind one device. A backend gives berth memory in address ranges, moves and fills bytes, makes streams, and says as data
+// what it can and cannot do. Everything above (pools, limits, storages, copies) is written once against this interface.
+//
+// To add a kind of device, derive from `Backend` and `BackendFactory` and register the factory (device/registry.h);
+// examples/custom_backend.cc does it in a hundred lines, outside the library.
+//
+// Thread rule: every function may be called from any thread at any time. Expected failures are results, not exceptions.
+namespace berth {
+
+struct Abilities {
+  bool host_access = false;  // the host may read and write its addresses
+  bool move = false;         // `move` works: pages change address without their bytes being copied
+  bool streams = false;      // make_stream works
+  bool pinned = false;       // its memory is page-locked for fast transfers
+  bool fork_safe = false;    // a forked child may go on using and freeing what it inherited
+};
+
+struct BackendProperties {
+  std::string description;        // for people: "NVIDIA H200"
+  std::size_t unit_bytes = 0;     // what reserve, commit, decommit and move work in; a power of two
+  std::size_t alignment = 64;     // of blocks that do not ask for another
+  std::size_t max_alignment = 0;  // the largest a request may ask for; a power of two
+  Abilities abilities;
+};
+
+struct MemoryInfo {
+  std::size_t total_bytes = 0;  // what the device has; on a host not more than the control group allows
+  std::size_t free_bytes = 0;   // what could be committed now
+  bool limited = false;         // total_bytes is a control group's limit and not the machine's memory
+};
+
+// One contiguous transfer. At least one end is on the backend's own device; the other is there too, or is memory the host may touch.
+struct Transfer {
+  void* target = nullptr;
+  Device target_device;
+  const void* source = nullptr;
+  Device source_device;
+  std::size_t bytes = 0;
+};
+
+class BERTH_EXPORT Backend {
+ public:
+  explicit Backend(Device device) noexcept : device_(device) {}
+  virtual ~Backend();
+  Backend(const Backend&) = delete;
+  Backend& operator=(const Backend&) = delete;
+
+  Device device() const noexcept { return device_; }
+  virtual const BackendProperties& properties() const noexcept = 0;
+  virtual MemoryInfo memory_info() const = 0;
+
+  // Address ranges. Every address and size is a multiple of unit_bytes (for reserve, a size is rounded up). A reserved range has
+  // addresses and no memory; committed parts hold bytes, of any value at first. Releasing gives back the rest as well.
+  // REQUIRES: alignment is a power of two, at most max_alignment.
+  virtual Result<void*> reserve(std::size_t bytes, std::size_t alignment) noexcept = 0;
+  virtual Status commit(void* address, std::size_t bytes) noexcept = 0;
+  virtual Status decommit(void* address, std::size_t bytes) noexcept = 0;
+  // The bytes of `from` (committed) are found at `to` (reserved, not committed), and `from` is no longer committed. All or nothing.
+  virtual Status move(void* from, void* to, std::size_t bytes) noexcept;
+  virtual Status release(void* address, std::size_t bytes) noexcept = 0;
+
+  // One block straight from the device, for the `direct` strategy. The default reserves and commits a range of its own for each.
+  virtual Result<void*> allocate(std::size_t bytes, std::size_t alignment) noexcept;
+  virtual void free(void* address, std::size_t bytes, std::size_t alignment) noexcept;
+
+  // Copies bytes, or repeats a pattern of 1, 2, 4, 8 or 16 bytes (bytes is a multiple of it). Without a stream it is done on return;
+  // with one it happens in the stream's order, and the memory must stay until then. A range that is not committed is refused.
+  virtual Status copy(const Transfer& transfer, StreamRef stream) noexcept = 0;
+  virtual Status fill(void* target, std::size_t bytes, std::span<const std::byte> pattern, StreamRef stream) noexcept = 0;
+
+  // Streams are handles that keep what they need alive.
+  virtual Result<Stream> make_stream() noexcept;
+
+  // False once the device has failed or was reset: everything on it is gone, and destructors leave it alone.
+  virtual bool is_alive() const noexcept { return true; }
+
+ private:
+  Device device_;
+};
+
+// Makes the backends of one kind.
+class BERTH_EXPORT BackendFactory {
+ public:
+  virtual ~BackendFactory();
+
+  // How many devices of the kind this machine has now.
+  virtual int count() = 0;
+
+  // Why there are none, and what would help; only asked when count() is 0.
+  virtual std::string unavailable_reason() = 0;
+
+  // The backend of one device; called once per index, and kept until the process ends. REQUIRES: 0 <= index < count().
+  virtual std::unique_ptr<Backend> make(Device device) = 0;
+};
+
+// Throws a failure as the exception it stands for. `asked` says what was being done.
+[[noreturn]] BERTH_EXPORT void throw_failure(const Failure& failure, Device device, std::string asked);
+
+}  // namespace berth

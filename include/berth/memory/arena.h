@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "berth/export.h"
+#include "berth/memory/allocator.h"
+
+// The strategy for memory that is used and thrown away together: one range, cut from front to back.
+//
+//     auto scratch = arena("cpu", 64_MiB);
+//     ArenaMark before = scratch->mark();
+//     ... empty({n}, DType::f32, scratch) ...
+//     scratch->reset(before);           // everything since is free again, in no time
+//
+// Freeing a block marks it dead; its bytes are used again only after a reset. Addresses are reserved at once; memory is committed as
+// the arena grows and stays committed until trim.
+namespace berth {
+
+// A place in an arena, to return to.
+struct ArenaMark {
+  std::size_t offset = 0;
+  std::uint64_t blocks = 0;
+};
+
+class BERTH_EXPORT Arena : public Allocator {
+ public:
+  virtual ArenaMark mark() const = 0;
+
+  // Forgets every block made since the mark (or since the start). Throws AccessError(busy{blocks}) when one of them has not been
+  // freed, and ArgumentError when the arena was reset to before the mark meanwhile; then nothing has changed.
+  virtual void reset(ArenaMark mark) = 0;
+  void reset() { reset({}); }
+};
+
+// Throws ArgumentError for zero bytes, OutOfMemory when the range cannot be reserved.
+BERTH_EXPORT std::shared_ptr<Arena> arena(Device device, std::size_t capacity_bytes);
+
+}  // namespace berth

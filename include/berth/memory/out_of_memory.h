@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "berth/base/error.h"
+#include "berth/base/json.h"
+#include "berth/device/device.h"
+#include "berth/export.h"
+#include "berth/record/tag.h"
+
+// The error that answers the question. When memory is refused, every layer that had a part in it (the adaptors, the strategy, the
+// device) adds what it knows to one report, and the exception carries it.
+namespace berth {
+
+// Who holds how much, by tag.
+struct Holder {
+  Tag tag;
+  std::size_t bytes = 0;
+  std::uint64_t blocks = 0;
+};
+
+struct OutOfMemoryReport {
+  Device device;
+  std::string allocator;  // "limit(direct)"
+  std::size_t requested_bytes = 0;
+  std::size_t alignment = 0;
+  Tag tag;
+
+  std::string refused_by;  // "limit of 64 MiB", "the device", …
+  std::size_t limit_bytes = 0;             // the limit that refused it; 0 when none did
+  std::size_t in_use_bytes = 0;            // by blocks of this allocator, or under the limit when that refused it
+  std::size_t cached_bytes = 0;            // held free for reuse
+  std::size_t largest_free_run_bytes = 0;  // the largest block the cache could serve
+  std::size_t device_total_bytes = 0;
+  std::size_t device_free_bytes = 0;
+
+  std::vector<Holder> top_holders;  // most first, at most 8
+  std::vector<std::string> tried;   // what was done to find memory before giving up
+
+  // Free this much more, or raise the limit by this much, and the same request would be served; 0 when that cannot be said.
+  std::size_t would_be_enough_bytes = 0;
+
+  // The share of cached memory that no single block could use: 0 none, near 1 all in crumbs.
+  double fragmentation() const noexcept;
+
+  // A few lines for people; one object for programs.
+  BERTH_EXPORT std::string to_text() const;
+  BERTH_EXPORT void write_json(JsonWriter& json) const;
+};
+
+inline double OutOfMemoryReport::fragmentation() const noexcept {
+  return cached_bytes == 0 ? 0 : 1 - static_cast<double>(largest_free_run_bytes) / static_cast<double>(cached_bytes);
+}
+
+class BERTH_EXPORT OutOfMemory : public Error {
+ public:
+  explicit OutOfMemory(OutOfMemoryReport report);
+  ~OutOfMemory() override;
+
+  const OutOfMemoryReport& report() const noexcept { return *report_; }
+
+ private:
+  std::shared_ptr<const OutOfMemoryReport> report_;
+};
+
+}  // namespace berth

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "berth/base/device_key.h"
+#include "berth/export.h"
+#include "berth/record/site.h"
+#include "berth/record/tag.h"
+
+// Misuse: mistakes in calls that cannot throw, such as freeing a block twice. Such a call changes nothing, is counted, and is
+// reported to one handler: by default a line on standard error. With BERTH_CHECK=abort the process aborts after the report.
+namespace berth {
+
+enum class MisuseKind : std::uint8_t {
+  double_free,      // the block was freed before
+  foreign_free,     // the block, or the address, is not one this allocator handed out
+  size_mismatch,    // the block says another size than the one allocated
+};
+BERTH_EXPORT std::string_view to_string(MisuseKind kind) noexcept;
+
+struct Misuse {
+  MisuseKind kind;
+  std::string_view allocator;  // its name
+  DeviceKey device;
+  const void* address = nullptr;
+  std::size_t bytes = 0;
+  Tag tag = {};
+  SiteId allocated_at = {};  // of the block now at that address, when there is one and its site is known
+};
+
+// Called on the thread that made the mistake, with no lock held.
+using MisuseHandler = void (*)(const Misuse& misuse) noexcept;
+
+// Replaces the handler and returns the one before; nullptr brings back the default.
+BERTH_EXPORT MisuseHandler set_misuse_handler(MisuseHandler handler) noexcept;
+
+// How many were reported in this process.
+BERTH_EXPORT std::uint64_t misuse_count() noexcept;
+
+// Counts and reports; for allocators, also those of third parties.
+BERTH_EXPORT void report_misuse(const Misuse& misuse) noexcept;
+
+}  // namespace berth

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "berth/base/device_key.h"
+#include "berth/export.h"
+#include "berth/record/site.h"
+#include "berth/record/tag.h"
+
+// Records: one observed fact each. Whoever wants to know what berth does attaches a sink:
+//
+//     struct Counter : Sink { void on_record(const Record& r) noexcept override { bytes += r.bytes; } ... };
+//     SinkAttachment attached = attach_sink(std::make_shared<Counter>());
+//
+// While no sink is attached, a record costs one load and a branch that is always predicted.
+namespace berth {
+
+enum class RecordKind : std::uint8_t { allocated, freed, allocation_failed, copied, filled };
+BERTH_EXPORT std::string_view to_string(RecordKind kind) noexcept;
+
+struct Record {
+  RecordKind kind;
+  DeviceKey device;              // where; for a copy, the target
+  DeviceKey source_device = {};  // of a copy
+  const void* address = nullptr;
+  std::size_t bytes = 0;
+  // Together these name a block, and pair its `allocated` with its `freed`. (Addresses do not: with several threads, the record that
+  // an address was handed out again may come before the record that it was freed.)
+  std::uint64_t allocator_id = 0;
+  std::uint64_t serial = 0;
+  std::uint64_t stream_id = 0;  // 0: no stream
+  Tag tag = {};
+  SiteId site = {};
+  std::uint64_t time_ns = 0;  // steady clock; filled in when the record is delivered
+};
+
+// Receives records on the thread that caused them, several threads at once. No lock of berth is held. Records caused by the sink
+// itself (it may allocate) are not delivered, so that it cannot call itself.
+class BERTH_EXPORT Sink {
+ public:
+  virtual ~Sink();
+  virtual void on_record(const Record& record) noexcept = 0;
+};
+
+// Keeps a sink attached for as long as it lives. After it is gone no new record is delivered to the sink; one that is being delivered
+// at that moment may still arrive, and the sink is kept alive for it.
+class BERTH_EXPORT SinkAttachment {
+ public:
+  SinkAttachment() noexcept = default;
+  SinkAttachment(SinkAttachment&& other) noexcept;
+  SinkAttachment& operator=(SinkAttachment&& other) noexcept;
+  ~SinkAttachment();
+
+  void detach() noexcept;
+
+ private:
+  friend SinkAttachment attach_sink(std::shared_ptr<Sink> sink);
+  void* entry_ = nullptr;  // in the library's list
+};
+
+// Any thread. A sink attached twice receives records twice.
+[[nodiscard]] BERTH_EXPORT SinkAttachment attach_sink(std::shared_ptr<Sink> sink);
+
+}  // namespace berth

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "berth/export.h"
+
+// Call sites. A function that makes something takes `Site site = Site::here()` as its last argument, and so learns where in the
+// user's code it was called, at the price of passing three constants. The first time a site is recorded it is interned: records
+// and reports then carry a `SiteId`, four bytes.
+namespace berth {
+
+struct Site {
+  const char* file = nullptr;  // literals of the program: never freed
+  const char* function = nullptr;
+  std::uint32_t line = 0;
+
+  static constexpr Site here(const char* file = __builtin_FILE(), const char* function = __builtin_FUNCTION(),
+                             std::uint32_t line = __builtin_LINE()) noexcept {
+    return {file, function, line};
+  }
+};
+
+// An interned site. 0 is "unknown".
+struct SiteId {
+  std::uint32_t value = 0;
+  friend constexpr bool operator==(SiteId, SiteId) = default;
+};
+
+// Interning never fails: past 65,535 different sites the answer is "unknown". Any thread, no lock unless the site is new.
+BERTH_EXPORT SiteId intern(const Site& site) noexcept;
+BERTH_EXPORT Site site_of(SiteId id) noexcept;
+
+// "decoder.cc:118 (grow)", without the folder; "unknown" for 0.
+BERTH_EXPORT std::string to_string(SiteId id);
+
+}  // namespace berth

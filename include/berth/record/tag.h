@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "berth/export.h"
+
+// Tags: a word that says what memory is for ("weights", "kv", "activations"). A tag scope names everything that its thread allocates
+// inside it and that carries no tag of its own:
+//
+//     TagScope scope("kv");
+//     Storage k = empty({heads, length, width}, DType::f16, "cuda:0");    // tagged "kv"
+//
+// Scopes nest, per thread; the innermost counts.
+namespace berth {
+
+// An interned word, two bytes. Equal words are equal tags. The empty word, 0, is "no tag".
+class BERTH_EXPORT Tag {
+ public:
+  constexpr Tag() noexcept = default;
+  // Interns the word; equal words cost a look-up without a lock. Never fails: the first 255 bytes count, and past 65,535 different
+  // words the tag is "(other)".
+  Tag(std::string_view word) noexcept;
+  Tag(const char* word) noexcept : Tag(std::string_view(word)) {}
+
+  std::string_view word() const noexcept;  // lives as long as the process
+  constexpr std::uint16_t id() const noexcept { return id_; }
+  constexpr explicit operator bool() const noexcept { return id_ != 0; }
+  friend constexpr bool operator==(Tag, Tag) = default;
+
+ private:
+  std::uint16_t id_ = 0;
+};
+
+// The tag of the innermost scope of this thread.
+BERTH_EXPORT Tag current_tag() noexcept;
+
+// REQUIRES: destroyed on the thread that made it, in reverse order, as automatic variables are.
+class BERTH_EXPORT TagScope {
+ public:
+  explicit TagScope(Tag tag) noexcept;
+  ~TagScope();
+  TagScope(const TagScope&) = delete;
+  TagScope& operator=(const TagScope&) = delete;
+
+ private:
+  Tag previous_;
+};
+
+}  // namespace berth

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <type_traits>
+
+#include "berth/export.h"
+#include "berth/storage/storage.h"
+
+// Making storages. A place is a device, which means its default allocator, or an allocator:
+//
+//     Storage x = empty({64, 128}, DType::f32, "cuda:0");
+//     Storage a = empty({1024}, DType::f32, "cpu", {.alignment = 4096, .tag = "kv"});
+//     Storage s = zeros({16}, DType::i64, scratch_arena);
+//     Storage w = from_data(std::span<const float>(values), {2, 3}, "cuda:0", DType::bf16);
+//
+// All of these throw OutOfMemory (but `try_empty`), ArgumentError for shapes and alignments that cannot be, DeviceError for devices
+// that are not there. Then nothing was allocated.
+namespace berth {
+
+class Place {
+ public:
+  Place(Device device) : device_(device) {}
+  Place(const char* device) : device_(device) {}
+  Place(const std::string& device) : device_(device) {}
+  template <class A>
+    requires std::is_base_of_v<Allocator, A>
+  Place(std::shared_ptr<A> allocator) : device_(allocator->device()), allocator_(std::move(allocator)) {}
+
+  Device device() const noexcept { return device_; }
+  bool is_default() const noexcept { return allocator_ == nullptr; }
+  const std::shared_ptr<Allocator>& allocator() const { return is_default() ? default_allocator(device_) : allocator_; }
+
+ private:
+  Device device_;
+  std::shared_ptr<Allocator> allocator_;
+};
+
+// Bytes of any value.
+BERTH_EXPORT Storage empty(const Shape& shape, DType dtype, const Place& place, const AllocationOptions& options = {}, Site site = Site::here());
+// Nothing, instead of OutOfMemory, when there is no memory.
+BERTH_EXPORT std::optional<Storage> try_empty(const Shape& shape, DType dtype, const Place& place, const AllocationOptions& options = {}, Site site = Site::here());
+BERTH_EXPORT Storage zeros(const Shape& shape, DType dtype, const Place& place, const AllocationOptions& options = {}, Site site = Site::here());
+BERTH_EXPORT Storage full(const Shape& shape, Scalar value, DType dtype, const Place& place, const AllocationOptions& options = {}, Site site = Site::here());
+
+// Copies host elements of any type to any device, converted to `dtype` (by default their own). Throws ArgumentError(size_mismatch) when
+// their number is not that of the shape.
+template <class T>
+Storage from_data(std::span<const T> values, const Shape& shape, const Place& place, DType dtype = dtype_of<T>(), const AllocationOptions& options = {},
+                  Site site = Site::here());
+
+// Memory that is there already: borrowed (without a deleter it must outlive the storage and its views) or adopted. `size_bytes`, when
+// given, is how much there is, and is checked against what the shape needs: ArgumentError(size_mismatch).
+struct BlobOptions {
+  std::optional<Strides> strides = {};  // contiguous when left out; negative ones are counted from the given address
+  std::optional<std::size_t> size_bytes = {};
+  bool read_only = false;
+};
+BERTH_EXPORT Storage from_blob(void* data, const Shape& shape, DType dtype, Device device, Deleter deleter = {}, const BlobOptions& options = {});
+BERTH_EXPORT Storage from_blob(const void* data, const Shape& shape, DType dtype, Device device, Deleter deleter = {}, const BlobOptions& options = {});
+
+// from_data for elements known by dtype.
+BERTH_EXPORT Storage from_bytes(const void* values, std::size_t count, DType values_dtype, const Shape& shape, const Place& place, DType dtype,
+                                const AllocationOptions& options = {}, Site site = Site::here());
+
+template <class T>
+Storage from_data(std::span<const T> values, const Shape& shape, const Place& place, DType dtype, const AllocationOptions& options, Site site) {
+  return from_bytes(values.data(), values.size(), dtype_of<T>(), shape, place, dtype, options, site);
+}
+
+}  // namespace berth

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <iosfwd>
+#include <string>
+
+#include "berth/base/json.h"
+#include "berth/export.h"
+#include "berth/storage/storage.h"
+
+// Everything there is to know about a storage, for people and for programs:
+//
+//     std::cout << inspect(x) << '\n';
+//     f32 [64, 3, 224, 224] on cpu:0, 36.8 MiB, contiguous, 0x…, owned by direct, 2 handles
+namespace berth {
+
+struct Inspection {
+  DType dtype = DType::f32;
+  Shape shape;
+  Strides strides;
+  std::int64_t offset = 0;
+  Device device;
+  std::size_t size_bytes = 0;         // of the elements
+  std::size_t buffer_size_bytes = 0;  // of what it is a view of
+  const void* pointer = nullptr;
+  bool is_contiguous = false;
+  bool is_read_only = false;
+  bool is_pinned = false;
+  Owner owner = Owner::none;
+  std::string allocator;  // its name; empty for memory from outside
+  Tag tag;
+  long use_count = 0;
+
+  BERTH_EXPORT std::string to_text() const;
+  BERTH_EXPORT std::string to_json() const;
+};
+
+BERTH_EXPORT Inspection inspect(const Storage& storage);
+BERTH_EXPORT std::ostream& operator<<(std::ostream& out, const Inspection& inspection);
+
+}  // namespace berth

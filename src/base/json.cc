@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "berth/base/json.h"
+
+#include <cassert>
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+#include "base/text.h"
+
+namespace berth {
+
+JsonWriter& JsonWriter::open(char kind) {
+  before_value();
+  out_ += kind;
+  levels_.push_back({kind});
+  return *this;
+}
+
+JsonWriter& JsonWriter::close(char kind) {
+  assert(!levels_.empty() && levels_.back().kind == (kind == '}' ? '{' : '[') && !levels_.back().key_written);
+  const bool was_empty = levels_.back().empty;
+  levels_.pop_back();
+  if (!was_empty) new_line();
+  out_ += kind;
+  return *this;
+}
+
+JsonWriter& JsonWriter::key(std::string_view name) {
+  assert(!levels_.empty() && levels_.back().kind == '{' && !levels_.back().key_written);
+  Level& level = levels_.back();
+  if (!level.empty) out_ += ',';
+  level.empty = false;
+  new_line();
+  append_quoted(name);
+  out_ += style_ == Style::pretty ? ": " : ":";
+  level.key_written = true;
+  return *this;
+}
+
+JsonWriter& JsonWriter::value(std::string_view text) {
+  before_value();
+  append_quoted(text);
+  return *this;
+}
+
+JsonWriter& JsonWriter::value(double number) {
+  if (!std::isfinite(number)) return null();
+  char digits[32];
+  const auto end = std::to_chars(digits, digits + sizeof digits, number);  // the shortest text that reads back the same
+  return raw(std::string_view(digits, static_cast<std::size_t>(end.ptr - digits)));
+}
+
+JsonWriter& JsonWriter::raw(std::string_view text) {
+  before_value();
+  out_ += text;
+  return *this;
+}
+
+std::string JsonWriter::take() {
+  assert(levels_.empty());
+  return std::exchange(out_, {});
+}
+
+void JsonWriter::before_value() {
+  if (levels_.empty()) return;
+  Level& level = levels_.back();
+  if (level.kind == '{') {
+    assert(level.key_written);
+    level.key_written = false;
+    return;
+  }
+  if (!level.empty) out_ += ',';
+  level.empty = false;
+  new_line();
+}
+
+void JsonWriter::new_line() {
+  if (style_ == Style::compact) return;
+  out_ += '\n';
+  out_.append(2 * levels_.size(), ' ');
+}
+
+void JsonWriter::append_quoted(std::string_view text) {
+  constexpr char kHex[] = "0123456789abcdef";
+  out_ += '"';
+  while (!text.empty()) {
+    const auto c = static_cast<unsigned char>(text.front());
+    if (c == '"' || c == '\\') {
+      out_ += '\\';
+      out_ += text.front();
+      text.remove_prefix(1);
+    } else if (c == '\n') {
+      out_ += "\\n";
+      text.remove_prefix(1);
+    } else if (c < 0x20 || c == 0x7f) {
+      out_ += "\\u00";
+      out_ += kHex[c >> 4];
+      out_ += kHex[c & 15];
+      text.remove_prefix(1);
+    } else {
+      const std::size_t length = text::utf8_length(text);
+      out_ += length == 0 ? std::string_view("\xef\xbf\xbd") : text.substr(0, length);
+      text.remove_prefix(length == 0 ? 1 : length);
+    }
+  }
+  out_ += '"';
+}
+
+}  // namespace berth

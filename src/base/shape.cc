@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "berth/base/shape.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/text.h"
+#include "berth/base/checked.h"
+#include "berth/base/error.h"
+
+namespace berth {
+
+namespace {
+
+[[noreturn]] void throw_rank(std::size_t rank) {
+  throw ArgumentError(ErrorCode::limit_exceeded,
+                      {text::join("a shape of rank ", rank), text::join("the highest rank is ", kMaxRank), "merge dimensions first"},
+                      {{"rank", rank}, {"limit", kMaxRank}});
+}
+
+[[noreturn]] void throw_negative(const Dims& dims, std::size_t axis, std::int64_t value) {
+  throw ArgumentError(ErrorCode::invalid_shape,
+                      {text::join("a shape ", dims.to_string()), text::join("dimension ", axis, " is ", value),
+                       "dimensions are 0 or more; only reshape takes one -1, which it works out"},
+                      {{"axis", axis}, {"value", value}});
+}
+
+}  // namespace
+
+Dims::Dims(std::size_t rank, std::int64_t value) {
+  if (rank > kMaxRank) throw_rank(rank);
+  if (rank > kInline) heap_ = std::make_unique<std::int64_t[]>(rank);
+  rank_ = rank;
+  std::fill_n(data(), rank, value);
+}
+
+void Dims::assign(std::span<const std::int64_t> values) {
+  if (values.size() > kMaxRank) throw_rank(values.size());
+  // Allocate before changing anything, so that a failure leaves this list as it was.
+  std::unique_ptr<std::int64_t[]> heap;
+  if (values.size() > kInline) heap = std::make_unique<std::int64_t[]>(values.size());
+  std::ranges::copy(values, heap ? heap.get() : inline_);
+  heap_ = std::move(heap);
+  rank_ = values.size();
+}
+
+bool operator==(const Dims& a, const Dims& b) noexcept { return std::ranges::equal(a.span(), b.span()); }
+
+std::string Dims::to_string() const {
+  std::string out = "[";
+  for (const std::int64_t value : *this) out += text::join(out.size() > 1 ? ", " : "", value);
+  return out + "]";
+}
+
+void Shape::validate() const {
+  for (std::size_t axis = 0; axis < rank(); ++axis) {
+    if ((*this)[axis] < 0) throw_negative(*this, axis, (*this)[axis]);
+  }
+}
+
+void Shape::set(std::size_t axis, std::int64_t value) {
+  if (value < 0) throw_negative(*this, axis, value);
+  data()[axis] = value;
+}
+
+std::size_t Shape::num_elements() const {
+  if (std::ranges::find(*this, 0) != end()) return 0;
+  std::size_t count = 1;
+  for (const std::int64_t dim : *this) {
+    const auto product = try_multiply(count, static_cast<std::size_t>(dim));
+    if (!product || *product > kMaxBytes) {
+      throw ArgumentError(ErrorCode::size_overflow,
+                          {text::join("a shape ", to_string()), "it has more elements than 63 bits can count", "check the dimensions"},
+                          {{"dims", to_string()}});
+    }
+    count = *product;
+  }
+  return count;
+}
+
+std::size_t Shape::size_bytes(DType dtype) const {
+  const std::size_t count = num_elements();
+  const auto bytes = try_multiply(count, berth::size_bytes(dtype));
+  if (!bytes || *bytes > kMaxBytes) {
+    throw ArgumentError(ErrorCode::size_overflow,
+                        {text::join("a shape ", to_string(), " of ", berth::to_string(dtype)),
+                         text::join(count, " elements of ", berth::size_bytes(dtype), " bytes are more than 63 bits can count"), "check the dimensions"},
+                        {{"dims", to_string()}, {"dtype", berth::to_string(dtype)}});
+  }
+  return *bytes;
+}
+
+Strides Strides::contiguous(const Shape& shape) {
+  Strides strides(shape.rank(), 1);
+  std::int64_t step = 1;
+  for (std::size_t axis = shape.rank(); axis-- > 0;) {
+    strides.set(axis, step);
+    // A shape with a zero may have dimensions whose product does not fit; its strides are never used to reach an element.
+    step = try_multiply(step, std::max<std::int64_t>(shape[axis], 1)).value_or(1);
+  }
+  return strides;
+}
+
+Reach reach(const Shape& shape, const Strides& strides) {
+  Reach result;
+  if (std::ranges::find(shape, 0) != shape.end()) return result;
+  for (std::size_t axis = 0; axis < shape.rank(); ++axis) {
+    const auto extent = try_multiply(shape[axis] - 1, strides[axis]);
+    std::int64_t& end = strides[axis] < 0 ? result.lowest : result.highest;
+    const auto moved = extent ? try_add(end, *extent) : std::nullopt;
+    if (!moved) {
+      throw ArgumentError(ErrorCode::out_of_bounds,
+                          {text::join("strides ", strides.to_string(), " over a shape ", shape.to_string()),
+                           "the last element is farther away than 63 bits can count", "use smaller strides"},
+                          {{"axis", axis}, {"stride", strides[axis]}});
+    }
+    end = *moved;
+  }
+  return result;
+}
+
+bool is_contiguous(const Shape& shape, const Strides& strides) noexcept {
+  std::int64_t expected = 1;
+  bool contiguous = true;
+  for (std::size_t axis = shape.rank(); axis-- > 0;) {
+    if (shape[axis] == 0) return true;
+    if (shape[axis] == 1) continue;
+    contiguous = contiguous && strides[axis] == expected;
+    // A product that does not fit can only be followed by a zero, or belong to no storage.
+    expected = try_multiply(expected, shape[axis]).value_or(0);
+  }
+  return contiguous;
+}
+
+namespace {
+
+struct Axis {
+  std::int64_t stride;    // > 0
+  std::int64_t distance;  // how far two indices may be apart: size - 1
+};
+
+// Whether indices can be apart by d, |d_i| <= distance_i, so that sum(d_i * stride_i) == target; not all zero when `apart` is false.
+// Axes are in descending order of stride, `reach_after[i]` is the most that axes i and later can make up for.
+bool can_meet(std::span<const Axis> axes, std::span<const __int128> reach_after, __int128 target, bool apart, int& effort) {
+  if (axes.empty()) return target == 0 && apart;
+  if (--effort < 0) return true;
+  const Axis axis = axes.front();
+  const __int128 rest = reach_after[1];
+  // target - d * stride must lie within what the remaining axes can make up for.
+  const auto lowest = [&](__int128 bound) { return bound >= 0 ? (bound + axis.stride - 1) / axis.stride : -(-bound / axis.stride); };
+  const __int128 from = std::max<__int128>(lowest(target - rest), -axis.distance);
+  const __int128 to = std::min<__int128>(-lowest(-(target + rest)), axis.distance);
+  for (__int128 d = from; d <= to; ++d) {
+    if (can_meet(axes.subspan(1), reach_after.subspan(1), target - d * axis.stride, apart || d != 0, effort)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool overlaps_itself(const Shape& shape, const Strides& strides) noexcept {
+  std::array<Axis, kMaxRank> axes;
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < shape.rank(); ++i) {
+    if (shape[i] == 0) return false;
+    if (shape[i] == 1) continue;
+    if (strides[i] == 0) return true;
+    // |INT64_MIN| does not fit; no storage has such a stride with two elements along it.
+    axes[count++] = {strides[i] < 0 ? -std::max<std::int64_t>(strides[i], -INT64_MAX) : strides[i], shape[i] - 1};
+  }
+  const std::span<Axis> used(axes.data(), count);
+  std::ranges::sort(used, std::greater<>(), &Axis::stride);
+  std::array<__int128, kMaxRank + 1> reach_after{};
+  bool nested = true;  // each stride passes everything below it: the usual case, decided without a search
+  for (std::size_t i = count; i-- > 0;) {
+    nested = nested && used[i].stride > reach_after[i + 1];
+    reach_after[i] = reach_after[i + 1] + static_cast<__int128>(used[i].stride) * used[i].distance;
+  }
+  if (nested) return false;
+  int effort = 20000;
+  return can_meet(used, std::span(reach_after).first(count + 1), 0, false, effort);
+}
+
+}  // namespace berth

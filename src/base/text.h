@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "berth/export.h"
+
+// Text for messages. Levels 0 to 5 take no formatting library, so this is the little they need: joining pieces, byte counts
+// for people, and names from outside made safe to print.
+namespace berth::text {
+
+inline void append(std::string& out, std::string_view piece) { out += piece; }
+inline void append(std::string& out, char piece) { out += piece; }
+inline void append(std::string& out, std::integral auto number) { out += std::to_string(number); }
+
+// join("axis ", 2, " of ", 3) == "axis 2 of 3"
+template <class... Pieces>
+std::string join(const Pieces&... pieces) {
+  std::string out;
+  (append(out, pieces), ...);
+  return out;
+}
+
+// 0 B, 1023 B, 1.5 KiB, 20 MiB: three digits that matter, binary units, nothing after a round number.
+BERTH_EXPORT std::string bytes(std::uint64_t count);
+
+// The reverse: "4096", "64KiB", "1.5 GiB", "2M" (binary). False when the text is none of these or does not fit.
+BERTH_EXPORT bool parse_bytes(std::string_view text, std::uint64_t& count) noexcept;
+
+// Length in bytes of the valid UTF-8 sequence at the front of `text`; 0 when it is not one.
+BERTH_EXPORT std::size_t utf8_length(std::string_view text) noexcept;
+
+// A name from outside, safe on a terminal and in one line: control characters, escapes and bytes that are not UTF-8 appear as
+// \xNN; what is longer than `most` bytes is cut with an ellipsis.
+BERTH_EXPORT std::string printable(std::string_view name, std::size_t most = 256);
+
+// `name` made printable, in quotes.
+inline std::string quoted(std::string_view name) { return join('\'', printable(name), '\''); }
+
+// "0x…", lower case.
+BERTH_EXPORT std::string hex(std::uint64_t value);
+inline std::string pointer(const void* address) { return hex(reinterpret_cast<std::uintptr_t>(address)); }
+
+}  // namespace berth::text

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/output.h"
+
+#include <fmt/core.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/text.h"
+#include "os/system.h"
+
+namespace berth::cli {
+
+namespace {
+
+bool g_colour = false;
+
+std::string_view code(Mood mood) {
+  switch (mood) {
+    case Mood::good: return "\x1b[32m";
+    case Mood::warning: return "\x1b[33m";
+    case Mood::bad: return "\x1b[31m";
+    case Mood::quiet: return "\x1b[2m";
+    case Mood::strong: return "\x1b[1m";
+  }
+  return "";
+}
+
+}  // namespace
+
+void choose_colour(ColourMode mode) {
+  g_colour = mode == ColourMode::always || (mode == ColourMode::automatic && os::is_terminal(1) && !os::environment("NO_COLOR"));
+}
+
+std::string paint(Mood mood, std::string_view text) { return g_colour ? fmt::format("{}{}\x1b[0m", code(mood), text) : std::string(text); }
+
+void print(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return;
+  const int error = errno;
+  if (error == EPIPE) std::_Exit(static_cast<int>(Exit::ok));
+  print_error(fmt::format("writing the result: {}", std::strerror(error)), "check the disk, or where standard output goes");
+  std::_Exit(static_cast<int>(Exit::no));
+}
+
+void print_error(const Error& error) { print_error(fmt::format("{}: {}", error.asked(), error.why()), error.help()); }
+
+void print_error(std::string_view message, std::string_view help) {
+  fmt::print(stderr, "error: {}\n", message);
+  if (!help.empty()) fmt::print(stderr, "help:  {}\n", help);
+}
+
+}  // namespace berth::cli

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "berth/base/error.h"
+
+// What every sub-command shares: exit codes, colour, and the two places text goes. Results go to standard output; everything about the
+// run itself (errors, progress) to standard error.
+namespace berth::cli {
+
+// 0: done. 1: the answer is no (a check failed, memory refused). 2: wrong use.
+enum class Exit : int { ok = 0, no = 1, usage = 2 };
+
+enum class ColourMode { automatic, always, never };
+
+// Decides about colour once, for standard output: only on a terminal, and not when NO_COLOR is set, unless told otherwise.
+void choose_colour(ColourMode mode);
+
+enum class Mood { good, warning, bad, quiet, strong };
+
+// The text in a colour that means something, or plain.
+std::string paint(Mood mood, std::string_view text);
+
+// Writes to standard output. A reader that has gone away (`berth … | head`) is no error and ends the program quietly with 0; any other
+// failure to write ends it with 1 and says why.
+void print(std::string_view text);
+
+// "error: …" with the reason and what would help, on standard error.
+void print_error(const Error& error);
+void print_error(std::string_view message, std::string_view help = {});
+
+}  // namespace berth::cli

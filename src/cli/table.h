@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+// The one table of the command line: a header, columns as wide as they need, numbers to the right. Names from outside must be made
+// printable before they are put in.
+namespace berth::cli {
+
+class Table {
+ public:
+  enum class Align { left, right };
+
+  struct Column {
+    std::string title;
+    Align align = Align::left;
+  };
+
+  explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+
+  // REQUIRES: one cell for each column.
+  void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+
+  std::string to_text() const;
+
+ private:
+  std::vector<Column> columns_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+// How many columns of a terminal the text takes: colour codes take none, every other character one.
+std::size_t display_width(std::string_view text) noexcept;
+
+}  // namespace berth::cli

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/core.h>
+
+#include <numeric>
+#include <vector>
+
+#include "base/text.h"
+#include "berth/berth.h"
+#include "cli/commands.h"
+#include "os/system.h"
+
+// The tour: what berth does, end to end, on this machine's devices. Everything it prints was computed just then.
+namespace berth::cli {
+
+namespace {
+
+class Tour {
+ public:
+  // Whether every check on the way came out right.
+  bool run();
+
+ private:
+  void step(std::string_view title) { print(fmt::format("\n{}  {}\n", paint(Mood::strong, fmt::format("{:>2}", ++number_)), paint(Mood::strong, title))); }
+  void say(std::string_view line) { print(fmt::format("    {}\n", line)); }
+  void show(std::string_view code, std::string_view result) { print(fmt::format("    {:<46} {}\n", code, paint(Mood::quiet, result))); }
+  void check(bool right, std::string_view claim) {
+    right_ = right_ && right;
+    print(fmt::format("    {} {}\n", right ? paint(Mood::good, "✔") : paint(Mood::bad, "✘"), claim));
+  }
+
+  void meet_devices();
+  void make_storages_and_views();
+  void convert();
+  void copy_around();
+  void run_out_of_memory();
+  void look_for_leaks();
+
+  int number_ = 0;
+  bool right_ = true;
+  std::shared_ptr<Track> memory_ = track(direct("cpu"));
+};
+
+std::string shape_and_strides(const Storage& s) { return fmt::format("{} strides {}", s.shape().to_string(), s.strides().to_string()); }
+
+void Tour::meet_devices() {
+  step("The devices of this machine");
+  for (const Device device : all_devices()) {
+    const Backend& behind = backend(device);
+    say(fmt::format("{:<9} {:>9} free   {}", device.to_string(), text::bytes(behind.memory_info().free_bytes), behind.properties().description));
+  }
+}
+
+void Tour::make_storages_and_views() {
+  step("Storages, and views that copy nothing");
+  std::vector<float> values(24);
+  std::iota(values.begin(), values.end(), 0.0F);
+  const Storage x = from_data(std::span<const float>(values), {2, 3, 4}, memory_);
+  const Storage t = x.transpose(0, 2);
+  const Storage back = x.slice(2, -1, -9, -2);
+  show("x = from_data(values, {2, 3, 4}, memory)", shape_and_strides(x));
+  show("x.transpose(0, 2)", shape_and_strides(t));
+  show("x.slice(2, -1, -9, -2)", shape_and_strides(back));
+  show("x.reshape({6, -1})", shape_and_strides(x.reshape({6, -1})));
+  check(t.item<float>({3, 1, 0}) == x.item<float>({0, 1, 3}) && t.is_view_of(x) && memory_->live().size() == 1, "five storages, one allocation");
+}
+
+void Tour::convert() {
+  step("Conversion between dtypes, rounded to nearest even");
+  const std::vector<float> values = {1.0F, 3.14159265F, 65504.0F, 1e-3F};
+  const Storage x = from_data(std::span<const float>(values), {4}, memory_);
+  for (const DType dtype : {DType::bf16, DType::f16, DType::f8e4m3, DType::i8}) {
+    const Storage there = x.to(dtype);
+    const Storage again = there.to(DType::f32);
+    std::string shown;
+    for (const float value : again.elements<const float>()) shown += fmt::format("{:>12.6g}", value);
+    show(fmt::format("x.to({}).to(f32)", to_string(dtype)), shown);
+  }
+  check(x.to(DType::bf16).to(DType::f32).item<float>({1}) == 3.140625F, "pi in bf16 is 3.140625");
+}
+
+void Tour::copy_around() {
+  step("Copies to every device and back, in the order of a stream");
+  const Storage x = full({256, 256}, 1.5, DType::f32, memory_);
+  for (const Device device : all_devices()) {
+    const Stream stream = make_stream(device);
+    const std::uint64_t start = os::steady_time_ns();
+    const Storage there = x.to(device, {.stream = stream});
+    const Storage doubled = there.transpose(0, 1).to(DType::f64, {.stream = stream});
+    const Storage back = doubled.to("cpu", {.stream = stream}).to(DType::f32);
+    const double milliseconds = static_cast<double>(os::steady_time_ns() - start) / 1e6;
+    check(equal(back, x), fmt::format("cpu → {:<8} → transposed as f64 → cpu   256 KiB, {:.1f} ms", device.to_string(), milliseconds));
+  }
+  try {
+    x.to("sim:0").data<float>();
+    check(false, "a host pointer into sim:0 was given out");
+  } catch (const AccessError& error) {
+    check(true, fmt::format("a host pointer into sim:0 is refused: {}", error.why()));
+  }
+}
+
+void Tour::run_out_of_memory() {
+  step("Out of memory, with an answer to \"who holds it?\"");
+  const auto limited = limit(memory_, 64_MiB);
+  std::vector<Storage> held;
+  {
+    const TagScope scope("weights");
+    for (int i = 0; i < 5; ++i) held.push_back(empty({2_MiB}, DType::f32, limited));
+  }
+  {
+    const TagScope scope("kv cache");
+    held.push_back(empty({20_MiB}, DType::u8, limited));
+  }
+  try {
+    held.push_back(empty({16_MiB}, DType::u8, limited, {.tag = "activations"}));
+    check(false, "the limit let 76 MiB through");
+  } catch (const OutOfMemory& error) {
+    std::string_view rest;
+    const std::string report = error.report().to_text();
+    for (rest = report; !rest.empty();) {
+      const std::size_t end = rest.find('\n');
+      say(rest.substr(0, end));
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+    check(error.report().would_be_enough_bytes == 12_MiB, "12 MiB more would be enough, and nothing was lost");
+  }
+}
+
+void Tour::look_for_leaks() {
+  step("What is left");
+  const Stats stats = memory_->stats();
+  for (const LiveBlock& block : memory_->live()) say("leaked: " + block.to_string());
+  check(memory_->live().empty() && stats.in_use_bytes == 0,
+        fmt::format("nothing leaked: {} allocations, {} frees, {} at the peak", stats.allocations, stats.frees, text::bytes(stats.peak_in_use_bytes)));
+  check(misuse_count() == 0, "no misuse reported");
+}
+
+bool Tour::run() {
+  const std::uint64_t start = os::steady_time_ns();
+  print(fmt::format("berth {}: the memory under a tensor program\n", version()));
+  meet_devices();
+  make_storages_and_views();
+  convert();
+  copy_around();
+  run_out_of_memory();
+  look_for_leaks();
+  const double seconds = static_cast<double>(os::steady_time_ns() - start) / 1e9;
+  print(fmt::format("\n{} in {:.1f} s. Next: berth devices, berth doctor, docs/architecture.md\n",
+                    right_ ? paint(Mood::good, "All of it as it should be") : paint(Mood::bad, "Something is wrong: see ✘ above"), seconds));
+  return right_;
+}
+
+}  // namespace
+
+Exit run_tour() {
+  Tour tour;
+  return tour.run() ? Exit::ok : Exit::no;
+}
+
+}  // namespace berth::cli

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "berth/device/backend.h"
+
+#include <cstring>
+
+#include "base/text.h"
+#include "berth/base/checked.h"
+
+namespace berth {
+
+Backend::~Backend() = default;
+BackendFactory::~BackendFactory() = default;
+
+Status Backend::move(void*, void*, std::size_t) noexcept { return Failure{ErrorCode::unsupported, 0, "this device cannot move pages"}; }
+
+Result<Stream> Backend::make_stream() noexcept { return Failure{ErrorCode::unsupported, 0, "this device has no streams"}; }
+
+Result<void*> Backend::allocate(std::size_t bytes, std::size_t alignment) noexcept {
+  const auto length = try_align_up(bytes, properties().unit_bytes);
+  if (!length) return Failure{ErrorCode::out_of_memory, 0, "the size is larger than any address space"};
+  Result<void*> range = reserve(*length, alignment);
+  if (!range) return range;
+  const Status committed = commit(*range, *length);
+  if (!committed) {
+    (void)release(*range, *length).ok();  // the first failure is the one to report
+    return committed.failure();
+  }
+  return range;
+}
+
+void Backend::free(void* address, std::size_t bytes, std::size_t) noexcept {
+  // A device that refuses to take memory back has been lost, or is about to be; there is nobody to tell.
+  (void)release(address, *try_align_up(bytes, properties().unit_bytes)).ok();
+}
+
+namespace {
+
+std::string failure_text(const Failure& failure) {
+  std::string why(failure.why.empty() ? to_string(failure.code) : failure.why);
+  if (failure.os_error != 0) why += text::join(" (", std::string_view(std::strerror(failure.os_error)), ')');
+  return why;
+}
+
+struct Advice {
+  ErrorCode code;
+  std::string_view help;
+};
+
+constexpr Advice kAdvice[] = {
+    {ErrorCode::device_lost, "everything on the device is gone: restart the process, or go on with host memory"},
+    {ErrorCode::fork_unsafe, "use the device in the process that opened it, or open it after the fork"},
+    {ErrorCode::out_of_bounds, "check that the memory is allocated and the sizes are right"},
+    {ErrorCode::unsupported, "berth devices shows what each device can do"},
+    {ErrorCode::device_error, "berth doctor shows what this machine has and lacks"},
+    {ErrorCode::out_of_memory, "free memory on the device, or use a smaller size"},
+};
+
+}  // namespace
+
+void throw_failure(const Failure& failure, Device device, std::string asked) {
+  std::string_view help;
+  for (const Advice& advice : kAdvice) {
+    if (advice.code == failure.code) help = advice.help;
+  }
+  throw DeviceError(failure.code, {text::join(asked, " on ", device.to_string()), failure_text(failure), std::string(help)},
+                    {{"device", device.to_string()}, {"os_error", failure.os_error}});
+}
+
+}  // namespace berth

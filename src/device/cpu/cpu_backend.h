@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+
+#include "berth/device/backend.h"
+
+// Host memory: mapped ranges for the pools, the C library's heap for single blocks, worker threads for streams.
+namespace berth {
+
+struct CpuOptions {
+  bool huge_pages = true;          // ask for them under large ranges
+  std::optional<int> node = {};    // take pages from one NUMA node
+};
+
+// From BERTH_CPU_HUGE_PAGES and BERTH_CPU_NODE. Throws ArgumentError for values that make no sense on this machine.
+CpuOptions cpu_options_from_environment();
+
+class CpuBackend : public Backend {
+ public:
+  CpuBackend(Device device, std::string description, CpuOptions options);
+
+  const BackendProperties& properties() const noexcept override { return properties_; }
+  MemoryInfo memory_info() const override;
+
+  Result<void*> reserve(std::size_t bytes, std::size_t alignment) noexcept override;
+  Status commit(void* address, std::size_t bytes) noexcept override;
+  Status decommit(void* address, std::size_t bytes) noexcept override;
+  Status move(void* from, void* to, std::size_t bytes) noexcept override;
+  Status release(void* address, std::size_t bytes) noexcept override;
+
+  Result<void*> allocate(std::size_t bytes, std::size_t alignment) noexcept override;
+  void free(void* address, std::size_t bytes, std::size_t alignment) noexcept override;
+
+  Status copy(const Transfer& transfer, StreamRef stream) noexcept override;
+  Status fill(void* target, std::size_t bytes, std::span<const std::byte> pattern, StreamRef stream) noexcept override;
+  Result<Stream> make_stream() noexcept override;
+
+ private:
+  BackendProperties properties_;
+  CpuOptions options_;
+};
+
+}  // namespace berth

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstring>
+#include <functional>
+#include <new>
+#include <span>
+
+#include "berth/base/result.h"
+#include "berth/device/stream.h"
+
+// Pieces that backends over host memory share.
+namespace berth {
+
+// Repeats `pattern` over the target. REQUIRES: bytes is a multiple of the pattern's size.
+inline void fill_host(void* target, std::size_t bytes, std::span<const std::byte> pattern) noexcept {
+  if (bytes == 0) return;
+  if (pattern.size() == 1) {
+    std::memset(target, static_cast<int>(pattern[0]), bytes);
+    return;
+  }
+  // One pattern, then doubling what is there.
+  auto* const start = static_cast<std::byte*>(target);
+  std::memcpy(start, pattern.data(), pattern.size());
+  for (std::size_t done = pattern.size(); done < bytes;) {
+    const std::size_t piece = done < bytes - done ? done : bytes - done;
+    std::memcpy(start + done, start, piece);
+    done += piece;
+  }
+}
+
+// A pattern that outlives the caller's.
+struct KeptPattern {
+  explicit KeptPattern(std::span<const std::byte> pattern) noexcept : size(pattern.size()) { std::memcpy(bytes.data(), pattern.data(), size); }
+  std::span<const std::byte> span() const noexcept { return {bytes.data(), size}; }
+
+  std::array<std::byte, 16> bytes{};
+  std::size_t size;
+};
+
+inline bool is_pattern(std::size_t bytes, std::span<const std::byte> pattern) noexcept {
+  const std::size_t n = pattern.size();
+  return n >= 1 && n <= 16 && (n & (n - 1)) == 0 && bytes % n == 0;
+}
+
+// Runs `work` now, or in the stream's order. A failure to queue it is a result.
+template <class Work>
+Status run_on(StreamRef stream, Work work) noexcept {
+  try {
+    stream ? stream->enqueue(std::function<void()>(std::move(work))) : work();
+    return {};
+  } catch (const std::bad_alloc&) {
+    return Failure{ErrorCode::out_of_memory, 0, "no heap to queue the work"};
+  } catch (const Error& error) {
+    return Failure{error.code(), 0, "the stream refused the work"};
+  }
+}
+
+}  // namespace berth

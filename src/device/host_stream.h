@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "berth/base/result.h"
+#include "berth/device/stream.h"
+
+// Streams of host devices: one worker thread each, taking items from a queue.
+namespace berth {
+
+Result<Stream> make_host_stream(Device device) noexcept;
+
+// The error every inherited stream gives in a forked child.
+[[noreturn]] void throw_inherited_stream(Device device);
+
+}  // namespace berth

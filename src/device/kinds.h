@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "berth/device/backend.h"
+#include "os/mutex.h"
+
+// The table behind Device and the registry: one entry per kind, never removed. Reading it takes no lock.
+namespace berth {
+
+// The backends of one kind, by index, in two levels so that an unused kind costs little.
+class BackendSlots {
+ public:
+  static constexpr int kMost = 65536;
+
+  Backend* get(int index) const noexcept {
+    const Chunk* const chunk = chunks_[static_cast<std::size_t>(index) / kChunk].load(std::memory_order_acquire);
+    return chunk == nullptr ? nullptr : (*chunk)[static_cast<std::size_t>(index) % kChunk].load(std::memory_order_acquire);
+  }
+
+  // REQUIRES: one caller at a time.
+  void set(int index, Backend* backend) {
+    std::atomic<Chunk*>& slot = chunks_[static_cast<std::size_t>(index) / kChunk];
+    if (slot.load(std::memory_order_relaxed) == nullptr) slot.store(new Chunk{}, std::memory_order_release);
+    // release: whoever finds the backend sees it complete.
+    (*slot.load(std::memory_order_relaxed))[static_cast<std::size_t>(index) % kChunk].store(backend, std::memory_order_release);
+  }
+
+ private:
+  static constexpr std::size_t kChunk = 256;
+  using Chunk = std::array<std::atomic<Backend*>, kChunk>;
+  std::array<std::atomic<Chunk*>, kMost / kChunk> chunks_{};
+};
+
+struct Kind {
+  std::string name;
+  std::unique_ptr<BackendFactory> factory;
+  BackendSlots backends;
+
+  // Devices whose backend a thread is making now, with the fork generation of that thread; so each is made once and no lock
+  // is held while the factory runs.
+  os::Mutex mutex;
+  os::Condition changed;
+  std::map<int, std::uint64_t> being_made BERTH_GUARDED_BY(mutex);
+};
+
+// Adds a kind. Throws ArgumentError when the name is taken or malformed. Returns its number.
+std::uint16_t add_kind(std::string_view name, std::unique_ptr<BackendFactory> factory);
+
+// nullptr when there is none. The first call adds the built-in kinds.
+Kind* find_kind(std::string_view name);
+Kind* kind_at(std::uint16_t number) noexcept;
+std::uint16_t kind_number(std::string_view name);  // REQUIRES: the kind exists
+std::uint16_t kind_count() noexcept;
+
+// "cpu, cuda, pinned, sim"
+std::string known_kinds();
+
+}  // namespace berth

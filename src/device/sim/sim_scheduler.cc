@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/sim/sim_scheduler.h"
+
+#include <algorithm>
+#include <chrono>
+#include <system_error>
+#include <thread>
+
+#include "device/host_stream.h"
+#include "os/fork.h"
+
+namespace berth {
+
+namespace {
+
+// A point in a queue of some simulated device.
+class SimEvent : public EventState {
+ public:
+  SimEvent(std::shared_ptr<SimScheduler> scheduler, std::shared_ptr<SimScheduler::Queue> queue, std::uint64_t number)
+      : scheduler_(std::move(scheduler)), queue_(std::move(queue)), number_(number) {}
+
+  bool query() override { return scheduler_->query(*queue_, number_); }
+  void wait() override { scheduler_->wait(*queue_, number_, false); }
+
+  const SimScheduler* scheduler() const noexcept { return scheduler_.get(); }
+  const SimScheduler::Queue& queue() const noexcept { return *queue_; }
+  std::uint64_t number() const noexcept { return number_; }
+
+ private:
+  std::shared_ptr<SimScheduler> scheduler_;
+  std::shared_ptr<SimScheduler::Queue> queue_;
+  std::uint64_t number_;
+};
+
+}  // namespace
+
+struct SimScheduler::Item {
+  enum class Kind { device_work, host_work, wait };
+  Kind kind;
+  std::function<void()> work;
+  Event event = {};                        // kind wait
+  const SimEvent* own_event = nullptr;     // the event, when it is of this scheduler
+  bool foreign_done = false;               // the event, when it is not: what its device last said
+};
+
+struct SimScheduler::Queue {
+  std::deque<Item> items;  // the head stays until it has run
+  bool head_runs = false;
+  std::uint64_t put = 0;
+  std::uint64_t done = 0;  // done + items.size() == put
+  std::exception_ptr error;
+  std::uint64_t error_at = 0;
+  bool dropped = false;  // the stream is gone; the queue leaves the list once it is empty
+};
+
+SimScheduler::SimScheduler(Device device, std::uint64_t seed, bool background) noexcept
+    : device_(device), background_(background), generation_(os::fork_generation()), random_(seed) {}
+SimScheduler::~SimScheduler() = default;
+
+std::shared_ptr<SimScheduler::Queue> SimScheduler::make_queue() {
+  auto queue = std::make_shared<Queue>();
+  const os::Lock lock(mutex_);
+  queues_.push_back(queue);
+  return queue;
+}
+
+void SimScheduler::drop_queue(const std::shared_ptr<Queue>& queue) noexcept {
+  if (generation_ != os::fork_generation()) return;
+  const os::Lock lock(mutex_);
+  queue->dropped = true;
+  if (queue->items.empty()) std::erase(queues_, queue);
+}
+
+void SimScheduler::check_process() const {
+  if (generation_ != os::fork_generation()) throw_inherited_stream(device_);
+}
+
+std::uint64_t SimScheduler::put_device_work(Queue& queue, std::function<void()> work) {
+  return put(queue, {Item::Kind::device_work, std::move(work)});
+}
+
+std::uint64_t SimScheduler::put_host_work(Queue& queue, std::function<void()> work) {
+  return put(queue, {Item::Kind::host_work, std::move(work)});
+}
+
+std::uint64_t SimScheduler::put_wait(Queue& queue, const Event& event) {
+  Item item{Item::Kind::wait, [] {}, event};
+  const auto* const sim = dynamic_cast<const SimEvent*>(event.state().get());
+  if (sim != nullptr && sim->scheduler() == this) item.own_event = sim;
+  return put(queue, std::move(item));
+}
+
+std::uint64_t SimScheduler::put(Queue& queue, Item item) {
+  check_process();
+  std::uint64_t number = 0;
+  bool start = false;
+  {
+    const os::Lock lock(mutex_);
+    queue.items.push_back(std::move(item));
+    ++pending_;
+    number = ++queue.put;
+    start = background_ && !background_runs_;
+    background_runs_ = background_runs_ || start;
+  }
+  if (start) start_background();
+  changed_.notify_all();
+  return number;
+}
+
+std::uint64_t SimScheduler::last(Queue& queue) {
+  check_process();
+  const os::Lock lock(mutex_);
+  return queue.put;
+}
+
+std::size_t SimScheduler::pending() const {
+  const os::Lock lock(mutex_);
+  return pending_;
+}
+
+bool SimScheduler::query(Queue& queue, std::uint64_t number) {
+  check_process();
+  std::unordered_set<const Queue*> needed;
+  bool run = false;
+  {
+    const os::Lock lock(mutex_);
+    if (is_done(queue, number)) return true;
+    run = random_.one_in(2);  // so that polling gets there, but not at once
+    // A host function may block, and a query must not; with a background thread that thread runs it.
+    if (!background_) collect_needed(queue, needed);
+  }
+  if (run) step(&needed);
+  const os::Lock lock(mutex_);
+  return is_done(queue, number);
+}
+
+void SimScheduler::wait(Queue& queue, std::uint64_t number, bool clear) {
+  check_process();
+  while (true) {
+    std::unordered_set<const Queue*> needed;
+    {
+      const os::Lock lock(mutex_);
+      if (is_done(queue, number)) break;
+      collect_needed(queue, needed);
+    }
+    switch (step(&needed)) {
+      case Step::ran:
+        break;
+      case Step::wait_for_others: {
+        const os::Lock lock(mutex_);
+        if (!is_done(queue, number) && running_ > 0) changed_.wait(mutex_);
+        break;
+      }
+      case Step::nothing_to_run:
+        // Only an event of another device can hold everything up.
+        try {
+          foreign_event_at_head(needed).wait();
+        } catch (...) {  // kept by the stream that waits for it: run_head finds it again
+        }
+        break;
+    }
+  }
+  std::exception_ptr error;
+  {
+    const os::Lock lock(mutex_);
+    if (queue.error != nullptr && queue.error_at <= number) error = queue.error;
+    if (error != nullptr && clear) queue.error = nullptr;
+  }
+  if (error != nullptr) std::rethrow_exception(error);
+}
+
+bool SimScheduler::is_done(const Queue& queue, std::uint64_t number) const { return queue.done >= number; }
+
+void SimScheduler::collect_needed(const Queue& queue, std::unordered_set<const Queue*>& needed) const {
+  if (!needed.insert(&queue).second) return;
+  for (const Item& item : queue.items) {
+    if (item.own_event != nullptr) collect_needed(item.own_event->queue(), needed);
+  }
+}
+
+bool SimScheduler::is_allowed(const Queue& queue, const std::unordered_set<const Queue*>* needed) const {
+  if (queue.items.empty() || queue.head_runs) return false;
+  const Item& head = queue.items.front();
+  switch (head.kind) {
+    case Item::Kind::device_work:
+      return true;
+    case Item::Kind::host_work:
+      return needed == nullptr || needed->contains(&queue);
+    case Item::Kind::wait:
+      return head.own_event != nullptr ? is_done(head.own_event->queue(), head.own_event->number()) : head.foreign_done;
+  }
+  return false;
+}
+
+SimScheduler::Step SimScheduler::step(const std::unordered_set<const Queue*>* needed) {
+  refresh_foreign_events();
+  std::shared_ptr<Queue> chosen;
+  {
+    const os::Lock lock(mutex_);
+    std::vector<std::shared_ptr<Queue>> allowed;
+    for (const std::shared_ptr<Queue>& queue : queues_) {
+      if (is_allowed(*queue, needed)) allowed.push_back(queue);
+    }
+    if (allowed.empty()) return running_ > 0 ? Step::wait_for_others : Step::nothing_to_run;
+    chosen = allowed[random_.below(allowed.size())];
+    chosen->head_runs = true;
+    ++running_;
+  }
+  run_head(chosen);
+  return Step::ran;
+}
+
+void SimScheduler::run_head(const std::shared_ptr<Queue>& queue) {
+  // The head cannot change while head_runs is set, so it is run without the lock.
+  Item* head = nullptr;
+  {
+    const os::Lock lock(mutex_);
+    head = &queue->items.front();
+  }
+  std::exception_ptr error;
+  try {
+    head->work();
+    if (head->kind == Item::Kind::wait) head->event.wait();  // done already; throws what the work before it threw
+  } catch (...) {  // whatever the work throws is for the one who waits
+    error = std::current_exception();
+  }
+  Item finished{Item::Kind::device_work, nullptr};
+  {
+    const os::Lock lock(mutex_);
+    finished = std::move(queue->items.front());
+  }
+  finished = Item{Item::Kind::device_work, nullptr};  // what it keeps alive is let go before anyone is told that it is done
+  {
+    const os::Lock lock(mutex_);
+    queue->items.pop_front();
+    queue->head_runs = false;
+    ++queue->done;
+    --pending_;
+    --running_;
+    if (error != nullptr && queue->error == nullptr) {
+      queue->error = std::move(error);
+      queue->error_at = queue->done;
+    }
+    if (queue->dropped && queue->items.empty()) std::erase(queues_, queue);
+  }
+  changed_.notify_all();
+}
+
+void SimScheduler::refresh_foreign_events() {
+  std::vector<std::pair<std::shared_ptr<Queue>, Event>> waiting;
+  {
+    const os::Lock lock(mutex_);
+    for (const std::shared_ptr<Queue>& queue : queues_) {
+      if (queue->items.empty() || queue->head_runs) continue;
+      const Item& head = queue->items.front();
+      if (head.kind == Item::Kind::wait && head.own_event == nullptr && !head.foreign_done) waiting.emplace_back(queue, head.event);
+    }
+  }
+  // Asked without the lock: another device has locks of its own.
+  for (auto& [queue, event] : waiting) {
+    if (!event.query()) continue;
+    const os::Lock lock(mutex_);
+    if (!queue->items.empty() && queue->items.front().event.state() == event.state()) queue->items.front().foreign_done = true;
+  }
+}
+
+Event SimScheduler::foreign_event_at_head(const std::unordered_set<const Queue*>& needed) const {
+  const os::Lock lock(mutex_);
+  for (const Queue* queue : needed) {
+    if (queue->items.empty() || queue->head_runs) continue;
+    const Item& head = queue->items.front();
+    if (head.kind == Item::Kind::wait && head.own_event == nullptr) return head.event;
+  }
+  return {};
+}
+
+void SimScheduler::start_background() noexcept {
+  try {
+    std::thread([self = shared_from_this()] { self->background_loop(); }).detach();
+  } catch (const std::system_error&) {
+    const os::Lock lock(mutex_);  // no thread to be had: those who wait do the work
+    background_runs_ = false;
+  }
+}
+
+void SimScheduler::background_loop() noexcept {
+  while (true) {
+    {
+      const os::Lock lock(mutex_);
+      if (pending_ == 0) {
+        background_runs_ = false;
+        return;
+      }
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(200));  // leave the first word to those who wait
+    try {
+      step(nullptr);
+    } catch (const std::bad_alloc&) {
+      // Nothing was picked; the next round tries again.
+    }
+  }
+}
+
+SimStream::SimStream(Device device, std::shared_ptr<SimScheduler> scheduler)
+    : StreamState(device), scheduler_(std::move(scheduler)), queue_(scheduler_->make_queue()) {}
+SimStream::~SimStream() { scheduler_->drop_queue(queue_); }
+
+void SimStream::enqueue(std::function<void()> work) { scheduler_->put_host_work(*queue_, std::move(work)); }
+void SimStream::enqueue_device_work(std::function<void()> work) { scheduler_->put_device_work(*queue_, std::move(work)); }
+Event SimStream::record() { return Event(std::make_shared<SimEvent>(scheduler_, queue_, scheduler_->last(*queue_))); }
+void SimStream::synchronize() { scheduler_->wait(*queue_, scheduler_->last(*queue_), true); }
+
+void SimStream::wait(const Event& event) {
+  if (event.state() != nullptr) scheduler_->put_wait(*queue_, event);
+}
+
+}  // namespace berth

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <unordered_set>
+#include <vector>
+
+#include "base/random.h"
+#include "berth/device/stream.h"
+#include "os/mutex.h"
+
+// The streams of a simulated device. Nothing runs by itself: work is picked and run by whoever waits for something, or asks whether it
+// is done, in an order drawn from the seed among all that the rules allow. So work finishes late, and in orders that a real device
+// would show once a month.
+//
+// What is allowed: the head of each queue, when it is not a wait for an event that is not done. Host functions may block, so a thread
+// runs one only when what it waits for depends on it; the background thread runs any.
+namespace berth {
+
+class SimScheduler : public std::enable_shared_from_this<SimScheduler> {
+ public:
+  struct Queue;  // one per stream; defined in the .cc
+
+  SimScheduler(Device device, std::uint64_t seed, bool background) noexcept;
+  ~SimScheduler();
+
+  std::shared_ptr<Queue> make_queue();
+  void drop_queue(const std::shared_ptr<Queue>& queue) noexcept;  // its work still runs
+
+  // Each returns the item's number in its queue, from 1. `device_work` never blocks; `host_work` may.
+  std::uint64_t put_device_work(Queue& queue, std::function<void()> work);
+  std::uint64_t put_host_work(Queue& queue, std::function<void()> work);
+  std::uint64_t put_wait(Queue& queue, const Event& event);
+  std::uint64_t last(Queue& queue);
+
+  // Runs a little work, perhaps none, and says whether the item is done.
+  bool query(Queue& queue, std::uint64_t number);
+  // Runs work until it is. Throws the queue's first exception up to the item; `clear` forgets it.
+  void wait(Queue& queue, std::uint64_t number, bool clear);
+
+  std::size_t pending() const;
+
+ private:
+  struct Item;
+  enum class Step { ran, nothing_to_run, wait_for_others };
+
+  std::uint64_t put(Queue& queue, Item item);
+  void check_process() const;
+  // Picks one allowed item and runs it. `needed` are the queues whose host functions may run here; all when it is null.
+  Step step(const std::unordered_set<const Queue*>* needed);
+  void collect_needed(const Queue& queue, std::unordered_set<const Queue*>& needed) const BERTH_REQUIRES(mutex_);
+  bool is_done(const Queue& queue, std::uint64_t number) const BERTH_REQUIRES(mutex_);
+  bool is_allowed(const Queue& queue, const std::unordered_set<const Queue*>* needed) const BERTH_REQUIRES(mutex_);
+  Event foreign_event_at_head(const std::unordered_set<const Queue*>& needed) const;
+  void run_head(const std::shared_ptr<Queue>& queue);
+  void refresh_foreign_events();
+  void start_background() noexcept;
+  void background_loop() noexcept;
+
+  const Device device_;
+  const bool background_;
+  const std::uint64_t generation_;
+  mutable os::Mutex mutex_;
+  os::Condition changed_;
+  Random random_ BERTH_GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<Queue>> queues_ BERTH_GUARDED_BY(mutex_);
+  std::size_t pending_ BERTH_GUARDED_BY(mutex_) = 0;  // == sum of the queues' sizes
+  std::size_t running_ BERTH_GUARDED_BY(mutex_) = 0;  // items being run right now, each still at the head of its queue
+  bool background_runs_ BERTH_GUARDED_BY(mutex_) = false;
+};
+
+// A stream over one queue. Its own device's work (copies, fills) goes in with `enqueue_device_work`.
+class SimStream : public StreamState {
+ public:
+  SimStream(Device device, std::shared_ptr<SimScheduler> scheduler);
+  ~SimStream() override;
+
+  void enqueue(std::function<void()> work) override;
+  Event record() override;
+  void wait(const Event& event) override;
+  void synchronize() override;
+  void enqueue_device_work(std::function<void()> work);
+
+ private:
+  std::shared_ptr<SimScheduler> scheduler_;
+  std::shared_ptr<SimScheduler::Queue> queue_;
+};
+
+}  // namespace berth

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "berth/memory/allocator.h"
+
+#include <atomic>
+#include <utility>
+
+#include "base/text.h"
+#include "berth/base/checked.h"
+#include "berth/device/registry.h"
+#include "berth/record/misuse.h"
+#include "record/emit.h"
+
+namespace berth {
+
+namespace {
+
+std::atomic<std::uint64_t> g_next_id{1};
+
+[[noreturn]] void throw_alignment(const Request& request, const Backend& backend) {
+  throw ArgumentError(ErrorCode::invalid_alignment,
+                      {text::join("allocating ", request.bytes, " bytes aligned to ", request.alignment, " on ", backend.device().to_string()),
+                       text::join("an alignment is a power of two, at most ", backend.properties().max_alignment), "leave it out for the device's default"},
+                      {{"value", request.alignment}, {"limit", backend.properties().max_alignment}});
+}
+
+void record_block(RecordKind kind, const Block& block, const Site& site) noexcept {
+  emit({.kind = kind,
+        .device = block.device.key(),
+        .address = block.data,
+        .bytes = block.bytes,
+        .allocator_id = block.allocator_id,
+        .serial = block.serial,
+        .stream_id = block.stream_id,
+        .tag = block.tag,
+        .site = intern(site)});
+}
+
+MisuseKind misuse_of(Allocator::Freed freed) noexcept {
+  switch (freed) {
+    case Allocator::Freed::double_free:
+      return MisuseKind::double_free;
+    case Allocator::Freed::size_mismatch:
+      return MisuseKind::size_mismatch;
+    case Allocator::Freed::foreign:
+    case Allocator::Freed::yes:
+      break;
+  }
+  return MisuseKind::foreign_free;
+}
+
+}  // namespace
+
+Allocator::Allocator() noexcept : id_(g_next_id.fetch_add(1, std::memory_order_relaxed)) {}
+Allocator::~Allocator() = default;
+
+// Fills in what the request left out and refuses what can never work. Zero bytes are answered here, so that no strategy sees them.
+Result<Block> Allocator::allocate_checked(const Request& request, Request& final_request) {
+  const Backend& backend = berth::backend(device());
+  final_request = request;
+  if (request.alignment == 0) final_request.alignment = backend.properties().alignment;
+  else if (!is_power_of_two(request.alignment) || request.alignment > backend.properties().max_alignment) throw_alignment(request, backend);
+  if (!request.tag) final_request.tag = current_tag();
+  Block block{.alignment = final_request.alignment, .device = device(), .tag = final_request.tag, .stream_id = request.stream.id(), .allocator_id = id_};
+  if (request.bytes == 0) return block;
+  Result<Block> obtained = request.bytes > kMaxBytes ? Failure{ErrorCode::out_of_memory, 0, "no address space is that large"} : obtain(final_request);
+  if (!obtained) {
+    block.bytes = request.bytes;
+    if (is_recording()) [[unlikely]] record_block(RecordKind::allocation_failed, block, request.site);
+    return obtained;
+  }
+  obtained->allocator_id = id_;
+  if (is_recording()) [[unlikely]] record_block(RecordKind::allocated, *obtained, request.site);
+  return obtained;
+}
+
+Block Allocator::allocate(const Request& request) {
+  Request final_request;
+  Result<Block> block = allocate_checked(request, final_request);
+  if (!block) throw_refused(final_request, block.failure());
+  return *block;
+}
+
+std::optional<Block> Allocator::try_allocate(const Request& request) {
+  Request final_request;
+  Result<Block> block = allocate_checked(request, final_request);
+  if (block) return *block;
+  const ErrorCode code = block.failure().code;
+  if (code != ErrorCode::out_of_memory && code != ErrorCode::busy) throw_refused(final_request, block.failure());
+  return std::nullopt;
+}
+
+void Allocator::throw_refused(const Request& request, const Failure& failure) const {
+  const std::string asked = text::join("allocating ", text::bytes(request.bytes), " with ", name());
+  if (failure.code == ErrorCode::busy) {
+    throw AccessError(ErrorCode::busy, {text::join(asked, " on ", device().to_string()), "the device is held and no cached memory fits", "end the hold first, or reserve before it"},
+                      {{"requested", request.bytes}});
+  }
+  if (failure.code != ErrorCode::out_of_memory) throw_failure(failure, device(), asked);
+  OutOfMemoryReport report;
+  report.device = device();
+  report.allocator = name();
+  report.requested_bytes = request.bytes;
+  report.alignment = request.alignment;
+  report.tag = request.tag;
+  const MemoryInfo info = backend(device()).memory_info();
+  report.device_total_bytes = info.total_bytes;
+  report.device_free_bytes = info.free_bytes;
+  explain(report);
+  if (report.refused_by.empty()) report.refused_by = failure.why;
+  throw OutOfMemory(std::move(report));
+}
+
+void Allocator::deallocate(const Block& block) noexcept { deallocate_checked(block, When::later); }
+void Allocator::deallocate_now(const Block& block) noexcept { deallocate_checked(block, When::now); }
+
+void Allocator::deallocate_checked(const Block& block, When when) noexcept {
+  if (block.data == nullptr) return;
+  Block freed_block = block;
+  const Freed freed = block.allocator_id == id_ ? give_back(freed_block, when) : Freed::foreign;
+  if (freed == Freed::yes) [[likely]] {
+    if (is_recording()) [[unlikely]] record_block(RecordKind::freed, freed_block, {});
+    return;
+  }
+  std::string_view called = "(unknown)";
+  std::string kept;
+  try {
+    kept = name();
+    called = kept;
+  } catch (const std::bad_alloc&) {
+    // The report goes without the name.
+  }
+  report_misuse({.kind = misuse_of(freed), .allocator = called, .device = block.device.key(), .address = block.data, .bytes = block.bytes, .tag = block.tag});
+}
+
+Block Allocator::block_at(void* data, std::size_t bytes) const noexcept {
+  return {.data = data, .bytes = bytes, .device = device(), .allocator_id = id_};
+}
+
+Hold Allocator::hold() { return Hold(shared_from_this()); }
+
+Hold::Hold(std::shared_ptr<Allocator> allocator) : allocator_(std::move(allocator)) { allocator_->begin_hold(); }
+Hold::Hold(Hold&& other) noexcept : allocator_(std::move(other.allocator_)) {}
+Hold::~Hold() { end(); }
+
+Hold& Hold::operator=(Hold&& other) noexcept {
+  if (this != &other) {
+    end();
+    allocator_ = std::move(other.allocator_);
+  }
+  return *this;
+}
+
+void Hold::end() noexcept {
+  if (allocator_ != nullptr) std::exchange(allocator_, nullptr)->end_hold();
+}
+
+}  // namespace berth

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "berth/memory/arena.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <new>
+#include <vector>
+
+#include "base/text.h"
+#include "berth/base/checked.h"
+#include "berth/device/registry.h"
+#include "memory/holders.h"
+#include "os/fork.h"
+#include "os/mutex.h"
+
+namespace berth {
+
+namespace {
+
+//     base_                          top_          committed_                capacity_
+//       | block | gap | block | dead |   committed     |   reserved addresses    |
+class ArenaStrategy : public Arena {
+ public:
+  ArenaStrategy(Backend& backend, void* base, std::size_t capacity) : backend_(backend), base_(static_cast<std::byte*>(base)), capacity_(capacity) {}
+
+  ~ArenaStrategy() override {
+    const bool inherited = generation_ != os::fork_generation() && !backend_.properties().abilities.fork_safe;
+    if (!inherited && backend_.is_alive()) (void)backend_.release(base_, capacity_).ok();
+  }
+
+  Result<Block> obtain(const Request& request) noexcept override {
+    const os::Lock lock(mutex_);
+    const Result<Block> block = obtain_locked(request);
+    if (!block) ++failures_;
+    return block;
+  }
+
+  Freed give_back(Block& block, When) noexcept override {
+    const os::Lock lock(mutex_);
+    Entry* const entry = find(block.data);
+    if (entry == nullptr) return block.serial != 0 && block.serial < next_serial_ ? Freed::double_free : Freed::foreign;
+    if (!entry->live || (block.serial != 0 && block.serial != entry->serial)) return Freed::double_free;
+    if (entry->bytes != block.bytes) return Freed::size_mismatch;
+    entry->live = false;
+    in_use_ -= entry->bytes;
+    --live_blocks_;
+    ++frees_;
+    block.serial = entry->serial;
+    block.tag = entry->tag;
+    return Freed::yes;
+  }
+
+  ArenaMark mark() const override {
+    const os::Lock lock(mutex_);
+    return {top_, entries_.size()};
+  }
+
+  void reset(ArenaMark mark) override {
+    std::size_t live = 0;
+    {
+      const os::Lock lock(mutex_);
+      if (mark.blocks > entries_.size() || mark.offset > top_) live = SIZE_MAX;
+      else live = static_cast<std::size_t>(std::count_if(entries_.begin() + static_cast<std::ptrdiff_t>(mark.blocks), entries_.end(), [](const Entry& e) { return e.live; }));
+      if (live == 0) {
+        entries_.resize(mark.blocks);
+        top_ = mark.offset;
+        return;
+      }
+    }
+    if (live == SIZE_MAX) {
+      throw ArgumentError(ErrorCode::invalid_argument, {"resetting an arena to a mark", "the arena was reset to before that mark", "take marks and reset to them in reverse order"});
+    }
+    throw AccessError(ErrorCode::busy, {"resetting an arena", text::join(live, " of its blocks still live"), "free them, or drop the storages that use them, first"}, {{"blocks", live}});
+  }
+
+  // What is past the top can go; below it live blocks may be.
+  void trim(std::size_t keep_bytes) override {
+    std::size_t from = 0;
+    std::size_t to = 0;
+    {
+      const os::Lock lock(mutex_);
+      while (growing_) changed_.wait(mutex_);
+      const auto keep = try_add(top_, keep_bytes);
+      const auto rounded = keep ? try_align_up(*keep, unit()) : std::nullopt;
+      if (holds_ > 0 || !rounded || *rounded >= committed_) return;
+      from = *rounded;
+      to = committed_;
+      growing_ = true;
+    }
+    const Status done = backend_.decommit(base_ + from, to - from);
+    finish_growing(done ? from : to);
+  }
+
+  void reserve(std::size_t bytes) override {
+    Status done;
+    {
+      const os::Lock lock(mutex_);
+      const auto wanted = try_add(top_, bytes);
+      done = !wanted || *wanted > capacity_ ? Status(Failure{ErrorCode::out_of_memory, 0, "the arena's capacity"}) : commit_up_to(*wanted);
+    }
+    if (done) return;
+    OutOfMemoryReport report;
+    report.device = device();
+    report.allocator = name();
+    report.requested_bytes = bytes;
+    explain(report);
+    throw OutOfMemory(std::move(report));
+  }
+
+  void begin_hold() noexcept override {
+    const os::Lock lock(mutex_);
+    while (growing_) changed_.wait(mutex_);
+    ++holds_;
+  }
+  void end_hold() noexcept override {
+    const os::Lock lock(mutex_);
+    --holds_;
+  }
+
+  Stats stats() const override {
+    const os::Lock lock(mutex_);
+    return {.in_use_bytes = in_use_,
+            .cached_bytes = committed_ - in_use_,
+            .committed_bytes = committed_,
+            .peak_in_use_bytes = peak_in_use_,
+            .peak_committed_bytes = peak_committed_,
+            .live_blocks = live_blocks_,
+            .allocations = allocations_,
+            .frees = frees_,
+            .failures = failures_};
+  }
+
+  Device device() const noexcept override { return backend_.device(); }
+  std::string name() const override { return "arena"; }
+  std::string settings() const override { return text::join("arena of ", text::bytes(capacity_), " on ", device().to_string()); }
+
+  void explain(OutOfMemoryReport& report) const override {
+    std::vector<Holder> holders;
+    const os::Lock lock(mutex_);
+    report.in_use_bytes = in_use_;
+    report.cached_bytes = committed_ - in_use_;
+    report.largest_free_run_bytes = committed_ - top_;
+    for (const Entry& entry : entries_) {
+      if (entry.live) add_holder(holders, entry.tag, entry.bytes);
+    }
+    report.top_holders = top_holders(std::move(holders));
+    report.limit_bytes = capacity_;
+    report.refused_by = text::join("the arena's capacity of ", text::bytes(capacity_));
+    const std::size_t left = capacity_ - top_;
+    if (report.requested_bytes > left) report.would_be_enough_bytes = report.requested_bytes - left;
+    else report.refused_by = "the device";
+    report.tried.emplace_back("cut from the end of the arena; dead blocks are used again only after a reset");
+  }
+
+  std::string audit() const override {
+    const os::Lock lock(mutex_);
+    std::size_t end = 0;
+    std::size_t live_bytes = 0;
+    std::uint64_t live = 0;
+    for (const Entry& entry : entries_) {
+      if (entry.offset < end) return "arena: blocks overlap or are out of order";
+      end = entry.offset + entry.bytes;
+      live_bytes += entry.live ? entry.bytes : 0;
+      live += entry.live ? 1 : 0;
+    }
+    if (end > top_ || top_ > committed_ || committed_ > capacity_) return "arena: blocks <= top <= committed <= capacity does not hold";
+    if (live_bytes != in_use_ || live != live_blocks_) return "arena: the counts are not the sum of the live blocks";
+    if (allocations_ != frees_ + live_blocks_) return "arena: allocations != frees + live";
+    if (in_use_ > peak_in_use_ || committed_ > peak_committed_) return "arena: a peak is too low";
+    return {};
+  }
+
+ private:
+  struct Entry {
+    std::size_t offset;
+    std::size_t bytes;
+    std::uint64_t serial;
+    Tag tag;
+    bool live;
+  };
+
+  std::size_t unit() const noexcept { return backend_.properties().unit_bytes; }
+
+  Result<Block> obtain_locked(const Request& request) noexcept BERTH_REQUIRES(mutex_) {
+    // Growing lets go of the lock, so the place is computed anew after it.
+    while (true) {
+      const auto address = try_align_up(reinterpret_cast<std::uintptr_t>(base_) + top_, request.alignment);
+      if (!address || !fits(*address - reinterpret_cast<std::uintptr_t>(base_), request.bytes, capacity_)) {
+        return Failure{ErrorCode::out_of_memory, 0, "the arena's capacity"};
+      }
+      const std::size_t offset = *address - reinterpret_cast<std::uintptr_t>(base_);
+      if (offset + request.bytes > committed_) {
+        const Status grown = commit_up_to(offset + request.bytes);
+        if (!grown) return grown.failure();
+        continue;
+      }
+      return cut(offset, request);
+    }
+  }
+
+  Result<Block> cut(std::size_t offset, const Request& request) noexcept BERTH_REQUIRES(mutex_) {
+    try {
+      entries_.push_back({offset, request.bytes, next_serial_, request.tag, true});
+    } catch (const std::bad_alloc&) {
+      return Failure{ErrorCode::out_of_memory, 0, "no heap to remember the block"};
+    }
+    top_ = offset + request.bytes;
+    in_use_ += request.bytes;
+    peak_in_use_ = std::max(peak_in_use_, in_use_);
+    ++live_blocks_;
+    ++allocations_;
+    return Block{.data = base_ + offset,
+                 .bytes = request.bytes,
+                 .alignment = request.alignment,
+                 .device = backend_.device(),
+                 .tag = request.tag,
+                 .stream_id = request.stream.id(),
+                 .serial = next_serial_++};
+  }
+
+  // Commits until `end` is covered, without the lock while the device works. Others wait, and look again.
+  Status commit_up_to(std::size_t end) noexcept BERTH_REQUIRES(mutex_) {
+    while (growing_) changed_.wait(mutex_);
+    if (end <= committed_) return {};
+    if (holds_ > 0) return Failure{ErrorCode::busy, 0, "the arena would have to grow while its device is held"};
+    const std::size_t from = committed_;
+    const std::size_t to = std::min(*try_align_up(end, unit()), capacity_);
+    growing_ = true;
+    mutex_.unlock();
+    const Status done = backend_.commit(base_ + from, to - from);
+    mutex_.lock();
+    committed_ = done ? to : from;
+    peak_committed_ = std::max(peak_committed_, committed_);
+    growing_ = false;
+    changed_.notify_all();
+    return done;
+  }
+
+  void finish_growing(std::size_t committed) noexcept {
+    const os::Lock lock(mutex_);
+    committed_ = committed;
+    growing_ = false;
+    changed_.notify_all();
+  }
+
+  // The block that starts at an address. Entries are in order of address.
+  Entry* find(const void* data) noexcept BERTH_REQUIRES(mutex_) {
+    const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(data) - reinterpret_cast<std::uintptr_t>(base_);  // wraps for lower addresses: not found
+    const auto found = std::ranges::lower_bound(entries_, offset, {}, &Entry::offset);
+    return found != entries_.end() && found->offset == offset ? &*found : nullptr;
+  }
+
+  Backend& backend_;  // never destroyed
+  std::byte* const base_;
+  const std::size_t capacity_;  // a multiple of the device's unit
+  const std::uint64_t generation_ = os::fork_generation();
+
+  mutable os::Mutex mutex_;
+  os::Condition changed_;
+  bool growing_ BERTH_GUARDED_BY(mutex_) = false;  // a thread is at the device to change committed_
+  int holds_ BERTH_GUARDED_BY(mutex_) = 0;
+  std::vector<Entry> entries_ BERTH_GUARDED_BY(mutex_);  // by offset, not overlapping
+  std::size_t top_ BERTH_GUARDED_BY(mutex_) = 0;         // end of the last entry <= top_ <= committed_ <= capacity_
+  std::size_t committed_ BERTH_GUARDED_BY(mutex_) = 0;
+  std::size_t in_use_ BERTH_GUARDED_BY(mutex_) = 0;  // sum of live entries' bytes
+  std::size_t peak_in_use_ BERTH_GUARDED_BY(mutex_) = 0;
+  std::size_t peak_committed_ BERTH_GUARDED_BY(mutex_) = 0;
+  std::uint64_t live_blocks_ BERTH_GUARDED_BY(mutex_) = 0;
+  std::uint64_t allocations_ BERTH_GUARDED_BY(mutex_) = 0;  // == frees_ + live_blocks_
+  std::uint64_t frees_ BERTH_GUARDED_BY(mutex_) = 0;
+  std::uint64_t failures_ BERTH_GUARDED_BY(mutex_) = 0;
+  std::uint64_t next_serial_ BERTH_GUARDED_BY(mutex_) = 1;
+};
+
+}  // namespace
+
+std::shared_ptr<Arena> arena(Device device, std::size_t capacity_bytes) {
+  Backend& backend = berth::backend(device);
+  if (capacity_bytes == 0) {
+    throw ArgumentError(ErrorCode::invalid_argument, {text::join("an arena of 0 bytes on ", device.to_string()), "it could serve nothing", "give it a capacity"});
+  }
+  const std::size_t capacity = checked_align_up(capacity_bytes, backend.properties().unit_bytes, "an arena's capacity");
+  const Result<void*> base = backend.reserve(capacity, backend.properties().unit_bytes);
+  if (!base) throw_failure(base.failure(), device, text::join("reserving an arena of ", text::bytes(capacity)));
+  try {
+    return std::make_shared<ArenaStrategy>(backend, *base, capacity);
+  } catch (const std::bad_alloc&) {
+    (void)backend.release(*base, capacity).ok();
+    throw;
+  }
+}
+
+}  // namespace berth

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "berth/memory/direct.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/text.h"
+#include "berth/device/registry.h"
+#include "memory/holders.h"
+#include "memory/live_table.h"
+#include "os/fork.h"
+#include "os/mutex.h"
+
+namespace berth {
+
+namespace {
+
+class Direct : public Allocator {
+ public:
+  explicit Direct(Device device) : backend_(berth::backend(device)) {}
+
+  // Buffers keep their allocator alive, so what is left here was leaked by a user of bare blocks. It is not freed: they may still use it.
+  ~Direct() override = default;
+
+  Result<Block> obtain(const Request& request) noexcept override {
+    if (is_held()) return refused({ErrorCode::busy, 0, "direct keeps no cache to serve from"});
+    const Result<void*> data = backend_.allocate(request.bytes, request.alignment);
+    if (!data) return refused(data.failure());
+    Block block{.data = *data,
+                .bytes = request.bytes,
+                .alignment = request.alignment,
+                .device = backend_.device(),
+                .tag = request.tag,
+                .stream_id = request.stream.id()};
+    if (!add(block)) {
+      backend_.free(*data, request.bytes, request.alignment);
+      return refused({ErrorCode::out_of_memory, 0, "no heap to remember the block"});
+    }
+    return block;
+  }
+
+  Freed give_back(Block& block, When) noexcept override {
+    LiveEntry entry;
+    {
+      const os::Lock lock(mutex_);
+      LiveEntry* const found = live_.find(block.data);
+      const Freed verdict = judge(found, block);
+      if (verdict != Freed::yes) return verdict;
+      count_free(*found);
+      entry = *found;
+      if (holds_ > 0) {
+        found->freed_in_hold = true;
+        complete(block, entry);
+        return Freed::yes;
+      }
+      live_.erase(found);
+    }
+    complete(block, entry);
+    return_to_device(entry);
+    return Freed::yes;
+  }
+
+  void trim(std::size_t) override {}
+  void reserve(std::size_t) override {}
+
+  void begin_hold() noexcept override {
+    const os::Lock lock(mutex_);
+    ++holds_;
+  }
+
+  void end_hold() noexcept override {
+    {
+      const os::Lock lock(mutex_);
+      if (--holds_ > 0 || freed_in_hold_ == 0) return;
+    }
+    LiveEntry entry;
+    std::size_t from = 0;
+    while (take_freed_in_hold(entry, from)) return_to_device(entry);
+  }
+
+  Stats stats() const override {
+    const os::Lock lock(mutex_);
+    return stats_;
+  }
+
+  Device device() const noexcept override { return backend_.device(); }
+  std::string name() const override { return "direct"; }
+  std::string settings() const override { return text::join("direct on ", device().to_string()); }
+
+  void explain(OutOfMemoryReport& report) const override {
+    std::vector<Holder> holders;
+    const os::Lock lock(mutex_);
+    report.in_use_bytes = stats_.in_use_bytes;
+    report.cached_bytes = stats_.cached_bytes;
+    live_.for_each([&](const LiveEntry& entry) { add_holder(holders, entry.tag, entry.bytes); });
+    report.top_holders = top_holders(std::move(holders));
+    report.refused_by = "the device";
+    if (report.device_free_bytes < report.requested_bytes) report.would_be_enough_bytes = report.requested_bytes - report.device_free_bytes;
+    report.tried.emplace_back("asked the device; direct has no cache to give back");
+  }
+
+  std::string audit() const override {
+    const os::Lock lock(mutex_);
+    std::size_t bytes = 0;
+    std::uint64_t kept = 0;
+    live_.for_each([&](const LiveEntry& entry) {
+      bytes += entry.freed_in_hold ? 0 : entry.bytes;
+      kept += entry.freed_in_hold ? 1 : 0;
+    });
+    if (bytes != stats_.in_use_bytes) return "direct: in_use_bytes is not the sum of the live blocks";
+    if (kept != freed_in_hold_ || live_.size() != stats_.live_blocks + kept) return "direct: the table and the counts disagree";
+    if (stats_.in_use_bytes + stats_.cached_bytes != stats_.committed_bytes) return "direct: in use + cached != committed";
+    if (stats_.allocations != stats_.frees + stats_.live_blocks) return "direct: allocations != frees + live";
+    if (stats_.in_use_bytes > stats_.peak_in_use_bytes || stats_.committed_bytes > stats_.peak_committed_bytes) return "direct: a peak is too low";
+    return {};
+  }
+
+ private:
+  bool is_held() const noexcept {
+    const os::Lock lock(mutex_);
+    return holds_ > 0;
+  }
+
+  Failure refused(Failure failure) noexcept {
+    const os::Lock lock(mutex_);
+    ++stats_.failures;
+    return failure;
+  }
+
+  // Gives the block its serial and enters it; false when there is no heap for that.
+  bool add(Block& block) noexcept {
+    const os::Lock lock(mutex_);
+    const auto log2 = static_cast<std::uint8_t>(std::countr_zero(block.alignment));
+    if (!live_.insert({.data = block.data, .bytes = block.bytes, .serial = next_serial_, .tag = block.tag, .alignment_log2 = log2})) return false;
+    block.serial = next_serial_++;
+    ++stats_.allocations;
+    ++stats_.live_blocks;
+    stats_.in_use_bytes += block.bytes;
+    stats_.committed_bytes += block.bytes;
+    stats_.peak_in_use_bytes = std::max(stats_.peak_in_use_bytes, stats_.in_use_bytes);
+    stats_.peak_committed_bytes = std::max(stats_.peak_committed_bytes, stats_.committed_bytes);
+    return true;
+  }
+
+  Freed judge(const LiveEntry* found, const Block& block) const noexcept BERTH_REQUIRES(mutex_) {
+    const bool known_serial = block.serial != 0;
+    if (found == nullptr) return known_serial && block.serial < next_serial_ ? Freed::double_free : Freed::foreign;
+    if (found->freed_in_hold || (known_serial && found->serial != block.serial)) return Freed::double_free;
+    return found->bytes == block.bytes ? Freed::yes : Freed::size_mismatch;
+  }
+
+  void count_free(const LiveEntry& entry) noexcept BERTH_REQUIRES(mutex_) {
+    ++stats_.frees;
+    --stats_.live_blocks;
+    stats_.in_use_bytes -= entry.bytes;
+    if (holds_ > 0) {
+      stats_.cached_bytes += entry.bytes;  // still ours until the hold ends
+      ++freed_in_hold_;
+    } else {
+      stats_.committed_bytes -= entry.bytes;
+    }
+  }
+
+  static void complete(Block& block, const LiveEntry& entry) noexcept {
+    block.serial = entry.serial;
+    block.tag = entry.tag;
+    block.alignment = entry.alignment();
+  }
+
+  bool take_freed_in_hold(LiveEntry& entry, std::size_t& from) noexcept {
+    const os::Lock lock(mutex_);
+    if (holds_ > 0 || freed_in_hold_ == 0) return false;
+    LiveEntry* found = live_.find_freed_in_hold(from);
+    if (found == nullptr) found = live_.find_freed_in_hold((from = 0, from));
+    entry = *found;
+    live_.erase(found);
+    --freed_in_hold_;
+    stats_.cached_bytes -= entry.bytes;
+    stats_.committed_bytes -= entry.bytes;
+    return true;
+  }
+
+  // A forked child, and a program whose device was lost, leave the device alone.
+  void return_to_device(const LiveEntry& entry) noexcept {
+    const bool inherited = generation_ != os::fork_generation() && !backend_.properties().abilities.fork_safe;
+    if (!inherited && backend_.is_alive()) backend_.free(entry.data, entry.bytes, entry.alignment());
+  }
+
+  Backend& backend_;  // never destroyed
+  const std::uint64_t generation_ = os::fork_generation();
+  mutable os::Mutex mutex_;
+  LiveTable live_ BERTH_GUARDED_BY(mutex_);  // live_.size() == stats_.live_blocks + freed_in_hold_
+  Stats stats_ BERTH_GUARDED_BY(mutex_);
+  std::uint64_t next_serial_ BERTH_GUARDED_BY(mutex_) = 1;
+  std::uint64_t freed_in_hold_ BERTH_GUARDED_BY(mutex_) = 0;
+  int holds_ BERTH_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace
+
+std::shared_ptr<Allocator> direct(Device device) { return std::make_shared<Direct>(device); }
+
+}  // namespace berth

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "berth/memory/limit.h"
+
+#include <algorithm>
+
+#include "memory/adaptor.h"
+#include "os/mutex.h"
+
+namespace berth {
+
+namespace {
+
+// Set while this thread is inside a request to some limit's upstream. A request made from in there (by a callback) must not wait for
+// pending ones: one of them may be its own.
+constinit thread_local int t_inside = 0;
+
+class Limit : public Adaptor<Allocator> {
+ public:
+  Limit(std::shared_ptr<Allocator> upstream, std::size_t limit_bytes) : Adaptor("limit", std::move(upstream)), limit_bytes_(limit_bytes) {}
+
+  Result<Block> obtain(const Request& request) noexcept override {
+    if (!claim(request.bytes)) return Failure{ErrorCode::out_of_memory, 0, "the limit"};
+    ++t_inside;
+    const Result<Block> block = upstream_->obtain(request);
+    --t_inside;
+    settle(request.bytes, block.ok());
+    return block;
+  }
+
+  Freed give_back(Block& block, When when) noexcept override {
+    const Freed freed = upstream_->give_back(block, when);
+    if (freed != Freed::yes) return freed;
+    {
+      const os::Lock lock(mutex_);
+      in_use_ -= block.bytes;
+    }
+    changed_.notify_all();
+    return freed;
+  }
+
+  // What is held is upstream's to say; refusals are counted here, where most of them happen.
+  Stats stats() const override {
+    Stats all = upstream_->stats();
+    const os::Lock lock(mutex_);
+    all.failures = refused_;
+    return all;
+  }
+
+  std::string settings() const override { return text::join("limit ", text::bytes(limit_bytes_), " over ", upstream_->settings()); }
+
+  void explain(OutOfMemoryReport& report) const override {
+    upstream_->explain(report);
+    const os::Lock lock(mutex_);
+    if (report.requested_bytes <= limit_bytes_ - in_use_) return;  // someone below refused it
+    report.refused_by = text::join("limit of ", text::bytes(limit_bytes_));
+    report.limit_bytes = limit_bytes_;
+    report.in_use_bytes = in_use_;
+    report.would_be_enough_bytes = report.requested_bytes - (limit_bytes_ - in_use_);
+    report.tried = {"nothing: a limit counts blocks that live, and giving back cached memory frees none"};
+  }
+
+  std::string audit() const override {
+    {
+      const os::Lock lock(mutex_);
+      if (in_use_ + pending_ > limit_bytes_) return "limit: in use + pending > limit";
+    }
+    return upstream_->audit();
+  }
+
+ private:
+  bool claim(std::size_t bytes) noexcept {
+    const os::Lock lock(mutex_);
+    while (true) {
+      if (bytes <= limit_bytes_ - in_use_ - pending_) {
+        pending_ += bytes;
+        return true;
+      }
+      const bool fits_without_pending = bytes <= limit_bytes_ - in_use_;
+      if (!fits_without_pending || t_inside > 0) {
+        ++refused_;
+        return false;
+      }
+      changed_.wait(mutex_);
+    }
+  }
+
+  void settle(std::size_t bytes, bool obtained) noexcept {
+    {
+      const os::Lock lock(mutex_);
+      pending_ -= bytes;
+      in_use_ += obtained ? bytes : 0;
+      refused_ += obtained ? 0 : 1;
+    }
+    changed_.notify_all();
+  }
+
+  const std::size_t limit_bytes_;
+  mutable os::Mutex mutex_;
+  os::Condition changed_;
+  std::size_t in_use_ BERTH_GUARDED_BY(mutex_) = 0;   // bytes of blocks that live
+  std::size_t pending_ BERTH_GUARDED_BY(mutex_) = 0;  // bytes asked of upstream, outcome open; in_use_ + pending_ <= limit_bytes_
+  std::uint64_t refused_ BERTH_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace
+
+std::shared_ptr<Allocator> limit(std::shared_ptr<Allocator> upstream, std::size_t limit_bytes) {
+  return std::make_shared<Limit>(std::move(upstream), limit_bytes);
+}
+
+}  // namespace berth

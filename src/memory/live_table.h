@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <utility>
+
+#include "berth/memory/block.h"
+
+// The blocks that live, by address: a hash table with open addressing. It exists because nothing in a block's own memory can be
+// trusted (it may be on a device, or not ours at all), and because looking a block up must never allocate.
+// Not thread-safe: its owner locks.
+namespace berth {
+
+struct LiveEntry {
+  void* data = nullptr;  // nullptr: the slot is empty
+  std::size_t bytes = 0;
+  std::uint64_t serial = 0;
+  Tag tag;
+  std::uint8_t alignment_log2 = 0;
+  bool freed_in_hold = false;  // freed while the device was held: gone to its user, still with us
+
+  std::size_t alignment() const noexcept { return std::size_t{1} << alignment_log2; }
+};
+
+class LiveTable {
+ public:
+  std::size_t size() const noexcept { return size_; }
+
+  // The entry at an address, or nullptr.
+  LiveEntry* find(const void* data) noexcept {
+    if (capacity_ == 0) return nullptr;
+    for (std::size_t at = home(data);; at = next(at)) {
+      if (slots_[at].data == data) return &slots_[at];
+      if (slots_[at].data == nullptr) return nullptr;
+    }
+  }
+
+  // Returns false, with nothing changed, when there is no heap to grow. REQUIRES: the address is not in the table.
+  bool insert(const LiveEntry& entry) noexcept {
+    if (2 * (size_ + 1) > capacity_ && !grow()) return false;
+    place(entry);
+    ++size_;
+    return true;
+  }
+
+  // REQUIRES: `entry` came from find, and nothing was inserted or erased since.
+  void erase(LiveEntry* entry) noexcept {
+    // Close the gap: move back every later entry of the run that may live there, so that searches never stop early.
+    auto hole = static_cast<std::size_t>(entry - slots_.get());
+    for (std::size_t at = next(hole); slots_[at].data != nullptr; at = next(at)) {
+      const std::size_t wanted = home(slots_[at].data);
+      const bool between = hole <= at ? (hole < wanted && wanted <= at) : (hole < wanted || wanted <= at);
+      if (between) continue;
+      slots_[hole] = slots_[at];
+      hole = at;
+    }
+    slots_[hole] = {};
+    --size_;
+  }
+
+  // The first entry at slot `from` or later that was freed in a hold, or nullptr; `from` becomes its slot. Erasing moves entries only
+  // towards the hole, so going on from there misses none but those that wrap around the end.
+  LiveEntry* find_freed_in_hold(std::size_t& from) noexcept {
+    for (; from < capacity_; ++from) {
+      if (slots_[from].data != nullptr && slots_[from].freed_in_hold) return &slots_[from];
+    }
+    return nullptr;
+  }
+
+  template <class Visit>
+  void for_each(Visit visit) const {
+    for (std::size_t at = 0; at < capacity_; ++at) {
+      if (slots_[at].data != nullptr) visit(slots_[at]);
+    }
+  }
+
+ private:
+  static constexpr std::size_t kFirst = 64;
+
+  std::size_t home(const void* data) const noexcept {
+    // Multiplication spreads the address over the high bits; its low bits are all alike.
+    return static_cast<std::size_t>((reinterpret_cast<std::uintptr_t>(data) * 0x9e3779b97f4a7c15ULL) >> shift_);
+  }
+  std::size_t next(std::size_t at) const noexcept { return (at + 1) & (capacity_ - 1); }
+
+  void place(const LiveEntry& entry) noexcept {
+    std::size_t at = home(entry.data);
+    while (slots_[at].data != nullptr) at = next(at);
+    slots_[at] = entry;
+  }
+
+  bool grow() noexcept {
+    const std::size_t bigger = capacity_ == 0 ? kFirst : 2 * capacity_;
+    std::unique_ptr<LiveEntry[]> slots(new (std::nothrow) LiveEntry[bigger]);
+    if (!slots) return false;
+    slots_.swap(slots);
+    const std::size_t old_capacity = std::exchange(capacity_, bigger);
+    shift_ = 64 - static_cast<unsigned>(__builtin_ctzll(bigger));
+    for (std::size_t i = 0; i < old_capacity; ++i) {
+      if (slots[i].data != nullptr) place(slots[i]);
+    }
+    return true;
+  }
+
+  std::size_t size_ = 0;      // 2 * size_ <= capacity_
+  std::size_t capacity_ = 0;  // a power of two, or 0
+  unsigned shift_ = 0;        // 64 - log2(capacity_)
+  std::unique_ptr<LiveEntry[]> slots_;
+};
+
+}  // namespace berth

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "berth/memory/trace.h"
+
+#include <new>
+
+#include "memory/adaptor.h"
+#include "os/mutex.h"
+#include "os/system.h"
+
+namespace berth {
+
+namespace {
+
+class TraceAdaptor : public Adaptor<Trace> {
+ public:
+  TraceAdaptor(std::shared_ptr<Allocator> upstream, std::size_t most_events) : Adaptor("trace", std::move(upstream)), most_events_(most_events) {}
+
+  Result<Block> obtain(const Request& request) noexcept override {
+    const Result<Block> block = upstream_->obtain(request);
+    if (block) write(TraceEvent::Operation::allocate, *block);
+    return block;
+  }
+
+  Freed give_back(Block& block, When when) noexcept override {
+    const Freed freed = upstream_->give_back(block, when);
+    if (freed == Freed::yes) write(TraceEvent::Operation::free, block);
+    return freed;
+  }
+
+  std::vector<TraceEvent> events() const override {
+    const os::Lock lock(mutex_);
+    return events_;
+  }
+
+  std::uint64_t dropped() const override {
+    const os::Lock lock(mutex_);
+    return dropped_;
+  }
+
+  std::string to_csv() const override {
+    std::string out = "op,id,bytes,stream\n";
+    for (const TraceEvent& event : events()) {
+      const char op = event.operation == TraceEvent::Operation::allocate ? 'a' : 'f';
+      out += text::join(op, ',', event.serial, ',', event.bytes, ',', event.stream_id, '\n');
+    }
+    return out;
+  }
+
+ private:
+  void write(TraceEvent::Operation operation, const Block& block) noexcept {
+    const TraceEvent event{operation, block.serial, block.bytes, block.stream_id, os::steady_time_ns()};
+    const os::Lock lock(mutex_);
+    try {
+      if (events_.size() < most_events_) {
+        events_.push_back(event);
+        return;
+      }
+    } catch (const std::bad_alloc&) {
+      // Counted like an event past the bound: tracing must not make a program fail.
+    }
+    ++dropped_;
+  }
+
+  const std::size_t most_events_;
+  mutable os::Mutex mutex_;
+  std::vector<TraceEvent> events_ BERTH_GUARDED_BY(mutex_);  // size <= most_events_
+  std::uint64_t dropped_ BERTH_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace
+
+std::shared_ptr<Trace> trace(std::shared_ptr<Allocator> upstream, std::size_t most_events) {
+  return std::make_shared<TraceAdaptor>(std::move(upstream), most_events);
+}
+
+}  // namespace berth

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "berth/memory/track.h"
+
+#include <algorithm>
+#include <new>
+#include <unordered_map>
+
+#include "memory/adaptor.h"
+#include "memory/holders.h"
+#include "os/mutex.h"
+#include "os/system.h"
+
+namespace berth {
+
+namespace {
+
+class TrackAdaptor : public Adaptor<Track> {
+ public:
+  explicit TrackAdaptor(std::shared_ptr<Allocator> upstream) : Adaptor("track", std::move(upstream)) {}
+
+  Result<Block> obtain(const Request& request) noexcept override {
+    Result<Block> block = upstream_->obtain(request);
+    if (!block || remember(*block, request.site)) return block;
+    upstream_->give_back(*block, When::later);
+    return Failure{ErrorCode::out_of_memory, 0, "no heap to remember the block"};
+  }
+
+  Freed give_back(Block& block, When when) noexcept override {
+    const Freed freed = upstream_->give_back(block, when);
+    if (freed == Freed::yes) {
+      // Serials are never used again, so another thread that already has the same address cannot be confused with this block.
+      const os::Lock lock(mutex_);
+      live_.erase(block.serial);
+    }
+    return freed;
+  }
+
+  std::vector<LiveBlock> live() const override {
+    std::vector<LiveBlock> blocks;
+    {
+      const os::Lock lock(mutex_);
+      blocks.reserve(live_.size());
+      for (const auto& [serial, entry] : live_) blocks.push_back(entry);
+    }
+    std::ranges::sort(blocks, {}, [](const LiveBlock& b) { return b.block.serial; });
+    return blocks;
+  }
+
+  std::vector<Holder> holders() const override {
+    std::vector<Holder> all;
+    {
+      const os::Lock lock(mutex_);
+      for (const auto& [serial, entry] : live_) add_holder(all, entry.block.tag, entry.block.bytes);
+    }
+    return top_holders(std::move(all));
+  }
+
+  void explain(OutOfMemoryReport& report) const override {
+    upstream_->explain(report);
+    report.top_holders = holders();
+  }
+
+ private:
+  bool remember(const Block& block, const Site& site) noexcept {
+    try {
+      Block tracked = block;
+      tracked.allocator_id = id();
+      const LiveBlock entry{tracked, intern(site), os::steady_time_ns()};
+      const os::Lock lock(mutex_);
+      live_.emplace(block.serial, entry);
+      return true;
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+  }
+
+  mutable os::Mutex mutex_;
+  std::unordered_map<std::uint64_t, LiveBlock> live_ BERTH_GUARDED_BY(mutex_);  // by serial
+};
+
+}  // namespace
+
+std::string LiveBlock::to_string() const {
+  std::string out = text::bytes(block.bytes);
+  if (block.tag) out += text::join(", tag ", text::printable(block.tag.word()));
+  return text::join(out, ", at ", berth::to_string(site));
+}
+
+std::shared_ptr<Track> track(std::shared_ptr<Allocator> upstream) { return std::make_shared<TrackAdaptor>(std::move(upstream)); }
+
+}  // namespace berth

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+// What this machine and process have, read from the kernel. Everything is read anew at each call; nothing here throws but for a
+// lack of heap. Where a file is missing (other kernels, containers) the answer is "unknown", never a guess.
+namespace berth::os {
+
+struct HostMemory {
+  std::size_t total_bytes = 0;      // of the machine
+  std::size_t available_bytes = 0;  // without swapping, as the kernel estimates it
+};
+HostMemory host_memory();
+
+struct CgroupMemory {
+  std::size_t limit_bytes = 0;
+  std::size_t used_bytes = 0;
+};
+// The tightest memory limit of this process's control group and its ancestors (version 2 or 1); nothing when there is none.
+// `root` stands in front of /proc and /sys, so that tests can lay out their own.
+std::optional<CgroupMemory> cgroup_memory(const std::string& root = "");
+
+std::string kernel_release();   // "6.1.0-18-arm64"
+bool kernel_at_least(int major, int minor);
+std::string cpu_model();        // "" when unknown
+int cpu_count() noexcept;       // that this process may use
+std::vector<int> numa_nodes();  // with memory; {0} when unknown
+std::string huge_page_mode();   // "always", "madvise", "never" or ""
+std::optional<std::size_t> locked_memory_limit() noexcept;  // nothing: unlimited
+bool library_loads(const char* name) noexcept;  // whether the dynamic loader finds it, e.g. libcuda.so.1
+
+// An environment variable; nothing when it is unset or empty. Call it early: it races with setenv in other threads.
+std::optional<std::string> environment(const char* name);
+
+std::uint64_t steady_time_ns() noexcept;
+bool is_terminal(int descriptor) noexcept;
+int terminal_width(int descriptor) noexcept;  // 80 when unknown
+int process_id() noexcept;
+
+}  // namespace berth::os

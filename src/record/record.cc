@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "berth/record/record.h"
+
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "os/mutex.h"
+#include "os/system.h"
+#include "record/emit.h"
+
+namespace berth {
+
+namespace {
+
+struct Entry {
+  explicit Entry(std::shared_ptr<Sink> attached_sink) : sink(std::move(attached_sink)) {}
+
+  const std::shared_ptr<Sink> sink;
+  std::atomic<bool> attached{true};
+};
+
+using SinkList = std::vector<std::shared_ptr<Entry>>;
+
+// The list is replaced, never changed, so that delivery needs the lock only to take a reference to it.
+struct Sinks {
+  os::Mutex mutex;
+  std::shared_ptr<const SinkList> list BERTH_GUARDED_BY(mutex) = std::make_shared<const SinkList>();
+};
+
+// Never destroyed: static storages are freed, and recorded, after main.
+Sinks& sinks() {
+  static auto* const made = new Sinks;
+  return *made;
+}
+
+std::shared_ptr<const SinkList> current_list() {
+  Sinks& all = sinks();
+  const os::Lock lock(all.mutex);
+  return all.list;
+}
+
+// Swaps in a list made by `change` from the current one, which other threads may have replaced meanwhile.
+template <class Change>
+void replace_list(Change change) {
+  Sinks& all = sinks();
+  while (true) {
+    const std::shared_ptr<const SinkList> before = current_list();
+    auto after = std::make_shared<const SinkList>(change(*before));
+    const os::Lock lock(all.mutex);
+    if (all.list != before) continue;
+    all.list.swap(after);
+    return;
+  }
+}
+
+constinit thread_local bool t_delivering = false;
+
+}  // namespace
+
+Sink::~Sink() = default;
+
+std::string_view to_string(RecordKind kind) noexcept {
+  constexpr std::string_view kNames[] = {"allocated", "freed", "allocation_failed", "copied", "filled"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+void emit(Record record) noexcept {
+  if (t_delivering) return;
+  t_delivering = true;
+  record.time_ns = os::steady_time_ns();
+  {
+    const std::shared_ptr<const SinkList> list = current_list();
+    for (const std::shared_ptr<Entry>& entry : *list) {
+      if (entry->attached.load(std::memory_order_relaxed)) entry->sink->on_record(record);
+    }
+  }
+  t_delivering = false;
+}
+
+SinkAttachment attach_sink(std::shared_ptr<Sink> sink) {
+  const auto entry = std::make_shared<Entry>(std::move(sink));
+  replace_list([&](SinkList list) {
+    list.push_back(entry);
+    return list;
+  });
+  g_sink_count.fetch_add(1, std::memory_order_relaxed);
+  SinkAttachment attachment;
+  attachment.entry_ = entry.get();
+  return attachment;
+}
+
+SinkAttachment::SinkAttachment(SinkAttachment&& other) noexcept : entry_(std::exchange(other.entry_, nullptr)) {}
+
+SinkAttachment& SinkAttachment::operator=(SinkAttachment&& other) noexcept {
+  if (this != &other) {
+    detach();
+    entry_ = std::exchange(other.entry_, nullptr);
+  }
+  return *this;
+}
+
+SinkAttachment::~SinkAttachment() { detach(); }
+
+void SinkAttachment::detach() noexcept {
+  if (entry_ == nullptr) return;
+  auto* const entry = static_cast<Entry*>(std::exchange(entry_, nullptr));
+  entry->attached.store(false, std::memory_order_relaxed);
+  g_sink_count.fetch_sub(1, std::memory_order_relaxed);
+  try {
+    replace_list([](SinkList list) {
+      std::erase_if(list, [](const std::shared_ptr<Entry>& e) { return !e->attached.load(std::memory_order_relaxed); });
+      return list;
+    });
+  } catch (const std::bad_alloc&) {
+    // The entry is off; it leaves the list, and its sink is let go, with the next change.
+  }
+}
+
+}  // namespace berth

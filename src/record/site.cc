@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "berth/record/site.h"
+
+#include <functional>
+#include <string_view>
+
+#include "base/text.h"
+#include "record/interner.h"
+
+namespace berth {
+
+namespace {
+
+// Sites are compared by the addresses of their literals: fast, and at worst one source line has two numbers.
+struct SiteTraits {
+  static std::size_t hash(const Site& site) noexcept {
+    return (reinterpret_cast<std::uintptr_t>(site.file) * 31 + reinterpret_cast<std::uintptr_t>(site.function)) * 0x9e3779b97f4a7c15ULL >> 32 ^
+           site.line * 2654435761U;
+  }
+  static bool equal(const Site& a, const Site& b) noexcept { return a.file == b.file && a.line == b.line && a.function == b.function; }
+};
+
+// Never destroyed: records may be made while the program ends.
+Interner<Site, SiteTraits>& sites() {
+  static auto* const table = new Interner<Site, SiteTraits>;
+  return *table;
+}
+
+}  // namespace
+
+SiteId intern(const Site& site) noexcept { return site.file == nullptr ? SiteId{} : SiteId{sites().intern(site)}; }
+
+Site site_of(SiteId id) noexcept {
+  const Site* const site = sites().key(id.value);
+  return site == nullptr ? Site{} : *site;
+}
+
+std::string to_string(SiteId id) {
+  const Site site = site_of(id);
+  if (site.file == nullptr) return "unknown";
+  const std::string_view path = site.file;
+  const std::size_t slash = path.find_last_of('/');
+  return text::join(slash == std::string_view::npos ? path : path.substr(slash + 1), ':', site.line, " (", std::string_view(site.function), ')');
+}
+
+}  // namespace berth

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "berth/storage/buffer.h"
+
+#include <utility>
+
+#include "base/text.h"
+#include "berth/base/error.h"
+#include "berth/device/registry.h"
+#include "storage/make.h"
+
+namespace berth {
+
+struct Buffer::State {
+  void* data = nullptr;
+  std::size_t bytes = 0;
+  Device device;
+  Owner owner = Owner::none;
+  bool read_only = false;
+  Block block = {};                            // Owner::allocator, and the next two
+  Allocator* allocator = nullptr;              // where the block goes back to
+  std::shared_ptr<Allocator> kept_alive = {};  // the same; empty for default allocators, which are never destroyed
+  Deleter deleter = {};                        // the other owners; empty: borrowed
+
+  State() = default;
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() {
+    if (allocator != nullptr) allocator->deallocate(block);
+    else if (deleter) deleter(data);
+  }
+};
+
+std::string_view to_string(Owner owner) noexcept {
+  constexpr std::string_view kNames[] = {"none", "allocator", "external", "dlpack"};
+  return kNames[static_cast<std::size_t>(owner)];
+}
+
+void* Buffer::data() const noexcept { return state_ == nullptr ? nullptr : state_->data; }
+std::size_t Buffer::size_bytes() const noexcept { return state_ == nullptr ? 0 : state_->bytes; }
+Device Buffer::device() const noexcept { return state_ == nullptr ? Device() : state_->device; }
+Owner Buffer::owner() const noexcept { return state_ == nullptr ? Owner::none : state_->owner; }
+bool Buffer::is_read_only() const noexcept { return state_ != nullptr && state_->read_only; }
+Block Buffer::block() const noexcept { return state_ == nullptr ? Block() : state_->block; }
+Allocator* Buffer::allocator() const noexcept { return state_ == nullptr ? nullptr : state_->allocator; }
+
+StridedSpan Buffer::span() const {
+  return {data(), DType::u8, {static_cast<std::int64_t>(size_bytes())}, {1}, device(), state_};
+}
+
+namespace {
+
+void require_writable(const Buffer& buffer, const char* what) {
+  if (!buffer.is_read_only()) return;
+  throw AccessError(ErrorCode::read_only, {std::string(what), "the buffer is read-only", "copy it first"}, {{"bytes", buffer.size_bytes()}});
+}
+
+}  // namespace
+
+Event Buffer::copy_from(const Buffer& source, const CopyOptions& options, Site site) {
+  require_writable(*this, "copying into a buffer");
+  if (source.size_bytes() != size_bytes()) {
+    throw ArgumentError(ErrorCode::size_mismatch,
+                        {text::join("copying a buffer of ", source.size_bytes(), " bytes into one of ", size_bytes()), "the sizes differ", "make the target as large as the source"},
+                        {{"need", source.size_bytes()}, {"have", size_bytes()}});
+  }
+  return copy(source.span(), span(), options, site);
+}
+
+Event Buffer::fill(unsigned char value, const CopyOptions& options, Site site) {
+  require_writable(*this, "filling a buffer");
+  return berth::fill(span(), value, options, site);
+}
+
+Buffer BufferMaker::make(const Request& request, Allocator& allocator, std::shared_ptr<Allocator> kept_alive) {
+  // The state first: once there is a block, nothing may fail before the state owns it.
+  auto state = std::make_shared<Buffer::State>();
+  adopt(*state, allocator.allocate(request), allocator, std::move(kept_alive));
+  return Buffer(std::move(state));
+}
+
+std::optional<Buffer> BufferMaker::try_make(const Request& request, Allocator& allocator, std::shared_ptr<Allocator> kept_alive) {
+  auto state = std::make_shared<Buffer::State>();
+  const std::optional<Block> block = allocator.try_allocate(request);
+  if (!block) return std::nullopt;
+  adopt(*state, *block, allocator, std::move(kept_alive));
+  return Buffer(std::move(state));
+}
+
+void BufferMaker::adopt(Buffer::State& state, const Block& block, Allocator& allocator, std::shared_ptr<Allocator> kept_alive) noexcept {
+  state.block = block;
+  state.data = block.data;
+  state.bytes = block.bytes;
+  state.device = block.device;
+  state.owner = Owner::allocator;
+  state.allocator = &allocator;
+  state.kept_alive = std::move(kept_alive);
+}
+
+Request request_of(std::size_t bytes, const AllocationOptions& options, const Site& site) noexcept {
+  return {.bytes = bytes, .alignment = options.alignment, .stream = options.stream, .tag = options.tag, .site = site};
+}
+
+Buffer make_buffer(std::size_t bytes, const std::shared_ptr<Allocator>& allocator, const AllocationOptions& options, Site site) {
+  return BufferMaker::make(request_of(bytes, options, site), *allocator, allocator);
+}
+
+Buffer make_buffer(std::size_t bytes, Device device, const AllocationOptions& options, Site site) {
+  return BufferMaker::make(request_of(bytes, options, site), *default_allocator(device), nullptr);
+}
+
+Buffer wrap_buffer(void* data, std::size_t bytes, Device device, Deleter deleter, bool read_only, Owner owner) {
+  Adoption adoption(data, std::move(deleter));
+  backend(device);
+  if (data == nullptr && bytes != 0) {
+    throw ArgumentError(ErrorCode::invalid_argument, {text::join("wrapping ", bytes, " bytes at a null pointer"), "there is no memory at it", "pass an address, or 0 bytes"}, {{"bytes", bytes}});
+  }
+  return BufferMaker::wrap(data, bytes, device, adoption.deleter, read_only, owner);
+}
+
+Buffer BufferMaker::wrap(void* data, std::size_t bytes, Device device, Deleter& deleter, bool read_only, Owner owner) {
+  auto state = std::make_shared<Buffer::State>();
+  state->data = data;
+  state->bytes = bytes;
+  state->device = device;
+  state->owner = owner;
+  state->read_only = read_only;
+  state->deleter.swap(deleter);
+  return Buffer(std::move(state));
+}
+
+}  // namespace berth

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "berth/storage/buffer.h"
+#include "berth/storage/storage.h"
+
+// The doors into Buffer and Storage for the files that make them.
+namespace berth {
+
+// Memory being adopted: until a buffer has taken the deleter, leaving the scope calls it, so that nothing leaks when adopting fails.
+struct Adoption {
+  void* data;
+  Deleter deleter;
+
+  Adoption(void* address, Deleter given) : data(address), deleter(std::move(given)) {}
+  Adoption(const Adoption&) = delete;
+  Adoption& operator=(const Adoption&) = delete;
+  ~Adoption() {
+    if (deleter) deleter(data);
+  }
+};
+
+struct BufferMaker {
+  // `kept_alive` is the allocator, or empty for one that is never destroyed: counting references to it is half the cost of a small
+  // storage when many threads make them.
+  static Buffer make(const Request& request, Allocator& allocator, std::shared_ptr<Allocator> kept_alive);
+  static std::optional<Buffer> try_make(const Request& request, Allocator& allocator, std::shared_ptr<Allocator> kept_alive);
+  static Buffer wrap(void* data, std::size_t bytes, Device device, Deleter& deleter, bool read_only, Owner owner);  // takes the deleter on success
+
+ private:
+  static void adopt(Buffer::State& state, const Block& block, Allocator& allocator, std::shared_ptr<Allocator> kept_alive) noexcept;
+};
+
+struct StorageMaker {
+  // REQUIRES: every element lies inside the buffer.
+  static Storage make(Buffer buffer, DType dtype, Shape shape, Strides strides, std::int64_t offset = 0, bool read_only = false) {
+    return Storage::unchecked(std::move(buffer), dtype, std::move(shape), std::move(strides), offset, read_only);
+  }
+};
+
+Request request_of(std::size_t bytes, const AllocationOptions& options, const Site& site) noexcept;
+
+}  // namespace berth

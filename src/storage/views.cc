@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "base/text.h"
+#include "berth/base/checked.h"
+#include "berth/base/error.h"
+#include "berth/storage/storage.h"
+
+// The views of a storage: arithmetic on shape, strides and offset.
+namespace berth {
+
+namespace {
+
+[[noreturn]] void throw_argument(ErrorCode code, std::string asked, std::string why, std::string help, std::vector<Fact> facts = {}) {
+  throw ArgumentError(code, {std::move(asked), std::move(why), std::move(help)}, std::move(facts));
+}
+
+// What [begin, end) with a step means on an axis of `size` elements, as in Python.
+struct Range {
+  std::int64_t begin;
+  std::int64_t count;
+};
+
+Range resolve(std::int64_t begin, std::int64_t end, std::int64_t step, std::int64_t size) {
+  const std::int64_t low = step > 0 ? 0 : -1;
+  const std::int64_t high = step > 0 ? size : size - 1;
+  const auto clip = [&](std::int64_t i) { return std::clamp(i < 0 ? i + size : i, low, high); };
+  const std::int64_t first = clip(begin);
+  const std::int64_t last = clip(end);
+  const std::int64_t distance = step > 0 ? last - first : first - last;
+  if (distance <= 0) return {first, 0};
+  // |step| of INT64_MIN does not fit; any step beyond the axis takes one element.
+  const std::int64_t stride = step > 0 ? step : step == INT64_MIN ? INT64_MAX : -step;
+  return {first, (distance - 1) / stride + 1};
+}
+
+// Works out the one dimension that may be -1. Throws unless the result has as many elements as there are.
+Shape resolve_shape(const Dims& wanted, const Shape& have, std::size_t num_elements) {
+  const auto unknown = std::ranges::find(wanted, -1);
+  std::vector<std::int64_t> dims(wanted.begin(), wanted.end());
+  if (unknown != wanted.end()) {
+    const auto at = static_cast<std::size_t>(unknown - wanted.begin());
+    dims[at] = 1;
+    const std::size_t rest = Shape(dims).num_elements();
+    if (rest == 0 || num_elements % rest != 0) {
+      throw_argument(ErrorCode::size_mismatch, text::join("reshaping ", have.to_string(), " to ", wanted.to_string()),
+                     rest == 0 ? "with a dimension of 0, any size could stand for -1" : text::join(num_elements, " elements do not divide by ", rest), "write the dimension out");
+    }
+    dims[at] = static_cast<std::int64_t>(num_elements / rest);
+  }
+  Shape shape(dims);
+  if (shape.num_elements() != num_elements) {
+    throw_argument(ErrorCode::size_mismatch, text::join("reshaping ", have.to_string(), " to ", wanted.to_string()),
+                   text::join("that is ", shape.num_elements(), " elements, and there are ", num_elements), "leave one dimension at -1 to have it worked out",
+                   {{"need", num_elements}, {"have", shape.num_elements()}});
+  }
+  return shape;
+}
+
+// The strides with which `to` walks the elements of (from, strides) in the same order, or nothing when none do.
+//
+// The old axes fall into groups that are contiguous inside ([2, 3] with strides [3, 1] is one group of 6). Each group must be
+// made up of whole new axes, innermost first.
+std::optional<Strides> view_strides(const Shape& from, const Strides& strides, const Shape& to) {
+  Strides result = Strides::contiguous(to);
+  if (std::ranges::find(to, 0) != to.end()) return result;
+  std::size_t next = to.rank();  // new axes below this one are still to be placed
+  std::size_t axis = from.rank();
+  while (axis > 0) {
+    const std::int64_t base = strides[axis - 1];
+    std::int64_t group = from[--axis];
+    while (axis > 0 && (from[axis - 1] == 1 || strides[axis - 1] == base * group || group == 1)) {
+      if (group == 1) break;
+      group *= from[--axis];
+    }
+    std::int64_t placed = 1;
+    while (next > 0 && (placed < group || to[next - 1] == 1)) {
+      result.set(next - 1, base * placed);
+      placed *= to[--next];
+    }
+    if (placed != group) return std::nullopt;
+  }
+  while (next > 0) result.set(--next, 1);  // only axes of size 1 can be left
+  return result;
+}
+
+}  // namespace
+
+std::size_t Storage::axis(int given, const char* what) const {
+  const auto count = static_cast<int>(rank());
+  const int found = given < 0 ? given + count : given;
+  if (found < 0 || found >= count) {
+    throw_argument(ErrorCode::out_of_bounds, text::join(std::string_view(what), " along axis ", given, " of a storage of shape ", shape_.to_string()),
+                   text::join("it has ", count, " axes"), count == 0 ? std::string("a scalar has no axis") : text::join("use ", -count, " to ", count - 1), {{"axis", given}, {"rank", count}});
+  }
+  return static_cast<std::size_t>(found);
+}
+
+Storage Storage::view(Shape shape, Strides strides, std::int64_t offset) const {
+  return unchecked(buffer_, dtype_, std::move(shape), std::move(strides), offset, read_only_);
+}
+
+Storage Storage::slice(int given, std::int64_t begin, std::int64_t end, std::int64_t step) const {
+  const std::size_t at = axis(given, "slicing");
+  if (step == 0) throw_argument(ErrorCode::invalid_argument, text::join("slicing ", shape_.to_string(), " with step 0"), "it would never get anywhere", "use a step of 1 or more, or a negative one");
+  const Range range = resolve(begin, end, step, shape_[at]);
+  Shape shape = shape_;
+  Strides strides = strides_;
+  shape.set(at, range.count);
+  if (range.count > 1) strides.set(at, strides_[at] * step);  // in bounds, so it fits
+  return view(std::move(shape), std::move(strides), range.count == 0 ? offset_ : offset_ + range.begin * strides_[at]);
+}
+
+Storage Storage::select(int given, std::int64_t index) const {
+  const std::size_t at = axis(given, "selecting");
+  const std::int64_t found = index < 0 ? index + shape_[at] : index;
+  if (found < 0 || found >= shape_[at]) {
+    throw_argument(ErrorCode::out_of_bounds, text::join("element ", index, " along axis ", given, " of a storage of shape ", shape_.to_string()),
+                   text::join("the axis has ", shape_[at], " elements"), "use an index within it", {{"index", index}, {"have", shape_[at]}});
+  }
+  std::vector<std::int64_t> dims(shape_.begin(), shape_.end());
+  std::vector<std::int64_t> steps(strides_.begin(), strides_.end());
+  dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(at));
+  steps.erase(steps.begin() + static_cast<std::ptrdiff_t>(at));
+  return view(Shape(dims), Strides(steps), offset_ + found * strides_[at]);
+}
+
+Storage Storage::transpose(int axis_a, int axis_b) const {
+  const std::size_t a = axis(axis_a, "transposing");
+  const std::size_t b = axis(axis_b, "transposing");
+  Shape shape = shape_;
+  Strides strides = strides_;
+  shape.set(a, shape_[b]);
+  shape.set(b, shape_[a]);
+  strides.set(a, strides_[b]);
+  strides.set(b, strides_[a]);
+  return view(std::move(shape), std::move(strides), offset_);
+}
+
+Storage Storage::permute(const Dims& order) const {
+  Shape shape = shape_;
+  Strides strides = strides_;
+  std::vector<bool> used(rank(), false);
+  bool complete = order.rank() == rank();
+  for (std::size_t i = 0; complete && i < rank(); ++i) {
+    const std::int64_t from = order[i] < 0 ? order[i] + static_cast<std::int64_t>(rank()) : order[i];
+    complete = from >= 0 && from < static_cast<std::int64_t>(rank()) && !used[static_cast<std::size_t>(from)];
+    if (!complete) break;
+    used[static_cast<std::size_t>(from)] = true;
+    shape.set(i, shape_[static_cast<std::size_t>(from)]);
+    strides.set(i, strides_[static_cast<std::size_t>(from)]);
+  }
+  if (!complete) {
+    throw_argument(ErrorCode::invalid_argument, text::join("permuting ", shape_.to_string(), " by ", order.to_string()), "that is not each axis once", text::join("name the axes 0 to ", static_cast<std::int64_t>(rank()) - 1, " in the new order"));
+  }
+  return view(std::move(shape), std::move(strides), offset_);
+}
+
+Storage Storage::flip(int given) const { return slice(given, -1, INT64_MIN / 2, -1); }
+
+Storage Storage::expand(const Dims& wanted) const {
+  const auto refuse = [&](std::string why) { throw_argument(ErrorCode::size_mismatch, text::join("expanding ", shape_.to_string(), " to ", wanted.to_string()), std::move(why), "only axes of size 1, and new ones in front, can be expanded"); };
+  if (wanted.rank() < rank()) refuse("it has fewer axes");
+  const std::size_t added = wanted.rank() - rank();
+  std::vector<std::int64_t> dims(wanted.begin(), wanted.end());
+  Strides strides(wanted.rank(), 0);
+  for (std::size_t i = 0; i < wanted.rank(); ++i) {
+    if (i < added) {
+      if (dims[i] == -1) refuse("a new axis has no size to keep");
+      continue;
+    }
+    const std::int64_t have = shape_[i - added];
+    if (dims[i] == -1) dims[i] = have;
+    if (dims[i] != have && have != 1) refuse(text::join("axis ", i - added, " has size ", have));
+    strides.set(i, dims[i] == have ? strides_[i - added] : 0);
+  }
+  return view(Shape(dims), std::move(strides), offset_);
+}
+
+Storage Storage::squeeze(int given) const {
+  const std::size_t at = axis(given, "squeezing");
+  if (shape_[at] != 1) throw_argument(ErrorCode::invalid_argument, text::join("squeezing axis ", given, " of ", shape_.to_string()), text::join("it has size ", shape_[at]), "only an axis of size 1 can go");
+  return select(given, 0);
+}
+
+Storage Storage::unsqueeze(int given) const {
+  const auto count = static_cast<int>(rank());
+  const int at = given < 0 ? given + count + 1 : given;
+  if (at < 0 || at > count) throw_argument(ErrorCode::out_of_bounds, text::join("a new axis at ", given, " of ", shape_.to_string()), text::join("it has ", count, " axes"), text::join("use ", -count - 1, " to ", count), {{"axis", given}, {"rank", count}});
+  std::vector<std::int64_t> dims(shape_.begin(), shape_.end());
+  std::vector<std::int64_t> steps(strides_.begin(), strides_.end());
+  dims.insert(dims.begin() + at, 1);
+  steps.insert(steps.begin() + at, 1);
+  return view(Shape(dims), Strides(steps), offset_);
+}
+
+bool Storage::can_reshape(const Dims& wanted) const { return view_strides(shape_, strides_, resolve_shape(wanted, shape_, num_elements_)).has_value(); }
+
+Storage Storage::reshape(const Dims& wanted) const {
+  Shape shape = resolve_shape(wanted, shape_, num_elements_);
+  std::optional<Strides> strides = view_strides(shape_, strides_, shape);
+  if (!strides) {
+    throw_argument(ErrorCode::not_viewable, text::join("reshaping ", shape_.to_string(), " with strides ", strides_.to_string(), " to ", shape.to_string()),
+                   "its elements do not lie so that a view could show them in that order", "use clone().reshape(...), which copies");
+  }
+  return view(std::move(shape), *std::move(strides), offset_);
+}
+
+Storage Storage::as_strided(const Shape& shape, const Strides& strides, std::int64_t offset) const {
+  Storage made(buffer_, dtype_, shape, strides, offset);
+  made.read_only_ = read_only_;
+  return made;
+}
+
+Storage Storage::reinterpret(DType target) const {
+  const auto from = static_cast<std::int64_t>(berth::size_bytes(dtype_));
+  const auto to = static_cast<std::int64_t>(berth::size_bytes(target));
+  Storage made = *this;
+  made.dtype_ = target;
+  if (from == to) return made;
+  const auto refuse = [&](std::string why) {
+    throw_argument(ErrorCode::size_mismatch, text::join("reinterpreting ", to_string(dtype_), ' ', shape_.to_string(), " as ", to_string(target)), std::move(why), "clone() first, or choose a dtype of the same size",
+                   {{"need", to}, {"have", from}});
+  };
+  if (rank() == 0) refuse("a scalar has no axis to change");
+  const std::size_t last = rank() - 1;
+  if (shape_[last] != 1 && strides_[last] != 1) refuse("its last axis is not contiguous");
+  // In bytes everything must be a whole number of new elements.
+  const auto rescale = [&](std::int64_t elements, const char* what) {
+    const auto bytes = try_multiply(elements, from);
+    if (!bytes || *bytes % to != 0) refuse(text::join(std::string_view(what), " is not a whole number of new elements"));
+    return *bytes / to;
+  };
+  made.offset_ = rescale(offset_, "its offset");
+  for (std::size_t i = 0; i < last; ++i) {
+    if (shape_[i] > 1) made.strides_.set(i, rescale(strides_[i], "a stride"));
+  }
+  made.shape_.set(last, rescale(shape_[last], "its last axis"));
+  made.strides_.set(last, 1);
+  made.num_elements_ = made.shape_.num_elements();
+  return made;
+}
+
+Storage Storage::read_only() const {
+  Storage made = *this;
+  made.read_only_ = true;
+  return made;
+}
+
+}  // namespace berth
