@@ -4,7 +4,7 @@
 function(berth_compile target)
   target_compile_features(${target} PUBLIC cxx_std_20)
   set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON POSITION_INDEPENDENT_CODE ON)
-  target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow -Wconversion -Wundef -fno-omit-frame-pointer)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow -Wconversion -Wundef -fno-omit-frame-pointer -fno-semantic-interposition)
   if(BERTH_WARNINGS_AS_ERRORS)
     target_compile_options(${target} PRIVATE -Werror)
   endif()

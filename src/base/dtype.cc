@@ -57,10 +57,10 @@ constexpr std::array<DTypeInfo, kDTypeCount> kTable = {{
 
 static_assert([] {
   for (std::size_t i = 0; i < kTable.size(); ++i) {
-    if (static_cast<std::size_t>(kTable[i].dtype) != i) return false;
+    if (static_cast<std::size_t>(kTable[i].dtype) != i || kTable[i].size_bytes() != size_bytes(kTable[i].dtype)) return false;
   }
   return true;
-}(), "the table is in the order of the enumerators");
+}(), "the table is in the order of the enumerators, and agrees with size_bytes");
 
 struct Alias {
   std::string_view name;
@@ -88,12 +88,6 @@ std::string known_names() {
 
 const DTypeInfo& info(DType dtype) noexcept { return kTable[static_cast<std::size_t>(dtype)]; }
 std::span<const DTypeInfo> all_dtypes() noexcept { return kTable; }
-std::size_t size_bytes(DType dtype) noexcept { return info(dtype).size_bytes(); }
-
-std::size_t alignment_of(DType dtype) noexcept {
-  const DTypeInfo& entry = info(dtype);
-  return entry.kind == DTypeKind::complex ? entry.size_bytes() / 2 : entry.size_bytes();
-}
 
 DType parse_dtype(std::string_view name) {
   std::string folded(name.substr(0, 64));

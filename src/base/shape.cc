@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <vector>
 
 #include "base/text.h"
 #include "berth/base/checked.h"
@@ -44,6 +45,18 @@ void Dims::assign(std::span<const std::int64_t> values) {
   rank_ = values.size();
 }
 
+void Dims::insert_slowly(std::size_t axis, std::int64_t value) {
+  std::vector<std::int64_t> values(begin(), end());
+  values.insert(values.begin() + static_cast<std::ptrdiff_t>(axis), value);
+  assign(values);
+}
+
+void Dims::erase_slowly(std::size_t axis) {
+  std::vector<std::int64_t> values(begin(), end());
+  values.erase(values.begin() + static_cast<std::ptrdiff_t>(axis));
+  assign(values);
+}
+
 bool operator==(const Dims& a, const Dims& b) noexcept { return std::ranges::equal(a.span(), b.span()); }
 
 std::string Dims::to_string() const {
@@ -58,37 +71,42 @@ void Shape::validate() const {
   }
 }
 
+void Shape::insert(std::size_t axis, std::int64_t value) {
+  if (value < 0) throw_negative(*this, axis, value);
+  Dims::insert(axis, value);
+}
+
 void Shape::set(std::size_t axis, std::int64_t value) {
   if (value < 0) throw_negative(*this, axis, value);
   data()[axis] = value;
 }
 
-std::size_t Shape::num_elements() const {
-  if (std::ranges::find(*this, 0) != end()) return 0;
-  std::size_t count = 1;
-  for (const std::int64_t dim : *this) {
-    const auto product = try_multiply(count, static_cast<std::size_t>(dim));
-    if (!product || *product > kMaxBytes) {
-      throw ArgumentError(ErrorCode::size_overflow,
-                          {text::join("a shape ", to_string()), "it has more elements than 63 bits can count", "check the dimensions"},
-                          {{"dims", to_string()}});
-    }
-    count = *product;
-  }
-  return count;
+namespace {
+
+[[noreturn]] void throw_too_large(const Shape& shape, std::size_t element_bytes) {
+  throw ArgumentError(ErrorCode::size_overflow,
+                      {text::join("a shape ", shape.to_string(), element_bytes == 1 ? "" : text::join(" of ", element_bytes, "-byte elements")),
+                       element_bytes == 1 ? "it has more elements than 63 bits can count" : "it has more bytes than 63 bits can count", "check the dimensions"},
+                      {{"dims", shape.to_string()}, {"element_bytes", element_bytes}});
 }
 
-std::size_t Shape::size_bytes(DType dtype) const {
-  const std::size_t count = num_elements();
-  const auto bytes = try_multiply(count, berth::size_bytes(dtype));
-  if (!bytes || *bytes > kMaxBytes) {
-    throw ArgumentError(ErrorCode::size_overflow,
-                        {text::join("a shape ", to_string(), " of ", berth::to_string(dtype)),
-                         text::join(count, " elements of ", berth::size_bytes(dtype), " bytes are more than 63 bits can count"), "check the dimensions"},
-                        {{"dims", to_string()}, {"dtype", berth::to_string(dtype)}});
+// The product of the dimensions and `factor`, at most kMaxBytes.
+std::size_t checked_product(const Shape& shape, std::size_t factor) {
+  std::size_t product = factor;
+  bool overflow = false;
+  for (const std::int64_t dim : shape) {
+    if (dim == 0) return 0;  // whatever the others are
+    overflow = __builtin_mul_overflow(product, static_cast<std::size_t>(dim), &product) || overflow;
   }
-  return *bytes;
+  // A zero may still come after an overflow, so that is judged at the end.
+  if (overflow || product > kMaxBytes) [[unlikely]] throw_too_large(shape, factor);
+  return product;
 }
+
+}  // namespace
+
+std::size_t Shape::num_elements() const { return checked_product(*this, 1); }
+std::size_t Shape::size_bytes(DType dtype) const { return checked_product(*this, berth::size_bytes(dtype)); }
 
 Strides Strides::contiguous(const Shape& shape) {
   Strides strides(shape.rank(), 1);

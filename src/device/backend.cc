@@ -36,7 +36,7 @@ void Backend::free(void* address, std::size_t bytes, std::size_t) noexcept {
 namespace {
 
 std::string failure_text(const Failure& failure) {
-  std::string why(failure.why.empty() ? to_string(failure.code) : failure.why);
+  std::string why(*failure.why == '\0' ? to_string(failure.code) : std::string_view(failure.why));
   if (failure.os_error != 0) why += text::join(" (", std::string_view(std::strerror(failure.os_error)), ')');
   return why;
 }

@@ -16,23 +16,18 @@ namespace berth {
 template <class Interface>
 class Adaptor : public Interface {
  public:
-  Adaptor(const char* kind, std::shared_ptr<Allocator> upstream) : upstream_(std::move(upstream)), kind_(kind) {
-    if (upstream_ == nullptr) {
-      throw ArgumentError(ErrorCode::invalid_argument, {text::join("making a ", std::string_view(kind), " adaptor"), "there is no allocator to wrap", "pass one, such as direct(\"cpu\")"});
-    }
-  }
+  Adaptor(const char* kind, std::shared_ptr<Allocator> upstream) : Interface(checked(kind, upstream).backend()), upstream_(std::move(upstream)), kind_(kind) {}
 
   using When = Allocator::When;
   using Freed = Allocator::Freed;
 
-  Result<Block> obtain(const Request& request) noexcept override { return upstream_->obtain(request); }
+  Status obtain(const Request& request, Block& block) noexcept override { return upstream_->obtain(request, block); }
   Freed give_back(Block& block, When when) noexcept override { return upstream_->give_back(block, when); }
   void trim(std::size_t keep_bytes) override { upstream_->trim(keep_bytes); }
   void reserve(std::size_t bytes) override { upstream_->reserve(bytes); }
   void begin_hold() noexcept override { upstream_->begin_hold(); }
   void end_hold() noexcept override { upstream_->end_hold(); }
   Stats stats() const override { return upstream_->stats(); }
-  Device device() const noexcept override { return upstream_->device(); }
   std::string name() const override { return text::join(std::string_view(kind_), '(', upstream_->name(), ')'); }
   std::string settings() const override { return text::join(std::string_view(kind_), " over ", upstream_->settings()); }
   void explain(OutOfMemoryReport& report) const override { upstream_->explain(report); }
@@ -41,6 +36,12 @@ class Adaptor : public Interface {
  protected:
   const std::shared_ptr<Allocator> upstream_;
   const char* const kind_;  // a literal: "limit"
+
+ private:
+  static Allocator& checked(const char* kind, const std::shared_ptr<Allocator>& upstream) {
+    if (upstream != nullptr) return *upstream;
+    throw ArgumentError(ErrorCode::invalid_argument, {text::join("making a ", std::string_view(kind), " adaptor"), "there is no allocator to wrap", "pass one, such as direct(\"cpu\")"});
+  }
 };
 
 }  // namespace berth

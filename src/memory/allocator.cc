@@ -6,7 +6,6 @@
 
 #include "base/text.h"
 #include "berth/base/checked.h"
-#include "berth/device/registry.h"
 #include "berth/record/misuse.h"
 #include "record/emit.h"
 
@@ -35,6 +34,11 @@ void record_block(RecordKind kind, const Block& block, const Site& site) noexcep
         .site = intern(site)});
 }
 
+// A block without memory, as the request describes it.
+Block unserved(const Request& request, const Allocator& allocator) noexcept {
+  return {.bytes = request.bytes, .alignment = request.alignment, .device = allocator.device(), .tag = request.tag, .stream_id = request.stream.id(), .allocator_id = allocator.id()};
+}
+
 MisuseKind misuse_of(Allocator::Freed freed) noexcept {
   switch (freed) {
     case Allocator::Freed::double_free:
@@ -50,42 +54,46 @@ MisuseKind misuse_of(Allocator::Freed freed) noexcept {
 
 }  // namespace
 
-Allocator::Allocator() noexcept : id_(g_next_id.fetch_add(1, std::memory_order_relaxed)) {}
+Allocator::Allocator(Backend& backend) noexcept : backend_(backend), id_(g_next_id.fetch_add(1, std::memory_order_relaxed)) {}
 Allocator::~Allocator() = default;
 
-// Fills in what the request left out and refuses what can never work. Zero bytes are answered here, so that no strategy sees them.
-Result<Block> Allocator::allocate_checked(const Request& request, Request& final_request) {
-  const Backend& backend = berth::backend(device());
-  final_request = request;
-  if (request.alignment == 0) final_request.alignment = backend.properties().alignment;
-  else if (!is_power_of_two(request.alignment) || request.alignment > backend.properties().max_alignment) throw_alignment(request, backend);
-  if (!request.tag) final_request.tag = current_tag();
-  Block block{.alignment = final_request.alignment, .device = device(), .tag = final_request.tag, .stream_id = request.stream.id(), .allocator_id = id_};
-  if (request.bytes == 0) return block;
-  Result<Block> obtained = request.bytes > kMaxBytes ? Failure{ErrorCode::out_of_memory, 0, "no address space is that large"} : obtain(final_request);
-  if (!obtained) {
-    block.bytes = request.bytes;
-    if (is_recording()) [[unlikely]] record_block(RecordKind::allocation_failed, block, request.site);
+// Fills in what the request left out, in place, and refuses what can never work. Zero bytes are answered here, so that no strategy
+// sees them.
+Status Allocator::allocate_checked(Request& request, Block& block) {
+  const BackendProperties& properties = backend_.properties();
+  if (request.alignment == 0) request.alignment = properties.alignment;
+  else if (!is_power_of_two(request.alignment) || request.alignment > properties.max_alignment) throw_alignment(request, backend_);
+  if (!request.tag) request.tag = current_tag();
+  if (request.bytes - 1 < kMaxBytes) [[likely]] {
+    Status obtained = obtain(request, block);
+    if (!obtained) [[unlikely]] return note_refusal(request, obtained);
+    block.allocator_id = id_;
+    if (is_recording()) [[unlikely]] record_block(RecordKind::allocated, block, request.site);
     return obtained;
   }
-  obtained->allocator_id = id_;
-  if (is_recording()) [[unlikely]] record_block(RecordKind::allocated, *obtained, request.site);
-  return obtained;
+  if (request.bytes != 0) return note_refusal(request, Failure{ErrorCode::out_of_memory, 0, "no address space is that large"});
+  block = unserved(request, *this);
+  return {};
 }
 
-Block Allocator::allocate(const Request& request) {
-  Request final_request;
-  Result<Block> block = allocate_checked(request, final_request);
-  if (!block) throw_refused(final_request, block.failure());
-  return *block;
+Status Allocator::note_refusal(const Request& request, const Status& refusal) const noexcept {
+  if (is_recording()) record_block(RecordKind::allocation_failed, unserved(request, *this), request.site);
+  return refusal;
 }
 
-std::optional<Block> Allocator::try_allocate(const Request& request) {
-  Request final_request;
-  Result<Block> block = allocate_checked(request, final_request);
-  if (block) return *block;
-  const ErrorCode code = block.failure().code;
-  if (code != ErrorCode::out_of_memory && code != ErrorCode::busy) throw_refused(final_request, block.failure());
+Block Allocator::allocate(Request request) {
+  Block block;
+  const Status done = allocate_checked(request, block);
+  if (!done) [[unlikely]] throw_refused(request, done.failure());
+  return block;
+}
+
+std::optional<Block> Allocator::try_allocate(Request request) {
+  Block block;
+  const Status done = allocate_checked(request, block);
+  if (done) return block;
+  const ErrorCode code = done.failure().code;
+  if (code != ErrorCode::out_of_memory && code != ErrorCode::busy) throw_refused(request, done.failure());
   return std::nullopt;
 }
 
@@ -102,7 +110,7 @@ void Allocator::throw_refused(const Request& request, const Failure& failure) co
   report.requested_bytes = request.bytes;
   report.alignment = request.alignment;
   report.tag = request.tag;
-  const MemoryInfo info = backend(device()).memory_info();
+  const MemoryInfo info = backend_.memory_info();
   report.device_total_bytes = info.total_bytes;
   report.device_free_bytes = info.free_bytes;
   explain(report);

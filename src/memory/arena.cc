@@ -21,18 +21,18 @@ namespace {
 //       | block | gap | block | dead |   committed     |   reserved addresses    |
 class ArenaStrategy : public Arena {
  public:
-  ArenaStrategy(Backend& backend, void* base, std::size_t capacity) : backend_(backend), base_(static_cast<std::byte*>(base)), capacity_(capacity) {}
+  ArenaStrategy(Backend& device_backend, void* base, std::size_t capacity) : Arena(device_backend), base_(static_cast<std::byte*>(base)), capacity_(capacity) {}
 
   ~ArenaStrategy() override {
-    const bool inherited = generation_ != os::fork_generation() && !backend_.properties().abilities.fork_safe;
-    if (!inherited && backend_.is_alive()) (void)backend_.release(base_, capacity_).ok();
+    const bool inherited = generation_ != os::fork_generation() && !backend().properties().abilities.fork_safe;
+    if (!inherited && backend().is_alive()) (void)backend().release(base_, capacity_).ok();
   }
 
-  Result<Block> obtain(const Request& request) noexcept override {
+  Status obtain(const Request& request, Block& block) noexcept override {
     const os::Lock lock(mutex_);
-    const Result<Block> block = obtain_locked(request);
-    if (!block) ++failures_;
-    return block;
+    Status done = obtain_locked(request, block);
+    if (!done) ++failures_;
+    return done;
   }
 
   Freed give_back(Block& block, When) noexcept override {
@@ -87,7 +87,7 @@ class ArenaStrategy : public Arena {
       to = committed_;
       growing_ = true;
     }
-    const Status done = backend_.decommit(base_ + from, to - from);
+    const Status done = backend().decommit(base_ + from, to - from);
     finish_growing(done ? from : to);
   }
 
@@ -130,7 +130,6 @@ class ArenaStrategy : public Arena {
             .failures = failures_};
   }
 
-  Device device() const noexcept override { return backend_.device(); }
   std::string name() const override { return "arena"; }
   std::string settings() const override { return text::join("arena of ", text::bytes(capacity_), " on ", device().to_string()); }
 
@@ -179,9 +178,9 @@ class ArenaStrategy : public Arena {
     bool live;
   };
 
-  std::size_t unit() const noexcept { return backend_.properties().unit_bytes; }
+  std::size_t unit() const noexcept { return backend().properties().unit_bytes; }
 
-  Result<Block> obtain_locked(const Request& request) noexcept BERTH_REQUIRES(mutex_) {
+  Status obtain_locked(const Request& request, Block& block) noexcept BERTH_REQUIRES(mutex_) {
     // Growing lets go of the lock, so the place is computed anew after it.
     while (true) {
       const auto address = try_align_up(reinterpret_cast<std::uintptr_t>(base_) + top_, request.alignment);
@@ -190,15 +189,15 @@ class ArenaStrategy : public Arena {
       }
       const std::size_t offset = *address - reinterpret_cast<std::uintptr_t>(base_);
       if (offset + request.bytes > committed_) {
-        const Status grown = commit_up_to(offset + request.bytes);
-        if (!grown) return grown.failure();
+        Status grown = commit_up_to(offset + request.bytes);
+        if (!grown) return grown;
         continue;
       }
-      return cut(offset, request);
+      return cut(offset, request, block);
     }
   }
 
-  Result<Block> cut(std::size_t offset, const Request& request) noexcept BERTH_REQUIRES(mutex_) {
+  Status cut(std::size_t offset, const Request& request, Block& block) noexcept BERTH_REQUIRES(mutex_) {
     try {
       entries_.push_back({offset, request.bytes, next_serial_, request.tag, true});
     } catch (const std::bad_alloc&) {
@@ -209,13 +208,14 @@ class ArenaStrategy : public Arena {
     peak_in_use_ = std::max(peak_in_use_, in_use_);
     ++live_blocks_;
     ++allocations_;
-    return Block{.data = base_ + offset,
-                 .bytes = request.bytes,
-                 .alignment = request.alignment,
-                 .device = backend_.device(),
-                 .tag = request.tag,
-                 .stream_id = request.stream.id(),
-                 .serial = next_serial_++};
+    block = {.data = base_ + offset,
+             .bytes = request.bytes,
+             .alignment = request.alignment,
+             .device = device(),
+             .tag = request.tag,
+             .stream_id = request.stream.id(),
+             .serial = next_serial_++};
+    return {};
   }
 
   // Commits until `end` is covered, without the lock while the device works. Others wait, and look again.
@@ -227,7 +227,7 @@ class ArenaStrategy : public Arena {
     const std::size_t to = std::min(*try_align_up(end, unit()), capacity_);
     growing_ = true;
     mutex_.unlock();
-    const Status done = backend_.commit(base_ + from, to - from);
+    const Status done = backend().commit(base_ + from, to - from);
     mutex_.lock();
     committed_ = done ? to : from;
     peak_committed_ = std::max(peak_committed_, committed_);
@@ -250,7 +250,6 @@ class ArenaStrategy : public Arena {
     return found != entries_.end() && found->offset == offset ? &*found : nullptr;
   }
 
-  Backend& backend_;  // never destroyed
   std::byte* const base_;
   const std::size_t capacity_;  // a multiple of the device's unit
   const std::uint64_t generation_ = os::fork_generation();

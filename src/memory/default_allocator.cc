@@ -61,41 +61,20 @@ std::shared_ptr<Allocator> make_chosen(Device device) {
   }
 }
 
-// The current default of each device, as a pointer to a shared_ptr that is never destroyed: reading it needs no lock and no count.
-class Defaults {
- public:
-  const std::shared_ptr<Allocator>* get(Device device) const noexcept {
-    const DeviceKey key = device.key();
-    if (key.kind < kFastKinds && key.index < kFastIndices) return fast_[key.kind][key.index].load(std::memory_order_acquire);
-    const os::Lock lock(mutex_);
-    const auto found = others_.find(number(key));
-    return found == others_.end() ? nullptr : found->second;
-  }
+// The current default of each device is a pointer to a shared_ptr that is never destroyed: reading it needs no lock and no count. The
+// first devices of the first kinds have a slot in a table that exists before any code runs; the others are looked up.
+using Current = const std::shared_ptr<Allocator>*;
 
-  // Keeps the first of several threads' allocators, or replaces whatever is there. Returns the one in effect, and the one before.
-  const std::shared_ptr<Allocator>* set(Device device, std::shared_ptr<Allocator> allocator, bool replace, const std::shared_ptr<Allocator>*& before) {
-    auto fresh = std::make_unique<const std::shared_ptr<Allocator>>(std::move(allocator));  // if it is not needed, it goes after the lock
-    const DeviceKey key = device.key();
-    const os::Lock lock(mutex_);
-    auto& slot = others_[number(key)];  // also for the fast ones: it keeps every default reachable
-    before = slot;
-    if (before != nullptr && !replace) return before;
-    if (before != nullptr) retired_.push_back(before);
-    slot = fresh.release();
-    // release: whoever finds the pointer sees the allocator complete.
-    if (key.kind < kFastKinds && key.index < kFastIndices) fast_[key.kind][key.index].store(slot, std::memory_order_release);
-    return slot;
-  }
+constexpr std::size_t kFastKinds = 16;
+constexpr std::size_t kFastIndices = 64;
+constinit std::atomic<Current> g_fast[kFastKinds][kFastIndices] = {};
 
- private:
-  static constexpr std::size_t kFastKinds = 16;
-  static constexpr std::size_t kFastIndices = 64;
-  static std::uint32_t number(DeviceKey key) noexcept { return std::uint32_t{key.kind} << 16 | key.index; }
+std::atomic<Current>* fast_slot(DeviceKey key) noexcept { return key.kind < kFastKinds && key.index < kFastIndices ? &g_fast[key.kind][key.index] : nullptr; }
 
-  std::atomic<const std::shared_ptr<Allocator>*> fast_[kFastKinds][kFastIndices] = {};
-  mutable os::Mutex mutex_;
-  std::map<std::uint32_t, const std::shared_ptr<Allocator>*> others_ BERTH_GUARDED_BY(mutex_);
-  std::vector<const std::shared_ptr<Allocator>*> retired_ BERTH_GUARDED_BY(mutex_);
+struct Defaults {
+  os::Mutex mutex;
+  std::map<std::uint32_t, Current> current BERTH_GUARDED_BY(mutex);  // of every device, fast or not
+  std::vector<Current> retired BERTH_GUARDED_BY(mutex);              // kept reachable: other threads may still use them
 };
 
 // Never destroyed: storages that outlive main give their memory back to these.
@@ -104,12 +83,41 @@ Defaults& defaults() {
   return *made;
 }
 
+std::uint32_t number(DeviceKey key) noexcept { return std::uint32_t{key.kind} << 16 | key.index; }
+
+Current find_current(Device device) noexcept {
+  if (const auto* const slot = fast_slot(device.key())) return slot->load(std::memory_order_acquire);
+  Defaults& all = defaults();
+  const os::Lock lock(all.mutex);
+  const auto found = all.current.find(number(device.key()));
+  return found == all.current.end() ? nullptr : found->second;
+}
+
+struct Change {
+  Current now;
+  Current before;  // what was there, or nullptr
+};
+
+// Puts an allocator in place; one that is there already stays unless it is to be replaced.
+Change put(Device device, std::shared_ptr<Allocator> allocator, bool replace) {
+  auto fresh = std::make_unique<const std::shared_ptr<Allocator>>(std::move(allocator));  // if it is not needed, it goes after the lock
+  Defaults& all = defaults();
+  const os::Lock lock(all.mutex);
+  Current& current = all.current[number(device.key())];
+  const Current before = current;
+  if (before != nullptr && !replace) return {before, before};
+  if (before != nullptr) all.retired.push_back(before);
+  current = fresh.release();
+  // release: whoever finds the pointer sees the allocator complete.
+  if (auto* const slot = fast_slot(device.key())) slot->store(current, std::memory_order_release);
+  return {current, before};
+}
+
 }  // namespace
 
 const std::shared_ptr<Allocator>& default_allocator(Device device) {
-  if (const auto* const known = defaults().get(device)) [[likely]] return *known;
-  const std::shared_ptr<Allocator>* before = nullptr;
-  return *defaults().set(device, make_chosen(device), false, before);
+  if (const Current known = find_current(device)) [[likely]] return *known;
+  return *put(device, make_chosen(device), false).now;
 }
 
 void set_default_allocator(Device device, std::shared_ptr<Allocator> allocator) {
@@ -119,9 +127,8 @@ void set_default_allocator(Device device, std::shared_ptr<Allocator> allocator) 
                          allocator == nullptr ? std::string("there is none") : text::join("it is an allocator for ", allocator->device().to_string()), "make one for that device"},
                         {{"device", device.to_string()}});
   }
-  const std::shared_ptr<Allocator>* before = nullptr;
-  defaults().set(device, std::move(allocator), true, before);
-  if (before != nullptr) (*before)->release_cached();
+  const Change change = put(device, std::move(allocator), true);
+  if (change.before != nullptr) (*change.before)->release_cached();
 }
 
 std::shared_ptr<Allocator> make_allocator(std::string_view text, Device device) {

@@ -2,6 +2,7 @@
 #include "berth/memory/direct.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 
 #include "base/text.h"
@@ -17,26 +18,28 @@ namespace {
 
 class Direct : public Allocator {
  public:
-  explicit Direct(Device device) : backend_(berth::backend(device)) {}
+  explicit Direct(Device device) : Allocator(berth::backend(device)) {}
 
   // Buffers keep their allocator alive, so what is left here was leaked by a user of bare blocks. It is not freed: they may still use it.
   ~Direct() override = default;
 
-  Result<Block> obtain(const Request& request) noexcept override {
-    if (is_held()) return refused({ErrorCode::busy, 0, "direct keeps no cache to serve from"});
-    const Result<void*> data = backend_.allocate(request.bytes, request.alignment);
-    if (!data) return refused(data.failure());
-    Block block{.data = *data,
-                .bytes = request.bytes,
-                .alignment = request.alignment,
-                .device = backend_.device(),
-                .tag = request.tag,
-                .stream_id = request.stream.id()};
-    if (!add(block)) {
-      backend_.free(*data, request.bytes, request.alignment);
+  Status obtain(const Request& request, Block& block) noexcept override {
+    if (holds_.load(std::memory_order_acquire) > 0) [[unlikely]] return refused({ErrorCode::busy, 0, "direct keeps no cache to serve from"});
+    const Result<void*> data = backend().allocate(request.bytes, request.alignment);
+    if (!data) [[unlikely]] return refused(data.failure());
+    const std::uint64_t serial = add(*data, request);
+    if (serial == 0) [[unlikely]] {
+      backend().free(*data, request.bytes, request.alignment);
       return refused({ErrorCode::out_of_memory, 0, "no heap to remember the block"});
     }
-    return block;
+    block.data = *data;
+    block.bytes = request.bytes;
+    block.alignment = request.alignment;
+    block.device = device();
+    block.tag = request.tag;
+    block.stream_id = request.stream.id();
+    block.serial = serial;
+    return {};
   }
 
   Freed give_back(Block& block, When) noexcept override {
@@ -48,7 +51,7 @@ class Direct : public Allocator {
       if (verdict != Freed::yes) return verdict;
       count_free(*found);
       entry = *found;
-      if (holds_ > 0) {
+      if (is_held()) {
         found->freed_in_hold = true;
         complete(block, entry);
         return Freed::yes;
@@ -65,13 +68,13 @@ class Direct : public Allocator {
 
   void begin_hold() noexcept override {
     const os::Lock lock(mutex_);
-    ++holds_;
+    holds_.fetch_add(1, std::memory_order_release);
   }
 
   void end_hold() noexcept override {
     {
       const os::Lock lock(mutex_);
-      if (--holds_ > 0 || freed_in_hold_ == 0) return;
+      if (holds_.fetch_sub(1, std::memory_order_release) > 1 || freed_in_hold_ == 0) return;
     }
     LiveEntry entry;
     std::size_t from = 0;
@@ -83,7 +86,6 @@ class Direct : public Allocator {
     return stats_;
   }
 
-  Device device() const noexcept override { return backend_.device(); }
   std::string name() const override { return "direct"; }
   std::string settings() const override { return text::join("direct on ", device().to_string()); }
 
@@ -116,31 +118,32 @@ class Direct : public Allocator {
   }
 
  private:
-  bool is_held() const noexcept {
-    const os::Lock lock(mutex_);
-    return holds_ > 0;
-  }
-
   Failure refused(Failure failure) noexcept {
     const os::Lock lock(mutex_);
     ++stats_.failures;
     return failure;
   }
 
-  // Gives the block its serial and enters it; false when there is no heap for that.
-  bool add(Block& block) noexcept {
+  // Enters the block and returns its serial; 0 when there is no heap for that.
+  std::uint64_t add(void* data, const Request& request) noexcept {
     const os::Lock lock(mutex_);
-    const auto log2 = static_cast<std::uint8_t>(std::countr_zero(block.alignment));
-    if (!live_.insert({.data = block.data, .bytes = block.bytes, .serial = next_serial_, .tag = block.tag, .alignment_log2 = log2})) return false;
-    block.serial = next_serial_++;
+    LiveEntry* const entry = live_.insert(data);
+    if (entry == nullptr) return 0;
+    entry->bytes = request.bytes;
+    entry->serial = next_serial_;
+    entry->tag = request.tag;
+    entry->alignment_log2 = static_cast<std::uint8_t>(std::countr_zero(request.alignment));
+    entry->freed_in_hold = false;
     ++stats_.allocations;
     ++stats_.live_blocks;
-    stats_.in_use_bytes += block.bytes;
-    stats_.committed_bytes += block.bytes;
+    stats_.in_use_bytes += request.bytes;
+    stats_.committed_bytes += request.bytes;
     stats_.peak_in_use_bytes = std::max(stats_.peak_in_use_bytes, stats_.in_use_bytes);
     stats_.peak_committed_bytes = std::max(stats_.peak_committed_bytes, stats_.committed_bytes);
-    return true;
+    return next_serial_++;
   }
+
+  bool is_held() const noexcept { return holds_.load(std::memory_order_relaxed) > 0; }
 
   Freed judge(const LiveEntry* found, const Block& block) const noexcept BERTH_REQUIRES(mutex_) {
     const bool known_serial = block.serial != 0;
@@ -153,7 +156,7 @@ class Direct : public Allocator {
     ++stats_.frees;
     --stats_.live_blocks;
     stats_.in_use_bytes -= entry.bytes;
-    if (holds_ > 0) {
+    if (is_held()) {
       stats_.cached_bytes += entry.bytes;  // still ours until the hold ends
       ++freed_in_hold_;
     } else {
@@ -169,7 +172,7 @@ class Direct : public Allocator {
 
   bool take_freed_in_hold(LiveEntry& entry, std::size_t& from) noexcept {
     const os::Lock lock(mutex_);
-    if (holds_ > 0 || freed_in_hold_ == 0) return false;
+    if (is_held() || freed_in_hold_ == 0) return false;
     LiveEntry* found = live_.find_freed_in_hold(from);
     if (found == nullptr) found = live_.find_freed_in_hold((from = 0, from));
     entry = *found;
@@ -182,18 +185,17 @@ class Direct : public Allocator {
 
   // A forked child, and a program whose device was lost, leave the device alone.
   void return_to_device(const LiveEntry& entry) noexcept {
-    const bool inherited = generation_ != os::fork_generation() && !backend_.properties().abilities.fork_safe;
-    if (!inherited && backend_.is_alive()) backend_.free(entry.data, entry.bytes, entry.alignment());
+    const bool inherited = generation_ != os::fork_generation() && !backend().properties().abilities.fork_safe;
+    if (!inherited && backend().is_alive()) backend().free(entry.data, entry.bytes, entry.alignment());
   }
 
-  Backend& backend_;  // never destroyed
   const std::uint64_t generation_ = os::fork_generation();
   mutable os::Mutex mutex_;
   LiveTable live_ BERTH_GUARDED_BY(mutex_);  // live_.size() == stats_.live_blocks + freed_in_hold_
   Stats stats_ BERTH_GUARDED_BY(mutex_);
   std::uint64_t next_serial_ BERTH_GUARDED_BY(mutex_) = 1;
   std::uint64_t freed_in_hold_ BERTH_GUARDED_BY(mutex_) = 0;
-  int holds_ BERTH_GUARDED_BY(mutex_) = 0;
+  std::atomic<int> holds_{0};  // changed under mutex_; read without it by obtain, which a hold stops only before it has begun
 };
 
 }  // namespace

@@ -13,11 +13,11 @@ class FailAdaptor : public Adaptor<Fail> {
  public:
   FailAdaptor(std::shared_ptr<Allocator> upstream, FailPlan plan) : Adaptor("fail", std::move(upstream)), plan_(plan) {}
 
-  Result<Block> obtain(const Request& request) noexcept override {
+  Status obtain(const Request& request, Block& block) noexcept override {
     const std::uint64_t number = requests_.fetch_add(1, std::memory_order_relaxed) + 1;
     const bool by_number = number == plan_.nth || (plan_.every != 0 && number % plan_.every == 0);
     const bool by_size = plan_.at_least_bytes != 0 && request.bytes >= plan_.at_least_bytes;
-    if (!by_number && !by_size) return upstream_->obtain(request);
+    if (!by_number && !by_size) return upstream_->obtain(request, block);
     refused_.fetch_add(1, std::memory_order_relaxed);
     return Failure{ErrorCode::out_of_memory, 0, "the fail adaptor"};
   }

@@ -18,13 +18,13 @@ class Limit : public Adaptor<Allocator> {
  public:
   Limit(std::shared_ptr<Allocator> upstream, std::size_t limit_bytes) : Adaptor("limit", std::move(upstream)), limit_bytes_(limit_bytes) {}
 
-  Result<Block> obtain(const Request& request) noexcept override {
+  Status obtain(const Request& request, Block& block) noexcept override {
     if (!claim(request.bytes)) return Failure{ErrorCode::out_of_memory, 0, "the limit"};
     ++t_inside;
-    const Result<Block> block = upstream_->obtain(request);
+    Status done = upstream_->obtain(request, block);
     --t_inside;
-    settle(request.bytes, block.ok());
-    return block;
+    settle(request.bytes, done.ok());
+    return done;
   }
 
   Freed give_back(Block& block, When when) noexcept override {

@@ -39,12 +39,14 @@ class LiveTable {
     }
   }
 
-  // Returns false, with nothing changed, when there is no heap to grow. REQUIRES: the address is not in the table.
-  bool insert(const LiveEntry& entry) noexcept {
-    if (2 * (size_ + 1) > capacity_ && !grow()) return false;
-    place(entry);
+  // A new entry for the address, to be filled in by the caller; nullptr, with nothing changed, when there is no heap to grow.
+  // REQUIRES: the address is not in the table.
+  LiveEntry* insert(void* data) noexcept {
+    if (2 * (size_ + 1) > capacity_ && !grow()) [[unlikely]] return nullptr;
+    LiveEntry* const entry = empty_slot(data);
+    entry->data = data;
     ++size_;
-    return true;
+    return entry;
   }
 
   // REQUIRES: `entry` came from find, and nothing was inserted or erased since.
@@ -58,7 +60,7 @@ class LiveTable {
       slots_[hole] = slots_[at];
       hole = at;
     }
-    slots_[hole] = {};
+    slots_[hole].data = nullptr;
     --size_;
   }
 
@@ -87,10 +89,10 @@ class LiveTable {
   }
   std::size_t next(std::size_t at) const noexcept { return (at + 1) & (capacity_ - 1); }
 
-  void place(const LiveEntry& entry) noexcept {
-    std::size_t at = home(entry.data);
+  LiveEntry* empty_slot(const void* data) noexcept {
+    std::size_t at = home(data);
     while (slots_[at].data != nullptr) at = next(at);
-    slots_[at] = entry;
+    return &slots_[at];
   }
 
   bool grow() noexcept {
@@ -101,7 +103,7 @@ class LiveTable {
     const std::size_t old_capacity = std::exchange(capacity_, bigger);
     shift_ = 64 - static_cast<unsigned>(__builtin_ctzll(bigger));
     for (std::size_t i = 0; i < old_capacity; ++i) {
-      if (slots[i].data != nullptr) place(slots[i]);
+      if (slots[i].data != nullptr) *empty_slot(slots[i].data) = slots[i];
     }
     return true;
   }

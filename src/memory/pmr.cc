@@ -5,12 +5,11 @@
 #include <utility>
 
 #include "base/text.h"
-#include "berth/device/registry.h"
 
 namespace berth {
 
 MemoryResource::MemoryResource(std::shared_ptr<Allocator> allocator) : allocator_(std::move(allocator)) {
-  if (backend(allocator_->device()).properties().abilities.host_access) return;
+  if (allocator_->backend().properties().abilities.host_access) return;
   throw AccessError(ErrorCode::wrong_device,
                     {text::join("a memory resource on ", allocator_->device().to_string()), "containers live in memory the host may touch", "use an allocator for cpu"},
                     {{"have", allocator_->device().to_string()}, {"need", "cpu"}});

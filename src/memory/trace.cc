@@ -15,10 +15,10 @@ class TraceAdaptor : public Adaptor<Trace> {
  public:
   TraceAdaptor(std::shared_ptr<Allocator> upstream, std::size_t most_events) : Adaptor("trace", std::move(upstream)), most_events_(most_events) {}
 
-  Result<Block> obtain(const Request& request) noexcept override {
-    const Result<Block> block = upstream_->obtain(request);
-    if (block) write(TraceEvent::Operation::allocate, *block);
-    return block;
+  Status obtain(const Request& request, Block& block) noexcept override {
+    Status done = upstream_->obtain(request, block);
+    if (done) write(TraceEvent::Operation::allocate, block);
+    return done;
   }
 
   Freed give_back(Block& block, When when) noexcept override {

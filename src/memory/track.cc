@@ -18,10 +18,11 @@ class TrackAdaptor : public Adaptor<Track> {
  public:
   explicit TrackAdaptor(std::shared_ptr<Allocator> upstream) : Adaptor("track", std::move(upstream)) {}
 
-  Result<Block> obtain(const Request& request) noexcept override {
-    Result<Block> block = upstream_->obtain(request);
-    if (!block || remember(*block, request.site)) return block;
-    upstream_->give_back(*block, When::later);
+  Status obtain(const Request& request, Block& block) noexcept override {
+    Status done = upstream_->obtain(request, block);
+    if (!done || remember(block, request.site)) return done;
+    upstream_->give_back(block, When::later);
+    block = {};
     return Failure{ErrorCode::out_of_memory, 0, "no heap to remember the block"};
   }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 // What fork means for berth. `fork_generation()` is 0 in the first process and one more in each forked child, so that an object that
@@ -8,9 +9,11 @@
 // no fork handlers: they must exec without touching berth.
 namespace berth::os {
 
-std::uint64_t fork_generation() noexcept;
+// Changed only by the fork handlers, which every Mutex has installed before it can matter.
+inline std::atomic<std::uint64_t> g_fork_generation{0};
 
-// Installs the fork handlers; done by the first Mutex and by the first call of fork_generation(). Harmless to repeat.
-void install_fork_handlers() noexcept;
+inline std::uint64_t fork_generation() noexcept {
+  return g_fork_generation.load(std::memory_order_relaxed);  // changes only while the process has one thread
+}
 
 }  // namespace berth::os

@@ -2,7 +2,10 @@
 #include "os/mutex.h"
 
 #include <pthread.h>
+#include <sched.h>
+#include <time.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "os/fork.h"
@@ -14,7 +17,7 @@ namespace berth::os {
 class ForkRegistry {
  public:
   static void add(Mutex& mutex) noexcept {
-    install_fork_handlers();
+    install_handlers();
     pthread_mutex_lock(&guard);
     mutex.next_ = first;
     if (first != nullptr) first->previous_ = &mutex;
@@ -41,41 +44,39 @@ class ForkRegistry {
   }
 
   static void after_fork_in_child() noexcept {
-    generation.fetch_add(1, std::memory_order_relaxed);
+    g_fork_generation.fetch_add(1, std::memory_order_relaxed);
     after_fork_in_parent();
   }
 
-  static inline std::atomic<std::uint64_t> generation{0};
-
  private:
+  static void install_handlers() noexcept {
+    static const int failed = pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+    // Only a lack of memory for one small node, at start, can make this fail; going on would make fork unsafe in silence.
+    if (failed != 0) std::abort();
+  }
+
   static inline pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
   static inline Mutex* first = nullptr;
 };
-
-void install_fork_handlers() noexcept {
-  static const int installed =
-      pthread_atfork(ForkRegistry::before_fork, ForkRegistry::after_fork_in_parent, ForkRegistry::after_fork_in_child);
-  // Only a lack of memory for one small node, at start, can make this fail; going on would make fork unsafe in silence.
-  if (installed != 0) std::abort();
-}
-
-std::uint64_t fork_generation() noexcept {
-  install_fork_handlers();
-  return ForkRegistry::generation.load(std::memory_order_relaxed);  // changes only while the process has one thread
-}
 
 Mutex::Mutex() noexcept { ForkRegistry::add(*this); }
 Mutex::~Mutex() { ForkRegistry::remove(*this); }
 
 void Mutex::lock_slowly() noexcept {
-  // Critical sections are short: look a few times before sleeping.
-  for (int i = 0; i < 64; ++i) {
-    std::uint32_t expected = kFree;
-    if (state_.compare_exchange_weak(expected, kHeld, std::memory_order_acquire, std::memory_order_relaxed)) return;
-    if (expected == kContended) break;
+  constexpr int kSpins = 100;
+  constexpr int kYields = 20;
+  for (int attempt = 0;; ++attempt) {
+    bool expected = false;
+    if (!held_.load(std::memory_order_relaxed) && held_.compare_exchange_weak(expected, true, std::memory_order_acquire, std::memory_order_relaxed)) return;
+    if (attempt < kSpins) continue;
+    if (attempt < kSpins + kYields) {
+      sched_yield();
+      continue;
+    }
+    const long microseconds = std::min(20L * (attempt - kSpins - kYields + 1), 1000L);
+    const timespec pause{0, 1000 * microseconds};
+    nanosleep(&pause, nullptr);
   }
-  // From here on the state says that someone sleeps, so that the holder wakes one.
-  while (state_.exchange(kContended, std::memory_order_acquire) != kFree) state_.wait(kContended, std::memory_order_relaxed);
 }
 
 void Condition::wait(Mutex& mutex) noexcept {

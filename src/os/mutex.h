@@ -11,9 +11,10 @@
 // - It survives fork. Every live Mutex is on a list; before a fork all of them are taken, and both sides let go afterwards, so a
 //   child never inherits a lock held by a thread it does not have. This needs the house rule: a thread holds at most one Mutex,
 //   and creates or destroys none while holding one.
-// - Locking without contention is one compare-and-swap, unlocking one exchange: half the cost of the C library's.
-//
-// Waiters sleep in the kernel (a futex, through std::atomic::wait).
+// - Locking without contention is one compare-and-swap, unlocking one store: less than half the cost of the C library's. The price is
+//   that nobody is woken: who finds it taken looks again, at growing intervals of up to a millisecond. Sections under a Mutex are
+//   tens of nanoseconds long, so only a holder that the kernel has put aside is ever waited for longer. What takes longer waits
+//   on a Condition, which does wake.
 namespace berth::os {
 
 class BERTH_CAPABILITY("mutex") Mutex {
@@ -24,23 +25,21 @@ class BERTH_CAPABILITY("mutex") Mutex {
   Mutex& operator=(const Mutex&) = delete;
 
   void lock() noexcept BERTH_ACQUIRE() {
-    std::uint32_t expected = kFree;
+    bool expected = false;
     // acquire: what the last holder wrote is visible from here on.
-    if (!state_.compare_exchange_strong(expected, kHeld, std::memory_order_acquire, std::memory_order_relaxed)) lock_slowly();
+    if (!held_.compare_exchange_strong(expected, true, std::memory_order_acquire, std::memory_order_relaxed)) [[unlikely]] lock_slowly();
   }
 
   void unlock() noexcept BERTH_RELEASE() {
-    // release: what this holder wrote is visible to the next.
-    if (state_.exchange(kFree, std::memory_order_release) == kContended) state_.notify_one();
+    held_.store(false, std::memory_order_release);  // what this holder wrote is visible to the next
   }
 
  private:
   friend class ForkRegistry;
-  enum : std::uint32_t { kFree = 0, kHeld = 1, kContended = 2 };
 
   void lock_slowly() noexcept;
 
-  std::atomic<std::uint32_t> state_{kFree};
+  std::atomic<bool> held_{false};
   Mutex* previous_ = nullptr;  // the list of all mutexes, owned by ForkRegistry
   Mutex* next_ = nullptr;
 };

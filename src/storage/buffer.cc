@@ -11,22 +11,24 @@
 namespace berth {
 
 struct Buffer::State {
-  void* data = nullptr;
-  std::size_t bytes = 0;
-  Device device;
+  Block block;  // data, bytes and device count for every owner; the rest for Owner::allocator
+  Allocator* allocator = nullptr;
+  std::shared_ptr<Allocator> kept_alive;  // the same; empty for default allocators, which are never destroyed
+  std::unique_ptr<Deleter> deleter;       // the other owners; empty: borrowed
   Owner owner = Owner::none;
   bool read_only = false;
-  Block block = {};                            // Owner::allocator, and the next two
-  Allocator* allocator = nullptr;              // where the block goes back to
-  std::shared_ptr<Allocator> kept_alive = {};  // the same; empty for default allocators, which are never destroyed
-  Deleter deleter = {};                        // the other owners; empty: borrowed
 
-  State() = default;
+  // The block is allocated straight into its place; should that throw, there is nothing to undo.
+  State(const Request& request, Allocator& given, std::shared_ptr<Allocator>&& keep)
+      : block(given.allocate(request)), allocator(&given), kept_alive(std::move(keep)), owner(Owner::allocator) {}
+  State(const Block& from, Allocator& given, std::shared_ptr<Allocator>&& keep) noexcept
+      : block(from), allocator(&given), kept_alive(std::move(keep)), owner(Owner::allocator) {}
+  State(const Block& outside, Owner given, bool is_read_only) noexcept : block(outside), owner(given), read_only(is_read_only) {}
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   ~State() {
     if (allocator != nullptr) allocator->deallocate(block);
-    else if (deleter) deleter(data);
+    else if (deleter) (*deleter)(block.data);
   }
 };
 
@@ -35,12 +37,12 @@ std::string_view to_string(Owner owner) noexcept {
   return kNames[static_cast<std::size_t>(owner)];
 }
 
-void* Buffer::data() const noexcept { return state_ == nullptr ? nullptr : state_->data; }
-std::size_t Buffer::size_bytes() const noexcept { return state_ == nullptr ? 0 : state_->bytes; }
-Device Buffer::device() const noexcept { return state_ == nullptr ? Device() : state_->device; }
+void* Buffer::data() const noexcept { return state_ == nullptr ? nullptr : state_->block.data; }
+std::size_t Buffer::size_bytes() const noexcept { return state_ == nullptr ? 0 : state_->block.bytes; }
+Device Buffer::device() const noexcept { return state_ == nullptr ? Device() : state_->block.device; }
 Owner Buffer::owner() const noexcept { return state_ == nullptr ? Owner::none : state_->owner; }
 bool Buffer::is_read_only() const noexcept { return state_ != nullptr && state_->read_only; }
-Block Buffer::block() const noexcept { return state_ == nullptr ? Block() : state_->block; }
+Block Buffer::block() const noexcept { return allocator() == nullptr ? Block() : state_->block; }
 Allocator* Buffer::allocator() const noexcept { return state_ == nullptr ? nullptr : state_->allocator; }
 
 StridedSpan Buffer::span() const {
@@ -71,29 +73,30 @@ Event Buffer::fill(unsigned char value, const CopyOptions& options, Site site) {
   return berth::fill(span(), value, options, site);
 }
 
+namespace {
+
+// Gives a block back unless someone took it over.
+struct Unowned {
+  const Block& block;
+  Allocator* allocator;
+  ~Unowned() {
+    if (allocator != nullptr) allocator->deallocate(block);
+  }
+};
+
+}  // namespace
+
 Buffer BufferMaker::make(const Request& request, Allocator& allocator, std::shared_ptr<Allocator> kept_alive) {
-  // The state first: once there is a block, nothing may fail before the state owns it.
-  auto state = std::make_shared<Buffer::State>();
-  adopt(*state, allocator.allocate(request), allocator, std::move(kept_alive));
-  return Buffer(std::move(state));
+  return Buffer(std::make_shared<Buffer::State>(request, allocator, std::move(kept_alive)));
 }
 
 std::optional<Buffer> BufferMaker::try_make(const Request& request, Allocator& allocator, std::shared_ptr<Allocator> kept_alive) {
-  auto state = std::make_shared<Buffer::State>();
   const std::optional<Block> block = allocator.try_allocate(request);
   if (!block) return std::nullopt;
-  adopt(*state, *block, allocator, std::move(kept_alive));
+  Unowned unowned{*block, &allocator};
+  auto state = std::make_shared<Buffer::State>(*block, allocator, std::move(kept_alive));
+  unowned.allocator = nullptr;
   return Buffer(std::move(state));
-}
-
-void BufferMaker::adopt(Buffer::State& state, const Block& block, Allocator& allocator, std::shared_ptr<Allocator> kept_alive) noexcept {
-  state.block = block;
-  state.data = block.data;
-  state.bytes = block.bytes;
-  state.device = block.device;
-  state.owner = Owner::allocator;
-  state.allocator = &allocator;
-  state.kept_alive = std::move(kept_alive);
 }
 
 Request request_of(std::size_t bytes, const AllocationOptions& options, const Site& site) noexcept {
@@ -118,13 +121,11 @@ Buffer wrap_buffer(void* data, std::size_t bytes, Device device, Deleter deleter
 }
 
 Buffer BufferMaker::wrap(void* data, std::size_t bytes, Device device, Deleter& deleter, bool read_only, Owner owner) {
-  auto state = std::make_shared<Buffer::State>();
-  state->data = data;
-  state->bytes = bytes;
-  state->device = device;
-  state->owner = owner;
-  state->read_only = read_only;
-  state->deleter.swap(deleter);
+  auto state = std::make_shared<Buffer::State>(Block{.data = data, .bytes = bytes, .device = device}, owner, read_only);
+  if (deleter) {
+    state->deleter = std::make_unique<Deleter>();
+    state->deleter->swap(deleter);
+  }
   return Buffer(std::move(state));
 }
 

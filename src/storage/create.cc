@@ -23,16 +23,18 @@ std::shared_ptr<Allocator> kept_alive(const Place& place) { return place.is_defa
 }  // namespace
 
 Storage empty(const Shape& shape, DType dtype, const Place& place, const AllocationOptions& options, Site site) {
-  const Request request = request_of(shape.size_bytes(dtype), options, site);
+  const std::size_t bytes = shape.size_bytes(dtype);
+  const Request request = request_of(bytes, options, site);
   Buffer buffer = BufferMaker::make(request, *place.allocator(), kept_alive(place));
-  return StorageMaker::make(std::move(buffer), dtype, shape, Strides::contiguous(shape));
+  return StorageMaker::make(std::move(buffer), dtype, shape, Strides::contiguous(shape), 0, bytes / size_bytes(dtype));
 }
 
 std::optional<Storage> try_empty(const Shape& shape, DType dtype, const Place& place, const AllocationOptions& options, Site site) {
-  const Request request = request_of(shape.size_bytes(dtype), options, site);
+  const std::size_t bytes = shape.size_bytes(dtype);
+  const Request request = request_of(bytes, options, site);
   std::optional<Buffer> buffer = BufferMaker::try_make(request, *place.allocator(), kept_alive(place));
   if (!buffer) return std::nullopt;
-  return StorageMaker::make(*std::move(buffer), dtype, shape, Strides::contiguous(shape));
+  return StorageMaker::make(*std::move(buffer), dtype, shape, Strides::contiguous(shape), 0, bytes / size_bytes(dtype));
 }
 
 Storage zeros(const Shape& shape, DType dtype, const Place& place, const AllocationOptions& options, Site site) { return full(shape, 0, dtype, place, options, site); }
@@ -71,7 +73,7 @@ Storage from_blob(void* data, const Shape& shape, DType dtype, Device device, De
   const std::size_t bytes = checked_add(below, options.size_bytes.value_or(above), "the bytes of a blob");
   adoption.deleter = nullptr;  // from here on wrap_buffer sees to it
   Buffer buffer = wrap_buffer(start, bytes, device, std::move(with_callers_address), options.read_only, Owner::external);
-  return StorageMaker::make(std::move(buffer), dtype, shape, strides, -extent.lowest);
+  return StorageMaker::make(std::move(buffer), dtype, shape, strides, -extent.lowest, shape.num_elements());
 }
 
 Storage from_blob(const void* data, const Shape& shape, DType dtype, Device device, Deleter deleter, const BlobOptions& options) {

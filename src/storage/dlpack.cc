@@ -142,7 +142,7 @@ Storage import(const dlpack::Tensor& tensor, bool read_only, Deleter& deleter) {
   if (!first || *first < below || !try_add(*first, above)) throw_format("its elements lie outside the address space");
   void* const start = reinterpret_cast<void*>(*first - below);
   Buffer buffer = BufferMaker::wrap(elements == 0 ? nullptr : start, below + above, device, deleter, read_only, Owner::dlpack);
-  return StorageMaker::make(std::move(buffer), dtype, layout.shape, layout.strides, -extent.lowest);
+  return StorageMaker::make(std::move(buffer), dtype, layout.shape, layout.strides, -extent.lowest, elements);
 }
 
 // The tensor is consumed: its deleter is called when the last storage over it is gone, or here when it is refused.

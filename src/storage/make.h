@@ -29,15 +29,12 @@ struct BufferMaker {
   static Buffer make(const Request& request, Allocator& allocator, std::shared_ptr<Allocator> kept_alive);
   static std::optional<Buffer> try_make(const Request& request, Allocator& allocator, std::shared_ptr<Allocator> kept_alive);
   static Buffer wrap(void* data, std::size_t bytes, Device device, Deleter& deleter, bool read_only, Owner owner);  // takes the deleter on success
-
- private:
-  static void adopt(Buffer::State& state, const Block& block, Allocator& allocator, std::shared_ptr<Allocator> kept_alive) noexcept;
 };
 
 struct StorageMaker {
   // REQUIRES: every element lies inside the buffer.
-  static Storage make(Buffer buffer, DType dtype, Shape shape, Strides strides, std::int64_t offset = 0, bool read_only = false) {
-    return Storage::unchecked(std::move(buffer), dtype, std::move(shape), std::move(strides), offset, read_only);
+  static Storage make(Buffer buffer, DType dtype, const Shape& shape, Strides strides, std::int64_t offset, std::size_t num_elements) {
+    return Storage(std::move(buffer), dtype, Shape(shape), std::move(strides), offset, num_elements, false);
   }
 };
 

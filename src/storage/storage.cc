@@ -33,26 +33,14 @@ void require_inside(DType dtype, const Shape& shape, const Strides& strides, std
 
 }  // namespace
 
-Storage::Storage(Buffer buffer, DType dtype, const Shape& shape, const Strides& strides, std::int64_t offset) {
+Storage::Storage(Buffer buffer, DType dtype, const Shape& shape, const Strides& strides, std::int64_t offset) : Storage() {
   if (shape.rank() != strides.rank()) {
     throw ArgumentError(ErrorCode::size_mismatch,
                         {text::join("a view of shape ", shape.to_string(), " with strides ", strides.to_string()), "there must be one stride for each dimension", "give as many strides as dimensions"},
                         {{"need", shape.rank()}, {"have", strides.rank()}});
   }
   require_inside(dtype, shape, strides, offset, buffer.size_bytes());
-  *this = unchecked(std::move(buffer), dtype, shape, strides, offset, false);
-}
-
-Storage Storage::unchecked(Buffer buffer, DType dtype, Shape shape, Strides strides, std::int64_t offset, bool read_only) {
-  Storage storage;
-  storage.buffer_ = std::move(buffer);
-  storage.offset_ = offset;
-  storage.num_elements_ = shape.num_elements();
-  storage.shape_ = std::move(shape);
-  storage.strides_ = std::move(strides);
-  storage.dtype_ = dtype;
-  storage.read_only_ = read_only;
-  return storage;
+  *this = Storage(std::move(buffer), dtype, Shape(shape), Strides(strides), offset, shape.num_elements(), false);
 }
 
 bool Storage::is_pinned() const noexcept {

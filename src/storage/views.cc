@@ -38,52 +38,51 @@ Range resolve(std::int64_t begin, std::int64_t end, std::int64_t step, std::int6
 
 // Works out the one dimension that may be -1. Throws unless the result has as many elements as there are.
 Shape resolve_shape(const Dims& wanted, const Shape& have, std::size_t num_elements) {
-  const auto unknown = std::ranges::find(wanted, -1);
-  std::vector<std::int64_t> dims(wanted.begin(), wanted.end());
-  if (unknown != wanted.end()) {
-    const auto at = static_cast<std::size_t>(unknown - wanted.begin());
-    dims[at] = 1;
-    const std::size_t rest = Shape(dims).num_elements();
+  std::size_t unknown = wanted.rank();
+  Shape shape;
+  for (std::size_t i = 0; i < wanted.rank(); ++i) {
+    const bool asks = wanted[i] == -1 && unknown == wanted.rank();
+    if (asks) unknown = i;
+    shape.insert(i, asks ? 1 : wanted[i]);
+  }
+  const std::size_t rest = shape.num_elements();
+  if (unknown < wanted.rank()) {
     if (rest == 0 || num_elements % rest != 0) {
       throw_argument(ErrorCode::size_mismatch, text::join("reshaping ", have.to_string(), " to ", wanted.to_string()),
                      rest == 0 ? "with a dimension of 0, any size could stand for -1" : text::join(num_elements, " elements do not divide by ", rest), "write the dimension out");
     }
-    dims[at] = static_cast<std::int64_t>(num_elements / rest);
+    shape.set(unknown, static_cast<std::int64_t>(num_elements / rest));
+    return shape;
   }
-  Shape shape(dims);
-  if (shape.num_elements() != num_elements) {
+  if (rest != num_elements) {
     throw_argument(ErrorCode::size_mismatch, text::join("reshaping ", have.to_string(), " to ", wanted.to_string()),
-                   text::join("that is ", shape.num_elements(), " elements, and there are ", num_elements), "leave one dimension at -1 to have it worked out",
-                   {{"need", num_elements}, {"have", shape.num_elements()}});
+                   text::join("that is ", rest, " elements, and there are ", num_elements), "leave one dimension at -1 to have it worked out",
+                   {{"need", num_elements}, {"have", rest}});
   }
   return shape;
 }
 
 // The strides with which `to` walks the elements of (from, strides) in the same order, or nothing when none do.
 //
-// The old axes fall into groups that are contiguous inside ([2, 3] with strides [3, 1] is one group of 6). Each group must be
-// made up of whole new axes, innermost first.
+// The old axes fall into groups that are contiguous inside ([2, 3] with strides [3, 1] is one group of 6). From the innermost out,
+// each group must be made up of whole new axes.
 std::optional<Strides> view_strides(const Shape& from, const Strides& strides, const Shape& to) {
   Strides result = Strides::contiguous(to);
   if (std::ranges::find(to, 0) != to.end()) return result;
   std::size_t next = to.rank();  // new axes below this one are still to be placed
-  std::size_t axis = from.rank();
-  while (axis > 0) {
-    const std::int64_t base = strides[axis - 1];
-    std::int64_t group = from[--axis];
-    while (axis > 0 && (from[axis - 1] == 1 || strides[axis - 1] == base * group || group == 1)) {
-      if (group == 1) break;
-      group *= from[--axis];
-    }
+  for (std::size_t axis = from.rank(); axis-- > 0;) {
+    if (from[axis] == 1) continue;
+    const std::int64_t base = strides[axis];
+    std::int64_t group = from[axis];
+    while (axis > 0 && (from[axis - 1] == 1 || strides[axis - 1] == base * group)) group *= from[--axis];
     std::int64_t placed = 1;
-    while (next > 0 && (placed < group || to[next - 1] == 1)) {
+    while (next > 0 && placed < group) {
       result.set(next - 1, base * placed);
       placed *= to[--next];
     }
     if (placed != group) return std::nullopt;
   }
-  while (next > 0) result.set(--next, 1);  // only axes of size 1 can be left
-  return result;
+  return result;  // only axes of size 1 can be left, and their strides do not matter
 }
 
 }  // namespace
@@ -98,10 +97,6 @@ std::size_t Storage::axis(int given, const char* what) const {
   return static_cast<std::size_t>(found);
 }
 
-Storage Storage::view(Shape shape, Strides strides, std::int64_t offset) const {
-  return unchecked(buffer_, dtype_, std::move(shape), std::move(strides), offset, read_only_);
-}
-
 Storage Storage::slice(int given, std::int64_t begin, std::int64_t end, std::int64_t step) const {
   const std::size_t at = axis(given, "slicing");
   if (step == 0) throw_argument(ErrorCode::invalid_argument, text::join("slicing ", shape_.to_string(), " with step 0"), "it would never get anywhere", "use a step of 1 or more, or a negative one");
@@ -110,7 +105,8 @@ Storage Storage::slice(int given, std::int64_t begin, std::int64_t end, std::int
   Strides strides = strides_;
   shape.set(at, range.count);
   if (range.count > 1) strides.set(at, strides_[at] * step);  // in bounds, so it fits
-  return view(std::move(shape), std::move(strides), range.count == 0 ? offset_ : offset_ + range.begin * strides_[at]);
+  return view(std::move(shape), std::move(strides), range.count == 0 ? offset_ : offset_ + range.begin * strides_[at],
+              shape_[at] == 0 ? 0 : num_elements_ / static_cast<std::size_t>(shape_[at]) * static_cast<std::size_t>(range.count));
 }
 
 Storage Storage::select(int given, std::int64_t index) const {
@@ -120,11 +116,11 @@ Storage Storage::select(int given, std::int64_t index) const {
     throw_argument(ErrorCode::out_of_bounds, text::join("element ", index, " along axis ", given, " of a storage of shape ", shape_.to_string()),
                    text::join("the axis has ", shape_[at], " elements"), "use an index within it", {{"index", index}, {"have", shape_[at]}});
   }
-  std::vector<std::int64_t> dims(shape_.begin(), shape_.end());
-  std::vector<std::int64_t> steps(strides_.begin(), strides_.end());
-  dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(at));
-  steps.erase(steps.begin() + static_cast<std::ptrdiff_t>(at));
-  return view(Shape(dims), Strides(steps), offset_ + found * strides_[at]);
+  Shape shape = shape_;
+  Strides strides = strides_;
+  shape.erase(at);
+  strides.erase(at);
+  return view(std::move(shape), std::move(strides), offset_ + found * strides_[at], num_elements_ / static_cast<std::size_t>(shape_[at]));
 }
 
 Storage Storage::transpose(int axis_a, int axis_b) const {
@@ -136,26 +132,27 @@ Storage Storage::transpose(int axis_a, int axis_b) const {
   shape.set(b, shape_[a]);
   strides.set(a, strides_[b]);
   strides.set(b, strides_[a]);
-  return view(std::move(shape), std::move(strides), offset_);
+  return view(std::move(shape), std::move(strides), offset_, num_elements_);
 }
 
 Storage Storage::permute(const Dims& order) const {
   Shape shape = shape_;
   Strides strides = strides_;
-  std::vector<bool> used(rank(), false);
+  std::uint64_t used = 0;  // a bit for each axis
+  static_assert(kMaxRank <= 64);
   bool complete = order.rank() == rank();
   for (std::size_t i = 0; complete && i < rank(); ++i) {
     const std::int64_t from = order[i] < 0 ? order[i] + static_cast<std::int64_t>(rank()) : order[i];
-    complete = from >= 0 && from < static_cast<std::int64_t>(rank()) && !used[static_cast<std::size_t>(from)];
+    complete = from >= 0 && from < static_cast<std::int64_t>(rank()) && (used >> from & 1) == 0;
     if (!complete) break;
-    used[static_cast<std::size_t>(from)] = true;
+    used |= std::uint64_t{1} << from;
     shape.set(i, shape_[static_cast<std::size_t>(from)]);
     strides.set(i, strides_[static_cast<std::size_t>(from)]);
   }
   if (!complete) {
     throw_argument(ErrorCode::invalid_argument, text::join("permuting ", shape_.to_string(), " by ", order.to_string()), "that is not each axis once", text::join("name the axes 0 to ", static_cast<std::int64_t>(rank()) - 1, " in the new order"));
   }
-  return view(std::move(shape), std::move(strides), offset_);
+  return view(std::move(shape), std::move(strides), offset_, num_elements_);
 }
 
 Storage Storage::flip(int given) const { return slice(given, -1, INT64_MIN / 2, -1); }
@@ -176,7 +173,9 @@ Storage Storage::expand(const Dims& wanted) const {
     if (dims[i] != have && have != 1) refuse(text::join("axis ", i - added, " has size ", have));
     strides.set(i, dims[i] == have ? strides_[i - added] : 0);
   }
-  return view(Shape(dims), std::move(strides), offset_);
+  Shape shape(dims);
+  const std::size_t count = shape.num_elements();
+  return view(std::move(shape), std::move(strides), offset_, count);
 }
 
 Storage Storage::squeeze(int given) const {
@@ -189,11 +188,11 @@ Storage Storage::unsqueeze(int given) const {
   const auto count = static_cast<int>(rank());
   const int at = given < 0 ? given + count + 1 : given;
   if (at < 0 || at > count) throw_argument(ErrorCode::out_of_bounds, text::join("a new axis at ", given, " of ", shape_.to_string()), text::join("it has ", count, " axes"), text::join("use ", -count - 1, " to ", count), {{"axis", given}, {"rank", count}});
-  std::vector<std::int64_t> dims(shape_.begin(), shape_.end());
-  std::vector<std::int64_t> steps(strides_.begin(), strides_.end());
-  dims.insert(dims.begin() + at, 1);
-  steps.insert(steps.begin() + at, 1);
-  return view(Shape(dims), Strides(steps), offset_);
+  Shape shape = shape_;
+  Strides strides = strides_;
+  shape.insert(static_cast<std::size_t>(at), 1);
+  strides.insert(static_cast<std::size_t>(at), 1);
+  return view(std::move(shape), std::move(strides), offset_, num_elements_);
 }
 
 bool Storage::can_reshape(const Dims& wanted) const { return view_strides(shape_, strides_, resolve_shape(wanted, shape_, num_elements_)).has_value(); }
@@ -205,7 +204,7 @@ Storage Storage::reshape(const Dims& wanted) const {
     throw_argument(ErrorCode::not_viewable, text::join("reshaping ", shape_.to_string(), " with strides ", strides_.to_string(), " to ", shape.to_string()),
                    "its elements do not lie so that a view could show them in that order", "use clone().reshape(...), which copies");
   }
-  return view(std::move(shape), *std::move(strides), offset_);
+  return view(std::move(shape), *std::move(strides), offset_, num_elements_);
 }
 
 Storage Storage::as_strided(const Shape& shape, const Strides& strides, std::int64_t offset) const {

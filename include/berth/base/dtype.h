@@ -63,8 +63,13 @@ BERTH_EXPORT std::span<const DTypeInfo> all_dtypes() noexcept;
 inline std::string_view to_string(DType dtype) noexcept { return info(dtype).name; }
 
 // How large an element is, and what its address must be a multiple of.
-BERTH_EXPORT std::size_t size_bytes(DType dtype) noexcept;
-BERTH_EXPORT std::size_t alignment_of(DType dtype) noexcept;
+constexpr std::size_t size_bytes(DType dtype) noexcept {
+  constexpr std::uint8_t kSizes[kDTypeCount] = {1, 1, 2, 4, 8, 1, 2, 4, 8, 1, 1, 2, 2, 4, 8, 8, 16};
+  return kSizes[static_cast<std::size_t>(dtype)];
+}
+constexpr std::size_t alignment_of(DType dtype) noexcept {
+  return dtype == DType::c64 || dtype == DType::c128 ? size_bytes(dtype) / 2 : size_bytes(dtype);
+}
 
 // Reads berth's own names and, in any case, those of the common frameworks: "f32", "float32", "float", "F32"; "bf16", "bfloat16";
 // "f8e4m3", "float8_e4m3fn", "F8_E4M3"; "bool". Throws ArgumentError(unsupported_dtype) for any other, big-endian names included.

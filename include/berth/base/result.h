@@ -3,24 +3,20 @@
 
 #include <cassert>
 #include <cstddef>
-#include <new>
-#include <string_view>
 #include <utility>
 #include <variant>
 
 #include "berth/base/error.h"
 
 // Expected failures as values. Inside berth, and between berth and a backend, "the device is full" or "not supported" is an
-// answer and not an exception; the public face turns it into one. A `Failure` is small and copying it allocates nothing, so
-// that running out of memory can be reported without memory.
+// answer and not an exception; the public face turns it into one. A `Failure` fits in two registers and copying it allocates
+// nothing, so that success costs nothing and running out of memory can be reported without memory.
 namespace berth {
 
 struct Failure {
   ErrorCode code = ErrorCode::device_error;
-  int os_error = 0;          // errno, or the device's own code; 0 when there is none
-  std::string_view why = {};  // a literal
-
-  friend bool operator==(const Failure&, const Failure&) = default;
+  int os_error = 0;      // errno, or the device's own code; 0 when there is none
+  const char* why = "";  // a literal
 };
 
 // A T, or why there is none.
@@ -49,16 +45,15 @@ class [[nodiscard]] Result {
 // Done, or why not.
 class [[nodiscard]] Status {
  public:
-  Status() = default;
-  Status(Failure failure) : failed_(true), failure_(failure) {}
+  constexpr Status() noexcept = default;
+  constexpr Status(Failure failure) noexcept : failure_(failure) {}
 
-  bool ok() const noexcept { return !failed_; }
-  explicit operator bool() const noexcept { return ok(); }
-  const Failure& failure() const noexcept { return failure_; }  // REQUIRES: !ok()
+  constexpr bool ok() const noexcept { return failure_.why == nullptr; }
+  constexpr explicit operator bool() const noexcept { return ok(); }
+  constexpr const Failure& failure() const noexcept { return failure_; }  // REQUIRES: !ok()
 
  private:
-  bool failed_ = false;
-  Failure failure_;
+  Failure failure_{.why = nullptr};  // a failure always says why, if only with an empty text
 };
 
 }  // namespace berth

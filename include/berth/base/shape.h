@@ -24,7 +24,14 @@ class BERTH_EXPORT Dims {
 
   Dims() noexcept = default;
   Dims(std::initializer_list<std::int64_t> values) : Dims(std::span(values.begin(), values.size())) {}
-  explicit Dims(std::span<const std::int64_t> values) { assign(values); }  // throws ArgumentError(limit_exceeded) past kMaxRank
+  explicit Dims(std::span<const std::int64_t> values) {  // throws ArgumentError(limit_exceeded) past kMaxRank
+    if (values.size() > kInline) {
+      assign(values);
+      return;
+    }
+    rank_ = values.size();
+    for (std::size_t i = 0; i < rank_; ++i) inline_[i] = values[i];
+  }
   Dims(std::size_t rank, std::int64_t value);
 
   Dims(const Dims& other) { copy_from(other); }
@@ -56,8 +63,22 @@ class BERTH_EXPORT Dims {
   // Writing is for the classes that keep a promise about the entries.
   std::int64_t* data() noexcept { return heap_ ? heap_.get() : inline_; }
   const std::int64_t* data() const noexcept { return heap_ ? heap_.get() : inline_; }
+  void append(std::int64_t value) { insert(rank_, value); }
+  void insert(std::size_t axis, std::int64_t value) {
+    if (rank_ >= kInline) return insert_slowly(axis, value);
+    for (std::size_t i = rank_; i > axis; --i) inline_[i] = inline_[i - 1];
+    inline_[axis] = value;
+    ++rank_;
+  }
+  void erase(std::size_t axis) {
+    if (heap_) return erase_slowly(axis);
+    --rank_;
+    for (std::size_t i = axis; i < rank_; ++i) inline_[i] = inline_[i + 1];
+  }
 
  private:
+  void insert_slowly(std::size_t axis, std::int64_t value);
+  void erase_slowly(std::size_t axis);
   void assign(std::span<const std::int64_t> values);
   void copy_from(const Dims& other) {
     if (other.heap_ || heap_) return assign(other.span());
@@ -84,6 +105,17 @@ class BERTH_EXPORT Shape : public Dims {
   explicit Shape(std::span<const std::int64_t> dims) : Dims(dims) { validate(); }
   explicit Shape(const Dims& dims) : Dims(dims) { validate(); }
 
+  // [0]: no elements.
+  static Shape none() noexcept {
+    Shape shape;
+    shape.append(0);
+    return shape;
+  }
+
+  // Takes an axis out, or puts one in front of `axis`.
+  using Dims::erase;
+  void insert(std::size_t axis, std::int64_t value);
+
   // Replaces one dimension. Throws ArgumentError(invalid_shape) when it is negative.
   void set(std::size_t axis, std::int64_t value);
 
@@ -94,6 +126,7 @@ class BERTH_EXPORT Shape : public Dims {
   std::size_t size_bytes(DType dtype) const;
 
  private:
+  using Dims::append;
   void validate() const;  // throws ArgumentError(invalid_shape{axis, value})
 };
 
@@ -103,6 +136,15 @@ class BERTH_EXPORT Strides : public Dims {
   using Dims::Dims;
   Strides() noexcept = default;
 
+  static Strides none() noexcept {
+    Strides strides;
+    strides.append(1);
+    return strides;
+  }
+
+  using Dims::append;
+  using Dims::erase;
+  using Dims::insert;
   void set(std::size_t axis, std::int64_t value) noexcept { data()[axis] = value; }
 
   // Row-major strides of a shape: the last axis has stride 1. Dimensions of size 0 count as 1.

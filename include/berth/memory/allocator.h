@@ -7,6 +7,7 @@
 #include <string>
 
 #include "berth/base/result.h"
+#include "berth/device/backend.h"
 #include "berth/export.h"
 #include "berth/memory/block.h"
 #include "berth/memory/out_of_memory.h"
@@ -49,10 +50,10 @@ class BERTH_EXPORT Allocator : public std::enable_shared_from_this<Allocator> {
 
   // Throws OutOfMemory with a full report; ArgumentError(invalid_alignment); AccessError(busy) while the device is held; DeviceError
   // when the device has failed. Zero bytes give a block with a null address.
-  Block allocate(const Request& request);
+  Block allocate(Request request);
 
   // The same, but a lack of memory, and a hold, give nothing instead of an exception.
-  std::optional<Block> try_allocate(const Request& request);
+  std::optional<Block> try_allocate(Request request);
 
   // An empty block is ignored. With `deallocate` the memory may stay cached; after `deallocate_now` its whole pages are back with the
   // device on return (or, while held, when the hold ends).
@@ -74,7 +75,8 @@ class BERTH_EXPORT Allocator : public std::enable_shared_from_this<Allocator> {
   Hold hold();
 
   virtual Stats stats() const = 0;
-  virtual Device device() const noexcept = 0;
+  Device device() const noexcept { return backend_.device(); }
+  Backend& backend() const noexcept { return backend_; }
   virtual std::string name() const = 0;      // "limit(direct)"
   virtual std::string settings() const = 0;  // the options in effect, for people: "limit 2 GiB over direct"
   std::uint64_t id() const noexcept { return id_; }
@@ -88,8 +90,8 @@ class BERTH_EXPORT Allocator : public std::enable_shared_from_this<Allocator> {
   enum class Freed : unsigned char { yes, double_free, foreign, size_mismatch };
   enum class When : unsigned char { later, now };
 
-  // REQUIRES: request.bytes > 0, its alignment is set and legal, its tag is final.
-  virtual Result<Block> obtain(const Request& request) noexcept = 0;
+  // Fills in the block; on failure it is left as it was. REQUIRES: request.bytes > 0, its alignment is set and legal, its tag is final.
+  virtual Status obtain(const Request& request, Block& block) noexcept = 0;
 
   // Anything but `yes` has changed nothing. On `yes` the fields that a block made by block_at lacks are filled in.
   virtual Freed give_back(Block& block, When when) noexcept = 0;
@@ -101,13 +103,15 @@ class BERTH_EXPORT Allocator : public std::enable_shared_from_this<Allocator> {
   virtual void explain(OutOfMemoryReport& report) const = 0;
 
  protected:
-  Allocator() noexcept;
+  explicit Allocator(Backend& backend) noexcept;
 
  private:
-  Result<Block> allocate_checked(const Request& request, Request& final_request);
+  Status allocate_checked(Request& request, Block& block);
+  Status note_refusal(const Request& request, const Status& refusal) const noexcept;
   void deallocate_checked(const Block& block, When when) noexcept;
   [[noreturn]] void throw_refused(const Request& request, const Failure& failure) const;
 
+  Backend& backend_;  // backends are never destroyed
   const std::uint64_t id_;
 };
 

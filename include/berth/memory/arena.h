@@ -26,6 +26,8 @@ struct ArenaMark {
 
 class BERTH_EXPORT Arena : public Allocator {
  public:
+  using Allocator::Allocator;
+
   virtual ArenaMark mark() const = 0;
 
   // Forgets every block made since the mark (or since the start). Throws AccessError(busy{blocks}) when one of them has not been

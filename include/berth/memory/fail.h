@@ -26,6 +26,8 @@ struct FailPlan {
 
 class BERTH_EXPORT Fail : public Allocator {
  public:
+  using Allocator::Allocator;
+
   virtual std::uint64_t requests() const = 0;
   virtual std::uint64_t refused() const = 0;
 };

@@ -26,6 +26,8 @@ struct TraceEvent {
 
 class BERTH_EXPORT Trace : public Allocator {
  public:
+  using Allocator::Allocator;
+
   virtual std::vector<TraceEvent> events() const = 0;
   virtual std::uint64_t dropped() const = 0;
 

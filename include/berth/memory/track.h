@@ -25,6 +25,8 @@ struct LiveBlock {
 
 class BERTH_EXPORT Track : public Allocator {
  public:
+  using Allocator::Allocator;
+
   // In the order they were allocated.
   virtual std::vector<LiveBlock> live() const = 0;
 

@@ -23,7 +23,7 @@ namespace berth {
 
 class BERTH_EXPORT Storage {
  public:
-  Storage() noexcept = default;  // no elements: shape [0], f32, on cpu
+  Storage() noexcept : shape_(Shape::none()), strides_(Strides::none()) {}  // no elements: shape [0], f32, on cpu
 
   // A view of part of a buffer, checked. Offsets are in elements of the dtype. Throws ArgumentError: out_of_bounds{need, have} when an
   // element lies outside the buffer.
@@ -118,9 +118,12 @@ class BERTH_EXPORT Storage {
  private:
   friend struct StorageMaker;
 
-  // REQUIRES: every element lies inside the buffer.
-  static Storage unchecked(Buffer buffer, DType dtype, Shape shape, Strides strides, std::int64_t offset, bool read_only);
-  Storage view(Shape shape, Strides strides, std::int64_t offset) const;
+  // REQUIRES: every element lies inside the buffer; num_elements is the shape's.
+  Storage(Buffer buffer, DType dtype, Shape&& shape, Strides&& strides, std::int64_t offset, std::size_t num_elements, bool read_only) noexcept
+      : buffer_(std::move(buffer)), offset_(offset), num_elements_(num_elements), shape_(std::move(shape)), strides_(std::move(strides)), dtype_(dtype), read_only_(read_only) {}
+  Storage view(Shape shape, Strides strides, std::int64_t offset, std::size_t num_elements) const {
+    return Storage(buffer_, dtype_, std::move(shape), std::move(strides), offset, num_elements, read_only_);
+  }
   void* checked_data(DType dtype, std::size_t alignment, bool write) const;
   void read_element(const Dims& index, DType dtype, void* value) const;
   void require_contiguous(const char* what) const;
@@ -130,8 +133,8 @@ class BERTH_EXPORT Storage {
   Buffer buffer_;
   std::int64_t offset_ = 0;
   std::size_t num_elements_ = 0;  // == shape_.num_elements()
-  Shape shape_ = {0};
-  Strides strides_ = {1};  // as long as shape_
+  Shape shape_;
+  Strides strides_;  // as long as shape_
   DType dtype_ = DType::f32;
   bool read_only_ = false;
 };
