@@ -177,10 +177,10 @@ bool can_meet(std::span<const Axis> axes, std::span<const __int128> reach_after,
 }  // namespace
 
 bool overlaps_itself(const Shape& shape, const Strides& strides) noexcept {
+  if (std::ranges::find(shape, 0) != shape.end()) return false;
   std::array<Axis, kMaxRank> axes;
   std::size_t count = 0;
   for (std::size_t i = 0; i < shape.rank(); ++i) {
-    if (shape[i] == 0) return false;
     if (shape[i] == 1) continue;
     if (strides[i] == 0) return true;
     // |INT64_MIN| does not fit; no storage has such a stride with two elements along it.

@@ -28,7 +28,8 @@ struct SimOptions {
 
   // Work in streams is put off as long as is legal, and picked in an order drawn from the seed, whenever someone waits or asks.
   // With `background` a thread also makes progress on its own, as hardware does; without it the order depends on the seed and the
-  // sequence of calls alone, and is the same on every machine.
+  // sequence of calls alone, and is the same on every machine. Then host functions run only when someone waits for them: asking
+  // whether an event is done runs copies and fills, never a function that could block the one who asks.
   bool background = true;
 };
 

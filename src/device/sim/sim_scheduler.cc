@@ -120,16 +120,14 @@ std::size_t SimScheduler::pending() const {
 
 bool SimScheduler::query(Queue& queue, std::uint64_t number) {
   check_process();
-  std::unordered_set<const Queue*> needed;
+  const std::unordered_set<const Queue*> none;  // a host function may block, and a query must not: it runs device work only
   bool run = false;
   {
     const os::Lock lock(mutex_);
     if (is_done(queue, number)) return true;
     run = random_.one_in(2);  // so that polling gets there, but not at once
-    // A host function may block, and a query must not; with a background thread that thread runs it.
-    if (!background_) collect_needed(queue, needed);
   }
-  if (run) step(&needed);
+  if (run) step(&none);
   const os::Lock lock(mutex_);
   return is_done(queue, number);
 }

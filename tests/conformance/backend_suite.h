@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+
+#include "berth/berth.h"
+#include "conformance/report.h"
+
+// What every backend must do. A new kind joins by adding a subject to backends_test.cc. What a backend says it cannot do is not asked of
+// it; a check then passes without doing anything.
+namespace berth::testing {
+
+struct BackendSubject {
+  std::string name;
+  std::function<Backend&()> get;
+};
+
+struct BackendCheck {
+  std::string_view name;
+  void (*run)(Backend& backend, Report& report);
+};
+
+std::span<const BackendCheck> backend_checks();
+Report check_backend(Backend& backend);
+
+}  // namespace berth::testing

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <ostream>
+#include <set>
+
+#include "conformance/allocator_suite.h"
+#include "conformance/backend_suite.h"
+#include "memory/adaptor.h"
+
+// Are the conformance suites any good? Each test here plants one defect and expects the suite to find it.
+namespace berth::testing {
+namespace {
+
+enum class AllocatorDefect { none, alignment_ignored, tag_dropped, stream_dropped, blocks_overlap, count_off_by_one, double_free_accepted, foreign_free_accepted, hold_ignored, serial_reused, frees_dropped };
+
+class DefectiveAllocator : public Adaptor<Allocator> {
+ public:
+  DefectiveAllocator(AllocatorDefect defect, std::shared_ptr<Allocator> upstream) : Adaptor("defective", std::move(upstream)), defect_(defect) {}
+
+  Status obtain(const Request& request, Block& block) noexcept override {
+    Request changed = request;
+    if (defect_ == AllocatorDefect::alignment_ignored) changed.alignment = 16;
+    if (defect_ == AllocatorDefect::tag_dropped) changed.tag = {};
+    if (defect_ == AllocatorDefect::stream_dropped) changed.stream = {};
+    if (defect_ == AllocatorDefect::blocks_overlap) changed.bytes += 64;
+    Status done = upstream_->obtain(changed, block);
+    if (!done) return done;
+    block.alignment = request.alignment;
+    if (defect_ == AllocatorDefect::blocks_overlap) {
+      block.bytes = request.bytes;
+      // Every other block is the one before it, a little later.
+      if (++calls_ % 2 == 0 && last_.bytes >= request.bytes && last_.data != nullptr) {
+        block.data = static_cast<std::byte*>(last_.data) + 32;
+      }
+      last_ = block;
+    }
+    if (defect_ == AllocatorDefect::serial_reused) block.serial = 1;
+    return done;
+  }
+
+  Freed give_back(Block& block, When when) noexcept override {
+    if (defect_ == AllocatorDefect::frees_dropped && ++calls_ % 5 == 0) return Freed::yes;
+    if (defect_ == AllocatorDefect::serial_reused) block.serial = 0;
+    const Freed freed = upstream_->give_back(block, when);
+    if (freed == Freed::double_free && defect_ == AllocatorDefect::double_free_accepted) return Freed::yes;
+    if (freed == Freed::foreign && defect_ == AllocatorDefect::foreign_free_accepted) return Freed::yes;
+    return freed;
+  }
+
+  Stats stats() const override {
+    Stats stats = upstream_->stats();
+    if (defect_ == AllocatorDefect::count_off_by_one && stats.live_blocks > 0) ++stats.in_use_bytes;
+    return stats;
+  }
+
+  void begin_hold() noexcept override {
+    if (defect_ != AllocatorDefect::hold_ignored) upstream_->begin_hold();
+  }
+  void end_hold() noexcept override {
+    if (defect_ != AllocatorDefect::hold_ignored) upstream_->end_hold();
+  }
+
+ private:
+  const AllocatorDefect defect_;
+  std::atomic<std::uint64_t> calls_{0};
+  Block last_;
+};
+
+AllocatorSubject defective(AllocatorDefect defect) {
+  return {"defective", [defect]() -> std::shared_ptr<Allocator> { return std::make_shared<DefectiveAllocator>(defect, direct("cpu")); }};
+}
+
+// By all checks, or by the named ones.
+bool found_by(const AllocatorSubject& subject, std::set<std::string_view> checks = {}) {
+  Report report;
+  for (const AllocatorCheck& check : allocator_checks()) {
+    if (checks.empty() || checks.contains(check.name)) check.run(subject, report);
+  }
+  return !report.ok();
+}
+
+TEST(PlantedDefects, NoDefectPasses) {
+  const Report report = check_allocator(defective(AllocatorDefect::none));
+  EXPECT_TRUE(report.ok()) << report.text();
+}
+
+TEST(PlantedDefects, AlignmentIgnoredIsFound) { EXPECT_TRUE(found_by(defective(AllocatorDefect::alignment_ignored))); }
+TEST(PlantedDefects, TagDroppedIsFound) { EXPECT_TRUE(found_by(defective(AllocatorDefect::tag_dropped))); }
+TEST(PlantedDefects, StreamDroppedIsFound) { EXPECT_TRUE(found_by(defective(AllocatorDefect::stream_dropped))); }
+TEST(PlantedDefects, CountOffByOneIsFound) { EXPECT_TRUE(found_by(defective(AllocatorDefect::count_off_by_one))); }
+TEST(PlantedDefects, DoubleFreeAcceptedIsFound) { EXPECT_TRUE(found_by(defective(AllocatorDefect::double_free_accepted))); }
+TEST(PlantedDefects, ForeignFreeAcceptedIsFound) { EXPECT_TRUE(found_by(defective(AllocatorDefect::foreign_free_accepted))); }
+TEST(PlantedDefects, HoldIgnoredIsFound) { EXPECT_TRUE(found_by(defective(AllocatorDefect::hold_ignored))); }
+TEST(PlantedDefects, SerialReusedIsFound) { EXPECT_TRUE(found_by(defective(AllocatorDefect::serial_reused))); }
+TEST(PlantedDefects, FreesDroppedIsFound) { EXPECT_TRUE(found_by(defective(AllocatorDefect::frees_dropped))); }
+
+// Memory handed out twice would harm the test program itself, so here it comes from an arena, which minds nothing, and only the check
+// that must find it runs.
+TEST(PlantedDefects, OverlappingBlocksAreFound) {
+  const AllocatorSubject subject{.name = "overlapping",
+                                 .make = []() -> std::shared_ptr<Allocator> { return std::make_shared<DefectiveAllocator>(AllocatorDefect::blocks_overlap, arena("cpu", 32_MiB)); },
+                                 .returns_at_once = false};
+  const MisuseHandler before = set_misuse_handler([](const Misuse&) noexcept {});
+  EXPECT_TRUE(found_by(subject, {"KeepsBlocksApart"}));
+  set_misuse_handler(before);
+}
+
+TEST(PlantedDefects, LimitOffByOneIsFound) {
+  const AllocatorSubject subject{.name = "limit", .make = [] { return limit(direct("cpu"), 40_MiB + 1); }, .limit_bytes = 40_MiB};
+  EXPECT_TRUE(found_by(subject, {"KeepsToItsLimit"}));
+  const AllocatorSubject stingy{.name = "limit", .make = [] { return limit(direct("cpu"), 40_MiB - 1); }, .limit_bytes = 40_MiB};
+  EXPECT_TRUE(found_by(stingy, {"KeepsToItsLimit"}));
+}
+
+enum class BackendDefect { none, copy_short, fill_once, move_forgets, event_early, stream_ignored, wait_ignored, exception_lost, alignment_ignored, anything_goes };
+
+class DefectiveStream : public StreamState {
+ public:
+  DefectiveStream(BackendDefect defect, Stream inner) : StreamState(inner.device()), defect_(defect), inner_(std::move(inner)) {}
+
+  void enqueue(std::function<void()> work) override {
+    if (defect_ != BackendDefect::exception_lost) return inner_.enqueue(std::move(work));
+    inner_.enqueue([work = std::move(work)] {
+      try {
+        work();
+      } catch (const std::exception&) {  // lost: that is the defect
+      }
+    });
+  }
+  Event record() override { return defect_ == BackendDefect::event_early ? Event() : inner_.record(); }
+  void wait(const Event& event) override {
+    if (defect_ != BackendDefect::wait_ignored) inner_.wait(event);
+  }
+  void synchronize() override { inner_.synchronize(); }
+  const Stream& inner() const { return inner_; }
+
+ private:
+  const BackendDefect defect_;
+  Stream inner_;
+};
+
+// A simulated device seen through a faulty driver.
+class DefectiveBackend : public Backend {
+ public:
+  DefectiveBackend(BackendDefect defect, Backend& real) : Backend(real.device()), defect_(defect), real_(real) {}
+
+  const BackendProperties& properties() const noexcept override { return real_.properties(); }
+  MemoryInfo memory_info() const override { return real_.memory_info(); }
+  Result<void*> reserve(std::size_t bytes, std::size_t alignment) noexcept override {
+    return real_.reserve(bytes, defect_ == BackendDefect::alignment_ignored ? properties().unit_bytes : alignment);
+  }
+  Status commit(void* address, std::size_t bytes) noexcept override { return real_.commit(address, bytes); }
+  Status decommit(void* address, std::size_t bytes) noexcept override { return real_.decommit(address, bytes); }
+  Status release(void* address, std::size_t bytes) noexcept override { return real_.release(address, bytes); }
+  Status move(void* from, void* to, std::size_t bytes) noexcept override {
+    if (defect_ != BackendDefect::move_forgets) return real_.move(from, to, bytes);
+    (void)real_.decommit(from, bytes).ok();
+    return real_.commit(to, bytes);
+  }
+  Status copy(const Transfer& transfer, StreamRef stream) noexcept override {
+    Transfer changed = transfer;
+    if (defect_ == BackendDefect::copy_short && changed.bytes > 1) --changed.bytes;
+    const Status done = real_.copy(changed, inner(stream));
+    return defect_ == BackendDefect::anything_goes ? Status() : done;
+  }
+  Status fill(void* target, std::size_t bytes, std::span<const std::byte> pattern, StreamRef stream) noexcept override {
+    return real_.fill(target, defect_ == BackendDefect::fill_once ? pattern.size() : bytes, pattern, inner(stream));
+  }
+  Result<Stream> make_stream() noexcept override {
+    Result<Stream> made = real_.make_stream();
+    if (!made) return made;
+    return Stream(std::make_shared<DefectiveStream>(defect_, *made));
+  }
+
+ private:
+  StreamRef inner(StreamRef stream) const noexcept {
+    if (!stream || defect_ == BackendDefect::stream_ignored) return {};
+    return static_cast<DefectiveStream*>(stream.operator->())->inner();
+  }
+
+  const BackendDefect defect_;
+  Backend& real_;
+};
+
+bool backend_suite_finds(BackendDefect defect) {
+  DefectiveBackend faulty(defect, backend(make_sim({.capacity_bytes = 64_MiB, .seed = 11, .background = false})));
+  return !check_backend(faulty).ok();
+}
+
+TEST(PlantedDefects, NoBackendDefectPasses) {
+  DefectiveBackend sound(BackendDefect::none, backend(make_sim({.capacity_bytes = 64_MiB})));
+  const Report report = check_backend(sound);
+  EXPECT_TRUE(report.ok()) << report.text();
+}
+
+TEST(PlantedDefects, ShortCopyIsFound) { EXPECT_TRUE(backend_suite_finds(BackendDefect::copy_short)); }
+TEST(PlantedDefects, FillThatDoesNotRepeatIsFound) { EXPECT_TRUE(backend_suite_finds(BackendDefect::fill_once)); }
+TEST(PlantedDefects, MoveThatForgetsIsFound) { EXPECT_TRUE(backend_suite_finds(BackendDefect::move_forgets)); }
+TEST(PlantedDefects, EarlyEventIsFound) { EXPECT_TRUE(backend_suite_finds(BackendDefect::event_early)); }
+TEST(PlantedDefects, CopyOutsideItsStreamIsFound) { EXPECT_TRUE(backend_suite_finds(BackendDefect::stream_ignored)); }
+TEST(PlantedDefects, IgnoredWaitIsFound) { EXPECT_TRUE(backend_suite_finds(BackendDefect::wait_ignored)); }
+TEST(PlantedDefects, LostExceptionIsFound) { EXPECT_TRUE(backend_suite_finds(BackendDefect::exception_lost)); }
+TEST(PlantedDefects, RangeOffItsAlignmentIsFound) { EXPECT_TRUE(backend_suite_finds(BackendDefect::alignment_ignored)); }
+TEST(PlantedDefects, UnnoticedIllegalAddressIsFound) { EXPECT_TRUE(backend_suite_finds(BackendDefect::anything_goes)); }
+
+}  // namespace
+}  // namespace berth::testing

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+// Makes `operator new` fail on purpose. Linked into every test program; off unless armed. Only the arming thread is affected.
+namespace berth::testing {
+
+// While it lives, the nth allocation of this thread (1 is the first) throws std::bad_alloc, or returns null from the nothrow form.
+class FailNthNew {
+ public:
+  explicit FailNthNew(std::uint64_t nth) noexcept;
+  ~FailNthNew();
+  FailNthNew(const FailNthNew&) = delete;
+  FailNthNew& operator=(const FailNthNew&) = delete;
+
+  bool happened() const noexcept;  // whether that many were made
+};
+
+// Allocations of this thread through operator new that have not been freed by it, since the thread began.
+std::int64_t live_news() noexcept;
+
+}  // namespace berth::testing
