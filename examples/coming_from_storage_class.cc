@@ -24,7 +24,7 @@ void check(bool right, const char* claim) {
 Storage counting(const Shape& shape) {
   std::vector<float> values(shape.num_elements());
   std::iota(values.begin(), values.end(), 0.0F);
-  return from_data(std::span<const float>(values), shape, "cpu");
+  return from_data(values, shape, "cpu");
 }
 
 // Storage(shape, dtype, device)

@@ -9,7 +9,7 @@ using namespace berth;
 int main() {
   // Six floats on the host, and a view that shows them in another order. The view moves no bytes.
   const std::vector<float> values = {1, 2, 3, 4, 5, 6};
-  const Storage x = from_data(std::span<const float>(values), {2, 3}, "cpu");
+  const Storage x = from_data(values, {2, 3}, "cpu");
   const Storage columns = x.transpose(0, 1);
   std::cout << inspect(x) << '\n' << inspect(columns) << '\n';
 

@@ -192,7 +192,9 @@ bool overlaps_itself(const Shape& shape, const Strides& strides) noexcept {
   bool nested = true;  // each stride passes everything below it: the usual case, decided without a search
   for (std::size_t i = count; i-- > 0;) {
     nested = nested && used[i].stride > reach_after[i + 1];
-    reach_after[i] = reach_after[i + 1] + static_cast<__int128>(used[i].stride) * used[i].distance;
+    // Past any storage's reach more makes no difference; kept small so that sums in the search fit.
+    constexpr __int128 kFar = static_cast<__int128>(1) << 100;
+    reach_after[i] = std::min(reach_after[i + 1] + std::min(static_cast<__int128>(used[i].stride) * used[i].distance, kFar), kFar);
   }
   if (nested) return false;
   int effort = 20000;

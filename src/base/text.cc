@@ -23,32 +23,45 @@ bool is_continuation(std::string_view text, std::size_t at) {
 std::string bytes(std::uint64_t count) {
   std::size_t unit = 0;
   auto value = static_cast<double>(count);
-  // 1023.95 would print as 1024.0 of the smaller unit.
-  while (unit + 1 < kUnits.size() && value >= (unit == 0 ? 1024 : 1023.95)) {
+  while (value >= (unit == 0 ? 1024 : 1023.5) && unit + 1 < kUnits.size()) {  // 1023.5 of a unit would print as 1024
     value /= 1024;
     ++unit;
   }
   char digits[32];
-  const bool round = value == std::floor(value);
-  std::snprintf(digits, sizeof digits, round ? "%.0f" : value < 10 ? "%.2f" : value < 100 ? "%.1f" : "%.0f", value);
-  return join(std::string_view(digits), ' ', kUnits[unit]);
+  const int decimals = unit == 0 || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
+  std::snprintf(digits, sizeof digits, "%.*f", decimals, value);
+  std::string_view shown = digits;
+  if (decimals > 0) {
+    while (shown.ends_with('0')) shown.remove_suffix(1);
+    if (shown.ends_with('.')) shown.remove_suffix(1);
+  }
+  return join(shown, ' ', kUnits[unit]);
 }
 
 bool parse_bytes(std::string_view text, std::uint64_t& count) noexcept {
+  const char* const end = text.data() + text.size();
+  std::uint64_t whole = 0;
+  const auto [after_whole, whole_error] = std::from_chars(text.data(), end, whole);
+  const bool has_fraction = after_whole != end && *after_whole == '.';
   double value = 0;
-  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
-  if (error != std::errc() || !(value >= 0)) return false;
-  std::string_view unit(rest, static_cast<std::size_t>(text.data() + text.size() - rest));
+  const auto [after_value, value_error] = std::from_chars(text.data(), end, value, std::chars_format::fixed);
+  if (has_fraction ? value_error != std::errc() : whole_error != std::errc()) return false;
+  const char* const rest = has_fraction ? after_value : after_whole;
+
+  std::string_view unit(rest, static_cast<std::size_t>(end - rest));
   while (!unit.empty() && unit.front() == ' ') unit.remove_prefix(1);
-  double scale = 1;
+  std::size_t power = 0;
+  const auto is_unit = [&](std::size_t i) { return unit == kUnits[i] || (i > 0 && unit == kUnits[i].substr(0, 1)); };
   if (!unit.empty()) {
-    std::size_t index = 0;
-    while (index < kUnits.size() && unit != kUnits[index] && !(index > 0 && unit == kUnits[index].substr(0, 1))) ++index;
-    if (index == kUnits.size()) return false;
-    scale = std::ldexp(1.0, static_cast<int>(10 * index));
+    while (power < kUnits.size() && !is_unit(power)) ++power;
+    if (power == kUnits.size()) return false;
   }
-  value *= scale;
-  if (value >= 0x1p64 || value != std::floor(value)) return false;
+  if (!has_fraction) {  // exactly
+    count = whole << (10 * power);
+    return count >> (10 * power) == whole;
+  }
+  value = std::ldexp(value, static_cast<int>(10 * power));
+  if (!(value >= 0) || value >= 0x1p64 || value != std::floor(value)) return false;
   count = static_cast<std::uint64_t>(value);
   return true;
 }

@@ -54,7 +54,7 @@ void Tour::make_storages_and_views() {
   step("Storages, and views that copy nothing");
   std::vector<float> values(24);
   std::iota(values.begin(), values.end(), 0.0F);
-  const Storage x = from_data(std::span<const float>(values), {2, 3, 4}, memory_);
+  const Storage x = from_data(values, {2, 3, 4}, memory_);
   const Storage t = x.transpose(0, 2);
   const Storage back = x.slice(2, -1, -9, -2);
   show("x = from_data(values, {2, 3, 4}, memory)", shape_and_strides(x));
@@ -67,7 +67,7 @@ void Tour::make_storages_and_views() {
 void Tour::convert() {
   step("Conversion between dtypes, rounded to nearest even");
   const std::vector<float> values = {1.0F, 3.14159265F, 65504.0F, 1e-3F};
-  const Storage x = from_data(std::span<const float>(values), {4}, memory_);
+  const Storage x = from_data(values, {4}, memory_);
   for (const DType dtype : {DType::bf16, DType::f16, DType::f8e4m3, DType::i8}) {
     const Storage there = x.to(dtype);
     const Storage again = there.to(DType::f32);

@@ -129,8 +129,7 @@ Event run_in_order(const CopyOptions& options, Work work) {
     work();
     return {};
   }
-  options.stream->enqueue(std::move(work));
-  const Event done = options.stream->record();
+  const Event done = options.stream->enqueue(std::move(work));
   if (!options.non_blocking) done.wait();
   return done;
 }
@@ -154,11 +153,14 @@ Event copy(const StridedSpan& source, const StridedSpan& target, const CopyOptio
   return done;
 }
 
+void require_equal_counts(std::size_t sources, std::size_t targets) {
+  if (sources == targets) return;
+  throw ArgumentError(ErrorCode::size_mismatch, {text::join("copying ", sources, " sources to ", targets, " targets"), "the counts differ", "pass one target for each source"},
+                      {{"sources", sources}, {"targets", targets}});
+}
+
 Event copy_batch(std::span<const StridedSpan> sources, std::span<const StridedSpan> targets, const CopyOptions& options, Site site) {
-  if (sources.size() != targets.size()) {
-    throw ArgumentError(ErrorCode::size_mismatch, {text::join("copying ", sources.size(), " sources to ", targets.size(), " targets"), "the counts differ", "pass one target for each source"},
-                        {{"sources", sources.size()}, {"targets", targets.size()}});
-  }
+  require_equal_counts(sources.size(), targets.size());
   for (std::size_t i = 0; i < sources.size(); ++i) check_pair(sources[i], targets[i]);
   const Event done = run_in_order(options, [from = std::vector(sources.begin(), sources.end()), to = std::vector(targets.begin(), targets.end())] {
     for (std::size_t i = 0; i < from.size(); ++i) run(from[i], to[i]);

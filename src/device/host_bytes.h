@@ -49,7 +49,8 @@ inline bool is_pattern(std::size_t bytes, std::span<const std::byte> pattern) no
 template <class Work>
 Status run_on(StreamRef stream, Work work) noexcept {
   try {
-    stream ? stream->enqueue(std::function<void()>(std::move(work))) : work();
+    if (stream) stream->enqueue(std::function<void()>(std::move(work)));
+    else work();
     return {};
   } catch (const std::bad_alloc&) {
     return Failure{ErrorCode::out_of_memory, 0, "no heap to queue the work"};

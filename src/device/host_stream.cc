@@ -130,6 +130,7 @@ class Queue {
 class HostEvent : public EventState {
  public:
   HostEvent(std::shared_ptr<Queue> queue, std::uint64_t number) : queue_(std::move(queue)), number_(number) {}
+  void set_number(std::uint64_t number) noexcept { number_ = number; }  // before anyone else has the event
   bool query() override { return queue_->is_done(number_); }
   void wait() override { queue_->wait(number_, false); }
 
@@ -148,7 +149,11 @@ class HostStream : public StreamState {
     if (!queue_->is_inherited()) queue_->close();
   }
 
-  void enqueue(std::function<void()> work) override { queue_->put(std::move(work)); }
+  Event enqueue(std::function<void()> work) override {
+    const auto event = std::make_shared<HostEvent>(queue_, 0);  // first: once the work is in, nothing may fail
+    event->set_number(queue_->put(std::move(work)));
+    return Event(event);
+  }
   Event record() override { return Event(std::make_shared<HostEvent>(queue_, queue_->last())); }
   void synchronize() override { queue_->wait(queue_->last(), true); }
 

@@ -16,7 +16,13 @@ EventState::~EventState() = default;
 StreamState::StreamState(Device device) noexcept : device_(device), id_(g_next_id.fetch_add(1, std::memory_order_relaxed)) {}
 StreamState::~StreamState() = default;
 
-void Stream::enqueue(std::function<void()> work) const { state_ == nullptr ? work() : state_->enqueue(std::move(work)); }
+Event Stream::enqueue(std::function<void()> work) const {
+  if (state_ != nullptr) return state_->enqueue(std::move(work));
+  work();
+  return {};
+}
+
+
 Event Stream::record() const { return state_ == nullptr ? Event() : state_->record(); }
 void Stream::wait(const Event& event) const { state_ == nullptr ? event.wait() : state_->wait(event); }
 

@@ -79,16 +79,21 @@ class ArenaStrategy : public Arena {
     std::size_t to = 0;
     {
       const os::Lock lock(mutex_);
-      while (growing_) changed_.wait(mutex_);
+      wait_for_growth();
       const auto keep = try_add(top_, keep_bytes);
       const auto rounded = keep ? try_align_up(*keep, unit()) : std::nullopt;
       if (holds_ > 0 || !rounded || *rounded >= committed_) return;
       from = *rounded;
       to = committed_;
+      committed_ = from;  // at once: nobody may cut from what is being taken away
       growing_ = true;
+      growing_in_ = os::fork_generation();
     }
     const Status done = backend().decommit(base_ + from, to - from);
-    finish_growing(done ? from : to);
+    const os::Lock lock(mutex_);
+    if (!done) committed_ = to;
+    growing_ = false;
+    changed_.notify_all();
   }
 
   void reserve(std::size_t bytes) override {
@@ -109,7 +114,7 @@ class ArenaStrategy : public Arena {
 
   void begin_hold() noexcept override {
     const os::Lock lock(mutex_);
-    while (growing_) changed_.wait(mutex_);
+    wait_for_growth();
     ++holds_;
   }
   void end_hold() noexcept override {
@@ -220,12 +225,13 @@ class ArenaStrategy : public Arena {
 
   // Commits until `end` is covered, without the lock while the device works. Others wait, and look again.
   Status commit_up_to(std::size_t end) noexcept BERTH_REQUIRES(mutex_) {
-    while (growing_) changed_.wait(mutex_);
+    wait_for_growth();
     if (end <= committed_) return {};
     if (holds_ > 0) return Failure{ErrorCode::busy, 0, "the arena would have to grow while its device is held"};
     const std::size_t from = committed_;
     const std::size_t to = std::min(*try_align_up(end, unit()), capacity_);
     growing_ = true;
+    growing_in_ = os::fork_generation();
     mutex_.unlock();
     const Status done = backend().commit(base_ + from, to - from);
     mutex_.lock();
@@ -236,11 +242,11 @@ class ArenaStrategy : public Arena {
     return done;
   }
 
-  void finish_growing(std::size_t committed) noexcept {
-    const os::Lock lock(mutex_);
-    committed_ = committed;
+  // Waits for a thread that is at the device. One that stayed behind in the parent of a forked child will never come back; what it was
+  // committing counts as not committed.
+  void wait_for_growth() noexcept BERTH_REQUIRES(mutex_) {
+    while (growing_ && growing_in_ == os::fork_generation()) changed_.wait(mutex_);
     growing_ = false;
-    changed_.notify_all();
   }
 
   // The block that starts at an address. Entries are in order of address.
@@ -256,7 +262,8 @@ class ArenaStrategy : public Arena {
 
   mutable os::Mutex mutex_;
   os::Condition changed_;
-  bool growing_ BERTH_GUARDED_BY(mutex_) = false;  // a thread is at the device to change committed_
+  bool growing_ BERTH_GUARDED_BY(mutex_) = false;           // a thread is at the device to change committed_
+  std::uint64_t growing_in_ BERTH_GUARDED_BY(mutex_) = 0;  // the fork generation of that thread
   int holds_ BERTH_GUARDED_BY(mutex_) = 0;
   std::vector<Entry> entries_ BERTH_GUARDED_BY(mutex_);  // by offset, not overlapping
   std::size_t top_ BERTH_GUARDED_BY(mutex_) = 0;         // end of the last entry <= top_ <= committed_ <= capacity_
@@ -271,6 +278,19 @@ class ArenaStrategy : public Arena {
   std::uint64_t next_serial_ BERTH_GUARDED_BY(mutex_) = 1;
 };
 
+[[noreturn]] void throw_unreserved(const Failure& failure, Backend& backend, std::size_t capacity) {
+  if (failure.code != ErrorCode::out_of_memory) throw_failure(failure, backend.device(), text::join("reserving an arena of ", text::bytes(capacity)));
+  const MemoryInfo memory = backend.memory_info();
+  OutOfMemoryReport report;
+  report.device = backend.device();
+  report.allocator = "arena";
+  report.requested_bytes = capacity;
+  report.device_total_bytes = memory.total_bytes;
+  report.device_free_bytes = memory.free_bytes;
+  report.refused_by = failure.why;
+  throw OutOfMemory(std::move(report));
+}
+
 }  // namespace
 
 std::shared_ptr<Arena> arena(Device device, std::size_t capacity_bytes) {
@@ -280,7 +300,7 @@ std::shared_ptr<Arena> arena(Device device, std::size_t capacity_bytes) {
   }
   const std::size_t capacity = checked_align_up(capacity_bytes, backend.properties().unit_bytes, "an arena's capacity");
   const Result<void*> base = backend.reserve(capacity, backend.properties().unit_bytes);
-  if (!base) throw_failure(base.failure(), device, text::join("reserving an arena of ", text::bytes(capacity)));
+  if (!base) throw_unreserved(base.failure(), backend, capacity);
   try {
     return std::make_shared<ArenaStrategy>(backend, *base, capacity);
   } catch (const std::bad_alloc&) {

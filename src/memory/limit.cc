@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "memory/adaptor.h"
+#include "os/fork.h"
 #include "os/mutex.h"
 
 namespace berth {
@@ -70,6 +71,10 @@ class Limit : public Adaptor<Allocator> {
  private:
   bool claim(std::size_t bytes) noexcept {
     const os::Lock lock(mutex_);
+    if (pending_in_ != os::fork_generation()) [[unlikely]] {  // whoever was pending stayed in the parent process, and will not settle
+      pending_in_ = os::fork_generation();
+      pending_ = 0;
+    }
     while (true) {
       if (bytes <= limit_bytes_ - in_use_ - pending_) {
         pending_ += bytes;
@@ -87,7 +92,7 @@ class Limit : public Adaptor<Allocator> {
   void settle(std::size_t bytes, bool obtained) noexcept {
     {
       const os::Lock lock(mutex_);
-      pending_ -= bytes;
+      pending_ -= std::min(bytes, pending_);  // a child forked inside a request has forgotten it
       in_use_ += obtained ? bytes : 0;
       refused_ += obtained ? 0 : 1;
     }
@@ -99,6 +104,7 @@ class Limit : public Adaptor<Allocator> {
   os::Condition changed_;
   std::size_t in_use_ BERTH_GUARDED_BY(mutex_) = 0;   // bytes of blocks that live
   std::size_t pending_ BERTH_GUARDED_BY(mutex_) = 0;  // bytes asked of upstream, outcome open; in_use_ + pending_ <= limit_bytes_
+  std::uint64_t pending_in_ BERTH_GUARDED_BY(mutex_) = os::fork_generation();
   std::uint64_t refused_ BERTH_GUARDED_BY(mutex_) = 0;
 };
 

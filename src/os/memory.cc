@@ -4,6 +4,7 @@
 #include <linux/mempolicy.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -30,23 +31,45 @@ Failure system_failure(const char* why) noexcept {
 
 std::byte* at(void* address, std::size_t offset) noexcept { return static_cast<std::byte*>(address) + offset; }
 
-// One mremap works on one kernel mapping only, and neighbours that look alike are not always merged; so on EFAULT the range is
-// halved, down to single pages. The kernel has by then emptied the target, which is reserved again at once: should another thread's
-// mapping have landed there in between, that is found and nothing of it is touched. `moved` counts how far it got.
-bool move_pieces(void* from, void* to, std::size_t bytes, std::size_t& moved) noexcept {
+constexpr int kReserve = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+
+// Reserves addresses that a failed mremap has emptied. Should another thread's mapping have landed there in between, it is not touched.
+void reserve_again(void* address, std::size_t bytes) noexcept {
+  void* const got = mmap(address, bytes, PROT_NONE, kReserve | MAP_FIXED_NOREPLACE, -1, 0);
+  if (got != MAP_FAILED && got != address) munmap(got, bytes);  // a kernel before 4.17 takes the address as a hint
+}
+
+// Before Linux 6.17 one mremap works on one kernel mapping only, and neighbours that look alike are not always merged; so on EFAULT the
+// range is halved, down to single pages.
+bool move_pieces(void* from, void* to, std::size_t bytes) noexcept {
   constexpr int kMove = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
-  constexpr int kReserve = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
   if (must_fail("mremap")) return false;
-  if (mremap(from, bytes, bytes, kMove, to) != MAP_FAILED) {
-    moved += bytes;
-    return true;
-  }
-  const int error = errno;
-  if (mmap(to, bytes, PROT_NONE, kReserve, -1, 0) == MAP_FAILED && errno != EEXIST) return false;
-  errno = error;
-  if (error != EFAULT || bytes == page_bytes()) return false;
+  if (mremap(from, bytes, bytes, kMove, to) != MAP_FAILED) return true;
+  if (errno != EFAULT || bytes == page_bytes()) return false;
+  reserve_again(to, bytes);
   const std::size_t half = align_down(bytes / 2, page_bytes());
-  return move_pieces(from, to, half, moved) && move_pieces(at(from, half), at(to, half), bytes - half, moved);
+  return move_pieces(from, to, half) && move_pieces(at(from, half), at(to, half), bytes - half);
+}
+
+bool is_readable(void* address) noexcept {
+  std::byte byte;
+  iovec here{&byte, 1};
+  iovec there{address, 1};
+  return process_vm_readv(getpid(), &here, 1, &there, 1, 0) == 1;
+}
+
+// Undoes a move that failed half way: the pages that did arrive, which are the ones that can be read, go back one by one.
+bool move_back(void* from, void* to, std::size_t bytes) noexcept {
+  const std::size_t page = page_bytes();
+  bool all = true;
+  for (std::size_t offset = 0; offset < bytes; offset += page) {
+    if (is_readable(at(to, offset))) {
+      // Not MREMAP_DONTUNMAP: this must work when the process is at its limits.
+      all = mremap(at(to, offset), page, page, MREMAP_MAYMOVE | MREMAP_FIXED, at(from, offset)) != MAP_FAILED && all;
+    }
+    reserve_again(at(to, offset), page);
+  }
+  return all;
 }
 
 }  // namespace
@@ -80,9 +103,8 @@ Result<void*> reserve(std::size_t bytes, std::size_t alignment) noexcept {
   const auto length = try_align_up(bytes, page);
   // Ask for more and cut both ends off: the kernel aligns to pages only.
   const auto longer = length && alignment > page ? try_add(*length, alignment - page) : length;
-  if (!longer || *longer == 0) return Failure{ErrorCode::out_of_memory, ENOMEM, "the range is larger than the address space"};
-  constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-  void* const start = must_fail("mmap") ? MAP_FAILED : mmap(nullptr, *longer, PROT_NONE, kFlags, -1, 0);
+  if (bytes == 0 || !longer) return Failure{ErrorCode::out_of_memory, ENOMEM, "a range has at least a byte, and fits in the address space"};
+  void* const start = must_fail("mmap") ? MAP_FAILED : mmap(nullptr, *longer, PROT_NONE, kReserve, -1, 0);
   if (start == MAP_FAILED) return system_failure("mmap refused the address range");
   const auto address = reinterpret_cast<std::uintptr_t>(start);
   const std::size_t front = *try_align_up(address, alignment) - address;
@@ -99,8 +121,7 @@ Status commit(void* address, std::size_t bytes) noexcept {
 
 Status decommit(void* address, std::size_t bytes) noexcept {
   // A fresh mapping in place drops the pages and the right to touch them in one call, and forgets earlier hints.
-  constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
-  if (must_fail("mmap_fixed") || mmap(address, bytes, PROT_NONE, kFlags, -1, 0) == MAP_FAILED) return system_failure("mmap refused to decommit memory");
+  if (must_fail("mmap_fixed") || mmap(address, bytes, PROT_NONE, kReserve | MAP_FIXED, -1, 0) == MAP_FAILED) return system_failure("mmap refused to decommit memory");
   return {};
 }
 
@@ -110,14 +131,10 @@ Status release(void* address, std::size_t bytes) noexcept {
 }
 
 Status move(void* from, void* to, std::size_t bytes) noexcept {
-  std::size_t moved = 0;
-  if (!move_pieces(from, to, bytes, moved)) {
+  if (!move_pieces(from, to, bytes)) {
     const Failure failure = system_failure("mremap refused to move pages");
-    std::size_t back = 0;
-    if (moved > 0 && (!move_pieces(to, from, moved, back) || !decommit(to, moved))) {
-      return Failure{ErrorCode::device_lost, errno, "mremap failed half way and could not be undone"};
-    }
-    return failure;
+    if (move_back(from, to, bytes)) return failure;
+    return Failure{ErrorCode::device_lost, failure.os_error, "mremap failed half way and could not be undone"};
   }
   // The pages are gone from `from` already. Should the kernel refuse to take the right to touch it as well, nothing is held there.
   (void)decommit(from, bytes).ok();

@@ -13,8 +13,8 @@
 //   and creates or destroys none while holding one.
 // - Locking without contention is one compare-and-swap, unlocking one store: less than half the cost of the C library's. The price is
 //   that nobody is woken: who finds it taken looks again, at growing intervals of up to a millisecond. Sections under a Mutex are
-//   tens of nanoseconds long, so only a holder that the kernel has put aside is ever waited for longer. What takes longer waits
-//   on a Condition, which does wake.
+//   tens of nanoseconds long (but for the simulated device, which copies under its own), so only a holder that the kernel has put
+//   aside is ever waited for longer. What takes longer waits on a Condition, which does wake.
 namespace berth::os {
 
 class BERTH_CAPABILITY("mutex") Mutex {

@@ -57,8 +57,9 @@ void tighten(std::optional<CgroupMemory>& tightest, const std::string& hierarchy
     if (bytes && *bytes < machine_bytes && (!tightest || *bytes < tightest->limit_bytes)) {
       tightest = CgroupMemory{*bytes, number_in(folder + usage).value_or(0)};
     }
-    if (group.empty() || group == "/") return;
-    group.resize(group.find_last_of('/'));
+    const std::size_t slash = group.find_last_of('/');
+    if (group == "/" || slash == std::string::npos) return;
+    group.resize(slash);
   }
 }
 

@@ -79,4 +79,18 @@ class Interner {
   std::array<std::atomic<Entry*>, kMost + 1> numbers_{};
 };
 
+// The one Table of a kind, made by the first caller that finds heap for it; nullptr until then.
+template <class Table>
+Table* made_once() noexcept {
+  static std::atomic<Table*> made{nullptr};
+  Table* known = made.load(std::memory_order_acquire);
+  if (known != nullptr) [[likely]] return known;
+  auto* const fresh = new (std::nothrow) Table;
+  if (fresh == nullptr) return nullptr;
+  // Two threads may race to be first; one table stays.
+  if (made.compare_exchange_strong(known, fresh, std::memory_order_acq_rel)) return fresh;
+  delete fresh;
+  return known;
+}
+
 }  // namespace berth

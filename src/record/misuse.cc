@@ -14,16 +14,54 @@ namespace {
 std::atomic<MisuseHandler> g_handler{nullptr};
 std::atomic<std::uint64_t> g_count{0};
 
-// Writes without allocating: a program that frees twice may be in any state.
+// Text for one line of a terminal, without allocating: a program that frees twice may be in any state.
+class Line {
+ public:
+  void add(std::string_view text) noexcept {
+    for (const char c : text) put(c);
+  }
+  // Of a name from outside only what is plain is shown as it is.
+  void add_name(std::string_view name) noexcept {
+    for (const char c : name) put(c >= 0x20 && c < 0x7f ? c : '?');
+  }
+  template <class... Arguments>
+  void add_number(const char* format, Arguments... arguments) noexcept {
+    char digits[64];
+    std::snprintf(digits, sizeof digits, format, arguments...);
+    add(digits);
+  }
+  void print() noexcept {
+    text_[size_] = '\n';
+    std::fwrite(text_, 1, size_ + 1, stderr);
+  }
+
+ private:
+  void put(char c) noexcept {
+    if (size_ + 1 < sizeof text_) text_[size_++] = c;
+  }
+
+  char text_[1024];
+  std::size_t size_ = 0;
+};
+
 void print(const Misuse& misuse) noexcept {
-  const std::string_view kind = to_string(misuse.kind);
-  const std::string_view word = misuse.tag.word();
-  const Site site = site_of(misuse.allocated_at);
-  std::fprintf(stderr, "berth: %.*s of %p (%zu bytes) at allocator %.*s; nothing was changed", static_cast<int>(kind.size()), kind.data(),
-               misuse.address, misuse.bytes, static_cast<int>(misuse.allocator.size()), misuse.allocator.data());
-  if (!word.empty()) std::fprintf(stderr, "; tag %.*s", static_cast<int>(word.size()), word.data());
-  if (site.file != nullptr) std::fprintf(stderr, "; the block now there was allocated at %s:%u", site.file, site.line);
-  std::fputc('\n', stderr);
+  Line line;
+  line.add("berth: ");
+  line.add(to_string(misuse.kind));
+  line.add_number(" of %p", misuse.address);
+  line.add_number(" (%zu bytes) at allocator ", misuse.bytes);
+  line.add_name(misuse.allocator);
+  line.add("; nothing was changed");
+  if (misuse.tag) {
+    line.add("; tag ");
+    line.add_name(misuse.tag.word());
+  }
+  if (const Site site = site_of(misuse.allocated_at); site.file != nullptr) {
+    line.add("; the block now there was allocated at ");
+    line.add_name(site.file);
+    line.add_number(":%u", site.line);
+  }
+  line.print();
 }
 
 bool must_abort() noexcept {

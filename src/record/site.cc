@@ -20,18 +20,20 @@ struct SiteTraits {
   static bool equal(const Site& a, const Site& b) noexcept { return a.file == b.file && a.line == b.line && a.function == b.function; }
 };
 
-// Never destroyed: records may be made while the program ends.
-Interner<Site, SiteTraits>& sites() {
-  static auto* const table = new Interner<Site, SiteTraits>;
-  return *table;
-}
+using Sites = Interner<Site, SiteTraits>;
+
+// nullptr when there is no heap for it. Never destroyed: records may be made while the program ends.
+Sites* sites() noexcept { return made_once<Sites>(); }
 
 }  // namespace
 
-SiteId intern(const Site& site) noexcept { return site.file == nullptr ? SiteId{} : SiteId{sites().intern(site)}; }
+SiteId intern(const Site& site) noexcept {
+  auto* const table = site.file == nullptr ? nullptr : sites();
+  return table == nullptr ? SiteId{} : SiteId{table->intern(site)};
+}
 
 Site site_of(SiteId id) noexcept {
-  const Site* const site = sites().key(id.value);
+  const Site* const site = id.value == 0 ? nullptr : sites()->key(id.value);  // a number comes from the table, so there is one
   return site == nullptr ? Site{} : *site;
 }
 
@@ -40,7 +42,8 @@ std::string to_string(SiteId id) {
   if (site.file == nullptr) return "unknown";
   const std::string_view path = site.file;
   const std::size_t slash = path.find_last_of('/');
-  return text::join(slash == std::string_view::npos ? path : path.substr(slash + 1), ':', site.line, " (", std::string_view(site.function), ')');
+  const std::string place = text::join(slash == std::string_view::npos ? path : path.substr(slash + 1), ':', site.line);
+  return site.function == nullptr ? place : text::join(place, " (", std::string_view(site.function), ')');
 }
 
 }  // namespace berth

@@ -11,24 +11,18 @@ namespace berth {
 namespace {
 
 constexpr std::size_t kLongest = 255;
-constexpr std::string_view kOther = "(other)";
+constexpr std::string_view kOther = "(other)";  // for words that no longer fit in the table
+constexpr std::uint16_t kOtherId = 1;
 
 struct WordTraits {
   static std::size_t hash(std::string_view word) noexcept { return std::hash<std::string_view>()(word); }
   static bool equal(std::string_view a, std::string_view b) noexcept { return a == b; }
 };
 
-// Never destroyed: tags outlive every static object.
-Interner<std::string, WordTraits>& words() {
-  static auto* const table = [] {
-    auto* const made = new Interner<std::string, WordTraits>;
-    made->intern(kOther);  // number 1, so that it exists when the table is full
-    return made;
-  }();
-  return *table;
-}
+using Words = Interner<std::string, WordTraits>;
 
-constexpr std::uint16_t kOtherId = 1;
+// nullptr when there is no heap for it. Never destroyed: tags outlive every static object.
+Words* words() noexcept { return made_once<Words>(); }
 
 // In the static block of thread-local memory, where reading it is one instruction: it is read at every allocation.
 [[gnu::tls_model("initial-exec")]] constinit thread_local Tag t_current;
@@ -37,12 +31,15 @@ constexpr std::uint16_t kOtherId = 1;
 
 Tag::Tag(std::string_view word) noexcept {
   if (word.empty()) return;
-  const std::uint32_t number = words().intern(word.substr(0, kLongest));
-  id_ = number == 0 ? kOtherId : static_cast<std::uint16_t>(number);
+  Words* const table = words();
+  const std::uint32_t number = table == nullptr ? 0 : table->intern(word.substr(0, kLongest));
+  // Numbers of words begin at 2, behind "(other)".
+  id_ = static_cast<std::uint16_t>(number == 0 || number == Words::kMost ? kOtherId : number + 1);
 }
 
 std::string_view Tag::word() const noexcept {
-  const std::string* const word = words().key(id_);
+  if (id_ <= kOtherId) return id_ == kOtherId ? kOther : std::string_view();
+  const std::string* const word = words()->key(id_ - 1U);  // the number comes from the table, so there is one
   return word == nullptr ? std::string_view() : std::string_view(*word);
 }
 

@@ -58,7 +58,7 @@ void require_writable(const Buffer& buffer, const char* what) {
 
 }  // namespace
 
-Event Buffer::copy_from(const Buffer& source, const CopyOptions& options, Site site) {
+Event Buffer::copy_from(const Buffer& source, const CopyOptions& options, Site site) const {
   require_writable(*this, "copying into a buffer");
   if (source.size_bytes() != size_bytes()) {
     throw ArgumentError(ErrorCode::size_mismatch,
@@ -68,7 +68,7 @@ Event Buffer::copy_from(const Buffer& source, const CopyOptions& options, Site s
   return copy(source.span(), span(), options, site);
 }
 
-Event Buffer::fill(unsigned char value, const CopyOptions& options, Site site) {
+Event Buffer::fill(unsigned char value, const CopyOptions& options, Site site) const {
   require_writable(*this, "filling a buffer");
   return berth::fill(span(), value, options, site);
 }

@@ -62,10 +62,11 @@ Storage from_blob(void* data, const Shape& shape, DType dtype, Device device, De
   Adoption adoption(data, std::move(deleter));
   const Strides strides = options.strides ? *options.strides : Strides::contiguous(shape);
   if (strides.rank() != shape.rank()) return Storage(Buffer(), dtype, shape, strides);  // throws what is wrong
+  const std::size_t elements = shape.num_elements();
   const Reach extent = reach(shape, strides);
   const std::size_t size = size_bytes(dtype);
   const std::size_t below = checked_multiply(static_cast<std::size_t>(-extent.lowest), size, "the bytes before the first element");
-  const std::size_t above = shape.num_elements() == 0 ? 0 : checked_multiply(static_cast<std::size_t>(extent.highest) + 1, size, "the bytes of a blob");
+  const std::size_t above = elements == 0 ? 0 : checked_multiply(static_cast<std::size_t>(extent.highest) + 1, size, "the bytes of a blob");
   if (options.size_bytes && above > *options.size_bytes) throw_too_small(shape, dtype, above, *options.size_bytes);
   void* const start = static_cast<std::byte*>(data) - below;
   Deleter with_callers_address;
@@ -73,7 +74,7 @@ Storage from_blob(void* data, const Shape& shape, DType dtype, Device device, De
   const std::size_t bytes = checked_add(below, options.size_bytes.value_or(above), "the bytes of a blob");
   adoption.deleter = nullptr;  // from here on wrap_buffer sees to it
   Buffer buffer = wrap_buffer(start, bytes, device, std::move(with_callers_address), options.read_only, Owner::external);
-  return StorageMaker::make(std::move(buffer), dtype, shape, strides, -extent.lowest, shape.num_elements());
+  return StorageMaker::make(std::move(buffer), dtype, shape, strides, -extent.lowest, elements);
 }
 
 Storage from_blob(const void* data, const Shape& shape, DType dtype, Device device, Deleter deleter, const BlobOptions& options) {

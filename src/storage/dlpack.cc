@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "berth/storage/dlpack.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -139,7 +140,7 @@ Storage import(const dlpack::Tensor& tensor, bool read_only, Deleter& deleter) {
   const std::size_t below = checked_multiply(static_cast<std::size_t>(-extent.lowest), size, "the bytes of a DLPack tensor");
   const std::size_t above = elements == 0 ? 0 : checked_multiply(static_cast<std::size_t>(extent.highest) + 1, size, "the bytes of a DLPack tensor");
   const auto first = try_add(reinterpret_cast<std::uintptr_t>(tensor.data), static_cast<std::uintptr_t>(tensor.byte_offset));
-  if (!first || *first < below || !try_add(*first, above)) throw_format("its elements lie outside the address space");
+  if (!first || *first < below || !try_add(*first, above) || above > kMaxBytes - std::min(below, kMaxBytes)) throw_format("its elements lie outside the address space");
   void* const start = reinterpret_cast<void*>(*first - below);
   Buffer buffer = BufferMaker::wrap(elements == 0 ? nullptr : start, below + above, device, deleter, read_only, Owner::dlpack);
   return StorageMaker::make(std::move(buffer), dtype, layout.shape, layout.strides, -extent.lowest, elements);

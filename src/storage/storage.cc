@@ -137,6 +137,7 @@ bool equal(const Storage& a, const Storage& b) { return equal(a.span(), b.span()
 Event copy_batch(std::span<const Storage> sources, std::span<const Storage> targets, const CopyOptions& options, Site site) {
   std::vector<StridedSpan> from;
   std::vector<StridedSpan> to;
+  require_equal_counts(sources.size(), targets.size());
   for (const Storage& source : sources) from.push_back(source.span());
   for (const Storage& target : targets) {
     if (target.is_read_only()) {

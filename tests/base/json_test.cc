@@ -191,9 +191,10 @@ TEST(Json, WritesTheShortestDoubleThatReadsBackTheSame) {
     ASSERT_EQ(std::bit_cast<std::uint64_t>(std::strtod(text.c_str(), nullptr)), std::bit_cast<std::uint64_t>(value)) << text;
     ASSERT_TRUE(Json::parse(text, nullptr, false).is_number()) << text;
     // Of printf's precisions, the first that reads back; its text is never shorter.
-    char digits[40] = "";
-    for (int precision = 1; precision <= 17 && std::strtod(digits, nullptr) != value; ++precision)
-      std::snprintf(digits, sizeof digits, "%.*g", precision, value);
+    char digits[40];
+    int precision = 1;
+    do std::snprintf(digits, sizeof digits, "%.*g", precision, value);
+    while (std::strtod(digits, nullptr) != value && ++precision <= 17);
     ASSERT_LE(text.size(), std::string(digits).size()) << text << " and " << digits;
   }
   berth::testing::did(std::to_string(count) + " doubles, seed " + std::to_string(berth::testing::seed()));

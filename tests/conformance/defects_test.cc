@@ -120,9 +120,9 @@ class DefectiveStream : public StreamState {
  public:
   DefectiveStream(BackendDefect defect, Stream inner) : StreamState(inner.device()), defect_(defect), inner_(std::move(inner)) {}
 
-  void enqueue(std::function<void()> work) override {
+  Event enqueue(std::function<void()> work) override {
     if (defect_ != BackendDefect::exception_lost) return inner_.enqueue(std::move(work));
-    inner_.enqueue([work = std::move(work)] {
+    return inner_.enqueue([work = std::move(work)] {
       try {
         work();
       } catch (const std::exception&) {  // lost: that is the defect

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "berth/record/misuse.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "support/heap_faults.h"
+#include "support/misuse_log.h"
+
+namespace {
+
+using namespace berth;
+
+Misuse example(MisuseKind kind = MisuseKind::double_free) {
+  return {.kind = kind, .allocator = "pool", .device = {}, .address = reinterpret_cast<const void*>(0x1234), .bytes = 4096};
+}
+
+// What the default handler prints.
+std::string printed(const Misuse& misuse) {
+  const MisuseHandler before = set_misuse_handler(nullptr);
+  ::testing::internal::CaptureStderr();
+  report_misuse(misuse);
+  set_misuse_handler(before);
+  return ::testing::internal::GetCapturedStderr();
+}
+
+void expect_one_line(const std::string& text) {
+  EXPECT_EQ(std::ranges::count(text, '\n'), 1) << text;
+  EXPECT_TRUE(text.starts_with("berth: ") && text.ends_with("\n")) << text;
+}
+
+TEST(Misuse, ReachesTheHandlerWithItsFacts) {
+  static Misuse seen;
+  const MisuseHandler before = set_misuse_handler([](const Misuse& misuse) noexcept { seen = misuse; });
+  Misuse misuse = example(MisuseKind::size_mismatch);
+  misuse.tag = Tag("weights");
+  misuse.allocated_at = intern(Site::here());
+  report_misuse(misuse);
+  set_misuse_handler(before);
+  EXPECT_EQ(seen.kind, MisuseKind::size_mismatch);
+  EXPECT_EQ(seen.allocator, "pool");
+  EXPECT_EQ(seen.address, misuse.address);
+  EXPECT_EQ(seen.bytes, 4096U);
+  EXPECT_EQ(seen.tag, Tag("weights"));
+  EXPECT_EQ(seen.allocated_at, misuse.allocated_at);
+}
+
+TEST(Misuse, ReplacingTheHandlerGivesBackTheOneBefore) {
+  const MisuseHandler mine = [](const Misuse&) noexcept {};
+  const MisuseHandler other = [](const Misuse&) noexcept { std::abort(); };
+  const MisuseHandler before = set_misuse_handler(other);
+  EXPECT_EQ(set_misuse_handler(mine), other);
+  report_misuse(example());  // would abort
+  EXPECT_EQ(set_misuse_handler(before), mine);
+}
+
+TEST(Misuse, IsCountedWhoeverHandlesIt) {
+  const std::uint64_t before = misuse_count();
+  {
+    const berth::testing::MisuseLog log;
+    report_misuse(example());
+    report_misuse(example(MisuseKind::foreign_free));
+    EXPECT_EQ(log.reported(), (std::vector{MisuseKind::double_free, MisuseKind::foreign_free}));
+  }
+  (void)printed(example());
+  EXPECT_EQ(misuse_count(), before + 3);
+}
+
+TEST(Misuse, IsCountedFromAllThreads) {
+  const MisuseHandler handler = set_misuse_handler([](const Misuse&) noexcept {});
+  const std::uint64_t before = misuse_count();
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([] {
+      for (int n = 0; n < 1000; ++n) report_misuse(example());
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  set_misuse_handler(handler);
+  EXPECT_EQ(misuse_count(), before + 4000);
+}
+
+TEST(Misuse, IsPrintedInOneLineByDefault) {
+  const std::string text = printed(example());
+  expect_one_line(text);
+  for (const char* piece : {"double_free", "0x1234", "4096", "pool"}) EXPECT_NE(text.find(piece), std::string::npos) << piece << ": " << text;
+  EXPECT_EQ(text.find("tag"), std::string::npos) << text;
+}
+
+TEST(Misuse, IsPrintedWithItsTagAndSite) {
+  Misuse misuse = example(MisuseKind::foreign_free);
+  misuse.tag = Tag("kv");
+  misuse.allocated_at = intern({.file = "src/decoder.cc", .function = "grow", .line = 118});
+  const std::string text = printed(misuse);
+  expect_one_line(text);
+  for (const char* piece : {"foreign_free", "tag kv", "decoder.cc:118"}) EXPECT_NE(text.find(piece), std::string::npos) << piece << ": " << text;
+}
+
+TEST(Misuse, IsPrintedInOneLineWhateverTheTagHolds) {
+  Misuse misuse = example();
+  misuse.tag = Tag("two\nlines \x1b[31mred");
+  const std::string text = printed(misuse);
+  expect_one_line(text);
+  EXPECT_EQ(text.find('\x1b'), std::string::npos) << "an escape would reach the terminal";
+}
+
+TEST(Misuse, EveryKindHasItsOwnName) {
+  EXPECT_EQ(to_string(MisuseKind::double_free), "double_free");
+  EXPECT_EQ(to_string(MisuseKind::foreign_free), "foreign_free");
+  EXPECT_EQ(to_string(MisuseKind::size_mismatch), "size_mismatch");
+}
+
+TEST(MisuseDeathTest, AbortsAfterTheReportWhenAskedTo) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        setenv("BERTH_CHECK", "abort", 1);
+        report_misuse(example());
+        _exit(0);
+      },
+      ::testing::KilledBySignal(SIGABRT), "berth: double_free");
+  EXPECT_EXIT(
+      {
+        setenv("BERTH_CHECK", "count", 1);
+        report_misuse(example());
+        _exit(0);
+      },
+      ::testing::ExitedWithCode(0), "berth: double_free");
+}
+
+// The first thing a program asks of berth may be this report, at a time when there is no heap.
+TEST(MisuseDeathTest, IsPrintedWithoutTheHeap) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        const berth::testing::FailNthNew fail(1);
+        report_misuse(example());
+        _exit(fail.happened() ? 1 : 0);
+      },
+      ::testing::ExitedWithCode(0), "berth: double_free");
+}
+
+}  // namespace

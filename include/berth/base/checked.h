@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "berth/export.h"
@@ -58,12 +59,12 @@ constexpr std::optional<To> try_narrow(From value) noexcept {
 BERTH_EXPORT std::size_t checked_add(std::size_t a, std::size_t b, const char* what);
 BERTH_EXPORT std::size_t checked_multiply(std::size_t a, std::size_t b, const char* what);
 BERTH_EXPORT std::size_t checked_align_up(std::size_t value, std::size_t alignment, const char* what);
-[[noreturn]] BERTH_EXPORT void throw_size_overflow(std::size_t a, std::size_t b, const char* operation, const char* what);
+[[noreturn]] BERTH_EXPORT void throw_does_not_fit(const std::string& value, std::size_t bits, const char* what);
 
 template <std::integral To, std::integral From>
 constexpr To checked_narrow(From value, const char* what) {
   const std::optional<To> narrowed = try_narrow<To>(value);
-  if (!narrowed) throw_size_overflow(static_cast<std::size_t>(value), sizeof(To) * 8, "does not fit in bits:", what);
+  if (!narrowed) throw_does_not_fit(std::to_string(value), sizeof(To) * 8, what);
   return *narrowed;
 }
 

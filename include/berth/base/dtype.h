@@ -78,7 +78,7 @@ BERTH_EXPORT DType parse_dtype(std::string_view name);
 // The dtype of a C++ element type: dtype_of<float>() == DType::f32. Integers go by width and sign, so that `long` and `long long`
 // both work. Types that hold no element (pointers, char, long double) do not compile.
 template <class T>
-consteval DType dtype_of() {
+constexpr DType dtype_of() {
   if constexpr (std::same_as<T, bool>) return DType::boolean;
   else if constexpr (std::same_as<T, float>) return DType::f32;
   else if constexpr (std::same_as<T, double>) return DType::f64;

@@ -20,6 +20,7 @@
 // (`std::bad_alloc`) passes through unchanged. Errors are cheap to copy and copying one never throws.
 namespace berth {
 
+// Grouped by the class that usually carries them.
 enum class ErrorCode : unsigned char {
   // ArgumentError
   invalid_argument,

@@ -44,6 +44,9 @@ BERTH_EXPORT Event copy(const StridedSpan& source, const StridedSpan& target, co
 BERTH_EXPORT Event copy_batch(std::span<const StridedSpan> sources, std::span<const StridedSpan> targets, const CopyOptions& options = {},
                               Site site = Site::here());
 
+// Throws ArgumentError(size_mismatch) when a batch has not one target for each source.
+BERTH_EXPORT void require_equal_counts(std::size_t sources, std::size_t targets);
+
 BERTH_EXPORT Event fill(const StridedSpan& target, Scalar value, const CopyOptions& options = {}, Site site = Site::here());
 
 // Whether both have the same shape, dtype and bytes. Bits are compared: NaN equals itself, 0 and -0 differ.

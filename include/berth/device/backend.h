@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -15,7 +16,7 @@
 // what it can and cannot do. Everything above (pools, limits, storages, copies) is written once against this interface.
 //
 // To add a kind of device, derive from `Backend` and `BackendFactory` and register the factory (device/registry.h);
-// examples/custom_backend.cc does it in a hundred lines, outside the library.
+// examples/custom_backend.cc does it in one file, outside the library.
 //
 // Thread rule: every function may be called from any thread at any time. Expected failures are results, not exceptions.
 namespace berth {
@@ -77,7 +78,9 @@ class BERTH_EXPORT Backend {
   virtual void free(void* address, std::size_t bytes, std::size_t alignment) noexcept;
 
   // Copies bytes, or repeats a pattern of 1, 2, 4, 8 or 16 bytes (bytes is a multiple of it). Without a stream it is done on return;
-  // with one it happens in the stream's order, and the memory must stay until then. A range that is not committed is refused.
+  // with one, its own or another device's, it happens in the stream's order, and the memory must stay until then. A backend without
+  // streams may refuse a stream. A range that is not committed is refused. (Between two addresses that the host may touch berth
+  // copies by itself, and asks nobody.)
   virtual Status copy(const Transfer& transfer, StreamRef stream) noexcept = 0;
   virtual Status fill(void* target, std::size_t bytes, std::span<const std::byte> pattern, StreamRef stream) noexcept = 0;
 

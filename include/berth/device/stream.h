@@ -58,8 +58,9 @@ class BERTH_EXPORT StreamState {
   explicit StreamState(Device device) noexcept;
   virtual ~StreamState();
 
-  // A host function, run in its turn. It may block, and may put work into this and other streams; it must not wait for its own.
-  virtual void enqueue(std::function<void()> work) = 0;
+  // A host function, run in its turn, and the event behind it. It may block, and may put work into this and other streams; it must not
+  // wait for its own. When this throws, the work was not put in.
+  virtual Event enqueue(std::function<void()> work) = 0;
   virtual Event record() = 0;
   // Later work of this stream comes after the event. The event may be of another device.
   virtual void wait(const Event& event) = 0;
@@ -98,7 +99,7 @@ class BERTH_EXPORT Stream {
   Device device() const noexcept { return state_ == nullptr ? Device() : state_->device(); }
 
   // On "no stream" the work runs before enqueue returns, and events are done.
-  void enqueue(std::function<void()> work) const;
+  Event enqueue(std::function<void()> work) const;
   Event record() const;
   void wait(const Event& event) const;
   void synchronize() const;

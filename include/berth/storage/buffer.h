@@ -53,8 +53,8 @@ class BERTH_EXPORT Buffer {
   Allocator* allocator() const noexcept;
 
   // Sizes must be equal, else ArgumentError(size_mismatch). Throws AccessError(read_only) on a read-only target.
-  Event copy_from(const Buffer& source, const CopyOptions& options = {}, Site site = Site::here());
-  Event fill(unsigned char value, const CopyOptions& options = {}, Site site = Site::here());
+  Event copy_from(const Buffer& source, const CopyOptions& options = {}, Site site = Site::here()) const;
+  Event fill(unsigned char value, const CopyOptions& options = {}, Site site = Site::here()) const;
 
   // Something that keeps the bytes alive.
   std::shared_ptr<const void> keep_alive() const noexcept { return state_; }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <iterator>
 #include <memory>
 #include <optional>
-#include <span>
 #include <type_traits>
+#include <utility>
 
 #include "berth/export.h"
 #include "berth/storage/storage.h"
@@ -14,7 +15,7 @@
 //     Storage x = empty({64, 128}, DType::f32, "cuda:0");
 //     Storage a = empty({1024}, DType::f32, "cpu", {.alignment = 4096, .tag = "kv"});
 //     Storage s = zeros({16}, DType::i64, scratch_arena);
-//     Storage w = from_data(std::span<const float>(values), {2, 3}, "cuda:0", DType::bf16);
+//     Storage w = from_data(values, {2, 3}, "cuda:0", DType::bf16);
 //
 // All of these throw OutOfMemory (but `try_empty`), ArgumentError for shapes and alignments that cannot be, DeviceError for devices
 // that are not there. Then nothing was allocated.
@@ -45,11 +46,15 @@ BERTH_EXPORT std::optional<Storage> try_empty(const Shape& shape, DType dtype, c
 BERTH_EXPORT Storage zeros(const Shape& shape, DType dtype, const Place& place, const AllocationOptions& options = {}, Site site = Site::here());
 BERTH_EXPORT Storage full(const Shape& shape, Scalar value, DType dtype, const Place& place, const AllocationOptions& options = {}, Site site = Site::here());
 
-// Copies host elements of any type to any device, converted to `dtype` (by default their own). Throws ArgumentError(size_mismatch) when
-// their number is not that of the shape.
-template <class T>
-Storage from_data(std::span<const T> values, const Shape& shape, const Place& place, DType dtype = dtype_of<T>(), const AllocationOptions& options = {},
-                  Site site = Site::here());
+// Copies host elements (a vector, an array, a span: anything with std::data and std::size) to any device, converted to `dtype` (by
+// default their own). Throws ArgumentError(size_mismatch) when their number is not that of the shape.
+template <class Values>
+  requires requires(const Values& v) {
+    std::data(v);
+    std::size(v);
+  }
+Storage from_data(const Values& values, const Shape& shape, const Place& place, DType dtype = dtype_of<std::remove_cvref_t<decltype(*std::data(std::declval<const Values&>()))>>(),
+                  const AllocationOptions& options = {}, Site site = Site::here());
 
 // Memory that is there already: borrowed (without a deleter it must outlive the storage and its views) or adopted. `size_bytes`, when
 // given, is how much there is, and is checked against what the shape needs: ArgumentError(size_mismatch).
@@ -65,9 +70,14 @@ BERTH_EXPORT Storage from_blob(const void* data, const Shape& shape, DType dtype
 BERTH_EXPORT Storage from_bytes(const void* values, std::size_t count, DType values_dtype, const Shape& shape, const Place& place, DType dtype,
                                 const AllocationOptions& options = {}, Site site = Site::here());
 
-template <class T>
-Storage from_data(std::span<const T> values, const Shape& shape, const Place& place, DType dtype, const AllocationOptions& options, Site site) {
-  return from_bytes(values.data(), values.size(), dtype_of<T>(), shape, place, dtype, options, site);
+template <class Values>
+  requires requires(const Values& v) {
+    std::data(v);
+    std::size(v);
+  }
+Storage from_data(const Values& values, const Shape& shape, const Place& place, DType dtype, const AllocationOptions& options, Site site) {
+  constexpr DType kOwn = dtype_of<std::remove_cvref_t<decltype(*std::data(values))>>();
+  return from_bytes(std::data(values), std::size(values), kOwn, shape, place, dtype, options, site);
 }
 
 }  // namespace berth

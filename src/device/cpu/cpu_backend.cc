@@ -69,7 +69,7 @@ CpuBackend::CpuBackend(Device device, std::string description, CpuOptions option
                  .unit_bytes = os::page_bytes(),
                  .alignment = 64,
                  .max_alignment = std::size_t{1} << 40,
-                 .abilities = {.host_access = true, .move = true, .streams = true, .pinned = false, .fork_safe = true}};
+                 .abilities = {.host_access = true, .move = os::kernel_at_least(5, 7), .streams = true, .pinned = false, .fork_safe = true}};
 }
 
 MemoryInfo CpuBackend::memory_info() const {

@@ -18,12 +18,13 @@ class SimEvent : public EventState {
  public:
   SimEvent(std::shared_ptr<SimScheduler> scheduler, std::shared_ptr<SimScheduler::Queue> queue, std::uint64_t number)
       : scheduler_(std::move(scheduler)), queue_(std::move(queue)), number_(number) {}
+  void set_number(std::uint64_t number) noexcept { number_ = number; }  // before anyone else has the event
 
   bool query() override { return scheduler_->query(*queue_, number_); }
   void wait() override { scheduler_->wait(*queue_, number_, false); }
 
   const SimScheduler* scheduler() const noexcept { return scheduler_.get(); }
-  const SimScheduler::Queue& queue() const noexcept { return *queue_; }
+  SimScheduler::Queue& queue() const noexcept { return *queue_; }
   std::uint64_t number() const noexcept { return number_; }
 
  private:
@@ -51,6 +52,7 @@ struct SimScheduler::Queue {
   std::exception_ptr error;
   std::uint64_t error_at = 0;
   bool dropped = false;  // the stream is gone; the queue leaves the list once it is empty
+  bool needed = false;   // while an item is chosen: the one who waits depends on this queue
 };
 
 SimScheduler::SimScheduler(Device device, std::uint64_t seed, bool background) noexcept
@@ -120,14 +122,13 @@ std::size_t SimScheduler::pending() const {
 
 bool SimScheduler::query(Queue& queue, std::uint64_t number) {
   check_process();
-  const std::unordered_set<const Queue*> none;  // a host function may block, and a query must not: it runs device work only
   bool run = false;
   {
     const os::Lock lock(mutex_);
     if (is_done(queue, number)) return true;
     run = random_.one_in(2);  // so that polling gets there, but not at once
   }
-  if (run) step(&none);
+  if (run) step(HostWork::none, nullptr);  // a host function may block, and a query must not
   const os::Lock lock(mutex_);
   return is_done(queue, number);
 }
@@ -135,13 +136,11 @@ bool SimScheduler::query(Queue& queue, std::uint64_t number) {
 void SimScheduler::wait(Queue& queue, std::uint64_t number, bool clear) {
   check_process();
   while (true) {
-    std::unordered_set<const Queue*> needed;
     {
       const os::Lock lock(mutex_);
       if (is_done(queue, number)) break;
-      collect_needed(queue, needed);
     }
-    switch (step(&needed)) {
+    switch (step(HostWork::needed, &queue)) {
       case Step::ran:
         break;
       case Step::wait_for_others: {
@@ -152,7 +151,7 @@ void SimScheduler::wait(Queue& queue, std::uint64_t number, bool clear) {
       case Step::nothing_to_run:
         // Only an event of another device can hold everything up.
         try {
-          foreign_event_at_head(needed).wait();
+          foreign_event_for(queue).wait();
         } catch (...) {  // kept by the stream that waits for it: run_head finds it again
         }
         break;
@@ -169,38 +168,47 @@ void SimScheduler::wait(Queue& queue, std::uint64_t number, bool clear) {
 
 bool SimScheduler::is_done(const Queue& queue, std::uint64_t number) const { return queue.done >= number; }
 
-void SimScheduler::collect_needed(const Queue& queue, std::unordered_set<const Queue*>& needed) const {
-  if (!needed.insert(&queue).second) return;
+// Marks the queue and those whose events it waits for, directly or not.
+void SimScheduler::mark_needed(Queue& queue) {
+  if (queue.needed) return;
+  queue.needed = true;
   for (const Item& item : queue.items) {
-    if (item.own_event != nullptr) collect_needed(item.own_event->queue(), needed);
+    if (item.own_event != nullptr) mark_needed(item.own_event->queue());
   }
 }
 
-bool SimScheduler::is_allowed(const Queue& queue, const std::unordered_set<const Queue*>* needed) const {
+void SimScheduler::mark_all(bool needed) {
+  for (const std::shared_ptr<Queue>& queue : queues_) queue->needed = needed;
+}
+
+bool SimScheduler::is_allowed(const Queue& queue) const {
   if (queue.items.empty() || queue.head_runs) return false;
   const Item& head = queue.items.front();
   switch (head.kind) {
     case Item::Kind::device_work:
       return true;
     case Item::Kind::host_work:
-      return needed == nullptr || needed->contains(&queue);
+      return queue.needed;
     case Item::Kind::wait:
       return head.own_event != nullptr ? is_done(head.own_event->queue(), head.own_event->number()) : head.foreign_done;
   }
   return false;
 }
 
-SimScheduler::Step SimScheduler::step(const std::unordered_set<const Queue*>* needed) {
+// Allocates nothing: whoever waits for work that is in a stream must not fail for lack of memory.
+SimScheduler::Step SimScheduler::step(HostWork host_work, Queue* target) {
   refresh_foreign_events();
   std::shared_ptr<Queue> chosen;
   {
     const os::Lock lock(mutex_);
-    std::vector<std::shared_ptr<Queue>> allowed;
+    mark_all(host_work == HostWork::any);
+    if (target != nullptr) mark_needed(*target);
+    const auto allowed = static_cast<std::size_t>(std::ranges::count_if(queues_, [&](const std::shared_ptr<Queue>& q) BERTH_NO_THREAD_ANALYSIS { return is_allowed(*q); }));
+    if (allowed == 0) return running_ > 0 ? Step::wait_for_others : Step::nothing_to_run;
+    std::size_t skip = random_.below(allowed);
     for (const std::shared_ptr<Queue>& queue : queues_) {
-      if (is_allowed(*queue, needed)) allowed.push_back(queue);
+      if (is_allowed(*queue) && skip-- == 0) chosen = queue;
     }
-    if (allowed.empty()) return running_ > 0 ? Step::wait_for_others : Step::nothing_to_run;
-    chosen = allowed[random_.below(allowed.size())];
     chosen->head_runs = true;
     ++running_;
   }
@@ -244,30 +252,36 @@ void SimScheduler::run_head(const std::shared_ptr<Queue>& queue) {
   changed_.notify_all();
 }
 
+// Whether the head of the queue waits for an event of another device that was not done when it was last asked.
+bool SimScheduler::waits_for_foreign(const Queue& queue) const {
+  if (queue.items.empty() || queue.head_runs) return false;
+  const Item& head = queue.items.front();
+  return head.kind == Item::Kind::wait && head.own_event == nullptr && !head.foreign_done;
+}
+
 void SimScheduler::refresh_foreign_events() {
-  std::vector<std::pair<std::shared_ptr<Queue>, Event>> waiting;
-  {
-    const os::Lock lock(mutex_);
-    for (const std::shared_ptr<Queue>& queue : queues_) {
-      if (queue->items.empty() || queue->head_runs) continue;
-      const Item& head = queue->items.front();
-      if (head.kind == Item::Kind::wait && head.own_event == nullptr && !head.foreign_done) waiting.emplace_back(queue, head.event);
+  for (std::size_t i = 0;; ++i) {
+    std::shared_ptr<Queue> queue;
+    Event event;
+    {
+      const os::Lock lock(mutex_);
+      while (i < queues_.size() && !waits_for_foreign(*queues_[i])) ++i;
+      if (i >= queues_.size()) return;
+      queue = queues_[i];
+      event = queue->items.front().event;
     }
-  }
-  // Asked without the lock: another device has locks of its own.
-  for (auto& [queue, event] : waiting) {
-    if (!event.query()) continue;
+    if (!event.query()) continue;  // asked without the lock: another device has locks of its own
     const os::Lock lock(mutex_);
-    if (!queue->items.empty() && queue->items.front().event.state() == event.state()) queue->items.front().foreign_done = true;
+    if (waits_for_foreign(*queue) && queue->items.front().event.state() == event.state()) queue->items.front().foreign_done = true;
   }
 }
 
-Event SimScheduler::foreign_event_at_head(const std::unordered_set<const Queue*>& needed) const {
+Event SimScheduler::foreign_event_for(Queue& target) {
   const os::Lock lock(mutex_);
-  for (const Queue* queue : needed) {
-    if (queue->items.empty() || queue->head_runs) continue;
-    const Item& head = queue->items.front();
-    if (head.kind == Item::Kind::wait && head.own_event == nullptr) return head.event;
+  mark_all(false);
+  mark_needed(target);
+  for (const std::shared_ptr<Queue>& queue : queues_) {
+    if (queue->needed && waits_for_foreign(*queue)) return queue->items.front().event;
   }
   return {};
 }
@@ -291,11 +305,7 @@ void SimScheduler::background_loop() noexcept {
       }
     }
     std::this_thread::sleep_for(std::chrono::microseconds(200));  // leave the first word to those who wait
-    try {
-      step(nullptr);
-    } catch (const std::bad_alloc&) {
-      // Nothing was picked; the next round tries again.
-    }
+    step(HostWork::any, nullptr);
   }
 }
 
@@ -303,7 +313,12 @@ SimStream::SimStream(Device device, std::shared_ptr<SimScheduler> scheduler)
     : StreamState(device), scheduler_(std::move(scheduler)), queue_(scheduler_->make_queue()) {}
 SimStream::~SimStream() { scheduler_->drop_queue(queue_); }
 
-void SimStream::enqueue(std::function<void()> work) { scheduler_->put_host_work(*queue_, std::move(work)); }
+Event SimStream::enqueue(std::function<void()> work) {
+  const auto event = std::make_shared<SimEvent>(scheduler_, queue_, 0);  // first: once the work is in, nothing may fail
+  event->set_number(scheduler_->put_host_work(*queue_, std::move(work)));
+  return Event(event);
+}
+
 void SimStream::enqueue_device_work(std::function<void()> work) { scheduler_->put_device_work(*queue_, std::move(work)); }
 Event SimStream::record() { return Event(std::make_shared<SimEvent>(scheduler_, queue_, scheduler_->last(*queue_))); }
 void SimStream::synchronize() { scheduler_->wait(*queue_, scheduler_->last(*queue_), true); }

@@ -6,7 +6,6 @@
 #include <exception>
 #include <functional>
 #include <memory>
-#include <unordered_set>
 #include <vector>
 
 #include "base/random.h"
@@ -47,15 +46,18 @@ class SimScheduler : public std::enable_shared_from_this<SimScheduler> {
  private:
   struct Item;
   enum class Step { ran, nothing_to_run, wait_for_others };
+  enum class HostWork { none, needed, any };  // which host functions may run: those `target` depends on, or all
 
   std::uint64_t put(Queue& queue, Item item);
   void check_process() const;
-  // Picks one allowed item and runs it. `needed` are the queues whose host functions may run here; all when it is null.
-  Step step(const std::unordered_set<const Queue*>* needed);
-  void collect_needed(const Queue& queue, std::unordered_set<const Queue*>& needed) const BERTH_REQUIRES(mutex_);
+  // Picks one allowed item and runs it.
+  Step step(HostWork host_work, Queue* target);
+  void mark_needed(Queue& queue) BERTH_REQUIRES(mutex_);
+  void mark_all(bool needed) BERTH_REQUIRES(mutex_);
   bool is_done(const Queue& queue, std::uint64_t number) const BERTH_REQUIRES(mutex_);
-  bool is_allowed(const Queue& queue, const std::unordered_set<const Queue*>* needed) const BERTH_REQUIRES(mutex_);
-  Event foreign_event_at_head(const std::unordered_set<const Queue*>& needed) const;
+  bool is_allowed(const Queue& queue) const BERTH_REQUIRES(mutex_);
+  bool waits_for_foreign(const Queue& queue) const BERTH_REQUIRES(mutex_);
+  Event foreign_event_for(Queue& target);
   void run_head(const std::shared_ptr<Queue>& queue);
   void refresh_foreign_events();
   void start_background() noexcept;
@@ -79,7 +81,7 @@ class SimStream : public StreamState {
   SimStream(Device device, std::shared_ptr<SimScheduler> scheduler);
   ~SimStream() override;
 
-  void enqueue(std::function<void()> work) override;
+  Event enqueue(std::function<void()> work) override;
   Event record() override;
   void wait(const Event& event) override;
   void synchronize() override;

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "berth/copy/convert.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "base/random.h"
+#include "berth/berth.h"
+#include "support/scale.h"
+
+// The rules of conversion, against their statement in the header, computed here in another way: with 80- or 128-bit floats and integers,
+// and by searching the values of the small formats.
+namespace berth::testing {
+namespace {
+
+using Wide = long double;
+
+template <class To, class From>
+To convert(From value) {
+  To result;
+  convert_element(&value, dtype_of<From>(), &result, dtype_of<To>());
+  return result;
+}
+
+// The nearest value of a small format, ties to even, from the sorted list of its values and codes.
+template <class F, class Bits>
+Bits nearest(Wide value) {
+  static const auto kValues = [] {
+    std::map<Wide, Bits> values;
+    for (unsigned code = 0; code <= F::kLargest; ++code) values[F::decode(static_cast<Bits>(code))] = static_cast<Bits>(code);
+    return values;
+  }();
+  const Bits sign = std::signbit(value) ? F::kSign : Bits{0};
+  const Wide magnitude = std::fabs(value);
+  auto above = kValues.lower_bound(magnitude);
+  if (above == kValues.end()) {
+    // Past the largest: still that one when nearer to it than to the next step, which an unbounded exponent would have.
+    const auto last = std::prev(kValues.end());
+    const Wide step = last->first - std::prev(last)->first;
+    // A tie goes to the even code, and the largest finite code is even only for f8e4m3.
+    const bool rounds_down = magnitude - last->first < step / 2 || (magnitude - last->first == step / 2 && last->second % 2 == 0);
+    if (rounds_down) return static_cast<Bits>(sign | last->second);
+    return static_cast<Bits>(sign | (F::kLargest + 1));  // infinity, or f8e4m3's NaN
+  }
+  if (above->first == magnitude || above == kValues.begin()) return static_cast<Bits>(sign | above->second);
+  const auto below = std::prev(above);
+  const Wide down = magnitude - below->first;
+  const Wide up = above->first - magnitude;
+  const bool take_below = down < up || (down == up && below->second % 2 == 0);
+  return static_cast<Bits>(sign | (take_below ? below->second : above->second));
+}
+
+template <class F, class Bits, class Source>
+void expect_nearest(Source value) {
+  ASSERT_EQ(convert<F>(value).bits, (nearest<F, Bits>(static_cast<Wide>(value)))) << +value;
+}
+
+std::vector<double> telling_doubles() {
+  Random random(seed());
+  std::vector<double> values = {0.0, -0.0, 1.0, 448, 464, 480, 57344, 61440, 65504, 65519.99, 65520, 65536, 3.3895313892515355e38, 3.4e38, 1e39, 1e300, 5e-324, 1e-45, 6e-8, 1.0 / 3};
+  for (const double base : {0x1p-149, 0x1p-133, 0x1p-24, 0x1p-16, 0x1p-9, 0x1p-6, 0x1p0, 0x1p4, 0x1p8, 0x1p15}) {
+    for (int i = 0; i < 64; ++i) {
+      const double value = base * (1 + i / 32.0);
+      values.insert(values.end(), {value, std::nextafter(value, 1e308), std::nextafter(value, 0)});
+    }
+  }
+  for (std::uint64_t i = 0; i < scaled(200000, 1000); ++i) values.push_back(std::bit_cast<double>(random.next()));
+  for (std::uint64_t i = 0; i < scaled(200000, 1000); ++i) values.push_back(std::ldexp(static_cast<double>(random.next()), static_cast<int>(random.below(80)) - 110));
+  std::erase_if(values, [](double v) { return !std::isfinite(v); });
+  return values;
+}
+
+TEST(Convert, FloatsRoundToNearestEven) {
+  const std::vector<double> values = telling_doubles();
+  for (const double value : values) {
+    for (const double signed_value : {value, -value}) {
+      expect_nearest<float16, std::uint16_t>(signed_value);
+      expect_nearest<bfloat16, std::uint16_t>(signed_value);
+      expect_nearest<float8_e4m3, std::uint8_t>(signed_value);
+      expect_nearest<float8_e5m2, std::uint8_t>(signed_value);
+      ASSERT_EQ(std::bit_cast<std::uint32_t>(convert<float>(signed_value)), std::bit_cast<std::uint32_t>(static_cast<float>(signed_value)));
+      const auto narrow = static_cast<float>(signed_value);
+      if (std::isfinite(narrow)) expect_nearest<bfloat16, std::uint16_t>(narrow);
+    }
+  }
+  did(std::to_string(2 * values.size()) + " values into five formats");
+}
+
+TEST(Convert, IntegersRoundOnceIntoFloats) {
+  Random random(seed());
+  std::vector<std::int64_t> values = {0, 1, -1, INT64_MAX, INT64_MIN, (1LL << 53) + 1, (1LL << 24) + 1};
+  // Numbers that rounding twice, through a double, would get wrong: a tie in the small format plus one far below.
+  for (int shift = 54; shift < 62; ++shift) values.insert(values.end(), {(1LL << shift) + (1LL << (shift - 8)) + 1, (1LL << shift) + (1LL << (shift - 24)) + 1});
+  for (std::uint64_t i = 0; i < scaled(300000, 1000); ++i) values.push_back(static_cast<std::int64_t>(random.next() >> random.below(64)));
+  for (const std::int64_t value : values) {
+    ASSERT_EQ(convert<double>(value), static_cast<double>(value));
+    ASSERT_EQ(convert<float>(value), static_cast<float>(value));
+    ASSERT_EQ(convert<float>(static_cast<std::uint64_t>(value)), static_cast<float>(static_cast<std::uint64_t>(value)));
+    if constexpr (std::numeric_limits<Wide>::digits >= 64) {
+      expect_nearest<bfloat16, std::uint16_t>(value);
+      expect_nearest<float16, std::uint16_t>(value);
+      expect_nearest<bfloat16, std::uint16_t>(static_cast<std::uint64_t>(value));
+      expect_nearest<float8_e5m2, std::uint8_t>(value);
+    }
+  }
+}
+
+// The documented rule, in words: toward zero, clipped, NaN gives 0.
+template <class T>
+T truncated(double value) {
+  if (std::isnan(value)) return 0;
+  const Wide whole = std::trunc(static_cast<Wide>(value));
+  if (whole < static_cast<Wide>(std::numeric_limits<T>::lowest())) return std::numeric_limits<T>::lowest();
+  if (whole > static_cast<Wide>(std::numeric_limits<T>::max())) return std::numeric_limits<T>::max();
+  return static_cast<T>(whole);
+}
+
+template <class T>
+void expect_truncated(double value) {
+  ASSERT_EQ(convert<T>(value), truncated<T>(value)) << value;
+}
+
+TEST(Convert, FloatsTruncateAndSaturateIntoIntegers) {
+  std::vector<double> values = telling_doubles();
+  for (const double edge : {127.0, 128.0, 255.0, 256.0, 32767.0, 65535.0, 2147483647.0, 4294967295.0, 0x1p63, 0x1p64, 0x1.fffffffffffffp62}) {
+    for (const double delta : {-1.5, -0.5, 0.0, 0.5, 1.0}) values.insert(values.end(), {edge + delta, -(edge + delta)});
+  }
+  values.insert(values.end(), {NAN, INFINITY, -INFINITY});
+  for (const double value : values) {
+    for (const double v : {value, -value}) {
+      expect_truncated<std::int8_t>(v);
+      expect_truncated<std::uint8_t>(v);
+      expect_truncated<std::int16_t>(v);
+      expect_truncated<std::uint16_t>(v);
+      expect_truncated<std::int32_t>(v);
+      expect_truncated<std::uint32_t>(v);
+      expect_truncated<std::int64_t>(v);
+      expect_truncated<std::uint64_t>(v);
+    }
+  }
+}
+
+TEST(Convert, IntegersWrapIntoNarrowerIntegers) {
+  EXPECT_EQ(convert<std::uint8_t>(std::int32_t{300}), 44);
+  EXPECT_EQ(convert<std::uint16_t>(std::int8_t{-1}), 65535);
+  EXPECT_EQ(convert<std::int8_t>(std::uint32_t{128}), -128);
+  EXPECT_EQ(convert<std::int64_t>(std::uint64_t{UINT64_MAX}), -1);
+  EXPECT_EQ(convert<std::uint64_t>(std::int8_t{-2}), UINT64_MAX - 1);
+}
+
+TEST(Convert, AnythingNotZeroIsTrue) {
+  EXPECT_TRUE(convert<bool>(0.1F));
+  EXPECT_TRUE(convert<bool>(std::nan("")));
+  EXPECT_FALSE(convert<bool>(-0.0));
+  EXPECT_TRUE(convert<bool>(std::int64_t{1} << 40));
+  EXPECT_TRUE(convert<bool>(std::complex<float>(0, 1)));
+  EXPECT_FALSE(convert<bool>(std::complex<double>(0, -0.0)));
+  EXPECT_TRUE(convert<bool>(float8_e5m2::from_bits(1)));
+  const std::uint8_t odd_bool = 200;  // a bool from outside that is neither 0 nor 1
+  float as_float = 0;
+  convert_element(&odd_bool, DType::boolean, &as_float, DType::f32);
+  EXPECT_EQ(as_float, 1.0F);
+}
+
+TEST(Convert, ComplexNumbersGiveTheirRealPart) {
+  EXPECT_EQ(convert<float>(std::complex<double>(2.5, 9)), 2.5F);
+  EXPECT_EQ(convert<std::int8_t>(std::complex<float>(-300, 9)), -128);
+  EXPECT_EQ(convert<std::complex<float>>(bfloat16(1.5)), std::complex<float>(1.5F, 0));
+  EXPECT_EQ(convert<std::complex<double>>(std::complex<float>(1, 2)), std::complex<double>(1, 2));
+  EXPECT_EQ(convert<std::complex<float>>(std::complex<double>(1e300, -2)), std::complex<float>(INFINITY, -2));
+}
+
+TEST(Convert, NansStayQuietWithSignAndTopPayload) {
+  EXPECT_EQ(convert<float16>(std::bit_cast<float>(0xffa00000U)).bits, 0xff00);  // signalling, negative, payload 0x200000
+  EXPECT_EQ(convert<bfloat16>(std::bit_cast<float>(0x7f810000U)).bits, 0x7fc1);
+  EXPECT_EQ(convert<float8_e4m3>(std::bit_cast<float>(0xffc00000U)).bits, 0xff);
+  EXPECT_EQ(convert<float8_e5m2>(std::bit_cast<double>(0x7ff8000000000000ULL)).bits, 0x7e);
+  EXPECT_EQ(std::bit_cast<std::uint32_t>(convert<float>(float16::from_bits(0x7c01))), 0x7fc02000U);
+  EXPECT_EQ(std::bit_cast<std::uint64_t>(convert<double>(std::bit_cast<float>(0x7f800001U))), 0x7ff8000020000000ULL);
+}
+
+TEST(Convert, InfinitiesStayInfiniteWhereTheFormatHasThem) {
+  EXPECT_EQ(convert<float16>(INFINITY).bits, 0x7c00);
+  EXPECT_EQ(convert<bfloat16>(-INFINITY).bits, 0xff80);
+  EXPECT_EQ(convert<float8_e5m2>(-INFINITY).bits, 0xfc);
+  EXPECT_EQ(convert<float8_e4m3>(INFINITY).bits, 0x7f) << "f8e4m3 has NaN only";
+}
+
+TEST(Convert, TheSameDtypeCopiesTheBits) {
+  EXPECT_EQ(std::bit_cast<std::uint32_t>(convert<float>(std::bit_cast<float>(0x7f800001U))), 0x7f800001U) << "a signalling NaN is not touched";
+  const std::uint8_t odd_bool = 200;
+  std::uint8_t out = 0;
+  convert_element(&odd_bool, DType::boolean, &out, DType::boolean);
+  EXPECT_EQ(out, 200);
+}
+
+TEST(Convert, EverySmallValueSurvivesARoundTripThroughWiderTypes) {
+  for (unsigned code = 0; code < 65536; ++code) {
+    const auto half = float16::from_bits(static_cast<std::uint16_t>(code));
+    const auto brain = bfloat16::from_bits(static_cast<std::uint16_t>(code));
+    ASSERT_TRUE(std::isnan(static_cast<float>(half)) || convert<float16>(convert<float>(half)) == half) << code;
+    ASSERT_TRUE(std::isnan(static_cast<float>(brain)) || convert<bfloat16>(convert<double>(brain)) == brain) << code;
+  }
+}
+
+}  // namespace
+}  // namespace berth::testing

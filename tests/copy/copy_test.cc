@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "berth/copy/copy.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include "berth/berth.h"
+#include "copy/axes.h"
+#include "support/errors.h"
+
+namespace berth::testing {
+namespace {
+
+std::vector<float> counted(std::size_t count) {
+  std::vector<float> values(count);
+  std::iota(values.begin(), values.end(), 0.0F);
+  return values;
+}
+
+TEST(Loop, MergesAxesThatBothSidesWalkAsOne) {
+  EXPECT_TRUE(make_loop({2, 3, 4}, {12, 4, 1}, {12, 4, 1}).outer.empty());
+  EXPECT_EQ(make_loop({2, 3, 4}, {12, 4, 1}, {12, 4, 1}).row.size, 24);
+  const Loop half = make_loop({2, 3, 4}, {24, 4, 1}, {12, 4, 1});
+  EXPECT_EQ(half.outer.size(), 1U);
+  EXPECT_EQ(half.row.size, 12);
+  const Loop transposed = make_loop({3, 4}, {1, 3}, {4, 1});
+  EXPECT_EQ(transposed.outer.size(), 1U);
+  EXPECT_FALSE(transposed.is_dense());
+  EXPECT_EQ(make_loop({1, 5, 1}, {99, 1, 7}, {5, 1, 1}).row.size, 5) << "axes of size 1 vanish";
+  EXPECT_EQ(make_loop({}, {}, {}).row.size, 1);
+}
+
+TEST(Copy, RefusesBeforeAByteMoves) {
+  const Storage x = full({4, 4}, 1, DType::f32, "cpu");
+  const Storage y = zeros({4, 3}, DType::f32, "cpu");
+  EXPECT_ERROR(y.copy_from(x), ArgumentError, ErrorCode::size_mismatch);
+  EXPECT_ERROR(y.select(1, 0).unsqueeze(1).expand({4, 4}).copy_from(x), ArgumentError, ErrorCode::overlapping_view);
+  EXPECT_ERROR(y.read_only().copy_from(x), AccessError, ErrorCode::read_only);
+  EXPECT_ERROR(y.read_only().fill(1), AccessError, ErrorCode::read_only);
+  EXPECT_TRUE(equal(y, zeros({4, 3}, DType::f32, "cpu")));
+}
+
+TEST(Copy, OverlappingRangesGiveTheResultOfACopyThroughATemporary) {
+  const Storage x = from_data(counted(10), {10}, "cpu");
+  x.slice(0, 3, 10).copy_from(x.slice(0, 0, 7));
+  const std::vector<float> expected = {0, 1, 2, 0, 1, 2, 3, 4, 5, 6};
+  EXPECT_TRUE(equal(x, from_data(expected, {10}, "cpu")));
+  // Converting in place, over the same bytes.
+  const Storage bytes = from_data(counted(4), {4}, "cpu");
+  bytes.reinterpret(DType::i32).copy_from(bytes);
+  EXPECT_EQ(bytes.reinterpret(DType::i32).item<std::int32_t>({3}), 3);
+}
+
+TEST(CopyBytes, MovesRawMemoryBetweenDevices) {
+  const Buffer device = make_buffer(100, "sim:0");
+  std::vector<unsigned char> host(100);
+  std::iota(host.begin(), host.end(), 0);
+  copy_bytes(device.data(), "sim:0", host.data(), "cpu", 100);
+  fill_bytes(static_cast<std::byte*>(device.data()) + 50, "sim:0", 0xab, 10);
+  std::vector<unsigned char> back(100);
+  copy_bytes(back.data(), "cpu", device.data(), "sim:0", 100);
+  std::fill(host.begin() + 50, host.begin() + 60, 0xab);
+  EXPECT_EQ(back, host);
+  copy_bytes(nullptr, "cpu", nullptr, "sim:0", 0);
+  EXPECT_ERROR(copy_bytes(nullptr, "cpu", device.data(), "sim:0", 1), ArgumentError, ErrorCode::invalid_argument);
+  EXPECT_ERROR(copy_bytes(back.data(), "cpu", device.data(), "sim:0", SIZE_MAX), ArgumentError, ErrorCode::size_overflow);
+  EXPECT_ERROR(copy_bytes(back.data(), "cpu", device.data(), "sim:0", 1 << 20), DeviceError, ErrorCode::out_of_bounds);
+  // Overlapping host ranges.
+  copy_bytes(back.data() + 10, "cpu", back.data(), "pinned", 80);
+  EXPECT_EQ(back[89], host[79]);
+}
+
+TEST(CopyBatch, ChecksEveryPairBeforeTheFirstByteMoves) {
+  std::vector<Storage> sources;
+  std::vector<Storage> targets;
+  for (int i = 0; i < 5; ++i) {
+    sources.push_back(full({3}, i + 1, DType::i32, i % 2 == 0 ? "cpu" : "sim:0"));
+    targets.push_back(zeros({3}, DType::f32, i % 2 == 0 ? "sim:0" : "cpu"));
+  }
+  targets.back() = zeros({4}, DType::f32, "cpu");
+  EXPECT_ERROR(copy_batch(sources, targets), ArgumentError, ErrorCode::size_mismatch);
+  targets.back() = zeros({3}, DType::f32, "cpu").read_only();
+  EXPECT_ERROR(copy_batch(sources, targets), AccessError, ErrorCode::read_only);
+  EXPECT_EQ(targets[0].to("cpu").item<float>({0}), 0.0F);
+  EXPECT_ERROR(copy_batch(std::span(sources).first(4), targets), ArgumentError, ErrorCode::size_mismatch);
+  targets.back() = zeros({3}, DType::f32, "cpu");
+  copy_batch(sources, targets);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(targets[static_cast<std::size_t>(i)].to("cpu").item<float>({2}), static_cast<float>(i + 1));
+}
+
+TEST(Records, TellOfCopiesAndFillsAndCostNothingWhenUnobserved) {
+  struct Collect : Sink {
+    void on_record(const Record& record) noexcept override {
+      if (record.kind == RecordKind::copied || record.kind == RecordKind::filled) seen.push_back(record);
+    }
+    std::vector<Record> seen;
+  };
+  const Storage x = zeros({8}, DType::f32, "cpu");
+  const Storage y = zeros({8}, DType::f64, "sim:0");
+  const auto sink = std::make_shared<Collect>();
+  {
+    const SinkAttachment attached = attach_sink(sink);
+    y.copy_from(x);
+    x.fill(1);
+  }
+  y.copy_from(x);
+  ASSERT_EQ(sink->seen.size(), 2U);
+  EXPECT_EQ(sink->seen[0].kind, RecordKind::copied);
+  EXPECT_EQ(Device::from_key(sink->seen[0].device), Device("sim:0"));
+  EXPECT_EQ(Device::from_key(sink->seen[0].source_device), Device("cpu"));
+  EXPECT_EQ(sink->seen[0].bytes, 64U);
+  EXPECT_NE(to_string(sink->seen[0].site).find("copy_test.cc"), std::string::npos);
+  EXPECT_EQ(sink->seen[1].kind, RecordKind::filled);
+  EXPECT_EQ(sink->seen[1].bytes, 32U);
+}
+
+TEST(Equal, ComparesShapeDtypeAndBits) {
+  const Storage x = from_data(counted(6), {2, 3}, "cpu");
+  EXPECT_TRUE(equal(x, x.clone()));
+  EXPECT_TRUE(equal(x, x.to("sim:0")));
+  EXPECT_TRUE(equal(x.transpose(0, 1), x.transpose(0, 1).contiguous()));
+  EXPECT_FALSE(equal(x, x.reshape({3, 2})));
+  EXPECT_FALSE(equal(x, x.to(DType::f64)));
+  EXPECT_FALSE(equal(full({1}, 0.0, DType::f32, "cpu"), full({1}, -0.0, DType::f32, "cpu")));
+  EXPECT_TRUE(equal(full({1}, NAN, DType::f32, "cpu"), full({1}, NAN, DType::f32, "cpu")));
+  EXPECT_TRUE(equal(Storage(), zeros({0}, DType::f32, "cpu")));
+}
+
+}  // namespace
+}  // namespace berth::testing

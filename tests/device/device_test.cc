@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "berth/device/device.h"
+
+#include <gtest/gtest.h>
+
+#include "berth/berth.h"
+#include "support/errors.h"
+
+namespace berth::testing {
+namespace {
+
+TEST(Device, ParsesAndPrints) {
+  for (const char* text : {"cpu:0", "pinned:0", "sim:0", "sim:7", "cuda:0", "cuda:65535"}) EXPECT_EQ(Device(text).to_string(), text);
+  EXPECT_EQ(Device("cuda:1").kind_name(), "cuda");
+  EXPECT_EQ(Device("cuda:1").index(), 1);
+}
+
+TEST(Device, IsCpuZeroByDefault) {
+  EXPECT_EQ(Device(), Device("cpu"));
+  EXPECT_EQ(Device("cpu"), Device("cpu:0"));
+  EXPECT_EQ(Device("sim"), Device("sim", 0));
+  EXPECT_NE(Device("sim:0"), Device("sim:1"));
+}
+
+TEST(Device, ListsTheKnownKindsForAnUnknownOne) {
+  EXPECT_ERROR(Device("gpu:0"), DeviceError, ErrorCode::no_such_device);
+  try {
+    Device("gpu\x1b[31m");
+  } catch (const DeviceError& error) {
+    EXPECT_NE(std::string(error.what()).find("cpu, cuda, pinned, sim"), std::string::npos) << error.what();
+    EXPECT_EQ(std::string(error.what()).find('\x1b'), std::string::npos) << "an escape must not reach a terminal";
+  }
+}
+
+TEST(Device, RefusesIndicesThatAreNoNumbers) {
+  for (const char* text : {"cpu:", "cpu:-1", "cpu: 1", "cpu:1x", "cuda:65536", "cuda:99999999999999999999", "", ":", ":0", "sim:0:0"}) {
+    EXPECT_ERROR(Device{text}, DeviceError, ErrorCode::no_such_device);
+  }
+  EXPECT_ERROR(Device("sim", -1), DeviceError, ErrorCode::no_such_device);
+}
+
+TEST(Device, OutOfRangeIsRefusedWhenUsed) {
+  EXPECT_ERROR(backend("cpu:1"), DeviceError, ErrorCode::no_such_device);
+  try {
+    backend("cpu:5");
+  } catch (const DeviceError& error) {
+    EXPECT_EQ(error.fact("index"), "5");
+    EXPECT_EQ(error.fact("count"), "1");
+  }
+  EXPECT_ERROR(empty({1}, DType::f32, "cpu:3"), DeviceError, ErrorCode::no_such_device);
+}
+
+TEST(Device, WithoutCudaItSaysWhetherTheBuildOrTheMachineLacksIt) {
+  if (find_backend("cuda:0") != nullptr) GTEST_SKIP() << "this build and machine have CUDA";
+  EXPECT_ERROR(backend("cuda:0"), DeviceError, ErrorCode::device_unavailable);
+  try {
+    empty({1}, DType::f32, "cuda:0");
+  } catch (const DeviceError& error) {
+    EXPECT_NE(error.why().find("this build of berth has no CUDA backend"), std::string::npos);
+    EXPECT_NE(error.why().find("NVIDIA driver"), std::string::npos);
+  }
+}
+
+TEST(Device, OtherDevicesWorkWithoutCuda) {
+  EXPECT_NO_THROW(zeros({4}, DType::f32, "cpu"));
+  EXPECT_NO_THROW(zeros({4}, DType::f32, "pinned"));
+  EXPECT_NO_THROW(zeros({4}, DType::f32, "sim"));
+}
+
+TEST(Device, PinnedMemoryThatIsNotPageLockedSaysSo) {
+  const Storage x = zeros({4}, DType::f32, "pinned");
+  EXPECT_EQ(x.is_pinned(), backend("pinned").properties().abilities.pinned);
+  EXPECT_FALSE(zeros({4}, DType::f32, "cpu").is_pinned());
+}
+
+TEST(Cuda, StoragesWorkOnARealDevice) {
+  if (find_backend("cuda:0") == nullptr) GTEST_SKIP() << "no CUDA device: " << device_kinds().back().unavailable_reason;
+  EXPECT_EQ(full({4}, 3, DType::f32, "cuda:0").to("cpu").item<float>({2}), 3.0F);
+}
+
+}  // namespace
+}  // namespace berth::testing

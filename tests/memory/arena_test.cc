@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "berth/memory/arena.h"
+
+#include <gtest/gtest.h>
+
+#include "berth/berth.h"
+#include "support/errors.h"
+
+namespace berth::testing {
+namespace {
+
+TEST(Arena, ResetMakesRoomAgain) {
+  for (const char* device : {"cpu", "sim:0"}) {
+    const auto scratch = arena(device, 1_MiB);
+    void* first = nullptr;
+    for (int round = 0; round < 5; ++round) {
+      const Block block = scratch->allocate({.bytes = 900000});
+      if (first == nullptr) first = block.data;
+      EXPECT_EQ(block.data, first) << "each round begins at the start";
+      EXPECT_FALSE(scratch->try_allocate({.bytes = 900000}));
+      scratch->deallocate(block);
+      EXPECT_FALSE(scratch->try_allocate({.bytes = 900000})) << "a dead block's bytes wait for the reset";
+      scratch->reset();
+    }
+  }
+}
+
+TEST(Arena, ResetToAMarkKeepsWhatCameBefore) {
+  const auto scratch = arena("cpu", 1_MiB);
+  const Storage kept = full({1000}, 7, DType::i32, scratch);
+  const ArenaMark mark = scratch->mark();
+  { const Storage gone = zeros({50000}, DType::f32, scratch); }
+  scratch->reset(mark);
+  EXPECT_EQ(scratch->stats().in_use_bytes, 4000U);
+  const Storage next = zeros({1000}, DType::i32, scratch);
+  EXPECT_EQ(kept.item<std::int32_t>({999}), 7);
+}
+
+TEST(Arena, ResetIsRefusedWhileBlocksLive) {
+  const auto scratch = arena("cpu", 1_MiB);
+  const Storage x = full({4}, 1, DType::i32, scratch);
+  EXPECT_ERROR(scratch->reset(), AccessError, ErrorCode::busy);
+  EXPECT_EQ(x.item<std::int32_t>({0}), 1);
+  const ArenaMark mark = scratch->mark();
+  scratch->reset(mark);
+}
+
+TEST(Arena, AMarkFromBeforeAResetIsRefused) {
+  const auto scratch = arena("cpu", 1_MiB);
+  scratch->deallocate(scratch->allocate({.bytes = 1000}));
+  const ArenaMark mark = scratch->mark();
+  scratch->reset();
+  EXPECT_ERROR(scratch->reset(mark), ArgumentError, ErrorCode::invalid_argument);
+}
+
+TEST(Arena, CommitsAsItGrowsAndGivesBackOnTrim) {
+  const Device device = make_sim({.capacity_bytes = 1_MiB, .page_bytes = 4096});
+  SimControl& control = sim_control(device);
+  {
+    const auto scratch = arena(device, 64_MiB);
+    EXPECT_EQ(control.committed_bytes(), 0U) << "addresses are not memory";
+    scratch->deallocate(scratch->allocate({.bytes = 100000}));
+    EXPECT_EQ(control.committed_bytes(), 102400U);
+    scratch->release_cached();
+    EXPECT_EQ(control.committed_bytes(), 102400U) << "what is below the top stays";
+    scratch->reset();
+    scratch->trim(10000);
+    EXPECT_EQ(control.committed_bytes(), 12288U);
+    scratch->release_cached();
+    EXPECT_EQ(control.committed_bytes(), 0U);
+    scratch->reserve(500000);
+    EXPECT_GE(control.committed_bytes(), 500000U);
+    EXPECT_THROW(scratch->reserve(2_MiB), OutOfMemory) << "the device is smaller than the arena";
+    EXPECT_EQ(scratch->audit(), "");
+  }
+  EXPECT_EQ(control.committed_bytes(), 0U);
+  EXPECT_EQ(control.reserved_bytes(), 0U);
+}
+
+TEST(Arena, OutlivesItsHandleWhileStoragesUseIt) {
+  Storage x;
+  {
+    const auto scratch = arena("cpu", 1_MiB);
+    x = full({100}, 3, DType::i32, scratch);
+  }
+  EXPECT_EQ(x.item<std::int32_t>({50}), 3);
+}
+
+TEST(Arena, RefusesToBeEmptyOrImpossible) {
+  EXPECT_ERROR(arena("cpu", 0), ArgumentError, ErrorCode::invalid_argument);
+  EXPECT_ERROR(arena("cpu", SIZE_MAX), ArgumentError, ErrorCode::size_overflow);
+  EXPECT_ERROR(arena("cpu", SIZE_MAX / 2 + 1), OutOfMemory, ErrorCode::out_of_memory);
+}
+
+}  // namespace
+}  // namespace berth::testing

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "berth/memory/default_allocator.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "berth/berth.h"
+#include "support/errors.h"
+
+namespace berth::testing {
+namespace {
+
+TEST(DefaultAllocator, IsMadeOncePerDevice) {
+  const Device device = make_sim({});
+  std::vector<const Allocator*> seen(16);
+  std::vector<std::thread> threads;
+  for (const Allocator*& slot : seen) threads.emplace_back([&] { slot = default_allocator(device).get(); });
+  for (std::thread& thread : threads) thread.join();
+  for (const Allocator* const one : seen) EXPECT_EQ(one, seen.front());
+  EXPECT_NE(default_allocator(device), default_allocator("cpu"));
+}
+
+TEST(DefaultAllocator, IsReplacedWhileStoragesOfTheOldOneLive) {
+  const Device device = make_sim({});
+  const Storage before = full({4}, 1, DType::i32, device);
+  const auto tracked = track(direct(device));
+  set_default_allocator(device, tracked);
+  const Storage after = full({4}, 2, DType::i32, device);
+  EXPECT_EQ(tracked->live().size(), 1U);
+  EXPECT_EQ(before.buffer().allocator()->name(), "direct");
+  EXPECT_EQ(after.buffer().allocator()->name(), "track(direct)");
+  EXPECT_EQ(before.to("cpu").item<std::int32_t>({0}), 1);
+}
+
+TEST(DefaultAllocator, IsReplacedUnderLoad) {
+  const Device device = make_sim({});
+  std::atomic<bool> stop{false};
+  std::thread user([&] {
+    while (!stop) zeros({8}, DType::u8, device);
+  });
+  for (int i = 0; i < 50; ++i) set_default_allocator(device, limit(direct(device), 1_MiB));
+  stop = true;
+  user.join();
+  EXPECT_EQ(default_allocator(device)->name(), "limit(direct)");
+}
+
+TEST(DefaultAllocator, AnAllocatorOfAnotherDeviceIsRefused) {
+  EXPECT_ERROR(set_default_allocator("sim:0", direct("cpu")), ArgumentError, ErrorCode::wrong_device);
+  EXPECT_ERROR(set_default_allocator("sim:0", nullptr), ArgumentError, ErrorCode::wrong_device);
+}
+
+TEST(DefaultAllocator, IsChosenByTheEnvironment) {
+  setenv("BERTH_SIM_ALLOCATOR", "arena:3MiB", 1);
+  const Device device = make_sim({});
+  EXPECT_EQ(default_allocator(device)->settings(), "arena of 3 MiB on " + device.to_string());
+  unsetenv("BERTH_SIM_ALLOCATOR");
+}
+
+TEST(DefaultAllocator, AnUnknownNameIsAnsweredWithTheKnownOnes) {
+  setenv("BERTH_SIM_ALLOCATOR", "magic", 1);
+  const Device device = make_sim({});
+  EXPECT_ERROR(default_allocator(device), ArgumentError, ErrorCode::invalid_argument);
+  try {
+    empty({1}, DType::u8, device);
+  } catch (const ArgumentError& error) {
+    EXPECT_NE(error.asked().find("BERTH_SIM_ALLOCATOR=magic"), std::string::npos) << error.what();
+    EXPECT_NE(error.help().find("arena, direct"), std::string::npos) << error.what();
+  }
+  unsetenv("BERTH_SIM_ALLOCATOR");
+  EXPECT_NO_THROW(default_allocator(device)) << "and once it is put right, it works";
+}
+
+TEST(MakeAllocator, ReadsNamesAndOptions) {
+  EXPECT_EQ(make_allocator("direct", "cpu")->name(), "direct");
+  EXPECT_EQ(make_allocator("arena:64KiB", "cpu")->settings(), "arena of 64 KiB on cpu:0");
+  for (const char* bad : {"direct:5", "arena:x", "arena:0", "arena:-1", "", "Direct", "pool2"}) EXPECT_ERROR(make_allocator(bad, "cpu"), ArgumentError, ErrorCode::invalid_argument);
+  EXPECT_EQ(allocator_names(), (std::vector<std::string>{"arena", "direct"}));
+}
+
+}  // namespace
+}  // namespace berth::testing

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "berth/storage/storage.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <sstream>
+#include <vector>
+
+#include "berth/berth.h"
+#include "support/errors.h"
+
+namespace berth::testing {
+namespace {
+
+Storage counted(const Shape& shape, const Place& place = "cpu") {
+  std::vector<float> values(shape.num_elements());
+  std::iota(values.begin(), values.end(), 0.0F);
+  return from_data(values, shape, place);
+}
+
+TEST(Create, MakesStoragesOfEveryKindOnEveryDevice) {
+  for (const char* device : {"cpu", "pinned", "sim:0"}) {
+    for (const DTypeInfo& dtype : all_dtypes()) {
+      const Storage z = zeros({2, 3}, dtype.dtype, device);
+      EXPECT_EQ(z.device(), Device(device));
+      EXPECT_EQ(z.size_bytes(), 6 * dtype.size_bytes());
+      EXPECT_TRUE(equal(z, full({2, 3}, 0, dtype.dtype, "cpu"))) << dtype.name;
+      EXPECT_EQ(full({2}, 1, dtype.dtype, device).to(DType::f64).to("cpu").item<double>({1}), 1.0) << dtype.name;
+    }
+  }
+}
+
+TEST(Create, CopiesAndConvertsHostDataToAnyDevice) {
+  const std::vector<double> values = {1.5, -2.25, 1e9, 3};
+  const Storage x = from_data(values, {2, 2}, "sim:0", DType::bf16);
+  EXPECT_EQ(x.dtype(), DType::bf16);
+  EXPECT_EQ(x.to("cpu").to(DType::f64).item<double>({0, 1}), -2.25);
+  EXPECT_ERROR(from_data(values, {5}, "cpu"), ArgumentError, ErrorCode::size_mismatch);
+  const std::array<std::int64_t, 3> longs = {1, 2, 3};
+  EXPECT_EQ(from_data(longs, {3}, "cpu").dtype(), DType::i64);
+}
+
+TEST(Create, RefusesShapesThatCannotBeBeforeAllocating) {
+  const auto tracked = track(direct("cpu"));
+  EXPECT_ERROR(empty({INT64_MAX, 2}, DType::u8, tracked), ArgumentError, ErrorCode::size_overflow);
+  EXPECT_ERROR(empty({1LL << 32, 1LL << 32}, DType::u8, tracked), ArgumentError, ErrorCode::size_overflow);
+  EXPECT_ERROR(empty({1LL << 61}, DType::f64, tracked), ArgumentError, ErrorCode::size_overflow);
+  EXPECT_ERROR(empty({3, -1}, DType::u8, tracked), ArgumentError, ErrorCode::invalid_shape);
+  EXPECT_ERROR(try_empty({3, -1}, DType::u8, tracked), ArgumentError, ErrorCode::invalid_shape);
+  EXPECT_ERROR(empty({3}, DType::u8, tracked, {.alignment = 24}), ArgumentError, ErrorCode::invalid_alignment);
+  EXPECT_EQ(tracked->stats().allocations, 0U);
+}
+
+TEST(Create, WhatNoMachineHasIsOutOfMemory) {
+  EXPECT_FALSE(try_empty({1LL << 50}, DType::u8, "cpu").has_value());
+  EXPECT_ERROR(empty({1LL << 50}, DType::u8, "cpu"), OutOfMemory, ErrorCode::out_of_memory);
+  EXPECT_ERROR(empty({1LL << 50}, DType::u8, "sim:0"), OutOfMemory, ErrorCode::out_of_memory);
+}
+
+TEST(Create, ZeroElementsAreAValidStorage) {
+  for (const char* device : {"cpu", "sim:0"}) {
+    const Storage none = empty({0, 1LL << 62}, DType::f64, device);
+    EXPECT_EQ(none.num_elements(), 0U);
+    EXPECT_EQ(none.size_bytes(), 0U);
+    EXPECT_EQ(none.data_ptr(), nullptr);
+    EXPECT_EQ(none.device(), Device(device));
+    EXPECT_TRUE(none.is_contiguous());
+    EXPECT_TRUE(equal(none.clone(), none));
+    none.fill(1);
+    none.copy_from(none.to("cpu"));
+  }
+}
+
+TEST(Create, AScalarHasOneElement) {
+  const Storage s = full({}, 2.5, DType::f32, "sim:0");
+  EXPECT_EQ(s.rank(), 0U);
+  EXPECT_EQ(s.num_elements(), 1U);
+  EXPECT_EQ(s.item<float>(), 2.5F);
+}
+
+TEST(Create, AlignsUpToAnyPowerOfTwo) {
+  for (std::size_t alignment = 1; alignment <= (std::size_t{1} << 26); alignment *= 2) {
+    const Storage x = empty({3}, DType::u8, "cpu", {.alignment = alignment});
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(x.data_ptr()) % alignment, 0U) << alignment;
+  }
+}
+
+TEST(FromBlob, BorrowsAndAdopts) {
+  std::vector<float> values = {0, 1, 2, 3, 4, 5};
+  int deleted = 0;
+  {
+    const Storage borrowed = from_blob(values.data(), {2, 3}, DType::f32, "cpu");
+    EXPECT_TRUE(borrowed.buffer().is_external());
+    borrowed.fill(9);
+    EXPECT_EQ(values[5], 9.0F);
+    const Storage adopted = from_blob(values.data(), {6}, DType::f32, "cpu", [&](void* data) { deleted += data == values.data() ? 1 : 100; });
+    const Storage view = adopted.slice(0, 1, 3);
+    EXPECT_EQ(deleted, 0);
+  }
+  EXPECT_EQ(deleted, 1);
+}
+
+TEST(FromBlob, ChecksTheSizeAndStillCallsTheDeleter) {
+  std::vector<float> values(6);
+  int deleted = 0;
+  const auto deleter = [&](void*) { ++deleted; };
+  EXPECT_ERROR(from_blob(values.data(), {7}, DType::f32, "cpu", deleter, {.size_bytes = 24}), ArgumentError, ErrorCode::size_mismatch);
+  EXPECT_ERROR(from_blob(values.data(), {INT64_MAX, 4}, DType::f32, "cpu", deleter), ArgumentError, ErrorCode::size_overflow);
+  EXPECT_ERROR(from_blob(values.data(), {2}, DType::f32, "cpu:9", deleter), DeviceError, ErrorCode::no_such_device);
+  EXPECT_ERROR(from_blob(static_cast<void*>(nullptr), {2}, DType::f32, "cpu", deleter), ArgumentError, ErrorCode::invalid_argument);
+  EXPECT_ERROR(from_blob(values.data(), {2, 3}, DType::f32, "cpu", deleter, {.strides = Strides{1}}), ArgumentError, ErrorCode::size_mismatch);
+  EXPECT_EQ(deleted, 5);
+}
+
+TEST(FromBlob, NegativeStridesCountFromTheGivenAddress) {
+  std::vector<float> values = {0, 1, 2, 3, 4, 5};
+  const Storage reversed = from_blob(values.data() + 5, {6}, DType::f32, "cpu", {}, {.strides = Strides{-1}});
+  EXPECT_EQ(reversed.item<float>({0}), 5.0F);
+  EXPECT_EQ(reversed.item<float>({5}), 0.0F);
+}
+
+TEST(FromBlob, ConstMemoryIsReadOnly) {
+  const std::vector<float> values = {1, 2};
+  const Storage x = from_blob(values.data(), {2}, DType::f32, "cpu");
+  EXPECT_TRUE(x.is_read_only());
+  EXPECT_ERROR(x.fill(0), AccessError, ErrorCode::read_only);
+  EXPECT_ERROR(x.data<float>(), AccessError, ErrorCode::read_only);
+  EXPECT_EQ(x.data<const float>()[1], 2.0F);
+  EXPECT_ERROR(x.slice(0, 0, 1).copy_from(x.slice(0, 1, 2)), AccessError, ErrorCode::read_only);
+  EXPECT_NO_THROW(x.clone().fill(0));
+}
+
+TEST(Storage, DataIsChecked) {
+  const Storage x = counted({2, 3});
+  EXPECT_EQ(x.data<float>()[4], 4.0F);
+  EXPECT_EQ(x.elements<const float>().size(), 6U);
+  EXPECT_ERROR(x.data<double>(), ArgumentError, ErrorCode::unsupported_dtype);
+  EXPECT_ERROR(x.data<std::int32_t>(), ArgumentError, ErrorCode::unsupported_dtype);
+  EXPECT_ERROR(x.transpose(0, 1).elements<float>(), ArgumentError, ErrorCode::not_viewable);
+  EXPECT_ERROR(x.to("sim:0").data<float>(), AccessError, ErrorCode::wrong_device);
+  std::vector<std::byte> odd(9);
+  EXPECT_ERROR(from_blob(odd.data() + 1, {2}, DType::f32, "cpu").data<float>(), ArgumentError, ErrorCode::misaligned);
+  EXPECT_EQ(from_blob(odd.data() + 1, {2}, DType::f32, "cpu").clone().data<float>()[1], 0.0F) << "an unaligned storage can still be copied";
+  EXPECT_ERROR(x.item<float>({2, 0}), ArgumentError, ErrorCode::out_of_bounds);
+  EXPECT_ERROR(x.item<float>({1}), ArgumentError, ErrorCode::out_of_bounds);
+}
+
+TEST(Storage, ToReturnsTheSameStorageWhenThereIsNothingToDo) {
+  const Storage x = counted({4});
+  EXPECT_TRUE(x.to("cpu").is_view_of(x));
+  EXPECT_TRUE(x.to(DType::f32).is_view_of(x));
+  EXPECT_TRUE(x.contiguous().is_view_of(x));
+  EXPECT_FALSE(x.to("sim:0").is_view_of(x));
+  EXPECT_FALSE(x.clone().is_view_of(x));
+  EXPECT_FALSE(x.to("pinned").is_view_of(x));
+}
+
+TEST(Storage, ViewsShareAndCountTheirBuffer) {
+  const auto tracked = track(direct("cpu"));
+  Storage x = counted({4, 4}, tracked);
+  EXPECT_EQ(x.use_count(), 1);
+  Storage v = x.slice(0, 1, 3);
+  EXPECT_EQ(x.use_count(), 2);
+  v.fill(5);
+  EXPECT_EQ(x.item<float>({1, 0}), 5.0F);
+  x = {};
+  EXPECT_EQ(tracked->live().size(), 1U);
+  EXPECT_EQ(v.item<float>({0, 0}), 5.0F);
+  v = {};
+  EXPECT_TRUE(tracked->live().empty());
+}
+
+TEST(Storage, ViewsOutOfBoundsAreRefusedWithNumbers) {
+  const Storage x = counted({10});
+  EXPECT_ERROR(x.as_strided({4}, {3}, 2), ArgumentError, ErrorCode::out_of_bounds);
+  EXPECT_ERROR(x.as_strided({2}, {-1}, 0), ArgumentError, ErrorCode::out_of_bounds);
+  EXPECT_ERROR(x.as_strided({2}, {INT64_MAX}, 0), ArgumentError, ErrorCode::out_of_bounds);
+  EXPECT_ERROR(x.as_strided({INT64_MAX, 3}, {0, INT64_MAX}, 0), ArgumentError, ErrorCode::size_overflow);
+  EXPECT_ERROR(x.as_strided({3}, {INT64_MIN}, 0), ArgumentError, ErrorCode::out_of_bounds);
+  EXPECT_ERROR(x.as_strided({1}, {1}, INT64_MAX), ArgumentError, ErrorCode::out_of_bounds);
+  EXPECT_ERROR(x.as_strided({1}, {1}, -1), ArgumentError, ErrorCode::out_of_bounds);
+  EXPECT_ERROR(x.as_strided({2, 2}, {1}, 0), ArgumentError, ErrorCode::size_mismatch);
+  try {
+    (void)x.as_strided({4}, {3}, 2);
+  } catch (const ArgumentError& error) {
+    EXPECT_EQ(error.fact("need"), "48");
+    EXPECT_EQ(error.fact("have"), "40");
+  }
+}
+
+TEST(Storage, AxesAndIndicesThatAreNotThereAreRefused) {
+  const Storage x = counted({2, 3});
+  EXPECT_ERROR(x.slice(2, 0, 1), ArgumentError, ErrorCode::out_of_bounds);
+  EXPECT_ERROR(x.slice(-3, 0, 1), ArgumentError, ErrorCode::out_of_bounds);
+  EXPECT_ERROR(x.slice(0, 0, 1, 0), ArgumentError, ErrorCode::invalid_argument);
+  EXPECT_ERROR(x.select(1, 3), ArgumentError, ErrorCode::out_of_bounds);
+  EXPECT_ERROR(x.select(1, -4), ArgumentError, ErrorCode::out_of_bounds);
+  EXPECT_ERROR(x.permute({0, 0}), ArgumentError, ErrorCode::invalid_argument);
+  EXPECT_ERROR(x.permute({0}), ArgumentError, ErrorCode::invalid_argument);
+  EXPECT_ERROR(x.expand({4, 3}), ArgumentError, ErrorCode::size_mismatch);
+  EXPECT_ERROR(x.expand({3}), ArgumentError, ErrorCode::size_mismatch);
+  EXPECT_ERROR(x.expand({-1, 2, 3}), ArgumentError, ErrorCode::size_mismatch);
+  EXPECT_ERROR(x.squeeze(0), ArgumentError, ErrorCode::invalid_argument);
+  EXPECT_ERROR(x.unsqueeze(4), ArgumentError, ErrorCode::out_of_bounds);
+  EXPECT_ERROR(x.reshape({4, -1}), ArgumentError, ErrorCode::size_mismatch);
+  EXPECT_ERROR(x.reshape({-1, -1}), ArgumentError, ErrorCode::invalid_shape);
+  EXPECT_ERROR(x.reshape({5}), ArgumentError, ErrorCode::size_mismatch);
+  EXPECT_ERROR(x.transpose(0, 1).reshape({6}), ArgumentError, ErrorCode::not_viewable);
+  EXPECT_ERROR(x.reinterpret(DType::c128), ArgumentError, ErrorCode::size_mismatch);
+  EXPECT_ERROR(counted({}).transpose(0, 0), ArgumentError, ErrorCode::out_of_bounds);
+}
+
+TEST(Storage, SlicesWithExtremeBoundsAreClipped) {
+  const Storage x = counted({5});
+  EXPECT_EQ(x.slice(0, INT64_MIN, INT64_MAX).num_elements(), 5U);
+  EXPECT_EQ(x.slice(0, INT64_MAX, INT64_MIN, INT64_MIN).num_elements(), 1U);
+  EXPECT_EQ(x.slice(0, 0, INT64_MAX, INT64_MAX).num_elements(), 1U);
+  EXPECT_EQ(x.flip(0).item<float>({0}), 4.0F);
+}
+
+TEST(Storage, RanksBeyondTheInlineOnesWork) {
+  const Storage x = counted({1, 2, 1, 2, 1, 2, 1, 2, 2});
+  EXPECT_EQ(x.rank(), 9U);
+  const Storage t = x.transpose(1, 8).contiguous();
+  EXPECT_EQ(t.item<float>({0, 1, 0, 0, 0, 0, 0, 0, 0}), 1.0F);
+  EXPECT_EQ(x.unsqueeze(0).squeeze(0).select(8, 1).num_elements(), 16U);
+  EXPECT_EQ(x.reshape({32}).reshape({2, 2, 2, 2, 2, 1, 1, 1, 1, 1}).rank(), 10U);
+}
+
+TEST(Buffer, IsMadeFilledCopiedAndWrapped) {
+  const Buffer a = make_buffer(100, "cpu");
+  const Buffer b = make_buffer(100, "sim:0", {.tag = "raw"});
+  a.fill(7);
+  b.copy_from(a);
+  const Buffer c = make_buffer(100, direct("cpu"));
+  c.copy_from(b);
+  EXPECT_EQ(static_cast<unsigned char*>(c.data())[99], 7);
+  EXPECT_ERROR(c.copy_from(make_buffer(99, "cpu")), ArgumentError, ErrorCode::size_mismatch);
+  EXPECT_EQ(b.block().tag, Tag("raw"));
+  EXPECT_EQ(b.owner(), Owner::allocator);
+  EXPECT_FALSE(b.is_external());
+  EXPECT_EQ(make_buffer(0, "sim:0").data(), nullptr);
+  char local[4] = "abc";
+  const Buffer wrapped = wrap_buffer(local, 4, "cpu", {}, true);
+  EXPECT_TRUE(wrapped.is_external());
+  EXPECT_ERROR(wrapped.fill(0), AccessError, ErrorCode::read_only);
+  EXPECT_ERROR(wrapped.copy_from(make_buffer(4, "cpu")), AccessError, ErrorCode::read_only);
+}
+
+TEST(Inspect, TellsEverythingAsTextAndJson) {
+  const Storage x = empty({4, 6}, DType::bf16, track(direct("cpu")), {.tag = "weird \"tag\"\x01"});
+  const Storage view = x.slice(1, 2, 6, 2).read_only();
+  const Inspection seen = inspect(view);
+  const nlohmann::json json = nlohmann::json::parse(seen.to_json());
+  EXPECT_EQ(json["dtype"], "bf16");
+  EXPECT_EQ(json["shape"], (std::vector<int>{4, 2}));
+  EXPECT_EQ(json["strides"], (std::vector<int>{6, 2}));
+  EXPECT_EQ(json["offset"], 2);
+  EXPECT_EQ(json["device"], "cpu:0");
+  EXPECT_EQ(json["size_bytes"], 16);
+  EXPECT_EQ(json["buffer_size_bytes"], 48);
+  EXPECT_EQ(json["is_contiguous"], false);
+  EXPECT_EQ(json["is_read_only"], true);
+  EXPECT_EQ(json["owner"], "allocator");
+  EXPECT_EQ(json["allocator"], "track(direct)");
+  EXPECT_EQ(json["use_count"], 2);
+  std::ostringstream text;
+  text << seen;
+  EXPECT_NE(text.str().find("bf16 [4, 2] on cpu:0, 16 B, strides [6, 2], offset 2, view of 48 B, read-only"), std::string::npos) << text.str();
+  EXPECT_EQ(text.str().find('\x01'), std::string::npos);
+  EXPECT_EQ(nlohmann::json::parse(inspect(Storage()).to_json())["allocator"], nullptr);
+}
+
+}  // namespace
+}  // namespace berth::testing
