@@ -21,9 +21,10 @@ using namespace berth;
 // Alive, and asleep.
 class SecondThread {
  public:
-  SecondThread() : thread_([this] {
-    while (!stop_) std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }) {}
+  SecondThread()
+      : thread_([this] {
+          while (!stop_) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        }) {}
   ~SecondThread() {
     stop_ = true;
     thread_.join();

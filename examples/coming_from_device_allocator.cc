@@ -55,9 +55,9 @@ void copy_with_direction() {
   const Buffer a = make_buffer(bytes, "sim:0");
   const Buffer b = make_buffer(bytes, "sim:0");
 
-  copy_bytes(a.data(), "sim:0", source.data(), "cpu", bytes);    // CPU2CUDA
-  copy_bytes(b.data(), "sim:0", a.data(), "sim:0", bytes);       // CUDA2CUDA
-  copy_bytes(target.data(), "cpu", b.data(), "sim:0", bytes);    // CUDA2CPU
+  copy_bytes(a.data(), "sim:0", source.data(), "cpu", bytes);  // CPU2CUDA
+  copy_bytes(b.data(), "sim:0", a.data(), "sim:0", bytes);     // CUDA2CUDA
+  copy_bytes(target.data(), "cpu", b.data(), "sim:0", bytes);  // CUDA2CPU
   check(target == source, "to the device, within it, and back: done on return");
 
   std::vector<float> again(source.size());

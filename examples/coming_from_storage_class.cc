@@ -122,7 +122,8 @@ void kinds_of_memory() {
   check(refused, "writing to a read-only storage is an error, not a signal");
 
   const Inspection facts = inspect(aligned);
-  check(facts.tag == "kv" && facts.allocator == default_allocator("cpu")->name() && facts.use_count == 2, "inspect gives the facts, as text and as JSON");
+  check(facts.tag == "kv" && facts.allocator == default_allocator("cpu")->name() && facts.use_count == 2,
+        "inspect gives the facts, as text and as JSON");
   std::printf("       %s\n       %s\n", facts.to_text().c_str(), facts.to_json().c_str());
 
   const auto tracked = track(direct("cpu"));

@@ -30,7 +30,8 @@ class Ledger : public Backend {
  public:
   explicit Ledger(Device device) : Backend(device) {
     // No ability is claimed: the host may not touch it, pages cannot move, there are no streams, and a forked child stays away.
-    properties_ = {.description = "host memory behind a ledger", .unit_bytes = kPage, .alignment = 64, .max_alignment = 1_MiB, .abilities = {}};
+    properties_ = {
+        .description = "host memory behind a ledger", .unit_bytes = kPage, .alignment = 64, .max_alignment = 1_MiB, .abilities = {}};
   }
 
   std::size_t bytes_in() const noexcept { return bytes_in_; }
@@ -82,7 +83,8 @@ class Ledger : public Backend {
     const bool in = transfer.target_device == device();
     const bool out = transfer.source_device == device();
     const std::lock_guard lock(mutex_);
-    if ((in && !is_committed(transfer.target, transfer.bytes)) || (out && !is_committed(transfer.source, transfer.bytes))) return kNotCommitted;
+    if ((in && !is_committed(transfer.target, transfer.bytes)) || (out && !is_committed(transfer.source, transfer.bytes)))
+      return kNotCommitted;
     if (transfer.bytes != 0) std::memmove(transfer.target, transfer.source, transfer.bytes);
     if (in && !out) bytes_in_ += transfer.bytes;
     return {};

@@ -9,16 +9,19 @@ namespace berth {
 namespace {
 
 [[noreturn]] void throw_size_overflow(std::size_t a, std::size_t b, const char* operation, const char* what) {
-  throw ArgumentError(ErrorCode::size_overflow,
-                      {text::join("computing ", std::string_view(what)), text::join(a, ' ', std::string_view(operation), ' ', b, " is too large"),
-                       "check the dimensions and counts: no machine has that much memory"},
-                      {{"a", a}, {"b", b}});
+  throw ArgumentError(
+      ErrorCode::size_overflow,
+      {text::join("computing ", std::string_view(what)), text::join(a, ' ', std::string_view(operation), ' ', b, " is too large"),
+       "check the dimensions and counts: no machine has that much memory"},
+      {{"a", a}, {"b", b}});
 }
 
 }  // namespace
 
 void throw_does_not_fit(const std::string& value, std::size_t bits, const char* what) {
-  throw ArgumentError(ErrorCode::size_overflow, {text::join("computing ", std::string_view(what)), text::join(value, " does not fit in ", bits, " bits"), "check where the number comes from"},
+  throw ArgumentError(ErrorCode::size_overflow,
+                      {text::join("computing ", std::string_view(what)), text::join(value, " does not fit in ", bits, " bits"),
+                       "check where the number comes from"},
                       {{"value", value}, {"bits", bits}});
 }
 

@@ -16,8 +16,12 @@ namespace {
 template <class T>
 constexpr DTypeInfo integer(DType dtype, std::string_view name, DTypeKind kind) {
   using L = std::numeric_limits<T>;
-  return {dtype, name, 8 * int{sizeof(T)}, kind,
-          {static_cast<double>(L::lowest()), static_cast<double>(L::max()), static_cast<std::int64_t>(L::lowest()), static_cast<std::uint64_t>(L::max())}};
+  return {dtype,
+          name,
+          8 * int{sizeof(T)},
+          kind,
+          {static_cast<double>(L::lowest()), static_cast<double>(L::max()), static_cast<std::int64_t>(L::lowest()),
+           static_cast<std::uint64_t>(L::max())}};
 }
 
 constexpr DTypeInfo floating(DType dtype, std::string_view name, int bits, DTypeKind kind, double highest) {
@@ -55,12 +59,14 @@ constexpr std::array<DTypeInfo, kDTypeCount> kTable = {{
     floating(DType::c128, "c128", 128, DTypeKind::complex, kF64),
 }};
 
-static_assert([] {
-  for (std::size_t i = 0; i < kTable.size(); ++i) {
-    if (static_cast<std::size_t>(kTable[i].dtype) != i || kTable[i].size_bytes() != size_bytes(kTable[i].dtype)) return false;
-  }
-  return true;
-}(), "the table is in the order of the enumerators, and agrees with size_bytes");
+static_assert(
+    [] {
+      for (std::size_t i = 0; i < kTable.size(); ++i) {
+        if (static_cast<std::size_t>(kTable[i].dtype) != i || kTable[i].size_bytes() != size_bytes(kTable[i].dtype)) return false;
+      }
+      return true;
+    }(),
+    "the table is in the order of the enumerators, and agrees with size_bytes");
 
 struct Alias {
   std::string_view name;
@@ -69,12 +75,30 @@ struct Alias {
 
 // Lower case; `parse_dtype` folds. The first column of each framework's names: PyTorch and NumPy, then safetensors.
 constexpr Alias kAliases[] = {
-    {"boolean", DType::boolean},       {"uint8", DType::u8},       {"uint16", DType::u16},        {"uint32", DType::u32},
-    {"uint64", DType::u64},            {"int8", DType::i8},        {"int16", DType::i16},         {"int32", DType::i32},
-    {"int64", DType::i64},             {"short", DType::i16},      {"int", DType::i32},           {"long", DType::i64},
-    {"float8_e4m3fn", DType::f8e4m3},  {"f8_e4m3", DType::f8e4m3}, {"float8_e5m2", DType::f8e5m2}, {"f8_e5m2", DType::f8e5m2},
-    {"float16", DType::f16},           {"half", DType::f16},       {"bfloat16", DType::bf16},     {"float32", DType::f32},
-    {"float", DType::f32},             {"float64", DType::f64},    {"double", DType::f64},        {"complex64", DType::c64},
+    {"boolean", DType::boolean},
+    {"uint8", DType::u8},
+    {"uint16", DType::u16},
+    {"uint32", DType::u32},
+    {"uint64", DType::u64},
+    {"int8", DType::i8},
+    {"int16", DType::i16},
+    {"int32", DType::i32},
+    {"int64", DType::i64},
+    {"short", DType::i16},
+    {"int", DType::i32},
+    {"long", DType::i64},
+    {"float8_e4m3fn", DType::f8e4m3},
+    {"f8_e4m3", DType::f8e4m3},
+    {"float8_e5m2", DType::f8e5m2},
+    {"f8_e5m2", DType::f8e5m2},
+    {"float16", DType::f16},
+    {"half", DType::f16},
+    {"bfloat16", DType::bf16},
+    {"float32", DType::f32},
+    {"float", DType::f32},
+    {"float64", DType::f64},
+    {"double", DType::f64},
+    {"complex64", DType::c64},
     {"complex128", DType::c128},
 };
 
@@ -99,10 +123,12 @@ DType parse_dtype(std::string_view name) {
     if (alias.name == folded) return alias.dtype;
   }
   const bool big_endian = name.starts_with('>');
-  throw ArgumentError(ErrorCode::unsupported_dtype,
-                      {text::join("dtype ", text::quoted(name)), big_endian ? "berth stores little-endian elements only" : "berth has no such element type",
-                       big_endian ? "swap the bytes and use the little-endian type" : text::join("use one of ", known_names(), ", or read the bytes as u8")},
-                      {{"name", text::printable(name)}});
+  throw ArgumentError(
+      ErrorCode::unsupported_dtype,
+      {text::join("dtype ", text::quoted(name)), big_endian ? "berth stores little-endian elements only" : "berth has no such element type",
+       big_endian ? "swap the bytes and use the little-endian type"
+                  : text::join("use one of ", known_names(), ", or read the bytes as u8")},
+      {{"name", text::printable(name)}});
 }
 
 }  // namespace berth

@@ -18,7 +18,9 @@ class Random {
   }
 
   // A number from 0 to bound - 1. REQUIRES: bound > 0.
-  constexpr std::uint64_t below(std::uint64_t bound) noexcept { return static_cast<std::uint64_t>((static_cast<unsigned __int128>(next()) * bound) >> 64); }
+  constexpr std::uint64_t below(std::uint64_t bound) noexcept {
+    return static_cast<std::uint64_t>((static_cast<unsigned __int128>(next()) * bound) >> 64);
+  }
 
   // True once in `odds` times.
   constexpr bool one_in(std::uint64_t odds) noexcept { return below(odds) == 0; }

@@ -57,8 +57,6 @@ void Dims::erase_slowly(std::size_t axis) {
   assign(values);
 }
 
-bool operator==(const Dims& a, const Dims& b) noexcept { return std::ranges::equal(a.span(), b.span()); }
-
 std::string Dims::to_string() const {
   std::string out = "[";
   for (const std::int64_t value : *this) out += text::join(out.size() > 1 ? ", " : "", value);
@@ -84,10 +82,12 @@ void Shape::set(std::size_t axis, std::int64_t value) {
 namespace {
 
 [[noreturn]] void throw_too_large(const Shape& shape, std::size_t element_bytes) {
-  throw ArgumentError(ErrorCode::size_overflow,
-                      {text::join("a shape ", shape.to_string(), element_bytes == 1 ? "" : text::join(" of ", element_bytes, "-byte elements")),
-                       element_bytes == 1 ? "it has more elements than 63 bits can count" : "it has more bytes than 63 bits can count", "check the dimensions"},
-                      {{"dims", shape.to_string()}, {"element_bytes", element_bytes}});
+  throw ArgumentError(
+      ErrorCode::size_overflow,
+      {text::join("a shape ", shape.to_string(), element_bytes == 1 ? "" : text::join(" of ", element_bytes, "-byte elements")),
+       element_bytes == 1 ? "it has more elements than 63 bits can count" : "it has more bytes than 63 bits can count",
+       "check the dimensions"},
+      {{"dims", shape.to_string()}, {"element_bytes", element_bytes}});
 }
 
 // The product of the dimensions and `factor`, at most kMaxBytes.
@@ -99,7 +99,8 @@ std::size_t checked_product(const Shape& shape, std::size_t factor) {
     overflow = __builtin_mul_overflow(product, static_cast<std::size_t>(dim), &product) || overflow;
   }
   // A zero may still come after an overflow, so that is judged at the end.
-  if (overflow || product > kMaxBytes) [[unlikely]] throw_too_large(shape, factor);
+  if (overflow || product > kMaxBytes) [[unlikely]]
+    throw_too_large(shape, factor);
   return product;
 }
 

@@ -6,6 +6,8 @@
 
 namespace berth {
 
-const char* version() noexcept { return BERTH_TEXT(BERTH_VERSION_MAJOR) "." BERTH_TEXT(BERTH_VERSION_MINOR) "." BERTH_TEXT(BERTH_VERSION_PATCH); }
+const char* version() noexcept {
+  return BERTH_TEXT(BERTH_VERSION_MAJOR) "." BERTH_TEXT(BERTH_VERSION_MINOR) "." BERTH_TEXT(BERTH_VERSION_PATCH);
+}
 
 }  // namespace berth

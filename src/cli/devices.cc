@@ -21,7 +21,11 @@ void write_device(JsonWriter& json, Device device) {
   json.member("total_bytes", memory.total_bytes).member("free_bytes", memory.free_bytes).member("limited_by_cgroup", memory.limited);
   json.member("unit_bytes", properties.unit_bytes).member("alignment", properties.alignment);
   json.key("abilities").begin_object();
-  json.member("host_access", can.host_access).member("move", can.move).member("streams", can.streams).member("pinned", can.pinned).member("fork_safe", can.fork_safe);
+  json.member("host_access", can.host_access)
+      .member("move", can.move)
+      .member("streams", can.streams)
+      .member("pinned", can.pinned)
+      .member("fork_safe", can.fork_safe);
   json.end_object().end_object();
 }
 
@@ -39,15 +43,24 @@ std::string devices_json() {
 
 std::string devices_table() {
   using enum Table::Align;
-  Table table({{"device"}, {"free", right}, {"of", right}, {"unit", right}, {"align", right}, {"host"}, {"streams"}, {"allocator"}, {"what it is"}});
+  Table table({{"device"},
+               {"free", right},
+               {"of", right},
+               {"unit", right},
+               {"align", right},
+               {"host"},
+               {"streams"},
+               {"allocator"},
+               {"what it is"}});
   for (const Device device : all_devices()) {
     const Backend& behind = backend(device);
     const BackendProperties& properties = behind.properties();
     const MemoryInfo memory = behind.memory_info();
     const auto yes = [](bool flag) { return std::string(flag ? "yes" : "no"); };
-    table.add({paint(Mood::strong, device.to_string()), text::bytes(memory.free_bytes), text::bytes(memory.total_bytes) + (memory.limited ? "*" : ""),
-               text::bytes(properties.unit_bytes), text::bytes(properties.alignment), yes(properties.abilities.host_access),
-               yes(properties.abilities.streams), default_allocator(device)->name(), text::printable(properties.description)});
+    table.add({paint(Mood::strong, device.to_string()), text::bytes(memory.free_bytes),
+               text::bytes(memory.total_bytes) + (memory.limited ? "*" : ""), text::bytes(properties.unit_bytes),
+               text::bytes(properties.alignment), yes(properties.abilities.host_access), yes(properties.abilities.streams),
+               default_allocator(device)->name(), text::printable(properties.description)});
   }
   std::string out = table.to_text();
   if (backend(Device()).memory_info().limited) out += "  * the control group's limit, not the machine's memory\n";

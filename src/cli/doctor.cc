@@ -31,13 +31,17 @@ Finding check_kernel() {
 
 Finding check_memory() {
   const MemoryInfo memory = backend(Device()).memory_info();
-  return {"memory", Verdict::good, fmt::format("{} free of {}{}", text::bytes(memory.free_bytes), text::bytes(memory.total_bytes), memory.limited ? ", limited by the control group" : ""), ""};
+  return {"memory", Verdict::good,
+          fmt::format("{} free of {}{}", text::bytes(memory.free_bytes), text::bytes(memory.total_bytes),
+                      memory.limited ? ", limited by the control group" : ""),
+          ""};
 }
 
 Finding check_huge_pages() {
   const std::string mode = os::huge_page_mode();
   if (os::huge_page_bytes() != 0) return {"huge pages", Verdict::good, fmt::format("{}, {}", mode, text::bytes(os::huge_page_bytes())), ""};
-  return {"huge pages", Verdict::limited, mode.empty() ? "not offered by this kernel" : mode, "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled"};
+  return {"huge pages", Verdict::limited, mode.empty() ? "not offered by this kernel" : mode,
+          "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled"};
 }
 
 Finding check_locked_memory() {
@@ -48,12 +52,14 @@ Finding check_locked_memory() {
 
 Finding check_numa() {
   const std::size_t nodes = os::numa_nodes().size();
-  return {"NUMA", Verdict::good, fmt::format("{} node{}", nodes, nodes == 1 ? "" : "s"), nodes == 1 ? "" : "BERTH_CPU_NODE=N takes memory from one node"};
+  return {"NUMA", Verdict::good, fmt::format("{} node{}", nodes, nodes == 1 ? "" : "s"),
+          nodes == 1 ? "" : "BERTH_CPU_NODE=N takes memory from one node"};
 }
 
 Finding check_cuda() {
   for (const KindInfo& kind : device_kinds()) {
-    if (kind.name == "cuda" && kind.count == 0) return {"cuda", Verdict::limited, kind.unavailable_reason, "host and simulated devices work without it"};
+    if (kind.name == "cuda" && kind.count == 0)
+      return {"cuda", Verdict::limited, kind.unavailable_reason, "host and simulated devices work without it"};
   }
   return {"cuda", Verdict::good, "available", ""};
 }
@@ -63,17 +69,23 @@ Finding check_address_ranges() {
   Backend& cpu = backend(Device());
   const std::size_t page = cpu.properties().unit_bytes;
   const Result<void*> range = cpu.reserve(2 * page, page);
-  if (!range) return {"address ranges", Verdict::missing, "mmap refuses to reserve addresses", "raise the address-space limit: ulimit -v unlimited"};
+  if (!range)
+    return {"address ranges", Verdict::missing, "mmap refuses to reserve addresses", "raise the address-space limit: ulimit -v unlimited"};
   auto* const first = static_cast<std::byte*>(*range);
   const Status committed = cpu.commit(first, page);
   const Status moved = committed ? cpu.move(first, first + page, page) : committed;
   (void)cpu.release(*range, 2 * page).ok();
-  if (!committed) return {"address ranges", Verdict::missing, "the system refuses to commit memory", "free memory, or lift the overcommit limit: sysctl vm.overcommit_memory"};
-  if (!moved) return {"address ranges", Verdict::limited, "pages cannot be moved", "needs Linux 5.7; without it berth gives pages back instead"};
+  if (!committed)
+    return {"address ranges", Verdict::missing, "the system refuses to commit memory",
+            "free memory, or lift the overcommit limit: sysctl vm.overcommit_memory"};
+  if (!moved)
+    return {"address ranges", Verdict::limited, "pages cannot be moved", "needs Linux 5.7; without it berth gives pages back instead"};
   return {"address ranges", Verdict::good, "reserve, commit and move work", ""};
 }
 
-std::vector<Finding> examine() { return {check_kernel(), check_memory(), check_huge_pages(), check_address_ranges(), check_locked_memory(), check_numa(), check_cuda()}; }
+std::vector<Finding> examine() {
+  return {check_kernel(), check_memory(), check_huge_pages(), check_address_ranges(), check_locked_memory(), check_numa(), check_cuda()};
+}
 
 std::string_view word(Verdict verdict) {
   switch (verdict) {
@@ -97,7 +109,12 @@ std::string report_json(const std::vector<Finding>& findings, bool works) {
   JsonWriter json(JsonWriter::Style::pretty);
   json.begin_object().member("version", version()).member("works", works).key("findings").begin_array();
   for (const Finding& finding : findings) {
-    json.begin_object().member("name", finding.name).member("verdict", word(finding.verdict)).member("found", finding.found).member("help", finding.help).end_object();
+    json.begin_object()
+        .member("name", finding.name)
+        .member("verdict", word(finding.verdict))
+        .member("found", finding.found)
+        .member("help", finding.help)
+        .end_object();
   }
   json.end_array().end_object();
   return json.take() + "\n";

@@ -18,7 +18,8 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", std::string("berth ") + berth::version());
   app.footer("Exit codes: 0 done, 1 the answer is no, 2 wrong use. `berth tour` is a good start.");
   ColourMode colour = ColourMode::automatic;
-  const std::map<std::string, ColourMode> modes = {{"auto", ColourMode::automatic}, {"always", ColourMode::always}, {"never", ColourMode::never}};
+  const std::map<std::string, ColourMode> modes = {
+      {"auto", ColourMode::automatic}, {"always", ColourMode::always}, {"never", ColourMode::never}};
   app.add_option("--color", colour, "auto (on a terminal), always or never")->transform(CLI::CheckedTransformer(modes).description("WHEN"));
 
   bool json = false;

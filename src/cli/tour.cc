@@ -20,7 +20,9 @@ class Tour {
   bool run();
 
  private:
-  void step(std::string_view title) { print(fmt::format("\n{}  {}\n", paint(Mood::strong, fmt::format("{:>2}", ++number_)), paint(Mood::strong, title))); }
+  void step(std::string_view title) {
+    print(fmt::format("\n{}  {}\n", paint(Mood::strong, fmt::format("{:>2}", ++number_)), paint(Mood::strong, title)));
+  }
   void say(std::string_view line) { print(fmt::format("    {}\n", line)); }
   void show(std::string_view code, std::string_view result) { print(fmt::format("    {:<46} {}\n", code, paint(Mood::quiet, result))); }
   void check(bool right, std::string_view claim) {
@@ -46,7 +48,8 @@ void Tour::meet_devices() {
   step("The devices of this machine");
   for (const Device device : all_devices()) {
     const Backend& behind = backend(device);
-    say(fmt::format("{:<9} {:>9} free   {}", device.to_string(), text::bytes(behind.memory_info().free_bytes), behind.properties().description));
+    say(fmt::format("{:<9} {:>9} free   {}", device.to_string(), text::bytes(behind.memory_info().free_bytes),
+                    behind.properties().description));
   }
 }
 
@@ -61,7 +64,8 @@ void Tour::make_storages_and_views() {
   show("x.transpose(0, 2)", shape_and_strides(t));
   show("x.slice(2, -1, -9, -2)", shape_and_strides(back));
   show("x.reshape({6, -1})", shape_and_strides(x.reshape({6, -1})));
-  check(t.item<float>({3, 1, 0}) == x.item<float>({0, 1, 3}) && t.is_view_of(x) && memory_->live().size() == 1, "five storages, one allocation");
+  check(t.item<float>({3, 1, 0}) == x.item<float>({0, 1, 3}) && t.is_view_of(x) && memory_->live().size() == 1,
+        "five storages, one allocation");
 }
 
 void Tour::convert() {
@@ -130,7 +134,8 @@ void Tour::look_for_leaks() {
   const Stats stats = memory_->stats();
   for (const LiveBlock& block : memory_->live()) say("leaked: " + block.to_string());
   check(memory_->live().empty() && stats.in_use_bytes == 0,
-        fmt::format("nothing leaked: {} allocations, {} frees, {} at the peak", stats.allocations, stats.frees, text::bytes(stats.peak_in_use_bytes)));
+        fmt::format("nothing leaked: {} allocations, {} frees, {} at the peak", stats.allocations, stats.frees,
+                    text::bytes(stats.peak_in_use_bytes)));
   check(misuse_count() == 0, "no misuse reported");
 }
 
@@ -145,7 +150,8 @@ bool Tour::run() {
   look_for_leaks();
   const double seconds = static_cast<double>(os::steady_time_ns() - start) / 1e9;
   print(fmt::format("\n{} in {:.1f} s. Next: berth devices, berth doctor, docs/architecture.md\n",
-                    right_ ? paint(Mood::good, "All of it as it should be") : paint(Mood::bad, "Something is wrong: see ✘ above"), seconds));
+                    right_ ? paint(Mood::good, "All of it as it should be") : paint(Mood::bad, "Something is wrong: see ✘ above"),
+                    seconds));
   return right_;
 }
 

@@ -21,14 +21,16 @@ constexpr std::size_t kChunk = 256;  // elements converted at a time: small enou
 
 [[noreturn]] void throw_shapes(const StridedSpan& source, const StridedSpan& target) {
   throw ArgumentError(ErrorCode::size_mismatch,
-                      {text::join("copying ", source.shape.to_string(), " to ", target.shape.to_string()), "the shapes differ", "use reshape or expand to make them equal"},
+                      {text::join("copying ", source.shape.to_string(), " to ", target.shape.to_string()), "the shapes differ",
+                       "use reshape or expand to make them equal"},
                       {{"source", source.shape.to_string()}, {"target", target.shape.to_string()}});
 }
 
 [[noreturn]] void throw_overlapping(const StridedSpan& target) {
   throw ArgumentError(ErrorCode::overlapping_view,
                       {text::join("writing to a view of shape ", target.shape.to_string(), " and strides ", target.strides.to_string()),
-                       "two indices reach the same element, so the result would depend on the order", "write to a clone, or to the storage it is a view of"},
+                       "two indices reach the same element, so the result would depend on the order",
+                       "write to a clone, or to the storage it is a view of"},
                       {{"shape", target.shape.to_string()}, {"strides", target.strides.to_string()}});
 }
 
@@ -73,7 +75,9 @@ void move_elements(const RowPlace& from, const RowPlace& to, const Loop& loop) {
   const auto size = static_cast<std::ptrdiff_t>(size_bytes(from.dtype));
   if (loop.is_dense() && can_transfer(*from.backend, *to.backend)) {
     const std::size_t bytes = static_cast<std::size_t>(loop.row.size) * static_cast<std::size_t>(size);
-    for_each_row(loop, [&](std::int64_t s, std::int64_t t) { transfer(from.data + s * size, *from.backend, to.data + t * size, *to.backend, bytes); });
+    for_each_row(loop, [&](std::int64_t s, std::int64_t t) {
+      transfer(from.data + s * size, *from.backend, to.data + t * size, *to.backend, bytes);
+    });
     return;
   }
   std::byte through[16 * kChunk];
@@ -136,10 +140,13 @@ Event run_in_order(const CopyOptions& options, Work work) {
 
 StridedSpan raw(const void* data, Device device, std::size_t bytes) {
   if (bytes > static_cast<std::size_t>(INT64_MAX)) {
-    throw ArgumentError(ErrorCode::size_overflow, {text::join("copying ", bytes, " bytes"), "no address space is that large", "check the size"}, {{"bytes", bytes}});
+    throw ArgumentError(ErrorCode::size_overflow,
+                        {text::join("copying ", bytes, " bytes"), "no address space is that large", "check the size"}, {{"bytes", bytes}});
   }
   if (data == nullptr && bytes != 0) {
-    throw ArgumentError(ErrorCode::invalid_argument, {text::join(bytes, " bytes at a null pointer"), "there is no memory at it", "pass an address, or 0 bytes"}, {{"bytes", bytes}});
+    throw ArgumentError(ErrorCode::invalid_argument,
+                        {text::join(bytes, " bytes at a null pointer"), "there is no memory at it", "pass an address, or 0 bytes"},
+                        {{"bytes", bytes}});
   }
   return {const_cast<void*>(data), DType::u8, {static_cast<std::int64_t>(bytes)}, {1}, device, {}};
 }
@@ -149,22 +156,26 @@ StridedSpan raw(const void* data, Device device, std::size_t bytes) {
 Event copy(const StridedSpan& source, const StridedSpan& target, const CopyOptions& options, Site site) {
   check_pair(source, target);
   const Event done = run_in_order(options, [source, target] { run(source, target); });
-  if (is_recording()) [[unlikely]] record_copy(source, target, options.stream, site);
+  if (is_recording()) [[unlikely]]
+    record_copy(source, target, options.stream, site);
   return done;
 }
 
 void require_equal_counts(std::size_t sources, std::size_t targets) {
   if (sources == targets) return;
-  throw ArgumentError(ErrorCode::size_mismatch, {text::join("copying ", sources, " sources to ", targets, " targets"), "the counts differ", "pass one target for each source"},
-                      {{"sources", sources}, {"targets", targets}});
+  throw ArgumentError(
+      ErrorCode::size_mismatch,
+      {text::join("copying ", sources, " sources to ", targets, " targets"), "the counts differ", "pass one target for each source"},
+      {{"sources", sources}, {"targets", targets}});
 }
 
 Event copy_batch(std::span<const StridedSpan> sources, std::span<const StridedSpan> targets, const CopyOptions& options, Site site) {
   require_equal_counts(sources.size(), targets.size());
   for (std::size_t i = 0; i < sources.size(); ++i) check_pair(sources[i], targets[i]);
-  const Event done = run_in_order(options, [from = std::vector(sources.begin(), sources.end()), to = std::vector(targets.begin(), targets.end())] {
-    for (std::size_t i = 0; i < from.size(); ++i) run(from[i], to[i]);
-  });
+  const Event done =
+      run_in_order(options, [from = std::vector(sources.begin(), sources.end()), to = std::vector(targets.begin(), targets.end())] {
+        for (std::size_t i = 0; i < from.size(); ++i) run(from[i], to[i]);
+      });
   for (std::size_t i = 0; is_recording() && i < sources.size(); ++i) record_copy(sources[i], targets[i], options.stream, site);
   return done;
 }
@@ -180,7 +191,8 @@ Event fill(const StridedSpan& target, Scalar value, const CopyOptions& options, 
     const std::size_t size = size_bytes(target.dtype);
     const std::size_t most = loop.is_dense() ? static_cast<std::size_t>(loop.row.size) : 1;
     for_each_chunk(loop, most, [&](std::int64_t, std::int64_t t, std::size_t count) {
-      const Status filled = to.backend->fill(to.data + t * static_cast<std::int64_t>(size), count * size, std::span(element).first(size), {});
+      const Status filled =
+          to.backend->fill(to.data + t * static_cast<std::int64_t>(size), count * size, std::span(element).first(size), {});
       if (!filled) throw_failure(filled.failure(), target.device, "filling");
     });
   });
@@ -214,7 +226,8 @@ bool equal(const StridedSpan& a, const StridedSpan& b) {
   return same;
 }
 
-Event copy_bytes(void* target, Device target_device, const void* source, Device source_device, std::size_t bytes, const CopyOptions& options, Site site) {
+Event copy_bytes(void* target, Device target_device, const void* source, Device source_device, std::size_t bytes,
+                 const CopyOptions& options, Site site) {
   return copy(raw(source, source_device, bytes), raw(target, target_device, bytes), options, site);
 }
 

@@ -59,12 +59,18 @@ LaneValue load(const std::byte* source) noexcept {
   } else {
     T value;
     std::memcpy(&value, source, sizeof value);
-    if constexpr (std::unsigned_integral<T>) return {.u64 = value};
-    else if constexpr (std::signed_integral<T>) return {.i64 = value};
-    else if constexpr (std::same_as<T, float>) return {.f64 = widen(value)};
-    else if constexpr (std::same_as<T, std::complex<float>>) return {.c128 = {widen(value.real()), widen(value.imag())}};
-    else if constexpr (std::same_as<T, std::complex<double>>) return {.c128 = {value.real(), value.imag()}};
-    else return {.f64 = static_cast<double>(value)};
+    if constexpr (std::unsigned_integral<T>)
+      return {.u64 = value};
+    else if constexpr (std::signed_integral<T>)
+      return {.i64 = value};
+    else if constexpr (std::same_as<T, float>)
+      return {.f64 = widen(value)};
+    else if constexpr (std::same_as<T, std::complex<float>>)
+      return {.c128 = {widen(value.real()), widen(value.imag())}};
+    else if constexpr (std::same_as<T, std::complex<double>>)
+      return {.c128 = {value.real(), value.imag()}};
+    else
+      return {.f64 = static_cast<double>(value)};
   }
 }
 
@@ -77,7 +83,9 @@ double to_odd(std::uint64_t magnitude) noexcept {
   return std::ldexp(static_cast<double>((magnitude >> extra) | (inexact ? 1 : 0)), extra);
 }
 
-double to_odd(std::int64_t value) noexcept { return value < 0 ? -to_odd(0 - static_cast<std::uint64_t>(value)) : to_odd(static_cast<std::uint64_t>(value)); }
+double to_odd(std::int64_t value) noexcept {
+  return value < 0 ? -to_odd(0 - static_cast<std::uint64_t>(value)) : to_odd(static_cast<std::uint64_t>(value));
+}
 
 template <std::integral T>
 T truncate(double value) noexcept {
@@ -98,27 +106,43 @@ T convert(const LaneValue& value) noexcept {
     using Part = typename T::value_type;
     const double imaginary = From == Lane::c128 ? value.c128[1] : 0;
     const Part real = convert<Part, From>(value);
-    if constexpr (std::same_as<Part, float>) return {real, narrow(imaginary)};
-    else return {real, imaginary};
+    if constexpr (std::same_as<Part, float>)
+      return {real, narrow(imaginary)};
+    else
+      return {real, imaginary};
   } else if constexpr (std::same_as<T, bool>) {
-    if constexpr (From == Lane::c128) return value.c128[0] != 0 || value.c128[1] != 0;
-    else if constexpr (From == Lane::f64) return value.f64 != 0;
-    else return value.u64 != 0;
+    if constexpr (From == Lane::c128)
+      return value.c128[0] != 0 || value.c128[1] != 0;
+    else if constexpr (From == Lane::f64)
+      return value.f64 != 0;
+    else
+      return value.u64 != 0;
   } else if constexpr (std::integral<T>) {
-    if constexpr (From == Lane::c128) return truncate<T>(value.c128[0]);
-    else if constexpr (From == Lane::f64) return truncate<T>(value.f64);
-    else return static_cast<T>(value.u64);  // both integer lanes hold the value modulo 2^64
+    if constexpr (From == Lane::c128)
+      return truncate<T>(value.c128[0]);
+    else if constexpr (From == Lane::f64)
+      return truncate<T>(value.f64);
+    else
+      return static_cast<T>(value.u64);  // both integer lanes hold the value modulo 2^64
   } else if constexpr (From == Lane::u64 || From == Lane::i64) {
-    if constexpr (std::same_as<T, double> && From == Lane::u64) return static_cast<double>(value.u64);
-    else if constexpr (std::same_as<T, double>) return static_cast<double>(value.i64);
-    else if constexpr (std::same_as<T, float> && From == Lane::u64) return static_cast<float>(value.u64);
-    else if constexpr (std::same_as<T, float>) return static_cast<float>(value.i64);
-    else if constexpr (From == Lane::u64) return T(to_odd(value.u64));
-    else return T(to_odd(value.i64));
+    if constexpr (std::same_as<T, double> && From == Lane::u64)
+      return static_cast<double>(value.u64);
+    else if constexpr (std::same_as<T, double>)
+      return static_cast<double>(value.i64);
+    else if constexpr (std::same_as<T, float> && From == Lane::u64)
+      return static_cast<float>(value.u64);
+    else if constexpr (std::same_as<T, float>)
+      return static_cast<float>(value.i64);
+    else if constexpr (From == Lane::u64)
+      return T(to_odd(value.u64));
+    else
+      return T(to_odd(value.i64));
   } else {
     const double number = From == Lane::c128 ? value.c128[0] : value.f64;
-    if constexpr (std::same_as<T, float>) return narrow(number);
-    else return T(number);
+    if constexpr (std::same_as<T, float>)
+      return narrow(number);
+    else
+      return T(number);
   }
 }
 

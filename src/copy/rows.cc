@@ -31,7 +31,9 @@ void read_row(const RowPlace& from, std::int64_t offset, std::int64_t stride, st
   if (stride == 1 || count == 1) return transfer(first, *from.backend, host, host_backend(), count * static_cast<std::size_t>(size));
   const std::ptrdiff_t step = stride * size;
   if (!is_host(*from.backend)) {
-    for (std::size_t i = 0; i < count; ++i) transfer(first + static_cast<std::ptrdiff_t>(i) * step, *from.backend, host + static_cast<std::ptrdiff_t>(i) * size, host_backend(), static_cast<std::size_t>(size));
+    for (std::size_t i = 0; i < count; ++i)
+      transfer(first + static_cast<std::ptrdiff_t>(i) * step, *from.backend, host + static_cast<std::ptrdiff_t>(i) * size, host_backend(),
+               static_cast<std::size_t>(size));
     return;
   }
   switch (size) {
@@ -49,7 +51,9 @@ void write_row(const RowPlace& to, std::int64_t offset, std::int64_t stride, std
   if (stride == 1 || count == 1) return transfer(host, host_backend(), first, *to.backend, count * static_cast<std::size_t>(size));
   const std::ptrdiff_t step = stride * size;
   if (!is_host(*to.backend)) {
-    for (std::size_t i = 0; i < count; ++i) transfer(host + static_cast<std::ptrdiff_t>(i) * size, host_backend(), first + static_cast<std::ptrdiff_t>(i) * step, *to.backend, static_cast<std::size_t>(size));
+    for (std::size_t i = 0; i < count; ++i)
+      transfer(host + static_cast<std::ptrdiff_t>(i) * size, host_backend(), first + static_cast<std::ptrdiff_t>(i) * step, *to.backend,
+               static_cast<std::size_t>(size));
     return;
   }
   switch (size) {
@@ -61,7 +65,9 @@ void write_row(const RowPlace& to, std::int64_t offset, std::int64_t stride, std
   }
 }
 
-bool can_transfer(const Backend& source, const Backend& target) noexcept { return &source == &target || is_host(source) || is_host(target); }
+bool can_transfer(const Backend& source, const Backend& target) noexcept {
+  return &source == &target || is_host(source) || is_host(target);
+}
 
 void transfer(const void* source, Backend& source_backend, void* target, Backend& target_backend, std::size_t bytes) {
   Backend& runner = is_host(target_backend) ? source_backend : target_backend;

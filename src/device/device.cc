@@ -12,15 +12,17 @@ namespace berth {
 namespace {
 
 [[noreturn]] void throw_unknown_kind(std::string_view text) {
-  throw DeviceError(ErrorCode::no_such_device,
-                    {text::join("device ", text::quoted(text)), "no such kind of device", text::join("the known kinds are ", known_kinds())},
-                    {{"device", text::printable(text)}, {"known", known_kinds()}});
+  throw DeviceError(
+      ErrorCode::no_such_device,
+      {text::join("device ", text::quoted(text)), "no such kind of device", text::join("the known kinds are ", known_kinds())},
+      {{"device", text::printable(text)}, {"known", known_kinds()}});
 }
 
 [[noreturn]] void throw_bad_index(std::string_view text) {
-  throw DeviceError(ErrorCode::no_such_device,
-                    {text::join("device ", text::quoted(text)), "the index is not a number from 0 to 65535", "write kind:index, as in cuda:0"},
-                    {{"device", text::printable(text)}});
+  throw DeviceError(
+      ErrorCode::no_such_device,
+      {text::join("device ", text::quoted(text)), "the index is not a number from 0 to 65535", "write kind:index, as in cuda:0"},
+      {{"device", text::printable(text)}});
 }
 
 }  // namespace

@@ -33,7 +33,9 @@ inline void fill_host(void* target, std::size_t bytes, std::span<const std::byte
 
 // A pattern that outlives the caller's.
 struct KeptPattern {
-  explicit KeptPattern(std::span<const std::byte> pattern) noexcept : size(pattern.size()) { std::memcpy(bytes.data(), pattern.data(), size); }
+  explicit KeptPattern(std::span<const std::byte> pattern) noexcept : size(pattern.size()) {
+    std::memcpy(bytes.data(), pattern.data(), size);
+  }
   std::span<const std::byte> span() const noexcept { return {bytes.data(), size}; }
 
   std::array<std::byte, 16> bytes{};
@@ -49,8 +51,10 @@ inline bool is_pattern(std::size_t bytes, std::span<const std::byte> pattern) no
 template <class Work>
 Status run_on(StreamRef stream, Work work) noexcept {
   try {
-    if (stream) stream->enqueue(std::function<void()>(std::move(work)));
-    else work();
+    if (stream)
+      stream->enqueue(std::function<void()>(std::move(work)));
+    else
+      work();
     return {};
   } catch (const std::bad_alloc&) {
     return Failure{ErrorCode::out_of_memory, 0, "no heap to queue the work"};

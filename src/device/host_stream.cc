@@ -15,8 +15,8 @@ namespace berth {
 
 void throw_inherited_stream(Device device) {
   throw DeviceError(ErrorCode::fork_unsafe,
-                    {text::join("using a stream of ", device.to_string()), "it was made before fork, and its worker stayed in the parent process",
-                     "make streams in the process that uses them"},
+                    {text::join("using a stream of ", device.to_string()),
+                     "it was made before fork, and its worker stayed in the parent process", "make streams in the process that uses them"},
                     {{"device", device.to_string()}});
 }
 

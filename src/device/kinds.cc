@@ -71,14 +71,16 @@ bool is_well_formed(std::string_view name) {
 }
 
 [[noreturn]] void throw_refused(std::string_view name, std::string why, std::string help) {
-  throw ArgumentError(ErrorCode::invalid_argument, {text::join("registering the device kind ", text::quoted(name)), std::move(why), std::move(help)},
+  throw ArgumentError(ErrorCode::invalid_argument,
+                      {text::join("registering the device kind ", text::quoted(name)), std::move(why), std::move(help)},
                       {{"kind", text::printable(name)}});
 }
 
 }  // namespace
 
 std::uint16_t add_kind(std::string_view name, std::unique_ptr<BackendFactory> factory) {
-  if (!is_well_formed(name)) throw_refused(name, "the name is not well formed", "use up to 32 lower-case letters, digits and '_', a letter first");
+  if (!is_well_formed(name))
+    throw_refused(name, "the name is not well formed", "use up to 32 lower-case letters, digits and '_', a letter first");
   if (factory == nullptr) throw_refused(name, "there is no factory", "pass a BackendFactory");
   std::unique_ptr<Kind> kind = make_kind(name, std::move(factory));
   const int number = table().add(kind);

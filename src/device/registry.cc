@@ -51,8 +51,10 @@ class Making {
 };
 
 [[noreturn]] void throw_unavailable(Device device, const Kind& kind) {
-  throw DeviceError(ErrorCode::device_unavailable, {text::join("using ", device.to_string()), kind.factory->unavailable_reason(), "berth doctor shows what this machine has"},
-                    {{"device", device.to_string()}});
+  throw DeviceError(
+      ErrorCode::device_unavailable,
+      {text::join("using ", device.to_string()), kind.factory->unavailable_reason(), "berth doctor shows what this machine has"},
+      {{"device", device.to_string()}});
 }
 
 [[noreturn]] void throw_past_the_last(Device device, int count) {

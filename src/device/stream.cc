@@ -22,7 +22,6 @@ Event Stream::enqueue(std::function<void()> work) const {
   return {};
 }
 
-
 Event Stream::record() const { return state_ == nullptr ? Event() : state_->record(); }
 void Stream::wait(const Event& event) const { state_ == nullptr ? event.wait() : state_->wait(event); }
 

@@ -16,7 +16,8 @@ namespace berth {
 template <class Interface>
 class Adaptor : public Interface {
  public:
-  Adaptor(const char* kind, std::shared_ptr<Allocator> upstream) : Interface(checked(kind, upstream).backend()), upstream_(std::move(upstream)), kind_(kind) {}
+  Adaptor(const char* kind, std::shared_ptr<Allocator> upstream)
+      : Interface(checked(kind, upstream).backend()), upstream_(std::move(upstream)), kind_(kind) {}
 
   using When = Allocator::When;
   using Freed = Allocator::Freed;
@@ -40,7 +41,8 @@ class Adaptor : public Interface {
  private:
   static Allocator& checked(const char* kind, const std::shared_ptr<Allocator>& upstream) {
     if (upstream != nullptr) return *upstream;
-    throw ArgumentError(ErrorCode::invalid_argument, {text::join("making a ", std::string_view(kind), " adaptor"), "there is no allocator to wrap", "pass one, such as direct(\"cpu\")"});
+    throw ArgumentError(ErrorCode::invalid_argument, {text::join("making a ", std::string_view(kind), " adaptor"),
+                                                      "there is no allocator to wrap", "pass one, such as direct(\"cpu\")"});
   }
 };
 

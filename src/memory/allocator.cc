@@ -16,10 +16,11 @@ namespace {
 std::atomic<std::uint64_t> g_next_id{1};
 
 [[noreturn]] void throw_alignment(const Request& request, const Backend& backend) {
-  throw ArgumentError(ErrorCode::invalid_alignment,
-                      {text::join("allocating ", request.bytes, " bytes aligned to ", request.alignment, " on ", backend.device().to_string()),
-                       text::join("an alignment is a power of two, at most ", backend.properties().max_alignment), "leave it out for the device's default"},
-                      {{"value", request.alignment}, {"limit", backend.properties().max_alignment}});
+  throw ArgumentError(
+      ErrorCode::invalid_alignment,
+      {text::join("allocating ", request.bytes, " bytes aligned to ", request.alignment, " on ", backend.device().to_string()),
+       text::join("an alignment is a power of two, at most ", backend.properties().max_alignment), "leave it out for the device's default"},
+      {{"value", request.alignment}, {"limit", backend.properties().max_alignment}});
 }
 
 void record_block(RecordKind kind, const Block& block, const Site& site) noexcept {
@@ -36,18 +37,20 @@ void record_block(RecordKind kind, const Block& block, const Site& site) noexcep
 
 // A block without memory, as the request describes it.
 Block unserved(const Request& request, const Allocator& allocator) noexcept {
-  return {.bytes = request.bytes, .alignment = request.alignment, .device = allocator.device(), .tag = request.tag, .stream_id = request.stream.id(), .allocator_id = allocator.id()};
+  return {.bytes = request.bytes,
+          .alignment = request.alignment,
+          .device = allocator.device(),
+          .tag = request.tag,
+          .stream_id = request.stream.id(),
+          .allocator_id = allocator.id()};
 }
 
 MisuseKind misuse_of(Allocator::Freed freed) noexcept {
   switch (freed) {
-    case Allocator::Freed::double_free:
-      return MisuseKind::double_free;
-    case Allocator::Freed::size_mismatch:
-      return MisuseKind::size_mismatch;
+    case Allocator::Freed::double_free: return MisuseKind::double_free;
+    case Allocator::Freed::size_mismatch: return MisuseKind::size_mismatch;
     case Allocator::Freed::foreign:
-    case Allocator::Freed::yes:
-      break;
+    case Allocator::Freed::yes: break;
   }
   return MisuseKind::foreign_free;
 }
@@ -61,14 +64,18 @@ Allocator::~Allocator() = default;
 // sees them.
 Status Allocator::allocate_checked(Request& request, Block& block) {
   const BackendProperties& properties = backend_.properties();
-  if (request.alignment == 0) request.alignment = properties.alignment;
-  else if (!is_power_of_two(request.alignment) || request.alignment > properties.max_alignment) throw_alignment(request, backend_);
+  if (request.alignment == 0)
+    request.alignment = properties.alignment;
+  else if (!is_power_of_two(request.alignment) || request.alignment > properties.max_alignment)
+    throw_alignment(request, backend_);
   if (!request.tag) request.tag = current_tag();
   if (request.bytes - 1 < kMaxBytes) [[likely]] {
     Status obtained = obtain(request, block);
-    if (!obtained) [[unlikely]] return note_refusal(request, obtained);
+    if (!obtained) [[unlikely]]
+      return note_refusal(request, obtained);
     block.allocator_id = id_;
-    if (is_recording()) [[unlikely]] record_block(RecordKind::allocated, block, request.site);
+    if (is_recording()) [[unlikely]]
+      record_block(RecordKind::allocated, block, request.site);
     return obtained;
   }
   if (request.bytes != 0) return note_refusal(request, Failure{ErrorCode::out_of_memory, 0, "no address space is that large"});
@@ -84,7 +91,8 @@ Status Allocator::note_refusal(const Request& request, const Status& refusal) co
 Block Allocator::allocate(Request request) {
   Block block;
   const Status done = allocate_checked(request, block);
-  if (!done) [[unlikely]] throw_refused(request, done.failure());
+  if (!done) [[unlikely]]
+    throw_refused(request, done.failure());
   return block;
 }
 
@@ -100,7 +108,9 @@ std::optional<Block> Allocator::try_allocate(Request request) {
 void Allocator::throw_refused(const Request& request, const Failure& failure) const {
   const std::string asked = text::join("allocating ", text::bytes(request.bytes), " with ", name());
   if (failure.code == ErrorCode::busy) {
-    throw AccessError(ErrorCode::busy, {text::join(asked, " on ", device().to_string()), "the device is held and no cached memory fits", "end the hold first, or reserve before it"},
+    throw AccessError(ErrorCode::busy,
+                      {text::join(asked, " on ", device().to_string()), "the device is held and no cached memory fits",
+                       "end the hold first, or reserve before it"},
                       {{"requested", request.bytes}});
   }
   if (failure.code != ErrorCode::out_of_memory) throw_failure(failure, device(), asked);
@@ -126,7 +136,8 @@ void Allocator::deallocate_checked(const Block& block, When when) noexcept {
   Block freed_block = block;
   const Freed freed = block.allocator_id == id_ ? give_back(freed_block, when) : Freed::foreign;
   if (freed == Freed::yes) [[likely]] {
-    if (is_recording()) [[unlikely]] record_block(RecordKind::freed, freed_block, {});
+    if (is_recording()) [[unlikely]]
+      record_block(RecordKind::freed, freed_block, {});
     return;
   }
   std::string_view called = "(unknown)";
@@ -137,7 +148,12 @@ void Allocator::deallocate_checked(const Block& block, When when) noexcept {
   } catch (const std::bad_alloc&) {
     // The report goes without the name.
   }
-  report_misuse({.kind = misuse_of(freed), .allocator = called, .device = block.device.key(), .address = block.data, .bytes = block.bytes, .tag = block.tag});
+  report_misuse({.kind = misuse_of(freed),
+                 .allocator = called,
+                 .device = block.device.key(),
+                 .address = block.data,
+                 .bytes = block.bytes,
+                 .tag = block.tag});
 }
 
 Block Allocator::block_at(void* data, std::size_t bytes) const noexcept {

@@ -21,7 +21,8 @@ namespace {
 //       | block | gap | block | dead |   committed     |   reserved addresses    |
 class ArenaStrategy : public Arena {
  public:
-  ArenaStrategy(Backend& device_backend, void* base, std::size_t capacity) : Arena(device_backend), base_(static_cast<std::byte*>(base)), capacity_(capacity) {}
+  ArenaStrategy(Backend& device_backend, void* base, std::size_t capacity)
+      : Arena(device_backend), base_(static_cast<std::byte*>(base)), capacity_(capacity) {}
 
   ~ArenaStrategy() override {
     const bool inherited = generation_ != os::fork_generation() && !backend().properties().abilities.fork_safe;
@@ -59,8 +60,11 @@ class ArenaStrategy : public Arena {
     std::size_t live = 0;
     {
       const os::Lock lock(mutex_);
-      if (mark.blocks > entries_.size() || mark.offset > top_) live = SIZE_MAX;
-      else live = static_cast<std::size_t>(std::count_if(entries_.begin() + static_cast<std::ptrdiff_t>(mark.blocks), entries_.end(), [](const Entry& e) { return e.live; }));
+      if (mark.blocks > entries_.size() || mark.offset > top_)
+        live = SIZE_MAX;
+      else
+        live = static_cast<std::size_t>(std::count_if(entries_.begin() + static_cast<std::ptrdiff_t>(mark.blocks), entries_.end(),
+                                                      [](const Entry& e) { return e.live; }));
       if (live == 0) {
         entries_.resize(mark.blocks);
         top_ = mark.offset;
@@ -68,9 +72,13 @@ class ArenaStrategy : public Arena {
       }
     }
     if (live == SIZE_MAX) {
-      throw ArgumentError(ErrorCode::invalid_argument, {"resetting an arena to a mark", "the arena was reset to before that mark", "take marks and reset to them in reverse order"});
+      throw ArgumentError(ErrorCode::invalid_argument, {"resetting an arena to a mark", "the arena was reset to before that mark",
+                                                        "take marks and reset to them in reverse order"});
     }
-    throw AccessError(ErrorCode::busy, {"resetting an arena", text::join(live, " of its blocks still live"), "free them, or drop the storages that use them, first"}, {{"blocks", live}});
+    throw AccessError(
+        ErrorCode::busy,
+        {"resetting an arena", text::join(live, " of its blocks still live"), "free them, or drop the storages that use them, first"},
+        {{"blocks", live}});
   }
 
   // What is past the top can go; below it live blocks may be.
@@ -151,8 +159,10 @@ class ArenaStrategy : public Arena {
     report.limit_bytes = capacity_;
     report.refused_by = text::join("the arena's capacity of ", text::bytes(capacity_));
     const std::size_t left = capacity_ - top_;
-    if (report.requested_bytes > left) report.would_be_enough_bytes = report.requested_bytes - left;
-    else report.refused_by = "the device";
+    if (report.requested_bytes > left)
+      report.would_be_enough_bytes = report.requested_bytes - left;
+    else
+      report.refused_by = "the device";
     report.tried.emplace_back("cut from the end of the arena; dead blocks are used again only after a reset");
   }
 
@@ -251,7 +261,8 @@ class ArenaStrategy : public Arena {
 
   // The block that starts at an address. Entries are in order of address.
   Entry* find(const void* data) noexcept BERTH_REQUIRES(mutex_) {
-    const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(data) - reinterpret_cast<std::uintptr_t>(base_);  // wraps for lower addresses: not found
+    const std::uintptr_t offset =
+        reinterpret_cast<std::uintptr_t>(data) - reinterpret_cast<std::uintptr_t>(base_);  // wraps for lower addresses: not found
     const auto found = std::ranges::lower_bound(entries_, offset, {}, &Entry::offset);
     return found != entries_.end() && found->offset == offset ? &*found : nullptr;
   }
@@ -262,7 +273,7 @@ class ArenaStrategy : public Arena {
 
   mutable os::Mutex mutex_;
   os::Condition changed_;
-  bool growing_ BERTH_GUARDED_BY(mutex_) = false;           // a thread is at the device to change committed_
+  bool growing_ BERTH_GUARDED_BY(mutex_) = false;          // a thread is at the device to change committed_
   std::uint64_t growing_in_ BERTH_GUARDED_BY(mutex_) = 0;  // the fork generation of that thread
   int holds_ BERTH_GUARDED_BY(mutex_) = 0;
   std::vector<Entry> entries_ BERTH_GUARDED_BY(mutex_);  // by offset, not overlapping
@@ -279,7 +290,8 @@ class ArenaStrategy : public Arena {
 };
 
 [[noreturn]] void throw_unreserved(const Failure& failure, Backend& backend, std::size_t capacity) {
-  if (failure.code != ErrorCode::out_of_memory) throw_failure(failure, backend.device(), text::join("reserving an arena of ", text::bytes(capacity)));
+  if (failure.code != ErrorCode::out_of_memory)
+    throw_failure(failure, backend.device(), text::join("reserving an arena of ", text::bytes(capacity)));
   const MemoryInfo memory = backend.memory_info();
   OutOfMemoryReport report;
   report.device = backend.device();
@@ -296,7 +308,8 @@ class ArenaStrategy : public Arena {
 std::shared_ptr<Arena> arena(Device device, std::size_t capacity_bytes) {
   Backend& backend = berth::backend(device);
   if (capacity_bytes == 0) {
-    throw ArgumentError(ErrorCode::invalid_argument, {text::join("an arena of 0 bytes on ", device.to_string()), "it could serve nothing", "give it a capacity"});
+    throw ArgumentError(ErrorCode::invalid_argument,
+                        {text::join("an arena of 0 bytes on ", device.to_string()), "it could serve nothing", "give it a capacity"});
   }
   const std::size_t capacity = checked_align_up(capacity_bytes, backend.properties().unit_bytes, "an arena's capacity");
   const Result<void*> base = backend.reserve(capacity, backend.properties().unit_bytes);

@@ -24,9 +24,10 @@ struct Strategy {
 };
 
 [[noreturn]] void throw_bad_option(std::string_view strategy, std::string_view option, std::string help) {
-  throw ArgumentError(ErrorCode::invalid_argument,
-                      {text::join("the allocator ", strategy, " with the option ", text::quoted(option)), "it has no such option", std::move(help)},
-                      {{"strategy", strategy}, {"option", text::printable(option)}});
+  throw ArgumentError(
+      ErrorCode::invalid_argument,
+      {text::join("the allocator ", strategy, " with the option ", text::quoted(option)), "it has no such option", std::move(help)},
+      {{"strategy", strategy}, {"option", text::printable(option)}});
 }
 
 std::shared_ptr<Allocator> make_direct(Device device, std::string_view option) {
@@ -36,7 +37,8 @@ std::shared_ptr<Allocator> make_direct(Device device, std::string_view option) {
 
 std::shared_ptr<Allocator> make_arena(Device device, std::string_view option) {
   std::uint64_t bytes = 1_GiB;
-  if (!option.empty() && (!text::parse_bytes(option, bytes) || bytes == 0)) throw_bad_option("arena", option, "write its capacity, as in arena:64MiB");
+  if (!option.empty() && (!text::parse_bytes(option, bytes) || bytes == 0))
+    throw_bad_option("arena", option, "write its capacity, as in arena:64MiB");
   return arena(device, bytes);
 }
 
@@ -57,7 +59,9 @@ std::shared_ptr<Allocator> make_chosen(Device device) {
   try {
     return make_allocator(*chosen, device);
   } catch (const ArgumentError& error) {  // say where the text came from
-    throw ArgumentError(error.code(), {text::join("the environment variable ", variable, '=', text::printable(*chosen)), error.why(), error.help()}, error.facts());
+    throw ArgumentError(error.code(),
+                        {text::join("the environment variable ", variable, '=', text::printable(*chosen)), error.why(), error.help()},
+                        error.facts());
   }
 }
 
@@ -69,7 +73,9 @@ constexpr std::size_t kFastKinds = 16;
 constexpr std::size_t kFastIndices = 64;
 constinit std::atomic<Current> g_fast[kFastKinds][kFastIndices] = {};
 
-std::atomic<Current>* fast_slot(DeviceKey key) noexcept { return key.kind < kFastKinds && key.index < kFastIndices ? &g_fast[key.kind][key.index] : nullptr; }
+std::atomic<Current>* fast_slot(DeviceKey key) noexcept {
+  return key.kind < kFastKinds && key.index < kFastIndices ? &g_fast[key.kind][key.index] : nullptr;
+}
 
 struct Defaults {
   os::Mutex mutex;
@@ -116,16 +122,19 @@ Change put(Device device, std::shared_ptr<Allocator> allocator, bool replace) {
 }  // namespace
 
 const std::shared_ptr<Allocator>& default_allocator(Device device) {
-  if (const Current known = find_current(device)) [[likely]] return *known;
+  if (const Current known = find_current(device)) [[likely]]
+    return *known;
   return *put(device, make_chosen(device), false).now;
 }
 
 void set_default_allocator(Device device, std::shared_ptr<Allocator> allocator) {
   if (allocator == nullptr || allocator->device() != device) {
-    throw ArgumentError(ErrorCode::wrong_device,
-                        {text::join("setting the default allocator of ", device.to_string()),
-                         allocator == nullptr ? std::string("there is none") : text::join("it is an allocator for ", allocator->device().to_string()), "make one for that device"},
-                        {{"device", device.to_string()}});
+    throw ArgumentError(
+        ErrorCode::wrong_device,
+        {text::join("setting the default allocator of ", device.to_string()),
+         allocator == nullptr ? std::string("there is none") : text::join("it is an allocator for ", allocator->device().to_string()),
+         "make one for that device"},
+        {{"device", device.to_string()}});
   }
   const Change change = put(device, std::move(allocator), true);
   if (change.before != nullptr) (*change.before)->release_cached();
@@ -140,8 +149,10 @@ std::shared_ptr<Allocator> make_allocator(std::string_view text, Device device) 
   }
   std::string known;
   for (const Strategy& strategy : kStrategies) known += text::join(known.empty() ? "" : ", ", strategy.name);
-  throw ArgumentError(ErrorCode::invalid_argument, {text::join("the allocator ", text::quoted(text)), "there is no strategy of that name", text::join("use one of ", known)},
-                      {{"name", text::printable(name)}, {"known", known}});
+  throw ArgumentError(
+      ErrorCode::invalid_argument,
+      {text::join("the allocator ", text::quoted(text)), "there is no strategy of that name", text::join("use one of ", known)},
+      {{"name", text::printable(name)}, {"known", known}});
 }
 
 std::vector<std::string> allocator_names() {

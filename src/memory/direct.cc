@@ -24,9 +24,11 @@ class Direct : public Allocator {
   ~Direct() override = default;
 
   Status obtain(const Request& request, Block& block) noexcept override {
-    if (holds_.load(std::memory_order_acquire) > 0) [[unlikely]] return refused({ErrorCode::busy, 0, "direct keeps no cache to serve from"});
+    if (holds_.load(std::memory_order_acquire) > 0) [[unlikely]]
+      return refused({ErrorCode::busy, 0, "direct keeps no cache to serve from"});
     const Result<void*> data = backend().allocate(request.bytes, request.alignment);
-    if (!data) [[unlikely]] return refused(data.failure());
+    if (!data) [[unlikely]]
+      return refused(data.failure());
     const std::uint64_t serial = add(*data, request);
     if (serial == 0) [[unlikely]] {
       backend().free(*data, request.bytes, request.alignment);
@@ -113,7 +115,8 @@ class Direct : public Allocator {
     if (kept != freed_in_hold_ || live_.size() != stats_.live_blocks + kept) return "direct: the table and the counts disagree";
     if (stats_.in_use_bytes + stats_.cached_bytes != stats_.committed_bytes) return "direct: in use + cached != committed";
     if (stats_.allocations != stats_.frees + stats_.live_blocks) return "direct: allocations != frees + live";
-    if (stats_.in_use_bytes > stats_.peak_in_use_bytes || stats_.committed_bytes > stats_.peak_committed_bytes) return "direct: a peak is too low";
+    if (stats_.in_use_bytes > stats_.peak_in_use_bytes || stats_.committed_bytes > stats_.peak_committed_bytes)
+      return "direct: a peak is too low";
     return {};
   }
 

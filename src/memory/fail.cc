@@ -47,6 +47,8 @@ class FailAdaptor : public Adaptor<Fail> {
 
 }  // namespace
 
-std::shared_ptr<Fail> fail(std::shared_ptr<Allocator> upstream, FailPlan plan) { return std::make_shared<FailAdaptor>(std::move(upstream), plan); }
+std::shared_ptr<Fail> fail(std::shared_ptr<Allocator> upstream, FailPlan plan) {
+  return std::make_shared<FailAdaptor>(std::move(upstream), plan);
+}
 
 }  // namespace berth

@@ -14,7 +14,8 @@ void add_holder(std::vector<Holder>& holders, Tag tag, std::size_t bytes) {
 }
 
 std::vector<Holder> top_holders(std::vector<Holder> holders) {
-  std::ranges::sort(holders, [](const Holder& a, const Holder& b) { return a.bytes != b.bytes ? a.bytes > b.bytes : a.tag.word() < b.tag.word(); });
+  std::ranges::sort(holders,
+                    [](const Holder& a, const Holder& b) { return a.bytes != b.bytes ? a.bytes > b.bytes : a.tag.word() < b.tag.word(); });
   if (holders.size() > 8) holders.resize(8);
   return holders;
 }

@@ -42,7 +42,8 @@ class LiveTable {
   // A new entry for the address, to be filled in by the caller; nullptr, with nothing changed, when there is no heap to grow.
   // REQUIRES: the address is not in the table.
   LiveEntry* insert(void* data) noexcept {
-    if (2 * (size_ + 1) > capacity_ && !grow()) [[unlikely]] return nullptr;
+    if (2 * (size_ + 1) > capacity_ && !grow()) [[unlikely]]
+      return nullptr;
     LiveEntry* const entry = empty_slot(data);
     entry->data = data;
     ++size_;

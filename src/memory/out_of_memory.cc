@@ -15,8 +15,9 @@ std::string asked_text(const OutOfMemoryReport& report) {
 }
 
 std::string why_text(const OutOfMemoryReport& report) {
-  return text::join("refused by ", report.refused_by, ": ", text::bytes(report.in_use_bytes), " in use, ", text::bytes(report.cached_bytes), " cached, ",
-                    text::bytes(report.device_free_bytes), " of ", text::bytes(report.device_total_bytes), " free on the device");
+  return text::join("refused by ", report.refused_by, ": ", text::bytes(report.in_use_bytes), " in use, ", text::bytes(report.cached_bytes),
+                    " cached, ", text::bytes(report.device_free_bytes), " of ", text::bytes(report.device_total_bytes),
+                    " free on the device");
 }
 
 std::string help_text(const OutOfMemoryReport& report) {
@@ -51,18 +52,20 @@ std::string OutOfMemoryReport::to_text() const {
   const auto line = [](std::string_view label, const std::string& value) {
     return text::join("  ", label, std::string(label.size() < 18 ? 18 - label.size() : 1, ' '), value, '\n');
   };
-  std::string out = text::join("out of memory: ", text::bytes(requested_bytes), " on ", device.to_string(), ", refused by ", refused_by, '\n');
+  std::string out =
+      text::join("out of memory: ", text::bytes(requested_bytes), " on ", device.to_string(), ", refused by ", refused_by, '\n');
   out += line("allocator", allocator);
   if (tag) out += line("tag", text::printable(tag.word()));
   if (limit_bytes != 0) out += line("limit", text::bytes(limit_bytes));
   out += line("in use", text::bytes(in_use_bytes));
-  out += line("cached", text::join(text::bytes(cached_bytes), ", largest free run ", text::bytes(largest_free_run_bytes), ", fragmentation ",
-                                   std::lround(100 * fragmentation()), " %"));
+  out += line("cached", text::join(text::bytes(cached_bytes), ", largest free run ", text::bytes(largest_free_run_bytes),
+                                   ", fragmentation ", std::lround(100 * fragmentation()), " %"));
   out += line("device", text::join(text::bytes(device_free_bytes), " free of ", text::bytes(device_total_bytes)));
   for (std::size_t i = 0; i < top_holders.size(); ++i) {
     const Holder& holder = top_holders[i];
-    out += line(i == 0 ? "held by" : "", text::join(text::bytes(holder.bytes), " in ", holder.blocks, holder.blocks == 1 ? " block  " : " blocks  ",
-                                                    holder.tag ? text::printable(holder.tag.word()) : "(no tag)"));
+    out += line(i == 0 ? "held by" : "",
+                text::join(text::bytes(holder.bytes), " in ", holder.blocks, holder.blocks == 1 ? " block  " : " blocks  ",
+                           holder.tag ? text::printable(holder.tag.word()) : "(no tag)"));
   }
   for (std::size_t i = 0; i < tried.size(); ++i) out += line(i == 0 ? "tried" : "", tried[i]);
   if (would_be_enough_bytes != 0) out += line("would be enough", text::bytes(would_be_enough_bytes) + " more");
@@ -74,7 +77,9 @@ void OutOfMemoryReport::write_json(JsonWriter& json) const {
   json.member("device", device.to_string()).member("allocator", allocator).member("requested_bytes", requested_bytes);
   json.member("alignment", alignment).member("tag", tag.word()).member("refused_by", refused_by).member("limit_bytes", limit_bytes);
   json.member("in_use_bytes", in_use_bytes).member("cached_bytes", cached_bytes).member("largest_free_run_bytes", largest_free_run_bytes);
-  json.member("fragmentation", fragmentation()).member("device_total_bytes", device_total_bytes).member("device_free_bytes", device_free_bytes);
+  json.member("fragmentation", fragmentation())
+      .member("device_total_bytes", device_total_bytes)
+      .member("device_free_bytes", device_free_bytes);
   json.key("top_holders").begin_array();
   for (const Holder& holder : top_holders) {
     json.begin_object().member("tag", holder.tag.word()).member("bytes", holder.bytes).member("blocks", holder.blocks).end_object();

@@ -11,7 +11,8 @@ namespace berth {
 MemoryResource::MemoryResource(std::shared_ptr<Allocator> allocator) : allocator_(std::move(allocator)) {
   if (allocator_->backend().properties().abilities.host_access) return;
   throw AccessError(ErrorCode::wrong_device,
-                    {text::join("a memory resource on ", allocator_->device().to_string()), "containers live in memory the host may touch", "use an allocator for cpu"},
+                    {text::join("a memory resource on ", allocator_->device().to_string()), "containers live in memory the host may touch",
+                     "use an allocator for cpu"},
                     {{"have", allocator_->device().to_string()}, {"need", "cpu"}});
 }
 

@@ -13,7 +13,8 @@ namespace {
 
 class TraceAdaptor : public Adaptor<Trace> {
  public:
-  TraceAdaptor(std::shared_ptr<Allocator> upstream, std::size_t most_events) : Adaptor("trace", std::move(upstream)), most_events_(most_events) {}
+  TraceAdaptor(std::shared_ptr<Allocator> upstream, std::size_t most_events)
+      : Adaptor("trace", std::move(upstream)), most_events_(most_events) {}
 
   Status obtain(const Request& request, Block& block) noexcept override {
     Status done = upstream_->obtain(request, block);

@@ -115,18 +115,21 @@ Result<void*> reserve(std::size_t bytes, std::size_t alignment) noexcept {
 }
 
 Status commit(void* address, std::size_t bytes) noexcept {
-  if (must_fail("mprotect") || mprotect(address, bytes, PROT_READ | PROT_WRITE) != 0) return system_failure("mprotect refused to commit memory");
+  if (must_fail("mprotect") || mprotect(address, bytes, PROT_READ | PROT_WRITE) != 0)
+    return system_failure("mprotect refused to commit memory");
   return {};
 }
 
 Status decommit(void* address, std::size_t bytes) noexcept {
   // A fresh mapping in place drops the pages and the right to touch them in one call, and forgets earlier hints.
-  if (must_fail("mmap_fixed") || mmap(address, bytes, PROT_NONE, kReserve | MAP_FIXED, -1, 0) == MAP_FAILED) return system_failure("mmap refused to decommit memory");
+  if (must_fail("mmap_fixed") || mmap(address, bytes, PROT_NONE, kReserve | MAP_FIXED, -1, 0) == MAP_FAILED)
+    return system_failure("mmap refused to decommit memory");
   return {};
 }
 
 Status release(void* address, std::size_t bytes) noexcept {
-  if (must_fail("munmap") || munmap(address, *try_align_up(bytes, page_bytes())) != 0) return system_failure("munmap refused to release the range");
+  if (must_fail("munmap") || munmap(address, *try_align_up(bytes, page_bytes())) != 0)
+    return system_failure("munmap refused to release the range");
   return {};
 }
 

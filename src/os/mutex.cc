@@ -67,7 +67,9 @@ void Mutex::lock_slowly() noexcept {
   constexpr int kYields = 20;
   for (int attempt = 0;; ++attempt) {
     bool expected = false;
-    if (!held_.load(std::memory_order_relaxed) && held_.compare_exchange_weak(expected, true, std::memory_order_acquire, std::memory_order_relaxed)) return;
+    if (!held_.load(std::memory_order_relaxed) &&
+        held_.compare_exchange_weak(expected, true, std::memory_order_acquire, std::memory_order_relaxed))
+      return;
     if (attempt < kSpins) continue;
     if (attempt < kSpins + kYields) {
       sched_yield();

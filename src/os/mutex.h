@@ -27,7 +27,8 @@ class BERTH_CAPABILITY("mutex") Mutex {
   void lock() noexcept BERTH_ACQUIRE() {
     bool expected = false;
     // acquire: what the last holder wrote is visible from here on.
-    if (!held_.compare_exchange_strong(expected, true, std::memory_order_acquire, std::memory_order_relaxed)) [[unlikely]] lock_slowly();
+    if (!held_.compare_exchange_strong(expected, true, std::memory_order_acquire, std::memory_order_relaxed)) [[unlikely]]
+      lock_slowly();
   }
 
   void unlock() noexcept BERTH_RELEASE() {

@@ -25,14 +25,14 @@ struct CgroupMemory {
 // `root` stands in front of /proc and /sys, so that tests can lay out their own.
 std::optional<CgroupMemory> cgroup_memory(const std::string& root = "");
 
-std::string kernel_release();   // "6.1.0-18-arm64"
+std::string kernel_release();  // "6.1.0-18-arm64"
 bool kernel_at_least(int major, int minor);
-std::string cpu_model();        // "" when unknown
-int cpu_count() noexcept;       // that this process may use
-std::vector<int> numa_nodes();  // with memory; {0} when unknown
-std::string huge_page_mode();   // "always", "madvise", "never" or ""
+std::string cpu_model();                                    // "" when unknown
+int cpu_count() noexcept;                                   // that this process may use
+std::vector<int> numa_nodes();                              // with memory; {0} when unknown
+std::string huge_page_mode();                               // "always", "madvise", "never" or ""
 std::optional<std::size_t> locked_memory_limit() noexcept;  // nothing: unlimited
-bool library_loads(const char* name) noexcept;  // whether the dynamic loader finds it, e.g. libcuda.so.1
+bool library_loads(const char* name) noexcept;              // whether the dynamic loader finds it, e.g. libcuda.so.1
 
 // An environment variable; nothing when it is unset or empty. Call it early: it races with setenv in other threads.
 std::optional<std::string> environment(const char* name);

@@ -84,7 +84,8 @@ template <class Table>
 Table* made_once() noexcept {
   static std::atomic<Table*> made{nullptr};
   Table* known = made.load(std::memory_order_acquire);
-  if (known != nullptr) [[likely]] return known;
+  if (known != nullptr) [[likely]]
+    return known;
   auto* const fresh = new (std::nothrow) Table;
   if (fresh == nullptr) return nullptr;
   // Two threads may race to be first; one table stays.

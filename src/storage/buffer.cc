@@ -27,8 +27,10 @@ struct Buffer::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   ~State() {
-    if (allocator != nullptr) allocator->deallocate(block);
-    else if (deleter) (*deleter)(block.data);
+    if (allocator != nullptr)
+      allocator->deallocate(block);
+    else if (deleter)
+      (*deleter)(block.data);
   }
 };
 
@@ -45,15 +47,14 @@ bool Buffer::is_read_only() const noexcept { return state_ != nullptr && state_-
 Block Buffer::block() const noexcept { return allocator() == nullptr ? Block() : state_->block; }
 Allocator* Buffer::allocator() const noexcept { return state_ == nullptr ? nullptr : state_->allocator; }
 
-StridedSpan Buffer::span() const {
-  return {data(), DType::u8, {static_cast<std::int64_t>(size_bytes())}, {1}, device(), state_};
-}
+StridedSpan Buffer::span() const { return {data(), DType::u8, {static_cast<std::int64_t>(size_bytes())}, {1}, device(), state_}; }
 
 namespace {
 
 void require_writable(const Buffer& buffer, const char* what) {
   if (!buffer.is_read_only()) return;
-  throw AccessError(ErrorCode::read_only, {std::string(what), "the buffer is read-only", "copy it first"}, {{"bytes", buffer.size_bytes()}});
+  throw AccessError(ErrorCode::read_only, {std::string(what), "the buffer is read-only", "copy it first"},
+                    {{"bytes", buffer.size_bytes()}});
 }
 
 }  // namespace
@@ -62,7 +63,8 @@ Event Buffer::copy_from(const Buffer& source, const CopyOptions& options, Site s
   require_writable(*this, "copying into a buffer");
   if (source.size_bytes() != size_bytes()) {
     throw ArgumentError(ErrorCode::size_mismatch,
-                        {text::join("copying a buffer of ", source.size_bytes(), " bytes into one of ", size_bytes()), "the sizes differ", "make the target as large as the source"},
+                        {text::join("copying a buffer of ", source.size_bytes(), " bytes into one of ", size_bytes()), "the sizes differ",
+                         "make the target as large as the source"},
                         {{"need", source.size_bytes()}, {"have", size_bytes()}});
   }
   return copy(source.span(), span(), options, site);
@@ -115,7 +117,10 @@ Buffer wrap_buffer(void* data, std::size_t bytes, Device device, Deleter deleter
   Adoption adoption(data, std::move(deleter));
   backend(device);
   if (data == nullptr && bytes != 0) {
-    throw ArgumentError(ErrorCode::invalid_argument, {text::join("wrapping ", bytes, " bytes at a null pointer"), "there is no memory at it", "pass an address, or 0 bytes"}, {{"bytes", bytes}});
+    throw ArgumentError(
+        ErrorCode::invalid_argument,
+        {text::join("wrapping ", bytes, " bytes at a null pointer"), "there is no memory at it", "pass an address, or 0 bytes"},
+        {{"bytes", bytes}});
   }
   return BufferMaker::wrap(data, bytes, device, adoption.deleter, read_only, owner);
 }

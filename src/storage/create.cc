@@ -16,7 +16,8 @@ std::shared_ptr<Allocator> kept_alive(const Place& place) { return place.is_defa
 
 [[noreturn]] void throw_too_small(const Shape& shape, DType dtype, std::size_t need, std::size_t have) {
   throw ArgumentError(ErrorCode::size_mismatch,
-                      {text::join("a storage of shape ", shape.to_string(), " of ", to_string(dtype), " over memory from outside"), text::join("it needs ", need, " bytes, and there are ", have), "check the shape and the size"},
+                      {text::join("a storage of shape ", shape.to_string(), " of ", to_string(dtype), " over memory from outside"),
+                       text::join("it needs ", need, " bytes, and there are ", have), "check the shape and the size"},
                       {{"need", need}, {"have", have}});
 }
 
@@ -37,7 +38,9 @@ std::optional<Storage> try_empty(const Shape& shape, DType dtype, const Place& p
   return StorageMaker::make(*std::move(buffer), dtype, shape, Strides::contiguous(shape), 0, bytes / size_bytes(dtype));
 }
 
-Storage zeros(const Shape& shape, DType dtype, const Place& place, const AllocationOptions& options, Site site) { return full(shape, 0, dtype, place, options, site); }
+Storage zeros(const Shape& shape, DType dtype, const Place& place, const AllocationOptions& options, Site site) {
+  return full(shape, 0, dtype, place, options, site);
+}
 
 Storage full(const Shape& shape, Scalar value, DType dtype, const Place& place, const AllocationOptions& options, Site site) {
   Storage storage = empty(shape, dtype, place, options, site);
@@ -45,9 +48,12 @@ Storage full(const Shape& shape, Scalar value, DType dtype, const Place& place, 
   return storage;
 }
 
-Storage from_bytes(const void* values, std::size_t count, DType values_dtype, const Shape& shape, const Place& place, DType dtype, const AllocationOptions& options, Site site) {
+Storage from_bytes(const void* values, std::size_t count, DType values_dtype, const Shape& shape, const Place& place, DType dtype,
+                   const AllocationOptions& options, Site site) {
   if (count != shape.num_elements()) {
-    throw ArgumentError(ErrorCode::size_mismatch, {text::join("a storage of shape ", shape.to_string(), " from ", count, " values"), text::join("the shape has ", shape.num_elements(), " elements"), "make them equal"},
+    throw ArgumentError(ErrorCode::size_mismatch,
+                        {text::join("a storage of shape ", shape.to_string(), " from ", count, " values"),
+                         text::join("the shape has ", shape.num_elements(), " elements"), "make them equal"},
                         {{"need", shape.num_elements()}, {"have", count}});
   }
   Storage storage = empty(shape, dtype, place, options, site);

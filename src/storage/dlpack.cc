@@ -24,12 +24,23 @@ struct DTypeName {
 };
 
 constexpr DTypeName kDTypes[] = {
-    {DType::boolean, dlpack::kBool}, {DType::u8, dlpack::kUInt},     {DType::u16, dlpack::kUInt},
-    {DType::u32, dlpack::kUInt},     {DType::u64, dlpack::kUInt},    {DType::i8, dlpack::kInt},
-    {DType::i16, dlpack::kInt},      {DType::i32, dlpack::kInt},     {DType::i64, dlpack::kInt},
-    {DType::f16, dlpack::kFloat},    {DType::f32, dlpack::kFloat},   {DType::f64, dlpack::kFloat},
-    {DType::bf16, dlpack::kBfloat},  {DType::c64, dlpack::kComplex}, {DType::c128, dlpack::kComplex},
-    {DType::f8e4m3, dlpack::kFloat8_e4m3fn}, {DType::f8e5m2, dlpack::kFloat8_e5m2},
+    {DType::boolean, dlpack::kBool},
+    {DType::u8, dlpack::kUInt},
+    {DType::u16, dlpack::kUInt},
+    {DType::u32, dlpack::kUInt},
+    {DType::u64, dlpack::kUInt},
+    {DType::i8, dlpack::kInt},
+    {DType::i16, dlpack::kInt},
+    {DType::i32, dlpack::kInt},
+    {DType::i64, dlpack::kInt},
+    {DType::f16, dlpack::kFloat},
+    {DType::f32, dlpack::kFloat},
+    {DType::f64, dlpack::kFloat},
+    {DType::bf16, dlpack::kBfloat},
+    {DType::c64, dlpack::kComplex},
+    {DType::c128, dlpack::kComplex},
+    {DType::f8e4m3, dlpack::kFloat8_e4m3fn},
+    {DType::f8e5m2, dlpack::kFloat8_e5m2},
 };
 static_assert(std::size(kDTypes) == kDTypeCount);
 
@@ -45,7 +56,8 @@ DType berth_dtype(const DataType& dtype) {
     if (entry.code == dtype.code && info(entry.dtype).bits == dtype.bits && dtype.lanes == 1) return entry.dtype;
   }
   throw ArgumentError(ErrorCode::unsupported_dtype,
-                      {text::join("a DLPack tensor of type code ", dtype.code, ", ", dtype.bits, " bits, ", dtype.lanes, " lanes"), "berth has no such element type", "convert it in the framework it comes from"},
+                      {text::join("a DLPack tensor of type code ", dtype.code, ", ", dtype.bits, " bits, ", dtype.lanes, " lanes"),
+                       "berth has no such element type", "convert it in the framework it comes from"},
                       {{"code", dtype.code}, {"bits", dtype.bits}, {"lanes", dtype.lanes}});
 }
 
@@ -55,7 +67,8 @@ struct DeviceName {
 };
 
 // Pinned memory that is not page-locked is plain host memory to everyone else.
-constexpr DeviceName kDevices[] = {{"cpu", dlpack::kCpu}, {"cuda", dlpack::kCuda}, {"pinned", dlpack::kCudaHost}, {"sim", dlpack::kExtension}};
+constexpr DeviceName kDevices[] = {
+    {"cpu", dlpack::kCpu}, {"cuda", dlpack::kCuda}, {"pinned", dlpack::kCudaHost}, {"sim", dlpack::kExtension}};
 
 dlpack::DeviceId dlpack_device(const Storage& storage) {
   const Device device = storage.device();
@@ -63,19 +76,23 @@ dlpack::DeviceId dlpack_device(const Storage& storage) {
   for (const DeviceName& entry : kDevices) {
     if (entry.kind == device.kind_name()) return {entry.type, device.index()};
   }
-  throw DeviceError(ErrorCode::unsupported, {text::join("exporting a storage on ", device.to_string(), " by DLPack"), "DLPack has no name for that kind of device", "use to(\"cpu\") first"},
+  throw DeviceError(ErrorCode::unsupported,
+                    {text::join("exporting a storage on ", device.to_string(), " by DLPack"), "DLPack has no name for that kind of device",
+                     "use to(\"cpu\") first"},
                     {{"device", device.to_string()}});
 }
 
 [[noreturn]] void throw_format(std::string why, std::vector<Fact> facts = {}) {
-  throw FormatError(ErrorCode::format_error, {"taking a DLPack tensor", std::move(why), "the exporter is at fault: check its version"}, std::move(facts));
+  throw FormatError(ErrorCode::format_error, {"taking a DLPack tensor", std::move(why), "the exporter is at fault: check its version"},
+                    std::move(facts));
 }
 
 Device berth_device(const dlpack::DeviceId& id) {
   for (const DeviceName& entry : kDevices) {
     if (entry.type == id.type && id.index >= 0 && id.index <= UINT16_MAX) return Device(entry.kind, id.index);
   }
-  throw_format(text::join("device type ", id.type, ", index ", id.index, " is none that berth knows"), {{"type", id.type}, {"index", id.index}});
+  throw_format(text::join("device type ", id.type, ", index ", id.index, " is none that berth knows"),
+               {{"type", id.type}, {"index", id.index}});
 }
 
 // An exported storage, with the arrays the tensor points into.
@@ -93,7 +110,8 @@ void delete_export(Managed* self) {
 
 template <class Managed>
 std::unique_ptr<Managed> make_export(const Storage& storage) {
-  auto kept = std::make_unique<Export>(Export{storage, {storage.shape().begin(), storage.shape().end()}, {storage.strides().begin(), storage.strides().end()}});
+  auto kept = std::make_unique<Export>(
+      Export{storage, {storage.shape().begin(), storage.shape().end()}, {storage.strides().begin(), storage.strides().end()}});
   auto managed = std::make_unique<Managed>();
   managed->dl_tensor = {.data = storage.data_ptr(),
                         .device = dlpack_device(storage),
@@ -138,9 +156,11 @@ Storage import(const dlpack::Tensor& tensor, bool read_only, Deleter& deleter) {
   if (elements != 0 && tensor.data == nullptr) throw_format("it has elements but no address");
   if (tensor.byte_offset > kMaxBytes) throw_format("its byte offset does not fit in 63 bits", {{"byte_offset", tensor.byte_offset}});
   const std::size_t below = checked_multiply(static_cast<std::size_t>(-extent.lowest), size, "the bytes of a DLPack tensor");
-  const std::size_t above = elements == 0 ? 0 : checked_multiply(static_cast<std::size_t>(extent.highest) + 1, size, "the bytes of a DLPack tensor");
+  const std::size_t above =
+      elements == 0 ? 0 : checked_multiply(static_cast<std::size_t>(extent.highest) + 1, size, "the bytes of a DLPack tensor");
   const auto first = try_add(reinterpret_cast<std::uintptr_t>(tensor.data), static_cast<std::uintptr_t>(tensor.byte_offset));
-  if (!first || *first < below || !try_add(*first, above) || above > kMaxBytes - std::min(below, kMaxBytes)) throw_format("its elements lie outside the address space");
+  if (!first || *first < below || !try_add(*first, above) || above > kMaxBytes - std::min(below, kMaxBytes))
+    throw_format("its elements lie outside the address space");
   void* const start = reinterpret_cast<void*>(*first - below);
   Buffer buffer = BufferMaker::wrap(elements == 0 ? nullptr : start, below + above, device, deleter, read_only, Owner::dlpack);
   return StorageMaker::make(std::move(buffer), dtype, layout.shape, layout.strides, -extent.lowest, elements);
@@ -170,7 +190,8 @@ DlpackTensor::~DlpackTensor() {
 }
 
 dlpack::ManagedTensorVersioned* DlpackTensor::take() {
-  if (tensor_ == nullptr) throw AccessError(ErrorCode::already_consumed, {"taking a DLPack tensor", "it was taken before", "export the storage again"});
+  if (tensor_ == nullptr)
+    throw AccessError(ErrorCode::already_consumed, {"taking a DLPack tensor", "it was taken before", "export the storage again"});
   return std::exchange(tensor_, nullptr);
 }
 
@@ -183,7 +204,9 @@ DlpackTensor to_dlpack(const Storage& storage) {
 
 dlpack::ManagedTensor* to_dlpack_legacy(const Storage& storage) {
   if (storage.is_read_only()) {
-    throw AccessError(ErrorCode::read_only, {"exporting a read-only storage by DLPack without a version", "that layout cannot say so, and the consumer could write", "use to_dlpack, or export a clone()"});
+    throw AccessError(ErrorCode::read_only,
+                      {"exporting a read-only storage by DLPack without a version",
+                       "that layout cannot say so, and the consumer could write", "use to_dlpack, or export a clone()"});
   }
   return make_export<dlpack::ManagedTensor>(storage).release();
 }
@@ -196,7 +219,8 @@ Storage from_dlpack(DlpackTensor tensor) {
 }
 
 Storage from_dlpack(dlpack::ManagedTensor* tensor) {
-  if (tensor == nullptr) throw AccessError(ErrorCode::already_consumed, {"taking a DLPack tensor", "there is none", "export the storage again"});
+  if (tensor == nullptr)
+    throw AccessError(ErrorCode::already_consumed, {"taking a DLPack tensor", "there is none", "export the storage again"});
   return import_managed(tensor, false, "");
 }
 

@@ -28,7 +28,8 @@ struct BufferMaker {
   // storage when many threads make them.
   static Buffer make(const Request& request, Allocator& allocator, std::shared_ptr<Allocator> kept_alive);
   static std::optional<Buffer> try_make(const Request& request, Allocator& allocator, std::shared_ptr<Allocator> kept_alive);
-  static Buffer wrap(void* data, std::size_t bytes, Device device, Deleter& deleter, bool read_only, Owner owner);  // takes the deleter on success
+  static Buffer wrap(void* data, std::size_t bytes, Device device, Deleter& deleter, bool read_only,
+                     Owner owner);  // takes the deleter on success
 };
 
 struct StorageMaker {

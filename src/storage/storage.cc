@@ -24,11 +24,13 @@ void require_inside(DType dtype, const Shape& shape, const Strides& strides, std
   if (lowest >= 0 && end <= static_cast<__int128>(bytes)) return;
   const bool before = lowest < 0;
   const auto need = static_cast<std::uint64_t>(before ? -lowest : end);
-  throw ArgumentError(ErrorCode::out_of_bounds,
-                      {text::join("a view of shape ", shape.to_string(), ", strides ", strides.to_string(), ", offset ", offset, " of ", to_string(dtype)),
-                       before ? text::join("its first element lies ", need, " bytes before the buffer") : text::join("it needs ", need, " bytes, the buffer has ", bytes),
-                       "use a smaller shape, stride or offset"},
-                      {{"need", need}, {"have", bytes}});
+  throw ArgumentError(
+      ErrorCode::out_of_bounds,
+      {text::join("a view of shape ", shape.to_string(), ", strides ", strides.to_string(), ", offset ", offset, " of ", to_string(dtype)),
+       before ? text::join("its first element lies ", need, " bytes before the buffer")
+              : text::join("it needs ", need, " bytes, the buffer has ", bytes),
+       "use a smaller shape, stride or offset"},
+      {{"need", need}, {"have", bytes}});
 }
 
 }  // namespace
@@ -36,7 +38,8 @@ void require_inside(DType dtype, const Shape& shape, const Strides& strides, std
 Storage::Storage(Buffer buffer, DType dtype, const Shape& shape, const Strides& strides, std::int64_t offset) : Storage() {
   if (shape.rank() != strides.rank()) {
     throw ArgumentError(ErrorCode::size_mismatch,
-                        {text::join("a view of shape ", shape.to_string(), " with strides ", strides.to_string()), "there must be one stride for each dimension", "give as many strides as dimensions"},
+                        {text::join("a view of shape ", shape.to_string(), " with strides ", strides.to_string()),
+                         "there must be one stride for each dimension", "give as many strides as dimensions"},
                         {{"need", shape.rank()}, {"have", strides.rank()}});
   }
   require_inside(dtype, shape, strides, offset, buffer.size_bytes());
@@ -56,20 +59,23 @@ void* Storage::data_ptr() const noexcept {
 void* Storage::checked_data(DType dtype, std::size_t alignment, bool write) const {
   if (dtype != dtype_) {
     throw ArgumentError(ErrorCode::unsupported_dtype,
-                        {text::join("reading elements of ", to_string(dtype_), " as ", to_string(dtype)), "that is another type", text::join("use to(", to_string(dtype), ") to convert or reinterpret to see the bits")},
+                        {text::join("reading elements of ", to_string(dtype_), " as ", to_string(dtype)), "that is another type",
+                         text::join("use to(", to_string(dtype), ") to convert or reinterpret to see the bits")},
                         {{"have", to_string(dtype_)}, {"need", to_string(dtype)}});
   }
   if (write) require_writable("a pointer to write through");
   const Backend& behind = backend(device());
   if (!behind.properties().abilities.host_access) {
     throw AccessError(ErrorCode::wrong_device,
-                      {text::join("a host pointer into ", device().to_string()), "the host may not touch that memory", "use to(\"cpu\") for a copy, or data_ptr() for code that runs on the device"},
+                      {text::join("a host pointer into ", device().to_string()), "the host may not touch that memory",
+                       "use to(\"cpu\") for a copy, or data_ptr() for code that runs on the device"},
                       {{"have", device().to_string()}, {"need", "cpu"}});
   }
   void* const address = data_ptr();
   if (reinterpret_cast<std::uintptr_t>(address) % alignment != 0) {
     throw ArgumentError(ErrorCode::misaligned,
-                        {text::join("elements of ", to_string(dtype_), " at ", text::pointer(address)), text::join("the address is not a multiple of ", alignment), "clone() gives an aligned copy"},
+                        {text::join("elements of ", to_string(dtype_), " at ", text::pointer(address)),
+                         text::join("the address is not a multiple of ", alignment), "clone() gives an aligned copy"},
                         {{"alignment", alignment}});
   }
   return address;
@@ -77,7 +83,9 @@ void* Storage::checked_data(DType dtype, std::size_t alignment, bool write) cons
 
 void Storage::read_element(const Dims& index, DType dtype, void* value) const {
   if (index.rank() != rank()) {
-    throw ArgumentError(ErrorCode::out_of_bounds, {text::join("the element ", index.to_string(), " of a storage of shape ", shape_.to_string()), "the ranks differ", "give one index for each dimension"},
+    throw ArgumentError(ErrorCode::out_of_bounds,
+                        {text::join("the element ", index.to_string(), " of a storage of shape ", shape_.to_string()), "the ranks differ",
+                         "give one index for each dimension"},
                         {{"need", rank()}, {"have", index.rank()}});
   }
   if (dtype != dtype_) checked_data(dtype, 1, false);
@@ -89,14 +97,18 @@ void Storage::read_element(const Dims& index, DType dtype, void* value) const {
 
 void Storage::require_contiguous(const char* what) const {
   if (is_contiguous()) return;
-  throw ArgumentError(ErrorCode::not_viewable,
-                      {text::join(std::string_view(what), " of a storage of shape ", shape_.to_string(), " and strides ", strides_.to_string()), "its elements do not lie one after another", "use contiguous() first"},
-                      {{"shape", shape_.to_string()}, {"strides", strides_.to_string()}});
+  throw ArgumentError(
+      ErrorCode::not_viewable,
+      {text::join(std::string_view(what), " of a storage of shape ", shape_.to_string(), " and strides ", strides_.to_string()),
+       "its elements do not lie one after another", "use contiguous() first"},
+      {{"shape", shape_.to_string()}, {"strides", strides_.to_string()}});
 }
 
 void Storage::require_writable(const char* what) const {
   if (!is_read_only()) return;
-  throw AccessError(ErrorCode::read_only, {text::join(std::string_view(what), ": a storage of shape ", shape_.to_string()), "it is read-only", "clone() gives a copy that can be written"},
+  throw AccessError(ErrorCode::read_only,
+                    {text::join(std::string_view(what), ": a storage of shape ", shape_.to_string()), "it is read-only",
+                     "clone() gives a copy that can be written"},
                     {{"shape", shape_.to_string()}});
 }
 
@@ -141,7 +153,9 @@ Event copy_batch(std::span<const Storage> sources, std::span<const Storage> targ
   for (const Storage& source : sources) from.push_back(source.span());
   for (const Storage& target : targets) {
     if (target.is_read_only()) {
-      throw AccessError(ErrorCode::read_only, {text::join("a batch copy into a storage of shape ", target.shape().to_string()), "it is read-only", "leave it out, or clone() it first"},
+      throw AccessError(ErrorCode::read_only,
+                        {text::join("a batch copy into a storage of shape ", target.shape().to_string()), "it is read-only",
+                         "leave it out, or clone() it first"},
                         {{"shape", target.shape().to_string()}});
     }
     to.push_back(target.span());

@@ -48,16 +48,18 @@ Shape resolve_shape(const Dims& wanted, const Shape& have, std::size_t num_eleme
   const std::size_t rest = shape.num_elements();
   if (unknown < wanted.rank()) {
     if (rest == 0 || num_elements % rest != 0) {
-      throw_argument(ErrorCode::size_mismatch, text::join("reshaping ", have.to_string(), " to ", wanted.to_string()),
-                     rest == 0 ? "with a dimension of 0, any size could stand for -1" : text::join(num_elements, " elements do not divide by ", rest), "write the dimension out");
+      throw_argument(
+          ErrorCode::size_mismatch, text::join("reshaping ", have.to_string(), " to ", wanted.to_string()),
+          rest == 0 ? "with a dimension of 0, any size could stand for -1" : text::join(num_elements, " elements do not divide by ", rest),
+          "write the dimension out");
     }
     shape.set(unknown, static_cast<std::int64_t>(num_elements / rest));
     return shape;
   }
   if (rest != num_elements) {
     throw_argument(ErrorCode::size_mismatch, text::join("reshaping ", have.to_string(), " to ", wanted.to_string()),
-                   text::join("that is ", rest, " elements, and there are ", num_elements), "leave one dimension at -1 to have it worked out",
-                   {{"need", num_elements}, {"have", rest}});
+                   text::join("that is ", rest, " elements, and there are ", num_elements),
+                   "leave one dimension at -1 to have it worked out", {{"need", num_elements}, {"have", rest}});
   }
   return shape;
 }
@@ -91,15 +93,20 @@ std::size_t Storage::axis(int given, const char* what) const {
   const auto count = static_cast<int>(rank());
   const int found = given < 0 ? given + count : given;
   if (found < 0 || found >= count) {
-    throw_argument(ErrorCode::out_of_bounds, text::join(std::string_view(what), " along axis ", given, " of a storage of shape ", shape_.to_string()),
-                   text::join("it has ", count, " axes"), count == 0 ? std::string("a scalar has no axis") : text::join("use ", -count, " to ", count - 1), {{"axis", given}, {"rank", count}});
+    throw_argument(ErrorCode::out_of_bounds,
+                   text::join(std::string_view(what), " along axis ", given, " of a storage of shape ", shape_.to_string()),
+                   text::join("it has ", count, " axes"),
+                   count == 0 ? std::string("a scalar has no axis") : text::join("use ", -count, " to ", count - 1),
+                   {{"axis", given}, {"rank", count}});
   }
   return static_cast<std::size_t>(found);
 }
 
 Storage Storage::slice(int given, std::int64_t begin, std::int64_t end, std::int64_t step) const {
   const std::size_t at = axis(given, "slicing");
-  if (step == 0) throw_argument(ErrorCode::invalid_argument, text::join("slicing ", shape_.to_string(), " with step 0"), "it would never get anywhere", "use a step of 1 or more, or a negative one");
+  if (step == 0)
+    throw_argument(ErrorCode::invalid_argument, text::join("slicing ", shape_.to_string(), " with step 0"), "it would never get anywhere",
+                   "use a step of 1 or more, or a negative one");
   const Range range = resolve(begin, end, step, shape_[at]);
   Shape shape = shape_;
   Strides strides = strides_;
@@ -113,8 +120,9 @@ Storage Storage::select(int given, std::int64_t index) const {
   const std::size_t at = axis(given, "selecting");
   const std::int64_t found = index < 0 ? index + shape_[at] : index;
   if (found < 0 || found >= shape_[at]) {
-    throw_argument(ErrorCode::out_of_bounds, text::join("element ", index, " along axis ", given, " of a storage of shape ", shape_.to_string()),
-                   text::join("the axis has ", shape_[at], " elements"), "use an index within it", {{"index", index}, {"have", shape_[at]}});
+    throw_argument(
+        ErrorCode::out_of_bounds, text::join("element ", index, " along axis ", given, " of a storage of shape ", shape_.to_string()),
+        text::join("the axis has ", shape_[at], " elements"), "use an index within it", {{"index", index}, {"have", shape_[at]}});
   }
   Shape shape = shape_;
   Strides strides = strides_;
@@ -150,7 +158,9 @@ Storage Storage::permute(const Dims& order) const {
     strides.set(i, strides_[static_cast<std::size_t>(from)]);
   }
   if (!complete) {
-    throw_argument(ErrorCode::invalid_argument, text::join("permuting ", shape_.to_string(), " by ", order.to_string()), "that is not each axis once", text::join("name the axes 0 to ", static_cast<std::int64_t>(rank()) - 1, " in the new order"));
+    throw_argument(ErrorCode::invalid_argument, text::join("permuting ", shape_.to_string(), " by ", order.to_string()),
+                   "that is not each axis once",
+                   text::join("name the axes 0 to ", static_cast<std::int64_t>(rank()) - 1, " in the new order"));
   }
   return view(std::move(shape), std::move(strides), offset_, num_elements_);
 }
@@ -158,7 +168,10 @@ Storage Storage::permute(const Dims& order) const {
 Storage Storage::flip(int given) const { return slice(given, -1, INT64_MIN / 2, -1); }
 
 Storage Storage::expand(const Dims& wanted) const {
-  const auto refuse = [&](std::string why) { throw_argument(ErrorCode::size_mismatch, text::join("expanding ", shape_.to_string(), " to ", wanted.to_string()), std::move(why), "only axes of size 1, and new ones in front, can be expanded"); };
+  const auto refuse = [&](std::string why) {
+    throw_argument(ErrorCode::size_mismatch, text::join("expanding ", shape_.to_string(), " to ", wanted.to_string()), std::move(why),
+                   "only axes of size 1, and new ones in front, can be expanded");
+  };
   if (wanted.rank() < rank()) refuse("it has fewer axes");
   const std::size_t added = wanted.rank() - rank();
   std::vector<std::int64_t> dims(wanted.begin(), wanted.end());
@@ -180,14 +193,19 @@ Storage Storage::expand(const Dims& wanted) const {
 
 Storage Storage::squeeze(int given) const {
   const std::size_t at = axis(given, "squeezing");
-  if (shape_[at] != 1) throw_argument(ErrorCode::invalid_argument, text::join("squeezing axis ", given, " of ", shape_.to_string()), text::join("it has size ", shape_[at]), "only an axis of size 1 can go");
+  if (shape_[at] != 1)
+    throw_argument(ErrorCode::invalid_argument, text::join("squeezing axis ", given, " of ", shape_.to_string()),
+                   text::join("it has size ", shape_[at]), "only an axis of size 1 can go");
   return select(given, 0);
 }
 
 Storage Storage::unsqueeze(int given) const {
   const auto count = static_cast<int>(rank());
   const int at = given < 0 ? given + count + 1 : given;
-  if (at < 0 || at > count) throw_argument(ErrorCode::out_of_bounds, text::join("a new axis at ", given, " of ", shape_.to_string()), text::join("it has ", count, " axes"), text::join("use ", -count - 1, " to ", count), {{"axis", given}, {"rank", count}});
+  if (at < 0 || at > count)
+    throw_argument(ErrorCode::out_of_bounds, text::join("a new axis at ", given, " of ", shape_.to_string()),
+                   text::join("it has ", count, " axes"), text::join("use ", -count - 1, " to ", count),
+                   {{"axis", given}, {"rank", count}});
   Shape shape = shape_;
   Strides strides = strides_;
   shape.insert(static_cast<std::size_t>(at), 1);
@@ -195,13 +213,16 @@ Storage Storage::unsqueeze(int given) const {
   return view(std::move(shape), std::move(strides), offset_, num_elements_);
 }
 
-bool Storage::can_reshape(const Dims& wanted) const { return view_strides(shape_, strides_, resolve_shape(wanted, shape_, num_elements_)).has_value(); }
+bool Storage::can_reshape(const Dims& wanted) const {
+  return view_strides(shape_, strides_, resolve_shape(wanted, shape_, num_elements_)).has_value();
+}
 
 Storage Storage::reshape(const Dims& wanted) const {
   Shape shape = resolve_shape(wanted, shape_, num_elements_);
   std::optional<Strides> strides = view_strides(shape_, strides_, shape);
   if (!strides) {
-    throw_argument(ErrorCode::not_viewable, text::join("reshaping ", shape_.to_string(), " with strides ", strides_.to_string(), " to ", shape.to_string()),
+    throw_argument(ErrorCode::not_viewable,
+                   text::join("reshaping ", shape_.to_string(), " with strides ", strides_.to_string(), " to ", shape.to_string()),
                    "its elements do not lie so that a view could show them in that order", "use clone().reshape(...), which copies");
   }
   return view(std::move(shape), *std::move(strides), offset_, num_elements_);
@@ -220,8 +241,9 @@ Storage Storage::reinterpret(DType target) const {
   made.dtype_ = target;
   if (from == to) return made;
   const auto refuse = [&](std::string why) {
-    throw_argument(ErrorCode::size_mismatch, text::join("reinterpreting ", to_string(dtype_), ' ', shape_.to_string(), " as ", to_string(target)), std::move(why), "clone() first, or choose a dtype of the same size",
-                   {{"need", to}, {"have", from}});
+    throw_argument(ErrorCode::size_mismatch,
+                   text::join("reinterpreting ", to_string(dtype_), ' ', shape_.to_string(), " as ", to_string(target)), std::move(why),
+                   "clone() first, or choose a dtype of the same size", {{"need", to}, {"have", from}});
   };
   if (rank() == 0) refuse("a scalar has no axis to change");
   const std::size_t last = rank() - 1;

@@ -115,8 +115,13 @@ TEST(Checked, RefusesThePartialSumThatWraps) {
   const std::array<std::size_t, 4> sizes = {kMaxBytes, kMaxBytes, 2, 5};
   std::size_t total = 0;
   std::size_t added = 0;
-  EXPECT_ERROR(for (const std::size_t size : sizes) { total = checked_add(total, size, "the arena's bytes"); ++added; }, ArgumentError,
-               ErrorCode::size_overflow);
+  EXPECT_ERROR(
+      for (const std::size_t size
+           : sizes) {
+        total = checked_add(total, size, "the arena's bytes");
+        ++added;
+      },
+      ArgumentError, ErrorCode::size_overflow);
   EXPECT_EQ(added, 2U);
   EXPECT_EQ(total, kTop - 1);
 }
@@ -164,7 +169,8 @@ TEST(Units, AreBinary) {
 
 TEST(Random, GivesTheSameSequenceEverywhere) {
   Random random(1234567);  // the published sequence of SplitMix64
-  for (const std::uint64_t expected : {6457827717110365317ULL, 3203168211198807973ULL, 9817491932198370423ULL}) EXPECT_EQ(random.next(), expected);
+  for (const std::uint64_t expected : {6457827717110365317ULL, 3203168211198807973ULL, 9817491932198370423ULL})
+    EXPECT_EQ(random.next(), expected);
 }
 
 TEST(Random, StaysBelowItsBoundAndReachesAllOfIt) {

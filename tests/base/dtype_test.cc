@@ -95,21 +95,37 @@ TEST(DType, EveryNameReadsAsItselfInAnyCase) {
 
 TEST(DType, ReadsTheNamesOfTheFrameworks) {
   const std::pair<std::string_view, DType> names[] = {
-      {"float32", DType::f32},         {"float", DType::f32},        {"F32", DType::f32},         {"Float64", DType::f64},
-      {"double", DType::f64},          {"half", DType::f16},         {"float16", DType::f16},     {"bfloat16", DType::bf16},
-      {"BF16", DType::bf16},           {"float8_e4m3fn", DType::f8e4m3}, {"F8_E4M3", DType::f8e4m3}, {"float8_e5m2", DType::f8e5m2},
-      {"F8_E5M2", DType::f8e5m2},      {"bool", DType::boolean},     {"BOOL", DType::boolean},    {"uint8", DType::u8},
-      {"UINT16", DType::u16},          {"uint32", DType::u32},       {"uint64", DType::u64},      {"int8", DType::i8},
-      {"int16", DType::i16},           {"short", DType::i16},        {"int32", DType::i32},       {"int", DType::i32},
-      {"int64", DType::i64},           {"long", DType::i64},         {"complex64", DType::c64},   {"complex128", DType::c128},
+      {"float32", DType::f32},    {"float", DType::f32},
+      {"F32", DType::f32},        {"Float64", DType::f64},
+      {"double", DType::f64},     {"half", DType::f16},
+      {"float16", DType::f16},    {"bfloat16", DType::bf16},
+      {"BF16", DType::bf16},      {"float8_e4m3fn", DType::f8e4m3},
+      {"F8_E4M3", DType::f8e4m3}, {"float8_e5m2", DType::f8e5m2},
+      {"F8_E5M2", DType::f8e5m2}, {"bool", DType::boolean},
+      {"BOOL", DType::boolean},   {"uint8", DType::u8},
+      {"UINT16", DType::u16},     {"uint32", DType::u32},
+      {"uint64", DType::u64},     {"int8", DType::i8},
+      {"int16", DType::i16},      {"short", DType::i16},
+      {"int32", DType::i32},      {"int", DType::i32},
+      {"int64", DType::i64},      {"long", DType::i64},
+      {"complex64", DType::c64},  {"complex128", DType::c128},
   };
   for (const auto& [name, dtype] : names) EXPECT_EQ(parse_dtype(name), dtype) << name;
 }
 
 // Hazards A10 and A12.
 TEST(DType, RefusesNamesItDoesNotKnow) {
-  const std::string_view names[] = {"", " ", "f32 ", " f32", "f", "f31", "f4", "i4", "int4", "F4", "f8e8m0", "tf32", "float128", "string",
-                                    ">f4", ">i8", "<f4", "=f4", "f32\n", std::string_view("f32\0", 4), "f\xc3\xbc", "torch.float32"};
+  const std::string_view names[] = {"",          " ",
+                                    "f32 ",      " f32",
+                                    "f",         "f31",
+                                    "f4",        "i4",
+                                    "int4",      "F4",
+                                    "f8e8m0",    "tf32",
+                                    "float128",  "string",
+                                    ">f4",       ">i8",
+                                    "<f4",       "=f4",
+                                    "f32\n",     std::string_view("f32\0", 4),
+                                    "f\xc3\xbc", "torch.float32"};
   for (const std::string_view name : names) EXPECT_ERROR((void)parse_dtype(name), ArgumentError, ErrorCode::unsupported_dtype);
   // Longer than any name that is folded, with a known name in front.
   const std::string padded = "f32" + std::string(100'000, ' ');

@@ -19,7 +19,9 @@ using namespace berth;
 using Json = nlohmann::json;
 
 ArgumentError example() {
-  return {ErrorCode::invalid_shape, {"a shape [2, -3]", "dimension 1 is -3", "use 0 or more"}, {{"axis", 1}, {"value", -3}, {"device", "cpu:0"}}};
+  return {ErrorCode::invalid_shape,
+          {"a shape [2, -3]", "dimension 1 is -3", "use 0 or more"},
+          {{"axis", 1}, {"value", -3}, {"device", "cpu:0"}}};
 }
 
 TEST(Error, SaysWhatWasAskedWhyAndWhatHelps) {
@@ -57,7 +59,8 @@ TEST(Error, WritesItselfAsJson) {
 }
 
 TEST(Error, WritesValidJsonWhateverItsTextHolds) {
-  const FormatError error(ErrorCode::format_error, {"file \"\xff\n\x1b\"", "bad\\ \xc0\x80", "\x7f"}, {{"name", "\xed\xa0\x80\""}, {"bytes", UINT64_MAX}});
+  const FormatError error(ErrorCode::format_error, {"file \"\xff\n\x1b\"", "bad\\ \xc0\x80", "\x7f"},
+                          {{"name", "\xed\xa0\x80\""}, {"bytes", UINT64_MAX}});
   const Json read = Json::parse(error.to_json());
   EXPECT_EQ(read["asked"], "file \"\xef\xbf\xbd\n\x1b\"");
   EXPECT_EQ(read["help"], "\x7f");

@@ -199,7 +199,8 @@ TYPED_TEST(SmallFloat, DecodesANaNQuietWithItsSignAndPayload) {
   for (unsigned code = 0; code < 2 * this->kSign; ++code) {
     if (!this->is_nan_code(code)) continue;
     const std::uint64_t decoded = bits(TypeParam::decode(static_cast<decltype(TypeParam::bits)>(code)));
-    const std::uint64_t payload = this->kF.has_infinity ? static_cast<std::uint64_t>(code & this->kMantissa) << (52 - this->kF.mantissa_bits) : 0;
+    const std::uint64_t payload =
+        this->kF.has_infinity ? static_cast<std::uint64_t>(code & this->kMantissa) << (52 - this->kF.mantissa_bits) : 0;
     ASSERT_EQ(decoded, (code & this->kSign ? 1ULL << 63 : 0) | 0x7ffULL << 52 | 1ULL << 51 | payload) << code;
   }
 }

@@ -147,8 +147,8 @@ TEST(Json, KeepsValidUtf8AndReplacesTheRest) {
     std::string_view text;
     std::size_t replaced;  // bytes
   };
-  const Row rows[] = {{"\xc0\xaf", 2}, {"\xe0\x80\xaf", 3},     {"\xed\xa0\x80", 3}, {"\xf4\x90\x80\x80", 4}, {"\xf0\x8f\xbf\xbf", 4},
-                      {"\xe2\x82", 2}, {"\xf0\x9f\x98", 3},     {"\x80", 1},         {"\xff\xfe", 2},         {"\xc2", 1}};
+  const Row rows[] = {{"\xc0\xaf", 2}, {"\xe0\x80\xaf", 3}, {"\xed\xa0\x80", 3}, {"\xf4\x90\x80\x80", 4}, {"\xf0\x8f\xbf\xbf", 4},
+                      {"\xe2\x82", 2}, {"\xf0\x9f\x98", 3}, {"\x80", 1},         {"\xff\xfe", 2},         {"\xc2", 1}};
   for (const Row& row : rows) {
     std::string expected = "a";
     for (std::size_t i = 0; i < row.replaced; ++i) expected += kReplacement;

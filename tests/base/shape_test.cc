@@ -187,7 +187,8 @@ TEST(Shape, CountsElementsAndBytes) {
 
 // Hazards A1 and A2.
 TEST(Shape, RefusesProductsThatDoNotFit) {
-  const Values products[] = {{INT64_MAX, 2}, {1LL << 32, 1LL << 32}, {kHuge, 2}, {kHuge, 4}, {INT64_MAX, INT64_MAX}, Values(64, 2), {3, kHuge, 3, kHuge}};
+  const Values products[] = {{INT64_MAX, 2},         {1LL << 32, 1LL << 32}, {kHuge, 2},          {kHuge, 4},
+                             {INT64_MAX, INT64_MAX}, Values(64, 2),          {3, kHuge, 3, kHuge}};
   for (const Values& dims : products) {
     const Shape shape{std::span<const std::int64_t>(dims)};
     EXPECT_ERROR((void)shape.num_elements(), ArgumentError, ErrorCode::size_overflow);
@@ -230,8 +231,9 @@ TEST(Strides, ContiguousOnesAreRowMajor) {
 
 // Hazard A8.
 TEST(Reach, RefusesOffsetsThatDoNotFit) {
-  const std::pair<Shape, Strides> rows[] = {{{3}, {kHuge}},       {{3}, {-kHuge - 1}},  {{2, 2}, {INT64_MAX, 1}}, {{2, 2}, {INT64_MIN, -1}},
-                                            {{INT64_MAX}, {2}},   {{INT64_MAX}, {INT64_MIN}}, {{3}, {INT64_MIN}}};
+  const std::pair<Shape, Strides> rows[] = {
+      {{3}, {kHuge}},     {{3}, {-kHuge - 1}},        {{2, 2}, {INT64_MAX, 1}}, {{2, 2}, {INT64_MIN, -1}},
+      {{INT64_MAX}, {2}}, {{INT64_MAX}, {INT64_MIN}}, {{3}, {INT64_MIN}}};
   for (const auto& [shape, strides] : rows) EXPECT_ERROR((void)reach(shape, strides), ArgumentError, ErrorCode::out_of_bounds);
 }
 
@@ -262,7 +264,8 @@ TEST(Layout, ReachContiguityAndOverlapAgreeWithListingEveryOffset) {
   std::uint64_t overlapping = 0;
   for (std::uint64_t i = 0; i < count; ++i) {
     Values dims;
-    for (std::uint64_t rank = random.below(6); rank > 0; --rank) dims.push_back(static_cast<std::int64_t>(random.one_in(20) ? 0 : 1 + random.below(4)));
+    for (std::uint64_t rank = random.below(6); rank > 0; --rank)
+      dims.push_back(static_cast<std::int64_t>(random.one_in(20) ? 0 : 1 + random.below(4)));
     const Shape shape{std::span<const std::int64_t>(dims)};
     Strides strides = Strides::contiguous(shape);
     const std::uint64_t spread = 1 + random.below(60);

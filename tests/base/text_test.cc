@@ -35,9 +35,20 @@ TEST(Text, WritesNumbersInHex) {
 
 TEST(Bytes, AreWrittenForPeople) {
   const std::pair<std::uint64_t, std::string_view> rows[] = {
-      {0, "0 B"},          {1, "1 B"},         {1023, "1023 B"},       {1024, "1 KiB"},          {1536, "1.5 KiB"}, {1126, "1.1 KiB"},
-      {20ULL << 20, "20 MiB"}, {1ULL << 30, "1 GiB"}, {1ULL << 40, "1 TiB"}, {1ULL << 50, "1 PiB"},    {1ULL << 60, "1 EiB"}, {12700, "12.4 KiB"},
-      {200'000, "195 KiB"}, {UINT64_MAX, "16 EiB"},
+      {0, "0 B"},
+      {1, "1 B"},
+      {1023, "1023 B"},
+      {1024, "1 KiB"},
+      {1536, "1.5 KiB"},
+      {1126, "1.1 KiB"},
+      {20ULL << 20, "20 MiB"},
+      {1ULL << 30, "1 GiB"},
+      {1ULL << 40, "1 TiB"},
+      {1ULL << 50, "1 PiB"},
+      {1ULL << 60, "1 EiB"},
+      {12700, "12.4 KiB"},
+      {200'000, "195 KiB"},
+      {UINT64_MAX, "16 EiB"},
   };
   for (const auto& [count, expected] : rows) EXPECT_EQ(text::bytes(count), expected) << count;
 }
@@ -49,12 +60,14 @@ TEST(Bytes, NeverShowMoreThanThreeDigitsBut1000To1023) {
     std::string digits = text.substr(0, text.find(' '));
     std::erase(digits, '.');
     if (digits.size() <= 3) return;
-    ASSERT_TRUE(digits.size() == 4 && digits >= "1000" && digits <= "1023" && text.find('.') == std::string::npos) << count << " as " << text;
+    ASSERT_TRUE(digits.size() == 4 && digits >= "1000" && digits <= "1023" && text.find('.') == std::string::npos)
+        << count << " as " << text;
   };
   // Just below each round number of each unit, where rounding carries, and anywhere.
   for (std::uint64_t shift = 10; shift < 60; shift += 10) {
     for (const std::uint64_t whole : {10ULL, 100ULL, 1000ULL, 1024ULL}) {
-      for (std::uint64_t thousandth = 0; thousandth < 1000; ++thousandth) ASSERT_NO_FATAL_FAILURE(check((whole << shift) - (thousandth << shift) / 1000));
+      for (std::uint64_t thousandth = 0; thousandth < 1000; ++thousandth)
+        ASSERT_NO_FATAL_FAILURE(check((whole << shift) - (thousandth << shift) / 1000));
     }
   }
   for (int i = 0; i < 10'000; ++i) ASSERT_NO_FATAL_FAILURE(check(random.next() >> random.below(64)));
@@ -62,22 +75,45 @@ TEST(Bytes, NeverShowMoreThanThreeDigitsBut1000To1023) {
 
 TEST(Bytes, RoundCountsReadBackTheSame) {
   for (std::uint64_t shift = 0; shift <= 50; shift += 10) {
-    for (std::uint64_t count = 0; count < 1024; ++count) ASSERT_EQ(parse(text::bytes(count << shift)), count << shift) << text::bytes(count << shift);
+    for (std::uint64_t count = 0; count < 1024; ++count)
+      ASSERT_EQ(parse(text::bytes(count << shift)), count << shift) << text::bytes(count << shift);
   }
 }
 
 TEST(ParseBytes, ReadsCountsWithAndWithoutUnits) {
   const std::pair<std::string_view, std::uint64_t> rows[] = {
-      {"0", 0},          {"4096", 4096},    {"64KiB", 65536},      {"1.5 GiB", 1610612736}, {"2M", 2097152},     {"1K", 1024},      {"7 B", 7},
-      {"0.5KiB", 512},   {"3 TiB", 3ULL << 40}, {"2P", 2ULL << 50}, {"15 EiB", 15ULL << 60}, {"0 EiB", 0},       {"1.0", 1},
+      {"0", 0},        {"4096", 4096},        {"64KiB", 65536},   {"1.5 GiB", 1610612736}, {"2M", 2097152}, {"1K", 1024}, {"7 B", 7},
+      {"0.5KiB", 512}, {"3 TiB", 3ULL << 40}, {"2P", 2ULL << 50}, {"15 EiB", 15ULL << 60}, {"0 EiB", 0},    {"1.0", 1},
   };
   for (const auto& [text, count] : rows) EXPECT_EQ(parse(text), count) << text;
 }
 
 TEST(ParseBytes, RefusesEverythingElse) {
-  const std::string_view texts[] = {"",     " ",       "KiB",   "-1",      "+1",     "1.5",   "0.3KiB", "1 kib",   "1KB",      "1 k",    "1KiBs",    "1 K iB",
-                                    "1e3",  "0x10",    "inf",   "nan",     "16 EiB", "1.2.3", "1,000",  "4096 \n", "\t1",      "1B B",   "20000000000000000000",
-                                    "99999999999999999999999999 EiB", "12three"};
+  const std::string_view texts[] = {"",
+                                    " ",
+                                    "KiB",
+                                    "-1",
+                                    "+1",
+                                    "1.5",
+                                    "0.3KiB",
+                                    "1 kib",
+                                    "1KB",
+                                    "1 k",
+                                    "1KiBs",
+                                    "1 K iB",
+                                    "1e3",
+                                    "0x10",
+                                    "inf",
+                                    "nan",
+                                    "16 EiB",
+                                    "1.2.3",
+                                    "1,000",
+                                    "4096 \n",
+                                    "\t1",
+                                    "1B B",
+                                    "20000000000000000000",
+                                    "99999999999999999999999999 EiB",
+                                    "12three"};
   for (const std::string_view text : texts) EXPECT_EQ(parse(text), std::nullopt) << text;
   EXPECT_EQ(parse(std::string_view("1\0", 2)), std::nullopt);
   EXPECT_EQ(parse(std::string(500, '9')), std::nullopt);
@@ -128,7 +164,10 @@ TEST(Utf8, AcceptsEveryCodePointInItsShortestFormOnly) {
 
 TEST(Printable, LeavesPlainTextAlone) {
   EXPECT_EQ(text::printable("layer.0/weight (f32)"), "layer.0/weight (f32)");
-  EXPECT_EQ(text::printable("gr\xc3\xb6\xc3\x9f" "e \xf0\x9f\x98\x80"), "gr\xc3\xb6\xc3\x9f" "e \xf0\x9f\x98\x80");
+  EXPECT_EQ(text::printable("gr\xc3\xb6\xc3\x9f"
+                            "e \xf0\x9f\x98\x80"),
+            "gr\xc3\xb6\xc3\x9f"
+            "e \xf0\x9f\x98\x80");
   EXPECT_EQ(text::printable("\xc2\xa0"), "\xc2\xa0") << "U+00A0 is no control character";
   EXPECT_EQ(text::quoted("a"), "'a'");
 }
@@ -138,7 +177,10 @@ TEST(Printable, EscapesWhatATerminalWouldObey) {
   EXPECT_EQ(text::printable("\x1b[31mred"), "\\x1b[31mred");
   EXPECT_EQ(text::printable("\x7f"), "\\x7f");
   EXPECT_EQ(text::printable(std::string_view("\0", 1)), "\\x00");
-  EXPECT_EQ(text::printable("\xc2\x9b" "31m"), "\\xc2\\x9b31m") << "U+009B, the one-character escape";
+  EXPECT_EQ(text::printable("\xc2\x9b"
+                            "31m"),
+            "\\xc2\\x9b31m")
+      << "U+009B, the one-character escape";
   EXPECT_EQ(text::printable("\xff\xc0\xaf\xed\xa0\x80"), "\\xff\\xc0\\xaf\\xed\\xa0\\x80");
 }
 

@@ -134,7 +134,8 @@ void counts_what_it_holds(const AllocatorSubject& subject, Report& report) {
     expect_sound(*allocator, report);
   }
   const Stats end = allocator->stats();
-  report.expect(end.in_use_bytes == 0 && end.live_blocks == 0 && end.peak_in_use_bytes == sum, "nothing is in use at the end, and the peak is remembered");
+  report.expect(end.in_use_bytes == 0 && end.live_blocks == 0 && end.peak_in_use_bytes == sum,
+                "nothing is in use at the end, and the peak is remembered");
   report.expect(end.allocations == 20 && end.frees == 20, "twenty allocations, twenty frees");
 }
 
@@ -148,7 +149,8 @@ void refuses_too_much_and_goes_on(const AllocatorSubject& subject, Report& repor
       allocator->allocate({.bytes = bytes, .tag = "greedy"});
     } catch (const OutOfMemory& error) {
       const OutOfMemoryReport& r = error.report();
-      reported = r.requested_bytes == bytes && r.device == allocator->device() && r.tag == Tag("greedy") && !r.refused_by.empty() && !r.allocator.empty();
+      reported = r.requested_bytes == bytes && r.device == allocator->device() && r.tag == Tag("greedy") && !r.refused_by.empty() &&
+                 !r.allocator.empty();
     }
     report.expect(reported, "allocate of too much throws OutOfMemory with a full report");
   }
@@ -169,14 +171,16 @@ void survives_a_double_free(const AllocatorSubject& subject, Report& report) {
   const Stats before = allocator->stats();
   allocator->deallocate(block);
   allocator->deallocate_now(block);
-  report.expect(log.reported() == std::vector{MisuseKind::double_free, MisuseKind::double_free}, "each second free is reported as a double free");
+  report.expect(log.reported() == std::vector{MisuseKind::double_free, MisuseKind::double_free},
+                "each second free is reported as a double free");
   report.expect(allocator->stats() == before && holds(kept, 7), "a double free changes nothing");
   // The address may belong to another block by now; the stale handle must not free that one.
   std::vector<Block> reused;
   for (int i = 0; i < 8; ++i) reused.push_back(allocator->allocate({.bytes = 64}));
   const Stats filled = allocator->stats();
   allocator->deallocate(block);
-  report.expect(log.reported().size() == 3 && allocator->stats() == filled, "a stale handle does not free the block that has its address now");
+  report.expect(log.reported().size() == 3 && allocator->stats() == filled,
+                "a stale handle does not free the block that has its address now");
   for (const Block& b : reused) allocator->deallocate(b);
   allocator->deallocate(kept);
   expect_sound(*allocator, report);
@@ -204,7 +208,8 @@ void survives_foreign_frees(const AllocatorSubject& subject, Report& report) {
     report.expect(log.reported().size() == reports + 1, "a free of what was never handed out is reported");
   }
   other->deallocate(block);
-  report.expect(log.reported().size() == 6 && log.reported().back() == MisuseKind::foreign_free, "another allocator's block is a foreign free");
+  report.expect(log.reported().size() == 6 && log.reported().back() == MisuseKind::foreign_free,
+                "another allocator's block is a foreign free");
   report.expect(allocator->stats() == before && other->stats().frees == 0, "foreign frees change nothing");
   allocator->deallocate(block);
   expect_sound(*allocator, report);
@@ -323,8 +328,11 @@ void records_what_happens(const AllocatorSubject& subject, Report& report) {
   if (sink->records.size() != 3) return;
   const Record& made = sink->records[0];
   const Record& freed = sink->records[1];
-  report.expect(made.kind == RecordKind::allocated && freed.kind == RecordKind::freed && sink->records[2].kind == RecordKind::allocation_failed, "each of its kind");
-  report.expect(made.serial == block.serial && freed.serial == block.serial && made.bytes == 123 && freed.bytes == 123, "the free is paired with its allocation");
+  report.expect(
+      made.kind == RecordKind::allocated && freed.kind == RecordKind::freed && sink->records[2].kind == RecordKind::allocation_failed,
+      "each of its kind");
+  report.expect(made.serial == block.serial && freed.serial == block.serial && made.bytes == 123 && freed.bytes == 123,
+                "the free is paired with its allocation");
   report.expect(made.tag == Tag("seen") && freed.tag == Tag("seen") && made.site.value != 0, "with tag and site");
 }
 

@@ -17,7 +17,7 @@ struct AllocatorSubject {
   std::string name;
   std::function<std::shared_ptr<Allocator>()> make;  // a fresh one each time
   std::optional<std::size_t> limit_bytes = {};       // it refuses exactly what goes over this
-  bool returns_at_once = true;  // deallocate_now gives memory back on return (an arena cannot)
+  bool returns_at_once = true;                       // deallocate_now gives memory back on return (an arena cannot)
 };
 
 struct AllocatorCheck {

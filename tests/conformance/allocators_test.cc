@@ -18,7 +18,9 @@ std::vector<AllocatorSubject> subjects() {
   std::vector<AllocatorSubject> all;
   for (const char* device : {"cpu", "pinned", "sim:0"}) {
     all.push_back({std::string("direct_") + std::string(Device(device).kind_name()), [device] { return direct(device); }});
-    all.push_back({.name = std::string("arena_") + std::string(Device(device).kind_name()), .make = [device] { return arena(device, 32_MiB); }, .returns_at_once = false});
+    all.push_back({.name = std::string("arena_") + std::string(Device(device).kind_name()),
+                   .make = [device] { return arena(device, 32_MiB); },
+                   .returns_at_once = false});
   }
   all.push_back({"direct_small_sim", [] { return direct(small_sim()); }});
   all.push_back({.name = "limit", .make = [] { return limit(direct("cpu"), 40_MiB); }, .limit_bytes = 40_MiB});
@@ -26,8 +28,12 @@ std::vector<AllocatorSubject> subjects() {
   all.push_back({"track", [] { return track(direct("cpu")); }});
   all.push_back({"trace", [] { return trace(direct("cpu")); }});
   all.push_back({"fail_never", [] { return fail(direct("cpu"), {}); }});
-  all.push_back({.name = "all_adaptors", .make = [] { return limit(track(trace(fail(direct("cpu"), {}))), 40_MiB); }, .limit_bytes = 40_MiB});
-  all.push_back({.name = "limit_over_arena", .make = [] { return limit(arena("cpu", 32_MiB), 8_MiB); }, .limit_bytes = 8_MiB, .returns_at_once = false});
+  all.push_back(
+      {.name = "all_adaptors", .make = [] { return limit(track(trace(fail(direct("cpu"), {}))), 40_MiB); }, .limit_bytes = 40_MiB});
+  all.push_back({.name = "limit_over_arena",
+                 .make = [] { return limit(arena("cpu", 32_MiB), 8_MiB); },
+                 .limit_bytes = 8_MiB,
+                 .returns_at_once = false});
   return all;
 }
 
@@ -41,8 +47,11 @@ TEST_P(AllocatorConformance, Holds) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, AllocatorConformance,
-                         ::testing::Combine(::testing::ValuesIn(subjects()), ::testing::ValuesIn(allocator_checks().begin(), allocator_checks().end())),
-                         [](const auto& param) { return std::get<0>(param.param).name + "_" + std::string(std::get<1>(param.param).name); });
+                         ::testing::Combine(::testing::ValuesIn(subjects()),
+                                            ::testing::ValuesIn(allocator_checks().begin(), allocator_checks().end())),
+                         [](const auto& param) {
+                           return std::get<0>(param.param).name + "_" + std::string(std::get<1>(param.param).name);
+                         });
 
 }  // namespace
 

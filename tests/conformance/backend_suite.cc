@@ -76,7 +76,8 @@ class Gate {
 void describes_itself(Backend& backend, Report& report) {
   const BackendProperties& p = backend.properties();
   const auto power = [](std::size_t v) { return v != 0 && (v & (v - 1)) == 0; };
-  report.expect(power(p.unit_bytes) && power(p.alignment) && power(p.max_alignment) && p.alignment <= p.max_alignment, "units and alignments are powers of two");
+  report.expect(power(p.unit_bytes) && power(p.alignment) && power(p.max_alignment) && p.alignment <= p.max_alignment,
+                "units and alignments are powers of two");
   report.expect(!p.description.empty(), "it has a description");
   const MemoryInfo memory = backend.memory_info();
   report.expect(memory.free_bytes <= memory.total_bytes && memory.total_bytes > 0, "it has memory, and not more free than there is");
@@ -90,7 +91,8 @@ void reserves_aligned_ranges(Backend& backend, Report& report) {
     const Result<void*> b = backend.reserve(unit - 1, alignment);
     report.expect(a && b, "ranges are reserved");
     if (!a || !b) return;
-    report.expect(reinterpret_cast<std::uintptr_t>(*a) % alignment == 0 && reinterpret_cast<std::uintptr_t>(*b) % alignment == 0, "at their alignment");
+    report.expect(reinterpret_cast<std::uintptr_t>(*a) % alignment == 0 && reinterpret_cast<std::uintptr_t>(*b) % alignment == 0,
+                  "at their alignment");
     report.expect(*a != *b, "and apart");
     report.expect(backend.release(*a, 3 * unit).ok() && backend.release(*b, unit).ok(), "and released");
   }
@@ -103,17 +105,22 @@ void holds_bytes(Backend& backend, Report& report) {
   report.expect(put(backend, range.data(), bytes).ok(), "bytes are copied in");
   report.expect(get(backend, range.data(), bytes.size()) == bytes, "and come out the same");
   const std::size_t unit = backend.properties().unit_bytes;
-  report.expect(put(backend, range.data() + unit - 3, pattern(7, 100)).ok() && get(backend, range.data() + unit - 3, 7) == pattern(7, 100), "also across the border of a unit");
-  report.expect(get(backend, range.data() + unit + 4, 9) == Bytes(bytes.begin() + static_cast<std::ptrdiff_t>(unit) + 4, bytes.begin() + static_cast<std::ptrdiff_t>(unit) + 13), "and nothing beside it changes");
+  report.expect(put(backend, range.data() + unit - 3, pattern(7, 100)).ok() && get(backend, range.data() + unit - 3, 7) == pattern(7, 100),
+                "also across the border of a unit");
+  report.expect(get(backend, range.data() + unit + 4, 9) ==
+                    Bytes(bytes.begin() + static_cast<std::ptrdiff_t>(unit) + 4, bytes.begin() + static_cast<std::ptrdiff_t>(unit) + 13),
+                "and nothing beside it changes");
 }
 
 void copies_within_itself(Backend& backend, Report& report) {
   const Committed range(backend, 2, report);
   const Bytes bytes = pattern(100);
   (void)put(backend, range.data(), bytes).ok();
-  report.expect(backend.copy({range.data() + 500, backend.device(), range.data(), backend.device(), 100}, {}).ok(), "a copy within the device works");
+  report.expect(backend.copy({range.data() + 500, backend.device(), range.data(), backend.device(), 100}, {}).ok(),
+                "a copy within the device works");
   report.expect(get(backend, range.data() + 500, 100) == bytes, "and is right");
-  report.expect(backend.copy({range.data() + 10, backend.device(), range.data(), backend.device(), 90}, {}).ok(), "an overlapping copy works");
+  report.expect(backend.copy({range.data() + 10, backend.device(), range.data(), backend.device(), 90}, {}).ok(),
+                "an overlapping copy works");
   report.expect(get(backend, range.data() + 10, 90) == Bytes(bytes.begin(), bytes.begin() + 90), "as if through a temporary");
   report.expect(backend.copy({range.data(), backend.device(), bytes.data(), Device(), 0}, {}).ok(), "a copy of nothing works");
 }
@@ -141,9 +148,11 @@ void commits_again_after_decommit(Backend& backend, Report& report) {
   const Bytes bytes = pattern(4 * unit);
   (void)put(backend, range.data(), bytes).ok();
   report.expect(backend.decommit(range.data() + unit, 2 * unit).ok(), "the middle is decommitted");
-  report.expect(get(backend, range.data() + 3 * unit, unit) == Bytes(bytes.end() - static_cast<std::ptrdiff_t>(unit), bytes.end()), "what is beside it stays as it was");
+  report.expect(get(backend, range.data() + 3 * unit, unit) == Bytes(bytes.end() - static_cast<std::ptrdiff_t>(unit), bytes.end()),
+                "what is beside it stays as it was");
   report.expect(backend.commit(range.data() + unit, 2 * unit).ok(), "and committed again");
-  report.expect(put(backend, range.data() + unit, pattern(unit, 9)).ok() && get(backend, range.data() + unit, unit) == pattern(unit, 9), "and holds bytes again");
+  report.expect(put(backend, range.data() + unit, pattern(unit, 9)).ok() && get(backend, range.data() + unit, unit) == pattern(unit, 9),
+                "and holds bytes again");
 }
 
 void refuses_what_is_not_committed(Backend& backend, Report& report) {
@@ -154,7 +163,8 @@ void refuses_what_is_not_committed(Backend& backend, Report& report) {
   if (!range) return;
   Bytes bytes(unit + 1, 1);
   report.expect(!put(backend, *range, bytes).ok(), "a copy that runs out of committed memory is refused");
-  report.expect(!backend.fill(*range, unit + 1, std::span<const std::byte>(reinterpret_cast<const std::byte*>("x"), 1), {}).ok(), "and a fill");
+  report.expect(!backend.fill(*range, unit + 1, std::span<const std::byte>(reinterpret_cast<const std::byte*>("x"), 1), {}).ok(),
+                "and a fill");
   int local = 0;
   report.expect(!backend.copy({&local, backend.device(), bytes.data(), Device(), 4}, {}).ok(), "and a host address posing as the device's");
   report.expect(backend.release(*range, 2 * unit).ok(), "and the range is released");
@@ -173,7 +183,9 @@ void moves_pages(Backend& backend, Report& report) {
   report.expect(backend.move(base, base + 4 * unit, 2 * unit).ok(), "pages move");
   report.expect(get(backend, base + 4 * unit, 2 * unit) == bytes, "and keep their bytes");
   report.expect(backend.commit(base, 2 * unit).ok(), "what they left can be committed again");
-  report.expect(put(backend, base, pattern(unit, 77)).ok() && get(backend, base + 4 * unit, unit) == Bytes(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(unit)), "and is apart from where they are");
+  report.expect(put(backend, base, pattern(unit, 77)).ok() &&
+                    get(backend, base + 4 * unit, unit) == Bytes(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(unit)),
+                "and is apart from where they are");
   report.expect(backend.release(base, 8 * unit).ok(), "all of it is released");
 }
 
@@ -183,7 +195,8 @@ void allocates_blocks(Backend& backend, Report& report) {
     const Result<void*> b = backend.allocate(1, alignment);
     report.expect(a && b && *a != *b, "blocks are allocated");
     if (!a || !b) return;
-    report.expect(reinterpret_cast<std::uintptr_t>(*a) % alignment == 0 && reinterpret_cast<std::uintptr_t>(*b) % alignment == 0, "at their alignment");
+    report.expect(reinterpret_cast<std::uintptr_t>(*a) % alignment == 0 && reinterpret_cast<std::uintptr_t>(*b) % alignment == 0,
+                  "at their alignment");
     report.expect(put(backend, *a, pattern(1000)).ok() && get(backend, *a, 1000) == pattern(1000), "and hold bytes");
     backend.free(*a, 1000, alignment);
     backend.free(*b, 1, alignment);

@@ -33,8 +33,11 @@ TEST_P(BackendConformance, Holds) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, BackendConformance,
-                         ::testing::Combine(::testing::ValuesIn(subjects()), ::testing::ValuesIn(backend_checks().begin(), backend_checks().end())),
-                         [](const auto& param) { return std::get<0>(param.param).name + "_" + std::string(std::get<1>(param.param).name); });
+                         ::testing::Combine(::testing::ValuesIn(subjects()),
+                                            ::testing::ValuesIn(backend_checks().begin(), backend_checks().end())),
+                         [](const auto& param) {
+                           return std::get<0>(param.param).name + "_" + std::string(std::get<1>(param.param).name);
+                         });
 
 }  // namespace
 

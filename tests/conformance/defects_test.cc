@@ -13,11 +13,24 @@
 namespace berth::testing {
 namespace {
 
-enum class AllocatorDefect { none, alignment_ignored, tag_dropped, stream_dropped, blocks_overlap, count_off_by_one, double_free_accepted, foreign_free_accepted, hold_ignored, serial_reused, frees_dropped };
+enum class AllocatorDefect {
+  none,
+  alignment_ignored,
+  tag_dropped,
+  stream_dropped,
+  blocks_overlap,
+  count_off_by_one,
+  double_free_accepted,
+  foreign_free_accepted,
+  hold_ignored,
+  serial_reused,
+  frees_dropped
+};
 
 class DefectiveAllocator : public Adaptor<Allocator> {
  public:
-  DefectiveAllocator(AllocatorDefect defect, std::shared_ptr<Allocator> upstream) : Adaptor("defective", std::move(upstream)), defect_(defect) {}
+  DefectiveAllocator(AllocatorDefect defect, std::shared_ptr<Allocator> upstream)
+      : Adaptor("defective", std::move(upstream)), defect_(defect) {}
 
   Status obtain(const Request& request, Block& block) noexcept override {
     Request changed = request;
@@ -100,7 +113,9 @@ TEST(PlantedDefects, FreesDroppedIsFound) { EXPECT_TRUE(found_by(defective(Alloc
 // that must find it runs.
 TEST(PlantedDefects, OverlappingBlocksAreFound) {
   const AllocatorSubject subject{.name = "overlapping",
-                                 .make = []() -> std::shared_ptr<Allocator> { return std::make_shared<DefectiveAllocator>(AllocatorDefect::blocks_overlap, arena("cpu", 32_MiB)); },
+                                 .make = []() -> std::shared_ptr<Allocator> {
+                                   return std::make_shared<DefectiveAllocator>(AllocatorDefect::blocks_overlap, arena("cpu", 32_MiB));
+                                 },
                                  .returns_at_once = false};
   const MisuseHandler before = set_misuse_handler([](const Misuse&) noexcept {});
   EXPECT_TRUE(found_by(subject, {"KeepsBlocksApart"}));
@@ -114,7 +129,18 @@ TEST(PlantedDefects, LimitOffByOneIsFound) {
   EXPECT_TRUE(found_by(stingy, {"KeepsToItsLimit"}));
 }
 
-enum class BackendDefect { none, copy_short, fill_once, move_forgets, event_early, stream_ignored, wait_ignored, exception_lost, alignment_ignored, anything_goes };
+enum class BackendDefect {
+  none,
+  copy_short,
+  fill_once,
+  move_forgets,
+  event_early,
+  stream_ignored,
+  wait_ignored,
+  exception_lost,
+  alignment_ignored,
+  anything_goes
+};
 
 class DefectiveStream : public StreamState {
  public:

@@ -61,7 +61,9 @@ void expect_nearest(Source value) {
 
 std::vector<double> telling_doubles() {
   Random random(seed());
-  std::vector<double> values = {0.0, -0.0, 1.0, 448, 464, 480, 57344, 61440, 65504, 65519.99, 65520, 65536, 3.3895313892515355e38, 3.4e38, 1e39, 1e300, 5e-324, 1e-45, 6e-8, 1.0 / 3};
+  std::vector<double> values = {
+      0.0,    -0.0, 1.0,   448,    464,   480,  57344,  61440, 65504, 65519.99, 65520, 65536, 3.3895313892515355e38,
+      3.4e38, 1e39, 1e300, 5e-324, 1e-45, 6e-8, 1.0 / 3};
   for (const double base : {0x1p-149, 0x1p-133, 0x1p-24, 0x1p-16, 0x1p-9, 0x1p-6, 0x1p0, 0x1p4, 0x1p8, 0x1p15}) {
     for (int i = 0; i < 64; ++i) {
       const double value = base * (1 + i / 32.0);
@@ -69,7 +71,8 @@ std::vector<double> telling_doubles() {
     }
   }
   for (std::uint64_t i = 0; i < scaled(200000, 1000); ++i) values.push_back(std::bit_cast<double>(random.next()));
-  for (std::uint64_t i = 0; i < scaled(200000, 1000); ++i) values.push_back(std::ldexp(static_cast<double>(random.next()), static_cast<int>(random.below(80)) - 110));
+  for (std::uint64_t i = 0; i < scaled(200000, 1000); ++i)
+    values.push_back(std::ldexp(static_cast<double>(random.next()), static_cast<int>(random.below(80)) - 110));
   std::erase_if(values, [](double v) { return !std::isfinite(v); });
   return values;
 }
@@ -94,7 +97,8 @@ TEST(Convert, IntegersRoundOnceIntoFloats) {
   Random random(seed());
   std::vector<std::int64_t> values = {0, 1, -1, INT64_MAX, INT64_MIN, (1LL << 53) + 1, (1LL << 24) + 1};
   // Numbers that rounding twice, through a double, would get wrong: a tie in the small format plus one far below.
-  for (int shift = 54; shift < 62; ++shift) values.insert(values.end(), {(1LL << shift) + (1LL << (shift - 8)) + 1, (1LL << shift) + (1LL << (shift - 24)) + 1});
+  for (int shift = 54; shift < 62; ++shift)
+    values.insert(values.end(), {(1LL << shift) + (1LL << (shift - 8)) + 1, (1LL << shift) + (1LL << (shift - 24)) + 1});
   for (std::uint64_t i = 0; i < scaled(300000, 1000); ++i) values.push_back(static_cast<std::int64_t>(random.next() >> random.below(64)));
   for (const std::int64_t value : values) {
     ASSERT_EQ(convert<double>(value), static_cast<double>(value));
@@ -126,7 +130,8 @@ void expect_truncated(double value) {
 
 TEST(Convert, FloatsTruncateAndSaturateIntoIntegers) {
   std::vector<double> values = telling_doubles();
-  for (const double edge : {127.0, 128.0, 255.0, 256.0, 32767.0, 65535.0, 2147483647.0, 4294967295.0, 0x1p63, 0x1p64, 0x1.fffffffffffffp62}) {
+  for (const double edge :
+       {127.0, 128.0, 255.0, 256.0, 32767.0, 65535.0, 2147483647.0, 4294967295.0, 0x1p63, 0x1p64, 0x1.fffffffffffffp62}) {
     for (const double delta : {-1.5, -0.5, 0.0, 0.5, 1.0}) values.insert(values.end(), {edge + delta, -(edge + delta)});
   }
   values.insert(values.end(), {NAN, INFINITY, -INFINITY});
@@ -191,7 +196,8 @@ TEST(Convert, InfinitiesStayInfiniteWhereTheFormatHasThem) {
 }
 
 TEST(Convert, TheSameDtypeCopiesTheBits) {
-  EXPECT_EQ(std::bit_cast<std::uint32_t>(convert<float>(std::bit_cast<float>(0x7f800001U))), 0x7f800001U) << "a signalling NaN is not touched";
+  EXPECT_EQ(std::bit_cast<std::uint32_t>(convert<float>(std::bit_cast<float>(0x7f800001U))), 0x7f800001U)
+      << "a signalling NaN is not touched";
   const std::uint8_t odd_bool = 200;
   std::uint8_t out = 0;
   convert_element(&odd_bool, DType::boolean, &out, DType::boolean);

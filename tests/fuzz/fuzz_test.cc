@@ -20,8 +20,12 @@ std::string mutate(Random& random, std::string text) {
     const auto at = static_cast<std::size_t>(random.below(text.size() + 1));
     switch (random.below(4)) {
       case 0: text.insert(at, 1, static_cast<char>(random.below(256))); break;
-      case 1: if (at < text.size()) text.erase(at, 1 + random.below(3)); break;
-      case 2: if (at < text.size()) text[at] = static_cast<char>(random.below(256)); break;
+      case 1:
+        if (at < text.size()) text.erase(at, 1 + random.below(3));
+        break;
+      case 2:
+        if (at < text.size()) text[at] = static_cast<char>(random.below(256));
+        break;
       default: text += text.substr(0, at); break;
     }
   }
@@ -46,31 +50,41 @@ void survives(Parse parse, const std::vector<std::string>& seeds) {
   did(std::to_string(runs) + " inputs, " + std::to_string(accepted) + " accepted");
 }
 
-TEST(Fuzz, DeviceNames) { survives([](const std::string& s) { EXPECT_FALSE(Device(s).to_string().empty()); }, {"cpu", "cpu:0", "sim:12", "cuda:65535", "pinned:0"}); }
+TEST(Fuzz, DeviceNames) {
+  survives([](const std::string& s) { EXPECT_FALSE(Device(s).to_string().empty()); }, {"cpu", "cpu:0", "sim:12", "cuda:65535", "pinned:0"});
+}
 
-TEST(Fuzz, DTypeNames) { survives([](const std::string& s) { (void)parse_dtype(s); }, {"f32", "bfloat16", "float8_e4m3fn", "<f4", "bool", "C128"}); }
+TEST(Fuzz, DTypeNames) {
+  survives([](const std::string& s) { (void)parse_dtype(s); }, {"f32", "bfloat16", "float8_e4m3fn", "<f4", "bool", "C128"});
+}
 
 TEST(Fuzz, ByteCounts) {
-  survives([](const std::string& s) {
-    std::uint64_t bytes = 0;
-    (void)text::parse_bytes(s, bytes);
-    (void)text::printable(s);
-  }, {"4096", "64KiB", "1.5 GiB", "99999999999999999999", "0.0001", "2M"});
+  survives(
+      [](const std::string& s) {
+        std::uint64_t bytes = 0;
+        (void)text::parse_bytes(s, bytes);
+        (void)text::printable(s);
+      },
+      {"4096", "64KiB", "1.5 GiB", "99999999999999999999", "0.0001", "2M"});
 }
 
 TEST(Fuzz, JsonOfAnyName) {
-  survives([](const std::string& s) {
-    JsonWriter json;
-    json.begin_object().member(s, s).end_object();
-    ASSERT_TRUE(nlohmann::json::accept(json.take()));
-  }, {"name", "\xc3\xa9", "\xf0\x9f\x98\x80", "\x1b[0m", "\"\\"});
+  survives(
+      [](const std::string& s) {
+        JsonWriter json;
+        json.begin_object().member(s, s).end_object();
+        ASSERT_TRUE(nlohmann::json::accept(json.take()));
+      },
+      {"name", "\xc3\xa9", "\xf0\x9f\x98\x80", "\x1b[0m", "\"\\"});
 }
 
 // A DLPack tensor whose every number is random or an extreme.
 TEST(Fuzz, DlpackTensors) {
   Random random(seed());
   const std::vector<std::int64_t> extremes = {0, 1, -1, 2, 3, 64, 65, INT64_MAX, INT64_MIN, INT64_MAX / 2, 1LL << 32};
-  const auto number = [&] { return random.one_in(3) ? extremes[random.below(extremes.size())] : static_cast<std::int64_t>(random.below(6)) - 1; };
+  const auto number = [&] {
+    return random.one_in(3) ? extremes[random.below(extremes.size())] : static_cast<std::int64_t>(random.below(6)) - 1;
+  };
   std::vector<float> memory(4096);
   const std::uint64_t runs = scaled(1'000'000, 1000);
   std::uint64_t accepted = 0;
@@ -87,9 +101,13 @@ TEST(Fuzz, DlpackTensors) {
     managed.manager_ctx = &deleted;
     managed.deleter = [](dlpack::ManagedTensorVersioned* self) { ++*static_cast<int*>(self->manager_ctx); };
     managed.flags = random.next();
-    managed.dl_tensor = {random.one_in(10) ? nullptr : memory.data() + 2048, {static_cast<std::int32_t>(random.below(15)), static_cast<std::int32_t>(random.below(3)) - 1},
-                         static_cast<std::int32_t>(random.below(10)) - 1, {static_cast<std::uint8_t>(random.below(20)), static_cast<std::uint8_t>(8U << random.below(5)), 1},
-                         random.one_in(20) ? nullptr : shape, random.one_in(4) ? nullptr : strides, random.one_in(10) ? random.next() : 0};
+    managed.dl_tensor = {random.one_in(10) ? nullptr : memory.data() + 2048,
+                         {static_cast<std::int32_t>(random.below(15)), static_cast<std::int32_t>(random.below(3)) - 1},
+                         static_cast<std::int32_t>(random.below(10)) - 1,
+                         {static_cast<std::uint8_t>(random.below(20)), static_cast<std::uint8_t>(8U << random.below(5)), 1},
+                         random.one_in(20) ? nullptr : shape,
+                         random.one_in(4) ? nullptr : strides,
+                         random.one_in(10) ? random.next() : 0};
     if (random.one_in(2)) {
       managed.dl_tensor.device = {dlpack::kCpu, 0};
       managed.dl_tensor.dtype = {dlpack::kFloat, 32, 1};
@@ -104,7 +122,8 @@ TEST(Fuzz, DlpackTensors) {
         // What it reaches inside the memory it names can be read.
         const auto low = reinterpret_cast<std::uintptr_t>(memory.data());
         const auto begin = reinterpret_cast<std::uintptr_t>(x.buffer().data());
-        const bool ours = begin >= low && x.buffer().size_bytes() <= 4 * memory.size() && begin - low <= 4 * memory.size() - x.buffer().size_bytes();
+        const bool ours =
+            begin >= low && x.buffer().size_bytes() <= 4 * memory.size() && begin - low <= 4 * memory.size() - x.buffer().size_bytes();
         if (ours && x.num_elements() < 10000 && x.device() == Device()) (void)x.clone();
         ASSERT_EQ(deleted, 0);
       } catch (const Error&) {

@@ -74,7 +74,8 @@ TEST(DefaultAllocator, AnUnknownNameIsAnsweredWithTheKnownOnes) {
 TEST(MakeAllocator, ReadsNamesAndOptions) {
   EXPECT_EQ(make_allocator("direct", "cpu")->name(), "direct");
   EXPECT_EQ(make_allocator("arena:64KiB", "cpu")->settings(), "arena of 64 KiB on cpu:0");
-  for (const char* bad : {"direct:5", "arena:x", "arena:0", "arena:-1", "", "Direct", "pool2"}) EXPECT_ERROR(make_allocator(bad, "cpu"), ArgumentError, ErrorCode::invalid_argument);
+  for (const char* bad : {"direct:5", "arena:x", "arena:0", "arena:-1", "", "Direct", "pool2"})
+    EXPECT_ERROR(make_allocator(bad, "cpu"), ArgumentError, ErrorCode::invalid_argument);
   EXPECT_EQ(allocator_names(), (std::vector<std::string>{"arena", "direct"}));
 }
 

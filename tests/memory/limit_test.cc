@@ -86,8 +86,10 @@ TEST(Limit, NeverRefusesWhatFitsBesideTheBlocksThatLive) {
     threads.emplace_back([&] {
       for (std::uint64_t i = 0; i < rounds; ++i) {
         const auto block = limited->try_allocate({.bytes = 1000});
-        if (!block) ++refused;
-        else limited->deallocate(*block);
+        if (!block)
+          ++refused;
+        else
+          limited->deallocate(*block);
       }
     });
   }

@@ -307,7 +307,11 @@ TEST(Memory, EverySystemCallThatFailsIsAFailure) {
     std::function<Status()> attempt;
   };
   const Row rows[] = {
-      {"mmap", [&] { const auto made = os::reserve(kPage, kPage); return made ? Status() : Status(made.failure()); }},
+      {"mmap",
+       [&] {
+         const auto made = os::reserve(kPage, kPage);
+         return made ? Status() : Status(made.failure());
+       }},
       {"mprotect", [&] { return os::commit(range.page(0), kPage); }},
       {"mmap_fixed", [&] { return os::decommit(range.page(0), kPage); }},
       {"munmap", [&] { return os::release(range.page(0), kPage); }},
@@ -317,7 +321,8 @@ TEST(Memory, EverySystemCallThatFailsIsAFailure) {
   ASSERT_TRUE(os::commit(range.page(0), range.bytes()));
   range.fill(6);
   for (const Row& row : rows) {
-    for (const auto& [error, code] : {std::pair(ENOMEM, ErrorCode::out_of_memory), {EAGAIN, ErrorCode::out_of_memory}, {EPERM, ErrorCode::device_error}}) {
+    for (const auto& [error, code] :
+         {std::pair(ENOMEM, ErrorCode::out_of_memory), {EAGAIN, ErrorCode::out_of_memory}, {EPERM, ErrorCode::device_error}}) {
       SCOPED_TRACE(row.call);
       const FailCall fail(row.call, error);
       const Status status = row.attempt();

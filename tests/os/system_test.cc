@@ -70,7 +70,8 @@ TEST(CgroupMemory, OfAContainerIsThatOfItsRoot) {
 TEST(CgroupMemory, OfVersion1IsReadFromTheMemoryController) {
   FakeRoot root;
   root.groups("12:cpu,cpuacct:/x\n5:hugetlb,memory:/docker/abc\n1:name=systemd:/x\n");
-  root.write("sys/fs/cgroup/memory/docker/memory.limit_in_bytes", "800000\n").write("sys/fs/cgroup/memory/docker/memory.usage_in_bytes", "300\n");
+  root.write("sys/fs/cgroup/memory/docker/memory.limit_in_bytes", "800000\n")
+      .write("sys/fs/cgroup/memory/docker/memory.usage_in_bytes", "300\n");
   root.write("sys/fs/cgroup/memory/docker/abc/memory.limit_in_bytes", "9223372036854771712\n");  // how version 1 says "none"
   expect_limit(root, 800000, 300);
 }
@@ -132,12 +133,12 @@ TEST(System, ComparesKernelVersionsByNumber) {
 }
 
 TEST(System, ReadsTheEnvironment) {
-  ASSERT_EQ(setenv("BERTH_TEST_VARIABLE", "a b", 1), 0);
-  EXPECT_EQ(os::environment("BERTH_TEST_VARIABLE"), "a b");
-  ASSERT_EQ(setenv("BERTH_TEST_VARIABLE", "", 1), 0);
-  EXPECT_EQ(os::environment("BERTH_TEST_VARIABLE"), std::nullopt) << "empty counts as unset";
-  ASSERT_EQ(unsetenv("BERTH_TEST_VARIABLE"), 0);
-  EXPECT_EQ(os::environment("BERTH_TEST_VARIABLE"), std::nullopt);
+  ASSERT_EQ(setenv("PROBE_OF_BERTH", "a b", 1), 0);
+  EXPECT_EQ(os::environment("PROBE_OF_BERTH"), "a b");
+  ASSERT_EQ(setenv("PROBE_OF_BERTH", "", 1), 0);
+  EXPECT_EQ(os::environment("PROBE_OF_BERTH"), std::nullopt) << "empty counts as unset";
+  ASSERT_EQ(unsetenv("PROBE_OF_BERTH"), 0);
+  EXPECT_EQ(os::environment("PROBE_OF_BERTH"), std::nullopt);
 }
 
 TEST(System, ReadsTheLimitOnLockedMemory) {

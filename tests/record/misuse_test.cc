@@ -91,7 +91,8 @@ TEST(Misuse, IsCountedFromAllThreads) {
 TEST(Misuse, IsPrintedInOneLineByDefault) {
   const std::string text = printed(example());
   expect_one_line(text);
-  for (const char* piece : {"double_free", "0x1234", "4096", "pool"}) EXPECT_NE(text.find(piece), std::string::npos) << piece << ": " << text;
+  for (const char* piece : {"double_free", "0x1234", "4096", "pool"})
+    EXPECT_NE(text.find(piece), std::string::npos) << piece << ": " << text;
   EXPECT_EQ(text.find("tag"), std::string::npos) << text;
 }
 
@@ -101,7 +102,8 @@ TEST(Misuse, IsPrintedWithItsTagAndSite) {
   misuse.allocated_at = intern({.file = "src/decoder.cc", .function = "grow", .line = 118});
   const std::string text = printed(misuse);
   expect_one_line(text);
-  for (const char* piece : {"foreign_free", "tag kv", "decoder.cc:118"}) EXPECT_NE(text.find(piece), std::string::npos) << piece << ": " << text;
+  for (const char* piece : {"foreign_free", "tag kv", "decoder.cc:118"})
+    EXPECT_NE(text.find(piece), std::string::npos) << piece << ": " << text;
 }
 
 TEST(Misuse, IsPrintedInOneLineWhateverTheTagHolds) {

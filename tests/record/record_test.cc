@@ -67,8 +67,16 @@ TEST(Record, ArrivesAsItWasMadeWithItsTime) {
   const SinkAttachment attached = attach_sink(sink);
   const int target = 0;
   const SiteId site = intern(Site::here());
-  emit({.kind = RecordKind::copied, .device = {2, 1}, .source_device = {1, 3}, .address = &target, .bytes = 77, .allocator_id = 8, .serial = 9, .stream_id = 10,
-        .tag = Tag("kv"), .site = site});
+  emit({.kind = RecordKind::copied,
+        .device = {2, 1},
+        .source_device = {1, 3},
+        .address = &target,
+        .bytes = 77,
+        .allocator_id = 8,
+        .serial = 9,
+        .stream_id = 10,
+        .tag = Tag("kv"),
+        .site = site});
   ASSERT_EQ(sink->records.size(), 1U);
   const Record& record = sink->records[0];
   EXPECT_EQ(record.kind, RecordKind::copied);
@@ -249,7 +257,9 @@ TEST(Sink, IsNotAttachedAtAllWhenTheHeapFails) {
     EXPECT_EQ(sink->count, 0) << "allocation " << nth;
     EXPECT_FALSE(is_recording());
     // Where only the detaching failed, the sink goes with the next change.
-    if (attached) { const SinkAttachment next = attach_sink(std::make_shared<Counter>()); }
+    if (attached) {
+      const SinkAttachment next = attach_sink(std::make_shared<Counter>());
+    }
     EXPECT_EQ(sink.use_count(), 1) << "allocation " << nth;
     EXPECT_EQ(berth::testing::live_news(), live) << "allocation " << nth;
     ASSERT_LT(nth, 100U);

@@ -137,7 +137,10 @@ TEST(Dlpack, LiesAreRefusedAndTheTensorIsFreed) {
   refused([](Foreign& f) { f.strides = {INT64_MAX / 4, 1, 1}; });
   refused([](Foreign& f) { f.managed.dl_tensor.data = nullptr; });
   refused([](Foreign& f) { f.managed.dl_tensor.byte_offset = UINT64_MAX; });
-  refused([](Foreign& f) { f.managed.dl_tensor.byte_offset = UINT64_MAX / 2; f.managed.dl_tensor.data = reinterpret_cast<void*>(UINTPTR_MAX - 8); });
+  refused([](Foreign& f) {
+    f.managed.dl_tensor.byte_offset = UINT64_MAX / 2;
+    f.managed.dl_tensor.data = reinterpret_cast<void*>(UINTPTR_MAX - 8);
+  });
   refused([](Foreign& f) { f.managed.dl_tensor.device = {99, 0}; });
   refused([](Foreign& f) { f.managed.dl_tensor.device = {dlpack::kCpu, -1}; });
   refused([](Foreign& f) { f.managed.dl_tensor.device = {dlpack::kCpu, 7}; });

@@ -120,18 +120,22 @@ TEST_P(NthFailure, OfOperatorNewChangesNothing) {
 INSTANTIATE_TEST_SUITE_P(OnHostAndSim, NthFailure, ::testing::Bool(), [](const auto& param) { return param.param ? "sim" : "cpu"; });
 
 TEST(NthFailure, OfEveryOperationOfTheDeviceChangesNothing) {
-  for (const SimOperation operation : {SimOperation::reserve, SimOperation::commit, SimOperation::copy, SimOperation::fill, SimOperation::make_stream}) {
+  for (const SimOperation operation :
+       {SimOperation::reserve, SimOperation::commit, SimOperation::copy, SimOperation::fill, SimOperation::make_stream}) {
     World world(make_sim({.background = false}));
     SimControl& control = sim_control(world.device);
     run(world, world.tracked);
     std::uint64_t nth = 1;
     for (;; ++nth) {
       const std::uint64_t before = control.count(operation);
-      control.fail_after(operation, nth, operation == SimOperation::commit || operation == SimOperation::reserve ? ErrorCode::out_of_memory : ErrorCode::device_error);
+      control.fail_after(
+          operation, nth,
+          operation == SimOperation::commit || operation == SimOperation::reserve ? ErrorCode::out_of_memory : ErrorCode::device_error);
       const Outcome outcome = run(world, world.tracked);
       control.clear_faults();
       const bool happened = control.count(operation) - before >= nth;
-      EXPECT_EQ(outcome, happened ? Outcome::failed : Outcome::finished) << "operation " << static_cast<int>(operation) << " number " << nth;
+      EXPECT_EQ(outcome, happened ? Outcome::failed : Outcome::finished)
+          << "operation " << static_cast<int>(operation) << " number " << nth;
       if (!happened) break;
       world.expect_unchanged();
       ASSERT_FALSE(HasFailure()) << "operation " << static_cast<int>(operation) << " number " << nth;

@@ -100,8 +100,10 @@ inline bool is_strided(const ModelView& view, const std::vector<std::int64_t>& s
 // Reads all of the source before writing any of the target.
 inline void model_copy(const ModelView& source, const ModelBytes& from, const ModelView& target, ModelBytes& to) {
   std::vector<std::byte> converted(16 * source.count());
-  for (std::size_t i = 0; i < source.count(); ++i) convert_element(&from[static_cast<std::size_t>(source.at[i])], source.dtype, &converted[16 * i], target.dtype);
-  for (std::size_t i = 0; i < source.count(); ++i) std::memcpy(&to[static_cast<std::size_t>(target.at[i])], &converted[16 * i], size_bytes(target.dtype));
+  for (std::size_t i = 0; i < source.count(); ++i)
+    convert_element(&from[static_cast<std::size_t>(source.at[i])], source.dtype, &converted[16 * i], target.dtype);
+  for (std::size_t i = 0; i < source.count(); ++i)
+    std::memcpy(&to[static_cast<std::size_t>(target.at[i])], &converted[16 * i], size_bytes(target.dtype));
 }
 
 }  // namespace berth::testing

@@ -72,8 +72,10 @@ Tracked StorageModel::fresh(const std::vector<std::int64_t>& shape, DType dtype)
 
 void StorageModel::keep(Tracked made) {
   check_layout(made);
-  if (pool_.size() < 24) pool_.push_back(std::move(made));
-  else pool_[random_.below(pool_.size())] = std::move(made);
+  if (pool_.size() < 24)
+    pool_.push_back(std::move(made));
+  else
+    pool_[random_.below(pool_.size())] = std::move(made);
 }
 
 void StorageModel::check_layout(const Tracked& t) {
@@ -183,7 +185,8 @@ void StorageModel::reshape(const Tracked& t) {
   if (left > 0 && random_.one_in(2)) asked.back() = -1;
   const bool possible = is_strided(t.view, shape);
   const Dims dims{std::span<const std::int64_t>(asked)};
-  ASSERT_EQ(t.storage.can_reshape(dims), possible) << t.storage.shape().to_string() << t.storage.strides().to_string() << " to " << dims.to_string();
+  ASSERT_EQ(t.storage.can_reshape(dims), possible)
+      << t.storage.shape().to_string() << t.storage.strides().to_string() << " to " << dims.to_string();
   if (!possible) {
     ++refusals;
     EXPECT_THROW(t.storage.reshape(dims), ArgumentError);
@@ -238,7 +241,8 @@ void StorageModel::reinterpret(const Tracked& t) {
       made.view.shape.back() = t.view.shape.back() * from / to;
       made.view.at.clear();
       for (std::size_t i = 0; i < bytes.size(); i += static_cast<std::size_t>(to)) {
-        for (std::size_t b = 0; b < static_cast<std::size_t>(to); ++b) ASSERT_EQ(bytes[i + b], bytes[i] + static_cast<std::int64_t>(b)) << "an element is torn apart";
+        for (std::size_t b = 0; b < static_cast<std::size_t>(to); ++b)
+          ASSERT_EQ(bytes[i + b], bytes[i] + static_cast<std::int64_t>(b)) << "an element is torn apart";
         made.view.at.push_back(bytes[i]);
       }
     }
@@ -321,11 +325,15 @@ void StorageModel::step() {
   const Tracked& chosen = any();
   const Tracked t = chosen;  // a copy of the handle: the pool may change
   switch (small(12)) {
-    case 0: case 1: case 2: case 3: return make_view(t);
+    case 0:
+    case 1:
+    case 2:
+    case 3: return make_view(t);
     case 4: return reshape(t);
     case 5: return stride(t);
     case 6: return reinterpret(t);
-    case 7: case 8: return copy(t);
+    case 7:
+    case 8: return copy(t);
     case 9: return copy_beside(t);
     case 10: return change_place(t);
     default: return fill(t);
@@ -339,8 +347,8 @@ TEST(StorageModel, AMillionRandomOperationsMatchThePlainModel) {
     model.step();
     ASSERT_FALSE(::testing::Test::HasFailure()) << "at step " << i << ", seed " << seed();
   }
-  did(std::to_string(steps) + " operations: " + std::to_string(model.views) + " views, " + std::to_string(model.copies) + " copies and conversions, " +
-      std::to_string(model.refusals) + " refusals; seed " + std::to_string(seed()));
+  did(std::to_string(steps) + " operations: " + std::to_string(model.views) + " views, " + std::to_string(model.copies) +
+      " copies and conversions, " + std::to_string(model.refusals) + " refusals; seed " + std::to_string(seed()));
 }
 
 }  // namespace

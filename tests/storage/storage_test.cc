@@ -95,7 +95,8 @@ TEST(FromBlob, BorrowsAndAdopts) {
     EXPECT_TRUE(borrowed.buffer().is_external());
     borrowed.fill(9);
     EXPECT_EQ(values[5], 9.0F);
-    const Storage adopted = from_blob(values.data(), {6}, DType::f32, "cpu", [&](void* data) { deleted += data == values.data() ? 1 : 100; });
+    const Storage adopted =
+        from_blob(values.data(), {6}, DType::f32, "cpu", [&](void* data) { deleted += data == values.data() ? 1 : 100; });
     const Storage view = adopted.slice(0, 1, 3);
     EXPECT_EQ(deleted, 0);
   }
@@ -110,7 +111,8 @@ TEST(FromBlob, ChecksTheSizeAndStillCallsTheDeleter) {
   EXPECT_ERROR(from_blob(values.data(), {INT64_MAX, 4}, DType::f32, "cpu", deleter), ArgumentError, ErrorCode::size_overflow);
   EXPECT_ERROR(from_blob(values.data(), {2}, DType::f32, "cpu:9", deleter), DeviceError, ErrorCode::no_such_device);
   EXPECT_ERROR(from_blob(static_cast<void*>(nullptr), {2}, DType::f32, "cpu", deleter), ArgumentError, ErrorCode::invalid_argument);
-  EXPECT_ERROR(from_blob(values.data(), {2, 3}, DType::f32, "cpu", deleter, {.strides = Strides{1}}), ArgumentError, ErrorCode::size_mismatch);
+  EXPECT_ERROR(from_blob(values.data(), {2, 3}, DType::f32, "cpu", deleter, {.strides = Strides{1}}), ArgumentError,
+               ErrorCode::size_mismatch);
   EXPECT_EQ(deleted, 5);
 }
 
@@ -268,7 +270,8 @@ TEST(Inspect, TellsEverythingAsTextAndJson) {
   EXPECT_EQ(json["use_count"], 2);
   std::ostringstream text;
   text << seen;
-  EXPECT_NE(text.str().find("bf16 [4, 2] on cpu:0, 16 B, strides [6, 2], offset 2, view of 48 B, read-only"), std::string::npos) << text.str();
+  EXPECT_NE(text.str().find("bf16 [4, 2] on cpu:0, 16 B, strides [6, 2], offset 2, view of 48 B, read-only"), std::string::npos)
+      << text.str();
   EXPECT_EQ(text.str().find('\x01'), std::string::npos);
   EXPECT_EQ(nlohmann::json::parse(inspect(Storage()).to_json())["allocator"], nullptr);
 }

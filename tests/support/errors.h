@@ -6,17 +6,17 @@
 #include "berth/base/error.h"
 
 // Asserts that a statement throws a given class of error with a given code, and that the error is one a person can act on.
-#define EXPECT_ERROR(statement, error_class, expected_code)                                             \
-  do {                                                                                                  \
-    bool berth_thrown = false;                                                                          \
-    try {                                                                                               \
-      statement;                                                                                        \
-    } catch (const error_class& error) {                                                                \
-      berth_thrown = true;                                                                              \
-      EXPECT_EQ(::berth::to_string(error.code()), ::berth::to_string(expected_code)) << error.what();   \
-      EXPECT_FALSE(error.asked().empty()) << error.what();                                              \
-      EXPECT_FALSE(error.why().empty()) << error.what();                                                \
-      EXPECT_FALSE(error.help().empty()) << error.what();                                               \
-    }                                                                                                   \
-    EXPECT_TRUE(berth_thrown) << "no " #error_class " from: " #statement;                               \
+#define EXPECT_ERROR(statement, error_class, expected_code)                                           \
+  do {                                                                                                \
+    bool berth_thrown = false;                                                                        \
+    try {                                                                                             \
+      statement;                                                                                      \
+    } catch (const error_class& error) {                                                              \
+      berth_thrown = true;                                                                            \
+      EXPECT_EQ(::berth::to_string(error.code()), ::berth::to_string(expected_code)) << error.what(); \
+      EXPECT_FALSE(error.asked().empty()) << error.what();                                            \
+      EXPECT_FALSE(error.why().empty()) << error.what();                                              \
+      EXPECT_FALSE(error.help().empty()) << error.what();                                             \
+    }                                                                                                 \
+    EXPECT_TRUE(berth_thrown) << "no " #error_class " from: " #statement;                             \
   } while (false)

@@ -19,7 +19,9 @@ bool must_fail() noexcept {
 
 void* get(std::size_t bytes, std::size_t alignment) noexcept {
   if (must_fail()) return nullptr;
-  void* const block = alignment <= alignof(std::max_align_t) ? std::malloc(bytes == 0 ? 1 : bytes) : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  void* const block = alignment <= alignof(std::max_align_t)
+                          ? std::malloc(bytes == 0 ? 1 : bytes)
+                          : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
   t_live += block != nullptr ? 1 : 0;
   return block;
 }

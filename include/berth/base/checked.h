@@ -44,9 +44,7 @@ constexpr std::optional<std::size_t> try_align_up(std::size_t value, std::size_t
 constexpr std::size_t align_down(std::size_t value, std::size_t alignment) noexcept { return value & ~(alignment - 1); }
 
 // Whether [offset, offset + length) lies inside [0, size), without forming the sum.
-constexpr bool fits(std::size_t offset, std::size_t length, std::size_t size) noexcept {
-  return offset <= size && length <= size - offset;
-}
+constexpr bool fits(std::size_t offset, std::size_t length, std::size_t size) noexcept { return offset <= size && length <= size - offset; }
 
 // `value` as a To, or nothing when it does not fit.
 template <std::integral To, std::integral From>

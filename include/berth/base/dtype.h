@@ -79,15 +79,24 @@ BERTH_EXPORT DType parse_dtype(std::string_view name);
 // both work. Types that hold no element (pointers, char, long double) do not compile.
 template <class T>
 constexpr DType dtype_of() {
-  if constexpr (std::same_as<T, bool>) return DType::boolean;
-  else if constexpr (std::same_as<T, float>) return DType::f32;
-  else if constexpr (std::same_as<T, double>) return DType::f64;
-  else if constexpr (std::same_as<T, float16>) return DType::f16;
-  else if constexpr (std::same_as<T, bfloat16>) return DType::bf16;
-  else if constexpr (std::same_as<T, float8_e4m3>) return DType::f8e4m3;
-  else if constexpr (std::same_as<T, float8_e5m2>) return DType::f8e5m2;
-  else if constexpr (std::same_as<T, std::complex<float>>) return DType::c64;
-  else if constexpr (std::same_as<T, std::complex<double>>) return DType::c128;
+  if constexpr (std::same_as<T, bool>)
+    return DType::boolean;
+  else if constexpr (std::same_as<T, float>)
+    return DType::f32;
+  else if constexpr (std::same_as<T, double>)
+    return DType::f64;
+  else if constexpr (std::same_as<T, float16>)
+    return DType::f16;
+  else if constexpr (std::same_as<T, bfloat16>)
+    return DType::bf16;
+  else if constexpr (std::same_as<T, float8_e4m3>)
+    return DType::f8e4m3;
+  else if constexpr (std::same_as<T, float8_e5m2>)
+    return DType::f8e5m2;
+  else if constexpr (std::same_as<T, std::complex<float>>)
+    return DType::c64;
+  else if constexpr (std::same_as<T, std::complex<double>>)
+    return DType::c128;
   else {
     static_assert(std::integral<T> && !std::same_as<T, char> && !std::same_as<T, wchar_t>, "no berth dtype holds this C++ type");
     if constexpr (std::signed_integral<T>)

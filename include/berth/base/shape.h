@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -54,7 +55,7 @@ class BERTH_EXPORT Dims {
   const std::int64_t* end() const noexcept { return data() + rank_; }
   std::span<const std::int64_t> span() const noexcept { return {data(), rank_}; }
 
-  friend bool operator==(const Dims& a, const Dims& b) noexcept;
+  friend bool operator==(const Dims& a, const Dims& b) noexcept { return std::equal(a.begin(), a.end(), b.begin(), b.end()); }
 
   // "[2, 3, 4]"
   std::string to_string() const;

@@ -17,11 +17,11 @@ namespace berth {
 class BERTH_EXPORT Scalar {
  public:
   template <class T>
-    requires std::integral<T> || std::same_as<T, float> || std::same_as<T, double> || std::same_as<T, float16> || std::same_as<T, bfloat16> ||
-             std::same_as<T, float8_e4m3> || std::same_as<T, float8_e5m2> || std::same_as<T, std::complex<float>> || std::same_as<T, std::complex<double>>
-  Scalar(T value) noexcept : dtype_(dtype_of<T>()) {
-    std::memcpy(bytes_.data(), &value, sizeof value);
-  }
+  requires std::integral<T> || std::same_as<T, float> || std::same_as<T, double> || std::same_as<T, float16> || std::same_as<T, bfloat16> ||
+      std::same_as<T, float8_e4m3> || std::same_as<T, float8_e5m2> || std::same_as<T, std::complex<float>> ||
+      std::same_as<T, std::complex<double>>
+      Scalar(T value)
+  noexcept : dtype_(dtype_of<T>()) { std::memcpy(bytes_.data(), &value, sizeof value); }
 
   DType dtype() const noexcept { return dtype_; }
 

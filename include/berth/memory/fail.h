@@ -19,9 +19,9 @@ namespace berth {
 
 // A request is refused when any of the rules that are set says so. Requests are counted from 1.
 struct FailPlan {
-  std::uint64_t nth = 0;             // this one
-  std::uint64_t every = 0;           // each multiple of this
-  std::size_t at_least_bytes = 0;    // any as large as this
+  std::uint64_t nth = 0;           // this one
+  std::uint64_t every = 0;         // each multiple of this
+  std::size_t at_least_bytes = 0;  // any as large as this
 };
 
 class BERTH_EXPORT Fail : public Allocator {

@@ -31,7 +31,7 @@ struct OutOfMemoryReport {
   std::size_t alignment = 0;
   Tag tag;
 
-  std::string refused_by;  // "limit of 64 MiB", "the device", …
+  std::string refused_by;                  // "limit of 64 MiB", "the device", …
   std::size_t limit_bytes = 0;             // the limit that refused it; 0 when none did
   std::size_t in_use_bytes = 0;            // by blocks of this allocator, or under the limit when that refused it
   std::size_t cached_bytes = 0;            // held free for reuse

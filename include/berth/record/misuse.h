@@ -15,9 +15,9 @@
 namespace berth {
 
 enum class MisuseKind : std::uint8_t {
-  double_free,      // the block was freed before
-  foreign_free,     // the block, or the address, is not one this allocator handed out
-  size_mismatch,    // the block says another size than the one allocated
+  double_free,    // the block was freed before
+  foreign_free,   // the block, or the address, is not one this allocator handed out
+  size_mismatch,  // the block says another size than the one allocated
 };
 BERTH_EXPORT std::string_view to_string(MisuseKind kind) noexcept;
 

@@ -73,11 +73,13 @@ class BERTH_EXPORT Buffer {
 
 // A buffer of its own from an allocator, or from the device's default one. Throws OutOfMemory. Zero bytes give a valid buffer whose
 // address is null.
-BERTH_EXPORT Buffer make_buffer(std::size_t bytes, const std::shared_ptr<Allocator>& allocator, const AllocationOptions& options = {}, Site site = Site::here());
+BERTH_EXPORT Buffer make_buffer(std::size_t bytes, const std::shared_ptr<Allocator>& allocator, const AllocationOptions& options = {},
+                                Site site = Site::here());
 BERTH_EXPORT Buffer make_buffer(std::size_t bytes, Device device, const AllocationOptions& options = {}, Site site = Site::here());
 
 // Memory from outside. With a deleter it is adopted: the deleter is called when the last handle is gone (also when wrapping fails).
 // Without one it is borrowed, and must outlive every handle.
-BERTH_EXPORT Buffer wrap_buffer(void* data, std::size_t bytes, Device device, Deleter deleter = {}, bool read_only = false, Owner owner = Owner::external);
+BERTH_EXPORT Buffer wrap_buffer(void* data, std::size_t bytes, Device device, Deleter deleter = {}, bool read_only = false,
+                                Owner owner = Owner::external);
 
 }  // namespace berth

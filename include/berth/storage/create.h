@@ -27,8 +27,8 @@ class Place {
   Place(const char* device) : device_(device) {}
   Place(const std::string& device) : device_(device) {}
   template <class A>
-    requires std::is_base_of_v<Allocator, A>
-  Place(std::shared_ptr<A> allocator) : device_(allocator->device()), allocator_(std::move(allocator)) {}
+  requires std::is_base_of_v<Allocator, A> Place(std::shared_ptr<A> allocator)
+      : device_(allocator->device()), allocator_(std::move(allocator)) {}
 
   Device device() const noexcept { return device_; }
   bool is_default() const noexcept { return allocator_ == nullptr; }
@@ -40,20 +40,25 @@ class Place {
 };
 
 // Bytes of any value.
-BERTH_EXPORT Storage empty(const Shape& shape, DType dtype, const Place& place, const AllocationOptions& options = {}, Site site = Site::here());
+BERTH_EXPORT Storage empty(const Shape& shape, DType dtype, const Place& place, const AllocationOptions& options = {},
+                           Site site = Site::here());
 // Nothing, instead of OutOfMemory, when there is no memory.
-BERTH_EXPORT std::optional<Storage> try_empty(const Shape& shape, DType dtype, const Place& place, const AllocationOptions& options = {}, Site site = Site::here());
-BERTH_EXPORT Storage zeros(const Shape& shape, DType dtype, const Place& place, const AllocationOptions& options = {}, Site site = Site::here());
-BERTH_EXPORT Storage full(const Shape& shape, Scalar value, DType dtype, const Place& place, const AllocationOptions& options = {}, Site site = Site::here());
+BERTH_EXPORT std::optional<Storage> try_empty(const Shape& shape, DType dtype, const Place& place, const AllocationOptions& options = {},
+                                              Site site = Site::here());
+BERTH_EXPORT Storage zeros(const Shape& shape, DType dtype, const Place& place, const AllocationOptions& options = {},
+                           Site site = Site::here());
+BERTH_EXPORT Storage full(const Shape& shape, Scalar value, DType dtype, const Place& place, const AllocationOptions& options = {},
+                          Site site = Site::here());
 
 // Copies host elements (a vector, an array, a span: anything with std::data and std::size) to any device, converted to `dtype` (by
 // default their own). Throws ArgumentError(size_mismatch) when their number is not that of the shape.
 template <class Values>
-  requires requires(const Values& v) {
-    std::data(v);
-    std::size(v);
-  }
-Storage from_data(const Values& values, const Shape& shape, const Place& place, DType dtype = dtype_of<std::remove_cvref_t<decltype(*std::data(std::declval<const Values&>()))>>(),
+requires requires(const Values& v) {
+  std::data(v);
+  std::size(v);
+}
+Storage from_data(const Values& values, const Shape& shape, const Place& place,
+                  DType dtype = dtype_of<std::remove_cvref_t<decltype(*std::data(std::declval<const Values&>()))>>(),
                   const AllocationOptions& options = {}, Site site = Site::here());
 
 // Memory that is there already: borrowed (without a deleter it must outlive the storage and its views) or adopted. `size_bytes`, when
@@ -63,18 +68,20 @@ struct BlobOptions {
   std::optional<std::size_t> size_bytes = {};
   bool read_only = false;
 };
-BERTH_EXPORT Storage from_blob(void* data, const Shape& shape, DType dtype, Device device, Deleter deleter = {}, const BlobOptions& options = {});
-BERTH_EXPORT Storage from_blob(const void* data, const Shape& shape, DType dtype, Device device, Deleter deleter = {}, const BlobOptions& options = {});
+BERTH_EXPORT Storage from_blob(void* data, const Shape& shape, DType dtype, Device device, Deleter deleter = {},
+                               const BlobOptions& options = {});
+BERTH_EXPORT Storage from_blob(const void* data, const Shape& shape, DType dtype, Device device, Deleter deleter = {},
+                               const BlobOptions& options = {});
 
 // from_data for elements known by dtype.
-BERTH_EXPORT Storage from_bytes(const void* values, std::size_t count, DType values_dtype, const Shape& shape, const Place& place, DType dtype,
-                                const AllocationOptions& options = {}, Site site = Site::here());
+BERTH_EXPORT Storage from_bytes(const void* values, std::size_t count, DType values_dtype, const Shape& shape, const Place& place,
+                                DType dtype, const AllocationOptions& options = {}, Site site = Site::here());
 
 template <class Values>
-  requires requires(const Values& v) {
-    std::data(v);
-    std::size(v);
-  }
+requires requires(const Values& v) {
+  std::data(v);
+  std::size(v);
+}
 Storage from_data(const Values& values, const Shape& shape, const Place& place, DType dtype, const AllocationOptions& options, Site site) {
   constexpr DType kOwn = dtype_of<std::remove_cvref_t<decltype(*std::data(values))>>();
   return from_bytes(std::data(values), std::size(values), kOwn, shape, place, dtype, options, site);

@@ -100,7 +100,9 @@ class BERTH_EXPORT Storage {
 
   // The same elements elsewhere, or as another dtype; this very storage when there is nothing to do. The result of a copy is contiguous.
   Storage to(Device device, const CopyOptions& options = {}, Site site = Site::here()) const;
-  Storage to(const char* device, const CopyOptions& options = {}, Site site = Site::here()) const { return to(Device(device), options, site); }
+  Storage to(const char* device, const CopyOptions& options = {}, Site site = Site::here()) const {
+    return to(Device(device), options, site);
+  }
   Storage to(DType dtype, const CopyOptions& options = {}, Site site = Site::here()) const;
   Storage to(Device device, DType dtype, const CopyOptions& options = {}, Site site = Site::here()) const;
   // New bytes, contiguous, from the same allocator (from the device's default one when the bytes came from outside).
@@ -119,8 +121,15 @@ class BERTH_EXPORT Storage {
   friend struct StorageMaker;
 
   // REQUIRES: every element lies inside the buffer; num_elements is the shape's.
-  Storage(Buffer buffer, DType dtype, Shape&& shape, Strides&& strides, std::int64_t offset, std::size_t num_elements, bool read_only) noexcept
-      : buffer_(std::move(buffer)), offset_(offset), num_elements_(num_elements), shape_(std::move(shape)), strides_(std::move(strides)), dtype_(dtype), read_only_(read_only) {}
+  Storage(Buffer buffer, DType dtype, Shape&& shape, Strides&& strides, std::int64_t offset, std::size_t num_elements,
+          bool read_only) noexcept
+      : buffer_(std::move(buffer)),
+        offset_(offset),
+        num_elements_(num_elements),
+        shape_(std::move(shape)),
+        strides_(std::move(strides)),
+        dtype_(dtype),
+        read_only_(read_only) {}
   Storage view(Shape shape, Strides strides, std::int64_t offset, std::size_t num_elements) const {
     return Storage(buffer_, dtype_, std::move(shape), std::move(strides), offset, num_elements, read_only_);
   }
@@ -143,6 +152,7 @@ class BERTH_EXPORT Storage {
 BERTH_EXPORT bool equal(const Storage& a, const Storage& b);
 
 // Copies sources[i] into targets[i]. All pairs are checked before a byte moves.
-BERTH_EXPORT Event copy_batch(std::span<const Storage> sources, std::span<const Storage> targets, const CopyOptions& options = {}, Site site = Site::here());
+BERTH_EXPORT Event copy_batch(std::span<const Storage> sources, std::span<const Storage> targets, const CopyOptions& options = {},
+                              Site site = Site::here());
 
 }  // namespace berth

@@ -19,7 +19,9 @@ namespace berth {
 namespace {
 
 [[noreturn]] void throw_bad_setting(const char* name, const std::string& value, std::string help) {
-  throw ArgumentError(ErrorCode::invalid_argument, {text::join("the environment variable ", std::string_view(name), '=', text::printable(value)), "it has no such value", std::move(help)},
+  throw ArgumentError(ErrorCode::invalid_argument,
+                      {text::join("the environment variable ", std::string_view(name), '=', text::printable(value)), "it has no such value",
+                       std::move(help)},
                       {{"name", name}, {"value", text::printable(value)}});
 }
 
@@ -40,7 +42,8 @@ class CpuFactory : public BackendFactory {
   std::string unavailable_reason() override { return ""; }
   std::unique_ptr<Backend> make(Device device) override {
     const std::string model = os::cpu_model();
-    return std::make_unique<CpuBackend>(device, text::join("host memory", model.empty() ? "" : ", ", model), cpu_options_from_environment());
+    return std::make_unique<CpuBackend>(device, text::join("host memory", model.empty() ? "" : ", ", model),
+                                        cpu_options_from_environment());
   }
 };
 
@@ -65,11 +68,12 @@ CpuOptions cpu_options_from_environment() {
 }
 
 CpuBackend::CpuBackend(Device device, std::string description, CpuOptions options) : Backend(device), options_(options) {
-  properties_ = {.description = std::move(description),
-                 .unit_bytes = os::page_bytes(),
-                 .alignment = 64,
-                 .max_alignment = std::size_t{1} << 40,
-                 .abilities = {.host_access = true, .move = os::kernel_at_least(5, 7), .streams = true, .pinned = false, .fork_safe = true}};
+  properties_ = {
+      .description = std::move(description),
+      .unit_bytes = os::page_bytes(),
+      .alignment = 64,
+      .max_alignment = std::size_t{1} << 40,
+      .abilities = {.host_access = true, .move = os::kernel_at_least(5, 7), .streams = true, .pinned = false, .fork_safe = true}};
 }
 
 MemoryInfo CpuBackend::memory_info() const {
@@ -122,7 +126,8 @@ Status CpuBackend::copy(const Transfer& transfer, StreamRef stream) noexcept {
 }
 
 Status CpuBackend::fill(void* target, std::size_t bytes, std::span<const std::byte> pattern, StreamRef stream) noexcept {
-  if (!is_pattern(bytes, pattern)) return Failure{ErrorCode::invalid_argument, 0, "a pattern has 1, 2, 4, 8 or 16 bytes and divides the target"};
+  if (!is_pattern(bytes, pattern))
+    return Failure{ErrorCode::invalid_argument, 0, "a pattern has 1, 2, 4, 8 or 16 bytes and divides the target"};
   return run_on(stream, [target, bytes, kept = KeptPattern(pattern)] { fill_host(target, bytes, kept.span()); });
 }
 

@@ -9,8 +9,8 @@
 namespace berth {
 
 struct CpuOptions {
-  bool huge_pages = true;          // ask for them under large ranges
-  std::optional<int> node = {};    // take pages from one NUMA node
+  bool huge_pages = true;        // ask for them under large ranges
+  std::optional<int> node = {};  // take pages from one NUMA node
 };
 
 // From BERTH_CPU_HUGE_PAGES and BERTH_CPU_NODE. Throws ArgumentError for values that make no sense on this machine.

@@ -28,11 +28,12 @@ class SimBackend : public Backend, public SimControl {
         scheduler_(std::make_shared<SimScheduler>(device, options.seed, options.background)),
         generation_(os::fork_generation()),
         memory_(options.capacity_bytes, options.page_bytes) {
-    properties_ = {.description = text::join("simulated, ", text::bytes(options.capacity_bytes), " in pages of ", text::bytes(options.page_bytes)),
-                   .unit_bytes = options.page_bytes,
-                   .alignment = options.alignment,
-                   .max_alignment = std::size_t{1} << 40,
-                   .abilities = {.host_access = false, .move = true, .streams = true, .pinned = false, .fork_safe = false}};
+    properties_ = {
+        .description = text::join("simulated, ", text::bytes(options.capacity_bytes), " in pages of ", text::bytes(options.page_bytes)),
+        .unit_bytes = options.page_bytes,
+        .alignment = options.alignment,
+        .max_alignment = std::size_t{1} << 40,
+        .abilities = {.host_access = false, .move = true, .streams = true, .pinned = false, .fork_safe = false}};
   }
 
   const BackendProperties& properties() const noexcept override { return properties_; }
@@ -65,11 +66,13 @@ class SimBackend : public Backend, public SimControl {
   }
 
   Status copy(const Transfer& transfer, StreamRef stream) noexcept override {
-    return run(stream, [this, transfer] { return guarded(SimOperation::copy, [&](SimMemory& memory) { return transfer_now(memory, transfer); }); });
+    return run(stream,
+               [this, transfer] { return guarded(SimOperation::copy, [&](SimMemory& memory) { return transfer_now(memory, transfer); }); });
   }
 
   Status fill(void* target, std::size_t bytes, std::span<const std::byte> pattern, StreamRef stream) noexcept override {
-    if (!is_pattern(bytes, pattern)) return Failure{ErrorCode::invalid_argument, 0, "a pattern has 1, 2, 4, 8 or 16 bytes and divides the target"};
+    if (!is_pattern(bytes, pattern))
+      return Failure{ErrorCode::invalid_argument, 0, "a pattern has 1, 2, 4, 8 or 16 bytes and divides the target"};
     return run(stream, [this, target, bytes, kept = KeptPattern(pattern)] {
       return guarded(SimOperation::fill, [&](SimMemory& memory) { return memory.fill(target, bytes, kept.span()); });
     });
@@ -178,14 +181,18 @@ class SimBackend : public Backend, public SimControl {
 };
 
 [[noreturn]] void throw_bad_options(const char* name, std::size_t value, std::string why) {
-  throw ArgumentError(ErrorCode::invalid_argument, {text::join("a simulated device with ", std::string_view(name), ' ', value), std::move(why), "change the options"},
+  throw ArgumentError(ErrorCode::invalid_argument,
+                      {text::join("a simulated device with ", std::string_view(name), ' ', value), std::move(why), "change the options"},
                       {{name, value}});
 }
 
 void validate(const SimOptions& options) {
-  if (!is_power_of_two(options.page_bytes) || options.page_bytes < 4096) throw_bad_options("page_bytes", options.page_bytes, "a page is a power of two, at least 4096");
-  if (options.capacity_bytes < options.page_bytes) throw_bad_options("capacity_bytes", options.capacity_bytes, "it must hold at least one page");
-  if (!is_power_of_two(options.alignment) || options.alignment > options.page_bytes) throw_bad_options("alignment", options.alignment, "it is a power of two, at most a page");
+  if (!is_power_of_two(options.page_bytes) || options.page_bytes < 4096)
+    throw_bad_options("page_bytes", options.page_bytes, "a page is a power of two, at least 4096");
+  if (options.capacity_bytes < options.page_bytes)
+    throw_bad_options("capacity_bytes", options.capacity_bytes, "it must hold at least one page");
+  if (!is_power_of_two(options.alignment) || options.alignment > options.page_bytes)
+    throw_bad_options("alignment", options.alignment, "it is a power of two, at most a page");
 }
 
 std::size_t size_from_environment(const char* name, std::size_t otherwise) {
@@ -193,7 +200,9 @@ std::size_t size_from_environment(const char* name, std::size_t otherwise) {
   std::uint64_t bytes = 0;
   if (!value) return otherwise;
   if (text::parse_bytes(*value, bytes)) return bytes;
-  throw ArgumentError(ErrorCode::invalid_argument, {text::join("the environment variable ", std::string_view(name), '=', text::printable(*value)), "it is not a byte count", "write a number, or 64KiB, 2GiB"},
+  throw ArgumentError(ErrorCode::invalid_argument,
+                      {text::join("the environment variable ", std::string_view(name), '=', text::printable(*value)),
+                       "it is not a byte count", "write a number, or 64KiB, 2GiB"},
                       {{"name", name}, {"value", text::printable(*value)}});
 }
 
@@ -249,7 +258,9 @@ Device make_sim(const SimOptions& options) {
 
 SimControl& sim_control(Device device) {
   if (device.kind_name() != "sim") {
-    throw DeviceError(ErrorCode::wrong_device, {text::join("sim_control of ", device.to_string()), "it is not a simulated device", "use a device that make_sim returned, or sim:0"},
+    throw DeviceError(ErrorCode::wrong_device,
+                      {text::join("sim_control of ", device.to_string()), "it is not a simulated device",
+                       "use a device that make_sim returned, or sim:0"},
                       {{"device", device.to_string()}});
   }
   return static_cast<SimBackend&>(backend(device));

@@ -63,8 +63,8 @@ class SimMemory {
 
   const std::size_t capacity_bytes_;
   const std::size_t page_bytes_;
-  std::size_t committed_bytes_ = 0;  // == page_bytes_ * number of frames, <= capacity_bytes_
-  std::size_t reserved_bytes_ = 0;   // == sum of range sizes
+  std::size_t committed_bytes_ = 0;      // == page_bytes_ * number of frames, <= capacity_bytes_
+  std::size_t reserved_bytes_ = 0;       // == sum of range sizes
   std::map<std::size_t, Range> ranges_;  // by first address
 };
 

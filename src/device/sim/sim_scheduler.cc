@@ -39,9 +39,9 @@ struct SimScheduler::Item {
   enum class Kind { device_work, host_work, wait };
   Kind kind;
   std::function<void()> work;
-  Event event = {};                        // kind wait
-  const SimEvent* own_event = nullptr;     // the event, when it is of this scheduler
-  bool foreign_done = false;               // the event, when it is not: what its device last said
+  Event event = {};                     // kind wait
+  const SimEvent* own_event = nullptr;  // the event, when it is of this scheduler
+  bool foreign_done = false;            // the event, when it is not: what its device last said
 };
 
 struct SimScheduler::Queue {
@@ -141,8 +141,7 @@ void SimScheduler::wait(Queue& queue, std::uint64_t number, bool clear) {
       if (is_done(queue, number)) break;
     }
     switch (step(HostWork::needed, &queue)) {
-      case Step::ran:
-        break;
+      case Step::ran: break;
       case Step::wait_for_others: {
         const os::Lock lock(mutex_);
         if (!is_done(queue, number) && running_ > 0) changed_.wait(mutex_);
@@ -185,10 +184,8 @@ bool SimScheduler::is_allowed(const Queue& queue) const {
   if (queue.items.empty() || queue.head_runs) return false;
   const Item& head = queue.items.front();
   switch (head.kind) {
-    case Item::Kind::device_work:
-      return true;
-    case Item::Kind::host_work:
-      return queue.needed;
+    case Item::Kind::device_work: return true;
+    case Item::Kind::host_work: return queue.needed;
     case Item::Kind::wait:
       return head.own_event != nullptr ? is_done(head.own_event->queue(), head.own_event->number()) : head.foreign_done;
   }
@@ -203,7 +200,8 @@ SimScheduler::Step SimScheduler::step(HostWork host_work, Queue* target) {
     const os::Lock lock(mutex_);
     mark_all(host_work == HostWork::any);
     if (target != nullptr) mark_needed(*target);
-    const auto allowed = static_cast<std::size_t>(std::ranges::count_if(queues_, [&](const std::shared_ptr<Queue>& q) BERTH_NO_THREAD_ANALYSIS { return is_allowed(*q); }));
+    const auto allowed = static_cast<std::size_t>(
+        std::ranges::count_if(queues_, [&](const std::shared_ptr<Queue>& q) BERTH_NO_THREAD_ANALYSIS { return is_allowed(*q); }));
     if (allowed == 0) return running_ > 0 ? Step::wait_for_others : Step::nothing_to_run;
     std::size_t skip = random_.below(allowed);
     for (const std::shared_ptr<Queue>& queue : queues_) {
@@ -227,7 +225,7 @@ void SimScheduler::run_head(const std::shared_ptr<Queue>& queue) {
   try {
     head->work();
     if (head->kind == Item::Kind::wait) head->event.wait();  // done already; throws what the work before it threw
-  } catch (...) {  // whatever the work throws is for the one who waits
+  } catch (...) {                                            // whatever the work throws is for the one who waits
     error = std::current_exception();
   }
   Item finished{Item::Kind::device_work, nullptr};

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// An arena's trim let go of its lock while the device took pages back, but still counted them as committed; another thread cut a block
+// from them and wrote to memory that was gone.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <thread>
+
+#include "berth/berth.h"
+#include "support/scale.h"
+
+namespace berth::testing {
+namespace {
+
+TEST(Regress, AnArenaTrimmedByOneThreadServesAnother) {
+  const auto scratch = arena("cpu", 16_MiB);
+  std::atomic<bool> stop{false};
+  std::thread trimmer([&] {
+    while (!stop) scratch->trim(0);
+  });
+  const std::uint64_t rounds = scaled(20000, 500);
+  for (std::uint64_t i = 0; i < rounds; ++i) {
+    scratch->reserve(256_KiB);
+    const Block block = scratch->allocate({.bytes = 128_KiB});
+    std::memset(block.data, 1, block.bytes);
+    scratch->deallocate(block);
+    scratch->reset();
+  }
+  stop = true;
+  trimmer.join();
+  EXPECT_EQ(scratch->audit(), "");
+}
+
+}  // namespace
+}  // namespace berth::testing

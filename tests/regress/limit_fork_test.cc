@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// A child forked while another thread's request was on its way through a limit waited for ever for that request to settle: the thread
+// had stayed in the parent.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <future>
+#include <thread>
+
+#include "berth/berth.h"
+#include "memory/adaptor.h"
+
+namespace berth::testing {
+namespace {
+
+class HeldUp : public Adaptor<Allocator> {
+ public:
+  HeldUp() : Adaptor("held_up", direct("cpu")) {}
+  Status obtain(const Request& request, Block& block) noexcept override {
+    if (request.tag == Tag("slow")) {
+      entered.set_value();
+      go_on.get_future().wait();
+    }
+    return upstream_->obtain(request, block);
+  }
+  std::promise<void> entered;
+  std::promise<void> go_on;
+};
+
+TEST(Regress, AChildForkedDuringAnotherThreadsRequestIsServed) {
+  const auto held_up = std::make_shared<HeldUp>();
+  const auto limited = limit(held_up, 100);
+  std::thread slow([&] { limited->deallocate(limited->allocate({.bytes = 80, .tag = "slow"})); });
+  held_up->entered.get_future().wait();
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    alarm(10);
+    _exit(limited->try_allocate({.bytes = 60}).has_value() ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "the child hung or was refused";
+  held_up->go_on.set_value();
+  slow.join();
+}
+
+}  // namespace
+}  // namespace berth::testing
