@@ -90,8 +90,8 @@ namespace {
       {{"dims", shape.to_string()}, {"element_bytes", element_bytes}});
 }
 
-// The product of the dimensions and `factor`, at most kMaxBytes.
-std::size_t checked_product(const Shape& shape, std::size_t factor) {
+// The product of the dimensions and `factor`, when it is at most kMaxBytes.
+std::optional<std::size_t> try_product(const Shape& shape, std::size_t factor) noexcept {
   std::size_t product = factor;
   bool overflow = false;
   for (const std::int64_t dim : shape) {
@@ -99,15 +99,22 @@ std::size_t checked_product(const Shape& shape, std::size_t factor) {
     overflow = __builtin_mul_overflow(product, static_cast<std::size_t>(dim), &product) || overflow;
   }
   // A zero may still come after an overflow, so that is judged at the end.
-  if (overflow || product > kMaxBytes) [[unlikely]]
-    throw_too_large(shape, factor);
+  if (overflow || product > kMaxBytes) return std::nullopt;
   return product;
+}
+
+std::size_t checked_product(const Shape& shape, std::size_t factor) {
+  const auto product = try_product(shape, factor);
+  if (!product) [[unlikely]]
+    throw_too_large(shape, factor);
+  return *product;
 }
 
 }  // namespace
 
 std::size_t Shape::num_elements() const { return checked_product(*this, 1); }
 std::size_t Shape::size_bytes(DType dtype) const { return checked_product(*this, berth::size_bytes(dtype)); }
+std::optional<std::size_t> Shape::try_size_bytes(DType dtype) const noexcept { return try_product(*this, berth::size_bytes(dtype)); }
 
 Strides Strides::contiguous(const Shape& shape) {
   Strides strides(shape.rank(), 1);
@@ -138,6 +145,28 @@ Reach reach(const Shape& shape, const Strides& strides) {
   return result;
 }
 
+std::optional<Extent> try_extent(const Shape& shape, const Strides& strides, DType dtype) noexcept {
+  if (shape.rank() != strides.rank()) return std::nullopt;
+  const auto bytes = shape.try_size_bytes(dtype);
+  if (!bytes) return std::nullopt;
+  if (*bytes == 0) return Extent{};
+  const std::size_t size = berth::size_bytes(dtype);
+  Extent extent{0, size};
+  for (std::size_t axis = 0; axis < shape.rank(); ++axis) {
+    // The stride's magnitude as an unsigned number: that of INT64_MIN fits too.
+    const auto stride = static_cast<std::size_t>(strides[axis]);
+    const std::size_t magnitude = strides[axis] < 0 ? 0 - stride : stride;
+    const auto elements = try_multiply(magnitude, static_cast<std::size_t>(shape[axis] - 1));
+    const auto distance = elements ? try_multiply(*elements, size) : std::nullopt;
+    std::size_t& side = strides[axis] < 0 ? extent.before_bytes : extent.from_bytes;
+    const auto sum = distance ? try_add(side, *distance) : std::nullopt;
+    if (!sum || *sum > kMaxBytes) return std::nullopt;
+    side = *sum;
+  }
+  if (extent.from_bytes > kMaxBytes - extent.before_bytes) return std::nullopt;
+  return extent;
+}
+
 bool is_contiguous(const Shape& shape, const Strides& strides) noexcept {
   std::int64_t expected = 1;
   bool contiguous = true;
@@ -158,18 +187,21 @@ struct Axis {
   std::int64_t distance;  // how far two indices may be apart: size - 1
 };
 
+// Farther than any storage reaches; sums of two such numbers still fit.
+constexpr std::int64_t kFar = std::int64_t{1} << 61;
+
 // Whether indices can be apart by d, |d_i| <= distance_i, so that sum(d_i * stride_i) == target; not all zero when `apart` is false.
-// Axes are in descending order of stride, `reach_after[i]` is the most that axes i and later can make up for.
-bool can_meet(std::span<const Axis> axes, std::span<const __int128> reach_after, __int128 target, bool apart, int& effort) {
+// Axes are in descending order of stride, `reach_after[i]` < kFar is the most that axes i and later can make up for.
+bool can_meet(std::span<const Axis> axes, std::span<const std::int64_t> reach_after, std::int64_t target, bool apart, int& effort) {
   if (axes.empty()) return target == 0 && apart;
   if (--effort < 0) return true;
   const Axis axis = axes.front();
-  const __int128 rest = reach_after[1];
+  const std::int64_t rest = reach_after[1];
   // target - d * stride must lie within what the remaining axes can make up for.
-  const auto lowest = [&](__int128 bound) { return bound >= 0 ? (bound + axis.stride - 1) / axis.stride : -(-bound / axis.stride); };
-  const __int128 from = std::max<__int128>(lowest(target - rest), -axis.distance);
-  const __int128 to = std::min<__int128>(-lowest(-(target + rest)), axis.distance);
-  for (__int128 d = from; d <= to; ++d) {
+  const auto at_least = [&](std::int64_t bound) { return bound >= 0 ? (bound + axis.stride - 1) / axis.stride : -(-bound / axis.stride); };
+  const std::int64_t from = std::max(at_least(target - rest), -axis.distance);
+  const std::int64_t to = std::min(-at_least(-(target + rest)), axis.distance);
+  for (std::int64_t d = from; d <= to; ++d) {
     if (can_meet(axes.subspan(1), reach_after.subspan(1), target - d * axis.stride, apart || d != 0, effort)) return true;
   }
   return false;
@@ -187,15 +219,16 @@ bool overlaps_itself(const Shape& shape, const Strides& strides) noexcept {
     // |INT64_MIN| does not fit; no storage has such a stride with two elements along it.
     axes[count++] = {strides[i] < 0 ? -std::max<std::int64_t>(strides[i], -INT64_MAX) : strides[i], shape[i] - 1};
   }
+  if (count <= 1) return false;
   const std::span<Axis> used(axes.data(), count);
   std::ranges::sort(used, std::greater<>(), &Axis::stride);
-  std::array<__int128, kMaxRank + 1> reach_after{};
+  std::array<std::int64_t, kMaxRank + 1> reach_after{};
   bool nested = true;  // each stride passes everything below it: the usual case, decided without a search
   for (std::size_t i = count; i-- > 0;) {
     nested = nested && used[i].stride > reach_after[i + 1];
-    // Past any storage's reach more makes no difference; kept small so that sums in the search fit.
-    constexpr __int128 kFar = static_cast<__int128>(1) << 100;
-    reach_after[i] = std::min(reach_after[i + 1] + std::min(static_cast<__int128>(used[i].stride) * used[i].distance, kFar), kFar);
+    const std::int64_t extent = try_multiply(used[i].stride, used[i].distance).value_or(kFar);
+    if (extent >= kFar || reach_after[i + 1] + extent >= kFar) return true;  // no storage is that large: not worth deciding
+    reach_after[i] = reach_after[i + 1] + extent;
   }
   if (nested) return false;
   int effort = 20000;

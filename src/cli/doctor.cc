@@ -83,8 +83,28 @@ Finding check_address_ranges() {
   return {"address ranges", Verdict::good, "reserve, commit and move work", ""};
 }
 
+// Each device with its allocator, as a program would first use them.
+Finding check_device(Device device) {
+  default_allocator(device)->deallocate(default_allocator(device)->allocate({.bytes = 64}));
+  return {device.to_string(), Verdict::good, default_allocator(device)->settings(), ""};
+}
+
+// A check that cannot even be made has its answer in the error.
+template <class Check>
+Finding examine_one(std::string name, Check check) {
+  try {
+    return check();
+  } catch (const Error& error) {
+    return {std::move(name), Verdict::missing, error.asked() + ": " + error.why(), error.help()};
+  }
+}
+
 std::vector<Finding> examine() {
-  return {check_kernel(), check_memory(), check_huge_pages(), check_address_ranges(), check_locked_memory(), check_numa(), check_cuda()};
+  std::vector<Finding> findings = {check_kernel(), check_huge_pages(), check_locked_memory(), check_numa(), check_cuda()};
+  findings.push_back(examine_one("memory", check_memory));
+  findings.push_back(examine_one("address ranges", check_address_ranges));
+  for (const Device device : all_devices()) findings.push_back(examine_one(device.to_string(), [&] { return check_device(device); }));
+  return findings;
 }
 
 std::string_view word(Verdict verdict) {

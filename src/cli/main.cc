@@ -2,7 +2,7 @@
 #include <CLI/CLI.hpp>
 
 #include <csignal>
-#include <map>
+#include <string>
 
 #include "base/text.h"
 #include "berth/berth.h"
@@ -17,10 +17,8 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   app.set_version_flag("--version", std::string("berth ") + berth::version());
   app.footer("Exit codes: 0 done, 1 the answer is no, 2 wrong use. `berth tour` is a good start.");
-  ColourMode colour = ColourMode::automatic;
-  const std::map<std::string, ColourMode> modes = {
-      {"auto", ColourMode::automatic}, {"always", ColourMode::always}, {"never", ColourMode::never}};
-  app.add_option("--color", colour, "auto (on a terminal), always or never")->transform(CLI::CheckedTransformer(modes).description("WHEN"));
+  std::string colour = "auto";
+  app.add_option("--color", colour, "auto (on a terminal), always or never")->check(CLI::IsMember({"auto", "always", "never"}));
 
   bool json = false;
   CLI::App* const devices = app.add_subcommand("devices", "List this machine's devices, their memory and what they can do");
@@ -32,7 +30,7 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    print(app.help());
+    print(app.help() + "\n");
     return static_cast<int>(Exit::ok);
   } catch (const CLI::CallForVersion& version) {
     print(std::string(version.what()) + "\n");
@@ -41,7 +39,7 @@ int main(int argc, char** argv) {
     print_error(berth::text::printable(error.what()), "berth --help lists the commands and their options");
     return static_cast<int>(Exit::usage);
   }
-  choose_colour(colour);
+  choose_colour(colour == "always" ? ColourMode::always : colour == "never" ? ColourMode::never : ColourMode::automatic);
 
   try {
     if (devices->parsed()) return static_cast<int>(run_devices(json));

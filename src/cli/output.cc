@@ -47,8 +47,9 @@ void print(std::string_view text) {
 void print_error(const Error& error) { print_error(fmt::format("{}: {}", error.asked(), error.why()), error.help()); }
 
 void print_error(std::string_view message, std::string_view help) {
-  fmt::print(stderr, "error: {}\n", message);
-  if (!help.empty()) fmt::print(stderr, "help:  {}\n", help);
+  std::string text = fmt::format("error: {}\n", message);
+  if (!help.empty()) text += fmt::format("help:  {}\n", help);
+  std::fputs(text.c_str(), stderr);  // a closed standard error is no reason to fail otherwise
 }
 
 }  // namespace berth::cli

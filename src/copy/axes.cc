@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "berth/base/checked.h"
+
 namespace berth {
 
 Loop make_loop(const Shape& shape, const Strides& source, const Strides& target) {
@@ -12,8 +14,8 @@ Loop make_loop(const Shape& shape, const Strides& source, const Strides& target)
     const LoopAxis inner{shape[i], source[i], target[i]};
     if (!axes.empty()) {
       LoopAxis& outer = axes.back();
-      const bool as_one =
-          outer.source_stride == inner.size * inner.source_stride && outer.target_stride == inner.size * inner.target_stride;
+      const bool as_one = try_multiply(inner.size, inner.source_stride) == outer.source_stride &&
+                          try_multiply(inner.size, inner.target_stride) == outer.target_stride;
       if (as_one) {
         outer = {outer.size * inner.size, inner.source_stride, inner.target_stride};
         continue;

@@ -40,11 +40,13 @@ void for_each_row(const Loop& loop, Visit visit) {
     std::size_t axis = axes.size();
     while (axis > 0) {
       const LoopAxis& a = axes[axis - 1];
-      source += a.source_stride;
-      target += a.target_stride;
-      if (++index[axis - 1] < a.size) break;
-      source -= a.size * a.source_stride;
-      target -= a.size * a.target_stride;
+      if (++index[axis - 1] < a.size) {
+        source += a.source_stride;
+        target += a.target_stride;
+        break;
+      }
+      source -= (a.size - 1) * a.source_stride;  // back to the start of the axis; in bounds, so it fits
+      target -= (a.size - 1) * a.target_stride;
       index[--axis] = 0;
     }
     if (axis == 0) return;

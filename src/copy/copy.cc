@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "berth/base/checked.h"
 #include "berth/base/error.h"
 #include "berth/device/registry.h"
 #include "copy/axes.h"
@@ -34,28 +35,49 @@ constexpr std::size_t kChunk = 256;  // elements converted at a time: small enou
                       {{"shape", target.shape.to_string()}, {"strides", target.strides.to_string()}});
 }
 
-// Everything that can be refused is refused here, before a byte moves.
-void check_target(const StridedSpan& target) {
-  backend(target.device);
-  if (overlaps_itself(target.shape, target.strides)) throw_overlapping(target);
-}
-
-void check_pair(const StridedSpan& source, const StridedSpan& target) {
-  if (source.shape != target.shape) throw_shapes(source, target);
-  backend(source.device);
-  check_target(target);
-}
-
 struct ByteRange {
   std::uintptr_t begin;
   std::uintptr_t end;
 };
 
-ByteRange bytes_of(const StridedSpan& span) {
-  const Reach extent = reach(span.shape, span.strides);
-  const auto size = static_cast<std::int64_t>(size_bytes(span.dtype));
-  const auto base = reinterpret_cast<std::uintptr_t>(span.data);
-  return {base + static_cast<std::uintptr_t>(extent.lowest * size), base + static_cast<std::uintptr_t>((extent.highest + 1) * size)};
+// Where the elements are. Refuses a span that contradicts itself.
+ByteRange checked_range(const StridedSpan& span) {
+  const auto refuse = [&](ErrorCode code, std::string why, std::string help) {
+    throw ArgumentError(code,
+                        {text::join("a span of shape ", span.shape.to_string(), " and strides ", span.strides.to_string()), std::move(why),
+                         std::move(help)},
+                        {{"shape", span.shape.to_string()}, {"strides", span.strides.to_string()}});
+  };
+  if (span.shape.rank() != span.strides.rank())
+    refuse(ErrorCode::size_mismatch, "there is not one stride for each dimension", "use Strides::contiguous(shape)");
+  const auto extent = try_extent(span.shape, span.strides, span.dtype);
+  if (!extent) refuse(ErrorCode::out_of_bounds, "its elements lie farther apart than 63 bits can count", "use smaller strides");
+  const bool none = extent->from_bytes == 0;
+  if (!none && span.data == nullptr)
+    refuse(ErrorCode::invalid_argument, "it has elements at a null pointer", "pass the address of the first");
+  const auto first = reinterpret_cast<std::uintptr_t>(span.data);
+  if (!none && (first < extent->before_bytes || !try_add(first, extent->from_bytes)))
+    refuse(ErrorCode::out_of_bounds, "its elements lie outside the address space", "use smaller strides");
+  return {first - extent->before_bytes, first + extent->from_bytes};
+}
+
+// Everything that can be refused is refused here, before a byte moves.
+void check_target(const StridedSpan& target, const char* what) {
+  checked_range(target);
+  backend(target.device);
+  if (!target.read_only) return;
+  throw AccessError(ErrorCode::read_only,
+                    {text::join(std::string_view(what), " a storage of shape ", target.shape.to_string()), "it is read-only",
+                     "clone() gives a copy that can be written"},
+                    {{"shape", target.shape.to_string()}});
+}
+
+void check_pair(const StridedSpan& source, const StridedSpan& target) {
+  check_target(target, "copying into");
+  checked_range(source);
+  backend(source.device);
+  if (source.shape != target.shape) throw_shapes(source, target);
+  if (overlaps_itself(target.shape, target.strides)) throw_overlapping(target);
 }
 
 bool may_overlap(const StridedSpan& a, const StridedSpan& b) {
@@ -63,8 +85,8 @@ bool may_overlap(const StridedSpan& a, const StridedSpan& b) {
   const bool same_space = a.device == b.device ||
                           (backend(a.device).properties().abilities.host_access && backend(b.device).properties().abilities.host_access);
   if (!same_space) return false;
-  const ByteRange x = bytes_of(a);
-  const ByteRange y = bytes_of(b);
+  const ByteRange x = checked_range(a);
+  const ByteRange y = checked_range(b);
   return x.begin < y.end && y.begin < x.end;
 }
 
@@ -139,13 +161,9 @@ Event run_in_order(const CopyOptions& options, Work work) {
 }
 
 StridedSpan raw(const void* data, Device device, std::size_t bytes) {
-  if (bytes > static_cast<std::size_t>(INT64_MAX)) {
+  if (bytes > kMaxBytes) {
     throw ArgumentError(ErrorCode::size_overflow,
-                        {text::join("copying ", bytes, " bytes"), "no address space is that large", "check the size"}, {{"bytes", bytes}});
-  }
-  if (data == nullptr && bytes != 0) {
-    throw ArgumentError(ErrorCode::invalid_argument,
-                        {text::join(bytes, " bytes at a null pointer"), "there is no memory at it", "pass an address, or 0 bytes"},
+                        {text::join("raw memory of ", bytes, " bytes"), "no address space is that large", "check the size"},
                         {{"bytes", bytes}});
   }
   return {const_cast<void*>(data), DType::u8, {static_cast<std::int64_t>(bytes)}, {1}, device, {}};
@@ -181,7 +199,7 @@ Event copy_batch(std::span<const StridedSpan> sources, std::span<const StridedSp
 }
 
 Event fill(const StridedSpan& target, Scalar value, const CopyOptions& options, Site site) {
-  backend(target.device);
+  check_target(target, "filling");
   // A fill writes the same everywhere, so a target that reaches an element twice is harmless.
   const std::array<std::byte, 16> element = value.as(target.dtype);
   const Event done = run_in_order(options, [target, element] {
@@ -209,6 +227,8 @@ Event fill(const StridedSpan& target, Scalar value, const CopyOptions& options, 
 }
 
 bool equal(const StridedSpan& a, const StridedSpan& b) {
+  checked_range(a);
+  checked_range(b);
   if (a.dtype != b.dtype || a.shape != b.shape) return false;
   if (a.shape.num_elements() == 0) return true;
   const Loop loop = make_loop(a.shape, a.strides, b.strides);

@@ -60,6 +60,8 @@ Status run_on(StreamRef stream, Work work) noexcept {
     return Failure{ErrorCode::out_of_memory, 0, "no heap to queue the work"};
   } catch (const Error& error) {
     return Failure{error.code(), 0, "the stream refused the work"};
+  } catch (...) {  // work that runs at once, or a third party's stream, may throw anything
+    return Failure{ErrorCode::device_error, 0, "the work threw"};
   }
 }
 

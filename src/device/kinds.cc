@@ -64,6 +64,9 @@ Table& table() {
   return *made;
 }
 
+// Made when the library is loaded, so that no later use can find the heap empty or a fork in the middle of it.
+[[maybe_unused]] const Table& g_made_at_load = table();
+
 bool is_well_formed(std::string_view name) {
   const auto is_letter = [](char c) { return c >= 'a' && c <= 'z'; };
   const auto is_allowed = [&](char c) { return is_letter(c) || (c >= '0' && c <= '9') || c == '_'; };

@@ -50,11 +50,10 @@ class Making {
   int index_;
 };
 
-[[noreturn]] void throw_unavailable(Device device, const Kind& kind) {
-  throw DeviceError(
-      ErrorCode::device_unavailable,
-      {text::join("using ", device.to_string()), kind.factory->unavailable_reason(), "berth doctor shows what this machine has"},
-      {{"device", device.to_string()}});
+[[noreturn]] void throw_unavailable(Device device, std::string reason) {
+  throw DeviceError(ErrorCode::device_unavailable,
+                    {text::join("using ", device.to_string()), std::move(reason), "berth doctor shows what this machine has"},
+                    {{"device", device.to_string()}});
 }
 
 [[noreturn]] void throw_past_the_last(Device device, int count) {
@@ -70,13 +69,16 @@ void register_backend(std::string_view kind, std::unique_ptr<BackendFactory> fac
 
 Backend& backend(Device device) {
   Kind* const kind = kind_at(device.key().kind);
+  if (kind == nullptr) throw_unavailable(device, "there is no such kind of device");
   if (Backend* const known = kind->backends.get(device.index())) return *known;
   const int count = kind->factory->count();
-  if (count == 0) throw_unavailable(device, *kind);
+  if (count == 0) throw_unavailable(device, kind->factory->unavailable_reason());
   if (device.index() >= count) throw_past_the_last(device, count);
   if (Making::begin(*kind, device.index())) {
     Making making(*kind, device.index());
-    making.publish(kind->factory->make(device));
+    std::unique_ptr<Backend> made = kind->factory->make(device);
+    if (made == nullptr) throw_unavailable(device, "its factory made no backend");
+    making.publish(std::move(made));
   }
   return *kind->backends.get(device.index());
 }
@@ -87,10 +89,8 @@ Backend* find_backend(Device device) noexcept {
   if (Backend* const known = kind->backends.get(device.index())) return known;
   try {
     return &backend(device);
-  } catch (const Error&) {
+  } catch (...) {    // a third party's factory may throw anything
     return nullptr;  // "not there" is the answer; why is for those who call backend()
-  } catch (const std::bad_alloc&) {
-    return nullptr;
   }
 }
 

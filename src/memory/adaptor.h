@@ -31,7 +31,7 @@ class Adaptor : public Interface {
   Stats stats() const override { return upstream_->stats(); }
   std::string name() const override { return text::join(std::string_view(kind_), '(', upstream_->name(), ')'); }
   std::string settings() const override { return text::join(std::string_view(kind_), " over ", upstream_->settings()); }
-  void explain(OutOfMemoryReport& report) const override { upstream_->explain(report); }
+  void explain(const Failure& failure, OutOfMemoryReport& report) const override { upstream_->explain(failure, report); }
   std::string audit() const override { return upstream_->audit(); }
 
  protected:

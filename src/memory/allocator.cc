@@ -69,6 +69,7 @@ Status Allocator::allocate_checked(Request& request, Block& block) {
   else if (!is_power_of_two(request.alignment) || request.alignment > properties.max_alignment)
     throw_alignment(request, backend_);
   if (!request.tag) request.tag = current_tag();
+  request.allocator_id = id_;
   if (request.bytes - 1 < kMaxBytes) [[likely]] {
     Status obtained = obtain(request, block);
     if (!obtained) [[unlikely]]
@@ -123,7 +124,7 @@ void Allocator::throw_refused(const Request& request, const Failure& failure) co
   const MemoryInfo info = backend_.memory_info();
   report.device_total_bytes = info.total_bytes;
   report.device_free_bytes = info.free_bytes;
-  explain(report);
+  explain(failure, report);
   if (report.refused_by.empty()) report.refused_by = failure.why;
   throw OutOfMemory(std::move(report));
 }
@@ -145,8 +146,7 @@ void Allocator::deallocate_checked(const Block& block, When when) noexcept {
   try {
     kept = name();
     called = kept;
-  } catch (const std::bad_alloc&) {
-    // The report goes without the name.
+  } catch (...) {  // a third party's name() may throw anything; the report goes without it
   }
   report_misuse({.kind = misuse_of(freed),
                  .allocator = called,

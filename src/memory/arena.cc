@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "berth/base/checked.h"
 #include "berth/device/registry.h"
+#include "memory/hold_count.h"
 #include "memory/holders.h"
 #include "os/fork.h"
 #include "os/mutex.h"
@@ -25,11 +26,11 @@ class ArenaStrategy : public Arena {
       : Arena(device_backend), base_(static_cast<std::byte*>(base)), capacity_(capacity) {}
 
   ~ArenaStrategy() override {
-    const bool inherited = generation_ != os::fork_generation() && !backend().properties().abilities.fork_safe;
-    if (!inherited && backend().is_alive()) (void)backend().release(base_, capacity_).ok();
+    if (!is_inherited() && backend().is_alive()) (void)backend().release(base_, capacity_).ok();
   }
 
   Status obtain(const Request& request, Block& block) noexcept override {
+    if (is_inherited()) return Failure{ErrorCode::fork_unsafe, 0, "the arena was made before fork, on a device that does not survive it"};
     const os::Lock lock(mutex_);
     Status done = obtain_locked(request, block);
     if (!done) ++failures_;
@@ -40,6 +41,7 @@ class ArenaStrategy : public Arena {
     const os::Lock lock(mutex_);
     Entry* const entry = find(block.data);
     if (entry == nullptr) return block.serial != 0 && block.serial < next_serial_ ? Freed::double_free : Freed::foreign;
+    if (entry->allocator_id != block.allocator_id) return Freed::foreign;
     if (!entry->live || (block.serial != 0 && block.serial != entry->serial)) return Freed::double_free;
     if (entry->bytes != block.bytes) return Freed::size_mismatch;
     entry->live = false;
@@ -48,32 +50,36 @@ class ArenaStrategy : public Arena {
     ++frees_;
     block.serial = entry->serial;
     block.tag = entry->tag;
+    block.alignment = entry->alignment;
+    block.stream_id = entry->stream_id;
     return Freed::yes;
   }
 
   ArenaMark mark() const override {
     const os::Lock lock(mutex_);
-    return {top_, entries_.size()};
+    return {top_, entries_.size(), entries_.empty() ? 0 : entries_.back().serial};
   }
 
   void reset(ArenaMark mark) override {
     std::size_t live = 0;
+    bool known = false;
     {
       const os::Lock lock(mutex_);
-      if (mark.blocks > entries_.size() || mark.offset > top_)
-        live = SIZE_MAX;
-      else
-        live = static_cast<std::size_t>(std::count_if(entries_.begin() + static_cast<std::ptrdiff_t>(mark.blocks), entries_.end(),
-                                                      [](const Entry& e) { return e.live; }));
-      if (live == 0) {
+      known = is_known(mark);
+      if (known) {
+        const auto since = entries_.begin() + static_cast<std::ptrdiff_t>(mark.blocks);
+        live = static_cast<std::size_t>(std::count_if(since, entries_.end(), [](const Entry& e) { return e.live; }));
+      }
+      if (known && live == 0) {
         entries_.resize(mark.blocks);
         top_ = mark.offset;
         return;
       }
     }
-    if (live == SIZE_MAX) {
-      throw ArgumentError(ErrorCode::invalid_argument, {"resetting an arena to a mark", "the arena was reset to before that mark",
-                                                        "take marks and reset to them in reverse order"});
+    if (!known) {
+      throw ArgumentError(ErrorCode::invalid_argument,
+                          {"resetting an arena to a mark", "the arena was reset to before that mark, or the mark is another's",
+                           "take marks and reset to them in reverse order"});
     }
     throw AccessError(
         ErrorCode::busy,
@@ -83,16 +89,16 @@ class ArenaStrategy : public Arena {
 
   // What is past the top can go; below it live blocks may be.
   void trim(std::size_t keep_bytes) override {
+    if (is_inherited()) return;
     std::size_t from = 0;
     std::size_t to = 0;
     {
       const os::Lock lock(mutex_);
       wait_for_growth();
-      const auto keep = try_add(top_, keep_bytes);
-      const auto rounded = keep ? try_align_up(*keep, unit()) : std::nullopt;
-      if (holds_ > 0 || !rounded || *rounded >= committed_) return;
-      from = *rounded;
+      const std::size_t keep = try_add(top_, keep_bytes).value_or(capacity_);
+      from = try_align_up(keep, unit()).value_or(capacity_);
       to = committed_;
+      if (holds_.any() || from >= to) return;
       committed_ = from;  // at once: nobody may cut from what is being taken away
       growing_ = true;
       growing_in_ = os::fork_generation();
@@ -109,25 +115,19 @@ class ArenaStrategy : public Arena {
     {
       const os::Lock lock(mutex_);
       const auto wanted = try_add(top_, bytes);
-      done = !wanted || *wanted > capacity_ ? Status(Failure{ErrorCode::out_of_memory, 0, "the arena's capacity"}) : commit_up_to(*wanted);
+      done = !wanted || *wanted > capacity_ ? Status(Failure{ErrorCode::out_of_memory, 0, kFull}) : commit_up_to(*wanted);
     }
-    if (done) return;
-    OutOfMemoryReport report;
-    report.device = device();
-    report.allocator = name();
-    report.requested_bytes = bytes;
-    explain(report);
-    throw OutOfMemory(std::move(report));
+    if (!done) throw_refused({.bytes = bytes}, done.failure());
   }
 
   void begin_hold() noexcept override {
     const os::Lock lock(mutex_);
     wait_for_growth();
-    ++holds_;
+    holds_.begin();
   }
   void end_hold() noexcept override {
     const os::Lock lock(mutex_);
-    --holds_;
+    holds_.end();
   }
 
   Stats stats() const override {
@@ -146,7 +146,7 @@ class ArenaStrategy : public Arena {
   std::string name() const override { return "arena"; }
   std::string settings() const override { return text::join("arena of ", text::bytes(capacity_), " on ", device().to_string()); }
 
-  void explain(OutOfMemoryReport& report) const override {
+  void explain(const Failure& failure, OutOfMemoryReport& report) const override {
     std::vector<Holder> holders;
     const os::Lock lock(mutex_);
     report.in_use_bytes = in_use_;
@@ -156,14 +156,14 @@ class ArenaStrategy : public Arena {
       if (entry.live) add_holder(holders, entry.tag, entry.bytes);
     }
     report.top_holders = top_holders(std::move(holders));
+    report.tried.emplace_back("cut from the end of the arena; dead blocks are used again only after a reset");
+    report.refused_by = "the device";
+    if (failure.why != kFull) return;
     report.limit_bytes = capacity_;
     report.refused_by = text::join("the arena's capacity of ", text::bytes(capacity_));
-    const std::size_t left = capacity_ - top_;
-    if (report.requested_bytes > left)
-      report.would_be_enough_bytes = report.requested_bytes - left;
-    else
-      report.refused_by = "the device";
-    report.tried.emplace_back("cut from the end of the arena; dead blocks are used again only after a reset");
+    const std::size_t padding = *try_align_up(top_, std::max<std::size_t>(report.alignment, 1)) - top_;
+    const std::size_t left = capacity_ - std::min(top_ + padding, capacity_);
+    report.would_be_enough_bytes = report.requested_bytes - std::min(report.requested_bytes, left);
   }
 
   std::string audit() const override {
@@ -185,13 +185,28 @@ class ArenaStrategy : public Arena {
   }
 
  private:
+  static constexpr const char* kFull = "the arena's capacity";
+
   struct Entry {
     std::size_t offset;
     std::size_t bytes;
+    std::size_t alignment;
     std::uint64_t serial;
+    std::uint64_t stream_id;
+    std::uint64_t allocator_id;  // whom it must come back to
     Tag tag;
     bool live;
   };
+
+  bool is_inherited() const noexcept { return generation_ != os::fork_generation() && !backend().properties().abilities.fork_safe; }
+
+  // Whether the block before the mark is still the one it was.
+  bool is_known(const ArenaMark& mark) const noexcept BERTH_REQUIRES(mutex_) {
+    if (mark.blocks == 0) return mark.offset == 0;
+    if (mark.blocks > entries_.size()) return false;
+    const Entry& last = entries_[mark.blocks - 1];
+    return last.serial == mark.last_serial && last.offset + last.bytes == mark.offset;
+  }
 
   std::size_t unit() const noexcept { return backend().properties().unit_bytes; }
 
@@ -200,7 +215,7 @@ class ArenaStrategy : public Arena {
     while (true) {
       const auto address = try_align_up(reinterpret_cast<std::uintptr_t>(base_) + top_, request.alignment);
       if (!address || !fits(*address - reinterpret_cast<std::uintptr_t>(base_), request.bytes, capacity_)) {
-        return Failure{ErrorCode::out_of_memory, 0, "the arena's capacity"};
+        return Failure{ErrorCode::out_of_memory, 0, kFull};
       }
       const std::size_t offset = *address - reinterpret_cast<std::uintptr_t>(base_);
       if (offset + request.bytes > committed_) {
@@ -214,7 +229,8 @@ class ArenaStrategy : public Arena {
 
   Status cut(std::size_t offset, const Request& request, Block& block) noexcept BERTH_REQUIRES(mutex_) {
     try {
-      entries_.push_back({offset, request.bytes, next_serial_, request.tag, true});
+      entries_.push_back(
+          {offset, request.bytes, request.alignment, next_serial_, request.stream.id(), request.allocator_id, request.tag, true});
     } catch (const std::bad_alloc&) {
       return Failure{ErrorCode::out_of_memory, 0, "no heap to remember the block"};
     }
@@ -237,7 +253,7 @@ class ArenaStrategy : public Arena {
   Status commit_up_to(std::size_t end) noexcept BERTH_REQUIRES(mutex_) {
     wait_for_growth();
     if (end <= committed_) return {};
-    if (holds_ > 0) return Failure{ErrorCode::busy, 0, "the arena would have to grow while its device is held"};
+    if (holds_.any()) return Failure{ErrorCode::busy, 0, "the arena would have to grow while its device is held"};
     const std::size_t from = committed_;
     const std::size_t to = std::min(*try_align_up(end, unit()), capacity_);
     growing_ = true;
@@ -275,7 +291,7 @@ class ArenaStrategy : public Arena {
   os::Condition changed_;
   bool growing_ BERTH_GUARDED_BY(mutex_) = false;          // a thread is at the device to change committed_
   std::uint64_t growing_in_ BERTH_GUARDED_BY(mutex_) = 0;  // the fork generation of that thread
-  int holds_ BERTH_GUARDED_BY(mutex_) = 0;
+  HoldCount holds_ BERTH_GUARDED_BY(mutex_);
   std::vector<Entry> entries_ BERTH_GUARDED_BY(mutex_);  // by offset, not overlapping
   std::size_t top_ BERTH_GUARDED_BY(mutex_) = 0;         // end of the last entry <= top_ <= committed_ <= capacity_
   std::size_t committed_ BERTH_GUARDED_BY(mutex_) = 0;

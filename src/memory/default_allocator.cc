@@ -89,6 +89,9 @@ Defaults& defaults() {
   return *made;
 }
 
+// Made when the library is loaded, so that no later use can find the heap empty or a fork in the middle of it.
+[[maybe_unused]] const Defaults& g_made_at_load = defaults();
+
 std::uint32_t number(DeviceKey key) noexcept { return std::uint32_t{key.kind} << 16 | key.index; }
 
 Current find_current(Device device) noexcept {

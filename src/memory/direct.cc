@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "berth/device/registry.h"
+#include "memory/hold_count.h"
 #include "memory/holders.h"
 #include "memory/live_table.h"
 #include "os/fork.h"
@@ -24,8 +25,11 @@ class Direct : public Allocator {
   ~Direct() override = default;
 
   Status obtain(const Request& request, Block& block) noexcept override {
-    if (holds_.load(std::memory_order_acquire) > 0) [[unlikely]]
-      return refused({ErrorCode::busy, 0, "direct keeps no cache to serve from"});
+    if (held_.load(std::memory_order_acquire)) [[unlikely]] {
+      if (is_held()) return refused({ErrorCode::busy, 0, "direct keeps no cache to serve from"});
+    }
+    if (is_inherited()) [[unlikely]]
+      return refused({ErrorCode::fork_unsafe, 0, "the allocator was made before fork, for a device that does not survive it"});
     const Result<void*> data = backend().allocate(request.bytes, request.alignment);
     if (!data) [[unlikely]]
       return refused(data.failure());
@@ -53,7 +57,7 @@ class Direct : public Allocator {
       if (verdict != Freed::yes) return verdict;
       count_free(*found);
       entry = *found;
-      if (is_held()) {
+      if (holds_.any()) {
         found->freed_in_hold = true;
         complete(block, entry);
         return Freed::yes;
@@ -70,13 +74,15 @@ class Direct : public Allocator {
 
   void begin_hold() noexcept override {
     const os::Lock lock(mutex_);
-    holds_.fetch_add(1, std::memory_order_release);
+    holds_.begin();
+    held_.store(true, std::memory_order_release);
   }
 
   void end_hold() noexcept override {
     {
       const os::Lock lock(mutex_);
-      if (holds_.fetch_sub(1, std::memory_order_release) > 1 || freed_in_hold_ == 0) return;
+      if (!holds_.end()) return;
+      held_.store(false, std::memory_order_release);
     }
     LiveEntry entry;
     std::size_t from = 0;
@@ -91,12 +97,14 @@ class Direct : public Allocator {
   std::string name() const override { return "direct"; }
   std::string settings() const override { return text::join("direct on ", device().to_string()); }
 
-  void explain(OutOfMemoryReport& report) const override {
+  void explain(const Failure&, OutOfMemoryReport& report) const override {
     std::vector<Holder> holders;
     const os::Lock lock(mutex_);
     report.in_use_bytes = stats_.in_use_bytes;
     report.cached_bytes = stats_.cached_bytes;
-    live_.for_each([&](const LiveEntry& entry) { add_holder(holders, entry.tag, entry.bytes); });
+    live_.for_each([&](const LiveEntry& entry) {
+      if (!entry.freed_in_hold) add_holder(holders, entry.tag, entry.bytes);
+    });
     report.top_holders = top_holders(std::move(holders));
     report.refused_by = "the device";
     if (report.device_free_bytes < report.requested_bytes) report.would_be_enough_bytes = report.requested_bytes - report.device_free_bytes;
@@ -137,6 +145,8 @@ class Direct : public Allocator {
     entry->tag = request.tag;
     entry->alignment_log2 = static_cast<std::uint8_t>(std::countr_zero(request.alignment));
     entry->freed_in_hold = false;
+    entry->stream_id = request.stream.id();
+    entry->allocator_id = request.allocator_id;
     ++stats_.allocations;
     ++stats_.live_blocks;
     stats_.in_use_bytes += request.bytes;
@@ -146,11 +156,15 @@ class Direct : public Allocator {
     return next_serial_++;
   }
 
-  bool is_held() const noexcept { return holds_.load(std::memory_order_relaxed) > 0; }
+  bool is_held() const noexcept {
+    const os::Lock lock(mutex_);
+    return holds_.any();
+  }
 
   Freed judge(const LiveEntry* found, const Block& block) const noexcept BERTH_REQUIRES(mutex_) {
     const bool known_serial = block.serial != 0;
     if (found == nullptr) return known_serial && block.serial < next_serial_ ? Freed::double_free : Freed::foreign;
+    if (found->allocator_id != block.allocator_id) return Freed::foreign;
     if (found->freed_in_hold || (known_serial && found->serial != block.serial)) return Freed::double_free;
     return found->bytes == block.bytes ? Freed::yes : Freed::size_mismatch;
   }
@@ -159,7 +173,7 @@ class Direct : public Allocator {
     ++stats_.frees;
     --stats_.live_blocks;
     stats_.in_use_bytes -= entry.bytes;
-    if (is_held()) {
+    if (holds_.any()) {
       stats_.cached_bytes += entry.bytes;  // still ours until the hold ends
       ++freed_in_hold_;
     } else {
@@ -171,11 +185,12 @@ class Direct : public Allocator {
     block.serial = entry.serial;
     block.tag = entry.tag;
     block.alignment = entry.alignment();
+    block.stream_id = entry.stream_id;
   }
 
   bool take_freed_in_hold(LiveEntry& entry, std::size_t& from) noexcept {
     const os::Lock lock(mutex_);
-    if (is_held() || freed_in_hold_ == 0) return false;
+    if (holds_.any() || freed_in_hold_ == 0) return false;
     LiveEntry* found = live_.find_freed_in_hold(from);
     if (found == nullptr) found = live_.find_freed_in_hold((from = 0, from));
     entry = *found;
@@ -186,10 +201,11 @@ class Direct : public Allocator {
     return true;
   }
 
+  bool is_inherited() const noexcept { return generation_ != os::fork_generation() && !backend().properties().abilities.fork_safe; }
+
   // A forked child, and a program whose device was lost, leave the device alone.
   void return_to_device(const LiveEntry& entry) noexcept {
-    const bool inherited = generation_ != os::fork_generation() && !backend().properties().abilities.fork_safe;
-    if (!inherited && backend().is_alive()) backend().free(entry.data, entry.bytes, entry.alignment());
+    if (!is_inherited() && backend().is_alive()) backend().free(entry.data, entry.bytes, entry.alignment());
   }
 
   const std::uint64_t generation_ = os::fork_generation();
@@ -198,7 +214,8 @@ class Direct : public Allocator {
   Stats stats_ BERTH_GUARDED_BY(mutex_);
   std::uint64_t next_serial_ BERTH_GUARDED_BY(mutex_) = 1;
   std::uint64_t freed_in_hold_ BERTH_GUARDED_BY(mutex_) = 0;
-  std::atomic<int> holds_{0};  // changed under mutex_; read without it by obtain, which a hold stops only before it has begun
+  HoldCount holds_ BERTH_GUARDED_BY(mutex_);
+  std::atomic<bool> held_{false};  // whether holds_ may say so: read without the lock before every request
 };
 
 }  // namespace

@@ -19,7 +19,7 @@ class FailAdaptor : public Adaptor<Fail> {
     const bool by_size = plan_.at_least_bytes != 0 && request.bytes >= plan_.at_least_bytes;
     if (!by_number && !by_size) return upstream_->obtain(request, block);
     refused_.fetch_add(1, std::memory_order_relaxed);
-    return Failure{ErrorCode::out_of_memory, 0, "the fail adaptor"};
+    return Failure{ErrorCode::out_of_memory, 0, kRefused};
   }
 
   Stats stats() const override {
@@ -28,10 +28,10 @@ class FailAdaptor : public Adaptor<Fail> {
     return all;
   }
 
-  void explain(OutOfMemoryReport& report) const override {
-    upstream_->explain(report);
-    if (refused() == 0) return;
-    report.refused_by = "the fail adaptor";
+  void explain(const Failure& failure, OutOfMemoryReport& report) const override {
+    upstream_->explain(failure, report);
+    if (failure.why != kRefused) return;
+    report.refused_by = kRefused;
     report.would_be_enough_bytes = 0;
     report.tried = {"nothing: the refusal was asked for"};
   }
@@ -40,6 +40,8 @@ class FailAdaptor : public Adaptor<Fail> {
   std::uint64_t refused() const override { return refused_.load(std::memory_order_relaxed); }
 
  private:
+  static constexpr const char* kRefused = "the fail adaptor";
+
   const FailPlan plan_;
   std::atomic<std::uint64_t> requests_{0};
   std::atomic<std::uint64_t> refused_{0};

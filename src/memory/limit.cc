@@ -11,19 +11,26 @@ namespace berth {
 
 namespace {
 
-// Set while this thread is inside a request to some limit's upstream. A request made from in there (by a callback) must not wait for
-// pending ones: one of them may be its own.
-constinit thread_local int t_inside = 0;
+class Limit;
+
+// The limits whose upstream this thread is asking now, innermost first. A request that comes back to one of them (from a callback) must
+// not wait there for pending requests: one of those is its own.
+struct Passing {
+  const Limit* limit;
+  const Passing* outer;
+};
+constinit thread_local const Passing* t_passing = nullptr;
 
 class Limit : public Adaptor<Allocator> {
  public:
   Limit(std::shared_ptr<Allocator> upstream, std::size_t limit_bytes) : Adaptor("limit", std::move(upstream)), limit_bytes_(limit_bytes) {}
 
   Status obtain(const Request& request, Block& block) noexcept override {
-    if (!claim(request.bytes)) return Failure{ErrorCode::out_of_memory, 0, "the limit"};
-    ++t_inside;
+    if (!claim(request.bytes)) return Failure{ErrorCode::out_of_memory, 0, kRefused};
+    const Passing here{this, t_passing};
+    t_passing = &here;
     Status done = upstream_->obtain(request, block);
-    --t_inside;
+    t_passing = here.outer;
     settle(request.bytes, done.ok());
     return done;
   }
@@ -33,7 +40,7 @@ class Limit : public Adaptor<Allocator> {
     if (freed != Freed::yes) return freed;
     {
       const os::Lock lock(mutex_);
-      in_use_ -= block.bytes;
+      in_use_ -= std::min(in_use_, block.bytes);
     }
     changed_.notify_all();
     return freed;
@@ -49,14 +56,14 @@ class Limit : public Adaptor<Allocator> {
 
   std::string settings() const override { return text::join("limit ", text::bytes(limit_bytes_), " over ", upstream_->settings()); }
 
-  void explain(OutOfMemoryReport& report) const override {
-    upstream_->explain(report);
+  void explain(const Failure& failure, OutOfMemoryReport& report) const override {
+    upstream_->explain(failure, report);
     const os::Lock lock(mutex_);
-    if (report.requested_bytes <= limit_bytes_ - in_use_) return;  // someone below refused it
+    if (failure.why != kRefused || report.limit_bytes != 0) return;  // someone below refused it
     report.refused_by = text::join("limit of ", text::bytes(limit_bytes_));
     report.limit_bytes = limit_bytes_;
     report.in_use_bytes = in_use_;
-    report.would_be_enough_bytes = report.requested_bytes - (limit_bytes_ - in_use_);
+    report.would_be_enough_bytes = report.requested_bytes - std::min(report.requested_bytes, room());
     report.tried = {"nothing: a limit counts blocks that live, and giving back cached memory frees none"};
   }
 
@@ -69,6 +76,18 @@ class Limit : public Adaptor<Allocator> {
   }
 
  private:
+  static constexpr const char* kRefused = "the limit";
+
+  // What the blocks that live leave. (A child forked inside a request may count one twice, and so be over its limit.)
+  std::size_t room() const noexcept BERTH_REQUIRES(mutex_) { return limit_bytes_ - std::min(in_use_, limit_bytes_); }
+
+  bool is_passing() const noexcept {
+    for (const Passing* p = t_passing; p != nullptr; p = p->outer) {
+      if (p->limit == this) return true;
+    }
+    return false;
+  }
+
   bool claim(std::size_t bytes) noexcept {
     const os::Lock lock(mutex_);
     if (pending_in_ != os::fork_generation()) [[unlikely]] {  // whoever was pending stayed in the parent process, and will not settle
@@ -76,12 +95,11 @@ class Limit : public Adaptor<Allocator> {
       pending_ = 0;
     }
     while (true) {
-      if (bytes <= limit_bytes_ - in_use_ - pending_) {
+      if (bytes <= room() - std::min(pending_, room())) {
         pending_ += bytes;
         return true;
       }
-      const bool fits_without_pending = bytes <= limit_bytes_ - in_use_;
-      if (!fits_without_pending || t_inside > 0) {
+      if (bytes > room() || is_passing()) {
         ++refused_;
         return false;
       }

@@ -19,6 +19,8 @@ struct LiveEntry {
   void* data = nullptr;  // nullptr: the slot is empty
   std::size_t bytes = 0;
   std::uint64_t serial = 0;
+  std::uint64_t stream_id = 0;
+  std::uint64_t allocator_id = 0;  // whom the block must come back to
   Tag tag;
   std::uint8_t alignment_log2 = 0;
   bool freed_in_hold = false;  // freed while the device was held: gone to its user, still with us

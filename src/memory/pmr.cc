@@ -9,6 +9,8 @@
 namespace berth {
 
 MemoryResource::MemoryResource(std::shared_ptr<Allocator> allocator) : allocator_(std::move(allocator)) {
+  if (allocator_ == nullptr)
+    throw ArgumentError(ErrorCode::invalid_argument, {"a memory resource", "there is no allocator", "pass one, such as direct(\"cpu\")"});
   if (allocator_->backend().properties().abilities.host_access) return;
   throw AccessError(ErrorCode::wrong_device,
                     {text::join("a memory resource on ", allocator_->device().to_string()), "containers live in memory the host may touch",

@@ -20,9 +20,9 @@ class TrackAdaptor : public Adaptor<Track> {
 
   Status obtain(const Request& request, Block& block) noexcept override {
     Status done = upstream_->obtain(request, block);
-    if (!done || remember(block, request.site)) return done;
+    if (!done || remember(block, request)) return done;
+    block.allocator_id = request.allocator_id;
     upstream_->give_back(block, When::later);
-    block = {};
     return Failure{ErrorCode::out_of_memory, 0, "no heap to remember the block"};
   }
 
@@ -56,17 +56,17 @@ class TrackAdaptor : public Adaptor<Track> {
     return top_holders(std::move(all));
   }
 
-  void explain(OutOfMemoryReport& report) const override {
-    upstream_->explain(report);
+  void explain(const Failure& failure, OutOfMemoryReport& report) const override {
+    upstream_->explain(failure, report);
     report.top_holders = holders();
   }
 
  private:
-  bool remember(const Block& block, const Site& site) noexcept {
+  bool remember(const Block& block, const Request& request) noexcept {
     try {
       Block tracked = block;
-      tracked.allocator_id = id();
-      const LiveBlock entry{tracked, intern(site), os::steady_time_ns()};
+      tracked.allocator_id = request.allocator_id;  // so that it can be freed as it is
+      const LiveBlock entry{tracked, intern(request.site), os::steady_time_ns()};
       const os::Lock lock(mutex_);
       live_.emplace(block.serial, entry);
       return true;

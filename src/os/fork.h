@@ -6,7 +6,8 @@
 
 // What fork means for berth. `fork_generation()` is 0 in the first process and one more in each forked child, so that an object that
 // remembers the generation it was made in can tell "mine" from "inherited" with one load. Processes made by vfork or a raw clone run
-// no fork handlers: they must exec without touching berth.
+// no fork handlers: they must exec without touching berth. The handlers are installed when the library is loaded; fork handlers that were
+// installed before must not use berth.
 namespace berth::os {
 
 // Changed only by the fork handlers, which every Mutex has installed before it can matter.

@@ -48,16 +48,19 @@ class ForkRegistry {
     after_fork_in_parent();
   }
 
- private:
   static void install_handlers() noexcept {
     static const int failed = pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
     // Only a lack of memory for one small node, at start, can make this fail; going on would make fork unsafe in silence.
     if (failed != 0) std::abort();
   }
 
+ private:
   static inline pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
   static inline Mutex* first = nullptr;
 };
+
+// When the library is loaded: handlers run in the order they were installed, and those of others may use berth.
+[[gnu::constructor]] void install_fork_handlers_at_load() { ForkRegistry::install_handlers(); }
 
 Mutex::Mutex() noexcept { ForkRegistry::add(*this); }
 Mutex::~Mutex() { ForkRegistry::remove(*this); }

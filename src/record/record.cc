@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "berth/base/error.h"
 #include "os/mutex.h"
 #include "os/system.h"
 #include "record/emit.h"
@@ -33,6 +34,9 @@ Sinks& sinks() {
   static auto* const made = new Sinks;
   return *made;
 }
+
+// Made when the library is loaded, so that no later use can find the heap empty or a fork in the middle of it.
+[[maybe_unused]] const Sinks& g_made_at_load = sinks();
 
 std::shared_ptr<const SinkList> current_list() {
   Sinks& all = sinks();
@@ -79,6 +83,7 @@ void emit(Record record) noexcept {
 }
 
 SinkAttachment attach_sink(std::shared_ptr<Sink> sink) {
+  if (sink == nullptr) throw ArgumentError(ErrorCode::invalid_argument, {"attaching a sink", "there is none", "pass one"});
   const auto entry = std::make_shared<Entry>(std::move(sink));
   replace_list([&](SinkList list) {
     list.push_back(entry);
@@ -105,11 +110,12 @@ SinkAttachment::~SinkAttachment() { detach(); }
 void SinkAttachment::detach() noexcept {
   if (entry_ == nullptr) return;
   auto* const entry = static_cast<Entry*>(std::exchange(entry_, nullptr));
-  entry->attached.store(false, std::memory_order_relaxed);
+  // release, and acquire below: whoever takes the entry off the list may destroy the sink, after all that its owner did to it.
+  entry->attached.store(false, std::memory_order_release);
   g_sink_count.fetch_sub(1, std::memory_order_relaxed);
   try {
     replace_list([](SinkList list) {
-      std::erase_if(list, [](const std::shared_ptr<Entry>& e) { return !e->attached.load(std::memory_order_relaxed); });
+      std::erase_if(list, [](const std::shared_ptr<Entry>& e) { return !e->attached.load(std::memory_order_acquire); });
       return list;
     });
   } catch (const std::bad_alloc&) {

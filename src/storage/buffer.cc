@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "berth/base/checked.h"
 #include "berth/base/error.h"
 #include "berth/device/registry.h"
 #include "storage/make.h"
@@ -43,24 +44,22 @@ void* Buffer::data() const noexcept { return state_ == nullptr ? nullptr : state
 std::size_t Buffer::size_bytes() const noexcept { return state_ == nullptr ? 0 : state_->block.bytes; }
 Device Buffer::device() const noexcept { return state_ == nullptr ? Device() : state_->block.device; }
 Owner Buffer::owner() const noexcept { return state_ == nullptr ? Owner::none : state_->owner; }
-bool Buffer::is_read_only() const noexcept { return state_ != nullptr && state_->read_only; }
+bool Buffer::is_read_only() const noexcept { return read_only_ || (state_ != nullptr && state_->read_only); }
+
+Buffer Buffer::read_only() const noexcept {
+  Buffer made = *this;
+  made.read_only_ = true;
+  return made;
+}
+
 Block Buffer::block() const noexcept { return allocator() == nullptr ? Block() : state_->block; }
 Allocator* Buffer::allocator() const noexcept { return state_ == nullptr ? nullptr : state_->allocator; }
 
-StridedSpan Buffer::span() const { return {data(), DType::u8, {static_cast<std::int64_t>(size_bytes())}, {1}, device(), state_}; }
-
-namespace {
-
-void require_writable(const Buffer& buffer, const char* what) {
-  if (!buffer.is_read_only()) return;
-  throw AccessError(ErrorCode::read_only, {std::string(what), "the buffer is read-only", "copy it first"},
-                    {{"bytes", buffer.size_bytes()}});
+StridedSpan Buffer::span() const {
+  return {data(), DType::u8, {static_cast<std::int64_t>(size_bytes())}, {1}, device(), state_, is_read_only()};
 }
 
-}  // namespace
-
 Event Buffer::copy_from(const Buffer& source, const CopyOptions& options, Site site) const {
-  require_writable(*this, "copying into a buffer");
   if (source.size_bytes() != size_bytes()) {
     throw ArgumentError(ErrorCode::size_mismatch,
                         {text::join("copying a buffer of ", source.size_bytes(), " bytes into one of ", size_bytes()), "the sizes differ",
@@ -70,10 +69,7 @@ Event Buffer::copy_from(const Buffer& source, const CopyOptions& options, Site s
   return copy(source.span(), span(), options, site);
 }
 
-Event Buffer::fill(unsigned char value, const CopyOptions& options, Site site) const {
-  require_writable(*this, "filling a buffer");
-  return berth::fill(span(), value, options, site);
-}
+Event Buffer::fill(unsigned char value, const CopyOptions& options, Site site) const { return berth::fill(span(), value, options, site); }
 
 namespace {
 
@@ -101,12 +97,18 @@ std::optional<Buffer> BufferMaker::try_make(const Request& request, Allocator& a
   return Buffer(std::move(state));
 }
 
+Allocator& require_allocator(Allocator* allocator) {
+  if (allocator != nullptr) return *allocator;
+  throw ArgumentError(ErrorCode::invalid_argument, {"allocating from an allocator", "there is none: the pointer is null",
+                                                    "pass one, such as direct(\"cpu\"), or a device"});
+}
+
 Request request_of(std::size_t bytes, const AllocationOptions& options, const Site& site) noexcept {
   return {.bytes = bytes, .alignment = options.alignment, .stream = options.stream, .tag = options.tag, .site = site};
 }
 
 Buffer make_buffer(std::size_t bytes, const std::shared_ptr<Allocator>& allocator, const AllocationOptions& options, Site site) {
-  return BufferMaker::make(request_of(bytes, options, site), *allocator, allocator);
+  return BufferMaker::make(request_of(bytes, options, site), require_allocator(allocator.get()), allocator);
 }
 
 Buffer make_buffer(std::size_t bytes, Device device, const AllocationOptions& options, Site site) {
@@ -116,6 +118,10 @@ Buffer make_buffer(std::size_t bytes, Device device, const AllocationOptions& op
 Buffer wrap_buffer(void* data, std::size_t bytes, Device device, Deleter deleter, bool read_only, Owner owner) {
   Adoption adoption(data, std::move(deleter));
   backend(device);
+  if (bytes > kMaxBytes) {
+    throw ArgumentError(ErrorCode::size_overflow,
+                        {text::join("wrapping ", bytes, " bytes"), "no address space is that large", "check the size"}, {{"bytes", bytes}});
+  }
   if (data == nullptr && bytes != 0) {
     throw ArgumentError(
         ErrorCode::invalid_argument,

@@ -21,6 +21,14 @@ std::shared_ptr<Allocator> kept_alive(const Place& place) { return place.is_defa
                       {{"need", need}, {"have", have}});
 }
 
+[[noreturn]] void throw_bad_blob(const Shape& shape, const Strides& strides, ErrorCode code, std::string why) {
+  throw ArgumentError(
+      code,
+      {text::join("a storage of shape ", shape.to_string(), " and strides ", strides.to_string(), " over memory from outside"),
+       std::move(why), "check the address, the shape and the strides"},
+      {{"shape", shape.to_string()}, {"strides", strides.to_string()}});
+}
+
 }  // namespace
 
 Storage empty(const Shape& shape, DType dtype, const Place& place, const AllocationOptions& options, Site site) {
@@ -67,20 +75,23 @@ Storage from_blob(void* data, const Shape& shape, DType dtype, Device device, De
   // the caller knows.
   Adoption adoption(data, std::move(deleter));
   const Strides strides = options.strides ? *options.strides : Strides::contiguous(shape);
-  if (strides.rank() != shape.rank()) return Storage(Buffer(), dtype, shape, strides);  // throws what is wrong
-  const std::size_t elements = shape.num_elements();
-  const Reach extent = reach(shape, strides);
-  const std::size_t size = size_bytes(dtype);
-  const std::size_t below = checked_multiply(static_cast<std::size_t>(-extent.lowest), size, "the bytes before the first element");
-  const std::size_t above = elements == 0 ? 0 : checked_multiply(static_cast<std::size_t>(extent.highest) + 1, size, "the bytes of a blob");
-  if (options.size_bytes && above > *options.size_bytes) throw_too_small(shape, dtype, above, *options.size_bytes);
-  void* const start = static_cast<std::byte*>(data) - below;
+  const std::size_t elements = shape.size_bytes(dtype) / size_bytes(dtype);
+  const auto extent = try_extent(shape, strides, dtype);
+  const auto first = reinterpret_cast<std::uintptr_t>(data);
+  if (elements != 0 && data == nullptr) throw_bad_blob(shape, strides, ErrorCode::invalid_argument, "there is no memory at a null pointer");
+  if (shape.rank() != strides.rank())
+    throw_bad_blob(shape, strides, ErrorCode::size_mismatch, "there is not one stride for each dimension");
+  if (!extent || first < extent->before_bytes)
+    throw_bad_blob(shape, strides, ErrorCode::out_of_bounds, "its elements lie outside the address space");
+  const std::size_t need = extent->before_bytes + extent->from_bytes;
+  if (options.size_bytes && need > *options.size_bytes) throw_too_small(shape, dtype, need, *options.size_bytes);
   Deleter with_callers_address;
   if (adoption.deleter) with_callers_address = [inner = adoption.deleter, data](void*) { inner(data); };
-  const std::size_t bytes = checked_add(below, options.size_bytes.value_or(above), "the bytes of a blob");
   adoption.deleter = nullptr;  // from here on wrap_buffer sees to it
-  Buffer buffer = wrap_buffer(start, bytes, device, std::move(with_callers_address), options.read_only, Owner::external);
-  return StorageMaker::make(std::move(buffer), dtype, shape, strides, -extent.lowest, elements);
+  Buffer buffer = wrap_buffer(reinterpret_cast<void*>(first - extent->before_bytes), options.size_bytes.value_or(need), device,
+                              std::move(with_callers_address), options.read_only, Owner::external);
+  return StorageMaker::make(std::move(buffer), dtype, shape, strides, static_cast<std::int64_t>(extent->before_bytes / size_bytes(dtype)),
+                            elements);
 }
 
 Storage from_blob(const void* data, const Shape& shape, DType dtype, Device device, Deleter deleter, const BlobOptions& options) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "berth/storage/dlpack.h"
 
-#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -133,7 +132,6 @@ struct Layout {
 Layout checked_layout(const dlpack::Tensor& tensor) {
   if (tensor.ndim < 0) throw_format(text::join("its rank is ", tensor.ndim), {{"ndim", tensor.ndim}});
   const auto rank = static_cast<std::size_t>(tensor.ndim);
-  if (rank > kMaxRank) throw_format(text::join("its rank is ", rank, ", and the highest is ", kMaxRank), {{"ndim", rank}});
   if (rank > 0 && tensor.shape == nullptr) throw_format("it has no shape");
   const std::span<const std::int64_t> dims(tensor.shape, rank);
   for (const std::int64_t dim : dims) {
@@ -150,20 +148,17 @@ Storage import(const dlpack::Tensor& tensor, bool read_only, Deleter& deleter) {
   const Device device = berth_device(tensor.device);
   backend(device);
   const Layout layout = checked_layout(tensor);
-  const std::size_t elements = layout.shape.num_elements();
-  const std::size_t size = size_bytes(dtype);
-  const Reach extent = reach(layout.shape, layout.strides);
-  if (elements != 0 && tensor.data == nullptr) throw_format("it has elements but no address");
-  if (tensor.byte_offset > kMaxBytes) throw_format("its byte offset does not fit in 63 bits", {{"byte_offset", tensor.byte_offset}});
-  const std::size_t below = checked_multiply(static_cast<std::size_t>(-extent.lowest), size, "the bytes of a DLPack tensor");
-  const std::size_t above =
-      elements == 0 ? 0 : checked_multiply(static_cast<std::size_t>(extent.highest) + 1, size, "the bytes of a DLPack tensor");
+  const auto extent = try_extent(layout.shape, layout.strides, dtype);
+  if (!extent) throw_format("its elements are more, or lie farther apart, than 63 bits can count");
+  const bool none = extent->from_bytes == 0;
+  if (!none && tensor.data == nullptr) throw_format("it has elements but no address");
   const auto first = try_add(reinterpret_cast<std::uintptr_t>(tensor.data), static_cast<std::uintptr_t>(tensor.byte_offset));
-  if (!first || *first < below || !try_add(*first, above) || above > kMaxBytes - std::min(below, kMaxBytes))
+  if (!first || *first < extent->before_bytes || !try_add(*first, extent->from_bytes))
     throw_format("its elements lie outside the address space");
-  void* const start = reinterpret_cast<void*>(*first - below);
-  Buffer buffer = BufferMaker::wrap(elements == 0 ? nullptr : start, below + above, device, deleter, read_only, Owner::dlpack);
-  return StorageMaker::make(std::move(buffer), dtype, layout.shape, layout.strides, -extent.lowest, elements);
+  void* const start = none ? nullptr : reinterpret_cast<void*>(*first - extent->before_bytes);
+  Buffer buffer = BufferMaker::wrap(start, extent->before_bytes + extent->from_bytes, device, deleter, read_only, Owner::dlpack);
+  return StorageMaker::make(std::move(buffer), dtype, layout.shape, layout.strides,
+                            static_cast<std::int64_t>(extent->before_bytes / size_bytes(dtype)), layout.shape.num_elements());
 }
 
 // The tensor is consumed: its deleter is called when the last storage over it is gone, or here when it is refused.
@@ -181,7 +176,8 @@ Storage import_managed(Managed* managed, bool read_only, std::string_view refuse
 DlpackTensor::DlpackTensor(DlpackTensor&& other) noexcept : tensor_(std::exchange(other.tensor_, nullptr)) {}
 
 DlpackTensor& DlpackTensor::operator=(DlpackTensor&& other) noexcept {
-  std::swap(tensor_, other.tensor_);
+  DlpackTensor old(std::move(*this));  // freed on the way out
+  tensor_ = std::exchange(other.tensor_, nullptr);
   return *this;
 }
 

@@ -35,7 +35,7 @@ struct BufferMaker {
 struct StorageMaker {
   // REQUIRES: every element lies inside the buffer.
   static Storage make(Buffer buffer, DType dtype, const Shape& shape, Strides strides, std::int64_t offset, std::size_t num_elements) {
-    return Storage(std::move(buffer), dtype, Shape(shape), std::move(strides), offset, num_elements, false);
+    return Storage(std::move(buffer), dtype, Shape(shape), std::move(strides), offset, num_elements);
   }
 };
 

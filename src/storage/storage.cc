@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "berth/base/checked.h"
 #include "berth/base/error.h"
 #include "berth/device/registry.h"
 #include "berth/storage/create.h"
@@ -14,26 +15,50 @@ namespace berth {
 
 namespace {
 
-// Whether every element of the layout lies inside `bytes`; in 128 bits, where nothing here can overflow.
-void require_inside(DType dtype, const Shape& shape, const Strides& strides, std::int64_t offset, std::size_t bytes) {
-  if (shape.num_elements() == 0 && offset == 0) return;
-  const Reach extent = reach(shape, strides);
-  const auto size = static_cast<__int128>(size_bytes(dtype));
-  const __int128 lowest = (static_cast<__int128>(offset) + extent.lowest) * size;
-  const __int128 end = (static_cast<__int128>(offset) + extent.highest + (shape.num_elements() == 0 ? 0 : 1)) * size;
-  if (lowest >= 0 && end <= static_cast<__int128>(bytes)) return;
-  const bool before = lowest < 0;
-  const auto need = static_cast<std::uint64_t>(before ? -lowest : end);
+[[noreturn]] void throw_outside(DType dtype, const Shape& shape, const Strides& strides, std::int64_t offset, std::size_t need,
+                                std::size_t have) {
   throw ArgumentError(
       ErrorCode::out_of_bounds,
       {text::join("a view of shape ", shape.to_string(), ", strides ", strides.to_string(), ", offset ", offset, " of ", to_string(dtype)),
-       before ? text::join("its first element lies ", need, " bytes before the buffer")
-              : text::join("it needs ", need, " bytes, the buffer has ", bytes),
+       need == 0 ? std::string("an element lies before the buffer, or farther away than 63 bits can count")
+                 : text::join("it needs ", need, " bytes, the buffer has ", have),
        "use a smaller shape, stride or offset"},
-      {{"need", need}, {"have", bytes}});
+      {{"need", need}, {"have", have}});
+}
+
+void require_inside(DType dtype, const Shape& shape, const Strides& strides, std::int64_t offset, std::size_t bytes) {
+  (void)shape.size_bytes(dtype);  // throws when there are too many
+  const auto extent = try_extent(shape, strides, dtype);
+  const auto first = try_multiply(offset, static_cast<std::int64_t>(size_bytes(dtype)));
+  if (!extent || !first || *first < 0 || static_cast<std::size_t>(*first) < extent->before_bytes)
+    throw_outside(dtype, shape, strides, offset, 0, bytes);
+  const auto need = try_add(static_cast<std::size_t>(*first), extent->from_bytes);
+  if (!need || *need > bytes) throw_outside(dtype, shape, strides, offset, need.value_or(SIZE_MAX), bytes);
 }
 
 }  // namespace
+
+Storage::Storage(Storage&& other) noexcept
+    : buffer_(std::move(other.buffer_)),
+      offset_(std::exchange(other.offset_, 0)),
+      num_elements_(std::exchange(other.num_elements_, 0)),
+      shape_(std::move(other.shape_)),
+      strides_(std::move(other.strides_)),
+      dtype_(other.dtype_) {
+  other.shape_ = Shape::none();
+  other.strides_ = Strides::none();
+}
+
+Storage& Storage::operator=(Storage&& other) noexcept {
+  if (this == &other) return *this;
+  buffer_ = std::move(other.buffer_);
+  offset_ = std::exchange(other.offset_, 0);
+  num_elements_ = std::exchange(other.num_elements_, 0);
+  shape_ = std::exchange(other.shape_, Shape::none());
+  strides_ = std::exchange(other.strides_, Strides::none());
+  dtype_ = other.dtype_;
+  return *this;
+}
 
 Storage::Storage(Buffer buffer, DType dtype, const Shape& shape, const Strides& strides, std::int64_t offset) : Storage() {
   if (shape.rank() != strides.rank()) {
@@ -43,7 +68,7 @@ Storage::Storage(Buffer buffer, DType dtype, const Shape& shape, const Strides& 
                         {{"need", shape.rank()}, {"have", strides.rank()}});
   }
   require_inside(dtype, shape, strides, offset, buffer.size_bytes());
-  *this = Storage(std::move(buffer), dtype, Shape(shape), Strides(strides), offset, shape.num_elements(), false);
+  *this = Storage(std::move(buffer), dtype, Shape(shape), Strides(strides), offset, shape.num_elements());
 }
 
 bool Storage::is_pinned() const noexcept {
@@ -90,7 +115,15 @@ void Storage::read_element(const Dims& index, DType dtype, void* value) const {
   }
   if (dtype != dtype_) checked_data(dtype, 1, false);
   Storage element = *this;
-  for (const std::int64_t i : index) element = element.select(0, i);
+  for (std::size_t axis = 0; axis < rank(); ++axis) {
+    if (index[axis] < -shape_[axis] || index[axis] >= shape_[axis]) {
+      throw ArgumentError(ErrorCode::out_of_bounds,
+                          {text::join("the element ", index.to_string(), " of a storage of shape ", shape_.to_string()),
+                           text::join("there is no index ", index[axis], " along axis ", axis), "use indices within the shape"},
+                          {{"axis", axis}, {"index", index[axis]}});
+    }
+    element = element.select(0, index[axis]);
+  }
   const StridedSpan target{value, dtype, {}, {}, Device(), {}};
   copy(element.span(), target);
 }
@@ -112,37 +145,36 @@ void Storage::require_writable(const char* what) const {
                     {{"shape", shape_.to_string()}});
 }
 
-StridedSpan Storage::span() const { return {data_ptr(), dtype_, shape_, strides_, device(), buffer_.keep_alive()}; }
+StridedSpan Storage::span() const { return {data_ptr(), dtype_, shape_, strides_, device(), buffer_.keep_alive(), is_read_only()}; }
 
 Storage Storage::to(Device target, const CopyOptions& options, Site site) const { return to(target, dtype_, options, site); }
 Storage Storage::to(DType target, const CopyOptions& options, Site site) const { return to(device(), target, options, site); }
 
 Storage Storage::to(Device target_device, DType target_dtype, const CopyOptions& options, Site site) const {
   if (target_device == device() && target_dtype == dtype_) return *this;
-  Storage target = empty(shape_, target_dtype, target_device, {.stream = options.stream}, site);
-  target.copy_from(*this, options, site);
-  return target;
+  return copy_to(target_device == device() ? place() : Place(target_device), target_dtype, options, site);
 }
 
-Storage Storage::clone(const CopyOptions& options, Site site) const {
-  Allocator* const allocator = buffer_.allocator();
-  const Place place = allocator == nullptr ? Place(device()) : Place(allocator->shared_from_this());
-  Storage target = empty(shape_, dtype_, place, {.stream = options.stream}, site);
-  target.copy_from(*this, options, site);
-  return target;
+Storage Storage::copy_to(const Place& target, DType target_dtype, const CopyOptions& options, const Site& site) const {
+  Storage made = empty(shape_, target_dtype, target, {.stream = options.stream}, site);
+  made.copy_from(*this, options, site);
+  return made;
 }
+
+Place Storage::place() const {
+  Allocator* const allocator = buffer_.allocator();
+  return allocator == nullptr ? Place(device()) : Place(allocator->shared_from_this());
+}
+
+Storage Storage::clone(const CopyOptions& options, Site site) const { return copy_to(place(), dtype_, options, site); }
 
 Storage Storage::contiguous(Site site) const { return is_contiguous() ? *this : clone({}, site); }
 
 Event Storage::copy_from(const Storage& source, const CopyOptions& options, Site site) const {
-  require_writable("copying into a storage");
   return copy(source.span(), span(), options, site);
 }
 
-Event Storage::fill(Scalar value, const CopyOptions& options, Site site) const {
-  require_writable("filling a storage");
-  return berth::fill(span(), value, options, site);
-}
+Event Storage::fill(Scalar value, const CopyOptions& options, Site site) const { return berth::fill(span(), value, options, site); }
 
 bool equal(const Storage& a, const Storage& b) { return equal(a.span(), b.span()); }
 
@@ -151,15 +183,7 @@ Event copy_batch(std::span<const Storage> sources, std::span<const Storage> targ
   std::vector<StridedSpan> to;
   require_equal_counts(sources.size(), targets.size());
   for (const Storage& source : sources) from.push_back(source.span());
-  for (const Storage& target : targets) {
-    if (target.is_read_only()) {
-      throw AccessError(ErrorCode::read_only,
-                        {text::join("a batch copy into a storage of shape ", target.shape().to_string()), "it is read-only",
-                         "leave it out, or clone() it first"},
-                        {{"shape", target.shape().to_string()}});
-    }
-    to.push_back(target.span());
-  }
+  for (const Storage& target : targets) to.push_back(target.span());
   return copy_batch(std::span<const StridedSpan>(from), std::span<const StridedSpan>(to), options, site);
 }
 

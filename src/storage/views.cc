@@ -76,7 +76,7 @@ std::optional<Strides> view_strides(const Shape& from, const Strides& strides, c
     if (from[axis] == 1) continue;
     const std::int64_t base = strides[axis];
     std::int64_t group = from[axis];
-    while (axis > 0 && (from[axis - 1] == 1 || strides[axis - 1] == base * group)) group *= from[--axis];
+    while (axis > 0 && (from[axis - 1] == 1 || try_multiply(base, group) == strides[axis - 1])) group *= from[--axis];
     std::int64_t placed = 1;
     while (next > 0 && placed < group) {
       result.set(next - 1, base * placed);
@@ -111,8 +111,9 @@ Storage Storage::slice(int given, std::int64_t begin, std::int64_t end, std::int
   Shape shape = shape_;
   Strides strides = strides_;
   shape.set(at, range.count);
-  if (range.count > 1) strides.set(at, strides_[at] * step);  // in bounds, so it fits
-  return view(std::move(shape), std::move(strides), range.count == 0 ? offset_ : offset_ + range.begin * strides_[at],
+  const bool moves = num_elements_ != 0 && range.count != 0;           // without elements offsets and strides mean nothing, and may not fit
+  if (moves && range.count > 1) strides.set(at, strides_[at] * step);  // in bounds, so it fits
+  return view(std::move(shape), std::move(strides), moves ? offset_ + range.begin * strides_[at] : offset_,
               shape_[at] == 0 ? 0 : num_elements_ / static_cast<std::size_t>(shape_[at]) * static_cast<std::size_t>(range.count));
 }
 
@@ -128,7 +129,8 @@ Storage Storage::select(int given, std::int64_t index) const {
   Strides strides = strides_;
   shape.erase(at);
   strides.erase(at);
-  return view(std::move(shape), std::move(strides), offset_ + found * strides_[at], num_elements_ / static_cast<std::size_t>(shape_[at]));
+  return view(std::move(shape), std::move(strides), num_elements_ == 0 ? offset_ : offset_ + found * strides_[at],
+              num_elements_ / static_cast<std::size_t>(shape_[at]));
 }
 
 Storage Storage::transpose(int axis_a, int axis_b) const {
@@ -165,7 +167,7 @@ Storage Storage::permute(const Dims& order) const {
   return view(std::move(shape), std::move(strides), offset_, num_elements_);
 }
 
-Storage Storage::flip(int given) const { return slice(given, -1, INT64_MIN / 2, -1); }
+Storage Storage::flip(int given) const { return slice(given, -1, INT64_MIN, -1); }
 
 Storage Storage::expand(const Dims& wanted) const {
   const auto refuse = [&](std::string why) {
@@ -187,7 +189,7 @@ Storage Storage::expand(const Dims& wanted) const {
     strides.set(i, dims[i] == have ? strides_[i - added] : 0);
   }
   Shape shape(dims);
-  const std::size_t count = shape.num_elements();
+  const std::size_t count = shape.size_bytes(dtype_) / berth::size_bytes(dtype_);
   return view(std::move(shape), std::move(strides), offset_, count);
 }
 
@@ -229,9 +231,7 @@ Storage Storage::reshape(const Dims& wanted) const {
 }
 
 Storage Storage::as_strided(const Shape& shape, const Strides& strides, std::int64_t offset) const {
-  Storage made(buffer_, dtype_, shape, strides, offset);
-  made.read_only_ = read_only_;
-  return made;
+  return Storage(buffer_, dtype_, shape, strides, offset);
 }
 
 Storage Storage::reinterpret(DType target) const {
@@ -266,7 +266,7 @@ Storage Storage::reinterpret(DType target) const {
 
 Storage Storage::read_only() const {
   Storage made = *this;
-  made.read_only_ = true;
+  made.buffer_ = buffer_.read_only();
   return made;
 }
 

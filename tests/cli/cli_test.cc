@@ -10,7 +10,9 @@
 namespace berth::testing {
 namespace {
 
-Ran berth_command(const std::string& arguments, const std::string& environment = "") { return run_command(environment + " " BERTH_CLI " " + arguments); }
+Ran berth_command(const std::string& arguments, const std::string& environment = "") {
+  return run_command(environment + " " BERTH_CLI " " + arguments);
+}
 
 TEST(Cli, PrintsItsVersion) {
   const Ran ran = berth_command("--version");
@@ -21,7 +23,8 @@ TEST(Cli, PrintsItsVersion) {
 TEST(Cli, ListsDevicesAsATable) {
   const Ran ran = berth_command("devices");
   EXPECT_EQ(ran.exit_code, 0);
-  for (const char* expected : {"cpu:0", "pinned:0", "sim:0", "allocator", "64 KiB"}) EXPECT_NE(ran.output.find(expected), std::string::npos) << ran.output;
+  for (const char* expected : {"cpu:0", "pinned:0", "sim:0", "allocator", "64 KiB"})
+    EXPECT_NE(ran.output.find(expected), std::string::npos) << ran.output;
   EXPECT_EQ(ran.output.find('\x1b'), std::string::npos) << "no colour when not on a terminal";
 }
 
@@ -56,7 +59,8 @@ TEST(Cli, TheTourComesOutRight) {
   const Ran ran = berth_command("tour");
   EXPECT_EQ(ran.exit_code, 0) << ran.output;
   EXPECT_EQ(ran.output.find("✘"), std::string::npos) << ran.output;
-  for (const char* expected : {"nothing leaked", "would be enough", "weights", "sim:0"}) EXPECT_NE(ran.output.find(expected), std::string::npos) << ran.output;
+  for (const char* expected : {"nothing leaked", "would be enough", "weights", "sim:0"})
+    EXPECT_NE(ran.output.find(expected), std::string::npos) << ran.output;
 }
 
 TEST(Cli, WrongUseExitsWithTwoAndHelps) {

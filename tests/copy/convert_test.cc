@@ -95,10 +95,11 @@ TEST(Convert, FloatsRoundToNearestEven) {
 
 TEST(Convert, IntegersRoundOnceIntoFloats) {
   Random random(seed());
-  std::vector<std::int64_t> values = {0, 1, -1, INT64_MAX, INT64_MIN, (1LL << 53) + 1, (1LL << 24) + 1};
+  std::vector<std::int64_t> values = {0, 1, -1, INT64_MAX, INT64_MIN, (std::int64_t{1} << 53) + 1, (std::int64_t{1} << 24) + 1};
   // Numbers that rounding twice, through a double, would get wrong: a tie in the small format plus one far below.
   for (int shift = 54; shift < 62; ++shift)
-    values.insert(values.end(), {(1LL << shift) + (1LL << (shift - 8)) + 1, (1LL << shift) + (1LL << (shift - 24)) + 1});
+    values.insert(values.end(), {(std::int64_t{1} << shift) + (std::int64_t{1} << (shift - 8)) + 1,
+                                 (std::int64_t{1} << shift) + (std::int64_t{1} << (shift - 24)) + 1});
   for (std::uint64_t i = 0; i < scaled(300000, 1000); ++i) values.push_back(static_cast<std::int64_t>(random.next() >> random.below(64)));
   for (const std::int64_t value : values) {
     ASSERT_EQ(convert<double>(value), static_cast<double>(value));

@@ -108,7 +108,7 @@ TEST(OutOfMemoryReport, IsValidJsonForAnyTag) {
     EXPECT_EQ(parsed["requested_bytes"], 6);
     EXPECT_EQ(parsed["top_holders"][0]["bytes"], 5);
     EXPECT_EQ(error.report().to_text().find('\x1b'), std::string::npos) << "an escape must not reach a terminal";
-    EXPECT_NO_THROW(nlohmann::json::parse(error.to_json()));
+    EXPECT_TRUE(nlohmann::json::accept(error.to_json()));
   }
   limited->deallocate(held);
 }

@@ -7,7 +7,9 @@
 namespace berth::testing {
 namespace {
 
-Ran helper(const std::string& way, const std::string& environment = "") { return run_command(environment + " timeout 60 " BERTH_HELPER " " + way); }
+Ran helper(const std::string& way, const std::string& environment = "") {
+  return run_command(environment + " timeout 60 " BERTH_HELPER " " + way);
+}
 
 void expect_well(const std::string& way) {
   const Ran ran = helper(way);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -123,8 +124,9 @@ class BERTH_EXPORT Shape : public Dims {
   // The product of the dimensions: 1 for a scalar, 0 as soon as one is 0. Throws ArgumentError(size_overflow).
   std::size_t num_elements() const;
 
-  // num_elements() * size_bytes(dtype). Throws ArgumentError(size_overflow) past kMaxBytes.
+  // num_elements() * size_bytes(dtype). Throws ArgumentError(size_overflow) past kMaxBytes; the other form says nothing.
   std::size_t size_bytes(DType dtype) const;
+  std::optional<std::size_t> try_size_bytes(DType dtype) const noexcept;
 
  private:
   using Dims::append;
@@ -159,6 +161,14 @@ struct Reach {
   std::int64_t highest = 0;
 };
 BERTH_EXPORT Reach reach(const Shape& shape, const Strides& strides);
+
+// The bytes around the first element that a strided layout covers: so many before it, and so many from it on. Both are 0 when there
+// are no elements. Nothing when there is not one stride for each dimension, or when the elements or the bytes pass kMaxBytes.
+struct Extent {
+  std::size_t before_bytes = 0;
+  std::size_t from_bytes = 0;
+};
+BERTH_EXPORT std::optional<Extent> try_extent(const Shape& shape, const Strides& strides, DType dtype) noexcept;
 
 // Whether the elements lie in row-major order without gaps. Axes of size 1 may have any stride; no elements are contiguous.
 BERTH_EXPORT bool is_contiguous(const Shape& shape, const Strides& strides) noexcept;

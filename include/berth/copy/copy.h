@@ -25,9 +25,10 @@ struct StridedSpan {
   void* data = nullptr;  // of the element at index 0, 0, …; may be null when there are no elements
   DType dtype = DType::u8;
   Shape shape = {};
-  Strides strides = {};  // in elements
+  Strides strides = {};  // in elements; one for each dimension
   Device device = {};
   std::shared_ptr<const void> keep_alive = {};
+  bool read_only = false;  // refused as a target
 };
 
 struct CopyOptions {
@@ -35,8 +36,8 @@ struct CopyOptions {
   bool non_blocking = false;  // only with a stream
 };
 
-// Throws ArgumentError: size_mismatch for unequal shapes, overlapping_view when the target reaches an element twice; DeviceError when a
-// device is missing, lost, or refuses.
+// Throws ArgumentError: size_mismatch for unequal shapes, overlapping_view when the target reaches an element twice, others for a span that
+// contradicts itself; AccessError(read_only); DeviceError when a device is missing, lost, or refuses.
 BERTH_EXPORT Event copy(const StridedSpan& source, const StridedSpan& target, const CopyOptions& options = {}, Site site = Site::here());
 
 // Copies sources[i] to targets[i] for all i. Every pair is checked before the first byte moves; unequal counts are refused. The pairs

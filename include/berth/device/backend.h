@@ -79,8 +79,8 @@ class BERTH_EXPORT Backend {
 
   // Copies bytes, or repeats a pattern of 1, 2, 4, 8 or 16 bytes (bytes is a multiple of it). Without a stream it is done on return;
   // with one, its own or another device's, it happens in the stream's order, and the memory must stay until then. A backend without
-  // streams may refuse a stream. A range that is not committed is refused. (Between two addresses that the host may touch berth
-  // copies by itself, and asks nobody.)
+  // streams may refuse a stream. A range that is not committed is refused where the backend can tell. (Between two addresses that
+  // the host may touch berth copies by itself, and asks nobody.)
   virtual Status copy(const Transfer& transfer, StreamRef stream) noexcept = 0;
   virtual Status fill(void* target, std::size_t bytes, std::span<const std::byte> pattern, StreamRef stream) noexcept = 0;
 

@@ -23,7 +23,7 @@ class BERTH_EXPORT Device {
   // Reads "kind" or "kind:index". Throws DeviceError(no_such_device) for an unknown kind, listing the known ones, and for an
   // index that is not a number from 0 to 65535.
   Device(std::string_view text);
-  Device(const char* text) : Device(std::string_view(text)) {}
+  Device(const char* text) : Device(text == nullptr ? std::string_view() : std::string_view(text)) {}
   Device(const std::string& text) : Device(std::string_view(text)) {}
 
   // REQUIRES: the kind is known.

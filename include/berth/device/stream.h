@@ -23,8 +23,9 @@
 // Work that throws does not stop its stream: the first exception is kept, and thrown by every `Event::wait` that covers it until
 // a `Stream::synchronize` has thrown it and so cleared it.
 //
-// Handles are cheap to copy and safe to use from any thread. A stream that is dropped finishes what it was given. A forked child must
-// make streams of its own: inherited ones throw DeviceError(fork_unsafe).
+// Handles are cheap to copy and safe to use from any thread. A stream that is dropped finishes what it was given, unless the process
+// ends first. Host functions of one device may be run one at a time, so one must not wait for another's. A forked child must make
+// streams of its own: inherited ones throw DeviceError(fork_unsafe).
 namespace berth {
 
 class Stream;

@@ -26,8 +26,9 @@ namespace berth {
 
 class Allocator;
 
-// While it lives, the allocator's device is left in peace: nothing is mapped, freed or waited for. Requests that cached memory can serve
-// go on; others are refused with `busy`; frees are kept back until the last hold ends. Movable, not copyable.
+// While it lives, the allocator leaves its device in peace: it begins nothing that maps, frees or waits (calls that other threads are
+// in the middle of may finish). Requests that cached memory can serve go on; others are refused with `busy`; frees are kept back until the last
+// hold ends. Other allocators of the device are not affected. Movable, not copyable.
 class [[nodiscard]] BERTH_EXPORT Hold {
  public:
   Hold(Hold&& other) noexcept;
@@ -90,7 +91,7 @@ class BERTH_EXPORT Allocator : public std::enable_shared_from_this<Allocator> {
   enum class Freed : unsigned char { yes, double_free, foreign, size_mismatch };
   enum class When : unsigned char { later, now };
 
-  // Fills in the block; on failure it is left as it was. REQUIRES: request.bytes > 0, its alignment is set and legal, its tag is final.
+  // Fills in the block; what it holds after a failure has no meaning. REQUIRES: request.bytes > 0, its alignment is set and legal, its tag is final.
   virtual Status obtain(const Request& request, Block& block) noexcept = 0;
 
   // Anything but `yes` has changed nothing. On `yes` the fields that a block made by block_at lacks are filled in.
@@ -99,17 +100,19 @@ class BERTH_EXPORT Allocator : public std::enable_shared_from_this<Allocator> {
   virtual void begin_hold() noexcept = 0;
   virtual void end_hold() noexcept = 0;
 
-  // Adds what this allocator knows about a refused request.
-  virtual void explain(OutOfMemoryReport& report) const = 0;
+  // Adds what this allocator knows about a refused request. Each layer recognises its own refusal by the failure's text.
+  virtual void explain(const Failure& failure, OutOfMemoryReport& report) const = 0;
 
  protected:
   explicit Allocator(Backend& backend) noexcept;
+
+  // Throws what a failed request means: OutOfMemory with a report, AccessError(busy), or the device's error.
+  [[noreturn]] void throw_refused(const Request& request, const Failure& failure) const;
 
  private:
   Status allocate_checked(Request& request, Block& block);
   Status note_refusal(const Request& request, const Status& refusal) const noexcept;
   void deallocate_checked(const Block& block, When when) noexcept;
-  [[noreturn]] void throw_refused(const Request& request, const Failure& failure) const;
 
   Backend& backend_;  // backends are never destroyed
   const std::uint64_t id_;

@@ -18,10 +18,11 @@
 // the arena grows and stays committed until trim.
 namespace berth {
 
-// A place in an arena, to return to.
+// A place in an arena, to return to. The default is its start.
 struct ArenaMark {
   std::size_t offset = 0;
   std::uint64_t blocks = 0;
+  std::uint64_t last_serial = 0;  // of the block before the mark
 };
 
 class BERTH_EXPORT Arena : public Allocator {
@@ -31,7 +32,8 @@ class BERTH_EXPORT Arena : public Allocator {
   virtual ArenaMark mark() const = 0;
 
   // Forgets every block made since the mark (or since the start). Throws AccessError(busy{blocks}) when one of them has not been
-  // freed, and ArgumentError when the arena was reset to before the mark meanwhile; then nothing has changed.
+  // freed, and ArgumentError when the mark is not one of this arena or the arena was reset to before it meanwhile; then nothing has
+  // changed.
   virtual void reset(ArenaMark mark) = 0;
   void reset() { reset({}); }
 };

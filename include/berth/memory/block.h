@@ -15,10 +15,11 @@ namespace berth {
 // Everything an allocation can depend on, in one struct, so that no adaptor can forget to pass a part of it on.
 struct Request {
   std::size_t bytes = 0;
-  std::size_t alignment = 0;  // a power of two; 0: the device's default
-  StreamRef stream = {};      // the stream that will use the block first
-  Tag tag = {};               // none: the tag of the thread's innermost TagScope
-  Site site = {};             // where it is asked for, when known
+  std::size_t alignment = 0;       // a power of two; 0: the device's default
+  StreamRef stream = {};           // the stream that will use the block first
+  Tag tag = {};                    // none: the tag of the thread's innermost TagScope
+  Site site = {};                  // where it is asked for, when known
+  std::uint64_t allocator_id = 0;  // filled in by the allocator that is asked: the one the block must come back to
 };
 
 // A piece of memory that an allocator handed out. It does not free itself (a Buffer does): pass it, unchanged, to the deallocate of

@@ -28,7 +28,7 @@ struct Misuse {
   const void* address = nullptr;
   std::size_t bytes = 0;
   Tag tag = {};
-  SiteId allocated_at = {};  // of the block now at that address, when there is one and its site is known
+  SiteId allocated_at = {};  // of the block now at that address, from allocators that remember sites
 };
 
 // Called on the thread that made the mistake, with no lock held.

@@ -19,7 +19,7 @@ namespace berth {
 class BERTH_EXPORT Tag {
  public:
   constexpr Tag() noexcept = default;
-  // Interns the word; equal words cost a look-up without a lock. Never fails: the first 255 bytes count, and past 65,535 different
+  // Interns the word; equal words cost a look-up without a lock. Never fails: the first 255 bytes count, and past 65,534 different
   // words the tag is "(other)".
   Tag(std::string_view word) noexcept;
   Tag(const char* word) noexcept : Tag(std::string_view(word)) {}

@@ -45,7 +45,8 @@ class BERTH_EXPORT Buffer {
   Device device() const noexcept;
   Owner owner() const noexcept;
   bool is_external() const noexcept { return owner() == Owner::external || owner() == Owner::dlpack; }
-  bool is_read_only() const noexcept;
+  bool is_read_only() const noexcept;                             // these bytes, or this handle
+  Buffer read_only() const noexcept;                              // a handle through which they cannot be changed
   long use_count() const noexcept { return state_.use_count(); }  // handles of this buffer, those inside storages included
 
   // The block it lives in, and the allocator that takes it back; empty and null for memory from outside.
@@ -69,7 +70,11 @@ class BERTH_EXPORT Buffer {
   StridedSpan span() const;
 
   std::shared_ptr<State> state_;
+  bool read_only_ = false;
 };
+
+// The allocator, or ArgumentError(invalid_argument) when it is null.
+BERTH_EXPORT Allocator& require_allocator(Allocator* allocator);
 
 // A buffer of its own from an allocator, or from the device's default one. Throws OutOfMemory. Zero bytes give a valid buffer whose
 // address is null.

@@ -26,9 +26,10 @@ class Place {
   Place(Device device) : device_(device) {}
   Place(const char* device) : device_(device) {}
   Place(const std::string& device) : device_(device) {}
+  Place(std::string_view device) : device_(device) {}
   template <class A>
   requires std::is_base_of_v<Allocator, A> Place(std::shared_ptr<A> allocator)
-      : device_(allocator->device()), allocator_(std::move(allocator)) {}
+      : device_(require_allocator(allocator.get()).device()), allocator_(std::move(allocator)) {}
 
   Device device() const noexcept { return device_; }
   bool is_default() const noexcept { return allocator_ == nullptr; }
@@ -62,9 +63,9 @@ Storage from_data(const Values& values, const Shape& shape, const Place& place,
                   const AllocationOptions& options = {}, Site site = Site::here());
 
 // Memory that is there already: borrowed (without a deleter it must outlive the storage and its views) or adopted. `size_bytes`, when
-// given, is how much there is, and is checked against what the shape needs: ArgumentError(size_mismatch).
+// given, is how much there is from the lowest element on, and is checked against what the layout needs: ArgumentError(size_mismatch).
 struct BlobOptions {
-  std::optional<Strides> strides = {};  // contiguous when left out; negative ones are counted from the given address
+  std::optional<Strides> strides = {};  // contiguous when left out; negative ones reach below the given address
   std::optional<std::size_t> size_bytes = {};
   bool read_only = false;
 };

@@ -37,8 +37,8 @@ BERTH_EXPORT DlpackTensor to_dlpack(const Storage& storage);
 // cannot express.
 BERTH_EXPORT dlpack::ManagedTensor* to_dlpack_legacy(const Storage& storage);
 
-// Nothing in the tensor is trusted: FormatError for a layout that contradicts itself, ArgumentError(unsupported_dtype) for an element type
-// berth lacks, DeviceError for a device it lacks. Consumed in every case; when refused, its deleter has been called.
+// Nothing in the tensor is trusted: FormatError for a layout that contradicts itself or cannot be, ArgumentError for what berth lacks
+// (unsupported_dtype, a rank past limit_exceeded), DeviceError for a device it lacks. Consumed in every case; when refused, its deleter has been called.
 BERTH_EXPORT Storage from_dlpack(DlpackTensor tensor);
 BERTH_EXPORT Storage from_dlpack(dlpack::ManagedTensor* tensor);
 

@@ -21,9 +21,17 @@
 // Making storages is in storage/create.h. Handles may be used from any thread; a single handle, like an int, not from two at once.
 namespace berth {
 
+class Place;
+
 class BERTH_EXPORT Storage {
  public:
   Storage() noexcept : shape_(Shape::none()), strides_(Strides::none()) {}  // no elements: shape [0], f32, on cpu
+
+  Storage(const Storage&) = default;
+  Storage& operator=(const Storage&) = default;
+  Storage(Storage&& other) noexcept;  // leaves it without elements
+  Storage& operator=(Storage&& other) noexcept;
+  ~Storage() = default;
 
   // A view of part of a buffer, checked. Offsets are in elements of the dtype. Throws ArgumentError: out_of_bounds{need, have} when an
   // element lies outside the buffer.
@@ -41,7 +49,7 @@ class BERTH_EXPORT Storage {
   long use_count() const noexcept { return buffer_.use_count(); }
 
   bool is_contiguous() const noexcept { return berth::is_contiguous(shape_, strides_); }
-  bool is_read_only() const noexcept { return read_only_ || buffer_.is_read_only(); }
+  bool is_read_only() const noexcept { return buffer_.is_read_only(); }
   bool is_pinned() const noexcept;  // the truth about the memory, not about the name of the device
   bool is_view_of(const Storage& other) const noexcept { return buffer_ && buffer_ == other.buffer_; }  // they share a buffer
 
@@ -65,9 +73,10 @@ class BERTH_EXPORT Storage {
   // One element, read from whatever device it is on. Throws ArgumentError(out_of_bounds) and, for another T, (unsupported_dtype).
   template <class T>
   T item(const Dims& index = {}) const {
-    T value;
+    // A stored bool may hold any byte; a C++ one may not.
+    std::conditional_t<std::is_same_v<T, bool>, unsigned char, T> value;
     read_element(index, dtype_of<T>(), &value);
-    return value;
+    return static_cast<T>(value);
   }
 
   // ---- Views. None moves a byte; all throw ArgumentError for axes and ranges that are not there. Axes may be negative: -1 is the last.
@@ -98,7 +107,9 @@ class BERTH_EXPORT Storage {
 
   // ---- Bytes.
 
-  // The same elements elsewhere, or as another dtype; this very storage when there is nothing to do. The result of a copy is contiguous.
+  // The same elements elsewhere, or as another dtype; this very storage when there is nothing to do. The result of a copy is contiguous,
+  // from the same allocator when the device stays the same and from the device's default one otherwise. With `non_blocking` it holds
+  // the elements once the stream gets there: wait for `stream.record()`.
   Storage to(Device device, const CopyOptions& options = {}, Site site = Site::here()) const;
   Storage to(const char* device, const CopyOptions& options = {}, Site site = Site::here()) const {
     return to(Device(device), options, site);
@@ -121,20 +132,20 @@ class BERTH_EXPORT Storage {
   friend struct StorageMaker;
 
   // REQUIRES: every element lies inside the buffer; num_elements is the shape's.
-  Storage(Buffer buffer, DType dtype, Shape&& shape, Strides&& strides, std::int64_t offset, std::size_t num_elements,
-          bool read_only) noexcept
+  Storage(Buffer buffer, DType dtype, Shape&& shape, Strides&& strides, std::int64_t offset, std::size_t num_elements) noexcept
       : buffer_(std::move(buffer)),
         offset_(offset),
         num_elements_(num_elements),
         shape_(std::move(shape)),
         strides_(std::move(strides)),
-        dtype_(dtype),
-        read_only_(read_only) {}
+        dtype_(dtype) {}
   Storage view(Shape shape, Strides strides, std::int64_t offset, std::size_t num_elements) const {
-    return Storage(buffer_, dtype_, std::move(shape), std::move(strides), offset, num_elements, read_only_);
+    return Storage(buffer_, dtype_, std::move(shape), std::move(strides), offset, num_elements);
   }
   void* checked_data(DType dtype, std::size_t alignment, bool write) const;
   void read_element(const Dims& index, DType dtype, void* value) const;
+  Place place() const;  // where a copy on the same device belongs
+  Storage copy_to(const Place& target, DType target_dtype, const CopyOptions& options, const Site& site) const;
   void require_contiguous(const char* what) const;
   void require_writable(const char* what) const;
   std::size_t axis(int given, const char* what) const;
@@ -145,7 +156,6 @@ class BERTH_EXPORT Storage {
   Shape shape_;
   Strides strides_;  // as long as shape_
   DType dtype_ = DType::f32;
-  bool read_only_ = false;
 };
 
 // Same shape, dtype and bits, wherever they are.

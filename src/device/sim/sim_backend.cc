@@ -217,6 +217,9 @@ SimList& sim_list() {
   return *list;
 }
 
+// Made when the library is loaded, so that no fork can fall in the middle of it.
+[[maybe_unused]] const SimList& g_made_at_load = sim_list();
+
 class SimFactory : public BackendFactory {
  public:
   int count() override {

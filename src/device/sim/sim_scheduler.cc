@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/sim/sim_scheduler.h"
 
-#include <algorithm>
 #include <chrono>
-#include <system_error>
 #include <thread>
+#include <utility>
 
 #include "device/host_stream.h"
 #include "os/fork.h"
@@ -21,6 +20,7 @@ class SimEvent : public EventState {
   void set_number(std::uint64_t number) noexcept { number_ = number; }  // before anyone else has the event
 
   bool query() override { return scheduler_->query(*queue_, number_); }
+  bool peek() const { return scheduler_->peek(*queue_, number_); }  // without running anything
   void wait() override { scheduler_->wait(*queue_, number_, false); }
 
   const SimScheduler* scheduler() const noexcept { return scheduler_.get(); }
@@ -51,8 +51,8 @@ struct SimScheduler::Queue {
   std::uint64_t done = 0;  // done + items.size() == put
   std::exception_ptr error;
   std::uint64_t error_at = 0;
-  bool dropped = false;  // the stream is gone; the queue leaves the list once it is empty
-  bool needed = false;   // while an item is chosen: the one who waits depends on this queue
+  bool dropped = false;            // the stream is gone; the queue leaves the list once it is empty
+  std::uint64_t needed_up_to = 0;  // while an item is chosen: the one who waits depends on this queue's items up to this one
 };
 
 SimScheduler::SimScheduler(Device device, std::uint64_t seed, bool background) noexcept
@@ -100,6 +100,7 @@ std::uint64_t SimScheduler::put(Queue& queue, Item item) {
     const os::Lock lock(mutex_);
     queue.items.push_back(std::move(item));
     ++pending_;
+    ++changes_;
     number = ++queue.put;
     start = background_ && !background_runs_;
     background_runs_ = background_runs_ || start;
@@ -120,6 +121,11 @@ std::size_t SimScheduler::pending() const {
   return pending_;
 }
 
+bool SimScheduler::peek(const Queue& queue, std::uint64_t number) const {
+  const os::Lock lock(mutex_);
+  return is_done(queue, number);
+}
+
 bool SimScheduler::query(Queue& queue, std::uint64_t number) {
   check_process();
   bool run = false;
@@ -128,33 +134,25 @@ bool SimScheduler::query(Queue& queue, std::uint64_t number) {
     if (is_done(queue, number)) return true;
     run = random_.one_in(2);  // so that polling gets there, but not at once
   }
-  if (run) step(HostWork::none, nullptr);  // a host function may block, and a query must not
-  const os::Lock lock(mutex_);
-  return is_done(queue, number);
+  if (run) step(HostWork::none, nullptr, 0);  // a host function may block, and a query must not
+  return peek(queue, number);
 }
 
 void SimScheduler::wait(Queue& queue, std::uint64_t number, bool clear) {
   check_process();
-  while (true) {
-    {
-      const os::Lock lock(mutex_);
-      if (is_done(queue, number)) break;
-    }
-    switch (step(HostWork::needed, &queue)) {
-      case Step::ran: break;
-      case Step::wait_for_others: {
-        const os::Lock lock(mutex_);
-        if (!is_done(queue, number) && running_ > 0) changed_.wait(mutex_);
-        break;
+  while (!peek(queue, number)) {
+    const Step taken = step(HostWork::needed, &queue, number);
+    if (taken.ran) continue;
+    if (const Event foreign = blocking_event(queue); foreign.state() != nullptr) {
+      try {
+        foreign.wait();
+      } catch (...) {  // kept by the stream that waits for it: run_head finds it again
       }
-      case Step::nothing_to_run:
-        // Only an event of another device can hold everything up.
-        try {
-          foreign_event_for(queue).wait();
-        } catch (...) {  // kept by the stream that waits for it: run_head finds it again
-        }
-        break;
+      continue;
     }
+    // Someone else runs what this waits for. Anything that happened since nothing could be chosen is a reason to look again.
+    const os::Lock lock(mutex_);
+    while (changes_ == taken.changes && !is_done(queue, number)) changed_.wait(mutex_);
   }
   std::exception_ptr error;
   {
@@ -167,17 +165,19 @@ void SimScheduler::wait(Queue& queue, std::uint64_t number, bool clear) {
 
 bool SimScheduler::is_done(const Queue& queue, std::uint64_t number) const { return queue.done >= number; }
 
-// Marks the queue and those whose events it waits for, directly or not.
-void SimScheduler::mark_needed(Queue& queue) {
-  if (queue.needed) return;
-  queue.needed = true;
+// Marks the items up to `number` as needed, and what they wait for, directly or not.
+void SimScheduler::mark_needed(Queue& queue, std::uint64_t number) {
+  if (queue.needed_up_to >= number) return;
+  queue.needed_up_to = number;
+  std::uint64_t at = queue.done;
   for (const Item& item : queue.items) {
-    if (item.own_event != nullptr) mark_needed(item.own_event->queue());
+    if (++at > number) return;
+    if (item.own_event != nullptr) mark_needed(item.own_event->queue(), item.own_event->number());
   }
 }
 
-void SimScheduler::mark_all(bool needed) {
-  for (const std::shared_ptr<Queue>& queue : queues_) queue->needed = needed;
+void SimScheduler::mark_all(std::uint64_t up_to) {
+  for (const std::shared_ptr<Queue>& queue : queues_) queue->needed_up_to = up_to;
 }
 
 bool SimScheduler::is_allowed(const Queue& queue) const {
@@ -185,7 +185,7 @@ bool SimScheduler::is_allowed(const Queue& queue) const {
   const Item& head = queue.items.front();
   switch (head.kind) {
     case Item::Kind::device_work: return true;
-    case Item::Kind::host_work: return queue.needed;
+    case Item::Kind::host_work: return queue.done < queue.needed_up_to;
     case Item::Kind::wait:
       return head.own_event != nullptr ? is_done(head.own_event->queue(), head.own_event->number()) : head.foreign_done;
   }
@@ -193,25 +193,26 @@ bool SimScheduler::is_allowed(const Queue& queue) const {
 }
 
 // Allocates nothing: whoever waits for work that is in a stream must not fail for lack of memory.
-SimScheduler::Step SimScheduler::step(HostWork host_work, Queue* target) {
+SimScheduler::Step SimScheduler::step(HostWork host_work, Queue* target, std::uint64_t number) {
   refresh_foreign_events();
   std::shared_ptr<Queue> chosen;
+  std::uint64_t changes = 0;
   {
     const os::Lock lock(mutex_);
-    mark_all(host_work == HostWork::any);
-    if (target != nullptr) mark_needed(*target);
-    const auto allowed = static_cast<std::size_t>(
-        std::ranges::count_if(queues_, [&](const std::shared_ptr<Queue>& q) BERTH_NO_THREAD_ANALYSIS { return is_allowed(*q); }));
-    if (allowed == 0) return running_ > 0 ? Step::wait_for_others : Step::nothing_to_run;
+    changes = changes_;
+    mark_all(host_work == HostWork::any ? UINT64_MAX : 0);
+    if (target != nullptr) mark_needed(*target, number);
+    std::size_t allowed = 0;
+    for (const std::shared_ptr<Queue>& queue : queues_) allowed += is_allowed(*queue) ? 1 : 0;
+    if (allowed == 0) return {false, changes};
     std::size_t skip = random_.below(allowed);
     for (const std::shared_ptr<Queue>& queue : queues_) {
       if (is_allowed(*queue) && skip-- == 0) chosen = queue;
     }
     chosen->head_runs = true;
-    ++running_;
   }
   run_head(chosen);
-  return Step::ran;
+  return {true, changes};
 }
 
 void SimScheduler::run_head(const std::shared_ptr<Queue>& queue) {
@@ -232,6 +233,7 @@ void SimScheduler::run_head(const std::shared_ptr<Queue>& queue) {
   {
     const os::Lock lock(mutex_);
     finished = std::move(queue->items.front());
+    queue->items.front().own_event = nullptr;  // the event goes with `finished`
   }
   finished = Item{Item::Kind::device_work, nullptr};  // what it keeps alive is let go before anyone is told that it is done
   {
@@ -240,7 +242,7 @@ void SimScheduler::run_head(const std::shared_ptr<Queue>& queue) {
     queue->head_runs = false;
     ++queue->done;
     --pending_;
-    --running_;
+    ++changes_;
     if (error != nullptr && queue->error == nullptr) {
       queue->error = std::move(error);
       queue->error_at = queue->done;
@@ -268,18 +270,38 @@ void SimScheduler::refresh_foreign_events() {
       queue = queues_[i];
       event = queue->items.front().event;
     }
-    if (!event.query()) continue;  // asked without the lock: another device has locks of its own
+    if (!is_foreign_done(event)) continue;  // asked without the lock: another device has locks of its own
     const os::Lock lock(mutex_);
     if (waits_for_foreign(*queue) && queue->items.front().event.state() == event.state()) queue->items.front().foreign_done = true;
   }
 }
 
-Event SimScheduler::foreign_event_for(Queue& target) {
+// Two simulated devices may wait for each other's streams: asked in turn, each would run the other's work, and so on without end. So
+// within a question another simulated device is only looked at.
+bool SimScheduler::is_foreign_done(const Event& event) noexcept {
+  static constinit thread_local bool asking = false;
+  const auto* const sim = dynamic_cast<const SimEvent*>(event.state().get());
+  if (asking && sim != nullptr) return sim->peek();
+  const bool outermost = !std::exchange(asking, true);
+  bool done = true;
+  try {
+    done = event.query();
+  } catch (...) {  // an event that cannot be asked counts as done: the wait for it throws what is wrong, into the right stream
+  }
+  if (outermost) asking = false;
+  return done;
+}
+
+// The event of another device that holds up the head of a queue, directly or through the queues it waits for; none when that head is
+// being run, or could be.
+Event SimScheduler::blocking_event(Queue& target) {
   const os::Lock lock(mutex_);
-  mark_all(false);
-  mark_needed(target);
-  for (const std::shared_ptr<Queue>& queue : queues_) {
-    if (queue->needed && waits_for_foreign(*queue)) return queue->items.front().event;
+  for (const Queue* queue = &target; !queue->items.empty() && !queue->head_runs;) {
+    const Item& head = queue->items.front();
+    if (head.kind != Item::Kind::wait) return {};
+    if (head.own_event == nullptr) return head.foreign_done ? Event() : head.event;
+    if (is_done(head.own_event->queue(), head.own_event->number())) return {};
+    queue = &head.own_event->queue();
   }
   return {};
 }
@@ -287,8 +309,8 @@ Event SimScheduler::foreign_event_for(Queue& target) {
 void SimScheduler::start_background() noexcept {
   try {
     std::thread([self = shared_from_this()] { self->background_loop(); }).detach();
-  } catch (const std::system_error&) {
-    const os::Lock lock(mutex_);  // no thread to be had: those who wait do the work
+  } catch (const std::exception&) {  // system_error or bad_alloc
+    const os::Lock lock(mutex_);     // no thread to be had: those who wait do the work
     background_runs_ = false;
   }
 }
@@ -303,7 +325,7 @@ void SimScheduler::background_loop() noexcept {
       }
     }
     std::this_thread::sleep_for(std::chrono::microseconds(200));  // leave the first word to those who wait
-    step(HostWork::any, nullptr);
+    step(HostWork::any, nullptr, 0);
   }
 }
 

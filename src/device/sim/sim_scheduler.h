@@ -38,6 +38,7 @@ class SimScheduler : public std::enable_shared_from_this<SimScheduler> {
 
   // Runs a little work, perhaps none, and says whether the item is done.
   bool query(Queue& queue, std::uint64_t number);
+  bool peek(const Queue& queue, std::uint64_t number) const;  // the same without running any
   // Runs work until it is. Throws the queue's first exception up to the item; `clear` forgets it.
   void wait(Queue& queue, std::uint64_t number, bool clear);
 
@@ -45,19 +46,23 @@ class SimScheduler : public std::enable_shared_from_this<SimScheduler> {
 
  private:
   struct Item;
-  enum class Step { ran, nothing_to_run, wait_for_others };
-  enum class HostWork { none, needed, any };  // which host functions may run: those `target` depends on, or all
+  enum class HostWork { none, needed, any };  // which host functions may run: those that an item depends on, or all
+  struct Step {
+    bool ran;               // otherwise nothing could be chosen
+    std::uint64_t changes;  // the count of changes when that was judged
+  };
 
   std::uint64_t put(Queue& queue, Item item);
   void check_process() const;
-  // Picks one allowed item and runs it.
-  Step step(HostWork host_work, Queue* target);
-  void mark_needed(Queue& queue) BERTH_REQUIRES(mutex_);
-  void mark_all(bool needed) BERTH_REQUIRES(mutex_);
+  // Picks one allowed item and runs it. What is needed is item `number` of `target`.
+  Step step(HostWork host_work, Queue* target, std::uint64_t number);
+  void mark_needed(Queue& queue, std::uint64_t number) BERTH_REQUIRES(mutex_);
+  void mark_all(std::uint64_t up_to) BERTH_REQUIRES(mutex_);
   bool is_done(const Queue& queue, std::uint64_t number) const BERTH_REQUIRES(mutex_);
   bool is_allowed(const Queue& queue) const BERTH_REQUIRES(mutex_);
   bool waits_for_foreign(const Queue& queue) const BERTH_REQUIRES(mutex_);
-  Event foreign_event_for(Queue& target);
+  Event blocking_event(Queue& target);
+  static bool is_foreign_done(const Event& event) noexcept;
   void run_head(const std::shared_ptr<Queue>& queue);
   void refresh_foreign_events();
   void start_background() noexcept;
@@ -70,8 +75,8 @@ class SimScheduler : public std::enable_shared_from_this<SimScheduler> {
   os::Condition changed_;
   Random random_ BERTH_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<Queue>> queues_ BERTH_GUARDED_BY(mutex_);
-  std::size_t pending_ BERTH_GUARDED_BY(mutex_) = 0;  // == sum of the queues' sizes
-  std::size_t running_ BERTH_GUARDED_BY(mutex_) = 0;  // items being run right now, each still at the head of its queue
+  std::size_t pending_ BERTH_GUARDED_BY(mutex_) = 0;    // == sum of the queues' sizes
+  std::uint64_t changes_ BERTH_GUARDED_BY(mutex_) = 0;  // grows with every item put in or done
   bool background_runs_ BERTH_GUARDED_BY(mutex_) = false;
 };
 
