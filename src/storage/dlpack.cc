@@ -132,6 +132,12 @@ struct Layout {
 Layout checked_layout(const dlpack::Tensor& tensor) {
   if (tensor.ndim < 0) throw_format(text::join("its rank is ", tensor.ndim), {{"ndim", tensor.ndim}});
   const auto rank = static_cast<std::size_t>(tensor.ndim);
+  if (rank > kMaxRank) {  // before the arrays are read: they are as long as the tensor says
+    throw ArgumentError(
+        ErrorCode::limit_exceeded,
+        {text::join("a DLPack tensor of rank ", rank), text::join("the highest rank is ", kMaxRank), "merge dimensions first"},
+        {{"rank", rank}, {"limit", kMaxRank}});
+  }
   if (rank > 0 && tensor.shape == nullptr) throw_format("it has no shape");
   const std::span<const std::int64_t> dims(tensor.shape, rank);
   for (const std::int64_t dim : dims) {

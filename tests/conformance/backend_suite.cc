@@ -275,6 +275,8 @@ void waits_for_events_of_other_streams(Backend& backend, Report& report) {
     b->wait(a->record());
     b->enqueue([&] { in_order = in_order && step.exchange(3) == 2; });
     b->synchronize();
+    a->synchronize();
+    host.synchronize();  // a faulty backend may have waited for neither
     report.expect(in_order && step == 3, "work waits for the events it was told to wait for");
   }
 }

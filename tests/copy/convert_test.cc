@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <type_traits>
 
 #include "base/random.h"
 #include "berth/berth.h"
@@ -212,6 +213,134 @@ TEST(Convert, EverySmallValueSurvivesARoundTripThroughWiderTypes) {
     ASSERT_TRUE(std::isnan(static_cast<float>(half)) || convert<float16>(convert<float>(half)) == half) << code;
     ASSERT_TRUE(std::isnan(static_cast<float>(brain)) || convert<bfloat16>(convert<double>(brain)) == brain) << code;
   }
+}
+
+// Every pair of dtypes over the values at their edges, against the rules written out in long double and 128-bit integers.
+template <class To>
+To by_the_rules(Wide real, Wide imaginary, bool from_integer) {
+  if constexpr (std::is_same_v<To, bool>) {
+    return real != 0 || imaginary != 0 || std::isnan(real);
+  } else if constexpr (std::is_integral_v<To>) {
+    if (from_integer) return static_cast<To>(static_cast<unsigned __int128>(static_cast<__int128>(real)));
+    return truncated<To>(static_cast<double>(real));
+  } else if constexpr (std::is_same_v<To, std::complex<float>>) {
+    return {static_cast<float>(real), static_cast<float>(imaginary)};
+  } else if constexpr (std::is_same_v<To, std::complex<double>>) {
+    return {static_cast<double>(real), static_cast<double>(imaginary)};
+  } else if constexpr (std::is_floating_point_v<To>) {
+    return static_cast<To>(real);
+  } else {
+    if (std::isnan(real)) return To::from_bits(static_cast<decltype(To::bits)>(To::kExponent | To::kMantissa));
+    if (std::isinf(real)) return To::from_bits(static_cast<decltype(To::bits)>((std::signbit(real) ? To::kSign : 0) | (To::kLargest + 1)));
+    return To::from_bits(nearest<To, decltype(To::bits)>(real));
+  }
+}
+
+template <class To>
+bool same(const To& a, const To& b) {
+  if constexpr (std::is_floating_point_v<To>)
+    return a == b || (std::isnan(a) && std::isnan(b));
+  else if constexpr (requires { a.real(); })
+    return same(a.real(), b.real()) && same(a.imag(), b.imag());
+  else if constexpr (requires { a.bits; })
+    return a == b || (std::isnan(static_cast<double>(a)) && std::isnan(static_cast<double>(b)));
+  else
+    return a == b;
+}
+
+template <class From, class To>
+void expect_pair(const std::vector<From>& values) {
+  for (const From& value : values) {
+    Wide real = 0;
+    Wide imaginary = 0;
+    if constexpr (requires { value.real(); }) {
+      real = value.real();
+      imaginary = value.imag();
+    } else if constexpr (requires { value.bits; }) {
+      real = static_cast<double>(value);
+    } else {
+      real = static_cast<Wide>(value);
+    }
+    if constexpr (std::is_same_v<From, To>) continue;
+    const To expected = by_the_rules<To>(real, imaginary, std::is_integral_v<From>);
+    ASSERT_TRUE(same(convert<To>(value), expected))
+        << to_string(dtype_of<From>()) << " to " << to_string(dtype_of<To>()) << " of " << static_cast<double>(real);
+  }
+}
+
+template <class From>
+std::vector<From> edges() {
+  if constexpr (std::is_same_v<From, bool>) {
+    return {false, true};
+  } else if constexpr (std::is_integral_v<From>) {
+    using L = std::numeric_limits<From>;
+    return {0,
+            1,
+            2,
+            7,
+            100,
+            127,
+            L::max(),
+            L::lowest(),
+            static_cast<From>(L::max() - 1),
+            static_cast<From>(L::max() / 2),
+            static_cast<From>(-1),
+            static_cast<From>(L::max() / 3 * 2 + 1)};
+  } else {
+    std::vector<From> values;
+    for (const double v : {0.0,
+                           -0.0,
+                           1.0,
+                           -1.0,
+                           0.5,
+                           2.5,
+                           -3.75,
+                           127.5,
+                           255.0,
+                           300.0,
+                           -300.0,
+                           65519.0,
+                           65520.0,
+                           1e9,
+                           -1e9,
+                           1e18,
+                           1e20,
+                           1e39,
+                           1e-8,
+                           1e-40,
+                           (double)NAN,
+                           (double)INFINITY,
+                           -(double)INFINITY}) {
+      if constexpr (std::is_same_v<From, std::complex<float>>)
+        values.insert(values.end(), {From(static_cast<float>(v), 2), From(0, static_cast<float>(v))});
+      else if constexpr (std::is_same_v<From, std::complex<double>>)
+        values.insert(values.end(), {From(v, -2), From(0, v)});
+      else
+        values.push_back(From(v));
+    }
+    return values;
+  }
+}
+
+template <class... Types>
+struct TypeList {};
+
+template <class From, class... To>
+void expect_from(TypeList<To...>) {
+  (expect_pair<From, To>(edges<From>()), ...);
+}
+
+template <class... From>
+void expect_all(TypeList<From...> all) {
+  (expect_from<From>(all), ...);
+}
+
+TEST(Convert, EveryPairOfDtypesFollowsTheRulesAtItsEdges) {
+  if (std::numeric_limits<Wide>::digits < 64) GTEST_SKIP() << "long double is too narrow here to hold every integer";
+  expect_all(
+      TypeList<bool, std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t, std::int8_t, std::int16_t, std::int32_t, std::int64_t,
+               float8_e4m3, float8_e5m2, float16, bfloat16, float, double, std::complex<float>, std::complex<double>>());
+  did("17 x 17 pairs");
 }
 
 }  // namespace

@@ -91,7 +91,9 @@ TEST(Adaptors, ABlockGoesBackToTheOutermost) {
   EXPECT_EQ(log.reported(), std::vector{MisuseKind::foreign_free});
   limited->deallocate(block);
   EXPECT_EQ(log.reported().size(), 1U);
-  EXPECT_TRUE(limited->try_allocate({.bytes = 100}).has_value());
+  const auto all = limited->try_allocate({.bytes = 100});
+  EXPECT_TRUE(all.has_value());
+  if (all) limited->deallocate(*all);
 }
 
 TEST(OutOfMemoryReport, IsValidJsonForAnyTag) {
@@ -126,7 +128,11 @@ TEST(Pmr, ContainersLiveInAnAllocator) {
     EXPECT_EQ(v.size(), 1000U) << "a refused growth leaves the vector as it was";
   }
   EXPECT_TRUE(tracked->live().empty());
-  EXPECT_NE(resource.allocate(0), resource.allocate(0)) << "zero bytes have addresses of their own";
+  void* const a = resource.allocate(0);
+  void* const b = resource.allocate(0);
+  EXPECT_NE(a, b) << "zero bytes have addresses of their own";
+  resource.deallocate(a, 0);
+  resource.deallocate(b, 0);
   EXPECT_TRUE(resource.is_equal(MemoryResource(tracked)));
   EXPECT_FALSE(resource.is_equal(MemoryResource(direct("cpu"))));
   EXPECT_ERROR(MemoryResource(direct("sim:0")), AccessError, ErrorCode::wrong_device);

@@ -72,7 +72,9 @@ TEST(Limit, IsNeverExceededByConcurrentThreads) {
   EXPECT_GT(served, 0U);
   EXPECT_GT(refused, 0U);
   EXPECT_EQ(limited->audit(), "");
-  EXPECT_TRUE(limited->try_allocate({.bytes = 10000}).has_value()) << "all of the limit is there again";
+  const auto all = limited->try_allocate({.bytes = 10000});
+  EXPECT_TRUE(all.has_value()) << "all of the limit is there again";
+  if (all) limited->deallocate(*all);
   did(std::to_string(served) + " served, " + std::to_string(refused) + " refused on 4 threads");
 }
 
@@ -146,7 +148,9 @@ TEST(Limit, SaysSoWhenSomeoneBelowRefused) {
     EXPECT_EQ(error.report().refused_by, "the fail adaptor");
     EXPECT_EQ(error.report().limit_bytes, 0U);
   }
-  EXPECT_TRUE(limited->try_allocate({.bytes = 1000}).has_value()) << "the refused bytes are not counted";
+  const auto all = limited->try_allocate({.bytes = 1000});
+  EXPECT_TRUE(all.has_value()) << "the refused bytes are not counted";
+  if (all) limited->deallocate(*all);
 }
 
 }  // namespace

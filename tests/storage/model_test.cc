@@ -95,7 +95,7 @@ void StorageModel::check_layout(const Tracked& t) {
 void StorageModel::check_bytes(const Tracked& t) {
   std::vector<std::byte> bytes(t.bytes->size());
   copy_bytes(bytes.data(), "cpu", t.storage.buffer().data(), t.storage.device(), bytes.size());
-  ASSERT_EQ(std::memcmp(bytes.data(), t.bytes->data(), bytes.size()), 0) << "the bytes of the buffer differ from the model's";
+  ASSERT_TRUE(bytes == *t.bytes) << "the bytes of the buffer differ from the model's";
 }
 
 void StorageModel::make_view(const Tracked& t) {
