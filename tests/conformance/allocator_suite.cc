@@ -295,10 +295,15 @@ void keeps_to_its_limit(const AllocatorSubject& subject, Report& report) {
   if (!subject.limit_bytes) return;
   const std::size_t limit = *subject.limit_bytes;
   const auto allocator = subject.make();
-  report.expect(!allocator->try_allocate({.bytes = limit + 1}), "one byte over the limit is refused");
+  const auto refused = [&](std::size_t bytes) {
+    const auto block = allocator->try_allocate({.bytes = bytes});
+    if (block) allocator->deallocate(*block);
+    return !block.has_value();
+  };
+  report.expect(refused(limit + 1), "one byte over the limit is refused");
   const auto whole = allocator->try_allocate({.bytes = limit});
   report.expect(whole.has_value(), "exactly the limit is served");
-  report.expect(!allocator->try_allocate({.bytes = 1}), "and then not a byte more");
+  report.expect(refused(1), "and then not a byte more");
   if (whole) allocator->deallocate(*whole);
   const auto half = allocator->try_allocate({.bytes = limit / 2});
   const auto rest = allocator->try_allocate({.bytes = limit - limit / 2});
