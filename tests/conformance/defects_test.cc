@@ -111,7 +111,7 @@ TEST(PlantedDefects, StreamDroppedIsFound) { EXPECT_TRUE(found_by(defective(Allo
 TEST(PlantedDefects, CountOffByOneIsFound) { EXPECT_TRUE(found_by(defective(AllocatorDefect::count_off_by_one))); }
 TEST(PlantedDefects, DoubleFreeAcceptedIsFound) { EXPECT_TRUE(found_by(defective_on_sim(AllocatorDefect::double_free_accepted))); }
 TEST(PlantedDefects, ForeignFreeAcceptedIsFound) { EXPECT_TRUE(found_by(defective_on_sim(AllocatorDefect::foreign_free_accepted))); }
-TEST(PlantedDefects, HoldIgnoredIsFound) { EXPECT_TRUE(found_by(defective(AllocatorDefect::hold_ignored))); }
+TEST(PlantedDefects, HoldIgnoredIsFound) { EXPECT_TRUE(found_by(defective_on_sim(AllocatorDefect::hold_ignored))); }
 TEST(PlantedDefects, SerialReusedIsFound) { EXPECT_TRUE(found_by(defective_on_sim(AllocatorDefect::serial_reused))); }
 TEST(PlantedDefects, FreesDroppedIsFound) { EXPECT_TRUE(found_by(defective_on_sim(AllocatorDefect::frees_dropped))); }
 
