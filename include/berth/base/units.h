@@ -5,7 +5,8 @@
 
 // Byte counts as people write them: `limit(direct("cpu"), 2_GiB)`. Found by `using namespace berth;` or
 // `using namespace berth::literals;`. A count that does not fit is refused when the program is compiled.
-namespace berth::inline literals {
+namespace berth {
+inline namespace literals {
 
 consteval std::size_t scaled_bytes(unsigned long long count, unsigned shift) {
   if (count > (~0ULL >> shift)) throw "the byte count does not fit in 64 bits";
@@ -17,4 +18,5 @@ consteval std::size_t operator""_MiB(unsigned long long count) { return scaled_b
 consteval std::size_t operator""_GiB(unsigned long long count) { return scaled_bytes(count, 30); }
 consteval std::size_t operator""_TiB(unsigned long long count) { return scaled_bytes(count, 40); }
 
-}  // namespace berth::inline literals
+}  // namespace literals
+}  // namespace berth
