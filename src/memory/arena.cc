@@ -106,6 +106,7 @@ class ArenaStrategy : public Arena {
     const Status done = backend().decommit(base_ + from, to - from);
     const os::Lock lock(mutex_);
     if (!done) committed_ = to;
+    if (done) ++decommits_;
     growing_ = false;
     changed_.notify_all();
   }
@@ -140,7 +141,9 @@ class ArenaStrategy : public Arena {
             .live_blocks = live_blocks_,
             .allocations = allocations_,
             .frees = frees_,
-            .failures = failures_};
+            .failures = failures_,
+            .commits = commits_,
+            .decommits = decommits_};
   }
 
   std::string name() const override { return "arena"; }
@@ -262,6 +265,7 @@ class ArenaStrategy : public Arena {
     const Status done = backend().commit(base_ + from, to - from);
     mutex_.lock();
     committed_ = done ? to : from;
+    if (done) ++commits_;
     peak_committed_ = std::max(peak_committed_, committed_);
     growing_ = false;
     changed_.notify_all();
@@ -302,6 +306,8 @@ class ArenaStrategy : public Arena {
   std::uint64_t allocations_ BERTH_GUARDED_BY(mutex_) = 0;  // == frees_ + live_blocks_
   std::uint64_t frees_ BERTH_GUARDED_BY(mutex_) = 0;
   std::uint64_t failures_ BERTH_GUARDED_BY(mutex_) = 0;
+  std::uint64_t commits_ BERTH_GUARDED_BY(mutex_) = 0;
+  std::uint64_t decommits_ BERTH_GUARDED_BY(mutex_) = 0;
   std::uint64_t next_serial_ BERTH_GUARDED_BY(mutex_) = 1;
 };
 

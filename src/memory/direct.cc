@@ -148,6 +148,7 @@ class Direct : public Allocator {
     entry->stream_id = request.stream.id();
     entry->allocator_id = request.allocator_id;
     ++stats_.allocations;
+    ++stats_.commits;
     ++stats_.live_blocks;
     stats_.in_use_bytes += request.bytes;
     stats_.committed_bytes += request.bytes;
@@ -178,6 +179,7 @@ class Direct : public Allocator {
       ++freed_in_hold_;
     } else {
       stats_.committed_bytes -= entry.bytes;
+      ++stats_.decommits;
     }
   }
 
@@ -198,6 +200,7 @@ class Direct : public Allocator {
     --freed_in_hold_;
     stats_.cached_bytes -= entry.bytes;
     stats_.committed_bytes -= entry.bytes;
+    ++stats_.decommits;
     return true;
   }
 

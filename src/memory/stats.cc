@@ -10,6 +10,7 @@ void Stats::write_json(JsonWriter& json) const {
       .member("peak_committed_bytes", peak_committed_bytes)
       .member("live_blocks", live_blocks);
   json.member("allocations", allocations).member("frees", frees).member("failures", failures);
+  json.member("commits", commits).member("decommits", decommits);
   json.end_object();
 }
 
