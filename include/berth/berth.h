@@ -27,6 +27,7 @@
 #include "berth/memory/limit.h"
 #include "berth/memory/out_of_memory.h"
 #include "berth/memory/pmr.h"
+#include "berth/memory/pool.h"
 #include "berth/memory/stats.h"
 #include "berth/memory/trace.h"
 #include "berth/memory/track.h"

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "berth/base/checked.h"
 #include "berth/record/misuse.h"
+#include "record/current_tag.h"
 #include "record/emit.h"
 
 namespace berth {
@@ -35,16 +36,6 @@ void record_block(RecordKind kind, const Block& block, const Site& site) noexcep
         .site = intern(site)});
 }
 
-// A block without memory, as the request describes it.
-Block unserved(const Request& request, const Allocator& allocator) noexcept {
-  return {.bytes = request.bytes,
-          .alignment = request.alignment,
-          .device = allocator.device(),
-          .tag = request.tag,
-          .stream_id = request.stream.id(),
-          .allocator_id = allocator.id()};
-}
-
 MisuseKind misuse_of(Allocator::Freed freed) noexcept {
   switch (freed) {
     case Allocator::Freed::double_free: return MisuseKind::double_free;
@@ -57,53 +48,77 @@ MisuseKind misuse_of(Allocator::Freed freed) noexcept {
 
 }  // namespace
 
-Allocator::Allocator(Backend& backend) noexcept : backend_(backend), id_(g_next_id.fetch_add(1, std::memory_order_relaxed)) {}
+Allocator::Allocator(Backend& backend) noexcept
+    : backend_(backend),
+      device_(backend.device()),
+      usual_alignment_(backend.properties().alignment),
+      max_alignment_(backend.properties().max_alignment),
+      id_(g_next_id.fetch_add(1, std::memory_order_relaxed)) {}
 Allocator::~Allocator() = default;
 
 // Fills in what the request left out, in place, and refuses what can never work. Zero bytes are answered here, so that no strategy
 // sees them.
-Status Allocator::allocate_checked(Request& request, Block& block) {
-  const BackendProperties& properties = backend_.properties();
-  if (request.alignment == 0)
-    request.alignment = properties.alignment;
-  else if (!is_power_of_two(request.alignment) || request.alignment > properties.max_alignment)
+inline Status Allocator::allocate_checked(Request& request, Block& block) {
+  if (request.alignment == 0) [[likely]]
+    request.alignment = usual_alignment_;
+  else if (!is_power_of_two(request.alignment) || request.alignment > max_alignment_)
     throw_alignment(request, backend_);
-  if (!request.tag) request.tag = current_tag();
+  if (!request.tag) request.tag = t_current_tag;
   request.allocator_id = id_;
-  if (request.bytes - 1 < kMaxBytes) [[likely]] {
-    Status obtained = obtain(request, block);
-    if (!obtained) [[unlikely]]
-      return note_refusal(request, obtained);
-    block.allocator_id = id_;
-    if (is_recording()) [[unlikely]]
-      record_block(RecordKind::allocated, block, request.site);
-    return obtained;
-  }
-  if (request.bytes != 0) return note_refusal(request, Failure{ErrorCode::out_of_memory, 0, "no address space is that large"});
-  block = unserved(request, *this);
+  block.bytes = request.bytes;
+  block.alignment = request.alignment;
+  block.device = device_;
+  block.tag = request.tag;
+  block.stream_id = request.stream.id();
+  block.allocator_id = id_;
+  return request.bytes - 1 < kMaxBytes ? obtain(request, block) : allocate_nothing(request, block);
+}
+
+Status Allocator::allocate_nothing(const Request& request, Block& block) noexcept {
+  if (request.bytes != 0) return Failure{ErrorCode::out_of_memory, 0, "no address space is that large"};
+  block.data = nullptr;
+  block.serial = block.place = 0;
   return {};
 }
 
-Status Allocator::note_refusal(const Request& request, const Status& refusal) const noexcept {
-  if (is_recording()) record_block(RecordKind::allocation_failed, unserved(request, *this), request.site);
-  return refusal;
-}
-
-Block Allocator::allocate(Request request) {
+Block Allocator::allocate(Request&& request) {
   Block block;
   const Status done = allocate_checked(request, block);
-  if (!done) [[unlikely]]
+  if (!done) [[unlikely]] {
+    record_refusal(request);
     throw_refused(request, done.failure());
+  }
+  if (is_recording()) [[unlikely]]
+    record_allocation(request, block);
   return block;
 }
 
-std::optional<Block> Allocator::try_allocate(Request request) {
+std::optional<Block> Allocator::try_allocate(Request&& request) {
   Block block;
   const Status done = allocate_checked(request, block);
-  if (done) return block;
+  if (done) {
+    if (is_recording()) record_allocation(request, block);
+    return block;
+  }
+  record_refusal(request);
   const ErrorCode code = done.failure().code;
   if (code != ErrorCode::out_of_memory && code != ErrorCode::busy) throw_refused(request, done.failure());
   return std::nullopt;
+}
+
+void Allocator::record_allocation(const Request& request, const Block& block) const noexcept {
+  if (block.data != nullptr) record_block(RecordKind::allocated, block, request.site);
+}
+
+void Allocator::record_refusal(const Request& request) const noexcept {
+  if (!is_recording()) return;
+  const Block unserved{.bytes = request.bytes,
+                       .alignment = request.alignment,
+                       .device = device_,
+                       .tag = request.tag,
+                       .stream_id = request.stream.id(),
+                       .allocator_id = id_};
+  record_block(RecordKind::allocation_failed, unserved, request.site);
 }
 
 void Allocator::throw_refused(const Request& request, const Failure& failure) const {
@@ -129,18 +144,30 @@ void Allocator::throw_refused(const Request& request, const Failure& failure) co
   throw OutOfMemory(std::move(report));
 }
 
+inline void Allocator::deallocate_checked(const Block& block, When when) noexcept {
+  if (block.data == nullptr) return;
+  if (is_recording()) [[unlikely]] {
+    deallocate_recorded(block, when);
+    return;
+  }
+  const Freed freed = block.allocator_id == id_ ? give_back(block, when, nullptr) : Freed::foreign;
+  if (freed != Freed::yes) [[unlikely]]
+    report_refused_free(block, freed);
+}
+
 void Allocator::deallocate(const Block& block) noexcept { deallocate_checked(block, When::later); }
 void Allocator::deallocate_now(const Block& block) noexcept { deallocate_checked(block, When::now); }
 
-void Allocator::deallocate_checked(const Block& block, When when) noexcept {
-  if (block.data == nullptr) return;
-  Block freed_block = block;
-  const Freed freed = block.allocator_id == id_ ? give_back(freed_block, when) : Freed::foreign;
-  if (freed == Freed::yes) [[likely]] {
-    if (is_recording()) [[unlikely]]
-      record_block(RecordKind::freed, freed_block, {});
-    return;
-  }
+void Allocator::deallocate_recorded(const Block& block, When when) noexcept {
+  Block known;
+  const Freed freed = block.allocator_id == id_ ? give_back(block, when, &known) : Freed::foreign;
+  if (freed == Freed::yes)
+    record_block(RecordKind::freed, known, {});
+  else
+    report_refused_free(block, freed);
+}
+
+void Allocator::report_refused_free(const Block& block, Freed freed) const noexcept {
   std::string_view called = "(unknown)";
   std::string kept;
   try {

@@ -37,7 +37,7 @@ class ArenaStrategy : public Arena {
     return done;
   }
 
-  Freed give_back(Block& block, When) noexcept override {
+  Freed give_back(const Block& block, When, Block* known) noexcept override {
     const os::Lock lock(mutex_);
     Entry* const entry = find(block.data);
     if (entry == nullptr) return block.serial != 0 && block.serial < next_serial_ ? Freed::double_free : Freed::foreign;
@@ -48,10 +48,13 @@ class ArenaStrategy : public Arena {
     in_use_ -= entry->bytes;
     --live_blocks_;
     ++frees_;
-    block.serial = entry->serial;
-    block.tag = entry->tag;
-    block.alignment = entry->alignment;
-    block.stream_id = entry->stream_id;
+    if (known != nullptr) {
+      *known = block;
+      known->serial = entry->serial;
+      known->tag = entry->tag;
+      known->alignment = entry->alignment;
+      known->stream_id = entry->stream_id;
+    }
     return Freed::yes;
   }
 
@@ -242,13 +245,8 @@ class ArenaStrategy : public Arena {
     peak_in_use_ = std::max(peak_in_use_, in_use_);
     ++live_blocks_;
     ++allocations_;
-    block = {.data = base_ + offset,
-             .bytes = request.bytes,
-             .alignment = request.alignment,
-             .device = device(),
-             .tag = request.tag,
-             .stream_id = request.stream.id(),
-             .serial = next_serial_++};
+    block.data = base_ + offset;
+    block.serial = next_serial_++;
     return {};
   }
 

@@ -11,6 +11,7 @@
 #include "berth/device/registry.h"
 #include "berth/memory/arena.h"
 #include "berth/memory/direct.h"
+#include "berth/memory/pool.h"
 #include "os/mutex.h"
 #include "os/system.h"
 
@@ -42,9 +43,16 @@ std::shared_ptr<Allocator> make_arena(Device device, std::string_view option) {
   return arena(device, bytes);
 }
 
+std::shared_ptr<Allocator> make_pool(Device device, std::string_view option) {
+  PoolOptions options;
+  if (!option.empty() && (!text::parse_bytes(option, options.limit_bytes) || options.limit_bytes == 0))
+    throw_bad_option("pool", option, "write its limit, as in pool:8GiB");
+  return pool(device, options);
+}
+
 // By name.
-constexpr Strategy kStrategies[] = {{"arena", make_arena}, {"direct", make_direct}};
-constexpr std::string_view kDefaultStrategy = "direct";
+constexpr Strategy kStrategies[] = {{"arena", make_arena}, {"direct", make_direct}, {"pool", make_pool}};
+constexpr std::string_view kDefaultStrategy = "pool";
 
 std::string variable_name(Device device) {
   std::string name = text::join("BERTH_", device.kind_name(), "_ALLOCATOR");

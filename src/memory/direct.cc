@@ -39,16 +39,11 @@ class Direct : public Allocator {
       return refused({ErrorCode::out_of_memory, 0, "no heap to remember the block"});
     }
     block.data = *data;
-    block.bytes = request.bytes;
-    block.alignment = request.alignment;
-    block.device = device();
-    block.tag = request.tag;
-    block.stream_id = request.stream.id();
     block.serial = serial;
     return {};
   }
 
-  Freed give_back(Block& block, When) noexcept override {
+  Freed give_back(const Block& block, When, Block* known) noexcept override {
     LiveEntry entry;
     {
       const os::Lock lock(mutex_);
@@ -59,12 +54,12 @@ class Direct : public Allocator {
       entry = *found;
       if (holds_.any()) {
         found->freed_in_hold = true;
-        complete(block, entry);
+        complete(known, block, entry);
         return Freed::yes;
       }
       live_.erase(found);
     }
-    complete(block, entry);
+    complete(known, block, entry);
     return_to_device(entry);
     return Freed::yes;
   }
@@ -183,11 +178,13 @@ class Direct : public Allocator {
     }
   }
 
-  static void complete(Block& block, const LiveEntry& entry) noexcept {
-    block.serial = entry.serial;
-    block.tag = entry.tag;
-    block.alignment = entry.alignment();
-    block.stream_id = entry.stream_id;
+  static void complete(Block* known, const Block& block, const LiveEntry& entry) noexcept {
+    if (known == nullptr) return;
+    *known = block;
+    known->serial = entry.serial;
+    known->tag = entry.tag;
+    known->alignment = entry.alignment();
+    known->stream_id = entry.stream_id;
   }
 
   bool take_freed_in_hold(LiveEntry& entry, std::size_t& from) noexcept {

@@ -35,8 +35,8 @@ class Limit : public Adaptor<Allocator> {
     return done;
   }
 
-  Freed give_back(Block& block, When when) noexcept override {
-    const Freed freed = upstream_->give_back(block, when);
+  Freed give_back(const Block& block, When when, Block* known) noexcept override {
+    const Freed freed = upstream_->give_back(block, when, known);
     if (freed != Freed::yes) return freed;
     {
       const os::Lock lock(mutex_);

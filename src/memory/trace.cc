@@ -22,9 +22,11 @@ class TraceAdaptor : public Adaptor<Trace> {
     return done;
   }
 
-  Freed give_back(Block& block, When when) noexcept override {
-    const Freed freed = upstream_->give_back(block, when);
-    if (freed == Freed::yes) write(TraceEvent::Operation::free, block);
+  Freed give_back(const Block& block, When when, Block* known) noexcept override {
+    Block own;
+    if (known == nullptr) known = &own;
+    const Freed freed = upstream_->give_back(block, when, known);
+    if (freed == Freed::yes) write(TraceEvent::Operation::free, *known);
     return freed;
   }
 

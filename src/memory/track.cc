@@ -21,17 +21,18 @@ class TrackAdaptor : public Adaptor<Track> {
   Status obtain(const Request& request, Block& block) noexcept override {
     Status done = upstream_->obtain(request, block);
     if (!done || remember(block, request)) return done;
-    block.allocator_id = request.allocator_id;
-    upstream_->give_back(block, When::later);
+    upstream_->give_back(block, When::later, nullptr);
     return Failure{ErrorCode::out_of_memory, 0, "no heap to remember the block"};
   }
 
-  Freed give_back(Block& block, When when) noexcept override {
-    const Freed freed = upstream_->give_back(block, when);
+  Freed give_back(const Block& block, When when, Block* known) noexcept override {
+    Block own;
+    if (known == nullptr) known = &own;
+    const Freed freed = upstream_->give_back(block, when, known);
     if (freed == Freed::yes) {
       // Serials are never used again, so another thread that already has the same address cannot be confused with this block.
       const os::Lock lock(mutex_);
-      live_.erase(block.serial);
+      live_.erase(known->serial);
     }
     return freed;
   }
@@ -64,9 +65,7 @@ class TrackAdaptor : public Adaptor<Track> {
  private:
   bool remember(const Block& block, const Request& request) noexcept {
     try {
-      Block tracked = block;
-      tracked.allocator_id = request.allocator_id;  // so that it can be freed as it is
-      const LiveBlock entry{tracked, intern(request.site), os::steady_time_ns()};
+      const LiveBlock entry{block, intern(request.site), os::steady_time_ns()};
       const os::Lock lock(mutex_);
       live_.emplace(block.serial, entry);
       return true;

@@ -17,4 +17,24 @@ inline std::uint64_t fork_generation() noexcept {
   return g_fork_generation.load(std::memory_order_relaxed);  // changes only while the process has one thread
 }
 
+// Something that must be brought to rest around a fork beyond its mutexes. Listed while it lives; the functions run on the forking thread
+// with every Mutex held, and must take none.
+class ForkListener {
+ public:
+  ForkListener() noexcept;
+  ForkListener(const ForkListener&) = delete;
+  ForkListener& operator=(const ForkListener&) = delete;
+
+  virtual void before_fork() noexcept = 0;
+  virtual void after_fork(bool in_child) noexcept = 0;
+
+ protected:
+  ~ForkListener();
+
+ private:
+  friend class ForkRegistry;
+  ForkListener* previous_ = nullptr;
+  ForkListener* next_ = nullptr;
+};
+
 }  // namespace berth::os

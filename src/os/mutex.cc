@@ -12,40 +12,27 @@
 
 namespace berth::os {
 
-// The list of all mutexes, and what happens to them around a fork. A plain pthread mutex guards the list: it must work before and
+// The lists of all mutexes and listeners, and what happens to them around a fork. A plain pthread mutex guards the list: it must work before and
 // after everything else, and its constant initialisation needs no constructor.
 class ForkRegistry {
  public:
-  static void add(Mutex& mutex) noexcept {
-    install_handlers();
-    pthread_mutex_lock(&guard);
-    mutex.next_ = first;
-    if (first != nullptr) first->previous_ = &mutex;
-    first = &mutex;
-    pthread_mutex_unlock(&guard);
-  }
-
-  static void remove(Mutex& mutex) noexcept {
-    pthread_mutex_lock(&guard);
-    (mutex.previous_ != nullptr ? mutex.previous_->next_ : first) = mutex.next_;
-    if (mutex.next_ != nullptr) mutex.next_->previous_ = mutex.previous_;
-    pthread_mutex_unlock(&guard);
-  }
+  static void add(Mutex& mutex) noexcept { link(mutex, first); }
+  static void add(ForkListener& listener) noexcept { link(listener, first_listener); }
+  static void remove(Mutex& mutex) noexcept { unlink(mutex, first); }
+  static void remove(ForkListener& listener) noexcept { unlink(listener, first_listener); }
 
   // No thread holds two mutexes, so taking them one after another cannot deadlock: each holder lets go without needing another.
   static void before_fork() noexcept BERTH_NO_THREAD_ANALYSIS {
     pthread_mutex_lock(&guard);
     for (Mutex* m = first; m != nullptr; m = m->next_) m->lock();
+    for (ForkListener* l = first_listener; l != nullptr; l = l->next_) l->before_fork();
   }
 
-  static void after_fork_in_parent() noexcept BERTH_NO_THREAD_ANALYSIS {
-    for (Mutex* m = first; m != nullptr; m = m->next_) m->unlock();
-    pthread_mutex_unlock(&guard);
-  }
+  static void after_fork_in_parent() noexcept { let_go(false); }
 
   static void after_fork_in_child() noexcept {
     g_fork_generation.fetch_add(1, std::memory_order_relaxed);
-    after_fork_in_parent();
+    let_go(true);
   }
 
   static void install_handlers() noexcept {
@@ -55,8 +42,33 @@ class ForkRegistry {
   }
 
  private:
+  template <class Node>
+  static void link(Node& node, Node*& head) noexcept {
+    install_handlers();
+    pthread_mutex_lock(&guard);
+    node.next_ = head;
+    if (head != nullptr) head->previous_ = &node;
+    head = &node;
+    pthread_mutex_unlock(&guard);
+  }
+
+  template <class Node>
+  static void unlink(Node& node, Node*& head) noexcept {
+    pthread_mutex_lock(&guard);
+    (node.previous_ != nullptr ? node.previous_->next_ : head) = node.next_;
+    if (node.next_ != nullptr) node.next_->previous_ = node.previous_;
+    pthread_mutex_unlock(&guard);
+  }
+
+  static void let_go(bool in_child) noexcept BERTH_NO_THREAD_ANALYSIS {
+    for (ForkListener* l = first_listener; l != nullptr; l = l->next_) l->after_fork(in_child);
+    for (Mutex* m = first; m != nullptr; m = m->next_) m->unlock();
+    pthread_mutex_unlock(&guard);
+  }
+
   static inline pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
   static inline Mutex* first = nullptr;
+  static inline ForkListener* first_listener = nullptr;
 };
 
 // When the library is loaded: handlers run in the order they were installed, and those of others may use berth.
@@ -64,6 +76,9 @@ class ForkRegistry {
 
 Mutex::Mutex() noexcept { ForkRegistry::add(*this); }
 Mutex::~Mutex() { ForkRegistry::remove(*this); }
+
+ForkListener::ForkListener() noexcept { ForkRegistry::add(*this); }
+ForkListener::~ForkListener() { ForkRegistry::remove(*this); }
 
 void Mutex::lock_slowly() noexcept {
   constexpr int kSpins = 100;

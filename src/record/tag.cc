@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 
+#include "record/current_tag.h"
 #include "record/interner.h"
 
 namespace berth {
@@ -24,10 +25,9 @@ using Words = Interner<std::string, WordTraits>;
 // nullptr when there is no heap for it. Never destroyed: tags outlive every static object.
 Words* words() noexcept { return made_once<Words>(); }
 
-// In the static block of thread-local memory, where reading it is one instruction: it is read at every allocation.
-[[gnu::tls_model("initial-exec")]] constinit thread_local Tag t_current;
-
 }  // namespace
+
+constinit thread_local Tag t_current_tag [[gnu::tls_model("initial-exec")]];
 
 Tag::Tag(std::string_view word) noexcept {
   if (word.empty()) return;
@@ -43,9 +43,9 @@ std::string_view Tag::word() const noexcept {
   return word == nullptr ? std::string_view() : std::string_view(*word);
 }
 
-Tag current_tag() noexcept { return t_current; }
+Tag current_tag() noexcept { return t_current_tag; }
 
-TagScope::TagScope(Tag tag) noexcept : previous_(t_current) { t_current = tag; }
-TagScope::~TagScope() { t_current = previous_; }
+TagScope::TagScope(Tag tag) noexcept : previous_(t_current_tag) { t_current_tag = tag; }
+TagScope::~TagScope() { t_current_tag = previous_; }
 
 }  // namespace berth

@@ -20,8 +20,8 @@ struct Buffer::State {
   bool read_only = false;
 
   // The block is allocated straight into its place; should that throw, there is nothing to undo.
-  State(const Request& request, Allocator& given, std::shared_ptr<Allocator>&& keep)
-      : block(given.allocate(request)), allocator(&given), kept_alive(std::move(keep)), owner(Owner::allocator) {}
+  State(Request&& request, Allocator& given, std::shared_ptr<Allocator>&& keep)
+      : block(given.allocate(std::move(request))), allocator(&given), kept_alive(std::move(keep)), owner(Owner::allocator) {}
   State(const Block& from, Allocator& given, std::shared_ptr<Allocator>&& keep) noexcept
       : block(from), allocator(&given), kept_alive(std::move(keep)), owner(Owner::allocator) {}
   State(const Block& outside, Owner given, bool is_read_only) noexcept : block(outside), owner(given), read_only(is_read_only) {}
@@ -84,12 +84,12 @@ struct Unowned {
 
 }  // namespace
 
-Buffer BufferMaker::make(const Request& request, Allocator& allocator, std::shared_ptr<Allocator> kept_alive) {
-  return Buffer(std::make_shared<Buffer::State>(request, allocator, std::move(kept_alive)));
+Buffer BufferMaker::make(Request&& request, Allocator& allocator, std::shared_ptr<Allocator> kept_alive) {
+  return Buffer(std::make_shared<Buffer::State>(std::move(request), allocator, std::move(kept_alive)));
 }
 
-std::optional<Buffer> BufferMaker::try_make(const Request& request, Allocator& allocator, std::shared_ptr<Allocator> kept_alive) {
-  const std::optional<Block> block = allocator.try_allocate(request);
+std::optional<Buffer> BufferMaker::try_make(Request&& request, Allocator& allocator, std::shared_ptr<Allocator> kept_alive) {
+  const std::optional<Block> block = allocator.try_allocate(std::move(request));
   if (!block) return std::nullopt;
   Unowned unowned{*block, &allocator};
   auto state = std::make_shared<Buffer::State>(*block, allocator, std::move(kept_alive));

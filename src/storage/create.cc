@@ -33,15 +33,13 @@ std::shared_ptr<Allocator> kept_alive(const Place& place) { return place.is_defa
 
 Storage empty(const Shape& shape, DType dtype, const Place& place, const AllocationOptions& options, Site site) {
   const std::size_t bytes = shape.size_bytes(dtype);
-  const Request request = request_of(bytes, options, site);
-  Buffer buffer = BufferMaker::make(request, *place.allocator(), kept_alive(place));
+  Buffer buffer = BufferMaker::make(request_of(bytes, options, site), *place.allocator(), kept_alive(place));
   return StorageMaker::make(std::move(buffer), dtype, shape, Strides::contiguous(shape), 0, bytes / size_bytes(dtype));
 }
 
 std::optional<Storage> try_empty(const Shape& shape, DType dtype, const Place& place, const AllocationOptions& options, Site site) {
   const std::size_t bytes = shape.size_bytes(dtype);
-  const Request request = request_of(bytes, options, site);
-  std::optional<Buffer> buffer = BufferMaker::try_make(request, *place.allocator(), kept_alive(place));
+  std::optional<Buffer> buffer = BufferMaker::try_make(request_of(bytes, options, site), *place.allocator(), kept_alive(place));
   if (!buffer) return std::nullopt;
   return StorageMaker::make(*std::move(buffer), dtype, shape, Strides::contiguous(shape), 0, bytes / size_bytes(dtype));
 }

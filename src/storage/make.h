@@ -26,8 +26,8 @@ struct Adoption {
 struct BufferMaker {
   // `kept_alive` is the allocator, or empty for one that is never destroyed: counting references to it is half the cost of a small
   // storage when many threads make them.
-  static Buffer make(const Request& request, Allocator& allocator, std::shared_ptr<Allocator> kept_alive);
-  static std::optional<Buffer> try_make(const Request& request, Allocator& allocator, std::shared_ptr<Allocator> kept_alive);
+  static Buffer make(Request&& request, Allocator& allocator, std::shared_ptr<Allocator> kept_alive);
+  static std::optional<Buffer> try_make(Request&& request, Allocator& allocator, std::shared_ptr<Allocator> kept_alive);
   static Buffer wrap(void* data, std::size_t bytes, Device device, Deleter& deleter, bool read_only,
                      Owner owner);  // takes the deleter on success
 };

@@ -21,7 +21,10 @@ std::vector<AllocatorSubject> subjects() {
     all.push_back({.name = std::string("arena_") + std::string(Device(device).kind_name()),
                    .make = [device] { return arena(device, 32_MiB); },
                    .returns_at_once = false});
+    all.push_back({std::string("pool_") + std::string(Device(device).kind_name()), [device] { return pool(device); }});
   }
+  all.push_back({"pool_small_sim", [] { return pool(small_sim()); }});
+  all.push_back({.name = "limit_over_pool", .make = [] { return limit(pool("cpu"), 40_MiB); }, .limit_bytes = 40_MiB});
   all.push_back({"direct_small_sim", [] { return direct(small_sim()); }});
   all.push_back({.name = "limit", .make = [] { return limit(direct("cpu"), 40_MiB); }, .limit_bytes = 40_MiB});
   all.push_back({.name = "limit_sim", .make = [] { return limit(direct(small_sim()), 3_MiB); }, .limit_bytes = 3_MiB});

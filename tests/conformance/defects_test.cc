@@ -40,9 +40,9 @@ class DefectiveAllocator : public Adaptor<Allocator> {
     if (defect_ == AllocatorDefect::blocks_overlap) changed.bytes += 64;
     Status done = upstream_->obtain(changed, block);
     if (!done) return done;
-    block.alignment = request.alignment;
+    if (defect_ == AllocatorDefect::tag_dropped) block.tag = {};
+    if (defect_ == AllocatorDefect::stream_dropped) block.stream_id = 0;
     if (defect_ == AllocatorDefect::blocks_overlap) {
-      block.bytes = request.bytes;
       // Every other block is the one before it, a little later.
       if (++calls_ % 2 == 0 && last_.bytes >= request.bytes && last_.data != nullptr) {
         block.data = static_cast<std::byte*>(last_.data) + 32;
@@ -53,10 +53,11 @@ class DefectiveAllocator : public Adaptor<Allocator> {
     return done;
   }
 
-  Freed give_back(Block& block, When when) noexcept override {
+  Freed give_back(const Block& given, When when, Block* known) noexcept override {
+    Block block = given;
     if (defect_ == AllocatorDefect::frees_dropped && ++calls_ % 5 == 0) return Freed::yes;
     if (defect_ == AllocatorDefect::serial_reused) block.serial = 0;
-    const Freed freed = upstream_->give_back(block, when);
+    const Freed freed = upstream_->give_back(block, when, known);
     if (freed == Freed::double_free && defect_ == AllocatorDefect::double_free_accepted) return Freed::yes;
     if (freed == Freed::foreign && defect_ == AllocatorDefect::foreign_free_accepted) return Freed::yes;
     return freed;

@@ -32,9 +32,9 @@ class Probe : public Adaptor<Allocator> {
     }
     return upstream_->obtain(request, block);
   }
-  Freed give_back(Block& block, When when) noexcept override {
+  Freed give_back(const Block& block, When when, Block* known) noexcept override {
     live -= block.bytes;
-    return upstream_->give_back(block, when);
+    return upstream_->give_back(block, when, known);
   }
 
   std::atomic<std::size_t> live{0};

@@ -53,8 +53,8 @@ class BERTH_EXPORT Event {
   std::shared_ptr<EventState> state_;
 };
 
-// What a stream is, to the backend that made it.
-class BERTH_EXPORT StreamState {
+// What a stream is, to the backend that made it. Always handled by shared_ptr.
+class BERTH_EXPORT StreamState : public std::enable_shared_from_this<StreamState> {
  public:
   explicit StreamState(Device device) noexcept;
   virtual ~StreamState();

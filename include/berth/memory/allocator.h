@@ -51,10 +51,12 @@ class BERTH_EXPORT Allocator : public std::enable_shared_from_this<Allocator> {
 
   // Throws OutOfMemory with a full report; ArgumentError(invalid_alignment); AccessError(busy) while the device is held; DeviceError
   // when the device has failed. Zero bytes give a block with a null address.
-  Block allocate(Request request);
+  Block allocate(Request&& request);
+  Block allocate(const Request& request) { return allocate(Request(request)); }
 
   // The same, but a lack of memory, and a hold, give nothing instead of an exception.
-  std::optional<Block> try_allocate(Request request);
+  std::optional<Block> try_allocate(Request&& request);
+  std::optional<Block> try_allocate(const Request& request) { return try_allocate(Request(request)); }
 
   // An empty block is ignored. With `deallocate` the memory may stay cached; after `deallocate_now` its whole pages are back with the
   // device on return (or, while held, when the hold ends).
@@ -76,7 +78,7 @@ class BERTH_EXPORT Allocator : public std::enable_shared_from_this<Allocator> {
   Hold hold();
 
   virtual Stats stats() const = 0;
-  Device device() const noexcept { return backend_.device(); }
+  Device device() const noexcept { return device_; }
   Backend& backend() const noexcept { return backend_; }
   virtual std::string name() const = 0;      // "limit(direct)"
   virtual std::string settings() const = 0;  // the options in effect, for people: "limit 2 GiB over direct"
@@ -91,11 +93,13 @@ class BERTH_EXPORT Allocator : public std::enable_shared_from_this<Allocator> {
   enum class Freed : unsigned char { yes, double_free, foreign, size_mismatch };
   enum class When : unsigned char { later, now };
 
-  // Fills in the block; what it holds after a failure has no meaning. REQUIRES: request.bytes > 0, its alignment is set and legal, its tag is final.
+  // Adds the address, the serial and the place to a block that describes the request otherwise; what it holds after a failure has no
+  // meaning. REQUIRES: request.bytes > 0, its alignment is set and legal, its tag and allocator are final.
   virtual Status obtain(const Request& request, Block& block) noexcept = 0;
 
-  // Anything but `yes` has changed nothing. On `yes` the fields that a block made by block_at lacks are filled in.
-  virtual Freed give_back(Block& block, When when) noexcept = 0;
+  // Anything but `yes` has changed nothing. On `yes`, and if `known` is not null, that receives the block as it was handed out: what
+  // came in may have been made by block_at, and lack most of it.
+  virtual Freed give_back(const Block& block, When when, Block* known) noexcept = 0;
 
   virtual void begin_hold() noexcept = 0;
   virtual void end_hold() noexcept = 0;
@@ -111,10 +115,17 @@ class BERTH_EXPORT Allocator : public std::enable_shared_from_this<Allocator> {
 
  private:
   Status allocate_checked(Request& request, Block& block);
-  Status note_refusal(const Request& request, const Status& refusal) const noexcept;
+  Status allocate_nothing(const Request& request, Block& block) noexcept;
+  void record_allocation(const Request& request, const Block& block) const noexcept;
+  void record_refusal(const Request& request) const noexcept;
   void deallocate_checked(const Block& block, When when) noexcept;
+  void deallocate_recorded(const Block& block, When when) noexcept;
+  void report_refused_free(const Block& block, Freed freed) const noexcept;
 
   Backend& backend_;  // backends are never destroyed
+  const Device device_;
+  const std::size_t usual_alignment_;
+  const std::size_t max_alignment_;
   const std::uint64_t id_;
 };
 

@@ -26,6 +26,11 @@ class BERTH_EXPORT Tag {
 
   std::string_view word() const noexcept;  // lives as long as the process
   constexpr std::uint16_t id() const noexcept { return id_; }
+  static constexpr Tag from_id(std::uint16_t id) noexcept {  // REQUIRES: `id` came from id()
+    Tag tag;
+    tag.id_ = id;
+    return tag;
+  }
   constexpr explicit operator bool() const noexcept { return id_ != 0; }
   friend constexpr bool operator==(Tag, Tag) = default;
 

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "memory/pool/extent.h"
+
+#include <algorithm>
+
+namespace berth {
+
+namespace {
+
+std::uint32_t priority(const Extent* e) noexcept { return (e->index + 1) * 0x9e3779b1U; }
+std::size_t widest_of(const Extent* e) noexcept { return e == nullptr ? 0 : e->widest; }
+std::size_t widest_here(const Extent* e) noexcept { return std::max({e->bytes, widest_of(e->left), widest_of(e->right)}); }
+
+}  // namespace
+
+void ExtentTree::refresh_up(Extent* from) noexcept {
+  for (Extent* e = from; e != nullptr; e = e->parent) {
+    const std::size_t now = widest_here(e);
+    if (e != from && now == e->widest) return;  // nothing above can change either
+    e->widest = now;
+  }
+}
+
+void ExtentTree::replace_child(Extent* parent, Extent* old_child, Extent* new_child) noexcept {
+  if (parent == nullptr)
+    root_ = new_child;
+  else if (parent->left == old_child)
+    parent->left = new_child;
+  else
+    parent->right = new_child;
+  if (new_child != nullptr) new_child->parent = parent;
+}
+
+void ExtentTree::insert(Extent* extent) noexcept {
+  // Down to where everything below has a lower priority; that part is then split in two around the new node.
+  Extent* parent = nullptr;
+  Extent* below = root_;
+  while (below != nullptr && priority(below) >= priority(extent)) {
+    parent = below;
+    below = extent->begin < below->begin ? below->left : below->right;
+  }
+  extent->parent = parent;
+  if (parent == nullptr)
+    root_ = extent;
+  else
+    (extent->begin < parent->begin ? parent->left : parent->right) = extent;
+  extent->left = extent->right = nullptr;
+  Extent* before = extent;  // the last node of each side; the next of that side hangs below it
+  Extent* after = extent;
+  while (below != nullptr) {
+    if (below->begin < extent->begin) {
+      (before == extent ? before->left : before->right) = below;
+      below->parent = before;
+      before = below;
+      below = below->right;
+    } else {
+      (after == extent ? after->right : after->left) = below;
+      below->parent = after;
+      after = below;
+      below = below->left;
+    }
+  }
+  if (before != extent) before->right = nullptr;
+  if (after != extent) after->left = nullptr;
+  // Both sides changed all the way; none of them may stop early.
+  for (Extent* e = before; e != extent; e = e->parent) e->widest = widest_here(e);
+  for (Extent* e = after; e != extent; e = e->parent) e->widest = widest_here(e);
+  refresh_up(extent);
+}
+
+void ExtentTree::erase(Extent* extent) noexcept {
+  // Its two sides are woven into one, the higher priority on top.
+  Extent* left = extent->left;
+  Extent* right = extent->right;
+  Extent* parent = extent->parent;
+  Extent* child = extent;  // whose place under `parent` is to be filled
+  Extent* lowest = parent;
+  while (left != nullptr || right != nullptr) {
+    const bool take_left = right == nullptr || (left != nullptr && priority(left) >= priority(right));
+    Extent* const top = take_left ? left : right;
+    replace_child(parent, child, top);
+    if (left == nullptr || right == nullptr) {
+      child = nullptr;
+      break;
+    }
+    parent = lowest = top;
+    child = take_left ? top->right : top->left;
+    (take_left ? left : right) = child;
+  }
+  if (child != nullptr) replace_child(parent, child, nullptr);
+  for (Extent* e = lowest; e != nullptr; e = e->parent) e->widest = widest_here(e);
+  extent->parent = extent->left = extent->right = nullptr;
+}
+
+Extent* ExtentTree::covering(std::size_t offset) const noexcept {
+  Extent* e = root_;
+  while (e != nullptr && (offset < e->begin || offset >= e->end())) e = offset < e->begin ? e->left : e->right;
+  return e;
+}
+
+Extent* ExtentTree::first(std::size_t bytes) const noexcept {
+  if (widest() < bytes) return nullptr;
+  Extent* e = root_;
+  for (;;) {
+    if (widest_of(e->left) >= bytes)
+      e = e->left;
+    else if (e->bytes >= bytes)
+      return e;
+    else
+      e = e->right;
+  }
+}
+
+Extent* ExtentTree::last(std::size_t bytes) const noexcept {
+  if (widest() < bytes) return nullptr;
+  Extent* e = root_;
+  for (;;) {
+    if (widest_of(e->right) >= bytes)
+      e = e->right;
+    else if (e->bytes >= bytes)
+      return e;
+    else
+      e = e->left;
+  }
+}
+
+Extent* ExtentTree::next(const Extent* extent, std::size_t bytes) const noexcept {
+  ExtentTree below;
+  below.root_ = extent->right;
+  if (Extent* const found = below.first(bytes)) return found;
+  for (const Extent* e = extent; e->parent != nullptr; e = e->parent) {
+    Extent* const up = e->parent;
+    if (up->left != e) continue;
+    if (up->bytes >= bytes) return up;
+    below.root_ = up->right;
+    if (Extent* const found = below.first(bytes)) return found;
+  }
+  return nullptr;
+}
+
+Extent* ExtentTree::previous(const Extent* extent, std::size_t bytes) const noexcept {
+  ExtentTree below;
+  below.root_ = extent->left;
+  if (Extent* const found = below.last(bytes)) return found;
+  for (const Extent* e = extent; e->parent != nullptr; e = e->parent) {
+    Extent* const up = e->parent;
+    if (up->right != e) continue;
+    if (up->bytes >= bytes) return up;
+    below.root_ = up->left;
+    if (Extent* const found = below.last(bytes)) return found;
+  }
+  return nullptr;
+}
+
+}  // namespace berth

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+// A piece of a pool's address range. Every byte of the range is in exactly one extent.
+namespace berth {
+
+enum class ExtentState : std::uint8_t {
+  live,     // a block, or a slab of small ones
+  cached,   // free, with memory under it
+  bare,     // free, addresses only
+  transit,  // someone is at the device on its behalf, without the lock; nobody else may use it
+};
+
+struct Extent {
+  std::size_t begin = 0;  // offset in the range
+  std::size_t bytes = 0;
+  Extent* previous = nullptr;  // neighbours by address
+  Extent* next = nullptr;
+
+  // Links of the tree it is in, while cached or bare.
+  Extent* parent = nullptr;
+  Extent* left = nullptr;
+  Extent* right = nullptr;
+  std::size_t widest = 0;  // most bytes of any extent at or below this one
+
+  ExtentState state = ExtentState::bare;
+  bool has_memory = false;    // in transit: whether there is memory under it
+  std::uint32_t index = 0;    // its place in the node pool
+  std::uint32_t stream = 0;   // cached: the stream whose work may still touch it; 0: none
+  std::uint32_t slot = 0;     // live, a block: its slot
+  std::uint32_t slab = 0;     // live, a slab: its number, from 1
+  std::uint64_t ticket = 0;   // cached on a stream: the youngest free in it
+  std::size_t requested = 0;  // live, a block: the bytes asked for
+
+  std::size_t end() const noexcept { return begin + bytes; }
+  bool is_free() const noexcept { return state == ExtentState::cached || state == ExtentState::bare; }
+};
+
+// Free extents by address, each knowing the longest below it: a treap, whose shape follows from a hash of the nodes' numbers. The first
+// that fits is found in one descent. Not thread-safe.
+class ExtentTree {
+ public:
+  bool empty() const noexcept { return root_ == nullptr; }
+  std::size_t widest() const noexcept { return root_ == nullptr ? 0 : root_->widest; }
+
+  void insert(Extent* extent) noexcept;
+  void erase(Extent* extent) noexcept;
+  // After its bytes, or its begin within the gap to its neighbours, have changed.
+  void resized(Extent* extent) noexcept { refresh_up(extent); }
+
+  // The one that an offset lies in, or nullptr.
+  Extent* covering(std::size_t offset) const noexcept;
+  // The one with the lowest (highest) address that has at least so many bytes, or nullptr. REQUIRES: bytes > 0, here and below.
+  Extent* first(std::size_t bytes) const noexcept;
+  Extent* last(std::size_t bytes) const noexcept;
+  // The next one after `extent`, upwards or downwards, that has at least so many.
+  Extent* next(const Extent* extent, std::size_t bytes) const noexcept;
+  Extent* previous(const Extent* extent, std::size_t bytes) const noexcept;
+
+ private:
+  static void refresh_up(Extent* from) noexcept;
+  void replace_child(Extent* parent, Extent* old_child, Extent* new_child) noexcept;
+
+  Extent* root_ = nullptr;
+};
+
+}  // namespace berth

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "memory/pool/extents.h"
+
+#include <algorithm>
+#include <new>
+
+namespace berth {
+
+namespace {
+
+bool are_alike(const Extent* a, const Extent* b) noexcept { return a->state == b->state && a->is_free() && a->stream == b->stream; }
+
+}  // namespace
+
+Extents::Extents(Nodes& nodes, std::size_t begin, std::size_t end) noexcept : nodes_(nodes), front_(nodes.take()) {
+  front_->begin = begin;
+  front_->bytes = end - begin;
+  bare_.insert(front_);
+}
+
+bool Extents::add_stream(std::uint32_t stream) noexcept {
+  try {
+    if (cached_.size() <= stream) cached_.resize(stream + 1);
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
+Extent* Extents::first_cached(std::size_t bytes, std::uint32_t stream) const noexcept {
+  Extent* const any = cached_[0].first(bytes);
+  if (stream == 0) return any;
+  Extent* const own = cached_[stream].first(bytes);
+  if (any == nullptr || own == nullptr) return any == nullptr ? own : any;
+  return any->begin < own->begin ? any : own;
+}
+
+ExtentTree& Extents::tree_of(const Extent* extent) noexcept { return extent->state == ExtentState::bare ? bare_ : cached_[extent->stream]; }
+
+Extent* Extents::insert_after(Extent* extent, std::size_t begin, std::size_t bytes) noexcept {
+  Extent* const made = nodes_.take();
+  made->begin = begin;
+  made->bytes = bytes;
+  made->previous = extent;
+  made->next = extent->next;
+  if (made->next != nullptr) made->next->previous = made;
+  extent->next = made;
+  return made;
+}
+
+Extent* Extents::split(Extent* extent, std::size_t bytes) noexcept {
+  Extent* const rest = insert_after(extent, extent->begin + bytes, extent->bytes - bytes);
+  rest->state = extent->state;
+  rest->has_memory = extent->has_memory;
+  rest->stream = extent->stream;
+  rest->ticket = extent->ticket;
+  extent->bytes = bytes;
+  return rest;
+}
+
+Extent* Extents::cut(Extent* from, std::size_t begin, std::size_t bytes, ExtentState state) noexcept {
+  ExtentTree& tree = tree_of(from);
+  const std::size_t front_bytes = begin - from->begin;
+  const std::size_t back_bytes = from->end() - begin - bytes;
+  const bool had_memory = from->state == ExtentState::cached;
+  Extent* piece = from;
+  if (front_bytes > 0) {  // `from` stays in the tree as the front part
+    piece = insert_after(from, begin, bytes);
+    piece->stream = from->stream;
+    piece->ticket = from->ticket;
+    const ExtentState kept = from->state;
+    from->bytes = front_bytes;
+    tree.resized(from);
+    if (back_bytes > 0) {
+      Extent* const back = insert_after(piece, begin + bytes, back_bytes);
+      back->state = kept;
+      back->stream = from->stream;
+      back->ticket = from->ticket;
+      tree.insert(back);
+    }
+  } else if (back_bytes > 0) {
+    // The node in the tree becomes the back part, where it keeps its place in the order; a new node takes the front.
+    piece = nodes_.take();
+    piece->begin = begin;
+    piece->bytes = bytes;
+    piece->stream = from->stream;
+    piece->ticket = from->ticket;
+    piece->previous = from->previous;
+    piece->next = from;
+    (from->previous == nullptr ? front_ : from->previous->next) = piece;
+    from->previous = piece;
+    from->begin = begin + bytes;
+    from->bytes = back_bytes;
+    tree.resized(from);
+  } else {
+    tree.erase(from);
+  }
+  piece->state = state;
+  piece->has_memory = had_memory;
+  return piece;
+}
+
+void Extents::join_next(Extent* extent) noexcept {
+  Extent* const gone = extent->next;
+  extent->bytes += gone->bytes;
+  extent->ticket = std::max(extent->ticket, gone->ticket);
+  extent->next = gone->next;
+  if (extent->next != nullptr) extent->next->previous = extent;
+  nodes_.give_back(gone);
+}
+
+Extent* Extents::free_into(ExtentTree& tree, Extent* extent) noexcept {
+  extent->slot = extent->slab = 0;
+  extent->requested = 0;
+  Extent* const after = extent->next;
+  if (after != nullptr && are_alike(extent, after)) {
+    tree.erase(after);
+    join_next(extent);
+  }
+  Extent* const before = extent->previous;
+  if (before != nullptr && are_alike(before, extent)) {
+    join_next(before);
+    tree.resized(before);
+    return before;
+  }
+  tree.insert(extent);
+  return extent;
+}
+
+Extent* Extents::free_cached(Extent* extent, std::uint32_t stream, std::uint64_t ticket) noexcept {
+  extent->state = ExtentState::cached;
+  extent->stream = stream;
+  extent->ticket = stream == 0 ? 0 : ticket;
+  return free_into(cached_[stream], extent);
+}
+
+Extent* Extents::free_bare(Extent* extent) noexcept {
+  extent->state = ExtentState::bare;
+  extent->stream = 0;
+  extent->ticket = 0;
+  return free_into(bare_, extent);
+}
+
+void Extents::clean(std::uint32_t stream, std::uint64_t ticket) noexcept {
+  Extent* e = cached_[stream].first(1);
+  while (e != nullptr) {
+    Extent* const following = cached_[stream].next(e, 1);
+    if (e->ticket <= ticket) {
+      cached_[stream].erase(e);
+      free_cached(e, 0, 0);
+    }
+    e = following;
+  }
+}
+
+std::string Extents::audit() const {
+  const Extent* before = nullptr;
+  for (const Extent* e = front_; e != nullptr; before = e, e = e->next) {
+    if (e->previous != before) return "extents: a link back is wrong";
+    if (e->bytes == 0) return "extents: an extent is empty";
+    if (before != nullptr && before->end() != e->begin) return "extents: there is a gap or an overlap";
+    if (before != nullptr && are_alike(before, e)) return "extents: two neighbours that are alike are not joined";
+    if (!e->is_free()) continue;
+    const ExtentTree& tree = e->state == ExtentState::bare ? bare_ : cached_[e->stream];
+    const Extent* top = e;
+    while (top->parent != nullptr) {
+      if (top->parent->widest < e->bytes) return "extents: a tree does not know of its longest extent";
+      top = top->parent;
+    }
+    if (tree.widest() < e->bytes || tree.widest() != top->widest) return "extents: a free extent is not in its tree";
+  }
+  return {};
+}
+
+}  // namespace berth

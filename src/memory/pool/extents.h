@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "memory/pool/extent.h"
+#include "memory/pool/node_pool.h"
+
+// One part of a pool's address range, cut into extents: which are free, where the first that fits is, cutting and joining. It knows
+// nothing of devices. Neighbours that are free and alike are always one extent:
+//
+//     live | cached, clean | bare | cached, stream 3 | live | bare ...            (never: cached, clean | cached, clean)
+//
+// so a page can be taken away if and only if it lies in one cached extent. Not thread-safe: the pool locks.
+namespace berth {
+
+class Extents {
+ public:
+  using Nodes = NodePool<Extent>;
+  static constexpr std::size_t kNodesPerCut = 2;  // what `cut` may take from the node pool
+
+  // One bare extent [begin, end). REQUIRES: a node is reserved.
+  Extents(Nodes& nodes, std::size_t begin, std::size_t end) noexcept;
+
+  // Room for the cached extents of a stream. False when there is no heap.
+  bool add_stream(std::uint32_t stream) noexcept;
+
+  // The lowest cached extent with so many bytes that a stream may use: a clean one or one of its own. nullptr when there is none.
+  Extent* first_cached(std::size_t bytes, std::uint32_t stream) const noexcept;
+
+  // Makes [begin, begin + bytes) of a free extent an extent of its own in another state, in no tree; what is left stays free.
+  // REQUIRES: it lies inside; kNodesPerCut nodes are reserved.
+  Extent* cut(Extent* from, std::size_t begin, std::size_t bytes, ExtentState state) noexcept;
+
+  // Makes an extent free and joins it with neighbours that are alike. Returns the whole.
+  Extent* free_cached(Extent* extent, std::uint32_t stream, std::uint64_t ticket) noexcept;
+  Extent* free_bare(Extent* extent) noexcept;
+
+  // For extents in no tree: cuts one in two, the first part of so many bytes, and returns the second (REQUIRES: a node is reserved);
+  // joins one with the next, and the first stays.
+  Extent* split(Extent* extent, std::size_t bytes) noexcept;
+  void join_next(Extent* extent) noexcept;
+
+  // The frees of a stream up to a ticket are done: what they left is clean from now on.
+  void clean(std::uint32_t stream, std::uint64_t ticket) noexcept;
+
+  const ExtentTree& clean_tree() const noexcept { return cached_[0]; }
+  const ExtentTree& bare_tree() const noexcept { return bare_; }
+  const ExtentTree& tree(std::uint32_t stream) const noexcept { return cached_[stream]; }
+  std::uint32_t streams() const noexcept { return static_cast<std::uint32_t>(cached_.size()); }
+  Extent* front() const noexcept { return front_; }  // the extent with the lowest address
+
+  std::string audit() const;
+
+ private:
+  Extent* free_into(ExtentTree& tree, Extent* extent) noexcept;
+  ExtentTree& tree_of(const Extent* extent) noexcept;
+  Extent* insert_after(Extent* extent, std::size_t begin, std::size_t bytes) noexcept;
+
+  Nodes& nodes_;
+  Extent* front_;
+  std::vector<ExtentTree> cached_{1};  // by stream; [0] is what any stream may use
+  ExtentTree bare_;
+};
+
+}  // namespace berth

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "berth/memory/pool.h"
+#include "memory/hold_count.h"
+#include "memory/pool/size_classes.h"
+#include "memory/pool/slabs.h"
+#include "memory/pool/slots.h"
+#include "memory/pool/space.h"
+#include "memory/pool/stream_uses.h"
+#include "memory/pool/thread_cache.h"
+#include "os/fork.h"
+#include "os/gate.h"
+#include "os/mutex.h"
+
+// The pool: what a request meets on its way down.
+//
+//     obtain ─► the thread's bin of the size class ──────────────────── the usual end, no lock
+//                 │ empty: look into the inbox, else a batch from
+//                 ▼
+//               Slabs ─► Space (extents, pages) ─► Backend               under the mutex; without it while at the device
+//                 ▲
+//     large ──────┘
+//
+// Every free ends where the block came from: its owner's bin, by way of the inbox when another thread frees it.
+namespace berth {
+
+class Pool final : public Allocator, private os::ForkListener {
+ public:
+  Pool(Device device, const PoolOptions& options);
+  ~Pool() override;
+
+  Status obtain(const Request& request, Block& block) noexcept override;
+  Freed give_back(const Block& block, When when, Block* known) noexcept override;
+  void trim(std::size_t keep_bytes) override;
+  void reserve(std::size_t bytes) override;
+  void begin_hold() noexcept override;
+  void end_hold() noexcept override;
+  Stats stats() const override;
+  std::string name() const override { return "pool"; }
+  std::string settings() const override;
+  std::string audit() const override;
+  void explain(const Failure& failure, OutOfMemoryReport& report) const override;
+
+  // The thread that owned it has ended: its blocks are everyone's, and a later thread may have it.
+  void retire(ThreadCache* cache) noexcept;
+
+ private:
+  static constexpr std::uint32_t kMostCaches = 4096;
+  static constexpr std::size_t kBatch = 16;  // blocks fetched from the slabs at a time, at most
+
+  // Small blocks, in pool_small.cc.
+  Status obtain_slowly(const Request& request, Block& block) noexcept;
+  Status obtain_small(const Request& request, Block& block) noexcept;
+  Status obtain_without_cache(SizeClass size_class, const Request& request, Block& block) noexcept;
+  ThreadCache* cache_for(const Request& request) noexcept;
+  ThreadCache* make_cache(std::uint32_t stream, std::uint64_t stream_id) noexcept BERTH_REQUIRES(mutex_);
+  void enter(ThreadCache& cache) noexcept;
+  void hand_out(ThreadCache& cache, SizeClass size_class, Slot* slot, const Request& request, Block& block) noexcept;
+  Status refill(ThreadCache& cache, SizeClass size_class, std::span<Slot*> batch, Spill& spill, std::size_t& count_taken) noexcept;
+  std::size_t batch_of(SizeClass size_class) const noexcept;
+  void make_room(ThreadCache& cache, SizeClass size_class, Spill& spill) noexcept;
+  void give_up_a_bin(ThreadCache& cache, SizeClass but_not, Spill& spill) noexcept;
+  void read_inbox(ThreadCache& cache, Spill& spill) noexcept;
+  void return_spill(const Spill& spill) noexcept;
+  void return_to_slabs(std::span<Slot* const> slots) noexcept BERTH_REQUIRES(mutex_);
+  void report_late_double_frees() noexcept;
+
+  Freed free_small(Slot* slot, const Block& block) noexcept;
+  Freed free_own(ThreadCache& cache, Slot* slot, const Block& block) noexcept;
+  Freed send_home(ThreadCache& owner, Slot* slot, const Block& block) noexcept;
+  Freed free_under_lock(Slot* slot, const Block& block, When when) noexcept;
+
+  // Large blocks and what is common, in pool.cc.
+  Status obtain_large(const Request& request, Block& block) noexcept;
+  Freed give_back_slowly(Block block, When when, Block* known) noexcept;
+  Freed free_large(Slot* slot, const Block& block, When when) noexcept;
+  Freed judge(const Slot* slot, const Block& block) const noexcept;
+  bool was_issued(std::uint64_t serial) const noexcept;
+  std::size_t bytes_of(const Slot* slot) const noexcept;
+  void complete(Block& known, const Block& block, const Slot* slot) const noexcept;
+
+  Status ready(StreamRef stream, std::uint32_t& index) noexcept BERTH_REQUIRES(mutex_);
+  // Runs `attempt(effort)` with growing effort until it succeeds or there is nothing left to try.
+  template <class Attempt>
+  Status with_effort(const Attempt& attempt) noexcept BERTH_REQUIRES(mutex_);
+  void count_allocation(std::size_t bytes) noexcept BERTH_REQUIRES(mutex_);
+  void count_free(std::size_t bytes) noexcept BERTH_REQUIRES(mutex_);
+  Failure refused(const Failure& failure) noexcept BERTH_REQUIRES(mutex_);
+  void settle_streams(bool wait) noexcept BERTH_REQUIRES(mutex_);
+
+  // All caches at once. REQUIRES: the mutex; between the two, every cache is the caller's.
+  void shut_caches() const noexcept BERTH_REQUIRES(mutex_);
+  void reopen_caches() const noexcept BERTH_REQUIRES(mutex_);
+  void flush_caches() noexcept BERTH_REQUIRES(mutex_);
+  void flush(ThreadCache& cache) noexcept BERTH_REQUIRES(mutex_);
+  void flush_class(SizeClass size_class) noexcept BERTH_REQUIRES(mutex_);
+  void count(ThreadCache& cache) const noexcept BERTH_REQUIRES(mutex_);
+  Stats stats_now() const noexcept BERTH_REQUIRES(mutex_);
+  std::string audit_now() const BERTH_REQUIRES(mutex_);
+  std::string audit_cache(const ThreadCache& cache) const BERTH_REQUIRES(mutex_);
+  template <class Visit>
+  void for_each_live(Visit visit) const BERTH_REQUIRES(mutex_);
+
+  std::byte* base() const noexcept { return reinterpret_cast<std::byte*>(base_.load()); }
+  bool is_inherited() const noexcept;
+  void before_fork() noexcept override;
+  void after_fork(bool in_child) noexcept override;
+
+  const SizeClasses classes_;
+  const std::size_t small_limit_;      // requests up to this are small
+  const std::size_t usual_alignment_;  // that every small block has
+  const std::uint64_t generation_;
+  mutable os::GateGroup gates_;
+  SlotTable slots_;
+  std::unique_ptr<std::atomic<ThreadCache*>[]> caches_;  // by number; entries are never taken away while the pool lives
+  std::atomic<std::uint32_t> cache_count_{0};            // caches_[1] to caches_[cache_count_] are there
+
+  std::atomic<std::uint32_t> late_double_frees_{0};  // found when an inbox was read, not yet reported
+
+  mutable os::Mutex mutex_;
+  Space space_ BERTH_GUARDED_BY(mutex_);
+  Slabs slabs_ BERTH_GUARDED_BY(mutex_);
+  StreamUses streams_ BERTH_GUARDED_BY(mutex_);
+  HoldCount holds_ BERTH_GUARDED_BY(mutex_);
+  bool trim_after_hold_ BERTH_GUARDED_BY(mutex_) = false;
+  Relaxed<std::uintptr_t> base_;  // of the range, once there is one; whoever has a block has seen it set
+
+  // What the caches have told so far, and what needs no cache.
+  mutable std::int64_t in_use_ BERTH_GUARDED_BY(mutex_) = 0;
+  mutable std::int64_t peak_in_use_ BERTH_GUARDED_BY(mutex_) = 0;
+  mutable std::uint64_t allocations_ BERTH_GUARDED_BY(mutex_) = 0;
+  mutable std::uint64_t frees_ BERTH_GUARDED_BY(mutex_) = 0;
+  std::uint64_t failures_ BERTH_GUARDED_BY(mutex_) = 0;
+  std::uint64_t serial_ BERTH_GUARDED_BY(mutex_) = 0;  // of blocks that no cache handed out
+};
+
+template <class Attempt>
+Status Pool::with_effort(const Attempt& attempt) noexcept {
+  Status done;
+  if (holds_.any()) return attempt(Space::Effort::cached_only);
+  if (streams_.any_pending()) {
+    done = attempt(Space::Effort::cached_only);
+    if (done) return done;
+    settle_streams(false);
+  }
+  done = attempt(Space::Effort::usual);
+  if (done || done.failure().code != ErrorCode::out_of_memory) return done;
+  flush_caches();
+  settle_streams(false);
+  done = attempt(Space::Effort::all_pages);
+  if (done || done.failure().code != ErrorCode::out_of_memory || !streams_.any_pending() || holds_.any()) return done;
+  settle_streams(true);
+  return attempt(Space::Effort::all_pages);
+}
+
+}  // namespace berth

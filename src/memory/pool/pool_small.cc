@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "berth/record/misuse.h"
+#include "memory/pool/pool.h"
+
+// The pool's small blocks: the way through the thread caches.
+namespace berth {
+
+namespace {
+
+constexpr std::size_t kBatchBytes = std::size_t{64} << 10;  // fetched from the slabs at a time
+constexpr std::size_t kBinBytes = std::size_t{256} << 10;   // the most that one bin keeps
+
+std::uint64_t tag_and_id(const Request& request) noexcept { return request.allocator_id << 16 | request.tag.id(); }
+
+}  // namespace
+
+Status Pool::obtain(const Request& request, Block& block) noexcept {
+  const CacheFront& front = t_front;
+  if (request.bytes <= small_limit_ && request.alignment <= usual_alignment_ && front.pool == id() &&
+      front.stream_id == request.stream.id()) [[likely]] {
+    ThreadCache& cache = *front.cache;
+    if (cache.gate.try_enter(gates_)) [[likely]] {
+      const SizeClass size_class = classes_.find(request.bytes);
+      Bin& bin = cache.bins[size_class];
+      if (bin.count > 0) [[likely]] {
+        hand_out(cache, size_class, bin.items[--bin.count], request, block);
+        cache.gate.leave();
+        return {};
+      }
+      cache.gate.leave();
+    }
+  }
+  return obtain_slowly(request, block);
+}
+
+// REQUIRES: the caller is inside the cache's gate; the slot is the cache's and free.
+inline void Pool::hand_out(ThreadCache& cache, SizeClass size_class, Slot* slot, const Request& request, Block& block) noexcept {
+  const std::uint64_t serial = ++cache.serial;
+  // Relaxed: whoever frees the block got it from this thread in an orderly way.
+  slot->serial.store(serial);
+  slot->tag_and_id.store(tag_and_id(request));
+  slot->size.store(Slot::small_size(request.bytes, size_class));
+  cache.counts.add(request.bytes);
+  block.data = base() + slot->offset();
+  block.serial = serial;
+  block.place = SlotTable::place(slot);
+}
+
+Status Pool::obtain_slowly(const Request& request, Block& block) noexcept {
+  return request.bytes <= small_limit_ ? obtain_small(request, block) : obtain_large(request, block);
+}
+
+Status Pool::obtain_small(const Request& request, Block& block) noexcept {
+  const SizeClass size_class =
+      request.alignment <= usual_alignment_ ? classes_.find(request.bytes) : classes_.find_aligned(request.bytes, request.alignment);
+  if (size_class >= classes_.count()) return obtain_large(request, block);
+  ThreadCache* const cache = cache_for(request);
+  if (cache == nullptr) return obtain_without_cache(size_class, request, block);
+  Bin& bin = cache->bins[size_class];
+  Spill spill;
+  enter(*cache);
+  if (bin.count == 0) read_inbox(*cache, spill);
+  const bool served = bin.count > 0;
+  if (served)
+    hand_out(*cache, size_class, bin.items[--bin.count], request, block);
+  else if (bin.capacity == 0)
+    make_room(*cache, size_class, spill);
+  cache->gate.unlock(gates_);
+  report_late_double_frees();
+  if (served) {
+    return_spill(spill);
+    return {};
+  }
+
+  std::array<Slot*, kBatch> batch;
+  std::size_t count = 0;
+  const Status done =
+      refill(*cache, size_class, std::span(batch).first(std::clamp<std::size_t>(bin.capacity, 1, batch_of(size_class))), spill, count);
+  if (!done) return done;
+  enter(*cache);
+  hand_out(*cache, size_class, batch[0], request, block);
+  // From the last to the first, so that the lowest address is handed out next. There is room: only this thread puts blocks in.
+  while (count > 1) bin.items[bin.count++] = batch[--count];
+  cache->gate.unlock(gates_);
+  return {};
+}
+
+Status Pool::refill(ThreadCache& cache, SizeClass size_class, std::span<Slot*> batch, Spill& spill, std::size_t& count_taken) noexcept {
+  const os::Lock lock(mutex_);
+  count(cache);
+  return_to_slabs(spill.slots());
+  if (is_inherited()) return refused({ErrorCode::fork_unsafe, 0, "the pool was made before fork, for a device that does not survive it"});
+  const Status done = with_effort([&](Space::Effort effort) BERTH_NO_THREAD_ANALYSIS {
+    const Result<std::size_t> taken = slabs_.take(size_class, cache.stream, cache.number, effort, batch);
+    if (taken) count_taken = *taken;
+    return taken ? Status() : Status(taken.failure());
+  });
+  return done ? done : Status(refused(done.failure()));
+}
+
+// A thread that is ending, or for whose cache there is no heap, goes to the slabs for each block.
+Status Pool::obtain_without_cache(SizeClass size_class, const Request& request, Block& block) noexcept {
+  const os::Lock lock(mutex_);
+  std::uint32_t stream = 0;
+  Slot* slot = nullptr;
+  Status done = ready(request.stream, stream);
+  if (done) {
+    done = with_effort([&](Space::Effort effort) BERTH_NO_THREAD_ANALYSIS {
+      const Result<std::size_t> taken = slabs_.take(size_class, stream, 0, effort, std::span(&slot, 1));
+      return taken ? Status() : Status(taken.failure());
+    });
+  }
+  if (!done) return refused(done.failure());
+  slot->tag_and_id.store(tag_and_id(request));
+  slot->size.store(Slot::small_size(request.bytes, size_class));
+  slot->serial.store(++serial_);
+  count_allocation(request.bytes);
+  block.data = base() + slot->offset();
+  block.serial = serial_;
+  block.place = SlotTable::place(slot);
+  return {};
+}
+
+std::size_t Pool::batch_of(SizeClass size_class) const noexcept {
+  return std::clamp<std::size_t>(kBatchBytes / classes_[size_class].bytes, 1, kBatch);
+}
+
+ThreadCache* Pool::cache_for(const Request& request) noexcept {
+  if (ThreadCache* const found = ThreadCaches::find(id(), request.stream.id())) return found;
+  if (!ThreadCaches::reserve()) return nullptr;
+  ThreadCache* made = nullptr;
+  {
+    const os::Lock lock(mutex_);
+    std::uint32_t stream = 0;
+    if (!is_inherited() && ready(request.stream, stream)) made = make_cache(stream, request.stream.id());
+  }
+  if (made != nullptr) ThreadCaches::enter(std::static_pointer_cast<Pool>(shared_from_this()), id(), made);
+  return made;
+}
+
+ThreadCache* Pool::make_cache(std::uint32_t stream, std::uint64_t stream_id) noexcept {
+  const std::uint32_t made = cache_count_.load(std::memory_order_relaxed);
+  for (std::uint32_t i = 1; i <= made; ++i) {
+    ThreadCache* const cache = caches_[i].load(std::memory_order_relaxed);
+    if (cache->owned || cache->stream != stream) continue;
+    cache->owned = true;
+    return cache;
+  }
+  if (made + 1 >= kMostCaches) return nullptr;
+  auto* const cache = new (std::nothrow) ThreadCache(made + 1, stream, stream_id);
+  if (cache == nullptr) return nullptr;
+  cache->owned = true;
+  caches_[made + 1].store(cache, std::memory_order_release);  // complete, for who reads it without the lock
+  cache_count_.store(made + 1, std::memory_order_release);
+  return cache;
+}
+
+void Pool::enter(ThreadCache& cache) noexcept {
+  while (!cache.gate.try_lock(gates_)) {
+    const os::Lock wait(mutex_);  // who has shut the gates holds it
+  }
+}
+
+// Makes room for a block of the class: a larger bin while the budget lasts, else by spilling half of it. REQUIRES: inside the gate.
+void Pool::make_room(ThreadCache& cache, SizeClass size_class, Spill& spill) noexcept {
+  Bin& bin = cache.bins[size_class];
+  const std::size_t bytes = classes_[size_class].bytes;
+  const auto most = static_cast<std::uint32_t>(std::clamp<std::size_t>(kBinBytes / bytes, 2, Bin::kMost));
+  if (bin.capacity < most) {
+    const auto more = std::min(static_cast<std::uint32_t>(batch_of(size_class)), most - bin.capacity);
+    if (more * bytes > cache.budget) give_up_a_bin(cache, size_class, spill);
+    if (more * bytes <= cache.budget) {
+      cache.budget -= more * bytes;
+      bin.capacity += more;
+      return;
+    }
+  }
+  const std::uint32_t half = (bin.count + 1) / 2;  // the half that was put in first, and has waited longest
+  for (std::uint32_t i = 0; i < half; ++i) spill.add(bin.items[i]);
+  bin.count -= half;
+  std::memmove(bin.items.data(), bin.items.data() + half, bin.count * sizeof(Slot*));
+}
+
+void Pool::give_up_a_bin(ThreadCache& cache, SizeClass but_not, Spill& spill) noexcept {
+  for (SizeClass tried = 0; tried < classes_.count(); ++tried) {
+    cache.clock = (cache.clock + 1) % classes_.count();
+    Bin& bin = cache.bins[cache.clock];
+    if (cache.clock == but_not || bin.capacity == 0) continue;
+    for (std::uint32_t i = 0; i < bin.count; ++i) spill.add(bin.items[i]);
+    cache.budget += bin.capacity * std::size_t{classes_[cache.clock].bytes};
+    bin.count = bin.capacity = 0;
+    return;
+  }
+}
+
+void Pool::return_spill(const Spill& spill) noexcept {
+  if (spill.slots().empty()) return;
+  const os::Lock lock(mutex_);
+  return_to_slabs(spill.slots());
+}
+
+void Pool::return_to_slabs(std::span<Slot* const> slots) noexcept {
+  for (Slot* const slot : slots) slabs_.give(slot);
+}
+
+Allocator::Freed Pool::give_back(const Block& block, When when, Block* known) noexcept {
+  const CacheFront& front = t_front;
+  Slot* const slot = slots_.find(block.place);
+  if (slot != nullptr && front.pool == id() && when == When::later && known == nullptr) [[likely]] {
+    ThreadCache& cache = *front.cache;
+    if (cache.gate.try_enter(gates_)) [[likely]] {
+      // The class follows from the size, but for over-aligned blocks; reading it from the slot would make the bin wait for the slot.
+      const SizeClass size_class = classes_.find(block.bytes);
+      const auto offset = static_cast<std::uint64_t>(static_cast<std::byte*>(block.data) - base());
+      const bool right = slot->serial.load() == block.serial && block.serial != 0 &&
+                         slot->where.load() == (offset | std::uint64_t{cache.number} << Slot::kOwnerShift) &&
+                         slot->size.load() == Slot::small_size(block.bytes, size_class) && slot->mark.load() == 0 &&
+                         slot->tag_and_id.load() >> 16 == block.allocator_id;
+      if (right) [[likely]] {
+        Bin& bin = cache.bins[size_class];
+        if (bin.count < bin.capacity) [[likely]] {
+          slot->serial.store(0);
+          cache.counts.remove(block.bytes);
+          bin.items[bin.count++] = slot;
+          cache.gate.leave();
+          return Freed::yes;
+        }
+      }
+      cache.gate.leave();
+    }
+  }
+  return give_back_slowly(block, when, known);
+}
+
+// REQUIRES: the block was judged right a moment ago; whoever owns it judges again.
+Allocator::Freed Pool::free_small(Slot* slot, const Block& block) noexcept {
+  const std::uint32_t owner = slot->owner();
+  if (owner == 0) return free_under_lock(slot, block, When::later);
+  if (ThreadCache* const own = ThreadCaches::find_number(id(), owner)) return free_own(*own, slot, block);
+  return send_home(*caches_[owner].load(std::memory_order_acquire), slot, block);
+}
+
+Allocator::Freed Pool::free_own(ThreadCache& cache, Slot* slot, const Block& block) noexcept {
+  Spill spill;
+  enter(cache);
+  const Freed verdict = slot->owner() == cache.number ? judge(slot, block) : Freed::double_free;
+  if (verdict == Freed::yes) {
+    const SizeClass size_class = slot->size.load() & 0xff;
+    slot->serial.store(0);
+    cache.counts.remove(block.bytes);
+    Bin& bin = cache.bins[size_class];
+    if (bin.count == bin.capacity) make_room(cache, size_class, spill);
+    if (bin.count < bin.capacity)
+      bin.items[bin.count++] = slot;
+    else
+      spill.add(slot);
+  }
+  cache.gate.unlock(gates_);
+  return_spill(spill);
+  return verdict;
+}
+
+// Another thread's block. What the mark says is only advice, for an early answer to a second free; the owner decides by the serial.
+Allocator::Freed Pool::send_home(ThreadCache& owner, Slot* slot, const Block& block) noexcept {
+  const auto mark = static_cast<std::uint32_t>(block.serial);
+  if (mark != 0 && slot->mark.load() == mark) return Freed::double_free;
+  ThreadCache* const own = t_front.pool == id() ? t_front.cache : nullptr;
+  if (own == nullptr) return free_under_lock(slot, block, When::later);
+  slot->mark.store(mark);
+  if (!owner.inbox.put({block.serial, slots_.number(slot), static_cast<std::uint32_t>(block.bytes)})) {
+    slot->mark.store(0);
+    return free_under_lock(slot, block, When::later);
+  }
+  enter(*own);
+  own->counts.remove(block.bytes);
+  own->gate.unlock(gates_);
+  return Freed::yes;
+}
+
+// Takes in what other threads have sent home. REQUIRES: the caller is inside the gate, or has shut it.
+void Pool::read_inbox(ThreadCache& cache, Spill& spill) noexcept {
+  for (Inbox::Message message = cache.inbox.get(); message.serial != 0; message = cache.inbox.get()) {
+    Slot* const slot = &slots_[message.slot];
+    const std::uint32_t size = slot->size.load();
+    slot->mark.store(0);
+    if (slot->serial.load() != message.serial) {
+      // Two threads freed it at the same moment, and both were told yes; the second is taken back from the counts, and reported.
+      late_double_frees_.fetch_add(1, std::memory_order_relaxed);
+      --cache.counts.frees;
+      cache.counts.add(message.bytes);
+      continue;
+    }
+    slot->serial.store(0);
+    Bin& bin = cache.bins[size & 0xff];
+    if (bin.count < bin.capacity)
+      bin.items[bin.count++] = slot;
+    else
+      spill.add(slot);
+  }
+}
+
+}  // namespace berth

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+// The sizes of small blocks: eight to each doubling, so that rounding up costs at most an eighth. The smallest
+// is the device's alignment, and all are multiples of it.
+//
+//     alignment 64:  64 128 192 … 1024 | 1152 1280 … 2048 | 2304 … 4096 | … | … 128 KiB
+namespace berth {
+
+inline constexpr std::size_t kSmallLimit = std::size_t{128} << 10;  // what is larger gets an extent of its own
+inline constexpr std::size_t kSlabGrain = std::size_t{16} << 10;    // slabs begin and end at multiples of it
+
+using SizeClass = std::uint32_t;
+
+struct ClassInfo {
+  std::uint32_t bytes = 0;       // of a block
+  std::uint32_t slab_bytes = 0;  // a multiple of kSlabGrain
+  std::uint32_t blocks = 0;      // in a slab
+};
+
+class SizeClasses {
+ public:
+  static constexpr SizeClass kMost = 72;
+
+  explicit SizeClasses(std::size_t alignment) noexcept;
+
+  SizeClass count() const noexcept { return count_; }
+  const ClassInfo& operator[](SizeClass c) const noexcept { return info_[c]; }
+
+  // The smallest class that holds so many bytes. REQUIRES: 0 < bytes <= kSmallLimit.
+  SizeClass find(std::size_t bytes) const noexcept {
+    // In units of the alignment, less one: up to 15 is its own class; above, the three bits behind the leading one choose among eight.
+    const std::size_t units = (bytes - 1) >> shift_;
+    const auto doubling = static_cast<unsigned>(std::bit_width(units | 15)) - 4;
+    return static_cast<SizeClass>(8 * doubling + (units >> doubling));
+  }
+
+  // The smallest class whose blocks all have the alignment; count() when none has. REQUIRES: as find; alignment is a power of two.
+  SizeClass find_aligned(std::size_t bytes, std::size_t alignment) const noexcept;
+
+ private:
+  unsigned shift_;
+  SizeClass count_ = 0;
+  std::array<ClassInfo, kMost> info_{};
+};
+
+}  // namespace berth

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "memory/pool/slabs.h"
+
+#include <bit>
+#include <new>
+
+#include "berth/base/checked.h"
+#include "os/memory.h"
+
+namespace berth {
+
+Status Slabs::open(std::size_t range_bytes) noexcept {
+  const std::size_t bytes = range_bytes / kSlabGrain * sizeof(std::uint32_t);
+  const Result<void*> table = os::reserve(bytes, alignof(std::uint32_t));
+  if (!table) return table.failure();
+  Status committed = os::commit(*table, *try_align_up(bytes, os::page_bytes()));  // pages that are never touched cost nothing
+  if (!committed) {
+    (void)os::release(*table, bytes).ok();
+    return committed;
+  }
+  table_ = static_cast<std::uint32_t*>(*table);
+  table_bytes_ = bytes;
+  return {};
+}
+
+void Slabs::close() noexcept {
+  if (table_ != nullptr) (void)os::release(table_, table_bytes_).ok();
+  table_ = nullptr;
+}
+
+bool Slabs::add_stream(std::uint32_t stream) noexcept {
+  try {
+    while (lists_.size() <= stream) lists_.push_back(std::make_unique<Lists>());
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
+void Slabs::link_last(Slab* slab) noexcept {
+  List& list = list_of(*slab);
+  slab->previous = list.last;
+  slab->next = nullptr;
+  (list.last != nullptr ? list.last->next : list.first) = slab;
+  list.last = slab;
+}
+
+void Slabs::unlink(Slab* slab) noexcept {
+  List& list = list_of(*slab);
+  (slab->previous != nullptr ? slab->previous->next : list.first) = slab->next;
+  (slab->next != nullptr ? slab->next->previous : list.last) = slab->previous;
+}
+
+void Slabs::mark(const Slab& slab, std::uint32_t number) noexcept {
+  const std::size_t first = slab.extent->begin / kSlabGrain;
+  for (std::size_t i = 0; i < slab.extent->bytes / kSlabGrain; ++i) table_[first + i] = number;
+}
+
+Result<Slabs::Slab*> Slabs::make(SizeClass size_class, std::uint32_t stream, Space::Effort effort) noexcept {
+  const ClassInfo& info = classes_[size_class];
+  Result<Extent*> extent = space_.take(Space::Part::slabs, info.slab_bytes, kSlabGrain, stream, effort);
+  if (!extent && effort == Space::Effort::cached_only)  // better in the wrong place than not at all
+    extent = space_.take(Space::Part::large, info.slab_bytes, kSlabGrain, stream, effort);
+  if (!extent) return extent.failure();
+  const std::uint32_t first_slot = nodes_.reserve(1) ? slots_.take(size_class, info.blocks) : 0;
+  if (first_slot == 0) {
+    space_.give(*extent, stream, 0);
+    return Failure{ErrorCode::out_of_memory, 0, "no heap for the pool's tables"};
+  }
+  Slab* const slab = nodes_.take();
+  slab->extent = *extent;
+  slab->stream = stream;
+  slab->first_slot = first_slot;
+  slab->size_class = size_class;
+  slab->free = info.blocks;
+  for (std::uint32_t i = 0; i < info.blocks; ++i) {
+    slab->is_free[i / 64] |= 1ULL << (i % 64);
+    Slot& slot = slots_[first_slot + i];
+    slot.serial.store(0);
+    slot.set_where((*extent)->begin + std::size_t{i} * info.bytes, 0);
+    slot.size.store(size_class);
+    slot.mark.store(0);
+  }
+  (*extent)->slab = slab->index + 1;
+  mark(*slab, slab->index + 1);
+  free_bytes_ += info.slab_bytes;
+  link_last(slab);
+  return slab;
+}
+
+Result<std::size_t> Slabs::take(SizeClass size_class, std::uint32_t stream, std::uint32_t owner, Space::Effort effort,
+                                std::span<Slot*> into) noexcept {
+  Slab* slab = (*lists_[stream])[size_class].first;
+  if (slab == nullptr) {
+    const Result<Slab*> made = make(size_class, stream, effort);
+    if (!made) return made.failure();
+    slab = *made;
+  }
+  const ClassInfo& info = classes_[size_class];
+  std::size_t count = 0;
+  // Slab after slab, but not a new one for the sake of a full batch.
+  while (slab != nullptr && count < into.size()) {
+    for (std::size_t word = 0; word < slab->is_free.size() && count < into.size() && slab->free > 0; ++word) {
+      while (slab->is_free[word] != 0 && count < into.size()) {
+        const auto bit = static_cast<std::uint32_t>(std::countr_zero(slab->is_free[word]));
+        slab->is_free[word] &= slab->is_free[word] - 1;
+        --slab->free;
+        free_bytes_ -= info.bytes;
+        Slot& slot = slots_[slab->first_slot + static_cast<std::uint32_t>(64 * word) + bit];
+        slot.set_where(slot.offset(), owner);
+        into[count++] = &slot;
+      }
+    }
+    Slab* const following = slab->next;
+    if (slab->free == 0) unlink(slab);
+    slab = following;
+  }
+  return count;
+}
+
+void Slabs::give(Slot* slot) noexcept {
+  const std::size_t offset = slot->offset();
+  Slab* const slab = nodes_.at(table_[offset / kSlabGrain] - 1);
+  const std::uint32_t i = slots_.number(slot) - slab->first_slot;
+  slot->set_where(offset, 0);
+  slab->is_free[i / 64] |= 1ULL << (i % 64);
+  const ClassInfo& info = classes_[slab->size_class];
+  free_bytes_ += info.bytes;
+  if (++slab->free == 1) link_last(slab);
+  if (slab->free < info.blocks) return;
+  unlink(slab);
+  mark(*slab, 0);
+  free_bytes_ -= info.slab_bytes;
+  slots_.give_back(slab->size_class, slab->first_slot);
+  Extent* const extent = slab->extent;
+  const std::uint32_t stream = slab->stream;
+  nodes_.give_back(slab);
+  space_.give(extent, stream, streams_.next_ticket(stream));
+}
+
+Slot* Slabs::at(std::size_t offset) const noexcept {
+  const std::uint32_t entry = table_[offset / kSlabGrain];
+  if (entry == 0) return nullptr;
+  if ((entry & kLargeBit) != 0) {
+    Slot& slot = slots_[entry & ~kLargeBit];
+    return slot.offset() == offset ? &slot : nullptr;
+  }
+  const Slab* const slab = nodes_.at(entry - 1);
+  const std::size_t inside = offset - slab->extent->begin;
+  const ClassInfo& info = classes_[slab->size_class];
+  return inside % info.bytes == 0 && inside / info.bytes < info.blocks
+             ? &slots_[slab->first_slot + static_cast<std::uint32_t>(inside / info.bytes)]
+             : nullptr;
+}
+
+std::string Slabs::audit() const {
+  std::size_t free_blocks = 0;
+  for (const auto& lists : lists_) {
+    for (SizeClass c = 0; c < classes_.count(); ++c) {
+      for (const Slab* slab = (*lists)[c].first; slab != nullptr; slab = slab->next) {
+        std::size_t bits = 0;
+        for (const std::uint64_t word : slab->is_free) bits += static_cast<std::size_t>(std::popcount(word));
+        if (bits != slab->free || bits == 0 || bits >= classes_[c].blocks) return "slabs: a slab in a list is full, empty, or miscounted";
+        if (slab->size_class != c) return "slabs: a slab is in another class's list";
+        if (slab->next != nullptr && slab->next->previous != slab) return "slabs: a list is torn";
+        free_blocks += bits * classes_[c].bytes;
+      }
+    }
+  }
+  return free_blocks <= free_bytes_ ? "" : "slabs: more blocks are free than are counted";
+}
+
+}  // namespace berth

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/relaxed.h"
+#include "berth/base/result.h"
+#include "memory/pool/size_classes.h"
+
+// What a pool knows of each block, kept outside the blocks: their memory may be a device's, and what a stray write leaves there must not
+// be believed. `Block::place` says where its slot is, so that a free finds it with one load; everything in the slot is compared with
+// the block before it is believed.
+//
+// A slot is written by whoever owns its block: the thread cache it belongs to, or the pool under its lock. Others may read it at any time,
+// which is why its parts are `Relaxed`; they act on what they read only after the owner has agreed.
+namespace berth {
+
+struct Slot {
+  static constexpr unsigned kOwnerShift = 48;
+
+  Relaxed<std::uint64_t> serial;      // of the live block; 0: none
+  Relaxed<std::uint64_t> where;       // offset in the range, and above it the owner's number
+  Relaxed<std::uint64_t> tag_and_id;  // the tag's number, and above it the allocator it must come back to
+  Relaxed<std::uint32_t> size;        // small: bytes << 8 | class. Large: extent << 8 | kLargeClass
+  Relaxed<std::uint32_t> mark;        // the low half of the serial under which another thread has sent it home; 0: none
+
+  static constexpr std::uint32_t kLargeClass = 255;
+
+  static std::uint32_t small_size(std::size_t bytes, SizeClass size_class) noexcept {
+    return static_cast<std::uint32_t>(bytes << 8) | size_class;
+  }
+  std::size_t offset() const noexcept { return where.load() & ((1ULL << kOwnerShift) - 1); }
+  std::uint32_t owner() const noexcept { return static_cast<std::uint32_t>(where.load() >> kOwnerShift); }
+  void set_where(std::size_t offset, std::uint32_t owner) noexcept { where.store(offset | std::uint64_t{owner} << kOwnerShift); }
+};
+static_assert(sizeof(Slot) == 32);
+
+// All slots of a pool: one array that never moves, with memory under as much of it as is used. Slots are taken in groups, one for each
+// block of a slab. Not thread-safe, but for `find`.
+class SlotTable {
+ public:
+  SlotTable() noexcept = default;
+  ~SlotTable();
+  SlotTable(const SlotTable&) = delete;
+  SlotTable& operator=(const SlotTable&) = delete;
+
+  Status open() noexcept;
+
+  // A group of slots that belong together, by the number of the first; 0 when there is no memory. Groups of one kind have one size.
+  std::uint32_t take(SizeClass kind, std::uint32_t count) noexcept;
+  void give_back(SizeClass kind, std::uint32_t first) noexcept;
+
+  // What a block carries for its slot (the address: turning it into a number and back would lengthen the path that every free waits
+  // for), and the slot of one that came from outside; nullptr when there is none. Relaxed: there is memory under every slot that was ever
+  // counted, and whoever has a block has seen its slot being counted.
+  static std::uint64_t place(const Slot* slot) noexcept { return reinterpret_cast<std::uintptr_t>(slot); }
+  Slot* find(std::uint64_t place) const noexcept {
+    const std::uint64_t distance = place - reinterpret_cast<std::uintptr_t>(slots_);
+    return distance % sizeof(Slot) == 0 && distance / sizeof(Slot) - 1 < used_.load() ? reinterpret_cast<Slot*>(place) : nullptr;
+  }
+  Slot& operator[](std::uint32_t number) const noexcept { return slots_[number]; }
+  std::uint32_t number(const Slot* slot) const noexcept { return static_cast<std::uint32_t>(slot - slots_); }
+  std::uint32_t used() const noexcept { return used_.load(); }
+
+  static constexpr SizeClass kLarge = SizeClasses::kMost;  // the kind of single slots, for large blocks
+
+ private:
+  Slot* slots_ = nullptr;
+  std::size_t reserved_ = 0;                                  // slots there are addresses for
+  std::size_t committed_ = 0;                                 // slots there is memory for
+  Relaxed<std::uint32_t> used_;                               // slots 1 to used_ have been taken at some time; 0 is none's
+  std::array<std::uint32_t, SizeClasses::kMost + 1> free_{};  // by kind: groups given back, linked through `size` of their first slots
+};
+
+}  // namespace berth

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "berth/base/result.h"
+#include "berth/device/backend.h"
+#include "memory/pool/extents.h"
+#include "os/mutex.h"
+
+// A pool's address range and the memory under it. It hands out extents, takes them back, and decides when to ask the device for memory,
+// when to move pages from a hole to where they are needed, and when to give them back:
+//
+// - While a cached extent fits, the device is not asked.
+// - Else the place is chosen where the least memory is missing. As long as all that is committed stays within `tight` times the most that
+//   was ever live, what is missing is committed; beyond that, whole free pages are moved there from elsewhere, and then, at a limited
+//   rate, free edges of pages that are partly live.
+//
+// The range has a part for slabs and a part for large blocks, so that a long-lived slab does not sit in the middle of a large hole.
+//
+// The pool's mutex guards everything. Functions that go to the device let go of it meanwhile; what they work on is `transit` until they
+// are back, and nobody else touches that.
+namespace berth {
+
+struct SpaceSettings {
+  std::size_t limit_bytes = SIZE_MAX;  // of committed memory
+  std::size_t page_bytes = 0;          // what is moved and committed at a time: the unit, or a huge page where there are some
+  double tight = 1.010;                // whole pages are moved when committed memory would exceed this much of the peak
+  double tighter_edges = 1.016;        // and edges when it would exceed this
+};
+
+class Space {
+ public:
+  enum class Part : std::uint8_t { slabs, large };
+  // How hard to try. `all_pages` moves every free page before it commits a new one.
+  enum class Effort : std::uint8_t { cached_only, usual, all_pages };
+
+  struct Figures {
+    std::size_t committed = 0;       // == live + cached + in transit with memory
+    std::size_t peak_committed = 0;  //
+    std::size_t live = 0;            // in extents handed out
+    std::size_t peak_live = 0;
+    std::uint64_t commits = 0;
+    std::uint64_t decommits = 0;
+    std::uint64_t moves = 0;
+  };
+
+  Space(Backend& backend, os::Mutex& mutex, const SpaceSettings& settings) noexcept
+      : backend_(backend), mutex_(mutex), settings_(settings) {}
+
+  // Reserves the addresses, once. Goes to the device.
+  Status open() noexcept BERTH_REQUIRES(mutex_);
+  bool is_open() const noexcept BERTH_REQUIRES(mutex_) { return base_ != nullptr; }
+  // Gives everything back. REQUIRES: nobody uses any of it.
+  void close() noexcept BERTH_REQUIRES(mutex_);
+
+  std::byte* base() const noexcept { return base_; }         // never changes once open
+  std::size_t size_bytes() const noexcept { return size_; }  //
+  bool add_stream(std::uint32_t stream) noexcept BERTH_REQUIRES(mutex_);
+
+  // An extent in state `live`. REQUIRES: open; bytes is a multiple of kGrain; alignment is a power of two.
+  Result<Extent*> take(Part part, std::size_t bytes, std::size_t alignment, std::uint32_t stream, Effort effort) noexcept
+      BERTH_REQUIRES(mutex_);
+  // Gives one back: to be used by the stream at once, by others when it is clean.
+  Extent* give(Extent* extent, std::uint32_t stream, std::uint64_t ticket) noexcept BERTH_REQUIRES(mutex_);
+  void clean(std::uint32_t stream, std::uint64_t ticket) noexcept BERTH_REQUIRES(mutex_);
+  // Makes a live extent longer in place, when what follows is cached and may be used by the stream.
+  bool grow(Extent* extent, std::size_t bytes, std::uint32_t stream) noexcept BERTH_REQUIRES(mutex_);
+
+  // Commits ahead, until so many bytes are cached in one piece.
+  Status reserve(std::size_t bytes) noexcept BERTH_REQUIRES(mutex_);
+  // Gives clean cached memory back: until at most `keep` bytes are cached, or the pages around a range that was just given.
+  void trim(std::size_t keep) noexcept BERTH_REQUIRES(mutex_);
+  void trim_around(std::size_t begin, std::size_t bytes) noexcept BERTH_REQUIRES(mutex_);
+
+  const Figures& figures() const noexcept BERTH_REQUIRES(mutex_) { return figures_; }
+  std::size_t cached_bytes() const noexcept BERTH_REQUIRES(mutex_) { return figures_.committed - figures_.live; }
+  std::size_t longest_cached() const noexcept BERTH_REQUIRES(mutex_);
+  const Extents& part(Part part) const noexcept BERTH_REQUIRES(mutex_) { return *parts_[static_cast<std::size_t>(part)]; }
+  Extent* extent(std::uint32_t index) const noexcept BERTH_REQUIRES(mutex_) { return nodes_.at(index); }
+
+  std::string audit() const BERTH_REQUIRES(mutex_);
+
+  static constexpr std::size_t kGrain = 4096;
+
+ private:
+  struct Window {
+    std::size_t begin = 0;  // of the block
+    std::size_t missing = SIZE_MAX;
+    Extent* first = nullptr;  // the free extents it touches
+    std::size_t extents = 0;
+  };
+  struct Step {
+    Extent* source;  // nullptr: committed anew
+    Extent* target;  // of the same length
+  };
+  static constexpr std::size_t kMostSteps = 64;
+  struct Steps {
+    std::array<Step, kMostSteps> step;
+    std::size_t count = 0;
+  };
+
+  Extents& part_of(std::size_t offset) noexcept { return *parts_[offset < split_ ? 0 : 1]; }
+  std::size_t aligned(std::size_t offset, std::size_t alignment) const noexcept;
+  Extent* make_live(Extent* from, std::size_t begin, std::size_t bytes) noexcept BERTH_REQUIRES(mutex_);
+
+  Window find_window(const Extents& part, std::size_t bytes, std::size_t alignment, std::uint32_t stream) const noexcept;
+  void consider(Window& best, Extent* run, std::size_t begin, std::size_t bytes) const noexcept;
+  Extent* enter_transit(const Window& window, std::size_t bytes) noexcept BERTH_REQUIRES(mutex_);
+  Status fill_window(Extent* first, std::size_t end, Effort effort) noexcept BERTH_REQUIRES(mutex_);
+  bool plan_steps(Extent* first, std::size_t end, Effort effort, Steps& steps) noexcept BERTH_REQUIRES(mutex_);
+  Extent* find_source(std::size_t most, bool edges) noexcept BERTH_REQUIRES(mutex_);
+  Status run_step(const Step& step) noexcept;
+  Status run_steps(Steps& steps) noexcept BERTH_REQUIRES(mutex_);
+  void leave_transit(Extent* first, std::size_t end) noexcept BERTH_REQUIRES(mutex_);
+  bool decommit(Extent* from, std::size_t begin, std::size_t end) noexcept BERTH_REQUIRES(mutex_);
+
+  Backend& backend_;
+  os::Mutex& mutex_;
+  SpaceSettings settings_;
+  std::byte* base_ = nullptr;
+  std::size_t size_ = 0;
+  std::size_t split_ = 0;  // slabs below, large blocks above
+  Extents::Nodes nodes_ BERTH_GUARDED_BY(mutex_);
+  std::array<std::unique_ptr<Extents>, 2> parts_;
+  Figures figures_ BERTH_GUARDED_BY(mutex_);
+  std::size_t handed_out_ BERTH_GUARDED_BY(mutex_) = 0;   // all bytes ever handed out
+  std::size_t moved_edges_ BERTH_GUARDED_BY(mutex_) = 0;  // at most 1 % of that, unless memory is short
+};
+
+}  // namespace berth

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "berth/device/stream.h"
+
+// The streams that blocks of a pool were freed on, by small numbers, and how far each is known to have got. Frees on a stream are numbered:
+// their tickets. An event that was recorded when the last ticket was t is done only when the work before all frees up to t is.
+// Number 0 is "no stream". Not thread-safe: the pool locks.
+namespace berth {
+
+class StreamUses {
+ public:
+  struct Use {
+    std::uint64_t id = 0;
+    std::shared_ptr<StreamState> stream;  // kept: it must not end while work on freed memory may be in it
+    std::uint64_t ticket = 0;             // of the last free
+    std::uint64_t done = 0;               // frees up to this one are over
+    Event event = {};                     // asked for, not yet seen to be done
+    std::uint64_t event_ticket = 0;       // the last free before it; 0: there is none
+  };
+
+  // The number of a stream; 0 when there is no heap to remember it (or for no stream).
+  std::uint32_t find_or_add(StreamRef stream) noexcept;
+  std::uint32_t count() const noexcept { return static_cast<std::uint32_t>(uses_.size()); }
+  Use& operator[](std::uint32_t number) noexcept { return uses_[number]; }
+  const Use& operator[](std::uint32_t number) const noexcept { return uses_[number]; }
+
+  std::uint64_t next_ticket(std::uint32_t number) noexcept { return number == 0 ? 0 : ++uses_[number].ticket; }
+  bool any_pending() const noexcept;
+
+ private:
+  std::vector<Use> uses_{1};
+  std::unordered_map<std::uint64_t, std::uint32_t> by_id_;
+};
+
+}  // namespace berth

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "memory/pool/thread_cache.h"
+
+#include <algorithm>
+#include <new>
+
+#include "memory/pool/pool.h"
+#include "os/fork.h"
+
+namespace berth {
+
+constinit thread_local CacheFront t_front [[gnu::tls_model("initial-exec")]] = {};
+
+namespace {
+
+struct Entry {
+  CacheFront front;
+  std::weak_ptr<Pool> pool;
+};
+
+// The thread has ended as far as caches go: destructors of other thread-local objects may still allocate and free, without one.
+constinit thread_local bool t_ended = false;
+
+struct List {
+  std::vector<Entry> entries;
+
+  ~List() {
+    t_ended = true;
+    t_front = {};
+    for (Entry& entry : entries) {
+      if (const std::shared_ptr<Pool> pool = entry.pool.lock()) pool->retire(entry.front.cache);
+    }
+  }
+};
+
+thread_local List t_list;
+
+}  // namespace
+
+ThreadCache* ThreadCaches::find(std::uint64_t pool, std::uint64_t stream_id) noexcept {
+  if (t_ended) return nullptr;
+  for (const Entry& entry : t_list.entries) {
+    if (entry.front.pool == pool && entry.front.stream_id == stream_id) {
+      t_front = entry.front;
+      return entry.front.cache;
+    }
+  }
+  return nullptr;
+}
+
+ThreadCache* ThreadCaches::find_number(std::uint64_t pool, std::uint32_t number) noexcept {
+  if (t_ended) return nullptr;
+  for (const Entry& entry : t_list.entries) {
+    if (entry.front.pool == pool && entry.front.cache->number == number) return entry.front.cache;
+  }
+  return nullptr;
+}
+
+bool ThreadCaches::reserve() noexcept {
+  if (t_ended) return false;
+  try {
+    std::erase_if(t_list.entries, [](const Entry& entry) { return entry.pool.expired(); });
+    t_list.entries.reserve(t_list.entries.size() + 1);
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
+void ThreadCaches::enter(const std::shared_ptr<Pool>& pool, std::uint64_t id, ThreadCache* cache) noexcept {
+  t_front = {id, cache->stream_id, cache};
+  t_list.entries.push_back({t_front, pool});
+}
+
+}  // namespace berth
