@@ -16,7 +16,7 @@
 // what it can and cannot do. Everything above (pools, limits, storages, copies) is written once against this interface.
 //
 // To add a kind of device, derive from `Backend` and `BackendFactory` and register the factory (device/registry.h);
-// examples/custom_backend.cc does it in one file, outside the library.
+// examples/ledger_backend.h does it in one file, outside the library.
 //
 // Thread rule: every function may be called from any thread at any time. Expected failures are results, not exceptions.
 namespace berth {
