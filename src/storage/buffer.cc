@@ -35,6 +35,25 @@ struct Buffer::State {
   }
 };
 
+namespace {
+
+struct OwnerFacts {
+  bool shared = false;
+  bool mapped = false;
+};
+
+constexpr OwnerFacts facts_of(Owner owner) noexcept {
+  switch (owner) {  // no default: an owner that is added must say
+    case Owner::none:
+    case Owner::allocator:
+    case Owner::external:
+    case Owner::dlpack: return {.shared = false, .mapped = false};
+  }
+  return {};
+}
+
+}  // namespace
+
 std::string_view to_string(Owner owner) noexcept {
   constexpr std::string_view kNames[] = {"none", "allocator", "external", "dlpack"};
   return kNames[static_cast<std::size_t>(owner)];
@@ -44,6 +63,8 @@ void* Buffer::data() const noexcept { return state_ == nullptr ? nullptr : state
 std::size_t Buffer::size_bytes() const noexcept { return state_ == nullptr ? 0 : state_->block.bytes; }
 Device Buffer::device() const noexcept { return state_ == nullptr ? Device() : state_->block.device; }
 Owner Buffer::owner() const noexcept { return state_ == nullptr ? Owner::none : state_->owner; }
+bool Buffer::is_shared() const noexcept { return facts_of(owner()).shared; }
+bool Buffer::is_mapped() const noexcept { return facts_of(owner()).mapped; }
 bool Buffer::is_read_only() const noexcept { return read_only_ || (state_ != nullptr && state_->read_only); }
 
 Buffer Buffer::read_only() const noexcept {

@@ -251,6 +251,27 @@ TEST(Buffer, IsMadeFilledCopiedAndWrapped) {
   EXPECT_ERROR(wrapped.copy_from(make_buffer(4, "cpu")), AccessError, ErrorCode::read_only);
 }
 
+TEST(Inspect, SharedAndMappedAreSaidWhenTheyAre) {
+  Inspection seen = inspect(zeros({2}, DType::f32, "cpu"));
+  EXPECT_EQ(seen.to_text().find(", shared"), std::string::npos);
+  seen.is_shared = true;
+  seen.is_mapped = true;
+  EXPECT_NE(seen.to_text().find(", shared, mapped"), std::string::npos) << seen.to_text();
+  const nlohmann::json json = nlohmann::json::parse(seen.to_json());
+  EXPECT_EQ(json["is_shared"], true);
+  EXPECT_EQ(json["is_mapped"], true);
+}
+
+TEST(Buffer, NoOwnerOfThisVersionSharesOrMaps) {
+  char local[4] = {};
+  const Storage x = zeros({2}, DType::f32, "cpu");
+  for (const Buffer& buffer : {Buffer(), x.buffer(), wrap_buffer(local, 4, "cpu"), from_dlpack(to_dlpack(x)).buffer()}) {
+    EXPECT_FALSE(buffer.is_shared()) << to_string(buffer.owner());
+    EXPECT_FALSE(buffer.is_mapped()) << to_string(buffer.owner());
+  }
+  EXPECT_FALSE(x.is_shared() || x.is_mapped());
+}
+
 TEST(Inspect, TellsEverythingAsTextAndJson) {
   const Storage x = empty({4, 6}, DType::bf16, track(direct("cpu")), {.tag = "weird \"tag\"\x01"});
   const Storage view = x.slice(1, 2, 6, 2).read_only();
@@ -265,6 +286,9 @@ TEST(Inspect, TellsEverythingAsTextAndJson) {
   EXPECT_EQ(json["buffer_size_bytes"], 48);
   EXPECT_EQ(json["is_contiguous"], false);
   EXPECT_EQ(json["is_read_only"], true);
+  EXPECT_EQ(json["is_pinned"], false);
+  EXPECT_EQ(json["is_shared"], false);
+  EXPECT_EQ(json["is_mapped"], false);
   EXPECT_EQ(json["owner"], "allocator");
   EXPECT_EQ(json["allocator"], "track(direct)");
   EXPECT_EQ(json["use_count"], 2);

@@ -50,7 +50,9 @@ class BERTH_EXPORT Storage {
 
   bool is_contiguous() const noexcept { return berth::is_contiguous(shape_, strides_); }
   bool is_read_only() const noexcept { return buffer_.is_read_only(); }
-  bool is_pinned() const noexcept;  // the truth about the memory, not about the name of the device
+  bool is_shared() const noexcept { return buffer_.is_shared(); }  // with other processes; see Buffer
+  bool is_mapped() const noexcept { return buffer_.is_mapped(); }  // from a file; see Buffer
+  bool is_pinned() const noexcept;                                 // the truth about the memory, not about the name of the device
   bool is_view_of(const Storage& other) const noexcept { return buffer_ && buffer_ == other.buffer_; }  // they share a buffer
 
   // The address of the first element, unchecked: it may belong to a device. Null when there are no elements.
