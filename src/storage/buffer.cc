@@ -136,7 +136,7 @@ Buffer make_buffer(std::size_t bytes, Device device, const AllocationOptions& op
   return BufferMaker::make(request_of(bytes, options, site), *default_allocator(device), nullptr);
 }
 
-Buffer wrap_buffer(void* data, std::size_t bytes, Device device, Deleter deleter, bool read_only, Owner owner) {
+Buffer wrap_buffer(void* data, std::size_t bytes, Device device, Deleter deleter, bool read_only) {
   Adoption adoption(data, std::move(deleter));
   backend(device);
   if (bytes > kMaxBytes) {
@@ -149,7 +149,7 @@ Buffer wrap_buffer(void* data, std::size_t bytes, Device device, Deleter deleter
         {text::join("wrapping ", bytes, " bytes at a null pointer"), "there is no memory at it", "pass an address, or 0 bytes"},
         {{"bytes", bytes}});
   }
-  return BufferMaker::wrap(data, bytes, device, adoption.deleter, read_only, owner);
+  return BufferMaker::wrap(data, bytes, device, adoption.deleter, read_only, Owner::external);
 }
 
 Buffer BufferMaker::wrap(void* data, std::size_t bytes, Device device, Deleter& deleter, bool read_only, Owner owner) {

@@ -88,7 +88,6 @@ BERTH_EXPORT Buffer make_buffer(std::size_t bytes, Device device, const Allocati
 
 // Memory from outside. With a deleter it is adopted: the deleter is called when the last handle is gone (also when wrapping fails).
 // Without one it is borrowed, and must outlive every handle.
-BERTH_EXPORT Buffer wrap_buffer(void* data, std::size_t bytes, Device device, Deleter deleter = {}, bool read_only = false,
-                                Owner owner = Owner::external);
+BERTH_EXPORT Buffer wrap_buffer(void* data, std::size_t bytes, Device device, Deleter deleter = {}, bool read_only = false);
 
 }  // namespace berth

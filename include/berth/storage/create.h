@@ -74,8 +74,8 @@ BERTH_EXPORT Storage from_blob(void* data, const Shape& shape, DType dtype, Devi
 BERTH_EXPORT Storage from_blob(const void* data, const Shape& shape, DType dtype, Device device, Deleter deleter = {},
                                const BlobOptions& options = {});
 
-// from_data for elements known by dtype.
-BERTH_EXPORT Storage from_bytes(const void* values, std::size_t count, DType values_dtype, const Shape& shape, const Place& place,
+// from_data for `count` elements known by dtype.
+BERTH_EXPORT Storage from_values(const void* values, std::size_t count, DType values_dtype, const Shape& shape, const Place& place,
                                 DType dtype, const AllocationOptions& options = {}, Site site = Site::here());
 
 template <class Values>
@@ -85,7 +85,7 @@ requires requires(const Values& v) {
 }
 Storage from_data(const Values& values, const Shape& shape, const Place& place, DType dtype, const AllocationOptions& options, Site site) {
   constexpr DType kOwn = dtype_of<std::remove_cvref_t<decltype(*std::data(values))>>();
-  return from_bytes(std::data(values), std::size(values), kOwn, shape, place, dtype, options, site);
+  return from_values(std::data(values), std::size(values), kOwn, shape, place, dtype, options, site);
 }
 
 }  // namespace berth
