@@ -159,6 +159,14 @@ TEST(Storage, ToReturnsTheSameStorageWhenThereIsNothingToDo) {
   EXPECT_FALSE(x.to("pinned").is_view_of(x));
 }
 
+TEST(Storage, ContiguousCopiesInTheOrderOfAStream) {
+  const Storage x = counted({2, 3}, "sim:0");
+  const Stream stream = make_stream("sim:0");
+  x.fill(7, {.stream = stream, .non_blocking = true});
+  const Storage t = x.transpose(0, 1).contiguous({.stream = stream});
+  EXPECT_EQ(t.item<float>({2, 1}), 7.0F) << "the copy comes after the fill that the stream was given before it";
+}
+
 TEST(Storage, ViewsShareAndCountTheirBuffer) {
   const auto tracked = track(direct("cpu"));
   Storage x = counted({4, 4}, tracked);

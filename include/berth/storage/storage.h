@@ -120,7 +120,7 @@ class BERTH_EXPORT Storage {
   Storage to(Device device, DType dtype, const CopyOptions& options = {}, Site site = Site::here()) const;
   // New bytes, contiguous, from the same allocator (from the device's default one when the bytes came from outside).
   Storage clone(const CopyOptions& options = {}, Site site = Site::here()) const;
-  Storage contiguous(Site site = Site::here()) const;  // this very storage when it is
+  Storage contiguous(const CopyOptions& options = {}, Site site = Site::here()) const;  // this very storage when it is
 
   // Copies and converts into this storage. Shapes must be equal. Throws AccessError(read_only), ArgumentError(overlapping_view,
   // size_mismatch), DeviceError; nothing has been written then. The event is done unless the copy is non-blocking.
