@@ -42,6 +42,22 @@ TEST(Create, CopiesAndConvertsHostDataToAnyDevice) {
   EXPECT_EQ(from_data(longs, {3}, "cpu").dtype(), DType::i64);
 }
 
+TEST(Create, TakesSizesAndValuesAsTheyComeInCpp) {
+  const std::vector<float> values = {1, 2, 3};
+  const Storage x = from_data(values, {values.size()}, "cpu");
+  EXPECT_EQ(empty({values.size(), 2U, std::int8_t{4}}, DType::f32, "cpu").shape(), Shape({3, 2, 4}));
+  EXPECT_EQ(x.reshape({values.size(), -1}).shape(), Shape({3, 1}));
+  EXPECT_EQ(x.item<float>({values.size() - 1}), 3.0F);
+  std::size_t huge = SIZE_MAX;
+  EXPECT_ERROR(empty({huge}, DType::u8, "cpu"), ArgumentError, ErrorCode::size_overflow);
+  EXPECT_ERROR(empty({1, 1, 1, 1, 1, 1, 1, huge}, DType::u8, "cpu"), ArgumentError, ErrorCode::size_overflow);
+  const Storage listed = from_data({1.5F, -2.0F}, {2}, "sim:0");
+  EXPECT_EQ(listed.dtype(), DType::f32);
+  EXPECT_EQ(listed.item<float>({1}), -2.0F);
+  EXPECT_EQ(from_data({1, 2, 3, 4}, {2, 2}, "cpu", DType::bf16).to(DType::f64).item<double>({1, 0}), 3.0);
+  EXPECT_ERROR(from_data({1, 2}, {3}, "cpu"), ArgumentError, ErrorCode::size_mismatch);
+}
+
 TEST(Create, RefusesShapesThatCannotBeBeforeAllocating) {
   const auto tracked = track(direct("cpu"));
   EXPECT_ERROR(empty({INT64_MAX, 2}, DType::u8, tracked), ArgumentError, ErrorCode::size_overflow);
