@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -23,12 +24,14 @@ struct Range {
   std::int64_t count;
 };
 
-Range resolve(std::int64_t begin, std::int64_t end, std::int64_t step, std::int64_t size) {
+using Bound = std::optional<std::int64_t>;
+
+Range resolve(Bound begin, Bound end, std::int64_t step, std::int64_t size) {
   const std::int64_t low = step > 0 ? 0 : -1;
   const std::int64_t high = step > 0 ? size : size - 1;
   const auto clip = [&](std::int64_t i) { return std::clamp(i < 0 ? i + size : i, low, high); };
-  const std::int64_t first = clip(begin);
-  const std::int64_t last = clip(end);
+  const std::int64_t first = begin ? clip(*begin) : step > 0 ? low : high;
+  const std::int64_t last = end ? clip(*end) : step > 0 ? high : low;
   const std::int64_t distance = step > 0 ? last - first : first - last;
   if (distance <= 0) return {first, 0};
   // |step| of INT64_MIN does not fit; any step beyond the axis takes one element.
@@ -102,7 +105,7 @@ std::size_t Storage::axis(int given, const char* what) const {
   return static_cast<std::size_t>(found);
 }
 
-Storage Storage::slice(int given, std::int64_t begin, std::int64_t end, std::int64_t step) const {
+Storage Storage::slice(int given, Bound begin, Bound end, std::int64_t step) const {
   const std::size_t at = axis(given, "slicing");
   if (step == 0)
     throw_argument(ErrorCode::invalid_argument, text::join("slicing ", shape_.to_string(), " with step 0"), "it would never get anywhere",
@@ -167,7 +170,7 @@ Storage Storage::permute(const Dims& order) const {
   return view(std::move(shape), std::move(strides), offset_, num_elements_);
 }
 
-Storage Storage::flip(int given) const { return slice(given, -1, INT64_MIN, -1); }
+Storage Storage::flip(int given) const { return slice(given, {}, {}, -1); }
 
 Storage Storage::expand(const Dims& wanted) const {
   const auto refuse = [&](std::string why) {

@@ -238,6 +238,24 @@ TEST(Storage, AxesAndIndicesThatAreNotThereAreRefused) {
   EXPECT_ERROR(counted({}).transpose(0, 0), ArgumentError, ErrorCode::out_of_bounds);
 }
 
+TEST(Storage, SlicesWithoutABoundGoToTheEndOfTheAxis) {
+  const Storage x = counted({5});
+  const auto values = [](const Storage& s) {
+    const Storage copied = s.contiguous();
+    const std::span<const float> seen = copied.elements<const float>();
+    return std::vector<float>(seen.begin(), seen.end());
+  };
+  using List = std::vector<float>;
+  EXPECT_EQ(values(x.slice(0, 2)), (List{2, 3, 4}));
+  EXPECT_EQ(values(x.slice(0, {}, 2)), (List{0, 1}));
+  EXPECT_EQ(values(x.slice(0, -2, {})), (List{3, 4}));
+  EXPECT_EQ(values(x.slice(0, {}, {}, 2)), (List{0, 2, 4}));
+  EXPECT_EQ(values(x.slice(0, {}, {}, -1)), (List{4, 3, 2, 1, 0}));
+  EXPECT_EQ(values(x.slice(0, 1, {}, -1)), (List{1, 0}));
+  EXPECT_EQ(values(x.slice(0, {}, 2, -1)), (List{4, 3}));
+  EXPECT_EQ(x.slice(0, 0, 0).slice(0, {}, {}, -1).num_elements(), 0U);
+}
+
 TEST(Storage, SlicesWithExtremeBoundsAreClipped) {
   const Storage x = counted({5});
   EXPECT_EQ(x.slice(0, INT64_MIN, INT64_MAX).num_elements(), 5U);

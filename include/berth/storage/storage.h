@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -84,8 +85,9 @@ class BERTH_EXPORT Storage {
   // ---- Views. None moves a byte; all throw ArgumentError for axes and ranges that are not there. Axes may be negative: -1 is the last.
 
   // Elements begin, begin + step, … before end along one axis. Negative begin and end count from the back; both are clipped to the axis,
-  // as in Python. A negative step walks backwards.
-  Storage slice(int axis, std::int64_t begin, std::int64_t end, std::int64_t step = 1) const;
+  // as in Python. A negative step walks backwards. Left out, {}, they are where the step begins and ends: slice(0, 2) is Python's [2:],
+  // slice(0, {}, 2) is [:2], slice(0, {}, {}, -1) is [::-1].
+  Storage slice(int axis, std::optional<std::int64_t> begin, std::optional<std::int64_t> end = {}, std::int64_t step = 1) const;
   // One element along an axis, which disappears.
   Storage select(int axis, std::int64_t index) const;
   Storage transpose(int axis_a, int axis_b) const;
