@@ -273,6 +273,39 @@ TEST(Storage, RanksBeyondTheInlineOnesWork) {
   EXPECT_EQ(x.reshape({32}).reshape({2, 2, 2, 2, 2, 1, 1, 1, 1, 1}).rank(), 10U);
 }
 
+TEST(Storage, WrongShapesAndOrdersAreExplained) {
+  const auto message = [](auto act) {
+    try {
+      act();
+    } catch (const ArgumentError& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  const Storage x = counted({2, 3});
+  const Storage scalar = counted({});
+  const std::pair<std::string, std::string> rows[] = {
+      {message([&] {
+         (void)x.reshape({-1, -1});
+       }),
+       "reshaping [2, 3] to [-1, -1]: axes 0 and 1 are both -1, and only one can be worked out; help: write the others out"},
+      {message([&] {
+         (void)x.reshape({6, -2});
+       }),
+       "reshaping [2, 3] to [6, -2]: axis 1 is -2; help: use sizes of 0 or more, and at most one -1"},
+      {message([&] { (void)scalar.permute({0}); }),
+       "permuting [] by [0]: it has 0 axes, and the order names 1; help: a scalar has no axes: only permute({}) works"},
+      {message([&] { (void)x.permute({0}); }),
+       "permuting [2, 3] by [0]: it has 2 axes, and the order names 1; help: name each axis from 0 to 1 once, in the new order"},
+      {message([&] {
+         (void)x.permute({1, -1});
+       }),
+       "permuting [2, 3] by [1, -1]: that is not each axis once; help: name each axis from 0 to 1 once, in the new order"},
+  };
+  for (const auto& [got, expected] : rows) EXPECT_EQ(got, expected);
+  EXPECT_EQ(scalar.permute({}).rank(), 0U);
+}
+
 TEST(Buffer, IsMadeFilledCopiedAndWrapped) {
   const Buffer a = make_buffer(100, "cpu");
   const Buffer b = make_buffer(100, "sim:0", {.tag = "raw"});
