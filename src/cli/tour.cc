@@ -105,7 +105,7 @@ void Tour::convert() {
 
 void Tour::copy_around() {
   step("Copies to every device and back, in the order of a stream");
-  std::vector<float> values(256 * 256);
+  std::vector<float> values(std::size_t{256} * 256);
   std::iota(values.begin(), values.end(), 0.0F);
   const Storage x = from_data(values, {256, 256}, memory_);
   for (const Device device : all_devices()) {

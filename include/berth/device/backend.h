@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "berth/base/result.h"
 #include "berth/device/device.h"
@@ -110,6 +111,6 @@ class BERTH_EXPORT BackendFactory {
 };
 
 // Throws a failure as the exception it stands for. `asked` says what was being done.
-[[noreturn]] BERTH_EXPORT void throw_failure(const Failure& failure, Device device, std::string asked);
+[[noreturn]] BERTH_EXPORT void throw_failure(const Failure& failure, Device device, std::string_view asked);
 
 }  // namespace berth
