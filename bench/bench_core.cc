@@ -3,11 +3,13 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <thread>
 
 #include "berth/berth.h"
+#include "record/emit.h"
 
 // What the core costs, beside what everyone knows: a view against copies of a std::shared_ptr, a small storage against malloc and free.
 // A second thread is alive throughout: without one the C++ runtime counts references without atomic instructions, which no real
@@ -115,6 +117,34 @@ void allocate_64(benchmark::State& state) {
   }
 }
 BENCHMARK(allocate_64);
+
+// What observing costs. While nobody observes: the guard in front of each record, beside a loop that does nothing (the difference is its
+// price; `allocate_64` passes two). While somebody does: the same allocation with a sink that only counts.
+void empty_loop(benchmark::State& state) {
+  for (auto _ : state) benchmark::ClobberMemory();
+}
+BENCHMARK(empty_loop);
+
+void record_guard(benchmark::State& state) {
+  // The count of sinks is this program's own copy of the library's: always 0, and read in the same way.
+  for (auto _ : state) {
+    if (is_recording()) [[unlikely]]
+      std::abort();
+    benchmark::ClobberMemory();
+  }
+}
+BENCHMARK(record_guard);
+
+struct CountingSink : Sink {
+  void on_record(const Record&) noexcept override { count.fetch_add(1, std::memory_order_relaxed); }  // relaxed: only counted
+  std::atomic<std::uint64_t> count{0};
+};
+
+void allocate_64_observed(benchmark::State& state) {
+  const SinkAttachment attached = attach_sink(std::make_shared<CountingSink>());
+  allocate_64(state);
+}
+BENCHMARK(allocate_64_observed);
 
 }  // namespace
 

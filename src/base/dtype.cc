@@ -5,6 +5,7 @@
 #include <array>
 #include <cctype>
 #include <limits>
+#include <optional>
 
 #include "base/text.h"
 #include "berth/base/error.h"
@@ -73,7 +74,7 @@ struct Alias {
   DType dtype;
 };
 
-// Lower case; `parse_dtype` folds. The first column of each framework's names: PyTorch and NumPy, then safetensors.
+// The frameworks' names, in lower case: `parse_dtype` folds. What two of them mean differently ("byte", "float8_e4m3") is not here.
 constexpr Alias kAliases[] = {
     {"boolean", DType::boolean},
     {"uint8", DType::u8},
@@ -89,6 +90,7 @@ constexpr Alias kAliases[] = {
     {"long", DType::i64},
     {"float8_e4m3fn", DType::f8e4m3},
     {"f8_e4m3", DType::f8e4m3},
+    {"f8e4m3fn", DType::f8e4m3},
     {"float8_e5m2", DType::f8e5m2},
     {"f8_e5m2", DType::f8e5m2},
     {"float16", DType::f16},
@@ -96,11 +98,47 @@ constexpr Alias kAliases[] = {
     {"bfloat16", DType::bf16},
     {"float32", DType::f32},
     {"float", DType::f32},
+    {"single", DType::f32},
     {"float64", DType::f64},
     {"double", DType::f64},
     {"complex64", DType::c64},
+    {"cfloat", DType::c64},
     {"complex128", DType::c128},
+    {"cdouble", DType::c128},
 };
+
+// NumPy's codes count bytes, where berth's names count bits: "i8" is 8 bits, "<i8" is 8 bytes. So they need their mark of byte order.
+constexpr Alias kNumpyCodes[] = {
+    {"b1", DType::boolean}, {"u1", DType::u8},  {"u2", DType::u16}, {"u4", DType::u32},   {"u8", DType::u64},
+    {"i1", DType::i8},      {"i2", DType::i16}, {"i4", DType::i32}, {"i8", DType::i64},   {"f2", DType::f16},
+    {"f4", DType::f32},     {"f8", DType::f64}, {"c8", DType::c64}, {"c16", DType::c128},
+};
+
+std::optional<DType> find(std::span<const Alias> aliases, std::string_view name) noexcept {
+  const auto* const found = std::ranges::find(aliases.data(), aliases.data() + aliases.size(), name, &Alias::name);
+  if (found == aliases.data() + aliases.size()) return std::nullopt;
+  return found->dtype;
+}
+
+std::optional<DType> find_own(std::string_view name) noexcept {
+  for (const DTypeInfo& entry : kTable) {
+    if (entry.name == name) return entry.dtype;
+  }
+  return std::nullopt;
+}
+
+// '<' and '=' (the host's order, which is little-endian wherever berth runs), or '|' where there is only one byte to order.
+std::optional<DType> find_numpy(std::string_view name) noexcept {
+  if (name.empty() || std::string_view("<=|").find(name.front()) == std::string_view::npos) return std::nullopt;
+  const auto found = find(kNumpyCodes, name.substr(1));
+  return found && (name.front() != '|' || size_bytes(*found) == 1) ? found : std::nullopt;
+}
+
+std::string folded(std::string_view name) {
+  std::string lower(name.substr(0, 64));
+  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return lower;
+}
 
 std::string known_names() {
   std::string names;
@@ -114,14 +152,11 @@ const DTypeInfo& info(DType dtype) noexcept { return kTable[static_cast<std::siz
 std::span<const DTypeInfo> all_dtypes() noexcept { return kTable; }
 
 DType parse_dtype(std::string_view name) {
-  std::string folded(name.substr(0, 64));
-  std::ranges::transform(folded, folded.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  for (const DTypeInfo& entry : kTable) {
-    if (entry.name == folded) return entry.dtype;
-  }
-  for (const Alias& alias : kAliases) {
-    if (alias.name == folded) return alias.dtype;
-  }
+  const std::string lower = folded(name);
+  const std::string_view plain = std::string_view(lower).substr(lower.starts_with("torch.") ? 6 : 0);
+  if (const auto own = find_own(plain)) return *own;
+  if (const auto alias = find(kAliases, plain)) return *alias;
+  if (const auto numpy = find_numpy(name)) return *numpy;
   const bool big_endian = name.starts_with('>');
   throw ArgumentError(
       ErrorCode::unsupported_dtype,

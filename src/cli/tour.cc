@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <numeric>
 #include <vector>
 
@@ -13,6 +14,24 @@
 namespace berth::cli {
 
 namespace {
+
+// What the default allocator of a device holds.
+struct Held {
+  Device device;
+  std::uint64_t blocks = 0;
+  std::size_t bytes = 0;
+
+  friend bool operator==(const Held&, const Held&) = default;
+};
+
+std::vector<Held> held_by_defaults() {
+  std::vector<Held> held;
+  for (const Device device : all_devices()) {
+    const Stats stats = default_allocator(device)->stats();
+    held.push_back({device, stats.live_blocks, stats.in_use_bytes});
+  }
+  return held;
+}
 
 class Tour {
  public:
@@ -36,10 +55,12 @@ class Tour {
   void copy_around();
   void run_out_of_memory();
   void look_for_leaks();
+  void check_defaults();
 
   int number_ = 0;
   bool right_ = true;
   std::shared_ptr<Track> memory_ = track(direct("cpu"));
+  std::vector<Held> held_at_start_ = held_by_defaults();  // of every device: the tour copies to each
 };
 
 std::string shape_and_strides(const Storage& s) { return fmt::format("{} strides {}", s.shape().to_string(), s.strides().to_string()); }
@@ -84,7 +105,7 @@ void Tour::convert() {
 
 void Tour::copy_around() {
   step("Copies to every device and back, in the order of a stream");
-  std::vector<float> values(256 * 256);
+  std::vector<float> values(std::size_t{256} * 256);
   std::iota(values.begin(), values.end(), 0.0F);
   const Storage x = from_data(values, {256, 256}, memory_);
   for (const Device device : all_devices()) {
@@ -139,7 +160,19 @@ void Tour::look_for_leaks() {
   check(memory_->live().empty() && stats.in_use_bytes == 0,
         fmt::format("nothing leaked: {} allocations, {} frees, {} at the peak", stats.allocations, stats.frees,
                     text::bytes(stats.peak_in_use_bytes)));
+  check_defaults();
   check(misuse_count() == 0, "no misuse reported");
+}
+
+void Tour::check_defaults() {
+  std::string devices;
+  for (const Held& now : held_by_defaults()) {
+    const auto before = std::ranges::find(held_at_start_, now.device, &Held::device);
+    if (before == held_at_start_.end() || *before != now)
+      say(fmt::format("leaked on {}: now {} in {} blocks", now.device.to_string(), text::bytes(now.bytes), now.blocks));
+    devices += (devices.empty() ? "" : ", ") + now.device.to_string();
+  }
+  check(held_by_defaults() == held_at_start_, fmt::format("the default allocators of {} hold what they held at the start", devices));
 }
 
 bool Tour::run() {

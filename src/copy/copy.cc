@@ -155,7 +155,7 @@ Event run_in_order(const CopyOptions& options, Work work) {
     work();
     return {};
   }
-  const Event done = options.stream->enqueue(std::move(work));
+  Event done = options.stream->enqueue(std::move(work));
   if (!options.non_blocking) done.wait();
   return done;
 }
@@ -173,7 +173,7 @@ StridedSpan raw(const void* data, Device device, std::size_t bytes) {
 
 Event copy(const StridedSpan& source, const StridedSpan& target, const CopyOptions& options, Site site) {
   check_pair(source, target);
-  const Event done = run_in_order(options, [source, target] { run(source, target); });
+  Event done = run_in_order(options, [source, target] { run(source, target); });
   if (is_recording()) [[unlikely]]
     record_copy(source, target, options.stream, site);
   return done;
@@ -190,7 +190,7 @@ void require_equal_counts(std::size_t sources, std::size_t targets) {
 Event copy_batch(std::span<const StridedSpan> sources, std::span<const StridedSpan> targets, const CopyOptions& options, Site site) {
   require_equal_counts(sources.size(), targets.size());
   for (std::size_t i = 0; i < sources.size(); ++i) check_pair(sources[i], targets[i]);
-  const Event done =
+  Event done =
       run_in_order(options, [from = std::vector(sources.begin(), sources.end()), to = std::vector(targets.begin(), targets.end())] {
         for (std::size_t i = 0; i < from.size(); ++i) run(from[i], to[i]);
       });
@@ -202,7 +202,7 @@ Event fill(const StridedSpan& target, Scalar value, const CopyOptions& options, 
   check_target(target, "filling");
   // A fill writes the same everywhere, so a target that reaches an element twice is harmless.
   const std::array<std::byte, 16> element = value.as(target.dtype);
-  const Event done = run_in_order(options, [target, element] {
+  Event done = run_in_order(options, [target, element] {
     if (target.shape.num_elements() == 0) return;
     const Loop loop = make_loop(target.shape, target.strides, target.strides);
     const RowPlace to = place(target);

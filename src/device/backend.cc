@@ -57,7 +57,7 @@ constexpr Advice kAdvice[] = {
 
 }  // namespace
 
-void throw_failure(const Failure& failure, Device device, std::string asked) {
+void throw_failure(const Failure& failure, Device device, std::string_view asked) {
   std::string_view help = "the device refused what it was asked: check the sizes and addresses";
   for (const Advice& advice : kAdvice) {
     if (advice.code == failure.code) help = advice.help;

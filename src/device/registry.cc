@@ -42,7 +42,7 @@ class Making {
   void publish(std::unique_ptr<Backend> made) {
     const os::Lock lock(kind_.mutex);
     kind_.backends.set(index_, made.get());
-    made.release();
+    (void)made.release();  // the table has it; it was ours until it was in there
   }
 
  private:

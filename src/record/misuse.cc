@@ -5,8 +5,6 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "os/system.h"
-
 namespace berth {
 
 namespace {
@@ -55,11 +53,6 @@ void print(const Misuse& misuse) noexcept {
   if (misuse.tag) {
     line.add("; tag ");
     line.add_name(misuse.tag.word());
-  }
-  if (const Site site = site_of(misuse.allocated_at); site.file != nullptr) {
-    line.add("; the block now there was allocated at ");
-    line.add_name(site.file);
-    line.add_number(":%u", site.line);
   }
   line.print();
 }

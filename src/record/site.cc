@@ -16,7 +16,7 @@ struct SiteTraits {
   static std::size_t hash(const Site& site) noexcept {
     return (reinterpret_cast<std::uintptr_t>(site.file) * 31 + reinterpret_cast<std::uintptr_t>(site.function)) * 0x9e3779b97f4a7c15ULL >>
                32 ^
-           site.line * 2654435761U;
+           std::size_t{site.line} * 2654435761U;
   }
   static bool equal(const Site& a, const Site& b) noexcept { return a.file == b.file && a.line == b.line && a.function == b.function; }
 };

@@ -35,6 +35,25 @@ struct Buffer::State {
   }
 };
 
+namespace {
+
+struct OwnerFacts {
+  bool shared = false;
+  bool mapped = false;
+};
+
+constexpr OwnerFacts facts_of(Owner owner) noexcept {
+  switch (owner) {  // no default: an owner that is added must say
+    case Owner::none:
+    case Owner::allocator:
+    case Owner::external:
+    case Owner::dlpack: return {.shared = false, .mapped = false};
+  }
+  return {};
+}
+
+}  // namespace
+
 std::string_view to_string(Owner owner) noexcept {
   constexpr std::string_view kNames[] = {"none", "allocator", "external", "dlpack"};
   return kNames[static_cast<std::size_t>(owner)];
@@ -44,6 +63,8 @@ void* Buffer::data() const noexcept { return state_ == nullptr ? nullptr : state
 std::size_t Buffer::size_bytes() const noexcept { return state_ == nullptr ? 0 : state_->block.bytes; }
 Device Buffer::device() const noexcept { return state_ == nullptr ? Device() : state_->block.device; }
 Owner Buffer::owner() const noexcept { return state_ == nullptr ? Owner::none : state_->owner; }
+bool Buffer::is_shared() const noexcept { return facts_of(owner()).shared; }
+bool Buffer::is_mapped() const noexcept { return facts_of(owner()).mapped; }
 bool Buffer::is_read_only() const noexcept { return read_only_ || (state_ != nullptr && state_->read_only); }
 
 Buffer Buffer::read_only() const noexcept {
@@ -115,7 +136,7 @@ Buffer make_buffer(std::size_t bytes, Device device, const AllocationOptions& op
   return BufferMaker::make(request_of(bytes, options, site), *default_allocator(device), nullptr);
 }
 
-Buffer wrap_buffer(void* data, std::size_t bytes, Device device, Deleter deleter, bool read_only, Owner owner) {
+Buffer wrap_buffer(void* data, std::size_t bytes, Device device, Deleter deleter, bool read_only) {
   Adoption adoption(data, std::move(deleter));
   backend(device);
   if (bytes > kMaxBytes) {
@@ -128,7 +149,7 @@ Buffer wrap_buffer(void* data, std::size_t bytes, Device device, Deleter deleter
         {text::join("wrapping ", bytes, " bytes at a null pointer"), "there is no memory at it", "pass an address, or 0 bytes"},
         {{"bytes", bytes}});
   }
-  return BufferMaker::wrap(data, bytes, device, adoption.deleter, read_only, owner);
+  return BufferMaker::wrap(data, bytes, device, adoption.deleter, read_only, Owner::external);
 }
 
 Buffer BufferMaker::wrap(void* data, std::size_t bytes, Device device, Deleter& deleter, bool read_only, Owner owner) {

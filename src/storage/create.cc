@@ -54,8 +54,8 @@ Storage full(const Shape& shape, Scalar value, DType dtype, const Place& place, 
   return storage;
 }
 
-Storage from_bytes(const void* values, std::size_t count, DType values_dtype, const Shape& shape, const Place& place, DType dtype,
-                   const AllocationOptions& options, Site site) {
+Storage from_values(const void* values, std::size_t count, DType values_dtype, const Shape& shape, const Place& place, DType dtype,
+                    const AllocationOptions& options, Site site) {
   if (count != shape.num_elements()) {
     throw ArgumentError(ErrorCode::size_mismatch,
                         {text::join("a storage of shape ", shape.to_string(), " from ", count, " values"),
@@ -87,7 +87,7 @@ Storage from_blob(void* data, const Shape& shape, DType dtype, Device device, De
   if (adoption.deleter) with_callers_address = [inner = adoption.deleter, data](void*) { inner(data); };
   adoption.deleter = nullptr;  // from here on wrap_buffer sees to it
   Buffer buffer = wrap_buffer(reinterpret_cast<void*>(first - extent->before_bytes), options.size_bytes.value_or(need), device,
-                              std::move(with_callers_address), options.read_only, Owner::external);
+                              std::move(with_callers_address), options.read_only);
   return StorageMaker::make(std::move(buffer), dtype, shape, strides, static_cast<std::int64_t>(extent->before_bytes / size_bytes(dtype)),
                             elements);
 }

@@ -86,7 +86,15 @@ dlpack::DeviceId dlpack_device(const Storage& storage) {
                     std::move(facts));
 }
 
-Device berth_device(const dlpack::DeviceId& id) {
+// `ours`: this library exported the tensor. An extension device is whatever its exporter says, so that only our own is a simulated one.
+Device berth_device(const dlpack::DeviceId& id, bool ours) {
+  if (id.type == dlpack::kExtension && !ours) {
+    throw DeviceError(ErrorCode::unsupported,
+                      {text::join("taking a DLPack tensor on extension device ", id.index),
+                       "each framework means another device by that type, and this tensor is not one that berth exported",
+                       "copy it to the host in the framework it comes from"},
+                      {{"type", id.type}, {"index", id.index}});
+  }
   for (const DeviceName& entry : kDevices) {
     if (entry.type == id.type && id.index >= 0 && id.index <= UINT16_MAX) return Device(entry.kind, id.index);
   }
@@ -149,9 +157,9 @@ Layout checked_layout(const dlpack::Tensor& tensor) {
 }
 
 // The storage over a tensor whose bytes `deleter` gives back; it is taken on success only.
-Storage import(const dlpack::Tensor& tensor, bool read_only, Deleter& deleter) {
+Storage import(const dlpack::Tensor& tensor, bool ours, bool read_only, Deleter& deleter) {
   const DType dtype = berth_dtype(tensor.dtype);
-  const Device device = berth_device(tensor.device);
+  const Device device = berth_device(tensor.device, ours);
   backend(device);
   const Layout layout = checked_layout(tensor);
   const auto extent = try_extent(layout.shape, layout.strides, dtype);
@@ -174,7 +182,7 @@ Storage import_managed(Managed* managed, bool read_only, std::string_view refuse
     if (managed->deleter != nullptr) managed->deleter(managed);
   });
   if (!refused.empty()) throw_format(std::string(refused));
-  return import(managed->dl_tensor, read_only, adoption.deleter);
+  return import(managed->dl_tensor, managed->deleter == delete_export<Managed>, read_only, adoption.deleter);
 }
 
 }  // namespace

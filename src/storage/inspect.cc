@@ -20,6 +20,8 @@ Inspection inspect(const Storage& storage) {
           .is_contiguous = storage.is_contiguous(),
           .is_read_only = storage.is_read_only(),
           .is_pinned = storage.is_pinned(),
+          .is_shared = storage.is_shared(),
+          .is_mapped = storage.is_mapped(),
           .owner = buffer.owner(),
           .allocator = buffer.allocator() == nullptr ? "" : buffer.allocator()->name(),
           .tag = buffer.block().tag,
@@ -33,6 +35,8 @@ std::string Inspection::to_text() const {
   if (size_bytes != buffer_size_bytes) out += text::join(", view of ", text::bytes(buffer_size_bytes));
   if (is_read_only) out += ", read-only";
   if (is_pinned) out += ", pinned";
+  if (is_shared) out += ", shared";
+  if (is_mapped) out += ", mapped";
   if (tag) out += text::join(", tag ", text::printable(tag.word()));
   out += text::join(", ", text::pointer(pointer), ", owned by ", allocator.empty() ? to_string(owner) : std::string_view(allocator));
   return text::join(out, ", ", use_count, use_count == 1 ? " handle" : " handles");
@@ -50,7 +54,8 @@ std::string Inspection::to_json() const {
   list(json, "strides", strides);
   json.member("offset", offset).member("device", device.to_string()).member("size_bytes", size_bytes);
   json.member("buffer_size_bytes", buffer_size_bytes).member("pointer", text::pointer(pointer)).member("is_contiguous", is_contiguous);
-  json.member("is_read_only", is_read_only).member("is_pinned", is_pinned).member("owner", to_string(owner));
+  json.member("is_read_only", is_read_only).member("is_pinned", is_pinned).member("is_shared", is_shared);
+  json.member("is_mapped", is_mapped).member("owner", to_string(owner));
   json.key("allocator");
   allocator.empty() ? json.null() : json.value(allocator);
   json.member("tag", tag.word()).member("use_count", use_count).end_object();

@@ -168,7 +168,7 @@ Place Storage::place() const {
 
 Storage Storage::clone(const CopyOptions& options, Site site) const { return copy_to(place(), dtype_, options, site); }
 
-Storage Storage::contiguous(Site site) const { return is_contiguous() ? *this : clone({}, site); }
+Storage Storage::contiguous(const CopyOptions& options, Site site) const { return is_contiguous() ? *this : clone(options, site); }
 
 Event Storage::copy_from(const Storage& source, const CopyOptions& options, Site site) const {
   return copy(source.span(), span(), options, site);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -23,12 +24,14 @@ struct Range {
   std::int64_t count;
 };
 
-Range resolve(std::int64_t begin, std::int64_t end, std::int64_t step, std::int64_t size) {
+using Bound = std::optional<std::int64_t>;
+
+Range resolve(Bound begin, Bound end, std::int64_t step, std::int64_t size) {
   const std::int64_t low = step > 0 ? 0 : -1;
   const std::int64_t high = step > 0 ? size : size - 1;
   const auto clip = [&](std::int64_t i) { return std::clamp(i < 0 ? i + size : i, low, high); };
-  const std::int64_t first = clip(begin);
-  const std::int64_t last = clip(end);
+  const std::int64_t first = begin ? clip(*begin) : step > 0 ? low : high;
+  const std::int64_t last = end ? clip(*end) : step > 0 ? high : low;
   const std::int64_t distance = step > 0 ? last - first : first - last;
   if (distance <= 0) return {first, 0};
   // |step| of INT64_MIN does not fit; any step beyond the axis takes one element.
@@ -38,18 +41,28 @@ Range resolve(std::int64_t begin, std::int64_t end, std::int64_t step, std::int6
 
 // Works out the one dimension that may be -1. Throws unless the result has as many elements as there are.
 Shape resolve_shape(const Dims& wanted, const Shape& have, std::size_t num_elements) {
+  const auto refuse = [&](ErrorCode code, std::string why, std::string help, std::vector<Fact> facts = {}) {
+    throw_argument(code, text::join("reshaping ", have.to_string(), " to ", wanted.to_string()), std::move(why), std::move(help),
+                   std::move(facts));
+  };
   std::size_t unknown = wanted.rank();
   Shape shape;
   for (std::size_t i = 0; i < wanted.rank(); ++i) {
-    const bool asks = wanted[i] == -1 && unknown == wanted.rank();
+    const bool asks = wanted[i] == -1;
+    if (asks && unknown < wanted.rank())
+      refuse(ErrorCode::invalid_shape, text::join("axes ", unknown, " and ", i, " are both -1, and only one can be worked out"),
+             "write the others out", {{"axis", i}});
+    if (wanted[i] < -1)
+      refuse(ErrorCode::invalid_shape, text::join("axis ", i, " is ", wanted[i]), "use sizes of 0 or more, and at most one -1",
+             {{"axis", i}, {"value", wanted[i]}});
     if (asks) unknown = i;
     shape.insert(i, asks ? 1 : wanted[i]);
   }
   const std::size_t rest = shape.num_elements();
   if (unknown < wanted.rank()) {
     if (rest == 0 || num_elements % rest != 0) {
-      throw_argument(
-          ErrorCode::size_mismatch, text::join("reshaping ", have.to_string(), " to ", wanted.to_string()),
+      refuse(
+          ErrorCode::size_mismatch,
           rest == 0 ? "with a dimension of 0, any size could stand for -1" : text::join(num_elements, " elements do not divide by ", rest),
           "write the dimension out");
     }
@@ -57,9 +70,8 @@ Shape resolve_shape(const Dims& wanted, const Shape& have, std::size_t num_eleme
     return shape;
   }
   if (rest != num_elements) {
-    throw_argument(ErrorCode::size_mismatch, text::join("reshaping ", have.to_string(), " to ", wanted.to_string()),
-                   text::join("that is ", rest, " elements, and there are ", num_elements),
-                   "leave one dimension at -1 to have it worked out", {{"need", num_elements}, {"have", rest}});
+    refuse(ErrorCode::size_mismatch, text::join("that is ", rest, " elements, and there are ", num_elements),
+           "leave one dimension at -1 to have it worked out", {{"need", num_elements}, {"have", rest}});
   }
   return shape;
 }
@@ -102,7 +114,7 @@ std::size_t Storage::axis(int given, const char* what) const {
   return static_cast<std::size_t>(found);
 }
 
-Storage Storage::slice(int given, std::int64_t begin, std::int64_t end, std::int64_t step) const {
+Storage Storage::slice(int given, Bound begin, Bound end, std::int64_t step) const {
   const std::size_t at = axis(given, "slicing");
   if (step == 0)
     throw_argument(ErrorCode::invalid_argument, text::join("slicing ", shape_.to_string(), " with step 0"), "it would never get anywhere",
@@ -161,13 +173,15 @@ Storage Storage::permute(const Dims& order) const {
   }
   if (!complete) {
     throw_argument(ErrorCode::invalid_argument, text::join("permuting ", shape_.to_string(), " by ", order.to_string()),
-                   "that is not each axis once",
-                   text::join("name the axes 0 to ", static_cast<std::int64_t>(rank()) - 1, " in the new order"));
+                   order.rank() == rank() ? std::string("that is not each axis once")
+                                          : text::join("it has ", rank(), " axes, and the order names ", order.rank()),
+                   rank() == 0 ? std::string("a scalar has no axes: only permute({}) works")
+                               : text::join("name each axis from 0 to ", rank() - 1, " once, in the new order"));
   }
   return view(std::move(shape), std::move(strides), offset_, num_elements_);
 }
 
-Storage Storage::flip(int given) const { return slice(given, -1, INT64_MIN, -1); }
+Storage Storage::flip(int given) const { return slice(given, {}, {}, -1); }
 
 Storage Storage::expand(const Dims& wanted) const {
   const auto refuse = [&](std::string why) {

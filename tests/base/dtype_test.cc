@@ -109,23 +109,33 @@ TEST(DType, ReadsTheNamesOfTheFrameworks) {
       {"int32", DType::i32},      {"int", DType::i32},
       {"int64", DType::i64},      {"long", DType::i64},
       {"complex64", DType::c64},  {"complex128", DType::c128},
+      {"single", DType::f32},     {"f8E4M3FN", DType::f8e4m3},
   };
   for (const auto& [name, dtype] : names) EXPECT_EQ(parse_dtype(name), dtype) << name;
+  EXPECT_EQ(parse_dtype("torch.float32"), DType::f32);
+  EXPECT_EQ(parse_dtype("torch.bool"), DType::boolean);
+  EXPECT_EQ(parse_dtype("torch.cfloat"), DType::c64);
+  EXPECT_EQ(parse_dtype("torch.float8_e4m3fn"), DType::f8e4m3);
+}
+
+TEST(DType, ReadsNumpysCodesOnlyWithTheirByteOrder) {
+  const std::pair<std::string_view, DType> codes[] = {
+      {"<f4", DType::f32}, {"=f4", DType::f32}, {"<f2", DType::f16}, {"<f8", DType::f64},     {"<i8", DType::i64},
+      {"<u8", DType::u64}, {"<i4", DType::i32}, {"<u2", DType::u16}, {"|b1", DType::boolean}, {"|u1", DType::u8},
+      {"|i1", DType::i8},  {"<i1", DType::i8},  {"<c8", DType::c64}, {"<c16", DType::c128}};
+  for (const auto& [code, dtype] : codes) EXPECT_EQ(parse_dtype(code), dtype) << code;
+  EXPECT_EQ(parse_dtype("i8"), DType::i8) << "without a mark names are berth's, and count bits";
+  EXPECT_EQ(parse_dtype("u8"), DType::u8);
+  for (const char* wrong : {"<", "|", "|f4", "<f32", "<F4", "<f16", "<V2", "<?", "<<f4", "torch.<f4", "f2", "c8"})
+    EXPECT_ERROR((void)parse_dtype(wrong), ArgumentError, ErrorCode::unsupported_dtype);
 }
 
 // Hazards A10 and A12.
 TEST(DType, RefusesNamesItDoesNotKnow) {
-  const std::string_view names[] = {"",          " ",
-                                    "f32 ",      " f32",
-                                    "f",         "f31",
-                                    "f4",        "i4",
-                                    "int4",      "F4",
-                                    "f8e8m0",    "tf32",
-                                    "float128",  "string",
-                                    ">f4",       ">i8",
-                                    "<f4",       "=f4",
-                                    "f32\n",     std::string_view("f32\0", 4),
-                                    "f\xc3\xbc", "torch.float32"};
+  const std::string_view names[] = {
+      "",          " ",     "f32 ",     " f32",   "f",   "f31", "f4",   "i4",          "int4",  "F4",
+      "f8e8m0",    "tf32",  "float128", "string", ">f4", ">i8", "byte", "float8_e4m3", "f32\n", std::string_view("f32\0", 4),
+      "f\xc3\xbc", "torch."};
   for (const std::string_view name : names) EXPECT_ERROR((void)parse_dtype(name), ArgumentError, ErrorCode::unsupported_dtype);
   // Longer than any name that is folded, with a known name in front.
   const std::string padded = "f32" + std::string(100'000, ' ');

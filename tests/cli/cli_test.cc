@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "berth/version.h"
@@ -62,7 +63,8 @@ TEST(Cli, TheTourComesOutRight) {
   const Ran ran = berth_command("tour");
   EXPECT_EQ(ran.exit_code, 0) << ran.output;
   EXPECT_EQ(ran.output.find("✘"), std::string::npos) << ran.output;
-  for (const char* expected : {"nothing leaked", "would be enough", "weights", "sim:0"})
+  for (const char* expected : {"nothing leaked", "would be enough", "weights", "sim:0",
+                               "✔ the default allocators of cpu:0, pinned:0, sim:0 hold what they held at the start"})
     EXPECT_NE(ran.output.find(expected), std::string::npos) << ran.output;
 }
 
@@ -85,8 +87,13 @@ TEST(Cli, ABadEnvironmentVariableIsWrongUse) {
   const Ran allocator = berth_command("devices", "BERTH_CPU_ALLOCATOR=magic");
   EXPECT_EQ(allocator.exit_code, 2) << allocator.output;
   EXPECT_NE(allocator.output.find("arena, direct"), std::string::npos) << allocator.output;
-  const Ran page = berth_command("devices", "BERTH_SIM_PAGE=13");
-  EXPECT_EQ(page.exit_code, 2) << page.output;
+  for (const char* wrong : {"BERTH_SIM_PAGE=13", "BERTH_SIM_PAGE=2048", "BERTH_SIM_PAGE=many", "BERTH_SIM_PAGE=2GiB",
+                            "BERTH_SIM_CAPACITY=4096", "BERTH_SIM_CAPACITY=-1"}) {
+    const Ran ran = berth_command("devices", wrong);
+    EXPECT_EQ(ran.exit_code, 2) << ran.output;
+    const std::string variable(wrong, std::strchr(wrong, '='));
+    EXPECT_NE(ran.output.find(variable + "="), std::string::npos) << wrong << ": " << ran.output;
+  }
   EXPECT_EQ(berth_command("devices", "BERTH_SIM_PAGE=2MiB BERTH_SIM_CAPACITY=64MiB").exit_code, 0);
 }
 

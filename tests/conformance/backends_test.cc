@@ -5,10 +5,20 @@
 #include <tuple>
 
 #include "conformance/backend_suite.h"
+#include "ledger_backend.h"
 
 // Every backend there is, against every check.
 namespace berth::testing {
 namespace {
+
+// The example's, which stands outside the library.
+Backend& ledger_backend() {
+  static Backend& made = []() -> Backend& {
+    register_backend("ledger", std::make_unique<ledger::LedgerFactory>());
+    return backend("ledger:0");
+  }();
+  return made;
+}
 
 Backend& sim(const SimOptions& options) { return backend(make_sim(options)); }
 
@@ -20,6 +30,7 @@ std::vector<BackendSubject> subjects() {
       {"sim_without_background", []() -> Backend& { return sim({.seed = 3, .background = false}); }},
       {"sim_with_small_pages", []() -> Backend& { return sim({.capacity_bytes = 4_MiB, .page_bytes = 4096, .seed = 4}); }},
       {"sim_with_huge_pages", []() -> Backend& { return sim({.capacity_bytes = 64_MiB, .page_bytes = 2_MiB, .seed = 5}); }},
+      {"ledger", ledger_backend},
   };
 }
 

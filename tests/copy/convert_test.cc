@@ -113,6 +113,7 @@ TEST(Convert, IntegersRoundOnceIntoFloats) {
       expect_nearest<float8_e5m2, std::uint8_t>(value);
     }
   }
+  did(std::to_string(values.size()) + " integers into five formats");
 }
 
 // The documented rule, in words: toward zero, clipped, NaN gives 0.
@@ -149,6 +150,7 @@ TEST(Convert, FloatsTruncateAndSaturateIntoIntegers) {
       expect_truncated<std::uint64_t>(v);
     }
   }
+  did(std::to_string(2 * values.size()) + " values into eight integer types");
 }
 
 TEST(Convert, IntegersWrapIntoNarrowerIntegers) {
@@ -213,6 +215,7 @@ TEST(Convert, EverySmallValueSurvivesARoundTripThroughWiderTypes) {
     ASSERT_TRUE(std::isnan(static_cast<float>(half)) || convert<float16>(convert<float>(half)) == half) << code;
     ASSERT_TRUE(std::isnan(static_cast<float>(brain)) || convert<bfloat16>(convert<double>(brain)) == brain) << code;
   }
+  did("all 65536 codes of f16 and of bf16");
 }
 
 // Every pair of dtypes over the values at their edges, against the rules written out in long double and 128-bit integers.

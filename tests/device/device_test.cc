@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "berth/berth.h"
+#include "device/cpu/cpu_backend.h"
 #include "support/errors.h"
 
 namespace berth::testing {
@@ -67,10 +68,33 @@ TEST(Device, OtherDevicesWorkWithoutCuda) {
   EXPECT_NO_THROW(zeros({4}, DType::f32, "sim"));
 }
 
+// A kind whose memory is page-locked, or says so, under a name that does not.
+class LockedBackend : public CpuBackend {
+ public:
+  explicit LockedBackend(Device device) : CpuBackend(device, "locked", {}), properties_(CpuBackend::properties()) {
+    properties_.abilities.pinned = true;
+  }
+  const BackendProperties& properties() const noexcept override { return properties_; }
+
+ private:
+  BackendProperties properties_;
+};
+
+class LockedFactory : public BackendFactory {
+ public:
+  int count() override { return 1; }
+  std::string unavailable_reason() override { return ""; }
+  std::unique_ptr<Backend> make(Device device) override { return std::make_unique<LockedBackend>(device); }
+};
+
 TEST(Device, PinnedMemoryThatIsNotPageLockedSaysSo) {
-  const Storage x = zeros({4}, DType::f32, "pinned");
-  EXPECT_EQ(x.is_pinned(), backend("pinned").properties().abilities.pinned);
+  // Only a device that transfers faster from it makes berth lock pages; the name alone does not.
+  EXPECT_EQ(zeros({4}, DType::f32, "pinned").is_pinned(), find_backend("cuda:0") != nullptr);
   EXPECT_FALSE(zeros({4}, DType::f32, "cpu").is_pinned());
+  EXPECT_FALSE(Storage().is_pinned());
+  register_backend("locked", std::make_unique<LockedFactory>());
+  EXPECT_TRUE(zeros({4}, DType::f32, "locked").is_pinned());
+  EXPECT_TRUE(inspect(zeros({4}, DType::f32, "locked")).is_pinned);
 }
 
 }  // namespace

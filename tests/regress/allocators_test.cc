@@ -114,7 +114,7 @@ TEST(Regress, NullArgumentsAreErrors) {
   EXPECT_ERROR(MemoryResource(nullptr), ArgumentError, ErrorCode::invalid_argument);
   EXPECT_ERROR((void)attach_sink(nullptr), ArgumentError, ErrorCode::invalid_argument);
   EXPECT_ERROR(Device(static_cast<const char*>(nullptr)), DeviceError, ErrorCode::no_such_device);
-  EXPECT_ERROR(from_bytes(nullptr, 4, DType::f32, {4}, "cpu", DType::f32), ArgumentError, ErrorCode::invalid_argument);
+  EXPECT_ERROR(from_values(nullptr, 4, DType::f32, {4}, "cpu", DType::f32), ArgumentError, ErrorCode::invalid_argument);
   EXPECT_ERROR(backend(Device::from_key({999, 0})), DeviceError, ErrorCode::device_unavailable);
 }
 

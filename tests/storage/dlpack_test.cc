@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "berth/berth.h"
@@ -120,34 +122,88 @@ TEST(Dlpack, TheOldLayoutWorksBothWays) {
   EXPECT_ERROR(from_dlpack(static_cast<ManagedTensor*>(nullptr)), AccessError, ErrorCode::already_consumed);
 }
 
+enum class Refusal { format, dtype, rank, device_missing, device_unknown };
+
+void expect_refused(Refusal refusal, const std::function<void(Foreign&)>& lie) {
+  Foreign foreign;
+  lie(foreign);
+  const auto import = [&] { (void)from_dlpack(DlpackTensor(&foreign.managed)); };
+  switch (refusal) {
+    case Refusal::format: EXPECT_ERROR(import(), FormatError, ErrorCode::format_error); break;
+    case Refusal::dtype: EXPECT_ERROR(import(), ArgumentError, ErrorCode::unsupported_dtype); break;
+    case Refusal::rank: EXPECT_ERROR(import(), ArgumentError, ErrorCode::limit_exceeded); break;
+    case Refusal::device_missing: EXPECT_ERROR(import(), DeviceError, ErrorCode::no_such_device); break;
+    case Refusal::device_unknown: EXPECT_ERROR(import(), DeviceError, ErrorCode::unsupported); break;
+  }
+  EXPECT_EQ(foreign.deleted, 1);
+}
+
 TEST(Dlpack, LiesAreRefusedAndTheTensorIsFreed) {
-  const auto refused = [](auto lie) {
-    Foreign foreign;
-    lie(foreign);
-    EXPECT_THROW(from_dlpack(DlpackTensor(&foreign.managed)), Error);
-    EXPECT_EQ(foreign.deleted, 1);
+  const std::pair<Refusal, std::function<void(Foreign&)>> rows[] = {
+      {Refusal::format, [](Foreign& f) { f.managed.dl_tensor.ndim = -1; }},
+      {Refusal::rank, [](Foreign& f) { f.managed.dl_tensor.ndim = 65; }},
+      {Refusal::format, [](Foreign& f) { f.managed.dl_tensor.shape = nullptr; }},
+      {Refusal::format, [](Foreign& f) { f.shape[1] = -3; }},
+      {Refusal::format,
+       [](Foreign& f) {
+         f.shape = {INT64_MAX, INT64_MAX, 2};
+       }},
+      {Refusal::format, [](Foreign& f) { f.strides[0] = INT64_MAX; }},
+      {Refusal::format, [](Foreign& f) { f.strides[0] = INT64_MIN; }},
+      {Refusal::format, [](Foreign& f) { f.strides[0] = INT64_MAX / 4; }},
+      {Refusal::format, [](Foreign& f) { f.managed.dl_tensor.data = nullptr; }},
+      {Refusal::format, [](Foreign& f) { f.managed.dl_tensor.byte_offset = UINT64_MAX; }},
+      {Refusal::format,
+       [](Foreign& f) {
+         f.managed.dl_tensor.byte_offset = UINT64_MAX / 2;
+         f.managed.dl_tensor.data = reinterpret_cast<void*>(UINTPTR_MAX - 8);
+       }},
+      {Refusal::format,
+       [](Foreign& f) {
+         f.managed.dl_tensor.device = {99, 0};
+       }},
+      {Refusal::format,
+       [](Foreign& f) {
+         f.managed.dl_tensor.device = {dlpack::kCpu, -1};
+       }},
+      {Refusal::device_missing,
+       [](Foreign& f) {
+         f.managed.dl_tensor.device = {dlpack::kCpu, 7};
+       }},
+      {Refusal::device_unknown,
+       [](Foreign& f) {
+         f.managed.dl_tensor.device = {dlpack::kExtension, 0};
+       }},
+      {Refusal::dtype,
+       [](Foreign& f) {
+         f.managed.dl_tensor.dtype = {dlpack::kFloat, 32, 4};
+       }},
+      {Refusal::dtype,
+       [](Foreign& f) {
+         f.managed.dl_tensor.dtype = {dlpack::kFloat, 80, 1};
+       }},
+      {Refusal::dtype,
+       [](Foreign& f) {
+         f.managed.dl_tensor.dtype = {17, 4, 1};
+       }},
+      {Refusal::format, [](Foreign& f) { f.managed.version.major = 2; }},
   };
-  refused([](Foreign& f) { f.managed.dl_tensor.ndim = -1; });
-  refused([](Foreign& f) { f.managed.dl_tensor.ndim = 65; });
-  refused([](Foreign& f) { f.managed.dl_tensor.shape = nullptr; });
-  refused([](Foreign& f) { f.shape[1] = -3; });
-  refused([](Foreign& f) { f.shape = {INT64_MAX, INT64_MAX, 2}; });
-  refused([](Foreign& f) { f.strides[0] = INT64_MAX; });
-  refused([](Foreign& f) { f.strides[0] = INT64_MIN; });
-  refused([](Foreign& f) { f.strides = {INT64_MAX / 4, 1, 1}; });
-  refused([](Foreign& f) { f.managed.dl_tensor.data = nullptr; });
-  refused([](Foreign& f) { f.managed.dl_tensor.byte_offset = UINT64_MAX; });
-  refused([](Foreign& f) {
-    f.managed.dl_tensor.byte_offset = UINT64_MAX / 2;
-    f.managed.dl_tensor.data = reinterpret_cast<void*>(UINTPTR_MAX - 8);
-  });
-  refused([](Foreign& f) { f.managed.dl_tensor.device = {99, 0}; });
-  refused([](Foreign& f) { f.managed.dl_tensor.device = {dlpack::kCpu, -1}; });
-  refused([](Foreign& f) { f.managed.dl_tensor.device = {dlpack::kCpu, 7}; });
-  refused([](Foreign& f) { f.managed.dl_tensor.dtype = {dlpack::kFloat, 32, 4}; });
-  refused([](Foreign& f) { f.managed.dl_tensor.dtype = {dlpack::kFloat, 80, 1}; });
-  refused([](Foreign& f) { f.managed.dl_tensor.dtype = {17, 4, 1}; });
-  refused([](Foreign& f) { f.managed.version.major = 2; });
+  std::size_t row = 0;
+  for (const auto& [refusal, lie] : rows) {
+    SCOPED_TRACE("row " + std::to_string(row++));
+    expect_refused(refusal, lie);
+  }
+}
+
+TEST(Dlpack, AnExtensionDeviceIsTakenOnlyFromBerthItself) {
+  const Storage x = full({2}, 3, DType::f32, "sim:0");
+  EXPECT_EQ(from_dlpack(to_dlpack(x)).device(), Device("sim:0"));
+  EXPECT_EQ(from_dlpack(to_dlpack_legacy(x)).device(), Device("sim:0"));
+  // What another framework calls an extension device is none of ours, even where the number would fit.
+  Foreign foreign;
+  foreign.managed.dl_tensor.device = {dlpack::kExtension, 0};
+  EXPECT_ERROR(from_dlpack(DlpackTensor(&foreign.managed)), DeviceError, ErrorCode::unsupported);
+  EXPECT_EQ(foreign.deleted, 1);
 }
 
 TEST(Dlpack, RowMajorStridesMayBeLeftOutAndADeleterToo) {

@@ -58,12 +58,14 @@ ModelView remap(const ModelView& view, const std::vector<std::int64_t>& shape, F
   return made;
 }
 
-// The indices that begin:end:step takes from an axis, by counting.
-inline std::vector<std::int64_t> python_range(std::int64_t begin, std::int64_t end, std::int64_t step, std::int64_t size) {
+// The indices that begin:end:step takes from an axis, by counting. A bound left out is past everything on its side.
+inline std::vector<std::int64_t> python_range(std::optional<std::int64_t> begin, std::optional<std::int64_t> end, std::int64_t step,
+                                              std::int64_t size) {
   std::vector<std::int64_t> taken;
+  const std::int64_t far = step > 0 ? 1000 : -1000;
   const auto from_back = [&](std::int64_t i) { return i < 0 ? i + size : i; };
-  std::int64_t i = from_back(begin);
-  std::int64_t stop = from_back(end);
+  std::int64_t i = begin ? from_back(*begin) : -far;
+  std::int64_t stop = end ? from_back(*end) : far;
   if (step > 0) {
     i = std::max<std::int64_t>(i, 0);
     stop = std::min(stop, size);

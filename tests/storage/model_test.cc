@@ -3,10 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <numeric>
+#include <optional>
+
 #include "base/random.h"
 #include "support/scale.h"
 
-// Random views, copies and conversions, on host and simulated memory, against the plain model.
+// Random views, copies and conversions, on host, pinned and simulated memory, against the plain model.
 namespace berth::testing {
 namespace {
 
@@ -14,6 +18,15 @@ struct Tracked {
   Storage storage;
   ModelView view;
   std::shared_ptr<ModelBytes> bytes;  // of the whole buffer; shared by its views
+  bool read_only = false;             // this handle, and the views made from it
+
+  Tracked seen_as(Storage other, ModelView its_view) const { return {std::move(other), std::move(its_view), bytes, read_only}; }
+};
+
+// An axis as an index, and as it is passed: counted from the front or the back.
+struct Axis {
+  std::size_t index;
+  int given;
 };
 
 class StorageModel {
@@ -28,6 +41,10 @@ class StorageModel {
  private:
   std::int64_t small(std::int64_t bound) { return static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(bound))); }
   DType any_dtype() { return all_dtypes()[random_.below(kDTypeCount)].dtype; }
+  Device any_device() { return random_.one_in(3) ? sim_ : random_.one_in(3) ? Device("pinned") : Device(); }
+  template <class Act>
+  void refuse(ErrorCode code, Act act);
+  bool refuse_write(const Tracked& t, const std::function<void()>& write);
   Tracked& any() { return pool_[random_.below(pool_.size())]; }
   void keep(Tracked made);
   void check_layout(const Tracked& t);
@@ -35,6 +52,14 @@ class StorageModel {
 
   Tracked fresh(const std::vector<std::int64_t>& shape, DType dtype);
   std::vector<std::int64_t> any_shape();
+  Tracked slice(const Tracked& t, Axis at);
+  Tracked permute(const Tracked& t);
+  Tracked transpose(const Tracked& t, Axis at);
+  std::optional<Tracked> select(const Tracked& t, Axis at);
+  std::optional<Tracked> squeeze(const Tracked& t, Axis at);
+  Tracked unsqueeze(const Tracked& t);
+  Tracked expand(const Tracked& t);
+  std::optional<Tracked> any_view(const Tracked& t);
   void make_view(const Tracked& t);
   void reshape(const Tracked& t);
   void stride(const Tracked& t);
@@ -64,10 +89,30 @@ Tracked StorageModel::fresh(const std::vector<std::int64_t>& shape, DType dtype)
   for (std::byte& b : *made.bytes) b = static_cast<std::byte>(random_.below(256));
   made.view = {shape, {}, dtype};
   for (std::size_t i = 0; i < count; ++i) made.view.at.push_back(static_cast<std::int64_t>(i * size));
-  const Device device = random_.one_in(4) ? sim_ : Device();
+  const Device device = any_device();
   made.storage = empty(Shape(shape), dtype, device);
   copy_bytes(made.storage.data_ptr(), device, made.bytes->data(), "cpu", made.bytes->size());
   return made;
+}
+
+// `act` must throw an error with that code.
+template <class Act>
+void StorageModel::refuse(ErrorCode code, Act act) {
+  ++refusals;
+  try {
+    act();
+    ADD_FAILURE() << "not refused with " << to_string(code);
+  } catch (const Error& error) {
+    EXPECT_EQ(to_string(error.code()), to_string(code)) << error.what();
+  }
+}
+
+// Whether `t` may not be written; then `write` is tried, and must change nothing.
+bool StorageModel::refuse_write(const Tracked& t, const std::function<void()>& write) {
+  if (!t.read_only) return false;
+  refuse(ErrorCode::read_only, write);
+  check_bytes(t);
+  return true;
 }
 
 void StorageModel::keep(Tracked made) {
@@ -82,6 +127,7 @@ void StorageModel::check_layout(const Tracked& t) {
   ASSERT_EQ(t.storage.shape(), Shape(t.view.shape));
   ASSERT_EQ(t.storage.num_elements(), t.view.count());
   ASSERT_EQ(t.storage.dtype(), t.view.dtype);
+  ASSERT_EQ(t.storage.is_read_only(), t.read_only);
   const auto size = static_cast<std::int64_t>(size_bytes(t.view.dtype));
   std::size_t i = 0;
   for_each_index(t.view.shape, [&](const std::vector<std::int64_t>& index) {
@@ -98,76 +144,125 @@ void StorageModel::check_bytes(const Tracked& t) {
   ASSERT_TRUE(bytes == *t.bytes) << "the bytes of the buffer differ from the model's";
 }
 
-void StorageModel::make_view(const Tracked& t) {
-  ++views;
-  const ModelView& v = t.view;
-  const auto rank = static_cast<std::int64_t>(v.shape.size());
-  Tracked made = t;
-  const std::int64_t kind = rank == 0 ? 5 : small(7);
-  const auto axis = static_cast<std::size_t>(rank == 0 ? 0 : small(rank));
-  const int given = static_cast<int>(axis) - (random_.one_in(2) ? static_cast<int>(rank) : 0);
-  if (kind == 0 || kind == 1) {
-    const std::int64_t begin = small(13) - 6;
-    const std::int64_t end = small(13) - 6;
-    const std::int64_t step = kind == 0 ? 1 + small(3) : -1 - small(3);
-    const std::vector<std::int64_t> taken = python_range(begin, end, step, v.shape[axis]);
-    std::vector<std::int64_t> shape = v.shape;
-    shape[axis] = static_cast<std::int64_t>(taken.size());
-    made.view = remap(v, shape, [&](std::vector<std::int64_t> index) {
-      index[axis] = taken[static_cast<std::size_t>(index[axis])];
-      return index;
-    });
-    made.storage = t.storage.slice(given, begin, end, step);
-  } else if (kind == 2) {
-    std::vector<std::int64_t> order(static_cast<std::size_t>(rank));
-    for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::int64_t>(i);
-    for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random_.below(i)]);
-    std::vector<std::int64_t> shape;
-    for (const std::int64_t o : order) shape.push_back(v.shape[static_cast<std::size_t>(o)]);
-    made.view = remap(v, shape, [&](const std::vector<std::int64_t>& index) {
-      std::vector<std::int64_t> from(index.size());
-      for (std::size_t i = 0; i < index.size(); ++i) from[static_cast<std::size_t>(order[i])] = index[i];
-      return from;
-    });
-    made.storage = t.storage.permute(Dims(std::span<const std::int64_t>(order)));
-  } else if (kind == 3) {
-    const auto other = static_cast<std::size_t>(small(rank));
-    std::vector<std::int64_t> shape = v.shape;
-    std::swap(shape[axis], shape[other]);
-    made.view = remap(v, shape, [&](std::vector<std::int64_t> index) {
-      std::swap(index[axis], index[other]);
-      return index;
-    });
-    made.storage = t.storage.transpose(given, static_cast<int>(other));
-  } else if (kind == 4 && v.shape[axis] > 0) {
-    const std::int64_t chosen = small(v.shape[axis]);
-    std::vector<std::int64_t> shape = v.shape;
-    shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(axis));
-    made.view = remap(v, shape, [&](std::vector<std::int64_t> index) {
-      index.insert(index.begin() + static_cast<std::ptrdiff_t>(axis), chosen);
-      return index;
-    });
-    made.storage = t.storage.select(given, random_.one_in(2) ? chosen : chosen - v.shape[axis]);
-  } else if (kind == 5) {
-    std::vector<std::int64_t> shape = v.shape;
-    const auto at = static_cast<std::size_t>(small(rank + 1));
-    shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(at), 1);
-    made.view.shape = shape;
-    made.storage = t.storage.unsqueeze(static_cast<int>(at));
-  } else {
-    if (rank >= 5) return;
-    std::vector<std::int64_t> shape = v.shape;
-    for (std::int64_t& dim : shape) dim = dim == 1 ? small(4) : dim;
-    const bool longer = random_.one_in(2);
-    if (longer) shape.insert(shape.begin(), small(3));
-    made.view = remap(v, shape, [&](std::vector<std::int64_t> index) {
-      if (longer) index.erase(index.begin());
-      for (std::size_t i = 0; i < index.size(); ++i) index[i] = v.shape[i] == 1 ? 0 : index[i];
-      return index;
-    });
-    made.storage = t.storage.expand(Dims(std::span<const std::int64_t>(shape)));
+Tracked StorageModel::slice(const Tracked& t, Axis at) {
+  const auto bound = [&] { return random_.one_in(4) ? std::optional<std::int64_t>() : small(13) - 6; };
+  const auto begin = bound();
+  const auto end = bound();
+  const std::int64_t step = random_.one_in(2) ? 1 + small(3) : -1 - small(3);
+  const std::vector<std::int64_t> taken = python_range(begin, end, step, t.view.shape[at.index]);
+  std::vector<std::int64_t> shape = t.view.shape;
+  shape[at.index] = static_cast<std::int64_t>(taken.size());
+  const ModelView view = remap(t.view, shape, [&](std::vector<std::int64_t> index) {
+    index[at.index] = taken[static_cast<std::size_t>(index[at.index])];
+    return index;
+  });
+  return t.seen_as(t.storage.slice(at.given, begin, end, step), view);
+}
+
+Tracked StorageModel::permute(const Tracked& t) {
+  std::vector<std::int64_t> order(t.view.shape.size());
+  std::iota(order.begin(), order.end(), 0);
+  for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random_.below(i)]);
+  std::vector<std::int64_t> shape;
+  for (const std::int64_t o : order) shape.push_back(t.view.shape[static_cast<std::size_t>(o)]);
+  const ModelView view = remap(t.view, shape, [&](const std::vector<std::int64_t>& index) {
+    std::vector<std::int64_t> from(index.size());
+    for (std::size_t i = 0; i < index.size(); ++i) from[static_cast<std::size_t>(order[i])] = index[i];
+    return from;
+  });
+  return t.seen_as(t.storage.permute(Dims(std::span<const std::int64_t>(order))), view);
+}
+
+Tracked StorageModel::transpose(const Tracked& t, Axis at) {
+  const auto other = static_cast<std::size_t>(random_.below(t.view.shape.size()));
+  std::vector<std::int64_t> shape = t.view.shape;
+  std::swap(shape[at.index], shape[other]);
+  const ModelView view = remap(t.view, shape, [&](std::vector<std::int64_t> index) {
+    std::swap(index[at.index], index[other]);
+    return index;
+  });
+  return t.seen_as(t.storage.transpose(at.given, static_cast<int>(other)), view);
+}
+
+std::optional<Tracked> StorageModel::select(const Tracked& t, Axis at) {
+  const std::int64_t size = t.view.shape[at.index];
+  if (size == 0) {
+    refuse(ErrorCode::out_of_bounds, [&] { (void)t.storage.select(at.given, 0); });
+    return std::nullopt;
   }
-  if (made.view.shape.size() <= 5 && made.view.count() <= 400) keep(std::move(made));
+  const std::int64_t chosen = small(size);
+  const auto position = static_cast<std::ptrdiff_t>(at.index);
+  std::vector<std::int64_t> shape = t.view.shape;
+  shape.erase(shape.begin() + position);
+  const ModelView view = remap(t.view, shape, [&](std::vector<std::int64_t> index) {
+    index.insert(index.begin() + position, chosen);
+    return index;
+  });
+  return t.seen_as(t.storage.select(at.given, random_.one_in(2) ? chosen : chosen - size), view);
+}
+
+std::optional<Tracked> StorageModel::squeeze(const Tracked& t, Axis at) {
+  if (t.view.shape[at.index] != 1) {
+    refuse(ErrorCode::invalid_argument, [&] { (void)t.storage.squeeze(at.given); });
+    return std::nullopt;
+  }
+  ModelView view = t.view;
+  view.shape.erase(view.shape.begin() + static_cast<std::ptrdiff_t>(at.index));
+  return t.seen_as(t.storage.squeeze(at.given), view);
+}
+
+Tracked StorageModel::unsqueeze(const Tracked& t) {
+  const auto rank = static_cast<int>(t.view.shape.size());
+  const auto at = static_cast<int>(small(rank + 1));
+  ModelView view = t.view;
+  view.shape.insert(view.shape.begin() + at, 1);
+  return t.seen_as(t.storage.unsqueeze(random_.one_in(2) ? at : at - rank - 1), view);
+}
+
+Tracked StorageModel::expand(const Tracked& t) {
+  std::vector<std::int64_t> shape = t.view.shape;
+  for (std::int64_t& dim : shape) dim = dim == 1 ? small(4) : dim;
+  std::vector<std::int64_t> asked = shape;
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    if (shape[i] == t.view.shape[i] && random_.one_in(2)) asked[i] = -1;
+  }
+  const bool longer = random_.one_in(2);
+  if (longer) asked.insert(asked.begin(), *shape.insert(shape.begin(), small(3)));
+  const ModelView view = remap(t.view, shape, [&](std::vector<std::int64_t> index) {
+    if (longer) index.erase(index.begin());
+    for (std::size_t i = 0; i < index.size(); ++i) index[i] = t.view.shape[i] == 1 ? 0 : index[i];
+    return index;
+  });
+  return t.seen_as(t.storage.expand(Dims(std::span<const std::int64_t>(asked))), view);
+}
+
+std::optional<Tracked> StorageModel::any_view(const Tracked& t) {
+  if (random_.one_in(40)) {
+    Tracked made = t.seen_as(t.storage.read_only(), t.view);
+    made.read_only = true;
+    return made;
+  }
+  const std::size_t rank = t.view.shape.size();
+  if (rank == 0) return random_.one_in(2) ? unsqueeze(t) : expand(t);
+  const auto index = static_cast<std::size_t>(random_.below(rank));
+  const Axis at{index, static_cast<int>(index) - (random_.one_in(2) ? static_cast<int>(rank) : 0)};
+  switch (small(8)) {
+    case 0:
+    case 1: return slice(t, at);
+    case 2: return permute(t);
+    case 3: return transpose(t, at);
+    case 4: return select(t, at);
+    case 5: return squeeze(t, at);
+    case 6: return unsqueeze(t);
+    default: return expand(t);
+  }
+}
+
+void StorageModel::make_view(const Tracked& t) {
+  std::optional<Tracked> made = any_view(t);
+  if (!made) return;
+  ++views;
+  if (made->view.shape.size() <= 5 && made->view.count() <= 400) keep(*std::move(made));
 }
 
 void StorageModel::reshape(const Tracked& t) {
@@ -188,8 +283,7 @@ void StorageModel::reshape(const Tracked& t) {
   ASSERT_EQ(t.storage.can_reshape(dims), possible)
       << t.storage.shape().to_string() << t.storage.strides().to_string() << " to " << dims.to_string();
   if (!possible) {
-    ++refusals;
-    EXPECT_THROW(t.storage.reshape(dims), ArgumentError);
+    refuse(ErrorCode::not_viewable, [&] { (void)t.storage.reshape(dims); });
     return;
   }
   ++views;
@@ -216,12 +310,11 @@ void StorageModel::stride(const Tracked& t) {
   });
   const auto make = [&] { return t.storage.as_strided(Shape(shape), Strides(std::span<const std::int64_t>(strides)), offset); };
   if (!inside) {
-    ++refusals;
-    EXPECT_THROW(make(), ArgumentError);
+    refuse(ErrorCode::out_of_bounds, make);
     return;
   }
   ++views;
-  keep({make(), view, t.bytes});
+  keep(t.seen_as(make(), view));
 }
 
 void StorageModel::reinterpret(const Tracked& t) {
@@ -266,13 +359,14 @@ void StorageModel::copy(const Tracked& t) {
     made = fresh(t.view.shape, random_.one_in(2) ? t.view.dtype : any_dtype());
     target = &made;
   }
+  const auto write = [&] { target->storage.copy_from(t.storage); };
+  if (refuse_write(*target, write)) return;
   if (reaches_twice(target->view)) {
-    ++refusals;
-    EXPECT_THROW(target->storage.copy_from(t.storage), ArgumentError);
+    refuse(ErrorCode::overlapping_view, write);
     return;
   }
   ++copies;
-  target->storage.copy_from(t.storage);
+  write();
   model_copy(t.view, *t.bytes, target->view, *target->bytes);
   check_bytes(*target);
 }
@@ -280,6 +374,7 @@ void StorageModel::copy(const Tracked& t) {
 // A flipped or shifted view of the same elements copied over them: source and target overlap.
 void StorageModel::copy_beside(const Tracked& t) {
   if (t.view.shape.empty() || t.view.shape[0] < 2 || reaches_twice(t.view)) return;
+  if (refuse_write(t, [&] { t.storage.copy_from(t.storage.flip(0)); })) return;
   ++copies;
   ModelView source = remap(t.view, t.view.shape, [&](std::vector<std::int64_t> index) {
     index[0] = t.view.shape[0] - 1 - index[0];
@@ -294,10 +389,11 @@ void StorageModel::change_place(const Tracked& t) {
   ++copies;
   Tracked made;
   made.view.dtype = random_.one_in(2) ? t.view.dtype : any_dtype();
-  const Device device = random_.one_in(3) ? sim_ : Device();
+  const Device device = any_device();
   const bool same = device == t.storage.device() && made.view.dtype == t.view.dtype;
   made.storage = t.storage.to(device, made.view.dtype);
   ASSERT_EQ(made.storage.is_view_of(t.storage), same && t.storage.buffer());
+  ASSERT_EQ(made.storage.is_read_only(), same && t.read_only) << "a copy can be written";
   if (same) made.storage = t.storage.clone();
   made.view.shape = t.view.shape;
   const std::size_t size = size_bytes(made.view.dtype);
@@ -311,6 +407,7 @@ void StorageModel::change_place(const Tracked& t) {
 
 void StorageModel::fill(const Tracked& t) {
   const auto value = static_cast<double>(small(2000) - 1000) / 8;
+  if (refuse_write(t, [&] { t.storage.fill(value); })) return;
   t.storage.fill(value);
   const auto element = Scalar(value).as(t.view.dtype);
   for (const std::int64_t at : t.view.at) std::memcpy(&(*t.bytes)[static_cast<std::size_t>(at)], element.data(), size_bytes(t.view.dtype));

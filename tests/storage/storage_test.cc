@@ -42,6 +42,22 @@ TEST(Create, CopiesAndConvertsHostDataToAnyDevice) {
   EXPECT_EQ(from_data(longs, {3}, "cpu").dtype(), DType::i64);
 }
 
+TEST(Create, TakesSizesAndValuesAsTheyComeInCpp) {
+  const std::vector<float> values = {1, 2, 3};
+  const Storage x = from_data(values, {values.size()}, "cpu");
+  EXPECT_EQ(empty({values.size(), 2U, std::int8_t{4}}, DType::f32, "cpu").shape(), Shape({3, 2, 4}));
+  EXPECT_EQ(x.reshape({values.size(), -1}).shape(), Shape({3, 1}));
+  EXPECT_EQ(x.item<float>({values.size() - 1}), 3.0F);
+  std::size_t huge = SIZE_MAX;
+  EXPECT_ERROR(empty({huge}, DType::u8, "cpu"), ArgumentError, ErrorCode::size_overflow);
+  EXPECT_ERROR(empty({1, 1, 1, 1, 1, 1, 1, huge}, DType::u8, "cpu"), ArgumentError, ErrorCode::size_overflow);
+  const Storage listed = from_data({1.5F, -2.0F}, {2}, "sim:0");
+  EXPECT_EQ(listed.dtype(), DType::f32);
+  EXPECT_EQ(listed.item<float>({1}), -2.0F);
+  EXPECT_EQ(from_data({1, 2, 3, 4}, {2, 2}, "cpu", DType::bf16).to(DType::f64).item<double>({1, 0}), 3.0);
+  EXPECT_ERROR(from_data({1, 2}, {3}, "cpu"), ArgumentError, ErrorCode::size_mismatch);
+}
+
 TEST(Create, RefusesShapesThatCannotBeBeforeAllocating) {
   const auto tracked = track(direct("cpu"));
   EXPECT_ERROR(empty({INT64_MAX, 2}, DType::u8, tracked), ArgumentError, ErrorCode::size_overflow);
@@ -159,6 +175,14 @@ TEST(Storage, ToReturnsTheSameStorageWhenThereIsNothingToDo) {
   EXPECT_FALSE(x.to("pinned").is_view_of(x));
 }
 
+TEST(Storage, ContiguousCopiesInTheOrderOfAStream) {
+  const Storage x = counted({2, 3}, "sim:0");
+  const Stream stream = make_stream("sim:0");
+  x.fill(7, {.stream = stream, .non_blocking = true});
+  const Storage t = x.transpose(0, 1).contiguous({.stream = stream});
+  EXPECT_EQ(t.item<float>({2, 1}), 7.0F) << "the copy comes after the fill that the stream was given before it";
+}
+
 TEST(Storage, ViewsShareAndCountTheirBuffer) {
   const auto tracked = track(direct("cpu"));
   Storage x = counted({4, 4}, tracked);
@@ -214,6 +238,24 @@ TEST(Storage, AxesAndIndicesThatAreNotThereAreRefused) {
   EXPECT_ERROR(counted({}).transpose(0, 0), ArgumentError, ErrorCode::out_of_bounds);
 }
 
+TEST(Storage, SlicesWithoutABoundGoToTheEndOfTheAxis) {
+  const Storage x = counted({5});
+  const auto values = [](const Storage& s) {
+    const Storage copied = s.contiguous();
+    const std::span<const float> seen = copied.elements<const float>();
+    return std::vector<float>(seen.begin(), seen.end());
+  };
+  using List = std::vector<float>;
+  EXPECT_EQ(values(x.slice(0, 2)), (List{2, 3, 4}));
+  EXPECT_EQ(values(x.slice(0, {}, 2)), (List{0, 1}));
+  EXPECT_EQ(values(x.slice(0, -2, {})), (List{3, 4}));
+  EXPECT_EQ(values(x.slice(0, {}, {}, 2)), (List{0, 2, 4}));
+  EXPECT_EQ(values(x.slice(0, {}, {}, -1)), (List{4, 3, 2, 1, 0}));
+  EXPECT_EQ(values(x.slice(0, 1, {}, -1)), (List{1, 0}));
+  EXPECT_EQ(values(x.slice(0, {}, 2, -1)), (List{4, 3}));
+  EXPECT_EQ(x.slice(0, 0, 0).slice(0, {}, {}, -1).num_elements(), 0U);
+}
+
 TEST(Storage, SlicesWithExtremeBoundsAreClipped) {
   const Storage x = counted({5});
   EXPECT_EQ(x.slice(0, INT64_MIN, INT64_MAX).num_elements(), 5U);
@@ -229,6 +271,39 @@ TEST(Storage, RanksBeyondTheInlineOnesWork) {
   EXPECT_EQ(t.item<float>({0, 1, 0, 0, 0, 0, 0, 0, 0}), 1.0F);
   EXPECT_EQ(x.unsqueeze(0).squeeze(0).select(8, 1).num_elements(), 16U);
   EXPECT_EQ(x.reshape({32}).reshape({2, 2, 2, 2, 2, 1, 1, 1, 1, 1}).rank(), 10U);
+}
+
+TEST(Storage, WrongShapesAndOrdersAreExplained) {
+  const auto message = [](auto act) {
+    try {
+      act();
+    } catch (const ArgumentError& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  const Storage x = counted({2, 3});
+  const Storage scalar = counted({});
+  const std::pair<std::string, std::string> rows[] = {
+      {message([&] {
+         (void)x.reshape({-1, -1});
+       }),
+       "reshaping [2, 3] to [-1, -1]: axes 0 and 1 are both -1, and only one can be worked out; help: write the others out"},
+      {message([&] {
+         (void)x.reshape({6, -2});
+       }),
+       "reshaping [2, 3] to [6, -2]: axis 1 is -2; help: use sizes of 0 or more, and at most one -1"},
+      {message([&] { (void)scalar.permute({0}); }),
+       "permuting [] by [0]: it has 0 axes, and the order names 1; help: a scalar has no axes: only permute({}) works"},
+      {message([&] { (void)x.permute({0}); }),
+       "permuting [2, 3] by [0]: it has 2 axes, and the order names 1; help: name each axis from 0 to 1 once, in the new order"},
+      {message([&] {
+         (void)x.permute({1, -1});
+       }),
+       "permuting [2, 3] by [1, -1]: that is not each axis once; help: name each axis from 0 to 1 once, in the new order"},
+  };
+  for (const auto& [got, expected] : rows) EXPECT_EQ(got, expected);
+  EXPECT_EQ(scalar.permute({}).rank(), 0U);
 }
 
 TEST(Buffer, IsMadeFilledCopiedAndWrapped) {
@@ -251,6 +326,27 @@ TEST(Buffer, IsMadeFilledCopiedAndWrapped) {
   EXPECT_ERROR(wrapped.copy_from(make_buffer(4, "cpu")), AccessError, ErrorCode::read_only);
 }
 
+TEST(Inspect, SharedAndMappedAreSaidWhenTheyAre) {
+  Inspection seen = inspect(zeros({2}, DType::f32, "cpu"));
+  EXPECT_EQ(seen.to_text().find(", shared"), std::string::npos);
+  seen.is_shared = true;
+  seen.is_mapped = true;
+  EXPECT_NE(seen.to_text().find(", shared, mapped"), std::string::npos) << seen.to_text();
+  const nlohmann::json json = nlohmann::json::parse(seen.to_json());
+  EXPECT_EQ(json["is_shared"], true);
+  EXPECT_EQ(json["is_mapped"], true);
+}
+
+TEST(Buffer, NoOwnerOfThisVersionSharesOrMaps) {
+  char local[4] = {};
+  const Storage x = zeros({2}, DType::f32, "cpu");
+  for (const Buffer& buffer : {Buffer(), x.buffer(), wrap_buffer(local, 4, "cpu"), from_dlpack(to_dlpack(x)).buffer()}) {
+    EXPECT_FALSE(buffer.is_shared()) << to_string(buffer.owner());
+    EXPECT_FALSE(buffer.is_mapped()) << to_string(buffer.owner());
+  }
+  EXPECT_FALSE(x.is_shared() || x.is_mapped());
+}
+
 TEST(Inspect, TellsEverythingAsTextAndJson) {
   const Storage x = empty({4, 6}, DType::bf16, track(direct("cpu")), {.tag = "weird \"tag\"\x01"});
   const Storage view = x.slice(1, 2, 6, 2).read_only();
@@ -265,6 +361,9 @@ TEST(Inspect, TellsEverythingAsTextAndJson) {
   EXPECT_EQ(json["buffer_size_bytes"], 48);
   EXPECT_EQ(json["is_contiguous"], false);
   EXPECT_EQ(json["is_read_only"], true);
+  EXPECT_EQ(json["is_pinned"], false);
+  EXPECT_EQ(json["is_shared"], false);
+  EXPECT_EQ(json["is_mapped"], false);
   EXPECT_EQ(json["owner"], "allocator");
   EXPECT_EQ(json["allocator"], "track(direct)");
   EXPECT_EQ(json["use_count"], 2);

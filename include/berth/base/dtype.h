@@ -71,8 +71,10 @@ constexpr std::size_t alignment_of(DType dtype) noexcept {
   return dtype == DType::c64 || dtype == DType::c128 ? size_bytes(dtype) / 2 : size_bytes(dtype);
 }
 
-// Reads berth's own names and, in any case, those of the common frameworks: "f32", "float32", "float", "F32"; "bf16", "bfloat16";
-// "f8e4m3", "float8_e4m3fn", "F8_E4M3"; "bool". Throws ArgumentError(unsupported_dtype) for any other, big-endian names included.
+// Reads berth's own names and, in any case, those of the common frameworks: "f32", "float32", "float", "F32", "torch.float32"; "bf16",
+// "bfloat16"; "f8e4m3", "float8_e4m3fn", "F8_E4M3"; "bool"; and NumPy's codes with their mark of byte order: "<f4", "|b1". Without the
+// mark a name is berth's, which counts bits: "i8" is one byte, "<i8" is eight. Throws ArgumentError(unsupported_dtype) for any other, and
+// for big-endian codes (">f4").
 BERTH_EXPORT DType parse_dtype(std::string_view name);
 
 // The dtype of a C++ element type: dtype_of<float>() == DType::f32. Integers go by width and sign, so that `long` and `long long`

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -10,6 +11,7 @@
 #include <span>
 #include <string>
 
+#include "berth/base/checked.h"
 #include "berth/base/dtype.h"
 #include "berth/export.h"
 
@@ -20,13 +22,25 @@ namespace berth {
 // The highest rank berth accepts. Larger ranks are refused with `limit_exceeded`, whatever their sizes.
 inline constexpr std::size_t kMaxRank = 64;
 
+// One entry of a list in braces, from an integer of any type: `Shape{v.size(), 3}`. Throws ArgumentError(size_overflow) for what 64 bits
+// with a sign cannot hold.
+struct Dim {
+  std::int64_t value;
+  constexpr Dim(std::integral auto given) : value(checked_narrow<std::int64_t>(given, "a dimension")) {}
+};
+
 class BERTH_EXPORT Dims {
  public:
   static constexpr std::size_t kInline = 6;
 
   Dims() noexcept = default;
-  Dims(std::initializer_list<std::int64_t> values) : Dims(std::span(values.begin(), values.size())) {}
-  explicit Dims(std::span<const std::int64_t> values) {  // throws ArgumentError(limit_exceeded) past kMaxRank
+  Dims(std::initializer_list<Dim> values) {  // throws ArgumentError(limit_exceeded) past kMaxRank
+    if (values.size() > kInline) *this = Dims(values.size(), 0);
+    rank_ = values.size();
+    std::int64_t* const entries = data();
+    for (std::size_t i = 0; i < rank_; ++i) entries[i] = values.begin()[i].value;
+  }
+  explicit Dims(std::span<const std::int64_t> values) {  // the same
     if (values.size() > kInline) {
       assign(values);
       return;
@@ -103,7 +117,7 @@ class BERTH_EXPORT Dims {
 class BERTH_EXPORT Shape : public Dims {
  public:
   Shape() noexcept = default;  // a scalar
-  Shape(std::initializer_list<std::int64_t> dims) : Dims(dims) { validate(); }
+  Shape(std::initializer_list<Dim> dims) : Dims(dims) { validate(); }
   explicit Shape(std::span<const std::int64_t> dims) : Dims(dims) { validate(); }
   explicit Shape(const Dims& dims) : Dims(dims) { validate(); }
 

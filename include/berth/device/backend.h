@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "berth/base/result.h"
 #include "berth/device/device.h"
@@ -16,7 +17,7 @@
 // what it can and cannot do. Everything above (pools, limits, storages, copies) is written once against this interface.
 //
 // To add a kind of device, derive from `Backend` and `BackendFactory` and register the factory (device/registry.h);
-// examples/custom_backend.cc does it in one file, outside the library.
+// examples/ledger_backend.h does it in one file, outside the library.
 //
 // Thread rule: every function may be called from any thread at any time. Expected failures are results, not exceptions.
 namespace berth {
@@ -110,6 +111,6 @@ class BERTH_EXPORT BackendFactory {
 };
 
 // Throws a failure as the exception it stands for. `asked` says what was being done.
-[[noreturn]] BERTH_EXPORT void throw_failure(const Failure& failure, Device device, std::string asked);
+[[noreturn]] BERTH_EXPORT void throw_failure(const Failure& failure, Device device, std::string_view asked);
 
 }  // namespace berth

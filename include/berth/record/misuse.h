@@ -7,7 +7,6 @@
 
 #include "berth/base/device_key.h"
 #include "berth/export.h"
-#include "berth/record/site.h"
 #include "berth/record/tag.h"
 
 // Misuse: mistakes in calls that cannot throw, such as freeing a block twice. Such a call changes nothing, is counted, and is
@@ -28,7 +27,6 @@ struct Misuse {
   const void* address = nullptr;
   std::size_t bytes = 0;
   Tag tag = {};
-  SiteId allocated_at = {};  // of the block now at that address, from allocators that remember sites
 };
 
 // Called on the thread that made the mistake, with no lock held.

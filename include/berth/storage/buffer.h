@@ -45,6 +45,10 @@ class BERTH_EXPORT Buffer {
   Device device() const noexcept;
   Owner owner() const noexcept;
   bool is_external() const noexcept { return owner() == Owner::external || owner() == Owner::dlpack; }
+  // Whether other processes have the bytes mapped too, and whether they are those of a file. Told from the owner: no owner of this version
+  // shares or maps, so both are false; of memory from outside (external, dlpack) berth knows neither, and says no.
+  bool is_shared() const noexcept;
+  bool is_mapped() const noexcept;
   bool is_read_only() const noexcept;                             // these bytes, or this handle
   Buffer read_only() const noexcept;                              // a handle through which they cannot be changed
   long use_count() const noexcept { return state_.use_count(); }  // handles of this buffer, those inside storages included
@@ -84,7 +88,6 @@ BERTH_EXPORT Buffer make_buffer(std::size_t bytes, Device device, const Allocati
 
 // Memory from outside. With a deleter it is adopted: the deleter is called when the last handle is gone (also when wrapping fails).
 // Without one it is borrowed, and must outlive every handle.
-BERTH_EXPORT Buffer wrap_buffer(void* data, std::size_t bytes, Device device, Deleter deleter = {}, bool read_only = false,
-                                Owner owner = Owner::external);
+BERTH_EXPORT Buffer wrap_buffer(void* data, std::size_t bytes, Device device, Deleter deleter = {}, bool read_only = false);
 
 }  // namespace berth

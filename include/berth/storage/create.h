@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <initializer_list>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -51,8 +52,8 @@ BERTH_EXPORT Storage zeros(const Shape& shape, DType dtype, const Place& place, 
 BERTH_EXPORT Storage full(const Shape& shape, Scalar value, DType dtype, const Place& place, const AllocationOptions& options = {},
                           Site site = Site::here());
 
-// Copies host elements (a vector, an array, a span: anything with std::data and std::size) to any device, converted to `dtype` (by
-// default their own). Throws ArgumentError(size_mismatch) when their number is not that of the shape.
+// Copies host elements (a vector, an array, a span: anything with std::data and std::size; or a list in braces) to any device, converted to
+// `dtype` (by default their own). Throws ArgumentError(size_mismatch) when their number is not that of the shape.
 template <class Values>
 requires requires(const Values& v) {
   std::data(v);
@@ -60,6 +61,10 @@ requires requires(const Values& v) {
 }
 Storage from_data(const Values& values, const Shape& shape, const Place& place,
                   DType dtype = dtype_of<std::remove_cvref_t<decltype(*std::data(std::declval<const Values&>()))>>(),
+                  const AllocationOptions& options = {}, Site site = Site::here());
+
+template <class T>
+Storage from_data(std::initializer_list<T> values, const Shape& shape, const Place& place, DType dtype = dtype_of<T>(),
                   const AllocationOptions& options = {}, Site site = Site::here());
 
 // Memory that is there already: borrowed (without a deleter it must outlive the storage and its views) or adopted. `size_bytes`, when
@@ -74,9 +79,9 @@ BERTH_EXPORT Storage from_blob(void* data, const Shape& shape, DType dtype, Devi
 BERTH_EXPORT Storage from_blob(const void* data, const Shape& shape, DType dtype, Device device, Deleter deleter = {},
                                const BlobOptions& options = {});
 
-// from_data for elements known by dtype.
-BERTH_EXPORT Storage from_bytes(const void* values, std::size_t count, DType values_dtype, const Shape& shape, const Place& place,
-                                DType dtype, const AllocationOptions& options = {}, Site site = Site::here());
+// from_data for `count` elements known by dtype.
+BERTH_EXPORT Storage from_values(const void* values, std::size_t count, DType values_dtype, const Shape& shape, const Place& place,
+                                 DType dtype, const AllocationOptions& options = {}, Site site = Site::here());
 
 template <class Values>
 requires requires(const Values& v) {
@@ -85,7 +90,13 @@ requires requires(const Values& v) {
 }
 Storage from_data(const Values& values, const Shape& shape, const Place& place, DType dtype, const AllocationOptions& options, Site site) {
   constexpr DType kOwn = dtype_of<std::remove_cvref_t<decltype(*std::data(values))>>();
-  return from_bytes(std::data(values), std::size(values), kOwn, shape, place, dtype, options, site);
+  return from_values(std::data(values), std::size(values), kOwn, shape, place, dtype, options, site);
+}
+
+template <class T>
+Storage from_data(std::initializer_list<T> values, const Shape& shape, const Place& place, DType dtype, const AllocationOptions& options,
+                  Site site) {
+  return from_values(values.begin(), values.size(), dtype_of<T>(), shape, place, dtype, options, site);
 }
 
 }  // namespace berth

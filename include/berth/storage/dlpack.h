@@ -30,7 +30,8 @@ class BERTH_EXPORT DlpackTensor {
   dlpack::ManagedTensorVersioned* tensor_;
 };
 
-// Throws DeviceError(unsupported) for devices that DLPack has no name for. Simulated devices travel as "extension" devices.
+// Throws DeviceError(unsupported) for devices that DLPack has no name for. Simulated devices travel as "extension" devices,
+// which only this library can take back: to others that type means another device.
 BERTH_EXPORT DlpackTensor to_dlpack(const Storage& storage);
 
 // For consumers older than version 1; the caller owns it. Throws AccessError(read_only) for a read-only storage, which the old layout
@@ -38,7 +39,8 @@ BERTH_EXPORT DlpackTensor to_dlpack(const Storage& storage);
 BERTH_EXPORT dlpack::ManagedTensor* to_dlpack_legacy(const Storage& storage);
 
 // Nothing in the tensor is trusted: FormatError for a layout that contradicts itself or cannot be, ArgumentError for what berth lacks
-// (unsupported_dtype, a rank past limit_exceeded), DeviceError for a device it lacks. Consumed in every case; when refused, its deleter has been called.
+// (unsupported_dtype, a rank past limit_exceeded), DeviceError for a device it lacks and for
+// an extension device that it did not export itself. Consumed in every case; when refused, its deleter has been called.
 BERTH_EXPORT Storage from_dlpack(DlpackTensor tensor);
 BERTH_EXPORT Storage from_dlpack(dlpack::ManagedTensor* tensor);
 

@@ -26,6 +26,8 @@ struct Inspection {
   bool is_contiguous = false;
   bool is_read_only = false;
   bool is_pinned = false;
+  bool is_shared = false;  // with other processes; see Buffer
+  bool is_mapped = false;  // from a file; see Buffer
   Owner owner = Owner::none;
   std::string allocator;  // its name; empty for memory from outside
   Tag tag;

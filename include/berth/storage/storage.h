@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -50,7 +51,9 @@ class BERTH_EXPORT Storage {
 
   bool is_contiguous() const noexcept { return berth::is_contiguous(shape_, strides_); }
   bool is_read_only() const noexcept { return buffer_.is_read_only(); }
-  bool is_pinned() const noexcept;  // the truth about the memory, not about the name of the device
+  bool is_shared() const noexcept { return buffer_.is_shared(); }  // with other processes; see Buffer
+  bool is_mapped() const noexcept { return buffer_.is_mapped(); }  // from a file; see Buffer
+  bool is_pinned() const noexcept;                                 // the truth about the memory, not about the name of the device
   bool is_view_of(const Storage& other) const noexcept { return buffer_ && buffer_ == other.buffer_; }  // they share a buffer
 
   // The address of the first element, unchecked: it may belong to a device. Null when there are no elements.
@@ -82,8 +85,9 @@ class BERTH_EXPORT Storage {
   // ---- Views. None moves a byte; all throw ArgumentError for axes and ranges that are not there. Axes may be negative: -1 is the last.
 
   // Elements begin, begin + step, … before end along one axis. Negative begin and end count from the back; both are clipped to the axis,
-  // as in Python. A negative step walks backwards.
-  Storage slice(int axis, std::int64_t begin, std::int64_t end, std::int64_t step = 1) const;
+  // as in Python. A negative step walks backwards. Left out, {}, they are where the step begins and ends: slice(0, 2) is Python's [2:],
+  // slice(0, {}, 2) is [:2], slice(0, {}, {}, -1) is [::-1].
+  Storage slice(int axis, std::optional<std::int64_t> begin, std::optional<std::int64_t> end = {}, std::int64_t step = 1) const;
   // One element along an axis, which disappears.
   Storage select(int axis, std::int64_t index) const;
   Storage transpose(int axis_a, int axis_b) const;
@@ -118,7 +122,7 @@ class BERTH_EXPORT Storage {
   Storage to(Device device, DType dtype, const CopyOptions& options = {}, Site site = Site::here()) const;
   // New bytes, contiguous, from the same allocator (from the device's default one when the bytes came from outside).
   Storage clone(const CopyOptions& options = {}, Site site = Site::here()) const;
-  Storage contiguous(Site site = Site::here()) const;  // this very storage when it is
+  Storage contiguous(const CopyOptions& options = {}, Site site = Site::here()) const;  // this very storage when it is
 
   // Copies and converts into this storage. Shapes must be equal. Throws AccessError(read_only), ArgumentError(overlapping_view,
   // size_mismatch), DeviceError; nothing has been written then. The event is done unless the copy is non-blocking.

@@ -180,17 +180,26 @@ class SimBackend : public Backend, public SimControl {
   bool lost_ BERTH_GUARDED_BY(mutex_) = false;
 };
 
-[[noreturn]] void throw_bad_options(const char* name, std::size_t value, std::string why) {
+// What the options are called where they come from.
+struct OptionNames {
+  std::string_view capacity;
+  std::string_view page;
+};
+constexpr OptionNames kOptionNames{"capacity_bytes", "page_bytes"};
+constexpr OptionNames kVariableNames{"BERTH_SIM_CAPACITY", "BERTH_SIM_PAGE"};
+
+[[noreturn]] void throw_bad_options(std::string_view name, std::size_t value, std::string why) {
   throw ArgumentError(ErrorCode::invalid_argument,
-                      {text::join("a simulated device with ", std::string_view(name), ' ', value), std::move(why), "change the options"},
+                      {text::join("a simulated device with ", name, '=', value), std::move(why), text::join("change ", name)},
                       {{name, value}});
 }
 
-void validate(const SimOptions& options) {
+void validate(const SimOptions& options, const OptionNames& names) {
   if (!is_power_of_two(options.page_bytes) || options.page_bytes < 4096)
-    throw_bad_options("page_bytes", options.page_bytes, "a page is a power of two, at least 4096");
+    throw_bad_options(names.page, options.page_bytes, "a page is a power of two, at least 4096 bytes");
   if (options.capacity_bytes < options.page_bytes)
-    throw_bad_options("capacity_bytes", options.capacity_bytes, "it must hold at least one page");
+    throw_bad_options(names.capacity, options.capacity_bytes,
+                      text::join("it must hold at least one page (", names.page, '=', options.page_bytes, ')'));
   if (!is_power_of_two(options.alignment) || options.alignment > options.page_bytes)
     throw_bad_options("alignment", options.alignment, "it is a power of two, at most a page");
 }
@@ -240,7 +249,7 @@ class SimFactory : public BackendFactory {
     SimOptions options;
     options.capacity_bytes = size_from_environment("BERTH_SIM_CAPACITY", options.capacity_bytes);
     options.page_bytes = size_from_environment("BERTH_SIM_PAGE", options.page_bytes);
-    validate(options);
+    validate(options, kVariableNames);
     return options;
   }
 };
@@ -248,7 +257,7 @@ class SimFactory : public BackendFactory {
 }  // namespace
 
 Device make_sim(const SimOptions& options) {
-  validate(options);
+  validate(options, kOptionNames);
   SimList& list = sim_list();
   int index = 0;
   {
