@@ -8,6 +8,7 @@
 #include "berth/base/error.h"
 #include "berth/device/registry.h"
 #include "storage/make.h"
+#include "storage/recycled.h"
 
 namespace berth {
 
@@ -106,14 +107,14 @@ struct Unowned {
 }  // namespace
 
 Buffer BufferMaker::make(Request&& request, Allocator& allocator, std::shared_ptr<Allocator> kept_alive) {
-  return Buffer(std::make_shared<Buffer::State>(std::move(request), allocator, std::move(kept_alive)));
+  return Buffer(std::allocate_shared<Buffer::State>(Recycled<Buffer::State>(), std::move(request), allocator, std::move(kept_alive)));
 }
 
 std::optional<Buffer> BufferMaker::try_make(Request&& request, Allocator& allocator, std::shared_ptr<Allocator> kept_alive) {
   const std::optional<Block> block = allocator.try_allocate(std::move(request));
   if (!block) return std::nullopt;
   Unowned unowned{*block, &allocator};
-  auto state = std::make_shared<Buffer::State>(*block, allocator, std::move(kept_alive));
+  auto state = std::allocate_shared<Buffer::State>(Recycled<Buffer::State>(), *block, allocator, std::move(kept_alive));
   unowned.allocator = nullptr;
   return Buffer(std::move(state));
 }
@@ -153,7 +154,8 @@ Buffer wrap_buffer(void* data, std::size_t bytes, Device device, Deleter deleter
 }
 
 Buffer BufferMaker::wrap(void* data, std::size_t bytes, Device device, Deleter& deleter, bool read_only, Owner owner) {
-  auto state = std::make_shared<Buffer::State>(Block{.data = data, .bytes = bytes, .device = device}, owner, read_only);
+  auto state = std::allocate_shared<Buffer::State>(Recycled<Buffer::State>(), Block{.data = data, .bytes = bytes, .device = device}, owner,
+                                                   read_only);
   if (deleter) {
     state->deleter = std::make_unique<Deleter>();
     state->deleter->swap(deleter);
