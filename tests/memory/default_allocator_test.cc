@@ -28,7 +28,7 @@ TEST(DefaultAllocator, IsReplacedWhileStoragesOfTheOldOneLive) {
   set_default_allocator(device, tracked);
   const Storage after = full({4}, 2, DType::i32, device);
   EXPECT_EQ(tracked->live().size(), 1U);
-  EXPECT_EQ(before.buffer().allocator()->name(), "direct");
+  EXPECT_EQ(before.buffer().allocator()->name(), "pool");
   EXPECT_EQ(after.buffer().allocator()->name(), "track(direct)");
   EXPECT_EQ(before.to("cpu").item<std::int32_t>({0}), 1);
 }
@@ -73,10 +73,11 @@ TEST(DefaultAllocator, AnUnknownNameIsAnsweredWithTheKnownOnes) {
 
 TEST(MakeAllocator, ReadsNamesAndOptions) {
   EXPECT_EQ(make_allocator("direct", "cpu")->name(), "direct");
+  EXPECT_EQ(make_allocator("pool:64MiB", "cpu")->settings(), "pool on cpu:0, at most 64 MiB");
   EXPECT_EQ(make_allocator("arena:64KiB", "cpu")->settings(), "arena of 64 KiB on cpu:0");
-  for (const char* bad : {"direct:5", "arena:x", "arena:0", "arena:-1", "", "Direct", "pool2"})
+  for (const char* bad : {"direct:5", "arena:x", "arena:0", "arena:-1", "", "Direct", "pool2", "pool:x", "pool:0"})
     EXPECT_ERROR(make_allocator(bad, "cpu"), ArgumentError, ErrorCode::invalid_argument);
-  EXPECT_EQ(allocator_names(), (std::vector<std::string>{"arena", "direct"}));
+  EXPECT_EQ(allocator_names(), (std::vector<std::string>{"arena", "direct", "pool"}));
 }
 
 }  // namespace

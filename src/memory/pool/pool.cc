@@ -22,7 +22,6 @@ std::size_t page_of(const Backend& backend) noexcept {
   return backend.properties().abilities.host_access ? std::max(unit, os::huge_page_bytes()) : unit;
 }
 
-constexpr Failure kInherited{ErrorCode::fork_unsafe, 0, "the pool was made before fork, for a device that does not survive it"};
 constexpr Failure kNoHeap{ErrorCode::out_of_memory, 0, "no heap for the pool's tables"};
 
 }  // namespace
@@ -32,6 +31,7 @@ Pool::Pool(Device device, const PoolOptions& options)
       classes_(backend().properties().alignment),
       small_limit_(classes_.count() == 0 ? 0 : kSmallLimit),
       usual_alignment_(backend().properties().alignment),
+      limit_bytes_(options.limit_bytes),
       generation_(os::fork_generation()),
       caches_(new std::atomic<ThreadCache*>[kMostCaches]()),
       space_(backend(), mutex_, {.limit_bytes = options.limit_bytes, .page_bytes = page_of(backend())}),
@@ -52,7 +52,6 @@ Pool::~Pool() {
 bool Pool::is_inherited() const noexcept { return generation_ != os::fork_generation() && !backend().properties().abilities.fork_safe; }
 
 Status Pool::ready(StreamRef stream, std::uint32_t& index) noexcept {
-  if (is_inherited()) return kInherited;
   if (base() == nullptr) {
     if (holds_.any()) return Failure{ErrorCode::busy, 0, "the pool is empty, and its device is held"};
     const Status opened = space_.open();
@@ -356,7 +355,7 @@ void Pool::reserve(std::size_t bytes) {
   {
     const os::Lock lock(mutex_);
     std::uint32_t stream = 0;
-    done = ready({}, stream);
+    done = is_inherited() ? Status(Failure{ErrorCode::fork_unsafe, 0, "the pool was made before fork"}) : ready({}, stream);
     if (done) done = holds_.any() ? Status(Failure{ErrorCode::busy, 0, "the device is held"}) : space_.reserve(bytes);
   }
   if (!done) throw_refused({.bytes = bytes}, done.failure());
@@ -403,7 +402,10 @@ Stats Pool::stats_now() const noexcept {
           .decommits = figures.decommits};
 }
 
-std::string Pool::settings() const { return text::join("pool on ", device().to_string()); }
+std::string Pool::settings() const {
+  const std::string limit = limit_bytes_ == SIZE_MAX ? "" : text::join(", at most ", text::bytes(limit_bytes_));
+  return text::join("pool on ", device().to_string(), limit);
+}
 
 template <class Visit>
 void Pool::for_each_live(Visit visit) const {

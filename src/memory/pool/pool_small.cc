@@ -51,6 +51,10 @@ inline void Pool::hand_out(ThreadCache& cache, SizeClass size_class, Slot* slot,
 }
 
 Status Pool::obtain_slowly(const Request& request, Block& block) noexcept {
+  if (is_inherited()) {
+    const os::Lock lock(mutex_);
+    return refused({ErrorCode::fork_unsafe, 0, "the pool was made before fork, for a device that does not survive it"});
+  }
   return request.bytes <= small_limit_ ? obtain_small(request, block) : obtain_large(request, block);
 }
 
@@ -80,7 +84,8 @@ Status Pool::obtain_small(const Request& request, Block& block) noexcept {
   std::size_t count = 0;
   const Status done =
       refill(*cache, size_class, std::span(batch).first(std::clamp<std::size_t>(bin.capacity, 1, batch_of(size_class))), spill, count);
-  if (!done) return done;
+  // A slab holds several blocks; where there is no memory left for one, there may be enough for the block alone.
+  if (!done) return done.failure().code == ErrorCode::out_of_memory ? obtain_large(request, block) : done;
   enter(*cache);
   hand_out(*cache, size_class, batch[0], request, block);
   // From the last to the first, so that the lowest address is handed out next. There is room: only this thread puts blocks in.
@@ -93,13 +98,13 @@ Status Pool::refill(ThreadCache& cache, SizeClass size_class, std::span<Slot*> b
   const os::Lock lock(mutex_);
   count(cache);
   return_to_slabs(spill.slots());
-  if (is_inherited()) return refused({ErrorCode::fork_unsafe, 0, "the pool was made before fork, for a device that does not survive it"});
   const Status done = with_effort([&](Space::Effort effort) BERTH_NO_THREAD_ANALYSIS {
     const Result<std::size_t> taken = slabs_.take(size_class, cache.stream, cache.number, effort, batch);
     if (taken) count_taken = *taken;
     return taken ? Status() : Status(taken.failure());
   });
-  return done ? done : Status(refused(done.failure()));
+  if (!done && done.failure().code != ErrorCode::out_of_memory) ++failures_;
+  return done;
 }
 
 // A thread that is ending, or for whose cache there is no heap, goes to the slabs for each block.
@@ -136,7 +141,7 @@ ThreadCache* Pool::cache_for(const Request& request) noexcept {
   {
     const os::Lock lock(mutex_);
     std::uint32_t stream = 0;
-    if (!is_inherited() && ready(request.stream, stream)) made = make_cache(stream, request.stream.id());
+    if (ready(request.stream, stream)) made = make_cache(stream, request.stream.id());
   }
   if (made != nullptr) ThreadCaches::enter(std::static_pointer_cast<Pool>(shared_from_this()), id(), made);
   return made;
