@@ -31,6 +31,8 @@
 #include "berth/memory/stats.h"
 #include "berth/memory/trace.h"
 #include "berth/memory/track.h"
+#include "berth/observe/replay.h"
+#include "berth/observe/trace_reader.h"
 #include "berth/record/misuse.h"
 #include "berth/record/record.h"
 #include "berth/record/site.h"

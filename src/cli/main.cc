@@ -10,6 +10,23 @@
 
 using namespace berth::cli;
 
+namespace {
+
+void add_replay_options(CLI::App& app, ReplayCommand& command) {
+  app.add_option("TRACE", command.path, "A file that BERTH_TRACE wrote, or lines of op,id,bytes,stream; plain or gzip")->required();
+  app.add_option("--device", command.device, "Where to allocate (cpu)");
+  app.add_option("--strategy", command.strategy, "How: a strategy of berth, or malloc (the device's default)");
+  app.add_option("--scale", command.scale, "Divide all sizes by this")->check(CLI::PositiveNumber);
+  app.add_option("--threads", command.threads, "How many threads replay it, each a copy of its own")->check(CLI::Range(1, 1024));
+  app.add_flag("--touch", command.touch, "Write one byte in every 4,096 of each block");
+  app.add_flag("--compare", command.compare, "Try every strategy, and malloc")->excludes("--strategy");
+  app.add_flag("--json", command.json, "Print JSON");
+  app.footer(
+      "BERTH_SIM_CAPACITY and BERTH_SIM_PAGE shape the device sim. The time and the memory are of one run, the percentiles of a second.");
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is found out by the write, see print()
 
@@ -25,6 +42,9 @@ int main(int argc, char** argv) {
   devices->add_flag("--json", json, "Print JSON");
   CLI::App* const doctor = app.add_subcommand("doctor", "Say what this machine has and lacks for berth, and how to fix it");
   doctor->add_flag("--json", json, "Print JSON");
+  ReplayCommand replaying;
+  CLI::App* const replay = app.add_subcommand("replay", "Run a trace of allocations through an allocator, and say what it cost");
+  add_replay_options(*replay, replaying);
   CLI::App* const tour = app.add_subcommand("tour", "Show what berth does, on this machine's devices, in a few seconds");
 
   try {
@@ -44,13 +64,14 @@ int main(int argc, char** argv) {
   try {
     if (devices->parsed()) return static_cast<int>(run_devices(json));
     if (doctor->parsed()) return static_cast<int>(run_doctor(json));
+    if (replay->parsed()) return static_cast<int>(run_replay(replaying));
     if (tour->parsed()) return static_cast<int>(run_tour());
   } catch (const berth::ArgumentError& error) {  // at this level arguments come from the environment: wrong use
     print_error(error);
     return static_cast<int>(Exit::usage);
   } catch (const berth::Error& error) {
     print_error(error);
-    return static_cast<int>(Exit::no);
+    return static_cast<int>(error.code() == berth::ErrorCode::no_such_device ? Exit::usage : Exit::no);
   } catch (const std::bad_alloc&) {
     print_error("out of memory for the command itself");
     return static_cast<int>(Exit::no);

@@ -52,4 +52,6 @@ void print_error(std::string_view message, std::string_view help) {
   std::fputs(text.c_str(), stderr);  // a closed standard error is no reason to fail otherwise
 }
 
+void print_error_details(std::string_view lines) { std::fwrite(lines.data(), 1, lines.size(), stderr); }
+
 }  // namespace berth::cli

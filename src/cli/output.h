@@ -30,5 +30,6 @@ void print(std::string_view text);
 // "error: …" with the reason and what would help, on standard error.
 void print_error(const Error& error);
 void print_error(std::string_view message, std::string_view help = {});
+void print_error_details(std::string_view lines);  // below it, as they are
 
 }  // namespace berth::cli

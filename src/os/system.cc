@@ -28,6 +28,13 @@ std::string first_line(const std::string& path) {
   return line;
 }
 
+std::string whole_file(const char* path) {
+  std::ifstream file(path);
+  std::stringstream buffer;
+  buffer << file.rdbuf();
+  return buffer.str();
+}
+
 std::optional<std::size_t> number_in(const std::string& path) {
   const std::string line = first_line(path);
   std::size_t value = 0;
@@ -36,12 +43,12 @@ std::optional<std::size_t> number_in(const std::string& path) {
   return value;
 }
 
-// The value of "Name:   12345 kB" in /proc/meminfo, in bytes.
-std::size_t meminfo(std::string_view content, std::string_view name) {
+// The value of "Name:   12345 kB" in /proc/meminfo or /proc/self/status, in bytes.
+std::size_t kilobytes_of(std::string_view content, std::string_view name) {
   const std::size_t found = content.find(name);
   if (found == std::string_view::npos) return 0;
   std::size_t at = found + name.size();
-  while (at < content.size() && (content[at] == ' ' || content[at] == ':')) ++at;
+  while (at < content.size() && (content[at] == ' ' || content[at] == '\t' || content[at] == ':')) ++at;
   std::size_t kilobytes = 0;
   std::from_chars(content.data() + at, content.data() + content.size(), kilobytes);
   return kilobytes * 1024;
@@ -66,11 +73,19 @@ void tighten(std::optional<CgroupMemory>& tightest, const std::string& hierarchy
 }  // namespace
 
 HostMemory host_memory() {
-  std::ifstream file("/proc/meminfo");
-  std::stringstream buffer;
-  buffer << file.rdbuf();
-  const std::string content = buffer.str();
-  return {meminfo(content, "MemTotal"), meminfo(content, "MemAvailable")};
+  const std::string content = whole_file("/proc/meminfo");
+  return {kilobytes_of(content, "MemTotal"), kilobytes_of(content, "MemAvailable")};
+}
+
+ResidentMemory resident_memory() {
+  const std::string content = whole_file("/proc/self/status");
+  return {kilobytes_of(content, "VmRSS"), kilobytes_of(content, "VmHWM")};
+}
+
+bool reset_peak_resident() {
+  std::ofstream file("/proc/self/clear_refs");
+  file << '5' << std::flush;  // see proc(5)
+  return file.good();
 }
 
 std::optional<CgroupMemory> cgroup_memory(const std::string& root) {

@@ -17,6 +17,13 @@ struct HostMemory {
 };
 HostMemory host_memory();
 
+struct ResidentMemory {
+  std::size_t now_bytes = 0;   // that the kernel has given this process; 0 when unknown
+  std::size_t peak_bytes = 0;  // the most since the process began, or since reset_peak_resident()
+};
+ResidentMemory resident_memory();
+bool reset_peak_resident();  // false where the kernel does not allow it
+
 struct CgroupMemory {
   std::size_t limit_bytes = 0;
   std::size_t used_bytes = 0;

@@ -39,6 +39,17 @@ TEST(Sim, FreshMemoryIsNotZero) {
   EXPECT_NE(x.item<std::uint8_t>({10}), 0);
 }
 
+TEST(Sim, ADeviceMayBeLargerThanTheMachine) {
+  const Device device = make_sim({.capacity_bytes = 4_TiB, .page_bytes = 2_MiB});
+  const Storage x = empty({static_cast<std::int64_t>(3_TiB)}, DType::u8, device);
+  EXPECT_EQ(sim_control(device).committed_bytes(), 3_TiB);
+  const Storage middle = x.slice(0, static_cast<std::int64_t>(1_TiB) - 3, static_cast<std::int64_t>(1_TiB) + 3);
+  const Storage untouched = x.slice(0, 0, 6).to("cpu");
+  middle.fill(7);
+  EXPECT_TRUE(equal(middle.to("cpu"), full({6}, 7, DType::u8, "cpu")));
+  EXPECT_TRUE(equal(x.slice(0, 0, 6), untouched));
+}
+
 TEST(Sim, FailsOnDemandAndRecovers) {
   const Device device = make_sim({.capacity_bytes = 8_MiB});
   set_default_allocator(device, direct(device));  // which asks the device for every block

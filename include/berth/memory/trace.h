@@ -20,6 +20,7 @@ struct TraceEvent {
   std::size_t bytes;
   std::uint64_t stream_id;
   std::uint64_t time_ns;
+  std::uint64_t allocator_id = 0;  // where events of several allocators are mixed: with the serial, it names a block
 
   friend bool operator==(const TraceEvent&, const TraceEvent&) = default;
 };

@@ -21,6 +21,12 @@ constexpr Failure kIllegal{ErrorCode::out_of_bounds, 0, "an address is not commi
 constexpr Failure kNotPages{ErrorCode::invalid_argument, 0, "the range is not whole pages of one reserved range"};
 constexpr Failure kWrongState{ErrorCode::invalid_argument, 0, "a page is committed that should not be, or the other way round"};
 
+// What a page that was never written has in place of a frame.
+std::byte g_untouched;
+std::byte* const kUntouched = &g_untouched;
+
+bool is_committed(const std::byte* frame) noexcept { return frame != nullptr; }
+
 std::size_t number(const void* address) noexcept { return reinterpret_cast<std::uintptr_t>(address); }
 
 }  // namespace
@@ -28,7 +34,10 @@ std::size_t number(const void* address) noexcept { return reinterpret_cast<std::
 SimMemory::~SimMemory() { clear(); }
 
 void SimMemory::clear() noexcept {
-  for (auto& [base, range] : ranges_) (void)os::release(reinterpret_cast<void*>(base), range.bytes).ok();
+  for (auto& [base, range] : ranges_) {
+    drop_frames(range);
+    (void)os::release(reinterpret_cast<void*>(base), range.bytes).ok();
+  }
   ranges_.clear();
   committed_bytes_ = 0;
   reserved_bytes_ = 0;
@@ -37,73 +46,120 @@ void SimMemory::clear() noexcept {
 Result<void*> SimMemory::reserve(std::size_t bytes, std::size_t alignment) {
   const auto length = try_align_up(bytes, page_bytes_);
   if (!length || *length == 0) return Failure{ErrorCode::out_of_memory, 0, "the range is larger than the address space"};
-  const Result<void*> range = os::reserve(*length, std::max(alignment, page_bytes_));
-  if (!range) return range;
-  try {
-    ranges_.emplace(number(*range), Range{*length, std::vector<Frame>(*length / page_bytes_)});
-  } catch (const std::bad_alloc&) {
-    (void)os::release(*range, *length).ok();
+  const Result<void*> addresses = os::reserve(*length, std::max(alignment, page_bytes_));
+  if (!addresses) return addresses;
+  if (!add_range(number(*addresses), *length)) {
+    (void)os::release(*addresses, *length).ok();
     return Failure{ErrorCode::out_of_memory, 0, "no heap for the page table"};
   }
   reserved_bytes_ += *length;
-  return range;
+  return addresses;
+}
+
+bool SimMemory::add_range(std::size_t base, std::size_t bytes) noexcept {
+  Range range{.bytes = bytes};
+  range.pages.reset(static_cast<Frame*>(std::calloc(bytes / page_bytes_, sizeof(Frame))));
+  if (range.pages == nullptr) return false;
+  try {
+    ranges_.emplace(base, std::move(range));
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
 }
 
 Status SimMemory::release(void* address, std::size_t bytes) {
   const auto found = ranges_.find(number(address));
   const auto length = try_align_up(bytes, page_bytes_);
   if (found == ranges_.end() || !length || found->second.bytes != *length) return kNotPages;
-  for (const Frame& frame : found->second.pages) committed_bytes_ -= frame ? page_bytes_ : 0;
+  committed_bytes_ -= found->second.committed_bytes;
   reserved_bytes_ -= *length;
+  drop_frames(found->second);
   ranges_.erase(found);
   return os::release(address, *length);
 }
 
 Status SimMemory::commit(void* address, std::size_t bytes) {
-  const Result<std::span<Frame>> range = pages(address, bytes);
-  if (!range) return range.failure();
-  if (!std::ranges::none_of(*range, [](const Frame& f) { return bool{f}; })) return kWrongState;
+  const Result<Pages> found = pages(address, bytes);
+  if (!found) return found.failure();
+  if (!std::ranges::none_of(found->frames, is_committed)) return kWrongState;
   if (bytes > capacity_bytes_ - committed_bytes_) return Failure{ErrorCode::out_of_memory, 0, "the simulated device is full"};
-  for (Frame& frame : *range) {
-    frame.reset(new (std::nothrow) std::byte[page_bytes_]);
-    if (!frame) {
-      for (Frame& made : *range) made.reset();
-      return Failure{ErrorCode::out_of_memory, 0, "no heap for a simulated page"};
-    }
-    std::memset(frame.get(), kFresh, page_bytes_);
-  }
+  std::ranges::fill(found->frames, kUntouched);
+  found->range->committed_bytes += bytes;
   committed_bytes_ += bytes;
   return {};
 }
 
 Status SimMemory::decommit(void* address, std::size_t bytes) {
-  const Result<std::span<Frame>> range = pages(address, bytes);
-  if (!range) return range.failure();
-  if (!std::ranges::all_of(*range, [](const Frame& f) { return bool{f}; })) return kWrongState;
-  for (Frame& frame : *range) frame.reset();
+  const Result<Pages> found = pages(address, bytes);
+  if (!found) return found.failure();
+  if (!std::ranges::all_of(found->frames, is_committed)) return kWrongState;
+  for (Frame& frame : found->frames) drop_frame(*found->range, frame);
+  found->range->committed_bytes -= bytes;
   committed_bytes_ -= bytes;
   return {};
 }
 
 Status SimMemory::move(void* from, void* to, std::size_t bytes) {
-  const Result<std::span<Frame>> source = pages(from, bytes);
-  const Result<std::span<Frame>> target = pages(to, bytes);
+  const Result<Pages> source = pages(from, bytes);
+  const Result<Pages> target = pages(to, bytes);
   if (!source || !target) return kNotPages;
-  if (!std::ranges::all_of(*source, [](const Frame& f) { return bool{f}; })) return kWrongState;
-  if (!std::ranges::none_of(*target, [](const Frame& f) { return bool{f}; })) return kWrongState;
-  std::ranges::swap_ranges(*source, *target);
+  if (!std::ranges::all_of(source->frames, is_committed)) return kWrongState;
+  if (!std::ranges::none_of(target->frames, is_committed)) return kWrongState;
+  const auto on_heap = static_cast<std::size_t>(std::ranges::count_if(source->frames, [](Frame f) { return f != kUntouched; }));
+  std::ranges::swap_ranges(source->frames, target->frames);
+  source->range->committed_bytes -= bytes;
+  target->range->committed_bytes += bytes;
+  source->range->frames -= on_heap;
+  target->range->frames += on_heap;
   return {};
 }
 
+void SimMemory::drop_frame(Range& range, Frame& frame) noexcept {
+  if (frame != nullptr && frame != kUntouched) {
+    delete[] frame;
+    --range.frames;
+  }
+  frame = nullptr;
+}
+
+void SimMemory::drop_frames(Range& range) noexcept {
+  for (Frame* frame = range.pages.get(); range.frames != 0; ++frame) drop_frame(range, *frame);
+}
+
+Status SimMemory::back(void* address, std::size_t bytes) {
+  std::size_t base = 0;
+  if (bytes == 0) return {};
+  if (find(number(address), bytes, base) == nullptr) return kIllegal;
+  Range& range = ranges_.find(base)->second;
+  bool all = true;
+  Status committed = for_each_piece(address, bytes, [&](Frame& frame, std::size_t, std::size_t, std::size_t) {
+    if (frame != kUntouched) return;
+    auto* const made = new (std::nothrow) std::byte[page_bytes_];
+    all = all && made != nullptr;
+    if (made == nullptr) return;
+    std::memset(made, kFresh, page_bytes_);
+    frame = made;
+    ++range.frames;
+  });
+  if (!committed || all) return committed;
+  return Failure{ErrorCode::out_of_memory, 0, "no heap for a simulated page"};
+}
+
 Status SimMemory::read(void* host, const void* device, std::size_t bytes) const {
-  return for_each_piece(device, bytes, [&](std::span<std::byte> piece, std::size_t offset) {
-    std::memcpy(static_cast<std::byte*>(host) + offset, piece.data(), piece.size());
+  return for_each_piece(device, bytes, [&](Frame frame, std::size_t first, std::size_t count, std::size_t offset) {
+    auto* const target = static_cast<std::byte*>(host) + offset;
+    if (frame == kUntouched)
+      std::memset(target, kFresh, count);
+    else
+      std::memcpy(target, frame + first, count);
   });
 }
 
 Status SimMemory::write(void* device, const void* host, std::size_t bytes) {
-  return for_each_piece(device, bytes, [&](std::span<std::byte> piece, std::size_t offset) {
-    std::memcpy(piece.data(), static_cast<const std::byte*>(host) + offset, piece.size());
+  if (Status backed = back(device, bytes); !backed) return backed;
+  return for_each_piece(device, bytes, [&](Frame frame, std::size_t first, std::size_t count, std::size_t offset) {
+    std::memcpy(frame + first, static_cast<const std::byte*>(host) + offset, count);
   });
 }
 
@@ -116,8 +172,9 @@ Status SimMemory::copy(void* target, const void* source, std::size_t bytes) {
 }
 
 Status SimMemory::fill(void* device, std::size_t bytes, std::span<const std::byte> pattern) {
-  return for_each_piece(device, bytes, [&](std::span<std::byte> piece, std::size_t offset) {
-    for (std::size_t i = 0; i < piece.size(); ++i) piece[i] = pattern[(offset + i) % pattern.size()];
+  if (Status backed = back(device, bytes); !backed) return backed;
+  return for_each_piece(device, bytes, [&](Frame frame, std::size_t first, std::size_t count, std::size_t offset) {
+    for (std::size_t i = 0; i < count; ++i) frame[first + i] = pattern[(offset + i) % pattern.size()];
   });
 }
 
@@ -130,23 +187,24 @@ Status SimMemory::for_each_piece(const void* address, std::size_t bytes, Visit v
   const std::size_t begin = number(address) - base;
   const std::size_t end = begin + bytes;
   for (std::size_t page = begin / page_bytes_; page * page_bytes_ < end; ++page) {
-    if (!range->pages[page]) return kIllegal;
+    if (!is_committed(range->pages[page])) return kIllegal;
   }
   for (std::size_t at = begin; at < end;) {
-    const std::size_t in_page = at % page_bytes_;
-    const std::size_t piece = std::min(page_bytes_ - in_page, end - at);
-    visit(std::span(range->pages[at / page_bytes_].get() + in_page, piece), at - begin);
-    at += piece;
+    const std::size_t first = at % page_bytes_;
+    const std::size_t count = std::min(page_bytes_ - first, end - at);
+    visit(range->pages[at / page_bytes_], first, count, at - begin);
+    at += count;
   }
   return {};
 }
 
-Result<std::span<SimMemory::Frame>> SimMemory::pages(void* address, std::size_t bytes) {
+Result<SimMemory::Pages> SimMemory::pages(void* address, std::size_t bytes) {
   std::size_t base = 0;
-  const Range* const range = find(number(address), bytes, base);
+  if (find(number(address), bytes, base) == nullptr) return kNotPages;
   const std::size_t offset = number(address) - base;
-  if (range == nullptr || bytes == 0 || offset % page_bytes_ != 0 || bytes % page_bytes_ != 0) return kNotPages;
-  return std::span(ranges_.find(base)->second.pages).subspan(offset / page_bytes_, bytes / page_bytes_);
+  if (bytes == 0 || offset % page_bytes_ != 0 || bytes % page_bytes_ != 0) return kNotPages;
+  Range& range = ranges_.find(base)->second;
+  return Pages{&range, std::span(range.pages.get() + offset / page_bytes_, bytes / page_bytes_)};
 }
 
 const SimMemory::Range* SimMemory::find(std::size_t address, std::size_t bytes, std::size_t& base) const noexcept {

@@ -2,19 +2,21 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <span>
-#include <vector>
 
 #include "berth/base/result.h"
 
 // The memory of a simulated device: a page table. Addresses come from ranges that the host may not touch; the bytes live in frames on
-// the host's heap that only this class knows.
+// the host's heap that only this class knows. A committed page gets its frame when it is first written, so that a device may be larger
+// than the machine it is simulated on.
 //
-//     address range (no access)  [ page 0 | page 1 | page 2 | ... ]
-//                                    |                 |
-//     frames on the heap           bytes             bytes          at most capacity_bytes of them
+//     address range (no access)  [ page 0 | page 1 | page 2 | page 3 | ... ]
+//                                    |        |        |        |
+//     frame                        bytes    none    untouched   bytes
+//                                      (not committed)
 //
 // Not thread-safe: the backend holds its lock around every call.
 namespace berth {
@@ -46,24 +48,43 @@ class SimMemory {
   std::size_t capacity_bytes() const noexcept { return capacity_bytes_; }
 
  private:
-  using Frame = std::unique_ptr<std::byte[]>;
-
-  struct Range {
-    std::size_t bytes;
-    std::vector<Frame> pages;  // empty frame: not committed
+  // Zero, and so free of cost until used: a range may have millions of pages.
+  using Frame = std::byte*;  // nullptr: not committed; kUntouched: committed, never written; else bytes on the heap
+  struct FreeTable {
+    void operator()(Frame* table) const noexcept { std::free(table); }
   };
 
-  // Calls visit(piece of a frame, offset from `address`) for each page the bytes lie on, after checking that all are committed.
+  struct Range {
+    std::size_t bytes = 0;
+    std::unique_ptr<Frame[], FreeTable> pages = {};
+    std::size_t committed_bytes = 0;  // == page_bytes_ * number of frames that are not nullptr
+    std::size_t frames = 0;           // on the heap
+  };
+
+  // Calls visit(the page's frame, first byte in it, byte count, offset from `address`) for each page the bytes lie on, after checking
+  // that all are committed.
   template <class Visit>
   Status for_each_piece(const void* address, std::size_t bytes, Visit visit) const;
 
+  bool add_range(std::size_t base, std::size_t bytes) noexcept;  // false: no heap
+
+  // Gives the pages frames. What has none afterwards found no heap.
+  Status back(void* address, std::size_t bytes);
+
+  void drop_frame(Range& range, Frame& frame) noexcept;
+  void drop_frames(Range& range) noexcept;
+
+  struct Pages {
+    Range* range;
+    std::span<Frame> frames;
+  };
   // The pages [address, address + bytes) exactly, or a failure when they are not whole pages of one range.
-  Result<std::span<Frame>> pages(void* address, std::size_t bytes);
+  Result<Pages> pages(void* address, std::size_t bytes);
   const Range* find(std::size_t address, std::size_t bytes, std::size_t& base) const noexcept;
 
   const std::size_t capacity_bytes_;
   const std::size_t page_bytes_;
-  std::size_t committed_bytes_ = 0;      // == page_bytes_ * number of frames, <= capacity_bytes_
+  std::size_t committed_bytes_ = 0;      // == sum over ranges, <= capacity_bytes_
   std::size_t reserved_bytes_ = 0;       // == sum of range sizes
   std::map<std::size_t, Range> ranges_;  // by first address
 };

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/input.h"
+
+#include <zlib.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include "base/text.h"
+#include "berth/base/error.h"
+#include "berth/base/units.h"
+
+namespace berth::cli {
+
+namespace {
+
+constexpr std::size_t kMost = 4_GiB;  // a small file can unpack to any size
+constexpr unsigned kPiece = 1U << 20;
+
+struct Close {
+  void operator()(gzFile_s* file) const noexcept { gzclose_r(file); }
+};
+
+[[noreturn]] void refuse(const std::string& path, std::string why, std::string help) {
+  throw FormatError(ErrorCode::format_error, {text::join("reading ", text::quoted(path)), std::move(why), std::move(help)},
+                    {{"path", text::printable(path)}});
+}
+
+std::string reason(gzFile_s* file) {
+  int code = Z_OK;
+  const char* const message = gzerror(file, &code);
+  return code == Z_ERRNO ? std::strerror(errno) : text::printable(message);
+}
+
+}  // namespace
+
+std::string read_input(const std::string& path) {
+  errno = 0;
+  const std::unique_ptr<gzFile_s, Close> file(gzopen(path.c_str(), "rbe"));  // reads what is not gzip as it is
+  if (file == nullptr) {
+    throw ArgumentError(ErrorCode::invalid_argument,
+                        {text::join("opening ", text::quoted(path)), std::strerror(errno), "name a file that can be read"},
+                        {{"path", text::printable(path)}});
+  }
+  gzbuffer(file.get(), kPiece);
+  std::string bytes;
+  for (std::size_t size = 0;;) {
+    bytes.resize(size + kPiece);
+    const int got = gzread(file.get(), bytes.data() + size, kPiece);
+    if (got < 0) refuse(path, reason(file.get()), "check that the file is whole");
+    size += static_cast<std::size_t>(got);
+    bytes.resize(size);
+    if (got == 0) break;
+    if (size > kMost) refuse(path, "it holds more than 4 GiB", "cut it into pieces");
+  }
+  // A gzip file that stops too early ends like any other, and says so only here.
+  if (int code = Z_OK; gzerror(file.get(), &code), code != Z_OK) refuse(path, "the gzip data stop too early", "copy the file again");
+  return bytes;
+}
+
+}  // namespace berth::cli

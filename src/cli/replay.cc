@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/core.h>
+
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "base/text.h"
+#include "berth/berth.h"
+#include "cli/commands.h"
+#include "cli/input.h"
+#include "cli/table.h"
+
+namespace berth::cli {
+
+namespace {
+
+// What came of one strategy: figures, or why there are none.
+struct Attempt {
+  std::string strategy;
+  std::optional<ReplayResult> result;
+  std::optional<Error> error;
+};
+
+struct Source {
+  RecordedTrace trace;
+  ReplayScript script;
+};
+
+Source open_source(const ReplayCommand& command) {
+  Source source{read_trace(read_input(command.path), command.path), {}};
+  source.script = plan_replay(source.trace.events, command.scale);
+  source.trace.events = {};
+  return source;
+}
+
+ReplayResult replay_once(const ReplayCommand& command, const ReplayScript& script, const std::string& strategy) {
+  return replay(script, {.device = command.device, .strategy = strategy, .touch = command.touch, .threads = command.threads});
+}
+
+Attempt attempt(const ReplayCommand& command, const ReplayScript& script, const std::string& strategy) {
+  try {
+    return {strategy, replay_once(command, script, strategy), {}};
+  } catch (const Error& error) {  // one that fails is an answer among others
+    return {strategy, {}, error};
+  }
+}
+
+void write_source(JsonWriter& json, const ReplayCommand& command, const Source& source) {
+  json.member("trace", command.path).member("scale", command.scale);
+  json.member("dropped", source.trace.dropped).member("unpaired", source.trace.unpaired).member("complete", source.trace.complete);
+}
+
+std::string result_json(const ReplayCommand& command, const Source& source, const ReplayResult& result) {
+  JsonWriter json(JsonWriter::Style::pretty);
+  json.begin_object();
+  write_source(json, command, source);
+  result.write_json(json);
+  json.end_object();
+  return json.take() + "\n";
+}
+
+std::string compare_json(const ReplayCommand& command, const Source& source, const std::vector<Attempt>& attempts) {
+  JsonWriter json(JsonWriter::Style::pretty);
+  json.begin_object();
+  write_source(json, command, source);
+  json.key("strategies").begin_array();
+  for (const Attempt& one : attempts) {
+    json.begin_object();
+    if (one.result)
+      one.result->write_json(json);
+    else
+      json.member("strategy", one.strategy).key("error").json(one.error->to_json());
+    json.end_object();
+  }
+  json.end_array().end_object();
+  return json.take() + "\n";
+}
+
+constexpr const char* kUnknown = "–";
+
+std::string nanoseconds(std::optional<double> ns) { return ns ? fmt::format("{:.{}f} ns", *ns, *ns < 100 ? 1 : 0) : kUnknown; }
+std::string byte_count(std::optional<std::size_t> bytes) { return bytes ? text::bytes(*bytes) : kUnknown; }
+std::string count(std::optional<std::uint64_t> number) { return number ? fmt::format("{}", *number) : kUnknown; }
+
+Table make_table() {
+  using enum Table::Align;
+  return Table({{"strategy"},
+                {"wall", right},
+                {"per event", right},
+                {"p50", right},
+                {"p99", right},
+                {"p99.9", right},
+                {"committed", right},
+                {"ratio", right},
+                {"commits", right},
+                {"decommits", right},
+                {"resident", right},
+                {""}});
+}
+
+void add_row(Table& table, const ReplayResult& r) {
+  table.add({paint(Mood::strong, r.strategy), fmt::format("{:.2f} ms", r.wall_ms), nanoseconds(r.ns_per_event), nanoseconds(r.p50_ns),
+             nanoseconds(r.p99_ns), nanoseconds(r.p999_ns), byte_count(r.peak_committed_bytes),
+             r.ratio ? fmt::format("{:.3f}", *r.ratio) : kUnknown, count(r.commits), count(r.decommits), byte_count(r.peak_resident_bytes),
+             ""});
+}
+
+void add_row(Table& table, const Attempt& one) {
+  if (one.result) return add_row(table, *one.result);
+  std::vector<std::string> cells(11, kUnknown);
+  cells[0] = paint(Mood::strong, one.strategy);
+  cells.push_back(paint(Mood::bad, one.error->why()));
+  table.add(std::move(cells));
+}
+
+std::string heading(const ReplayCommand& command, const Source& source) {
+  const RecordedTrace& trace = source.trace;
+  std::string out = fmt::format("{} on {}: {} events, {} live at the peak", text::printable(command.path),
+                                Device(command.device).to_string(), source.script.steps.size(), text::bytes(source.script.peak_live_bytes));
+  if (command.scale != 1) out += fmt::format(", sizes divided by {}", command.scale);
+  if (command.threads != 1) out += fmt::format(", {} threads", command.threads);
+  if (command.touch) out += ", blocks touched";
+  out += '\n';
+  if (trace.dropped != 0) out += fmt::format("  {} events were dropped when the trace was written\n", trace.dropped);
+  if (trace.unpaired != 0) out += fmt::format("  {} frees left out: their allocations are not in the trace\n", trace.unpaired);
+  if (!trace.complete) out += "  the program that wrote the trace did not come to its end\n";
+  return out;
+}
+
+Exit compare(const ReplayCommand& command, const Source& source) {
+  std::vector<std::string> strategies = allocator_names();
+  strategies.emplace_back(kMallocStrategy);
+  std::vector<Attempt> attempts;
+  bool any = false;
+  for (const std::string& strategy : strategies) any |= attempts.emplace_back(attempt(command, source.script, strategy)).result.has_value();
+  if (command.json) {
+    print(compare_json(command, source, attempts));
+  } else {
+    Table table = make_table();
+    for (const Attempt& one : attempts) add_row(table, one);
+    print(heading(command, source) + table.to_text());
+  }
+  return any ? Exit::ok : Exit::no;
+}
+
+Exit replay_one(const ReplayCommand& command, const Source& source) {
+  const ReplayResult result = replay_once(command, source.script, command.strategy);
+  if (command.json) {
+    print(result_json(command, source, result));
+  } else {
+    Table table = make_table();
+    add_row(table, result);
+    print(heading(command, source) + table.to_text());
+  }
+  return Exit::ok;
+}
+
+// The whole report: who holds the memory, what was tried, what would be enough.
+Exit say_out_of_memory(const ReplayCommand& command, const OutOfMemory& error) {
+  if (command.json) {
+    JsonWriter json(JsonWriter::Style::pretty);
+    json.begin_object().member("error", to_string(error.code())).key("report");
+    error.report().write_json(json);
+    json.end_object();
+    print(json.take() + "\n");
+  }
+  print_error(error);
+  print_error_details(error.report().to_text());
+  return Exit::no;
+}
+
+}  // namespace
+
+Exit run_replay(const ReplayCommand& command) {
+  (void)backend(command.device);  // a device that is not there is said before the trace is read
+  const Source source = open_source(command);
+  try {
+    return command.compare ? compare(command, source) : replay_one(command, source);
+  } catch (const OutOfMemory& error) {
+    return say_out_of_memory(command, error);
+  }
+}
+
+}  // namespace berth::cli

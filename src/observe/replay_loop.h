@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdlib>
+#include <span>
+#include <vector>
+
+#include "berth/base/checked.h"
+#include "berth/memory/allocator.h"
+#include "berth/observe/replay.h"
+#include "os/ticks.h"
+
+// The loop that is timed, one for all strategies. A `Player` holds the blocks of one replay in slots; what it does at a step is a call of
+// the allocator and one move of the answer. Counting, checking and printing happen before and after.
+namespace berth {
+
+inline constexpr std::size_t kTouchEvery = 4096;
+
+// Blocks of a berth allocator.
+class BlockPlayer {
+ public:
+  BlockPlayer(Allocator& allocator, const ReplayScript& script, std::span<const Stream> streams)
+      : allocator_(allocator), blocks_(script.slots), streams_(streams.begin(), streams.end()) {}
+
+  void* take(const ReplayStep& step) {
+    Block& block = blocks_[step.slot];
+    block = allocator_.allocate({.bytes = step.bytes, .stream = streams_[step.stream]});
+    return block.data;
+  }
+  void drop(const ReplayStep& step) noexcept { allocator_.deallocate(blocks_[step.slot]); }
+
+ private:
+  Allocator& allocator_;
+  std::vector<Block> blocks_;
+  std::vector<StreamRef> streams_;  // by number; the first is "no stream"
+};
+
+// Blocks of the C library, or of what is preloaded in its place.
+class MallocPlayer {
+ public:
+  explicit MallocPlayer(const ReplayScript& script) : blocks_(script.slots) {}
+
+  void* take(const ReplayStep& step) {
+    void*& block = blocks_[step.slot];
+    block = step.bytes == 0 ? nullptr : std::aligned_alloc(kAlignment, *try_align_up(step.bytes, kAlignment));
+    if (block == nullptr && step.bytes != 0) [[unlikely]]
+      refuse(step.bytes);
+    return block;
+  }
+  void drop(const ReplayStep& step) noexcept { std::free(blocks_[step.slot]); }
+
+ private:
+  static constexpr std::size_t kAlignment = 64;
+  [[noreturn]] static void refuse(std::size_t bytes);
+
+  std::vector<void*> blocks_;
+};
+
+// One replay by one thread. What lives when it ends, early or not, is freed with it.
+template <class Player>
+class Performance {
+ public:
+  template <class... Arguments>
+  explicit Performance(const ReplayScript& script, Arguments&&... arguments)
+      : steps_(script.steps), slots_(script.slots), player_(std::forward<Arguments>(arguments)...) {}
+  Performance(const Performance&) = delete;
+  Performance& operator=(const Performance&) = delete;
+
+  ~Performance() {
+    std::vector<const ReplayStep*> live(slots_);
+    for (const ReplayStep& step : steps_.first(done_)) live[step.slot] = step.allocates ? &step : nullptr;
+    for (const ReplayStep* step : live) {
+      if (step != nullptr) player_.drop(*step);
+    }
+  }
+
+  template <bool kTouch>
+  void run() {
+    for (; done_ < steps_.size(); ++done_) {
+      const ReplayStep& step = steps_[done_];
+      if (!step.allocates) {
+        player_.drop(step);
+        continue;
+      }
+      void* const data = player_.take(step);
+      if constexpr (kTouch) touch(data, step.bytes);
+    }
+  }
+
+  // The same with a clock around every call, which writes its ticks to `took`. REQUIRES: as many places as steps.
+  template <bool kTouch>
+  void run_timed(std::span<std::uint64_t> took) {
+    for (; done_ < steps_.size(); ++done_) {
+      const ReplayStep& step = steps_[done_];
+      const std::uint64_t before = os::ticks_in_order();
+      void* const data = step.allocates ? player_.take(step) : (player_.drop(step), nullptr);
+      took[done_] = os::ticks_in_order() - before;
+      if constexpr (kTouch) {
+        if (step.allocates) touch(data, step.bytes);
+      }
+    }
+  }
+
+ private:
+  static void touch(void* data, std::size_t bytes) noexcept {
+    auto* const at = static_cast<volatile unsigned char*>(data);  // volatile: nobody reads what is written
+    for (std::size_t offset = 0; offset < bytes; offset += kTouchEvery) at[offset] = 1;
+  }
+
+  std::span<const ReplayStep> steps_;
+  std::size_t slots_;
+  std::size_t done_ = 0;  // the steps before it have been taken
+  Player player_;
+};
+
+}  // namespace berth

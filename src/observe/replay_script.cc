@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <limits>
+#include <unordered_map>
+
+#include "base/text.h"
+#include "berth/base/checked.h"
+#include "berth/observe/replay.h"
+
+namespace berth {
+
+namespace {
+
+// Two numbers name a block: its allocator and its serial.
+struct BlockName {
+  std::uint64_t allocator_id;
+  std::uint64_t serial;
+  friend bool operator==(const BlockName&, const BlockName&) = default;
+};
+
+struct BlockNameHash {
+  std::size_t operator()(const BlockName& name) const noexcept { return (name.allocator_id * 0x9e3779b97f4a7c15ULL) ^ name.serial; }
+};
+
+class Planner {
+ public:
+  explicit Planner(std::size_t scale) : scale_(scale) {}
+
+  void add(const TraceEvent& event) {
+    if (event.operation == TraceEvent::Operation::allocate)
+      add_allocation(event);
+    else
+      add_free(event);
+  }
+
+  ReplayScript take() { return std::move(script_); }
+
+ private:
+  struct Live {
+    std::uint32_t slot;
+    std::size_t bytes;
+  };
+
+  void add_allocation(const TraceEvent& event) {
+    const std::size_t bytes = event.bytes == 0 ? 0 : std::max<std::size_t>(1, event.bytes / scale_);
+    const Live block{take_slot(), bytes};
+    if (!live_.emplace(BlockName{event.allocator_id, event.serial}, block).second) refuse("a block is allocated that lives already");
+    const auto sum = try_add(live_bytes_, bytes);
+    if (!sum || *sum > kMaxBytes) refuse("its live blocks have more bytes than an address space");
+    live_bytes_ = *sum;
+    script_.peak_live_bytes = std::max(script_.peak_live_bytes, live_bytes_);
+    script_.steps.push_back({.bytes = bytes, .slot = block.slot, .stream = stream_number(event.stream_id), .allocates = true});
+  }
+
+  void add_free(const TraceEvent& event) {
+    const auto found = live_.find(BlockName{event.allocator_id, event.serial});
+    if (found == live_.end()) refuse("a block is freed that does not live");
+    const Live block = found->second;
+    live_.erase(found);
+    live_bytes_ -= block.bytes;
+    free_slots_.push_back(block.slot);
+    script_.steps.push_back({.bytes = block.bytes, .slot = block.slot});
+  }
+
+  // The slot that was freed last: its line is still in the cache.
+  std::uint32_t take_slot() {
+    if (free_slots_.empty()) {
+      if (script_.slots == std::numeric_limits<std::uint32_t>::max()) refuse("it has more live blocks than 32 bits count");
+      return script_.slots++;
+    }
+    const std::uint32_t slot = free_slots_.back();
+    free_slots_.pop_back();
+    return slot;
+  }
+
+  std::uint16_t stream_number(std::uint64_t id) {
+    if (id == 0) return 0;
+    const auto [found, fresh] = streams_.emplace(id, script_.streams + 1);
+    if (fresh && ++script_.streams == std::numeric_limits<std::uint16_t>::max()) refuse("it has more streams than 16 bits count");
+    return static_cast<std::uint16_t>(found->second);
+  }
+
+  [[noreturn]] void refuse(const char* why) const {
+    throw FormatError(ErrorCode::format_error,
+                      {text::join("planning the replay of event ", script_.steps.size() + 1), why, "record the trace again"},
+                      {{"event", script_.steps.size() + 1}});
+  }
+
+  const std::size_t scale_;
+  ReplayScript script_;
+  std::size_t live_bytes_ = 0;  // sum over live_, <= script_.peak_live_bytes
+  std::unordered_map<BlockName, Live, BlockNameHash> live_;
+  std::unordered_map<std::uint64_t, int> streams_;
+  std::vector<std::uint32_t> free_slots_;  // live_.size() + free_slots_.size() == script_.slots
+};
+
+}  // namespace
+
+ReplayScript plan_replay(const std::vector<TraceEvent>& events, std::size_t scale) {
+  if (scale == 0) throw ArgumentError(ErrorCode::invalid_argument, {"a replay with sizes divided by 0", "nothing is", "use 1 or more"});
+  Planner planner(scale);
+  for (const TraceEvent& event : events) planner.add(event);
+  return planner.take();
+}
+
+}  // namespace berth

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <charconv>
+#include <unordered_set>
+
+#include "base/text.h"
+#include "berth/base/checked.h"
+#include "observe/trace_forms.h"
+
+namespace berth {
+
+namespace {
+
+constexpr std::string_view kHeader = "op,id,bytes,stream";
+
+class TextReader {
+ public:
+  TextReader(std::string_view text, std::string_view name) : rest_(text), name_(name) {}
+
+  RecordedTrace read() {
+    RecordedTrace trace;
+    trace.events.reserve(rest_.size() / 12);  // a short line
+    while (next_line()) {
+      if (fields_.empty() || (number_ == 1 && fields_ == kHeader)) continue;
+      trace.events.push_back(read_event());
+      check_pairing(trace.events.back());
+    }
+    return trace;
+  }
+
+ private:
+  using enum TraceEvent::Operation;
+
+  bool next_line() {
+    if (rest_.empty()) return false;
+    const std::size_t end = rest_.find('\n');
+    line_ = rest_.substr(0, end);
+    rest_.remove_prefix(end == std::string_view::npos ? rest_.size() : end + 1);
+    if (line_.ends_with('\r')) line_.remove_suffix(1);
+    fields_ = line_;
+    ++number_;
+    return true;
+  }
+
+  TraceEvent read_event() {
+    const std::string_view operation = next_field();
+    if (operation != "a" && operation != "f") refuse("the first field is a (allocate) or f (free)");
+    TraceEvent event{};
+    event.operation = operation == "a" ? allocate : free;
+    event.serial = next_number("the id");
+    event.bytes = next_number("the bytes");
+    event.stream_id = next_number("the stream");
+    if (more_) refuse("there are more than four fields");
+    if (event.bytes > kMaxBytes) refuse("no address space holds that many bytes");
+    return event;
+  }
+
+  std::string_view next_field() {
+    const std::size_t comma = fields_.find(',');
+    const std::string_view field = fields_.substr(0, comma);
+    more_ = comma != std::string_view::npos;
+    fields_.remove_prefix(more_ ? comma + 1 : fields_.size());
+    return field;
+  }
+
+  std::uint64_t next_number(std::string_view what) {
+    if (!more_) refuse(text::join(what, " is missing"));
+    const std::string_view field = next_field();
+    std::uint64_t number = 0;
+    const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), number);
+    if (error != std::errc() || end != field.data() + field.size()) refuse(text::join(what, " is not a whole number of 64 bits"));
+    return number;
+  }
+
+  void check_pairing(const TraceEvent& event) {
+    if (event.operation == allocate) {
+      if (!live_.insert(event.serial).second) refuse("a block of that id lives already");
+    } else if (live_.erase(event.serial) == 0) {
+      refuse("no block of that id lives");
+    }
+  }
+
+  [[noreturn]] void refuse(std::string why) const {
+    throw FormatError(ErrorCode::format_error,
+                      {text::join("reading line ", number_, " of ", text::printable(name_), ", ", text::quoted(line_.substr(0, 80))),
+                       std::move(why), "a line is op,id,bytes,stream, such as a,17,4096,0"},
+                      {{"line", number_}});
+  }
+
+  std::string_view rest_;
+  std::string_view name_;
+  std::string_view line_;
+  std::string_view fields_;  // of the line, those not read yet
+  bool more_ = true;         // whether a field follows the one read last
+  std::uint64_t number_ = 0;
+  std::unordered_set<std::uint64_t> live_;
+};
+
+}  // namespace
+
+RecordedTrace read_text_trace(std::string_view text, std::string_view name) { return TextReader(text, name).read(); }
+
+}  // namespace berth

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "berth/berth.h"
+#include "support/errors.h"
+
+namespace berth::testing {
+namespace {
+
+using enum TraceEvent::Operation;
+
+TEST(TextTrace, ReadsLinesWithAndWithoutAHeader) {
+  const std::vector<TraceEvent> expected = {{allocate, 7, 4096, 2, 0}, {free, 7, 0, 0, 0}};
+  EXPECT_EQ(read_trace("op,id,bytes,stream\na,7,4096,2\nf,7,0,0\n").events, expected);
+  EXPECT_EQ(read_trace("a,7,4096,2\nf,7,0,0").events, expected);
+  EXPECT_EQ(read_trace("op,id,bytes,stream\r\na,7,4096,2\r\n\r\nf,7,0,0\r\n").events, expected);
+  EXPECT_TRUE(read_trace("").events.empty());
+}
+
+TEST(TextTrace, AnIdMayBeUsedAgainOnceFreed) {
+  const RecordedTrace trace = read_trace("a,1,8,0\nf,1,8,0\na,1,16,0\n");
+  EXPECT_EQ(trace.events.size(), 3U);
+  EXPECT_TRUE(trace.complete);
+}
+
+TEST(TextTrace, ReadsWhatTheTraceAdaptorWrites) {
+  const auto traced = trace(direct("cpu"));
+  const Block block = traced->allocate({.bytes = 100});
+  traced->deallocate(block);
+  const RecordedTrace read = read_trace(traced->to_csv());
+  ASSERT_EQ(read.events.size(), 2U);
+  EXPECT_EQ(read.events[0].bytes, 100U);
+  EXPECT_EQ(read.events[1].serial, block.serial);
+}
+
+// Each with the line that is at fault.
+TEST(TextTrace, RefusesABadLineAndSaysWhich) {
+  const std::pair<const char*, const char*> bad[] = {
+      {"x,1,8,0\n", "1"},
+      {"a,1,8,0\nop,id,bytes,stream\n", "2"},
+      {"a,1,8,0\na,2,8\n", "2"},
+      {"a,1,8,0,9\n", "1"},
+      {"a,1,8,0,\n", "1"},
+      {"a,,8,0\n", "1"},
+      {"a,1,-8,0\n", "1"},
+      {"a,1, 8,0\n", "1"},
+      {"a,1,8.5,0\n", "1"},
+      {"a,1,99999999999999999999999,0\n", "1"},
+      {"a,1,9223372036854775808,0\n", "1"},
+      {"\n\na,1,8,0\na,1,8,0\n", "4"},
+      {"a,1,8,0\nf,2,8,0\n", "2"},
+      {"a,1,8,0\nf,1,8,0\nf,1,8,0\n", "3"},
+      {"allocate,1,8,0", "1"},
+      {"\x1f\x8b\x08 packed", "1"},
+  };
+  for (const auto& [text, line] : bad) {
+    EXPECT_ERROR(read_trace(text, "bad.csv"), FormatError, ErrorCode::format_error);
+    try {
+      read_trace(text, "bad.csv");
+    } catch (const FormatError& error) {
+      EXPECT_EQ(error.fact("line"), line) << error.what();
+      EXPECT_NE(std::string(error.what()).find("bad.csv"), std::string::npos) << error.what();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace berth::testing
