@@ -431,8 +431,13 @@ void Pool::explain(const Failure& failure, OutOfMemoryReport& report) const {
   report.cached_bytes = now.cached_bytes;
   report.largest_free_run_bytes = space_.longest_cached();
   report.top_holders = top_holders(std::move(holders));
-  report.refused_by = "the device";
-  if (report.device_free_bytes < report.requested_bytes) report.would_be_enough_bytes = report.requested_bytes - report.device_free_bytes;
+  const std::size_t below_limit = limit_bytes_ - std::min(limit_bytes_, now.committed_bytes);
+  const bool limited = below_limit < report.device_free_bytes;
+  report.refused_by = limited ? text::join("the pool's limit of ", text::bytes(limit_bytes_)) : "the device";
+  if (limited) report.limit_bytes = limit_bytes_;
+  // Free pages can be moved together, so all that is cached counts.
+  const std::size_t within_reach = std::min(below_limit, report.device_free_bytes) + space_.cached_bytes();
+  if (within_reach < report.requested_bytes) report.would_be_enough_bytes = report.requested_bytes - within_reach;
   report.tried.emplace_back("looked for a free run, in all caches");
   report.tried.emplace_back("moved every free page");
   report.tried.emplace_back(text::join("asked the device: ", failure.why));
