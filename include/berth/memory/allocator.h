@@ -114,12 +114,12 @@ class BERTH_EXPORT Allocator : public std::enable_shared_from_this<Allocator> {
   [[noreturn]] void throw_refused(const Request& request, const Failure& failure) const;
 
  private:
+  Block allocate_slowly(Request& request);
   Status allocate_checked(Request& request, Block& block);
   Status allocate_nothing(const Request& request, Block& block) noexcept;
   void record_allocation(const Request& request, const Block& block) const noexcept;
   void record_refusal(const Request& request) const noexcept;
-  void deallocate_checked(const Block& block, When when) noexcept;
-  void deallocate_recorded(const Block& block, When when) noexcept;
+  void deallocate_slowly(const Block& block, When when) noexcept;
   void report_refused_free(const Block& block, Freed freed) const noexcept;
 
   Backend& backend_;  // backends are never destroyed

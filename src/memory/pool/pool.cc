@@ -26,6 +26,11 @@ constexpr Failure kNoHeap{ErrorCode::out_of_memory, 0, "no heap for the pool's t
 
 }  // namespace
 
+template <class Visit>
+void Pool::for_each_cache(Visit visit) const {
+  for (std::uint32_t i = 1; i <= cache_count_.load(std::memory_order_relaxed); ++i) visit(*caches_[i].load(std::memory_order_relaxed));
+}
+
 Pool::Pool(Device device, const PoolOptions& options)
     : Allocator(berth::backend(device)),
       classes_(backend().properties().alignment),
@@ -40,11 +45,10 @@ Pool::Pool(Device device, const PoolOptions& options)
 // Buffers keep their allocator alive, so live blocks here were leaked by a user of bare ones. Their memory stays: it may still be used.
 Pool::~Pool() {
   const os::Lock lock(mutex_);
-  for (std::uint32_t i = 1; i <= cache_count_.load(std::memory_order_relaxed); ++i) {
-    ThreadCache* const cache = caches_[i].load(std::memory_order_relaxed);
-    count(*cache);
-    delete cache;
-  }
+  for_each_cache([&](ThreadCache& cache) BERTH_NO_THREAD_ANALYSIS {
+    count(cache);
+    delete &cache;
+  });
   if (allocations_ == frees_ && !is_inherited() && backend().is_alive()) space_.close();
   slabs_.close();
 }
@@ -121,9 +125,9 @@ void Pool::count_free(std::size_t bytes) noexcept {
 
 // Takes over what a cache has counted. REQUIRES: the caller is its owner, or has shut the gates.
 void Pool::count(ThreadCache& cache) const noexcept {
-  peak_in_use_ = std::max(peak_in_use_, in_use_ + cache.counts.peak);
+  peak_in_use_ = std::max(peak_in_use_, in_use_ + cache.counts.peak());
   in_use_ += cache.counts.in_use();
-  frees_ += cache.counts.frees;
+  frees_ += cache.counts.frees();
   allocations_ += cache.serial - cache.counted_serial;
   cache.counted_serial = cache.serial;
   cache.counts = {};
@@ -164,7 +168,7 @@ Status Pool::obtain_large(const Request& request, Block& block) noexcept {
   count_allocation(request.bytes);
   block.data = space_.base() + extent->begin;
   block.serial = serial_;
-  block.place = SlotTable::place(&slot);
+  block.place = SlotRange::place(&slot);
   return {};
 }
 
@@ -192,12 +196,12 @@ void Pool::complete(Block& known, const Block& block, const Slot* slot) const no
   known = block;
   known.serial = slot->serial.load();
   known.tag = Tag::from_id(static_cast<std::uint16_t>(slot->tag_and_id.load()));
-  known.place = SlotTable::place(slot);
+  known.place = SlotRange::place(slot);
   if (known.alignment == 0) known.alignment = usual_alignment_;
 }
 
 Allocator::Freed Pool::give_back_slowly(Block block, When when, Block* known) noexcept {
-  Slot* slot = slots_.find(block.place);
+  Slot* slot = slots_.range().find(block.place);
   if (block.serial == 0) {  // made by block_at: only its address is known
     const os::Lock lock(mutex_);
     const auto offset = static_cast<std::size_t>(static_cast<std::byte*>(block.data) - base());
@@ -283,16 +287,15 @@ void Pool::report_late_double_frees() noexcept {
 }
 
 void Pool::shut_caches() const noexcept {
-  gates_.close();
-  for (std::uint32_t i = 1; i <= cache_count_.load(std::memory_order_relaxed); ++i)
-    caches_[i].load(std::memory_order_relaxed)->gate.shut(gates_);
-  gates_.settle();
+  for_each_cache([](ThreadCache& cache) { cache.gate.close(); });
+  os::fence_all_threads();
+  for_each_cache([](ThreadCache& cache) { cache.gate.drain(); });
+  os::fence_all_threads();
 }
 
 void Pool::reopen_caches() const noexcept {
-  for (std::uint32_t i = 1; i <= cache_count_.load(std::memory_order_relaxed); ++i)
-    caches_[i].load(std::memory_order_relaxed)->gate.reopen(gates_);
-  gates_.open();
+  os::fence_all_threads();
+  for_each_cache([](ThreadCache& cache) { cache.gate.open(); });
 }
 
 // REQUIRES: the caller is the cache's owner, or has shut the gates.
@@ -308,17 +311,17 @@ void Pool::flush(ThreadCache& cache) noexcept {
 
 void Pool::flush_caches() noexcept {
   shut_caches();
-  for (std::uint32_t i = 1; i <= cache_count_.load(std::memory_order_relaxed); ++i) flush(*caches_[i].load(std::memory_order_relaxed));
+  for_each_cache([&](ThreadCache& cache) BERTH_NO_THREAD_ANALYSIS { flush(cache); });
   reopen_caches();
 }
 
 // REQUIRES: the gates are shut.
 void Pool::flush_class(SizeClass size_class) noexcept {
-  for (std::uint32_t i = 1; i <= cache_count_.load(std::memory_order_relaxed); ++i) {
-    Bin& bin = caches_[i].load(std::memory_order_relaxed)->bins[size_class];
+  for_each_cache([&](ThreadCache& cache) BERTH_NO_THREAD_ANALYSIS {
+    Bin& bin = cache.bins[size_class];
     return_to_slabs(std::span(bin.items).first(bin.count));
     bin.count = 0;
-  }
+  });
 }
 
 void Pool::retire(ThreadCache* cache) noexcept {
@@ -332,12 +335,11 @@ void Pool::before_fork() noexcept BERTH_NO_THREAD_ANALYSIS { shut_caches(); }
 
 // The child has one thread; the caches of the others are nobody's, and what is in them is everyone's.
 void Pool::after_fork(bool in_child) noexcept BERTH_NO_THREAD_ANALYSIS {
-  for (std::uint32_t i = 1; in_child && i <= cache_count_.load(std::memory_order_relaxed); ++i) {
-    ThreadCache* const cache = caches_[i].load(std::memory_order_relaxed);
-    if (!cache->owned || ThreadCaches::find_number(id(), i) != nullptr) continue;
-    if (!is_inherited()) flush(*cache);
-    cache->owned = false;
-  }
+  for_each_cache([&](ThreadCache& cache) BERTH_NO_THREAD_ANALYSIS {
+    if (!in_child || !cache.owned || ThreadCaches::find_number(id(), cache.number) != nullptr) return;
+    if (!is_inherited()) flush(cache);
+    cache.owned = false;
+  });
   if (in_child && is_inherited()) t_front = {};  // so that no request is served on the way that asks nothing
   reopen_caches();
 }
@@ -385,7 +387,7 @@ Stats Pool::stats() const {
 
 // REQUIRES: the gates are shut.
 Stats Pool::stats_now() const noexcept {
-  for (std::uint32_t i = 1; i <= cache_count_.load(std::memory_order_relaxed); ++i) count(*caches_[i].load(std::memory_order_relaxed));
+  for_each_cache([&](ThreadCache& cache) BERTH_NO_THREAD_ANALYSIS { count(cache); });
   const Space::Figures& figures = space_.figures();
   const auto in_use = static_cast<std::size_t>(in_use_);
   peak_in_use_ = std::max(peak_in_use_, in_use_);

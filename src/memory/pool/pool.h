@@ -99,6 +99,8 @@ class Pool final : public Allocator, private os::ForkListener {
   // All caches at once. REQUIRES: the mutex; between the two, every cache is the caller's.
   void shut_caches() const noexcept BERTH_REQUIRES(mutex_);
   void reopen_caches() const noexcept BERTH_REQUIRES(mutex_);
+  template <class Visit>
+  void for_each_cache(Visit visit) const;
   void flush_caches() noexcept BERTH_REQUIRES(mutex_);
   void flush(ThreadCache& cache) noexcept BERTH_REQUIRES(mutex_);
   void flush_class(SizeClass size_class) noexcept BERTH_REQUIRES(mutex_);
@@ -119,7 +121,6 @@ class Pool final : public Allocator, private os::ForkListener {
   const std::size_t usual_alignment_;  // that every small block has
   const std::size_t limit_bytes_;
   const std::uint64_t generation_;
-  mutable os::GateGroup gates_;
   SlotTable slots_;
   std::unique_ptr<std::atomic<ThreadCache*>[]> caches_;  // by number; entries are never taken away while the pool lives
   std::atomic<std::uint32_t> cache_count_{0};            // caches_[1] to caches_[cache_count_] are there

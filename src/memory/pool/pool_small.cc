@@ -14,40 +14,26 @@ namespace {
 constexpr std::size_t kBatchBytes = std::size_t{64} << 10;  // fetched from the slabs at a time
 constexpr std::size_t kBinBytes = std::size_t{256} << 10;   // the most that one bin keeps
 
-std::uint64_t tag_and_id(const Request& request) noexcept { return request.allocator_id << 16 | request.tag.id(); }
-
 }  // namespace
 
+// As Allocator::allocate has it, for requests that come through an adaptor.
 Status Pool::obtain(const Request& request, Block& block) noexcept {
   const CacheFront& front = t_front;
-  if (request.bytes <= small_limit_ && request.alignment <= usual_alignment_ && front.pool == id() &&
-      front.stream_id == request.stream.id()) [[likely]] {
-    ThreadCache& cache = *front.cache;
-    if (cache.gate.try_enter(gates_)) [[likely]] {
-      const SizeClass size_class = classes_.find(request.bytes);
-      Bin& bin = cache.bins[size_class];
-      if (bin.count > 0) [[likely]] {
-        hand_out(cache, size_class, bin.items[--bin.count], request, block);
-        cache.gate.leave();
-        return {};
-      }
-      cache.gate.leave();
+  if (front.pool == id() && front.stream == request.stream.state() && request.alignment <= usual_alignment_) [[likely]] {
+    if (Slot* const slot = front.cache->take(request.bytes, tag_and_id(request.tag, request.allocator_id), block.serial)) [[likely]] {
+      block.data = front.cache->address(slot);
+      block.place = SlotRange::place(slot);
+      return {};
     }
   }
   return obtain_slowly(request, block);
 }
 
 // REQUIRES: the caller is inside the cache's gate; the slot is the cache's and free.
-inline void Pool::hand_out(ThreadCache& cache, SizeClass size_class, Slot* slot, const Request& request, Block& block) noexcept {
-  const std::uint64_t serial = ++cache.serial;
-  // Relaxed: whoever frees the block got it from this thread in an orderly way.
-  slot->serial.store(serial);
-  slot->tag_and_id.store(tag_and_id(request));
-  slot->size.store(Slot::small_size(request.bytes, size_class));
-  cache.counts.add(request.bytes);
-  block.data = base() + slot->offset();
-  block.serial = serial;
-  block.place = SlotTable::place(slot);
+void Pool::hand_out(ThreadCache& cache, SizeClass size_class, Slot* slot, const Request& request, Block& block) noexcept {
+  block.serial = cache.make_live(slot, request.bytes, size_class, tag_and_id(request.tag, request.allocator_id));
+  block.data = cache.address(slot);
+  block.place = SlotRange::place(slot);
 }
 
 Status Pool::obtain_slowly(const Request& request, Block& block) noexcept {
@@ -73,7 +59,7 @@ Status Pool::obtain_small(const Request& request, Block& block) noexcept {
     hand_out(*cache, size_class, bin.items[--bin.count], request, block);
   else if (bin.capacity == 0)
     make_room(*cache, size_class, spill);
-  cache->gate.unlock(gates_);
+  cache->gate.unlock();
   report_late_double_frees();
   if (served) {
     return_spill(spill);
@@ -90,7 +76,7 @@ Status Pool::obtain_small(const Request& request, Block& block) noexcept {
   hand_out(*cache, size_class, batch[0], request, block);
   // From the last to the first, so that the lowest address is handed out next. There is room: only this thread puts blocks in.
   while (count > 1) bin.items[bin.count++] = batch[--count];
-  cache->gate.unlock(gates_);
+  cache->gate.unlock();
   return {};
 }
 
@@ -120,13 +106,13 @@ Status Pool::obtain_without_cache(SizeClass size_class, const Request& request, 
     });
   }
   if (!done) return refused(done.failure());
-  slot->tag_and_id.store(tag_and_id(request));
+  slot->tag_and_id.store(tag_and_id(request.tag, request.allocator_id));
   slot->size.store(Slot::small_size(request.bytes, size_class));
   slot->serial.store(++serial_);
   count_allocation(request.bytes);
   block.data = base() + slot->offset();
   block.serial = serial_;
-  block.place = SlotTable::place(slot);
+  block.place = SlotRange::place(slot);
   return {};
 }
 
@@ -135,7 +121,7 @@ std::size_t Pool::batch_of(SizeClass size_class) const noexcept {
 }
 
 ThreadCache* Pool::cache_for(const Request& request) noexcept {
-  if (ThreadCache* const found = ThreadCaches::find(id(), request.stream.id())) return found;
+  if (ThreadCache* const found = ThreadCaches::find(id(), request.stream.state())) return found;
   if (!ThreadCaches::reserve()) return nullptr;
   ThreadCache* made = nullptr;
   {
@@ -143,7 +129,7 @@ ThreadCache* Pool::cache_for(const Request& request) noexcept {
     std::uint32_t stream = 0;
     if (ready(request.stream, stream)) made = make_cache(stream, request.stream.id());
   }
-  if (made != nullptr) ThreadCaches::enter(std::static_pointer_cast<Pool>(shared_from_this()), id(), made);
+  if (made != nullptr) ThreadCaches::enter(std::static_pointer_cast<Pool>(shared_from_this()), {id(), request.stream.state(), made});
   return made;
 }
 
@@ -156,7 +142,8 @@ ThreadCache* Pool::make_cache(std::uint32_t stream, std::uint64_t stream_id) noe
     return cache;
   }
   if (made + 1 >= kMostCaches) return nullptr;
-  auto* const cache = new (std::nothrow) ThreadCache(made + 1, stream, stream_id);
+  const PoolFacts facts{base_.load(), slots_.range(), small_limit_, usual_alignment_, classes_.shift(), device()};
+  auto* const cache = new (std::nothrow) ThreadCache(facts, made + 1, stream, stream_id);
   if (cache == nullptr) return nullptr;
   cache->owned = true;
   caches_[made + 1].store(cache, std::memory_order_release);  // complete, for who reads it without the lock
@@ -165,7 +152,7 @@ ThreadCache* Pool::make_cache(std::uint32_t stream, std::uint64_t stream_id) noe
 }
 
 void Pool::enter(ThreadCache& cache) noexcept {
-  while (!cache.gate.try_lock(gates_)) {
+  while (!cache.gate.try_lock()) {
     const os::Lock wait(mutex_);  // who has shut the gates holds it
   }
 }
@@ -214,30 +201,8 @@ void Pool::return_to_slabs(std::span<Slot* const> slots) noexcept {
 
 Allocator::Freed Pool::give_back(const Block& block, When when, Block* known) noexcept {
   const CacheFront& front = t_front;
-  Slot* const slot = slots_.find(block.place);
-  if (slot != nullptr && front.pool == id() && when == When::later && known == nullptr) [[likely]] {
-    ThreadCache& cache = *front.cache;
-    if (cache.gate.try_enter(gates_)) [[likely]] {
-      // The class follows from the size, but for over-aligned blocks; reading it from the slot would make the bin wait for the slot.
-      const SizeClass size_class = classes_.find(block.bytes);
-      const auto offset = static_cast<std::uint64_t>(static_cast<std::byte*>(block.data) - base());
-      const bool right = slot->serial.load() == block.serial && block.serial != 0 &&
-                         slot->where.load() == (offset | std::uint64_t{cache.number} << Slot::kOwnerShift) &&
-                         slot->size.load() == Slot::small_size(block.bytes, size_class) && slot->mark.load() == 0 &&
-                         slot->tag_and_id.load() >> 16 == block.allocator_id;
-      if (right) [[likely]] {
-        Bin& bin = cache.bins[size_class];
-        if (bin.count < bin.capacity) [[likely]] {
-          slot->serial.store(0);
-          cache.counts.remove(block.bytes);
-          bin.items[bin.count++] = slot;
-          cache.gate.leave();
-          return Freed::yes;
-        }
-      }
-      cache.gate.leave();
-    }
-  }
+  if (front.pool == id() && when == When::later && known == nullptr && front.cache->put(block)) [[likely]]
+    return Freed::yes;
   return give_back_slowly(block, when, known);
 }
 
@@ -264,7 +229,7 @@ Allocator::Freed Pool::free_own(ThreadCache& cache, Slot* slot, const Block& blo
     else
       spill.add(slot);
   }
-  cache.gate.unlock(gates_);
+  cache.gate.unlock();
   return_spill(spill);
   return verdict;
 }
@@ -282,7 +247,7 @@ Allocator::Freed Pool::send_home(ThreadCache& owner, Slot* slot, const Block& bl
   }
   enter(*own);
   own->counts.remove(block.bytes);
-  own->gate.unlock(gates_);
+  own->gate.unlock();
   return Freed::yes;
 }
 
@@ -295,8 +260,7 @@ void Pool::read_inbox(ThreadCache& cache, Spill& spill) noexcept {
     if (slot->serial.load() != message.serial) {
       // Two threads freed it at the same moment, and both were told yes; the second is taken back from the counts, and reported.
       late_double_frees_.fetch_add(1, std::memory_order_relaxed);
-      --cache.counts.frees;
-      cache.counts.add(message.bytes);
+      cache.counts.take_back_free(message.bytes);
       continue;
     }
     slot->serial.store(0);

@@ -37,10 +37,10 @@ thread_local List t_list;
 
 }  // namespace
 
-ThreadCache* ThreadCaches::find(std::uint64_t pool, std::uint64_t stream_id) noexcept {
+ThreadCache* ThreadCaches::find(std::uint64_t pool, const StreamState* stream) noexcept {
   if (t_ended) return nullptr;
   for (const Entry& entry : t_list.entries) {
-    if (entry.front.pool == pool && entry.front.stream_id == stream_id) {
+    if (entry.front.pool == pool && entry.front.stream == stream) {
       t_front = entry.front;
       return entry.front.cache;
     }
@@ -67,9 +67,9 @@ bool ThreadCaches::reserve() noexcept {
   }
 }
 
-void ThreadCaches::enter(const std::shared_ptr<Pool>& pool, std::uint64_t id, ThreadCache* cache) noexcept {
-  t_front = {id, cache->stream_id, cache};
-  t_list.entries.push_back({t_front, pool});
+void ThreadCaches::enter(const std::shared_ptr<Pool>& pool, const CacheFront& front) noexcept {
+  t_front = front;
+  t_list.entries.push_back({front, pool});
 }
 
 }  // namespace berth
