@@ -86,13 +86,18 @@ std::string small_binary_trace() {
   const std::string path = std::string(::testing::TempDir()) + "berth_fuzz_" + std::to_string(seed()) + "_" + std::to_string(getpid());
   const auto memory = direct("cpu");
   const auto other = direct("cpu");
+  std::vector<Block> kept;
   start_trace(path);
   for (std::size_t i = 1; i < 20; ++i) {
     const Block block = memory->allocate({.bytes = i * 1000});
     other->deallocate(other->allocate({.bytes = i}));
-    if (i % 3 != 0) memory->deallocate(block);
+    if (i % 3 != 0)
+      memory->deallocate(block);
+    else
+      kept.push_back(block);
   }
   stop_trace();
+  for (const Block& block : kept) memory->deallocate(block);
   std::stringstream bytes;
   bytes << std::ifstream(path, std::ios::binary).rdbuf();
   std::remove(path.c_str());

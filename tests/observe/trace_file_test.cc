@@ -75,7 +75,7 @@ TEST_F(TraceFile, IsReadBackAsItHappened) {
       log.free(*live.back().first, live.back().second);
       live.pop_back();
     } else if (Allocator& from = *memory[random.below(3)]; from.device() == sim) {
-      const std::size_t bytes = random.one_in(3) ? 30_GiB : 1 + random.below(1_GiB);
+      const std::size_t bytes = random.one_in(20) ? 600_MiB : 1 + random.below(1_MiB);  // more than a word holds, or less
       live.emplace_back(&from, log.allocate(from, {.bytes = bytes, .stream = streams[random.below(3)]}));
     } else {
       live.emplace_back(&from, log.allocate(from, {.bytes = 1 + random.below(5000)}));
