@@ -37,6 +37,7 @@
 #include "berth/record/record.h"
 #include "berth/record/site.h"
 #include "berth/record/tag.h"
+#include "berth/record/trace_file.h"
 #include "berth/storage/buffer.h"
 #include "berth/storage/create.h"
 #include "berth/storage/dlpack.h"
