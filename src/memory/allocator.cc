@@ -25,7 +25,12 @@ std::atomic<std::uint64_t> g_next_id{1};
       {{"value", request.alignment}, {"limit", backend.properties().max_alignment}});
 }
 
+// The trace first, with what it keeps and no more; the record is made for sinks alone.
 void record_block(RecordKind kind, const Block& block, const Site& site) noexcept {
+  const std::uint64_t session = g_trace_session.load(std::memory_order_relaxed);  // see there
+  if (session != 0 && kind != RecordKind::allocation_failed)
+    trace_block(session, {kind == RecordKind::allocated, block.allocator_id, block.serial, block.bytes, block.stream_id});
+  if (!has_sinks()) return;
   emit({.kind = kind,
         .device = block.device.key(),
         .address = block.data,

@@ -16,15 +16,10 @@ inline std::atomic<int> g_sink_count{0};
 
 inline bool is_recording() noexcept { return g_watchers.load(std::memory_order_relaxed) != 0; }
 
-// To the sinks.
-void deliver(Record record) noexcept;
+inline bool has_sinks() noexcept { return g_sink_count.load(std::memory_order_relaxed) != 0; }
 
-// The trace first, and by a way of its own: it has a few nanoseconds for a record, and sinks have a lock and a clock.
-inline void emit(const Record& record) noexcept {
-  const std::uint64_t session = g_trace_session.load(std::memory_order_relaxed);
-  if (session != 0 && (record.kind == RecordKind::allocated || record.kind == RecordKind::freed))
-    trace_block(session, {record.kind == RecordKind::allocated, record.allocator_id, record.serial, record.bytes, record.stream_id});
-  if (g_sink_count.load(std::memory_order_relaxed) != 0) deliver(record);
-}
+// To the sinks. An allocation or a free goes to the trace as well, by trace_block, which has a few nanoseconds for it, where sinks have a
+// lock and a clock.
+void emit(Record record) noexcept;
 
 }  // namespace berth

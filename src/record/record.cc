@@ -74,8 +74,8 @@ std::string_view to_string(RecordKind kind) noexcept {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
-void deliver(Record record) noexcept {
-  if (t_delivering) return;
+void emit(Record record) noexcept {
+  if (!has_sinks() || t_delivering) return;
   t_delivering = true;
   record.time_ns = os::steady_time_ns();
   {
