@@ -29,8 +29,8 @@ namespace berth {
 struct SpaceSettings {
   std::size_t limit_bytes = SIZE_MAX;  // of committed memory
   std::size_t page_bytes = 0;          // what is moved and committed at a time: the unit, or a huge page where there are some
-  double tight = 1.010;                // whole pages are moved when committed memory would exceed this much of the peak
-  double tighter_edges = 1.016;        // and edges when it would exceed this
+  double tight = 1.004;                // whole pages are moved when committed memory would exceed this much of the peak
+  double tighter_edges = 1.008;        // and edges when it would exceed this
 };
 
 class Space {
