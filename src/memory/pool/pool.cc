@@ -40,7 +40,7 @@ Pool::Pool(Device device, const PoolOptions& options)
       generation_(os::fork_generation()),
       caches_(new std::atomic<ThreadCache*>[kMostCaches]()),
       space_(backend(), mutex_, {.limit_bytes = options.limit_bytes, .page_bytes = page_of(backend())}),
-      slabs_(classes_, space_, slots_, streams_, mutex_) {}
+      slabs_(classes_, space_, slots_, streams_) {}
 
 // Buffers keep their allocator alive, so live blocks here were leaked by a user of bare ones. Their memory stays: it may still be used.
 Pool::~Pool() {

@@ -232,7 +232,7 @@ Extent* Space::find_source(std::size_t most, bool edges) noexcept {
   const std::size_t wanted = align_down(most, unit);
   const std::size_t least = edges ? std::min(kLeastEdge, wanted) : unit;
   if (wanted == 0) return nullptr;
-  for (const std::size_t which : {1, 0}) {
+  for (const std::size_t which : {1U, 0U}) {
     Extents& part = *parts_[which];
     std::size_t looked_at = 0;
     for (Extent* e = part.clean_tree().last(least); e != nullptr && looked_at < kMostSources; e = part.clean_tree().previous(e, least)) {
@@ -363,7 +363,7 @@ bool Space::decommit(Extent* from, std::size_t begin, std::size_t end) noexcept 
 void Space::trim(std::size_t keep) noexcept {
   if (base_ == nullptr) return;
   const std::size_t unit = backend_.properties().unit_bytes;
-  for (const std::size_t which : {1, 0}) {
+  for (const std::size_t which : {1U, 0U}) {
     std::size_t below = SIZE_MAX;  // everything above has been looked at: the lock is let go of in between
     while (cached_bytes() > keep) {
       Extent* e = parts_[which]->clean_tree().last(unit);
