@@ -63,7 +63,9 @@ Traced traced_helper(const std::string& way, const std::string& more = "") {
 }
 
 TEST(Process, IsTracedFromTheStartToAfterMain) {
-  const auto [ran, trace] = traced_helper("be-traced");
+  const auto traced = traced_helper("be-traced");
+  const auto& ran = traced.ran;
+  const auto& trace = traced.trace;
   EXPECT_EQ(ran.exit_code, 0) << ran.output;
   EXPECT_TRUE(trace.complete);
   EXPECT_EQ(trace.unpaired, 0U);

@@ -17,11 +17,13 @@ namespace berth {
 namespace {
 
 // What pages are moved and committed in: on hosts whole huge pages, where there are some.
-std::size_t page_of(const Backend& backend) noexcept {
+std::size_t page_of(const Backend& backend, std::size_t limit_bytes) noexcept {
   const std::size_t unit = backend.properties().unit_bytes;
-  return backend.properties().abilities.host_access ? std::max(unit, os::huge_page_bytes()) : unit;
+  const std::size_t huge = backend.properties().abilities.host_access ? os::huge_page_bytes() : 0;
+  return limit_bytes / 16 >= huge ? std::max(unit, huge) : unit;  // a tight limit is not to be spent on round numbers
 }
 
+constexpr std::uint32_t kCounted = ~0U;  // a slot's mark while its messages are counted
 constexpr Failure kNoHeap{ErrorCode::out_of_memory, 0, "no heap for the pool's tables"};
 
 }  // namespace
@@ -31,6 +33,17 @@ void Pool::for_each_cache(Visit visit) const {
   for (std::uint32_t i = 1; i <= cache_count_.load(std::memory_order_relaxed); ++i) visit(*caches_[i].load(std::memory_order_relaxed));
 }
 
+class Pool::AllShut {
+ public:
+  explicit AllShut(const Pool& pool) noexcept : pool_(pool) { pool_.shut_caches(); }
+  ~AllShut() { pool_.reopen_caches(); }
+  AllShut(const AllShut&) = delete;
+  AllShut& operator=(const AllShut&) = delete;
+
+ private:
+  const Pool& pool_;
+};
+
 Pool::Pool(Device device, const PoolOptions& options)
     : Allocator(berth::backend(device)),
       classes_(backend().properties().alignment),
@@ -39,7 +52,7 @@ Pool::Pool(Device device, const PoolOptions& options)
       limit_bytes_(options.limit_bytes),
       generation_(os::fork_generation()),
       caches_(new std::atomic<ThreadCache*>[kMostCaches]()),
-      space_(backend(), mutex_, {.limit_bytes = options.limit_bytes, .page_bytes = page_of(backend())}),
+      space_(backend(), mutex_, {.limit_bytes = options.limit_bytes, .page_bytes = page_of(backend(), options.limit_bytes)}),
       slabs_(classes_, space_, slots_, streams_) {}
 
 // Buffers keep their allocator alive, so live blocks here were leaked by a user of bare ones. Their memory stays: it may still be used.
@@ -209,6 +222,7 @@ Allocator::Freed Pool::give_back_slowly(Block block, When when, Block* known) no
     if (slot != nullptr) block.serial = slot->serial.load();
   }
   if (slot == nullptr) return Freed::foreign;
+  report_late_double_frees();
   if (known != nullptr) complete(*known, block, slot);
   if ((slot->size.load() & 0xff) == Slot::kLargeClass) return free_large(slot, block, when);
   const Freed verdict = judge(slot, block);
@@ -236,46 +250,42 @@ Allocator::Freed Pool::free_large(Slot* slot, const Block& block, When when) noe
   slots_.give_back(SlotTable::kLarge, slots_.number(slot));
   if (is_inherited()) return Freed::yes;
   space_.give(extent, extent->stream, streams_.next_ticket(extent->stream));
-  if (when == When::now) {
-    if (holds_.any())
-      trim_after_hold_ = true;
-    else {
-      settle_streams(true);
-      space_.trim_around(begin, bytes);
-    }
-  }
+  if (when == When::now) give_pages_back(begin, bytes);
   return Freed::yes;
 }
 
 // A small block that no cache owns, or that must not wait for its owner.
 Allocator::Freed Pool::free_under_lock(Slot* slot, const Block& block, When when) noexcept {
   const os::Lock lock(mutex_);
-  shut_caches();
-  const std::uint32_t owner = slot->owner();
-  Spill spill;
-  if (owner != 0) read_inbox(*caches_[owner].load(std::memory_order_relaxed), spill);
-  const Freed verdict = judge(slot, block);
   const std::size_t begin = slot->offset();
   const SizeClass size_class = slot->size.load() & 0xff;
-  if (verdict == Freed::yes) {
+  {
+    const AllShut shut(*this);
+    if (const std::uint32_t owner = slot->owner(); owner != 0) {
+      ThreadCache& cache = *caches_[owner].load(std::memory_order_relaxed);
+      Spill spill;
+      read_inbox(cache, spill, IntoBins::no);
+      return_to_slabs(spill.slots());
+      count(cache);
+    }
+    const Freed verdict = judge(slot, block);
+    if (verdict != Freed::yes) return verdict;
     slot->serial.store(0);
     count_free(block.bytes);
-  }
-  return_to_slabs(spill.slots());
-  if (verdict == Freed::yes) {
     slabs_.give(slot);
     if (when == When::now) flush_class(size_class);
   }
-  reopen_caches();
-  if (verdict == Freed::yes && when == When::now) {
-    if (holds_.any())
-      trim_after_hold_ = true;
-    else {
-      settle_streams(true);
-      space_.trim_around(begin, classes_[size_class].bytes);
-    }
+  if (when == When::now) give_pages_back(begin, classes_[size_class].bytes);
+  return Freed::yes;
+}
+
+void Pool::give_pages_back(std::size_t begin, std::size_t bytes) noexcept {
+  if (holds_.any()) {
+    trim_after_hold_ = true;
+    return;
   }
-  return verdict;
+  settle_streams(true);
+  space_.trim_around(begin, bytes);
 }
 
 void Pool::report_late_double_frees() noexcept {
@@ -301,7 +311,7 @@ void Pool::reopen_caches() const noexcept {
 // REQUIRES: the caller is the cache's owner, or has shut the gates.
 void Pool::flush(ThreadCache& cache) noexcept {
   Spill spill;
-  read_inbox(cache, spill);
+  read_inbox(cache, spill, IntoBins::no);
   return_to_slabs(spill.slots());
   for (Bin& bin : cache.bins) {
     return_to_slabs(std::span(bin.items).first(bin.count));
@@ -310,9 +320,8 @@ void Pool::flush(ThreadCache& cache) noexcept {
 }
 
 void Pool::flush_caches() noexcept {
-  shut_caches();
+  const AllShut shut(*this);
   for_each_cache([&](ThreadCache& cache) BERTH_NO_THREAD_ANALYSIS { flush(cache); });
-  reopen_caches();
 }
 
 // REQUIRES: the gates are shut.
@@ -379,26 +388,37 @@ void Pool::end_hold() noexcept {
 
 Stats Pool::stats() const {
   const os::Lock lock(mutex_);
-  shut_caches();
-  const Stats now = stats_now();
-  reopen_caches();
-  return now;
+  const AllShut shut(*this);
+  return stats_now();
 }
 
 // REQUIRES: the gates are shut.
 Stats Pool::stats_now() const noexcept {
-  for_each_cache([&](ThreadCache& cache) BERTH_NO_THREAD_ANALYSIS { count(cache); });
+  std::size_t on_the_way = 0;  // freed, and on their way home
+  std::uint64_t frees = 0;
+  for_each_cache([&](ThreadCache& cache) BERTH_NO_THREAD_ANALYSIS {
+    count(cache);
+    cache.inbox.for_each([&](const Inbox::Message& message) {
+      Slot& slot = slots_[message.slot];
+      if (slot.serial.load() != message.serial || slot.mark.load() == kCounted) return;  // the second of two frees at the same moment
+      slot.mark.store(kCounted);
+      on_the_way += message.bytes;
+      ++frees;
+    });
+    cache.inbox.for_each([&](const Inbox::Message& message) {
+      if (slots_[message.slot].mark.load() == kCounted) slots_[message.slot].mark.store(static_cast<std::uint32_t>(message.serial));
+    });
+  });
   const Space::Figures& figures = space_.figures();
-  const auto in_use = static_cast<std::size_t>(in_use_);
-  peak_in_use_ = std::max(peak_in_use_, in_use_);
+  const std::size_t in_use = static_cast<std::size_t>(in_use_) - on_the_way;
   return {.in_use_bytes = in_use,
           .cached_bytes = figures.committed - in_use,
           .committed_bytes = figures.committed,
           .peak_in_use_bytes = static_cast<std::size_t>(peak_in_use_),
           .peak_committed_bytes = figures.peak_committed,
-          .live_blocks = allocations_ - frees_,
+          .live_blocks = allocations_ - frees_ - frees,
           .allocations = allocations_,
-          .frees = frees_,
+          .frees = frees_ + frees,
           .failures = failures_,
           .commits = figures.commits,
           .decommits = figures.decommits};
@@ -413,7 +433,10 @@ template <class Visit>
 void Pool::for_each_live(Visit visit) const {
   for (std::uint32_t number = 1; number <= slots_.used(); ++number) {
     const Slot& slot = slots_[number];
-    if (slot.serial.load() == 0) continue;
+    const std::uint64_t serial = slot.serial.load();
+    const std::uint32_t mark = slot.mark.load();
+    // One that another thread has sent home is freed, though its owner does not know yet.
+    if (serial == 0 || (mark != 0 && mark == static_cast<std::uint32_t>(serial))) continue;
     const std::uint32_t size = slot.size.load();
     const bool large = (size & 0xff) == Slot::kLargeClass;
     visit(slot, large ? space_.extent(size >> 8)->requested : size >> 8);
@@ -423,12 +446,11 @@ void Pool::for_each_live(Visit visit) const {
 void Pool::explain(const Failure& failure, OutOfMemoryReport& report) const {
   std::vector<Holder> holders;
   const os::Lock lock(mutex_);
-  shut_caches();
+  const AllShut shut(*this);
   const Stats now = stats_now();
   for_each_live([&](const Slot& slot, std::size_t bytes) {
     add_holder(holders, Tag::from_id(static_cast<std::uint16_t>(slot.tag_and_id.load())), bytes);
   });
-  reopen_caches();
   report.in_use_bytes = now.in_use_bytes;
   report.cached_bytes = now.cached_bytes;
   report.largest_free_run_bytes = space_.longest_cached();
@@ -448,10 +470,8 @@ void Pool::explain(const Failure& failure, OutOfMemoryReport& report) const {
 std::string Pool::audit() const {
   const os::Lock lock(mutex_);
   if (base() == nullptr) return {};
-  shut_caches();
-  std::string wrong = audit_now();
-  reopen_caches();
-  return wrong;
+  const AllShut shut(*this);
+  return audit_now();
 }
 
 std::string Pool::audit_now() const {
@@ -463,10 +483,7 @@ std::string Pool::audit_now() const {
   const Stats now = stats_now();
   std::size_t bytes = 0;
   std::uint64_t blocks = 0;
-  for_each_live([&](const Slot& slot, std::size_t live) {
-    // One that another thread has sent home is freed, though its owner does not know yet.
-    const std::uint32_t mark = slot.mark.load();
-    if (mark != 0 && mark == static_cast<std::uint32_t>(slot.serial.load())) return;
+  for_each_live([&](const Slot&, std::size_t live) {
     bytes += live;
     ++blocks;
   });

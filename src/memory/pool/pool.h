@@ -60,7 +60,7 @@ class Pool final : public Allocator, private os::ForkListener {
   Status obtain_slowly(const Request& request, Block& block) noexcept;
   Status obtain_small(const Request& request, Block& block) noexcept;
   Status obtain_without_cache(SizeClass size_class, const Request& request, Block& block) noexcept;
-  ThreadCache* cache_for(const Request& request) noexcept;
+  ThreadCache* cache_for(StreamRef stream) noexcept;
   ThreadCache* make_cache(std::uint32_t stream, std::uint64_t stream_id) noexcept BERTH_REQUIRES(mutex_);
   void enter(ThreadCache& cache) noexcept;
   void hand_out(ThreadCache& cache, SizeClass size_class, Slot* slot, const Request& request, Block& block) noexcept;
@@ -68,7 +68,8 @@ class Pool final : public Allocator, private os::ForkListener {
   std::size_t batch_of(SizeClass size_class) const noexcept;
   void make_room(ThreadCache& cache, SizeClass size_class, Spill& spill) noexcept;
   void give_up_a_bin(ThreadCache& cache, SizeClass but_not, Spill& spill) noexcept;
-  void read_inbox(ThreadCache& cache, Spill& spill) noexcept;
+  enum class IntoBins : bool { no, yes };
+  void read_inbox(ThreadCache& cache, Spill& spill, IntoBins into_bins) noexcept;
   void return_spill(const Spill& spill) noexcept;
   void return_to_slabs(std::span<Slot* const> slots) noexcept BERTH_REQUIRES(mutex_);
   void report_late_double_frees() noexcept;
@@ -82,6 +83,7 @@ class Pool final : public Allocator, private os::ForkListener {
   Status obtain_large(const Request& request, Block& block) noexcept;
   Freed give_back_slowly(Block block, When when, Block* known) noexcept;
   Freed free_large(Slot* slot, const Block& block, When when) noexcept;
+  void give_pages_back(std::size_t begin, std::size_t bytes) noexcept BERTH_REQUIRES(mutex_);
   Freed judge(const Slot* slot, const Block& block) const noexcept;
   bool was_issued(std::uint64_t serial) const noexcept;
   std::size_t bytes_of(const Slot* slot) const noexcept;
@@ -96,9 +98,10 @@ class Pool final : public Allocator, private os::ForkListener {
   Failure refused(const Failure& failure) noexcept BERTH_REQUIRES(mutex_);
   void settle_streams(bool wait) noexcept BERTH_REQUIRES(mutex_);
 
-  // All caches at once. REQUIRES: the mutex; between the two, every cache is the caller's.
-  void shut_caches() const noexcept BERTH_REQUIRES(mutex_);
-  void reopen_caches() const noexcept BERTH_REQUIRES(mutex_);
+  // While it lives, every cache is the caller's. REQUIRES: the mutex.
+  class AllShut;
+  void shut_caches() const noexcept;
+  void reopen_caches() const noexcept;
   template <class Visit>
   void for_each_cache(Visit visit) const;
   void flush_caches() noexcept BERTH_REQUIRES(mutex_);

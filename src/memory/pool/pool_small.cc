@@ -48,12 +48,12 @@ Status Pool::obtain_small(const Request& request, Block& block) noexcept {
   const SizeClass size_class =
       request.alignment <= usual_alignment_ ? classes_.find(request.bytes) : classes_.find_aligned(request.bytes, request.alignment);
   if (size_class >= classes_.count()) return obtain_large(request, block);
-  ThreadCache* const cache = cache_for(request);
+  ThreadCache* const cache = cache_for(request.stream);
   if (cache == nullptr) return obtain_without_cache(size_class, request, block);
   Bin& bin = cache->bins[size_class];
   Spill spill;
   enter(*cache);
-  if (bin.count == 0) read_inbox(*cache, spill);
+  if (bin.count == 0) read_inbox(*cache, spill, IntoBins::yes);
   const bool served = bin.count > 0;
   if (served)
     hand_out(*cache, size_class, bin.items[--bin.count], request, block);
@@ -74,9 +74,17 @@ Status Pool::obtain_small(const Request& request, Block& block) noexcept {
   if (!done) return done.failure().code == ErrorCode::out_of_memory ? obtain_large(request, block) : done;
   enter(*cache);
   hand_out(*cache, size_class, batch[0], request, block);
-  // From the last to the first, so that the lowest address is handed out next. There is room: only this thread puts blocks in.
-  while (count > 1) bin.items[bin.count++] = batch[--count];
+  // From the last to the first, so that the lowest address is handed out next.
+  Spill rest;
+  while (count > 1) {
+    Slot* const slot = batch[--count];
+    if (bin.count < bin.capacity)
+      bin.items[bin.count++] = slot;
+    else
+      rest.add(slot);
+  }
   cache->gate.unlock();
+  return_spill(rest);
   return {};
 }
 
@@ -120,16 +128,16 @@ std::size_t Pool::batch_of(SizeClass size_class) const noexcept {
   return std::clamp<std::size_t>(kBatchBytes / classes_[size_class].bytes, 1, kBatch);
 }
 
-ThreadCache* Pool::cache_for(const Request& request) noexcept {
-  if (ThreadCache* const found = ThreadCaches::find(id(), request.stream.state())) return found;
+ThreadCache* Pool::cache_for(StreamRef stream) noexcept {
+  if (ThreadCache* const found = ThreadCaches::find(id(), stream.state())) return found;
   if (!ThreadCaches::reserve()) return nullptr;
   ThreadCache* made = nullptr;
   {
     const os::Lock lock(mutex_);
-    std::uint32_t stream = 0;
-    if (ready(request.stream, stream)) made = make_cache(stream, request.stream.id());
+    std::uint32_t number = 0;
+    if (ready(stream, number)) made = make_cache(number, stream.id());
   }
-  if (made != nullptr) ThreadCaches::enter(std::static_pointer_cast<Pool>(shared_from_this()), {id(), request.stream.state(), made});
+  if (made != nullptr) ThreadCaches::enter(std::static_pointer_cast<Pool>(shared_from_this()), {id(), stream.state(), made});
   return made;
 }
 
@@ -238,34 +246,31 @@ Allocator::Freed Pool::free_own(ThreadCache& cache, Slot* slot, const Block& blo
 Allocator::Freed Pool::send_home(ThreadCache& owner, Slot* slot, const Block& block) noexcept {
   const auto mark = static_cast<std::uint32_t>(block.serial);
   if (mark != 0 && slot->mark.load() == mark) return Freed::double_free;
-  ThreadCache* const own = t_front.pool == id() ? t_front.cache : nullptr;
-  if (own == nullptr) return free_under_lock(slot, block, When::later);
   slot->mark.store(mark);
   if (!owner.inbox.put({block.serial, slots_.number(slot), static_cast<std::uint32_t>(block.bytes)})) {
     slot->mark.store(0);
     return free_under_lock(slot, block, When::later);
   }
-  enter(*own);
-  own->counts.remove(block.bytes);
-  own->gate.unlock();
   return Freed::yes;
 }
 
-// Takes in what other threads have sent home. REQUIRES: the caller is inside the gate, or has shut it.
-void Pool::read_inbox(ThreadCache& cache, Spill& spill) noexcept {
-  for (Inbox::Message message = cache.inbox.get(); message.serial != 0; message = cache.inbox.get()) {
+// Takes in what other threads have sent home, and only now counts it as freed. At most one inbox full: others may be sending all the
+// while. REQUIRES: the caller is inside the gate, or has shut it.
+void Pool::read_inbox(ThreadCache& cache, Spill& spill, IntoBins into_bins) noexcept {
+  for (std::uint32_t n = 0; n < Inbox::kEntries; ++n) {
+    const Inbox::Message message = cache.inbox.get();
+    if (message.serial == 0) return;
     Slot* const slot = &slots_[message.slot];
-    const std::uint32_t size = slot->size.load();
     slot->mark.store(0);
     if (slot->serial.load() != message.serial) {
-      // Two threads freed it at the same moment, and both were told yes; the second is taken back from the counts, and reported.
+      // Two threads freed it at the same moment, and both were told yes; this is the second.
       late_double_frees_.fetch_add(1, std::memory_order_relaxed);
-      cache.counts.take_back_free(message.bytes);
       continue;
     }
     slot->serial.store(0);
-    Bin& bin = cache.bins[size & 0xff];
-    if (bin.count < bin.capacity)
+    cache.counts.remove(message.bytes);
+    Bin& bin = cache.bins[slot->size.load() & 0xff];
+    if (into_bins == IntoBins::yes && bin.count < bin.capacity)
       bin.items[bin.count++] = slot;
     else
       spill.add(slot);

@@ -27,6 +27,7 @@ SlotTable::~SlotTable() {
 }
 
 Status SlotTable::open() noexcept {
+  if (slots_ != nullptr) return {};
   std::size_t count = kMostSlots;
   Result<void*> range = reserve_slots(count);
   while (!range && count > kFewestSlots) {  // the process may be short of addresses, or the kernel strict about promises

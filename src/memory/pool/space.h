@@ -104,6 +104,7 @@ class Space {
     std::size_t count = 0;
   };
 
+  bool make_parts(std::size_t split, std::size_t size) noexcept;
   Extents& part_of(std::size_t offset) noexcept { return *parts_[offset < split_ ? 0 : 1]; }
   std::size_t aligned(std::size_t offset, std::size_t alignment) const noexcept;
   Extent* make_live(Extent* from, std::size_t begin, std::size_t bytes) noexcept;
@@ -128,6 +129,7 @@ class Space {
   Extents::Nodes nodes_;
   std::array<std::unique_ptr<Extents>, 2> parts_;
   Figures figures_;
+  std::size_t promised_ = 0;     // being asked of the device: committed, when it says yes
   std::size_t handed_out_ = 0;   // all bytes ever handed out
   std::size_t moved_edges_ = 0;  // at most 1 % of that, unless memory is short
 };

@@ -35,25 +35,31 @@ struct List {
 
 thread_local List t_list;
 
-}  // namespace
-
-ThreadCache* ThreadCaches::find(std::uint64_t pool, const StreamState* stream) noexcept {
+template <class Matches>
+ThreadCache* find_if(Matches matches) noexcept {
+  if (matches(t_front)) return t_front.cache;
   if (t_ended) return nullptr;
   for (const Entry& entry : t_list.entries) {
-    if (entry.front.pool == pool && entry.front.stream == stream) {
-      t_front = entry.front;
-      return entry.front.cache;
-    }
+    // An entry of a pool that is gone names no cache any more; its id is never used again, and so it matches nothing.
+    if (!matches(entry.front)) continue;
+    t_front = entry.front;
+    return t_front.cache;
   }
   return nullptr;
 }
 
+}  // namespace
+
+ThreadCache* ThreadCaches::find(std::uint64_t pool, const StreamState* stream) noexcept {
+  return find_if([&](const CacheFront& front) { return front.pool == pool && front.stream == stream; });
+}
+
 ThreadCache* ThreadCaches::find_number(std::uint64_t pool, std::uint32_t number) noexcept {
-  if (t_ended) return nullptr;
-  for (const Entry& entry : t_list.entries) {
-    if (entry.front.pool == pool && entry.front.cache->number == number) return entry.front.cache;
-  }
-  return nullptr;
+  return find_if([&](const CacheFront& front) { return front.pool == pool && front.cache->number == number; });
+}
+
+ThreadCache* ThreadCaches::find_any(std::uint64_t pool) noexcept {
+  return find_if([&](const CacheFront& front) { return front.pool == pool; });
 }
 
 bool ThreadCaches::reserve() noexcept {

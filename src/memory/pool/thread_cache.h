@@ -45,6 +45,17 @@ class Inbox {
     return true;
   }
 
+  // Whoever has shut the cache's gate: visits the messages that are there, and leaves them.
+  template <class Visit>
+  void for_each(Visit visit) const noexcept {
+    for (std::uint32_t at = head_.load(std::memory_order_relaxed); at != tail_.load(std::memory_order_acquire); ++at) {
+      const Entry& entry = entries_[at % kEntries];
+      const std::uint64_t serial = entry.serial.load(std::memory_order_acquire);
+      const std::uint64_t rest = entry.slot_and_bytes.load(std::memory_order_relaxed);
+      if (serial != 0) visit(Message{serial, static_cast<std::uint32_t>(rest), static_cast<std::uint32_t>(rest >> 32)});
+    }
+  }
+
   // The owner. An empty message when there is none, or the next is not complete yet.
   Message get() noexcept {
     const std::uint32_t head = head_.load(std::memory_order_relaxed);
@@ -106,10 +117,6 @@ class CacheCounts {
     below_peak_ += static_cast<std::int64_t>(bytes);
     ++frees_;
   }
-  void take_back_free(std::size_t bytes) noexcept {
-    add(bytes);
-    --frees_;
-  }
 
  private:
   std::int64_t below_peak_ = 0;  // >= 0
@@ -160,7 +167,7 @@ class ThreadCache {
   // full: then the pool must see to it.
   bool put(const Block& block) noexcept {
     Slot* const slot = facts.slots.find(block.place);
-    if (slot == nullptr || !gate.try_enter()) [[unlikely]]
+    if (slot == nullptr || block.bytes - 1 >= facts.small_limit || !gate.try_enter()) [[unlikely]]
       return false;
     // The class follows from the size, but for over-aligned blocks; reading it from the slot would make the bin wait for the slot.
     const SizeClass size_class = SizeClasses::find(block.bytes, facts.shift);
@@ -225,9 +232,10 @@ extern constinit thread_local CacheFront t_front [[gnu::tls_model("initial-exec"
 
 class ThreadCaches {
  public:
-  // This thread's cache of a pool for a stream, or with a number; nullptr when there is none. The first becomes the front.
+  // This thread's cache of a pool: for a stream, with a number, or any; nullptr when there is none. It becomes the front.
   static ThreadCache* find(std::uint64_t pool, const StreamState* stream) noexcept;
   static ThreadCache* find_number(std::uint64_t pool, std::uint32_t number) noexcept;
+  static ThreadCache* find_any(std::uint64_t pool) noexcept;
   // Makes room for one more, and enters it. False when there is no heap, or the thread is ending.
   static bool reserve() noexcept;
   static void enter(const std::shared_ptr<Pool>& pool, const CacheFront& front) noexcept;
