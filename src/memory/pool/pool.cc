@@ -75,7 +75,7 @@ Status Pool::ready(StreamRef stream, std::uint32_t& index) noexcept {
     if (!opened) return opened;
   }
   if (base() == nullptr) {  // space_.open lets go of the lock: another thread may have come this far
-    if (const Status done = slots_.open(); !done) return done;
+    if (const Status done = slots_.open(space_.size_bytes()); !done) return done;
     if (const Status done = slabs_.open(space_.size_bytes()); !done) return done;
     base_.store(reinterpret_cast<std::uintptr_t>(space_.base()));
   }

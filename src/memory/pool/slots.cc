@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "memory/pool/slots.h"
 
+#include <algorithm>
+#include <bit>
+
 #include "os/memory.h"
 
 namespace berth {
@@ -8,7 +11,8 @@ namespace berth {
 namespace {
 
 constexpr std::size_t kMostSlots = std::size_t{1} << 26;
-constexpr std::size_t kFewestSlots = std::size_t{1} << 18;
+constexpr std::size_t kFewestSlots = std::size_t{1} << 16;
+constexpr std::size_t kBytesPerSlot = 512;  // of the range, most of which is for large blocks and never used up
 
 // Addresses, and leave to use them.
 Result<void*> reserve_slots(std::size_t count) noexcept {
@@ -26,9 +30,9 @@ SlotTable::~SlotTable() {
   if (slots_ != nullptr) (void)os::release(slots_, count_ * sizeof(Slot)).ok();
 }
 
-Status SlotTable::open() noexcept {
+Status SlotTable::open(std::size_t range_bytes) noexcept {
   if (slots_ != nullptr) return {};
-  std::size_t count = kMostSlots;
+  std::size_t count = std::clamp(std::bit_ceil(range_bytes / kBytesPerSlot), kFewestSlots, kMostSlots);
   Result<void*> range = reserve_slots(count);
   while (!range && count > kFewestSlots) {  // the process may be short of addresses, or the kernel strict about promises
     count /= 2;

@@ -60,7 +60,8 @@ class SlotTable {
   SlotTable(const SlotTable&) = delete;
   SlotTable& operator=(const SlotTable&) = delete;
 
-  Status open() noexcept;
+  // For a pool whose address range has so many bytes.
+  Status open(std::size_t range_bytes) noexcept;
 
   // A group of slots that belong together, by the number of the first; 0 when there are none left. Groups of one kind have one size.
   std::uint32_t take(SizeClass kind, std::uint32_t count) noexcept;
