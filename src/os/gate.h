@@ -61,6 +61,7 @@ class Gate {
   void close() noexcept {
     if (!is_spin_lock()) state_.store(kClosed);
   }
+  bool is_spin_lock() const noexcept { return state_.load() == kSpinLock; }
   void drain() noexcept;  // returns when the owner is outside
   void open() noexcept {
     if (is_spin_lock())
@@ -74,7 +75,6 @@ class Gate {
   static constexpr std::uint8_t kClosed = 1;
   static constexpr std::uint8_t kSpinLock = 2;
 
-  bool is_spin_lock() const noexcept { return state_.load() == kSpinLock; }
   bool spin() noexcept;
 
   Relaxed<std::uint8_t> inside_;     // the owner's

@@ -79,8 +79,13 @@ Status Pool::ready(StreamRef stream, std::uint32_t& index) noexcept {
     if (const Status done = slabs_.open(space_.size_bytes()); !done) return done;
     base_.store(reinterpret_cast<std::uintptr_t>(space_.base()));
   }
-  index = streams_.find_or_add(stream);
-  if (stream && index == 0) return kNoHeap;
+  index = streams_.find(stream);
+  if (stream && index == 0) {
+    retire_streams();
+    index = streams_.find(stream);  // another thread may have been here meanwhile
+    if (index == 0) index = streams_.add(stream);
+    if (index == 0) return kNoHeap;
+  }
   return slabs_.add_stream(index) && space_.add_stream(index) ? Status() : Status(kNoHeap);
 }
 
@@ -92,7 +97,7 @@ Failure Pool::refused(const Failure& failure) noexcept {
 // Asks how far the streams are that freed memory waits for, or waits for them; what they are done with becomes everyone's.
 void Pool::settle_streams(bool wait) noexcept {
   for (std::uint32_t i = 1; i < streams_.count(); ++i) {
-    if (streams_[i].ticket <= streams_[i].done || streams_[i].stream == nullptr) continue;
+    if (!streams_[i].is_pending()) continue;
     const std::shared_ptr<StreamState> stream = streams_[i].stream;
     Event event = streams_[i].event;
     std::uint64_t ticket = streams_[i].event_ticket;
@@ -123,6 +128,40 @@ void Pool::settle_streams(bool wait) noexcept {
       space_.clean(i, ticket);
     }
   }
+}
+
+// Frees the numbers of streams that nobody else has any more and whose work is done.
+void Pool::retire_streams() noexcept {
+  for (std::uint32_t i = 1; i < streams_.count(); ++i) {
+    if (!streams_[i].is_ours_alone()) continue;
+    std::shared_ptr<StreamState> stream = streams_[i].stream;
+    mutex_.unlock();
+    bool done = false;
+    try {
+      done = stream->record().query();
+    } catch (...) {  // a stream that cannot be asked proves nothing; a third party's may throw anything
+    }
+    mutex_.lock();
+    if (done && streams_[i].stream == stream) {
+      retire_caches(i);
+      space_.clean(i, streams_[i].ticket);
+      (void)streams_.remove(i);  // `stream` still has it
+    }
+    mutex_.unlock();
+    stream = nullptr;  // which may run anything, and so without the lock
+    mutex_.lock();
+  }
+}
+
+// What is in the caches of a stream goes back to the slabs, and no thread finds them any more: their gates stay shut.
+void Pool::retire_caches(std::uint32_t stream) noexcept {
+  const AllShut shut(*this);
+  for_each_cache([&](ThreadCache& cache) BERTH_NO_THREAD_ANALYSIS {
+    if (cache.stream != stream) return;
+    count(cache);
+    flush(cache);
+    cache.retired.store(1);
+  });
 }
 
 void Pool::count_allocation(std::size_t bytes) noexcept {
@@ -305,7 +344,9 @@ void Pool::shut_caches() const noexcept {
 
 void Pool::reopen_caches() const noexcept {
   os::fence_all_threads();
-  for_each_cache([](ThreadCache& cache) { cache.gate.open(); });
+  for_each_cache([](ThreadCache& cache) {
+    if (cache.retired.load() == 0 || cache.gate.is_spin_lock()) cache.gate.open();
+  });
 }
 
 // REQUIRES: the caller is the cache's owner, or has shut the gates.

@@ -62,7 +62,8 @@ class Pool final : public Allocator, private os::ForkListener {
   Status obtain_without_cache(SizeClass size_class, const Request& request, Block& block) noexcept;
   ThreadCache* cache_for(StreamRef stream) noexcept;
   ThreadCache* make_cache(std::uint32_t stream, std::uint64_t stream_id) noexcept BERTH_REQUIRES(mutex_);
-  void enter(ThreadCache& cache) noexcept;
+  static void reuse(ThreadCache& cache, std::uint32_t stream, std::uint64_t stream_id) noexcept;
+  [[nodiscard]] bool enter(ThreadCache& cache) noexcept;
   void hand_out(ThreadCache& cache, SizeClass size_class, Slot* slot, const Request& request, Block& block) noexcept;
   Status refill(ThreadCache& cache, SizeClass size_class, std::span<Slot*> batch, Spill& spill, std::size_t& count_taken) noexcept;
   std::size_t batch_of(SizeClass size_class) const noexcept;
@@ -97,6 +98,8 @@ class Pool final : public Allocator, private os::ForkListener {
   void count_free(std::size_t bytes) noexcept BERTH_REQUIRES(mutex_);
   Failure refused(const Failure& failure) noexcept BERTH_REQUIRES(mutex_);
   void settle_streams(bool wait) noexcept BERTH_REQUIRES(mutex_);
+  void retire_streams() noexcept BERTH_REQUIRES(mutex_);
+  void retire_caches(std::uint32_t stream) noexcept BERTH_REQUIRES(mutex_);
 
   // While it lives, every cache is the caller's. REQUIRES: the mutex.
   class AllShut;

@@ -52,7 +52,7 @@ Status Pool::obtain_small(const Request& request, Block& block) noexcept {
   if (cache == nullptr) return obtain_without_cache(size_class, request, block);
   Bin& bin = cache->bins[size_class];
   Spill spill;
-  enter(*cache);
+  if (!enter(*cache)) return obtain_without_cache(size_class, request, block);
   if (bin.count == 0) read_inbox(*cache, spill, IntoBins::yes);
   const bool served = bin.count > 0;
   if (served)
@@ -72,7 +72,11 @@ Status Pool::obtain_small(const Request& request, Block& block) noexcept {
       refill(*cache, size_class, std::span(batch).first(std::clamp<std::size_t>(bin.capacity, 1, batch_of(size_class))), spill, count);
   // A slab holds several blocks; where there is no memory left for one, there may be enough for the block alone.
   if (!done) return done.failure().code == ErrorCode::out_of_memory ? obtain_large(request, block) : done;
-  enter(*cache);
+  if (!enter(*cache)) {
+    const os::Lock lock(mutex_);
+    return_to_slabs(std::span(batch).first(count));
+    return refused({ErrorCode::invalid_argument, 0, "the stream of the request is gone"});
+  }
   hand_out(*cache, size_class, batch[0], request, block);
   // From the last to the first, so that the lowest address is handed out next.
   Spill rest;
@@ -135,7 +139,9 @@ ThreadCache* Pool::cache_for(StreamRef stream) noexcept {
   {
     const os::Lock lock(mutex_);
     std::uint32_t number = 0;
-    if (ready(stream, number)) made = make_cache(number, stream.id());
+    const Status able = ready(stream, number);
+    while (ThreadCache* const retired = ThreadCaches::forget_retired(id())) retired->owned = false;
+    if (able) made = make_cache(number, stream.id());
   }
   if (made != nullptr) ThreadCaches::enter(std::static_pointer_cast<Pool>(shared_from_this()), {id(), stream.state(), made});
   return made;
@@ -145,8 +151,10 @@ ThreadCache* Pool::make_cache(std::uint32_t stream, std::uint64_t stream_id) noe
   const std::uint32_t made = cache_count_.load(std::memory_order_relaxed);
   for (std::uint32_t i = 1; i <= made; ++i) {
     ThreadCache* const cache = caches_[i].load(std::memory_order_relaxed);
-    if (cache->owned || cache->stream != stream) continue;
+    const bool retired = cache->retired.load() != 0;
+    if (cache->owned || (cache->stream != stream && !retired)) continue;
     cache->owned = true;
+    if (retired) reuse(*cache, stream, stream_id);
     return cache;
   }
   if (made + 1 >= kMostCaches) return nullptr;
@@ -159,10 +167,21 @@ ThreadCache* Pool::make_cache(std::uint32_t stream, std::uint64_t stream_id) noe
   return cache;
 }
 
-void Pool::enter(ThreadCache& cache) noexcept {
+// A cache whose stream is gone, for another. Live blocks that it handed out come back to it; no work can touch them any more.
+void Pool::reuse(ThreadCache& cache, std::uint32_t stream, std::uint64_t stream_id) noexcept {
+  cache.stream = stream;
+  cache.stream_id = stream_id;
+  cache.retired.store(0);
+  if (!cache.gate.is_spin_lock()) cache.gate.open();
+}
+
+// False: its stream is gone, and the gate stays shut.
+bool Pool::enter(ThreadCache& cache) noexcept {
   while (!cache.gate.try_lock()) {
     const os::Lock wait(mutex_);  // who has shut the gates holds it
+    if (cache.retired.load() != 0) return false;
   }
+  return true;
 }
 
 // Makes room for a block of the class: a larger bin while the budget lasts, else by spilling half of it. REQUIRES: inside the gate.
@@ -224,7 +243,7 @@ Allocator::Freed Pool::free_small(Slot* slot, const Block& block) noexcept {
 
 Allocator::Freed Pool::free_own(ThreadCache& cache, Slot* slot, const Block& block) noexcept {
   Spill spill;
-  enter(cache);
+  if (!enter(cache)) return send_home(cache, slot, block);
   const Freed verdict = slot->owner() == cache.number ? judge(slot, block) : Freed::double_free;
   if (verdict == Freed::yes) {
     const SizeClass size_class = slot->size.load() & 0xff;

@@ -51,15 +51,23 @@ ThreadCache* find_if(Matches matches) noexcept {
 }  // namespace
 
 ThreadCache* ThreadCaches::find(std::uint64_t pool, const StreamState* stream) noexcept {
-  return find_if([&](const CacheFront& front) { return front.pool == pool && front.stream == stream; });
+  return find_if([&](const CacheFront& front) { return front.pool == pool && front.stream == stream && front.cache->retired.load() == 0; });
 }
 
 ThreadCache* ThreadCaches::find_number(std::uint64_t pool, std::uint32_t number) noexcept {
-  return find_if([&](const CacheFront& front) { return front.pool == pool && front.cache->number == number; });
+  return find_if(
+      [&](const CacheFront& front) { return front.pool == pool && front.cache->number == number && front.cache->retired.load() == 0; });
 }
 
-ThreadCache* ThreadCaches::find_any(std::uint64_t pool) noexcept {
-  return find_if([&](const CacheFront& front) { return front.pool == pool; });
+ThreadCache* ThreadCaches::forget_retired(std::uint64_t pool) noexcept {
+  if (t_ended) return nullptr;
+  const auto found = std::ranges::find_if(
+      t_list.entries, [&](const Entry& entry) { return entry.front.pool == pool && entry.front.cache->retired.load() != 0; });
+  if (found == t_list.entries.end()) return nullptr;
+  ThreadCache* const cache = found->front.cache;
+  if (t_front.cache == cache) t_front = {};
+  t_list.entries.erase(found);
+  return cache;
 }
 
 bool ThreadCaches::reserve() noexcept {

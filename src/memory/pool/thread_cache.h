@@ -205,11 +205,12 @@ class ThreadCache {
   const PoolFacts facts;
   std::uint64_t counted_serial;  // up to where the pool has counted
   const std::uint32_t number;    // from 1
-  const std::uint32_t stream;    // the pool's number for it
-  const std::uint64_t stream_id;
-  std::size_t budget = kBudget;  // kBudget - what the bins' capacities amount to
-  SizeClass clock = 0;           // the bin to give up next when the budget is spent
-  bool owned = false;            // by a thread that lives; under the pool's mutex
+  std::uint32_t stream;          // the pool's number for it
+  std::uint64_t stream_id;
+  std::size_t budget = kBudget;   // kBudget - what the bins' capacities amount to
+  SizeClass clock = 0;            // the bin to give up next when the budget is spent
+  bool owned = false;             // by a thread that lives; under the pool's mutex
+  Relaxed<std::uint8_t> retired;  // 1: its stream is gone, and its gate stays shut until it is used for another
   Inbox inbox;
   std::array<Bin, SizeClasses::kMost> bins;
 };
@@ -232,12 +233,13 @@ extern constinit thread_local CacheFront t_front [[gnu::tls_model("initial-exec"
 
 class ThreadCaches {
  public:
-  // This thread's cache of a pool: for a stream, with a number, or any; nullptr when there is none. It becomes the front.
+  // This thread's cache of a pool: for a stream, or with a number; nullptr when there is none. It becomes the front.
   static ThreadCache* find(std::uint64_t pool, const StreamState* stream) noexcept;
   static ThreadCache* find_number(std::uint64_t pool, std::uint32_t number) noexcept;
-  static ThreadCache* find_any(std::uint64_t pool) noexcept;
-  // Makes room for one more, and enters it. False when there is no heap, or the thread is ending.
+  // Makes room for one more. False when there is no heap, or the thread is ending.
   static bool reserve() noexcept;
+  // Lets go of one whose stream is gone, and returns it; nullptr when there is none.
+  static ThreadCache* forget_retired(std::uint64_t pool) noexcept;
   static void enter(const std::shared_ptr<Pool>& pool, const CacheFront& front) noexcept;
 };
 
