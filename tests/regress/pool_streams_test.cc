@@ -11,7 +11,7 @@ namespace berth::testing {
 namespace {
 
 TEST(Regress, APoolLetsGoOfStreamsThatNobodyElseHas) {
-  const Device device = make_sim({.background = false});
+  const Device device = make_sim({});
   const auto memory = pool(device);
   std::vector<std::weak_ptr<StreamState>> seen;
   std::vector<Block> kept;
@@ -23,6 +23,7 @@ TEST(Regress, APoolLetsGoOfStreamsThatNobodyElseHas) {
     fill_bytes(small.data, device, 1, small.bytes, {.stream = stream, .non_blocking = true});
     fill_bytes(large.data, device, 2, large.bytes, {.stream = stream, .non_blocking = true});
     memory->deallocate(large);
+    stream.synchronize();
     if (step % 10 == 0)
       kept.push_back(small);  // lives longer than its stream
     else

@@ -135,13 +135,21 @@ void Pool::retire_streams() noexcept {
   for (std::uint32_t i = 1; i < streams_.count(); ++i) {
     if (!streams_[i].is_ours_alone()) continue;
     std::shared_ptr<StreamState> stream = streams_[i].stream;
+    bool has_last = streams_[i].has_last;
+    Event last = streams_[i].last;
     mutex_.unlock();
     bool done = false;
     try {
-      done = stream->record().query();
+      if (!has_last) last = stream->record();
+      has_last = true;
+      done = last.query();
     } catch (...) {  // a stream that cannot be asked proves nothing; a third party's may throw anything
     }
     mutex_.lock();
+    if (streams_[i].stream == stream) {
+      streams_[i].has_last = has_last;
+      streams_[i].last = last;
+    }
     if (done && streams_[i].stream == stream) {
       retire_caches(i);
       space_.clean(i, streams_[i].ticket);

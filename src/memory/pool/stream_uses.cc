@@ -39,6 +39,8 @@ std::shared_ptr<StreamState> StreamUses::remove(std::uint32_t number) noexcept {
   use.done = use.ticket;  // tickets go on: an old one must not look young to the next stream
   use.event = {};
   use.event_ticket = 0;
+  use.has_last = false;
+  use.last = {};
   return std::exchange(use.stream, nullptr);
 }
 

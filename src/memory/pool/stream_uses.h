@@ -25,6 +25,8 @@ class StreamUses {
     std::uint64_t done = 0;          // frees up to this one are over
     Event event = {};                // asked for, not yet seen to be done
     std::uint64_t event_ticket = 0;  // the last free before it; 0: there is none
+    bool has_last = false;           // nobody else had the stream any more when this was recorded: nothing can come after it
+    Event last = {};
 
     bool is_pending() const noexcept { return ticket > done && stream != nullptr; }
     bool is_ours_alone() const noexcept { return stream.use_count() == 1; }
