@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <functional>
 #include <thread>
 
 #include "base/random.h"
@@ -212,7 +214,9 @@ TEST(Rounded, NoBlockIsOverwrittenByTheWorkOfAnotherStream) {
       copy_bytes(seen.back()->data(), "cpu", block.data, device, block.bytes, {.stream = stream, .non_blocking = true});
       memory->deallocate(block);
     }
-    for (const Stream& stream : streams) stream.synchronize();
+    const Stream join = make_stream(device);  // so that all streams run together
+    for (const Stream& stream : streams) join.wait(stream.record());
+    join.synchronize();
     for (std::size_t i = 0; i < seen.size(); ++i)
       ASSERT_TRUE(std::ranges::all_of(*seen[i], [&](unsigned char byte) { return byte == expected[i]; })) << "schedule " << at;
     ASSERT_EQ(memory->audit(), "");
@@ -562,6 +566,89 @@ TEST(Rounded, RandomOperationsKeepItSound) {
     EXPECT_EQ(memory->stats().committed_bytes, 0U);
   }
   did(std::to_string(steps) + " operations from seed " + std::to_string(seed()));
+}
+
+// Host memory with room for one block, whose frees can be held up.
+class Narrow : public Backend {
+ public:
+  explicit Narrow(Device device) : Backend(device) {
+    properties_ = {.description = "one block",
+                   .unit_bytes = 4096,
+                   .alignment = 64,
+                   .max_alignment = 4096,
+                   .abilities = {.host_access = true, .fork_safe = true}};
+  }
+  const BackendProperties& properties() const noexcept override { return properties_; }
+  MemoryInfo memory_info() const override { return {1_MiB, 0, false}; }
+  Result<void*> reserve(std::size_t, std::size_t) noexcept override { return kNever; }
+  Status commit(void*, std::size_t) noexcept override { return kNever; }
+  Status decommit(void*, std::size_t) noexcept override { return kNever; }
+  Status release(void*, std::size_t) noexcept override { return kNever; }
+  Status copy(const Transfer&, StreamRef) noexcept override { return kNever; }
+  Status fill(void*, std::size_t, std::span<const std::byte>, StreamRef) noexcept override { return kNever; }
+
+  Result<void*> allocate(std::size_t, std::size_t) noexcept override {
+    if (!full.exchange(true)) return static_cast<void*>(memory_);
+    ++refused;
+    return Failure{ErrorCode::out_of_memory, 0, "there is room for one"};
+  }
+  void free(void*, std::size_t, std::size_t) noexcept override {
+    freeing = true;
+    while (held_up) std::this_thread::yield();
+    full = false;
+  }
+
+  std::atomic<bool> full{false};
+  std::atomic<int> refused{0};
+  std::atomic<bool> freeing{false};
+  std::atomic<bool> held_up{false};
+
+ private:
+  static constexpr Failure kNever{ErrorCode::unsupported, 0, "blocks alone"};
+  BackendProperties properties_;
+  alignas(4096) std::byte memory_[4096];
+};
+
+Narrow& narrow_backend() {
+  struct Factory : BackendFactory {
+    int count() override { return 1; }
+    std::string unavailable_reason() override { return ""; }
+    std::unique_ptr<Backend> make(Device device) override { return std::make_unique<Narrow>(device); }
+  };
+  static const bool registered = (register_backend("narrow", std::make_unique<Factory>()), true);
+  EXPECT_TRUE(registered);
+  return static_cast<Narrow&>(backend("narrow"));
+}
+
+TEST(Rounded, WhoMeetsAFreeUnderWayWaitsForItBeforeGivingUp) {
+  Narrow& device = narrow_backend();
+  const auto memory = rounded("narrow");
+  const Block block = memory->allocate({.bytes = 64});
+  device.held_up = true;
+  std::thread frees([&] { memory->deallocate_now(block); });
+  while (!device.freeing) std::this_thread::yield();
+  std::optional<Block> served;
+  std::thread asks([&] { served = memory->try_allocate({.bytes = 4096}); });
+  while (device.refused == 0) std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  device.held_up = false;
+  frees.join();
+  asks.join();
+  ASSERT_TRUE(served.has_value());
+  memory->deallocate_now(*served);
+}
+
+TEST(Rounded, AChildForkedDuringAFreeWaitsForNobody) {
+  Narrow& device = narrow_backend();
+  const auto memory = rounded("narrow", {.limit_bytes = 4096});
+  const Block block = memory->allocate({.bytes = 64});
+  device.freeing = false;
+  device.held_up = true;
+  std::thread frees([&] { memory->deallocate_now(block); });
+  while (!device.freeing) std::this_thread::yield();
+  EXPECT_EQ(status_of_child([&] { return !memory->try_allocate({.bytes = 4096}).has_value() && memory->audit().empty(); }), 0);
+  device.held_up = false;
+  frees.join();
 }
 
 // Each thread has a bucket of its own, and the device has room for one block of each: caches must go for others to be served.
