@@ -21,9 +21,11 @@
 namespace berth::testing {
 namespace {
 
-Device quiet_sim(std::size_t capacity_bytes = 64_MiB) {
+Device quiet_sim(std::size_t capacity_bytes) {
   return make_sim({.capacity_bytes = capacity_bytes, .page_bytes = 4096, .background = false});
 }
+
+Device quiet_sim() { return quiet_sim(64_MiB); }
 
 void* address_of_next(const std::shared_ptr<Allocator>& memory, std::size_t bytes, StreamRef stream = {}) {
   const Block block = memory->allocate({.bytes = bytes, .stream = stream});
@@ -455,7 +457,7 @@ struct World {
       for (const Block& block : live) when == Allocator::When::now ? memory->deallocate_now(block) : memory->deallocate(block);
       live.clear();
     };
-    for (const std::size_t bytes : {100, 5000, 70000, 9000, 300000}) get(bytes, 0, {});
+    for (const std::size_t bytes : std::initializer_list<std::size_t>{100, 5000, 70000, 9000, 300000}) get(bytes, 0, {});
     get(100, 65536, {});
     clear(Allocator::When::later);
     for (int i = 0; i < 3; ++i) get(20000, 0, stream);

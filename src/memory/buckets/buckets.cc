@@ -16,6 +16,20 @@ constexpr Failure kTooLarge{ErrorCode::out_of_memory, 0, "rounded up, no address
 constexpr Failure kHeld{ErrorCode::busy, 0, "the device is held, and no cached block has that size"};
 constexpr Failure kInherited{ErrorCode::fork_unsafe, 0, "the allocator was made before fork, for a device that does not survive it"};
 
+// Each cached piece is freed by its stream, behind the work that may use it. Backends are never destroyed.
+void free_in_turn(const BucketCache& cache, const StreamUses& streams, Backend& device) noexcept {
+  cache.for_each([&](const Piece& piece) {
+    const std::shared_ptr<StreamState>& stream = streams[piece.stream].stream;
+    if (piece.state != Piece::State::cached || stream == nullptr) return;
+    try {
+      stream->enqueue([&device, data = piece.data, bytes = piece.bucket->taken_bytes, alignment = piece.bucket->key.alignment] {
+        device.free(data, bytes, alignment);
+      });
+    } catch (...) {  // a stream that takes no work proves nothing: the memory is safer lost than freed under work that runs
+    }
+  });
+}
+
 }  // namespace
 
 std::size_t grain_of(const Backend& backend) noexcept {
@@ -37,20 +51,7 @@ Buckets::~Buckets() {
     settle_all(false);
     release_cached_to(0);
   }
-  cache_.for_each([this](const Piece& piece) {
-    if (piece.state == Piece::State::cached) free_on_its_stream(piece);
-  });
-}
-
-void Buckets::free_on_its_stream(const Piece& piece) noexcept {
-  const std::shared_ptr<StreamState>& stream = streams_[piece.stream].stream;
-  if (stream == nullptr) return;
-  try {
-    stream->enqueue([&device = backend(), data = piece.data, key = piece.bucket->key, bytes = piece.bucket->taken_bytes] {
-      device.free(data, bytes, key.alignment);  // backends are never destroyed
-    });
-  } catch (...) {  // a stream that takes no work proves nothing: the memory is safer lost than freed under work that runs
-  }
+  free_in_turn(cache_, streams_, backend());
 }
 
 bool Buckets::is_inherited() const noexcept { return generation_ != os::fork_generation() && !backend().properties().abilities.fork_safe; }

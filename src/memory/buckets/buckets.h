@@ -68,7 +68,6 @@ class Buckets final : public Allocator {
   // Gives cached pieces back, the largest first, until at most `keep_bytes` are cached; says whether any went. Lets go of the lock.
   bool release_cached_to(std::size_t keep_bytes) noexcept BERTH_REQUIRES(mutex_);
   void return_to_device(Piece* piece) noexcept BERTH_REQUIRES(mutex_);
-  void free_on_its_stream(const Piece& piece) noexcept;
 
   // Asks how far a stream is that freed pieces wait for, or waits for it. Lets go of the lock.
   void settle(std::uint32_t stream, bool wait) noexcept BERTH_REQUIRES(mutex_);
