@@ -36,6 +36,10 @@ class StreamUses {
   std::uint32_t find(StreamRef stream) const noexcept;
   // Gives it one; 0 when there is no heap. REQUIRES: it has none.
   std::uint32_t add(StreamRef stream) noexcept;
+  std::uint32_t find_or_add(StreamRef stream) noexcept {
+    const std::uint32_t number = find(stream);
+    return number != 0 || !stream ? number : add(stream);
+  }
   // Takes the number away, and returns the stream, to be let go of without a lock. REQUIRES: all its work is done.
   std::shared_ptr<StreamState> remove(std::uint32_t number) noexcept;
 

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "base/random.h"
+#include "berth/berth.h"
+#include "support/errors.h"
+#include "support/scale.h"
+
+// The limit of a pool, and what it says when it must refuse.
+namespace berth::testing {
+namespace {
+
+TEST(PoolLimit, IsServedToTheLastByte) {
+  const Device device = make_sim({.capacity_bytes = 64_MiB, .background = false});
+  const auto memory = pool(device, {.limit_bytes = 8_MiB});
+  EXPECT_FALSE(memory->try_allocate({.bytes = 8_MiB + 1}));
+  const auto whole = memory->try_allocate({.bytes = 8_MiB});
+  ASSERT_TRUE(whole);
+  EXPECT_FALSE(memory->try_allocate({.bytes = 1}));
+  EXPECT_FALSE(memory->try_allocate({.bytes = 1_MiB}));
+  memory->deallocate(*whole);
+  std::vector<Block> parts;
+  for (int i = 0; i < 8; ++i) parts.push_back(memory->allocate({.bytes = 1_MiB}));
+  EXPECT_FALSE(memory->try_allocate({.bytes = 1}));
+  EXPECT_EQ(memory->stats().committed_bytes, 8_MiB);
+  for (const Block& block : parts) memory->deallocate(block);
+  EXPECT_EQ(memory->audit(), "");
+}
+
+TEST(PoolLimit, IsServedThroughHolesToo) {
+  const Device device = make_sim({.capacity_bytes = 64_MiB, .background = false});
+  const auto memory = pool(device, {.limit_bytes = 8_MiB});
+  std::vector<Block> parts;
+  for (int i = 0; i < 32; ++i) parts.push_back(memory->allocate({.bytes = 256_KiB}));
+  for (std::size_t i = 0; i < parts.size(); i += 2) memory->deallocate(parts[i]);
+  const auto half = memory->try_allocate({.bytes = 4_MiB});
+  EXPECT_TRUE(half) << "sixteen holes make one block, once their pages are moved";
+  EXPECT_LE(memory->stats().committed_bytes, 8_MiB);
+  if (half) memory->deallocate(*half);
+  for (std::size_t i = 1; i < parts.size(); i += 2) memory->deallocate(parts[i]);
+  EXPECT_EQ(memory->audit(), "");
+}
+
+TEST(PoolLimit, SmallBlocksInCachesDoNotStandInTheWayOfALargeOne) {
+  const Device device = make_sim({.capacity_bytes = 64_MiB, .background = false});
+  const auto memory = pool(device, {.limit_bytes = 8_MiB});
+  std::vector<Block> small;
+  while (const auto block = memory->try_allocate({.bytes = 3000})) small.push_back(*block);
+  EXPECT_GT(small.size(), 8_MiB / 3000 * 8 / 10);
+  for (const Block& block : small) memory->deallocate(block);
+  const auto whole = memory->try_allocate({.bytes = 8_MiB});
+  EXPECT_TRUE(whole);
+  if (whole) memory->deallocate(*whole);
+}
+
+void never_exceeded(Device device, std::size_t limit) {
+  const auto memory = pool(device, {.limit_bytes = limit});
+  std::atomic<bool> stop{false};
+  std::atomic<bool> kept{true};
+  std::atomic<std::uint64_t> refused{0};
+  std::vector<std::thread> threads;
+  for (std::uint64_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      Random random(seed() + t);
+      std::vector<Block> own;
+      for (std::uint64_t i = 0; i < scaled(50'000, 1000); ++i) {
+        if (random.one_in(2) && own.size() < 100) {
+          const auto block = memory->try_allocate({.bytes = 1 + random.below(random.one_in(4) ? limit / 4 : 8_KiB)});
+          block ? own.push_back(*block) : static_cast<void>(++refused);
+        } else if (!own.empty()) {
+          std::swap(own[random.below(own.size())], own.back());
+          memory->deallocate(own.back());
+          own.pop_back();
+        }
+      }
+      for (const Block& block : own) memory->deallocate(block);
+    });
+  }
+  std::thread watching([&] {
+    while (!stop) {
+      if (memory->stats().committed_bytes > limit) kept = false;
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+      if (device.kind_name() == "sim" && sim_control(device).committed_bytes() > limit) kept = false;
+    }
+  });
+  for (std::thread& thread : threads) thread.join();
+  stop = true;
+  watching.join();
+  EXPECT_TRUE(kept) << "more was committed than the limit";
+  EXPECT_LE(memory->stats().peak_committed_bytes, limit);
+  EXPECT_GT(refused, 0U) << "the limit was never reached";
+  EXPECT_EQ(memory->stats().failures, refused);
+  EXPECT_EQ(memory->stats().in_use_bytes, 0U);
+  EXPECT_EQ(memory->audit(), "");
+  did(std::to_string(refused) + " requests refused on " + device.to_string());
+}
+
+TEST(PoolLimit, IsNeverExceededByConcurrentThreadsOnTheHost) { never_exceeded("cpu", 16_MiB); }
+TEST(PoolLimit, IsNeverExceededByConcurrentThreadsOnADevice) {
+  never_exceeded(make_sim({.capacity_bytes = 64_MiB, .background = false}), 5_MiB);
+}
+
+TEST(PoolLimit, ARefusalSaysWhatWasAskedHeldAndTried) {
+  const Device device = make_sim({.capacity_bytes = 64_MiB, .background = false});
+  const auto memory = pool(device, {.limit_bytes = 8_MiB});
+  const Block kept = memory->allocate({.bytes = 2_MiB, .tag = "weights"});
+  const Block small = memory->allocate({.bytes = 100, .tag = "bias"});
+  const Block gone = memory->allocate({.bytes = 1_MiB, .tag = "gone"});
+  memory->deallocate(gone);
+  try {
+    memory->allocate({.bytes = 7_MiB, .tag = "kv"});
+    FAIL() << "was served";
+  } catch (const OutOfMemory& error) {
+    const OutOfMemoryReport& report = error.report();
+    EXPECT_EQ(report.device, device);
+    EXPECT_EQ(report.allocator, "pool");
+    EXPECT_EQ(report.requested_bytes, 7_MiB);
+    EXPECT_EQ(report.tag, Tag("kv"));
+    EXPECT_EQ(report.limit_bytes, 8_MiB);
+    EXPECT_NE(report.refused_by.find("8 MiB"), std::string::npos) << report.refused_by;
+    EXPECT_EQ(report.in_use_bytes, 2_MiB + 100);
+    EXPECT_EQ(report.in_use_bytes + report.cached_bytes, memory->stats().committed_bytes);
+    EXPECT_GE(report.largest_free_run_bytes, 1_MiB);
+    EXPECT_EQ(report.device_total_bytes, 64_MiB);
+    EXPECT_GE(report.device_free_bytes, 56_MiB);
+    ASSERT_EQ(report.top_holders.size(), 2U);
+    EXPECT_EQ(report.top_holders[0].tag, Tag("weights"));
+    EXPECT_EQ(report.top_holders[0].bytes, 2_MiB);
+    EXPECT_EQ(report.top_holders[0].blocks, 1U);
+    EXPECT_EQ(report.top_holders[1].tag, Tag("bias"));
+    EXPECT_FALSE(report.tried.empty());
+    EXPECT_GE(report.would_be_enough_bytes, 1_MiB);
+    EXPECT_LE(report.would_be_enough_bytes, 2_MiB);
+    EXPECT_FALSE(report.to_text().empty());
+  }
+  memory->deallocate(kept);
+  memory->deallocate(small);
+}
+
+TEST(PoolLimit, ADeviceThatIsFullIsBlamedItself) {
+  const Device device = make_sim({.capacity_bytes = 4_MiB, .background = false});
+  const auto memory = pool(device);
+  const Block kept = memory->allocate({.bytes = 2_MiB, .tag = "weights"});
+  try {
+    memory->allocate({.bytes = 3_MiB});
+    FAIL() << "was served";
+  } catch (const OutOfMemory& error) {
+    EXPECT_EQ(error.report().refused_by, "the device");
+    EXPECT_EQ(error.report().limit_bytes, 0U);
+    EXPECT_EQ(error.report().would_be_enough_bytes, 1_MiB);
+  }
+  memory->deallocate(kept);
+  const auto now = memory->try_allocate({.bytes = 3_MiB});
+  EXPECT_TRUE(now);
+  if (now) memory->deallocate(*now);
+}
+
+}  // namespace
+}  // namespace berth::testing

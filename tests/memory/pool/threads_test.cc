@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+#include <deque>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "base/random.h"
+#include "berth/berth.h"
+#include "support/misuse_log.h"
+#include "support/scale.h"
+
+// Many threads on one pool: blocks change hands, threads come and go, others trim and ask meanwhile.
+namespace berth::testing {
+namespace {
+
+constexpr int kThreads = 8;
+
+// The first and the last byte say whose the block is; what lies between is the same thread's business.
+unsigned char mark_of(const Block& block) { return static_cast<unsigned char>(block.serial * 0x9d + 7); }
+void write(const Block& block) {
+  auto* const data = static_cast<unsigned char*>(block.data);
+  data[0] = data[block.bytes - 1] = mark_of(block);
+}
+bool is_intact(const Block& block) {
+  const auto* const data = static_cast<const unsigned char*>(block.data);
+  return data[0] == mark_of(block) && data[block.bytes - 1] == mark_of(block);
+}
+
+// Where blocks change hands.
+class Exchange {
+ public:
+  void put(const Block& block) {
+    const std::lock_guard lock(mutex_);
+    blocks_.push_back(block);
+  }
+  bool take(Block& block) {
+    const std::lock_guard lock(mutex_);
+    if (blocks_.empty()) return false;
+    block = blocks_.front();
+    blocks_.pop_front();
+    return true;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::deque<Block> blocks_;
+};
+
+std::size_t any_size(Random& random) {
+  const std::uint64_t kind = random.below(1000);
+  return 1 + random.below(kind < 900 ? 4096 : kind < 995 ? 100'000 : 2_MiB);
+}
+
+struct Counts {
+  std::uint64_t allocations = 0;
+  std::uint64_t frees = 0;
+  bool right = true;
+};
+
+void work(Allocator& memory, Exchange& exchange, std::uint64_t steps, std::uint64_t seed, Counts& counts) {
+  Random random(seed);
+  std::vector<Block> own;
+  const auto free = [&](const Block& block) {
+    counts.right = counts.right && is_intact(block);
+    random.one_in(500) ? memory.deallocate_now(block) : memory.deallocate(block);
+    ++counts.frees;
+  };
+  for (std::uint64_t i = 0; i < steps; ++i) {
+    const std::uint64_t kind = random.below(100);
+    if (kind < 50 && own.size() < 200) {
+      const auto block = memory.try_allocate({.bytes = any_size(random)});
+      if (!block) continue;
+      ++counts.allocations;
+      write(*block);
+      own.push_back(*block);
+    } else if (kind < 80 && !own.empty()) {
+      std::swap(own[random.below(own.size())], own.back());
+      free(own.back());
+      own.pop_back();
+    } else if (kind < 90 && !own.empty()) {
+      exchange.put(own.back());
+      own.pop_back();
+    } else if (Block block; exchange.take(block)) {
+      free(block);
+    }
+  }
+  for (const Block& block : own) exchange.put(block);  // the thread's blocks outlive it
+}
+
+void expect_empty(const std::shared_ptr<Allocator>& memory, Exchange& exchange, const std::vector<Counts>& counts) {
+  std::uint64_t allocations = 0;
+  std::uint64_t frees = 0;
+  for (const Counts& c : counts) {
+    allocations += c.allocations;
+    frees += c.frees;
+    EXPECT_TRUE(c.right) << "a block was written over";
+  }
+  EXPECT_EQ(memory->audit(), "");
+  Stats now = memory->stats();
+  EXPECT_EQ(now.allocations, allocations);
+  EXPECT_EQ(now.frees, frees);
+  for (Block block; exchange.take(block); ++frees) {
+    EXPECT_TRUE(is_intact(block));
+    memory->deallocate(block);
+  }
+  now = memory->stats();
+  EXPECT_EQ(now.live_blocks, 0U);
+  EXPECT_EQ(now.in_use_bytes, 0U);
+  EXPECT_EQ(now.frees, allocations);
+  EXPECT_EQ(memory->audit(), "");
+  memory->trim(0);
+  EXPECT_EQ(memory->stats().committed_bytes, 0U) << "all caches give back what they keep";
+  EXPECT_EQ(memory->audit(), "");
+}
+
+void run_threads(const std::shared_ptr<Allocator>& memory, std::uint64_t steps, std::uint64_t lives) {
+  Exchange exchange;
+  std::vector<Counts> counts(kThreads * lives);
+  const MisuseLog log;
+  for (std::uint64_t life = 0; life < lives; ++life) {
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kThreads; ++t) {
+      const std::uint64_t n = life * kThreads + static_cast<std::uint64_t>(t);
+      threads.emplace_back([&, n] { work(*memory, exchange, steps, seed() + n, counts[n]); });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+  EXPECT_TRUE(log.reported().empty());
+  expect_empty(memory, exchange, counts);
+  did(std::to_string(kThreads * lives) + " threads of " + std::to_string(steps) + " operations, seed " + std::to_string(seed()));
+}
+
+TEST(PoolThreads, PassBlocksAround) { run_threads(pool("cpu"), scaled(2'000'000, 5000), 1); }
+
+TEST(PoolThreads, EndWithFullCachesAndOthersTakeOver) { run_threads(pool("cpu"), scaled(100'000, 500), 20); }
+
+TEST(PoolThreads, PassBlocksAroundAtALimit) { run_threads(pool("cpu", {.limit_bytes = 32_MiB}), scaled(500'000, 2000), 2); }
+
+// Trim, reserve, stats and audit from a thread beside the ones that work.
+TEST(PoolThreads, WorkWhileOthersTrimAndAsk) {
+  const auto memory = pool("cpu");
+  Exchange exchange;
+  std::vector<Counts> counts(kThreads);
+  std::atomic<bool> stop{false};
+  std::atomic<bool> adds_up{true};
+  std::uint64_t asked = 0;
+  std::thread asking([&] {
+    Random random(seed());
+    while (!stop) {
+      switch (random.below(4)) {
+        case 0: memory->trim(random.below(16_MiB)); break;
+        case 1: memory->reserve(random.below(8_MiB)); break;
+        case 2: {
+          const Hold quiet = memory->hold();
+          break;
+        }
+        default: break;
+      }
+      const Stats now = memory->stats();
+      if (now.in_use_bytes + now.cached_bytes != now.committed_bytes || now.allocations != now.frees + now.live_blocks ||
+          now.in_use_bytes > now.peak_in_use_bytes)
+        adds_up = false;
+      ++asked;
+    }
+  });
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] { work(*memory, exchange, scaled(500'000, 3000), seed() + t, counts[t]); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  stop = true;
+  asking.join();
+  EXPECT_TRUE(adds_up) << "stats did not add up";
+  expect_empty(memory, exchange, counts);
+  did("asked " + std::to_string(asked) + " times");
+}
+
+// One thread only allocates, the others only free.
+TEST(PoolThreads, OneAllocatesWhatOthersFree) {
+  const auto memory = pool("cpu");
+  const std::uint64_t count = scaled(4'000'000, 10'000);
+  std::vector<Exchange> exchanges(3);
+  std::atomic<bool> right{true};
+  std::vector<std::thread> threads;
+  for (Exchange& mine : exchanges) {
+    threads.emplace_back([&] {
+      memory->deallocate(memory->allocate({.bytes = 64}));
+      for (;;) {
+        Block block;
+        if (!mine.take(block)) {
+          std::this_thread::yield();
+          continue;
+        }
+        if (!block) return;
+        if (!is_intact(block)) right = false;
+        memory->deallocate(block);
+      }
+    });
+  }
+  Random random(seed());
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const Block block = memory->allocate({.bytes = 1 + random.below(random.one_in(10) ? 60'000 : 500)});
+    write(block);
+    exchanges[i % exchanges.size()].put(block);
+  }
+  for (Exchange& exchange : exchanges) exchange.put({});
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_TRUE(right) << "a block was written over";
+  const Stats now = memory->stats();
+  EXPECT_EQ(now.live_blocks, 0U);
+  EXPECT_EQ(now.in_use_bytes, 0U);
+  EXPECT_EQ(now.allocations, count + exchanges.size());
+  EXPECT_EQ(memory->audit(), "");
+  did(std::to_string(count) + " blocks handed over");
+}
+
+// The first requests of a pool come from many threads at once.
+TEST(PoolThreads, OpenAPoolTogether) {
+  for (std::uint64_t round = 0; round < scaled(2000, 20); ++round) {
+    const auto memory = pool("cpu");
+    std::atomic<int> waiting{kThreads};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kThreads; ++t) {
+      threads.emplace_back([&, t] {
+        --waiting;
+        while (waiting > 0) std::this_thread::yield();
+        const Block block = memory->allocate({.bytes = t % 2 == 0 ? 64U : 500'000U});
+        write(block);
+        memory->deallocate(block);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    ASSERT_EQ(memory->audit(), "");
+    ASSERT_EQ(memory->stats().allocations, static_cast<std::uint64_t>(kThreads));
+    ASSERT_EQ(memory->stats().in_use_bytes, 0U);
+  }
+}
+
+}  // namespace
+}  // namespace berth::testing
