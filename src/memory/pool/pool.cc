@@ -94,11 +94,12 @@ Failure Pool::refused(const Failure& failure) noexcept {
   return failure;
 }
 
-// Asks how far the streams are that freed memory waits for, or waits for them; what they are done with becomes everyone's.
+// Asks how far the streams are that freed memory waits for, or waits for them; what they are done with becomes everyone's. Handles of
+// streams and events are let go of without the lock: that may run anything.
 void Pool::settle_streams(bool wait) noexcept {
   for (std::uint32_t i = 1; i < streams_.count(); ++i) {
     if (!streams_[i].is_pending()) continue;
-    const std::shared_ptr<StreamState> stream = streams_[i].stream;
+    std::shared_ptr<StreamState> stream = streams_[i].stream;
     Event event = streams_[i].event;
     std::uint64_t ticket = streams_[i].event_ticket;
     const std::uint64_t latest = streams_[i].ticket;
@@ -118,15 +119,18 @@ void Pool::settle_streams(bool wait) noexcept {
     }
     mutex_.lock();
     StreamUses::Use& use = streams_[i];
-    if (!done) {
-      use.event = event;
-      use.event_ticket = ticket;
-    } else if (ticket > use.done) {
-      use.done = ticket;
-      use.event = {};
-      use.event_ticket = 0;
-      space_.clean(i, ticket);
+    if (use.stream == stream) {
+      if (done && ticket > use.done) {
+        use.done = ticket;
+        space_.clean(i, ticket);
+      }
+      use.event_ticket = done ? 0 : ticket;
+      std::swap(use.event, event);  // a done one is of no use, and of no harm
     }
+    mutex_.unlock();
+    event = {};
+    stream = nullptr;
+    mutex_.lock();
   }
 }
 
@@ -143,20 +147,23 @@ void Pool::retire_streams() noexcept {
       if (!has_last) last = stream->record();
       has_last = true;
       done = last.query();
-    } catch (...) {  // a stream that cannot be asked proves nothing; a third party's may throw anything
+    } catch (...) {  // as above
     }
     mutex_.lock();
+    StreamUses::Use gone;
     if (streams_[i].stream == stream) {
       streams_[i].has_last = has_last;
-      streams_[i].last = last;
-    }
-    if (done && streams_[i].stream == stream) {
-      retire_caches(i);
-      space_.clean(i, streams_[i].ticket);
-      (void)streams_.remove(i);  // `stream` still has it
+      std::swap(streams_[i].last, last);
+      if (done) {
+        retire_caches(i);
+        space_.clean(i, streams_[i].ticket);
+        gone = streams_.remove(i);
+      }
     }
     mutex_.unlock();
-    stream = nullptr;  // which may run anything, and so without the lock
+    gone = {};
+    last = {};
+    stream = nullptr;
     mutex_.lock();
   }
 }

@@ -31,17 +31,12 @@ std::uint32_t StreamUses::add(StreamRef stream) noexcept {
   }
 }
 
-std::shared_ptr<StreamState> StreamUses::remove(std::uint32_t number) noexcept {
-  Use& use = uses_[number];
-  by_id_.erase(use.id);
+StreamUses::Use StreamUses::remove(std::uint32_t number) noexcept {
+  by_id_.erase(uses_[number].id);
   free_.push_back(number);
-  use.id = 0;
-  use.done = use.ticket;  // tickets go on: an old one must not look young to the next stream
-  use.event = {};
-  use.event_ticket = 0;
-  use.has_last = false;
-  use.last = {};
-  return std::exchange(use.stream, nullptr);
+  Use gone = std::exchange(uses_[number], Use{});
+  uses_[number].ticket = uses_[number].done = gone.ticket;  // tickets go on: an old one must not look young to the next stream
+  return gone;
 }
 
 bool StreamUses::any_pending() const noexcept {

@@ -40,8 +40,8 @@ class StreamUses {
     const std::uint32_t number = find(stream);
     return number != 0 || !stream ? number : add(stream);
   }
-  // Takes the number away, and returns the stream, to be let go of without a lock. REQUIRES: all its work is done.
-  std::shared_ptr<StreamState> remove(std::uint32_t number) noexcept;
+  // Takes the number away, and returns what was known, to be let go of without a lock. REQUIRES: all the stream's work is done.
+  Use remove(std::uint32_t number) noexcept;
 
   std::uint32_t count() const noexcept { return static_cast<std::uint32_t>(uses_.size()); }
   Use& operator[](std::uint32_t number) noexcept { return uses_[number]; }
