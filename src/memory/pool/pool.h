@@ -99,6 +99,7 @@ class Pool final : public Allocator, private os::ForkListener {
   Failure refused(const Failure& failure) noexcept BERTH_REQUIRES(mutex_);
   void settle_streams(bool wait) noexcept BERTH_REQUIRES(mutex_);
   void retire_streams() noexcept BERTH_REQUIRES(mutex_);
+  void close_in_turn() noexcept BERTH_REQUIRES(mutex_);
   void retire_caches(std::uint32_t stream) noexcept BERTH_REQUIRES(mutex_);
 
   // While it lives, every cache is the caller's. REQUIRES: the mutex.
@@ -148,6 +149,22 @@ class Pool final : public Allocator, private os::ForkListener {
   mutable std::uint64_t frees_ BERTH_GUARDED_BY(mutex_) = 0;
   std::uint64_t failures_ BERTH_GUARDED_BY(mutex_) = 0;
   std::uint64_t serial_ BERTH_GUARDED_BY(mutex_) = 0;  // of blocks that no cache handed out
+};
+
+template <class Visit>
+void Pool::for_each_cache(Visit visit) const {
+  for (std::uint32_t i = 1; i <= cache_count_.load(std::memory_order_relaxed); ++i) visit(*caches_[i].load(std::memory_order_relaxed));
+}
+
+class Pool::AllShut {
+ public:
+  explicit AllShut(const Pool& pool) noexcept : pool_(pool) { pool_.shut_caches(); }
+  ~AllShut() { pool_.reopen_caches(); }
+  AllShut(const AllShut&) = delete;
+  AllShut& operator=(const AllShut&) = delete;
+
+ private:
+  const Pool& pool_;
 };
 
 template <class Attempt>
