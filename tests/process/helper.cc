@@ -11,6 +11,7 @@
 #include <map>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "berth/berth.h"
@@ -180,6 +181,127 @@ void fork_in_a_chain() {
   });
 }
 
+// Frees blocks of a pool when its thread ends: at that time the pool's cache of the thread may be gone, or not.
+struct FreesAtTheEnd {
+  ~FreesAtTheEnd() {
+    for (const Block& block : blocks) memory->deallocate(block);
+    if (memory == nullptr) return;
+    const Block late = memory->allocate({.bytes = 100});
+    std::memset(late.data, 1, late.bytes);
+    memory->deallocate(late);
+    const Block large = memory->allocate({.bytes = 1_MiB});
+    memory->deallocate_now(large);
+  }
+  std::shared_ptr<Allocator> memory;
+  std::vector<Block> blocks;
+};
+thread_local FreesAtTheEnd t_made_first;
+thread_local FreesAtTheEnd t_made_last;
+
+void use_pool_at_thread_end(const std::shared_ptr<Allocator>& memory) {
+  t_made_first.memory = memory;  // made before the thread has a cache, so destroyed after it
+  for (int i = 0; i < 100; ++i) t_made_first.blocks.push_back(memory->allocate({.bytes = static_cast<std::size_t>(1 + i * 1500)}));
+  t_made_last.memory = memory;
+  for (int i = 0; i < 100; ++i) t_made_last.blocks.push_back(memory->allocate({.bytes = static_cast<std::size_t>(1 + i * 1500)}));
+}
+
+void pool_thread_end() {
+  auto memory = pool("cpu");
+  for (int i = 0; i < 20; ++i) std::thread([&] { use_pool_at_thread_end(memory); }).join();
+  require(memory->stats().live_blocks == 0, "what a thread frees at its end is freed");
+  require(memory->audit().empty(), "and the pool is sound");
+  memory->trim(0);
+  require(memory->stats().committed_bytes == 0, "and nothing stays behind in caches");
+  // The last handle goes with a thread-local object.
+  std::thread([&] { use_pool_at_thread_end(std::exchange(memory, nullptr)); }).join();
+}
+
+void pool_after_main() {
+  static Storage on_cpu = full({1000}, 1, DType::f32, pool("cpu"));
+  static Storage on_sim = full({1000}, 1, DType::f32, pool("sim:0"));
+  static Storage from_thread;
+  std::thread([] { from_thread = full({100000}, 2, DType::f32, pool("cpu")); }).join();
+  use_pool_at_thread_end(pool("cpu"));  // of the main thread
+  // Destroyed first, while the others live.
+  static const struct UsesPoolsLate {
+    ~UsesPoolsLate() {
+      require(from_thread.item<float>({99999}) == 2.0F, "a pool's storage can be read after main");
+      on_sim = full({10}, 3, DType::f32, pool("sim:0"));
+      on_cpu = on_cpu.clone();
+      require(on_cpu.item<float>({999}) == 1.0F, "and copied");
+    }
+  } late;
+}
+
+void pool_handle_dropped() {
+  auto memory = pool("cpu");
+  std::vector<Storage> storages;
+  for (int i = 1; i < 100; ++i) storages.push_back(full({i * 100}, i, DType::i32, memory));
+  memory = nullptr;
+  for (int i = 1; i < 100; ++i) {
+    const Storage& storage = storages[static_cast<std::size_t>(i - 1)];
+    require(storage.item<std::int32_t>({i * 100 - 1}) == i, "storages keep their pool");
+  }
+  std::thread([&] { storages.clear(); }).join();  // the pool ends on another thread
+  // Blocks that were leaked outlive their pool.
+  auto other = pool("cpu");
+  const Block small = other->allocate({.bytes = 1000});
+  const Block large = other->allocate({.bytes = 1_MiB});
+  other = nullptr;
+  std::memset(small.data, 1, small.bytes);
+  std::memset(large.data, 2, large.bytes);
+  require(static_cast<unsigned char*>(small.data)[999] == 1, "leaked memory can still be used");
+}
+
+void pool_fork_while_busy() {
+  const auto memory = pool("cpu");
+  const auto on_sim = pool("sim:0");
+  const Block inherited = memory->allocate({.bytes = 5000});
+  const Block inherited_large = memory->allocate({.bytes = 500000});
+  const Block on_device = on_sim->allocate({.bytes = 5000});
+  const Block on_device_large = on_sim->allocate({.bytes = 500000});
+  std::memset(inherited.data, 5, inherited.bytes);
+  {
+    const Busy busy([&] {
+      std::vector<Block> blocks;
+      for (std::size_t i = 0; i < 50; ++i) blocks.push_back(memory->allocate({.bytes = 1 + i * i * 200}));
+      for (const Block& block : blocks) memory->deallocate(block);
+      memory->trim(0);
+      on_sim->deallocate(on_sim->allocate({.bytes = 3000}));
+    });
+    for (int i = 0; i < 30; ++i) {
+      in_child([&] {
+        require(static_cast<unsigned char*>(inherited.data)[4999] == 5, "a child reads what it inherited");
+        memory->deallocate(inherited);
+        memory->deallocate_now(inherited_large);
+        for (std::size_t k = 0; k < 200; ++k) {
+          const Block block = memory->allocate({.bytes = 1 + k * k * 20});
+          std::memset(block.data, 7, block.bytes);
+          memory->deallocate(block);
+        }
+        std::thread([&] { memory->deallocate(memory->allocate({.bytes = 100})); }).join();
+        bool refused = false;
+        try {
+          on_sim->allocate({.bytes = 3000});
+        } catch (const DeviceError& error) {
+          refused = error.code() == ErrorCode::fork_unsafe;
+        }
+        require(refused, "an inherited pool of a device says fork_unsafe");
+        on_sim->deallocate(on_device);
+        on_sim->deallocate_now(on_device_large);
+        on_sim->trim(0);
+        require(misuse_count() == 0, "frees in a child are no misuse");
+      });
+    }
+  }
+  require(memory->audit().empty() && on_sim->audit().empty(), "the parent's pools are sound");
+  require(memory->stats().live_blocks == 2 && on_sim->stats().live_blocks == 2, "and hold what they held");
+  memory->deallocate(inherited);
+  memory->deallocate(inherited_large);
+  on_sim->deallocate(on_device);
+  on_sim->deallocate(on_device_large);
+}
+
 void leave_work_behind() {
   // The process ends while a stream still has work: that must neither hang nor crash.
   const Stream stream = make_stream("cpu");
@@ -241,6 +363,10 @@ int main(int argc, char** argv) {
       {"be-traced", be_traced},
       {"be-killed-in-a-trace", be_killed_in_a_trace},
       {"fork-in-a-trace", fork_in_a_trace},
+      {"pool-thread-end", pool_thread_end},
+      {"pool-after-main", pool_after_main},
+      {"pool-handle-dropped", pool_handle_dropped},
+      {"pool-fork-while-busy", pool_fork_while_busy},
   };
   const auto way = argc == 2 ? ways.find(argv[1]) : ways.end();
   if (way == ways.end()) return 2;

@@ -31,6 +31,10 @@ TEST(Process, AChildForkedFromBusyThreadsCanGoOn) { expect_well("fork-while-busy
 TEST(Process, AForkedChildTouchesNothingItInheritedFromADevice) { expect_well("fork-with-devices"); }
 TEST(Process, AChildOfAChildIsToldApart) { expect_well("fork-in-a-chain"); }
 TEST(Process, AProcessMayEndWithWorkInItsStreams) { expect_well("leave-work-behind"); }
+TEST(Process, APoolServesDestructorsOfThreadLocalObjects) { expect_well("pool-thread-end"); }
+TEST(Process, PoolsMayOutliveMain) { expect_well("pool-after-main"); }
+TEST(Process, StoragesOutliveTheHandleOfTheirPool) { expect_well("pool-handle-dropped"); }
+TEST(Process, AChildForkedFromThreadsThatUseAPoolCanGoOn) { expect_well("pool-fork-while-busy"); }
 
 TEST(Process, MisuseIsReportedOnStandardError) {
   const Ran ran = helper("misuse-aborts");

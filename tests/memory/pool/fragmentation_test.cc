@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "berth/berth.h"
+#include "support/scale.h"
+
+// How much memory a pool holds for what is in use, at worst. The sizes and lifetimes here are those that fragment others.
+namespace berth::testing {
+namespace {
+
+struct Pattern {
+  const char* name;
+  std::function<void(Allocator&, Random&)> run;
+  double most_fine;    // of memory held for memory in use, at their peaks, with pages of 64 KiB
+  double most_coarse;  // and with pages of 2 MiB, which are shared by more blocks
+};
+
+void PrintTo(const Pattern& pattern, std::ostream* out) { *out << pattern.name; }
+
+void free_all(Allocator& memory, std::vector<Block>& blocks) {
+  for (const Block& block : blocks) memory.deallocate(block);
+  blocks.clear();
+}
+
+void free_every(Allocator& memory, std::vector<Block>& blocks, std::size_t nth) {
+  std::vector<Block> left;
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    if (i % nth == 0)
+      memory.deallocate(blocks[i]);
+    else
+      left.push_back(blocks[i]);
+  }
+  blocks = std::move(left);
+}
+
+// Each phase frees every second block and asks for blocks that fit in none of the holes.
+void growing_blocks(Allocator& memory, Random&) {
+  std::vector<Block> blocks;
+  for (std::size_t bytes = 160_KiB; bytes <= 3_MiB; bytes = bytes * 5 / 4) {
+    free_every(memory, blocks, 2);
+    std::size_t live = 0;
+    for (const Block& block : blocks) live += block.bytes;
+    for (; live + bytes <= 48_MiB; live += bytes) blocks.push_back(memory.allocate({.bytes = bytes}));
+  }
+  free_all(memory, blocks);
+}
+
+void shrinking_blocks(Allocator& memory, Random&) {
+  std::vector<Block> blocks;
+  for (std::size_t bytes = 3_MiB; bytes >= 1_KiB; bytes = bytes * 2 / 3) {
+    free_every(memory, blocks, 3);
+    std::size_t live = 0;
+    for (const Block& block : blocks) live += block.bytes;
+    for (; live + bytes <= 40_MiB; live += bytes) blocks.push_back(memory.allocate({.bytes = bytes}));
+  }
+  free_all(memory, blocks);
+}
+
+// A long-lived small block after each large one.
+void pinned_holes(Allocator& memory, Random&) {
+  std::vector<Block> large;
+  std::vector<Block> small;
+  for (int round = 0; round < 6; ++round) {
+    while (memory.stats().in_use_bytes < 44_MiB) {
+      large.push_back(memory.allocate({.bytes = 200_KiB + static_cast<std::size_t>(round) * 150_KiB}));
+      small.push_back(memory.allocate({.bytes = 140_KiB}));
+    }
+    free_all(memory, large);
+    free_every(memory, small, 2);
+  }
+  free_all(memory, small);
+}
+
+void random_sizes(Allocator& memory, Random& random) {
+  std::vector<Block> blocks;
+  std::size_t live = 0;
+  for (std::uint64_t i = 0; i < scaled(2'000'000, 20'000); ++i) {
+    const std::size_t bytes = 1 + random.below(std::uint64_t{1} << (8 + random.below(14)));
+    if (live + bytes < 44_MiB) {
+      blocks.push_back(memory.allocate({.bytes = bytes}));
+      live += bytes;
+      continue;
+    }
+    for (std::size_t n = 0; n < 20 && !blocks.empty(); ++n) {
+      std::swap(blocks[random.below(blocks.size())], blocks.back());
+      live -= blocks.back().bytes;
+      memory.deallocate(blocks.back());
+      blocks.pop_back();
+    }
+  }
+  free_all(memory, blocks);
+}
+
+class PoolFragmentation : public ::testing::TestWithParam<Pattern> {};
+
+// Whole free pages are moved before new ones are taken. What is left: a page is held while any block lives in it, and a slab, which serves
+// one size only, while any of its blocks does. The last is what shrinking sizes exploit.
+TEST_P(PoolFragmentation, HoldsNotMuchMoreThanWasEverInUse) {
+  for (const std::size_t page : {64_KiB, 2_MiB}) {
+    const auto memory = pool(make_sim({.capacity_bytes = 256_MiB, .page_bytes = page, .background = false}));
+    Random random(seed());
+    for (int round = 0; round < 3; ++round) GetParam().run(*memory, random);  // it does not add up either
+    const Stats now = memory->stats();
+    const auto ratio = static_cast<double>(now.peak_committed_bytes) / static_cast<double>(now.peak_in_use_bytes);
+    did(std::string(GetParam().name) + " with pages of " + std::to_string(page >> 10) + " KiB: " + std::to_string(ratio));
+    const double most = page == 64_KiB ? GetParam().most_fine : GetParam().most_coarse;
+    EXPECT_LE(static_cast<double>(now.peak_committed_bytes), most * static_cast<double>(now.peak_in_use_bytes) + 2_MiB);
+    EXPECT_EQ(now.live_blocks, 0U);
+    memory->trim(0);
+    EXPECT_EQ(memory->stats().committed_bytes, 0U);
+    EXPECT_EQ(memory->audit(), "");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(With, PoolFragmentation,
+                         ::testing::Values(Pattern{"GrowingBlocks", growing_blocks, 1.25, 1.75},
+                                           Pattern{"ShrinkingBlocks", shrinking_blocks, 3, 3.25},
+                                           Pattern{"PinnedHoles", pinned_holes, 1.25, 1.5},
+                                           Pattern{"RandomSizes", random_sizes, 1.35, 1.75}),
+                         [](const auto& param) { return std::string(param.param.name); });
+
+}  // namespace
+}  // namespace berth::testing
