@@ -20,6 +20,7 @@ struct ReplayCommand {
   std::size_t scale = 1;
   int threads = 1;
   bool touch = false;
+  bool once = false;  // no second run, and so no percentiles
   bool compare = false;
   bool json = false;
 };

@@ -19,6 +19,7 @@ void add_replay_options(CLI::App& app, ReplayCommand& command) {
   app.add_option("--scale", command.scale, "Divide all sizes by this")->check(CLI::PositiveNumber);
   app.add_option("--threads", command.threads, "How many threads replay it, each a copy of its own")->check(CLI::Range(1, 1024));
   app.add_flag("--touch", command.touch, "Write one byte in every 4,096 of each block");
+  app.add_flag("--once", command.once, "Leave out the second run, which gives the percentiles");
   app.add_flag("--compare", command.compare, "Try every strategy, and malloc")->excludes("--strategy");
   app.add_flag("--json", command.json, "Print JSON");
   app.footer(

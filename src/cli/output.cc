@@ -54,4 +54,12 @@ void print_error(std::string_view message, std::string_view help) {
 
 void print_error_details(std::string_view lines) { std::fwrite(lines.data(), 1, lines.size(), stderr); }
 
+StatusLine::StatusLine(std::string_view text) : shown_(os::is_terminal(2)) {
+  if (shown_) fmt::print(stderr, "{} …\r", text);
+}
+
+StatusLine::~StatusLine() {
+  if (shown_) std::fputs("\x1b[K", stderr);
+}
+
 }  // namespace berth::cli

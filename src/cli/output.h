@@ -32,4 +32,17 @@ void print_error(const Error& error);
 void print_error(std::string_view message, std::string_view help = {});
 void print_error_details(std::string_view lines);  // below it, as they are
 
+// What is being done, in a line of standard error that goes away with it; only on a terminal. It starts no thread and no timer: what is
+// being done may be measuring.
+class StatusLine {
+ public:
+  explicit StatusLine(std::string_view text);
+  ~StatusLine();
+  StatusLine(const StatusLine&) = delete;
+  StatusLine& operator=(const StatusLine&) = delete;
+
+ private:
+  const bool shown_;
+};
+
 }  // namespace berth::cli

@@ -2,7 +2,6 @@
 #include <fmt/core.h>
 
 #include <optional>
-#include <variant>
 #include <vector>
 
 #include "base/text.h"
@@ -35,7 +34,10 @@ Source open_source(const ReplayCommand& command) {
 }
 
 ReplayResult replay_once(const ReplayCommand& command, const ReplayScript& script, const std::string& strategy) {
-  return replay(script, {.device = command.device, .strategy = strategy, .touch = command.touch, .threads = command.threads});
+  const StatusLine status(fmt::format("replaying with {}", strategy.empty() ? "the default strategy" : text::printable(strategy)));
+  return replay(
+      script,
+      {.device = command.device, .strategy = strategy, .touch = command.touch, .threads = command.threads, .percentiles = !command.once});
 }
 
 Attempt attempt(const ReplayCommand& command, const ReplayScript& script, const std::string& strategy) {

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "berth/base/checked.h"
 #include "berth/record/misuse.h"
+#include "memory/pool/thread_cache.h"
 #include "record/current_tag.h"
 #include "record/emit.h"
 
@@ -24,7 +25,12 @@ std::atomic<std::uint64_t> g_next_id{1};
       {{"value", request.alignment}, {"limit", backend.properties().max_alignment}});
 }
 
+// The trace first, with what it keeps and no more; the record is made for sinks alone.
 void record_block(RecordKind kind, const Block& block, const Site& site) noexcept {
+  const std::uint64_t session = g_trace_session.load(std::memory_order_relaxed);  // see there
+  if (session != 0 && kind != RecordKind::allocation_failed)
+    trace_block(session, {kind == RecordKind::allocated, block.allocator_id, block.serial, block.bytes, block.stream_id});
+  if (!has_sinks()) return;
   emit({.kind = kind,
         .device = block.device.key(),
         .address = block.data,
@@ -81,7 +87,30 @@ Status Allocator::allocate_nothing(const Request& request, Block& block) noexcep
   return {};
 }
 
+// First the usual way of a small request to a pool, past everything that is not needed then. Records must not be missed, so they take the
+// other way, and so do requests that have to be looked at.
 Block Allocator::allocate(Request&& request) {
+  const CacheFront& front = t_front;
+  if (front.pool == id_ && front.stream == request.stream.state() && request.alignment == 0 && !is_recording()) [[likely]] {
+    ThreadCache& cache = *front.cache;
+    const Tag tag = request.tag ? request.tag : t_current_tag;
+    std::uint64_t serial = 0;
+    if (Slot* const slot = cache.take(request.bytes, tag_and_id(tag, id_), serial)) [[likely]] {
+      return {.data = cache.address(slot),
+              .bytes = request.bytes,
+              .alignment = cache.facts.alignment,
+              .device = cache.facts.device,
+              .tag = tag,
+              .stream_id = cache.stream_id,
+              .serial = serial,
+              .allocator_id = id_,
+              .place = SlotRange::place(slot)};
+    }
+  }
+  return allocate_slowly(request);
+}
+
+[[gnu::noinline]] Block Allocator::allocate_slowly(Request& request) {
   Block block;
   const Status done = allocate_checked(request, block);
   if (!done) [[unlikely]] {
@@ -144,27 +173,23 @@ void Allocator::throw_refused(const Request& request, const Failure& failure) co
   throw OutOfMemory(std::move(report));
 }
 
-inline void Allocator::deallocate_checked(const Block& block, When when) noexcept {
-  if (block.data == nullptr) return;
-  if (is_recording()) [[unlikely]] {
-    deallocate_recorded(block, when);
+void Allocator::deallocate(const Block& block) noexcept {
+  const CacheFront& front = t_front;
+  if (front.pool == id_ && block.allocator_id == id_ && !is_recording() && front.cache->put(block)) [[likely]]
     return;
-  }
-  const Freed freed = block.allocator_id == id_ ? give_back(block, when, nullptr) : Freed::foreign;
-  if (freed != Freed::yes) [[unlikely]]
-    report_refused_free(block, freed);
+  deallocate_slowly(block, When::later);
 }
+void Allocator::deallocate_now(const Block& block) noexcept { deallocate_slowly(block, When::now); }
 
-void Allocator::deallocate(const Block& block) noexcept { deallocate_checked(block, When::later); }
-void Allocator::deallocate_now(const Block& block) noexcept { deallocate_checked(block, When::now); }
-
-void Allocator::deallocate_recorded(const Block& block, When when) noexcept {
+[[gnu::noinline]] void Allocator::deallocate_slowly(const Block& block, When when) noexcept {
+  if (block.data == nullptr) return;
   Block known;
-  const Freed freed = block.allocator_id == id_ ? give_back(block, when, &known) : Freed::foreign;
-  if (freed == Freed::yes)
-    record_block(RecordKind::freed, known, {});
-  else
+  const bool recording = is_recording();
+  const Freed freed = block.allocator_id == id_ ? give_back(block, when, recording ? &known : nullptr) : Freed::foreign;
+  if (freed != Freed::yes)
     report_refused_free(block, freed);
+  else if (recording)
+    record_block(RecordKind::freed, known, {});
 }
 
 void Allocator::report_refused_free(const Block& block, Freed freed) const noexcept {

@@ -11,7 +11,10 @@
 #include "berth/device/registry.h"
 #include "berth/memory/arena.h"
 #include "berth/memory/direct.h"
+#include "berth/memory/exact.h"
 #include "berth/memory/pool.h"
+#include "berth/memory/rounded.h"
+#include "memory/option_text.h"
 #include "os/mutex.h"
 #include "os/system.h"
 
@@ -50,8 +53,23 @@ std::shared_ptr<Allocator> make_pool(Device device, std::string_view option) {
   return pool(device, options);
 }
 
+std::shared_ptr<Allocator> make_rounded(Device device, std::string_view option) {
+  RoundedOptions options;
+  const ByteOption known[] = {{"least", &options.least_bytes}, {"cutoff", &options.cutoff_bytes}, {"limit", &options.limit_bytes}};
+  read_options("rounded", option, known, "rounded:least=512,cutoff=16MiB");
+  return rounded(device, options);
+}
+
+std::shared_ptr<Allocator> make_exact(Device device, std::string_view option) {
+  ExactOptions options;
+  const ByteOption known[] = {{"granularity", &options.granularity_bytes}, {"limit", &options.limit_bytes}};
+  read_options("exact", option, known, "exact:granularity=4KiB");
+  return exact(device, options);
+}
+
 // By name.
-constexpr Strategy kStrategies[] = {{"arena", make_arena}, {"direct", make_direct}, {"pool", make_pool}};
+constexpr Strategy kStrategies[] = {
+    {"arena", make_arena}, {"direct", make_direct}, {"exact", make_exact}, {"pool", make_pool}, {"rounded", make_rounded}};
 constexpr std::string_view kDefaultStrategy = "pool";
 
 std::string variable_name(Device device) {

@@ -6,21 +6,11 @@
 #include "base/text.h"
 #include "berth/base/checked.h"
 #include "berth/observe/replay.h"
+#include "observe/block_name.h"
 
 namespace berth {
 
 namespace {
-
-// Two numbers name a block: its allocator and its serial.
-struct BlockName {
-  std::uint64_t allocator_id;
-  std::uint64_t serial;
-  friend bool operator==(const BlockName&, const BlockName&) = default;
-};
-
-struct BlockNameHash {
-  std::size_t operator()(const BlockName& name) const noexcept { return (name.allocator_id * 0x9e3779b97f4a7c15ULL) ^ name.serial; }
-};
 
 class Planner {
  public:

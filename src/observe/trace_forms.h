@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string>
 #include <string_view>
 
-#include "berth/base/error.h"
 #include "berth/observe/trace_reader.h"
 
 // The forms of a trace that read_trace tells apart.
 namespace berth {
 
+bool is_binary_trace(std::string_view bytes) noexcept;
+RecordedTrace read_binary_trace(std::string_view bytes, std::string_view name);
 RecordedTrace read_text_trace(std::string_view text, std::string_view name);
 
 }  // namespace berth

@@ -6,55 +6,41 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <atomic>
-
 namespace berth::os {
 
 namespace {
 
 bool membarrier(int command) noexcept { return syscall(SYS_membarrier, command, 0U, 0) == 0; }
 
-// Returns when every thread of the process has passed a full barrier.
-bool barrier_on_all_threads() noexcept {
+bool try_fence_all_threads() noexcept {
   if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED)) return true;
-  // A forked child may have to register again.
+  // The first time, and perhaps in a forked child, the process has to register.
   return membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) && membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
 }
 
 }  // namespace
 
-bool has_asymmetric_fence() noexcept {
-  static const bool has = !kThreadSanitizer && barrier_on_all_threads();
+bool has_fence_for_all_threads() noexcept {
+  static const bool has = !kThreadSanitizer && try_fence_all_threads();
   return has;
 }
 
-void GateGroup::close() noexcept {
-  state_.store(state_.load() | kClosed);
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  settle();
+void fence_all_threads() noexcept {
+  // It worked when the gates were made. Only a filter that the program has put up since can refuse it; MEMBARRIER_CMD_GLOBAL is the slow
+  // way to the same end.
+  if (has_fence_for_all_threads() && !try_fence_all_threads()) membarrier(MEMBARRIER_CMD_GLOBAL);
 }
 
-void GateGroup::settle() noexcept {
-  // It worked when the group was made; a filter that a program puts up later, and that refuses it, is the one thing that could change it.
-  // MEMBARRIER_CMD_GLOBAL is the slow way to the same end.
-  if (!has_spin_locks() && !barrier_on_all_threads()) membarrier(MEMBARRIER_CMD_GLOBAL);
-}
-
-void GateGroup::open() noexcept {
-  settle();
-  state_.store(state_.load() & kSpinLocks);
+void Gate::drain() noexcept {
+  if (is_spin_lock())
+    spin();
+  else
+    while (inside_.load() != 0) sched_yield();
 }
 
 bool Gate::spin() noexcept {
   while (locked_.exchange(true, std::memory_order_acquire)) sched_yield();
   return true;
-}
-
-void Gate::shut(const GateGroup& group) noexcept {
-  if (group.has_spin_locks())
-    spin();
-  else
-    while (inside_.load() != 0) sched_yield();
 }
 
 }  // namespace berth::os

@@ -60,6 +60,11 @@ void replace_list(Change change) {
 
 constinit thread_local bool t_delivering = false;
 
+void count_sink(int change) noexcept {
+  g_sink_count.fetch_add(change, std::memory_order_relaxed);
+  g_watchers.fetch_add(change, std::memory_order_relaxed);
+}
+
 }  // namespace
 
 Sink::~Sink() = default;
@@ -70,7 +75,7 @@ std::string_view to_string(RecordKind kind) noexcept {
 }
 
 void emit(Record record) noexcept {
-  if (t_delivering) return;
+  if (!has_sinks() || t_delivering) return;
   t_delivering = true;
   record.time_ns = os::steady_time_ns();
   {
@@ -89,7 +94,7 @@ SinkAttachment attach_sink(std::shared_ptr<Sink> sink) {
     list.push_back(entry);
     return list;
   });
-  g_sink_count.fetch_add(1, std::memory_order_relaxed);
+  count_sink(1);
   SinkAttachment attachment;
   attachment.entry_ = entry.get();
   return attachment;
@@ -112,7 +117,7 @@ void SinkAttachment::detach() noexcept {
   auto* const entry = static_cast<Entry*>(std::exchange(entry_, nullptr));
   // release, and acquire below: whoever takes the entry off the list may destroy the sink, after all that its owner did to it.
   entry->attached.store(false, std::memory_order_release);
-  g_sink_count.fetch_sub(1, std::memory_order_relaxed);
+  count_sink(-1);
   try {
     replace_list([](SinkList list) {
       std::erase_if(list, [](const std::shared_ptr<Entry>& e) { return !e->attached.load(std::memory_order_acquire); });

@@ -24,7 +24,7 @@ class Spares {
   static void give(void* memory) noexcept {
     State& state = t_state;
     if (state.count >= kMost || state.ended) {
-      ::operator delete(memory, kBytes);
+      ::operator delete(memory);
       return;
     }
     if (state.count == 0) (void)&t_cleaner;  // made by the first use, so that it is destroyed when the thread ends
@@ -52,7 +52,7 @@ class Spares {
       t_state.ended = true;
       while (Piece* const piece = t_state.first) {
         t_state.first = piece->next;
-        ::operator delete(piece, kBytes);
+        ::operator delete(piece);
       }
     }
   };
@@ -76,7 +76,7 @@ struct Recycled {
     if (count == 1)
       Spares<sizeof(T)>::give(memory);
     else
-      ::operator delete(memory, count * sizeof(T));
+      ::operator delete(memory);
   }
   template <class U>
   friend bool operator==(const Recycled&, const Recycled<U>&) noexcept {

@@ -116,6 +116,27 @@ TEST_F(CliReplay, SaysWhatIsWrong) {
   }
 }
 
+TEST_F(CliReplay, ReplaysTheTraceOfTheDemoOnce) {
+  const Ran ran = replay("bench/traces/deeplab_infer.csv.gz --json --once");
+  ASSERT_EQ(ran.exit_code, 0) << ran.output;
+  const nlohmann::json json = nlohmann::json::parse(ran.output);
+  EXPECT_EQ(json["events"], 2400);
+  EXPECT_TRUE(json["p50_ns"].is_null()) << "the percentiles are of a second run";
+}
+
+TEST_F(CliReplay, ReplaysItsOwnTrace) {
+  const std::string path = file("small.csv", kSmall);
+  const std::string trace = (folder_ / "own.trace").string();
+  ASSERT_EQ(replay(path + " --once --strategy direct", "BERTH_TRACE=" + trace).exit_code, 0);
+  const Ran ran = replay(trace + " --json");
+  ASSERT_EQ(ran.exit_code, 0) << ran.output;
+  const nlohmann::json json = nlohmann::json::parse(ran.output);
+  EXPECT_EQ(json["events"], 6) << "what lives at the end is freed";
+  EXPECT_EQ(json["peak_live_bytes"], 4000);
+  EXPECT_EQ(json["complete"], true);
+  EXPECT_EQ(json["dropped"], 0);
+}
+
 // Recorded from real models, where they lie beside the tree: BERTH_TRACES names the folder.
 TEST_F(CliReplay, ReplaysRecordedModels) {
   const char* const named = std::getenv("BERTH_TRACES");

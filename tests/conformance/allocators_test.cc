@@ -22,8 +22,13 @@ std::vector<AllocatorSubject> subjects() {
                    .make = [device] { return arena(device, 32_MiB); },
                    .returns_at_once = false});
     all.push_back({std::string("pool_") + std::string(Device(device).kind_name()), [device] { return pool(device); }});
+    all.push_back({std::string("rounded_") + std::string(Device(device).kind_name()), [device] { return rounded(device); }});
+    all.push_back({std::string("exact_") + std::string(Device(device).kind_name()), [device] { return exact(device); }});
   }
   all.push_back({"pool_small_sim", [] { return pool(small_sim()); }});
+  all.push_back({"rounded_small_sim", [] { return rounded(small_sim(), {.least_bytes = 512, .cutoff_bytes = 64_KiB}); }});
+  all.push_back({"exact_small_sim", [] { return exact(small_sim(), {.granularity_bytes = 4096}); }});
+  all.push_back({.name = "limit_over_rounded", .make = [] { return limit(rounded("cpu"), 40_MiB); }, .limit_bytes = 40_MiB});
   all.push_back({.name = "limit_over_pool", .make = [] { return limit(pool("cpu"), 40_MiB); }, .limit_bytes = 40_MiB});
   all.push_back({"direct_small_sim", [] { return direct(small_sim()); }});
   all.push_back({.name = "limit", .make = [] { return limit(direct("cpu"), 40_MiB); }, .limit_bytes = 40_MiB});

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cstdio>
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -76,6 +80,37 @@ TEST(Fuzz, JsonOfAnyName) {
         ASSERT_TRUE(nlohmann::json::accept(json.take()));
       },
       {"name", "\xc3\xa9", "\xf0\x9f\x98\x80", "\x1b[0m", "\"\\"});
+}
+
+std::string small_binary_trace() {
+  const std::string path = std::string(::testing::TempDir()) + "berth_fuzz_" + std::to_string(seed()) + "_" + std::to_string(getpid());
+  const auto memory = direct("cpu");
+  const auto other = direct("cpu");
+  std::vector<Block> kept;
+  start_trace(path);
+  for (std::size_t i = 1; i < 20; ++i) {
+    const Block block = memory->allocate({.bytes = i * 1000});
+    other->deallocate(other->allocate({.bytes = i}));
+    if (i % 3 != 0)
+      memory->deallocate(block);
+    else
+      kept.push_back(block);
+  }
+  stop_trace();
+  for (const Block& block : kept) memory->deallocate(block);
+  std::stringstream bytes;
+  bytes << std::ifstream(path, std::ios::binary).rdbuf();
+  std::remove(path.c_str());
+  return bytes.str();
+}
+
+TEST(Fuzz, Traces) {
+  const auto plan = [](const std::string& s) {
+    const ReplayScript script = plan_replay(read_trace(s).events);
+    ASSERT_LE(script.slots, script.steps.size());
+  };
+  survives(plan, {"a,1,100,0\nf,1,0,0\n", "op,id,bytes,stream\r\na,1,8,2\r\na,2,8,3\r\n"});
+  survives(plan, {small_binary_trace()});
 }
 
 // A DLPack tensor whose every number is random or an extreme.

@@ -77,7 +77,7 @@ TEST(MakeAllocator, ReadsNamesAndOptions) {
   EXPECT_EQ(make_allocator("arena:64KiB", "cpu")->settings(), "arena of 64 KiB on cpu:0");
   for (const char* bad : {"direct:5", "arena:x", "arena:0", "arena:-1", "", "Direct", "pool2", "pool:x", "pool:0"})
     EXPECT_ERROR(make_allocator(bad, "cpu"), ArgumentError, ErrorCode::invalid_argument);
-  EXPECT_EQ(allocator_names(), (std::vector<std::string>{"arena", "direct", "pool"}));
+  EXPECT_EQ(allocator_names(), (std::vector<std::string>{"arena", "direct", "exact", "pool", "rounded"}));
 }
 
 }  // namespace

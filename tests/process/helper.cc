@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -315,6 +316,39 @@ void misuse_aborts() {
   memory->deallocate(block);
 }
 
+// With BERTH_TRACE set from outside: known blocks of this thread, of another, and of a static object that is freed after main.
+void be_traced() {
+  require(is_tracing(), "the variable starts the trace");
+  const auto memory = direct("cpu");
+  for (std::size_t i = 0; i < 50000; ++i) memory->deallocate(memory->allocate({.bytes = 1000 + i % 500}));
+  std::thread([&] {
+    for (std::size_t i = 0; i < 500; ++i) memory->deallocate(memory->allocate({.bytes = 2000 + i}));
+  }).join();
+  g_static_storage = zeros({31337}, DType::u8, memory);
+}
+
+void be_killed_in_a_trace() {
+  const auto memory = direct("cpu");
+  for (std::size_t i = 0; i < 50000; ++i) memory->deallocate(memory->allocate({.bytes = 64}));
+  std::raise(SIGKILL);
+}
+
+void fork_in_a_trace() {
+  const auto memory = direct("cpu");
+  const Block block = memory->allocate({.bytes = 77});
+  in_child([&] {
+    require(!is_tracing(), "a child is not traced");
+    for (std::size_t i = 0; i < 50000; ++i) memory->deallocate(memory->allocate({.bytes = 66}));
+    memory->deallocate(block);
+    require(stop_trace().events == 0, "a child has no trace to stop");
+  });
+  in_child([&] {
+    for (std::size_t i = 0; i < 10; ++i) memory->deallocate(memory->allocate({.bytes = 66}));
+    std::exit(0);
+  });
+  memory->deallocate(block);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -326,6 +360,9 @@ int main(int argc, char** argv) {
       {"fork-in-a-chain", fork_in_a_chain},
       {"leave-work-behind", leave_work_behind},
       {"misuse-aborts", misuse_aborts},
+      {"be-traced", be_traced},
+      {"be-killed-in-a-trace", be_killed_in_a_trace},
+      {"fork-in-a-trace", fork_in_a_trace},
       {"pool-thread-end", pool_thread_end},
       {"pool-after-main", pool_after_main},
       {"pool-handle-dropped", pool_handle_dropped},

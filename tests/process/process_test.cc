@@ -2,6 +2,14 @@
 #include "support/process.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+
+#include "berth/berth.h"
 
 // Beginning, forking and ending, each in a program of its own (helper.cc).
 namespace berth::testing {
@@ -40,6 +48,83 @@ TEST(Process, MisuseAbortsWhenAskedTo) {
   EXPECT_NE(ran.output.find("double_free"), std::string::npos) << ran.output;
   EXPECT_NE(ran.exit_code, 0);
   EXPECT_NE(ran.exit_code, 1) << "it ends by the signal";
+}
+
+// The file that BERTH_TRACE named, read after the program has ended.
+struct Traced {
+  Ran ran;
+  RecordedTrace trace;
+};
+
+Traced traced_helper(const std::string& way, const std::string& more = "") {
+  const std::string path = ::testing::TempDir() + "berth_process_" + std::to_string(getpid()) + ".trace";
+  Traced result{helper(way, more + " BERTH_TRACE=" + path), {}};
+  std::stringstream bytes;
+  bytes << std::ifstream(path, std::ios::binary).rdbuf();
+  std::remove(path.c_str());
+  result.trace = read_trace(bytes.str(), path);
+  return result;
+}
+
+TEST(Process, IsTracedFromTheStartToAfterMain) {
+  const auto traced = traced_helper("be-traced");
+  const auto& ran = traced.ran;
+  const auto& trace = traced.trace;
+  EXPECT_EQ(ran.exit_code, 0) << ran.output;
+  EXPECT_TRUE(trace.complete);
+  EXPECT_EQ(trace.unpaired, 0U);
+  const auto count = [&](std::size_t from, std::size_t to) {
+    return std::ranges::count_if(trace.events, [&](const TraceEvent& e) { return e.bytes >= from && e.bytes < to; });
+  };
+  EXPECT_EQ(count(1000, 1500), 50000);
+  EXPECT_EQ(count(2000, 2500), 500);
+  EXPECT_EQ(count(31337, 31338), 1) << "a static object";
+  const ReplayScript script = plan_replay(trace.events);
+  std::size_t live = 0;
+  for (const ReplayStep& step : script.steps) step.allocates ? ++live : --live;
+  EXPECT_EQ(live, 0U) << "its free after main is in the trace";
+}
+
+TEST(Process, AKilledProcessLeavesATraceThatCanBeRead) {
+  const auto [ran, trace] = traced_helper("be-killed-in-a-trace");
+  EXPECT_NE(ran.exit_code, 0);
+  EXPECT_FALSE(trace.complete);
+  EXPECT_GT(trace.events.size(), 80000U);
+  EXPECT_LT(trace.events.size(), 100000U) << "the last buffer is lost";
+}
+
+TEST(Process, AForkedChildLeavesTheTraceAlone) {
+  const auto [ran, trace] = traced_helper("fork-in-a-trace");
+  EXPECT_EQ(ran.exit_code, 0) << ran.output;
+  EXPECT_TRUE(trace.complete);
+  EXPECT_TRUE(std::ranges::none_of(trace.events, [](const TraceEvent& e) { return e.bytes == 66; }));
+  EXPECT_EQ(std::ranges::count_if(trace.events, [](const TraceEvent& e) { return e.bytes == 77; }), 1);
+}
+
+TEST(Process, ATraceThatCannotBeIsSaidAndTheProgramRuns) {
+  const Ran nowhere = helper("thread-exit", "BERTH_TRACE=/nowhere/at/all");
+  EXPECT_EQ(nowhere.exit_code, 0);
+  EXPECT_NE(nowhere.output.find("BERTH_TRACE has no effect"), std::string::npos) << nowhere.output;
+  const Ran limit = helper("thread-exit", "BERTH_TRACE=/dev/null BERTH_TRACE_LIMIT=much");
+  EXPECT_EQ(limit.exit_code, 0);
+  EXPECT_NE(limit.output.find("BERTH_TRACE_LIMIT=much"), std::string::npos) << limit.output;
+  const Ran full = helper("be-traced", "BERTH_TRACE=/dev/full");
+  EXPECT_EQ(full.exit_code, 0);
+  EXPECT_NE(full.output.find("the trace is cut short"), std::string::npos) << full.output;
+}
+
+TEST(Process, TheLimitOfATraceIsKept) {
+  const auto [ran, trace] = traced_helper("be-traced", "BERTH_TRACE_LIMIT=128KiB");
+  EXPECT_EQ(ran.exit_code, 0) << ran.output;
+  EXPECT_GT(trace.dropped, 50000U);
+  EXPECT_GT(trace.events.size(), 10000U);
+  EXPECT_TRUE(trace.complete);
+}
+
+TEST(Process, ForksOfATracedProcessDoNotHang) {
+  const auto [ran, trace] = traced_helper("fork-while-busy");
+  EXPECT_EQ(ran.exit_code, 0) << ran.output;
+  EXPECT_TRUE(trace.complete);
 }
 
 }  // namespace

@@ -45,6 +45,12 @@ void* operator new(std::size_t bytes, std::align_val_t alignment) { return get_o
 void* operator new[](std::size_t bytes, std::align_val_t alignment) { return get_or_throw(bytes, static_cast<std::size_t>(alignment)); }
 void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept { return get(bytes, 1); }
 void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept { return get(bytes, 1); }
+void* operator new(std::size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+  return get(bytes, static_cast<std::size_t>(alignment));
+}
+void* operator new[](std::size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+  return get(bytes, static_cast<std::size_t>(alignment));
+}
 void operator delete(void* block) noexcept { put(block); }
 void operator delete[](void* block) noexcept { put(block); }
 void operator delete(void* block, std::size_t) noexcept { put(block); }

@@ -85,6 +85,7 @@ class StreamRef {
   explicit operator bool() const noexcept { return state_ != nullptr; }
   StreamState* operator->() const noexcept { return state_; }  // REQUIRES: there is a stream
   std::uint64_t id() const noexcept { return state_ == nullptr ? 0 : state_->id(); }
+  StreamState* state() const noexcept { return state_; }
 
  private:
   StreamState* state_ = nullptr;

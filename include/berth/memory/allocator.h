@@ -59,7 +59,7 @@ class BERTH_EXPORT Allocator : public std::enable_shared_from_this<Allocator> {
   std::optional<Block> try_allocate(const Request& request) { return try_allocate(Request(request)); }
 
   // An empty block is ignored. With `deallocate` the memory may stay cached; after `deallocate_now` its whole pages are back with the
-  // device on return (or, while held, when the hold ends).
+  // device on return (or, while held, when the hold ends). A small block shares its pages with others: they go back with the last.
   void deallocate(const Block& block) noexcept;
   void deallocate_now(const Block& block) noexcept;
 
@@ -114,12 +114,12 @@ class BERTH_EXPORT Allocator : public std::enable_shared_from_this<Allocator> {
   [[noreturn]] void throw_refused(const Request& request, const Failure& failure) const;
 
  private:
+  Block allocate_slowly(Request& request);
   Status allocate_checked(Request& request, Block& block);
   Status allocate_nothing(const Request& request, Block& block) noexcept;
   void record_allocation(const Request& request, const Block& block) const noexcept;
   void record_refusal(const Request& request) const noexcept;
-  void deallocate_checked(const Block& block, When when) noexcept;
-  void deallocate_recorded(const Block& block, When when) noexcept;
+  void deallocate_slowly(const Block& block, When when) noexcept;
   void report_refused_free(const Block& block, Freed freed) const noexcept;
 
   Backend& backend_;  // backends are never destroyed

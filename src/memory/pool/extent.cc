@@ -21,16 +21,6 @@ void ExtentTree::refresh_up(Extent* from) noexcept {
   }
 }
 
-void ExtentTree::replace_child(Extent* parent, Extent* old_child, Extent* new_child) noexcept {
-  if (parent == nullptr)
-    root_ = new_child;
-  else if (parent->left == old_child)
-    parent->left = new_child;
-  else
-    parent->right = new_child;
-  if (new_child != nullptr) new_child->parent = parent;
-}
-
 void ExtentTree::insert(Extent* extent) noexcept {
   // Down to where everything below has a lower priority; that part is then split in two around the new node.
   Extent* parent = nullptr;
@@ -73,22 +63,20 @@ void ExtentTree::erase(Extent* extent) noexcept {
   Extent* left = extent->left;
   Extent* right = extent->right;
   Extent* parent = extent->parent;
-  Extent* child = extent;  // whose place under `parent` is to be filled
-  Extent* lowest = parent;
-  while (left != nullptr || right != nullptr) {
-    const bool take_left = right == nullptr || (left != nullptr && priority(left) >= priority(right));
+  Extent** hole = parent == nullptr ? &root_ : parent->left == extent ? &parent->left : &parent->right;
+  while (left != nullptr && right != nullptr) {
+    const bool take_left = priority(left) >= priority(right);
     Extent* const top = take_left ? left : right;
-    replace_child(parent, child, top);
-    if (left == nullptr || right == nullptr) {
-      child = nullptr;
-      break;
-    }
-    parent = lowest = top;
-    child = take_left ? top->right : top->left;
-    (take_left ? left : right) = child;
+    *hole = top;
+    top->parent = parent;
+    parent = top;
+    hole = take_left ? &top->right : &top->left;
+    (take_left ? left : right) = *hole;
   }
-  if (child != nullptr) replace_child(parent, child, nullptr);
-  for (Extent* e = lowest; e != nullptr; e = e->parent) e->widest = widest_here(e);
+  Extent* const rest = left != nullptr ? left : right;
+  *hole = rest;
+  if (rest != nullptr) rest->parent = parent;
+  for (Extent* e = parent; e != nullptr; e = e->parent) e->widest = widest_here(e);
   extent->parent = extent->left = extent->right = nullptr;
 }
 

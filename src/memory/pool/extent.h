@@ -62,7 +62,6 @@ class ExtentTree {
 
  private:
   static void refresh_up(Extent* from) noexcept;
-  void replace_child(Extent* parent, Extent* old_child, Extent* new_child) noexcept;
 
   Extent* root_ = nullptr;
 };

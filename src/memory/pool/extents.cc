@@ -12,10 +12,18 @@ bool are_alike(const Extent* a, const Extent* b) noexcept { return a->state == b
 
 }  // namespace
 
-Extents::Extents(Nodes& nodes, std::size_t begin, std::size_t end) noexcept : nodes_(nodes), front_(nodes.take()) {
+Extents::Extents(Nodes& nodes, std::size_t begin, std::size_t end) : nodes_(nodes), front_(nodes.take()) {
   front_->begin = begin;
   front_->bytes = end - begin;
   bare_.insert(front_);
+}
+
+Extents::~Extents() {
+  while (front_ != nullptr) {
+    Extent* const next = front_->next;
+    nodes_.give_back(front_);
+    front_ = next;
+  }
 }
 
 bool Extents::add_stream(std::uint32_t stream) noexcept {
@@ -154,6 +162,18 @@ void Extents::clean(std::uint32_t stream, std::uint64_t ticket) noexcept {
 }
 
 std::string Extents::audit() const {
+  std::size_t in_trees = 0;
+  const auto ascends = [&](const ExtentTree& tree) {
+    std::size_t end = 0;
+    for (const Extent* e = tree.first(1); e != nullptr; e = tree.next(e, 1)) {
+      if (e->begin < end) return false;
+      end = e->end();
+      ++in_trees;
+    }
+    return true;
+  };
+  if (!ascends(bare_) || !std::ranges::all_of(cached_, ascends)) return "extents: a tree is not in the order of addresses";
+  std::size_t in_list = 0;
   const Extent* before = nullptr;
   for (const Extent* e = front_; e != nullptr; before = e, e = e->next) {
     if (e->previous != before) return "extents: a link back is wrong";
@@ -161,6 +181,7 @@ std::string Extents::audit() const {
     if (before != nullptr && before->end() != e->begin) return "extents: there is a gap or an overlap";
     if (before != nullptr && are_alike(before, e)) return "extents: two neighbours that are alike are not joined";
     if (!e->is_free()) continue;
+    ++in_list;
     const ExtentTree& tree = e->state == ExtentState::bare ? bare_ : cached_[e->stream];
     const Extent* top = e;
     while (top->parent != nullptr) {
@@ -169,7 +190,7 @@ std::string Extents::audit() const {
     }
     if (tree.widest() < e->bytes || tree.widest() != top->widest) return "extents: a free extent is not in its tree";
   }
-  return {};
+  return in_list == in_trees ? "" : "extents: a tree has lost an extent";
 }
 
 }  // namespace berth

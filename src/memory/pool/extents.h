@@ -22,8 +22,11 @@ class Extents {
   using Nodes = NodePool<Extent>;
   static constexpr std::size_t kNodesPerCut = 2;  // what `cut` may take from the node pool
 
-  // One bare extent [begin, end). REQUIRES: a node is reserved.
-  Extents(Nodes& nodes, std::size_t begin, std::size_t end) noexcept;
+  // One bare extent [begin, end). Throws bad_alloc, and has taken no node then. REQUIRES: a node is reserved.
+  Extents(Nodes& nodes, std::size_t begin, std::size_t end);
+  ~Extents();
+  Extents(const Extents&) = delete;
+  Extents& operator=(const Extents&) = delete;
 
   // Room for the cached extents of a stream. False when there is no heap.
   bool add_stream(std::uint32_t stream) noexcept;
@@ -61,8 +64,8 @@ class Extents {
   Extent* insert_after(Extent* extent, std::size_t begin, std::size_t bytes) noexcept;
 
   Nodes& nodes_;
+  std::vector<ExtentTree> cached_{1};  // by stream; [0] is what any stream may use. Before front_: making it may throw
   Extent* front_;
-  std::vector<ExtentTree> cached_{1};  // by stream; [0] is what any stream may use
   ExtentTree bare_;
 };
 

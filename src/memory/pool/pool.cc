@@ -9,7 +9,6 @@
 #include "berth/base/units.h"
 #include "berth/device/registry.h"
 #include "berth/record/misuse.h"
-#include "memory/holders.h"
 #include "os/memory.h"
 
 namespace berth {
@@ -17,9 +16,10 @@ namespace berth {
 namespace {
 
 // What pages are moved and committed in: on hosts whole huge pages, where there are some.
-std::size_t page_of(const Backend& backend) noexcept {
+std::size_t page_of(const Backend& backend, std::size_t limit_bytes) noexcept {
   const std::size_t unit = backend.properties().unit_bytes;
-  return backend.properties().abilities.host_access ? std::max(unit, os::huge_page_bytes()) : unit;
+  const std::size_t huge = backend.properties().abilities.host_access ? os::huge_page_bytes() : 0;
+  return limit_bytes / 16 >= huge ? std::max(unit, huge) : unit;  // a tight limit is not to be spent on round numbers
 }
 
 constexpr Failure kNoHeap{ErrorCode::out_of_memory, 0, "no heap for the pool's tables"};
@@ -34,18 +34,19 @@ Pool::Pool(Device device, const PoolOptions& options)
       limit_bytes_(options.limit_bytes),
       generation_(os::fork_generation()),
       caches_(new std::atomic<ThreadCache*>[kMostCaches]()),
-      space_(backend(), mutex_, {.limit_bytes = options.limit_bytes, .page_bytes = page_of(backend())}),
-      slabs_(classes_, space_, slots_, streams_, mutex_) {}
+      space_(backend(), mutex_, {.limit_bytes = options.limit_bytes, .page_bytes = page_of(backend(), options.limit_bytes)}),
+      slabs_(classes_, space_, slots_, streams_) {}
 
 // Buffers keep their allocator alive, so live blocks here were leaked by a user of bare ones. Their memory stays: it may still be used.
 Pool::~Pool() {
   const os::Lock lock(mutex_);
-  for (std::uint32_t i = 1; i <= cache_count_.load(std::memory_order_relaxed); ++i) {
-    ThreadCache* const cache = caches_[i].load(std::memory_order_relaxed);
-    count(*cache);
-    delete cache;
-  }
-  if (allocations_ == frees_ && !is_inherited() && backend().is_alive()) space_.close();
+  const bool usable = !is_inherited() && backend().is_alive();
+  for_each_cache([&](ThreadCache& cache) BERTH_NO_THREAD_ANALYSIS {
+    if (usable) flush(cache);
+    count(cache);
+    delete &cache;
+  });
+  if (allocations_ == frees_ && usable) close_in_turn();
   slabs_.close();
 }
 
@@ -58,54 +59,23 @@ Status Pool::ready(StreamRef stream, std::uint32_t& index) noexcept {
     if (!opened) return opened;
   }
   if (base() == nullptr) {  // space_.open lets go of the lock: another thread may have come this far
-    if (const Status done = slots_.open(); !done) return done;
+    if (const Status done = slots_.open(space_.size_bytes()); !done) return done;
     if (const Status done = slabs_.open(space_.size_bytes()); !done) return done;
     base_.store(reinterpret_cast<std::uintptr_t>(space_.base()));
   }
-  index = streams_.find_or_add(stream);
-  if (stream && index == 0) return kNoHeap;
+  index = streams_.find(stream);
+  if (stream && index == 0) {
+    retire_streams();
+    index = streams_.find(stream);  // another thread may have been here meanwhile
+    if (index == 0) index = streams_.add(stream);
+    if (index == 0) return kNoHeap;
+  }
   return slabs_.add_stream(index) && space_.add_stream(index) ? Status() : Status(kNoHeap);
 }
 
 Failure Pool::refused(const Failure& failure) noexcept {
   ++failures_;
   return failure;
-}
-
-// Asks how far the streams are that freed memory waits for, or waits for them; what they are done with becomes everyone's.
-void Pool::settle_streams(bool wait) noexcept {
-  for (std::uint32_t i = 1; i < streams_.count(); ++i) {
-    if (streams_[i].ticket <= streams_[i].done || streams_[i].stream == nullptr) continue;
-    const std::shared_ptr<StreamState> stream = streams_[i].stream;
-    Event event = streams_[i].event;
-    std::uint64_t ticket = streams_[i].event_ticket;
-    const std::uint64_t latest = streams_[i].ticket;
-    mutex_.unlock();
-    bool done = false;
-    try {
-      if (ticket == 0 || wait) {
-        event = stream->record();
-        ticket = latest;
-      }
-      done = event.query();
-      if (!done && wait) {
-        done = true;  // also when the work has thrown: it is over
-        event.wait();
-      }
-    } catch (...) {  // a stream that cannot be asked proves nothing; a third party's may throw anything
-    }
-    mutex_.lock();
-    StreamUses::Use& use = streams_[i];
-    if (!done) {
-      use.event = event;
-      use.event_ticket = ticket;
-    } else if (ticket > use.done) {
-      use.done = ticket;
-      use.event = {};
-      use.event_ticket = 0;
-      space_.clean(i, ticket);
-    }
-  }
 }
 
 void Pool::count_allocation(std::size_t bytes) noexcept {
@@ -121,9 +91,9 @@ void Pool::count_free(std::size_t bytes) noexcept {
 
 // Takes over what a cache has counted. REQUIRES: the caller is its owner, or has shut the gates.
 void Pool::count(ThreadCache& cache) const noexcept {
-  peak_in_use_ = std::max(peak_in_use_, in_use_ + cache.counts.peak);
+  peak_in_use_ = std::max(peak_in_use_, in_use_ + cache.counts.peak());
   in_use_ += cache.counts.in_use();
-  frees_ += cache.counts.frees;
+  frees_ += cache.counts.frees();
   allocations_ += cache.serial - cache.counted_serial;
   cache.counted_serial = cache.serial;
   cache.counts = {};
@@ -164,7 +134,7 @@ Status Pool::obtain_large(const Request& request, Block& block) noexcept {
   count_allocation(request.bytes);
   block.data = space_.base() + extent->begin;
   block.serial = serial_;
-  block.place = SlotTable::place(&slot);
+  block.place = SlotRange::place(&slot);
   return {};
 }
 
@@ -192,12 +162,12 @@ void Pool::complete(Block& known, const Block& block, const Slot* slot) const no
   known = block;
   known.serial = slot->serial.load();
   known.tag = Tag::from_id(static_cast<std::uint16_t>(slot->tag_and_id.load()));
-  known.place = SlotTable::place(slot);
+  known.place = SlotRange::place(slot);
   if (known.alignment == 0) known.alignment = usual_alignment_;
 }
 
 Allocator::Freed Pool::give_back_slowly(Block block, When when, Block* known) noexcept {
-  Slot* slot = slots_.find(block.place);
+  Slot* slot = slots_.range().find(block.place);
   if (block.serial == 0) {  // made by block_at: only its address is known
     const os::Lock lock(mutex_);
     const auto offset = static_cast<std::size_t>(static_cast<std::byte*>(block.data) - base());
@@ -205,6 +175,7 @@ Allocator::Freed Pool::give_back_slowly(Block block, When when, Block* known) no
     if (slot != nullptr) block.serial = slot->serial.load();
   }
   if (slot == nullptr) return Freed::foreign;
+  report_late_double_frees();
   if (known != nullptr) complete(*known, block, slot);
   if ((slot->size.load() & 0xff) == Slot::kLargeClass) return free_large(slot, block, when);
   const Freed verdict = judge(slot, block);
@@ -232,46 +203,42 @@ Allocator::Freed Pool::free_large(Slot* slot, const Block& block, When when) noe
   slots_.give_back(SlotTable::kLarge, slots_.number(slot));
   if (is_inherited()) return Freed::yes;
   space_.give(extent, extent->stream, streams_.next_ticket(extent->stream));
-  if (when == When::now) {
-    if (holds_.any())
-      trim_after_hold_ = true;
-    else {
-      settle_streams(true);
-      space_.trim_around(begin, bytes);
-    }
-  }
+  if (when == When::now) give_pages_back(begin, bytes);
   return Freed::yes;
 }
 
 // A small block that no cache owns, or that must not wait for its owner.
 Allocator::Freed Pool::free_under_lock(Slot* slot, const Block& block, When when) noexcept {
   const os::Lock lock(mutex_);
-  shut_caches();
-  const std::uint32_t owner = slot->owner();
-  Spill spill;
-  if (owner != 0) read_inbox(*caches_[owner].load(std::memory_order_relaxed), spill);
-  const Freed verdict = judge(slot, block);
   const std::size_t begin = slot->offset();
   const SizeClass size_class = slot->size.load() & 0xff;
-  if (verdict == Freed::yes) {
+  {
+    const AllShut shut(*this);
+    if (const std::uint32_t owner = slot->owner(); owner != 0) {
+      ThreadCache& cache = *caches_[owner].load(std::memory_order_relaxed);
+      Spill spill;
+      read_inbox(cache, spill, IntoBins::no);
+      return_to_slabs(spill.slots());
+      count(cache);
+    }
+    const Freed verdict = judge(slot, block);
+    if (verdict != Freed::yes) return verdict;
     slot->serial.store(0);
     count_free(block.bytes);
-  }
-  return_to_slabs(spill.slots());
-  if (verdict == Freed::yes) {
     slabs_.give(slot);
     if (when == When::now) flush_class(size_class);
   }
-  reopen_caches();
-  if (verdict == Freed::yes && when == When::now) {
-    if (holds_.any())
-      trim_after_hold_ = true;
-    else {
-      settle_streams(true);
-      space_.trim_around(begin, classes_[size_class].bytes);
-    }
+  if (when == When::now) give_pages_back(begin, classes_[size_class].bytes);
+  return Freed::yes;
+}
+
+void Pool::give_pages_back(std::size_t begin, std::size_t bytes) noexcept {
+  if (holds_.any()) {
+    trim_after_hold_ = true;
+    return;
   }
-  return verdict;
+  settle_streams(true);
+  space_.trim_around(begin, bytes);
 }
 
 void Pool::report_late_double_frees() noexcept {
@@ -283,22 +250,23 @@ void Pool::report_late_double_frees() noexcept {
 }
 
 void Pool::shut_caches() const noexcept {
-  gates_.close();
-  for (std::uint32_t i = 1; i <= cache_count_.load(std::memory_order_relaxed); ++i)
-    caches_[i].load(std::memory_order_relaxed)->gate.shut(gates_);
-  gates_.settle();
+  for_each_cache([](ThreadCache& cache) { cache.gate.close(); });
+  os::fence_all_threads();
+  for_each_cache([](ThreadCache& cache) { cache.gate.drain(); });
+  os::fence_all_threads();
 }
 
 void Pool::reopen_caches() const noexcept {
-  for (std::uint32_t i = 1; i <= cache_count_.load(std::memory_order_relaxed); ++i)
-    caches_[i].load(std::memory_order_relaxed)->gate.reopen(gates_);
-  gates_.open();
+  os::fence_all_threads();
+  for_each_cache([](ThreadCache& cache) {
+    if (cache.retired.load() == 0 || cache.gate.is_spin_lock()) cache.gate.open();
+  });
 }
 
 // REQUIRES: the caller is the cache's owner, or has shut the gates.
 void Pool::flush(ThreadCache& cache) noexcept {
   Spill spill;
-  read_inbox(cache, spill);
+  read_inbox(cache, spill, IntoBins::no);
   return_to_slabs(spill.slots());
   for (Bin& bin : cache.bins) {
     return_to_slabs(std::span(bin.items).first(bin.count));
@@ -307,18 +275,17 @@ void Pool::flush(ThreadCache& cache) noexcept {
 }
 
 void Pool::flush_caches() noexcept {
-  shut_caches();
-  for (std::uint32_t i = 1; i <= cache_count_.load(std::memory_order_relaxed); ++i) flush(*caches_[i].load(std::memory_order_relaxed));
-  reopen_caches();
+  const AllShut shut(*this);
+  for_each_cache([&](ThreadCache& cache) BERTH_NO_THREAD_ANALYSIS { flush(cache); });
 }
 
 // REQUIRES: the gates are shut.
 void Pool::flush_class(SizeClass size_class) noexcept {
-  for (std::uint32_t i = 1; i <= cache_count_.load(std::memory_order_relaxed); ++i) {
-    Bin& bin = caches_[i].load(std::memory_order_relaxed)->bins[size_class];
+  for_each_cache([&](ThreadCache& cache) BERTH_NO_THREAD_ANALYSIS {
+    Bin& bin = cache.bins[size_class];
     return_to_slabs(std::span(bin.items).first(bin.count));
     bin.count = 0;
-  }
+  });
 }
 
 void Pool::retire(ThreadCache* cache) noexcept {
@@ -332,12 +299,11 @@ void Pool::before_fork() noexcept BERTH_NO_THREAD_ANALYSIS { shut_caches(); }
 
 // The child has one thread; the caches of the others are nobody's, and what is in them is everyone's.
 void Pool::after_fork(bool in_child) noexcept BERTH_NO_THREAD_ANALYSIS {
-  for (std::uint32_t i = 1; in_child && i <= cache_count_.load(std::memory_order_relaxed); ++i) {
-    ThreadCache* const cache = caches_[i].load(std::memory_order_relaxed);
-    if (!cache->owned || ThreadCaches::find_number(id(), i) != nullptr) continue;
-    if (!is_inherited()) flush(*cache);
-    cache->owned = false;
-  }
+  for_each_cache([&](ThreadCache& cache) BERTH_NO_THREAD_ANALYSIS {
+    if (!in_child || !cache.owned || ThreadCaches::find_number(id(), cache.number) != nullptr) return;
+    if (!is_inherited()) flush(cache);
+    cache.owned = false;
+  });
   if (in_child && is_inherited()) t_front = {};  // so that no request is served on the way that asks nothing
   reopen_caches();
 }
@@ -373,119 +339,6 @@ void Pool::end_hold() noexcept {
   flush_caches();
   settle_streams(true);
   space_.trim(0);
-}
-
-Stats Pool::stats() const {
-  const os::Lock lock(mutex_);
-  shut_caches();
-  const Stats now = stats_now();
-  reopen_caches();
-  return now;
-}
-
-// REQUIRES: the gates are shut.
-Stats Pool::stats_now() const noexcept {
-  for (std::uint32_t i = 1; i <= cache_count_.load(std::memory_order_relaxed); ++i) count(*caches_[i].load(std::memory_order_relaxed));
-  const Space::Figures& figures = space_.figures();
-  const auto in_use = static_cast<std::size_t>(in_use_);
-  peak_in_use_ = std::max(peak_in_use_, in_use_);
-  return {.in_use_bytes = in_use,
-          .cached_bytes = figures.committed - in_use,
-          .committed_bytes = figures.committed,
-          .peak_in_use_bytes = static_cast<std::size_t>(peak_in_use_),
-          .peak_committed_bytes = figures.peak_committed,
-          .live_blocks = allocations_ - frees_,
-          .allocations = allocations_,
-          .frees = frees_,
-          .failures = failures_,
-          .commits = figures.commits,
-          .decommits = figures.decommits};
-}
-
-std::string Pool::settings() const {
-  const std::string limit = limit_bytes_ == SIZE_MAX ? "" : text::join(", at most ", text::bytes(limit_bytes_));
-  return text::join("pool on ", device().to_string(), limit);
-}
-
-template <class Visit>
-void Pool::for_each_live(Visit visit) const {
-  for (std::uint32_t number = 1; number <= slots_.used(); ++number) {
-    const Slot& slot = slots_[number];
-    if (slot.serial.load() == 0) continue;
-    const std::uint32_t size = slot.size.load();
-    const bool large = (size & 0xff) == Slot::kLargeClass;
-    visit(slot, large ? space_.extent(size >> 8)->requested : size >> 8);
-  }
-}
-
-void Pool::explain(const Failure& failure, OutOfMemoryReport& report) const {
-  std::vector<Holder> holders;
-  const os::Lock lock(mutex_);
-  shut_caches();
-  const Stats now = stats_now();
-  for_each_live([&](const Slot& slot, std::size_t bytes) {
-    add_holder(holders, Tag::from_id(static_cast<std::uint16_t>(slot.tag_and_id.load())), bytes);
-  });
-  reopen_caches();
-  report.in_use_bytes = now.in_use_bytes;
-  report.cached_bytes = now.cached_bytes;
-  report.largest_free_run_bytes = space_.longest_cached();
-  report.top_holders = top_holders(std::move(holders));
-  const std::size_t below_limit = limit_bytes_ - std::min(limit_bytes_, now.committed_bytes);
-  const bool limited = below_limit < report.device_free_bytes;
-  report.refused_by = limited ? text::join("the pool's limit of ", text::bytes(limit_bytes_)) : "the device";
-  if (limited) report.limit_bytes = limit_bytes_;
-  // Free pages can be moved together, so all that is cached counts.
-  const std::size_t within_reach = std::min(below_limit, report.device_free_bytes) + space_.cached_bytes();
-  if (within_reach < report.requested_bytes) report.would_be_enough_bytes = report.requested_bytes - within_reach;
-  report.tried.emplace_back("looked for a free run, in all caches");
-  report.tried.emplace_back("moved every free page");
-  report.tried.emplace_back(text::join("asked the device: ", failure.why));
-}
-
-std::string Pool::audit() const {
-  const os::Lock lock(mutex_);
-  if (base() == nullptr) return {};
-  shut_caches();
-  std::string wrong = audit_now();
-  reopen_caches();
-  return wrong;
-}
-
-std::string Pool::audit_now() const {
-  if (std::string wrong = space_.audit(); !wrong.empty()) return wrong;
-  if (std::string wrong = slabs_.audit(); !wrong.empty()) return wrong;
-  for (std::uint32_t i = 1; i <= cache_count_.load(std::memory_order_relaxed); ++i) {
-    if (std::string wrong = audit_cache(*caches_[i].load(std::memory_order_relaxed)); !wrong.empty()) return wrong;
-  }
-  const Stats now = stats_now();
-  std::size_t bytes = 0;
-  std::uint64_t blocks = 0;
-  for_each_live([&](const Slot& slot, std::size_t live) {
-    // One that another thread has sent home is freed, though its owner does not know yet.
-    const std::uint32_t mark = slot.mark.load();
-    if (mark != 0 && mark == static_cast<std::uint32_t>(slot.serial.load())) return;
-    bytes += live;
-    ++blocks;
-  });
-  if (bytes != now.in_use_bytes) return "pool: bytes in use are not the sum of the live blocks";
-  if (blocks != now.live_blocks) return "pool: live blocks are not those the slots say";
-  if (now.in_use_bytes > now.committed_bytes) return "pool: more is in use than is committed";
-  return {};
-}
-
-std::string Pool::audit_cache(const ThreadCache& cache) const {
-  std::size_t granted = 0;
-  for (SizeClass c = 0; c < classes_.count(); ++c) {
-    const Bin& bin = cache.bins[c];
-    granted += bin.capacity * std::size_t{classes_[c].bytes};
-    if (bin.count > bin.capacity || bin.capacity > Bin::kMost) return "pool: a bin holds more than it may";
-    for (const Slot* const slot : std::span(bin.items).first(bin.count)) {
-      if (slot->owner() != cache.number || slot->serial.load() != 0) return "pool: a bin holds a block that is live, or another's";
-      if ((slot->size.load() & 0xff) != c) return "pool: a bin holds a block of another class";
-    }
-  }
-  return granted + cache.budget == ThreadCache::kBudget ? "" : "pool: the bins' capacities and what is left of the budget do not add up";
 }
 
 std::shared_ptr<Allocator> pool(Device device, const PoolOptions& options) { return std::make_shared<Pool>(device, options); }

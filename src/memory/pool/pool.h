@@ -60,15 +60,17 @@ class Pool final : public Allocator, private os::ForkListener {
   Status obtain_slowly(const Request& request, Block& block) noexcept;
   Status obtain_small(const Request& request, Block& block) noexcept;
   Status obtain_without_cache(SizeClass size_class, const Request& request, Block& block) noexcept;
-  ThreadCache* cache_for(const Request& request) noexcept;
+  ThreadCache* cache_for(StreamRef stream) noexcept;
   ThreadCache* make_cache(std::uint32_t stream, std::uint64_t stream_id) noexcept BERTH_REQUIRES(mutex_);
-  void enter(ThreadCache& cache) noexcept;
+  static void reuse(ThreadCache& cache, std::uint32_t stream, std::uint64_t stream_id) noexcept;
+  [[nodiscard]] bool enter(ThreadCache& cache) noexcept;
   void hand_out(ThreadCache& cache, SizeClass size_class, Slot* slot, const Request& request, Block& block) noexcept;
   Status refill(ThreadCache& cache, SizeClass size_class, std::span<Slot*> batch, Spill& spill, std::size_t& count_taken) noexcept;
   std::size_t batch_of(SizeClass size_class) const noexcept;
   void make_room(ThreadCache& cache, SizeClass size_class, Spill& spill) noexcept;
   void give_up_a_bin(ThreadCache& cache, SizeClass but_not, Spill& spill) noexcept;
-  void read_inbox(ThreadCache& cache, Spill& spill) noexcept;
+  enum class IntoBins : bool { no, yes };
+  void read_inbox(ThreadCache& cache, Spill& spill, IntoBins into_bins) noexcept;
   void return_spill(const Spill& spill) noexcept;
   void return_to_slabs(std::span<Slot* const> slots) noexcept BERTH_REQUIRES(mutex_);
   void report_late_double_frees() noexcept;
@@ -82,6 +84,7 @@ class Pool final : public Allocator, private os::ForkListener {
   Status obtain_large(const Request& request, Block& block) noexcept;
   Freed give_back_slowly(Block block, When when, Block* known) noexcept;
   Freed free_large(Slot* slot, const Block& block, When when) noexcept;
+  void give_pages_back(std::size_t begin, std::size_t bytes) noexcept BERTH_REQUIRES(mutex_);
   Freed judge(const Slot* slot, const Block& block) const noexcept;
   bool was_issued(std::uint64_t serial) const noexcept;
   std::size_t bytes_of(const Slot* slot) const noexcept;
@@ -95,10 +98,16 @@ class Pool final : public Allocator, private os::ForkListener {
   void count_free(std::size_t bytes) noexcept BERTH_REQUIRES(mutex_);
   Failure refused(const Failure& failure) noexcept BERTH_REQUIRES(mutex_);
   void settle_streams(bool wait) noexcept BERTH_REQUIRES(mutex_);
+  void retire_streams() noexcept BERTH_REQUIRES(mutex_);
+  void close_in_turn() noexcept BERTH_REQUIRES(mutex_);
+  void retire_caches(std::uint32_t stream) noexcept BERTH_REQUIRES(mutex_);
 
-  // All caches at once. REQUIRES: the mutex; between the two, every cache is the caller's.
-  void shut_caches() const noexcept BERTH_REQUIRES(mutex_);
-  void reopen_caches() const noexcept BERTH_REQUIRES(mutex_);
+  // While it lives, every cache is the caller's. REQUIRES: the mutex.
+  class AllShut;
+  void shut_caches() const noexcept;
+  void reopen_caches() const noexcept;
+  template <class Visit>
+  void for_each_cache(Visit visit) const;
   void flush_caches() noexcept BERTH_REQUIRES(mutex_);
   void flush(ThreadCache& cache) noexcept BERTH_REQUIRES(mutex_);
   void flush_class(SizeClass size_class) noexcept BERTH_REQUIRES(mutex_);
@@ -119,7 +128,6 @@ class Pool final : public Allocator, private os::ForkListener {
   const std::size_t usual_alignment_;  // that every small block has
   const std::size_t limit_bytes_;
   const std::uint64_t generation_;
-  mutable os::GateGroup gates_;
   SlotTable slots_;
   std::unique_ptr<std::atomic<ThreadCache*>[]> caches_;  // by number; entries are never taken away while the pool lives
   std::atomic<std::uint32_t> cache_count_{0};            // caches_[1] to caches_[cache_count_] are there
@@ -141,6 +149,22 @@ class Pool final : public Allocator, private os::ForkListener {
   mutable std::uint64_t frees_ BERTH_GUARDED_BY(mutex_) = 0;
   std::uint64_t failures_ BERTH_GUARDED_BY(mutex_) = 0;
   std::uint64_t serial_ BERTH_GUARDED_BY(mutex_) = 0;  // of blocks that no cache handed out
+};
+
+template <class Visit>
+void Pool::for_each_cache(Visit visit) const {
+  for (std::uint32_t i = 1; i <= cache_count_.load(std::memory_order_relaxed); ++i) visit(*caches_[i].load(std::memory_order_relaxed));
+}
+
+class Pool::AllShut {
+ public:
+  explicit AllShut(const Pool& pool) noexcept : pool_(pool) { pool_.shut_caches(); }
+  ~AllShut() { pool_.reopen_caches(); }
+  AllShut(const AllShut&) = delete;
+  AllShut& operator=(const AllShut&) = delete;
+
+ private:
+  const Pool& pool_;
 };
 
 template <class Attempt>

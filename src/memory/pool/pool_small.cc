@@ -14,40 +14,26 @@ namespace {
 constexpr std::size_t kBatchBytes = std::size_t{64} << 10;  // fetched from the slabs at a time
 constexpr std::size_t kBinBytes = std::size_t{256} << 10;   // the most that one bin keeps
 
-std::uint64_t tag_and_id(const Request& request) noexcept { return request.allocator_id << 16 | request.tag.id(); }
-
 }  // namespace
 
+// As Allocator::allocate has it, for requests that come through an adaptor.
 Status Pool::obtain(const Request& request, Block& block) noexcept {
   const CacheFront& front = t_front;
-  if (request.bytes <= small_limit_ && request.alignment <= usual_alignment_ && front.pool == id() &&
-      front.stream_id == request.stream.id()) [[likely]] {
-    ThreadCache& cache = *front.cache;
-    if (cache.gate.try_enter(gates_)) [[likely]] {
-      const SizeClass size_class = classes_.find(request.bytes);
-      Bin& bin = cache.bins[size_class];
-      if (bin.count > 0) [[likely]] {
-        hand_out(cache, size_class, bin.items[--bin.count], request, block);
-        cache.gate.leave();
-        return {};
-      }
-      cache.gate.leave();
+  if (front.pool == id() && front.stream == request.stream.state() && request.alignment <= usual_alignment_) [[likely]] {
+    if (Slot* const slot = front.cache->take(request.bytes, tag_and_id(request.tag, request.allocator_id), block.serial)) [[likely]] {
+      block.data = front.cache->address(slot);
+      block.place = SlotRange::place(slot);
+      return {};
     }
   }
   return obtain_slowly(request, block);
 }
 
 // REQUIRES: the caller is inside the cache's gate; the slot is the cache's and free.
-inline void Pool::hand_out(ThreadCache& cache, SizeClass size_class, Slot* slot, const Request& request, Block& block) noexcept {
-  const std::uint64_t serial = ++cache.serial;
-  // Relaxed: whoever frees the block got it from this thread in an orderly way.
-  slot->serial.store(serial);
-  slot->tag_and_id.store(tag_and_id(request));
-  slot->size.store(Slot::small_size(request.bytes, size_class));
-  cache.counts.add(request.bytes);
-  block.data = base() + slot->offset();
-  block.serial = serial;
-  block.place = SlotTable::place(slot);
+void Pool::hand_out(ThreadCache& cache, SizeClass size_class, Slot* slot, const Request& request, Block& block) noexcept {
+  block.serial = cache.make_live(slot, request.bytes, size_class, tag_and_id(request.tag, request.allocator_id));
+  block.data = cache.address(slot);
+  block.place = SlotRange::place(slot);
 }
 
 Status Pool::obtain_slowly(const Request& request, Block& block) noexcept {
@@ -62,18 +48,18 @@ Status Pool::obtain_small(const Request& request, Block& block) noexcept {
   const SizeClass size_class =
       request.alignment <= usual_alignment_ ? classes_.find(request.bytes) : classes_.find_aligned(request.bytes, request.alignment);
   if (size_class >= classes_.count()) return obtain_large(request, block);
-  ThreadCache* const cache = cache_for(request);
+  ThreadCache* const cache = cache_for(request.stream);
   if (cache == nullptr) return obtain_without_cache(size_class, request, block);
   Bin& bin = cache->bins[size_class];
   Spill spill;
-  enter(*cache);
-  if (bin.count == 0) read_inbox(*cache, spill);
+  if (!enter(*cache)) return obtain_without_cache(size_class, request, block);
+  if (bin.count == 0) read_inbox(*cache, spill, IntoBins::yes);
   const bool served = bin.count > 0;
   if (served)
     hand_out(*cache, size_class, bin.items[--bin.count], request, block);
   else if (bin.capacity == 0)
     make_room(*cache, size_class, spill);
-  cache->gate.unlock(gates_);
+  cache->gate.unlock();
   report_late_double_frees();
   if (served) {
     return_spill(spill);
@@ -86,11 +72,23 @@ Status Pool::obtain_small(const Request& request, Block& block) noexcept {
       refill(*cache, size_class, std::span(batch).first(std::clamp<std::size_t>(bin.capacity, 1, batch_of(size_class))), spill, count);
   // A slab holds several blocks; where there is no memory left for one, there may be enough for the block alone.
   if (!done) return done.failure().code == ErrorCode::out_of_memory ? obtain_large(request, block) : done;
-  enter(*cache);
+  if (!enter(*cache)) {
+    const os::Lock lock(mutex_);
+    return_to_slabs(std::span(batch).first(count));
+    return refused({ErrorCode::invalid_argument, 0, "the stream of the request is gone"});
+  }
   hand_out(*cache, size_class, batch[0], request, block);
-  // From the last to the first, so that the lowest address is handed out next. There is room: only this thread puts blocks in.
-  while (count > 1) bin.items[bin.count++] = batch[--count];
-  cache->gate.unlock(gates_);
+  // From the last to the first, so that the lowest address is handed out next.
+  Spill rest;
+  while (count > 1) {
+    Slot* const slot = batch[--count];
+    if (bin.count < bin.capacity)
+      bin.items[bin.count++] = slot;
+    else
+      rest.add(slot);
+  }
+  cache->gate.unlock();
+  return_spill(rest);
   return {};
 }
 
@@ -120,13 +118,13 @@ Status Pool::obtain_without_cache(SizeClass size_class, const Request& request, 
     });
   }
   if (!done) return refused(done.failure());
-  slot->tag_and_id.store(tag_and_id(request));
+  slot->tag_and_id.store(tag_and_id(request.tag, request.allocator_id));
   slot->size.store(Slot::small_size(request.bytes, size_class));
   slot->serial.store(++serial_);
   count_allocation(request.bytes);
   block.data = base() + slot->offset();
   block.serial = serial_;
-  block.place = SlotTable::place(slot);
+  block.place = SlotRange::place(slot);
   return {};
 }
 
@@ -134,16 +132,18 @@ std::size_t Pool::batch_of(SizeClass size_class) const noexcept {
   return std::clamp<std::size_t>(kBatchBytes / classes_[size_class].bytes, 1, kBatch);
 }
 
-ThreadCache* Pool::cache_for(const Request& request) noexcept {
-  if (ThreadCache* const found = ThreadCaches::find(id(), request.stream.id())) return found;
+ThreadCache* Pool::cache_for(StreamRef stream) noexcept {
+  if (ThreadCache* const found = ThreadCaches::find(id(), stream.state())) return found;
   if (!ThreadCaches::reserve()) return nullptr;
   ThreadCache* made = nullptr;
   {
     const os::Lock lock(mutex_);
-    std::uint32_t stream = 0;
-    if (ready(request.stream, stream)) made = make_cache(stream, request.stream.id());
+    std::uint32_t number = 0;
+    const Status able = ready(stream, number);
+    while (ThreadCache* const retired = ThreadCaches::forget_retired(id())) retired->owned = false;
+    if (able) made = make_cache(number, stream.id());
   }
-  if (made != nullptr) ThreadCaches::enter(std::static_pointer_cast<Pool>(shared_from_this()), id(), made);
+  if (made != nullptr) ThreadCaches::enter(std::static_pointer_cast<Pool>(shared_from_this()), {id(), stream.state(), made});
   return made;
 }
 
@@ -151,12 +151,15 @@ ThreadCache* Pool::make_cache(std::uint32_t stream, std::uint64_t stream_id) noe
   const std::uint32_t made = cache_count_.load(std::memory_order_relaxed);
   for (std::uint32_t i = 1; i <= made; ++i) {
     ThreadCache* const cache = caches_[i].load(std::memory_order_relaxed);
-    if (cache->owned || cache->stream != stream) continue;
+    const bool retired = cache->retired.load() != 0;
+    if (cache->owned || (cache->stream != stream && !retired)) continue;
     cache->owned = true;
+    if (retired) reuse(*cache, stream, stream_id);
     return cache;
   }
   if (made + 1 >= kMostCaches) return nullptr;
-  auto* const cache = new (std::nothrow) ThreadCache(made + 1, stream, stream_id);
+  const PoolFacts facts{base_.load(), slots_.range(), small_limit_, usual_alignment_, classes_.shift(), device()};
+  auto* const cache = new (std::nothrow) ThreadCache(facts, made + 1, stream, stream_id);
   if (cache == nullptr) return nullptr;
   cache->owned = true;
   caches_[made + 1].store(cache, std::memory_order_release);  // complete, for who reads it without the lock
@@ -164,10 +167,21 @@ ThreadCache* Pool::make_cache(std::uint32_t stream, std::uint64_t stream_id) noe
   return cache;
 }
 
-void Pool::enter(ThreadCache& cache) noexcept {
-  while (!cache.gate.try_lock(gates_)) {
+// A cache whose stream is gone, for another. Live blocks that it handed out come back to it; no work can touch them any more.
+void Pool::reuse(ThreadCache& cache, std::uint32_t stream, std::uint64_t stream_id) noexcept {
+  cache.stream = stream;
+  cache.stream_id = stream_id;
+  cache.retired.store(0);
+  if (!cache.gate.is_spin_lock()) cache.gate.open();
+}
+
+// False: its stream is gone, and the gate stays shut.
+bool Pool::enter(ThreadCache& cache) noexcept {
+  while (!cache.gate.try_lock()) {
     const os::Lock wait(mutex_);  // who has shut the gates holds it
+    if (cache.retired.load() != 0) return false;
   }
+  return true;
 }
 
 // Makes room for a block of the class: a larger bin while the budget lasts, else by spilling half of it. REQUIRES: inside the gate.
@@ -214,30 +228,8 @@ void Pool::return_to_slabs(std::span<Slot* const> slots) noexcept {
 
 Allocator::Freed Pool::give_back(const Block& block, When when, Block* known) noexcept {
   const CacheFront& front = t_front;
-  Slot* const slot = slots_.find(block.place);
-  if (slot != nullptr && front.pool == id() && when == When::later && known == nullptr) [[likely]] {
-    ThreadCache& cache = *front.cache;
-    if (cache.gate.try_enter(gates_)) [[likely]] {
-      // The class follows from the size, but for over-aligned blocks; reading it from the slot would make the bin wait for the slot.
-      const SizeClass size_class = classes_.find(block.bytes);
-      const auto offset = static_cast<std::uint64_t>(static_cast<std::byte*>(block.data) - base());
-      const bool right = slot->serial.load() == block.serial && block.serial != 0 &&
-                         slot->where.load() == (offset | std::uint64_t{cache.number} << Slot::kOwnerShift) &&
-                         slot->size.load() == Slot::small_size(block.bytes, size_class) && slot->mark.load() == 0 &&
-                         slot->tag_and_id.load() >> 16 == block.allocator_id;
-      if (right) [[likely]] {
-        Bin& bin = cache.bins[size_class];
-        if (bin.count < bin.capacity) [[likely]] {
-          slot->serial.store(0);
-          cache.counts.remove(block.bytes);
-          bin.items[bin.count++] = slot;
-          cache.gate.leave();
-          return Freed::yes;
-        }
-      }
-      cache.gate.leave();
-    }
-  }
+  if (front.pool == id() && when == When::later && known == nullptr && front.cache->put(block)) [[likely]]
+    return Freed::yes;
   return give_back_slowly(block, when, known);
 }
 
@@ -251,7 +243,7 @@ Allocator::Freed Pool::free_small(Slot* slot, const Block& block) noexcept {
 
 Allocator::Freed Pool::free_own(ThreadCache& cache, Slot* slot, const Block& block) noexcept {
   Spill spill;
-  enter(cache);
+  if (!enter(cache)) return send_home(cache, slot, block);
   const Freed verdict = slot->owner() == cache.number ? judge(slot, block) : Freed::double_free;
   if (verdict == Freed::yes) {
     const SizeClass size_class = slot->size.load() & 0xff;
@@ -264,7 +256,7 @@ Allocator::Freed Pool::free_own(ThreadCache& cache, Slot* slot, const Block& blo
     else
       spill.add(slot);
   }
-  cache.gate.unlock(gates_);
+  cache.gate.unlock();
   return_spill(spill);
   return verdict;
 }
@@ -273,35 +265,31 @@ Allocator::Freed Pool::free_own(ThreadCache& cache, Slot* slot, const Block& blo
 Allocator::Freed Pool::send_home(ThreadCache& owner, Slot* slot, const Block& block) noexcept {
   const auto mark = static_cast<std::uint32_t>(block.serial);
   if (mark != 0 && slot->mark.load() == mark) return Freed::double_free;
-  ThreadCache* const own = t_front.pool == id() ? t_front.cache : nullptr;
-  if (own == nullptr) return free_under_lock(slot, block, When::later);
   slot->mark.store(mark);
   if (!owner.inbox.put({block.serial, slots_.number(slot), static_cast<std::uint32_t>(block.bytes)})) {
     slot->mark.store(0);
     return free_under_lock(slot, block, When::later);
   }
-  enter(*own);
-  own->counts.remove(block.bytes);
-  own->gate.unlock(gates_);
   return Freed::yes;
 }
 
-// Takes in what other threads have sent home. REQUIRES: the caller is inside the gate, or has shut it.
-void Pool::read_inbox(ThreadCache& cache, Spill& spill) noexcept {
-  for (Inbox::Message message = cache.inbox.get(); message.serial != 0; message = cache.inbox.get()) {
+// Takes in what other threads have sent home, and only now counts it as freed. At most one inbox full: others may be sending all the
+// while. REQUIRES: the caller is inside the gate, or has shut it.
+void Pool::read_inbox(ThreadCache& cache, Spill& spill, IntoBins into_bins) noexcept {
+  for (std::uint32_t n = 0; n < Inbox::kEntries; ++n) {
+    const Inbox::Message message = cache.inbox.get();
+    if (message.serial == 0) return;
     Slot* const slot = &slots_[message.slot];
-    const std::uint32_t size = slot->size.load();
     slot->mark.store(0);
     if (slot->serial.load() != message.serial) {
-      // Two threads freed it at the same moment, and both were told yes; the second is taken back from the counts, and reported.
+      // Two threads freed it at the same moment, and both were told yes; this is the second.
       late_double_frees_.fetch_add(1, std::memory_order_relaxed);
-      --cache.counts.frees;
-      cache.counts.add(message.bytes);
       continue;
     }
     slot->serial.store(0);
-    Bin& bin = cache.bins[size & 0xff];
-    if (bin.count < bin.capacity)
+    cache.counts.remove(message.bytes);
+    Bin& bin = cache.bins[slot->size.load() & 0xff];
+    if (into_bins == IntoBins::yes && bin.count < bin.capacity)
       bin.items[bin.count++] = slot;
     else
       spill.add(slot);

@@ -33,12 +33,14 @@ class SizeClasses {
   const ClassInfo& operator[](SizeClass c) const noexcept { return info_[c]; }
 
   // The smallest class that holds so many bytes. REQUIRES: 0 < bytes <= kSmallLimit.
-  SizeClass find(std::size_t bytes) const noexcept {
+  SizeClass find(std::size_t bytes) const noexcept { return find(bytes, shift_); }
+  static SizeClass find(std::size_t bytes, unsigned shift) noexcept {
     // In units of the alignment, less one: up to 15 is its own class; above, the three bits behind the leading one choose among eight.
-    const std::size_t units = (bytes - 1) >> shift_;
+    const std::size_t units = (bytes - 1) >> shift;
     const auto doubling = static_cast<unsigned>(std::bit_width(units | 15)) - 4;
     return static_cast<SizeClass>(8 * doubling + (units >> doubling));
   }
+  unsigned shift() const noexcept { return shift_; }  // log2 of the unit
 
   // The smallest class whose blocks all have the alignment; count() when none has. REQUIRES: as find; alignment is a power of two.
   SizeClass find_aligned(std::size_t bytes, std::size_t alignment) const noexcept;

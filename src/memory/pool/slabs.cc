@@ -10,6 +10,7 @@
 namespace berth {
 
 Status Slabs::open(std::size_t range_bytes) noexcept {
+  if (table_ != nullptr) return {};
   const std::size_t bytes = range_bytes / kSlabGrain * sizeof(std::uint32_t);
   const Result<void*> table = os::reserve(bytes, alignof(std::uint32_t));
   if (!table) return table.failure();
@@ -64,7 +65,7 @@ Result<Slabs::Slab*> Slabs::make(SizeClass size_class, std::uint32_t stream, Spa
   if (!extent) return extent.failure();
   const std::uint32_t first_slot = nodes_.reserve(1) ? slots_.take(size_class, info.blocks) : 0;
   if (first_slot == 0) {
-    space_.give(*extent, stream, 0);
+    space_.give(*extent, stream, streams_.next_ticket(stream));
     return Failure{ErrorCode::out_of_memory, 0, "no heap for the pool's tables"};
   }
   Slab* const slab = nodes_.take();

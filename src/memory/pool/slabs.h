@@ -19,32 +19,30 @@ namespace berth {
 
 class Slabs {
  public:
-  Slabs(const SizeClasses& classes, Space& space, SlotTable& slots, StreamUses& streams, os::Mutex& mutex) noexcept
-      : classes_(classes), space_(space), slots_(slots), streams_(streams), mutex_(mutex) {}
+  Slabs(const SizeClasses& classes, Space& space, SlotTable& slots, StreamUses& streams) noexcept
+      : classes_(classes), space_(space), slots_(slots), streams_(streams) {}
 
   // The table of which slab is where, for a range of so many bytes.
-  Status open(std::size_t range_bytes) noexcept BERTH_REQUIRES(mutex_);
-  bool add_stream(std::uint32_t stream) noexcept BERTH_REQUIRES(mutex_);
+  Status open(std::size_t range_bytes) noexcept;
+  bool add_stream(std::uint32_t stream) noexcept;
 
   // Takes up to `into.size()` free blocks of a class, at least one, and gives them to an owner. A new slab goes to the device, as far as
   // the effort allows, and lets go of the lock meanwhile.
   Result<std::size_t> take(SizeClass size_class, std::uint32_t stream, std::uint32_t owner, Space::Effort effort,
-                           std::span<Slot*> into) noexcept BERTH_REQUIRES(mutex_);
+                           std::span<Slot*> into) noexcept;
 
   // Takes a free block back.
-  void give(Slot* slot) noexcept BERTH_REQUIRES(mutex_);
+  void give(Slot* slot) noexcept;
 
   // The slot of the block that begins at an offset; nullptr when no small block does.
-  Slot* at(std::size_t offset) const noexcept BERTH_REQUIRES(mutex_);
+  Slot* at(std::size_t offset) const noexcept;
   // The same for large blocks, whose extents the pool enters here.
-  void enter_large(std::size_t offset, std::uint32_t slot) noexcept BERTH_REQUIRES(mutex_) {
-    table_[offset / kSlabGrain] = slot | kLargeBit;
-  }
-  void leave_large(std::size_t offset) noexcept BERTH_REQUIRES(mutex_) { table_[offset / kSlabGrain] = 0; }
+  void enter_large(std::size_t offset, std::uint32_t slot) noexcept { table_[offset / kSlabGrain] = slot | kLargeBit; }
+  void leave_large(std::size_t offset) noexcept { table_[offset / kSlabGrain] = 0; }
 
-  std::size_t free_bytes() const noexcept BERTH_REQUIRES(mutex_) { return free_bytes_; }
-  std::string audit() const BERTH_REQUIRES(mutex_);
-  void close() noexcept BERTH_REQUIRES(mutex_);
+  std::size_t free_bytes() const noexcept { return free_bytes_; }
+  std::string audit() const;
+  void close() noexcept;
 
  private:
   static constexpr std::size_t kMostBlocks = 1024;
@@ -67,22 +65,21 @@ class Slabs {
   };
   using Lists = std::array<List, SizeClasses::kMost>;
 
-  Result<Slab*> make(SizeClass size_class, std::uint32_t stream, Space::Effort effort) noexcept BERTH_REQUIRES(mutex_);
-  void mark(const Slab& slab, std::uint32_t number) noexcept BERTH_REQUIRES(mutex_);
-  List& list_of(const Slab& slab) noexcept BERTH_REQUIRES(mutex_) { return (*lists_[slab.stream])[slab.size_class]; }
-  void link_last(Slab* slab) noexcept BERTH_REQUIRES(mutex_);
-  void unlink(Slab* slab) noexcept BERTH_REQUIRES(mutex_);
+  Result<Slab*> make(SizeClass size_class, std::uint32_t stream, Space::Effort effort) noexcept;
+  void mark(const Slab& slab, std::uint32_t number) noexcept;
+  List& list_of(const Slab& slab) noexcept { return (*lists_[slab.stream])[slab.size_class]; }
+  void link_last(Slab* slab) noexcept;
+  void unlink(Slab* slab) noexcept;
 
   const SizeClasses& classes_;
   Space& space_;
   SlotTable& slots_;
   StreamUses& streams_;
-  os::Mutex& mutex_;
-  NodePool<Slab> nodes_ BERTH_GUARDED_BY(mutex_);
-  std::vector<std::unique_ptr<Lists>> lists_ BERTH_GUARDED_BY(mutex_);  // by stream, then class: slabs with free blocks
+  NodePool<Slab> nodes_;
+  std::vector<std::unique_ptr<Lists>> lists_;  // by stream, then class: slabs with free blocks
   std::uint32_t* table_ = nullptr;  // for each grain of the range: the slab in it, from 1, or the slot of the large block that begins there
   std::size_t table_bytes_ = 0;
-  std::size_t free_bytes_ BERTH_GUARDED_BY(mutex_) = 0;  // of the free blocks in all slabs, and the slabs' tails
+  std::size_t free_bytes_ = 0;  // of the free blocks in all slabs, and the slabs' tails
 };
 
 }  // namespace berth

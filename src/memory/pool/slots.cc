@@ -2,9 +2,8 @@
 #include "memory/pool/slots.h"
 
 #include <algorithm>
+#include <bit>
 
-#include "berth/base/checked.h"
-#include "berth/base/units.h"
 #include "os/memory.h"
 
 namespace berth {
@@ -12,25 +11,36 @@ namespace berth {
 namespace {
 
 constexpr std::size_t kMostSlots = std::size_t{1} << 26;
-constexpr std::size_t kFewestSlots = std::size_t{1} << 18;
-constexpr std::size_t kStep = 256_KiB / sizeof(Slot);  // slots that get memory at a time
+constexpr std::size_t kFewestSlots = std::size_t{1} << 16;
+constexpr std::size_t kBytesPerSlot = 512;  // of the range, most of which is for large blocks and never used up
+
+// Addresses, and leave to use them.
+Result<void*> reserve_slots(std::size_t count) noexcept {
+  const Result<void*> range = os::reserve(count * sizeof(Slot), alignof(Slot));
+  if (!range) return range;
+  const Status usable = os::commit(*range, count * sizeof(Slot));
+  if (usable) return range;
+  (void)os::release(*range, count * sizeof(Slot)).ok();
+  return usable.failure();
+}
 
 }  // namespace
 
 SlotTable::~SlotTable() {
-  if (slots_ != nullptr) (void)os::release(slots_, reserved_ * sizeof(Slot)).ok();
+  if (slots_ != nullptr) (void)os::release(slots_, count_ * sizeof(Slot)).ok();
 }
 
-Status SlotTable::open() noexcept {
-  std::size_t slots = kMostSlots;
-  Result<void*> range = os::reserve(slots * sizeof(Slot), alignof(Slot));
-  while (!range && slots > kFewestSlots) {
-    slots /= 2;
-    range = os::reserve(slots * sizeof(Slot), alignof(Slot));
+Status SlotTable::open(std::size_t range_bytes) noexcept {
+  if (slots_ != nullptr) return {};
+  std::size_t count = std::clamp(std::bit_ceil(range_bytes / kBytesPerSlot), kFewestSlots, kMostSlots);
+  Result<void*> range = reserve_slots(count);
+  while (!range && count > kFewestSlots) {  // the process may be short of addresses, or the kernel strict about promises
+    count /= 2;
+    range = reserve_slots(count);
   }
   if (!range) return range.failure();
   slots_ = static_cast<Slot*>(*range);
-  reserved_ = slots;
+  count_ = count;
   return {};
 }
 
@@ -39,16 +49,10 @@ std::uint32_t SlotTable::take(SizeClass kind, std::uint32_t count) noexcept {
     free_[kind] = slots_[group].size.load();
     return group;
   }
-  const std::uint32_t used = used_.load();
-  const std::size_t end = std::size_t{used} + count + 1;
-  if (end > reserved_) return 0;
-  if (end > committed_) {
-    const std::size_t wanted = std::min(*try_align_up(end, kStep), reserved_);
-    if (!os::commit(slots_ + committed_, (wanted - committed_) * sizeof(Slot))) return 0;
-    committed_ = wanted;  // fresh memory is zero, which is an empty slot
-  }
-  used_.store(used + count);
-  return used + 1;
+  if (count >= count_ - used_) return 0;
+  const std::uint32_t first = used_ + 1;
+  used_ += count;
+  return first;
 }
 
 void SlotTable::give_back(SizeClass kind, std::uint32_t first) noexcept {

@@ -37,8 +37,22 @@ struct Slot {
 };
 static_assert(sizeof(Slot) == 32);
 
-// All slots of a pool: one array that never moves, with memory under as much of it as is used. Slots are taken in groups, one for each
-// block of a slab. Not thread-safe, but for `find`.
+// Where the slots of a pool are.
+struct SlotRange {
+  std::uintptr_t begin = 0;
+  std::size_t bytes = 0;
+
+  // What a block carries for its slot (the address: turning it into a number and back would lengthen the path that every free waits
+  // for), and the slot of one that came from outside; nullptr when there is none.
+  static std::uint64_t place(const Slot* slot) noexcept { return reinterpret_cast<std::uintptr_t>(slot); }
+  Slot* find(std::uint64_t place) const noexcept {
+    const std::uint64_t distance = place - begin;
+    return distance < bytes && distance % sizeof(Slot) == 0 ? reinterpret_cast<Slot*>(place) : nullptr;
+  }
+};
+
+// All slots of a pool: one array that never moves. There is memory under all of it, given by the kernel when first touched; a slot that was
+// never used reads as empty. Slots are taken in groups, one for each block of a slab. Not thread-safe, but for `range`.
 class SlotTable {
  public:
   SlotTable() noexcept = default;
@@ -46,31 +60,24 @@ class SlotTable {
   SlotTable(const SlotTable&) = delete;
   SlotTable& operator=(const SlotTable&) = delete;
 
-  Status open() noexcept;
+  // For a pool whose address range has so many bytes.
+  Status open(std::size_t range_bytes) noexcept;
 
-  // A group of slots that belong together, by the number of the first; 0 when there is no memory. Groups of one kind have one size.
+  // A group of slots that belong together, by the number of the first; 0 when there are none left. Groups of one kind have one size.
   std::uint32_t take(SizeClass kind, std::uint32_t count) noexcept;
   void give_back(SizeClass kind, std::uint32_t first) noexcept;
 
-  // What a block carries for its slot (the address: turning it into a number and back would lengthen the path that every free waits
-  // for), and the slot of one that came from outside; nullptr when there is none. Relaxed: there is memory under every slot that was ever
-  // counted, and whoever has a block has seen its slot being counted.
-  static std::uint64_t place(const Slot* slot) noexcept { return reinterpret_cast<std::uintptr_t>(slot); }
-  Slot* find(std::uint64_t place) const noexcept {
-    const std::uint64_t distance = place - reinterpret_cast<std::uintptr_t>(slots_);
-    return distance % sizeof(Slot) == 0 && distance / sizeof(Slot) - 1 < used_.load() ? reinterpret_cast<Slot*>(place) : nullptr;
-  }
+  SlotRange range() const noexcept { return {reinterpret_cast<std::uintptr_t>(slots_), count_ * sizeof(Slot)}; }
   Slot& operator[](std::uint32_t number) const noexcept { return slots_[number]; }
   std::uint32_t number(const Slot* slot) const noexcept { return static_cast<std::uint32_t>(slot - slots_); }
-  std::uint32_t used() const noexcept { return used_.load(); }
+  std::uint32_t used() const noexcept { return used_; }
 
   static constexpr SizeClass kLarge = SizeClasses::kMost;  // the kind of single slots, for large blocks
 
  private:
   Slot* slots_ = nullptr;
-  std::size_t reserved_ = 0;                                  // slots there are addresses for
-  std::size_t committed_ = 0;                                 // slots there is memory for
-  Relaxed<std::uint32_t> used_;                               // slots 1 to used_ have been taken at some time; 0 is none's
+  std::size_t count_ = 0;
+  std::uint32_t used_ = 0;                                    // slots 1 to used_ have been taken at some time; 0 is none's
   std::array<std::uint32_t, SizeClasses::kMost + 1> free_{};  // by kind: groups given back, linked through `size` of their first slots
 };
 

@@ -6,6 +6,7 @@
 
 #include "berth/base/checked.h"
 #include "berth/base/units.h"
+#include "memory/pool/size_classes.h"
 
 namespace berth {
 
@@ -36,29 +37,38 @@ Status Space::open() noexcept {
   } catch (const std::bad_alloc&) {
   }
   std::size_t size = up(std::clamp(total, kLeastRange, kMostRange / kRangePerMemory) * kRangePerMemory, page);
-  Result<void*> range = backend_.reserve(size, page);
+  const std::size_t alignment = std::max(page, kSlabGrain);  // the table of slabs goes by offset
+  Result<void*> range = backend_.reserve(size, alignment);
   while (!range && size / 2 >= std::max(kLeastRange, kSlabsShare * page)) {  // addresses may be limited too
     size = up(size / 2, page);
-    range = backend_.reserve(size, page);
+    range = backend_.reserve(size, alignment);
   }
   mutex_.lock();
   if (!range) return range.failure();
   const std::size_t split = align_down(size / kSlabsShare, page);
-  if (base_ == nullptr && nodes_.reserve(2)) {
-    parts_[0].reset(new (std::nothrow) Extents(nodes_, 0, split));
-    parts_[1].reset(new (std::nothrow) Extents(nodes_, split, size));
-    if (parts_[0] != nullptr && parts_[1] != nullptr) {
-      base_ = static_cast<std::byte*>(*range);
-      size_ = size;
-      split_ = split;
-      return {};
-    }
+  if (base_ == nullptr && make_parts(split, size)) {
+    base_ = static_cast<std::byte*>(*range);
+    size_ = size;
+    split_ = split;
+    return {};
   }
   // Another thread was first, or there is no heap.
   mutex_.unlock();
   (void)backend_.release(*range, size).ok();
   mutex_.lock();
   return base_ != nullptr ? Status() : Failure{ErrorCode::out_of_memory, 0, "no heap for the pool's tables"};
+}
+
+bool Space::make_parts(std::size_t split, std::size_t size) noexcept {
+  if (!nodes_.reserve(2)) return false;
+  try {
+    auto slabs = std::make_unique<Extents>(nodes_, 0, split);
+    parts_[1] = std::make_unique<Extents>(nodes_, split, size);
+    parts_[0] = std::move(slabs);
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
 }
 
 void Space::close() noexcept {
@@ -177,7 +187,7 @@ Status Space::fill_window(Extent* first, std::size_t end, Effort effort) noexcep
         if (step.source != nullptr)
           part_of(step.source->begin).free_cached(step.source, 0, 0);
         else
-          figures_.committed -= step.target->bytes;
+          promised_ -= step.target->bytes;
       }
       return Failure{ErrorCode::out_of_memory, 0, "the pool's limit"};
     }
@@ -198,10 +208,11 @@ bool Space::plan_steps(Extent* first, std::size_t end, Effort effort, Steps& ste
   const auto peak = static_cast<double>(std::max(figures_.peak_live, figures_.live + window_bytes));
   const auto beyond = [&](double factor) {
     const auto allowed = static_cast<std::size_t>(factor * peak);
-    const std::size_t wanted = figures_.committed + missing;
+    const std::size_t wanted = figures_.committed + promised_ + missing;
     return effort == Effort::all_pages ? missing : wanted > allowed ? std::min(missing, wanted - allowed) : 0;
   };
-  std::size_t pages_wanted = std::max(beyond(settings_.tight), figures_.committed + missing > settings_.limit_bytes ? missing : 0);
+  std::size_t pages_wanted =
+      std::max(beyond(settings_.tight), figures_.committed + promised_ + missing > settings_.limit_bytes ? missing : 0);
   const bool edges = effort == Effort::all_pages || moved_edges_ < handed_out_ / 100;
   std::size_t edges_wanted = edges ? beyond(settings_.tighter_edges) : 0;
   for (Extent* target = first; target != nullptr && target->begin < end; target = target->next) {
@@ -214,8 +225,9 @@ bool Space::plan_steps(Extent* first, std::size_t end, Effort effort, Steps& ste
     }
     if (source == nullptr) {
       pages_wanted = edges_wanted = 0;  // there is no more to be had
-      if (target->bytes > settings_.limit_bytes - std::min(figures_.committed, settings_.limit_bytes)) return false;
-      figures_.committed += target->bytes;  // counted before it is asked for, so that no two threads pass the limit together
+      // Promised before it is asked for, so that no two threads pass the limit together.
+      if (target->bytes > settings_.limit_bytes - std::min(figures_.committed + promised_, settings_.limit_bytes)) return false;
+      promised_ += target->bytes;
     } else {
       if (source->bytes < target->bytes) part_of(target->begin).split(target, source->bytes);
       pages_wanted -= std::min(pages_wanted, source->bytes);
@@ -232,7 +244,7 @@ Extent* Space::find_source(std::size_t most, bool edges) noexcept {
   const std::size_t wanted = align_down(most, unit);
   const std::size_t least = edges ? std::min(kLeastEdge, wanted) : unit;
   if (wanted == 0) return nullptr;
-  for (const std::size_t which : {1, 0}) {
+  for (const std::size_t which : {1U, 0U}) {
     Extents& part = *parts_[which];
     std::size_t looked_at = 0;
     for (Extent* e = part.clean_tree().last(least); e != nullptr && looked_at < kMostSources; e = part.clean_tree().previous(e, least)) {
@@ -279,10 +291,11 @@ Status Space::run_steps(Steps& steps) noexcept {
     const std::size_t bytes = step.target->bytes;
     step.target->has_memory = i < done;
     if (step.source == nullptr) {
-      if (i < done)
+      promised_ -= bytes;
+      if (i < done) {
+        figures_.committed += bytes;
         ++figures_.commits;
-      else
-        figures_.committed -= bytes;
+      }
     } else if (step.source->has_memory) {
       part_of(step.source->begin).free_cached(step.source, 0, 0);
     } else {
@@ -331,7 +344,7 @@ bool Space::grow(Extent* extent, std::size_t bytes, std::uint32_t stream) noexce
 Status Space::reserve(std::size_t bytes) noexcept {
   const auto rounded = try_align_up(bytes, kGrain);
   if (!rounded) return Failure{ErrorCode::out_of_memory, 0, "no address space is that large"};
-  if (*rounded <= longest_cached()) return {};
+  if (*rounded <= part(Part::large).clean_tree().widest()) return {};
   const Result<Extent*> taken = take(Part::large, *rounded, kGrain, 0, Effort::usual);
   if (!taken) return taken.failure();
   handed_out_ -= *rounded;
@@ -363,7 +376,7 @@ bool Space::decommit(Extent* from, std::size_t begin, std::size_t end) noexcept 
 void Space::trim(std::size_t keep) noexcept {
   if (base_ == nullptr) return;
   const std::size_t unit = backend_.properties().unit_bytes;
-  for (const std::size_t which : {1, 0}) {
+  for (const std::size_t which : {1U, 0U}) {
     std::size_t below = SIZE_MAX;  // everything above has been looked at: the lock is let go of in between
     while (cached_bytes() > keep) {
       Extent* e = parts_[which]->clean_tree().last(unit);

@@ -22,15 +22,16 @@
 //
 // The range has a part for slabs and a part for large blocks, so that a long-lived slab does not sit in the middle of a large hole.
 //
-// The pool's mutex guards everything. Functions that go to the device let go of it meanwhile; what they work on is `transit` until they
+// The pool's mutex guards everything: it is held by whoever calls (which clang cannot check across classes). Functions that go to the
+// device let go of it meanwhile; what they work on is `transit` until they
 // are back, and nobody else touches that.
 namespace berth {
 
 struct SpaceSettings {
   std::size_t limit_bytes = SIZE_MAX;  // of committed memory
   std::size_t page_bytes = 0;          // what is moved and committed at a time: the unit, or a huge page where there are some
-  double tight = 1.010;                // whole pages are moved when committed memory would exceed this much of the peak
-  double tighter_edges = 1.016;        // and edges when it would exceed this
+  double tight = 1.004;                // whole pages are moved when committed memory would exceed this much of the peak
+  double tighter_edges = 1.008;        // and edges when it would exceed this
 };
 
 class Space {
@@ -53,37 +54,36 @@ class Space {
       : backend_(backend), mutex_(mutex), settings_(settings) {}
 
   // Reserves the addresses, once. Goes to the device.
-  Status open() noexcept BERTH_REQUIRES(mutex_);
-  bool is_open() const noexcept BERTH_REQUIRES(mutex_) { return base_ != nullptr; }
+  Status open() noexcept BERTH_NO_THREAD_ANALYSIS;
+  bool is_open() const noexcept { return base_ != nullptr; }
   // Gives everything back. REQUIRES: nobody uses any of it.
-  void close() noexcept BERTH_REQUIRES(mutex_);
+  void close() noexcept;
 
   std::byte* base() const noexcept { return base_; }         // never changes once open
   std::size_t size_bytes() const noexcept { return size_; }  //
-  bool add_stream(std::uint32_t stream) noexcept BERTH_REQUIRES(mutex_);
+  bool add_stream(std::uint32_t stream) noexcept;
 
   // An extent in state `live`. REQUIRES: open; bytes is a multiple of kGrain; alignment is a power of two.
-  Result<Extent*> take(Part part, std::size_t bytes, std::size_t alignment, std::uint32_t stream, Effort effort) noexcept
-      BERTH_REQUIRES(mutex_);
+  Result<Extent*> take(Part part, std::size_t bytes, std::size_t alignment, std::uint32_t stream, Effort effort) noexcept;
   // Gives one back: to be used by the stream at once, by others when it is clean.
-  Extent* give(Extent* extent, std::uint32_t stream, std::uint64_t ticket) noexcept BERTH_REQUIRES(mutex_);
-  void clean(std::uint32_t stream, std::uint64_t ticket) noexcept BERTH_REQUIRES(mutex_);
+  Extent* give(Extent* extent, std::uint32_t stream, std::uint64_t ticket) noexcept;
+  void clean(std::uint32_t stream, std::uint64_t ticket) noexcept;
   // Makes a live extent longer in place, when what follows is cached and may be used by the stream.
-  bool grow(Extent* extent, std::size_t bytes, std::uint32_t stream) noexcept BERTH_REQUIRES(mutex_);
+  bool grow(Extent* extent, std::size_t bytes, std::uint32_t stream) noexcept;
 
   // Commits ahead, until so many bytes are cached in one piece.
-  Status reserve(std::size_t bytes) noexcept BERTH_REQUIRES(mutex_);
+  Status reserve(std::size_t bytes) noexcept;
   // Gives clean cached memory back: until at most `keep` bytes are cached, or the pages around a range that was just given.
-  void trim(std::size_t keep) noexcept BERTH_REQUIRES(mutex_);
-  void trim_around(std::size_t begin, std::size_t bytes) noexcept BERTH_REQUIRES(mutex_);
+  void trim(std::size_t keep) noexcept;
+  void trim_around(std::size_t begin, std::size_t bytes) noexcept;
 
-  const Figures& figures() const noexcept BERTH_REQUIRES(mutex_) { return figures_; }
-  std::size_t cached_bytes() const noexcept BERTH_REQUIRES(mutex_) { return figures_.committed - figures_.live; }
-  std::size_t longest_cached() const noexcept BERTH_REQUIRES(mutex_);
-  const Extents& part(Part part) const noexcept BERTH_REQUIRES(mutex_) { return *parts_[static_cast<std::size_t>(part)]; }
-  Extent* extent(std::uint32_t index) const noexcept BERTH_REQUIRES(mutex_) { return nodes_.at(index); }
+  const Figures& figures() const noexcept { return figures_; }
+  std::size_t cached_bytes() const noexcept { return figures_.committed - figures_.live; }
+  std::size_t longest_cached() const noexcept;
+  const Extents& part(Part part) const noexcept { return *parts_[static_cast<std::size_t>(part)]; }
+  Extent* extent(std::uint32_t index) const noexcept { return nodes_.at(index); }
 
-  std::string audit() const BERTH_REQUIRES(mutex_);
+  std::string audit() const;
 
   static constexpr std::size_t kGrain = 4096;
 
@@ -104,20 +104,21 @@ class Space {
     std::size_t count = 0;
   };
 
+  bool make_parts(std::size_t split, std::size_t size) noexcept;
   Extents& part_of(std::size_t offset) noexcept { return *parts_[offset < split_ ? 0 : 1]; }
   std::size_t aligned(std::size_t offset, std::size_t alignment) const noexcept;
-  Extent* make_live(Extent* from, std::size_t begin, std::size_t bytes) noexcept BERTH_REQUIRES(mutex_);
+  Extent* make_live(Extent* from, std::size_t begin, std::size_t bytes) noexcept;
 
   Window find_window(const Extents& part, std::size_t bytes, std::size_t alignment, std::uint32_t stream) const noexcept;
   void consider(Window& best, Extent* run, std::size_t begin, std::size_t bytes) const noexcept;
-  Extent* enter_transit(const Window& window, std::size_t bytes) noexcept BERTH_REQUIRES(mutex_);
-  Status fill_window(Extent* first, std::size_t end, Effort effort) noexcept BERTH_REQUIRES(mutex_);
-  bool plan_steps(Extent* first, std::size_t end, Effort effort, Steps& steps) noexcept BERTH_REQUIRES(mutex_);
-  Extent* find_source(std::size_t most, bool edges) noexcept BERTH_REQUIRES(mutex_);
+  Extent* enter_transit(const Window& window, std::size_t bytes) noexcept;
+  Status fill_window(Extent* first, std::size_t end, Effort effort) noexcept;
+  bool plan_steps(Extent* first, std::size_t end, Effort effort, Steps& steps) noexcept;
+  Extent* find_source(std::size_t most, bool edges) noexcept;
   Status run_step(const Step& step) noexcept;
-  Status run_steps(Steps& steps) noexcept BERTH_REQUIRES(mutex_);
-  void leave_transit(Extent* first, std::size_t end) noexcept BERTH_REQUIRES(mutex_);
-  bool decommit(Extent* from, std::size_t begin, std::size_t end) noexcept BERTH_REQUIRES(mutex_);
+  Status run_steps(Steps& steps) noexcept BERTH_NO_THREAD_ANALYSIS;
+  void leave_transit(Extent* first, std::size_t end) noexcept;
+  bool decommit(Extent* from, std::size_t begin, std::size_t end) noexcept BERTH_NO_THREAD_ANALYSIS;
 
   Backend& backend_;
   os::Mutex& mutex_;
@@ -125,11 +126,12 @@ class Space {
   std::byte* base_ = nullptr;
   std::size_t size_ = 0;
   std::size_t split_ = 0;  // slabs below, large blocks above
-  Extents::Nodes nodes_ BERTH_GUARDED_BY(mutex_);
+  Extents::Nodes nodes_;
   std::array<std::unique_ptr<Extents>, 2> parts_;
-  Figures figures_ BERTH_GUARDED_BY(mutex_);
-  std::size_t handed_out_ BERTH_GUARDED_BY(mutex_) = 0;   // all bytes ever handed out
-  std::size_t moved_edges_ BERTH_GUARDED_BY(mutex_) = 0;  // at most 1 % of that, unless memory is short
+  Figures figures_;
+  std::size_t promised_ = 0;     // being asked of the device: committed, when it says yes
+  std::size_t handed_out_ = 0;   // all bytes ever handed out
+  std::size_t moved_edges_ = 0;  // at most 1 % of that, unless memory is short
 };
 
 }  // namespace berth

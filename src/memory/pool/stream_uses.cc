@@ -3,26 +3,44 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 namespace berth {
 
-std::uint32_t StreamUses::find_or_add(StreamRef stream) noexcept {
+std::uint32_t StreamUses::find(StreamRef stream) const noexcept {
   if (!stream) return 0;
   const auto found = by_id_.find(stream.id());
-  if (found != by_id_.end()) return found->second;
-  const std::uint32_t number = count();
+  return found == by_id_.end() ? 0 : found->second;
+}
+
+std::uint32_t StreamUses::add(StreamRef stream) noexcept {
   try {
     uses_.reserve(uses_.size() + 1);
+    free_.reserve(uses_.size() + 1);
+    const std::uint32_t number = free_.empty() ? count() : free_.back();
     by_id_.emplace(stream.id(), number);
-    uses_.push_back({.id = stream.id(), .stream = stream->weak_from_this().lock()});
+    if (free_.empty())
+      uses_.emplace_back();
+    else
+      free_.pop_back();
+    uses_[number].id = stream.id();
+    uses_[number].stream = stream->weak_from_this().lock();
     return number;
   } catch (const std::bad_alloc&) {
     return 0;
   }
 }
 
+StreamUses::Use StreamUses::remove(std::uint32_t number) noexcept {
+  by_id_.erase(uses_[number].id);
+  free_.push_back(number);
+  Use gone = std::exchange(uses_[number], Use{});
+  uses_[number].ticket = uses_[number].done = gone.ticket;  // tickets go on: an old one must not look young to the next stream
+  return gone;
+}
+
 bool StreamUses::any_pending() const noexcept {
-  return std::ranges::any_of(uses_, [](const Use& use) { return use.ticket > use.done; });
+  return std::ranges::any_of(uses_, [](const Use& use) { return use.is_pending(); });
 }
 
 }  // namespace berth

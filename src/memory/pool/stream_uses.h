@@ -10,6 +10,9 @@
 
 // The streams that blocks of a pool were freed on, by small numbers, and how far each is known to have got. Frees on a stream are numbered:
 // their tickets. An event that was recorded when the last ticket was t is done only when the work before all frees up to t is.
+//
+// A stream is kept alive while it has a number, because work on freed memory may be in it. When nobody else has it any more, and its work
+// is done, the number is free for another: what was the old stream's, freed or not, no work can touch.
 // Number 0 is "no stream". Not thread-safe: the pool locks.
 namespace berth {
 
@@ -17,15 +20,29 @@ class StreamUses {
  public:
   struct Use {
     std::uint64_t id = 0;
-    std::shared_ptr<StreamState> stream;  // kept: it must not end while work on freed memory may be in it
-    std::uint64_t ticket = 0;             // of the last free
-    std::uint64_t done = 0;               // frees up to this one are over
-    Event event = {};                     // asked for, not yet seen to be done
-    std::uint64_t event_ticket = 0;       // the last free before it; 0: there is none
+    std::shared_ptr<StreamState> stream;
+    std::uint64_t ticket = 0;        // of the last free
+    std::uint64_t done = 0;          // frees up to this one are over
+    Event event = {};                // asked for, not yet seen to be done
+    std::uint64_t event_ticket = 0;  // the last free before it; 0: there is none
+    bool has_last = false;           // nobody else had the stream any more when this was recorded: nothing can come after it
+    Event last = {};
+
+    bool is_pending() const noexcept { return ticket > done && stream != nullptr; }
+    bool is_ours_alone() const noexcept { return stream.use_count() == 1; }
   };
 
-  // The number of a stream; 0 when there is no heap to remember it (or for no stream).
-  std::uint32_t find_or_add(StreamRef stream) noexcept;
+  // The number of a stream; 0 when it has none (or for no stream).
+  std::uint32_t find(StreamRef stream) const noexcept;
+  // Gives it one; 0 when there is no heap. REQUIRES: it has none.
+  std::uint32_t add(StreamRef stream) noexcept;
+  std::uint32_t find_or_add(StreamRef stream) noexcept {
+    const std::uint32_t number = find(stream);
+    return number != 0 || !stream ? number : add(stream);
+  }
+  // Takes the number away, and returns what was known, to be let go of without a lock. REQUIRES: all the stream's work is done.
+  Use remove(std::uint32_t number) noexcept;
+
   std::uint32_t count() const noexcept { return static_cast<std::uint32_t>(uses_.size()); }
   Use& operator[](std::uint32_t number) noexcept { return uses_[number]; }
   const Use& operator[](std::uint32_t number) const noexcept { return uses_[number]; }
@@ -36,6 +53,7 @@ class StreamUses {
  private:
   std::vector<Use> uses_{1};
   std::unordered_map<std::uint64_t, std::uint32_t> by_id_;
+  std::vector<std::uint32_t> free_;  // numbers that were taken away; capacity for all
 };
 
 }  // namespace berth

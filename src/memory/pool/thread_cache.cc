@@ -35,25 +35,39 @@ struct List {
 
 thread_local List t_list;
 
-}  // namespace
-
-ThreadCache* ThreadCaches::find(std::uint64_t pool, std::uint64_t stream_id) noexcept {
+template <class Matches>
+ThreadCache* find_if(Matches matches) noexcept {
+  if (matches(t_front)) return t_front.cache;
   if (t_ended) return nullptr;
   for (const Entry& entry : t_list.entries) {
-    if (entry.front.pool == pool && entry.front.stream_id == stream_id) {
-      t_front = entry.front;
-      return entry.front.cache;
-    }
+    // An entry of a pool that is gone names no cache any more; its id is never used again, and so it matches nothing.
+    if (!matches(entry.front)) continue;
+    t_front = entry.front;
+    return t_front.cache;
   }
   return nullptr;
 }
 
+}  // namespace
+
+ThreadCache* ThreadCaches::find(std::uint64_t pool, const StreamState* stream) noexcept {
+  return find_if([&](const CacheFront& front) { return front.pool == pool && front.stream == stream && front.cache->retired.load() == 0; });
+}
+
 ThreadCache* ThreadCaches::find_number(std::uint64_t pool, std::uint32_t number) noexcept {
+  return find_if(
+      [&](const CacheFront& front) { return front.pool == pool && front.cache->number == number && front.cache->retired.load() == 0; });
+}
+
+ThreadCache* ThreadCaches::forget_retired(std::uint64_t pool) noexcept {
   if (t_ended) return nullptr;
-  for (const Entry& entry : t_list.entries) {
-    if (entry.front.pool == pool && entry.front.cache->number == number) return entry.front.cache;
-  }
-  return nullptr;
+  const auto found = std::ranges::find_if(
+      t_list.entries, [&](const Entry& entry) { return entry.front.pool == pool && entry.front.cache->retired.load() != 0; });
+  if (found == t_list.entries.end()) return nullptr;
+  ThreadCache* const cache = found->front.cache;
+  if (t_front.cache == cache) t_front = {};
+  t_list.entries.erase(found);
+  return cache;
 }
 
 bool ThreadCaches::reserve() noexcept {
@@ -67,9 +81,9 @@ bool ThreadCaches::reserve() noexcept {
   }
 }
 
-void ThreadCaches::enter(const std::shared_ptr<Pool>& pool, std::uint64_t id, ThreadCache* cache) noexcept {
-  t_front = {id, cache->stream_id, cache};
-  t_list.entries.push_back({t_front, pool});
+void ThreadCaches::enter(const std::shared_ptr<Pool>& pool, const CacheFront& front) noexcept {
+  t_front = front;
+  t_list.entries.push_back({front, pool});
 }
 
 }  // namespace berth

@@ -9,6 +9,7 @@
 #include <span>
 
 #include "base/relaxed.h"
+#include "berth/memory/block.h"
 #include "memory/pool/size_classes.h"
 #include "memory/pool/slots.h"
 #include "os/gate.h"
@@ -42,6 +43,17 @@ class Inbox {
     entry.slot_and_bytes.store(message.slot | std::uint64_t{message.bytes} << 32, std::memory_order_relaxed);
     entry.serial.store(message.serial, std::memory_order_release);  // complete
     return true;
+  }
+
+  // Whoever has shut the cache's gate: visits the messages that are there, and leaves them.
+  template <class Visit>
+  void for_each(Visit visit) const noexcept {
+    for (std::uint32_t at = head_.load(std::memory_order_relaxed); at != tail_.load(std::memory_order_acquire); ++at) {
+      const Entry& entry = entries_[at % kEntries];
+      const std::uint64_t serial = entry.serial.load(std::memory_order_acquire);
+      const std::uint64_t rest = entry.slot_and_bytes.load(std::memory_order_relaxed);
+      if (serial != 0) visit(Message{serial, static_cast<std::uint32_t>(rest), static_cast<std::uint32_t>(rest >> 32)});
+    }
   }
 
   // The owner. An empty message when there is none, or the next is not complete yet.
@@ -86,68 +98,149 @@ class Spill {
   std::array<Slot*, 2 * Bin::kMost + Inbox::kEntries> slots_;  // room for two bins and an inbox, the most that one step gives up
 };
 
-// What a cache has counted since the pool last asked.
-struct CacheCounts {
-  // Bytes; may be below zero, since a thread may free what others allocated. Relaxed keeps the compiler from loading it together with its
-  // neighbour: a load that spans what was just stored and what was not has to wait for the store to be over.
-  Relaxed<std::uint64_t> in_use_bits;
-  std::int64_t peak = 0;  // the most that in_use has been
-  std::uint64_t frees = 0;
+// What a cache has counted since the pool last asked. Bytes in use are kept as how far they are below their peak, so that one number
+// serves both: only a request that raises the peak has more to do.
+class CacheCounts {
+ public:
+  std::int64_t in_use() const noexcept { return peak_ - below_peak_; }  // may be below zero: a thread may free what others allocated
+  std::int64_t peak() const noexcept { return peak_; }
+  std::uint64_t frees() const noexcept { return frees_; }
 
-  std::int64_t in_use() const noexcept { return static_cast<std::int64_t>(in_use_bits.load()); }
   void add(std::size_t bytes) noexcept {
-    const std::uint64_t now = in_use_bits.load() + bytes;
-    in_use_bits.store(now);
-    if (static_cast<std::int64_t>(now) > peak) [[unlikely]]
-      peak = static_cast<std::int64_t>(now);
+    below_peak_ -= static_cast<std::int64_t>(bytes);
+    if (below_peak_ < 0) [[unlikely]] {
+      peak_ -= below_peak_;
+      below_peak_ = 0;
+    }
   }
   void remove(std::size_t bytes) noexcept {
-    in_use_bits.store(in_use_bits.load() - bytes);
-    ++frees;
+    below_peak_ += static_cast<std::int64_t>(bytes);
+    ++frees_;
   }
+
+ private:
+  std::int64_t below_peak_ = 0;  // >= 0
+  std::uint64_t frees_ = 0;
+  std::int64_t peak_ = 0;
 };
 
-struct ThreadCache {
+// What every cache of a pool knows of it.
+struct PoolFacts {
+  std::uintptr_t base = 0;  // of the address range
+  SlotRange slots;
+  std::size_t small_limit = 0;  // requests up to this are small
+  std::size_t alignment = 0;    // of every small block
+  unsigned shift = 0;           // of the size classes
+  Device device;
+};
+
+class ThreadCache {
+ public:
   static constexpr unsigned kSerialShift = 44;  // a serial is the cache's number and a count
   static constexpr std::size_t kBudget = std::size_t{2} << 20;
 
-  ThreadCache(std::uint32_t number_, std::uint32_t stream_, std::uint64_t stream_id_) noexcept
-      : serial(std::uint64_t{number_} << kSerialShift), counted_serial(serial), number(number_), stream(stream_), stream_id(stream_id_) {}
+  ThreadCache(const PoolFacts& facts_, std::uint32_t number_, std::uint32_t stream_, std::uint64_t stream_id_) noexcept
+      : serial(std::uint64_t{number_} << kSerialShift),
+        facts(facts_),
+        counted_serial(serial),
+        number(number_),
+        stream(stream_),
+        stream_id(stream_id_) {}
+
+  // A free block of at least so many bytes, made live with the tag and the allocator it must come back to; nullptr when the pool itself
+  // must see to it. The owner's, and the shortest way there is: no lock, no atomic instruction, one slot touched.
+  Slot* take(std::size_t bytes, std::uint64_t tag_and_id, std::uint64_t& its_serial) noexcept {
+    if (bytes - 1 >= facts.small_limit || !gate.try_enter()) [[unlikely]]
+      return nullptr;
+    const SizeClass size_class = SizeClasses::find(bytes, facts.shift);
+    Bin& bin = bins[size_class];
+    Slot* slot = nullptr;
+    if (bin.count > 0) [[likely]] {
+      slot = bin.items[--bin.count];
+      its_serial = make_live(slot, bytes, size_class, tag_and_id);
+    }
+    gate.leave();
+    return slot;
+  }
+
+  // Takes a block back that this cache handed out; false when it did not, when something about the block is not right, or its bin is
+  // full: then the pool must see to it.
+  bool put(const Block& block) noexcept {
+    Slot* const slot = facts.slots.find(block.place);
+    if (slot == nullptr || block.bytes - 1 >= facts.small_limit || !gate.try_enter()) [[unlikely]]
+      return false;
+    // The class follows from the size, but for over-aligned blocks; reading it from the slot would make the bin wait for the slot.
+    const SizeClass size_class = SizeClasses::find(block.bytes, facts.shift);
+    const std::uint64_t where = (reinterpret_cast<std::uintptr_t>(block.data) - facts.base) | std::uint64_t{number} << Slot::kOwnerShift;
+    bool done = false;
+    if (slot->serial.load() == block.serial && block.serial != 0 && slot->where.load() == where &&
+        slot->size.load() == Slot::small_size(block.bytes, size_class) && slot->mark.load() == 0 &&
+        slot->tag_and_id.load() >> 16 == block.allocator_id) [[likely]] {
+      Bin& bin = bins[size_class];
+      if (bin.count < bin.capacity) [[likely]] {
+        slot->serial.store(0);
+        counts.remove(block.bytes);
+        bin.items[bin.count++] = slot;
+        done = true;
+      }
+    }
+    gate.leave();
+    return done;
+  }
+
+  // REQUIRES: the caller is inside the gate; the slot is this cache's and free.
+  std::uint64_t make_live(Slot* slot, std::size_t bytes, SizeClass size_class, std::uint64_t tag_and_id) noexcept {
+    slot->serial.store(++serial);
+    slot->tag_and_id.store(tag_and_id);
+    slot->size.store(Slot::small_size(bytes, size_class));
+    counts.add(bytes);
+    return serial;
+  }
+
+  void* address(const Slot* slot) const noexcept { return reinterpret_cast<void*>(facts.base + slot->offset()); }
 
   os::Gate gate;
-  std::uint64_t serial;          // of the last block handed out; the owner's
-  std::uint64_t counted_serial;  // up to where the pool has counted
+  std::uint64_t serial;  // of the last block handed out; the owner's
   CacheCounts counts;
-  const std::uint32_t number;  // from 1
-  const std::uint32_t stream;  // the pool's number for it
-  const std::uint64_t stream_id;
-  std::size_t budget = kBudget;  // kBudget - what the bins' capacities amount to
-  SizeClass clock = 0;           // the bin to give up next when the budget is spent
-  bool owned = false;            // by a thread that lives; under the pool's mutex
+  const PoolFacts facts;
+  std::uint64_t counted_serial;  // up to where the pool has counted
+  const std::uint32_t number;    // from 1
+  std::uint32_t stream;          // the pool's number for it
+  std::uint64_t stream_id;
+  std::size_t budget = kBudget;   // kBudget - what the bins' capacities amount to
+  SizeClass clock = 0;            // the bin to give up next when the budget is spent
+  bool owned = false;             // by a thread that lives; under the pool's mutex
+  Relaxed<std::uint8_t> retired;  // 1: its stream is gone, and its gate stays shut until it is used for another
   Inbox inbox;
   std::array<Bin, SizeClasses::kMost> bins;
 };
 
+inline std::uint64_t tag_and_id(Tag tag, std::uint64_t allocator_id) noexcept { return allocator_id << 16 | tag.id(); }
+
 class Pool;
 
-// The caches of the calling thread. The last one used is kept where a request finds it with three loads.
+// The cache that the calling thread used last, where the next request finds it with three loads. A pool keeps the streams it knows alive,
+// so that the address of one stands for it.
 struct CacheFront {
   std::uint64_t pool = 0;  // its allocator id; 0: none
-  std::uint64_t stream_id = 0;
+  const StreamState* stream = nullptr;
   ThreadCache* cache = nullptr;
 };
 
-// Not a function: its cost would be that of the request. The library keeps this one small variable in the static block of thread storage.
+// Not behind a function, which would cost as much as the rest. The library keeps this one small variable in the static block of thread
+// storage.
 extern constinit thread_local CacheFront t_front [[gnu::tls_model("initial-exec")]];
 
 class ThreadCaches {
  public:
-  // This thread's cache of a pool for a stream, or with a number; nullptr when there is none. The first becomes the front.
-  static ThreadCache* find(std::uint64_t pool, std::uint64_t stream_id) noexcept;
+  // This thread's cache of a pool: for a stream, or with a number; nullptr when there is none. It becomes the front.
+  static ThreadCache* find(std::uint64_t pool, const StreamState* stream) noexcept;
   static ThreadCache* find_number(std::uint64_t pool, std::uint32_t number) noexcept;
-  // Makes room for one more, and enters it. False when there is no heap, or the thread is ending.
+  // Makes room for one more. False when there is no heap, or the thread is ending.
   static bool reserve() noexcept;
-  static void enter(const std::shared_ptr<Pool>& pool, std::uint64_t id, ThreadCache* cache) noexcept;
+  // Lets go of one whose stream is gone, and returns it; nullptr when there is none.
+  static ThreadCache* forget_retired(std::uint64_t pool) noexcept;
+  static void enter(const std::shared_ptr<Pool>& pool, const CacheFront& front) noexcept;
 };
 
 }  // namespace berth

@@ -42,7 +42,7 @@ struct Subject {
 
 void PrintTo(const Subject& subject, std::ostream* out) { *out << subject.name; }
 
-// Off while ExtentTree.DISABLED_EraseKeepsTheOrder fails: extents that the tree does not find are not given back.
+// Off while ExtentTree.EraseKeepsTheOrder fails: extents that the tree does not find are not given back.
 constexpr bool kPagesGoBackAtOnce = false;
 
 constexpr std::size_t kMark = 16;  // bytes at the ends of a device's block that say whose they are

@@ -77,8 +77,7 @@ TEST(SizeClasses, ThereAreNoneForADeviceWithCoarseAlignment) {
 }
 
 // The left side of the node that goes has no children of its own: the right side must hang to the right of it.
-// DISABLED: it hangs to the left, and the order is lost.
-TEST(ExtentTree, DISABLED_EraseKeepsTheOrder) {
+TEST(ExtentTree, EraseKeepsTheOrder) {
   constexpr std::size_t kCount = 64;
   for (std::size_t gone = 0; gone < kCount; ++gone) {
     std::vector<Extent> nodes(kCount);
@@ -96,8 +95,7 @@ TEST(ExtentTree, DISABLED_EraseKeepsTheOrder) {
   }
 }
 
-// DISABLED: see EraseKeepsTheOrder.
-TEST(ExtentTree, DISABLED_AgreesWithAList) {
+TEST(ExtentTree, AgreesWithAList) {
   Random random(seed());
   constexpr std::size_t kCount = 200;
   std::vector<Extent> nodes(kCount);
@@ -273,8 +271,7 @@ class ExtentsModel {
   std::uint64_t ticket_ = 0;
 };
 
-// DISABLED: see EraseKeepsTheOrder; without first fit it agrees.
-TEST(Extents, DISABLED_AgreeWithARangeOfUnits) {
+TEST(Extents, AgreeWithARangeOfUnits) {
   const std::uint64_t steps = scaled(2'000'000, 5000);
   constexpr std::uint64_t kLife = 5000;
   for (std::uint64_t done = 0; done < steps; done += kLife) {
@@ -350,7 +347,6 @@ TEST(Gate, KeepsOwnersAndClosersApart) {
     std::uint64_t b = 0;
     std::uint64_t entered = 0;
   };
-  os::GateGroup group;
   std::mutex mutex;  // the closers'
   std::vector<Owned> owned(kOwners);
   std::atomic<int> closers_left{kClosers};
@@ -360,15 +356,15 @@ TEST(Gate, KeepsOwnersAndClosersApart) {
   for (Owned& mine : owned) {
     threads.emplace_back([&] {
       while (closers_left.load() > 0) {
-        if (!mine.gate.try_enter(group)) {
-          while (!mine.gate.try_lock(group)) {
+        if (!mine.gate.try_enter()) {
+          while (!mine.gate.try_lock()) {
             const std::lock_guard wait(mutex);
           }
           if (mine.a != mine.b) right = false;
           ++mine.a;
           ++mine.b;
           ++mine.entered;
-          mine.gate.unlock(group);
+          mine.gate.unlock();
           continue;
         }
         if (mine.a != mine.b) right = false;
@@ -383,17 +379,18 @@ TEST(Gate, KeepsOwnersAndClosersApart) {
     threads.emplace_back([&] {
       for (std::uint64_t i = 0; i < closes; ++i) {
         const std::lock_guard lock(mutex);
-        group.close();
-        for (Owned& one : owned) one.gate.shut(group);
-        group.settle();
+        for (Owned& one : owned) one.gate.close();
+        os::fence_all_threads();
+        for (Owned& one : owned) one.gate.drain();
+        os::fence_all_threads();
         for (Owned& one : owned) {
           if (one.a != one.b) right = false;
           ++one.a;
           ++one.b;
         }
         ++added;
-        for (Owned& one : owned) one.gate.reopen(group);
-        group.open();
+        os::fence_all_threads();
+        for (Owned& one : owned) one.gate.open();
       }
       --closers_left;
     });
@@ -404,7 +401,8 @@ TEST(Gate, KeepsOwnersAndClosersApart) {
     EXPECT_EQ(one.a, one.entered + added) << "an addition was lost";
     EXPECT_EQ(one.b, one.a);
   }
-  did(std::to_string(added) + " closes, asymmetric: " + std::to_string(static_cast<int>(os::has_asymmetric_fence())));
+  did(std::to_string(added) +
+      " closes, with a fence for all threads: " + std::to_string(static_cast<int>(os::has_fence_for_all_threads())));
 }
 
 }  // namespace

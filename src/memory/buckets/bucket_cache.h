@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "berth/record/tag.h"
+#include "memory/pool/stream_uses.h"
+
+// What a bucket strategy knows of its memory: every piece it has from the device, by address, and the free ones by bucket and stream.
+// Freeing, looking up and removing never need the heap. It asks no device and no stream. Not thread-safe: its owner locks.
+namespace berth {
+
+struct Bucket;
+
+// Memory that came from the device in one call and goes back in one.
+struct Piece {
+  enum class State : std::uint8_t {
+    apart,   // on its way between the others
+    live,    // handed out
+    cached,  // in one of its bucket's lists
+  };
+
+  void* data = nullptr;
+  Bucket* bucket = nullptr;
+  Piece* older = nullptr;  // in its list
+  Piece* newer = nullptr;
+  std::uint64_t ticket = 0;  // of its last free on its stream
+  std::uint32_t stream = 0;  // number of the stream it is used on, or was freed on
+  State state = State::apart;
+
+  // Of the block that has it, or had it last.
+  std::uint8_t alignment_log2 = 0;
+  Tag tag;
+  std::size_t requested = 0;
+  std::uint64_t serial = 0;
+  std::uint64_t stream_id = 0;
+  std::uint64_t allocator_id = 0;  // whom the block must come back to
+};
+
+// Pieces in the order they were put in. Links are in the pieces.
+class PieceList {
+ public:
+  Piece* oldest() const noexcept { return oldest_; }
+  Piece* newest() const noexcept { return newest_; }
+  void push(Piece* piece) noexcept;
+  void remove(Piece* piece) noexcept;
+
+ private:
+  Piece* oldest_ = nullptr;
+  Piece* newest_ = nullptr;
+};
+
+struct BucketKey {
+  std::size_t bytes = 0;  // after rounding
+  std::size_t alignment = 0;
+  auto operator<=>(const BucketKey&) const = default;
+};
+
+struct Bucket {
+  BucketKey key;
+  std::size_t taken_bytes = 0;      // from the device, for each piece
+  std::size_t pieces = 0;           // that belong to it, live or not
+  std::size_t requests = 0;         // on their way: it must stay
+  std::size_t cached = 0;           // pieces in the lists
+  std::vector<PieceList> lists{1};  // by the stream they were freed on; 0: no stream
+};
+
+class BucketCache {
+ public:
+  using PieceNode = std::unordered_map<const void*, Piece>::node_type;
+
+  // The bucket, with a list for the stream; nullptr when there is no heap for that.
+  Bucket* find_or_add(BucketKey key, std::size_t taken_bytes, std::uint32_t stream) noexcept;
+  void drop_if_unused(Bucket* bucket) noexcept;
+
+  // A piece of the bucket that may be used on the stream now, or nullptr: one freed there, or one whose work is known to be over.
+  Piece* take(Bucket& bucket, std::uint32_t stream, const StreamUses& streams) noexcept;
+  // REQUIRES: the piece is in no list.
+  void put(Piece* piece) noexcept;
+
+  // A new piece, apart; nullptr, with nothing changed, when there is no heap. REQUIRES: there is none at the address.
+  Piece* add(void* data, Bucket& bucket) noexcept;
+  Piece* find(const void* data) noexcept;
+  // Forgets a piece that is apart.
+  PieceNode remove(Piece* piece) noexcept;
+
+  // The largest cached piece of a bucket up to `from` whose work is known to be over, now apart; nullptr when there is none. `from` becomes
+  // its bucket, so that a caller who goes on from there sees each bucket once.
+  Piece* take_largest(BucketKey& from, const StreamUses& streams) noexcept;
+  static constexpr BucketKey kLargest{SIZE_MAX, SIZE_MAX};
+
+  std::size_t cached_bytes() const noexcept { return cached_bytes_; }
+  std::size_t largest_cached() const noexcept;
+
+  static bool is_over(const Piece& piece, const StreamUses& streams) noexcept { return piece.ticket <= streams[piece.stream].done; }
+
+  template <class Visit>
+  void for_each(Visit visit) const {
+    for (const auto& [data, piece] : pieces_) visit(piece);
+  }
+
+  // What is wrong with the lists and the counts, or an empty string.
+  std::string audit() const;
+
+ private:
+  void detach(Piece* piece) noexcept;
+  std::string audit_bucket(const Bucket& bucket) const;
+
+  std::unordered_map<const void*, Piece> pieces_;  // a piece that is cached is in bucket->lists[stream], and in no other
+  std::map<BucketKey, Bucket> buckets_;            // pieces + requests > 0 for each
+  std::size_t cached_bytes_ = 0;                   // == sum of taken_bytes over cached pieces
+};
+
+}  // namespace berth

@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "memory/buckets/buckets.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "berth/base/checked.h"
+
+namespace berth {
+
+namespace {
+
+constexpr Failure kNoHeap{ErrorCode::out_of_memory, 0, "no heap to remember the block"};
+constexpr Failure kTooLarge{ErrorCode::out_of_memory, 0, "rounded up, no address space is that large"};
+constexpr Failure kHeld{ErrorCode::busy, 0, "the device is held, and no cached block has that size"};
+constexpr Failure kInherited{ErrorCode::fork_unsafe, 0, "the allocator was made before fork, for a device that does not survive it"};
+
+// Each cached piece is freed by its stream, behind the work that may use it. Backends are never destroyed.
+void free_in_turn(const BucketCache& cache, const StreamUses& streams, Backend& device) noexcept {
+  cache.for_each([&](const Piece& piece) {
+    const std::shared_ptr<StreamState>& stream = streams[piece.stream].stream;
+    if (piece.state != Piece::State::cached || stream == nullptr) return;
+    try {
+      stream->enqueue([&device, data = piece.data, bytes = piece.bucket->taken_bytes, alignment = piece.bucket->key.alignment] {
+        device.free(data, bytes, alignment);
+      });
+    } catch (...) {  // a stream that takes no work proves nothing: the memory is safer lost than freed under work that runs
+    }
+  });
+}
+
+}  // namespace
+
+std::size_t grain_of(const Backend& backend) noexcept {
+  return backend.properties().abilities.host_access ? 1 : backend.properties().unit_bytes;
+}
+
+Buckets::Buckets(Backend& backend, BucketRules rules) : Allocator(backend), rules_(std::move(rules)), grain_(grain_of(backend)) {}
+
+// Buffers keep their allocator alive, so live blocks here were leaked by a user of bare ones. Their memory stays: it may still be used.
+// This may run in the work of a stream that cached pieces wait for, so it must not wait: they are freed in that stream's turn.
+Buckets::~Buckets() {
+  if (is_inherited() || !backend().is_alive()) return;
+  {
+    const os::Lock lock(mutex_);
+    while (Piece* const piece = kept_back_.oldest()) {  // only where a hold stayed in the parent of a fork
+      kept_back_.remove(piece);
+      cache_.put(piece);
+    }
+    settle_all(false);
+    release_cached_to(0);
+  }
+  free_in_turn(cache_, streams_, backend());
+}
+
+bool Buckets::is_inherited() const noexcept { return generation_ != os::fork_generation() && !backend().properties().abilities.fork_safe; }
+
+// ---- requests
+
+Status Buckets::obtain(const Request& request, Block& block) noexcept {
+  const os::Lock lock(mutex_);
+  const Result<Piece*> piece = acquire(request);
+  if (!piece) [[unlikely]] {
+    ++stats_.failures;
+    return piece.failure();
+  }
+  hand_out(**piece, request);
+  block.data = (*piece)->data;
+  block.serial = (*piece)->serial;
+  return {};
+}
+
+Result<Piece*> Buckets::acquire(const Request& request) noexcept {
+  if (is_inherited()) return kInherited;
+  const std::optional<std::size_t> bytes = rules_.rounding.round(request.bytes);
+  const std::optional<std::size_t> taken = bytes ? try_align_up(*bytes, grain_) : std::nullopt;
+  if (!taken || *taken > kMaxBytes) return kTooLarge;
+  const std::uint32_t stream = streams_.find_or_add(request.stream);
+  if (request.stream && stream == 0) return kNoHeap;
+  const BucketKey key{*bytes, std::max(request.alignment, backend().properties().alignment)};
+  Bucket* const bucket = cache_.find_or_add(key, *taken, stream);
+  if (bucket == nullptr) return kNoHeap;
+  ++bucket->requests;  // it stays while the lock is let go
+  const Result<Piece*> piece = find_or_make(*bucket, stream);
+  --bucket->requests;
+  cache_.drop_if_unused(bucket);
+  if (piece) {
+    (*piece)->stream = stream;
+    (*piece)->ticket = 0;
+  }
+  return piece;
+}
+
+Result<Piece*> Buckets::find_or_make(Bucket& bucket, std::uint32_t stream) noexcept {
+  if (Piece* const piece = cache_.take(bucket, stream, streams_)) return piece;
+  if (!holds_.any() && bucket.cached > 0) {
+    for (std::uint32_t other = 1; other < bucket.lists.size(); ++other) {
+      if (bucket.lists[other].oldest() != nullptr) settle(other, false);
+    }
+    if (Piece* const piece = cache_.take(bucket, stream, streams_)) return piece;
+  }
+  if (holds_.any()) return kHeld;
+  const Result<Piece*> made = make(bucket);
+  // What the limit could never allow is not worth a cache.
+  if (made || made.failure().code != ErrorCode::out_of_memory || bucket.taken_bytes > rules_.limit_bytes) return made;
+  return make_after_releasing(bucket, stream, made.failure());
+}
+
+// Streams are waited for only when what could be given back without was not enough. Where threads fill the device together, another may
+// take what this one gave back: then it tries again.
+Result<Piece*> Buckets::make_after_releasing(Bucket& bucket, std::uint32_t stream, Failure failure) noexcept {
+  constexpr int kRounds = 8;
+  bool changed = true;
+  for (int round = 0; round < kRounds && (round < 2 || changed); ++round) {
+    settle_all(round > 0);
+    if (Piece* const piece = cache_.take(bucket, stream, streams_)) return piece;
+    changed = release_cached_to(0);
+    changed = await_change() || changed;
+    if (holds_.any()) return kHeld;
+    if (!changed) continue;
+    const Result<Piece*> made = make(bucket);
+    if (made || made.failure().code != ErrorCode::out_of_memory) return made;
+    failure = made.failure();
+  }
+  return failure;
+}
+
+Result<Piece*> Buckets::make(Bucket& bucket) noexcept {
+  const std::size_t bytes = bucket.taken_bytes;
+  const std::size_t coming = changes_.any() ? coming_bytes_ : 0;
+  if (!fits(stats_.committed_bytes + coming, bytes, rules_.limit_bytes)) return kOverLimit;
+  begin_change();
+  coming_bytes_ += bytes;
+  mutex_.unlock();
+  const Result<void*> data = backend().allocate(bytes, bucket.key.alignment);
+  mutex_.lock();
+  Piece* const piece = data ? cache_.add(*data, bucket) : nullptr;
+  if (data && piece == nullptr) {
+    mutex_.unlock();
+    backend().free(*data, bytes, bucket.key.alignment);
+    mutex_.lock();
+  }
+  coming_bytes_ -= bytes;
+  end_change();
+  if (piece == nullptr) return data ? kNoHeap : data.failure();
+  ++stats_.commits;
+  stats_.committed_bytes += bytes;
+  stats_.peak_committed_bytes = std::max(stats_.peak_committed_bytes, stats_.committed_bytes);
+  return piece;
+}
+
+void Buckets::hand_out(Piece& piece, const Request& request) noexcept {
+  piece.state = Piece::State::live;
+  piece.alignment_log2 = static_cast<std::uint8_t>(std::countr_zero(request.alignment));
+  piece.tag = request.tag;
+  piece.requested = request.bytes;
+  piece.serial = next_serial_++;
+  piece.stream_id = request.stream.id();
+  piece.allocator_id = request.allocator_id;
+  ++stats_.allocations;
+  ++stats_.live_blocks;
+  stats_.in_use_bytes += request.bytes;
+  stats_.peak_in_use_bytes = std::max(stats_.peak_in_use_bytes, stats_.in_use_bytes);
+}
+
+void Buckets::reserve(std::size_t bytes) {
+  if (bytes == 0) return;
+  const Request request{.bytes = bytes, .alignment = backend().properties().alignment};
+  Status done;
+  {
+    const os::Lock lock(mutex_);
+    const Result<Piece*> piece = acquire(request);
+    if (piece)
+      cache_.put(*piece);
+    else
+      done = piece.failure();
+  }
+  if (!done) throw_refused(request, done.failure());
+}
+
+// ---- frees
+
+Allocator::Freed Buckets::judge(const Piece* piece, const Block& block) const noexcept {
+  const bool known_serial = block.serial != 0;
+  if (piece == nullptr) return known_serial && block.serial < next_serial_ ? Freed::double_free : Freed::foreign;
+  if (piece->allocator_id != block.allocator_id) return Freed::foreign;
+  if (piece->state != Piece::State::live || (known_serial && piece->serial != block.serial)) return Freed::double_free;
+  return piece->requested == block.bytes ? Freed::yes : Freed::size_mismatch;
+}
+
+Allocator::Freed Buckets::give_back(const Block& block, When when, Block* known) noexcept {
+  const os::Lock lock(mutex_);
+  Piece* const piece = cache_.find(block.data);
+  const Freed verdict = judge(piece, block);
+  if (verdict != Freed::yes) return verdict;
+  if (known != nullptr) {
+    *known = block;
+    known->serial = piece->serial;
+    known->tag = piece->tag;
+    known->alignment = std::size_t{1} << piece->alignment_log2;
+    known->stream_id = piece->stream_id;
+  }
+  ++stats_.frees;
+  --stats_.live_blocks;
+  stats_.in_use_bytes -= piece->requested;
+  piece->state = Piece::State::apart;
+  piece->ticket = streams_.next_ticket(piece->stream);
+  // A forked child leaves the device alone: what it frees stays where it is.
+  if (when == When::now && !is_inherited())
+    part_with(piece);
+  else
+    cache_.put(piece);
+  return Freed::yes;
+}
+
+void Buckets::part_with(Piece* piece) noexcept {
+  if (holds_.any()) {
+    kept_back_.push(piece);
+    return;
+  }
+  if (!BucketCache::is_over(*piece, streams_)) settle(piece->stream, true);
+  if (BucketCache::is_over(*piece, streams_))
+    return_to_device(piece);
+  else
+    cache_.put(piece);  // its stream cannot be asked, and what it still does is not known
+}
+
+void Buckets::part_with_kept_back() noexcept {
+  while (Piece* const piece = holds_.any() ? nullptr : kept_back_.oldest()) {
+    kept_back_.remove(piece);
+    part_with(piece);
+  }
+}
+
+bool Buckets::release_cached_to(std::size_t keep_bytes) noexcept {
+  bool any = false;
+  BucketKey from = BucketCache::kLargest;
+  begin_change();  // one change for all: who waits for it finds all of it
+  while (cache_.cached_bytes() > keep_bytes && !holds_.any()) {
+    Piece* const piece = cache_.take_largest(from, streams_);
+    if (piece == nullptr) break;
+    return_to_device(piece);
+    any = true;
+  }
+  end_change();
+  return any;
+}
+
+// The piece is forgotten before the device has it back: from then on the address may come again, to another thread.
+void Buckets::return_to_device(Piece* piece) noexcept {
+  const std::size_t bytes = piece->bucket->taken_bytes;
+  const std::size_t alignment = piece->bucket->key.alignment;
+  void* const data = piece->data;
+  begin_change();
+  leaving_bytes_ += bytes;
+  cache_.remove(piece);
+  mutex_.unlock();
+  if (backend().is_alive()) backend().free(data, bytes, alignment);  // a device that was lost is left alone
+  mutex_.lock();
+  leaving_bytes_ -= bytes;
+  stats_.committed_bytes -= bytes;
+  ++stats_.decommits;
+  end_change();
+}
+
+void Buckets::trim(std::size_t keep_bytes) {
+  const os::Lock lock(mutex_);
+  if (holds_.any() || is_inherited()) return;
+  part_with_kept_back();  // those of a hold that a forked child does not have
+  settle_all(false);
+  release_cached_to(keep_bytes);
+}
+
+void Buckets::begin_hold() noexcept {
+  const os::Lock lock(mutex_);
+  holds_.begin();
+}
+
+void Buckets::end_hold() noexcept {
+  const os::Lock lock(mutex_);
+  if (holds_.end()) part_with_kept_back();
+}
+
+// ---- streams and other threads
+
+void Buckets::settle(std::uint32_t number, bool wait) noexcept {
+  if (streams_[number].ticket <= streams_[number].done || streams_[number].stream == nullptr) return;
+  const std::shared_ptr<StreamState> stream = streams_[number].stream;
+  Event event = streams_[number].event;
+  std::uint64_t ticket = streams_[number].event_ticket;
+  const std::uint64_t latest = streams_[number].ticket;
+  mutex_.unlock();
+  bool done = false;
+  try {
+    if (ticket == 0 || wait) {
+      event = stream->record();
+      ticket = latest;
+    }
+    done = event.query();
+    if (!done && wait) {
+      done = true;  // also when the work has thrown: it is over
+      event.wait();
+    }
+  } catch (...) {  // a stream that cannot be asked proves nothing; a third party's may throw anything
+  }
+  mutex_.lock();
+  StreamUses::Use& use = streams_[number];
+  if (done) use.done = std::max(use.done, ticket);
+  const bool pending = !done && ticket > use.done;
+  Event before = std::exchange(use.event, pending ? event : Event());
+  use.event_ticket = pending ? ticket : 0;
+  mutex_.unlock();
+  before = {};  // perhaps the last handles to a third party's events: not under the lock
+  event = {};
+  mutex_.lock();
+}
+
+void Buckets::settle_all(bool wait) noexcept {
+  for (std::uint32_t number = 1; number < streams_.count() && !holds_.any(); ++number) settle(number, wait);
+}
+
+void Buckets::begin_change() noexcept {
+  if (!changes_.any()) coming_bytes_ = 0;  // in a forked child: what was coming, came to the parent
+  changes_.begin();
+}
+
+void Buckets::end_change() noexcept {
+  (void)changes_.end();
+  ++changes_ended_;
+  change_ended_.notify_all();
+}
+
+bool Buckets::await_change() noexcept {
+  if (!changes_.any()) return false;
+  const std::uint64_t seen = changes_ended_;
+  while (changes_.any() && changes_ended_ == seen) change_ended_.wait(mutex_);
+  return true;
+}
+
+}  // namespace berth

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "base/text.h"
+#include "berth/base/checked.h"
+#include "memory/buckets/buckets.h"
+#include "memory/holders.h"
+
+// What a bucket strategy says about itself.
+namespace berth {
+
+Stats Buckets::stats() const {
+  const os::Lock lock(mutex_);
+  Stats now = stats_;
+  now.cached_bytes = now.committed_bytes - now.in_use_bytes;
+  return now;
+}
+
+void Buckets::explain(const Failure& failure, OutOfMemoryReport& report) const {
+  std::vector<Holder> holders;
+  const os::Lock lock(mutex_);
+  report.in_use_bytes = stats_.in_use_bytes;
+  report.cached_bytes = stats_.committed_bytes - stats_.in_use_bytes;
+  report.largest_free_run_bytes = cache_.largest_cached();
+  cache_.for_each([&](const Piece& piece) {
+    if (piece.state == Piece::State::live) add_holder(holders, piece.tag, piece.requested);
+  });
+  report.top_holders = top_holders(std::move(holders));
+  const std::string_view why = failure.why;
+  const bool limited = why == kOverLimit.why;
+  report.refused_by = limited ? text::join("the limit of ", text::bytes(rules_.limit_bytes), " of ", name()) : "the device";
+  if (limited) report.limit_bytes = rules_.limit_bytes;
+  const std::optional<std::size_t> bytes = rules_.rounding.round(report.requested_bytes);
+  const std::optional<std::size_t> needed = bytes ? try_align_up(*bytes, grain_) : std::nullopt;
+  const std::size_t below_limit = rules_.limit_bytes - stats_.committed_bytes;
+  const std::size_t within_reach = std::min(below_limit, report.device_free_bytes);
+  if (needed && *needed > within_reach) report.would_be_enough_bytes = *needed - within_reach;
+  if (needed && *needed <= rules_.limit_bytes) {
+    report.tried.emplace_back(text::join("looked for a free block of ", text::bytes(*bytes)));
+    report.tried.emplace_back("gave back all that was cached, and asked again");
+  }
+  report.tried.emplace_back(text::join("was told: ", why));
+}
+
+std::string Buckets::audit() const {
+  const auto wrong = [this](std::string_view what) { return text::join(std::string_view(rules_.name), ": ", what); };
+  const os::Lock lock(mutex_);
+  if (const std::string found = cache_.audit(); !found.empty()) return wrong(found);
+  std::size_t in_use = 0;
+  std::size_t taken = leaving_bytes_;
+  std::uint64_t live = 0;
+  bool in_place = true;
+  cache_.for_each([&](const Piece& piece) {
+    taken += piece.bucket->taken_bytes;
+    if (piece.state != Piece::State::live) return;
+    in_use += piece.requested;
+    ++live;
+    in_place = in_place && rules_.rounding.round(piece.requested) == piece.bucket->key.bytes;
+  });
+  if (!in_place) return wrong("a live block is in another bucket than its size");
+  if (in_use != stats_.in_use_bytes || live != stats_.live_blocks) return wrong("what is in use is not the sum of the live blocks");
+  if (taken != stats_.committed_bytes) return wrong("committed bytes are not the sum of the pieces");
+  if (stats_.in_use_bytes > stats_.committed_bytes) return wrong("more is in use than is committed");
+  if (stats_.committed_bytes > rules_.limit_bytes) return wrong("more is committed than the limit allows");
+  if (stats_.allocations != stats_.frees + stats_.live_blocks) return wrong("allocations != frees + live");
+  if (stats_.in_use_bytes > stats_.peak_in_use_bytes || stats_.committed_bytes > stats_.peak_committed_bytes)
+    return wrong("a peak is too low");
+  return {};
+}
+
+}  // namespace berth

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <optional>
+
+#include "berth/base/checked.h"
+
+// Which bucket a size belongs to: powers of two from `least` to `cutoff`, then multiples of the cutoff. With the two equal that is
+// "multiples of it", the rounding of `exact`.
+//
+//     Rounding{64, 1024}:   1 → 64    100 → 128    1024 → 1024    1025 → 2048    2049 → 3072
+namespace berth {
+
+struct Rounding {
+  std::size_t least;  // powers of two, least <= cutoff
+  std::size_t cutoff;
+
+  // Nothing when no address space is that large.
+  constexpr std::optional<std::size_t> round(std::size_t bytes) const noexcept {
+    if (bytes <= least) return least;
+    if (bytes <= cutoff) return std::bit_ceil(bytes);
+    return try_align_up(bytes, cutoff);
+  }
+};
+
+}  // namespace berth

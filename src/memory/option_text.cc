@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "memory/option_text.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/text.h"
+#include "berth/base/error.h"
+
+namespace berth {
+
+void read_options(std::string_view strategy, std::string_view text, std::span<const ByteOption> known, std::string_view example) {
+  const auto refuse = [&](std::string_view option, std::string why) {
+    std::string names;
+    for (const ByteOption& one : known) names += text::join(names.empty() ? "" : ", ", one.name);
+    throw ArgumentError(ErrorCode::invalid_argument,
+                        {text::join("the allocator ", strategy, " with the option ", text::quoted(option)), std::move(why),
+                         text::join("its options are ", names, ", as in ", example)},
+                        {{"strategy", strategy}, {"option", text::printable(option)}});
+  };
+  std::vector<std::string_view> seen;
+  while (!text.empty()) {
+    const std::size_t comma = text.find(',');
+    const std::string_view option = text.substr(0, comma);
+    const std::size_t equals = option.find('=');
+    const std::string_view name = option.substr(0, equals);
+    const auto found = std::ranges::find(known, name, &ByteOption::name);
+    if (found == known.end()) refuse(option, "it has no such option");
+    if (std::ranges::find(seen, name) != seen.end()) refuse(option, "it is given twice");
+    std::uint64_t bytes = 0;
+    if (equals == std::string_view::npos || !text::parse_bytes(option.substr(equals + 1), bytes)) refuse(option, "it has no byte count");
+    if (bytes == 0) refuse(option, "it is nothing");
+    *found->value = bytes;
+    seen.push_back(name);
+    if (comma == std::string_view::npos) return;
+    text.remove_prefix(comma + 1);
+    if (text.empty()) refuse("", "a comma is followed by no option");
+  }
+}
+
+}  // namespace berth

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <vector>
+
+#include "base/text.h"
+#include "memory/holders.h"
+#include "memory/pool/pool.h"
+
+// What a pool says of itself: statistics, the out-of-memory report, the audit.
+namespace berth {
+
+namespace {
+
+constexpr std::uint32_t kCounted = ~0U;  // a slot's mark while its messages are counted
+
+}  // namespace
+
+Stats Pool::stats() const {
+  const os::Lock lock(mutex_);
+  const AllShut shut(*this);
+  return stats_now();
+}
+
+// REQUIRES: the gates are shut.
+Stats Pool::stats_now() const noexcept {
+  std::size_t on_the_way = 0;  // freed, and on their way home
+  std::uint64_t frees = 0;
+  for_each_cache([&](ThreadCache& cache) BERTH_NO_THREAD_ANALYSIS {
+    count(cache);
+    cache.inbox.for_each([&](const Inbox::Message& message) {
+      Slot& slot = slots_[message.slot];
+      if (slot.serial.load() != message.serial || slot.mark.load() == kCounted) return;  // the second of two frees at the same moment
+      slot.mark.store(kCounted);
+      on_the_way += message.bytes;
+      ++frees;
+    });
+    cache.inbox.for_each([&](const Inbox::Message& message) {
+      if (slots_[message.slot].mark.load() == kCounted) slots_[message.slot].mark.store(static_cast<std::uint32_t>(message.serial));
+    });
+  });
+  const Space::Figures& figures = space_.figures();
+  const std::size_t in_use = static_cast<std::size_t>(in_use_) - on_the_way;
+  return {.in_use_bytes = in_use,
+          .cached_bytes = figures.committed - in_use,
+          .committed_bytes = figures.committed,
+          .peak_in_use_bytes = static_cast<std::size_t>(peak_in_use_),
+          .peak_committed_bytes = figures.peak_committed,
+          .live_blocks = allocations_ - frees_ - frees,
+          .allocations = allocations_,
+          .frees = frees_ + frees,
+          .failures = failures_,
+          .commits = figures.commits,
+          .decommits = figures.decommits};
+}
+
+std::string Pool::settings() const {
+  const std::string limit = limit_bytes_ == SIZE_MAX ? "" : text::join(", at most ", text::bytes(limit_bytes_));
+  return text::join("pool on ", device().to_string(), limit);
+}
+
+template <class Visit>
+void Pool::for_each_live(Visit visit) const {
+  for (std::uint32_t number = 1; number <= slots_.used(); ++number) {
+    const Slot& slot = slots_[number];
+    const std::uint64_t serial = slot.serial.load();
+    const std::uint32_t mark = slot.mark.load();
+    // One that another thread has sent home is freed, though its owner does not know yet.
+    if (serial == 0 || (mark != 0 && mark == static_cast<std::uint32_t>(serial))) continue;
+    const std::uint32_t size = slot.size.load();
+    const bool large = (size & 0xff) == Slot::kLargeClass;
+    visit(slot, large ? space_.extent(size >> 8)->requested : size >> 8);
+  }
+}
+
+void Pool::explain(const Failure& failure, OutOfMemoryReport& report) const {
+  std::vector<Holder> holders;
+  const os::Lock lock(mutex_);
+  const AllShut shut(*this);
+  const Stats now = stats_now();
+  for_each_live([&](const Slot& slot, std::size_t bytes) {
+    add_holder(holders, Tag::from_id(static_cast<std::uint16_t>(slot.tag_and_id.load())), bytes);
+  });
+  report.in_use_bytes = now.in_use_bytes;
+  report.cached_bytes = now.cached_bytes;
+  report.largest_free_run_bytes = space_.longest_cached();
+  report.top_holders = top_holders(std::move(holders));
+  const std::size_t below_limit = limit_bytes_ - std::min(limit_bytes_, now.committed_bytes);
+  const bool limited = below_limit < report.device_free_bytes;
+  report.refused_by = limited ? text::join("the pool's limit of ", text::bytes(limit_bytes_)) : "the device";
+  if (limited) report.limit_bytes = limit_bytes_;
+  // Free pages can be moved together, so all that is cached counts.
+  const std::size_t within_reach = std::min(below_limit, report.device_free_bytes) + space_.cached_bytes();
+  if (within_reach < report.requested_bytes) report.would_be_enough_bytes = report.requested_bytes - within_reach;
+  report.tried.emplace_back("looked for a free run, in all caches");
+  report.tried.emplace_back("moved every free page");
+  report.tried.emplace_back(text::join("asked the device: ", failure.why));
+}
+
+std::string Pool::audit() const {
+  const os::Lock lock(mutex_);
+  if (base() == nullptr) return {};
+  const AllShut shut(*this);
+  return audit_now();
+}
+
+std::string Pool::audit_now() const {
+  if (std::string wrong = space_.audit(); !wrong.empty()) return wrong;
+  if (std::string wrong = slabs_.audit(); !wrong.empty()) return wrong;
+  for (std::uint32_t i = 1; i <= cache_count_.load(std::memory_order_relaxed); ++i) {
+    if (std::string wrong = audit_cache(*caches_[i].load(std::memory_order_relaxed)); !wrong.empty()) return wrong;
+  }
+  const Stats now = stats_now();
+  std::size_t bytes = 0;
+  std::uint64_t blocks = 0;
+  for_each_live([&](const Slot&, std::size_t live) {
+    bytes += live;
+    ++blocks;
+  });
+  if (bytes != now.in_use_bytes) return "pool: bytes in use are not the sum of the live blocks";
+  if (blocks != now.live_blocks) return "pool: live blocks are not those the slots say";
+  if (now.in_use_bytes > now.committed_bytes) return "pool: more is in use than is committed";
+  return {};
+}
+
+std::string Pool::audit_cache(const ThreadCache& cache) const {
+  std::size_t granted = 0;
+  for (SizeClass c = 0; c < classes_.count(); ++c) {
+    const Bin& bin = cache.bins[c];
+    granted += bin.capacity * std::size_t{classes_[c].bytes};
+    if (bin.count > bin.capacity || bin.capacity > Bin::kMost) return "pool: a bin holds more than it may";
+    for (const Slot* const slot : std::span(bin.items).first(bin.count)) {
+      if (slot->owner() != cache.number || slot->serial.load() != 0) return "pool: a bin holds a block that is live, or another's";
+      if ((slot->size.load() & 0xff) != c) return "pool: a bin holds a block of another class";
+    }
+  }
+  return granted + cache.budget == ThreadCache::kBudget ? "" : "pool: the bins' capacities and what is left of the budget do not add up";
+}
+
+}  // namespace berth

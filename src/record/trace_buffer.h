@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+#include "os/ticks.h"
+#include "record/trace_layout.h"
+#include "record/trace_tap.h"
+
+// A thread's part of the trace: one chunk, filled without a lock by its thread. Whoever writes it out holds the trace's lock.
+namespace berth {
+
+// The last time that any thread has read, in ticks. On a cache line of its own: it changes now and then.
+struct alignas(64) SharedTime {
+  std::atomic<std::uint64_t> ticks{0};
+};
+inline constinit SharedTime g_trace_time;
+
+class TraceBuffer {
+ public:
+  // Bytes and events of a chunk, that belong together.
+  struct Content {
+    std::uint32_t body_bytes;
+    std::uint32_t events;
+  };
+
+  // The number of the trace that the content belongs to.
+  std::uint64_t session() const noexcept { return session_; }
+
+  // Whether refresh() is due, which the buffer's thread asks before every event.
+  bool is_stale() const noexcept { return at_ >= stale_at_; }
+
+  // Reads the clock for all threads. False when the buffer is full, and must be written out first.
+  bool refresh() noexcept {
+    const std::ptrdiff_t left = words_.data() + kMostStart - at_;
+    if (left <= 0) return false;
+    stale_at_ = at_ + std::min(kTimeEvery, left);
+    // relaxed, here and below: a time says no more than that it was about then.
+    g_trace_time.ticks.store(os::ticks(), std::memory_order_relaxed);
+    return true;
+  }
+
+  // REQUIRES: called by the buffer's thread; not stale.
+  void add(const TracedBlock& block) noexcept {
+    using enum trace_layout::Operation;
+    trace_layout::Word* at = put_context(at_, block);
+    if (block.is_allocated) {
+      at = put_allocation_context(at, block);
+      at = trace_layout::put_record(at, allocate, block.bytes);
+      serial_ = block.serial;
+    } else {
+      const std::uint64_t distance = trace_layout::fold(block.serial - serial_);
+      if (distance > trace_layout::kMostNarrow) [[unlikely]]
+        at = put_serial(at, block.serial);
+      at = trace_layout::put_record(at, free, trace_layout::fold(block.serial - serial_));
+    }
+    at_ = at;
+    ++events_;
+    // release: who reads this, to write the buffer out, sees the records it covers.
+    content_.store(std::uint64_t{events_} << 32 | static_cast<std::uint32_t>(at - words_.data()), std::memory_order_release);
+  }
+
+  // Empties it, for a session. By the buffer's thread.
+  void restart(std::uint64_t session, std::uint64_t now_ticks) noexcept {
+    session_ = session;
+    first_ticks_ = time_ = now_ticks;
+    allocator_ = stream_ = serial_ = 0;
+    events_ = 0;
+    at_ = stale_at_ = words_.data();
+    content_.store(0, std::memory_order_relaxed);  // whoever else looks holds the lock
+  }
+
+  Content content() const noexcept {
+    const std::uint64_t both = content_.load(std::memory_order_acquire);
+    return {static_cast<std::uint32_t>(both) * static_cast<std::uint32_t>(sizeof(trace_layout::Word)),
+            static_cast<std::uint32_t>(both >> 32)};
+  }
+  std::uint64_t first_ticks() const noexcept { return first_ticks_; }
+
+  // The chunk as it goes into the file.
+  const void* finish(const trace_layout::ChunkHead& head) noexcept {
+    head_ = head;
+    return &head_;
+  }
+
+  // In the list of all buffers.
+  TraceBuffer* next = nullptr;
+  TraceBuffer* previous = nullptr;
+  std::uint64_t thread = 0;  // 0: not in the list
+
+ private:
+  static constexpr std::size_t kWords = (trace_layout::kChunkBytes - sizeof(trace_layout::ChunkHead)) / sizeof(trace_layout::Word);
+  static constexpr std::size_t kMostEventWords = 5 * trace_layout::kMostRecordWords;
+  static constexpr std::size_t kMostStart = kWords - kMostEventWords;
+  static constexpr std::ptrdiff_t kTimeEvery = 64;  // words, which is about events
+
+  trace_layout::Word* put_context(trace_layout::Word* at, const TracedBlock& block) noexcept {
+    using enum trace_layout::Operation;
+    const std::uint64_t now = g_trace_time.ticks.load(std::memory_order_relaxed);
+    if (now > time_) [[unlikely]] {
+      at = trace_layout::put_record(at, time, now - time_);
+      time_ = now;
+    }
+    if (block.allocator_id != allocator_) [[unlikely]]
+      at = trace_layout::put_record(at, allocator, allocator_ = block.allocator_id);
+    return at;
+  }
+
+  trace_layout::Word* put_allocation_context(trace_layout::Word* at, const TracedBlock& block) noexcept {
+    using enum trace_layout::Operation;
+    if (block.stream_id != stream_) [[unlikely]]
+      at = trace_layout::put_record(at, stream, stream_ = block.stream_id);
+    if (block.serial != serial_ + 1) [[unlikely]]
+      at = put_serial(at, block.serial - 1);
+    return at;
+  }
+
+  trace_layout::Word* put_serial(trace_layout::Word* at, std::uint64_t last) noexcept {
+    return trace_layout::put_record(at, trace_layout::Operation::serial, serial_ = last);
+  }
+
+  // Of the buffer's thread alone, but that session_ and first_ticks_ change only under the lock.
+  trace_layout::Word* at_ = nullptr;        // where the next record goes
+  trace_layout::Word* stale_at_ = nullptr;  // at_ from here on: refresh; <= words_ + kMostStart
+  std::uint64_t session_ = 0;
+  std::uint64_t first_ticks_ = 0;
+  std::uint64_t time_ = 0;
+  std::uint64_t allocator_ = 0;
+  std::uint64_t stream_ = 0;
+  std::uint64_t serial_ = 0;  // the last one: of an allocation, or as put_serial set it
+  std::uint32_t events_ = 0;
+
+  std::atomic<std::uint64_t> content_{0};  // events_ and the words before at_, as others may see them
+
+  // The chunk: nothing between the two.
+  trace_layout::ChunkHead head_;
+  std::array<trace_layout::Word, kWords> words_;
+};
+
+}  // namespace berth

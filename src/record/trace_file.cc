@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "berth/record/trace_file.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <new>
+
+#include "base/text.h"
+#include "berth/base/error.h"
+#include "os/file.h"
+#include "os/fork.h"
+#include "os/mutex.h"
+#include "os/system.h"
+#include "os/thread_exit.h"
+#include "record/emit.h"
+#include "record/trace_buffer.h"
+#include "record/trace_tap.h"
+
+namespace berth {
+
+namespace {
+
+using namespace trace_layout;
+
+constexpr std::size_t kEndBytes = sizeof(ChunkHead) + sizeof(EndBody);
+constexpr std::size_t kLeastLimit = 128_KiB;
+static_assert(kLeastLimit >= sizeof(FileHeader) + kChunkBytes + kEndBytes);
+
+constinit thread_local TraceBuffer* t_buffer = nullptr;
+
+void leave_thread(void* buffer) noexcept;
+
+// The one trace of the process, running or not. Its lock is taken once for a chunk, and held while that is written: those who wait for it
+// have a chunk to write themselves.
+class TraceWriter {
+ public:
+  bool is_running() noexcept {
+    const os::Lock lock(mutex_);
+    return is_ours();
+  }
+
+  // False when one runs already, and nothing has changed.
+  bool begin(int descriptor, std::size_t limit_bytes) noexcept {
+    const os::Lock lock(mutex_);
+    if (is_ours()) return false;
+    abandon();
+    summary_ = {};
+    descriptor_ = descriptor;
+    limit_bytes_ = limit_bytes;
+    generation_ = os::fork_generation();
+    FileHeader header{.magic = {}, .version = kVersion, .reserved = 0, .start_ticks = os::ticks(), .start_ns = os::steady_time_ns()};
+    std::memcpy(header.magic, kMagic, sizeof kMagic);
+    write(&header, sizeof header);
+    start_ticks_ = header.start_ticks;
+    g_trace_time.ticks.store(start_ticks_, std::memory_order_relaxed);
+    session_ = ++last_session_;
+    g_trace_session.store(session_, std::memory_order_relaxed);
+    g_watchers.fetch_add(1, std::memory_order_relaxed);
+    return true;
+  }
+
+  TraceSummary end() noexcept {
+    const os::Lock lock(mutex_);
+    if (!is_ours()) {
+      abandon();
+      return {};
+    }
+    for (TraceBuffer* buffer = first_; buffer != nullptr; buffer = buffer->next) write_chunk(*buffer);
+    write_end();
+    abandon();
+    return summary_;
+  }
+
+  // A buffer of this thread with room for an event of the session; nullptr when the event must go without.
+  TraceBuffer* make_room(std::uint64_t session) noexcept {
+    if (t_buffer == nullptr) {
+      t_buffer = new (std::nothrow) TraceBuffer;
+      thread_exit_.arm(t_buffer);
+    }
+    const os::Lock lock(mutex_);
+    if (session_ != session) return nullptr;  // it ended meanwhile
+    if (!is_ours()) {
+      abandon();
+      return nullptr;
+    }
+    if (t_buffer == nullptr) {
+      ++summary_.dropped;
+      return nullptr;
+    }
+    enlist(*t_buffer);
+    write_chunk(*t_buffer);
+    t_buffer->restart(session_, std::max(start_ticks_, g_trace_time.ticks.load(std::memory_order_relaxed)));
+    t_buffer->refresh();
+    return t_buffer;
+  }
+
+  void leave(TraceBuffer& buffer) noexcept {
+    const os::Lock lock(mutex_);
+    if (is_ours()) write_chunk(buffer);
+    if (buffer.thread == 0) return;
+    (buffer.previous != nullptr ? buffer.previous->next : first_) = buffer.next;
+    if (buffer.next != nullptr) buffer.next->previous = buffer.previous;
+  }
+
+ private:
+  // A forked child has a copy of the trace that it must leave alone: the file is its parent's.
+  bool is_ours() const noexcept BERTH_REQUIRES(mutex_) { return session_ != 0 && generation_ == os::fork_generation(); }
+
+  void abandon() noexcept BERTH_REQUIRES(mutex_) {
+    if (session_ == 0) return;
+    session_ = 0;
+    g_trace_session.store(0, std::memory_order_relaxed);
+    g_watchers.fetch_sub(1, std::memory_order_relaxed);
+    os::close_file(descriptor_);
+  }
+
+  void enlist(TraceBuffer& buffer) noexcept BERTH_REQUIRES(mutex_) {
+    if (buffer.thread != 0) return;
+    buffer.thread = ++last_thread_;
+    buffer.next = first_;
+    if (first_ != nullptr) first_->previous = &buffer;
+    first_ = &buffer;
+  }
+
+  void write_chunk(TraceBuffer& buffer) noexcept BERTH_REQUIRES(mutex_) {
+    if (buffer.session() != session_) return;
+    const TraceBuffer::Content content = buffer.content();
+    if (content.events == 0) return;
+    const ChunkHead head{.magic = kChunkMagic,
+                         .kind = kEventsChunk,
+                         .body_bytes = content.body_bytes,
+                         .events = content.events,
+                         .thread = buffer.thread,
+                         .first_ticks = buffer.first_ticks(),
+                         .written_ticks = os::ticks(),
+                         .written_ns = os::steady_time_ns()};
+    const std::size_t bytes = sizeof head + content.body_bytes;
+    const bool fits = bytes <= limit_bytes_ - kEndBytes - summary_.bytes;
+    if (fits && write(buffer.finish(head), bytes))
+      summary_.events += content.events;
+    else
+      summary_.dropped += content.events;
+  }
+
+  void write_end() noexcept BERTH_REQUIRES(mutex_) {
+    struct {
+      ChunkHead head;
+      EndBody body;
+    } end{{.magic = kChunkMagic,
+           .kind = kEndChunk,
+           .body_bytes = sizeof(EndBody),
+           .events = 0,
+           .thread = 0,
+           .first_ticks = 0,
+           .written_ticks = os::ticks(),
+           .written_ns = os::steady_time_ns()},
+          {.events = summary_.events, .dropped = summary_.dropped}};
+    static_assert(sizeof end == kEndBytes);
+    write(&end, sizeof end);
+  }
+
+  // After a failure the file ends with its last whole chunk, and stays so.
+  bool write(const void* bytes, std::size_t count) noexcept BERTH_REQUIRES(mutex_) {
+    if (summary_.os_error != 0) return false;
+    if (const Status done = os::write_file(descriptor_, bytes, count); !done) {
+      summary_.os_error = done.failure().os_error;
+      (void)os::cut_file(descriptor_, summary_.bytes).ok();
+      return false;
+    }
+    summary_.bytes += count;
+    return true;
+  }
+
+  os::ThreadExit thread_exit_{leave_thread};
+  os::Mutex mutex_;
+  std::uint64_t session_ BERTH_GUARDED_BY(mutex_) = 0;  // == g_trace_session
+  std::uint64_t last_session_ BERTH_GUARDED_BY(mutex_) = 0;
+  std::uint64_t last_thread_ BERTH_GUARDED_BY(mutex_) = 0;
+  std::uint64_t generation_ BERTH_GUARDED_BY(mutex_) = 0;
+  std::uint64_t start_ticks_ BERTH_GUARDED_BY(mutex_) = 0;
+  std::size_t limit_bytes_ BERTH_GUARDED_BY(mutex_) = 0;  // summary_.bytes + kEndBytes <= limit_bytes_ until the end is written
+  int descriptor_ BERTH_GUARDED_BY(mutex_) = -1;
+  TraceSummary summary_ BERTH_GUARDED_BY(mutex_);
+  TraceBuffer* first_ BERTH_GUARDED_BY(mutex_) = nullptr;
+};
+
+// Never destroyed: events come after main.
+TraceWriter& writer() {
+  static auto* const made = new TraceWriter;
+  return *made;
+}
+
+void leave_thread(void* buffer) noexcept {
+  auto* const mine = static_cast<TraceBuffer*>(buffer);
+  t_buffer = nullptr;
+  writer().leave(*mine);
+  delete mine;
+}
+
+std::string with_process_id(std::string path) {
+  for (std::size_t at = 0; (at = path.find("%p", at)) != std::string::npos;) path.replace(at, 2, std::to_string(os::process_id()));
+  return path;
+}
+
+std::size_t limit_from_environment() {
+  const auto value = os::environment("BERTH_TRACE_LIMIT");
+  std::uint64_t bytes = TraceFileOptions{}.limit_bytes;
+  if (value && !text::parse_bytes(*value, bytes)) {
+    throw ArgumentError(ErrorCode::invalid_argument,
+                        {text::join("BERTH_TRACE_LIMIT=", text::printable(*value)), "it is not a byte count", "write one, such as 256MiB"});
+  }
+  return bytes;
+}
+
+// An error here cannot be thrown to anyone: it is said, and the program runs untraced.
+[[gnu::constructor]] void start_at_load() noexcept {
+  try {
+    writer();  // so that no later use can find the heap empty or a fork in the middle of it
+    if (const auto path = os::environment("BERTH_TRACE")) start_trace(*path, {.limit_bytes = limit_from_environment()});
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "berth: BERTH_TRACE has no effect: %s\n", error.what());
+  }
+}
+
+// Later than static objects, whose frees belong to the trace.
+[[gnu::destructor]] void stop_at_exit() noexcept {
+  const TraceSummary summary = stop_trace();
+  if (summary.os_error != 0) std::fprintf(stderr, "berth: the trace is cut short: %s\n", std::strerror(summary.os_error));
+}
+
+}  // namespace
+
+namespace {
+
+// Apart, so that the way of nearly all events is short.
+[[gnu::noinline]] void trace_in_fresh_buffer(std::uint64_t session, const TracedBlock& block) noexcept {
+  if (TraceBuffer* const buffer = writer().make_room(session)) buffer->add(block);
+}
+
+}  // namespace
+
+void trace_block(std::uint64_t session, const TracedBlock& block) noexcept {
+  TraceBuffer* const buffer = t_buffer;
+  if (buffer == nullptr || buffer->session() != session || (buffer->is_stale() && !buffer->refresh())) [[unlikely]]
+    return trace_in_fresh_buffer(session, block);
+  buffer->add(block);
+}
+
+void start_trace(const std::string& path, const TraceFileOptions& options) {
+  const std::string asked = text::join("tracing to ", text::quoted(path));
+  if (options.limit_bytes < kLeastLimit) {
+    throw ArgumentError(ErrorCode::invalid_argument,
+                        {asked, text::join("a limit of ", options.limit_bytes, " bytes has no room for a trace"),
+                         text::join("use ", text::bytes(kLeastLimit), " or more")},
+                        {{"limit", options.limit_bytes}, {"least", kLeastLimit}});
+  }
+  const auto throw_busy = [&] {
+    throw AccessError(ErrorCode::busy, {asked, "the process is being traced already", "stop that trace first, or unset BERTH_TRACE"});
+  };
+  if (writer().is_running()) throw_busy();  // before a file is replaced
+  const Result<int> descriptor = os::create_file(with_process_id(path).c_str());
+  if (!descriptor) {
+    throw ArgumentError(ErrorCode::invalid_argument,
+                        {asked, std::strerror(descriptor.failure().os_error), "name a file that can be created"},
+                        {{"path", text::printable(path)}, {"errno", descriptor.failure().os_error}});
+  }
+  if (writer().begin(*descriptor, options.limit_bytes)) return;
+  os::close_file(*descriptor);
+  throw_busy();
+}
+
+TraceSummary stop_trace() noexcept { return writer().end(); }
+
+bool is_tracing() noexcept { return writer().is_running(); }
+
+}  // namespace berth

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+// The bytes of a trace file, for the one who writes them (record/trace_file.cc) and the one who reads them (observe/binary_trace.cc).
+// Numbers are little-endian.
+//
+//     file     | header, 32 bytes | chunk | chunk | ... | end |
+//
+//     chunk    | head, 48 bytes | body: records, one after another |       of one thread, in its order
+//     end      | head, 48 bytes | body: EndBody |                          missing when the process was killed
+//
+//     record   | word, 4 bytes |  or, where the value has more than 29 bits,  | wide word | value, 8 bytes |
+//     word       value in bits 3-31, operation in bits 0-2; of a wide word, the operation that the value is for in bits 3-5
+//
+//     operation      value
+//     allocate       bytes of the block whose serial is one more than the last one (0), and is the last one from now on
+//     free           how far the block's serial lies from the last one, folded
+//     serial         the serial that is the last one from now on
+//     allocator      the id of the allocator of the records that follow (0)
+//     stream         the id of the stream of the allocations that follow (0)
+//     time           ticks from the time before (the chunk's first_ticks)
+//
+// In brackets what holds at the start of a chunk: each can be read without the others. Time is not written for every event, as reading a
+// clock costs more than the rest: a thread reads it about every 64th event and tells the others, who write down what they last heard. So
+// events of several threads are ordered to within that many. A tick's length follows from the two clocks in the header and in each head.
+namespace berth::trace_layout {
+
+constexpr char kMagic[8] = {'b', 'e', 'r', 't', 'h', 't', 'r', 'c'};
+constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kChunkMagic = 0x6b6e6863;  // "chnk"
+constexpr std::uint32_t kChunkBytes = 64 * 1024;   // the most, head and body
+constexpr std::uint32_t kEventsChunk = 1;
+constexpr std::uint32_t kEndChunk = 2;
+
+struct FileHeader {
+  char magic[8];
+  std::uint32_t version;
+  std::uint32_t reserved;  // 0
+  std::uint64_t start_ticks;
+  std::uint64_t start_ns;  // steady clock, at the same moment
+};
+static_assert(sizeof(FileHeader) == 32);
+
+struct ChunkHead {
+  std::uint32_t magic;
+  std::uint32_t kind;
+  std::uint32_t body_bytes;
+  std::uint32_t events;         // allocations and frees in the body
+  std::uint64_t thread;         // a number for each thread, from 1; 0 in the end
+  std::uint64_t first_ticks;    // the time of the first record
+  std::uint64_t written_ticks;  // when the chunk was written
+  std::uint64_t written_ns;     // steady clock, at the same moment
+};
+static_assert(sizeof(ChunkHead) == 48);
+
+struct EndBody {
+  std::uint64_t events;   // in all chunks
+  std::uint64_t dropped;  // events for which there was no room
+};
+static_assert(sizeof(EndBody) == 16);
+
+enum class Operation : std::uint8_t { allocate, free, serial, allocator, stream, time, wide };
+
+using Word = std::uint32_t;
+constexpr unsigned kOperationBits = 3;
+constexpr Word kOperationMask = 7;
+constexpr std::uint64_t kMostNarrow = ~Word{0} >> kOperationBits;
+constexpr std::size_t kMostRecordWords = 3;
+
+// Distances of either sign as small numbers: 0, -1, 1, -2, 2 are 0, 1, 2, 3, 4. All 64 bits wrap, so nothing overflows.
+constexpr std::uint64_t fold(std::uint64_t distance) noexcept { return (distance << 1) ^ (0 - (distance >> 63)); }
+constexpr std::uint64_t unfold(std::uint64_t folded) noexcept { return (folded >> 1) ^ (0 - (folded & 1)); }
+
+// Writes a record and returns where the next one goes.
+inline Word* put_record(Word* at, Operation operation, std::uint64_t value) noexcept {
+  const auto code = static_cast<Word>(operation);
+  if (value > kMostNarrow) [[unlikely]] {
+    at[0] = code << kOperationBits | static_cast<Word>(Operation::wide);
+    at[1] = static_cast<Word>(value);
+    at[2] = static_cast<Word>(value >> 32);
+    return at + 3;
+  }
+  at[0] = static_cast<Word>(value) << kOperationBits | code;
+  return at + 1;
+}
+
+}  // namespace berth::trace_layout
