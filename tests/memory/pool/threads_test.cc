@@ -5,6 +5,7 @@
 #include <cstring>
 #include <deque>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -162,7 +163,8 @@ TEST(PoolThreads, WorkWhileOthersTrimAndAsk) {
       }
       const Stats now = memory->stats();
       if (now.in_use_bytes + now.cached_bytes != now.committed_bytes || now.allocations != now.frees + now.live_blocks ||
-          now.in_use_bytes > now.peak_in_use_bytes)
+          now.in_use_bytes > now.peak_in_use_bytes || now.in_use_bytes > now.committed_bytes ||
+          now.committed_bytes > now.peak_committed_bytes || now.peak_in_use_bytes > now.peak_committed_bytes)
         adds_up = false;
       ++asked;
     }
@@ -177,6 +179,28 @@ TEST(PoolThreads, WorkWhileOthersTrimAndAsk) {
   EXPECT_TRUE(adds_up) << "stats did not add up";
   expect_empty(memory, exchange, counts);
   did("asked " + std::to_string(asked) + " times");
+}
+
+// An audit finds nothing while blocks are on their way between threads.
+// DISABLED: it takes what is on the way from the inboxes for one sum and from the slots' marks for the other, and senders go on meanwhile.
+TEST(PoolThreads, DISABLED_WorkWhileOthersAudit) {
+  const auto memory = pool("cpu");
+  Exchange exchange;
+  std::vector<Counts> counts(kThreads);
+  std::atomic<bool> stop{false};
+  std::string found;  // by the first audit that was not empty
+  std::thread asking([&] {
+    while (!stop && found.empty()) found = memory->audit();
+  });
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] { work(*memory, exchange, scaled(500'000, 3000), seed() + t, counts[t]); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  stop = true;
+  asking.join();
+  EXPECT_EQ(found, "");
+  expect_empty(memory, exchange, counts);
 }
 
 // One thread only allocates, the others only free.
