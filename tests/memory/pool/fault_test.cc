@@ -217,7 +217,7 @@ TEST(PoolNthFailure, ALostDeviceIsLeftAlone) {
 }
 
 // DISABLED: the first request of a pool ends the process without a heap, and a report leaves the caches shut; see regress/pool_test.cc.
-TEST(PoolNthFailure, DISABLED_OfOperatorNewChangesNothing) {
+TEST(PoolNthFailure, OfOperatorNewChangesNothing) {
   const Device device = make_sim({.capacity_bytes = 64_MiB, .background = false});
   World world(device);
   sweep(world, "uses of the heap", [&](std::uint64_t nth) {
@@ -229,7 +229,7 @@ TEST(PoolNthFailure, DISABLED_OfOperatorNewChangesNothing) {
 
 // The same for a pool that is new each time, with nothing of the test's own on the heap.
 // DISABLED: as above.
-TEST(PoolNthFailure, DISABLED_OfOperatorNewInAFreshPoolChangesNothing) {
+TEST(PoolNthFailure, OfOperatorNewInAFreshPoolChangesNothing) {
   for (const bool on_host : {true, false}) {
     const Device device = on_host ? Device() : make_sim({.capacity_bytes = 64_MiB, .background = false});
     const Stream stream = make_stream(device);
