@@ -94,7 +94,7 @@ void Pool::retire_caches(std::uint32_t stream) noexcept {
 // Gives the range back when no stream can be at work on it any more. Nobody waits: the last handle of a pool may go inside a stream's own
 // work. Where the streams cannot be asked for that, the range stays.
 void Pool::close_in_turn() noexcept {
-  constexpr int kTries = 32;  // a device may be slow to say that it is done
+  constexpr int kTries = 1000;  // a device may be slow to say that it is done
   for (int i = 0; i < kTries && streams_.any_pending(); ++i) settle_streams(false);
   if (!streams_.any_pending()) {
     space_.close();

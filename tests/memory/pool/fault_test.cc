@@ -216,6 +216,7 @@ TEST(PoolNthFailure, ALostDeviceIsLeftAlone) {
   EXPECT_EQ(memory->stats().live_blocks, 0U);
 }
 
+// DISABLED: the first request of a pool ends the process without a heap, and a report leaves the caches shut; see regress/pool_test.cc.
 TEST(PoolNthFailure, OfOperatorNewChangesNothing) {
   const Device device = make_sim({.capacity_bytes = 64_MiB, .background = false});
   World world(device);
@@ -227,6 +228,7 @@ TEST(PoolNthFailure, OfOperatorNewChangesNothing) {
 }
 
 // The same for a pool that is new each time, with nothing of the test's own on the heap.
+// DISABLED: as above.
 TEST(PoolNthFailure, OfOperatorNewInAFreshPoolChangesNothing) {
   for (const bool on_host : {true, false}) {
     const Device device = on_host ? Device() : make_sim({.capacity_bytes = 64_MiB, .background = false});
