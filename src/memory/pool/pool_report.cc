@@ -13,6 +13,12 @@ namespace {
 
 constexpr std::uint32_t kCounted = ~0U;  // a slot's mark while its messages are counted
 
+// Freed by another thread, though its owner does not know yet.
+bool is_on_its_way(const Slot& slot) noexcept {
+  const std::uint32_t mark = slot.mark.load();
+  return mark != 0 && mark == static_cast<std::uint32_t>(slot.serial.load());
+}
+
 }  // namespace
 
 Stats Pool::stats() const {
@@ -62,10 +68,7 @@ template <class Visit>
 void Pool::for_each_live(Visit visit) const {
   for (std::uint32_t number = 1; number <= slots_.used(); ++number) {
     const Slot& slot = slots_[number];
-    const std::uint64_t serial = slot.serial.load();
-    const std::uint32_t mark = slot.mark.load();
-    // One that another thread has sent home is freed, though its owner does not know yet.
-    if (serial == 0 || (mark != 0 && mark == static_cast<std::uint32_t>(serial))) continue;
+    if (slot.serial.load() == 0) continue;
     const std::uint32_t size = slot.size.load();
     const bool large = (size & 0xff) == Slot::kLargeClass;
     visit(slot, large ? space_.extent(size >> 8)->requested : size >> 8);
@@ -78,6 +81,7 @@ void Pool::explain(const Failure& failure, OutOfMemoryReport& report) const {
   const AllShut shut(*this);
   const Stats now = stats_now();
   for_each_live([&](const Slot& slot, std::size_t bytes) {
+    if (is_on_its_way(slot)) return;
     add_holder(holders, Tag::from_id(static_cast<std::uint16_t>(slot.tag_and_id.load())), bytes);
   });
   report.in_use_bytes = now.in_use_bytes;
@@ -109,17 +113,17 @@ std::string Pool::audit_now() const {
   for (std::uint32_t i = 1; i <= cache_count_.load(std::memory_order_relaxed); ++i) {
     if (std::string wrong = audit_cache(*caches_[i].load(std::memory_order_relaxed)); !wrong.empty()) return wrong;
   }
-  const Stats now = stats_now();
+  // What the owners know: blocks on their way home still count, since others may be sending more all the while.
+  for_each_cache([&](ThreadCache& cache) BERTH_NO_THREAD_ANALYSIS { count(cache); });
   std::size_t bytes = 0;
   std::uint64_t blocks = 0;
   for_each_live([&](const Slot&, std::size_t live) {
     bytes += live;
     ++blocks;
   });
-  if (bytes != now.in_use_bytes) return "pool: bytes in use are not the sum of the live blocks";
-  if (blocks != now.live_blocks) return "pool: live blocks are not those the slots say";
-  if (now.in_use_bytes > now.committed_bytes) return "pool: more is in use than is committed";
-  return {};
+  if (bytes != static_cast<std::size_t>(in_use_)) return "pool: bytes in use are not the sum of the live blocks";
+  if (blocks != allocations_ - frees_) return "pool: live blocks are not those the slots say";
+  return bytes <= space_.figures().committed ? "" : "pool: more is in use than is committed";
 }
 
 std::string Pool::audit_cache(const ThreadCache& cache) const {

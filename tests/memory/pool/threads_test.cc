@@ -182,7 +182,7 @@ TEST(PoolThreads, WorkWhileOthersTrimAndAsk) {
 }
 
 // An audit finds nothing while blocks are on their way between threads.
-// DISABLED: it takes what is on the way from the inboxes for one sum and from the slots' marks for the other, and senders go on meanwhile.
+// DISABLED: pages that a thread moves without the lock are counted neither here nor there; an audit is for pools at rest until then.
 TEST(PoolThreads, DISABLED_WorkWhileOthersAudit) {
   const auto memory = pool("cpu");
   Exchange exchange;
