@@ -2,24 +2,17 @@
 // For those who come from a per-device allocator interface (allocate, release, memcpy with a kind, memset_zero) and a buffer that
 // frees itself. Each part shows their call in a comment and berth's below it. "sim:0" stands where "cuda:0" would: its memory, too,
 // is not the host's to touch.
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <vector>
 
 #include "berth/berth.h"
+#include "check.h"
 
 using namespace berth;
 
 namespace {
-
-bool g_right = true;
-
-void check(bool right, const char* claim) {
-  std::printf("%s  %s\n", right ? "right" : "WRONG", claim);
-  g_right = g_right && right;
-}
 
 // CPUDeviceAllocatorFactory::get_instance(), CUDADeviceAllocatorFactory::get_instance()
 void one_allocator_per_device() {

@@ -8,17 +8,11 @@
 #include <vector>
 
 #include "berth/berth.h"
+#include "check.h"
 
 using namespace berth;
 
 namespace {
-
-bool g_right = true;
-
-void check(bool right, const char* claim) {
-  std::printf("%s  %s\n", right ? "right" : "WRONG", claim);
-  g_right = g_right && right;
-}
 
 // 0, 1, 2, … in the given shape, on the host.
 Storage counting(const Shape& shape) {

@@ -11,17 +11,11 @@
 #include <string>
 
 #include "berth/berth.h"
+#include "check.h"
 
 using namespace berth;
 
 namespace {
-
-bool g_right = true;
-
-void check(bool right, const char* claim) {
-  std::printf("%s  %s\n", right ? "right" : "WRONG", claim);
-  g_right = g_right && right;
-}
 
 // Storage::Get()->Alloc(size, Context::GPU(0))   Context::CPU()   Context::CPUPinned(0)
 void one_facade() {

@@ -3,23 +3,16 @@
 // then work on it as on any other device.
 #include "ledger_backend.h"
 
-#include <cstdio>
 #include <memory>
 
 #include "berth/berth.h"
+#include "check.h"
 
 namespace {
 
 using namespace berth;
 using ledger::Ledger;
 using ledger::LedgerFactory;
-
-bool g_right = true;
-
-void check(bool right, const char* claim) {
-  std::printf("%s  %s\n", right ? "right" : "WRONG", claim);
-  g_right = g_right && right;
-}
 
 }  // namespace
 

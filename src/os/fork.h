@@ -17,11 +17,12 @@ inline std::uint64_t fork_generation() noexcept {
   return g_fork_generation.load(std::memory_order_relaxed);  // changes only while the process has one thread
 }
 
-// Something that must be brought to rest around a fork beyond its mutexes. Listed while it lives; the functions run on the forking thread
-// with every Mutex held, and must take none.
+// Something that must be brought to rest around a fork beyond its mutexes. The functions run on the forking thread with every Mutex held,
+// and must take none. Listening begins and ends by hand, when the whole object is there and while it still is: constructors and destructors
+// of a base would be too early and too late, with another thread forking in between.
 class ForkListener {
  public:
-  ForkListener() noexcept;
+  ForkListener() noexcept = default;
   ForkListener(const ForkListener&) = delete;
   ForkListener& operator=(const ForkListener&) = delete;
 
@@ -29,7 +30,9 @@ class ForkListener {
   virtual void after_fork(bool in_child) noexcept = 0;
 
  protected:
-  ~ForkListener();
+  ~ForkListener() = default;  // REQUIRES: it does not listen
+  void listen() noexcept;
+  void stop_listening() noexcept;
 
  private:
   friend class ForkRegistry;

@@ -77,8 +77,8 @@ class ForkRegistry {
 Mutex::Mutex() noexcept { ForkRegistry::add(*this); }
 Mutex::~Mutex() { ForkRegistry::remove(*this); }
 
-ForkListener::ForkListener() noexcept { ForkRegistry::add(*this); }
-ForkListener::~ForkListener() { ForkRegistry::remove(*this); }
+void ForkListener::listen() noexcept { ForkRegistry::add(*this); }
+void ForkListener::stop_listening() noexcept { ForkRegistry::remove(*this); }
 
 void Mutex::lock_slowly() noexcept {
   constexpr int kSpins = 100;

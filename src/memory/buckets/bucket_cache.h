@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "berth/record/tag.h"
-#include "memory/pool/stream_uses.h"
+#include "memory/stream_uses.h"
 
 // What a bucket strategy knows of its memory: every piece it has from the device, by address, and the free ones by bucket and stream.
 // Freeing, looking up and removing never need the heap. It asks no device and no stream. Not thread-safe: its owner locks.

@@ -285,34 +285,14 @@ void Buckets::end_hold() noexcept {
 // ---- streams and other threads
 
 void Buckets::settle(std::uint32_t number, bool wait) noexcept {
-  if (streams_[number].ticket <= streams_[number].done || streams_[number].stream == nullptr) return;
-  const std::shared_ptr<StreamState> stream = streams_[number].stream;
-  Event event = streams_[number].event;
-  std::uint64_t ticket = streams_[number].event_ticket;
-  const std::uint64_t latest = streams_[number].ticket;
+  if (!streams_[number].is_pending()) return;
+  StreamUses::Question question = streams_.question(number);
   mutex_.unlock();
-  bool done = false;
-  try {
-    if (ticket == 0 || wait) {
-      event = stream->record();
-      ticket = latest;
-    }
-    done = event.query();
-    if (!done && wait) {
-      done = true;  // also when the work has thrown: it is over
-      event.wait();
-    }
-  } catch (...) {  // a stream that cannot be asked proves nothing; a third party's may throw anything
-  }
+  StreamUses::ask(question, wait);
   mutex_.lock();
-  StreamUses::Use& use = streams_[number];
-  if (done) use.done = std::max(use.done, ticket);
-  const bool pending = !done && ticket > use.done;
-  Event before = std::exchange(use.event, pending ? event : Event());
-  use.event_ticket = pending ? ticket : 0;
+  (void)streams_.enter(number, question);
   mutex_.unlock();
-  before = {};  // perhaps the last handles to a third party's events: not under the lock
-  event = {};
+  question = {};
   mutex_.lock();
 }
 

@@ -8,7 +8,7 @@
 #include "memory/buckets/bucket_cache.h"
 #include "memory/buckets/rounding.h"
 #include "memory/hold_count.h"
-#include "memory/pool/stream_uses.h"
+#include "memory/stream_uses.h"
 #include "os/fork.h"
 #include "os/mutex.h"
 

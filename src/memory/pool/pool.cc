@@ -35,10 +35,13 @@ Pool::Pool(Device device, const PoolOptions& options)
       generation_(os::fork_generation()),
       caches_(new std::atomic<ThreadCache*>[kMostCaches]()),
       space_(backend(), mutex_, {.limit_bytes = options.limit_bytes, .page_bytes = page_of(backend(), options.limit_bytes)}),
-      slabs_(classes_, space_, slots_, streams_) {}
+      slabs_(classes_, space_, slots_, streams_) {
+  listen();
+}
 
 // Buffers keep their allocator alive, so live blocks here were leaked by a user of bare ones. Their memory stays: it may still be used.
 Pool::~Pool() {
+  stop_listening();  // before the lock: a fork holds the list while it waits for the locks
   const os::Lock lock(mutex_);
   const bool usable = !is_inherited() && backend().is_alive();
   for_each_cache([&](ThreadCache& cache) BERTH_NO_THREAD_ANALYSIS {
@@ -65,7 +68,7 @@ Status Pool::ready(StreamRef stream, std::uint32_t& index) noexcept {
   }
   index = streams_.find(stream);
   if (stream && index == 0) {
-    retire_streams();
+    if (!holds_.any()) retire_streams();
     index = streams_.find(stream);  // another thread may have been here meanwhile
     if (index == 0) index = streams_.add(stream);
     if (index == 0) return kNoHeap;
@@ -180,8 +183,7 @@ Allocator::Freed Pool::give_back_slowly(Block block, When when, Block* known) no
   if ((slot->size.load() & 0xff) == Slot::kLargeClass) return free_large(slot, block, when);
   const Freed verdict = judge(slot, block);
   if (verdict != Freed::yes) return verdict;
-  if (is_inherited()) return Freed::yes;  // a child leaves the device alone
-  return when == When::now ? free_under_lock(slot, block, when) : free_small(slot, block);
+  return when == When::now || is_inherited() ? free_under_lock(slot, block, when) : free_small(slot, block);
 }
 
 Allocator::Freed Pool::free_large(Slot* slot, const Block& block, When when) noexcept {
@@ -225,6 +227,7 @@ Allocator::Freed Pool::free_under_lock(Slot* slot, const Block& block, When when
     if (verdict != Freed::yes) return verdict;
     slot->serial.store(0);
     count_free(block.bytes);
+    if (is_inherited()) return Freed::yes;  // a child leaves the device, and what is on it, alone
     slabs_.give(slot);
     if (when == When::now) flush_class(size_class);
   }
@@ -294,8 +297,6 @@ void Pool::retire(ThreadCache* cache) noexcept {
   flush(*cache);
   cache->owned = false;
 }
-
-void Pool::before_fork() noexcept BERTH_NO_THREAD_ANALYSIS { shut_caches(); }
 
 // The child has one thread; the caches of the others are nobody's, and what is in them is everyone's.
 void Pool::after_fork(bool in_child) noexcept BERTH_NO_THREAD_ANALYSIS {

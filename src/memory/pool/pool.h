@@ -14,8 +14,8 @@
 #include "memory/pool/slabs.h"
 #include "memory/pool/slots.h"
 #include "memory/pool/space.h"
-#include "memory/pool/stream_uses.h"
 #include "memory/pool/thread_cache.h"
+#include "memory/stream_uses.h"
 #include "os/fork.h"
 #include "os/gate.h"
 #include "os/mutex.h"
@@ -120,7 +120,7 @@ class Pool final : public Allocator, private os::ForkListener {
 
   std::byte* base() const noexcept { return reinterpret_cast<std::byte*>(base_.load()); }
   bool is_inherited() const noexcept;
-  void before_fork() noexcept override;
+  void before_fork() noexcept override { shut_caches(); }
   void after_fork(bool in_child) noexcept override;
 
   const SizeClasses classes_;

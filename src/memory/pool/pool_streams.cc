@@ -6,42 +6,17 @@
 // The pool and the streams that may still be at work on what was freed.
 namespace berth {
 
-// Asks how far the streams are that freed memory waits for, or waits for them; what they are done with becomes everyone's. Handles of
-// streams and events are let go of without the lock: that may run anything.
+// Asks how far the streams are that freed memory waits for, or waits for them; what they are done with becomes everyone's.
 void Pool::settle_streams(bool wait) noexcept {
   for (std::uint32_t i = 1; i < streams_.count(); ++i) {
     if (!streams_[i].is_pending()) continue;
-    std::shared_ptr<StreamState> stream = streams_[i].stream;
-    Event event = streams_[i].event;
-    std::uint64_t ticket = streams_[i].event_ticket;
-    const std::uint64_t latest = streams_[i].ticket;
+    StreamUses::Question question = streams_.question(i);
     mutex_.unlock();
-    bool done = false;
-    try {
-      if (ticket == 0 || wait) {
-        event = stream->record();
-        ticket = latest;
-      }
-      done = event.query();
-      if (!done && wait) {
-        done = true;  // also when the work has thrown: it is over
-        event.wait();
-      }
-    } catch (...) {  // a stream that cannot be asked proves nothing; a third party's may throw anything
-    }
+    StreamUses::ask(question, wait);
     mutex_.lock();
-    StreamUses::Use& use = streams_[i];
-    if (use.stream == stream) {
-      if (done && ticket > use.done) {
-        use.done = ticket;
-        space_.clean(i, ticket);
-      }
-      use.event_ticket = done ? 0 : ticket;
-      std::swap(use.event, event);  // a done one is of no use, and of no harm
-    }
+    if (streams_.enter(i, question)) space_.clean(i, question.ticket);
     mutex_.unlock();
-    event = {};
-    stream = nullptr;
+    question = {};
     mutex_.lock();
   }
 }
@@ -59,7 +34,7 @@ void Pool::retire_streams() noexcept {
       if (!has_last) last = stream->record();
       has_last = true;
       done = last.query();
-    } catch (...) {  // as above
+    } catch (...) {  // a stream that cannot be asked proves nothing; a third party's may throw anything
     }
     mutex_.lock();
     StreamUses::Use gone;

@@ -11,7 +11,7 @@
 #include "memory/pool/size_classes.h"
 #include "memory/pool/slots.h"
 #include "memory/pool/space.h"
-#include "memory/pool/stream_uses.h"
+#include "memory/stream_uses.h"
 
 // The small blocks that no thread cache has: slabs of equal blocks, each slab for one size class and one stream. A slab whose last block
 // comes back goes back to the space. The pool's mutex guards everything.

@@ -8,12 +8,12 @@
 
 #include "berth/device/stream.h"
 
-// The streams that blocks of a pool were freed on, by small numbers, and how far each is known to have got. Frees on a stream are numbered:
+// The streams that blocks of an allocator were freed on, by small numbers, and how far each is known to have got. Frees on a stream are numbered:
 // their tickets. An event that was recorded when the last ticket was t is done only when the work before all frees up to t is.
 //
 // A stream is kept alive while it has a number, because work on freed memory may be in it. When nobody else has it any more, and its work
 // is done, the number is free for another: what was the old stream's, freed or not, no work can touch.
-// Number 0 is "no stream". Not thread-safe: the pool locks.
+// Number 0 is "no stream". Not thread-safe: its owner locks.
 namespace berth {
 
 class StreamUses {
@@ -40,6 +40,20 @@ class StreamUses {
     const std::uint32_t number = find(stream);
     return number != 0 || !stream ? number : add(stream);
   }
+  // How far a stream is, asked in three steps, the second without a lock: what to ask, asking (or waiting), and entering the answer. The
+  // question is the caller's to let go of, without a lock too: its handles may be the last, and that may run anything.
+  struct Question {
+    std::shared_ptr<StreamState> stream;
+    Event event = {};
+    std::uint64_t ticket = 0;  // the last free before the event; 0: it has to be recorded first
+    std::uint64_t latest = 0;  // the last free of all
+    bool done = false;
+  };
+  Question question(std::uint32_t number) const noexcept;
+  static void ask(Question& question, bool wait) noexcept;
+  // True when more frees are known to be over than before. Nothing is entered when another stream has the number by now.
+  bool enter(std::uint32_t number, Question& question) noexcept;
+
   // Takes the number away, and returns what was known, to be let go of without a lock. REQUIRES: all the stream's work is done.
   Use remove(std::uint32_t number) noexcept;
 

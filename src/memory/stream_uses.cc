@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "memory/pool/stream_uses.h"
+#include "memory/stream_uses.h"
 
 #include <algorithm>
 #include <new>
@@ -37,6 +37,36 @@ StreamUses::Use StreamUses::remove(std::uint32_t number) noexcept {
   Use gone = std::exchange(uses_[number], Use{});
   uses_[number].ticket = uses_[number].done = gone.ticket;  // tickets go on: an old one must not look young to the next stream
   return gone;
+}
+
+StreamUses::Question StreamUses::question(std::uint32_t number) const noexcept {
+  const Use& use = uses_[number];
+  return {.stream = use.stream, .event = use.event, .ticket = use.event_ticket, .latest = use.ticket};
+}
+
+void StreamUses::ask(Question& question, bool wait) noexcept {
+  try {
+    if (question.ticket == 0 || wait) {
+      question.event = question.stream->record();
+      question.ticket = question.latest;
+    }
+    question.done = question.event.query();
+    if (!question.done && wait) {
+      question.done = true;  // also when the work has thrown: it is over
+      question.event.wait();
+    }
+  } catch (...) {  // a stream that cannot be asked proves nothing; a third party's may throw anything
+  }
+}
+
+bool StreamUses::enter(std::uint32_t number, Question& question) noexcept {
+  Use& use = uses_[number];
+  if (use.stream != question.stream) return false;
+  const bool news = question.done && question.ticket > use.done;
+  if (news) use.done = question.ticket;
+  use.event_ticket = question.done ? 0 : question.ticket;
+  std::swap(use.event, question.event);  // one that is done is of no use, and of no harm
+  return news;
 }
 
 bool StreamUses::any_pending() const noexcept {

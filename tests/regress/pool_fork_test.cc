@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// A fork on one thread looked into pools that another was just making or ending: they were on the list of those to be brought to rest
+// before their members were there, and after these were gone. And a block of a device that does not survive a fork could be freed
+// twice in the child without a word.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+
+#include "berth/berth.h"
+#include "support/misuse_log.h"
+#include "support/scale.h"
+
+namespace berth::testing {
+namespace {
+
+bool ends_well(pid_t child) {
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+TEST(Regress, AForkLeavesAlonePoolsThatComeAndGo) {
+  std::atomic<bool> stop{false};
+  std::thread busy([&] {
+    while (!stop) {
+      const auto memory = pool("cpu");
+      memory->deallocate(memory->allocate({.bytes = 1000}));
+    }
+  });
+  const std::uint64_t forks = scaled(500, 50);
+  for (std::uint64_t i = 0; i < forks; ++i) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      alarm(10);
+      const auto memory = pool("cpu");
+      memory->deallocate(memory->allocate({.bytes = 1000}));
+      _exit(memory->stats().frees == 1 ? 0 : 1);
+    }
+    EXPECT_TRUE(ends_well(child)) << "fork " << i;
+  }
+  stop = true;
+  busy.join();
+  did(std::to_string(forks) + " forks");
+}
+
+TEST(Regress, AChildFreesAnInheritedBlockOnce) {
+  const auto memory = pool(make_sim({}));
+  const Block block = memory->allocate({.bytes = 1000});
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    alarm(10);
+    const MisuseLog log;
+    memory->deallocate(block);
+    const bool quiet = log.reported().empty() && memory->stats().live_blocks == 0;
+    memory->deallocate(block);
+    _exit(quiet && log.reported() == std::vector{MisuseKind::double_free} ? 0 : 1);
+  }
+  EXPECT_TRUE(ends_well(child));
+  memory->deallocate(block);
+}
+
+}  // namespace
+}  // namespace berth::testing
