@@ -89,28 +89,29 @@ Status Allocator::allocate_nothing(const Request& request, Block& block) noexcep
 
 // First the usual way of a small request to a pool, past everything that is not needed then. Records must not be missed, so they take the
 // other way, and so do requests that have to be looked at.
-Block Allocator::allocate(Request&& request) {
+Block Allocator::allocate_parts(std::size_t bytes, std::size_t alignment, StreamRef stream, Tag tag, const Site* site) {
   const CacheFront& front = t_front;
-  if (front.pool == id_ && front.stream == request.stream.state() && request.alignment == 0 && !is_recording()) [[likely]] {
+  const std::uint64_t id = id_;
+  if (front.pool == id && front.stream == stream.state() && alignment == 0 && !is_recording()) [[likely]] {
     ThreadCache& cache = *front.cache;
-    const Tag tag = request.tag ? request.tag : t_current_tag;
+    const Tag known = tag ? tag : t_current_tag;
     std::uint64_t serial = 0;
-    if (Slot* const slot = cache.take(request.bytes, tag_and_id(tag, id_), serial)) [[likely]] {
+    if (Slot* const slot = cache.take(bytes, tag_and_id(known, id), serial)) [[likely]] {
       return {.data = cache.address(slot),
-              .bytes = request.bytes,
-              .alignment = cache.facts.alignment,
-              .device = cache.facts.device,
-              .tag = tag,
+              .bytes = bytes,
+              .alignment = cache.alignment,
+              .device = cache.device,
+              .tag = known,
               .stream_id = cache.stream_id,
               .serial = serial,
-              .allocator_id = id_,
+              .allocator_id = id,
               .place = SlotRange::place(slot)};
     }
   }
-  return allocate_slowly(request);
+  return allocate_slowly({.bytes = bytes, .alignment = alignment, .stream = stream, .tag = tag, .site = site == nullptr ? Site{} : *site});
 }
 
-[[gnu::noinline]] Block Allocator::allocate_slowly(Request& request) {
+[[gnu::noinline]] Block Allocator::allocate_slowly(Request&& request) {
   Block block;
   const Status done = allocate_checked(request, block);
   if (!done) [[unlikely]] {

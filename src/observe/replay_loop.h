@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdlib>
+#include <new>
 #include <span>
 #include <vector>
 
@@ -23,9 +24,8 @@ class BlockPlayer {
       : allocator_(allocator), blocks_(script.slots), streams_(streams.begin(), streams.end()) {}
 
   void* take(const ReplayStep& step) {
-    Block& block = blocks_[step.slot];
-    block = allocator_.allocate({.bytes = step.bytes, .stream = streams_[step.stream]});
-    return block.data;
+    // In its place from the start, as a program would have it that keeps blocks in objects of its own.
+    return (new (&blocks_[step.slot]) Block(allocator_.allocate({.bytes = step.bytes, .stream = streams_[step.stream]})))->data;
   }
   void drop(const ReplayStep& step) noexcept { allocator_.deallocate(blocks_[step.slot]); }
 

@@ -9,7 +9,7 @@
 // A lock for what one thread does all the time and others do almost never. The owner of a gate goes in and out with plain stores, a
 // nanosecond both ways; whoever wants the owners of many gates outside makes every thread of the process pass a fence, three times.
 //
-//     owner:   if (gate.try_enter()) { ...; gate.leave(); }      else wait on the closers' mutex, and gate.try_lock()
+//     owner:   if (gate.approach() != 0) { ...; gate.leave(); }  else gate.leave(), wait on the closers' mutex, and gate.try_lock()
 //     closer:  for (each gate) gate.close();
 //              fence_all_threads();                              // an owner has seen that it is closed, or can be seen to be inside
 //              for (each gate) gate.drain();
@@ -26,23 +26,23 @@ namespace berth::os {
 bool has_fence_for_all_threads() noexcept;
 void fence_all_threads() noexcept;
 
+// What the owner reads on its way in is the pass, a number of the closers' choosing, 0 when the gate is closed: the owner has a limit to
+// look at anyhow, and so looks once.
 class Gate {
  public:
-  Gate() noexcept {
-    if (!has_fence_for_all_threads()) state_.store(kSpinLock);
+  // REQUIRES: pass > 0.
+  explicit Gate(std::uint64_t pass) noexcept : open_pass_(has_fence_for_all_threads() ? pass : kSpinLock) {
+    if (!is_spin_lock()) pass_.store(pass);
   }
 
-  // The cheap way in and out. False: the gate is closed, or a spin lock.
-  bool try_enter() noexcept {
+  // The cheap way in and out: says that the owner is here, and only then reads the pass. With a pass of 0 the owner must leave at once.
+  std::uint64_t approach() noexcept {
     inside_.store(1);
     // Only the compiler is kept from moving the load up, and what follows above it.
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    const std::uint8_t state = state_.load();
+    const std::uint64_t pass = pass_.load();
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    if (state == kOpen) [[likely]]
-      return true;
-    inside_.store(0);
-    return false;
+    return pass;
   }
   void leave() noexcept {
     std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -50,7 +50,12 @@ class Gate {
   }
 
   // The way that works everywhere. False: the gate is closed.
-  bool try_lock() noexcept { return is_spin_lock() ? spin() : try_enter(); }
+  bool try_lock() noexcept {
+    if (is_spin_lock()) return spin();
+    if (approach() != 0) return true;
+    leave();
+    return false;
+  }
   void unlock() noexcept {
     if (is_spin_lock())
       locked_.store(false, std::memory_order_release);
@@ -59,26 +64,25 @@ class Gate {
   }
 
   void close() noexcept {
-    if (!is_spin_lock()) state_.store(kClosed);
+    if (!is_spin_lock()) pass_.store(0);
   }
-  bool is_spin_lock() const noexcept { return state_.load() == kSpinLock; }
+  bool is_spin_lock() const noexcept { return open_pass_ == kSpinLock; }
   void drain() noexcept;  // returns when the owner is outside
   void open() noexcept {
     if (is_spin_lock())
       unlock();
     else
-      state_.store(kOpen);
+      pass_.store(open_pass_);
   }
 
  private:
-  static constexpr std::uint8_t kOpen = 0;
-  static constexpr std::uint8_t kClosed = 1;
-  static constexpr std::uint8_t kSpinLock = 2;
+  static constexpr std::uint64_t kSpinLock = 0;
 
   bool spin() noexcept;
 
-  Relaxed<std::uint8_t> inside_;     // the owner's
-  Relaxed<std::uint8_t> state_;      // the closers'
+  Relaxed<std::uint64_t> inside_;    // the owner's
+  Relaxed<std::uint64_t> pass_;      // the closers'
+  const std::uint64_t open_pass_;    // of the open gate
   std::atomic<bool> locked_{false};  // where it is a spin lock
 };
 

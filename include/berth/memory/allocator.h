@@ -51,8 +51,10 @@ class BERTH_EXPORT Allocator : public std::enable_shared_from_this<Allocator> {
 
   // Throws OutOfMemory with a full report; ArgumentError(invalid_alignment); AccessError(busy) while the device is held; DeviceError
   // when the device has failed. Zero bytes give a block with a null address.
-  Block allocate(Request&& request);
-  Block allocate(const Request& request) { return allocate(Request(request)); }
+  Block allocate(const Request& request) {
+    // Part by part, in registers: a request that is written out in the call is never in memory, and costs next to nothing.
+    return allocate_parts(request.bytes, request.alignment, request.stream, request.tag, request.site.line == 0 ? nullptr : &request.site);
+  }
 
   // The same, but a lack of memory, and a hold, give nothing instead of an exception.
   std::optional<Block> try_allocate(Request&& request);
@@ -114,7 +116,8 @@ class BERTH_EXPORT Allocator : public std::enable_shared_from_this<Allocator> {
   [[noreturn]] void throw_refused(const Request& request, const Failure& failure) const;
 
  private:
-  Block allocate_slowly(Request& request);
+  Block allocate_parts(std::size_t bytes, std::size_t alignment, StreamRef stream, Tag tag, const Site* site);
+  Block allocate_slowly(Request&& request);
   Status allocate_checked(Request& request, Block& block);
   Status allocate_nothing(const Request& request, Block& block) noexcept;
   void record_allocation(const Request& request, const Block& block) const noexcept;

@@ -46,10 +46,10 @@ Pool::~Pool() {
   const bool usable = !is_inherited() && backend().is_alive();
   for_each_cache([&](ThreadCache& cache) BERTH_NO_THREAD_ANALYSIS {
     if (usable) flush(cache);
-    count(cache);
-    delete &cache;
+    count_bytes(cache);
   });
-  if (allocations_ == frees_ && usable) close_in_turn();
+  if (counted().live() == 0 && usable) close_in_turn();
+  for_each_cache([](ThreadCache& cache) { delete &cache; });
   slabs_.close();
 }
 
@@ -84,22 +84,19 @@ Failure Pool::refused(const Failure& failure) noexcept {
 void Pool::count_allocation(std::size_t bytes) noexcept {
   in_use_ += static_cast<std::int64_t>(bytes);
   peak_in_use_ = std::max(peak_in_use_, in_use_);
-  ++allocations_;
+  ++counts_.allocations;
 }
 
 void Pool::count_free(std::size_t bytes) noexcept {
   in_use_ -= static_cast<std::int64_t>(bytes);
-  ++frees_;
+  ++counts_.frees;
 }
 
-// Takes over what a cache has counted. REQUIRES: the caller is its owner, or has shut the gates.
-void Pool::count(ThreadCache& cache) const noexcept {
-  peak_in_use_ = std::max(peak_in_use_, in_use_ + cache.counts.peak());
-  in_use_ += cache.counts.in_use();
-  frees_ += cache.counts.frees();
-  allocations_ += cache.serial - cache.counted_serial;
-  cache.counted_serial = cache.serial;
-  cache.counts = {};
+// Takes over the bytes that a cache has counted: all that a peak needs. REQUIRES: the caller is its owner, or has shut the gates.
+void Pool::count_bytes(ThreadCache& cache) const noexcept {
+  peak_in_use_ = std::max(peak_in_use_, in_use_ + cache.peak_in_use());
+  in_use_ += cache.in_use();
+  cache.forget_bytes();
 }
 
 Status Pool::obtain_large(const Request& request, Block& block) noexcept {
@@ -107,7 +104,7 @@ Status Pool::obtain_large(const Request& request, Block& block) noexcept {
   const auto rounded = try_align_up(request.bytes, request.bytes < kSlabGrain ? kSlabGrain : Space::kGrain);
   ThreadCache* const own = t_front.pool == id() ? t_front.cache : nullptr;
   const os::Lock lock(mutex_);
-  if (own != nullptr) count(*own);
+  if (own != nullptr) count_bytes(*own);
   if (!rounded) return refused({ErrorCode::out_of_memory, 0, "no address space is that large"});
   std::uint32_t stream = 0;
   Extent* extent = nullptr;
@@ -189,7 +186,7 @@ Allocator::Freed Pool::give_back_slowly(Block block, When when, Block* known) no
 Allocator::Freed Pool::free_large(Slot* slot, const Block& block, When when) noexcept {
   ThreadCache* const own = t_front.pool == id() ? t_front.cache : nullptr;
   const os::Lock lock(mutex_);
-  if (own != nullptr) count(*own);
+  if (own != nullptr) count_bytes(*own);
   const std::uint32_t size = slot->size.load();
   Extent* const extent = (size & 0xff) == Slot::kLargeClass ? space_.extent(size >> 8) : nullptr;
   const std::uint64_t serial = slot->serial.load();
@@ -221,7 +218,7 @@ Allocator::Freed Pool::free_under_lock(Slot* slot, const Block& block, When when
       Spill spill;
       read_inbox(cache, spill, IntoBins::no);
       return_to_slabs(spill.slots());
-      count(cache);
+      count_bytes(cache);
     }
     const Freed verdict = judge(slot, block);
     if (verdict != Freed::yes) return verdict;
@@ -271,10 +268,14 @@ void Pool::flush(ThreadCache& cache) noexcept {
   Spill spill;
   read_inbox(cache, spill, IntoBins::no);
   return_to_slabs(spill.slots());
-  for (Bin& bin : cache.bins) {
-    return_to_slabs(std::span(bin.items).first(bin.count));
-    bin.count = 0;
-  }
+  for (SizeClass c = 0; c < classes_.count(); ++c) flush_bin(cache, c);
+}
+
+void Pool::flush_bin(ThreadCache& cache, SizeClass size_class) noexcept {
+  Bin& bin = cache.bins[size_class];
+  return_to_slabs(bin.slots());
+  cache.from_slabs -= bin.count();
+  bin.remove_first(bin.count());
 }
 
 void Pool::flush_caches() noexcept {
@@ -284,16 +285,12 @@ void Pool::flush_caches() noexcept {
 
 // REQUIRES: the gates are shut.
 void Pool::flush_class(SizeClass size_class) noexcept {
-  for_each_cache([&](ThreadCache& cache) BERTH_NO_THREAD_ANALYSIS {
-    Bin& bin = cache.bins[size_class];
-    return_to_slabs(std::span(bin.items).first(bin.count));
-    bin.count = 0;
-  });
+  for_each_cache([&](ThreadCache& cache) BERTH_NO_THREAD_ANALYSIS { flush_bin(cache, size_class); });
 }
 
 void Pool::retire(ThreadCache* cache) noexcept {
   const os::Lock lock(mutex_);
-  count(*cache);
+  count_bytes(*cache);
   flush(*cache);
   cache->owned = false;
 }

@@ -110,8 +110,16 @@ class Pool final : public Allocator, private os::ForkListener {
   void for_each_cache(Visit visit) const;
   void flush_caches() noexcept BERTH_REQUIRES(mutex_);
   void flush(ThreadCache& cache) noexcept BERTH_REQUIRES(mutex_);
+  void flush_bin(ThreadCache& cache, SizeClass size_class) noexcept BERTH_REQUIRES(mutex_);
   void flush_class(SizeClass size_class) noexcept BERTH_REQUIRES(mutex_);
-  void count(ThreadCache& cache) const noexcept BERTH_REQUIRES(mutex_);
+  void count_bytes(ThreadCache& cache) const noexcept BERTH_REQUIRES(mutex_);
+  struct Counts {
+    std::uint64_t allocations = 0;
+    std::uint64_t frees = 0;
+
+    std::uint64_t live() const noexcept { return allocations - frees; }
+  };
+  Counts counted() const noexcept BERTH_REQUIRES(mutex_);
   Stats stats_now() const noexcept BERTH_REQUIRES(mutex_);
   std::string audit_now() const BERTH_REQUIRES(mutex_);
   std::string audit_cache(const ThreadCache& cache) const BERTH_REQUIRES(mutex_);
@@ -142,11 +150,10 @@ class Pool final : public Allocator, private os::ForkListener {
   bool trim_after_hold_ BERTH_GUARDED_BY(mutex_) = false;
   Relaxed<std::uintptr_t> base_;  // of the range, once there is one; whoever has a block has seen it set
 
-  // What the caches have told so far, and what needs no cache.
+  // Bytes: what the caches have told so far, and what needs no cache.
   mutable std::int64_t in_use_ BERTH_GUARDED_BY(mutex_) = 0;
   mutable std::int64_t peak_in_use_ BERTH_GUARDED_BY(mutex_) = 0;
-  mutable std::uint64_t allocations_ BERTH_GUARDED_BY(mutex_) = 0;
-  mutable std::uint64_t frees_ BERTH_GUARDED_BY(mutex_) = 0;
+  Counts counts_ BERTH_GUARDED_BY(mutex_);  // without what went through caches
   std::uint64_t failures_ BERTH_GUARDED_BY(mutex_) = 0;
   std::uint64_t serial_ BERTH_GUARDED_BY(mutex_) = 0;  // of blocks that no cache handed out
 };

@@ -28,17 +28,27 @@ Stats Pool::stats() const {
 }
 
 // REQUIRES: the gates are shut.
+Pool::Counts Pool::counted() const noexcept {
+  Counts all = counts_;
+  for_each_cache([&](const ThreadCache& cache) {
+    all.allocations += cache.allocations();
+    all.frees += cache.frees();
+  });
+  return all;
+}
+
+// REQUIRES: the gates are shut.
 Stats Pool::stats_now() const noexcept {
   std::size_t on_the_way = 0;  // freed, and on their way home
-  std::uint64_t frees = 0;
+  Counts counts = counted();
   for_each_cache([&](ThreadCache& cache) BERTH_NO_THREAD_ANALYSIS {
-    count(cache);
+    count_bytes(cache);
     cache.inbox.for_each([&](const Inbox::Message& message) {
       Slot& slot = slots_[message.slot];
       if (slot.serial.load() != message.serial || slot.mark.load() == kCounted) return;  // the second of two frees at the same moment
       slot.mark.store(kCounted);
       on_the_way += message.bytes;
-      ++frees;
+      ++counts.frees;
     });
     cache.inbox.for_each([&](const Inbox::Message& message) {
       if (slots_[message.slot].mark.load() == kCounted) slots_[message.slot].mark.store(static_cast<std::uint32_t>(message.serial));
@@ -51,9 +61,9 @@ Stats Pool::stats_now() const noexcept {
           .committed_bytes = figures.committed,
           .peak_in_use_bytes = static_cast<std::size_t>(peak_in_use_),
           .peak_committed_bytes = figures.peak_committed,
-          .live_blocks = allocations_ - frees_ - frees,
-          .allocations = allocations_,
-          .frees = frees_ + frees,
+          .live_blocks = counts.live(),
+          .allocations = counts.allocations,
+          .frees = counts.frees,
           .failures = failures_,
           .commits = figures.commits,
           .decommits = figures.decommits};
@@ -114,7 +124,7 @@ std::string Pool::audit_now() const {
     if (std::string wrong = audit_cache(*caches_[i].load(std::memory_order_relaxed)); !wrong.empty()) return wrong;
   }
   // What the owners know: blocks on their way home still count, since others may be sending more all the while.
-  for_each_cache([&](ThreadCache& cache) BERTH_NO_THREAD_ANALYSIS { count(cache); });
+  for_each_cache([&](ThreadCache& cache) BERTH_NO_THREAD_ANALYSIS { count_bytes(cache); });
   std::size_t bytes = 0;
   std::uint64_t blocks = 0;
   for_each_live([&](const Slot&, std::size_t live) {
@@ -122,7 +132,7 @@ std::string Pool::audit_now() const {
     ++blocks;
   });
   if (bytes != static_cast<std::size_t>(in_use_)) return "pool: bytes in use are not the sum of the live blocks";
-  if (blocks != allocations_ - frees_) return "pool: live blocks are not those the slots say";
+  if (blocks != counted().live()) return "pool: live blocks are not those the slots say";
   return bytes <= space_.figures().committed ? "" : "pool: more is in use than is committed";
 }
 
@@ -130,9 +140,9 @@ std::string Pool::audit_cache(const ThreadCache& cache) const {
   std::size_t granted = 0;
   for (SizeClass c = 0; c < classes_.count(); ++c) {
     const Bin& bin = cache.bins[c];
-    granted += bin.capacity * std::size_t{classes_[c].bytes};
-    if (bin.count > bin.capacity || bin.capacity > Bin::kMost) return "pool: a bin holds more than it may";
-    for (const Slot* const slot : std::span(bin.items).first(bin.count)) {
+    granted += bin.capacity() * std::size_t{classes_[c].bytes};
+    if (bin.count() > bin.capacity() || bin.capacity() > Bin::kMost) return "pool: a bin holds more than it may";
+    for (const Slot* const slot : bin.slots()) {
       if (slot->owner() != cache.number || slot->serial.load() != 0) return "pool: a bin holds a block that is live, or another's";
       if ((slot->size.load() & 0xff) != c) return "pool: a bin holds a block of another class";
     }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cstring>
 #include <new>
 
 #include "berth/record/misuse.h"
@@ -53,15 +52,15 @@ Status Pool::obtain_small(const Request& request, Block& block) noexcept {
   Bin& bin = cache->bins[size_class];
   Spill spill;
   if (!enter(*cache)) return obtain_without_cache(size_class, request, block);
-  if (bin.count == 0) read_inbox(*cache, spill, IntoBins::yes);
-  const bool served = bin.count > 0;
-  if (served)
-    hand_out(*cache, size_class, bin.items[--bin.count], request, block);
-  else if (bin.capacity == 0)
+  if (bin.count() == 0) read_inbox(*cache, spill, IntoBins::yes);
+  Slot* const cached = bin.pop();
+  if (cached != nullptr)
+    hand_out(*cache, size_class, cached, request, block);
+  else if (bin.capacity() == 0)
     make_room(*cache, size_class, spill);
   cache->gate.unlock();
   report_late_double_frees();
-  if (served) {
+  if (cached != nullptr) {
     return_spill(spill);
     return {};
   }
@@ -69,7 +68,7 @@ Status Pool::obtain_small(const Request& request, Block& block) noexcept {
   std::array<Slot*, kBatch> batch;
   std::size_t count = 0;
   const Status done =
-      refill(*cache, size_class, std::span(batch).first(std::clamp<std::size_t>(bin.capacity, 1, batch_of(size_class))), spill, count);
+      refill(*cache, size_class, std::span(batch).first(std::clamp<std::size_t>(bin.capacity(), 1, batch_of(size_class))), spill, count);
   // A slab holds several blocks; where there is no memory left for one, there may be enough for the block alone.
   if (!done) return done.failure().code == ErrorCode::out_of_memory ? obtain_large(request, block) : done;
   if (!enter(*cache)) {
@@ -77,15 +76,13 @@ Status Pool::obtain_small(const Request& request, Block& block) noexcept {
     return_to_slabs(std::span(batch).first(count));
     return refused({ErrorCode::invalid_argument, 0, "the stream of the request is gone"});
   }
+  cache->from_slabs += static_cast<std::int64_t>(count);
   hand_out(*cache, size_class, batch[0], request, block);
   // From the last to the first, so that the lowest address is handed out next.
   Spill rest;
   while (count > 1) {
     Slot* const slot = batch[--count];
-    if (bin.count < bin.capacity)
-      bin.items[bin.count++] = slot;
-    else
-      rest.add(slot);
+    if (!bin.push(slot)) cache->give_up(slot, rest);
   }
   cache->gate.unlock();
   return_spill(rest);
@@ -94,7 +91,7 @@ Status Pool::obtain_small(const Request& request, Block& block) noexcept {
 
 Status Pool::refill(ThreadCache& cache, SizeClass size_class, std::span<Slot*> batch, Spill& spill, std::size_t& count_taken) noexcept {
   const os::Lock lock(mutex_);
-  count(cache);
+  count_bytes(cache);
   return_to_slabs(spill.slots());
   const Status done = with_effort([&](Space::Effort effort) BERTH_NO_THREAD_ANALYSIS {
     const Result<std::size_t> taken = slabs_.take(size_class, cache.stream, cache.number, effort, batch);
@@ -189,29 +186,29 @@ void Pool::make_room(ThreadCache& cache, SizeClass size_class, Spill& spill) noe
   Bin& bin = cache.bins[size_class];
   const std::size_t bytes = classes_[size_class].bytes;
   const auto most = static_cast<std::uint32_t>(std::clamp<std::size_t>(kBinBytes / bytes, 2, Bin::kMost));
-  if (bin.capacity < most) {
-    const auto more = std::min(static_cast<std::uint32_t>(batch_of(size_class)), most - bin.capacity);
+  if (bin.capacity() < most) {
+    const auto more = std::min(static_cast<std::uint32_t>(batch_of(size_class)), most - bin.capacity());
     if (more * bytes > cache.budget) give_up_a_bin(cache, size_class, spill);
     if (more * bytes <= cache.budget) {
       cache.budget -= more * bytes;
-      bin.capacity += more;
+      bin.set_capacity(bin.capacity() + more);
       return;
     }
   }
-  const std::uint32_t half = (bin.count + 1) / 2;  // the half that was put in first, and has waited longest
-  for (std::uint32_t i = 0; i < half; ++i) spill.add(bin.items[i]);
-  bin.count -= half;
-  std::memmove(bin.items.data(), bin.items.data() + half, bin.count * sizeof(Slot*));
+  const std::uint32_t half = (bin.count() + 1) / 2;  // the half that was put in first, and has waited longest
+  for (Slot* const slot : bin.slots().first(half)) cache.give_up(slot, spill);
+  bin.remove_first(half);
 }
 
 void Pool::give_up_a_bin(ThreadCache& cache, SizeClass but_not, Spill& spill) noexcept {
   for (SizeClass tried = 0; tried < classes_.count(); ++tried) {
     cache.clock = (cache.clock + 1) % classes_.count();
     Bin& bin = cache.bins[cache.clock];
-    if (cache.clock == but_not || bin.capacity == 0) continue;
-    for (std::uint32_t i = 0; i < bin.count; ++i) spill.add(bin.items[i]);
-    cache.budget += bin.capacity * std::size_t{classes_[cache.clock].bytes};
-    bin.count = bin.capacity = 0;
+    if (cache.clock == but_not || bin.capacity() == 0) continue;
+    for (Slot* const slot : bin.slots()) cache.give_up(slot, spill);
+    bin.remove_first(bin.count());
+    cache.budget += bin.capacity() * std::size_t{classes_[cache.clock].bytes};
+    bin.set_capacity(0);
     return;
   }
 }
@@ -248,13 +245,10 @@ Allocator::Freed Pool::free_own(ThreadCache& cache, Slot* slot, const Block& blo
   if (verdict == Freed::yes) {
     const SizeClass size_class = slot->size.load() & 0xff;
     slot->serial.store(0);
-    cache.counts.remove(block.bytes);
+    cache.count_free(block.bytes);
     Bin& bin = cache.bins[size_class];
-    if (bin.count == bin.capacity) make_room(cache, size_class, spill);
-    if (bin.count < bin.capacity)
-      bin.items[bin.count++] = slot;
-    else
-      spill.add(slot);
+    if (bin.count() == bin.capacity()) make_room(cache, size_class, spill);
+    if (!bin.push(slot)) cache.give_up(slot, spill);
   }
   cache.gate.unlock();
   return_spill(spill);
@@ -287,12 +281,9 @@ void Pool::read_inbox(ThreadCache& cache, Spill& spill, IntoBins into_bins) noex
       continue;
     }
     slot->serial.store(0);
-    cache.counts.remove(message.bytes);
+    cache.count_free(message.bytes);
     Bin& bin = cache.bins[slot->size.load() & 0xff];
-    if (into_bins == IntoBins::yes && bin.count < bin.capacity)
-      bin.items[bin.count++] = slot;
-    else
-      spill.add(slot);
+    if (into_bins == IntoBins::no || !bin.push(slot)) cache.give_up(slot, spill);
   }
 }
 

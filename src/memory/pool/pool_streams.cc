@@ -60,7 +60,7 @@ void Pool::retire_caches(std::uint32_t stream) noexcept {
   const AllShut shut(*this);
   for_each_cache([&](ThreadCache& cache) BERTH_NO_THREAD_ANALYSIS {
     if (cache.stream != stream) return;
-    count(cache);
+    count_bytes(cache);
     flush(cache);
     cache.retired.store(1);
   });

@@ -9,7 +9,6 @@ namespace berth {
 
 namespace {
 
-constexpr std::size_t kLeastAlignment = 64;
 constexpr std::size_t kMostAlignment = 4096;  // of a device that has small blocks at all
 constexpr std::size_t kLeastSlab = std::size_t{64} << 10;
 constexpr std::size_t kLeastBlocks = 4;

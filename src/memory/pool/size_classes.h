@@ -34,18 +34,24 @@ class SizeClasses {
 
   // The smallest class that holds so many bytes. REQUIRES: 0 < bytes <= kSmallLimit.
   SizeClass find(std::size_t bytes) const noexcept { return find(bytes, shift_); }
-  static SizeClass find(std::size_t bytes, unsigned shift) noexcept {
-    // In units of the alignment, less one: up to 15 is its own class; above, the three bits behind the leading one choose among eight.
-    const std::size_t units = (bytes - 1) >> shift;
-    const auto doubling = static_cast<unsigned>(std::bit_width(units | 15)) - 4;
-    return static_cast<SizeClass>(8 * doubling + (units >> doubling));
-  }
+  static SizeClass find(std::size_t bytes, unsigned shift) noexcept { return kByUnits[(bytes - 1) >> shift]; }
   unsigned shift() const noexcept { return shift_; }  // log2 of the unit
 
   // The smallest class whose blocks all have the alignment; count() when none has. REQUIRES: as find; alignment is a power of two.
   SizeClass find_aligned(std::size_t bytes, std::size_t alignment) const noexcept;
 
  private:
+  static constexpr std::size_t kLeastAlignment = 64;
+  // By units of the alignment, less one. Up to 15 is its own class; above, the three bits behind the leading one choose among eight.
+  static constexpr auto kByUnits = [] {
+    std::array<std::uint8_t, kSmallLimit / kLeastAlignment> classes{};
+    for (std::size_t units = 0; units < classes.size(); ++units) {
+      const auto doubling = static_cast<unsigned>(std::bit_width(units | 15)) - 4;
+      classes[units] = static_cast<std::uint8_t>(8 * doubling + (units >> doubling));
+    }
+    return classes;
+  }();
+
   unsigned shift_;
   SizeClass count_ = 0;
   std::array<ClassInfo, kMost> info_{};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -40,14 +41,15 @@ static_assert(sizeof(Slot) == 32);
 // Where the slots of a pool are.
 struct SlotRange {
   std::uintptr_t begin = 0;
-  std::size_t bytes = 0;
+  std::size_t count = 0;
 
   // What a block carries for its slot (the address: turning it into a number and back would lengthen the path that every free waits
   // for), and the slot of one that came from outside; nullptr when there is none.
   static std::uint64_t place(const Slot* slot) noexcept { return reinterpret_cast<std::uintptr_t>(slot); }
   Slot* find(std::uint64_t place) const noexcept {
-    const std::uint64_t distance = place - begin;
-    return distance < bytes && distance % sizeof(Slot) == 0 ? reinterpret_cast<Slot*>(place) : nullptr;
+    // Turned round, what is not a multiple of a slot's size is far too large: one comparison finds that too.
+    const std::uint64_t number = std::rotr(place - begin, std::countr_zero(sizeof(Slot)));
+    return number < count ? reinterpret_cast<Slot*>(place) : nullptr;
   }
 };
 
@@ -67,7 +69,7 @@ class SlotTable {
   std::uint32_t take(SizeClass kind, std::uint32_t count) noexcept;
   void give_back(SizeClass kind, std::uint32_t first) noexcept;
 
-  SlotRange range() const noexcept { return {reinterpret_cast<std::uintptr_t>(slots_), count_ * sizeof(Slot)}; }
+  SlotRange range() const noexcept { return {reinterpret_cast<std::uintptr_t>(slots_), count_}; }
   Slot& operator[](std::uint32_t number) const noexcept { return slots_[number]; }
   std::uint32_t number(const Slot* slot) const noexcept { return static_cast<std::uint32_t>(slot - slots_); }
   std::uint32_t used() const noexcept { return used_; }

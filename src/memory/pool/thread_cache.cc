@@ -11,6 +11,19 @@ namespace berth {
 
 constinit thread_local CacheFront t_front [[gnu::tls_model("initial-exec")]] = {};
 
+void Bin::remove_first(std::uint32_t count) noexcept {
+  const std::span<Slot* const> rest = slots().subspan(count);
+  std::copy(rest.begin(), rest.end(), items_ + 1);
+  top_ -= count;
+}
+
+// What came from the slabs or was freed, and was not handed out, is in the bins.
+std::uint64_t ThreadCache::frees() const noexcept {
+  std::int64_t in_bins = 0;
+  for (const Bin& bin : bins) in_bins += bin.count();
+  return static_cast<std::uint64_t>(in_bins - from_slabs) + allocations();
+}
+
 namespace {
 
 struct Entry {

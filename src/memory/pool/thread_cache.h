@@ -78,12 +78,44 @@ class Inbox {
   std::array<Entry, kEntries> entries_;
 };
 
-// The free blocks of one size class, last in, first out.
-struct Bin {
-  static constexpr std::uint32_t kMost = 63;
-  std::uint32_t count = 0;
-  std::uint32_t capacity = 0;  // count <= capacity <= kMost
-  std::array<Slot*, kMost> items;
+// The free blocks of one size class, last in, first out. Below the first stands a null pointer: who finds that knows that the bin is empty,
+// without a count.
+class Bin {
+ public:
+  static constexpr std::uint32_t kMost = 61;
+
+  Bin() noexcept : top_(items_), limit_(items_) { items_[0] = nullptr; }
+  Bin(const Bin&) = delete;
+  Bin& operator=(const Bin&) = delete;
+
+  // nullptr when it is empty.
+  Slot* pop() noexcept {
+    Slot** const top = top_;
+    Slot* const slot = *top;
+    if (slot != nullptr) [[likely]]
+      top_ = top - 1;
+    return slot;
+  }
+  // False when it is full.
+  bool push(Slot* slot) noexcept {
+    Slot** const top = top_;
+    if (top == limit_) [[unlikely]]
+      return false;
+    top[1] = slot;
+    top_ = top + 1;
+    return true;
+  }
+
+  std::uint32_t count() const noexcept { return static_cast<std::uint32_t>(top_ - items_); }
+  std::uint32_t capacity() const noexcept { return static_cast<std::uint32_t>(limit_ - items_); }
+  std::span<Slot* const> slots() const noexcept { return {items_ + 1, count()}; }     // the longest here first
+  void set_capacity(std::uint32_t capacity) noexcept { limit_ = items_ + capacity; }  // REQUIRES: count() <= capacity <= kMost
+  void remove_first(std::uint32_t count) noexcept;
+
+ private:
+  Slot** top_;    // the last item
+  Slot** limit_;  // where the last may be
+  Slot* items_[kMost + 1];
 };
 static_assert(sizeof(Bin) == 512);
 
@@ -98,37 +130,11 @@ class Spill {
   std::array<Slot*, 2 * Bin::kMost + Inbox::kEntries> slots_;  // room for two bins and an inbox, the most that one step gives up
 };
 
-// What a cache has counted since the pool last asked. Bytes in use are kept as how far they are below their peak, so that one number
-// serves both: only a request that raises the peak has more to do.
-class CacheCounts {
- public:
-  std::int64_t in_use() const noexcept { return peak_ - below_peak_; }  // may be below zero: a thread may free what others allocated
-  std::int64_t peak() const noexcept { return peak_; }
-  std::uint64_t frees() const noexcept { return frees_; }
-
-  void add(std::size_t bytes) noexcept {
-    below_peak_ -= static_cast<std::int64_t>(bytes);
-    if (below_peak_ < 0) [[unlikely]] {
-      peak_ -= below_peak_;
-      below_peak_ = 0;
-    }
-  }
-  void remove(std::size_t bytes) noexcept {
-    below_peak_ += static_cast<std::int64_t>(bytes);
-    ++frees_;
-  }
-
- private:
-  std::int64_t below_peak_ = 0;  // >= 0
-  std::uint64_t frees_ = 0;
-  std::int64_t peak_ = 0;
-};
-
 // What every cache of a pool knows of it.
 struct PoolFacts {
   std::uintptr_t base = 0;  // of the address range
   SlotRange slots;
-  std::size_t small_limit = 0;  // requests up to this are small
+  std::size_t small_limit = 0;  // requests up to this are small; not 0
   std::size_t alignment = 0;    // of every small block
   unsigned shift = 0;           // of the size classes
   Device device;
@@ -139,80 +145,116 @@ class ThreadCache {
   static constexpr unsigned kSerialShift = 44;  // a serial is the cache's number and a count
   static constexpr std::size_t kBudget = std::size_t{2} << 20;
 
-  ThreadCache(const PoolFacts& facts_, std::uint32_t number_, std::uint32_t stream_, std::uint64_t stream_id_) noexcept
-      : serial(std::uint64_t{number_} << kSerialShift),
-        facts(facts_),
-        counted_serial(serial),
+  ThreadCache(const PoolFacts& facts, std::uint32_t number_, std::uint32_t stream_, std::uint64_t stream_id_) noexcept
+      : gate(facts.small_limit),
+        serial(first_serial(number_)),
+        where_at_null((std::uint64_t{number_} << Slot::kOwnerShift) - facts.base),
+        slots(facts.slots),
+        shift(facts.shift),
+        device(facts.device),
+        alignment(facts.alignment),
+        stream_id(stream_id_),
         number(number_),
-        stream(stream_),
-        stream_id(stream_id_) {}
+        stream(stream_) {}
 
   // A free block of at least so many bytes, made live with the tag and the allocator it must come back to; nullptr when the pool itself
-  // must see to it. The owner's, and the shortest way there is: no lock, no atomic instruction, one slot touched.
+  // must see to it. The owner's, and the shortest way there is: no lock, no atomic instruction, one slot touched. What limits it is how
+  // many instructions there are, and how long each waits for the one before.
   Slot* take(std::size_t bytes, std::uint64_t tag_and_id, std::uint64_t& its_serial) noexcept {
-    if (bytes - 1 >= facts.small_limit || !gate.try_enter()) [[unlikely]]
-      return nullptr;
-    const SizeClass size_class = SizeClasses::find(bytes, facts.shift);
-    Bin& bin = bins[size_class];
-    Slot* slot = nullptr;
-    if (bin.count > 0) [[likely]] {
-      slot = bin.items[--bin.count];
-      its_serial = make_live(slot, bytes, size_class, tag_and_id);
+    if (bytes - 1 < gate.approach()) [[likely]] {
+      const SizeClass size_class = SizeClasses::find(bytes, shift);
+      if (Slot* const slot = bins[size_class].pop()) [[likely]] {
+        its_serial = make_live(slot, bytes, size_class, tag_and_id);
+        gate.leave();
+        return slot;
+      }
     }
     gate.leave();
-    return slot;
+    return nullptr;
   }
 
   // Takes a block back that this cache handed out; false when it did not, when something about the block is not right, or its bin is
   // full: then the pool must see to it.
   bool put(const Block& block) noexcept {
-    Slot* const slot = facts.slots.find(block.place);
-    if (slot == nullptr || block.bytes - 1 >= facts.small_limit || !gate.try_enter()) [[unlikely]]
+    Slot* const slot = slots.find(block.place);
+    if (slot == nullptr) [[unlikely]]
       return false;
-    // The class follows from the size, but for over-aligned blocks; reading it from the slot would make the bin wait for the slot.
-    const SizeClass size_class = SizeClasses::find(block.bytes, facts.shift);
-    const std::uint64_t where = (reinterpret_cast<std::uintptr_t>(block.data) - facts.base) | std::uint64_t{number} << Slot::kOwnerShift;
-    bool done = false;
-    if (slot->serial.load() == block.serial && block.serial != 0 && slot->where.load() == where &&
-        slot->size.load() == Slot::small_size(block.bytes, size_class) && slot->mark.load() == 0 &&
-        slot->tag_and_id.load() >> 16 == block.allocator_id) [[likely]] {
-      Bin& bin = bins[size_class];
-      if (bin.count < bin.capacity) [[likely]] {
+    const std::size_t bytes = block.bytes;
+    if (bytes - 1 < gate.approach()) [[likely]] {
+      // The class follows from the size, but for over-aligned blocks; reading it from the slot would make the bin wait for the slot.
+      const SizeClass size_class = SizeClasses::find(bytes, shift);
+      const std::uint64_t block_serial = block.serial;
+      const std::uint64_t differences = (slot->serial.load() ^ block_serial) | (slot->where.load() ^ where(block.data)) |
+                                        (slot->tag_and_id.load() >> 16 ^ block.allocator_id) |
+                                        (slot->size.load() ^ Slot::small_size(bytes, size_class)) | slot->mark.load();
+      if (differences == 0 && block_serial != 0 && bins[size_class].push(slot)) [[likely]] {
         slot->serial.store(0);
-        counts.remove(block.bytes);
-        bin.items[bin.count++] = slot;
-        done = true;
+        count_free(bytes);
+        gate.leave();
+        return true;
       }
     }
     gate.leave();
-    return done;
+    return false;
   }
 
-  // REQUIRES: the caller is inside the gate; the slot is this cache's and free.
+  // ---- For whoever is inside the gate, or has shut it.
+
+  // REQUIRES: the slot is this cache's and free.
   std::uint64_t make_live(Slot* slot, std::size_t bytes, SizeClass size_class, std::uint64_t tag_and_id) noexcept {
-    slot->serial.store(++serial);
+    const std::uint64_t its_serial = serial + 1;
+    serial = its_serial;
+    slot->serial.store(its_serial);
     slot->tag_and_id.store(tag_and_id);
     slot->size.store(Slot::small_size(bytes, size_class));
-    counts.add(bytes);
-    return serial;
+    below_peak -= static_cast<std::int64_t>(bytes);
+    if (below_peak < 0) [[unlikely]] {
+      peak -= below_peak;
+      below_peak = 0;
+    }
+    return its_serial;
+  }
+  void count_free(std::size_t bytes) noexcept { below_peak += static_cast<std::int64_t>(bytes); }
+
+  // A block that leaves the cache for the slabs.
+  void give_up(Slot* slot, Spill& spill) noexcept {
+    --from_slabs;
+    spill.add(slot);
   }
 
-  void* address(const Slot* slot) const noexcept { return reinterpret_cast<void*>(facts.base + slot->offset()); }
+  // Bytes in use, since the pool last asked: may be below zero, as a thread may free what others allocated. And the most there were.
+  std::int64_t in_use() const noexcept { return peak - below_peak; }
+  std::int64_t peak_in_use() const noexcept { return peak; }
+  void forget_bytes() noexcept { below_peak = peak = 0; }
+  // Since the cache was made.
+  std::uint64_t allocations() const noexcept { return serial - first_serial(number); }
+  std::uint64_t frees() const noexcept;
 
-  os::Gate gate;
-  std::uint64_t serial;  // of the last block handed out; the owner's
-  CacheCounts counts;
-  const PoolFacts facts;
-  std::uint64_t counted_serial;  // up to where the pool has counted
-  const std::uint32_t number;    // from 1
-  std::uint32_t stream;          // the pool's number for it
+  void* address(const Slot* slot) const noexcept { return reinterpret_cast<void*>(slot->where.load() - where_at_null); }
+
+  os::Gate gate;                      // its pass is the pool's limit for small blocks
+  std::uint64_t serial;               // of the last block handed out; the owner's
+  std::int64_t below_peak = 0;        // how far the bytes in use are below their peak: only a request that raises the peak has more to do
+  const std::uint64_t where_at_null;  // Slot::where of this cache's block at address a is a + this
+  const SlotRange slots;
+  const unsigned shift;
+  const Device device;
+  const std::size_t alignment;
   std::uint64_t stream_id;
+  std::int64_t peak = 0;
+  std::int64_t from_slabs = 0;    // blocks that have come, less those that have gone back: frees follow from it, and cost nothing
+  const std::uint32_t number;     // from 1
+  std::uint32_t stream;           // the pool's number for it
   std::size_t budget = kBudget;   // kBudget - what the bins' capacities amount to
   SizeClass clock = 0;            // the bin to give up next when the budget is spent
   bool owned = false;             // by a thread that lives; under the pool's mutex
   Relaxed<std::uint8_t> retired;  // 1: its stream is gone, and its gate stays shut until it is used for another
   Inbox inbox;
   std::array<Bin, SizeClasses::kMost> bins;
+
+ private:
+  static std::uint64_t first_serial(std::uint32_t number) noexcept { return std::uint64_t{number} << kSerialShift; }
+  std::uint64_t where(const void* data) const noexcept { return reinterpret_cast<std::uintptr_t>(data) + where_at_null; }
 };
 
 inline std::uint64_t tag_and_id(Tag tag, std::uint64_t allocator_id) noexcept { return allocator_id << 16 | tag.id(); }
