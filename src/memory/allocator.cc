@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "berth/base/checked.h"
 #include "berth/record/misuse.h"
+#include "memory/holders.h"
 #include "memory/pool/thread_cache.h"
 #include "record/current_tag.h"
 #include "record/emit.h"
@@ -169,6 +170,7 @@ void Allocator::throw_refused(const Request& request, const Failure& failure) co
   report.device_total_bytes = info.total_bytes;
   report.device_free_bytes = info.free_bytes;
   explain(failure, report);
+  report.top_holders = top_holders(holders());
   if (report.refused_by.empty()) report.refused_by = failure.why;
   throw OutOfMemory(std::move(report));
 }
@@ -206,6 +208,18 @@ void Allocator::report_refused_free(const Block& block, Freed freed) const noexc
                  .address = block.data,
                  .bytes = block.bytes,
                  .tag = block.tag});
+}
+
+bool Allocator::try_grow(Block& block, std::size_t bytes) noexcept {
+  if (bytes == block.bytes) return true;
+  if (block.data == nullptr || block.serial == 0 || block.allocator_id != id_ || bytes < block.bytes || bytes > kMaxBytes) return false;
+  const Block before = block;
+  if (!grow(block, bytes)) return false;
+  if (is_recording()) {
+    record_block(RecordKind::freed, before, {});
+    record_block(RecordKind::allocated, block, {});
+  }
+  return true;
 }
 
 Block Allocator::block_at(void* data, std::size_t bytes) const noexcept {

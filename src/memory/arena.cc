@@ -58,6 +58,31 @@ class ArenaStrategy : public Arena {
     return Freed::yes;
   }
 
+  // The last block, up to the capacity. Growing lets go of the lock, so everything is looked at anew after it.
+  bool grow(Block& block, std::size_t bytes) noexcept override {
+    if (is_inherited()) return false;
+    const os::Lock lock(mutex_);
+    while (true) {
+      Entry* const entry = find(block.data);
+      if (entry == nullptr || !entry->live || entry->serial != block.serial || entry->bytes != block.bytes) return false;
+      if (entry->allocator_id != block.allocator_id || entry != &entries_.back() || !fits(entry->offset, bytes, capacity_)) return false;
+      if (entry->offset + bytes > committed_) {
+        if (!commit_up_to(entry->offset + bytes)) return false;
+        continue;
+      }
+      in_use_ += bytes - entry->bytes;
+      peak_in_use_ = std::max(peak_in_use_, in_use_);
+      entry->bytes = bytes;
+      entry->serial = next_serial_++;
+      top_ = entry->offset + bytes;
+      ++allocations_;
+      ++frees_;
+      block.bytes = bytes;
+      block.serial = entry->serial;
+      return true;
+    }
+  }
+
   ArenaMark mark() const override {
     const os::Lock lock(mutex_);
     return {top_, entries_.size(), entries_.empty() ? 0 : entries_.back().serial};
@@ -149,19 +174,25 @@ class ArenaStrategy : public Arena {
             .decommits = decommits_};
   }
 
+  std::vector<Holder> holders() const override {
+    HolderTotals totals;
+    {
+      const os::Lock lock(mutex_);
+      for (const Entry& entry : entries_) {
+        if (entry.live) totals.add(entry.tag, entry.bytes);
+      }
+    }
+    return totals.most_first();
+  }
+
   std::string name() const override { return "arena"; }
   std::string settings() const override { return text::join("arena of ", text::bytes(capacity_), " on ", device().to_string()); }
 
   void explain(const Failure& failure, OutOfMemoryReport& report) const override {
-    std::vector<Holder> holders;
     const os::Lock lock(mutex_);
     report.in_use_bytes = in_use_;
     report.cached_bytes = committed_ - in_use_;
     report.largest_free_run_bytes = committed_ - top_;
-    for (const Entry& entry : entries_) {
-      if (entry.live) add_holder(holders, entry.tag, entry.bytes);
-    }
-    report.top_holders = top_holders(std::move(holders));
     report.tried.emplace_back("cut from the end of the arena; dead blocks are used again only after a reset");
     report.refused_by = "the device";
     if (failure.why != kFull) return;

@@ -64,6 +64,7 @@ class Direct : public Allocator {
     return Freed::yes;
   }
 
+  bool grow(Block&, std::size_t) noexcept override { return false; }  // what the device gave is as long as it is
   void trim(std::size_t) override {}
   void reserve(std::size_t) override {}
 
@@ -89,18 +90,24 @@ class Direct : public Allocator {
     return stats_;
   }
 
+  std::vector<Holder> holders() const override {
+    HolderTotals totals;
+    {
+      const os::Lock lock(mutex_);
+      live_.for_each([&](const LiveEntry& entry) {
+        if (!entry.freed_in_hold) totals.add(entry.tag, entry.bytes);
+      });
+    }
+    return totals.most_first();
+  }
+
   std::string name() const override { return "direct"; }
   std::string settings() const override { return text::join("direct on ", device().to_string()); }
 
   void explain(const Failure&, OutOfMemoryReport& report) const override {
-    std::vector<Holder> holders;
     const os::Lock lock(mutex_);
     report.in_use_bytes = stats_.in_use_bytes;
     report.cached_bytes = stats_.cached_bytes;
-    live_.for_each([&](const LiveEntry& entry) {
-      if (!entry.freed_in_hold) add_holder(holders, entry.tag, entry.bytes);
-    });
-    report.top_holders = top_holders(std::move(holders));
     report.refused_by = "the device";
     if (report.device_free_bytes < report.requested_bytes) report.would_be_enough_bytes = report.requested_bytes - report.device_free_bytes;
     report.tried.emplace_back("asked the device; direct has no cache to give back");

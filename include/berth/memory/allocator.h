@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "berth/base/result.h"
 #include "berth/device/backend.h"
@@ -63,6 +64,16 @@ class BERTH_EXPORT Allocator : public std::enable_shared_from_this<Allocator> {
   void deallocate(const Block& block) noexcept;
   void deallocate_now(const Block& block) noexcept;
 
+  // Makes a block longer where it is. True: it has that many bytes now, at the same address, the old ones as they were. False: nothing has
+  // changed, because what follows is in use, a limit is in the way, or the strategy cannot (a pool can when what follows is free, or
+  // the block's own slack suffices; `rounded` and `exact` within the bucket; an arena for its last block; `direct` never); allocate
+  // another and copy. It never makes a block shorter, and does not try as hard as `allocate`: no cache is given up for it, no stream waited
+  // for. A block that is not this allocator's, was freed, or was made by block_at is not grown.
+  //
+  // The block gets a new serial, and copies of the old one are stale: freeing one is a double free. To statistics, records and traces it
+  // is a free and an allocation, at the same address.
+  bool try_grow(Block& block, std::size_t bytes) noexcept;
+
   // The block at an address, for callers that keep bare pointers. It frees as well as the original, but without its serial a second
   // free after the address was handed out again cannot be told from a first.
   Block block_at(void* data, std::size_t bytes) const noexcept;
@@ -78,6 +89,12 @@ class BERTH_EXPORT Allocator : public std::enable_shared_from_this<Allocator> {
   Hold hold();
 
   virtual Stats stats() const = 0;
+
+  // Who holds how much, by tag, most first: every block that lives, also those without a tag. Together they are in_use_bytes and
+  // live_blocks of stats() at that moment. As with stats(), an adaptor answers for the allocator below it, whoever uses that; `track`
+  // answers for what came through itself. It looks at every block: for reports, not for loops.
+  virtual std::vector<Holder> holders() const = 0;
+
   Device device() const noexcept { return device_; }
   Backend& backend() const noexcept { return backend_; }
   virtual std::string name() const = 0;      // "limit(direct)"
@@ -101,10 +118,14 @@ class BERTH_EXPORT Allocator : public std::enable_shared_from_this<Allocator> {
   // came in may have been made by block_at, and lack most of it.
   virtual Freed give_back(const Block& block, When when, Block* known) noexcept = 0;
 
+  // Gives the block `bytes` bytes where it is, and a new serial; false, with nothing changed, when that cannot be, or it is not the block it
+  // says. REQUIRES: block.serial != 0, block.bytes < bytes <= kMaxBytes.
+  virtual bool grow(Block& block, std::size_t bytes) noexcept = 0;
+
   virtual void begin_hold() noexcept = 0;
   virtual void end_hold() noexcept = 0;
 
-  // Adds what this allocator knows about a refused request. Each layer recognises its own refusal by the failure's text.
+  // Adds what this allocator knows about a refused request, but its holders. Each layer recognises its own refusal by the failure's text.
   virtual void explain(const Failure& failure, OutOfMemoryReport& report) const = 0;
 
  protected:

@@ -214,6 +214,20 @@ Allocator::Freed Buckets::give_back(const Block& block, When when, Block* known)
   return Freed::yes;
 }
 
+// Within its bucket: the memory is there already.
+bool Buckets::grow(Block& block, std::size_t bytes) noexcept {
+  const os::Lock lock(mutex_);
+  Piece* const piece = cache_.find(block.data);
+  if (judge(piece, block) != Freed::yes || rules_.rounding.round(bytes) != piece->bucket->key.bytes) return false;
+  stats_.in_use_bytes += bytes - piece->requested;
+  stats_.peak_in_use_bytes = std::max(stats_.peak_in_use_bytes, stats_.in_use_bytes);
+  ++stats_.allocations;
+  ++stats_.frees;
+  piece->requested = block.bytes = bytes;
+  piece->serial = block.serial = next_serial_++;
+  return true;
+}
+
 void Buckets::part_with(Piece* piece) noexcept {
   if (holds_.any()) {
     kept_back_.push(piece);

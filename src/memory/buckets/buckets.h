@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "berth/memory/allocator.h"
 #include "memory/buckets/bucket_cache.h"
@@ -41,11 +42,13 @@ class Buckets final : public Allocator {
 
   Status obtain(const Request& request, Block& block) noexcept override;
   Freed give_back(const Block& block, When when, Block* known) noexcept override;
+  bool grow(Block& block, std::size_t bytes) noexcept override;
   void trim(std::size_t keep_bytes) override;
   void reserve(std::size_t bytes) override;
   void begin_hold() noexcept override;
   void end_hold() noexcept override;
   Stats stats() const override;
+  std::vector<Holder> holders() const override;
   std::string name() const override { return rules_.name; }
   std::string settings() const override { return rules_.settings; }
   std::string audit() const override;

@@ -186,17 +186,23 @@ Allocator::Freed Pool::give_back_slowly(Block block, When when, Block* known) no
   return when == When::now || is_inherited() ? free_under_lock(slot, block, when) : free_small(slot, block);
 }
 
-Allocator::Freed Pool::free_large(Slot* slot, const Block& block, When when) noexcept {
-  ThreadCache* const own = t_front.pool == id() ? t_front.cache : nullptr;
-  const os::Lock lock(mutex_);
-  if (own != nullptr) count(*own);
+Allocator::Freed Pool::judge_large(const Slot* slot, const Block& block) const noexcept {
   const std::uint32_t size = slot->size.load();
-  Extent* const extent = (size & 0xff) == Slot::kLargeClass ? space_.extent(size >> 8) : nullptr;
+  const Extent* const extent = (size & 0xff) == Slot::kLargeClass ? space_.extent(size >> 8) : nullptr;
   const std::uint64_t serial = slot->serial.load();
   if (extent == nullptr || serial == 0 || serial != block.serial) return was_issued(block.serial) ? Freed::double_free : Freed::foreign;
   if (space_.base() + extent->begin != block.data) return Freed::foreign;
   if (slot->tag_and_id.load() >> 16 != block.allocator_id) return Freed::foreign;
-  if (extent->requested != block.bytes) return Freed::size_mismatch;
+  return extent->requested == block.bytes ? Freed::yes : Freed::size_mismatch;
+}
+
+Allocator::Freed Pool::free_large(Slot* slot, const Block& block, When when) noexcept {
+  ThreadCache* const own = t_front.pool == id() ? t_front.cache : nullptr;
+  const os::Lock lock(mutex_);
+  if (own != nullptr) count(*own);
+  const Freed verdict = judge_large(slot, block);
+  if (verdict != Freed::yes) return verdict;
+  Extent* const extent = space_.extent(slot->size.load() >> 8);
   slot->serial.store(0);
   count_free(block.bytes);
   const std::size_t begin = extent->begin;

@@ -39,11 +39,13 @@ class Pool final : public Allocator, private os::ForkListener {
 
   Status obtain(const Request& request, Block& block) noexcept override;
   Freed give_back(const Block& block, When when, Block* known) noexcept override;
+  bool grow(Block& block, std::size_t bytes) noexcept override;
   void trim(std::size_t keep_bytes) override;
   void reserve(std::size_t bytes) override;
   void begin_hold() noexcept override;
   void end_hold() noexcept override;
   Stats stats() const override;
+  std::vector<Holder> holders() const override;
   std::string name() const override { return "pool"; }
   std::string settings() const override;
   std::string audit() const override;
@@ -80,12 +82,18 @@ class Pool final : public Allocator, private os::ForkListener {
   Freed send_home(ThreadCache& owner, Slot* slot, const Block& block) noexcept;
   Freed free_under_lock(Slot* slot, const Block& block, When when) noexcept;
 
+  // Blocks that grow in place, in pool_grow.cc.
+  bool grow_small(Slot* slot, Block& block, std::size_t bytes) noexcept;
+  bool grow_in_cache(ThreadCache& cache, Slot* slot, Block& block, std::size_t bytes) noexcept;
+  bool grow_large(Slot* slot, Block& block, std::size_t bytes) noexcept;
+
   // Large blocks and what is common, in pool.cc.
   Status obtain_large(const Request& request, Block& block) noexcept;
   Freed give_back_slowly(Block block, When when, Block* known) noexcept;
   Freed free_large(Slot* slot, const Block& block, When when) noexcept;
   void give_pages_back(std::size_t begin, std::size_t bytes) noexcept BERTH_REQUIRES(mutex_);
   Freed judge(const Slot* slot, const Block& block) const noexcept;
+  Freed judge_large(const Slot* slot, const Block& block) const noexcept BERTH_REQUIRES(mutex_);
   bool was_issued(std::uint64_t serial) const noexcept;
   std::size_t bytes_of(const Slot* slot) const noexcept;
   void complete(Block& known, const Block& block, const Slot* slot) const noexcept;

@@ -75,19 +75,25 @@ void Pool::for_each_live(Visit visit) const {
   }
 }
 
+std::vector<Holder> Pool::holders() const {
+  HolderTotals totals;
+  {
+    const os::Lock lock(mutex_);
+    const AllShut shut(*this);
+    for_each_live([&](const Slot& slot, std::size_t bytes) {
+      if (!is_on_its_way(slot)) totals.add(Tag::from_id(static_cast<std::uint16_t>(slot.tag_and_id.load())), bytes);
+    });
+  }
+  return totals.most_first();
+}
+
 void Pool::explain(const Failure& failure, OutOfMemoryReport& report) const {
-  std::vector<Holder> holders;
   const os::Lock lock(mutex_);
   const AllShut shut(*this);
   const Stats now = stats_now();
-  for_each_live([&](const Slot& slot, std::size_t bytes) {
-    if (is_on_its_way(slot)) return;
-    add_holder(holders, Tag::from_id(static_cast<std::uint16_t>(slot.tag_and_id.load())), bytes);
-  });
   report.in_use_bytes = now.in_use_bytes;
   report.cached_bytes = now.cached_bytes;
   report.largest_free_run_bytes = space_.longest_cached();
-  report.top_holders = top_holders(std::move(holders));
   const std::size_t below_limit = limit_bytes_ - std::min(limit_bytes_, now.committed_bytes);
   const bool limited = below_limit < report.device_free_bytes;
   report.refused_by = limited ? text::join("the pool's limit of ", text::bytes(limit_bytes_)) : "the device";

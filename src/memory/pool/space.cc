@@ -100,6 +100,11 @@ Result<Extent*> Space::take(Part which, std::size_t bytes, std::size_t alignment
   if (effort == Effort::cached_only) return Failure{ErrorCode::busy, 0, "no cached memory fits"};
   const Window window = find_window(part, bytes, alignment, stream);
   if (window.first == nullptr) return Failure{ErrorCode::out_of_memory, 0, "no run of addresses is long enough"};
+  return occupy(window, bytes, effort);
+}
+
+// Makes a live extent of free ones, and sees to it that there is memory under all of it.
+Result<Extent*> Space::occupy(const Window& window, std::size_t bytes, Effort effort) noexcept {
   if (!nodes_.reserve(Extents::kNodesPerCut * (window.extents + 1)))
     return Failure{ErrorCode::out_of_memory, 0, "no heap for the pool's tables"};
   Extent* const first = enter_transit(window, bytes);
@@ -110,6 +115,7 @@ Result<Extent*> Space::take(Part which, std::size_t bytes, std::size_t alignment
     leave_transit(first, end);
     return filled ? Failure{ErrorCode::out_of_memory, 0, "no heap for the pool's tables"} : filled.failure();
   }
+  Extents& part = part_of(first->begin);
   while (first->end() < end) part.join_next(first);
   // Free for a moment, so that what lies outside the block joins its neighbours. What was only the stream's is inside.
   return make_live(part.free_cached(first, 0, 0), window.begin, bytes);
@@ -331,12 +337,17 @@ void Space::clean(std::uint32_t stream, std::uint64_t ticket) noexcept {
   for (const auto& part : parts_) part->clean(stream, ticket);
 }
 
-bool Space::grow(Extent* extent, std::size_t bytes, std::uint32_t stream) noexcept {
-  Extent* const next = extent->next;
+bool Space::grow(Extent* extent, std::size_t bytes, std::uint32_t stream, Effort effort) noexcept {
   const std::size_t more = bytes - extent->bytes;
-  if (next == nullptr || next->state != ExtentState::cached || !is_usable(next, stream) || next->bytes < more) return false;
-  if (!nodes_.reserve(Extents::kNodesPerCut)) return false;
-  make_live(next, extent->end(), more);
+  Window window{.begin = extent->end(), .missing = 0, .first = extent->next};
+  std::size_t there = 0;
+  for (const Extent* e = window.first; there < more; e = e->next) {
+    if (!is_usable(e, stream)) return false;
+    if (e->state == ExtentState::bare) window.missing += e->bytes;
+    there += e->bytes;
+    ++window.extents;
+  }
+  if ((window.missing > 0 && effort == Effort::cached_only) || !occupy(window, more, effort)) return false;
   part_of(extent->begin).join_next(extent);
   return true;
 }

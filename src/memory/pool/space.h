@@ -68,8 +68,9 @@ class Space {
   // Gives one back: to be used by the stream at once, by others when it is clean.
   Extent* give(Extent* extent, std::uint32_t stream, std::uint64_t ticket) noexcept;
   void clean(std::uint32_t stream, std::uint64_t ticket) noexcept;
-  // Makes a live extent longer in place, when what follows is cached and may be used by the stream.
-  bool grow(Extent* extent, std::size_t bytes, std::uint32_t stream) noexcept;
+  // Makes a live extent longer in place, when what follows is free and may be used by the stream. REQUIRES: more bytes than it has, a multiple
+  // of kGrain; nobody else frees or grows it meanwhile.
+  bool grow(Extent* extent, std::size_t bytes, std::uint32_t stream, Effort effort) noexcept;
 
   // Commits ahead, until so many bytes are cached in one piece.
   Status reserve(std::size_t bytes) noexcept;
@@ -112,6 +113,7 @@ class Space {
   Window find_window(const Extents& part, std::size_t bytes, std::size_t alignment, std::uint32_t stream) const noexcept;
   void consider(Window& best, Extent* run, std::size_t begin, std::size_t bytes) const noexcept;
   Extent* enter_transit(const Window& window, std::size_t bytes) noexcept;
+  Result<Extent*> occupy(const Window& window, std::size_t bytes, Effort effort) noexcept;
   Status fill_window(Extent* first, std::size_t end, Effort effort) noexcept;
   bool plan_steps(Extent* first, std::size_t end, Effort effort, Steps& steps) noexcept;
   Extent* find_source(std::size_t most, bool edges) noexcept;

@@ -63,6 +63,7 @@ class PoolModel {
   void audit() const { ASSERT_EQ(pool_->audit(), ""); }
 
   std::uint64_t refusals = 0;
+  std::uint64_t grown = 0;
 
  private:
   std::size_t any_size();
@@ -72,6 +73,7 @@ class PoolModel {
   void enter(const Block& block);
   void refuse(std::size_t bytes);
   void free_one();
+  void grow_one();
   void free_again();
   void trim();
   void reserve();
@@ -234,6 +236,34 @@ void PoolModel::free_one() {
   gone_[random_.below(gone_.size())] = live.block;
 }
 
+void PoolModel::grow_one() {
+  if (live_.empty()) return;
+  const auto chosen = any_live();
+  Live& live = chosen->second;
+  check_contents(live);
+  const Block before = live.block;
+  const std::size_t more = random_.one_in(3) ? any_size() : 1 + random_.below(before.bytes / 8 + 1);
+  if (!pool_->try_grow(live.block, before.bytes + more)) {
+    ASSERT_EQ(live.block, before);
+    return;
+  }
+  ++grown;
+  ASSERT_EQ(live.block.data, before.data);
+  ASSERT_EQ(live.block.bytes, before.bytes + more);
+  const auto after = std::next(chosen);
+  if (after != live_.end()) {
+    ASSERT_LE(chosen->first + live.block.bytes, after->first) << "it grew into its neighbour";
+  }
+  check_contents({before, live.value});
+  in_use_ += more;
+  peak_ = std::max(peak_, in_use_);
+  ++allocations_;
+  ++frees_;
+  write(live);
+  if (gone_.size() < 64) gone_.push_back(before);
+  gone_[random_.below(gone_.size())] = before;
+}
+
 void PoolModel::free_again() {
   if (gone_.empty()) return;
   const Block& block = gone_[random_.below(gone_.size())];
@@ -292,6 +322,10 @@ void PoolModel::step() {
     case 2: return begin_or_end_hold();
     case 3:
     case 4: return free_again();
+    case 6:
+    case 7:
+    case 8:
+    case 9: return grow_one();
     case 5: return allocate(subject_.capacity_bytes + 1 + random_.below(4_MiB), 0);
     default: return kind < (growing_ ? 600U : 400U) ? allocate(any_size(), any_alignment()) : free_one();
   }
@@ -356,7 +390,9 @@ TEST_P(PoolAgainstModel, AgreesOverALongLife) {
   }
   model.check_figures();
   model.audit();
-  did(std::to_string(steps) + " operations, " + std::to_string(model.refusals) + " refused; seed " + std::to_string(seed()));
+  EXPECT_GT(model.grown, 0U);
+  did(std::to_string(steps) + " operations, " + std::to_string(model.refusals) + " refused, " + std::to_string(model.grown) +
+      " blocks grown; seed " + std::to_string(seed()));
 }
 
 INSTANTIATE_TEST_SUITE_P(On, PoolAgainstModel,
