@@ -113,19 +113,33 @@ Block Allocator::allocate(Request&& request) {
 
 [[gnu::noinline]] Block Allocator::allocate_slowly(Request& request) {
   Block block;
-  const Status done = allocate_checked(request, block);
+  unsigned calls = 0;
+  const Status done = allocate_under_pressure(request, block, calls);
   if (!done) [[unlikely]] {
     record_refusal(request);
-    throw_refused(request, done.failure());
+    throw_refused(request, done.failure(), calls);
   }
   if (is_recording()) [[unlikely]]
     record_allocation(request, block);
   return block;
 }
 
+// No lock is held here, whatever stands below: the place to ask others for memory.
+inline Status Allocator::allocate_under_pressure(Request& request, Block& block, unsigned& calls) {
+  Status done = allocate_checked(request, block);
+  while (!done && done.failure().code == ErrorCode::out_of_memory && request.bytes <= kMaxBytes && calls < kMostPressureCalls)
+    [[unlikely]] {
+      if (!call_for_memory(request, calls + 1)) break;
+      ++calls;
+      done = allocate_checked(request, block);
+    }
+  return done;
+}
+
 std::optional<Block> Allocator::try_allocate(Request&& request) {
   Block block;
-  const Status done = allocate_checked(request, block);
+  unsigned calls = 0;
+  const Status done = allocate_under_pressure(request, block, calls);
   if (done) {
     if (is_recording()) record_allocation(request, block);
     return block;
@@ -151,7 +165,7 @@ void Allocator::record_refusal(const Request& request) const noexcept {
   record_block(RecordKind::allocation_failed, unserved, request.site);
 }
 
-void Allocator::throw_refused(const Request& request, const Failure& failure) const {
+void Allocator::throw_refused(const Request& request, const Failure& failure, unsigned pressure_calls) const {
   const std::string asked = text::join("allocating ", text::bytes(request.bytes), " with ", name());
   if (failure.code == ErrorCode::busy) {
     throw AccessError(ErrorCode::busy,
@@ -171,6 +185,7 @@ void Allocator::throw_refused(const Request& request, const Failure& failure) co
   report.device_free_bytes = info.free_bytes;
   explain(failure, report);
   report.top_holders = top_holders(holders());
+  if (pressure_calls > 0) report.tried.push_back(text::join("called the pressure callback, and tried again: ", pressure_calls, " times"));
   if (report.refused_by.empty()) report.refused_by = failure.why;
   throw OutOfMemory(std::move(report));
 }

@@ -12,6 +12,7 @@
 #include "berth/export.h"
 #include "berth/memory/block.h"
 #include "berth/memory/out_of_memory.h"
+#include "berth/memory/pressure.h"
 #include "berth/memory/stats.h"
 
 // Allocators. A strategy (direct, arena, …) holds memory of one device; an adaptor (limit, track, trace, fail) wraps another allocator
@@ -88,6 +89,11 @@ class BERTH_EXPORT Allocator : public std::enable_shared_from_this<Allocator> {
 
   Hold hold();
 
+  // Sets what is called before memory is refused (memory/pressure.h), in place of what was set before; an empty one removes it. Any
+  // thread, at any time. It belongs to this allocator: requests made of it call it, whichever allocator below refuses; requests made
+  // of another, above or below, do not. reserve and try_grow do not call it.
+  void on_pressure(PressureCallback callback);
+
   virtual Stats stats() const = 0;
 
   // Who holds how much, by tag, most first: every block that lives, also those without a tag. Together they are in_use_bytes and
@@ -132,11 +138,13 @@ class BERTH_EXPORT Allocator : public std::enable_shared_from_this<Allocator> {
   explicit Allocator(Backend& backend) noexcept;
 
   // Throws what a failed request means: OutOfMemory with a report, AccessError(busy), or the device's error.
-  [[noreturn]] void throw_refused(const Request& request, const Failure& failure) const;
+  [[noreturn]] void throw_refused(const Request& request, const Failure& failure, unsigned pressure_calls = 0) const;
 
  private:
   Block allocate_slowly(Request& request);
   Status allocate_checked(Request& request, Block& block);
+  Status allocate_under_pressure(Request& request, Block& block, unsigned& calls);
+  bool call_for_memory(const Request& request, unsigned call) const;
   Status allocate_nothing(const Request& request, Block& block) noexcept;
   void record_allocation(const Request& request, const Block& block) const noexcept;
   void record_refusal(const Request& request) const noexcept;
@@ -148,6 +156,7 @@ class BERTH_EXPORT Allocator : public std::enable_shared_from_this<Allocator> {
   const std::size_t usual_alignment_;
   const std::size_t max_alignment_;
   const std::uint64_t id_;
+  std::shared_ptr<const PressureCallback> pressure_;  // under one lock for all allocators: it is rarely looked at
 };
 
 }  // namespace berth
