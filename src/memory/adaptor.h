@@ -27,6 +27,7 @@ class Adaptor : public Interface {
   Freed give_back(const Block& block, When when, Block* known) noexcept override { return upstream_->give_back(block, when, known); }
   bool grow(Block& block, std::size_t bytes) noexcept override { return upstream_->grow(block, bytes); }
   void trim(std::size_t keep_bytes) override { upstream_->trim(keep_bytes); }
+  void trim_idle() override { upstream_->trim_idle(); }
   void reserve(std::size_t bytes) override { upstream_->reserve(bytes); }
   void begin_hold() noexcept override { upstream_->begin_hold(); }
   void end_hold() noexcept override { upstream_->end_hold(); }

@@ -83,6 +83,11 @@ class BERTH_EXPORT Allocator : public std::enable_shared_from_this<Allocator> {
   void release_cached() { trim(0); }
   virtual void trim(std::size_t keep_bytes) = 0;
 
+  // Gives back what has not been needed for a while, by the strategy's own rule (PoolOptions::decay), and does so to the end, where
+  // requests and frees do a little each. There is no thread in the background: a program that goes idle calls this from a timer of its
+  // own, or release_cached() once. Strategies without such a rule do nothing.
+  virtual void trim_idle() {}
+
   // Takes memory from the device ahead of need, so that requests up to that much do not. Throws OutOfMemory; does nothing where a
   // strategy keeps no cache.
   virtual void reserve(std::size_t bytes) = 0;

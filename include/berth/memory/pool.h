@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 
 #include "berth/export.h"
@@ -16,13 +18,32 @@
 //
 // Streams. A block belongs to the stream of its request. Once freed it may be handed out again on that stream at once, and on another
 // when the work that was put into the first before the free is known to be done.
+//
+// Memory that is not needed goes back to the device. The least that was cached at any moment of a period of `decay` was not needed in all of
+// it, and is given back in the course of the next, in whole pages. Requests and frees that come to the pool itself do that, a few pages
+// each, and in a period not more than could be taken again in a hundredth of it (BackendProperties::commit_us_per_mib: at 100 µs for a MiB
+// and 10 s, 1000 MiB), so that a program that swings between much and little does not pay for it. What this means:
+//
+// - A program that works on, at a lower level, is back at that level after two periods or so.
+// - One that stops altogether gives nothing back, as nobody is there to do it: no thread runs in the background. Let it call
+//   trim_idle() every so often; the second call, a period after the first, finds everything idle. Or release_cached(), once, which does not wait.
+// - So it is with a program whose small blocks all come from the caches of its threads, which is what they are for.
+// - What reserve() has taken stays, until trim or release_cached.
 namespace berth {
 
 struct PoolOptions {
+  static constexpr std::chrono::milliseconds kNever = std::chrono::milliseconds::max();
+
   std::size_t limit_bytes = SIZE_MAX;  // the most memory it takes from the device
+
+  // How long memory must have been unused to be given back. Ten seconds are long beside a step of training or a request, so that what they
+  // free and need again stays, and short beside the time in which another process waits for memory. 0: at once, with
+  // every free that leaves whole pages. kNever: only when asked.
+  std::chrono::milliseconds decay = std::chrono::seconds(10);
 };
 
-// Throws DeviceError when the device is not there.
+// As text for make_allocator and BERTH_<KIND>_ALLOCATOR: "pool", "pool:8GiB", "pool:limit=8GiB,decay=5s", "pool:decay=never".
+// Throws DeviceError when the device is not there, ArgumentError when `decay` is less than nothing.
 BERTH_EXPORT std::shared_ptr<Allocator> pool(Device device, const PoolOptions& options = {});
 
 }  // namespace berth

@@ -22,6 +22,14 @@ std::size_t page_of(const Backend& backend, std::size_t limit_bytes) noexcept {
   return limit_bytes / 16 >= huge ? std::max(unit, huge) : unit;  // a tight limit is not to be spent on round numbers
 }
 
+// As much as can be taken again in a hundredth of the period.
+std::size_t most_decay(const Backend& backend, std::chrono::milliseconds period) noexcept {
+  if (period.count() == 0 || period == PoolOptions::kNever) return SIZE_MAX;
+  const auto mib =
+      static_cast<double>(period.count()) * 10 / static_cast<double>(std::max<std::size_t>(backend.properties().commit_us_per_mib, 1));
+  return static_cast<std::size_t>(std::clamp(mib, 2.0, 0x1p40) * 1_MiB);
+}
+
 constexpr Failure kNoHeap{ErrorCode::out_of_memory, 0, "no heap for the pool's tables"};
 
 }  // namespace
@@ -32,9 +40,11 @@ Pool::Pool(Device device, const PoolOptions& options)
       small_limit_(classes_.count() == 0 ? 0 : kSmallLimit),
       usual_alignment_(backend().properties().alignment),
       limit_bytes_(options.limit_bytes),
+      decay_period_(options.decay),
       generation_(os::fork_generation()),
       caches_(new std::atomic<ThreadCache*>[kMostCaches]()),
-      space_(backend(), mutex_, {.limit_bytes = options.limit_bytes, .page_bytes = page_of(backend(), options.limit_bytes)}),
+      decay_(options.decay, most_decay(backend(), options.decay)),
+      space_(backend(), mutex_, {.limit_bytes = options.limit_bytes, .page_bytes = page_of(backend(), options.limit_bytes)}, decay_),
       slabs_(classes_, space_, slots_, streams_) {
   listen();
 }
@@ -211,7 +221,10 @@ Allocator::Freed Pool::free_large(Slot* slot, const Block& block, When when) noe
   slots_.give_back(SlotTable::kLarge, slots_.number(slot));
   if (is_inherited()) return Freed::yes;
   space_.give(extent, extent->stream, streams_.next_ticket(extent->stream));
-  if (when == When::now) give_pages_back(begin, bytes);
+  if (when == When::now)
+    give_pages_back(begin, bytes);
+  else
+    poll_decay();
   return Freed::yes;
 }
 
@@ -320,6 +333,7 @@ void Pool::trim(std::size_t keep_bytes) {
   if (holds_.any() || is_inherited() || base() == nullptr) return;
   flush_caches();
   settle_streams(false);
+  reserved_ = 0;
   space_.trim(keep_bytes);
 }
 
@@ -330,6 +344,7 @@ void Pool::reserve(std::size_t bytes) {
     std::uint32_t stream = 0;
     done = is_inherited() ? Status(Failure{ErrorCode::fork_unsafe, 0, "the pool was made before fork"}) : ready({}, stream);
     if (done) done = holds_.any() ? Status(Failure{ErrorCode::busy, 0, "the device is held"}) : space_.reserve(bytes);
+    if (done) reserved_ = std::max(reserved_, space_.figures().live + bytes);
   }
   if (!done) throw_refused({.bytes = bytes}, done.failure());
 }
@@ -348,6 +363,14 @@ void Pool::end_hold() noexcept {
   space_.trim(0);
 }
 
-std::shared_ptr<Allocator> pool(Device device, const PoolOptions& options) { return std::make_shared<Pool>(device, options); }
+std::shared_ptr<Allocator> pool(Device device, const PoolOptions& options) {
+  if (options.decay.count() < 0) {
+    throw ArgumentError(ErrorCode::invalid_argument,
+                        {text::join("a pool on ", device.to_string(), " with decay=", options.decay.count(), "ms"),
+                         "memory cannot have been unused for less than no time", "use 0 to give back at once, or PoolOptions::kNever"},
+                        {{"decay", options.decay.count()}});
+  }
+  return std::make_shared<Pool>(device, options);
+}
 
 }  // namespace berth

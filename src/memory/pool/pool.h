@@ -41,6 +41,7 @@ class Pool final : public Allocator, private os::ForkListener {
   Freed give_back(const Block& block, When when, Block* known) noexcept override;
   bool grow(Block& block, std::size_t bytes) noexcept override;
   void trim(std::size_t keep_bytes) override;
+  void trim_idle() override;
   void reserve(std::size_t bytes) override;
   void begin_hold() noexcept override;
   void end_hold() noexcept override;
@@ -91,6 +92,9 @@ class Pool final : public Allocator, private os::ForkListener {
   Status obtain_large(const Request& request, Block& block) noexcept;
   Freed give_back_slowly(Block block, When when, Block* known) noexcept;
   Freed free_large(Slot* slot, const Block& block, When when) noexcept;
+  // Gives back what has been idle, in pool_decay.cc: a few pages, or all. Lets go of the lock.
+  void poll_decay() noexcept BERTH_REQUIRES(mutex_);
+  void decay(bool all) noexcept BERTH_REQUIRES(mutex_);
   void give_pages_back(std::size_t begin, std::size_t bytes) noexcept BERTH_REQUIRES(mutex_);
   Freed judge(const Slot* slot, const Block& block) const noexcept;
   Freed judge_large(const Slot* slot, const Block& block) const noexcept BERTH_REQUIRES(mutex_);
@@ -135,6 +139,7 @@ class Pool final : public Allocator, private os::ForkListener {
   const std::size_t small_limit_;      // requests up to this are small
   const std::size_t usual_alignment_;  // that every small block has
   const std::size_t limit_bytes_;
+  const std::chrono::milliseconds decay_period_;
   const std::uint64_t generation_;
   SlotTable slots_;
   std::unique_ptr<std::atomic<ThreadCache*>[]> caches_;  // by number; entries are never taken away while the pool lives
@@ -143,6 +148,9 @@ class Pool final : public Allocator, private os::ForkListener {
   std::atomic<std::uint32_t> late_double_frees_{0};  // found when an inbox was read, not yet reported
 
   mutable os::Mutex mutex_;
+  Decay decay_ BERTH_GUARDED_BY(mutex_);
+  std::uint32_t polls_ BERTH_GUARDED_BY(mutex_) = 0;
+  std::size_t reserved_ BERTH_GUARDED_BY(mutex_) = 0;  // committed memory below this does not decay
   Space space_ BERTH_GUARDED_BY(mutex_);
   Slabs slabs_ BERTH_GUARDED_BY(mutex_);
   StreamUses streams_ BERTH_GUARDED_BY(mutex_);

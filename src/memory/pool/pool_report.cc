@@ -61,7 +61,9 @@ Stats Pool::stats_now() const noexcept {
 
 std::string Pool::settings() const {
   const std::string limit = limit_bytes_ == SIZE_MAX ? "" : text::join(", at most ", text::bytes(limit_bytes_));
-  return text::join("pool on ", device().to_string(), limit);
+  const std::chrono::milliseconds decay = decay_period_;
+  const std::string idle = decay == PoolOptions::kNever ? "kept" : text::join("given back after ", text::duration(decay));
+  return text::join("pool on ", device().to_string(), limit, ", idle memory ", idle);
 }
 
 template <class Visit>

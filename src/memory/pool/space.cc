@@ -88,6 +88,7 @@ Extent* Space::make_live(Extent* from, std::size_t begin, std::size_t bytes) noe
   Extent* const made = part_of(begin).cut(from, begin, bytes, ExtentState::live);
   figures_.live += bytes;
   figures_.peak_live = std::max(figures_.peak_live, figures_.live);
+  decay_.saw(cached_bytes());
   handed_out_ += bytes;
   return made;
 }
@@ -312,6 +313,7 @@ Status Space::run_steps(Steps& steps) noexcept {
     }
   }
   figures_.peak_committed = std::max(figures_.peak_committed, figures_.committed);
+  decay_.saw(cached_bytes());
   return status;
 }
 
@@ -380,22 +382,23 @@ bool Space::decommit(Extent* from, std::size_t begin, std::size_t end) noexcept 
   }
   figures_.committed -= end - begin;
   ++figures_.decommits;
+  decay_.gave(end - begin);
   part_of(begin).free_bare(piece);
   return true;
 }
 
-void Space::trim(std::size_t keep) noexcept {
+void Space::trim(std::size_t keep, std::size_t grain, std::size_t most_pieces) noexcept {
   if (base_ == nullptr) return;
-  const std::size_t unit = backend_.properties().unit_bytes;
   for (const std::size_t which : {1U, 0U}) {
     std::size_t below = SIZE_MAX;  // everything above has been looked at: the lock is let go of in between
-    while (cached_bytes() > keep) {
-      Extent* e = parts_[which]->clean_tree().last(unit);
-      while (e != nullptr && e->begin >= below) e = parts_[which]->clean_tree().previous(e, unit);
+    while (cached_bytes() > keep && most_pieces > 0) {
+      Extent* e = parts_[which]->clean_tree().last(grain);
+      while (e != nullptr && e->begin >= below) e = parts_[which]->clean_tree().previous(e, grain);
       if (e == nullptr) break;
+      --most_pieces;
       below = e->begin;
-      const std::size_t end = align_down(e->end(), unit);
-      const std::size_t bytes = std::min(up(cached_bytes() - keep, unit), end - std::min(end, up(e->begin, unit)));
+      const std::size_t end = align_down(e->end(), grain);
+      const std::size_t bytes = std::min(up(cached_bytes() - keep, grain), end - std::min(end, up(e->begin, grain)));
       if (bytes > 0 && !decommit(e, end - bytes, end)) return;
     }
   }

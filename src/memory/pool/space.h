@@ -9,6 +9,7 @@
 
 #include "berth/base/result.h"
 #include "berth/device/backend.h"
+#include "memory/pool/decay.h"
 #include "memory/pool/extents.h"
 #include "os/mutex.h"
 
@@ -50,8 +51,8 @@ class Space {
     std::uint64_t moves = 0;
   };
 
-  Space(Backend& backend, os::Mutex& mutex, const SpaceSettings& settings) noexcept
-      : backend_(backend), mutex_(mutex), settings_(settings) {}
+  Space(Backend& backend, os::Mutex& mutex, const SpaceSettings& settings, Decay& decay) noexcept
+      : backend_(backend), mutex_(mutex), settings_(settings), decay_(decay) {}
 
   // Reserves the addresses, once. Goes to the device.
   Status open() noexcept BERTH_NO_THREAD_ANALYSIS;
@@ -75,7 +76,9 @@ class Space {
   // Commits ahead, until so many bytes are cached in one piece.
   Status reserve(std::size_t bytes) noexcept;
   // Gives clean cached memory back: until at most `keep` bytes are cached, or the pages around a range that was just given.
-  void trim(std::size_t keep) noexcept;
+  void trim(std::size_t keep) noexcept { trim(keep, backend_.properties().unit_bytes, SIZE_MAX); }
+  // The same in whole pages, so that huge ones stay whole, and in a few pieces at most.
+  void trim_pages(std::size_t keep, std::size_t most_pieces) noexcept { trim(keep, settings_.page_bytes, most_pieces); }
   void trim_around(std::size_t begin, std::size_t bytes) noexcept;
 
   const Figures& figures() const noexcept { return figures_; }
@@ -120,11 +123,13 @@ class Space {
   Status run_step(const Step& step) noexcept;
   Status run_steps(Steps& steps) noexcept BERTH_NO_THREAD_ANALYSIS;
   void leave_transit(Extent* first, std::size_t end) noexcept;
+  void trim(std::size_t keep, std::size_t grain, std::size_t most_pieces) noexcept;
   bool decommit(Extent* from, std::size_t begin, std::size_t end) noexcept BERTH_NO_THREAD_ANALYSIS;
 
   Backend& backend_;
   os::Mutex& mutex_;
   SpaceSettings settings_;
+  Decay& decay_;  // is told what is needed, and what goes back
   std::byte* base_ = nullptr;
   std::size_t size_ = 0;
   std::size_t split_ = 0;  // slabs below, large blocks above

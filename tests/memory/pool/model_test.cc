@@ -14,6 +14,7 @@
 #include "berth/berth.h"
 #include "support/misuse_log.h"
 #include "support/scale.h"
+#include "support/test_clock.h"
 
 // Long random operations on a pool against a plain model: a map of what lives where, and a handful of sums.
 namespace berth::testing {
@@ -91,6 +92,7 @@ class PoolModel {
   std::optional<Hold> hold_;
   std::size_t held_committed_ = 0;
   MisuseLog log_;
+  TestClock clock_;
 
   std::map<std::uintptr_t, Live> live_;
   std::vector<Block> gone_;  // a few that were freed
@@ -318,6 +320,7 @@ void PoolModel::step() {
   if (live_.empty() || live_.size() >= most_live_ || random_.one_in(most_live_ * 2)) growing_ = live_.size() < most_live_ / 2;
   switch (const std::uint64_t kind = random_.below(1000)) {
     case 0: return trim();
+    case 10: clock_.advance(std::chrono::seconds(1 + random_.below(12))); return pool_->trim_idle();
     case 1: return reserve();
     case 2: return begin_or_end_hold();
     case 3:
