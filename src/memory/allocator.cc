@@ -9,6 +9,7 @@
 #include "berth/record/misuse.h"
 #include "memory/holders.h"
 #include "memory/pool/thread_cache.h"
+#include "memory/process_budget.h"
 #include "record/current_tag.h"
 #include "record/emit.h"
 
@@ -127,6 +128,8 @@ Block Allocator::allocate(Request&& request) {
 // No lock is held here, whatever stands below: the place to ask others for memory.
 inline Status Allocator::allocate_under_pressure(Request& request, Block& block, unsigned& calls) {
   Status done = allocate_checked(request, block);
+  if (!done && done.failure().why == kOverProcessLimit && make_room_in_process(backend_, request.bytes)) [[unlikely]]
+    done = allocate_checked(request, block);
   while (!done && done.failure().code == ErrorCode::out_of_memory && request.bytes <= kMaxBytes && calls < kMostPressureCalls)
     [[unlikely]] {
       if (!call_for_memory(request, calls + 1)) break;
@@ -184,6 +187,7 @@ void Allocator::throw_refused(const Request& request, const Failure& failure, un
   report.device_total_bytes = info.total_bytes;
   report.device_free_bytes = info.free_bytes;
   explain(failure, report);
+  if (failure.why == kOverProcessLimit) explain_process_limit(backend_, report);
   report.top_holders = top_holders(holders());
   if (pressure_calls > 0) report.tried.push_back(text::join("called the pressure callback, and tried again: ", pressure_calls, " times"));
   if (report.refused_by.empty()) report.refused_by = failure.why;

@@ -11,6 +11,7 @@
 #include "berth/device/registry.h"
 #include "memory/hold_count.h"
 #include "memory/holders.h"
+#include "memory/process_budget.h"
 #include "os/fork.h"
 #include "os/mutex.h"
 
@@ -23,10 +24,11 @@ namespace {
 class ArenaStrategy : public Arena {
  public:
   ArenaStrategy(Backend& device_backend, void* base, std::size_t capacity)
-      : Arena(device_backend), base_(static_cast<std::byte*>(base)), capacity_(capacity) {}
+      : Arena(device_backend), base_(static_cast<std::byte*>(base)), capacity_(capacity), budget_(process_budget(device_backend)) {}
 
   ~ArenaStrategy() override {
     if (!is_inherited() && backend().is_alive()) (void)backend().release(base_, capacity_).ok();
+    budget_.give_up(committed_);
   }
 
   Status obtain(const Request& request, Block& block) noexcept override {
@@ -135,6 +137,7 @@ class ArenaStrategy : public Arena {
     const os::Lock lock(mutex_);
     if (!done) committed_ = to;
     if (done) ++decommits_;
+    if (done) budget_.give_up(to - from);
     growing_ = false;
     changed_.notify_all();
   }
@@ -288,11 +291,13 @@ class ArenaStrategy : public Arena {
     if (holds_.any()) return Failure{ErrorCode::busy, 0, "the arena would have to grow while its device is held"};
     const std::size_t from = committed_;
     const std::size_t to = std::min(*try_align_up(end, unit()), capacity_);
+    if (budget_.claim(to - from) != nullptr) return Failure{ErrorCode::out_of_memory, 0, kOverProcessLimit};
     growing_ = true;
     growing_in_ = os::fork_generation();
     mutex_.unlock();
     const Status done = backend().commit(base_ + from, to - from);
     mutex_.lock();
+    if (!done) budget_.give_up(to - from);
     committed_ = done ? to : from;
     if (done) ++commits_;
     peak_committed_ = std::max(peak_committed_, committed_);
@@ -318,6 +323,7 @@ class ArenaStrategy : public Arena {
 
   std::byte* const base_;
   const std::size_t capacity_;  // a multiple of the device's unit
+  Budget& budget_;              // of the process
   const std::uint64_t generation_ = os::fork_generation();
 
   mutable os::Mutex mutex_;
@@ -365,12 +371,15 @@ std::shared_ptr<Arena> arena(Device device, std::size_t capacity_bytes) {
   const std::size_t capacity = checked_align_up(capacity_bytes, backend.properties().unit_bytes, "an arena's capacity");
   const Result<void*> base = backend.reserve(capacity, backend.properties().unit_bytes);
   if (!base) throw_unreserved(base.failure(), backend, capacity);
+  std::shared_ptr<Arena> made;
   try {
-    return std::make_shared<ArenaStrategy>(backend, *base, capacity);
-  } catch (const std::bad_alloc&) {
+    (void)process_budget(backend);  // made before there is an arena to destroy again
+    made = std::make_shared<ArenaStrategy>(backend, *base, capacity);
+  } catch (...) {  // no heap, or a limit that makes no sense
     (void)backend.release(*base, capacity).ok();
     throw;
   }
+  return enlisted(std::move(made));
 }
 
 }  // namespace berth

@@ -6,10 +6,12 @@
 #include <bit>
 
 #include "base/text.h"
+#include "berth/base/checked.h"
 #include "berth/device/registry.h"
 #include "memory/hold_count.h"
 #include "memory/holders.h"
 #include "memory/live_table.h"
+#include "memory/process_budget.h"
 #include "os/fork.h"
 #include "os/mutex.h"
 
@@ -19,7 +21,9 @@ namespace {
 
 class Direct : public Allocator {
  public:
-  explicit Direct(Device device) : Allocator(berth::backend(device)) {}
+  explicit Direct(Device device) : Allocator(berth::backend(device)), budget_(process_budget(backend())) {
+    if (!backend().properties().abilities.host_access) grain_ = backend().properties().unit_bytes;
+  }
 
   // Buffers keep their allocator alive, so what is left here was leaked by a user of bare blocks. It is not freed: they may still use it.
   ~Direct() override = default;
@@ -30,12 +34,17 @@ class Direct : public Allocator {
     }
     if (is_inherited()) [[unlikely]]
       return refused({ErrorCode::fork_unsafe, 0, "the allocator was made before fork, for a device that does not survive it"});
+    if (budget_.claim(taken(request.bytes)) != nullptr) [[unlikely]]
+      return refused({ErrorCode::out_of_memory, 0, kOverProcessLimit});
     const Result<void*> data = backend().allocate(request.bytes, request.alignment);
-    if (!data) [[unlikely]]
+    if (!data) [[unlikely]] {
+      budget_.give_up(taken(request.bytes));
       return refused(data.failure());
+    }
     const std::uint64_t serial = add(*data, request);
     if (serial == 0) [[unlikely]] {
       backend().free(*data, request.bytes, request.alignment);
+      budget_.give_up(taken(request.bytes));
       return refused({ErrorCode::out_of_memory, 0, "no heap to remember the block"});
     }
     block.data = *data;
@@ -131,6 +140,9 @@ class Direct : public Allocator {
   }
 
  private:
+  // What a block takes of the device. Too large to round up, it is too large for any limit.
+  std::size_t taken(std::size_t bytes) const noexcept { return try_align_up(bytes, grain_).value_or(bytes); }
+
   Failure refused(Failure failure) noexcept {
     const os::Lock lock(mutex_);
     ++stats_.failures;
@@ -213,8 +225,11 @@ class Direct : public Allocator {
   // A forked child, and a program whose device was lost, leave the device alone.
   void return_to_device(const LiveEntry& entry) noexcept {
     if (!is_inherited() && backend().is_alive()) backend().free(entry.data, entry.bytes, entry.alignment());
+    budget_.give_up(taken(entry.bytes));
   }
 
+  Budget& budget_;         // of the process
+  std::size_t grain_ = 1;  // where a block has pages of its own, a page
   const std::uint64_t generation_ = os::fork_generation();
   mutable os::Mutex mutex_;
   LiveTable live_ BERTH_GUARDED_BY(mutex_);  // live_.size() == stats_.live_blocks + freed_in_hold_
@@ -227,6 +242,6 @@ class Direct : public Allocator {
 
 }  // namespace
 
-std::shared_ptr<Allocator> direct(Device device) { return std::make_shared<Direct>(device); }
+std::shared_ptr<Allocator> direct(Device device) { return enlisted(std::make_shared<Direct>(device)); }
 
 }  // namespace berth

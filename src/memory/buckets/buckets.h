@@ -9,6 +9,7 @@
 #include "memory/buckets/bucket_cache.h"
 #include "memory/buckets/rounding.h"
 #include "memory/hold_count.h"
+#include "memory/process_budget.h"
 #include "memory/stream_uses.h"
 #include "os/fork.h"
 #include "os/mutex.h"
@@ -85,6 +86,7 @@ class Buckets final : public Allocator {
 
   const BucketRules rules_;
   const std::size_t grain_;
+  Budget& budget_;  // of the process
   const std::uint64_t generation_ = os::fork_generation();
 
   mutable os::Mutex mutex_;

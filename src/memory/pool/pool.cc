@@ -9,6 +9,7 @@
 #include "berth/base/units.h"
 #include "berth/device/registry.h"
 #include "berth/record/misuse.h"
+#include "memory/process_budget.h"
 #include "os/memory.h"
 
 namespace berth {
@@ -39,12 +40,12 @@ Pool::Pool(Device device, const PoolOptions& options)
       classes_(backend().properties().alignment),
       small_limit_(classes_.count() == 0 ? 0 : kSmallLimit),
       usual_alignment_(backend().properties().alignment),
-      limit_bytes_(options.limit_bytes),
+      budget_("the pool's limit", options.limit_bytes, &process_budget(backend())),
       decay_period_(options.decay),
       generation_(os::fork_generation()),
       caches_(new std::atomic<ThreadCache*>[kMostCaches]()),
       decay_(options.decay, most_decay(backend(), options.decay)),
-      space_(backend(), mutex_, {.limit_bytes = options.limit_bytes, .page_bytes = page_of(backend(), options.limit_bytes)}, decay_),
+      space_(backend(), mutex_, {.page_bytes = page_of(backend(), options.limit_bytes)}, budget_, decay_),
       slabs_(classes_, space_, slots_, streams_) {
   listen();
 }
@@ -60,6 +61,7 @@ Pool::~Pool() {
     delete &cache;
   });
   if (allocations_ == frees_ && usable) close_in_turn();
+  if (!usable) budget_.give_up(space_.figures().committed);  // whoever has that memory now, it is not this process
   slabs_.close();
 }
 
@@ -370,7 +372,7 @@ std::shared_ptr<Allocator> pool(Device device, const PoolOptions& options) {
                          "memory cannot have been unused for less than no time", "use 0 to give back at once, or PoolOptions::kNever"},
                         {{"decay", options.decay.count()}});
   }
-  return std::make_shared<Pool>(device, options);
+  return enlisted(std::make_shared<Pool>(device, options));
 }
 
 }  // namespace berth

@@ -138,7 +138,7 @@ class Pool final : public Allocator, private os::ForkListener {
   const SizeClasses classes_;
   const std::size_t small_limit_;      // requests up to this are small
   const std::size_t usual_alignment_;  // that every small block has
-  const std::size_t limit_bytes_;
+  Budget budget_;
   const std::chrono::milliseconds decay_period_;
   const std::uint64_t generation_;
   SlotTable slots_;

@@ -60,7 +60,7 @@ Stats Pool::stats_now() const noexcept {
 }
 
 std::string Pool::settings() const {
-  const std::string limit = limit_bytes_ == SIZE_MAX ? "" : text::join(", at most ", text::bytes(limit_bytes_));
+  const std::string limit = budget_.limit() == SIZE_MAX ? "" : text::join(", at most ", text::bytes(budget_.limit()));
   const std::chrono::milliseconds decay = decay_period_;
   const std::string idle = decay == PoolOptions::kNever ? "kept" : text::join("given back after ", text::duration(decay));
   return text::join("pool on ", device().to_string(), limit, ", idle memory ", idle);
@@ -96,10 +96,10 @@ void Pool::explain(const Failure& failure, OutOfMemoryReport& report) const {
   report.in_use_bytes = now.in_use_bytes;
   report.cached_bytes = now.cached_bytes;
   report.largest_free_run_bytes = space_.longest_cached();
-  const std::size_t below_limit = limit_bytes_ - std::min(limit_bytes_, now.committed_bytes);
+  const std::size_t below_limit = budget_.limit() - std::min(budget_.limit(), budget_.used());
   const bool limited = below_limit < report.device_free_bytes;
-  report.refused_by = limited ? text::join("the pool's limit of ", text::bytes(limit_bytes_)) : "the device";
-  if (limited) report.limit_bytes = limit_bytes_;
+  report.refused_by = limited ? text::join("the pool's limit of ", text::bytes(budget_.limit())) : "the device";
+  if (limited) report.limit_bytes = budget_.limit();
   // Free pages can be moved together, so all that is cached counts.
   const std::size_t within_reach = std::min(below_limit, report.device_free_bytes) + space_.cached_bytes();
   if (within_reach < report.requested_bytes) report.would_be_enough_bytes = report.requested_bytes - within_reach;
@@ -116,6 +116,7 @@ std::string Pool::audit() const {
 }
 
 std::string Pool::audit_now() const {
+  if (budget_.used() > budget_.limit()) return "pool: the limit is exceeded";
   if (std::string wrong = space_.audit(); !wrong.empty()) return wrong;
   if (std::string wrong = slabs_.audit(); !wrong.empty()) return wrong;
   for (std::uint32_t i = 1; i <= cache_count_.load(std::memory_order_relaxed); ++i) {

@@ -85,6 +85,7 @@ void Pool::close_in_turn() noexcept {
         last = streams_[i].stream;
     }
     last->enqueue([&behind = backend(), base = space_.base(), bytes = space_.size_bytes()] { (void)behind.release(base, bytes).ok(); });
+    budget_.give_up(space_.figures().committed);
   } catch (...) {  // a third party's stream may throw anything
   }
 }

@@ -74,6 +74,7 @@ bool Space::make_parts(std::size_t split, std::size_t size) noexcept {
 void Space::close() noexcept {
   if (base_ == nullptr) return;
   (void)backend_.release(base_, size_).ok();
+  budget_.give_up(figures_.committed);
   base_ = nullptr;
 }
 
@@ -188,15 +189,15 @@ Status Space::fill_window(Extent* first, std::size_t end, Effort effort) noexcep
     Steps steps;
     if (!nodes_.reserve((Extents::kNodesPerCut + 1) * kMostSteps))
       return Failure{ErrorCode::out_of_memory, 0, "no heap for the pool's tables"};
-    if (!plan_steps(first, end, effort, steps)) {
+    if (const Budget* const refused = plan_steps(first, end, effort, steps)) {
       for (std::size_t i = 0; i < steps.count; ++i) {
         const Step& step = steps.step[i];
         if (step.source != nullptr)
           part_of(step.source->begin).free_cached(step.source, 0, 0);
         else
-          promised_ -= step.target->bytes;
+          take_promise_back(step.target->bytes);
       }
-      return Failure{ErrorCode::out_of_memory, 0, "the pool's limit"};
+      return Failure{ErrorCode::out_of_memory, 0, refused->why()};
     }
     if (steps.count == 0) return {};
     const Status done = run_steps(steps);
@@ -204,8 +205,13 @@ Status Space::fill_window(Extent* first, std::size_t end, Effort effort) noexcep
   }
 }
 
-// Decides where the missing memory comes from, for as many pieces as there is room. False: the limit is in the way.
-bool Space::plan_steps(Extent* first, std::size_t end, Effort effort, Steps& steps) noexcept {
+void Space::take_promise_back(std::size_t bytes) noexcept {
+  promised_ -= bytes;
+  budget_.give_up(bytes);
+}
+
+// Decides where the missing memory comes from, for as many pieces as there is room. Returns the limit that is in the way, or nullptr.
+const Budget* Space::plan_steps(Extent* first, std::size_t end, Effort effort, Steps& steps) noexcept {
   std::size_t missing = 0;
   std::size_t window_bytes = 0;
   for (const Extent* e = first; e != nullptr && e->begin < end; e = e->next) {
@@ -218,13 +224,12 @@ bool Space::plan_steps(Extent* first, std::size_t end, Effort effort, Steps& ste
     const std::size_t wanted = figures_.committed + promised_ + missing;
     return effort == Effort::all_pages ? missing : wanted > allowed ? std::min(missing, wanted - allowed) : 0;
   };
-  std::size_t pages_wanted =
-      std::max(beyond(settings_.tight), figures_.committed + promised_ + missing > settings_.limit_bytes ? missing : 0);
+  std::size_t pages_wanted = std::max(beyond(settings_.tight), missing > budget_.room() ? missing : 0);
   const bool edges = effort == Effort::all_pages || moved_edges_ < handed_out_ / 100;
   std::size_t edges_wanted = edges ? beyond(settings_.tighter_edges) : 0;
   for (Extent* target = first; target != nullptr && target->begin < end; target = target->next) {
     if (target->has_memory) continue;
-    if (steps.count == kMostSteps) return true;
+    if (steps.count == kMostSteps) return nullptr;
     Extent* source = pages_wanted > 0 ? find_source(std::min(target->bytes, pages_wanted), false) : nullptr;
     if (source == nullptr && edges_wanted > 0) {
       source = find_source(std::min(target->bytes, edges_wanted), true);
@@ -232,8 +237,7 @@ bool Space::plan_steps(Extent* first, std::size_t end, Effort effort, Steps& ste
     }
     if (source == nullptr) {
       pages_wanted = edges_wanted = 0;  // there is no more to be had
-      // Promised before it is asked for, so that no two threads pass the limit together.
-      if (target->bytes > settings_.limit_bytes - std::min(figures_.committed + promised_, settings_.limit_bytes)) return false;
+      if (const Budget* const refused = budget_.claim(target->bytes)) return refused;
       promised_ += target->bytes;
     } else {
       if (source->bytes < target->bytes) part_of(target->begin).split(target, source->bytes);
@@ -242,7 +246,7 @@ bool Space::plan_steps(Extent* first, std::size_t end, Effort effort, Steps& ste
     }
     steps.step[steps.count++] = {source, target};
   }
-  return true;
+  return nullptr;
 }
 
 // Cached memory to move elsewhere, at most so much of it: whole pages, from the highest address down, or edges of pages.
@@ -298,17 +302,22 @@ Status Space::run_steps(Steps& steps) noexcept {
     const std::size_t bytes = step.target->bytes;
     step.target->has_memory = i < done;
     if (step.source == nullptr) {
-      promised_ -= bytes;
       if (i < done) {
+        promised_ -= bytes;
         figures_.committed += bytes;
         ++figures_.commits;
+      } else {
+        take_promise_back(bytes);
       }
     } else if (step.source->has_memory) {
       part_of(step.source->begin).free_cached(step.source, 0, 0);
     } else {
       ++figures_.moves;
       ++figures_.decommits;
-      if (i >= done) figures_.committed -= bytes;
+      if (i >= done) {
+        figures_.committed -= bytes;
+        budget_.give_up(bytes);
+      }
       part_of(step.source->begin).free_bare(step.source);
     }
   }
@@ -381,6 +390,7 @@ bool Space::decommit(Extent* from, std::size_t begin, std::size_t end) noexcept 
     return false;
   }
   figures_.committed -= end - begin;
+  budget_.give_up(end - begin);
   ++figures_.decommits;
   decay_.gave(end - begin);
   part_of(begin).free_bare(piece);
@@ -430,7 +440,7 @@ std::string Space::audit() const {
   if (figures_.committed < held || figures_.committed > held + moving)
     return "space: committed bytes are not the sum of the extents with memory";
   if (figures_.committed > figures_.peak_committed || figures_.live > figures_.peak_live) return "space: a peak is too low";
-  if (figures_.committed > settings_.limit_bytes) return "space: the limit is exceeded";
+  if (figures_.committed + promised_ > budget_.used()) return "space: more is committed than was claimed";
   return {};
 }
 

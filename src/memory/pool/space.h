@@ -9,6 +9,7 @@
 
 #include "berth/base/result.h"
 #include "berth/device/backend.h"
+#include "memory/budget.h"
 #include "memory/pool/decay.h"
 #include "memory/pool/extents.h"
 #include "os/mutex.h"
@@ -29,10 +30,9 @@
 namespace berth {
 
 struct SpaceSettings {
-  std::size_t limit_bytes = SIZE_MAX;  // of committed memory
-  std::size_t page_bytes = 0;          // what is moved and committed at a time: the unit, or a huge page where there are some
-  double tight = 1.004;                // whole pages are moved when committed memory would exceed this much of the peak
-  double tighter_edges = 1.008;        // and edges when it would exceed this
+  std::size_t page_bytes = 0;    // what is moved and committed at a time: the unit, or a huge page where there are some
+  double tight = 1.004;          // whole pages are moved when committed memory would exceed this much of the peak
+  double tighter_edges = 1.008;  // and edges when it would exceed this
 };
 
 class Space {
@@ -51,8 +51,8 @@ class Space {
     std::uint64_t moves = 0;
   };
 
-  Space(Backend& backend, os::Mutex& mutex, const SpaceSettings& settings, Decay& decay) noexcept
-      : backend_(backend), mutex_(mutex), settings_(settings), decay_(decay) {}
+  Space(Backend& backend, os::Mutex& mutex, const SpaceSettings& settings, Budget& budget, Decay& decay) noexcept
+      : backend_(backend), mutex_(mutex), settings_(settings), budget_(budget), decay_(decay) {}
 
   // Reserves the addresses, once. Goes to the device.
   Status open() noexcept BERTH_NO_THREAD_ANALYSIS;
@@ -118,7 +118,8 @@ class Space {
   Extent* enter_transit(const Window& window, std::size_t bytes) noexcept;
   Result<Extent*> occupy(const Window& window, std::size_t bytes, Effort effort) noexcept;
   Status fill_window(Extent* first, std::size_t end, Effort effort) noexcept;
-  bool plan_steps(Extent* first, std::size_t end, Effort effort, Steps& steps) noexcept;
+  const Budget* plan_steps(Extent* first, std::size_t end, Effort effort, Steps& steps) noexcept;
+  void take_promise_back(std::size_t bytes) noexcept;
   Extent* find_source(std::size_t most, bool edges) noexcept;
   Status run_step(const Step& step) noexcept;
   Status run_steps(Steps& steps) noexcept BERTH_NO_THREAD_ANALYSIS;
@@ -129,7 +130,8 @@ class Space {
   Backend& backend_;
   os::Mutex& mutex_;
   SpaceSettings settings_;
-  Decay& decay_;  // is told what is needed, and what goes back
+  Budget& budget_;  // committed and promised memory is claimed here
+  Decay& decay_;    // is told what is needed, and what goes back
   std::byte* base_ = nullptr;
   std::size_t size_ = 0;
   std::size_t split_ = 0;  // slabs below, large blocks above
