@@ -26,7 +26,11 @@ struct Memory {
 
   Budget budget;
   os::Mutex mutex;
-  std::vector<std::weak_ptr<Allocator>> allocators BERTH_GUARDED_BY(mutex);
+  struct Entry {
+    std::weak_ptr<Allocator> allocator;
+    Trimmed trimmed;
+  };
+  std::vector<Entry> allocators BERTH_GUARDED_BY(mutex);
 };
 
 struct Memories {
@@ -76,12 +80,13 @@ Memory& memory_of(const Backend& backend) {
 }
 
 // Those that live now. They may be the last handles: to be let go of without a lock.
-std::vector<std::shared_ptr<Allocator>> allocators_of(Memory& memory) {
+std::vector<std::shared_ptr<Allocator>> allocators_of(Memory& memory, bool also_untrimmed) {
   std::vector<std::shared_ptr<Allocator>> live;
   const os::Lock lock(memory.mutex);
   live.reserve(memory.allocators.size());
-  for (const std::weak_ptr<Allocator>& one : memory.allocators) {
-    if (auto allocator = one.lock()) live.push_back(std::move(allocator));
+  for (const Memory::Entry& one : memory.allocators) {
+    if (one.trimmed == Trimmed::never && !also_untrimmed) continue;
+    if (auto allocator = one.allocator.lock()) live.push_back(std::move(allocator));
   }
   return live;
 }
@@ -90,17 +95,17 @@ std::vector<std::shared_ptr<Allocator>> allocators_of(Memory& memory) {
 
 Budget& process_budget(const Backend& backend) { return memory_of(backend).budget; }
 
-void enlist(const std::shared_ptr<Allocator>& allocator) {
+void enlist(const std::shared_ptr<Allocator>& allocator, Trimmed trimmed) {
   Memory& memory = memory_of(allocator->backend());
   const os::Lock lock(memory.mutex);
-  std::erase_if(memory.allocators, [](const std::weak_ptr<Allocator>& one) { return one.expired(); });
-  memory.allocators.push_back(allocator);
+  std::erase_if(memory.allocators, [](const Memory::Entry& one) { return one.allocator.expired(); });
+  memory.allocators.push_back({allocator, trimmed});
 }
 
 bool make_room_in_process(const Backend& backend, std::size_t bytes) {
   Memory& memory = memory_of(backend);
   const std::size_t before = memory.budget.used();
-  for (const std::shared_ptr<Allocator>& allocator : allocators_of(memory)) {
+  for (const std::shared_ptr<Allocator>& allocator : allocators_of(memory, false)) {
     if (memory.budget.room() >= bytes) break;
     allocator->trim(0);
   }
@@ -115,7 +120,7 @@ void explain_process_limit(const Backend& backend, OutOfMemoryReport& report) {
                                  is_host(backend) ? std::string("host memory") : backend.device().to_string());
   if (report.requested_bytes > room) report.would_be_enough_bytes = report.requested_bytes - room;
   report.tried.emplace_back("gave back what all allocators of this memory had cached");
-  for (const std::shared_ptr<Allocator>& allocator : allocators_of(memory)) {
+  for (const std::shared_ptr<Allocator>& allocator : allocators_of(memory, true)) {
     const Stats stats = allocator->stats();
     if (stats.committed_bytes == 0) continue;
     report.shares.push_back({allocator->name(), allocator->id(), allocator->device(), stats.committed_bytes, stats.in_use_bytes});

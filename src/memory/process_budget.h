@@ -23,7 +23,8 @@ Budget& process_budget(const Backend& backend);
 // Makes a strategy known, for as long as it lives, to those who need memory that it has cached.
 template <class Strategy>
 std::shared_ptr<Strategy> enlisted(std::shared_ptr<Strategy> strategy);
-void enlist(const std::shared_ptr<Allocator>& allocator);
+enum class Trimmed : bool { at_need, never };  // whether others may make it give up what it has cached
+void enlist(const std::shared_ptr<Allocator>& allocator, Trimmed trimmed = Trimmed::at_need);
 
 // Gives back what allocators of this memory have cached until there is room. No lock may be held. Says whether any went.
 bool make_room_in_process(const Backend& backend, std::size_t bytes);

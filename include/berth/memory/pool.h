@@ -16,6 +16,14 @@
 //     auto gpu = pool("cuda:0", {.limit_bytes = 8_GiB});
 //     Block b = gpu->allocate({.bytes = 1 << 20, .stream = s});
 //
+// How much it holds, at most. Large blocks (more than 128 KiB): whole free pages are moved before new ones are taken, so that what is held
+// beyond the most that was ever live is the edges of pages that are partly live, two for a block at most. Small blocks: a slab serves one
+// size class and one stream and is held while any block in it lives, and a new one is made only when all of its class are full; so
+// each class holds at most what it held at its own peak, rounded up to slabs, and 2 MiB for each thread. That is little over the peak when
+// the mix of sizes is steady. A program that lives through phases of one small size each, and keeps a few blocks of every phase, can
+// pay the sum of the phases' peaks: three times the peak in the worst of our tests on shrinking sizes. trim() does not help there, as no
+// slab is free; allocating what outlives a phase from an arena or a pool of its own does.
+//
 // Streams. A block belongs to the stream of its request. Once freed it may be handed out again on that stream at once, and on another
 // when the work that was put into the first before the free is known to be done.
 //
@@ -45,5 +53,26 @@ struct PoolOptions {
 // As text for make_allocator and BERTH_<KIND>_ALLOCATOR: "pool", "pool:8GiB", "pool:limit=8GiB,decay=5s", "pool:decay=never".
 // Throws DeviceError when the device is not there, ArgumentError when `decay` is less than nothing.
 BERTH_EXPORT std::shared_ptr<Allocator> pool(Device device, const PoolOptions& options = {});
+
+// A pool of its own over another's memory: for the capture of a graph, or a tenant. It has its own addresses and its own blocks; no other
+// request ever gets memory that it has freed. Pages it shares: when it needs some, whole free ones of its parent's cache are moved to
+// it before the device is asked for new ones, and the parent's limit covers both. What is freed stays with the private pool until it is
+// trimmed, or destroyed; then its pages go back to the parent's cache.
+//
+//     auto capture = private_pool(gpu);
+//     ... capture the graph, allocating from `capture`; keep it as long as the graph ...
+struct PrivatePoolOptions {
+  std::size_t limit_bytes = SIZE_MAX;  // the most it takes, within its parent's limit
+
+  // True: memory stays under its addresses, also under those of freed blocks, until trim, release_cached, deallocate_now or the end: a captured
+  // graph writes to the addresses that it was captured with. False, for a tenant: pages move between its own holes as in any pool,
+  // decay, and go to its parent, or to other private pools of it, when those are about to be refused.
+  bool fixed_pages = true;
+  std::chrono::milliseconds decay = PoolOptions::kNever;  // as PoolOptions::decay; only without fixed_pages
+};
+
+// The parent is kept alive. Throws ArgumentError when it is no pool (an adaptor is none: put it around the private pool), or is private
+// itself, and for options that contradict each other.
+BERTH_EXPORT std::shared_ptr<Allocator> private_pool(const std::shared_ptr<Allocator>& parent, const PrivatePoolOptions& options = {});
 
 }  // namespace berth

@@ -36,16 +36,24 @@ constexpr Failure kNoHeap{ErrorCode::out_of_memory, 0, "no heap for the pool's t
 }  // namespace
 
 Pool::Pool(Device device, const PoolOptions& options)
-    : Allocator(berth::backend(device)),
+    : Pool(berth::backend(device), {.options = options,
+                                    .page_bytes = page_of(berth::backend(device), options.limit_bytes),
+                                    .below = &process_budget(berth::backend(device))}) {}
+
+Pool::Pool(Backend& device_backend, Setup setup)
+    : Allocator(device_backend),
       classes_(backend().properties().alignment),
       small_limit_(classes_.count() == 0 ? 0 : kSmallLimit),
       usual_alignment_(backend().properties().alignment),
-      budget_("the pool's limit", options.limit_bytes, &process_budget(backend())),
-      decay_period_(options.decay),
+      parent_(std::move(setup.parent)),
+      fixed_pages_(setup.fixed_pages),
+      page_bytes_(setup.page_bytes),
+      budget_(is_private() ? kPrivateLimit : "the pool's limit", setup.options.limit_bytes, setup.below),
+      decay_period_(setup.options.decay),
       generation_(os::fork_generation()),
       caches_(new std::atomic<ThreadCache*>[kMostCaches]()),
-      decay_(options.decay, most_decay(backend(), options.decay)),
-      space_(backend(), mutex_, {.page_bytes = page_of(backend(), options.limit_bytes)}, budget_, decay_),
+      decay_(setup.options.decay, most_decay(backend(), setup.options.decay)),
+      space_(backend(), mutex_, {.page_bytes = setup.page_bytes, .fixed_pages = setup.fixed_pages}, budget_, decay_, parent_.get()),
       slabs_(classes_, space_, slots_, streams_) {
   listen();
 }

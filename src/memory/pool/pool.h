@@ -32,9 +32,10 @@
 // Every free ends where the block came from: its owner's bin, by way of the inbox when another thread frees it.
 namespace berth {
 
-class Pool final : public Allocator, private os::ForkListener {
+class Pool final : public Allocator, public PageLender, private os::ForkListener {
  public:
   Pool(Device device, const PoolOptions& options);
+  Pool(std::shared_ptr<Pool> parent, const PrivatePoolOptions& options);
   ~Pool() override;
 
   Status obtain(const Request& request, Block& block) noexcept override;
@@ -47,16 +48,24 @@ class Pool final : public Allocator, private os::ForkListener {
   void end_hold() noexcept override;
   Stats stats() const override;
   std::vector<Holder> holders() const override;
-  std::string name() const override { return "pool"; }
+  std::string name() const override { return is_private() ? "private_pool" : "pool"; }
   std::string settings() const override;
   std::string audit() const override;
   void explain(const Failure& failure, OutOfMemoryReport& report) const override;
+
+  // For private pools, in pool_private.cc.
+  std::size_t lend(std::span<const std::size_t> wanted, std::span<Loan> loans) noexcept override;
+  void settle(std::span<const Loan> loans) noexcept override;
+  bool adopt(std::byte* pages, std::size_t bytes) noexcept override;
+  bool is_private() const noexcept { return parent_ != nullptr; }
+  void add_child(const std::shared_ptr<Pool>& child);
 
   // The thread that owned it has ended: its blocks are everyone's, and a later thread may have it.
   void retire(ThreadCache* cache) noexcept;
 
  private:
   static constexpr std::uint32_t kMostCaches = 4096;
+  static constexpr const char* kPrivateLimit = "the private pool's limit";
   static constexpr std::size_t kBatch = 16;  // blocks fetched from the slabs at a time, at most
 
   // Small blocks, in pool_small.cc.
@@ -82,6 +91,25 @@ class Pool final : public Allocator, private os::ForkListener {
   Freed free_own(ThreadCache& cache, Slot* slot, const Block& block) noexcept;
   Freed send_home(ThreadCache& owner, Slot* slot, const Block& block) noexcept;
   Freed free_under_lock(Slot* slot, const Block& block, When when) noexcept;
+
+  struct Setup {
+    PoolOptions options;
+    std::size_t page_bytes;
+    Budget* below;
+    std::shared_ptr<Pool> parent = nullptr;
+    bool fixed_pages = false;
+  };
+  Pool(Backend& backend, Setup setup);
+
+  // Makes the other pools that share this one's pages give up what they have cached, as far as they may. True: there are some. Lets go of
+  // the lock.
+  bool press_relatives() noexcept BERTH_REQUIRES(mutex_);
+  struct Child {
+    bool exists = false;
+    std::shared_ptr<Pool> pool;  // nullptr: gone
+  };
+  Child child_at(std::size_t index) const noexcept;
+  void give_up_cache() noexcept;
 
   // Blocks that grow in place, in pool_grow.cc.
   bool grow_small(Slot* slot, Block& block, std::size_t bytes) noexcept;
@@ -136,8 +164,11 @@ class Pool final : public Allocator, private os::ForkListener {
   void after_fork(bool in_child) noexcept override;
 
   const SizeClasses classes_;
-  const std::size_t small_limit_;      // requests up to this are small
-  const std::size_t usual_alignment_;  // that every small block has
+  const std::size_t small_limit_;       // requests up to this are small
+  const std::size_t usual_alignment_;   // that every small block has
+  const std::shared_ptr<Pool> parent_;  // of a private pool: whose pages it shares
+  const bool fixed_pages_;
+  const std::size_t page_bytes_;
   Budget budget_;
   const std::chrono::milliseconds decay_period_;
   const std::uint64_t generation_;
@@ -154,6 +185,7 @@ class Pool final : public Allocator, private os::ForkListener {
   Space space_ BERTH_GUARDED_BY(mutex_);
   Slabs slabs_ BERTH_GUARDED_BY(mutex_);
   StreamUses streams_ BERTH_GUARDED_BY(mutex_);
+  std::vector<std::weak_ptr<Pool>> children_ BERTH_GUARDED_BY(mutex_);  // private pools
   HoldCount holds_ BERTH_GUARDED_BY(mutex_);
   bool trim_after_hold_ BERTH_GUARDED_BY(mutex_) = false;
   Relaxed<std::uintptr_t> base_;  // of the range, once there is one; whoever has a block has seen it set
@@ -197,9 +229,13 @@ Status Pool::with_effort(const Attempt& attempt) noexcept {
   flush_caches();
   settle_streams(false);
   done = attempt(Space::Effort::all_pages);
-  if (done || done.failure().code != ErrorCode::out_of_memory || !streams_.any_pending() || holds_.any()) return done;
-  settle_streams(true);
-  return attempt(Space::Effort::all_pages);
+  const auto go_on = [&]() BERTH_NO_THREAD_ANALYSIS { return !done && done.failure().code == ErrorCode::out_of_memory && !holds_.any(); };
+  if (go_on() && streams_.any_pending()) {
+    settle_streams(true);
+    done = attempt(Space::Effort::all_pages);
+  }
+  if (go_on() && done.failure().why != kPrivateLimit && press_relatives()) done = attempt(Space::Effort::all_pages);
+  return done;
 }
 
 }  // namespace berth

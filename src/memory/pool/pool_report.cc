@@ -63,7 +63,9 @@ std::string Pool::settings() const {
   const std::string limit = budget_.limit() == SIZE_MAX ? "" : text::join(", at most ", text::bytes(budget_.limit()));
   const std::chrono::milliseconds decay = decay_period_;
   const std::string idle = decay == PoolOptions::kNever ? "kept" : text::join("given back after ", text::duration(decay));
-  return text::join("pool on ", device().to_string(), limit, ", idle memory ", idle);
+  const std::string what = is_private() ? text::join("private pool on ", device().to_string(), ", sharing pages with pool ", parent_->id())
+                                        : text::join("pool on ", device().to_string());
+  return text::join(what, limit, fixed_pages_ ? ", pages stay where they are" : text::join(", idle memory ", idle));
 }
 
 template <class Visit>
@@ -96,10 +98,14 @@ void Pool::explain(const Failure& failure, OutOfMemoryReport& report) const {
   report.in_use_bytes = now.in_use_bytes;
   report.cached_bytes = now.cached_bytes;
   report.largest_free_run_bytes = space_.longest_cached();
-  const std::size_t below_limit = budget_.limit() - std::min(budget_.limit(), budget_.used());
+  // The tightest of its own limit and its parent's.
+  const bool of_parent = is_private() && parent_->budget_.limit() - parent_->budget_.used() < budget_.limit() - budget_.used();
+  const Budget& tightest = of_parent ? parent_->budget_ : budget_;
+  const std::size_t below_limit = tightest.limit() - std::min(tightest.limit(), tightest.used());
   const bool limited = below_limit < report.device_free_bytes;
-  report.refused_by = limited ? text::join("the pool's limit of ", text::bytes(budget_.limit())) : "the device";
-  if (limited) report.limit_bytes = budget_.limit();
+  const std::string_view whose = of_parent ? "its parent's" : "the pool's";
+  report.refused_by = limited ? text::join(whose, " limit of ", text::bytes(tightest.limit())) : "the device";
+  if (limited) report.limit_bytes = tightest.limit();
   // Free pages can be moved together, so all that is cached counts.
   const std::size_t within_reach = std::min(below_limit, report.device_free_bytes) + space_.cached_bytes();
   if (within_reach < report.requested_bytes) report.would_be_enough_bytes = report.requested_bytes - within_reach;

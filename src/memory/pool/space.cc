@@ -186,32 +186,64 @@ Extent* Space::enter_transit(const Window& window, std::size_t bytes) noexcept {
 
 Status Space::fill_window(Extent* first, std::size_t end, Effort effort) noexcept {
   for (;;) {
-    Steps steps;
     if (!nodes_.reserve((Extents::kNodesPerCut + 1) * kMostSteps))
       return Failure{ErrorCode::out_of_memory, 0, "no heap for the pool's tables"};
-    if (const Budget* const refused = plan_steps(first, end, effort, steps)) {
-      for (std::size_t i = 0; i < steps.count; ++i) {
-        const Step& step = steps.step[i];
-        if (step.source != nullptr)
-          part_of(step.source->begin).free_cached(step.source, 0, 0);
-        else
-          take_promise_back(step.target->bytes);
+    Loans loans;
+    if (lender_ != nullptr) {
+      borrow(first, end, loans);
+      if (!nodes_.reserve((Extents::kNodesPerCut + 1) * kMostSteps)) {  // the lock was let go
+        settle_own(loans);
+        return Failure{ErrorCode::out_of_memory, 0, "no heap for the pool's tables"};
       }
-      return Failure{ErrorCode::out_of_memory, 0, refused->why()};
     }
-    if (steps.count == 0) return {};
-    const Status done = run_steps(steps);
-    if (!done) return done;
+    Steps steps;
+    Status done;
+    if (const Budget* const refused = plan_steps(first, end, effort, steps, loans)) {
+      for (std::size_t i = 0; i < steps.count; ++i) take_promise_back(steps.step[i]);
+      done = Failure{ErrorCode::out_of_memory, 0, refused->why()};
+    } else if (steps.count > 0) {
+      done = run_steps(steps);
+    }
+    settle_own(loans);
+    if (!done || steps.count == 0) return done;
   }
 }
 
-void Space::take_promise_back(std::size_t bytes) noexcept {
-  promised_ -= bytes;
-  budget_.give_up(bytes);
+// Asks the lender for what is missing, without the lock.
+void Space::borrow(const Extent* first, std::size_t end, Loans& loans) noexcept {
+  std::array<std::size_t, kMostSteps> wanted;
+  std::size_t count = 0;
+  for (const Extent* e = first; e != nullptr && e->begin < end && count < kMostSteps; e = e->next) {
+    if (!e->has_memory) wanted[count++] = e->bytes;
+  }
+  if (count == 0) return;
+  mutex_.unlock();
+  loans.count = lender_->lend(std::span(wanted).first(count), loans.loan);
+  mutex_.lock();
+}
+
+void Space::settle_own(const Loans& loans) noexcept {
+  if (loans.count == 0) return;
+  mutex_.unlock();
+  lender_->settle(std::span(loans.loan).first(loans.count));
+  mutex_.lock();
+}
+
+// The step will not be run.
+void Space::take_promise_back(const Step& step) noexcept {
+  if (step.loan == nullptr && step.source != nullptr) {
+    part_of(step.source->begin).free_cached(step.source, 0, 0);
+    return;
+  }
+  promised_ -= step.target->bytes;
+  if (step.loan != nullptr)
+    budget_.give_up_here(step.target->bytes);
+  else
+    budget_.give_up(step.target->bytes);
 }
 
 // Decides where the missing memory comes from, for as many pieces as there is room. Returns the limit that is in the way, or nullptr.
-const Budget* Space::plan_steps(Extent* first, std::size_t end, Effort effort, Steps& steps) noexcept {
+const Budget* Space::plan_steps(Extent* first, std::size_t end, Effort effort, Steps& steps, Loans& loans) noexcept {
   std::size_t missing = 0;
   std::size_t window_bytes = 0;
   for (const Extent* e = first; e != nullptr && e->begin < end; e = e->next) {
@@ -235,22 +267,39 @@ const Budget* Space::plan_steps(Extent* first, std::size_t end, Effort effort, S
       source = find_source(std::min(target->bytes, edges_wanted), true);
       if (source != nullptr) moved_edges_ += source->bytes;
     }
+    Step step{.source = source, .target = target};
     if (source == nullptr) {
       pages_wanted = edges_wanted = 0;  // there is no more to be had
-      if (const Budget* const refused = budget_.claim(target->bytes)) return refused;
-      promised_ += target->bytes;
+      if (const Budget* const refused = plan_new(target, loans, step)) return refused;
     } else {
       if (source->bytes < target->bytes) part_of(target->begin).split(target, source->bytes);
       pages_wanted -= std::min(pages_wanted, source->bytes);
       edges_wanted -= std::min(edges_wanted, source->bytes);
     }
-    steps.step[steps.count++] = {source, target};
+    steps.step[steps.count++] = step;
   }
+  return nullptr;
+}
+
+// Memory that this pool does not have yet: from the lender, else from the device. Claimed before it is asked for.
+const Budget* Space::plan_new(Extent* target, Loans& loans, Step& step) noexcept {
+  if (loans.next < loans.count && loans.loan[loans.next].bytes <= target->bytes) {
+    Loan& loan = loans.loan[loans.next];
+    if (!budget_.claim_here(loan.bytes)) return &budget_;
+    ++loans.next;
+    if (loan.bytes < target->bytes) part_of(target->begin).split(target, loan.bytes);
+    step.source = loan.extent;
+    step.loan = &loan;
+  } else if (const Budget* const refused = budget_.claim(target->bytes)) {
+    return refused;
+  }
+  promised_ += target->bytes;
   return nullptr;
 }
 
 // Cached memory to move elsewhere, at most so much of it: whole pages, from the highest address down, or edges of pages.
 Extent* Space::find_source(std::size_t most, bool edges) noexcept {
+  if (settings_.fixed_pages) return nullptr;
   const std::size_t unit = edges ? backend_.properties().unit_bytes : settings_.page_bytes;
   const std::size_t wanted = align_down(most, unit);
   const std::size_t least = edges ? std::min(kLeastEdge, wanted) : unit;
@@ -275,7 +324,7 @@ Status Space::run_step(const Step& step) noexcept {
   std::byte* const target = base_ + step.target->begin;
   const std::size_t bytes = step.target->bytes;
   if (step.source != nullptr) {
-    std::byte* const source = base_ + step.source->begin;
+    std::byte* const source = step.loan != nullptr ? step.loan->address : base_ + step.source->begin;
     if (backend_.properties().abilities.move && backend_.move(source, target, bytes)) {
       step.source->has_memory = false;
       return {};
@@ -301,14 +350,15 @@ Status Space::run_steps(Steps& steps) noexcept {
     const Step& step = steps.step[i];
     const std::size_t bytes = step.target->bytes;
     step.target->has_memory = i < done;
-    if (step.source == nullptr) {
+    if (step.source == nullptr || step.loan != nullptr) {
       if (i < done) {
         promised_ -= bytes;
         figures_.committed += bytes;
-        ++figures_.commits;
+        ++(step.loan != nullptr ? figures_.moves : figures_.commits);
       } else {
-        take_promise_back(bytes);
+        take_promise_back(step);
       }
+      if (step.loan != nullptr && !step.source->has_memory) step.loan->end = i < done ? Loan::End::moved : Loan::End::lost;
     } else if (step.source->has_memory) {
       part_of(step.source->begin).free_cached(step.source, 0, 0);
     } else {
@@ -379,18 +429,22 @@ std::size_t Space::longest_cached() const noexcept {
 }
 
 // False when the device would not take it.
-bool Space::decommit(Extent* from, std::size_t begin, std::size_t end) noexcept {
+bool Space::decommit(Extent* from, std::size_t begin, std::size_t end, To to) noexcept {
   if (!nodes_.reserve(Extents::kNodesPerCut)) return false;
   Extent* const piece = part_of(begin).cut(from, begin, end - begin, ExtentState::transit);
   mutex_.unlock();
-  const Status done = backend_.decommit(base_ + begin, end - begin);
+  const bool adopted = to == To::lender && lender_ != nullptr && lender_->adopt(base_ + begin, end - begin);
+  const Status done = adopted ? Status() : backend_.decommit(base_ + begin, end - begin);
   mutex_.lock();
   if (!done) {
     part_of(begin).free_cached(piece, 0, 0);
     return false;
   }
   figures_.committed -= end - begin;
-  budget_.give_up(end - begin);
+  if (adopted)
+    budget_.give_up_here(end - begin);
+  else
+    budget_.give_up(end - begin);
   ++figures_.decommits;
   decay_.gave(end - begin);
   part_of(begin).free_bare(piece);
@@ -409,7 +463,7 @@ void Space::trim(std::size_t keep, std::size_t grain, std::size_t most_pieces) n
       below = e->begin;
       const std::size_t end = align_down(e->end(), grain);
       const std::size_t bytes = std::min(up(cached_bytes() - keep, grain), end - std::min(end, up(e->begin, grain)));
-      if (bytes > 0 && !decommit(e, end - bytes, end)) return;
+      if (bytes > 0 && !decommit(e, end - bytes, end, To::lender)) return;
     }
   }
 }
@@ -420,7 +474,60 @@ void Space::trim_around(std::size_t begin, std::size_t bytes) noexcept {
   const std::size_t unit = backend_.properties().unit_bytes;
   const std::size_t from = up(std::max(e->begin, align_down(begin, settings_.page_bytes)), unit);
   const std::size_t to = align_down(std::min(e->end(), up(begin + bytes, settings_.page_bytes)), unit);
-  if (from < to) decommit(e, from, to);
+  if (from < to) decommit(e, from, to, To::device);
+}
+
+std::size_t Space::lend(std::span<const std::size_t> wanted, std::span<Loan> loans) noexcept {
+  std::size_t count = 0;
+  for (const std::size_t bytes : wanted) {
+    for (std::size_t lent = 0; lent < bytes && count < loans.size();) {
+      if (!nodes_.reserve(Extents::kNodesPerCut)) return count;
+      Extent* const source = find_source(bytes - lent, false);
+      if (source == nullptr) break;
+      loans[count++] = {.extent = source, .address = base_ + source->begin, .bytes = source->bytes};
+      lent += source->bytes;
+    }
+  }
+  return count;
+}
+
+void Space::settle(std::span<const Loan> loans) noexcept {
+  for (const Loan& loan : loans) {
+    Extents& part = part_of(loan.extent->begin);
+    if (loan.end == Loan::End::kept) {
+      part.free_cached(loan.extent, 0, 0);
+      continue;
+    }
+    // What was moved stays claimed here, on behalf of who has it now.
+    figures_.committed -= loan.bytes;
+    if (loan.end == Loan::End::lost) budget_.give_up(loan.bytes);
+    ++figures_.decommits;
+    ++figures_.moves;
+    part.free_bare(loan.extent);
+  }
+  decay_.saw(cached_bytes());
+}
+
+bool Space::adopt(std::byte* pages, std::size_t bytes) noexcept {
+  if (!backend_.properties().abilities.move || !nodes_.reserve(Extents::kNodesPerCut)) return false;
+  Extents& part = *parts_[1];
+  Extent* const bare = part.bare_tree().first(bytes);
+  if (bare == nullptr) return false;
+  const std::size_t in_pages = up(bare->begin, settings_.page_bytes);
+  const std::size_t begin = in_pages + bytes <= bare->end() ? in_pages : bare->begin;
+  Extent* const place = part.cut(bare, begin, bytes, ExtentState::transit);
+  mutex_.unlock();
+  const Status moved = backend_.move(pages, base_ + begin, bytes);
+  mutex_.lock();
+  if (!moved) {
+    part.free_bare(place);
+    return false;
+  }
+  figures_.committed += bytes;
+  figures_.peak_committed = std::max(figures_.peak_committed, figures_.committed);
+  ++figures_.moves;
+  part.free_cached(place, 0, 0);
+  return true;
 }
 
 std::string Space::audit() const {
