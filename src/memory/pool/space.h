@@ -124,6 +124,9 @@ class Space {
     std::size_t next = 0;  // to be used
   };
 
+  // Of offsets, which are far from where that would wrap.
+  static std::size_t up(std::size_t value, std::size_t to) noexcept { return (value + to - 1) & ~(to - 1); }
+
   bool make_parts(std::size_t split, std::size_t size) noexcept;
   Extents& part_of(std::size_t offset) noexcept { return *parts_[offset < split_ ? 0 : 1]; }
   std::size_t aligned(std::size_t offset, std::size_t alignment) const noexcept;
