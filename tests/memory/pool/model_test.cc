@@ -39,6 +39,7 @@ struct Subject {
   std::size_t page_bytes;      // of a simulated device; 0: the host
   std::size_t capacity_bytes;  // of the device, or the pool's limit
   std::size_t most_live;       // blocks
+  bool is_private = false;     // the pool shares the pages of another, which is otherwise idle
 };
 
 void PrintTo(const Subject& subject, std::ostream* out) { *out << subject.name; }
@@ -52,8 +53,14 @@ struct Live {
 
 class PoolModel {
  public:
-  PoolModel(std::shared_ptr<Allocator> pool, const Subject& subject, std::uint64_t seed, std::size_t most_live)
-      : pool_(std::move(pool)), subject_(subject), random_(seed), most_live_(most_live) {}
+  PoolModel(std::shared_ptr<Allocator> parent, const Subject& subject, std::uint64_t seed, std::size_t most_live)
+      : parent_(std::move(parent)),
+        pool_(subject.is_private ? private_pool(parent_, {.fixed_pages = false}) : parent_),
+        subject_(subject),
+        random_(seed),
+        most_live_(most_live) {
+    if (subject.is_private) parent_->reserve(subject.capacity_bytes / 4);
+  }
   ~PoolModel() {
     hold_.reset();
     for (const auto& [begin, live] : live_) pool_->deallocate(live.block);
@@ -61,7 +68,12 @@ class PoolModel {
 
   void step();
   void check_figures() const;
-  void audit() const { ASSERT_EQ(pool_->audit(), ""); }
+  void audit() const {
+    ASSERT_EQ(pool_->audit(), "");
+    if (subject_.is_private) {
+      ASSERT_EQ(parent_->audit(), "");
+    }
+  }
 
   std::uint64_t refusals = 0;
   std::uint64_t grown = 0;
@@ -84,6 +96,7 @@ class PoolModel {
   void check_contents(const Live& live) const;
   bool on_host() const { return subject_.page_bytes == 0; }
 
+  std::shared_ptr<Allocator> parent_;  // of a private pool; else the pool itself
   std::shared_ptr<Allocator> pool_;
   Subject subject_;
   Random random_;
@@ -347,7 +360,8 @@ void PoolModel::check_figures() const {
   ASSERT_LE(now.committed_bytes, now.peak_committed_bytes);
   ASSERT_LE(now.peak_committed_bytes, subject_.capacity_bytes);
   if (!on_host()) {
-    ASSERT_EQ(sim_control(pool_->device()).committed_bytes(), now.committed_bytes) << "the device has another opinion";
+    const std::size_t of_parent = subject_.is_private ? parent_->stats().committed_bytes : 0;
+    ASSERT_EQ(sim_control(pool_->device()).committed_bytes(), now.committed_bytes + of_parent) << "the device has another opinion";
   }
 }
 
@@ -400,7 +414,8 @@ TEST_P(PoolAgainstModel, AgreesOverALongLife) {
 
 INSTANTIATE_TEST_SUITE_P(On, PoolAgainstModel,
                          ::testing::Values(Subject{"cpu", 0, 256_MiB, 4000}, Subject{"sim_64KiB", 64_KiB, 64_MiB, 4000},
-                                           Subject{"sim_2MiB", 2_MiB, 128_MiB, 4000}, Subject{"sim_4KiB", 4_KiB, 32_MiB, 2000}),
+                                           Subject{"sim_2MiB", 2_MiB, 128_MiB, 4000}, Subject{"sim_4KiB", 4_KiB, 32_MiB, 2000},
+                                           Subject{"private_sim_64KiB", 64_KiB, 64_MiB, 4000, true}),
                          [](const auto& param) { return std::string(param.param.name); });
 
 }  // namespace
