@@ -29,6 +29,8 @@
 #include "berth/memory/out_of_memory.h"
 #include "berth/memory/pmr.h"
 #include "berth/memory/pool.h"
+#include "berth/memory/pressure.h"
+#include "berth/memory/process_limit.h"
 #include "berth/memory/rounded.h"
 #include "berth/memory/stats.h"
 #include "berth/memory/trace.h"

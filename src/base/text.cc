@@ -66,6 +66,48 @@ bool parse_bytes(std::string_view text, std::uint64_t& count) noexcept {
   return true;
 }
 
+namespace {
+
+struct TimeUnit {
+  std::string_view name;
+  std::int64_t ms;
+};
+constexpr std::array<TimeUnit, 4> kTimeUnits = {{{"h", 3'600'000}, {"min", 60'000}, {"s", 1000}, {"ms", 1}}};
+
+}  // namespace
+
+std::string duration(std::chrono::milliseconds time) {
+  if (time == std::chrono::milliseconds::max()) return "never";
+  if (time.count() == 0) return "0 s";
+  std::size_t unit = 0;
+  while (time.count() % kTimeUnits[unit].ms != 0) ++unit;
+  return join(time.count() / kTimeUnits[unit].ms, ' ', kTimeUnits[unit].name);
+}
+
+bool parse_duration(std::string_view text, std::chrono::milliseconds& time) noexcept {
+  if (text == "never") {
+    time = std::chrono::milliseconds::max();
+    return true;
+  }
+  std::uint64_t count = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, count);
+  if (error != std::errc()) return false;
+  std::string_view unit(rest, static_cast<std::size_t>(end - rest));
+  while (!unit.empty() && unit.front() == ' ') unit.remove_prefix(1);
+  if (unit.empty() && count == 0) {
+    time = {};
+    return true;
+  }
+  for (const TimeUnit& known : kTimeUnits) {
+    if (unit != known.name) continue;
+    if (count >= static_cast<std::uint64_t>(std::chrono::milliseconds::max().count() / known.ms)) return false;
+    time = std::chrono::milliseconds(static_cast<std::int64_t>(count) * known.ms);
+    return true;
+  }
+  return false;
+}
+
 std::size_t utf8_length(std::string_view text) noexcept {
   if (text.empty()) return 0;
   const auto first = static_cast<unsigned char>(text[0]);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <concepts>
 #include <cstdint>
 #include <string>
@@ -29,6 +30,12 @@ BERTH_EXPORT std::string bytes(std::uint64_t count);
 
 // The reverse: "4096", "64KiB", "1.5 GiB", "2M" (binary). False when the text is none of these or does not fit.
 BERTH_EXPORT bool parse_bytes(std::string_view text, std::uint64_t& count) noexcept;
+
+// "0 s", "250 ms", "10 s", "5 min", "never" (the most there is): in the largest unit that has no fraction.
+BERTH_EXPORT std::string duration(std::chrono::milliseconds time);
+
+// The reverse: a whole number and ms, s, min or h, "0", or "never". False when the text is none of these or does not fit.
+BERTH_EXPORT bool parse_duration(std::string_view text, std::chrono::milliseconds& time) noexcept;
 
 // Length in bytes of the valid UTF-8 sequence at the front of `text`; 0 when it is not one.
 BERTH_EXPORT std::size_t utf8_length(std::string_view text) noexcept;

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/text.h"
 #include "berth/base/error.h"
@@ -24,11 +25,14 @@ class Adaptor : public Interface {
 
   Status obtain(const Request& request, Block& block) noexcept override { return upstream_->obtain(request, block); }
   Freed give_back(const Block& block, When when, Block* known) noexcept override { return upstream_->give_back(block, when, known); }
+  bool grow(Block& block, std::size_t bytes) noexcept override { return upstream_->grow(block, bytes); }
   void trim(std::size_t keep_bytes) override { upstream_->trim(keep_bytes); }
+  void trim_idle() override { upstream_->trim_idle(); }
   void reserve(std::size_t bytes) override { upstream_->reserve(bytes); }
   void begin_hold() noexcept override { upstream_->begin_hold(); }
   void end_hold() noexcept override { upstream_->end_hold(); }
   Stats stats() const override { return upstream_->stats(); }
+  std::vector<Holder> holders() const override { return upstream_->holders(); }
   std::string name() const override { return text::join(std::string_view(kind_), '(', upstream_->name(), ')'); }
   std::string settings() const override { return text::join(std::string_view(kind_), " over ", upstream_->settings()); }
   void explain(const Failure& failure, OutOfMemoryReport& report) const override { upstream_->explain(failure, report); }

@@ -7,7 +7,9 @@
 #include "base/text.h"
 #include "berth/base/checked.h"
 #include "berth/record/misuse.h"
+#include "memory/holders.h"
 #include "memory/pool/thread_cache.h"
+#include "memory/process_budget.h"
 #include "record/current_tag.h"
 #include "record/emit.h"
 
@@ -113,19 +115,35 @@ Block Allocator::allocate_parts(std::size_t bytes, std::size_t alignment, Stream
 
 [[gnu::noinline]] Block Allocator::allocate_slowly(Request&& request) {
   Block block;
-  const Status done = allocate_checked(request, block);
+  unsigned calls = 0;
+  const Status done = allocate_under_pressure(request, block, calls);
   if (!done) [[unlikely]] {
     record_refusal(request);
-    throw_refused(request, done.failure());
+    throw_refused(request, done.failure(), calls);
   }
   if (is_recording()) [[unlikely]]
     record_allocation(request, block);
   return block;
 }
 
+// No lock is held here, whatever stands below: the place to ask others for memory.
+inline Status Allocator::allocate_under_pressure(Request& request, Block& block, unsigned& calls) {
+  Status done = allocate_checked(request, block);
+  if (!done && done.failure().why == kOverProcessLimit && make_room_in_process(backend_, request.bytes)) [[unlikely]]
+    done = allocate_checked(request, block);
+  while (!done && done.failure().code == ErrorCode::out_of_memory && request.bytes <= kMaxBytes && calls < kMostPressureCalls)
+    [[unlikely]] {
+      if (!call_for_memory(request, calls + 1)) break;
+      ++calls;
+      done = allocate_checked(request, block);
+    }
+  return done;
+}
+
 std::optional<Block> Allocator::try_allocate(Request&& request) {
   Block block;
-  const Status done = allocate_checked(request, block);
+  unsigned calls = 0;
+  const Status done = allocate_under_pressure(request, block, calls);
   if (done) {
     if (is_recording()) record_allocation(request, block);
     return block;
@@ -151,7 +169,7 @@ void Allocator::record_refusal(const Request& request) const noexcept {
   record_block(RecordKind::allocation_failed, unserved, request.site);
 }
 
-void Allocator::throw_refused(const Request& request, const Failure& failure) const {
+void Allocator::throw_refused(const Request& request, const Failure& failure, unsigned pressure_calls) const {
   const std::string asked = text::join("allocating ", text::bytes(request.bytes), " with ", name());
   if (failure.code == ErrorCode::busy) {
     throw AccessError(ErrorCode::busy,
@@ -170,6 +188,9 @@ void Allocator::throw_refused(const Request& request, const Failure& failure) co
   report.device_total_bytes = info.total_bytes;
   report.device_free_bytes = info.free_bytes;
   explain(failure, report);
+  if (failure.why == kOverProcessLimit) explain_process_limit(backend_, report);
+  report.top_holders = top_holders(holders());
+  if (pressure_calls > 0) report.tried.push_back(text::join("called the pressure callback, and tried again: ", pressure_calls, " times"));
   if (report.refused_by.empty()) report.refused_by = failure.why;
   throw OutOfMemory(std::move(report));
 }
@@ -207,6 +228,18 @@ void Allocator::report_refused_free(const Block& block, Freed freed) const noexc
                  .address = block.data,
                  .bytes = block.bytes,
                  .tag = block.tag});
+}
+
+bool Allocator::try_grow(Block& block, std::size_t bytes) noexcept {
+  if (bytes == block.bytes) return true;
+  if (block.data == nullptr || block.serial == 0 || block.allocator_id != id_ || bytes < block.bytes || bytes > kMaxBytes) return false;
+  const Block before = block;
+  if (!grow(block, bytes)) return false;
+  if (is_recording()) {
+    record_block(RecordKind::freed, before, {});
+    record_block(RecordKind::allocated, block, {});
+  }
+  return true;
 }
 
 Block Allocator::block_at(void* data, std::size_t bytes) const noexcept {

@@ -11,6 +11,7 @@
 #include "berth/device/registry.h"
 #include "memory/hold_count.h"
 #include "memory/holders.h"
+#include "memory/process_budget.h"
 #include "os/fork.h"
 #include "os/mutex.h"
 
@@ -23,10 +24,11 @@ namespace {
 class ArenaStrategy : public Arena {
  public:
   ArenaStrategy(Backend& device_backend, void* base, std::size_t capacity)
-      : Arena(device_backend), base_(static_cast<std::byte*>(base)), capacity_(capacity) {}
+      : Arena(device_backend), base_(static_cast<std::byte*>(base)), capacity_(capacity), budget_(process_budget(device_backend)) {}
 
   ~ArenaStrategy() override {
     if (!is_inherited() && backend().is_alive()) (void)backend().release(base_, capacity_).ok();
+    budget_.give_up(committed_);
   }
 
   Status obtain(const Request& request, Block& block) noexcept override {
@@ -56,6 +58,31 @@ class ArenaStrategy : public Arena {
       known->stream_id = entry->stream_id;
     }
     return Freed::yes;
+  }
+
+  // The last block, up to the capacity. Growing lets go of the lock, so everything is looked at anew after it.
+  bool grow(Block& block, std::size_t bytes) noexcept override {
+    if (is_inherited()) return false;
+    const os::Lock lock(mutex_);
+    while (true) {
+      Entry* const entry = find(block.data);
+      if (entry == nullptr || !entry->live || entry->serial != block.serial || entry->bytes != block.bytes) return false;
+      if (entry->allocator_id != block.allocator_id || entry != &entries_.back() || !fits(entry->offset, bytes, capacity_)) return false;
+      if (entry->offset + bytes > committed_) {
+        if (!commit_up_to(entry->offset + bytes)) return false;
+        continue;
+      }
+      in_use_ += bytes - entry->bytes;
+      peak_in_use_ = std::max(peak_in_use_, in_use_);
+      entry->bytes = bytes;
+      entry->serial = next_serial_++;
+      top_ = entry->offset + bytes;
+      ++allocations_;
+      ++frees_;
+      block.bytes = bytes;
+      block.serial = entry->serial;
+      return true;
+    }
   }
 
   ArenaMark mark() const override {
@@ -110,6 +137,7 @@ class ArenaStrategy : public Arena {
     const os::Lock lock(mutex_);
     if (!done) committed_ = to;
     if (done) ++decommits_;
+    if (done) budget_.give_up(to - from);
     growing_ = false;
     changed_.notify_all();
   }
@@ -149,19 +177,25 @@ class ArenaStrategy : public Arena {
             .decommits = decommits_};
   }
 
+  std::vector<Holder> holders() const override {
+    HolderTotals totals;
+    {
+      const os::Lock lock(mutex_);
+      for (const Entry& entry : entries_) {
+        if (entry.live) totals.add(entry.tag, entry.bytes);
+      }
+    }
+    return totals.most_first();
+  }
+
   std::string name() const override { return "arena"; }
   std::string settings() const override { return text::join("arena of ", text::bytes(capacity_), " on ", device().to_string()); }
 
   void explain(const Failure& failure, OutOfMemoryReport& report) const override {
-    std::vector<Holder> holders;
     const os::Lock lock(mutex_);
     report.in_use_bytes = in_use_;
     report.cached_bytes = committed_ - in_use_;
     report.largest_free_run_bytes = committed_ - top_;
-    for (const Entry& entry : entries_) {
-      if (entry.live) add_holder(holders, entry.tag, entry.bytes);
-    }
-    report.top_holders = top_holders(std::move(holders));
     report.tried.emplace_back("cut from the end of the arena; dead blocks are used again only after a reset");
     report.refused_by = "the device";
     if (failure.why != kFull) return;
@@ -257,11 +291,13 @@ class ArenaStrategy : public Arena {
     if (holds_.any()) return Failure{ErrorCode::busy, 0, "the arena would have to grow while its device is held"};
     const std::size_t from = committed_;
     const std::size_t to = std::min(*try_align_up(end, unit()), capacity_);
+    if (budget_.claim(to - from) != nullptr) return Failure{ErrorCode::out_of_memory, 0, kOverProcessLimit};
     growing_ = true;
     growing_in_ = os::fork_generation();
     mutex_.unlock();
     const Status done = backend().commit(base_ + from, to - from);
     mutex_.lock();
+    if (!done) budget_.give_up(to - from);
     committed_ = done ? to : from;
     if (done) ++commits_;
     peak_committed_ = std::max(peak_committed_, committed_);
@@ -287,6 +323,7 @@ class ArenaStrategy : public Arena {
 
   std::byte* const base_;
   const std::size_t capacity_;  // a multiple of the device's unit
+  Budget& budget_;              // of the process
   const std::uint64_t generation_ = os::fork_generation();
 
   mutable os::Mutex mutex_;
@@ -334,12 +371,15 @@ std::shared_ptr<Arena> arena(Device device, std::size_t capacity_bytes) {
   const std::size_t capacity = checked_align_up(capacity_bytes, backend.properties().unit_bytes, "an arena's capacity");
   const Result<void*> base = backend.reserve(capacity, backend.properties().unit_bytes);
   if (!base) throw_unreserved(base.failure(), backend, capacity);
+  std::shared_ptr<Arena> made;
   try {
-    return std::make_shared<ArenaStrategy>(backend, *base, capacity);
-  } catch (const std::bad_alloc&) {
+    (void)process_budget(backend);  // made before there is an arena to destroy again
+    made = std::make_shared<ArenaStrategy>(backend, *base, capacity);
+  } catch (...) {  // no heap, or a limit that makes no sense
     (void)backend.release(*base, capacity).ok();
     throw;
   }
+  return enlisted(std::move(made));
 }
 
 }  // namespace berth

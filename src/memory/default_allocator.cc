@@ -48,21 +48,25 @@ std::shared_ptr<Allocator> make_arena(Device device, std::string_view option) {
 
 std::shared_ptr<Allocator> make_pool(Device device, std::string_view option) {
   PoolOptions options;
-  if (!option.empty() && (!text::parse_bytes(option, options.limit_bytes) || options.limit_bytes == 0))
-    throw_bad_option("pool", option, "write its limit, as in pool:8GiB");
+  if (option.empty() || option.find('=') != std::string_view::npos) {
+    const TextOption known[] = {{"limit", &options.limit_bytes}, {.name = "decay", .time = &options.decay}};
+    read_options("pool", option, known, "pool:limit=8GiB,decay=5s");
+  } else if (!text::parse_bytes(option, options.limit_bytes) || options.limit_bytes == 0) {
+    throw_bad_option("pool", option, "write its limit, as in pool:8GiB, or options, as in pool:limit=8GiB,decay=5s");
+  }
   return pool(device, options);
 }
 
 std::shared_ptr<Allocator> make_rounded(Device device, std::string_view option) {
   RoundedOptions options;
-  const ByteOption known[] = {{"least", &options.least_bytes}, {"cutoff", &options.cutoff_bytes}, {"limit", &options.limit_bytes}};
+  const TextOption known[] = {{"least", &options.least_bytes}, {"cutoff", &options.cutoff_bytes}, {"limit", &options.limit_bytes}};
   read_options("rounded", option, known, "rounded:least=512,cutoff=16MiB");
   return rounded(device, options);
 }
 
 std::shared_ptr<Allocator> make_exact(Device device, std::string_view option) {
   ExactOptions options;
-  const ByteOption known[] = {{"granularity", &options.granularity_bytes}, {"limit", &options.limit_bytes}};
+  const TextOption known[] = {{"granularity", &options.granularity_bytes}, {"limit", &options.limit_bytes}};
   read_options("exact", option, known, "exact:granularity=4KiB");
   return exact(device, options);
 }

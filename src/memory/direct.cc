@@ -6,10 +6,12 @@
 #include <bit>
 
 #include "base/text.h"
+#include "berth/base/checked.h"
 #include "berth/device/registry.h"
 #include "memory/hold_count.h"
 #include "memory/holders.h"
 #include "memory/live_table.h"
+#include "memory/process_budget.h"
 #include "os/fork.h"
 #include "os/mutex.h"
 
@@ -19,7 +21,9 @@ namespace {
 
 class Direct : public Allocator {
  public:
-  explicit Direct(Device device) : Allocator(berth::backend(device)) {}
+  explicit Direct(Device device) : Allocator(berth::backend(device)), budget_(process_budget(backend())) {
+    if (!backend().properties().abilities.host_access) grain_ = backend().properties().unit_bytes;
+  }
 
   // Buffers keep their allocator alive, so what is left here was leaked by a user of bare blocks. It is not freed: they may still use it.
   ~Direct() override = default;
@@ -30,12 +34,17 @@ class Direct : public Allocator {
     }
     if (is_inherited()) [[unlikely]]
       return refused({ErrorCode::fork_unsafe, 0, "the allocator was made before fork, for a device that does not survive it"});
+    if (budget_.claim(taken(request.bytes)) != nullptr) [[unlikely]]
+      return refused({ErrorCode::out_of_memory, 0, kOverProcessLimit});
     const Result<void*> data = backend().allocate(request.bytes, request.alignment);
-    if (!data) [[unlikely]]
+    if (!data) [[unlikely]] {
+      budget_.give_up(taken(request.bytes));
       return refused(data.failure());
+    }
     const std::uint64_t serial = add(*data, request);
     if (serial == 0) [[unlikely]] {
       backend().free(*data, request.bytes, request.alignment);
+      budget_.give_up(taken(request.bytes));
       return refused({ErrorCode::out_of_memory, 0, "no heap to remember the block"});
     }
     block.data = *data;
@@ -64,6 +73,7 @@ class Direct : public Allocator {
     return Freed::yes;
   }
 
+  bool grow(Block&, std::size_t) noexcept override { return false; }  // what the device gave is as long as it is
   void trim(std::size_t) override {}
   void reserve(std::size_t) override {}
 
@@ -89,18 +99,24 @@ class Direct : public Allocator {
     return stats_;
   }
 
+  std::vector<Holder> holders() const override {
+    HolderTotals totals;
+    {
+      const os::Lock lock(mutex_);
+      live_.for_each([&](const LiveEntry& entry) {
+        if (!entry.freed_in_hold) totals.add(entry.tag, entry.bytes);
+      });
+    }
+    return totals.most_first();
+  }
+
   std::string name() const override { return "direct"; }
   std::string settings() const override { return text::join("direct on ", device().to_string()); }
 
   void explain(const Failure&, OutOfMemoryReport& report) const override {
-    std::vector<Holder> holders;
     const os::Lock lock(mutex_);
     report.in_use_bytes = stats_.in_use_bytes;
     report.cached_bytes = stats_.cached_bytes;
-    live_.for_each([&](const LiveEntry& entry) {
-      if (!entry.freed_in_hold) add_holder(holders, entry.tag, entry.bytes);
-    });
-    report.top_holders = top_holders(std::move(holders));
     report.refused_by = "the device";
     if (report.device_free_bytes < report.requested_bytes) report.would_be_enough_bytes = report.requested_bytes - report.device_free_bytes;
     report.tried.emplace_back("asked the device; direct has no cache to give back");
@@ -124,6 +140,9 @@ class Direct : public Allocator {
   }
 
  private:
+  // What a block takes of the device. Too large to round up, it is too large for any limit.
+  std::size_t taken(std::size_t bytes) const noexcept { return try_align_up(bytes, grain_).value_or(bytes); }
+
   Failure refused(Failure failure) noexcept {
     const os::Lock lock(mutex_);
     ++stats_.failures;
@@ -206,8 +225,11 @@ class Direct : public Allocator {
   // A forked child, and a program whose device was lost, leave the device alone.
   void return_to_device(const LiveEntry& entry) noexcept {
     if (!is_inherited() && backend().is_alive()) backend().free(entry.data, entry.bytes, entry.alignment());
+    budget_.give_up(taken(entry.bytes));
   }
 
+  Budget& budget_;         // of the process
+  std::size_t grain_ = 1;  // where a block has pages of its own, a page
   const std::uint64_t generation_ = os::fork_generation();
   mutable os::Mutex mutex_;
   LiveTable live_ BERTH_GUARDED_BY(mutex_);  // live_.size() == stats_.live_blocks + freed_in_hold_
@@ -220,6 +242,6 @@ class Direct : public Allocator {
 
 }  // namespace
 
-std::shared_ptr<Allocator> direct(Device device) { return std::make_shared<Direct>(device); }
+std::shared_ptr<Allocator> direct(Device device) { return enlisted(std::make_shared<Direct>(device)); }
 
 }  // namespace berth

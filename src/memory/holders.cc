@@ -5,17 +5,23 @@
 
 namespace berth {
 
-void add_holder(std::vector<Holder>& holders, Tag tag, std::size_t bytes) {
-  // Programs have few tags: a scan is fast enough for a report.
-  auto found = std::ranges::find(holders, tag, &Holder::tag);
-  if (found == holders.end()) found = holders.insert(holders.end(), {tag});
-  found->bytes += bytes;
-  ++found->blocks;
+void HolderTotals::add(Tag tag, std::size_t bytes) {
+  if (tag.id() >= by_id_.size()) by_id_.resize(tag.id() + std::size_t{1});
+  Holder& holder = by_id_[tag.id()];
+  holder.tag = tag;
+  holder.bytes += bytes;
+  ++holder.blocks;
+}
+
+std::vector<Holder> HolderTotals::most_first() const {
+  std::vector<Holder> holders;
+  std::ranges::copy_if(by_id_, std::back_inserter(holders), [](const Holder& holder) { return holder.blocks > 0; });
+  std::ranges::sort(holders,
+                    [](const Holder& a, const Holder& b) { return a.bytes != b.bytes ? a.bytes > b.bytes : a.tag.word() < b.tag.word(); });
+  return holders;
 }
 
 std::vector<Holder> top_holders(std::vector<Holder> holders) {
-  std::ranges::sort(holders,
-                    [](const Holder& a, const Holder& b) { return a.bytes != b.bytes ? a.bytes > b.bytes : a.tag.word() < b.tag.word(); });
   if (holders.size() > 8) holders.resize(8);
   return holders;
 }

@@ -1,16 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include "berth/memory/out_of_memory.h"
 
 namespace berth {
 
-// Adds a block to the totals of its tag.
-void add_holder(std::vector<Holder>& holders, Tag tag, std::size_t bytes);
+// Adds up who holds how much. Tags are numbered from 0 without gaps, so that a block costs one addition however many tags there are:
+// strategies do this under their lock.
+class HolderTotals {
+ public:
+  void add(Tag tag, std::size_t bytes);
 
-// The eight largest, most first; equal ones by tag, so that reports are the same on every run.
+  // Those that hold something, most first; equal ones by tag, so that reports are the same on every run.
+  std::vector<Holder> most_first() const;
+
+ private:
+  std::vector<Holder> by_id_;
+};
+
+// The first eight, for a report.
 std::vector<Holder> top_holders(std::vector<Holder> holders);
 
 }  // namespace berth

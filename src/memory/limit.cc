@@ -26,13 +26,27 @@ class Limit : public Adaptor<Allocator> {
   Limit(std::shared_ptr<Allocator> upstream, std::size_t limit_bytes) : Adaptor("limit", std::move(upstream)), limit_bytes_(limit_bytes) {}
 
   Status obtain(const Request& request, Block& block) noexcept override {
-    if (!claim(request.bytes)) return Failure{ErrorCode::out_of_memory, 0, kRefused};
+    Status done = Failure{ErrorCode::out_of_memory, 0, kRefused};
+    if (claim(request.bytes)) {
+      const Passing here{this, t_passing};
+      t_passing = &here;
+      done = upstream_->obtain(request, block);
+      t_passing = here.outer;
+      settle(request.bytes, done.ok());
+    }
+    if (!done) count_refusal();
+    return done;
+  }
+
+  bool grow(Block& block, std::size_t bytes) noexcept override {
+    const std::size_t more = bytes - block.bytes;
+    if (!claim(more)) return false;
     const Passing here{this, t_passing};
     t_passing = &here;
-    Status done = upstream_->obtain(request, block);
+    const bool grown = upstream_->grow(block, bytes);
     t_passing = here.outer;
-    settle(request.bytes, done.ok());
-    return done;
+    settle(more, grown);
+    return grown;
   }
 
   Freed give_back(const Block& block, When when, Block* known) noexcept override {
@@ -99,10 +113,7 @@ class Limit : public Adaptor<Allocator> {
         pending_ += bytes;
         return true;
       }
-      if (bytes > room() || is_passing()) {
-        ++refused_;
-        return false;
-      }
+      if (bytes > room() || is_passing()) return false;
       changed_.wait(mutex_);
     }
   }
@@ -112,9 +123,13 @@ class Limit : public Adaptor<Allocator> {
       const os::Lock lock(mutex_);
       pending_ -= std::min(bytes, pending_);  // a child forked inside a request has forgotten it
       in_use_ += obtained ? bytes : 0;
-      refused_ += obtained ? 0 : 1;
     }
     changed_.notify_all();
+  }
+
+  void count_refusal() noexcept {
+    const os::Lock lock(mutex_);
+    ++refused_;
   }
 
   const std::size_t limit_bytes_;

@@ -11,10 +11,10 @@
 
 namespace berth {
 
-void read_options(std::string_view strategy, std::string_view text, std::span<const ByteOption> known, std::string_view example) {
+void read_options(std::string_view strategy, std::string_view text, std::span<const TextOption> known, std::string_view example) {
   const auto refuse = [&](std::string_view option, std::string why) {
     std::string names;
-    for (const ByteOption& one : known) names += text::join(names.empty() ? "" : ", ", one.name);
+    for (const TextOption& one : known) names += text::join(names.empty() ? "" : ", ", one.name);
     throw ArgumentError(ErrorCode::invalid_argument,
                         {text::join("the allocator ", strategy, " with the option ", text::quoted(option)), std::move(why),
                          text::join("its options are ", names, ", as in ", example)},
@@ -26,13 +26,18 @@ void read_options(std::string_view strategy, std::string_view text, std::span<co
     const std::string_view option = text.substr(0, comma);
     const std::size_t equals = option.find('=');
     const std::string_view name = option.substr(0, equals);
-    const auto found = std::ranges::find(known, name, &ByteOption::name);
+    const auto found = std::ranges::find(known, name, &TextOption::name);
     if (found == known.end()) refuse(option, "it has no such option");
     if (std::ranges::find(seen, name) != seen.end()) refuse(option, "it is given twice");
-    std::uint64_t bytes = 0;
-    if (equals == std::string_view::npos || !text::parse_bytes(option.substr(equals + 1), bytes)) refuse(option, "it has no byte count");
-    if (bytes == 0) refuse(option, "it is nothing");
-    *found->value = bytes;
+    const std::string_view value = equals == std::string_view::npos ? std::string_view() : option.substr(equals + 1);
+    if (found->time != nullptr) {
+      if (!text::parse_duration(value, *found->time)) refuse(option, "it has no time such as 500ms, 5s, 2min, 0 or never");
+    } else {
+      std::uint64_t bytes = 0;
+      if (!text::parse_bytes(value, bytes)) refuse(option, "it has no byte count");
+      if (bytes == 0) refuse(option, "it is nothing");
+      *found->bytes = bytes;
+    }
     seen.push_back(name);
     if (comma == std::string_view::npos) return;
     text.remove_prefix(comma + 1);

@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <span>
 #include <string_view>
 
-// The options of a strategy as text, "least=512,cutoff=16MiB": names and byte counts, in any order, each at most once.
+// The options of a strategy as text, "limit=8GiB,decay=5s": names with byte counts or times, in any order, each at most once.
 namespace berth {
 
-struct ByteOption {
+struct TextOption {
   std::string_view name;  // a literal
-  std::size_t* value;     // where it goes; stays as it is when the text does not give it
+  // Where it goes, one of the two; stays as it is when the text does not give it.
+  std::size_t* bytes = nullptr;
+  std::chrono::milliseconds* time = nullptr;
 };
 
 // Throws ArgumentError, naming the option that is wrong and the ones there are. `example` is a whole text that is right.
-void read_options(std::string_view strategy, std::string_view text, std::span<const ByteOption> known, std::string_view example);
+void read_options(std::string_view strategy, std::string_view text, std::span<const TextOption> known, std::string_view example);
 
 }  // namespace berth

@@ -67,6 +67,11 @@ std::string OutOfMemoryReport::to_text() const {
                 text::join(text::bytes(holder.bytes), " in ", holder.blocks, holder.blocks == 1 ? " block  " : " blocks  ",
                            holder.tag ? text::printable(holder.tag.word()) : "(no tag)"));
   }
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    const AllocatorShare& share = shares[i];
+    out += line(i == 0 ? "taken by" : "", text::join(text::bytes(share.committed_bytes), ", of which ", text::bytes(share.in_use_bytes),
+                                                     " in use  ", share.allocator, " on ", share.device.to_string()));
+  }
   for (std::size_t i = 0; i < tried.size(); ++i) out += line(i == 0 ? "tried" : "", tried[i]);
   if (would_be_enough_bytes != 0) out += line("would be enough", text::bytes(would_be_enough_bytes) + " more");
   return out;
@@ -83,6 +88,12 @@ void OutOfMemoryReport::write_json(JsonWriter& json) const {
   json.key("top_holders").begin_array();
   for (const Holder& holder : top_holders) {
     json.begin_object().member("tag", holder.tag.word()).member("bytes", holder.bytes).member("blocks", holder.blocks).end_object();
+  }
+  json.end_array().key("shares").begin_array();
+  for (const AllocatorShare& share : shares) {
+    json.begin_object().member("allocator", share.allocator).member("allocator_id", share.allocator_id);
+    json.member("device", share.device.to_string()).member("committed_bytes", share.committed_bytes);
+    json.member("in_use_bytes", share.in_use_bytes).end_object();
   }
   json.end_array().key("tried").begin_array();
   for (const std::string& attempt : tried) json.value(attempt);

@@ -25,12 +25,12 @@ std::shared_ptr<Allocator> rounded(Device device, const RoundedOptions& options)
         {{"least", least}, {"cutoff", cutoff}});
   }
   check_limit("rounded", options.limit_bytes, least, backend);
-  return std::make_shared<Buckets>(
+  return enlisted(std::make_shared<Buckets>(
       backend, BucketRules{.name = "rounded",
                            .rounding = {least, cutoff},
                            .limit_bytes = options.limit_bytes,
                            .settings = text::join("rounded on ", device.to_string(), ", powers of two from ", text::bytes(least), " to ",
-                                                  text::bytes(cutoff), ", then multiples of that", limit_text(options.limit_bytes))});
+                                                  text::bytes(cutoff), ", then multiples of that", limit_text(options.limit_bytes))}));
 }
 
 }  // namespace berth

@@ -30,6 +30,14 @@ class TraceAdaptor : public Adaptor<Trace> {
     return freed;
   }
 
+  bool grow(Block& block, std::size_t bytes) noexcept override {
+    const Block before = block;
+    if (!upstream_->grow(block, bytes)) return false;
+    write(TraceEvent::Operation::free, before);
+    write(TraceEvent::Operation::allocate, block);
+    return true;
+  }
+
   std::vector<TraceEvent> events() const override {
     const os::Lock lock(mutex_);
     return events_;

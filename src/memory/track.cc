@@ -37,6 +37,18 @@ class TrackAdaptor : public Adaptor<Track> {
     return freed;
   }
 
+  bool grow(Block& block, std::size_t bytes) noexcept override {
+    const std::uint64_t before = block.serial;
+    if (!upstream_->grow(block, bytes)) return false;
+    const os::Lock lock(mutex_);
+    auto node = live_.extract(before);
+    if (node.empty()) return true;  // not one that came through here
+    node.key() = block.serial;
+    node.mapped().block = block;
+    live_.insert(std::move(node));  // as many as before: needs no heap
+    return true;
+  }
+
   std::vector<LiveBlock> live() const override {
     std::vector<LiveBlock> blocks;
     {
@@ -49,17 +61,12 @@ class TrackAdaptor : public Adaptor<Track> {
   }
 
   std::vector<Holder> holders() const override {
-    std::vector<Holder> all;
+    HolderTotals totals;
     {
       const os::Lock lock(mutex_);
-      for (const auto& [serial, entry] : live_) add_holder(all, entry.block.tag, entry.block.bytes);
+      for (const auto& [serial, entry] : live_) totals.add(entry.block.tag, entry.block.bytes);
     }
-    return top_holders(std::move(all));
-  }
-
-  void explain(const Failure& failure, OutOfMemoryReport& report) const override {
-    upstream_->explain(failure, report);
-    report.top_holders = holders();
+    return totals.most_first();
   }
 
  private:

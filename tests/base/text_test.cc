@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <utility>
+#include <vector>
+
 #include <algorithm>
 #include <cstdint>
 #include <optional>
@@ -18,6 +22,25 @@ using namespace berth;
 std::optional<std::uint64_t> parse(std::string_view text) {
   std::uint64_t count = 0;
   return text::parse_bytes(text, count) ? std::optional(count) : std::nullopt;
+}
+
+TEST(Text, WritesAndReadsDurations) {
+  using std::chrono::milliseconds;
+  for (const auto& [ms, shown] : std::vector<std::pair<std::int64_t, std::string>>{
+           {0, "0 s"}, {1, "1 ms"}, {1000, "1 s"}, {1500, "1500 ms"}, {90'000, "90 s"}, {120'000, "2 min"}, {7'200'000, "2 h"}}) {
+    EXPECT_EQ(text::duration(milliseconds(ms)), shown);
+    milliseconds back{-1};
+    EXPECT_TRUE(text::parse_duration(shown, back)) << shown;
+    EXPECT_EQ(back.count(), ms);
+  }
+  milliseconds never{};
+  EXPECT_TRUE(text::parse_duration("never", never));
+  EXPECT_EQ(text::duration(never), "never");
+  for (const char* wrong : {"", "5", "s", "-5s", "5.5s", "5sec", "1e3s", "99999999999999999999s", "9223372036854775807ms", "0x5s", "5s "}) {
+    milliseconds untouched{7};
+    EXPECT_FALSE(text::parse_duration(wrong, untouched)) << wrong;
+    EXPECT_EQ(untouched.count(), 7);
+  }
 }
 
 TEST(Text, JoinsPieces) {

@@ -243,6 +243,68 @@ void gives_back_now(const AllocatorSubject& subject, Report& report) {
   report.expect(allocator->stats().committed_bytes <= held, "after deallocate_now the device has the memory back");
 }
 
+void knows_its_holders(const AllocatorSubject& subject, Report& report) {
+  const auto allocator = subject.make();
+  report.expect(allocator->holders().empty(), "nobody holds anything of a fresh allocator");
+  std::vector<Block> live;
+  for (const std::size_t bytes : {100, 3000, 200000}) live.push_back(allocator->allocate({.bytes = bytes, .tag = "most"}));
+  live.push_back(allocator->allocate({.bytes = 5000, .tag = "some"}));
+  live.push_back(allocator->allocate({.bytes = 70}));
+  const Block gone = allocator->allocate({.bytes = 10, .tag = "gone"});
+  allocator->deallocate(gone);
+  const std::vector<Holder> holders = allocator->holders();
+  report.expect(holders.size() == 3, "a holder for each tag of a live block, and one for those without");
+  if (holders.size() == 3) {
+    report.expect(holders[0].tag == Tag("most") && holders[0].bytes == 203100 && holders[0].blocks == 3, "the most comes first");
+    report.expect(holders[1].tag == Tag("some") && holders[1].bytes == 5000 && holders[1].blocks == 1, "then what is less");
+    report.expect(!holders[2].tag && holders[2].bytes == 70 && holders[2].blocks == 1, "blocks without a tag are not left out");
+  }
+  for (const Block& block : live) allocator->deallocate(block);
+  report.expect(allocator->holders().empty(), "what is freed is held by nobody");
+}
+
+// Whatever a strategy can grow, the answer must be true: yes means longer in place, no means nothing happened.
+void grows_in_place_or_not_at_all(const AllocatorSubject& subject, Report& report) {
+  const auto allocator = subject.make();
+  for (const std::size_t first : {std::size_t{60}, std::size_t{1000}, std::size_t{150000}}) {
+    Block block = allocator->allocate({.bytes = first, .tag = "grows"});
+    write(block, 5);
+    for (const std::size_t more : {std::size_t{1}, std::size_t{20}, std::size_t{4000}, std::size_t{70000}, 3_MiB}) {
+      const Block before = block;
+      const Stats then = allocator->stats();
+      if (allocator->try_grow(block, before.bytes + more)) {
+        report.expect(block.data == before.data && block.bytes == before.bytes + more, "a grown block is longer, and where it was");
+        report.expect(block.serial != before.serial && block.tag == before.tag, "it has a new serial, and its tag");
+        report.expect(holds(before, 5), "its bytes are as they were");
+        const Stats now = allocator->stats();
+        report.expect(now.in_use_bytes == then.in_use_bytes + more && now.live_blocks == then.live_blocks, "what it grew by is in use");
+        report.expect(now.peak_in_use_bytes == std::max(then.peak_in_use_bytes, now.in_use_bytes), "the peak is what was in use");
+        write(block, 5);
+        const MisuseLog log;
+        allocator->deallocate(before);
+        report.expect(log.reported() == std::vector{MisuseKind::double_free} && allocator->stats() == now,
+                      "an old copy of it frees nothing");
+      } else {
+        report.expect(block == before && allocator->stats() == then, "a block that cannot grow is as it was");
+      }
+      expect_sound(*allocator, report);
+    }
+    const std::vector<Holder> holders = allocator->holders();
+    report.expect(holders.size() == 1 && holders[0].bytes == block.bytes, "its holder has the bytes it has now");
+    Block same = block;
+    report.expect(allocator->try_grow(same, block.bytes) && same == block, "as many bytes as it has, it has");
+    report.expect(!allocator->try_grow(same, block.bytes - 1) && same == block, "a block is never made shorter");
+    report.expect(!allocator->try_grow(same, SIZE_MAX) && same == block, "nor larger than any memory");
+    report.expect(!subject.make()->try_grow(same, block.bytes + 1) && same == block, "another allocator's block is not grown");
+    allocator->deallocate(block);
+    report.expect(!allocator->try_grow(same, same.bytes + 1), "a block that was freed is not grown");
+  }
+  Block none;
+  report.expect(!allocator->try_grow(none, 10), "nothing does not grow");
+  report.expect(allocator->stats().in_use_bytes == 0, "nothing is left");
+  expect_sound(*allocator, report);
+}
+
 void is_harmless_when_idle(const AllocatorSubject& subject, Report& report) {
   const auto allocator = subject.make();
   allocator->release_cached();
@@ -390,6 +452,8 @@ constexpr AllocatorCheck kChecks[] = {
     {"FreesByAddress", frees_by_address},
     {"NumbersEveryBlock", numbers_every_block},
     {"GivesBackNow", gives_back_now},
+    {"KnowsItsHolders", knows_its_holders},
+    {"GrowsInPlaceOrNotAtAll", grows_in_place_or_not_at_all},
     {"IsHarmlessWhenIdle", is_harmless_when_idle},
     {"LeavesAHeldDeviceAlone", leaves_a_held_device_alone},
     {"KeepsToItsLimit", keeps_to_its_limit},

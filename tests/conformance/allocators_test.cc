@@ -22,6 +22,8 @@ std::vector<AllocatorSubject> subjects() {
                    .make = [device] { return arena(device, 32_MiB); },
                    .returns_at_once = false});
     all.push_back({std::string("pool_") + std::string(Device(device).kind_name()), [device] { return pool(device); }});
+    all.push_back(
+        {std::string("private_pool_") + std::string(Device(device).kind_name()), [device] { return private_pool(pool(device)); }});
     all.push_back({std::string("rounded_") + std::string(Device(device).kind_name()), [device] { return rounded(device); }});
     all.push_back({std::string("exact_") + std::string(Device(device).kind_name()), [device] { return exact(device); }});
   }

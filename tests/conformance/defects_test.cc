@@ -24,7 +24,10 @@ enum class AllocatorDefect {
   foreign_free_accepted,
   hold_ignored,
   serial_reused,
-  frees_dropped
+  frees_dropped,
+  growth_uncounted,
+  growth_promised,
+  holders_by_default,
 };
 
 class DefectiveAllocator : public Adaptor<Allocator> {
@@ -66,7 +69,20 @@ class DefectiveAllocator : public Adaptor<Allocator> {
   Stats stats() const override {
     Stats stats = upstream_->stats();
     if (defect_ == AllocatorDefect::count_off_by_one && stats.live_blocks > 0) ++stats.in_use_bytes;
+    stats.in_use_bytes -= uncounted_;
     return stats;
+  }
+
+  bool grow(Block& block, std::size_t bytes) noexcept override {
+    const std::size_t before = block.bytes;
+    if (defect_ == AllocatorDefect::growth_promised) block.bytes = bytes;
+    if (!upstream_->grow(block, bytes)) return false;
+    if (defect_ == AllocatorDefect::growth_uncounted) uncounted_ = bytes - before;
+    return true;
+  }
+
+  std::vector<Holder> holders() const override {
+    return defect_ == AllocatorDefect::holders_by_default ? std::vector<Holder>() : upstream_->holders();
   }
 
   void begin_hold() noexcept override {
@@ -79,6 +95,7 @@ class DefectiveAllocator : public Adaptor<Allocator> {
  private:
   const AllocatorDefect defect_;
   std::atomic<std::uint64_t> calls_{0};
+  std::size_t uncounted_ = 0;
   Block last_;
 };
 
@@ -114,6 +131,15 @@ TEST(PlantedDefects, DoubleFreeAcceptedIsFound) { EXPECT_TRUE(found_by(defective
 TEST(PlantedDefects, ForeignFreeAcceptedIsFound) { EXPECT_TRUE(found_by(defective_on_sim(AllocatorDefect::foreign_free_accepted))); }
 TEST(PlantedDefects, HoldIgnoredIsFound) { EXPECT_TRUE(found_by(defective_on_sim(AllocatorDefect::hold_ignored))); }
 TEST(PlantedDefects, SerialReusedIsFound) { EXPECT_TRUE(found_by(defective_on_sim(AllocatorDefect::serial_reused))); }
+TEST(PlantedDefects, GrowthUncountedIsFound) {
+  EXPECT_TRUE(found_by({"defective",
+                        []() -> std::shared_ptr<Allocator> {
+                          return std::make_shared<DefectiveAllocator>(AllocatorDefect::growth_uncounted, arena("cpu", 32_MiB));
+                        }},
+                       {"GrowsInPlaceOrNotAtAll"}));
+}
+TEST(PlantedDefects, GrowthPromisedIsFound) { EXPECT_TRUE(found_by(defective_on_sim(AllocatorDefect::growth_promised))); }
+TEST(PlantedDefects, HoldersLeftOutAreFound) { EXPECT_TRUE(found_by(defective(AllocatorDefect::holders_by_default))); }
 TEST(PlantedDefects, FreesDroppedIsFound) { EXPECT_TRUE(found_by(defective_on_sim(AllocatorDefect::frees_dropped))); }
 
 // Memory handed out twice would harm the test program itself, so here it comes from an arena, which minds nothing, and only the check

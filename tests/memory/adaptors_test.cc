@@ -33,6 +33,43 @@ TEST(Track, LiveBlocksCanBeFreedFromItsList) {
   EXPECT_TRUE(tracked->live().empty());
 }
 
+TEST(Track, NamesEveryHolderAndNotTheFirstFew) {
+  const auto tracked = track(direct("cpu"));
+  std::vector<Storage> kept;
+  for (int i = 1; i <= 20; ++i) kept.push_back(empty({i}, DType::u8, tracked, {.tag = Tag("holder " + std::to_string(i))}));
+  const std::vector<Holder> holders = tracked->holders();
+  ASSERT_EQ(holders.size(), 20U);
+  EXPECT_EQ(holders.front().tag, Tag("holder 20"));
+  EXPECT_EQ(holders.back().tag, Tag("holder 1"));
+  try {
+    (void)tracked->allocate({.bytes = std::size_t{1} << 60});
+    FAIL() << "was served";
+  } catch (const OutOfMemory& error) {
+    EXPECT_EQ(error.report().top_holders.size(), 8U);
+  }
+}
+
+TEST(Track, FollowsABlockThatGrows) {
+  const auto tracked = track(arena("cpu", 1_MiB));
+  Block block = tracked->allocate({.bytes = 100, .site = Site::here()});
+  const std::uint64_t since = tracked->live()[0].since_ns;
+  ASSERT_TRUE(tracked->try_grow(block, 200));
+  ASSERT_EQ(tracked->live().size(), 1U);
+  EXPECT_EQ(tracked->live()[0].block, block);
+  EXPECT_EQ(tracked->live()[0].since_ns, since);
+  tracked->deallocate(block);
+  EXPECT_TRUE(tracked->live().empty());
+}
+
+TEST(Trace, WritesGrowthAsAFreeAndAnAllocation) {
+  const auto traced = trace(arena("cpu", 1_MiB));
+  Block block = traced->allocate({.bytes = 100});
+  ASSERT_TRUE(traced->try_grow(block, 200));
+  EXPECT_FALSE(traced->try_grow(block, 2_MiB));
+  traced->deallocate(block);
+  EXPECT_EQ(traced->to_csv(), "op,id,bytes,stream\na,1,100,0\nf,1,100,0\na,2,200,0\nf,2,200,0\n");
+}
+
 TEST(Trace, WritesEventsInOrderAsCsv) {
   const auto traced = trace(direct("cpu"));
   const Block a = traced->allocate({.bytes = 10});

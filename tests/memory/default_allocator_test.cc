@@ -73,7 +73,15 @@ TEST(DefaultAllocator, AnUnknownNameIsAnsweredWithTheKnownOnes) {
 
 TEST(MakeAllocator, ReadsNamesAndOptions) {
   EXPECT_EQ(make_allocator("direct", "cpu")->name(), "direct");
-  EXPECT_EQ(make_allocator("pool:64MiB", "cpu")->settings(), "pool on cpu:0, at most 64 MiB");
+  EXPECT_EQ(make_allocator("pool:64MiB", "cpu")->settings(), "pool on cpu:0, at most 64 MiB, idle memory given back after 10 s");
+  EXPECT_EQ(make_allocator("pool:limit=8GiB,decay=5s", "cpu")->settings(),
+            "pool on cpu:0, at most 8 GiB, idle memory given back after 5 s");
+  EXPECT_EQ(make_allocator("pool:decay=never", "cpu")->settings(), "pool on cpu:0, idle memory kept");
+  EXPECT_EQ(make_allocator("pool:decay=0", "cpu")->settings(), "pool on cpu:0, idle memory given back after 0 s");
+  for (const char* wrong : {"pool:decay", "pool:decay=", "pool:decay=5", "pool:decay=-1s", "pool:decay=5s,decay=6s", "pool:limit=0",
+                            "pool:0", "pool:8GiB,decay=5s", "pool:decay=9999999999999999h", "pool:decay=5 parsecs"}) {
+    EXPECT_ERROR((void)make_allocator(wrong, "cpu"), ArgumentError, ErrorCode::invalid_argument);
+  }
   EXPECT_EQ(make_allocator("arena:64KiB", "cpu")->settings(), "arena of 64 KiB on cpu:0");
   for (const char* bad : {"direct:5", "arena:x", "arena:0", "arena:-1", "", "Direct", "pool2", "pool:x", "pool:0"})
     EXPECT_ERROR(make_allocator(bad, "cpu"), ArgumentError, ErrorCode::invalid_argument);

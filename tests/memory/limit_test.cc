@@ -43,6 +43,18 @@ class Probe : public Adaptor<Allocator> {
   std::promise<void> go_on;
 };
 
+TEST(Limit, CountsWhatABlockGrowsBy) {
+  const auto limited = limit(arena("cpu", 1_MiB), 1000);
+  Block block = limited->allocate({.bytes = 600});
+  EXPECT_FALSE(limited->try_grow(block, 1001));
+  EXPECT_EQ(limited->stats().failures, 0U) << "a block that does not grow is not a refused request";
+  EXPECT_TRUE(limited->try_grow(block, 1000));
+  EXPECT_FALSE(limited->try_allocate({.bytes = 1}));
+  limited->deallocate(block);
+  EXPECT_TRUE(limited->try_allocate({.bytes = 1000}));
+  EXPECT_EQ(limited->audit(), "");
+}
+
 TEST(Limit, IsNeverExceededByConcurrentThreads) {
   const auto probe = std::make_shared<Probe>();
   const auto limited = limit(probe, 10000);

@@ -50,6 +50,8 @@ enum class ErrorCode : unsigned char {
   format_error,
   // OutOfMemory
   out_of_memory,
+  // Error itself
+  callback_failed,
 };
 
 // The name of the enumerator, the same in C++, JSON and the documents.

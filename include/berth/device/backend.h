@@ -36,6 +36,8 @@ struct BackendProperties {
   std::size_t alignment = 64;     // of blocks that do not ask for another
   std::size_t max_alignment = 0;  // the largest a request may ask for; a power of two
   Abilities abilities;
+  // About what it costs to take memory anew, the first touch included. How readily unused memory is given back follows from it.
+  std::size_t commit_us_per_mib = 100;
 };
 
 struct MemoryInfo {

@@ -5,12 +5,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "berth/base/result.h"
 #include "berth/device/backend.h"
 #include "berth/export.h"
 #include "berth/memory/block.h"
 #include "berth/memory/out_of_memory.h"
+#include "berth/memory/pressure.h"
 #include "berth/memory/stats.h"
 
 // Allocators. A strategy (direct, arena, …) holds memory of one device; an adaptor (limit, track, trace, fail) wraps another allocator
@@ -65,6 +67,16 @@ class BERTH_EXPORT Allocator : public std::enable_shared_from_this<Allocator> {
   void deallocate(const Block& block) noexcept;
   void deallocate_now(const Block& block) noexcept;
 
+  // Makes a block longer where it is. True: it has that many bytes now, at the same address, the old ones as they were. False: nothing has
+  // changed, because what follows is in use, a limit is in the way, or the strategy cannot (a pool can when what follows is free, or
+  // the block's own slack suffices; `rounded` and `exact` within the bucket; an arena for its last block; `direct` never); allocate
+  // another and copy. It never makes a block shorter, and does not try as hard as `allocate`: no cache is given up for it, no stream waited
+  // for. A block that is not this allocator's, was freed, or was made by block_at is not grown.
+  //
+  // The block gets a new serial, and copies of the old one are stale: freeing one is a double free. To statistics, records and traces it
+  // is a free and an allocation, at the same address.
+  bool try_grow(Block& block, std::size_t bytes) noexcept;
+
   // The block at an address, for callers that keep bare pointers. It frees as well as the original, but without its serial a second
   // free after the address was handed out again cannot be told from a first.
   Block block_at(void* data, std::size_t bytes) const noexcept;
@@ -73,13 +85,29 @@ class BERTH_EXPORT Allocator : public std::enable_shared_from_this<Allocator> {
   void release_cached() { trim(0); }
   virtual void trim(std::size_t keep_bytes) = 0;
 
+  // Gives back what has not been needed for a while, by the strategy's own rule (PoolOptions::decay), and does so to the end, where
+  // requests and frees do a little each. There is no thread in the background: a program that goes idle calls this from a timer of its
+  // own, or release_cached() once. Strategies without such a rule do nothing.
+  virtual void trim_idle() {}
+
   // Takes memory from the device ahead of need, so that requests up to that much do not. Throws OutOfMemory; does nothing where a
   // strategy keeps no cache.
   virtual void reserve(std::size_t bytes) = 0;
 
   Hold hold();
 
+  // Sets what is called before memory is refused (memory/pressure.h), in place of what was set before; an empty one removes it. Any
+  // thread, at any time. It belongs to this allocator: requests made of it call it, whichever allocator below refuses; requests made
+  // of another, above or below, do not. reserve and try_grow do not call it.
+  void on_pressure(PressureCallback callback);
+
   virtual Stats stats() const = 0;
+
+  // Who holds how much, by tag, most first: every block that lives, also those without a tag. Together they are in_use_bytes and
+  // live_blocks of stats() at that moment. As with stats(), an adaptor answers for the allocator below it, whoever uses that; `track`
+  // answers for what came through itself. It looks at every block: for reports, not for loops.
+  virtual std::vector<Holder> holders() const = 0;
+
   Device device() const noexcept { return device_; }
   Backend& backend() const noexcept { return backend_; }
   virtual std::string name() const = 0;      // "limit(direct)"
@@ -103,22 +131,28 @@ class BERTH_EXPORT Allocator : public std::enable_shared_from_this<Allocator> {
   // came in may have been made by block_at, and lack most of it.
   virtual Freed give_back(const Block& block, When when, Block* known) noexcept = 0;
 
+  // Gives the block `bytes` bytes where it is, and a new serial; false, with nothing changed, when that cannot be, or it is not the block it
+  // says. REQUIRES: block.serial != 0, block.bytes < bytes <= kMaxBytes.
+  virtual bool grow(Block& block, std::size_t bytes) noexcept = 0;
+
   virtual void begin_hold() noexcept = 0;
   virtual void end_hold() noexcept = 0;
 
-  // Adds what this allocator knows about a refused request. Each layer recognises its own refusal by the failure's text.
+  // Adds what this allocator knows about a refused request, but its holders. Each layer recognises its own refusal by the failure's text.
   virtual void explain(const Failure& failure, OutOfMemoryReport& report) const = 0;
 
  protected:
   explicit Allocator(Backend& backend) noexcept;
 
   // Throws what a failed request means: OutOfMemory with a report, AccessError(busy), or the device's error.
-  [[noreturn]] void throw_refused(const Request& request, const Failure& failure) const;
+  [[noreturn]] void throw_refused(const Request& request, const Failure& failure, unsigned pressure_calls = 0) const;
 
  private:
   Block allocate_parts(std::size_t bytes, std::size_t alignment, StreamRef stream, Tag tag, const Site* site);
   Block allocate_slowly(Request&& request);
   Status allocate_checked(Request& request, Block& block);
+  Status allocate_under_pressure(Request& request, Block& block, unsigned& calls);
+  bool call_for_memory(const Request& request, unsigned call) const;
   Status allocate_nothing(const Request& request, Block& block) noexcept;
   void record_allocation(const Request& request, const Block& block) const noexcept;
   void record_refusal(const Request& request) const noexcept;
@@ -130,6 +164,7 @@ class BERTH_EXPORT Allocator : public std::enable_shared_from_this<Allocator> {
   const std::size_t usual_alignment_;
   const std::size_t max_alignment_;
   const std::uint64_t id_;
+  std::shared_ptr<const PressureCallback> pressure_;  // under one lock for all allocators: it is rarely looked at
 };
 
 }  // namespace berth

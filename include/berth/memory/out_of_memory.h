@@ -24,6 +24,15 @@ struct Holder {
   std::uint64_t blocks = 0;
 };
 
+// What one allocator has taken of a memory that several share.
+struct AllocatorShare {
+  std::string allocator;  // its name
+  std::uint64_t allocator_id = 0;
+  Device device;
+  std::size_t committed_bytes = 0;
+  std::size_t in_use_bytes = 0;
+};
+
 struct OutOfMemoryReport {
   Device device;
   std::string allocator;  // "limit(direct)"
@@ -39,8 +48,9 @@ struct OutOfMemoryReport {
   std::size_t device_total_bytes = 0;
   std::size_t device_free_bytes = 0;
 
-  std::vector<Holder> top_holders;  // most first, at most 8
-  std::vector<std::string> tried;   // what was done to find memory before giving up
+  std::vector<Holder> top_holders;     // most first, at most 8
+  std::vector<AllocatorShare> shares;  // when the process's limit refused it: who has taken what, most first
+  std::vector<std::string> tried;      // what was done to find memory before giving up
 
   // Free this much more, or raise the limit by this much, and the same request would be served; 0 when that cannot be said.
   std::size_t would_be_enough_bytes = 0;

@@ -22,7 +22,7 @@ struct Stats {
   std::uint64_t live_blocks = 0;
   std::uint64_t allocations = 0;  // that succeeded
   std::uint64_t frees = 0;
-  std::uint64_t failures = 0;   // requests refused
+  std::uint64_t failures = 0;   // requests refused, also those that were tried again (memory/pressure.h)
   std::uint64_t commits = 0;    // times memory was taken from the device
   std::uint64_t decommits = 0;  // times memory was given back to it, or moved
 

@@ -29,9 +29,6 @@ class BERTH_EXPORT Track : public Allocator {
 
   // In the order they were allocated.
   virtual std::vector<LiveBlock> live() const = 0;
-
-  // Totals by tag, most first.
-  virtual std::vector<Holder> holders() const = 0;
 };
 
 BERTH_EXPORT std::shared_ptr<Track> track(std::shared_ptr<Allocator> upstream);

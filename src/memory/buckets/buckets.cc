@@ -17,13 +17,14 @@ constexpr Failure kHeld{ErrorCode::busy, 0, "the device is held, and no cached b
 constexpr Failure kInherited{ErrorCode::fork_unsafe, 0, "the allocator was made before fork, for a device that does not survive it"};
 
 // Each cached piece is freed by its stream, behind the work that may use it. Backends are never destroyed.
-void free_in_turn(const BucketCache& cache, const StreamUses& streams, Backend& device) noexcept {
+void free_in_turn(const BucketCache& cache, const StreamUses& streams, Backend& device, Budget& budget) noexcept {
   cache.for_each([&](const Piece& piece) {
     const std::shared_ptr<StreamState>& stream = streams[piece.stream].stream;
     if (piece.state != Piece::State::cached || stream == nullptr) return;
     try {
-      stream->enqueue([&device, data = piece.data, bytes = piece.bucket->taken_bytes, alignment = piece.bucket->key.alignment] {
+      stream->enqueue([&device, &budget, data = piece.data, bytes = piece.bucket->taken_bytes, alignment = piece.bucket->key.alignment] {
         device.free(data, bytes, alignment);
+        budget.give_up(bytes);
       });
     } catch (...) {  // a stream that takes no work proves nothing: the memory is safer lost than freed under work that runs
     }
@@ -36,7 +37,8 @@ std::size_t grain_of(const Backend& backend) noexcept {
   return backend.properties().abilities.host_access ? 1 : backend.properties().unit_bytes;
 }
 
-Buckets::Buckets(Backend& backend, BucketRules rules) : Allocator(backend), rules_(std::move(rules)), grain_(grain_of(backend)) {}
+Buckets::Buckets(Backend& backend, BucketRules rules)
+    : Allocator(backend), rules_(std::move(rules)), grain_(grain_of(backend)), budget_(process_budget(backend)) {}
 
 // Buffers keep their allocator alive, so live blocks here were leaked by a user of bare ones. Their memory stays: it may still be used.
 // This may run in the work of a stream that cached pieces wait for, so it must not wait: they are freed in that stream's turn.
@@ -51,7 +53,7 @@ Buckets::~Buckets() {
     settle_all(false);
     release_cached_to(0);
   }
-  free_in_turn(cache_, streams_, backend());
+  free_in_turn(cache_, streams_, backend(), budget_);
 }
 
 bool Buckets::is_inherited() const noexcept { return generation_ != os::fork_generation() && !backend().properties().abilities.fork_safe; }
@@ -130,6 +132,7 @@ Result<Piece*> Buckets::make(Bucket& bucket) noexcept {
   const std::size_t bytes = bucket.taken_bytes;
   const std::size_t coming = changes_.any() ? coming_bytes_ : 0;
   if (!fits(stats_.committed_bytes + coming, bytes, rules_.limit_bytes)) return kOverLimit;
+  if (budget_.claim(bytes) != nullptr) return Failure{ErrorCode::out_of_memory, 0, kOverProcessLimit};
   begin_change();
   coming_bytes_ += bytes;
   mutex_.unlock();
@@ -142,6 +145,7 @@ Result<Piece*> Buckets::make(Bucket& bucket) noexcept {
     mutex_.lock();
   }
   coming_bytes_ -= bytes;
+  if (piece == nullptr) budget_.give_up(bytes);
   end_change();
   if (piece == nullptr) return data ? kNoHeap : data.failure();
   ++stats_.commits;
@@ -214,6 +218,20 @@ Allocator::Freed Buckets::give_back(const Block& block, When when, Block* known)
   return Freed::yes;
 }
 
+// Within its bucket: the memory is there already.
+bool Buckets::grow(Block& block, std::size_t bytes) noexcept {
+  const os::Lock lock(mutex_);
+  Piece* const piece = cache_.find(block.data);
+  if (judge(piece, block) != Freed::yes || rules_.rounding.round(bytes) != piece->bucket->key.bytes) return false;
+  stats_.in_use_bytes += bytes - piece->requested;
+  stats_.peak_in_use_bytes = std::max(stats_.peak_in_use_bytes, stats_.in_use_bytes);
+  ++stats_.allocations;
+  ++stats_.frees;
+  piece->requested = block.bytes = bytes;
+  piece->serial = block.serial = next_serial_++;
+  return true;
+}
+
 void Buckets::part_with(Piece* piece) noexcept {
   if (holds_.any()) {
     kept_back_.push(piece);
@@ -258,6 +276,7 @@ void Buckets::return_to_device(Piece* piece) noexcept {
   mutex_.unlock();
   if (backend().is_alive()) backend().free(data, bytes, alignment);  // a device that was lost is left alone
   mutex_.lock();
+  budget_.give_up(bytes);
   leaving_bytes_ -= bytes;
   stats_.committed_bytes -= bytes;
   ++stats_.decommits;

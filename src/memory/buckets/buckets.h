@@ -3,11 +3,13 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "berth/memory/allocator.h"
 #include "memory/buckets/bucket_cache.h"
 #include "memory/buckets/rounding.h"
 #include "memory/hold_count.h"
+#include "memory/process_budget.h"
 #include "memory/stream_uses.h"
 #include "os/fork.h"
 #include "os/mutex.h"
@@ -41,11 +43,13 @@ class Buckets final : public Allocator {
 
   Status obtain(const Request& request, Block& block) noexcept override;
   Freed give_back(const Block& block, When when, Block* known) noexcept override;
+  bool grow(Block& block, std::size_t bytes) noexcept override;
   void trim(std::size_t keep_bytes) override;
   void reserve(std::size_t bytes) override;
   void begin_hold() noexcept override;
   void end_hold() noexcept override;
   Stats stats() const override;
+  std::vector<Holder> holders() const override;
   std::string name() const override { return rules_.name; }
   std::string settings() const override { return rules_.settings; }
   std::string audit() const override;
@@ -82,6 +86,7 @@ class Buckets final : public Allocator {
 
   const BucketRules rules_;
   const std::size_t grain_;
+  Budget& budget_;  // of the process
   const std::uint64_t generation_ = os::fork_generation();
 
   mutable os::Mutex mutex_;

@@ -16,16 +16,22 @@ Stats Buckets::stats() const {
   return now;
 }
 
+std::vector<Holder> Buckets::holders() const {
+  HolderTotals totals;
+  {
+    const os::Lock lock(mutex_);
+    cache_.for_each([&](const Piece& piece) {
+      if (piece.state == Piece::State::live) totals.add(piece.tag, piece.requested);
+    });
+  }
+  return totals.most_first();
+}
+
 void Buckets::explain(const Failure& failure, OutOfMemoryReport& report) const {
-  std::vector<Holder> holders;
   const os::Lock lock(mutex_);
   report.in_use_bytes = stats_.in_use_bytes;
   report.cached_bytes = stats_.committed_bytes - stats_.in_use_bytes;
   report.largest_free_run_bytes = cache_.largest_cached();
-  cache_.for_each([&](const Piece& piece) {
-    if (piece.state == Piece::State::live) add_holder(holders, piece.tag, piece.requested);
-  });
-  report.top_holders = top_holders(std::move(holders));
   const std::string_view why = failure.why;
   const bool limited = why == kOverLimit.why;
   report.refused_by = limited ? text::join("the limit of ", text::bytes(rules_.limit_bytes), " of ", name()) : "the device";

@@ -9,6 +9,7 @@
 #include "berth/base/units.h"
 #include "berth/device/registry.h"
 #include "berth/record/misuse.h"
+#include "memory/process_budget.h"
 #include "os/memory.h"
 
 namespace berth {
@@ -22,19 +23,37 @@ std::size_t page_of(const Backend& backend, std::size_t limit_bytes) noexcept {
   return limit_bytes / 16 >= huge ? std::max(unit, huge) : unit;  // a tight limit is not to be spent on round numbers
 }
 
+// As much as can be taken again in a hundredth of the period.
+std::size_t most_decay(const Backend& backend, std::chrono::milliseconds period) noexcept {
+  if (period.count() == 0 || period == PoolOptions::kNever) return SIZE_MAX;
+  const auto mib =
+      static_cast<double>(period.count()) * 10 / static_cast<double>(std::max<std::size_t>(backend.properties().commit_us_per_mib, 1));
+  return static_cast<std::size_t>(std::clamp(mib, 2.0, 0x1p40) * 1_MiB);
+}
+
 constexpr Failure kNoHeap{ErrorCode::out_of_memory, 0, "no heap for the pool's tables"};
 
 }  // namespace
 
 Pool::Pool(Device device, const PoolOptions& options)
-    : Allocator(berth::backend(device)),
+    : Pool(berth::backend(device), {.options = options,
+                                    .page_bytes = page_of(berth::backend(device), options.limit_bytes),
+                                    .below = &process_budget(berth::backend(device))}) {}
+
+Pool::Pool(Backend& device_backend, Setup setup)
+    : Allocator(device_backend),
       classes_(backend().properties().alignment),
       small_limit_(classes_.count() == 0 ? 0 : kSmallLimit),
       usual_alignment_(backend().properties().alignment),
-      limit_bytes_(options.limit_bytes),
+      parent_(std::move(setup.parent)),
+      fixed_pages_(setup.fixed_pages),
+      page_bytes_(setup.page_bytes),
+      budget_(is_private() ? kPrivateLimit : "the pool's limit", setup.options.limit_bytes, setup.below),
+      decay_period_(setup.options.decay),
       generation_(os::fork_generation()),
       caches_(new std::atomic<ThreadCache*>[kMostCaches]()),
-      space_(backend(), mutex_, {.limit_bytes = options.limit_bytes, .page_bytes = page_of(backend(), options.limit_bytes)}),
+      decay_(setup.options.decay, most_decay(backend(), setup.options.decay)),
+      space_(backend(), mutex_, {.page_bytes = setup.page_bytes, .fixed_pages = setup.fixed_pages}, budget_, decay_, parent_.get()),
       slabs_(classes_, space_, slots_, streams_) {
   listen();
 }
@@ -50,6 +69,7 @@ Pool::~Pool() {
   });
   if (counted().live() == 0 && usable) close_in_turn();
   for_each_cache([](ThreadCache& cache) { delete &cache; });
+  if (!usable) budget_.give_up(space_.figures().committed);  // whoever has that memory now, it is not this process
   slabs_.close();
 }
 
@@ -183,17 +203,23 @@ Allocator::Freed Pool::give_back_slowly(Block block, When when, Block* known) no
   return when == When::now || is_inherited() ? free_under_lock(slot, block, when) : free_small(slot, block);
 }
 
-Allocator::Freed Pool::free_large(Slot* slot, const Block& block, When when) noexcept {
-  ThreadCache* const own = t_front.pool == id() ? t_front.cache : nullptr;
-  const os::Lock lock(mutex_);
-  if (own != nullptr) count_bytes(*own);
+Allocator::Freed Pool::judge_large(const Slot* slot, const Block& block) const noexcept {
   const std::uint32_t size = slot->size.load();
-  Extent* const extent = (size & 0xff) == Slot::kLargeClass ? space_.extent(size >> 8) : nullptr;
+  const Extent* const extent = (size & 0xff) == Slot::kLargeClass ? space_.extent(size >> 8) : nullptr;
   const std::uint64_t serial = slot->serial.load();
   if (extent == nullptr || serial == 0 || serial != block.serial) return was_issued(block.serial) ? Freed::double_free : Freed::foreign;
   if (space_.base() + extent->begin != block.data) return Freed::foreign;
   if (slot->tag_and_id.load() >> 16 != block.allocator_id) return Freed::foreign;
-  if (extent->requested != block.bytes) return Freed::size_mismatch;
+  return extent->requested == block.bytes ? Freed::yes : Freed::size_mismatch;
+}
+
+Allocator::Freed Pool::free_large(Slot* slot, const Block& block, When when) noexcept {
+  ThreadCache* const own = t_front.pool == id() ? t_front.cache : nullptr;
+  const os::Lock lock(mutex_);
+  if (own != nullptr) count_bytes(*own);
+  const Freed verdict = judge_large(slot, block);
+  if (verdict != Freed::yes) return verdict;
+  Extent* const extent = space_.extent(slot->size.load() >> 8);
   slot->serial.store(0);
   count_free(block.bytes);
   const std::size_t begin = extent->begin;
@@ -202,7 +228,10 @@ Allocator::Freed Pool::free_large(Slot* slot, const Block& block, When when) noe
   slots_.give_back(SlotTable::kLarge, slots_.number(slot));
   if (is_inherited()) return Freed::yes;
   space_.give(extent, extent->stream, streams_.next_ticket(extent->stream));
-  if (when == When::now) give_pages_back(begin, bytes);
+  if (when == When::now)
+    give_pages_back(begin, bytes);
+  else
+    poll_decay();
   return Freed::yes;
 }
 
@@ -311,6 +340,7 @@ void Pool::trim(std::size_t keep_bytes) {
   if (holds_.any() || is_inherited() || base() == nullptr) return;
   flush_caches();
   settle_streams(false);
+  reserved_ = 0;
   space_.trim(keep_bytes);
 }
 
@@ -321,6 +351,7 @@ void Pool::reserve(std::size_t bytes) {
     std::uint32_t stream = 0;
     done = is_inherited() ? Status(Failure{ErrorCode::fork_unsafe, 0, "the pool was made before fork"}) : ready({}, stream);
     if (done) done = holds_.any() ? Status(Failure{ErrorCode::busy, 0, "the device is held"}) : space_.reserve(bytes);
+    if (done) reserved_ = std::max(reserved_, space_.figures().live + bytes);
   }
   if (!done) throw_refused({.bytes = bytes}, done.failure());
 }
@@ -339,6 +370,14 @@ void Pool::end_hold() noexcept {
   space_.trim(0);
 }
 
-std::shared_ptr<Allocator> pool(Device device, const PoolOptions& options) { return std::make_shared<Pool>(device, options); }
+std::shared_ptr<Allocator> pool(Device device, const PoolOptions& options) {
+  if (options.decay.count() < 0) {
+    throw ArgumentError(ErrorCode::invalid_argument,
+                        {text::join("a pool on ", device.to_string(), " with decay=", options.decay.count(), "ms"),
+                         "memory cannot have been unused for less than no time", "use 0 to give back at once, or PoolOptions::kNever"},
+                        {{"decay", options.decay.count()}});
+  }
+  return enlisted(std::make_shared<Pool>(device, options));
+}
 
 }  // namespace berth

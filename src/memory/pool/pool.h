@@ -32,28 +32,40 @@
 // Every free ends where the block came from: its owner's bin, by way of the inbox when another thread frees it.
 namespace berth {
 
-class Pool final : public Allocator, private os::ForkListener {
+class Pool final : public Allocator, public PageLender, private os::ForkListener {
  public:
   Pool(Device device, const PoolOptions& options);
+  Pool(std::shared_ptr<Pool> parent, const PrivatePoolOptions& options);
   ~Pool() override;
 
   Status obtain(const Request& request, Block& block) noexcept override;
   Freed give_back(const Block& block, When when, Block* known) noexcept override;
+  bool grow(Block& block, std::size_t bytes) noexcept override;
   void trim(std::size_t keep_bytes) override;
+  void trim_idle() override;
   void reserve(std::size_t bytes) override;
   void begin_hold() noexcept override;
   void end_hold() noexcept override;
   Stats stats() const override;
-  std::string name() const override { return "pool"; }
+  std::vector<Holder> holders() const override;
+  std::string name() const override { return is_private() ? "private_pool" : "pool"; }
   std::string settings() const override;
   std::string audit() const override;
   void explain(const Failure& failure, OutOfMemoryReport& report) const override;
+
+  // For private pools, in pool_private.cc.
+  std::size_t lend(std::span<const std::size_t> wanted, std::span<Loan> loans) noexcept override;
+  void settle(std::span<const Loan> loans) noexcept override;
+  bool adopt(std::byte* pages, std::size_t bytes) noexcept override;
+  bool is_private() const noexcept { return parent_ != nullptr; }
+  void add_child(const std::shared_ptr<Pool>& child);
 
   // The thread that owned it has ended: its blocks are everyone's, and a later thread may have it.
   void retire(ThreadCache* cache) noexcept;
 
  private:
   static constexpr std::uint32_t kMostCaches = 4096;
+  static constexpr const char* kPrivateLimit = "the private pool's limit";
   static constexpr std::size_t kBatch = 16;  // blocks fetched from the slabs at a time, at most
 
   // Small blocks, in pool_small.cc.
@@ -80,12 +92,40 @@ class Pool final : public Allocator, private os::ForkListener {
   Freed send_home(ThreadCache& owner, Slot* slot, const Block& block) noexcept;
   Freed free_under_lock(Slot* slot, const Block& block, When when) noexcept;
 
+  struct Setup {
+    PoolOptions options;
+    std::size_t page_bytes;
+    Budget* below;
+    std::shared_ptr<Pool> parent = nullptr;
+    bool fixed_pages = false;
+  };
+  Pool(Backend& backend, Setup setup);
+
+  // Makes the other pools that share this one's pages give up what they have cached, as far as they may. True: there are some. Lets go of
+  // the lock.
+  bool press_relatives() noexcept BERTH_REQUIRES(mutex_);
+  struct Child {
+    bool exists = false;
+    std::shared_ptr<Pool> pool;  // nullptr: gone
+  };
+  Child child_at(std::size_t index) const noexcept;
+  void give_up_cache() noexcept;
+
+  // Blocks that grow in place, in pool_grow.cc.
+  bool grow_small(Slot* slot, Block& block, std::size_t bytes) noexcept;
+  bool grow_in_cache(ThreadCache& cache, Slot* slot, Block& block, std::size_t bytes) noexcept;
+  bool grow_large(Slot* slot, Block& block, std::size_t bytes) noexcept;
+
   // Large blocks and what is common, in pool.cc.
   Status obtain_large(const Request& request, Block& block) noexcept;
   Freed give_back_slowly(Block block, When when, Block* known) noexcept;
   Freed free_large(Slot* slot, const Block& block, When when) noexcept;
+  // Gives back what has been idle, in pool_decay.cc: a few pages, or all. Lets go of the lock.
+  void poll_decay() noexcept BERTH_REQUIRES(mutex_);
+  void decay(bool all) noexcept BERTH_REQUIRES(mutex_);
   void give_pages_back(std::size_t begin, std::size_t bytes) noexcept BERTH_REQUIRES(mutex_);
   Freed judge(const Slot* slot, const Block& block) const noexcept;
+  Freed judge_large(const Slot* slot, const Block& block) const noexcept BERTH_REQUIRES(mutex_);
   bool was_issued(std::uint64_t serial) const noexcept;
   std::size_t bytes_of(const Slot* slot) const noexcept;
   void complete(Block& known, const Block& block, const Slot* slot) const noexcept;
@@ -132,9 +172,13 @@ class Pool final : public Allocator, private os::ForkListener {
   void after_fork(bool in_child) noexcept override;
 
   const SizeClasses classes_;
-  const std::size_t small_limit_;      // requests up to this are small
-  const std::size_t usual_alignment_;  // that every small block has
-  const std::size_t limit_bytes_;
+  const std::size_t small_limit_;       // requests up to this are small
+  const std::size_t usual_alignment_;   // that every small block has
+  const std::shared_ptr<Pool> parent_;  // of a private pool: whose pages it shares
+  const bool fixed_pages_;
+  const std::size_t page_bytes_;
+  Budget budget_;
+  const std::chrono::milliseconds decay_period_;
   const std::uint64_t generation_;
   SlotTable slots_;
   std::unique_ptr<std::atomic<ThreadCache*>[]> caches_;  // by number; entries are never taken away while the pool lives
@@ -143,9 +187,13 @@ class Pool final : public Allocator, private os::ForkListener {
   std::atomic<std::uint32_t> late_double_frees_{0};  // found when an inbox was read, not yet reported
 
   mutable os::Mutex mutex_;
+  Decay decay_ BERTH_GUARDED_BY(mutex_);
+  std::uint32_t polls_ BERTH_GUARDED_BY(mutex_) = 0;
+  std::size_t reserved_ BERTH_GUARDED_BY(mutex_) = 0;  // committed memory below this does not decay
   Space space_ BERTH_GUARDED_BY(mutex_);
   Slabs slabs_ BERTH_GUARDED_BY(mutex_);
   StreamUses streams_ BERTH_GUARDED_BY(mutex_);
+  std::vector<std::weak_ptr<Pool>> children_ BERTH_GUARDED_BY(mutex_);  // private pools
   HoldCount holds_ BERTH_GUARDED_BY(mutex_);
   bool trim_after_hold_ BERTH_GUARDED_BY(mutex_) = false;
   Relaxed<std::uintptr_t> base_;  // of the range, once there is one; whoever has a block has seen it set
@@ -188,9 +236,13 @@ Status Pool::with_effort(const Attempt& attempt) noexcept {
   flush_caches();
   settle_streams(false);
   done = attempt(Space::Effort::all_pages);
-  if (done || done.failure().code != ErrorCode::out_of_memory || !streams_.any_pending() || holds_.any()) return done;
-  settle_streams(true);
-  return attempt(Space::Effort::all_pages);
+  const auto go_on = [&]() BERTH_NO_THREAD_ANALYSIS { return !done && done.failure().code == ErrorCode::out_of_memory && !holds_.any(); };
+  if (go_on() && streams_.any_pending()) {
+    settle_streams(true);
+    done = attempt(Space::Effort::all_pages);
+  }
+  if (go_on() && done.failure().why != kPrivateLimit && press_relatives()) done = attempt(Space::Effort::all_pages);
+  return done;
 }
 
 }  // namespace berth

@@ -70,8 +70,12 @@ Stats Pool::stats_now() const noexcept {
 }
 
 std::string Pool::settings() const {
-  const std::string limit = limit_bytes_ == SIZE_MAX ? "" : text::join(", at most ", text::bytes(limit_bytes_));
-  return text::join("pool on ", device().to_string(), limit);
+  const std::string limit = budget_.limit() == SIZE_MAX ? "" : text::join(", at most ", text::bytes(budget_.limit()));
+  const std::chrono::milliseconds decay = decay_period_;
+  const std::string idle = decay == PoolOptions::kNever ? "kept" : text::join("given back after ", text::duration(decay));
+  const std::string what = is_private() ? text::join("private pool on ", device().to_string(), ", sharing pages with pool ", parent_->id())
+                                        : text::join("pool on ", device().to_string());
+  return text::join(what, limit, fixed_pages_ ? ", pages stay where they are" : text::join(", idle memory ", idle));
 }
 
 template <class Visit>
@@ -85,23 +89,33 @@ void Pool::for_each_live(Visit visit) const {
   }
 }
 
+std::vector<Holder> Pool::holders() const {
+  HolderTotals totals;
+  {
+    const os::Lock lock(mutex_);
+    const AllShut shut(*this);
+    for_each_live([&](const Slot& slot, std::size_t bytes) {
+      if (!is_on_its_way(slot)) totals.add(Tag::from_id(static_cast<std::uint16_t>(slot.tag_and_id.load())), bytes);
+    });
+  }
+  return totals.most_first();
+}
+
 void Pool::explain(const Failure& failure, OutOfMemoryReport& report) const {
-  std::vector<Holder> holders;
   const os::Lock lock(mutex_);
   const AllShut shut(*this);
   const Stats now = stats_now();
-  for_each_live([&](const Slot& slot, std::size_t bytes) {
-    if (is_on_its_way(slot)) return;
-    add_holder(holders, Tag::from_id(static_cast<std::uint16_t>(slot.tag_and_id.load())), bytes);
-  });
   report.in_use_bytes = now.in_use_bytes;
   report.cached_bytes = now.cached_bytes;
   report.largest_free_run_bytes = space_.longest_cached();
-  report.top_holders = top_holders(std::move(holders));
-  const std::size_t below_limit = limit_bytes_ - std::min(limit_bytes_, now.committed_bytes);
+  // The tightest of its own limit and its parent's.
+  const bool of_parent = is_private() && parent_->budget_.limit() - parent_->budget_.used() < budget_.limit() - budget_.used();
+  const Budget& tightest = of_parent ? parent_->budget_ : budget_;
+  const std::size_t below_limit = tightest.limit() - std::min(tightest.limit(), tightest.used());
   const bool limited = below_limit < report.device_free_bytes;
-  report.refused_by = limited ? text::join("the pool's limit of ", text::bytes(limit_bytes_)) : "the device";
-  if (limited) report.limit_bytes = limit_bytes_;
+  const std::string_view whose = of_parent ? "its parent's" : "the pool's";
+  report.refused_by = limited ? text::join(whose, " limit of ", text::bytes(tightest.limit())) : "the device";
+  if (limited) report.limit_bytes = tightest.limit();
   // Free pages can be moved together, so all that is cached counts.
   const std::size_t within_reach = std::min(below_limit, report.device_free_bytes) + space_.cached_bytes();
   if (within_reach < report.requested_bytes) report.would_be_enough_bytes = report.requested_bytes - within_reach;
@@ -118,6 +132,7 @@ std::string Pool::audit() const {
 }
 
 std::string Pool::audit_now() const {
+  if (budget_.used() > budget_.limit()) return "pool: the limit is exceeded";
   if (std::string wrong = space_.audit(); !wrong.empty()) return wrong;
   if (std::string wrong = slabs_.audit(); !wrong.empty()) return wrong;
   for (std::uint32_t i = 1; i <= cache_count_.load(std::memory_order_relaxed); ++i) {

@@ -217,6 +217,7 @@ void Pool::return_spill(const Spill& spill) noexcept {
   if (spill.slots().empty()) return;
   const os::Lock lock(mutex_);
   return_to_slabs(spill.slots());
+  poll_decay();
 }
 
 void Pool::return_to_slabs(std::span<Slot* const> slots) noexcept {

@@ -72,6 +72,7 @@ void Pool::close_in_turn() noexcept {
   constexpr int kTries = 1000;  // a device may be slow to say that it is done
   for (int i = 0; i < kTries && streams_.any_pending(); ++i) settle_streams(false);
   if (!streams_.any_pending()) {
+    if (is_private()) space_.trim(0);  // its pages go to its parent
     space_.close();
     return;
   }
@@ -85,6 +86,7 @@ void Pool::close_in_turn() noexcept {
         last = streams_[i].stream;
     }
     last->enqueue([&behind = backend(), base = space_.base(), bytes = space_.size_bytes()] { (void)behind.release(base, bytes).ok(); });
+    budget_.give_up(space_.figures().committed);
   } catch (...) {  // a third party's stream may throw anything
   }
 }

@@ -84,20 +84,32 @@ Result<Slabs::Slab*> Slabs::make(SizeClass size_class, std::uint32_t stream, Spa
   }
   (*extent)->slab = slab->index + 1;
   mark(*slab, slab->index + 1);
+  slab_bytes_ += info.slab_bytes;
   free_bytes_ += info.slab_bytes;
   link_last(slab);
   return slab;
 }
 
+// A slab with free blocks of the next longer class, of at most twice the size, whose blocks have every alignment that those of the class have.
+Slabs::Slab* Slabs::find_roomier(SizeClass size_class, std::uint32_t stream) const noexcept {
+  const std::uint32_t bytes = classes_[size_class].bytes;
+  for (SizeClass c = size_class + 1; c < classes_.count() && classes_[c].bytes <= 2 * bytes; ++c) {
+    if (std::countr_zero(classes_[c].bytes) < std::countr_zero(bytes)) continue;
+    if (Slab* const found = (*lists_[stream])[c].first) return found;
+  }
+  return nullptr;
+}
+
 Result<std::size_t> Slabs::take(SizeClass size_class, std::uint32_t stream, std::uint32_t owner, Space::Effort effort,
                                 std::span<Slot*> into) noexcept {
   Slab* slab = (*lists_[stream])[size_class].first;
+  if (slab == nullptr && is_mostly_free()) slab = find_roomier(size_class, stream);
   if (slab == nullptr) {
     const Result<Slab*> made = make(size_class, stream, effort);
     if (!made) return made.failure();
     slab = *made;
   }
-  const ClassInfo& info = classes_[size_class];
+  const ClassInfo& info = classes_[slab->size_class];
   std::size_t count = 0;
   // Slab after slab, but not a new one for the sake of a full batch.
   while (slab != nullptr && count < into.size()) {
@@ -109,6 +121,7 @@ Result<std::size_t> Slabs::take(SizeClass size_class, std::uint32_t stream, std:
         free_bytes_ -= info.bytes;
         Slot& slot = slots_[slab->first_slot + static_cast<std::uint32_t>(64 * word) + bit];
         slot.set_where(slot.offset(), owner);
+        slot.size.store(size_class);  // a longer block passes for one of the class it is used for
         into[count++] = &slot;
       }
     }
@@ -131,6 +144,7 @@ void Slabs::give(Slot* slot) noexcept {
   if (slab->free < info.blocks) return;
   unlink(slab);
   mark(*slab, 0);
+  slab_bytes_ -= info.slab_bytes;
   free_bytes_ -= info.slab_bytes;
   slots_.give_back(slab->size_class, slab->first_slot);
   Extent* const extent = slab->extent;

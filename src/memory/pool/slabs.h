@@ -26,8 +26,9 @@ class Slabs {
   Status open(std::size_t range_bytes) noexcept;
   bool add_stream(std::uint32_t stream) noexcept;
 
-  // Takes up to `into.size()` free blocks of a class, at least one, and gives them to an owner. A new slab goes to the device, as far as
-  // the effort allows, and lets go of the lock meanwhile.
+  // Takes up to `into.size()` free blocks of a class, at least one, and gives them to an owner. While most of the memory in slabs is free,
+  // but in other classes, they may be longer than the class, up to twice: else each size that a program uses for a while would
+  // keep memory of its own. A new slab goes to the device, as far as the effort allows, and lets go of the lock meanwhile.
   Result<std::size_t> take(SizeClass size_class, std::uint32_t stream, std::uint32_t owner, Space::Effort effort,
                            std::span<Slot*> into) noexcept;
 
@@ -47,6 +48,7 @@ class Slabs {
  private:
   static constexpr std::size_t kMostBlocks = 1024;
   static constexpr std::uint32_t kLargeBit = 1U << 31;
+  static constexpr std::size_t kMuchFree = std::size_t{4} << 20;
 
   struct Slab {
     Extent* extent = nullptr;
@@ -65,6 +67,8 @@ class Slabs {
   };
   using Lists = std::array<List, SizeClasses::kMost>;
 
+  bool is_mostly_free() const noexcept { return free_bytes_ >= kMuchFree && free_bytes_ > slab_bytes_ / 2; }
+  Slab* find_roomier(SizeClass size_class, std::uint32_t stream) const noexcept;
   Result<Slab*> make(SizeClass size_class, std::uint32_t stream, Space::Effort effort) noexcept;
   void mark(const Slab& slab, std::uint32_t number) noexcept;
   List& list_of(const Slab& slab) noexcept { return (*lists_[slab.stream])[slab.size_class]; }
@@ -79,6 +83,7 @@ class Slabs {
   std::vector<std::unique_ptr<Lists>> lists_;  // by stream, then class: slabs with free blocks
   std::uint32_t* table_ = nullptr;  // for each grain of the range: the slab in it, from 1, or the slot of the large block that begins there
   std::size_t table_bytes_ = 0;
+  std::size_t slab_bytes_ = 0;  // of all slabs
   std::size_t free_bytes_ = 0;  // of the free blocks in all slabs, and the slabs' tails
 };
 

@@ -16,11 +16,7 @@ constexpr std::size_t kRangePerMemory = 4;      // addresses, for each byte the 
 constexpr std::size_t kLeastRange = 64_MiB;     // fewer addresses than this are not worth a pool
 constexpr std::size_t kMostRange = 1ULL << 46;  // offsets must fit in 48 bits
 constexpr std::size_t kSlabsShare = 4;          // one part in so many of the range is for slabs
-constexpr std::size_t kLeastEdge = 256_KiB;     // shorter edges are not worth a mapping of their own
 constexpr std::size_t kMostRuns = 64;           // places looked at for a block that no cached extent holds
-constexpr std::size_t kMostSources = 64;        // extents looked at for one that has a whole page
-
-std::size_t up(std::size_t value, std::size_t to) noexcept { return (value + to - 1) & ~(to - 1); }  // offsets: far from the end
 
 bool is_usable(const Extent* e, std::uint32_t stream) noexcept {
   return e != nullptr && (e->state == ExtentState::bare || (e->state == ExtentState::cached && (e->stream == 0 || e->stream == stream)));
@@ -74,6 +70,7 @@ bool Space::make_parts(std::size_t split, std::size_t size) noexcept {
 void Space::close() noexcept {
   if (base_ == nullptr) return;
   (void)backend_.release(base_, size_).ok();
+  budget_.give_up(figures_.committed);
   base_ = nullptr;
 }
 
@@ -88,6 +85,7 @@ Extent* Space::make_live(Extent* from, std::size_t begin, std::size_t bytes) noe
   Extent* const made = part_of(begin).cut(from, begin, bytes, ExtentState::live);
   figures_.live += bytes;
   figures_.peak_live = std::max(figures_.peak_live, figures_.live);
+  decay_.saw(cached_bytes());
   handed_out_ += bytes;
   return made;
 }
@@ -100,6 +98,11 @@ Result<Extent*> Space::take(Part which, std::size_t bytes, std::size_t alignment
   if (effort == Effort::cached_only) return Failure{ErrorCode::busy, 0, "no cached memory fits"};
   const Window window = find_window(part, bytes, alignment, stream);
   if (window.first == nullptr) return Failure{ErrorCode::out_of_memory, 0, "no run of addresses is long enough"};
+  return occupy(window, bytes, effort);
+}
+
+// Makes a live extent of free ones, and sees to it that there is memory under all of it.
+Result<Extent*> Space::occupy(const Window& window, std::size_t bytes, Effort effort) noexcept {
   if (!nodes_.reserve(Extents::kNodesPerCut * (window.extents + 1)))
     return Failure{ErrorCode::out_of_memory, 0, "no heap for the pool's tables"};
   Extent* const first = enter_transit(window, bytes);
@@ -110,6 +113,7 @@ Result<Extent*> Space::take(Part which, std::size_t bytes, std::size_t alignment
     leave_transit(first, end);
     return filled ? Failure{ErrorCode::out_of_memory, 0, "no heap for the pool's tables"} : filled.failure();
   }
+  Extents& part = part_of(first->begin);
   while (first->end() < end) part.join_next(first);
   // Free for a moment, so that what lies outside the block joins its neighbours. What was only the stream's is inside.
   return make_live(part.free_cached(first, 0, 0), window.begin, bytes);
@@ -176,152 +180,6 @@ Extent* Space::enter_transit(const Window& window, std::size_t bytes) noexcept {
   return first;
 }
 
-Status Space::fill_window(Extent* first, std::size_t end, Effort effort) noexcept {
-  for (;;) {
-    Steps steps;
-    if (!nodes_.reserve((Extents::kNodesPerCut + 1) * kMostSteps))
-      return Failure{ErrorCode::out_of_memory, 0, "no heap for the pool's tables"};
-    if (!plan_steps(first, end, effort, steps)) {
-      for (std::size_t i = 0; i < steps.count; ++i) {
-        const Step& step = steps.step[i];
-        if (step.source != nullptr)
-          part_of(step.source->begin).free_cached(step.source, 0, 0);
-        else
-          promised_ -= step.target->bytes;
-      }
-      return Failure{ErrorCode::out_of_memory, 0, "the pool's limit"};
-    }
-    if (steps.count == 0) return {};
-    const Status done = run_steps(steps);
-    if (!done) return done;
-  }
-}
-
-// Decides where the missing memory comes from, for as many pieces as there is room. False: the limit is in the way.
-bool Space::plan_steps(Extent* first, std::size_t end, Effort effort, Steps& steps) noexcept {
-  std::size_t missing = 0;
-  std::size_t window_bytes = 0;
-  for (const Extent* e = first; e != nullptr && e->begin < end; e = e->next) {
-    window_bytes += e->bytes;
-    if (!e->has_memory) missing += e->bytes;
-  }
-  const auto peak = static_cast<double>(std::max(figures_.peak_live, figures_.live + window_bytes));
-  const auto beyond = [&](double factor) {
-    const auto allowed = static_cast<std::size_t>(factor * peak);
-    const std::size_t wanted = figures_.committed + promised_ + missing;
-    return effort == Effort::all_pages ? missing : wanted > allowed ? std::min(missing, wanted - allowed) : 0;
-  };
-  std::size_t pages_wanted =
-      std::max(beyond(settings_.tight), figures_.committed + promised_ + missing > settings_.limit_bytes ? missing : 0);
-  const bool edges = effort == Effort::all_pages || moved_edges_ < handed_out_ / 100;
-  std::size_t edges_wanted = edges ? beyond(settings_.tighter_edges) : 0;
-  for (Extent* target = first; target != nullptr && target->begin < end; target = target->next) {
-    if (target->has_memory) continue;
-    if (steps.count == kMostSteps) return true;
-    Extent* source = pages_wanted > 0 ? find_source(std::min(target->bytes, pages_wanted), false) : nullptr;
-    if (source == nullptr && edges_wanted > 0) {
-      source = find_source(std::min(target->bytes, edges_wanted), true);
-      if (source != nullptr) moved_edges_ += source->bytes;
-    }
-    if (source == nullptr) {
-      pages_wanted = edges_wanted = 0;  // there is no more to be had
-      // Promised before it is asked for, so that no two threads pass the limit together.
-      if (target->bytes > settings_.limit_bytes - std::min(figures_.committed + promised_, settings_.limit_bytes)) return false;
-      promised_ += target->bytes;
-    } else {
-      if (source->bytes < target->bytes) part_of(target->begin).split(target, source->bytes);
-      pages_wanted -= std::min(pages_wanted, source->bytes);
-      edges_wanted -= std::min(edges_wanted, source->bytes);
-    }
-    steps.step[steps.count++] = {source, target};
-  }
-  return true;
-}
-
-// Cached memory to move elsewhere, at most so much of it: whole pages, from the highest address down, or edges of pages.
-Extent* Space::find_source(std::size_t most, bool edges) noexcept {
-  const std::size_t unit = edges ? backend_.properties().unit_bytes : settings_.page_bytes;
-  const std::size_t wanted = align_down(most, unit);
-  const std::size_t least = edges ? std::min(kLeastEdge, wanted) : unit;
-  if (wanted == 0) return nullptr;
-  for (const std::size_t which : {1U, 0U}) {
-    Extents& part = *parts_[which];
-    std::size_t looked_at = 0;
-    for (Extent* e = part.clean_tree().last(least); e != nullptr && looked_at < kMostSources; e = part.clean_tree().previous(e, least)) {
-      ++looked_at;
-      const std::size_t from = up(e->begin, unit);
-      const std::size_t to = align_down(e->end(), unit);
-      if (to <= from || to - from < least) continue;
-      const std::size_t bytes = std::min(to - from, wanted);
-      return part.cut(e, to - bytes, bytes, ExtentState::transit);
-    }
-  }
-  return nullptr;
-}
-
-// Without the lock. On failure the source may have lost its memory all the same: it then says so itself.
-Status Space::run_step(const Step& step) noexcept {
-  std::byte* const target = base_ + step.target->begin;
-  const std::size_t bytes = step.target->bytes;
-  if (step.source != nullptr) {
-    std::byte* const source = base_ + step.source->begin;
-    if (backend_.properties().abilities.move && backend_.move(source, target, bytes)) {
-      step.source->has_memory = false;
-      return {};
-    }
-    // Some kernels and limits do not let pages move: give back and take anew.
-    const Status gone = backend_.decommit(source, bytes);
-    if (!gone) return gone;
-    step.source->has_memory = false;
-  }
-  return backend_.commit(target, bytes);
-}
-
-Status Space::run_steps(Steps& steps) noexcept {
-  mutex_.unlock();
-  Status status;
-  std::size_t done = 0;
-  while (done < steps.count && status.ok()) {
-    status = run_step(steps.step[done]);
-    if (status) ++done;
-  }
-  mutex_.lock();
-  for (std::size_t i = 0; i < steps.count; ++i) {
-    const Step& step = steps.step[i];
-    const std::size_t bytes = step.target->bytes;
-    step.target->has_memory = i < done;
-    if (step.source == nullptr) {
-      promised_ -= bytes;
-      if (i < done) {
-        figures_.committed += bytes;
-        ++figures_.commits;
-      }
-    } else if (step.source->has_memory) {
-      part_of(step.source->begin).free_cached(step.source, 0, 0);
-    } else {
-      ++figures_.moves;
-      ++figures_.decommits;
-      if (i >= done) figures_.committed -= bytes;
-      part_of(step.source->begin).free_bare(step.source);
-    }
-  }
-  figures_.peak_committed = std::max(figures_.peak_committed, figures_.committed);
-  return status;
-}
-
-// Puts what a failed request had taken back as it is now.
-void Space::leave_transit(Extent* first, std::size_t end) noexcept {
-  Extents& part = part_of(first->begin);
-  for (Extent* e = first; e != nullptr && e->begin < end;) {
-    Extent* const following = e->next;
-    if (e->has_memory)
-      part.free_cached(e, e->stream, e->ticket);
-    else
-      part.free_bare(e);
-    e = following;
-  }
-}
-
 Extent* Space::give(Extent* extent, std::uint32_t stream, std::uint64_t ticket) noexcept {
   figures_.live -= extent->bytes;
   return part_of(extent->begin).free_cached(extent, stream, ticket);
@@ -331,12 +189,17 @@ void Space::clean(std::uint32_t stream, std::uint64_t ticket) noexcept {
   for (const auto& part : parts_) part->clean(stream, ticket);
 }
 
-bool Space::grow(Extent* extent, std::size_t bytes, std::uint32_t stream) noexcept {
-  Extent* const next = extent->next;
+bool Space::grow(Extent* extent, std::size_t bytes, std::uint32_t stream, Effort effort) noexcept {
   const std::size_t more = bytes - extent->bytes;
-  if (next == nullptr || next->state != ExtentState::cached || !is_usable(next, stream) || next->bytes < more) return false;
-  if (!nodes_.reserve(Extents::kNodesPerCut)) return false;
-  make_live(next, extent->end(), more);
+  Window window{.begin = extent->end(), .missing = 0, .first = extent->next};
+  std::size_t there = 0;
+  for (const Extent* e = window.first; there < more; e = e->next) {
+    if (!is_usable(e, stream)) return false;
+    if (e->state == ExtentState::bare) window.missing += e->bytes;
+    there += e->bytes;
+    ++window.extents;
+  }
+  if ((window.missing > 0 && effort == Effort::cached_only) || !occupy(window, more, effort)) return false;
   part_of(extent->begin).join_next(extent);
   return true;
 }
@@ -356,49 +219,6 @@ std::size_t Space::longest_cached() const noexcept {
   return base_ == nullptr ? 0 : std::max(parts_[0]->clean_tree().widest(), parts_[1]->clean_tree().widest());
 }
 
-// False when the device would not take it.
-bool Space::decommit(Extent* from, std::size_t begin, std::size_t end) noexcept {
-  if (!nodes_.reserve(Extents::kNodesPerCut)) return false;
-  Extent* const piece = part_of(begin).cut(from, begin, end - begin, ExtentState::transit);
-  mutex_.unlock();
-  const Status done = backend_.decommit(base_ + begin, end - begin);
-  mutex_.lock();
-  if (!done) {
-    part_of(begin).free_cached(piece, 0, 0);
-    return false;
-  }
-  figures_.committed -= end - begin;
-  ++figures_.decommits;
-  part_of(begin).free_bare(piece);
-  return true;
-}
-
-void Space::trim(std::size_t keep) noexcept {
-  if (base_ == nullptr) return;
-  const std::size_t unit = backend_.properties().unit_bytes;
-  for (const std::size_t which : {1U, 0U}) {
-    std::size_t below = SIZE_MAX;  // everything above has been looked at: the lock is let go of in between
-    while (cached_bytes() > keep) {
-      Extent* e = parts_[which]->clean_tree().last(unit);
-      while (e != nullptr && e->begin >= below) e = parts_[which]->clean_tree().previous(e, unit);
-      if (e == nullptr) break;
-      below = e->begin;
-      const std::size_t end = align_down(e->end(), unit);
-      const std::size_t bytes = std::min(up(cached_bytes() - keep, unit), end - std::min(end, up(e->begin, unit)));
-      if (bytes > 0 && !decommit(e, end - bytes, end)) return;
-    }
-  }
-}
-
-void Space::trim_around(std::size_t begin, std::size_t bytes) noexcept {
-  Extent* const e = part_of(begin).clean_tree().covering(begin);
-  if (e == nullptr) return;  // in use after all, or a stream may still be at work on it
-  const std::size_t unit = backend_.properties().unit_bytes;
-  const std::size_t from = up(std::max(e->begin, align_down(begin, settings_.page_bytes)), unit);
-  const std::size_t to = align_down(std::min(e->end(), up(begin + bytes, settings_.page_bytes)), unit);
-  if (from < to) decommit(e, from, to);
-}
-
 std::string Space::audit() const {
   if (base_ == nullptr) return {};
   std::size_t live = 0;
@@ -416,7 +236,7 @@ std::string Space::audit() const {
   if (figures_.committed < held || figures_.committed > held + moving)
     return "space: committed bytes are not the sum of the extents with memory";
   if (figures_.committed > figures_.peak_committed || figures_.live > figures_.peak_live) return "space: a peak is too low";
-  if (figures_.committed > settings_.limit_bytes) return "space: the limit is exceeded";
+  if (figures_.committed + promised_ > budget_.used()) return "space: more is committed than was claimed";
   return {};
 }
 

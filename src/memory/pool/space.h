@@ -5,11 +5,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "berth/base/result.h"
 #include "berth/device/backend.h"
+#include "memory/budget.h"
+#include "memory/pool/decay.h"
 #include "memory/pool/extents.h"
+#include "memory/pool/page_lender.h"
 #include "os/mutex.h"
 
 // A pool's address range and the memory under it. It hands out extents, takes them back, and decides when to ask the device for memory,
@@ -28,10 +32,10 @@
 namespace berth {
 
 struct SpaceSettings {
-  std::size_t limit_bytes = SIZE_MAX;  // of committed memory
-  std::size_t page_bytes = 0;          // what is moved and committed at a time: the unit, or a huge page where there are some
-  double tight = 1.004;                // whole pages are moved when committed memory would exceed this much of the peak
-  double tighter_edges = 1.008;        // and edges when it would exceed this
+  std::size_t page_bytes = 0;    // what is moved and committed at a time: the unit, or a huge page where there are some
+  bool fixed_pages = false;      // pages stay under their addresses until they are given back
+  double tight = 1.004;          // whole pages are moved when committed memory would exceed this much of the peak
+  double tighter_edges = 1.008;  // and edges when it would exceed this
 };
 
 class Space {
@@ -50,8 +54,9 @@ class Space {
     std::uint64_t moves = 0;
   };
 
-  Space(Backend& backend, os::Mutex& mutex, const SpaceSettings& settings) noexcept
-      : backend_(backend), mutex_(mutex), settings_(settings) {}
+  // With a lender, its pages are taken before the device is asked for new ones, and what is trimmed goes to it.
+  Space(Backend& backend, os::Mutex& mutex, const SpaceSettings& settings, Budget& budget, Decay& decay, PageLender* lender) noexcept
+      : backend_(backend), mutex_(mutex), settings_(settings), budget_(budget), decay_(decay), lender_(lender) {}
 
   // Reserves the addresses, once. Goes to the device.
   Status open() noexcept BERTH_NO_THREAD_ANALYSIS;
@@ -68,14 +73,22 @@ class Space {
   // Gives one back: to be used by the stream at once, by others when it is clean.
   Extent* give(Extent* extent, std::uint32_t stream, std::uint64_t ticket) noexcept;
   void clean(std::uint32_t stream, std::uint64_t ticket) noexcept;
-  // Makes a live extent longer in place, when what follows is cached and may be used by the stream.
-  bool grow(Extent* extent, std::size_t bytes, std::uint32_t stream) noexcept;
+  // Makes a live extent longer in place, when what follows is free and may be used by the stream. REQUIRES: more bytes than it has, a multiple
+  // of kGrain; nobody else frees or grows it meanwhile.
+  bool grow(Extent* extent, std::size_t bytes, std::uint32_t stream, Effort effort) noexcept;
 
   // Commits ahead, until so many bytes are cached in one piece.
   Status reserve(std::size_t bytes) noexcept;
   // Gives clean cached memory back: until at most `keep` bytes are cached, or the pages around a range that was just given.
-  void trim(std::size_t keep) noexcept;
+  void trim(std::size_t keep) noexcept { trim(keep, backend_.properties().unit_bytes, SIZE_MAX); }
+  // The same in whole pages, so that huge ones stay whole, and in a few pieces at most.
+  void trim_pages(std::size_t keep, std::size_t most_pieces) noexcept { trim(keep, settings_.page_bytes, most_pieces); }
   void trim_around(std::size_t begin, std::size_t bytes) noexcept;
+
+  // The lender's side, as PageLender has it. REQUIRES: open.
+  std::size_t lend(std::span<const std::size_t> wanted, std::span<Loan> loans) noexcept;
+  void settle(std::span<const Loan> loans) noexcept;
+  bool adopt(std::byte* pages, std::size_t bytes) noexcept BERTH_NO_THREAD_ANALYSIS;
 
   const Figures& figures() const noexcept { return figures_; }
   std::size_t cached_bytes() const noexcept { return figures_.committed - figures_.live; }
@@ -95,14 +108,24 @@ class Space {
     std::size_t extents = 0;
   };
   struct Step {
-    Extent* source;  // nullptr: committed anew
-    Extent* target;  // of the same length
+    Extent* source = nullptr;  // in this range, or in the lender's with a loan; nullptr: committed anew
+    Extent* target = nullptr;  // of the same length
+    Loan* loan = nullptr;
   };
   static constexpr std::size_t kMostSteps = 64;
   struct Steps {
     std::array<Step, kMostSteps> step;
     std::size_t count = 0;
   };
+
+  struct Loans {
+    std::array<Loan, kMostSteps> loan;
+    std::size_t count = 0;
+    std::size_t next = 0;  // to be used
+  };
+
+  // Of offsets, which are far from where that would wrap.
+  static std::size_t up(std::size_t value, std::size_t to) noexcept { return (value + to - 1) & ~(to - 1); }
 
   bool make_parts(std::size_t split, std::size_t size) noexcept;
   Extents& part_of(std::size_t offset) noexcept { return *parts_[offset < split_ ? 0 : 1]; }
@@ -112,17 +135,27 @@ class Space {
   Window find_window(const Extents& part, std::size_t bytes, std::size_t alignment, std::uint32_t stream) const noexcept;
   void consider(Window& best, Extent* run, std::size_t begin, std::size_t bytes) const noexcept;
   Extent* enter_transit(const Window& window, std::size_t bytes) noexcept;
+  Result<Extent*> occupy(const Window& window, std::size_t bytes, Effort effort) noexcept;
   Status fill_window(Extent* first, std::size_t end, Effort effort) noexcept;
-  bool plan_steps(Extent* first, std::size_t end, Effort effort, Steps& steps) noexcept;
+  void borrow(const Extent* first, std::size_t end, Loans& loans) noexcept BERTH_NO_THREAD_ANALYSIS;
+  void settle_own(const Loans& loans) noexcept BERTH_NO_THREAD_ANALYSIS;
+  const Budget* plan_steps(Extent* first, std::size_t end, Effort effort, Steps& steps, Loans& loans) noexcept;
+  const Budget* plan_new(Extent* target, Loans& loans, Step& step) noexcept;
+  void take_promise_back(const Step& step) noexcept;
   Extent* find_source(std::size_t most, bool edges) noexcept;
   Status run_step(const Step& step) noexcept;
   Status run_steps(Steps& steps) noexcept BERTH_NO_THREAD_ANALYSIS;
   void leave_transit(Extent* first, std::size_t end) noexcept;
-  bool decommit(Extent* from, std::size_t begin, std::size_t end) noexcept BERTH_NO_THREAD_ANALYSIS;
+  void trim(std::size_t keep, std::size_t grain, std::size_t most_pieces) noexcept;
+  enum class To : bool { device, lender };
+  bool decommit(Extent* from, std::size_t begin, std::size_t end, To to) noexcept BERTH_NO_THREAD_ANALYSIS;
 
   Backend& backend_;
   os::Mutex& mutex_;
   SpaceSettings settings_;
+  Budget& budget_;  // committed and promised memory is claimed here
+  Decay& decay_;    // is told what is needed, and what goes back
+  PageLender* const lender_;
   std::byte* base_ = nullptr;
   std::size_t size_ = 0;
   std::size_t split_ = 0;  // slabs below, large blocks above

@@ -284,5 +284,32 @@ TEST(PoolNthFailure, OfEverySystemCallChangesNothing) {
   });
 }
 
+// The kernel limits how many mappings a process has, and says so when pages are to move. They are then given back and taken anew.
+TEST(PoolWithoutMoves, APoolAtTheKernelsLimitOnMappingsStillFillsItsHoles) {
+  static std::atomic<int> refusals{0};
+  refusals = 0;
+  const auto memory = pool("cpu", {.limit_bytes = 64_MiB});
+  std::vector<Block> blocks;
+  for (unsigned char i = 0; i < 16; ++i) {
+    blocks.push_back(memory->allocate({.bytes = 4_MiB}));
+    std::memset(blocks.back().data, i, 4_MiB);
+  }
+  for (std::size_t i = 0; i < blocks.size(); i += 2) memory->deallocate(blocks[i]);
+  os::set_injector([](std::string_view call) noexcept { return call == "mremap" ? (++refusals, ENOMEM) : 0; });
+  const auto large = memory->try_allocate({.bytes = 32_MiB});
+  os::set_injector(nullptr);
+  ASSERT_TRUE(large) << "eight holes make one block";
+  EXPECT_GT(refusals, 0) << "nothing was moved";
+  std::memset(large->data, 99, large->bytes);
+  for (std::size_t i = 1; i < blocks.size(); i += 2) {
+    const auto* const bytes = static_cast<const unsigned char*>(blocks[i].data);
+    for (std::size_t at = 0; at < 4_MiB; at += 4096) ASSERT_EQ(bytes[at], i);
+    memory->deallocate(blocks[i]);
+  }
+  EXPECT_LE(memory->stats().peak_committed_bytes, 64_MiB);
+  memory->deallocate(*large);
+  EXPECT_EQ(memory->audit(), "");
+}
+
 }  // namespace
 }  // namespace berth::testing

@@ -14,6 +14,7 @@
 #include "berth/berth.h"
 #include "support/misuse_log.h"
 #include "support/scale.h"
+#include "support/test_clock.h"
 
 // Long random operations on a pool against a plain model: a map of what lives where, and a handful of sums.
 namespace berth::testing {
@@ -38,6 +39,7 @@ struct Subject {
   std::size_t page_bytes;      // of a simulated device; 0: the host
   std::size_t capacity_bytes;  // of the device, or the pool's limit
   std::size_t most_live;       // blocks
+  bool is_private = false;     // the pool shares the pages of another, which is otherwise idle
 };
 
 void PrintTo(const Subject& subject, std::ostream* out) { *out << subject.name; }
@@ -51,8 +53,14 @@ struct Live {
 
 class PoolModel {
  public:
-  PoolModel(std::shared_ptr<Allocator> pool, const Subject& subject, std::uint64_t seed, std::size_t most_live)
-      : pool_(std::move(pool)), subject_(subject), random_(seed), most_live_(most_live) {}
+  PoolModel(std::shared_ptr<Allocator> parent, const Subject& subject, std::uint64_t seed, std::size_t most_live)
+      : parent_(std::move(parent)),
+        pool_(subject.is_private ? private_pool(parent_, {.fixed_pages = false}) : parent_),
+        subject_(subject),
+        random_(seed),
+        most_live_(most_live) {
+    if (subject.is_private) parent_->reserve(subject.capacity_bytes / 4);
+  }
   ~PoolModel() {
     hold_.reset();
     for (const auto& [begin, live] : live_) pool_->deallocate(live.block);
@@ -60,9 +68,15 @@ class PoolModel {
 
   void step();
   void check_figures() const;
-  void audit() const { ASSERT_EQ(pool_->audit(), ""); }
+  void audit() const {
+    ASSERT_EQ(pool_->audit(), "");
+    if (subject_.is_private) {
+      ASSERT_EQ(parent_->audit(), "");
+    }
+  }
 
   std::uint64_t refusals = 0;
+  std::uint64_t grown = 0;
 
  private:
   std::size_t any_size();
@@ -72,6 +86,7 @@ class PoolModel {
   void enter(const Block& block);
   void refuse(std::size_t bytes);
   void free_one();
+  void grow_one();
   void free_again();
   void trim();
   void reserve();
@@ -81,6 +96,7 @@ class PoolModel {
   void check_contents(const Live& live) const;
   bool on_host() const { return subject_.page_bytes == 0; }
 
+  std::shared_ptr<Allocator> parent_;  // of a private pool; else the pool itself
   std::shared_ptr<Allocator> pool_;
   Subject subject_;
   Random random_;
@@ -89,6 +105,7 @@ class PoolModel {
   std::optional<Hold> hold_;
   std::size_t held_committed_ = 0;
   MisuseLog log_;
+  TestClock clock_;
 
   std::map<std::uintptr_t, Live> live_;
   std::vector<Block> gone_;  // a few that were freed
@@ -234,6 +251,34 @@ void PoolModel::free_one() {
   gone_[random_.below(gone_.size())] = live.block;
 }
 
+void PoolModel::grow_one() {
+  if (live_.empty()) return;
+  const auto chosen = any_live();
+  Live& live = chosen->second;
+  check_contents(live);
+  const Block before = live.block;
+  const std::size_t more = random_.one_in(3) ? any_size() : 1 + random_.below(before.bytes / 8 + 1);
+  if (!pool_->try_grow(live.block, before.bytes + more)) {
+    ASSERT_EQ(live.block, before);
+    return;
+  }
+  ++grown;
+  ASSERT_EQ(live.block.data, before.data);
+  ASSERT_EQ(live.block.bytes, before.bytes + more);
+  const auto after = std::next(chosen);
+  if (after != live_.end()) {
+    ASSERT_LE(chosen->first + live.block.bytes, after->first) << "it grew into its neighbour";
+  }
+  check_contents({before, live.value});
+  in_use_ += more;
+  peak_ = std::max(peak_, in_use_);
+  ++allocations_;
+  ++frees_;
+  write(live);
+  if (gone_.size() < 64) gone_.push_back(before);
+  gone_[random_.below(gone_.size())] = before;
+}
+
 void PoolModel::free_again() {
   if (gone_.empty()) return;
   const Block& block = gone_[random_.below(gone_.size())];
@@ -288,10 +333,15 @@ void PoolModel::step() {
   if (live_.empty() || live_.size() >= most_live_ || random_.one_in(most_live_ * 2)) growing_ = live_.size() < most_live_ / 2;
   switch (const std::uint64_t kind = random_.below(1000)) {
     case 0: return trim();
+    case 10: clock_.advance(std::chrono::seconds(1 + random_.below(12))); return pool_->trim_idle();
     case 1: return reserve();
     case 2: return begin_or_end_hold();
     case 3:
     case 4: return free_again();
+    case 6:
+    case 7:
+    case 8:
+    case 9: return grow_one();
     case 5: return allocate(subject_.capacity_bytes + 1 + random_.below(4_MiB), 0);
     default: return kind < (growing_ ? 600U : 400U) ? allocate(any_size(), any_alignment()) : free_one();
   }
@@ -310,7 +360,8 @@ void PoolModel::check_figures() const {
   ASSERT_LE(now.committed_bytes, now.peak_committed_bytes);
   ASSERT_LE(now.peak_committed_bytes, subject_.capacity_bytes);
   if (!on_host()) {
-    ASSERT_EQ(sim_control(pool_->device()).committed_bytes(), now.committed_bytes) << "the device has another opinion";
+    const std::size_t of_parent = subject_.is_private ? parent_->stats().committed_bytes : 0;
+    ASSERT_EQ(sim_control(pool_->device()).committed_bytes(), now.committed_bytes + of_parent) << "the device has another opinion";
   }
 }
 
@@ -356,12 +407,15 @@ TEST_P(PoolAgainstModel, AgreesOverALongLife) {
   }
   model.check_figures();
   model.audit();
-  did(std::to_string(steps) + " operations, " + std::to_string(model.refusals) + " refused; seed " + std::to_string(seed()));
+  EXPECT_GT(model.grown, 0U);
+  did(std::to_string(steps) + " operations, " + std::to_string(model.refusals) + " refused, " + std::to_string(model.grown) +
+      " blocks grown; seed " + std::to_string(seed()));
 }
 
 INSTANTIATE_TEST_SUITE_P(On, PoolAgainstModel,
                          ::testing::Values(Subject{"cpu", 0, 256_MiB, 4000}, Subject{"sim_64KiB", 64_KiB, 64_MiB, 4000},
-                                           Subject{"sim_2MiB", 2_MiB, 128_MiB, 4000}, Subject{"sim_4KiB", 4_KiB, 32_MiB, 2000}),
+                                           Subject{"sim_2MiB", 2_MiB, 128_MiB, 4000}, Subject{"sim_4KiB", 4_KiB, 32_MiB, 2000},
+                                           Subject{"private_sim_64KiB", 64_KiB, 64_MiB, 4000, true}),
                          [](const auto& param) { return std::string(param.param.name); });
 
 }  // namespace

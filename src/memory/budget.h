@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+// How much memory may be taken, and how much is. Memory is claimed before the device is asked for it and given up when the device has it back,
+// so that no threads can pass a limit together. Budgets stand on one another, the process's below that of a pool, and that of a pool below those
+// of its private pools: a claim is one at all of them, or none.
+//
+//     used == what its owner has taken or is asking for + used of those that stand on it          used <= limit, unless the limit was lowered
+//
+// Any thread.
+namespace berth {
+
+class Budget {
+ public:
+  // `why` is what a refusal says: a literal.
+  Budget(const char* why, std::size_t limit, Budget* below) noexcept : why_(why), below_(below), limit_(limit) {}
+  Budget(const Budget&) = delete;
+  Budget& operator=(const Budget&) = delete;
+
+  // nullptr when there was room everywhere; else the budget that had none, and nothing is claimed.
+  [[nodiscard]] const Budget* claim(std::size_t bytes) noexcept {
+    if (!claim_here(bytes)) return this;
+    const Budget* const refused = below_ == nullptr ? nullptr : below_->claim(bytes);
+    if (refused != nullptr) give_up_here(bytes);
+    return refused;
+  }
+  void give_up(std::size_t bytes) noexcept {
+    for (Budget* budget = this; budget != nullptr; budget = budget->below_) budget->give_up_here(bytes);
+  }
+
+  // For memory that changes hands between owners who stand on the same budget.
+  [[nodiscard]] bool claim_here(std::size_t bytes) noexcept {
+    // relaxed, here and below: the numbers guard no other memory.
+    std::size_t used = used_.load(std::memory_order_relaxed);
+    do {
+      const std::size_t limit = limit_.load(std::memory_order_relaxed);
+      if (used > limit || bytes > limit - used) return false;
+    } while (!used_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
+    std::size_t peak = peak_.load(std::memory_order_relaxed);
+    while (used + bytes > peak && !peak_.compare_exchange_weak(peak, used + bytes, std::memory_order_relaxed)) {
+    }
+    return true;
+  }
+  void give_up_here(std::size_t bytes) noexcept { used_.fetch_sub(bytes, std::memory_order_relaxed); }
+
+  // What could be claimed now.
+  std::size_t room() const noexcept {
+    std::size_t least = SIZE_MAX;
+    for (const Budget* budget = this; budget != nullptr; budget = budget->below_) {
+      const std::size_t limit = budget->limit();
+      const std::size_t used = budget->used();
+      const std::size_t here = used < limit ? limit - used : 0;
+      least = here < least ? here : least;
+    }
+    return least;
+  }
+
+  void set_limit(std::size_t limit) noexcept { limit_.store(limit, std::memory_order_relaxed); }
+  std::size_t limit() const noexcept { return limit_.load(std::memory_order_relaxed); }
+  std::size_t used() const noexcept { return used_.load(std::memory_order_relaxed); }
+  std::size_t peak() const noexcept { return peak_.load(std::memory_order_relaxed); }
+  const char* why() const noexcept { return why_; }
+  const Budget* below() const noexcept { return below_; }
+
+ private:
+  const char* const why_;
+  Budget* const below_;
+  std::atomic<std::size_t> limit_;
+  std::atomic<std::size_t> used_{0};
+  std::atomic<std::size_t> peak_{0};
+};
+
+}  // namespace berth

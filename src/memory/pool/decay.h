@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+// How much cached memory a pool has not needed for a while. Time is cut into periods. The least that was cached at any moment of a period
+// was not needed in all of it; when the period ends, that much is idle, and goes back in the course of the next. Should it be needed
+// meanwhile after all, the least of the new period falls, and what is idle with it. So nothing is remembered of single pages.
+//
+//     cached   ▁▂▇▅▃▂▂▄▆▃▂▂▅▇▂▂▂▂▂▂▂▂▂▂▂          the least of each period is idle after it: 0, then 2, then 2 …
+//     period   |------|------|------|------|
+//
+// It reads no clock, and knows no device: the pool does. Not thread-safe: the pool locks.
+namespace berth {
+
+class Decay {
+ public:
+  static constexpr std::chrono::milliseconds kNever = std::chrono::milliseconds::max();
+
+  // At most `most_bytes` are given back in a period by those who came for something else.
+  Decay(std::chrono::milliseconds period, std::size_t most_bytes) noexcept : period_(period), most_(most_bytes) {}
+
+  // So much is cached now. To be told whenever some of it was needed.
+  void saw(std::size_t cached) noexcept {
+    least_ = std::min(least_, cached);
+    idle_ = std::min(idle_, cached);
+  }
+
+  bool is_over(std::uint64_t now_ns) noexcept {
+    if (period_ == kNever) return false;
+    if (began_ns_ == 0) began_ns_ = now_ns;
+    return (now_ns - began_ns_) / 1'000'000 >= static_cast<std::uint64_t>(period_.count());
+  }
+
+  // The period is over, and another begins.
+  void end_period(std::uint64_t now_ns, std::size_t cached) noexcept {
+    idle_ = period_.count() == 0 ? cached : std::min(least_, cached);
+    least_ = cached;
+    given_ = 0;
+    began_ns_ = now_ns;
+  }
+
+  std::size_t idle() const noexcept { return idle_; }
+  // What may go back now, for whoever came for something else.
+  std::size_t due() const noexcept { return std::min(idle_, most_ - std::min(most_, given_)); }
+  // So much went back to the device, for whatever reason: what was cached before counts without it.
+  void gave(std::size_t bytes) noexcept {
+    given_ += bytes;
+    idle_ -= std::min(idle_, bytes);
+    least_ -= std::min(least_, bytes);
+  }
+
+  std::chrono::milliseconds period() const noexcept { return period_; }
+
+ private:
+  const std::chrono::milliseconds period_;
+  const std::size_t most_;
+  std::uint64_t began_ns_ = 0;
+  std::size_t least_ = 0;  // that was cached in this period so far
+  std::size_t idle_ = 0;   // since the last period, and not yet given back
+  std::size_t given_ = 0;  // in this period
+};
+
+}  // namespace berth

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "berth/base/checked.h"
+#include "memory/pool/pool.h"
+
+// Blocks that become longer where they are: a small one within its size class, a large one into what follows it.
+namespace berth {
+
+bool Pool::grow(Block& block, std::size_t bytes) noexcept {
+  Slot* const slot = slots_.range().find(block.place);
+  if (slot == nullptr || is_inherited()) return false;
+  return (slot->size.load() & 0xff) == Slot::kLargeClass ? grow_large(slot, block, bytes) : grow_small(slot, block, bytes);
+}
+
+bool Pool::grow_small(Slot* slot, Block& block, std::size_t bytes) noexcept {
+  const std::uint32_t owner = slot->owner();
+  if (ThreadCache* const own = owner == 0 ? nullptr : ThreadCaches::find_number(id(), owner); own != nullptr && enter(*own)) {
+    const bool grown = grow_in_cache(*own, slot, block, bytes);
+    own->gate.unlock();
+    return grown;
+  }
+  const os::Lock lock(mutex_);
+  const AllShut shut(*this);
+  if (const std::uint32_t number = slot->owner(); number != 0)
+    return grow_in_cache(*caches_[number].load(std::memory_order_relaxed), slot, block, bytes);
+  const SizeClass size_class = slot->size.load() & 0xff;
+  if (judge(slot, block) != Freed::yes || bytes > classes_[size_class].bytes) return false;
+  count_free(block.bytes);
+  count_allocation(bytes);
+  slot->size.store(Slot::small_size(bytes, size_class));
+  slot->serial.store(++serial_);
+  block.serial = serial_;
+  block.bytes = bytes;
+  return true;
+}
+
+// REQUIRES: the caller is inside the cache's gate, or has shut it.
+bool Pool::grow_in_cache(ThreadCache& cache, Slot* slot, Block& block, std::size_t bytes) noexcept {
+  const SizeClass size_class = slot->size.load() & 0xff;
+  if (slot->owner() != cache.number || judge(slot, block) != Freed::yes || bytes > classes_[size_class].bytes) return false;
+  cache.count_free(block.bytes);
+  block.serial = cache.make_live(slot, bytes, size_class, slot->tag_and_id.load());
+  block.bytes = bytes;
+  return true;
+}
+
+bool Pool::grow_large(Slot* slot, Block& block, std::size_t bytes) noexcept {
+  const auto rounded = try_align_up(bytes, Space::kGrain);
+  ThreadCache* const own = t_front.pool == id() ? t_front.cache : nullptr;
+  const os::Lock lock(mutex_);
+  if (own != nullptr) count_bytes(*own);
+  if (!rounded || judge_large(slot, block) != Freed::yes) return false;
+  Extent* const extent = space_.extent(slot->size.load() >> 8);
+  // The new serial comes first: the space may let go of the lock, and until it is back no other thread's free may find the block.
+  const std::uint64_t serial = ++serial_;
+  slot->serial.store(serial);
+  const Space::Effort effort = holds_.any() ? Space::Effort::cached_only : Space::Effort::usual;
+  if (*rounded > extent->bytes && !space_.grow(extent, *rounded, extent->stream, effort)) {
+    slot->serial.store(block.serial);
+    return false;
+  }
+  extent->requested = bytes;
+  count_free(block.bytes);
+  count_allocation(bytes);
+  block.serial = serial;
+  block.bytes = bytes;
+  return true;
+}
+
+}  // namespace berth

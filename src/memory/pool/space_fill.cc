@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "berth/base/checked.h"
+#include "berth/base/units.h"
+#include "memory/pool/space.h"
+
+// Where the memory under an extent comes from: pages of holes, a lender's, the device's.
+namespace berth {
+
+namespace {
+
+constexpr std::size_t kLeastEdge = 256_KiB;  // shorter edges are not worth a mapping of their own
+constexpr std::size_t kMostSources = 64;     // extents looked at for one that has a whole page
+
+}  // namespace
+
+Status Space::fill_window(Extent* first, std::size_t end, Effort effort) noexcept {
+  for (;;) {
+    if (!nodes_.reserve((Extents::kNodesPerCut + 1) * kMostSteps))
+      return Failure{ErrorCode::out_of_memory, 0, "no heap for the pool's tables"};
+    Loans loans;
+    if (lender_ != nullptr) {
+      borrow(first, end, loans);
+      if (!nodes_.reserve((Extents::kNodesPerCut + 1) * kMostSteps)) {  // the lock was let go
+        settle_own(loans);
+        return Failure{ErrorCode::out_of_memory, 0, "no heap for the pool's tables"};
+      }
+    }
+    Steps steps;
+    Status done;
+    if (const Budget* const refused = plan_steps(first, end, effort, steps, loans)) {
+      for (std::size_t i = 0; i < steps.count; ++i) take_promise_back(steps.step[i]);
+      done = Failure{ErrorCode::out_of_memory, 0, refused->why()};
+    } else if (steps.count > 0) {
+      done = run_steps(steps);
+    }
+    settle_own(loans);
+    if (!done || steps.count == 0) return done;
+  }
+}
+
+// Asks the lender for what is missing, without the lock.
+void Space::borrow(const Extent* first, std::size_t end, Loans& loans) noexcept {
+  std::array<std::size_t, kMostSteps> wanted;
+  std::size_t count = 0;
+  for (const Extent* e = first; e != nullptr && e->begin < end && count < kMostSteps; e = e->next) {
+    if (!e->has_memory) wanted[count++] = e->bytes;
+  }
+  if (count == 0) return;
+  mutex_.unlock();
+  loans.count = lender_->lend(std::span(wanted).first(count), loans.loan);
+  mutex_.lock();
+}
+
+void Space::settle_own(const Loans& loans) noexcept {
+  if (loans.count == 0) return;
+  mutex_.unlock();
+  lender_->settle(std::span(loans.loan).first(loans.count));
+  mutex_.lock();
+}
+
+// The step will not be run.
+void Space::take_promise_back(const Step& step) noexcept {
+  if (step.loan == nullptr && step.source != nullptr) {
+    part_of(step.source->begin).free_cached(step.source, 0, 0);
+    return;
+  }
+  promised_ -= step.target->bytes;
+  if (step.loan != nullptr)
+    budget_.give_up_here(step.target->bytes);
+  else
+    budget_.give_up(step.target->bytes);
+}
+
+// Decides where the missing memory comes from, for as many pieces as there is room. Returns the limit that is in the way, or nullptr.
+const Budget* Space::plan_steps(Extent* first, std::size_t end, Effort effort, Steps& steps, Loans& loans) noexcept {
+  std::size_t missing = 0;
+  std::size_t window_bytes = 0;
+  for (const Extent* e = first; e != nullptr && e->begin < end; e = e->next) {
+    window_bytes += e->bytes;
+    if (!e->has_memory) missing += e->bytes;
+  }
+  const auto peak = static_cast<double>(std::max(figures_.peak_live, figures_.live + window_bytes));
+  const auto beyond = [&](double factor) {
+    const auto allowed = static_cast<std::size_t>(factor * peak);
+    const std::size_t wanted = figures_.committed + promised_ + missing;
+    return effort == Effort::all_pages ? missing : wanted > allowed ? std::min(missing, wanted - allowed) : 0;
+  };
+  std::size_t pages_wanted = std::max(beyond(settings_.tight), missing > budget_.room() ? missing : 0);
+  const bool edges = effort == Effort::all_pages || moved_edges_ < handed_out_ / 100;
+  std::size_t edges_wanted = edges ? beyond(settings_.tighter_edges) : 0;
+  for (Extent* target = first; target != nullptr && target->begin < end; target = target->next) {
+    if (target->has_memory) continue;
+    if (steps.count == kMostSteps) return nullptr;
+    Extent* source = pages_wanted > 0 ? find_source(std::min(target->bytes, pages_wanted), false) : nullptr;
+    if (source == nullptr && edges_wanted > 0) {
+      source = find_source(std::min(target->bytes, edges_wanted), true);
+      if (source != nullptr) moved_edges_ += source->bytes;
+    }
+    Step step{.source = source, .target = target};
+    if (source == nullptr) {
+      pages_wanted = edges_wanted = 0;  // there is no more to be had
+      if (const Budget* const refused = plan_new(target, loans, step)) return refused;
+    } else {
+      if (source->bytes < target->bytes) part_of(target->begin).split(target, source->bytes);
+      pages_wanted -= std::min(pages_wanted, source->bytes);
+      edges_wanted -= std::min(edges_wanted, source->bytes);
+    }
+    steps.step[steps.count++] = step;
+  }
+  return nullptr;
+}
+
+// Memory that this pool does not have yet: from the lender, else from the device. Claimed before it is asked for.
+const Budget* Space::plan_new(Extent* target, Loans& loans, Step& step) noexcept {
+  if (loans.next < loans.count && loans.loan[loans.next].bytes <= target->bytes) {
+    Loan& loan = loans.loan[loans.next];
+    if (!budget_.claim_here(loan.bytes)) return &budget_;
+    ++loans.next;
+    if (loan.bytes < target->bytes) part_of(target->begin).split(target, loan.bytes);
+    step.source = loan.extent;
+    step.loan = &loan;
+  } else if (const Budget* const refused = budget_.claim(target->bytes)) {
+    return refused;
+  }
+  promised_ += target->bytes;
+  return nullptr;
+}
+
+// Cached memory to move elsewhere, at most so much of it: whole pages, from the highest address down, or edges of pages.
+Extent* Space::find_source(std::size_t most, bool edges) noexcept {
+  if (settings_.fixed_pages) return nullptr;
+  const std::size_t unit = edges ? backend_.properties().unit_bytes : settings_.page_bytes;
+  const std::size_t wanted = align_down(most, unit);
+  const std::size_t least = edges ? std::min(kLeastEdge, wanted) : unit;
+  if (wanted == 0) return nullptr;
+  for (const std::size_t which : {1U, 0U}) {
+    Extents& part = *parts_[which];
+    std::size_t looked_at = 0;
+    for (Extent* e = part.clean_tree().last(least); e != nullptr && looked_at < kMostSources; e = part.clean_tree().previous(e, least)) {
+      ++looked_at;
+      const std::size_t from = up(e->begin, unit);
+      const std::size_t to = align_down(e->end(), unit);
+      if (to <= from || to - from < least) continue;
+      const std::size_t bytes = std::min(to - from, wanted);
+      return part.cut(e, to - bytes, bytes, ExtentState::transit);
+    }
+  }
+  return nullptr;
+}
+
+// Without the lock. On failure the source may have lost its memory all the same: it then says so itself.
+Status Space::run_step(const Step& step) noexcept {
+  std::byte* const target = base_ + step.target->begin;
+  const std::size_t bytes = step.target->bytes;
+  if (step.source != nullptr) {
+    std::byte* const source = step.loan != nullptr ? step.loan->address : base_ + step.source->begin;
+    if (backend_.properties().abilities.move && backend_.move(source, target, bytes)) {
+      step.source->has_memory = false;
+      return {};
+    }
+    // Some kernels and limits do not let pages move: give back and take anew.
+    const Status gone = backend_.decommit(source, bytes);
+    if (!gone) return gone;
+    step.source->has_memory = false;
+  }
+  return backend_.commit(target, bytes);
+}
+
+Status Space::run_steps(Steps& steps) noexcept {
+  mutex_.unlock();
+  Status status;
+  std::size_t done = 0;
+  while (done < steps.count && status.ok()) {
+    status = run_step(steps.step[done]);
+    if (status) ++done;
+  }
+  mutex_.lock();
+  for (std::size_t i = 0; i < steps.count; ++i) {
+    const Step& step = steps.step[i];
+    const std::size_t bytes = step.target->bytes;
+    step.target->has_memory = i < done;
+    if (step.source == nullptr || step.loan != nullptr) {
+      if (i < done) {
+        promised_ -= bytes;
+        figures_.committed += bytes;
+        ++(step.loan != nullptr ? figures_.moves : figures_.commits);
+      } else {
+        take_promise_back(step);
+      }
+      if (step.loan != nullptr && !step.source->has_memory) step.loan->end = i < done ? Loan::End::moved : Loan::End::lost;
+    } else if (step.source->has_memory) {
+      part_of(step.source->begin).free_cached(step.source, 0, 0);
+    } else {
+      ++figures_.moves;
+      ++figures_.decommits;
+      if (i >= done) {
+        figures_.committed -= bytes;
+        budget_.give_up(bytes);
+      }
+      part_of(step.source->begin).free_bare(step.source);
+    }
+  }
+  figures_.peak_committed = std::max(figures_.peak_committed, figures_.committed);
+  decay_.saw(cached_bytes());
+  return status;
+}
+
+// Puts what a failed request had taken back as it is now.
+void Space::leave_transit(Extent* first, std::size_t end) noexcept {
+  Extents& part = part_of(first->begin);
+  for (Extent* e = first; e != nullptr && e->begin < end;) {
+    Extent* const following = e->next;
+    if (e->has_memory)
+      part.free_cached(e, e->stream, e->ticket);
+    else
+      part.free_bare(e);
+    e = following;
+  }
+}
+
+}  // namespace berth

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "memory/process_budget.h"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/text.h"
+#include "berth/device/registry.h"
+#include "berth/memory/allocator.h"
+#include "berth/memory/process_limit.h"
+#include "os/mutex.h"
+#include "os/system.h"
+
+namespace berth {
+
+namespace {
+
+constexpr std::uint32_t kHost = ~0U;
+
+// A memory that devices stand for.
+struct Memory {
+  explicit Memory(std::size_t limit) noexcept : budget(kOverProcessLimit, limit, nullptr) {}
+
+  Budget budget;
+  os::Mutex mutex;
+  struct Entry {
+    std::weak_ptr<Allocator> allocator;
+    Trimmed trimmed;
+  };
+  std::vector<Entry> allocators BERTH_GUARDED_BY(mutex);
+};
+
+struct Memories {
+  os::Mutex mutex;
+  std::map<std::uint32_t, std::unique_ptr<Memory>> by_number BERTH_GUARDED_BY(mutex);
+};
+
+// Never destroyed: storages that outlive main give their memory back.
+Memories& memories() {
+  static auto* const made = new Memories;
+  return *made;
+}
+
+// Made when the library is loaded, so that no later use can find the heap empty or a fork in the middle of it.
+[[maybe_unused]] const Memories& g_made_at_load = memories();
+
+bool is_host(const Backend& backend) noexcept { return backend.properties().abilities.host_access; }
+
+std::uint32_t number_of(const Backend& backend) noexcept {
+  const DeviceKey key = backend.device().key();
+  return is_host(backend) ? kHost : std::uint32_t{key.kind} << 16 | key.index;
+}
+
+std::size_t limit_from_environment(const Backend& backend) {
+  std::string variable = is_host(backend) ? "BERTH_LIMIT" : text::join("BERTH_", backend.device().kind_name(), "_LIMIT");
+  std::ranges::transform(variable, variable.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  const auto value = os::environment(variable.c_str());
+  std::uint64_t bytes = 0;
+  if (!value) return SIZE_MAX;
+  if (text::parse_bytes(*value, bytes) && bytes > 0) return bytes;
+  throw ArgumentError(ErrorCode::invalid_argument,
+                      {text::join("the environment variable ", variable, '=', text::printable(*value)), "it is no byte count",
+                       text::join("write the most memory that the process may take, as in ", variable, "=8GiB")},
+                      {{"name", variable}, {"value", text::printable(*value)}});
+}
+
+Memory& memory_of(const Backend& backend) {
+  Memories& all = memories();
+  {
+    const os::Lock lock(all.mutex);
+    const auto found = all.by_number.find(number_of(backend));
+    if (found != all.by_number.end()) return *found->second;
+  }
+  auto made = std::make_unique<Memory>(limit_from_environment(backend));  // it has a mutex: not while another is held
+  const os::Lock lock(all.mutex);
+  return *all.by_number.try_emplace(number_of(backend), std::move(made)).first->second;
+}
+
+// Those that live now. They may be the last handles: to be let go of without a lock.
+std::vector<std::shared_ptr<Allocator>> allocators_of(Memory& memory, bool also_untrimmed) {
+  std::vector<std::shared_ptr<Allocator>> live;
+  const os::Lock lock(memory.mutex);
+  live.reserve(memory.allocators.size());
+  for (const Memory::Entry& one : memory.allocators) {
+    if (one.trimmed == Trimmed::never && !also_untrimmed) continue;
+    if (auto allocator = one.allocator.lock()) live.push_back(std::move(allocator));
+  }
+  return live;
+}
+
+}  // namespace
+
+Budget& process_budget(const Backend& backend) { return memory_of(backend).budget; }
+
+void enlist(const std::shared_ptr<Allocator>& allocator, Trimmed trimmed) {
+  Memory& memory = memory_of(allocator->backend());
+  const os::Lock lock(memory.mutex);
+  std::erase_if(memory.allocators, [](const Memory::Entry& one) { return one.allocator.expired(); });
+  memory.allocators.push_back({allocator, trimmed});
+}
+
+bool make_room_in_process(const Backend& backend, std::size_t bytes) {
+  Memory& memory = memory_of(backend);
+  const std::size_t before = memory.budget.used();
+  for (const std::shared_ptr<Allocator>& allocator : allocators_of(memory, false)) {
+    if (memory.budget.room() >= bytes) break;
+    allocator->trim(0);
+  }
+  return memory.budget.used() < before || memory.budget.room() >= bytes;
+}
+
+void explain_process_limit(const Backend& backend, OutOfMemoryReport& report) {
+  Memory& memory = memory_of(backend);
+  const std::size_t room = memory.budget.room();
+  report.limit_bytes = memory.budget.limit();
+  report.refused_by = text::join("the process's limit of ", text::bytes(report.limit_bytes), " on ",
+                                 is_host(backend) ? std::string("host memory") : backend.device().to_string());
+  if (report.requested_bytes > room) report.would_be_enough_bytes = report.requested_bytes - room;
+  report.tried.emplace_back("gave back what all allocators of this memory had cached");
+  for (const std::shared_ptr<Allocator>& allocator : allocators_of(memory, true)) {
+    const Stats stats = allocator->stats();
+    if (stats.committed_bytes == 0) continue;
+    report.shares.push_back({allocator->name(), allocator->id(), allocator->device(), stats.committed_bytes, stats.in_use_bytes});
+  }
+  std::ranges::sort(report.shares, std::ranges::greater(), &AllocatorShare::committed_bytes);
+}
+
+void set_process_limit(Device device, std::size_t limit_bytes) {
+  const Backend& chosen = backend(device);
+  Budget& budget = process_budget(chosen);
+  budget.set_limit(limit_bytes);
+  if (budget.used() > limit_bytes) make_room_in_process(chosen, 1);
+}
+
+ProcessMemory process_memory(Device device) {
+  const Budget& budget = process_budget(backend(device));
+  return {budget.limit(), budget.used(), budget.peak()};
+}
+
+}  // namespace berth

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "berth/device/backend.h"
+#include "berth/memory/out_of_memory.h"
+#include "memory/budget.h"
+
+// What the process takes of each memory, and which allocators do. Strategies claim what they take from their device here.
+namespace berth {
+
+class Allocator;
+
+// What a refusal for the process's limit says.
+inline constexpr const char* kOverProcessLimit = "the process's limit";
+
+// Of the memory behind a device: one for all host memory, else one for each device. Never destroyed. Throws ArgumentError when the
+// variable that sets its limit makes no sense.
+Budget& process_budget(const Backend& backend);
+
+// Makes a strategy known, for as long as it lives, to those who need memory that it has cached.
+template <class Strategy>
+std::shared_ptr<Strategy> enlisted(std::shared_ptr<Strategy> strategy);
+enum class Trimmed : bool { at_need, never };  // whether others may make it give up what it has cached
+void enlist(const std::shared_ptr<Allocator>& allocator, Trimmed trimmed = Trimmed::at_need);
+
+// Gives back what allocators of this memory have cached until there is room. No lock may be held. Says whether any went.
+bool make_room_in_process(const Backend& backend, std::size_t bytes);
+
+void explain_process_limit(const Backend& backend, OutOfMemoryReport& report);
+
+template <class Strategy>
+std::shared_ptr<Strategy> enlisted(std::shared_ptr<Strategy> strategy) {
+  enlist(strategy);
+  return strategy;
+}
+
+}  // namespace berth
