@@ -24,6 +24,7 @@ class Adaptor : public Interface {
 
   Status obtain(const Request& request, Block& block) noexcept override { return upstream_->obtain(request, block); }
   Freed give_back(const Block& block, When when, Block* known) noexcept override { return upstream_->give_back(block, when, known); }
+  Result<Freed> note_use(const Block& block, StreamRef stream) noexcept override { return upstream_->note_use(block, stream); }
   void trim(std::size_t keep_bytes) override { upstream_->trim(keep_bytes); }
   void reserve(std::size_t bytes) override { upstream_->reserve(bytes); }
   void begin_hold() noexcept override { upstream_->begin_hold(); }

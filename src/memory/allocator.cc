@@ -2,6 +2,7 @@
 #include "berth/memory/allocator.h"
 
 #include <atomic>
+#include <new>
 #include <utility>
 
 #include "base/text.h"
@@ -187,12 +188,12 @@ void Allocator::deallocate_now(const Block& block) noexcept { deallocate_slowly(
   const bool recording = is_recording();
   const Freed freed = block.allocator_id == id_ ? give_back(block, when, recording ? &known : nullptr) : Freed::foreign;
   if (freed != Freed::yes)
-    report_refused_free(block, freed);
+    report_refused(block, freed);
   else if (recording)
     record_block(RecordKind::freed, known, {});
 }
 
-void Allocator::report_refused_free(const Block& block, Freed freed) const noexcept {
+void Allocator::report_refused(const Block& block, Freed freed) const noexcept {
   std::string_view called = "(unknown)";
   std::string kept;
   try {
@@ -206,6 +207,13 @@ void Allocator::report_refused_free(const Block& block, Freed freed) const noexc
                  .address = block.data,
                  .bytes = block.bytes,
                  .tag = block.tag});
+}
+
+void Allocator::used_on(const Block& block, StreamRef stream) {
+  if (block.data == nullptr) return;
+  const Result<Freed> noted = block.allocator_id == id_ ? note_use(block, stream) : Result<Freed>(Freed::foreign);
+  if (!noted) throw std::bad_alloc();
+  if (*noted != Freed::yes) report_refused(block, *noted);
 }
 
 Block Allocator::block_at(void* data, std::size_t bytes) const noexcept {

@@ -153,7 +153,7 @@ class DefectiveStream : public StreamState {
  public:
   DefectiveStream(BackendDefect defect, Stream inner) : StreamState(inner.device()), defect_(defect), inner_(std::move(inner)) {}
 
-  Event enqueue(std::function<void()> work) override {
+  Event do_enqueue(std::function<void()> work) override {
     if (defect_ != BackendDefect::exception_lost) return inner_.enqueue(std::move(work));
     return inner_.enqueue([work = std::move(work)] {
       try {
@@ -162,11 +162,11 @@ class DefectiveStream : public StreamState {
       }
     });
   }
-  Event record() override { return defect_ == BackendDefect::event_early ? Event() : inner_.record(); }
-  void wait(const Event& event) override {
+  Event do_record() override { return defect_ == BackendDefect::event_early ? Event() : inner_.record(); }
+  void do_wait(const Event& event) override {
     if (defect_ != BackendDefect::wait_ignored) inner_.wait(event);
   }
-  void synchronize() override { inner_.synchronize(); }
+  void do_synchronize() override { inner_.synchronize(); }
   const Stream& inner() const { return inner_; }
 
  private:

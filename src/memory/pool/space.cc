@@ -331,6 +331,11 @@ void Space::clean(std::uint32_t stream, std::uint64_t ticket) noexcept {
   for (const auto& part : parts_) part->clean(stream, ticket);
 }
 
+bool Space::pass_on(std::uint32_t from, std::uint64_t ticket, std::uint32_t to, std::uint64_t as) noexcept {
+  const bool slabs = parts_[0]->pass_on(from, ticket, to, as);
+  return parts_[1]->pass_on(from, ticket, to, as) || slabs;
+}
+
 bool Space::grow(Extent* extent, std::size_t bytes, std::uint32_t stream) noexcept {
   Extent* const next = extent->next;
   const std::size_t more = bytes - extent->bytes;
