@@ -31,6 +31,7 @@
 #include "berth/memory/pool.h"
 #include "berth/memory/rounded.h"
 #include "berth/memory/stats.h"
+#include "berth/memory/stream_check.h"
 #include "berth/memory/trace.h"
 #include "berth/memory/track.h"
 #include "berth/observe/replay.h"

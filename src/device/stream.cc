@@ -72,6 +72,8 @@ std::shared_ptr<const StreamClock> StreamState::clock() const noexcept {
 std::uint64_t StreamState::clock_version() const noexcept { return order_->version.load(std::memory_order_relaxed); }
 std::uint64_t StreamState::done_point() const noexcept { return order_->progress->done(); }
 
+std::shared_ptr<const StreamProgress> StreamState::progress() const noexcept { return order_->progress; }
+
 bool StreamState::comes_after(std::uint64_t stream_id, std::uint64_t point) const noexcept {
   if (stream_id == id_) return true;
   const std::shared_ptr<const StreamClock> known = clock();
@@ -100,9 +102,10 @@ Event StreamState::record() {
 
 Event StreamState::enqueue(std::function<void()> work) {
   Event event = numbered();
-  return completed(event, do_enqueue([work = std::move(work), id = id_, point = event.point()] {
+  return completed(event, do_enqueue([work = std::move(work), id = id_, point = event.point()]() mutable {
                      const RunningWork here(id, point);
-                     work();
+                     const std::function<void()> running = std::exchange(work, nullptr);  // what it keeps alive goes as a part of it
+                     running();
                    }));
 }
 

@@ -9,6 +9,7 @@
 #include "berth/base/checked.h"
 #include "berth/record/misuse.h"
 #include "memory/pool/thread_cache.h"
+#include "memory/stream_check.h"
 #include "record/current_tag.h"
 #include "record/emit.h"
 
@@ -137,7 +138,9 @@ std::optional<Block> Allocator::try_allocate(Request&& request) {
 }
 
 void Allocator::record_allocation(const Request& request, const Block& block) const noexcept {
-  if (block.data != nullptr) record_block(RecordKind::allocated, block, request.site);
+  if (block.data == nullptr) return;
+  if (is_checking_streams()) stream_check::allocated(block, request.stream);
+  record_block(RecordKind::allocated, block, request.site);
 }
 
 void Allocator::record_refusal(const Request& request) const noexcept {
@@ -186,6 +189,8 @@ void Allocator::deallocate_now(const Block& block) noexcept { deallocate_slowly(
   if (block.data == nullptr) return;
   Block known;
   const bool recording = is_recording();
+  if (is_checking_streams()) [[unlikely]]
+    stream_check::freed(block);
   const Freed freed = block.allocator_id == id_ ? give_back(block, when, recording ? &known : nullptr) : Freed::foreign;
   if (freed != Freed::yes)
     report_refused(block, freed);
@@ -213,7 +218,10 @@ void Allocator::used_on(const Block& block, StreamRef stream) {
   if (block.data == nullptr) return;
   const Result<Freed> noted = block.allocator_id == id_ ? note_use(block, stream) : Result<Freed>(Freed::foreign);
   if (!noted) throw std::bad_alloc();
-  if (*noted != Freed::yes) report_refused(block, *noted);
+  if (*noted != Freed::yes)
+    report_refused(block, *noted);
+  else if (is_checking_streams())
+    stream_check::used_on(block, stream);
 }
 
 Block Allocator::block_at(void* data, std::size_t bytes) const noexcept {

@@ -12,7 +12,8 @@ bool BlockUsers::add(StreamRef stream) noexcept {
   const auto same = [&](const User& user) { return user.stream.get() == stream.state(); };
   if (!stream || std::ranges::any_of(users_, same)) return true;
   try {
-    users_.push_back({stream->weak_from_this().lock(), os::fork_generation()});
+    std::shared_ptr<StreamState> kept = stream->weak_from_this().lock();
+    if (kept != nullptr) users_.push_back({std::move(kept), os::fork_generation()});
     return true;
   } catch (const std::bad_alloc&) {
     return false;
@@ -24,12 +25,15 @@ void BlockUsers::add_all(const BlockUsers& others) {
   for (const User& user : users_) {
     if (std::ranges::none_of(others.users_, [&](const User& other) { return other.stream == user.stream; })) all.push_back(user);
   }
-  for (User& user : all) user.event = {};
+  for (User& user : all) {
+    user.event = {};
+    user.ticket = next_point();
+  }
   users_.swap(all);
 }
 
 bool BlockUsers::is_done(User& user, bool wait) noexcept {
-  if (user.stream == nullptr || user.generation != os::fork_generation()) return true;
+  if (user.generation != os::fork_generation()) return true;
   try {
     if (user.event.point() == 0) user.event = user.stream->record();
     EventState* const state = user.event.state().get();
@@ -46,11 +50,9 @@ bool BlockUsers::is_done(User& user, bool wait) noexcept {
 }
 
 bool BlockUsers::are_done(bool wait, StreamRef on) noexcept {
-  std::erase_if(users_, [&](User& user) { return is_done(user, false); });
-  return std::ranges::all_of(users_, [&](User& user) {
-    const std::uint64_t point = user.event.point();
-    return (on && point != 0 && on->comes_after(user.stream->id(), point)) || (wait && is_done(user, true));
-  });
+  const auto is_before = [&](const User& user) { return on && user.ticket != 0 && on->comes_after(user.stream->id(), user.ticket); };
+  std::erase_if(users_, [&](User& user) { return is_done(user, wait && !is_before(user)); });
+  return std::ranges::all_of(users_, is_before);
 }
 
 bool BlockUsers::enqueue_behind(std::function<void()> work) noexcept {

@@ -19,8 +19,7 @@ class BlockUsers {
   // False when there is no heap. No stream is no user.
   bool add(StreamRef stream) noexcept;
 
-  // All of another's, to be asked anew: what they have been given since they were last asked counts too. Throws bad_alloc, and has
-  // changed nothing then.
+  // All of another's, to be asked anew: what they have been given until now counts too. Throws bad_alloc, and has changed nothing then.
   void add_all(const BlockUsers& others);
 
   // Whether every stream is past what it had been given when this was first called, as seen by `on` (no stream: the host): streams that
@@ -34,6 +33,7 @@ class BlockUsers {
   struct User {
     std::shared_ptr<StreamState> stream;
     std::uint64_t generation;  // of the process that has its worker: a forked child's memory no inherited stream can touch
+    std::uint64_t ticket = 0;  // the first event that can be behind its work; 0: that is not said yet
     Event event = {};          // without a point: not recorded yet
   };
   static bool is_done(User& user, bool wait) noexcept;

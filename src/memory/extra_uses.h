@@ -22,19 +22,19 @@ class ExtraUses {
   bool empty() const noexcept { return live_.empty() && freed_.empty(); }
   bool any_freed() const noexcept { return !freed_.empty(); }
 
-  // A stream uses a live block. False when there is no heap. What another block of the same key has left behind is forgotten.
-  bool add(Key key, std::uint64_t serial, std::uint64_t stream_id) noexcept;
+  // A stream uses a live block. False when there is no heap.
+  bool add(Key key, std::uint64_t stream_id) noexcept;
 
   // The block is freed. True: it must wait here. False: nothing is known of it, or none of the streams has a number any more.
-  bool free(Key key, std::uint64_t serial, StreamUses& streams) noexcept;
+  bool free(Key key, StreamUses& streams) noexcept;
 
   // The next freed block after `at` that waits for no stream any more, as `is_over(key, use)` says; it is forgotten, and `at` becomes its key.
   // False when there is none. Begin with `at` = 0, which is no key.
   template <class IsOver>
   bool take_over(Key& at, IsOver is_over) noexcept {
     for (auto next = freed_.upper_bound(at); next != freed_.end(); ++next) {
-      std::erase_if(next->second.uses, [&](const Use& use) { return is_over(next->first, use); });
-      if (!next->second.uses.empty()) continue;
+      std::erase_if(next->second, [&](const Use& use) { return is_over(next->first, use); });
+      if (!next->second.empty()) continue;
       at = next->first;
       freed_.erase(next);
       return true;
@@ -44,7 +44,7 @@ class ExtraUses {
 
   template <class Visit>
   void for_each_freed(Visit visit) const {
-    for (const auto& [key, entry] : freed_) visit(key);
+    for (const auto& [key, uses] : freed_) visit(key);
   }
 
   // Whether a stream is past a use: it has got there, or it is gone.
@@ -54,14 +54,9 @@ class ExtraUses {
   }
 
  private:
-  struct Entry {
-    std::uint64_t serial = 0;
-    std::vector<Use> uses = {};  // one for each stream
-  };
-
-  // Maps, whose nodes move from one to the other without the heap.
-  std::map<Key, Entry> live_;
-  std::map<Key, Entry> freed_;
+  // One use for each stream. Maps, whose nodes move from one to the other without the heap.
+  std::map<Key, std::vector<Use>> live_;
+  std::map<Key, std::vector<Use>> freed_;
 };
 
 }  // namespace berth

@@ -22,7 +22,7 @@
 //
 // Events are numbered, over all streams of the process, in the order they are asked for: their points. A stream keeps a clock: for each
 // other stream the latest point that its further work is known to come after, because of the waits it was given. So it can be told
-// whether one stream may touch what another has worked on, without asking either how far it is. (Decision 0010.)
+// whether one stream may touch what another has worked on, without asking either how far it is. (Decision 0011.)
 //
 // Work that throws does not stop its stream: the first exception is kept, and thrown by every `Event::wait` that covers it until
 // a `Stream::synchronize` has thrown it and so cleared it.
@@ -103,6 +103,7 @@ class BERTH_EXPORT StreamState : public std::enable_shared_from_this<StreamState
   // For allocators, which ask about many streams at once: what comes_after knows, and a count that grows whenever there is more of it.
   std::shared_ptr<const StreamClock> clock() const noexcept;
   std::uint64_t clock_version() const noexcept;
+  std::shared_ptr<const StreamProgress> progress() const noexcept;  // what done_point knows, for longer than the stream
 
  protected:
   // As the public functions. An event covers everything that was put in before the call.

@@ -59,7 +59,8 @@ class BERTH_EXPORT Allocator : public std::enable_shared_from_this<Allocator> {
   std::optional<Block> try_allocate(const Request& request) { return try_allocate(Request(request)); }
 
   // An empty block is ignored. With `deallocate` the memory may stay cached; after `deallocate_now` its whole pages are back with the
-  // device on return (or, while held, when the hold ends). A small block shares its pages with others: they go back with the last.
+  // device on return (or, while held, when the hold ends; or, inside a stream's host function, which must not wait for streams, with a
+  // later trim). A small block shares its pages with others: they go back with the last.
   void deallocate(const Block& block) noexcept;
   void deallocate_now(const Block& block) noexcept;
 

@@ -15,7 +15,8 @@
 //     Block b = gpu->allocate({.bytes = 1 << 20, .stream = s});
 //
 // Streams. A block belongs to the stream of its request. Once freed it may be handed out again on that stream at once, and on another
-// when the work that was put into the first before the free is known to be done.
+// when the work that was put into the first before the free is known to be done, or that other stream was told to wait for it. Streams
+// beside its own that use the block are named with `used_on`.
 namespace berth {
 
 struct PoolOptions {

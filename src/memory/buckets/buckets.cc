@@ -232,7 +232,7 @@ Result<Allocator::Freed> Buckets::note_use(const Block& block, StreamRef stream)
   const std::uint32_t number = streams_.find_or_add(stream);
   if (number == 0) return kNoHeap;
   if (number == piece->stream) return Freed::yes;
-  return extra_.add(key_of(*piece), piece->serial, stream.id()) ? Result<Freed>(Freed::yes) : kNoHeap;
+  return extra_.add(key_of(*piece), stream.id()) ? Result<Freed>(Freed::yes) : kNoHeap;
 }
 
 void Buckets::part_with(Piece* piece) noexcept {
@@ -324,14 +324,15 @@ void Buckets::settle(std::uint32_t number, bool wait) noexcept {
 }
 
 void Buckets::settle_all(bool wait) noexcept {
-  for (std::uint32_t number = 1; number < streams_.count() && !holds_.any(); ++number) settle(number, wait);
-  release_extra();
+  do {
+    for (std::uint32_t number = 1; number < streams_.count() && !holds_.any(); ++number) settle(number, wait);
+  } while (release_extra());  // then about the streams of their own
 }
 
 Piece* Buckets::take_known(Bucket& bucket, std::uint32_t stream) noexcept {
   if (!streams_.any_pending()) return nullptr;
   for (std::uint32_t number = 1; number < streams_.count(); ++number) (void)streams_.look(number);
-  release_extra();
+  (void)release_extra();
   const StreamState* const state = streams_[stream].stream.get();  // the request's: it stays
   if (state == nullptr || bucket.cached == 0) return cache_.take(bucket, stream, streams_);
   mutex_.unlock();
@@ -340,7 +341,8 @@ Piece* Buckets::take_known(Bucket& bucket, std::uint32_t stream) noexcept {
   return cache_.take(bucket, stream, streams_, clock.get());
 }
 
-void Buckets::release_extra() noexcept {
+bool Buckets::release_extra() noexcept {
+  bool any = false;
   ExtraUses::Key at = 0;
   const auto is_over = [&](ExtraUses::Key, const ExtraUses::Use& use)
                            BERTH_NO_THREAD_ANALYSIS { return ExtraUses::is_over(use, streams_); };
@@ -351,7 +353,9 @@ void Buckets::release_extra() noexcept {
       kept_back_.push(piece);
     else
       cache_.put(piece);
+    any = true;
   }
+  return any;
 }
 
 void Buckets::begin_change() noexcept {

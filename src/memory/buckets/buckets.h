@@ -76,11 +76,11 @@ class Buckets final : public Allocator {
   void settle(std::uint32_t stream, bool wait) noexcept BERTH_REQUIRES(mutex_);
   // A piece that may be used on the stream, by what is known without asking. Lets go of the lock.
   Piece* take_known(Bucket& bucket, std::uint32_t stream) noexcept BERTH_REQUIRES(mutex_);
-  // Freed pieces that no stream beside their own can be at work on go into the cache.
-  void release_extra() noexcept BERTH_REQUIRES(mutex_);
+  // Freed pieces that no stream beside their own can be at work on go into the cache. False when there was none.
+  bool release_extra() noexcept BERTH_REQUIRES(mutex_);
   // Whether a freed piece must wait for streams beside its own; then it does.
   bool waits_for_others(const Piece& piece) noexcept BERTH_REQUIRES(mutex_) {
-    return !extra_.empty() && extra_.free(key_of(piece), piece.serial, streams_);
+    return !extra_.empty() && extra_.free(key_of(piece), streams_);
   }
   static ExtraUses::Key key_of(const Piece& piece) noexcept { return reinterpret_cast<std::uintptr_t>(piece.data); }
   void settle_all(bool wait) noexcept BERTH_REQUIRES(mutex_);

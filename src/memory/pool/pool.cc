@@ -213,7 +213,7 @@ Allocator::Freed Pool::free_large(Slot* slot, const Block& block, When when) noe
   const Extent* const extent = space_.extent(slot->size.load() >> 8);
   const std::size_t begin = extent->begin;
   const std::size_t bytes = extent->bytes;
-  if (extra_.empty() || !extra_.free(slots_.number(slot), block.serial, streams_)) release(slot);
+  if (extra_.empty() || !extra_.free(slots_.number(slot), streams_)) release(slot);
   if (when == When::now) give_pages_back(begin, bytes);
   return Freed::yes;
 }
@@ -238,7 +238,7 @@ Allocator::Freed Pool::free_under_lock(Slot* slot, const Block& block, When when
     count_free(block.bytes);
     if (is_inherited()) return Freed::yes;  // a child leaves the device, and what is on it, alone
     slot->size.store(slot->size.load() & ~Slot::kExtraUses);
-    if (extra_.empty() || !extra_.free(slots_.number(slot), block.serial, streams_)) slabs_.give(slot);
+    if (extra_.empty() || !extra_.free(slots_.number(slot), streams_)) slabs_.give(slot);
     if (when == When::now) flush_class(size_class);
   }
   if (when == When::now) give_pages_back(begin, classes_[size_class].bytes);

@@ -81,7 +81,7 @@ Result<Allocator::Freed> Pool::note_use(const Block& given, StreamRef stream) no
   if (large) {
     if (const Freed verdict = judge_large(slot, block); verdict != Freed::yes) return verdict;
     if (number == 0 || number == stream_of(slot)) return Freed::yes;
-    return extra_.add(slots_.number(slot), block.serial, stream.id()) ? Result<Freed>(Freed::yes) : kNoHeap;
+    return extra_.add(slots_.number(slot), stream.id()) ? Result<Freed>(Freed::yes) : kNoHeap;
   }
   // A small block is its owner's: with the lock, and on its thread, nobody else can change it.
   const std::uint32_t owner = slot->owner();
@@ -89,7 +89,7 @@ Result<Allocator::Freed> Pool::note_use(const Block& given, StreamRef stream) no
   if (owner != 0 && ThreadCaches::find_number(id(), owner) == nullptr) shut.emplace(*this);
   if (const Freed verdict = judge(slot, block); verdict != Freed::yes) return verdict;
   if (number == 0 || number == stream_of(slot)) return Freed::yes;
-  if (!extra_.add(slots_.number(slot), block.serial, stream.id())) return kNoHeap;
+  if (!extra_.add(slots_.number(slot), stream.id())) return kNoHeap;
   slot->size.store(slot->size.load() | Slot::kExtraUses);
   return Freed::yes;
 }
