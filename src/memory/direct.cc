@@ -45,9 +45,9 @@ class Direct : public Allocator {
     if (is_inherited()) [[unlikely]]
       return refused({ErrorCode::fork_unsafe, 0, "the allocator was made before fork, for a device that does not survive it"});
     if (any_waiting_.load(std::memory_order_relaxed)) [[unlikely]]  // a hint: what is missed now is found the next time
-      settle(false);
+      (void)settle(Patience::none);
     Result<void*> data = backend().allocate(request.bytes, request.alignment);
-    if (!data && data.failure().code == ErrorCode::out_of_memory && settle(true)) [[unlikely]]
+    if (!data && data.failure().code == ErrorCode::out_of_memory && settle(Patience::for_all)) [[unlikely]]
       data = backend().allocate(request.bytes, request.alignment);
     if (!data) [[unlikely]]
       return refused(data.failure());
@@ -69,29 +69,19 @@ class Direct : public Allocator {
       const Freed verdict = judge(found, block);
       if (verdict != Freed::yes) return verdict;
       entry = *found;
+      complete(known, block, entry);
       count_free(entry);
-      if (entry.has_users) {
-        live_.erase(found);
-        auto node = users_.extract(entry.serial);
-        node.mapped().entry = entry;
-        waiting_.insert(std::move(node));
-        any_waiting_.store(true, std::memory_order_relaxed);
-      } else if (holds_.any()) {
+      if (!entry.has_users && holds_.any()) {
         found->freed_in_hold = true;
-      } else {
-        live_.erase(found);
+        return Freed::yes;
       }
-      if (entry.has_users || holds_.any()) {
-        complete(known, block, entry);
-        entry.data = nullptr;
-      }
+      live_.erase(found);
+      if (entry.has_users) let_wait(entry, when);
     }
-    if (entry.data == nullptr) {
-      if (entry.has_users) (void)settle(when == When::now);
-      return Freed::yes;
-    }
-    complete(known, block, entry);
-    return_to_device(entry);
+    if (entry.has_users)
+      (void)settle(when == When::now ? Patience::for_urgent : Patience::none);
+    else
+      return_to_device(entry);
     return Freed::yes;
   }
 
@@ -103,7 +93,7 @@ class Direct : public Allocator {
     return add_user(*found, stream) ? Result<Freed>(Freed::yes) : Failure{ErrorCode::out_of_memory, 0, "no heap to remember the stream"};
   }
 
-  void trim(std::size_t) override { (void)settle(false); }
+  void trim(std::size_t) override { (void)settle(Patience::none); }
   void reserve(std::size_t) override {}
 
   void begin_hold() noexcept override {
@@ -121,7 +111,7 @@ class Direct : public Allocator {
     LiveEntry entry;
     std::size_t from = 0;
     while (take_freed_in_hold(entry, from)) return_to_device(entry);
-    (void)settle(false);
+    (void)settle(Patience::for_urgent);
   }
 
   Stats stats() const override {
@@ -201,7 +191,17 @@ class Direct : public Allocator {
   struct Waiting {
     LiveEntry entry;
     BlockUsers users;
+    bool urgent = false;  // deallocate_now: whoever may wait does
   };
+  enum class Patience { none, for_urgent, for_all };
+
+  void let_wait(const LiveEntry& entry, When when) noexcept BERTH_REQUIRES(mutex_) {
+    auto node = users_.extract(entry.serial);
+    node.mapped().entry = entry;
+    node.mapped().urgent = when == When::now;
+    waiting_.insert(std::move(node));
+    any_waiting_.store(true, std::memory_order_relaxed);
+  }
 
   bool add_user(LiveEntry& entry, StreamRef stream) noexcept BERTH_REQUIRES(mutex_) {
     try {
@@ -212,9 +212,8 @@ class Direct : public Allocator {
     }
   }
 
-  // Gives back what no stream can be at work on any more; with `wait`, what they are at work on as well, once they are done. True when
-  // anything went.
-  bool settle(bool wait) noexcept {
+  // Gives back what no stream can be at work on any more, and waits for some, or all, of the others. True when anything went.
+  bool settle(Patience patience) noexcept {
     bool any = false;
     for (std::uint64_t at = 0;;) {
       std::map<std::uint64_t, Waiting>::node_type node;
@@ -228,6 +227,7 @@ class Direct : public Allocator {
         node = waiting_.extract(next);  // nobody else asks about it meanwhile
       }
       at = node.key();
+      const bool wait = patience == Patience::for_all || (patience == Patience::for_urgent && node.mapped().urgent);
       const bool done = node.mapped().users.are_done(wait);
       if (done) return_to_device(node.mapped().entry);
       const os::Lock lock(mutex_);

@@ -24,7 +24,8 @@ enum class AllocatorDefect {
   foreign_free_accepted,
   hold_ignored,
   serial_reused,
-  frees_dropped
+  frees_dropped,
+  uses_forgotten
 };
 
 class DefectiveAllocator : public Adaptor<Allocator> {
@@ -61,6 +62,10 @@ class DefectiveAllocator : public Adaptor<Allocator> {
     if (freed == Freed::double_free && defect_ == AllocatorDefect::double_free_accepted) return Freed::yes;
     if (freed == Freed::foreign && defect_ == AllocatorDefect::foreign_free_accepted) return Freed::yes;
     return freed;
+  }
+
+  Result<Freed> note_use(const Block& block, StreamRef stream) noexcept override {
+    return defect_ == AllocatorDefect::uses_forgotten ? Result<Freed>(Freed::yes) : upstream_->note_use(block, stream);
   }
 
   Stats stats() const override {
@@ -115,6 +120,17 @@ TEST(PlantedDefects, ForeignFreeAcceptedIsFound) { EXPECT_TRUE(found_by(defectiv
 TEST(PlantedDefects, HoldIgnoredIsFound) { EXPECT_TRUE(found_by(defective_on_sim(AllocatorDefect::hold_ignored))); }
 TEST(PlantedDefects, SerialReusedIsFound) { EXPECT_TRUE(found_by(defective_on_sim(AllocatorDefect::serial_reused))); }
 TEST(PlantedDefects, FreesDroppedIsFound) { EXPECT_TRUE(found_by(defective_on_sim(AllocatorDefect::frees_dropped))); }
+
+TEST(PlantedDefects, UsesForgottenAreFound) {
+  for (const char* strategy : {"direct", "pool"}) {
+    const AllocatorSubject subject{"defective", [strategy]() -> std::shared_ptr<Allocator> {
+                                     const Device device = make_sim({.background = false});
+                                     return std::make_shared<DefectiveAllocator>(AllocatorDefect::uses_forgotten,
+                                                                                 make_allocator(strategy, device));
+                                   }};
+    EXPECT_TRUE(found_by(subject, {"MindsEveryStreamOfABlock"})) << strategy;
+  }
+}
 
 // Memory handed out twice would harm the test program itself, so here it comes from an arena, which minds nothing, and only the check
 // that must find it runs.

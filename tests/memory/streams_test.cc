@@ -140,9 +140,7 @@ TEST_P(StrategyStreams, AlsoWhenTheHoldEnds) {
     memory_->deallocate_now(block);
     EXPECT_FALSE(ran) << "a hold waits for nothing";
   }
-  memory_->trim(0);
-  b_.synchronize();
-  memory_->trim(0);
+  EXPECT_TRUE(ran);
   EXPECT_EQ(committed(), 0U);
 }
 
