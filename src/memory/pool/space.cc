@@ -44,7 +44,7 @@ Status Space::open() noexcept {
     range = backend_.reserve(size, alignment);
   }
   mutex_.lock();
-  if (!range) return range.failure();
+  if (!range) return base_ != nullptr ? Status() : range.failure();  // another thread may have been first, and taken the addresses
   const std::size_t split = align_down(size / kSlabsShare, page);
   if (base_ == nullptr && make_parts(split, size)) {
     base_ = static_cast<std::byte*>(*range);
