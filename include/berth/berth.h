@@ -33,6 +33,7 @@
 #include "berth/memory/process_limit.h"
 #include "berth/memory/rounded.h"
 #include "berth/memory/stats.h"
+#include "berth/memory/stream_check.h"
 #include "berth/memory/trace.h"
 #include "berth/memory/track.h"
 #include "berth/observe/replay.h"

@@ -12,6 +12,7 @@
 #include "copy/axes.h"
 #include "copy/lanes.h"
 #include "copy/rows.h"
+#include "memory/stream_check.h"
 #include "record/emit.h"
 
 namespace berth {
@@ -148,6 +149,18 @@ void record_copy(const StridedSpan& source, const StridedSpan& target, StreamRef
         .site = intern(site)});
 }
 
+// Tells the check of streams, before the work can have run and let go of what it touches.
+void note_touch(const StridedSpan& span, StreamRef stream, bool writes) {
+  const ByteRange range = checked_range(span);
+  if (range.end > range.begin)
+    stream_check::touched(reinterpret_cast<const void*>(range.begin), range.end - range.begin, span.device, stream, writes);
+}
+
+void note_copy(const StridedSpan& source, const StridedSpan& target, StreamRef stream) {
+  note_touch(source, stream, false);
+  note_touch(target, stream, true);
+}
+
 // Runs work now, or hands it to the stream and waits unless told not to.
 template <class Work>
 Event run_in_order(const CopyOptions& options, Work work) {
@@ -173,6 +186,8 @@ StridedSpan raw(const void* data, Device device, std::size_t bytes) {
 
 Event copy(const StridedSpan& source, const StridedSpan& target, const CopyOptions& options, Site site) {
   check_pair(source, target);
+  if (is_checking_streams()) [[unlikely]]
+    note_copy(source, target, options.stream);
   Event done = run_in_order(options, [source, target] { run(source, target); });
   if (is_recording()) [[unlikely]]
     record_copy(source, target, options.stream, site);
@@ -190,6 +205,7 @@ void require_equal_counts(std::size_t sources, std::size_t targets) {
 Event copy_batch(std::span<const StridedSpan> sources, std::span<const StridedSpan> targets, const CopyOptions& options, Site site) {
   require_equal_counts(sources.size(), targets.size());
   for (std::size_t i = 0; i < sources.size(); ++i) check_pair(sources[i], targets[i]);
+  for (std::size_t i = 0; is_checking_streams() && i < sources.size(); ++i) note_copy(sources[i], targets[i], options.stream);
   Event done =
       run_in_order(options, [from = std::vector(sources.begin(), sources.end()), to = std::vector(targets.begin(), targets.end())] {
         for (std::size_t i = 0; i < from.size(); ++i) run(from[i], to[i]);
@@ -202,6 +218,8 @@ Event fill(const StridedSpan& target, Scalar value, const CopyOptions& options, 
   check_target(target, "filling");
   // A fill writes the same everywhere, so a target that reaches an element twice is harmless.
   const std::array<std::byte, 16> element = value.as(target.dtype);
+  if (is_checking_streams()) [[unlikely]]
+    note_touch(target, options.stream, true);
   Event done = run_in_order(options, [target, element] {
     if (target.shape.num_elements() == 0) return;
     const Loop loop = make_loop(target.shape, target.strides, target.strides);

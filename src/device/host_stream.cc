@@ -149,16 +149,17 @@ class HostStream : public StreamState {
     if (!queue_->is_inherited()) queue_->close();
   }
 
-  Event enqueue(std::function<void()> work) override {
+  Event do_enqueue(std::function<void()> work) override {
     const auto event = std::make_shared<HostEvent>(queue_, 0);  // first: once the work is in, nothing may fail
     event->set_number(queue_->put(std::move(work)));
     return Event(event);
   }
-  Event record() override { return Event(std::make_shared<HostEvent>(queue_, queue_->last())); }
-  void synchronize() override { queue_->wait(queue_->last(), true); }
+  Event do_record() override { return Event(std::make_shared<HostEvent>(queue_, queue_->last())); }
+  void do_synchronize() override { queue_->wait(queue_->last(), true); }
 
-  void wait(const Event& event) override {
-    if (event.state() != nullptr) queue_->put([event] { event.wait(); });
+  void do_wait(const Event& event) override {
+    // The state's own wait: what this stream has seen is no news to a thread that waited for nothing.
+    if (event.state() != nullptr) queue_->put([state = event.state()] { state->wait(); });
   }
 
  private:

@@ -2,19 +2,143 @@
 #include "berth/device/stream.h"
 
 #include <atomic>
+#include <new>
+#include <utility>
 
 #include "berth/device/registry.h"
+#include "device/stream_clock.h"
+#include "device/stream_work.h"
+#include "os/mutex.h"
 
 namespace berth {
 
 namespace {
+
 std::atomic<std::uint64_t> g_next_id{1};
+
+// Relaxed, here and in next_point, is enough. Say that work is put into a stream, then next_point is called and gives n; and someone takes a
+// number of at least n, then records an event. Had the record come before the work in the stream's queue, then, as queues are ordered by
+// locks, the taking of that number would have come before the call of next_point, which would have given more.
+std::atomic<std::uint64_t> g_last_point{0};
+
 }  // namespace
+
+constinit thread_local const RunningWork* t_running_work = nullptr;
+
+std::uint64_t next_point() noexcept { return g_last_point.load(std::memory_order_relaxed) + 1; }
+bool is_in_stream_work() noexcept { return t_running_work != nullptr; }
 
 EventState::~EventState() = default;
 
-StreamState::StreamState(Device device) noexcept : device_(device), id_(g_next_id.fetch_add(1, std::memory_order_relaxed)) {}
+bool Event::query() const {
+  if (state_ != nullptr && !state_->query()) return false;
+  note_done();
+  return true;
+}
+
+void Event::wait() const {
+  if (state_ != nullptr) state_->wait();
+  note_done();
+}
+
+std::uint64_t Event::stream_id() const noexcept { return progress_ == nullptr ? 0 : progress_->stream_id(); }
+
+void Event::note_done() const noexcept {
+  if (progress_ == nullptr) return;
+  progress_->raise(point_);
+  if (clock_ == nullptr) return;
+  for (const StreamClock::Entry& entry : clock_->entries()) entry.progress->raise(entry.point);
+}
+
+struct StreamState::Order {
+  explicit Order(std::uint64_t id) : progress(std::make_shared<StreamProgress>(id)) {}
+
+  const std::shared_ptr<StreamProgress> progress;
+  os::Mutex mutex;
+  std::shared_ptr<const StreamClock> clock BERTH_GUARDED_BY(mutex);  // null: it comes after nothing that is known
+  std::atomic<std::uint64_t> version{0};
+};
+
+StreamState::StreamState(Device device)
+    : device_(device), id_(g_next_id.fetch_add(1, std::memory_order_relaxed)), order_(std::make_unique<Order>(id_)) {}
 StreamState::~StreamState() = default;
+
+std::shared_ptr<const StreamClock> StreamState::clock() const noexcept {
+  const os::Lock lock(order_->mutex);
+  return order_->clock;
+}
+
+// A hint, and only that: what it is compared with was loaded before the clock.
+std::uint64_t StreamState::clock_version() const noexcept { return order_->version.load(std::memory_order_relaxed); }
+std::uint64_t StreamState::done_point() const noexcept { return order_->progress->done(); }
+
+std::shared_ptr<const StreamProgress> StreamState::progress() const noexcept { return order_->progress; }
+
+bool StreamState::comes_after(std::uint64_t stream_id, std::uint64_t point) const noexcept {
+  if (stream_id == id_) return true;
+  const std::shared_ptr<const StreamClock> known = clock();
+  return known != nullptr && known->point_of(stream_id) >= point;
+}
+
+// What an event that the backend is about to make will say of order. The number is taken, and the clock read, before the backend is
+// asked: then everything that was put in before the number was taken, and every wait that the clock tells of, is before the event.
+Event StreamState::numbered() const noexcept {
+  Event event;
+  event.progress_ = order_->progress;
+  event.point_ = g_last_point.fetch_add(1, std::memory_order_relaxed) + 1;
+  event.clock_ = clock();
+  return event;
+}
+
+Event StreamState::completed(Event event, Event made) noexcept {
+  event.state_ = std::move(made.state_);
+  return event;
+}
+
+Event StreamState::record() {
+  Event event = numbered();
+  return completed(std::move(event), do_record());
+}
+
+Event StreamState::enqueue(std::function<void()> work) {
+  Event event = numbered();
+  return completed(event, do_enqueue([work = std::move(work), id = id_, point = event.point()]() mutable {
+                     const RunningWork here(id, point);
+                     const std::function<void()> running = std::exchange(work, nullptr);  // what it keeps alive goes as a part of it
+                     running();
+                   }));
+}
+
+void StreamState::wait(const Event& event) {
+  do_wait(event);
+  learn(event);
+}
+
+void StreamState::synchronize() {
+  const Event all = numbered();
+  do_synchronize();
+  all.note_done();
+}
+
+// After the backend has taken the wait: whoever reads the clock puts in their work after it.
+void StreamState::learn(const Event& event) noexcept {
+  if (event.progress_ == nullptr) return;
+  std::shared_ptr<const StreamClock> old = clock();
+  try {
+    for (;;) {
+      std::shared_ptr<const StreamClock> made = StreamClock::merged(old.get(), {event.progress_, event.point_}, event.clock_.get(), id_);
+      if (made == nullptr) return;
+      const os::Lock lock(order_->mutex);
+      if (order_->clock == old) {
+        order_->clock.swap(made);
+        order_->version.fetch_add(1, std::memory_order_relaxed);
+        return;
+      }
+      old = order_->clock;  // another thread's wait was in between
+    }
+  } catch (const std::bad_alloc&) {  // the wait stands; that less is known of it costs memory, and no more
+  }
+}
 
 Event Stream::enqueue(std::function<void()> work) const {
   if (state_ != nullptr) return state_->enqueue(std::move(work));

@@ -2,6 +2,7 @@
 #include "berth/memory/allocator.h"
 
 #include <atomic>
+#include <new>
 #include <utility>
 
 #include "base/text.h"
@@ -10,6 +11,7 @@
 #include "memory/holders.h"
 #include "memory/pool/thread_cache.h"
 #include "memory/process_budget.h"
+#include "memory/stream_check.h"
 #include "record/current_tag.h"
 #include "record/emit.h"
 
@@ -155,7 +157,9 @@ std::optional<Block> Allocator::try_allocate(Request&& request) {
 }
 
 void Allocator::record_allocation(const Request& request, const Block& block) const noexcept {
-  if (block.data != nullptr) record_block(RecordKind::allocated, block, request.site);
+  if (block.data == nullptr) return;
+  if (is_checking_streams()) stream_check::allocated(block, request.stream);
+  record_block(RecordKind::allocated, block, request.site);
 }
 
 void Allocator::record_refusal(const Request& request) const noexcept {
@@ -207,14 +211,16 @@ void Allocator::deallocate_now(const Block& block) noexcept { deallocate_slowly(
   if (block.data == nullptr) return;
   Block known;
   const bool recording = is_recording();
+  if (is_checking_streams()) [[unlikely]]
+    stream_check::freed(block);
   const Freed freed = block.allocator_id == id_ ? give_back(block, when, recording ? &known : nullptr) : Freed::foreign;
   if (freed != Freed::yes)
-    report_refused_free(block, freed);
+    report_refused(block, freed);
   else if (recording)
     record_block(RecordKind::freed, known, {});
 }
 
-void Allocator::report_refused_free(const Block& block, Freed freed) const noexcept {
+void Allocator::report_refused(const Block& block, Freed freed) const noexcept {
   std::string_view called = "(unknown)";
   std::string kept;
   try {
@@ -236,10 +242,21 @@ bool Allocator::try_grow(Block& block, std::size_t bytes) noexcept {
   const Block before = block;
   if (!grow(block, bytes)) return false;
   if (is_recording()) {
+    if (is_checking_streams()) stream_check::grown(block);
     record_block(RecordKind::freed, before, {});
     record_block(RecordKind::allocated, block, {});
   }
   return true;
+}
+
+void Allocator::used_on(const Block& block, StreamRef stream) {
+  if (block.data == nullptr) return;
+  const Result<Freed> noted = block.allocator_id == id_ ? note_use(block, stream) : Result<Freed>(Freed::foreign);
+  if (!noted) throw std::bad_alloc();
+  if (*noted != Freed::yes)
+    report_refused(block, *noted);
+  else if (is_checking_streams())
+    stream_check::used_on(block, stream);
 }
 
 Block Allocator::block_at(void* data, std::size_t bytes) const noexcept {

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "berth/base/checked.h"
 #include "berth/device/registry.h"
+#include "memory/block_users.h"
 #include "memory/hold_count.h"
 #include "memory/holders.h"
 #include "memory/process_budget.h"
@@ -26,9 +27,22 @@ class ArenaStrategy : public Arena {
   ArenaStrategy(Backend& device_backend, void* base, std::size_t capacity)
       : Arena(device_backend), base_(static_cast<std::byte*>(base)), capacity_(capacity), budget_(process_budget(device_backend)) {}
 
+  // Behind what streams may still do in it. Nobody waits: the last handle of an arena may go inside a stream's own work.
   ~ArenaStrategy() override {
-    if (!is_inherited() && backend().is_alive()) (void)backend().release(base_, capacity_).ok();
-    budget_.give_up(committed_);
+    const auto release = [&device = backend(), &budget = budget_, base = base_, bytes = capacity_, committed = committed_] {
+      (void)device.release(base, bytes).ok();
+      budget.give_up(committed);
+    };
+    if (is_inherited() || !backend().is_alive()) {
+      budget_.give_up(committed_);
+      return;
+    }
+    try {
+      dirty_.add_all(users_);
+    } catch (const std::bad_alloc&) {  // the range is safer lost than released under work that runs
+      return;
+    }
+    dirty_.are_done(false) ? release() : (void)dirty_.enqueue_behind(release);
   }
 
   Status obtain(const Request& request, Block& block) noexcept override {
@@ -42,10 +56,8 @@ class ArenaStrategy : public Arena {
   Freed give_back(const Block& block, When, Block* known) noexcept override {
     const os::Lock lock(mutex_);
     Entry* const entry = find(block.data);
-    if (entry == nullptr) return block.serial != 0 && block.serial < next_serial_ ? Freed::double_free : Freed::foreign;
-    if (entry->allocator_id != block.allocator_id) return Freed::foreign;
-    if (!entry->live || (block.serial != 0 && block.serial != entry->serial)) return Freed::double_free;
-    if (entry->bytes != block.bytes) return Freed::size_mismatch;
+    const Freed verdict = judge(entry, block);
+    if (verdict != Freed::yes) return verdict;
     entry->live = false;
     in_use_ -= entry->bytes;
     --live_blocks_;
@@ -85,6 +97,14 @@ class ArenaStrategy : public Arena {
     }
   }
 
+  Result<Freed> note_use(const Block& block, StreamRef stream) noexcept override {
+    const os::Lock lock(mutex_);
+    const Entry* const entry = find(block.data);
+    const Freed verdict = judge(entry, block);
+    if (verdict != Freed::yes) return verdict;
+    return users_.add(stream) ? Result<Freed>(Freed::yes) : Failure{ErrorCode::out_of_memory, 0, "no heap to remember the stream"};
+  }
+
   ArenaMark mark() const override {
     const os::Lock lock(mutex_);
     return {top_, entries_.size(), entries_.empty() ? 0 : entries_.back().serial};
@@ -93,6 +113,7 @@ class ArenaStrategy : public Arena {
   void reset(ArenaMark mark) override {
     std::size_t live = 0;
     bool known = false;
+    BlockUsers gone;  // let go of without the lock
     {
       const os::Lock lock(mutex_);
       known = is_known(mark);
@@ -101,6 +122,12 @@ class ArenaStrategy : public Arena {
         live = static_cast<std::size_t>(std::count_if(since, entries_.end(), [](const Entry& e) { return e.live; }));
       }
       if (known && live == 0) {
+        if (!users_.empty()) {
+          dirty_.add_all(users_);
+          dirty_top_ = std::max(dirty_top_, top_);
+          ++resets_;
+        }
+        if (mark.blocks == 0) std::swap(users_, gone);
         entries_.resize(mark.blocks);
         top_ = mark.offset;
         return;
@@ -124,8 +151,10 @@ class ArenaStrategy : public Arena {
     std::size_t to = 0;
     {
       const os::Lock lock(mutex_);
+      if (!dirty_.empty()) (void)settle_dirty({}, false);
       wait_for_growth();
-      const std::size_t keep = try_add(top_, keep_bytes).value_or(capacity_);
+      const std::size_t used = dirty_.empty() ? top_ : std::max(top_, dirty_top_);
+      const std::size_t keep = try_add(used, keep_bytes).value_or(capacity_);
       from = try_align_up(keep, unit()).value_or(capacity_);
       to = committed_;
       if (holds_.any() || from >= to) return;
@@ -197,7 +226,7 @@ class ArenaStrategy : public Arena {
     report.cached_bytes = committed_ - in_use_;
     report.largest_free_run_bytes = committed_ - top_;
     report.tried.emplace_back("cut from the end of the arena; dead blocks are used again only after a reset");
-    report.refused_by = "the device";
+    report.refused_by = failure.why == kAtWork ? kAtWork : "the device";
     if (failure.why != kFull) return;
     report.limit_bytes = capacity_;
     report.refused_by = text::join("the arena's capacity of ", text::bytes(capacity_));
@@ -226,6 +255,7 @@ class ArenaStrategy : public Arena {
 
  private:
   static constexpr const char* kFull = "the arena's capacity";
+  static constexpr const char* kAtWork = "a stream is at work on what was reset";
 
   struct Entry {
     std::size_t offset;
@@ -248,10 +278,18 @@ class ArenaStrategy : public Arena {
     return last.serial == mark.last_serial && last.offset + last.bytes == mark.offset;
   }
 
+  Freed judge(const Entry* entry, const Block& block) const noexcept BERTH_REQUIRES(mutex_) {
+    if (entry == nullptr) return block.serial != 0 && block.serial < next_serial_ ? Freed::double_free : Freed::foreign;
+    if (entry->allocator_id != block.allocator_id) return Freed::foreign;
+    if (!entry->live || (block.serial != 0 && block.serial != entry->serial)) return Freed::double_free;
+    return entry->bytes == block.bytes ? Freed::yes : Freed::size_mismatch;
+  }
+
   std::size_t unit() const noexcept { return backend().properties().unit_bytes; }
 
   Status obtain_locked(const Request& request, Block& block) noexcept BERTH_REQUIRES(mutex_) {
-    // Growing lets go of the lock, so the place is computed anew after it.
+    // Growing, and asking streams, lets go of the lock, so the place is computed anew after it.
+    std::uint64_t clean_since = 0;
     while (true) {
       const auto address = try_align_up(reinterpret_cast<std::uintptr_t>(base_) + top_, request.alignment);
       if (!address || !fits(*address - reinterpret_cast<std::uintptr_t>(base_), request.bytes, capacity_)) {
@@ -263,11 +301,17 @@ class ArenaStrategy : public Arena {
         if (!grown) return grown;
         continue;
       }
+      if (clean_since != resets_ && !dirty_.empty() && offset < dirty_top_) {
+        clean_since = resets_;
+        if (!settle_dirty(request.stream, !holds_.any())) return Failure{ErrorCode::out_of_memory, 0, kAtWork};
+        continue;
+      }
       return cut(offset, request, block);
     }
   }
 
   Status cut(std::size_t offset, const Request& request, Block& block) noexcept BERTH_REQUIRES(mutex_) {
+    if (!users_.add(request.stream)) return Failure{ErrorCode::out_of_memory, 0, "no heap to remember the stream"};
     try {
       entries_.push_back(
           {offset, request.bytes, request.alignment, next_serial_, request.stream.id(), request.allocator_id, request.tag, true});
@@ -282,6 +326,26 @@ class ArenaStrategy : public Arena {
     block.data = base_ + offset;
     block.serial = next_serial_++;
     return {};
+  }
+
+  // Whether a stream (none: the host) may use what was reset: the others that used it are past that, or it comes after them. Without the
+  // lock while they are asked, or waited for: their work may use the arena.
+  bool settle_dirty(StreamRef on, bool wait) noexcept BERTH_REQUIRES(mutex_) {
+    const std::uint64_t resets = resets_;
+    BlockUsers asked;
+    try {
+      asked = dirty_;
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+    mutex_.unlock();
+    const bool done = asked.are_done(wait, on);
+    mutex_.lock();
+    if (resets == resets_) std::swap(asked, dirty_);
+    mutex_.unlock();
+    asked = {};
+    mutex_.lock();
+    return done;
   }
 
   // Commits until `end` is covered, without the lock while the device works. Others wait, and look again.
@@ -331,6 +395,10 @@ class ArenaStrategy : public Arena {
   bool growing_ BERTH_GUARDED_BY(mutex_) = false;          // a thread is at the device to change committed_
   std::uint64_t growing_in_ BERTH_GUARDED_BY(mutex_) = 0;  // the fork generation of that thread
   HoldCount holds_ BERTH_GUARDED_BY(mutex_);
+  BlockUsers users_ BERTH_GUARDED_BY(mutex_);            // streams that use blocks, or have used them since everything was last reset
+  BlockUsers dirty_ BERTH_GUARDED_BY(mutex_);            // streams that may still be at work on what was reset, all of it below dirty_top_
+  std::size_t dirty_top_ BERTH_GUARDED_BY(mutex_) = 0;   //
+  std::uint64_t resets_ BERTH_GUARDED_BY(mutex_) = 1;    // one more with each that made something dirty
   std::vector<Entry> entries_ BERTH_GUARDED_BY(mutex_);  // by offset, not overlapping
   std::size_t top_ BERTH_GUARDED_BY(mutex_) = 0;         // end of the last entry <= top_ <= committed_ <= capacity_
   std::size_t committed_ BERTH_GUARDED_BY(mutex_) = 0;

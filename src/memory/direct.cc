@@ -4,10 +4,13 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <map>
+#include <new>
 
 #include "base/text.h"
 #include "berth/base/checked.h"
 #include "berth/device/registry.h"
+#include "memory/block_users.h"
 #include "memory/hold_count.h"
 #include "memory/holders.h"
 #include "memory/live_table.h"
@@ -25,8 +28,22 @@ class Direct : public Allocator {
     if (!backend().properties().abilities.host_access) grain_ = backend().properties().unit_bytes;
   }
 
-  // Buffers keep their allocator alive, so what is left here was leaked by a user of bare blocks. It is not freed: they may still use it.
-  ~Direct() override = default;
+  // Buffers keep their allocator alive, so live blocks here were leaked by a user of bare ones. They are not freed: they may still be used.
+  // What streams may still be at work on is freed behind them: this may run inside their work, where nobody may wait.
+  ~Direct() override {
+    while (!waiting_.empty()) {
+      Waiting& block = waiting_.begin()->second;
+      const LiveEntry entry = block.entry;
+      if (block.users.are_done(false))
+        return_to_device(entry);
+      else if (!is_inherited() && backend().is_alive())
+        (void)block.users.enqueue_behind([&device = backend(), &budget = budget_, taken = taken(entry.bytes), entry] {
+          device.free(entry.data, entry.bytes, entry.alignment());
+          budget.give_up(taken);
+        });
+      waiting_.erase(waiting_.begin());
+    }
+  }
 
   Status obtain(const Request& request, Block& block) noexcept override {
     if (held_.load(std::memory_order_acquire)) [[unlikely]] {
@@ -34,9 +51,13 @@ class Direct : public Allocator {
     }
     if (is_inherited()) [[unlikely]]
       return refused({ErrorCode::fork_unsafe, 0, "the allocator was made before fork, for a device that does not survive it"});
-    if (budget_.claim(taken(request.bytes)) != nullptr) [[unlikely]]
+    if (any_waiting_.load(std::memory_order_relaxed)) [[unlikely]]  // a hint: what is missed now is found the next time
+      (void)settle(Patience::none);
+    if (!claim(request.bytes)) [[unlikely]]
       return refused({ErrorCode::out_of_memory, 0, kOverProcessLimit});
-    const Result<void*> data = backend().allocate(request.bytes, request.alignment);
+    Result<void*> data = backend().allocate(request.bytes, request.alignment);
+    if (!data && data.failure().code == ErrorCode::out_of_memory && settle(Patience::for_all)) [[unlikely]]
+      data = backend().allocate(request.bytes, request.alignment);
     if (!data) [[unlikely]] {
       budget_.give_up(taken(request.bytes));
       return refused(data.failure());
@@ -52,29 +73,40 @@ class Direct : public Allocator {
     return {};
   }
 
-  Freed give_back(const Block& block, When, Block* known) noexcept override {
+  Freed give_back(const Block& block, When when, Block* known) noexcept override {
     LiveEntry entry;
     {
       const os::Lock lock(mutex_);
       LiveEntry* const found = live_.find(block.data);
       const Freed verdict = judge(found, block);
       if (verdict != Freed::yes) return verdict;
-      count_free(*found);
       entry = *found;
-      if (holds_.any()) {
+      complete(known, block, entry);
+      count_free(entry);
+      if (!entry.has_users && holds_.any()) {
         found->freed_in_hold = true;
-        complete(known, block, entry);
         return Freed::yes;
       }
       live_.erase(found);
+      if (entry.has_users) let_wait(entry, when);
     }
-    complete(known, block, entry);
-    return_to_device(entry);
+    if (entry.has_users)
+      (void)settle(when == When::now ? Patience::for_urgent : Patience::none);
+    else
+      return_to_device(entry);
     return Freed::yes;
   }
 
   bool grow(Block&, std::size_t) noexcept override { return false; }  // what the device gave is as long as it is
-  void trim(std::size_t) override {}
+  Result<Freed> note_use(const Block& block, StreamRef stream) noexcept override {
+    const os::Lock lock(mutex_);
+    LiveEntry* const found = live_.find(block.data);
+    const Freed verdict = judge(found, block);
+    if (verdict != Freed::yes || !stream) return verdict;
+    return add_user(*found, stream) ? Result<Freed>(Freed::yes) : Failure{ErrorCode::out_of_memory, 0, "no heap to remember the stream"};
+  }
+
+  void trim(std::size_t) override { (void)settle(Patience::none); }
   void reserve(std::size_t) override {}
 
   void begin_hold() noexcept override {
@@ -92,6 +124,7 @@ class Direct : public Allocator {
     LiveEntry entry;
     std::size_t from = 0;
     while (take_freed_in_hold(entry, from)) return_to_device(entry);
+    (void)settle(Patience::for_urgent);
   }
 
   Stats stats() const override {
@@ -131,6 +164,7 @@ class Direct : public Allocator {
       kept += entry.freed_in_hold ? 1 : 0;
     });
     if (bytes != stats_.in_use_bytes) return "direct: in_use_bytes is not the sum of the live blocks";
+    if (users_.size() > live_.size()) return "direct: more blocks have users than live";
     if (kept != freed_in_hold_ || live_.size() != stats_.live_blocks + kept) return "direct: the table and the counts disagree";
     if (stats_.in_use_bytes + stats_.cached_bytes != stats_.committed_bytes) return "direct: in use + cached != committed";
     if (stats_.allocations != stats_.frees + stats_.live_blocks) return "direct: allocations != frees + live";
@@ -141,6 +175,12 @@ class Direct : public Allocator {
 
  private:
   // What a block takes of the device. Too large to round up, it is too large for any limit.
+  // From the process's budget; what only waits for streams is given back first if there is need.
+  bool claim(std::size_t bytes) noexcept {
+    if (budget_.claim(taken(bytes)) == nullptr) [[likely]]
+      return true;
+    return settle(Patience::for_all) && budget_.claim(taken(bytes)) == nullptr;
+  }
   std::size_t taken(std::size_t bytes) const noexcept { return try_align_up(bytes, grain_).value_or(bytes); }
 
   Failure refused(Failure failure) noexcept {
@@ -158,9 +198,13 @@ class Direct : public Allocator {
     entry->serial = next_serial_;
     entry->tag = request.tag;
     entry->alignment_log2 = static_cast<std::uint8_t>(std::countr_zero(request.alignment));
-    entry->freed_in_hold = false;
+    entry->freed_in_hold = entry->has_users = false;
     entry->stream_id = request.stream.id();
     entry->allocator_id = request.allocator_id;
+    if (request.stream && !add_user(*entry, request.stream)) {
+      live_.erase(entry);
+      return 0;
+    }
     ++stats_.allocations;
     ++stats_.commits;
     ++stats_.live_blocks;
@@ -169,6 +213,62 @@ class Direct : public Allocator {
     stats_.peak_in_use_bytes = std::max(stats_.peak_in_use_bytes, stats_.in_use_bytes);
     stats_.peak_committed_bytes = std::max(stats_.peak_committed_bytes, stats_.committed_bytes);
     return next_serial_++;
+  }
+
+  // A freed block, or one that lives, and the streams that use it.
+  struct Waiting {
+    LiveEntry entry;
+    BlockUsers users;
+    bool urgent = false;  // deallocate_now: whoever may wait does
+  };
+  enum class Patience { none, for_urgent, for_all };
+
+  void let_wait(const LiveEntry& entry, When when) noexcept BERTH_REQUIRES(mutex_) {
+    auto node = users_.extract(entry.serial);
+    node.mapped().entry = entry;
+    node.mapped().urgent = when == When::now;
+    waiting_.insert(std::move(node));
+    any_waiting_.store(true, std::memory_order_relaxed);
+  }
+
+  bool add_user(LiveEntry& entry, StreamRef stream) noexcept BERTH_REQUIRES(mutex_) {
+    try {
+      entry.has_users = users_[entry.serial].users.add(stream) || entry.has_users;
+      return entry.has_users;
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+  }
+
+  // Gives back what no stream can be at work on any more, and waits for some, or all, of the others. True when anything went.
+  bool settle(Patience patience) noexcept {
+    bool any = false;
+    for (std::uint64_t at = 0;;) {
+      std::map<std::uint64_t, Waiting>::node_type node;
+      {
+        const os::Lock lock(mutex_);
+        const auto next = holds_.any() || is_inherited() ? waiting_.end() : waiting_.upper_bound(at);
+        if (next == waiting_.end()) {
+          any_waiting_.store(!waiting_.empty(), std::memory_order_relaxed);
+          return any;
+        }
+        node = waiting_.extract(next);  // nobody else asks about it meanwhile
+      }
+      at = node.key();
+      const bool wait = patience == Patience::for_all || (patience == Patience::for_urgent && node.mapped().urgent);
+      const bool done = node.mapped().users.are_done(wait);
+      if (done) return_to_device(node.mapped().entry);
+      const os::Lock lock(mutex_);
+      if (done) {
+        stats_.cached_bytes -= node.mapped().entry.bytes;
+        stats_.committed_bytes -= node.mapped().entry.bytes;
+        ++stats_.decommits;
+        any = true;
+      } else {
+        waiting_.insert(std::move(node));
+        any_waiting_.store(true, std::memory_order_relaxed);
+      }
+    }
   }
 
   bool is_held() const noexcept {
@@ -188,7 +288,9 @@ class Direct : public Allocator {
     ++stats_.frees;
     --stats_.live_blocks;
     stats_.in_use_bytes -= entry.bytes;
-    if (holds_.any()) {
+    if (entry.has_users) {
+      stats_.cached_bytes += entry.bytes;  // still ours until no stream can be at work on it
+    } else if (holds_.any()) {
       stats_.cached_bytes += entry.bytes;  // still ours until the hold ends
       ++freed_in_hold_;
     } else {
@@ -232,7 +334,10 @@ class Direct : public Allocator {
   std::size_t grain_ = 1;  // where a block has pages of its own, a page
   const std::uint64_t generation_ = os::fork_generation();
   mutable os::Mutex mutex_;
-  LiveTable live_ BERTH_GUARDED_BY(mutex_);  // live_.size() == stats_.live_blocks + freed_in_hold_
+  LiveTable live_ BERTH_GUARDED_BY(mutex_);                            // live_.size() == stats_.live_blocks + freed_in_hold_
+  std::map<std::uint64_t, Waiting> users_ BERTH_GUARDED_BY(mutex_);    // by serial: live blocks that streams use
+  std::map<std::uint64_t, Waiting> waiting_ BERTH_GUARDED_BY(mutex_);  // by serial: freed ones. Their bytes are cached
+  std::atomic<bool> any_waiting_{false};
   Stats stats_ BERTH_GUARDED_BY(mutex_);
   std::uint64_t next_serial_ BERTH_GUARDED_BY(mutex_) = 1;
   std::uint64_t freed_in_hold_ BERTH_GUARDED_BY(mutex_) = 0;

@@ -24,6 +24,7 @@ struct LiveEntry {
   Tag tag;
   std::uint8_t alignment_log2 = 0;
   bool freed_in_hold = false;  // freed while the device was held: gone to its user, still with us
+  bool has_users = false;      // streams use it, or may still be at work on it
 
   std::size_t alignment() const noexcept { return std::size_t{1} << alignment_log2; }
 };

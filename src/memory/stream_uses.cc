@@ -7,9 +7,8 @@
 
 namespace berth {
 
-std::uint32_t StreamUses::find(StreamRef stream) const noexcept {
-  if (!stream) return 0;
-  const auto found = by_id_.find(stream.id());
+std::uint32_t StreamUses::find(std::uint64_t id) const noexcept {
+  const auto found = by_id_.find(id);
   return found == by_id_.end() ? 0 : found->second;
 }
 
@@ -34,27 +33,23 @@ std::uint32_t StreamUses::add(StreamRef stream) noexcept {
 StreamUses::Use StreamUses::remove(std::uint32_t number) noexcept {
   by_id_.erase(uses_[number].id);
   free_.push_back(number);
-  Use gone = std::exchange(uses_[number], Use{});
-  uses_[number].ticket = uses_[number].done = gone.ticket;  // tickets go on: an old one must not look young to the next stream
-  return gone;
+  return std::exchange(uses_[number], Use{});
 }
 
 StreamUses::Question StreamUses::question(std::uint32_t number) const noexcept {
   const Use& use = uses_[number];
-  return {.stream = use.stream, .event = use.event, .ticket = use.event_ticket, .latest = use.ticket};
+  return {.stream = use.stream, .event = use.is_asked ? use.event : Event()};
 }
 
 void StreamUses::ask(Question& question, bool wait) noexcept {
   try {
-    if (question.ticket == 0 || wait) {
-      question.event = question.stream->record();
-      question.ticket = question.latest;
-    }
-    question.done = question.event.query();
-    if (!question.done && wait) {
-      question.done = true;  // also when the work has thrown: it is over
-      question.event.wait();
-    }
+    if (question.event.point() == 0 || wait) question.event = question.stream->record();
+    // The state itself is asked: what an allocator has seen is no news to a program that waited for nothing.
+    EventState* const state = question.event.state().get();
+    question.done = state == nullptr || state->query();
+    if (question.done || !wait || is_in_stream_work()) return;
+    question.done = true;  // also when the work has thrown: it is over
+    state->wait();
   } catch (...) {  // a stream that cannot be asked proves nothing; a third party's may throw anything
   }
 }
@@ -62,15 +57,41 @@ void StreamUses::ask(Question& question, bool wait) noexcept {
 bool StreamUses::enter(std::uint32_t number, Question& question) noexcept {
   Use& use = uses_[number];
   if (use.stream != question.stream) return false;
-  const bool news = question.done && question.ticket > use.done;
-  if (news) use.done = question.ticket;
-  use.event_ticket = question.done ? 0 : question.ticket;
+  const std::uint64_t point = question.event.point();
+  const bool news = question.done && point > use.done;
+  if (news) use.done = point;
+  use.is_asked = !question.done && point != 0;
   std::swap(use.event, question.event);  // one that is done is of no use, and of no harm
   return news;
 }
 
+bool StreamUses::look(std::uint32_t number) noexcept {
+  Use& use = uses_[number];
+  const std::uint64_t done = use.stream == nullptr ? 0 : use.stream->done_point();
+  if (done <= use.done) return false;
+  use.done = done;
+  return true;
+}
+
 bool StreamUses::any_pending() const noexcept {
   return std::ranges::any_of(uses_, [](const Use& use) { return use.is_pending(); });
+}
+
+bool StreamUses::enqueue_behind_pending(std::function<void()> work) noexcept {
+  StreamState* last = nullptr;
+  try {
+    for (const Use& use : uses_) {
+      if (!use.is_pending()) continue;
+      if (last != nullptr)
+        last->wait(use.stream->record());
+      else
+        last = use.stream.get();
+    }
+    if (last != nullptr) last->enqueue(std::move(work));
+    return last != nullptr;
+  } catch (...) {  // a third party's stream may throw anything
+    return false;
+  }
 }
 
 }  // namespace berth

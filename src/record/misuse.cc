@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "record/check_words.h"
+
 namespace berth {
 
 namespace {
@@ -49,7 +51,12 @@ void print(const Misuse& misuse) noexcept {
   line.add_number(" of %p", misuse.address);
   line.add_number(" (%zu bytes) at allocator ", misuse.bytes);
   line.add_name(misuse.allocator);
-  line.add("; nothing was changed");
+  if (misuse.kind == MisuseKind::unordered_streams) {
+    line.add_number("; nothing orders stream %llu", static_cast<unsigned long long>(misuse.stream_id));
+    line.add_number(" after stream %llu, which touched it", static_cast<unsigned long long>(misuse.other_stream_id));
+  } else {
+    line.add("; nothing was changed");
+  }
   if (misuse.tag) {
     line.add("; tag ");
     line.add_name(misuse.tag.word());
@@ -59,13 +66,13 @@ void print(const Misuse& misuse) noexcept {
 
 bool must_abort() noexcept {
   const char* const check = std::getenv("BERTH_CHECK");
-  return check != nullptr && std::string_view(check) == "abort";
+  return check != nullptr && has_word(check, "abort");
 }
 
 }  // namespace
 
 std::string_view to_string(MisuseKind kind) noexcept {
-  constexpr std::string_view kNames[] = {"double_free", "foreign_free", "size_mismatch"};
+  constexpr std::string_view kNames[] = {"double_free", "foreign_free", "size_mismatch", "unordered_streams"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

@@ -77,6 +77,10 @@ Buffer Buffer::read_only() const noexcept {
 Block Buffer::block() const noexcept { return allocator() == nullptr ? Block() : state_->block; }
 Allocator* Buffer::allocator() const noexcept { return state_ == nullptr ? nullptr : state_->allocator; }
 
+void Buffer::used_on(StreamRef stream) const {
+  if (allocator() != nullptr) allocator()->used_on(state_->block, stream);
+}
+
 StridedSpan Buffer::span() const {
   return {data(), DType::u8, {static_cast<std::int64_t>(size_bytes())}, {1}, device(), state_, is_read_only()};
 }

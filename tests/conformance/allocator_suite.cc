@@ -439,6 +439,36 @@ void serves_many_threads(const AllocatorSubject& subject, Report& report) {
   expect_sound(*allocator, report);
 }
 
+void minds_every_stream_of_a_block(const AllocatorSubject& subject, Report& report) {
+  const auto allocator = subject.make();
+  const Stream own = make_stream(allocator->device());
+  const Stream other = make_stream(allocator->device());
+  std::atomic<bool> go{false};
+  const Block block = allocator->allocate({.bytes = 1000, .stream = own});
+  allocator->used_on(block, other);
+  other.enqueue([&] {
+    while (!go.load()) std::this_thread::yield();
+  });
+  allocator->deallocate(block);
+  std::vector<Block> more;
+  for (int i = 0; i < 4; ++i) more.push_back(allocator->allocate({.bytes = 1000, .stream = own}));
+  report.expect(std::ranges::none_of(more, [&](const Block& next) { return next.data == block.data; }),
+                "memory that another stream still uses is not handed out");
+  expect_sound(*allocator, report);
+  go.store(true);
+  other.synchronize();
+  {
+    const MisuseLog log;
+    allocator->used_on(block, other);
+    report.expect(log.reported().size() == 1, "a use of a block that was freed is reported");
+    allocator->used_on(Block(), other);
+    allocator->used_on(more[0], {});
+    report.expect(log.reported().size() == 1, "one of nothing, or by nobody, is not");
+  }
+  for (const Block& next : more) allocator->deallocate(next);
+  report.expect(allocator->stats().live_blocks == 0, "every block is freed");
+}
+
 constexpr AllocatorCheck kChecks[] = {
     {"AlignsBlocks", aligns_blocks},
     {"RefusesBadAlignment", refuses_bad_alignment},
@@ -458,6 +488,7 @@ constexpr AllocatorCheck kChecks[] = {
     {"LeavesAHeldDeviceAlone", leaves_a_held_device_alone},
     {"KeepsToItsLimit", keeps_to_its_limit},
     {"RecordsWhatHappens", records_what_happens},
+    {"MindsEveryStreamOfABlock", minds_every_stream_of_a_block},
     {"ServesManyThreads", serves_many_threads},
 };
 

@@ -28,6 +28,7 @@ enum class AllocatorDefect {
   growth_uncounted,
   growth_promised,
   holders_by_default,
+  uses_forgotten
 };
 
 class DefectiveAllocator : public Adaptor<Allocator> {
@@ -64,6 +65,10 @@ class DefectiveAllocator : public Adaptor<Allocator> {
     if (freed == Freed::double_free && defect_ == AllocatorDefect::double_free_accepted) return Freed::yes;
     if (freed == Freed::foreign && defect_ == AllocatorDefect::foreign_free_accepted) return Freed::yes;
     return freed;
+  }
+
+  Result<Freed> note_use(const Block& block, StreamRef stream) noexcept override {
+    return defect_ == AllocatorDefect::uses_forgotten ? Result<Freed>(Freed::yes) : upstream_->note_use(block, stream);
   }
 
   Stats stats() const override {
@@ -142,6 +147,17 @@ TEST(PlantedDefects, GrowthPromisedIsFound) { EXPECT_TRUE(found_by(defective_on_
 TEST(PlantedDefects, HoldersLeftOutAreFound) { EXPECT_TRUE(found_by(defective(AllocatorDefect::holders_by_default))); }
 TEST(PlantedDefects, FreesDroppedIsFound) { EXPECT_TRUE(found_by(defective_on_sim(AllocatorDefect::frees_dropped))); }
 
+TEST(PlantedDefects, UsesForgottenAreFound) {
+  for (const char* strategy : {"direct", "pool"}) {
+    const AllocatorSubject subject{"defective", [strategy]() -> std::shared_ptr<Allocator> {
+                                     const Device device = make_sim({.background = false});
+                                     return std::make_shared<DefectiveAllocator>(AllocatorDefect::uses_forgotten,
+                                                                                 make_allocator(strategy, device));
+                                   }};
+    EXPECT_TRUE(found_by(subject, {"MindsEveryStreamOfABlock"})) << strategy;
+  }
+}
+
 // Memory handed out twice would harm the test program itself, so here it comes from an arena, which minds nothing, and only the check
 // that must find it runs.
 TEST(PlantedDefects, OverlappingBlocksAreFound) {
@@ -179,7 +195,7 @@ class DefectiveStream : public StreamState {
  public:
   DefectiveStream(BackendDefect defect, Stream inner) : StreamState(inner.device()), defect_(defect), inner_(std::move(inner)) {}
 
-  Event enqueue(std::function<void()> work) override {
+  Event do_enqueue(std::function<void()> work) override {
     if (defect_ != BackendDefect::exception_lost) return inner_.enqueue(std::move(work));
     return inner_.enqueue([work = std::move(work)] {
       try {
@@ -188,11 +204,11 @@ class DefectiveStream : public StreamState {
       }
     });
   }
-  Event record() override { return defect_ == BackendDefect::event_early ? Event() : inner_.record(); }
-  void wait(const Event& event) override {
+  Event do_record() override { return defect_ == BackendDefect::event_early ? Event() : inner_.record(); }
+  void do_wait(const Event& event) override {
     if (defect_ != BackendDefect::wait_ignored) inner_.wait(event);
   }
-  void synchronize() override { inner_.synchronize(); }
+  void do_synchronize() override { inner_.synchronize(); }
   const Stream& inner() const { return inner_; }
 
  private:

@@ -316,6 +316,18 @@ void misuse_aborts() {
   memory->deallocate(block);
 }
 
+// With BERTH_CHECK=streams set from outside.
+void forget_an_order() {
+  const Device device = make_sim({.background = false});
+  const Stream a = make_stream(device);
+  const Stream b = make_stream(device);
+  const Storage x = empty({16}, DType::f32, device, {.stream = a});
+  x.fill(1, {.stream = a, .non_blocking = true});
+  x.fill(2, {.stream = b, .non_blocking = true});
+  a.synchronize();
+  b.synchronize();
+}
+
 // With BERTH_TRACE set from outside: known blocks of this thread, of another, and of a static object that is freed after main.
 void be_traced() {
   require(is_tracing(), "the variable starts the trace");
@@ -360,6 +372,7 @@ int main(int argc, char** argv) {
       {"fork-in-a-chain", fork_in_a_chain},
       {"leave-work-behind", leave_work_behind},
       {"misuse-aborts", misuse_aborts},
+      {"forget-an-order", forget_an_order},
       {"be-traced", be_traced},
       {"be-killed-in-a-trace", be_killed_in_a_trace},
       {"fork-in-a-trace", fork_in_a_trace},

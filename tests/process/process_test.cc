@@ -50,6 +50,15 @@ TEST(Process, MisuseAbortsWhenAskedTo) {
   EXPECT_NE(ran.exit_code, 1) << "it ends by the signal";
 }
 
+TEST(Process, UnorderedStreamsAreReportedWhenAskedTo) {
+  EXPECT_EQ(helper("forget-an-order").output, "");
+  const Ran ran = helper("forget-an-order", "BERTH_CHECK=streams");
+  EXPECT_EQ(ran.exit_code, 1) << "the check at the end of the program counts it";
+  EXPECT_NE(ran.output.find("berth: unordered_streams of 0x"), std::string::npos) << ran.output;
+  EXPECT_NE(ran.output.find("nothing orders stream 2 after stream 1, which touched it"), std::string::npos) << ran.output;
+  EXPECT_GT(helper("forget-an-order", "BERTH_CHECK=streams,abort").exit_code, 1) << "it ends by the signal";
+}
+
 // The file that BERTH_TRACE named, read after the program has ended.
 struct Traced {
   Ran ran;

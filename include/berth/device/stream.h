@@ -20,6 +20,10 @@
 //
 // "No stream", a default-made Stream, means at once, on the calling thread, ordered with nothing.
 //
+// Events are numbered, over all streams of the process, in the order they are asked for: their points. A stream keeps a clock: for each
+// other stream the latest point that its further work is known to come after, because of the waits it was given. So it can be told
+// whether one stream may touch what another has worked on, without asking either how far it is. (Decision 0011.)
+//
 // Work that throws does not stop its stream: the first exception is kept, and thrown by every `Event::wait` that covers it until
 // a `Stream::synchronize` has thrown it and so cleared it.
 //
@@ -29,6 +33,8 @@
 namespace berth {
 
 class Stream;
+class StreamClock;     // src/device/stream_clock.h
+class StreamProgress;  //
 
 // What an event is, to the backend that made it.
 class BERTH_EXPORT EventState {
@@ -43,36 +49,78 @@ class BERTH_EXPORT Event {
   Event() noexcept = default;  // done already
   explicit Event(std::shared_ptr<EventState> state) noexcept : state_(std::move(state)) {}
 
-  bool query() const { return state_ == nullptr || state_->query(); }
-  void wait() const {
-    if (state_ != nullptr) state_->wait();
-  }
+  bool query() const;
+  void wait() const;
   const std::shared_ptr<EventState>& state() const noexcept { return state_; }
 
+  // The stream it is a point of, and its number; both 0 for one that no stream has given.
+  std::uint64_t stream_id() const noexcept;
+  std::uint64_t point() const noexcept { return point_; }
+
  private:
+  friend class StreamState;
+  void note_done() const noexcept;
+
   std::shared_ptr<EventState> state_;
+  std::shared_ptr<StreamProgress> progress_;  // of its stream
+  std::shared_ptr<const StreamClock> clock_;  // what it comes after, as far as that is known; empty: nothing
+  std::uint64_t point_ = 0;
 };
 
-// What a stream is, to the backend that made it. Always handled by shared_ptr.
+// The number that the next event will get. What has been put into a stream so far comes before every event of that stream whose point is
+// at least this.
+BERTH_EXPORT std::uint64_t next_point() noexcept;
+
+// Whether the calling thread is running a host function of some stream. It must not wait for any stream then: that may wait for this one.
+BERTH_EXPORT bool is_in_stream_work() noexcept;
+
+// What a stream is, to the backend that made it. Always handled by shared_ptr. A backend implements the `do_` functions; numbers and clocks
+// are kept here, for all backends alike. Throws bad_alloc when it is made without a heap.
 class BERTH_EXPORT StreamState : public std::enable_shared_from_this<StreamState> {
  public:
-  explicit StreamState(Device device) noexcept;
+  explicit StreamState(Device device);
   virtual ~StreamState();
+  StreamState(const StreamState&) = delete;
+  StreamState& operator=(const StreamState&) = delete;
 
   // A host function, run in its turn, and the event behind it. It may block, and may put work into this and other streams; it must not
   // wait for its own. When this throws, the work was not put in.
-  virtual Event enqueue(std::function<void()> work) = 0;
-  virtual Event record() = 0;
+  Event enqueue(std::function<void()> work);
+  Event record();
   // Later work of this stream comes after the event. The event may be of another device.
-  virtual void wait(const Event& event) = 0;
-  virtual void synchronize() = 0;
+  void wait(const Event& event);
+  void synchronize();
 
   Device device() const noexcept { return device_; }
   std::uint64_t id() const noexcept { return id_; }  // never used again in this process
 
+  // Whether everything that is put into this stream from now on comes after a point of a stream (its own included), by waits that were
+  // issued. Asks no device. False may also mean that it was forgotten: a clock keeps the streams that were waited for last.
+  bool comes_after(std::uint64_t stream_id, std::uint64_t point) const noexcept;
+  // The latest point that someone has seen to be done, by a wait or a query. Asks no device.
+  std::uint64_t done_point() const noexcept;
+
+  // For allocators, which ask about many streams at once: what comes_after knows, and a count that grows whenever there is more of it.
+  std::shared_ptr<const StreamClock> clock() const noexcept;
+  std::uint64_t clock_version() const noexcept;
+  std::shared_ptr<const StreamProgress> progress() const noexcept;  // what done_point knows, for longer than the stream
+
+ protected:
+  // As the public functions. An event covers everything that was put in before the call.
+  virtual Event do_enqueue(std::function<void()> work) = 0;
+  virtual Event do_record() = 0;
+  virtual void do_wait(const Event& event) = 0;
+  virtual void do_synchronize() = 0;
+
  private:
+  struct Order;
+  Event numbered() const noexcept;
+  static Event completed(Event event, Event made) noexcept;
+  void learn(const Event& event) noexcept;
+
   Device device_;
   std::uint64_t id_;
+  std::unique_ptr<Order> order_;
 };
 
 // A stream that someone else keeps: what `Request` and the copy options carry. Valid while the Stream it came from lives.

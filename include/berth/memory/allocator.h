@@ -63,7 +63,8 @@ class BERTH_EXPORT Allocator : public std::enable_shared_from_this<Allocator> {
   std::optional<Block> try_allocate(const Request& request) { return try_allocate(Request(request)); }
 
   // An empty block is ignored. With `deallocate` the memory may stay cached; after `deallocate_now` its whole pages are back with the
-  // device on return (or, while held, when the hold ends). A small block shares its pages with others: they go back with the last.
+  // device on return (or, while held, when the hold ends; or, inside a stream's host function, which must not wait for streams, with a
+  // later trim). A small block shares its pages with others: they go back with the last.
   void deallocate(const Block& block) noexcept;
   void deallocate_now(const Block& block) noexcept;
 
@@ -76,6 +77,12 @@ class BERTH_EXPORT Allocator : public std::enable_shared_from_this<Allocator> {
   // The block gets a new serial, and copies of the old one are stale: freeing one is a double free. To statistics, records and traces it
   // is a free and an allocation, at the same address.
   bool try_grow(Block& block, std::size_t bytes) noexcept;
+
+  // A stream beside the one of the request uses the block. Once the block is freed, its memory is handed out again, or given back, only
+  // when everything that this stream was given before the free is done as well. Say so before the free, once for each stream. A block
+  // that was freed, or is not this allocator's, is reported as misuse, as its free would be. Without a heap to remember it this throws
+  // bad_alloc: then wait for the stream before the free.
+  void used_on(const Block& block, StreamRef stream);
 
   // The block at an address, for callers that keep bare pointers. It frees as well as the original, but without its serial a second
   // free after the address was handed out again cannot be told from a first.
@@ -135,6 +142,9 @@ class BERTH_EXPORT Allocator : public std::enable_shared_from_this<Allocator> {
   // says. REQUIRES: block.serial != 0, block.bytes < bytes <= kMaxBytes.
   virtual bool grow(Block& block, std::size_t bytes) noexcept = 0;
 
+  // Keeps the promise of `used_on`. Anything but `yes` has changed nothing; a Failure means that there is no heap to remember it.
+  virtual Result<Freed> note_use(const Block& block, StreamRef stream) noexcept = 0;
+
   virtual void begin_hold() noexcept = 0;
   virtual void end_hold() noexcept = 0;
 
@@ -157,7 +167,7 @@ class BERTH_EXPORT Allocator : public std::enable_shared_from_this<Allocator> {
   void record_allocation(const Request& request, const Block& block) const noexcept;
   void record_refusal(const Request& request) const noexcept;
   void deallocate_slowly(const Block& block, When when) noexcept;
-  void report_refused_free(const Block& block, Freed freed) const noexcept;
+  void report_refused(const Block& block, Freed freed) const noexcept;
 
   Backend& backend_;  // backends are never destroyed
   const Device device_;

@@ -15,7 +15,8 @@
 //     scratch->reset(before);           // everything since is free again, in no time
 //
 // Freeing a block marks it dead; its bytes are used again only after a reset. Addresses are reserved at once; memory is committed as
-// the arena grows and stays committed until trim.
+// the arena grows and stays committed until trim. After a reset, streams that used what was reset come first: a request on another stream
+// than theirs waits for them, unless that stream is known to come after their work.
 namespace berth {
 
 // A place in an arena, to return to. The default is its start.

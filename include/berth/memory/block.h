@@ -23,7 +23,9 @@ struct Request {
 };
 
 // A piece of memory that an allocator handed out. It does not free itself (a Buffer does): pass it, unchanged, to the deallocate of
-// the allocator it came from. The block of zero bytes has a null address, and freeing it does nothing.
+// the allocator it came from. The block of zero bytes has a null address, and freeing it does nothing. It has no functions of its own, such
+// as one that says that another stream uses it: for that it would have to carry a pointer to its allocator, which nothing would keep
+// alive. `Allocator::used_on` and, for those who do keep the allocator alive, `Buffer::used_on` and `Storage::used_on` say it.
 struct Block {
   void* data = nullptr;
   std::size_t bytes = 0;  // as requested

@@ -27,7 +27,8 @@
 // slab is free; allocating what outlives a phase from an arena, or a pool of its own, does.
 //
 // Streams. A block belongs to the stream of its request. Once freed it may be handed out again on that stream at once, and on another
-// when the work that was put into the first before the free is known to be done.
+// when the work that was put into the first before the free is known to be done, or that other stream was told to wait for it. Streams
+// beside its own that use the block are named with `used_on`.
 //
 // Memory that is not needed goes back to the device. The least that was cached at any moment of a period of `decay` was not needed in all of
 // it, and is given back in the course of the next, in whole pages. Requests and frees that come to the pool itself do that, a few pages

@@ -17,6 +17,8 @@ enum class MisuseKind : std::uint8_t {
   double_free,    // the block was freed before
   foreign_free,   // the block, or the address, is not one this allocator handed out
   size_mismatch,  // the block says another size than the one allocated
+  // With the check of streams (memory/stream_check.h). What was being done goes on.
+  unordered_streams,  // two streams touch the block, or one touches it and it is freed, and nothing orders them
 };
 BERTH_EXPORT std::string_view to_string(MisuseKind kind) noexcept;
 
@@ -27,6 +29,8 @@ struct Misuse {
   const void* address = nullptr;
   std::size_t bytes = 0;
   Tag tag = {};
+  std::uint64_t stream_id = 0;        // unordered_streams: of the copy or the free that was found; 0: no stream
+  std::uint64_t other_stream_id = 0;  // and the one that touched it before
 };
 
 // Called on the thread that made the mistake, with no lock held.

@@ -57,6 +57,10 @@ class BERTH_EXPORT Buffer {
   Block block() const noexcept;
   Allocator* allocator() const noexcept;
 
+  // A stream beside the one it was allocated for uses the bytes: see Allocator::used_on. Copies and fills that berth puts into a stream
+  // keep the buffer alive until they have run and need no word; work of your own does. Memory from outside is its owner's to keep.
+  void used_on(StreamRef stream) const;
+
   // Sizes must be equal, else ArgumentError(size_mismatch). Throws AccessError(read_only) on a read-only target.
   Event copy_from(const Buffer& source, const CopyOptions& options = {}, Site site = Site::here()) const;
   Event fill(unsigned char value, const CopyOptions& options = {}, Site site = Site::here()) const;

@@ -129,6 +129,9 @@ class BERTH_EXPORT Storage {
   Event copy_from(const Storage& source, const CopyOptions& options = {}, Site site = Site::here()) const;
   Event fill(Scalar value, const CopyOptions& options = {}, Site site = Site::here()) const;
 
+  // A stream beside the one it was allocated for uses the bytes: see Buffer::used_on.
+  void used_on(StreamRef stream) const { buffer_.used_on(stream); }
+
   // For copy/ and other code that knows no storages.
   StridedSpan span() const;
 

@@ -145,7 +145,7 @@ void SimScheduler::wait(Queue& queue, std::uint64_t number, bool clear) {
     if (taken.ran) continue;
     if (const Event foreign = blocking_event(queue); foreign.state() != nullptr) {
       try {
-        foreign.wait();
+        foreign.state()->wait();
       } catch (...) {  // kept by the stream that waits for it: run_head finds it again
       }
       continue;
@@ -225,8 +225,8 @@ void SimScheduler::run_head(const std::shared_ptr<Queue>& queue) {
   std::exception_ptr error;
   try {
     head->work();
-    if (head->kind == Item::Kind::wait) head->event.wait();  // done already; throws what the work before it threw
-  } catch (...) {                                            // whatever the work throws is for the one who waits
+    if (head->kind == Item::Kind::wait) head->event.state()->wait();  // done already; throws what the work before it threw
+  } catch (...) {                                                     // whatever the work throws is for the one who waits
     error = std::current_exception();
   }
   Item finished{Item::Kind::device_work, nullptr};
@@ -285,7 +285,7 @@ bool SimScheduler::is_foreign_done(const Event& event) noexcept {
   const bool outermost = !std::exchange(asking, true);
   bool done = true;
   try {
-    done = event.query();
+    done = event.state()->query();
   } catch (...) {  // an event that cannot be asked counts as done: the wait for it throws what is wrong, into the right stream
   }
   if (outermost) asking = false;
@@ -333,17 +333,17 @@ SimStream::SimStream(Device device, std::shared_ptr<SimScheduler> scheduler)
     : StreamState(device), scheduler_(std::move(scheduler)), queue_(scheduler_->make_queue()) {}
 SimStream::~SimStream() { scheduler_->drop_queue(queue_); }
 
-Event SimStream::enqueue(std::function<void()> work) {
+Event SimStream::do_enqueue(std::function<void()> work) {
   const auto event = std::make_shared<SimEvent>(scheduler_, queue_, 0);  // first: once the work is in, nothing may fail
   event->set_number(scheduler_->put_host_work(*queue_, std::move(work)));
   return Event(event);
 }
 
 void SimStream::enqueue_device_work(std::function<void()> work) { scheduler_->put_device_work(*queue_, std::move(work)); }
-Event SimStream::record() { return Event(std::make_shared<SimEvent>(scheduler_, queue_, scheduler_->last(*queue_))); }
-void SimStream::synchronize() { scheduler_->wait(*queue_, scheduler_->last(*queue_), true); }
+Event SimStream::do_record() { return Event(std::make_shared<SimEvent>(scheduler_, queue_, scheduler_->last(*queue_))); }
+void SimStream::do_synchronize() { scheduler_->wait(*queue_, scheduler_->last(*queue_), true); }
 
-void SimStream::wait(const Event& event) {
+void SimStream::do_wait(const Event& event) {
   if (event.state() != nullptr) scheduler_->put_wait(*queue_, event);
 }
 

@@ -86,11 +86,13 @@ class SimStream : public StreamState {
   SimStream(Device device, std::shared_ptr<SimScheduler> scheduler);
   ~SimStream() override;
 
-  Event enqueue(std::function<void()> work) override;
-  Event record() override;
-  void wait(const Event& event) override;
-  void synchronize() override;
   void enqueue_device_work(std::function<void()> work);
+
+ protected:
+  Event do_enqueue(std::function<void()> work) override;
+  Event do_record() override;
+  void do_wait(const Event& event) override;
+  void do_synchronize() override;
 
  private:
   std::shared_ptr<SimScheduler> scheduler_;

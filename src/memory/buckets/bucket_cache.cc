@@ -3,6 +3,8 @@
 
 #include <new>
 
+#include "device/stream_clock.h"
+
 namespace berth {
 
 void PieceList::push(Piece* piece) noexcept {
@@ -34,13 +36,15 @@ void BucketCache::drop_if_unused(Bucket* bucket) noexcept {
   if (bucket->pieces + bucket->requests == 0) buckets_.erase(buckets_.find(bucket->key));
 }
 
-Piece* BucketCache::take(Bucket& bucket, std::uint32_t stream, const StreamUses& streams) noexcept {
+Piece* BucketCache::take(Bucket& bucket, std::uint32_t stream, const StreamUses& streams, const StreamClock* clock) noexcept {
   if (bucket.cached == 0) return nullptr;
   Piece* piece = bucket.lists[stream].newest();  // the newest is the one most likely to be warm
   if (piece == nullptr) piece = bucket.lists[0].newest();
   for (std::size_t other = 1; piece == nullptr && other < bucket.lists.size(); ++other) {
     Piece* const oldest = bucket.lists[other].oldest();
-    if (oldest != nullptr && is_over(*oldest, streams)) piece = oldest;
+    if (oldest == nullptr) continue;
+    const bool ordered = clock != nullptr && clock->point_of(streams[oldest->stream].id) >= oldest->ticket;
+    if (ordered || is_over(*oldest, streams)) piece = oldest;
   }
   if (piece != nullptr) detach(piece);
   return piece;

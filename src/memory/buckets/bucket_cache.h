@@ -33,6 +33,7 @@ struct Piece {
   std::uint64_t ticket = 0;  // of its last free on its stream
   std::uint32_t stream = 0;  // number of the stream it is used on, or was freed on
   State state = State::apart;
+  bool leaves = false;  // freed, to go back at once, but several streams may be at work on it
 
   // Of the block that has it, or had it last.
   std::uint8_t alignment_log2 = 0;
@@ -79,8 +80,9 @@ class BucketCache {
   Bucket* find_or_add(BucketKey key, std::size_t taken_bytes, std::uint32_t stream) noexcept;
   void drop_if_unused(Bucket* bucket) noexcept;
 
-  // A piece of the bucket that may be used on the stream now, or nullptr: one freed there, or one whose work is known to be over.
-  Piece* take(Bucket& bucket, std::uint32_t stream, const StreamUses& streams) noexcept;
+  // A piece of the bucket that may be used on the stream now, or nullptr: one freed there, or one whose work is known to be over or, by the
+  // stream's clock (null: nothing is known), to come before.
+  Piece* take(Bucket& bucket, std::uint32_t stream, const StreamUses& streams, const StreamClock* clock = nullptr) noexcept;
   // REQUIRES: the piece is in no list.
   void put(Piece* piece) noexcept;
 

@@ -16,21 +16,6 @@ constexpr Failure kTooLarge{ErrorCode::out_of_memory, 0, "rounded up, no address
 constexpr Failure kHeld{ErrorCode::busy, 0, "the device is held, and no cached block has that size"};
 constexpr Failure kInherited{ErrorCode::fork_unsafe, 0, "the allocator was made before fork, for a device that does not survive it"};
 
-// Each cached piece is freed by its stream, behind the work that may use it. Backends are never destroyed.
-void free_in_turn(const BucketCache& cache, const StreamUses& streams, Backend& device, Budget& budget) noexcept {
-  cache.for_each([&](const Piece& piece) {
-    const std::shared_ptr<StreamState>& stream = streams[piece.stream].stream;
-    if (piece.state != Piece::State::cached || stream == nullptr) return;
-    try {
-      stream->enqueue([&device, &budget, data = piece.data, bytes = piece.bucket->taken_bytes, alignment = piece.bucket->key.alignment] {
-        device.free(data, bytes, alignment);
-        budget.give_up(bytes);
-      });
-    } catch (...) {  // a stream that takes no work proves nothing: the memory is safer lost than freed under work that runs
-    }
-  });
-}
-
 }  // namespace
 
 std::size_t grain_of(const Backend& backend) noexcept {
@@ -53,7 +38,31 @@ Buckets::~Buckets() {
     settle_all(false);
     release_cached_to(0);
   }
-  free_in_turn(cache_, streams_, backend(), budget_);
+  free_in_turn();
+}
+
+// What streams may still be at work on is freed behind them. Where one does not take that, the memory is safer lost than freed under work
+// that runs. Backends are never destroyed.
+void Buckets::free_in_turn() noexcept {
+  struct Rest {
+    void* data;
+    std::size_t bytes;
+    std::size_t alignment;
+  };
+  try {
+    std::vector<Rest> rest;
+    cache_.for_each([&](const Piece& piece) {
+      if (piece.state != Piece::State::live) rest.push_back({piece.data, piece.bucket->taken_bytes, piece.bucket->key.alignment});
+    });
+    if (rest.empty()) return;
+    (void)streams_.enqueue_behind_pending([&device = backend(), &budget = budget_, rest] {
+      for (const Rest& piece : rest) {
+        device.free(piece.data, piece.bytes, piece.alignment);
+        budget.give_up(piece.bytes);
+      }
+    });
+  } catch (const std::bad_alloc&) {
+  }
 }
 
 bool Buckets::is_inherited() const noexcept { return generation_ != os::fork_generation() && !backend().properties().abilities.fork_safe; }
@@ -96,7 +105,9 @@ Result<Piece*> Buckets::acquire(const Request& request) noexcept {
 
 Result<Piece*> Buckets::find_or_make(Bucket& bucket, std::uint32_t stream) noexcept {
   if (Piece* const piece = cache_.take(bucket, stream, streams_)) return piece;
-  if (!holds_.any() && bucket.cached > 0) {
+  if (Piece* const piece = take_known(bucket, stream)) return piece;
+  if (!holds_.any() && (bucket.cached > 0 || extra_.any_freed())) {
+    if (extra_.any_freed()) settle_all(false);
     for (std::uint32_t other = 1; other < bucket.lists.size(); ++other) {
       if (bucket.lists[other].oldest() != nullptr) settle(other, false);
     }
@@ -117,6 +128,7 @@ Result<Piece*> Buckets::make_after_releasing(Bucket& bucket, std::uint32_t strea
   for (int round = 0; round < kRounds && (round < 2 || changed); ++round) {
     settle_all(round > 0);
     if (Piece* const piece = cache_.take(bucket, stream, streams_)) return piece;
+    part_with_kept_back();
     changed = release_cached_to(0);
     changed = await_change() || changed;
     if (holds_.any()) return kHeld;
@@ -213,7 +225,7 @@ Allocator::Freed Buckets::give_back(const Block& block, When when, Block* known)
   // A forked child leaves the device alone: what it frees stays where it is.
   if (when == When::now && !is_inherited())
     part_with(piece);
-  else
+  else if (!waits_for_others(*piece))
     cache_.put(piece);
   return Freed::yes;
 }
@@ -232,9 +244,26 @@ bool Buckets::grow(Block& block, std::size_t bytes) noexcept {
   return true;
 }
 
+Result<Allocator::Freed> Buckets::note_use(const Block& block, StreamRef stream) noexcept {
+  const os::Lock lock(mutex_);
+  const Piece* const piece = cache_.find(block.data);
+  const Freed verdict = judge(piece, block);
+  if (verdict != Freed::yes || !stream) return verdict;
+  const std::uint32_t number = streams_.find_or_add(stream);
+  if (number == 0) return kNoHeap;
+  if (number == piece->stream) return Freed::yes;
+  return extra_.add(key_of(*piece), stream.id()) ? Result<Freed>(Freed::yes) : kNoHeap;
+}
+
 void Buckets::part_with(Piece* piece) noexcept {
   if (holds_.any()) {
     kept_back_.push(piece);
+    return;
+  }
+  if (waits_for_others(*piece)) {
+    piece->leaves = true;
+    settle_all(true);  // it is kept back now, unless a stream cannot be waited for
+    part_with_kept_back();
     return;
   }
   if (!BucketCache::is_over(*piece, streams_)) settle(piece->stream, true);
@@ -316,7 +345,38 @@ void Buckets::settle(std::uint32_t number, bool wait) noexcept {
 }
 
 void Buckets::settle_all(bool wait) noexcept {
-  for (std::uint32_t number = 1; number < streams_.count() && !holds_.any(); ++number) settle(number, wait);
+  do {
+    for (std::uint32_t number = 1; number < streams_.count() && !holds_.any(); ++number) settle(number, wait);
+  } while (release_extra());  // then about the streams of their own
+}
+
+Piece* Buckets::take_known(Bucket& bucket, std::uint32_t stream) noexcept {
+  if (!streams_.any_pending()) return nullptr;
+  for (std::uint32_t number = 1; number < streams_.count(); ++number) (void)streams_.look(number);
+  (void)release_extra();
+  const StreamState* const state = streams_[stream].stream.get();  // the request's: it stays
+  if (state == nullptr || bucket.cached == 0) return cache_.take(bucket, stream, streams_);
+  mutex_.unlock();
+  const std::shared_ptr<const StreamClock> clock = state->clock();
+  mutex_.lock();
+  return cache_.take(bucket, stream, streams_, clock.get());
+}
+
+bool Buckets::release_extra() noexcept {
+  bool any = false;
+  ExtraUses::Key at = 0;
+  const auto is_over = [&](ExtraUses::Key, const ExtraUses::Use& use)
+                           BERTH_NO_THREAD_ANALYSIS { return ExtraUses::is_over(use, streams_); };
+  while (extra_.take_over(at, is_over)) {
+    Piece* const piece = cache_.find(reinterpret_cast<const void*>(at));
+    piece->ticket = streams_.next_ticket(piece->stream);  // the last in its list, as lists are in the order of tickets
+    if (std::exchange(piece->leaves, false))
+      kept_back_.push(piece);
+    else
+      cache_.put(piece);
+    any = true;
+  }
+  return any;
 }
 
 void Buckets::begin_change() noexcept {

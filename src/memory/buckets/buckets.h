@@ -8,6 +8,7 @@
 #include "berth/memory/allocator.h"
 #include "memory/buckets/bucket_cache.h"
 #include "memory/buckets/rounding.h"
+#include "memory/extra_uses.h"
 #include "memory/hold_count.h"
 #include "memory/process_budget.h"
 #include "memory/stream_uses.h"
@@ -18,7 +19,7 @@
 // is a bucket; what is freed stays in its bucket until a request of the same bucket takes it, or it goes back to the device.
 //
 //     obtain ─► the bucket: a piece freed on this stream, on none, or on another that is past it
-//                 │ none: ask the streams, look again
+//                 │ none: look at what is known of the streams; ask them; look again
 //                 ▼
 //               Backend::allocate ─► refused: give back all that is cached, once without and once with waiting for streams, and ask again
 //
@@ -44,6 +45,7 @@ class Buckets final : public Allocator {
   Status obtain(const Request& request, Block& block) noexcept override;
   Freed give_back(const Block& block, When when, Block* known) noexcept override;
   bool grow(Block& block, std::size_t bytes) noexcept override;
+  Result<Freed> note_use(const Block& block, StreamRef stream) noexcept override;
   void trim(std::size_t keep_bytes) override;
   void reserve(std::size_t bytes) override;
   void begin_hold() noexcept override;
@@ -72,9 +74,19 @@ class Buckets final : public Allocator {
   // Gives cached pieces back, the largest first, until at most `keep_bytes` are cached; says whether any went. Lets go of the lock.
   bool release_cached_to(std::size_t keep_bytes) noexcept BERTH_REQUIRES(mutex_);
   void return_to_device(Piece* piece) noexcept BERTH_REQUIRES(mutex_);
+  void free_in_turn() noexcept BERTH_NO_THREAD_ANALYSIS;  // the destructor's
 
   // Asks how far a stream is that freed pieces wait for, or waits for it. Lets go of the lock.
   void settle(std::uint32_t stream, bool wait) noexcept BERTH_REQUIRES(mutex_);
+  // A piece that may be used on the stream, by what is known without asking. Lets go of the lock.
+  Piece* take_known(Bucket& bucket, std::uint32_t stream) noexcept BERTH_REQUIRES(mutex_);
+  // Freed pieces that no stream beside their own can be at work on go into the cache. False when there was none.
+  bool release_extra() noexcept BERTH_REQUIRES(mutex_);
+  // Whether a freed piece must wait for streams beside its own; then it does.
+  bool waits_for_others(const Piece& piece) noexcept BERTH_REQUIRES(mutex_) {
+    return !extra_.empty() && extra_.free(key_of(piece), streams_);
+  }
+  static ExtraUses::Key key_of(const Piece& piece) noexcept { return reinterpret_cast<std::uintptr_t>(piece.data); }
   void settle_all(bool wait) noexcept BERTH_REQUIRES(mutex_);
 
   // Around a call of the device that changes how much is taken. Whoever is refused meanwhile waits for one to end before giving up.
@@ -92,7 +104,8 @@ class Buckets final : public Allocator {
   mutable os::Mutex mutex_;
   BucketCache cache_ BERTH_GUARDED_BY(mutex_);
   StreamUses streams_ BERTH_GUARDED_BY(mutex_);
-  PieceList kept_back_ BERTH_GUARDED_BY(mutex_);  // freed in a hold to go back at once: apart, until the hold ends
+  ExtraUses extra_ BERTH_GUARDED_BY(mutex_);      // by the address of the piece. Freed ones that wait there are apart
+  PieceList kept_back_ BERTH_GUARDED_BY(mutex_);  // freed to go back at once, in a hold or under the work of several streams: apart
   HoldCount holds_ BERTH_GUARDED_BY(mutex_);
 
   // stats_.committed_bytes == sum of taken_bytes over all pieces + leaving_bytes_

@@ -149,16 +149,19 @@ Extent* Extents::free_bare(Extent* extent) noexcept {
   return free_into(bare_, extent);
 }
 
-void Extents::clean(std::uint32_t stream, std::uint64_t ticket) noexcept {
-  Extent* e = cached_[stream].first(1);
+bool Extents::pass_on(std::uint32_t from, std::uint64_t ticket, std::uint32_t to, std::uint64_t as) noexcept {
+  bool any = false;
+  Extent* e = cached_[from].first(1);
   while (e != nullptr) {
-    Extent* const following = cached_[stream].next(e, 1);
+    Extent* const following = cached_[from].next(e, 1);
     if (e->ticket <= ticket) {
-      cached_[stream].erase(e);
-      free_cached(e, 0, 0);
+      cached_[from].erase(e);
+      free_cached(e, to, as);
+      any = true;
     }
     e = following;
   }
+  return any;
 }
 
 std::string Extents::audit() const {

@@ -48,7 +48,10 @@ class Extents {
   void join_next(Extent* extent) noexcept;
 
   // The frees of a stream up to a ticket are done: what they left is clean from now on.
-  void clean(std::uint32_t stream, std::uint64_t ticket) noexcept;
+  void clean(std::uint32_t stream, std::uint64_t ticket) noexcept { pass_on(stream, ticket, 0, 0); }
+  // What the frees of a stream up to a ticket have left is another's from now on (0: anyone's), as if freed on it with ticket `as`. False
+  // when there was nothing.
+  bool pass_on(std::uint32_t from, std::uint64_t ticket, std::uint32_t to, std::uint64_t as) noexcept;
 
   const ExtentTree& clean_tree() const noexcept { return cached_[0]; }
   const ExtentTree& bare_tree() const noexcept { return bare_; }

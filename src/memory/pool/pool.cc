@@ -130,7 +130,7 @@ Status Pool::obtain_large(const Request& request, Block& block) noexcept {
   Extent* extent = nullptr;
   Status done = ready(request.stream, stream);
   if (done) {
-    done = with_effort([&](Space::Effort effort) BERTH_NO_THREAD_ANALYSIS {
+    done = with_effort(stream, [&](Space::Effort effort) BERTH_NO_THREAD_ANALYSIS {
       const Result<Extent*> taken = space_.take(Space::Part::large, *rounded, std::max(request.alignment, Space::kGrain), stream, effort);
       if (taken) extent = *taken;
       return taken ? Status() : Status(taken.failure());
@@ -175,8 +175,8 @@ Allocator::Freed Pool::judge(const Slot* slot, const Block& block) const noexcep
   return bytes_of(slot) == block.bytes ? Freed::yes : Freed::size_mismatch;
 }
 
-// REQUIRES: as judge. A large block's extent is looked up under the lock only, by free_large.
-std::size_t Pool::bytes_of(const Slot* slot) const noexcept { return slot->size.load() >> 8; }
+// REQUIRES: as judge. A large block's extent is looked up under the lock only, by judge_large.
+std::size_t Pool::bytes_of(const Slot* slot) const noexcept { return slot->small_bytes(); }
 
 void Pool::complete(Block& known, const Block& block, const Slot* slot) const noexcept {
   known = block;
@@ -186,21 +186,26 @@ void Pool::complete(Block& known, const Block& block, const Slot* slot) const no
   if (known.alignment == 0) known.alignment = usual_alignment_;
 }
 
+// The slot of a block that came from outside, or nullptr. One made by block_at, of which only the address is known, is given its serial.
+Slot* Pool::find_slot(Block& block) const noexcept {
+  if (block.serial != 0) return slots_.range().find(block.place);
+  const os::Lock lock(mutex_);
+  const auto offset = static_cast<std::size_t>(static_cast<std::byte*>(block.data) - base());
+  Slot* const slot = base() != nullptr && offset < space_.size_bytes() ? slabs_.at(offset) : nullptr;
+  if (slot != nullptr) block.serial = slot->serial.load();
+  return slot;
+}
+
 Allocator::Freed Pool::give_back_slowly(Block block, When when, Block* known) noexcept {
-  Slot* slot = slots_.range().find(block.place);
-  if (block.serial == 0) {  // made by block_at: only its address is known
-    const os::Lock lock(mutex_);
-    const auto offset = static_cast<std::size_t>(static_cast<std::byte*>(block.data) - base());
-    slot = base() != nullptr && offset < space_.size_bytes() ? slabs_.at(offset) : nullptr;
-    if (slot != nullptr) block.serial = slot->serial.load();
-  }
+  Slot* const slot = find_slot(block);
   if (slot == nullptr) return Freed::foreign;
   report_late_double_frees();
   if (known != nullptr) complete(*known, block, slot);
   if ((slot->size.load() & 0xff) == Slot::kLargeClass) return free_large(slot, block, when);
   const Freed verdict = judge(slot, block);
   if (verdict != Freed::yes) return verdict;
-  return when == When::now || is_inherited() ? free_under_lock(slot, block, when) : free_small(slot, block);
+  const bool extra = (slot->size.load() & Slot::kExtraUses) != 0;
+  return extra || when == When::now || is_inherited() ? free_under_lock(slot, block, when) : free_small(slot, block);
 }
 
 Allocator::Freed Pool::judge_large(const Slot* slot, const Block& block) const noexcept {
@@ -219,15 +224,13 @@ Allocator::Freed Pool::free_large(Slot* slot, const Block& block, When when) noe
   if (own != nullptr) count_bytes(*own);
   const Freed verdict = judge_large(slot, block);
   if (verdict != Freed::yes) return verdict;
-  Extent* const extent = space_.extent(slot->size.load() >> 8);
   slot->serial.store(0);
   count_free(block.bytes);
+  if (is_inherited()) return Freed::yes;
+  const Extent* const extent = space_.extent(slot->size.load() >> 8);
   const std::size_t begin = extent->begin;
   const std::size_t bytes = extent->bytes;
-  slabs_.leave_large(begin);
-  slots_.give_back(SlotTable::kLarge, slots_.number(slot));
-  if (is_inherited()) return Freed::yes;
-  space_.give(extent, extent->stream, streams_.next_ticket(extent->stream));
+  if (extra_.empty() || !extra_.free(slots_.number(slot), streams_)) release(slot);
   if (when == When::now)
     give_pages_back(begin, bytes);
   else
@@ -254,7 +257,8 @@ Allocator::Freed Pool::free_under_lock(Slot* slot, const Block& block, When when
     slot->serial.store(0);
     count_free(block.bytes);
     if (is_inherited()) return Freed::yes;  // a child leaves the device, and what is on it, alone
-    slabs_.give(slot);
+    slot->size.store(slot->size.load() & ~Slot::kExtraUses);
+    if (extra_.empty() || !extra_.free(slots_.number(slot), streams_)) slabs_.give(slot);
     if (when == When::now) flush_class(size_class);
   }
   if (when == When::now) give_pages_back(begin, classes_[size_class].bytes);

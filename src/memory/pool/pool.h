@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "berth/memory/pool.h"
+#include "memory/extra_uses.h"
 #include "memory/hold_count.h"
 #include "memory/pool/size_classes.h"
 #include "memory/pool/slabs.h"
@@ -41,6 +42,7 @@ class Pool final : public Allocator, public PageLender, private os::ForkListener
   Status obtain(const Request& request, Block& block) noexcept override;
   Freed give_back(const Block& block, When when, Block* known) noexcept override;
   bool grow(Block& block, std::size_t bytes) noexcept override;
+  Result<Freed> note_use(const Block& block, StreamRef stream) noexcept override;
   void trim(std::size_t keep_bytes) override;
   void trim_idle() override;
   void reserve(std::size_t bytes) override;
@@ -112,6 +114,7 @@ class Pool final : public Allocator, public PageLender, private os::ForkListener
   void give_up_cache() noexcept;
 
   // Blocks that grow in place, in pool_grow.cc.
+  bool may_grow(const Slot* slot, const Block& block, std::size_t bytes) const noexcept;
   bool grow_small(Slot* slot, Block& block, std::size_t bytes) noexcept;
   bool grow_in_cache(ThreadCache& cache, Slot* slot, Block& block, std::size_t bytes) noexcept;
   bool grow_large(Slot* slot, Block& block, std::size_t bytes) noexcept;
@@ -123,6 +126,7 @@ class Pool final : public Allocator, public PageLender, private os::ForkListener
   // Gives back what has been idle, in pool_decay.cc: a few pages, or all. Lets go of the lock.
   void poll_decay() noexcept BERTH_REQUIRES(mutex_);
   void decay(bool all) noexcept BERTH_REQUIRES(mutex_);
+  Slot* find_slot(Block& block) const noexcept;
   void give_pages_back(std::size_t begin, std::size_t bytes) noexcept BERTH_REQUIRES(mutex_);
   Freed judge(const Slot* slot, const Block& block) const noexcept;
   Freed judge_large(const Slot* slot, const Block& block) const noexcept BERTH_REQUIRES(mutex_);
@@ -131,15 +135,23 @@ class Pool final : public Allocator, public PageLender, private os::ForkListener
   void complete(Block& known, const Block& block, const Slot* slot) const noexcept;
 
   Status ready(StreamRef stream, std::uint32_t& index) noexcept BERTH_REQUIRES(mutex_);
-  // Runs `attempt(effort)` with growing effort until it succeeds or there is nothing left to try.
+  // Runs `attempt(effort)`, for memory on a stream, with growing effort until it succeeds or there is nothing left to try.
   template <class Attempt>
-  Status with_effort(const Attempt& attempt) noexcept BERTH_REQUIRES(mutex_);
+  Status with_effort(std::uint32_t stream, const Attempt& attempt) noexcept BERTH_REQUIRES(mutex_);
   void count_allocation(std::size_t bytes) noexcept BERTH_REQUIRES(mutex_);
   void count_free(std::size_t bytes) noexcept BERTH_REQUIRES(mutex_);
   Failure refused(const Failure& failure) noexcept BERTH_REQUIRES(mutex_);
+
+  // Streams, in pool_streams.cc.
+  bool take_known(std::uint32_t stream) noexcept BERTH_REQUIRES(mutex_);
+  bool take_ordered(std::uint32_t stream) noexcept BERTH_REQUIRES(mutex_);
   void settle_streams(bool wait) noexcept BERTH_REQUIRES(mutex_);
+  void ask_streams(bool wait) noexcept BERTH_REQUIRES(mutex_);
+  bool release_extra(std::uint32_t stream, const StreamClock* clock) noexcept BERTH_REQUIRES(mutex_);
+  void release(Slot* slot) noexcept BERTH_REQUIRES(mutex_);
+  std::uint32_t stream_of(const Slot* slot) const noexcept BERTH_REQUIRES(mutex_);
   void retire_streams() noexcept BERTH_REQUIRES(mutex_);
-  void close_in_turn() noexcept BERTH_REQUIRES(mutex_);
+  void close_in_turn() noexcept BERTH_NO_THREAD_ANALYSIS;  // REQUIRES: the mutex; the destructor's
   void retire_caches(std::uint32_t stream) noexcept BERTH_REQUIRES(mutex_);
 
   // While it lives, every cache is the caller's. REQUIRES: the mutex.
@@ -194,6 +206,7 @@ class Pool final : public Allocator, public PageLender, private os::ForkListener
   Slabs slabs_ BERTH_GUARDED_BY(mutex_);
   StreamUses streams_ BERTH_GUARDED_BY(mutex_);
   std::vector<std::weak_ptr<Pool>> children_ BERTH_GUARDED_BY(mutex_);  // private pools
+  ExtraUses extra_ BERTH_GUARDED_BY(mutex_);  // by the number of the slot. A freed block that waits there is counted as cached
   HoldCount holds_ BERTH_GUARDED_BY(mutex_);
   bool trim_after_hold_ BERTH_GUARDED_BY(mutex_) = false;
   Relaxed<std::uintptr_t> base_;  // of the range, once there is one; whoever has a block has seen it set
@@ -223,14 +236,16 @@ class Pool::AllShut {
 };
 
 template <class Attempt>
-Status Pool::with_effort(const Attempt& attempt) noexcept {
+Status Pool::with_effort(std::uint32_t stream, const Attempt& attempt) noexcept {
   Status done;
-  if (holds_.any()) return attempt(Space::Effort::cached_only);
   if (streams_.any_pending()) {
     done = attempt(Space::Effort::cached_only);
     if (done) return done;
-    settle_streams(false);
+    if (take_known(stream)) done = attempt(Space::Effort::cached_only);
+    if (done) return done;
+    if (!holds_.any()) settle_streams(false);
   }
+  if (holds_.any()) return attempt(Space::Effort::cached_only);
   done = attempt(Space::Effort::usual);
   if (done || done.failure().code != ErrorCode::out_of_memory) return done;
   flush_caches();

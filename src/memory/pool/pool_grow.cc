@@ -11,6 +11,12 @@ bool Pool::grow(Block& block, std::size_t bytes) noexcept {
   return (slot->size.load() & 0xff) == Slot::kLargeClass ? grow_large(slot, block, bytes) : grow_small(slot, block, bytes);
 }
 
+// Within its class. What streams beside its own use stays as it is: they are noted under the old serial.
+bool Pool::may_grow(const Slot* slot, const Block& block, std::size_t bytes) const noexcept {
+  const std::uint32_t size = slot->size.load();
+  return (size & Slot::kExtraUses) == 0 && judge(slot, block) == Freed::yes && bytes <= classes_[size & 0xff].bytes;
+}
+
 bool Pool::grow_small(Slot* slot, Block& block, std::size_t bytes) noexcept {
   const std::uint32_t owner = slot->owner();
   if (ThreadCache* const own = owner == 0 ? nullptr : ThreadCaches::find_number(id(), owner); own != nullptr && enter(*own)) {
@@ -23,7 +29,7 @@ bool Pool::grow_small(Slot* slot, Block& block, std::size_t bytes) noexcept {
   if (const std::uint32_t number = slot->owner(); number != 0)
     return grow_in_cache(*caches_[number].load(std::memory_order_relaxed), slot, block, bytes);
   const SizeClass size_class = slot->size.load() & 0xff;
-  if (judge(slot, block) != Freed::yes || bytes > classes_[size_class].bytes) return false;
+  if (!may_grow(slot, block, bytes)) return false;
   count_free(block.bytes);
   count_allocation(bytes);
   slot->size.store(Slot::small_size(bytes, size_class));
@@ -36,7 +42,7 @@ bool Pool::grow_small(Slot* slot, Block& block, std::size_t bytes) noexcept {
 // REQUIRES: the caller is inside the cache's gate, or has shut it.
 bool Pool::grow_in_cache(ThreadCache& cache, Slot* slot, Block& block, std::size_t bytes) noexcept {
   const SizeClass size_class = slot->size.load() & 0xff;
-  if (slot->owner() != cache.number || judge(slot, block) != Freed::yes || bytes > classes_[size_class].bytes) return false;
+  if (slot->owner() != cache.number || !may_grow(slot, block, bytes)) return false;
   cache.count_free(block.bytes);
   block.serial = cache.make_live(slot, bytes, size_class, slot->tag_and_id.load());
   block.bytes = bytes;

@@ -85,7 +85,7 @@ void Pool::for_each_live(Visit visit) const {
     if (slot.serial.load() == 0) continue;
     const std::uint32_t size = slot.size.load();
     const bool large = (size & 0xff) == Slot::kLargeClass;
-    visit(slot, large ? space_.extent(size >> 8)->requested : size >> 8);
+    visit(slot, large ? space_.extent(size >> 8)->requested : slot.small_bytes());
   }
 }
 
@@ -147,6 +147,10 @@ std::string Pool::audit_now() const {
     ++blocks;
   });
   if (bytes != static_cast<std::size_t>(in_use_)) return "pool: bytes in use are not the sum of the live blocks";
+  bool waiting_is_freed = true;
+  extra_.for_each_freed(
+      [&](ExtraUses::Key key) { waiting_is_freed = waiting_is_freed && slots_[static_cast<std::uint32_t>(key)].serial.load() == 0; });
+  if (!waiting_is_freed) return "pool: a block that waits for streams is live";
   if (blocks != counted().live()) return "pool: live blocks are not those the slots say";
   return bytes <= space_.figures().committed ? "" : "pool: more is in use than is committed";
 }

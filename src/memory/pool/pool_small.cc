@@ -93,7 +93,7 @@ Status Pool::refill(ThreadCache& cache, SizeClass size_class, std::span<Slot*> b
   const os::Lock lock(mutex_);
   count_bytes(cache);
   return_to_slabs(spill.slots());
-  const Status done = with_effort([&](Space::Effort effort) BERTH_NO_THREAD_ANALYSIS {
+  const Status done = with_effort(cache.stream, [&](Space::Effort effort) BERTH_NO_THREAD_ANALYSIS {
     const Result<std::size_t> taken = slabs_.take(size_class, cache.stream, cache.number, effort, batch);
     if (taken) count_taken = *taken;
     return taken ? Status() : Status(taken.failure());
@@ -109,7 +109,7 @@ Status Pool::obtain_without_cache(SizeClass size_class, const Request& request, 
   Slot* slot = nullptr;
   Status done = ready(request.stream, stream);
   if (done) {
-    done = with_effort([&](Space::Effort effort) BERTH_NO_THREAD_ANALYSIS {
+    done = with_effort(stream, [&](Space::Effort effort) BERTH_NO_THREAD_ANALYSIS {
       const Result<std::size_t> taken = slabs_.take(size_class, stream, 0, effort, std::span(&slot, 1));
       return taken ? Status() : Status(taken.failure());
     });

@@ -1,24 +1,133 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <optional>
 #include <utility>
 
+#include "device/stream_clock.h"
 #include "memory/pool/pool.h"
 
 // The pool and the streams that may still be at work on what was freed.
 namespace berth {
 
+namespace {
+
+constexpr Failure kNoHeap{ErrorCode::out_of_memory, 0, "no heap to remember the stream"};
+
+}  // namespace
+
+// Takes in what can be known without asking: how far others have seen the streams get, and, for the stream of a request, the waits it was
+// given. True when there may be more to be had.
+bool Pool::take_known(std::uint32_t stream) noexcept {
+  bool news = false;
+  for (std::uint32_t i = 1; i < streams_.count(); ++i) {
+    if (!streams_[i].is_pending() || !streams_.look(i)) continue;
+    space_.clean(i, streams_[i].done);
+    news = true;
+  }
+  if (news) (void)release_extra(0, nullptr);
+  return take_ordered(stream) || news;
+}
+
+// What was freed on streams that this one is known to come after is its own from now on, as if freed on it now.
+bool Pool::take_ordered(std::uint32_t stream) noexcept {
+  StreamState* const state = streams_[stream].stream.get();  // the request's: it stays
+  if (state == nullptr || state->clock_version() == streams_[stream].clock_version) return false;
+  const std::uint64_t version = state->clock_version();
+  mutex_.unlock();
+  const std::shared_ptr<const StreamClock> clock = state->clock();
+  mutex_.lock();
+  if (clock == nullptr || streams_[stream].stream.get() != state) return false;
+  streams_[stream].clock_version = version;
+  bool news = false;
+  for (std::uint32_t other = 1; other < streams_.count(); ++other) {
+    const std::uint64_t point = other == stream || streams_[other].id == 0 ? 0 : clock->point_of(streams_[other].id);
+    if (point != 0 && space_.pass_on(other, point, stream, next_point())) news = true;
+  }
+  if (news) (void)streams_.next_ticket(stream);
+  return release_extra(stream, clock.get()) || news;
+}
+
 // Asks how far the streams are that freed memory waits for, or waits for them; what they are done with becomes everyone's.
 void Pool::settle_streams(bool wait) noexcept {
+  ask_streams(wait);
+  if (release_extra(0, nullptr)) ask_streams(wait);  // about the streams of their own
+}
+
+void Pool::ask_streams(bool wait) noexcept {
   for (std::uint32_t i = 1; i < streams_.count(); ++i) {
+    if (streams_.look(i)) space_.clean(i, streams_[i].done);
     if (!streams_[i].is_pending()) continue;
     StreamUses::Question question = streams_.question(i);
     mutex_.unlock();
     StreamUses::ask(question, wait);
     mutex_.lock();
-    if (streams_.enter(i, question)) space_.clean(i, question.ticket);
+    if (streams_.enter(i, question)) space_.clean(i, streams_[i].done);
     mutex_.unlock();
     question = {};
     mutex_.lock();
   }
+}
+
+// ---- blocks that several streams use
+
+Result<Allocator::Freed> Pool::note_use(const Block& given, StreamRef stream) noexcept {
+  Block block = given;
+  Slot* const slot = find_slot(block);
+  if (slot == nullptr) return Freed::foreign;
+  const os::Lock lock(mutex_);
+  std::uint32_t number = 0;
+  const Status able = is_inherited() ? Status() : ready(stream, number);
+  if (!able) return able.failure();
+  const bool large = (slot->size.load() & 0xff) == Slot::kLargeClass;
+  if (large) {
+    if (const Freed verdict = judge_large(slot, block); verdict != Freed::yes) return verdict;
+    if (number == 0 || number == stream_of(slot)) return Freed::yes;
+    return extra_.add(slots_.number(slot), stream.id()) ? Result<Freed>(Freed::yes) : kNoHeap;
+  }
+  // A small block is its owner's: with the lock, and on its thread, nobody else can change it.
+  const std::uint32_t owner = slot->owner();
+  std::optional<AllShut> shut;
+  if (owner != 0 && ThreadCaches::find_number(id(), owner) == nullptr) shut.emplace(*this);
+  if (const Freed verdict = judge(slot, block); verdict != Freed::yes) return verdict;
+  if (number == 0 || number == stream_of(slot)) return Freed::yes;
+  if (!extra_.add(slots_.number(slot), stream.id())) return kNoHeap;
+  slot->size.store(slot->size.load() | Slot::kExtraUses);
+  return Freed::yes;
+}
+
+// The stream that a block goes back to.
+std::uint32_t Pool::stream_of(const Slot* slot) const noexcept {
+  const std::uint32_t size = slot->size.load();
+  return (size & 0xff) == Slot::kLargeClass ? space_.extent(size >> 8)->stream : slabs_.stream_at(slot->offset());
+}
+
+// Freed blocks that no stream beside their own can be at work on go where freed blocks go; so do those of a stream that is known, by its
+// clock, to come after the work of the others. False when there was none.
+bool Pool::release_extra(std::uint32_t stream, const StreamClock* clock) noexcept {
+  bool any = false;
+  ExtraUses::Key at = 0;
+  const auto is_over = [&](ExtraUses::Key key, const ExtraUses::Use& use) BERTH_NO_THREAD_ANALYSIS {
+    if (ExtraUses::is_over(use, streams_)) return true;
+    return clock != nullptr && clock->point_of(use.stream_id) >= use.ticket &&
+           stream_of(&slots_[static_cast<std::uint32_t>(key)]) == stream;
+  };
+  while (extra_.take_over(at, is_over)) {
+    release(&slots_[static_cast<std::uint32_t>(at)]);
+    any = true;
+  }
+  return any;
+}
+
+// REQUIRES: the slot's block is freed, and in no cache.
+void Pool::release(Slot* slot) noexcept {
+  const std::uint32_t size = slot->size.load();
+  if ((size & 0xff) != Slot::kLargeClass) {
+    slabs_.give(slot);
+    return;
+  }
+  Extent* const extent = space_.extent(size >> 8);
+  slabs_.leave_large(extent->begin);
+  slots_.give_back(SlotTable::kLarge, slots_.number(slot));
+  space_.give(extent, extent->stream, streams_.next_ticket(extent->stream));
 }
 
 // Frees the numbers of streams that nobody else has any more and whose work is done.
@@ -53,6 +162,7 @@ void Pool::retire_streams() noexcept {
     stream = nullptr;
     mutex_.lock();
   }
+  (void)release_extra(0, nullptr);
 }
 
 // What is in the caches of a stream goes back to the slabs, and no thread finds them any more: their gates stay shut.
@@ -76,19 +186,13 @@ void Pool::close_in_turn() noexcept {
     space_.close();
     return;
   }
-  std::shared_ptr<StreamState> last;
-  try {
-    for (std::uint32_t i = 1; i < streams_.count(); ++i) {
-      if (!streams_[i].is_pending()) continue;
-      if (last != nullptr)
-        last->wait(streams_[i].stream->record());
-      else
-        last = streams_[i].stream;
-    }
-    last->enqueue([&behind = backend(), base = space_.base(), bytes = space_.size_bytes()] { (void)behind.release(base, bytes).ok(); });
-    budget_.give_up(space_.figures().committed);
-  } catch (...) {  // a third party's stream may throw anything
-  }
+  mutex_.unlock();  // streams have locks of their own. Nobody else is here any more
+  (void)streams_.enqueue_behind_pending(
+      [&behind = backend(), &budget = budget_, base = space_.base(), bytes = space_.size_bytes(), committed = space_.figures().committed] {
+        (void)behind.release(base, bytes).ok();
+        budget.give_up(committed);
+      });
+  mutex_.lock();
 }
 
 }  // namespace berth

@@ -37,7 +37,9 @@ class Slabs {
 
   // The slot of the block that begins at an offset; nullptr when no small block does.
   Slot* at(std::size_t offset) const noexcept;
-  // The same for large blocks, whose extents the pool enters here.
+  // The stream of the slab at an offset. REQUIRES: there is one.
+  std::uint32_t stream_at(std::size_t offset) const noexcept { return nodes_.at(table_[offset / kSlabGrain] - 1)->stream; }
+  // As `at`, for large blocks, whose extents the pool enters here.
   void enter_large(std::size_t offset, std::uint32_t slot) noexcept { table_[offset / kSlabGrain] = slot | kLargeBit; }
   void leave_large(std::size_t offset) noexcept { table_[offset / kSlabGrain] = 0; }
 

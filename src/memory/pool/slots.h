@@ -24,19 +24,22 @@ struct Slot {
   Relaxed<std::uint64_t> serial;      // of the live block; 0: none
   Relaxed<std::uint64_t> where;       // offset in the range, and above it the owner's number
   Relaxed<std::uint64_t> tag_and_id;  // the tag's number, and above it the allocator it must come back to
-  Relaxed<std::uint32_t> size;        // small: bytes << 8 | class. Large: extent << 8 | kLargeClass
+  Relaxed<std::uint32_t> size;        // small: bytes << 8 | class, perhaps with kExtraUses. Large: extent << 8 | kLargeClass
   Relaxed<std::uint32_t> mark;        // the low half of the serial under which another thread has sent it home; 0: none
 
   static constexpr std::uint32_t kLargeClass = 255;
+  static constexpr std::uint32_t kExtraUses = 1U << 31;  // in the size of a small block that streams beside its own use
 
   static std::uint32_t small_size(std::size_t bytes, SizeClass size_class) noexcept {
     return static_cast<std::uint32_t>(bytes << 8) | size_class;
   }
+  std::size_t small_bytes() const noexcept { return (size.load() & ~kExtraUses) >> 8; }
   std::size_t offset() const noexcept { return where.load() & ((1ULL << kOwnerShift) - 1); }
   std::uint32_t owner() const noexcept { return static_cast<std::uint32_t>(where.load() >> kOwnerShift); }
   void set_where(std::size_t offset, std::uint32_t owner) noexcept { where.store(offset | std::uint64_t{owner} << kOwnerShift); }
 };
 static_assert(sizeof(Slot) == 32);
+static_assert(kSmallLimit << 8 < Slot::kExtraUses);
 
 // Where the slots of a pool are.
 struct SlotRange {

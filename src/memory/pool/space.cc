@@ -40,7 +40,7 @@ Status Space::open() noexcept {
     range = backend_.reserve(size, alignment);
   }
   mutex_.lock();
-  if (!range) return range.failure();
+  if (!range) return base_ != nullptr ? Status() : range.failure();  // another thread may have been first, and taken the addresses
   const std::size_t split = align_down(size / kSlabsShare, page);
   if (base_ == nullptr && make_parts(split, size)) {
     base_ = static_cast<std::byte*>(*range);
@@ -187,6 +187,11 @@ Extent* Space::give(Extent* extent, std::uint32_t stream, std::uint64_t ticket) 
 
 void Space::clean(std::uint32_t stream, std::uint64_t ticket) noexcept {
   for (const auto& part : parts_) part->clean(stream, ticket);
+}
+
+bool Space::pass_on(std::uint32_t from, std::uint64_t ticket, std::uint32_t to, std::uint64_t as) noexcept {
+  const bool slabs = parts_[0]->pass_on(from, ticket, to, as);
+  return parts_[1]->pass_on(from, ticket, to, as) || slabs;
 }
 
 bool Space::grow(Extent* extent, std::size_t bytes, std::uint32_t stream, Effort effort) noexcept {

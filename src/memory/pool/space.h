@@ -73,6 +73,8 @@ class Space {
   // Gives one back: to be used by the stream at once, by others when it is clean.
   Extent* give(Extent* extent, std::uint32_t stream, std::uint64_t ticket) noexcept;
   void clean(std::uint32_t stream, std::uint64_t ticket) noexcept;
+  // Passes what the frees of one stream up to a ticket have left on to another, as if freed on that with ticket `as`.
+  bool pass_on(std::uint32_t from, std::uint64_t ticket, std::uint32_t to, std::uint64_t as) noexcept;
   // Makes a live extent longer in place, when what follows is free and may be used by the stream. REQUIRES: more bytes than it has, a multiple
   // of kGrain; nobody else frees or grows it meanwhile.
   bool grow(Extent* extent, std::size_t bytes, std::uint32_t stream, Effort effort) noexcept;

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include "base/random.h"
@@ -138,6 +140,95 @@ TEST_P(PoolStreams, AStreamMayBeDroppedWhileBlocksWaitForIt) {
   EXPECT_EQ(memory_->audit(), "");
 }
 
+TEST_P(PoolStreams, AWaitThatWasIssuedPassesMemoryOn) {
+  const Stream a = make_stream(device_);
+  const Stream b = make_stream(device_);
+  const Block first = allocate(a);
+  keep_busy(a);
+  memory_->deallocate(first);
+  memory_->trim(SIZE_MAX);  // small blocks go back to their slabs, and slabs to the pool
+  b.wait(a.record());
+  const std::size_t committed = memory_->stats().committed_bytes;
+  const Block second = allocate(b);
+  EXPECT_EQ(second.data, first.data);
+  EXPECT_EQ(memory_->stats().committed_bytes, committed);
+  keep_busy(b);
+  memory_->deallocate(second);
+  memory_->trim(SIZE_MAX);
+  EXPECT_NE(allocate(Stream()).data, first.data) << "b may be at work on it now";
+  EXPECT_EQ(memory_->audit(), "");
+}
+
+TEST_P(PoolStreams, ABlockThatSeveralStreamsUseWaitsForAllOfThem) {
+  const Stream a = make_stream(device_);
+  const Stream b = make_stream(device_);
+  for (const bool elsewhere : {false, true}) {  // on which thread it is said, and freed
+    const Block first = allocate(a);
+    const auto use_and_free = [&] {
+      memory_->used_on(first, b);
+      EXPECT_EQ(memory_->audit(), "");
+      keep_busy(b);
+      memory_->deallocate(first);
+    };
+    if (elsewhere)
+      std::thread(use_and_free).join();
+    else
+      use_and_free();
+    EXPECT_EQ(memory_->stats().in_use_bytes, 0U);
+    std::vector<Block> others;
+    for (int i = 0; i < 20; ++i) {
+      others.push_back(allocate(i % 2 == 0 ? a : b));
+      EXPECT_NE(others.back().data, first.data);
+    }
+    EXPECT_EQ(memory_->audit(), "");
+    for (const Block& block : others) memory_->deallocate(block);
+    b.synchronize();
+    a.synchronize();
+    memory_->trim(0);
+    EXPECT_EQ(memory_->stats().committed_bytes, 0U);
+  }
+}
+
+TEST_P(PoolStreams, AStreamThatComesAfterTheOthersReusesTheirBlockAtOnce) {
+  const Stream a = make_stream(device_);
+  const Stream b = make_stream(device_);
+  const Block first = allocate(a);
+  memory_->used_on(first, b);
+  keep_busy(b);
+  memory_->deallocate(first);
+  a.wait(b.record());
+  std::vector<Block> others;
+  bool found = false;
+  for (int i = 0; i < 200 && !found; ++i) {  // small ones: when the bin is empty
+    others.push_back(allocate(a));
+    found = others.back().data == first.data;
+  }
+  EXPECT_TRUE(found);
+  for (const Block& block : others) memory_->deallocate(block);
+  a.synchronize();
+}
+
+TEST_P(PoolStreams, ABlockThatWasUsedOnOthersIsOrdinaryTheNextTime) {
+  const Stream a = make_stream(device_);
+  const Block first = allocate(a);
+  {
+    const Stream b = make_stream(device_);
+    memory_->used_on(first, b);
+  }
+  memory_->deallocate(first);
+  memory_->trim(0);
+  for (int i = 0; i < 3; ++i) {
+    const Block block = allocate(a);
+    EXPECT_EQ(memory_->stats().live_blocks, 1U);
+    memory_->deallocate(block);
+    EXPECT_EQ(memory_->stats().live_blocks, 0U);
+    const Block again = allocate(a);
+    EXPECT_EQ(again.data, block.data);
+    memory_->deallocate(again);
+  }
+  EXPECT_EQ(memory_->audit(), "");
+}
+
 INSTANTIATE_TEST_SUITE_P(Of, PoolStreams, ::testing::Values(1000, 100'000, 1_MiB),
                          [](const auto& param) { return std::to_string(param.param) + "Bytes"; });
 
@@ -179,7 +270,6 @@ TEST(PoolStreams, SmallBlocksOfOtherStreamsAreWaitedForToo) {
 }
 
 // The pool gave its range back while a stream still worked on memory that had been freed in it.
-// DISABLED: it does; ~Pool must wait for the streams first.
 TEST(PoolStreams, APoolEndsAfterTheWorkOnWhatWasFreed) {
   const Device device = make_sim({.background = false});
   const Stream a = make_stream(device);
@@ -196,12 +286,20 @@ TEST(PoolStreams, APoolEndsAfterTheWorkOnWhatWasFreed) {
   EXPECT_EQ(seen[15], value);
 }
 
+// What a program says to the allocator, and to which.
+struct Rules {
+  const char* strategy = "pool";
+  bool tells_streams = true;  // which stream a request is for
+  bool tells_uses = true;     // which other streams use the block
+};
+
 // Random legal programs: each block is filled in its stream, looked at in its stream just before it is freed, and freed without waiting.
-// If the pool hands it out too early, somebody else's fill is seen.
+// Some are looked at by another stream as well, which was told to wait for the fill. If the allocator hands memory out too early, somebody
+// else's fill is seen.
 class Schedule {
  public:
-  Schedule(Device device, std::uint64_t seed, std::size_t capacity, bool tells_streams)
-      : device_(device), memory_(pool(device)), random_(seed), capacity_(capacity), tells_streams_(tells_streams) {
+  Schedule(Device device, std::uint64_t seed, std::size_t capacity, Rules rules)
+      : device_(device), memory_(make_allocator(rules.strategy, device)), random_(seed), capacity_(capacity), rules_(rules) {
     for (std::size_t i = 0; i < 1 + random_.below(4); ++i) streams_.push_back(make_stream(device));
     streams_.emplace_back();
   }
@@ -257,7 +355,7 @@ class Schedule {
     const std::size_t stream = any_stream();
     const std::size_t most = random_.one_in(2) ? 8_KiB : random_.one_in(2) ? 200_KiB : 1_MiB;
     const std::size_t bytes = 32 + random_.below(most) / 16 * 16;
-    const auto block = memory_->try_allocate({.bytes = bytes, .stream = tells_streams_ ? StreamRef(streams_[stream]) : StreamRef()});
+    const auto block = memory_->try_allocate({.bytes = bytes, .stream = rules_.tells_streams ? StreamRef(streams_[stream]) : StreamRef()});
     if (!block) {
       // Not a half: on so small a device a few slabs that are hardly used are a good part of it.
       if (memory_->stats().in_use_bytes + bytes < capacity_ / 4) ++refused_without_need;
@@ -279,22 +377,36 @@ class Schedule {
     std::swap(live_[random_.below(live_.size())], live_.back());
     const Live live = live_.back();
     live_.pop_back();
+    if (random_.one_in(3)) look_elsewhere(live);
+    look(live, streams_[live.stream]);
+    memory_->deallocate(live.block);
+  }
+
+  // Another stream looks at it, after the fill.
+  void look_elsewhere(const Live& live) {
+    const Stream& other = streams_[any_stream()];
+    if (!other || other.id() == streams_[live.stream].id()) return;
+    other.wait(streams_[live.stream].record());
+    look(live, other);
+    if (rules_.tells_uses) memory_->used_on(live.block, other);
+  }
+
+  void look(const Live& live, const Stream& stream) {
     looks_.push_back(std::make_unique<Look>(Look{.value = live.value}));
     const auto* const begin = static_cast<const std::byte*>(live.block.data);
     const std::byte* const at[] = {begin, begin + live.block.bytes - 16};
     for (std::size_t i = 0; i < 2; ++i) {
       const Transfer transfer{
           .target = &looks_.back()->seen[i], .target_device = {}, .source = at[i], .source_device = device_, .bytes = 8};
-      ASSERT_TRUE(memory_->backend().copy(transfer, streams_[live.stream]).ok());
+      ASSERT_TRUE(memory_->backend().copy(transfer, stream).ok());
     }
-    memory_->deallocate(live.block);
   }
 
   Device device_;
   std::shared_ptr<Allocator> memory_;
   Random random_;
   std::size_t capacity_;
-  bool tells_streams_;
+  Rules rules_;
   std::vector<Stream> streams_;
   std::vector<Live> live_;
   std::vector<std::unique_ptr<Look>> looks_;
@@ -305,7 +417,7 @@ struct Found {
   std::uint64_t refused = 0;
 };
 
-Found run_schedules(std::uint64_t count, bool tells_streams) {
+Found run_schedules(std::uint64_t count, Rules rules) {
   constexpr std::size_t kCapacity = 4_MiB;
   std::vector<Device> devices;
   for (std::uint64_t i = 0; i < 8; ++i) {
@@ -314,12 +426,12 @@ Found run_schedules(std::uint64_t count, bool tells_streams) {
   }
   Found found;
   for (std::uint64_t i = 0; i < count && !::testing::Test::HasFatalFailure(); ++i) {
-    Schedule schedule(devices[i % devices.size()], seed() + i, kCapacity, tells_streams);
+    Schedule schedule(devices[i % devices.size()], seed() + i, kCapacity, rules);
     try {
       schedule.run(30 + i % 30);
       found.overwritten += schedule.overwritten();
     } catch (const DeviceError& error) {  // the memory was even given back
-      EXPECT_FALSE(tells_streams) << error.what();
+      EXPECT_FALSE(rules.tells_streams && rules.tells_uses) << error.what();
       ++found.overwritten;
     }
     found.refused += schedule.refused_without_need;
@@ -332,14 +444,29 @@ Found run_schedules(std::uint64_t count, bool tells_streams) {
 
 TEST(PoolStreams, NoScheduleSeesABlockWrittenOver) {
   const std::uint64_t count = scaled(100'000, 200);
-  const Found found = run_schedules(count, true);
+  const Found found = run_schedules(count, {});
   EXPECT_EQ(found.overwritten, 0U);
   EXPECT_EQ(found.refused, 0U) << "requests were refused though most of the device was free";
   did(std::to_string(count) + " schedules, seed " + std::to_string(seed()));
 }
 
 // The schedules are able to find it: told of no streams, the pool hands memory on at once.
-TEST(PoolStreams, SchedulesFindBlocksThatAreHandedOutTooEarly) { EXPECT_GT(run_schedules(1000, false).overwritten, 0U); }
+TEST(PoolStreams, SchedulesFindBlocksThatAreHandedOutTooEarly) { EXPECT_GT(run_schedules(1000, {.tells_streams = false}).overwritten, 0U); }
+TEST(PoolStreams, SchedulesFindUsesThatWereForgotten) { EXPECT_GT(run_schedules(1000, {.tells_uses = false}).overwritten, 0U); }
+
+class SchedulesOf : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(SchedulesOf, SeeNoBlockWrittenOver) {
+  const std::uint64_t count = scaled(20'000, 100);
+  EXPECT_EQ(run_schedules(count, {.strategy = GetParam()}).overwritten, 0U);
+  did(std::to_string(count) + " schedules, seed " + std::to_string(seed()));
+}
+TEST_P(SchedulesOf, FindUsesThatWereForgotten) {
+  EXPECT_GT(run_schedules(1000, {.strategy = GetParam(), .tells_uses = false}).overwritten, 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Other, SchedulesOf, ::testing::Values("rounded", "exact", "direct"),
+                         [](const auto& param) { return std::string(param.param); });
 
 }  // namespace
 }  // namespace berth::testing

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "memory/stream_uses.h"
+
+// The blocks of an allocator that streams beside their own use, by a number that the allocator gives them. One that is freed waits here, and
+// keeps its number, until each of these streams is past the free. Only `add` needs the heap. Not thread-safe: its owner locks.
+namespace berth {
+
+class ExtraUses {
+ public:
+  using Key = std::uint64_t;
+  struct Use {
+    std::uint64_t stream_id;
+    std::uint64_t ticket;  // of the free, on that stream
+  };
+
+  bool empty() const noexcept { return live_.empty() && freed_.empty(); }
+  bool any_freed() const noexcept { return !freed_.empty(); }
+
+  // A stream uses a live block. False when there is no heap.
+  bool add(Key key, std::uint64_t stream_id) noexcept;
+
+  // The block is freed. True: it must wait here. False: nothing is known of it, or none of the streams has a number any more.
+  bool free(Key key, StreamUses& streams) noexcept;
+
+  // The next freed block after `at` that waits for no stream any more, as `is_over(key, use)` says; it is forgotten, and `at` becomes its key.
+  // False when there is none. Begin with `at` = 0, which is no key.
+  template <class IsOver>
+  bool take_over(Key& at, IsOver is_over) noexcept {
+    for (auto next = freed_.upper_bound(at); next != freed_.end(); ++next) {
+      std::erase_if(next->second, [&](const Use& use) { return is_over(next->first, use); });
+      if (!next->second.empty()) continue;
+      at = next->first;
+      freed_.erase(next);
+      return true;
+    }
+    return false;
+  }
+
+  template <class Visit>
+  void for_each_freed(Visit visit) const {
+    for (const auto& [key, uses] : freed_) visit(key);
+  }
+
+  // Whether a stream is past a use: it has got there, or it is gone.
+  static bool is_over(const Use& use, const StreamUses& streams) noexcept {
+    const std::uint32_t number = streams.find(use.stream_id);
+    return number == 0 || streams[number].done >= use.ticket;
+  }
+
+ private:
+  // One use for each stream. Maps, whose nodes move from one to the other without the heap.
+  std::map<Key, std::vector<Use>> live_;
+  std::map<Key, std::vector<Use>> freed_;
+};
+
+}  // namespace berth
