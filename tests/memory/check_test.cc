@@ -5,17 +5,14 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <mutex>
 #include <thread>
 #include <vector>
 
 #include "base/random.h"
 #include "berth/berth.h"
-#include "os/inject.h"
-#include "os/memory.h"
+#include "memory/check_reports.h"
 #include "support/errors.h"
 #include "support/heap_faults.h"
 #include "support/hooked_backend.h"
@@ -24,49 +21,6 @@
 // Mistakes made on purpose, each of which must be found, and legal use, of which nothing may be said.
 namespace berth::testing {
 namespace {
-
-// Collects reports with all they say, from any thread.
-class Reports {
- public:
-  Reports() : previous_(set_misuse_handler(add)) { list().clear(); }
-  ~Reports() { set_misuse_handler(previous_); }
-  Reports(const Reports&) = delete;
-  Reports& operator=(const Reports&) = delete;
-
-  std::vector<Misuse> all() const {
-    const std::scoped_lock lock(mutex());
-    return list();
-  }
-  std::string last_allocator() const { return name(); }
-  std::size_t count(MisuseKind kind) const {
-    const auto now = all();
-    return static_cast<std::size_t>(std::ranges::count(now, kind, &Misuse::kind));
-  }
-
- private:
-  static void add(const Misuse& misuse) noexcept {
-    const std::scoped_lock lock(mutex());
-    list().push_back(misuse);
-    name() = misuse.allocator;  // which does not outlive the call
-  }
-  static std::string& name() {
-    static std::string last;
-    return last;
-  }
-  static std::mutex& mutex() {
-    static std::mutex one;
-    return one;
-  }
-  static std::vector<Misuse>& list() {
-    static std::vector<Misuse> all = [] {
-      std::vector<Misuse> made;
-      made.reserve(64);  // reports come where there is no heap, too
-      return made;
-    }();
-    return all;
-  }
-  MisuseHandler previous_;
-};
 
 // Where these two were called from last; to be found on the stacks of the frees that they make.
 std::atomic<const void*> g_first_caller{nullptr};
@@ -86,12 +40,6 @@ std::atomic<const void*> g_second_caller{nullptr};
 bool came_from(const CallSite& call, const void* caller) { return std::ranges::find(call.frames, caller) != std::end(call.frames); }
 
 bool is_here(const Site& site, unsigned line) { return site.line == line && std::strstr(site.file, "check_test.cc") != nullptr; }
-
-// The one that is written to after a free, or past its end: no sanitizer may stop it before the adaptor sees it.
-[[gnu::noinline, gnu::no_sanitize_address, gnu::no_sanitize_thread]] void poke(void* data, std::size_t offset) {
-  auto* const byte = static_cast<volatile unsigned char*>(data) + offset;
-  *byte = static_cast<unsigned char>(*byte ^ 1U);
-}
 
 void poke_device(const Block& block, std::size_t offset) {
   unsigned char byte = 0;
@@ -300,211 +248,6 @@ TEST(Check, AQuarantineIsGivenUpBeforeARequestIsRefused) {
   checked->deallocate(kept);
 }
 
-TEST(Check, HandsOutClearedBlocksWhenAskedTo) {
-  for (const char* device : {"cpu", "sim:0"}) {
-    for (const bool with_stream : {false, true}) {
-      const auto checked = check(pool(device), {.quarantine_blocks = 0, .zero = true});
-      const Stream stream = with_stream ? make_stream(device) : Stream();
-      for (int i = 0; i < 20; ++i) {
-        const Block block = checked->allocate({.bytes = 1000, .stream = stream});
-        std::vector<unsigned char> seen(1000, 1);
-        if (with_stream) stream.synchronize();
-        copy_bytes(seen.data(), "cpu", block.data, block.device, 1000);
-        ASSERT_EQ(std::ranges::count(seen, 0), 1000) << device;
-        fill_bytes(block.data, block.device, 0xaa, block.bytes);
-        checked->deallocate(block);
-      }
-    }
-  }
-}
-
-TEST(Check, ClearsInTheOrderOfTheStream) {
-  const auto checked = check(pool("cpu"), {.quarantine_blocks = 0, .zero = true});
-  const Stream stream = make_stream("cpu");
-  const Block secret = checked->allocate({.bytes = 1000, .stream = stream});
-  std::atomic<bool> go{false};
-  stream.enqueue([&] {
-    while (!go) std::this_thread::yield();
-    std::memset(secret.data, 0xaa, 1000);  // comes after the free, and before the clearing
-  });
-  checked->deallocate(secret);
-  const Block next = checked->allocate({.bytes = 1000, .stream = stream});
-  ASSERT_EQ(next.data, secret.data) << "the pool hands it out at once on the same stream";
-  go = true;
-  std::size_t zeros = 0;
-  stream.enqueue([&] {
-    const auto* const bytes = static_cast<const unsigned char*>(next.data);
-    zeros = static_cast<std::size_t>(std::count(bytes, bytes + 1000, 0));
-  });
-  stream.synchronize();
-  EXPECT_EQ(zeros, 1000U);
-  checked->deallocate(next);
-}
-
-TEST(Check, WorkThatIsStillInTheStreamOfAFreedBlockIsNotDisturbed) {
-  const auto checked = check(pool("cpu"));
-  const Reports reports;
-  const Stream stream = make_stream("cpu");
-  const Block block = checked->allocate({.bytes = 1000, .stream = stream});
-  std::memset(block.data, 7, 1000);
-  std::atomic<bool> go{false};
-  std::size_t right = 0;
-  stream.enqueue([&] {
-    while (!go) std::this_thread::yield();
-    const auto* const bytes = static_cast<const unsigned char*>(block.data);
-    right = static_cast<std::size_t>(std::count(bytes, bytes + 1000, 7));
-    std::memset(block.data, 8, 1000);
-  });
-  checked->deallocate(block);
-  go = true;
-  stream.synchronize();
-  EXPECT_EQ(right, 1000U) << "the work sees what was there, and no pattern";
-  checked->release_cached();
-  EXPECT_TRUE(reports.all().empty());
-}
-
-TEST(Check, AnOverflowByWorkInAStreamIsFoundWhenTheBlockLeaves) {
-  const auto checked = check(pool("cpu"));
-  const Stream stream = make_stream("cpu");
-  const Block block = checked->allocate({.bytes = 1000, .stream = stream});
-  std::atomic<bool> go{false};
-  stream.enqueue([&] {
-    while (!go) std::this_thread::yield();
-    poke(block.data, 1000);
-  });
-  checked->deallocate(block);
-  go = true;
-  stream.synchronize();
-  const Reports reports;
-  checked->release_cached();
-  ASSERT_EQ(reports.all().size(), 1U);
-  EXPECT_EQ(reports.all()[0].kind, MisuseKind::overflow);
-}
-
-// ---- Guard pages.
-
-TEST(CheckGuard, BlocksEndAtTheGuardPageAndKeepTheirAlignment) {
-  const auto checked = check(direct("cpu"), {.guard_every = 1});
-  const std::size_t page = os::page_bytes();
-  for (std::size_t alignment = 1; alignment <= 65536; alignment *= 2) {
-    const Block block = checked->allocate({.bytes = 3 * alignment, .alignment = alignment});
-    const auto begin = reinterpret_cast<std::uintptr_t>(block.data);
-    EXPECT_EQ(begin % alignment, 0U);
-    EXPECT_EQ((begin + block.bytes) % page, 0U) << alignment;
-    std::memset(block.data, 1, block.bytes);
-    checked->deallocate(block);
-  }
-  EXPECT_EQ(checked->guarded(), 17U);
-  EXPECT_EQ(checked->unguarded(), 0U);
-  checked->release_cached();
-  EXPECT_EQ(checked->stats().committed_bytes, 0U);
-}
-
-TEST(CheckGuard, GuardsEveryNthBlock) {
-  const auto checked = check(direct("cpu"), {.guard_every = 4});
-  for (int i = 0; i < 12; ++i) checked->deallocate(checked->allocate({.bytes = 64}));
-  EXPECT_EQ(checked->guarded(), 3U);
-  const auto on_device = check(direct("sim:0"), {.guard_every = 1});
-  on_device->deallocate(on_device->allocate({.bytes = 64}));
-  EXPECT_EQ(on_device->guarded() + on_device->unguarded(), 0U);
-}
-
-TEST(CheckGuard, TheSlackOfAlignmentIsACanary) {
-  const auto checked = check(direct("cpu"), {.guard_every = 1});
-  const Block block = checked->allocate({.bytes = 65});
-  poke(block.data, 100);
-  const Reports reports;
-  checked->deallocate(block);
-  ASSERT_EQ(reports.all().size(), 1U);
-  EXPECT_EQ(reports.all()[0].kind, MisuseKind::overflow);
-  EXPECT_EQ(reports.all()[0].offset, 100U);
-}
-
-TEST(CheckGuardDeathTest, AWriteBehindTheEndFaultsWhereItHappens) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
-  const auto overflow = [](std::size_t offset) {
-    const auto checked = check(direct("cpu"), {.guard_every = 1});
-    const Block block = checked->allocate({.bytes = 128});
-    poke(block.data, offset);
-    std::fprintf(stderr, "still here\n");
-    std::_Exit(0);
-  };
-  EXPECT_EXIT(overflow(127), ::testing::ExitedWithCode(0), "still here");
-  EXPECT_EXIT(
-      overflow(128), [](int status) { return !(WIFEXITED(status) && WEXITSTATUS(status) == 0); }, "");
-}
-
-TEST(CheckGuardDeathTest, AUseAfterFreeFaultsWhereItHappens) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
-  EXPECT_EXIT(
-      {
-        const auto checked = check(direct("cpu"), {.guard_every = 1});
-        const Block block = checked->allocate({.bytes = 128});
-        checked->deallocate(block);
-        poke(block.data, 5);
-        std::_Exit(0);
-      },
-      [](int status) { return !(WIFEXITED(status) && WEXITSTATUS(status) == 0); }, "");
-}
-
-// Makes one kind of system call fail while it lives.
-class Refuse {
- public:
-  explicit Refuse(std::string_view call) {
-    name() = call;
-    os::set_injector([](std::string_view made) noexcept { return made == name() ? ENOMEM : 0; });
-  }
-  ~Refuse() { os::set_injector(nullptr); }
-  Refuse(const Refuse&) = delete;
-  Refuse& operator=(const Refuse&) = delete;
-
- private:
-  static std::string_view& name() {
-    static std::string_view one;
-    return one;
-  }
-};
-
-TEST(CheckGuard, WithoutMappingsBlocksAreUnguardedAndCounted) {
-  const auto checked = check(direct("cpu"), {.guard_every = 1});
-  const Reports reports;
-  for (const char* call : {"mmap", "mprotect"}) {
-    const std::uint64_t before = checked->unguarded();
-    const Refuse refuse(call);
-    const Block block = checked->allocate({.bytes = 100});
-    std::memset(block.data, 1, 100);
-    EXPECT_EQ(checked->unguarded(), before + 1) << call;
-    poke(block.data, 100);
-    checked->deallocate(block);
-  }
-  EXPECT_EQ(reports.count(MisuseKind::overflow), 2U) << "the canary is still there";
-  EXPECT_EQ(checked->guarded(), 0U);
-  {
-    const Block block = checked->allocate({.bytes = 100});
-    const Refuse refuse("mmap_fixed");  // the pages of a freed block stay readable, and hold the pattern
-    checked->deallocate(block);
-    poke(block.data, 3);
-    checked->release_cached();
-  }
-  EXPECT_EQ(reports.count(MisuseKind::use_after_free), 1U);
-  EXPECT_EQ(checked->stats().committed_bytes, 0U);
-  EXPECT_EQ(checked->audit(), "");
-}
-
-TEST(CheckGuard, NeverTakesAllTheMappingsOfTheProcess) {
-  const auto checked = check(direct("cpu"), {.guard_every = 1});
-  std::vector<Block> live;
-  for (int i = 0; i < 8200; ++i) live.push_back(checked->allocate({.bytes = 1}));
-  EXPECT_EQ(checked->guarded(), 8192U);
-  EXPECT_EQ(checked->unguarded(), 8U);
-  for (const Block& block : live) checked->deallocate(block);
-  checked->release_cached();
-  checked->deallocate(checked->allocate({.bytes = 1}));
-  EXPECT_EQ(checked->guarded(), 8193U) << "those that are gone make room";
-}
-
-// ---- Where it could go wrong itself.
-
 TEST(CheckNthFailure, OfOperatorNewChangesNothing) {
   std::uint64_t failures = 0;
   for (std::uint64_t nth = 1;; ++nth) {
@@ -537,16 +280,18 @@ std::shared_ptr<Check> g_interrupted;
 Block g_live;
 std::atomic<int> g_served{0};
 
+void use_interrupted(int) {
+  if (g_interrupted->try_allocate({.bytes = 8})) ++g_served;
+  g_interrupted->deallocate(g_live);
+}
+
 TEST(Check, ARequestFromASignalHandlerIsReportedAndRefused) {
   hooked_backend();
   g_interrupted = check(pool("hooked:0"));
   g_live = g_interrupted->allocate({.bytes = 100});
   g_served = 0;
   const Reports reports;
-  const auto before = std::signal(SIGUSR1, [](int) {
-    if (g_interrupted->try_allocate({.bytes = 8})) ++g_served;
-    g_interrupted->deallocate(g_live);
-  });
+  const auto before = std::signal(SIGUSR1, use_interrupted);
   hooked_backend().at_next_commit([] { std::raise(SIGUSR1); });
   const Block large = g_interrupted->allocate({.bytes = 64_MiB});
   EXPECT_EQ(g_served, 0);
@@ -556,7 +301,7 @@ TEST(Check, ARequestFromASignalHandlerIsReportedAndRefused) {
   EXPECT_EQ(reports.all()[1].kind, MisuseKind::reentrancy);
   EXPECT_EQ(reports.all()[1].address, g_live.data);
   EXPECT_EQ(g_interrupted->stats().live_blocks, 2U) << "what the handler wanted to free lives on";
-  std::raise(SIGUSR1);  // outside of it nobody is in the way
+  use_interrupted(0);  // outside of it nobody is in the way
   EXPECT_EQ(g_served, 1);
   EXPECT_EQ(reports.all().size(), 2U);
   std::signal(SIGUSR1, before);

@@ -4,15 +4,13 @@
 #include <algorithm>
 #include <atomic>
 
-#include "berth/base/checked.h"
 #include "berth/base/units.h"
 #include "berth/record/misuse.h"
 #include "memory/adaptor.h"
 #include "memory/check/inside.h"
 #include "memory/check/ledger.h"
-#include "memory/check/pattern.h"
+#include "memory/check/marks.h"
 #include "memory/hold_count.h"
-#include "os/fork.h"
 #include "os/mutex.h"
 #include "os/stack.h"
 
@@ -39,7 +37,7 @@ bool any(const LedgerEntry&) noexcept { return true; }
 class CheckAdaptor : public Adaptor<Check> {
  public:
   CheckAdaptor(std::shared_ptr<Allocator> upstream, const CheckOptions& options)
-      : Adaptor("check", std::move(upstream)), options_(options), name_(Adaptor::name()) {}
+      : Adaptor("check", std::move(upstream)), options_(options), name_(Adaptor::name()), marks_(backend(), options.canary_bytes) {}
 
   // What lives was leaked by a user of bare blocks, who may still use it.
   ~CheckAdaptor() override { empty_quarantine(any); }
@@ -54,6 +52,7 @@ class CheckAdaptor : public Adaptor<Check> {
     Status done = ask_upstream(request, block, *entry);
     if (done) done = prepare(request, block, *entry);
     if (done && !enter(*entry, block)) {
+      Marks::finish(*entry);
       give_upstream(*entry, When::later);
       done = kNoHeap;
     }
@@ -82,7 +81,7 @@ class CheckAdaptor : public Adaptor<Check> {
     look_at_canary(*entry, held);
     if (stays || held) {
       entry->leaves_now = when == When::now;
-      poison(*entry, held);
+      spoil(*entry, held);
       add_to_quarantine(*entry);
     } else {
       leave(*entry, when);
@@ -177,14 +176,6 @@ class CheckAdaptor : public Adaptor<Check> {
 
  private:
   bool can_guard() const noexcept { return options_.guard_every != 0 && device().key() == Device().key(); }
-  bool host_access() const noexcept { return backend().properties().abilities.host_access; }
-
-  // A child leaves alone what it inherited of a device that does not survive fork, and everyone leaves a held device alone.
-  bool can_touch(bool held) const noexcept {
-    const bool inherited = generation_ != os::fork_generation() && !backend().properties().abilities.fork_safe;
-    return !inherited && (host_access() || !held);
-  }
-
   bool is_held() const noexcept {
     const os::Lock lock(mutex_);
     return holds_.any();
@@ -240,14 +231,12 @@ class CheckAdaptor : public Adaptor<Check> {
   // ---- On the way in.
 
   Status ask_upstream(const Request& request, const Block& block, LedgerEntry& entry) noexcept {
-    const std::size_t step = std::min(request.alignment, backend().properties().alignment);
-    const auto longer = try_add(request.bytes, options_.canary_bytes);
-    const auto rounded = longer && options_.canary_bytes != 0 ? try_align_up(*longer, step) : longer;
-    if (!rounded || *rounded > kMaxBytes) return kTooLarge;
+    const auto bytes = marks_.with_canary(request);
+    if (!bytes) return kTooLarge;
     Request wider = request;
-    wider.bytes = *rounded;
+    wider.bytes = *bytes;
     entry.below = block;
-    entry.below.bytes = *rounded;
+    entry.below.bytes = *bytes;
     Status done = upstream_->obtain(wider, entry.below);
     if (done || (done.failure().code != ErrorCode::out_of_memory && done.failure().code != ErrorCode::busy)) return done;
     // In a hold, what would have to be unmapped, or waited for, stays.
@@ -261,30 +250,13 @@ class CheckAdaptor : public Adaptor<Check> {
     block.data = entry.below.data;
     if (can_guard() && requests_.fetch_add(1, std::memory_order_relaxed) % options_.guard_every == 0) guard(request, block, entry);
     const bool held = is_held();
-    if (options_.zero && !entry.guard) {  // guarded pages are zero
-      const Status cleared = write(entry, block.data, request.bytes, 0, held);
-      if (!cleared) {
-        give_upstream(entry, When::later);
-        return cleared;
-      }
-    }
-    if (options_.canary_bytes != 0 && can_touch(held)) {
-      std::byte* const end = static_cast<std::byte*>(block.data) + request.bytes;
-      entry.has_canary = write(entry, end, canary_bytes(entry, end), kCanary, held).ok();
-    }
-    return {};
-  }
-
-  static std::size_t canary_bytes(const LedgerEntry& entry, const std::byte* end) noexcept {
-    const std::byte* const last = entry.guard ? entry.guard.end() : static_cast<std::byte*>(entry.below.data) + entry.below.bytes;
-    return static_cast<std::size_t>(last - end);
-  }
-
-  // Now, where nothing can be in the block's stream that still uses the memory; else in the stream's order.
-  Status write(LedgerEntry& entry, void* target, std::size_t bytes, unsigned char value, bool held) noexcept {
-    if (is_idle(entry, held)) return write_pattern(backend(), target, bytes, value, {});
-    entry.was_written = true;
-    return write_pattern(backend(), target, bytes, value, entry.stream);
+    Status cleared;
+    if (options_.zero && !entry.guard) cleared = marks_.clear(entry, block.data, block.bytes, held);  // guarded pages are zero
+    if (cleared)
+      marks_.add_canary(entry, block, held);
+    else
+      give_upstream(entry, When::later);
+    return cleared;
   }
 
   void guard(const Request& request, Block& block, LedgerEntry& entry) noexcept {
@@ -303,37 +275,17 @@ class CheckAdaptor : public Adaptor<Check> {
 
   // ---- On the way out.
 
-  // Whether all the work in the block's stream is done. What cannot be known is not.
-  bool is_idle(const LedgerEntry& entry, bool held) const noexcept {
-    if (!entry.stream) return true;
-    if (held) return false;
-    try {
-      return entry.stream.record().query();
-    } catch (...) {  // a lost device, a stream from before fork; a third party's may throw anything
-      return false;
-    }
-  }
-
   void look_at_canary(LedgerEntry& entry, bool held) noexcept {
-    if (!entry.has_canary || !can_touch(held) || !is_idle(entry, held)) return;
-    entry.has_canary = false;
-    const std::byte* const end = static_cast<const std::byte*>(entry.block.data) + entry.block.bytes;
-    const auto changed = find_change(backend(), end, canary_bytes(entry, end), kCanary);
-    if (changed) report(MisuseKind::overflow, entry, entry.block.bytes + *changed);
+    if (const auto offset = marks_.change_of_canary(entry, held)) report(MisuseKind::overflow, entry, *offset);
   }
 
-  void poison(LedgerEntry& entry, bool held) noexcept {
-    if (entry.guard && !held && is_idle(entry, held)) {
-      entry.is_closed = close_guarded(entry.guard);
-      if (entry.is_closed) {
-        entry.has_canary = false;
-        const os::Lock lock(mutex_);
-        guarded_bytes_ -= entry.guard.pages_bytes;
-        return;
-      }
-    }
-    if (!can_touch(held) || !is_idle(entry, held)) return;
-    entry.has_poison = write_pattern(backend(), entry.block.data, entry.block.bytes, kPoison, {}).ok();
+  // Makes sure that a use after free is seen: by a fault, or later.
+  void spoil(LedgerEntry& entry, bool held) noexcept {
+    if (!entry.guard || held || !Marks::is_idle(entry, held) || !close_guarded(entry.guard)) return marks_.poison(entry, held);
+    entry.is_closed = true;
+    entry.has_canary = false;  // nobody can look at it any more
+    const os::Lock lock(mutex_);
+    guarded_bytes_ -= entry.guard.pages_bytes;
   }
 
   void add_to_quarantine(LedgerEntry& entry) noexcept {
@@ -372,23 +324,13 @@ class CheckAdaptor : public Adaptor<Check> {
 
   void leave(LedgerEntry& entry, When when) noexcept {
     const bool held = is_held();
-    if (entry.was_written && !is_idle(entry, held)) wait_for(entry.stream);
-    if (entry.has_poison && can_touch(held)) {
-      const auto changed = find_change(backend(), entry.block.data, entry.block.bytes, kPoison);
-      if (changed) report(MisuseKind::use_after_free, entry, *changed);
-    }
+    if (!held) Marks::finish(entry);
+    if (const auto offset = marks_.change_of_poison(entry, held)) report(MisuseKind::use_after_free, entry, *offset);
     look_at_canary(entry, held);
     give_upstream(entry, when);
     entry.stream = {};  // without the lock: it may be the last handle
     const os::Lock lock(mutex_);
     ledger_.forget(entry);
-  }
-
-  static void wait_for(const Stream& stream) noexcept {
-    try {
-      stream.record().wait();
-    } catch (...) {  // what the work threw is its owner's to see, and stays in the stream
-    }
   }
 
   // REQUIRES: nobody else knows the entry.
@@ -406,7 +348,7 @@ class CheckAdaptor : public Adaptor<Check> {
 
   const CheckOptions options_;
   const std::string name_;
-  const std::uint64_t generation_ = os::fork_generation();
+  const Marks marks_;
   // Counts alone: they order nothing, so all of them are relaxed.
   std::atomic<std::uint64_t> requests_{0};
   std::atomic<std::uint64_t> guarded_{0};
