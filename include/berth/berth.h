@@ -21,6 +21,7 @@
 #include "berth/memory/allocator.h"
 #include "berth/memory/arena.h"
 #include "berth/memory/block.h"
+#include "berth/memory/check.h"
 #include "berth/memory/default_allocator.h"
 #include "berth/memory/direct.h"
 #include "berth/memory/exact.h"

@@ -50,6 +50,7 @@ MisuseKind misuse_of(Allocator::Freed freed) noexcept {
   switch (freed) {
     case Allocator::Freed::double_free: return MisuseKind::double_free;
     case Allocator::Freed::size_mismatch: return MisuseKind::size_mismatch;
+    case Allocator::Freed::reentered: return MisuseKind::reentrancy;
     case Allocator::Freed::foreign:
     case Allocator::Freed::yes: break;
   }
@@ -65,6 +66,8 @@ Allocator::Allocator(Backend& backend) noexcept
       max_alignment_(backend.properties().max_alignment),
       id_(g_next_id.fetch_add(1, std::memory_order_relaxed)) {}
 Allocator::~Allocator() = default;
+
+void Allocator::explain_free(const Block&, Misuse&) const noexcept {}
 
 // Fills in what the request left out, in place, and refuses what can never work. Zero bytes are answered here, so that no strategy
 // sees them.
@@ -176,10 +179,12 @@ void Allocator::record_refusal(const Request& request) const noexcept {
 void Allocator::throw_refused(const Request& request, const Failure& failure, unsigned pressure_calls) const {
   const std::string asked = text::join("allocating ", text::bytes(request.bytes), " with ", name());
   if (failure.code == ErrorCode::busy) {
-    throw AccessError(ErrorCode::busy,
-                      {text::join(asked, " on ", device().to_string()), "the device is held and no cached memory fits",
-                       "end the hold first, or reserve before it"},
-                      {{"requested", request.bytes}});
+    throw AccessError(
+        ErrorCode::busy,
+        {text::join(asked, " on ", device().to_string()),
+         text::join("the device is held, or the allocator is being used by this very thread: ", std::string_view(failure.why)),
+         "end the hold first, or reserve before it; and do not allocate in a signal handler"},
+        {{"requested", request.bytes}});
   }
   if (failure.code != ErrorCode::out_of_memory) throw_failure(failure, device(), asked);
   OutOfMemoryReport report;
@@ -224,16 +229,17 @@ void Allocator::report_refused(const Block& block, Freed freed) const noexcept {
   std::string_view called = "(unknown)";
   std::string kept;
   try {
-    kept = name();
-    called = kept;
-  } catch (...) {  // a third party's name() may throw anything; the report goes without it
+    if (freed != Freed::reentered) called = kept = name();  // that may have interrupted the heap
+  } catch (...) {                                           // a third party's name() may throw anything; the report goes without it
   }
-  report_misuse({.kind = misuse_of(freed),
-                 .allocator = called,
-                 .device = block.device.key(),
-                 .address = block.data,
-                 .bytes = block.bytes,
-                 .tag = block.tag});
+  Misuse misuse{.kind = misuse_of(freed),
+                .allocator = called,
+                .device = block.device.key(),
+                .address = block.data,
+                .bytes = block.bytes,
+                .tag = block.tag};
+  if (freed != Freed::reentered) explain_free(block, misuse);  // nor may a lock be taken
+  report_misuse(misuse);
 }
 
 bool Allocator::try_grow(Block& block, std::size_t bytes) noexcept {

@@ -4,12 +4,15 @@
 #include <algorithm>
 #include <atomic>
 #include <cctype>
+#include <cstdlib>
 #include <map>
+#include <optional>
 
 #include "base/text.h"
 #include "berth/base/units.h"
 #include "berth/device/registry.h"
 #include "berth/memory/arena.h"
+#include "berth/memory/check.h"
 #include "berth/memory/direct.h"
 #include "berth/memory/exact.h"
 #include "berth/memory/pool.h"
@@ -17,6 +20,7 @@
 #include "memory/option_text.h"
 #include "os/mutex.h"
 #include "os/system.h"
+#include "record/check_words.h"
 
 namespace berth {
 
@@ -82,17 +86,59 @@ std::string variable_name(Device device) {
   return name;
 }
 
+// What `make` makes of a text from the environment; its errors say where the text came from.
+template <class Make>
+auto from_environment(std::string_view variable, std::string_view value, Make make) {
+  try {
+    return make(value);
+  } catch (const ArgumentError& error) {
+    throw ArgumentError(error.code(),
+                        {text::join("the environment variable ", variable, '=', text::printable(value)), error.why(), error.help()},
+                        error.facts());
+  }
+}
+
+// BERTH_CHECK: nothing when it says 0, or asks for the check of streams alone, which is not an allocator's (stream_check.cc).
+std::optional<CheckOptions> read_check(std::string_view list) {
+  if (list == "0") return std::nullopt;
+  CheckOptions options;
+  bool wanted = false;
+  const ByteOption known[] = {{"canary", &options.canary_bytes},
+                              {"quarantine", &options.quarantine_bytes},
+                              {"blocks", &options.quarantine_blocks},
+                              {"guard", &options.guard_every}};
+  std::string rest;
+  while (!list.empty()) {
+    const std::string_view word = take_word(list);
+    if (word == "streams") continue;
+    wanted = true;
+    options.zero = options.zero || word == "zero";
+    if (word != "1" && word != "abort" && word != "zero") rest += text::join(rest.empty() ? "" : ",", word);
+  }
+  read_options("check", rest, known, "BERTH_CHECK=1, or abort,zero,streams,guard=16; 0 is off");
+  return wanted ? std::optional(options) : std::nullopt;
+}
+
+// Default allocators are never destroyed, so what is in quarantine at the end is looked at here. Static objects that are destroyed later
+// may still free, and are looked at no more.
+void release_checked() noexcept;
+
+std::shared_ptr<Allocator> checked(std::shared_ptr<Allocator> allocator) {
+  const auto value = os::environment("BERTH_CHECK");
+  if (!value) return allocator;
+  return from_environment("BERTH_CHECK", *value, [&](std::string_view list) -> std::shared_ptr<Allocator> {
+    const std::optional<CheckOptions> options = read_check(list);
+    if (!options) return allocator;
+    [[maybe_unused]] static const bool at_exit = std::atexit(release_checked) == 0;
+    return check(allocator, *options);
+  });
+}
+
 std::shared_ptr<Allocator> make_chosen(Device device) {
   const std::string variable = variable_name(device);
   const auto chosen = os::environment(variable.c_str());
-  if (!chosen) return make_allocator(kDefaultStrategy, device);
-  try {
-    return make_allocator(*chosen, device);
-  } catch (const ArgumentError& error) {  // say where the text came from
-    throw ArgumentError(error.code(),
-                        {text::join("the environment variable ", variable, '=', text::printable(*chosen)), error.why(), error.help()},
-                        error.facts());
-  }
+  if (!chosen) return checked(make_allocator(kDefaultStrategy, device));
+  return checked(from_environment(variable, *chosen, [&](std::string_view text) { return make_allocator(text, device); }));
 }
 
 // The current default of each device is a pointer to a shared_ptr that is never destroyed: reading it needs no lock and no count. The
@@ -130,6 +176,19 @@ Current find_current(Device device) noexcept {
   const os::Lock lock(all.mutex);
   const auto found = all.current.find(number(device.key()));
   return found == all.current.end() ? nullptr : found->second;
+}
+
+void release_checked() noexcept {
+  Defaults& all = defaults();
+  for (std::size_t i = 0;; ++i) {
+    Current current = nullptr;
+    {
+      const os::Lock lock(all.mutex);
+      if (i >= all.current.size()) return;
+      current = std::next(all.current.begin(), static_cast<std::ptrdiff_t>(i))->second;
+    }
+    if (dynamic_cast<Check*>(current->get()) != nullptr) (*current)->release_cached();
+  }
 }
 
 struct Change {

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "os/stack.h"
 #include "record/check_words.h"
 
 namespace berth {
@@ -14,8 +15,8 @@ namespace {
 std::atomic<MisuseHandler> g_handler{nullptr};
 std::atomic<std::uint64_t> g_count{0};
 
-// Text for one line of a terminal, without allocating: a program that frees twice may be in any state.
-class Line {
+// Text for a terminal, without allocating: a program that frees twice may be in any state.
+class Report {
  public:
   void add(std::string_view text) noexcept {
     for (const char c : text) put(c);
@@ -30,6 +31,8 @@ class Line {
     std::snprintf(digits, sizeof digits, format, arguments...);
     add(digits);
   }
+  void end_line() noexcept { put('\n'); }
+  // At once, so that reports of several threads do not mix.
   void print() noexcept {
     text_[size_] = '\n';
     std::fwrite(text_, 1, size_ + 1, stderr);
@@ -40,28 +43,73 @@ class Line {
     if (size_ + 1 < sizeof text_) text_[size_++] = c;
   }
 
-  char text_[1024];
+  char text_[4096];
   std::size_t size_ = 0;
 };
 
+void add_site(Report& report, const Site& site) noexcept {
+  const std::string_view path = site.file;
+  const std::size_t slash = path.find_last_of('/');
+  report.add_name(slash == std::string_view::npos ? path : path.substr(slash + 1));
+  report.add_number(":%u", site.line);
+  if (site.function == nullptr) return;
+  report.add(" (");
+  report.add_name(site.function);
+  report.add(")");
+}
+
+void add_frame(Report& report, const void* frame) noexcept {
+  const os::CodeName name = os::name_of_caller(frame);
+  if (name.module.empty()) return report.add_number("%p", frame);
+  report.add_name(name.module);
+  report.add_number("+0x%zx", static_cast<std::size_t>(name.offset));
+  if (name.function.empty()) return;
+  report.add(" (");
+  report.add_name(name.function);
+  report.add(")");
+}
+
+// A line of its own: "berth:   allocated at decoder.cc:118 (grow), called from a.out+0x4c1d (main)".
+void add_call(Report& report, std::string_view what, const CallSite& call) noexcept {
+  if (!call) return;
+  report.end_line();
+  report.add("berth:   ");
+  report.add(what);
+  report.add(" at ");
+  if (call.site.file != nullptr) add_site(report, call.site);
+  bool first = call.site.file == nullptr;
+  for (const void* const frame : call.frames) {
+    if (frame == nullptr) break;
+    if (!first) report.add(" < ");
+    add_frame(report, frame);
+    first = false;
+  }
+}
+
 void print(const Misuse& misuse) noexcept {
-  Line line;
-  line.add("berth: ");
-  line.add(to_string(misuse.kind));
-  line.add_number(" of %p", misuse.address);
-  line.add_number(" (%zu bytes) at allocator ", misuse.bytes);
-  line.add_name(misuse.allocator);
+  const bool late = misuse.kind == MisuseKind::overflow || misuse.kind == MisuseKind::use_after_free;
+  Report report;
+  report.add("berth: ");
+  report.add(to_string(misuse.kind));
+  report.add_number(" of %p", misuse.address);
+  report.add_number(" (%zu bytes) at allocator ", misuse.bytes);
+  report.add_name(misuse.allocator);
   if (misuse.kind == MisuseKind::unordered_streams) {
-    line.add_number("; nothing orders stream %llu", static_cast<unsigned long long>(misuse.stream_id));
-    line.add_number(" after stream %llu, which touched it", static_cast<unsigned long long>(misuse.other_stream_id));
+    report.add_number("; nothing orders stream %llu", static_cast<unsigned long long>(misuse.stream_id));
+    report.add_number(" after stream %llu, which touched it", static_cast<unsigned long long>(misuse.other_stream_id));
+  } else if (late) {
+    report.add_number("; byte %zu was written", misuse.offset);
   } else {
-    line.add("; nothing was changed");
+    report.add("; nothing was changed");
   }
   if (misuse.tag) {
-    line.add("; tag ");
-    line.add_name(misuse.tag.word());
+    report.add("; tag ");
+    report.add_name(misuse.tag.word());
   }
-  line.print();
+  add_call(report, "allocated", misuse.allocated);
+  add_call(report, misuse.kind == MisuseKind::double_free ? "first freed" : "freed", misuse.freed);
+  add_call(report, "called", misuse.here);
+  report.print();
 }
 
 bool must_abort() noexcept {
@@ -72,7 +120,8 @@ bool must_abort() noexcept {
 }  // namespace
 
 std::string_view to_string(MisuseKind kind) noexcept {
-  constexpr std::string_view kNames[] = {"double_free", "foreign_free", "size_mismatch", "unordered_streams"};
+  constexpr std::string_view kNames[] = {"double_free", "foreign_free",   "size_mismatch", "unordered_streams",
+                                         "overflow",    "use_after_free", "reentrancy"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

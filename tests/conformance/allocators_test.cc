@@ -38,8 +38,17 @@ std::vector<AllocatorSubject> subjects() {
   all.push_back({"track", [] { return track(direct("cpu")); }});
   all.push_back({"trace", [] { return trace(direct("cpu")); }});
   all.push_back({"fail_never", [] { return fail(direct("cpu"), {}); }});
+  for (const char* device : {"cpu", "sim:0"}) {
+    const std::string kind(Device(device).kind_name());
+    all.push_back({"check_over_direct_" + kind, [device] { return check(direct(device)); }});
+    all.push_back({"check_over_pool_" + kind, [device] { return check(pool(device)); }});
+  }
+  all.push_back({"check_guarded", [] { return check(direct("cpu"), {.guard_every = 1, .zero = true}); }});
+  all.push_back({"check_without_quarantine", [] { return check(rounded("cpu"), {.quarantine_blocks = 0}); }});
+  all.push_back({.name = "check_over_arena", .make = [] { return check(arena("cpu", 32_MiB)); }, .returns_at_once = false});
+  all.push_back({.name = "limit_over_check", .make = [] { return limit(check(pool("cpu")), 40_MiB); }, .limit_bytes = 40_MiB});
   all.push_back(
-      {.name = "all_adaptors", .make = [] { return limit(track(trace(fail(direct("cpu"), {}))), 40_MiB); }, .limit_bytes = 40_MiB});
+      {.name = "all_adaptors", .make = [] { return limit(track(check(trace(fail(direct("cpu"), {})))), 40_MiB); }, .limit_bytes = 40_MiB});
   all.push_back({.name = "limit_over_arena",
                  .make = [] { return limit(arena("cpu", 32_MiB), 8_MiB); },
                  .limit_bytes = 8_MiB,

@@ -71,6 +71,36 @@ TEST(DefaultAllocator, AnUnknownNameIsAnsweredWithTheKnownOnes) {
   EXPECT_NO_THROW(default_allocator(device)) << "and once it is put right, it works";
 }
 
+TEST(DefaultAllocator, IsCheckedWhenTheEnvironmentSaysSo) {
+  const auto settings = [](const char* value) {
+    setenv("BERTH_CHECK", value, 1);
+    const Device device = make_sim({});
+    const std::string text = default_allocator(device)->settings();
+    unsetenv("BERTH_CHECK");
+    return text.substr(0, text.find(" on "));
+  };
+  EXPECT_EQ(settings("1"), "check (canary 16 B, quarantine 64 MiB in 4096 blocks) over pool");
+  EXPECT_EQ(settings("abort"), settings("1"));
+  EXPECT_EQ(settings("zero,canary=64,abort,blocks=9,quarantine=1MiB"), "check (canary 64 B, quarantine 1 MiB in 9 blocks, zero) over pool");
+  EXPECT_EQ(settings("0"), "pool");
+  EXPECT_EQ(settings(""), "pool");
+}
+
+TEST(DefaultAllocator, AnUnknownWayToCheckIsRefusedAndTheKnownOnesAreSaid) {
+  const Device device = make_sim({});
+  for (const char* bad : {"2", "yes", "zeros", "guard", "guard=", "guard=x", "guard=0", "guard=2,guard=3", "1 ", "canary=65KiB"}) {
+    setenv("BERTH_CHECK", bad, 1);
+    EXPECT_ERROR(default_allocator(device), ArgumentError, ErrorCode::invalid_argument);
+    try {
+      default_allocator(device);
+    } catch (const ArgumentError& error) {
+      EXPECT_NE(error.asked().find(std::string("BERTH_CHECK=") + bad), std::string::npos) << error.what();
+    }
+  }
+  unsetenv("BERTH_CHECK");
+  EXPECT_NO_THROW(default_allocator(device)) << "and once it is put right, it works";
+}
+
 TEST(MakeAllocator, ReadsNamesAndOptions) {
   EXPECT_EQ(make_allocator("direct", "cpu")->name(), "direct");
   EXPECT_EQ(make_allocator("pool:64MiB", "cpu")->settings(), "pool on cpu:0, at most 64 MiB, idle memory given back after 10 s");

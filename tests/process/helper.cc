@@ -328,6 +328,14 @@ void forget_an_order() {
   b.synchronize();
 }
 
+// With BERTH_CHECK set from outside: a mistake that nothing would find before the program ends.
+void write_after_free() {
+  const auto& memory = default_allocator("cpu");
+  const Block block = memory->allocate({.bytes = 4096, .site = Site::here()});
+  memory->deallocate(block);
+  static_cast<volatile unsigned char*>(block.data)[17] = 1;
+}
+
 // With BERTH_TRACE set from outside: known blocks of this thread, of another, and of a static object that is freed after main.
 void be_traced() {
   require(is_tracing(), "the variable starts the trace");
@@ -373,6 +381,7 @@ int main(int argc, char** argv) {
       {"leave-work-behind", leave_work_behind},
       {"misuse-aborts", misuse_aborts},
       {"forget-an-order", forget_an_order},
+      {"write-after-free", write_after_free},
       {"be-traced", be_traced},
       {"be-killed-in-a-trace", be_killed_in_a_trace},
       {"fork-in-a-trace", fork_in_a_trace},

@@ -59,6 +59,27 @@ TEST(Process, UnorderedStreamsAreReportedWhenAskedTo) {
   EXPECT_GT(helper("forget-an-order", "BERTH_CHECK=streams,abort").exit_code, 1) << "it ends by the signal";
 }
 
+TEST(Process, AWriteAfterFreeIsFoundAtTheEndOfACheckedProgram) {
+  const Ran ran = helper("write-after-free", "BERTH_CHECK=1");
+  EXPECT_EQ(ran.exit_code, 1) << "the check at the end of the program counts it";
+  EXPECT_NE(ran.output.find("use_after_free of 0x"), std::string::npos) << ran.output;
+  EXPECT_NE(ran.output.find("byte 17 was written"), std::string::npos) << ran.output;
+  EXPECT_NE(ran.output.find("allocated at helper.cc:"), std::string::npos) << ran.output;
+  EXPECT_NE(ran.output.find("freed at process_helper+0x"), std::string::npos) << ran.output;
+  const Ran aborted = helper("write-after-free", "BERTH_CHECK=abort");
+  EXPECT_NE(aborted.output.find("use_after_free"), std::string::npos) << aborted.output;
+  EXPECT_NE(aborted.exit_code, 1) << "it ends by the signal";
+}
+
+TEST(Process, CheckedProgramsBeginForkAndEndAsOthersDo) {
+  for (const char* way :
+       {"static-storages", "thread-exit", "fork-while-busy", "fork-with-devices", "fork-in-a-chain", "leave-work-behind"}) {
+    const Ran ran = helper(way, "BERTH_CHECK=abort,guard=3");
+    EXPECT_EQ(ran.exit_code, 0) << way << ": " << ran.output;
+    EXPECT_EQ(ran.output, "") << way;
+  }
+}
+
 // The file that BERTH_TRACE named, read after the program has ended.
 struct Traced {
   Ran ran;

@@ -110,10 +110,37 @@ TEST(Misuse, IsPrintedInOneLineWhateverTheTagHolds) {
   EXPECT_EQ(text.find('\x1b'), std::string::npos) << "an escape would reach the terminal";
 }
 
+TEST(Misuse, IsPrintedWithALineForEachSite) {
+  Misuse misuse = example();
+  misuse.allocated.site = {"/far/away/decoder\x1b.cc", "grow", 118};
+  misuse.freed.frames[0] = reinterpret_cast<const void*>(&printed);
+  misuse.freed.frames[1] = reinterpret_cast<const void*>(0x10);
+  misuse.here.frames[0] = __builtin_return_address(0);
+  const std::string text = printed(misuse);
+  EXPECT_EQ(std::ranges::count(text, '\n'), 4) << text;
+  EXPECT_EQ(text.find('\x1b'), std::string::npos) << "an escape would reach the terminal";
+  for (const char* piece : {"\nberth:   allocated at decoder?.cc:118 (grow)\n", "\nberth:   first freed at test_record+0x", " < 0x10\n",
+                            "\nberth:   called at test_record+0x"})
+    EXPECT_NE(text.find(piece), std::string::npos) << piece << ": " << text;
+}
+
+TEST(Misuse, FoundLateSaysWhichByteWasWritten) {
+  Misuse misuse = example(MisuseKind::overflow);
+  misuse.offset = 4099;
+  const std::string text = printed(misuse);
+  expect_one_line(text);
+  EXPECT_NE(text.find("overflow of 0x1234 (4096 bytes)"), std::string::npos) << text;
+  EXPECT_NE(text.find("byte 4099 was written"), std::string::npos) << text;
+  EXPECT_EQ(text.find("nothing was changed"), std::string::npos) << text;
+}
+
 TEST(Misuse, EveryKindHasItsOwnName) {
   EXPECT_EQ(to_string(MisuseKind::double_free), "double_free");
   EXPECT_EQ(to_string(MisuseKind::foreign_free), "foreign_free");
   EXPECT_EQ(to_string(MisuseKind::size_mismatch), "size_mismatch");
+  EXPECT_EQ(to_string(MisuseKind::overflow), "overflow");
+  EXPECT_EQ(to_string(MisuseKind::use_after_free), "use_after_free");
+  EXPECT_EQ(to_string(MisuseKind::reentrancy), "reentrancy");
 }
 
 TEST(MisuseDeathTest, AbortsAfterTheReportWhenAskedTo) {
@@ -121,6 +148,13 @@ TEST(MisuseDeathTest, AbortsAfterTheReportWhenAskedTo) {
   EXPECT_EXIT(
       {
         setenv("BERTH_CHECK", "abort", 1);
+        report_misuse(example());
+        _exit(0);
+      },
+      ::testing::KilledBySignal(SIGABRT), "berth: double_free");
+  EXPECT_EXIT(
+      {
+        setenv("BERTH_CHECK", "guard=16,abort", 1);
         report_misuse(example());
         _exit(0);
       },

@@ -15,8 +15,8 @@
 #include "berth/memory/pressure.h"
 #include "berth/memory/stats.h"
 
-// Allocators. A strategy (direct, arena, …) holds memory of one device; an adaptor (limit, track, trace, fail) wraps another allocator
-// and changes one thing. They compose:
+// Allocators. A strategy (direct, arena, …) holds memory of one device; an adaptor (limit, track, trace, fail, check) wraps another
+// allocator and changes one thing. They compose:
 //
 //     auto a = limit(track(direct("cpu")), 2_GiB);
 //     Block b = a->allocate({.bytes = 1 << 20, .tag = "kv"});
@@ -27,6 +27,7 @@
 namespace berth {
 
 class Allocator;
+struct Misuse;
 
 // While it lives, the allocator leaves its device in peace: it begins nothing that maps, frees or waits (calls that other threads are
 // in the middle of may finish). Requests that cached memory can serve go on; others are refused with `busy`; frees are kept back until the last
@@ -124,10 +125,10 @@ class BERTH_EXPORT Allocator : public std::enable_shared_from_this<Allocator> {
   // Checks every invariant of the structure and of the allocators below; returns what is wrong, or an empty string. For tests: slow.
   virtual std::string audit() const = 0;
 
-  // ---- The inner interface: what strategies implement, and adaptors call on the allocator they wrap. It makes no records, reports no
-  // ---- misuse and throws nothing.
+  // ---- The inner interface: what strategies implement, and adaptors call on the allocator they wrap. It makes no records, throws
+  // ---- nothing, and leaves it to the public face to report a free that was refused.
 
-  enum class Freed : unsigned char { yes, double_free, foreign, size_mismatch };
+  enum class Freed : unsigned char { yes, double_free, foreign, size_mismatch, reentered };
   enum class When : unsigned char { later, now };
 
   // Adds the address, the serial and the place to a block that describes the request otherwise; what it holds after a failure has no
@@ -150,6 +151,9 @@ class BERTH_EXPORT Allocator : public std::enable_shared_from_this<Allocator> {
 
   // Adds what this allocator knows about a refused request, but its holders. Each layer recognises its own refusal by the failure's text.
   virtual void explain(const Failure& failure, OutOfMemoryReport& report) const = 0;
+
+  // Adds what this allocator knows about a block whose free was refused: where it was allocated, and freed first. By default nothing.
+  virtual void explain_free(const Block& block, Misuse& misuse) const noexcept;
 
  protected:
   explicit Allocator(Backend& backend) noexcept;

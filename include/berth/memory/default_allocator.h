@@ -14,9 +14,12 @@
 // chosen with BERTH_<KIND>_ALLOCATOR (BERTH_CPU_ALLOCATOR=direct, BERTH_SIM_ALLOCATOR=arena:64MiB) or replaced in code:
 //
 //     set_default_allocator("cpu", limit(direct("cpu"), 2_GiB));
+//
+// With BERTH_CHECK=1 every one that is made, not one that is set, is wrapped in check (memory/check.h), and what is then in quarantine is
+// looked at once more when the process ends.
 namespace berth {
 
-// Throws DeviceError when the device is not there, ArgumentError when the variable names no strategy, listing the known ones.
+// Throws DeviceError when the device is not there, ArgumentError when a variable makes no sense, saying what would.
 // The reference is good for ever; what it refers to does not change when the default is replaced.
 BERTH_EXPORT const std::shared_ptr<Allocator>& default_allocator(Device device);
 

@@ -7,10 +7,13 @@
 
 #include "berth/base/device_key.h"
 #include "berth/export.h"
+#include "berth/record/site.h"
 #include "berth/record/tag.h"
 
 // Misuse: mistakes in calls that cannot throw, such as freeing a block twice. Such a call changes nothing, is counted, and is
-// reported to one handler: by default a line on standard error. With BERTH_CHECK=abort the process aborts after the report.
+// reported to one handler: by default on standard error. With BERTH_CHECK=abort the process aborts after the report.
+//
+// Some mistakes are found, and some sites known, in checked mode only: see memory/check.h.
 namespace berth {
 
 enum class MisuseKind : std::uint8_t {
@@ -19,6 +22,10 @@ enum class MisuseKind : std::uint8_t {
   size_mismatch,  // the block says another size than the one allocated
   // With the check of streams (memory/stream_check.h). What was being done goes on.
   unordered_streams,  // two streams touch the block, or one touches it and it is freed, and nothing orders them
+  // In checked mode. The first two are found late, and what was being done goes on.
+  overflow,        // someone wrote behind the block's end
+  use_after_free,  // someone wrote to the block after it was freed
+  reentrancy,      // the allocator was called while the same thread was inside it, as from a signal handler
 };
 BERTH_EXPORT std::string_view to_string(MisuseKind kind) noexcept;
 
@@ -31,9 +38,13 @@ struct Misuse {
   Tag tag = {};
   std::uint64_t stream_id = 0;        // unordered_streams: of the copy or the free that was found; 0: no stream
   std::uint64_t other_stream_id = 0;  // and the one that touched it before
+  std::size_t offset = 0;             // of the first byte found changed, from the block's start: overflow and use_after_free
+  CallSite allocated = {};            // where the block was
+  CallSite freed = {};                // where it was first
+  CallSite here = {};                 // the call that was refused
 };
 
-// Called on the thread that made the mistake, with no lock held.
+// Called on the thread that made the mistake, or found it, with no lock held.
 using MisuseHandler = void (*)(const Misuse& misuse) noexcept;
 
 // Replaces the handler and returns the one before; nullptr brings back the default.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -34,5 +35,16 @@ BERTH_EXPORT Site site_of(SiteId id) noexcept;
 
 // "decoder.cc:118 (grow)", without the folder; "unknown" for 0.
 BERTH_EXPORT std::string to_string(SiteId id);
+
+// Where a call came from, as far as that is known: the site that was passed with it, and the return addresses that were on the stack. A free
+// has only these: passing a site with each would cost too much.
+struct CallSite {
+  static constexpr std::size_t kMostFrames = 12;
+
+  Site site = {};
+  const void* frames[kMostFrames] = {};  // innermost first; the first null ends them
+
+  explicit operator bool() const noexcept { return site.file != nullptr || frames[0] != nullptr; }
+};
 
 }  // namespace berth

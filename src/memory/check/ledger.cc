@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "memory/check/ledger.h"
+
+#include <algorithm>
+#include <new>
+
+namespace berth {
+
+using State = LedgerEntry::State;
+
+void LedgerQueue::push(LedgerEntry& entry) noexcept {
+  entry.next = nullptr;
+  (last_ == nullptr ? first_ : last_->next) = &entry;
+  last_ = &entry;
+  ++size_;
+}
+
+LedgerEntry* LedgerQueue::unlink(LedgerEntry* before, LedgerEntry& entry) noexcept {
+  (before == nullptr ? first_ : before->next) = entry.next;
+  if (last_ == &entry) last_ = before;
+  entry.next = nullptr;
+  --size_;
+  return &entry;
+}
+
+LedgerEntry* Ledger::take() noexcept {
+  const auto any = [](const LedgerEntry&) { return true; };
+  LedgerEntry* entry = nullptr;
+  if (gone_.size() <= kHistory) {
+    try {
+      entry = &entries_.emplace_back();
+      entry->block.place = entries_.size();
+    } catch (const std::bad_alloc&) {  // then an older one must do
+    }
+  }
+  if (entry == nullptr) entry = gone_.take(any);
+  if (entry == nullptr) return nullptr;
+  const std::uint64_t place = entry->block.place;
+  *entry = {};
+  entry->block.place = place;
+  return entry;
+}
+
+void Ledger::put_back(LedgerEntry& entry) noexcept {
+  entry.state = State::unused;
+  entry.block.serial = 0;
+  entry.block.data = nullptr;
+  gone_.push(entry);
+}
+
+bool Ledger::enter(LedgerEntry& entry, Block& block) noexcept {
+  LiveEntry* const live = live_.insert(block.data);
+  if (live == nullptr) return false;
+  block.place = live->serial = entry.block.place;
+  block.serial = next_serial_++;
+  entry.block = block;
+  entry.state = State::live;
+  ++counts_.allocations;
+  ++counts_.live_blocks;
+  counts_.in_use_bytes += entry.block.bytes;
+  counts_.peak_in_use_bytes = std::max(counts_.peak_in_use_bytes, counts_.in_use_bytes);
+  return true;
+}
+
+LedgerEntry* Ledger::find(const Block& block) noexcept {
+  if (block.serial == 0) return find_by_address(block.data);
+  if (block.place == 0 || block.place > entries_.size()) return nullptr;
+  LedgerEntry& entry = entries_[block.place - 1];
+  return entry.block.serial == block.serial ? &entry : nullptr;
+}
+
+LedgerEntry* Ledger::find_by_address(const void* data) noexcept {
+  if (const LiveEntry* const live = live_.find(data)) return &entries_[live->serial - 1];
+  // Only a mistake comes this far, so that it may be slow.
+  LedgerEntry* latest = nullptr;
+  for (LedgerEntry& entry : entries_) {
+    const bool later = latest == nullptr || entry.block.serial > latest->block.serial;
+    if (entry.state != State::unused && entry.block.data == data && later) latest = &entry;
+  }
+  return latest;
+}
+
+Allocator::Freed Ledger::judge(const LedgerEntry* entry, const Block& block) const noexcept {
+  using Freed = Allocator::Freed;
+  if (entry == nullptr) return block.serial != 0 && block.serial < next_serial_ ? Freed::double_free : Freed::foreign;
+  if (entry->block.data != block.data || entry->block.allocator_id != block.allocator_id) return Freed::foreign;
+  if (entry->state != State::live) return Freed::double_free;
+  return entry->block.bytes == block.bytes ? Freed::yes : Freed::size_mismatch;
+}
+
+void Ledger::leave(LedgerEntry& entry) noexcept {
+  live_.erase(live_.find(entry.block.data));
+  entry.state = State::leaving;
+  ++counts_.frees;
+  --counts_.live_blocks;
+  counts_.in_use_bytes -= entry.block.bytes;
+}
+
+void Ledger::quarantine(LedgerEntry& entry) noexcept {
+  entry.state = State::quarantined;
+  quarantined_.push(entry);
+  quarantined_bytes_ += entry.block.bytes;
+}
+
+void Ledger::forget(LedgerEntry& entry) noexcept {
+  entry.state = State::gone;
+  gone_.push(entry);
+}
+
+std::string Ledger::audit() const {
+  std::size_t live = 0;
+  std::size_t live_bytes = 0;
+  std::size_t quarantined = 0;
+  std::size_t quarantined_bytes = 0;
+  std::size_t gone = 0;
+  for (const LedgerEntry& entry : entries_) {
+    live += entry.state == State::live ? 1 : 0;
+    live_bytes += entry.state == State::live ? entry.block.bytes : 0;
+    quarantined += entry.state == State::quarantined ? 1 : 0;
+    quarantined_bytes += entry.state == State::quarantined ? entry.block.bytes : 0;
+    gone += entry.state == State::gone ? 1 : 0;
+  }
+  if (live != live_.size() || live != counts_.live_blocks || live_bytes != counts_.in_use_bytes)
+    return "check: the live blocks and the counts disagree";
+  if (quarantined != quarantined_.size() || quarantined_bytes != quarantined_bytes_) return "check: the quarantine and its sum disagree";
+  if (gone > gone_.size()) return "check: an entry that is gone is in no queue";
+  if (counts_.allocations != counts_.frees + counts_.live_blocks) return "check: allocations != frees + live";
+  return {};
+}
+
+}  // namespace berth
