@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "berth/base/result.h"
@@ -78,6 +79,11 @@ class BERTH_EXPORT Allocator : public std::enable_shared_from_this<Allocator> {
   Hold hold();
 
   virtual Stats stats() const = 0;
+
+  // The addresses that all its blocks come from, where a strategy has one range of them; else empty. There is not memory under all of it.
+  // A pool has it from the first block on, and keeps it.
+  virtual std::span<const std::byte> range() const noexcept { return {}; }
+
   Device device() const noexcept { return device_; }
   Backend& backend() const noexcept { return backend_; }
   virtual std::string name() const = 0;      // "limit(direct)"

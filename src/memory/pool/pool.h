@@ -44,6 +44,7 @@ class Pool final : public Allocator, private os::ForkListener {
   void begin_hold() noexcept override;
   void end_hold() noexcept override;
   Stats stats() const override;
+  std::span<const std::byte> range() const noexcept override;
   std::string name() const override { return "pool"; }
   std::string settings() const override;
   std::string audit() const override;
