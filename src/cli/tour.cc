@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "base/text.h"
@@ -53,6 +54,7 @@ class Tour {
   void make_storages_and_views();
   void convert();
   void copy_around();
+  void replay_against_malloc();
   void run_out_of_memory();
   void look_for_leaks();
   void check_defaults();
@@ -126,9 +128,51 @@ void Tour::copy_around() {
   }
 }
 
+// What a small network asks for in twelve inferences whose input changes in size: weights that stay, and activations that are freed when
+// the next layer is done, but for those that a layer further on needs again.
+std::vector<TraceEvent> inference_events() {
+  using enum TraceEvent::Operation;
+  std::vector<TraceEvent> events;
+  std::uint64_t next = 0;
+  const auto add = [&](std::size_t bytes) {
+    events.push_back({allocate, next, bytes, 0, 0});
+    return next++;
+  };
+  const auto drop = [&](std::uint64_t serial) { events.push_back({free, serial, 0, 0, 0}); };
+  for (std::size_t layer = 0; layer < 24; ++layer) add((1 + layer % 4) * 589'824);
+  for (std::size_t inference = 0; inference < 12; ++inference) {
+    const std::size_t pixels = (inference * 5 % 7 + 4) * 40'000;
+    std::uint64_t input = add(12 * pixels);
+    std::uint64_t kept = add(pixels);
+    for (std::size_t layer = 0; layer < 24; ++layer) {
+      const std::uint64_t scratch = add(4096 + layer * 512);
+      const std::uint64_t output = add(pixels * (64 >> layer / 8));
+      drop(scratch);
+      drop(layer % 4 == 3 ? std::exchange(kept, input) : input);
+      input = output;
+    }
+    drop(input);
+    drop(kept);
+  }
+  return events;
+}
+
+void Tour::replay_against_malloc() {
+  step("A replay: what a program asked for, through the pool and through malloc");
+  const ReplayScript script = plan_replay(inference_events());
+  say(fmt::format("{} events of twelve inferences, {} live at the peak; every page is written to", script.steps.size(),
+                  text::bytes(script.peak_live_bytes)));
+  const ReplayResult pooled = replay(script, {.strategy = "pool", .touch = true, .percentiles = false});
+  const ReplayResult plain = replay(script, {.strategy = kMallocStrategy, .touch = true, .percentiles = false});
+  show("replay(script, {.strategy = \"malloc\"})", fmt::format("{:>8.1f} ms", plain.wall_ms));
+  show("replay(script, {.strategy = \"pool\"})",
+       fmt::format("{:>8.1f} ms   {} committed, in {} steps", pooled.wall_ms, text::bytes(*pooled.peak_committed_bytes), *pooled.commits));
+  check(*pooled.ratio <= 1.25, fmt::format("the pool held {:.3f} times what the program asked for", *pooled.ratio));
+}
+
 void Tour::run_out_of_memory() {
   step("Out of memory, with an answer to \"who holds it?\"");
-  const auto limited = limit(memory_, 64_MiB);
+  const auto limited = pool("cpu", {.limit_bytes = 64_MiB});
   std::vector<Storage> held;
   {
     const TagScope scope("weights");
@@ -151,6 +195,8 @@ void Tour::run_out_of_memory() {
     }
     check(error.report().would_be_enough_bytes == 12_MiB, "12 MiB more would be enough, and nothing was lost");
   }
+  held.clear();
+  check(limited->stats().live_blocks == 0, "all of it is free again");
 }
 
 void Tour::look_for_leaks() {
@@ -182,10 +228,11 @@ bool Tour::run() {
   make_storages_and_views();
   convert();
   copy_around();
+  replay_against_malloc();
   run_out_of_memory();
   look_for_leaks();
   const double seconds = static_cast<double>(os::steady_time_ns() - start) / 1e9;
-  print(fmt::format("\n{} in {:.1f} s. Next: berth devices, berth doctor, docs/architecture.md\n",
+  print(fmt::format("\n{} in {:.1f} s. Next: berth devices, berth doctor, berth replay, docs/architecture.md\n",
                     right_ ? paint(Mood::good, "All of it as it should be") : paint(Mood::bad, "Something is wrong: see ✘ above"),
                     seconds));
   return right_;

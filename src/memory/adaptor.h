@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,6 +35,7 @@ class Adaptor : public Interface {
   void end_hold() noexcept override { upstream_->end_hold(); }
   Stats stats() const override { return upstream_->stats(); }
   std::vector<Holder> holders() const override { return upstream_->holders(); }
+  std::span<const std::byte> range() const noexcept override { return upstream_->range(); }
   std::string name() const override { return text::join(std::string_view(kind_), '(', upstream_->name(), ')'); }
   std::string settings() const override { return text::join(std::string_view(kind_), " over ", upstream_->settings()); }
   void explain(const Failure& failure, OutOfMemoryReport& report) const override { upstream_->explain(failure, report); }

@@ -191,6 +191,8 @@ class ArenaStrategy : public Arena {
     holds_.end();
   }
 
+  std::span<const std::byte> range() const noexcept override { return {base_, capacity_}; }
+
   Stats stats() const override {
     const os::Lock lock(mutex_);
     return {.in_use_bytes = in_use_,

@@ -103,7 +103,7 @@ std::optional<CheckOptions> read_check(std::string_view list) {
   if (list == "0") return std::nullopt;
   CheckOptions options;
   bool wanted = false;
-  const ByteOption known[] = {{"canary", &options.canary_bytes},
+  const TextOption known[] = {{"canary", &options.canary_bytes},
                               {"quarantine", &options.quarantine_bytes},
                               {"blocks", &options.quarantine_blocks},
                               {"guard", &options.guard_every}};

@@ -126,6 +126,11 @@ class Replay {
     result_.peak_committed_bytes = stats.peak_committed_bytes;
     result_.commits = stats.commits - before.commits;
     result_.decommits = stats.decommits - before.decommits;
+    const std::span<const std::byte> range = allocator->range();
+    if (options_.touch && !range.empty()) {
+      result_.end_committed_bytes = stats.committed_bytes;
+      result_.end_resident_bytes = os::resident_bytes(range.data(), range.size());
+    }
     if (result_.peak_live_bytes != 0)
       result_.ratio = static_cast<double>(stats.peak_committed_bytes) / static_cast<double>(result_.peak_live_bytes);
   }

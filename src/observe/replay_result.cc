@@ -29,6 +29,8 @@ void ReplayResult::write_json(JsonWriter& json) const {
   write_known(json, "commits", commits);
   write_known(json, "decommits", decommits);
   write_known(json, "peak_resident_bytes", peak_resident_bytes);
+  write_known(json, "end_committed_bytes", end_committed_bytes);
+  write_known(json, "end_resident_bytes", end_resident_bytes);
 }
 
 }  // namespace berth

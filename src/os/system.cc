@@ -88,6 +88,30 @@ bool reset_peak_resident() {
   return file.good();
 }
 
+// Each mapping is a line "begin-end rights ...", in hexadecimal, and then lines "Name:  12345 kB" with what is known of it.
+std::optional<std::size_t> resident_bytes(const void* address, std::size_t bytes, const char* file) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(address);
+  std::ifstream mappings(file);
+  if (!mappings) return std::nullopt;
+  std::size_t total = 0;
+  std::size_t within = 0;  // how much of the mapping lies in the range
+  for (std::string line; std::getline(mappings, line);) {
+    std::uintptr_t from = 0;
+    std::uintptr_t to = 0;
+    const char* const end = line.data() + line.size();
+    const auto [dash, error] = std::from_chars(line.data(), end, from, 16);
+    const bool names_a_mapping = error == std::errc() && dash != end && *dash == '-';
+    if (names_a_mapping && std::from_chars(dash + 1, end, to, 16).ec == std::errc()) {
+      const std::uintptr_t first = std::max(from, begin);
+      const std::uintptr_t last = std::min(to, begin + bytes);
+      within = last > first ? last - first : 0;
+    } else if (line.starts_with("Rss:")) {
+      total += std::min(within, kilobytes_of(line, "Rss"));
+    }
+  }
+  return total;
+}
+
 std::optional<CgroupMemory> cgroup_memory(const std::string& root) {
   std::optional<CgroupMemory> tightest;
   const std::size_t machine = host_memory().total_bytes;

@@ -24,6 +24,10 @@ struct ResidentMemory {
 ResidentMemory resident_memory();
 bool reset_peak_resident();  // false where the kernel does not allow it
 
+// How much of an address range the kernel has given memory; nothing when unknown. A mapping that reaches beyond the range counts for at
+// most the part within. `file` stands for /proc/self/smaps, so that tests can write their own.
+std::optional<std::size_t> resident_bytes(const void* address, std::size_t bytes, const char* file = "/proc/self/smaps");
+
 struct CgroupMemory {
   std::size_t limit_bytes = 0;
   std::size_t used_bytes = 0;

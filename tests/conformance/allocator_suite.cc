@@ -107,6 +107,18 @@ void keeps_blocks_apart(const AllocatorSubject& subject, Report& report) {
   expect_sound(*allocator, report);
 }
 
+void has_its_blocks_in_its_range(const AllocatorSubject& subject, Report& report) {
+  const auto allocator = subject.make();
+  for (const std::size_t bytes : {std::size_t{1}, std::size_t{5000}, std::size_t{70'000}}) {
+    const Block block = allocator->allocate({.bytes = bytes});
+    const std::span<const std::byte> range = allocator->range();
+    const std::uintptr_t offset = address(block) - reinterpret_cast<std::uintptr_t>(range.data());
+    report.expect(range.empty() || (offset < range.size() && range.size() - offset >= bytes), "a block lies in the allocator's range");
+    allocator->deallocate(block);
+    report.expect(allocator->range().data() == range.data() && allocator->range().size() == range.size(), "the range stays");
+  }
+}
+
 void treats_zero_bytes_as_nothing(const AllocatorSubject& subject, Report& report) {
   const auto allocator = subject.make();
   const Stats before = allocator->stats();
@@ -474,6 +486,7 @@ constexpr AllocatorCheck kChecks[] = {
     {"RefusesBadAlignment", refuses_bad_alignment},
     {"CarriesTheRequest", carries_the_request},
     {"KeepsBlocksApart", keeps_blocks_apart},
+    {"HasItsBlocksInItsRange", has_its_blocks_in_its_range},
     {"TreatsZeroBytesAsNothing", treats_zero_bytes_as_nothing},
     {"CountsWhatItHolds", counts_what_it_holds},
     {"RefusesTooMuchAndGoesOn", refuses_too_much_and_goes_on},

@@ -19,6 +19,7 @@ enum class AllocatorDefect {
   tag_dropped,
   stream_dropped,
   blocks_overlap,
+  range_too_short,
   count_off_by_one,
   double_free_accepted,
   foreign_free_accepted,
@@ -88,6 +89,11 @@ class DefectiveAllocator : public Adaptor<Allocator> {
 
   std::vector<Holder> holders() const override {
     return defect_ == AllocatorDefect::holders_by_default ? std::vector<Holder>() : upstream_->holders();
+  }
+
+  std::span<const std::byte> range() const noexcept override {
+    const std::span<const std::byte> range = upstream_->range();
+    return defect_ == AllocatorDefect::range_too_short ? range.first(64) : range;
   }
 
   void begin_hold() noexcept override {
@@ -169,6 +175,13 @@ TEST(PlantedDefects, OverlappingBlocksAreFound) {
   const MisuseHandler before = set_misuse_handler([](const Misuse&) noexcept {});
   EXPECT_TRUE(found_by(subject, {"KeepsBlocksApart"}));
   set_misuse_handler(before);
+}
+
+TEST(PlantedDefects, ARangeTooShortIsFound) {
+  const AllocatorSubject subject{.name = "too short", .make = []() -> std::shared_ptr<Allocator> {
+                                   return std::make_shared<DefectiveAllocator>(AllocatorDefect::range_too_short, pool("cpu"));
+                                 }};
+  EXPECT_TRUE(found_by(subject, {"HasItsBlocksInItsRange"}));
 }
 
 TEST(PlantedDefects, LimitOffByOneIsFound) {

@@ -86,6 +86,32 @@ TEST(Replay, OutOfMemoryFreesWhatWasAllocated) {
   EXPECT_ERROR(replay(huge, {.strategy = "malloc"}), OutOfMemory, ErrorCode::out_of_memory);
 }
 
+// Blocks of 1 to 4 MiB, of which the oldest goes when a new one comes, so that pages are moved; and small ones among them.
+ReplayScript moving_script() {
+  std::string trace;
+  for (int i = 0; i < 400; ++i) {
+    trace += "a," + std::to_string(2 * i) + ',' + std::to_string(1'000'000 + (i * 7919 % 32) * 100'000) + ",0\n";
+    trace += "a," + std::to_string(2 * i + 1) + ',' + std::to_string(4000 + i * 97 % 30'000) + ",0\n";
+    if (i >= 40) trace += "f," + std::to_string(2 * (i - 40)) + ",0,0\nf," + std::to_string(2 * (i - 40) + 1) + ",0,0\n";
+  }
+  return plan_replay(read_trace(trace).events);
+}
+
+TEST(Replay, WhatThePoolCallsCommittedIsWhatTheKernelHasGiven) {
+  const ReplayResult result = replay(moving_script(), {.device = "cpu", .strategy = "pool", .touch = true, .percentiles = false});
+  EXPECT_GT(*result.decommits, 0U) << "pages were to be moved";
+  ASSERT_TRUE(result.end_committed_bytes && result.end_resident_bytes);
+  EXPECT_GT(*result.end_committed_bytes, 64_MiB);
+  const auto committed = static_cast<double>(*result.end_committed_bytes);
+  EXPECT_NEAR(static_cast<double>(*result.end_resident_bytes), committed, 0.02 * committed);
+}
+
+TEST(Replay, KnowsNoResidentBytesWhereThereIsNoRangeOrNoTouch) {
+  EXPECT_FALSE(replay(small_script(), {.strategy = "direct", .touch = true}).end_resident_bytes);
+  EXPECT_FALSE(replay(small_script(), {.strategy = "malloc", .touch = true}).end_resident_bytes);
+  EXPECT_FALSE(replay(small_script(), {.strategy = "pool"}).end_resident_bytes);
+}
+
 TEST(Replay, MallocKnowsNoCommittedBytes) {
   const ReplayResult result = replay(small_script(), {.strategy = "malloc", .touch = true});
   EXPECT_FALSE(result.peak_committed_bytes || result.ratio || result.commits || result.decommits);

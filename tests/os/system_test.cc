@@ -13,6 +13,8 @@
 #include <fstream>
 #include <string>
 
+#include "os/memory.h"
+
 namespace {
 
 using namespace berth;
@@ -37,6 +39,7 @@ class FakeRoot {
   }
   FakeRoot& groups(const std::string& content) { return write("proc/self/cgroup", content); }
   std::optional<os::CgroupMemory> memory() const { return os::cgroup_memory(path_.string()); }
+  const fs::path& path() const { return path_; }
 
  private:
   fs::path path_;
@@ -170,6 +173,36 @@ TEST(System, AFileIsNoTerminal) {
   EXPECT_EQ(os::terminal_width(file), 80);
   close(file);
   EXPECT_FALSE(os::is_terminal(-1));
+}
+
+TEST(ResidentBytes, CountsTheMappingsOfARangeAndOfOthersNoMoreThanLiesInIt) {
+  FakeRoot root;
+  root.write("smaps",
+             "1000-3000 rw-p 00000000 00:00 0\nSize: 8 kB\nRss:     8 kB\nAnonHugePages: 0 kB\n"
+             "4000-9000 ---p 00000000 00:00 0 [heap]\nRss:  16 kB\nVmFlags: rd wr\n"
+             "abcde000-abcdf000 r--p 00000000 00:00 0 /some/fe1e-9a\nRss: 4 kB\n");
+  const auto resident = [&](std::uintptr_t begin, std::size_t bytes) {
+    return os::resident_bytes(reinterpret_cast<const void*>(begin), bytes, (root.path() / "smaps").c_str());  // NOLINT
+  };
+  EXPECT_EQ(resident(0, 0x10000), 24U * 1024);
+  EXPECT_EQ(resident(0x1000, 0x2000), 8U * 1024);
+  EXPECT_EQ(resident(0x8000, 0x8000), 4U * 1024) << "16 KiB somewhere in 20, of which 4 are in the range";
+  EXPECT_EQ(resident(0x3000, 0x1000), 0U);
+  EXPECT_EQ(os::resident_bytes(nullptr, 4096, (root.path() / "none").c_str()), std::nullopt);
+}
+
+TEST(ResidentBytes, FollowsWhatIsTouched) {
+  const std::size_t page = os::page_bytes();
+  const std::size_t bytes = 64 * page;
+  const Result<void*> reserved = os::reserve(bytes, page);
+  ASSERT_TRUE(reserved);
+  auto* const at = static_cast<volatile char*>(*reserved);
+  EXPECT_EQ(os::resident_bytes(*reserved, bytes), 0U);
+  ASSERT_TRUE(os::commit(*reserved, bytes / 2));
+  EXPECT_EQ(os::resident_bytes(*reserved, bytes), 0U) << "committed, and not touched yet";
+  for (std::size_t offset = 0; offset < bytes / 4; offset += page) at[offset] = 1;
+  EXPECT_EQ(os::resident_bytes(*reserved, bytes), bytes / 4);
+  EXPECT_TRUE(os::release(*reserved, bytes));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -115,6 +116,10 @@ class BERTH_EXPORT Allocator : public std::enable_shared_from_this<Allocator> {
   // live_blocks of stats() at that moment. As with stats(), an adaptor answers for the allocator below it, whoever uses that; `track`
   // answers for what came through itself. It looks at every block: for reports, not for loops.
   virtual std::vector<Holder> holders() const = 0;
+
+  // The addresses that all its blocks come from, where a strategy has one range of them; else empty. There is not memory under all of it.
+  // A pool has it from the first block on, and keeps it.
+  virtual std::span<const std::byte> range() const noexcept { return {}; }
 
   Device device() const noexcept { return device_; }
   Backend& backend() const noexcept { return backend_; }

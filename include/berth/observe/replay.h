@@ -80,6 +80,12 @@ struct ReplayResult {
   // How far the memory that the kernel has given the process rose during the run. Only when blocks were touched.
   std::optional<std::size_t> peak_resident_bytes;
 
+  // When the last event was done: what the allocator says it holds from the device, and how much memory the kernel says is under its
+  // addresses. Only when blocks were touched, and for an allocator with one range of addresses (Allocator::range). Something is wrong
+  // when they are far apart.
+  std::optional<std::size_t> end_committed_bytes;
+  std::optional<std::size_t> end_resident_bytes;
+
   // The members under their names, unknown ones as null, into an object that is open.
   BERTH_EXPORT void write_json(JsonWriter& json) const;
 };

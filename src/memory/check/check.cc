@@ -159,6 +159,10 @@ class CheckAdaptor : public Adaptor<Check> {
     return totals.most_first();
   }
 
+  std::span<const std::byte> range() const noexcept override {  // guarded blocks are elsewhere
+    return can_guard() ? std::span<const std::byte>() : upstream_->range();
+  }
+
   std::string name() const override { return name_; }
 
   std::string settings() const override {

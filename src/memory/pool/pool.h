@@ -50,6 +50,7 @@ class Pool final : public Allocator, public PageLender, private os::ForkListener
   void end_hold() noexcept override;
   Stats stats() const override;
   std::vector<Holder> holders() const override;
+  std::span<const std::byte> range() const noexcept override;
   std::string name() const override { return is_private() ? "private_pool" : "pool"; }
   std::string settings() const override;
   std::string audit() const override;

@@ -5,7 +5,7 @@
 #include "memory/pool/pool.h"
 #include "memory/process_budget.h"
 
-// Private pools, and the pool whose pages they share. docs/decisions/0010-private-pools.md says how.
+// Private pools, and the pool whose pages they share. docs/decisions/0012-private-pools.md says how.
 namespace berth {
 
 Pool::Pool(std::shared_ptr<Pool> parent, const PrivatePoolOptions& options)

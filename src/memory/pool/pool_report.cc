@@ -27,6 +27,12 @@ Stats Pool::stats() const {
   return stats_now();
 }
 
+std::span<const std::byte> Pool::range() const noexcept {
+  const os::Lock lock(mutex_);
+  if (!space_.is_open()) return {};
+  return {space_.base(), space_.size_bytes()};
+}
+
 // REQUIRES: the gates are shut.
 Pool::Counts Pool::counted() const noexcept {
   Counts all = counts_;
