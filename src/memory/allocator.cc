@@ -46,6 +46,33 @@ void record_block(RecordKind kind, const Block& block, const Site& site) noexcep
         .site = intern(site)});
 }
 
+void record_allocation(const Block& block, StreamRef stream, const Site& site) noexcept {
+  if (block.data == nullptr) return;
+  if (is_checking_streams()) stream_check::allocated(block, stream);
+  record_block(RecordKind::allocated, block, site);
+}
+
+// The usual way of a free, recorded. A check of streams has to know before the block can be anyone else's.
+bool put_and_record(ThreadCache& cache, const Block& block) noexcept {
+  if (is_checking_streams() || !cache.put(block)) return false;
+  record_block(RecordKind::freed, block, {});
+  return true;
+}
+
+// What the thread's cache has handed out, as its user sees it.
+inline Block make_block(const ThreadCache& cache, const Slot& slot, std::size_t bytes, Tag tag, std::uint64_t serial,
+                        std::uint64_t id) noexcept {
+  return {.data = cache.address(&slot),
+          .bytes = bytes,
+          .alignment = cache.alignment,
+          .device = cache.device,
+          .tag = tag,
+          .stream_id = cache.stream_id,
+          .serial = serial,
+          .allocator_id = id,
+          .place = SlotRange::place(&slot)};
+}
+
 MisuseKind misuse_of(Allocator::Freed freed) noexcept {
   switch (freed) {
     case Allocator::Freed::double_free: return MisuseKind::double_free;
@@ -94,8 +121,8 @@ Status Allocator::allocate_nothing(const Request& request, Block& block) noexcep
   return {};
 }
 
-// First the usual way of a small request to a pool, past everything that is not needed then. Records must not be missed, so they take the
-// other way, and so do requests that have to be looked at.
+// First the usual way of a small request to a pool, past everything that is not needed then; requests that have to be looked at take the
+// other.
 Block Allocator::allocate_parts(std::size_t bytes, std::size_t alignment, StreamRef stream, Tag tag, const Site* site) {
   const CacheFront& front = t_front;
   const std::uint64_t id = id_;
@@ -103,22 +130,24 @@ Block Allocator::allocate_parts(std::size_t bytes, std::size_t alignment, Stream
     ThreadCache& cache = *front.cache;
     const Tag known = tag ? tag : t_current_tag;
     std::uint64_t serial = 0;
-    if (Slot* const slot = cache.take(bytes, tag_and_id(known, id), serial)) [[likely]] {
-      return {.data = cache.address(slot),
-              .bytes = bytes,
-              .alignment = cache.alignment,
-              .device = cache.device,
-              .tag = known,
-              .stream_id = cache.stream_id,
-              .serial = serial,
-              .allocator_id = id,
-              .place = SlotRange::place(slot)};
-    }
+    if (Slot* const slot = cache.take(bytes, tag_and_id(known, id), serial)) [[likely]]
+      return make_block(cache, *slot, bytes, known, serial, id);
   }
-  return allocate_slowly({.bytes = bytes, .alignment = alignment, .stream = stream, .tag = tag, .site = site == nullptr ? Site{} : *site});
+  return allocate_slowly(bytes, alignment, stream, tag, site);
 }
 
-[[gnu::noinline]] Block Allocator::allocate_slowly(Request&& request) {
+[[gnu::noinline]] Block Allocator::allocate_slowly(std::size_t bytes, std::size_t alignment, StreamRef stream, Tag tag, const Site* site) {
+  const CacheFront& front = t_front;
+  if (is_recording() && front.pool == id_ && front.stream == stream.state() && alignment == 0) {  // as above, recorded
+    const Tag known = tag ? tag : t_current_tag;
+    std::uint64_t serial = 0;
+    if (Slot* const slot = front.cache->take(bytes, tag_and_id(known, id_), serial)) {
+      const Block block = make_block(*front.cache, *slot, bytes, known, serial, id_);
+      record_allocation(block, stream, site == nullptr ? Site{} : *site);
+      return block;
+    }
+  }
+  Request request{.bytes = bytes, .alignment = alignment, .stream = stream, .tag = tag, .site = site == nullptr ? Site{} : *site};
   Block block;
   unsigned calls = 0;
   const Status done = allocate_under_pressure(request, block, calls);
@@ -127,7 +156,7 @@ Block Allocator::allocate_parts(std::size_t bytes, std::size_t alignment, Stream
     throw_refused(request, done.failure(), calls);
   }
   if (is_recording()) [[unlikely]]
-    record_allocation(request, block);
+    record_allocation(block, request.stream, request.site);
   return block;
 }
 
@@ -150,19 +179,13 @@ std::optional<Block> Allocator::try_allocate(Request&& request) {
   unsigned calls = 0;
   const Status done = allocate_under_pressure(request, block, calls);
   if (done) {
-    if (is_recording()) record_allocation(request, block);
+    if (is_recording()) record_allocation(block, request.stream, request.site);
     return block;
   }
   record_refusal(request);
   const ErrorCode code = done.failure().code;
   if (code != ErrorCode::out_of_memory && code != ErrorCode::busy) throw_refused(request, done.failure());
   return std::nullopt;
-}
-
-void Allocator::record_allocation(const Request& request, const Block& block) const noexcept {
-  if (block.data == nullptr) return;
-  if (is_checking_streams()) stream_check::allocated(block, request.stream);
-  record_block(RecordKind::allocated, block, request.site);
 }
 
 void Allocator::record_refusal(const Request& request) const noexcept {
@@ -214,8 +237,9 @@ void Allocator::deallocate_now(const Block& block) noexcept { deallocate_slowly(
 
 [[gnu::noinline]] void Allocator::deallocate_slowly(const Block& block, When when) noexcept {
   if (block.data == nullptr) return;
-  Block known;
   const bool recording = is_recording();
+  if (recording && when == When::later && t_front.pool == id_ && block.allocator_id == id_ && put_and_record(*t_front.cache, block)) return;
+  Block known;
   if (is_checking_streams()) [[unlikely]]
     stream_check::freed(block);
   const Freed freed = block.allocator_id == id_ ? give_back(block, when, recording ? &known : nullptr) : Freed::foreign;

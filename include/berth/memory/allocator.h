@@ -168,12 +168,11 @@ class BERTH_EXPORT Allocator : public std::enable_shared_from_this<Allocator> {
 
  private:
   Block allocate_parts(std::size_t bytes, std::size_t alignment, StreamRef stream, Tag tag, const Site* site);
-  Block allocate_slowly(Request&& request);
+  Block allocate_slowly(std::size_t bytes, std::size_t alignment, StreamRef stream, Tag tag, const Site* site);
   Status allocate_checked(Request& request, Block& block);
   Status allocate_under_pressure(Request& request, Block& block, unsigned& calls);
   bool call_for_memory(const Request& request, unsigned call) const;
   Status allocate_nothing(const Request& request, Block& block) noexcept;
-  void record_allocation(const Request& request, const Block& block) const noexcept;
   void record_refusal(const Request& request) const noexcept;
   void deallocate_slowly(const Block& block, When when) noexcept;
   void report_refused(const Block& block, Freed freed) const noexcept;

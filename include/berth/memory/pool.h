@@ -19,8 +19,9 @@
 // How much it holds, at most. Large blocks (more than 128 KiB): whole free pages are moved before new ones are taken, so that what is held
 // beyond the most that was ever live is the edges of pages that are partly live, two for a block at most. Small blocks: a slab serves one
 // size class and one stream and is held while any block in it lives, and a new one is made only when those of its class have no free
-// block; so each class holds at most what it held at its own peak, rounded up to slabs, and 2 MiB for each thread. That is little over the
-// peak when the mix of sizes is steady: 1.3 times for random sizes in our tests, 2.6 for sizes that shrink while a part of each stays. While
+// block; so each class holds at most what it held at its own peak, rounded up to slabs, and what the threads' caches keep: 2 MiB each, or a
+// sixteenth of the memory in slabs between them if that is more. That is little over the peak when the mix of sizes is steady: 1.3 times
+// for random sizes in our tests, 2.9 for sizes that shrink while a part of each stays. While
 // more than half of the memory in slabs is free, longer free blocks serve shorter requests too, up to twice their size, so that a program
 // made to waste (phases of one size each, a block of every slab kept) gets about one share of its peak for each doubling of sizes: not more than
 // 12 times the peak where blocks are aligned to 512, 15 times at 64, in the test that tries. trim() does not help there, as no

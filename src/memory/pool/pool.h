@@ -83,7 +83,8 @@ class Pool final : public Allocator, public PageLender, private os::ForkListener
   Status refill(ThreadCache& cache, SizeClass size_class, std::span<Slot*> batch, Spill& spill, std::size_t& count_taken) noexcept;
   std::size_t batch_of(SizeClass size_class) const noexcept;
   void make_room(ThreadCache& cache, SizeClass size_class, Spill& spill) noexcept;
-  void give_up_a_bin(ThreadCache& cache, SizeClass but_not, Spill& spill) noexcept;
+  void shrink_a_bin(ThreadCache& cache, SizeClass but_not, Spill& spill) noexcept;
+  static void spill_first(ThreadCache& cache, Bin& bin, std::uint32_t count, Spill& spill) noexcept;
   enum class IntoBins : bool { no, yes };
   void read_inbox(ThreadCache& cache, Spill& spill, IntoBins into_bins) noexcept;
   void return_spill(const Spill& spill) noexcept;
@@ -197,6 +198,7 @@ class Pool final : public Allocator, public PageLender, private os::ForkListener
   std::unique_ptr<std::atomic<ThreadCache*>[]> caches_;  // by number; entries are never taken away while the pool lives
   std::atomic<std::uint32_t> cache_count_{0};            // caches_[1] to caches_[cache_count_] are there
 
+  Relaxed<std::size_t> cache_budget_;                // what each cache may keep, if it is more than the least
   std::atomic<std::uint32_t> late_double_frees_{0};  // found when an inbox was read, not yet reported
 
   mutable os::Mutex mutex_;

@@ -172,7 +172,7 @@ std::string Pool::audit_cache(const ThreadCache& cache) const {
       if ((slot->size.load() & 0xff) != c) return "pool: a bin holds a block of another class";
     }
   }
-  return granted + cache.budget == ThreadCache::kBudget ? "" : "pool: the bins' capacities and what is left of the budget do not add up";
+  return granted == cache.granted ? "" : "pool: the bins' capacities do not add up to what the cache was granted";
 }
 
 }  // namespace berth

@@ -10,8 +10,15 @@ namespace berth {
 
 namespace {
 
-constexpr std::size_t kBatchBytes = std::size_t{64} << 10;  // fetched from the slabs at a time
-constexpr std::size_t kBinBytes = std::size_t{256} << 10;   // the most that one bin keeps
+constexpr std::size_t kBatchBytes = std::size_t{128} << 10;  // fetched from the slabs at a time
+constexpr std::size_t kBinBytes = std::size_t{512} << 10;    // the most that one bin keeps
+constexpr std::uint32_t kSpill = 16;                         // blocks given up at a time, at most: nobody waits long for one request
+
+// What a thread's cache may keep: a share of all small memory, so that caches matter little to the whole, and bins are deep where much
+// comes and goes.
+constexpr std::size_t kLeastBudget = std::size_t{2} << 20;
+constexpr std::size_t kMostBudget = std::size_t{64} << 20;
+constexpr std::size_t kBudgetShare = 16;
 
 }  // namespace
 
@@ -98,6 +105,7 @@ Status Pool::refill(ThreadCache& cache, SizeClass size_class, std::span<Slot*> b
     if (taken) count_taken = *taken;
     return taken ? Status() : Status(taken.failure());
   });
+  cache_budget_.store(std::min(slabs_.bytes() / kBudgetShare / cache_count_.load(std::memory_order_relaxed), kMostBudget));
   if (!done && done.failure().code != ErrorCode::out_of_memory) ++failures_;
   return done;
 }
@@ -181,36 +189,41 @@ bool Pool::enter(ThreadCache& cache) noexcept {
   return true;
 }
 
-// Makes room for a block of the class: a larger bin while the budget lasts, else by spilling half of it. REQUIRES: inside the gate.
+// Makes room for a block of the class: a larger bin while the budget lasts, else by spilling. REQUIRES: inside the gate.
 void Pool::make_room(ThreadCache& cache, SizeClass size_class, Spill& spill) noexcept {
   Bin& bin = cache.bins[size_class];
   const std::size_t bytes = classes_[size_class].bytes;
   const auto most = static_cast<std::uint32_t>(std::clamp<std::size_t>(kBinBytes / bytes, 2, Bin::kMost));
   if (bin.capacity() < most) {
     const auto more = std::min(static_cast<std::uint32_t>(batch_of(size_class)), most - bin.capacity());
-    if (more * bytes > cache.budget) give_up_a_bin(cache, size_class, spill);
-    if (more * bytes <= cache.budget) {
-      cache.budget -= more * bytes;
+    const std::size_t budget = std::max(cache_budget_.load(), kLeastBudget);
+    if (cache.granted + more * bytes > budget) shrink_a_bin(cache, size_class, spill);
+    if (cache.granted + more * bytes <= budget) {
+      cache.granted += more * bytes;
       bin.set_capacity(bin.capacity() + more);
       return;
     }
   }
-  const std::uint32_t half = (bin.count() + 1) / 2;  // the half that was put in first, and has waited longest
-  for (Slot* const slot : bin.slots().first(half)) cache.give_up(slot, spill);
-  bin.remove_first(half);
+  spill_first(cache, bin, std::min((bin.count() + 1) / 2, kSpill), spill);  // those that were put in first, and have waited longest
 }
 
-void Pool::give_up_a_bin(ThreadCache& cache, SizeClass but_not, Spill& spill) noexcept {
+void Pool::shrink_a_bin(ThreadCache& cache, SizeClass but_not, Spill& spill) noexcept {
   for (SizeClass tried = 0; tried < classes_.count(); ++tried) {
     cache.clock = (cache.clock + 1) % classes_.count();
     Bin& bin = cache.bins[cache.clock];
     if (cache.clock == but_not || bin.capacity() == 0) continue;
-    for (Slot* const slot : bin.slots()) cache.give_up(slot, spill);
-    bin.remove_first(bin.count());
-    cache.budget += bin.capacity() * std::size_t{classes_[cache.clock].bytes};
-    bin.set_capacity(0);
+    const std::uint32_t less = std::min(bin.capacity(), kSpill);
+    const std::uint32_t rest = bin.capacity() - less;
+    if (bin.count() > rest) spill_first(cache, bin, bin.count() - rest, spill);
+    bin.set_capacity(rest);
+    cache.granted -= less * std::size_t{classes_[cache.clock].bytes};
     return;
   }
+}
+
+void Pool::spill_first(ThreadCache& cache, Bin& bin, std::uint32_t count, Spill& spill) noexcept {
+  for (Slot* const slot : bin.slots().first(count)) cache.give_up(slot, spill);
+  bin.remove_first(count);
 }
 
 void Pool::return_spill(const Spill& spill) noexcept {
@@ -221,6 +234,10 @@ void Pool::return_spill(const Spill& spill) noexcept {
 }
 
 void Pool::return_to_slabs(std::span<Slot* const> slots) noexcept {
+  // What giving one back looks at is rarely in the processor's caches: fetched for all of them at once, it is waited for once.
+  for (const Slot* const slot : slots) __builtin_prefetch(slot, 1);
+  for (const Slot* const slot : slots) slabs_.prefetch_entry(slot);
+  for (const Slot* const slot : slots) slabs_.prefetch_slab(slot);
   for (Slot* const slot : slots) slabs_.give(slot);
 }
 

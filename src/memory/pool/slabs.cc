@@ -111,23 +111,25 @@ Result<std::size_t> Slabs::take(SizeClass size_class, std::uint32_t stream, std:
   }
   const ClassInfo& info = classes_[slab->size_class];
   std::size_t count = 0;
-  // Slab after slab, but not a new one for the sake of a full batch.
-  while (slab != nullptr && count < into.size()) {
+  // Slab after slab, but not a new one for the sake of a full batch, nor many that have a block or two each: they are far apart.
+  for (int slabs = 0; slab != nullptr && slabs < kMostSlabs && count < into.size(); ++slabs) {
     for (std::size_t word = 0; word < slab->is_free.size() && count < into.size() && slab->free > 0; ++word) {
       while (slab->is_free[word] != 0 && count < into.size()) {
         const auto bit = static_cast<std::uint32_t>(std::countr_zero(slab->is_free[word]));
         slab->is_free[word] &= slab->is_free[word] - 1;
         --slab->free;
         free_bytes_ -= info.bytes;
-        Slot& slot = slots_[slab->first_slot + static_cast<std::uint32_t>(64 * word) + bit];
-        slot.set_where(slot.offset(), owner);
-        slot.size.store(size_class);  // a longer block passes for one of the class it is used for
-        into[count++] = &slot;
+        into[count] = &slots_[slab->first_slot + static_cast<std::uint32_t>(64 * word) + bit];
+        __builtin_prefetch(into[count++], 1);  // to be waited for once, not for each
       }
     }
     Slab* const following = slab->next;
     if (slab->free == 0) unlink(slab);
     slab = following;
+  }
+  for (Slot* const slot : into.first(count)) {
+    slot->set_where(slot->offset(), owner);
+    slot->size.store(size_class);  // a longer block passes for one of the class it is used for
   }
   return count;
 }

@@ -19,7 +19,12 @@ Result<void*> reserve_slots(std::size_t count) noexcept {
   const Result<void*> range = os::reserve(count * sizeof(Slot), alignof(Slot));
   if (!range) return range;
   const Status usable = os::commit(*range, count * sizeof(Slot));
-  if (usable) return range;
+  if (usable) {
+    // A pool with many blocks looks at slots all over the table. One with few does not get a huge page for them.
+    const std::size_t few = 2 * os::huge_page_bytes();
+    if (count * sizeof(Slot) > few) os::prefer_huge_pages(static_cast<std::byte*>(*range) + few, count * sizeof(Slot) - few);
+    return range;
+  }
   (void)os::release(*range, count * sizeof(Slot)).ok();
   return usable.failure();
 }

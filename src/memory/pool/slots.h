@@ -49,10 +49,10 @@ struct SlotRange {
   // What a block carries for its slot (the address: turning it into a number and back would lengthen the path that every free waits
   // for), and the slot of one that came from outside; nullptr when there is none.
   static std::uint64_t place(const Slot* slot) noexcept { return reinterpret_cast<std::uintptr_t>(slot); }
-  Slot* find(std::uint64_t place) const noexcept {
+  Slot* find(std::uint64_t place) const noexcept { return has(place) ? reinterpret_cast<Slot*>(place) : nullptr; }
+  bool has(std::uint64_t place) const noexcept {
     // Turned round, what is not a multiple of a slot's size is far too large: one comparison finds that too.
-    const std::uint64_t number = std::rotr(place - begin, std::countr_zero(sizeof(Slot)));
-    return number < count ? reinterpret_cast<Slot*>(place) : nullptr;
+    return std::rotr(place - begin, std::countr_zero(sizeof(Slot))) < count;
   }
 };
 

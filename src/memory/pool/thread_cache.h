@@ -82,7 +82,7 @@ class Inbox {
 // without a count.
 class Bin {
  public:
-  static constexpr std::uint32_t kMost = 61;
+  static constexpr std::uint32_t kMost = 125;
 
   Bin() noexcept : top_(items_), limit_(items_) { items_[0] = nullptr; }
   Bin(const Bin&) = delete;
@@ -117,7 +117,7 @@ class Bin {
   Slot** limit_;  // where the last may be
   Slot* items_[kMost + 1];
 };
-static_assert(sizeof(Bin) == 512);
+static_assert(sizeof(Bin) == 1024);
 
 // Blocks on their way from a cache back to the slabs: collected inside the gate, returned outside it, under the pool's mutex.
 class Spill {
@@ -143,7 +143,6 @@ struct PoolFacts {
 class ThreadCache {
  public:
   static constexpr unsigned kSerialShift = 44;  // a serial is the cache's number and a count
-  static constexpr std::size_t kBudget = std::size_t{2} << 20;
 
   ThreadCache(const PoolFacts& facts, std::uint32_t number_, std::uint32_t stream_, std::uint64_t stream_id_) noexcept
       : gate(facts.small_limit),
@@ -176,9 +175,9 @@ class ThreadCache {
   // Takes a block back that this cache handed out; false when it did not, when something about the block is not right, or its bin is
   // full: then the pool must see to it.
   bool put(const Block& block) noexcept {
-    Slot* const slot = slots.find(block.place);
-    if (slot == nullptr) [[unlikely]]
+    if (!slots.has(block.place)) [[unlikely]]
       return false;
+    auto* const slot = reinterpret_cast<Slot*>(block.place);
     const std::size_t bytes = block.bytes;
     if (bytes - 1 < gate.approach()) [[likely]] {
       // The class follows from the size, but for over-aligned blocks; reading it from the slot would make the bin wait for the slot.
@@ -245,7 +244,7 @@ class ThreadCache {
   std::int64_t from_slabs = 0;    // blocks that have come, less those that have gone back: frees follow from it, and cost nothing
   const std::uint32_t number;     // from 1
   std::uint32_t stream;           // the pool's number for it
-  std::size_t budget = kBudget;   // kBudget - what the bins' capacities amount to
+  std::size_t granted = 0;        // what the bins' capacities amount to
   SizeClass clock = 0;            // the bin to give up next when the budget is spent
   bool owned = false;             // by a thread that lives; under the pool's mutex
   Relaxed<std::uint8_t> retired;  // 1: its stream is gone, and its gate stays shut until it is used for another
