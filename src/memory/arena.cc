@@ -256,8 +256,8 @@ class ArenaStrategy : public Arena {
   }
 
  private:
-  static constexpr const char* kFull = "the arena's capacity";
-  static constexpr const char* kAtWork = "a stream is at work on what was reset";
+  static constexpr char kFull[] = "the arena's capacity";
+  static constexpr char kAtWork[] = "a stream is at work on what was reset";
 
   struct Entry {
     std::size_t offset;

@@ -23,6 +23,10 @@ class Budget {
 
   // nullptr when there was room everywhere; else the budget that had none, and nothing is claimed.
   [[nodiscard]] const Budget* claim(std::size_t bytes) noexcept {
+    // Looked at first, so that a claim that will be refused further down does not stand in the way of others meanwhile.
+    for (const Budget* budget = this; budget != nullptr; budget = budget->below_) {
+      if (!budget->has_room(bytes)) return budget;
+    }
     if (!claim_here(bytes)) return this;
     const Budget* const refused = below_ == nullptr ? nullptr : below_->claim(bytes);
     if (refused != nullptr) give_up_here(bytes);
@@ -47,6 +51,12 @@ class Budget {
   }
   void give_up_here(std::size_t bytes) noexcept { used_.fetch_sub(bytes, std::memory_order_relaxed); }
 
+  bool has_room(std::size_t bytes) const noexcept {
+    const std::size_t limit = this->limit();
+    const std::size_t used = this->used();
+    return used <= limit && bytes <= limit - used;
+  }
+
   // What could be claimed now.
   std::size_t room() const noexcept {
     std::size_t least = SIZE_MAX;
@@ -64,7 +74,7 @@ class Budget {
   std::size_t used() const noexcept { return used_.load(std::memory_order_relaxed); }
   std::size_t peak() const noexcept { return peak_.load(std::memory_order_relaxed); }
   const char* why() const noexcept { return why_; }
-  const Budget* below() const noexcept { return below_; }
+  Budget* below() const noexcept { return below_; }
 
  private:
   const char* const why_;

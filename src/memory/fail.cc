@@ -40,7 +40,7 @@ class FailAdaptor : public Adaptor<Fail> {
   std::uint64_t refused() const override { return refused_.load(std::memory_order_relaxed); }
 
  private:
-  static constexpr const char* kRefused = "the fail adaptor";
+  static constexpr char kRefused[] = "the fail adaptor";
 
   const FailPlan plan_;
   std::atomic<std::uint64_t> requests_{0};

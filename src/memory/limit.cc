@@ -90,7 +90,7 @@ class Limit : public Adaptor<Allocator> {
   }
 
  private:
-  static constexpr const char* kRefused = "the limit";
+  static constexpr char kRefused[] = "the limit";
 
   // What the blocks that live leave. (A child forked inside a request may count one twice, and so be over its limit.)
   std::size_t room() const noexcept BERTH_REQUIRES(mutex_) { return limit_bytes_ - std::min(in_use_, limit_bytes_); }

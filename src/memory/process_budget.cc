@@ -8,9 +8,11 @@
 #include <vector>
 
 #include "base/text.h"
+#include "berth/base/checked.h"
 #include "berth/device/registry.h"
 #include "berth/memory/allocator.h"
 #include "berth/memory/process_limit.h"
+#include "os/memory.h"
 #include "os/mutex.h"
 #include "os/system.h"
 
@@ -105,8 +107,14 @@ void enlist(const std::shared_ptr<Allocator>& allocator, Trimmed trimmed) {
 bool make_room_in_process(const Backend& backend, std::size_t bytes) {
   Memory& memory = memory_of(backend);
   const std::size_t before = memory.budget.used();
-  for (const std::shared_ptr<Allocator>& allocator : allocators_of(memory, false)) {
-    if (memory.budget.room() >= bytes) break;
+  // Whoever asks was refused with the room there is, and takes more than it asks for: whole pages at both ends, or the next power of two.
+  const std::size_t page = std::max(backend.properties().unit_bytes, is_host(backend) ? os::huge_page_bytes() : 0);
+  const std::size_t wanted = try_add(try_add(bytes, bytes).value_or(SIZE_MAX), 2 * page).value_or(SIZE_MAX);
+  // The youngest first: a private pool gives its pages to its parent, which is older, and gives them back then.
+  std::vector<std::shared_ptr<Allocator>> allocators = allocators_of(memory, false);
+  std::ranges::reverse(allocators);
+  for (const std::shared_ptr<Allocator>& allocator : allocators) {
+    if (memory.budget.room() >= wanted) break;
     allocator->trim(0);
   }
   return memory.budget.used() < before || memory.budget.room() >= bytes;

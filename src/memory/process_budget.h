@@ -13,8 +13,8 @@ namespace berth {
 
 class Allocator;
 
-// What a refusal for the process's limit says.
-inline constexpr const char* kOverProcessLimit = "the process's limit";
+// What a refusal for the process's limit says. An array, so that it has one address everywhere: refusals are told apart by it.
+inline constexpr char kOverProcessLimit[] = "the process's limit";
 
 // Of the memory behind a device: one for all host memory, else one for each device. Never destroyed. Throws ArgumentError when the
 // variable that sets its limit makes no sense.

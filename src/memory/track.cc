@@ -56,7 +56,7 @@ class TrackAdaptor : public Adaptor<Track> {
       blocks.reserve(live_.size());
       for (const auto& [serial, entry] : live_) blocks.push_back(entry);
     }
-    std::ranges::sort(blocks, {}, [](const LiveBlock& b) { return b.block.serial; });
+    std::ranges::sort(blocks, {}, [](const LiveBlock& b) { return std::pair(b.since_ns, b.block.serial); });
     return blocks;
   }
 

@@ -259,7 +259,7 @@ void knows_its_holders(const AllocatorSubject& subject, Report& report) {
   const auto allocator = subject.make();
   report.expect(allocator->holders().empty(), "nobody holds anything of a fresh allocator");
   std::vector<Block> live;
-  for (const std::size_t bytes : {100, 3000, 200000}) live.push_back(allocator->allocate({.bytes = bytes, .tag = "most"}));
+  for (const std::size_t bytes : {100U, 3000U, 200000U}) live.push_back(allocator->allocate({.bytes = bytes, .tag = "most"}));
   live.push_back(allocator->allocate({.bytes = 5000, .tag = "some"}));
   live.push_back(allocator->allocate({.bytes = 70}));
   const Block gone = allocator->allocate({.bytes = 10, .tag = "gone"});

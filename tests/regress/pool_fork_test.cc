@@ -64,5 +64,28 @@ TEST(Regress, AChildFreesAnInheritedBlockOnce) {
   memory->deallocate(block);
 }
 
+// `used_on` in a child found the thread's cache of an inherited pool again, and the next request was served from a device that does not
+// survive a fork.
+TEST(Regress, AChildIsServedNothingOfAnInheritedPoolAfterUsedOn) {
+  const Device device = make_sim({});
+  const auto memory = pool(device);
+  const Stream stream = make_stream(device);
+  const Block block = memory->allocate({.bytes = 1000});
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    alarm(10);
+    try {
+      memory->used_on(block, stream);
+      (void)memory->allocate({.bytes = 1000});
+      _exit(1);
+    } catch (const Error& error) {
+      _exit(error.code() == ErrorCode::fork_unsafe ? 0 : 2);
+    }
+  }
+  EXPECT_TRUE(ends_well(child));
+  memory->deallocate(block);
+}
+
 }  // namespace
 }  // namespace berth::testing

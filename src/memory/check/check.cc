@@ -95,13 +95,16 @@ class CheckAdaptor : public Adaptor<Check> {
   Result<Freed> note_use(const Block& block, StreamRef stream) noexcept override {
     if (Inside::is(this)) return Freed::reentered;
     const Inside inside(this);
-    const os::Lock lock(mutex_);
-    LedgerEntry* const entry = ledger_.find(block);
-    const Freed verdict = ledger_.judge(entry, block);
-    if (verdict != Freed::yes) return verdict;
-    const Result<Freed> noted = upstream_->note_use(entry->below, stream);
-    if (noted && stream) entry->has_other_streams = true;
-    return noted;
+    Block below;
+    {
+      const os::Lock lock(mutex_);
+      LedgerEntry* const entry = ledger_.find(block);
+      const Freed verdict = ledger_.judge(entry, block);
+      if (verdict != Freed::yes) return verdict;
+      if (stream) entry->has_other_streams = true;  // also when upstream fails: the stream uses it all the same
+      below = entry->below;
+    }
+    return upstream_->note_use(below, stream);
   }
 
   void trim(std::size_t keep_bytes) override {

@@ -68,8 +68,8 @@ class Pool final : public Allocator, public PageLender, private os::ForkListener
 
  private:
   static constexpr std::uint32_t kMostCaches = 4096;
-  static constexpr const char* kPrivateLimit = "the private pool's limit";
-  static constexpr std::size_t kBatch = 16;  // blocks fetched from the slabs at a time, at most
+  static constexpr char kPrivateLimit[] = "the private pool's limit";  // an array: it is known by its address
+  static constexpr std::size_t kBatch = 16;                            // blocks fetched from the slabs at a time, at most
 
   // Small blocks, in pool_small.cc.
   Status obtain_slowly(const Request& request, Block& block) noexcept;

@@ -56,11 +56,18 @@ bool Pool::grow_large(Slot* slot, Block& block, std::size_t bytes) noexcept {
   if (own != nullptr) count_bytes(*own);
   if (!rounded || judge_large(slot, block) != Freed::yes) return false;
   Extent* const extent = space_.extent(slot->size.load() >> 8);
-  // The new serial comes first: the space may let go of the lock, and until it is back no other thread's free may find the block.
+  // Another stream may have the number of one that is gone. What that has freed is not this block's, which was the old one's.
+  const std::uint32_t stream = streams_.find(block.stream_id) == extent->stream ? extent->stream : 0;
+  // The new serial comes first: the space may let go of the lock, and until it is back no other thread's free may find the block. Nor may
+  // one by its address alone: meanwhile it is nobody's.
   const std::uint64_t serial = ++serial_;
+  const std::uint64_t tag_and_id = slot->tag_and_id.load();
   slot->serial.store(serial);
+  slot->tag_and_id.store(tag_and_id & 0xffff);
   const Space::Effort effort = holds_.any() ? Space::Effort::cached_only : Space::Effort::usual;
-  if (*rounded > extent->bytes && !space_.grow(extent, *rounded, extent->stream, effort)) {
+  const bool grown = *rounded <= extent->bytes || space_.grow(extent, *rounded, stream, effort);
+  slot->tag_and_id.store(tag_and_id);
+  if (!grown) {
     slot->serial.store(block.serial);
     return false;
   }

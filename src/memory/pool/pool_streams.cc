@@ -86,7 +86,8 @@ Result<Allocator::Freed> Pool::note_use(const Block& given, StreamRef stream) no
   // A small block is its owner's: with the lock, and on its thread, nobody else can change it.
   const std::uint32_t owner = slot->owner();
   std::optional<AllShut> shut;
-  if (owner != 0 && ThreadCaches::find_number(id(), owner) == nullptr) shut.emplace(*this);
+  // (Not by way of find_number in a child that must leave the pool alone: a cache that is found serves the next request.)
+  if (owner != 0 && (is_inherited() || ThreadCaches::find_number(id(), owner) == nullptr)) shut.emplace(*this);
   if (const Freed verdict = judge(slot, block); verdict != Freed::yes) return verdict;
   if (number == 0 || number == stream_of(slot)) return Freed::yes;
   if (!extra_.add(slots_.number(slot), stream.id())) return kNoHeap;
@@ -187,11 +188,12 @@ void Pool::close_in_turn() noexcept {
     return;
   }
   mutex_.unlock();  // streams have locks of their own. Nobody else is here any more
-  (void)streams_.enqueue_behind_pending(
-      [&behind = backend(), &budget = budget_, base = space_.base(), bytes = space_.size_bytes(), committed = space_.figures().committed] {
-        (void)behind.release(base, bytes).ok();
-        budget.give_up(committed);
-      });
+  // By then this pool is gone. What its own budget stands on is not: the process's is never destroyed, and a parent is kept.
+  (void)streams_.enqueue_behind_pending([&behind = backend(), parent = parent_, below = budget_.below(), base = space_.base(),
+                                         bytes = space_.size_bytes(), committed = space_.figures().committed] {
+    (void)behind.release(base, bytes).ok();
+    below->give_up(committed);
+  });
   mutex_.lock();
 }
 
