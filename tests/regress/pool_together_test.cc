@@ -95,9 +95,9 @@ TEST(RegressTogether, APrivatePoolMayEndBeforeTheWorkOnItsMemory) {
 TEST(RegressTogether, ABlockOfAStreamThatIsGoneDoesNotGrowIntoAnothersMemory) {
   const Device device = make_sim({.capacity_bytes = 64_MiB, .background = false});
   const auto memory = pool(device);
-  std::optional<Stream> first = make_stream(device);
-  Block block = memory->allocate({.bytes = 1_MiB, .stream = *first});
-  first = std::nullopt;
+  Stream first = make_stream(device);
+  Block block = memory->allocate({.bytes = 1_MiB, .stream = first});
+  first = Stream();
   const Stream second = make_stream(device);
   const Block next = memory->allocate({.bytes = 1_MiB, .stream = second});
   const Block last = memory->allocate({.bytes = 1_MiB});
