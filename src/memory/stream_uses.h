@@ -67,6 +67,8 @@ class StreamUses {
   const Use& operator[](std::uint32_t number) const noexcept { return uses_[number]; }
 
   std::uint64_t next_ticket(std::uint32_t number) noexcept { return number == 0 ? 0 : uses_[number].ticket = next_point(); }
+  // Whose memory is that is freed on a stream: its own, or everyone's (0) when it is gone, as no work can touch it then.
+  std::uint32_t heir(std::uint32_t number) const noexcept { return uses_[number].stream == nullptr ? 0 : number; }
   bool any_pending() const noexcept;
   // Puts work behind everything that may still touch freed memory. False when a stream would not take it, or there is nothing to be behind.
   bool enqueue_behind_pending(std::function<void()> work) noexcept;

@@ -114,6 +114,30 @@ TEST(RegressTogether, ABlockOfAStreamThatIsGoneDoesNotGrowIntoAnothersMemory) {
   EXPECT_EQ(memory->audit(), "");
 }
 
+// What was freed on streams that were gone was nobody's: neither handed out nor given back until another stream had their number.
+TEST(RegressTogether, WhatIsFreedOnStreamsThatAreGoneIsEveryones) {
+  const Device device = make_sim({.capacity_bytes = 16_MiB, .background = false});
+  const auto memory = pool(device);
+  std::vector<Block> blocks;
+  {
+    const Stream first = make_stream(device);
+    const Stream second = make_stream(device);
+    for (const Stream& stream : {first, second}) {
+      blocks.push_back(memory->allocate({.bytes = 4_MiB, .stream = stream}));
+      blocks.push_back(memory->allocate({.bytes = 1000, .stream = stream}));
+    }
+  }
+  const Stream third = make_stream(device);  // has the number of one of them
+  memory->deallocate(memory->allocate({.bytes = 4_MiB, .stream = third}));
+  for (const Block& block : blocks) memory->deallocate(block);
+  const auto all = memory->try_allocate({.bytes = 16_MiB});
+  EXPECT_TRUE(all);
+  if (all) memory->deallocate(*all);
+  EXPECT_EQ(memory->audit(), "");
+  memory->release_cached();
+  EXPECT_EQ(sim_control(device).committed_bytes(), 0U);
+}
+
 // While a block grew, and the pool was at the device, a free by its address went through, and the pool grew what was free.
 TEST(RegressTogether, ABlockThatGrowsIsNotFreedMeanwhile) {
   HookedBackend& device = hooked_backend();

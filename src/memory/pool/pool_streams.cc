@@ -128,7 +128,8 @@ void Pool::release(Slot* slot) noexcept {
   Extent* const extent = space_.extent(size >> 8);
   slabs_.leave_large(extent->begin);
   slots_.give_back(SlotTable::kLarge, slots_.number(slot));
-  space_.give(extent, extent->stream, streams_.next_ticket(extent->stream));
+  const std::uint32_t stream = streams_.heir(extent->stream);
+  space_.give(extent, stream, streams_.next_ticket(stream));
 }
 
 // Frees the numbers of streams that nobody else has any more and whose work is done.

@@ -150,7 +150,7 @@ void Slabs::give(Slot* slot) noexcept {
   free_bytes_ -= info.slab_bytes;
   slots_.give_back(slab->size_class, slab->first_slot);
   Extent* const extent = slab->extent;
-  const std::uint32_t stream = slab->stream;
+  const std::uint32_t stream = streams_.heir(slab->stream);
   nodes_.give_back(slab);
   space_.give(extent, stream, streams_.next_ticket(stream));
 }
