@@ -21,11 +21,11 @@
 // size class and one stream and is held while any block in it lives, and a new one is made only when those of its class have no free
 // block; so each class holds at most what it held at its own peak, rounded up to slabs, and what the threads' caches keep: 2 MiB each, or a
 // sixteenth of the memory in slabs between them if that is more. That is little over the peak when the mix of sizes is steady: 1.3 times
-// for random sizes in our tests, 2.9 for sizes that shrink while a part of each stays. While
-// more than half of the memory in slabs is free, longer free blocks serve shorter requests too, up to twice their size, so that a program
-// made to waste (phases of one size each, a block of every slab kept) gets about one share of its peak for each doubling of sizes: not more than
-// 12 times the peak where blocks are aligned to 512, 15 times at 64, in the test that tries. trim() does not help there, as no
-// slab is free; allocating what outlives a phase from an arena, or a pool of its own, does.
+// for random sizes in our tests, 2.9 for sizes that shrink while a part of each stays. While more than half of the memory in slabs is free,
+// longer free blocks serve shorter requests too, up to twice their size, so that a program made to waste (phases of one size each, a
+// block of every slab kept) gets about one share of its peak for each doubling of sizes: not more than 12 times the peak where blocks
+// are aligned to 512, 15 times at 64, in the test that tries. trim() does not help there, as no slab is free; allocating what outlives a
+// phase from an arena, or a pool of its own, does.
 //
 // Streams. A block belongs to the stream of its request. Once freed it may be handed out again on that stream at once, and on another
 // when the work that was put into the first before the free is known to be done, or that other stream was told to wait for it. Streams
