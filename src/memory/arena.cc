@@ -76,12 +76,18 @@ class ArenaStrategy : public Arena {
   bool grow(Block& block, std::size_t bytes) noexcept override {
     if (is_inherited()) return false;
     const os::Lock lock(mutex_);
+    std::uint64_t clean_since = 0;
     while (true) {
       Entry* const entry = find(block.data);
       if (entry == nullptr || !entry->live || entry->serial != block.serial || entry->bytes != block.bytes) return false;
       if (entry->allocator_id != block.allocator_id || entry != &entries_.back() || !fits(entry->offset, bytes, capacity_)) return false;
       if (entry->offset + bytes > committed_) {
         if (!commit_up_to(entry->offset + bytes)) return false;
+        continue;
+      }
+      if (clean_since != resets_ && !dirty_.empty() && top_ < dirty_top_) {  // as for a request, but nobody is waited for
+        clean_since = resets_;
+        if (!settle_dirty({}, false)) return false;
         continue;
       }
       in_use_ += bytes - entry->bytes;

@@ -138,6 +138,26 @@ TEST(RegressTogether, WhatIsFreedOnStreamsThatAreGoneIsEveryones) {
   EXPECT_EQ(sim_control(device).committed_bytes(), 0U);
 }
 
+// An arena asked streams that may be at work on what was reset before it handed that out, but not before a block grew into it.
+TEST(RegressTogether, ABlockOfAnArenaDoesNotGrowIntoWhatAStreamIsAtWorkOn) {
+  const Device device = make_sim({.capacity_bytes = 64_MiB, .background = false});
+  const auto memory = arena(device, 8_MiB);
+  const Stream stream = make_stream(device);
+  Block kept = memory->allocate({.bytes = 1_MiB});
+  const ArenaMark mark = memory->mark();
+  const Block gone = memory->allocate({.bytes = 1_MiB, .stream = stream});
+  keep_busy(stream, gone);
+  stream.enqueue([] {});
+  memory->deallocate(gone);
+  memory->reset(mark);
+  EXPECT_FALSE(memory->try_grow(kept, 2_MiB));
+  EXPECT_EQ(kept.bytes, 1_MiB);
+  stream.synchronize();
+  EXPECT_TRUE(memory->try_grow(kept, 2_MiB));
+  memory->deallocate(kept);
+  EXPECT_EQ(memory->audit(), "");
+}
+
 // While a block grew, and the pool was at the device, a free by its address went through, and the pool grew what was free.
 TEST(RegressTogether, ABlockThatGrowsIsNotFreedMeanwhile) {
   HookedBackend& device = hooked_backend();
