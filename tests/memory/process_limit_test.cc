@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <cstdlib>
 #include <functional>
-#include <thread>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -12,6 +10,7 @@
 #include "base/random.h"
 #include "berth/berth.h"
 #include "memory/budget.h"
+#include "support/churn.h"
 #include "support/errors.h"
 #include "support/scale.h"
 
@@ -179,40 +178,10 @@ TEST(ProcessLimit, IsNeverExceededByConcurrentThreads) {
   constexpr std::size_t kLimit = 6_MiB;
   set_process_limit(device, kLimit);
   const std::vector<std::shared_ptr<Allocator>> all = {pool(device), rounded(device), direct(device), limit(pool(device), 4_MiB)};
-  std::atomic<bool> stop{false};
-  std::atomic<bool> kept{true};
-  std::atomic<std::uint64_t> refused{0};
-  std::vector<std::thread> threads;
-  for (std::uint64_t t = 0; t < 4; ++t) {
-    threads.emplace_back([&, t] {
-      Random random(seed() + t);
-      std::vector<std::pair<Allocator*, Block>> own;
-      for (std::uint64_t i = 0; i < scaled(20'000, 500); ++i) {
-        if (random.one_in(2) && own.size() < 40) {
-          Allocator* const memory = all[random.below(all.size())].get();
-          const auto block = memory->try_allocate({.bytes = 1 + random.below(random.one_in(4) ? 1_MiB : 8_KiB)});
-          if (block)
-            own.emplace_back(memory, *block);
-          else
-            ++refused;
-        } else if (!own.empty()) {
-          std::swap(own[random.below(own.size())], own.back());
-          own.back().first->deallocate(own.back().second);
-          own.pop_back();
-        }
-      }
-      for (const auto& [memory, block] : own) memory->deallocate(block);
-    });
-  }
-  std::thread watching([&] {
-    while (!stop) {
-      if (sim_control(device).committed_bytes() > kLimit) kept = false;
-      std::this_thread::sleep_for(std::chrono::microseconds(100));
-    }
-  });
-  for (std::thread& thread : threads) thread.join();
-  stop = true;
-  watching.join();
+  const auto [refused, kept] = churn(all, {.steps = scaled(20'000, 500),
+                                           .most_blocks = 40,
+                                           .bytes = [](Random& random) { return 1 + random.below(random.one_in(4) ? 1_MiB : 8_KiB); },
+                                           .holds = [&] { return sim_control(device).committed_bytes() <= kLimit; }});
   EXPECT_TRUE(kept) << "more was taken than the limit";
   EXPECT_LE(process_memory(device).peak_committed_bytes, kLimit);
   EXPECT_GT(refused, 0U);

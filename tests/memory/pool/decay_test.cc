@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include <thread>
 #include <vector>
 
 #include "base/random.h"
 #include "berth/berth.h"
 #include "memory/pool/decay.h"
+#include "support/churn.h"
 #include "support/errors.h"
 #include "support/scale.h"
 #include "support/test_clock.h"
@@ -189,26 +189,15 @@ TEST_F(PoolDecay, ZeroIsAtOnceAndNeverIsNever) {
 
 TEST_F(PoolDecay, ThreadsWorkWhileMemoryGoesBack) {
   const auto memory = pool(device_, {.decay = milliseconds(5)});
-  std::vector<std::thread> threads;
-  for (std::uint64_t t = 0; t < 4; ++t) {
-    threads.emplace_back([&, t] {
-      Random random(seed() + t);
-      std::vector<Block> own;
-      for (std::uint64_t i = 0; i < scaled(40'000, 1000); ++i) {
-        if (random.one_in(50)) clock_.advance(milliseconds(1));
-        if (random.one_in(500)) memory->trim_idle();
-        if (random.one_in(2) && own.size() < 20) {
-          own.push_back(memory->allocate({.bytes = 1 + random.below(random.one_in(2) ? 1_MiB : 4_KiB)}));
-        } else if (!own.empty()) {
-          std::swap(own[random.below(own.size())], own.back());
-          memory->deallocate(own.back());
-          own.pop_back();
-        }
-      }
-      for (const Block& block : own) memory->deallocate(block);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  const auto meanwhile = [&](Random& random) {
+    if (random.one_in(50)) clock_.advance(milliseconds(1));
+    if (random.one_in(500)) memory->trim_idle();
+  };
+  const Churned done = churn({memory}, {.steps = scaled(40'000, 1000),
+                                        .most_blocks = 20,
+                                        .bytes = [](Random& random) { return 1 + random.below(random.one_in(2) ? 1_MiB : 4_KiB); },
+                                        .meanwhile = meanwhile});
+  EXPECT_EQ(done.refused, 0U);
   const Stats now = memory->stats();
   EXPECT_EQ(now.in_use_bytes, 0U);
   EXPECT_GT(now.decommits, 0U);

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <thread>
 #include <vector>
 
 #include "base/random.h"
 #include "berth/berth.h"
+#include "support/churn.h"
 #include "support/errors.h"
 #include "support/scale.h"
 
@@ -59,37 +58,15 @@ TEST(PoolLimit, SmallBlocksInCachesDoNotStandInTheWayOfALargeOne) {
 
 void never_exceeded(Device device, std::size_t limit) {
   const auto memory = pool(device, {.limit_bytes = limit});
-  std::atomic<bool> stop{false};
-  std::atomic<bool> kept{true};
-  std::atomic<std::uint64_t> refused{0};
-  std::vector<std::thread> threads;
-  for (std::uint64_t t = 0; t < 4; ++t) {
-    threads.emplace_back([&, t] {
-      Random random(seed() + t);
-      std::vector<Block> own;
-      for (std::uint64_t i = 0; i < scaled(50'000, 1000); ++i) {
-        if (random.one_in(2) && own.size() < 100) {
-          const auto block = memory->try_allocate({.bytes = 1 + random.below(random.one_in(4) ? limit / 4 : 8_KiB)});
-          block ? own.push_back(*block) : static_cast<void>(++refused);
-        } else if (!own.empty()) {
-          std::swap(own[random.below(own.size())], own.back());
-          memory->deallocate(own.back());
-          own.pop_back();
-        }
-      }
-      for (const Block& block : own) memory->deallocate(block);
-    });
-  }
-  std::thread watching([&] {
-    while (!stop) {
-      if (memory->stats().committed_bytes > limit) kept = false;
-      std::this_thread::sleep_for(std::chrono::microseconds(200));
-      if (device.kind_name() == "sim" && sim_control(device).committed_bytes() > limit) kept = false;
-    }
-  });
-  for (std::thread& thread : threads) thread.join();
-  stop = true;
-  watching.join();
+  const auto holds = [&] {
+    const bool within = memory->stats().committed_bytes <= limit;
+    return within && (device.kind_name() != "sim" || sim_control(device).committed_bytes() <= limit);
+  };
+  const auto [refused, kept] =
+      churn({memory}, {.steps = scaled(50'000, 1000),
+                       .most_blocks = 100,
+                       .bytes = [&](Random& random) { return 1 + random.below(random.one_in(4) ? limit / 4 : 8_KiB); },
+                       .holds = holds});
   EXPECT_TRUE(kept) << "more was committed than the limit";
   EXPECT_LE(memory->stats().peak_committed_bytes, limit);
   EXPECT_GT(refused, 0U) << "the limit was never reached";

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <chrono>
 #include <optional>
-#include <thread>
 #include <vector>
 
 #include "base/random.h"
 #include "berth/berth.h"
+#include "support/churn.h"
 #include "support/errors.h"
 #include "support/hooked_backend.h"
 #include "support/scale.h"
@@ -253,48 +252,21 @@ TEST_F(PrivatePool, TheNthFailureChangesNothing) {
 TEST_F(PrivatePool, ThreadsOfAllPoolsKeepToTheLimit) {
   constexpr std::size_t kLimit = 12_MiB;
   const auto parent = pool(device_, {.limit_bytes = kLimit});
-  std::atomic<std::uint64_t> refused{0};
   {
     const std::vector<std::shared_ptr<Allocator>> all = {parent, private_pool(parent), private_pool(parent, {.fixed_pages = false})};
-    std::atomic<bool> stop{false};
-    std::atomic<bool> kept{true};
-    std::vector<std::thread> threads;
-    for (std::uint64_t t = 0; t < 4; ++t) {
-      threads.emplace_back([&, t] {
-        Random random(seed() + t);
-        std::vector<std::pair<Allocator*, Block>> own;
-        for (std::uint64_t i = 0; i < scaled(20'000, 500); ++i) {
-          if (random.one_in(200)) all[random.below(all.size())]->trim(0);
-          if (random.one_in(400)) {
-            const auto passing = private_pool(parent, {.fixed_pages = random.one_in(2)});
-            if (const auto block = passing->try_allocate({.bytes = 256_KiB})) passing->deallocate(*block);
-          }
-          if (random.one_in(2) && own.size() < 30) {
-            Allocator* const memory = all[random.below(all.size())].get();
-            const auto block = memory->try_allocate({.bytes = 1 + random.below(random.one_in(3) ? 1_MiB : 8_KiB)});
-            if (block)
-              own.emplace_back(memory, *block);
-            else
-              ++refused;
-          } else if (!own.empty()) {
-            std::swap(own[random.below(own.size())], own.back());
-            own.back().first->deallocate(own.back().second);
-            own.pop_back();
-          }
-        }
-        for (const auto& [memory, block] : own) memory->deallocate(block);
-      });
-    }
-    std::thread watching([&] {
-      while (!stop) {
-        if (taken() > kLimit) kept = false;
-        std::this_thread::sleep_for(std::chrono::microseconds(100));
-      }
-    });
-    for (std::thread& thread : threads) thread.join();
-    stop = true;
-    watching.join();
+    const auto meanwhile = [&](Random& random) {
+      if (random.one_in(200)) all[random.below(all.size())]->trim(0);
+      if (!random.one_in(400)) return;
+      const auto passing = private_pool(parent, {.fixed_pages = random.one_in(2)});
+      if (const auto block = passing->try_allocate({.bytes = 256_KiB})) passing->deallocate(*block);
+    };
+    const auto [refused, kept] = churn(all, {.steps = scaled(20'000, 500),
+                                             .most_blocks = 30,
+                                             .bytes = [](Random& random) { return 1 + random.below(random.one_in(3) ? 1_MiB : 8_KiB); },
+                                             .meanwhile = meanwhile,
+                                             .holds = [&] { return taken() <= kLimit; }});
     EXPECT_TRUE(kept) << "more was taken than the limit";
+    did(std::to_string(refused) + " requests refused");
     std::size_t sum = 0;
     for (const auto& memory : all) {
       EXPECT_EQ(memory->stats().in_use_bytes, 0U);
@@ -308,7 +280,6 @@ TEST_F(PrivatePool, ThreadsOfAllPoolsKeepToTheLimit) {
   parent->trim(0);
   EXPECT_EQ(taken(), 0U);
   EXPECT_EQ(process_memory(device_).committed_bytes, 0U);
-  did(std::to_string(refused) + " requests refused");
 }
 
 }  // namespace

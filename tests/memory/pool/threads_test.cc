@@ -93,6 +93,15 @@ void work(Allocator& memory, Exchange& exchange, std::uint64_t steps, std::uint6
   for (const Block& block : own) exchange.put(block);  // the thread's blocks outlive it
 }
 
+// One thread for each of the counts.
+void work_together(Allocator& memory, Exchange& exchange, std::uint64_t steps, std::vector<Counts>& counts) {
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < counts.size(); ++t) {
+    threads.emplace_back([&, t] { work(memory, exchange, steps, seed() + t, counts[t]); });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
 void expect_empty(const std::shared_ptr<Allocator>& memory, Exchange& exchange, const std::vector<Counts>& counts) {
   std::uint64_t allocations = 0;
   std::uint64_t frees = 0;
@@ -170,11 +179,7 @@ TEST(PoolThreads, WorkWhileOthersTrimAndAsk) {
       ++asked;
     }
   });
-  std::vector<std::thread> threads;
-  for (std::size_t t = 0; t < kThreads; ++t) {
-    threads.emplace_back([&, t] { work(*memory, exchange, scaled(500'000, 3000), seed() + t, counts[t]); });
-  }
-  for (std::thread& thread : threads) thread.join();
+  work_together(*memory, exchange, scaled(500'000, 3000), counts);
   stop = true;
   asking.join();
   EXPECT_TRUE(adds_up) << "stats did not add up";
@@ -195,11 +200,7 @@ TEST(PoolThreads, WorkWhileOthersAudit) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));  // an audit shuts everyone out; let them work, too
     }
   });
-  std::vector<std::thread> threads;
-  for (std::size_t t = 0; t < kThreads; ++t) {
-    threads.emplace_back([&, t] { work(*memory, exchange, scaled(500'000, 3000), seed() + t, counts[t]); });
-  }
-  for (std::thread& thread : threads) thread.join();
+  work_together(*memory, exchange, scaled(500'000, 3000), counts);
   stop = true;
   asking.join();
   EXPECT_EQ(found, "");
