@@ -182,6 +182,24 @@ TEST(RegressTogether, ABlockThatGrowsIsNotFreedMeanwhile) {
   EXPECT_EQ(memory->stats().live_blocks, 0U);
 }
 
+// Threads that opened a pool together each reserved all the addresses they could get: where those are short, the first got fewer than it
+// could have had, and the others none.
+TEST(RegressTogether, OneThreadReservesWhileOthersWait) {
+  HookedBackend& device = hooked_backend();
+  const int before = device.reserves();
+  const auto memory = pool("hooked:0");
+  const auto use = [&] { memory->deallocate(memory->allocate({.bytes = 1_MiB})); };
+  std::thread second;
+  device.at_next_reserve([&] {
+    second = std::thread(use);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  });
+  use();
+  second.join();
+  EXPECT_EQ(device.reserves() - before, 1);
+  EXPECT_EQ(memory->stats().allocations, 2U);
+}
+
 // Serials of a pool say nothing of the order between threads, or between small and large blocks.
 TEST(RegressTogether, TrackedBlocksAreInTheOrderTheyWereAllocated) {
   const auto memory = track(pool("cpu"));

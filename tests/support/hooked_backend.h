@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -22,11 +23,16 @@ class HookedBackend : public Backend {
 
   // Runs once, inside the next commit, before it is done. Not while another runs.
   void at_next_commit(std::function<void()> hook) { hook_ = std::move(hook); }
+  // The same inside the next reserve.
+  void at_next_reserve(std::function<void()> hook) { reserve_hook_ = std::move(hook); }
+  int reserves() const { return reserves_; }
 
   const BackendProperties& properties() const noexcept override { return properties_; }
   MemoryInfo memory_info() const override { return {1_GiB, 1_GiB, false}; }
 
   Result<void*> reserve(std::size_t bytes, std::size_t alignment) noexcept override {
+    ++reserves_;
+    if (reserve_hook_) std::exchange(reserve_hook_, nullptr)();
     const std::size_t shift = alignment <= kShift ? kShift : 0;
     const Result<void*> range = host_.reserve(bytes + 64_KiB, std::max<std::size_t>(alignment, 64_KiB));
     if (!range) return range;
@@ -51,6 +57,8 @@ class HookedBackend : public Backend {
   Backend& host_;
   BackendProperties properties_;
   std::function<void()> hook_;
+  std::function<void()> reserve_hook_;
+  std::atomic<int> reserves_ = 0;
 };
 
 inline HookedBackend& hooked_backend() {

@@ -7,6 +7,7 @@
 #include "berth/base/checked.h"
 #include "berth/base/units.h"
 #include "memory/pool/size_classes.h"
+#include "os/fork.h"
 
 namespace berth {
 
@@ -24,7 +25,19 @@ bool is_usable(const Extent* e, std::uint32_t stream) noexcept {
 
 }  // namespace
 
+// One thread at a time: several that each reserve all the addresses they can get would leave the first fewer than it could have had.
 Status Space::open() noexcept {
+  const std::uint64_t process = os::fork_generation() + 1;
+  while (opener_ == process) opened_.wait(mutex_);
+  if (base_ != nullptr) return {};
+  opener_ = process;
+  const Status done = open_alone();
+  opener_ = 0;
+  opened_.notify_all();
+  return done;
+}
+
+Status Space::open_alone() noexcept {
   const std::size_t page = settings_.page_bytes;
   mutex_.unlock();
   std::size_t total = 0;
@@ -40,19 +53,18 @@ Status Space::open() noexcept {
     range = backend_.reserve(size, alignment);
   }
   mutex_.lock();
-  if (!range) return base_ != nullptr ? Status() : range.failure();  // another thread may have been first, and taken the addresses
+  if (!range) return range.failure();
   const std::size_t split = align_down(size / kSlabsShare, page);
-  if (base_ == nullptr && make_parts(split, size)) {
+  if (make_parts(split, size)) {
     base_ = static_cast<std::byte*>(*range);
     size_ = size;
     split_ = split;
     return {};
   }
-  // Another thread was first, or there is no heap.
   mutex_.unlock();
   (void)backend_.release(*range, size).ok();
   mutex_.lock();
-  return base_ != nullptr ? Status() : Failure{ErrorCode::out_of_memory, 0, "no heap for the pool's tables"};
+  return Failure{ErrorCode::out_of_memory, 0, "no heap for the pool's tables"};
 }
 
 bool Space::make_parts(std::size_t split, std::size_t size) noexcept {

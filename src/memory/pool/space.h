@@ -27,8 +27,7 @@
 // The range has a part for slabs and a part for large blocks, so that a long-lived slab does not sit in the middle of a large hole.
 //
 // The pool's mutex guards everything: it is held by whoever calls (which clang cannot check across classes). Functions that go to the
-// device let go of it meanwhile; what they work on is `transit` until they
-// are back, and nobody else touches that.
+// device let go of it meanwhile; what they work on is `transit` until they are back, and nobody else touches that.
 namespace berth {
 
 struct SpaceSettings {
@@ -129,6 +128,7 @@ class Space {
   // Of offsets, which are far from where that would wrap.
   static std::size_t up(std::size_t value, std::size_t to) noexcept { return (value + to - 1) & ~(to - 1); }
 
+  Status open_alone() noexcept BERTH_NO_THREAD_ANALYSIS;
   bool make_parts(std::size_t split, std::size_t size) noexcept;
   Extents& part_of(std::size_t offset) noexcept { return *parts_[offset < split_ ? 0 : 1]; }
   std::size_t aligned(std::size_t offset, std::size_t alignment) const noexcept;
@@ -158,6 +158,8 @@ class Space {
   Budget& budget_;  // committed and promised memory is claimed here
   Decay& decay_;    // is told what is needed, and what goes back
   PageLender* const lender_;
+  std::uint64_t opener_ = 0;  // the process, as fork_generation() + 1, that has a thread in `open`: a child does not wait for its parent's
+  os::Condition opened_;
   std::byte* base_ = nullptr;
   std::size_t size_ = 0;
   std::size_t split_ = 0;  // slabs below, large blocks above
