@@ -153,6 +153,10 @@ Status Pool::obtain_large(const Request& request, Block& block) noexcept {
   slabs_.enter_large(extent->begin, number);
   count_allocation(request.bytes);
   block.data = space_.base() + extent->begin;
+  if (kAddressSanitizer && has_host_access()) {
+    unpoison(block.data, request.bytes);
+    if (stream == 0) poison(space_.base() + extent->begin + request.bytes, extent->bytes - request.bytes);
+  }
   block.serial = serial_;
   block.place = SlotRange::place(&slot);
   return {};
@@ -230,6 +234,7 @@ Allocator::Freed Pool::free_large(Slot* slot, const Block& block, When when) noe
   const Extent* const extent = space_.extent(slot->size.load() >> 8);
   const std::size_t begin = extent->begin;
   const std::size_t bytes = extent->bytes;
+  if (has_host_access() && extent->stream == 0) poison(block.data, block.bytes);
   if (extra_.empty() || !extra_.free(slots_.number(slot), streams_)) release(slot);
   if (when == When::now)
     give_pages_back(begin, bytes);
@@ -256,6 +261,7 @@ Allocator::Freed Pool::free_under_lock(Slot* slot, const Block& block, When when
     if (verdict != Freed::yes) return verdict;
     slot->serial.store(0);
     count_free(block.bytes);
+    if (has_host_access() && slabs_.stream_at(begin) == 0) poison(block.data, block.bytes);
     if (is_inherited()) return Freed::yes;  // a child leaves the device, and what is on it, alone
     slot->size.store(slot->size.load() & ~Slot::kExtraUses);
     if (extra_.empty() || !extra_.free(slots_.number(slot), streams_)) slabs_.give(slot);

@@ -128,6 +128,7 @@ Status Pool::obtain_without_cache(SizeClass size_class, const Request& request, 
   slot->serial.store(++serial_);
   count_allocation(request.bytes);
   block.data = base() + slot->offset();
+  if (has_host_access()) unpoison(block.data, request.bytes);
   block.serial = serial_;
   block.place = SlotRange::place(slot);
   return {};
@@ -163,7 +164,7 @@ ThreadCache* Pool::make_cache(std::uint32_t stream, std::uint64_t stream_id) noe
     return cache;
   }
   if (made + 1 >= kMostCaches) return nullptr;
-  const PoolFacts facts{base_.load(), slots_.range(), small_limit_, usual_alignment_, classes_.shift(), device()};
+  const PoolFacts facts{base_.load(), slots_.range(), small_limit_, usual_alignment_, classes_.shift(), has_host_access(), device()};
   auto* const cache = new (std::nothrow) ThreadCache(facts, made + 1, stream, stream_id);
   if (cache == nullptr) return nullptr;
   cache->owned = true;
@@ -264,6 +265,7 @@ Allocator::Freed Pool::free_own(ThreadCache& cache, Slot* slot, const Block& blo
     const SizeClass size_class = slot->size.load() & 0xff;
     slot->serial.store(0);
     cache.count_free(block.bytes);
+    cache.make_untouchable(slot, block.bytes);
     Bin& bin = cache.bins[size_class];
     if (bin.count() == bin.capacity()) make_room(cache, size_class, spill);
     if (!bin.push(slot)) cache.give_up(slot, spill);
@@ -300,6 +302,7 @@ void Pool::read_inbox(ThreadCache& cache, Spill& spill, IntoBins into_bins) noex
     }
     slot->serial.store(0);
     cache.count_free(message.bytes);
+    cache.make_untouchable(slot, message.bytes);
     Bin& bin = cache.bins[slot->size.load() & 0xff];
     if (into_bins == IntoBins::no || !bin.push(slot)) cache.give_up(slot, spill);
   }

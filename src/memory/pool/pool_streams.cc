@@ -188,6 +188,7 @@ void Pool::close_in_turn() noexcept {
     space_.close();
     return;
   }
+  space_.make_touchable();
   mutex_.unlock();  // streams have locks of their own. Nobody else is here any more
   // By then this pool is gone. What its own budget stands on is not: the process's is never destroyed, and a parent is kept.
   (void)streams_.enqueue_behind_pending([&behind = backend(), parent = parent_, below = budget_.below(), base = space_.base(),

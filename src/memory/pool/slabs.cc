@@ -82,6 +82,7 @@ Result<Slabs::Slab*> Slabs::make(SizeClass size_class, std::uint32_t stream, Spa
     slot.size.store(size_class);
     slot.mark.store(0);
   }
+  if (stream == 0) space_.make_untouchable(**extent);
   (*extent)->slab = slab->index + 1;
   mark(*slab, slab->index + 1);
   slab_bytes_ += info.slab_bytes;

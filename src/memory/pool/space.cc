@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <new>
 
+#include "base/poison.h"
 #include "berth/base/checked.h"
 #include "berth/base/units.h"
 #include "memory/pool/size_classes.h"
@@ -79,8 +80,19 @@ bool Space::make_parts(std::size_t split, std::size_t size) noexcept {
   }
 }
 
+void Space::make_untouchable(const Extent& extent) const noexcept {
+  if (backend_.properties().abilities.host_access) poison(base_ + extent.begin, extent.bytes);
+}
+
+void Space::make_touchable() const noexcept {
+  if (!backend_.properties().abilities.host_access) return;
+  unpoison(base_, used_to_[0]);
+  if (used_to_[1] > split_) unpoison(base_ + split_, used_to_[1] - split_);
+}
+
 void Space::close() noexcept {
   if (base_ == nullptr) return;
+  make_touchable();
   (void)backend_.release(base_, size_).ok();
   budget_.give_up(figures_.committed);
   base_ = nullptr;
@@ -99,6 +111,8 @@ Extent* Space::make_live(Extent* from, std::size_t begin, std::size_t bytes) noe
   figures_.peak_live = std::max(figures_.peak_live, figures_.live);
   decay_.saw(cached_bytes());
   handed_out_ += bytes;
+  std::size_t& used_to = used_to_[begin < split_ ? 0 : 1];
+  used_to = std::max(used_to, begin + bytes);
   return made;
 }
 

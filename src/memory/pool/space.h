@@ -78,6 +78,11 @@ class Space {
   // of kGrain; nobody else frees or grows it meanwhile.
   bool grow(Extent* extent, std::size_t bytes, std::uint32_t stream, Effort effort) noexcept;
 
+  // To the address sanitizer, where the host may touch the memory: a live extent that nobody has been given bytes of yet.
+  void make_untouchable(const Extent& extent) const noexcept;
+  // And all that was ever live, for whoever has these addresses next.
+  void make_touchable() const noexcept;
+
   // Commits ahead, until so many bytes are cached in one piece.
   Status reserve(std::size_t bytes) noexcept;
   // Gives clean cached memory back: until at most `keep` bytes are cached, or the pages around a range that was just given.
@@ -165,6 +170,7 @@ class Space {
   std::size_t split_ = 0;  // slabs below, large blocks above
   Extents::Nodes nodes_;
   std::array<std::unique_ptr<Extents>, 2> parts_;
+  std::array<std::size_t, 2> used_to_{};  // by part: where the last extent ended that was ever live
   Figures figures_;
   std::size_t promised_ = 0;     // being asked of the device: committed, when it says yes
   std::size_t handed_out_ = 0;   // all bytes ever handed out

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+
+// Tells the address sanitizer, in builds that have it, which bytes nobody may touch: what a pool has cached, and what rounding leaves behind a
+// block. In other builds nothing is called.
+namespace berth {
+
+#if defined(__SANITIZE_ADDRESS__)
+inline constexpr bool kAddressSanitizer = true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+inline constexpr bool kAddressSanitizer = true;
+#else
+inline constexpr bool kAddressSanitizer = false;
+#endif
+#else
+inline constexpr bool kAddressSanitizer = false;
+#endif
+
+extern "C" {
+void __asan_poison_memory_region(const volatile void* address, std::size_t bytes);
+void __asan_unpoison_memory_region(const volatile void* address, std::size_t bytes);
+}
+
+inline void poison([[maybe_unused]] const void* address, [[maybe_unused]] std::size_t bytes) noexcept {
+  if constexpr (kAddressSanitizer) __asan_poison_memory_region(address, bytes);
+}
+inline void unpoison([[maybe_unused]] const void* address, [[maybe_unused]] std::size_t bytes) noexcept {
+  if constexpr (kAddressSanitizer) __asan_unpoison_memory_region(address, bytes);
+}
+
+}  // namespace berth
