@@ -5,6 +5,7 @@
 #include <bit>
 #include <utility>
 
+#include "base/poison.h"
 #include "berth/base/checked.h"
 
 namespace berth {
@@ -23,7 +24,11 @@ std::size_t grain_of(const Backend& backend) noexcept {
 }
 
 Buckets::Buckets(Backend& backend, BucketRules rules)
-    : Allocator(backend), rules_(std::move(rules)), grain_(grain_of(backend)), budget_(process_budget(backend)) {}
+    : Allocator(backend),
+      rules_(std::move(rules)),
+      grain_(grain_of(backend)),
+      poisons_(kAddressSanitizer && backend.properties().abilities.host_access),
+      budget_(process_budget(backend)) {}
 
 // Buffers keep their allocator alive, so live blocks here were leaked by a user of bare ones. Their memory stays: it may still be used.
 // This may run in the work of a stream that cached pieces wait for, so it must not wait: they are freed in that stream's turn.
@@ -52,7 +57,9 @@ void Buckets::free_in_turn() noexcept {
   try {
     std::vector<Rest> rest;
     cache_.for_each([&](const Piece& piece) {
-      if (piece.state != Piece::State::live) rest.push_back({piece.data, piece.bucket->taken_bytes, piece.bucket->key.alignment});
+      if (piece.state == Piece::State::live) return;
+      if (poisons_) unpoison(piece.data, piece.bucket->taken_bytes);
+      rest.push_back({piece.data, piece.bucket->taken_bytes, piece.bucket->key.alignment});
     });
     if (rest.empty()) return;
     (void)streams_.enqueue_behind_pending([&device = backend(), &budget = budget_, rest] {
@@ -174,6 +181,10 @@ void Buckets::hand_out(Piece& piece, const Request& request) noexcept {
   piece.serial = next_serial_++;
   piece.stream_id = request.stream.id();
   piece.allocator_id = request.allocator_id;
+  if (poisons_) {
+    unpoison(piece.data, piece.bucket->taken_bytes);
+    if (piece.stream == 0) poison(static_cast<std::byte*>(piece.data) + request.bytes, piece.bucket->taken_bytes - request.bytes);
+  }
   ++stats_.allocations;
   ++stats_.live_blocks;
   stats_.in_use_bytes += request.bytes;
@@ -223,10 +234,12 @@ Allocator::Freed Buckets::give_back(const Block& block, When when, Block* known)
   piece->state = Piece::State::apart;
   piece->ticket = streams_.next_ticket(piece->stream);
   // A forked child leaves the device alone: what it frees stays where it is.
-  if (when == When::now && !is_inherited())
+  if (when == When::now && !is_inherited()) {
     part_with(piece);
-  else if (!waits_for_others(*piece))
+  } else if (!waits_for_others(*piece)) {
+    if (poisons_ && piece->stream == 0) poison(piece->data, piece->bucket->taken_bytes);  // a stream may still be at work on its own
     cache_.put(piece);
+  }
   return Freed::yes;
 }
 
@@ -239,6 +252,7 @@ bool Buckets::grow(Block& block, std::size_t bytes) noexcept {
   stats_.peak_in_use_bytes = std::max(stats_.peak_in_use_bytes, stats_.in_use_bytes);
   ++stats_.allocations;
   ++stats_.frees;
+  if (poisons_) unpoison(piece->data, bytes);
   piece->requested = block.bytes = bytes;
   piece->serial = block.serial = next_serial_++;
   return true;
@@ -299,6 +313,7 @@ void Buckets::return_to_device(Piece* piece) noexcept {
   const std::size_t bytes = piece->bucket->taken_bytes;
   const std::size_t alignment = piece->bucket->key.alignment;
   void* const data = piece->data;
+  if (poisons_) unpoison(data, bytes);
   begin_change();
   leaving_bytes_ += bytes;
   cache_.remove(piece);

@@ -98,7 +98,8 @@ class Buckets final : public Allocator {
 
   const BucketRules rules_;
   const std::size_t grain_;
-  Budget& budget_;  // of the process
+  const bool poisons_;  // the address sanitizer is told of what is free
+  Budget& budget_;      // of the process
   const std::uint64_t generation_ = os::fork_generation();
 
   mutable os::Mutex mutex_;

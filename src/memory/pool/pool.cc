@@ -153,7 +153,7 @@ Status Pool::obtain_large(const Request& request, Block& block) noexcept {
   slabs_.enter_large(extent->begin, number);
   count_allocation(request.bytes);
   block.data = space_.base() + extent->begin;
-  if (kAddressSanitizer && has_host_access()) {
+  if (poisons()) {
     unpoison(block.data, request.bytes);
     if (stream == 0) poison(space_.base() + extent->begin + request.bytes, extent->bytes - request.bytes);
   }
@@ -234,8 +234,10 @@ Allocator::Freed Pool::free_large(Slot* slot, const Block& block, When when) noe
   const Extent* const extent = space_.extent(slot->size.load() >> 8);
   const std::size_t begin = extent->begin;
   const std::size_t bytes = extent->bytes;
-  if (has_host_access() && extent->stream == 0) poison(block.data, block.bytes);
-  if (extra_.empty() || !extra_.free(slots_.number(slot), streams_)) release(slot);
+  if (extra_.empty() || !extra_.free(slots_.number(slot), streams_)) {
+    if (poisons() && extent->stream == 0) poison(block.data, block.bytes);
+    release(slot);
+  }
   if (when == When::now)
     give_pages_back(begin, bytes);
   else
@@ -261,10 +263,12 @@ Allocator::Freed Pool::free_under_lock(Slot* slot, const Block& block, When when
     if (verdict != Freed::yes) return verdict;
     slot->serial.store(0);
     count_free(block.bytes);
-    if (has_host_access() && slabs_.stream_at(begin) == 0) poison(block.data, block.bytes);
     if (is_inherited()) return Freed::yes;  // a child leaves the device, and what is on it, alone
     slot->size.store(slot->size.load() & ~Slot::kExtraUses);
-    if (extra_.empty() || !extra_.free(slots_.number(slot), streams_)) slabs_.give(slot);
+    if (extra_.empty() || !extra_.free(slots_.number(slot), streams_)) {
+      if (poisons() && slabs_.stream_at(begin) == 0) poison(block.data, block.bytes);
+      slabs_.give(slot);
+    }
     if (when == When::now) flush_class(size_class);
   }
   if (when == When::now) give_pages_back(begin, classes_[size_class].bytes);

@@ -182,7 +182,8 @@ class Pool final : public Allocator, public PageLender, private os::ForkListener
 
   std::byte* base() const noexcept { return reinterpret_cast<std::byte*>(base_.load()); }
   bool is_inherited() const noexcept;
-  bool has_host_access() const noexcept { return backend().properties().abilities.host_access; }
+  // Whether the address sanitizer is told of what is free.
+  bool poisons() const noexcept { return kAddressSanitizer && backend().properties().abilities.host_access; }
   void before_fork() noexcept override { shut_caches(); }
   void after_fork(bool in_child) noexcept override;
 

@@ -33,7 +33,7 @@ bool Pool::grow_small(Slot* slot, Block& block, std::size_t bytes) noexcept {
   count_free(block.bytes);
   count_allocation(bytes);
   slot->size.store(Slot::small_size(bytes, size_class));
-  if (has_host_access()) unpoison(block.data, bytes);
+  if (poisons()) unpoison(block.data, bytes);
   slot->serial.store(++serial_);
   block.serial = serial_;
   block.bytes = bytes;
@@ -73,7 +73,7 @@ bool Pool::grow_large(Slot* slot, Block& block, std::size_t bytes) noexcept {
     return false;
   }
   extent->requested = bytes;
-  if (has_host_access()) unpoison(block.data, bytes);
+  if (poisons()) unpoison(block.data, bytes);
   count_free(block.bytes);
   count_allocation(bytes);
   block.serial = serial;

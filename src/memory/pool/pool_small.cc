@@ -128,7 +128,7 @@ Status Pool::obtain_without_cache(SizeClass size_class, const Request& request, 
   slot->serial.store(++serial_);
   count_allocation(request.bytes);
   block.data = base() + slot->offset();
-  if (has_host_access()) unpoison(block.data, request.bytes);
+  if (poisons()) unpoison(block.data, request.bytes);
   block.serial = serial_;
   block.place = SlotRange::place(slot);
   return {};
@@ -164,7 +164,7 @@ ThreadCache* Pool::make_cache(std::uint32_t stream, std::uint64_t stream_id) noe
     return cache;
   }
   if (made + 1 >= kMostCaches) return nullptr;
-  const PoolFacts facts{base_.load(), slots_.range(), small_limit_, usual_alignment_, classes_.shift(), has_host_access(), device()};
+  const PoolFacts facts{base_.load(), slots_.range(), small_limit_, usual_alignment_, classes_.shift(), poisons(), device()};
   auto* const cache = new (std::nothrow) ThreadCache(facts, made + 1, stream, stream_id);
   if (cache == nullptr) return nullptr;
   cache->owned = true;

@@ -81,11 +81,11 @@ bool Space::make_parts(std::size_t split, std::size_t size) noexcept {
 }
 
 void Space::make_untouchable(const Extent& extent) const noexcept {
-  if (backend_.properties().abilities.host_access) poison(base_ + extent.begin, extent.bytes);
+  if (kAddressSanitizer && backend_.properties().abilities.host_access) poison(base_ + extent.begin, extent.bytes);
 }
 
 void Space::make_touchable() const noexcept {
-  if (!backend_.properties().abilities.host_access) return;
+  if (!kAddressSanitizer || !backend_.properties().abilities.host_access) return;
   unpoison(base_, used_to_[0]);
   if (used_to_[1] > split_) unpoison(base_ + split_, used_to_[1] - split_);
 }

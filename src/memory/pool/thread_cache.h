@@ -138,7 +138,7 @@ struct PoolFacts {
   std::size_t small_limit = 0;  // requests up to this are small; not 0
   std::size_t alignment = 0;    // of every small block
   unsigned shift = 0;           // of the size classes
-  bool host_access = false;
+  bool poisons = false;         // the address sanitizer is told of what is free
   Device device;
 };
 
@@ -157,7 +157,7 @@ class ThreadCache {
         stream_id(stream_id_),
         number(number_),
         stream(stream_),
-        host_access(facts.host_access) {}
+        poisons(facts.poisons) {}
 
   // A free block of at least so many bytes, made live with the tag and the allocator it must come back to; nullptr when the pool itself
   // must see to it. The owner's, and the shortest way there is: no lock, no atomic instruction, one slot touched. What limits it is how
@@ -210,7 +210,7 @@ class ThreadCache {
     slot->serial.store(its_serial);
     slot->tag_and_id.store(tag_and_id);
     slot->size.store(Slot::small_size(bytes, size_class));
-    if (kAddressSanitizer && host_access) unpoison(address(slot), bytes);
+    if (kAddressSanitizer && poisons) unpoison(address(slot), bytes);
     below_peak -= static_cast<std::int64_t>(bytes);
     if (below_peak < 0) [[unlikely]] {
       peak -= below_peak;
@@ -222,7 +222,7 @@ class ThreadCache {
 
   // Of a block that was freed, to the address sanitizer. Work in a stream may still touch what was freed on it.
   void make_untouchable(const Slot* slot, std::size_t bytes) const noexcept {
-    if (kAddressSanitizer && host_access && stream_id == 0) poison(address(slot), bytes);
+    if (kAddressSanitizer && poisons && stream_id == 0) poison(address(slot), bytes);
   }
 
   // A block that leaves the cache for the slabs.
@@ -254,7 +254,7 @@ class ThreadCache {
   std::int64_t from_slabs = 0;    // blocks that have come, less those that have gone back: frees follow from it, and cost nothing
   const std::uint32_t number;     // from 1
   std::uint32_t stream;           // the pool's number for it
-  const bool host_access;         // the host may touch its blocks
+  const bool poisons;             // only with the address sanitizer
   std::size_t granted = 0;        // what the bins' capacities amount to
   SizeClass clock = 0;            // the bin to give up next when the budget is spent
   bool owned = false;             // by a thread that lives; under the pool's mutex
