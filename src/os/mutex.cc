@@ -62,7 +62,10 @@ class ForkRegistry {
 
   static void let_go(bool in_child) noexcept BERTH_NO_THREAD_ANALYSIS {
     for (ForkListener* l = first_listener; l != nullptr; l = l->next_) l->after_fork(in_child);
-    for (Mutex* m = first; m != nullptr; m = m->next_) m->unlock();
+    for (Mutex* m = first; m != nullptr; m = m->next_) {
+      if (in_child) m->promised_.store(false, std::memory_order_relaxed);  // to a thread that the child does not have
+      m->unlock();
+    }
     pthread_mutex_unlock(&guard);
   }
 
@@ -83,17 +86,23 @@ void ForkListener::stop_listening() noexcept { ForkRegistry::remove(*this); }
 void Mutex::lock_slowly() noexcept {
   constexpr int kSpins = 100;
   constexpr int kYields = 20;
+  constexpr int kNaps = 10;  // of 20 microseconds and more, until the next turn is asked for
+  bool is_next = false;
   for (int attempt = 0;; ++attempt) {
     bool expected = false;
-    if (!held_.load(std::memory_order_relaxed) &&
-        held_.compare_exchange_weak(expected, true, std::memory_order_acquire, std::memory_order_relaxed))
+    if ((is_next || !promised_.load(std::memory_order_relaxed)) && !held_.load(std::memory_order_relaxed) &&
+        held_.compare_exchange_weak(expected, true, std::memory_order_acquire, std::memory_order_relaxed)) {
+      if (is_next) promised_.store(false, std::memory_order_relaxed);
       return;
+    }
     if (attempt < kSpins) continue;
     if (attempt < kSpins + kYields) {
       sched_yield();
       continue;
     }
-    const long microseconds = std::min(20L * (attempt - kSpins - kYields + 1), 1000L);
+    const int naps = attempt - kSpins - kYields;
+    if (naps >= kNaps && !is_next) is_next = !promised_.exchange(true, std::memory_order_relaxed);
+    const long microseconds = is_next ? 20 : std::min(20L * (naps + 1), 1000L);
     const timespec pause{0, 1000 * microseconds};
     nanosleep(&pause, nullptr);
   }

@@ -14,7 +14,8 @@
 // - Locking without contention is one compare-and-swap, unlocking one store: less than half the cost of the C library's. The price is
 //   that nobody is woken: who finds it taken looks again, at growing intervals of up to a millisecond. Sections under a Mutex are
 //   tens of nanoseconds long (but for the simulated device, which copies under its own), so only a holder that the kernel has put
-//   aside is ever waited for longer. What takes longer waits on a Condition, which does wake.
+//   aside is ever waited for longer. What takes longer waits on a Condition, which does wake. Who has looked in vain for about a
+//   millisecond, because others take turns too quickly to be seen, has the next turn: newcomers stand back.
 namespace berth::os {
 
 class BERTH_CAPABILITY("mutex") Mutex {
@@ -27,7 +28,8 @@ class BERTH_CAPABILITY("mutex") Mutex {
   void lock() noexcept BERTH_ACQUIRE() {
     bool expected = false;
     // acquire: what the last holder wrote is visible from here on.
-    if (!held_.compare_exchange_strong(expected, true, std::memory_order_acquire, std::memory_order_relaxed)) [[unlikely]]
+    if (promised_.load(std::memory_order_relaxed) ||
+        !held_.compare_exchange_strong(expected, true, std::memory_order_acquire, std::memory_order_relaxed)) [[unlikely]]
       lock_slowly();
   }
 
@@ -41,7 +43,8 @@ class BERTH_CAPABILITY("mutex") Mutex {
   void lock_slowly() noexcept;
 
   std::atomic<bool> held_{false};
-  Mutex* previous_ = nullptr;  // the list of all mutexes, owned by ForkRegistry
+  std::atomic<bool> promised_{false};  // one that waited for long has the next turn. A hint: it says who waits, not who may enter
+  Mutex* previous_ = nullptr;          // the list of all mutexes, owned by ForkRegistry
   Mutex* next_ = nullptr;
 };
 

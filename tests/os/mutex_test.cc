@@ -51,6 +51,32 @@ TEST(Mutex, LosesNoIncrementUnderContention) {
   berth::testing::did(std::to_string(kThreads) + " threads, " + std::to_string(count) + " increments each");
 }
 
+// One thread holds the lock nearly always, and lets go for an instant: another, which looks now and then, would hardly ever see it free.
+TEST(Mutex, IsHadInTheEndByWhoWaits) {
+  constexpr int kTurns = 20;
+  constexpr std::uint64_t kMost = 1000 * kTurns;
+  Mutex mutex;
+  std::atomic<bool> stop{false};
+  std::atomic<std::uint64_t> hogged = 0;
+  std::thread hog([&] {
+    while (!stop) {
+      const os::Lock lock(mutex);
+      ++hogged;
+      const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(100);
+      while (std::chrono::steady_clock::now() < until) {
+      }
+    }
+  });
+  for (int turn = 0; turn < kTurns && hogged < kMost; ++turn) {
+    for (const std::uint64_t seen = hogged; hogged == seen;) std::this_thread::yield();
+    const os::Lock lock(mutex);
+  }
+  stop = true;
+  hog.join();
+  EXPECT_LT(hogged, kMost);
+  berth::testing::did("the other had " + std::to_string(hogged) + " turns meanwhile");
+}
+
 TEST(Mutex, MayBeMadeAndDestroyedByManyThreadsAtOnce) {
   std::vector<std::thread> threads;
   std::atomic<std::uint64_t> total{0};
