@@ -33,6 +33,9 @@
 // where they happen. Such a block takes its memory twice, because upstream's block is kept, so that limits below still count it. When
 // the system gives no more mappings, or 8,192 blocks are guarded, further ones are unguarded, and counted.
 //
+// A berth built with the address sanitizer needs no adaptor for that: `pool`, `rounded` and `exact` tell it which bytes of host memory are
+// cached, and which follow a block as slack, and it stops the program at the first touch of one (but for what streams may be at work on).
+//
 // Streams. Work may still be in the stream of a block that is freed. Then nothing is written to it: the canary is looked at when the block
 // leaves the quarantine and the stream is done, and a use after free is not found; a block that several streams use (`used_on`) is not looked
 // at at all. A block does not grow in place, as its canary is there. Memory that the host may not touch is written and
