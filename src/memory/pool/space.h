@@ -33,8 +33,8 @@ namespace berth {
 struct SpaceSettings {
   std::size_t page_bytes = 0;    // what is moved and committed at a time: the unit, or a huge page where there are some
   bool fixed_pages = false;      // pages stay under their addresses until they are given back
-  double tight = 1.004;          // whole pages are moved when committed memory would exceed this much of the peak
-  double tighter_edges = 1.008;  // and edges when it would exceed this
+  double tight = 1.010;          // whole pages are moved when committed memory would exceed this much of the peak
+  double tighter_edges = 1.014;  // and edges when it would exceed this
 };
 
 class Space {
