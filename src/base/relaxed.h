@@ -2,6 +2,7 @@
 #pragma once
 
 #include <concepts>
+#include <type_traits>
 
 // A number that some threads may read while another writes it, with no order beside it: a relaxed atomic. It is written as a volatile
 // access, which the compilers of this library turn into one plain instruction of the number's size; for a relaxed std::atomic, gcc 12
@@ -36,6 +37,9 @@ class Relaxed {
     else
       *static_cast<volatile T*>(&value_) = value;
   }
+
+  // Several threads may do so at once.
+  void add(std::make_signed_t<T> change) noexcept { __atomic_fetch_add(&value_, static_cast<T>(change), __ATOMIC_RELAXED); }
 
  private:
   T value_ = 0;

@@ -31,9 +31,8 @@ std::atomic<std::uint64_t> g_next_id{1};
 
 // The trace first, with what it keeps and no more; the record is made for sinks alone.
 void record_block(RecordKind kind, const Block& block, const Site& site) noexcept {
-  const std::uint64_t session = g_trace_session.load(std::memory_order_relaxed);  // see there
-  if (session != 0 && kind != RecordKind::allocation_failed)
-    trace_block(session, {kind == RecordKind::allocated, block.allocator_id, block.serial, block.bytes, block.stream_id});
+  if (kind == RecordKind::allocated) trace_allocation(block.allocator_id, block.serial, block.bytes, block.stream_id);
+  if (kind == RecordKind::freed) trace_free(block.allocator_id, block.serial);
   if (!has_sinks()) return;
   emit({.kind = kind,
         .device = block.device.key(),
@@ -52,25 +51,23 @@ void record_allocation(const Block& block, StreamRef stream, const Site& site) n
   record_block(RecordKind::allocated, block, site);
 }
 
-// The usual way of a free, recorded. A check of streams has to know before the block can be anyone else's.
-bool put_and_record(ThreadCache& cache, const Block& block) noexcept {
-  if (is_checking_streams() || !cache.put(block)) return false;
-  record_block(RecordKind::freed, block, {});
-  return true;
-}
-
 // What the thread's cache has handed out, as its user sees it.
-inline Block make_block(const ThreadCache& cache, const Slot& slot, std::size_t bytes, Tag tag, std::uint64_t serial,
-                        std::uint64_t id) noexcept {
-  return {.data = cache.address(&slot),
+inline Block make_block(const ThreadCache& cache, const ThreadCache::Taken& taken, std::size_t bytes, std::size_t alignment, Device device,
+                        Tag tag, std::uint64_t id) noexcept {
+  return {.data = cache.address(taken.slot),
           .bytes = bytes,
-          .alignment = cache.alignment,
-          .device = cache.device,
+          .alignment = alignment,
+          .device = device,
           .tag = tag,
           .stream_id = cache.stream_id,
-          .serial = serial,
+          .serial = taken.serial,
           .allocator_id = id,
-          .place = SlotRange::place(&slot)};
+          .place = SlotRange::place(taken.slot)};
+}
+
+// Whether a request may take the way through the thread's cache. Without `||`: one branch for all.
+inline bool is_usual(const CacheFront& front, std::uint64_t id, StreamRef stream, std::size_t alignment) noexcept {
+  return ((front.pool ^ id) | (front.stream_bits() ^ reinterpret_cast<std::uintptr_t>(stream.state())) | alignment) == 0;
 }
 
 MisuseKind misuse_of(Allocator::Freed freed) noexcept {
@@ -122,29 +119,30 @@ Status Allocator::allocate_nothing(const Request& request, Block& block) noexcep
 }
 
 // First the usual way of a small request to a pool, past everything that is not needed then; requests that have to be looked at take the
-// other.
+// other. (One call at the end, and nothing that must be kept across it: so there is no frame to set up.)
 Block Allocator::allocate_parts(std::size_t bytes, std::size_t alignment, StreamRef stream, Tag tag, const Site* site) {
   const CacheFront& front = t_front;
   const std::uint64_t id = id_;
-  if (front.pool == id && front.stream == stream.state() && alignment == 0 && !is_recording()) [[likely]] {
-    ThreadCache& cache = *front.cache;
-    const Tag known = tag ? tag : t_current_tag;
-    std::uint64_t serial = 0;
-    if (Slot* const slot = cache.take(bytes, tag_and_id(known, id), serial)) [[likely]]
-      return make_block(cache, *slot, bytes, known, serial, id);
+  if (is_usual(front, id, stream, alignment) && !is_recording()) [[likely]] {
+    Tag known = tag;
+    if (!known) [[likely]]
+      known = t_current_tag;
+    const ThreadCache::Taken taken = front.cache->take(bytes, Slot::make_label(id, known, 0));
+    if (taken.slot != nullptr) [[likely]]
+      return make_block(*front.cache, taken, bytes, usual_alignment_, device_, known, id);
   }
   return allocate_slowly(bytes, alignment, stream, tag, site);
 }
 
 [[gnu::noinline]] Block Allocator::allocate_slowly(std::size_t bytes, std::size_t alignment, StreamRef stream, Tag tag, const Site* site) {
   const CacheFront& front = t_front;
-  if (is_recording() && front.pool == id_ && front.stream == stream.state() && alignment == 0) {  // as above, recorded
+  // As above, where nobody watches but the trace.
+  if (is_only_traced() && is_usual(front, id_, stream, alignment)) {
     const Tag known = tag ? tag : t_current_tag;
-    std::uint64_t serial = 0;
-    if (Slot* const slot = front.cache->take(bytes, tag_and_id(known, id_), serial)) {
-      const Block block = make_block(*front.cache, *slot, bytes, known, serial, id_);
-      record_allocation(block, stream, site == nullptr ? Site{} : *site);
-      return block;
+    const ThreadCache::Taken taken = front.cache->take(bytes, Slot::make_label(id_, known, 0));
+    if (taken.slot != nullptr) {
+      trace_allocation(id_, taken.serial, bytes, front.cache->stream_id);
+      return make_block(*front.cache, taken, bytes, usual_alignment_, device_, known, id_);
     }
   }
   Request request{.bytes = bytes, .alignment = alignment, .stream = stream, .tag = tag, .site = site == nullptr ? Site{} : *site};
@@ -229,8 +227,13 @@ void Allocator::throw_refused(const Request& request, const Failure& failure, un
 
 void Allocator::deallocate(const Block& block) noexcept {
   const CacheFront& front = t_front;
-  if (front.pool == id_ && block.allocator_id == id_ && !is_recording() && front.cache->put(block)) [[likely]]
+  const std::uint64_t id = id_;
+  const std::uint32_t watchers = g_watchers.load();
+  if (((front.pool ^ id) | (block.allocator_id ^ id)) == 0 && watchers < kSlowWatcher && front.cache->put(block)) [[likely]] {
+    if (watchers != 0) [[unlikely]]
+      trace_free(id, block.serial);
     return;
+  }
   deallocate_slowly(block, When::later);
 }
 void Allocator::deallocate_now(const Block& block) noexcept { deallocate_slowly(block, When::now); }
@@ -238,7 +241,6 @@ void Allocator::deallocate_now(const Block& block) noexcept { deallocate_slowly(
 [[gnu::noinline]] void Allocator::deallocate_slowly(const Block& block, When when) noexcept {
   if (block.data == nullptr) return;
   const bool recording = is_recording();
-  if (recording && when == When::later && t_front.pool == id_ && block.allocator_id == id_ && put_and_record(*t_front.cache, block)) return;
   Block known;
   if (is_checking_streams()) [[unlikely]]
     stream_check::freed(block);

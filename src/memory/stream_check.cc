@@ -105,7 +105,7 @@ bool is_stream_check_on() noexcept { return is_checking_streams(); }
 // While it is on, requests and frees take the way of those that are recorded.
 void set_stream_check(bool on) noexcept {
   if (g_checks_streams.exchange(on, std::memory_order_relaxed) == on) return;
-  g_watchers.fetch_add(on ? 1 : -1, std::memory_order_relaxed);
+  g_watchers.add(on ? static_cast<int>(kSlowWatcher) : -static_cast<int>(kSlowWatcher));
   if (on) return;
   Blocks gone;
   const os::Lock lock(checker().mutex);

@@ -37,7 +37,7 @@ class Gate {
 
   // The cheap way in and out: says that the owner is here, and only then reads the pass. With a pass of 0 the owner must leave at once.
   std::uint64_t approach() noexcept {
-    inside_.store(1);
+    inside_.store(reinterpret_cast<std::uintptr_t>(this));  // anything but 0
     // Only the compiler is kept from moving the load up, and what follows above it.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     const std::uint64_t pass = pass_.load();

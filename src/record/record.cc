@@ -61,8 +61,8 @@ void replace_list(Change change) {
 constinit thread_local bool t_delivering = false;
 
 void count_sink(int change) noexcept {
-  g_sink_count.fetch_add(change, std::memory_order_relaxed);
-  g_watchers.fetch_add(change, std::memory_order_relaxed);
+  g_sink_count.add(change);
+  g_watchers.add(static_cast<int>(kSlowWatcher) * change);
 }
 
 }  // namespace

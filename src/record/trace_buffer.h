@@ -43,24 +43,24 @@ class TraceBuffer {
     return true;
   }
 
-  // REQUIRES: called by the buffer's thread; not stale.
-  void add(const TracedBlock& block) noexcept {
-    using enum trace_layout::Operation;
-    trace_layout::Word* at = put_context(at_, block);
-    if (block.is_allocated) {
-      at = put_allocation_context(at, block);
-      at = trace_layout::put_record(at, allocate, block.bytes);
-      serial_ = block.serial;
-    } else {
-      const std::uint64_t distance = trace_layout::fold(block.serial - serial_);
-      if (distance > trace_layout::kMostNarrow) [[unlikely]]
-        at = put_serial(at, block.serial);
-      at = trace_layout::put_record(at, free, trace_layout::fold(block.serial - serial_));
+  // REQUIRES, of both: called by the buffer's thread; not stale.
+  void add_allocation(std::uint64_t allocator_id, std::uint64_t serial, std::size_t bytes, std::uint64_t stream_id) noexcept {
+    trace_layout::Word* at = put_context(at_, allocator_id);
+    if (stream_id != stream_) [[unlikely]]
+      at = trace_layout::put_record(at, trace_layout::Operation::stream, stream_ = stream_id);
+    if (serial != serial_ + 1) [[unlikely]]
+      at = put_serial(at, serial - 1);
+    end_event(trace_layout::put_record(at, trace_layout::Operation::allocate, bytes));
+    serial_ = serial;
+  }
+  void add_free(std::uint64_t allocator_id, std::uint64_t serial) noexcept {
+    trace_layout::Word* at = put_context(at_, allocator_id);
+    std::uint64_t distance = trace_layout::fold(serial - serial_);
+    if (distance > trace_layout::kMostNarrow) [[unlikely]] {
+      at = put_serial(at, serial);
+      distance = 0;
     }
-    at_ = at;
-    ++events_;
-    // release: who reads this, to write the buffer out, sees the records it covers.
-    content_.store(std::uint64_t{events_} << 32 | static_cast<std::uint32_t>(at - words_.data()), std::memory_order_release);
+    end_event(trace_layout::put_record(at, trace_layout::Operation::free, distance));
   }
 
   // Empties it, for a session. By the buffer's thread.
@@ -97,25 +97,23 @@ class TraceBuffer {
   static constexpr std::size_t kMostStart = kWords - kMostEventWords;
   static constexpr std::ptrdiff_t kTimeEvery = 64;  // words, which is about events
 
-  trace_layout::Word* put_context(trace_layout::Word* at, const TracedBlock& block) noexcept {
+  trace_layout::Word* put_context(trace_layout::Word* at, std::uint64_t allocator_id) noexcept {
     using enum trace_layout::Operation;
     const std::uint64_t now = g_trace_time.ticks.load(std::memory_order_relaxed);
     if (now > time_) [[unlikely]] {
       at = trace_layout::put_record(at, time, now - time_);
       time_ = now;
     }
-    if (block.allocator_id != allocator_) [[unlikely]]
-      at = trace_layout::put_record(at, allocator, allocator_ = block.allocator_id);
+    if (allocator_id != allocator_) [[unlikely]]
+      at = trace_layout::put_record(at, allocator, allocator_ = allocator_id);
     return at;
   }
 
-  trace_layout::Word* put_allocation_context(trace_layout::Word* at, const TracedBlock& block) noexcept {
-    using enum trace_layout::Operation;
-    if (block.stream_id != stream_) [[unlikely]]
-      at = trace_layout::put_record(at, stream, stream_ = block.stream_id);
-    if (block.serial != serial_ + 1) [[unlikely]]
-      at = put_serial(at, block.serial - 1);
-    return at;
+  void end_event(trace_layout::Word* at) noexcept {
+    at_ = at;
+    ++events_;
+    // release: who reads this, to write the buffer out, sees the records it covers.
+    content_.store(std::uint64_t{events_} << 32 | static_cast<std::uint32_t>(at - words_.data()), std::memory_order_release);
   }
 
   trace_layout::Word* put_serial(trace_layout::Word* at, std::uint64_t last) noexcept {

@@ -28,7 +28,7 @@ constexpr std::size_t kEndBytes = sizeof(ChunkHead) + sizeof(EndBody);
 constexpr std::size_t kLeastLimit = 128_KiB;
 static_assert(kLeastLimit >= sizeof(FileHeader) + kChunkBytes + kEndBytes);
 
-constinit thread_local TraceBuffer* t_buffer = nullptr;
+constinit thread_local TraceBuffer* t_buffer [[gnu::tls_model("initial-exec")]] = nullptr;  // as t_current_tag is
 
 void leave_thread(void* buffer) noexcept;
 
@@ -57,7 +57,7 @@ class TraceWriter {
     g_trace_time.ticks.store(start_ticks_, std::memory_order_relaxed);
     session_ = ++last_session_;
     g_trace_session.store(session_, std::memory_order_relaxed);
-    g_watchers.fetch_add(1, std::memory_order_relaxed);
+    g_watchers.add(1);
     return true;
   }
 
@@ -112,7 +112,7 @@ class TraceWriter {
     if (session_ == 0) return;
     session_ = 0;
     g_trace_session.store(0, std::memory_order_relaxed);
-    g_watchers.fetch_sub(1, std::memory_order_relaxed);
+    g_watchers.add(-1);
     os::close_file(descriptor_);
   }
 
@@ -234,18 +234,44 @@ std::size_t limit_from_environment() {
 
 namespace {
 
+// The thread's buffer when it has room for an event and nothing has to be done first; else nullptr.
+inline TraceBuffer* ready_buffer() noexcept {
+  TraceBuffer* const buffer = t_buffer;
+  if (buffer == nullptr || buffer->session() != g_trace_session.load(std::memory_order_relaxed) || buffer->is_stale()) [[unlikely]]
+    return nullptr;
+  return buffer;
+}
+
+TraceBuffer* refreshed_buffer() noexcept {
+  const std::uint64_t session = g_trace_session.load(std::memory_order_relaxed);  // see there
+  if (session == 0) return nullptr;
+  if (TraceBuffer* const buffer = t_buffer; buffer != nullptr && buffer->session() == session && buffer->refresh()) return buffer;
+  return writer().make_room(session);
+}
+
 // Apart, so that the way of nearly all events is short.
-[[gnu::noinline]] void trace_in_fresh_buffer(std::uint64_t session, const TracedBlock& block) noexcept {
-  if (TraceBuffer* const buffer = writer().make_room(session)) buffer->add(block);
+[[gnu::noinline]] void trace_allocation_slowly(std::uint64_t allocator_id, std::uint64_t serial, std::size_t bytes,
+                                               std::uint64_t stream_id) noexcept {
+  if (TraceBuffer* const buffer = refreshed_buffer()) buffer->add_allocation(allocator_id, serial, bytes, stream_id);
+}
+[[gnu::noinline]] void trace_free_slowly(std::uint64_t allocator_id, std::uint64_t serial) noexcept {
+  if (TraceBuffer* const buffer = refreshed_buffer()) buffer->add_free(allocator_id, serial);
 }
 
 }  // namespace
 
-void trace_block(std::uint64_t session, const TracedBlock& block) noexcept {
-  TraceBuffer* const buffer = t_buffer;
-  if (buffer == nullptr || buffer->session() != session || (buffer->is_stale() && !buffer->refresh())) [[unlikely]]
-    return trace_in_fresh_buffer(session, block);
-  buffer->add(block);
+void trace_allocation(std::uint64_t allocator_id, std::uint64_t serial, std::size_t bytes, std::uint64_t stream_id) noexcept {
+  if (TraceBuffer* const buffer = ready_buffer()) [[likely]]
+    buffer->add_allocation(allocator_id, serial, bytes, stream_id);
+  else
+    trace_allocation_slowly(allocator_id, serial, bytes, stream_id);
+}
+
+void trace_free(std::uint64_t allocator_id, std::uint64_t serial) noexcept {
+  if (TraceBuffer* const buffer = ready_buffer()) [[likely]]
+    buffer->add_free(allocator_id, serial);
+  else
+    trace_free_slowly(allocator_id, serial);
 }
 
 void start_trace(const std::string& path, const TraceFileOptions& options) {

@@ -11,16 +11,8 @@ namespace berth {
 // The number of the trace that runs, 0 for none. Relaxed: a record made while one begins or ends may go either way.
 inline constinit std::atomic<std::uint64_t> g_trace_session{0};
 
-// An allocation or a free, as the trace keeps it.
-struct TracedBlock {
-  bool is_allocated;  // else freed
-  std::uint64_t allocator_id;
-  std::uint64_t serial;
-  std::size_t bytes;
-  std::uint64_t stream_id;
-};
-
-// Writes an allocation or a free down. REQUIRES: session is what g_trace_session said.
-void trace_block(std::uint64_t session, const TracedBlock& block) noexcept;
+// Write an allocation or a free down, when a trace runs.
+void trace_allocation(std::uint64_t allocator_id, std::uint64_t serial, std::size_t bytes, std::uint64_t stream_id) noexcept;
+void trace_free(std::uint64_t allocator_id, std::uint64_t serial) noexcept;
 
 }  // namespace berth

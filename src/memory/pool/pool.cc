@@ -147,8 +147,8 @@ Status Pool::obtain_large(const Request& request, Block& block) noexcept {
   extent->requested = request.bytes;
   Slot& slot = slots_[number];
   slot.set_where(extent->begin, 0);
-  slot.tag_and_id.store(request.allocator_id << 16 | request.tag.id());
-  slot.size.store(extent->index << 8 | Slot::kLargeClass);
+  slot.label.store(Slot::make_label(request.allocator_id, request.tag, 0));
+  slot.kind.store(extent->index << 8 | Slot::kLargeClass);
   slot.serial.store(++serial_);
   slabs_.enter_large(extent->begin, number);
   count_allocation(request.bytes);
@@ -173,7 +173,7 @@ Allocator::Freed Pool::judge(const Slot* slot, const Block& block) const noexcep
   if (slot->offset() != static_cast<std::size_t>(static_cast<std::byte*>(block.data) - base()))
     return was_issued(block.serial) && serial != block.serial ? Freed::double_free : Freed::foreign;
   if (serial == 0 || serial != block.serial) return was_issued(block.serial) ? Freed::double_free : Freed::foreign;
-  if (slot->tag_and_id.load() >> 16 != block.allocator_id) return Freed::foreign;
+  if (!slot->is_of(block.allocator_id)) return Freed::foreign;
   const std::uint32_t mark = slot->mark.load();
   if (mark != 0 && mark == static_cast<std::uint32_t>(serial)) return Freed::double_free;  // another thread has sent it home
   return bytes_of(slot) == block.bytes ? Freed::yes : Freed::size_mismatch;
@@ -185,7 +185,7 @@ std::size_t Pool::bytes_of(const Slot* slot) const noexcept { return slot->small
 void Pool::complete(Block& known, const Block& block, const Slot* slot) const noexcept {
   known = block;
   known.serial = slot->serial.load();
-  known.tag = Tag::from_id(static_cast<std::uint16_t>(slot->tag_and_id.load()));
+  known.tag = slot->tag();
   known.place = SlotRange::place(slot);
   if (known.alignment == 0) known.alignment = usual_alignment_;
 }
@@ -205,20 +205,18 @@ Allocator::Freed Pool::give_back_slowly(Block block, When when, Block* known) no
   if (slot == nullptr) return Freed::foreign;
   report_late_double_frees();
   if (known != nullptr) complete(*known, block, slot);
-  if ((slot->size.load() & 0xff) == Slot::kLargeClass) return free_large(slot, block, when);
+  if (slot->is_large()) return free_large(slot, block, when);
   const Freed verdict = judge(slot, block);
   if (verdict != Freed::yes) return verdict;
-  const bool extra = (slot->size.load() & Slot::kExtraUses) != 0;
-  return extra || when == When::now || is_inherited() ? free_under_lock(slot, block, when) : free_small(slot, block);
+  return slot->has_extra_uses() || when == When::now || is_inherited() ? free_under_lock(slot, block, when) : free_small(slot, block);
 }
 
 Allocator::Freed Pool::judge_large(const Slot* slot, const Block& block) const noexcept {
-  const std::uint32_t size = slot->size.load();
-  const Extent* const extent = (size & 0xff) == Slot::kLargeClass ? space_.extent(size >> 8) : nullptr;
+  const Extent* const extent = slot->is_large() ? space_.extent(slot->extent()) : nullptr;
   const std::uint64_t serial = slot->serial.load();
   if (extent == nullptr || serial == 0 || serial != block.serial) return was_issued(block.serial) ? Freed::double_free : Freed::foreign;
   if (space_.base() + extent->begin != block.data) return Freed::foreign;
-  if (slot->tag_and_id.load() >> 16 != block.allocator_id) return Freed::foreign;
+  if (!slot->is_of(block.allocator_id)) return Freed::foreign;
   return extent->requested == block.bytes ? Freed::yes : Freed::size_mismatch;
 }
 
@@ -231,7 +229,7 @@ Allocator::Freed Pool::free_large(Slot* slot, const Block& block, When when) noe
   slot->serial.store(0);
   count_free(block.bytes);
   if (is_inherited()) return Freed::yes;
-  const Extent* const extent = space_.extent(slot->size.load() >> 8);
+  const Extent* const extent = space_.extent(slot->extent());
   const std::size_t begin = extent->begin;
   const std::size_t bytes = extent->bytes;
   if (extra_.empty() || !extra_.free(slots_.number(slot), streams_)) {
@@ -249,7 +247,7 @@ Allocator::Freed Pool::free_large(Slot* slot, const Block& block, When when) noe
 Allocator::Freed Pool::free_under_lock(Slot* slot, const Block& block, When when) noexcept {
   const os::Lock lock(mutex_);
   const std::size_t begin = slot->offset();
-  const SizeClass size_class = slot->size.load() & 0xff;
+  const SizeClass size_class = slot->size_class();
   {
     const AllShut shut(*this);
     if (const std::uint32_t owner = slot->owner(); owner != 0) {
@@ -264,7 +262,7 @@ Allocator::Freed Pool::free_under_lock(Slot* slot, const Block& block, When when
     slot->serial.store(0);
     count_free(block.bytes);
     if (is_inherited()) return Freed::yes;  // a child leaves the device, and what is on it, alone
-    slot->size.store(slot->size.load() & ~Slot::kExtraUses);
+    slot->kind.store(slot->kind.load() & ~Slot::kExtraUses);
     if (extra_.empty() || !extra_.free(slots_.number(slot), streams_)) {
       if (poisons() && slabs_.stream_at(begin) == 0) poison(block.data, block.bytes);
       slabs_.give(slot);

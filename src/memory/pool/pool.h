@@ -79,7 +79,7 @@ class Pool final : public Allocator, public PageLender, private os::ForkListener
   ThreadCache* make_cache(std::uint32_t stream, std::uint64_t stream_id) noexcept BERTH_REQUIRES(mutex_);
   static void reuse(ThreadCache& cache, std::uint32_t stream, std::uint64_t stream_id) noexcept;
   [[nodiscard]] bool enter(ThreadCache& cache) noexcept;
-  void hand_out(ThreadCache& cache, SizeClass size_class, Slot* slot, const Request& request, Block& block) noexcept;
+  void hand_out(ThreadCache& cache, Slot* slot, const Request& request, Block& block) noexcept;
   Status refill(ThreadCache& cache, SizeClass size_class, std::span<Slot*> batch, Spill& spill, std::size_t& count_taken) noexcept;
   std::size_t batch_of(SizeClass size_class) const noexcept;
   void make_room(ThreadCache& cache, SizeClass size_class, Spill& spill) noexcept;

@@ -8,13 +8,12 @@ namespace berth {
 bool Pool::grow(Block& block, std::size_t bytes) noexcept {
   Slot* const slot = slots_.range().find(block.place);
   if (slot == nullptr || is_inherited()) return false;
-  return (slot->size.load() & 0xff) == Slot::kLargeClass ? grow_large(slot, block, bytes) : grow_small(slot, block, bytes);
+  return slot->is_large() ? grow_large(slot, block, bytes) : grow_small(slot, block, bytes);
 }
 
 // Within its class. What streams beside its own use stays as it is: they are noted under the old serial.
 bool Pool::may_grow(const Slot* slot, const Block& block, std::size_t bytes) const noexcept {
-  const std::uint32_t size = slot->size.load();
-  return (size & Slot::kExtraUses) == 0 && judge(slot, block) == Freed::yes && bytes <= classes_[size & 0xff].bytes;
+  return !slot->has_extra_uses() && judge(slot, block) == Freed::yes && bytes <= classes_[slot->size_class()].bytes;
 }
 
 bool Pool::grow_small(Slot* slot, Block& block, std::size_t bytes) noexcept {
@@ -28,11 +27,10 @@ bool Pool::grow_small(Slot* slot, Block& block, std::size_t bytes) noexcept {
   const AllShut shut(*this);
   if (const std::uint32_t number = slot->owner(); number != 0)
     return grow_in_cache(*caches_[number].load(std::memory_order_relaxed), slot, block, bytes);
-  const SizeClass size_class = slot->size.load() & 0xff;
   if (!may_grow(slot, block, bytes)) return false;
   count_free(block.bytes);
   count_allocation(bytes);
-  slot->size.store(Slot::small_size(bytes, size_class));
+  slot->label.store(Slot::make_label(block.allocator_id, slot->tag(), bytes));
   if (poisons()) unpoison(block.data, bytes);
   slot->serial.store(++serial_);
   block.serial = serial_;
@@ -42,10 +40,9 @@ bool Pool::grow_small(Slot* slot, Block& block, std::size_t bytes) noexcept {
 
 // REQUIRES: the caller is inside the cache's gate, or has shut it.
 bool Pool::grow_in_cache(ThreadCache& cache, Slot* slot, Block& block, std::size_t bytes) noexcept {
-  const SizeClass size_class = slot->size.load() & 0xff;
   if (slot->owner() != cache.number || !may_grow(slot, block, bytes)) return false;
   cache.count_free(block.bytes);
-  block.serial = cache.make_live(slot, bytes, size_class, slot->tag_and_id.load());
+  block.serial = cache.make_live(slot, bytes, Slot::make_label(block.allocator_id, slot->tag(), 0));
   block.bytes = bytes;
   return true;
 }
@@ -56,18 +53,18 @@ bool Pool::grow_large(Slot* slot, Block& block, std::size_t bytes) noexcept {
   const os::Lock lock(mutex_);
   if (own != nullptr) count_bytes(*own);
   if (!rounded || judge_large(slot, block) != Freed::yes) return false;
-  Extent* const extent = space_.extent(slot->size.load() >> 8);
+  Extent* const extent = space_.extent(slot->extent());
   // Another stream may have the number of one that is gone. What that has freed is not this block's, which was the old one's.
   const std::uint32_t stream = streams_.find(block.stream_id) == extent->stream ? extent->stream : 0;
   // The new serial comes first: the space may let go of the lock, and until it is back no other thread's free may find the block. Nor may
   // one by its address alone: meanwhile it is nobody's.
   const std::uint64_t serial = ++serial_;
-  const std::uint64_t tag_and_id = slot->tag_and_id.load();
+  const std::uint64_t label = slot->label.load();
   slot->serial.store(serial);
-  slot->tag_and_id.store(tag_and_id & 0xffff);
+  slot->label.store(label & Slot::kTagMask);
   const Space::Effort effort = holds_.any() ? Space::Effort::cached_only : Space::Effort::usual;
   const bool grown = *rounded <= extent->bytes || space_.grow(extent, *rounded, stream, effort);
-  slot->tag_and_id.store(tag_and_id);
+  slot->label.store(label);
   if (!grown) {
     slot->serial.store(block.serial);
     return false;

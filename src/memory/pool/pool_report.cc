@@ -89,9 +89,7 @@ void Pool::for_each_live(Visit visit) const {
   for (std::uint32_t number = 1; number <= slots_.used(); ++number) {
     const Slot& slot = slots_[number];
     if (slot.serial.load() == 0) continue;
-    const std::uint32_t size = slot.size.load();
-    const bool large = (size & 0xff) == Slot::kLargeClass;
-    visit(slot, large ? space_.extent(size >> 8)->requested : slot.small_bytes());
+    visit(slot, slot.is_large() ? space_.extent(slot.extent())->requested : slot.small_bytes());
   }
 }
 
@@ -101,7 +99,7 @@ std::vector<Holder> Pool::holders() const {
     const os::Lock lock(mutex_);
     const AllShut shut(*this);
     for_each_live([&](const Slot& slot, std::size_t bytes) {
-      if (!is_on_its_way(slot)) totals.add(Tag::from_id(static_cast<std::uint16_t>(slot.tag_and_id.load())), bytes);
+      if (!is_on_its_way(slot)) totals.add(slot.tag(), bytes);
     });
   }
   return totals.most_first();
@@ -169,7 +167,7 @@ std::string Pool::audit_cache(const ThreadCache& cache) const {
     if (bin.count() > bin.capacity() || bin.capacity() > Bin::kMost) return "pool: a bin holds more than it may";
     for (const Slot* const slot : bin.slots()) {
       if (slot->owner() != cache.number || slot->serial.load() != 0) return "pool: a bin holds a block that is live, or another's";
-      if ((slot->size.load() & 0xff) != c) return "pool: a bin holds a block of another class";
+      if (slot->size_class() != c) return "pool: a bin holds a block of another class";
     }
   }
   return granted == cache.granted ? "" : "pool: the bins' capacities do not add up to what the cache was granted";

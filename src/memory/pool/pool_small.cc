@@ -26,9 +26,11 @@ constexpr std::size_t kBudgetShare = 16;
 Status Pool::obtain(const Request& request, Block& block) noexcept {
   const CacheFront& front = t_front;
   if (front.pool == id() && front.stream == request.stream.state() && request.alignment <= usual_alignment_) [[likely]] {
-    if (Slot* const slot = front.cache->take(request.bytes, tag_and_id(request.tag, request.allocator_id), block.serial)) [[likely]] {
-      block.data = front.cache->address(slot);
-      block.place = SlotRange::place(slot);
+    const ThreadCache::Taken taken = front.cache->take(request.bytes, Slot::make_label(request.allocator_id, request.tag, 0));
+    if (taken.slot != nullptr) [[likely]] {
+      block.data = front.cache->address(taken.slot);
+      block.serial = taken.serial;
+      block.place = SlotRange::place(taken.slot);
       return {};
     }
   }
@@ -36,8 +38,8 @@ Status Pool::obtain(const Request& request, Block& block) noexcept {
 }
 
 // REQUIRES: the caller is inside the cache's gate; the slot is the cache's and free.
-void Pool::hand_out(ThreadCache& cache, SizeClass size_class, Slot* slot, const Request& request, Block& block) noexcept {
-  block.serial = cache.make_live(slot, request.bytes, size_class, tag_and_id(request.tag, request.allocator_id));
+void Pool::hand_out(ThreadCache& cache, Slot* slot, const Request& request, Block& block) noexcept {
+  block.serial = cache.make_live(slot, request.bytes, Slot::make_label(request.allocator_id, request.tag, 0));
   block.data = cache.address(slot);
   block.place = SlotRange::place(slot);
 }
@@ -62,7 +64,7 @@ Status Pool::obtain_small(const Request& request, Block& block) noexcept {
   if (bin.count() == 0) read_inbox(*cache, spill, IntoBins::yes);
   Slot* const cached = bin.pop();
   if (cached != nullptr)
-    hand_out(*cache, size_class, cached, request, block);
+    hand_out(*cache, cached, request, block);
   else if (bin.capacity() == 0)
     make_room(*cache, size_class, spill);
   cache->gate.unlock();
@@ -84,7 +86,7 @@ Status Pool::obtain_small(const Request& request, Block& block) noexcept {
     return refused({ErrorCode::invalid_argument, 0, "the stream of the request is gone"});
   }
   cache->from_slabs += static_cast<std::int64_t>(count);
-  hand_out(*cache, size_class, batch[0], request, block);
+  hand_out(*cache, batch[0], request, block);
   // From the last to the first, so that the lowest address is handed out next.
   Spill rest;
   while (count > 1) {
@@ -123,8 +125,7 @@ Status Pool::obtain_without_cache(SizeClass size_class, const Request& request, 
     });
   }
   if (!done) return refused(done.failure());
-  slot->tag_and_id.store(tag_and_id(request.tag, request.allocator_id));
-  slot->size.store(Slot::small_size(request.bytes, size_class));
+  slot->label.store(Slot::make_label(request.allocator_id, request.tag, request.bytes));
   slot->serial.store(++serial_);
   count_allocation(request.bytes);
   block.data = base() + slot->offset();
@@ -164,7 +165,7 @@ ThreadCache* Pool::make_cache(std::uint32_t stream, std::uint64_t stream_id) noe
     return cache;
   }
   if (made + 1 >= kMostCaches) return nullptr;
-  const PoolFacts facts{base_.load(), slots_.range(), small_limit_, usual_alignment_, classes_.shift(), poisons(), device()};
+  const PoolFacts facts{base_.load(), slots_.range(), small_limit_, usual_alignment_, poisons()};
   auto* const cache = new (std::nothrow) ThreadCache(facts, made + 1, stream, stream_id);
   if (cache == nullptr) return nullptr;
   cache->owned = true;
@@ -262,7 +263,7 @@ Allocator::Freed Pool::free_own(ThreadCache& cache, Slot* slot, const Block& blo
   if (!enter(cache)) return send_home(cache, slot, block);
   const Freed verdict = slot->owner() == cache.number ? judge(slot, block) : Freed::double_free;
   if (verdict == Freed::yes) {
-    const SizeClass size_class = slot->size.load() & 0xff;
+    const SizeClass size_class = slot->size_class();
     slot->serial.store(0);
     cache.count_free(block.bytes);
     cache.make_untouchable(slot, block.bytes);
@@ -303,7 +304,7 @@ void Pool::read_inbox(ThreadCache& cache, Spill& spill, IntoBins into_bins) noex
     slot->serial.store(0);
     cache.count_free(message.bytes);
     cache.make_untouchable(slot, message.bytes);
-    Bin& bin = cache.bins[slot->size.load() & 0xff];
+    Bin& bin = cache.bins[slot->size_class()];
     if (into_bins == IntoBins::no || !bin.push(slot)) cache.give_up(slot, spill);
   }
 }

@@ -77,7 +77,7 @@ Result<Allocator::Freed> Pool::note_use(const Block& given, StreamRef stream) no
   std::uint32_t number = 0;
   const Status able = is_inherited() ? Status() : ready(stream, number);
   if (!able) return able.failure();
-  const bool large = (slot->size.load() & 0xff) == Slot::kLargeClass;
+  const bool large = slot->is_large();
   if (large) {
     if (const Freed verdict = judge_large(slot, block); verdict != Freed::yes) return verdict;
     if (number == 0 || number == stream_of(slot)) return Freed::yes;
@@ -91,14 +91,13 @@ Result<Allocator::Freed> Pool::note_use(const Block& given, StreamRef stream) no
   if (const Freed verdict = judge(slot, block); verdict != Freed::yes) return verdict;
   if (number == 0 || number == stream_of(slot)) return Freed::yes;
   if (!extra_.add(slots_.number(slot), stream.id())) return kNoHeap;
-  slot->size.store(slot->size.load() | Slot::kExtraUses);
+  slot->kind.store(slot->kind.load() | Slot::kExtraUses);
   return Freed::yes;
 }
 
 // The stream that a block goes back to.
 std::uint32_t Pool::stream_of(const Slot* slot) const noexcept {
-  const std::uint32_t size = slot->size.load();
-  return (size & 0xff) == Slot::kLargeClass ? space_.extent(size >> 8)->stream : slabs_.stream_at(slot->offset());
+  return slot->is_large() ? space_.extent(slot->extent())->stream : slabs_.stream_at(slot->offset());
 }
 
 // Freed blocks that no stream beside their own can be at work on go where freed blocks go; so do those of a stream that is known, by its
@@ -120,12 +119,11 @@ bool Pool::release_extra(std::uint32_t stream, const StreamClock* clock) noexcep
 
 // REQUIRES: the slot's block is freed, and in no cache.
 void Pool::release(Slot* slot) noexcept {
-  const std::uint32_t size = slot->size.load();
-  if ((size & 0xff) != Slot::kLargeClass) {
+  if (!slot->is_large()) {
     slabs_.give(slot);
     return;
   }
-  Extent* const extent = space_.extent(size >> 8);
+  Extent* const extent = space_.extent(slot->extent());
   slabs_.leave_large(extent->begin);
   slots_.give_back(SlotTable::kLarge, slots_.number(slot));
   const std::uint32_t stream = streams_.heir(extent->stream);

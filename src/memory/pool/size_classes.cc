@@ -13,11 +13,12 @@ constexpr std::size_t kMostAlignment = 4096;  // of a device that has small bloc
 constexpr std::size_t kLeastSlab = std::size_t{64} << 10;
 constexpr std::size_t kLeastBlocks = 4;
 
-// The class's size, the inverse of `find`.
-std::size_t bytes_of(SizeClass c, unsigned shift) noexcept {
+// The class's size, the inverse of `of_last_byte`.
+constexpr std::size_t bytes_of(SizeClass c) noexcept {
   const std::size_t units = c < 16 ? c + 1 : (std::size_t{c % 8 + 9}) << (c / 8 - 1);
-  return units << shift;
+  return units * SizeClasses::kUnit;
 }
+static_assert(bytes_of(SizeClasses::kMost - 1) == kSmallLimit);
 
 // The shortest slab that holds a few blocks and loses at most a thirty-second at its end.
 std::size_t slab_for(std::size_t bytes) noexcept {
@@ -28,11 +29,10 @@ std::size_t slab_for(std::size_t bytes) noexcept {
 
 }  // namespace
 
-SizeClasses::SizeClasses(std::size_t alignment) noexcept
-    : shift_(static_cast<unsigned>(std::countr_zero(std::max(alignment, kLeastAlignment)))) {
+SizeClasses::SizeClasses(std::size_t alignment) noexcept : alignment_(std::max(alignment, kUnit)) {
   if (alignment > kMostAlignment) return;
-  for (; count_ < kMost && bytes_of(count_, shift_) <= kSmallLimit; ++count_) {
-    const std::size_t bytes = bytes_of(count_, shift_);
+  for (; count_ < kMost; ++count_) {
+    const std::size_t bytes = bytes_of(count_);
     const std::size_t slab = slab_for(bytes);
     info_[count_] = {static_cast<std::uint32_t>(bytes), static_cast<std::uint32_t>(slab), static_cast<std::uint32_t>(slab / bytes)};
   }

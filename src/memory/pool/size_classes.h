@@ -6,10 +6,11 @@
 #include <cstddef>
 #include <cstdint>
 
-// The sizes of small blocks: eight to each doubling, so that rounding up costs at most an eighth. The smallest
-// is the device's alignment, and all are multiples of it.
+// The sizes of small blocks: eight to each doubling, so that rounding up costs at most an eighth.
 //
-//     alignment 64:  64 128 192 … 1024 | 1152 1280 … 2048 | 2304 … 4096 | … | … 128 KiB
+//     64 128 192 … 1024 | 1152 1280 … 2048 | 2304 … 4096 | … | … 128 KiB
+//
+// A device with a coarser alignment uses those that are multiples of it, which are all the sizes there are above eight times as much.
 namespace berth {
 
 inline constexpr std::size_t kSmallLimit = std::size_t{128} << 10;  // what is larger gets an extent of its own
@@ -33,18 +34,19 @@ class SizeClasses {
   const ClassInfo& operator[](SizeClass c) const noexcept { return info_[c]; }
 
   // The smallest class that holds so many bytes. REQUIRES: 0 < bytes <= kSmallLimit.
-  SizeClass find(std::size_t bytes) const noexcept { return find(bytes, shift_); }
-  static SizeClass find(std::size_t bytes, unsigned shift) noexcept { return kByUnits[(bytes - 1) >> shift]; }
-  unsigned shift() const noexcept { return shift_; }  // log2 of the unit
+  SizeClass find(std::size_t bytes) const noexcept { return of_last_byte((bytes - 1) | (alignment_ - 1)); }
+  // By the offset of the last byte that the block must have. No load of a table's address or of a shift stands before it.
+  static SizeClass of_last_byte(std::size_t last) noexcept { return kByUnits[last / kUnit]; }
 
   // The smallest class whose blocks all have the alignment; count() when none has. REQUIRES: as find; alignment is a power of two.
   SizeClass find_aligned(std::size_t bytes, std::size_t alignment) const noexcept;
 
+  static constexpr std::size_t kUnit = 64;
+
  private:
-  static constexpr std::size_t kLeastAlignment = 64;
-  // By units of the alignment, less one. Up to 15 is its own class; above, the three bits behind the leading one choose among eight.
+  // By units, less one. Up to 15 is its own class; above, the three bits behind the leading one choose among eight.
   static constexpr auto kByUnits = [] {
-    std::array<std::uint8_t, kSmallLimit / kLeastAlignment> classes{};
+    std::array<std::uint8_t, kSmallLimit / kUnit> classes{};
     for (std::size_t units = 0; units < classes.size(); ++units) {
       const auto doubling = static_cast<unsigned>(std::bit_width(units | 15)) - 4;
       classes[units] = static_cast<std::uint8_t>(8 * doubling + (units >> doubling));
@@ -52,7 +54,7 @@ class SizeClasses {
     return classes;
   }();
 
-  unsigned shift_;
+  std::size_t alignment_;
   SizeClass count_ = 0;
   std::array<ClassInfo, kMost> info_{};
 };

@@ -79,7 +79,7 @@ Result<Slabs::Slab*> Slabs::make(SizeClass size_class, std::uint32_t stream, Spa
     Slot& slot = slots_[first_slot + i];
     slot.serial.store(0);
     slot.set_where((*extent)->begin + std::size_t{i} * info.bytes, 0);
-    slot.size.store(size_class);
+    slot.kind.store(size_class);
     slot.mark.store(0);
   }
   if (stream == 0) space_.make_untouchable(**extent);
@@ -130,7 +130,7 @@ Result<std::size_t> Slabs::take(SizeClass size_class, std::uint32_t stream, std:
   }
   for (Slot* const slot : into.first(count)) {
     slot->set_where(slot->offset(), owner);
-    slot->size.store(size_class);  // a longer block passes for one of the class it is used for
+    slot->kind.store(size_class);  // a longer block passes for one of the class it is used for
   }
   return count;
 }

@@ -51,7 +51,7 @@ Status SlotTable::open(std::size_t range_bytes) noexcept {
 
 std::uint32_t SlotTable::take(SizeClass kind, std::uint32_t count) noexcept {
   if (const std::uint32_t group = free_[kind]; group != 0) {
-    free_[kind] = slots_[group].size.load();
+    free_[kind] = slots_[group].kind.load();
     return group;
   }
   if (count >= count_ - used_) return 0;
@@ -61,7 +61,7 @@ std::uint32_t SlotTable::take(SizeClass kind, std::uint32_t count) noexcept {
 }
 
 void SlotTable::give_back(SizeClass kind, std::uint32_t first) noexcept {
-  slots_[first].size.store(free_[kind]);
+  slots_[first].kind.store(free_[kind]);
   free_[kind] = first;
 }
 

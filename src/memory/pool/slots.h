@@ -8,6 +8,7 @@
 
 #include "base/relaxed.h"
 #include "berth/base/result.h"
+#include "berth/record/tag.h"
 #include "memory/pool/size_classes.h"
 
 // What a pool knows of each block, kept outside the blocks: their memory may be a device's, and what a stray write leaves there must not
@@ -21,25 +22,38 @@ namespace berth {
 struct Slot {
   static constexpr unsigned kOwnerShift = 48;
 
-  Relaxed<std::uint64_t> serial;      // of the live block; 0: none
-  Relaxed<std::uint64_t> where;       // offset in the range, and above it the owner's number
-  Relaxed<std::uint64_t> tag_and_id;  // the tag's number, and above it the allocator it must come back to
-  Relaxed<std::uint32_t> size;        // small: bytes << 8 | class, perhaps with kExtraUses. Large: extent << 8 | kLargeClass
-  Relaxed<std::uint32_t> mark;        // the low half of the serial under which another thread has sent it home; 0: none
+  Relaxed<std::uint64_t> serial;  // of the live block; 0: none
+  Relaxed<std::uint64_t> label;   // of the live block: whose it is, its tag and, if it is small, its bytes
+  Relaxed<std::uint64_t> where;   // offset in the range, and above it the owner's number
+  Relaxed<std::uint32_t> kind;    // small: the size class, perhaps with kExtraUses. Large: extent << 8 | kLargeClass
+  Relaxed<std::uint32_t> mark;    // the low half of the serial under which another thread has sent it home; 0: none
 
   static constexpr std::uint32_t kLargeClass = 255;
-  static constexpr std::uint32_t kExtraUses = 1U << 31;  // in the size of a small block that streams beside its own use
+  static constexpr std::uint32_t kExtraUses = 1U << 31;  // a small block that streams beside its own use
 
-  static std::uint32_t small_size(std::size_t bytes, SizeClass size_class) noexcept {
-    return static_cast<std::uint32_t>(bytes << 8) | size_class;
+  // A label: the bytes, above them the tag, above that the allocator that the block must come back to. Of its number 30 bits are kept: more
+  // than a thousand million allocators would have to be made before one could pass for another here.
+  static constexpr unsigned kTagShift = 18;
+  static constexpr unsigned kIdShift = 34;
+  static constexpr std::uint64_t kTagMask = std::uint64_t{0xffff} << kTagShift;
+  static std::uint64_t make_label(std::uint64_t allocator_id, Tag tag, std::size_t small_bytes) noexcept {
+    return allocator_id << kIdShift | std::uint64_t{tag.id()} << kTagShift | small_bytes;
   }
-  std::size_t small_bytes() const noexcept { return (size.load() & ~kExtraUses) >> 8; }
+  bool is_of(std::uint64_t allocator_id) const noexcept { return (label.load() ^ allocator_id << kIdShift) >> kIdShift == 0; }
+  Tag tag() const noexcept { return Tag::from_id(static_cast<std::uint16_t>(label.load() >> kTagShift)); }
+  std::size_t small_bytes() const noexcept { return label.load() & ((1ULL << kTagShift) - 1); }
+
+  SizeClass size_class() const noexcept { return kind.load() & 0xff; }
+  bool is_large() const noexcept { return size_class() == kLargeClass; }
+  std::uint32_t extent() const noexcept { return kind.load() >> 8; }                // REQUIRES: it is large
+  bool has_extra_uses() const noexcept { return (kind.load() & kExtraUses) != 0; }  // REQUIRES: it is small
+
   std::size_t offset() const noexcept { return where.load() & ((1ULL << kOwnerShift) - 1); }
   std::uint32_t owner() const noexcept { return static_cast<std::uint32_t>(where.load() >> kOwnerShift); }
   void set_where(std::size_t offset, std::uint32_t owner) noexcept { where.store(offset | std::uint64_t{owner} << kOwnerShift); }
 };
 static_assert(sizeof(Slot) == 32);
-static_assert(kSmallLimit << 8 < Slot::kExtraUses);
+static_assert(kSmallLimit < 1ULL << Slot::kTagShift);
 
 // Where the slots of a pool are.
 struct SlotRange {
@@ -49,10 +63,9 @@ struct SlotRange {
   // What a block carries for its slot (the address: turning it into a number and back would lengthen the path that every free waits
   // for), and the slot of one that came from outside; nullptr when there is none.
   static std::uint64_t place(const Slot* slot) noexcept { return reinterpret_cast<std::uintptr_t>(slot); }
-  Slot* find(std::uint64_t place) const noexcept { return has(place) ? reinterpret_cast<Slot*>(place) : nullptr; }
-  bool has(std::uint64_t place) const noexcept {
+  Slot* find(std::uint64_t place) const noexcept {
     // Turned round, what is not a multiple of a slot's size is far too large: one comparison finds that too.
-    return std::rotr(place - begin, std::countr_zero(sizeof(Slot))) < count;
+    return std::rotr(place - begin, std::countr_zero(sizeof(Slot))) < count ? reinterpret_cast<Slot*>(place) : nullptr;
   }
 };
 
@@ -83,7 +96,7 @@ class SlotTable {
   Slot* slots_ = nullptr;
   std::size_t count_ = 0;
   std::uint32_t used_ = 0;                                    // slots 1 to used_ have been taken at some time; 0 is none's
-  std::array<std::uint32_t, SizeClasses::kMost + 1> free_{};  // by kind: groups given back, linked through `size` of their first slots
+  std::array<std::uint32_t, SizeClasses::kMost + 1> free_{};  // by kind: groups given back, linked through `kind` of their first slots
 };
 
 }  // namespace berth

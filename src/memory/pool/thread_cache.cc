@@ -13,7 +13,7 @@ constinit thread_local CacheFront t_front [[gnu::tls_model("initial-exec")]] = {
 
 void Bin::remove_first(std::uint32_t count) noexcept {
   const std::span<Slot* const> rest = slots().subspan(count);
-  std::copy(rest.begin(), rest.end(), items_ + 1);
+  std::copy(rest.begin(), rest.end(), items() + 1);
   top_ -= count;
 }
 

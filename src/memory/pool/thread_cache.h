@@ -79,46 +79,50 @@ class Inbox {
   std::array<Entry, kEntries> entries_;
 };
 
-// The free blocks of one size class, last in, first out. Below the first stands a null pointer: who finds that knows that the bin is empty,
-// without a count.
+// The free blocks of one size class, last in, first out, on a shelf of the cache. Below the first stands a null pointer: who finds that knows
+// that the bin is empty, without a count.
 class Bin {
  public:
-  static constexpr std::uint32_t kMost = 125;
+  static constexpr std::uint32_t kMost = 127;
+  struct alignas((kMost + 1) * sizeof(Slot*)) Shelf {  // so that any place on it says where it begins
+    Slot* items[kMost + 1] = {};
+  };
 
-  Bin() noexcept : top_(items_), limit_(items_) { items_[0] = nullptr; }
+  Bin() noexcept = default;
   Bin(const Bin&) = delete;
   Bin& operator=(const Bin&) = delete;
+  void use(Shelf& shelf) noexcept { top_ = limit_ = shelf.items; }  // first of all
+
+  Slot* last() const noexcept { return *top_; }  // nullptr when it is empty
+  void drop_last() noexcept { --top_; }          // REQUIRES: there is one
+  bool is_full() const noexcept { return top_ == limit_; }
+  void add(Slot* slot) noexcept { *++top_ = slot; }  // REQUIRES: it is not full
 
   // nullptr when it is empty.
   Slot* pop() noexcept {
-    Slot** const top = top_;
-    Slot* const slot = *top;
-    if (slot != nullptr) [[likely]]
-      top_ = top - 1;
+    Slot* const slot = last();
+    if (slot != nullptr) drop_last();
     return slot;
   }
   // False when it is full.
   bool push(Slot* slot) noexcept {
-    Slot** const top = top_;
-    if (top == limit_) [[unlikely]]
-      return false;
-    top[1] = slot;
-    top_ = top + 1;
+    if (is_full()) return false;
+    add(slot);
     return true;
   }
 
-  std::uint32_t count() const noexcept { return static_cast<std::uint32_t>(top_ - items_); }
-  std::uint32_t capacity() const noexcept { return static_cast<std::uint32_t>(limit_ - items_); }
-  std::span<Slot* const> slots() const noexcept { return {items_ + 1, count()}; }     // the longest here first
-  void set_capacity(std::uint32_t capacity) noexcept { limit_ = items_ + capacity; }  // REQUIRES: count() <= capacity <= kMost
+  std::uint32_t count() const noexcept { return static_cast<std::uint32_t>(top_ - items()); }
+  std::uint32_t capacity() const noexcept { return static_cast<std::uint32_t>(limit_ - items()); }
+  std::span<Slot* const> slots() const noexcept { return {items() + 1, count()}; }     // the longest here first
+  void set_capacity(std::uint32_t capacity) noexcept { limit_ = items() + capacity; }  // REQUIRES: count() <= capacity <= kMost
   void remove_first(std::uint32_t count) noexcept;
 
  private:
-  Slot** top_;    // the last item
-  Slot** limit_;  // where the last may be
-  Slot* items_[kMost + 1];
+  Slot** items() const noexcept { return reinterpret_cast<Slot**>(reinterpret_cast<std::uintptr_t>(top_) & ~(alignof(Shelf) - 1)); }
+
+  Slot** top_ = nullptr;    // the last item
+  Slot** limit_ = nullptr;  // where the last may be
 };
-static_assert(sizeof(Bin) == 1024);
 
 // Blocks on their way from a cache back to the slabs: collected inside the gate, returned outside it, under the pool's mutex.
 class Spill {
@@ -137,9 +141,7 @@ struct PoolFacts {
   SlotRange slots;
   std::size_t small_limit = 0;  // requests up to this are small; not 0
   std::size_t alignment = 0;    // of every small block
-  unsigned shift = 0;           // of the size classes
   bool poisons = false;         // the address sanitizer is told of what is free
-  Device device;
 };
 
 class ThreadCache {
@@ -151,47 +153,56 @@ class ThreadCache {
         serial(first_serial(number_)),
         where_at_null((std::uint64_t{number_} << Slot::kOwnerShift) - facts.base),
         slots(facts.slots),
-        shift(facts.shift),
-        device(facts.device),
+        is_fine(facts.alignment <= SizeClasses::kUnit),
         alignment(facts.alignment),
         stream_id(stream_id_),
         number(number_),
         stream(stream_),
-        poisons(facts.poisons) {}
+        poisons(facts.poisons) {
+    for (SizeClass c = 0; c < SizeClasses::kMost; ++c) bins[c].use(shelves[c]);
+  }
 
-  // A free block of at least so many bytes, made live with the tag and the allocator it must come back to; nullptr when the pool itself
-  // must see to it. The owner's, and the shortest way there is: no lock, no atomic instruction, one slot touched. What limits it is how
-  // many instructions there are, and how long each waits for the one before.
-  Slot* take(std::size_t bytes, std::uint64_t tag_and_id, std::uint64_t& its_serial) noexcept {
+  struct Taken {
+    Slot* slot = nullptr;
+    std::uint64_t serial = 0;
+  };
+  // A free block of at least so many bytes, made live with a label that lacks the bytes; none when the pool itself must see to it. The
+  // owner's, and the shortest way there is: no lock, no atomic instruction, one slot touched. What limits it is how long each load waits for
+  // the one before: so the bin is found from the bytes alone, and what is known early is written early.
+  Taken take(std::size_t bytes, std::uint64_t label) noexcept {
     if (bytes - 1 < gate.approach()) [[likely]] {
-      const SizeClass size_class = SizeClasses::find(bytes, shift);
-      if (Slot* const slot = bins[size_class].pop()) [[likely]] {
-        its_serial = make_live(slot, bytes, size_class, tag_and_id);
+      Bin& bin = bins[class_of(bytes)];
+      if (Slot* const slot = bin.last()) [[likely]] {
+        const std::uint64_t its_serial = count_allocation(bytes);
+        bin.drop_last();
+        make_live(slot, bytes, label, its_serial);
         gate.leave();
-        return slot;
+        return {slot, its_serial};
       }
     }
     gate.leave();
-    return nullptr;
+    return {};
   }
 
   // Takes a block back that this cache handed out; false when it did not, when something about the block is not right, or its bin is
   // full: then the pool must see to it.
   bool put(const Block& block) noexcept {
-    if (!slots.has(block.place)) [[unlikely]]
+    Slot* const slot = slots.find(block.place);
+    if (slot == nullptr) [[unlikely]]
       return false;
-    auto* const slot = reinterpret_cast<Slot*>(block.place);
     const std::size_t bytes = block.bytes;
+    const std::uint64_t block_serial = block.serial;
     if (bytes - 1 < gate.approach()) [[likely]] {
       // The class follows from the size, but for over-aligned blocks; reading it from the slot would make the bin wait for the slot.
-      const SizeClass size_class = SizeClasses::find(bytes, shift);
-      const std::uint64_t block_serial = block.serial;
+      const std::size_t size_class = class_of(bytes);
       const std::uint64_t differences = (slot->serial.load() ^ block_serial) | (slot->where.load() ^ where(block.data)) |
-                                        (slot->tag_and_id.load() >> 16 ^ block.allocator_id) |
-                                        (slot->size.load() ^ Slot::small_size(bytes, size_class)) | slot->mark.load();
-      if (differences == 0 && block_serial != 0 && bins[size_class].push(slot)) [[likely]] {
-        slot->serial.store(0);
+                                        ((slot->label.load() ^ (block.allocator_id << Slot::kIdShift | bytes)) & ~Slot::kTagMask) |
+                                        (slot->kind.load() ^ size_class) | slot->mark.load();
+      Bin& bin = bins[size_class];
+      if (differences == 0 && block_serial != 0 && !bin.is_full()) [[likely]] {
         count_free(bytes);
+        bin.add(slot);
+        slot->serial.store(0);
         make_untouchable(slot, bytes);
         gate.leave();
         return true;
@@ -203,19 +214,10 @@ class ThreadCache {
 
   // ---- For whoever is inside the gate, or has shut it.
 
-  // REQUIRES: the slot is this cache's and free.
-  std::uint64_t make_live(Slot* slot, std::size_t bytes, SizeClass size_class, std::uint64_t tag_and_id) noexcept {
-    const std::uint64_t its_serial = serial + 1;
-    serial = its_serial;
-    slot->serial.store(its_serial);
-    slot->tag_and_id.store(tag_and_id);
-    slot->size.store(Slot::small_size(bytes, size_class));
-    if (kAddressSanitizer && poisons) unpoison(address(slot), bytes);
-    below_peak -= static_cast<std::int64_t>(bytes);
-    if (below_peak < 0) [[unlikely]] {
-      peak -= below_peak;
-      below_peak = 0;
-    }
+  // With a label that lacks the bytes. REQUIRES: the slot is this cache's and free.
+  std::uint64_t make_live(Slot* slot, std::size_t bytes, std::uint64_t label) noexcept {
+    const std::uint64_t its_serial = count_allocation(bytes);
+    make_live(slot, bytes, label, its_serial);
     return its_serial;
   }
   void count_free(std::size_t bytes) noexcept { below_peak += static_cast<std::int64_t>(bytes); }
@@ -239,35 +241,58 @@ class ThreadCache {
   std::uint64_t allocations() const noexcept { return serial - first_serial(number); }
   std::uint64_t frees() const noexcept;
 
+  // A branch and no arithmetic: where the bin is must not wait for what the cache knows.
+  std::size_t class_of(std::size_t bytes) const noexcept {
+    std::size_t last = bytes - 1;
+    if (!is_fine) [[unlikely]]
+      last |= alignment - 1;
+    return SizeClasses::of_last_byte(last);
+  }
   void* address(const Slot* slot) const noexcept { return reinterpret_cast<void*>(slot->where.load() - where_at_null); }
 
   os::Gate gate;                      // its pass is the pool's limit for small blocks
   std::uint64_t serial;               // of the last block handed out; the owner's
-  std::int64_t below_peak = 0;        // how far the bytes in use are below their peak: only a request that raises the peak has more to do
   const std::uint64_t where_at_null;  // Slot::where of this cache's block at address a is a + this
+  std::int64_t below_peak = 0;        // how far the bytes in use are below their peak: only a request that raises the peak has more to do
   const SlotRange slots;
-  const unsigned shift;
-  const Device device;
+  const bool is_fine;  // the sizes are multiples of the least unit there is
   const std::size_t alignment;
   std::uint64_t stream_id;
   std::int64_t peak = 0;
-  std::int64_t from_slabs = 0;    // blocks that have come, less those that have gone back: frees follow from it, and cost nothing
-  const std::uint32_t number;     // from 1
-  std::uint32_t stream;           // the pool's number for it
-  const bool poisons;             // only with the address sanitizer
+  std::int64_t from_slabs = 0;  // blocks that have come, less those that have gone back: frees follow from it, and cost nothing
+  const std::uint32_t number;   // from 1
+  std::uint32_t stream;         // the pool's number for it
+  const bool poisons;           // only with the address sanitizer
+  std::array<Bin, SizeClasses::kMost> bins;
   std::size_t granted = 0;        // what the bins' capacities amount to
   SizeClass clock = 0;            // the bin to give up next when the budget is spent
   bool owned = false;             // by a thread that lives; under the pool's mutex
   Relaxed<std::uint8_t> retired;  // 1: its stream is gone, and its gate stays shut until it is used for another
   Inbox inbox;
-  std::array<Bin, SizeClasses::kMost> bins;
+  std::array<Bin::Shelf, SizeClasses::kMost> shelves;
 
  private:
+  // The serial of the block.
+  std::uint64_t count_allocation(std::size_t bytes) noexcept {
+    const std::uint64_t its_serial = serial + 1;
+    serial = its_serial;
+    std::int64_t below = below_peak - static_cast<std::int64_t>(bytes);
+    if (below < 0) [[unlikely]] {
+      peak -= below;
+      below = 0;
+    }
+    below_peak = below;
+    return its_serial;
+  }
+  void make_live(Slot* slot, std::size_t bytes, std::uint64_t label, std::uint64_t its_serial) noexcept {
+    slot->serial.store(its_serial);
+    slot->label.store(label | bytes);
+    if (kAddressSanitizer && poisons) unpoison(address(slot), bytes);
+  }
+
   static std::uint64_t first_serial(std::uint32_t number) noexcept { return std::uint64_t{number} << kSerialShift; }
   std::uint64_t where(const void* data) const noexcept { return reinterpret_cast<std::uintptr_t>(data) + where_at_null; }
 };
-
-inline std::uint64_t tag_and_id(Tag tag, std::uint64_t allocator_id) noexcept { return allocator_id << 16 | tag.id(); }
 
 class Pool;
 
@@ -277,6 +302,8 @@ struct CacheFront {
   std::uint64_t pool = 0;  // its allocator id; 0: none
   const StreamState* stream = nullptr;
   ThreadCache* cache = nullptr;
+
+  std::uint64_t stream_bits() const noexcept { return reinterpret_cast<std::uintptr_t>(stream); }
 };
 
 // Not behind a function, which would cost as much as the rest. The library keeps this one small variable in the static block of thread
