@@ -25,17 +25,17 @@ class HookedBackend : public Backend {
   void at_next_commit(std::function<void()> hook) { hook_ = std::move(hook); }
   // The same inside the next reserve.
   void at_next_reserve(std::function<void()> hook) { reserve_hook_ = std::move(hook); }
-  int reserves() const { return reserves_; }
+  int reserves() const { return reserves_; }  // that succeeded
 
   const BackendProperties& properties() const noexcept override { return properties_; }
   MemoryInfo memory_info() const override { return {1_GiB, 1_GiB, false}; }
 
   Result<void*> reserve(std::size_t bytes, std::size_t alignment) noexcept override {
-    ++reserves_;
     if (reserve_hook_) std::exchange(reserve_hook_, nullptr)();
     const std::size_t shift = alignment <= kShift ? kShift : 0;
     const Result<void*> range = host_.reserve(bytes + 64_KiB, std::max<std::size_t>(alignment, 64_KiB));
     if (!range) return range;
+    ++reserves_;
     return static_cast<void*>(static_cast<std::byte*>(*range) + shift);
   }
   Status release(void* address, std::size_t bytes) noexcept override {

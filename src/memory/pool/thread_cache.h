@@ -118,7 +118,7 @@ class Bin {
   void remove_first(std::uint32_t count) noexcept;
 
  private:
-  Slot** items() const noexcept { return reinterpret_cast<Slot**>(reinterpret_cast<std::uintptr_t>(top_) & ~(alignof(Shelf) - 1)); }
+  Slot** items() const noexcept { return reinterpret_cast<Slot**>(reinterpret_cast<std::uintptr_t>(limit_) & ~(alignof(Shelf) - 1)); }
 
   Slot** top_ = nullptr;    // the last item
   Slot** limit_ = nullptr;  // where the last may be
