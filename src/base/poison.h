@@ -3,21 +3,11 @@
 
 #include <cstddef>
 
+#include "base/sanitizers.h"
+
 // Tells the address sanitizer, in builds that have it, which bytes nobody may touch: what a pool has cached, and what rounding leaves behind a
 // block. In other builds nothing is called.
 namespace berth {
-
-#if defined(__SANITIZE_ADDRESS__)
-inline constexpr bool kAddressSanitizer = true;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-inline constexpr bool kAddressSanitizer = true;
-#else
-inline constexpr bool kAddressSanitizer = false;
-#endif
-#else
-inline constexpr bool kAddressSanitizer = false;
-#endif
 
 extern "C" {
 void __asan_poison_memory_region(const volatile void* address, std::size_t bytes);

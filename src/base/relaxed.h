@@ -4,23 +4,13 @@
 #include <concepts>
 #include <type_traits>
 
+#include "base/sanitizers.h"
+
 // A number that some threads may read while another writes it, with no order beside it: a relaxed atomic. It is written as a volatile
 // access, which the compilers of this library turn into one plain instruction of the number's size; for a relaxed std::atomic, gcc 12
 // computes each address in an instruction of its own, which doubles the cost of the pool's hottest lines. The thread sanitizer, which
 // would take it for a race, is given the atomic.
 namespace berth {
-
-#if defined(__SANITIZE_THREAD__)
-inline constexpr bool kThreadSanitizer = true;
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-inline constexpr bool kThreadSanitizer = true;
-#else
-inline constexpr bool kThreadSanitizer = false;
-#endif
-#else
-inline constexpr bool kThreadSanitizer = false;
-#endif
 
 template <std::unsigned_integral T>
 class Relaxed {

@@ -6,17 +6,12 @@
 #include <set>
 #include <string>
 
+#include "base/sanitizers.h"
 #include "berth/berth.h"
 #include "support/errors.h"
 
 namespace berth::testing {
 namespace {
-
-#if defined(__SANITIZE_THREAD__)
-constexpr bool kThreadSanitizer = true;
-#else
-constexpr bool kThreadSanitizer = false;
-#endif
 
 TEST(Sim, TheHostMayNotTouchItsMemory) {
   const Storage x = zeros({16}, DType::f32, "sim:0");

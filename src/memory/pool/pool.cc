@@ -176,11 +176,8 @@ Allocator::Freed Pool::judge(const Slot* slot, const Block& block) const noexcep
   if (!slot->is_of(block.allocator_id)) return Freed::foreign;
   const std::uint32_t mark = slot->mark.load();
   if (mark != 0 && mark == static_cast<std::uint32_t>(serial)) return Freed::double_free;  // another thread has sent it home
-  return bytes_of(slot) == block.bytes ? Freed::yes : Freed::size_mismatch;
+  return slot->small_bytes() == block.bytes ? Freed::yes : Freed::size_mismatch;
 }
-
-// REQUIRES: as judge. A large block's extent is looked up under the lock only, by judge_large.
-std::size_t Pool::bytes_of(const Slot* slot) const noexcept { return slot->small_bytes(); }
 
 void Pool::complete(Block& known, const Block& block, const Slot* slot) const noexcept {
   known = block;

@@ -133,7 +133,6 @@ class Pool final : public Allocator, public PageLender, private os::ForkListener
   Freed judge(const Slot* slot, const Block& block) const noexcept;
   Freed judge_large(const Slot* slot, const Block& block) const noexcept BERTH_REQUIRES(mutex_);
   bool was_issued(std::uint64_t serial) const noexcept;
-  std::size_t bytes_of(const Slot* slot) const noexcept;
   void complete(Block& known, const Block& block, const Slot* slot) const noexcept;
 
   Status ready(StreamRef stream, std::uint32_t& index) noexcept BERTH_REQUIRES(mutex_);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "base/sanitizers.h"
 #include "berth/base/checked.h"
 #include "berth/berth.h"
 #include "support/misuse_log.h"
@@ -19,18 +20,6 @@
 // Long random operations on a pool against a plain model: a map of what lives where, and a handful of sums.
 namespace berth::testing {
 namespace {
-
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool kAddressSanitizer = true;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-constexpr bool kAddressSanitizer = true;
-#else
-constexpr bool kAddressSanitizer = false;
-#endif
-#else
-constexpr bool kAddressSanitizer = false;
-#endif
 
 constexpr std::uint64_t kFullSteps = kAddressSanitizer ? 5'000'000 : 20'000'000;
 

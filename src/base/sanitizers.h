@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Which sanitizers this build has: gcc says so with a macro of its own for each, clang as a feature.
+namespace berth {
+
+#if defined(__has_feature)
+#define BERTH_HAS_FEATURE(name) __has_feature(name)
+#else
+#define BERTH_HAS_FEATURE(name) 0
+#endif
+
+#if defined(__SANITIZE_ADDRESS__) || BERTH_HAS_FEATURE(address_sanitizer)
+inline constexpr bool kAddressSanitizer = true;
+#else
+inline constexpr bool kAddressSanitizer = false;
+#endif
+
+#if defined(__SANITIZE_THREAD__) || BERTH_HAS_FEATURE(thread_sanitizer)
+inline constexpr bool kThreadSanitizer = true;
+#else
+inline constexpr bool kThreadSanitizer = false;
+#endif
+
+#undef BERTH_HAS_FEATURE
+
+}  // namespace berth
