@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/output.h"
 
@@ -25,5 +27,26 @@ struct ReplayCommand {
   bool json = false;
 };
 Exit run_replay(const ReplayCommand& command);
+
+struct PlanCommand {
+  std::string path;
+  std::string strategy = "best";
+  std::optional<int> match_range = {};  // left out: a sweep
+  bool no_inplace = false;
+  int colours = 1;
+  std::optional<double> time_limit = {};  // seconds
+  std::string capacity;                   // byte counts as people write them
+  std::string align;
+  std::vector<std::string> bind;  // name=size
+  bool allow_unknown = false;
+  bool all = false;  // every strategy to its end
+  std::string svg;   // files to write
+  std::string html;
+  std::string out;
+  bool full = false;  // with json: every placement
+  bool json = false;
+};
+Exit run_plan(const PlanCommand& command);
+Exit run_verify(const std::string& path, bool json);
 
 }  // namespace berth::cli

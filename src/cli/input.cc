@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "berth/base/error.h"
 #include "berth/base/units.h"
+#include "os/file.h"
 
 namespace berth::cli {
 
@@ -57,6 +58,29 @@ std::string read_input(const std::string& path) {
   // A gzip file that stops too early ends like any other, and says so only here.
   if (int code = Z_OK; gzerror(file.get(), &code), code != Z_OK) refuse(path, "the gzip data stop too early", "copy the file again");
   return bytes;
+}
+
+Input::Input(const std::string& path) {
+  Result<os::MappedFile> mapped = os::map_file(path.c_str());
+  if (mapped.ok() && !mapped->bytes().starts_with("\x1f\x8b"))
+    mapped_ = std::move(*mapped);
+  else
+    copied_ = read_input(path);  // or says why not
+}
+
+void write_output(const std::string& path, std::string_view bytes) {
+  const auto require = [&](const Status& done) {
+    if (!done.ok())
+      throw ArgumentError(
+          ErrorCode::invalid_argument,
+          {text::join("writing ", text::quoted(path)), std::strerror(done.failure().os_error), "name a file that can be written"},
+          {{"path", text::printable(path)}});
+  };
+  const Result<int> file = os::create_file(path.c_str());
+  require(file.ok() ? Status() : Status(file.failure()));
+  const Status written = os::write_file(*file, bytes.data(), bytes.size());
+  os::close_file(*file);
+  require(written);
 }
 
 }  // namespace berth::cli

@@ -2,12 +2,29 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
-// What sub-commands read from.
+#include "os/read_file.h"
+
+// What sub-commands read from, and write to.
 namespace berth::cli {
 
 // All bytes of a file, unpacked when it is gzip. Throws ArgumentError when it cannot be opened, FormatError when it cannot be read to its
 // end or holds more than 4 GiB.
 std::string read_input(const std::string& path);
+
+// The bytes of a file: mapped, or as of read_input when it is gzip or no regular file. Throws as read_input does.
+class Input {
+ public:
+  explicit Input(const std::string& path);
+  std::string_view bytes() const noexcept { return copied_.empty() ? mapped_.bytes() : std::string_view(copied_); }
+
+ private:
+  os::MappedFile mapped_;
+  std::string copied_;
+};
+
+// Writes a file whole, replacing one that is there. Throws ArgumentError when it cannot.
+void write_output(const std::string& path, std::string_view bytes);
 
 }  // namespace berth::cli

@@ -26,6 +26,31 @@ void add_replay_options(CLI::App& app, ReplayCommand& command) {
       "BERTH_SIM_CAPACITY and BERTH_SIM_PAGE shape the device sim. The time and the memory are of one run, the percentiles of a second.");
 }
 
+void add_plan_options(CLI::App& app, PlanCommand& command) {
+  app.add_option("FILE", command.path, "An ONNX model, lines of id,lower,upper,size, graph text, or JSON; plain or gzip")->required();
+  app.add_option("--strategy", command.strategy, "best, offsets, slots, or one by name (best)");
+  app.add_option("--match-range", command.match_range, "Slots: how far sizes may differ; 0 shares none (tries 1 to 16)")
+      ->check(CLI::NonNegativeNumber);
+  app.add_flag("--no-inplace", command.no_inplace, "Give every value bytes of its own");
+  app.add_option("--colours", command.colours, "Branches may run at once, in so many colours (1: nodes run in order)")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--time-limit", command.time_limit, "Seconds after which the best so far is taken")->check(CLI::NonNegativeNumber);
+  app.add_option("--capacity", command.capacity, "Bytes that each arena may have; exits 1 when it does not fit");
+  app.add_option("--align", command.align, "Align every value to this at least (1)");
+  app.add_option("--bind", command.bind, "Sizes of symbolic dimensions: batch=8,seq=128")->delimiter(',');
+  app.add_flag("--allow-unknown", command.allow_unknown, "Plan the rest where shapes stay unknown");
+  app.add_flag("--all", command.all, "Run every strategy to its end, also those that cannot win");
+  app.add_option("--svg", command.svg, "Write a drawing of the arena over time");
+  app.add_option("--html", command.html, "Write a page to look at it, in one file");
+  app.add_option("--out", command.out, "Write the plan with its graph, for berth verify");
+  app.add_flag("--json", command.json, "Print JSON");
+  app.add_flag("--full", command.full, "With --json: every placement too");
+  std::string names = "Strategies by name:\n";
+  for (const berth::PlanStrategy& one : berth::plan_strategies())
+    names += berth::text::join("  ", one.name, std::string(18 - one.name.size(), ' '), one.does, "\n");
+  app.footer(names);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -46,6 +71,13 @@ int main(int argc, char** argv) {
   ReplayCommand replaying;
   CLI::App* const replay = app.add_subcommand("replay", "Run a trace of allocations through an allocator, and say what it cost");
   add_replay_options(*replay, replaying);
+  PlanCommand planning;
+  CLI::App* const plan = app.add_subcommand("plan", "Decide where every value of a graph lives, in as little memory as can be");
+  add_plan_options(*plan, planning);
+  std::string verified;
+  CLI::App* const verify = app.add_subcommand("verify", "Judge a plan that berth plan --out wrote");
+  verify->add_option("FILE", verified, "The plan")->required();
+  verify->add_flag("--json", json, "Print JSON");
   CLI::App* const tour = app.add_subcommand("tour", "Show what berth does, on this machine's devices, in a few seconds");
 
   try {
@@ -66,6 +98,8 @@ int main(int argc, char** argv) {
     if (devices->parsed()) return static_cast<int>(run_devices(json));
     if (doctor->parsed()) return static_cast<int>(run_doctor(json));
     if (replay->parsed()) return static_cast<int>(run_replay(replaying));
+    if (plan->parsed()) return static_cast<int>(run_plan(planning));
+    if (verify->parsed()) return static_cast<int>(run_verify(verified, json));
     if (tour->parsed()) return static_cast<int>(run_tour());
   } catch (const berth::ArgumentError& error) {  // at this level arguments come from the environment: wrong use
     print_error(error);

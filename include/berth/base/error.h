@@ -34,6 +34,12 @@ enum class ErrorCode : unsigned char {
   misaligned,
   not_viewable,
   overlapping_view,
+  graph_cycle,
+  undefined_value,
+  duplicate_value,
+  unknown_shape,
+  binding_conflict,
+  plan_invalid,
   // AccessError
   read_only,
   wrong_device,
@@ -48,6 +54,8 @@ enum class ErrorCode : unsigned char {
   unsupported,
   // FormatError
   format_error,
+  path_escape,
+  file_truncated,
   // OutOfMemory
   out_of_memory,
   // Error itself

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "berth/base/json.h"
+#include "berth/export.h"
+#include "berth/plan/graph.h"
+
+// Where every value of a graph lives, decided before it runs: an offset in one arena for each device, so that nothing is allocated while
+// the graph runs.
+//
+//     Plan p = plan(graph, {.strategy = "best", .time_limit = 5s});
+//     p.peak_bytes();            // how large the arenas are together
+//     p.lower_bound_bytes();     // no plan with this sharing can be smaller
+//     p.place(value).offset;     // where the value lies
+//     Placement mem = place(p, …);                            // plan/placement.h binds it to memory
+//
+// Planning is a pipeline of functions over plain data: the lives of values, which of them share bytes, packing. Every plan is judged by the
+// verifier (plan/verify.h), which knows nothing of how it was made, before it is returned. Equal graphs, options and seeds give equal plans on
+// every machine; a time limit stops between strategies, and between equal steps of one.
+namespace berth {
+
+enum class PlanOutcome : std::uint8_t {
+  optimal,     // the peak is the lower bound
+  feasible,    // a plan, and perhaps there is a smaller one
+  infeasible,  // proved: no plan holds the capacity, or the fixed offsets contradict one another
+  unknown,     // no plan that holds the capacity was found
+};
+BERTH_EXPORT std::string_view to_string(PlanOutcome outcome) noexcept;
+
+// How a value came by its bytes.
+enum class Sharing : std::uint8_t {
+  none,      // has no place: `Place::reason` says why
+  own,       // nobody's before
+  in_place,  // took those of a dying input
+  identity,  // has those of an input that may live on
+  view,      // is a range of an input
+  joined,    // nobody's before, and inputs of its node lie in it already: those whose places agree with a view option
+};
+BERTH_EXPORT std::string_view to_string(Sharing sharing) noexcept;
+
+// Why a value has no place.
+enum class UnplannedReason : std::uint8_t { placed, external, dynamic, unknown_size, never_written, outside_range };
+BERTH_EXPORT std::string_view to_string(UnplannedReason reason) noexcept;
+
+inline constexpr std::uint32_t kNoSlot = UINT32_MAX;
+inline constexpr std::uint32_t kNoBuffer = UINT32_MAX;
+
+// Where one value lies. A value of no bytes has a place too, which conflicts with none.
+struct ValuePlace {
+  Sharing sharing = Sharing::none;
+  UnplannedReason reason = UnplannedReason::never_written;
+  std::uint32_t slot = kNoSlot;      // in a plan of slots: an index into PlanTables::slots
+  ValueId with = kNoValue;           // in_place, identity, view: the input
+  std::uint32_t buffer = kNoBuffer;  // the same for values that share bytes by an option, from 0 on
+  std::size_t offset = 0;            // from the start of its device's arena
+  std::size_t extent_bytes = 0;      // its size, rounded up to its alignment
+  std::size_t alignment = 1;         // that of the value, or of the options when larger
+
+  bool planned() const noexcept { return sharing != Sharing::none; }
+  friend bool operator==(const ValuePlace&, const ValuePlace&) = default;
+};
+
+// The bytes of one device; PlanTables::arenas has one for every device of the graph.
+struct PlanArena {
+  std::size_t bytes = 0;
+  std::size_t lower_bound_bytes = 0;  // most bytes live at once, in extents; or the end of what is fixed
+  std::size_t naive_bytes = 0;        // without reuse: all bytes that are not shared by an option
+  friend bool operator==(const PlanArena&, const PlanArena&) = default;
+};
+
+// A storage that several values use one after another.
+struct PlanSlot {
+  std::uint32_t device = 0;
+  std::size_t bytes = 0;
+  std::size_t offset = 0;  // in its device's arena
+  friend bool operator==(const PlanSlot&, const PlanSlot&) = default;
+};
+
+// One node waits for another, as if it read something of it.
+struct PlanEdge {
+  NodeId before = 0;
+  NodeId after = 0;
+  friend bool operator==(const PlanEdge&, const PlanEdge&) = default;
+};
+
+// A plan as plain data: what the file holds and the verifier judges.
+struct PlanTables {
+  std::string strategy = {};  // the one that found it
+  PlanOutcome outcome = PlanOutcome::unknown;
+  NodeRange nodes = {};                   // what of the graph is planned
+  int parallel = 1;                       // 1: the nodes run in order. More: in any order, at once, that keeps to the graph and `edges`
+  std::size_t alignment = 1;              // the least of every value
+  std::size_t capacity_bytes = SIZE_MAX;  // of each arena
+  std::vector<PlanArena> arenas = {};
+  std::vector<PlanSlot> slots = {};     // of a plan of slots
+  std::vector<ValuePlace> places = {};  // one for each value of the graph
+  std::vector<PlanEdge> edges = {};     // that the plan adds to the graph; only in a parallel plan
+  friend bool operator==(const PlanTables&, const PlanTables&) = default;
+};
+
+// What came of one strategy.
+struct PlanAttempt {
+  std::string strategy;
+  std::optional<std::size_t> peak_bytes = {};  // nothing when it came to none
+  double time_ms = 0;
+  std::string note = {};  // "stopped above the best", "skipped: too much is live at once", …; empty: it ran to its end
+};
+
+class Plan;
+
+// What `plan` is asked.
+struct PlanOptions {
+  // "best" (all, and the smallest is kept), "offsets" or "slots" (all of one kind), or one by name: see plan_strategies().
+  std::string strategy = "best";
+  std::optional<int> match_range =
+      {};                     // slots: how much larger or smaller a reused slot may be; 0: no sharing. Left out, 1 to 16 are tried
+  bool inplace = true;        // take options in place, of identity, and views
+  int parallel = 1;           // branches may run at once, in so many colours at most
+  std::size_t alignment = 1;  // of every value at least; a power of two
+  std::size_t capacity_bytes = SIZE_MAX;  // that no arena may pass
+  std::optional<NodeRange> nodes = {};    // only these: what they read from before is external, what is read after survives
+  std::vector<PlanSlot> slots = {};       // of an earlier plan, to be used again by plans of slots; they keep their order and size at least
+  std::chrono::duration<double> time_limit = std::chrono::duration<double>::max();
+  std::stop_token cancel = {};
+  std::function<void(const Plan&)> on_better = {};  // with each better plan, verified, on this thread
+  bool all_strategies = false;                      // run every strategy to its end, also those that cannot win, for the table of attempts
+};
+
+class BERTH_EXPORT Plan {
+ public:
+  // A plan from tables: for readers. Throws ArgumentError(plan_invalid) unless the verifier accepts it.
+  Plan(std::shared_ptr<const Graph> graph, PlanTables tables);
+
+  const Graph& graph() const noexcept { return *graph_; }
+  const PlanTables& tables() const noexcept { return tables_; }
+
+  // Sums over the arenas. No plan has values where `outcome()` is infeasible or unknown; its lower bound holds all the same.
+  std::size_t peak_bytes() const noexcept;
+  std::size_t lower_bound_bytes() const noexcept;
+  std::size_t naive_bytes() const noexcept;
+  double ratio() const noexcept;  // peak / lower bound; 1 when there are no bytes
+  PlanOutcome outcome() const noexcept { return tables_.outcome; }
+  const std::string& strategy() const noexcept { return tables_.strategy; }
+  bool has_places() const noexcept { return outcome() == PlanOutcome::optimal || outcome() == PlanOutcome::feasible; }
+
+  // Throws ArgumentError(out_of_bounds) for a value that the graph has not.
+  const ValuePlace& place(ValueId value) const;
+
+  // Whether a value has the bytes of an input of its node, in place or as an identity, and which: the position of the input, none, or
+  // unused (nobody reads it).
+  enum class Inplace : std::uint8_t { none, taken, unused };
+  struct InplaceAnswer {
+    Inplace kind = Inplace::none;
+    std::uint32_t input = 0;
+  };
+  InplaceAnswer inplace_of(ValueId value) const;
+
+  // What the packers placed: ranges with the values that share them, of at least one byte.
+  struct Buffer {
+    std::uint32_t device = 0;
+    std::size_t offset = 0;
+    std::size_t bytes = 0;
+    NodeRange life = {};
+    ValueId first = kNoValue;  // of its values, the one written first; the largest if there are several
+  };
+  std::vector<Buffer> buffers() const;
+
+  struct Unplanned {
+    ValueId value;
+    UnplannedReason reason;
+  };
+  std::vector<Unplanned> unplanned() const;
+
+  // The step at which the most bytes are live in a device's arena, and the first values of the buffers that hold them, largest first.
+  struct Peak {
+    NodeId node = 0;
+    std::size_t bytes = 0;
+    std::vector<ValueId> values;
+  };
+  Peak at_peak(std::uint32_t device = 0) const;
+
+  // The life of a value: from the node that writes it to the last that reads it, or one past the last node when it survives. Half open.
+  NodeRange life(ValueId value) const;
+
+  // What each strategy came to, in the order in which they ran. Empty in a plan that was read.
+  const std::vector<PlanAttempt>& attempts() const noexcept { return attempts_; }
+  double time_ms() const noexcept { return time_ms_; }  // of all of it
+
+  // {"buffers", "naive_bytes", "lower_bound_bytes", "peak_bytes", "ratio", "strategy", "outcome", "unplanned", "time_ms", …} as members of an
+  // object that is open; with `full` every placement.
+  void write_json(JsonWriter& json, bool full) const;
+
+ private:
+  friend struct PlanMaker;
+  Plan(std::shared_ptr<const Graph> graph, PlanTables tables, const std::vector<PlanAttempt>& attempts, double time_ms);
+
+  // What the graph says of a value.
+  struct Use {
+    NodeId writer = UINT32_MAX;  // none in the range
+    NodeRange life = {};
+    bool used = false;
+  };
+
+  std::shared_ptr<const Graph> graph_;
+  PlanTables tables_;
+  std::vector<Use> uses_;  // one for each value
+  std::vector<PlanAttempt> attempts_;
+  double time_ms_ = 0;
+};
+
+// Throws ArgumentError: everything that Graph::validate refuses; options that are not there or contradict one another.
+BERTH_EXPORT Plan plan(Graph graph, const PlanOptions& options = {});
+BERTH_EXPORT Plan plan(std::shared_ptr<const Graph> graph, const PlanOptions& options = {});
+
+// A strategy by name, with what it does in a few words.
+struct PlanStrategy {
+  std::string_view name;
+  std::string_view kind;  // "offsets" or "slots"
+  std::string_view does;
+};
+BERTH_EXPORT std::span<const PlanStrategy> plan_strategies() noexcept;
+
+}  // namespace berth

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <charconv>
+#include <memory>
+#include <vector>
+
+#include "base/text.h"
+#include "berth/berth.h"
+#include "cli/commands.h"
+#include "cli/input.h"
+#include "cli/table.h"
+
+// `berth plan` and `berth verify`.
+namespace berth::cli {
+
+namespace {
+
+// What was read, and what to say of it above the table.
+struct Source {
+  Graph graph;
+  std::string about = {};
+  std::vector<std::string> unknown = {};  // of a model: values whose shape stayed unknown
+};
+
+[[noreturn]] void refuse(std::string asked, std::string why, std::string help) {
+  throw ArgumentError(ErrorCode::invalid_argument, {std::move(asked), std::move(why), std::move(help)});
+}
+
+std::map<std::string, std::int64_t, std::less<>> parse_bindings(const std::vector<std::string>& texts) {
+  std::map<std::string, std::int64_t, std::less<>> bindings;
+  for (const std::string& one : texts) {
+    const std::size_t equals = one.rfind('=');
+    std::int64_t size = 0;
+    const char* const begin = one.data() + (equals == std::string::npos ? 0 : equals + 1);
+    const char* const end = one.data() + one.size();
+    const auto [stop, error] = std::from_chars(begin, end, size);
+    if (equals == std::string::npos || equals == 0 || error != std::errc() || stop != end || size < 0)
+      refuse(text::join("--bind ", text::quoted(one)), "it does not say which dimension has which size", "write batch=8,seq=128");
+    const auto [at, added] = bindings.try_emplace(one.substr(0, equals), size);
+    if (!added && at->second != size)
+      throw ArgumentError(ErrorCode::binding_conflict, {text::join("--bind ", text::quoted(one)),
+                                                        text::join("it was bound to ", at->second, " before"), "bind each dimension once"});
+  }
+  return bindings;
+}
+
+std::string folder_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string::npos ? std::string() : path.substr(0, slash + 1);
+}
+
+// Files beside a model; nothing when they are not there.
+std::optional<std::uint64_t> external_size(const std::string& folder, const std::string& path) {
+  const Result<std::uint64_t> size = os::size_beneath(folder.c_str(), path.c_str());
+  if (size.ok()) return *size;
+  if (size.failure().code == ErrorCode::path_escape)
+    throw FormatError(ErrorCode::path_escape,
+                      {text::join("external data in ", text::quoted(path)), size.failure().why, "keep the data beside the model"},
+                      {{"path", text::printable(path)}});
+  return std::nullopt;
+}
+
+bool is_onnx(const std::string& path, std::string_view bytes) {
+  return path.ends_with(".onnx") || bytes.starts_with('\x08');  // a model begins with its version, text does not begin so
+}
+
+Source read_model(const PlanCommand& command, std::string_view bytes) {
+  OnnxOptions options{.bind = parse_bindings(command.bind), .allow_unknown = command.allow_unknown};
+  options.external_size = [folder = folder_of(command.path)](const std::string& path) { return external_size(folder, path); };
+  OnnxModel model = read_onnx(bytes, options, command.path);
+  Source source{std::move(model.graph)};
+  source.unknown = std::move(model.unknown);
+  source.about = fmt::format("opset {}, {} weights of {}", model.opset, model.weights, text::bytes(model.weight_bytes));
+  if (model.subgraph_values != 0) source.about += fmt::format(", {} values in subgraphs not planned", model.subgraph_values);
+  return source;
+}
+
+Source read_source(const PlanCommand& command) {
+  const Input input(command.path);
+  if (is_onnx(command.path, input.bytes())) return read_model(command, input.bytes());
+  if (!command.bind.empty()) refuse("--bind", "only ONNX models have symbolic dimensions", "leave it out");
+  return {read_graph(input.bytes(), command.path)};
+}
+
+PlanOptions make_options(const PlanCommand& command) {
+  PlanOptions options;
+  options.strategy = command.strategy;
+  options.match_range = command.match_range;
+  options.inplace = !command.no_inplace;
+  options.parallel = command.colours;
+  options.all_strategies = command.all;
+  if (command.time_limit) options.time_limit = std::chrono::duration<double>(*command.time_limit);
+  const auto bytes = [](const std::string& text, const char* option) {
+    std::uint64_t count = 0;
+    if (!text::parse_bytes(text, count))
+      refuse(text::join(option, " ", text::quoted(text)), "it is no byte count", "write 4096, 64KiB or 1.5GiB");
+    return count;
+  };
+  if (!command.capacity.empty()) options.capacity_bytes = bytes(command.capacity, "--capacity");
+  if (!command.align.empty()) options.alignment = bytes(command.align, "--align");
+  return options;
+}
+
+std::string percent(double value) { return fmt::format("{:.{}f} %", value, value < 10 ? 1 : 0); }
+
+std::string over_bound(const Plan& plan, std::size_t peak) {
+  const auto bound = static_cast<double>(plan.lower_bound_bytes());
+  if (static_cast<double>(peak) <= bound) return "the bound";
+  return "+" + percent((static_cast<double>(peak) - bound) / bound * 100);
+}
+
+Table attempts_table(const Plan& plan) {
+  using enum Table::Align;
+  Table table({{"strategy"}, {"peak", right}, {"above bound", right}, {"of no reuse", right}, {"time", right}, {""}});
+  const auto naive = static_cast<double>(plan.naive_bytes());
+  table.add({"no reuse", text::bytes(plan.naive_bytes()), over_bound(plan, plan.naive_bytes()), "100 %", "–", ""});
+  for (const PlanAttempt& one : plan.attempts()) {
+    if (one.note.starts_with("not needed")) continue;
+    const bool won = plan.has_places() && one.strategy == plan.strategy();
+    const std::string name = won ? paint(Mood::good, one.strategy) : one.strategy;
+    const std::string time = fmt::format("{:.{}f} ms", one.time_ms, one.time_ms < 10 ? 2 : 0);
+    if (!one.peak_bytes) {
+      table.add({name, "–", "–", "–", one.time_ms == 0 ? "–" : time, paint(Mood::quiet, one.note)});
+      continue;
+    }
+    const std::string note = won ? paint(Mood::good, one.note.empty() ? "best" : "best, " + one.note) : paint(Mood::quiet, one.note);
+    table.add({name, text::bytes(*one.peak_bytes), over_bound(plan, *one.peak_bytes),
+               naive == 0 ? "–" : percent(static_cast<double>(*one.peak_bytes) / naive * 100), time, note});
+  }
+  return table;
+}
+
+std::string heading(const PlanCommand& command, const Source& source, const Plan& plan) {
+  std::string out =
+      fmt::format("{}: {} nodes, {} buffers", text::printable(command.path), plan.graph().nodes.size(), plan.buffers().size());
+  if (!source.about.empty()) out += ", " + source.about;
+  out +=
+      fmt::format("\n  without reuse  {}\n  lower bound    {}\n", text::bytes(plan.naive_bytes()), text::bytes(plan.lower_bound_bytes()));
+  if (plan.graph().devices.size() > 1)
+    for (std::size_t i = 0; i < plan.graph().devices.size(); ++i)
+      out += fmt::format("  {:<14} {}, at least {}\n", text::printable(plan.graph().devices[i]), text::bytes(plan.tables().arenas[i].bytes),
+                         text::bytes(plan.tables().arenas[i].lower_bound_bytes));
+  if (plan.tables().parallel > 1) out += fmt::format("  in parallel    {} edges added\n", plan.tables().edges.size());
+  return out;
+}
+
+std::string peak_text(const Plan& plan, std::uint32_t device) {
+  constexpr std::size_t kMost = 8;
+  const Plan::Peak peak = plan.at_peak(device);
+  if (peak.values.empty()) return {};
+  const std::string node = peak.node < plan.graph().nodes.size() ? plan.graph().describe_node(peak.node) : "the end";
+  std::string out = fmt::format("at the peak, {}: {} in {} buffers\n", node, text::bytes(peak.bytes), peak.values.size());
+  for (std::size_t i = 0; i < peak.values.size() && i < kMost; ++i)
+    out += fmt::format("  {:>9}  {}\n", text::bytes(plan.place(peak.values[i]).extent_bytes), plan.graph().describe_value(peak.values[i]));
+  if (peak.values.size() > kMost) out += fmt::format("  {:>9}  and {} more\n", "", peak.values.size() - kMost);
+  return out;
+}
+
+std::string unplanned_text(const Plan& plan) {
+  std::map<UnplannedReason, std::size_t> counts;
+  for (const Plan::Unplanned& one : plan.unplanned()) ++counts[one.reason];
+  std::string out;
+  for (const auto& [reason, count] : counts) out += fmt::format("{}{} {}", out.empty() ? "not planned: " : ", ", count, to_string(reason));
+  return out.empty() ? out : out + "\n";
+}
+
+std::string verdict(const PlanCommand& command, const Plan& plan) {
+  switch (plan.outcome()) {
+    case PlanOutcome::optimal:
+      return paint(Mood::good, fmt::format("✔ optimal: {}, the lower bound", text::bytes(plan.peak_bytes()))) + "\n";
+    case PlanOutcome::feasible:
+      return fmt::format("✔ {} by {}, {} above the bound\n", text::bytes(plan.peak_bytes()), plan.strategy(),
+                         percent((plan.ratio() - 1) * 100));
+    case PlanOutcome::infeasible:
+      return paint(Mood::bad, command.capacity.empty()
+                                  ? "✘ there is no plan: fixed offsets overlap"
+                                  : fmt::format("✘ it does not fit: {} are live at once", text::bytes(plan.lower_bound_bytes()))) +
+             "\n";
+    case PlanOutcome::unknown: break;
+  }
+  return paint(Mood::warning,
+               fmt::format("✘ no plan within {} was found; the bound is {}", command.capacity, text::bytes(plan.lower_bound_bytes()))) +
+         "\n";
+}
+
+// The rest of the table, in a line.
+std::string not_needed(const Plan& plan) {
+  const auto count = std::count_if(plan.attempts().begin(), plan.attempts().end(),
+                                   [](const PlanAttempt& one) { return one.note.starts_with("not needed"); });
+  return count == 0 ? std::string()
+                    : paint(Mood::quiet, fmt::format("  {} more were not needed: the bound is reached (--all runs them)", count)) + "\n";
+}
+
+std::string plan_text(const PlanCommand& command, const Source& source, const Plan& plan) {
+  std::string out = heading(command, source, plan) + "\n" + attempts_table(plan).to_text() + not_needed(plan);
+  if (plan.has_places())
+    for (std::uint32_t device = 0; device < plan.graph().devices.size(); ++device)
+      if (plan.tables().arenas[device].bytes != 0) out += "\n" + plan_picture(plan, device) + "\n" + peak_text(plan, device);
+  out += unplanned_text(plan);
+  return out + verdict(command, plan);
+}
+
+std::string plan_json(const PlanCommand& command, const Source& source, const Plan& plan) {
+  JsonWriter json(JsonWriter::Style::pretty);
+  json.begin_object().member("file", command.path);
+  plan.write_json(json, command.full);
+  json.key("unknown").begin_array();
+  for (const std::string& name : source.unknown) json.value(name);
+  json.end_array().end_object();
+  return json.take() + "\n";
+}
+
+}  // namespace
+
+Exit run_plan(const PlanCommand& command) {
+  const PlanOptions options = make_options(command);
+  Source source;
+  std::optional<Plan> made;
+  {
+    const StatusLine status("planning " + text::printable(command.path));
+    source = read_source(command);
+    made = plan(std::move(source.graph), options);
+  }
+  if (made->has_places()) {
+    if (!command.svg.empty()) write_output(command.svg, plan_svg(*made));
+    if (!command.html.empty()) write_output(command.html, plan_html(*made, command.path));
+    if (!command.out.empty()) write_output(command.out, write_plan_json(*made));
+  }
+  print(command.json ? plan_json(command, source, *made) : plan_text(command, source, *made));
+  return made->has_places() ? Exit::ok : Exit::no;
+}
+
+Exit run_verify(const std::string& path, bool json) {
+  const Input input(path);
+  try {
+    const Plan plan = read_plan_json(input.bytes(), path);
+    JsonWriter out(JsonWriter::Style::pretty);
+    out.begin_object().member("file", path).member("valid", true);
+    plan.write_json(out, false);
+    out.end_object();
+    print(json ? out.take() + "\n"
+               : fmt::format("{} {}: {} for {} buffers, {}\n", paint(Mood::good, "✔"), text::printable(path),
+                             text::bytes(plan.peak_bytes()), plan.buffers().size(), to_string(plan.outcome())));
+    return Exit::ok;
+  } catch (const ArgumentError& error) {  // what the file says is the answer, not wrong use
+    if (json) {
+      JsonWriter out(JsonWriter::Style::pretty);
+      out.begin_object().member("file", path).member("valid", false).key("error").json(error.to_json()).end_object();
+      print(out.take() + "\n");
+    }
+    print_error(error);
+    return Exit::no;
+  }
+}
+
+}  // namespace berth::cli

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "berth/plan/graph.h"
+#include "berth/plan/plan.h"
+
+// The first step of planning: when each value is needed, and whether it gets a place at all.
+namespace berth::planning {
+
+struct Life {
+  UnplannedReason reason = UnplannedReason::never_written;  // `placed`: it gets a place
+  bool survives = false;                                    // is needed after the last node of the range
+  std::uint32_t reads = 0;                                  // by nodes of the range, ignored inputs not counted
+  NodeId begin = 0;                                         // the node that writes it
+  NodeId end = 0;  // one past the last that reads it (at least begin + 1); the end of the range when it survives
+  std::size_t bytes = 0;
+  std::size_t alignment = 1;
+  std::size_t extent_bytes = 0;  // bytes rounded up to the alignment
+
+  bool placed() const noexcept { return reason == UnplannedReason::placed; }
+  bool used() const noexcept { return reads != 0 || survives; }
+};
+
+// One for each value. REQUIRES: the graph is valid, the range inside it. Throws ArgumentError(size_overflow) when a size cannot be
+// rounded up.
+std::vector<Life> find_lives(const Graph& graph, NodeRange nodes, std::size_t least_alignment);
+
+// Whether the node names the input at a position without reading it.
+bool is_ignored(const GraphNode& node, std::size_t position) noexcept;
+
+}  // namespace berth::planning

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "berth/plan/onnx.h"
+#include "plan/onnx/model.h"
+
+// Data of tensors that lie in files of their own. No file is opened here: the location is judged as text, and the numbers against the size
+// that the caller of read_onnx answers.
+namespace berth::onnx {
+
+class ExternalData {
+ public:
+  ExternalData(const OnnxOptions& options, std::string_view model) : options_(options), model_(model) {}
+
+  // `bytes` is what the tensor's shape asks for; nothing when that is not known. Throws FormatError: path_escape{path}, format_error,
+  // size_mismatch, file_truncated{path}.
+  void check(const ModelTensor& tensor, std::optional<std::size_t> bytes);
+
+ private:
+  struct Place;
+  Place read_place(const ModelTensor& tensor) const;
+  void check_range(const ModelTensor& tensor, const Place& place, std::optional<std::size_t> bytes);
+  std::optional<std::uint64_t> file_size(const std::string& path);
+  std::string asked(const ModelTensor& tensor) const;
+  [[noreturn]] void refuse_path(const ModelTensor& tensor, std::string_view path, std::string why, std::string help) const;
+  [[noreturn]] void refuse_number(const ModelTensor& tensor, const ExternalEntry& entry) const;
+
+  const OnnxOptions& options_;
+  std::string_view model_;
+  std::map<std::string, std::optional<std::uint64_t>, std::less<>> sizes_;  // asked for once
+};
+
+// Why a location could lead out of the model's folder; empty when it cannot.
+std::string_view why_not_inside(std::string_view location);
+
+}  // namespace berth::onnx

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+// What is known of a value: its element type, its rank, some of its dimensions.
+namespace berth::onnx {
+
+inline constexpr std::int64_t kUnknownDim = -1;
+
+using DimList = std::vector<std::int64_t>;  // each at least 0, or kUnknownDim
+
+struct TensorType {
+  std::int64_t elem = 0;  // 0: not known
+  bool ranked = false;
+  DimList dims = {};  // empty unless ranked
+
+  static TensorType of(std::int64_t elem_type) { return {.elem = elem_type, .ranked = false, .dims = {}}; }
+  static TensorType of(std::int64_t elem_type, DimList list) { return {.elem = elem_type, .ranked = true, .dims = std::move(list)}; }
+
+  bool complete() const noexcept;  // all of it is known
+  std::optional<std::size_t> bytes() const noexcept;
+
+  friend bool operator==(const TensorType&, const TensorType&) = default;
+};
+
+// What holds for both: where they differ, nothing is known.
+TensorType common(const TensorType& a, const TensorType& b);
+
+// Broadcasting as NumPy has it. Nothing when the two do not fit.
+std::optional<DimList> broadcast(const DimList& a, const DimList& b);
+
+// An axis counted from the front. Nothing when it is outside of [-rank, rank).
+std::optional<std::size_t> axis_of(std::int64_t axis, std::size_t rank) noexcept;
+
+// Arithmetic on dimensions: kUnknownDim when one is unknown, or the result is negative or does not fit.
+std::int64_t dim_sum(std::int64_t a, std::int64_t b) noexcept;
+std::int64_t dim_product(std::int64_t a, std::int64_t b) noexcept;
+std::int64_t dim_product(const DimList& dims, std::size_t begin, std::size_t end) noexcept;  // 1 of none
+
+// "[2, ?, 4]", or "of unknown rank".
+std::string to_text(const TensorType& type);
+
+}  // namespace berth::onnx

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <protozero/pbf_reader.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+// Reads the fields of protobuf messages in place. Protozero decodes; what it leaves to its callers is checked here: wire types (it only
+// asserts them), lengths and tags of more than 32 bits (it cuts them off), groups (it does not know them), and nesting.
+namespace berth::onnx {
+
+// Messages and groups inside of one another, at most.
+inline constexpr int kMaxDepth = 100;
+
+// The bytes that are read, and how far: an error says where it was.
+struct Source {
+  std::string_view bytes;
+  std::string_view name;
+  const char* at = nullptr;  // inside of bytes
+};
+
+// FormatError(format_error) at the place where reading stands.
+[[noreturn]] void refuse(const Source& source, std::string_view why);
+
+// Runs `read`; what protozero throws there becomes a FormatError.
+void read_guarded(Source& source, const std::function<void()>& read);
+
+// The fields of one message, one after another:
+//
+//     for (Fields fields(source, bytes, depth); fields.next();) { switch (fields.number()) { case 1: x = fields.text(); break; … } }
+//
+// A field that is not asked for is skipped by the next next().
+class Fields {
+ public:
+  Fields(Source& source, std::string_view message, int depth);
+
+  bool next();
+  std::uint32_t number() const noexcept { return reader_.tag(); }
+
+  // The field's value. Each refuses a field of another wire type.
+  std::string_view text();
+  Fields message();
+  std::int64_t integer();
+  float real();
+
+  // The values of a repeated field, be it packed or not: all are counted, and the first `most` of them kept.
+  void integers(std::vector<std::int64_t>& kept, std::uint64_t& count, std::size_t most);
+  void reals(std::vector<float>& kept, std::uint64_t& count, std::size_t most);
+  void count_doubles(std::uint64_t& count);
+
+  Source& source() const noexcept { return *source_; }
+
+ private:
+  void skip_group();
+  void check_tag();
+  void check_length();
+  bool packed() const noexcept { return reader_.has_wire_type(protozero::pbf_wire_type::length_delimited); }
+  void expect(protozero::pbf_wire_type type) const;
+
+  Source* source_;
+  protozero::pbf_reader reader_;
+  int depth_;
+  bool unread_ = false;  // whether the field's value is still ahead of reader_
+};
+
+}  // namespace berth::onnx

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/order.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/text.h"
+#include "berth/base/error.h"
+#include "plan/lives.h"
+
+namespace berth::planning {
+
+namespace {
+
+constexpr NodeId kMostNodes = 1 << 16;  // they take a bit for each pair
+constexpr NodeId kNobody = UINT32_MAX;
+
+std::vector<NodeId> writers(const Graph& graph, NodeRange nodes) {
+  std::vector<NodeId> writer(graph.values.size(), kNobody);
+  for (NodeId n = nodes.begin; n < nodes.end; ++n)
+    for (const ValueId v : graph.nodes[n].outputs)
+      if (v != kNoValue) writer[v] = n;
+  return writer;
+}
+
+// Calls see(before) for the nodes whose values a node reads.
+template <class See>
+void for_each_before(const GraphNode& node, const std::vector<NodeId>& writer, See see) {
+  for (std::size_t i = 0; i < node.inputs.size(); ++i)
+    if (const ValueId v = node.inputs[i]; v != kNoValue && writer[v] != kNobody && !is_ignored(node, i)) see(writer[v]);
+}
+
+// All nodes that a node comes after, as bits; filled in from the first node to the last.
+class Ancestors {
+ public:
+  explicit Ancestors(NodeRange nodes) : first_(nodes.begin), rows_(nodes.end - nodes.begin) {
+    for (std::size_t row = 0; row < rows_.size(); ++row) rows_[row].resize(row / 64 + 1);
+  }
+
+  bool has(NodeId node, NodeId before) const {
+    const NodeId bit = before - first_;
+    return (rows_[node - first_][bit / 64] >> (bit % 64) & 1) != 0;
+  }
+
+  // And with it all that it comes after.
+  void add(NodeId node, NodeId before) {
+    std::vector<std::uint64_t>& row = rows_[node - first_];
+    const std::vector<std::uint64_t>& other = rows_[before - first_];
+    for (std::size_t word = 0; word < other.size(); ++word) row[word] |= other[word];
+    const NodeId bit = before - first_;
+    row[bit / 64] |= std::uint64_t{1} << (bit % 64);
+  }
+
+ private:
+  NodeId first_;
+  std::vector<std::vector<std::uint64_t>> rows_;
+};
+
+// Who has used which bytes of an arena since they were last written.
+class Users {
+ public:
+  void use(NodeId node, std::size_t begin, std::size_t end) {
+    cut(begin);
+    cut(end);
+    for (auto at = ranges_.lower_bound(begin); at != ranges_.end() && at->first < end; ++at)
+      if (at->second.users.back() != node) at->second.users.push_back(node);
+  }
+
+  // Adds those that were there before to `users`.
+  void write(NodeId node, std::size_t begin, std::size_t end, std::vector<NodeId>& users) {
+    cut(begin);
+    cut(end);
+    auto at = ranges_.lower_bound(begin);
+    while (at != ranges_.end() && at->first < end) {
+      users.insert(users.end(), at->second.users.begin(), at->second.users.end());
+      at = ranges_.erase(at);
+    }
+    ranges_.emplace_hint(at, begin, Range{end, {node}});
+  }
+
+ private:
+  struct Range {
+    std::size_t end;
+    std::vector<NodeId> users;
+  };
+
+  void cut(std::size_t offset) {
+    auto at = ranges_.lower_bound(offset);
+    if (at == ranges_.begin()) return;
+    --at;
+    if (at->second.end <= offset) return;
+    Range upper = at->second;
+    at->second.end = offset;
+    ranges_.emplace_hint(std::next(at), offset, std::move(upper));
+  }
+
+  std::map<std::size_t, Range> ranges_;
+};
+
+class EdgeFinder {
+ public:
+  EdgeFinder(const Graph& graph, const PlanTables& plan)
+      : graph_(graph), plan_(plan), writer_(writers(graph, plan.nodes)), ancestors_(plan.nodes), users_(graph.devices.size()) {}
+
+  std::vector<PlanEdge> run() && {
+    for (NodeId n = plan_.nodes.begin; n < plan_.nodes.end; ++n) {
+      const GraphNode& node = graph_.nodes[n];
+      for_each_before(node, writer_, [&](NodeId before) { ancestors_.add(n, before); });
+      for (std::size_t i = 0; i < node.inputs.size(); ++i)
+        if (const ValueId v = node.inputs[i]; v != kNoValue && writer_[v] != kNobody && !is_ignored(node, i) && has_bytes(v))
+          users_[graph_.values[v].device].use(n, place(v).offset, place(v).offset + place(v).extent_bytes);
+      std::vector<NodeId> before;
+      for (const ValueId v : node.outputs)
+        if (v != kNoValue && has_bytes(v)) write(n, node, v, before);
+      wait_for(n, std::move(before));
+    }
+    return std::move(edges_);
+  }
+
+ private:
+  const ValuePlace& place(ValueId v) const { return plan_.places[v]; }
+  bool has_bytes(ValueId v) const { return place(v).planned() && place(v).extent_bytes != 0; }
+
+  void write(NodeId n, const GraphNode& node, ValueId v, std::vector<NodeId>& before) {
+    if (place(v).sharing == Sharing::identity || place(v).sharing == Sharing::view) return;
+    Users& users = users_[graph_.values[v].device];
+    std::size_t begin = place(v).offset;
+    const std::size_t end = begin + place(v).extent_bytes;
+    for (const auto& [low, high] : joined_ranges(node, v)) {
+      if (begin < low) users.write(n, begin, low, before);
+      begin = std::max(begin, high);
+    }
+    if (begin < end) users.write(n, begin, end, before);
+  }
+
+  // Where inputs lie in an output already: these bytes are not written.
+  std::vector<std::pair<std::size_t, std::size_t>> joined_ranges(const GraphNode& node, ValueId v) const {
+    std::vector<std::pair<std::size_t, std::size_t>> ranges;
+    if (place(v).sharing != Sharing::joined) return ranges;
+    for (const ViewOption& option : node.views) {
+      const ValueId input = node.inputs[option.input];
+      if (!option.of_input && node.outputs[option.output] == v && place(input).buffer == place(v).buffer &&
+          place(input).offset == place(v).offset + option.offset_bytes)
+        ranges.emplace_back(place(input).offset, place(input).offset + place(input).extent_bytes);
+    }
+    std::sort(ranges.begin(), ranges.end());
+    return ranges;
+  }
+
+  // The latest first: what they come after need not be said.
+  void wait_for(NodeId n, std::vector<NodeId> before) {
+    std::sort(before.begin(), before.end(), std::greater<>());
+    for (const NodeId one : before) {
+      if (one == n || ancestors_.has(n, one)) continue;
+      ancestors_.add(n, one);
+      edges_.push_back({one, n});
+    }
+  }
+
+  const Graph& graph_;
+  const PlanTables& plan_;
+  std::vector<NodeId> writer_;
+  Ancestors ancestors_;
+  std::vector<Users> users_;  // of each device
+  std::vector<PlanEdge> edges_;
+};
+
+}  // namespace
+
+std::vector<std::uint32_t> colour_nodes(const Graph& graph, NodeRange nodes, std::uint32_t most) {
+  const std::vector<NodeId> writer = writers(graph, nodes);
+  const std::uint32_t last = most - 1;
+  constexpr std::uint32_t kNone = UINT32_MAX;
+  std::vector<std::uint32_t> colours(nodes.end - nodes.begin, kNone);
+  for (std::uint32_t colour = 0; colour < last; ++colour) {
+    std::vector<std::uint32_t> length(colours.size(), 0);  // of the best path that ends here, in nodes without a colour
+    std::vector<NodeId> before(colours.size(), kNobody);
+    std::size_t best = 0;
+    for (std::size_t i = 0; i < colours.size(); ++i) {
+      for_each_before(graph.nodes[nodes.begin + i], writer, [&](NodeId n) {
+        if (const std::size_t j = n - nodes.begin; before[i] == kNobody || length[j] > length[before[i] - nodes.begin]) before[i] = n;
+      });
+      length[i] = (colours[i] == kNone ? 1 : 0) + (before[i] == kNobody ? 0 : length[before[i] - nodes.begin]);
+      if (length[i] > length[best]) best = i;
+    }
+    if (colours.empty() || length[best] == 0) break;
+    for (auto n = static_cast<NodeId>(nodes.begin + best); n != kNobody; n = before[n - nodes.begin])
+      if (colours[n - nodes.begin] == kNone) colours[n - nodes.begin] = colour;
+  }
+  std::replace(colours.begin(), colours.end(), kNone, last);
+  return colours;
+}
+
+std::vector<PlanEdge> find_edges(const Graph& graph, const PlanTables& plan) {
+  if (plan.nodes.end - plan.nodes.begin > kMostNodes)
+    throw ArgumentError(ErrorCode::limit_exceeded,
+                        {text::join("a parallel plan of ", plan.nodes.end - plan.nodes.begin, " nodes"),
+                         text::join("it may have ", kMostNodes), "plan ranges of the nodes apart, or nodes in order"},
+                        {{"nodes", plan.nodes.end - plan.nodes.begin}, {"limit", kMostNodes}});
+  return EdgeFinder(graph, plan).run();
+}
+
+}  // namespace berth::planning

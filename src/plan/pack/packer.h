@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string_view>
+
+#include "plan/problem.h"
+
+// What every packer is asked and answers. A packer gives heights to the buffers of one part: a stretch of time that no other buffer of the
+// device reaches into.
+namespace berth::planning {
+
+// Whether to go on: no deadline has passed, and nobody has cancelled.
+class Patience {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  Patience(std::optional<Clock::time_point> deadline, std::stop_token cancel) : deadline_(deadline), cancel_(std::move(cancel)) {}
+
+  bool over() const { return cancel_.stop_requested() || (deadline_ && Clock::now() >= *deadline_); }
+
+ private:
+  std::optional<Clock::time_point> deadline_;
+  std::stop_token cancel_;
+};
+
+// Times are ranks: buffers of a part begin at 0, and `steps` is where the last ends. The fixed ones come first.
+struct Part {
+  std::vector<PackBuffer> buffers;
+  std::uint32_t steps = 0;
+  std::size_t fixed = 0;      // how many are fixed
+  std::size_t most_live = 0;  // buffers at once
+  std::size_t lower_bound_bytes = 0;
+};
+
+struct PackTask {
+  const Part& part;
+  std::size_t below;  // a packing that is not below this is of no use
+  const Patience& patience;
+};
+
+enum class PackEnd : std::uint8_t {
+  done,
+  above,          // what is not below is of no use
+  too_much_live,  // it would take too long
+  has_fixed,      // it cannot go around what is fixed
+  too_many,       // it is for a few buffers only
+  out_of_time,
+};
+std::string_view to_note(PackEnd end) noexcept;  // for people; empty when it is done
+
+// With `done` there is a packing, below what was asked.
+struct PackAnswer {
+  PackEnd end = PackEnd::done;
+  Packing packing = {};
+};
+
+// The least offset at or after `from` that is a multiple. REQUIRES: it fits, which `Problem`'s checks see to.
+constexpr std::size_t align_offset(std::size_t from, std::size_t alignment) noexcept { return (from + alignment - 1) & ~(alignment - 1); }
+
+}  // namespace berth::planning

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "plan/pack/packer.h"
+
+// Cuts the buffers of one device where no buffer lives across: what is packed on one side has nothing to do with the other.
+namespace berth::planning {
+
+struct CutPart {
+  Part part;
+  std::vector<std::uint32_t> indices;  // of the part's buffers among those that were given
+};
+
+// Buffers of no bytes are in no part. Times become ranks, so that only their order counts.
+std::vector<CutPart> cut_into_parts(const std::vector<PackBuffer>& buffers);
+
+}  // namespace berth::planning

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/pack/strategies.h"
+
+#include "plan/pack/every_order.h"
+#include "plan/pack/fit.h"
+#include "plan/pack/in_time.h"
+#include "plan/pack/lowest.h"
+#include "plan/pack/orders.h"
+
+namespace berth::planning {
+
+namespace {
+
+template <Order order, Fit fit>
+PackAnswer in_order(const PackTask& task) {
+  return pack_in_order(task, order_buffers(task.part, order), fit);
+}
+
+template <Walk walk, Choice choice>
+PackAnswer in_time(const PackTask& task) {
+  return pack_in_time(task, walk, choice);
+}
+
+template <Order ties>
+PackAnswer lowest(const PackTask& task) {
+  return pack_lowest(task, ties);
+}
+
+constexpr OffsetStrategy kStrategies[] = {
+    {"out_best", "outwards from the peak, into the smallest range", in_time<Walk::outwards, Choice::smallest>},
+    {"out_together", "outwards from the peak, beside what ends together", in_time<Walk::outwards, Choice::together>},
+    {"time_best", "in time order, into the smallest range", in_time<Walk::forwards, Choice::smallest>},
+    {"time_together", "in time order, beside what ends together", in_time<Walk::forwards, Choice::together>},
+    {"back_best", "backwards in time, into the smallest range", in_time<Walk::backwards, Choice::smallest>},
+    {"back_together", "backwards in time, beside what ends together", in_time<Walk::backwards, Choice::together>},
+    {"load_first", "by the most bytes live with it, lowest gap", in_order<Order::load, Fit::first>},
+    {"size_best", "largest first, smallest gap", in_order<Order::size, Fit::best>},
+    {"lowest_load", "always what comes to lie lowest, then by load", lowest<Order::load>},
+    {"lowest_life", "always what comes to lie lowest, then the longest", lowest<Order::life>},
+    {"life_best", "longest first, smallest gap", in_order<Order::life, Fit::best>},
+    {"size_first", "largest first, lowest gap", in_order<Order::size, Fit::first>},
+    {"area_best", "by bytes × steps, smallest gap", in_order<Order::area, Fit::best>},
+    {"area_first", "by bytes × steps, lowest gap", in_order<Order::area, Fit::first>},
+    {"life_first", "longest first, lowest gap", in_order<Order::life, Fit::first>},
+    {"load_best", "by the most bytes live with it, smallest gap", in_order<Order::load, Fit::best>},
+    {"conflicts_best", "by how many live with it, smallest gap", in_order<Order::conflicts, Fit::best>},
+    {"conflicts_first", "by how many live with it, lowest gap", in_order<Order::conflicts, Fit::first>},
+    {"lowest_time", "always what comes to lie lowest, then in time order", lowest<Order::time>},
+    {"time_first", "in time order, lowest gap", in_order<Order::time, Fit::first>},
+    {"every_order", "all orders of up to seven buffers: exact", pack_every_order},
+};
+
+}  // namespace
+
+std::span<const OffsetStrategy> offset_strategies() noexcept { return kStrategies; }
+
+std::string_view to_note(PackEnd end) noexcept {
+  switch (end) {
+    case PackEnd::done: return "";
+    case PackEnd::above: return "stopped above the best";
+    case PackEnd::too_much_live: return "given up: too much is live at once";
+    case PackEnd::has_fixed: return "skipped: it cannot go around fixed offsets";
+    case PackEnd::too_many: return "skipped: it is for up to seven buffers";
+    case PackEnd::out_of_time: return "stopped by the time limit";
+  }
+  return "";
+}
+
+}  // namespace berth::planning

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "berth/plan/plan.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "berth/base/error.h"
+#include "berth/plan/verify.h"
+#include "plan/lives.h"
+#include "plan/plan_maker.h"
+
+namespace berth {
+
+namespace {
+
+// Nobody sees a plan that the verifier has not passed.
+void require_valid(const Graph& graph, const PlanTables& tables) {
+  const std::vector<PlanProblem> problems = verify_plan(graph, tables);
+  if (problems.empty()) return;
+  std::string why = problems.front().text;
+  if (problems.size() > 1) why += text::join(", and ", problems.size() - 1, " more");
+  throw ArgumentError(ErrorCode::plan_invalid,
+                      {text::join("a plan of ", graph.nodes.size(), " nodes"), why, "make the plan anew from its graph"},
+                      {{"problem", to_string(problems.front().kind)}});
+}
+}  // namespace
+
+Plan PlanMaker::make(std::shared_ptr<const Graph> graph, PlanTables tables, const std::vector<PlanAttempt>& attempts, double time_ms) {
+  return Plan(std::move(graph), std::move(tables), attempts, time_ms);
+}
+
+Plan::Plan(std::shared_ptr<const Graph> graph, PlanTables tables) : Plan(std::move(graph), std::move(tables), {}, 0) {}
+
+Plan::Plan(std::shared_ptr<const Graph> graph, PlanTables tables, const std::vector<PlanAttempt>& attempts, double time_ms)
+    : graph_(std::move(graph)), tables_(std::move(tables)), attempts_(attempts), time_ms_(time_ms) {
+  require_valid(*graph_, tables_);
+  const std::vector<planning::Life> lives = planning::find_lives(*graph_, tables_.nodes, tables_.alignment);
+  uses_.reserve(lives.size());
+  for (const planning::Life& life : lives) uses_.push_back({UINT32_MAX, {life.begin, life.end}, life.used()});
+  for (NodeId n = tables_.nodes.begin; n < tables_.nodes.end; ++n)
+    for (const ValueId v : graph_->nodes[n].outputs)
+      if (v != kNoValue) uses_[v].writer = n;
+}
+
+std::size_t Plan::peak_bytes() const noexcept {
+  std::size_t sum = 0;
+  for (const PlanArena& arena : tables_.arenas) sum += arena.bytes;
+  return sum;
+}
+
+std::size_t Plan::lower_bound_bytes() const noexcept {
+  std::size_t sum = 0;
+  for (const PlanArena& arena : tables_.arenas) sum += arena.lower_bound_bytes;
+  return sum;
+}
+
+std::size_t Plan::naive_bytes() const noexcept {
+  std::size_t sum = 0;
+  for (const PlanArena& arena : tables_.arenas) sum += arena.naive_bytes;
+  return sum;
+}
+
+double Plan::ratio() const noexcept {
+  const std::size_t bound = lower_bound_bytes();
+  return bound == 0 ? 1.0 : static_cast<double>(peak_bytes()) / static_cast<double>(bound);
+}
+
+const ValuePlace& Plan::place(ValueId value) const {
+  if (value >= tables_.places.size())
+    throw ArgumentError(ErrorCode::out_of_bounds,
+                        {text::join("the place of value ", value), text::join("the graph has ", tables_.places.size(), " values"),
+                         "use the number that add_value gave, or Graph::find"},
+                        {{"value", value}});
+  return tables_.places[value];
+}
+
+Plan::InplaceAnswer Plan::inplace_of(ValueId value) const {
+  const ValuePlace& where = place(value);
+  const Use& use = uses_[value];
+  if (use.writer != UINT32_MAX && !use.used) return {Inplace::unused};
+  if (where.sharing != Sharing::in_place && where.sharing != Sharing::identity) return {};
+  const std::vector<ValueId>& inputs = graph_->nodes[use.writer].inputs;
+  const auto at = std::find(inputs.begin(), inputs.end(), where.with);
+  return {Inplace::taken, static_cast<std::uint32_t>(at - inputs.begin())};
+}
+
+std::vector<Plan::Buffer> Plan::buffers() const {
+  std::vector<Buffer> buffers;
+  for (ValueId v = 0; v < tables_.places.size(); ++v) {
+    const ValuePlace& where = tables_.places[v];
+    if (!where.planned() || where.extent_bytes == 0) continue;
+    if (where.buffer >= buffers.size()) buffers.resize(where.buffer + 1);
+    Buffer& buffer = buffers[where.buffer];
+    const NodeRange& life = uses_[v].life;
+    const std::size_t end = where.offset + where.extent_bytes;
+    if (buffer.first == kNoValue) {
+      buffer = {graph_->values[v].device, where.offset, where.extent_bytes, life, v};
+      continue;
+    }
+    const NodeId first = uses_[buffer.first].life.begin;
+    if (life.begin < first || (life.begin == first && where.extent_bytes > place(buffer.first).extent_bytes)) buffer.first = v;
+    const std::size_t top = std::max(end, buffer.offset + buffer.bytes);
+    buffer.offset = std::min(buffer.offset, where.offset);
+    buffer.bytes = top - buffer.offset;
+    buffer.life = {std::min(buffer.life.begin, life.begin), std::max(buffer.life.end, life.end)};
+  }
+  std::erase_if(buffers, [](const Buffer& buffer) { return buffer.first == kNoValue; });
+  return buffers;
+}
+
+std::vector<Plan::Unplanned> Plan::unplanned() const {
+  std::vector<Unplanned> out;
+  for (ValueId v = 0; v < tables_.places.size(); ++v)
+    if (tables_.places[v].reason != UnplannedReason::placed) out.push_back({v, tables_.places[v].reason});
+  return out;
+}
+
+Plan::Peak Plan::at_peak(std::uint32_t device) const {
+  const std::vector<Buffer> all = buffers();
+  std::vector<std::size_t> change(tables_.nodes.end + std::size_t{1}, 0);  // differences: they may wrap, their sums do not
+  for (const Buffer& buffer : all) {
+    if (buffer.device != device) continue;
+    change[buffer.life.begin] += buffer.bytes;
+    change[buffer.life.end] -= buffer.bytes;
+  }
+  Peak peak;
+  std::size_t live = 0;
+  for (NodeId n = 0; n < change.size(); ++n) {
+    live += change[n];
+    if (live > peak.bytes) peak = {n, live, {}};
+  }
+  for (const Buffer& buffer : all)
+    if (buffer.device == device && buffer.life.begin <= peak.node && peak.node < buffer.life.end) peak.values.push_back(buffer.first);
+  std::stable_sort(peak.values.begin(), peak.values.end(),
+                   [&](ValueId a, ValueId b) { return place(a).extent_bytes > place(b).extent_bytes; });
+  return peak;
+}
+
+NodeRange Plan::life(ValueId value) const {
+  (void)place(value);  // refuses what is not there
+  return uses_[value].life;
+}
+
+}  // namespace berth

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "berth/plan/plan.h"
+
+namespace berth {
+
+namespace {
+
+void write_arenas(JsonWriter& json, const Plan& plan) {
+  json.key("arenas").begin_array();
+  for (std::size_t device = 0; device < plan.tables().arenas.size(); ++device) {
+    const PlanArena& arena = plan.tables().arenas[device];
+    json.begin_object().member("device", plan.graph().devices[device]).member("bytes", arena.bytes);
+    json.member("lower_bound_bytes", arena.lower_bound_bytes).member("naive_bytes", arena.naive_bytes).end_object();
+  }
+  json.end_array();
+}
+
+void write_attempts(JsonWriter& json, const Plan& plan) {
+  json.key("strategies").begin_array();
+  for (const PlanAttempt& attempt : plan.attempts()) {
+    json.begin_object().member("strategy", attempt.strategy).key("peak_bytes");
+    attempt.peak_bytes ? json.value(*attempt.peak_bytes) : json.null();
+    json.member("time_ms", attempt.time_ms).member("note", attempt.note).end_object();
+  }
+  json.end_array();
+}
+
+void write_place(JsonWriter& json, const Plan& plan, ValueId v) {
+  const ValuePlace& place = plan.tables().places[v];
+  json.begin_object().member("value", v).member("name", plan.graph().values[v].name);
+  if (!place.planned()) {
+    json.member("reason", to_string(place.reason)).end_object();
+    return;
+  }
+  json.member("device", plan.graph().devices[plan.graph().values[v].device]).member("offset", place.offset);
+  json.member("extent_bytes", place.extent_bytes).member("begin", plan.life(v).begin).member("end", plan.life(v).end);
+  json.member("sharing", to_string(place.sharing)).key("with");
+  place.with == kNoValue ? json.null() : json.value(place.with);
+  json.key("slot");
+  place.slot == kNoSlot ? json.null() : json.value(place.slot);
+  json.member("buffer", place.buffer).end_object();
+}
+
+}  // namespace
+
+void Plan::write_json(JsonWriter& json, bool full) const {
+  json.member("buffers", buffers().size()).member("naive_bytes", naive_bytes()).member("lower_bound_bytes", lower_bound_bytes());
+  json.key("peak_bytes");
+  has_places() ? json.value(peak_bytes()) : json.null();
+  json.key("ratio");
+  has_places() ? json.value(ratio()) : json.null();
+  json.member("strategy", strategy()).member("outcome", to_string(outcome())).member("unplanned", unplanned().size());
+  json.member("time_ms", time_ms()).member("parallel", tables_.parallel).member("edges", tables_.edges.size());
+  write_arenas(json, *this);
+  write_attempts(json, *this);
+  if (!full) return;
+  json.key("placements").begin_array();
+  for (ValueId v = 0; v < tables_.places.size(); ++v) write_place(json, *this, v);
+  json.end_array();
+}
+
+}  // namespace berth

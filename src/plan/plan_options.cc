@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/plan_options.h"
+
+#include "base/text.h"
+#include "berth/base/checked.h"
+#include "berth/base/error.h"
+
+namespace berth::planning {
+
+namespace {
+
+[[noreturn]] void refuse(std::string asked, std::string why, std::string help, ErrorCode code = ErrorCode::invalid_argument) {
+  throw ArgumentError(code, {std::move(asked), std::move(why), std::move(help)});
+}
+
+std::string names() {
+  std::string out = "best, offsets, slots";
+  for (const OffsetStrategy& strategy : offset_strategies()) out += text::join(", ", strategy.name);
+  return out;
+}
+
+ChosenStrategies choose(std::string_view name) {
+  ChosenStrategies chosen;
+  const bool all = name == "best" || name == "offsets";
+  for (const OffsetStrategy& strategy : offset_strategies())
+    if (all || strategy.name == name) chosen.offsets.push_back(&strategy);
+  chosen.slots = name == "best" || name == kSlots;
+  if (chosen.offsets.empty() && !chosen.slots)
+    refuse(text::join("planning with the strategy ", text::quoted(name)), "there is none of that name", text::join("use one of ", names()));
+  return chosen;
+}
+
+void check_slots(const Graph& graph, const PlanOptions& options, const ChosenStrategies& chosen) {
+  if (options.match_range && (*options.match_range < 0 || *options.match_range > 1 << 20))
+    refuse(text::join("a match range of ", *options.match_range), "it must be from 0 to 1,048,576", "leave it out to try 1 to 16");
+  if (!chosen.slots && options.match_range)
+    refuse(text::join("a match range with the strategy ", options.strategy), "only slots have one",
+           "use the strategy slots, or leave it out");
+  if (!chosen.slots && !options.slots.empty())
+    refuse(text::join("slots of an earlier plan with the strategy ", options.strategy), "only plans of slots can use them",
+           "use the strategy slots, or leave them out");
+  for (const PlanSlot& slot : options.slots)
+    if (slot.device >= graph.devices.size() || slot.bytes > kMaxBytes)
+      refuse(text::join("a slot of ", slot.bytes, " bytes on device ", slot.device),
+             text::join("the graph has ", graph.devices.size(), " devices"), "hand in slots of a plan for the same devices",
+             ErrorCode::out_of_bounds);
+}
+
+}  // namespace
+
+ChosenStrategies check_options(const Graph& graph, const PlanOptions& options) {
+  const ChosenStrategies chosen = choose(options.strategy);
+  check_slots(graph, options, chosen);
+  if (options.parallel < 1 || options.parallel > 1 << 16)
+    refuse(text::join(options.parallel, " colours"), "there must be from 1 to 65,536", "use 1 for nodes that run in order");
+  if (!is_power_of_two(options.alignment) || options.alignment > kMaxBytes / 2)
+    refuse(text::join("an alignment of ", options.alignment), "it is not a power of two that memory could have", "use one, such as 64",
+           ErrorCode::invalid_alignment);
+  if (options.nodes && (options.nodes->begin > options.nodes->end || options.nodes->end > graph.nodes.size()))
+    refuse(text::join("planning nodes ", options.nodes->begin, " to ", options.nodes->end),
+           text::join("the graph has ", graph.nodes.size()), "use a range inside, begin before end", ErrorCode::out_of_bounds);
+  if (options.time_limit < decltype(options.time_limit)::zero() || options.time_limit != options.time_limit)
+    refuse("a negative time limit", "time does not run backwards", "use 0 or more seconds");
+  return chosen;
+}
+
+}  // namespace berth::planning
+
+namespace berth {
+
+std::span<const PlanStrategy> plan_strategies() noexcept {
+  static const std::vector<PlanStrategy> all = [] {
+    std::vector<PlanStrategy> list;
+    for (const planning::OffsetStrategy& strategy : planning::offset_strategies())
+      list.push_back({strategy.name, "offsets", strategy.does});
+    list.push_back({planning::kSlots, "slots", "storage ids that are handed on, by size"});
+    return list;
+  }();
+  return all;
+}
+
+}  // namespace berth

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "berth/plan/plan.h"
+#include "plan/pack/strategies.h"
+
+namespace berth::planning {
+
+inline constexpr std::string_view kSlots = "slots";
+
+// What a strategy's name stands for.
+struct ChosenStrategies {
+  std::vector<const OffsetStrategy*> offsets = {};  // in the order in which they run
+  bool slots = false;
+};
+
+// Throws ArgumentError: a name that is not there, numbers out of their range, options that have no meaning together.
+ChosenStrategies check_options(const Graph& graph, const PlanOptions& options);
+
+}  // namespace berth::planning

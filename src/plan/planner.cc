@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+
+#include "base/text.h"
+#include "berth/base/checked.h"
+#include "berth/base/error.h"
+#include "berth/plan/plan.h"
+#include "plan/lives.h"
+#include "plan/order.h"
+#include "plan/plan_maker.h"
+#include "plan/plan_options.h"
+#include "plan/portfolio.h"
+#include "plan/sharing.h"
+#include "plan/slots.h"
+#include "plan/wishes.h"
+
+// The pipeline: graph → lives → sharing → packing → plan.
+namespace berth {
+
+namespace planning {
+
+namespace {
+
+using Clock = Patience::Clock;
+
+// The most bytes live at once, over all devices: what a way of sharing is judged by.
+std::size_t bound_of(const SharingResult& shared, std::size_t devices) {
+  const Portfolio portfolio(shared.buffers, devices);
+  std::size_t sum = 0;
+  for (std::size_t device = 0; device < devices; ++device) sum += portfolio.lower_bound_bytes(device);
+  return sum;
+}
+
+// Sharing can cost memory: a joined output exists from its first input on, and an output in place of a larger input stays as large. So what
+// can do so is also left out, and the way with the least bound is taken.
+SharingResult share_best(const Graph& graph, NodeRange nodes, const std::vector<Life>& lives, bool inplace) {
+  SharingResult best = share(graph, nodes, lives, {.inplace = inplace});
+  if (!best.took_joins && !best.took_smaller) return best;
+  std::size_t least = bound_of(best, graph.devices.size());
+  for (const SharingRules rules :
+       {SharingRules{.smaller = false}, SharingRules{.joins = false}, SharingRules{.joins = false, .smaller = false}}) {
+    SharingResult other = share(graph, nodes, lives, rules);
+    if (const std::size_t bound = bound_of(other, graph.devices.size()); bound < least) {
+      least = bound;
+      best = std::move(other);
+    }
+  }
+  return best;
+}
+
+class Planner {
+ public:
+  Planner(std::shared_ptr<const Graph> graph, const PlanOptions& options)
+      : graph_(std::move(graph)),
+        options_(options),
+        chosen_(check_options(*graph_, options)),
+        nodes_(options.nodes.value_or(NodeRange{0, static_cast<NodeId>(graph_->nodes.size())})),
+        lives_(find_lives(*graph_, nodes_, options.alignment)),
+        shared_(share_best(*graph_, nodes_, lives_, options.inplace)),
+        portfolio_(shared_.buffers, graph_->devices.size()),
+        patience_(deadline(), options.cancel) {
+    check_sizes();
+    if (options.parallel > 1) colours_ = buffer_colours();
+  }
+
+  Plan run() && {
+    best_ = empty_tables();
+    if (is_impossible()) {
+      best_.outcome = PlanOutcome::infeasible;
+      return finish();
+    }
+    if (!chosen_.offsets.empty()) run_offsets();
+    if (chosen_.slots) run_slots();
+    if (best_.outcome == PlanOutcome::unknown && !found_) throw_no_slots();
+    return finish();
+  }
+
+ private:
+  std::optional<Clock::time_point> deadline() const {
+    const Clock::time_point start = start_;
+    const auto most = std::chrono::duration<double>(Clock::time_point::max() - start) / 2;
+    if (options_.time_limit >= most) return std::nullopt;
+    return start + std::chrono::duration_cast<Clock::duration>(options_.time_limit);
+  }
+
+  double time_ms() const { return std::chrono::duration<double, std::milli>(Clock::now() - start_).count(); }
+
+  // No offset that a packer computes can wrap.
+  void check_sizes() const {
+    std::size_t sum = 0;
+    for (const SharedBuffer& buffer : shared_.buffers) {
+      const char* const what = "the bytes of all values";
+      sum = checked_add(checked_add(sum, buffer.pack.bytes, what), buffer.pack.alignment, what);
+      if (buffer.pack.fixed) sum = checked_add(sum, *buffer.pack.fixed, what);
+      if (sum > kMaxBytes / 2) (void)checked_add(SIZE_MAX, sum, what);
+    }
+    for (ValueId v = 0; v < lives_.size(); ++v)
+      if (const auto fixed = graph_->values[v].fixed_offset; fixed && lives_[v].placed() && *fixed % lives_[v].alignment != 0)
+        throw ArgumentError(ErrorCode::invalid_alignment,
+                            {text::join(graph_->describe_value(v), " at the fixed offset ", *fixed),
+                             text::join("it must be a multiple of ", lives_[v].alignment), "fix it at such an offset"},
+                            {{"offset", *fixed}, {"alignment", lives_[v].alignment}});
+  }
+
+  std::vector<std::uint32_t> buffer_colours() const {
+    const std::vector<std::uint32_t> nodes = colour_nodes(*graph_, nodes_, static_cast<std::uint32_t>(options_.parallel));
+    std::vector<std::uint32_t> colours;
+    colours.reserve(shared_.buffers.size());
+    for (const SharedBuffer& buffer : shared_.buffers) colours.push_back(nodes[buffer.pack.begin - nodes_.begin]);
+    return colours;
+  }
+
+  // Everything but the places.
+  PlanTables empty_tables() const {
+    PlanTables tables;
+    tables.nodes = nodes_;
+    tables.parallel = options_.parallel;
+    tables.alignment = options_.alignment;
+    tables.capacity_bytes = options_.capacity_bytes;
+    tables.arenas.resize(graph_->devices.size());
+    for (std::size_t device = 0; device < tables.arenas.size(); ++device)
+      tables.arenas[device].lower_bound_bytes = portfolio_.lower_bound_bytes(device);
+    for (const SharedBuffer& buffer : shared_.buffers) tables.arenas[buffer.device].naive_bytes += buffer.pack.bytes;
+    tables.places.resize(graph_->values.size());
+    for (ValueId v = 0; v < tables.places.size(); ++v) tables.places[v].reason = lives_[v].reason;
+    return tables;
+  }
+
+  bool is_impossible() const {
+    for (std::size_t device = 0; device < graph_->devices.size(); ++device)
+      if (portfolio_.lower_bound_bytes(device) > options_.capacity_bytes) return true;
+    return portfolio_.fixed_clash().has_value();
+  }
+
+  void run_offsets() {
+    portfolio_.start_without_reuse();
+    offer_offsets("no_reuse");
+    for (const OffsetStrategy* strategy : chosen_.offsets) {
+      if (portfolio_.at_bound() && !options_.all_strategies) {
+        portfolio_.add_attempt({std::string(strategy->name), {}, 0, "not needed: the bound is reached"});
+      } else if (patience_.over()) {
+        portfolio_.add_attempt({std::string(strategy->name), {}, 0, std::string(to_note(PackEnd::out_of_time))});
+      } else if (portfolio_.run(*strategy, patience_, options_.all_strategies)) {
+        offer_offsets(strategy->name);
+      }
+    }
+  }
+
+  void offer_offsets(std::string_view strategy) {
+    std::vector<std::size_t> peaks;
+    for (std::size_t device = 0; device < graph_->devices.size(); ++device) peaks.push_back(portfolio_.peak_bytes(device));
+    offer(strategy, grant_wishes(shared_.buffers, portfolio_.offsets(), peaks), peaks, {}, {});
+  }
+
+  void run_slots() {
+    PlanAttempt attempt{std::string(kSlots)};
+    const auto start = Clock::now();
+    const bool fixed =
+        std::any_of(shared_.buffers.begin(), shared_.buffers.end(), [](const SharedBuffer& b) { return b.pack.fixed.has_value(); });
+    if (fixed) {
+      attempt.note = "skipped: slots have no fixed offsets";
+    } else if (found_ && best_.outcome == PlanOutcome::optimal && !options_.all_strategies) {
+      attempt.note = "not needed: the bound is reached";
+    } else {
+      sweep_slots(attempt);
+    }
+    attempt.time_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+    portfolio_.add_attempt(std::move(attempt));
+  }
+
+  void sweep_slots(PlanAttempt& attempt) {
+    const int first = options_.match_range.value_or(1);
+    const int last = options_.match_range.value_or(16);
+    std::optional<SlotsPacking> best;
+    for (int range = first; range <= last; ++range) {
+      if (best && patience_.over()) break;
+      SlotsPacking packing = pack_slots({shared_.buffers, options_.slots, colours_, range});
+      if (best && packing.total_bytes >= best->total_bytes) continue;
+      best = std::move(packing);
+      attempt.note = text::join("match range ", range);
+    }
+    attempt.peak_bytes = best->total_bytes;
+    std::vector<std::size_t> peaks(graph_->devices.size(), 0);
+    for (const PlanSlot& slot : best->slots) peaks[slot.device] = std::max(peaks[slot.device], slot.offset + slot.bytes);
+    std::vector<std::size_t> offsets;
+    for (const std::uint32_t slot : best->slot) offsets.push_back(slot == kNoSlot ? 0 : best->slots[slot].offset);
+    offer(kSlots, offsets, peaks, best->slots, best->slot);
+  }
+
+  // Keeps a packing if it is the smallest that holds the capacity.
+  void offer(std::string_view strategy, const std::vector<std::size_t>& offsets, const std::vector<std::size_t>& peaks,
+             const std::vector<PlanSlot>& slots, const std::vector<std::uint32_t>& slot_of) {
+    found_ = true;
+    const std::size_t total = std::accumulate(peaks.begin(), peaks.end(), std::size_t{0});
+    const bool holds = std::all_of(peaks.begin(), peaks.end(), [&](std::size_t peak) { return peak <= options_.capacity_bytes; });
+    if (!holds || (best_.outcome != PlanOutcome::unknown && total >= best_total_)) return;
+    best_ = empty_tables();
+    best_total_ = total;
+    best_.strategy = strategy;
+    best_.slots = slots;
+    best_.outcome = PlanOutcome::optimal;
+    for (std::size_t device = 0; device < peaks.size(); ++device) {
+      best_.arenas[device].bytes = peaks[device];
+      if (peaks[device] > best_.arenas[device].lower_bound_bytes) best_.outcome = PlanOutcome::feasible;
+    }
+    for (ValueId v = 0; v < best_.places.size(); ++v) {
+      const SharedValue& value = shared_.values[v];
+      if (value.sharing == Sharing::none) continue;
+      ValuePlace& place = best_.places[v];
+      place.sharing = value.sharing;
+      place.with = value.with;
+      place.buffer = value.buffer;
+      place.slot = slot_of.empty() ? kNoSlot : slot_of[value.buffer];
+      place.offset = offsets[value.buffer] + value.offset;
+      place.extent_bytes = lives_[v].extent_bytes;
+      place.alignment = lives_[v].alignment;
+    }
+    if (options_.on_better) options_.on_better(finish());
+  }
+
+  // A plan of slots alone was asked for, and there can be none.
+  [[noreturn]] void throw_no_slots() const {
+    throw ArgumentError(ErrorCode::invalid_argument, {"a plan of slots", "a value has a fixed offset, and slots have none",
+                                                      "use the strategy offsets, or take the fixed offset away"});
+  }
+
+  Plan finish() const {
+    PlanTables tables = best_;
+    if (tables.parallel > 1 && tables.outcome != PlanOutcome::unknown && tables.outcome != PlanOutcome::infeasible)
+      tables.edges = find_edges(*graph_, tables);
+    return PlanMaker::make(graph_, std::move(tables), portfolio_.attempts(), time_ms());
+  }
+
+  const Clock::time_point start_ = Clock::now();
+  const std::shared_ptr<const Graph> graph_;
+  const PlanOptions& options_;
+  const ChosenStrategies chosen_;
+  const NodeRange nodes_;
+  const std::vector<Life> lives_;
+  const SharingResult shared_;
+  Portfolio portfolio_;
+  const Patience patience_;
+  std::vector<std::uint32_t> colours_;  // of each buffer, in a parallel plan
+
+  PlanTables best_;
+  std::size_t best_total_ = 0;
+  bool found_ = false;  // some packing, though perhaps past the capacity
+};
+
+}  // namespace
+
+}  // namespace planning
+
+Plan plan(std::shared_ptr<const Graph> graph, const PlanOptions& options) {
+  if (graph == nullptr)
+    throw ArgumentError(ErrorCode::invalid_argument, {"planning a null graph", "there is nothing to plan", "pass a graph"});
+  graph->validate();
+  return planning::Planner(std::move(graph), options).run();
+}
+
+Plan plan(Graph graph, const PlanOptions& options) { return plan(std::make_shared<const Graph>(std::move(graph)), options); }
+
+}  // namespace berth

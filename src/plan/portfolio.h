@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "berth/plan/plan.h"
+#include "plan/pack/parts.h"
+#include "plan/pack/strategies.h"
+#include "plan/sharing.h"
+
+// Packs the buffers of every device by one strategy after another, and keeps for each part of the timeline the best that was found.
+namespace berth::planning {
+
+class Portfolio {
+ public:
+  Portfolio(const std::vector<SharedBuffer>& buffers, std::size_t devices);
+
+  // What no packing can go below, for each device.
+  std::size_t lower_bound_bytes(std::size_t device) const noexcept { return devices_[device].bound; }
+
+  // Two fixed buffers that overlap, if there are any: then there is no packing at all.
+  struct Clash {
+    std::uint32_t a;
+    std::uint32_t b;
+  };
+  std::optional<Clash> fixed_clash() const;
+
+  // Every buffer in a place of its own, as far as what is fixed allows: where the others start from. REQUIRES: nothing clashes.
+  void start_without_reuse();
+
+  // Runs a strategy on every part that can still be lowered (`to_the_end`: on all, and does not stop above the best). True when the total is
+  // lower than before.
+  bool run(const OffsetStrategy& strategy, const Patience& patience, bool to_the_end);
+
+  bool at_bound() const;
+  std::size_t peak_bytes(std::size_t device) const;
+  std::size_t total_bytes() const;
+  std::vector<std::size_t> offsets() const;  // of each buffer
+  void add_attempt(PlanAttempt attempt) { attempts_.push_back(std::move(attempt)); }
+  const std::vector<PlanAttempt>& attempts() const noexcept { return attempts_; }
+
+ private:
+  struct PartState {
+    CutPart cut;
+    Packing best = {};
+  };
+  struct DeviceState {
+    std::vector<PartState> parts = {};
+    std::vector<std::uint32_t> indices = {};  // of its buffers among all
+    std::size_t bound = 0;
+  };
+
+  const std::size_t count_;
+  std::vector<DeviceState> devices_;
+  std::vector<PlanAttempt> attempts_;
+};
+
+}  // namespace berth::planning

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/read/graph_json.h"
+
+#include <unordered_map>
+
+#include "berth/plan/read_graph.h"
+
+namespace berth::plan_read {
+
+namespace {
+
+Shape shape_at(const JsonPlace& at) {
+  std::vector<std::int64_t> dims;
+  at.each_item([&](const JsonPlace& dim) { dims.push_back(dim.number_as<std::int64_t>()); });
+  return at.made_by([&] { return Shape(dims); });
+}
+
+// ---- One table for each kind of object.
+
+struct ValueDraft {
+  const std::vector<std::string>* devices;
+  GraphValue* value;
+};
+
+void read_device(const JsonPlace& at, ValueDraft& draft) {
+  const auto found = std::ranges::find(*draft.devices, at.text());
+  if (found == draft.devices->end()) at.refuse("the graph has no such device", "name one of \"devices\", which are cpu:0 when left out");
+  draft.value->device = static_cast<std::uint32_t>(found - draft.devices->begin());
+}
+
+constexpr JsonMember<ValueDraft> kValueMembers[] = {
+    {"name", [](const JsonPlace& at, ValueDraft& draft) { draft.value->name = at.text(); }},
+    {"bytes", [](const JsonPlace& at, ValueDraft& draft) { draft.value->bytes = at.number(); }},
+    {"dtype", [](const JsonPlace& at, ValueDraft& draft) { draft.value->dtype = at.made_by([&] { return parse_dtype(at.text()); }); }},
+    {"shape", [](const JsonPlace& at, ValueDraft& draft) { draft.value->shape = shape_at(at); }},
+    {"device", read_device},
+    {"alignment", [](const JsonPlace& at, ValueDraft& draft) { draft.value->alignment = at.number(); }},
+    {"external", [](const JsonPlace& at, ValueDraft& draft) { draft.value->external = at.flag(); }},
+    {"dynamic", [](const JsonPlace& at, ValueDraft& draft) { draft.value->dynamic = at.flag(); }},
+    {"output", [](const JsonPlace& at, ValueDraft& draft) { draft.value->output = at.flag(); }},
+    {"fixed_offset", [](const JsonPlace& at, ValueDraft& draft) { draft.value->fixed_offset = at.number(); }},
+    {"preferred_offset", [](const JsonPlace& at, ValueDraft& draft) { draft.value->preferred_offset = at.number(); }},
+};
+
+constexpr JsonMember<InplaceOption> kInplaceMembers[] = {
+    {"output", [](const JsonPlace& at, InplaceOption& option) { option.output = at.number_as<std::uint32_t>(); }, true},
+    {"input", [](const JsonPlace& at, InplaceOption& option) { option.input = at.number_as<std::uint32_t>(); }, true},
+    {"identity", [](const JsonPlace& at, InplaceOption& option) { option.identity = at.flag(); }},
+};
+
+constexpr JsonMember<ViewOption> kViewMembers[] = {
+    {"output", [](const JsonPlace& at, ViewOption& option) { option.output = at.number_as<std::uint32_t>(); }, true},
+    {"input", [](const JsonPlace& at, ViewOption& option) { option.input = at.number_as<std::uint32_t>(); }, true},
+    {"offset_bytes", [](const JsonPlace& at, ViewOption& option) { option.offset_bytes = at.number(); }},
+    {"of_input", [](const JsonPlace& at, ViewOption& option) { option.of_input = at.flag(); }},
+};
+
+// The values, by name or by number.
+class ValueFinder {
+ public:
+  // `values` is the list that `found` was read from.
+  ValueFinder(const JsonPlace& values, const std::vector<GraphValue>& found) : count_(found.size()) {
+    ids_.reserve(found.size());
+    values.each_item([&](const JsonPlace& at) {
+      const std::string& name = found[at.index()].name;
+      if (!name.empty() && !ids_.emplace(name, static_cast<ValueId>(at.index())).second)
+        at.refuse_argument(ErrorCode::duplicate_value, text::join("another value is called ", text::quoted(name), " too"),
+                           "give each value a name of its own");
+    });
+  }
+
+  std::vector<ValueId> find_all(const JsonPlace& list) const {
+    std::vector<ValueId> found;
+    found.reserve(list.items());
+    list.each_item([&](const JsonPlace& at) { found.push_back(find(at)); });
+    return found;
+  }
+
+ private:
+  ValueId find(const JsonPlace& at) const {
+    if (at.is_null()) return kNoValue;
+    return at.is_text() ? find_named(at, at.text()) : find_numbered(at, at.number());
+  }
+
+  ValueId find_named(const JsonPlace& at, std::string_view name) const {
+    const auto found = ids_.find(name);
+    if (found != ids_.end()) return found->second;
+    at.refuse_argument(ErrorCode::undefined_value, text::join("there is no value ", text::quoted(name)),
+                       "add it to \"values\", or write null for one that is left out");
+  }
+
+  ValueId find_numbered(const JsonPlace& at, std::uint64_t number) const {
+    if (number < count_) return static_cast<ValueId>(number);
+    at.refuse_argument(ErrorCode::out_of_bounds, text::join("there is no value ", number, ", as there are ", count_),
+                       "values count from 0, in the order of \"values\"");
+  }
+
+  std::size_t count_;
+  std::unordered_map<std::string_view, ValueId> ids_;
+};
+
+struct NodeDraft {
+  const ValueFinder* values;
+  GraphNode* node;
+};
+
+void read_ignored(const JsonPlace& at, NodeDraft& draft) {
+  at.each_item([&](const JsonPlace& position) { draft.node->ignored_inputs.push_back(position.number_as<std::uint32_t>()); });
+}
+
+constexpr JsonMember<NodeDraft> kNodeMembers[] = {
+    {"name", [](const JsonPlace& at, NodeDraft& draft) { draft.node->name = at.text(); }},
+    {"op", [](const JsonPlace& at, NodeDraft& draft) { draft.node->op = at.text(); }},
+    {"inputs", [](const JsonPlace& at, NodeDraft& draft) { draft.node->inputs = draft.values->find_all(at); }, true},
+    {"outputs", [](const JsonPlace& at, NodeDraft& draft) { draft.node->outputs = draft.values->find_all(at); }, true},
+    {"ignored_inputs", read_ignored},
+    {"inplace", [](const JsonPlace& at, NodeDraft& draft) { draft.node->inplace = read_list(at, kInplaceMembers); }},
+    {"views", [](const JsonPlace& at, NodeDraft& draft) { draft.node->views = read_list(at, kViewMembers); }},
+};
+
+// Devices, values and nodes may stand in any order, and are read in this one.
+struct GraphDraft {
+  Graph graph;
+  std::optional<JsonPlace> values;
+  std::optional<JsonPlace> nodes;
+};
+
+void read_devices(const JsonPlace& at, GraphDraft& draft) {
+  std::vector<std::string>& devices = draft.graph.devices;
+  devices.clear();
+  at.each_item([&](const JsonPlace& device) {
+    if (std::ranges::find(devices, device.text()) != devices.end()) device.refuse("the device stands there twice", "keep one of them");
+    devices.emplace_back(device.text());
+  });
+}
+
+constexpr JsonMember<GraphDraft> kGraphMembers[] = {
+    {"berth", [](const JsonPlace& at, GraphDraft&) { check_kind(at, "graph"); }, true},
+    {"version", [](const JsonPlace& at, GraphDraft&) { check_version(at); }},
+    {"name", [](const JsonPlace& at, GraphDraft& draft) { draft.graph.name = at.text(); }},
+    {"devices", read_devices},
+    {"values", [](const JsonPlace& at, GraphDraft& draft) { draft.values = at; }, true},
+    {"nodes", [](const JsonPlace& at, GraphDraft& draft) { draft.nodes = at; }, true},
+};
+
+void read_values(const JsonPlace& list, Graph& graph) {
+  graph.values.reserve(list.items());
+  list.each_item([&](const JsonPlace& at) {
+    ValueDraft draft{&graph.devices, &graph.values.emplace_back()};
+    read_members(at, kValueMembers, draft);
+  });
+}
+
+void read_nodes(const JsonPlace& list, const ValueFinder& values, Graph& graph) {
+  graph.nodes.reserve(list.items());
+  list.each_item([&](const JsonPlace& at) {
+    NodeDraft draft{&values, &graph.nodes.emplace_back()};
+    read_members(at, kNodeMembers, draft);
+  });
+}
+
+// ---- Writing. What has its usual value is left out.
+
+class GraphWriter {
+ public:
+  GraphWriter(const Graph& graph, JsonWriter& json) : graph_(graph), json_(json) {}
+
+  void write() {
+    json_.begin_object().member("berth", "graph").member("version", kFormVersion);
+    text("name", graph_.name);
+    list("devices", graph_.devices, [&](const std::string& device) { json_.value(device); });
+    list("values", graph_.values, [&](const GraphValue& value) { write_value(value); });
+    list("nodes", graph_.nodes, [&](const GraphNode& node) { write_node(node); });
+    json_.end_object();
+  }
+
+ private:
+  void write_value(const GraphValue& value) {
+    json_.begin_object();
+    text("name", value.name);
+    number("bytes", value.bytes);
+    if (value.dtype) json_.member("dtype", to_string(*value.dtype));
+    if (value.shape) list("shape", *value.shape, [&](std::int64_t dim) { json_.value(dim); });
+    if (value.device != 0) json_.member("device", graph_.devices[value.device]);
+    if (value.alignment != 0) json_.member("alignment", value.alignment);
+    flag("external", value.external);
+    flag("dynamic", value.dynamic);
+    flag("output", value.output);
+    number("fixed_offset", value.fixed_offset);
+    number("preferred_offset", value.preferred_offset);
+    json_.end_object();
+  }
+
+  void write_node(const GraphNode& node) {
+    json_.begin_object();
+    text("name", node.name);
+    text("op", node.op);
+    list("inputs", node.inputs, [&](ValueId value) { write_mention(value); });
+    list("outputs", node.outputs, [&](ValueId value) { write_mention(value); });
+    if (!node.ignored_inputs.empty()) list("ignored_inputs", node.ignored_inputs, [&](std::uint32_t at) { json_.value(at); });
+    if (!node.inplace.empty()) list("inplace", node.inplace, [&](const InplaceOption& option) { write_inplace(option); });
+    if (!node.views.empty()) list("views", node.views, [&](const ViewOption& option) { write_view(option); });
+    json_.end_object();
+  }
+
+  void write_mention(ValueId value) {
+    if (value == kNoValue)
+      json_.null();
+    else if (graph_.values[value].name.empty())
+      json_.value(value);
+    else
+      json_.value(graph_.values[value].name);
+  }
+
+  void write_inplace(const InplaceOption& option) {
+    json_.begin_object().member("output", option.output).member("input", option.input);
+    flag("identity", option.identity);
+    json_.end_object();
+  }
+
+  void write_view(const ViewOption& option) {
+    json_.begin_object().member("output", option.output).member("input", option.input).member("offset_bytes", option.offset_bytes);
+    json_.member("of_input", option.of_input).end_object();
+  }
+
+  template <class List, class Write>
+  void list(std::string_view name, const List& items, Write write_item) {
+    json_.key(name).begin_array();
+    for (const auto& item : items) write_item(item);
+    json_.end_array();
+  }
+
+  void text(std::string_view name, const std::string& value) {
+    if (!value.empty()) json_.member(name, value);
+  }
+
+  void number(std::string_view name, const std::optional<std::size_t>& value) {
+    if (value) json_.member(name, *value);
+  }
+
+  void flag(std::string_view name, bool value) {
+    if (value) json_.member(name, value);
+  }
+
+  const Graph& graph_;
+  JsonWriter& json_;
+};
+
+}  // namespace
+
+void check_kind(const JsonPlace& at, std::string_view expected) {
+  if (at.text() != expected)
+    at.refuse(text::join("it is ", text::quoted(at.text()), ", and a ", expected, " is wanted"), text::join("give a file of a ", expected));
+}
+
+void check_version(const JsonPlace& at) {
+  if (at.number() != kFormVersion)
+    at.refuse(text::join("it is of version ", at.number(), ", and this library reads ", kFormVersion),
+              "use the version of berth that wrote it");
+}
+
+Graph graph_from_json(const JsonPlace& object) {
+  GraphDraft draft;
+  read_members(object, kGraphMembers, draft);
+  read_values(*draft.values, draft.graph);
+  read_nodes(*draft.nodes, ValueFinder(*draft.values, draft.graph.values), draft.graph);
+  draft.graph.validate();
+  return std::move(draft.graph);
+}
+
+void graph_to_json(const Graph& graph, JsonWriter& json) { GraphWriter(graph, json).write(); }
+
+}  // namespace berth::plan_read
+
+namespace berth {
+
+Graph read_graph_json(std::string_view bytes, std::string_view name) {
+  const plan_read::JsonDocument document(bytes, name);
+  return plan_read::graph_from_json(document.top());
+}
+
+void write_graph_json(const Graph& graph, JsonWriter& json) {
+  graph.validate();  // what is written can be read again
+  plan_read::graph_to_json(graph, json);
+}
+
+}  // namespace berth

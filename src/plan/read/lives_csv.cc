@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <compare>
+#include <unordered_set>
+
+#include "base/text.h"
+#include "berth/base/checked.h"
+#include "berth/plan/read_graph.h"
+#include "plan/read/lines.h"
+
+// Lives become a graph whose plans are theirs. Between two times at which something is born or dies lies a stretch; each stretch in which
+// something lives is a node, which writes what is born at its start and reads what dies at its end:
+//
+//     time     0     2        5  6           nodes   "0" writes a        (nothing dies at 2)
+//     a        [--------------)                      "2" reads a, writes b
+//     b              [-----------)                   "5" reads b
+namespace berth {
+
+namespace {
+
+using namespace plan_read;
+
+enum class Column : std::uint8_t { id, lower, upper, size, alignment, offset };
+constexpr std::array<std::string_view, 6> kColumnNames = {"id", "lower", "upper", "size", "alignment", "offset"};
+constexpr std::size_t kColumnsNeeded = 4;
+constexpr std::size_t kShortestRow = std::string_view("a,0,1,8\n").size();
+constexpr std::string_view kHelp =
+    "the first line names the columns, id,lower,upper,size and perhaps alignment and offset; each further one is a buffer, such as "
+    "17,0,5,4096; no field is quoted";
+
+std::size_t count_of(std::string_view text, char wanted) { return static_cast<std::size_t>(std::ranges::count(text, wanted)); }
+
+// A moment in the life of a value.
+struct Turn {
+  std::uint64_t time;
+  bool birth;  // at the same time, what dies makes room first
+  ValueId value;
+  friend auto operator<=>(const Turn&, const Turn&) = default;
+};
+
+struct Lives {
+  std::vector<GraphValue> values;
+  std::vector<Turn> turns;
+};
+
+class LivesReader {
+ public:
+  LivesReader(std::string_view bytes, std::string_view name, bool fixed_offsets)
+      : lines_(bytes, name, kHelp),
+        fixed_offsets_(fixed_offsets),
+        rows_(std::min(count_of(bytes, '\n'), bytes.size() / kShortestRow) + 1) {}
+
+  Lives read() {
+    read_header();
+    reserve();
+    while (lines_.next())
+      if (!lines_.line().empty()) read_row();
+    return std::move(lives_);
+  }
+
+ private:
+  void read_header() {
+    while (lines_.next() && lines_.line().empty()) {
+    }
+    std::string_view rest = lines_.line();
+    if (rest.empty()) lines_.refuse("there is no line that names the columns");
+    for (std::size_t left = count_of(rest, ',') + 1; left > 0; --left) add_column(take_until(rest, ','));
+    for (std::size_t i = 0; i < kColumnsNeeded; ++i)
+      if (!has(static_cast<Column>(i))) lines_.refuse(text::join("there is no column ", kColumnNames[i]));
+    if (fixed_offsets_ && !has(Column::offset)) lines_.refuse("there is no column offset, and the buffers shall lie where it says");
+  }
+
+  void add_column(std::string_view name) {
+    const auto found = std::ranges::find(kColumnNames, name);
+    if (found == kColumnNames.end()) lines_.refuse(text::join("there is no such column as ", text::quoted(name.substr(0, 40))));
+    const auto column = static_cast<Column>(found - kColumnNames.begin());
+    if (has(column)) lines_.refuse(text::join("the column ", name, " is there twice"));
+    columns_.push_back(column);
+  }
+
+  bool has(Column column) const { return std::ranges::find(columns_, column) != columns_.end(); }
+
+  void reserve() {
+    lives_.values.reserve(rows_);
+    lives_.turns.reserve(rows_ * 2);
+    ids_.reserve(rows_);
+  }
+
+  void read_row() {
+    std::array<std::string_view, kColumnNames.size()> fields;
+    std::string_view rest = lines_.line();
+    if (count_of(rest, ',') + 1 != columns_.size())
+      lines_.refuse(text::join("there are not as many fields as columns, which are ", columns_.size()));
+    for (const Column column : columns_) fields[static_cast<std::size_t>(column)] = take_until(rest, ',');
+    add(fields);
+  }
+
+  void add(const std::array<std::string_view, kColumnNames.size()>& fields) {
+    const auto [id, lower_text, upper_text, size, alignment, offset] = fields;
+    check_id(id);
+    const std::uint64_t lower = lines_.number_of(lower_text, "lower");
+    const std::uint64_t upper = lines_.number_of(upper_text, "upper");
+    if (lower >= upper) lines_.refuse(lower == upper ? "the life ends when it begins" : "the life ends before it begins");
+    const auto value = checked_narrow<ValueId>(lives_.values.size(), "the number of buffers");
+    lives_.turns.push_back({lower, true, value});
+    lives_.turns.push_back({upper, false, value});
+    lives_.values.push_back({.name = std::string(id), .bytes = lines_.bytes_of(size, "the size")});
+    if (!alignment.empty()) lives_.values.back().alignment = alignment_of(alignment);
+    if (fixed_offsets_ && !offset.empty()) lives_.values.back().fixed_offset = lines_.bytes_of(offset, "the offset");
+  }
+
+  void check_id(std::string_view id) {
+    if (id.empty()) lines_.refuse("the id is missing");
+    for (std::string_view rest = id; !rest.empty();) {
+      const std::size_t length = text::utf8_length(rest);
+      if (length == 0) lines_.refuse("the id is not UTF-8");  // it could not be written as JSON and found again
+      rest.remove_prefix(length);
+    }
+    if (ids_.insert(id).second) return;
+    throw ArgumentError(
+        ErrorCode::duplicate_value,
+        {lines_.where(), text::join("another buffer has the id ", text::quoted(id), " too"), "give each buffer an id of its own"},
+        {{"line", lines_.number()}, {"value", text::printable(id)}});
+  }
+
+  std::size_t alignment_of(std::string_view field) const {
+    const std::size_t alignment = lines_.bytes_of(field, "the alignment");
+    if (is_power_of_two(alignment)) return alignment;
+    throw ArgumentError(ErrorCode::invalid_alignment,
+                        {lines_.where(), text::join("the alignment is ", alignment, ", which is no power of two"),
+                         "use 1, 2, 4, 8, …, or leave the field empty"},
+                        {{"line", lines_.number()}, {"alignment", alignment}});
+  }
+
+  Lines lines_;
+  bool fixed_offsets_;
+  std::size_t rows_;  // at most
+  std::vector<Column> columns_;
+  std::unordered_set<std::string_view> ids_;
+  Lives lives_;
+};
+
+// Goes through the turns in order of time.
+class Sweep {
+ public:
+  explicit Sweep(Lives lives) : turns_(std::move(lives.turns)), born_in_(lives.values.size()) {
+    graph_.values = std::move(lives.values);
+    std::ranges::sort(turns_);
+  }
+
+  Graph run() {
+    graph_.nodes.reserve(times());
+    for (std::size_t at = 0; at < turns_.size();) at = begin_stretch(at);
+    return std::move(graph_);
+  }
+
+ private:
+  std::size_t times() const {
+    std::size_t count = 1;
+    for (std::size_t i = 1; i < turns_.size(); ++i) count += turns_[i].time != turns_[i - 1].time ? 1 : 0;
+    return count;
+  }
+
+  // All turns of one time; answers where those of the next begin.
+  std::size_t begin_stretch(std::size_t at) {
+    const std::uint64_t time = turns_[at].time;
+    const auto same_time = [&](bool birth) { return at < turns_.size() && turns_[at].time == time && turns_[at].birth == birth; };
+    for (; same_time(false); ++at) die(turns_[at].value);
+    const std::size_t births = at;
+    while (same_time(true)) ++at;
+    live_ += at - births;
+    if (live_ == 0) return at;
+    GraphNode& node = graph_.nodes.emplace_back();
+    node.name = std::to_string(time);
+    node.outputs.reserve(at - births);
+    for (std::size_t i = births; i < at; ++i) bear(turns_[i].value);
+    return at;
+  }
+
+  void bear(ValueId value) {
+    graph_.nodes.back().outputs.push_back(value);
+    born_in_[value] = static_cast<NodeId>(graph_.nodes.size() - 1);
+  }
+
+  // In the stretch that ends here, which is the last there is, as the value has lived in it.
+  void die(ValueId value) {
+    --live_;
+    if (born_in_[value] != graph_.nodes.size() - 1) graph_.nodes.back().inputs.push_back(value);
+  }
+
+  std::vector<Turn> turns_;
+  std::vector<NodeId> born_in_;
+  std::size_t live_ = 0;
+  Graph graph_;
+};
+
+}  // namespace
+
+Graph read_lives_csv(std::string_view bytes, std::string_view name, bool fixed_offsets) {
+  Graph graph = Sweep(LivesReader(bytes, name, fixed_offsets).read()).run();
+  graph.validate();
+  return graph;
+}
+
+}  // namespace berth

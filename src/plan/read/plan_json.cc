@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/read/plan_json.h"
+
+#include "berth/plan/read_graph.h"
+#include "plan/read/graph_json.h"
+#include "plan/read/plan_tables_json.h"
+
+namespace berth::plan_read {
+
+namespace {
+
+constexpr JsonMember<PlanFile> kFileMembers[] = {
+    {"berth", [](const JsonPlace& at, PlanFile&) { check_kind(at, "plan"); }, true},
+    {"version", [](const JsonPlace& at, PlanFile&) { check_version(at); }, true},
+    {"graph", [](const JsonPlace& at, PlanFile& file) { file.graph = at; }, true},
+    {"plan", [](const JsonPlace& at, PlanFile& file) { file.plan = at; }, true},
+};
+
+}  // namespace
+
+PlanFile plan_file(const JsonPlace& top) {
+  PlanFile file;
+  read_members(top, kFileMembers, file);
+  return file;
+}
+
+}  // namespace berth::plan_read
+
+namespace berth {
+
+using namespace plan_read;
+
+Plan read_plan_json(std::string_view bytes, std::string_view name) {
+  const JsonDocument document(bytes, name);
+  const JsonPlace top = document.top();
+  const PlanFile file = plan_file(top);
+  auto graph = std::make_shared<const Graph>(graph_from_json(*file.graph));
+  return Plan(std::move(graph), tables_from_json(*file.plan));
+}
+
+std::string write_plan_json(const Plan& plan) {
+  JsonWriter json;
+  json.begin_object().member("berth", "plan").member("version", kFormVersion).key("graph");
+  graph_to_json(plan.graph(), json);
+  json.key("plan");
+  tables_to_json(plan.tables(), json);
+  json.end_object();
+  return json.take();
+}
+
+}  // namespace berth

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/read/plan_tables_json.h"
+
+namespace berth::plan_read {
+
+namespace {
+
+constexpr std::size_t kNoCapacity = SIZE_MAX;
+
+// ---- Reading.
+
+// The enumerator whose name stands there; `last` is the last one.
+template <class Enum>
+Enum enum_at(const JsonPlace& at, Enum last) {
+  std::string names;
+  for (int i = 0; i <= static_cast<int>(last); ++i) {
+    const auto candidate = static_cast<Enum>(i);
+    if (to_string(candidate) == at.text()) return candidate;
+    names += text::join(i == 0 ? "" : ", ", to_string(candidate));
+  }
+  at.refuse(text::join("there is no such thing as ", text::quoted(at.text())), text::join("use one of: ", names));
+}
+
+std::pair<NodeId, NodeId> pair_at(const JsonPlace& at) {
+  std::vector<NodeId> found;
+  at.each_item([&](const JsonPlace& item) { found.push_back(item.number_as<NodeId>()); });
+  if (found.size() != 2) at.refuse(text::join("here must stand two numbers, and not ", found.size()), "give two nodes");
+  return {found[0], found[1]};
+}
+
+std::vector<PlanEdge> edges_at(const JsonPlace& at) {
+  std::vector<PlanEdge> edges;
+  edges.reserve(at.items());
+  at.each_item([&](const JsonPlace& edge) {
+    const auto [before, after] = pair_at(edge);
+    edges.push_back({before, after});
+  });
+  return edges;
+}
+
+constexpr JsonMember<PlanArena> kArenaMembers[] = {
+    {"bytes", [](const JsonPlace& at, PlanArena& arena) { arena.bytes = at.number(); }, true},
+    {"lower_bound_bytes", [](const JsonPlace& at, PlanArena& arena) { arena.lower_bound_bytes = at.number(); }, true},
+    {"naive_bytes", [](const JsonPlace& at, PlanArena& arena) { arena.naive_bytes = at.number(); }, true},
+};
+
+constexpr JsonMember<PlanSlot> kSlotMembers[] = {
+    {"device", [](const JsonPlace& at, PlanSlot& slot) { slot.device = at.number_as<std::uint32_t>(); }},
+    {"bytes", [](const JsonPlace& at, PlanSlot& slot) { slot.bytes = at.number(); }, true},
+    {"offset", [](const JsonPlace& at, PlanSlot& slot) { slot.offset = at.number(); }, true},
+};
+
+constexpr JsonMember<ValuePlace> kPlaceMembers[] = {
+    {"sharing", [](const JsonPlace& at, ValuePlace& place) { place.sharing = enum_at(at, Sharing::joined); }},
+    {"reason", [](const JsonPlace& at, ValuePlace& place) { place.reason = enum_at(at, UnplannedReason::outside_range); }},
+    {"slot", [](const JsonPlace& at, ValuePlace& place) { place.slot = at.number_as<std::uint32_t>(); }},
+    {"with", [](const JsonPlace& at, ValuePlace& place) { place.with = at.number_as<ValueId>(); }},
+    {"buffer", [](const JsonPlace& at, ValuePlace& place) { place.buffer = at.number_as<std::uint32_t>(); }},
+    {"offset", [](const JsonPlace& at, ValuePlace& place) { place.offset = at.number(); }},
+    {"extent_bytes", [](const JsonPlace& at, ValuePlace& place) { place.extent_bytes = at.number(); }},
+    {"alignment", [](const JsonPlace& at, ValuePlace& place) { place.alignment = at.number(); }},
+};
+
+constexpr ValuePlace kUsualPlace = {.sharing = Sharing::own, .reason = UnplannedReason::placed};
+
+// The sums wait for the arenas.
+struct TablesDraft {
+  PlanTables tables;
+  std::optional<JsonPlace> peak_bytes;
+  std::optional<JsonPlace> lower_bound_bytes;
+};
+
+void read_nodes(const JsonPlace& at, TablesDraft& draft) {
+  const auto [begin, end] = pair_at(at);
+  draft.tables.nodes = {begin, end};
+}
+
+constexpr JsonMember<TablesDraft> kTablesMembers[] = {
+    {"strategy", [](const JsonPlace& at, TablesDraft& draft) { draft.tables.strategy = at.text(); }, true},
+    {"outcome", [](const JsonPlace& at, TablesDraft& draft) { draft.tables.outcome = enum_at(at, PlanOutcome::unknown); }, true},
+    {"peak_bytes", [](const JsonPlace& at, TablesDraft& draft) { draft.peak_bytes = at; }},
+    {"lower_bound_bytes", [](const JsonPlace& at, TablesDraft& draft) { draft.lower_bound_bytes = at; }},
+    {"nodes", read_nodes, true},
+    {"parallel", [](const JsonPlace& at, TablesDraft& draft) { draft.tables.parallel = at.number_as<int>(); }},
+    {"alignment", [](const JsonPlace& at, TablesDraft& draft) { draft.tables.alignment = at.number(); }},
+    {"capacity_bytes",
+     [](const JsonPlace& at, TablesDraft& draft) { draft.tables.capacity_bytes = at.is_null() ? kNoCapacity : at.number(); }},
+    {"arenas", [](const JsonPlace& at, TablesDraft& draft) { draft.tables.arenas = read_list(at, kArenaMembers); }, true},
+    {"slots", [](const JsonPlace& at, TablesDraft& draft) { draft.tables.slots = read_list(at, kSlotMembers); }},
+    {"places", [](const JsonPlace& at, TablesDraft& draft) { draft.tables.places = read_list(at, kPlaceMembers, kUsualPlace); }, true},
+    {"edges", [](const JsonPlace& at, TablesDraft& draft) { draft.tables.edges = edges_at(at); }},
+};
+
+// Nothing when the arenas cannot be counted together.
+std::optional<std::size_t> sum_of(const std::vector<PlanArena>& arenas, std::size_t PlanArena::*member) {
+  std::optional<std::size_t> sum = 0;
+  for (const PlanArena& arena : arenas)
+    if (sum) sum = try_add(*sum, arena.*member);
+  return sum;
+}
+
+void check_sum(const std::optional<JsonPlace>& at, const std::optional<std::size_t>& sum) {
+  if (!at || at->number() == sum) return;
+  at->refuse_argument(ErrorCode::plan_invalid,
+                      sum ? text::join("it is ", at->number(), ", and the arenas come to ", *sum) : "the arenas pass 64 bits together",
+                      "take the file as it was written, or plan again");
+}
+
+// ---- Writing.
+
+template <class T>
+void member_unless(JsonWriter& json, std::string_view name, const T& value, const T& usual) {
+  if (value != usual) json.member(name, value);
+}
+
+void write_place(const ValuePlace& place, JsonWriter& json) {
+  json.begin_object();
+  member_unless(json, "sharing", to_string(place.sharing), to_string(kUsualPlace.sharing));
+  member_unless(json, "reason", to_string(place.reason), to_string(kUsualPlace.reason));
+  member_unless(json, "slot", place.slot, kUsualPlace.slot);
+  member_unless(json, "with", place.with, kUsualPlace.with);
+  member_unless(json, "buffer", place.buffer, kUsualPlace.buffer);
+  member_unless(json, "offset", place.offset, kUsualPlace.offset);
+  member_unless(json, "extent_bytes", place.extent_bytes, kUsualPlace.extent_bytes);
+  member_unless(json, "alignment", place.alignment, kUsualPlace.alignment);
+  json.end_object();
+}
+
+void write_arena(const PlanArena& arena, JsonWriter& json) {
+  json.begin_object().member("bytes", arena.bytes).member("lower_bound_bytes", arena.lower_bound_bytes);
+  json.member("naive_bytes", arena.naive_bytes).end_object();
+}
+
+void write_slot(const PlanSlot& slot, JsonWriter& json) {
+  json.begin_object().member("device", slot.device).member("bytes", slot.bytes).member("offset", slot.offset).end_object();
+}
+
+void write_pair(NodeId first, NodeId second, JsonWriter& json) { json.begin_array().value(first).value(second).end_array(); }
+
+void write_edge(const PlanEdge& edge, JsonWriter& json) { write_pair(edge.before, edge.after, json); }
+
+template <class Item>
+void write_list(std::string_view name, const std::vector<Item>& items, void (*write_item)(const Item&, JsonWriter&), JsonWriter& json) {
+  json.key(name).begin_array();
+  for (const Item& item : items) write_item(item, json);
+  json.end_array();
+}
+
+void write_figures(const PlanTables& tables, JsonWriter& json) {
+  json.member("strategy", tables.strategy).member("outcome", to_string(tables.outcome));
+  if (const auto peak = sum_of(tables.arenas, &PlanArena::bytes)) json.member("peak_bytes", *peak);
+  if (const auto bound = sum_of(tables.arenas, &PlanArena::lower_bound_bytes)) json.member("lower_bound_bytes", *bound);
+  json.key("nodes");
+  write_pair(tables.nodes.begin, tables.nodes.end, json);
+  json.member("parallel", tables.parallel).member("alignment", tables.alignment).key("capacity_bytes");
+  if (tables.capacity_bytes == kNoCapacity)
+    json.null();
+  else
+    json.value(tables.capacity_bytes);
+}
+
+}  // namespace
+
+PlanTables tables_from_json(const JsonPlace& object) {
+  TablesDraft draft;
+  read_members(object, kTablesMembers, draft);
+  check_sum(draft.peak_bytes, sum_of(draft.tables.arenas, &PlanArena::bytes));
+  check_sum(draft.lower_bound_bytes, sum_of(draft.tables.arenas, &PlanArena::lower_bound_bytes));
+  return std::move(draft.tables);
+}
+
+void tables_to_json(const PlanTables& tables, JsonWriter& json) {
+  json.begin_object();
+  write_figures(tables, json);
+  write_list("arenas", tables.arenas, write_arena, json);
+  write_list("slots", tables.slots, write_slot, json);
+  write_list("places", tables.places, write_place, json);
+  write_list("edges", tables.edges, write_edge, json);
+  json.end_object();
+}
+
+}  // namespace berth::plan_read

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "berth/plan/read_graph.h"
+
+#include "plan/read/graph_json.h"
+#include "plan/read/lines.h"
+#include "plan/read/plan_json.h"
+
+namespace berth {
+
+namespace {
+
+using namespace plan_read;
+
+bool says_plan(const JsonPlace& top) {
+  bool plan = false;
+  top.each_member(
+      [&](const JsonPlace& member) { plan = plan || (member.key() == "berth" && member.is_text() && member.text() == "plan"); });
+  return plan;
+}
+
+Graph read_json(std::string_view bytes, std::string_view name) {
+  const JsonDocument document(bytes, name);
+  const JsonPlace top = document.top();
+  return graph_from_json(says_plan(top) ? *plan_file(top).graph : top);
+}
+
+// The first line that is not empty, without blanks around it.
+std::string_view first_line(std::string_view bytes) {
+  for (std::string_view rest = without_mark(bytes); !rest.empty();) {
+    std::string_view line = take_until(rest, '\n');
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    line = trimmed(line);
+    if (!line.empty()) return line;
+  }
+  return {};
+}
+
+}  // namespace
+
+Graph read_graph(std::string_view bytes, std::string_view name) {
+  const std::string_view line = first_line(bytes);
+  if (line.starts_with('{')) return read_json(bytes, name);
+  if (line.starts_with('#') || line.find('|') != std::string_view::npos) return read_graph_text(bytes, name);
+  if (line.find(',') != std::string_view::npos) return read_lives_csv(bytes, name);
+  throw FormatError(
+      ErrorCode::format_error,
+      {text::join("reading ", text::printable(name), " as a graph"),
+       line.empty() ? "there is nothing in it" : "it begins like none of the forms of a graph",
+       "give JSON, lines of id,lower,upper,size, or lines of index operator | producers | bytes; unpack it before, and read ONNX "
+       "with read_onnx"},
+      {{"offset", 0}});
+}
+
+}  // namespace berth

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/report/panels.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "base/text.h"
+
+namespace berth::planning {
+
+namespace {
+
+constexpr std::size_t kNamedSharers = 3;
+
+using Sharers = std::vector<std::vector<ValueId>>;  // by buffer
+
+Sharers find_sharers(const PlanTables& tables) {
+  Sharers sharers;
+  for (ValueId v = 0; v < tables.places.size(); ++v) {
+    const ValuePlace& place = tables.places[v];
+    if (!place.planned() || place.extent_bytes == 0) continue;
+    if (place.buffer >= sharers.size()) sharers.resize(place.buffer + std::size_t{1});
+    sharers[place.buffer].push_back(v);
+  }
+  return sharers;
+}
+
+// The values besides the first.
+std::string shared_with(const Graph& graph, const std::vector<ValueId>& values, ValueId first) {
+  std::string names;
+  std::size_t named = 0;
+  for (auto v = values.begin(); v != values.end() && named < kNamedSharers; ++v) {
+    if (*v == first) continue;
+    names += text::join(names.empty() ? "" : ", ", text::printable(value_name(graph, *v), 60));
+    ++named;
+  }
+  const std::size_t more = values.size() - 1 - named;
+  return more == 0 ? names : text::join(names, " and ", more, " more");
+}
+
+std::string note_of(const Graph& graph, const std::vector<ValueId>& values, ValueId first) {
+  std::string note;
+  if (values.size() > 1) note = text::join("shared with ", shared_with(graph, values, first));
+  if (std::ranges::any_of(values, [&](ValueId v) { return graph.values[v].output; }))
+    note += text::join(note.empty() ? "" : "; ", "an output");
+  return note;
+}
+
+page::AddressMap empty_map(const Plan& plan, std::uint32_t device) {
+  const PlanArena& arena = plan.tables().arenas[device];
+  return {.title = text::join(plan.graph().devices[device], ", ", text::bytes(arena.bytes)),
+          .noun = "buffers",
+          .begin = plan.tables().nodes.begin,
+          .end = plan.tables().nodes.end,
+          .bytes = arena.bytes,
+          .marks = {{"lower bound", arena.lower_bound_bytes}}};
+}
+
+}  // namespace
+
+std::string value_name(const Graph& graph, ValueId value) {
+  const std::string& name = graph.values[value].name;
+  return name.empty() ? text::join("value ", value) : name;
+}
+
+std::string step_name(const Graph& graph, NodeId node) {
+  const GraphNode& step = graph.nodes[node];
+  if (step.op.empty() && step.name.empty()) return text::join("node ", node);
+  return text::join(step.op, step.op.empty() || step.name.empty() ? "" : " ", step.name);
+}
+
+std::vector<page::MapBox> plan_rects(const Plan& plan, std::uint32_t device) {
+  const Graph& graph = plan.graph();
+  const Sharers sharers = find_sharers(plan.tables());
+  std::vector<page::MapBox> rects;
+  for (const Plan::Buffer& buffer : plan.buffers()) {
+    if (buffer.device != device) continue;
+    const std::vector<ValueId>& values = sharers[plan.place(buffer.first).buffer];
+    rects.push_back({.begin = buffer.life.begin,
+                     .end = buffer.life.end,
+                     .offset = buffer.offset,
+                     .bytes = buffer.bytes,
+                     .name = value_name(graph, buffer.first),
+                     .note = note_of(graph, values, buffer.first)});
+  }
+  std::ranges::stable_sort(rects, {}, [](const page::MapBox& box) { return std::tuple(box.begin, box.offset); });
+  return rects;
+}
+
+page::AddressMap plan_map(const Plan& plan, std::uint32_t device) {
+  page::AddressMap map = empty_map(plan, device);
+  map.boxes = plan_rects(plan, device);
+  for (NodeId n = plan.tables().nodes.begin; n < plan.tables().nodes.end; ++n) map.steps.push_back(step_name(plan.graph(), n));
+  return map;
+}
+
+std::vector<page::AddressMap> plan_maps(const Plan& plan) {
+  std::vector<page::AddressMap> maps;
+  for (std::uint32_t device = 0; device < plan.tables().arenas.size(); ++device)
+    if (plan.tables().arenas[device].bytes != 0) maps.push_back(plan_map(plan, device));
+  return maps;
+}
+
+}  // namespace berth::planning

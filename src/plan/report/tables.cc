@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/report/tables.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "base/text.h"
+#include "page/number.h"
+#include "plan/report/panels.h"
+
+namespace berth::planning {
+
+namespace {
+
+page::TableCell number_cell(double value, int decimals, std::string_view unit = {}) {
+  const std::string shown = page::decimal(value, decimals);
+  return {text::join(shown, unit), shown};
+}
+
+double percent(std::size_t part, std::size_t whole) {
+  return whole == 0 ? 0 : 100 * static_cast<double>(part) / static_cast<double>(whole);
+}
+
+std::vector<page::TableCell> attempt_row(const PlanAttempt& attempt, std::size_t lower_bound_bytes) {
+  const std::optional<std::size_t>& peak = attempt.peak_bytes;
+  const bool bounded = peak && lower_bound_bytes != 0;
+  return {{attempt.strategy},
+          peak ? page::bytes_cell(*peak) : page::TableCell{},
+          bounded ? number_cell(percent(*peak, lower_bound_bytes) - 100, 2, " %") : page::TableCell{},
+          number_cell(attempt.time_ms, 2, " ms"),
+          {attempt.note}};
+}
+
+// Largest first; they add up to the peak.
+std::vector<Plan::Buffer> live_at(const Plan& plan, std::uint32_t device, NodeId node) {
+  std::vector<Plan::Buffer> live = plan.buffers();
+  std::erase_if(live, [&](const Plan::Buffer& b) { return b.device != device || node < b.life.begin || node >= b.life.end; });
+  std::ranges::stable_sort(live, std::greater(), &Plan::Buffer::bytes);
+  return live;
+}
+
+std::vector<page::TableCell> peak_row(const Plan& plan, const Plan::Buffer& buffer, std::size_t peak_bytes) {
+  return {{value_name(plan.graph(), buffer.first)},
+          page::bytes_cell(buffer.bytes),
+          number_cell(percent(buffer.bytes, peak_bytes), 1, " %"),
+          {std::to_string(buffer.offset)},
+          {std::to_string(buffer.life.begin)},
+          {std::to_string(buffer.life.end - 1)},
+          {step_name(plan.graph(), buffer.life.begin)}};
+}
+
+}  // namespace
+
+std::vector<page::Figure> plan_figures(const Plan& plan) {
+  const std::string none = "none";
+  const bool placed = plan.has_places();
+  return {{"peak", placed ? text::bytes(plan.peak_bytes()) : none, placed ? text::join(plan.peak_bytes(), " bytes") : ""},
+          {"lower bound", text::bytes(plan.lower_bound_bytes()), text::join(plan.lower_bound_bytes(), " bytes")},
+          {"peak / lower bound", placed ? page::decimal(plan.ratio(), 4) : none},
+          {"without reuse", text::bytes(plan.naive_bytes()), text::join(plan.naive_bytes(), " bytes")},
+          {"buffers", std::to_string(plan.buffers().size()), text::join("of ", plan.graph().values.size(), " values")},
+          {"strategy", plan.strategy().empty() ? none : plan.strategy()},
+          {"outcome", std::string(to_string(plan.outcome()))},
+          {"planned in", text::join(page::decimal(plan.time_ms(), 1), " ms")}};
+}
+
+page::Table attempts_table(const Plan& plan) {
+  page::Table table{"Strategies", {{"strategy"}, {"peak", true}, {"over the bound", true}, {"time", true}, {"note"}}};
+  for (const PlanAttempt& attempt : plan.attempts()) table.rows.push_back(attempt_row(attempt, plan.lower_bound_bytes()));
+  return table;
+}
+
+page::Table peak_table(const Plan& plan, std::uint32_t device) {
+  const Plan::Peak peak = plan.at_peak(device);
+  page::Table table{text::join("At the peak of ", plan.graph().devices[device]),
+                    {{"buffer"}, {"bytes", true}, {"share", true}, {"offset", true}, {"from step", true}, {"to step", true}, {"made by"}}};
+  const std::vector<Plan::Buffer> live = live_at(plan, device, peak.node);
+  const std::size_t shown = std::min(live.size(), kMostRows);
+  for (std::size_t i = 0; i < shown; ++i) table.rows.push_back(peak_row(plan, live[i], peak.bytes));
+  table.note = text::join(text::bytes(peak.bytes), " are live at step ", peak.node, ".");
+  if (shown < live.size()) table.note += text::join(" The largest ", shown, " of ", live.size(), " buffers are shown.");
+  return table;
+}
+
+page::Table unplanned_table(const Plan& plan) {
+  std::map<UnplannedReason, std::size_t> counts;
+  for (const Plan::Unplanned& one : plan.unplanned()) ++counts[one.reason];
+  page::Table table{"Values without a place", {{"reason"}, {"values", true}}};
+  for (const auto& [reason, count] : counts) table.rows.push_back({{std::string(to_string(reason))}, {std::to_string(count)}});
+  return table;
+}
+
+}  // namespace berth::planning

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <numeric>
+
+#include "base/random.h"
+#include "base/text.h"
+#include "berth/base/error.h"
+#include "berth/copy/copy.h"
+#include "berth/plan/placement.h"
+#include "plan/lives.h"
+
+namespace berth {
+
+namespace {
+
+using Bytes = std::vector<unsigned char>;
+
+// What a node writes into a value: bytes that no other value has in a row.
+Bytes stamp(ValueId v, std::size_t bytes) {
+  Random random(0x5ead0f ^ (std::uint64_t{v} << 20));
+  Bytes out(bytes);
+  for (std::size_t i = 0; i < bytes; i += 8) {
+    const std::uint64_t word = random.next();
+    for (std::size_t k = 0; k < 8 && i + k < bytes; ++k) out[i + k] = static_cast<unsigned char>(word >> (8 * k));
+  }
+  return out;
+}
+
+class ShadowRun {
+ public:
+  explicit ShadowRun(const Placement& placement)
+      : placement_(placement), plan_(placement.plan()), graph_(plan_.graph()), expected_(graph_.values.size()) {}
+
+  ShadowReport run(const std::vector<NodeId>& order) {
+    for (const NodeId n : order) {
+      for (std::size_t i = 0; i < graph_.nodes[n].inputs.size(); ++i) {
+        const ValueId v = graph_.nodes[n].inputs[i];
+        if (v != kNoValue && !planning::is_ignored(graph_.nodes[n], i) && plan_.place(v).planned()) read(v, graph_.describe_node(n));
+      }
+      for (std::uint32_t o = 0; o < graph_.nodes[n].outputs.size(); ++o)
+        if (const ValueId v = graph_.nodes[n].outputs[o]; v != kNoValue && plan_.place(v).planned()) write(graph_.nodes[n], o, v);
+      ++report_.nodes;
+    }
+    const std::vector<bool> survive = survivors();
+    for (ValueId v = 0; v < expected_.size(); ++v)
+      if (plan_.place(v).planned() && survive[v]) read(v, "who comes after");
+    return std::move(report_);
+  }
+
+ private:
+  // Values that someone reads after the last node of the plan.
+  std::vector<bool> survivors() const {
+    std::vector<bool> out(graph_.values.size());
+    for (ValueId v = 0; v < out.size(); ++v) out[v] = graph_.values[v].output;
+    for (NodeId n = plan_.tables().nodes.end; n < graph_.nodes.size(); ++n)
+      for (std::size_t i = 0; i < graph_.nodes[n].inputs.size(); ++i)
+        if (const ValueId v = graph_.nodes[n].inputs[i]; v != kNoValue && !planning::is_ignored(graph_.nodes[n], i)) out[v] = true;
+    return out;
+  }
+
+  std::size_t size_of(ValueId v) const { return *graph_.values[v].size_bytes(); }
+
+  void write(const GraphNode& node, std::uint32_t o, ValueId v) {
+    const ValuePlace& place = plan_.place(v);
+    expected_[v] = stamp(v, size_of(v));
+    if (place.sharing == Sharing::identity) {
+      expected_[v] = expected_[place.with];
+    } else if (place.sharing == Sharing::view) {
+      const auto begin = expected_[place.with].begin() + static_cast<std::ptrdiff_t>(place.offset - plan_.place(place.with).offset);
+      expected_[v].assign(begin, begin + static_cast<std::ptrdiff_t>(size_of(v)));
+    } else if (place.sharing == Sharing::joined) {
+      write_joined(node, o, v);
+    } else {
+      put(v, 0, size_of(v));
+    }
+  }
+
+  // What lies there already is not copied: it must be there.
+  void write_joined(const GraphNode& node, std::uint32_t o, ValueId v) {
+    std::vector<std::pair<std::size_t, std::size_t>> kept;
+    for (const ViewOption& option : node.views) {
+      const ValueId input = node.inputs[option.input];
+      if (option.of_input || option.output != o || planning::is_ignored(node, option.input) || !plan_.place(input).planned()) continue;
+      if (plan_.place(input).offset != plan_.place(v).offset + option.offset_bytes || plan_.place(input).buffer != plan_.place(v).buffer)
+        continue;
+      std::copy(expected_[input].begin(), expected_[input].end(), expected_[v].begin() + static_cast<std::ptrdiff_t>(option.offset_bytes));
+      kept.emplace_back(option.offset_bytes, option.offset_bytes + size_of(input));
+    }
+    std::sort(kept.begin(), kept.end());
+    std::size_t begin = 0;
+    for (const auto& [low, high] : kept) {
+      if (begin < low) put(v, begin, low);
+      begin = high;
+    }
+    put(v, begin, size_of(v));
+  }
+
+  void put(ValueId v, std::size_t begin, std::size_t end) {
+    if (begin >= end) return;
+    const Buffer& arena = placement_.arena(graph_.values[v].device);
+    copy_bytes(static_cast<unsigned char*>(arena.data()) + plan_.place(v).offset + begin, arena.device(), expected_[v].data() + begin,
+               "cpu", end - begin);
+    report_.bytes_written += end - begin;
+  }
+
+  void read(ValueId v, const std::string& reader) {
+    const Buffer& arena = placement_.arena(graph_.values[v].device);
+    found_.resize(expected_[v].size());
+    if (found_.empty()) return;
+    copy_bytes(found_.data(), "cpu", static_cast<const unsigned char*>(arena.data()) + plan_.place(v).offset, arena.device(),
+               found_.size());
+    report_.bytes_read += found_.size();
+    const auto wrong = std::mismatch(found_.begin(), found_.end(), expected_[v].begin());
+    if (wrong.first == found_.end() || report_.wrong.size() == 10) return;
+    report_.wrong.push_back(
+        text::join(reader, " reads ", graph_.describe_value(v), " and finds other bytes from ", wrong.first - found_.begin(), " on"));
+  }
+
+  const Placement& placement_;
+  const Plan& plan_;
+  const Graph& graph_;
+  std::vector<Bytes> expected_;  // of each value, once it is written
+  Bytes found_;
+  ShadowReport report_;
+};
+
+}  // namespace
+
+ShadowReport shadow_run(const Placement& placement, const std::vector<NodeId>& order) {
+  if (!order.empty()) return ShadowRun(placement).run(order);
+  const NodeRange& nodes = placement.plan().tables().nodes;
+  std::vector<NodeId> in_order(nodes.end - nodes.begin);
+  std::iota(in_order.begin(), in_order.end(), nodes.begin);
+  return ShadowRun(placement).run(in_order);
+}
+
+}  // namespace berth

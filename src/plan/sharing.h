@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "berth/plan/graph.h"
+#include "berth/plan/plan.h"
+#include "plan/lives.h"
+#include "plan/problem.h"
+
+// The second step of planning: which values share bytes. What shares them is one buffer, which lives as long as all of its values and is as
+// large as the largest; packers see only buffers.
+namespace berth::planning {
+
+// Which options to take where they are safe.
+struct SharingRules {
+  bool inplace = true;  // any at all
+  bool joins = true;    // inputs as ranges of an output
+  bool smaller = true;  // an output in place of a larger input, which then stays as large
+};
+
+struct SharedValue {
+  Sharing sharing = Sharing::none;
+  ValueId with = kNoValue;
+  std::uint32_t buffer = kNoBuffer;
+  std::size_t offset = 0;  // in the buffer
+};
+
+struct SharedBuffer {
+  PackBuffer pack;
+  std::uint32_t device = 0;
+};
+
+struct SharingResult {
+  std::vector<SharedValue> values;  // one for each value
+  std::vector<SharedBuffer> buffers;
+  bool took_joins = false;
+  bool took_smaller = false;
+};
+
+SharingResult share(const Graph& graph, NodeRange nodes, const std::vector<Life>& lives, const SharingRules& rules);
+
+}  // namespace berth::planning

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <numeric>
+
+#include "berth/base/checked.h"
+#include "plan/verify/judge.h"
+
+namespace berth::verification {
+
+namespace {
+
+using enum PlanProblem::Kind;
+
+std::size_t needed_alignment(const GraphValue& value, std::size_t least) {
+  if (value.alignment != 0) return std::max(value.alignment, least);
+  return std::max(value.dtype ? alignment_of(*value.dtype) : 1, least);
+}
+
+void check_place(Judge& judge, ValueId v, const ValuePlace& place) {
+  const GraphValue& value = judge.graph.values[v];
+  const PlanArena& arena = judge.plan.arenas[value.device];
+  const std::size_t needed = needed_alignment(value, judge.plan.alignment);
+  if (!is_power_of_two(place.alignment) || place.alignment < needed)
+    return judge.say(alignment, judge.value(v), " is aligned to ", place.alignment, " and needs ", needed);
+  if (place.offset % place.alignment != 0)
+    judge.say(alignment, judge.value(v), " lies at ", place.offset, ", no multiple of ", place.alignment);
+  if (place.extent_bytes != try_align_up(judge.facts[v].bytes, place.alignment))
+    judge.say(alignment, judge.value(v), " of ", judge.facts[v].bytes, " bytes has an extent of ", place.extent_bytes);
+  if (!fits(place.offset, place.extent_bytes, arena.bytes))
+    judge.say(bounds, judge.value(v), " lies at ", place.offset, " with ", place.extent_bytes, " bytes, outside the arena of ",
+              arena.bytes);
+  if (value.fixed_offset && *value.fixed_offset != place.offset)
+    judge.say(bounds, judge.value(v), " lies at ", place.offset, " and is fixed at ", *value.fixed_offset);
+}
+
+void check_slot(Judge& judge, ValueId v, const ValuePlace& place) {
+  if (place.extent_bytes == 0) return;
+  if (place.slot >= judge.plan.slots.size())
+    return judge.say(bounds, judge.value(v), " is in slot ", place.slot, " of ", judge.plan.slots.size());
+  const PlanSlot& slot = judge.plan.slots[place.slot];
+  if (slot.device != judge.graph.values[v].device || place.offset < slot.offset ||
+      !fits(place.offset - slot.offset, place.extent_bytes, slot.bytes))
+    judge.say(bounds, judge.value(v), " does not lie in its slot ", place.slot);
+}
+
+void check_slots(Judge& judge) {
+  const std::vector<PlanSlot>& slots = judge.plan.slots;
+  std::vector<std::size_t> order(slots.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return slots[a].device != slots[b].device ? slots[a].device < slots[b].device : slots[a].offset < slots[b].offset;
+  });
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const PlanSlot& slot = slots[order[i]];
+    if (slot.device >= judge.plan.arenas.size() || !fits(slot.offset, slot.bytes, judge.plan.arenas[slot.device].bytes)) {
+      judge.say(bounds, "slot ", order[i], " lies outside its arena");
+    } else if (i + 1 < order.size()) {
+      const PlanSlot& next = slots[order[i + 1]];
+      if (next.device == slot.device && next.offset - slot.offset < slot.bytes && next.bytes != 0)
+        judge.say(overlap, "slots ", order[i], " and ", order[i + 1], " overlap");
+    }
+  }
+}
+
+}  // namespace
+
+void check_places(Judge& judge) {
+  check_slots(judge);
+  for (std::size_t device = 0; device < judge.plan.arenas.size(); ++device)
+    if (const PlanArena& arena = judge.plan.arenas[device]; arena.bytes > judge.plan.capacity_bytes || arena.bytes > kMaxBytes)
+      judge.say(bounds, "the arena of device ", device, " has ", arena.bytes, " bytes, past its capacity");
+  for (ValueId v = 0; v < judge.facts.size(); ++v) {
+    const ValuePlace& place = judge.plan.places[v];
+    if (!place.planned()) continue;
+    check_place(judge, v, place);
+    if (!judge.plan.slots.empty() || place.slot != kNoSlot) check_slot(judge, v, place);
+  }
+}
+
+}  // namespace berth::verification

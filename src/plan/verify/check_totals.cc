@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "berth/base/checked.h"
+#include "plan/verify/judge.h"
+
+namespace berth::verification {
+
+namespace {
+
+using enum PlanProblem::Kind;
+
+// Values that share bytes, with all that they need: their hull in time and in addresses.
+struct Group {
+  NodeId begin = UINT32_MAX;
+  NodeId end = 0;
+  std::size_t low = SIZE_MAX;
+  std::size_t high = 0;
+  std::size_t alignment = 1;
+  std::uint32_t device = 0;
+  std::uint32_t buffer = kNoBuffer;
+  bool fixed = false;
+
+  std::size_t bytes() const { return high <= low ? 0 : (high - low + alignment - 1) / alignment * alignment; }
+};
+
+class Groups {
+ public:
+  explicit Groups(Judge& judge) : judge_(judge), parent_(judge.facts.size()) {
+    std::iota(parent_.begin(), parent_.end(), ValueId{0});
+    for (ValueId v = 0; v < parent_.size(); ++v)
+      if (const ValuePlace& place = judge.plan.places[v]; place.planned() && place.with != kNoValue) unite(v, place.with);
+    for (NodeId n = judge.plan.nodes.begin; n < judge.plan.nodes.end; ++n) {
+      const GraphNode& node = judge.graph.nodes[n];
+      for (const ViewOption& option : node.views)
+        if (is_joined(judge, node, option)) unite(node.inputs[option.input], node.outputs[option.output]);
+    }
+  }
+
+  std::vector<Group> gather() {
+    std::map<ValueId, Group> groups;
+    for (ValueId v = 0; v < parent_.size(); ++v)
+      if (judge_.plan.places[v].planned()) add(groups[find(v)], v);
+    std::vector<Group> out;
+    out.reserve(groups.size());
+    for (const auto& [root, group] : groups) out.push_back(group);
+    return out;
+  }
+
+ private:
+  void add(Group& group, ValueId v) {
+    const ValuePlace& place = judge_.plan.places[v];
+    const Known& known = judge_.facts[v];
+    group.begin = std::min(group.begin, known.writer);
+    group.end = std::max(group.end, known.survives ? judge_.plan.nodes.end : known.last + 1);
+    group.low = std::min(group.low, place.offset);
+    // A view has no padding of its own.
+    group.high = std::max(group.high, place.offset + (place.sharing == Sharing::view ? known.bytes : place.extent_bytes));
+    group.alignment = std::max(group.alignment, place.alignment);
+    group.device = judge_.graph.values[v].device;
+    group.fixed |= judge_.graph.values[v].fixed_offset.has_value();
+    if (group.buffer != kNoBuffer && group.buffer != place.buffer)
+      judge_.say(totals, judge_.value(v), " is in another buffer than what it shares with");
+    group.buffer = place.buffer;
+  }
+
+  ValueId find(ValueId v) {
+    while (parent_[v] != v) v = parent_[v] = parent_[parent_[v]];
+    return v;
+  }
+  void unite(ValueId a, ValueId b) { parent_[find(a)] = find(b); }
+
+  Judge& judge_;
+  std::vector<ValueId> parent_;
+};
+
+std::size_t most_live(const std::vector<Group>& groups, std::uint32_t device) {
+  std::vector<std::pair<NodeId, std::size_t>> changes;  // differences: they may wrap, their sums do not
+  std::size_t most = 0;
+  for (const Group& group : groups) {
+    if (group.device != device || group.bytes() == 0) continue;
+    changes.emplace_back(group.begin, group.bytes());
+    changes.emplace_back(group.end, std::size_t{0} - group.bytes());
+    if (group.fixed) most = std::max(most, group.low + group.bytes());
+  }
+  std::sort(changes.begin(), changes.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::size_t live = 0;
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    live += changes[i].second;
+    if (i + 1 == changes.size() || changes[i + 1].first != changes[i].first) most = std::max(most, live);
+  }
+  return most;
+}
+
+void check_buffers(Judge& judge, std::vector<Group> groups) {
+  std::sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) { return a.buffer < b.buffer; });
+  for (std::size_t i = 0; i < groups.size(); ++i)
+    if (groups[i].buffer != i) return judge.say(totals, "buffer ", i, " is used twice, or not at all");
+}
+
+void check_arena(Judge& judge, const std::vector<Group>& groups, std::uint32_t device) {
+  const PlanArena& arena = judge.plan.arenas[device];
+  std::size_t naive = 0;
+  bool fixed = false;
+  for (const Group& group : groups) {
+    if (group.device != device) continue;
+    naive += group.bytes();
+    fixed |= group.fixed;
+  }
+  const std::string& name = judge.graph.devices[device];
+  const std::size_t bound = most_live(groups, device);
+  if (arena.lower_bound_bytes != bound) judge.say(totals, name, " has a lower bound of ", arena.lower_bound_bytes, " and needs ", bound);
+  if (arena.naive_bytes != naive) judge.say(totals, name, " would have ", arena.naive_bytes, " bytes without reuse, and has ", naive);
+  if (arena.bytes < bound) judge.say(totals, name, " has ", arena.bytes, " bytes and needs ", bound);
+  if (arena.bytes > naive && !fixed && judge.plan.slots.empty())
+    judge.say(totals, name, " has ", arena.bytes, " bytes, more than the ", naive, " without reuse");
+  if (judge.plan.outcome == PlanOutcome::optimal && arena.bytes != bound)
+    judge.say(totals, name, " is said to be optimal, and is above its bound");
+}
+
+}  // namespace
+
+void check_totals(Judge& judge) {
+  if (judge.plan.outcome != PlanOutcome::optimal && judge.plan.outcome != PlanOutcome::feasible) return;
+  const std::vector<Group> groups = Groups(judge).gather();
+  check_buffers(judge, groups);
+  for (std::uint32_t device = 0; device < judge.plan.arenas.size(); ++device) check_arena(judge, groups, device);
+}
+
+}  // namespace berth::verification

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/text.h"
+#include "berth/plan/graph.h"
+#include "berth/plan/plan.h"
+#include "berth/plan/verify.h"
+
+// What the parts of the verifier share: the graph and the plan under trial, what is known of each value, and the list of problems.
+namespace berth::verification {
+
+// What the graph says of a value, worked out here and nowhere else.
+struct Known {
+  NodeId writer = UINT32_MAX;  // in the range
+  NodeId last = 0;             // the last node of the range that reads it, or its writer; the end of the range when it survives
+  bool used = false;           // read in the range, or needed after it
+  bool survives = false;
+  std::size_t bytes = 0;
+  UnplannedReason reason = UnplannedReason::never_written;
+};
+
+class Judge {
+ public:
+  Judge(const Graph& the_graph, const PlanTables& the_plan, std::size_t most) : graph(the_graph), plan(the_plan), most_(most) {}
+
+  const Graph& graph;
+  const PlanTables& plan;
+  std::vector<Known> facts = {};  // one for each value
+
+  template <class... Pieces>
+  void say(PlanProblem::Kind kind, const Pieces&... pieces) {
+    if (problems_.size() < most_) problems_.push_back({kind, text::join(pieces...)});
+  }
+  bool clean() const noexcept { return problems_.empty(); }
+  std::vector<PlanProblem> take() && { return std::move(problems_); }
+
+  std::string value(ValueId v) const { return name("value ", graph.values[v].name, v); }
+  std::string node(NodeId n) const { return name("node ", graph.nodes[n].name, n); }
+
+  static bool ignores(const GraphNode& node, std::size_t input) {
+    for (const std::uint32_t one : node.ignored_inputs)
+      if (one == input) return true;
+    return false;
+  }
+
+ private:
+  static std::string name(std::string_view kind, const std::string& name, std::uint32_t number) {
+    return name.empty() ? text::join(kind, number) : text::join(kind, text::quoted(name));
+  }
+
+  const std::size_t most_;
+  std::vector<PlanProblem> problems_ = {};
+};
+
+// Whether a joined output holds the input of a join option: by where they lie.
+bool is_joined(const Judge& judge, const GraphNode& node, const ViewOption& option);
+
+// Each says what it finds wrong; the later ones need what the earlier have checked.
+void check_shape(Judge& judge);    // fills in the facts: tables of this graph, who must have a place and who not
+void check_places(Judge& judge);   // bounds, alignment, extents, fixed offsets, slots
+void check_sharing(Judge& judge);  // every claim against the options of the graph
+void check_run(Judge& judge);      // what every node finds when it reads
+void check_totals(Judge& judge);   // buffers, bounds, outcome
+
+}  // namespace berth::verification
