@@ -9,7 +9,9 @@
 #include "base/text.h"
 #include "berth/berth.h"
 #include "cli/commands.h"
+#include "cli/input.h"
 #include "os/system.h"
+#include "plan/onnx/sample_models.h"
 
 // The tour: what berth does, end to end, on this machine's devices. Everything it prints was computed just then.
 namespace berth::cli {
@@ -44,6 +46,13 @@ class Tour {
     print(fmt::format("\n{}  {}\n", paint(Mood::strong, fmt::format("{:>2}", ++number_)), paint(Mood::strong, title)));
   }
   void say(std::string_view line) { print(fmt::format("    {}\n", line)); }
+  void say_lines(const std::string& lines) {
+    for (std::string_view rest = lines; !rest.empty();) {
+      const std::size_t end = rest.find('\n');
+      say(rest.substr(0, end));
+      rest.remove_prefix(std::min(end, rest.size() - 1) + 1);
+    }
+  }
   void show(std::string_view code, std::string_view result) { print(fmt::format("    {:<46} {}\n", code, paint(Mood::quiet, result))); }
   void check(bool right, std::string_view claim) {
     right_ = right_ && right;
@@ -55,6 +64,7 @@ class Tour {
   void convert();
   void copy_around();
   void replay_against_malloc();
+  void plan_a_model();
   void run_out_of_memory();
   void look_for_leaks();
   void check_defaults();
@@ -170,6 +180,27 @@ void Tour::replay_against_malloc() {
   check(*pooled.ratio <= 1.25, fmt::format("the pool held {:.3f} times what the program asked for", *pooled.ratio));
 }
 
+void Tour::plan_a_model() {
+  step("A plan: where every value of a network lives, before it runs");
+  const OnnxModel model = read_onnx(onnx::sample_residual_network({.picture = 64}), {.bind = {{"N", 4}}}, "the tour's network");
+  const Plan made = plan(model.graph, {.alignment = 64});
+  show("read_onnx(bytes, {.bind = {{\"N\", 4}}})", fmt::format("{} nodes, {} values", model.graph.nodes.size(), model.graph.values.size()));
+  show("plan(graph)", fmt::format("{} in one arena, by {}; {} without reuse", text::bytes(made.peak_bytes()), made.strategy(),
+                                  text::bytes(made.naive_bytes())));
+  say_lines(plan_picture(made, 0, 64, 8));
+  check(made.outcome() == PlanOutcome::optimal,
+        fmt::format("no plan can be smaller: {} are live at once", text::bytes(made.lower_bound_bytes())));
+  const ShadowReport run = shadow_run(place(made, {{"cpu:0", memory_}}));
+  check(run.ok(), fmt::format("placed and run with stamped bytes: {} read, none overwritten early", text::bytes(run.bytes_read)));
+  const std::string page = "berth-plan.html";
+  try {
+    write_output(page, plan_html(made, "The tour's network"));
+    check(true, fmt::format("wrote {}, to look at it in a browser", page));
+  } catch (const ArgumentError& error) {  // a folder where nothing may be written is no fault of the plan's
+    say(fmt::format("no page to look at: {}: {}", error.asked(), error.why()));
+  }
+}
+
 void Tour::run_out_of_memory() {
   step("Out of memory, with an answer to \"who holds it?\"");
   const auto limited = pool("cpu", {.limit_bytes = 64_MiB});
@@ -186,13 +217,7 @@ void Tour::run_out_of_memory() {
     held.push_back(empty({16_MiB}, DType::u8, limited, {.tag = "activations"}));
     check(false, "the limit let 76 MiB through");
   } catch (const OutOfMemory& error) {
-    std::string_view rest;
-    const std::string report = error.report().to_text();
-    for (rest = report; !rest.empty();) {
-      const std::size_t end = rest.find('\n');
-      say(rest.substr(0, end));
-      rest.remove_prefix(std::min(end + 1, rest.size()));
-    }
+    say_lines(error.report().to_text());
     check(error.report().would_be_enough_bytes == 12_MiB, "12 MiB more would be enough, and nothing was lost");
   }
   held.clear();
@@ -229,10 +254,11 @@ bool Tour::run() {
   convert();
   copy_around();
   replay_against_malloc();
+  plan_a_model();
   run_out_of_memory();
   look_for_leaks();
   const double seconds = static_cast<double>(os::steady_time_ns() - start) / 1e9;
-  print(fmt::format("\n{} in {:.1f} s. Next: berth devices, berth doctor, berth replay, docs/architecture.md\n",
+  print(fmt::format("\n{} in {:.1f} s. Next: berth devices, berth doctor, berth replay, berth plan, docs/architecture.md\n",
                     right_ ? paint(Mood::good, "All of it as it should be") : paint(Mood::bad, "Something is wrong: see ✘ above"),
                     seconds));
   return right_;

@@ -45,8 +45,8 @@ Placement place(Plan plan, const std::map<std::string, std::shared_ptr<Allocator
   const Graph& graph = placement.plan().graph();
   std::vector<std::shared_ptr<Allocator>> chosen(graph.devices.size());
   for (const auto& [name, allocator] : allocators) {
-    const auto at =
-        std::find_if(graph.devices.begin(), graph.devices.end(), [&](const std::string& one) { return Device(one) == Device(name); });
+    const Device wanted(name);
+    const auto at = std::find_if(graph.devices.begin(), graph.devices.end(), [&](const std::string& one) { return Device(one) == wanted; });
     if (at == graph.devices.end())
       refuse(text::join("an allocator for ", text::quoted(name)), "the graph has no such device", "leave it out");
     (void)require_allocator(allocator.get());

@@ -116,9 +116,10 @@ class Builder {
   throw ArgumentError(
       ErrorCode::unknown_shape,
       {text::join("planning ", text::printable(name)), text::join("the sizes of these values are not known: ", listed(values)),
-       symbols.empty() ? std::string("run shape inference over the model and save what it finds, or allow unknown shapes, "
-                                     "which leaves these values out of the plan")
-                       : text::join("bind the symbols ", listed(symbols), ", or allow unknown shapes")},
+       symbols.empty()
+           ? std::string("run shape inference over the model and save what it finds, or allow unknown shapes (--allow-unknown), "
+                         "which leaves these values out of the plan")
+           : text::join("bind the symbols ", listed(symbols), " (--bind batch=8,…), or allow unknown shapes (--allow-unknown)")},
       {{"values", listed(values)}, {"count", values.size()}, {"symbols", listed(symbols)}});
 }
 
