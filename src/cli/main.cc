@@ -27,14 +27,16 @@ void add_replay_options(CLI::App& app, ReplayCommand& command) {
 }
 
 void add_plan_options(CLI::App& app, PlanCommand& command) {
-  app.add_option("FILE", command.path, "An ONNX model, lines of id,lower,upper,size, graph text, or JSON; plain or gzip")->required();
+  app.add_option("FILE", command.path,
+                 "An ONNX model, lines of id,lower,upper,size (an offset column is passed over), graph text, or JSON; plain or gzip")
+      ->required();
   app.add_option("--strategy", command.strategy, "best, offsets, slots, or one by name (best)");
   app.add_option("--match-range", command.match_range, "Slots: how far sizes may differ; 0 shares none (tries 1 to 16)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0, 1 << 20));
   app.add_flag("--no-inplace", command.no_inplace, "Give every value bytes of its own");
   app.add_option("--colours", command.colours, "Branches may run at once, in so many colours (1: nodes run in order)")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--time-limit", command.time_limit, "Seconds after which the best so far is taken")->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(1, 1 << 16));
+  app.add_option("--time-limit", command.time_limit, "Seconds after which the best so far is taken")->check(CLI::Range(0.0, 1e9));
   app.add_option("--capacity", command.capacity, "Bytes that each arena may have; exits 1 when it does not fit");
   app.add_option("--align", command.align, "Align every value to this at least (1)");
   app.add_option("--bind", command.bind, "Sizes of symbolic dimensions: batch=8,seq=128")->delimiter(',');

@@ -77,11 +77,25 @@ Source read_model(const PlanCommand& command, std::string_view bytes) {
   return source;
 }
 
-Source read_source(const PlanCommand& command) {
-  const Input input(command.path);
+// What is wrong with a file is an answer; what is wrong with how it was asked for is wrong use.
+bool is_about_the_file(ErrorCode code) {
+  return code != ErrorCode::invalid_argument && code != ErrorCode::binding_conflict && code != ErrorCode::unknown_shape;
+}
+
+Source read_bytes(const PlanCommand& command, const Input& input) {
   if (is_onnx(command.path, input.bytes())) return read_model(command, input.bytes());
   if (!command.bind.empty()) refuse("--bind", "only ONNX models have symbolic dimensions", "leave it out");
   return {read_graph(input.bytes(), command.path)};
+}
+
+Source read_source(const PlanCommand& command) {
+  const Input input(command.path);
+  try {
+    return read_bytes(command, input);
+  } catch (const ArgumentError& error) {
+    if (!is_about_the_file(error.code())) throw;
+    throw FormatError(error.code(), {error.asked(), error.why(), error.help()}, error.facts());
+  }
 }
 
 PlanOptions make_options(const PlanCommand& command) {
@@ -166,6 +180,11 @@ std::string unplanned_text(const Plan& plan) {
   return out.empty() ? out : out + "\n";
 }
 
+bool past_capacity(const Plan& plan) {
+  return std::any_of(plan.tables().arenas.begin(), plan.tables().arenas.end(),
+                     [&](const PlanArena& arena) { return arena.lower_bound_bytes > plan.tables().capacity_bytes; });
+}
+
 std::string verdict(const PlanCommand& command, const Plan& plan) {
   switch (plan.outcome()) {
     case PlanOutcome::optimal:
@@ -173,11 +192,12 @@ std::string verdict(const PlanCommand& command, const Plan& plan) {
     case PlanOutcome::feasible:
       return fmt::format("✔ {} by {}, {} above the bound\n", text::bytes(plan.peak_bytes()), plan.strategy(),
                          percent((plan.ratio() - 1) * 100));
-    case PlanOutcome::infeasible:
-      return paint(Mood::bad, command.capacity.empty()
-                                  ? "✘ there is no plan: fixed offsets overlap"
-                                  : fmt::format("✘ it does not fit: {} are live at once", text::bytes(plan.lower_bound_bytes()))) +
-             "\n";
+    case PlanOutcome::infeasible: {
+      const std::string why = past_capacity(plan)
+                                  ? fmt::format("it does not fit: {} are live at once", text::bytes(plan.lower_bound_bytes()))
+                                  : std::string("there is no plan: fixed offsets overlap");
+      return paint(Mood::bad, "✘ " + why) + "\n";
+    }
     case PlanOutcome::unknown: break;
   }
   return paint(Mood::warning,
@@ -229,6 +249,8 @@ Exit run_plan(const PlanCommand& command) {
     if (!command.out.empty()) write_output(command.out, write_plan_json(*made));
   }
   print(command.json ? plan_json(command, source, *made) : plan_text(command, source, *made));
+  if (!made->has_places() && !(command.svg.empty() && command.html.empty() && command.out.empty()))
+    print_error("nothing was written: there is no plan to write", "give it more capacity");
   return made->has_places() ? Exit::ok : Exit::no;
 }
 
@@ -240,11 +262,13 @@ Exit run_verify(const std::string& path, bool json) {
     out.begin_object().member("file", path).member("valid", true);
     plan.write_json(out, false);
     out.end_object();
-    print(json ? out.take() + "\n"
-               : fmt::format("{} {}: {} for {} buffers, {}\n", paint(Mood::good, "✔"), text::printable(path),
-                             text::bytes(plan.peak_bytes()), plan.buffers().size(), to_string(plan.outcome())));
-    return Exit::ok;
-  } catch (const ArgumentError& error) {  // what the file says is the answer, not wrong use
+    const std::string line =
+        plan.has_places() ? fmt::format("{} {}: {} for {} buffers, {}\n", paint(Mood::good, "✔"), text::printable(path),
+                                        text::bytes(plan.peak_bytes()), plan.buffers().size(), to_string(plan.outcome()))
+                          : fmt::format("{}: it places nothing, its outcome is {}\n", text::printable(path), to_string(plan.outcome()));
+    print(json ? out.take() + "\n" : line);
+    return plan.has_places() ? Exit::ok : Exit::no;
+  } catch (const Error& error) {  // what the file says is the answer, not wrong use
     if (json) {
       JsonWriter out(JsonWriter::Style::pretty);
       out.begin_object().member("file", path).member("valid", false).key("error").json(error.to_json()).end_object();

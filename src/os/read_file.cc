@@ -44,7 +44,7 @@ Result<std::size_t> size_of(int descriptor) noexcept {
 
 constexpr int kOpen = O_RDONLY | O_CLOEXEC | O_NONBLOCK;  // a FIFO does not block
 
-// Before Linux 5.6 there is no openat2: then every name on the way is opened by itself, and none may be a link or go up.
+// Before Linux 5.6, and in some sandboxes, there is no openat2: then every name on the way is opened by itself, and none may be a link or go up.
 int open_step_by_step(int folder, const char* path) noexcept {
   int at = dup(folder);
   while (at >= 0 && *path != '\0') {
@@ -74,7 +74,7 @@ int open_beneath(int folder, const char* path) noexcept {
   how.flags = kOpen;
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
   const auto opened = must_fail("openat2") ? -1 : static_cast<int>(syscall(SYS_openat2, folder, path, &how, sizeof(how)));
-  return opened < 0 && errno == ENOSYS ? open_step_by_step(folder, path) : opened;
+  return opened < 0 && (errno == ENOSYS || errno == EPERM) ? open_step_by_step(folder, path) : opened;
 }
 
 }  // namespace
@@ -84,6 +84,10 @@ MappedFile::~MappedFile() {
 }
 
 Result<MappedFile> map_file(const char* path) noexcept {
+  struct stat facts;
+  // Asked before it is opened: a pipe that is opened and closed would lose its writer.
+  if (must_fail("stat") || stat(path, &facts) != 0) return file_failure("the file cannot be opened");
+  if (!S_ISREG(facts.st_mode)) return Failure{ErrorCode::unsupported, 0, "it is not a regular file"};
   const Descriptor file(must_fail("open") ? -1 : open(path, O_RDONLY | O_CLOEXEC));
   if (!file.ok()) return file_failure("the file cannot be opened");
   const Result<std::size_t> bytes = size_of(file.number());

@@ -38,7 +38,7 @@ class MappedFile {
 Result<MappedFile> map_file(const char* path) noexcept;
 
 // The size of a regular file below a folder. No link is followed on the way, so that a name from outside cannot lead out of the folder: then
-// the failure is `path_escape`. The empty name is the folder "".
+// the failure is `path_escape`. The folder "" is the one that the process is in.
 Result<std::uint64_t> size_beneath(const char* folder, const char* path) noexcept;
 
 }  // namespace berth::os

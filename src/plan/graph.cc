@@ -43,6 +43,10 @@ class Validation {
         refuse(ErrorCode::limit_exceeded, text::join("a graph of ", count, " ", what), text::join("it may have ", kMost),
                "plan it in parts", {{"count", count}, {"limit", kMost}});
     };
+    constexpr std::size_t kMostDevices = 1024;
+    if (graph_.devices.size() > kMostDevices)
+      refuse(ErrorCode::limit_exceeded, text::join("a graph on ", graph_.devices.size(), " devices"),
+             text::join("it may have ", kMostDevices), "plan it in parts", {{"count", graph_.devices.size()}, {"limit", kMostDevices}});
     check(graph_.values.size(), "values");
     check(graph_.nodes.size(), "nodes");
     std::size_t inputs = 0;

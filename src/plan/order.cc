@@ -4,15 +4,12 @@
 #include <algorithm>
 #include <map>
 
-#include "base/text.h"
-#include "berth/base/error.h"
 #include "plan/lives.h"
 
 namespace berth::planning {
 
 namespace {
 
-constexpr NodeId kMostNodes = 1 << 16;  // they take a bit for each pair
 constexpr NodeId kNobody = UINT32_MAX;
 
 std::vector<NodeId> writers(const Graph& graph, NodeRange nodes) {
@@ -191,13 +188,6 @@ std::vector<std::uint32_t> colour_nodes(const Graph& graph, NodeRange nodes, std
   return colours;
 }
 
-std::vector<PlanEdge> find_edges(const Graph& graph, const PlanTables& plan) {
-  if (plan.nodes.end - plan.nodes.begin > kMostNodes)
-    throw ArgumentError(ErrorCode::limit_exceeded,
-                        {text::join("a parallel plan of ", plan.nodes.end - plan.nodes.begin, " nodes"),
-                         text::join("it may have ", kMostNodes), "plan ranges of the nodes apart, or nodes in order"},
-                        {{"nodes", plan.nodes.end - plan.nodes.begin}, {"limit", kMostNodes}});
-  return EdgeFinder(graph, plan).run();
-}
+std::vector<PlanEdge> find_edges(const Graph& graph, const PlanTables& plan) { return EdgeFinder(graph, plan).run(); }
 
 }  // namespace berth::planning

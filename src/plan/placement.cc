@@ -19,7 +19,8 @@ namespace {
 std::size_t arena_alignment(const Plan& plan, std::uint32_t device) {
   std::size_t most = 0;
   for (ValueId v = 0; v < plan.graph().values.size(); ++v)
-    if (plan.graph().values[v].device == device && plan.place(v).planned()) most = std::max(most, plan.place(v).alignment);
+    if (plan.graph().values[v].device == device && plan.place(v).planned() && plan.place(v).extent_bytes != 0)
+      most = std::max(most, plan.place(v).alignment);
   return most;
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "berth/base/checked.h"
 #include "berth/base/error.h"
 #include "berth/plan/verify.h"
 #include "plan/lives.h"
@@ -12,6 +13,13 @@
 namespace berth {
 
 namespace {
+
+std::shared_ptr<const Graph> validated(std::shared_ptr<const Graph> graph) {
+  if (graph == nullptr)
+    throw ArgumentError(ErrorCode::invalid_argument, {"a plan of a null graph", "there is nothing to plan", "pass a graph"});
+  graph->validate();
+  return graph;
+}
 
 // Nobody sees a plan that the verifier has not passed.
 void require_valid(const Graph& graph, const PlanTables& tables) {
@@ -29,7 +37,7 @@ Plan PlanMaker::make(std::shared_ptr<const Graph> graph, PlanTables tables, cons
   return Plan(std::move(graph), std::move(tables), attempts, time_ms);
 }
 
-Plan::Plan(std::shared_ptr<const Graph> graph, PlanTables tables) : Plan(std::move(graph), std::move(tables), {}, 0) {}
+Plan::Plan(std::shared_ptr<const Graph> graph, PlanTables tables) : Plan(validated(std::move(graph)), std::move(tables), {}, 0) {}
 
 Plan::Plan(std::shared_ptr<const Graph> graph, PlanTables tables, const std::vector<PlanAttempt>& attempts, double time_ms)
     : graph_(std::move(graph)), tables_(std::move(tables)), attempts_(attempts), time_ms_(time_ms) {
@@ -79,17 +87,24 @@ Plan::InplaceAnswer Plan::inplace_of(ValueId value) const {
   const Use& use = uses_[value];
   if (use.writer != UINT32_MAX && !use.used) return {Inplace::unused};
   if (where.sharing != Sharing::in_place && where.sharing != Sharing::identity) return {};
-  const std::vector<ValueId>& inputs = graph_->nodes[use.writer].inputs;
-  const auto at = std::find(inputs.begin(), inputs.end(), where.with);
-  return {Inplace::taken, static_cast<std::uint32_t>(at - inputs.begin())};
+  const GraphNode& node = graph_->nodes[use.writer];
+  for (const InplaceOption& option : node.inplace)
+    if (node.outputs[option.output] == value && node.inputs[option.input] == where.with && !planning::is_ignored(node, option.input))
+      return {Inplace::taken, option.input};
+  return {};  // not in a plan that was verified
 }
 
 std::vector<Plan::Buffer> Plan::buffers() const {
   std::vector<Buffer> buffers;
+  std::vector<std::size_t> alignments;
   for (ValueId v = 0; v < tables_.places.size(); ++v) {
     const ValuePlace& where = tables_.places[v];
     if (!where.planned() || where.extent_bytes == 0) continue;
-    if (where.buffer >= buffers.size()) buffers.resize(where.buffer + 1);
+    if (where.buffer >= buffers.size()) {
+      buffers.resize(where.buffer + 1);
+      alignments.resize(where.buffer + 1, 1);
+    }
+    alignments[where.buffer] = std::max(alignments[where.buffer], where.alignment);
     Buffer& buffer = buffers[where.buffer];
     const NodeRange& life = uses_[v].life;
     const std::size_t end = where.offset + where.extent_bytes;
@@ -104,6 +119,8 @@ std::vector<Plan::Buffer> Plan::buffers() const {
     buffer.bytes = top - buffer.offset;
     buffer.life = {std::min(buffer.life.begin, life.begin), std::max(buffer.life.end, life.end)};
   }
+  for (std::size_t i = 0; i < buffers.size(); ++i)
+    buffers[i].bytes = try_align_up(buffers[i].bytes, alignments[i]).value_or(buffers[i].bytes);
   std::erase_if(buffers, [](const Buffer& buffer) { return buffer.first == kNoValue; });
   return buffers;
 }

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "berth/base/checked.h"
 #include "berth/base/error.h"
+#include "plan/order.h"
 
 namespace berth::planning {
 
@@ -51,14 +52,18 @@ void check_slots(const Graph& graph, const PlanOptions& options, const ChosenStr
 ChosenStrategies check_options(const Graph& graph, const PlanOptions& options) {
   const ChosenStrategies chosen = choose(options.strategy);
   check_slots(graph, options, chosen);
-  if (options.parallel < 1 || options.parallel > 1 << 16)
-    refuse(text::join(options.parallel, " colours"), "there must be from 1 to 65,536", "use 1 for nodes that run in order");
-  if (!is_power_of_two(options.alignment) || options.alignment > kMaxBytes / 2)
-    refuse(text::join("an alignment of ", options.alignment), "it is not a power of two that memory could have", "use one, such as 64",
-           ErrorCode::invalid_alignment);
   if (options.nodes && (options.nodes->begin > options.nodes->end || options.nodes->end > graph.nodes.size()))
     refuse(text::join("planning nodes ", options.nodes->begin, " to ", options.nodes->end),
            text::join("the graph has ", graph.nodes.size()), "use a range inside, begin before end", ErrorCode::out_of_bounds);
+  if (options.parallel < 1 || options.parallel > 1 << 16)
+    refuse(text::join(options.parallel, " colours"), "there must be from 1 to 65,536", "use 1 for nodes that run in order");
+  if (const std::size_t nodes = options.nodes ? options.nodes->end - options.nodes->begin : graph.nodes.size();
+      options.parallel > 1 && nodes > kMostParallelNodes)
+    refuse(text::join("a parallel plan of ", nodes, " nodes"), text::join("it may have ", kMostParallelNodes),
+           "plan ranges of the nodes apart, or nodes in order", ErrorCode::limit_exceeded);
+  if (!is_power_of_two(options.alignment) || options.alignment > kMaxBytes / 2)
+    refuse(text::join("an alignment of ", options.alignment), "it is not a power of two that memory could have", "use one, such as 64",
+           ErrorCode::invalid_alignment);
   if (options.time_limit < decltype(options.time_limit)::zero() || options.time_limit != options.time_limit)
     refuse("a negative time limit", "time does not run backwards", "use 0 or more seconds");
   return chosen;

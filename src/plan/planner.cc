@@ -33,14 +33,16 @@ std::size_t bound_of(const SharingResult& shared, std::size_t devices) {
   return sum;
 }
 
-// Sharing can cost memory: a joined output exists from its first input on, and an output in place of a larger input stays as large. So what
-// can do so is also left out, and the way with the least bound is taken.
+// Sharing can cost memory: a view keeps all of its input alive, a joined output exists from its first input on, and an output in place of a
+// larger input stays as large. So what can do so is also left out, and the way with the least bound is taken.
 SharingResult share_best(const Graph& graph, NodeRange nodes, const std::vector<Life>& lives, bool inplace) {
   SharingResult best = share(graph, nodes, lives, {.inplace = inplace});
-  if (!best.took_joins && !best.took_smaller) return best;
+  const SharingRules took = best.took;
+  if (!took.views && !took.joins && !took.smaller) return best;
   std::size_t least = bound_of(best, graph.devices.size());
-  for (const SharingRules rules :
-       {SharingRules{.smaller = false}, SharingRules{.joins = false}, SharingRules{.joins = false, .smaller = false}}) {
+  for (unsigned without = 1; without < 8; ++without) {
+    const SharingRules rules{.views = (without & 1) == 0, .joins = (without & 2) == 0, .smaller = (without & 4) == 0};
+    if ((!rules.views && !took.views) || (!rules.joins && !took.joins) || (!rules.smaller && !took.smaller)) continue;
     SharingResult other = share(graph, nodes, lives, rules);
     if (const std::size_t bound = bound_of(other, graph.devices.size()); bound < least) {
       least = bound;
@@ -131,7 +133,7 @@ class Planner {
   bool is_impossible() const {
     for (std::size_t device = 0; device < graph_->devices.size(); ++device)
       if (portfolio_.lower_bound_bytes(device) > options_.capacity_bytes) return true;
-    return portfolio_.fixed_clash().has_value();
+    return portfolio_.fixed_clash();
   }
 
   void run_offsets() {
@@ -151,7 +153,13 @@ class Planner {
   void offer_offsets(std::string_view strategy) {
     std::vector<std::size_t> peaks;
     for (std::size_t device = 0; device < graph_->devices.size(); ++device) peaks.push_back(portfolio_.peak_bytes(device));
-    offer(strategy, grant_wishes(shared_.buffers, portfolio_.offsets(), peaks), peaks, {}, {});
+    const std::vector<std::size_t> offsets = grant_wishes(shared_.buffers, portfolio_.offsets(), peaks);
+    peaks.assign(peaks.size(), 0);  // what stood highest may have wished to lie lower
+    for (std::size_t i = 0; i < offsets.size(); ++i) {
+      const SharedBuffer& buffer = shared_.buffers[i];
+      if (buffer.pack.bytes != 0) peaks[buffer.device] = std::max(peaks[buffer.device], offsets[i] + buffer.pack.bytes);
+    }
+    offer(strategy, offsets, peaks, {}, {});
   }
 
   void run_slots() {
@@ -177,16 +185,27 @@ class Planner {
     for (int range = first; range <= last; ++range) {
       if (best && patience_.over()) break;
       SlotsPacking packing = pack_slots({shared_.buffers, options_.slots, colours_, range});
-      if (best && packing.total_bytes >= best->total_bytes) continue;
+      const bool holds = holds_capacity(peaks_of(packing));
+      if (best && (packing.total_bytes >= best->total_bytes || !holds) && holds_capacity(peaks_of(*best))) continue;
+      if (best && packing.total_bytes >= best->total_bytes && !holds) continue;
       best = std::move(packing);
       attempt.note = text::join("match range ", range);
     }
     attempt.peak_bytes = best->total_bytes;
-    std::vector<std::size_t> peaks(graph_->devices.size(), 0);
-    for (const PlanSlot& slot : best->slots) peaks[slot.device] = std::max(peaks[slot.device], slot.offset + slot.bytes);
+    const std::vector<std::size_t> peaks = peaks_of(*best);
     std::vector<std::size_t> offsets;
     for (const std::uint32_t slot : best->slot) offsets.push_back(slot == kNoSlot ? 0 : best->slots[slot].offset);
     offer(kSlots, offsets, peaks, best->slots, best->slot);
+  }
+
+  std::vector<std::size_t> peaks_of(const SlotsPacking& packing) const {
+    std::vector<std::size_t> peaks(graph_->devices.size(), 0);
+    for (const PlanSlot& slot : packing.slots) peaks[slot.device] = std::max(peaks[slot.device], slot.offset + slot.bytes);
+    return peaks;
+  }
+
+  bool holds_capacity(const std::vector<std::size_t>& peaks) const {
+    return std::all_of(peaks.begin(), peaks.end(), [&](std::size_t peak) { return peak <= options_.capacity_bytes; });
   }
 
   // Keeps a packing if it is the smallest that holds the capacity.
@@ -194,8 +213,7 @@ class Planner {
              const std::vector<PlanSlot>& slots, const std::vector<std::uint32_t>& slot_of) {
     found_ = true;
     const std::size_t total = std::accumulate(peaks.begin(), peaks.end(), std::size_t{0});
-    const bool holds = std::all_of(peaks.begin(), peaks.end(), [&](std::size_t peak) { return peak <= options_.capacity_bytes; });
-    if (!holds || (best_.outcome != PlanOutcome::unknown && total >= best_total_)) return;
+    if (!holds_capacity(peaks) || (best_.outcome != PlanOutcome::unknown && total >= best_total_)) return;
     best_ = empty_tables();
     best_total_ = total;
     best_.strategy = strategy;
@@ -257,7 +275,13 @@ Plan plan(std::shared_ptr<const Graph> graph, const PlanOptions& options) {
   if (graph == nullptr)
     throw ArgumentError(ErrorCode::invalid_argument, {"planning a null graph", "there is nothing to plan", "pass a graph"});
   graph->validate();
-  return planning::Planner(std::move(graph), options).run();
+  Plan made = planning::Planner(graph, options).run();
+  if (made.outcome() != PlanOutcome::infeasible || !options.inplace) return made;
+  // Bytes that are shared may be what does not fit: fixed offsets pull others along, and a view keeps its whole alive.
+  PlanOptions apart = options;
+  apart.inplace = false;
+  Plan other = planning::Planner(std::move(graph), apart).run();
+  return other.has_places() ? other : made;
 }
 
 Plan plan(Graph graph, const PlanOptions& options) { return plan(std::make_shared<const Graph>(std::move(graph)), options); }

@@ -3,28 +3,51 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <numeric>
-
-#include "plan/pack/fit.h"
-#include "plan/pack/orders.h"
 
 namespace berth::planning {
 
 namespace {
 
-// By falling alignment, so that there are no gaps between them.
+// What is fixed in its place, the others above it; by falling alignment, so that there are no gaps between them.
 Packing lay_side_by_side(const Part& part) {
-  std::vector<std::uint32_t> order(part.buffers.size());
-  std::iota(order.begin(), order.end(), 0U);
+  std::vector<std::uint32_t> order(part.buffers.size() - part.fixed);
+  std::iota(order.begin(), order.end(), static_cast<std::uint32_t>(part.fixed));
   std::stable_sort(order.begin(), order.end(),
                    [&](std::uint32_t a, std::uint32_t b) { return part.buffers[a].alignment > part.buffers[b].alignment; });
   Packing packing;
-  packing.offsets.resize(order.size());
+  packing.offsets.resize(part.buffers.size());
+  for (std::uint32_t index = 0; index < part.fixed; ++index) {
+    packing.offsets[index] = *part.buffers[index].fixed;
+    packing.peak_bytes = std::max(packing.peak_bytes, packing.offsets[index] + part.buffers[index].bytes);
+  }
   for (const std::uint32_t index : order) {
-    packing.offsets[index] = packing.peak_bytes;
-    packing.peak_bytes += part.buffers[index].bytes;
+    packing.offsets[index] = align_offset(packing.peak_bytes, part.buffers[index].alignment);
+    packing.peak_bytes = packing.offsets[index] + part.buffers[index].bytes;
   }
   return packing;
+}
+
+// Walks through time with the fixed buffers that are alive, by offset: a newcomer can only clash with its neighbours.
+bool has_clash(const Part& part) {
+  std::vector<std::uint32_t> births(part.fixed);
+  std::iota(births.begin(), births.end(), 0U);
+  std::vector<std::uint32_t> deaths = births;
+  const std::vector<PackBuffer>& buffers = part.buffers;
+  std::sort(births.begin(), births.end(), [&](std::uint32_t a, std::uint32_t b) { return buffers[a].begin < buffers[b].begin; });
+  std::sort(deaths.begin(), deaths.end(), [&](std::uint32_t a, std::uint32_t b) { return buffers[a].end < buffers[b].end; });
+  std::map<std::size_t, std::size_t> alive;  // where they begin and end
+  auto dead = deaths.begin();
+  for (const std::uint32_t index : births) {
+    const PackBuffer& one = buffers[index];
+    for (; buffers[*dead].end <= one.begin; ++dead) alive.erase(*buffers[*dead].fixed);
+    const auto above = alive.lower_bound(*one.fixed);
+    if (above != alive.end() && above->first < *one.fixed + one.bytes) return true;
+    if (above != alive.begin() && std::prev(above)->second > *one.fixed) return true;
+    alive.emplace(*one.fixed, *one.fixed + one.bytes);
+  }
+  return false;
 }
 
 double milliseconds_since(Patience::Clock::time_point start) {
@@ -47,31 +70,16 @@ Portfolio::Portfolio(const std::vector<SharedBuffer>& buffers, std::size_t devic
   }
 }
 
-std::optional<Portfolio::Clash> Portfolio::fixed_clash() const {
-  for (const DeviceState& device : devices_) {
-    for (const PartState& state : device.parts) {
-      const std::vector<PackBuffer>& buffers = state.cut.part.buffers;
-      for (std::size_t a = 0; a < state.cut.part.fixed; ++a)
-        for (std::size_t b = 0; b < a; ++b) {
-          const PackBuffer& x = buffers[a];
-          const PackBuffer& y = buffers[b];
-          const bool together = x.begin < y.end && y.begin < x.end;
-          if (together && *x.fixed < *y.fixed + y.bytes && *y.fixed < *x.fixed + x.bytes)
-            return Clash{device.indices[state.cut.indices[b]], device.indices[state.cut.indices[a]]};
-        }
-    }
-  }
-  return std::nullopt;
+bool Portfolio::fixed_clash() const {
+  for (const DeviceState& device : devices_)
+    if (std::any_of(device.parts.begin(), device.parts.end(), [](const PartState& state) { return has_clash(state.cut.part); }))
+      return true;
+  return false;
 }
 
 void Portfolio::start_without_reuse() {
-  const Patience endless({}, {});
   for (DeviceState& device : devices_)
-    for (PartState& state : device.parts) {
-      const Part& part = state.cut.part;
-      state.best = part.fixed == 0 ? lay_side_by_side(part)
-                                   : pack_in_order({part, SIZE_MAX, endless}, order_buffers(part, Order::size), Fit::first).packing;
-    }
+    for (PartState& state : device.parts) state.best = lay_side_by_side(state.cut.part);
 }
 
 bool Portfolio::run(const OffsetStrategy& strategy, const Patience& patience, bool to_the_end) {
@@ -97,10 +105,14 @@ bool Portfolio::run(const OffsetStrategy& strategy, const Patience& patience, bo
     total += peak;
   }
   PlanAttempt& attempt = attempts_.emplace_back(PlanAttempt{std::string(strategy.name)});
-  if (end == PackEnd::done) attempt.peak_bytes = total;
-  attempt.note = to_note(end);
+  const bool better = total_bytes() < before;
+  if (better)
+    attempt.peak_bytes = total_bytes();  // with the best of what it did not do
+  else if (end == PackEnd::done)
+    attempt.peak_bytes = total;
+  if (!better) attempt.note = to_note(end);
   attempt.time_ms = milliseconds_since(start);
-  return total_bytes() < before;
+  return better;
 }
 
 bool Portfolio::at_bound() const {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,12 +20,8 @@ class Portfolio {
   // What no packing can go below, for each device.
   std::size_t lower_bound_bytes(std::size_t device) const noexcept { return devices_[device].bound; }
 
-  // Two fixed buffers that overlap, if there are any: then there is no packing at all.
-  struct Clash {
-    std::uint32_t a;
-    std::uint32_t b;
-  };
-  std::optional<Clash> fixed_clash() const;
+  // Whether two fixed buffers overlap: then there is no packing at all.
+  bool fixed_clash() const;
 
   // Every buffer in a place of its own, as far as what is fixed allows: where the others start from. REQUIRES: nothing clashes.
   void start_without_reuse();

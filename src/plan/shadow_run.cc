@@ -26,6 +26,31 @@ Bytes stamp(ValueId v, std::size_t bytes) {
   return out;
 }
 
+[[noreturn]] void refuse_order(std::string why) {
+  throw ArgumentError(ErrorCode::invalid_argument, {"a shadow run in another order", std::move(why),
+                                                    "give every node of the plan once, each after those whose values it reads"});
+}
+
+// Every node once, after what it reads. Whether it also keeps to the plan's edges is for the run to show.
+void require_order(const Plan& plan, const std::vector<NodeId>& order) {
+  const NodeRange& nodes = plan.tables().nodes;
+  const Graph& graph = plan.graph();
+  if (order.size() != nodes.end - nodes.begin) refuse_order(text::join("it has ", order.size(), " nodes of ", nodes.end - nodes.begin));
+  std::vector<bool> done(nodes.end, false);
+  std::vector<bool> written(graph.values.size(), false);
+  for (const NodeId n : order) {
+    if (n < nodes.begin || n >= nodes.end || done[n]) refuse_order(text::join("node ", n, " is there twice, or is not of the plan"));
+    done[n] = true;
+    for (std::size_t i = 0; i < graph.nodes[n].inputs.size(); ++i) {
+      const ValueId v = graph.nodes[n].inputs[i];
+      if (v != kNoValue && plan.place(v).planned() && !written[v] && !planning::is_ignored(graph.nodes[n], i))
+        refuse_order(text::join(graph.describe_node(n), " reads ", graph.describe_value(v), " before it is written"));
+    }
+    for (const ValueId v : graph.nodes[n].outputs)
+      if (v != kNoValue) written[v] = true;
+  }
+}
+
 class ShadowRun {
  public:
   explicit ShadowRun(const Placement& placement)
@@ -90,7 +115,7 @@ class ShadowRun {
     std::size_t begin = 0;
     for (const auto& [low, high] : kept) {
       if (begin < low) put(v, begin, low);
-      begin = high;
+      begin = std::max(begin, high);
     }
     put(v, begin, size_of(v));
   }
@@ -127,8 +152,12 @@ class ShadowRun {
 }  // namespace
 
 ShadowReport shadow_run(const Placement& placement, const std::vector<NodeId>& order) {
-  if (!order.empty()) return ShadowRun(placement).run(order);
-  const NodeRange& nodes = placement.plan().tables().nodes;
+  const Plan& plan = placement.plan();
+  if (!order.empty()) {
+    require_order(plan, order);
+    return ShadowRun(placement).run(order);
+  }
+  const NodeRange& nodes = plan.tables().nodes;
   std::vector<NodeId> in_order(nodes.end - nodes.begin);
   std::iota(in_order.begin(), in_order.end(), nodes.begin);
   return ShadowRun(placement).run(in_order);

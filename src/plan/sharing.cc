@@ -2,6 +2,8 @@
 #include "plan/sharing.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "berth/base/checked.h"
 
@@ -35,12 +37,13 @@ class Sharer {
   void step(const GraphNode& node) {
     if (rules_.inplace) {
       for (const ViewOption& option : node.views)
-        if (option.of_input) try_view(node, option);
+        if (option.of_input && rules_.views) try_view(node, option);
       if (!ignores_everything(node))
         for (const InplaceOption& option : node.inplace) try_inplace(node, option);
     }
     for (const ValueId v : node.outputs)
       if (v != kNoValue && lives_[v].placed() && !done(v)) give_own(v);
+    joined_.clear();
     if (rules_.inplace && rules_.joins)
       for (const ViewOption& option : node.views)
         if (!option.of_input) try_join(node, option);
@@ -48,7 +51,7 @@ class Sharer {
   }
 
   SharingResult result() && {
-    SharingResult out{std::move(values_), {}, took_joins_, took_smaller_};
+    SharingResult out{std::move(values_), {}, took_};
     std::vector<std::uint32_t> numbers(classes_.size(), kNoBuffer);
     for (SharedValue& value : out.values) {
       if (value.buffer == kNoBuffer) continue;
@@ -74,16 +77,23 @@ class Sharer {
     return true;
   }
 
-  Range find(std::uint32_t c) const {
+  // The root, and where in it the class lies. What was put into one another stays short to walk: every class on the way points to the root
+  // afterwards.
+  Range find(std::uint32_t c) {
     Range range{c, 0};
     while (classes_[range.root].parent != range.root) {
       range.offset += classes_[range.root].offset;
       range.root = classes_[range.root].parent;
     }
+    for (std::size_t offset = range.offset; classes_[c].parent != c && classes_[c].parent != range.root;) {
+      Class& step = classes_[c];
+      c = std::exchange(step.parent, range.root);
+      offset -= std::exchange(step.offset, offset);
+    }
     return range;
   }
 
-  Range range_of(ValueId v) const {
+  Range range_of(ValueId v) {
     Range range = find(values_[v].buffer);
     range.offset += values_[v].offset;
     return range;
@@ -119,6 +129,7 @@ class Sharer {
   }
 
   void enter(ValueId v, ValueId host, std::size_t offset, Sharing sharing) {
+    took_.inplace = true;
     const Range range = range_of(host);
     Class& root = classes_[range.root];
     const Life& life = lives_[v];
@@ -137,6 +148,7 @@ class Sharer {
     const Range range = range_of(whole);
     const std::size_t offset = range.offset + option.offset_bytes;
     if (!can_align(classes_[range.root], offset, lives_[part].alignment)) return;
+    took_.views = true;
     enter(part, whole, option.offset_bytes, Sharing::view);
     is_part_[part] = true;
   }
@@ -153,7 +165,7 @@ class Sharer {
       return enter(output, input, 0, Sharing::identity);
     if (lives_[output].bytes > lives_[input].bytes || lives_[output].extent_bytes > lives_[input].extent_bytes) return;
     if (!dies_at(node, input) || (!equal && !rules_.smaller)) return;
-    took_smaller_ |= !equal;
+    took_.smaller |= !equal;
     enter(output, input, 0, Sharing::in_place);
   }
 
@@ -197,7 +209,8 @@ class Sharer {
       return;
     // Its padding may reach into that of the output, not into its bytes.
     if (lives_[part].extent_bytes != lives_[part].bytes && option.offset_bytes + lives_[part].bytes != lives_[whole].bytes) return;
-    if (!fits(option.offset_bytes, inner.pack.bytes, outer.pack.bytes) || !is_free(node, option, whole, inner.pack.bytes)) return;
+    if (!fits(option.offset_bytes, inner.pack.bytes, outer.pack.bytes) || !is_free(whole, option.offset_bytes, inner.pack.bytes)) return;
+    joined_[whole].emplace(option.offset_bytes, option.offset_bytes + inner.pack.bytes);
     inner.parent = to.root;
     inner.offset = option.offset_bytes;
     outer.pending += inner.pending;
@@ -206,19 +219,14 @@ class Sharer {
     outer.pack.end = std::max(outer.pack.end, inner.pack.end);
     outer.pack.alignment = std::max(outer.pack.alignment, inner.pack.alignment);
     values_[whole].sharing = Sharing::joined;
-    took_joins_ = true;
+    took_.joins = true;
   }
 
   // No input that was joined before lies where this one would.
-  bool is_free(const GraphNode& node, const ViewOption& wanted, ValueId whole, std::size_t bytes) const {
-    for (const ViewOption& other : node.views) {
-      const ValueId part = node.inputs[other.input];
-      if (&other == &wanted || other.of_input || node.outputs[other.output] != whole || !done(part)) continue;
-      const Range range = range_of(part);
-      if (range.root != find(values_[whole].buffer).root) continue;
-      if (range.offset < wanted.offset_bytes + bytes && wanted.offset_bytes < range.offset + lives_[part].extent_bytes) return false;
-    }
-    return true;
+  bool is_free(ValueId whole, std::size_t offset, std::size_t bytes) {
+    const std::map<std::size_t, std::size_t>& taken = joined_[whole];
+    const auto above = taken.lower_bound(offset);
+    return (above == taken.end() || above->first - offset >= bytes) && (above == taken.begin() || std::prev(above)->second <= offset);
   }
 
   void finish_reads(const GraphNode& node) {
@@ -234,8 +242,8 @@ class Sharer {
   std::vector<SharedValue> values_;  // `buffer` is a class, `offset` counts from its start
   std::vector<bool> is_part_;        // views
   std::vector<Class> classes_;
-  bool took_joins_ = false;
-  bool took_smaller_ = false;
+  std::map<ValueId, std::map<std::size_t, std::size_t>> joined_;  // of the node at hand: what lies in each output, by where it begins
+  SharingRules took_ = {false, false, false, false};
 };
 
 }  // namespace

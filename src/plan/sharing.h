@@ -17,7 +17,8 @@ namespace berth::planning {
 // Which options to take where they are safe.
 struct SharingRules {
   bool inplace = true;  // any at all
-  bool joins = true;    // inputs as ranges of an output
+  bool views = true;    // outputs as ranges of an input, which then lives as long as they do
+  bool joins = true;    // inputs as ranges of an output, which then lives from the first of them on
   bool smaller = true;  // an output in place of a larger input, which then stays as large
 };
 
@@ -36,8 +37,7 @@ struct SharedBuffer {
 struct SharingResult {
   std::vector<SharedValue> values;  // one for each value
   std::vector<SharedBuffer> buffers;
-  bool took_joins = false;
-  bool took_smaller = false;
+  SharingRules took = {false, false, false, false};  // what was taken
 };
 
 SharingResult share(const Graph& graph, NodeRange nodes, const std::vector<Life>& lives, const SharingRules& rules);

@@ -98,8 +98,13 @@ class Slots {
 
   SlotsPacking lay_out() {
     SlotsPacking out{std::move(slots_), std::move(slot_of_), 0};
+    // Those of an earlier plan first, in their order; the others by falling alignment, which leaves the fewest gaps.
+    std::vector<std::size_t> order(out.slots.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin() + static_cast<std::ptrdiff_t>(task_.given.size()), order.end(),
+                     [&](std::size_t a, std::size_t b) { return alignment_[a] > alignment_[b]; });
     std::vector<std::size_t> tops(free_.size(), 0);
-    for (std::size_t i = 0; i < out.slots.size(); ++i) {
+    for (const std::size_t i : order) {
       PlanSlot& slot = out.slots[i];
       slot.offset = checked_align_up(tops[slot.device], alignment_[i], "the bytes of all slots");
       tops[slot.device] = checked_add(slot.offset, slot.bytes, "the bytes of all slots");

@@ -76,6 +76,13 @@ TEST(OnnxGraph, RefusesNamesThatAreDefinedTwice) {
   EXPECT_ERROR(read_onnx(weights.model()), ArgumentError, ErrorCode::duplicate_value);
 }
 
+// They could not be told apart in JSON.
+TEST(OnnxGraph, RefusesNamesThatAreNotUtf8) {
+  GraphWriter graph;
+  graph.input("x", kFloat, {3}).node("Relu", {"x"}, {"\xff"}).output("\xff", kFloat);
+  EXPECT_ERROR(read_onnx(graph.model()), FormatError, ErrorCode::format_error);
+}
+
 TEST(OnnxGraph, LeavesOutEmptyNames) {
   GraphWriter graph = with_input();
   graph.node("Clip", {"x", "", ""}, {"y"}).node("Dropout", {"y"}, {"z", ""}).output("z", kFloat);

@@ -96,7 +96,14 @@ TEST(ShadowRun, CountsWhatItDoes) {
   EXPECT_EQ(report.bytes_read, 128U + 128 + 100);
 }
 
-// In an order that the graph does not allow, values are read before they are written: the run must notice.
+TEST(ShadowRun, RefusesOrdersThatTheGraphDoesNotAllow) {
+  const Network net;
+  const Placement placed = place(plan(net.graph));
+  for (const std::vector<NodeId>& order : {std::vector<NodeId>{0, 1}, {0, 1, 1}, {0, 1, 9}, {1, 0, 2}})
+    EXPECT_ERROR(shadow_run(placed, order), ArgumentError, ErrorCode::invalid_argument);
+}
+
+// An order that the graph allows and a plan for nodes in order does not: the run must notice.
 TEST(ShadowRun, FindsWhatIsOverwrittenEarly) {
   Graph graph;
   const ValueId a = graph.add_value({.name = "a", .bytes = 64});

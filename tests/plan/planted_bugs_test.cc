@@ -247,7 +247,7 @@ class SmallPlanner {
 // What a plan may not have by chance: more bytes than without reuse, which only alignment can cause.
 bool only_above_naive(const std::vector<PlanProblem>& problems) {
   return std::all_of(problems.begin(), problems.end(),
-                     [](const PlanProblem& one) { return one.text.find("without reuse") != std::string::npos; });
+                     [](const PlanProblem& one) { return one.text.find("bytes, more than the") != std::string::npos; });
 }
 
 TEST(PlantedBugs, WithoutABugEveryPlanIsRight) {
@@ -266,9 +266,12 @@ TEST_P(PlantedBug, IsCaught) {
   Random random(seed());
   const int most = 5000;
   int graphs = 0;
+  // A wrong life makes the totals wrong too; that alone does not count, or the run would not have to find anything.
+  const bool of_totals = bug == Bug::measures_the_arena_too_small || bug == Bug::claims_a_better_bound;
   for (bool caught = false; !caught && graphs < most; ++graphs) {
     const Graph graph = random_graph(random);
-    caught = !only_above_naive(verify_plan(graph, SmallPlanner(graph, bug).run()));
+    const std::vector<PlanProblem> problems = verify_plan(graph, SmallPlanner(graph, bug).run());
+    caught = !only_above_naive(problems) && (of_totals || problems.front().kind != PlanProblem::Kind::totals);
   }
   EXPECT_LT(graphs, most) << "the verifier let bug " << GetParam() << " pass in " << most << " graphs";
 }

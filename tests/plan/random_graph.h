@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "berth/plan/graph.h"
+#include "berth/plan/plan.h"
 
 // Graphs of every kind that a planner can meet: values that are external, dynamic, of no bytes or of unknown size, on two devices; options in
 // place, of identity, views and joins; inputs that are ignored, left out, or given twice; outputs that nobody reads.
@@ -94,5 +94,39 @@ class RandomGraph {
 };
 
 inline Graph random_graph(Random& random, std::size_t most_nodes = 16) { return RandomGraph(random, most_nodes).make(); }
+
+// Any order that keeps to the graph and the plan's edges.
+inline std::vector<NodeId> random_order(Random& random, const Plan& plan) {
+  const NodeRange& nodes = plan.tables().nodes;
+  std::vector<std::vector<NodeId>> after(nodes.end);
+  std::vector<std::size_t> waits(nodes.end, 0);
+  const auto wait = [&](NodeId before, NodeId node) {
+    after[before].push_back(node);
+    ++waits[node];
+  };
+  std::vector<NodeId> writer(plan.graph().values.size(), UINT32_MAX);
+  for (NodeId n = nodes.begin; n < nodes.end; ++n) {
+    const GraphNode& node = plan.graph().nodes[n];
+    for (std::uint32_t i = 0; i < node.inputs.size(); ++i) {
+      const bool ignored = std::count(node.ignored_inputs.begin(), node.ignored_inputs.end(), i) != 0;
+      if (node.inputs[i] != kNoValue && !ignored && writer[node.inputs[i]] != UINT32_MAX) wait(writer[node.inputs[i]], n);
+    }
+    for (const ValueId v : node.outputs)
+      if (v != kNoValue) writer[v] = n;
+  }
+  for (const PlanEdge& edge : plan.tables().edges) wait(edge.before, edge.after);
+  std::vector<NodeId> ready;
+  std::vector<NodeId> order;
+  for (NodeId n = nodes.begin; n < nodes.end; ++n)
+    if (waits[n] == 0) ready.push_back(n);
+  while (!ready.empty()) {
+    std::swap(ready[random.below(ready.size())], ready.back());
+    order.push_back(ready.back());
+    ready.pop_back();
+    for (const NodeId next : after[order.back()])
+      if (--waits[next] == 0) ready.push_back(next);
+  }
+  return order;
+}
 
 }  // namespace berth::testing

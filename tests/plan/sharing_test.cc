@@ -204,6 +204,28 @@ TEST(Sharing, AJoinThatCostsMemoryIsNotTaken) {
   EXPECT_EQ(made.peak_bytes(), 1016U) << "a, b and the whole at the last node";
 }
 
+// A small view would keep a large input alive.
+TEST(Sharing, AViewThatCostsMemoryIsNotTaken) {
+  Graph graph;
+  const ValueId x = graph.add_value({.name = "x", .bytes = 1000});
+  const ValueId part = graph.add_value({.name = "part", .bytes = 8, .output = true});
+  const ValueId large = graph.add_value({.name = "large", .bytes = 1000, .output = true});
+  graph.add_node({.outputs = {x}});
+  graph.add_node({.inputs = {x}, .outputs = {part}, .views = {{}}});
+  graph.add_node({.outputs = {large}});
+  const Plan made = plan(graph);
+  EXPECT_EQ(made.place(part).sharing, Sharing::own);
+  EXPECT_EQ(made.peak_bytes(), 1008U);
+}
+
+TEST(Sharing, SaysWhichOfTwoEqualInputsWasTaken) {
+  Pair pair;
+  pair.second().inputs = {pair.x, pair.x};
+  pair.second().ignored_inputs = {0};
+  pair.second().inplace = {{.output = 0, .input = 1}};
+  EXPECT_EQ(plan(pair.graph).inplace_of(pair.y).input, 1U);
+}
+
 TEST(Sharing, SaysWhyAValueHasNoPlace) {
   Graph graph;
   const ValueId external = graph.add_value({.name = "external", .bytes = 8, .external = true});

@@ -34,7 +34,7 @@ Case make_case() {
   graph.add_node({.name = "n0", .inputs = {in}, .outputs = {a, b}});
   graph.add_node({.name = "n1", .inputs = {a}, .outputs = {c}, .inplace = {{}}});
   graph.add_node({.name = "n2", .inputs = {b}, .outputs = {half}, .views = {{.offset_bytes = 32}}});
-  graph.add_node({.name = "n3", .inputs = {c, half}, .outputs = {out}});
+  graph.add_node({.name = "n3", .inputs = {c, half, b}, .outputs = {out}});
   return {graph, plan(graph).tables()};
 }
 
@@ -102,6 +102,39 @@ TEST(Verify, CatchesTotalsThatAreNotTrue) {
   expect_caught(Kind::totals, [](PlanTables& t) { t.places[3].buffer = 7; });
 }
 
+TEST(Verify, CatchesSlotsThatOverlapOrAreNotThere) {
+  const Graph graph = lives_graph({{0, 1, 100}, {0, 1, 20}, {0, 1, 0}});
+  const Case slots{graph, plan(graph, {.strategy = "slots"}).tables()};
+  Case overlapping = slots;
+  overlapping.tables.slots[1].offset = overlapping.tables.places[1].offset = 60;
+  overlapping.tables.slots.push_back({0, 0, 50});
+  expect_caught(overlapping, Kind::overlap);
+  Case missing = slots;
+  missing.tables.places[2].slot = 123456;
+  expect_caught(missing, Kind::bounds);
+}
+
+TEST(Verify, CatchesAPlanWithoutPlacesThatClaimsBytes) {
+  const Graph graph = lives_graph({{0, 1, 100}});
+  Case none{graph, plan(graph, {.capacity_bytes = 50}).tables()};
+  EXPECT_TRUE(verify_plan(none.graph, none.tables).empty());
+  none.tables.arenas[0].bytes = 1;
+  expect_caught(none, Kind::totals);
+}
+
+TEST(Verify, SaysAtLeastOneThing) {
+  Case wrong = make_case();
+  wrong.tables.places.clear();
+  EXPECT_EQ(verify_plan(wrong.graph, wrong.tables, 0).size(), 1U);
+}
+
+TEST(Verify, APlanFromOutsideNeedsAGraphThatIsValid) {
+  Case wrong = make_case();
+  EXPECT_THROW(Plan(nullptr, wrong.tables), ArgumentError);
+  wrong.graph.nodes[0].outputs.push_back(99);
+  EXPECT_THROW(Plan(std::make_shared<const Graph>(wrong.graph), wrong.tables), ArgumentError);
+}
+
 TEST(Verify, CatchesAMissingEdgeOfAParallelPlan) {
   Graph graph;
   const ValueId a = graph.add_value({.bytes = 64});
@@ -121,7 +154,7 @@ void damage(Random& random, PlanTables& tables) {
   ValuePlace& place = tables.places[random.below(tables.places.size())];
   PlanArena& arena = tables.arenas[random.below(tables.arenas.size())];
   const auto small = [&] { return static_cast<std::size_t>(random.below(8)) * 4; };
-  switch (random.below(9)) {
+  switch (random.below(13)) {
     case 0: place.offset = small(); break;
     case 1: place.offset += 4 + small(); break;
     case 2: place.offset -= std::min<std::size_t>(place.offset, 4 + small()); break;
@@ -131,6 +164,12 @@ void damage(Random& random, PlanTables& tables) {
     case 6: arena.lower_bound_bytes += 1 + small(); break;
     case 7:
       if (!tables.edges.empty()) tables.edges.erase(tables.edges.begin() + static_cast<std::ptrdiff_t>(random.below(tables.edges.size())));
+      break;
+    case 8: place.extent_bytes += 4 + small(); break;
+    case 9: place.alignment *= 2; break;
+    case 10: place.buffer = static_cast<std::uint32_t>(random.below(tables.places.size())); break;
+    case 11:
+      if (!tables.slots.empty()) tables.slots[random.below(tables.slots.size())].offset += 4 + small();
       break;
     default: std::swap(place.offset, tables.places[random.below(tables.places.size())].offset); break;
   }
@@ -144,7 +183,7 @@ TEST(Verify, NoDamagedPlanGetsThroughThatAShadowRunFaults) {
   while (caught < runs) {
     const Graph graph = random_graph(random, 10);
     if (graph.values.empty()) continue;
-    const Plan good = plan(graph, {.parallel = random.one_in(3) ? 2 : 1});
+    const Plan good = plan(graph, {.strategy = random.one_in(4) ? "slots" : "best", .parallel = random.one_in(3) ? 2 : 1});
     for (int i = 0; i < 16; ++i) {
       PlanTables tables = good.tables();
       damage(random, tables);
@@ -154,7 +193,9 @@ TEST(Verify, NoDamagedPlanGetsThroughThatAShadowRunFaults) {
         continue;
       }
       ++harmless;  // another plan, and a right one: its bytes prove it
-      const ShadowReport report = shadow_run(place(Plan(std::make_shared<const Graph>(graph), tables)));
+      const Plan other(std::make_shared<const Graph>(graph), tables);
+      const ShadowReport report =
+          shadow_run(place(other), other.tables().parallel > 1 ? random_order(random, other) : std::vector<NodeId>());
       ASSERT_TRUE(report.ok()) << report.wrong.front();
     }
   }

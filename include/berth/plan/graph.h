@@ -110,7 +110,7 @@ struct BERTH_EXPORT Graph {
   // Every node can run in the order given, and every option names what is there. Throws ArgumentError that names the culprit: graph_cycle,
   // undefined_value (read before it is written, or never written and not external), duplicate_value (a name given twice, a value written
   // twice), out_of_bounds (an index, an option's position, a view outside its whole), invalid_alignment, size_mismatch, size_overflow,
-  // limit_exceeded (more than 2³⁰ values, nodes or inputs).
+  // limit_exceeded (more than 2³⁰ values, nodes or inputs, or 1,024 devices).
   void validate() const;
 };
 

@@ -17,7 +17,8 @@
 //     OnnxModel model = read_onnx(bytes, {.bind = {{"batch", 8}, {"seq", 128}}});
 //     Plan p = plan(model.graph);
 //
-// Graph inputs and weights are external; so are constants, and whatever is computed from constants alone. Outputs that nobody reads are
+// Graph inputs and weights are external; so are constants, and whatever is computed from constants alone. An initializer that is also an
+// input counts as the weight that it is by default: who runs the model with another must not change shapes by it. Outputs that nobody reads are
 // left out. Shapes come from the file, then from rules of our own for the operators of `onnx_shape_rules()`; where a shape stays unknown,
 // nothing is guessed. A subgraph (If, Loop, Scan) reads the values it captures while its node runs; its own values are not planned.
 // Which operators may run in place, or make views, is a table: an operator that is not in it gets bytes of its own.

@@ -51,8 +51,8 @@ class BERTH_EXPORT Placement {
 };
 
 // Runs the graph's reads and writes on a placement, with bytes that say whose they are: every node finds in its inputs what their producers
-// wrote, and writes its outputs; in the end the graph's outputs are still there. `order`, when given, is the order of nodes: any one that
-// keeps to the graph and the plan's edges. Every byte is written and read, on whatever device it is.
+// wrote, and writes its outputs; in the end the graph's outputs are still there. `order`, when given, is the order of nodes: all of
+// the plan, each after those whose values it reads, else ArgumentError(invalid_argument); nothing is wrong if it also keeps to the plan's edges. Every byte is written and read, on whatever device it is.
 struct ShadowReport {
   std::size_t nodes = 0;
   std::size_t bytes_written = 0;

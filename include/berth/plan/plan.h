@@ -27,14 +27,14 @@
 //     Placement mem = place(p, …);                            // plan/placement.h binds it to memory
 //
 // Planning is a pipeline of functions over plain data: the lives of values, which of them share bytes, packing. Every plan is judged by the
-// verifier (plan/verify.h), which knows nothing of how it was made, before it is returned. Equal graphs, options and seeds give equal plans on
-// every machine; a time limit stops between strategies, and between equal steps of one.
+// verifier (plan/verify.h), which knows nothing of how it was made, before it is returned. Equal graphs and options give equal plans on every
+// machine; a time limit stops between strategies, and between equal steps of one.
 namespace berth {
 
 enum class PlanOutcome : std::uint8_t {
   optimal,     // the peak is the lower bound
   feasible,    // a plan, and perhaps there is a smaller one
-  infeasible,  // proved: no plan holds the capacity, or the fixed offsets contradict one another
+  infeasible,  // proved, with bytes shared as in this plan and with none shared: no plan holds the capacity, or fixed offsets overlap
   unknown,     // no plan that holds the capacity was found
 };
 BERTH_EXPORT std::string_view to_string(PlanOutcome outcome) noexcept;
@@ -115,7 +115,7 @@ struct PlanAttempt {
   std::string strategy;
   std::optional<std::size_t> peak_bytes = {};  // nothing when it came to none
   double time_ms = 0;
-  std::string note = {};  // "stopped above the best", "skipped: too much is live at once", …; empty: it ran to its end
+  std::string note = {};  // "stopped above the best", "given up: too much is live at once", …; empty: it ran to its end
 };
 
 class Plan;
@@ -140,7 +140,7 @@ struct PlanOptions {
 
 class BERTH_EXPORT Plan {
  public:
-  // A plan from tables: for readers. Throws ArgumentError(plan_invalid) unless the verifier accepts it.
+  // A plan from tables: for readers. Throws ArgumentError as Graph::validate does, and (plan_invalid) unless the verifier accepts it.
   Plan(std::shared_ptr<const Graph> graph, PlanTables tables);
 
   const Graph& graph() const noexcept { return *graph_; }

@@ -30,8 +30,8 @@ struct PlanProblem {
 };
 BERTH_EXPORT std::string_view to_string(PlanProblem::Kind kind) noexcept;
 
-// What is wrong with a plan, at most `most` things; nothing when it is right. O((values + reads) log values), and with `parallel` the square
-// of the nodes in bits. REQUIRES: graph.validate() has passed.
+// What is wrong with a plan, the first `most` things, which is at least one; nothing when it is right. O((values + reads) log values) and, where joins lie in joins, what
+// each of them holds again, up to a limit past which a plan is refused; with `parallel` the square of the nodes in bits. REQUIRES: graph.validate() has passed.
 BERTH_EXPORT std::vector<PlanProblem> verify_plan(const Graph& graph, const PlanTables& plan, std::size_t most = 10);
 
 }  // namespace berth

@@ -136,6 +136,8 @@ void fold_cast(Call& call) {
   for (const float a : from->floats) {
     if (elem == kFloat)
       out.floats.push_back(a);
+    else if (elem == kBool)
+      out.ints.push_back(std::isnan(a) ? kUnknownInt : a != 0);  // a half is true
     else
       out.ints.push_back(narrowed(to_int(a), elem));
   }

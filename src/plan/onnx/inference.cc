@@ -29,7 +29,21 @@ void Inference::declare(Scope& scope) {
   for (const DeclaredValue& value : scope.graph->outputs) scope.declared_outputs[value.name] = &value;
 }
 
+// Names that are not UTF-8 could not be told apart in the files that a plan is written to.
+void Inference::require_utf8(std::string_view name, const char* what) const {
+  for (std::string_view rest = name; !rest.empty();) {
+    const std::size_t length = text::utf8_length(rest);
+    if (length == 0)
+      throw FormatError(
+          ErrorCode::format_error,
+          {text::join(what, " ", text::quoted(name), " in ", text::printable(name_)), "its name is not UTF-8", "give it another name"},
+          {{"value", text::printable(name)}});
+    rest.remove_prefix(length);
+  }
+}
+
 void Inference::define(Scope& scope, KnownValue value, const char* what) {
+  require_utf8(value.name, what);
   const auto index = static_cast<std::uint32_t>(values_.size());
   if (!scope.names.emplace(value.name, index).second)
     throw ArgumentError(ErrorCode::duplicate_value,

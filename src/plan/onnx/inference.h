@@ -69,6 +69,7 @@ class Inference {
   };
 
   void declare(Scope& scope);
+  void require_utf8(std::string_view name, const char* what) const;
   void define(Scope& scope, KnownValue value, const char* what);
   void define_inputs(Scope& scope, const std::vector<TensorType>& given);
   void define_initializers(Scope& scope);

@@ -72,7 +72,7 @@ DeclaredDim read_declared_dim(Fields fields) {
   while (fields.next()) {
     if (fields.number() == 1) {
       dim = {.value = fields.integer(), .symbol = {}};
-      if (dim.value < 0) refuse(fields.source(), text::join("a shape has a dimension of ", dim.value));
+      if (dim.value < 0) dim.value = -1;  // some exporters write -1 for what they do not know
     } else if (fields.number() == 2) {
       dim = {.value = -1, .symbol = fields.text()};
       if (means_unknown(dim.symbol)) dim.symbol = {};

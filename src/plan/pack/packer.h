@@ -33,8 +33,7 @@ class Patience {
 struct Part {
   std::vector<PackBuffer> buffers;
   std::uint32_t steps = 0;
-  std::size_t fixed = 0;      // how many are fixed
-  std::size_t most_live = 0;  // buffers at once
+  std::size_t fixed = 0;  // how many are fixed
   std::size_t lower_bound_bytes = 0;
 };
 
@@ -60,7 +59,7 @@ struct PackAnswer {
   Packing packing = {};
 };
 
-// The least offset at or after `from` that is a multiple. REQUIRES: it fits, which `Problem`'s checks see to.
+// The least offset at or after `from` that is a multiple. REQUIRES: it fits, which the planner sees to.
 constexpr std::size_t align_offset(std::size_t from, std::size_t alignment) noexcept { return (from + alignment - 1) & ~(alignment - 1); }
 
 }  // namespace berth::planning

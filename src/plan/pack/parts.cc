@@ -39,24 +39,16 @@ void rank_times(Part& part) {
 }
 
 void measure(Part& part) {
-  struct Change {
-    std::size_t bytes = 0;
-    std::size_t count = 0;
-  };
-  std::vector<Change> changes(part.steps + 1);  // differences: they may wrap, their sums do not
+  std::vector<std::size_t> changes(part.steps + 1);  // differences: they may wrap, their sums do not
   for (const PackBuffer& buffer : part.buffers) {
-    changes[buffer.begin].bytes += buffer.bytes;
-    changes[buffer.begin].count += 1;
-    changes[buffer.end].bytes -= buffer.bytes;
-    changes[buffer.end].count -= 1;
+    changes[buffer.begin] += buffer.bytes;
+    changes[buffer.end] -= buffer.bytes;
     if (buffer.fixed) part.lower_bound_bytes = std::max(part.lower_bound_bytes, *buffer.fixed + buffer.bytes);
   }
-  Change live;
-  for (const Change& change : changes) {
-    live.bytes += change.bytes;
-    live.count += change.count;
-    part.lower_bound_bytes = std::max(part.lower_bound_bytes, live.bytes);
-    part.most_live = std::max(part.most_live, live.count);
+  std::size_t live = 0;
+  for (const std::size_t change : changes) {
+    live += change;
+    part.lower_bound_bytes = std::max(part.lower_bound_bytes, live);
   }
 }
 

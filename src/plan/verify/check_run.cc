@@ -23,7 +23,7 @@ class ThoughtRun {
   }
 
   void run() {
-    for (NodeId n = judge_.plan.nodes.begin; n < judge_.plan.nodes.end; ++n) {
+    for (NodeId n = judge_.plan.nodes.begin; n < judge_.plan.nodes.end && joined_runs_ <= kMostJoinedRuns; ++n) {
       read_inputs(n);
       for (std::uint32_t o = 0; o < judge_.graph.nodes[n].outputs.size(); ++o) write_output(n, o);
     }
@@ -121,11 +121,16 @@ class ThoughtRun {
       for (const Run& run : part(expected_[input], from - option->offset_bytes, end - from)) expected_[v].push_back(run);
       done = end;
     }
+    joined_runs_ += expected_[v].size();
+    if (joined_runs_ > kMostJoinedRuns) judge_.say(shape, judge_.value(v), " lies too deep in joins of joins to be followed");
     if (done > place(v).extent_bytes) judge_.say(bounds, judge_.value(v), " does not hold all of its inputs");
     if (done < place(v).extent_bytes) write(n, v, done, place(v).extent_bytes - done);
   }
 
+  static constexpr std::size_t kMostJoinedRuns = std::size_t{1} << 24;  // each join repeats what its inputs hold
+
   Judge& judge_;
+  std::size_t joined_runs_ = 0;
   std::vector<Contents> arenas_;
   std::vector<std::vector<Run>> expected_;  // what each value's place should hold, from its start
   std::optional<Order> order_;

@@ -19,6 +19,9 @@ bool sizes_agree(Judge& judge) {
     judge.say(shape, "the plan has ", plan.arenas.size(), " arenas for ", graph.devices.size(), " devices");
   if (plan.nodes.begin > plan.nodes.end || plan.nodes.end > graph.nodes.size())
     judge.say(shape, "the plan is for nodes ", plan.nodes.begin, " to ", plan.nodes.end, " of ", graph.nodes.size());
+  constexpr NodeId kMostParallel = 1 << 16;  // the order of more would not fit into memory
+  if (plan.parallel > 1 && plan.nodes.end - plan.nodes.begin > kMostParallel)
+    judge.say(shape, "a parallel plan of more than ", kMostParallel, " nodes");
   if (plan.parallel < 1) judge.say(shape, "the plan is for ", plan.parallel, " colours");
   if (!is_power_of_two(plan.alignment)) judge.say(alignment, "the plan's alignment is ", plan.alignment);
   return judge.clean();
@@ -91,7 +94,7 @@ void check_shape(Judge& judge) {
     const bool expected = has_places && judge.facts[v].reason == UnplannedReason::placed;
     if (place.planned() != expected)
       judge.say(shape, judge.value(v), expected ? " has no place" : " has a place", ", though it is ", to_string(judge.facts[v].reason));
-    if (has_places && place.reason != judge.facts[v].reason)
+    if (place.reason != judge.facts[v].reason)
       judge.say(shape, judge.value(v), " is said to be ", to_string(place.reason), " and is ", to_string(judge.facts[v].reason));
   }
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <optional>
 
 #include "berth/base/checked.h"
 #include "plan/verify/judge.h"
@@ -76,11 +77,11 @@ class Groups {
   std::vector<ValueId> parent_;
 };
 
-std::size_t most_live(const std::vector<Group>& groups, std::uint32_t device) {
+std::size_t most_live(const std::vector<Group>& groups) {
   std::vector<std::pair<NodeId, std::size_t>> changes;  // differences: they may wrap, their sums do not
   std::size_t most = 0;
   for (const Group& group : groups) {
-    if (group.device != device || group.bytes() == 0) continue;
+    if (group.bytes() == 0) continue;
     changes.emplace_back(group.begin, group.bytes());
     changes.emplace_back(group.end, std::size_t{0} - group.bytes());
     if (group.fixed) most = std::max(most, group.low + group.bytes());
@@ -100,22 +101,25 @@ void check_buffers(Judge& judge, std::vector<Group> groups) {
     if (groups[i].buffer != i) return judge.say(totals, "buffer ", i, " is used twice, or not at all");
 }
 
-void check_arena(Judge& judge, const std::vector<Group>& groups, std::uint32_t device) {
+// The groups are those of the device.
+void check_arena(Judge& judge, const std::vector<Group>& groups, std::size_t device) {
   const PlanArena& arena = judge.plan.arenas[device];
-  std::size_t naive = 0;
+  const std::string& name = judge.graph.devices[device];
+  std::optional<std::size_t> naive = 0;
+  std::size_t top = 0;
   bool fixed = false;
   for (const Group& group : groups) {
-    if (group.device != device) continue;
-    naive += group.bytes();
+    if (naive) naive = try_add(*naive, group.bytes());
+    if (group.bytes() != 0) top = std::max(top, group.low + group.bytes());
     fixed |= group.fixed;
   }
-  const std::string& name = judge.graph.devices[device];
-  const std::size_t bound = most_live(groups, device);
+  if (arena.naive_bytes != naive) return judge.say(totals, name, " does not have ", arena.naive_bytes, " bytes without reuse");
+  const std::size_t bound = most_live(groups);
   if (arena.lower_bound_bytes != bound) judge.say(totals, name, " has a lower bound of ", arena.lower_bound_bytes, " and needs ", bound);
-  if (arena.naive_bytes != naive) judge.say(totals, name, " would have ", arena.naive_bytes, " bytes without reuse, and has ", naive);
   if (arena.bytes < bound) judge.say(totals, name, " has ", arena.bytes, " bytes and needs ", bound);
-  if (arena.bytes > naive && !fixed && judge.plan.slots.empty())
-    judge.say(totals, name, " has ", arena.bytes, " bytes, more than the ", naive, " without reuse");
+  if (judge.plan.slots.empty() && arena.bytes != top) judge.say(totals, name, " has ", arena.bytes, " bytes and uses ", top);
+  if (arena.bytes > *naive && !fixed && judge.plan.slots.empty())
+    judge.say(totals, name, " has ", arena.bytes, " bytes, more than the ", *naive, " without reuse");
   if (judge.plan.outcome == PlanOutcome::optimal && arena.bytes != bound)
     judge.say(totals, name, " is said to be optimal, and is above its bound");
 }
@@ -123,10 +127,16 @@ void check_arena(Judge& judge, const std::vector<Group>& groups, std::uint32_t d
 }  // namespace
 
 void check_totals(Judge& judge) {
-  if (judge.plan.outcome != PlanOutcome::optimal && judge.plan.outcome != PlanOutcome::feasible) return;
+  if (judge.plan.outcome != PlanOutcome::optimal && judge.plan.outcome != PlanOutcome::feasible) {
+    for (const PlanArena& arena : judge.plan.arenas)
+      if (arena.bytes != 0) judge.say(totals, "there is no plan, and an arena of ", arena.bytes, " bytes");
+    return;
+  }
   const std::vector<Group> groups = Groups(judge).gather();
   check_buffers(judge, groups);
-  for (std::uint32_t device = 0; device < judge.plan.arenas.size(); ++device) check_arena(judge, groups, device);
+  std::vector<std::vector<Group>> by_device(judge.plan.arenas.size());
+  for (const Group& group : groups) by_device[group.device].push_back(group);
+  for (std::size_t device = 0; device < by_device.size(); ++device) check_arena(judge, by_device[device], device);
 }
 
 }  // namespace berth::verification

@@ -34,9 +34,10 @@ class Judge {
 
   template <class... Pieces>
   void say(PlanProblem::Kind kind, const Pieces&... pieces) {
+    clean_ = false;
     if (problems_.size() < most_) problems_.push_back({kind, text::join(pieces...)});
   }
-  bool clean() const noexcept { return problems_.empty(); }
+  bool clean() const noexcept { return clean_; }
   std::vector<PlanProblem> take() && { return std::move(problems_); }
 
   std::string value(ValueId v) const { return name("value ", graph.values[v].name, v); }
@@ -54,6 +55,7 @@ class Judge {
   }
 
   const std::size_t most_;
+  bool clean_ = true;
   std::vector<PlanProblem> problems_ = {};
 };
 
