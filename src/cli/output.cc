@@ -62,4 +62,17 @@ StatusLine::~StatusLine() {
   if (shown_) std::fputs("\x1b[K", stderr);
 }
 
+Progress::Progress() : possible_(os::is_terminal(2)), start_ns_(os::steady_time_ns()) {}
+
+Progress::~Progress() {
+  if (shown_) std::fputs("\x1b[K", stderr);
+}
+
+void Progress::say(std::string_view text) {
+  constexpr std::uint64_t kSecond = 1'000'000'000;
+  if (!possible_ || os::steady_time_ns() - start_ns_ < kSecond) return;
+  shown_ = true;
+  fmt::print(stderr, "\x1b[K{} …\r", text);
+}
+
 }  // namespace berth::cli

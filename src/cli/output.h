@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -43,6 +44,22 @@ class StatusLine {
 
  private:
   const bool shown_;
+};
+
+// How far something is, in the same line; only on a terminal, and only once it has taken a second.
+class Progress {
+ public:
+  Progress();
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  void say(std::string_view text);
+
+ private:
+  const bool possible_;
+  const std::uint64_t start_ns_;
+  bool shown_ = false;
 };
 
 }  // namespace berth::cli

@@ -78,8 +78,14 @@ Source read_model(const PlanCommand& command, std::string_view bytes) {
 }
 
 // What is wrong with a file is an answer; what is wrong with how it was asked for is wrong use.
-bool is_about_the_file(ErrorCode code) {
-  return code != ErrorCode::invalid_argument && code != ErrorCode::binding_conflict && code != ErrorCode::unknown_shape;
+template <class Make, class IsOfTheFile>
+auto answer(Make make, IsOfTheFile is_of_the_file) {
+  try {
+    return make();
+  } catch (const ArgumentError& error) {
+    if (!is_of_the_file(error.code())) throw;
+    throw FormatError(error.code(), {error.asked(), error.why(), error.help()}, error.facts());
+  }
 }
 
 Source read_bytes(const PlanCommand& command, const Input& input) {
@@ -90,12 +96,10 @@ Source read_bytes(const PlanCommand& command, const Input& input) {
 
 Source read_source(const PlanCommand& command) {
   const Input input(command.path);
-  try {
-    return read_bytes(command, input);
-  } catch (const ArgumentError& error) {
-    if (!is_about_the_file(error.code())) throw;
-    throw FormatError(error.code(), {error.asked(), error.why(), error.help()}, error.facts());
-  }
+  return answer([&] { return read_bytes(command, input); },
+                [](ErrorCode code) {
+                  return code != ErrorCode::invalid_argument && code != ErrorCode::binding_conflict && code != ErrorCode::unknown_shape;
+                });
 }
 
 PlanOptions make_options(const PlanCommand& command) {
@@ -232,16 +236,26 @@ std::string plan_json(const PlanCommand& command, const Source& source, const Pl
   return json.take() + "\n";
 }
 
+std::string progress_text(const PlanCommand& command, const PlanProgress& now) {
+  const std::string best = now.peak_bytes ? fmt::format(", best so far {}", text::bytes(*now.peak_bytes)) : std::string();
+  return fmt::format("planning {}: {} of {} strategies{}, now {}", text::printable(command.path), now.done, now.of, best, now.strategy);
+}
+
+Plan plan_source(Graph graph, const PlanOptions& options) {
+  return answer([&] { return plan(std::move(graph), options); }, [](ErrorCode code) { return code == ErrorCode::size_overflow; });
+}
+
 }  // namespace
 
 Exit run_plan(const PlanCommand& command) {
-  const PlanOptions options = make_options(command);
+  PlanOptions options = make_options(command);
   Source source;
   std::optional<Plan> made;
   {
-    const StatusLine status("planning " + text::printable(command.path));
+    Progress progress;
+    options.on_strategy = [&](const PlanProgress& now) { progress.say(progress_text(command, now)); };
     source = read_source(command);
-    made = plan(std::move(source.graph), options);
+    made = plan_source(std::move(source.graph), options);
   }
   if (made->has_places()) {
     if (!command.svg.empty()) write_output(command.svg, plan_svg(*made));

@@ -89,14 +89,19 @@ class Planner {
 
   double time_ms() const { return std::chrono::duration<double, std::milli>(Clock::now() - start_).count(); }
 
-  // No offset that a packer computes can wrap.
+  // No offset that a packer computes can wrap: all bytes laid side by side, behind all that is fixed, stay far from the end.
   void check_sizes() const {
     std::size_t sum = 0;
-    for (const SharedBuffer& buffer : shared_.buffers) {
-      const char* const what = "the bytes of all values";
-      sum = checked_add(checked_add(sum, buffer.pack.bytes, what), buffer.pack.alignment, what);
-      if (buffer.pack.fixed) sum = checked_add(sum, *buffer.pack.fixed, what);
-      if (sum > kMaxBytes / 2) (void)checked_add(SIZE_MAX, sum, what);
+    std::vector<bool> counted(shared_.buffers.size(), false);
+    for (ValueId v = 0; v < shared_.values.size(); ++v) {
+      const std::uint32_t buffer = shared_.values[v].buffer;
+      if (buffer == kNoBuffer || counted[buffer]) continue;
+      counted[buffer] = true;
+      const PackBuffer& pack = shared_.buffers[buffer].pack;
+      for (const std::size_t part : {pack.bytes, pack.alignment, pack.fixed.value_or(0)}) {
+        if (part > kMaxBytes / 2 - sum) refuse_sum(v, pack);
+        sum += part;
+      }
     }
     for (ValueId v = 0; v < lives_.size(); ++v)
       if (const auto fixed = graph_->values[v].fixed_offset; fixed && lives_[v].placed() && *fixed % lives_[v].alignment != 0)
@@ -104,6 +109,16 @@ class Planner {
                             {text::join(graph_->describe_value(v), " at the fixed offset ", *fixed),
                              text::join("it must be a multiple of ", lives_[v].alignment), "fix it at such an offset"},
                             {{"offset", *fixed}, {"alignment", lives_[v].alignment}});
+  }
+
+  [[noreturn]] void refuse_sum(ValueId v, const PackBuffer& pack) const {
+    std::string asked =
+        text::join(graph_->describe_value(v), " of ", text::bytes(pack.bytes), ", aligned to ", text::bytes(pack.alignment));
+    if (pack.fixed) asked += text::join(", at ", *pack.fixed);
+    throw ArgumentError(
+        ErrorCode::size_overflow,
+        {std::move(asked), "with the values before it, it passes what can be addressed", "check its size, offset and alignment"},
+        {{"value", text::printable(graph_->values[v].name)}, {"bytes", pack.bytes}});
   }
 
   std::vector<std::uint32_t> buffer_colours() const {
@@ -140,6 +155,7 @@ class Planner {
     portfolio_.start_without_reuse();
     offer_offsets("no_reuse");
     for (const OffsetStrategy* strategy : chosen_.offsets) {
+      tell_progress(strategy->name);
       if (portfolio_.at_bound() && !options_.all_strategies) {
         portfolio_.add_attempt({std::string(strategy->name), {}, 0, "not needed: the bound is reached"});
       } else if (patience_.over()) {
@@ -162,7 +178,15 @@ class Planner {
     offer(strategy, offsets, peaks, {}, {});
   }
 
+  void tell_progress(std::string_view strategy) {
+    if (!options_.on_strategy) return;
+    PlanProgress progress{strategy, portfolio_.attempts().size(), chosen_.offsets.size() + (chosen_.slots ? 1 : 0), {}};
+    if (best_.outcome != PlanOutcome::unknown) progress.peak_bytes = best_total_;
+    options_.on_strategy(progress);
+  }
+
   void run_slots() {
+    tell_progress(kSlots);
     PlanAttempt attempt{std::string(kSlots)};
     const auto start = Clock::now();
     const bool fixed =

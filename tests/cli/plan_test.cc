@@ -133,6 +133,8 @@ TEST_F(CliPlan, SaysWhereAFileIsWrong) {
   expect_says(plan(file("lives.csv", "id,lower,upper,size\na,3,2,10\n")), 1, {"line 2", "help"});
   expect_says(plan(file("model.onnx", "\x08")), 1, {"help"});
   expect_says(plan(file("graph.json", "{\"berth\": \"graph\"}")), 1, {"help"});
+  expect_says(plan(file("over.csv", "id,lower,upper,size\na,0,1,3458764513820540928\nculprit,0,1,3458764513820540928\n")), 1,
+              {"culprit", "help"});
   expect_says(plan(file("cycle.txt", "0 a | 1 | 8\n1 b | 0 | 8\n")), 1, {"cycle"});
   EXPECT_EQ(plan((folder_ / "nothing.csv").string()).exit_code, 2);
   EXPECT_EQ(plan("").exit_code, 2);

@@ -172,6 +172,13 @@ TEST(Plan, RefusesOptionsThatCannotBe) {
 TEST(Plan, RefusesSumsThatDoNotFit) {
   const std::size_t half = std::size_t{1} << 62;
   EXPECT_ERROR(plan(lives_graph({{0, 1, half}, {1, 2, half}})), ArgumentError, ErrorCode::size_overflow);
+  Graph named = lives_graph({{0, 1, half / 2}, {1, 2, half}});
+  named.values[1].name = "too much";
+  try {
+    plan(named);
+  } catch (const ArgumentError& error) {
+    EXPECT_EQ(error.fact("value"), "too much") << error.what();
+  }
   Graph fixed = lives_graph({{0, 1, 8}});
   fixed.values[0].fixed_offset = SIZE_MAX - 4;
   EXPECT_ERROR(plan(fixed), ArgumentError, ErrorCode::size_overflow);
@@ -196,6 +203,18 @@ TEST(Plan, TellsOfEachBetterPlan) {
   ASSERT_GE(peaks.size(), 2U);
   EXPECT_TRUE(std::is_sorted(peaks.rbegin(), peaks.rend()));
   EXPECT_EQ(peaks.back(), made.peak_bytes());
+}
+
+TEST(Plan, TellsHowFarItIs) {
+  std::vector<std::string> strategies;
+  const Plan made = plan(lives_graph({{0, 2, 10}, {1, 3, 20}, {2, 4, 10}}), {.on_strategy = [&](const PlanProgress& now) {
+                           EXPECT_EQ(now.done, strategies.size());
+                           EXPECT_EQ(now.of, plan_strategies().size());
+                           EXPECT_EQ(now.peak_bytes.value_or(0), strategies.empty() ? 40U : 30U) << "the first reaches the bound";
+                           strategies.emplace_back(now.strategy);
+                         }});
+  ASSERT_EQ(strategies.size(), made.attempts().size());
+  for (std::size_t i = 0; i < strategies.size(); ++i) EXPECT_EQ(strategies[i], made.attempts()[i].strategy);
 }
 
 TEST(Plan, TwoDevicesHaveTwoArenas) {

@@ -120,6 +120,14 @@ struct PlanAttempt {
 
 class Plan;
 
+// How far planning is.
+struct PlanProgress {
+  std::string_view strategy;  // that runs next
+  std::size_t done = 0;       // strategies so far
+  std::size_t of = 0;
+  std::optional<std::size_t> peak_bytes = {};  // of the best so far; nothing when none holds the capacity
+};
+
 // What `plan` is asked.
 struct PlanOptions {
   // "best" (all, and the smallest is kept), "offsets" or "slots" (all of one kind), or one by name: see plan_strategies().
@@ -134,8 +142,9 @@ struct PlanOptions {
   std::vector<PlanSlot> slots = {};       // of an earlier plan, to be used again by plans of slots; they keep their order and size at least
   std::chrono::duration<double> time_limit = std::chrono::duration<double>::max();
   std::stop_token cancel = {};
-  std::function<void(const Plan&)> on_better = {};  // with each better plan, verified, on this thread
-  bool all_strategies = false;                      // run every strategy to its end, also those that cannot win, for the table of attempts
+  std::function<void(const PlanProgress&)> on_strategy = {};  // before each strategy, on this thread
+  std::function<void(const Plan&)> on_better = {};            // with each better plan, verified, on this thread
+  bool all_strategies = false;  // run every strategy to its end, also those that cannot win, for the table of attempts
 };
 
 class BERTH_EXPORT Plan {

@@ -46,8 +46,7 @@ Graph read_graph(std::string_view bytes, std::string_view name) {
       ErrorCode::format_error,
       {text::join("reading ", text::printable(name), " as a graph"),
        line.empty() ? "there is nothing in it" : "it begins like none of the forms of a graph",
-       "give JSON, lines of id,lower,upper,size, or lines of index operator | producers | bytes; unpack it before, and read ONNX "
-       "with read_onnx"},
+       "give JSON, lines of id,lower,upper,size, or lines of index operator | producers | bytes; a model of ONNX is called NAME.onnx"},
       {{"offset", 0}});
 }
 
