@@ -132,11 +132,11 @@ struct PlanProgress {
 struct PlanOptions {
   // "best" (all, and the smallest is kept), "offsets" or "slots" (all of one kind), or one by name: see plan_strategies().
   std::string strategy = "best";
-  std::optional<int> match_range =
-      {};                     // slots: how much larger or smaller a reused slot may be; 0: no sharing. Left out, 1 to 16 are tried
-  bool inplace = true;        // take options in place, of identity, and views
-  int parallel = 1;           // branches may run at once, in so many colours at most
-  std::size_t alignment = 1;  // of every value at least; a power of two
+  // Slots: how much larger or smaller a reused one may be, as a factor; 0: no sharing. Left out, 1 to 16 are tried.
+  std::optional<int> match_range = {};
+  bool inplace = true;                    // take options in place, of identity, and views
+  int parallel = 1;                       // branches may run at once, in so many colours at most
+  std::size_t alignment = 1;              // of every value at least; a power of two
   std::size_t capacity_bytes = SIZE_MAX;  // that no arena may pass
   std::optional<NodeRange> nodes = {};    // only these: what they read from before is external, what is read after survives
   std::vector<PlanSlot> slots = {};       // of an earlier plan, to be used again by plans of slots; they keep their order and size at least
