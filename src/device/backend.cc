@@ -13,6 +13,12 @@ BackendFactory::~BackendFactory() = default;
 
 Status Backend::move(void*, void*, std::size_t) noexcept { return Failure{ErrorCode::unsupported, 0, "this device cannot move pages"}; }
 
+Status Backend::copy_elements(const ElementCopy&, StreamRef) noexcept {
+  return Failure{ErrorCode::unsupported, 0, "the device has no kernels to gather and convert with"};
+}
+
+bool Backend::reaches(Device) const noexcept { return false; }
+
 Result<Stream> Backend::make_stream() noexcept { return Failure{ErrorCode::unsupported, 0, "this device has no streams"}; }
 
 Result<void*> Backend::allocate(std::size_t bytes, std::size_t alignment) noexcept {

@@ -22,12 +22,18 @@
 // Thread rule: every function may be called from any thread at any time. Expected failures are results, not exceptions.
 namespace berth {
 
+struct ElementCopy;  // device/element_copy.h
+
 struct Abilities {
-  bool host_access = false;  // the host may read and write its addresses
-  bool move = false;         // `move` works: pages change address without their bytes being copied
-  bool streams = false;      // make_stream works
-  bool pinned = false;       // its memory is page-locked for fast transfers
-  bool fork_safe = false;    // a forked child may go on using and freeing what it inherited
+  bool host_access = false;   // the host may read and write its addresses
+  bool move = false;          // `move` works: pages change address without their bytes being copied
+  bool streams = false;       // make_stream works
+  bool pinned = false;        // its memory is page-locked for fast transfers
+  bool fork_safe = false;     // a forked child may go on using and freeing what it inherited
+  bool kernels = false;       // `copy_elements` works
+  bool wants_pinned = false;  // its copies are much faster from and to page-locked memory, so that others are staged there
+
+  friend bool operator==(const Abilities&, const Abilities&) = default;
 };
 
 struct BackendProperties {
@@ -46,7 +52,8 @@ struct MemoryInfo {
   bool limited = false;         // total_bytes is a control group's limit and not the machine's memory
 };
 
-// One contiguous transfer. At least one end is on the backend's own device; the other is there too, or is memory the host may touch.
+// One contiguous transfer. At least one end is on the backend's own device; the other is there too, or is memory the host may touch, or is
+// on a device that this one `reaches`.
 struct Transfer {
   void* target = nullptr;
   Device target_device;
@@ -86,6 +93,11 @@ class BERTH_EXPORT Backend {
   // the host may touch berth copies by itself, and asks nobody.)
   virtual Status copy(const Transfer& transfer, StreamRef stream) noexcept = 0;
   virtual Status fill(void* target, std::size_t bytes, std::span<const std::byte> pattern, StreamRef stream) noexcept = 0;
+
+  // By the rules of copy/convert.h, to the bit; stream as above. The sides do not overlap. Only where `kernels` says so.
+  virtual Status copy_elements(const ElementCopy& copy, StreamRef stream) noexcept;
+  // Whether `copy` may have its other end on that device, which the host may not touch.
+  virtual bool reaches(Device other) const noexcept;
 
   // Streams are handles that keep what they need alive.
   virtual Result<Stream> make_stream() noexcept;

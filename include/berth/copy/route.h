@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "berth/base/json.h"
+#include "berth/copy/copy.h"
+#include "berth/device/backend.h"
+#include "berth/export.h"
+
+// The way of a copy, as data. Before a byte moves, berth decides which steps take the elements from one span to the other, who runs each,
+// and where dtypes and layouts change; then it runs the steps. The decision depends on nothing but what is written in two `RouteEnd`s and
+// the `RouteSettings`, so it can be printed, compared and tested without the hardware:
+//
+//     Route way = plan_route(weights.span(), on_device.span());
+//     way.to_string();   // "host cpu: source f32 tiles -> staging bf16, 16 pieces of 4.00 MiB
+//                        //  transfer cuda:0: staging bf16 whole -> target"
+//
+// Rules, in this order:
+// - Both ends where the host may touch them: one host step, which gathers, scatters and converts on the way.
+// - Equal dtypes and one run of bytes on both sides: one transfer by the device; between two devices that reach each other, a peer transfer.
+//   A device that is fast only with page-locked memory gets its bytes through staging when the host's are not.
+// - Everything else goes through dense pieces in staging (page-locked where a device asks for that), or, between devices that reach each
+//   other, through scratch memory of theirs. A device with kernels gathers, scatters and converts its own side; without, its side is
+//   walked in runs, and the host converts. Dtypes change on the side where fewer bytes then cross: before the bus when the target's
+//   elements are smaller, behind it when they are larger.
+namespace berth {
+
+// What runs a step, and how.
+enum class StepKind : unsigned char {
+  host,      // the host's threads
+  transfer,  // a device's own copy, within its memory or between it and the host's
+  peer,      // a device's own copy to or from another device
+  kernel,    // a device's own code, within its memory
+};
+BERTH_EXPORT std::string_view to_string(StepKind kind) noexcept;
+
+// Where a step reads and writes.
+enum class StepPlace : unsigned char {
+  source,
+  target,
+  staging,         // dense pieces of host memory
+  source_scratch,  // dense pieces on the source's device
+  target_scratch,  // dense pieces on the target's device
+};
+BERTH_EXPORT std::string_view to_string(StepPlace place) noexcept;
+
+// How the elements of the two sides of a step are walked.
+enum class Walk : unsigned char {
+  whole,    // as one run of bytes on both sides
+  rows,     // as runs
+  tiles,    // in blocks of two axes, because the sides are dense along different ones
+  strided,  // along rows of which one side has gaps
+};
+BERTH_EXPORT std::string_view to_string(Walk walk) noexcept;
+
+struct RouteStep {
+  StepKind kind = StepKind::host;
+  Device runs_on = {};
+  StepPlace from = StepPlace::source;
+  StepPlace to = StepPlace::target;
+  DType from_dtype = DType::u8;
+  DType to_dtype = DType::u8;
+  Walk walk = Walk::whole;
+
+  friend bool operator==(const RouteStep&, const RouteStep&) = default;
+};
+
+struct BERTH_EXPORT Route {
+  std::vector<RouteStep> steps;  // in order, for each piece; none when there are no elements
+  std::size_t num_elements = 0;
+  // The steps run for one piece after another. One piece is everything unless bytes go through staging or scratch.
+  std::size_t piece_elements = 0;
+  std::size_t pieces = 0;
+  Device staging = {};     // where staging is: `cpu` or `pinned`; means nothing when no step uses it
+  bool temporary = false;  // the sides share bytes: what is read is kept aside before anything is written
+
+  // One line for each step.
+  std::string to_string() const;
+  void write_json(JsonWriter& json) const;
+
+  friend bool operator==(const Route&, const Route&) = default;
+};
+
+// One end of a copy, as far as the way depends on it.
+struct RouteEnd {
+  Device device = {};
+  DType dtype = DType::u8;
+  Shape shape = {};
+  Strides strides = {};
+  Abilities abilities = {};  // of the device
+};
+
+struct RouteSettings {
+  std::size_t piece_bytes = std::size_t{4} << 20;  // of staging or scratch, at the larger of the two dtypes
+  bool peer = false;                               // the devices reach each other: Backend::reaches
+  bool overlap = false;                            // the sides may share bytes
+};
+
+// Throws ArgumentError(size_mismatch) for unequal shapes. Computes and does nothing.
+BERTH_EXPORT Route plan_route(const RouteEnd& source, const RouteEnd& target, const RouteSettings& settings = {});
+
+// The way that `copy` takes between two spans, on this machine. Throws as `copy` does for what can be refused.
+BERTH_EXPORT Route plan_route(const StridedSpan& source, const StridedSpan& target);
+
+}  // namespace berth
