@@ -1,39 +1,158 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "copy/host_copy.h"
 
+#include <algorithm>
 #include <cstring>
 
-#include "berth/copy/convert.h"
+#include "copy/conversion.h"
+#include "copy/element_run.h"
+#include "copy/host_plan.h"
+#include "copy/kernels/float_mode.h"
+#include "copy/kernels/kernels.h"
+#include "copy/tiles.h"
+#include "copy/workers.h"
 
 namespace berth {
 
 namespace {
 
-template <class Visit>
-void for_each_element(std::span<const std::int64_t> shape, std::span<const std::int64_t> a, std::span<const std::int64_t> b, Visit visit,
-                      std::size_t axis = 0, std::int64_t at = 0, std::int64_t bt = 0) {
-  if (axis == shape.size()) return visit(at, bt);
-  for (std::int64_t i = 0; i < shape[axis]; ++i) for_each_element(shape, a, b, visit, axis + 1, at + i * a[axis], bt + i * b[axis]);
+constexpr std::size_t kItemBytes = std::size_t{1} << 20;       // of one item of work, read and written: far more than handing it out costs
+constexpr std::size_t kBytesPerThread = std::size_t{1} << 19;  // less is not worth waking a thread for
+
+std::size_t count_elements(std::span<const std::int64_t> shape) noexcept {
+  std::size_t count = 1;
+  for (const std::int64_t size : shape) count *= static_cast<std::size_t>(size);
+  return count;
+}
+
+std::size_t bytes_moved(std::span<const std::int64_t> shape, const HostSide& source, const HostSide& target) noexcept {
+  return count_elements(shape) * (size_bytes(source.dtype) + size_bytes(target.dtype));
+}
+
+int useful_threads(std::size_t bytes, int threads) noexcept {
+  return static_cast<int>(std::min(static_cast<std::size_t>(threads), std::max<std::size_t>(bytes / kBytesPerThread, 1)));
+}
+
+// A plan with its kernels, cut into items that may run at the same time.
+class HostWork {
+ public:
+  HostWork(const HostPlan& plan, const HostSide& source, const HostSide& target) noexcept
+      : plan_(plan),
+        conversion_(find_conversion(best_kernels(), source.dtype, target.dtype)),
+        source_(source.data),
+        target_(target.data),
+        source_bytes_(static_cast<std::ptrdiff_t>(size_bytes(source.dtype))),
+        target_bytes_(static_cast<std::ptrdiff_t>(size_bytes(target.dtype))) {}
+
+  void run(int threads) noexcept { plan_.kind == HostPlan::Kind::tiles ? run_tiles(threads) : run_rows(threads); }
+
+ private:
+  std::size_t element_bytes() const noexcept { return static_cast<std::size_t>(source_bytes_ + target_bytes_); }
+  const std::byte* source_at(std::int64_t element) const noexcept { return source_ + element * source_bytes_; }
+  std::byte* target_at(std::int64_t element) const noexcept { return target_ + element * target_bytes_; }
+
+  // Several rows to an item, or several items to a row.
+  void run_rows(int threads) noexcept {
+    const ElementRun run(best_kernels(), conversion_, plan_.row.source_step, plan_.row.target_step);
+    const auto most = static_cast<std::int64_t>(kItemBytes / element_bytes());
+    const std::int64_t length = std::min(plan_.row.size, most);
+    const std::int64_t pieces = (plan_.row.size + length - 1) / length;
+    const std::int64_t rows = pieces > 1 ? 1 : std::max<std::int64_t>(most / length, 1);
+    const std::int64_t groups = (plan_.planes + rows - 1) / rows;
+    run_in_parallel(static_cast<std::size_t>(groups * pieces), threads, [&](std::size_t item) noexcept {
+      const FloatMode mode;
+      const std::int64_t first = static_cast<std::int64_t>(item) / pieces * rows;
+      const std::int64_t begin = static_cast<std::int64_t>(item) % pieces * length;
+      const auto count = static_cast<std::size_t>(std::min(length, plan_.row.size - begin));
+      PlaneWalk walk(plan_, first);
+      for (std::int64_t row = first; row < std::min(first + rows, plan_.planes); ++row, walk.next())
+        run(source_at(walk.source() + begin * plan_.row.source_step), target_at(walk.target() + begin * plan_.row.target_step), count);
+    });
+  }
+
+  void run_tiles(int threads) noexcept {
+    const Tiles tiles(best_kernels(), conversion_, plan_);
+    const std::size_t per_plane = tiles.per_plane();
+    const std::size_t total = per_plane * static_cast<std::size_t>(plan_.planes);
+    const std::size_t together = std::max<std::size_t>(kItemBytes / (tiles.panel_elements() * element_bytes()), 1);
+    run_in_parallel((total + together - 1) / together, threads, [&](std::size_t item) noexcept {
+      const FloatMode mode;
+      const std::size_t first = item * together;
+      PlaneWalk walk(plan_, static_cast<std::int64_t>(first / per_plane));
+      std::size_t panel = first % per_plane;
+      for (std::size_t i = first; i < std::min(first + together, total); ++i) {
+        tiles.run(source_at(walk.source()), target_at(walk.target()), panel);
+        if (++panel < per_plane) continue;
+        panel = 0;
+        walk.next();
+      }
+    });
+  }
+
+  const HostPlan& plan_;
+  const Conversion conversion_;
+  const std::byte* const source_;
+  std::byte* const target_;
+  const std::ptrdiff_t source_bytes_;
+  const std::ptrdiff_t target_bytes_;
+};
+
+bool is_uniform(const std::byte* value, std::size_t size) noexcept {
+  return std::all_of(value, value + size, [&](std::byte b) { return b == value[0]; });
 }
 
 }  // namespace
 
-void copy_on_host(std::span<const std::int64_t> shape, const HostSide& source, const HostSide& target, int) noexcept {
-  const auto from = static_cast<std::int64_t>(size_bytes(source.dtype));
-  const auto to = static_cast<std::int64_t>(size_bytes(target.dtype));
-  for_each_element(shape, source.strides, target.strides, [&](std::int64_t s, std::int64_t t) {
-    convert_element(source.data + s * from, source.dtype, target.data + t * to, target.dtype);
-  });
-}
-
-void fill_on_host(std::span<const std::int64_t> shape, const HostSide& target, const std::byte* value, int) noexcept {
-  const auto size = static_cast<std::int64_t>(size_bytes(target.dtype));
-  for_each_element(shape, target.strides, target.strides,
-                   [&](std::int64_t, std::int64_t t) { std::memcpy(target.data + t * size, value, static_cast<std::size_t>(size)); });
+void copy_on_host(std::span<const std::int64_t> shape, const HostSide& source, const HostSide& target, int threads) noexcept {
+  const std::size_t bytes = bytes_moved(shape, source, target);
+  if (bytes == 0) return;
+  const HostPlan plan = plan_on_host(shape, source.strides, target.strides);
+  HostWork(plan, source, target).run(useful_threads(bytes, threads));
 }
 
 void copy_on_host(std::span<const HostCopy> copies, int threads) noexcept {
-  for (const HostCopy& copy : copies) copy_on_host(copy.shape, copy.source, copy.target, threads);
+  // The large ones by all threads, one after another; the small ones in groups, each by one thread.
+  std::size_t small = 0;
+  std::size_t small_bytes = 0;
+  for (const HostCopy& copy : copies) {
+    const std::size_t bytes = bytes_moved(copy.shape, copy.source, copy.target);
+    if (bytes > kItemBytes) {
+      copy_on_host(copy.shape, copy.source, copy.target, threads);
+    } else {
+      ++small;
+      small_bytes += bytes;
+    }
+  }
+  if (small == 0) return;
+  const std::size_t together = std::max<std::size_t>(kItemBytes / std::max<std::size_t>(small_bytes / small, 1), 1);
+  run_in_parallel((copies.size() + together - 1) / together, useful_threads(small_bytes, threads), [&](std::size_t item) noexcept {
+    const std::size_t first = item * together;
+    for (const HostCopy& copy : copies.subspan(first, std::min(together, copies.size() - first))) {
+      if (bytes_moved(copy.shape, copy.source, copy.target) <= kItemBytes) copy_on_host(copy.shape, copy.source, copy.target, 1);
+    }
+  });
+}
+
+void fill_on_host(std::span<const std::int64_t> shape, const HostSide& target, const std::byte* value, int threads) noexcept {
+  const std::size_t size = size_bytes(target.dtype);
+  // An axis that stays where it is writes the same again.
+  std::array<std::int64_t, kMaxRank> sizes;
+  for (std::size_t i = 0; i < shape.size(); ++i) sizes[i] = target.strides[i] == 0 && shape[i] != 0 ? 1 : shape[i];
+  const std::span<const std::int64_t> walked(sizes.data(), shape.size());
+  const std::size_t bytes = count_elements(walked) * size;
+  if (bytes == 0) return;
+  // The source is the one element, everywhere.
+  const std::array<std::int64_t, kMaxRank> still{};
+  const HostPlan plan = plan_on_host(walked, {still.data(), shape.size()}, target.strides);
+  if (plan.planes == 1 && plan.row.target_step == 1 && is_uniform(value, size)) {
+    std::byte* const first = target.data + plan.target_offset * static_cast<std::ptrdiff_t>(size);
+    const std::size_t items = (bytes + kItemBytes - 1) / kItemBytes;
+    return run_in_parallel(items, useful_threads(bytes, threads), [&](std::size_t item) noexcept {
+      std::memset(first + item * kItemBytes, static_cast<int>(value[0]), std::min(kItemBytes, bytes - item * kItemBytes));
+    });
+  }
+  const HostSide source{const_cast<std::byte*>(value), target.dtype, {}};
+  HostWork(plan, source, target).run(useful_threads(bytes, threads));
 }
 
 }  // namespace berth

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <span>
+
+#include "berth/base/dtype.h"
+
+// The loops in which the time of a copy is spent, as tables of functions: one table for each set of vector instructions that the library
+// was built with. They know addresses, sizes and dtypes. None allocates, throws or needs an address to be aligned; source and target do not
+// overlap. With every table the results are the same, to the bit, as those of the plain loops (lanes.h, plain_moves.h).
+namespace berth {
+
+// How a cast rounds. `odd` keeps what is lost as the last bit of what is left, so that rounding again, to a format with at least two bits
+// less, gives what rounding once would have given.
+enum class Rounding : unsigned char { nearest, odd };
+
+// One step of a conversion. Between some dtypes there is one; conversion.h finds a way of one to three for the others.
+struct Cast {
+  DType from;
+  DType to;
+  Rounding rounding = Rounding::nearest;
+
+  friend constexpr bool operator==(const Cast&, const Cast&) = default;
+};
+
+inline constexpr Cast kCasts[] = {
+    {DType::f16, DType::f32},
+    {DType::bf16, DType::f32},
+    {DType::f8e4m3, DType::f32},
+    {DType::f8e5m2, DType::f32},
+    {DType::i8, DType::f32},
+    {DType::u8, DType::f32},
+    {DType::i32, DType::f32},
+    {DType::i32, DType::f32, Rounding::odd},
+    {DType::f64, DType::f32},
+    {DType::f64, DType::f32, Rounding::odd},
+    {DType::f32, DType::f16},
+    {DType::f32, DType::bf16},
+    {DType::f32, DType::f8e4m3},
+    {DType::f32, DType::f8e5m2},
+    {DType::f32, DType::i8},
+    {DType::f32, DType::u8},
+    {DType::f32, DType::i32},
+    {DType::f32, DType::f64},
+    {DType::i32, DType::f64},
+    {DType::i64, DType::f64},
+    {DType::i64, DType::f64, Rounding::odd},
+    {DType::f64, DType::i32},
+    {DType::f64, DType::i64},
+    {DType::i8, DType::i32},
+    {DType::u8, DType::i32},
+    {DType::i32, DType::i64},
+    {DType::i32, DType::u8},
+    {DType::i64, DType::i32},
+    {DType::boolean, DType::u8},
+    {DType::u8, DType::boolean},
+    {DType::i32, DType::boolean},
+    {DType::i64, DType::boolean},
+    {DType::f8e4m3, DType::boolean},
+    {DType::f16, DType::boolean},
+    {DType::f32, DType::boolean},
+    {DType::f64, DType::boolean},
+};
+inline constexpr std::size_t kCastCount = std::size(kCasts);
+
+constexpr std::size_t cast_index(const Cast& cast) noexcept {
+  std::size_t at = 0;
+  while (at < kCastCount && !(kCasts[at] == cast)) ++at;
+  return at;
+}
+
+// Sizes of elements are powers of two; tables are indexed by their logarithm.
+inline constexpr std::size_t kSizeCount = 5;
+constexpr std::size_t size_index(std::size_t bytes) noexcept { return bytes <= 2 ? bytes - 1 : bytes == 4 ? 2 : bytes == 8 ? 3 : 4; }
+
+// `count` elements that lie one after another.
+using ConvertRow = void (*)(const std::byte* source, std::byte* target, std::size_t count) noexcept;
+// Elements `step` elements apart into ones that lie together, and the other way. The step may be negative or 0 (not for a scatter).
+using GatherRow = void (*)(const std::byte* source, std::ptrdiff_t step, std::byte* target, std::size_t count) noexcept;
+using ScatterRow = void (*)(const std::byte* source, std::byte* target, std::ptrdiff_t step, std::size_t count) noexcept;
+// rows × columns elements that lie together, row after row, into columns × rows, whose rows are `target_stride` bytes apart.
+using Transpose = void (*)(const std::byte* source, std::byte* target, std::size_t rows, std::size_t columns,
+                           std::ptrdiff_t target_stride) noexcept;
+// So many runs of bytes, the strides in bytes. For runs of a few hundred, where a call of memcpy for each would be what costs.
+using CopyRuns = void (*)(const std::byte* source, std::ptrdiff_t source_stride, std::byte* target, std::ptrdiff_t target_stride,
+                          std::size_t runs, std::size_t bytes) noexcept;
+
+struct Kernels {
+  const char* name = "";                             // of the instructions: "NEON"
+  std::array<ConvertRow, kCastCount> casts = {};     // in the order of kCasts; null: not in this table
+  std::array<GatherRow, kSizeCount> gather = {};     // by size_index; these are all there
+  std::array<ScatterRow, kSizeCount> scatter = {};   //
+  std::array<Transpose, kSizeCount> transpose = {};  //
+  CopyRuns copy_runs = nullptr;
+};
+
+// Plain loops. No casts: without them, conversions go through lanes.h.
+const Kernels& plain_kernels() noexcept;
+
+// Every table that this processor can run, the best first and the plain one last.
+std::span<const Kernels> all_kernels() noexcept;
+inline const Kernels& best_kernels() noexcept { return all_kernels().front(); }
+
+}  // namespace berth

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gathers, scatters and transposes in vector instructions. Included once for each set of instructions, in a namespace of its own.
+#if defined(BERTH_COPY_KERNELS_MOVES_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef BERTH_COPY_KERNELS_MOVES_INL_H_
+#undef BERTH_COPY_KERNELS_MOVES_INL_H_
+#else
+#define BERTH_COPY_KERNELS_MOVES_INL_H_
+#endif
+
+#include <cstdint>
+#include <type_traits>
+
+#include "copy/kernels/plain_moves.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace berth::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// An unsigned integer as large as an element, and vectors of 128 bits of them, which every set of instructions has.
+template <std::size_t Size>
+using Lane = std::conditional_t<Size == 1, std::uint8_t,
+                                std::conditional_t<Size == 2, std::uint16_t, std::conditional_t<Size == 4, std::uint32_t, std::uint64_t>>>;
+template <std::size_t Size>
+using Tag = hn::FixedTag<Lane<Size>, 16 / Size>;
+template <std::size_t Size>
+using Vec = hn::Vec<Tag<Size>>;
+using Bytes = hn::FixedTag<std::uint8_t, 16>;
+
+// Loaded and stored as bytes, which need no alignment.
+template <std::size_t Size>
+HWY_INLINE Vec<Size> load(const std::byte* from) {
+  return hn::BitCast(Tag<Size>(), hn::LoadU(Bytes(), reinterpret_cast<const std::uint8_t*>(from)));
+}
+template <class V>
+HWY_INLINE void store(V v, std::byte* to) {
+  hn::StoreU(hn::BitCast(Bytes(), v), Bytes(), reinterpret_cast<std::uint8_t*>(to));
+}
+
+// ---- Transposes. A square of as many rows as a vector has lanes is transposed by shuffling its first half of rows with its second, as often
+// as it takes for every element to have met all others:  abcd efgh ijkl mnop → aibj ckdl emfn gohp → aeim bfjn cgko dhlp
+
+template <std::size_t Size>
+constexpr std::size_t kSide = 16 / Size;
+
+template <std::size_t Size>
+HWY_INLINE void transpose_square(Vec<Size> (&rows)[kSide<Size>]) {
+  constexpr std::size_t kHalf = kSide<Size> / 2;
+  for (std::size_t round = 1; round < kSide<Size>; round *= 2) {
+    Vec<Size> shuffled[kSide<Size>];
+    for (std::size_t i = 0; i < kHalf; ++i) {
+      shuffled[2 * i] = hn::InterleaveLower(Tag<Size>(), rows[i], rows[i + kHalf]);
+      shuffled[2 * i + 1] = hn::InterleaveUpper(Tag<Size>(), rows[i], rows[i + kHalf]);
+    }
+    for (std::size_t i = 0; i < kSide<Size>; ++i) rows[i] = shuffled[i];
+  }
+}
+
+// How many squares, one below the other, are turned before any is stored: as many as make a cache line of each row of the target, so far as
+// there are registers.
+template <std::size_t Size>
+constexpr std::size_t kStack = Size >= 4   ? 4
+                               : Size == 2 ? 2
+                                           : 1;
+
+template <std::size_t Size, std::size_t Squares>
+HWY_INLINE void transpose_stack(const std::byte* source, std::size_t columns, std::byte* target, std::ptrdiff_t stride) {
+  Vec<Size> squares[Squares][kSide<Size>];
+  for (std::size_t k = 0; k < Squares; ++k) {
+    for (std::size_t i = 0; i < kSide<Size>; ++i) squares[k][i] = load<Size>(source + (k * kSide<Size> + i) * columns * Size);
+    transpose_square<Size>(squares[k]);
+  }
+  for (std::size_t i = 0; i < kSide<Size>; ++i, target += stride) {
+    for (std::size_t k = 0; k < Squares; ++k) store(squares[k][i], target + k * 16);
+  }
+}
+
+// Rows and columns of at least a square. The last square of a line reaches back, so that nothing is left over.
+template <std::size_t Size>
+HWY_ATTR void transpose_squares(const std::byte* source, std::byte* target, std::size_t rows, std::size_t columns, std::ptrdiff_t stride) {
+  constexpr std::size_t kRows = kStack<Size> * kSide<Size>;
+  for (std::size_t c = 0; c < columns; c += kSide<Size>) {
+    const std::size_t column = c + kSide<Size> <= columns ? c : columns - kSide<Size>;
+    const std::byte* const from = source + column * Size;
+    std::byte* const to = target + static_cast<std::ptrdiff_t>(column) * stride;
+    std::size_t row = 0;
+    for (; row + kRows <= rows; row += kRows)
+      transpose_stack<Size, kStack<Size>>(from + row * columns * Size, columns, to + row * Size, stride);
+    for (; row < rows; row += kSide<Size>) {
+      const std::size_t first = row + kSide<Size> <= rows ? row : rows - kSide<Size>;
+      transpose_stack<Size, 1>(from + first * columns * Size, columns, to + first * Size, stride);
+    }
+  }
+}
+
+// Fewer rows than a square has: what is stored behind a short row of the target is overwritten by those that follow; the last ones, which
+// have no others behind them, are left to the plain loop.
+template <std::size_t Size>
+HWY_ATTR std::size_t transpose_few_rows(const std::byte* source, std::byte* target, std::size_t rows, std::size_t columns) {
+  std::size_t column = 0;
+  for (; (columns - column) * rows >= kSide<Size> * rows + kSide<Size>; column += kSide<Size>) {
+    Vec<Size> square[kSide<Size>];
+    for (std::size_t i = 0; i < kSide<Size>; ++i)
+      square[i] = i < rows ? load<Size>(source + (i * columns + column) * Size) : hn::Zero(Tag<Size>());
+    transpose_square<Size>(square);
+    for (std::size_t i = 0; i < kSide<Size>; ++i) store(square[i], target + (column + i) * rows * Size);
+  }
+  return column;
+}
+
+// Fewer columns: what is loaded behind a short row of the source is not stored. Again the last rows are left.
+template <std::size_t Size>
+HWY_ATTR std::size_t transpose_few_columns(const std::byte* source, std::byte* target, std::size_t rows, std::size_t columns,
+                                           std::ptrdiff_t stride) {
+  std::size_t row = 0;
+  for (; (rows - row) * columns >= kSide<Size> * columns + kSide<Size>; row += kSide<Size>) {
+    Vec<Size> square[kSide<Size>];
+    for (std::size_t i = 0; i < kSide<Size>; ++i) square[i] = load<Size>(source + (row + i) * columns * Size);
+    transpose_square<Size>(square);
+    for (std::size_t i = 0; i < columns; ++i) store(square[i], target + static_cast<std::ptrdiff_t>(i) * stride + row * Size);
+  }
+  return row;
+}
+
+// Two, three or four rows become pairs, triples or quadruples, and back; the processor has instructions for that.
+template <std::size_t Size, std::size_t Count>
+HWY_ATTR std::size_t interleave(const std::byte* source, std::byte* target, std::size_t columns) {
+  const Tag<Size> d;
+  auto* const to = reinterpret_cast<Lane<Size>*>(target);
+  std::size_t at = 0;
+  for (; at + kSide<Size> <= columns; at += kSide<Size>) {
+    const auto row = [&](std::size_t i) HWY_ATTR { return load<Size>(source + (i * columns + at) * Size); };
+    if constexpr (Count == 2) hn::StoreInterleaved2(row(0), row(1), d, to + at * 2);
+    if constexpr (Count == 3) hn::StoreInterleaved3(row(0), row(1), row(2), d, to + at * 3);
+    if constexpr (Count == 4) hn::StoreInterleaved4(row(0), row(1), row(2), row(3), d, to + at * 4);
+  }
+  return at;
+}
+
+template <std::size_t Size, std::size_t Count>
+HWY_INLINE void load_interleaved(const std::byte* source, Vec<Size> (&parts)[4]) {
+  const Tag<Size> d;
+  const auto* const from = reinterpret_cast<const Lane<Size>*>(source);
+  if constexpr (Count == 2) hn::LoadInterleaved2(d, from, parts[0], parts[1]);
+  if constexpr (Count == 3) hn::LoadInterleaved3(d, from, parts[0], parts[1], parts[2]);
+  if constexpr (Count == 4) hn::LoadInterleaved4(d, from, parts[0], parts[1], parts[2], parts[3]);
+}
+
+template <std::size_t Size, std::size_t Count>
+HWY_ATTR std::size_t deinterleave(const std::byte* source, std::byte* target, std::size_t rows, std::ptrdiff_t stride) {
+  std::size_t at = 0;
+  for (; at + kSide<Size> <= rows; at += kSide<Size>) {
+    Vec<Size> parts[4];
+    load_interleaved<Size, Count>(source + at * Count * Size, parts);
+    for (std::size_t i = 0; i < Count; ++i) store(parts[i], target + static_cast<std::ptrdiff_t>(i) * stride + at * Size);
+  }
+  return at;
+}
+
+// How many of the columns of few rows, which will lie together, were done.
+template <std::size_t Size>
+HWY_ATTR std::size_t start_few_rows(const std::byte* source, std::byte* target, std::size_t rows, std::size_t columns) {
+  switch (rows) {
+    case 2: return interleave<Size, 2>(source, target, columns);
+    case 3: return interleave<Size, 3>(source, target, columns);
+    case 4: return interleave<Size, 4>(source, target, columns);
+    default: return transpose_few_rows<Size>(source, target, rows, columns);
+  }
+}
+
+// How many of the rows of few columns.
+template <std::size_t Size>
+HWY_ATTR std::size_t start_few_columns(const std::byte* source, std::byte* target, std::size_t rows, std::size_t columns,
+                                       std::ptrdiff_t stride) {
+  switch (columns) {
+    case 2: return deinterleave<Size, 2>(source, target, rows, stride);
+    case 3: return deinterleave<Size, 3>(source, target, rows, stride);
+    case 4: return deinterleave<Size, 4>(source, target, rows, stride);
+    default: return transpose_few_columns<Size>(source, target, rows, columns, stride);
+  }
+}
+
+template <std::size_t Size>
+HWY_ATTR void transpose(const std::byte* source, std::byte* target, std::size_t rows, std::size_t columns, std::ptrdiff_t stride) noexcept {
+  if (rows >= kSide<Size> && columns >= kSide<Size>) return transpose_squares<Size>(source, target, rows, columns, stride);
+  std::size_t first_row = 0;
+  std::size_t first_column = 0;
+  if (columns < kSide<Size> && rows >= kSide<Size>)
+    first_row = start_few_columns<Size>(source, target, rows, columns, stride);
+  else if (rows > 1 && stride == static_cast<std::ptrdiff_t>(rows * Size))
+    first_column = start_few_rows<Size>(source, target, rows, columns);
+  for (std::size_t column = first_column; column < columns; ++column) {
+    std::byte* const to = target + static_cast<std::ptrdiff_t>(column) * stride;
+    for (std::size_t row = first_row; row < rows; ++row) std::memcpy(to + row * Size, source + (row * columns + column) * Size, Size);
+  }
+}
+
+HWY_ATTR inline void copy_runs(const std::byte* source, std::ptrdiff_t source_stride, std::byte* target, std::ptrdiff_t target_stride,
+                               std::size_t runs, std::size_t bytes) noexcept {
+  if (bytes < 16 || bytes > 1024) return plain::copy_runs(source, source_stride, target, target_stride, runs, bytes);
+  for (; runs > 0; --runs, source += source_stride, target += target_stride) {
+    std::size_t at = 0;
+    for (; at + 64 <= bytes; at += 64) {
+      const auto a = load<1>(source + at);
+      const auto b = load<1>(source + at + 16);
+      const auto c = load<1>(source + at + 32);
+      const auto d = load<1>(source + at + 48);
+      store(a, target + at);
+      store(b, target + at + 16);
+      store(c, target + at + 32);
+      store(d, target + at + 48);
+    }
+    for (; at + 16 <= bytes; at += 16) store(load<1>(source + at), target + at);
+    if (at < bytes) store(load<1>(source + bytes - 16), target + bytes - 16);  // reaches back
+  }
+}
+
+// ---- Rows with gaps.
+
+template <std::size_t Size>
+HWY_INLINE Vec<Size> reversed(Vec<Size> v) {
+  if constexpr (Size > 1) {
+    return hn::Reverse(Tag<Size>(), v);
+  } else {  // pairs of bytes, then within the pairs
+    const auto pairs = hn::Reverse(Tag<2>(), hn::BitCast(Tag<2>(), v));
+    return hn::BitCast(Tag<1>(), hn::Or(hn::ShiftLeft<8>(pairs), hn::ShiftRight<8>(pairs)));
+  }
+}
+
+// Backwards on one side is backwards on the other.
+template <std::size_t Size>
+HWY_ATTR void reverse(const std::byte* last, std::byte* target, std::size_t count) {
+  std::size_t at = 0;
+  for (; at + kSide<Size> <= count; at += kSide<Size>)
+    store(reversed<Size>(load<Size>(last - (at + kSide<Size> - 1) * Size)), target + at * Size);
+  plain::gather<Size>(last - at * Size, -1, target + at * Size, count - at);
+}
+
+// Every second, third or fourth element. The last ones are left to the plain loop: behind them may be nothing to load.
+template <std::size_t Size, std::size_t Step>
+HWY_ATTR void gather_every(const std::byte* source, std::byte* target, std::size_t count) {
+  std::size_t at = 0;
+  for (; at + kSide<Size> < count; at += kSide<Size>) {
+    Vec<Size> parts[4];
+    load_interleaved<Size, Step>(source + at * Step * Size, parts);
+    store(parts[0], target + at * Size);
+  }
+  plain::gather<Size>(source + at * Step * Size, Step, target + at * Size, count - at);
+}
+
+template <std::size_t Size>
+HWY_ATTR void repeat(const std::byte* source, std::byte* target, std::size_t count) {
+  Lane<Size> element;
+  std::memcpy(&element, source, Size);
+  const Vec<Size> all = hn::Set(Tag<Size>(), element);
+  std::size_t at = 0;
+  for (; at + kSide<Size> <= count; at += kSide<Size>) store(all, target + at * Size);
+  plain::gather<Size>(source, 0, target + at * Size, count - at);
+}
+
+template <std::size_t Size>
+HWY_ATTR void gather(const std::byte* source, std::ptrdiff_t step, std::byte* target, std::size_t count) noexcept {
+  switch (step) {
+    case -1: return reverse<Size>(source, target, count);
+    case 0: return repeat<Size>(source, target, count);
+    case 2: return gather_every<Size, 2>(source, target, count);
+    case 3: return gather_every<Size, 3>(source, target, count);
+    case 4: return gather_every<Size, 4>(source, target, count);
+    default: return plain::gather<Size>(source, step, target, count);
+  }
+}
+
+template <std::size_t Size>
+HWY_ATTR void scatter(const std::byte* source, std::byte* target, std::ptrdiff_t step, std::size_t count) noexcept {
+  if (step == -1 && count != 0) return reverse<Size>(source + (count - 1) * Size, target - (count - 1) * Size, count);
+  plain::scatter<Size>(source, target, step, count);
+}
+
+}  // namespace berth::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target guard

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "copy/kernels/kernels.h"
+
+// In place of simd.cc where the library is built without Highway.
+namespace berth {
+
+std::span<const Kernels> all_kernels() noexcept { return {&plain_kernels(), 1}; }
+
+}  // namespace berth

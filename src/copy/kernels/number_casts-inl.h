@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+// Casts between integers, f32, f64 and bool, in vector instructions.
+#if defined(BERTH_COPY_KERNELS_NUMBER_CASTS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef BERTH_COPY_KERNELS_NUMBER_CASTS_INL_H_
+#undef BERTH_COPY_KERNELS_NUMBER_CASTS_INL_H_
+#else
+#define BERTH_COPY_KERNELS_NUMBER_CASTS_INL_H_
+#endif
+
+#include "copy/kernels/vectors-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace berth::HWY_NAMESPACE {
+
+// Toward zero; what does not fit becomes the nearest that does; NaN becomes 0. That is what ARM64's instruction does.
+HWY_INLINE VI32 truncate(VF32 v) {
+  if constexpr (HWY_ARCH_ARM) return hn::ConvertTo(I32(), v);
+  const VI32 fits = hn::ConvertTo(I32(), hn::IfThenElseZero(hn::Eq(v, v), hn::Max(v, hn::Set(F32(), -0x1p31F))));
+  const auto beyond = hn::RebindMask(I32(), hn::Ge(v, hn::Set(F32(), 0x1p31F)));
+  return hn::IfThenElse(beyond, hn::Set(I32(), INT32_MAX), fits);
+}
+
+HWY_INLINE VI64 truncate(VF64 v) {
+  if constexpr (HWY_ARCH_ARM) return hn::ConvertTo(I64(), v);
+  const VI64 fits = hn::ConvertTo(I64(), hn::IfThenElseZero(hn::Eq(v, v), hn::Max(v, hn::Set(F64(), -0x1p63))));
+  const auto beyond = hn::RebindMask(I64(), hn::Ge(v, hn::Set(F64(), 0x1p63)));
+  return hn::IfThenElse(beyond, hn::Set(I64(), INT64_MAX), fits);
+}
+
+// The same into 8 bits: bounded, so that cutting off the high bits is all that is left to do.
+HWY_INLINE V32 truncate_between(VF32 v, int least, int most) {
+  return hn::BitCast(D32(), hn::Min(hn::Max(truncate(v), hn::Set(I32(), least)), hn::Set(I32(), most)));
+}
+
+template <int Least, int Most>
+struct ToByte {
+  HWY_INLINE void operator()(const std::uint8_t* from, std::uint8_t* to) const {
+    const auto part = [&](std::size_t i) { return truncate_between(get(F32(), from, i), Least, Most); };
+    put(low_bytes(part(0), part(1), part(2), part(3)), to, 0);
+  }
+};
+template <>
+struct Op<DType::f32, DType::i8, Rounding::nearest> : ToByte<-128, 127> {};
+template <>
+struct Op<DType::f32, DType::u8, Rounding::nearest> : ToByte<0, 255> {};
+
+// Bytes, widened twice, each vector of 32 bits finished by `last`.
+template <class Wide16, class Bytes, class Last>
+HWY_INLINE void widen_bytes(Bytes v, std::uint8_t* to, Last last) {
+  const auto low = widen_lower(Wide16(), v);
+  const auto high = widen_upper(Wide16(), v);
+  put(last(widen_lower(I32(), low)), to, 0);
+  put(last(widen_upper(I32(), low)), to, 1);
+  put(last(widen_lower(I32(), high)), to, 2);
+  put(last(widen_upper(I32(), high)), to, 3);
+}
+
+template <>
+struct Op<DType::i8, DType::i32, Rounding::nearest> {
+  HWY_INLINE void operator()(const std::uint8_t* from, std::uint8_t* to) const {
+    widen_bytes<I16>(get(I8(), from, 0), to, [](VI32 v) HWY_ATTR { return v; });
+  }
+};
+template <>
+struct Op<DType::u8, DType::i32, Rounding::nearest> {
+  HWY_INLINE void operator()(const std::uint8_t* from, std::uint8_t* to) const {
+    widen_bytes<D16>(get(D8(), from, 0), to, [](VI32 v) HWY_ATTR { return v; });
+  }
+};
+template <>
+struct Op<DType::i8, DType::f32, Rounding::nearest> {
+  HWY_INLINE void operator()(const std::uint8_t* from, std::uint8_t* to) const {
+    widen_bytes<I16>(get(I8(), from, 0), to, [](VI32 v) HWY_ATTR { return hn::ConvertTo(F32(), v); });
+  }
+};
+template <>
+struct Op<DType::u8, DType::f32, Rounding::nearest> {
+  HWY_INLINE void operator()(const std::uint8_t* from, std::uint8_t* to) const {
+    widen_bytes<D16>(get(D8(), from, 0), to, [](VI32 v) HWY_ATTR { return hn::ConvertTo(F32(), v); });
+  }
+};
+
+// Each of the vectors of a block on its own: same widths on both sides.
+template <>
+struct Op<DType::f32, DType::i32, Rounding::nearest> {
+  HWY_INLINE void operator()(const std::uint8_t* from, std::uint8_t* to) const {
+    for (std::size_t i = 0; i < 4; ++i) put(truncate(get(F32(), from, i)), to, i);
+  }
+};
+template <>
+struct Op<DType::i32, DType::f32, Rounding::nearest> {
+  HWY_INLINE void operator()(const std::uint8_t* from, std::uint8_t* to) const {
+    for (std::size_t i = 0; i < 4; ++i) put(hn::ConvertTo(F32(), get(I32(), from, i)), to, i);
+  }
+};
+template <>
+struct Op<DType::f64, DType::i64, Rounding::nearest> {
+  HWY_INLINE void operator()(const std::uint8_t* from, std::uint8_t* to) const {
+    for (std::size_t i = 0; i < 8; ++i) put(truncate(get(F64(), from, i)), to, i);
+  }
+};
+template <>
+struct Op<DType::i64, DType::f64, Rounding::nearest> {
+  HWY_INLINE void operator()(const std::uint8_t* from, std::uint8_t* to) const {
+    for (std::size_t i = 0; i < 8; ++i) put(hn::ConvertTo(F64(), get(I64(), from, i)), to, i);
+  }
+};
+
+// What a float of `Kept` bits cannot hold of a large integer becomes its last bit; then the conversion is exact. In two's complement the
+// bits that are cut off always add, so that this is right for both signs.
+template <int Kept, class D>
+HWY_INLINE hn::Vec<D> odd_integer(D d, hn::Vec<D> v) {
+  using T = hn::TFromD<D>;
+  constexpr int kLost = static_cast<int>(sizeof(T)) * 8 - 1 - Kept;
+  constexpr T kMask = (T{1} << kLost) - 1;
+  const auto lost = hn::And(v, hn::Set(d, kMask));
+  const auto sticky = hn::And(hn::Add(lost, hn::Set(d, kMask)), hn::Set(d, T{1} << kLost));
+  const auto odd = hn::Or(hn::AndNot(hn::Set(d, kMask), v), sticky);
+  // Only past 2^Kept: smaller ones are exact as they are.
+  const auto small = hn::Eq(hn::ShiftRight<Kept>(v), hn::ShiftRight<Kept + kLost>(v));
+  return hn::IfThenElse(small, v, odd);
+}
+
+template <>
+struct Op<DType::i32, DType::f32, Rounding::odd> {
+  HWY_INLINE void operator()(const std::uint8_t* from, std::uint8_t* to) const {
+    for (std::size_t i = 0; i < 4; ++i) put(hn::ConvertTo(F32(), odd_integer<24>(I32(), get(I32(), from, i))), to, i);
+  }
+};
+template <>
+struct Op<DType::i64, DType::f64, Rounding::odd> {
+  HWY_INLINE void operator()(const std::uint8_t* from, std::uint8_t* to) const {
+    for (std::size_t i = 0; i < 8; ++i) put(hn::ConvertTo(F64(), odd_integer<53>(I64(), get(I64(), from, i))), to, i);
+  }
+};
+
+template <>
+struct Op<DType::f32, DType::f64, Rounding::nearest> {
+  HWY_INLINE void operator()(const std::uint8_t* from, std::uint8_t* to) const {
+    for (std::size_t i = 0; i < 4; ++i) {
+      const VF32 v = get(F32(), from, i);
+      put(widen_lower(F64(), v), to, 2 * i);
+      put(widen_upper(F64(), v), to, 2 * i + 1);
+    }
+  }
+};
+template <>
+struct Op<DType::i32, DType::f64, Rounding::nearest> {
+  HWY_INLINE void operator()(const std::uint8_t* from, std::uint8_t* to) const {
+    for (std::size_t i = 0; i < 4; ++i) {
+      const VI32 v = get(I32(), from, i);
+      put(widen_lower(F64(), v), to, 2 * i);
+      put(widen_upper(F64(), v), to, 2 * i + 1);
+    }
+  }
+};
+template <>
+struct Op<DType::i32, DType::i64, Rounding::nearest> {
+  HWY_INLINE void operator()(const std::uint8_t* from, std::uint8_t* to) const {
+    for (std::size_t i = 0; i < 4; ++i) {
+      const VI32 v = get(I32(), from, i);
+      put(widen_lower(I64(), v), to, 2 * i);
+      put(widen_upper(I64(), v), to, 2 * i + 1);
+    }
+  }
+};
+
+HWY_INLINE VF32 narrow(VF64 a, VF64 b) {
+  using Part = hn::Half<F32>;
+  return hn::Combine(F32(), hn::DemoteTo(Part(), b), hn::DemoteTo(Part(), a));
+}
+
+template <>
+struct Op<DType::f64, DType::f32, Rounding::nearest> {
+  HWY_INLINE void operator()(const std::uint8_t* from, std::uint8_t* to) const {
+    for (std::size_t i = 0; i < 4; ++i) put(narrow(get(F64(), from, 2 * i), get(F64(), from, 2 * i + 1)), to, i);
+  }
+};
+
+// Masks of 64-bit lanes as one vector of 32-bit ones: all bits or none.
+template <class M>
+HWY_INLINE V32 narrow_masks(M a, M b) {
+  return low_halves(hn::BitCast(D64(), hn::VecFromMask(F64(), a)), hn::BitCast(D64(), hn::VecFromMask(F64(), b)));
+}
+
+// Rounded to nearest, then put right: back by one where that went up, and odd where it was not exact.
+template <>
+struct Op<DType::f64, DType::f32, Rounding::odd> {
+  HWY_INLINE void operator()(const std::uint8_t* from, std::uint8_t* to) const {
+    for (std::size_t i = 0; i < 4; ++i) {
+      const VF64 a = get(F64(), from, 2 * i);
+      const VF64 b = get(F64(), from, 2 * i + 1);
+      const VF32 near = narrow(a, b);
+      const VF64 back_a = widen_lower(F64(), near);
+      const VF64 back_b = widen_upper(F64(), near);
+      const V32 went_up = narrow_masks(hn::Gt(hn::Abs(back_a), hn::Abs(a)), hn::Gt(hn::Abs(back_b), hn::Abs(b)));
+      const V32 went_down = narrow_masks(hn::Lt(hn::Abs(back_a), hn::Abs(a)), hn::Lt(hn::Abs(back_b), hn::Abs(b)));
+      const V32 below = hn::Add(hn::BitCast(D32(), near), went_up);  // all bits are -1
+      put(hn::Or(below, hn::And(hn::Or(went_up, went_down), hn::Set(D32(), 1U))), to, i);
+    }
+  }
+};
+
+template <>
+struct Op<DType::f64, DType::i32, Rounding::nearest> {
+  HWY_INLINE void operator()(const std::uint8_t* from, std::uint8_t* to) const {
+    for (std::size_t i = 0; i < 4; ++i) put(low_halves(part(from, 2 * i), part(from, 2 * i + 1)), to, i);
+  }
+  HWY_INLINE static V64 part(const std::uint8_t* from, std::size_t i) {
+    const VF64 v = get(F64(), from, i);
+    const VF64 number = hn::IfThenElseZero(hn::Eq(v, v), v);
+    const VF64 bounded = hn::Min(hn::Max(number, hn::Set(F64(), -0x1p31)), hn::Set(F64(), 0x1p31 - 1));
+    return hn::BitCast(D64(), hn::ConvertTo(I64(), bounded));
+  }
+};
+
+// Integers into narrower ones: the low bits.
+template <>
+struct Op<DType::i64, DType::i32, Rounding::nearest> {
+  HWY_INLINE void operator()(const std::uint8_t* from, std::uint8_t* to) const {
+    for (std::size_t i = 0; i < 4; ++i) put(low_halves(get(D64(), from, 2 * i), get(D64(), from, 2 * i + 1)), to, i);
+  }
+};
+template <>
+struct Op<DType::i32, DType::u8, Rounding::nearest> {
+  HWY_INLINE void operator()(const std::uint8_t* from, std::uint8_t* to) const {
+    put(low_bytes(get(D32(), from, 0), get(D32(), from, 1), get(D32(), from, 2), get(D32(), from, 3)), to, 0);
+  }
+};
+
+// Whether an element is not zero, as 0 or 1; floats without their sign. Lanes become all bits or none, are cut down to bytes, and one bit
+// of each is kept.
+template <class D>
+HWY_INLINE hn::Vec<D> not_zero(D d, const std::uint8_t* from, std::size_t i, hn::TFromD<D> counts) {
+  return hn::VecFromMask(d, hn::Ne(hn::And(get(d, from, i), hn::Set(d, counts)), hn::Zero(d)));
+}
+HWY_INLINE void put_bools(V8 all_or_none, std::uint8_t* to) { put(hn::And(all_or_none, hn::Set(D8(), std::uint8_t{1})), to, 0); }
+
+template <std::uint8_t Counts>
+struct NotZero8 {
+  HWY_INLINE void operator()(const std::uint8_t* from, std::uint8_t* to) const { put_bools(not_zero(D8(), from, 0, Counts), to); }
+};
+struct NotZero16 {
+  HWY_INLINE void operator()(const std::uint8_t* from, std::uint8_t* to) const {
+    put_bools(low_halves(not_zero(D16(), from, 0, 0x7fff), not_zero(D16(), from, 1, 0x7fff)), to);
+  }
+};
+template <std::uint32_t Counts>
+struct NotZero32 {
+  HWY_INLINE void operator()(const std::uint8_t* from, std::uint8_t* to) const {
+    const auto part = [&](std::size_t i) HWY_ATTR { return not_zero(D32(), from, i, Counts); };
+    put_bools(low_bytes(part(0), part(1), part(2), part(3)), to);
+  }
+};
+template <std::uint64_t Counts>
+struct NotZero64 {
+  HWY_INLINE void operator()(const std::uint8_t* from, std::uint8_t* to) const {
+    const auto part = [&](std::size_t i)
+                          HWY_ATTR { return low_halves(not_zero(D64(), from, 2 * i, Counts), not_zero(D64(), from, 2 * i + 1, Counts)); };
+    put_bools(low_bytes(part(0), part(1), part(2), part(3)), to);
+  }
+};
+
+template <>
+struct Op<DType::boolean, DType::u8, Rounding::nearest> : NotZero8<0xff> {};
+template <>
+struct Op<DType::u8, DType::boolean, Rounding::nearest> : NotZero8<0xff> {};
+template <>
+struct Op<DType::f8e4m3, DType::boolean, Rounding::nearest> : NotZero8<0x7f> {};
+template <>
+struct Op<DType::f16, DType::boolean, Rounding::nearest> : NotZero16 {};
+template <>
+struct Op<DType::i32, DType::boolean, Rounding::nearest> : NotZero32<0xffffffff> {};
+template <>
+struct Op<DType::f32, DType::boolean, Rounding::nearest> : NotZero32<0x7fffffff> {};
+template <>
+struct Op<DType::i64, DType::boolean, Rounding::nearest> : NotZero64<~std::uint64_t{0}> {};
+template <>
+struct Op<DType::f64, DType::boolean, Rounding::nearest> : NotZero64<(~std::uint64_t{0} >> 1)> {};
+
+}  // namespace berth::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target guard

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <iterator>
+#include <utility>
+#include <vector>
+
+#include "copy/kernels/kernels.h"
+
+// Vectors must have a length that is known when compiling, which those of SVE and RVV do not.
+#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "copy/kernels/simd.cc"
+#include "hwy/foreach_target.h"  // includes this file again for each set of instructions
+#include "hwy/highway.h"
+// Behind it, because these are included again too. Without vectors there is nothing to win: those are the plain loops.
+#if HWY_TARGET != HWY_SCALAR
+#include "copy/kernels/float_casts-inl.h"
+#include "copy/kernels/moves-inl.h"
+#include "copy/kernels/number_casts-inl.h"
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace berth::HWY_NAMESPACE {
+
+#if HWY_TARGET == HWY_SCALAR
+Kernels make_kernels() { return plain_kernels(); }
+#else
+// All elements: block after block, and what is left as one block of its own.
+template <DType From, DType To, Rounding How>
+HWY_ATTR void cast_row(const std::byte* source, std::byte* target, std::size_t count) noexcept {
+  constexpr std::size_t kFrom = size_bytes(From);
+  constexpr std::size_t kTo = size_bytes(To);
+  const auto* from = reinterpret_cast<const std::uint8_t*>(source);
+  auto* to = reinterpret_cast<std::uint8_t*>(target);
+  const Op<From, To, How> cast;
+  for (; count >= kBlock; count -= kBlock, from += kBlock * kFrom, to += kBlock * kTo) cast(from, to);
+  if (count == 0) return;
+  std::uint8_t last[kBlock * kFrom] = {};
+  std::uint8_t done[kBlock * kTo];
+  std::memcpy(last, from, count * kFrom);
+  cast(last, done);
+  std::memcpy(to, done, count * kTo);
+}
+
+template <std::size_t... I>
+constexpr std::array<ConvertRow, kCastCount> cast_rows(std::index_sequence<I...>) {
+  return {cast_row<kCasts[I].from, kCasts[I].to, kCasts[I].rounding>...};
+}
+
+// Elements of 16 bytes fill a vector: there is nothing to shuffle.
+Kernels make_kernels() {
+  return {.name = hwy::TargetName(HWY_TARGET),
+          .casts = cast_rows(std::make_index_sequence<kCastCount>()),
+          .gather = {gather<1>, gather<2>, gather<4>, gather<8>, plain::gather<16>},
+          .scatter = {scatter<1>, scatter<2>, scatter<4>, scatter<8>, plain::scatter<16>},
+          .transpose = {transpose<1>, transpose<2>, transpose<4>, transpose<8>, plain::transpose<16>},
+          .copy_runs = copy_runs};
+}
+#endif
+
+}  // namespace berth::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace berth {
+
+HWY_EXPORT(make_kernels);
+
+namespace {
+
+// Highway calls what it has chosen for the processor; the tests want the others too.
+Kernels kernels_for(std::int64_t target) {
+  if constexpr (std::size(HWY_DISPATCH_TABLE(make_kernels)) == 1) return HWY_DISPATCH_TABLE(make_kernels)[0]();
+  hwy::ChosenTarget chosen;
+  chosen.Update(target);
+  return HWY_DISPATCH_TABLE(make_kernels)[chosen.GetIndex()]();
+}
+
+std::vector<Kernels> make_all() {
+  std::vector<Kernels> all;
+  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    if (target != HWY_SCALAR) all.push_back(kernels_for(target));
+  }
+  all.push_back(plain_kernels());
+  return all;
+}
+
+}  // namespace
+
+std::span<const Kernels> all_kernels() noexcept {
+  static const auto* const all = new std::vector<Kernels>(make_all());  // never destroyed: copies are made after main too
+  return *all;
+}
+
+}  // namespace berth
+#endif
