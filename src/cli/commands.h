@@ -49,4 +49,14 @@ struct PlanCommand {
 Exit run_plan(const PlanCommand& command);
 Exit run_verify(const std::string& path, bool json);
 
+struct BenchCopyCommand {
+  bool full = false;  // every pair of dtypes and layouts too
+  bool json = false;
+  bool quick = false;  // small: only to see that it works
+  bool no_torch = false;
+  std::optional<int> threads = {};  // left out: as many as copies use
+  double torch_timeout = 120;       // seconds
+};
+Exit run_bench_copy(const BenchCopyCommand& command);
+
 }  // namespace berth::cli

@@ -53,6 +53,20 @@ void add_plan_options(CLI::App& app, PlanCommand& command) {
   app.footer(names);
 }
 
+void add_bench_copy_options(CLI::App& app, BenchCopyCommand& command) {
+  app.add_flag("--full", command.full, "Every pair of dtypes in four layouts too, beside memcpy: a few minutes more");
+  app.add_option("--threads", command.threads, "How many threads each may use (BERTH_THREADS, or that of the processors)")
+      ->check(CLI::Range(1, berth::kMostCopyThreads));
+  app.add_flag("--no-torch", command.no_torch, "Leave out the comparison with PyTorch");
+  app.add_option("--torch-timeout", command.torch_timeout, "Seconds that PyTorch may take to start, or for one answer (120)")
+      ->check(CLI::Range(0.001, 1e6));
+  app.add_flag("--quick", command.quick, "Small sizes: shows that it works, and measures nothing");
+  app.add_flag("--json", command.json, "Print JSON");
+  app.footer(
+      "Takes about 3 GiB of memory, and PyTorch as much again. BERTH_PYTHON names the Python that has it (python3). Nothing else may run "
+      "meanwhile.");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -80,6 +94,11 @@ int main(int argc, char** argv) {
   CLI::App* const verify = app.add_subcommand("verify", "Judge a plan that berth plan --out wrote");
   verify->add_option("FILE", verified, "The plan")->required();
   verify->add_flag("--json", json, "Print JSON");
+  BenchCopyCommand measuring;
+  CLI::App* const bench = app.add_subcommand("bench", "Measure what berth does on this machine");
+  bench->require_subcommand(1);
+  CLI::App* const bench_copy = bench->add_subcommand("copy", "Copies and conversions, beside memcpy and PyTorch");
+  add_bench_copy_options(*bench_copy, measuring);
   CLI::App* const tour = app.add_subcommand("tour", "Show what berth does, on this machine's devices, in a few seconds");
 
   try {
@@ -102,6 +121,7 @@ int main(int argc, char** argv) {
     if (replay->parsed()) return static_cast<int>(run_replay(replaying));
     if (plan->parsed()) return static_cast<int>(run_plan(planning));
     if (verify->parsed()) return static_cast<int>(run_verify(verified, json));
+    if (bench_copy->parsed()) return static_cast<int>(run_bench_copy(measuring));
     if (tour->parsed()) return static_cast<int>(run_tour());
   } catch (const berth::ArgumentError& error) {  // at this level arguments come from the environment: wrong use
     print_error(error);

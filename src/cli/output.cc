@@ -28,6 +28,12 @@ std::string_view code(Mood mood) {
   return "";
 }
 
+void print_with_help(std::string_view word, std::string_view message, std::string_view help) {
+  std::string text = fmt::format("{}{}\n", word, message);
+  if (!help.empty()) text += fmt::format("help:  {}\n", help);
+  std::fputs(text.c_str(), stderr);  // a closed standard error is no reason to fail otherwise
+}
+
 }  // namespace
 
 void choose_colour(ColourMode mode) {
@@ -46,11 +52,8 @@ void print(std::string_view text) {
 
 void print_error(const Error& error) { print_error(fmt::format("{}: {}", error.asked(), error.why()), error.help()); }
 
-void print_error(std::string_view message, std::string_view help) {
-  std::string text = fmt::format("error: {}\n", message);
-  if (!help.empty()) text += fmt::format("help:  {}\n", help);
-  std::fputs(text.c_str(), stderr);  // a closed standard error is no reason to fail otherwise
-}
+void print_error(std::string_view message, std::string_view help) { print_with_help("error: ", message, help); }
+void print_note(std::string_view message, std::string_view help) { print_with_help("note:  ", message, help); }
 
 void print_error_details(std::string_view lines) { std::fwrite(lines.data(), 1, lines.size(), stderr); }
 

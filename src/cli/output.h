@@ -31,6 +31,8 @@ void print(std::string_view text);
 // "error: …" with the reason and what would help, on standard error.
 void print_error(const Error& error);
 void print_error(std::string_view message, std::string_view help = {});
+// "note: …", for what is missing in a result that is there all the same.
+void print_note(std::string_view message, std::string_view help = {});
 void print_error_details(std::string_view lines);  // below it, as they are
 
 // What is being done, in a line of standard error that goes away with it; only on a terminal. It starts no thread and no timer: what is

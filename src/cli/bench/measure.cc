@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/bench/measure.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "cli/bench/memcpy_peer.h"
+#include "cli/bench/sides.h"
+
+namespace berth::cli {
+
+namespace {
+
+using Times = std::vector<double>;  // one for each round
+
+double median(Times values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+double median_ratio(const Times& above, const Times& below) {
+  Times ratios;
+  for (std::size_t i = 0; i < above.size(); ++i) ratios.push_back(above[i] / below[i]);
+  return median(std::move(ratios));
+}
+
+// What a batch is compared with.
+BenchCase as_one_copy(const BenchCase& batch) {
+  return {.name = batch.name, .from = batch.from, .to = batch.to, .shape = {batch.shape[0] * batch.shape[1]}};
+}
+
+}  // namespace
+
+std::size_t Bench::chunk_for(const MemcpyPeer& peer, std::size_t bytes) {
+  const auto [at, is_new] = chunks_.try_emplace(bytes, 0);
+  if (is_new) at->second = peer.best_chunk(pace_);
+  return at->second;
+}
+
+BenchResult Bench::measure(const BenchCase& one) {
+  const BenchSides sides = make_sides(one);
+  BenchResult result{.name = one.name, .bytes = sides.bytes()};
+  copy_sides(one, sides);
+  result.wrong = first_wrong(sides);
+  if (result.wrong) return result;
+
+  const bool small = one.kind == BenchKind::small;
+  const int calls = small ? pace_.small_calls : 1;
+  const auto many = [&] {
+    for (int i = 0; i < calls; ++i) copy_sides(one, sides);
+  };
+  const bool torch = one.beside_torch && torch_ != nullptr && torch_->prepare(one, calls);
+  std::optional<MemcpyPeer> peer;
+  if (!small) {
+    peer.emplace(sides, threads_);
+    result.memcpy_chunk_bytes = chunk_for(*peer, result.bytes);
+  }
+  const bool batch = one.kind == BenchKind::batch;
+  const BenchCase large = batch ? as_one_copy(one) : BenchCase();
+  const BenchSides large_sides = batch ? make_sides(large) : BenchSides();
+
+  Times ours, memcpys, larges, torches;
+  for (int round = 0; round < pace_.rounds; ++round) {
+    if (peer) memcpys.push_back(least_seconds(pace_, [&] { peer->run(*result.memcpy_chunk_bytes); }));
+    if (batch) larges.push_back(least_seconds(pace_, [&] { copy_sides(large, large_sides); }));
+    ours.push_back(least_seconds(pace_, many) / calls);
+    if (!torch) continue;
+    if (const auto seconds = torch_->round(pace_.runs, pace_.enough_seconds)) torches.push_back(*seconds);
+  }
+  result.seconds = median(ours);
+  if (peer) result.memcpy_seconds = median(memcpys);
+  if (peer) result.memcpy_ratio = median_ratio(memcpys, ours);
+  if (batch) result.large_copy_ratio = median_ratio(ours, larges);
+  if (torches.size() == ours.size()) {  // it may have died in the middle
+    result.torch_seconds = median(torches);
+    result.torch_ratio = median_ratio(torches, ours);
+  }
+  return result;
+}
+
+}  // namespace berth::cli

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "cli/bench/measure.h"
+
+namespace berth::cli {
+
+// One array of objects. What does not apply, or was not measured, is null.
+std::string bench_json(std::span<const BenchResult> results, int threads);
+
+// A row for each.
+std::string bench_table(std::span<const BenchResult> results, int threads);
+
+// Of many: the lowest beside memcpy, and whether any is under a quarter of it.
+std::string lowest_table(std::span<const BenchResult> results);
+
+}  // namespace berth::cli

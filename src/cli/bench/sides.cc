@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/bench/sides.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "base/random.h"
+#include "berth/copy/convert.h"
+#include "berth/storage/create.h"
+
+namespace berth::cli {
+
+namespace {
+
+constexpr std::size_t kPeriod = 65521;  // a prime: rows of no usual length are alike
+
+// Ordinary values, some of them negative or with a fraction, as far as the dtype has such.
+std::vector<std::byte> pattern(DType dtype) {
+  std::vector<std::byte> out(kPeriod * size_bytes(dtype));
+  for (std::size_t i = 0; i < kPeriod; ++i) {
+    const std::size_t mixed = i * 2654435761U >> 7;
+    const double value = dtype == DType::boolean ? static_cast<double>(mixed & 1) : (static_cast<double>(mixed % 509) - 254) / 2;
+    convert_element(&value, DType::f64, out.data() + i * size_bytes(dtype), dtype);
+  }
+  return out;
+}
+
+// Dense elements, the `first` of the pattern at their front.
+Storage make_source(const Shape& shape, DType dtype, const std::vector<std::byte>& values, std::size_t first) {
+  Storage out = empty(shape, dtype, "cpu");
+  auto* at = static_cast<std::byte*>(out.data_ptr());
+  std::size_t from = first % kPeriod * size_bytes(dtype);
+  for (std::size_t left = out.size_bytes(); left > 0;) {
+    const std::size_t piece = std::min(left, values.size() - from);
+    std::memcpy(at, values.data() + from, piece);
+    at += piece;
+    left -= piece;
+    from = 0;
+  }
+  return out;
+}
+
+Storage make_target(const Shape& shape, DType dtype) {
+  Storage out = empty(shape, dtype, "cpu");
+  std::memset(out.data_ptr(), 0xa5, out.size_bytes());
+  return out;
+}
+
+Storage view(const Storage& memory, BenchLayout layout) {
+  switch (layout) {
+    case BenchLayout::contiguous: return memory;
+    case BenchLayout::inner_stride: return memory.slice(0, {}, {}, 2);
+    case BenchLayout::transposed: return memory.transpose(0, 1);
+    case BenchLayout::reversed: return memory.flip(0);
+    case BenchLayout::nhwc: return memory.permute({0, 2, 3, 1});
+    case BenchLayout::nchw: return memory.permute({0, 3, 1, 2});
+  }
+  return memory;
+}
+
+// The element at a place in row-major order.
+const std::byte* element(const Storage& storage, std::size_t place) {
+  std::int64_t offset = 0;
+  for (std::size_t axis = storage.rank(); axis-- > 0;) {
+    const auto size = static_cast<std::size_t>(storage.shape()[axis]);
+    offset += static_cast<std::int64_t>(place % size) * storage.strides()[axis];
+    place /= size;
+  }
+  return static_cast<const std::byte*>(storage.data_ptr()) + offset * static_cast<std::int64_t>(size_bytes(storage.dtype()));
+}
+
+bool is_right(const Storage& source, const Storage& target, std::size_t place) {
+  std::array<std::byte, 16> expected;
+  convert_element(element(source, place), source.dtype(), expected.data(), target.dtype());
+  return std::memcmp(expected.data(), element(target, place), size_bytes(target.dtype())) == 0;
+}
+
+}  // namespace
+
+std::size_t BenchSides::bytes() const noexcept {
+  std::size_t sum = 0;
+  for (const Storage& one : sources) sum += one.size_bytes();
+  for (const Storage& one : targets) sum += one.size_bytes();
+  return sum;
+}
+
+BenchSides make_sides(const BenchCase& one) {
+  const std::vector<std::byte> values = pattern(one.from);
+  const bool batch = one.kind == BenchKind::batch;
+  const Shape shape = batch ? Shape{one.shape[1]} : one.shape;
+  BenchSides sides;
+  for (std::int64_t i = 0; i < (batch ? one.shape[0] : 1); ++i) {
+    sides.sources.push_back(view(make_source(shape, one.from, values, static_cast<std::size_t>(i) * 4099), one.layout));
+    sides.targets.push_back(make_target(sides.sources.back().shape(), one.to));
+  }
+  return sides;
+}
+
+void copy_sides(const BenchCase& one, const BenchSides& sides) {
+  if (one.kind == BenchKind::batch)
+    copy_batch(sides.sources, sides.targets);
+  else
+    sides.targets.front().copy_from(sides.sources.front());
+}
+
+std::optional<std::string> first_wrong(const BenchSides& sides) {
+  constexpr std::size_t kEnd = 1024;
+  Random random(1);
+  for (std::size_t i = 0; i < sides.sources.size(); ++i) {
+    const std::size_t count = sides.targets[i].num_elements();
+    const std::size_t end = std::min(count, kEnd);
+    for (std::size_t k = 0; k < 2 * end + 65536 / sides.sources.size(); ++k) {
+      const std::size_t place = k < end ? k : k < 2 * end ? count - 1 - (k - end) : random.below(count);
+      if (!is_right(sides.sources[i], sides.targets[i], place)) return fmt::format("element {} of copy {} is wrong", place, i);
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace berth::cli
