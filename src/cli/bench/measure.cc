@@ -30,6 +30,24 @@ BenchCase as_one_copy(const BenchCase& batch) {
   return {.name = batch.name, .from = batch.from, .to = batch.to, .shape = {batch.shape[0] * batch.shape[1]}};
 }
 
+// Times of one copy by everyone, who may have none.
+struct Turns {
+  Times ours;
+  Times memcpy;
+  Times one_copy;
+  Times torch;
+};
+
+void sum_up(const Turns& turns, BenchResult& result) {
+  result.seconds = median(turns.ours);
+  if (!turns.memcpy.empty()) result.memcpy_seconds = median(turns.memcpy);
+  if (!turns.memcpy.empty()) result.memcpy_ratio = median_ratio(turns.memcpy, turns.ours);
+  if (!turns.one_copy.empty()) result.large_copy_ratio = median_ratio(turns.ours, turns.one_copy);
+  if (turns.torch.size() != turns.ours.size()) return;  // it is not there, or died in the middle
+  result.torch_seconds = median(turns.torch);
+  result.torch_ratio = median_ratio(turns.torch, turns.ours);
+}
+
 }  // namespace
 
 std::size_t Bench::chunk_for(const MemcpyPeer& peer, std::size_t bytes) {
@@ -45,37 +63,29 @@ BenchResult Bench::measure(const BenchCase& one) {
   result.wrong = first_wrong(sides);
   if (result.wrong) return result;
 
-  const bool small = one.kind == BenchKind::small;
-  const int calls = small ? pace_.small_calls : 1;
-  const auto many = [&] {
+  const int calls = one.kind == BenchKind::small ? pace_.small_calls : 1;
+  const auto run = [&] {
     for (int i = 0; i < calls; ++i) copy_sides(one, sides);
   };
-  const bool torch = one.beside_torch && torch_ != nullptr && torch_->prepare(one, calls);
   std::optional<MemcpyPeer> peer;
-  if (!small) {
+  if (one.kind != BenchKind::small) {
     peer.emplace(sides, threads_);
     result.memcpy_chunk_bytes = chunk_for(*peer, result.bytes);
   }
   const bool batch = one.kind == BenchKind::batch;
   const BenchCase large = batch ? as_one_copy(one) : BenchCase();
   const BenchSides large_sides = batch ? make_sides(large) : BenchSides();
+  const bool torch = one.beside_torch && torch_ != nullptr && torch_->prepare(one, calls);
 
-  Times ours, memcpys, larges, torches;
+  Turns turns;
   for (int round = 0; round < pace_.rounds; ++round) {
-    if (peer) memcpys.push_back(least_seconds(pace_, [&] { peer->run(*result.memcpy_chunk_bytes); }));
-    if (batch) larges.push_back(least_seconds(pace_, [&] { copy_sides(large, large_sides); }));
-    ours.push_back(least_seconds(pace_, many) / calls);
-    if (!torch) continue;
-    if (const auto seconds = torch_->round(pace_.runs, pace_.enough_seconds)) torches.push_back(*seconds);
+    if (peer) turns.memcpy.push_back(least_seconds(pace_, [&] { peer->run(*result.memcpy_chunk_bytes); }));
+    if (batch) turns.one_copy.push_back(least_seconds(pace_, [&] { copy_sides(large, large_sides); }));
+    turns.ours.push_back(least_seconds(pace_, run) / calls);
+    const auto theirs = torch ? torch_->round(pace_.runs, pace_.enough_seconds) : std::nullopt;
+    if (theirs) turns.torch.push_back(*theirs);
   }
-  result.seconds = median(ours);
-  if (peer) result.memcpy_seconds = median(memcpys);
-  if (peer) result.memcpy_ratio = median_ratio(memcpys, ours);
-  if (batch) result.large_copy_ratio = median_ratio(ours, larges);
-  if (torches.size() == ours.size()) {  // it may have died in the middle
-    result.torch_seconds = median(torches);
-    result.torch_ratio = median_ratio(torches, ours);
-  }
+  sum_up(turns, result);
   return result;
 }
 

@@ -18,9 +18,9 @@ namespace {
 constexpr std::size_t kPeriod = 65521;  // a prime: rows of no usual length are alike
 
 // Ordinary values, some of them negative or with a fraction, as far as the dtype has such.
-std::vector<std::byte> pattern(DType dtype) {
-  std::vector<std::byte> out(kPeriod * size_bytes(dtype));
-  for (std::size_t i = 0; i < kPeriod; ++i) {
+std::vector<std::byte> pattern(DType dtype, std::size_t count) {
+  std::vector<std::byte> out(count * size_bytes(dtype));
+  for (std::size_t i = 0; i < count; ++i) {
     const std::size_t mixed = i * 2654435761U >> 7;
     const double value = dtype == DType::boolean ? static_cast<double>(mixed & 1) : (static_cast<double>(mixed % 509) - 254) / 2;
     convert_element(&value, DType::f64, out.data() + i * size_bytes(dtype), dtype);
@@ -28,11 +28,11 @@ std::vector<std::byte> pattern(DType dtype) {
   return out;
 }
 
-// Dense elements, the `first` of the pattern at their front.
+// Dense elements: the values over and over, from the one numbered `first` on.
 Storage make_source(const Shape& shape, DType dtype, const std::vector<std::byte>& values, std::size_t first) {
   Storage out = empty(shape, dtype, "cpu");
   auto* at = static_cast<std::byte*>(out.data_ptr());
-  std::size_t from = first % kPeriod * size_bytes(dtype);
+  std::size_t from = first * size_bytes(dtype) % values.size();
   for (std::size_t left = out.size_bytes(); left > 0;) {
     const std::size_t piece = std::min(left, values.size() - from);
     std::memcpy(at, values.data() + from, piece);
@@ -88,7 +88,7 @@ std::size_t BenchSides::bytes() const noexcept {
 }
 
 BenchSides make_sides(const BenchCase& one) {
-  const std::vector<std::byte> values = pattern(one.from);
+  const std::vector<std::byte> values = pattern(one.from, std::min(kPeriod, one.shape.num_elements()));
   const bool batch = one.kind == BenchKind::batch;
   const Shape shape = batch ? Shape{one.shape[1]} : one.shape;
   BenchSides sides;
@@ -107,12 +107,14 @@ void copy_sides(const BenchCase& one, const BenchSides& sides) {
 }
 
 std::optional<std::string> first_wrong(const BenchSides& sides) {
-  constexpr std::size_t kEnd = 1024;
+  constexpr std::size_t kEnd = 1024;        // of each copy
+  constexpr std::size_t kBetween = 65'536;  // of all together
   Random random(1);
   for (std::size_t i = 0; i < sides.sources.size(); ++i) {
     const std::size_t count = sides.targets[i].num_elements();
     const std::size_t end = std::min(count, kEnd);
-    for (std::size_t k = 0; k < 2 * end + 65536 / sides.sources.size(); ++k) {
+    const std::size_t between = std::min(count, kBetween / sides.sources.size());
+    for (std::size_t k = 0; k < 2 * end + between; ++k) {
       const std::size_t place = k < end ? k : k < 2 * end ? count - 1 - (k - end) : random.below(count);
       if (!is_right(sides.sources[i], sides.targets[i], place)) return fmt::format("element {} of copy {} is wrong", place, i);
     }
