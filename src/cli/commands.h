@@ -54,6 +54,7 @@ struct BenchCopyCommand {
   bool json = false;
   bool quick = false;  // small: only to see that it works
   bool no_torch = false;
+  std::vector<std::string> only;    // how names begin; empty: all
   std::optional<int> threads = {};  // left out: as many as copies use
   double torch_timeout = 120;       // seconds
 };

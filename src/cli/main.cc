@@ -57,6 +57,7 @@ void add_bench_copy_options(CLI::App& app, BenchCopyCommand& command) {
   app.add_flag("--full", command.full, "Every pair of dtypes in four layouts too, beside memcpy: a few minutes more");
   app.add_option("--threads", command.threads, "How many threads each may use (BERTH_THREADS, or that of the processors)")
       ->check(CLI::Range(1, berth::kMostCopyThreads));
+  app.add_option("--only", command.only, "Only copies whose names begin so: --only transpose,batch")->delimiter(',');
   app.add_flag("--no-torch", command.no_torch, "Leave out the comparison with PyTorch");
   app.add_option("--torch-timeout", command.torch_timeout, "Seconds that PyTorch may take to start, or for one answer (120)")
       ->check(CLI::Range(0.001, 1e6));

@@ -121,6 +121,18 @@ TEST_F(CliBench, UsesAsManyThreadsAsItIsTold) {
   EXPECT_EQ(bench("--quick --no-torch", "BERTH_THREADS=many").exit_code, 2);
 }
 
+TEST_F(CliBench, MeasuresOnlyWhatIsChosen) {
+  const json some = json::parse(bench("--quick --json --no-torch --only transpose/,small").output);
+  ASSERT_EQ(some.size(), 3U);
+  EXPECT_EQ(some[1]["name"], "transpose/u8");
+  EXPECT_EQ(some[2]["name"], "small/64B");
+  EXPECT_EQ(json::parse(bench("--quick --json --full --only full/reversed/bool --only nhwc/C3/").output).size(), 11U + 5U);
+  EXPECT_EQ(bench("--quick --full --only full/reversed/bool").exit_code, 0);
+  const Ran none = bench("--quick --no-torch --only full/reversed/bool");
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_NE(none.output.find("--full has more"), std::string::npos) << none.output;
+}
+
 TEST_F(CliBench, WrongUseExitsWithTwo) {
   for (const char* wrong : {"--threads 0", "--threads 257", "--threads", "--fast", "extra", "--torch-timeout 0", "--json=maybe"})
     EXPECT_EQ(bench(wrong).exit_code, 2) << wrong;

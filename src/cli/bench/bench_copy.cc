@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <optional>
 #include <vector>
 
+#include "base/text.h"
+#include "berth/base/error.h"
 #include "berth/copy/threads.h"
 #include "cli/bench/cases.h"
 #include "cli/bench/measure.h"
@@ -20,6 +23,21 @@ BenchPace table_pace(bool quick) { return quick ? BenchPace{.rounds = 3, .runs =
 // There are hundreds of them.
 BenchPace full_pace(bool quick) { return quick ? BenchPace{.rounds = 1, .runs = 1} : BenchPace{.rounds = 5, .runs = 2}; }
 
+// Those whose names begin with one of the words; all of them when there is none.
+std::vector<BenchCase> chosen(std::vector<BenchCase> cases, const std::vector<std::string>& words) {
+  const auto left_out = [&](const BenchCase& one) {
+    return std::none_of(words.begin(), words.end(), [&](const std::string& word) { return one.name.starts_with(word); });
+  };
+  if (!words.empty()) std::erase_if(cases, left_out);
+  return cases;
+}
+
+[[noreturn]] void refuse_choice(const BenchCopyCommand& command) {
+  throw ArgumentError(ErrorCode::invalid_argument, {"--only " + text::printable(command.only.front()), "no copy has a name that begins so",
+                                                    command.full ? "berth bench copy --quick --full --json prints all names"
+                                                                 : "berth bench copy --quick prints the names; --full has more"});
+}
+
 // Measures all of them, or up to the first that copies wrong.
 std::vector<BenchResult> measure_all(Bench& bench, const std::vector<BenchCase>& cases) {
   Progress progress;
@@ -32,6 +50,21 @@ std::vector<BenchResult> measure_all(Bench& bench, const std::vector<BenchCase>&
   return results;
 }
 
+std::vector<BenchResult> measure_table(const BenchCopyCommand& command, const std::vector<BenchCase>& cases, int threads) {
+  std::optional<TorchPeer> torch;
+  if (!command.no_torch && !cases.empty())
+    torch.emplace(threads, std::chrono::milliseconds(static_cast<std::int64_t>(command.torch_timeout * 1000)));
+  Bench bench(table_pace(command.quick), threads, torch ? &*torch : nullptr);
+  return measure_all(bench, cases);
+}
+
+std::vector<BenchResult> measure_full(const BenchCopyCommand& command, const std::vector<BenchCase>& cases, int threads) {
+  Bench bench(full_pace(command.quick), threads, nullptr);
+  return measure_all(bench, cases);
+}
+
+bool is_wrong(const std::vector<BenchResult>& results) { return !results.empty() && results.back().wrong.has_value(); }
+
 Exit say_wrong(const BenchResult& result) {
   print_error(fmt::format("measuring {}: {}", result.name, *result.wrong),
               "this is a defect of berth: report it with what `berth doctor` prints");
@@ -43,25 +76,18 @@ Exit say_wrong(const BenchResult& result) {
 Exit run_bench_copy(const BenchCopyCommand& command) {
   if (command.threads) set_copy_threads(*command.threads);
   const int threads = copy_threads();
-  std::vector<BenchResult> results;
-  {
-    std::optional<TorchPeer> torch;
-    if (!command.no_torch) torch.emplace(threads, std::chrono::milliseconds(static_cast<std::int64_t>(command.torch_timeout * 1000)));
-    Bench bench(table_pace(command.quick), threads, torch ? &*torch : nullptr);
-    results = measure_all(bench, bench_cases(command.quick));
-  }
-  if (results.back().wrong) return say_wrong(results.back());
-  std::vector<BenchResult> more;
-  if (command.full) {
-    Bench bench(full_pace(command.quick), threads, nullptr);
-    more = measure_all(bench, full_bench_cases(command.quick));
-    if (more.back().wrong) return say_wrong(more.back());
-  }
+  const std::vector<BenchCase> cases = chosen(bench_cases(command.quick), command.only);
+  const std::vector<BenchCase> full = command.full ? chosen(full_bench_cases(command.quick), command.only) : std::vector<BenchCase>();
+  if (cases.empty() && full.empty()) refuse_choice(command);
+  std::vector<BenchResult> results = measure_table(command, cases, threads);
+  if (is_wrong(results)) return say_wrong(results.back());
+  const std::vector<BenchResult> more = measure_full(command, full, threads);
+  if (is_wrong(more)) return say_wrong(more.back());
   if (command.json) {
     results.insert(results.end(), more.begin(), more.end());
     print(bench_json(results, threads));
   } else {
-    print(bench_table(results, threads) + (command.full ? lowest_table(more) : ""));
+    print((results.empty() ? "" : bench_table(results, threads)) + (more.empty() ? "" : lowest_table(more)));
   }
   return Exit::ok;
 }
