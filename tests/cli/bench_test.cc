@@ -244,11 +244,12 @@ TEST(BenchSides, ACopyThatIsPartlyWrongIsFoundInEveryLayout) {
 }
 
 TEST(BenchSides, ASingleWrongElementIsFoundAtEitherEnd) {
-  const cli::BenchCase large{.name = "large", .from = DType::u8, .to = DType::u8, .shape = {1 << 24}};
+  constexpr std::size_t kCount = 1 << 24;
+  const cli::BenchCase large{.name = "large", .from = DType::u8, .to = DType::u8, .shape = {kCount}};
   const cli::BenchSides sides = cli::make_sides(large);
   cli::copy_sides(large, sides);
   auto* const bytes = static_cast<unsigned char*>(sides.targets[0].data_ptr());
-  for (const std::size_t at : {0, 500, (1 << 24) - 500, (1 << 24) - 1}) {
+  for (const std::size_t at : {std::size_t{0}, std::size_t{500}, kCount - 500, kCount - 1}) {
     bytes[at] ^= 1;
     EXPECT_EQ(cli::first_wrong(sides), "element " + std::to_string(at) + " of copy 0 is wrong");
     bytes[at] ^= 1;

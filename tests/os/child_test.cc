@@ -2,6 +2,7 @@
 #include "os/child.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
 
