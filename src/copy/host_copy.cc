@@ -16,7 +16,7 @@ namespace berth {
 
 namespace {
 
-constexpr std::size_t kItemBytes = std::size_t{1} << 20;       // of one item of work, read and written: far more than handing it out costs
+constexpr std::size_t kItemBytes = std::size_t{4} << 20;       // of one item of work, read and written: far more than handing it out costs
 constexpr std::size_t kBytesPerThread = std::size_t{1} << 19;  // less is not worth waking a thread for
 
 std::size_t count_elements(std::span<const std::int64_t> shape) noexcept {

@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <sched.h>
+#include <sys/auxv.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/utsname.h>
@@ -150,6 +151,15 @@ std::string cpu_model() {
     if (line.starts_with("model name")) return line.substr(std::min(line.find(':') + 2, line.size()));
   }
   return "";  // ARM64 kernels give part numbers only
+}
+
+bool cpu_rounds_to_bf16() noexcept {
+#if defined(__aarch64__)
+  constexpr unsigned long kBf16 = 1UL << 14;  // HWCAP2_BF16, which older headers lack
+  return (getauxval(AT_HWCAP2) & kBf16) != 0;
+#else
+  return false;
+#endif
 }
 
 int cpu_count() noexcept {

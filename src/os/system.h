@@ -40,6 +40,7 @@ std::string kernel_release();  // "6.1.0-18-arm64"
 bool kernel_at_least(int major, int minor);
 std::string cpu_model();                                    // "" when unknown
 int cpu_count() noexcept;                                   // that this process may use
+bool cpu_rounds_to_bf16() noexcept;                         // ARM64: it has the instruction BFCVTN
 std::vector<int> numa_nodes();                              // with memory; {0} when unknown
 std::string huge_page_mode();                               // "always", "madvise", "never" or ""
 std::optional<std::size_t> locked_memory_limit() noexcept;  // nothing: unlimited

@@ -75,6 +75,9 @@ constexpr std::size_t cast_index(const Cast& cast) noexcept {
 inline constexpr std::size_t kSizeCount = 5;
 constexpr std::size_t size_index(std::size_t bytes) noexcept { return bytes <= 2 ? bytes - 1 : bytes == 4 ? 2 : bytes == 8 ? 3 : 4; }
 
+// So many elements are more than the first cache holds.
+inline constexpr std::size_t kManyElements = 16384;
+
 // `count` elements that lie one after another.
 using ConvertRow = void (*)(const std::byte* source, std::byte* target, std::size_t count) noexcept;
 // Elements `step` elements apart into ones that lie together, and the other way. The step may be negative or 0 (not for a scatter).

@@ -7,6 +7,8 @@
 #define BERTH_COPY_KERNELS_NUMBER_CASTS_INL_H_
 #endif
 
+#include <limits>
+
 #include "copy/kernels/vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -27,22 +29,34 @@ HWY_INLINE VI64 truncate(VF64 v) {
   return hn::IfThenElse(beyond, hn::Set(I64(), INT64_MAX), fits);
 }
 
-// The same into 8 bits: bounded, so that cutting off the high bits is all that is left to do.
-HWY_INLINE V32 truncate_between(VF32 v, int least, int most) {
-  return hn::BitCast(D32(), hn::Min(hn::Max(truncate(v), hn::Set(I32(), least)), hn::Set(I32(), most)));
-}
-
-template <int Least, int Most>
-struct ToByte {
-  HWY_INLINE void operator()(const std::uint8_t* from, std::uint8_t* to) const {
-    const auto part = [&](std::size_t i) { return truncate_between(get(F32(), from, i), Least, Most); };
+// The same into 8 bits, by narrowing twice to the nearest value that fits; where a narrowing of two vectors leaves them in another order,
+// bounded first, so that cutting off the high bits is all that is left to do.
+template <class Byte>
+HWY_INLINE void truncate_to_bytes(const std::uint8_t* from, std::uint8_t* to) {
+  using D = hn::Rebind<Byte, D8>;
+  if constexpr (kBlock == 16) {
+    const auto part = [&](std::size_t i) HWY_ATTR { return truncate(get(F32(), from, i)); };
+    const auto low = hn::DemoteTo(hn::Half<D>(), hn::ReorderDemote2To(I16(), part(0), part(1)));
+    const auto high = hn::DemoteTo(hn::Half<D>(), hn::ReorderDemote2To(I16(), part(2), part(3)));
+    put(hn::Combine(D(), high, low), to, 0);
+  } else {
+    const auto part = [&](std::size_t i) HWY_ATTR {
+      const VI32 v = truncate(get(F32(), from, i));
+      const VI32 least = hn::Set(I32(), std::numeric_limits<Byte>::lowest());
+      return hn::BitCast(D32(), hn::Min(hn::Max(v, least), hn::Set(I32(), std::numeric_limits<Byte>::max())));
+    };
     put(low_bytes(part(0), part(1), part(2), part(3)), to, 0);
   }
+}
+
+template <>
+struct Op<DType::f32, DType::i8, Rounding::nearest> {
+  HWY_INLINE void operator()(const std::uint8_t* from, std::uint8_t* to) const { truncate_to_bytes<std::int8_t>(from, to); }
 };
 template <>
-struct Op<DType::f32, DType::i8, Rounding::nearest> : ToByte<-128, 127> {};
-template <>
-struct Op<DType::f32, DType::u8, Rounding::nearest> : ToByte<0, 255> {};
+struct Op<DType::f32, DType::u8, Rounding::nearest> {
+  HWY_INLINE void operator()(const std::uint8_t* from, std::uint8_t* to) const { truncate_to_bytes<std::uint8_t>(from, to); }
+};
 
 // Bytes, widened twice, each vector of 32 bits finished by `last`.
 template <class Wide16, class Bytes, class Last>
@@ -67,16 +81,36 @@ struct Op<DType::u8, DType::i32, Rounding::nearest> {
     widen_bytes<D16>(get(D8(), from, 0), to, [](VI32 v) HWY_ATTR { return v; });
   }
 };
+// 2^23 + n has n in its last bits. So bytes become floats by being put there, and 2^23 being taken away: the only way that needs no conversion,
+// which processors do one of at a time.
+HWY_INLINE void bytes_to_f32(V8 bytes, float bias, std::uint8_t* to) {
+  const V8 zero = hn::Zero(D8());
+  const V16 low = hn::BitCast(D16(), hn::InterleaveLower(D8(), bytes, zero));
+  const V16 high = hn::BitCast(D16(), hn::InterleaveUpper(D8(), bytes, zero));
+  const V16 exponent = hn::Set(D16(), std::uint16_t{0x4b00});
+  const auto finish = [&](V16 pairs) HWY_ATTR { return hn::Sub(hn::BitCast(F32(), pairs), hn::Set(F32(), 0x1p23F + bias)); };
+  put(finish(hn::InterleaveLower(D16(), low, exponent)), to, 0);
+  put(finish(hn::InterleaveUpper(D16(), low, exponent)), to, 1);
+  put(finish(hn::InterleaveLower(D16(), high, exponent)), to, 2);
+  put(finish(hn::InterleaveUpper(D16(), high, exponent)), to, 3);
+}
+
 template <>
 struct Op<DType::i8, DType::f32, Rounding::nearest> {
   HWY_INLINE void operator()(const std::uint8_t* from, std::uint8_t* to) const {
-    widen_bytes<I16>(get(I8(), from, 0), to, [](VI32 v) HWY_ATTR { return hn::ConvertTo(F32(), v); });
+    if constexpr (kBlock == 16)
+      bytes_to_f32(hn::Xor(get(D8(), from, 0), hn::Set(D8(), std::uint8_t{0x80})), 128, to);
+    else
+      widen_bytes<I16>(get(I8(), from, 0), to, [](VI32 v) HWY_ATTR { return hn::ConvertTo(F32(), v); });
   }
 };
 template <>
 struct Op<DType::u8, DType::f32, Rounding::nearest> {
   HWY_INLINE void operator()(const std::uint8_t* from, std::uint8_t* to) const {
-    widen_bytes<D16>(get(D8(), from, 0), to, [](VI32 v) HWY_ATTR { return hn::ConvertTo(F32(), v); });
+    if constexpr (kBlock == 16)
+      bytes_to_f32(get(D8(), from, 0), 0, to);
+    else
+      widen_bytes<D16>(get(D8(), from, 0), to, [](VI32 v) HWY_ATTR { return hn::ConvertTo(F32(), v); });
   }
 };
 
