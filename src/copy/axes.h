@@ -1,40 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <span>
-#include <vector>
 
 #include "berth/base/shape.h"
 
-// Loops over strided layouts. Axes of size 1 vanish, and neighbours that both sides walk as one are merged, so that a contiguous copy is
-// one row whatever its rank, and every other copy has as long rows as it can.
+// Loops over two strided layouts of one shape. The order in which elements are copied does not matter, so the axes may be walked as is best:
+// axes of size 1 vanish, one side decides in which direction and order the others are walked, and neighbours that both sides walk as one
+// are merged. A contiguous copy is then one row whatever its rank, also when both sides are permuted or reversed alike, and every other copy
+// has as long rows as it can. Nothing here needs the heap.
 namespace berth {
 
 struct LoopAxis {
   std::int64_t size;
   std::int64_t source_stride;  // in elements
   std::int64_t target_stride;
+
+  friend bool operator==(const LoopAxis&, const LoopAxis&) = default;
 };
 
-// A loop over all elements of two layouts of one shape, as rows: runs along the innermost axis.
+// Whose memory the loop walks upwards: its strides fall from axis to axis, and none is negative. (A stride of 0 counts as large.)
+enum class LoopOrder : unsigned char { source, target };
+
 struct Loop {
-  std::vector<LoopAxis> outer;  // outermost first
-  LoopAxis row{1, 1, 1};
+  std::array<LoopAxis, kMaxRank> all;  // outermost first; those past `rank` mean nothing
+  std::size_t rank = 0;                // 0: there is one element
+  std::int64_t source_start = 0;       // where the loop begins, from the element at index 0, 0, …; in elements
+  std::int64_t target_start = 0;
 
-  bool is_dense() const noexcept { return row.source_stride == 1 && row.target_stride == 1; }
+  std::span<const LoopAxis> axes() const noexcept { return {all.data(), rank}; }
+  std::span<const LoopAxis> outer() const noexcept { return {all.data(), rank == 0 ? 0 : rank - 1}; }
+  LoopAxis row() const noexcept { return rank == 0 ? LoopAxis{1, 1, 1} : all[rank - 1]; }
+
+  // Whether the rows are runs on both sides.
+  bool is_dense() const noexcept { return row().source_stride == 1 && row().target_stride == 1; }
+  // Whether everything is one run on both sides.
+  bool is_whole() const noexcept { return rank <= 1 && is_dense(); }
 };
 
-// REQUIRES: equal ranks, no dimension of size 0.
-Loop make_loop(const Shape& shape, const Strides& source, const Strides& target);
+// REQUIRES: as many strides as dimensions, at most kMaxRank; no dimension of size 0; both layouts have a try_extent.
+Loop make_loop(std::span<const std::int64_t> shape, std::span<const std::int64_t> source, std::span<const std::int64_t> target,
+               LoopOrder order = LoopOrder::target) noexcept;
+inline Loop make_loop(const Shape& shape, const Strides& source, const Strides& target, LoopOrder order = LoopOrder::target) noexcept {
+  return make_loop(shape.span(), source.span(), target.span(), order);
+}
 
-// Calls visit(source offset, target offset) for the first element of each row, in row-major order. Offsets are in elements.
+// Calls visit(source offset, target offset) for each index of these axes, in row-major order. Offsets are in elements, from those given.
 template <class Visit>
-void for_each_row(const Loop& loop, Visit visit) {
-  const std::span<const LoopAxis> axes = loop.outer;
-  std::vector<std::int64_t> index(axes.size(), 0);
-  std::int64_t source = 0;
-  std::int64_t target = 0;
+void for_each_index(std::span<const LoopAxis> axes, std::int64_t source, std::int64_t target, Visit visit) {
+  std::array<std::int64_t, kMaxRank> index;
+  for (std::size_t axis = 0; axis < axes.size(); ++axis) index[axis] = 0;
   while (true) {
     visit(source, target);
     std::size_t axis = axes.size();
@@ -53,14 +71,21 @@ void for_each_row(const Loop& loop, Visit visit) {
   }
 }
 
-// The same in pieces of at most `most` elements: visit(source offset, target offset, count).
+// The same for the first element of each row.
+template <class Visit>
+void for_each_row(const Loop& loop, Visit visit) {
+  for_each_index(loop.outer(), loop.source_start, loop.target_start, visit);
+}
+
+// The same in pieces of at most `most` elements of a row: visit(source offset, target offset, count).
 template <class Visit>
 void for_each_chunk(const Loop& loop, std::size_t most, Visit visit) {
-  const auto length = static_cast<std::size_t>(loop.row.size);
+  const LoopAxis row = loop.row();
+  const auto length = static_cast<std::size_t>(row.size);
   for_each_row(loop, [&](std::int64_t source, std::int64_t target) {
     for (std::size_t at = 0; at < length; at += most) {
       const auto done = static_cast<std::int64_t>(at);
-      visit(source + done * loop.row.source_stride, target + done * loop.row.target_stride, length - at < most ? length - at : most);
+      visit(source + done * row.source_stride, target + done * row.target_stride, length - at < most ? length - at : most);
     }
   });
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "berth/storage/storage.h"
 
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "berth/base/error.h"
 #include "berth/device/registry.h"
 #include "berth/storage/create.h"
+#include "copy/now.h"
 #include "storage/make.h"
 
 namespace berth {
@@ -34,6 +36,17 @@ void require_inside(DType dtype, const Shape& shape, const Strides& strides, std
     throw_outside(dtype, shape, strides, offset, 0, bytes);
   const auto need = try_add(static_cast<std::size_t>(*first), extent->from_bytes);
   if (!need || *need > bytes) throw_outside(dtype, shape, strides, offset, need.value_or(SIZE_MAX), bytes);
+}
+
+// What a copy that is over on return needs to know.
+SpanRef span_of(const Storage& x) noexcept { return {x.data_ptr(), x.dtype(), x.shape(), x.strides(), x.device(), x.is_read_only()}; }
+
+template <class Span, class Make>
+std::vector<Span> list_of(std::span<const Storage> storages, Make make) {
+  std::vector<Span> spans;
+  spans.reserve(storages.size());
+  for (const Storage& storage : storages) spans.push_back(make(storage));
+  return spans;
 }
 
 }  // namespace
@@ -171,20 +184,27 @@ Storage Storage::clone(const CopyOptions& options, Site site) const { return cop
 Storage Storage::contiguous(const CopyOptions& options, Site site) const { return is_contiguous() ? *this : clone(options, site); }
 
 Event Storage::copy_from(const Storage& source, const CopyOptions& options, Site site) const {
-  return copy(source.span(), span(), options, site);
+  if (options.stream) return copy(source.span(), span(), options, site);
+  copy_now(span_of(source), span_of(*this), site);
+  return {};
 }
 
-Event Storage::fill(Scalar value, const CopyOptions& options, Site site) const { return berth::fill(span(), value, options, site); }
+Event Storage::fill(Scalar value, const CopyOptions& options, Site site) const {
+  if (options.stream) return berth::fill(span(), value, options, site);
+  fill_now(span_of(*this), value, site);
+  return {};
+}
 
 bool equal(const Storage& a, const Storage& b) { return equal(a.span(), b.span()); }
 
 Event copy_batch(std::span<const Storage> sources, std::span<const Storage> targets, const CopyOptions& options, Site site) {
-  std::vector<StridedSpan> from;
-  std::vector<StridedSpan> to;
   require_equal_counts(sources.size(), targets.size());
-  for (const Storage& source : sources) from.push_back(source.span());
-  for (const Storage& target : targets) to.push_back(target.span());
-  return copy_batch(std::span<const StridedSpan>(from), std::span<const StridedSpan>(to), options, site);
+  if (options.stream) {
+    return copy_batch_in(list_of<StridedSpan>(sources, std::mem_fn(&Storage::span)),
+                         list_of<StridedSpan>(targets, std::mem_fn(&Storage::span)), options, site);
+  }
+  copy_batch_now(list_of<SpanRef>(sources, span_of), list_of<SpanRef>(targets, span_of), site);
+  return {};
 }
 
 }  // namespace berth

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "berth/berth.h"
-#include "copy/axes.h"
 #include "support/errors.h"
 
 namespace berth::testing {
@@ -18,19 +17,6 @@ std::vector<float> counted(std::size_t count) {
   std::vector<float> values(count);
   std::iota(values.begin(), values.end(), 0.0F);
   return values;
-}
-
-TEST(Loop, MergesAxesThatBothSidesWalkAsOne) {
-  EXPECT_TRUE(make_loop({2, 3, 4}, {12, 4, 1}, {12, 4, 1}).outer.empty());
-  EXPECT_EQ(make_loop({2, 3, 4}, {12, 4, 1}, {12, 4, 1}).row.size, 24);
-  const Loop half = make_loop({2, 3, 4}, {24, 4, 1}, {12, 4, 1});
-  EXPECT_EQ(half.outer.size(), 1U);
-  EXPECT_EQ(half.row.size, 12);
-  const Loop transposed = make_loop({3, 4}, {1, 3}, {4, 1});
-  EXPECT_EQ(transposed.outer.size(), 1U);
-  EXPECT_FALSE(transposed.is_dense());
-  EXPECT_EQ(make_loop({1, 5, 1}, {99, 1, 7}, {5, 1, 1}).row.size, 5) << "axes of size 1 vanish";
-  EXPECT_EQ(make_loop({}, {}, {}).row.size, 1);
 }
 
 TEST(Copy, RefusesBeforeAByteMoves) {
@@ -71,24 +57,6 @@ TEST(CopyBytes, MovesRawMemoryBetweenDevices) {
   // Overlapping host ranges.
   copy_bytes(back.data() + 10, "cpu", back.data(), "pinned", 80);
   EXPECT_EQ(back[89], host[79]);
-}
-
-TEST(CopyBatch, ChecksEveryPairBeforeTheFirstByteMoves) {
-  std::vector<Storage> sources;
-  std::vector<Storage> targets;
-  for (int i = 0; i < 5; ++i) {
-    sources.push_back(full({3}, i + 1, DType::i32, i % 2 == 0 ? "cpu" : "sim:0"));
-    targets.push_back(zeros({3}, DType::f32, i % 2 == 0 ? "sim:0" : "cpu"));
-  }
-  targets.back() = zeros({4}, DType::f32, "cpu");
-  EXPECT_ERROR(copy_batch(sources, targets), ArgumentError, ErrorCode::size_mismatch);
-  targets.back() = zeros({3}, DType::f32, "cpu").read_only();
-  EXPECT_ERROR(copy_batch(sources, targets), AccessError, ErrorCode::read_only);
-  EXPECT_EQ(targets[0].to("cpu").item<float>({0}), 0.0F);
-  EXPECT_ERROR(copy_batch(std::span(sources).first(4), targets), ArgumentError, ErrorCode::size_mismatch);
-  targets.back() = zeros({3}, DType::f32, "cpu");
-  copy_batch(sources, targets);
-  for (int i = 0; i < 5; ++i) EXPECT_EQ(targets[static_cast<std::size_t>(i)].to("cpu").item<float>({2}), static_cast<float>(i + 1));
 }
 
 TEST(Records, TellOfCopiesAndFillsAndCostNothingWhenUnobserved) {

@@ -15,17 +15,22 @@
 // the `RouteSettings`, so it can be printed, compared and tested without the hardware:
 //
 //     Route way = plan_route(weights.span(), on_device.span());
-//     way.to_string();   // "host cpu: source f32 tiles -> staging bf16, 16 pieces of 4.00 MiB
-//                        //  transfer cuda:0: staging bf16 whole -> target"
+//     way.to_string();   // host cpu:0: source f32 -> staging bf16, whole
+//                        // transfer cuda:0: staging bf16 -> target bf16, whole
+//                        // 16 pieces of 1048576 elements, staging on pinned:0
 //
-// Rules, in this order:
+// Rules:
 // - Both ends where the host may touch them: one host step, which gathers, scatters and converts on the way.
-// - Equal dtypes and one run of bytes on both sides: one transfer by the device; between two devices that reach each other, a peer transfer.
-//   A device that is fast only with page-locked memory gets its bytes through staging when the host's are not.
-// - Everything else goes through dense pieces in staging (page-locked where a device asks for that), or, between devices that reach each
-//   other, through scratch memory of theirs. A device with kernels gathers, scatters and converts its own side; without, its side is
-//   walked in runs, and the host converts. Dtypes change on the side where fewer bytes then cross: before the bus when the target's
-//   elements are smaller, behind it when they are larger.
+// - Within one device: its own copy for one run of bytes; else its kernel. Without kernels, runs and single elements are copied one after
+//   another, and dtypes change in staging, on the host.
+// - Between the host and a device: a transfer. A device with kernels gathers, scatters and converts its own side, in scratch memory of its
+//   own; without, its side is walked in runs, and the host does the rest. What the host has in one run is transferred from and to where it
+//   is, else through staging; so too when a device that is fast only with page-locked memory would get other memory.
+// - Between two devices: the same, with a peer transfer where one reaches the other, else through staging.
+// - Dtypes change on the side where fewer bytes then cross: before when the target's elements are smaller, behind when they are larger. When
+//   that side cannot, on the other, and when neither can, in staging.
+// - Sides that share bytes: one run of equal dtype on the host is moved; everything else is kept aside as one piece before any of it is
+//   written.
 namespace berth {
 
 // What runs a step, and how.
@@ -52,7 +57,7 @@ enum class Walk : unsigned char {
   whole,    // as one run of bytes on both sides
   rows,     // as runs
   tiles,    // in blocks of two axes, because the sides are dense along different ones
-  strided,  // along rows of which one side has gaps
+  strided,  // along rows that are not runs on one side
 };
 BERTH_EXPORT std::string_view to_string(Walk walk) noexcept;
 
@@ -69,15 +74,17 @@ struct RouteStep {
 };
 
 struct BERTH_EXPORT Route {
-  std::vector<RouteStep> steps;  // in order, for each piece; none when there are no elements
+  std::vector<RouteStep> steps;  // in order, for each piece; none when there is nothing to do
   std::size_t num_elements = 0;
   // The steps run for one piece after another. One piece is everything unless bytes go through staging or scratch.
   std::size_t piece_elements = 0;
   std::size_t pieces = 0;
-  Device staging = {};     // where staging is: `cpu` or `pinned`; means nothing when no step uses it
-  bool temporary = false;  // the sides share bytes: what is read is kept aside before anything is written
+  Device staging = {};   // where staging is: `cpu` or `pinned`; `cpu` when no step uses it
+  bool overlap = false;  // the sides share bytes: everything is read before anything is written
 
-  // One line for each step.
+  bool uses(StepPlace place) const noexcept;
+
+  // One line for each step, and one about the pieces when there are several steps. Lines are parted by '\n'; the last has none.
   std::string to_string() const;
   void write_json(JsonWriter& json) const;
 
@@ -95,11 +102,13 @@ struct RouteEnd {
 
 struct RouteSettings {
   std::size_t piece_bytes = std::size_t{4} << 20;  // of staging or scratch, at the larger of the two dtypes
-  bool peer = false;                               // the devices reach each other: Backend::reaches
-  bool overlap = false;                            // the sides may share bytes
+  bool source_reaches = false;                     // Backend::reaches of the source's device, for the target's
+  bool target_reaches = false;                     // the other way round
+  bool overlap = false;                            // the sides may share bytes; means nothing for two memories
 };
 
-// Throws ArgumentError(size_mismatch) for unequal shapes. Computes and does nothing.
+// Throws ArgumentError: size_mismatch for unequal shapes, or unless there is one stride for each dimension; size_overflow and out_of_bounds
+// for what cannot be addressed; invalid_argument for pieces of no bytes. Computes and does nothing.
 BERTH_EXPORT Route plan_route(const RouteEnd& source, const RouteEnd& target, const RouteSettings& settings = {});
 
 // The way that `copy` takes between two spans, on this machine. Throws as `copy` does for what can be refused.

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "copy/axes.h"
+
+// A loop cut into pieces: boxes of its axes, in order, none of more elements than may be. A side that is dense in the loop's order has each
+// piece as one run. Axes 6 × 5 × 4 in pieces of at most 10 elements: two rows of 4 at a time, so 6 × 3 pieces of 8, 8 and 4.
+namespace berth {
+
+struct Cut {
+  std::size_t axis = 0;      // the one that is cut; those outside it stand still within a piece, those inside are whole
+  std::int64_t length = 1;   // of a piece along that axis; the last may be shorter
+  std::size_t elements = 1;  // of a piece
+  std::size_t pieces = 1;
+};
+
+// REQUIRES: most > 0.
+inline Cut cut(const Loop& loop, std::size_t most) noexcept {
+  Cut made;
+  made.axis = loop.rank;
+  while (made.axis > 0) {
+    const auto size = static_cast<std::size_t>(loop.all[--made.axis].size);
+    const std::size_t length = std::min(size, most / made.elements);
+    made.length = static_cast<std::int64_t>(length);
+    made.pieces = size / length + (size % length != 0 ? 1 : 0);
+    made.elements *= length;
+    if (length < size) break;
+  }
+  for (std::size_t axis = 0; axis < made.axis; ++axis) made.pieces *= static_cast<std::size_t>(loop.all[axis].size);
+  return made;
+}
+
+// Calls visit(piece) for each, in order: a loop over the elements of that piece.
+template <class Visit>
+void for_each_piece(const Loop& loop, const Cut& by, Visit visit) {
+  Loop piece;
+  piece.rank = loop.rank - by.axis;
+  std::ranges::copy(loop.axes().subspan(by.axis), piece.all.begin());
+  const LoopAxis along = loop.rank == 0 ? LoopAxis{1, 0, 0} : loop.all[by.axis];
+  for_each_index(loop.axes().first(by.axis), loop.source_start, loop.target_start, [&](std::int64_t source, std::int64_t target) {
+    for (std::int64_t at = 0; at < along.size; at += by.length) {
+      piece.all[0].size = std::min(by.length, along.size - at);
+      piece.source_start = source + at * along.source_stride;
+      piece.target_start = target + at * along.target_stride;
+      visit(static_cast<const Loop&>(piece));
+    }
+  });
+}
+
+}  // namespace berth

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "base/random.h"
+#include "berth/berth.h"
+#include "copy/fake_devices.h"
+#include "support/errors.h"
+#include "support/scale.h"
+
+namespace berth::testing {
+namespace {
+
+TEST(CopyBatch, ChecksEveryPairBeforeTheFirstByteMoves) {
+  std::vector<Storage> sources;
+  std::vector<Storage> targets;
+  for (int i = 0; i < 5; ++i) {
+    sources.push_back(full({3}, i + 1, DType::i32, i % 2 == 0 ? "cpu" : "sim:0"));
+    targets.push_back(zeros({3}, DType::f32, i % 2 == 0 ? "sim:0" : "cpu"));
+  }
+  const Stream stream = make_stream("cpu");
+  for (const CopyOptions& options : {CopyOptions{}, CopyOptions{.stream = stream}}) {
+    targets.back() = zeros({4}, DType::f32, "cpu");
+    EXPECT_ERROR(copy_batch(sources, targets, options), ArgumentError, ErrorCode::size_mismatch);
+    targets.back() = zeros({3}, DType::f32, "cpu").read_only();
+    EXPECT_ERROR(copy_batch(sources, targets, options), AccessError, ErrorCode::read_only);
+    targets.back() = zeros({1}, DType::f32, "cpu").expand({3});
+    EXPECT_ERROR(copy_batch(sources, targets, options), ArgumentError, ErrorCode::overlapping_view);
+    EXPECT_ERROR(copy_batch(std::span(sources).first(4), targets, options), ArgumentError, ErrorCode::size_mismatch);
+    stream.synchronize();
+    for (int i = 0; i < 4; ++i) EXPECT_EQ(targets[static_cast<std::size_t>(i)].to("cpu").item<float>({0}), 0.0F);
+  }
+  targets.back() = zeros({3}, DType::f32, "cpu");
+  copy_batch(sources, targets);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(targets[static_cast<std::size_t>(i)].to("cpu").item<float>({2}), static_cast<float>(i + 1));
+  copy_batch(std::span<const Storage>(), std::span<const Storage>());
+}
+
+TEST(CopyBatch, RefusesADeviceThatIsGoneBeforeTheOthersAreWritten) {
+  const Device lost = make_sim({});
+  const Storage there = zeros({4}, DType::f32, lost);
+  sim_control(lost).lose();
+  const Storage ones = full({4}, 1, DType::f32, "cpu");
+  const Storage sources[] = {ones, ones};
+  const Storage targets[] = {zeros({4}, DType::f32, "cpu"), there};
+  EXPECT_ERROR(copy_batch(sources, targets), DeviceError, ErrorCode::device_lost);
+  EXPECT_EQ(targets[0].item<float>({0}), 0.0F);
+}
+
+// Batches of random pairs: many devices, layouts, dtypes; pairs that overlap themselves, are the same, or have no elements.
+TEST(CopyBatch, GivesWhatTheSingleCopiesGive) {
+  Random random(seed());
+  const std::vector<Device>& devices = fake_devices();
+  constexpr DType kDTypes[] = {DType::f32, DType::f16, DType::i8, DType::f64};
+  FakeBackend::reset();
+  const auto rounds = scaled(300, 20);
+  for (std::uint64_t round = 0; round < rounds; ++round) {
+    std::vector<Storage> sources;
+    std::vector<Storage> targets;
+    std::vector<Storage> expected;
+    for (std::uint64_t i = random.below(60); i > 0; --i) {
+      const auto rows = static_cast<std::int64_t>(random.below(5));
+      const auto columns = static_cast<std::int64_t>(1 + random.below(6));
+      Storage values = empty({rows + 1, columns}, DType::i8, "cpu");
+      for (std::byte& byte : std::span(static_cast<std::byte*>(values.data_ptr()), values.size_bytes()))
+        byte = static_cast<std::byte>(random.next());
+      const Storage all = values.to(devices[random.below(devices.size())], kDTypes[random.below(4)]);
+      const Storage source = all.slice(0, 0, rows);
+      if (random.one_in(6)) {  // within one buffer
+        sources.push_back(source);
+        targets.push_back(random.one_in(3) ? source : all.slice(0, 1, rows + 1));
+      } else {
+        sources.push_back(random.one_in(2) ? source : source.transpose(0, 1));
+        targets.push_back(zeros(sources.back().shape(), kDTypes[random.below(4)], devices[random.below(devices.size())]));
+      }
+      expected.push_back(sources.back().to("cpu").clone().to(targets.back().dtype()));
+    }
+    copy_batch(sources, targets);
+    for (std::size_t i = 0; i < targets.size(); ++i)
+      ASSERT_TRUE(equal(targets[i], expected[i])) << "seed " << seed() << ", round " << round;
+  }
+  did(std::to_string(rounds) + " random batches, seed " + std::to_string(seed()));
+}
+
+TEST(CopyBatch, RunsTheCopiesOfADevicePairOneAfterAnother) {
+  struct Collect : Sink {
+    void on_record(const Record& record) noexcept override {
+      if (record.kind == RecordKind::copied) targets.push_back(Device::from_key(record.device));
+    }
+    std::vector<Device> targets;
+  };
+  std::vector<Storage> sources;
+  std::vector<Storage> targets;
+  for (int i = 0; i < 6; ++i) {
+    sources.push_back(full({2}, i, DType::f32, "cpu"));
+    targets.push_back(zeros({2}, DType::f32, fake(i % 2 == 0 ? 0 : kKernels)));
+  }
+  // The fourth call fails; by then the three copies of the first device are done, and none of the second.
+  FakeBackend::fail_after(4);
+  EXPECT_ERROR(copy_batch(sources, targets), DeviceError, ErrorCode::device_error);
+  FakeBackend::reset();
+  for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(targets[i].item<float>({1}), i % 2 == 0 ? static_cast<float>(i) : 0.0F) << i;
+  const auto sink = std::make_shared<Collect>();
+  {
+    const SinkAttachment attached = attach_sink(sink);
+    copy_batch(sources, targets);
+  }
+  ASSERT_EQ(sink->targets.size(), 6U) << "each is recorded";
+  for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(sink->targets[i], targets[i].device()) << "in the order they were given";
+}
+
+}  // namespace
+}  // namespace berth::testing
