@@ -24,14 +24,24 @@ Event run_in(const CopyOptions& options, Work work) {
   return done;
 }
 
-StridedSpan raw(const void* data, Device device, std::size_t bytes) {
-  if (bytes > kMaxBytes) {
+// Raw memory as a row of bytes.
+struct RawShape {
+  Shape shape;
+  Strides strides{1};
+
+  explicit RawShape(std::size_t bytes) : shape{checked(bytes)} {}
+
+  static std::int64_t checked(std::size_t bytes) {
+    if (bytes <= kMaxBytes) return static_cast<std::int64_t>(bytes);
     throw ArgumentError(ErrorCode::size_overflow,
                         {text::join("raw memory of ", bytes, " bytes"), "no address space is that large", "check the size"},
                         {{"bytes", bytes}});
   }
-  return {const_cast<void*>(data), DType::u8, {static_cast<std::int64_t>(bytes)}, {1}, device, {}};
-}
+  SpanRef ref(const void* data, Device device) const noexcept {
+    return {const_cast<void*>(data), DType::u8, shape, strides, device, false};
+  }
+  StridedSpan span(const void* data, Device device) const { return {const_cast<void*>(data), DType::u8, shape, strides, device, {}}; }
+};
 
 }  // namespace
 
@@ -84,11 +94,17 @@ Event fill(const StridedSpan& target, Scalar value, const CopyOptions& options, 
 
 Event copy_bytes(void* target, Device target_device, const void* source, Device source_device, std::size_t bytes,
                  const CopyOptions& options, Site site) {
-  return copy(raw(source, source_device, bytes), raw(target, target_device, bytes), options, site);
+  const RawShape row(bytes);
+  if (options.stream) return copy(row.span(source, source_device), row.span(target, target_device), options, site);
+  copy_now(row.ref(source, source_device), row.ref(target, target_device), site);
+  return {};
 }
 
 Event fill_bytes(void* target, Device target_device, unsigned char value, std::size_t bytes, const CopyOptions& options, Site site) {
-  return fill(raw(target, target_device, bytes), value, options, site);
+  const RawShape row(bytes);
+  if (options.stream) return fill(row.span(target, target_device), value, options, site);
+  fill_now(row.ref(target, target_device), value, site);
+  return {};
 }
 
 }  // namespace berth

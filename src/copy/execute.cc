@@ -81,7 +81,7 @@ void run_kernel(Backend& runner, std::span<const std::int64_t> shape, const Step
 class Execution {
  public:
   Execution(const Route& route, const SpanRef& source, const SpanRef& target, const CheckedPair& pair)
-      : route_(route), source_(source), target_(target), pair_(pair), threads_(copy_threads()) {
+      : route_(route), source_(source), target_(target), pair_(pair) {
     scratch_.reserve(route.steps.size() - 1);
     for (std::size_t i = 0; i + 1 < route.steps.size(); ++i) {
       const std::size_t bytes = route.piece_elements * size_bytes(route.steps[i].to_dtype);
@@ -148,14 +148,13 @@ class Execution {
       std::memmove(to.data, from.data, route_.num_elements * size_bytes(to.dtype));
       return;
     }
-    copy_on_host(shape, from.host_side(shape.size()), to.host_side(shape.size()), threads_);
+    copy_on_host(shape, from.host_side(shape.size()), to.host_side(shape.size()), copy_threads());
   }
 
   const Route& route_;
   const SpanRef& source_;
   const SpanRef& target_;
   const CheckedPair& pair_;
-  const int threads_;
   std::vector<std::unique_ptr<Scratch>> scratch_;  // one for each step but the last, which it leaves its piece in
 };
 

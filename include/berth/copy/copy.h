@@ -37,11 +37,13 @@ struct CopyOptions {
 };
 
 // Throws ArgumentError: size_mismatch for unequal shapes, overlapping_view when the target reaches an element twice, others for a span that
-// contradicts itself; AccessError(read_only); DeviceError when a device is missing, lost, or refuses.
+// contradicts itself; AccessError(read_only); DeviceError when a device is missing, lost, or refuses; OutOfMemory when there is none for
+// what has to be kept in between (copy/route.h says what that is). Once a device has refused, the target may hold a part of the elements.
 BERTH_EXPORT Event copy(const StridedSpan& source, const StridedSpan& target, const CopyOptions& options = {}, Site site = Site::here());
 
 // Copies sources[i] to targets[i] for all i. Every pair is checked before the first byte moves; unequal counts are refused. The pairs
-// must not overlap each other: their order is not defined.
+// must not overlap each other: their order is not defined. Thousands of small copies cost little more than one of all their bytes: what
+// the host does is shared out over its threads together, the rest runs from one pair of devices to the next.
 BERTH_EXPORT Event copy_batch(std::span<const StridedSpan> sources, std::span<const StridedSpan> targets, const CopyOptions& options = {},
                               Site site = Site::here());
 
