@@ -25,6 +25,7 @@ TEST(Copy, RefusesBeforeAByteMoves) {
   EXPECT_ERROR(y.copy_from(x), ArgumentError, ErrorCode::size_mismatch);
   EXPECT_ERROR(y.select(1, 0).unsqueeze(1).expand({4, 4}).copy_from(x), ArgumentError, ErrorCode::overlapping_view);
   EXPECT_ERROR(y.read_only().copy_from(x), AccessError, ErrorCode::read_only);
+  EXPECT_ERROR(y.read_only().copy_from(zeros({4, 3}, DType::f32, "cpu")), AccessError, ErrorCode::read_only);
   EXPECT_ERROR(y.read_only().fill(1), AccessError, ErrorCode::read_only);
   EXPECT_TRUE(equal(y, zeros({4, 3}, DType::f32, "cpu")));
 }
@@ -73,9 +74,10 @@ TEST(Records, TellOfCopiesAndFillsAndCostNothingWhenUnobserved) {
     const SinkAttachment attached = attach_sink(sink);
     y.copy_from(x);
     x.fill(1);
+    x.copy_from(full({8}, 2, DType::f32, "cpu"));
   }
   y.copy_from(x);
-  ASSERT_EQ(sink->seen.size(), 2U);
+  ASSERT_EQ(sink->seen.size(), 4U);
   EXPECT_EQ(sink->seen[0].kind, RecordKind::copied);
   EXPECT_EQ(Device::from_key(sink->seen[0].device), Device("sim:0"));
   EXPECT_EQ(Device::from_key(sink->seen[0].source_device), Device("cpu"));
@@ -83,6 +85,8 @@ TEST(Records, TellOfCopiesAndFillsAndCostNothingWhenUnobserved) {
   EXPECT_NE(to_string(sink->seen[0].site).find("copy_test.cc"), std::string::npos);
   EXPECT_EQ(sink->seen[1].kind, RecordKind::filled);
   EXPECT_EQ(sink->seen[1].bytes, 32U);
+  EXPECT_EQ(sink->seen[3].kind, RecordKind::copied) << "a small copy within the host too";
+  EXPECT_EQ(sink->seen[3].address, x.data_ptr());
 }
 
 TEST(Equal, ComparesShapeDtypeAndBits) {
