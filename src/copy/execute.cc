@@ -31,8 +31,7 @@ class Scratch {
 
  private:
   static Request request(std::size_t bytes) {
-    static const Tag tag("copy");  // so that a report of who holds memory has a name for it
-    return {.bytes = bytes, .tag = tag, .site = Site::here()};
+    return {.bytes = bytes, .tag = Tag("copy"), .site = Site::here()};  // a report of who holds memory has a name for it
   }
 
   Allocator& allocator_;  // a default one: never destroyed
