@@ -143,13 +143,17 @@ struct FakeFactory : BackendFactory {
   std::unique_ptr<Backend> make(Device device) override { return std::make_unique<Made>(device); }
 };
 
-// All of them, the host's memories first.
+// All of them, the host's memories first. Each block comes straight from its device, so that every allocation can be made to fail, and so
+// that many devices do not reserve more addresses than a sanitizer leaves.
 inline const std::vector<Device>& fake_devices() {
   static const std::vector<Device> devices = [] {
     register_backend("fake", std::make_unique<FakeFactory<FakeBackend, kFakes>>());
     register_backend("locked", std::make_unique<FakeFactory<LockedBackend, 1>>());
     std::vector<Device> made{"cpu", "locked:0"};
     for (int index = 0; index < kFakes; ++index) made.emplace_back("fake", index);
+    for (const Device device : made) {
+      if (device != Device()) set_default_allocator(device, direct(device));
+    }
     return made;
   }();
   return devices;
