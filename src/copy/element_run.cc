@@ -2,6 +2,8 @@
 #include "copy/element_run.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <cstdlib>
 
 namespace berth {
 
@@ -33,10 +35,19 @@ void ElementRun::operator()(const std::byte* source, std::byte* target, std::siz
 }
 
 void ElementRun::operator()(const std::byte* source, std::ptrdiff_t source_stride, std::byte* target, std::ptrdiff_t target_stride,
-                            std::size_t runs, std::size_t count) const noexcept {
+                            std::size_t runs, std::size_t count, std::ptrdiff_t ahead) const noexcept {
   if (gather_ == nullptr && scatter_ == nullptr && conversion_.is_copy())
-    return copy_runs_(source, source_stride, target, target_stride, runs, count * size_bytes(conversion_.from));
-  for (; runs > 0; --runs, source += source_stride, target += target_stride) (*this)(source, target, count);
+    return copy_runs_(source, source_stride, target, target_stride, runs, count * size_bytes(conversion_.from), ahead);
+  constexpr std::uintptr_t kLineBytes = 64;
+  const auto bytes = static_cast<std::uintptr_t>(std::abs(source_bytes_)) * count;
+  for (; runs > 0; --runs, source += source_stride, target += target_stride) {
+    if (ahead != 0) {
+      const std::uintptr_t next =
+          reinterpret_cast<std::uintptr_t>(source) + static_cast<std::uintptr_t>(ahead) - (source_bytes_ < 0 ? bytes : 0);
+      for (std::uintptr_t at = 0; at < bytes; at += kLineBytes) __builtin_prefetch(reinterpret_cast<const void*>(next + at), 0, 2);
+    }
+    (*this)(source, target, count);
+  }
 }
 
 void ElementRun::run_piece(const std::byte* source, std::byte* target, std::size_t count) const noexcept {

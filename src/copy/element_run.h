@@ -17,9 +17,9 @@ class ElementRun {
 
   void operator()(const std::byte* source, std::byte* target, std::size_t count) const noexcept;
 
-  // Several runs, the strides between them in bytes.
+  // Several runs, the strides between them in bytes; `ahead` as in CopyRuns.
   void operator()(const std::byte* source, std::ptrdiff_t source_stride, std::byte* target, std::ptrdiff_t target_stride, std::size_t runs,
-                  std::size_t count) const noexcept;
+                  std::size_t count, std::ptrdiff_t ahead = 0) const noexcept;
 
  private:
   void run_piece(const std::byte* source, std::byte* target, std::size_t count) const noexcept;

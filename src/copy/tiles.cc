@@ -7,12 +7,12 @@ namespace berth {
 
 namespace {
 
-// Measured on ARM64 (Neoverse V1), where a core reads ahead in 16 places: 64 rows at a time, 16 of them together, and half a kibibyte or more
-// of each before the next are begun.
-constexpr std::int64_t kTileSide = 64;
+// Measured on ARM64 (Neoverse V1), where a core reads ahead in 16 places: 64 rows at a time, 16 of them together, and a kibibyte of each before
+// the next are begun.
+constexpr std::int64_t kTileRows = 64;
 constexpr std::int64_t kRowsTogether = 16;
 constexpr std::int64_t kTileBytes = 16 << 10;   // a turned tile stays in the first cache
-constexpr std::int64_t kPanelBytes = 32 << 10;  // and a panel in the second at least
+constexpr std::int64_t kPanelBytes = 64 << 10;  // and a panel in the second
 
 Conversion no_conversion(DType dtype) noexcept { return {.from = dtype, .to = dtype}; }
 bool converts_while_reading(const Conversion& conversion) noexcept { return size_bytes(conversion.to) <= size_bytes(conversion.from); }
@@ -33,9 +33,10 @@ Tiles::Tiles(const Kernels& kernels, const Conversion& conversion, const HostPla
       tile_bytes_(static_cast<std::ptrdiff_t>(size_bytes(convert_in_.to))) {
   // A short axis is taken whole, and leaves more for the other.
   const std::int64_t most = kTileBytes / tile_bytes_;
-  const std::int64_t side = std::min(kTileSide, most / kTileSide);
-  down_ = std::min(plan.row.size, plan.column.size < side ? most / plan.column.size : side);
-  tile_across_ = std::min(plan.column.size, plan.row.size < side ? most / plan.row.size : side);
+  const std::int64_t rows = std::min(tile_bytes_ < 4 ? 2 * kTileRows : kTileRows, most / kRowsTogether);
+  const std::int64_t length = most / rows;
+  down_ = std::min(plan.row.size, plan.column.size < length ? most / plan.column.size : rows);
+  tile_across_ = std::min(plan.column.size, plan.row.size < rows ? most / plan.row.size : length);
   across_ = std::min(plan.column.size, std::max(kPanelBytes / (down_ * tile_bytes_) / tile_across_, std::int64_t{1}) * tile_across_);
   blocks_down_ = blocks(plan.row.size, down_);
   blocks_across_ = blocks(plan.column.size, across_);
@@ -51,10 +52,12 @@ void Tiles::run(const std::byte* source, std::byte* target, std::size_t panel) c
 
   alignas(64) std::byte tiles[kPanelBytes];
   alignas(64) std::byte turned[kTileBytes];
-  // What lies together as a tile already is not read into one, and what is written as it is goes right where it belongs.
+  // What lies together as a tile already is not read into one, and what is written as it is goes right where it belongs. (Elements of less
+  // than four bytes are turned in squares of so many rows that no cache would hold a line of each until it is whole.)
   const bool in_place =
       convert_in_.is_copy() && plan_.column.source_step == 1 && plan_.row.source_step == whole.across && whole.across <= tile_across_;
-  const bool out_place = convert_out_.is_copy() && plan_.row.target_step == 1;
+  const bool out_place =
+      convert_out_.is_copy() && plan_.row.target_step == 1 && (tile_bytes_ >= 4 || plan_.column.target_step == whole.down);
   if (!in_place) read(source, tiles, whole);
   for (std::int64_t across = 0; across < whole.across; across += tile_across_) {
     const Extent tile{whole.down, std::min(tile_across_, whole.across - across)};
@@ -67,15 +70,16 @@ void Tiles::run(const std::byte* source, std::byte* target, std::size_t panel) c
 }
 
 void Tiles::read(const std::byte* source, std::byte* tiles, Extent panel) const noexcept {
+  const std::ptrdiff_t row_bytes = plan_.row.source_step * from_bytes_;
   for (std::int64_t first = 0; first < panel.down; first += kRowsTogether) {
-    const std::int64_t end = std::min(first + kRowsTogether, panel.down);
+    const std::int64_t rows = std::min(kRowsTogether, panel.down - first);
     for (std::int64_t across = 0; across < panel.across; across += tile_across_) {
       const std::int64_t count = std::min(tile_across_, panel.across - across);
-      const std::ptrdiff_t tile_row = count * tile_bytes_;
-      const std::byte* const from = source + (first * plan_.row.source_step + across * plan_.column.source_step) * from_bytes_;
-      std::byte* const to = tiles + across * panel.down * tile_bytes_ + first * tile_row;
-      reader_(from, plan_.row.source_step * from_bytes_, to, tile_row, static_cast<std::size_t>(end - first),
-              static_cast<std::size_t>(count));
+      const std::byte* const from = source + across * plan_.column.source_step * from_bytes_ + first * row_bytes;
+      std::byte* const to = tiles + (across * panel.down + first * count) * tile_bytes_;
+      // The rows that come next are in this panel or in the one below.
+      reader_(from, row_bytes, to, count * tile_bytes_, static_cast<std::size_t>(rows), static_cast<std::size_t>(count),
+              kRowsTogether * row_bytes);
     }
   }
 }

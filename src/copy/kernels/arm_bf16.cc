@@ -49,6 +49,7 @@ void cast_f32_to_bf16_on_arm(const std::byte* source, std::byte* target, std::si
     target += 2 * half * 2;
   }
   for (; count >= kBlock; count -= kBlock, source += kBlock * 4, target += kBlock * 2) cast_block(source, target);
+  if (count == 0) return;
   std::byte last[kBlock * 4] = {};
   std::byte done[kBlock * 2];
   std::memcpy(last, source, count * 4);

@@ -86,9 +86,10 @@ using ScatterRow = void (*)(const std::byte* source, std::byte* target, std::ptr
 // rows × columns elements that lie together, row after row, into columns × rows, whose rows are `target_stride` bytes apart.
 using Transpose = void (*)(const std::byte* source, std::byte* target, std::size_t rows, std::size_t columns,
                            std::ptrdiff_t target_stride) noexcept;
-// So many runs of bytes, the strides in bytes. For runs of a few hundred, where a call of memcpy for each would be what costs.
+// So many runs of bytes, the strides in bytes. For runs of a few hundred, where a call of memcpy for each would be what costs. With each run,
+// one so many bytes ahead of it is asked for from memory; 0 asks for none. Any address may be asked for.
 using CopyRuns = void (*)(const std::byte* source, std::ptrdiff_t source_stride, std::byte* target, std::ptrdiff_t target_stride,
-                          std::size_t runs, std::size_t bytes) noexcept;
+                          std::size_t runs, std::size_t bytes, std::ptrdiff_t ahead) noexcept;
 
 struct Kernels {
   const char* name = "";                             // of the instructions: "NEON"

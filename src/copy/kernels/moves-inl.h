@@ -197,11 +197,13 @@ HWY_ATTR void transpose(const std::byte* source, std::byte* target, std::size_t 
 }
 
 HWY_ATTR inline void copy_runs(const std::byte* source, std::ptrdiff_t source_stride, std::byte* target, std::ptrdiff_t target_stride,
-                               std::size_t runs, std::size_t bytes) noexcept {
+                               std::size_t runs, std::size_t bytes, std::ptrdiff_t ahead) noexcept {
   if (bytes < 16 || bytes > 1024) return plain::copy_runs(source, source_stride, target, target_stride, runs, bytes);
   for (; runs > 0; --runs, source += source_stride, target += target_stride) {
+    const std::uintptr_t next = reinterpret_cast<std::uintptr_t>(source) + static_cast<std::uintptr_t>(ahead);
     std::size_t at = 0;
     for (; at + 64 <= bytes; at += 64) {
+      if (ahead != 0) __builtin_prefetch(reinterpret_cast<const void*>(next + at), 0, 2);
       const auto a = load<1>(source + at);
       const auto b = load<1>(source + at + 16);
       const auto c = load<1>(source + at + 32);

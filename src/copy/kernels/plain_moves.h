@@ -28,7 +28,7 @@ void transpose(const std::byte* source, std::byte* target, std::size_t rows, std
 }
 
 inline void copy_runs(const std::byte* source, std::ptrdiff_t source_stride, std::byte* target, std::ptrdiff_t target_stride,
-                      std::size_t runs, std::size_t bytes) noexcept {
+                      std::size_t runs, std::size_t bytes, std::ptrdiff_t = 0) noexcept {
   for (; runs > 0; --runs, source += source_stride, target += target_stride) std::memcpy(target, source, bytes);
 }
 
