@@ -18,19 +18,20 @@
 namespace berth {
 
 struct HostAxis {
-  std::int64_t size = 1;
-  std::int64_t source_step = 1;  // in elements
-  std::int64_t target_step = 1;  // positive where size > 1
+  std::int64_t size;
+  std::int64_t source_step;  // in elements
+  std::int64_t target_step;  // positive where size > 1
 };
 
 struct HostPlan {
   enum class Kind : unsigned char { rows, tiles };
 
   Kind kind = Kind::rows;
-  HostAxis row;     // the innermost axis of the target
-  HostAxis column;  // tiles: the axis along which the source is densest; otherwise of size 1
-  std::array<HostAxis, kMaxRank> axes;
-  std::size_t rank = 0;  // of the others, outermost first; their product is the number of planes
+  HostAxis row{1, 1, 1};     // the innermost axis of the target
+  HostAxis column{1, 1, 1};  // tiles: the axis along which the source is densest; otherwise of size 1
+  std::array<HostAxis, kMaxRank>
+      axes;              // the others, outermost first: `rank` of them. Not set beyond, which would take longer than a small copy
+  std::size_t rank = 0;  // the product of their sizes is the number of planes
   std::int64_t planes = 1;
   std::int64_t source_offset = 0;  // of the first element that is walked, in elements
   std::int64_t target_offset = 0;

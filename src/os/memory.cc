@@ -101,6 +101,9 @@ std::size_t huge_page_bytes() noexcept {
   return bytes;
 }
 
+// Asked for when the library is loaded: a fork in the middle of the first time would leave the child waiting for ever.
+[[maybe_unused]] const std::size_t g_known_at_load = page_bytes() + huge_page_bytes();
+
 Result<void*> reserve(std::size_t bytes, std::size_t alignment) noexcept {
   const std::size_t page = page_bytes();
   const auto length = try_align_up(bytes, page);

@@ -10,8 +10,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include <hwy/highway.h>
 #include "copy/kernels/plain_moves.h"
-#include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace berth::HWY_NAMESPACE {

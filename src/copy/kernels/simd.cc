@@ -11,8 +11,8 @@
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "copy/kernels/simd.cc"
-#include "hwy/foreach_target.h"  // includes this file again for each set of instructions
-#include "hwy/highway.h"
+#include <hwy/foreach_target.h>  // includes this file again for each set of instructions
+#include <hwy/highway.h>
 // Behind it, because these are included again too. Without vectors there is nothing to win: those are the plain loops.
 #if HWY_TARGET != HWY_SCALAR
 #include "copy/kernels/float_casts-inl.h"
@@ -109,6 +109,13 @@ std::span<const Kernels> all_kernels() noexcept {
   static const auto* const all = new std::vector<Kernels>(make_all());  // never destroyed: copies are made after main too
   return *all;
 }
+
+namespace {
+
+// Made when the library is loaded, so that no copy finds the heap empty, and no fork the making half done.
+[[maybe_unused]] const std::span<const Kernels> g_made_at_load = all_kernels();
+
+}  // namespace
 
 }  // namespace berth
 #endif

@@ -9,8 +9,8 @@
 
 #include <cstdint>
 
+#include <hwy/highway.h>
 #include "copy/kernels/kernels.h"
-#include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace berth::HWY_NAMESPACE {
