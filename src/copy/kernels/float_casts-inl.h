@@ -126,6 +126,12 @@ struct Op<DType::bf16, DType::f32, Rounding::nearest> {
   const float minus_zero = hidden_minus_zero();
 };
 
+// Lanes that are all bits where an element is no NaN. (By equality: what Highway makes of inequality differs for NaN.)
+HWY_INLINE V32 is_number(V32 v) {
+  const VF32 x = hn::BitCast(F32(), v);
+  return hn::BitCast(D32(), hn::VecFromMask(F32(), hn::Eq(x, x)));
+}
+
 template <>
 struct Op<DType::f32, DType::bf16, Rounding::nearest> {
   HWY_INLINE void operator()(const std::uint8_t* from, std::uint8_t* to) const {
@@ -139,8 +145,7 @@ struct Op<DType::f32, DType::bf16, Rounding::nearest> {
       // Up when what is lost is more than half, or half of it and the last bit that is kept is 1.
       const V16 most = hn::Sub(hn::Set(d, std::uint16_t{0x8000}), hn::And(high, one));
       const V16 rounded = hn::Sub(high, hn::VecFromMask(d, hn::Gt(low, most)));
-      const V16 number = low_halves(hn::BitCast(D32(), hn::VecFromMask(F32(), hn::Eq(hn::BitCast(F32(), a), hn::BitCast(F32(), a)))),
-                                    hn::BitCast(D32(), hn::VecFromMask(F32(), hn::Eq(hn::BitCast(F32(), b), hn::BitCast(F32(), b)))));
+      const V16 number = low_halves(is_number(a), is_number(b));
       put(hn::IfVecThenElse(number, rounded, hn::Or(high, hn::Set(d, std::uint16_t{0x40}))), to, i);
     }
   }
@@ -163,7 +168,8 @@ HWY_INLINE V16 encode_magnitude_16(V32 a, V32 b, V16 high) {
   return hn::Min(hn::Add(hn::ShiftRight<7 - kMantissaBits>(exponent), mantissa), hn::Set(d, std::uint16_t{F::kLargest + 1}));
 }
 
-HWY_INLINE V8 with_signs(V8 code, V8 top_bytes) { return hn::IfVecThenElse(hn::Set(D8(), std::uint8_t{0x80}), top_bytes, code); }
+// Codes without signs, and bytes that have them.
+HWY_INLINE V8 with_signs(V8 code, V8 top_bytes) { return hn::Or(code, hn::And(top_bytes, hn::Set(D8(), std::uint8_t{0x80}))); }
 
 template <>
 struct Op<DType::f32, DType::f8e4m3, Rounding::nearest> {
@@ -179,15 +185,6 @@ struct Op<DType::f32, DType::f8e4m3, Rounding::nearest> {
   }
 };
 
-// Bytes that are all bits where an element of the block is NaN.
-HWY_INLINE V8 nan_bytes(V32 a, V32 b, V32 c, V32 d) {
-  const auto nan = [](V32 v) HWY_ATTR {
-    const VF32 x = hn::BitCast(F32(), v);
-    return hn::BitCast(D32(), hn::VecFromMask(F32(), hn::Ne(x, x)));
-  };
-  return low_bytes(nan(a), nan(b), nan(c), nan(d));
-}
-
 template <>
 struct Op<DType::f32, DType::f8e5m2, Rounding::nearest> {
   HWY_INLINE void operator()(const std::uint8_t* from, std::uint8_t* to) const {
@@ -200,8 +197,10 @@ struct Op<DType::f32, DType::f8e5m2, Rounding::nearest> {
     const V8 code = low_halves(encode_magnitude_16<float8_e5m2>(a, b, high_ab), encode_magnitude_16<float8_e5m2>(c, d, high_cd));
     // Quiet, with the top bit of the payload that is left.
     const V8 payload = low_halves(hn::ShiftRight<5>(high_ab), hn::ShiftRight<5>(high_cd));
-    const V8 quiet = hn::Or(payload, hn::Set(D8(), std::uint8_t{0x7e}));
-    put(with_signs(hn::IfVecThenElse(nan_bytes(a, b, c, d), quiet, code), high_halves(high_ab, high_cd)), to, 0);
+    const V8 quiet = hn::Or(hn::And(payload, hn::Set(D8(), std::uint8_t{1})), hn::Set(D8(), std::uint8_t{0x7e}));
+    put(with_signs(hn::IfVecThenElse(low_bytes(is_number(a), is_number(b), is_number(c), is_number(d)), code, quiet),
+                   high_halves(high_ab, high_cd)),
+        to, 0);
   }
 };
 
