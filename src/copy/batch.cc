@@ -34,10 +34,11 @@ std::vector<CheckedPair> check_all(std::span<const Span> sources, std::span<cons
   return pairs;
 }
 
-HostCopy host_copy(const SpanRef& source, const SpanRef& target) noexcept {
+HostCopy host_copy(const SpanRef& source, const SpanRef& target, std::size_t run_bytes) noexcept {
   return {target.shape->span(),
           {static_cast<std::byte*>(source.data), source.dtype, source.strides->span()},
-          {static_cast<std::byte*>(target.data), target.dtype, target.strides->span()}};
+          {static_cast<std::byte*>(target.data), target.dtype, target.strides->span()},
+          run_bytes};
 }
 
 // What the host does alone is one piece of work for its threads. The rest runs from device pair to device pair, so that each is asked for
@@ -49,7 +50,7 @@ void run_all(std::span<const Span> sources, std::span<const Span> targets, std::
   on_host.reserve(pairs.size());
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     if (pairs[i].kind == PairKind::host)
-      on_host.push_back(host_copy(sources[i], targets[i]));
+      on_host.push_back(host_copy(sources[i], targets[i], pairs[i].run_bytes));
     else if (pairs[i].kind != PairKind::nothing)
       others.push_back(i);
   }

@@ -97,6 +97,15 @@ class HostWork {
   const std::ptrdiff_t target_bytes_;
 };
 
+std::size_t bytes_moved(const HostCopy& copy) noexcept {
+  return copy.run_bytes != 0 ? 2 * copy.run_bytes : bytes_moved(copy.shape, copy.source, copy.target);
+}
+
+void copy_small(const HostCopy& copy) noexcept {
+  if (copy.run_bytes == 0) return copy_on_host(copy.shape, copy.source, copy.target, 1);
+  std::memcpy(copy.target.data, copy.source.data, copy.run_bytes);
+}
+
 bool is_uniform(const std::byte* value, std::size_t size) noexcept {
   return std::all_of(value, value + size, [&](std::byte b) { return b == value[0]; });
 }
@@ -115,7 +124,7 @@ void copy_on_host(std::span<const HostCopy> copies, int threads) noexcept {
   std::size_t small = 0;
   std::size_t small_bytes = 0;
   for (const HostCopy& copy : copies) {
-    const std::size_t bytes = bytes_moved(copy.shape, copy.source, copy.target);
+    const std::size_t bytes = bytes_moved(copy);
     if (bytes > kItemBytes) {
       copy_on_host(copy.shape, copy.source, copy.target, threads);
     } else {
@@ -128,7 +137,7 @@ void copy_on_host(std::span<const HostCopy> copies, int threads) noexcept {
   run_in_parallel((copies.size() + together - 1) / together, useful_threads(small_bytes, threads), [&](std::size_t item) noexcept {
     const std::size_t first = item * together;
     for (const HostCopy& copy : copies.subspan(first, std::min(together, copies.size() - first))) {
-      if (bytes_moved(copy.shape, copy.source, copy.target) <= kItemBytes) copy_on_host(copy.shape, copy.source, copy.target, 1);
+      if (bytes_moved(copy) <= kItemBytes) copy_small(copy);
     }
   });
 }

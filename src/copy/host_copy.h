@@ -28,6 +28,7 @@ struct HostCopy {
   std::span<const std::int64_t> shape;
   HostSide source;
   HostSide target;
+  std::size_t run_bytes = 0;  // not 0: both sides are of one dtype, and each is one run of so many bytes
 };
 void copy_on_host(std::span<const HostCopy> copies, int threads) noexcept;
 
