@@ -36,9 +36,10 @@ int useful_threads(std::size_t bytes, int threads) noexcept {
 // A plan with its kernels, cut into items that may run at the same time.
 class HostWork {
  public:
-  HostWork(const HostPlan& plan, const HostSide& source, const HostSide& target) noexcept
-      : plan_(plan),
-        conversion_(find_conversion(best_kernels(), source.dtype, target.dtype)),
+  HostWork(const Kernels& kernels, const HostPlan& plan, const HostSide& source, const HostSide& target) noexcept
+      : kernels_(kernels),
+        plan_(plan),
+        conversion_(find_conversion(kernels, source.dtype, target.dtype)),
         source_(source.data),
         target_(target.data),
         source_bytes_(static_cast<std::ptrdiff_t>(size_bytes(source.dtype))),
@@ -53,7 +54,7 @@ class HostWork {
 
   // Several rows to an item, or several items to a row.
   void run_rows(int threads) noexcept {
-    const ElementRun run(best_kernels(), conversion_, plan_.row.source_step, plan_.row.target_step);
+    const ElementRun run(kernels_, conversion_, plan_.row.source_step, plan_.row.target_step);
     const auto most = static_cast<std::int64_t>(kItemBytes / element_bytes());
     const std::int64_t length = std::min(plan_.row.size, most);
     const std::int64_t pieces = (plan_.row.size + length - 1) / length;
@@ -71,7 +72,7 @@ class HostWork {
   }
 
   void run_tiles(int threads) noexcept {
-    const Tiles tiles(best_kernels(), conversion_, plan_);
+    const Tiles tiles(kernels_, conversion_, plan_);
     const std::size_t per_plane = tiles.per_plane();
     const std::size_t total = per_plane * static_cast<std::size_t>(plan_.planes);
     const std::size_t together = std::max<std::size_t>(kItemBytes / (tiles.panel_elements() * element_bytes()), 1);
@@ -89,6 +90,7 @@ class HostWork {
     });
   }
 
+  const Kernels& kernels_;
   const HostPlan& plan_;
   const Conversion conversion_;
   const std::byte* const source_;
@@ -101,8 +103,8 @@ std::size_t bytes_moved(const HostCopy& copy) noexcept {
   return copy.run_bytes != 0 ? 2 * copy.run_bytes : bytes_moved(copy.shape, copy.source, copy.target);
 }
 
-void copy_small(const HostCopy& copy) noexcept {
-  if (copy.run_bytes == 0) return copy_on_host(copy.shape, copy.source, copy.target, 1);
+void copy_small(const HostCopy& copy, const Kernels& kernels) noexcept {
+  if (copy.run_bytes == 0) return copy_on_host(copy.shape, copy.source, copy.target, 1, kernels);
   std::memcpy(copy.target.data, copy.source.data, copy.run_bytes);
 }
 
@@ -112,21 +114,22 @@ bool is_uniform(const std::byte* value, std::size_t size) noexcept {
 
 }  // namespace
 
-void copy_on_host(std::span<const std::int64_t> shape, const HostSide& source, const HostSide& target, int threads) noexcept {
+void copy_on_host(std::span<const std::int64_t> shape, const HostSide& source, const HostSide& target, int threads,
+                  const Kernels& kernels) noexcept {
   const std::size_t bytes = bytes_moved(shape, source, target);
   if (bytes == 0) return;
   const HostPlan plan = plan_on_host(shape, source.strides, target.strides);
-  HostWork(plan, source, target).run(useful_threads(bytes, threads));
+  HostWork(kernels, plan, source, target).run(useful_threads(bytes, threads));
 }
 
-void copy_on_host(std::span<const HostCopy> copies, int threads) noexcept {
+void copy_on_host(std::span<const HostCopy> copies, int threads, const Kernels& kernels) noexcept {
   // The large ones by all threads, one after another; the small ones in groups, each by one thread.
   std::size_t small = 0;
   std::size_t small_bytes = 0;
   for (const HostCopy& copy : copies) {
     const std::size_t bytes = bytes_moved(copy);
     if (bytes > kItemBytes) {
-      copy_on_host(copy.shape, copy.source, copy.target, threads);
+      copy_on_host(copy.shape, copy.source, copy.target, threads, kernels);
     } else {
       ++small;
       small_bytes += bytes;
@@ -137,12 +140,13 @@ void copy_on_host(std::span<const HostCopy> copies, int threads) noexcept {
   run_in_parallel((copies.size() + together - 1) / together, useful_threads(small_bytes, threads), [&](std::size_t item) noexcept {
     const std::size_t first = item * together;
     for (const HostCopy& copy : copies.subspan(first, std::min(together, copies.size() - first))) {
-      if (bytes_moved(copy) <= kItemBytes) copy_small(copy);
+      if (bytes_moved(copy) <= kItemBytes) copy_small(copy, kernels);
     }
   });
 }
 
-void fill_on_host(std::span<const std::int64_t> shape, const HostSide& target, const std::byte* value, int threads) noexcept {
+void fill_on_host(std::span<const std::int64_t> shape, const HostSide& target, const std::byte* value, int threads,
+                  const Kernels& kernels) noexcept {
   const std::size_t size = size_bytes(target.dtype);
   // An axis that stays where it is writes the same again.
   std::array<std::int64_t, kMaxRank> sizes;
@@ -161,7 +165,7 @@ void fill_on_host(std::span<const std::int64_t> shape, const HostSide& target, c
     });
   }
   const HostSide source{const_cast<std::byte*>(value), target.dtype, {}};
-  HostWork(plan, source, target).run(useful_threads(bytes, threads));
+  HostWork(kernels, plan, source, target).run(useful_threads(bytes, threads));
 }
 
 }  // namespace berth

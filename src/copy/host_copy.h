@@ -6,9 +6,10 @@
 #include <span>
 
 #include "berth/base/dtype.h"
+#include "copy/kernels/kernels.h"
 
 // Copies and fills of memory that the host may touch, at its speed: any layout, any dtypes, on as many threads as are worth it. Knows
-// pointers, strides and dtypes, and no object of berth.
+// pointers, strides and dtypes, and no object of berth. The kernels are the best there are; tests pass others, and see the same results.
 namespace berth {
 
 struct HostSide {
@@ -18,10 +19,12 @@ struct HostSide {
 };
 
 // REQUIRES: equal ranks; all elements are inside the address space; the sides do not overlap; the target reaches no element twice.
-void copy_on_host(std::span<const std::int64_t> shape, const HostSide& source, const HostSide& target, int threads) noexcept;
+void copy_on_host(std::span<const std::int64_t> shape, const HostSide& source, const HostSide& target, int threads,
+                  const Kernels& kernels = best_kernels()) noexcept;
 
 // Writes the element that `value` points to everywhere. The target may reach an element twice.
-void fill_on_host(std::span<const std::int64_t> shape, const HostSide& target, const std::byte* value, int threads) noexcept;
+void fill_on_host(std::span<const std::int64_t> shape, const HostSide& target, const std::byte* value, int threads,
+                  const Kernels& kernels = best_kernels()) noexcept;
 
 // Many copies at once, their work shared out over the threads together.
 struct HostCopy {
@@ -30,6 +33,6 @@ struct HostCopy {
   HostSide target;
   std::size_t run_bytes = 0;  // not 0: both sides are of one dtype, and each is one run of so many bytes
 };
-void copy_on_host(std::span<const HostCopy> copies, int threads) noexcept;
+void copy_on_host(std::span<const HostCopy> copies, int threads, const Kernels& kernels = best_kernels()) noexcept;
 
 }  // namespace berth
