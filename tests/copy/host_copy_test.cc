@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "copy/host_copy.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "berth/copy/convert.h"
+#include "copy/random_layout.h"
+#include "copy/telling_values.h"
+#include "support/scale.h"
+
+// Whole copies and fills on the host, by random layouts, dtypes, threads and kernels, against a loop over all indices.
+namespace berth::testing {
+namespace {
+
+constexpr int kThreads[] = {1, 2, 5};
+constexpr std::byte kUntouched{0xab};
+
+// One side of a copy in a heap block of its own, which has no byte that the layout does not reach, but for some before it.
+struct Side {
+  DType dtype = DType::u8;
+  Layout layout;
+  std::size_t before = 0;
+  std::vector<std::byte> bytes;
+
+  std::byte* data() { return bytes.data() + before + static_cast<std::size_t>(layout.first) * size_bytes(dtype); }
+  HostSide view() { return {data(), dtype, layout.strides}; }
+};
+
+struct Copy {
+  std::vector<std::int64_t> shape;
+  Side source;
+  Side target;
+  std::vector<std::byte> expected;
+
+  HostCopy view() { return {shape, source.view(), target.view()}; }
+};
+
+std::ostream& operator<<(std::ostream& out, const Copy& copy) {
+  out << to_string(copy.source.dtype) << " → " << to_string(copy.target.dtype) << ", sizes and steps";
+  for (std::size_t i = 0; i < copy.shape.size(); ++i)
+    out << " " << copy.shape[i] << " (" << copy.source.layout.strides[i] << ", " << copy.target.layout.strides[i] << ")";
+  return out;
+}
+
+// Makes copies, and knows what each must give.
+class Copies {
+ public:
+  explicit Copies(std::uint64_t seed) : random_(seed), values_(seed + 1) {}
+
+  Random& random() { return random_; }
+  int threads() { return kThreads[random_.below(std::size(kThreads))]; }
+  const Kernels& kernels() { return all_kernels()[random_.below(all_kernels().size())]; }
+
+  DType dtype() {
+    return random_.one_in(8) ? all_dtypes()[random_.below(kDTypeCount)].dtype : kKernelDTypes[random_.below(kKernelDTypes.size())];
+  }
+
+  // Mostly small ones, so that there can be many.
+  std::vector<std::int64_t> shape() {
+    const std::uint64_t kind = random_.below(4000);
+    return kind == 0 ? large_shape() : random_shape(random_, kind < 200 ? 30'000 : kind < 1600 ? 1'000 : 60);
+  }
+  // Worth several threads.
+  std::vector<std::int64_t> large_shape() { return random_large_shape(random_, 300'000, 3'000'000); }
+
+  // Of a batch: on both sides of the size from which a copy is given all threads.
+  std::vector<std::int64_t> batch_shape() {
+    return random_.one_in(300) ? random_large_shape(random_, 50'000, 300'000) : random_shape(random_, 500);
+  }
+
+  Copy make(std::vector<std::int64_t> shape) {
+    Copy copy;
+    copy.shape = std::move(shape);
+    if (random_.one_in(100) && !copy.shape.empty()) copy.shape[random_.below(copy.shape.size())] = 0;
+    copy.source = side(copy.shape, dtype(), Repeats::axes);
+    copy.target = side(copy.shape, random_.one_in(3) ? copy.source.dtype : dtype(), Repeats::never);
+    const std::size_t size = size_bytes(copy.source.dtype);
+    values_.fill(copy.source.dtype, copy.source.bytes.data() + copy.source.before, (copy.source.bytes.size() - copy.source.before) / size);
+    copy.expected = copy.target.bytes;
+    expect(copy);
+    return copy;
+  }
+
+  Side side(const std::vector<std::int64_t>& shape, DType dtype, Repeats repeats) {
+    Side made{dtype, random_layout(random_, shape, repeats), random_.one_in(2) ? random_.below(64) : 0, {}};
+    if (std::ranges::find(shape, 0) != shape.end()) made.layout.first = 0;  // its one element is never looked at
+    made.bytes.assign(made.before + static_cast<std::size_t>(std::max<std::int64_t>(made.layout.reach, 1)) * size_bytes(dtype), kUntouched);
+    return made;
+  }
+
+ private:
+  static void expect(Copy& copy) {
+    const auto from = static_cast<std::int64_t>(size_bytes(copy.source.dtype));
+    const auto to = static_cast<std::int64_t>(size_bytes(copy.target.dtype));
+    const std::byte* const source = copy.source.data();
+    std::byte* const target = copy.expected.data() + (copy.target.data() - copy.target.bytes.data());
+    for_each_index(copy.shape, copy.source.layout.strides, copy.target.layout.strides, [&](std::int64_t a, std::int64_t b) {
+      convert_element(source + a * from, copy.source.dtype, target + b * to, copy.target.dtype);
+    });
+  }
+
+  Random random_;
+  TellingValues values_;
+};
+
+TEST(HostCopy, RandomStridedCopiesGiveWhatALoopOverAllElementsGives) {
+  Copies copies(seed());
+  const std::uint64_t total = scaled(1'000'000, 5'000);
+  std::uint64_t elements = 0;
+  for (std::uint64_t i = 0; i < total; ++i) {
+    Copy copy = copies.make(copies.shape());
+    const int threads = copies.threads();
+    const Kernels& kernels = copies.kernels();
+    copy_on_host(copy.shape, copy.source.view(), copy.target.view(), threads, kernels);
+    ASSERT_EQ(copy.target.bytes == copy.expected, true)
+        << "copy " << i << " by " << threads << " threads, " << kernels.name << ": " << copy;
+    elements += static_cast<std::uint64_t>(count_elements(copy.shape));
+  }
+  did(std::to_string(total) + " copies of " + std::to_string(elements) + " elements, by every table");
+}
+
+TEST(HostCopy, LargeCopiesAreTheSameByAnyNumberOfThreadsAndEveryTable) {
+  Copies copies(seed() + 2);
+  const std::uint64_t total = scaled(100, 4);
+  std::uint64_t bytes = 0;
+  for (std::uint64_t i = 0; i < total; ++i) {
+    Copy copy = copies.make(copies.large_shape());
+    for (const Kernels& kernels : all_kernels()) {
+      for (const int threads : kThreads) {
+        std::ranges::fill(copy.target.bytes, kUntouched);
+        copy_on_host(copy.shape, copy.source.view(), copy.target.view(), threads, kernels);
+        ASSERT_EQ(copy.target.bytes == copy.expected, true) << i << " by " << threads << " threads, " << kernels.name << ": " << copy;
+      }
+    }
+    bytes += copy.expected.size();
+  }
+  did(std::to_string(total) + " copies of " + std::to_string(bytes) + " bytes by 1, 2 and 5 threads and every table");
+}
+
+TEST(HostCopy, ABatchDoesEachOfItsCopies) {
+  Copies copies(seed() + 3);
+  const std::uint64_t total = scaled(2'000, 20);
+  std::uint64_t inside = 0;
+  for (std::uint64_t i = 0; i < total; ++i) {
+    std::vector<Copy> made;
+    const std::uint64_t count = copies.random().below(200);
+    for (std::uint64_t k = 0; k < count; ++k) made.push_back(copies.make(copies.batch_shape()));
+    std::vector<HostCopy> batch;
+    for (Copy& copy : made) batch.push_back(copy.view());
+    copy_on_host(batch, copies.threads(), copies.kernels());
+    for (std::size_t k = 0; k < made.size(); ++k)
+      ASSERT_EQ(made[k].target.bytes == made[k].expected, true) << "batch " << i << ", copy " << k << " of " << count << ": " << made[k];
+    inside += count;
+  }
+  did(std::to_string(total) + " batches of " + std::to_string(inside) + " copies");
+}
+
+TEST(HostCopy, FillsReachEveryElementAndNoOther) {
+  Copies copies(seed() + 4);
+  Random& random = copies.random();
+  const std::uint64_t total = scaled(200'000, 3'000);
+  for (std::uint64_t i = 0; i < total; ++i) {
+    const DType dtype = all_dtypes()[random.below(kDTypeCount)].dtype;
+    const std::vector<std::int64_t> shape =
+        random.one_in(2000) ? copies.large_shape() : random_shape(random, random.one_in(20) ? 20'000 : 200);
+    Side target = copies.side(shape, dtype, Repeats::axes);
+    // Two axes may walk over the same elements; not in large ones, where two threads would write there.
+    if (shape.size() >= 2 && target.bytes.size() < 100'000 && random.one_in(6)) {
+      target.layout = {std::vector<std::int64_t>(shape.size(), 1), 0, 1};
+      for (const std::int64_t size : shape) target.layout.reach += size - 1;
+      target.bytes.assign(target.before + static_cast<std::size_t>(target.layout.reach) * size_bytes(dtype), kUntouched);
+    }
+    std::array<std::byte, 16> value;
+    value.fill(static_cast<std::byte>(random.below(256)));  // all bytes equal, or not
+    if (random.one_in(2)) std::ranges::generate(value, [&] { return static_cast<std::byte>(random.below(256)); });
+    std::vector<std::byte> expected = target.bytes;
+    std::byte* const first = expected.data() + (target.data() - target.bytes.data());
+    const std::size_t size = size_bytes(dtype);
+    for_each_index(shape, target.layout.strides, target.layout.strides,
+                   [&](std::int64_t at, std::int64_t) { std::memcpy(first + at * static_cast<std::int64_t>(size), value.data(), size); });
+    const int threads = copies.threads();
+    const Kernels& kernels = copies.kernels();
+    fill_on_host(shape, target.view(), value.data(), threads, kernels);
+    const Copy shown{shape, target, target, {}};
+    ASSERT_EQ(target.bytes == expected, true) << "fill " << i << " by " << threads << " threads, " << kernels.name << ": " << shown;
+  }
+  did(std::to_string(total) + " fills");
+}
+
+TEST(HostCopy, AFillOfNothingWritesNothing) {
+  std::byte untouched = kUntouched;
+  const std::byte value{1};
+  for (const std::vector<std::int64_t>& shape : {std::vector<std::int64_t>{0}, {3, 0}, {0, 3}}) {
+    for (const std::int64_t stride : {0, 1}) {
+      const std::vector<std::int64_t> strides(shape.size(), stride);
+      fill_on_host(shape, {&untouched, DType::u8, strides}, &value, 1);
+      EXPECT_EQ(untouched, kUntouched);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace berth::testing
