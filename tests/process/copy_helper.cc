@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <pthread.h>
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -148,6 +150,18 @@ void say_threads() {
   }
 }
 
+void say_threads_of_one_processor() {
+  cpu_set_t allowed;
+  require(sched_getaffinity(0, sizeof allowed, &allowed) == 0, "the processors are known");
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  for (int i = 0; i < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++i) {
+    if (CPU_ISSET(i, &allowed)) CPU_SET(i, &one);
+  }
+  require(sched_setaffinity(0, sizeof one, &one) == 0, "they can be restricted");
+  say_threads();
+}
+
 // A number that is set makes the variable, right or not, of no account.
 void set_threads() {
   set_copy_threads(3);
@@ -172,6 +186,7 @@ int main(int argc, char** argv) {
       {"no-threads-to-be-had", no_threads_to_be_had},
       {"one-thread-starts-none", one_thread_starts_none},
       {"say-threads", say_threads},
+      {"say-threads-of-one-processor", say_threads_of_one_processor},
       {"set-threads", set_threads},
       {"leave-workers-behind", leave_workers_behind},
   };
