@@ -253,6 +253,7 @@ HWY_ATTR void gather_every(const std::byte* source, std::byte* target, std::size
 
 template <std::size_t Size>
 HWY_ATTR void repeat(const std::byte* source, std::byte* target, std::size_t count) {
+  if (count == 0) return;  // then there is nothing to read either
   Lane<Size> element;
   std::memcpy(&element, source, Size);
   const Vec<Size> all = hn::Set(Tag<Size>(), element);
