@@ -69,11 +69,11 @@ class Copies {
     return kind == 0 ? large_shape() : random_shape(random_, kind < 200 ? 30'000 : kind < 1600 ? 1'000 : 60);
   }
   // Worth several threads.
-  std::vector<std::int64_t> large_shape() { return random_large_shape(random_, 300'000, 3'000'000); }
+  std::vector<std::int64_t> large_shape() { return random_large_shape(random_, 600'000, 3'000'000); }
 
   // Of a batch: on both sides of the size from which a copy is given all threads.
   std::vector<std::int64_t> batch_shape() {
-    return random_.one_in(300) ? random_large_shape(random_, 50'000, 300'000) : random_shape(random_, 500);
+    return random_.one_in(600) ? random_large_shape(random_, 200'000, 1'200'000) : random_shape(random_, 500);
   }
 
   Copy make(std::vector<std::int64_t> shape) {
@@ -163,34 +163,57 @@ TEST(HostCopy, ABatchDoesEachOfItsCopies) {
   did(std::to_string(total) + " batches of " + std::to_string(inside) + " copies");
 }
 
+// One fill of the elements of a target by a random value.
+void expect_fill(Copies& copies, const std::vector<std::int64_t>& shape, Side& target) {
+  Random& random = copies.random();
+  std::array<std::byte, 16> value;
+  value.fill(static_cast<std::byte>(random.below(256)));  // all bytes equal, or not
+  if (random.one_in(2)) std::ranges::generate(value, [&] { return static_cast<std::byte>(random.below(256)); });
+  std::vector<std::byte> expected = target.bytes;
+  std::byte* const first = expected.data() + (target.data() - target.bytes.data());
+  const std::size_t size = size_bytes(target.dtype);
+  for_each_index(shape, target.layout.strides, target.layout.strides,
+                 [&](std::int64_t at, std::int64_t) { std::memcpy(first + at * static_cast<std::int64_t>(size), value.data(), size); });
+  const int threads = copies.threads();
+  const Kernels& kernels = copies.kernels();
+  fill_on_host(shape, target.view(), value.data(), threads, kernels);
+  const Copy shown{shape, target, target, {}};
+  ASSERT_EQ(target.bytes == expected, true) << "by " << threads << " threads, " << kernels.name << ": " << shown;
+}
+
 TEST(HostCopy, FillsReachEveryElementAndNoOther) {
   Copies copies(seed() + 4);
   Random& random = copies.random();
   const std::uint64_t total = scaled(200'000, 3'000);
   for (std::uint64_t i = 0; i < total; ++i) {
     const DType dtype = all_dtypes()[random.below(kDTypeCount)].dtype;
-    const std::vector<std::int64_t> shape =
-        random.one_in(2000) ? copies.large_shape() : random_shape(random, random.one_in(20) ? 20'000 : 200);
+    const std::vector<std::int64_t> shape = random_shape(random, random.one_in(20) ? 20'000 : 200);
     Side target = copies.side(shape, dtype, Repeats::axes);
-    // Two axes may walk over the same elements; not in large ones, where two threads would write there.
-    if (shape.size() >= 2 && target.bytes.size() < 100'000 && random.one_in(6)) {
+    if (shape.size() >= 2 && random.one_in(6)) {  // all axes walk over the same elements
       target.layout = {std::vector<std::int64_t>(shape.size(), 1), 0, 1};
       for (const std::int64_t size : shape) target.layout.reach += size - 1;
       target.bytes.assign(target.before + static_cast<std::size_t>(target.layout.reach) * size_bytes(dtype), kUntouched);
     }
-    std::array<std::byte, 16> value;
-    value.fill(static_cast<std::byte>(random.below(256)));  // all bytes equal, or not
-    if (random.one_in(2)) std::ranges::generate(value, [&] { return static_cast<std::byte>(random.below(256)); });
-    std::vector<std::byte> expected = target.bytes;
-    std::byte* const first = expected.data() + (target.data() - target.bytes.data());
-    const std::size_t size = size_bytes(dtype);
-    for_each_index(shape, target.layout.strides, target.layout.strides,
-                   [&](std::int64_t at, std::int64_t) { std::memcpy(first + at * static_cast<std::int64_t>(size), value.data(), size); });
-    const int threads = copies.threads();
-    const Kernels& kernels = copies.kernels();
-    fill_on_host(shape, target.view(), value.data(), threads, kernels);
-    const Copy shown{shape, target, target, {}};
-    ASSERT_EQ(target.bytes == expected, true) << "fill " << i << " by " << threads << " threads, " << kernels.name << ": " << shown;
+    ASSERT_NO_FATAL_FAILURE(expect_fill(copies, shape, target)) << "fill " << i;
+  }
+  did(std::to_string(total) + " fills");
+}
+
+TEST(HostCopy, LargeFillsReachEveryElementAndNoOther) {
+  Copies copies(seed() + 5);
+  Random& random = copies.random();
+  const std::uint64_t total = scaled(200, 12);
+  for (std::uint64_t i = 0; i < total; ++i) {
+    const DType dtype = all_dtypes()[random.below(kDTypeCount)].dtype;
+    // One row of many bytes, or any layout.
+    const auto elements = static_cast<std::int64_t>((9'000'000 + random.below(5'000'000)) / size_bytes(dtype));
+    const std::vector<std::int64_t> shape = i % 2 == 0 ? std::vector<std::int64_t>{elements} : copies.large_shape();
+    Side target = copies.side(shape, dtype, Repeats::axes);
+    if (i % 2 == 0) {
+      target.layout = {{1}, 0, elements};
+      target.bytes.assign(target.before + static_cast<std::size_t>(elements) * size_bytes(dtype), kUntouched);
+    }
+    ASSERT_NO_FATAL_FAILURE(expect_fill(copies, shape, target)) << "fill " << i;
   }
   did(std::to_string(total) + " fills");
 }

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -69,6 +70,36 @@ TEST(KernelEdges, ConversionsTouchTheirElementsOnly) {
         }
       });
       if (HasFatalFailure()) return;
+    }
+  }
+  did(std::to_string(cases) + " conversions");
+}
+
+// Many elements are taken in another order than few.
+TEST(KernelEdges, LongConversionsTouchTheirElementsOnly) {
+  constexpr std::size_t kMost = kManyElements + 2 * 64 + 3;
+  const std::size_t step = scaled(64, 1) >= 64 ? 1 : 13;
+  TellingValues values(seed());
+  std::size_t cases = 0;
+  for (const DType from : kKernelDTypes) {
+    const std::vector<std::byte> elements = values.make(from, kMost);
+    for (const DType to : kKernelDTypes) {
+      const std::size_t size = size_bytes(to);
+      std::vector<std::byte> expected(kMost * size);
+      find_conversion(plain_kernels(), from, to).run(elements.data(), expected.data(), kMost);
+      for (std::size_t count = kManyElements - 2; count <= kMost; count += step) {
+        const Case c{count, count % 64, count * 5 % 64};
+        const Misaligned source(elements, count * size_bytes(from), c.source_offset);
+        const Guarded right(count * size, c.target_offset);
+        std::copy_n(expected.begin(), count * size, right.data());
+        for (const Kernels& table : all_kernels()) {
+          if (&table == &all_kernels().back()) continue;  // made what is expected
+          const Guarded target(count * size, c.target_offset);
+          find_conversion(table, from, to).run(source.data(), target.data(), count);
+          ASSERT_TRUE(target.equals(right)) << to_string(from) << " → " << to_string(to) << ", " << describe(table, "conversion", size, c);
+          ++cases;
+        }
+      }
     }
   }
   did(std::to_string(cases) + " conversions");
@@ -188,11 +219,13 @@ TEST(KernelEdges, RunsOfBytesTouchTheirBytesOnly) {
         const Misaligned source(bytes, runs == 0 ? 0 : walked + size, size % 64);
         const std::byte* const first = source.data() + (step < 0 ? walked : 0);
         const std::size_t stride = size + (size * 11 + runs) % 20;
+        // Asked for, but never read: even what is nobody's.
+        const std::ptrdiff_t ahead = size % 3 == 0 ? 0 : size % 3 == 1 ? 16 * step : std::numeric_limits<std::ptrdiff_t>::max() / 2;
         const Guarded right(runs * stride, (size * 3) % 64);
-        plain_kernels().copy_runs(first, step, right.data(), static_cast<std::ptrdiff_t>(stride), runs, size);
+        plain_kernels().copy_runs(first, step, right.data(), static_cast<std::ptrdiff_t>(stride), runs, size, 0);
         for (const Kernels& table : all_kernels()) {
           const Guarded target(runs * stride, (size * 3) % 64);
-          table.copy_runs(first, step, target.data(), static_cast<std::ptrdiff_t>(stride), runs, size);
+          table.copy_runs(first, step, target.data(), static_cast<std::ptrdiff_t>(stride), runs, size, ahead);
           ASSERT_TRUE(target.equals(right)) << table.name << ": " << runs << " runs of " << size << " bytes, step " << step;
           ++cases;
         }
