@@ -38,6 +38,7 @@ void ElementRun::operator()(const std::byte* source, std::ptrdiff_t source_strid
                             std::size_t runs, std::size_t count, std::ptrdiff_t ahead) const noexcept {
   if (gather_ == nullptr && scatter_ == nullptr && conversion_.is_copy())
     return copy_runs_(source, source_stride, target, target_stride, runs, count * size_bytes(conversion_.from), ahead);
+  const ConvertRow cast = gather_ == nullptr && scatter_ == nullptr && conversion_.count == 1 ? conversion_.rows[0] : nullptr;
   constexpr std::uintptr_t kLineBytes = 64;
   const auto bytes = static_cast<std::uintptr_t>(std::abs(source_bytes_)) * count;
   for (; runs > 0; --runs, source += source_stride, target += target_stride) {
@@ -46,7 +47,7 @@ void ElementRun::operator()(const std::byte* source, std::ptrdiff_t source_strid
           reinterpret_cast<std::uintptr_t>(source) + static_cast<std::uintptr_t>(ahead) - (source_bytes_ < 0 ? bytes : 0);
       for (std::uintptr_t at = 0; at < bytes; at += kLineBytes) __builtin_prefetch(reinterpret_cast<const void*>(next + at), 0, 2);
     }
-    (*this)(source, target, count);
+    cast != nullptr ? cast(source, target, count) : (*this)(source, target, count);
   }
 }
 
