@@ -15,5 +15,8 @@ install(FILES ${PROJECT_BINARY_DIR}/berth-config.cmake ${PROJECT_BINARY_DIR}/ber
 
 # Relative to the .pc file, so that the installed tree can be moved.
 file(RELATIVE_PATH berth_pc_up ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+if(NOT "${berth_highway}" STREQUAL "")
+  set(berth_pc_highway -lhwy)
+endif()
 configure_file(cmake/berth.pc.in berth.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/berth.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
