@@ -10,23 +10,32 @@
 
 #include "copy/kernels/kernels.h"
 
+// Lets the assembler know the instruction, in this function alone. Compilers agree on all but a sign.
+#if defined(__clang__)
+#define BERTH_WITH_BF16 __attribute__((target("bf16")))
+#else
+#define BERTH_WITH_BF16 __attribute__((target("+bf16")))
+#endif
+
 namespace berth {
 
 namespace {
 
-// Written as assembly, because what compilers call it, and when they allow it, differs between them.
-inline uint16x8_t narrow(float32x4_t low, float32x4_t high) noexcept {
+// Written as assembly, because what compilers call it differs between them.
+BERTH_WITH_BF16 inline uint16x8_t narrow(float32x4_t low, float32x4_t high) noexcept {
   uint16x8_t out;
-  asm(".arch_extension bf16\n\tbfcvtn %0.4h, %1.4s\n\tbfcvtn2 %0.8h, %2.4s" : "=&w"(out) : "w"(low), "w"(high));
+  asm("bfcvtn %0.4h, %1.4s\n\tbfcvtn2 %0.8h, %2.4s" : "=&w"(out) : "w"(low), "w"(high));
   return out;
 }
 
-inline float32x4_t load(const std::byte* from) noexcept {
+BERTH_WITH_BF16 inline float32x4_t load(const std::byte* from) noexcept {
   return vreinterpretq_f32_u8(vld1q_u8(reinterpret_cast<const std::uint8_t*>(from)));
 }
-inline void store(uint16x8_t v, std::byte* to) noexcept { vst1q_u8(reinterpret_cast<std::uint8_t*>(to), vreinterpretq_u8_u16(v)); }
+BERTH_WITH_BF16 inline void store(uint16x8_t v, std::byte* to) noexcept {
+  vst1q_u8(reinterpret_cast<std::uint8_t*>(to), vreinterpretq_u8_u16(v));
+}
 
-inline void cast_block(const std::byte* source, std::byte* target) noexcept {
+BERTH_WITH_BF16 inline void cast_block(const std::byte* source, std::byte* target) noexcept {
   const uint16x8_t first = narrow(load(source), load(source + 16));
   const uint16x8_t second = narrow(load(source + 32), load(source + 48));
   store(first, target);
@@ -36,7 +45,7 @@ inline void cast_block(const std::byte* source, std::byte* target) noexcept {
 }  // namespace
 
 // In the order of cast_row in simd.cc.
-void cast_f32_to_bf16_on_arm(const std::byte* source, std::byte* target, std::size_t count) noexcept {
+BERTH_WITH_BF16 void cast_f32_to_bf16_on_arm(const std::byte* source, std::byte* target, std::size_t count) noexcept {
   constexpr std::size_t kBlock = 16;
   if (count >= kManyElements) {
     const std::size_t half = count / (2 * kBlock) * kBlock;
