@@ -39,8 +39,9 @@ struct Copy {
   Side source;
   Side target;
   std::vector<std::byte> expected;
+  std::size_t run_bytes = 0;  // as in HostCopy
 
-  HostCopy view() { return {shape, source.view(), target.view()}; }
+  HostCopy view() { return {shape, source.view(), target.view(), run_bytes}; }
 };
 
 std::ostream& operator<<(std::ostream& out, const Copy& copy) {
@@ -82,11 +83,21 @@ class Copies {
     if (random_.one_in(100) && !copy.shape.empty()) copy.shape[random_.below(copy.shape.size())] = 0;
     copy.source = side(copy.shape, dtype(), Repeats::axes);
     copy.target = side(copy.shape, random_.one_in(3) ? copy.source.dtype : dtype(), Repeats::never);
-    const std::size_t size = size_bytes(copy.source.dtype);
-    values_.fill(copy.source.dtype, copy.source.bytes.data() + copy.source.before, (copy.source.bytes.size() - copy.source.before) / size);
-    copy.expected = copy.target.bytes;
-    expect(copy);
-    return copy;
+    return finish(std::move(copy));
+  }
+
+  // Of elements that lie together on both sides and are of one dtype, which a batch may be told.
+  Copy make_run(std::int64_t elements) {
+    Copy copy;
+    copy.shape = {elements};
+    copy.source.dtype = copy.target.dtype = dtype();
+    copy.run_bytes = static_cast<std::size_t>(elements) * size_bytes(copy.source.dtype);
+    for (Side* const side : {&copy.source, &copy.target}) {
+      side->layout = {{1}, 0, elements};
+      side->before = random_.below(64);
+      side->bytes.assign(side->before + copy.run_bytes, kUntouched);
+    }
+    return finish(std::move(copy));
   }
 
   Side side(const std::vector<std::int64_t>& shape, DType dtype, Repeats repeats) {
@@ -97,6 +108,14 @@ class Copies {
   }
 
  private:
+  Copy finish(Copy copy) {
+    const std::size_t size = size_bytes(copy.source.dtype);
+    values_.fill(copy.source.dtype, copy.source.bytes.data() + copy.source.before, (copy.source.bytes.size() - copy.source.before) / size);
+    copy.expected = copy.target.bytes;
+    expect(copy);
+    return copy;
+  }
+
   static void expect(Copy& copy) {
     const auto from = static_cast<std::int64_t>(size_bytes(copy.source.dtype));
     const auto to = static_cast<std::int64_t>(size_bytes(copy.target.dtype));
@@ -152,7 +171,10 @@ TEST(HostCopy, ABatchDoesEachOfItsCopies) {
   for (std::uint64_t i = 0; i < total; ++i) {
     std::vector<Copy> made;
     const std::uint64_t count = copies.random().below(200);
-    for (std::uint64_t k = 0; k < count; ++k) made.push_back(copies.make(copies.batch_shape()));
+    for (std::uint64_t k = 0; k < count; ++k) {
+      const std::vector<std::int64_t> shape = copies.batch_shape();
+      made.push_back(copies.random().one_in(3) ? copies.make_run(count_elements(shape)) : copies.make(shape));
+    }
     std::vector<HostCopy> batch;
     for (Copy& copy : made) batch.push_back(copy.view());
     copy_on_host(batch, copies.threads(), copies.kernels());
@@ -177,7 +199,7 @@ void expect_fill(Copies& copies, const std::vector<std::int64_t>& shape, Side& t
   const int threads = copies.threads();
   const Kernels& kernels = copies.kernels();
   fill_on_host(shape, target.view(), value.data(), threads, kernels);
-  const Copy shown{shape, target, target, {}};
+  const Copy shown{shape, target, target, {}, 0};
   ASSERT_EQ(target.bytes == expected, true) << "by " << threads << " threads, " << kernels.name << ": " << shown;
 }
 
