@@ -171,11 +171,11 @@ std::vector<Plane> planes() {
   std::vector<Plane> made;
   for (std::size_t rows = 0; rows <= 40; ++rows) {
     for (std::size_t columns = 0; columns <= 40; ++columns)
-      for (const std::size_t gap : {0, 1, 5, 64}) made.push_back({rows, columns, gap});
+      for (const std::size_t gap : {0U, 1U, 5U, 64U}) made.push_back({rows, columns, gap});
   }
-  for (const std::size_t large : {63, 64, 65, 100, 129, 200, 333}) {
-    for (const std::size_t other : {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 64, 65, 129}) {
-      for (const std::size_t gap : {0, 3}) {
+  for (const std::size_t large : {63U, 64U, 65U, 100U, 129U, 200U, 333U}) {
+    for (const std::size_t other : {1U, 2U, 3U, 4U, 5U, 7U, 8U, 9U, 15U, 16U, 17U, 31U, 33U, 64U, 65U, 129U}) {
+      for (const std::size_t gap : {0U, 3U}) {
         made.push_back({large, other, gap});
         made.push_back({other, large, gap});
       }

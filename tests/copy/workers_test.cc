@@ -31,7 +31,7 @@ class Tally {
 };
 
 TEST(Workers, RunEveryItemOnce) {
-  for (const std::size_t items : {0, 1, 2, 3, 7, 64, 1000}) {
+  for (const std::size_t items : {0U, 1U, 2U, 3U, 7U, 64U, 1000U}) {
     for (const int threads : {0, 1, 2, 3, 5, 16}) {
       Tally tally(items);
       run_in_parallel(items, threads, [&](std::size_t item) noexcept { tally.add(item); });
