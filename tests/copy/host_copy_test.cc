@@ -72,9 +72,10 @@ class Copies {
   // Worth several threads.
   std::vector<std::int64_t> large_shape() { return random_large_shape(random_, 600'000, 3'000'000); }
 
-  // Of a batch: on both sides of the size from which a copy is given all threads.
-  std::vector<std::int64_t> batch_shape() {
-    return random_.one_in(600) ? random_large_shape(random_, 200'000, 1'200'000) : random_shape(random_, 500);
+  // Of a batch: small ones, or on both sides of the size from which a copy is given all threads.
+  std::vector<std::int64_t> batch_shape(bool heavy) {
+    if (!heavy) return random_shape(random_, 500);
+    return random_.one_in(3) ? random_large_shape(random_, 300'000, 1'500'000) : random_large_shape(random_, 20'000, 100'000);
   }
 
   Copy make(std::vector<std::int64_t> shape) {
@@ -166,13 +167,14 @@ TEST(HostCopy, LargeCopiesAreTheSameByAnyNumberOfThreadsAndEveryTable) {
 
 TEST(HostCopy, ABatchDoesEachOfItsCopies) {
   Copies copies(seed() + 3);
-  const std::uint64_t total = scaled(2'000, 20);
+  const std::uint64_t total = scaled(1'000, 30);
   std::uint64_t inside = 0;
   for (std::uint64_t i = 0; i < total; ++i) {
     std::vector<Copy> made;
-    const std::uint64_t count = copies.random().below(200);
+    const bool heavy = i % 15 == 0;  // several groups of copies, and some that are one by themselves
+    const std::uint64_t count = heavy ? 20 + copies.random().below(20) : copies.random().below(200);
     for (std::uint64_t k = 0; k < count; ++k) {
-      const std::vector<std::int64_t> shape = copies.batch_shape();
+      const std::vector<std::int64_t> shape = copies.batch_shape(heavy);
       made.push_back(copies.random().one_in(3) ? copies.make_run(count_elements(shape)) : copies.make(shape));
     }
     std::vector<HostCopy> batch;
