@@ -70,6 +70,9 @@ void Tiles::run(const std::byte* source, std::byte* target, std::size_t panel) c
 }
 
 void Tiles::read(const std::byte* source, std::byte* tiles, Extent panel) const noexcept {
+  if (plan_.column.source_step == 1 && plan_.row.source_step == panel.across &&
+      panel.across <= tile_across_)  // all rows together are one run
+    return reader_(source, tiles, static_cast<std::size_t>(panel.down * panel.across));
   const std::ptrdiff_t row_bytes = plan_.row.source_step * from_bytes_;
   for (std::int64_t first = 0; first < panel.down; first += kRowsTogether) {
     const std::int64_t rows = std::min(kRowsTogether, panel.down - first);
