@@ -171,8 +171,8 @@ HWY_INLINE V16 encode_magnitude_16(V32 a, V32 b, V16 high) {
 // Codes without signs, and bytes that have them.
 HWY_INLINE V8 with_signs(V8 code, V8 top_bytes) { return hn::Or(code, hn::And(top_bytes, hn::Set(D8(), std::uint8_t{0x80}))); }
 
-template <>
-struct Op<DType::f32, DType::f8e4m3, Rounding::nearest> {
+template <class F>
+struct ToFloat8 {
   HWY_INLINE void operator()(const std::uint8_t* from, std::uint8_t* to) const {
     const V32 a = get(D32(), from, 0);
     const V32 b = get(D32(), from, 1);
@@ -180,29 +180,21 @@ struct Op<DType::f32, DType::f8e4m3, Rounding::nearest> {
     const V32 d = get(D32(), from, 3);
     const V16 high_ab = high_halves(a, b);
     const V16 high_cd = high_halves(c, d);
-    const V8 code = low_halves(encode_magnitude_16<float8_e4m3>(a, b, high_ab), encode_magnitude_16<float8_e4m3>(c, d, high_cd));
+    V8 code = low_halves(encode_magnitude_16<F>(a, b, high_ab), encode_magnitude_16<F>(c, d, high_cd));
+    if constexpr (Format<F>::kHasInfinity) {  // else what is past the largest is the one NaN
+      static_assert(Format<F>::kMantissaBits == 2);
+      // Quiet, with the top bit of the payload that is left.
+      const V8 payload = low_halves(hn::ShiftRight<5>(high_ab), hn::ShiftRight<5>(high_cd));
+      const V8 quiet = hn::Or(hn::And(payload, hn::Set(D8(), std::uint8_t{1})), hn::Set(D8(), std::uint8_t{0x7e}));
+      code = hn::IfVecThenElse(low_bytes(is_number(a), is_number(b), is_number(c), is_number(d)), code, quiet);
+    }
     put(with_signs(code, high_halves(high_ab, high_cd)), to, 0);
   }
 };
-
 template <>
-struct Op<DType::f32, DType::f8e5m2, Rounding::nearest> {
-  HWY_INLINE void operator()(const std::uint8_t* from, std::uint8_t* to) const {
-    const V32 a = get(D32(), from, 0);
-    const V32 b = get(D32(), from, 1);
-    const V32 c = get(D32(), from, 2);
-    const V32 d = get(D32(), from, 3);
-    const V16 high_ab = high_halves(a, b);
-    const V16 high_cd = high_halves(c, d);
-    const V8 code = low_halves(encode_magnitude_16<float8_e5m2>(a, b, high_ab), encode_magnitude_16<float8_e5m2>(c, d, high_cd));
-    // Quiet, with the top bit of the payload that is left.
-    const V8 payload = low_halves(hn::ShiftRight<5>(high_ab), hn::ShiftRight<5>(high_cd));
-    const V8 quiet = hn::Or(hn::And(payload, hn::Set(D8(), std::uint8_t{1})), hn::Set(D8(), std::uint8_t{0x7e}));
-    put(with_signs(hn::IfVecThenElse(low_bytes(is_number(a), is_number(b), is_number(c), is_number(d)), code, quiet),
-                   high_halves(high_ab, high_cd)),
-        to, 0);
-  }
-};
+struct Op<DType::f32, DType::f8e4m3, Rounding::nearest> : ToFloat8<float8_e4m3> {};
+template <>
+struct Op<DType::f32, DType::f8e5m2, Rounding::nearest> : ToFloat8<float8_e5m2> {};
 
 // A code of f8e4m3, moved to the place of the exponent, is a value of a wider format but for the bias, subnormals included; a product with a
 // power of two makes up for that, exactly. NaN, which f8e4m3 has where others have a number, is put in place before. The wider format is f32
