@@ -196,8 +196,10 @@ void run_fill(const SpanRef& target, Backend& backend, const std::array<std::byt
   const std::size_t size = size_bytes(target.dtype);
   if (target.shape->num_elements() == 0) return;
   if (backend.properties().abilities.host_access) {
+    // Two threads must not write one element, be it the same value.
+    const bool apart = is_contiguous(*target.shape, *target.strides) || !overlaps_itself(*target.shape, *target.strides);
     return fill_on_host(target.shape->span(), {static_cast<std::byte*>(target.data), target.dtype, target.strides->span()}, element.data(),
-                        copy_threads());
+                        apart ? copy_threads() : 1);
   }
   const Loop loop = make_loop(*target.shape, *target.strides, *target.strides);
   if (!loop.is_whole() && backend.properties().abilities.kernels) return fill_by_kernel(target, backend, std::span(element).first(size));

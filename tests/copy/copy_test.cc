@@ -101,5 +101,15 @@ TEST(Equal, ComparesShapeDtypeAndBits) {
   EXPECT_TRUE(equal(Storage(), zeros({0}, DType::f32, "cpu")));
 }
 
+TEST(Fill, ALargeTargetThatOverlapsItselfIsWrittenByOneThread) {  // the thread sanitizer sees when it is not
+  const int before = copy_threads();
+  set_copy_threads(4);
+  const std::int64_t length = 4 << 20;
+  const Storage x = zeros({length}, DType::u8, "cpu");
+  x.as_strided({2, length - 1}, {1, 1}).fill(7);
+  set_copy_threads(before);
+  EXPECT_TRUE(equal(x, full({length}, 7, DType::u8, "cpu")));
+}
+
 }  // namespace
 }  // namespace berth::testing
