@@ -150,6 +150,7 @@ std::optional<Extent> try_extent(const Shape& shape, const Strides& strides, DTy
   const auto bytes = shape.try_size_bytes(dtype);
   if (!bytes) return std::nullopt;
   if (*bytes == 0) return Extent{};
+  if (is_contiguous(shape, strides)) return Extent{0, *bytes};
   const std::size_t size = berth::size_bytes(dtype);
   Extent extent{0, size};
   for (std::size_t axis = 0; axis < shape.rank(); ++axis) {

@@ -25,65 +25,63 @@ std::uint64_t device_pair(const CheckedPair& pair) noexcept {
   return word(pair.source) << 32 | word(pair.target);
 }
 
-// The pairs of a batch, which `Span` tells of, each checked.
-template <class Span>
-std::vector<CheckedPair> check_all(std::span<const Span> sources, std::span<const Span> targets) {
-  std::vector<CheckedPair> pairs;
-  pairs.reserve(sources.size());
-  for (std::size_t i = 0; i < sources.size(); ++i) pairs.push_back(check_pair(sources[i], targets[i]));
-  return pairs;
-}
+// A batch that was checked: what the host does alone, most of it runs of bytes, and what others have to do with.
+struct Batch {
+  struct Other {
+    std::size_t index;
+    CheckedPair pair;
+  };
+  std::vector<HostRun> runs;
+  std::vector<HostCopy> copies;
+  std::vector<Other> others;  // by pair of devices, so that each is asked for everything it has to do at a stretch
 
-HostCopy host_copy(const SpanRef& source, const SpanRef& target, std::size_t run_bytes) noexcept {
-  return {target.shape->span(),
-          {static_cast<std::byte*>(source.data), source.dtype, source.strides->span()},
-          {static_cast<std::byte*>(target.data), target.dtype, target.strides->span()},
-          run_bytes};
-}
-
-// What the host does alone is one piece of work for its threads. The rest runs from device pair to device pair, so that each is asked for
-// everything it has to do at a stretch. A pair that shares bytes within itself needs its temporary, and runs by itself.
-template <class Span>
-void run_all(std::span<const Span> sources, std::span<const Span> targets, std::span<const CheckedPair> pairs) {
-  std::vector<HostCopy> on_host;
-  std::vector<std::size_t> others;
-  on_host.reserve(pairs.size());
-  for (std::size_t i = 0; i < pairs.size(); ++i) {
-    if (pairs[i].kind == PairKind::host)
-      on_host.push_back(host_copy(sources[i], targets[i], pairs[i].run_bytes));
-    else if (pairs[i].kind != PairKind::nothing)
-      others.push_back(i);
+  void add(std::size_t index, const SpanRef& source, const SpanRef& target) {
+    const CheckedPair pair = check_pair(source, target);
+    auto* const from = static_cast<std::byte*>(source.data);
+    auto* const to = static_cast<std::byte*>(target.data);
+    if (pair.kind == PairKind::host && pair.run_bytes != 0)
+      runs.push_back({from, to, pair.run_bytes});
+    else if (pair.kind == PairKind::host)
+      copies.push_back({target.shape->span(), {from, source.dtype, source.strides->span()}, {to, target.dtype, target.strides->span()}});
+    else if (pair.kind != PairKind::nothing)
+      others.push_back({index, pair});
   }
-  std::ranges::stable_sort(others, {}, [&](std::size_t i) { return device_pair(pairs[i]); });
-  if (!on_host.empty()) copy_on_host(on_host, copy_threads());
-  for (const std::size_t i : others) run_pair(sources[i], targets[i], pairs[i]);
+};
+
+Batch check_all(const SpanList& sources, const SpanList& targets) {
+  Batch batch;
+  batch.runs.reserve(sources.count);
+  for (std::size_t i = 0; i < sources.count; ++i) batch.add(i, sources[i], targets[i]);
+  std::ranges::stable_sort(batch.others, {}, [](const Batch::Other& other) { return device_pair(other.pair); });
+  return batch;
 }
 
-template <class Span>
-void note_all(std::span<const Span> sources, std::span<const Span> targets, StreamRef stream) {
+// What the host does alone is work for its threads together. A pair that shares bytes within itself needs its temporary, and runs by itself.
+void run_all(const SpanList& sources, const SpanList& targets, const Batch& batch) {
+  if (!batch.runs.empty()) copy_on_host(batch.runs, copy_threads());
+  if (!batch.copies.empty()) copy_on_host(batch.copies, copy_threads());
+  for (const auto& [index, pair] : batch.others) run_pair(sources[index], targets[index], pair);
+}
+
+void note_all(const SpanList& sources, const SpanList& targets, StreamRef stream) {
   if (!is_checking_streams()) return;
-  for (std::size_t i = 0; i < sources.size(); ++i) note_copy(sources[i], targets[i], stream);
+  for (std::size_t i = 0; i < sources.count; ++i) note_copy(sources[i], targets[i], stream);
 }
 
-template <class Span>
-void record_all(std::span<const Span> sources, std::span<const Span> targets, StreamRef stream, const Site& site) {
+void record_all(const SpanList& sources, const SpanList& targets, StreamRef stream, const Site& site) {
   if (!is_recording()) return;
-  for (std::size_t i = 0; i < sources.size(); ++i) record_copy(sources[i], targets[i], stream, site);
+  for (std::size_t i = 0; i < sources.count; ++i) record_copy(sources[i], targets[i], stream, site);
 }
 
-template <class Span>
-void run_batch(std::span<const Span> sources, std::span<const Span> targets, const Site& site) {
-  const std::vector<CheckedPair> pairs = check_all(sources, targets);
-  note_all(sources, targets, {});
-  run_all(sources, targets, std::span(pairs));
-  record_all(sources, targets, {}, site);
+SpanList list_of(std::span<const StridedSpan> spans) noexcept {
+  return {spans.data(), spans.size(), [](const void* items, std::size_t i) { return SpanRef(static_cast<const StridedSpan*>(items)[i]); }};
 }
 
 // What a batch in a stream keeps until it has run.
 struct KeptBatch {
   std::vector<StridedSpan> sources;
   std::vector<StridedSpan> targets;
-  std::vector<CheckedPair> pairs;
+  Batch checked;  // points into the two
 };
 
 }  // namespace
@@ -96,24 +94,29 @@ void require_equal_counts(std::size_t sources, std::size_t targets) {
       {{"sources", sources}, {"targets", targets}});
 }
 
-void copy_batch_now(std::span<const SpanRef> sources, std::span<const SpanRef> targets, const Site& site) {
-  run_batch(sources, targets, site);
+void copy_batch_now(const SpanList& sources, const SpanList& targets, const Site& site) {
+  const Batch batch = check_all(sources, targets);
+  note_all(sources, targets, {});
+  run_all(sources, targets, batch);
+  record_all(sources, targets, {}, site);
 }
 
 Event copy_batch_in(std::vector<StridedSpan> sources, std::vector<StridedSpan> targets, const CopyOptions& options, const Site& site) {
-  std::vector<CheckedPair> pairs = check_all(std::span<const StridedSpan>(sources), std::span<const StridedSpan>(targets));
-  const auto kept = std::make_shared<const KeptBatch>(KeptBatch{std::move(sources), std::move(targets), std::move(pairs)});
-  note_all(std::span(kept->sources), std::span(kept->targets), options.stream);
-  Event done = options.stream->enqueue([kept] { run_all(std::span(kept->sources), std::span(kept->targets), std::span(kept->pairs)); });
+  Batch checked = check_all(list_of(sources), list_of(targets));
+  const auto kept = std::make_shared<const KeptBatch>(KeptBatch{std::move(sources), std::move(targets), std::move(checked)});
+  const SpanList from = list_of(kept->sources);
+  const SpanList to = list_of(kept->targets);
+  note_all(from, to, options.stream);
+  Event done = options.stream->enqueue([kept, from, to] { run_all(from, to, kept->checked); });
   if (!options.non_blocking) done.wait();
-  record_all(std::span(kept->sources), std::span(kept->targets), options.stream, site);
+  record_all(from, to, options.stream, site);
   return done;
 }
 
 Event copy_batch(std::span<const StridedSpan> sources, std::span<const StridedSpan> targets, const CopyOptions& options, Site site) {
   require_equal_counts(sources.size(), targets.size());
   if (options.stream) return copy_batch_in({sources.begin(), sources.end()}, {targets.begin(), targets.end()}, options, site);
-  run_batch(sources, targets, site);
+  copy_batch_now(list_of(sources), list_of(targets), site);
   return {};
 }
 

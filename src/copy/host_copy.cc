@@ -99,13 +99,38 @@ class HostWork {
   const std::ptrdiff_t target_bytes_;
 };
 
-std::size_t bytes_moved(const HostCopy& copy) noexcept {
-  return copy.run_bytes != 0 ? 2 * copy.run_bytes : bytes_moved(copy.shape, copy.source, copy.target);
+std::size_t bytes_moved(const HostCopy& copy) noexcept { return bytes_moved(copy.shape, copy.source, copy.target); }
+std::size_t bytes_moved(const HostRun& run) noexcept { return 2 * run.bytes; }
+
+// Many at once: the large ones by all threads, one after another; the small ones in groups, each group by one thread, which is told of the
+// next one as well.
+template <class One, class Large, class Small>
+void run_many(std::span<const One> all, int threads, const Large& run_large, const Small& run_small) noexcept {
+  std::size_t small = 0;
+  std::size_t small_bytes = 0;
+  for (const One& one : all) {
+    const std::size_t bytes = bytes_moved(one);
+    if (bytes > kItemBytes) {
+      run_large(one);
+    } else {
+      ++small;
+      small_bytes += bytes;
+    }
+  }
+  if (small == 0) return;
+  const std::size_t together = std::max<std::size_t>(kItemBytes / std::max<std::size_t>(small_bytes / small, 1), 1);
+  run_in_parallel((all.size() + together - 1) / together, useful_threads(small_bytes, threads), [&](std::size_t item) noexcept {
+    const std::size_t last = std::min((item + 1) * together, all.size());
+    for (std::size_t i = item * together; i < last; ++i) {
+      if (bytes_moved(all[i]) <= kItemBytes) run_small(all[i], i + 1 < last ? &all[i + 1] : nullptr);
+    }
+  });
 }
 
-void copy_small(const HostCopy& copy, const Kernels& kernels) noexcept {
-  if (copy.run_bytes == 0) return copy_on_host(copy.shape, copy.source, copy.target, 1, kernels);
-  std::memcpy(copy.target.data, copy.source.data, copy.run_bytes);
+// Asks for the first lines of what comes next: the processor reads ahead by itself only once it has seen a few.
+void prefetch_start(const HostRun& run) noexcept {
+  constexpr std::size_t kLineBytes = 64;
+  for (std::size_t at = 0; at < std::min(run.bytes, 32 * kLineBytes); at += kLineBytes) __builtin_prefetch(run.source + at, 0, 2);
 }
 
 bool is_uniform(const std::byte* value, std::size_t size) noexcept {
@@ -123,25 +148,21 @@ void copy_on_host(std::span<const std::int64_t> shape, const HostSide& source, c
 }
 
 void copy_on_host(std::span<const HostCopy> copies, int threads, const Kernels& kernels) noexcept {
-  // The large ones by all threads, one after another; the small ones in groups, each by one thread.
-  std::size_t small = 0;
-  std::size_t small_bytes = 0;
-  for (const HostCopy& copy : copies) {
-    const std::size_t bytes = bytes_moved(copy);
-    if (bytes > kItemBytes) {
-      copy_on_host(copy.shape, copy.source, copy.target, threads, kernels);
-    } else {
-      ++small;
-      small_bytes += bytes;
-    }
-  }
-  if (small == 0) return;
-  const std::size_t together = std::max<std::size_t>(kItemBytes / std::max<std::size_t>(small_bytes / small, 1), 1);
-  run_in_parallel((copies.size() + together - 1) / together, useful_threads(small_bytes, threads), [&](std::size_t item) noexcept {
-    const std::size_t first = item * together;
-    for (const HostCopy& copy : copies.subspan(first, std::min(together, copies.size() - first))) {
-      if (bytes_moved(copy) <= kItemBytes) copy_small(copy, kernels);
-    }
+  run_many(
+      copies, threads, [&](const HostCopy& copy) { copy_on_host(copy.shape, copy.source, copy.target, threads, kernels); },
+      [&](const HostCopy& copy, const HostCopy*) { copy_on_host(copy.shape, copy.source, copy.target, 1, kernels); });
+}
+
+void copy_on_host(std::span<const HostRun> runs, int threads) noexcept {
+  const auto in_pieces = [&](const HostRun& run) {
+    constexpr std::size_t kPiece = kItemBytes / 2;
+    run_in_parallel((run.bytes + kPiece - 1) / kPiece, threads, [&](std::size_t i) noexcept {
+      std::memcpy(run.target + i * kPiece, run.source + i * kPiece, std::min(kPiece, run.bytes - i * kPiece));
+    });
+  };
+  run_many(runs, threads, in_pieces, [](const HostRun& run, const HostRun* next) {
+    if (next != nullptr) prefetch_start(*next);
+    std::memcpy(run.target, run.source, run.bytes);
   });
 }
 

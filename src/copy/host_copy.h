@@ -31,8 +31,15 @@ struct HostCopy {
   std::span<const std::int64_t> shape;
   HostSide source;
   HostSide target;
-  std::size_t run_bytes = 0;  // not 0: both sides are of one dtype, and each is one run of so many bytes
 };
 void copy_on_host(std::span<const HostCopy> copies, int threads, const Kernels& kernels = best_kernels()) noexcept;
+
+// The same for bytes that lie one after another on both sides, and are copied as they are.
+struct HostRun {
+  const std::byte* source;
+  std::byte* target;
+  std::size_t bytes;
+};
+void copy_on_host(std::span<const HostRun> runs, int threads) noexcept;
 
 }  // namespace berth

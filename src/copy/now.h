@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <span>
+#include <cstddef>
 #include <vector>
 
 #include "copy/span_ref.h"
@@ -10,10 +10,19 @@
 // whose spans the caller has no more use for. They check, run and record as those do.
 namespace berth {
 
+// The spans of a batch, each made when it is asked for: a list of thousands is not worth its memory.
+struct SpanList {
+  const void* items;
+  std::size_t count;
+  SpanRef (*make)(const void* items, std::size_t index);
+
+  SpanRef operator[](std::size_t index) const { return make(items, index); }
+};
+
 void copy_now(const SpanRef& source, const SpanRef& target, const Site& site);
 void fill_now(const SpanRef& target, Scalar value, const Site& site);
 // REQUIRES: equal counts.
-void copy_batch_now(std::span<const SpanRef> sources, std::span<const SpanRef> targets, const Site& site);
+void copy_batch_now(const SpanList& sources, const SpanList& targets, const Site& site);
 Event copy_batch_in(std::vector<StridedSpan> sources, std::vector<StridedSpan> targets, const CopyOptions& options, const Site& site);
 
 }  // namespace berth

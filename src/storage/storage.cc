@@ -2,7 +2,6 @@
 #include "berth/storage/storage.h"
 
 #include <cstring>
-#include <functional>
 #include <utility>
 #include <vector>
 
@@ -54,12 +53,16 @@ bool try_short_copy(const Storage& source, const Storage& target) noexcept {
   return true;
 }
 
-template <class Span, class Make>
-std::vector<Span> list_of(std::span<const Storage> storages, Make make) {
-  std::vector<Span> spans;
+std::vector<StridedSpan> owned_spans(std::span<const Storage> storages) {
+  std::vector<StridedSpan> spans;
   spans.reserve(storages.size());
-  for (const Storage& storage : storages) spans.push_back(make(storage));
+  for (const Storage& storage : storages) spans.push_back(storage.span());
   return spans;
+}
+
+SpanList list_of(std::span<const Storage> storages) noexcept {
+  return {storages.data(), storages.size(),
+          [](const void* items, std::size_t i) { return span_of(static_cast<const Storage*>(items)[i]); }};
 }
 
 }  // namespace
@@ -212,11 +215,8 @@ bool equal(const Storage& a, const Storage& b) { return equal(a.span(), b.span()
 
 Event copy_batch(std::span<const Storage> sources, std::span<const Storage> targets, const CopyOptions& options, Site site) {
   require_equal_counts(sources.size(), targets.size());
-  if (options.stream) {
-    return copy_batch_in(list_of<StridedSpan>(sources, std::mem_fn(&Storage::span)),
-                         list_of<StridedSpan>(targets, std::mem_fn(&Storage::span)), options, site);
-  }
-  copy_batch_now(list_of<SpanRef>(sources, span_of), list_of<SpanRef>(targets, span_of), site);
+  if (options.stream) return copy_batch_in(owned_spans(sources), owned_spans(targets), options, site);
+  copy_batch_now(list_of(sources), list_of(targets), site);
   return {};
 }
 

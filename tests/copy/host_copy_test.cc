@@ -39,9 +39,10 @@ struct Copy {
   Side source;
   Side target;
   std::vector<std::byte> expected;
-  std::size_t run_bytes = 0;  // as in HostCopy
+  std::size_t run_bytes = 0;  // not 0: it may be made as a HostRun
 
-  HostCopy view() { return {shape, source.view(), target.view(), run_bytes}; }
+  HostCopy view() { return {shape, source.view(), target.view()}; }
+  HostRun run() { return {source.data(), target.data(), run_bytes}; }
 };
 
 std::ostream& operator<<(std::ostream& out, const Copy& copy) {
@@ -178,8 +179,10 @@ TEST(HostCopy, ABatchDoesEachOfItsCopies) {
       made.push_back(copies.random().one_in(3) ? copies.make_run(count_elements(shape)) : copies.make(shape));
     }
     std::vector<HostCopy> batch;
-    for (Copy& copy : made) batch.push_back(copy.view());
+    std::vector<HostRun> runs;
+    for (Copy& copy : made) copy.run_bytes != 0 ? runs.push_back(copy.run()) : batch.push_back(copy.view());
     copy_on_host(batch, copies.threads(), copies.kernels());
+    copy_on_host(runs, copies.threads());
     for (std::size_t k = 0; k < made.size(); ++k)
       ASSERT_EQ(made[k].target.bytes == made[k].expected, true) << "batch " << i << ", copy " << k << " of " << count << ": " << made[k];
     inside += count;
