@@ -7,15 +7,17 @@
 #include "copy/kernels/kernels.h"
 #include "os/system.h"
 
-// Vectors must have a length that is known when compiling, which those of SVE and RVV do not. AVX-512 is left out until its kernels have been
-// compared with the plain loops on a processor that has it; AVX2 is not what limits copies.
-#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV | HWY_AVX3 | HWY_AVX3_DL)
+// Vectors must have a length that is known when compiling, which those of SVE and RVV do not.
+#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "copy/kernels/simd.cc"
 #include <hwy/foreach_target.h>  // includes this file again for each set of instructions
 #include <hwy/highway.h>
-// Behind it, because these are included again too. Without vectors there is nothing to win: those are the plain loops.
-#if HWY_TARGET != HWY_SCALAR
+// Behind it, because these are included again too. Without vectors there is nothing to win: those are the plain loops. (What Highway offers in
+// their place is also wrong here and there: its EMU128 makes the largest f32 of an infinite f64.)
+#undef BERTH_NO_VECTORS
+#define BERTH_NO_VECTORS (HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128)
+#if !BERTH_NO_VECTORS
 #include "copy/kernels/float_casts-inl.h"
 #include "copy/kernels/moves-inl.h"
 #include "copy/kernels/number_casts-inl.h"
@@ -24,7 +26,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace berth::HWY_NAMESPACE {
 
-#if HWY_TARGET == HWY_SCALAR
+#if BERTH_NO_VECTORS
 Kernels make_kernels() { return plain_kernels(); }
 #else
 // All elements: block after block, and what is left as one block of its own. Many are taken in turn from their first half and their second:
@@ -92,7 +94,7 @@ Kernels kernels_for(std::int64_t target) {
 std::vector<Kernels> make_all() {
   std::vector<Kernels> all;
   for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
-    if (target != HWY_SCALAR) all.push_back(kernels_for(target));
+    if (target != HWY_SCALAR && target != HWY_EMU128) all.push_back(kernels_for(target));
   }
   if (os::cpu_rounds_to_bf16() && !all.empty()) {
     Kernels best = all.front();
