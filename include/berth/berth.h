@@ -16,6 +16,7 @@
 #include "berth/copy/scalar.h"
 #include "berth/copy/threads.h"
 #include "berth/device/backend.h"
+#include "berth/device/cuda.h"
 #include "berth/device/device.h"
 #include "berth/device/registry.h"
 #include "berth/device/sim.h"

@@ -60,4 +60,13 @@ struct BenchCopyCommand {
 };
 Exit run_bench_copy(const BenchCopyCommand& command);
 
+struct BenchAllocCommand {
+  std::string device = "cpu";
+  std::string strategy;  // empty: the device's default
+  bool stream = false;   // on a stream of the device
+  bool quick = false;    // small: only to see that it works
+  bool json = false;
+};
+Exit run_bench_alloc(const BenchAllocCommand& command);
+
 }  // namespace berth::cli

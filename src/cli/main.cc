@@ -68,6 +68,14 @@ void add_bench_copy_options(CLI::App& app, BenchCopyCommand& command) {
       "meanwhile.");
 }
 
+void add_bench_alloc_options(CLI::App& app, BenchAllocCommand& command) {
+  app.add_option("--device", command.device, "The device (cpu)");
+  app.add_option("--strategy", command.strategy, "The allocator, as in pool:8GiB; left out: the device's default");
+  app.add_flag("--stream", command.stream, "Allocate on a stream of the device");
+  app.add_flag("--quick", command.quick, "Few operations: shows that it works, and measures nothing");
+  app.add_flag("--json", command.json, "Print JSON");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -100,6 +108,9 @@ int main(int argc, char** argv) {
   bench->require_subcommand(1);
   CLI::App* const bench_copy = bench->add_subcommand("copy", "Copies and conversions, beside memcpy and PyTorch");
   add_bench_copy_options(*bench_copy, measuring);
+  BenchAllocCommand allocating;
+  CLI::App* const bench_alloc = bench->add_subcommand("alloc", "Allocating and freeing, warm: by size, with many live blocks, by many threads");
+  add_bench_alloc_options(*bench_alloc, allocating);
   CLI::App* const tour = app.add_subcommand("tour", "Show what berth does, on this machine's devices, in a few seconds");
 
   try {
@@ -123,6 +134,7 @@ int main(int argc, char** argv) {
     if (plan->parsed()) return static_cast<int>(run_plan(planning));
     if (verify->parsed()) return static_cast<int>(run_verify(verified, json));
     if (bench_copy->parsed()) return static_cast<int>(run_bench_copy(measuring));
+    if (bench_alloc->parsed()) return static_cast<int>(run_bench_alloc(allocating));
     if (tour->parsed()) return static_cast<int>(run_tour());
   } catch (const berth::ArgumentError& error) {  // at this level arguments come from the environment: wrong use
     print_error(error);

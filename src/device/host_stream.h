@@ -9,7 +9,4 @@ namespace berth {
 
 Result<Stream> make_host_stream(Device device) noexcept;
 
-// The error every inherited stream gives in a forked child.
-[[noreturn]] void throw_inherited_stream(Device device);
-
 }  // namespace berth

@@ -43,6 +43,7 @@ StreamUses::Question StreamUses::question(std::uint32_t number) const noexcept {
 
 void StreamUses::ask(Question& question, bool wait) noexcept {
   try {
+    if (question.stream->is_capturing()) return;  // its events are points of a graph, and prove nothing
     if (question.event.point() == 0 || wait) question.event = question.stream->record();
     // The state itself is asked: what an allocator has seen is no news to a program that waited for nothing.
     EventState* const state = question.event.state().get();

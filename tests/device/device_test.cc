@@ -57,8 +57,9 @@ TEST(Device, WithoutCudaItSaysWhetherTheBuildOrTheMachineLacksIt) {
   try {
     empty({1}, DType::f32, "cuda:0");
   } catch (const DeviceError& error) {
-    EXPECT_NE(error.why().find("this build of berth has no CUDA backend"), std::string::npos);
-    EXPECT_NE(error.why().find("NVIDIA driver"), std::string::npos);
+    const bool build = error.why().find("this build of berth has no CUDA backend") != std::string::npos;
+    const bool machine = error.why().find("NVIDIA driver") != std::string::npos;
+    EXPECT_TRUE(build || machine) << error.why();
   }
 }
 

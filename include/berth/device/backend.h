@@ -42,6 +42,9 @@ struct BackendProperties {
   std::size_t alignment = 64;     // of blocks that do not ask for another
   std::size_t max_alignment = 0;  // the largest a request may ask for; a power of two
   Abilities abilities;
+  // 0: memory is committed, moved and given back unit by unit. Else what one commit takes is in pieces of so many bytes, from its first
+  // address on, the last one shorter; only whole pieces move, and a piece is back with the device when all of it is decommitted.
+  std::size_t piece_bytes = 0;
   // About what it costs to take memory anew, the first touch included. How readily unused memory is given back follows from it.
   std::size_t commit_us_per_mib = 100;
 };

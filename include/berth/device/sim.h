@@ -25,6 +25,9 @@ struct SimOptions {
   std::size_t page_bytes = 64_KiB;  // a power of two, at least 4 KiB
   std::size_t alignment = 512;      // of blocks that do not ask for another
   std::uint64_t seed = 1;
+  // 0: pages are committed, moved and given back one by one. Else, as on a GPU, in pieces of so many bytes, a multiple of page_bytes
+  // (BackendProperties::piece_bytes); to move or decommit a part of one is an error here.
+  std::size_t piece_bytes = 0;
 
   // Work in streams is put off as long as is legal, and picked in an order drawn from the seed, whenever someone waits or asks.
   // With `background` a thread also makes progress on its own, as hardware does; without it the order depends on the seed and the

@@ -94,6 +94,10 @@ class BERTH_EXPORT StreamState : public std::enable_shared_from_this<StreamState
   Device device() const noexcept { return device_; }
   std::uint64_t id() const noexcept { return id_; }  // never used again in this process
 
+  // Whether what is put in now is recorded into a graph, to be run later and more than once, and is not done by itself. Then no event of it
+  // says anything about memory. Asks the device, which takes some tens of nanoseconds.
+  virtual bool is_capturing() const noexcept { return false; }
+
   // Whether everything that is put into this stream from now on comes after a point of a stream (its own included), by waits that were
   // issued. Asks no device. False may also mean that it was forgotten: a clock keeps the streams that were waited for last.
   bool comes_after(std::uint64_t stream_id, std::uint64_t point) const noexcept;

@@ -66,7 +66,8 @@ class BERTH_EXPORT Allocator : public std::enable_shared_from_this<Allocator> {
 
   // An empty block is ignored. With `deallocate` the memory may stay cached; after `deallocate_now` its whole pages are back with the
   // device on return (or, while held, when the hold ends; or, inside a stream's host function, which must not wait for streams, with a
-  // later trim). A small block shares its pages with others: they go back with the last.
+  // later trim). A small block shares its pages with others: they go back with the last. Where a device commits in pieces
+  // (BackendProperties::piece_bytes), whole free pieces go back.
   void deallocate(const Block& block) noexcept;
   void deallocate_now(const Block& block) noexcept;
 

@@ -36,8 +36,10 @@ class CpuBackend : public Backend {
   Status fill(void* target, std::size_t bytes, std::span<const std::byte> pattern, StreamRef stream) noexcept override;
   Result<Stream> make_stream() noexcept override;
 
- private:
+ protected:
   BackendProperties properties_;
+
+ private:
   CpuOptions options_;
 };
 

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <string>
 
+#include "berth/base/error.h"
+#include "berth/device/cuda.h"
+#include "berth/device/registry.h"
 #include "device/builtin.h"
+#include "device/cuda/host_register.h"
 #include "os/system.h"
 
 // The kind "cuda" in a build without its backend: a known name that says why it cannot be used.
@@ -22,8 +26,43 @@ class AbsentCuda : public BackendFactory {
   std::unique_ptr<Backend> make(Device) override { return nullptr; }
 };
 
+[[noreturn]] void refuse(std::string asked) {
+  throw DeviceError(ErrorCode::device_unavailable,
+                    {std::move(asked), "this build of berth has no CUDA backend", "configure with -DBERTH_CUDA=ON"});
+}
+
 }  // namespace
 
 std::unique_ptr<BackendFactory> make_cuda_factory() { return std::make_unique<AbsentCuda>(); }
+
+namespace cuda {
+
+namespace {
+
+constexpr Failure kAbsent{ErrorCode::device_unavailable, 0, "this build of berth has no CUDA backend"};
+
+}  // namespace
+
+bool can_register_host() noexcept { return false; }
+Status register_host(void*, std::size_t) noexcept { return kAbsent; }
+Status unregister_host(void*) noexcept { return kAbsent; }
+
+Stream wrap_stream(Device, CUstream_st*) { refuse("wrapping a CUDA stream"); }
+void end_stream(const Stream&) { refuse("ending a CUDA stream"); }
+CUstream_st* native_stream(const Stream&) { refuse("the handle of a CUDA stream"); }
+
+struct Segment::State {};
+Segment::Segment(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
+Segment::~Segment() = default;
+Segment::Segment(Segment&& other) noexcept = default;
+Segment& Segment::operator=(Segment&& other) noexcept = default;
+Segment Segment::make(Device, std::size_t) { refuse("making a CUDA segment"); }
+Segment Segment::import_descriptor(Device, int, std::size_t) { refuse("importing a CUDA segment"); }
+Segment Segment::open_ipc(Device, const IpcHandle&, std::size_t) { refuse("opening a legacy IPC handle"); }
+int Segment::export_descriptor() const { refuse("exporting a CUDA segment"); }
+void* Segment::data() const noexcept { return nullptr; }
+std::size_t Segment::size_bytes() const noexcept { return 0; }
+
+}  // namespace cuda
 
 }  // namespace berth

@@ -27,13 +27,14 @@ class SimBackend : public Backend, public SimControl {
       : Backend(device),
         scheduler_(std::make_shared<SimScheduler>(device, options.seed, options.background)),
         generation_(os::fork_generation()),
-        memory_(options.capacity_bytes, options.page_bytes) {
+        memory_(options.capacity_bytes, options.page_bytes, options.piece_bytes) {
     properties_ = {
         .description = text::join("simulated, ", text::bytes(options.capacity_bytes), " in pages of ", text::bytes(options.page_bytes)),
         .unit_bytes = options.page_bytes,
         .alignment = options.alignment,
         .max_alignment = std::size_t{1} << 40,
-        .abilities = {.host_access = false, .move = true, .streams = true, .pinned = false, .fork_safe = false}};
+        .abilities = {.host_access = false, .move = true, .streams = true, .pinned = false, .fork_safe = false},
+        .piece_bytes = options.piece_bytes};
   }
 
   const BackendProperties& properties() const noexcept override { return properties_; }
@@ -200,6 +201,8 @@ void validate(const SimOptions& options, const OptionNames& names) {
   if (options.capacity_bytes < options.page_bytes)
     throw_bad_options(names.capacity, options.capacity_bytes,
                       text::join("it must hold at least one page (", names.page, '=', options.page_bytes, ')'));
+  if (options.piece_bytes % options.page_bytes != 0)
+    throw_bad_options("piece_bytes", options.piece_bytes, text::join("a piece is whole pages of ", options.page_bytes, " bytes"));
   if (!is_power_of_two(options.alignment) || options.alignment > options.page_bytes)
     throw_bad_options("alignment", options.alignment, "it is a power of two, at most a page");
 }

@@ -19,6 +19,7 @@ constexpr int kFresh = 0xcb;
 
 constexpr Failure kIllegal{ErrorCode::out_of_bounds, 0, "an address is not committed memory of the device"};
 constexpr Failure kNotPages{ErrorCode::invalid_argument, 0, "the range is not whole pages of one reserved range"};
+constexpr Failure kPartOfPiece{ErrorCode::invalid_argument, 0, "memory is committed in pieces, and this is part of one"};
 constexpr Failure kWrongState{ErrorCode::invalid_argument, 0, "a page is committed that should not be, or the other way round"};
 
 // What a page that was never written has in place of a frame.
@@ -61,6 +62,7 @@ bool SimMemory::add_range(std::size_t base, std::size_t bytes) noexcept {
   range.pages.reset(static_cast<Frame*>(std::calloc(bytes / page_bytes_, sizeof(Frame))));
   if (range.pages == nullptr) return false;
   try {
+    if (piece_bytes_ != 0) range.begins.assign(bytes / page_bytes_ + 1, true);
     ranges_.emplace(base, std::move(range));
     return true;
   } catch (const std::bad_alloc&) {
@@ -85,6 +87,7 @@ Status SimMemory::commit(void* address, std::size_t bytes) {
   if (!std::ranges::none_of(found->frames, is_committed)) return kWrongState;
   if (bytes > capacity_bytes_ - committed_bytes_) return Failure{ErrorCode::out_of_memory, 0, "the simulated device is full"};
   std::ranges::fill(found->frames, kUntouched);
+  note_pieces(*found);
   found->range->committed_bytes += bytes;
   committed_bytes_ += bytes;
   return {};
@@ -94,6 +97,7 @@ Status SimMemory::decommit(void* address, std::size_t bytes) {
   const Result<Pages> found = pages(address, bytes);
   if (!found) return found.failure();
   if (!std::ranges::all_of(found->frames, is_committed)) return kWrongState;
+  if (!is_whole(*found)) return kPartOfPiece;
   for (Frame& frame : found->frames) drop_frame(*found->range, frame);
   found->range->committed_bytes -= bytes;
   committed_bytes_ -= bytes;
@@ -106,6 +110,13 @@ Status SimMemory::move(void* from, void* to, std::size_t bytes) {
   if (!source || !target) return kNotPages;
   if (!std::ranges::all_of(source->frames, is_committed)) return kWrongState;
   if (!std::ranges::none_of(target->frames, is_committed)) return kWrongState;
+  if (!is_whole(*source)) return kPartOfPiece;
+  if (piece_bytes_ != 0) {
+    const auto first = static_cast<std::size_t>(source->frames.data() - source->range->pages.get());
+    const auto place = static_cast<std::size_t>(target->frames.data() - target->range->pages.get());
+    for (std::size_t i = 0; i < source->frames.size(); ++i) target->range->begins[place + i] = source->range->begins[first + i];
+    target->range->begins[place + target->frames.size()] = true;
+  }
   const auto on_heap = static_cast<std::size_t>(std::ranges::count_if(source->frames, [](Frame f) { return f != kUntouched; }));
   std::ranges::swap_ranges(source->frames, target->frames);
   source->range->committed_bytes -= bytes;
@@ -113,6 +124,19 @@ Status SimMemory::move(void* from, void* to, std::size_t bytes) {
   source->range->frames -= on_heap;
   target->range->frames += on_heap;
   return {};
+}
+
+bool SimMemory::is_whole(const Pages& found) const noexcept {
+  if (piece_bytes_ == 0) return true;
+  const auto first = static_cast<std::size_t>(found.frames.data() - found.range->pages.get());
+  return found.range->begins[first] && found.range->begins[first + found.frames.size()];
+}
+
+void SimMemory::note_pieces(const Pages& found) const noexcept {
+  if (piece_bytes_ == 0) return;
+  const auto first = static_cast<std::size_t>(found.frames.data() - found.range->pages.get());
+  for (std::size_t i = 0; i < found.frames.size(); ++i) found.range->begins[first + i] = i * page_bytes_ % piece_bytes_ == 0;
+  found.range->begins[first + found.frames.size()] = true;
 }
 
 void SimMemory::drop_frame(Range& range, Frame& frame) noexcept {

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "berth/base/result.h"
 
@@ -23,7 +24,9 @@ namespace berth {
 
 class SimMemory {
  public:
-  SimMemory(std::size_t capacity_bytes, std::size_t page_bytes) noexcept : capacity_bytes_(capacity_bytes), page_bytes_(page_bytes) {}
+  // With piece_bytes, what is committed is in pieces, and only whole ones are moved and given back; 0: page by page.
+  SimMemory(std::size_t capacity_bytes, std::size_t page_bytes, std::size_t piece_bytes = 0) noexcept
+      : capacity_bytes_(capacity_bytes), page_bytes_(page_bytes), piece_bytes_(piece_bytes) {}
   ~SimMemory();
   SimMemory(const SimMemory&) = delete;
   SimMemory& operator=(const SimMemory&) = delete;
@@ -57,6 +60,7 @@ class SimMemory {
   struct Range {
     std::size_t bytes = 0;
     std::unique_ptr<Frame[], FreeTable> pages = {};
+    std::vector<bool> begins = {};    // by page: a piece begins there, or begins or ends behind it. Empty: there are none
     std::size_t committed_bytes = 0;  // == page_bytes_ * number of frames that are not nullptr
     std::size_t frames = 0;           // on the heap
   };
@@ -80,10 +84,13 @@ class SimMemory {
   };
   // The pages [address, address + bytes) exactly, or a failure when they are not whole pages of one range.
   Result<Pages> pages(void* address, std::size_t bytes);
+  bool is_whole(const Pages& found) const noexcept;
+  void note_pieces(const Pages& found) const noexcept;
   const Range* find(std::size_t address, std::size_t bytes, std::size_t& base) const noexcept;
 
   const std::size_t capacity_bytes_;
   const std::size_t page_bytes_;
+  const std::size_t piece_bytes_;
   std::size_t committed_bytes_ = 0;      // == sum over ranges, <= capacity_bytes_
   std::size_t reserved_bytes_ = 0;       // == sum of range sizes
   std::map<std::size_t, Range> ranges_;  // by first address

@@ -5,7 +5,7 @@
 #include <thread>
 #include <utility>
 
-#include "device/host_stream.h"
+#include "device/work_queue.h"
 #include "os/fork.h"
 
 namespace berth {

@@ -144,6 +144,7 @@ class Pool final : public Allocator, public PageLender, private os::ForkListener
   Failure refused(const Failure& failure) noexcept BERTH_REQUIRES(mutex_);
 
   // Streams, in pool_streams.cc.
+  Status check_capture(std::uint32_t stream) noexcept BERTH_REQUIRES(mutex_);
   bool take_known(std::uint32_t stream) noexcept BERTH_REQUIRES(mutex_);
   bool take_ordered(std::uint32_t stream) noexcept BERTH_REQUIRES(mutex_);
   void settle_streams(bool wait) noexcept BERTH_REQUIRES(mutex_);
@@ -250,6 +251,7 @@ Status Pool::with_effort(std::uint32_t stream, const Attempt& attempt) noexcept 
     if (!holds_.any()) settle_streams(false);
   }
   if (holds_.any()) return attempt(Space::Effort::cached_only);
+  if (const Status allowed = check_capture(stream); !allowed) return allowed;
   done = attempt(Space::Effort::usual);
   if (done || done.failure().code != ErrorCode::out_of_memory) return done;
   flush_caches();

@@ -67,6 +67,21 @@ void Pool::ask_streams(bool wait) noexcept {
   }
 }
 
+// Memory for a stream that is being captured into a graph: what is freed there is used again each time the graph runs, long after its
+// stream's events say that it is over. Only a pool that keeps its pages where they are, for that graph alone, can give it. Lets go of the lock.
+Status Pool::check_capture(std::uint32_t stream) noexcept {
+  if (fixed_pages_ || stream == 0) return {};
+  const std::shared_ptr<StreamState> state = streams_[stream].stream;
+  if (state == nullptr) return {};
+  mutex_.unlock();
+  const bool captured = state->is_capturing();
+  mutex_.lock();
+  if (!captured) return {};
+  return Failure{ErrorCode::unsupported, 0,
+                 "the stream is being captured into a graph, and this pool would give its memory to others while the graph still uses it "
+                 "(allocate from a private_pool with fixed_pages, made for the graph)"};
+}
+
 // ---- blocks that several streams use
 
 Result<Allocator::Freed> Pool::note_use(const Block& given, StreamRef stream) noexcept {
@@ -140,9 +155,11 @@ void Pool::retire_streams() noexcept {
     mutex_.unlock();
     bool done = false;
     try {
-      if (!has_last) last = stream->record();
-      has_last = true;
-      done = last.query();
+      if (!stream->is_capturing()) {  // else its events prove nothing
+        if (!has_last) last = stream->record();
+        has_last = true;
+        done = last.query();
+      }
     } catch (...) {  // a stream that cannot be asked proves nothing; a third party's may throw anything
     }
     mutex_.lock();

@@ -71,6 +71,7 @@ Status Space::open_alone() noexcept {
 bool Space::make_parts(std::size_t split, std::size_t size) noexcept {
   if (!nodes_.reserve(2)) return false;
   try {
+    if (in_pieces()) borders_.open(size, settings_.page_bytes, backend_.properties().piece_bytes);
     auto slabs = std::make_unique<Extents>(nodes_, 0, split);
     parts_[1] = std::make_unique<Extents>(nodes_, split, size);
     parts_[0] = std::move(slabs);

@@ -14,6 +14,7 @@
 #include "memory/pool/decay.h"
 #include "memory/pool/extents.h"
 #include "memory/pool/page_lender.h"
+#include "memory/pool/piece_borders.h"
 #include "os/mutex.h"
 
 // A pool's address range and the memory under it. It hands out extents, takes them back, and decides when to ask the device for memory,
@@ -25,6 +26,9 @@
 //   rate, free edges of pages that are partly live.
 //
 // The range has a part for slabs and a part for large blocks, so that a long-lived slab does not sit in the middle of a large hole.
+//
+// Where a device commits in pieces that only move and go back whole (BackendProperties::piece_bytes), pages are moved and given back piece by
+// piece. One that is longer than what is missing is given back, and the missing memory taken anew.
 //
 // The pool's mutex guards everything: it is held by whoever calls (which clang cannot check across classes). Functions that go to the
 // device let go of it meanwhile; what they work on is `transit` until they are back, and nobody else touches that.
@@ -115,7 +119,7 @@ class Space {
   };
   struct Step {
     Extent* source = nullptr;  // in this range, or in the lender's with a loan; nullptr: committed anew
-    Extent* target = nullptr;  // of the same length
+    Extent* target = nullptr;  // of the same length; or shorter: the source is given back, and the target committed anew
     Loan* loan = nullptr;
   };
   static constexpr std::size_t kMostSteps = 64;
@@ -149,11 +153,17 @@ class Space {
   const Budget* plan_steps(Extent* first, std::size_t end, Effort effort, Steps& steps, Loans& loans) noexcept;
   const Budget* plan_new(Extent* target, Loans& loans, Step& step) noexcept;
   void take_promise_back(const Step& step) noexcept;
-  Extent* find_source(std::size_t most, bool edges) noexcept;
+  enum class Longer : bool { no, yes };  // whether a source may be longer than what is wanted
+  Extent* find_source(std::size_t most, bool edges, Longer longer) noexcept;
+  Extent* find_piece(std::size_t wanted, Longer longer) noexcept;
+  void account(const Step& step, bool done) noexcept;
   Status run_step(const Step& step) noexcept;
   Status run_steps(Steps& steps) noexcept BERTH_NO_THREAD_ANALYSIS;
   void leave_transit(Extent* first, std::size_t end) noexcept;
   void trim(std::size_t keep, std::size_t grain, std::size_t most_pieces) noexcept;
+  void trim_pieces(Extents& part, std::size_t keep, std::size_t& most_pieces) noexcept;
+  void trim_pieces_around(std::size_t begin, std::size_t end) noexcept;
+  bool in_pieces() const noexcept { return backend_.properties().piece_bytes != 0; }
   enum class To : bool { device, lender };
   bool decommit(Extent* from, std::size_t begin, std::size_t end, To to) noexcept BERTH_NO_THREAD_ANALYSIS;
 
@@ -170,6 +180,7 @@ class Space {
   std::size_t split_ = 0;  // slabs below, large blocks above
   Extents::Nodes nodes_;
   std::array<std::unique_ptr<Extents>, 2> parts_;
+  PieceBorders borders_;
   std::array<std::size_t, 2> used_to_{};  // by part: where the last extent ended that was ever live
   Figures figures_;
   std::size_t promised_ = 0;     // being asked of the device: committed, when it says yes

@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::size_t kLeastEdge = 256_KiB;  // shorter edges are not worth a mapping of their own
 constexpr std::size_t kMostSources = 64;     // extents looked at for one that has a whole page
+constexpr std::size_t kMostPieces = 256;     // and pieces, for the one that fits best
 
 }  // namespace
 
@@ -93,9 +94,9 @@ const Budget* Space::plan_steps(Extent* first, std::size_t end, Effort effort, S
   for (Extent* target = first; target != nullptr && target->begin < end; target = target->next) {
     if (target->has_memory) continue;
     if (steps.count == kMostSteps) return nullptr;
-    Extent* source = pages_wanted > 0 ? find_source(std::min(target->bytes, pages_wanted), false) : nullptr;
+    Extent* source = pages_wanted > 0 ? find_source(std::min(target->bytes, pages_wanted), false, Longer::yes) : nullptr;
     if (source == nullptr && edges_wanted > 0) {
-      source = find_source(std::min(target->bytes, edges_wanted), true);
+      source = find_source(std::min(target->bytes, edges_wanted), true, Longer::no);
       if (source != nullptr) moved_edges_ += source->bytes;
     }
     Step step{.source = source, .target = target};
@@ -129,8 +130,9 @@ const Budget* Space::plan_new(Extent* target, Loans& loans, Step& step) noexcept
 }
 
 // Cached memory to move elsewhere, at most so much of it: whole pages, from the highest address down, or edges of pages.
-Extent* Space::find_source(std::size_t most, bool edges) noexcept {
+Extent* Space::find_source(std::size_t most, bool edges, Longer longer) noexcept {
   if (settings_.fixed_pages) return nullptr;
+  if (in_pieces()) return edges || most < settings_.page_bytes ? nullptr : find_piece(most, longer);
   const std::size_t unit = edges ? backend_.properties().unit_bytes : settings_.page_bytes;
   const std::size_t wanted = align_down(most, unit);
   const std::size_t least = edges ? std::min(kLeastEdge, wanted) : unit;
@@ -150,22 +152,78 @@ Extent* Space::find_source(std::size_t most, bool edges) noexcept {
   return nullptr;
 }
 
+// A whole free piece: the shortest of those that are long enough, else the longest of the others.
+Extent* Space::find_piece(std::size_t wanted, Longer longer) noexcept {
+  PieceSpan best;
+  Extent* from = nullptr;
+  const auto is_better = [&](std::size_t bytes) {
+    if (bytes > wanted && longer == Longer::no) return false;
+    if (from == nullptr) return true;
+    return bytes >= wanted ? best.bytes() < wanted || bytes < best.bytes() : best.bytes() < wanted && bytes > best.bytes();
+  };
+  std::size_t looked_at = 0;
+  for (const std::size_t which : {1U, 0U}) {
+    Extents& part = *parts_[which];
+    const std::size_t page = settings_.page_bytes;
+    for (Extent* e = part.clean_tree().last(page); e != nullptr && looked_at < kMostPieces; e = part.clean_tree().previous(e, page)) {
+      for (std::size_t end = e->end(); looked_at < kMostPieces; ++looked_at) {
+        const PieceSpan piece = borders_.last_within(e->begin, end);
+        if (piece.bytes() == 0) break;
+        end = piece.begin;
+        if (!is_better(piece.bytes())) continue;
+        best = piece;
+        from = e;
+        if (best.bytes() == wanted) looked_at = kMostPieces;
+      }
+      ++looked_at;
+    }
+  }
+  return from == nullptr ? nullptr : part_of(best.begin).cut(from, best.begin, best.bytes(), ExtentState::transit);
+}
+
 // Without the lock. On failure the source may have lost its memory all the same: it then says so itself.
 Status Space::run_step(const Step& step) noexcept {
   std::byte* const target = base_ + step.target->begin;
   const std::size_t bytes = step.target->bytes;
   if (step.source != nullptr) {
     std::byte* const source = step.loan != nullptr ? step.loan->address : base_ + step.source->begin;
-    if (backend_.properties().abilities.move && backend_.move(source, target, bytes)) {
+    const bool same = step.source->bytes == bytes;
+    if (same && backend_.properties().abilities.move && backend_.move(source, target, bytes)) {
       step.source->has_memory = false;
       return {};
     }
     // Some kernels and limits do not let pages move: give back and take anew.
-    const Status gone = backend_.decommit(source, bytes);
+    const Status gone = backend_.decommit(source, step.source->bytes);
     if (!gone) return gone;
     step.source->has_memory = false;
   }
   return backend_.commit(target, bytes);
+}
+
+// What a step has changed, whether it was done or not.
+void Space::account(const Step& step, bool done) noexcept {
+  const std::size_t bytes = step.target->bytes;
+  step.target->has_memory = done;
+  if (done && in_pieces()) borders_.committed(step.target->begin, bytes);
+  if (step.source == nullptr || step.loan != nullptr) {
+    if (done) {
+      promised_ -= bytes;
+      figures_.committed += bytes;
+      ++(step.loan != nullptr ? figures_.moves : figures_.commits);
+    } else {
+      take_promise_back(step);
+    }
+    if (step.loan != nullptr && !step.source->has_memory) step.loan->end = done ? Loan::End::moved : Loan::End::lost;
+  } else if (step.source->has_memory) {
+    part_of(step.source->begin).free_cached(step.source, 0, 0);
+  } else {
+    const std::size_t less = step.source->bytes - (done ? bytes : 0);
+    figures_.committed -= less;
+    budget_.give_up(less);
+    ++figures_.moves;
+    ++figures_.decommits;
+    part_of(step.source->begin).free_bare(step.source);
+  }
 }
 
 Status Space::run_steps(Steps& steps) noexcept {
@@ -177,31 +235,7 @@ Status Space::run_steps(Steps& steps) noexcept {
     if (status) ++done;
   }
   mutex_.lock();
-  for (std::size_t i = 0; i < steps.count; ++i) {
-    const Step& step = steps.step[i];
-    const std::size_t bytes = step.target->bytes;
-    step.target->has_memory = i < done;
-    if (step.source == nullptr || step.loan != nullptr) {
-      if (i < done) {
-        promised_ -= bytes;
-        figures_.committed += bytes;
-        ++(step.loan != nullptr ? figures_.moves : figures_.commits);
-      } else {
-        take_promise_back(step);
-      }
-      if (step.loan != nullptr && !step.source->has_memory) step.loan->end = i < done ? Loan::End::moved : Loan::End::lost;
-    } else if (step.source->has_memory) {
-      part_of(step.source->begin).free_cached(step.source, 0, 0);
-    } else {
-      ++figures_.moves;
-      ++figures_.decommits;
-      if (i >= done) {
-        figures_.committed -= bytes;
-        budget_.give_up(bytes);
-      }
-      part_of(step.source->begin).free_bare(step.source);
-    }
-  }
+  for (std::size_t i = 0; i < steps.count; ++i) account(steps.step[i], i < done);
   figures_.peak_committed = std::max(figures_.peak_committed, figures_.committed);
   decay_.saw(cached_bytes());
   return status;

@@ -33,6 +33,10 @@ bool Space::decommit(Extent* from, std::size_t begin, std::size_t end, To to) no
 void Space::trim(std::size_t keep, std::size_t grain, std::size_t most_pieces) noexcept {
   if (base_ == nullptr) return;
   for (const std::size_t which : {1U, 0U}) {
+    if (in_pieces()) {
+      trim_pieces(*parts_[which], keep, most_pieces);
+      continue;
+    }
     std::size_t below = SIZE_MAX;  // everything above has been looked at: the lock is let go of in between
     while (cached_bytes() > keep && most_pieces > 0) {
       Extent* e = parts_[which]->clean_tree().last(grain);
@@ -47,7 +51,34 @@ void Space::trim(std::size_t keep, std::size_t grain, std::size_t most_pieces) n
   }
 }
 
+// Piece by piece, from the highest address down.
+void Space::trim_pieces(Extents& part, std::size_t keep, std::size_t& most_pieces) noexcept {
+  const std::size_t page = settings_.page_bytes;
+  std::size_t below = SIZE_MAX;  // everything above has been looked at: the lock is let go of in between
+  while (cached_bytes() > keep && most_pieces > 0) {
+    Extent* e = part.clean_tree().last(page);
+    while (e != nullptr && e->begin >= below) e = part.clean_tree().previous(e, page);
+    if (e == nullptr) return;
+    const PieceSpan piece = borders_.last_within(e->begin, std::min(e->end(), below));
+    below = piece.bytes() == 0 ? e->begin : piece.begin;
+    if (piece.bytes() == 0) continue;
+    --most_pieces;
+    if (!decommit(e, piece.begin, piece.end, To::lender)) return;
+  }
+}
+
+void Space::trim_pieces_around(std::size_t begin, std::size_t end) noexcept {
+  for (std::size_t at = begin; at < end;) {
+    Extent* const e = part_of(at).clean_tree().covering(at);
+    if (e == nullptr) return;  // in use after all, or a stream may still be at work on it
+    const PieceSpan piece = borders_.around(at);
+    at = piece.end;
+    if (e->begin <= piece.begin && piece.end <= e->end() && !decommit(e, piece.begin, piece.end, To::device)) return;
+  }
+}
+
 void Space::trim_around(std::size_t begin, std::size_t bytes) noexcept {
+  if (in_pieces()) return trim_pieces_around(begin, begin + bytes);
   Extent* const e = part_of(begin).clean_tree().covering(begin);
   if (e == nullptr) return;  // in use after all, or a stream may still be at work on it
   const std::size_t unit = backend_.properties().unit_bytes;
@@ -61,7 +92,7 @@ std::size_t Space::lend(std::span<const std::size_t> wanted, std::span<Loan> loa
   for (const std::size_t bytes : wanted) {
     for (std::size_t lent = 0; lent < bytes && count < loans.size();) {
       if (!nodes_.reserve(Extents::kNodesPerCut)) return count;
-      Extent* const source = find_source(bytes - lent, false);
+      Extent* const source = find_source(bytes - lent, false, Longer::no);
       if (source == nullptr) break;
       loans[count++] = {.extent = source, .address = base_ + source->begin, .bytes = source->bytes};
       lent += source->bytes;
@@ -105,6 +136,7 @@ bool Space::adopt(std::byte* pages, std::size_t bytes) noexcept {
   figures_.committed += bytes;
   figures_.peak_committed = std::max(figures_.peak_committed, figures_.committed);
   ++figures_.moves;
+  if (in_pieces()) borders_.committed(begin, bytes);
   part.free_cached(place, 0, 0);
   return true;
 }

@@ -25,10 +25,11 @@ constexpr std::uint64_t kFullSteps = kAddressSanitizer ? 5'000'000 : 20'000'000;
 
 struct Subject {
   const char* name;
-  std::size_t page_bytes;      // of a simulated device; 0: the host
-  std::size_t capacity_bytes;  // of the device, or the pool's limit
-  std::size_t most_live;       // blocks
-  bool is_private = false;     // the pool shares the pages of another, which is otherwise idle
+  std::size_t page_bytes;       // of a simulated device; 0: the host
+  std::size_t capacity_bytes;   // of the device, or the pool's limit
+  std::size_t most_live;        // blocks
+  bool is_private = false;      // the pool shares the pages of another, which is otherwise idle
+  std::size_t piece_bytes = 0;  // of a simulated device that commits in pieces
 };
 
 void PrintTo(const Subject& subject, std::ostream* out) { *out << subject.name; }
@@ -220,8 +221,9 @@ void PoolModel::free_one() {
     pool_->deallocate_now(live.block);
     const std::size_t page = subject_.page_bytes;
     const auto begin = reinterpret_cast<std::uintptr_t>(live.block.data);
-    // A small block shares its pages with its slab.
-    if (!hold_ && !on_host() && live.block.bytes > 128_KiB && *try_align_up(begin, page) + page <= begin + live.block.bytes) {
+    // A small block shares its pages with its slab, and a piece goes back whole.
+    if (!hold_ && !on_host() && subject_.piece_bytes == 0 && live.block.bytes > 128_KiB &&
+        *try_align_up(begin, page) + page <= begin + live.block.bytes) {
       std::byte byte{};
       const Transfer transfer{.target = &byte,
                               .target_device = {},
@@ -359,7 +361,12 @@ class PoolAgainstModel : public ::testing::TestWithParam<Subject> {
   std::shared_ptr<Allocator> make() {
     const Subject& subject = GetParam();
     if (subject.page_bytes == 0) return pool("cpu", {.limit_bytes = subject.capacity_bytes});
-    if (!device_) device_ = make_sim({.capacity_bytes = subject.capacity_bytes, .page_bytes = subject.page_bytes, .background = false});
+    if (!device_) {
+      device_ = make_sim({.capacity_bytes = subject.capacity_bytes,
+                          .page_bytes = subject.page_bytes,
+                          .piece_bytes = subject.piece_bytes,
+                          .background = false});
+    }
     return pool(*device_);
   }
 
@@ -404,7 +411,9 @@ TEST_P(PoolAgainstModel, AgreesOverALongLife) {
 INSTANTIATE_TEST_SUITE_P(On, PoolAgainstModel,
                          ::testing::Values(Subject{"cpu", 0, 256_MiB, 4000}, Subject{"sim_64KiB", 64_KiB, 64_MiB, 4000},
                                            Subject{"sim_2MiB", 2_MiB, 128_MiB, 4000}, Subject{"sim_4KiB", 4_KiB, 32_MiB, 2000},
-                                           Subject{"private_sim_64KiB", 64_KiB, 64_MiB, 4000, true}),
+                                           Subject{"private_sim_64KiB", 64_KiB, 64_MiB, 4000, true},
+                                           Subject{"sim_in_pieces", 64_KiB, 64_MiB, 4000, false, 1_MiB},
+                                           Subject{"private_sim_in_pieces", 64_KiB, 64_MiB, 4000, true, 1_MiB}),
                          [](const auto& param) { return std::string(param.param.name); });
 
 }  // namespace

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+# Whether the CUDA backend is built: it needs the toolkit's compiler and headers. The driver is looked for at run time, so that one build
+# runs on machines with and without one.
+set(BERTH_CUDA AUTO CACHE STRING "The CUDA backend: ON, OFF, or AUTO when the toolkit is found")
+set(BERTH_CUDA_ARCHITECTURES 90 CACHE STRING "GPU architectures to compile for, each also as PTX for later ones")
+
+set(berth_cuda OFF)
+if(BERTH_CUDA)
+  include(CheckLanguage)
+  if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
+    find_program(berth_nvcc nvcc PATHS /usr/local/cuda/bin)  # often not in PATH
+    mark_as_advanced(berth_nvcc)
+    if(berth_nvcc)
+      set(ENV{CUDACXX} ${berth_nvcc})
+    endif()
+  endif()
+  check_language(CUDA)
+  if(CMAKE_CUDA_COMPILER)
+    if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+      set(CMAKE_CUDA_ARCHITECTURES ${BERTH_CUDA_ARCHITECTURES})
+    endif()
+    enable_language(CUDA)
+    find_package(CUDAToolkit QUIET)
+  endif()
+  if(CMAKE_CUDA_COMPILER AND CUDAToolkit_FOUND)
+    set(berth_cuda ON)
+  elseif(NOT BERTH_CUDA STREQUAL "AUTO")
+    message(FATAL_ERROR "BERTH_CUDA=${BERTH_CUDA}: no CUDA toolkit was found; set CUDACXX to nvcc, or BERTH_CUDA=OFF")
+  endif()
+endif()
+message(STATUS "CUDA backend: ${berth_cuda}")
+
+# berth_compile_cuda(target): for kernels. The standard is set by hand: CMake 3.25 knows none later than 17 for nvcc.
+function(berth_compile_cuda target)
+  set_target_properties(${target} PROPERTIES CUDA_VISIBILITY_PRESET hidden POSITION_INDEPENDENT_CODE ON CUDA_RUNTIME_LIBRARY Static)
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20;-Xcompiler=-Wall,-Wextra,-fno-omit-frame-pointer>)
+endfunction()

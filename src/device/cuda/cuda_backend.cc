@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/cuda/cuda_backend.h"
+
+#include <algorithm>
+#include <new>
+
+#include "base/text.h"
+#include "berth/base/error.h"
+#include "berth/device/element_copy.h"
+#include "berth/device/registry.h"
+#include "device/cuda/cuda_copy.h"
+#include "device/host_bytes.h"
+
+namespace berth::cuda {
+
+namespace {
+
+// From host memory that is not page-locked the driver copies such a small piece into the stream itself, at once.
+constexpr std::size_t kInline = 16384;
+
+std::size_t total_memory(CudaContext& context) noexcept {
+  std::size_t free = 0;
+  std::size_t total = 0;
+  return BERTH_CUDA_CALL(context, cuMemGetInfo, &free, &total) ? total : 0;
+}
+
+bool is_host(Device device) noexcept {
+  const Backend* const other = find_backend(device);
+  return other != nullptr && other->properties().abilities.host_access;
+}
+
+void require(const Status& done, Device device, std::string_view asked) {
+  if (!done) throw_failure(done.failure(), device, asked);
+}
+
+std::size_t next_inner() noexcept {
+  static std::atomic<std::size_t> g_threads{0};
+  thread_local const std::size_t mine = g_threads.fetch_add(1, std::memory_order_relaxed);
+  return mine;
+}
+
+}  // namespace
+
+CudaBackend::CudaBackend(std::unique_ptr<CudaContext> context, DeviceFacts facts)
+    : Backend(context->device()),
+      context_(std::move(context)),
+      total_bytes_(total_memory(*context_)),
+      exports_(facts.exports),
+      reachable_(std::move(facts.reachable)),
+      memory_(*context_, facts.unit_bytes, facts.virtual_memory, std::move(facts.access)),
+      flags_(*context_) {
+  properties_.description = std::move(facts.name);
+  properties_.unit_bytes = facts.unit_bytes;
+  properties_.alignment = 512;
+  properties_.max_alignment = std::size_t{1} << 36;
+  properties_.abilities = {.host_access = false,
+                           .move = facts.virtual_memory,
+                           .streams = true,
+                           .pinned = false,
+                           .fork_safe = false,
+                           .kernels = has_kernels(),
+                           .wants_pinned = true};
+  properties_.piece_bytes = facts.virtual_memory ? CudaMemory::kMostPiece : 0;
+  properties_.commit_us_per_mib = 20;
+}
+
+MemoryInfo CudaBackend::memory_info() const {
+  const Scope scope(*context_);
+  std::size_t free = 0;
+  std::size_t total = 0;
+  if (!scope || !BERTH_CUDA_CALL(*context_, cuMemGetInfo, &free, &total)) return {total_bytes_, 0, false};
+  return {total, std::min(free, total), false};
+}
+
+// Blocks of their own come from the driver's own allocator: it packs small ones, and its tools know where each ends.
+Result<void*> CudaBackend::allocate(std::size_t bytes, std::size_t alignment) noexcept {
+  if (alignment > properties_.alignment) return Backend::allocate(bytes, alignment);
+  const Scope scope(*context_);
+  if (!scope) return scope.failure();
+  CUdeviceptr address = 0;
+  if (const Status made = BERTH_CUDA_CALL(*context_, cuMemAlloc, &address, bytes); !made) return made.failure();
+  if (address % alignment == 0) return reinterpret_cast<void*>(address);
+  (void)BERTH_CUDA_CALL(*context_, cuMemFree, address).ok();
+  return Backend::allocate(bytes, alignment);
+}
+
+void CudaBackend::free(void* address, std::size_t bytes, std::size_t alignment) noexcept {
+  if (memory_.find(address, 1) != CudaMemory::Found::elsewhere) return Backend::free(address, bytes, alignment);
+  const Scope scope(*context_);
+  if (scope) (void)BERTH_CUDA_CALL(*context_, cuMemFree, reinterpret_cast<std::uintptr_t>(address)).ok();
+}
+
+// ---- work
+
+Result<CUstream> CudaBackend::inner_stream() noexcept {
+  std::atomic<CUstream>& place = inner_[next_inner() % kInnerStreams];
+  if (const CUstream known = place.load(std::memory_order_acquire)) return known;
+  CUstream made = nullptr;
+  if (const Status done = BERTH_CUDA_CALL(*context_, cuStreamCreate, &made, CU_STREAM_NON_BLOCKING); !done) return done.failure();
+  CUstream expected = nullptr;
+  if (place.compare_exchange_strong(expected, made, std::memory_order_acq_rel)) return made;
+  (void)BERTH_CUDA_CALL(*context_, cuStreamDestroy, made).ok();
+  return expected;
+}
+
+template <class Submit>
+Status CudaBackend::run_now(const Submit& submit) noexcept {
+  const Scope scope(*context_);
+  if (!scope) return scope.failure();
+  const Result<CUstream> stream = inner_stream();
+  if (!stream) return stream.failure();
+  const Status submitted = submit(*stream);
+  // Also after a failure: a part of it may be under way, and the caller takes the memory back.
+  const Status done = BERTH_CUDA_CALL(*context_, cuStreamSynchronize, *stream);
+  return submitted ? done : submitted;
+}
+
+template <class Submit, class AtOnce>
+Status CudaBackend::run(StreamRef stream, bool own_turn, const Submit& submit, const AtOnce& at_once) noexcept {
+  if (!stream) return run_now(submit);
+  CudaStream* const ours = own_turn ? cuda_stream(stream, device()) : nullptr;
+  if (ours == nullptr) return run_on(stream, [at_once, where = device()] { require(at_once(), where, "work in a stream"); });
+  const Scope scope(*context_);
+  return scope ? submit(ours->handle()) : Status(scope.failure());
+}
+
+Status CudaBackend::check_own(const void* address, std::size_t bytes) noexcept {
+  switch (memory_.find(address, bytes)) {
+    case CudaMemory::Found::committed: return {};
+    case CudaMemory::Found::not_committed: return Failure{ErrorCode::out_of_bounds, 0, "an address is not committed memory of the device"};
+    case CudaMemory::Found::elsewhere: break;
+  }
+  const Scope scope(*context_);
+  if (!scope) return scope.failure();
+  unsigned type = 0;
+  int ordinal = -1;
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  // Not through check: that an address is unknown is an answer.
+  const Driver& driver = context_->driver();
+  if (driver.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at) != CUDA_SUCCESS || type != CU_MEMORYTYPE_DEVICE ||
+      driver.cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, at) != CUDA_SUCCESS || ordinal != context_->number())
+    return Failure{ErrorCode::out_of_bounds, 0, "an address is not memory of the device"};
+  return {};
+}
+
+bool CudaBackend::is_page_locked(const void* address, std::size_t bytes) noexcept {
+  const Scope scope(*context_);
+  if (!scope) return false;
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  for (const std::uintptr_t end : {at, at + (bytes - 1)}) {
+    unsigned type = 0;
+    if (context_->driver().cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, end) != CUDA_SUCCESS ||
+        type != CU_MEMORYTYPE_HOST)
+      return false;
+  }
+  return true;
+}
+
+Status CudaBackend::copy(const Transfer& transfer, StreamRef stream) noexcept {
+  const bool to_here = transfer.target_device == device();
+  const bool from_here = transfer.source_device == device();
+  if (!to_here && !from_here) return Failure{ErrorCode::unsupported, 0, "neither end is on this device"};
+  if (const Status usable = context_->usable(); !usable) return usable;
+  if (transfer.bytes == 0) return {};
+  if (to_here) {
+    if (const Status known = check_own(transfer.target, transfer.bytes); !known) return known;
+  }
+  if (from_here) {
+    if (const Status known = check_own(transfer.source, transfer.bytes); !known) return known;
+  }
+  bool own_turn = true;
+  if (to_here != from_here) {
+    const Device other = to_here ? transfer.source_device : transfer.target_device;
+    const void* const there = to_here ? transfer.source : transfer.target;
+    if (is_host(other)) {
+      // Between the device and memory that is not page-locked, the driver makes the caller wait for the stream. Then it is a host function's.
+      own_turn = (to_here && transfer.bytes <= kInline) || !stream || is_page_locked(there, transfer.bytes);
+    } else if (!reaches(other)) {
+      return Failure{ErrorCode::unsupported, 0, "the other end is on a device that this one does not reach"};
+    }
+  }
+  const auto submit = [&](CUstream in) {
+    return to_here && from_here ? submit_copy_within(*context_, transfer.target, transfer.source, transfer.bytes, in)
+                                : submit_copy(*context_, transfer.target, transfer.source, transfer.bytes, in);
+  };
+  return run(stream, own_turn, submit, [this, transfer] { return copy(transfer, {}); });
+}
+
+Status CudaBackend::fill(void* target, std::size_t bytes, std::span<const std::byte> pattern, StreamRef stream) noexcept {
+  if (!is_pattern(bytes, pattern))
+    return Failure{ErrorCode::invalid_argument, 0, "a pattern has 1, 2, 4, 8 or 16 bytes and divides the target"};
+  if (const Status usable = context_->usable(); !usable) return usable;
+  if (bytes == 0) return {};
+  if (const Status known = check_own(target, bytes); !known) return known;
+  const KeptPattern kept(pattern);
+  return run(
+      stream, true, [&](CUstream in) { return submit_fill(*context_, target, bytes, kept.span(), in); },
+      [this, target, bytes, kept] { return fill(target, bytes, kept.span(), {}); });
+}
+
+Status CudaBackend::copy_elements(const ElementCopy& copy, StreamRef stream) noexcept {
+  if (const Status usable = context_->usable(); !usable) return usable;
+  return run(
+      stream, true, [&](CUstream in) { return submit_elements(*context_, copy, in); }, [this, copy] { return copy_elements(copy, {}); });
+}
+
+bool CudaBackend::reaches(Device other) const noexcept {
+  return other.kind_name() == "cuda" && other != device() && std::ranges::find(reachable_, other.index()) != reachable_.end();
+}
+
+// ---- streams
+
+Result<Stream> CudaBackend::make_stream() noexcept {
+  const Scope scope(*context_);
+  if (!scope) return scope.failure();
+  CUstream made = nullptr;
+  // Not ordered with the legacy default stream, which would order streams that are to run side by side.
+  if (const Status done = BERTH_CUDA_CALL(*context_, cuStreamCreate, &made, CU_STREAM_NON_BLOCKING); !done) return done.failure();
+  try {
+    return Stream(std::make_shared<CudaStream>(*context_, flags_, made, CudaStream::Owned::yes));
+  } catch (const std::bad_alloc&) {
+    (void)BERTH_CUDA_CALL(*context_, cuStreamDestroy, made).ok();
+    return Failure{ErrorCode::out_of_memory, 0, "no heap for a stream"};
+  }
+}
+
+Stream CudaBackend::wrap(CUstream stream) {
+  const auto refuse = [&](ErrorCode code, const char* why, const char* help) {
+    throw DeviceError(code, {text::join("wrapping a CUDA stream for ", device().to_string()), why, help},
+                      {{"device", device().to_string()}});
+  };
+  if (stream == CU_STREAM_PER_THREAD)
+    refuse(ErrorCode::unsupported, "the per-thread default stream is another stream in each thread, and memory is freed by any of them",
+           "make a stream, or use the legacy default stream");
+  if (stream == nullptr) stream = CU_STREAM_LEGACY;
+  const Scope scope(*context_);
+  if (!scope) throw_failure(scope.failure(), device(), "wrapping a CUDA stream");
+  CUcontext owner = nullptr;
+  require(BERTH_CUDA_CALL(*context_, cuStreamGetCtx, stream, &owner), device(), "wrapping a CUDA stream");
+  if (owner != context_->handle())
+    refuse(ErrorCode::wrong_device, "the stream is of another device, or of a context that is not the device's primary one",
+           "pass the device it was made on");
+  unsigned long long id = 0;
+  require(BERTH_CUDA_CALL(*context_, cuStreamGetId, stream, &id), device(), "wrapping a CUDA stream");
+  auto made = std::make_shared<CudaStream>(*context_, flags_, stream, CudaStream::Owned::no);
+  const os::Lock lock(mutex_);
+  std::erase_if(wrapped_, [](const auto& entry) { return entry.second.expired(); });
+  std::weak_ptr<CudaStream>& known = wrapped_[id];
+  if (const std::shared_ptr<CudaStream> same = known.lock()) return Stream(same);  // one stream has one number, and one order
+  known = made;
+  return Stream(std::move(made));
+}
+
+CudaBackend& cuda_backend(Device device, std::string_view asked) {
+  Backend& found = backend(device);
+  if (auto* const ours = dynamic_cast<CudaBackend*>(&found)) return *ours;
+  throw DeviceError(
+      ErrorCode::wrong_device,
+      {text::join(asked, " of ", device.to_string()), "it is not a CUDA device", "use cuda:0, or another that berth devices shows"},
+      {{"device", device.to_string()}});
+}
+
+}  // namespace berth::cuda

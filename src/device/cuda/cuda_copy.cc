@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/cuda/cuda_copy.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace berth::cuda {
+
+namespace {
+
+constexpr std::size_t kMostPieces = 64;  // of an overlapping copy; more are slower than a temporary
+
+CUdeviceptr number(const void* address) noexcept { return reinterpret_cast<std::uintptr_t>(address); }
+
+Status copy_through_temporary(CudaContext& context, CUdeviceptr target, CUdeviceptr source, std::size_t bytes, CUstream stream) noexcept {
+  CUdeviceptr between = 0;
+  Status done = BERTH_CUDA_CALL(context, cuMemAllocAsync, &between, bytes, stream);
+  if (!done) return done;
+  done = BERTH_CUDA_CALL(context, cuMemcpyDtoDAsync, between, source, bytes, stream);
+  if (done) done = BERTH_CUDA_CALL(context, cuMemcpyDtoDAsync, target, between, bytes, stream);
+  const Status freed = BERTH_CUDA_CALL(context, cuMemFreeAsync, between, stream);
+  return done ? freed : done;
+}
+
+template <class Word>
+Word word_at(std::span<const std::byte> pattern) noexcept {
+  Word word;
+  std::memcpy(&word, pattern.data(), sizeof(word));
+  return word;
+}
+
+// The shortest pattern that repeats to the same bytes.
+std::span<const std::byte> shortest(std::span<const std::byte> pattern) noexcept {
+  while (pattern.size() > 1) {
+    const std::size_t half = pattern.size() / 2;
+    if (std::memcmp(pattern.data(), pattern.data() + half, half) != 0) break;
+    pattern = pattern.first(half);
+  }
+  return pattern;
+}
+
+// The driver's own fills, of 1, 2 and 4 bytes at addresses that are multiples of it.
+Status fill_words(CudaContext& context, CUdeviceptr target, std::size_t bytes, std::span<const std::byte> pattern,
+                  CUstream stream) noexcept {
+  switch (pattern.size()) {
+    case 1: return BERTH_CUDA_CALL(context, cuMemsetD8Async, target, word_at<unsigned char>(pattern), bytes, stream);
+    case 2: return BERTH_CUDA_CALL(context, cuMemsetD16Async, target, word_at<unsigned short>(pattern), bytes / 2, stream);
+    default: return BERTH_CUDA_CALL(context, cuMemsetD32Async, target, word_at<unsigned>(pattern), bytes / 4, stream);
+  }
+}
+
+// Any other: one pattern, then doubling what is there.
+Status fill_by_doubling(CudaContext& context, CUdeviceptr target, std::size_t bytes, std::span<const std::byte> pattern,
+                        CUstream stream) noexcept {
+  const std::size_t word = target % 4 == 0 && pattern.size() % 4 == 0 ? 4 : 1;
+  for (std::size_t at = 0; at < pattern.size(); at += word) {
+    if (const Status done = fill_words(context, target + at, word, pattern.subspan(at, word), stream); !done) return done;
+  }
+  for (std::size_t done = pattern.size(); done < bytes;) {
+    const std::size_t piece = std::min(done, bytes - done);
+    if (const Status copied = BERTH_CUDA_CALL(context, cuMemcpyDtoDAsync, target + done, target, piece, stream); !copied) return copied;
+    done += piece;
+  }
+  return {};
+}
+
+}  // namespace
+
+bool has_kernels() noexcept { return false; }
+
+Status submit_copy(CudaContext& context, void* target, const void* source, std::size_t bytes, CUstream stream) noexcept {
+  return BERTH_CUDA_CALL(context, cuMemcpyAsync, number(target), number(source), bytes, stream);
+}
+
+Status submit_copy_within(CudaContext& context, void* target, const void* source, std::size_t bytes, CUstream stream) noexcept {
+  const CUdeviceptr to = number(target);
+  const CUdeviceptr from = number(source);
+  const std::size_t apart = to > from ? to - from : from - to;
+  if (apart == 0) return {};
+  if (apart >= bytes) return BERTH_CUDA_CALL(context, cuMemcpyDtoDAsync, to, from, bytes, stream);
+  if (bytes / apart > kMostPieces) return copy_through_temporary(context, to, from, bytes, stream);
+  // In pieces that do not overlap, from the end that is not overwritten before it is read.
+  for (std::size_t done = 0; done < bytes;) {
+    const std::size_t piece = std::min(apart, bytes - done);
+    const std::size_t at = to > from ? bytes - done - piece : done;
+    if (const Status copied = BERTH_CUDA_CALL(context, cuMemcpyDtoDAsync, to + at, from + at, piece, stream); !copied) return copied;
+    done += piece;
+  }
+  return {};
+}
+
+Status submit_fill(CudaContext& context, void* target, std::size_t bytes, std::span<const std::byte> pattern, CUstream stream) noexcept {
+  if (bytes == 0) return {};
+  const std::span<const std::byte> least = shortest(pattern);
+  const CUdeviceptr at = number(target);
+  const bool words = least.size() <= 4 && at % least.size() == 0;
+  return words ? fill_words(context, at, bytes, least, stream) : fill_by_doubling(context, at, bytes, least, stream);
+}
+
+Status submit_elements(CudaContext&, const ElementCopy&, CUstream) noexcept {
+  return Failure{ErrorCode::unsupported, 0, "this build has no kernels to gather and convert with"};
+}
+
+}  // namespace berth::cuda

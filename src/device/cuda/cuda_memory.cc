@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/cuda/cuda_memory.h"
+
+#include "berth/base/checked.h"
+
+namespace berth::cuda {
+
+namespace {
+
+constexpr Failure kTooLong{ErrorCode::out_of_memory, 0, "the range is larger than the address space"};
+
+}  // namespace
+
+CUmemAllocationProp CudaMemory::properties(Exported exported) const noexcept {
+  CUmemAllocationProp prop = {};
+  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  prop.requestedHandleTypes = exported == Exported::yes ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : CU_MEM_HANDLE_TYPE_NONE;
+  prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  prop.location.id = context_.number();
+  return prop;
+}
+
+Result<PieceMemory::Addresses> CudaMemory::reserve_plainly(std::size_t bytes, std::size_t alignment) noexcept {
+  const auto longer = try_add(bytes, alignment);
+  CUdeviceptr first = 0;
+  if (!longer) return kTooLong;
+  if (const Status made = BERTH_CUDA_CALL(context_, cuMemAlloc, &first, *longer); !made) return made.failure();
+  return Addresses{static_cast<std::uintptr_t>(first), *longer};
+}
+
+Result<PieceMemory::Addresses> CudaMemory::reserve_addresses(std::size_t bytes, std::size_t alignment) noexcept {
+  const Scope scope(context_);
+  if (!scope) return scope.failure();
+  if (!virtual_memory_) return reserve_plainly(bytes, alignment);
+  CUdeviceptr first = 0;
+  if (const Status reserved = BERTH_CUDA_CALL(context_, cuMemAddressReserve, &first, bytes, alignment, 0, 0); !reserved)
+    return reserved.failure();
+  if (first % alignment == 0) return Addresses{static_cast<std::uintptr_t>(first), bytes};
+  // A driver that does not keep to the alignment: more, and the aligned part of it.
+  (void)BERTH_CUDA_CALL(context_, cuMemAddressFree, first, bytes).ok();
+  const auto longer = try_add(bytes, alignment);
+  if (!longer) return kTooLong;
+  if (const Status reserved = BERTH_CUDA_CALL(context_, cuMemAddressReserve, &first, *longer, 0, 0, 0); !reserved)
+    return reserved.failure();
+  return Addresses{static_cast<std::uintptr_t>(first), *longer};
+}
+
+void CudaMemory::give_addresses_back(const Addresses& addresses) noexcept {
+  const Scope scope(context_);
+  if (!scope) return;
+  const Status done = virtual_memory_ ? BERTH_CUDA_CALL(context_, cuMemAddressFree, addresses.first, addresses.bytes)
+                                      : BERTH_CUDA_CALL(context_, cuMemFree, addresses.first);
+  (void)done.ok();  // addresses that the driver keeps are no harm
+}
+
+Status CudaMemory::make_piece(Piece& piece) noexcept {
+  const Scope scope(context_);
+  if (!scope) return scope.failure();
+  if (!virtual_memory_) return {};
+  CUmemGenericAllocationHandle handle = 0;
+  const CUmemAllocationProp prop = properties(Exported::no);
+  if (const Status made = BERTH_CUDA_CALL(context_, cuMemCreate, &handle, piece.bytes, &prop, 0); !made) return made;
+  const Status mapped = BERTH_CUDA_CALL(context_, cuMemMap, piece.address, piece.bytes, 0, handle, 0);
+  if (!mapped) (void)BERTH_CUDA_CALL(context_, cuMemRelease, handle).ok();
+  piece.handle = handle;
+  return mapped;
+}
+
+Status CudaMemory::drop_piece(const Piece& piece) noexcept {
+  const Scope scope(context_);
+  if (!scope) return scope.failure();
+  if (!virtual_memory_) return {};
+  const Status unmapped = BERTH_CUDA_CALL(context_, cuMemUnmap, piece.address, piece.bytes);
+  const Status released = BERTH_CUDA_CALL(context_, cuMemRelease, piece.handle);
+  return unmapped ? released : unmapped;
+}
+
+// REQUIRES: the context is current.
+Status CudaMemory::give_access(std::uintptr_t address, std::size_t bytes) noexcept {
+  return BERTH_CUDA_CALL(context_, cuMemSetAccess, address, bytes, access_.data(), access_.size());
+}
+
+Status CudaMemory::open_pieces(std::uintptr_t address, std::size_t bytes) noexcept {
+  const Scope scope(context_);
+  if (!scope) return scope.failure();
+  return virtual_memory_ ? give_access(address, bytes) : Status();
+}
+
+Status CudaMemory::move_pieces(std::span<const Piece> pieces, std::uintptr_t distance, std::size_t bytes) noexcept {
+  if (!virtual_memory_) return Failure{ErrorCode::unsupported, 0, "this device has no virtual memory management, and cannot move pages"};
+  const Scope scope(context_);
+  if (!scope) return scope.failure();
+  Status done;
+  std::size_t mapped = 0;
+  while (done && mapped < pieces.size()) {
+    const Piece& piece = pieces[mapped];
+    done = BERTH_CUDA_CALL(context_, cuMemMap, piece.address + distance, piece.bytes, 0, piece.handle, 0);
+    if (done) ++mapped;
+  }
+  if (done) done = give_access(pieces.front().address + distance, bytes);
+  if (!done) {
+    for (const Piece& piece : pieces.first(mapped)) (void)BERTH_CUDA_CALL(context_, cuMemUnmap, piece.address + distance, piece.bytes).ok();
+    return done;
+  }
+  // Now that they are there, they go from here. A device that does not unmap has failed.
+  for (const Piece& piece : pieces) {
+    const Status unmapped = BERTH_CUDA_CALL(context_, cuMemUnmap, piece.address, piece.bytes);
+    if (done) done = unmapped;
+  }
+  return done;
+}
+
+}  // namespace berth::cuda

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "device/cuda/cuda_context.h"
+#include "device/piece_memory.h"
+
+// Address ranges of a CUDA device, and the physical memory under them: a piece is a handle of cuMemCreate. When pieces move, they are mapped at
+// the new address before they are unmapped at the old one, so that nothing waits.
+//
+// Where the device has no virtual memory management, a range is one block of cuMemAlloc, and committing only counts.
+namespace berth::cuda {
+
+class CudaMemory final : public PieceMemory {
+ public:
+  static constexpr std::size_t kMostPiece = std::size_t{32} << 20;
+
+  CudaMemory(CudaContext& context, std::size_t unit_bytes, bool virtual_memory, std::vector<CUmemAccessDesc> access)
+      : PieceMemory(unit_bytes, virtual_memory ? kMostPiece : SIZE_MAX / unit_bytes * unit_bytes),
+        context_(context),
+        virtual_memory_(virtual_memory),
+        access_(std::move(access)) {}
+
+  // What memory that is made here has.
+  enum class Exported : bool { no, yes };
+  CUmemAllocationProp properties(Exported exported) const noexcept;
+  std::span<const CUmemAccessDesc> access() const noexcept { return access_; }
+
+ private:
+  Result<Addresses> reserve_addresses(std::size_t bytes, std::size_t alignment) noexcept override;
+  void give_addresses_back(const Addresses& addresses) noexcept override;
+  Status make_piece(Piece& piece) noexcept override;
+  Status drop_piece(const Piece& piece) noexcept override;
+  Status open_pieces(std::uintptr_t address, std::size_t bytes) noexcept override;
+  Status move_pieces(std::span<const Piece> pieces, std::uintptr_t distance, std::size_t bytes) noexcept override;
+
+  Result<Addresses> reserve_plainly(std::size_t bytes, std::size_t alignment) noexcept;
+  Status give_access(std::uintptr_t address, std::size_t bytes) noexcept;
+
+  CudaContext& context_;
+  const bool virtual_memory_;
+  const std::vector<CUmemAccessDesc> access_;  // for this device, and those that may look into it
+};
+
+}  // namespace berth::cuda

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/cuda/cuda_stream.h"
+
+#include <new>
+
+#include "base/text.h"
+#include "berth/base/error.h"
+#include "berth/device/backend.h"
+
+namespace berth::cuda {
+
+namespace {
+
+void require(const Status& done, Device device, std::string_view asked) {
+  if (!done) throw_failure(done.failure(), device, asked);
+}
+
+// What the driver calls in a stream's turn where it cannot wait for a flag.
+struct HeldTurn {
+  std::shared_ptr<WorkQueue> queue;
+  std::uint64_t number;
+};
+
+void CUDA_CB hold_turn(void* given) {
+  const std::unique_ptr<HeldTurn> turn(static_cast<HeldTurn*>(given));
+  try {
+    turn->queue->wait(turn->number, false);
+  } catch (...) {  // what the function threw is for those who wait for its event
+  }
+}
+
+}  // namespace
+
+// ---- events
+
+CudaEvent::~CudaEvent() {
+  if (event_ != nullptr) context_.return_event(event_, CudaContext::Waiting::spins);
+}
+
+Status CudaEvent::record(CUstream stream, bool captured) noexcept {
+  const Result<CUevent> event = context_.borrow_event(CudaContext::Waiting::spins);
+  if (!event) return event.failure();
+  const Status recorded = BERTH_CUDA_CALL(context_, cuEventRecord, *event, stream);
+  if (!recorded) {
+    context_.return_event(*event, CudaContext::Waiting::spins);
+    return recorded;
+  }
+  event_ = *event;
+  captured_ = captured;
+  return {};
+}
+
+bool CudaEvent::query() {
+  if (captured_) return false;
+  if (event_ != nullptr) {
+    const Scope scope(context_);
+    if (!scope) throw_failure(scope.failure(), context_.device(), "asking for an event");
+    const CUresult result = context_.driver().cuEventQuery(event_);
+    if (result == CUDA_ERROR_NOT_READY) return false;
+    require(context_.check("cuEventQuery", result), context_.device(), "asking for an event (of work that was given to it earlier)");
+  }
+  return queue_ == nullptr || queue_->is_done(number_);
+}
+
+void CudaEvent::wait() {
+  if (captured_) {
+    throw DeviceError(ErrorCode::unsupported,
+                      {text::join("waiting for an event of ", context_.device().to_string()),
+                       "it was recorded while its stream was captured: it is a point of the graph, and never done by itself",
+                       "launch the graph into a stream, and wait for an event of that"},
+                      {{"device", context_.device().to_string()}});
+  }
+  if (event_ != nullptr) {
+    const Scope scope(context_);
+    if (!scope) throw_failure(scope.failure(), context_.device(), "waiting for an event");
+    require(BERTH_CUDA_CALL(context_, cuEventSynchronize, event_), context_.device(),
+            "waiting for an event (of work that was given to it earlier)");
+  }
+  if (queue_ != nullptr) queue_->wait(number_, false);
+}
+
+// ---- streams
+
+CudaStream* cuda_stream(StreamRef stream, Device device) noexcept {
+  return stream && stream->device() == device ? dynamic_cast<CudaStream*>(stream.state()) : nullptr;
+}
+
+CudaStream::~CudaStream() {
+  if (context_.is_inherited()) return;
+  const std::shared_ptr<Worker> functions = known_worker();
+  if (functions != nullptr) functions->queue->close();
+  if (owned_ == Owned::no) return;
+  const Scope scope(context_);
+  if (scope) (void)BERTH_CUDA_CALL(context_, cuStreamDestroy, stream_).ok();  // it finishes what it was given
+}
+
+bool CudaStream::is_capturing() const noexcept {
+  if (!context_.is_alive() || ended_.load(std::memory_order_relaxed)) return false;
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  CUresult result = CUDA_ERROR_INVALID_CONTEXT;
+  // A handle knows its context, so that the question is cheap; only the legacy stream is the current context's.
+  if (stream_ != CU_STREAM_LEGACY) result = context_.driver().cuStreamIsCapturing(stream_, &status);
+  if (result == CUDA_ERROR_INVALID_CONTEXT) {
+    const Scope scope(context_);
+    if (!scope) return false;
+    result = context_.driver().cuStreamIsCapturing(stream_, &status);
+  }
+  // The legacy stream, while another one is captured that it would have to wait for: as good as captured itself.
+  if (result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) return true;
+  return context_.check("cuStreamIsCapturing", result) && status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+void CudaStream::check_usable(std::string_view asked) const {
+  if (context_.is_inherited()) throw_inherited_stream(device());
+  require(context_.usable(), device(), asked);
+  if (!ended_.load(std::memory_order_relaxed)) return;
+  throw DeviceError(ErrorCode::device_error,
+                    {text::join(asked, " on ", device().to_string()), "the program has said that the stream's handle ends (end_stream)",
+                     "wrap the stream that is used now"},
+                    {{"device", device().to_string()}});
+}
+
+void CudaStream::refuse_in_capture(std::string_view asked) const {
+  if (!is_capturing()) return;
+  throw DeviceError(
+      ErrorCode::unsupported,
+      {text::join(asked, " on ", device().to_string()), "the stream is being captured into a graph, and this cannot be a part of it",
+       "do it before the capture begins or after it has ended"},
+      {{"device", device().to_string()}});
+}
+
+std::shared_ptr<CudaStream::Worker> CudaStream::known_worker() const noexcept {
+  const os::Lock lock(mutex_);
+  return worker_;
+}
+
+std::shared_ptr<CudaStream::Worker> CudaStream::worker() {
+  if (std::shared_ptr<Worker> known = known_worker()) return known;
+  const Scope scope(context_);
+  if (!scope) throw_failure(scope.failure(), device(), "a host function");
+  const Result<HostFlags::Flag> flag = flags_.borrow();
+  if (!flag) throw_failure(flag.failure(), device(), "a host function");
+  auto made = std::make_shared<Worker>(flags_);
+  made->flag = *flag;
+  made->first = flag->host->load(std::memory_order_relaxed);
+  made->queue = WorkQueue::start(device());
+  std::shared_ptr<Worker> mine = made;
+  {
+    const os::Lock lock(mutex_);
+    if (worker_ == nullptr) worker_ = made;
+    made = worker_;
+  }
+  if (made != mine) mine->queue->close();  // another thread was quicker
+  return made;
+}
+
+// Gives a function to the thread, to be run when all that is in the stream now is done.
+std::uint64_t CudaStream::put(const std::shared_ptr<Worker>& functions, std::function<void()> work) {
+  const Result<CUevent> event = context_.borrow_event(CudaContext::Waiting::sleeps);
+  if (!event) throw_failure(event.failure(), device(), "a host function");
+  if (const Status recorded = BERTH_CUDA_CALL(context_, cuEventRecord, *event, stream_); !recorded) {
+    context_.return_event(*event, CudaContext::Waiting::sleeps);
+    throw_failure(recorded.failure(), device(), "a host function");
+  }
+  struct Turn {
+    CudaContext& context;
+    CUevent event;
+    std::shared_ptr<Worker> worker;
+    ~Turn() { context.return_event(event, CudaContext::Waiting::sleeps); }
+  };
+  // A shared one: std::function copies, and the event is returned once.
+  const std::shared_ptr<Turn> turn(new Turn{context_, *event, functions});
+  return functions->queue->put([turn, work = std::move(work)]() mutable {
+    // However it ends, the stream goes on.
+    struct CountUp {
+      Turn& turn;
+      std::function<void()>& work;
+      ~CountUp() {
+        work = nullptr;  // what it keeps alive is let go before anyone is told that it is done
+        turn.worker->flag.host->fetch_add(1, std::memory_order_release);  // what it wrote is visible to the device
+      }
+    };
+    const CountUp at_end{*turn, work};
+    {
+      const Scope scope(turn->context);
+      if (!scope) throw_failure(scope.failure(), turn->context.device(), "a host function");
+      require(BERTH_CUDA_CALL(turn->context, cuEventSynchronize, turn->event), turn->context.device(), "a host function");
+    }
+    work();
+  });
+}
+
+// Makes later work of the stream wait for a function.
+void CudaStream::hold_stream(const std::shared_ptr<Worker>& functions, std::uint64_t number) noexcept {
+  const std::uint32_t value = functions->first + static_cast<std::uint32_t>(number);
+  CUresult result = context_.driver().cuStreamWaitValue32(stream_, functions->flag.device, value, CU_STREAM_WAIT_VALUE_GEQ);
+  if (result == CUDA_SUCCESS) return;
+  if (result == CUDA_ERROR_NOT_SUPPORTED) {
+    auto* const turn = new (std::nothrow) HeldTurn{functions->queue, number};
+    if (turn != nullptr) {
+      result = context_.driver().cuLaunchHostFunc(stream_, hold_turn, turn);
+      if (result == CUDA_SUCCESS) return;
+      delete turn;
+    }
+  }
+  (void)context_.check("cuStreamWaitValue32", result).ok();
+  // The function is in, and cannot be taken back. Then whoever put it in waits for it here, and what they put in next comes after it.
+  try {
+    functions->queue->wait(number, false);
+  } catch (...) {  // what it threw is for those who wait for its event
+  }
+}
+
+Event CudaStream::do_enqueue(std::function<void()> work) {
+  check_usable("a host function");
+  refuse_in_capture("a host function");
+  const std::shared_ptr<Worker> functions = worker();
+  const auto event = std::make_shared<CudaEvent>(context_, functions->queue, 0);  // first: once the work is in, nothing may fail
+  const Scope scope(context_);
+  if (!scope) throw_failure(scope.failure(), device(), "a host function");
+  const std::uint64_t number = put(functions, std::move(work));
+  event->set_number(number);
+  hold_stream(functions, number);
+  // Without an event of the device the host function alone tells when it is done, and other streams wait for that.
+  (void)event->record(stream_, false).ok();
+  return Event(event);
+}
+
+Event CudaStream::do_record() {
+  if (ended_.load(std::memory_order_relaxed)) return {};
+  check_usable("recording an event");
+  const std::shared_ptr<Worker> functions = known_worker();
+  const bool captured = is_capturing();
+  const auto event = std::make_shared<CudaEvent>(context_, functions == nullptr ? nullptr : functions->queue,
+                                                 functions == nullptr ? 0 : functions->queue->last());
+  const Scope scope(context_);
+  if (!scope) throw_failure(scope.failure(), device(), "recording an event");
+  require(event->record(stream_, captured), device(), "recording an event");
+  return Event(event);
+}
+
+void CudaStream::do_wait(const Event& event) {
+  if (event.state() == nullptr) return;
+  check_usable("waiting for an event");
+  auto* const ours = dynamic_cast<CudaEvent*>(event.state().get());
+  const bool captured = is_capturing();
+  if (captured && (ours == nullptr || !ours->is_captured())) {
+    if (event.state()->query()) return;  // there is nothing to wait for
+    refuse_in_capture("waiting for an event of work outside the capture");
+  }
+  if (ours == nullptr || ours->handle() == nullptr) {
+    const std::shared_ptr<Worker> functions = worker();
+    const Scope scope(context_);
+    if (!scope) throw_failure(scope.failure(), device(), "waiting for an event");
+    // The state's own wait: what this stream has seen is no news to a thread that waited for nothing.
+    hold_stream(functions, put(functions, [state = event.state()] { state->wait(); }));
+    return;
+  }
+  const Scope scope(context_);
+  if (!scope) throw_failure(scope.failure(), device(), "waiting for an event");
+  require(BERTH_CUDA_CALL(context_, cuStreamWaitEvent, stream_, ours->handle(), CU_EVENT_WAIT_DEFAULT), device(), "waiting for an event");
+}
+
+void CudaStream::do_synchronize() {
+  if (ended_.load(std::memory_order_relaxed)) return;
+  check_usable("waiting for a stream");
+  refuse_in_capture("waiting for the stream");
+  {
+    const Scope scope(context_);
+    if (!scope) throw_failure(scope.failure(), device(), "waiting for a stream");
+    require(BERTH_CUDA_CALL(context_, cuStreamSynchronize, stream_), device(),
+            "waiting for a stream (of work that was given to it earlier)");
+  }
+  if (const std::shared_ptr<Worker> functions = known_worker()) functions->queue->wait(functions->queue->last(), true);
+}
+
+void CudaStream::end() {
+  synchronize();
+  ended_.store(true, std::memory_order_relaxed);
+}
+
+}  // namespace berth::cuda

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/cuda/driver.h"
+
+#include <atomic>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "base/text.h"
+#include "os/fork.h"
+#include "os/library.h"
+#include "os/mutex.h"
+#include "os/system.h"
+
+namespace berth::cuda {
+
+namespace {
+
+#define BERTH_CUDA_TEXT_OF(name) #name
+#define BERTH_CUDA_TEXT(name) BERTH_CUDA_TEXT_OF(name)  // of what the header's macros make of it
+
+template <class Function>
+bool find(void* library, const char* name, Function& function, std::string& missing) {
+  void* const found = os::find_symbol(library, name);
+  if (found == nullptr) missing = name;
+  std::memcpy(&function, &found, sizeof(found));  // from an object pointer to a function pointer, as POSIX means it
+  return found != nullptr;
+}
+
+// The name of the first entry that the library lacks; empty when it has all.
+std::string load_entries(void* library, Driver& driver) {
+  std::string missing;
+#define BERTH_CUDA_FIND(name) \
+  if (!find(library, BERTH_CUDA_TEXT(name), driver.name, missing)) return missing;
+  BERTH_CUDA_ENTRIES(BERTH_CUDA_FIND)
+#undef BERTH_CUDA_FIND
+  return missing;
+}
+
+std::string version_text(int version) { return text::join(version / 1000, '.', version % 1000 / 10); }
+
+// Fills in the rest, once the library is there. Returns why there is no device.
+std::string count_devices(DriverState& state) {
+  const Driver& driver = state.driver;
+  if (const CUresult result = driver.cuInit(0); result != CUDA_SUCCESS) {
+    if (result == CUDA_ERROR_NO_DEVICE) return "the NVIDIA driver finds no device (CUDA_VISIBLE_DEVICES may hide them)";
+    const char* name = nullptr;
+    if (driver.cuGetErrorName(result, &name) != CUDA_SUCCESS || name == nullptr) name = "an unknown error";
+    return text::join("the NVIDIA driver does not start: cuInit gives ", std::string_view(name));
+  }
+  if (driver.cuDriverGetVersion(&state.version) != CUDA_SUCCESS) state.version = 0;
+  int count = 0;
+  if (driver.cuDeviceGetCount(&count) != CUDA_SUCCESS || count <= 0) return "the NVIDIA driver finds no device";
+  state.devices = count;
+  return {};
+}
+
+std::unique_ptr<DriverState> look_for_driver() {
+  auto state = std::make_unique<DriverState>();
+  state->made_in = os::fork_generation();
+  void* const library = os::open_library("libcuda.so.1");
+  if (library == nullptr) {
+    state->why_none = "the machine has no NVIDIA driver: libcuda.so.1 is not found";
+    return state;
+  }
+  if (const std::string missing = load_entries(library, state->driver); !missing.empty()) {
+    state->why_none = text::join("the NVIDIA driver is too old: it has no ", missing, "; berth needs that of CUDA ",
+                                 version_text(CUDA_VERSION / 1000 * 1000), " or later");
+    return state;
+  }
+  state->why_none = count_devices(*state);
+  return state;
+}
+
+struct Texts {
+  os::Mutex mutex;
+  std::map<std::pair<const char*, CUresult>, std::string> known BERTH_GUARDED_BY(mutex);
+};
+
+Texts& texts() {
+  static auto* const made = new Texts;  // never destroyed: failures may be read at any time
+  return *made;
+}
+[[maybe_unused]] const Texts& g_made_at_load = texts();
+
+std::string describe(const char* call, CUresult result) {
+  const char* name = nullptr;
+  const char* meaning = nullptr;
+  const Driver& known = driver();
+  if (known.cuGetErrorName == nullptr || known.cuGetErrorName(result, &name) != CUDA_SUCCESS || name == nullptr) name = "an unknown error";
+  if (known.cuGetErrorString == nullptr || known.cuGetErrorString(result, &meaning) != CUDA_SUCCESS || meaning == nullptr) meaning = "";
+  return text::join(std::string_view(call), ": ", std::string_view(name), " = ", static_cast<int>(result), " (", std::string_view(meaning),
+                    ')');
+}
+
+ErrorCode code_of(CUresult result) noexcept {
+  if (is_shut_down(result) || is_fatal(result)) return ErrorCode::device_lost;
+  switch (result) {
+    case CUDA_ERROR_OUT_OF_MEMORY: return ErrorCode::out_of_memory;
+    case CUDA_ERROR_INVALID_VALUE:
+    case CUDA_ERROR_INVALID_HANDLE: return ErrorCode::invalid_argument;
+    case CUDA_ERROR_NOT_SUPPORTED:
+    case CUDA_ERROR_NOT_PERMITTED:
+    case CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED:
+    case CUDA_ERROR_CAPTURED_EVENT: return ErrorCode::unsupported;
+    default: return ErrorCode::device_error;
+  }
+}
+
+}  // namespace
+
+const DriverState& driver_state() {
+  static std::atomic<const DriverState*> g_state{nullptr};
+  if (const DriverState* const known = g_state.load(std::memory_order_acquire)) return *known;
+  // Two threads may look at the same time; then both find the same. So that no fork can fall into the middle of it, there is no lock.
+  std::unique_ptr<DriverState> made = look_for_driver();
+  const DriverState* expected = nullptr;
+  if (g_state.compare_exchange_strong(expected, made.get(), std::memory_order_acq_rel)) return *made.release();
+  return *expected;
+}
+
+bool is_fatal(CUresult result) noexcept {
+  switch (result) {
+    case CUDA_ERROR_DEVICE_UNAVAILABLE:
+    case CUDA_ERROR_ECC_UNCORRECTABLE:
+    case CUDA_ERROR_NVLINK_UNCORRECTABLE:
+    case CUDA_ERROR_CONTAINED:
+    case CUDA_ERROR_ILLEGAL_ADDRESS:
+    case CUDA_ERROR_LAUNCH_TIMEOUT:
+    case CUDA_ERROR_CONTEXT_IS_DESTROYED:
+    case CUDA_ERROR_ASSERT:
+    case CUDA_ERROR_HARDWARE_STACK_ERROR:
+    case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+    case CUDA_ERROR_MISALIGNED_ADDRESS:
+    case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+    case CUDA_ERROR_INVALID_PC:
+    case CUDA_ERROR_LAUNCH_FAILED:
+    case CUDA_ERROR_TENSOR_MEMORY_LEAK:
+    case CUDA_ERROR_MPS_CLIENT_TERMINATED:
+    case CUDA_ERROR_EXTERNAL_DEVICE: return true;
+    default: return false;
+  }
+}
+
+Failure failure_of(const char* call, CUresult result) noexcept {
+  Failure failure{code_of(result), 0, call};
+  try {
+    std::string text = describe(call, result);
+    Texts& all = texts();
+    const os::Lock lock(all.mutex);
+    failure.why = all.known.try_emplace({call, result}, std::move(text)).first->second.c_str();  // the nodes of a map stay where they are
+  } catch (const std::bad_alloc&) {                                                              // then it is the call alone
+  }
+  return failure;
+}
+
+}  // namespace berth::cuda

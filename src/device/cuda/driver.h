@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+#include <string>
+
+#include "berth/base/result.h"
+
+// The entry points of the CUDA driver, found at run time: a build of berth with this backend runs where there is no driver, and says so. The
+// names are those of <cuda.h> after its own macros (cuMemAlloc is cuMemAlloc_v2), so that types and symbols always match.
+namespace berth::cuda {
+
+#define BERTH_CUDA_ENTRIES(X)                                                                                                            \
+  X(cuInit)                                                                                                                              \
+  X(cuDriverGetVersion)                                                                                                                  \
+  X(cuGetErrorName)                                                                                                                      \
+  X(cuGetErrorString) X(cuDeviceGetCount) X(cuDeviceGet) X(cuDeviceGetName) X(cuDeviceGetAttribute) X(cuDeviceTotalMem)                  \
+      X(cuDeviceCanAccessPeer) X(cuDevicePrimaryCtxRetain) X(cuCtxPushCurrent) X(cuCtxPopCurrent) X(cuThreadExchangeStreamCaptureMode)   \
+          X(cuMemGetInfo) X(cuMemAlloc) X(cuMemFree) X(cuMemAllocAsync) X(cuMemFreeAsync) X(cuMemHostAlloc) X(cuMemFreeHost)             \
+              X(cuMemHostRegister) X(cuMemHostUnregister) X(cuMemHostGetDevicePointer) X(cuPointerGetAttribute) X(cuMemGetAddressRange)  \
+                  X(cuMemGetAllocationGranularity) X(cuMemAddressReserve) X(cuMemAddressFree) X(cuMemCreate) X(cuMemRelease) X(cuMemMap) \
+                      X(cuMemUnmap) X(cuMemSetAccess) X(cuMemExportToShareableHandle) X(cuMemImportFromShareableHandle)                  \
+                          X(cuIpcGetMemHandle) X(cuIpcOpenMemHandle) X(cuIpcCloseMemHandle) X(cuMemcpyAsync) X(cuMemcpyDtoDAsync)        \
+                              X(cuMemsetD8Async) X(cuMemsetD16Async) X(cuMemsetD32Async) X(cuStreamCreate) X(cuStreamDestroy)            \
+                                  X(cuStreamSynchronize) X(cuStreamWaitEvent) X(cuStreamIsCapturing) X(cuStreamGetCtx) X(cuStreamGetId)  \
+                                      X(cuStreamWaitValue32) X(cuLaunchHostFunc) X(cuEventCreate) X(cuEventDestroy) X(cuEventRecord)     \
+                                          X(cuEventQuery) X(cuEventSynchronize)
+
+struct Driver {
+#define BERTH_CUDA_MEMBER(name) decltype(&::name) name = nullptr;
+  BERTH_CUDA_ENTRIES(BERTH_CUDA_MEMBER)
+#undef BERTH_CUDA_MEMBER
+};
+
+// What came of looking for the driver. Found once, by whoever asks first; never taken back.
+struct DriverState {
+  Driver driver;
+  int devices = 0;            // 0: none can be used
+  std::string why_none;       // and what would help
+  int version = 0;            // of the driver: 13000 is CUDA 13.0
+  std::uint64_t made_in = 0;  // fork_generation() of the process that initialised it: others cannot use it
+};
+const DriverState& driver_state();
+inline const Driver& driver() { return driver_state().driver; }
+
+// After one of these nothing works on the device any more, in this process.
+bool is_fatal(CUresult result) noexcept;
+// The driver has shut down, as it does before a process ends: whatever was asked for is over.
+inline bool is_shut_down(CUresult result) noexcept { return result == CUDA_ERROR_DEINITIALIZED; }
+
+// Why a call failed: "cuMemCreate: CUDA_ERROR_OUT_OF_MEMORY (out of memory)". The text is kept for good, one for each call and result.
+Failure failure_of(const char* call, CUresult result) noexcept;
+
+}  // namespace berth::cuda

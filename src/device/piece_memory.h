@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "berth/base/result.h"
+#include "os/mutex.h"
+
+// Address ranges of a device that commits in pieces: physical memory of a GPU comes in handles that are mapped and unmapped whole, and
+// page-locked host memory is registered and unregistered whole. What costs there is the number of pieces, and what can be given back is a
+// piece that is not used at all. So a commit makes few long ones, of most_piece bytes at most:
+//
+//     units       [ 0 | 1 | 2 | 3 | 4 | 5 | 6 | 7 ]
+//     pieces      [     A     |   B   |   |   C   ]          the borders follow from the commits: whoever commits can know them
+//
+// A unit of a piece that is decommitted alone keeps its memory, unused, until the rest of its piece is decommitted; committing it again
+// finds it there. Only whole pieces move. (Decision 0016.)
+//
+// This class keeps the table; how a piece is made, dropped and moved is for those who derive from it. They are called without a lock, for
+// units that no other call is at work on: any thread may call anything, as with a Backend.
+namespace berth {
+
+class PieceMemory {
+ public:
+  // REQUIRES: most_piece is a multiple of unit_bytes.
+  PieceMemory(std::size_t unit_bytes, std::size_t most_piece) : unit_(unit_bytes), most_piece_(most_piece) {}
+  virtual ~PieceMemory();
+  PieceMemory(const PieceMemory&) = delete;
+  PieceMemory& operator=(const PieceMemory&) = delete;
+
+  // As Backend has them.
+  Result<void*> reserve(std::size_t bytes, std::size_t alignment) noexcept;
+  Status release(void* address, std::size_t bytes) noexcept;
+  Status commit(void* address, std::size_t bytes) noexcept;
+  Status decommit(void* address, std::size_t bytes) noexcept;
+  Status move(void* from, void* to, std::size_t bytes) noexcept;
+
+  enum class Found : std::uint8_t { committed, not_committed, elsewhere };
+  // Whether [address, address + bytes) is memory of ours; `elsewhere`: not in any of our ranges.
+  Found find(const void* address, std::size_t bytes) const noexcept;
+
+  std::size_t unit_bytes() const noexcept { return unit_; }
+
+ protected:
+  struct Piece {
+    std::uintptr_t address = 0;
+    std::size_t bytes = 0;
+    std::uint64_t handle = 0;  // the device's
+    std::size_t used = 0;      // bytes of it that are committed; with the last the piece goes
+  };
+  // What the system gave, and gets back: it may begin before the range, and be longer, for the alignment.
+  struct Addresses {
+    std::uintptr_t first = 0;
+    std::size_t bytes = 0;
+  };
+
+  virtual Result<Addresses> reserve_addresses(std::size_t bytes, std::size_t alignment) noexcept = 0;
+  virtual void give_addresses_back(const Addresses& addresses) noexcept = 0;
+  // Puts memory under a piece, and sets its handle.
+  virtual Status make_piece(Piece& piece) noexcept = 0;
+  virtual Status drop_piece(const Piece& piece) noexcept = 0;
+  // The pieces of a commit that lie side by side are all there.
+  virtual Status open_pieces(std::uintptr_t address, std::size_t bytes) noexcept;
+  // Pieces that lie side by side go to where they have the same order and `distance` bytes more; all or none. By default they cannot.
+  virtual Status move_pieces(std::span<const Piece> pieces, std::uintptr_t distance, std::size_t bytes) noexcept;
+
+ private:
+  // The piece that a unit is in, by its number in `pieces_` (0: none), and whether the unit is committed. All zero at first: a range may
+  // have hundreds of thousands.
+  class Unit {
+   public:
+    Unit() noexcept = default;
+    Unit(std::uint32_t piece, bool committed) noexcept : bits_(piece << 1 | (committed ? 1U : 0U)) {}
+    std::uint32_t piece() const noexcept { return bits_ >> 1; }
+    bool is_committed() const noexcept { return (bits_ & 1) != 0; }
+
+   private:
+    std::uint32_t bits_ = 0;
+  };
+  struct FreeUnits {
+    void operator()(Unit* units) const noexcept { std::free(units); }
+  };
+  struct Range {
+    std::size_t bytes = 0;
+    Addresses addresses;
+    std::unique_ptr<Unit[], FreeUnits> units;
+  };
+  struct Gap {
+    std::uintptr_t address = 0;
+    std::size_t bytes = 0;
+  };
+  struct Commit {
+    std::vector<Gap> gaps;     // what has no memory yet
+    std::vector<Piece> made;   // with room for all
+    std::size_t promised = 0;  // how many
+  };
+
+  Range* find_range(std::uintptr_t address, std::size_t bytes, std::uintptr_t& base) const noexcept BERTH_REQUIRES(mutex_);
+  Result<std::span<Unit>> units_of(std::uintptr_t address, std::size_t bytes) const noexcept BERTH_REQUIRES(mutex_);
+
+  Status begin_commit(std::uintptr_t address, std::size_t bytes, Commit& commit) noexcept;
+  Status make_pieces(Commit& commit) noexcept;
+  Status fill_gap(const Gap& gap, std::vector<Piece>& made) noexcept;
+  void undo_commit(std::uintptr_t address, std::size_t bytes, const Commit& commit) noexcept;
+  Status look_at_move(std::uintptr_t from, std::uintptr_t to, std::size_t bytes, std::vector<Piece>& pieces) noexcept;
+  Status drop_all(std::span<const Piece> pieces) noexcept;
+
+  void make_room(std::size_t pieces) BERTH_REQUIRES(mutex_);
+  void enter(const Piece& piece) noexcept BERTH_REQUIRES(mutex_);
+  void mark(std::span<Unit> units, bool committed, std::vector<Piece>& gone) noexcept BERTH_REQUIRES(mutex_);
+
+  const std::size_t unit_;
+  const std::size_t most_piece_;
+  mutable os::Mutex mutex_;
+  mutable std::map<std::uintptr_t, Range> ranges_ BERTH_GUARDED_BY(mutex_);  // by first address
+  std::vector<Piece> pieces_ BERTH_GUARDED_BY(mutex_){1};                    // by number; the first is none
+  std::vector<std::uint32_t> free_numbers_ BERTH_GUARDED_BY(mutex_);         // capacity for all
+  std::size_t promised_ BERTH_GUARDED_BY(mutex_) = 0;                        // pieces on their way in; there is room for them
+};
+
+}  // namespace berth

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+// Where the pieces of committed memory begin, in a range whose device commits in pieces (BackendProperties::piece_bytes). One bit a page:
+//
+//     pages     | piece A       | B     | bare      | piece C       |
+//     borders   1   0   0   0   1   0   1   ?   ?   1   0   0   0   1
+//
+// Where memory is committed, and at the page behind it, the bits are right; where it is not they mean nothing. Not thread-safe: the pool locks.
+namespace berth {
+
+struct PieceSpan {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+
+  std::size_t bytes() const noexcept { return end - begin; }
+};
+
+class PieceBorders {
+ public:
+  // For a range of so many bytes. Throws bad_alloc.
+  void open(std::size_t range_bytes, std::size_t page_bytes, std::size_t piece_bytes) {
+    bits_.assign(range_bytes / page_bytes / 64 + 1, 0);
+    page_ = page_bytes;
+    piece_ = piece_bytes;
+  }
+
+  // [begin, begin + bytes) was committed by one call, or is one piece that was moved here.
+  void committed(std::size_t begin, std::size_t bytes) noexcept {
+    for (std::size_t at = begin; at < begin + bytes; at += page_) set(at, (at - begin) % piece_ == 0);
+    set(begin + bytes, true);
+  }
+
+  // The last piece that lies wholly in [begin, end), where all is committed; an empty one when there is none.
+  PieceSpan last_within(std::size_t begin, std::size_t end) const noexcept {
+    std::size_t to = end / page_ * page_;
+    while (to > begin && !is_border(to)) to -= page_;
+    if (to <= begin) return {};
+    std::size_t from = to - page_;
+    while (from > begin && !is_border(from)) from -= std::min(page_, from);
+    return from >= begin && is_border(from) && from % page_ == 0 ? PieceSpan{from, to} : PieceSpan{};
+  }
+
+  // The piece that an offset of committed memory lies in.
+  PieceSpan around(std::size_t offset) const noexcept {
+    std::size_t from = offset / page_ * page_;
+    while (from > 0 && !is_border(from)) from -= page_;
+    std::size_t to = from + page_;
+    while (to / page_ / 64 < bits_.size() && !is_border(to)) to += page_;
+    return {from, to};
+  }
+
+ private:
+  bool is_border(std::size_t offset) const noexcept { return (bits_[offset / page_ / 64] >> (offset / page_ % 64) & 1) != 0; }
+  void set(std::size_t offset, bool border) noexcept {
+    const std::uint64_t bit = std::uint64_t{1} << (offset / page_ % 64);
+    std::uint64_t& word = bits_[offset / page_ / 64];
+    word = border ? word | bit : word & ~bit;
+  }
+
+  std::vector<std::uint64_t> bits_;  // one more than there are pages: for the border behind the last
+  std::size_t page_ = 1;
+  std::size_t piece_ = 1;
+};
+
+}  // namespace berth

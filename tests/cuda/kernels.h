@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+struct CUstream_st;
+
+// Kernels that the tests of a real device use. Each goes into a stream, and returns false when the runtime would not launch it.
+namespace berth::testing {
+
+// Runs until the word, in memory that the host writes, is not 0; gives up after about ten seconds.
+bool launch_spin(const volatile std::uint32_t* until, CUstream_st* stream);
+
+// Writes words made of `value` and their place: all of them, or the first and the last `ends`.
+bool launch_write(void* target, std::size_t bytes, std::uint32_t value, CUstream_st* stream);
+bool launch_write_ends(void* target, std::size_t bytes, std::uint32_t value, CUstream_st* stream);
+// Adds the number of words that are not as written to a counter on the device.
+bool launch_check(const void* source, std::size_t bytes, std::uint32_t value, std::uint32_t* wrong, CUstream_st* stream);
+bool launch_check_ends(const void* source, std::size_t bytes, std::uint32_t value, std::uint32_t* wrong, CUstream_st* stream);
+
+// Writes to address 8: the context does not survive it.
+bool launch_illegal(CUstream_st* stream);
+
+}  // namespace berth::testing
