@@ -109,7 +109,8 @@ int main(int argc, char** argv) {
   CLI::App* const bench_copy = bench->add_subcommand("copy", "Copies and conversions, beside memcpy and PyTorch");
   add_bench_copy_options(*bench_copy, measuring);
   BenchAllocCommand allocating;
-  CLI::App* const bench_alloc = bench->add_subcommand("alloc", "Allocating and freeing, warm: by size, with many live blocks, by many threads");
+  CLI::App* const bench_alloc =
+      bench->add_subcommand("alloc", "Allocating and freeing, warm: by size, with many live blocks, by many threads");
   add_bench_alloc_options(*bench_alloc, allocating);
   CLI::App* const tour = app.add_subcommand("tour", "Show what berth does, on this machine's devices, in a few seconds");
 

@@ -2,6 +2,7 @@
 #include "memory/option_text.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -32,6 +33,9 @@ void read_options(std::string_view strategy, std::string_view text, std::span<co
     const std::string_view value = equals == std::string_view::npos ? std::string_view() : option.substr(equals + 1);
     if (found->time != nullptr) {
       if (!text::parse_duration(value, *found->time)) refuse(option, "it has no time such as 500ms, 5s, 2min, 0 or never");
+    } else if (found->number != nullptr) {
+      const auto [rest, error] = std::from_chars(value.data(), value.data() + value.size(), *found->number, std::chars_format::fixed);
+      if (error != std::errc() || rest != value.data() + value.size()) refuse(option, "it has no number such as 1.05");
     } else {
       std::uint64_t bytes = 0;
       if (!text::parse_bytes(value, bytes)) refuse(option, "it has no byte count");

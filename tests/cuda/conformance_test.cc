@@ -35,7 +35,7 @@ std::vector<AllocatorSubject> allocator_subjects() {
 class CudaBackendConformance : public ::testing::TestWithParam<std::tuple<BackendSubject, BackendCheck>> {};
 
 TEST_P(CudaBackendConformance, Holds) {
-  BERTH_NEEDS_CUDA();
+  BERTH_NEEDS_DEVICE();
   const auto& [subject, check] = GetParam();
   Report report;
   check.run(subject.get(), report);
@@ -52,7 +52,7 @@ INSTANTIATE_TEST_SUITE_P(All, CudaBackendConformance,
 class CudaAllocatorConformance : public ::testing::TestWithParam<std::tuple<AllocatorSubject, AllocatorCheck>> {};
 
 TEST_P(CudaAllocatorConformance, Holds) {
-  BERTH_NEEDS_CUDA();
+  BERTH_NEEDS_DEVICE();
   const auto& [subject, check] = GetParam();
   Report report;
   check.run(subject, report);

@@ -19,8 +19,13 @@ inline std::string why_no_cuda() {
   return "there is no such kind";
 }
 
-#define BERTH_NEEDS_CUDA() \
+#define BERTH_NEEDS_DEVICE() \
   if (find_backend("cuda:0") == nullptr) GTEST_SKIP() << "no CUDA device: " << why_no_cuda()
+
+// For tests with kernels.
+#define BERTH_NEEDS_CUDA() \
+  BERTH_NEEDS_DEVICE();    \
+  ASSERT_TRUE(load_kernels()) << "the CUDA runtime does not load the tests' kernels"
 
 // A word that the host sets and a kernel looks at.
 class HostWord {

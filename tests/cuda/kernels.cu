@@ -45,7 +45,15 @@ unsigned blocks_for(std::size_t words) { return static_cast<unsigned>(words / 25
 
 std::size_t end_of(std::size_t words) { return words / 2 < kEnd ? words / 2 : kEnd; }
 
+template <class Kernel>
+bool load(Kernel kernel) {
+  cudaFuncAttributes attributes;
+  return cudaFuncGetAttributes(&attributes, kernel) == cudaSuccess;
+}
+
 }  // namespace
+
+bool load_kernels() { return load(spin) && load(write) && load(check) && load(write_ends) && load(check_ends) && load(illegal); }
 
 bool launch_spin(const volatile std::uint32_t* until, CUstream_st* stream) {
   spin<<<1, 1, 0, stream>>>(until);

@@ -9,6 +9,9 @@ struct CUstream_st;
 // Kernels that the tests of a real device use. Each goes into a stream, and returns false when the runtime would not launch it.
 namespace berth::testing {
 
+// Loads all of them. The runtime would load each with its first launch, and may wait for all that runs then: for a kernel that spins, for ever.
+bool load_kernels();
+
 // Runs until the word, in memory that the host writes, is not 0; gives up after about ten seconds.
 bool launch_spin(const volatile std::uint32_t* until, CUstream_st* stream);
 

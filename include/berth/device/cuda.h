@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 
 #include "berth/device/device.h"
@@ -35,6 +36,14 @@ BERTH_EXPORT void end_stream(const Stream& stream);
 // The handle of a stream of a CUDA device, to launch kernels into. It lives as long as the Stream does. Throws DeviceError(wrong_device) for
 // streams of other devices.
 BERTH_EXPORT CUstream_st* native_stream(const Stream& stream);
+
+// The stream that a consumer names by the rules of DLPack (`__dlpack__(stream=...)`), whose work the tensor must be ready for: a handle as a
+// number, 1 for the legacy default stream, -1 for "do not wait", which is no stream. Make it wait before the tensor is handed over:
+//
+//     dlpack_stream("cuda:0", number).wait(producer.record());
+//
+// Throws ArgumentError for 0, which the protocol forbids, and DeviceError(unsupported) for 2, the per-thread default stream.
+BERTH_EXPORT Stream dlpack_stream(Device device, std::int64_t number);
 
 // Physical memory of a device, in one piece, that several processes can have mapped. It is held by the driver for as long as anyone has it open:
 // an exporter that ends, or is killed, leaves it to those who imported it. Bytes of any value at first.

@@ -52,10 +52,14 @@ struct PoolOptions {
   // free and need again stays, and short beside the time in which another process waits for memory. 0: at once, with
   // every free that leaves whole pages. kNever: only when asked.
   std::chrono::milliseconds decay = std::chrono::seconds(10);
+
+  // How much memory may be committed for each byte that was live at the peak, before pages are moved from holes instead of taken anew. Nearer
+  // to 1 holds less memory and moves more pages; moving costs tens of microseconds for each piece on a GPU. At least 1.
+  double target_ratio = 1.01;
 };
 
-// As text for make_allocator and BERTH_<KIND>_ALLOCATOR: "pool", "pool:8GiB", "pool:limit=8GiB,decay=5s", "pool:decay=never".
-// Throws DeviceError when the device is not there, ArgumentError when `decay` is less than nothing.
+// As text for make_allocator and BERTH_<KIND>_ALLOCATOR: "pool", "pool:8GiB", "pool:limit=8GiB,decay=5s", "pool:decay=never,ratio=1.05".
+// Throws DeviceError when the device is not there, ArgumentError when `decay` is less than nothing or `target_ratio` less than 1.
 BERTH_EXPORT std::shared_ptr<Allocator> pool(Device device, const PoolOptions& options = {});
 
 // A pool of its own over another's memory: for the capture of a graph, or a tenant. It has its own addresses and its own blocks; no other

@@ -10,7 +10,8 @@
 //     DlpackTensor out = to_dlpack(x);              // give out.take() to a framework; x's bytes live until it calls the deleter
 //     Storage y = from_dlpack(DlpackTensor(theirs));    // their bytes live until the last storage over them is gone
 //
-// Frameworks on the host differ in what they do about streams; synchronise before handing over what a stream still writes.
+// Frameworks on the host differ in what they do about streams; synchronise before handing over what a stream still writes. On CUDA devices the
+// consumer names its stream, and that has to wait for the producer's: cuda::dlpack_stream (device/cuda.h).
 namespace berth {
 
 // A DLPack tensor that has not been consumed yet: consumed once by `take`, or freed exactly once when this is destroyed.

@@ -23,8 +23,8 @@ namespace berth::cli {
 
 struct AllocPace {
   int rounds = 7;
-  int pairs = 20'000;       // in a round
-  int live = 20'000;        // blocks, in the case that has many
+  int pairs = 20'000;  // in a round
+  int live = 20'000;   // blocks, in the case that has many
   int threads = 8;
 };
 
@@ -107,12 +107,9 @@ double threads_ns(Peer& peer, const AllocPace& pace, std::size_t bytes) {
 
 template <class Peer>
 std::vector<AllocFigure> alloc_figures(Peer& peer, const AllocPace& pace) {
-  return {{"pair_512", pair_ns(peer, pace, 512)},
-          {"pair_1mib", pair_ns(peer, pace, 1_MiB)},
-          {"pair_20mib", pair_ns(peer, pace, 20_MiB)},
-          {"live_20000", live_ns(peer, pace)},
-          {"threads_8_512", threads_ns(peer, pace, 512)},
-          {"threads_8_1mib", threads_ns(peer, pace, 1_MiB)}};
+  return {{"pair_512", pair_ns(peer, pace, 512)},         {"pair_1mib", pair_ns(peer, pace, 1_MiB)},
+          {"pair_20mib", pair_ns(peer, pace, 20_MiB)},    {"live_20000", live_ns(peer, pace)},
+          {"threads_8_512", threads_ns(peer, pace, 512)}, {"threads_8_1mib", threads_ns(peer, pace, 1_MiB)}};
 }
 
 }  // namespace berth::cli

@@ -50,6 +50,7 @@ Status unregister_host(void*) noexcept { return kAbsent; }
 Stream wrap_stream(Device, CUstream_st*) { refuse("wrapping a CUDA stream"); }
 void end_stream(const Stream&) { refuse("ending a CUDA stream"); }
 CUstream_st* native_stream(const Stream&) { refuse("the handle of a CUDA stream"); }
+Stream dlpack_stream(Device, std::int64_t) { refuse("a DLPack stream"); }
 
 struct Segment::State {};
 Segment::Segment(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}

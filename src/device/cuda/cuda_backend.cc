@@ -15,9 +15,6 @@ namespace berth::cuda {
 
 namespace {
 
-// From host memory that is not page-locked the driver copies such a small piece into the stream itself, at once.
-constexpr std::size_t kInline = 16384;
-
 std::size_t total_memory(CudaContext& context) noexcept {
   std::size_t free = 0;
   std::size_t total = 0;
@@ -174,7 +171,7 @@ Status CudaBackend::copy(const Transfer& transfer, StreamRef stream) noexcept {
     const void* const there = to_here ? transfer.source : transfer.target;
     if (is_host(other)) {
       // Between the device and memory that is not page-locked, the driver makes the caller wait for the stream. Then it is a host function's.
-      own_turn = (to_here && transfer.bytes <= kInline) || !stream || is_page_locked(there, transfer.bytes);
+      own_turn = !stream || is_page_locked(there, transfer.bytes);
     } else if (!reaches(other)) {
       return Failure{ErrorCode::unsupported, 0, "the other end is on a device that this one does not reach"};
     }

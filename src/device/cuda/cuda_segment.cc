@@ -29,6 +29,18 @@ Stream wrap_stream(Device device, CUstream_st* handle) { return cuda_backend(dev
 void end_stream(const Stream& stream) { ours(stream, "ending a stream").end(); }
 CUstream_st* native_stream(const Stream& stream) { return ours(stream, "the handle of a stream").handle(); }
 
+Stream dlpack_stream(Device device, std::int64_t number) {
+  if (number == -1) return {};
+  if (number <= 0) {
+    throw ArgumentError(
+        ErrorCode::invalid_argument,
+        {text::join("a DLPack stream ", number, " on ", device.to_string()), "the protocol forbids it, as it could mean two streams",
+         "use 1 for the legacy default stream, -1 for no stream, or a handle"},
+        {{"stream", number}});
+  }
+  return wrap_stream(device, reinterpret_cast<CUstream_st*>(static_cast<std::uintptr_t>(number)));  // 1 and 2 are the driver's own names
+}
+
 struct Segment::State {
   explicit State(CudaBackend& device) noexcept : backend(device) {}
   ~State();

@@ -50,10 +50,16 @@ Pool::Pool(Backend& device_backend, Setup setup)
       page_bytes_(setup.page_bytes),
       budget_(is_private() ? kPrivateLimit : "the pool's limit", setup.options.limit_bytes, setup.below),
       decay_period_(setup.options.decay),
+      target_ratio_(setup.options.target_ratio),
       generation_(os::fork_generation()),
       caches_(new std::atomic<ThreadCache*>[kMostCaches]()),
       decay_(setup.options.decay, most_decay(backend(), setup.options.decay)),
-      space_(backend(), mutex_, {.page_bytes = setup.page_bytes, .fixed_pages = setup.fixed_pages}, budget_, decay_, parent_.get()),
+      space_(backend(), mutex_,
+             {.page_bytes = setup.page_bytes,
+              .fixed_pages = setup.fixed_pages,
+              .tight = setup.options.target_ratio,
+              .tighter_edges = setup.options.target_ratio + 0.004},
+             budget_, decay_, parent_.get()),
       slabs_(classes_, space_, slots_, streams_) {
   listen();
 }
@@ -385,6 +391,10 @@ std::shared_ptr<Allocator> pool(Device device, const PoolOptions& options) {
                         {text::join("a pool on ", device.to_string(), " with decay=", options.decay.count(), "ms"),
                          "memory cannot have been unused for less than no time", "use 0 to give back at once, or PoolOptions::kNever"},
                         {{"decay", options.decay.count()}});
+  }
+  if (!(options.target_ratio >= 1)) {
+    throw ArgumentError(ErrorCode::invalid_argument, {text::join("a pool on ", device.to_string(), " with a target ratio below 1"),
+                                                      "what is live is always committed", "use 1, or a little more"});
   }
   return enlisted(std::make_shared<Pool>(device, options));
 }

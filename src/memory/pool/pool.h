@@ -195,6 +195,7 @@ class Pool final : public Allocator, public PageLender, private os::ForkListener
   const std::size_t page_bytes_;
   Budget budget_;
   const std::chrono::milliseconds decay_period_;
+  const double target_ratio_;
   const std::uint64_t generation_;
   SlotTable slots_;
   std::unique_ptr<std::atomic<ThreadCache*>[]> caches_;  // by number; entries are never taken away while the pool lives

@@ -9,11 +9,12 @@
 namespace berth {
 
 Pool::Pool(std::shared_ptr<Pool> parent, const PrivatePoolOptions& options)
-    : Pool(parent->backend(), {.options = {.limit_bytes = options.limit_bytes, .decay = options.decay},
-                               .page_bytes = parent->page_bytes_,
-                               .below = &parent->budget_,
-                               .parent = parent,
-                               .fixed_pages = options.fixed_pages}) {}
+    : Pool(parent->backend(),
+           {.options = {.limit_bytes = options.limit_bytes, .decay = options.decay, .target_ratio = parent->target_ratio_},
+            .page_bytes = parent->page_bytes_,
+            .below = &parent->budget_,
+            .parent = parent,
+            .fixed_pages = options.fixed_pages}) {}
 
 void Pool::add_child(const std::shared_ptr<Pool>& child) {
   const os::Lock lock(mutex_);

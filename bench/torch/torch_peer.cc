@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "torch_peer.h"
+
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAFunctions.h>
+
+namespace berth::bench {
+
+namespace allocator = c10::cuda::CUDACachingAllocator;
+
+TorchPeer::TorchPeer() {
+  allocator::init(c10::cuda::device_count());
+  clear();
+}
+
+void* TorchPeer::take(std::size_t bytes) { return allocator::raw_alloc(bytes); }
+void TorchPeer::give(void* block) { allocator::raw_delete(block); }
+
+void TorchPeer::clear() {
+  allocator::emptyCache();
+  allocator::resetPeakStats(0);
+}
+
+std::size_t TorchPeer::peak_reserved() const { return static_cast<std::size_t>(allocator::getDeviceStats(0).reserved_bytes[0].peak); }
+
+}  // namespace berth::bench

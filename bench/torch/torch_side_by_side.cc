@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "berth/berth.h"
+#include "cli/bench/alloc_cases.h"
+#include "cli/input.h"
+#include "os/system.h"
+#include "torch_peer.h"
+
+// Allocating and freeing on a CUDA device, by berth's pool and by PyTorch's caching allocator, in one run and by the same loop. Prints JSON.
+//   torch_side_by_side [--quick] [TRACE...]     traces are also replayed, from empty caches: time, and peak reserved over peak live
+namespace berth {
+
+namespace {
+
+class PoolPeer {
+ public:
+  PoolPeer(Allocator& allocator, StreamRef stream) noexcept : allocator_(allocator), stream_(stream) {}
+  Block take(std::size_t bytes) { return allocator_.allocate({.bytes = bytes, .stream = stream_}); }
+  void give(const Block& block) noexcept { allocator_.deallocate(block); }
+
+ private:
+  Allocator& allocator_;
+  StreamRef stream_;
+};
+
+template <class Peer>
+double replay_ms(Peer& peer, const ReplayScript& script) {
+  std::vector<decltype(peer.take(1))> blocks(script.slots);
+  std::vector<bool> live(script.slots);
+  const std::uint64_t begin = os::steady_time_ns();
+  for (const ReplayStep& step : script.steps) {
+    if (step.allocates)
+      blocks[step.slot] = peer.take(step.bytes);
+    else
+      peer.give(blocks[step.slot]);
+  }
+  const auto ms = static_cast<double>(os::steady_time_ns() - begin) / 1e6;
+  for (const ReplayStep& step : script.steps) live[step.slot] = step.allocates;
+  for (std::size_t slot = 0; slot < live.size(); ++slot) {
+    if (live[slot]) peer.give(blocks[slot]);
+  }
+  return ms;
+}
+
+// As often as given, each from empty caches: the time of the first, which is cold in every way, and of the last.
+void replay_both(const std::string& path, bench::TorchPeer& torch) {
+  RecordedTrace trace = read_trace(cli::read_input(path), path);
+  const ReplayScript script = plan_replay(trace.events);
+  const auto peak = static_cast<double>(script.peak_live_bytes);
+  constexpr int kRounds = 3;
+  double ours[kRounds];
+  double theirs[kRounds];
+  double our_ratio = 0;
+  double their_ratio = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    {
+      const auto memory = pool("cuda:0");
+      PoolPeer peer(*memory, {});
+      ours[round] = replay_ms(peer, script);
+      our_ratio = static_cast<double>(memory->stats().peak_committed_bytes) / peak;
+    }
+    torch.clear();
+    theirs[round] = replay_ms(torch, script);
+    their_ratio = static_cast<double>(torch.peak_reserved()) / peak;
+    torch.clear();
+  }
+  std::printf(
+      "  {\"trace\": \"%s\", \"events\": %zu, \"berth_ms\": [%.2f, %.2f, %.2f], \"torch_ms\": [%.2f, %.2f, %.2f], \"berth_ratio\": %.4f, "
+      "\"torch_ratio\": %.4f}",
+      path.c_str(), script.steps.size(), ours[0], ours[1], ours[2], theirs[0], theirs[1], theirs[2], our_ratio, their_ratio);
+}
+
+int run(int argc, char** argv) {
+  cli::AllocPace pace;
+  std::vector<std::string> traces;
+  for (int i = 1; i < argc; ++i) {
+    if (std::string(argv[i]) == "--quick")
+      pace = {.rounds = 1, .pairs = 500, .live = 500, .threads = 2};
+    else
+      traces.emplace_back(argv[i]);
+  }
+  bench::TorchPeer torch;
+  const auto memory = pool("cuda:0");
+  const Stream stream = make_stream("cuda:0");
+  PoolPeer ours(*memory, stream);
+  const std::vector<cli::AllocFigure> first = cli::alloc_figures(ours, pace);
+  const std::vector<cli::AllocFigure> second = cli::alloc_figures(torch, pace);
+  std::printf("{\"device\": \"%s\",\n \"ns_per_pair\": {\n", backend("cuda:0").properties().description.c_str());
+  for (std::size_t i = 0; i < first.size(); ++i)
+    std::printf("  \"%s\": {\"berth\": %.1f, \"torch\": %.1f, \"times\": %.2f}%s\n", first[i].name.c_str(), first[i].ns, second[i].ns,
+                second[i].ns / first[i].ns, i + 1 < first.size() ? "," : "");
+  std::printf(" },\n \"replays\": [\n");
+  for (std::size_t i = 0; i < traces.size(); ++i) {
+    replay_both(traces[i], torch);
+    std::printf("%s\n", i + 1 < traces.size() ? "," : "");
+    std::fflush(stdout);
+  }
+  std::printf(" ]\n}\n");
+  return 0;
+}
+
+}  // namespace
+
+}  // namespace berth
+
+int main(int argc, char** argv) {
+  try {
+    return berth::run(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "torch_side_by_side: %s\n", error.what());
+    return 1;
+  }
+}
