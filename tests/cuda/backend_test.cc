@@ -16,7 +16,7 @@ namespace berth::testing {
 namespace {
 
 TEST(CudaBackend, SaysWhatItIs) {
-  BERTH_NEEDS_CUDA();
+  BERTH_NEEDS_DEVICE();
   const Backend& gpu = backend("cuda:0");
   EXPECT_FALSE(gpu.properties().abilities.host_access);
   EXPECT_TRUE(gpu.properties().abilities.wants_pinned);
@@ -42,7 +42,7 @@ TEST(CudaBackend, LeavesTheCurrentDeviceAndTheLastErrorAlone) {
 }
 
 TEST(CudaBackend, RunsOutOfMemoryAndGoesOn) {
-  BERTH_NEEDS_CUDA();
+  BERTH_NEEDS_DEVICE();
   Backend& gpu = backend("cuda:0");
   const auto memory = pool("cuda:0");
   EXPECT_THROW((void)memory->allocate({.bytes = 2 * gpu.memory_info().total_bytes}), OutOfMemory);
@@ -53,7 +53,7 @@ TEST(CudaBackend, RunsOutOfMemoryAndGoesOn) {
 
 // A commit makes few pieces; a part of one that is decommitted comes back without the device.
 TEST(CudaBackend, KeepsAPieceUntilAllOfItIsDecommitted) {
-  BERTH_NEEDS_CUDA();
+  BERTH_NEEDS_DEVICE();
   Backend& gpu = backend("cuda:0");
   const std::size_t unit = gpu.properties().unit_bytes;
   const Result<void*> range = gpu.reserve(64 * unit, unit);
@@ -100,7 +100,7 @@ TEST(CudaStreams, AreThoseOfTheProgramWhenWrapped) {
 }
 
 TEST(CudaStreams, RefuseWhatIsNotTheirs) {
-  BERTH_NEEDS_CUDA();
+  BERTH_NEEDS_DEVICE();
   EXPECT_THROW((void)cuda::wrap_stream("cpu", nullptr), DeviceError);
   EXPECT_THROW((void)cuda::wrap_stream("cuda:0", cudaStreamPerThread), DeviceError);
   EXPECT_NO_THROW((void)cuda::wrap_stream("cuda:0", nullptr).record());
@@ -108,7 +108,7 @@ TEST(CudaStreams, RefuseWhatIsNotTheirs) {
 }
 
 TEST(CudaStreams, AreNamedByTheRulesOfDlpack) {
-  BERTH_NEEDS_CUDA();
+  BERTH_NEEDS_DEVICE();
   EXPECT_FALSE(cuda::dlpack_stream("cuda:0", -1));
   const Stream legacy = cuda::wrap_stream("cuda:0", nullptr);
   EXPECT_EQ(cuda::dlpack_stream("cuda:0", 1).id(), legacy.id());
@@ -124,7 +124,7 @@ TEST(CudaStreams, AreNamedByTheRulesOfDlpack) {
 
 // Host functions may use the device, and block, without holding up other streams.
 TEST(CudaStreams, RunHostFunctionsThatUseTheDevice) {
-  BERTH_NEEDS_CUDA();
+  BERTH_NEEDS_DEVICE();
   const Stream a = make_stream("cuda:0");
   const Stream b = make_stream("cuda:0");
   float seen = 0;
@@ -239,7 +239,7 @@ TEST_F(CudaProcess, LosesTheDeviceAndSaysSo) {
 }
 
 TEST_F(CudaProcess, GivesAForkedChildAnError) {
-  BERTH_NEEDS_CUDA();
+  BERTH_NEEDS_DEVICE();
   EXPECT_EXIT(fork_with_a_device(), ::testing::ExitedWithCode(0), "");
 }
 
@@ -251,7 +251,7 @@ TEST_F(CudaProcess, GivesAForkedChildAnError) {
 }
 
 TEST_F(CudaProcess, EndsWithLiveStoragesAndStreams) {
-  BERTH_NEEDS_CUDA();
+  BERTH_NEEDS_DEVICE();
   EXPECT_EXIT(end_with_live_storages(), ::testing::ExitedWithCode(0), "^$");
 }
 

@@ -20,7 +20,7 @@
 namespace {
 
 constexpr size_t kUnit = size_t{2} << 20;
-constexpr size_t kTotal = size_t{8} << 30;
+constexpr size_t kTotal = size_t{64} << 30;
 
 std::mutex g_mutex;
 size_t g_used = 0;

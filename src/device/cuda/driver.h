@@ -19,9 +19,10 @@ namespace berth::cuda {
   X(cuGetErrorString)                                                                                                                      \
   X(cuDeviceGetCount)                                                                                                                      \
   X(cuDeviceGet)                                                                                                                           \
-  X(cuDeviceGetName) X(cuDeviceGetAttribute) X(cuDeviceTotalMem) X(cuDeviceCanAccessPeer) X(cuDevicePrimaryCtxRetain) X(cuCtxPushCurrent)  \
-      X(cuCtxPopCurrent) X(cuThreadExchangeStreamCaptureMode) X(cuMemGetInfo) X(cuMemAlloc) X(cuMemFree) X(cuMemAllocAsync)                \
-          X(cuMemFreeAsync) X(cuMemHostAlloc) X(cuMemFreeHost) X(cuMemHostRegister) X(cuMemHostUnregister) X(cuMemHostGetDevicePointer)    \
+  X(cuDeviceGetName)                                                                                                                       \
+  X(cuDeviceGetAttribute) X(cuDeviceTotalMem) X(cuDeviceCanAccessPeer) X(cuDevicePrimaryCtxRetain) X(cuCtxPushCurrent) X(cuCtxPopCurrent)  \
+      X(cuThreadExchangeStreamCaptureMode) X(cuMemGetInfo) X(cuMemAlloc) X(cuMemFree) X(cuMemAllocAsync) X(cuMemFreeAsync)                 \
+          X(cuMemHostAlloc) X(cuMemFreeHost) X(cuMemHostRegister) X(cuMemHostUnregister) X(cuMemHostGetDevicePointer)                      \
               X(cuPointerGetAttribute) X(cuMemGetAddressRange) X(cuMemGetAllocationGranularity) X(cuMemAddressReserve) X(cuMemAddressFree) \
                   X(cuMemCreate) X(cuMemRelease) X(cuMemMap) X(cuMemUnmap) X(cuMemSetAccess) X(cuMemExportToShareableHandle)               \
                       X(cuMemImportFromShareableHandle) X(cuIpcGetMemHandle) X(cuIpcOpenMemHandle) X(cuIpcCloseMemHandle) X(cuMemcpyAsync) \
