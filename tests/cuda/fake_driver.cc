@@ -380,6 +380,11 @@ CUresult cuStreamCreate(CUstream* stream, unsigned) {
   std::thread([queue = (*stream)->queue] { queue->work(); }).detach();
   return CUDA_SUCCESS;
 }
+CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned flags, int) { return cuStreamCreate(stream, flags); }
+CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
+  NEED_CONTEXT;
+  return *least = 0, *greatest = -5, CUDA_SUCCESS;
+}
 CUresult cuStreamDestroy(CUstream stream) {
   NEED_CONTEXT;
   {

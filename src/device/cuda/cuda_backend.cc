@@ -92,8 +92,14 @@ void CudaBackend::free(void* address, std::size_t bytes, std::size_t alignment) 
 Result<CUstream> CudaBackend::inner_stream() noexcept {
   std::atomic<CUstream>& place = inner_[next_inner() % kInnerStreams];
   if (const CUstream known = place.load(std::memory_order_acquire)) return known;
+  // Of the highest priority: the device has few queues, which streams of one priority share, and a copy that a host function waits for must not
+  // get behind the stream that waits for that function.
   CUstream made = nullptr;
-  if (const Status done = BERTH_CUDA_CALL(*context_, cuStreamCreate, &made, CU_STREAM_NON_BLOCKING); !done) return done.failure();
+  int least = 0;
+  int greatest = 0;
+  if (const Status done = BERTH_CUDA_CALL(*context_, cuCtxGetStreamPriorityRange, &least, &greatest); !done) return done.failure();
+  if (const Status done = BERTH_CUDA_CALL(*context_, cuStreamCreateWithPriority, &made, CU_STREAM_NON_BLOCKING, greatest); !done)
+    return done.failure();
   CUstream expected = nullptr;
   if (place.compare_exchange_strong(expected, made, std::memory_order_acq_rel)) return made;
   (void)BERTH_CUDA_CALL(*context_, cuStreamDestroy, made).ok();
