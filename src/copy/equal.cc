@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>
 
+#include "base/axes.h"
 #include "berth/copy/copy.h"
 #include "berth/device/registry.h"
-#include "copy/axes.h"
 #include "copy/check.h"
 
 namespace berth {

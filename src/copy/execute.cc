@@ -4,12 +4,12 @@
 #include <cstring>
 #include <vector>
 
+#include "base/pieces.h"
 #include "berth/copy/threads.h"
 #include "berth/device/element_copy.h"
 #include "berth/device/registry.h"
 #include "berth/memory/default_allocator.h"
 #include "copy/host_copy.h"
-#include "copy/pieces.h"
 #include "copy/planner.h"
 
 namespace berth {

@@ -5,7 +5,7 @@
 #include <array>
 #include <utility>
 
-#include "copy/pieces.h"
+#include "base/pieces.h"
 #include "copy/walk.h"
 
 namespace berth {

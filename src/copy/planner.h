@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "base/axes.h"
 #include "berth/copy/route.h"
-#include "copy/axes.h"
 #include "copy/check.h"
 
 // The rules of copy/route.h, and what those who run routes must see as their planner does.

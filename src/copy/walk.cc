@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "copy/walk.h"
 
-#include "copy/axes.h"
+#include "base/axes.h"
 
 namespace berth {
 

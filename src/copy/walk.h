@@ -9,7 +9,7 @@
 // How two layouts are walked together: one small question, asked for every step of a route.
 namespace berth {
 
-// REQUIRES: those of make_loop (copy/axes.h).
+// REQUIRES: those of make_loop (base/axes.h).
 Walk walk_of(std::span<const std::int64_t> shape, std::span<const std::int64_t> source, std::span<const std::int64_t> target) noexcept;
 
 }  // namespace berth

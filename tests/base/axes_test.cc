@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "copy/axes.h"
+#include "base/axes.h"
 
 #include <gtest/gtest.h>
 
 #include <map>
 #include <utility>
 
+#include "base/pieces.h"
 #include "base/random.h"
-#include "copy/pieces.h"
 #include "copy/walk.h"
 #include "support/scale.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "copy/axes.h"
+#include "base/axes.h"
 
 #include "berth/base/checked.h"
 

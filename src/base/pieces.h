@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "copy/axes.h"
+#include "base/axes.h"
 
 // A loop cut into pieces: boxes of its axes, in order, none of more elements than may be. A side that is dense in the loop's order has each
 // piece as one run. Axes 6 × 5 × 4 in pieces of at most 10 elements: two rows of 4 at a time, so 6 × 3 pieces of 8, 8 and 4.
