@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "base/axes.h"
+#include "base/pieces.h"
+#include "device/cuda/kernels/tasks.h"
+
+// Which kernel does what: a copy's axes are merged and walked in the target's order (base/axes.h), cut so that no launch has more than 2^30
+// elements, and each piece goes to the best of the families that can do it: rows, tiles, or element by element.
+namespace berth::cuda {
+
+namespace {
+
+constexpr std::int64_t kLeastRow = 256;       // elements, for a block of its own
+constexpr std::int64_t kLeastByteRow = 4096;  // bytes, for the same
+constexpr std::int64_t kLeastTileSide = 8;    // elements along both axes
+constexpr std::size_t kMostMoved = 16;        // bytes of an element that is moved at once
+
+// A piece of a copy on its way to a kernel.
+struct Piece {
+  const std::byte* source;
+  std::byte* target;
+  DType from;
+  DType to;
+  const std::byte* source_begin;  // of everything that the copy reads
+  const std::byte* source_end;
+
+  std::int64_t from_bytes() const noexcept { return static_cast<std::int64_t>(size_bytes(from)); }
+  std::int64_t to_bytes() const noexcept { return static_cast<std::int64_t>(size_bytes(to)); }
+};
+
+std::uintptr_t address(const void* pointer) noexcept { return reinterpret_cast<std::uintptr_t>(pointer); }
+bool is_aligned(const void* pointer, std::size_t to) noexcept { return address(pointer) % to == 0; }
+
+bool is_plain_integer(DType dtype) noexcept { return dtype >= DType::u8 && dtype <= DType::i64; }
+
+// Whether elements become others without a change of their bits.
+bool is_moved(DType from, DType to) noexcept {
+  return from == to || (is_plain_integer(from) && is_plain_integer(to) && size_bytes(from) == size_bytes(to));
+}
+
+// A dtype that stands for all of its size.
+DType dtype_of_size(std::size_t bytes) noexcept {
+  switch (bytes) {
+    case 1: return DType::u8;
+    case 2: return DType::u16;
+    case 4: return DType::u32;
+    case 8: return DType::u64;
+    default: return DType::c128;
+  }
+}
+
+TaskAxis task_axis(const LoopAxis& axis, const Piece& piece) noexcept {
+  return {Divider(static_cast<std::uint32_t>(axis.size)), axis.source_stride * piece.from_bytes(), axis.target_stride * piece.to_bytes()};
+}
+
+void append(TaskAxes& axes, const LoopAxis& axis, const Piece& piece) noexcept { axes.all[axes.rank++] = task_axis(axis, piece); }
+
+std::uint32_t elements_of(std::span<const LoopAxis> axes) noexcept {
+  std::uint32_t elements = 1;
+  for (const LoopAxis& axis : axes) elements *= static_cast<std::uint32_t>(axis.size);
+  return elements;
+}
+
+// The axis along which the source lies together, if that is another than the target's and both are worth a tile.
+std::optional<std::size_t> tile_axis(const Loop& loop) noexcept {
+  if (loop.rank < 2 || loop.row().target_stride != 1 || loop.row().size < kLeastTileSide) return {};
+  for (std::size_t i = 0; i + 1 < loop.rank; ++i) {
+    if (loop.all[i].source_stride == 1 && loop.all[i].size >= kLeastTileSide) return i;
+  }
+  return {};
+}
+
+Status run_rows(const Piece& piece, const Loop& loop, StreamHandle stream) noexcept {
+  RowsTask task{.source = piece.source,
+                .target = piece.target,
+                .source_begin = piece.source_begin,
+                .source_end = piece.source_end,
+                .elements = static_cast<std::uint32_t>(loop.row().size),
+                .rows = elements_of(loop.outer()),
+                .outer = {}};
+  for (const LoopAxis& axis : loop.outer()) append(task.outer, axis, piece);
+  return launch_rows(piece.from, piece.to, task, stream);
+}
+
+Status run_tiles(const Piece& piece, const Loop& loop, std::size_t along_source, StreamHandle stream) noexcept {
+  const TaskAxis run = task_axis(loop.all[along_source], piece);
+  const TaskAxis row = task_axis(loop.row(), piece);
+  TilesTask task{.source = piece.source,
+                 .target = piece.target,
+                 .source_begin = piece.source_begin,
+                 .source_end = piece.source_end,
+                 .along_source = run.size.divisor,
+                 .along_target = row.size.divisor,
+                 .source_step = row.source_step,
+                 .target_step = run.target_step,
+                 .wide_source = is_aligned(piece.source, 16) && row.source_step % 16 == 0,
+                 .wide_target = is_aligned(piece.target, 16) && run.target_step % 16 == 0,
+                 .matrices = 1,
+                 .outer = {}};
+  for (std::size_t i = 0; i + 1 < loop.rank; ++i) {
+    if (i == along_source) continue;
+    append(task.outer, loop.all[i], piece);
+    const TaskAxis& axis = task.outer.all[task.outer.rank - 1];
+    task.matrices *= axis.size.divisor;
+    task.wide_source = task.wide_source && axis.source_step % 16 == 0;
+    task.wide_target = task.wide_target && axis.target_step % 16 == 0;
+  }
+  return launch_tiles(piece.from, piece.to, task, stream);
+}
+
+Status run_elements(const Piece& piece, const Loop& loop, StreamHandle stream) noexcept {
+  ElementsTask task{.source = piece.source,
+                    .target = piece.target,
+                    .from = piece.from,
+                    .to = piece.to,
+                    .aligned = is_aligned(piece.source, size_bytes(piece.from)) && is_aligned(piece.target, size_bytes(piece.to)),
+                    .elements = elements_of(loop.axes()),
+                    .axes = {}};
+  for (const LoopAxis& axis : loop.axes()) append(task.axes, axis, piece);
+  return piece.from == piece.to ? launch_moves(size_bytes(piece.to), task, stream) : launch_conversions(task, stream);
+}
+
+Status run_piece(const Piece& piece, const Loop& loop, StreamHandle stream) noexcept {
+  const bool aligned_target = is_aligned(piece.target, size_bytes(piece.to));
+  const std::int64_t least = loop.rank <= 1 ? 1 : piece.from == piece.to ? kLeastByteRow : kLeastRow;
+  if (has_rows(piece.from, piece.to) && aligned_target && loop.is_dense() && loop.row().size >= least) return run_rows(piece, loop, stream);
+  if (has_tiles(piece.from, piece.to) && aligned_target && is_aligned(piece.source, size_bytes(piece.from))) {
+    if (const auto axis = tile_axis(loop)) return run_tiles(piece, loop, *axis, stream);
+  }
+  return run_elements(piece, loop, stream);
+}
+
+// The same in smaller elements, so many of which make one.
+Loop split(const Loop& loop, std::int64_t parts) noexcept {
+  Loop made = loop;
+  if (parts == 1) return made;
+  for (std::size_t i = 0; i < made.rank; ++i) {
+    made.all[i].source_stride *= parts;
+    made.all[i].target_stride *= parts;
+  }
+  made.source_start *= parts;
+  made.target_start *= parts;
+  if (made.rank != 0 && loop.is_dense())
+    made.all[made.rank - 1] = {loop.row().size * parts, 1, 1};
+  else
+    made.all[made.rank++] = {parts, 1, 1};  // there is room: 63 bits count no more elements than 63 axes of size 2 have
+  return made;
+}
+
+// The same in larger elements, each of so many. REQUIRES: rows are dense and as long as that, strides and starts are multiples of it.
+Loop joined(const Loop& loop, std::int64_t parts) noexcept {
+  Loop made = loop;
+  for (std::size_t i = 0; i + 1 < made.rank; ++i) {
+    made.all[i].source_stride /= parts;
+    made.all[i].target_stride /= parts;
+  }
+  made.source_start /= parts;
+  made.target_start /= parts;
+  made.all[made.rank - 1].size /= parts;
+  return made;
+}
+
+// The largest power of two, at most `most`, that everything which decides where runs begin and end is a multiple of.
+std::size_t common_unit(const Piece& bytes, const Loop& loop, std::size_t most) noexcept {
+  std::uint64_t all = address(bytes.source) | address(bytes.target) | most | static_cast<std::uint64_t>(loop.row().size) |
+                      static_cast<std::uint64_t>(loop.source_start) | static_cast<std::uint64_t>(loop.target_start);
+  for (const LoopAxis& axis : loop.outer())
+    all |= static_cast<std::uint64_t>(axis.source_stride) | static_cast<std::uint64_t>(axis.target_stride);
+  return static_cast<std::size_t>(all & (0 - all));
+}
+
+// Elements that keep their bits may be taken apart and put together: into what their addresses allow, and into vectors where rows are runs.
+Loop retyped(Piece& piece, const Loop& loop) noexcept {
+  const std::size_t size = size_bytes(piece.to);
+  if (loop.rank != 0 && loop.is_dense()) {
+    Loop bytes = split(loop, static_cast<std::int64_t>(size));
+    piece.from = piece.to = DType::u8;
+    const std::size_t unit = common_unit(piece, bytes, kMostMoved);
+    if (bytes.rank == 1 || (unit < kMostMoved && bytes.row().size >= kLeastByteRow)) return bytes;
+    piece.from = piece.to = dtype_of_size(unit);
+    return unit == 1 ? bytes : joined(bytes, static_cast<std::int64_t>(unit));
+  }
+  std::size_t unit = size;
+  while (!is_aligned(piece.source, unit) || !is_aligned(piece.target, unit)) unit /= 2;
+  piece.from = piece.to = dtype_of_size(unit);
+  return split(loop, static_cast<std::int64_t>(size / unit));
+}
+
+}  // namespace
+
+bool can_copy_elements(const ElementCopy& copy) noexcept {
+  return try_extent(copy.shape, copy.source_strides, copy.source_dtype) && try_extent(copy.shape, copy.target_strides, copy.target_dtype);
+}
+
+Status launch_copy_elements(const ElementCopy& copy, StreamHandle stream) noexcept {
+  const auto reads = try_extent(copy.shape, copy.source_strides, copy.source_dtype);
+  const auto writes = try_extent(copy.shape, copy.target_strides, copy.target_dtype);
+  if (!reads || !writes) return Failure{ErrorCode::out_of_bounds, 0, "the elements lie farther apart than 63 bits can count"};
+  if (writes->from_bytes == 0) return {};
+  const auto* const source = static_cast<const std::byte*>(copy.source);
+  Piece whole{.source = source,
+              .target = static_cast<std::byte*>(copy.target),
+              .from = copy.source_dtype,
+              .to = copy.target_dtype,
+              .source_begin = source - reads->before_bytes,
+              .source_end = source + reads->from_bytes};
+  Loop loop = make_loop(copy.shape, copy.source_strides, copy.target_strides);
+  if (is_moved(whole.from, whole.to)) loop = retyped(whole, loop);
+
+  Status done;
+  for_each_piece(loop, cut(loop, kMostElements), [&](const Loop& part) {
+    if (!done) return;
+    Piece piece = whole;
+    piece.source += part.source_start * piece.from_bytes();
+    piece.target += part.target_start * piece.to_bytes();
+    done = run_piece(piece, part, stream);
+  });
+  return done;
+}
+
+}  // namespace berth::cuda

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "berth/base/result.h"
+#include "device/cuda/kernels/launch.h"
+
+// Loads and stores of kernels, at any alignment, and how a kernel is launched.
+namespace berth::cuda {
+
+// So many bytes as words: 4, 8, or a multiple of 16.
+template <int Bytes>
+struct Packed {
+  std::uint32_t words[Bytes / 4];
+};
+
+__device__ __forceinline__ bool is_multiple(const void* address, std::uintptr_t of) {
+  return (reinterpret_cast<std::uintptr_t>(address) & (of - 1)) == 0;
+}
+
+// REQUIRES: the address is a multiple of Bytes, or of 16 when that is less.
+template <int Bytes>
+__device__ __forceinline__ Packed<Bytes> load(const std::byte* address) {
+  Packed<Bytes> made;
+  if constexpr (Bytes == 4) {
+    made.words[0] = __ldg(reinterpret_cast<const unsigned*>(address));
+  } else if constexpr (Bytes == 8) {
+    const uint2 read = __ldg(reinterpret_cast<const uint2*>(address));
+    made.words[0] = read.x;
+    made.words[1] = read.y;
+  } else {
+#pragma unroll
+    for (int i = 0; i < Bytes / 16; ++i) {
+      const uint4 read = __ldg(reinterpret_cast<const uint4*>(address) + i);
+      made.words[4 * i] = read.x;
+      made.words[4 * i + 1] = read.y;
+      made.words[4 * i + 2] = read.z;
+      made.words[4 * i + 3] = read.w;
+    }
+  }
+  return made;
+}
+
+template <int Bytes>
+__device__ __forceinline__ void store(std::byte* address, const Packed<Bytes>& value) {
+  if constexpr (Bytes == 4) {
+    *reinterpret_cast<unsigned*>(address) = value.words[0];
+  } else if constexpr (Bytes == 8) {
+    *reinterpret_cast<uint2*>(address) = make_uint2(value.words[0], value.words[1]);
+  } else {
+#pragma unroll
+    for (int i = 0; i < Bytes / 16; ++i)
+      reinterpret_cast<uint4*>(address)[i] =
+          make_uint4(value.words[4 * i], value.words[4 * i + 1], value.words[4 * i + 2], value.words[4 * i + 3]);
+  }
+}
+
+// One element of 1, 2, 4, 8 or 16 bytes, in the lowest bytes of words that are 0 otherwise. REQUIRES: it is at a multiple of its size.
+template <int Size>
+__device__ __forceinline__ Packed<(Size < 4 ? 4 : Size)> load_element(const std::byte* address) {
+  if constexpr (Size == 1)
+    return {{__ldg(reinterpret_cast<const unsigned char*>(address))}};
+  else if constexpr (Size == 2)
+    return {{__ldg(reinterpret_cast<const unsigned short*>(address))}};
+  else
+    return load<Size>(address);
+}
+template <int Size>
+__device__ __forceinline__ void store_element(std::byte* address, const Packed<(Size < 4 ? 4 : Size)>& value) {
+  if constexpr (Size == 1)
+    *reinterpret_cast<unsigned char*>(address) = static_cast<unsigned char>(value.words[0]);
+  else if constexpr (Size == 2)
+    *reinterpret_cast<unsigned short*>(address) = static_cast<unsigned short>(value.words[0]);
+  else
+    store<Size>(address, value);
+}
+
+// The first `count` elements of 16 bytes, each at a multiple of its size; the rest is 0.
+template <int Size>
+__device__ __forceinline__ Packed<16> load_some(const std::byte* address, std::uint32_t count) {
+  Packed<16> made{};
+#pragma unroll
+  for (int i = 0; i < 16 / Size; ++i) {
+    if (static_cast<std::uint32_t>(i) >= count) continue;
+    const auto element = load_element<Size>(address + i * Size);
+#pragma unroll
+    for (int word = 0; word < (Size < 4 ? 1 : Size / 4); ++word)
+      made.words[i * Size / 4 + word] |= element.words[word] << 8 * (i * Size % 4);
+  }
+  return made;
+}
+
+// 16 of the 32 bytes of two vectors, from that number on. REQUIRES: from < 16.
+__device__ __forceinline__ Packed<16> middle(const Packed<16>& first, const Packed<16>& second, std::uint32_t from) {
+  std::uint32_t words[8];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    words[i] = first.words[i];
+    words[4 + i] = second.words[i];
+  }
+#pragma unroll
+  for (int i = 0; i < 6; ++i) words[i] = (from & 8) != 0 ? words[i + 2] : words[i];
+#pragma unroll
+  for (int i = 0; i < 5; ++i) words[i] = (from & 4) != 0 ? words[i + 1] : words[i];
+  Packed<16> made;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) made.words[i] = __funnelshift_r(words[i], words[i + 1], 8 * (from & 3));
+  return made;
+}
+
+// The two vectors that 16 bytes at any address lie in are inside of what may be read.
+__device__ __forceinline__ bool has_room(const std::byte* address, const std::byte* begin, const std::byte* end) {
+  const auto at = reinterpret_cast<std::uintptr_t>(address) & ~std::uintptr_t{15};
+  return at >= reinterpret_cast<std::uintptr_t>(begin) && at + 32 <= reinterpret_cast<std::uintptr_t>(end);
+}
+
+// 16 bytes at any address. REQUIRES: has_room.
+__device__ __forceinline__ Packed<16> load_anywhere(const std::byte* address) {
+  const auto from = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(address) & 15);
+  const std::byte* const at = address - from;
+  return middle(load<16>(at), load<16>(at + 16), from);
+}
+
+// CUDA's refusal in berth's words. The error stays where the next one who asks for the last error would find it only if it was there before.
+inline Status status_of(cudaError_t code) noexcept {
+  if (code == cudaSuccess) return {};
+  const bool no_code = code == cudaErrorNoKernelImageForDevice || code == cudaErrorInvalidDeviceFunction;
+  return Failure{no_code ? ErrorCode::unsupported : ErrorCode::device_error, 0,
+                 no_code ? "berth was built without code for this device" : cudaGetErrorString(code)};
+}
+
+template <class Task>
+Status launch(void (*kernel)(Task), std::uint64_t blocks, const Task& task, std::uint32_t threads, StreamHandle stream) noexcept {
+  if (blocks == 0) return {};
+  if (blocks > 0x7fffffffU) return Failure{ErrorCode::unsupported, 0, "the copy has more parts than a launch can have"};
+  void* parameters[] = {const_cast<Task*>(&task)};
+  const cudaError_t code =
+      cudaLaunchKernel(reinterpret_cast<const void*>(kernel), dim3(static_cast<unsigned>(blocks)), dim3(threads), parameters, 0, stream);
+  if (code != cudaSuccess) (void)cudaGetLastError();  // it has been returned: nobody shall find it again
+  return status_of(code);
+}
+
+}  // namespace berth::cuda

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/cuda/kernels/device_memory.cuh"
+#include "device/cuda/kernels/lanes.h"
+#include "device/cuda/kernels/tasks.h"
+
+// What has no better way: any layout, element by element, in the order of the target; and any conversion, its dtypes known when it runs.
+namespace berth::cuda {
+
+namespace {
+
+constexpr std::uint32_t kInFlight = 4;  // elements of a thread
+
+template <int Size>
+__global__ void __launch_bounds__(kThreads) move_elements(const __grid_constant__ ElementsTask task) {
+  const std::uint32_t first = blockIdx.x * (kThreads * kInFlight) + threadIdx.x;
+  Packed<(Size < 4 ? 4 : Size)> values[kInFlight];
+  std::int64_t targets[kInFlight];
+#pragma unroll
+  for (std::uint32_t i = 0; i < kInFlight; ++i) {
+    const std::uint32_t index = first + i * kThreads;
+    if (index >= task.elements) continue;
+    const Offsets offsets = task.axes.at(index);
+    values[i] = load_element<Size>(task.source + offsets.source);
+    targets[i] = offsets.target;
+  }
+#pragma unroll
+  for (std::uint32_t i = 0; i < kInFlight; ++i) {
+    if (first + i * kThreads < task.elements) store_element<Size>(task.target + targets[i], values[i]);
+  }
+}
+
+// Up to 16 bytes. Uniform over the launch, so that no warp is torn apart.
+__device__ Bits load_bits(const std::byte* address, std::size_t size, bool aligned) {
+  if (!aligned) {
+    Bits made;
+    for (std::size_t i = 0; i < size; ++i) {
+      const std::uint64_t byte = load_element<1>(address + i).words[0];
+      (i < 8 ? made.low : made.high) |= byte << 8 * (i % 8);
+    }
+    return made;
+  }
+  switch (size) {
+    case 1: return {load_element<1>(address).words[0], 0};
+    case 2: return {load_element<2>(address).words[0], 0};
+    case 4: return {load_element<4>(address).words[0], 0};
+    case 8: return {__ldg(reinterpret_cast<const unsigned long long*>(address)), 0};
+    default: {
+      const ulonglong2 read = __ldg(reinterpret_cast<const ulonglong2*>(address));
+      return {read.x, read.y};
+    }
+  }
+}
+
+__device__ void store_bits(std::byte* address, std::size_t size, bool aligned, const Bits& bits) {
+  if (!aligned) {
+    for (std::size_t i = 0; i < size; ++i) address[i] = static_cast<std::byte>((i < 8 ? bits.low : bits.high) >> 8 * (i % 8));
+    return;
+  }
+  switch (size) {
+    case 1: *reinterpret_cast<unsigned char*>(address) = static_cast<unsigned char>(bits.low); break;
+    case 2: *reinterpret_cast<unsigned short*>(address) = static_cast<unsigned short>(bits.low); break;
+    case 4: *reinterpret_cast<unsigned*>(address) = static_cast<unsigned>(bits.low); break;
+    case 8: *reinterpret_cast<unsigned long long*>(address) = bits.low; break;
+    default: *reinterpret_cast<ulonglong2*>(address) = make_ulonglong2(bits.low, bits.high); break;
+  }
+}
+
+__global__ void __launch_bounds__(kThreads) convert_elements(const __grid_constant__ ElementsTask task) {
+  const std::size_t from_bytes = size_bytes(task.from);
+  const std::size_t to_bytes = size_bytes(task.to);
+#pragma unroll 1
+  for (std::uint32_t i = 0; i < kInFlight; ++i) {
+    const std::uint32_t index = blockIdx.x * (kThreads * kInFlight) + i * kThreads + threadIdx.x;
+    if (index >= task.elements) break;
+    const Offsets offsets = task.axes.at(index);
+    const Bits element = load_bits(task.source + offsets.source, from_bytes, task.aligned);
+    store_bits(task.target + offsets.target, to_bytes, task.aligned, convert(task.from, task.to, element));
+  }
+}
+
+std::uint64_t blocks_of(const ElementsTask& task) noexcept {
+  return (std::uint64_t{task.elements} + kThreads * kInFlight - 1) / (kThreads * kInFlight);
+}
+
+}  // namespace
+
+Status launch_moves(std::size_t element_bytes, const ElementsTask& task, StreamHandle stream) noexcept {
+  const std::uint64_t blocks = blocks_of(task);
+  switch (element_bytes) {
+    case 1: return launch(move_elements<1>, blocks, task, kThreads, stream);
+    case 2: return launch(move_elements<2>, blocks, task, kThreads, stream);
+    case 4: return launch(move_elements<4>, blocks, task, kThreads, stream);
+    case 8: return launch(move_elements<8>, blocks, task, kThreads, stream);
+    default: return launch(move_elements<16>, blocks, task, kThreads, stream);
+  }
+}
+
+Status launch_conversions(const ElementsTask& task, StreamHandle stream) noexcept {
+  return launch(convert_elements, blocks_of(task), task, kThreads, stream);
+}
+
+}  // namespace berth::cuda

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/cuda/kernels/device_memory.cuh"
+#include "device/cuda/kernels/tasks.h"
+
+// Many copies of bytes in one launch, for thousands of small ones: each would cost more to submit than to run. The list travels as the
+// kernel's parameter, of which there can be nearly 32 KiB, so nothing has to be allocated, copied ahead or kept. Pieces are cut into parts of
+// 16 KiB, one for each block, so that a large piece among small ones is shared out too.
+namespace berth::cuda {
+
+namespace {
+
+constexpr std::uint32_t kPartBytes = 16 << 10;
+constexpr std::uint32_t kInFlight = kPartBytes / (kThreads * 16);  // vectors of a thread
+constexpr std::size_t kMostPieces = 1150;                          // of a launch
+constexpr std::uint64_t kMostParts = std::uint64_t{1} << 30;
+
+struct GatherTask {
+  std::uint32_t pieces = 0;
+  std::uint32_t last_parts[kMostPieces];  // one past the last part of each piece: they grow
+  BytePiece list[kMostPieces];
+};
+static_assert(sizeof(GatherTask) <= 32764);
+
+// The piece that a part belongs to: the first whose last part lies behind it.
+__device__ std::uint32_t piece_of(const GatherTask& task, std::uint32_t part) {
+  std::uint32_t begin = 0;
+  std::uint32_t end = task.pieces - 1;
+  while (begin < end) {
+    const std::uint32_t half = (begin + end) / 2;
+    if (task.last_parts[half] > part)
+      end = half;
+    else
+      begin = half + 1;
+  }
+  return begin;
+}
+
+// Vectors of the target, read as they lie or wherever they lie, and then what is left by bytes.
+template <class Load>
+__device__ __forceinline__ void copy_part(const std::byte* source, std::byte* target, std::uint32_t bytes, Load load_vector) {
+  const std::uint32_t count = bytes / 16;
+  Packed<16> values[kInFlight];
+#pragma unroll
+  for (std::uint32_t i = 0; i < kInFlight; ++i) {
+    const std::uint32_t vector = threadIdx.x + i * kThreads;
+    if (vector < count) values[i] = load_vector(source + vector * 16);
+  }
+#pragma unroll
+  for (std::uint32_t i = 0; i < kInFlight; ++i) {
+    const std::uint32_t vector = threadIdx.x + i * kThreads;
+    if (vector < count) store<16>(target + vector * 16, values[i]);
+  }
+  const std::uint32_t at = count * 16 + threadIdx.x;
+  if (at < bytes) target[at] = source[at];
+}
+
+__global__ void __launch_bounds__(kThreads) gather_parts(const __grid_constant__ GatherTask task) {
+  const std::uint32_t number = piece_of(task, blockIdx.x);
+  const std::uint32_t part = blockIdx.x - (number == 0 ? 0 : task.last_parts[number - 1]);
+  const BytePiece& piece = task.list[number];
+  const auto* source = static_cast<const std::byte*>(piece.source);
+  auto* target = static_cast<std::byte*>(piece.target);
+
+  // A first part ends where the target is at a multiple of 16, and all others begin there.
+  const auto misplaced = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(target) & 15);
+  const std::size_t begin = part == 0 ? 0 : std::size_t{part} * kPartBytes - misplaced;
+  const std::size_t end = min(std::size_t{part + 1} * kPartBytes - misplaced, piece.bytes);
+  if (begin >= end) return;
+  source += begin;
+  target += begin;
+  auto bytes = static_cast<std::uint32_t>(end - begin);
+  if (part == 0 && misplaced != 0) {
+    const std::uint32_t head = min(16 - misplaced, bytes);
+    if (threadIdx.x < head) target[threadIdx.x] = source[threadIdx.x];
+    source += head;
+    target += head;
+    bytes -= head;
+  }
+  if (is_multiple(source, 16)) return copy_part(source, target, bytes, [](const std::byte* at) { return load<16>(at); });
+  const auto* const all = static_cast<const std::byte*>(piece.source);
+  copy_part(source, target, bytes, [all, end_of_all = all + piece.bytes](const std::byte* at) {
+    return has_room(at, all, end_of_all) ? load_anywhere(at) : load_some<1>(at, 16);
+  });
+}
+
+// Parts of a piece. A target that begins between multiples of 16 has a shorter first one, and so may need one more.
+std::uint64_t parts_of(const BytePiece& piece) noexcept {
+  const std::uint64_t misplaced = reinterpret_cast<std::uintptr_t>(piece.target) % 16;
+  return (piece.bytes + misplaced + kPartBytes - 1) / kPartBytes;
+}
+
+}  // namespace
+
+Status launch_gather(std::span<const BytePiece> pieces, StreamHandle stream) noexcept {
+  GatherTask task;
+  std::uint64_t parts = 0;
+  const auto flush = [&]() noexcept {
+    const Status done = launch(gather_parts, parts, task, kThreads, stream);
+    task.pieces = 0;
+    parts = 0;
+    return done;
+  };
+  for (const BytePiece& piece : pieces) {
+    if (piece.bytes == 0) continue;
+    const std::uint64_t more = parts_of(piece);
+    if (more > kMostParts) return Failure{ErrorCode::unsupported, 0, "a piece of a gather is larger than any memory"};
+    if (task.pieces == kMostPieces || parts + more > kMostParts) {
+      if (const Status done = flush(); !done) return done;
+    }
+    parts += more;
+    task.last_parts[task.pieces] = static_cast<std::uint32_t>(parts);
+    task.list[task.pieces++] = piece;
+  }
+  return flush();
+}
+
+}  // namespace berth::cuda

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "berth/base/dtype.h"
+#include "berth/base/result.h"
+#include "berth/base/shape.h"
+#include "device/cuda/kernels/hardware.h"
+#include "device/cuda/kernels/launch.h"
+
+// What the planner (copy_elements.cc) hands to the kernels: plain structs that travel as their parameters, and one function to launch each
+// family. A task has at most kMostElements elements, so that indices are of 32 bits; offsets are in bytes, of 64.
+namespace berth::cuda {
+
+inline constexpr std::uint32_t kThreads = 256;  // of a block, everywhere
+inline constexpr std::size_t kMostElements = std::size_t{1} << 30;
+
+// Division by a number that is known beforehand, for dividends below 2^31: a multiplication, an addition and a shift.
+struct Divider {
+  std::uint32_t divisor = 1;
+  std::uint32_t factor = 1;
+  std::uint32_t shift = 0;
+
+  Divider() = default;
+  explicit Divider(std::uint32_t by) noexcept : divisor(by) {
+    while (shift < 31 && std::uint32_t{1} << shift < by) ++shift;
+    factor = static_cast<std::uint32_t>(((std::uint64_t{1} << 32) * ((std::uint64_t{1} << shift) - by)) / by + 1);
+  }
+
+  BERTH_BOTH std::uint32_t quotient(std::uint32_t dividend) const noexcept {
+    const auto high = static_cast<std::uint32_t>(std::uint64_t{dividend} * factor >> 32);
+    return (high + dividend) >> shift;
+  }
+};
+
+struct TaskAxis {
+  Divider size;
+  std::int64_t source_step = 0;  // in bytes
+  std::int64_t target_step = 0;
+};
+
+struct Offsets {
+  std::int64_t source = 0;
+  std::int64_t target = 0;
+};
+
+// Axes, outermost first.
+struct TaskAxes {
+  std::uint32_t rank = 0;
+  TaskAxis all[kMaxRank];
+
+  // Where the element with this row-major number is.
+  BERTH_BOTH Offsets at(std::uint32_t index) const noexcept {
+    Offsets offsets;
+    for (std::uint32_t i = rank; i-- > 0;) {
+      const std::uint32_t rest = i == 0 ? 0 : all[i].size.quotient(index);
+      const auto along = static_cast<std::int64_t>(index - rest * all[i].size.divisor);
+      offsets.source += along * all[i].source_step;
+      offsets.target += along * all[i].target_step;
+      index = rest;
+    }
+    return offsets;
+  }
+};
+
+// Rows that lie together on both sides.
+struct RowsTask {
+  const std::byte* source = nullptr;
+  std::byte* target = nullptr;
+  const std::byte* source_begin = nullptr;  // of everything that may be read
+  const std::byte* source_end = nullptr;
+  std::uint32_t elements = 0;  // of a row
+  std::uint32_t rows = 0;
+  Divider tiles = {};  // parts of a row, one for each block; the launch sets it
+  TaskAxes outer;
+};
+
+// Two axes, along one of which the source lies together and along the other the target.
+struct TilesTask {
+  const std::byte* source = nullptr;
+  std::byte* target = nullptr;
+  const std::byte* source_begin = nullptr;
+  const std::byte* source_end = nullptr;
+  std::uint32_t along_source = 0;  // how many elements lie together in the source
+  std::uint32_t along_target = 0;
+  std::int64_t source_step = 0;  // in bytes, from one run of the source to the next
+  std::int64_t target_step = 0;
+  bool wide_source = false;  // every run begins at a multiple of 16 bytes
+  bool wide_target = false;
+  std::uint32_t matrices = 0;
+  Divider tiles_along_source = {};  // the launch sets these two
+  Divider tiles_along_target = {};
+  TaskAxes outer;
+};
+
+// Anything, element by element.
+struct ElementsTask {
+  const std::byte* source = nullptr;
+  std::byte* target = nullptr;
+  DType from = DType::u8;
+  DType to = DType::u8;
+  bool aligned = false;  // every element is at a multiple of its size, on both sides
+  std::uint32_t elements = 0;
+  TaskAxes axes;
+};
+
+// Pairs that rows and tiles are there for; equal dtypes stand for all of their size, and mean that bytes are moved.
+bool has_rows(DType from, DType to) noexcept;
+bool has_tiles(DType from, DType to) noexcept;
+
+// REQUIRES: has_rows; elements of the target are at multiples of their size.
+Status launch_rows(DType from, DType to, const RowsTask& task, StreamHandle stream) noexcept;
+// REQUIRES: has_tiles; elements of both sides are at multiples of their size.
+Status launch_tiles(DType from, DType to, const TilesTask& task, StreamHandle stream) noexcept;
+// Elements of 1, 2, 4, 8 or 16 bytes, at multiples of their size.
+Status launch_moves(std::size_t element_bytes, const ElementsTask& task, StreamHandle stream) noexcept;
+Status launch_conversions(const ElementsTask& task, StreamHandle stream) noexcept;
+
+}  // namespace berth::cuda
