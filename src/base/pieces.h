@@ -34,6 +34,29 @@ inline Cut cut(const Loop& loop, std::size_t most) noexcept {
   return made;
 }
 
+// One of them, by its number. REQUIRES: number < by.pieces.
+inline Loop piece_at(const Loop& loop, const Cut& by, std::size_t number) noexcept {
+  Loop piece;
+  piece.rank = loop.rank - by.axis;
+  std::ranges::copy(loop.axes().subspan(by.axis), piece.all.begin());
+  piece.source_start = loop.source_start;
+  piece.target_start = loop.target_start;
+  if (loop.rank == 0) return piece;
+  const auto step_along = [&](const LoopAxis& axis, std::int64_t at) {
+    piece.source_start += at * axis.source_stride;
+    piece.target_start += at * axis.target_stride;
+  };
+  const LoopAxis& along = loop.all[by.axis];
+  const auto parts = static_cast<std::size_t>((along.size - 1) / by.length + 1);
+  const std::int64_t at = static_cast<std::int64_t>(number % parts) * by.length;
+  piece.all[0].size = std::min(by.length, along.size - at);
+  step_along(along, at);
+  number /= parts;
+  for (std::size_t axis = by.axis; axis-- > 0; number /= static_cast<std::size_t>(loop.all[axis].size))
+    step_along(loop.all[axis], static_cast<std::int64_t>(number % static_cast<std::size_t>(loop.all[axis].size)));
+  return piece;
+}
+
 // Calls visit(piece) for each, in order: a loop over the elements of that piece.
 template <class Visit>
 void for_each_piece(const Loop& loop, const Cut& by, Visit visit) {

@@ -6,6 +6,7 @@
 #include "berth/base/error.h"
 #include "berth/copy/threads.h"
 #include "copy/check.h"
+#include "copy/device_batch.h"
 #include "copy/execute.h"
 #include "copy/host_copy.h"
 #include "copy/notes.h"
@@ -56,11 +57,34 @@ Batch check_all(const SpanList& sources, const SpanList& targets) {
   return batch;
 }
 
-// What the host does alone is work for its threads together. A pair that shares bytes within itself needs its temporary, and runs by itself.
+// Pairs of one source's and one target's device: what is runs of bytes is asked for together, the rest one after another.
+void run_group(const SpanList& sources, const SpanList& targets, std::span<const Batch::Other> group) {
+  std::vector<Transfer> direct;
+  std::vector<Transfer> packed;
+  for (const auto& [index, pair] : group) {
+    const SpanRef source = sources[index];
+    const SpanRef target = targets[index];
+    switch (group.size() == 1 ? BatchWay::alone : batch_way(source, target, pair)) {
+      case BatchWay::alone: run_pair(source, target, pair); break;
+      case BatchWay::direct: direct.push_back(batch_transfer(source, target)); break;
+      case BatchWay::packed: packed.push_back(batch_transfer(source, target)); break;
+    }
+  }
+  if (!direct.empty()) run_direct(direct, group.front().pair);
+  if (!packed.empty()) run_packed(packed, group.front().pair);
+}
+
+// What the host does alone is work for its threads together. The rest runs from device pair to device pair. A pair that shares bytes within
+// itself needs its temporary, and runs by itself.
 void run_all(const SpanList& sources, const SpanList& targets, const Batch& batch) {
   if (!batch.runs.empty()) copy_on_host(batch.runs, copy_threads());
   if (!batch.copies.empty()) copy_on_host(batch.copies, copy_threads());
-  for (const auto& [index, pair] : batch.others) run_pair(sources[index], targets[index], pair);
+  for (auto begin = batch.others.begin(); begin != batch.others.end();) {
+    const std::uint64_t devices = device_pair(begin->pair);
+    const auto end = std::find_if(begin, batch.others.end(), [&](const Batch::Other& other) { return device_pair(other.pair) != devices; });
+    run_group(sources, targets, {begin, end});
+    begin = end;
+  }
 }
 
 void note_all(const SpanList& sources, const SpanList& targets, StreamRef stream) {

@@ -13,6 +13,13 @@ BackendFactory::~BackendFactory() = default;
 
 Status Backend::move(void*, void*, std::size_t) noexcept { return Failure{ErrorCode::unsupported, 0, "this device cannot move pages"}; }
 
+Status Backend::copy_batch(std::span<const Transfer> transfers, StreamRef stream) noexcept {
+  for (const Transfer& transfer : transfers) {
+    if (const Status done = copy(transfer, stream); !done) return done;
+  }
+  return {};
+}
+
 Status Backend::copy_elements(const ElementCopy&, StreamRef) noexcept {
   return Failure{ErrorCode::unsupported, 0, "the device has no kernels to gather and convert with"};
 }

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -86,6 +87,9 @@ TEST(Loop, VisitsEveryPairOfElementsOnceWholeAndInPieces) {
       std::size_t elements = 0;
       for_each_chunk(piece, 1, [&](std::int64_t s, std::int64_t t, std::size_t) { ++in_pieces[{s, t}], ++elements; });
       EXPECT_LE(elements, by.elements);
+      const Loop same = piece_at(loop, by, pieces);
+      EXPECT_TRUE(std::ranges::equal(same.axes(), piece.axes()) && same.source_start == piece.source_start &&
+                  same.target_start == piece.target_start);
       ++pieces;
     });
     ASSERT_EQ(in_pieces, expected) << "seed " << seed() << ", round " << round;

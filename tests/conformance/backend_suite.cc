@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstring>
 #include <numeric>
 #include <stdexcept>
 #include <thread>
 #include <vector>
 
 #include "base/text.h"
+#include "berth/device/element_copy.h"
 
 namespace berth::testing {
 
@@ -123,6 +125,77 @@ void copies_within_itself(Backend& backend, Report& report) {
                 "an overlapping copy works");
   report.expect(get(backend, range.data() + 10, 90) == Bytes(bytes.begin(), bytes.begin() + 90), "as if through a temporary");
   report.expect(backend.copy({range.data(), backend.device(), bytes.data(), Device(), 0}, {}).ok(), "a copy of nothing works");
+}
+
+// In, within and out, in one list each.
+void copies_batches(Backend& backend, Report& report) {
+  constexpr std::size_t kCopies = 100;
+  const Committed range(backend, 2, report);
+  const Device here = backend.device();
+  const Bytes bytes = pattern(20 * kCopies);
+  Bytes out(bytes.size(), 0xee);
+  std::vector<Transfer> lists[3];
+  for (std::size_t i = 0; i < kCopies; ++i) {
+    const std::size_t length = i % 20 + (i == 0 ? 0 : 1);  // one of them has none
+    std::byte* const first = range.data() + 20 * (kCopies - 1 - i);
+    std::byte* const second = range.data() + 20 * kCopies + 20 * i;
+    lists[0].push_back({first, here, &bytes[20 * i], Device(), length});
+    lists[1].push_back({second, here, first, here, length});
+    lists[2].push_back({&out[20 * i], Device(), second, here, length});
+  }
+  for (std::vector<Transfer>& list : lists) {
+    report.expect(backend.copy_batch(list, {}).ok(), "a batch is taken");
+    std::fill(list.begin(), list.end(), Transfer());
+  }
+  for (std::size_t i = 0; i < kCopies; ++i) {
+    for (std::size_t j = 0; j < 20; ++j) {
+      const bool copied = j < i % 20 + (i == 0 ? 0 : 1);
+      report.expect(out[20 * i + j] == (copied ? bytes[20 * i + j] : 0xee), "each of a batch's copies is done, and nothing else");
+    }
+  }
+  report.expect(backend.copy_batch({}, {}).ok(), "a batch of nothing works");
+}
+
+void keeps_batches_in_order(Backend& backend, Report& report) {
+  if (!backend.properties().abilities.streams) return;
+  const Committed range(backend, 1, report);
+  const Result<Stream> stream = backend.make_stream();
+  if (!stream) return report.expect(false, "a stream is made");
+  Gate gate;
+  (void)put(backend, range.data(), Bytes(64, 1)).ok();
+  stream->enqueue(gate.block());
+  const Bytes late = pattern(64, 50);
+  {
+    std::vector<Transfer> list = {{range.data(), backend.device(), late.data(), Device(), 32},
+                                  {range.data() + 32, backend.device(), late.data() + 32, Device(), 32}};
+    report.expect(backend.copy_batch(list, *stream).ok(), "a batch goes into a blocked stream");
+    std::fill(list.begin(), list.end(), Transfer());
+  }
+  report.expect(get(backend, range.data(), 64) == Bytes(64, 1), "and has not happened");
+  gate.open();
+  stream->synchronize();
+  report.expect(get(backend, range.data(), 64) == late, "after the block opens it has, though the list is gone");
+}
+
+// A transpose with a conversion; what it is right for is for the tests of kernels.
+void converts_elements(Backend& backend, Report& report) {
+  if (!backend.properties().abilities.kernels) return;
+  const Committed range(backend, 1, report);
+  const float values[] = {1.5F, -2.0F, 3.0F, 400.0F, -1e30F, 0.0F};
+  const std::int8_t expected[] = {1, 127, -2, -128, 3, 0};  // by columns
+  Bytes bytes(sizeof values);
+  std::memcpy(bytes.data(), values, sizeof values);
+  (void)put(backend, range.data(), bytes).ok();
+  const ElementCopy copy{.target = range.data() + 512,
+                         .target_dtype = DType::i8,
+                         .target_strides = {2, 1},
+                         .source = range.data(),
+                         .source_dtype = DType::f32,
+                         .source_strides = {1, 3},
+                         .shape = {3, 2}};
+  report.expect(backend.copy_elements(copy, {}).ok(), "elements are copied");
+  const Bytes made = get(backend, range.data() + 512, 6);
+  report.expect(std::memcmp(made.data(), expected, 6) == 0, "in the other order, and converted");
 }
 
 void fills_with_patterns(Backend& backend, Report& report) {
@@ -323,6 +396,9 @@ constexpr BackendCheck kChecks[] = {
     {"ReservesAlignedRanges", reserves_aligned_ranges},
     {"HoldsBytes", holds_bytes},
     {"CopiesWithinItself", copies_within_itself},
+    {"CopiesBatches", copies_batches},
+    {"KeepsBatchesInOrder", keeps_batches_in_order},
+    {"ConvertsElements", converts_elements},
     {"FillsWithPatterns", fills_with_patterns},
     {"CommitsAgainAfterDecommit", commits_again_after_decommit},
     {"RefusesWhatIsNotCommitted", refuses_what_is_not_committed},

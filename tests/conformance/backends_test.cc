@@ -30,6 +30,7 @@ std::vector<BackendSubject> subjects() {
       {"sim_without_background", []() -> Backend& { return sim({.seed = 3, .background = false}); }},
       {"sim_with_small_pages", []() -> Backend& { return sim({.capacity_bytes = 4_MiB, .page_bytes = 4096, .seed = 4}); }},
       {"sim_with_huge_pages", []() -> Backend& { return sim({.capacity_bytes = 64_MiB, .page_bytes = 2_MiB, .seed = 5}); }},
+      {"sim_with_kernels", []() -> Backend& { return sim({.seed = 6, .kernels = true, .wants_pinned = true}); }},
       {"ledger", ledger_backend},
   };
 }

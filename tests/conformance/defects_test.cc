@@ -201,7 +201,9 @@ enum class BackendDefect {
   wait_ignored,
   exception_lost,
   alignment_ignored,
-  anything_goes
+  anything_goes,
+  batch_without_last,
+  batch_outside_stream
 };
 
 class DefectiveStream : public StreamState {
@@ -256,6 +258,10 @@ class DefectiveBackend : public Backend {
   Status fill(void* target, std::size_t bytes, std::span<const std::byte> pattern, StreamRef stream) noexcept override {
     return real_.fill(target, defect_ == BackendDefect::fill_once ? pattern.size() : bytes, pattern, inner(stream));
   }
+  Status copy_batch(std::span<const Transfer> transfers, StreamRef stream) noexcept override {
+    if (defect_ == BackendDefect::batch_without_last && !transfers.empty()) transfers = transfers.first(transfers.size() - 1);
+    return Backend::copy_batch(transfers, defect_ == BackendDefect::batch_outside_stream ? StreamRef() : stream);
+  }
   Result<Stream> make_stream() noexcept override {
     Result<Stream> made = real_.make_stream();
     if (!made) return made;
@@ -286,6 +292,8 @@ TEST(PlantedDefects, NoBackendDefectPasses) {
 TEST(PlantedDefects, ShortCopyIsFound) { EXPECT_TRUE(backend_suite_finds(BackendDefect::copy_short)); }
 TEST(PlantedDefects, FillThatDoesNotRepeatIsFound) { EXPECT_TRUE(backend_suite_finds(BackendDefect::fill_once)); }
 TEST(PlantedDefects, MoveThatForgetsIsFound) { EXPECT_TRUE(backend_suite_finds(BackendDefect::move_forgets)); }
+TEST(PlantedDefects, BatchThatLosesACopyIsFound) { EXPECT_TRUE(backend_suite_finds(BackendDefect::batch_without_last)); }
+TEST(PlantedDefects, BatchOutsideItsStreamIsFound) { EXPECT_TRUE(backend_suite_finds(BackendDefect::batch_outside_stream)); }
 TEST(PlantedDefects, EarlyEventIsFound) { EXPECT_TRUE(backend_suite_finds(BackendDefect::event_early)); }
 TEST(PlantedDefects, CopyOutsideItsStreamIsFound) { EXPECT_TRUE(backend_suite_finds(BackendDefect::stream_ignored)); }
 TEST(PlantedDefects, IgnoredWaitIsFound) { EXPECT_TRUE(backend_suite_finds(BackendDefect::wait_ignored)); }

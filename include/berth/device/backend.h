@@ -97,6 +97,11 @@ class BERTH_EXPORT Backend {
   virtual Status copy(const Transfer& transfer, StreamRef stream) noexcept = 0;
   virtual Status fill(void* target, std::size_t bytes, std::span<const std::byte> pattern, StreamRef stream) noexcept = 0;
 
+  // Many copies at once, in no order; each is as for `copy`, and none touches what another writes. The list itself may go when the call
+  // returns. A backend for which a copy costs more to ask for than to do takes thousands of small ones in one submission; the default
+  // asks for one after another, up to the first that is refused.
+  virtual Status copy_batch(std::span<const Transfer> transfers, StreamRef stream) noexcept;
+
   // By the rules of copy/convert.h, to the bit; stream as above. The sides do not overlap. Only where `kernels` says so.
   virtual Status copy_elements(const ElementCopy& copy, StreamRef stream) noexcept;
   // Whether `copy` may have its other end on that device, which the host may not touch.

@@ -28,6 +28,8 @@ struct SimOptions {
   // 0: pages are committed, moved and given back one by one. Else, as on a GPU, in pieces of so many bytes, a multiple of page_bytes
   // (BackendProperties::piece_bytes); to move or decommit a part of one is an error here.
   std::size_t piece_bytes = 0;
+  bool kernels = false;       // it gathers, scatters and converts by itself
+  bool wants_pinned = false;  // it says that page-locked memory is much faster, so that copies take the ways they take on a GPU
 
   // Work in streams is put off as long as is legal, and picked in an order drawn from the seed, whenever someone waits or asks.
   // With `background` a thread also makes progress on its own, as hardware does; without it the order depends on the seed and the

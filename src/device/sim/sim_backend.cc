@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 #include <deque>
+#include <vector>
 
+#include "base/axes.h"
 #include "base/text.h"
 #include "berth/base/checked.h"
+#include "berth/device/element_copy.h"
 #include "berth/device/registry.h"
 #include "berth/device/sim.h"
 #include "device/builtin.h"
+#include "device/cuda/kernels/lanes.h"
 #include "device/host_bytes.h"
 #include "device/sim/sim_memory.h"
 #include "device/sim/sim_scheduler.h"
@@ -33,7 +37,13 @@ class SimBackend : public Backend, public SimControl {
         .unit_bytes = options.page_bytes,
         .alignment = options.alignment,
         .max_alignment = std::size_t{1} << 40,
-        .abilities = {.host_access = false, .move = true, .streams = true, .pinned = false, .fork_safe = false},
+        .abilities = {.host_access = false,
+                      .move = true,
+                      .streams = true,
+                      .pinned = false,
+                      .fork_safe = false,
+                      .kernels = options.kernels,
+                      .wants_pinned = options.wants_pinned},
         .piece_bytes = options.piece_bytes};
   }
 
@@ -71,12 +81,38 @@ class SimBackend : public Backend, public SimControl {
                [this, transfer] { return guarded(SimOperation::copy, [&](SimMemory& memory) { return transfer_now(memory, transfer); }); });
   }
 
+  // One submission, which counts as one copy and is refused as a whole.
+  Status copy_batch(std::span<const Transfer> transfers, StreamRef stream) noexcept override {
+    if (transfers.empty()) return {};
+    if (!stream) return guarded(SimOperation::copy, [&](SimMemory& memory) { return transfer_all(memory, transfers); });
+    try {
+      return run(stream, [this, kept = std::make_shared<const std::vector<Transfer>>(transfers.begin(), transfers.end())] {
+        return guarded(SimOperation::copy, [&](SimMemory& memory) { return transfer_all(memory, *kept); });
+      });
+    } catch (const std::bad_alloc&) {
+      return Failure{ErrorCode::out_of_memory, 0, "no heap to queue the work"};
+    }
+  }
+
   Status fill(void* target, std::size_t bytes, std::span<const std::byte> pattern, StreamRef stream) noexcept override {
     if (!is_pattern(bytes, pattern))
       return Failure{ErrorCode::invalid_argument, 0, "a pattern has 1, 2, 4, 8 or 16 bytes and divides the target"};
     return run(stream, [this, target, bytes, kept = KeptPattern(pattern)] {
       return guarded(SimOperation::fill, [&](SimMemory& memory) { return memory.fill(target, bytes, kept.span()); });
     });
+  }
+
+  Status copy_elements(const ElementCopy& copy, StreamRef stream) noexcept override {
+    if (!properties_.abilities.kernels) return Backend::copy_elements(copy, stream);
+    const auto elements = [this](const ElementCopy& asked) {
+      return guarded(SimOperation::copy, [&](SimMemory& memory) { return convert_now(memory, asked); });
+    };
+    if (!stream) return elements(copy);
+    try {
+      return run(stream, [elements, kept = std::make_shared<const ElementCopy>(copy)] { return elements(*kept); });
+    } catch (const std::bad_alloc&) {
+      return Failure{ErrorCode::out_of_memory, 0, "no heap to queue the work"};
+    }
   }
 
   Result<Stream> make_stream() noexcept override {
@@ -170,6 +206,32 @@ class SimBackend : public Backend, public SimControl {
     if (to_here) return memory.write(transfer.target, transfer.source, transfer.bytes);
     if (from_here) return memory.read(transfer.target, transfer.source, transfer.bytes);
     return Failure{ErrorCode::unsupported, 0, "neither end is on this device"};
+  }
+
+  Status transfer_all(SimMemory& memory, std::span<const Transfer> transfers) const {
+    for (const Transfer& transfer : transfers) {
+      if (const Status done = transfer_now(memory, transfer); !done) return done;
+    }
+    return {};
+  }
+
+  // One element after another, by the code of the CUDA kernels.
+  static Status convert_now(SimMemory& memory, const ElementCopy& copy) {
+    for (const std::int64_t size : copy.shape) {
+      if (size == 0) return {};
+    }
+    const auto from_bytes = static_cast<std::int64_t>(size_bytes(copy.source_dtype));
+    const auto to_bytes = static_cast<std::int64_t>(size_bytes(copy.target_dtype));
+    Status done;
+    for_each_chunk(
+        make_loop(copy.shape, copy.source_strides, copy.target_strides), 1, [&](std::int64_t source, std::int64_t target, std::size_t) {
+          cuda::Bits element;
+          if (done)
+            done = memory.read(&element, static_cast<const std::byte*>(copy.source) + source * from_bytes, size_bytes(copy.source_dtype));
+          if (copy.source_dtype != copy.target_dtype) element = cuda::convert(copy.source_dtype, copy.target_dtype, element);
+          if (done) done = memory.write(static_cast<std::byte*>(copy.target) + target * to_bytes, &element, size_bytes(copy.target_dtype));
+        });
+    return done;
   }
 
   BackendProperties properties_;
