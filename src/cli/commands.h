@@ -55,6 +55,7 @@ struct BenchCopyCommand {
   bool quick = false;  // small: only to see that it works
   bool no_torch = false;
   std::vector<std::string> only;    // how names begin; empty: all
+  std::string device = {};          // a device with memory of its own; empty: the host
   std::optional<int> threads = {};  // left out: as many as copies use
   double torch_timeout = 120;       // seconds
 };

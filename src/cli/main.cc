@@ -54,6 +54,7 @@ void add_plan_options(CLI::App& app, PlanCommand& command) {
 }
 
 void add_bench_copy_options(CLI::App& app, BenchCopyCommand& command) {
+  app.add_option("--device", command.device, "Copies on, from and to a device instead of the host's: --device cuda:0");
   app.add_flag("--full", command.full, "Every pair of dtypes in four layouts too, beside memcpy: a few minutes more");
   app.add_option("--threads", command.threads, "How many threads each may use (BERTH_THREADS, or that of the processors)")
       ->check(CLI::Range(1, berth::kMostCopyThreads));

@@ -107,6 +107,24 @@ TEST_F(CliBench, FullMeasuresEveryPairInEveryLayoutOnce) {
   EXPECT_EQ(names.size(), kTable.size() + 4 * 121 + 30);
 }
 
+TEST_F(CliBench, MeasuresADeviceToo) {
+  const Ran ran = bench("--quick --json --no-torch --device sim:0");
+  ASSERT_EQ(ran.exit_code, 0) << ran.output;
+  std::set<std::string> names;
+  for (const json& one : json::parse(ran.output)) {
+    EXPECT_TRUE(names.insert(one["name"].get<std::string>()).second) << one;
+    EXPECT_GT(one["seconds"], 0) << one;
+    EXPECT_GT(one["memcpy_ratio"], 0) << one;
+  }
+  EXPECT_EQ(names.size(), 1U + 42 + 6 + 5 + 2);
+  for (const char* name : {"copy/f32", "convert/f64-f8e5m2", "transpose_odd/u8", "nhwc/f32", "transpose_convert/f32-bf16", "h2d/pageable",
+                           "h2d/pinned", "d2h/pool_warm", "d2h/pool_cold", "batch/16KiB"})
+    EXPECT_TRUE(names.contains(name)) << name;
+  EXPECT_NE(bench("--quick --no-torch --device sim:0 --only h2d").output.find("by a plain copy"), std::string::npos);
+  const Ran host = bench("--quick --device cpu");
+  EXPECT_EQ(host.exit_code, 2) << host.output;
+}
+
 TEST_F(CliBench, PrintsATable) {
   const Ran ran = bench("--quick --full --no-torch --threads 1");
   EXPECT_EQ(ran.exit_code, 0);

@@ -136,7 +136,7 @@ class CountedWork final : public PipelineWork {
 };
 
 TEST(Pipeline, StartsAndFinishesEveryPieceOnce) {
-  for (const std::size_t pieces : {0, 1, 2, 3, 100}) {
+  for (const std::size_t pieces : {0U, 1U, 2U, 3U, 100U}) {
     for (const int threads : {1, 3, 16}) {
       CountedWork work(pieces);
       run_pipeline("sim:0", pieces, threads, work);

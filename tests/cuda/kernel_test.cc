@@ -369,7 +369,7 @@ TEST_F(CudaKernels, MoreElementsThanALaunchTakesAreCutWithoutASeam) {
 TEST_F(CudaKernels, FillsRepeatEveryPatternAndWriteNothingElse) {
   Random random(seed());
   const auto pattern = TellingValues(seed()).make(DType::c128, 1);
-  for (const std::size_t size : {1, 2, 4, 8, 16}) {
+  for (const std::size_t size : {1U, 2U, 4U, 8U, 16U}) {
     for (std::size_t count = 0; count <= 300 / size + 3; ++count) {
       const std::size_t before = random.below(40);
       std::vector<std::byte> expected(before + count * size + random.below(40), kUntouched);

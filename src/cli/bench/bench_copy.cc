@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "berth/base/error.h"
 #include "berth/copy/threads.h"
+#include "berth/device/registry.h"
 #include "cli/bench/cases.h"
 #include "cli/bench/measure.h"
 #include "cli/bench/report.h"
@@ -36,6 +37,11 @@ std::vector<BenchCase> chosen(std::vector<BenchCase> cases, const std::vector<st
   throw ArgumentError(ErrorCode::invalid_argument, {"--only " + text::printable(command.only.front()), "no copy has a name that begins so",
                                                     command.full ? "berth bench copy --quick --full --json prints all names"
                                                                  : "berth bench copy --quick prints the names; --full has more"});
+}
+
+[[noreturn]] void refuse_device(Device device) {
+  throw ArgumentError(ErrorCode::invalid_argument, {"--device " + device.to_string(), "its memory is the host's",
+                                                    "leave it out to measure the host, or name a device with memory of its own"});
 }
 
 // Measures all of them, or up to the first that copies wrong.
@@ -76,8 +82,12 @@ Exit say_wrong(const BenchResult& result) {
 Exit run_bench_copy(const BenchCopyCommand& command) {
   if (command.threads) set_copy_threads(*command.threads);
   const int threads = copy_threads();
-  const std::vector<BenchCase> cases = chosen(bench_cases(command.quick), command.only);
-  const std::vector<BenchCase> full = command.full ? chosen(full_bench_cases(command.quick), command.only) : std::vector<BenchCase>();
+  const std::optional<Device> device = command.device.empty() ? std::nullopt : std::optional<Device>(command.device);
+  if (device && backend(*device).properties().abilities.host_access) refuse_device(*device);
+  const std::vector<BenchCase> cases =
+      chosen(device ? device_bench_cases(*device, command.quick) : bench_cases(command.quick), command.only);
+  const std::vector<BenchCase> full =
+      command.full && !device ? chosen(full_bench_cases(command.quick), command.only) : std::vector<BenchCase>();
   if (cases.empty() && full.empty()) refuse_choice(command);
   std::vector<BenchResult> results = measure_table(command, cases, threads);
   if (is_wrong(results)) return say_wrong(results.back());
@@ -87,7 +97,7 @@ Exit run_bench_copy(const BenchCopyCommand& command) {
     results.insert(results.end(), more.begin(), more.end());
     print(bench_json(results, threads));
   } else {
-    print((results.empty() ? "" : bench_table(results, threads)) + (more.empty() ? "" : lowest_table(more)));
+    print((results.empty() ? "" : bench_table(results, threads, device)) + (more.empty() ? "" : lowest_table(more)));
   }
   return Exit::ok;
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <utility>
 
 #include "berth/base/units.h"
 
@@ -100,6 +101,39 @@ std::vector<BenchCase> bench_cases(bool quick) {
   out.push_back({.name = "transpose_convert/f32-bf16", .layout = BenchLayout::transposed, .to = DType::bf16, .shape = {side, side}});
   out.push_back({.name = "batch/16KiB", .kind = BenchKind::batch, .shape = {quick ? 64 : 4096, 16_KiB / 4}});
   out.push_back({.name = "small/64B", .kind = BenchKind::small, .shape = {16}});
+  return out;
+}
+
+std::vector<BenchCase> device_bench_cases(Device device, bool quick) {
+  using enum DType;
+  constexpr std::array kPairs = {f32, f16, bf16, f8e4m3, f8e5m2, i8, f64};
+  const std::size_t bytes = quick ? 256_KiB : 1_GiB;
+  const std::size_t across = quick ? 1_MiB : 2_GiB;
+  std::vector<BenchCase> out = {{.name = "copy/f32", .shape = {bytes / 4}}};
+  for (const DType from : kPairs) {
+    for (const DType to : kPairs) {
+      if (from == to) continue;
+      out.push_back({.name = "convert/" + pair_name(from, to), .from = from, .to = to, .shape = {elements_in(bytes, from, to)}});
+    }
+  }
+  for (const BenchCase& one : bench_cases(quick)) {
+    if (one.name.starts_with("transpose") || one.name.starts_with("nhwc")) out.push_back(one);
+  }
+  for (BenchCase& one : out) one.source_device = one.target_device = device;
+  const auto add = [&](const char* name, Device from, Device to, bool cold = false) {
+    out.push_back({.name = name, .shape = {across / 4}, .source_device = from, .target_device = to, .cold = cold});
+  };
+  add("h2d/pinned", "pinned", device);
+  add("h2d/pageable", "cpu", device);
+  add("d2h/pinned", device, "pinned");
+  add("d2h/pool_warm", device, "cpu");
+  add("d2h/pool_cold", device, "cpu", true);
+  for (const auto& [name, place] : {std::pair("batch/16KiB", Device("pinned")), std::pair("batch_pageable/16KiB", Device("cpu"))})
+    out.push_back({.name = name,
+                   .kind = BenchKind::batch,
+                   .shape = {quick ? 64 : 4096, 16_KiB / 4},
+                   .source_device = place,
+                   .target_device = device});
   return out;
 }
 

@@ -8,6 +8,7 @@
 
 #include "berth/base/dtype.h"
 #include "berth/base/shape.h"
+#include "berth/device/device.h"
 
 // What `berth bench copy` measures, as data. Names are for scripts and stay as they are.
 namespace berth::cli {
@@ -38,10 +39,16 @@ struct BenchCase {
   DType to = DType::f32;
   Shape shape = {};          // of the source's memory; of a batch: pieces, elements of each
   bool beside_torch = true;  // whether PyTorch is asked to do the same
+  Device source_device = {};
+  Device target_device = {};
+  bool cold = false;  // the target is new memory each time, which nobody has touched
 };
 
 // The table that everyone sees. `quick` makes everything small: figures mean nothing then.
 std::vector<BenchCase> bench_cases(bool quick);
+
+// What concerns a device: copies within it by the same names, every pair of the dtypes that models are made of, and from and to the host.
+std::vector<BenchCase> device_bench_cases(Device device, bool quick);
 
 // Every pair of dtypes in four layouts, and pictures of few and of many channels; beside memcpy alone.
 std::vector<BenchCase> full_bench_cases(bool quick);

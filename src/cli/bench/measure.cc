@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "cli/bench/device_peer.h"
 #include "cli/bench/memcpy_peer.h"
 #include "cli/bench/sides.h"
 
@@ -27,7 +28,10 @@ double median_ratio(const Times& above, const Times& below) {
 
 // What a batch is compared with.
 BenchCase as_one_copy(const BenchCase& batch) {
-  return {.name = batch.name, .from = batch.from, .to = batch.to, .shape = {batch.shape[0] * batch.shape[1]}};
+  BenchCase one = batch;
+  one.kind = BenchKind::copy;
+  one.shape = {batch.shape[0] * batch.shape[1]};
+  return one;
 }
 
 // Times of one copy by everyone, who may have none.
@@ -57,7 +61,7 @@ std::size_t Bench::chunk_for(const MemcpyPeer& peer, std::size_t bytes) {
 }
 
 BenchResult Bench::measure(const BenchCase& one) {
-  const BenchSides sides = make_sides(one);
+  BenchSides sides = make_sides(one);
   BenchResult result{.name = one.name, .bytes = sides.bytes()};
   copy_sides(one, sides);
   result.wrong = first_wrong(sides);
@@ -67,8 +71,15 @@ BenchResult Bench::measure(const BenchCase& one) {
   const auto run = [&] {
     for (int i = 0; i < calls; ++i) copy_sides(one, sides);
   };
+  const auto before = [&] {
+    if (one.cold) renew_targets(sides);
+  };
+  const bool on_host = one.source_device == Device() && one.target_device == Device();
   std::optional<MemcpyPeer> peer;
-  if (one.kind != BenchKind::small) {
+  std::optional<DevicePeer> device_peer;
+  if (!on_host) {
+    device_peer.emplace(one, result.bytes);
+  } else if (one.kind != BenchKind::small) {
     peer.emplace(sides, threads_);
     result.memcpy_chunk_bytes = chunk_for(*peer, result.bytes);
   }
@@ -80,8 +91,9 @@ BenchResult Bench::measure(const BenchCase& one) {
   Turns turns;
   for (int round = 0; round < pace_.rounds; ++round) {
     if (peer) turns.memcpy.push_back(least_seconds(pace_, [&] { peer->run(*result.memcpy_chunk_bytes); }));
+    if (device_peer) turns.memcpy.push_back(least_seconds(pace_, [&] { device_peer->run(); }));
     if (batch) turns.one_copy.push_back(least_seconds(pace_, [&] { copy_sides(large, large_sides); }));
-    turns.ours.push_back(least_seconds(pace_, run) / calls);
+    turns.ours.push_back(least_seconds(pace_, run, before) / calls);
     const auto theirs = torch ? torch_->round(pace_.runs, pace_.enough_seconds) : std::nullopt;
     if (theirs) turns.torch.push_back(*theirs);
   }

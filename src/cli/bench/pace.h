@@ -17,12 +17,13 @@ struct BenchPace {
   int small_calls = 100'000;    // of a run of many calls
 };
 
-// A turn: the least time of its runs.
-template <class Run>
-double least_seconds(const BenchPace& pace, Run&& run) {
+// A turn: the least time of its runs. What `before` does ahead of each is not counted.
+template <class Run, class Before>
+double least_seconds(const BenchPace& pace, Run&& run, Before&& before) {
   double least = std::numeric_limits<double>::infinity();
   double all = 0;
   for (int i = 0; i < pace.runs && all < pace.enough_seconds; ++i) {
+    before();
     const std::uint64_t begin_ns = os::steady_time_ns();
     run();
     const double seconds = static_cast<double>(std::max<std::uint64_t>(os::steady_time_ns() - begin_ns, 1)) * 1e-9;
@@ -30,6 +31,11 @@ double least_seconds(const BenchPace& pace, Run&& run) {
     all += seconds;
   }
   return least;
+}
+
+template <class Run>
+double least_seconds(const BenchPace& pace, Run&& run) {
+  return least_seconds(pace, run, [] {});
 }
 
 }  // namespace berth::cli

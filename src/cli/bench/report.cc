@@ -44,9 +44,9 @@ void write_number(JsonWriter& json, std::string_view name, const auto& number) {
     json.null();
 }
 
-Table make_table() {
+Table make_table(const char* peer) {
   using enum Table::Align;
-  return Table({{"copy"}, {"moved", right}, {"time", right}, {"rate", right}, {"by memcpy", right}, {"by PyTorch", right}, {""}});
+  return Table({{"copy"}, {"moved", right}, {"time", right}, {"rate", right}, {peer, right}, {"by PyTorch", right}, {""}});
 }
 
 void add_row(Table& table, const BenchResult& r) {
@@ -74,9 +74,15 @@ std::string bench_json(std::span<const BenchResult> results, int threads) {
   return json.take() + "\n";
 }
 
-std::string bench_table(std::span<const BenchResult> results, int threads) {
-  Table table = make_table();
+std::string bench_table(std::span<const BenchResult> results, int threads, const std::optional<Device>& device) {
+  Table table = make_table(device ? "by a plain copy" : "by memcpy");
   for (const BenchResult& r : results) add_row(table, r);
+  if (device)
+    return fmt::format(
+               "copies on, from and to {}; bytes read and written by second, and that by a peer's: above 1, berth is faster\n"
+               "(a plain copy: the device's own of as many bytes, between the host and the device from or to page-locked memory)\n",
+               device->to_string()) +
+           table.to_text();
   return fmt::format("copies of host memory, {} {}; bytes read and written by second, and that by a peer's: above 1, berth is faster\n",
                      threads, threads == 1 ? "thread" : "threads") +
          table.to_text();
@@ -87,7 +93,7 @@ std::string lowest_table(std::span<const BenchResult> results) {
   std::vector<BenchResult> sorted(results.begin(), results.end());
   std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.memcpy_ratio < b.memcpy_ratio; });
   const auto under = std::count_if(sorted.begin(), sorted.end(), [](const auto& r) { return r.memcpy_ratio < kLeast; });
-  Table table = make_table();
+  Table table = make_table("by memcpy");
   for (std::size_t i = 0; i < std::min(sorted.size(), kMost); ++i) add_row(table, sorted[i]);
   const std::string verdict = under == 0
                                   ? paint(Mood::good, fmt::format("✔ none of {} is under {} of memcpy", sorted.size(), kLeast))

@@ -12,7 +12,8 @@ namespace berth::cli {
 std::string bench_json(std::span<const BenchResult> results, int threads);
 
 // A row for each.
-std::string bench_table(std::span<const BenchResult> results, int threads);
+// The device is the one that was measured; none: the host.
+std::string bench_table(std::span<const BenchResult> results, int threads, const std::optional<Device>& device);
 
 // Of many: the lowest beside memcpy, and whether any is under a quarter of it.
 std::string lowest_table(std::span<const BenchResult> results);

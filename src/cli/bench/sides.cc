@@ -9,6 +9,7 @@
 
 #include "base/random.h"
 #include "berth/copy/convert.h"
+#include "berth/memory/default_allocator.h"
 #include "berth/storage/create.h"
 
 namespace berth::cli {
@@ -43,9 +44,16 @@ Storage make_source(const Shape& shape, DType dtype, const std::vector<std::byte
   return out;
 }
 
-Storage make_target(const Shape& shape, DType dtype) {
-  Storage out = empty(shape, dtype, "cpu");
-  std::memset(out.data_ptr(), 0xa5, out.size_bytes());
+Storage make_target(const Shape& shape, DType dtype, Device device) {
+  Storage out = empty(shape, dtype, device);
+  fill_bytes(out.data_ptr(), device, 0xa5, out.size_bytes());
+  return out;
+}
+
+// Where the host can look at it.
+std::vector<Storage> on_host(const std::vector<Storage>& side) {
+  std::vector<Storage> out;
+  for (const Storage& one : side) out.push_back(one.device() == Device() ? one : one.to("cpu"));
   return out;
 }
 
@@ -93,10 +101,22 @@ BenchSides make_sides(const BenchCase& one) {
   const Shape shape = batch ? Shape{one.shape[1]} : one.shape;
   BenchSides sides;
   for (std::int64_t i = 0; i < (batch ? one.shape[0] : 1); ++i) {
-    sides.sources.push_back(view(make_source(shape, one.from, values, static_cast<std::size_t>(i) * 4099), one.layout));
-    sides.targets.push_back(make_target(sides.sources.back().shape(), one.to));
+    const Storage made = make_source(shape, one.from, values, static_cast<std::size_t>(i) * 4099);
+    sides.sources.push_back(view(made.to(one.source_device), one.layout));
+    sides.targets.push_back(make_target(sides.sources.back().shape(), one.to, one.target_device));
   }
   return sides;
+}
+
+void renew_targets(BenchSides& sides) {
+  for (Storage& target : sides.targets) {
+    const Shape shape = target.shape();
+    const DType dtype = target.dtype();
+    const Device device = target.device();
+    target = Storage();
+    default_allocator(device)->release_cached();
+    target = empty(shape, dtype, device);
+  }
 }
 
 void copy_sides(const BenchCase& one, const BenchSides& sides) {
@@ -110,13 +130,15 @@ std::optional<std::string> first_wrong(const BenchSides& sides) {
   constexpr std::size_t kEnd = 1024;        // of each copy
   constexpr std::size_t kBetween = 65'536;  // of all together
   Random random(1);
-  for (std::size_t i = 0; i < sides.sources.size(); ++i) {
-    const std::size_t count = sides.targets[i].num_elements();
+  const std::vector<Storage> sources = on_host(sides.sources);
+  const std::vector<Storage> targets = on_host(sides.targets);
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    const std::size_t count = targets[i].num_elements();
     const std::size_t end = std::min(count, kEnd);
-    const std::size_t between = std::min(count, kBetween / sides.sources.size());
+    const std::size_t between = std::min(count, kBetween / sources.size());
     for (std::size_t k = 0; k < 2 * end + between; ++k) {
       const std::size_t place = k < end ? k : k < 2 * end ? count - 1 - (k - end) : random.below(count);
-      if (!is_right(sides.sources[i], sides.targets[i], place)) return fmt::format("element {} of copy {} is wrong", place, i);
+      if (!is_right(sources[i], targets[i], place)) return fmt::format("element {} of copy {} is wrong", place, i);
     }
   }
   return std::nullopt;

@@ -9,7 +9,7 @@
 #include "berth/storage/storage.h"
 #include "cli/bench/cases.h"
 
-// What a case copies: sources with values, and targets for them, from the default allocator of `cpu`.
+// What a case copies: sources with values, and targets for them, from the default allocators of their devices.
 namespace berth::cli {
 
 struct BenchSides {
@@ -23,6 +23,9 @@ struct BenchSides {
 // Every byte of both sides has been written, so that its page is there. The targets hold bytes that no copy of the sources leaves behind
 // by chance in many places.
 BenchSides make_sides(const BenchCase& one);
+
+// New memory for the targets of a case that wants it cold.
+void renew_targets(BenchSides& sides);
 
 // The copy of the case, once.
 void copy_sides(const BenchCase& one, const BenchSides& sides);

@@ -18,7 +18,7 @@
 // The conversation, in lines:
 //
 //     from it   ready 2.1.0                     or  none REASON
-//     to it     prepare copy transposed f32 bf16 8192,8192 1
+//     to it     prepare copy transposed f32 bf16 8192,8192 1      with two devices behind, unless both are the host
 //     from it   ok                              or  cannot REASON
 //     to it     round 3 0.2
 //     from it   seconds 0.0123

@@ -22,7 +22,13 @@ dtypes = {'f32': 'float32', 'f64': 'float64', 'f16': 'float16', 'bf16': 'bfloat1
 views = {'contiguous': lambda x: x, 'inner_stride': lambda x: x[::2], 'transposed': lambda x: x.t(),
          'nhwc': lambda x: x.permute(0, 2, 3, 1), 'nchw': lambda x: x.permute(0, 3, 1, 2)}
 
-def source(shape, dtype):
+def memory_at(place, shape, dtype):
+    kind = place.split(':')[0]
+    if kind == 'pinned':
+        return torch.empty(shape, dtype=dtype, pin_memory=True)
+    return torch.empty(shape, dtype=dtype, device='cpu' if kind == 'cpu' else place)
+
+def source(shape, dtype, place):
     values = ((torch.arange(65521) * 40503 % 509 - 254) / 2)
     values = (values.abs() if dtype in (torch.uint8, torch.bool) else values).to(dtype)
     memory = torch.empty(shape, dtype=dtype)
@@ -30,22 +36,33 @@ def source(shape, dtype):
     for at in range(0, flat.numel(), values.numel()):
         piece = flat[at:at + values.numel()]
         piece.copy_(values[:piece.numel()])
-    return memory
+    return memory if place == 'cpu:0' else memory_at(place, shape, dtype).copy_(memory)
 
-def target(shape, dtype):
-    memory = torch.empty(shape, dtype=dtype)
+def target(shape, dtype, place):
+    memory = memory_at(place, shape, dtype)
     memory.view(-1).view(torch.uint8).fill_(0)
     return memory
 
-def prepare(kind, layout, given, wanted, dims, calls):
+def prepare(kind, layout, given, wanted, dims, calls, source_place='cpu:0', target_place='cpu:0'):
     given, wanted = (getattr(torch, dtypes[name]) for name in (given, wanted))
     shape, calls = [int(dim) for dim in dims.split(',')], int(calls)
     if kind == 'batch':
-        sources = [source(shape[1:], given) for _ in range(shape[0])]
-        targets = [target(shape[1:], wanted) for _ in range(shape[0])]
+        sources = [source(shape[1:], given, source_place) for _ in range(shape[0])]
+        targets = [target(shape[1:], wanted, target_place) for _ in range(shape[0])]
+        if target_place != 'cpu:0':
+            def loop():
+                for to, given_one in zip(targets, sources):
+                    to.copy_(given_one, non_blocking=True)
+                torch.cuda.synchronize()
+            return loop
         return lambda: torch._foreach_copy_(targets, sources)
-    seen = views[layout](source(shape, given))
-    copy = target(seen.shape, wanted).copy_
+    seen = views[layout](source(shape, given, source_place))
+    copy = target(seen.shape, wanted, target_place).copy_
+    if source_place + target_place != 'cpu:0cpu:0':
+        def on_device():
+            copy(seen)
+            torch.cuda.synchronize()
+        return on_device
     if calls == 1:
         return lambda: copy(seen)
     def many():
@@ -69,7 +86,7 @@ for line in sys.stdin:
     try:
         if words[0] == 'prepare':
             run = None  # lets go of the last case first
-            run, calls = prepare(*words[1:]), int(words[-1])
+            run, calls = prepare(*words[1:]), int(words[6])
             run()
             say('ok')
         else:

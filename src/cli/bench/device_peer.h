@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+
+#include "berth/storage/storage.h"
+#include "cli/bench/cases.h"
+
+// What copies that have to do with a device are compared with: the device's own copy of as many bytes, read and written, within its memory;
+// or, where the host is one end, its own copy from or to page-locked memory.
+namespace berth::cli {
+
+class DevicePeer {
+ public:
+  DevicePeer(const BenchCase& one, std::size_t bytes);
+
+  void run() const;
+
+ private:
+  Storage source_;
+  Storage target_;
+};
+
+}  // namespace berth::cli
