@@ -15,6 +15,8 @@ namespace berth::cuda {
 
 namespace {
 
+constexpr std::size_t kMostGathered = std::size_t{1} << 20;
+
 std::size_t total_memory(CudaContext& context) noexcept {
   std::size_t free = 0;
   std::size_t total = 0;
@@ -24,6 +26,12 @@ std::size_t total_memory(CudaContext& context) noexcept {
 bool is_host(Device device) noexcept {
   const Backend* const other = find_backend(device);
   return other != nullptr && other->properties().abilities.host_access;
+}
+
+// Of a kind whose memory is page-locked, and so within the device's reach.
+bool is_locked_kind(Device device) noexcept {
+  const Backend* const other = find_backend(device);
+  return other != nullptr && other->properties().abilities.pinned;
 }
 
 void require(const Status& done, Device device, std::string_view asked) {
@@ -55,7 +63,7 @@ CudaBackend::CudaBackend(std::unique_ptr<CudaContext> context, DeviceFacts facts
                            .streams = true,
                            .pinned = false,
                            .fork_safe = false,
-                           .kernels = has_kernels(),
+                           .kernels = load_kernels_here(),
                            .wants_pinned = true};
   properties_.piece_bytes = facts.virtual_memory ? CudaMemory::kMostPiece : 0;
   properties_.commit_us_per_mib = 20;
@@ -197,8 +205,31 @@ Status CudaBackend::fill(void* target, std::size_t bytes, std::span<const std::b
   if (const Status known = check_own(target, bytes); !known) return known;
   const KeptPattern kept(pattern);
   return run(
-      stream, true, [&](CUstream in) { return submit_fill(*context_, target, bytes, kept.span(), in); },
+      stream, true, [&](CUstream in) { return submit_fill(*context_, target, bytes, kept.span(), properties_.abilities.kernels, in); },
       [this, target, bytes, kept] { return fill(target, bytes, kept.span(), {}); });
+}
+
+// Small copies between the device, itself and page-locked memory: one kernel for a thousand of them.
+Status CudaBackend::copy_batch(std::span<const Transfer> transfers, StreamRef stream) noexcept {
+  CudaStream* const ours = cuda_stream(stream, device());
+  const bool gathers = properties_.abilities.kernels && (!stream || ours != nullptr) &&
+                       std::ranges::all_of(transfers, [this](const Transfer& transfer) { return is_gathered(transfer); });
+  if (!gathers) return Backend::copy_batch(transfers, stream);
+  if (const Status usable = context_->usable(); !usable) return usable;
+  if (!stream) return run_now([&](CUstream in) { return submit_gather(*context_, transfers, in); });
+  const Scope scope(*context_);
+  return scope ? submit_gather(*context_, transfers, ours->handle()) : Status(scope.failure());
+}
+
+// Whether a kernel can do it, and better than the driver's copy, which is as fast for large ones.
+bool CudaBackend::is_gathered(const Transfer& transfer) noexcept {
+  if (transfer.bytes > kMostGathered) return false;
+  for (const bool target : {true, false}) {
+    const Device place = target ? transfer.target_device : transfer.source_device;
+    const void* const address = target ? transfer.target : transfer.source;
+    if (place == device() ? !check_own(address, transfer.bytes).ok() : !is_locked_kind(place)) return false;
+  }
+  return true;
 }
 
 Status CudaBackend::copy_elements(const ElementCopy& copy, StreamRef stream) noexcept {

@@ -45,6 +45,7 @@ class CudaBackend final : public Backend {
 
   Status copy(const Transfer& transfer, StreamRef stream) noexcept override;
   Status fill(void* target, std::size_t bytes, std::span<const std::byte> pattern, StreamRef stream) noexcept override;
+  Status copy_batch(std::span<const Transfer> transfers, StreamRef stream) noexcept override;
   Status copy_elements(const ElementCopy& copy, StreamRef stream) noexcept override;
   bool reaches(Device other) const noexcept override;
   Result<Stream> make_stream() noexcept override;
@@ -66,6 +67,7 @@ class CudaBackend final : public Backend {
   Status run_now(const Submit& submit) noexcept;
   Status check_own(const void* address, std::size_t bytes) noexcept;
   bool is_page_locked(const void* address, std::size_t bytes) noexcept;
+  bool is_gathered(const Transfer& transfer) noexcept;
   Result<CUstream> inner_stream() noexcept;
 
   const std::unique_ptr<CudaContext> context_;

@@ -2,7 +2,10 @@
 #include "device/cuda/cuda_copy.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+
+#include "device/cuda/kernels/launch.h"
 
 namespace berth::cuda {
 
@@ -20,6 +23,12 @@ Status copy_through_temporary(CudaContext& context, CUdeviceptr target, CUdevice
   if (done) done = BERTH_CUDA_CALL(context, cuMemcpyDtoDAsync, target, between, bytes, stream);
   const Status freed = BERTH_CUDA_CALL(context, cuMemFreeAsync, between, stream);
   return done ? freed : done;
+}
+
+// What came of a launch. It goes through CUDA's runtime, and whether the device is lost is the driver's to say.
+Status launched(CudaContext& context, const Status& done, CUstream stream) noexcept {
+  if (!done) (void)BERTH_CUDA_CALL(context, cuStreamQuery, stream).ok();
+  return done;
 }
 
 template <class Word>
@@ -66,7 +75,7 @@ Status fill_by_doubling(CudaContext& context, CUdeviceptr target, std::size_t by
 
 }  // namespace
 
-bool has_kernels() noexcept { return false; }
+bool load_kernels_here() noexcept { return load_kernels().ok(); }
 
 Status submit_copy(CudaContext& context, void* target, const void* source, std::size_t bytes, CUstream stream) noexcept {
   return BERTH_CUDA_CALL(context, cuMemcpyAsync, number(target), number(source), bytes, stream);
@@ -89,16 +98,30 @@ Status submit_copy_within(CudaContext& context, void* target, const void* source
   return {};
 }
 
-Status submit_fill(CudaContext& context, void* target, std::size_t bytes, std::span<const std::byte> pattern, CUstream stream) noexcept {
+Status submit_fill(CudaContext& context, void* target, std::size_t bytes, std::span<const std::byte> pattern, bool kernels,
+                   CUstream stream) noexcept {
   if (bytes == 0) return {};
   const std::span<const std::byte> least = shortest(pattern);
   const CUdeviceptr at = number(target);
-  const bool words = least.size() <= 4 && at % least.size() == 0;
-  return words ? fill_words(context, at, bytes, least, stream) : fill_by_doubling(context, at, bytes, least, stream);
+  if (least.size() <= 4 && at % least.size() == 0) return fill_words(context, at, bytes, least, stream);
+  if (!kernels) return fill_by_doubling(context, at, bytes, least, stream);
+  return launched(context, launch_fill(target, bytes, least, stream), stream);
 }
 
-Status submit_elements(CudaContext&, const ElementCopy&, CUstream) noexcept {
-  return Failure{ErrorCode::unsupported, 0, "this build has no kernels to gather and convert with"};
+Status submit_elements(CudaContext& context, const ElementCopy& copy, CUstream stream) noexcept {
+  return launched(context, launch_copy_elements(copy, stream), stream);
+}
+
+Status submit_gather(CudaContext& context, std::span<const Transfer> transfers, CUstream stream) noexcept {
+  std::array<BytePiece, 1024> pieces;
+  while (!transfers.empty()) {
+    const std::size_t count = std::min(transfers.size(), pieces.size());
+    for (std::size_t i = 0; i < count; ++i) pieces[i] = {transfers[i].target, transfers[i].source, transfers[i].bytes};
+    const Status done = launched(context, launch_gather({pieces.data(), count}, stream), stream);
+    if (!done) return done;
+    transfers = transfers.subspan(count);
+  }
+  return {};
 }
 
 }  // namespace berth::cuda

@@ -12,26 +12,20 @@
 // names are those of <cuda.h> after its own macros (cuMemAlloc is cuMemAlloc_v2), so that types and symbols always match.
 namespace berth::cuda {
 
-#define BERTH_CUDA_ENTRIES(X)                                                                                                              \
-  X(cuInit)                                                                                                                                \
-  X(cuDriverGetVersion)                                                                                                                    \
-  X(cuGetErrorName)                                                                                                                        \
-  X(cuGetErrorString)                                                                                                                      \
-  X(cuDeviceGetCount)                                                                                                                      \
-  X(cuDeviceGet)                                                                                                                           \
-  X(cuDeviceGetName)                                                                                                                       \
-  X(cuDeviceGetAttribute)                                                                                                                  \
-  X(cuDeviceTotalMem) X(cuDeviceCanAccessPeer) X(cuDevicePrimaryCtxRetain) X(cuCtxPushCurrent) X(cuCtxPopCurrent)                          \
-      X(cuThreadExchangeStreamCaptureMode) X(cuMemGetInfo) X(cuMemAlloc) X(cuMemFree) X(cuMemAllocAsync) X(cuMemFreeAsync)                 \
-          X(cuMemHostAlloc) X(cuMemFreeHost) X(cuMemHostRegister) X(cuMemHostUnregister) X(cuMemHostGetDevicePointer)                      \
-              X(cuPointerGetAttribute) X(cuMemGetAddressRange) X(cuMemGetAllocationGranularity) X(cuMemAddressReserve) X(cuMemAddressFree) \
-                  X(cuMemCreate) X(cuMemRelease) X(cuMemMap) X(cuMemUnmap) X(cuMemSetAccess) X(cuMemExportToShareableHandle)               \
-                      X(cuMemImportFromShareableHandle) X(cuIpcGetMemHandle) X(cuIpcOpenMemHandle) X(cuIpcCloseMemHandle) X(cuMemcpyAsync) \
-                          X(cuMemcpyDtoDAsync) X(cuMemsetD8Async) X(cuMemsetD16Async) X(cuMemsetD32Async) X(cuStreamCreate)                \
-                              X(cuStreamCreateWithPriority) X(cuCtxGetStreamPriorityRange) X(cuStreamDestroy) X(cuStreamSynchronize)       \
-                                  X(cuStreamWaitEvent) X(cuStreamIsCapturing) X(cuStreamGetCtx) X(cuStreamGetId) X(cuStreamWaitValue32)    \
-                                      X(cuLaunchHostFunc) X(cuEventCreate) X(cuEventDestroy) X(cuEventRecord) X(cuEventQuery)              \
-                                          X(cuEventSynchronize)
+// clang-format off
+#define BERTH_CUDA_ENTRIES(X) \
+  X(cuInit) X(cuDriverGetVersion) X(cuGetErrorName) X(cuGetErrorString) X(cuDeviceGetCount) X(cuDeviceGet) X(cuDeviceGetName) \
+  X(cuDeviceGetAttribute) X(cuDeviceTotalMem) X(cuDeviceCanAccessPeer) X(cuDevicePrimaryCtxRetain) X(cuCtxPushCurrent) \
+  X(cuCtxPopCurrent) X(cuThreadExchangeStreamCaptureMode) X(cuMemGetInfo) X(cuMemAlloc) X(cuMemFree) X(cuMemAllocAsync) \
+  X(cuMemFreeAsync) X(cuMemHostAlloc) X(cuMemFreeHost) X(cuMemHostRegister) X(cuMemHostUnregister) X(cuMemHostGetDevicePointer) \
+  X(cuPointerGetAttribute) X(cuMemGetAddressRange) X(cuMemGetAllocationGranularity) X(cuMemAddressReserve) X(cuMemAddressFree) \
+  X(cuMemCreate) X(cuMemRelease) X(cuMemMap) X(cuMemUnmap) X(cuMemSetAccess) X(cuMemExportToShareableHandle) \
+  X(cuMemImportFromShareableHandle) X(cuIpcGetMemHandle) X(cuIpcOpenMemHandle) X(cuIpcCloseMemHandle) X(cuMemcpyAsync) \
+  X(cuMemcpyDtoDAsync) X(cuMemsetD8Async) X(cuMemsetD16Async) X(cuMemsetD32Async) X(cuStreamCreate) X(cuStreamCreateWithPriority) \
+  X(cuCtxGetStreamPriorityRange) X(cuStreamDestroy) X(cuStreamSynchronize) X(cuStreamQuery) X(cuStreamWaitEvent) \
+  X(cuStreamIsCapturing) X(cuStreamGetCtx) X(cuStreamGetId) X(cuStreamWaitValue32) X(cuLaunchHostFunc) X(cuEventCreate) \
+  X(cuEventDestroy) X(cuEventRecord) X(cuEventQuery) X(cuEventSynchronize)
+// clang-format on
 
 struct Driver {
 #define BERTH_CUDA_MEMBER(name) decltype(&::name) name = nullptr;

@@ -5,6 +5,7 @@
 
 #include "base/axes.h"
 #include "base/pieces.h"
+#include "device/cuda/kernels/pairs.h"
 #include "device/cuda/kernels/tasks.h"
 
 // Which kernel does what: a copy's axes are merged and walked in the target's order (base/axes.h), cut so that no launch has more than 2^30
@@ -190,6 +191,11 @@ Loop retyped(Piece& piece, const Loop& loop) noexcept {
 }
 
 }  // namespace
+
+Status load_kernels() noexcept {
+  constexpr LoadKernel kAll[] = {load_rows, load_tiles, load_elements, load_fill, load_gather};
+  return load_all(kAll);
+}
 
 bool can_copy_elements(const ElementCopy& copy) noexcept {
   return try_extent(copy.shape, copy.source_strides, copy.source_dtype) && try_extent(copy.shape, copy.target_strides, copy.target_dtype);

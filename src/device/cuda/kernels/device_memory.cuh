@@ -133,6 +133,15 @@ inline Status status_of(cudaError_t code) noexcept {
                  no_code ? "berth was built without code for this device" : cudaGetErrorString(code)};
 }
 
+// Puts a kernel onto the current device.
+template <auto Kernel>
+Status load_kernel() noexcept {
+  cudaFuncAttributes facts;
+  const cudaError_t code = cudaFuncGetAttributes(&facts, reinterpret_cast<const void*>(Kernel));
+  if (code != cudaSuccess) (void)cudaGetLastError();
+  return status_of(code);
+}
+
 template <class Task>
 Status launch(void (*kernel)(Task), std::uint64_t blocks, const Task& task, std::uint32_t threads, StreamHandle stream) noexcept {
   if (blocks == 0) return {};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/cuda/kernels/device_memory.cuh"
 #include "device/cuda/kernels/lanes.h"
+#include "device/cuda/kernels/pairs.h"
 #include "device/cuda/kernels/tasks.h"
 
 // What has no better way: any layout, element by element, in the order of the target; and any conversion, its dtypes known when it runs.
@@ -83,6 +84,12 @@ std::uint64_t blocks_of(const ElementsTask& task) noexcept {
 }
 
 }  // namespace
+
+Status load_elements() noexcept {
+  constexpr LoadKernel kAll[] = {load_kernel<move_elements<1>>, load_kernel<move_elements<2>>,  load_kernel<move_elements<4>>,
+                                 load_kernel<move_elements<8>>, load_kernel<move_elements<16>>, load_kernel<convert_elements>};
+  return load_all(kAll);
+}
 
 Status launch_moves(std::size_t element_bytes, const ElementsTask& task, StreamHandle stream) noexcept {
   const std::uint64_t blocks = blocks_of(task);

@@ -42,6 +42,8 @@ __global__ void __launch_bounds__(kThreads) fill_vectors(const __grid_constant__
 
 }  // namespace
 
+Status load_fill() noexcept { return load_kernel<fill_vectors>(); }
+
 Status launch_fill(void* target, std::size_t bytes, std::span<const std::byte> pattern, StreamHandle stream) noexcept {
   const std::size_t size = pattern.size();
   const bool is_size = size == 1 || size == 2 || size == 4 || size == 8 || size == 16;

@@ -91,6 +91,8 @@ std::uint64_t parts_of(const BytePiece& piece) noexcept {
 
 }  // namespace
 
+Status load_gather() noexcept { return load_kernel<gather_parts>(); }
+
 Status launch_gather(std::span<const BytePiece> pieces, StreamHandle stream) noexcept {
   GatherTask task;
   std::uint64_t parts = 0;

@@ -24,6 +24,10 @@ namespace berth::cuda {
 
 using StreamHandle = CUstream_st*;
 
+// Puts all kernels onto the current device. CUDA would do so with each kernel's first launch, and then wait for everything that runs there,
+// which may be waiting for us. Fails where this build has no code for the device, or CUDA's runtime does not work.
+Status load_kernels() noexcept;
+
 // Whether launch_copy_elements can do it: equal ranks, and sizes that fit into 63 bits.
 bool can_copy_elements(const ElementCopy& copy) noexcept;
 

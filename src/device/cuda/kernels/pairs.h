@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "berth/base/dtype.h"
+#include "berth/base/result.h"
 
 // Tables with one entry for each pair of the dtypes that have fast conversions.
 namespace berth::cuda {
@@ -39,6 +40,25 @@ constexpr PairTable<Entry> table(std::index_sequence<From...> all) noexcept {
 template <class Entry, template <DType, DType> class Of>
 constexpr PairTable<Entry> make_pair_table() noexcept {
   return pairs::table<Entry, Of>(std::make_index_sequence<kQuickDTypes.size()>());
+}
+
+using LoadKernel = Status (*)() noexcept;
+
+// Until one fails.
+template <std::size_t Count>
+Status load_all(const LoadKernel (&loads)[Count]) noexcept {
+  for (const LoadKernel load : loads) {
+    if (const Status done = load(); !done) return done;
+  }
+  return {};
+}
+inline Status load_all(const PairTable<LoadKernel>& loads) noexcept {
+  for (const auto& row : loads) {
+    for (const LoadKernel load : row) {
+      if (const Status done = load(); !done) return done;
+    }
+  }
+  return {};
 }
 
 }  // namespace berth::cuda

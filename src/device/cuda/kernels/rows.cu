@@ -138,9 +138,20 @@ struct Launcher<Same, Same> {
 
 constexpr PairTable<LaunchPair> kLaunchers = make_pair_table<LaunchPair, Launcher>();
 
+template <DType From, DType To>
+struct Loader {
+  static constexpr LoadKernel value = load_kernel<convert_rows<From, To>>;
+};
+template <DType Same>
+struct Loader<Same, Same> {
+  static constexpr LoadKernel value = load_kernel<convert_rows<DType::u8, DType::u8>>;
+};
+
 }  // namespace
 
 bool has_rows(DType from, DType to) noexcept { return from == to ? from == DType::u8 : is_quick(from) && is_quick(to); }
+
+Status load_rows() noexcept { return load_all(make_pair_table<LoadKernel, Loader>()); }
 
 Status launch_rows(DType from, DType to, const RowsTask& task, StreamHandle stream) noexcept {
   if (from == to) return launch_pair<DType::u8, DType::u8>(task, stream);

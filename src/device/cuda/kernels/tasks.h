@@ -118,4 +118,11 @@ Status launch_tiles(DType from, DType to, const TilesTask& task, StreamHandle st
 Status launch_moves(std::size_t element_bytes, const ElementsTask& task, StreamHandle stream) noexcept;
 Status launch_conversions(const ElementsTask& task, StreamHandle stream) noexcept;
 
+// The parts of load_kernels.
+Status load_rows() noexcept;
+Status load_tiles() noexcept;
+Status load_elements() noexcept;
+Status load_fill() noexcept;
+Status load_gather() noexcept;
+
 }  // namespace berth::cuda

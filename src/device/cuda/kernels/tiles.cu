@@ -302,9 +302,27 @@ using LauncherOf = Launcher<From, To>;
 
 constexpr PairTable<LaunchPair> kLaunchers = make_pair_table<LaunchPair, LauncherOf>();
 
+template <DType From, DType To, bool There = is_tile_pair(From, To)>
+struct Loader {
+  static constexpr LoadKernel value = load_kernel<turn_tiles<DType::u8, DType::u8>>;
+};
+template <DType From, DType To>
+struct Loader<From, To, true> {
+  static constexpr LoadKernel value = load_kernel<turn_tiles<From, To>>;
+};
+template <DType From, DType To>
+using LoaderOf = Loader<From, To>;
+
 }  // namespace
 
 bool has_tiles(DType from, DType to) noexcept { return from == to || (is_quick(from) && is_quick(to) && is_tile_pair(from, to)); }
+
+Status load_tiles() noexcept {
+  constexpr LoadKernel kMoves[] = {load_kernel<turn_tiles<DType::u16, DType::u16>>, load_kernel<turn_tiles<DType::u32, DType::u32>>,
+                                   load_kernel<turn_tiles<DType::u64, DType::u64>>, load_kernel<turn_tiles<DType::c128, DType::c128>>};
+  const Status pairs = load_all(make_pair_table<LoadKernel, LoaderOf>());
+  return pairs ? load_all(kMoves) : pairs;
+}
 
 Status launch_tiles(DType from, DType to, const TilesTask& task, StreamHandle stream) noexcept {
   if (from != to) return kLaunchers[quick_index(from)][quick_index(to)](task, stream);
