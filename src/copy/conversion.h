@@ -9,7 +9,7 @@
 // How rows of one dtype become rows of another, by the rules of berth/copy/convert.h: in one to three casts of a table of kernels, each of
 // them exact, or rounding once, or rounding to odd before the last one rounds; or, where the table has none, by the reference (lanes.h).
 //
-//     i64 → bf16:  i64 → f64 (odd) → f32 (odd) → bf16
+//     i64 → bf16:  i64 → f32 (odd) → bf16
 namespace berth {
 
 struct Conversion {

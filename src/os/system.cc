@@ -162,6 +162,15 @@ bool cpu_rounds_to_bf16() noexcept {
 #endif
 }
 
+bool cpu_computes_in_f16() noexcept {
+#if defined(__aarch64__)
+  constexpr unsigned long kHalf = 1UL << 10;  // HWCAP_ASIMDHP
+  return (getauxval(AT_HWCAP) & kHalf) != 0;
+#else
+  return false;
+#endif
+}
+
 int cpu_count() noexcept {
   cpu_set_t set;
   CPU_ZERO(&set);

@@ -41,6 +41,7 @@ bool kernel_at_least(int major, int minor);
 std::string cpu_model();                                    // "" when unknown
 int cpu_count() noexcept;                                   // that this process may use
 bool cpu_rounds_to_bf16() noexcept;                         // ARM64: it has the instruction BFCVTN
+bool cpu_computes_in_f16() noexcept;                        // ARM64: it has arithmetic of vectors of f16
 std::vector<int> numa_nodes();                              // with memory; {0} when unknown
 std::string huge_page_mode();                               // "always", "madvise", "never" or ""
 std::optional<std::size_t> locked_memory_limit() noexcept;  // nothing: unlimited

@@ -46,7 +46,8 @@ inline constexpr Cast kCasts[] = {
     {DType::f32, DType::f64},
     {DType::i32, DType::f64},
     {DType::i64, DType::f64},
-    {DType::i64, DType::f64, Rounding::odd},
+    {DType::i64, DType::f32},
+    {DType::i64, DType::f32, Rounding::odd},
     {DType::f64, DType::i32},
     {DType::f64, DType::i64},
     {DType::i8, DType::i32},
@@ -62,8 +63,18 @@ inline constexpr Cast kCasts[] = {
     {DType::f16, DType::boolean},
     {DType::f32, DType::boolean},
     {DType::f64, DType::boolean},
+    // Where vectors of f16 can be computed with (ARM64): f16 holds every value of 8 bits, and a vector twice as many of it as of f32.
+    {DType::u8, DType::f16},
+    {DType::i8, DType::f16},
+    {DType::f8e4m3, DType::f16},
+    {DType::f8e5m2, DType::f16},
+    {DType::f16, DType::u8},
+    {DType::f16, DType::i8},
+    {DType::f16, DType::f8e4m3},
+    {DType::f16, DType::f8e5m2},
 };
 inline constexpr std::size_t kCastCount = std::size(kCasts);
+inline constexpr std::size_t kCommonCasts = kCastCount - 8;  // all but those through f16: in every table but the plain one
 
 constexpr std::size_t cast_index(const Cast& cast) noexcept {
   std::size_t at = 0;

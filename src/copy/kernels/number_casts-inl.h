@@ -156,19 +156,6 @@ HWY_INLINE hn::Vec<D> odd_integer(D d, hn::Vec<D> v) {
 }
 
 template <>
-struct Op<DType::i32, DType::f32, Rounding::odd> {
-  HWY_INLINE void operator()(const std::uint8_t* from, std::uint8_t* to) const {
-    for (std::size_t i = 0; i < 4; ++i) put(hn::ConvertTo(F32(), odd_integer<24>(I32(), get(I32(), from, i))), to, i);
-  }
-};
-template <>
-struct Op<DType::i64, DType::f64, Rounding::odd> {
-  HWY_INLINE void operator()(const std::uint8_t* from, std::uint8_t* to) const {
-    for (std::size_t i = 0; i < 8; ++i) put(hn::ConvertTo(F64(), odd_integer<53>(I64(), get(I64(), from, i))), to, i);
-  }
-};
-
-template <>
 struct Op<DType::f32, DType::f64, Rounding::nearest> {
   HWY_INLINE void operator()(const std::uint8_t* from, std::uint8_t* to) const {
     for (std::size_t i = 0; i < 4; ++i) {
@@ -211,6 +198,11 @@ struct Op<DType::f64, DType::f32, Rounding::nearest> {
   }
 };
 
+// Rounding to odd, and narrowing to the nearest that fits: ARM64 has instructions for both.
+#if HWY_ARCH_ARM_A64
+HWY_INLINE VF32 narrow_to_odd(VF64 a, VF64 b) { return VF32(vcvtx_high_f32_f64(vcvtx_f32_f64(a.raw), b.raw)); }
+HWY_INLINE VI32 truncate(VF64 a, VF64 b) { return VI32(vqmovn_high_s64(vqmovn_s64(truncate(a).raw), truncate(b).raw)); }
+#else
 // Masks of 64-bit lanes as one vector of 32-bit ones: all bits or none.
 template <class M>
 HWY_INLINE V32 narrow_masks(M a, M b) {
@@ -218,33 +210,64 @@ HWY_INLINE V32 narrow_masks(M a, M b) {
 }
 
 // Rounded to nearest, then put right: back by one where that went up, and odd where it was not exact.
+HWY_INLINE VF32 narrow_to_odd(VF64 a, VF64 b) {
+  const VF32 near = narrow(a, b);
+  const VF64 back_a = widen_lower(F64(), near);
+  const VF64 back_b = widen_upper(F64(), near);
+  const V32 went_up = narrow_masks(hn::Gt(hn::Abs(back_a), hn::Abs(a)), hn::Gt(hn::Abs(back_b), hn::Abs(b)));
+  const V32 went_down = narrow_masks(hn::Lt(hn::Abs(back_a), hn::Abs(a)), hn::Lt(hn::Abs(back_b), hn::Abs(b)));
+  const V32 below = hn::Add(hn::BitCast(D32(), near), went_up);  // all bits are -1
+  return hn::BitCast(F32(), hn::Or(below, hn::And(hn::Or(went_up, went_down), hn::Set(D32(), 1U))));
+}
+
+HWY_INLINE V64 truncate_to_i32(VF64 v) {
+  const VF64 number = hn::IfThenElseZero(hn::Eq(v, v), v);
+  const VF64 bounded = hn::Min(hn::Max(number, hn::Set(F64(), -0x1p31)), hn::Set(F64(), 0x1p31 - 1));
+  return hn::BitCast(D64(), hn::ConvertTo(I64(), bounded));
+}
+HWY_INLINE VI32 truncate(VF64 a, VF64 b) { return hn::BitCast(I32(), low_halves(truncate_to_i32(a), truncate_to_i32(b))); }
+#endif
+
 template <>
 struct Op<DType::f64, DType::f32, Rounding::odd> {
   HWY_INLINE void operator()(const std::uint8_t* from, std::uint8_t* to) const {
+    for (std::size_t i = 0; i < 4; ++i) put(narrow_to_odd(get(F64(), from, 2 * i), get(F64(), from, 2 * i + 1)), to, i);
+  }
+};
+template <>
+struct Op<DType::i32, DType::f32, Rounding::odd> {
+  HWY_INLINE void operator()(const std::uint8_t* from, std::uint8_t* to) const {
     for (std::size_t i = 0; i < 4; ++i) {
-      const VF64 a = get(F64(), from, 2 * i);
-      const VF64 b = get(F64(), from, 2 * i + 1);
-      const VF32 near = narrow(a, b);
-      const VF64 back_a = widen_lower(F64(), near);
-      const VF64 back_b = widen_upper(F64(), near);
-      const V32 went_up = narrow_masks(hn::Gt(hn::Abs(back_a), hn::Abs(a)), hn::Gt(hn::Abs(back_b), hn::Abs(b)));
-      const V32 went_down = narrow_masks(hn::Lt(hn::Abs(back_a), hn::Abs(a)), hn::Lt(hn::Abs(back_b), hn::Abs(b)));
-      const V32 below = hn::Add(hn::BitCast(D32(), near), went_up);  // all bits are -1
-      put(hn::Or(below, hn::And(hn::Or(went_up, went_down), hn::Set(D32(), 1U))), to, i);
+      const VI32 v = get(I32(), from, i);
+      if constexpr (HWY_ARCH_ARM)
+        put(narrow_to_odd(widen_lower(F64(), v), widen_upper(F64(), v)), to, i);
+      else
+        put(hn::ConvertTo(F32(), odd_integer<24>(I32(), v)), to, i);
     }
+  }
+};
+
+// Through f64, rounded to odd.
+HWY_INLINE VF64 odd_f64(const std::uint8_t* from, std::size_t i) {
+  return hn::ConvertTo(F64(), odd_integer<53>(I64(), get(I64(), from, i)));
+}
+template <>
+struct Op<DType::i64, DType::f32, Rounding::nearest> {
+  HWY_INLINE void operator()(const std::uint8_t* from, std::uint8_t* to) const {
+    for (std::size_t i = 0; i < 4; ++i) put(narrow(odd_f64(from, 2 * i), odd_f64(from, 2 * i + 1)), to, i);
+  }
+};
+template <>
+struct Op<DType::i64, DType::f32, Rounding::odd> {
+  HWY_INLINE void operator()(const std::uint8_t* from, std::uint8_t* to) const {
+    for (std::size_t i = 0; i < 4; ++i) put(narrow_to_odd(odd_f64(from, 2 * i), odd_f64(from, 2 * i + 1)), to, i);
   }
 };
 
 template <>
 struct Op<DType::f64, DType::i32, Rounding::nearest> {
   HWY_INLINE void operator()(const std::uint8_t* from, std::uint8_t* to) const {
-    for (std::size_t i = 0; i < 4; ++i) put(low_halves(part(from, 2 * i), part(from, 2 * i + 1)), to, i);
-  }
-  HWY_INLINE static V64 part(const std::uint8_t* from, std::size_t i) {
-    const VF64 v = get(F64(), from, i);
-    const VF64 number = hn::IfThenElseZero(hn::Eq(v, v), v);
-    const VF64 bounded = hn::Min(hn::Max(number, hn::Set(F64(), -0x1p31)), hn::Set(F64(), 0x1p31 - 1));
-    return hn::BitCast(D64(), hn::ConvertTo(I64(), bounded));
+    for (std::size_t i = 0; i < 4; ++i) put(truncate(get(F64(), from, 2 * i), get(F64(), from, 2 * i + 1)), to, i);
   }
 };
 

@@ -3,9 +3,8 @@
 #include <utility>
 #include <vector>
 
-#include "copy/kernels/arm_bf16.h"
+#include "copy/kernels/arm_casts.h"
 #include "copy/kernels/kernels.h"
-#include "os/system.h"
 
 // Vectors must have a length that is known when compiling, which those of SVE and RVV do not.
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
@@ -65,7 +64,7 @@ constexpr std::array<ConvertRow, kCastCount> cast_rows(std::index_sequence<I...>
 // Elements of 16 bytes fill a vector: there is nothing to shuffle.
 Kernels make_kernels() {
   return {.name = hwy::TargetName(HWY_TARGET),
-          .casts = cast_rows(std::make_index_sequence<kCastCount>()),
+          .casts = cast_rows(std::make_index_sequence<kCommonCasts>()),
           .gather = {gather<1>, gather<2>, gather<4>, gather<8>, plain::gather<16>},
           .scatter = {scatter<1>, scatter<2>, scatter<4>, scatter<8>, plain::scatter<16>},
           .transpose = {transpose<1>, transpose<2>, transpose<4>, transpose<8>, plain::transpose<16>},
@@ -96,12 +95,7 @@ std::vector<Kernels> make_all() {
   for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
     if (target != HWY_SCALAR && target != HWY_EMU128) all.push_back(kernels_for(target));
   }
-  if (os::cpu_rounds_to_bf16() && !all.empty()) {
-    Kernels best = all.front();
-    best.name = "NEON with bf16";
-    best.casts[cast_index({DType::f32, DType::bf16})] = cast_f32_to_bf16_on_arm;
-    all.insert(all.begin(), best);
-  }
+  if (HWY_ARCH_ARM && !all.empty()) all.insert(all.begin(), with_arm_casts(all.front()));
   all.push_back(plain_kernels());
   return all;
 }
