@@ -15,7 +15,6 @@ constexpr std::size_t kPiece = 512;  // elements between two casts: two rows of 
 
 bool is_small_float(DType dtype) noexcept { return info(dtype).kind == DTypeKind::floating && size_bytes(dtype) <= 2; }
 bool is_byte(DType dtype) noexcept { return dtype == DType::u8 || dtype == DType::i8; }
-bool fits_f16(DType dtype) noexcept { return is_byte(dtype) || dtype == DType::f8e4m3 || dtype == DType::f8e5m2 || dtype == DType::f16; }
 
 // Appends casts to a conversion, and knows whether all of them were there.
 class Chain {
@@ -40,8 +39,10 @@ class Chain {
     return *this;
   }
 
-  // Whether the casts through f16 are there.
-  bool has_f16() const noexcept { return kernels_.casts[cast_index({DType::u8, DType::f16})] != nullptr; }
+  bool has_cast(DType to) const noexcept {
+    const std::size_t index = cast_index({at_, to});
+    return index < kCastCount && kernels_.casts[index] != nullptr;
+  }
 
   Conversion take() const noexcept { return missing_ ? Conversion{.from = made_.from, .to = made_.to, .by_reference = true} : made_; }
 
@@ -75,15 +76,9 @@ Chain& from_f64(Chain& chain, DType to) noexcept {
   return chain.cast(to);
 }
 
-Chain& through_f16(Chain& chain, DType from, DType to) noexcept {
-  if (from != DType::f16) chain.cast(DType::f16);
-  return to == DType::f16 ? chain : chain.cast(to);
-}
-
-Chain& from_byte(Chain& chain, DType from, DType to) noexcept {
+Chain& from_byte(Chain& chain, DType to) noexcept {
   if (is_byte(to)) return chain;
-  if (fits_f16(to) && chain.has_f16()) return through_f16(chain, from, to);
-  if (to == DType::i32 || to == DType::f32) return chain.cast(to);
+  if (chain.has_cast(to)) return chain.cast(to);
   if (to == DType::i64) return chain.cast(DType::i32).cast(to);
   return chain.cast(DType::f32).cast(to);
 }
@@ -97,12 +92,12 @@ Chain& to_bool(Chain& chain, DType from) noexcept {
 
 Chain& steps(Chain& chain, DType from, DType to) noexcept {
   if (to == DType::boolean) return to_bool(chain, from);
-  if (is_small_float(from) && fits_f16(from) && fits_f16(to) && chain.has_f16()) return through_f16(chain, from, to);
+  if (chain.has_cast(to)) return chain.cast(to);
   if (is_small_float(from)) return from_f32(chain.cast(DType::f32), to);
   switch (from) {
-    case DType::boolean: return from_byte(chain.cast(DType::u8), DType::u8, to);
+    case DType::boolean: return from_byte(chain.cast(DType::u8), to);
     case DType::u8:
-    case DType::i8: return from_byte(chain, from, to);
+    case DType::i8: return from_byte(chain, to);
     case DType::i32: return from_i32(chain, to);
     case DType::i64: return from_i64(chain, to);
     case DType::f32: return from_f32(chain, to);

@@ -79,7 +79,7 @@ TEST(Kernels, TheBestTableIsFirstAndThePlainOneLast) {
   EXPECT_STREQ(tables.back().name, "plain");
   EXPECT_EQ(&best_kernels(), &tables.front());
   for (const Kernels& table : tables.first(tables.size() - 1)) {
-    EXPECT_TRUE(std::all_of(table.casts.begin(), table.casts.begin() + kCommonCasts, [](ConvertRow row) { return row != nullptr; }))
+    EXPECT_TRUE(std::all_of(table.casts.begin(), table.casts.begin() + kNeededCasts, [](ConvertRow row) { return row != nullptr; }))
         << table.name;
     for (const DType from : kKernelDTypes) {
       for (const DType to : kKernelDTypes)

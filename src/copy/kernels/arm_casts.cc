@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "os/system.h"
 
@@ -87,10 +88,6 @@ BERTH_ARM_INLINE void load(Bytes from, V16 (&v)[Count]) noexcept {
   BERTH_EACH(Count) v[i] = vreinterpretq_u16_u8(vld1q_u8(from + i * 16));
 }
 template <std::size_t Count>
-BERTH_ARM_INLINE void load(Bytes from, V32 (&v)[Count]) noexcept {
-  BERTH_EACH(Count) v[i] = vreinterpretq_u32_u8(vld1q_u8(from + i * 16));
-}
-template <std::size_t Count>
 BERTH_ARM_INLINE void store(const V8 (&v)[Count], std::uint8_t* to) noexcept {
   BERTH_EACH(Count) vst1q_u8(to + i * 16, v[i]);
 }
@@ -98,174 +95,206 @@ template <std::size_t Count>
 BERTH_ARM_INLINE void store(const V16 (&v)[Count], std::uint8_t* to) noexcept {
   BERTH_EACH(Count) vst1q_u8(to + i * 16, vreinterpretq_u8_u16(v[i]));
 }
-template <std::size_t Count>
-BERTH_ARM_INLINE void store(const F32 (&v)[Count], std::uint8_t* to) noexcept {
-  BERTH_EACH(Count) vst1q_u8(to + i * 16, vreinterpretq_u8_f32(v[i]));
-}
+// ---- Reading elements as f32, four vectors to a block, or as f16, two of them.
 
-// ---- Casts. Each has the sizes of its elements, how many blocks it takes together, and run<Blocks>.
-
-struct F32ToBf16 {
-  static constexpr std::size_t kFrom = 4, kTo = 2, kBlocks = 1;
+struct F32Source {
+  static constexpr std::size_t kBytes = 4;
   template <std::size_t N>
-  BERTH_ARM_INLINE static void run(Bytes from, std::uint8_t* to) noexcept {
-    V32 x[4 * N];
-    V16 out[2 * N];
+  BERTH_ARM_INLINE static void read(Bytes from, F32 (&x)[4 * N]) noexcept {
+    BERTH_EACH(4 * N) x[i] = vreinterpretq_f32_u8(vld1q_u8(from + i * 16));
+  }
+};
+
+// NaN stays as it is: what it is made into will be quiet.
+struct Bf16Source {
+  static constexpr std::size_t kBytes = 2;
+  template <std::size_t N>
+  BERTH_ARM_INLINE static void read(Bytes from, F32 (&x)[4 * N]) noexcept {
+    V16 v[2 * N];
+    load(from, v);
+    BERTH_EACH(4 * N) x[i] = raise(v[i / 2], i % 2 != 0);
+  }
+};
+
+struct F16Source {
+  static constexpr std::size_t kBytes = 2;
+  template <std::size_t N>
+  BERTH_ARM_INLINE static void read(Bytes from, V16 (&x)[2 * N]) noexcept {
     load(from, x);
-    BERTH_EACH(2 * N) out[i] = narrow_to_bf16(vreinterpretq_f32_u32(x[2 * i]), vreinterpretq_f32_u32(x[2 * i + 1]));
+  }
+};
+
+// 2^23 + n, or in f16 2^10 + n, has n in its last bits. A signed byte is made unsigned by adding 128 first.
+template <bool Signed>
+struct ByteSource {
+  static constexpr std::size_t kBytes = 1;
+  template <std::size_t N>
+  BERTH_ARM_INLINE static void read_bytes(Bytes from, V8 (&v)[N]) noexcept {
+    load(from, v);
+    if constexpr (Signed) BERTH_EACH(N) v[i] = veorq_u8(v[i], vdupq_n_u8(0x80));
+  }
+  template <std::size_t N>
+  BERTH_ARM_INLINE static void read(Bytes from, F32 (&x)[4 * N]) noexcept {
+    V8 v[N];
+    V16 low[2 * N];
+    read_bytes<N>(from, v);
+    BERTH_EACH(2 * N) low[i] = zip(v[i / 2], vdupq_n_u8(0), i % 2 != 0);
+    BERTH_EACH(4 * N) x[i] = vreinterpretq_f32_u16(i % 2 != 0 ? vzip2q_u16(low[i / 2], vdupq_n_u16(0x4b00))
+                                                              : vzip1q_u16(low[i / 2], vdupq_n_u16(0x4b00)));
+    BERTH_EACH(4 * N) x[i] = vsubq_f32(x[i], vdupq_n_f32(Signed ? 0x1p23F + 128 : 0x1p23F));
+  }
+  template <std::size_t N>
+  BERTH_ARM_INLINE static void read(Bytes from, V16 (&x)[2 * N]) noexcept {
+    V8 v[N];
+    read_bytes<N>(from, v);
+    BERTH_EACH(2 * N) x[i] = zip(v[i / 2], vdupq_n_u8(0x64), i % 2 != 0);
+    BERTH_EACH(2 * N) x[i] = subtract_f16(x[i], vdupq_n_u16(Signed ? 0x6480 : 0x6400));
+  }
+};
+
+// A code is the top byte of an f16. The product makes NaN quiet.
+struct E5m2Source {
+  static constexpr std::size_t kBytes = 1;
+  template <std::size_t N>
+  BERTH_ARM_INLINE static void read(Bytes from, V16 (&x)[2 * N]) noexcept {
+    constexpr std::uint16_t kOne = 0x3c00;
+    V8 v[N];
+    load(from, v);
+    BERTH_EACH(2 * N) x[i] = zip(vdupq_n_u8(0), v[i / 2], i % 2 != 0);
+    BERTH_EACH(2 * N) x[i] = multiply_f16(x[i], vdupq_n_u16(kOne));
+  }
+};
+
+// A code of f8e4m3, moved to where a wider format has its exponent, is a value of that format but for the bias, subnormals included; a product
+// with a power of two makes up for that, exactly. NaN, which f8e4m3 has where others have a number, is put in place before.
+struct E4m3Source {
+  static constexpr std::size_t kBytes = 1;
+  template <std::size_t N>
+  BERTH_ARM_INLINE static void read(Bytes from, F32 (&x)[4 * N]) noexcept {
+    V16 top[2 * N];
+    place<N, 4, 0x7800, 0x7fc0>(from, top);
+    BERTH_EACH(4 * N) x[i] = raise(top[i / 2], i % 2 != 0);
+    BERTH_EACH(4 * N) x[i] = vmulq_f32(x[i], vdupq_n_f32(0x1p120F));
+  }
+  template <std::size_t N>
+  BERTH_ARM_INLINE static void read(Bytes from, V16 (&x)[2 * N]) noexcept {
+    constexpr std::uint16_t k256 = 0x5c00;
+    place<N, 7, 0x4000, 0x7e00>(from, x);
+    BERTH_EACH(2 * N) x[i] = multiply_f16(x[i], vdupq_n_u16(k256));
+  }
+
+  // The codes as the top 16 bits of the wider format.
+  template <std::size_t N, int Shift, std::uint16_t Between, std::uint16_t Nan>
+  BERTH_ARM_INLINE static void place(Bytes from, V16 (&top)[2 * N]) noexcept {
+    constexpr std::uint16_t kAll = 0x7f << Shift;
+    int8x16_t v[N];
+    BERTH_EACH(N) v[i] = vreinterpretq_s8_u8(vld1q_u8(from + i * 16));
+    BERTH_EACH(2 * N)
+      top[i] = vreinterpretq_u16_s16(i % 2 != 0 ? vshll_high_n_s8(v[i / 2], Shift) : vshll_n_s8(vget_low_s8(v[i / 2]), Shift));
+    BERTH_EACH(2 * N) top[i] = vbicq_u16(top[i], vdupq_n_u16(Between));  // copies of the sign
+    if (!has_nan<N>(from)) [[likely]]
+      return;
+    BERTH_EACH(2 * N) {
+      const V16 is_nan = vceqq_u16(vbicq_u16(top[i], vdupq_n_u16(0x8000)), vdupq_n_u16(kAll));
+      top[i] = veorq_u16(top[i], vandq_u16(is_nan, vdupq_n_u16(kAll ^ Nan)));
+    }
+  }
+  // NaN is rare: it is looked for in general registers, which have nothing else to do.
+  template <std::size_t N>
+  BERTH_ARM_INLINE static bool has_nan(Bytes codes) noexcept {
+    std::uint64_t seen = 0;
+    BERTH_EACH(2 * N) {
+      std::uint64_t word;
+      std::memcpy(&word, codes + i * 8, 8);
+      asm("" : "+r"(word));  // else it becomes vectors
+      seen |= (word & 0x7f7f7f7f7f7f7f7fU) + 0x0101010101010101U;
+      asm("" : "+r"(seen));
+    }
+    return (seen & 0x8080808080808080U) != 0;
+  }
+};
+
+// ---- Writing them. Each says how many blocks are best taken together.
+
+struct F32Target {
+  static constexpr std::size_t kBytes = 4, kBlocks = 4;
+  template <std::size_t N>
+  BERTH_ARM_INLINE static void write(const F32 (&x)[4 * N], std::uint8_t* to) noexcept {
+    BERTH_EACH(4 * N) vst1q_u8(to + i * 16, vreinterpretq_u8_f32(x[i]));
+  }
+};
+
+struct F16Target {
+  static constexpr std::size_t kBytes = 2, kBlocks = 4;
+  template <std::size_t N>
+  BERTH_ARM_INLINE static void write(const V16 (&x)[2 * N], std::uint8_t* to) noexcept {
+    store(x, to);
+  }
+};
+
+struct Bf16Target {
+  static constexpr std::size_t kBytes = 2, kBlocks = 1;
+  template <std::size_t N>
+  BERTH_ARM_INLINE static void write(const F32 (&x)[4 * N], std::uint8_t* to) noexcept {
+    V16 out[2 * N];
+    BERTH_EACH(2 * N) out[i] = narrow_to_bf16(x[2 * i], x[2 * i + 1]);
+    store(out, to);
+  }
+};
+
+// Of values that bf16 has.
+struct ExactBf16Target {
+  static constexpr std::size_t kBytes = 2, kBlocks = 2;
+  template <std::size_t N>
+  BERTH_ARM_INLINE static void write(const F32 (&x)[4 * N], std::uint8_t* to) noexcept {
+    V16 out[2 * N];
+    BERTH_EACH(2 * N) out[i] = high_halves(vreinterpretq_u32_f32(x[2 * i]), vreinterpretq_u32_f32(x[2 * i + 1]));
     store(out, to);
   }
 };
 
 // Toward zero; what does not fit becomes the nearest that does; NaN becomes 0.
 template <bool Signed>
-struct F32ToByte {
-  static constexpr std::size_t kFrom = 4, kTo = 1, kBlocks = 2;
+struct ByteTarget {
+  static constexpr std::size_t kBytes = 1, kBlocks = 2;
   template <std::size_t N>
-  BERTH_ARM_INLINE static void run(Bytes from, std::uint8_t* to) noexcept {
-    V32 x[4 * N];
+  BERTH_ARM_INLINE static void write(const F32 (&x)[4 * N], std::uint8_t* to) noexcept {
     int32x4_t whole[4 * N];
     int16x8_t half[2 * N];
-    V8 out[N];
-    load(from, x);
-    BERTH_EACH(4 * N) whole[i] = vcvtq_s32_f32(vreinterpretq_f32_u32(x[i]));
+    BERTH_EACH(4 * N) whole[i] = vcvtq_s32_f32(x[i]);
     BERTH_EACH(2 * N) half[i] = vqmovn_high_s32(vqmovn_s32(whole[2 * i]), whole[2 * i + 1]);
-    BERTH_EACH(N) out[i] = bytes(half[2 * i], half[2 * i + 1]);
-    store(out, to);
+    narrow<N>(half, to);
   }
-  BERTH_ARM_INLINE static V8 bytes(int16x8_t a, int16x8_t b) noexcept {
-    if constexpr (Signed)
-      return vreinterpretq_u8_s8(vqmovn_high_s16(vqmovn_s16(a), b));
-    else
-      return vqmovun_high_s16(vqmovun_s16(a), b);
-  }
-};
-
-template <bool Signed>
-struct F16ToByte {
-  static constexpr std::size_t kFrom = 2, kTo = 1, kBlocks = 2;
   template <std::size_t N>
-  BERTH_ARM_INLINE static void run(Bytes from, std::uint8_t* to) noexcept {
-    V16 x[2 * N];
+  BERTH_ARM_INLINE static void write(const V16 (&x)[2 * N], std::uint8_t* to) noexcept {
     int16x8_t whole[2 * N];
-    V8 out[N];
-    load(from, x);
     BERTH_EACH(2 * N) whole[i] = truncate_f16(x[i]);
-    BERTH_EACH(N) out[i] = F32ToByte<Signed>::bytes(whole[2 * i], whole[2 * i + 1]);
-    store(out, to);
+    narrow<N>(whole, to);
   }
-};
-
-// 2^10 + n has n in its last bits.
-template <bool Signed>
-struct ByteToF16 {
-  static constexpr std::size_t kFrom = 1, kTo = 2, kBlocks = 2;
   template <std::size_t N>
-  BERTH_ARM_INLINE static void run(Bytes from, std::uint8_t* to) noexcept {
-    constexpr std::uint16_t kBias = Signed ? 0x6480 : 0x6400;  // 1024, and the 128 that are added to make it unsigned
-    V8 x[N];
-    V16 out[2 * N];
-    load(from, x);
-    if constexpr (Signed) BERTH_EACH(N) x[i] = veorq_u8(x[i], vdupq_n_u8(0x80));
-    BERTH_EACH(2 * N) out[i] = zip(x[i / 2], vdupq_n_u8(0x64), i % 2 != 0);
-    BERTH_EACH(2 * N) out[i] = subtract_f16(out[i], vdupq_n_u16(kBias));
+  BERTH_ARM_INLINE static void narrow(const int16x8_t (&x)[2 * N], std::uint8_t* to) noexcept {
+    V8 out[N];
+    if constexpr (Signed)
+      BERTH_EACH(N) out[i] = vreinterpretq_u8_s8(vqmovn_high_s16(vqmovn_s16(x[2 * i]), x[2 * i + 1]));
+    else
+      BERTH_EACH(N) out[i] = vqmovun_high_s16(vqmovun_s16(x[2 * i]), x[2 * i + 1]);
     store(out, to);
   }
 };
 
-// A code is the top byte of an f16. The product makes NaN quiet.
-struct E5m2ToF16 {
-  static constexpr std::size_t kFrom = 1, kTo = 2, kBlocks = 2;
-  template <std::size_t N>
-  BERTH_ARM_INLINE static void run(Bytes from, std::uint8_t* to) noexcept {
-    constexpr std::uint16_t kOne = 0x3c00;
-    V8 x[N];
-    V16 out[2 * N];
-    load(from, x);
-    BERTH_EACH(2 * N) out[i] = zip(vdupq_n_u8(0), x[i / 2], i % 2 != 0);
-    BERTH_EACH(2 * N) out[i] = multiply_f16(out[i], vdupq_n_u16(kOne));
-    store(out, to);
-  }
-};
-
-// Whether a code of f8e4m3 is NaN, which is rare: found out in general registers, which have nothing else to do.
-BERTH_ARM_INLINE bool has_nan(Bytes codes, std::size_t count) noexcept {
-  std::uint64_t seen = 0;
-  _Pragma("GCC unroll 16") for (std::size_t i = 0; i < count; i += 8) {
-    std::uint64_t word;
-    std::memcpy(&word, codes + i, 8);
-    asm("" : "+r"(word));  // else it becomes vectors
-    seen |= (word & 0x7f7f7f7f7f7f7f7fU) + 0x0101010101010101U;
-    asm("" : "+r"(seen));
-  }
-  return (seen & 0x8080808080808080U) != 0;
-}
-
-// A code of f8e4m3, moved to where a wider format has its exponent, is a value of that format but for the bias, subnormals included; a product
-// with a power of two makes up for that, exactly. Here, eight codes in the top 16 bits of the wider format. NaN, which f8e4m3 has
-// where others have a number, is put in place before the product.
-template <int Shift, std::uint16_t Between, std::uint16_t Nan, bool HasNan>
-BERTH_ARM_INLINE V16 place_e4m3(V8 codes, bool upper) noexcept {
-  const int8x16_t v = vreinterpretq_s8_u8(codes);
-  const V16 wide = vreinterpretq_u16_s16(upper ? vshll_high_n_s8(v, Shift) : vshll_n_s8(vget_low_s8(v), Shift));
-  const V16 placed = vbicq_u16(wide, vdupq_n_u16(Between));  // copies of the sign
-  if constexpr (!HasNan) return placed;
-  constexpr std::uint16_t kAll = 0x7f << Shift;
-  const V16 is_nan = vceqq_u16(vbicq_u16(placed, vdupq_n_u16(0x8000)), vdupq_n_u16(kAll));
-  return veorq_u16(placed, vandq_u16(is_nan, vdupq_n_u16(kAll ^ Nan)));
-}
-
-struct E4m3ToF32 {
-  static constexpr std::size_t kFrom = 1, kTo = 4, kBlocks = 4;
-  template <std::size_t N>
-  BERTH_ARM_INLINE static void run(Bytes from, std::uint8_t* to) noexcept {
-    has_nan(from, N * kBlock) ? decode<N, true>(from, to) : decode<N, false>(from, to);
-  }
-  template <std::size_t N, bool HasNan>
-  BERTH_ARM_INLINE static void decode(Bytes from, std::uint8_t* to) noexcept {
-    V8 x[N];
-    V16 placed[2 * N];
-    F32 out[4 * N];
-    load(from, x);
-    BERTH_EACH(2 * N) placed[i] = place_e4m3<4, 0x7800, 0x7fc0, HasNan>(x[i / 2], i % 2 != 0);
-    BERTH_EACH(4 * N) out[i] = raise(placed[i / 2], i % 2 != 0);
-    BERTH_EACH(4 * N) out[i] = vmulq_f32(out[i], vdupq_n_f32(0x1p120F));
-    store(out, to);
-  }
-};
-
-struct E4m3ToF16 {
-  static constexpr std::size_t kFrom = 1, kTo = 2, kBlocks = 4;
-  template <std::size_t N>
-  BERTH_ARM_INLINE static void run(Bytes from, std::uint8_t* to) noexcept {
-    has_nan(from, N * kBlock) ? decode<N, true>(from, to) : decode<N, false>(from, to);
-  }
-  template <std::size_t N, bool HasNan>
-  BERTH_ARM_INLINE static void decode(Bytes from, std::uint8_t* to) noexcept {
-    constexpr std::uint16_t k256 = 0x5c00;
-    V8 x[N];
-    V16 out[2 * N];
-    load(from, x);
-    BERTH_EACH(2 * N) out[i] = place_e4m3<7, 0x4000, 0x7e00, HasNan>(x[i / 2], i % 2 != 0);
-    BERTH_EACH(2 * N) out[i] = multiply_f16(out[i], vdupq_n_u16(k256));
-    store(out, to);
-  }
-};
-
-// To 8-bit floats, as Highway's cast does: adding a power of two so many places above the last bit that is kept makes the processor round
-// there, and what it changed in the sum's last bits is the mantissa. Exponents are handled as bytes. They and the mantissa make the
-// code, plus 128, so that what is past the largest stays at 255; a sign takes the place of the 128.
+// As Highway's cast does: adding a power of two so many places above the last bit that is kept makes the processor round there, and what it
+// changed in the sum's last bits is the mantissa. Exponents are handled as bytes. They and the mantissa make the code, plus 128, so
+// that what is past the largest stays at 255; a sign takes the place of the 128.
 template <class F>
-struct F32ToFloat8 {
-  static constexpr std::size_t kFrom = 4, kTo = 1, kBlocks = 4;
+struct Float8Target {
+  static constexpr std::size_t kBytes = 1, kBlocks = 4;
   static constexpr bool kHasInfinity = (F::kLargest & F::kMantissa) == F::kMantissa;
   static constexpr int kMantissaBits = kHasInfinity ? 2 : 3;
-  static constexpr std::uint8_t kLeast = 128 - F::kBias;  // the exponent of the least normal value, as in f32
+  static constexpr std::uint8_t kLeast = 128 - F::kBias;                 // the exponent of the least normal value, as in f32
   static constexpr float kPlace = kHasInfinity ? 0x1.8p21F : 0x1.8p20F;  // one and a half: the sum stays in its binade whatever the sign
 
   template <std::size_t N>
-  BERTH_ARM_INLINE static void run(Bytes from, std::uint8_t* to) noexcept {
-    V32 x[4 * N];
+  BERTH_ARM_INLINE static void write(const F32 (&x)[4 * N], std::uint8_t* to) noexcept {
     V16 high[2 * N];
     V16 power[2 * N];
     F32 sum[4 * N];
@@ -273,25 +302,24 @@ struct F32ToFloat8 {
     V8 exponent[N];
     V8 top[N];
     V8 out[N];
-    load(from, x);
-    BERTH_EACH(2 * N) high[i] = high_halves(x[2 * i], x[2 * i + 1]);
+    BERTH_EACH(2 * N) high[i] = high_halves(vreinterpretq_u32_f32(x[2 * i]), vreinterpretq_u32_f32(x[2 * i + 1]));
     BERTH_EACH(N) exponent[i] = vshrn_high_n_u16(vshrn_n_u16(high[2 * i], 7), high[2 * i + 1], 7);
     BERTH_EACH(N) top[i] = high_halves(high[2 * i], high[2 * i + 1]);
     BERTH_EACH(N) exponent[i] = vmaxq_u8(exponent[i], vdupq_n_u8(kLeast));
     BERTH_EACH(2 * N) power[i] = i % 2 != 0 ? vshll_high_n_u8(exponent[i / 2], 7) : vshll_n_u8(vget_low_u8(exponent[i / 2]), 7);
     BERTH_EACH(4 * N) sum[i] = raise(power[i / 2], i % 2 != 0);
-    BERTH_EACH(4 * N) sum[i] = vfmaq_f32(vreinterpretq_f32_u32(x[i]), sum[i], vdupq_n_f32(kPlace));
+    BERTH_EACH(4 * N) sum[i] = vfmaq_f32(x[i], sum[i], vdupq_n_f32(kPlace));
     BERTH_EACH(2 * N) low[i] = low_halves(vreinterpretq_u32_f32(sum[2 * i]), vreinterpretq_u32_f32(sum[2 * i + 1]));
     BERTH_EACH(N) out[i] = low_halves(low[2 * i], low[2 * i + 1]);
     BERTH_EACH(N) out[i] = vreinterpretq_u8_s8(vabsq_s8(vreinterpretq_s8_u8(out[i])));
-    V8 past_largest = vdupq_n_u8(0);
-    if constexpr (kHasInfinity) BERTH_EACH(N) past_largest = vmaxq_u8(past_largest, exponent[i]);
+    V8 most = vdupq_n_u8(0);
+    if constexpr (kHasInfinity) BERTH_EACH(N) most = vmaxq_u8(most, exponent[i]);
     BERTH_EACH(N) exponent[i] = vsubq_u8(exponent[i], vdupq_n_u8(kLeast - (128 >> kMantissaBits)));
     BERTH_EACH(N) exponent[i] = vqshlq_n_u8(exponent[i], kMantissaBits);
     BERTH_EACH(N) out[i] = vqaddq_u8(out[i], exponent[i]);
     if constexpr (kHasInfinity) {
       BERTH_EACH(N) out[i] = vminq_u8(out[i], vdupq_n_u8(0x80 | F::kExponent));
-      if (vmaxvq_u8(past_largest) == 255) [[unlikely]]
+      if (vmaxvq_u8(most) == 255) [[unlikely]]
         put_nan<N>(x, high, out);
     }
     BERTH_EACH(N) out[i] = with_signs(out[i], top[i]);
@@ -300,54 +328,48 @@ struct F32ToFloat8 {
 
   // Quiet, with the top bit of the payload that is left.
   template <std::size_t N>
-  BERTH_ARM_INLINE static void put_nan(const V32 (&x)[4 * N], const V16 (&high)[2 * N], V8 (&out)[N]) noexcept {
+  BERTH_ARM_INLINE static void put_nan(const F32 (&x)[4 * N], const V16 (&high)[2 * N], V8 (&out)[N]) noexcept {
     BERTH_EACH(N) {
-      const V8 number = low_halves(low_halves(is_number(x[4 * i]), is_number(x[4 * i + 1])),
-                                   low_halves(is_number(x[4 * i + 2]), is_number(x[4 * i + 3])));
+      const V16 first = low_halves(vceqq_f32(x[4 * i], x[4 * i]), vceqq_f32(x[4 * i + 1], x[4 * i + 1]));
+      const V16 second = low_halves(vceqq_f32(x[4 * i + 2], x[4 * i + 2]), vceqq_f32(x[4 * i + 3], x[4 * i + 3]));
       const V8 payload = vandq_u8(vshrn_high_n_u16(vshrn_n_u16(high[2 * i], 5), high[2 * i + 1], 5), vdupq_n_u8(1));
-      out[i] = vbslq_u8(number, out[i], vorrq_u8(payload, vdupq_n_u8(0x7e)));
+      out[i] = vbslq_u8(low_halves(first, second), out[i], vorrq_u8(payload, vdupq_n_u8(0x7e)));
     }
   }
-  BERTH_ARM_INLINE static V32 is_number(V32 v) noexcept { return vceqq_f32(vreinterpretq_f32_u32(v), vreinterpretq_f32_u32(v)); }
-};
 
-// The same from f16, where a vector holds eight and the sum does not leave 16 bits. What is past the largest is 480 first, whose code is NaN's.
-struct F16ToE4m3 {
-  static constexpr std::size_t kFrom = 2, kTo = 1, kBlocks = 4;
   template <std::size_t N>
-  BERTH_ARM_INLINE static void run(Bytes from, std::uint8_t* to) noexcept {
-    constexpr std::uint16_t kBeyond = 0x5f80;  // 480
-    constexpr std::uint16_t kLeast = 9 << 10;  // 2^-6
+  BERTH_ARM_INLINE static void write(const V16 (&x)[2 * N], std::uint8_t* to) noexcept {
+    if constexpr (kHasInfinity)
+      write_top_bytes<N>(x, to);
+    else
+      write_sums<N>(x, to);
+  }
+  // The same from f16: the sum does not leave 16 bits. What is past the largest is 480 first, whose code is NaN's.
+  template <std::size_t N>
+  BERTH_ARM_INLINE static void write_sums(const V16 (&x)[2 * N], std::uint8_t* to) noexcept {
+    constexpr std::uint16_t kBeyond = 0x5f80;    // 480
+    constexpr std::uint16_t kLeastF16 = 9 << 10;  // 2^-6
     constexpr std::uint16_t k128 = 0x5800;
-    V16 x[2 * N];
-    V16 magnitude[2 * N];
+    V16 sum[2 * N];
     V16 power[2 * N];
     V8 out[N];
-    load(from, x);
-    BERTH_EACH(2 * N) magnitude[i] = vbicq_u16(x[i], vdupq_n_u16(0x8000));
-    BERTH_EACH(2 * N) magnitude[i] = vminq_u16(magnitude[i], vdupq_n_u16(kBeyond));
-    BERTH_EACH(2 * N) power[i] = vandq_u16(magnitude[i], vdupq_n_u16(0x7c00));
-    BERTH_EACH(2 * N) power[i] = vmaxq_u16(power[i], vdupq_n_u16(kLeast));
-    BERTH_EACH(2 * N) magnitude[i] = multiply_add_f16(magnitude[i], power[i], vdupq_n_u16(k128));
-    BERTH_EACH(2 * N) magnitude[i] = vsraq_n_u16(magnitude[i], power[i], 7);
-    // The sum's own exponent is above the eight bits that are kept.
-    BERTH_EACH(N) out[i] = low_halves(magnitude[2 * i], magnitude[2 * i + 1]);
-    BERTH_EACH(N) out[i] = vsubq_u8(out[i], vdupq_n_u8(kLeast >> 7));
+    BERTH_EACH(2 * N) sum[i] = vbicq_u16(x[i], vdupq_n_u16(0x8000));
+    BERTH_EACH(2 * N) sum[i] = vminq_u16(sum[i], vdupq_n_u16(kBeyond));
+    BERTH_EACH(2 * N) power[i] = vandq_u16(sum[i], vdupq_n_u16(0x7c00));
+    BERTH_EACH(2 * N) power[i] = vmaxq_u16(power[i], vdupq_n_u16(kLeastF16));
+    BERTH_EACH(2 * N) sum[i] = multiply_add_f16(sum[i], power[i], vdupq_n_u16(k128));
+    BERTH_EACH(2 * N) sum[i] = vsraq_n_u16(sum[i], power[i], 7);
+    BERTH_EACH(N) out[i] = low_halves(sum[2 * i], sum[2 * i + 1]);  // the sum's own exponent is above
+    BERTH_EACH(N) out[i] = vsubq_u8(out[i], vdupq_n_u8(kLeastF16 >> 7));
     BERTH_EACH(N) out[i] = with_signs(out[i], high_halves(x[2 * i], x[2 * i + 1]));
     store(out, to);
   }
-};
-
-// The top byte, rounded to even. NaN is not rounded, but made quiet.
-struct F16ToE5m2 {
-  static constexpr std::size_t kFrom = 2, kTo = 1, kBlocks = 4;
+  // f8e5m2 is the top byte of f16, rounded to even. NaN is not rounded, but made quiet.
   template <std::size_t N>
-  BERTH_ARM_INLINE static void run(Bytes from, std::uint8_t* to) noexcept {
-    V16 x[2 * N];
+  BERTH_ARM_INLINE static void write_top_bytes(const V16 (&x)[2 * N], std::uint8_t* to) noexcept {
     V16 number[2 * N];
     V16 up[2 * N];
     V8 out[N];
-    load(from, x);
     BERTH_EACH(2 * N) number[i] = is_number_f16(x[i]);
     BERTH_EACH(2 * N) up[i] = vandq_u16(x[i], vdupq_n_u16(0x100));
     BERTH_EACH(2 * N) up[i] = vsraq_n_u16(vdupq_n_u16(0x7f), up[i], 8);
@@ -356,6 +378,18 @@ struct F16ToE5m2 {
     BERTH_EACH(N) out[i] = high_halves(up[2 * i], up[2 * i + 1]);
     BERTH_EACH(N) out[i] = vorrq_u8(out[i], vbicq_u8(vdupq_n_u8(2), low_halves(number[2 * i], number[2 * i + 1])));
     store(out, to);
+  }
+};
+
+// ---- A cast is a source and a target, and what they have between them in registers: F32 or V16 (f16).
+template <class Source, class Target, class Lanes>
+struct Through {
+  static constexpr std::size_t kFrom = Source::kBytes, kTo = Target::kBytes, kBlocks = Target::kBlocks;
+  template <std::size_t N>
+  BERTH_ARM_INLINE static void run(Bytes from, std::uint8_t* to) noexcept {
+    Lanes x[N * (std::is_same_v<Lanes, F32> ? 4 : 2)];
+    Source::template read<N>(from, x);
+    Target::template write<N>(x, to);
   }
 };
 
@@ -374,7 +408,7 @@ struct I64ToF32 {
       BERTH_EACH(8 * N) x[i] = odd(x[i]);
     BERTH_EACH(8 * N) wide[i] = vcvtq_f64_s64(x[i]);
     BERTH_EACH(4 * N) out[i] = narrow(wide[2 * i], wide[2 * i + 1]);
-    store(out, to);
+    F32Target::write<N>(out, to);
   }
   BERTH_ARM_INLINE static F32 narrow(float64x2_t a, float64x2_t b) noexcept {
     if constexpr (How == Rounding::odd)
@@ -427,32 +461,58 @@ BERTH_ARM void cast_row(const std::byte* source, std::byte* target, std::size_t 
   std::memcpy(to, done, count * Op::kTo);
 }
 
+template <class Source, class Target, class Lanes>
+constexpr ConvertRow through = cast_row<Through<Source, Target, Lanes>>;
+
 }  // namespace
 
 Kernels with_arm_casts(const Kernels& kernels) noexcept {
   using enum DType;
+  using I8 = ByteSource<true>;
+  using U8 = ByteSource<false>;
+  using ToI8 = ByteTarget<true>;
+  using ToU8 = ByteTarget<false>;
+  using ToE4m3 = Float8Target<float8_e4m3>;
+  using ToE5m2 = Float8Target<float8_e5m2>;
   Kernels out = kernels;
   out.name = "NEON by hand";
   const auto set = [&out](DType from, DType to, ConvertRow row, Rounding rounding = Rounding::nearest) {
     out.casts[cast_index({from, to, rounding})] = row;
   };
-  set(f8e4m3, f32, cast_row<E4m3ToF32>);
-  set(f32, f8e4m3, cast_row<F32ToFloat8<float8_e4m3>>);
-  set(f32, f8e5m2, cast_row<F32ToFloat8<float8_e5m2>>);
-  set(f32, i8, cast_row<F32ToByte<true>>);
-  set(f32, u8, cast_row<F32ToByte<false>>);
+  set(f8e4m3, f32, through<E4m3Source, F32Target, F32>);
+  set(f32, f8e4m3, through<F32Source, ToE4m3, F32>);
+  set(f32, f8e5m2, through<F32Source, ToE5m2, F32>);
+  set(f32, i8, through<F32Source, ToI8, F32>);
+  set(f32, u8, through<F32Source, ToU8, F32>);
   set(i64, f32, cast_row<I64ToF32<Rounding::nearest>>);
   set(i64, f32, cast_row<I64ToF32<Rounding::odd>>, Rounding::odd);
-  if (os::cpu_rounds_to_bf16()) set(f32, bf16, cast_row<F32ToBf16>);
+  set(bf16, f8e4m3, through<Bf16Source, ToE4m3, F32>);
+  set(bf16, f8e5m2, through<Bf16Source, ToE5m2, F32>);
+  set(bf16, i8, through<Bf16Source, ToI8, F32>);
+  set(bf16, u8, through<Bf16Source, ToU8, F32>);
+  set(i8, bf16, through<I8, ExactBf16Target, F32>);
+  set(u8, bf16, through<U8, ExactBf16Target, F32>);
+  set(f8e4m3, bf16, through<E4m3Source, ExactBf16Target, F32>);
+  if (os::cpu_rounds_to_bf16()) set(f32, bf16, through<F32Source, Bf16Target, F32>);
   if (!os::cpu_computes_in_f16()) return out;
-  set(u8, f16, cast_row<ByteToF16<false>>);
-  set(i8, f16, cast_row<ByteToF16<true>>);
-  set(f8e4m3, f16, cast_row<E4m3ToF16>);
-  set(f8e5m2, f16, cast_row<E5m2ToF16>);
-  set(f16, u8, cast_row<F16ToByte<false>>);
-  set(f16, i8, cast_row<F16ToByte<true>>);
-  set(f16, f8e4m3, cast_row<F16ToE4m3>);
-  set(f16, f8e5m2, cast_row<F16ToE5m2>);
+  set(i8, f16, through<I8, F16Target, V16>);
+  set(u8, f16, through<U8, F16Target, V16>);
+  set(f8e4m3, f16, through<E4m3Source, F16Target, V16>);
+  set(f8e5m2, f16, through<E5m2Source, F16Target, V16>);
+  set(f16, i8, through<F16Source, ToI8, V16>);
+  set(f16, u8, through<F16Source, ToU8, V16>);
+  set(f16, f8e4m3, through<F16Source, ToE4m3, V16>);
+  set(f16, f8e5m2, through<F16Source, ToE5m2, V16>);
+  set(i8, f8e4m3, through<I8, ToE4m3, V16>);
+  set(i8, f8e5m2, through<I8, ToE5m2, V16>);
+  set(u8, f8e4m3, through<U8, ToE4m3, V16>);
+  set(u8, f8e5m2, through<U8, ToE5m2, V16>);
+  set(f8e4m3, i8, through<E4m3Source, ToI8, V16>);
+  set(f8e4m3, u8, through<E4m3Source, ToU8, V16>);
+  set(f8e4m3, f8e5m2, through<E4m3Source, ToE5m2, V16>);
+  set(f8e5m2, i8, through<E5m2Source, ToI8, V16>);
+  set(f8e5m2, u8, through<E5m2Source, ToU8, V16>);
+  set(f8e5m2, f8e4m3, through<E5m2Source, ToE4m3, V16>);
   return out;
 }
 

@@ -63,18 +63,35 @@ inline constexpr Cast kCasts[] = {
     {DType::f16, DType::boolean},
     {DType::f32, DType::boolean},
     {DType::f64, DType::boolean},
-    // Where vectors of f16 can be computed with (ARM64): f16 holds every value of 8 bits, and a vector twice as many of it as of f32.
-    {DType::u8, DType::f16},
+    // Ways that are shorter than those through f32, where a table has them.
+    {DType::bf16, DType::f8e4m3},
+    {DType::bf16, DType::f8e5m2},
+    {DType::bf16, DType::i8},
+    {DType::bf16, DType::u8},
+    {DType::i8, DType::bf16},
+    {DType::u8, DType::bf16},
+    {DType::f8e4m3, DType::bf16},
     {DType::i8, DType::f16},
+    {DType::u8, DType::f16},
     {DType::f8e4m3, DType::f16},
     {DType::f8e5m2, DType::f16},
-    {DType::f16, DType::u8},
     {DType::f16, DType::i8},
+    {DType::f16, DType::u8},
     {DType::f16, DType::f8e4m3},
     {DType::f16, DType::f8e5m2},
+    {DType::i8, DType::f8e4m3},
+    {DType::i8, DType::f8e5m2},
+    {DType::u8, DType::f8e4m3},
+    {DType::u8, DType::f8e5m2},
+    {DType::f8e4m3, DType::i8},
+    {DType::f8e4m3, DType::u8},
+    {DType::f8e4m3, DType::f8e5m2},
+    {DType::f8e5m2, DType::i8},
+    {DType::f8e5m2, DType::u8},
+    {DType::f8e5m2, DType::f8e4m3},
 };
 inline constexpr std::size_t kCastCount = std::size(kCasts);
-inline constexpr std::size_t kCommonCasts = kCastCount - 8;  // all but those through f16: in every table but the plain one
+inline constexpr std::size_t kNeededCasts = kCastCount - 25;  // all but the shorter ways; every table but the plain one has these
 
 constexpr std::size_t cast_index(const Cast& cast) noexcept {
   std::size_t at = 0;

@@ -222,11 +222,12 @@ HWY_ATTR inline void copy_runs(const std::byte* source, std::ptrdiff_t source_st
 
 template <std::size_t Size>
 HWY_INLINE Vec<Size> reversed(Vec<Size> v) {
-  if constexpr (Size > 1) {
+  if constexpr (Size > 2) {
     return hn::Reverse(Tag<Size>(), v);
-  } else {  // pairs of bytes, then within the pairs
-    const auto pairs = hn::Reverse(Tag<2>(), hn::BitCast(Tag<2>(), v));
-    return hn::BitCast(Tag<1>(), hn::Or(hn::ShiftLeft<8>(pairs), hn::ShiftRight<8>(pairs)));
+  } else {
+    alignas(16) static constexpr std::uint8_t kOrder[2][16] = {{15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0},
+                                                               {14, 15, 12, 13, 10, 11, 8, 9, 6, 7, 4, 5, 2, 3, 0, 1}};
+    return hn::TableLookupBytes(v, hn::BitCast(Tag<Size>(), hn::Load(Bytes(), kOrder[Size - 1])));
   }
 }
 
