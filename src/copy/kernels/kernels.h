@@ -64,6 +64,8 @@ inline constexpr Cast kCasts[] = {
     {DType::f32, DType::boolean},
     {DType::f64, DType::boolean},
     // Ways that are shorter than those through f32, where a table has them.
+    {DType::boolean, DType::f8e4m3},
+    {DType::boolean, DType::f8e5m2},
     {DType::bf16, DType::f8e4m3},
     {DType::bf16, DType::f8e5m2},
     {DType::bf16, DType::i8},
@@ -91,7 +93,7 @@ inline constexpr Cast kCasts[] = {
     {DType::f8e5m2, DType::f8e4m3},
 };
 inline constexpr std::size_t kCastCount = std::size(kCasts);
-inline constexpr std::size_t kNeededCasts = kCastCount - 25;  // all but the shorter ways; every table but the plain one has these
+inline constexpr std::size_t kNeededCasts = kCastCount - 27;  // all but the shorter ways; every table but the plain one has these
 
 constexpr std::size_t cast_index(const Cast& cast) noexcept {
   std::size_t at = 0;
