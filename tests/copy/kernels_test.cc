@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/random.h"
 #include "berth/copy/convert.h"
 #include "copy/conversion.h"
 #include "copy/lanes.h"
@@ -111,6 +112,26 @@ TEST(Kernels, ConvertAllPairsOfDTypesAsTheReferenceDoes) {
       ASSERT_NO_FATAL_FAILURE(expect_from_tables(from.dtype, to.dtype, source, converted_one_by_one(from.dtype, to.dtype, source)));
   }
   did(std::to_string(count) + " values for each of 289 pairs, by " + names_of_tables());
+}
+
+// Kernels take a shorter way where a group of elements has no NaN, or no integer past what a float holds. In the tests above few groups
+// are without.
+TEST(Kernels, ConvertOrdinaryValuesWithASpecialOneHereAndThereAsTheReferenceDoes) {
+  TellingValues values(seed());
+  Random random(seed());
+  const std::uint64_t count = scaled(20'000, 2'000);
+  for (const DType from : kKernelDTypes) {
+    const std::size_t size = size_bytes(from);
+    std::vector<std::byte> source = values.make(from, count);
+    for (std::size_t i = 0; i < count; ++i) {
+      if (random.one_in(200)) continue;
+      const double ordinary = (static_cast<double>(random.below(2'001)) - 1'000) / 8;
+      convert_element(&ordinary, DType::f64, &source[i * size], from);
+    }
+    for (const DType to : kKernelDTypes)
+      ASSERT_NO_FATAL_FAILURE(expect_from_tables(from, to, source, converted_one_by_one(from, to, source)));
+  }
+  did(std::to_string(count) + " values for each of 121 pairs, by " + names_of_tables());
 }
 
 // Many values. The reference by lanes, so that most of the time goes into what is tested; the plain table is that very reference.

@@ -64,6 +64,29 @@ inline constexpr Cast kCasts[] = {
     {DType::f32, DType::boolean},
     {DType::f64, DType::boolean},
     // Ways that are shorter than those through f32, where a table has them.
+    {DType::f64, DType::f16},
+    {DType::f64, DType::bf16},
+    {DType::f64, DType::f8e4m3},
+    {DType::f64, DType::f8e5m2},
+    {DType::f64, DType::i8},
+    {DType::f64, DType::u8},
+    {DType::i64, DType::f16},
+    {DType::i64, DType::bf16},
+    {DType::i64, DType::f8e4m3},
+    {DType::i64, DType::f8e5m2},
+    {DType::i32, DType::f16},
+    {DType::i32, DType::bf16},
+    {DType::i32, DType::f8e4m3},
+    {DType::i32, DType::f8e5m2},
+    {DType::f16, DType::bf16},
+    {DType::bf16, DType::f16},
+    {DType::f16, DType::i32},
+    {DType::bf16, DType::i32},
+    {DType::f8e4m3, DType::i32},
+    {DType::f8e5m2, DType::i32},
+    {DType::f8e5m2, DType::bf16},
+    {DType::boolean, DType::f16},
+    {DType::boolean, DType::bf16},
     {DType::boolean, DType::f8e4m3},
     {DType::boolean, DType::f8e5m2},
     {DType::bf16, DType::f8e4m3},
@@ -93,7 +116,7 @@ inline constexpr Cast kCasts[] = {
     {DType::f8e5m2, DType::f8e4m3},
 };
 inline constexpr std::size_t kCastCount = std::size(kCasts);
-inline constexpr std::size_t kNeededCasts = kCastCount - 27;  // all but the shorter ways; every table but the plain one has these
+inline constexpr std::size_t kNeededCasts = kCastCount - 50;  // all but the shorter ways; every table but the plain one has these
 
 constexpr std::size_t cast_index(const Cast& cast) noexcept {
   std::size_t at = 0;
