@@ -173,8 +173,9 @@ struct I64Source {
     int64x2_t v[8 * N];
     float64x2_t wide[8 * N];
     BERTH_EACH(8 * N) v[i] = vreinterpretq_s64_u8(vld1q_u8(from + i * 16));
-    if (has_large(v)) [[unlikely]]
+    if (has_large(v)) [[unlikely]] {
       BERTH_EACH(8 * N) v[i] = odd(v[i]);
+    }
     BERTH_EACH(8 * N) wide[i] = vcvtq_f64_s64(v[i]);
     BERTH_EACH(4 * N) x[i] = narrow<How>(wide[2 * i], wide[2 * i + 1]);
   }
@@ -208,8 +209,9 @@ struct I32Source {
     BERTH_EACH(4 * N) most[i / 4] = vmaxq_u32(most[i / 4], vreinterpretq_u32_s32(vaddq_s32(v[i], vdupq_n_s32(1 << 24))));
     BERTH_EACH(4 * N) x[i] = vcvtq_f32_s32(v[i]);
     BERTH_EACH(N) most[0] = vmaxq_u32(most[0], most[i]);
-    if (vmaxvq_u32(most[0]) >= 1U << 25) [[unlikely]]
+    if (vmaxvq_u32(most[0]) >= 1U << 25) [[unlikely]] {
       BERTH_EACH(4 * N) x[i] = odd(v[i]);
+    }
   }
   BERTH_ARM_INLINE static F32 odd(int32x4_t v) noexcept {
     return narrow<Rounding::odd>(vcvtq_f64_s64(vmovl_s32(vget_low_s32(v))), vcvtq_f64_s64(vmovl_high_s32(v)));
