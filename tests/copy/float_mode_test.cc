@@ -22,7 +22,8 @@ constexpr std::uint64_t kFlush = 0x8040;  // FTZ and DAZ
 std::uint64_t mode() { return _mm_getcsr() & ~std::uint64_t{0x3f}; }
 void set_mode(std::uint64_t mode) { _mm_setcsr(static_cast<unsigned>(mode)); }
 #elif defined(__aarch64__)
-constexpr std::uint64_t kFlush = std::uint64_t{1} << 24 | std::uint64_t{1} << 25;  // FZ, and DN: NaN without payload
+constexpr std::uint64_t kFlush =
+    std::uint64_t{1} << 24 | std::uint64_t{1} << 25 | std::uint64_t{1} << 19;  // FZ, DN: NaN without payload, FZ16
 std::uint64_t mode() {
   std::uint64_t mode;
   asm volatile("mrs %0, fpcr" : "=r"(mode));

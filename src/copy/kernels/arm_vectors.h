@@ -88,8 +88,7 @@ template <std::size_t Count>
 BERTH_ARM_INLINE void load(Bytes from, V16 (&v)[Count]) noexcept {
   BERTH_EACH(Count) v[i] = vreinterpretq_u16_u8(vld1q_u8(from + i * 16));
 }
-// In the order of memory, which compilers would change: a core that does not see whole lines written one after another reads them first. That
-// made f8e4m3 → f32 three times slower.
+// Line after line, in the order of memory. Compilers would change it, and that made f8e4m3 → f32 almost three times slower.
 template <std::size_t Count>
 BERTH_ARM_INLINE void store(const V8 (&v)[Count], std::uint8_t* to) noexcept {
   BERTH_EACH(Count) {

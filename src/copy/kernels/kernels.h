@@ -116,13 +116,15 @@ inline constexpr Cast kCasts[] = {
     {DType::f8e5m2, DType::f8e4m3},
 };
 inline constexpr std::size_t kCastCount = std::size(kCasts);
-inline constexpr std::size_t kNeededCasts = kCastCount - 50;  // all but the shorter ways; every table but the plain one has these
 
 constexpr std::size_t cast_index(const Cast& cast) noexcept {
   std::size_t at = 0;
   while (at < kCastCount && !(kCasts[at] == cast)) ++at;
   return at;
 }
+
+// Those before the shorter ways: every table but the plain one has them.
+inline constexpr std::size_t kNeededCasts = cast_index({DType::f64, DType::f16});
 
 // Sizes of elements are powers of two; tables are indexed by their logarithm.
 inline constexpr std::size_t kSizeCount = 5;
