@@ -285,35 +285,41 @@ struct Op<DType::i32, DType::u8, Rounding::nearest> {
   }
 };
 
-// Whether an element is not zero, as 0 or 1; floats without their sign. Lanes become all bits or none, are cut down to bytes, and one bit
-// of each is kept.
+// Whether an element is not zero, as 0 or 1. Lanes become all bits where it is zero, are cut down to bytes, and one bit of each that has none
+// is kept. Floats are compared as such: both zeros are zero, and NaN is not.
 template <class D>
-HWY_INLINE hn::Vec<D> not_zero(D d, const std::uint8_t* from, std::size_t i, hn::TFromD<D> counts) {
-  return hn::VecFromMask(d, hn::Ne(hn::And(get(d, from, i), hn::Set(d, counts)), hn::Zero(d)));
+HWY_INLINE auto is_zero(D d, const std::uint8_t* from, std::size_t i) {
+  const hn::RebindToUnsigned<D> bits;
+  return hn::BitCast(bits, hn::VecFromMask(d, hn::Eq(get(d, from, i), hn::Zero(d))));
 }
-HWY_INLINE void put_bools(V8 all_or_none, std::uint8_t* to) { put(hn::And(all_or_none, hn::Set(D8(), std::uint8_t{1})), to, 0); }
+HWY_INLINE void put_bools(V8 zero, std::uint8_t* to) { put(hn::AndNot(zero, hn::Set(D8(), std::uint8_t{1})), to, 0); }
 
 template <std::uint8_t Counts>
 struct NotZero8 {
-  HWY_INLINE void operator()(const std::uint8_t* from, std::uint8_t* to) const { put_bools(not_zero(D8(), from, 0, Counts), to); }
-};
-struct NotZero16 {
   HWY_INLINE void operator()(const std::uint8_t* from, std::uint8_t* to) const {
-    put_bools(low_halves(not_zero(D16(), from, 0, 0x7fff), not_zero(D16(), from, 1, 0x7fff)), to);
+    const V8 counted = hn::And(get(D8(), from, 0), hn::Set(D8(), Counts));
+    put_bools(hn::VecFromMask(D8(), hn::Eq(counted, hn::Zero(D8()))), to);
   }
 };
-template <std::uint32_t Counts>
+struct NotZero16 {  // of floats, without their sign
+  HWY_INLINE void operator()(const std::uint8_t* from, std::uint8_t* to) const {
+    const auto part = [&](std::size_t i) HWY_ATTR {
+      return hn::VecFromMask(D16(), hn::Eq(hn::Add(get(D16(), from, i), get(D16(), from, i)), hn::Zero(D16())));
+    };
+    put_bools(low_halves(part(0), part(1)), to);
+  }
+};
+template <class D>
 struct NotZero32 {
   HWY_INLINE void operator()(const std::uint8_t* from, std::uint8_t* to) const {
-    const auto part = [&](std::size_t i) HWY_ATTR { return not_zero(D32(), from, i, Counts); };
+    const auto part = [&](std::size_t i) HWY_ATTR { return is_zero(D(), from, i); };
     put_bools(low_bytes(part(0), part(1), part(2), part(3)), to);
   }
 };
-template <std::uint64_t Counts>
+template <class D>
 struct NotZero64 {
   HWY_INLINE void operator()(const std::uint8_t* from, std::uint8_t* to) const {
-    const auto part = [&](std::size_t i)
-                          HWY_ATTR { return low_halves(not_zero(D64(), from, 2 * i, Counts), not_zero(D64(), from, 2 * i + 1, Counts)); };
+    const auto part = [&](std::size_t i) HWY_ATTR { return low_halves(is_zero(D(), from, 2 * i), is_zero(D(), from, 2 * i + 1)); };
     put_bools(low_bytes(part(0), part(1), part(2), part(3)), to);
   }
 };
@@ -327,13 +333,13 @@ struct Op<DType::f8e4m3, DType::boolean, Rounding::nearest> : NotZero8<0x7f> {};
 template <>
 struct Op<DType::f16, DType::boolean, Rounding::nearest> : NotZero16 {};
 template <>
-struct Op<DType::i32, DType::boolean, Rounding::nearest> : NotZero32<0xffffffff> {};
+struct Op<DType::i32, DType::boolean, Rounding::nearest> : NotZero32<D32> {};
 template <>
-struct Op<DType::f32, DType::boolean, Rounding::nearest> : NotZero32<0x7fffffff> {};
+struct Op<DType::f32, DType::boolean, Rounding::nearest> : NotZero32<F32> {};
 template <>
-struct Op<DType::i64, DType::boolean, Rounding::nearest> : NotZero64<~std::uint64_t{0}> {};
+struct Op<DType::i64, DType::boolean, Rounding::nearest> : NotZero64<D64> {};
 template <>
-struct Op<DType::f64, DType::boolean, Rounding::nearest> : NotZero64<(~std::uint64_t{0} >> 1)> {};
+struct Op<DType::f64, DType::boolean, Rounding::nearest> : NotZero64<F64> {};
 
 }  // namespace berth::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
