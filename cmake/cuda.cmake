@@ -5,7 +5,9 @@ set(BERTH_CUDA AUTO CACHE STRING "The CUDA backend: ON, OFF, or AUTO when the to
 set(BERTH_CUDA_ARCHITECTURES 90 CACHE STRING "GPU architectures to compile for, each also as PTX for later ones")
 
 set(berth_cuda OFF)
-if(BERTH_CUDA)
+if(BERTH_CUDA STREQUAL "AUTO" AND NOT BERTH_SANITIZE STREQUAL "")
+  # The driver and a sanitizer's address space do not go together, and nvcc wants another compiler than some of them.
+elseif(BERTH_CUDA)
   include(CheckLanguage)
   if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
     find_program(berth_nvcc nvcc PATHS /usr/local/cuda/bin)  # often not in PATH
