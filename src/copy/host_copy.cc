@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/float_mode.h"
 #include "copy/conversion.h"
 #include "copy/element_run.h"
 #include "copy/host_plan.h"
-#include "copy/kernels/float_mode.h"
 #include "copy/kernels/kernels.h"
 #include "copy/tiles.h"
 #include "copy/workers.h"

@@ -9,6 +9,7 @@
 #include <system_error>
 #include <thread>
 
+#include "base/float_mode.h"
 #include "base/text.h"
 #include "berth/base/error.h"
 #include "os/fork.h"
@@ -95,6 +96,7 @@ class Crew {
   }
 
   void help() noexcept {
+    const FloatMode mode;  // a thread begins with that of the one who started it
     for (;;) {
       Job* const job = take();
       job->work();

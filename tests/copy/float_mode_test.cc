@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "copy/kernels/float_mode.h"
+#include "base/float_mode.h"
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cfenv>
 #include <cstdint>
+#include <cstring>
+#include <thread>
 #include <vector>
 
+#include "berth/berth.h"
 #include "copy/conversion.h"
 #include "copy/host_copy.h"
 #include "copy/telling_values.h"
+#include "copy/workers.h"
 #include "support/scale.h"
 
 // A program may have told its processor to round otherwise or to flush subnormals: conversions do not listen, and leave it so.
@@ -89,6 +94,42 @@ TEST_F(Modes, OfTheCallerAreOnlyItsOwnWhereThreadsHelp) {
     EXPECT_EQ(mode(), asked);
     set_mode(before_);
     EXPECT_TRUE(got == expected) << to_string(to);
+  }
+}
+
+// Threads begin with the mode of the one who starts them, and workers stay.
+TEST_F(Modes, AreNotHandedDownToWorkers) {
+  constexpr int kThreads = 24;  // more than anyone here has started
+  const auto caller = std::this_thread::get_id();
+  std::atomic<int> other{0};
+  std::atomic<int> helped{0};
+  set_mode(mode() | kFlush);
+  run_in_parallel(4 * kThreads, kThreads, [&](std::size_t) noexcept {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (std::this_thread::get_id() == caller) return;
+    ++helped;
+    other += mode() == before_ ? 0 : 1;
+  });
+  set_mode(before_);
+  EXPECT_EQ(other, 0);
+  did(std::to_string(helped) + " items by workers");
+}
+
+TEST_F(Modes, OfTheThreadThatRunsItDoNotChangeWhatASimulatedDeviceComputes) {
+  const Device device = make_sim({.capacity_bytes = 1_MiB, .seed = seed(), .kernels = true});
+  TellingValues values(seed());
+  for (const DType from : {DType::bf16, DType::f32, DType::f64, DType::i64}) {
+    const std::vector<std::byte> source = values.make(from, 1'003);
+    const Storage host = empty({1'003}, from, "cpu");
+    std::memcpy(host.data_ptr(), source.data(), source.size());
+    const Storage there = host.to(device);
+    for (const DType to : {DType::f32, DType::bf16, DType::f64}) {
+      ASSERT_EQ(std::fesetround(FE_UPWARD), 0);
+      set_mode(mode() | kFlush);
+      const Storage got = there.to(to).to("cpu");
+      set_mode(before_);
+      EXPECT_TRUE(equal(got, host.to(to))) << to_string(from) << " → " << to_string(to);
+    }
   }
 }
 

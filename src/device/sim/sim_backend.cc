@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/axes.h"
+#include "base/float_mode.h"
 #include "base/text.h"
 #include "berth/base/checked.h"
 #include "berth/device/element_copy.h"
@@ -217,6 +218,7 @@ class SimBackend : public Backend, public SimControl {
 
   // One element after another, by the code of the CUDA kernels.
   static Status convert_now(SimMemory& memory, const ElementCopy& copy) {
+    const FloatMode mode;  // a device has its own, whoever's thread does its work
     for (const std::int64_t size : copy.shape) {
       if (size == 0) return {};
     }
