@@ -125,6 +125,24 @@ TEST_F(CliBench, MeasuresADeviceToo) {
   EXPECT_EQ(host.exit_code, 2) << host.output;
 }
 
+TEST_F(CliBench, GoesOnAfterACopyThatFailsAndSaysWhy) {
+  const std::string small = "BERTH_SIM_CAPACITY=1MiB BERTH_SIM_PAGE=64KiB";
+  const Ran ran = bench("--quick --json --no-torch --device sim:0 --only copy --only h2d/pageable --only nhwc 2>/dev/null", small);
+  EXPECT_EQ(ran.exit_code, 1) << ran.output;
+  int failed = 0;
+  for (const json& one : json::parse(ran.output)) {
+    if (!one.contains("error")) {
+      EXPECT_GT(one["seconds"], 0) << one;
+      continue;
+    }
+    ++failed;
+    EXPECT_EQ(one["name"], "h2d/pageable") << one;
+    EXPECT_NE(one["error"].get<std::string>().find("sim:0"), std::string::npos) << one;
+  }
+  EXPECT_EQ(failed, 1) << ran.output;
+  EXPECT_EQ(bench("--quick --no-torch --device sim:0 --only h2d/pageable", small).exit_code, 1);
+}
+
 TEST_F(CliBench, PrintsATable) {
   const Ran ran = bench("--quick --full --no-torch --threads 1");
   EXPECT_EQ(ran.exit_code, 0);

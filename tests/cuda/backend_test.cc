@@ -72,6 +72,37 @@ TEST(CudaBackend, KeepsAPieceUntilAllOfItIsDecommitted) {
   EXPECT_TRUE(gpu.release(base, 64 * unit).ok());
 }
 
+// The driver refuses one copy over two locks. Memory of `pinned` lies across them wherever it is longer than a piece, or was committed twice.
+TEST(CudaBackend, CopiesFromAndToMemoryThatWasLockedInSeveralPieces) {
+  BERTH_NEEDS_DEVICE();
+  Backend& gpu = backend("cuda:0");
+  Backend& pinned = backend("pinned");
+  if (!pinned.properties().abilities.pinned) GTEST_SKIP() << "memory is not page-locked here";
+  const std::size_t unit = pinned.properties().unit_bytes;
+  const std::size_t bytes = 3 * unit;
+  const Result<void*> range = pinned.reserve(bytes, unit);
+  ASSERT_TRUE(range.ok());
+  auto* const host = static_cast<std::byte*>(*range);
+  for (std::size_t i = 0; i < 3; ++i) ASSERT_TRUE(pinned.commit(host + i * unit, unit).ok());
+  const Storage there = empty({bytes}, DType::u8, "cuda:0");
+  const Stream stream = make_stream("cuda:0");
+  for (const StreamRef in : {StreamRef(), StreamRef(stream)}) {
+    for (std::size_t i = 0; i < bytes; ++i) host[i] = static_cast<std::byte>(i * 7 + i / 251);
+    const std::size_t odd = 4099;  // not from the beginning, and not to the end
+    ASSERT_TRUE(gpu.copy({there.data_ptr(), "cuda:0", host + odd, "pinned", bytes - 2 * odd}, in).ok());
+    stream.synchronize();
+    for (std::size_t i = 0; i < bytes; ++i) host[i] = std::byte{0};
+    ASSERT_TRUE(gpu.copy({host + odd, "pinned", there.data_ptr(), "cuda:0", bytes - 2 * odd}, in).ok());
+    stream.synchronize();
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < bytes; ++i)
+      wrong += host[i] == (i < odd || i >= bytes - odd ? std::byte{0} : static_cast<std::byte>(i * 7 + i / 251)) ? 0 : 1;
+    EXPECT_EQ(wrong, 0U);
+  }
+  EXPECT_TRUE(pinned.decommit(host, bytes).ok());
+  EXPECT_TRUE(pinned.release(host, bytes).ok());
+}
+
 TEST(CudaStreams, AreThoseOfTheProgramWhenWrapped) {
   BERTH_NEEDS_CUDA();
   cudaStream_t made = nullptr;

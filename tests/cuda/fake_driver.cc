@@ -16,7 +16,8 @@
 
 // A driver without a GPU: the entry points that berth's CUDA backend uses, over host memory, with a thread for each stream. Built as
 // libcuda.so.1 into a folder of its own, it lets the conformance suites run against the backend on any machine. It is strict where the real
-// one may be lenient: every call needs a current context, mappings are whole handles, copies that the real driver makes the caller wait for do wait.
+// one may be lenient: every call needs a current context, mappings are whole handles, copies that the real driver makes the caller wait for do
+// wait, and none goes from one registered range of the host into the next.
 namespace {
 
 constexpr size_t kUnit = size_t{2} << 20;
@@ -127,6 +128,16 @@ CUstream_st* stream_of(CUstream stream) {
 bool is_pageable(CUdeviceptr at) {
   const std::lock_guard lock(g_mutex);
   return !inside(g_reserved, at) && !inside(g_plain, at) && !inside(g_host, at);
+}
+
+// Host memory that was registered in several parts, or in part.
+bool crosses_a_registration(CUdeviceptr at, size_t bytes) {
+  const std::lock_guard lock(g_mutex);
+  const auto next = g_host.upper_bound(at);
+  if (next != g_host.end() && next->first < at + bytes) return true;
+  if (next == g_host.begin()) return false;
+  const auto& [first, length] = *std::prev(next);
+  return at < first + length && at + bytes > first + length;
 }
 
 CUresult run(CUstream stream, std::function<void()> item, bool wait = false) {
@@ -344,6 +355,7 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr) { return CUDA_ERROR_NOT_SUPPORTED; }
 
 CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
   NEED_CONTEXT;
+  if (crosses_a_registration(to, bytes) || crosses_a_registration(from, bytes)) return CUDA_ERROR_INVALID_VALUE;
   const bool waits = is_pageable(to) || is_pageable(from);
   return run(
       stream, [=] { memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes); }, waits);

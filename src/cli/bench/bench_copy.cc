@@ -44,13 +44,22 @@ std::vector<BenchCase> chosen(std::vector<BenchCase> cases, const std::vector<st
                                                     "leave it out to measure the host, or name a device with memory of its own"});
 }
 
+// What fails has its error where its figures would be, and the others go on.
+BenchResult measure_or_fail(Bench& bench, const BenchCase& one) {
+  try {
+    return bench.measure(one);
+  } catch (const Error& error) {
+    return {.name = one.name, .failed = fmt::format("{}: {}", error.asked(), error.why())};
+  }
+}
+
 // Measures all of them, or up to the first that copies wrong.
 std::vector<BenchResult> measure_all(Bench& bench, const std::vector<BenchCase>& cases) {
   Progress progress;
   std::vector<BenchResult> results;
   for (const BenchCase& one : cases) {
     progress.say(fmt::format("measuring {}, {} of {}", one.name, results.size() + 1, cases.size()));
-    results.push_back(bench.measure(one));
+    results.push_back(measure_or_fail(bench, one));
     if (results.back().wrong) break;
   }
   return results;
@@ -67,6 +76,10 @@ std::vector<BenchResult> measure_table(const BenchCopyCommand& command, const st
 std::vector<BenchResult> measure_full(const BenchCopyCommand& command, const std::vector<BenchCase>& cases, int threads) {
   Bench bench(full_pace(command.quick), threads, nullptr);
   return measure_all(bench, cases);
+}
+
+bool is_any_failed(const std::vector<BenchResult>& results) {
+  return std::ranges::any_of(results, [](const BenchResult& result) { return result.failed.has_value(); });
 }
 
 bool is_wrong(const std::vector<BenchResult>& results) { return !results.empty() && results.back().wrong.has_value(); }
@@ -93,13 +106,15 @@ Exit run_bench_copy(const BenchCopyCommand& command) {
   if (is_wrong(results)) return say_wrong(results.back());
   const std::vector<BenchResult> more = measure_full(command, full, threads);
   if (is_wrong(more)) return say_wrong(more.back());
+  const bool failed = is_any_failed(results) || is_any_failed(more);
   if (command.json) {
     results.insert(results.end(), more.begin(), more.end());
     print(bench_json(results, threads));
   } else {
     print((results.empty() ? "" : bench_table(results, threads, device)) + (more.empty() ? "" : lowest_table(more)));
   }
-  return Exit::ok;
+  if (failed) print_error("some copies failed", "berth doctor says what works here; the error of each is in its row");
+  return failed ? Exit::no : Exit::ok;
 }
 
 }  // namespace berth::cli

@@ -27,6 +27,7 @@ struct BenchResult {
   std::optional<double> torch_ratio = {};
   std::optional<double> large_copy_ratio = {};  // of a batch: its time by that of one copy of as many bytes; below 1, the batch is faster
   std::optional<std::string> wrong = {};        // the copy was; then nothing was measured
+  std::optional<std::string> failed = {};       // why there is nothing to measure
 
   double bytes_per_second() const noexcept { return static_cast<double>(bytes) / seconds; }
 };

@@ -50,6 +50,10 @@ Table make_table(const char* peer) {
 }
 
 void add_row(Table& table, const BenchResult& r) {
+  if (r.failed) {
+    table.add({paint(Mood::strong, r.name), kUnknown, kUnknown, kUnknown, kUnknown, kUnknown, paint(Mood::bad, *r.failed)});
+    return;
+  }
   table.add({paint(Mood::strong, r.name), text::bytes(r.bytes), time_text(r.seconds), rate_text(r.bytes_per_second()),
              ratio_text(r.memcpy_ratio), ratio_text(r.torch_ratio), paint(Mood::quiet, remark(r))});
 }
@@ -60,8 +64,12 @@ std::string bench_json(std::span<const BenchResult> results, int threads) {
   JsonWriter json(JsonWriter::Style::pretty);
   json.begin_array();
   for (const BenchResult& r : results) {
-    json.begin_object().member("name", r.name).member("threads", threads).member("bytes", r.bytes).member("seconds", r.seconds);
-    json.member("bytes_per_second", r.bytes_per_second());
+    json.begin_object().member("name", r.name).member("threads", threads);
+    if (r.failed) {
+      json.member("error", *r.failed).end_object();
+      continue;
+    }
+    json.member("bytes", r.bytes).member("seconds", r.seconds).member("bytes_per_second", r.bytes_per_second());
     write_number(json, "memcpy_ratio", r.memcpy_ratio);
     write_number(json, "torch_ratio", r.torch_ratio);
     write_number(json, "large_copy_ratio", r.large_copy_ratio);
@@ -91,6 +99,7 @@ std::string bench_table(std::span<const BenchResult> results, int threads, const
 std::string lowest_table(std::span<const BenchResult> results) {
   constexpr std::size_t kMost = 12;
   std::vector<BenchResult> sorted(results.begin(), results.end());
+  // What failed has no ratio, and comes first.
   std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.memcpy_ratio < b.memcpy_ratio; });
   const auto under = std::count_if(sorted.begin(), sorted.end(), [](const auto& r) { return r.memcpy_ratio < kLeast; });
   Table table = make_table("by memcpy");

@@ -8,7 +8,7 @@
 
 namespace berth::cli {
 
-// One array of objects. What does not apply, or was not measured, is null.
+// One array of objects. What does not apply, or was not measured, is null. What failed has its name and an error, and no figures.
 std::string bench_json(std::span<const BenchResult> results, int threads);
 
 // A row for each.

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstring>
 
+#include "device/cuda/host_locks.h"
 #include "device/cuda/kernels/launch.h"
 
 namespace berth::cuda {
@@ -78,7 +79,14 @@ Status fill_by_doubling(CudaContext& context, CUdeviceptr target, std::size_t by
 bool load_kernels_here() noexcept { return load_kernels().ok(); }
 
 Status submit_copy(CudaContext& context, void* target, const void* source, std::size_t bytes, CUstream stream) noexcept {
-  return BERTH_CUDA_CALL(context, cuMemcpyAsync, number(target), number(source), bytes, stream);
+  for (std::size_t done = 0; done < bytes;) {
+    auto* const to = static_cast<std::byte*>(target) + done;
+    const auto* const from = static_cast<const std::byte*>(source) + done;
+    const std::size_t piece = host_run(from, host_run(to, bytes - done));
+    if (const Status copied = BERTH_CUDA_CALL(context, cuMemcpyAsync, number(to), number(from), piece, stream); !copied) return copied;
+    done += piece;
+  }
+  return {};
 }
 
 Status submit_copy_within(CudaContext& context, void* target, const void* source, std::size_t bytes, CUstream stream) noexcept {
