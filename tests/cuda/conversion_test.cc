@@ -9,14 +9,14 @@
 
 #include "berth/copy/convert.h"
 #include "copy/telling_values.h"
-#include "device/cuda/kernels/lanes.h"
-#include "device/cuda/kernels/quads.h"
+#include "device/cuda/kernels/integer_quads.h"
 #include "support/scale.h"
 
 namespace berth::testing {
 namespace {
 
-constexpr std::array kQuick = {DType::f32, DType::f64, DType::f16, DType::bf16, DType::f8e4m3, DType::f8e5m2, DType::i8};
+constexpr std::array kQuick = {DType::f32, DType::f64, DType::f16, DType::bf16, DType::f8e4m3, DType::f8e5m2,
+                               DType::i8,  DType::u8,  DType::i32, DType::i64,  DType::boolean};
 
 // All values of dtypes of up to two bytes, else telling ones; a multiple of four.
 std::vector<std::byte> values_of(DType dtype, std::uint64_t count) {
@@ -33,7 +33,7 @@ void check_quads() {
   for (std::size_t at = 0; at + 4 * size_bytes(From) <= source.size(); at += 4 * size_bytes(From)) {
     cuda::Quad<From> quad;
     std::memcpy(&quad, &source[at], sizeof quad);
-    const cuda::Quad<To> made = cuda::convert<From, To>(quad);
+    const cuda::Quad<To> made = cuda::convert_quad<From, To>(quad);
     cuda::Quad<To> expected;
     for (std::size_t i = 0; i < 4; ++i)
       convert_element(&source[at + i * size_bytes(From)], From, reinterpret_cast<std::byte*>(&expected) + i * size_bytes(To), To);

@@ -12,10 +12,10 @@
 // Loads and stores of kernels, at any alignment, and how a kernel is launched.
 namespace berth::cuda {
 
-// So many bytes as words: 4, 8, or a multiple of 16.
+// So many bytes as words: 2, 4, 8, or a multiple of 16.
 template <int Bytes>
 struct Packed {
-  std::uint32_t words[Bytes / 4];
+  std::uint32_t words[(Bytes + 3) / 4];
 };
 
 __device__ __forceinline__ bool is_multiple(const void* address, std::uintptr_t of) {
@@ -26,7 +26,9 @@ __device__ __forceinline__ bool is_multiple(const void* address, std::uintptr_t 
 template <int Bytes>
 __device__ __forceinline__ Packed<Bytes> load(const std::byte* address) {
   Packed<Bytes> made;
-  if constexpr (Bytes == 4) {
+  if constexpr (Bytes == 2) {
+    made.words[0] = __ldg(reinterpret_cast<const unsigned short*>(address));
+  } else if constexpr (Bytes == 4) {
     made.words[0] = __ldg(reinterpret_cast<const unsigned*>(address));
   } else if constexpr (Bytes == 8) {
     const uint2 read = __ldg(reinterpret_cast<const uint2*>(address));

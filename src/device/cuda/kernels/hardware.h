@@ -101,6 +101,20 @@ BERTH_BOTH std::uint32_t e5m2x2(float first, float second) noexcept {
 #endif
 }
 
+// Two f16 as two bytes in the lower half of a word; what is too large becomes the largest finite value.
+BERTH_BOTH std::uint32_t e4m3x2_of_f16x2(std::uint32_t halves) noexcept {
+#if BERTH_HAS_F8_INSTRUCTIONS
+  std::uint16_t made;
+  asm("cvt.rn.satfinite.e4m3x2.f16x2 %0, %1;" : "=h"(made) : "r"(halves));
+  return made;
+#else
+  const auto one = [](std::uint32_t half) {
+    return encoded<float8_e4m3, true>(static_cast<float>(float16::decode(static_cast<std::uint16_t>(half))));
+  };
+  return one(halves & 0xffffU) | one(halves >> 16) << 8;
+#endif
+}
+
 // The lower two bytes of a word as two f16.
 BERTH_BOTH std::uint32_t f16x2_of_e4m3x2(std::uint32_t bytes) noexcept {
 #if BERTH_HAS_F8_INSTRUCTIONS
@@ -173,6 +187,20 @@ BERTH_BOTH std::uint32_t i8x4(std::int32_t a, std::int32_t b, std::int32_t c, st
   return made;
 #else
   const auto one = [](std::int32_t value) { return static_cast<std::uint32_t>(value < -128 ? -128 : value > 127 ? 127 : value) & 0xff; };
+  return one(a) | one(b) << 8 | one(c) << 16 | one(d) << 24;
+#endif
+}
+
+// The same without a sign.
+BERTH_BOTH std::uint32_t u8x4(std::int32_t a, std::int32_t b, std::int32_t c, std::int32_t d) noexcept {
+#ifdef __CUDA_ARCH__
+  std::uint32_t upper;
+  std::uint32_t made;
+  asm("cvt.pack.sat.u8.s32.b32 %0, %1, %2, %3;" : "=r"(upper) : "r"(d), "r"(c), "r"(0));
+  asm("cvt.pack.sat.u8.s32.b32 %0, %1, %2, %3;" : "=r"(made) : "r"(b), "r"(a), "r"(upper));
+  return made;
+#else
+  const auto one = [](std::int32_t value) { return static_cast<std::uint32_t>(value < 0 ? 0 : value > 255 ? 255 : value); };
   return one(a) | one(b) << 8 | one(c) << 16 | one(d) << 24;
 #endif
 }

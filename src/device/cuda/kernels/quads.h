@@ -3,11 +3,12 @@
 
 #include "berth/base/dtype.h"
 #include "device/cuda/kernels/hardware.h"
+#include "device/cuda/kernels/packed.h"
 
 // The fast conversions: among f32, f64, f16, bf16, f8e4m3, f8e5m2 and i8, four elements at a time, by the rules of copy/convert.h to the bit.
-// All of them pass through f32, which holds every value of the others but f64's; an f64 is rounded to odd on the way, so that the rounding
-// after it is the only one that counts. The instructions of the hardware do nearly everything; what they do otherwise than the rules say,
-// NaN and what is too large, is put right behind them.
+// Most of them pass through f32, which holds every value of the others but f64's; an f64 is rounded to odd on the way, so that the rounding
+// after it is the only one that counts. (Those that do not are in packed.h.) The instructions of the hardware do nearly everything; what they
+// do otherwise than the rules say, NaN and what is too large, is put right behind them.
 //
 // A NaN in f32 on the way keeps its sign and payload and may be a signalling one: those who write it make it quiet.
 namespace berth::cuda {
@@ -175,6 +176,42 @@ BERTH_BOTH Quad<D> from_floats(const Floats& floats) noexcept {
   }
 }
 
+// Pairs whose elements stay in words.
+constexpr bool has_packed(DType from, DType to) noexcept {
+  using enum DType;
+  if (to == f8e5m2) return from == f16 || from == bf16 || from == f8e4m3 || from == i8;
+  if (to == f8e4m3) return from == f8e5m2 || from == i8;
+  return to == f16 && (from == f8e4m3 || from == f8e5m2);
+}
+
+template <DType From, DType To>
+BERTH_BOTH Quad<To> convert_packed(const Quad<From>& quad) noexcept {
+  using enum DType;
+  const auto& words = quad.words;
+  if constexpr (From == i8) {  // no number is too large, nor none
+    const Floats v = to_floats<From>(quad);
+    if constexpr (To == f8e4m3)
+      return {{hardware::e4m3x2(v.at[0], v.at[1]) | hardware::e4m3x2(v.at[2], v.at[3]) << 16}};
+    else
+      return {{hardware::e5m2x2(v.at[0], v.at[1]) | hardware::e5m2x2(v.at[2], v.at[3]) << 16}};
+  } else if constexpr (From == f16) {
+    return {{packed::upper_bytes(packed::round_to_upper(words[0]), packed::round_to_upper(words[1]))}};
+  } else if constexpr (From == bf16) {
+    return {{packed::bf16_to_e5m2(words[0], words[1])}};
+  } else if constexpr (From == f8e4m3 && To == f16) {
+    Quad<To> made;
+    packed::e4m3_to_f16(words[0], made.words);
+    return made;
+  } else if constexpr (From == f8e4m3) {
+    return {{packed::e4m3_to_e5m2(words[0])}};
+  } else if constexpr (To == f16) {
+    const std::uint32_t quiet = packed::quiet_e5m2(words[0]);
+    return {{packed::raise_first(quiet), packed::raise_last(quiet)}};
+  } else {
+    return {{packed::e5m2_to_e4m3(words[0])}};
+  }
+}
+
 // Any pair of quick dtypes; of equal ones, of any dtype, the bits.
 template <DType From, DType To>
 BERTH_BOTH Quad<To> convert(const Quad<From>& quad) noexcept {
@@ -187,6 +224,8 @@ BERTH_BOTH Quad<To> convert(const Quad<From>& quad) noexcept {
       floats.at[i] = To == DType::f32 ? quads::narrow(value) : quads::narrow_to_odd(value);
     }
     return from_floats<To>(floats);
+  } else if constexpr (has_packed(From, To)) {
+    return convert_packed<From, To>(quad);
   } else {
     return from_floats<To>(to_floats<From>(quad));
   }

@@ -121,6 +121,8 @@ class Tile {
     __syncthreads();
     if (full && task_.wide_target)
       write_all();
+    else if (full)
+      write_shifted();
     else
       write_carefully();
   }
@@ -211,6 +213,38 @@ class Tile {
     }
   }
 
+  // A whole tile whose rows begin anywhere: the vectors of the target that lie inside of a row, and then what is left at its ends, which
+  // together is as much as one vector, by elements.
+  __device__ __forceinline__ void write_shifted() const {
+    const std::uint32_t number = threadIdx.x % Shape::kChunks;
+#pragma unroll
+    for (int pass = 0; pass < Shape::kA / Shape::kRowsAtOnce; ++pass) {
+      const std::uint32_t a = threadIdx.x / Shape::kChunks + pass * Shape::kRowsAtOnce;
+      std::byte* const row = target_ + static_cast<std::int64_t>(a) * task_.target_step;
+      const std::uint32_t before = past_vector(row);
+      const Packed<16> last = read_chunk(a, number);
+      if (before == 0)
+        store<16>(row + number * 16, last);
+      else if (number != 0)
+        store<16>(row + number * 16 - before, middle(read_chunk(a, number - 1), last, 16 - before));
+    }
+    constexpr std::uint32_t kEnds = 16 / Shape::kTo;
+#pragma unroll
+    for (std::uint32_t i = threadIdx.x; i < Shape::kA * kEnds; i += kThreads) {
+      const std::uint32_t a = i / kEnds;
+      std::byte* const row = target_ + static_cast<std::int64_t>(a) * task_.target_step;
+      const std::uint32_t before = past_vector(row);
+      if (before == 0) continue;
+      const std::uint32_t first = (16 - before) / Shape::kTo;  // elements before the first vector
+      const std::uint32_t number_of = i % kEnds;
+      const std::uint32_t at = (number_of < first ? number_of : Shape::kB - kEnds + number_of) * Shape::kTo;
+      copy_element(row + at, chunk(a, at / 16) + at % 16);
+    }
+  }
+  __device__ static std::uint32_t past_vector(const std::byte* at) {
+    return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(at) & 15);
+  }
+
   // By the vectors of the target, which may begin in the middle of chunks; the first and the last of a row may not be whole.
   __device__ __forceinline__ void write_carefully() const {
 #pragma unroll 1
@@ -284,10 +318,8 @@ Status launch_pair(const TilesTask& task, StreamHandle stream) noexcept {
   return launch(turn_tiles<From, To>, blocks, cut, kThreads, stream);
 }
 
-// Between f32 and the smaller ones.
-constexpr bool is_tile_pair(DType from, DType to) noexcept {
-  return from != to && from != DType::f64 && to != DType::f64 && (from == DType::f32 || to == DType::f32);
-}
+// Between f32, f16, bf16, and those of a byte.
+constexpr bool is_tile_pair(DType from, DType to) noexcept { return from != to && from != DType::f64 && to != DType::f64; }
 
 template <DType From, DType To, bool There = is_tile_pair(From, To)>
 struct Launcher {

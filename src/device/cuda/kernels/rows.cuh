@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "device/cuda/kernels/device_memory.cuh"
+#include "device/cuda/kernels/integer_quads.h"
+#include "device/cuda/kernels/pairs.h"
+#include "device/cuda/kernels/tasks.h"
+
+// Rows that lie together on both sides, converted on the way: vectors of 16 bytes on the side where elements are larger, several of them
+// asked for by each thread before the first is used. Each pair of dtypes is a kernel of its own; they are many, and in two files.
+namespace berth::cuda {
+
+using LaunchRows = Status (*)(const RowsTask&, StreamHandle) noexcept;
+
+// Pairs with a bool, u8, i32 or i64 in them: rows_integers.cu. nullptr: there is no such pair.
+LaunchRows integer_rows(DType from, DType to) noexcept;
+Status load_integer_rows() noexcept;
+
+namespace {
+
+template <DType From, DType To>
+struct RowShape {
+  static constexpr int kFrom = static_cast<int>(size_bytes(From));
+  static constexpr int kTo = static_cast<int>(size_bytes(To));
+  static constexpr int kLarger = kFrom > kTo ? kFrom : kTo;
+  // Elements. Of 8 bytes no more than the threads of a warp write side by side.
+  static constexpr int kVector = kTo == 8 ? 2 : kLarger >= 4 ? 4 : 16 / kLarger;
+  static constexpr int kFromBytes = kVector * kFrom;
+  static constexpr int kToBytes = kVector * kTo;
+  static constexpr int kInFlight = kFromBytes >= 64 ? 1 : 64 / kFromBytes > 8 ? 8 : 64 / kFromBytes;  // vectors of a thread
+  static constexpr std::uint32_t kTileVectors = kThreads * kInFlight;
+};
+
+template <DType From, DType To, class Shape = RowShape<From, To>>
+__device__ __forceinline__ Packed<Shape::kToBytes> convert_vector(const Packed<Shape::kFromBytes>& in) {
+  Packed<Shape::kToBytes> out;
+  constexpr int kIn = sizeof(in.words) / 4;
+  constexpr int kOut = sizeof(out.words) / 4;
+#pragma unroll
+  for (int q = 0; q < (Shape::kVector + 3) / 4; ++q) {  // of half a quad the other half is never computed
+    Quad<From> quad{};
+#pragma unroll
+    for (int i = 0; i < Shape::kFrom; ++i) {
+      if (q * Shape::kFrom + i < kIn) quad.words[i] = in.words[q * Shape::kFrom + i];
+    }
+    const Quad<To> made = convert_quad<From, To>(quad);
+#pragma unroll
+    for (int i = 0; i < Shape::kTo; ++i) {
+      if (q * Shape::kTo + i < kOut) out.words[q * Shape::kTo + i] = made.words[i];
+    }
+  }
+  return out;
+}
+
+// A vector at any address, of elements of that size.
+template <int Bytes, int Size>
+__device__ __forceinline__ Packed<Bytes> load_misaligned(const std::byte* address, const RowsTask& task) {
+  Packed<Bytes> made{};
+  if constexpr (Bytes >= 16) {
+#pragma unroll
+    for (int i = 0; i < Bytes / 16; ++i) {
+      const std::byte* const at = address + 16 * i;
+      const Packed<16> part = has_room(at, task.source_begin, task.source_end) ? load_anywhere(at) : load_some<1>(at, 16);
+#pragma unroll
+      for (int word = 0; word < 4; ++word) made.words[4 * i + word] = part.words[word];
+    }
+  } else if (Size < 8 && is_multiple(address, Size)) {
+#pragma unroll
+    for (int i = 0; i < Bytes; i += Size) made.words[i / 4] |= load_element<(Size < 8 ? Size : 4)>(address + i).words[0] << 8 * (i % 4);
+  } else {
+#pragma unroll
+    for (int i = 0; i < Bytes; ++i) made.words[i / 4] |= load_element<1>(address + i).words[0] << 8 * (i % 4);
+  }
+  return made;
+}
+
+template <DType From, DType To>
+__device__ void convert_one(const std::byte* source, std::byte* target) {
+  constexpr int kFrom = RowShape<From, To>::kFrom;
+  constexpr int kTo = RowShape<From, To>::kTo;
+  Quad<From> quad{};
+#pragma unroll
+  for (int i = 0; i < kFrom; ++i) quad.words[i / 4] |= load_element<1>(source + i).words[0] << 8 * (i % 4);
+  const Quad<To> made = convert_quad<From, To>(quad);
+#pragma unroll
+  for (int i = 0; i < kTo; ++i) store_element<1>(target + i, {{made.words[i / 4] >> 8 * (i % 4)}});
+}
+
+template <DType From, DType To>
+__global__ void __launch_bounds__(kThreads) convert_rows(const __grid_constant__ RowsTask task) {
+  using Shape = RowShape<From, To>;
+  const std::uint32_t row = task.tiles.quotient(blockIdx.x);
+  const std::uint32_t tile = blockIdx.x - row * task.tiles.divisor;
+  const Offsets offsets = task.outer.at(row);
+  const std::byte* const source = task.source + offsets.source;
+  std::byte* const target = task.target + offsets.target;
+
+  // Elements before the first vector of the target.
+  constexpr std::uintptr_t kUnit = Shape::kToBytes < 16 ? Shape::kToBytes : 16;
+  const auto past = static_cast<std::uint32_t>((0 - reinterpret_cast<std::uintptr_t>(target)) & (kUnit - 1)) / Shape::kTo;
+  const std::uint32_t head = past < task.elements ? past : task.elements;
+  const std::uint32_t vectors = (task.elements - head) / Shape::kVector;
+  const std::byte* const from = source + head * Shape::kFrom;
+  std::byte* const to = target + head * Shape::kTo;
+  const std::uint32_t first = tile * Shape::kTileVectors + threadIdx.x;
+
+  if (is_multiple(from, Shape::kFromBytes < 16 ? Shape::kFromBytes : 16)) {
+    Packed<Shape::kFromBytes> in[Shape::kInFlight];
+#pragma unroll
+    for (int i = 0; i < Shape::kInFlight; ++i) {
+      const std::uint32_t vector = first + i * kThreads;
+      if (vector < vectors) in[i] = load<Shape::kFromBytes>(from + std::size_t{vector} * Shape::kFromBytes);
+    }
+#pragma unroll
+    for (int i = 0; i < Shape::kInFlight; ++i) {
+      const std::uint32_t vector = first + i * kThreads;
+      if (vector < vectors) store<Shape::kToBytes>(to + std::size_t{vector} * Shape::kToBytes, convert_vector<From, To>(in[i]));
+    }
+  } else {
+#pragma unroll 2
+    for (int i = 0; i < Shape::kInFlight; ++i) {
+      const std::uint32_t vector = first + i * kThreads;
+      if (vector >= vectors) break;
+      const auto in = load_misaligned<Shape::kFromBytes, Shape::kFrom>(from + std::size_t{vector} * Shape::kFromBytes, task);
+      store<Shape::kToBytes>(to + std::size_t{vector} * Shape::kToBytes, convert_vector<From, To>(in));
+    }
+  }
+
+  // Less than a vector in front and less than one behind: at most 30 elements.
+  const std::uint32_t behind = head + vectors * Shape::kVector;
+  if (tile == 0 && threadIdx.x < head + (task.elements - behind)) {
+    const std::uint32_t at = threadIdx.x < head ? threadIdx.x : threadIdx.x - head + behind;
+    convert_one<From, To>(source + std::size_t{at} * Shape::kFrom, target + std::size_t{at} * Shape::kTo);
+  }
+}
+
+template <DType From, DType To>
+Status launch_pair(const RowsTask& task, StreamHandle stream) noexcept {
+  // A row without a single vector has its edges to do.
+  constexpr std::uint32_t kTile = RowShape<From, To>::kTileVectors * RowShape<From, To>::kVector;
+  RowsTask cut = task;
+  cut.tiles = Divider((task.elements + kTile - 1) / kTile);
+  return launch(convert_rows<From, To>, std::uint64_t{cut.tiles.divisor} * task.rows, cut, kThreads, stream);
+}
+
+}  // namespace
+
+}  // namespace berth::cuda
