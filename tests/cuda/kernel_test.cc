@@ -170,7 +170,8 @@ Layout transposed(const std::vector<std::int64_t>& shape, std::int64_t gap) {
 }
 
 DType random_dtype(Random& random) { return static_cast<DType>(random.below(kDTypeCount)); }
-constexpr std::array kQuick = {DType::f32, DType::f64, DType::f16, DType::bf16, DType::f8e4m3, DType::f8e5m2, DType::i8};
+constexpr std::array kQuick = {DType::f32, DType::f64, DType::f16, DType::bf16, DType::f8e4m3, DType::f8e5m2,
+                               DType::i8,  DType::u8,  DType::i32, DType::i64,  DType::boolean};
 
 TEST_F(CudaKernels, ConvertEveryPairAsTheReferenceDoes) {
   const std::uint64_t count = scaled(400'000, 5'000);
@@ -266,6 +267,7 @@ TEST_F(CudaKernels, EveryLayoutGivesWhatACopyElementByElementGives) {
 }
 
 TEST_F(CudaKernels, TransposesOfEverySizeAroundTheBordersOfTiles) {
+  constexpr std::array kTurned = {DType::f32, DType::f16, DType::bf16, DType::f8e4m3, DType::f8e5m2, DType::i8};
   Random random(seed());
   TellingValues values(seed());
   constexpr std::array<std::array<std::int64_t, 2>, 16> kShapes = {{{64, 64},
@@ -286,12 +288,13 @@ TEST_F(CudaKernels, TransposesOfEverySizeAroundTheBordersOfTiles) {
                                                                     {130, 1}}};
   std::vector<std::array<DType, 2>> pairs;
   for (const DType dtype : {DType::u8, DType::f16, DType::f32, DType::f64, DType::c64, DType::c128}) pairs.push_back({dtype, dtype});
-  for (const DType dtype : kQuick) {
-    if (dtype == DType::f32) continue;
-    pairs.push_back({DType::f32, dtype});
-    pairs.push_back({dtype, DType::f32});
+  for (const DType from : kTurned) {
+    for (const DType to : kTurned) {
+      if (from != to) pairs.push_back({from, to});
+    }
   }
-  pairs.push_back({DType::bf16, DType::i8});
+  pairs.push_back({DType::f32, DType::f64});
+  pairs.push_back({DType::f64, DType::f32});
   pairs.push_back({DType::i32, DType::f16});
   for (std::uint64_t round = 0; round < scaled(4, 1); ++round) {
     for (const auto& [from, to] : pairs) {
