@@ -5,6 +5,8 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <functional>
@@ -40,6 +42,26 @@ std::map<CUmemGenericAllocationHandle, Physical> g_physical;
 CUmemGenericAllocationHandle g_next_handle = 100;
 thread_local std::vector<CUcontext> t_contexts;
 int g_context = 0;
+
+// With BERTH_FAKE_CUDA_COUNTS set, a line at the end says how often the calls were made that physical memory costs, and what they would have
+// cost on an H200: a fixed part for each handle, and one for its bytes.
+struct Counts {
+  size_t created = 0;
+  size_t mapped = 0;
+  size_t accessed = 0;  // handles, not calls
+  size_t unmapped = 0;
+  size_t released = 0;
+  double us = 0;
+  void add(size_t& count, double each, double per_gib, size_t bytes) {
+    ++count;
+    us += each + per_gib * static_cast<double>(bytes) / static_cast<double>(size_t{1} << 30);
+  }
+  ~Counts() {
+    if (getenv("BERTH_FAKE_CUDA_COUNTS") != nullptr)
+      fprintf(stderr, "created %zu, mapped %zu, accessed %zu, unmapped %zu, released %zu: about %.1f ms\n", created, mapped, accessed, unmapped,
+              released, us / 1000);
+  }
+} g_counts;
 
 bool current() { return !t_contexts.empty(); }
 CUcontext the_context() { return reinterpret_cast<CUcontext>(&g_context); }
@@ -153,6 +175,14 @@ CUresult run(CUstream stream, std::function<void()> item, bool wait = false) {
 }  // namespace
 
 extern "C" {
+
+// For experiments: created, mapped, accessed, unmapped, released, and microseconds.
+void fake_cuda_counts(size_t* counts, double* us) {
+  const std::lock_guard lock(g_mutex);
+  const size_t now[] = {g_counts.created, g_counts.mapped, g_counts.accessed, g_counts.unmapped, g_counts.released};
+  memcpy(counts, now, sizeof(now));
+  *us = g_counts.us;
+}
 
 CUresult cuInit(unsigned) { return CUDA_SUCCESS; }
 CUresult cuDriverGetVersion(int* version) { return *version = 13000, CUDA_SUCCESS; }
@@ -286,6 +316,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes, const C
   if (bytes > kTotal - g_used) return CUDA_ERROR_OUT_OF_MEMORY;
   const int descriptor = memfd_create("fake", MFD_CLOEXEC);
   if (descriptor < 0 || ftruncate(descriptor, static_cast<off_t>(bytes)) != 0) return CUDA_ERROR_OUT_OF_MEMORY;
+  g_counts.add(g_counts.created, 13, 19, bytes);
   *handle = g_next_handle++;
   g_physical[*handle] = {descriptor, bytes, 1};
   g_used += bytes;
@@ -294,6 +325,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes, const C
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
   const std::lock_guard lock(g_mutex);
   if (g_physical.count(handle) == 0) return CUDA_ERROR_INVALID_VALUE;
+  g_counts.add(g_counts.released, 14, 590, g_physical[handle].bytes);
   drop_reference(handle);
   return CUDA_SUCCESS;
 }
@@ -309,6 +341,7 @@ CUresult cuMemMap(CUdeviceptr at, size_t bytes, size_t offset, CUmemGenericAlloc
   if (after != g_mapped.begin() && (--after)->first + after->second.bytes > at) return CUDA_ERROR_ALREADY_MAPPED;
   mmap(reinterpret_cast<void*>(at), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, found->second.descriptor, 0);
   ++found->second.references;
+  g_counts.add(g_counts.mapped, 1, 1, bytes);
   g_mapped[at] = {bytes, handle};
   return CUDA_SUCCESS;
 }
@@ -318,6 +351,7 @@ CUresult cuMemUnmap(CUdeviceptr at, size_t bytes) {
   const auto found = g_mapped.find(at);
   if (found == g_mapped.end() || found->second.bytes != bytes) return CUDA_ERROR_INVALID_VALUE;
   mmap(reinterpret_cast<void*>(at), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  g_counts.add(g_counts.unmapped, 19, 21, bytes);
   drop_reference(found->second.handle);
   g_mapped.erase(found);
   return CUDA_SUCCESS;
@@ -328,6 +362,7 @@ CUresult cuMemSetAccess(CUdeviceptr at, size_t bytes, const CUmemAccessDesc*, si
   for (CUdeviceptr next = at; next < at + bytes;) {
     const auto found = g_mapped.find(next);
     if (found == g_mapped.end()) return CUDA_ERROR_INVALID_VALUE;
+    g_counts.add(g_counts.accessed, 27, 72, found->second.bytes);
     next += found->second.bytes;
   }
   return mprotect(reinterpret_cast<void*>(at), bytes, PROT_READ | PROT_WRITE) == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
