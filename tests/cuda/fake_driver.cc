@@ -58,8 +58,8 @@ struct Counts {
   }
   ~Counts() {
     if (getenv("BERTH_FAKE_CUDA_COUNTS") != nullptr)
-      fprintf(stderr, "created %zu, mapped %zu, accessed %zu, unmapped %zu, released %zu: about %.1f ms\n", created, mapped, accessed, unmapped,
-              released, us / 1000);
+      fprintf(stderr, "created %zu, mapped %zu, accessed %zu, unmapped %zu, released %zu: about %.1f ms\n", created, mapped, accessed,
+              unmapped, released, us / 1000);
   }
 } g_counts;
 

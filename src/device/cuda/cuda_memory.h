@@ -15,7 +15,7 @@ namespace berth::cuda {
 
 class CudaMemory final : public PieceMemory {
  public:
-  static constexpr std::size_t kMostPiece = std::size_t{32} << 20;
+  static constexpr std::size_t kMostPiece = std::size_t{128} << 20;
 
   CudaMemory(CudaContext& context, std::size_t unit_bytes, bool virtual_memory, std::vector<CUmemAccessDesc> access)
       : PieceMemory(unit_bytes, virtual_memory ? kMostPiece : SIZE_MAX / unit_bytes * unit_bytes),

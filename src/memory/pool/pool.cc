@@ -31,6 +31,11 @@ std::size_t most_decay(const Backend& backend, std::chrono::milliseconds period)
   return static_cast<std::size_t>(std::clamp(mib, 2.0, 0x1p40) * 1_MiB);
 }
 
+// The bound at which pages move. Of what may be committed beyond the peak, a fifth is kept for what pieces have at their ends and cannot give back.
+double tight_of(const Backend& backend, double target_ratio) noexcept {
+  return backend.properties().piece_bytes == 0 ? target_ratio : 1 + (target_ratio - 1) * 0.8;
+}
+
 constexpr Failure kNoHeap{ErrorCode::out_of_memory, 0, "no heap for the pool's tables"};
 
 }  // namespace
@@ -57,7 +62,7 @@ Pool::Pool(Backend& device_backend, Setup setup)
       space_(backend(), mutex_,
              {.page_bytes = setup.page_bytes,
               .fixed_pages = setup.fixed_pages,
-              .tight = setup.options.target_ratio,
+              .tight = tight_of(backend(), setup.options.target_ratio),
               .tighter_edges = setup.options.target_ratio + 0.004},
              budget_, decay_, parent_.get()),
       slabs_(classes_, space_, slots_, streams_) {

@@ -132,7 +132,7 @@ Result<Extent*> Space::take(Part which, std::size_t bytes, std::size_t alignment
 Result<Extent*> Space::occupy(const Window& window, std::size_t bytes, Effort effort) noexcept {
   if (!nodes_.reserve(Extents::kNodesPerCut * (window.extents + 1)))
     return Failure{ErrorCode::out_of_memory, 0, "no heap for the pool's tables"};
-  Extent* const first = enter_transit(window, bytes);
+  Extent* const first = enter_transit(window, bytes, effort == Effort::usual ? ahead_of(window, bytes) : 0);
   std::size_t end = first->end();
   for (const Extent* e = first->next; e != nullptr && e->begin < window.begin + bytes; e = e->next) end = e->end();
   const Status filled = fill_window(first, end, effort);
@@ -191,15 +191,25 @@ void Space::consider(Window& best, Extent* run, std::size_t begin, std::size_t b
   if (window.missing < best.missing) best = window;
 }
 
-// Takes what the window covers out of the trees: cached memory just as far as the block goes, bare addresses in whole pages.
-Extent* Space::enter_transit(const Window& window, std::size_t bytes) noexcept {
+// What is committed beyond a large block, where each piece costs: as much as the bound on all that is committed leaves, so that the next
+// block finds part of what it needs, or all, and pieces are fewer and longer.
+std::size_t Space::ahead_of(const Window& window, std::size_t bytes) const noexcept {
+  if (!pays_by_the_piece() || window.begin < split_ || window.missing == 0) return 0;
+  const auto allowed = static_cast<std::size_t>(settings_.tight * static_cast<double>(std::max(figures_.peak_live, figures_.live + bytes)));
+  const std::size_t wanted = figures_.committed + promised_ + window.missing;
+  if (wanted >= allowed || window.missing >= budget_.room()) return 0;
+  return align_down(std::min(allowed - wanted, budget_.room() - window.missing), settings_.page_bytes);
+}
+
+// Takes what the window covers out of the trees: cached memory just as far as the block goes, bare addresses in whole pages, and some ahead.
+Extent* Space::enter_transit(const Window& window, std::size_t bytes, std::size_t ahead) noexcept {
   const std::size_t window_end = window.begin + bytes;
   Extents& part = part_of(window.begin);
   Extent* first = nullptr;
   for (Extent* e = window.first; e != nullptr && e->begin < window_end;) {
     const bool bare = e->state == ExtentState::bare;
     const std::size_t from = std::max(e->begin, bare ? align_down(window.begin, settings_.page_bytes) : window.begin);
-    const std::size_t to = std::min(e->end(), bare ? up(window_end, settings_.page_bytes) : window_end);
+    const std::size_t to = std::min(e->end(), bare ? up(window_end, settings_.page_bytes) + ahead : window_end);
     Extent* const piece = part.cut(e, from, to - from, ExtentState::transit);
     if (first == nullptr) first = piece;
     e = piece->next;

@@ -28,7 +28,8 @@
 // The range has a part for slabs and a part for large blocks, so that a long-lived slab does not sit in the middle of a large hole.
 //
 // Where a device commits in pieces that only move and go back whole (BackendProperties::piece_bytes), pages are moved and given back piece by
-// piece. One that is longer than what is missing is given back, and the missing memory taken anew.
+// piece. One that is longer than what is missing is given back, and the missing memory taken anew. Where it is their number that costs, a
+// commit goes on behind the block, as far as the bound leaves room, and pieces are as long as a small part of what is live.
 //
 // The pool's mutex guards everything: it is held by whoever calls (which clang cannot check across classes). Functions that go to the
 // device let go of it meanwhile; what they work on is `transit` until they are back, and nobody else touches that.
@@ -145,13 +146,15 @@ class Space {
 
   Window find_window(const Extents& part, std::size_t bytes, std::size_t alignment, std::uint32_t stream) const noexcept;
   void consider(Window& best, Extent* run, std::size_t begin, std::size_t bytes) const noexcept;
-  Extent* enter_transit(const Window& window, std::size_t bytes) noexcept;
+  std::size_t ahead_of(const Window& window, std::size_t bytes) const noexcept;
+  Extent* enter_transit(const Window& window, std::size_t bytes, std::size_t ahead) noexcept;
   Result<Extent*> occupy(const Window& window, std::size_t bytes, Effort effort) noexcept;
   Status fill_window(Extent* first, std::size_t end, Effort effort) noexcept;
   void borrow(const Extent* first, std::size_t end, Loans& loans) noexcept BERTH_NO_THREAD_ANALYSIS;
   void settle_own(const Loans& loans) noexcept BERTH_NO_THREAD_ANALYSIS;
   const Budget* plan_steps(Extent* first, std::size_t end, Effort effort, Steps& steps, Loans& loans) noexcept;
   const Budget* plan_new(Extent* target, Loans& loans, Step& step) noexcept;
+  std::size_t most_piece() const noexcept;
   void take_promise_back(const Step& step) noexcept;
   enum class Longer : bool { no, yes };  // whether a source may be longer than what is wanted
   Extent* find_source(std::size_t most, bool edges, Longer longer) noexcept;
@@ -164,6 +167,8 @@ class Space {
   void trim_pieces(Extents& part, std::size_t keep, std::size_t& most_pieces) noexcept;
   void trim_pieces_around(std::size_t begin, std::size_t end) noexcept;
   bool in_pieces() const noexcept { return backend_.properties().piece_bytes != 0; }
+  // Whether pieces cost by their number. Those of host memory cost by their bytes.
+  bool pays_by_the_piece() const noexcept { return in_pieces() && !backend_.properties().abilities.host_access; }
   enum class To : bool { device, lender };
   bool decommit(Extent* from, std::size_t begin, std::size_t end, To to) noexcept BERTH_NO_THREAD_ANALYSIS;
 

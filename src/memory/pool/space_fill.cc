@@ -12,6 +12,8 @@ namespace {
 
 constexpr std::size_t kLeastEdge = 256_KiB;  // shorter edges are not worth a mapping of their own
 constexpr std::size_t kMostSources = 64;     // extents looked at for one that has a whole page
+constexpr std::size_t kLeastBound = 32_MiB;  // pieces may be as long as this,
+constexpr std::size_t kPieceShare = 32;      // or as such a part of the most that was live
 constexpr std::size_t kMostPieces = 256;     // and pieces, for the one that fits best
 
 }  // namespace
@@ -113,6 +115,13 @@ const Budget* Space::plan_steps(Extent* first, std::size_t end, Effort effort, S
   return nullptr;
 }
 
+// What is committed at a time: the device makes one piece of it, up to its own bound. A piece that is long beside all that is live can hardly ever be
+// taken back.
+std::size_t Space::most_piece() const noexcept {
+  if (!pays_by_the_piece()) return SIZE_MAX;
+  return std::max(kLeastBound, align_down(figures_.peak_live / kPieceShare, settings_.page_bytes));
+}
+
 // Memory that this pool does not have yet: from the lender, else from the device. Claimed before it is asked for.
 const Budget* Space::plan_new(Extent* target, Loans& loans, Step& step) noexcept {
   if (loans.next < loans.count && loans.loan[loans.next].bytes <= target->bytes) {
@@ -122,8 +131,9 @@ const Budget* Space::plan_new(Extent* target, Loans& loans, Step& step) noexcept
     if (loan.bytes < target->bytes) part_of(target->begin).split(target, loan.bytes);
     step.source = loan.extent;
     step.loan = &loan;
-  } else if (const Budget* const refused = budget_.claim(target->bytes)) {
-    return refused;
+  } else {
+    if (const std::size_t most = most_piece(); target->bytes > most) part_of(target->begin).split(target, most);
+    if (const Budget* const refused = budget_.claim(target->bytes)) return refused;
   }
   promised_ += target->bytes;
   return nullptr;
