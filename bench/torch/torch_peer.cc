@@ -3,6 +3,7 @@
 
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
+#include <cuda_runtime_api.h>
 
 namespace berth::bench {
 
@@ -22,5 +23,11 @@ void TorchPeer::clear() {
 }
 
 std::size_t TorchPeer::peak_reserved() const { return static_cast<std::size_t>(allocator::getDeviceStats(0).reserved_bytes[0].peak); }
+
+void* TorchPeer::pin(std::size_t bytes) {
+  void* block = nullptr;
+  return cudaHostAlloc(&block, bytes, cudaHostAllocDefault) == cudaSuccess ? block : nullptr;
+}
+void TorchPeer::unpin(void* block) { (void)cudaFreeHost(block); }
 
 }  // namespace berth::bench

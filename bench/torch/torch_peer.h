@@ -14,6 +14,10 @@ class TorchPeer {
 
   void clear();  // gives cached memory back to the device, and forgets the peaks
   std::size_t peak_reserved() const;
+
+  // The CUDA runtime's page-locked memory, beside which pinning is measured. nullptr: it has none left.
+  static void* pin(std::size_t bytes);
+  static void unpin(void* block);
 };
 
 }  // namespace berth::bench

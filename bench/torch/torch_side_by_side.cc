@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <vector>
 
+#include "base/random.h"
+#include "berth/base/units.h"
 #include "berth/berth.h"
 #include "cli/bench/alloc_cases.h"
 #include "cli/input.h"
@@ -10,7 +13,9 @@
 #include "torch_peer.h"
 
 // Allocating and freeing on a CUDA device, by berth's pool and by PyTorch's caching allocator, in one run and by the same loop. Prints JSON.
-//   torch_side_by_side [--quick] [TRACE...]     traces are also replayed, from empty caches: time, and peak reserved over peak live
+//   torch_side_by_side [--quick] [TRACE...]     traces are also replayed, from empty caches: time, and peak reserved over peak live; and their
+//                                               sizes are drawn for pairs of allocating and freeing
+// Pinning is measured beside cudaHostAlloc, each time anew.
 namespace berth {
 
 namespace {
@@ -45,6 +50,56 @@ double replay_ms(Peer& peer, const ReplayScript& script) {
   return ms;
 }
 
+// Allocate and free, warm, sizes drawn from those of a trace.
+template <class Peer>
+double mix_ns(Peer& peer, const cli::AllocPace& pace, const std::vector<std::size_t>& sizes) {
+  return cli::least_ns(pace.rounds, pace.pairs, [&] {
+    Random random(11);
+    for (int i = 0; i < pace.pairs; ++i) {
+      auto block = peer.take(sizes[random.below(sizes.size())]);
+      peer.give(block);
+    }
+  });
+}
+
+void mix_both(const std::string& path, PoolPeer& ours, bench::TorchPeer& torch, const cli::AllocPace& pace) {
+  RecordedTrace trace = read_trace(cli::read_input(path), path);
+  std::vector<std::size_t> sizes;
+  for (const ReplayStep& step : plan_replay(trace.events).steps) {
+    if (step.allocates) sizes.push_back(step.bytes);
+  }
+  if (sizes.empty()) sizes.push_back(512);
+  const double mine = mix_ns(ours, pace, sizes);
+  const double theirs = mix_ns(torch, pace, sizes);
+  std::printf("  {\"sizes_of\": \"%s\", \"berth\": %.1f, \"torch\": %.1f, \"times\": %.2f}", path.c_str(), mine, theirs, theirs / mine);
+}
+
+template <class Work>
+double took_ms(const Work& work) {
+  const std::uint64_t begin = os::steady_time_ns();
+  work();
+  return static_cast<double>(os::steady_time_ns() - begin) / 1e6;
+}
+
+// A pool of page-locked memory that has none yet, and a block of the runtime's: the least of a few rounds.
+void pin_both(std::size_t bytes) {
+  double ours = 1e9;
+  double theirs = 1e9;
+  for (int round = 0; round < 3; ++round) {
+    {
+      const auto memory = pool("pinned");
+      Block block;
+      ours = std::min(ours, took_ms([&] { block = memory->allocate({.bytes = bytes}); }));
+      memory->deallocate(block);
+    }
+    void* block = nullptr;
+    theirs = std::min(theirs, took_ms([&] { block = bench::TorchPeer::pin(bytes); }));
+    if (block != nullptr) bench::TorchPeer::unpin(block);
+  }
+  std::printf(" \"pinning\": {\"bytes\": %zu, \"berth_ms\": %.1f, \"cudaHostAlloc_ms\": %.1f, \"times\": %.2f},\n", bytes, ours, theirs,
+              theirs / ours);
+}
+
 // As often as given, each from empty caches: the time of the first, which is cold in every way, and of the last.
 void replay_both(const std::string& path, bench::TorchPeer& torch) {
   RecordedTrace trace = read_trace(cli::read_input(path), path);
@@ -75,12 +130,15 @@ void replay_both(const std::string& path, bench::TorchPeer& torch) {
 
 int run(int argc, char** argv) {
   cli::AllocPace pace;
+  std::size_t pinned_bytes = 2_GiB;
   std::vector<std::string> traces;
   for (int i = 1; i < argc; ++i) {
-    if (std::string(argv[i]) == "--quick")
+    if (std::string(argv[i]) == "--quick") {
       pace = {.rounds = 1, .pairs = 500, .live = 500, .threads = 2};
-    else
+      pinned_bytes = 64_MiB;
+    } else {
       traces.emplace_back(argv[i]);
+    }
   }
   bench::TorchPeer torch;
   const auto memory = pool("cuda:0");
@@ -92,7 +150,14 @@ int run(int argc, char** argv) {
   for (std::size_t i = 0; i < first.size(); ++i)
     std::printf("  \"%s\": {\"berth\": %.1f, \"torch\": %.1f, \"times\": %.2f}%s\n", first[i].name.c_str(), first[i].ns, second[i].ns,
                 second[i].ns / first[i].ns, i + 1 < first.size() ? "," : "");
-  std::printf(" },\n \"replays\": [\n");
+  std::printf(" },\n \"mixes\": [\n");
+  for (std::size_t i = 0; i < traces.size(); ++i) {
+    mix_both(traces[i], ours, torch, pace);
+    std::printf("%s\n", i + 1 < traces.size() ? "," : "");
+  }
+  std::printf(" ],\n");
+  pin_both(pinned_bytes);
+  std::printf(" \"replays\": [\n");
   for (std::size_t i = 0; i < traces.size(); ++i) {
     replay_both(traces[i], torch);
     std::printf("%s\n", i + 1 < traces.size() ? "," : "");
