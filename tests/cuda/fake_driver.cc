@@ -43,7 +43,7 @@ CUmemGenericAllocationHandle g_next_handle = 100;
 thread_local std::vector<CUcontext> t_contexts;
 int g_context = 0;
 
-// With BERTH_FAKE_CUDA_COUNTS set, a line at the end says how often the calls were made that physical memory costs, and what they would have
+// With FAKE_CUDA_COUNTS set, a line at the end says how often the calls were made that physical memory costs, and what they would have
 // cost on an H200: a fixed part for each handle, and one for its bytes.
 struct Counts {
   size_t created = 0;
@@ -57,7 +57,7 @@ struct Counts {
     us += each + per_gib * static_cast<double>(bytes) / static_cast<double>(size_t{1} << 30);
   }
   ~Counts() {
-    if (getenv("BERTH_FAKE_CUDA_COUNTS") != nullptr)
+    if (getenv("FAKE_CUDA_COUNTS") != nullptr)
       fprintf(stderr, "created %zu, mapped %zu, accessed %zu, unmapped %zu, released %zu: about %.1f ms\n", created, mapped, accessed,
               unmapped, released, us / 1000);
   }
@@ -175,14 +175,6 @@ CUresult run(CUstream stream, std::function<void()> item, bool wait = false) {
 }  // namespace
 
 extern "C" {
-
-// For experiments: created, mapped, accessed, unmapped, released, and microseconds.
-void fake_cuda_counts(size_t* counts, double* us) {
-  const std::lock_guard lock(g_mutex);
-  const size_t now[] = {g_counts.created, g_counts.mapped, g_counts.accessed, g_counts.unmapped, g_counts.released};
-  memcpy(counts, now, sizeof(now));
-  *us = g_counts.us;
-}
 
 CUresult cuInit(unsigned) { return CUDA_SUCCESS; }
 CUresult cuDriverGetVersion(int* version) { return *version = 13000, CUDA_SUCCESS; }
