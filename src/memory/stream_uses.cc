@@ -7,9 +7,12 @@
 
 namespace berth {
 
-std::uint32_t StreamUses::find(std::uint64_t id) const noexcept {
+std::uint32_t StreamUses::look_up(std::uint64_t id) const noexcept {
   const auto found = by_id_.find(id);
-  return found == by_id_.end() ? 0 : found->second;
+  if (found == by_id_.end()) return 0;
+  last_id_ = id;
+  last_number_ = found->second;
+  return found->second;
 }
 
 std::uint32_t StreamUses::add(StreamRef stream) noexcept {
@@ -32,6 +35,8 @@ std::uint32_t StreamUses::add(StreamRef stream) noexcept {
 
 StreamUses::Use StreamUses::remove(std::uint32_t number) noexcept {
   by_id_.erase(uses_[number].id);
+  last_id_ = 0;
+  last_number_ = 0;
   free_.push_back(number);
   return std::exchange(uses_[number], Use{});
 }

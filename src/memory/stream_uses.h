@@ -37,7 +37,7 @@ class StreamUses {
 
   // The number of a stream; 0 when it has none (or for no stream).
   std::uint32_t find(StreamRef stream) const noexcept { return stream ? find(stream.id()) : 0; }
-  std::uint32_t find(std::uint64_t id) const noexcept;
+  std::uint32_t find(std::uint64_t id) const noexcept { return id == last_id_ ? last_number_ : look_up(id); }
   // Gives it one; 0 when there is no heap. REQUIRES: it has none.
   std::uint32_t add(StreamRef stream) noexcept;
   std::uint32_t find_or_add(StreamRef stream) noexcept {
@@ -74,6 +74,10 @@ class StreamUses {
   bool enqueue_behind_pending(std::function<void()> work) noexcept;
 
  private:
+  std::uint32_t look_up(std::uint64_t id) const noexcept;
+
+  mutable std::uint64_t last_id_ = 0;  // the stream that was asked for last has a number, which is this; 0: none
+  mutable std::uint32_t last_number_ = 0;
   std::vector<Use> uses_{1};
   std::unordered_map<std::uint64_t, std::uint32_t> by_id_;
   std::vector<std::uint32_t> free_;  // numbers that were taken away; capacity for all

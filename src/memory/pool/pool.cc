@@ -98,13 +98,16 @@ Status Pool::ready(StreamRef stream, std::uint32_t& index) noexcept {
     base_.store(reinterpret_cast<std::uintptr_t>(space_.base()));
   }
   index = streams_.find(stream);
+  if (index < ready_streams_ && (index != 0 || !stream)) return {};  // nearly always
   if (stream && index == 0) {
     if (!holds_.any()) retire_streams();
     index = streams_.find(stream);  // another thread may have been here meanwhile
     if (index == 0) index = streams_.add(stream);
     if (index == 0) return kNoHeap;
   }
-  return slabs_.add_stream(index) && space_.add_stream(index) ? Status() : Status(kNoHeap);
+  if (!slabs_.add_stream(index) || !space_.add_stream(index)) return kNoHeap;
+  ready_streams_ = std::max(ready_streams_, index + 1);  // both have made room for all up to it
+  return {};
 }
 
 Failure Pool::refused(const Failure& failure) noexcept {

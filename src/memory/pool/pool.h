@@ -211,6 +211,7 @@ class Pool final : public Allocator, public PageLender, private os::ForkListener
   Space space_ BERTH_GUARDED_BY(mutex_);
   Slabs slabs_ BERTH_GUARDED_BY(mutex_);
   StreamUses streams_ BERTH_GUARDED_BY(mutex_);
+  std::uint32_t ready_streams_ BERTH_GUARDED_BY(mutex_) = 0;            // the slabs and the space have room for streams of lower numbers
   std::vector<std::weak_ptr<Pool>> children_ BERTH_GUARDED_BY(mutex_);  // private pools
   ExtraUses extra_ BERTH_GUARDED_BY(mutex_);  // by the number of the slot. A freed block that waits there is counted as cached
   HoldCount holds_ BERTH_GUARDED_BY(mutex_);

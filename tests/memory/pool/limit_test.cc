@@ -136,5 +136,30 @@ TEST(PoolLimit, ADeviceThatIsFullIsBlamedItself) {
   if (now) memory->deallocate(*now);
 }
 
+// What a GPU's memory costs is the number of its pieces.
+TEST(PoolPieces, AreSharedByTheBlocksToComeWithinTheTarget) {
+  constexpr std::size_t kBlocks = 40;
+  const Device device = make_sim({.capacity_bytes = 64_MiB, .page_bytes = 64_KiB, .piece_bytes = 8_MiB, .background = false});
+  const auto memory = pool(device);
+  std::vector<Block> blocks{memory->allocate({.bytes = 24_MiB})};
+  for (std::size_t i = 0; i < kBlocks; ++i) blocks.push_back(memory->allocate({.bytes = 192_KiB}));
+  EXPECT_LE(sim_control(device).count(SimOperation::commit), kBlocks * 2 / 3) << "most blocks find memory that came with another";
+  const Stats stats = memory->stats();
+  EXPECT_LE(static_cast<double>(stats.committed_bytes), 1.01 * static_cast<double>(stats.in_use_bytes));
+  EXPECT_EQ(memory->audit(), "");
+  for (const Block& block : blocks) memory->deallocate(block);
+}
+
+// What came with another must not be the memory that a limit has no room for.
+TEST(PoolPieces, ComeToTheLastByteOfALimit) {
+  const Device device = make_sim({.capacity_bytes = 64_MiB, .page_bytes = 64_KiB, .piece_bytes = 8_MiB, .background = false});
+  const auto memory = pool(device, {.limit_bytes = 32_MiB});
+  std::vector<Block> blocks{memory->allocate({.bytes = 24_MiB})};
+  for (int i = 0; i < 32; ++i) blocks.push_back(memory->allocate({.bytes = 256_KiB}));
+  EXPECT_FALSE(memory->try_allocate({.bytes = 1_MiB}));
+  EXPECT_EQ(memory->stats().committed_bytes, 32_MiB);
+  for (const Block& block : blocks) memory->deallocate(block);
+}
+
 }  // namespace
 }  // namespace berth::testing
