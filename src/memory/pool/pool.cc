@@ -31,7 +31,8 @@ std::size_t most_decay(const Backend& backend, std::chrono::milliseconds period)
   return static_cast<std::size_t>(std::clamp(mib, 2.0, 0x1p40) * 1_MiB);
 }
 
-// The bound at which pages move. Of what may be committed beyond the peak, a fifth is kept for what pieces have at their ends and cannot give back.
+// The bound at which pages move. On devices in pieces a little lower than the target: found by trying, on the recorded programs, where 0.8 gave
+// resnet_train 1.0086 and 1 gave it 1.0101.
 double tight_of(const Backend& backend, double target_ratio) noexcept {
   return backend.properties().piece_bytes == 0 ? target_ratio : 1 + (target_ratio - 1) * 0.8;
 }
