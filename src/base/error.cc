@@ -9,14 +9,14 @@
 namespace berth {
 
 std::string_view to_string(ErrorCode code) noexcept {
-  constexpr std::array<std::string_view, 32> kNames = {"invalid_argument", "size_overflow",   "invalid_shape",      "invalid_alignment",
-                                                       "limit_exceeded",   "out_of_bounds",   "size_mismatch",      "unsupported_dtype",
-                                                       "misaligned",       "not_viewable",    "overlapping_view",   "graph_cycle",
-                                                       "undefined_value",  "duplicate_value", "unknown_shape",      "binding_conflict",
-                                                       "plan_invalid",     "read_only",       "wrong_device",       "busy",
-                                                       "already_consumed", "no_such_device",  "device_unavailable", "device_lost",
-                                                       "device_error",     "fork_unsafe",     "unsupported",        "format_error",
-                                                       "path_escape",      "file_truncated",  "out_of_memory",      "callback_failed"};
+  constexpr std::array<std::string_view, 41> kNames = {
+      "invalid_argument", "size_overflow",   "invalid_shape",   "invalid_alignment", "limit_exceeded",    "out_of_bounds",
+      "size_mismatch",    "unsupported_dtype", "misaligned",    "not_viewable",      "overlapping_view",  "graph_cycle",
+      "undefined_value",  "duplicate_value", "unknown_shape",   "binding_conflict",  "plan_invalid",      "invalid_name",
+      "read_only",        "wrong_device",    "busy",            "already_consumed",  "already_exists",    "not_found",
+      "permission_denied", "untrusted",      "no_such_device",  "device_unavailable", "device_lost",      "device_error",
+      "fork_unsafe",      "unsupported",     "peer_dead",       "timeout",           "too_many_descriptors", "format_error",
+      "version_mismatch", "path_escape",     "file_truncated",  "out_of_memory",     "callback_failed"};
   const auto index = static_cast<std::size_t>(code);
   return index < kNames.size() ? kNames[index] : "unknown_error";
 }

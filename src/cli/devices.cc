@@ -25,7 +25,8 @@ void write_device(JsonWriter& json, Device device) {
       .member("move", can.move)
       .member("streams", can.streams)
       .member("pinned", can.pinned)
-      .member("fork_safe", can.fork_safe);
+      .member("fork_safe", can.fork_safe)
+      .member("shared", can.shared);
   json.end_object().end_object();
 }
 

@@ -12,5 +12,6 @@ std::unique_ptr<BackendFactory> make_cpu_factory();
 std::unique_ptr<BackendFactory> make_pinned_factory();
 std::unique_ptr<BackendFactory> make_sim_factory();
 std::unique_ptr<BackendFactory> make_cuda_factory();
+std::unique_ptr<BackendFactory> make_shared_factory();
 
 }  // namespace berth

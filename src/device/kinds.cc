@@ -59,6 +59,7 @@ Table& table() {
     add("pinned", make_pinned_factory());
     add("sim", make_sim_factory());
     add("cuda", make_cuda_factory());
+    add("shared", make_shared_factory());
     return built_in;
   }();
   return *made;

@@ -59,7 +59,7 @@ Kind* kind_at(std::uint16_t number) noexcept;
 std::uint16_t kind_number(std::string_view name);  // REQUIRES: the kind exists
 std::uint16_t kind_count() noexcept;
 
-// "cpu, cuda, pinned, sim"
+// "cpu, cuda, pinned, shared, sim"
 std::string known_kinds();
 
 }  // namespace berth

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "berth/storage/buffer.h"
 
+#include <atomic>
 #include <utility>
 
 #include "base/text.h"
@@ -17,6 +18,8 @@ struct Buffer::State {
   Allocator* allocator = nullptr;
   std::shared_ptr<Allocator> kept_alive;  // the same; empty for default allocators, which are never destroyed
   std::unique_ptr<Deleter> deleter;       // the other owners; empty: borrowed
+  std::unique_ptr<BufferGuard> guard;     // once the block is known to other processes: sees to it instead
+  std::atomic<int> pins{0};               // who keeps the address, beside the handles
   Owner owner = Owner::none;
   bool read_only = false;
 
@@ -29,7 +32,9 @@ struct Buffer::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   ~State() {
-    if (allocator != nullptr)
+    if (guard)
+      guard->let_go(block, allocator, std::move(kept_alive));
+    else if (allocator != nullptr)
       allocator->deallocate(block);
     else if (deleter)
       (*deleter)(block.data);
@@ -49,6 +54,7 @@ constexpr OwnerFacts facts_of(Owner owner) noexcept {
     case Owner::allocator:
     case Owner::external:
     case Owner::dlpack: return {.shared = false, .mapped = false};
+    case Owner::shared: return {.shared = true, .mapped = false};
   }
   return {};
 }
@@ -56,7 +62,7 @@ constexpr OwnerFacts facts_of(Owner owner) noexcept {
 }  // namespace
 
 std::string_view to_string(Owner owner) noexcept {
-  constexpr std::string_view kNames[] = {"none", "allocator", "external", "dlpack"};
+  constexpr std::string_view kNames[] = {"none", "allocator", "external", "dlpack", "shared"};
   return kNames[static_cast<std::size_t>(owner)];
 }
 
@@ -64,7 +70,9 @@ void* Buffer::data() const noexcept { return state_ == nullptr ? nullptr : state
 std::size_t Buffer::size_bytes() const noexcept { return state_ == nullptr ? 0 : state_->block.bytes; }
 Device Buffer::device() const noexcept { return state_ == nullptr ? Device() : state_->block.device; }
 Owner Buffer::owner() const noexcept { return state_ == nullptr ? Owner::none : state_->owner; }
-bool Buffer::is_shared() const noexcept { return facts_of(owner()).shared; }
+bool Buffer::is_shared() const noexcept {
+  return facts_of(owner()).shared || (allocator() != nullptr && allocator()->backend().properties().abilities.shared);
+}
 bool Buffer::is_mapped() const noexcept { return facts_of(owner()).mapped; }
 bool Buffer::is_read_only() const noexcept { return read_only_ || (state_ != nullptr && state_->read_only); }
 
@@ -77,12 +85,20 @@ Buffer Buffer::read_only() const noexcept {
 Block Buffer::block() const noexcept { return allocator() == nullptr ? Block() : state_->block; }
 Allocator* Buffer::allocator() const noexcept { return state_ == nullptr ? nullptr : state_->allocator; }
 
+std::shared_ptr<const void> Buffer::keep_alive() const {
+  if (state_ == nullptr) return nullptr;
+  // release: whoever sees that the pin is gone sees what was done through the address.
+  auto unpin = [state = state_](const void*) { state->pins.fetch_sub(1, std::memory_order_release); };
+  state_->pins.fetch_add(1, std::memory_order_relaxed);
+  return {static_cast<const void*>(state_.get()), std::move(unpin)};  // should this throw, it calls the function
+}
+
 void Buffer::used_on(StreamRef stream) const {
   if (allocator() != nullptr) allocator()->used_on(state_->block, stream);
 }
 
 StridedSpan Buffer::span() const {
-  return {data(), DType::u8, {static_cast<std::int64_t>(size_bytes())}, {1}, device(), state_, is_read_only()};
+  return {data(), DType::u8, {static_cast<std::int64_t>(size_bytes())}, {1}, device(), keep_alive(), is_read_only()};
 }
 
 Event Buffer::copy_from(const Buffer& source, const CopyOptions& options, Site site) const {
@@ -155,6 +171,20 @@ Buffer wrap_buffer(void* data, std::size_t bytes, Device device, Deleter deleter
         {{"bytes", bytes}});
   }
   return BufferMaker::wrap(data, bytes, device, adoption.deleter, read_only, Owner::external);
+}
+
+bool BufferMaker::is_pinned_down(const Buffer& buffer) noexcept {
+  return buffer.state_->pins.load(std::memory_order_acquire) != 0;  // acquire: what was done through the pinned address is visible
+}
+
+std::unique_ptr<BufferGuard>& BufferMaker::guard(const Buffer& buffer) noexcept { return buffer.state_->guard; }
+
+void BufferMaker::exchange(const Buffer& a, const Buffer& b) noexcept {
+  Buffer::State& one = *a.state_;
+  Buffer::State& other = *b.state_;
+  std::swap(one.block, other.block);
+  std::swap(one.allocator, other.allocator);
+  one.kept_alive.swap(other.kept_alive);
 }
 
 Buffer BufferMaker::wrap(void* data, std::size_t bytes, Device device, Deleter& deleter, bool read_only, Owner owner) {

@@ -65,9 +65,13 @@ struct DeviceName {
   std::int32_t type;
 };
 
-// Pinned memory that is not page-locked is plain host memory to everyone else.
-constexpr DeviceName kDevices[] = {
-    {"cpu", dlpack::kCpu}, {"cuda", dlpack::kCuda}, {"pinned", dlpack::kCudaHost}, {"sim", dlpack::kExtension}};
+// Pinned memory that is not page-locked is plain host memory to everyone else, and so is shared memory. Of two names for one type the first
+// is what a tensor from outside is on.
+constexpr DeviceName kDevices[] = {{"cpu", dlpack::kCpu},
+                                   {"cuda", dlpack::kCuda},
+                                   {"pinned", dlpack::kCudaHost},
+                                   {"sim", dlpack::kExtension},
+                                   {"shared", dlpack::kCpu}};
 
 dlpack::DeviceId dlpack_device(const Storage& storage) {
   const Device device = storage.device();
@@ -105,6 +109,7 @@ Device berth_device(const dlpack::DeviceId& id, bool ours) {
 // An exported storage, with the arrays the tensor points into.
 struct Export {
   Storage storage;
+  std::shared_ptr<const void> pin;  // the consumer has the address
   std::vector<std::int64_t> shape;
   std::vector<std::int64_t> strides;
 };
@@ -118,7 +123,7 @@ void delete_export(Managed* self) {
 template <class Managed>
 std::unique_ptr<Managed> make_export(const Storage& storage) {
   auto kept = std::make_unique<Export>(
-      Export{storage, {storage.shape().begin(), storage.shape().end()}, {storage.strides().begin(), storage.strides().end()}});
+      Export{storage, storage.buffer().keep_alive(), {storage.shape().begin(), storage.shape().end()}, {storage.strides().begin(), storage.strides().end()}});
   auto managed = std::make_unique<Managed>();
   managed->dl_tensor = {.data = storage.data_ptr(),
                         .device = dlpack_device(storage),

@@ -23,6 +23,14 @@ struct Adoption {
   }
 };
 
+// Stands in for a buffer's owner when other processes know its bytes: a block goes back when they are done with it too.
+class BufferGuard {
+ public:
+  virtual ~BufferGuard() = default;
+  // Called once, when the last handle is gone, instead of giving the block back. The allocator is null for bytes of another process.
+  virtual void let_go(const Block& block, Allocator* allocator, std::shared_ptr<Allocator> kept_alive) noexcept = 0;
+};
+
 struct BufferMaker {
   // `kept_alive` is the allocator, or empty for one that is never destroyed: counting references to it is half the cost of a small
   // storage when many threads make them.
@@ -30,6 +38,12 @@ struct BufferMaker {
   static std::optional<Buffer> try_make(Request&& request, Allocator& allocator, std::shared_ptr<Allocator> kept_alive);
   static Buffer wrap(void* data, std::size_t bytes, Device device, Deleter& deleter, bool read_only,
                      Owner owner);  // takes the deleter on success
+
+  // For share/. REQUIRES, for all: the buffer has a state. The guard is set once, under a lock of those who set it.
+  static bool is_pinned_down(const Buffer& buffer) noexcept;
+  static std::unique_ptr<BufferGuard>& guard(const Buffer& buffer) noexcept;
+  // The bytes change places, with their owners. REQUIRES: both are an allocator's, and neither has a guard.
+  static void exchange(const Buffer& a, const Buffer& b) noexcept;
 };
 
 struct StorageMaker {

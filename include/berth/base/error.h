@@ -40,11 +40,16 @@ enum class ErrorCode : unsigned char {
   unknown_shape,
   binding_conflict,
   plan_invalid,
+  invalid_name,
   // AccessError
   read_only,
   wrong_device,
   busy,
   already_consumed,
+  already_exists,
+  not_found,
+  permission_denied,
+  untrusted,
   // DeviceError
   no_such_device,
   device_unavailable,
@@ -52,8 +57,12 @@ enum class ErrorCode : unsigned char {
   device_error,
   fork_unsafe,
   unsupported,
+  peer_dead,
+  timeout,
+  too_many_descriptors,
   // FormatError
   format_error,
+  version_mismatch,
   path_escape,
   file_truncated,
   // OutOfMemory

@@ -32,6 +32,7 @@ struct Abilities {
   bool fork_safe = false;     // a forked child may go on using and freeing what it inherited
   bool kernels = false;       // `copy_elements` works
   bool wants_pinned = false;  // its copies are much faster from and to page-locked memory, so that others are staged there
+  bool shared = false;        // its memory can be shared with other processes: see share/share.h
 
   friend bool operator==(const Abilities&, const Abilities&) = default;
 };

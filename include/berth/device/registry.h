@@ -9,7 +9,7 @@
 #include "berth/device/backend.h"
 #include "berth/export.h"
 
-// Which kinds of device there are, and the backend behind each device. Built-in kinds: cpu, pinned, sim, cuda. A backend is made when
+// Which kinds of device there are, and the backend behind each device. Built-in kinds: cpu, pinned, shared, sim, cuda. A backend is made when
 // its device is first used and lives until the process ends; nothing here is ever destroyed, so the order of shutdown cannot matter.
 // Any thread.
 namespace berth {

@@ -22,7 +22,7 @@
 namespace berth {
 
 // Who gives the bytes back.
-enum class Owner : unsigned char { none, allocator, external, dlpack };
+enum class Owner : unsigned char { none, allocator, external, dlpack, shared };
 BERTH_EXPORT std::string_view to_string(Owner owner) noexcept;
 
 // Called once, when the last handle is gone, on whatever thread that is. It must not throw.
@@ -45,8 +45,9 @@ class BERTH_EXPORT Buffer {
   Device device() const noexcept;
   Owner owner() const noexcept;
   bool is_external() const noexcept { return owner() == Owner::external || owner() == Owner::dlpack; }
-  // Whether other processes have the bytes mapped too, and whether they are those of a file. Told from the owner: no owner of this version
-  // shares or maps, so both are false; of memory from outside (external, dlpack) berth knows neither, and says no.
+  // Whether other processes can have the bytes mapped too (they lie on `shared`, or came from another process), and whether they are those
+  // of a file. Told from the owner and the device: no owner of this version maps, so that is false; of memory from outside (external,
+  // dlpack) berth knows neither, and says no.
   bool is_shared() const noexcept;
   bool is_mapped() const noexcept;
   bool is_read_only() const noexcept;                             // these bytes, or this handle
@@ -65,8 +66,8 @@ class BERTH_EXPORT Buffer {
   Event copy_from(const Buffer& source, const CopyOptions& options = {}, Site site = Site::here()) const;
   Event fill(unsigned char value, const CopyOptions& options = {}, Site site = Site::here()) const;
 
-  // Something that keeps the bytes alive.
-  std::shared_ptr<const void> keep_alive() const noexcept { return state_; }
+  // Something that keeps the bytes alive, and where they are: while it lives, `share` answers `busy`. For whoever keeps an address.
+  std::shared_ptr<const void> keep_alive() const;
 
   friend bool operator==(const Buffer& a, const Buffer& b) noexcept { return a.state_ == b.state_; }  // the same bytes, not equal ones
 

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "share/errors.h"
+
+#include <cstring>
+
+#include "base/text.h"
+
+namespace berth::sharing {
+
+namespace {
+
+struct Advice {
+  ErrorCode code;
+  const char* help;
+};
+
+constexpr Advice kAdvice[] = {
+    {ErrorCode::out_of_memory, "free memory or raise the limit of the control group; for named storages, of the file system they are in"},
+    {ErrorCode::too_many_descriptors, "raise the limit with ulimit -n, or close what is not needed"},
+    {ErrorCode::permission_denied, "run both sides as the same user"},
+    {ErrorCode::untrusted, "take descriptors and names only from processes of your own; berth shm ls shows what is wrong with a name"},
+    {ErrorCode::already_consumed, "export the storage again: a ticket is good for one import"},
+    {ErrorCode::already_exists, "choose another name, or open the one that is there"},
+    {ErrorCode::not_found, "berth shm ls lists the names there are"},
+    {ErrorCode::limit_exceeded, "drop storages, tickets or channels that are not needed, or share fewer, larger ones"},
+    {ErrorCode::fork_unsafe, "share it again in the child"},
+    {ErrorCode::peer_dead, "start the other process again, and make a new channel"},
+    {ErrorCode::timeout, "the other process is stopped or busy: wait longer, or end it"},
+    {ErrorCode::version_mismatch, "use one build of berth on both sides"},
+    {ErrorCode::format_error, "the other side is at fault, or the bytes were damaged on the way"},
+    {ErrorCode::device_unavailable, "mount a tmpfs at /dev/shm, or name a folder on one with BERTH_SHM_DIR"},
+    {ErrorCode::invalid_name, "use 1 to 200 bytes of UTF-8 without '/' and control characters, and no dot in front"},
+    {ErrorCode::wrong_device, "share(storage) first"},
+    {ErrorCode::unsupported, "use to(\"cpu\") first"},
+};
+
+std::string text_of(const Failure& failure) {
+  if (failure.os_error == 0) return failure.why;
+  char reason[128];
+  return text::join(std::string_view(failure.why), ": ", std::string_view(strerror_r(failure.os_error, reason, sizeof reason)));
+}
+
+}  // namespace
+
+void throw_share_failure(const Failure& failure, std::string asked, std::vector<Fact> facts) {
+  std::string help = "check what was asked for";
+  for (const Advice& advice : kAdvice) {
+    if (advice.code == failure.code) help = advice.help;
+  }
+  facts.emplace_back("os_error", failure.os_error);
+  ErrorText text{std::move(asked), text_of(failure), std::move(help)};
+  switch (failure.code) {
+    case ErrorCode::limit_exceeded:
+    case ErrorCode::invalid_name:
+    case ErrorCode::invalid_argument: throw ArgumentError(failure.code, std::move(text), std::move(facts));
+    case ErrorCode::permission_denied:
+    case ErrorCode::untrusted:
+    case ErrorCode::already_consumed:
+    case ErrorCode::already_exists:
+    case ErrorCode::not_found:
+    case ErrorCode::wrong_device:
+    case ErrorCode::busy: throw AccessError(failure.code, std::move(text), std::move(facts));
+    case ErrorCode::format_error:
+    case ErrorCode::version_mismatch: throw FormatError(failure.code, std::move(text), std::move(facts));
+    default: throw DeviceError(failure.code, std::move(text), std::move(facts));
+  }
+}
+
+}  // namespace berth::sharing

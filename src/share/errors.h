@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "berth/base/error.h"
+#include "berth/base/result.h"
+
+// Failures of sharing, thrown as the exceptions they stand for, with what would help.
+namespace berth::sharing {
+
+[[noreturn]] void throw_share_failure(const Failure& failure, std::string asked, std::vector<Fact> facts = {});
+
+template <class T>
+T value_or_throw(Result<T> result, const char* asked) {
+  if (!result) throw_share_failure(result.failure(), asked);
+  return std::move(*result);
+}
+
+}  // namespace berth::sharing

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "share/named_file.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include "berth/base/checked.h"
+#include "os/fork.h"
+#include "os/memory.h"
+#include "os/named_files.h"
+#include "os/system.h"
+#include "share/names.h"
+
+namespace berth::sharing {
+
+namespace {
+
+constexpr Layout kNamedLayout{.slots = 1, .tickets = 1, .masks = 4};
+constexpr unsigned kGatePatienceMs = 1000;
+constexpr int kTries = 16;  // a name may be removed and made again while it is being opened
+
+std::size_t data_offset() noexcept { return *try_align_up(control_bytes(kNamedLayout), os::page_bytes()); }
+
+// A folder that exists, or is made. Not kept open: it may be removed when it is empty, and made again.
+Result<os::Descriptor> folder(bool make) { return os::open_own_folder(names_folder().c_str(), make); }
+
+void remove_folder_if_empty() {
+  if (!os::environment("BERTH_SHM_DIR")) os::remove_empty_folder(names_folder().c_str());  // one that was given is not ours
+}
+
+Status check_file(const os::FileFacts& facts) noexcept {
+  if (!facts.is_regular) return Failure{ErrorCode::untrusted, 0, "it is not a file"};
+  if (facts.user != os::user_id()) return Failure{ErrorCode::untrusted, 0, "it belongs to another user"};
+  if ((facts.mode & 077) != 0) return Failure{ErrorCode::untrusted, 0, "others have rights to it"};
+  if (facts.links > 1) return Failure{ErrorCode::untrusted, 0, "it has a second name"};
+  if (facts.links == 0) return Failure{ErrorCode::not_found, 0, "the name was just removed"};
+  return {};
+}
+
+}  // namespace
+
+std::uint64_t NamedFile::bytes() const noexcept { return header_.file_bytes - header_.data_offset; }
+
+// The file with its words, after everything in front of them was checked.
+Status NamedFile::attach(os::Descriptor file) {
+  generation_ = os::fork_generation();
+  const Result<os::FileFacts> facts = os::facts_of(file.number());
+  if (!facts) return facts.failure();
+  if (const Status good = check_file(*facts); !good) return good;
+  file_.set(std::move(file));
+  if (facts->bytes < data_offset()) return Failure{ErrorCode::format_error, 0, "it is too short for a storage"};
+  const Result<void*> mapped = os::map_file_range(file_.number(), 0, data_offset(), os::Access::write);
+  if (!mapped) return mapped.failure();
+  control_ = *mapped;
+  control_bytes_ = data_offset();
+  words_ = Words(static_cast<std::byte*>(control_) + kWordsOffset);
+  std::memcpy(static_cast<void*>(&header_), control_, sizeof header_);
+  if (const Status good = check_header(header_, facts->bytes); !good) return good;
+  if (header_.layout != kNamedLayout || header_.data_offset != data_offset())
+    return Failure{ErrorCode::version_mismatch, 0, "it was made by another version of berth, or with another page size"};
+  Result<StorageLayout> layout = read_layout(std::span(header_.description).first(header_.description_bytes));
+  if (!layout) return layout.failure();
+  if (!lies_inside(*layout, bytes())) return Failure{ErrorCode::format_error, 0, "its elements do not fit in it"};
+  layout_ = std::move(*layout);
+  return {};
+}
+
+Status NamedFile::map_data(bool read_only) {
+  if (bytes() == 0) return {};
+  const Result<void*> mapped =
+      os::map_file_range(file_.number(), header_.data_offset, bytes(), read_only ? os::Access::read : os::Access::write);
+  if (!mapped) return mapped.failure();
+  data_ = *mapped;
+  return {};
+}
+
+// Who holds it does a few steps and lets go. One that was stopped in the middle is waited for, but not for long.
+Status NamedFile::lock_gate(unsigned patience_ms) noexcept {
+  for (unsigned waited_us = 0;; waited_us += 200) {
+    const Result<bool> locked = os::try_lock_byte(file_.number(), kGateLock);
+    if (!locked) return locked.failure();
+    if (*locked) return {};
+    if (waited_us >= patience_ms * 1000) return Failure{ErrorCode::timeout, 0, "another process opens or closes it, and does not get on"};
+    os::sleep_us(200);
+  }
+}
+
+// REQUIRES: the gate. Drops the claims of the dead, and says whether anyone is left.
+NamedFile::Liveness NamedFile::reap() noexcept {
+  for (std::uint32_t row = 0; row < kNamedLayout.rows(); ++row) {
+    if (row == row_ || words_.load(kNamedLayout.row_label(row)) == 0) continue;
+    const Result<bool> locked = os::try_lock_byte(file_.number(), lock_of(row));
+    if (!locked || !*locked) continue;
+    (void)run(Reap{.holder = row}, words_, kNamedLayout);
+    words_.store(kNamedLayout.row_label(row), 0);
+    os::unlock_byte(file_.number(), lock_of(row));
+  }
+  (void)run(Retire{.slot = 0}, words_, kNamedLayout);
+  return is_live(words_.load(kNamedLayout.slot(0))) ? Liveness::alive : Liveness::dead;
+}
+
+// REQUIRES: the gate.
+Status NamedFile::take_row() {
+  for (std::uint32_t row = 1; row < kNamedLayout.rows(); ++row) {
+    const Result<bool> locked = os::try_lock_byte(file_.number(), lock_of(row));
+    if (!locked) return locked.failure();
+    if (!*locked) continue;
+    row_ = row;
+    words_.store(kNamedLayout.row_label(row), static_cast<Word>(os::process_id()));  // before the claim: who reaps looks for it
+    words_.set_bits(kNamedLayout.mask(0, row), bit_of(row));
+    return {};
+  }
+  return Failure{ErrorCode::limit_exceeded, 0, "as many processes as there are rows have it open"};
+}
+
+// Whether the file is still what the name stands for.
+Status NamedFile::still_named(int folder_descriptor) const noexcept {
+  const Result<os::FileFacts> here = os::facts_of(file_.number());
+  if (!here) return here.failure();
+  const Result<os::FileFacts> there = os::facts_of_name(folder_descriptor, name_.c_str());
+  if (!there) return there.failure();
+  return here->same_file(*there) ? Status() : Failure{ErrorCode::not_found, 0, "the name stands for another file now"};
+}
+
+// REQUIRES: the gate. A name that was removed and given to another file in the meantime is not touched: whoever removes a name holds the
+// gate of the file it stands for.
+void NamedFile::remove_name_if_same(int folder_descriptor) noexcept {
+  if (!still_named(folder_descriptor) || !os::remove_name(folder_descriptor, name_.c_str())) return;
+  remove_folder_if_empty();
+}
+
+Result<bool> NamedFile::unlink(const std::string& name) {
+  const Result<os::Descriptor> where = folder(false);
+  if (!where && where.failure().code == ErrorCode::not_found) return false;
+  if (!where) return where.failure();
+  for (int i = 0; i < kTries; ++i) {
+    Result<os::Descriptor> file = os::open_named(where->number(), name.c_str());
+    if (!file && file.failure().code == ErrorCode::not_found) return false;
+    if (!file) return file.failure();
+    NamedFile seen;
+    seen.name_ = name;
+    Status ready = seen.attach(std::move(*file));
+    if (ready) ready = seen.lock_gate(kGatePatienceMs);
+    if (ready) ready = seen.still_named(where->number());
+    if (ready) ready = os::remove_name(where->number(), name.c_str());
+    if (ready) remove_folder_if_empty();
+    if (ready) return true;
+    if (ready.failure().code != ErrorCode::not_found) return ready.failure();
+  }
+  return false;
+}
+
+Result<std::unique_ptr<NamedFile>> NamedFile::create(const std::string& name, const StorageLayout& layout, std::uint64_t bytes) {
+  Result<os::Descriptor> where = folder(true);
+  Result<os::Descriptor> file = where ? os::make_unnamed_file(where->number()) : where.failure();
+  for (int i = 0; i < kTries && where && !file && file.failure().code == ErrorCode::not_found; ++i) {  // removed, because it was empty
+    where = folder(true);
+    if (where) file = os::make_unnamed_file(where->number());
+  }
+  if (!where) return where.failure();
+  if (!file) return file.failure();
+  const auto total = try_add<std::uint64_t>(data_offset(), bytes);
+  const auto rounded = total ? try_align_up(*total, os::page_bytes()) : std::nullopt;
+  if (!rounded) return Failure{ErrorCode::out_of_memory, 0, "no file can be that long"};
+  if (const Status sized = os::set_file_size(file->number(), *total); !sized) return sized.failure();
+  if (const Status given = os::give_memory(file->number(), 0, *total); !given) return given.failure();
+
+  std::unique_ptr<NamedFile> made(new NamedFile);
+  made->generation_ = os::fork_generation();
+  made->name_ = name;
+  made->file_.set(std::move(*file));
+  const Result<void*> control = os::map_file_range(made->file_.number(), 0, data_offset(), os::Access::write);
+  if (!control) return control.failure();
+  made->control_ = *control;
+  made->control_bytes_ = data_offset();
+  made->words_ = Words(static_cast<std::byte*>(made->control_) + kWordsOffset);
+
+  std::vector<std::byte> description;
+  append_layout(description, layout);
+  made->header_ = {.magic = SegmentHeader::kMagic,
+                   .version = SegmentHeader::kVersion,
+                   .layout_hash = layout_hash(),
+                   .file_bytes = *total,
+                   .data_offset = data_offset(),
+                   .layout = kNamedLayout,
+                   .description_bytes = static_cast<std::uint32_t>(description.size()),
+                   .made_ns = os::wall_time_ns()};
+  os::random_bytes(&made->header_.id, sizeof made->header_.id);
+  std::ranges::copy(description, made->header_.description.begin());
+  std::memcpy(made->control_, &made->header_, sizeof made->header_);  // nobody can see it before it has a name
+  made->layout_ = layout;
+  made->words_.store(kNamedLayout.row_label(0), static_cast<Word>(os::process_id()));
+  run(Publish{.slot = 0, .offset = data_offset(), .bytes = bytes}, made->words_, kNamedLayout);
+  if (const Status mapped = made->map_data(false); !mapped) return mapped.failure();
+  const Result<bool> locked = os::try_lock_byte(made->file_.number(), lock_of(0));
+  if (!locked) return locked.failure();
+
+  for (int i = 0; i < kTries; ++i) {
+    const Status named = os::give_name(made->file_.number(), where->number(), name.c_str());
+    if (named) {
+      made->row_ = 0;  // from here on closing removes the name
+      return made;
+    }
+    if (named.failure().code == ErrorCode::not_found) {  // the folder was empty, and someone removed it
+      where = folder(true);
+      if (!where) return where.failure();
+      continue;
+    }
+    if (named.failure().code != ErrorCode::already_exists) return named.failure();
+    // What the dead have left is removed; what is alive, or not ours, is in the way.
+    const Result<Found> found = look(where->number(), name, true);
+    if (found && !found->removed) return Failure{ErrorCode::already_exists, 0, "a storage of that name is there already"};
+    if (!found && found.failure().code != ErrorCode::not_found) return Failure{ErrorCode::already_exists, 0, found.failure().why};
+  }
+  return Failure{ErrorCode::already_exists, 0, "others make storages of that name all the time"};
+}
+
+Result<std::unique_ptr<NamedFile>> NamedFile::open(const std::string& name, bool read_only) {
+  const Result<os::Descriptor> where = folder(false);
+  if (!where) return where.failure();
+  for (int i = 0; i < kTries; ++i) {
+    Result<os::Descriptor> file = os::open_named(where->number(), name.c_str());
+    if (!file) return file.failure();
+    std::unique_ptr<NamedFile> made(new NamedFile);
+    made->name_ = name;
+    if (const Status attached = made->attach(std::move(*file)); !attached) {
+      if (attached.failure().code == ErrorCode::not_found) continue;
+      return attached.failure();
+    }
+    if (const Status locked = made->lock_gate(kGatePatienceMs); !locked) return locked.failure();
+    if (!made->still_named(where->number())) continue;
+    if (made->reap() == Liveness::dead) {
+      made->remove_name_if_same(where->number());
+      return Failure{ErrorCode::not_found, 0, "whoever made it is dead, and nobody had it open: it was removed"};
+    }
+    if (const Status mapped = made->map_data(read_only); !mapped) return mapped.failure();
+    if (const Status taken = made->take_row(); !taken) return taken.failure();
+    os::unlock_byte(made->file_.number(), kGateLock);
+    return made;
+  }
+  return Failure{ErrorCode::not_found, 0, "the name comes and goes too quickly"};
+}
+
+// Locks go with the descriptor.
+NamedFile::~NamedFile() {
+  if (generation_ == os::fork_generation() && row_ != kNoHolder && lock_gate(kGatePatienceMs).ok()) {
+    const Result<os::Descriptor> where = os::open_own_folder(names_folder().c_str(), false);
+    Release release;
+    release.slot = 0;
+    release.row = row_;
+    (void)run(release, words_, kNamedLayout);
+    words_.store(kNamedLayout.row_label(row_), 0);
+    const bool last = reap() == Liveness::dead;
+    if (where && (last || row_ == 0)) remove_name_if_same(where->number());
+  }
+  if (data_ != nullptr) os::unmap(data_, bytes());
+  if (control_ != nullptr) os::unmap(control_, control_bytes_);
+}
+
+Result<NamedFile::Found> NamedFile::look(int folder_descriptor, const std::string& name, bool collect) {
+  Result<os::Descriptor> file = os::open_named(folder_descriptor, name.c_str());
+  if (!file) return file.failure();
+  NamedFile seen;
+  seen.name_ = name;
+  if (const Status attached = seen.attach(std::move(*file)); !attached) return attached.failure();
+  Found found;
+  bool dead = false;
+  if (collect) {
+    // One that is being opened or closed now is not dead.
+    if (const Status locked = seen.lock_gate(100); !locked) return locked.failure();
+    if (const Status there = seen.still_named(folder_descriptor); !there) return there.failure();
+    dead = seen.reap() == Liveness::dead;
+  }
+  NamedShared& facts = found.facts;
+  facts.name = name;
+  facts.dtype = seen.layout_.dtype;
+  facts.shape = seen.layout_.shape;
+  facts.size_bytes = seen.bytes();
+  if (const Result<os::FileFacts> now = os::facts_of(seen.file_.number())) facts.memory_bytes = now->used_bytes;
+  const std::uint64_t now_ns = os::wall_time_ns();
+  facts.age_ns = now_ns > seen.header_.made_ns ? now_ns - seen.header_.made_ns : 0;
+  for (std::uint32_t row = 0; row < kNamedLayout.rows(); ++row) {
+    if ((seen.words_.load(kNamedLayout.mask(0, row)) & bit_of(row)) == 0) continue;
+    const Result<bool> alive = os::is_byte_locked(seen.file_.number(), lock_of(row));
+    facts.holders.push_back({static_cast<int>(seen.words_.load(kNamedLayout.row_label(row))), alive && *alive});
+  }
+  if (dead) {
+    seen.remove_name_if_same(folder_descriptor);
+    found.removed = true;
+  }
+  return found;
+}
+
+}  // namespace berth::sharing

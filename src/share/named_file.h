@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "berth/base/result.h"
+#include "berth/share/named.h"
+#include "os/own_descriptor.h"
+#include "os/shared_file.h"
+#include "share/segment_header.h"
+#include "share/slots.h"
+#include "share/ticket_bytes.h"
+#include "share/words.h"
+
+// A named storage that this process has open. It is a segment with one slot, whose claims are rows, as in share/segment.h; the creator has
+// row 0. Because a name can be opened by someone who has no claim yet, opening and closing exclude each other with a lock of the kernel, the
+// *gate*, which goes with its holder; each step under it can be followed by a death, and the next who comes goes on from there.
+//
+//     create:  file without a name → size, memory, header, slot with claim 0 → lock of row 0 → name
+//     open:    gate → reap the dead → is there a claim? → lock of a row → claim → gate off
+//     close:   gate → reap the dead → claim off → the creator, or the last: name off → gate off
+namespace berth::sharing {
+
+class NamedFile {
+ public:
+  static Result<std::unique_ptr<NamedFile>> create(const std::string& name, const StorageLayout& layout, std::uint64_t bytes);
+  static Result<std::unique_ptr<NamedFile>> open(const std::string& name, bool read_only);
+  ~NamedFile();  // closes
+  NamedFile(const NamedFile&) = delete;
+  NamedFile& operator=(const NamedFile&) = delete;
+
+  const std::string& name() const noexcept { return name_; }
+  void* data() const noexcept { return data_; }
+  std::uint64_t bytes() const noexcept;
+  const StorageLayout& layout() const noexcept { return layout_; }
+
+  // Removes the name, whoever has it open. False: there is none.
+  static Result<bool> unlink(const std::string& name);
+
+  // What is there under a name, without opening it as a holder. With `collect` the dead are reaped, and the name is removed when it is dead.
+  struct Found {
+    NamedShared facts;
+    bool removed = false;
+  };
+  static Result<Found> look(int folder, const std::string& name, bool collect);
+
+ private:
+  enum class Liveness { alive, dead };
+
+  NamedFile() = default;
+  Status attach(os::Descriptor file);
+  Status map_data(bool read_only);
+  Status lock_gate(unsigned patience_ms) noexcept;
+  Status take_row();
+  Liveness reap() noexcept;
+  void remove_name_if_same(int folder) noexcept;
+  Status still_named(int folder) const noexcept;
+
+  std::string name_;
+  os::OwnDescriptor file_;
+  SegmentHeader header_;
+  Words words_;
+  void* control_ = nullptr;
+  std::size_t control_bytes_ = 0;
+  void* data_ = nullptr;
+  std::uint32_t row_ = kNoHolder;
+  std::uint64_t generation_ = 0;
+  StorageLayout layout_;
+};
+
+}  // namespace berth::sharing

@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "share/segment.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <utility>
+
+#include "berth/base/checked.h"
+#include "os/clock.h"
+#include "os/fork.h"
+#include "os/memory.h"
+#include "os/system.h"
+
+namespace berth::sharing {
+
+namespace {
+
+constexpr Layout kOwnLayout{.slots = 16384, .tickets = 16384, .masks = 4};
+static_assert(control_bytes(kOwnLayout) <= kSharedDataOffset);
+
+constexpr Failure kInherited{ErrorCode::fork_unsafe, 0, "the segment belongs to the process that forked"};
+
+// Every segment that this process knows. Never destroyed.
+struct Known {
+  os::Mutex mutex;
+  std::map<SegmentId, std::weak_ptr<Segment>> segments BERTH_GUARDED_BY(mutex);
+};
+
+Known& known() {
+  static auto* const made = new Known;
+  return *made;
+}
+[[maybe_unused]] const Known& g_made_at_load = known();
+
+SegmentHeader* header_at(void* control) noexcept { return static_cast<SegmentHeader*>(control); }
+
+// The magic is what says that the rest is there.
+void write_header(void* control, const SegmentHeader& header) noexcept {
+  SegmentHeader unfinished = header;
+  unfinished.magic = 0;
+  std::memcpy(control, &unfinished, sizeof unfinished);
+  // release: who sees the magic sees all of it.
+  std::atomic_ref<std::uint64_t>(header_at(control)->magic).store(header.magic, std::memory_order_release);
+}
+
+SegmentHeader read_header(void* control) noexcept {
+  SegmentHeader copy;
+  // acquire: pairs with the release of the magic.
+  const std::uint64_t magic = std::atomic_ref<std::uint64_t>(header_at(control)->magic).load(std::memory_order_acquire);
+  std::memcpy(static_cast<void*>(&copy), control, sizeof copy);
+  copy.magic = magic;
+  return copy;
+}
+
+
+}  // namespace
+
+bool Segment::is_inherited() const noexcept { return generation_ != os::fork_generation(); }
+
+// Opens a description of its own and maps the words. The header is not looked at.
+Status Segment::open(int descriptor) {
+  generation_ = os::fork_generation();
+  Result<os::Descriptor> again = os::open_again(descriptor);
+  if (!again) return again.failure();
+  lock_.set(std::move(*again));
+  const Result<void*> mapped = os::map_file_range(lock_.number(), 0, kSharedDataOffset, os::Access::write);
+  if (!mapped) return mapped.failure();
+  control_ = *mapped;
+  words_ = Words(static_cast<std::byte*>(control_) + kWordsOffset);
+  return {};
+}
+
+Result<std::shared_ptr<Segment>> Segment::make_own(const SharedPlace& place) {
+  const std::shared_ptr<Segment> made(new Segment);
+  if (const Status opened = made->open(place.descriptor); !opened) return opened.failure();
+  const Result<bool> locked = os::try_lock_byte(made->lock_.number(), lock_of(0));
+  if (!locked) return locked.failure();
+  if (!*locked) return Failure{ErrorCode::busy, 0, "another thread makes the segment"};
+  const std::uint64_t control = *try_align_up(control_bytes(kOwnLayout), os::page_bytes());
+  if (const Status given = os::give_memory(place.descriptor, 0, control); !given) return given.failure();
+  SegmentHeader& header = made->header_;
+  header = {.magic = SegmentHeader::kMagic,
+            .version = SegmentHeader::kVersion,
+            .layout_hash = layout_hash(),
+            .file_bytes = place.file_bytes,
+            .data_offset = kSharedDataOffset,
+            .layout = kOwnLayout,
+            .made_ns = os::wall_time_ns()};
+  os::random_bytes(&header.id, sizeof header.id);
+  made->id_ = header.id;
+  made->layout_ = header.layout;
+  made->base_ = place.base;
+  made->row_ = 0;
+  made->words_.store(made->layout_.row_label(0), static_cast<Word>(os::process_id()));
+  write_header(made->control_, header);
+  made->self_ = made;
+  made->add_to_known();
+  return made;
+}
+
+Result<std::shared_ptr<Segment>> Segment::attach(int descriptor) {
+  const Result<os::FileFacts> facts = os::facts_of(descriptor);
+  if (!facts) return facts.failure();
+  if (!facts->is_regular || !facts->never_shrinks)
+    return Failure{ErrorCode::untrusted, 0, "the descriptor is not that of a file which nobody can cut (F_SEAL_SHRINK)"};
+  if (facts->bytes <= kSharedDataOffset) return Failure{ErrorCode::format_error, 0, "the file is too short for a segment"};
+  const std::shared_ptr<Segment> made(new Segment);
+  if (const Status opened = made->open(descriptor); !opened) return opened.failure();
+  made->header_ = read_header(made->control_);
+  if (const Status good = check_header(made->header_, facts->bytes); !good) return good.failure();
+  if (made->header_.data_offset != kSharedDataOffset)
+    return Failure{ErrorCode::format_error, 0, "the segment's bytes begin where they cannot"};
+  made->id_ = made->header_.id;
+  made->layout_ = made->header_.layout;
+  if (std::shared_ptr<Segment> there = find(made->id_)) return there;
+  if (const Status taken = made->take_row(); !taken) return taken.failure();
+  made->self_ = made;
+  made->add_to_known();
+  made->reap();
+  return made;
+}
+
+std::shared_ptr<Segment> Segment::find(const SegmentId& id) {
+  Known& all = known();
+  const os::Lock lock(all.mutex);
+  const auto found = all.segments.find(id);
+  if (found == all.segments.end()) return nullptr;
+  std::shared_ptr<Segment> segment = found->second.lock();
+  return segment != nullptr && !segment->is_inherited() ? segment : nullptr;
+}
+
+void Segment::reap_all() noexcept {
+  Known& all = known();
+  std::shared_ptr<Segment> segment;
+  for (SegmentId after{};; after = segment->id()) {
+    std::shared_ptr<Segment> next;
+    {
+      const os::Lock lock(all.mutex);
+      auto at = segment == nullptr ? all.segments.begin() : all.segments.upper_bound(after);
+      while (at != all.segments.end() && (next = at->second.lock()) == nullptr) ++at;
+    }
+    segment = std::move(next);  // the one before goes here, without the lock
+    if (segment == nullptr) return;
+    segment->reap();
+    if (segment->is_own() && !segment->is_inherited()) segment->retire_lingering();
+  }
+}
+
+void Segment::add_to_known() {
+  std::map<SegmentId, std::weak_ptr<Segment>> fresh;
+  fresh.try_emplace(id_, self_);
+  Known& all = known();
+  const os::Lock lock(all.mutex);
+  const auto there = all.segments.find(id_);
+  if (there == all.segments.end())
+    all.segments.insert(fresh.extract(fresh.begin()));
+  else
+    there->second.swap(fresh.begin()->second);  // of a fork's parent, or of two threads that attach at once
+}
+
+// The first row whose lock can be had. What a dead process has left in it is dropped first.
+Status Segment::take_row() {
+  for (std::uint32_t row = 1; row < layout_.rows(); ++row) {
+    const Result<bool> locked = os::try_lock_byte(lock_.number(), lock_of(row));
+    if (!locked) return locked.failure();
+    if (!*locked) continue;
+    row_ = row;
+    reap_holder(row);
+    words_.store(layout_.row_label(row), static_cast<Word>(os::process_id()));  // before the first claim
+    return {};
+  }
+  return Failure{ErrorCode::limit_exceeded, 0, "as many processes as there are rows hold the segment"};
+}
+
+// The process is done with it: its claims are gone already, one by one. The row's lock goes with the descriptor.
+Segment::~Segment() {
+  if (!is_inherited() && row_ != kNoHolder) words_.store(layout_.row_label(row_), 0);
+  for (const Window& window : windows_) os::unmap(window.data, window.bytes);
+  if (control_ != nullptr) os::unmap(control_, kSharedDataOffset);
+  Known& all = known();
+  decltype(all.segments)::node_type node;  // freed after the lock
+  const os::Lock lock(all.mutex);
+  const auto there = all.segments.find(id_);
+  if (there != all.segments.end() && there->second.expired()) node = all.segments.extract(there);
+}
+
+Result<std::uint32_t> Segment::publish(std::uint64_t offset, std::uint64_t bytes) {
+  if (is_inherited()) return kInherited;
+  tidy();
+  Slots fresh;
+  fresh.try_emplace(0, Local{.handles = 1});
+  auto node = fresh.extract(fresh.begin());
+  const os::Lock lock(mutex_);
+  std::uint32_t slot = next_slot_;
+  if (!free_slots_.empty()) {
+    slot = free_slots_.back();
+    free_slots_.pop_back();
+  } else if (next_slot_ < layout_.slots) {
+    free_slots_.reserve(next_slot_ + 1);  // so that giving it back needs no heap
+    ++next_slot_;
+  } else {
+    return Failure{ErrorCode::limit_exceeded, 0, "as many storages as a segment has slots are shared at once"};
+  }
+  run(Publish{.slot = slot, .offset = offset, .bytes = bytes}, words_, layout_);
+  node.key() = slot;
+  held_.insert(std::move(node));
+  return slot;
+}
+
+void Segment::keep(std::uint32_t slot) noexcept {
+  const os::Lock lock(mutex_);
+  const auto there = held_.find(slot);
+  if (there != held_.end()) ++there->second.handles;
+}
+
+bool Segment::knows(const TicketName& name) const noexcept {
+  return name.ticket < layout_.tickets && name.slot < layout_.slots && name.generation < TicketWord::kGenerations;
+}
+
+Result<SlotBytes> Segment::look(const TicketName& name) const noexcept {
+  if (!knows(name)) return Failure{ErrorCode::format_error, 0, "the ticket names a place that the segment does not have"};
+  if (words_.load(layout_.slot(name.slot)) != live_slot(name.slot_generation))
+    return Failure{ErrorCode::already_consumed, 0, "the storage that the ticket names is gone"};
+  const SlotBytes found{name.slot, words_.load(layout_.offset(name.slot)), words_.load(layout_.bytes(name.slot))};
+  const bool inside = found.offset >= header_.data_offset && found.bytes > 0 && fits(found.offset, found.bytes, header_.file_bytes);
+  if (!inside) return Failure{ErrorCode::format_error, 0, "the segment says that the storage lies outside it"};
+  return found;
+}
+
+Result<SlotBytes> Segment::import(const TicketName& name) {
+  if (is_inherited()) return kInherited;
+  const Result<SlotBytes> found = look(name);
+  if (!found) return found;
+  Slots fresh;
+  fresh.try_emplace(name.slot);
+  auto node = fresh.extract(fresh.begin());
+  const os::Lock lock(mutex_);
+  const Import import = run(Import{.ticket = name.ticket,
+                                   .generation = name.generation,
+                                   .slot = name.slot,
+                                   .slot_gen = name.slot_generation,
+                                   .row = row_},
+                            words_, layout_);
+  if (import.outcome != Outcome::done)
+    return Failure{ErrorCode::already_consumed, 0, "the ticket was imported or refused before, or whoever sent it is dead"};
+  if (auto back = lingering_.extract(name.slot); !back.empty()) node.mapped().block = std::move(back.mapped().block);  // it comes home
+  ++held_.insert(std::move(node)).position->second.handles;
+  return found;
+}
+
+void Segment::let_go(std::uint32_t slot) noexcept { let_go(slot, {}); }
+
+void Segment::let_go(std::uint32_t slot, HeldBlock block) noexcept {
+  if (is_inherited()) return;
+  Slots::node_type node;  // freed after the lock
+  bool freed = false;
+  {
+    const os::Lock lock(mutex_);
+    const auto there = held_.find(slot);
+    if (there == held_.end()) return;
+    if (block.allocator != nullptr) there->second.block = std::move(block);
+    if (--there->second.handles > 0) return;
+    node = held_.extract(there);
+    Release release;
+    release.slot = slot;
+    release.row = row_;
+    freed = run(release, words_, layout_).retired;
+    if (is_own() && run(Retire{.slot = slot}, words_, layout_).outcome == Outcome::done)
+      free_slots_.push_back(slot);
+    else if (is_own())
+      lingering_.insert(std::move(node));
+  }
+  if (!node.empty()) node.mapped().block.give_back();
+  if (freed) drop_pages_around(words_.load(layout_.offset(slot)), words_.load(layout_.bytes(slot)));
+  tidy();
+}
+
+Result<TicketName> Segment::make_ticket(std::uint32_t slot, HolderId holder) noexcept {
+  if (is_inherited()) return kInherited;
+  const os::Lock lock(mutex_);
+  const Word state = words_.load(layout_.slot(slot));
+  // From half of where the last was found: low ones are used again and again, because who retires a slot looks at all that ever were.
+  const Export made = run(Export{.slot = slot, .holder = holder, .ticket = last_ticket_ / 2}, words_, layout_);
+  if (made.outcome != Outcome::done)
+    return Failure{ErrorCode::limit_exceeded, 0, "as many tickets as a segment has are on their way at once"};
+  last_ticket_ = made.ticket;
+  return TicketName{made.ticket, made.generation, slot, slot_generation(state)};
+}
+
+bool Segment::revoke(const TicketName& name) noexcept {
+  if (is_inherited() || !knows(name)) return false;
+  const Word word = words_.load(layout_.ticket(name.ticket));
+  const TicketWord there = TicketWord::of(word);
+  if (there.state != TicketState::held || there.generation != name.generation || there.slot != name.slot) return false;
+  Revoke revoke;
+  revoke.ticket = name.ticket;
+  revoke.expected = word;
+  revoke = run(revoke, words_, layout_);
+  if (revoke.outcome != Outcome::done) return false;
+  if (revoke.retired) drop_pages_around(words_.load(layout_.offset(name.slot)), words_.load(layout_.bytes(name.slot)));
+  return true;
+}
+
+Result<void*> Segment::address_of(std::uint64_t offset, std::uint64_t bytes, os::Access access) {
+  if (base_ != nullptr) return static_cast<void*>(base_ + (offset - header_.data_offset));
+  constexpr std::uint64_t kStep = std::uint64_t{64} << 20;  // so that neighbours share a mapping
+  const std::uint64_t begin = align_down(offset, kStep);
+  const std::uint64_t end = std::min(*try_align_up(offset + bytes, kStep), *try_align_up(header_.file_bytes, os::page_bytes()));
+  const auto covers = [&](const Window& window) {
+    return window.access == access && fits(offset - std::min(offset, window.offset), bytes, window.bytes) && window.offset <= offset;
+  };
+  const auto find = [&]() BERTH_REQUIRES(mutex_) -> std::byte* {
+    const auto found = std::ranges::find_if(windows_, covers);
+    return found == windows_.end() ? nullptr : static_cast<std::byte*>(found->data) + (offset - found->offset);
+  };
+  {
+    const os::Lock lock(mutex_);
+    if (std::byte* const at = find()) return static_cast<void*>(at);
+    windows_.reserve(windows_.size() + 1);
+  }
+  const Result<void*> mapped = os::map_file_range(lock_.number(), begin, end - begin, access);
+  if (!mapped) return mapped;
+  {
+    const os::Lock lock(mutex_);
+    if (windows_.capacity() > windows_.size()) windows_.push_back({begin, end - begin, access, *mapped});
+    if (std::byte* const at = find()) return static_cast<void*>(at);
+  }
+  os::unmap(*mapped, end - begin);
+  return Failure{ErrorCode::out_of_memory, 0, "no heap for the table of mappings"};
+}
+
+Result<HolderId> Segment::take_lease(int description) {
+  if (is_inherited()) return kInherited;
+  for (std::uint32_t i = 0; i < kMostLeases; ++i) {
+    const HolderId lease = kFirstLease + i;
+    const Result<bool> locked = os::try_lock_byte(description, lock_of(lease));
+    if (!locked) return locked.failure();
+    if (!*locked) continue;
+    reap_holder(lease);  // what was on its way when both ends of an earlier channel died
+    return lease;
+  }
+  return Failure{ErrorCode::limit_exceeded, 0, "as many channels as there are leases carry tickets of the segment"};
+}
+
+void Segment::end_lease(HolderId lease) noexcept {
+  if (is_inherited()) return;
+  const Result<bool> locked = os::try_lock_byte(lock_.number(), lock_of(lease));
+  if (locked && *locked) {
+    reap_holder(lease);
+    os::unlock_byte(lock_.number(), lock_of(lease));
+  }
+  tidy();
+}
+
+std::size_t Segment::lingering() const noexcept {
+  const os::Lock lock(mutex_);
+  return lingering_.size();
+}
+
+}  // namespace berth::sharing

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "share/segment_header.h"
+
+#include "berth/base/checked.h"
+
+namespace berth::sharing {
+
+std::uint32_t layout_hash() noexcept {
+  // Everything that two builds must agree on beside the version: of one bit wrong, nothing would fit.
+  constexpr std::uint32_t kOrder = 0x01020304;
+  std::uint32_t hash = 2166136261U;
+  const auto mix = [&](std::uint64_t value) {
+    for (int i = 0; i < 8; ++i) hash = (hash ^ static_cast<std::uint32_t>(value >> (8 * i) & 0xff)) * 16777619U;
+  };
+  mix(static_cast<unsigned char>(*reinterpret_cast<const char*>(&kOrder)));
+  mix(sizeof(void*));
+  mix(sizeof(SegmentHeader));
+  mix(Layout::kHead);
+  mix(kWordsOffset);
+  mix(TicketWord{1, TicketState::importing, 3, 4}.pack());
+  return hash;
+}
+
+namespace {
+
+// Before a word of it is used to compute with: sizes that fit in 32 bits when multiplied.
+bool is_sane(const Layout& layout) noexcept {
+  return layout.slots >= 1 && layout.slots <= (1U << 20) && layout.tickets >= 1 && layout.tickets <= (1U << 20) && layout.masks >= 1 &&
+         layout.masks <= 16;
+}
+
+}  // namespace
+
+Status check_header(const SegmentHeader& copy, std::uint64_t file_bytes) noexcept {
+  if (copy.magic != SegmentHeader::kMagic) return Failure{ErrorCode::format_error, 0, "it is not a segment of berth, or not a whole one"};
+  if (copy.version != SegmentHeader::kVersion || copy.layout_hash != layout_hash())
+    return Failure{ErrorCode::version_mismatch, 0, "the segment was made by another version of berth, or for another kind of machine"};
+  if (copy.file_bytes != file_bytes) return Failure{ErrorCode::format_error, 0, "the segment says another size than its file has"};
+  if (!is_sane(copy.layout)) return Failure{ErrorCode::format_error, 0, "the segment's tables have sizes that cannot be"};
+  if (copy.data_offset > file_bytes || control_bytes(copy.layout) > copy.data_offset)
+    return Failure{ErrorCode::format_error, 0, "the segment's tables do not fit in front of its bytes"};
+  if (copy.description_bytes > SegmentHeader::kDescriptionBytes)
+    return Failure{ErrorCode::format_error, 0, "the segment's description is longer than there is room for"};
+  return {};
+}
+
+}  // namespace berth::sharing

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "berth/base/checked.h"
+#include "os/clock.h"
+#include "os/memory.h"
+#include "share/segment.h"
+
+// What a segment does about the dead, and about blocks that only they, or others, still held.
+namespace berth::sharing {
+
+namespace {
+
+constexpr std::uint64_t kReapEveryNs = 10'000'000;
+
+}  // namespace
+
+// REQUIRES: its lock is held.
+void Segment::reap_holder(HolderId holder) noexcept {
+  if (run(Reap{.holder = holder}, words_, layout_).freed_any || holder == 0) drop_unclaimed_pages();
+}
+
+void Segment::reap() noexcept {
+  if (is_inherited()) return;
+  const auto try_reap = [&](HolderId holder) {
+    const Result<bool> locked = os::try_lock_byte(lock_.number(), lock_of(holder));
+    if (!locked || !*locked) return;
+    reap_holder(holder);
+    if (!is_lease(holder)) words_.store(layout_.row_label(holder), 0);
+    os::unlock_byte(lock_.number(), lock_of(holder));
+  };
+  for (std::uint32_t row = 0; row < layout_.rows(); ++row) {
+    if (row != row_ && words_.load(layout_.row_label(row)) != 0) try_reap(row);
+  }
+  const std::uint32_t used = static_cast<std::uint32_t>(std::min<Word>(words_.load(Layout::kTicketsUsed), layout_.tickets));
+  for (std::uint32_t i = 0; i < used; ++i) {
+    const TicketWord ticket = TicketWord::of(words_.load(layout_.ticket(i)));
+    if (!ticket.is_free() && is_lease(ticket.holder)) try_reap(ticket.holder);
+  }
+}
+
+std::uint32_t Segment::slots_used() const noexcept {
+  return static_cast<std::uint32_t>(std::min<Word>(words_.load(Layout::kSlotsUsed), layout_.slots));  // a hint that anyone can write
+}
+
+// Of an orphan: the pages that nothing lies on any more between the live slots before and behind. Who retires a neighbour at the same time
+// looks after its own is free too, so that one of the two sees the page between them empty.
+void Segment::drop_pages_around(std::uint64_t offset, std::uint64_t bytes) noexcept {
+  const std::uint64_t page = os::page_bytes();
+  if (!fits(offset, bytes, header_.file_bytes)) return;
+  std::uint64_t from = header_.data_offset;
+  std::uint64_t to = align_down(header_.file_bytes, page);
+  const std::uint32_t used = slots_used();
+  for (std::uint32_t i = 0; i < used; ++i) {
+    if (!is_live(words_.load(layout_.slot(i)))) continue;
+    const std::uint64_t begin = words_.load(layout_.offset(i));
+    const std::uint64_t length = words_.load(layout_.bytes(i));
+    if (!fits(begin, length, header_.file_bytes)) continue;
+    if (begin <= offset) from = std::max(from, *try_align_up(begin + length, page));
+    if (begin > offset) to = std::min(to, align_down(begin, page));
+  }
+  if (to > from) (void)os::take_memory(lock_.number(), from, to - from).ok();
+}
+
+// The same for all of an orphan. Live slots can only become fewer, so that it does not matter how old the list is.
+void Segment::drop_unclaimed_pages() noexcept {
+  if (words_.load(Layout::kOrphan) == 0) return;
+  drop_pages_around(header_.file_bytes, 0);
+  const std::uint32_t used = slots_used();
+  for (std::uint32_t i = 0; i < used; ++i) {
+    if (is_live(words_.load(layout_.slot(i)))) drop_pages_around(words_.load(layout_.offset(i)) - 1, 0);
+  }
+}
+
+// The next slot that lingers, from that one on, and that nobody has a claim on any more; an empty node when there is none.
+Segment::Slots::node_type Segment::take_retired(std::uint32_t from) noexcept {
+  const os::Lock lock(mutex_);
+  for (auto at = lingering_.lower_bound(from); at != lingering_.end(); ++at) {
+    if (run(Retire{.slot = at->first}, words_, layout_).outcome != Outcome::done) continue;
+    free_slots_.push_back(at->first);
+    return lingering_.extract(at);
+  }
+  return {};
+}
+
+void Segment::retire_lingering() noexcept {
+  for (std::uint32_t from = 0;;) {
+    const Slots::node_type done = take_retired(from);
+    if (done.empty()) return;
+    from = done.key() + 1;
+    done.mapped().block.give_back();
+  }
+}
+
+void Segment::tidy() noexcept {
+  if (is_inherited()) return;
+  bool reaps = false;
+  {
+    const os::Lock lock(mutex_);
+    if (is_own() && lingering_.empty()) return;
+    const std::uint64_t now = os::coarse_time_ns();
+    const Word releases = words_.load(Layout::kReleases);
+    reaps = now - reaped_ns_ >= kReapEveryNs;
+    if (!reaps && releases == releases_seen_) return;
+    releases_seen_ = releases;
+    if (reaps) reaped_ns_ = now;
+  }
+  if (reaps) reap();
+  if (is_own()) retire_lingering();
+}
+
+}  // namespace berth::sharing

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "berth/share/share.h"
+
+#include <atomic>
+#include <cstring>
+#include <utility>
+
+#include "base/text.h"
+#include "berth/base/error.h"
+#include "berth/memory/pool.h"
+#include "berth/share/ticket.h"
+#include "device/shared/shared_range.h"
+#include "os/fork.h"
+#include "share/errors.h"
+#include "share/exchange.h"
+#include "storage/make.h"
+
+namespace berth {
+
+using sharing::throw_share_failure;
+
+// The door into Ticket.
+struct TicketMaker {
+  static Ticket make(std::vector<std::byte> bytes) {
+    Ticket ticket;
+    ticket.bytes_ = std::move(bytes);
+    return ticket;
+  }
+};
+
+namespace {
+
+// The default allocator of `shared`. The one that a forked child inherits gives out its parent's memory, and refuses in the child; there
+// the first who shares puts a pool of the child's own in its place.
+const std::shared_ptr<Allocator>& shared_allocator() {
+  static std::atomic<std::uint64_t> ours{0};  // the fork generation whose allocator is in place; 0 is right from the start
+  const std::uint64_t now = os::fork_generation();
+  std::uint64_t seen = ours.load(std::memory_order_acquire);
+  if (seen != now && ours.compare_exchange_strong(seen, now)) set_default_allocator(sharing::shared_device(), pool(sharing::shared_device()));
+  return default_allocator(sharing::shared_device());
+}
+
+Buffer make_shared_buffer(std::size_t bytes, const AllocationOptions& options, const Site& site) {
+  const std::shared_ptr<Allocator>& allocator = shared_allocator();
+  return BufferMaker::make(request_of(bytes, options, site), *allocator, nullptr);
+}
+
+[[noreturn]] void throw_busy(const char* why) {
+  throw AccessError(ErrorCode::busy, {"sharing a storage in place", why, "share a clone(), or wait until nobody else has the address"});
+}
+
+// Everything that can be refused.
+void require_movable(const Storage& storage) {
+  const Buffer& buffer = storage.buffer();
+  if (buffer.is_external()) throw_busy("its bytes came from outside, and whoever gave them has their address");
+  if (BufferMaker::is_pinned_down(buffer)) throw_busy("a DLPack export, or a copy that is under way, has its address");
+  if (storage.device() != Device() || buffer.allocator() == nullptr) {
+    throw DeviceError(ErrorCode::unsupported,
+                      {"sharing a storage in place", text::join("it is on ", storage.device().to_string()), "use to(\"cpu\") first"},
+                      {{"device", storage.device().to_string()}});
+  }
+}
+
+bool stays_as_it_is(const Storage& storage) {
+  return storage.is_shared() || storage.is_mapped() || storage.buffer().size_bytes() == 0 || storage.device().kind_name() == "cuda";
+}
+
+// The segment of a ticket, if this process has it.
+std::shared_ptr<sharing::Segment> segment_of(const sharing::TicketContent& content) { return sharing::Segment::find(content.segment); }
+
+sharing::TicketContent content_of(const Ticket& ticket, const char* asked) {
+  return sharing::value_or_throw(sharing::read_ticket(ticket.bytes()), asked);
+}
+
+Storage import_from(const sharing::TicketContent& content, const std::shared_ptr<sharing::Segment>& segment, const ImportOptions& options) {
+  return sharing::value_or_throw(sharing::import_content(content, segment, options.read_only), "importing a ticket");
+}
+
+}  // namespace
+
+NewShared new_shared(std::size_t bytes, const AllocationOptions& options, Site site) {
+  const Shape shape{static_cast<std::int64_t>(bytes)};
+  const Storage made = StorageMaker::make(make_shared_buffer(bytes, options, site), DType::u8, shape, Strides::contiguous(shape), 0, bytes);
+  return {made, shared_location(made)};
+}
+
+SharedLocation shared_location(const Storage& storage) {
+  const Buffer& buffer = storage.buffer();
+  if (buffer.size_bytes() == 0) return {};
+  const std::optional<SharedPlace> place = find_shared_place(storage.data_ptr(), storage.size_bytes());
+  if (!place)
+    throw_share_failure({ErrorCode::wrong_device, 0, "it was not made in shared memory of this process"}, "asking where a storage lies");
+  return {place->descriptor, place->offset, storage.size_bytes()};
+}
+
+void share(const Storage& storage, Site site) {
+  if (stays_as_it_is(storage)) return;
+  require_movable(storage);
+  const Buffer& old = storage.buffer();
+  const Block block = old.block();
+  // The usual alignment of `shared`, or a larger one that was asked for; what it cannot give no address of it has.
+  const Buffer moved = make_shared_buffer(block.bytes, {.alignment = std::min(block.alignment, std::size_t{kSharedDataOffset}), .tag = block.tag}, site);
+  std::memcpy(moved.data(), old.data(), block.bytes);
+  BufferMaker::exchange(old, moved);
+}
+
+void reap_shared() noexcept { sharing::Segment::reap_all(); }
+
+Ticket Ticket::from_bytes(std::span<const std::byte> bytes) {
+  Ticket ticket;
+  ticket.bytes_.assign(bytes.begin(), bytes.end());
+  (void)content_of(ticket, "reading a ticket");
+  return ticket;
+}
+
+Ticket export_ticket(const Storage& storage) {
+  sharing::TicketContent content{.layout = sharing::layout_of(storage)};
+  if (storage.buffer().size_bytes() != 0) {
+    const sharing::Exported held = sharing::value_or_throw(sharing::exported(storage), "exporting a storage");
+    content.kind = sharing::TicketContent::Kind::host_segment;
+    content.segment = held.segment->id();
+    content.name = sharing::value_or_throw(held.segment->make_ticket(held.slot), "exporting a storage");
+  }
+  return TicketMaker::make(sharing::ticket_bytes(content));
+}
+
+Storage import_ticket(const Ticket& ticket, const ImportOptions& options) {
+  const sharing::TicketContent content = content_of(ticket, "importing a ticket");
+  if (content.kind == sharing::TicketContent::Kind::no_bytes) return sharing::storage_without_bytes(content.layout);
+  const std::shared_ptr<sharing::Segment> segment = segment_of(content);
+  if (segment == nullptr) {
+    throw AccessError(ErrorCode::not_found, {"importing a ticket", "this process has no descriptor of the segment that it names",
+                                             "receive it through a Channel, or pass a descriptor of the segment"});
+  }
+  return import_from(content, segment, options);
+}
+
+Storage import_ticket(const Ticket& ticket, int descriptor, const ImportOptions& options) {
+  const sharing::TicketContent content = content_of(ticket, "importing a ticket");
+  if (content.kind == sharing::TicketContent::Kind::no_bytes) return sharing::storage_without_bytes(content.layout);
+  std::shared_ptr<sharing::Segment> segment = segment_of(content);
+  if (segment == nullptr) segment = sharing::value_or_throw(sharing::Segment::attach(descriptor), "importing a ticket");
+  if (segment->id() != content.segment)
+    throw_share_failure({ErrorCode::untrusted, 0, "the descriptor is that of another segment"}, "importing a ticket");
+  return import_from(content, segment, options);
+}
+
+bool refuse_ticket(const Ticket& ticket) {
+  const sharing::TicketContent content = content_of(ticket, "refusing a ticket");
+  if (content.kind == sharing::TicketContent::Kind::no_bytes) return true;
+  const std::shared_ptr<sharing::Segment> segment = segment_of(content);
+  return segment != nullptr && segment->revoke(content.name);
+}
+
+}  // namespace berth

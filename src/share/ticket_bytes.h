@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "berth/base/dtype.h"
+#include "berth/base/result.h"
+#include "berth/base/shape.h"
+#include "share/segment.h"
+
+// What travels, as bytes. Little-endian, every field at its own alignment:
+//
+//     a layout   0 dtype u8 | 1 rank u8 | 2 read-only u8 | 3 zero u8 | 4 zero u32 | 8 offset i64 | 16 shape i64 × rank | strides i64 × rank
+//     a ticket   0 "btk1" | 4 check u32 | 8 segment u64 × 2 | 24 ticket u32 | 28 its generation u32 | 32 slot u32 | 36 kind u32
+//                40 slot's generation u64 | 48 a layout
+//
+// The check is a sum over everything else: it finds damage, not malice. Nothing here is believed beyond that; numbers are held against the
+// segment when a ticket is used. `kind` is 0 for storages without bytes and 1 for those in a segment of host memory; memory of devices
+// will have numbers of its own.
+namespace berth::sharing {
+
+struct StorageLayout {
+  DType dtype = DType::u8;
+  bool read_only = false;
+  std::int64_t offset = 0;  // in elements
+  Shape shape = {};
+  Strides strides = {};
+};
+
+void append_layout(std::vector<std::byte>& out, const StorageLayout& layout);
+// Exactly one layout, whose numbers can be.
+Result<StorageLayout> read_layout(std::span<const std::byte> bytes);
+// Whether all its elements lie in a buffer of that many bytes.
+bool lies_inside(const StorageLayout& layout, std::uint64_t bytes) noexcept;
+
+struct TicketContent {
+  enum class Kind : std::uint32_t { no_bytes = 0, host_segment = 1 };
+  Kind kind = Kind::no_bytes;
+  SegmentId segment = {};
+  TicketName name = {};
+  StorageLayout layout = {};
+};
+
+std::vector<std::byte> ticket_bytes(const TicketContent& content);
+Result<TicketContent> read_ticket(std::span<const std::byte> bytes);
+
+}  // namespace berth::sharing

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <numeric>
+#include <thread>
+#include <vector>
+
+#include "berth/berth.h"
+#include "share/segment.h"
+#include "share/share_support.h"
+#include "support/errors.h"
+#include "support/scale.h"
+
+namespace berth::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+Storage numbers(std::int64_t count, const Place& place) {
+  std::vector<std::int32_t> values(static_cast<std::size_t>(count));
+  std::iota(values.begin(), values.end(), 0);
+  return from_data(values, {count}, place);
+}
+
+TEST(Shared, ANewOneGivesItsDescriptorOffsetAndSize) {
+  const NewShared made = new_shared(100'000);
+  EXPECT_EQ(made.storage.size_bytes(), 100'000U);
+  EXPECT_EQ(made.storage.device(), Device("shared"));
+  EXPECT_TRUE(made.storage.is_shared());
+  EXPECT_EQ(made.location.size_bytes, 100'000U);
+  made.storage.fill(7);
+  // Whoever maps the descriptor sees the bytes.
+  const std::uint64_t page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  const std::uint64_t begin = made.location.offset / page * page;
+  const std::size_t length = made.location.offset - begin + made.location.size_bytes;
+  void* const seen = mmap(nullptr, length, PROT_READ, MAP_SHARED, made.location.descriptor, static_cast<off_t>(begin));
+  ASSERT_NE(seen, MAP_FAILED);
+  EXPECT_EQ(static_cast<const unsigned char*>(seen)[length - 1], 7);
+  munmap(seen, length);
+  EXPECT_NE(fcntl(made.location.descriptor, F_GETFD) & FD_CLOEXEC, 0);
+  EXPECT_NE(fcntl(made.location.descriptor, F_GET_SEALS) & F_SEAL_SHRINK, 0);
+  EXPECT_EQ(new_shared(0).location.descriptor, -1);
+  EXPECT_ERROR((void)shared_location(zeros({4}, DType::f32, "cpu")), AccessError, ErrorCode::wrong_device);
+}
+
+TEST(Shared, ALiveStorageIsSharedInPlaceWithAllItsViews) {
+  const Storage x = numbers(1000, "cpu");
+  const Storage part = x.slice(0, 10, 20);
+  const Storage even = x.slice(0, 0, {}, 2);
+  const void* const before = x.data_ptr();
+  const std::uint64_t live = default_allocator("cpu")->stats().live_blocks;
+  share(part);
+  EXPECT_EQ(default_allocator("cpu")->stats().live_blocks, live - 1) << "the old block is free";
+  for (const Storage& view : {x, part, even}) {
+    EXPECT_TRUE(view.is_shared());
+    EXPECT_EQ(view.device(), Device("shared"));
+  }
+  EXPECT_NE(x.data_ptr(), before);
+  EXPECT_EQ(part.item<std::int32_t>({3}), 13);
+  x.fill(5);
+  EXPECT_EQ(even.item<std::int32_t>({400}), 5) << "they are still views of one another";
+  const void* const after = x.data_ptr();
+  share(x);
+  EXPECT_EQ(x.data_ptr(), after) << "what is shared stays as it is";
+  share(Storage());
+}
+
+TEST(Shared, SharingInPlaceIsRefusedWhileSomeoneHasTheAddress) {
+  std::vector<float> values(10, 1.0F);
+  const Storage outside = from_blob(values.data(), {10}, DType::f32, "cpu");
+  EXPECT_ERROR(share(outside), AccessError, ErrorCode::busy);
+  const Storage x = numbers(10, "cpu");
+  {
+    const DlpackTensor exported = to_dlpack(x);
+    EXPECT_ERROR(share(x), AccessError, ErrorCode::busy);
+    EXPECT_FALSE(x.is_shared());
+  }
+  {
+    const StridedSpan span = x.span();
+    EXPECT_ERROR(share(x), AccessError, ErrorCode::busy);
+  }
+  {
+    const Stream stream = make_stream("cpu");
+    std::atomic<bool> go{false};
+    stream.enqueue([&] {
+      while (!go) std::this_thread::yield();
+    });
+    const Storage target = empty({10}, DType::i32, "cpu");
+    target.copy_from(x, {.stream = stream, .non_blocking = true});
+    EXPECT_ERROR(share(x), AccessError, ErrorCode::busy);
+    EXPECT_ERROR(share(target), AccessError, ErrorCode::busy);
+    go = true;
+    stream.synchronize();
+  }
+  EXPECT_EQ(x.device(), Device("cpu")) << "nothing has changed";
+  EXPECT_ERROR(share(zeros({4}, DType::f32, "sim:0")), DeviceError, ErrorCode::unsupported);
+  share(x);
+  EXPECT_TRUE(x.is_shared()) << "and afterwards it can be";
+  EXPECT_EQ(x.item<std::int32_t>({9}), 9);
+}
+
+TEST(Shared, DlpackSeesHostMemory) {
+  const DlpackTensor tensor = to_dlpack(zeros({4}, DType::f32, "shared"));
+  EXPECT_EQ(tensor.get()->dl_tensor.device.type, dlpack::kCpu);
+}
+
+TEST(Ticket, CarriesTheLayoutAndComesHomeOnce) {
+  const Storage x = numbers(60, "shared").reshape({3, 4, 5});
+  const Storage view = x.transpose(0, 2).slice(0, 1, {}, 2);
+  const Ticket ticket = export_ticket(view);
+  const Storage again = import_ticket(Ticket::from_bytes(ticket.bytes()));
+  EXPECT_TRUE(equal(again, view));
+  EXPECT_EQ(again.strides(), view.strides());
+  EXPECT_EQ(again.data_ptr(), view.data_ptr()) << "in the process that made it, they are the same bytes";
+  EXPECT_ERROR((void)import_ticket(ticket), AccessError, ErrorCode::already_consumed);
+  EXPECT_FALSE(refuse_ticket(ticket));
+  const Ticket refused = export_ticket(x.read_only());
+  EXPECT_TRUE(refuse_ticket(refused));
+  EXPECT_ERROR((void)import_ticket(refused), AccessError, ErrorCode::already_consumed);
+  EXPECT_TRUE(import_ticket(export_ticket(x.read_only())).is_read_only());
+  EXPECT_EQ(import_ticket(export_ticket(zeros({0, 3}, DType::f32, "shared"))).shape(), Shape({0, 3}));
+  EXPECT_ERROR((void)export_ticket(numbers(3, "cpu")), AccessError, ErrorCode::wrong_device);
+}
+
+TEST(Ticket, HoldsItsBytesUntilItIsImportedOrRefused) {
+  const auto live = [] { return default_allocator("shared")->stats().live_blocks; };
+  const std::uint64_t before = live();
+  std::optional<Storage> x = numbers(1000, "shared");
+  const Ticket kept = export_ticket(*x);
+  const Ticket refused = export_ticket(*x);
+  x.reset();
+  EXPECT_EQ(live(), before + 1) << "two tickets hold it";
+  EXPECT_TRUE(refuse_ticket(refused));
+  reap_shared();
+  EXPECT_EQ(live(), before + 1) << "one still does";
+  x = import_ticket(kept);
+  EXPECT_EQ(x->item<std::int32_t>({999}), 999);
+  x.reset();
+  EXPECT_EQ(live(), before);
+}
+
+TEST(Ticket, ThatIsDamagedOrForgedIsRefused) {
+  const Storage x = numbers(100, "shared");
+  const Ticket ticket = export_ticket(x);
+  std::vector<std::byte> bytes(ticket.bytes().begin(), ticket.bytes().end());
+  bytes[30] ^= std::byte{1};
+  EXPECT_ERROR((void)Ticket::from_bytes(bytes), FormatError, ErrorCode::format_error);
+  EXPECT_ERROR((void)Ticket::from_bytes(ticket.bytes().first(20)), FormatError, ErrorCode::format_error);
+  // Whole, but for other numbers than were exported.
+  const auto forged = [&](auto change) {
+    sharing::TicketContent content = *sharing::read_ticket(ticket.bytes());
+    change(content);
+    return Ticket::from_bytes(sharing::ticket_bytes(content));
+  };
+  EXPECT_ERROR((void)import_ticket(forged([](auto& c) { c.name.slot = 1 << 23; })), FormatError, ErrorCode::format_error);
+  EXPECT_ERROR((void)import_ticket(forged([](auto& c) { c.name.ticket = 1 << 30; })), FormatError, ErrorCode::format_error);
+  EXPECT_ERROR((void)import_ticket(forged([](auto& c) { c.name.generation += 1; })), AccessError, ErrorCode::already_consumed);
+  EXPECT_ERROR((void)import_ticket(forged([](auto& c) { c.name.slot_generation += 1; })), AccessError, ErrorCode::already_consumed);
+  EXPECT_ERROR((void)import_ticket(forged([](auto& c) { c.layout.offset = 1; })), FormatError, ErrorCode::format_error);
+  EXPECT_ERROR((void)import_ticket(forged([](auto& c) { c.segment.low += 1; })), AccessError, ErrorCode::not_found);
+  EXPECT_EQ(import_ticket(ticket).item<std::int32_t>({99}), 99) << "the true one is still good";
+}
+
+TEST(Channel, CarriesStoragesAndBytesInOrder) {
+  auto [one, other] = Channel::make_pair();
+  const Storage x = numbers(1000, "shared");
+  one.send(x, 7);
+  one.send_bytes(std::as_bytes(std::span("hello", 5)), 8);
+  one.send(zeros({0}, DType::f32, "shared"), 9);
+  Channel::Message first = other.receive();
+  EXPECT_EQ(first.tag, 7U);
+  EXPECT_TRUE(equal(first.storage.value(), x));
+  const Channel::Message second = other.receive();
+  EXPECT_EQ(second.tag, 8U);
+  EXPECT_EQ(second.bytes.size(), 5U);
+  EXPECT_EQ(other.receive().storage.value().num_elements(), 0U);
+  EXPECT_ERROR((void)other.receive(10ms), DeviceError, ErrorCode::timeout);
+  EXPECT_ERROR(one.send_bytes(std::vector<std::byte>(Channel::kMostBytes + 1)), ArgumentError, ErrorCode::limit_exceeded);
+  one.close();
+  EXPECT_ERROR((void)other.receive(), DeviceError, ErrorCode::peer_dead);
+  EXPECT_ERROR(other.send(x), DeviceError, ErrorCode::peer_dead);
+}
+
+TEST(Channel, WhatNobodyReceivedIsFreedWithTheChannel) {
+  const auto live = [] { return default_allocator("shared")->stats().live_blocks; };
+  const std::uint64_t before = live();
+  {
+    auto [one, other] = Channel::make_pair();
+    for (int i = 0; i < 5; ++i) one.send(numbers(100, "shared"));
+    EXPECT_EQ(live(), before + 5);
+    (void)other.receive();
+  }
+  EXPECT_TRUE(comes_true([&] { return live() == before; })) << live() - before;
+}
+
+TEST(Channel, MessagesThatBreakTheRulesAreRefused) {
+  int both[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, both), 0);
+  Channel channel = Channel::adopt(both[0]);
+  const std::size_t files = open_descriptors();
+  ASSERT_EQ(send(both[1], "short", 5, 0), 5);
+  EXPECT_ERROR((void)channel.receive(), FormatError, ErrorCode::format_error);
+  const std::vector<char> noise(300, 'x');
+  ASSERT_EQ(send(both[1], noise.data(), noise.size(), 0), 300);
+  EXPECT_ERROR((void)channel.receive(), FormatError, ErrorCode::format_error);
+  // Descriptors that nobody asked for are closed.
+  send_with_descriptors(both[1], noise, {0, 1, 2});
+  EXPECT_ERROR((void)channel.receive(), FormatError, ErrorCode::format_error);
+  send_with_descriptors(both[1], noise, std::vector<int>(40, 0));
+  EXPECT_ERROR((void)channel.receive(), FormatError, ErrorCode::format_error);
+  EXPECT_EQ(open_descriptors(), files);
+  close(both[1]);
+  int stream[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, stream), 0);
+  EXPECT_ERROR((void)Channel::adopt(stream[0]), DeviceError, ErrorCode::unsupported);
+  close(stream[1]);
+}
+
+TEST(Channel, ListensUnderANameThatGoesWithIt) {
+  const std::string name = "test-" + std::to_string(getpid());
+  EXPECT_ERROR((void)Channel::connect(name), AccessError, ErrorCode::not_found);
+  {
+    Listener listener(name);
+    EXPECT_ERROR(Listener{name}, AccessError, ErrorCode::already_exists);
+    Channel one = Channel::connect(name);
+    Channel other = listener.accept();
+    one.send(numbers(10, "shared"));
+    EXPECT_EQ(other.receive().storage->item<std::int32_t>({9}), 9);
+    EXPECT_ERROR((void)listener.accept(1ms), DeviceError, ErrorCode::timeout);
+  }
+  EXPECT_ERROR((void)Channel::connect(name), AccessError, ErrorCode::not_found);
+  EXPECT_ERROR(Listener{"a/b"}, ArgumentError, ErrorCode::invalid_name);
+}
+
+TEST(Segment, IsRefusedUnlessNobodyCanCutIt) {
+  const Storage x = numbers(100, "shared");
+  const Ticket ticket = export_ticket(x);
+  const int unsealed = memfd_create("unsealed", MFD_CLOEXEC);
+  ASSERT_EQ(ftruncate(unsealed, 8 << 20), 0);
+  const auto reason = [](const Result<std::shared_ptr<sharing::Segment>>& result) { return result.ok() ? ErrorCode::busy : result.failure().code; };
+  EXPECT_EQ(reason(sharing::Segment::attach(unsealed)), ErrorCode::untrusted);
+  EXPECT_EQ(reason(sharing::Segment::attach(0)), ErrorCode::untrusted);
+  close(unsealed);
+  const int empty_file = memfd_create("empty", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  ASSERT_EQ(ftruncate(empty_file, 8 << 20), 0);
+  ASSERT_EQ(fcntl(empty_file, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+  EXPECT_EQ(reason(sharing::Segment::attach(empty_file)), ErrorCode::format_error) << "whole, but not a segment";
+  close(empty_file);
+  EXPECT_EQ(import_ticket(ticket, -1).num_elements(), 100U) << "a segment that is known needs no descriptor";
+}
+
+}  // namespace
+}  // namespace berth::testing
