@@ -119,8 +119,10 @@ Status take_memory(int descriptor, std::uint64_t offset, std::uint64_t bytes) no
 }
 
 Result<void*> map_file_range(int descriptor, std::uint64_t offset, std::size_t bytes, Access access) noexcept {
+  const Result<Descriptor> own = open_again(descriptor);
+  if (!own) return own.failure();
   const int rights = access == Access::write ? PROT_READ | PROT_WRITE : PROT_READ;
-  void* const data = must_fail("mmap") ? MAP_FAILED : mmap(nullptr, bytes, rights, MAP_SHARED, descriptor, static_cast<off_t>(offset));
+  void* const data = must_fail("mmap") ? MAP_FAILED : mmap(nullptr, bytes, rights, MAP_SHARED, own->number(), static_cast<off_t>(offset));
   if (data == MAP_FAILED) return system_failure("mmap refused to map shared memory");
   return data;
 }

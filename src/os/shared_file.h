@@ -10,8 +10,9 @@
 // Files whose pages several processes map: what shared memory is made of. Offsets and sizes of ranges are multiples of the page size.
 //
 // Locks are on single bytes of a file, which need not be there, and belong to an open description: to one `open`, and whoever got its
-// descriptor by fork, dup or a message. The kernel lets go of a description's locks when the last descriptor of it is gone, by whatever
-// death. That is how berth knows who lives.
+// descriptor by fork, dup or a message. The kernel lets go of a description's locks when nothing refers to it any more, by whatever death.
+// That is how berth knows who lives. A mapping refers to the description it was made through, and a forked child has it too: so what has
+// locks is never mapped, but a description of its own, which map_file_range opens for each mapping.
 namespace berth::os {
 
 // A file without a name, of that many bytes, none of which has memory. It can never change in size. Fails where the process may not
@@ -43,7 +44,7 @@ Status take_memory(int descriptor, std::uint64_t offset, std::uint64_t bytes) no
 
 enum class Access : unsigned char { read, write };
 Result<void*> map_file_range(int descriptor, std::uint64_t offset, std::size_t bytes, Access access) noexcept;
-// In place of what is at the address.
+// In place of what is at the address, and through this very description.
 Status map_file_range_at(void* address, int descriptor, std::uint64_t offset, std::size_t bytes) noexcept;
 void unmap(void* address, std::size_t bytes) noexcept;
 

@@ -20,7 +20,7 @@ using namespace sharing;
 
 namespace {
 
-enum class Kind : std::uint16_t { storage = 1, bytes = 2, refused = 3 };
+enum class Kind : std::uint16_t { storage = 1, bytes = 2, refused = 3, forget = 4 };
 
 // In front of every message. The descriptor that comes with a storage is the lease: a description of the segment's file that both ends keep.
 struct Head {
@@ -62,6 +62,7 @@ struct Channel::State {
   std::vector<std::byte> room = std::vector<std::byte>(sizeof(Head) + kMostBytes);
   os::Mutex mutex;
   CarriedMap sent BERTH_GUARDED_BY(mutex);  // entries are added and dropped by the sending thread
+  unsigned sends = 0;                       // the sending thread's
 
   Result<std::shared_ptr<Carried>> carried(const std::shared_ptr<Segment>& segment);
   Status send_ticket(const TicketContent& content, Carried& carrier, std::uint64_t tag, std::chrono::milliseconds patience);
@@ -71,6 +72,8 @@ struct Channel::State {
   Result<std::shared_ptr<Segment>> segment_for(const TicketContent& content, const Head& head, os::Packet& packet);
   void refuse(std::span<const std::byte> ticket) noexcept;
   void hear_refusal(std::span<const std::byte> ticket);
+  void forget_idle();
+  void hear_to_forget(std::span<const std::byte> body) noexcept;
   void drop_sent() noexcept;
 };
 
@@ -114,9 +117,38 @@ void Channel::State::send(const TicketContent& content, const std::shared_ptr<Se
                           std::chrono::milliseconds patience) {
   const std::shared_ptr<Carried> carrier = value_or_throw(carried(segment), "sending a storage");
   const Status done = send_ticket(content, *carrier, tag, patience);
+  constexpr unsigned kForgetEvery = 16;
+  if (done && ++sends % kForgetEvery == 0) forget_idle();
   if (done) return;
   if (done.failure().code == ErrorCode::peer_dead) drop_sent();
   throw_share_failure(done.failure(), "sending a storage");
+}
+
+// Segments of other processes that nothing is held of here any more will not be sent soon: neither end needs to keep their descriptors. What
+// is on its way still holds; the other end hears of it later, and if the segment is ever sent again, its descriptor goes along again.
+void Channel::State::forget_idle() {
+  std::vector<std::shared_ptr<Carried>> all;
+  {
+    const os::Lock lock(mutex);
+    for (const auto& [id, carrier] : sent) all.push_back(carrier);
+  }
+  for (const std::shared_ptr<Carried>& carrier : all) {
+    if (carrier->segment->is_own() || carrier->segment->has_handles()) continue;
+    const SegmentId id = carrier->segment->id();
+    const Head head{.kind = Kind::forget, .length = sizeof id};
+    const std::span<const std::byte> body = std::as_bytes(std::span(&id, 1));
+    if (!os::send_packet(socket.number(), bytes_of(head), body, {}, std::chrono::milliseconds(0))) return;
+    CarriedMap::node_type gone;  // freed after the lock
+    const os::Lock lock(mutex);
+    gone = sent.extract(id);
+  }
+}
+
+void Channel::State::hear_to_forget(std::span<const std::byte> body) noexcept {
+  SegmentId id;
+  if (body.size() != sizeof id) return;
+  std::memcpy(&id, body.data(), sizeof id);
+  received.erase(id);
 }
 
 // Nobody will receive what is on its way: the other end is closed.
@@ -200,6 +232,10 @@ Result<std::optional<Channel::Message>> Channel::State::receive_one(std::chrono:
   if (head.kind == Kind::bytes) return std::optional(Message{.tag = head.tag, .bytes = {body.begin(), body.end()}});
   if (head.kind == Kind::refused) {
     hear_refusal(body);
+    return std::optional<Message>();
+  }
+  if (head.kind == Kind::forget) {
+    hear_to_forget(body);
     return std::optional<Message>();
   }
   if (head.kind != Kind::storage) return broken("a message is of a kind that this version does not know");

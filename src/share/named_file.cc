@@ -77,18 +77,21 @@ Status NamedFile::map_data(bool read_only) {
 
 // Who holds it does a few steps and lets go. One that was stopped in the middle is waited for, but not for long.
 Status NamedFile::lock_gate(unsigned patience_ms) noexcept {
-  for (unsigned waited_us = 0;; waited_us += 200) {
+  const std::uint64_t start = os::steady_time_ns();
+  for (;;) {
     const Result<bool> locked = os::try_lock_byte(file_.number(), kGateLock);
     if (!locked) return locked.failure();
     if (*locked) return {};
-    if (waited_us >= patience_ms * 1000) return Failure{ErrorCode::timeout, 0, "another process opens or closes it, and does not get on"};
+    if (os::steady_time_ns() - start >= patience_ms * 1'000'000ULL)
+      return Failure{ErrorCode::timeout, 0, "another process opens or closes it, and does not get on"};
     os::sleep_us(200);
   }
 }
 
 // REQUIRES: the gate. Drops the claims of the dead, and says whether anyone is left.
 NamedFile::Liveness NamedFile::reap() noexcept {
-  for (std::uint32_t row = 0; row < kNamedLayout.rows(); ++row) {
+  const Word rows = std::min<Word>(words_.load(Layout::kRowsUsed), kNamedLayout.rows());
+  for (std::uint32_t row = 0; row < rows; ++row) {
     if (row == row_ || words_.load(kNamedLayout.row_label(row)) == 0) continue;
     const Result<bool> locked = os::try_lock_byte(file_.number(), lock_of(row));
     if (!locked || !*locked) continue;
@@ -107,6 +110,7 @@ Status NamedFile::take_row() {
     if (!locked) return locked.failure();
     if (!*locked) continue;
     row_ = row;
+    raise_to(words_, Layout::kRowsUsed, row + 1);
     words_.store(kNamedLayout.row_label(row), static_cast<Word>(os::process_id()));  // before the claim: who reaps looks for it
     words_.set_bits(kNamedLayout.mask(0, row), bit_of(row));
     return {};
@@ -190,6 +194,7 @@ Result<std::unique_ptr<NamedFile>> NamedFile::create(const std::string& name, co
   std::ranges::copy(description, made->header_.description.begin());
   std::memcpy(made->control_, &made->header_, sizeof made->header_);  // nobody can see it before it has a name
   made->layout_ = layout;
+  raise_to(made->words_, Layout::kRowsUsed, 1);
   made->words_.store(kNamedLayout.row_label(0), static_cast<Word>(os::process_id()));
   run(Publish{.slot = 0, .offset = data_offset(), .bytes = bytes}, made->words_, kNamedLayout);
   if (const Status mapped = made->map_data(false); !mapped) return mapped.failure();

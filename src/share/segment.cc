@@ -92,6 +92,7 @@ Result<std::shared_ptr<Segment>> Segment::make_own(const SharedPlace& place) {
   made->layout_ = header.layout;
   made->base_ = place.base;
   made->row_ = 0;
+  raise_to(made->words_, Layout::kRowsUsed, 1);
   made->words_.store(made->layout_.row_label(0), static_cast<Word>(os::process_id()));
   write_header(made->control_, header);
   made->self_ = made;
@@ -167,7 +168,8 @@ Status Segment::take_row() {
     if (!*locked) continue;
     row_ = row;
     reap_holder(row);
-    words_.store(layout_.row_label(row), static_cast<Word>(os::process_id()));  // before the first claim
+    raise_to(words_, Layout::kRowsUsed, row + 1);  // who reaps looks at these rows, and at the label
+    words_.store(layout_.row_label(row), static_cast<Word>(os::process_id()));
     return {};
   }
   return Failure{ErrorCode::limit_exceeded, 0, "as many processes as there are rows hold the segment"};
@@ -353,9 +355,9 @@ void Segment::end_lease(HolderId lease) noexcept {
   tidy();
 }
 
-std::size_t Segment::lingering() const noexcept {
+bool Segment::has_handles() const noexcept {
   const os::Lock lock(mutex_);
-  return lingering_.size();
+  return !held_.empty();
 }
 
 }  // namespace berth::sharing

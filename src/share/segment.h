@@ -101,7 +101,7 @@ class Segment {
   void reap() noexcept;
   void tidy() noexcept;  // the same where there is reason to, and not too often
 
-  std::size_t lingering() const noexcept;
+  bool has_handles() const noexcept;  // of this process
 
  private:
   struct Local {

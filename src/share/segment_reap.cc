@@ -29,7 +29,8 @@ void Segment::reap() noexcept {
     if (!is_lease(holder)) words_.store(layout_.row_label(holder), 0);
     os::unlock_byte(lock_.number(), lock_of(holder));
   };
-  for (std::uint32_t row = 0; row < layout_.rows(); ++row) {
+  const std::uint32_t rows = static_cast<std::uint32_t>(std::min<Word>(words_.load(Layout::kRowsUsed), layout_.rows()));
+  for (std::uint32_t row = 0; row < rows; ++row) {
     if (row != row_ && words_.load(layout_.row_label(row)) != 0) try_reap(row);
   }
   const std::uint32_t used = static_cast<std::uint32_t>(std::min<Word>(words_.load(Layout::kTicketsUsed), layout_.tickets));

@@ -24,6 +24,7 @@ struct Layout {
   static constexpr std::uint32_t kSlotsUsed = 1;    // no slot from here on was ever used
   static constexpr std::uint32_t kTicketsUsed = 2;  // and no ticket
   static constexpr std::uint32_t kReleases = 3;     // goes up when a claim is dropped: a hint that something may be free now
+  static constexpr std::uint32_t kRowsUsed = 4;     // no row from here on was ever used
   static constexpr std::uint32_t kHead = 8;
 
   constexpr std::uint32_t slot_words() const noexcept { return 4 + masks; }

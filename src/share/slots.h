@@ -355,6 +355,13 @@ struct Reap {
   }
 };
 
+// Raises a word that only ever goes up.
+template <class Memory>
+void raise_to(Memory& memory, std::uint32_t index, Word value) noexcept {
+  for (Word seen = memory.load(index); seen < value && !memory.exchange_if(index, seen, value); seen = memory.load(index)) {
+  }
+}
+
 // Runs an operation to its end.
 template <class Operation, class Memory>
 Operation run(Operation operation, Memory& memory, const Layout& layout) noexcept {

@@ -26,6 +26,7 @@ std::vector<BackendSubject> subjects() {
   return {
       {"cpu", []() -> Backend& { return backend("cpu"); }},
       {"pinned", []() -> Backend& { return backend("pinned"); }},
+      {"shared", []() -> Backend& { return backend("shared"); }},
       {"sim", []() -> Backend& { return backend("sim:0"); }},
       {"sim_without_background", []() -> Backend& { return sim({.seed = 3, .background = false}); }},
       {"sim_with_small_pages", []() -> Backend& { return sim({.capacity_bytes = 4_MiB, .page_bytes = 4096, .seed = 4}); }},

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <dirent.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,6 +15,9 @@
 #include <vector>
 
 #include "berth/berth.h"
+#include "share/exchange.h"
+#include "share/segment.h"
+#include "share/ticket_bytes.h"
 
 // The program that the tests of sharing start, and kill: helper SCENARIO [traced] [NAME]. Descriptor 3 is its end of a channel. Traced, it
 // stops where the interesting part begins, and marks the parts that are to be stepped through one instruction at a time.
@@ -61,9 +65,7 @@ void create() {
   begin();
   const Storage a = pattern(5000);
   const Storage b = pattern(5000, "cpu");
-  mark();
   share(b);
-  mark();
   require(is_pattern(a) && is_pattern(b), "both have their bytes");
   const Ticket ticket = export_ticket(a);
   require(is_pattern(import_ticket(ticket)), "the ticket too");
@@ -72,9 +74,7 @@ void create() {
 // The creator of a name.
 void create_named() {
   begin();
-  mark();
   Storage w = create_shared(g_name, {5000}, DType::i32);
-  mark();
   w.copy_from(pattern(5000, "cpu"));
   close_shared(w);
 }
@@ -85,9 +85,7 @@ void own(bool stay) {
   const Storage first = pattern(5000);
   Storage second = pattern(300'000);
   begin();
-  mark();
   peer.send(first, 1);
-  mark();
   peer.send(second, 2);
   second = {};
   peer.send(pattern(100), 3);
@@ -101,16 +99,12 @@ void own(bool stay) {
 void receive_and_return() {
   Channel owner = channel();
   begin();
-  mark();
   Storage x = *owner.receive().storage;
-  mark();
   require(is_pattern(x), "what came is right");
   owner.send(x, 1);
   Storage y = *owner.receive().storage;
   require(is_pattern(y), "what came next is right");
-  mark();
   x = {};
-  mark();
   y = {};
   owner.close();
 }
@@ -132,19 +126,67 @@ void reap() {
   Channel owner = channel();
   begin();
   Storage x = *owner.receive().storage;
-  mark();
   reap_shared();
-  mark();
   require(is_pattern(x), "what came is right");
   x = {};
   reap_shared();
 }
 
+// ---- What the parties do to the words of a segment, each between two marks.
+
+void step_owner() {
+  const Storage x = pattern(5000);
+  const Storage y = pattern(5000);
+  const sharing::Exported held = *sharing::exported(x);
+  const SharedLocation where = shared_location(y);
+  mark();
+  const std::uint32_t slot = *held.segment->publish(where.offset, where.size_bytes);
+  mark();
+  mark();
+  const sharing::TicketName kept = *held.segment->make_ticket(slot);
+  mark();
+  mark();
+  held.segment->let_go(slot);
+  mark();
+  mark();
+  held.segment->revoke(kept);
+  mark();
+  mark();
+  held.segment->tidy();
+  mark();
+}
+
+void step_peer() {
+  Channel owner = channel();
+  const Storage x = *owner.receive().storage;
+  const sharing::Exported held = *sharing::exported(x);
+  const sharing::TicketContent content = *sharing::read_ticket(owner.receive().bytes);
+  mark();
+  (void)held.segment->import(content.name);
+  mark();
+  mark();
+  const sharing::TicketName returned = *held.segment->make_ticket(content.name.slot);
+  mark();
+  mark();
+  held.segment->let_go(content.name.slot);
+  mark();
+  mark();
+  held.segment->revoke(returned);
+  mark();
+}
+
+void step_reaper() {
+  Channel owner = channel();
+  const Storage x = *owner.receive().storage;
+  const sharing::Exported held = *sharing::exported(x);
+  mark();
+  held.segment->reap();
+  mark();
+}
+
 void open_named() {
   begin();
-  mark();
   Storage w = open_shared(g_name);
-  mark();
   require(is_pattern(w), "the bytes are right");
   close_shared(w);
 }
@@ -157,16 +199,105 @@ void leave_named() {
 
 void collect_named() {
   begin();
-  mark();
   (void)collect_shared();
-  mark();
   const Storage w = create_shared(g_name, {100}, DType::i32);
+}
+
+std::size_t open_descriptors() {
+  std::size_t count = 0;
+  DIR* const folder = opendir("/proc/self/fd");
+  while (readdir(folder) != nullptr) ++count;
+  closedir(folder);
+  return count;
+}
+
+// Holds everything that comes, and says how many descriptors that takes.
+void hold_many() {
+  Channel owner = channel();
+  std::vector<Storage> kept;
+  for (;;) {
+    Channel::Message message = owner.receive();
+    if (!message.storage) break;
+    kept.push_back(*message.storage);
+  }
+  bool right = true;
+  for (std::size_t i = 0; i < kept.size(); ++i) right = right && kept[i].item<std::int32_t>({0}) == static_cast<std::int32_t>(i);
+  require(right, "each has its own bytes");
+  owner.send_bytes({}, open_descriptors());
+  (void)owner.receive();
+}
+
+// Forks, and lives on in a child that does not exec. The child's inherited handles have no effect; what it shares itself is its own.
+void fork_and_stay() {
+  Channel peer = channel();
+  Storage x = pattern(5000);
+  const Storage large = zeros({8 << 20}, DType::u8, "shared");
+  peer.send(x, 1);
+  int ready[2];
+  require(pipe(ready) == 0, "there is a pipe");
+  const pid_t child = fork();
+  if (child == 0) {
+    require(is_pattern(x), "a child can read what it inherited");
+    require(peer.descriptor() == -1, "and has no channel");
+    x = {};
+    const Storage own = new_shared(1000).storage;
+    own.fill(3);
+    const Storage again = import_ticket(export_ticket(own));
+    require(again.item<std::uint8_t>({999}) == 3, "and can share its own");
+    const Storage named = create_shared("of-a-child", {10}, DType::u8);
+    require(write(ready[1], "x", 1) == 1, "it says so");
+    alarm(20);
+    for (;;) pause();
+  }
+  char said = 0;
+  require(read(ready[0], &said, 1) == 1, "the child is there");
+  peer.send_bytes({}, static_cast<std::uint64_t>(child));
+  for (;;) pause();
+}
+
+// Starts a program that lists its descriptors.
+void exec_lists() {
+  const Storage x = pattern(5000);
+  const Storage w = create_shared(g_name, {10}, DType::u8);
+  auto [one, other] = Channel::make_pair();
+  one.send(x);
+  const Storage y = *other.receive().storage;
+  Listener listener("exec-" + std::to_string(getpid()));
+  close(3);
+  execlp("ls", "ls", "-l", "/proc/self/fd", nullptr);
+}
+
+// One of many that share without end. What comes is looked at and kept for a while; own storages go out, and names come and go.
+void churn() {
+  Channel center = channel();
+  std::vector<Storage> kept(8);
+  std::vector<Storage> names(4);
+  std::uint64_t random = static_cast<std::uint64_t>(getpid());
+  const auto next = [&](std::uint64_t bound) {
+    random = random * 6364136223846793005ULL + 1442695040888963407ULL;
+    return (random >> 33) % bound;
+  };
+  alarm(600);
+  for (;;) {
+    Channel::Message message = center.receive(std::chrono::seconds(60));
+    require(message.storage.has_value() && is_pattern(*message.storage), "what came is right");
+    kept[next(kept.size())] = *message.storage;
+    const Storage& any = kept[next(kept.size())];
+    require(any.num_elements() == 0 || is_pattern(any), "what was kept is right");
+    if (next(2) == 0 && any.num_elements() > 0)
+      center.send(any);
+    else
+      center.send(pattern(static_cast<std::int64_t>(1 + next(20'000))));
+    if (next(4) == 0) names[next(names.size())] = create_shared("", {1000}, DType::u8);
+  }
 }
 
 const std::map<std::string, std::function<void()>> kScenarios = {
     {"create", create},         {"create-named", create_named}, {"own", [] { own(false); }}, {"own-and-stay", [] { own(true); }},
     {"peer", receive_and_return}, {"stay", receive_and_stay},   {"reap", reap},              {"open-named", open_named},
-    {"leave-named", leave_named}, {"collect-named", collect_named},
+    {"leave-named", leave_named}, {"collect-named", collect_named}, {"hold-many", hold_many}, {"fork-and-stay", fork_and_stay},
+    {"exec-lists", exec_lists},   {"churn", churn},             {"step-owner", step_owner},     {"step-peer", step_peer},
+    {"step-reaper", step_reaper},
 };
 
 }  // namespace

@@ -115,6 +115,9 @@ class Kill : public ::testing::Test {
   }
 
   std::vector<Scenario> scenarios();
+  std::vector<Scenario> stepped_scenarios();
+  void of_a_dead_owner(Helper& helper, bool before_it_attaches);
+  void with_a_dead_peer(Helper& helper, bool before_it_attaches);
 
   std::string folder_;
   Storage bystander_;
@@ -123,6 +126,75 @@ class Kill : public ::testing::Test {
   std::set<std::string> files_;
   std::vector<Storage> held_;  // by this process, in the scenario
 };
+
+// Leaves claims of a dead process on storages of this one.
+void Kill::with_a_dead_peer(Helper& helper, bool before_it_attaches) {
+  Helper victim("stay");
+  for (int i = 0; i < 3; ++i) victim.channel().send(pattern(100 + i));
+  victim.channel().send_bytes({});
+  EXPECT_EQ(victim.channel().receive().tag, 3U);
+  held_ = {pattern(5000)};
+  helper.channel().send(held_[0]);
+  if (!before_it_attaches) {
+    EXPECT_TRUE(helper.run_to_mark());
+  }
+  victim.kill();
+}
+
+// Storages of a dead owner, two of which the helper gets and all three this process keeps.
+void Kill::of_a_dead_owner(Helper& helper, bool before_it_attaches) {
+  Helper owner("own-and-stay");
+  for (;;) {
+    Channel::Message message = owner.channel().receive();
+    if (!message.storage) break;
+    held_.push_back(*message.storage);
+  }
+  helper.channel().send(held_[0]);
+  helper.channel().send(held_[2]);
+  if (!before_it_attaches) {
+    EXPECT_TRUE(helper.run_to_mark());
+  }
+  owner.kill();
+}
+
+// Those of the sections that are stepped through. The helper waits at its first mark when the others die.
+std::vector<Scenario> Kill::stepped_scenarios() {
+  const auto tickets = std::make_shared<std::vector<Ticket>>();
+  const auto look = [this, tickets](Helper&) {
+    for (const Storage& x : held_) EXPECT_TRUE(is_pattern(x)) << "what another process also had";
+    for (const Ticket& ticket : *tickets) (void)refuse_ticket(ticket);
+    tickets->clear();
+    held_.clear();
+  };
+  const auto a_ticket = [this, tickets](Helper& helper) {
+    held_ = {pattern(5000), pattern(300)};
+    helper.channel().send(held_[0]);
+    tickets->push_back(export_ticket(held_[1]));
+    helper.channel().send_bytes(tickets->back().bytes());
+    EXPECT_TRUE(helper.run_to_mark());
+  };
+  const auto a_ticket_of_a_dead_owner = [this, tickets](Helper& helper) {
+    Helper owner("own-and-stay");
+    for (;;) {
+      Channel::Message message = owner.channel().receive();
+      if (!message.storage) break;
+      held_.push_back(*message.storage);
+    }
+    helper.channel().send(held_[0]);
+    tickets->push_back(export_ticket(held_[2]));
+    helper.channel().send_bytes(tickets->back().bytes());
+    EXPECT_TRUE(helper.run_to_mark());
+    owner.kill();
+    held_.pop_back();  // the helper, if it lives, is the last that has it
+  };
+  return {
+      {"owner", "publishes, exports, lets go, revokes", "step-owner", [](Helper& helper) { EXPECT_TRUE(helper.run_to_mark()); }, look},
+      {"peer", "imports, exports, lets go, revokes", "step-peer", a_ticket, look},
+      {"peer", "the same of a dead owner", "step-peer", a_ticket_of_a_dead_owner, look},
+      {"reaper", "of a dead peer", "step-reaper", [this](Helper& helper) { with_a_dead_peer(helper, false); }, look},
+      {"reaper", "of a dead owner", "step-reaper", [this](Helper& helper) { of_a_dead_owner(helper, false); }, look},
+  };
+}
 
 std::vector<Scenario> Kill::scenarios() {
   const auto look_at_messages = [this](Helper& helper) {
@@ -150,28 +222,8 @@ std::vector<Scenario> Kill::scenarios() {
     helper.channel().send(held_[1]);
     held_.pop_back();  // that one is the helper's alone
   };
-  // Leaves claims of a dead process on storages of this one.
-  const auto with_a_dead_peer = [this](Helper& helper) {
-    Helper victim("stay");
-    for (int i = 0; i < 3; ++i) victim.channel().send(pattern(100 + i));
-    victim.channel().send_bytes({});
-    EXPECT_EQ(victim.channel().receive().tag, 3U);
-    held_ = {pattern(5000)};
-    helper.channel().send(held_[0]);
-    victim.kill();
-  };
-  // Storages of a dead owner, one of which the helper gets and two this process keeps.
-  const auto of_a_dead_owner = [this](Helper& helper) {
-    Helper owner("own-and-stay");
-    for (;;) {
-      Channel::Message message = owner.channel().receive();
-      if (!message.storage) break;
-      held_.push_back(*message.storage);
-    }
-    helper.channel().send(held_[0]);
-    helper.channel().send(held_[2]);
-    owner.kill();
-  };
+  const auto dead_peer = [this](Helper& helper) { with_a_dead_peer(helper, true); };
+  const auto dead_owner = [this](Helper& helper) { of_a_dead_owner(helper, true); };
   const auto a_name = [this](Helper&) {
     held_ = {create_shared("kill", {5000}, DType::i32)};
     held_[0].copy_from(pattern(5000, "cpu"));
@@ -190,10 +242,10 @@ std::vector<Scenario> Kill::scenarios() {
       {"creator", "a name", "create-named", [](Helper&) {}, name_is_free},
       {"owner", "sends to a peer", "own", [](Helper&) {}, look_at_messages},
       {"peer", "receives, returns and lets go", "peer", send_two, look_at_held},
-      {"peer", "of a dead owner, with a bystander", "peer", of_a_dead_owner, look_at_held},
+      {"peer", "of a dead owner, with a bystander", "peer", dead_owner, look_at_held},
       {"peer", "opens a name", "open-named", a_name, name_is_good},
-      {"reaper", "of a dead peer", "reap", with_a_dead_peer, look_at_held},
-      {"reaper", "of a dead owner, with a bystander", "reap", of_a_dead_owner, look_at_held},
+      {"reaper", "of a dead peer", "reap", dead_peer, look_at_held},
+      {"reaper", "of a dead owner, with a bystander", "reap", dead_owner, look_at_held},
       {"reaper", "of a dead name", "collect-named", a_dead_name, name_is_free},
   };
 }
@@ -257,12 +309,20 @@ TEST_F(Kill, AtEverySystemCallNothingIsLeftAndNobodyWaits) {
   did(std::to_string(kills) + " kills");
 }
 
+// To the mark with that number, of which the helper is at the first already.
+bool go_to_mark(Helper& helper, std::size_t number) {
+  for (std::size_t at = 1; at < number; ++at) {
+    if (!helper.run_to_mark()) return false;
+  }
+  return true;
+}
+
 TEST_F(Kill, AfterEveryInstructionOfACriticalSectionToo) {
-  const std::vector<Scenario> all = scenarios();
-  // Between an odd mark and the next: the section. Which marks a helper has, it says itself.
+  const std::vector<Scenario> all = stepped_scenarios();
+  // From one mark to the next.
   struct Section {
     std::size_t scenario;
-    std::size_t first_mark;
+    std::size_t mark;
     std::size_t steps;
   };
   std::vector<Section> sections;
@@ -271,9 +331,7 @@ TEST_F(Kill, AfterEveryInstructionOfACriticalSectionToo) {
     for (std::size_t mark = 1;; mark += 2) {
       std::size_t steps = 0;
       const auto count = [&](Helper& helper, std::size_t) -> std::size_t {
-        for (std::size_t at = 0; at < mark; ++at) {
-          if (!helper.run_to_mark()) return 0;
-        }
+        if (!go_to_mark(helper, mark)) return 0;
         while (helper.next_step() == Helper::Stop::step) ++steps;
         return steps;
       };
@@ -284,17 +342,15 @@ TEST_F(Kill, AfterEveryInstructionOfACriticalSectionToo) {
       total += steps;
     }
   }
-  const std::size_t wanted = scaled(6'000, 60);
-  const std::size_t stride = std::max<std::size_t>(1, total / wanted);
+  EXPECT_EQ(sections.size(), 15U);
+  const std::size_t stride = 1000 / scaled(1000, 10);  // at full count, every one
   std::size_t kills = 0;
   for (const Section& section : sections) {
     std::size_t killed = 0;
     for (std::size_t stop = seed() % stride; stop < section.steps; stop += stride) {
       const auto advance = [&](Helper& helper, std::size_t wanted_steps) -> std::size_t {
-        for (std::size_t at = 0; at < section.first_mark; ++at) {
-          if (!helper.run_to_mark()) return 0;
-        }
         std::size_t steps = 0;
+        if (!go_to_mark(helper, section.mark)) return 0;
         while (steps < wanted_steps && helper.next_step() == Helper::Stop::step) ++steps;
         return steps;
       };
@@ -303,11 +359,10 @@ TEST_F(Kill, AfterEveryInstructionOfACriticalSectionToo) {
       if (HasFailure()) return;
     }
     kills += killed;
-    did(std::string(all[section.scenario].role) + ", " + all[section.scenario].situation + ", section " +
-        std::to_string(section.first_mark / 2 + 1) + ": " + std::to_string(section.steps) + " instructions, killed after " +
-        std::to_string(killed));
+    did(std::string(all[section.scenario].role) + ", " + all[section.scenario].situation + ", section " + std::to_string(section.mark / 2 + 1) +
+        ": " + std::to_string(section.steps) + " instructions, killed after " + std::to_string(killed));
   }
-  did(std::to_string(kills) + " kills");
+  did(std::to_string(total) + " instructions, " + std::to_string(kills) + " kills");
 }
 
 }  // namespace

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+
+#include "berth/berth.h"
+#include "os/inject.h"
+#include "share/share_support.h"
+#include "support/scale.h"
+
+// Every system call of sharing fails in turn, with every reason that full tables and full memory have. The answer is a typed error, or the
+// call is made again; nothing is left either way.
+namespace berth::testing {
+namespace {
+
+std::atomic<int> g_countdown{-1};
+std::atomic<int> g_error{0};
+std::atomic<bool> g_hit{false};
+
+int fail_once(std::string_view) noexcept {
+  if (g_countdown.load() < 0 || g_countdown.fetch_sub(1) != 0) return 0;
+  g_hit = true;
+  return g_error;
+}
+
+struct Injected {
+  Injected(int call, int error) {
+    g_error = error;
+    g_hit = false;
+    g_countdown = call;
+    os::set_injector(fail_once);
+  }
+  ~Injected() {
+    os::set_injector(nullptr);
+    g_countdown = -1;
+  }
+};
+
+class ShareFault : public ::testing::Test {
+ protected:
+  ShareFault() {
+    folder_ = "/dev/shm/berth-fault-" + std::to_string(getpid());
+    setenv("BERTH_SHM_DIR", folder_.c_str(), 1);
+    (void)new_shared(100);
+    { const Storage made = create_shared("warm", {1}, DType::u8); }
+  }
+  ~ShareFault() override {
+    std::filesystem::remove_all(folder_);
+    unsetenv("BERTH_SHM_DIR");
+  }
+
+  void sweep(const char* what, const std::function<void()>& scenario) {
+    scenario();  // what stays for good is there
+    const std::size_t descriptors = open_descriptors();
+    const std::size_t mappings = shared_mappings();
+    int calls = 0;
+    int refused = 0;
+    for (const int error : {ENOSPC, EMFILE, ENOMEM, EINTR, EACCES}) {
+      for (int call = 0;; ++call) {
+        bool threw = false;
+        {
+          const Injected injected(call, error);
+          try {
+            scenario();
+          } catch (const Error& failed) {
+            threw = true;
+            EXPECT_FALSE(failed.why().empty() || failed.help().empty()) << failed.what();
+            EXPECT_NE(to_string(failed.code()), "unknown_error");
+          }
+        }
+        if (!g_hit) break;
+        ++calls;
+        refused += threw ? 1 : 0;
+        EXPECT_FALSE(threw && error == EINTR) << what << ", call " << call << ": what a signal interrupts is done again";
+        (void)collect_shared();
+        reap_shared();
+        ASSERT_EQ(open_descriptors(), descriptors) << what << ", call " << call << ", error " << error;
+        ASSERT_EQ(shared_mappings(), mappings) << what << ", call " << call << ", error " << error;
+        ASSERT_TRUE(list_shared().empty()) << what << ", call " << call << ", error " << error;
+      }
+    }
+    EXPECT_GT(refused, 0);
+    did(std::string(what) + ": " + std::to_string(calls) + " calls failed, " + std::to_string(refused) + " of them with an error");
+  }
+
+  std::string folder_;
+};
+
+TEST_F(ShareFault, EveryCallOfAnExchange) {
+  sweep("an exchange through a channel", [] {
+    const auto memory = pool("shared");
+    const Storage x = full({10'000}, 3, DType::i32, memory);
+    auto [one, other] = Channel::make_pair();
+    one.send(x, 1);
+    const Storage y = *other.receive(std::chrono::milliseconds(1000)).storage;
+    if (y.item<std::int32_t>({9'999}) != 3) std::abort();
+    other.send(y, 2);
+    (void)one.receive(std::chrono::milliseconds(1000));
+  });
+}
+
+TEST_F(ShareFault, EveryCallOfATicketByDescriptor) {
+  sweep("a ticket", [] {
+    const auto memory = pool("shared");
+    const Storage x = full({10'000}, 3, DType::i32, memory);
+    const Storage y = import_ticket(export_ticket(x));
+    if (y.item<std::int32_t>({9'999}) != 3) std::abort();
+  });
+}
+
+TEST_F(ShareFault, EveryCallOfANamedStorage) {
+  sweep("a named storage", [] {
+    Storage w = create_shared("faulty", {10'000}, DType::i32);
+    w.fill(3);
+    const Storage v = open_shared("faulty");
+    if (v.item<std::int32_t>({9'999}) != 3) std::abort();
+    (void)list_shared();
+    close_shared(w);
+  });
+}
+
+TEST_F(ShareFault, EveryCallOfAListener) {
+  sweep("a listener", [] {
+    Listener listener("fault-" + std::to_string(getpid()));
+    Channel one = Channel::connect("fault-" + std::to_string(getpid()));
+    Channel other = listener.accept(std::chrono::milliseconds(1000));
+    one.send_bytes({}, 5);
+    if (other.receive(std::chrono::milliseconds(1000)).tag != 5) std::abort();
+  });
+}
+
+TEST_F(ShareFault, AFailedShareLeavesTheStorageAsItWas) {
+  for (int call = 0;; ++call) {
+    const Storage x = full({3 << 20}, 7, DType::u8, "cpu");
+    const void* const before = x.data_ptr();
+    bool threw = false;
+    {
+      const Injected injected(call, ENOMEM);
+      try {
+        share(x);
+      } catch (const Error&) {
+        threw = true;
+      }
+    }
+    if (!g_hit) break;
+    EXPECT_EQ(x.item<std::uint8_t>({(3 << 20) - 1}), 7);
+    if (threw) {
+      EXPECT_EQ(x.data_ptr(), before);
+      EXPECT_EQ(x.device(), Device("cpu"));
+    }
+    default_allocator("shared")->release_cached();
+  }
+}
+
+}  // namespace
+}  // namespace berth::testing

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <numeric>
+
+#include "base/random.h"
+#include "berth/berth.h"
+#include "os/shared_file.h"
+#include "os/system.h"
+#include "share/segment.h"
+#include "share/share_support.h"
+#include "share/traced.h"
+#include "support/errors.h"
+#include "support/process.h"
+#include "support/scale.h"
+
+namespace berth::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+class SharedProcess : public ::testing::Test {
+ protected:
+  SharedProcess() {
+    folder_ = "/dev/shm/berth-process-" + std::to_string(getpid());
+    setenv("BERTH_SHM_DIR", folder_.c_str(), 1);
+  }
+  ~SharedProcess() override {
+    std::filesystem::remove_all(folder_);
+    unsetenv("BERTH_SHM_DIR");
+  }
+  static Storage pattern(std::int64_t count) {
+    std::vector<std::int32_t> values(static_cast<std::size_t>(count));
+    std::iota(values.begin(), values.end(), 17);
+    return from_data(values, {count}, "shared");
+  }
+  static bool is_pattern(const Storage& x) {
+    std::int32_t expected = 17;
+    for (const std::int32_t value : x.elements<const std::int32_t>()) {
+      if (value != expected++) return false;
+    }
+    return true;
+  }
+  static std::uint64_t live() { return default_allocator("shared")->stats().live_blocks; }
+  static bool none_is_left() {
+    return comes_true([] {
+      reap_shared();
+      return live() == 0;
+    });
+  }
+  std::string folder_;
+};
+
+TEST_F(SharedProcess, TenThousandStoragesTakeAFewDescriptors) {
+  const std::uint64_t count = scaled(10'000, 500);
+  std::uint64_t theirs = 0;
+  {
+    Helper peer("hold-many");
+    std::vector<Storage> all;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      all.push_back(full({64}, static_cast<std::int32_t>(i), DType::i32, "shared"));
+      peer.channel().send(all.back());
+    }
+    peer.channel().send_bytes({});
+    theirs = peer.channel().receive().tag;
+    EXPECT_LT(theirs, 100U);
+    EXPECT_LT(open_descriptors(), 100U);
+    all.clear();
+    EXPECT_EQ(live(), count) << "the peer holds them";
+    did(std::to_string(count) + " storages: " + std::to_string(open_descriptors()) + " descriptors here, " + std::to_string(theirs) + " there");
+  }
+  EXPECT_TRUE(none_is_left()) << live();
+}
+
+TEST_F(SharedProcess, AnOwnersForkedChildDoesNotKeepItAlive) {
+  Helper owner("fork-and-stay");
+  const Storage x = *owner.channel().receive().storage;
+  const auto child = static_cast<pid_t>(owner.channel().receive().tag);
+  const auto content = sharing::read_ticket(export_ticket(x).bytes());
+  const auto segment = sharing::Segment::find(content->segment);
+  const auto used = [&] { return os::facts_of(segment->descriptor())->used_bytes; };
+  EXPECT_GT(used(), 8U << 20);
+  owner.kill();
+  EXPECT_TRUE(comes_true([&] {
+    reap_shared();
+    return used() < 4U << 20;
+  })) << "what only the dead owner had is gone, though its child has the segment mapped";
+  EXPECT_TRUE(is_pattern(x)) << "and what is held here is not";
+  ASSERT_EQ(list_shared().size(), 1U);
+  EXPECT_FALSE(list_shared()[0].is_dead()) << "the child's own name lives with the child";
+  kill(child, SIGKILL);
+  EXPECT_TRUE(comes_true([] { return !list_shared().empty() && list_shared()[0].is_dead(); }));
+  EXPECT_EQ(collect_shared().size(), 1U);
+  EXPECT_TRUE(list_shared().empty());
+}
+
+TEST_F(SharedProcess, AStoppedProcessIsNotDead) {
+  Helper peer("stay");
+  Storage x = pattern(1000);
+  peer.channel().send(x);
+  peer.channel().send_bytes({});
+  EXPECT_EQ(peer.channel().receive().tag, 1U);
+  kill(peer.process(), SIGSTOP);
+  x = {};
+  reap_shared();
+  EXPECT_EQ(live(), 1U) << "it is stopped, and has its storage still";
+  peer.kill();
+  EXPECT_TRUE(none_is_left());
+}
+
+TEST_F(SharedProcess, AStoppedReaderOfANameIsWaitedForAMoment) {
+  const Storage w = create_shared("gate", {10}, DType::u8);
+  // Another description with the gate: as of a process that was stopped while it opens.
+  const int other = open((folder_ + "/gate").c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_TRUE(*os::try_lock_byte(other, sharing::kGateLock));
+  EXPECT_ERROR((void)open_shared("gate"), DeviceError, ErrorCode::timeout);
+  EXPECT_TRUE(collect_shared().empty());
+  close(other);
+  EXPECT_EQ(open_shared("gate").num_elements(), 10U);
+}
+
+TEST_F(SharedProcess, AsManyProcessesAsThereAreRowsCanHoldASegment) {
+  const Storage x = pattern(100);
+  const int other = dup(shared_location(x).descriptor);
+  const Result<os::Descriptor> locks = os::open_again(other);
+  for (std::uint32_t row = 1; row < 256; ++row) ASSERT_TRUE(*os::try_lock_byte(locks->number(), sharing::lock_of(row)));
+  {
+    Helper peer("peer");
+    peer.channel().send(x);
+    EXPECT_EQ(peer.wait_for_end(), -1 - SIGABRT) << "it is refused with limit_exceeded, which nothing catches";
+  }
+  os::unlock_byte(locks->number(), sharing::lock_of(200));
+  Helper peer("stay");
+  peer.channel().send(x);
+  peer.channel().send_bytes({});
+  EXPECT_EQ(peer.channel().receive().tag, 1U) << "one row is enough for one more";
+  close(other);
+}
+
+TEST_F(SharedProcess, NoProgramThatIsStartedInheritsADescriptor) {
+  const Ran ran = run_command(std::string(BERTH_SHARE_HELPER) + " exec-lists plain listed 3</dev/null");
+  EXPECT_EQ(ran.output.find("memfd"), std::string::npos) << ran.output;
+  EXPECT_EQ(ran.output.find("socket"), std::string::npos) << ran.output;
+  EXPECT_EQ(ran.output.find("listed"), std::string::npos) << ran.output;
+  EXPECT_NE(ran.output.find("/proc"), std::string::npos) << ran.output;
+  EXPECT_EQ(collect_shared().size(), 1U) << "and what exec left behind is dead";
+}
+
+TEST_F(SharedProcess, LivenessDoesNotDependOnProcessIds) {
+  // In a name space of its own the helper has the process id 2, as has some other process here.
+  const std::string command = std::string("unshare --user --map-root-user --pid --fork sh -c '") + BERTH_SHARE_HELPER + " leave-named plain spaced; true'";
+  if (run_command("unshare --user --map-root-user --pid --fork true").exit_code != 0) GTEST_SKIP() << "no name spaces for process ids here";
+  (void)run_command(command);
+  ASSERT_EQ(list_shared().size(), 1U);
+  EXPECT_TRUE(list_shared()[0].is_dead());
+  EXPECT_LE(list_shared()[0].holders[0].process, 2) << "a number that lives here, and means someone else";
+  EXPECT_EQ(collect_shared().size(), 1U);
+}
+
+TEST_F(SharedProcess, ASoakOfProcessesThatDieLeavesEverythingFlat) {
+  constexpr std::size_t kProcesses = 6;
+  const std::uint64_t duration_ns = scaled(60'000, 800) * 1'000'000;
+  Random random(seed());
+  std::uint64_t kills = 0;
+  std::uint64_t messages = 0;
+  std::size_t most_descriptors = 0;
+  std::uint64_t most_blocks = 0;
+  std::size_t most_names = 0;
+  {
+    std::vector<std::unique_ptr<Helper>> helpers;
+    for (std::size_t i = 0; i < kProcesses; ++i) helpers.push_back(std::make_unique<Helper>("churn"));
+    std::vector<Storage> kept(16);
+    const std::uint64_t start = os::steady_time_ns();
+    while (os::steady_time_ns() - start < duration_ns) {
+      std::unique_ptr<Helper>& helper = helpers[random.below(kProcesses)];
+      // One is killed ten times a second, wherever it is.
+      if ((os::steady_time_ns() - start) / 100'000'000 > kills) {
+        helper->kill();
+        helper = std::make_unique<Helper>("churn");
+        ++kills;
+        (void)collect_shared();
+        reap_shared();
+        most_descriptors = std::max(most_descriptors, open_descriptors());
+        most_blocks = std::max(most_blocks, live());
+        most_names = std::max(most_names, list_shared().size());
+      }
+      const Storage& any = kept[random.below(kept.size())];
+      helper->channel().send(any.num_elements() > 0 && random.one_in(2) ? any : pattern(static_cast<std::int64_t>(1 + random.below(20'000))));
+      Channel::Message back = helper->channel().receive();
+      ASSERT_TRUE(back.storage && is_pattern(*back.storage));
+      kept[random.below(kept.size())] = *back.storage;
+      ASSERT_TRUE(any.num_elements() == 0 || is_pattern(any));
+      ++messages;
+    }
+  }
+  EXPECT_LT(most_descriptors, 150U) << "they do not grow with the dead";
+  EXPECT_LT(most_blocks, 16U + kProcesses * 16) << "nor does memory";
+  EXPECT_LE(most_names, kProcesses * 4) << "nor do names";
+  EXPECT_TRUE(none_is_left()) << live();
+  EXPECT_TRUE(comes_true([] {
+    (void)collect_shared();
+    return list_shared().empty();
+  }));
+  did(std::to_string(messages) + " messages, " + std::to_string(kills) + " kills; at most " + std::to_string(most_descriptors) +
+      " descriptors, " + std::to_string(most_blocks) + " blocks, " + std::to_string(most_names) + " names");
+}
+
+}  // namespace
+}  // namespace berth::testing
