@@ -27,6 +27,8 @@ std::vector<AllocatorSubject> subjects() {
     all.push_back({std::string("rounded_") + std::string(Device(device).kind_name()), [device] { return rounded(device); }});
     all.push_back({std::string("exact_") + std::string(Device(device).kind_name()), [device] { return exact(device); }});
   }
+  all.push_back({"pool_shared", [] { return pool("shared"); }});
+  all.push_back({"direct_shared", [] { return direct("shared"); }});
   all.push_back({"pool_small_sim", [] { return pool(small_sim()); }});
   all.push_back({"rounded_small_sim", [] { return rounded(small_sim(), {.least_bytes = 512, .cutoff_bytes = 64_KiB}); }});
   all.push_back({"exact_small_sim", [] { return exact(small_sim(), {.granularity_bytes = 4096}); }});

@@ -125,6 +125,8 @@ class SharedBackend : public CpuBackend {
     if (!range) return kUnknown;
     range->attachment.reset();  // without a lock: it may have much to let go
     const Status done = CpuBackend::release(address, bytes);
+    // Addresses that the kernel does not take back keep the file: without its memory, at least.
+    if (!done && !range->is_inherited()) (void)os::take_memory(range->descriptor, 0, kSharedDataOffset + range->bytes).ok();
     os::close_descriptor(range->descriptor);
     return done;
   }
