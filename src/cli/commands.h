@@ -14,6 +14,9 @@ namespace berth::cli {
 Exit run_devices(bool json);
 Exit run_doctor(bool json);
 Exit run_tour();
+Exit run_tour_guest(const std::string& name);
+Exit run_shm_list(bool json);
+Exit run_shm_collect(bool json);
 
 struct ReplayCommand {
   std::string path;

@@ -113,6 +113,15 @@ int main(int argc, char** argv) {
   CLI::App* const bench_alloc =
       bench->add_subcommand("alloc", "Allocating and freeing, warm: by size, with many live blocks, by many threads");
   add_bench_alloc_options(*bench_alloc, allocating);
+  CLI::App* const shm = app.add_subcommand("shm", "Shared storages with a name: list them, or remove what the dead have left");
+  shm->require_subcommand(1);
+  CLI::App* const shm_list = shm->add_subcommand("ls", "List them: size, age, who holds them and whether they live");
+  shm_list->add_flag("--json", json, "Print JSON");
+  CLI::App* const shm_collect = shm->add_subcommand("gc", "Remove those that only dead processes hold");
+  shm_collect->add_flag("--json", json, "Print JSON");
+  std::string guest_name;
+  CLI::App* const guest = app.add_subcommand("tour-guest", "The second process of the tour")->group("");
+  guest->add_option("NAME", guest_name)->required();
   CLI::App* const tour = app.add_subcommand("tour", "Show what berth does, on this machine's devices, in a few seconds");
 
   try {
@@ -137,6 +146,9 @@ int main(int argc, char** argv) {
     if (verify->parsed()) return static_cast<int>(run_verify(verified, json));
     if (bench_copy->parsed()) return static_cast<int>(run_bench_copy(measuring));
     if (bench_alloc->parsed()) return static_cast<int>(run_bench_alloc(allocating));
+    if (shm_list->parsed()) return static_cast<int>(run_shm_list(json));
+    if (shm_collect->parsed()) return static_cast<int>(run_shm_collect(json));
+    if (guest->parsed()) return static_cast<int>(run_tour_guest(guest_name));
     if (tour->parsed()) return static_cast<int>(run_tour());
   } catch (const berth::ArgumentError& error) {  // at this level arguments come from the environment: wrong use
     print_error(error);

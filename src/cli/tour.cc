@@ -11,6 +11,8 @@
 #include "berth/berth.h"
 #include "cli/commands.h"
 #include "cli/input.h"
+#include "os/child.h"
+#include "os/shared_file.h"
 #include "os/system.h"
 #include "plan/onnx/sample_models.h"
 
@@ -67,6 +69,7 @@ class Tour {
   void copy_fast();
   void replay_against_malloc();
   void plan_a_model();
+  void share_with_another_process();
   void run_out_of_memory();
   void look_for_leaks();
   void check_defaults();
@@ -235,6 +238,41 @@ void Tour::plan_a_model() {
   }
 }
 
+// What is known of a named storage; nothing when there is none.
+std::vector<SharedHolder> holders_of(const std::string& name) {
+  for (const NamedShared& one : list_shared()) {
+    if (one.name == name) return one.holders;
+  }
+  return {};
+}
+
+bool has_dead_holder(const std::string& name) {
+  const std::vector<SharedHolder> holders = holders_of(name);
+  return std::ranges::any_of(holders, [](const SharedHolder& holder) { return !holder.is_alive; });
+}
+
+void Tour::share_with_another_process() {
+  step("Sharing: a second process has the same bytes, and dies badly");
+  try {
+    Storage w = create_shared("", {1024, 256}, DType::f32);
+    const std::string name = shared_name(w);
+    w.fill(1.5);
+    show("w = create_shared(\"\", {1024, 256}, f32)", name);
+    auto guest = os::Child::start({"/proc/self/exe", "tour-guest", name});
+    const auto answer = guest ? guest->read_line(std::chrono::seconds(20)) : guest.failure();
+    check(answer && *answer == "262144", "another process opened it by name and found all 262144 elements as they should be");
+    for (int i = 0; i < 2000 && !has_dead_holder(name); ++i) os::sleep_us(1000);
+    check(has_dead_holder(name), "it was then killed with SIGKILL, holding the storage: the kernel knows");
+    check(collect_shared().empty() && holders_of(name).size() == 1, "what it held is dropped; what lives is left alone");
+    check(w.item<float>({0, 0}) == 2.5F && w.item<float>({1, 0}) == 1.5F, "its writes are here, and every byte is in its place");
+    close_shared(w);
+    check(holders_of(name).empty(), "nothing is left in /dev/shm");
+  } catch (const DeviceError& error) {
+    if (error.code() != ErrorCode::device_unavailable) throw;
+    say(fmt::format("no place for named storages here: {}", error.why()));
+  }
+}
+
 void Tour::run_out_of_memory() {
   step("Out of memory, with an answer to \"who holds it?\"");
   const auto limited = pool("cpu", {.limit_bytes = 64_MiB});
@@ -290,10 +328,11 @@ bool Tour::run() {
   copy_fast();
   replay_against_malloc();
   plan_a_model();
+  share_with_another_process();
   run_out_of_memory();
   look_for_leaks();
   const double seconds = static_cast<double>(os::steady_time_ns() - start) / 1e9;
-  print(fmt::format("\n{} in {:.1f} s. Next: berth devices, berth doctor, berth replay, berth plan, docs/architecture.md\n",
+  print(fmt::format("\n{} in {:.1f} s. Next: berth devices, berth doctor, berth replay, berth plan, berth shm, docs/architecture.md\n",
                     right_ ? paint(Mood::good, "All of it as it should be") : paint(Mood::bad, "Something is wrong: see ✘ above"),
                     seconds));
   return right_;

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+
+#include "base/text.h"
+#include "berth/berth.h"
+#include "cli/commands.h"
+#include "cli/table.h"
+
+// Named shared storages: what there is, who holds it, and what the dead have left.
+namespace berth::cli {
+
+namespace {
+
+std::string age(std::uint64_t nanoseconds) {
+  const std::chrono::seconds seconds(nanoseconds / 1'000'000'000);
+  if (seconds >= std::chrono::hours(48)) return fmt::format("{} d", seconds / std::chrono::hours(24));
+  if (seconds >= std::chrono::minutes(120)) return fmt::format("{} h", seconds / std::chrono::hours(1));
+  if (seconds >= std::chrono::seconds(120)) return fmt::format("{} min", seconds / std::chrono::minutes(1));
+  return fmt::format("{} s", seconds.count());
+}
+
+std::string holders(const NamedShared& one) {
+  std::string out;
+  for (const SharedHolder& holder : one.holders) {
+    const std::string text = fmt::format("{}{}", holder.process, holder.is_alive ? "" : " (dead)");
+    out += (out.empty() ? "" : ", ") + (holder.is_alive ? text : paint(Mood::bad, text));
+  }
+  return out.empty() ? paint(Mood::quiet, "nobody") : out;
+}
+
+void write_one(JsonWriter& json, const NamedShared& one) {
+  json.begin_object().member("name", one.name).member("ours", one.is_ours);
+  if (!one.is_ours) {
+    json.member("problem", one.problem).end_object();
+    return;
+  }
+  json.member("size_bytes", one.size_bytes).member("memory_bytes", one.memory_bytes).member("dtype", to_string(one.dtype));
+  json.key("shape").begin_array();
+  for (const std::int64_t dim : one.shape) json.value(dim);
+  json.end_array().member("age_s", static_cast<double>(one.age_ns) / 1e9).member("dead", one.is_dead());
+  json.key("holders").begin_array();
+  for (const SharedHolder& holder : one.holders)
+    json.begin_object().member("process", holder.process).member("alive", holder.is_alive).end_object();
+  json.end_array().end_object();
+}
+
+std::string to_json(std::string_view key, const std::vector<NamedShared>& all) {
+  JsonWriter json(JsonWriter::Style::pretty);
+  json.begin_object().key(key).begin_array();
+  for (const NamedShared& one : all) write_one(json, one);
+  json.end_array().end_object();
+  return json.take() + "\n";
+}
+
+std::string to_table(const std::vector<NamedShared>& all) {
+  using enum Table::Align;
+  Table table({{"name"}, {"size", right}, {"what"}, {"age", right}, {"holders"}});
+  for (const NamedShared& one : all) {
+    const std::string name = paint(one.is_dead() || !one.is_ours ? Mood::quiet : Mood::strong, text::printable(one.name));
+    if (one.is_ours)
+      table.add({name, text::bytes(one.size_bytes), fmt::format("{} {}", to_string(one.dtype), one.shape.to_string()), age(one.age_ns),
+                 holders(one)});
+    else
+      table.add({name, "", paint(Mood::warning, "not ours: " + text::printable(one.problem)), "", ""});
+  }
+  return table.to_text();
+}
+
+}  // namespace
+
+Exit run_shm_list(bool json) {
+  const std::vector<NamedShared> all = list_shared();
+  if (json) {
+    print(to_json("storages", all));
+    return Exit::ok;
+  }
+  print(all.empty() ? std::string("no named shared storages\n") : to_table(all));
+  const auto dead = std::ranges::count_if(all, &NamedShared::is_dead);
+  if (dead > 0) print(fmt::format("\n{} of them {} dead: berth shm gc removes what nobody holds\n", dead, dead == 1 ? "is" : "are"));
+  return Exit::ok;
+}
+
+Exit run_shm_collect(bool json) {
+  const std::vector<NamedShared> removed = collect_shared();
+  if (json) {
+    print(to_json("removed", removed));
+    return Exit::ok;
+  }
+  std::uint64_t bytes = 0;
+  for (const NamedShared& one : removed) {
+    bytes += one.memory_bytes;
+    print(fmt::format("removed {}, {}\n", text::printable(one.name), text::bytes(one.memory_bytes)));
+  }
+  print(removed.empty() ? std::string("nothing is dead\n") : fmt::format("{} of {} freed\n", text::bytes(bytes), removed.size()));
+  return Exit::ok;
+}
+
+// The second process of the tour: opens what the first has shared, says what it found, and dies as badly as a process can.
+Exit run_tour_guest(const std::string& name) {
+  const Storage w = open_shared(name);
+  const auto elements = w.elements<const float>();
+  const bool right = std::ranges::all_of(elements, [](float value) { return value == 1.5F; });
+  w.select(0, 0).fill(2.5);
+  print(fmt::format("{}\n", right ? elements.size() : 0));
+  std::raise(SIGKILL);
+  return Exit::no;
+}
+
+}  // namespace berth::cli
