@@ -151,7 +151,8 @@ void unlock_byte(int descriptor, std::uint64_t byte) noexcept {
 
 Result<bool> is_byte_locked(int descriptor, std::uint64_t byte) noexcept {
   struct flock lock = one_byte(F_WRLCK, byte);
-  if (insist("getlock", [&] { return fcntl(descriptor, F_OFD_GETLK, &lock); }) != 0) return system_failure("the kernel does not say who has a lock");
+  if (insist("getlock", [&] { return fcntl(descriptor, F_OFD_GETLK, &lock); }) != 0)
+    return system_failure("the kernel does not say who has a lock");
   return lock.l_type != F_UNLCK;
 }
 

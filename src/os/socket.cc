@@ -48,9 +48,7 @@ struct Address {
   }
 };
 
-Descriptor new_socket() noexcept {
-  return Descriptor(must_fail("socket") ? -1 : socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-}
+Descriptor new_socket() noexcept { return Descriptor(must_fail("socket") ? -1 : socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)); }
 
 // Waits for something; false, with errno, when that takes past the deadline.
 bool wait_for(int socket, short what, std::uint64_t deadline_ns) noexcept {
@@ -152,7 +150,8 @@ Result<Peer> peer_of(int socket) noexcept {
   if (type != SOCK_SEQPACKET) return Failure{ErrorCode::unsupported, 0, "the socket is not of the kind SOCK_SEQPACKET"};
   ucred who{};
   length = sizeof who;
-  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &length) != 0) return socket_failure("the kernel does not say who is at the other end");
+  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &length) != 0)
+    return socket_failure("the kernel does not say who is at the other end");
   return Peer{who.uid, who.pid};
 }
 

@@ -42,7 +42,8 @@ struct Carried {
   std::shared_ptr<Segment> segment;
   os::OwnDescriptor description;
   HolderId lease = kNoHolder;
-  std::atomic<bool> delivered{false};  // the other end has the description; what was sent: a hint of the receiving thread to the sending one
+  std::atomic<bool> delivered{
+      false};  // the other end has the description; what was sent: a hint of the receiving thread to the sending one
 
   ~Carried() {
     description.close();

@@ -11,8 +11,8 @@ namespace berth::sharing {
 void require_name(std::string_view name, const char* asked);
 bool is_name(std::string_view name) noexcept;
 
-std::string fresh_name();                         // 128 random bits
-std::string socket_name(std::string_view name);   // of this user
-std::string names_folder();                       // where named storages are
+std::string fresh_name();                        // 128 random bits
+std::string socket_name(std::string_view name);  // of this user
+std::string names_folder();                      // where named storages are
 
 }  // namespace berth::sharing

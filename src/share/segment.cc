@@ -53,7 +53,6 @@ SegmentHeader read_header(void* control) noexcept {
   return copy;
 }
 
-
 }  // namespace
 
 bool Segment::is_inherited() const noexcept { return generation_ != os::fork_generation(); }
@@ -238,12 +237,9 @@ Result<SlotBytes> Segment::import(const TicketName& name) {
   fresh.try_emplace(name.slot);
   auto node = fresh.extract(fresh.begin());
   const os::Lock lock(mutex_);
-  const Import import = run(Import{.ticket = name.ticket,
-                                   .generation = name.generation,
-                                   .slot = name.slot,
-                                   .slot_gen = name.slot_generation,
-                                   .row = row_},
-                            words_, layout_);
+  const Import import =
+      run(Import{.ticket = name.ticket, .generation = name.generation, .slot = name.slot, .slot_gen = name.slot_generation, .row = row_},
+          words_, layout_);
   if (import.outcome != Outcome::done)
     return Failure{ErrorCode::already_consumed, 0, "the ticket was imported or refused before, or whoever sent it is dead"};
   if (auto back = lingering_.extract(name.slot); !back.empty()) node.mapped().block = std::move(back.mapped().block);  // it comes home

@@ -140,11 +140,11 @@ class Segment {
   std::weak_ptr<Segment> self_;
 
   mutable os::Mutex mutex_;
-  Slots held_ BERTH_GUARDED_BY(mutex_);                             // what this process has a claim on: handles > 0 in each
-  Slots lingering_ BERTH_GUARDED_BY(mutex_);                        // the owner's that it has none on: handles == 0. In one of the two at most
+  Slots held_ BERTH_GUARDED_BY(mutex_);       // what this process has a claim on: handles > 0 in each
+  Slots lingering_ BERTH_GUARDED_BY(mutex_);  // the owner's that it has none on: handles == 0. In one of the two at most
   std::vector<std::uint32_t> free_slots_ BERTH_GUARDED_BY(mutex_);  // the owner's: free, below the first that was never used
-  std::uint32_t next_slot_ BERTH_GUARDED_BY(mutex_) = 0;               // the owner's: the first that was never used
-  std::uint32_t last_ticket_ BERTH_GUARDED_BY(mutex_) = 0;             // that was made here
+  std::uint32_t next_slot_ BERTH_GUARDED_BY(mutex_) = 0;            // the owner's: the first that was never used
+  std::uint32_t last_ticket_ BERTH_GUARDED_BY(mutex_) = 0;          // that was made here
   std::vector<Window> windows_ BERTH_GUARDED_BY(mutex_);
   Word releases_seen_ BERTH_GUARDED_BY(mutex_) = 0;
   std::uint64_t reaped_ns_ BERTH_GUARDED_BY(mutex_) = 0;

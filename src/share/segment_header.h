@@ -34,8 +34,8 @@ struct SegmentHeader {
   std::uint64_t file_bytes = 0;
   std::uint64_t data_offset = 0;
   Layout layout = {};
-  std::uint32_t description_bytes = 0;                          // a named segment has one storage, which is described here
-  std::uint64_t made_ns = 0;                                    // since 1970; a label
+  std::uint32_t description_bytes = 0;  // a named segment has one storage, which is described here
+  std::uint64_t made_ns = 0;            // since 1970; a label
   std::array<std::byte, kDescriptionBytes> description = {};
 };
 static_assert(sizeof(SegmentHeader) <= 4096 && offsetof(SegmentHeader, description) == 72);
@@ -52,7 +52,7 @@ Status check_header(const SegmentHeader& copy, std::uint64_t file_bytes) noexcep
 // The bytes of the file on which processes have locks: far behind its end.
 inline constexpr std::uint64_t kLocks = std::uint64_t{1} << 60;
 constexpr std::uint64_t lock_of(HolderId holder) noexcept { return kLocks + holder; }  // of a row, or of a lease
-inline constexpr std::uint64_t kGateLock = kLocks + (std::uint64_t{1} << 20);           // of a named segment: who opens or closes it now
+inline constexpr std::uint64_t kGateLock = kLocks + (std::uint64_t{1} << 20);          // of a named segment: who opens or closes it now
 inline constexpr std::uint32_t kMostLeases = 4096;
 
 }  // namespace berth::sharing

@@ -36,7 +36,8 @@ const std::shared_ptr<Allocator>& shared_allocator() {
   static std::atomic<std::uint64_t> ours{0};  // the fork generation whose allocator is in place; 0 is right from the start
   const std::uint64_t now = os::fork_generation();
   std::uint64_t seen = ours.load(std::memory_order_acquire);
-  if (seen != now && ours.compare_exchange_strong(seen, now)) set_default_allocator(sharing::shared_device(), pool(sharing::shared_device()));
+  if (seen != now && ours.compare_exchange_strong(seen, now))
+    set_default_allocator(sharing::shared_device(), pool(sharing::shared_device()));
   return default_allocator(sharing::shared_device());
 }
 
@@ -99,7 +100,8 @@ void share(const Storage& storage, Site site) {
   const Buffer& old = storage.buffer();
   const Block block = old.block();
   // The usual alignment of `shared`, or a larger one that was asked for; what it cannot give no address of it has.
-  const Buffer moved = make_shared_buffer(block.bytes, {.alignment = std::min(block.alignment, std::size_t{kSharedDataOffset}), .tag = block.tag}, site);
+  const Buffer moved =
+      make_shared_buffer(block.bytes, {.alignment = std::min(block.alignment, std::size_t{kSharedDataOffset}), .tag = block.tag}, site);
   std::memcpy(moved.data(), old.data(), block.bytes);
   BufferMaker::exchange(old, moved);
 }

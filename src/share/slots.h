@@ -30,18 +30,14 @@ struct Publish {
   template <class Memory>
   void step(Memory& memory, const Layout& layout) noexcept {
     switch (at++) {
-      case 0:
-        generation = slot_generation(memory.load(layout.slot(slot)));
-        return;
+      case 0: generation = slot_generation(memory.load(layout.slot(slot))); return;
       case 1:  // first: who reaps looks no farther. The owner alone writes it
         if (memory.load(Layout::kSlotsUsed) <= slot) memory.store(Layout::kSlotsUsed, slot + 1);
         return;
       case 2: return memory.store(layout.offset(slot), offset);
       case 3: return memory.store(layout.bytes(slot), bytes);
       case 4: return memory.store(layout.mask(slot, 0), bit_of(0));
-      default:
-        memory.store(layout.slot(slot), live_slot(generation));
-        outcome = Outcome::done;
+      default: memory.store(layout.slot(slot), live_slot(generation)); outcome = Outcome::done;
     }
   }
   friend bool operator==(const Publish&, const Publish&) = default;
@@ -72,9 +68,7 @@ struct Export {
         seen_used = memory.load(Layout::kTicketsUsed);
         at = seen_used > ticket ? 3 : 2;
         return;
-      case 2:
-        at = memory.exchange_if(Layout::kTicketsUsed, seen_used, ticket + 1) ? 3 : 1;
-        return;
+      case 2: at = memory.exchange_if(Layout::kTicketsUsed, seen_used, ticket + 1) ? 3 : 1; return;
       case 3: {
         const TicketWord made{TicketWord::of(seen).generation, TicketState::held, holder, slot};
         generation = made.generation;

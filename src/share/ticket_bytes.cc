@@ -67,7 +67,8 @@ Result<StorageLayout> read_layout(std::span<const std::byte> bytes) {
     dims[i] = read<std::int64_t>(bytes, kLayoutHead + 8 * i);
     strides[i] = read<std::int64_t>(bytes, kLayoutHead + 8 * (rank + i));
   }
-  if (std::any_of(dims.begin(), dims.begin() + static_cast<std::ptrdiff_t>(rank), [](std::int64_t dim) { return dim < 0; })) return kNoLayout;
+  if (std::any_of(dims.begin(), dims.begin() + static_cast<std::ptrdiff_t>(rank), [](std::int64_t dim) { return dim < 0; }))
+    return kNoLayout;
   return StorageLayout{.dtype = static_cast<DType>(dtype),
                        .read_only = read_only == 1,
                        .offset = read<std::int64_t>(bytes, 8),

@@ -67,11 +67,8 @@ struct DeviceName {
 
 // Pinned memory that is not page-locked is plain host memory to everyone else, and so is shared memory. Of two names for one type the first
 // is what a tensor from outside is on.
-constexpr DeviceName kDevices[] = {{"cpu", dlpack::kCpu},
-                                   {"cuda", dlpack::kCuda},
-                                   {"pinned", dlpack::kCudaHost},
-                                   {"sim", dlpack::kExtension},
-                                   {"shared", dlpack::kCpu}};
+constexpr DeviceName kDevices[] = {
+    {"cpu", dlpack::kCpu}, {"cuda", dlpack::kCuda}, {"pinned", dlpack::kCudaHost}, {"sim", dlpack::kExtension}, {"shared", dlpack::kCpu}};
 
 dlpack::DeviceId dlpack_device(const Storage& storage) {
   const Device device = storage.device();
@@ -122,8 +119,10 @@ void delete_export(Managed* self) {
 
 template <class Managed>
 std::unique_ptr<Managed> make_export(const Storage& storage) {
-  auto kept = std::make_unique<Export>(
-      Export{storage, storage.buffer().keep_alive(), {storage.shape().begin(), storage.shape().end()}, {storage.strides().begin(), storage.strides().end()}});
+  auto kept = std::make_unique<Export>(Export{storage,
+                                              storage.buffer().keep_alive(),
+                                              {storage.shape().begin(), storage.shape().end()},
+                                              {storage.strides().begin(), storage.strides().end()}});
   auto managed = std::make_unique<Managed>();
   managed->dl_tensor = {.data = storage.data_ptr(),
                         .device = dlpack_device(storage),

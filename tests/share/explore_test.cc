@@ -62,8 +62,8 @@ using Operation = std::variant<std::monostate, Publish, Export, Import, Release,
 struct Process {
   bool alive = true;
   std::uint8_t at = 0;
-  bool claims = false;          // it may use the bytes
-  std::uint64_t claimed = 0;    // of that generation
+  bool claims = false;             // it may use the bytes
+  std::uint64_t claimed = 0;       // of that generation
   std::uint8_t reaping = kNobody;  // whose lock it has: a row, or 16 + channel
   Operation operation;
 };
@@ -77,9 +77,12 @@ struct World {
 
 void put(std::string& out, std::uint64_t value) { out.append(reinterpret_cast<const char*>(&value), sizeof value); }
 void put_op(std::string&, const std::monostate&) {}
-void put_op(std::string& out, const Publish& o) { put(out, std::uint64_t{o.at} << 8 | static_cast<unsigned>(o.outcome)), put(out, o.generation); }
+void put_op(std::string& out, const Publish& o) {
+  put(out, std::uint64_t{o.at} << 8 | static_cast<unsigned>(o.outcome)), put(out, o.generation);
+}
 void put_op(std::string& out, const Export& o) {
-  put(out, std::uint64_t{o.at} << 48 | std::uint64_t{o.looked} << 24 | o.ticket), put(out, o.seen), put(out, o.seen_used), put(out, o.generation);
+  put(out, std::uint64_t{o.at} << 48 | std::uint64_t{o.looked} << 24 | o.ticket), put(out, o.seen), put(out, o.seen_used),
+      put(out, o.generation);
 }
 void put_op(std::string& out, const Import& o) { put(out, std::uint64_t{o.at} << 32 | o.ticket), put(out, o.seen), put(out, o.slot_gen); }
 void put_op(std::string& out, const Retire& o) {
@@ -103,7 +106,8 @@ std::string key_of(const World& world, std::size_t processes) {
     std::visit([&](const auto& operation) { put_op(out, operation); }, p.operation);
   }
   for (const Flight& f : world.flight)
-    put(out, std::uint64_t{f.exported} << 4 | std::uint64_t{f.sent} << 3 | std::uint64_t{f.received} << 2 | std::uint64_t{f.sender_closed} << 1 | std::uint64_t{f.receiver_closed});
+    put(out, std::uint64_t{f.exported} << 4 | std::uint64_t{f.sent} << 3 | std::uint64_t{f.received} << 2 |
+                 std::uint64_t{f.sender_closed} << 1 | std::uint64_t{f.receiver_closed});
   put(out, world.freed);
   return out;
 }
@@ -393,9 +397,10 @@ TEST(SlotExplorer, AnOwnerAndAPeerThatReap) {
 
 TEST(SlotExplorer, AnOwnerWhoseStorageComesBackAndIsUsedAgain) {
   // The ticket goes there and back, and the slot is then used a second time while the first ticket's bytes still lie around.
-  const Script owner{{A::publish}, {A::export_to, 0}, {A::send, 0}, {A::release},    {A::receive, 1}, {A::import, 1},
-                     {A::release}, {A::retire},       {A::publish}, {A::release}, {A::retire},     {A::close, 0}, {A::close, 1}};
-  const Script peer{{A::receive, 0}, {A::import, 0}, {A::export_to, 1}, {A::send, 1}, {A::release}, {A::import_again, 0}, {A::close, 0}, {A::close, 1}};
+  const Script owner{{A::publish}, {A::export_to, 0}, {A::send, 0}, {A::release}, {A::receive, 1}, {A::import, 1}, {A::release},
+                     {A::retire},  {A::publish},      {A::release}, {A::retire},  {A::close, 0},   {A::close, 1}};
+  const Script peer{{A::receive, 0}, {A::import, 0},       {A::export_to, 1}, {A::send, 1},
+                    {A::release},    {A::import_again, 0}, {A::close, 0},     {A::close, 1}};
   explore("there and back, and used again", {owner, peer}, 2);
 }
 
@@ -414,8 +419,8 @@ TEST(SlotExplorer, TwoReapersAndOneOfThemDies) {
 }
 
 TEST(SlotExplorer, TwoPeersOfOneOwnerThatReapEachOther) {
-  const Script owner{{A::publish}, {A::export_to, 0}, {A::send, 0}, {A::export_to, 1}, {A::send, 1}, {A::release}, {A::retire},
-                     {A::close, 0}, {A::close, 1}};
+  const Script owner{{A::publish}, {A::export_to, 0}, {A::send, 0},  {A::export_to, 1}, {A::send, 1},
+                     {A::release}, {A::retire},       {A::close, 0}, {A::close, 1}};
   const auto peer = [](std::uint8_t channel) {
     return Script{{A::receive, channel}, {A::import, channel}, {A::release}, {A::close, channel}, {A::reap}, {A::reap}};
   };
@@ -424,7 +429,8 @@ TEST(SlotExplorer, TwoPeersOfOneOwnerThatReapEachOther) {
 
 TEST(SlotExplorer, AChainWhoseEndsReap) {
   const Script owner{{A::publish}, {A::export_to, 0}, {A::send, 0}, {A::release}, {A::retire}, {A::close, 0}, {A::reap}, {A::retire}};
-  const Script middle{{A::receive, 0}, {A::import, 0}, {A::export_to, 1}, {A::send, 1}, {A::release}, {A::close, 0}, {A::close, 1}, {A::reap}};
+  const Script middle{{A::receive, 0}, {A::import, 0}, {A::export_to, 1}, {A::send, 1},
+                      {A::release},    {A::close, 0},  {A::close, 1},     {A::reap}};
   const Script last{{A::receive, 1}, {A::import, 1}, {A::import_again, 1}, {A::release}, {A::close, 1}, {A::reap}, {A::reap}};
   explore("a chain whose ends reap", {owner, middle, last}, 2);
 }

@@ -293,10 +293,22 @@ void churn() {
 }
 
 const std::map<std::string, std::function<void()>> kScenarios = {
-    {"create", create},         {"create-named", create_named}, {"own", [] { own(false); }}, {"own-and-stay", [] { own(true); }},
-    {"peer", receive_and_return}, {"stay", receive_and_stay},   {"reap", reap},              {"open-named", open_named},
-    {"leave-named", leave_named}, {"collect-named", collect_named}, {"hold-many", hold_many}, {"fork-and-stay", fork_and_stay},
-    {"exec-lists", exec_lists},   {"churn", churn},             {"step-owner", step_owner},     {"step-peer", step_peer},
+    {"create", create},
+    {"create-named", create_named},
+    {"own", [] { own(false); }},
+    {"own-and-stay", [] { own(true); }},
+    {"peer", receive_and_return},
+    {"stay", receive_and_stay},
+    {"reap", reap},
+    {"open-named", open_named},
+    {"leave-named", leave_named},
+    {"collect-named", collect_named},
+    {"hold-many", hold_many},
+    {"fork-and-stay", fork_and_stay},
+    {"exec-lists", exec_lists},
+    {"churn", churn},
+    {"step-owner", step_owner},
+    {"step-peer", step_peer},
     {"step-reaper", step_reaper},
 };
 

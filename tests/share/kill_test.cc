@@ -359,8 +359,9 @@ TEST_F(Kill, AfterEveryInstructionOfACriticalSectionToo) {
       if (HasFailure()) return;
     }
     kills += killed;
-    did(std::string(all[section.scenario].role) + ", " + all[section.scenario].situation + ", section " + std::to_string(section.mark / 2 + 1) +
-        ": " + std::to_string(section.steps) + " instructions, killed after " + std::to_string(killed));
+    did(std::string(all[section.scenario].role) + ", " + all[section.scenario].situation + ", section " +
+        std::to_string(section.mark / 2 + 1) + ": " + std::to_string(section.steps) + " instructions, killed after " +
+        std::to_string(killed));
   }
   did(std::to_string(total) + " instructions, " + std::to_string(kills) + " kills");
 }

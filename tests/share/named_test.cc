@@ -86,8 +86,8 @@ TEST_F(Named, ReadOnlyOpeningCannotWrite) {
 }
 
 TEST_F(Named, NamesThatCannotBeAreRefused) {
-  for (const std::string& name : {std::string("a/b"), std::string(".."), std::string(".hidden"), std::string("nul\0byte", 8), std::string(201, 'x'),
-                                  std::string("\xff\xfe"), std::string("line\nbreak")}) {
+  for (const std::string& name : {std::string("a/b"), std::string(".."), std::string(".hidden"), std::string("nul\0byte", 8),
+                                  std::string(201, 'x'), std::string("\xff\xfe"), std::string("line\nbreak")}) {
     EXPECT_ERROR((void)create_shared(name, {1}, DType::u8), ArgumentError, ErrorCode::invalid_name);
     EXPECT_ERROR((void)open_shared(name), ArgumentError, ErrorCode::invalid_name);
     EXPECT_ERROR((void)unlink_shared(name), ArgumentError, ErrorCode::invalid_name);
@@ -162,13 +162,13 @@ TEST_F(Named, AHeaderOfAnotherVersionOrWithLiesIsRefused) {
     EXPECT_ERROR((void)open_shared("lies"), FormatError, expected);
     file.seekp(static_cast<std::streamoff>(at)).put(before).flush();
   };
-  with(0, 0, ErrorCode::format_error);                                                            // the magic
+  with(0, 0, ErrorCode::format_error);  // the magic
   with(offsetof(sharing::SegmentHeader, version), 9, ErrorCode::version_mismatch);
   with(offsetof(sharing::SegmentHeader, layout_hash), 1, ErrorCode::version_mismatch);
-  with(offsetof(sharing::SegmentHeader, file_bytes) + 4, 1, ErrorCode::format_error);             // larger than the file
+  with(offsetof(sharing::SegmentHeader, file_bytes) + 4, 1, ErrorCode::format_error);  // larger than the file
   with(offsetof(sharing::SegmentHeader, data_offset) + 5, 1, ErrorCode::format_error);
-  with(offsetof(sharing::SegmentHeader, layout) + 3, 0x7f, ErrorCode::format_error);              // as many slots as would wrap
-  with(offsetof(sharing::SegmentHeader, description) + 16, 0xff, ErrorCode::format_error);        // a shape that does not fit
+  with(offsetof(sharing::SegmentHeader, layout) + 3, 0x7f, ErrorCode::format_error);        // as many slots as would wrap
+  with(offsetof(sharing::SegmentHeader, description) + 16, 0xff, ErrorCode::format_error);  // a shape that does not fit
   EXPECT_EQ(open_shared("lies").num_elements(), 1000U);
 }
 

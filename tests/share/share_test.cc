@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "berth/berth.h"
+#include "os/shared_file.h"
 #include "share/segment.h"
 #include "share/share_support.h"
 #include "support/errors.h"
@@ -222,6 +224,26 @@ TEST(Channel, MessagesThatBreakTheRulesAreRefused) {
   close(stream[1]);
 }
 
+TEST(Channel, ALostDescriptorIsNoticedAndSentAgain) {
+  const auto live = [] { return default_allocator("shared")->stats().live_blocks; };
+  const std::uint64_t before = live();
+  {
+    auto [one, other] = Channel::make_pair();
+    const Storage x = numbers(10, "shared");
+    one.send(x, 1);
+    rlimit limit{};
+    ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    const rlimit none{3, limit.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);  // not one more
+    EXPECT_ERROR((void)other.receive(), DeviceError, ErrorCode::too_many_descriptors);
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    EXPECT_ERROR((void)one.receive(1ms), DeviceError, ErrorCode::timeout);  // hears of it
+    one.send(x, 2);
+    EXPECT_EQ(other.receive().tag, 2U);
+  }
+  EXPECT_TRUE(comes_true([&] { return live() == before; })) << "also what was lost is free";
+}
+
 TEST(Channel, ListensUnderANameThatGoesWithIt) {
   const std::string name = "test-" + std::to_string(getpid());
   EXPECT_ERROR((void)Channel::connect(name), AccessError, ErrorCode::not_found);
@@ -243,7 +265,9 @@ TEST(Segment, IsRefusedUnlessNobodyCanCutIt) {
   const Ticket ticket = export_ticket(x);
   const int unsealed = memfd_create("unsealed", MFD_CLOEXEC);
   ASSERT_EQ(ftruncate(unsealed, 8 << 20), 0);
-  const auto reason = [](const Result<std::shared_ptr<sharing::Segment>>& result) { return result.ok() ? ErrorCode::busy : result.failure().code; };
+  const auto reason = [](const Result<std::shared_ptr<sharing::Segment>>& result) {
+    return result.ok() ? ErrorCode::busy : result.failure().code;
+  };
   EXPECT_EQ(reason(sharing::Segment::attach(unsealed)), ErrorCode::untrusted);
   EXPECT_EQ(reason(sharing::Segment::attach(0)), ErrorCode::untrusted);
   close(unsealed);
@@ -253,6 +277,17 @@ TEST(Segment, IsRefusedUnlessNobodyCanCutIt) {
   EXPECT_EQ(reason(sharing::Segment::attach(empty_file)), ErrorCode::format_error) << "whole, but not a segment";
   close(empty_file);
   EXPECT_EQ(import_ticket(ticket, -1).num_elements(), 100U) << "a segment that is known needs no descriptor";
+}
+
+TEST(Segment, KeepsItsLockWhenADescriptorOfItsFileIsClosed) {
+  const NewShared made = new_shared(100);
+  const Ticket ticket = export_ticket(made.storage);
+  const Result<os::Descriptor> looks = os::open_again(made.location.descriptor);
+  EXPECT_TRUE(*os::is_byte_locked(looks->number(), sharing::lock_of(0)));
+  close(dup(made.location.descriptor));
+  (void)os::open_again(made.location.descriptor);  // opened once more, and closed
+  EXPECT_TRUE(*os::is_byte_locked(looks->number(), sharing::lock_of(0))) << "the owner is still known to live";
+  EXPECT_FALSE(*os::is_byte_locked(looks->number(), sharing::lock_of(77)));
 }
 
 }  // namespace

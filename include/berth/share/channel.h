@@ -64,7 +64,7 @@ class BERTH_EXPORT Channel {
   // rules; and what import_ticket throws. A message that is refused is gone, and its ticket is free.
   Message receive(std::chrono::milliseconds patience = kPatience);
 
-  int descriptor() const noexcept;  // to wait for messages with poll, or to hand to a program that is started; stays the channel's
+  int descriptor() const noexcept;    // to wait for messages with poll, or to hand to a program that is started; stays the channel's
   int peer_process() const noexcept;  // a label: the process that made the other end
   void close() noexcept;
 

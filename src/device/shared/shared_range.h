@@ -20,11 +20,11 @@ namespace berth {
 inline constexpr std::uint64_t kSharedDataOffset = std::uint64_t{2} << 20;
 
 struct SharedPlace {
-  int descriptor = -1;            // of the file; the range keeps it open
-  std::uint64_t offset = 0;       // of the address, in the file
-  std::uint64_t range = 0;        // a number that no other range of this process has
+  int descriptor = -1;       // of the file; the range keeps it open
+  std::uint64_t offset = 0;  // of the address, in the file
+  std::uint64_t range = 0;   // a number that no other range of this process has
   std::uint64_t file_bytes = 0;
-  std::byte* base = nullptr;      // where the range is in this process: the file's kSharedDataOffset
+  std::byte* base = nullptr;  // where the range is in this process: the file's kSharedDataOffset
 };
 
 // Where the bytes lie; nothing when they are not all in one range of this process. A range that was inherited by fork is not one.
