@@ -84,9 +84,8 @@ ssize_t now_or_later(int socket, short what, std::chrono::milliseconds patience,
   }
 }
 
-union ControlRoom {
-  cmsghdr align;
-  char bytes[CMSG_SPACE(sizeof(int) * 64)];  // more than are wanted: what is sent too many is seen, and closed
+struct ControlRoom {
+  alignas(cmsghdr) char bytes[CMSG_SPACE(sizeof(int) * 64)];  // more than are wanted: what is sent too many is seen, and closed
 };
 
 void take_files(msghdr& message, Packet& packet) noexcept {

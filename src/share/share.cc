@@ -31,13 +31,14 @@ struct TicketMaker {
 namespace {
 
 // The default allocator of `shared`. The one that a forked child inherits gives out its parent's memory, and refuses in the child; there
-// the first who shares puts a pool of the child's own in its place.
+// the first who shares puts a pool of the child's own in its place. (Of two threads that are first at once, one pool stays empty.)
 const std::shared_ptr<Allocator>& shared_allocator() {
   static std::atomic<std::uint64_t> ours{0};  // the fork generation whose allocator is in place; 0 is right from the start
   const std::uint64_t now = os::fork_generation();
-  std::uint64_t seen = ours.load(std::memory_order_acquire);
-  if (seen != now && ours.compare_exchange_strong(seen, now))
+  if (ours.load(std::memory_order_acquire) != now) {
     set_default_allocator(sharing::shared_device(), pool(sharing::shared_device()));
+    ours.store(now, std::memory_order_release);  // who sees it finds the new one
+  }
   return default_allocator(sharing::shared_device());
 }
 

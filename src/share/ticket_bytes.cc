@@ -19,8 +19,9 @@ constexpr Failure kNoTicket{ErrorCode::format_error, 0, "the bytes are not a who
 
 template <class T>
 void append(std::vector<std::byte>& out, T value) {
-  const auto bytes = std::bit_cast<std::array<std::byte, sizeof(T)>>(value);
-  out.insert(out.end(), bytes.begin(), bytes.end());
+  const std::size_t at = out.size();
+  out.resize(at + sizeof value);
+  std::memcpy(out.data() + at, &value, sizeof value);
 }
 
 // REQUIRES: it is there.

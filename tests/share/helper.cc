@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <dirent.h>
 #include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -292,6 +294,16 @@ void churn() {
   }
 }
 
+// As a program that knows the name of another user's listener.
+void connect_raw() {
+  const int socket_made = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path + 1, g_name.data(), g_name.size());
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + g_name.size());
+  require(connect(socket_made, reinterpret_cast<const sockaddr*>(&address), length) == 0, "it connects");
+}
+
 const std::map<std::string, std::function<void()>> kScenarios = {
     {"create", create},
     {"create-named", create_named},
@@ -309,7 +321,7 @@ const std::map<std::string, std::function<void()>> kScenarios = {
     {"churn", churn},
     {"step-owner", step_owner},
     {"step-peer", step_peer},
-    {"step-reaper", step_reaper},
+    {"step-reaper", step_reaper}, {"connect-raw", connect_raw},
 };
 
 }  // namespace

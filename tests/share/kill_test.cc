@@ -125,11 +125,13 @@ class Kill : public ::testing::Test {
   std::size_t descriptors_ = 0;
   std::set<std::string> files_;
   std::vector<Storage> held_;  // by this process, in the scenario
+  // The others of the scenario, dead. Their channels stay open until the helper is dead too: who closes one reaps.
+  std::vector<std::unique_ptr<Helper>> others_;
 };
 
 // Leaves claims of a dead process on storages of this one.
 void Kill::with_a_dead_peer(Helper& helper, bool before_it_attaches) {
-  Helper victim("stay");
+  Helper& victim = *others_.emplace_back(std::make_unique<Helper>("stay"));
   for (int i = 0; i < 3; ++i) victim.channel().send(pattern(100 + i));
   victim.channel().send_bytes({});
   EXPECT_EQ(victim.channel().receive().tag, 3U);
@@ -143,7 +145,7 @@ void Kill::with_a_dead_peer(Helper& helper, bool before_it_attaches) {
 
 // Storages of a dead owner, two of which the helper gets and all three this process keeps.
 void Kill::of_a_dead_owner(Helper& helper, bool before_it_attaches) {
-  Helper owner("own-and-stay");
+  Helper& owner = *others_.emplace_back(std::make_unique<Helper>("own-and-stay"));
   for (;;) {
     Channel::Message message = owner.channel().receive();
     if (!message.storage) break;
@@ -165,6 +167,7 @@ std::vector<Scenario> Kill::stepped_scenarios() {
     for (const Ticket& ticket : *tickets) (void)refuse_ticket(ticket);
     tickets->clear();
     held_.clear();
+    others_.clear();
   };
   const auto a_ticket = [this, tickets](Helper& helper) {
     held_ = {pattern(5000), pattern(300)};
@@ -174,7 +177,7 @@ std::vector<Scenario> Kill::stepped_scenarios() {
     EXPECT_TRUE(helper.run_to_mark());
   };
   const auto a_ticket_of_a_dead_owner = [this, tickets](Helper& helper) {
-    Helper owner("own-and-stay");
+    Helper& owner = *others_.emplace_back(std::make_unique<Helper>("own-and-stay"));
     for (;;) {
       Channel::Message message = owner.channel().receive();
       if (!message.storage) break;
@@ -197,7 +200,7 @@ std::vector<Scenario> Kill::stepped_scenarios() {
 }
 
 std::vector<Scenario> Kill::scenarios() {
-  const auto look_at_messages = [this](Helper& helper) {
+  const auto look_at_messages = [](Helper& helper) {
     const std::vector<Channel::Message> got = receive_all(helper.channel());
     for (const Channel::Message& message : got) {
       if (message.storage) {
@@ -215,6 +218,7 @@ std::vector<Scenario> Kill::scenarios() {
     look_at_messages(helper);
     for (const Storage& x : held_) EXPECT_TRUE(is_pattern(x)) << "what another process also had";
     held_.clear();
+    others_.clear();
   };
   const auto send_two = [this](Helper& helper) {
     held_ = {pattern(5000), pattern(300)};
