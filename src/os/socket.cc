@@ -175,19 +175,45 @@ Status send_packet(int socket, std::span<const std::byte> head, std::span<const 
   return {};
 }
 
-Result<Packet> receive_packet(int socket, std::span<std::byte> room, std::chrono::milliseconds patience) noexcept {
+namespace {
+
+// How long a receive waits. 0 is for ever to the kernel: then it is asked without waiting.
+Status set_patience(int socket, std::chrono::milliseconds patience, std::chrono::milliseconds& known) noexcept {
+  if (patience == known || patience.count() <= 0) return {};
+  timeval time{};
+  time.tv_sec = static_cast<time_t>(std::min<std::int64_t>(patience.count() / 1000, std::int64_t{1} << 31));
+  time.tv_usec = static_cast<suseconds_t>(patience.count() % 1000 * 1000);
+  if (must_fail("setsockopt") || setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time) != 0)
+    return socket_failure("the time to wait cannot be set");
+  known = patience;
+  return {};
+}
+
+}  // namespace
+
+Result<Packet> receive_packet(int socket, std::span<std::byte> room, std::chrono::milliseconds patience,
+                              std::chrono::milliseconds& known) noexcept {
+  if (const Status set = set_patience(socket, patience, known); !set) return set.failure();
   iovec part{room.data(), room.size()};
   ControlRoom control;
   msghdr message{};
-  const auto once = [&]() -> ssize_t {
+  const int flags = MSG_CMSG_CLOEXEC | (patience.count() <= 0 ? MSG_DONTWAIT : 0);
+  std::uint64_t until = 0;
+  ssize_t got = -1;
+  for (;;) {
     message = {};
     message.msg_iov = &part;
     message.msg_iovlen = 1;
     message.msg_control = control.bytes;
     message.msg_controllen = sizeof control.bytes;
-    return must_fail("recvmsg") ? -1 : recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-  };
-  const ssize_t got = now_or_later(socket, POLLIN, patience, once);
+    got = must_fail("recvmsg") ? -1 : recvmsg(socket, &message, flags);
+    if (got >= 0 || errno != EINTR) break;
+    // Signals begin the wait anew, but not for ever.
+    if (until == 0) until = deadline(patience);
+    if (steady_time_ns() > until) errno = EAGAIN;
+    if (errno == EAGAIN) break;
+  }
+  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) errno = ETIMEDOUT;
   if (got < 0) return socket_failure("nothing came in that time");
   Packet packet;
   packet.bytes = static_cast<std::size_t>(got);

@@ -40,7 +40,9 @@ struct Packet {
   std::size_t files = 0;
   std::array<Descriptor, kMostFiles> file = {};  // none is inherited by programs that are started
 };
-// `timeout`, or `peer_dead` when the other end is closed and everything it sent was received.
-Result<Packet> receive_packet(int socket, std::span<std::byte> room, std::chrono::milliseconds patience) noexcept;
+// `timeout`, or `peer_dead` when the other end is closed and everything it sent was received. The kernel keeps the patience of a socket, which
+// saves two calls for each message: `known` is what it was last told, 0 at first, and the caller's to keep with the socket.
+Result<Packet> receive_packet(int socket, std::span<std::byte> room, std::chrono::milliseconds patience,
+                              std::chrono::milliseconds& known) noexcept;
 
 }  // namespace berth::os

@@ -60,6 +60,7 @@ struct Channel::State {
   os::OwnDescriptor socket;
   int peer_process = 0;
   CarriedMap received;  // the receiving thread's
+  std::chrono::milliseconds known_patience{0};
   std::vector<std::byte> room = std::vector<std::byte>(sizeof(Head) + kMostBytes);
   os::Mutex mutex;
   CarriedMap sent BERTH_GUARDED_BY(mutex);  // entries are added and dropped by the sending thread
@@ -218,7 +219,7 @@ Result<Storage> Channel::State::take_storage(const Head& head, std::span<const s
 
 // Nothing: the message was for the channel itself.
 Result<std::optional<Channel::Message>> Channel::State::receive_one(std::chrono::milliseconds patience) {
-  Result<os::Packet> packet = os::receive_packet(socket.number(), room, patience);
+  Result<os::Packet> packet = os::receive_packet(socket.number(), room, patience, known_patience);
   if (!packet) return packet.failure();
   if (packet->cut || packet->bytes < sizeof(Head)) return broken("a message is shorter or longer than it can be");
   Head head;

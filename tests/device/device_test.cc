@@ -28,7 +28,7 @@ TEST(Device, ListsTheKnownKindsForAnUnknownOne) {
   try {
     Device("gpu\x1b[31m");
   } catch (const DeviceError& error) {
-    EXPECT_NE(std::string(error.what()).find("cpu, cuda, pinned, sim"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("cpu, cuda, pinned, shared, sim"), std::string::npos) << error.what();
     EXPECT_EQ(std::string(error.what()).find('\x1b'), std::string::npos) << "an escape must not reach a terminal";
   }
 }

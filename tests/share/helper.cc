@@ -321,7 +321,8 @@ const std::map<std::string, std::function<void()>> kScenarios = {
     {"churn", churn},
     {"step-owner", step_owner},
     {"step-peer", step_peer},
-    {"step-reaper", step_reaper}, {"connect-raw", connect_raw},
+    {"step-reaper", step_reaper},
+    {"connect-raw", connect_raw},
 };
 
 }  // namespace
