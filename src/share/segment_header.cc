@@ -25,8 +25,8 @@ namespace {
 
 // Before a word of it is used to compute with: sizes that fit in 32 bits when multiplied.
 bool is_sane(const Layout& layout) noexcept {
-  return layout.slots >= 1 && layout.slots <= (1U << 20) && layout.tickets >= 1 && layout.tickets <= (1U << 20) && layout.masks >= 1 &&
-         layout.masks <= 16;
+  return layout.slots >= 1 && layout.slots <= TicketWord::kSlots && layout.tickets >= 1 && layout.tickets <= (1U << 20) &&
+         layout.masks >= 1 && layout.masks <= 16;
 }
 
 }  // namespace

@@ -53,6 +53,5 @@ Status check_header(const SegmentHeader& copy, std::uint64_t file_bytes) noexcep
 inline constexpr std::uint64_t kLocks = std::uint64_t{1} << 60;
 constexpr std::uint64_t lock_of(HolderId holder) noexcept { return kLocks + holder; }  // of a row, or of a lease
 inline constexpr std::uint64_t kGateLock = kLocks + (std::uint64_t{1} << 20);          // of a named segment: who opens or closes it now
-inline constexpr std::uint32_t kMostLeases = 4096;
 
 }  // namespace berth::sharing

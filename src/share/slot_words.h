@@ -49,13 +49,14 @@ constexpr bool is_live(Word slot) noexcept { return (slot & 1) != 0; }
 constexpr std::uint64_t slot_generation(Word slot) noexcept { return slot >> 1; }
 constexpr Word next_free_slot(Word slot) noexcept { return (slot_generation(slot) + 1) << 1; }
 
-// A ticket: generation (21 bits) | state (3) | holder (16) | slot (24).
+// A ticket: generation (28 bits) | state (3) | holder (13) | slot (20).
 enum class TicketState : unsigned char { free = 0, held = 1, importing = 2 };
 
 // Whose claim a ticket is: that of a row, or of a lease.
 using HolderId = std::uint32_t;
-inline constexpr HolderId kFirstLease = 0x8000;
-inline constexpr HolderId kNoHolder = 0xffff;
+inline constexpr HolderId kFirstLease = 0x1000;
+inline constexpr std::uint32_t kMostLeases = 0x1000;
+inline constexpr HolderId kNoHolder = 0xffff;  // never in a word
 constexpr bool is_lease(HolderId holder) noexcept { return holder >= kFirstLease; }
 
 struct TicketWord {
@@ -64,14 +65,15 @@ struct TicketWord {
   HolderId holder = 0;
   std::uint32_t slot = 0;
 
-  static constexpr std::uint32_t kGenerations = 1U << 21;
+  static constexpr std::uint32_t kGenerations = 1U << 28;
+  static constexpr std::uint32_t kSlots = 1U << 20;
 
   constexpr Word pack() const noexcept {
-    return Word{generation % kGenerations} << 43 | Word{static_cast<unsigned char>(state)} << 40 | Word{holder} << 24 | slot;
+    return Word{generation % kGenerations} << 36 | Word{static_cast<unsigned char>(state)} << 33 | Word{holder} << 20 | slot;
   }
   static constexpr TicketWord of(Word word) noexcept {
-    return {static_cast<std::uint32_t>(word >> 43), static_cast<TicketState>(word >> 40 & 7), static_cast<HolderId>(word >> 24 & 0xffff),
-            static_cast<std::uint32_t>(word & 0xffffff)};
+    return {static_cast<std::uint32_t>(word >> 36), static_cast<TicketState>(word >> 33 & 7), static_cast<HolderId>(word >> 20 & 0x1fff),
+            static_cast<std::uint32_t>(word & (kSlots - 1))};
   }
   constexpr bool is_free() const noexcept { return state == TicketState::free; }
   constexpr Word freed() const noexcept { return TicketWord{(generation + 1) % kGenerations, TicketState::free, 0, 0}.pack(); }

@@ -164,7 +164,7 @@ TEST_F(Named, AHeaderOfAnotherVersionOrWithLiesIsRefused) {
   };
   with(0, 0, ErrorCode::format_error);  // the magic
   with(offsetof(sharing::SegmentHeader, version), 9, ErrorCode::version_mismatch);
-  with(offsetof(sharing::SegmentHeader, layout_hash), 1, ErrorCode::version_mismatch);
+  with(offsetof(sharing::SegmentHeader, layout_hash), static_cast<unsigned char>(~sharing::layout_hash()), ErrorCode::version_mismatch);
   with(offsetof(sharing::SegmentHeader, file_bytes) + 4, 1, ErrorCode::format_error);  // larger than the file
   with(offsetof(sharing::SegmentHeader, data_offset) + 5, 1, ErrorCode::format_error);
   with(offsetof(sharing::SegmentHeader, layout) + 3, 0x7f, ErrorCode::format_error);        // as many slots as would wrap
