@@ -74,7 +74,7 @@ struct Channel::State {
   Result<std::shared_ptr<Segment>> segment_for(const TicketContent& content, const Head& head, os::Packet& packet);
   void refuse(std::span<const std::byte> ticket) noexcept;
   void hear_refusal(std::span<const std::byte> ticket);
-  void forget_idle();
+  void forget_idle() noexcept;  // needs no heap: what came before is done
   void hear_to_forget(std::span<const std::byte> body) noexcept;
   void drop_sent() noexcept;
 };
@@ -128,15 +128,18 @@ void Channel::State::send(const TicketContent& content, const std::shared_ptr<Se
 
 // Segments of other processes that nothing is held of here any more will not be sent soon: neither end needs to keep their descriptors. What
 // is on its way still holds; the other end hears of it later, and if the segment is ever sent again, its descriptor goes along again.
-void Channel::State::forget_idle() {
-  std::vector<std::shared_ptr<Carried>> all;
-  {
-    const os::Lock lock(mutex);
-    for (const auto& [id, carrier] : sent) all.push_back(carrier);
-  }
-  for (const std::shared_ptr<Carried>& carrier : all) {
+void Channel::State::forget_idle() noexcept {
+  SegmentId id{};
+  for (bool first = true;; first = false) {
+    std::shared_ptr<Carried> carrier;
+    {
+      const os::Lock lock(mutex);
+      const auto at = first ? sent.begin() : sent.upper_bound(id);
+      if (at == sent.end()) return;
+      id = at->first;
+      carrier = at->second;
+    }
     if (carrier->segment->is_own() || carrier->segment->has_handles()) continue;
-    const SegmentId id = carrier->segment->id();
     const Head head{.kind = Kind::forget, .length = sizeof id};
     const std::span<const std::byte> body = std::as_bytes(std::span(&id, 1));
     if (!os::send_packet(socket.number(), bytes_of(head), body, {}, std::chrono::milliseconds(0))) return;

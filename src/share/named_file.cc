@@ -25,10 +25,6 @@ std::size_t data_offset() noexcept { return *try_align_up(control_bytes(kNamedLa
 // A folder that exists, or is made. Not kept open: it may be removed when it is empty, and made again.
 Result<os::Descriptor> folder(bool make) { return os::open_own_folder(names_folder().c_str(), make); }
 
-void remove_folder_if_empty() {
-  if (!os::environment("BERTH_SHM_DIR")) os::remove_empty_folder(names_folder().c_str());  // one that was given is not ours
-}
-
 Status check_file(const os::FileFacts& facts) noexcept {
   if (!facts.is_regular) return Failure{ErrorCode::untrusted, 0, "it is not a file"};
   if (facts.user != os::user_id()) return Failure{ErrorCode::untrusted, 0, "it belongs to another user"};
@@ -39,6 +35,13 @@ Status check_file(const os::FileFacts& facts) noexcept {
 }
 
 }  // namespace
+
+NamedFile::NamedFile(std::string name)
+    : name_(std::move(name)), folder_(names_folder()), folder_was_given_(os::environment("BERTH_SHM_DIR").has_value()) {}
+
+void NamedFile::remove_folder_if_empty() const noexcept {
+  if (!folder_was_given_) os::remove_empty_folder(folder_.c_str());
+}
 
 std::uint64_t NamedFile::bytes() const noexcept { return header_.file_bytes - header_.data_offset; }
 
@@ -142,13 +145,12 @@ Result<bool> NamedFile::unlink(const std::string& name) {
     Result<os::Descriptor> file = os::open_named(where->number(), name.c_str());
     if (!file && file.failure().code == ErrorCode::not_found) return false;
     if (!file) return file.failure();
-    NamedFile seen;
-    seen.name_ = name;
+    NamedFile seen(name);
     Status ready = seen.attach(std::move(*file));
     if (ready) ready = seen.lock_gate(kGatePatienceMs);
     if (ready) ready = seen.still_named(where->number());
     if (ready) ready = os::remove_name(where->number(), name.c_str());
-    if (ready) remove_folder_if_empty();
+    if (ready) seen.remove_folder_if_empty();
     if (ready) return true;
     if (ready.failure().code != ErrorCode::not_found) return ready.failure();
   }
@@ -170,9 +172,8 @@ Result<std::unique_ptr<NamedFile>> NamedFile::create(const std::string& name, co
   if (const Status sized = os::set_file_size(file->number(), *total); !sized) return sized.failure();
   if (const Status given = os::give_memory(file->number(), 0, *total); !given) return given.failure();
 
-  std::unique_ptr<NamedFile> made(new NamedFile);
+  std::unique_ptr<NamedFile> made(new NamedFile(name));
   made->generation_ = os::fork_generation();
-  made->name_ = name;
   made->file_.set(std::move(*file));
   const Result<void*> control = os::map_file_range(made->file_.number(), 0, data_offset(), os::Access::write);
   if (!control) return control.failure();
@@ -227,8 +228,7 @@ Result<std::unique_ptr<NamedFile>> NamedFile::open(const std::string& name, bool
   for (int i = 0; i < kTries; ++i) {
     Result<os::Descriptor> file = os::open_named(where->number(), name.c_str());
     if (!file) return file.failure();
-    std::unique_ptr<NamedFile> made(new NamedFile);
-    made->name_ = name;
+    std::unique_ptr<NamedFile> made(new NamedFile(name));
     if (const Status attached = made->attach(std::move(*file)); !attached) {
       if (attached.failure().code == ErrorCode::not_found) continue;
       return attached.failure();
@@ -250,7 +250,7 @@ Result<std::unique_ptr<NamedFile>> NamedFile::open(const std::string& name, bool
 // Locks go with the descriptor.
 NamedFile::~NamedFile() {
   if (generation_ == os::fork_generation() && row_ != kNoHolder && lock_gate(kGatePatienceMs).ok()) {
-    const Result<os::Descriptor> where = os::open_own_folder(names_folder().c_str(), false);
+    const Result<os::Descriptor> where = os::open_own_folder(folder_.c_str(), false);
     Release release;
     release.slot = 0;
     release.row = row_;
@@ -266,8 +266,7 @@ NamedFile::~NamedFile() {
 Result<NamedFile::Found> NamedFile::look(int folder_descriptor, const std::string& name, bool collect) {
   Result<os::Descriptor> file = os::open_named(folder_descriptor, name.c_str());
   if (!file) return file.failure();
-  NamedFile seen;
-  seen.name_ = name;
+  NamedFile seen(name);
   if (const Status attached = seen.attach(std::move(*file)); !attached) return attached.failure();
   Found found;
   bool dead = false;

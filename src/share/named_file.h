@@ -48,16 +48,19 @@ class NamedFile {
  private:
   enum class Liveness { alive, dead };
 
-  NamedFile() = default;
+  explicit NamedFile(std::string name);
   Status attach(os::Descriptor file);
   Status map_data(bool read_only);
   Status lock_gate(unsigned patience_ms) noexcept;
   Status take_row();
   Liveness reap() noexcept;
   void remove_name_if_same(int folder) noexcept;
+  void remove_folder_if_empty() const noexcept;
   Status still_named(int folder) const noexcept;
 
   std::string name_;
+  std::string folder_;             // kept: closing must work without a heap
+  bool folder_was_given_ = false;  // and is not ours to remove
   os::OwnDescriptor file_;
   SegmentHeader header_;
   Words words_;

@@ -10,6 +10,7 @@
 #include "berth/berth.h"
 #include "os/inject.h"
 #include "share/share_support.h"
+#include "support/heap_faults.h"
 #include "support/scale.h"
 
 // Every system call of sharing fails in turn, with every reason that full tables and full memory have. The answer is a typed error, or the
@@ -134,6 +135,46 @@ TEST_F(ShareFault, EveryCallOfAListener) {
     one.send_bytes({}, 5);
     if (other.receive(std::chrono::milliseconds(1000)).tag != 5) std::abort();
   });
+}
+
+TEST_F(ShareFault, EveryUseOfTheHeap) {
+  const auto exchange = [] {
+    const auto memory = pool("shared");
+    const Storage x = full({10'000}, 3, DType::i32, memory);
+    auto [one, other] = Channel::make_pair();
+    one.send(x, 1);
+    const Storage y = *other.receive(std::chrono::milliseconds(1000)).storage;
+    other.send(y, 2);
+    (void)one.receive(std::chrono::milliseconds(1000));
+  };
+  const auto named = [] {
+    Storage w = create_shared("hungry", {10'000}, DType::i32);
+    const Storage v = open_shared("hungry");
+    close_shared(w);
+  };
+  for (const std::function<void()>& scenario : {std::function<void()>(exchange), std::function<void()>(named)}) {
+    scenario();
+    const std::size_t descriptors = open_descriptors();
+    const std::size_t mappings = shared_mappings();
+    std::uint64_t nth = 1;
+    for (bool happened = true; happened; ++nth) {
+      {
+        const FailNthNew fault(nth);
+        try {
+          scenario();
+        } catch (const std::bad_alloc&) {
+        } catch (const Error&) {  // where a lack of heap is a refusal
+        }
+        happened = fault.happened();
+      }
+      (void)collect_shared();
+      reap_shared();
+      ASSERT_EQ(open_descriptors(), descriptors) << "use " << nth;
+      ASSERT_EQ(shared_mappings(), mappings) << "use " << nth;
+      ASSERT_TRUE(list_shared().empty()) << "use " << nth;
+    }
+    did("failed each of " + std::to_string(nth - 2) + " uses of the heap");
+  }
 }
 
 TEST_F(ShareFault, AFailedShareLeavesTheStorageAsItWas) {
