@@ -38,9 +38,7 @@ class CpuBackend : public Backend {
 
  protected:
   BackendProperties properties_;
-
- private:
-  CpuOptions options_;
+  const CpuOptions options_;
 };
 
 }  // namespace berth
