@@ -192,13 +192,15 @@ void Space::consider(Window& best, Extent* run, std::size_t begin, std::size_t b
 }
 
 // What is committed beyond a large block, where each piece costs: as much as the bound on all that is committed leaves, so that the next
-// block finds part of what it needs, or all, and pieces are fewer and longer.
+// block finds part of what it needs, or all, and pieces are fewer and longer. But no more than a small part of the peak in all: the holes of
+// blocks that share a piece cannot be taken back from it, and a pool at its limit lives on those.
 std::size_t Space::ahead_of(const Window& window, std::size_t bytes) const noexcept {
   if (!pays_by_the_piece() || window.begin < split_ || window.missing == 0) return 0;
   const auto allowed = static_cast<std::size_t>(settings_.tight * static_cast<double>(std::max(figures_.peak_live, figures_.live + bytes)));
   const std::size_t wanted = figures_.committed + promised_ + window.missing;
-  if (wanted >= allowed || window.missing >= budget_.room()) return 0;
-  return align_down(std::min(allowed - wanted, budget_.room() - window.missing), settings_.page_bytes);
+  const std::size_t shared = figures_.peak_live / kPieceShare;
+  if (wanted >= allowed || window.missing >= budget_.room() || window.missing >= shared) return 0;
+  return align_down(std::min({allowed - wanted, budget_.room() - window.missing, shared - window.missing}), settings_.page_bytes);
 }
 
 // Takes what the window covers out of the trees: cached memory just as far as the block goes, bare addresses in whole pages, and some ahead.

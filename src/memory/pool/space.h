@@ -123,6 +123,7 @@ class Space {
     Extent* target = nullptr;  // of the same length; or shorter: the source is given back, and the target committed anew
     Loan* loan = nullptr;
   };
+  static constexpr std::size_t kPieceShare = 32;  // the part of the most that was live that a piece may be as long as
   static constexpr std::size_t kMostSteps = 64;
   struct Steps {
     std::array<Step, kMostSteps> step;

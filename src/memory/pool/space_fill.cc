@@ -12,8 +12,7 @@ namespace {
 
 constexpr std::size_t kLeastEdge = 256_KiB;  // shorter edges are not worth a mapping of their own
 constexpr std::size_t kMostSources = 64;     // extents looked at for one that has a whole page
-constexpr std::size_t kLeastBound = 32_MiB;  // pieces may be as long as this,
-constexpr std::size_t kPieceShare = 32;      // or as such a part of the most that was live
+constexpr std::size_t kLeastBound = 32_MiB;  // pieces of one block may be as long as this, or as kPieceShare allows
 constexpr std::size_t kMostPieces = 256;     // and pieces, for the one that fits best
 
 }  // namespace

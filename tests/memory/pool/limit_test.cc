@@ -161,5 +161,25 @@ TEST(PoolPieces, ComeToTheLastByteOfALimit) {
   for (const Block& block : blocks) memory->deallocate(block);
 }
 
+// A pool that was larger once, and has given everything back, must not make one piece of what many blocks will lie in: their holes could
+// never be taken back from it.
+TEST(PoolPieces, StayShortEnoughForHolesToServeALimit) {
+  const Device device = make_sim({.capacity_bytes = 128_MiB, .page_bytes = 2_MiB, .piece_bytes = 32_MiB, .background = false});
+  const auto memory = pool(device, {.limit_bytes = 24_MiB});
+  for (int round = 0; round < 3; ++round) {
+    std::vector<Block> blocks;
+    for (int i = 0; i < 4; ++i) blocks.push_back(memory->allocate({.bytes = 4_MiB}));
+    blocks.push_back(memory->allocate({.bytes = 8_MiB}));
+    memory->deallocate(blocks[0]);
+    memory->deallocate(blocks[2]);
+    const auto late = memory->try_allocate({.bytes = 8_MiB});
+    ASSERT_TRUE(late) << "two holes of 4 MiB make one block, in round " << round;
+    for (const std::size_t i : {1U, 3U, 4U}) memory->deallocate(blocks[i]);
+    memory->deallocate(*late);
+    memory->release_cached();
+    ASSERT_EQ(memory->audit(), "");
+  }
+}
+
 }  // namespace
 }  // namespace berth::testing
