@@ -9,13 +9,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "berth/berth.h"
 
-// What it takes to hand a storage to a running process and get an answer: bench_share [--rounds N] [--megabytes N]. It starts itself as the
-// other process. Prints one JSON object, in microseconds; bench/share-peers sets it beside other ways.
+// What it takes to hand a storage to a running process and get an answer: bench_share [--rounds N] [--megabytes N] [--device cuda:0]. It
+// starts itself as the other process. Prints one JSON object, in microseconds; bench/share-peers sets it beside other ways.
 namespace {
 
 using namespace berth;
@@ -34,6 +35,17 @@ Figures figures(std::vector<double> times) {
   return {times[times.size() / 2], times[times.size() * 99 / 100], times.front()};
 }
 
+// Takes storages on a GPU, which it does not look at in between: with `keep` it has one of the same memory all the while, so that it is known.
+int answer_on_device(Channel& channel, bool keep) {
+  std::optional<Storage> kept;
+  for (;;) {
+    const Channel::Message message = channel.receive(std::chrono::hours(1));
+    if (!message.storage) return kept && kept->slice(0, 0, 1).to("cpu").item<std::uint8_t>({0}) != 1 ? 1 : 0;
+    if (keep && !kept) kept = *message.storage;
+    channel.send_bytes({}, message.storage->size_bytes());
+  }
+}
+
 // The other process: a bare echo on descriptor 3, or a channel on it that looks at one byte of each storage, and answers.
 int answer(const std::string& how) {
   if (how == "bare") {
@@ -44,6 +56,7 @@ int answer(const std::string& how) {
     return 0;
   }
   Channel channel = Channel::adopt(3);
+  if (how == "device-keep" || how == "device-drop") return answer_on_device(channel, how == "device-keep");
   for (;;) {
     const Channel::Message message = channel.receive(std::chrono::hours(1));
     if (!message.storage) return 0;
@@ -114,6 +127,31 @@ Figures exchange(int rounds, std::int64_t bytes, const char* how, bool fresh) {
   return figures(times);
 }
 
+// Memory of a GPU. What is `known` is sent again and again; else it is memory that was never sent before, made beforehand.
+Figures exchange_on_device(int rounds, std::int64_t bytes, const Device& device, bool known) {
+  const Other other(known ? "device-keep" : "device-drop");
+  Channel channel = Channel::adopt(other.socket);
+  std::vector<double> times;
+  Storage x = full({bytes}, 1, DType::u8, device);
+  for (int i = 0; i < rounds + 10; ++i) {
+    if (!known) {
+      x = {};
+      reap_shared();
+      default_allocator(device)->release_cached();
+      x = full({bytes}, 1, DType::u8, device);
+    }
+    const auto start = Clock::now();
+    channel.send(x);
+    (void)channel.receive();
+    if (i >= 10) times.push_back(us_since(start));
+  }
+  channel.send_bytes({});
+  int status = 0;
+  waitpid(other.process, &status, 0);
+  if (status != 0) std::fprintf(stderr, "bench_share: the other process ended with status %d\n", status);
+  return figures(times);
+}
+
 void print_one(const char* name, const Figures& f, bool last = false) {
   std::printf("  \"%s\": {\"median_us\": %.2f, \"p99_us\": %.2f, \"least_us\": %.2f}%s\n", name, f.median, f.p99, f.least, last ? "" : ",");
 }
@@ -123,15 +161,23 @@ void print_one(const char* name, const Figures& f, bool last = false) {
 int main(int argc, char** argv) {
   int rounds = 3000;
   std::int64_t megabytes = 4;
+  std::string device;
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string word = argv[i];
     if (word == "--answer") return answer(argv[i + 1]);
     if (word == "--rounds") rounds = std::atoi(argv[i + 1]);
     if (word == "--megabytes") megabytes = std::atoll(argv[i + 1]);
+    if (word == "--device") device = argv[i + 1];
   }
   const std::int64_t bytes = megabytes << 20;
   std::printf("{\n  \"rounds\": %d, \"bytes\": %lld,\n", rounds, static_cast<long long>(bytes));
   print_one("bare_ping_pong", bare(rounds));
+  if (!device.empty()) {
+    print_one("device_known", exchange_on_device(rounds, bytes, device, true));
+    print_one("device_new", exchange_on_device(rounds / 10 + 1, bytes, device, false), true);
+    std::printf("}\n");
+    return 0;
+  }
   print_one("again", exchange(rounds, bytes, "touch", false));
   print_one("fresh_written", exchange(rounds / 4 + 1, bytes, "touch", true));
   print_one("fresh_written_and_read", exchange(rounds / 4 + 1, bytes, "read", true), true);

@@ -118,6 +118,26 @@ PieceMemory::Found PieceMemory::find(const void* address, std::size_t bytes) con
   return std::ranges::all_of(units, [](Unit unit) { return unit.is_committed(); }) ? Found::committed : Found::not_committed;
 }
 
+Result<std::vector<PieceMemory::Piece>> PieceMemory::pieces_under(const void* address, std::size_t bytes) const {
+  std::vector<Piece> found;
+  const os::Lock lock(mutex_);
+  std::uintptr_t base = 0;
+  const Range* const range = find_range(number(address), bytes, base);
+  if (range == nullptr || bytes == 0) return kNotUnits;
+  const std::uintptr_t end = number(address) + bytes;
+  for (std::uintptr_t at = number(address); at < end; at = found.back().address + found.back().bytes) {
+    const Unit unit = range->units[(at - base) / unit_];
+    if (!unit.is_committed()) return kWrongState;
+    found.push_back(pieces_[unit.piece()]);
+  }
+  return found;
+}
+
+bool PieceMemory::has_piece(std::uint64_t handle) const noexcept {
+  const os::Lock lock(mutex_);
+  return std::ranges::any_of(pieces_, [&](const Piece& piece) { return piece.bytes != 0 && piece.handle == handle; });
+}
+
 // ---- the table
 
 // Room for pieces, now and for the day they go, so that neither needs the heap.

@@ -47,13 +47,17 @@ class PieceMemory {
 
   std::size_t unit_bytes() const noexcept { return unit_; }
 
- protected:
   struct Piece {
     std::uintptr_t address = 0;
     std::size_t bytes = 0;
     std::uint64_t handle = 0;  // the device's
     std::size_t used = 0;      // bytes of it that are committed; with the last the piece goes
   };
+  // The pieces that committed memory lies in, in the order of their addresses: it may begin and end in the middle of one. Throws bad_alloc.
+  Result<std::vector<Piece>> pieces_under(const void* address, std::size_t bytes) const;
+  bool has_piece(std::uint64_t handle) const noexcept;
+
+ protected:
   // What the system gave, and gets back: it may begin before the range, and be longer, for the alignment.
   struct Addresses {
     std::uintptr_t first = 0;

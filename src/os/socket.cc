@@ -85,7 +85,7 @@ ssize_t now_or_later(int socket, short what, std::chrono::milliseconds patience,
 }
 
 struct ControlRoom {
-  alignas(cmsghdr) char bytes[CMSG_SPACE(sizeof(int) * 64)];  // more than are wanted: what is sent too many is seen, and closed
+  alignas(cmsghdr) char bytes[CMSG_SPACE(sizeof(int) * kMostFiles)];
 };
 
 void take_files(msghdr& message, Packet& packet) noexcept {
@@ -95,9 +95,12 @@ void take_files(msghdr& message, Packet& packet) noexcept {
     for (std::size_t i = 0; i < count; ++i) {
       int number = -1;
       std::memcpy(&number, CMSG_DATA(part) + i * sizeof(int), sizeof number);
-      Descriptor file(number);
-      if (packet.files < Packet::kMostFiles) packet.file[packet.files] = std::move(file);
-      ++packet.files;
+      Descriptor file(number);  // closed here, if there is no heap to keep it
+      try {
+        packet.files.push_back(std::move(file));
+      } catch (const std::bad_alloc&) {
+        packet.files_lost = true;
+      }
     }
   }
 }
@@ -221,7 +224,8 @@ Result<Packet> receive_packet(int socket, std::span<std::byte> room, std::chrono
   packet.files_lost = (message.msg_flags & MSG_CTRUNC) != 0;
   take_files(message, packet);
   // Every message of ours has a head; an empty one is the end.
-  if (got == 0 && packet.files == 0) return Failure{ErrorCode::peer_dead, 0, "the other end of the channel is closed"};
+  if (got == 0 && packet.files.empty() && !packet.files_lost)
+    return Failure{ErrorCode::peer_dead, 0, "the other end of the channel is closed"};
   return packet;
 }
 

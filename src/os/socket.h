@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "berth/base/result.h"
 #include "os/descriptor.h"
@@ -28,17 +28,17 @@ struct Peer {
 // Who is at the other end. Fails for what is no connected socket of this kind.
 Result<Peer> peer_of(int socket) noexcept;
 
-// The parts as one message, with the descriptors. `timeout` when there is no room for it in that time, `peer_dead` when nobody will read it.
+constexpr std::size_t kMostFiles = 253;  // with one message: the kernel's bound
+
+// The parts as one message, with the descriptors. REQUIRES: kMostFiles at most. `timeout` when there is no room for it in that time, `peer_dead` when nobody will read it.
 Status send_packet(int socket, std::span<const std::byte> head, std::span<const std::byte> body, std::span<const int> files,
                    std::chrono::milliseconds patience) noexcept;
 
 struct Packet {
-  static constexpr std::size_t kMostFiles = 4;
   std::size_t bytes = 0;
-  bool cut = false;         // the message was longer than there was room
-  bool files_lost = false;  // descriptors were sent that this process had no room for
-  std::size_t files = 0;
-  std::array<Descriptor, kMostFiles> file = {};  // none is inherited by programs that are started
+  bool cut = false;                    // the message was longer than there was room
+  bool files_lost = false;             // descriptors were sent that this process had no room or no heap for
+  std::vector<Descriptor> files = {};  // none is inherited by programs that are started
 };
 // `timeout`, or `peer_dead` when the other end is closed and everything it sent was received. The kernel keeps the patience of a socket, which
 // saves two calls for each message: `known` is what it was last told, 0 at first, and the caller's to keep with the socket.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "berth/share/channel.h"
 
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <map>
@@ -10,6 +11,7 @@
 #include "os/mutex.h"
 #include "os/own_descriptor.h"
 #include "os/socket.h"
+#include "share/device_memory.h"
 #include "share/errors.h"
 #include "share/exchange.h"
 #include "share/names.h"
@@ -22,18 +24,21 @@ namespace {
 
 enum class Kind : std::uint16_t { storage = 1, bytes = 2, refused = 3, forget = 4 };
 
-// In front of every message. The descriptor that comes with a storage is the lease: a description of the segment's file that both ends keep.
+// In front of every message. The descriptor that comes with the first storage of a segment is the lease: a description of the segment's file that
+// both ends keep. Those of a device's memory come with each storage on it, and are closed when it is mapped.
 struct Head {
   static constexpr std::uint32_t kMagic = 0x3168'6362;  // "bch1"
 
   std::uint32_t magic = kMagic;
   Kind kind = Kind::bytes;
-  std::uint16_t files = 0;
+  std::uint8_t leases = 0;   // 1: the first descriptor is the lease
+  std::uint8_t pieces = 0;   // how many descriptors of a device's memory follow
   std::uint32_t length = 0;  // of what follows
-  std::uint32_t lease = 0;   // of the descriptor
+  std::uint32_t lease = 0;   // its number
   std::uint64_t tag = 0;
 };
 static_assert(sizeof(Head) == 24);
+static_assert(cuda::PieceRun::kMostPieces + 1 <= os::kMostFiles && cuda::PieceRun::kMostPieces <= UINT8_MAX);
 
 std::span<const std::byte> bytes_of(const Head& head) noexcept { return std::as_bytes(std::span(&head, 1)); }
 
@@ -104,13 +109,23 @@ Result<std::shared_ptr<Carried>> Channel::State::carried(const std::shared_ptr<S
 Status Channel::State::send_ticket(const TicketContent& content, Carried& carrier, std::uint64_t tag, std::chrono::milliseconds patience) {
   const std::vector<std::byte> body = ticket_bytes(content);
   const bool first = !carrier.delivered.load(std::memory_order_relaxed);
-  const int file = carrier.description.number();
+  std::vector<os::Descriptor> pieces;
+  if (content.kind == TicketContent::Kind::device_memory) {
+    Result<std::vector<os::Descriptor>> made = files_for(*carrier.segment, content.name);
+    if (!made) return made.failure();
+    pieces = std::move(*made);
+  }
+  std::array<int, os::kMostFiles> files;
+  std::size_t count = 0;
+  if (first) files[count++] = carrier.description.number();
+  for (const os::Descriptor& piece : pieces) files[count++] = piece.number();
   const Head head{.kind = Kind::storage,
-                  .files = static_cast<std::uint16_t>(first ? 1 : 0),
+                  .leases = static_cast<std::uint8_t>(first ? 1 : 0),
+                  .pieces = static_cast<std::uint8_t>(pieces.size()),
                   .length = static_cast<std::uint32_t>(body.size()),
                   .lease = carrier.lease,
                   .tag = tag};
-  const Status sent_it = os::send_packet(socket.number(), bytes_of(head), body, std::span(&file, first ? 1 : 0), patience);
+  const Status sent_it = os::send_packet(socket.number(), bytes_of(head), body, std::span(files).first(count), patience);
   if (sent_it) carrier.delivered.store(true, std::memory_order_relaxed);
   return sent_it;
 }
@@ -165,18 +180,18 @@ void Channel::State::drop_sent() noexcept {
 
 Result<std::shared_ptr<Segment>> Channel::State::segment_for(const TicketContent& content, const Head& head, os::Packet& packet) {
   const auto known = received.find(content.segment);
-  if (head.files == 0) {
+  if (head.leases == 0) {
     if (known != received.end()) return known->second->segment;
     return broken("a storage came without the descriptor that it needs");
   }
-  Result<std::shared_ptr<Segment>> segment = Segment::attach(packet.file[0].number());
+  Result<std::shared_ptr<Segment>> segment = Segment::attach(packet.files[0].number());
   if (!segment) return segment;
   if ((*segment)->id() != content.segment) return broken("a storage came with the descriptor of another segment");
   if (!is_lease(head.lease) || head.lease >= kFirstLease + kMostLeases) return broken("a lease has a number that cannot be");
   const auto made = std::make_shared<Carried>();
   made->segment = *segment;
   made->lease = head.lease;
-  made->description.set(std::move(packet.file[0]));
+  made->description.set(std::move(packet.files[0]));
   received.insert_or_assign(content.segment, made);
   return segment;
 }
@@ -215,7 +230,7 @@ Result<Storage> Channel::State::take_storage(const Head& head, std::span<const s
     refuse(body);
     return segment.failure();
   }
-  Result<Storage> made = import_content(*content, *segment, false);
+  Result<Storage> made = import_content(*content, *segment, false, std::span<const os::Descriptor>(packet.files).subspan(head.leases));
   if (!made) (*segment)->revoke(content->name);
   return made;
 }
@@ -229,8 +244,8 @@ Result<std::optional<Channel::Message>> Channel::State::receive_one(std::chrono:
   std::memcpy(&head, room.data(), sizeof head);
   const std::span<const std::byte> body = std::span<const std::byte>(room).subspan(sizeof head, packet->bytes - sizeof head);
   if (head.magic != Head::kMagic || head.length != body.size()) return broken("a message does not begin as one of berth's");
-  const std::size_t wanted = head.kind == Kind::storage ? head.files : 0;
-  if (wanted > 1 || head.files != wanted || (packet->files != wanted && !packet->files_lost)) {
+  const std::size_t wanted = std::size_t{head.leases} + head.pieces;
+  if (head.leases > 1 || (wanted > 0 && head.kind != Kind::storage) || (packet->files.size() != wanted && !packet->files_lost)) {
     if (head.kind == Kind::storage) refuse(body);
     return broken("a message has more or fewer descriptors than it says");
   }
@@ -298,7 +313,7 @@ void Channel::send(const Storage& storage, std::uint64_t tag, std::chrono::milli
   }
   const Exported held = value_or_throw(exported(storage), "sending a storage");
   const std::shared_ptr<Carried> carrier = value_or_throw(state_->carried(held.segment), "sending a storage");
-  content.kind = TicketContent::Kind::host_segment;
+  content.kind = held.kind;
   content.segment = held.segment->id();
   content.name = value_or_throw(held.segment->make_ticket(held.slot, carrier->lease), "sending a storage");
   struct Unsent {  // what could not be sent holds nothing

@@ -5,30 +5,51 @@
 
 #include "berth/storage/create.h"
 #include "os/mutex.h"
+#include "share/device_memory.h"
 #include "share/errors.h"
 
 namespace berth::sharing {
 
 namespace {
 
+struct Held {
+  std::shared_ptr<Segment> segment = {};
+  std::uint32_t slot = 0;
+};
+
 // Holds a slot of a segment for a buffer: its own block, or bytes of another process.
 class SlotGuard : public BufferGuard {
  public:
-  explicit SlotGuard(Exported held) : held_(std::move(held)) {}
+  explicit SlotGuard(std::shared_ptr<const void> companion = {}) : companion_(std::move(companion)) {}
   ~SlotGuard() override {
     if (held_.segment != nullptr) held_.segment->let_go(held_.slot);
   }
 
   void let_go(const Block& block, Allocator* allocator, std::shared_ptr<Allocator> kept_alive) noexcept override {
-    const Exported held = std::exchange(held_, {});
-    held.segment->let_go(held.slot, HeldBlock{block, allocator, std::move(kept_alive)});
+    const Held held = std::exchange(held_, {});
+    held.segment->let_go(held.slot, HeldBlock{block, allocator, std::move(kept_alive), std::move(companion_)});
   }
 
-  const Exported& held() const noexcept { return held_; }
-  void hold(Exported held) noexcept { held_ = std::move(held); }
+  const Held& held() const noexcept { return held_; }
+  void hold(Held held) noexcept { held_ = std::move(held); }
 
  private:
-  Exported held_;
+  Held held_;
+  std::shared_ptr<const void> companion_;  // goes when nobody has a claim on the slot any more
+};
+
+// Holds the slot of a stub for a buffer over another process's memory of a device. First that is unmapped, then the claim goes.
+class DeviceGuard final : public SlotGuard {
+ public:
+  explicit DeviceGuard(std::shared_ptr<cuda::ImportedPieces> pieces) : pieces_(std::move(pieces)) {}
+
+  void let_go(const Block& block, Allocator* allocator, std::shared_ptr<Allocator> kept_alive) noexcept override {
+    pieces_.reset();
+    SlotGuard::let_go(block, allocator, std::move(kept_alive));
+  }
+
+ private:
+  std::shared_ptr<cuda::ImportedPieces> pieces_;
 };
 
 // Guards are set once, and looked at, under this. Never destroyed.
@@ -38,7 +59,7 @@ os::Mutex& guards() {
 }
 [[maybe_unused]] const os::Mutex& g_made_at_load = guards();
 
-const Exported* held_by(const Buffer& buffer) noexcept {
+const Held* held_by(const Buffer& buffer) noexcept {
   const os::Lock lock(guards());
   const auto* const guard = dynamic_cast<const SlotGuard*>(BufferMaker::guard(buffer).get());
   return guard == nullptr ? nullptr : &guard->held();
@@ -59,17 +80,16 @@ Device shared_device() {
   return device;
 }
 
-Result<Exported> exported(const Storage& storage) {
-  const Buffer& buffer = storage.buffer();
-  if (const Exported* const known = held_by(buffer)) return *known;
-  if (BufferMaker::guard(buffer) != nullptr)
-    return Failure{ErrorCode::unsupported, 0, "a storage with a name travels by its name: see open_shared"};
+namespace {
+
+// Gives the buffer a slot. With `companion` it stands for something else, which lives as long as there is a claim on it.
+Result<Held> publish(const Buffer& buffer, std::shared_ptr<const void> companion) {
   const Block block = buffer.block();
   const std::optional<SharedPlace> place = find_shared_place(block.data, block.bytes);
   if (!place) return kNotShared;
   const Result<SharedAttachment> attached = shared_attachment(place->range, make_segment);
   if (!attached) return attached.failure();
-  auto fresh = std::make_unique<SlotGuard>(Exported{});
+  auto fresh = std::make_unique<SlotGuard>(std::move(companion));
   const auto segment = std::static_pointer_cast<Segment>(*attached);
   const Result<std::uint32_t> slot = segment->publish(place->offset, block.bytes);
   if (!slot) return slot.failure();
@@ -81,6 +101,34 @@ Result<Exported> exported(const Storage& storage) {
   }
   // Another thread was first: its slot counts, and this one goes with the guard that was not needed.
   return *held_by(buffer);
+}
+
+// Each export of a device's memory has a stub of its own, which keeps the buffer.
+Result<Exported> export_from_device(const Storage& storage) {
+  const Buffer& buffer = storage.buffer();
+  const Block block = buffer.block();
+  const Result<cuda::PieceRun> run = cuda::run_under(storage.device(), block.data, block.bytes);
+  if (!run) return run.failure();
+  const std::vector<std::uint64_t> words = stub_words(*run);
+  Storage stub = from_data(words, {static_cast<std::int64_t>(words.size())}, shared_device());
+  Result<Held> held = publish(stub.buffer(), std::make_shared<Buffer>(buffer));
+  if (!held) return held.failure();
+  return Exported{std::move(held->segment), held->slot, TicketContent::Kind::device_memory, std::move(stub)};
+}
+
+}  // namespace
+
+Result<Exported> exported(const Storage& storage) {
+  const Buffer& buffer = storage.buffer();
+  const bool on_host = storage.device() == shared_device();
+  if (const Held* const known = held_by(buffer))
+    return Exported{known->segment, known->slot, on_host ? TicketContent::Kind::host_segment : TicketContent::Kind::device_memory};
+  if (BufferMaker::guard(buffer) != nullptr)
+    return Failure{ErrorCode::unsupported, 0, "a storage with a name travels by its name: see open_shared"};
+  if (storage.device().kind_name() == "cuda") return export_from_device(storage);
+  Result<Held> held = publish(buffer, nullptr);
+  if (!held) return held.failure();
+  return Exported{std::move(held->segment), held->slot};
 }
 
 StorageLayout layout_of(const Storage& storage) {
@@ -96,23 +144,52 @@ Storage storage_without_bytes(const StorageLayout& layout) {
   return layout.read_only ? made.read_only() : made;
 }
 
-Result<Storage> import_content(const TicketContent& content, const std::shared_ptr<Segment>& segment, bool read_only) {
-  const StorageLayout& layout = content.layout;
-  const Result<SlotBytes> seen = segment->look(content.name);
+namespace {
+
+// Where the bytes of a ticket are in this process, and what is to hold them.
+struct Bytes {
+  void* data = nullptr;
+  std::uint64_t bytes = 0;
+  Device device = {};
+  std::unique_ptr<SlotGuard> guard = {};
+};
+
+Result<Bytes> bytes_in_segment(const TicketContent& content, Segment& segment, bool read_only) {
+  const Result<SlotBytes> seen = segment.look(content.name);
   if (!seen) return seen.failure();
-  if (!lies_inside(layout, seen->bytes)) return Failure{ErrorCode::format_error, 0, "the ticket's elements lie outside its bytes"};
-  const os::Access access = read_only ? os::Access::read : os::Access::write;
-  const Result<void*> address = segment->address_of(seen->offset, seen->bytes, access);
+  const Result<void*> address = segment.address_of(seen->offset, seen->bytes, read_only ? os::Access::read : os::Access::write);
   if (!address) return address.failure();
+  return Bytes{*address, seen->bytes, shared_device(), std::make_unique<SlotGuard>()};
+}
+
+Result<Bytes> bytes_on_device(const TicketContent& content, Segment& segment, std::span<const os::Descriptor> files) {
+  const Result<cuda::PieceRun> run = look_at_stub(segment, content.name);
+  if (!run) return run.failure();
+  const Result<Device> device = cuda::device_of(*run);
+  if (!device) return device.failure();
+  Result<std::shared_ptr<cuda::ImportedPieces>> pieces = pieces_here(segment, *run, files);
+  if (!pieces) return pieces.failure();
+  std::byte* const data = (*pieces)->data() + run->offset;
+  return Bytes{data, run->bytes, *device, std::make_unique<DeviceGuard>(std::move(*pieces))};
+}
+
+}  // namespace
+
+Result<Storage> import_content(const TicketContent& content, const std::shared_ptr<Segment>& segment, bool read_only,
+                               std::span<const os::Descriptor> files) {
+  const StorageLayout& layout = content.layout;
+  Result<Bytes> found = content.kind == TicketContent::Kind::device_memory ? bytes_on_device(content, *segment, files)
+                                                                           : bytes_in_segment(content, *segment, read_only);
+  if (!found) return found.failure();
+  if (!lies_inside(layout, found->bytes)) return Failure{ErrorCode::format_error, 0, "the ticket's elements lie outside its bytes"};
   // All that can fail for a lack of heap is made first: then the ticket is used up, or nothing has changed.
   Deleter none;
-  Buffer buffer = BufferMaker::wrap(*address, seen->bytes, shared_device(), none, read_only, Owner::shared);
-  auto guard = std::make_unique<SlotGuard>(Exported{});
+  Buffer buffer = BufferMaker::wrap(found->data, found->bytes, found->device, none, read_only, Owner::shared);
   Storage made(buffer, layout.dtype, layout.shape, layout.strides, layout.offset);
   const Result<SlotBytes> imported = segment->import(content.name);
   if (!imported) return imported.failure();
-  guard->hold({segment, imported->slot});
-  BufferMaker::guard(buffer) = std::move(guard);
+  found->guard->hold({segment, imported->slot});
+  BufferMaker::guard(buffer) = std::move(found->guard);
   return layout.read_only ? made.read_only() : made;
 }
 

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <span>
 
 #include "berth/storage/storage.h"
+#include "os/descriptor.h"
 #include "share/segment.h"
 #include "share/ticket_bytes.h"
 #include "storage/make.h"
@@ -11,20 +14,23 @@
 // Between storages and segments: which slot a storage's buffer has, and a storage over an imported slot. For tickets and channels.
 namespace berth::sharing {
 
-// A storage's bytes, in a segment that this process has a handle on for as long as the storage lives.
+// A storage in the words of a segment: a slot that this process has a handle on for as long as the storage, and this, live.
 struct Exported {
-  std::shared_ptr<Segment> segment;
+  std::shared_ptr<Segment> segment = {};
   std::uint32_t slot = 0;
+  TicketContent::Kind kind = TicketContent::Kind::host_segment;
+  std::optional<Storage> stub = {};  // of memory of a device of this process: it has the slot
 };
 
-// Makes the buffer known to other processes, if it is not yet. `wrong_device` unless it lies in shared memory.
+// Makes the buffer known to other processes, if it is not yet. `wrong_device` unless it lies in shared memory, or on a device that shares.
 Result<Exported> exported(const Storage& storage);
 
 // The layout of a storage in its buffer.
 StorageLayout layout_of(const Storage& storage);
 
-// Uses the ticket up, on success only.
-Result<Storage> import_content(const TicketContent& content, const std::shared_ptr<Segment>& segment, bool read_only);
+// Uses the ticket up, on success only. The files are descriptors of a device's memory that came with the ticket.
+Result<Storage> import_content(const TicketContent& content, const std::shared_ptr<Segment>& segment, bool read_only,
+                               std::span<const os::Descriptor> files = {});
 
 // A storage without bytes.
 Storage storage_without_bytes(const StorageLayout& layout);

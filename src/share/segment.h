@@ -45,9 +45,11 @@ struct HeldBlock {
   Block block = {};
   Allocator* allocator = nullptr;
   std::shared_ptr<Allocator> kept_alive = {};
+  std::shared_ptr<const void> companion = {};  // what it stands for, and goes with it: memory of a device
 
   void give_back() noexcept {
     if (allocator != nullptr) allocator->deallocate(block);
+    companion.reset();
   }
 };
 

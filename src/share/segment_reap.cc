@@ -86,7 +86,7 @@ Segment::Slots::node_type Segment::take_retired(std::uint32_t from) noexcept {
 
 void Segment::retire_lingering() noexcept {
   for (std::uint32_t from = 0;;) {
-    const Slots::node_type done = take_retired(from);
+    Slots::node_type done = take_retired(from);
     if (done.empty()) return;
     from = done.key() + 1;
     done.mapped().block.give_back();

@@ -120,7 +120,7 @@ Ticket export_ticket(const Storage& storage) {
   sharing::TicketContent content{.layout = sharing::layout_of(storage)};
   if (storage.buffer().size_bytes() != 0) {
     const sharing::Exported held = sharing::value_or_throw(sharing::exported(storage), "exporting a storage");
-    content.kind = sharing::TicketContent::Kind::host_segment;
+    content.kind = held.kind;
     content.segment = held.segment->id();
     content.name = sharing::value_or_throw(held.segment->make_ticket(held.slot), "exporting a storage");
   }

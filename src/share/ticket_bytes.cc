@@ -109,7 +109,7 @@ Result<TicketContent> read_ticket(std::span<const std::byte> bytes) {
     return Failure{ErrorCode::version_mismatch, 0, "the ticket was made by another version of berth"};
   if (magic != kMagic || read<std::uint32_t>(bytes, 4) != sum_of(bytes)) return kNoTicket;
   const auto kind = read<std::uint32_t>(bytes, 36);
-  if (kind > static_cast<std::uint32_t>(TicketContent::Kind::host_segment))
+  if (kind > static_cast<std::uint32_t>(TicketContent::Kind::device_memory))
     return Failure{ErrorCode::unsupported, 0, "the ticket is for memory of a kind that this build cannot import"};
   Result<StorageLayout> layout = read_layout(bytes.subspan(kTicketHead));
   if (!layout) return layout.failure();

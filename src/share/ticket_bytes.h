@@ -17,8 +17,8 @@
 //                40 slot's generation u64 | 48 a layout
 //
 // The check is a sum over everything else: it finds damage, not malice. Nothing here is believed beyond that; numbers are held against the
-// segment when a ticket is used. `kind` is 0 for storages without bytes and 1 for those in a segment of host memory; memory of devices
-// will have numbers of its own.
+// segment when a ticket is used. `kind` is 0 for storages without bytes, 1 for those in a segment of host memory, and 2 for those on a
+// device, whose slot has a stub (share/device_memory.h).
 namespace berth::sharing {
 
 struct StorageLayout {
@@ -36,7 +36,7 @@ Result<StorageLayout> read_layout(std::span<const std::byte> bytes);
 bool lies_inside(const StorageLayout& layout, std::uint64_t bytes) noexcept;
 
 struct TicketContent {
-  enum class Kind : std::uint32_t { no_bytes = 0, host_segment = 1 };
+  enum class Kind : std::uint32_t { no_bytes = 0, host_segment = 1, device_memory = 2 };
   Kind kind = Kind::no_bytes;
   SegmentId segment = {};
   TicketName name = {};

@@ -9,6 +9,7 @@
 
 #include "base/random.h"
 #include "berth/berth.h"
+#include "share/device_memory.h"
 #include "share/segment.h"
 #include "share/ticket_bytes.h"
 #include "support/scale.h"
@@ -42,6 +43,32 @@ void mend(Bytes& ticket) {
     if (i < 4 || i >= 8) sum = (sum ^ static_cast<std::uint32_t>(ticket[i])) * 16777619U;
   }
   std::memcpy(ticket.data() + 4, &sum, sizeof sum);
+}
+
+// What stands for memory of a GPU. Whatever can be read lies inside its pieces.
+TEST(Fuzz, Stubs) {
+  Random random(seed());
+  const std::uint64_t runs = scaled(300'000, 2000);
+  std::uint64_t read = 0;
+  for (std::uint64_t i = 0; i < runs; ++i) {
+    cuda::PieceRun good{.device = {1, 2}, .offset = random.below(2 << 20), .bytes = 1 + random.below(6 << 20)};
+    for (std::uint64_t pieces = 4 + random.below(4); good.pieces.size() < pieces;) good.pieces.push_back({random.below(1000), 2 << 20});
+    const std::vector<std::uint64_t> words = sharing::stub_words(good);
+    const std::span<const std::byte> whole = std::as_bytes(std::span(words));
+    Bytes bytes(whole.begin(), whole.end());
+    ASSERT_TRUE(sharing::read_stub(bytes));
+    mutate(random, bytes);
+    const Result<cuda::PieceRun> run = sharing::read_stub(bytes);
+    if (!run) continue;
+    ++read;
+    std::uint64_t total = 0;
+    for (const cuda::PieceRun::Piece& piece : run->pieces) ASSERT_FALSE(__builtin_add_overflow(total, piece.bytes, &total));
+    ASSERT_LE(run->offset, total);
+    ASSERT_LE(run->bytes, total - run->offset);
+    ASSERT_GT(run->bytes, 0U);
+  }
+  EXPECT_GT(read, runs / 100);
+  EXPECT_LT(read, runs);
 }
 
 TEST(Fuzz, Tickets) {

@@ -294,6 +294,33 @@ void churn() {
   }
 }
 
+// ---- Memory of a GPU.
+
+bool is_pattern_there(const Storage& x) { return is_pattern(x.to("cpu")); }
+
+// Looks at what comes, writes to it, and says so; keeps it until the next comes.
+void device_peer() {
+  Channel owner = channel();
+  Storage kept;
+  for (std::uint64_t count = 0;; ++count) {
+    Channel::Message message = owner.receive();
+    if (!message.storage) return;
+    require(message.storage->device() == Device("cuda:0") && message.storage->is_shared(), "it is on the GPU, and shared");
+    require(is_pattern_there(*message.storage), "what came is right");
+    kept = *message.storage;
+    kept.fill(5);
+    owner.send_bytes({}, count);
+  }
+}
+
+// Sends what it has on the GPU, and waits to be killed.
+void device_owner() {
+  Channel peer = channel();
+  peer.send(pattern(1'500'000, "cuda:0"), 1);
+  peer.send(pattern(1000, "cuda:0"), 2);
+  for (;;) pause();
+}
+
 // As a program that knows the name of another user's listener.
 void connect_raw() {
   const int socket_made = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -323,6 +350,8 @@ const std::map<std::string, std::function<void()>> kScenarios = {
     {"step-peer", step_peer},
     {"step-reaper", step_reaper},
     {"connect-raw", connect_raw},
+    {"device-peer", device_peer},
+    {"device-owner", device_owner},
 };
 
 }  // namespace

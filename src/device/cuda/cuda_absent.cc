@@ -6,6 +6,7 @@
 #include "berth/device/registry.h"
 #include "device/builtin.h"
 #include "device/cuda/host_register.h"
+#include "device/cuda/shared_pieces.h"
 #include "os/system.h"
 
 // The kind "cuda" in a build without its backend: a known name that says why it cannot be used.
@@ -46,6 +47,11 @@ constexpr Failure kAbsent{ErrorCode::device_unavailable, 0, "this build of berth
 bool can_register_host() noexcept { return false; }
 Status register_host(void*, std::size_t) noexcept { return kAbsent; }
 Status unregister_host(void*) noexcept { return kAbsent; }
+
+Result<PieceRun> run_under(Device, const void*, std::size_t) { return kAbsent; }
+Result<std::vector<os::Descriptor>> export_pieces(Device, const PieceRun&) { return kAbsent; }
+Result<Device> device_of(const PieceRun&) { return kAbsent; }
+Result<std::shared_ptr<ImportedPieces>> import_pieces(const PieceRun&, std::span<const os::Descriptor>) { return kAbsent; }
 
 Stream wrap_stream(Device, CUstream_st*) { refuse("wrapping a CUDA stream"); }
 void end_stream(const Stream&) { refuse("ending a CUDA stream"); }

@@ -51,8 +51,9 @@ CudaBackend::CudaBackend(std::unique_ptr<CudaContext> context, DeviceFacts facts
       context_(std::move(context)),
       total_bytes_(total_memory(*context_)),
       exports_(facts.exports),
+      uuid_(facts.uuid),
       reachable_(std::move(facts.reachable)),
-      memory_(*context_, facts.unit_bytes, facts.virtual_memory, std::move(facts.access)),
+      memory_(*context_, facts.unit_bytes, facts.virtual_memory, facts.exports, std::move(facts.access)),
       flags_(*context_) {
   properties_.description = std::move(facts.name);
   properties_.unit_bytes = facts.unit_bytes;

@@ -16,12 +16,16 @@
 // A CUDA device: its memory by address ranges, copies and fills in streams, and what it is.
 namespace berth::cuda {
 
+using Uuid = std::array<std::uint64_t, 2>;  // the driver's name of a device, the same in every process
+Uuid uuid_of(const Driver& driver, CUdevice device) noexcept;
+
 // What is asked of the driver once, when the device is first used.
 struct DeviceFacts {
   std::string name;
   std::size_t unit_bytes = 0;
   bool virtual_memory = false;
-  bool exports = false;                 // memory can be shared as a descriptor
+  bool exports = false;  // memory can be shared as a descriptor
+  Uuid uuid{};
   std::vector<CUdevice> reachable;      // devices whose memory this one may use
   std::vector<CUmemAccessDesc> access;  // who may use this one's
 };
@@ -56,6 +60,7 @@ class CudaBackend final : public Backend {
   CudaContext& context() const noexcept { return *context_; }
   CudaMemory& memory() noexcept { return memory_; }
   bool exports() const noexcept { return exports_; }
+  const Uuid& uuid() const noexcept { return uuid_; }
 
  private:
   static constexpr std::size_t kInnerStreams = 8;
@@ -74,6 +79,7 @@ class CudaBackend final : public Backend {
   BackendProperties properties_;
   const std::size_t total_bytes_;
   const bool exports_;
+  const Uuid uuid_;
   const std::vector<CUdevice> reachable_;
   CudaMemory memory_;
   HostFlags flags_;

@@ -82,6 +82,7 @@ DeviceFacts facts_of(CudaContext& context, int devices) {
                           attribute(driver, device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
   facts.virtual_memory = wants_virtual_memory() && attribute(driver, device, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) != 0;
   facts.exports = facts.virtual_memory && attribute(driver, device, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED) != 0;
+  facts.uuid = uuid_of(driver, device);
   facts.unit_bytes = std::size_t{2} << 20;
   if (facts.virtual_memory) {
     CUmemAllocationProp prop = {};

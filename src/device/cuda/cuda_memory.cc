@@ -11,10 +11,10 @@ constexpr Failure kTooLong{ErrorCode::out_of_memory, 0, "the range is larger tha
 
 }  // namespace
 
-CUmemAllocationProp CudaMemory::properties(Exported exported) const noexcept {
+CUmemAllocationProp CudaMemory::properties() const noexcept {
   CUmemAllocationProp prop = {};
   prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  prop.requestedHandleTypes = exported == Exported::yes ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : CU_MEM_HANDLE_TYPE_NONE;
+  prop.requestedHandleTypes = exports_ ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : CU_MEM_HANDLE_TYPE_NONE;
   prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
   prop.location.id = context_.number();
   return prop;
@@ -58,7 +58,7 @@ Status CudaMemory::make_piece(Piece& piece) noexcept {
   if (!scope) return scope.failure();
   if (!virtual_memory_) return {};
   CUmemGenericAllocationHandle handle = 0;
-  const CUmemAllocationProp prop = properties(Exported::no);
+  const CUmemAllocationProp prop = properties();
   if (const Status made = BERTH_CUDA_CALL(context_, cuMemCreate, &handle, piece.bytes, &prop, 0); !made) return made;
   const Status mapped = BERTH_CUDA_CALL(context_, cuMemMap, piece.address, piece.bytes, 0, handle, 0);
   if (!mapped) (void)BERTH_CUDA_CALL(context_, cuMemRelease, handle).ok();

@@ -17,15 +17,14 @@ class CudaMemory final : public PieceMemory {
  public:
   static constexpr std::size_t kMostPiece = std::size_t{128} << 20;
 
-  CudaMemory(CudaContext& context, std::size_t unit_bytes, bool virtual_memory, std::vector<CUmemAccessDesc> access)
+  CudaMemory(CudaContext& context, std::size_t unit_bytes, bool virtual_memory, bool exports, std::vector<CUmemAccessDesc> access)
       : PieceMemory(unit_bytes, virtual_memory ? kMostPiece : SIZE_MAX / unit_bytes * unit_bytes),
         context_(context),
         virtual_memory_(virtual_memory),
+        exports_(exports),
         access_(std::move(access)) {}
 
-  // What memory that is made here has.
-  enum class Exported : bool { no, yes };
-  CUmemAllocationProp properties(Exported exported) const noexcept;
+  CUmemAllocationProp properties() const noexcept;  // of what is made here
   std::span<const CUmemAccessDesc> access() const noexcept { return access_; }
 
  private:
@@ -41,6 +40,7 @@ class CudaMemory final : public PieceMemory {
 
   CudaContext& context_;
   const bool virtual_memory_;
+  const bool exports_;                         // pieces can be descriptors
   const std::vector<CUmemAccessDesc> access_;  // for this device, and those that may look into it
 };
 

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/cuda/mapped_handles.h"
+
+namespace berth::cuda {
+
+MappedHandles::~MappedHandles() {
+  CudaContext& context = backend_.context();
+  const Scope scope(context);
+  if (!scope) return;  // the device, or this process's right to it, is gone
+  CUdeviceptr at = address_;
+  for (std::size_t i = 0; i < mapped_; at += handles_[i++].bytes) (void)BERTH_CUDA_CALL(context, cuMemUnmap, at, handles_[i].bytes).ok();
+  if (is_reserved_) (void)BERTH_CUDA_CALL(context, cuMemAddressFree, address_, bytes_).ok();
+  for (const Handle& handle : handles_) (void)BERTH_CUDA_CALL(context, cuMemRelease, handle.handle).ok();
+}
+
+Status MappedHandles::add_new(std::size_t bytes) {
+  handles_.reserve(handles_.size() + 1);
+  const CUmemAllocationProp prop = backend_.memory().properties();
+  Handle made{.bytes = bytes};
+  if (const Status done = BERTH_CUDA_CALL(backend_.context(), cuMemCreate, &made.handle, bytes, &prop, 0); !done) return done;
+  handles_.push_back(made);
+  bytes_ += bytes;
+  return {};
+}
+
+Status MappedHandles::add_imported(int descriptor, std::size_t bytes) {
+  handles_.reserve(handles_.size() + 1);
+  // The driver takes the descriptor itself where other systems have a pointer to a handle.
+  void* const number = reinterpret_cast<void*>(static_cast<std::uintptr_t>(descriptor));
+  Handle made{.bytes = bytes};
+  if (const Status done = BERTH_CUDA_CALL(backend_.context(), cuMemImportFromShareableHandle, &made.handle, number,
+                                          CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+      !done)
+    return done;
+  handles_.push_back(made);
+  bytes_ += bytes;
+  return {};
+}
+
+Status MappedHandles::map() noexcept {
+  CudaContext& context = backend_.context();
+  if (const Status done = BERTH_CUDA_CALL(context, cuMemAddressReserve, &address_, bytes_, backend_.memory().unit_bytes(), 0, 0); !done)
+    return done;
+  is_reserved_ = true;
+  CUdeviceptr at = address_;
+  for (const Handle& handle : handles_) {
+    if (const Status done = BERTH_CUDA_CALL(context, cuMemMap, at, handle.bytes, 0, handle.handle, 0); !done) return done;
+    ++mapped_;
+    at += handle.bytes;
+  }
+  const std::span<const CUmemAccessDesc> access = backend_.memory().access();
+  return BERTH_CUDA_CALL(context, cuMemSetAccess, address_, bytes_, access.data(), access.size());
+}
+
+Result<os::Descriptor> MappedHandles::export_handle(std::size_t index) const noexcept {
+  return cuda::export_handle(backend_.context(), handles_[index].handle);
+}
+
+Result<os::Descriptor> export_handle(CudaContext& context, CUmemGenericAllocationHandle handle) noexcept {
+  int number = -1;
+  if (const Status done =
+          BERTH_CUDA_CALL(context, cuMemExportToShareableHandle, &number, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+      !done)
+    return done.failure();
+  return os::Descriptor(number);
+}
+
+}  // namespace berth::cuda

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "share/device_memory.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <utility>
+
+#include "os/mutex.h"
+
+namespace berth::sharing {
+
+namespace {
+
+constexpr std::uint64_t kMagic = 0x7570'6768'7472'6562;  // "berthgpu"
+constexpr std::size_t kHeadWords = 6;
+constexpr std::size_t kMostWords = kHeadWords + 2 * cuda::PieceRun::kMostPieces;
+constexpr Failure kNoStub{ErrorCode::format_error, 0, "what the ticket leads to does not describe memory of a device"};
+
+// What is mapped here of other processes' memory, by whose it is and which pieces. Never destroyed.
+struct RunKey {
+  SegmentId owner;
+  std::vector<cuda::PieceRun::Piece> pieces;
+  friend auto operator<=>(const RunKey&, const RunKey&) = default;
+};
+struct Mapped {
+  os::Mutex mutex;
+  std::map<RunKey, std::weak_ptr<cuda::ImportedPieces>> runs BERTH_GUARDED_BY(mutex);
+};
+
+Mapped& mapped() {
+  static auto* const made = new Mapped;
+  return *made;
+}
+[[maybe_unused]] const Mapped& g_made_at_load = mapped();
+
+std::shared_ptr<cuda::ImportedPieces> find_mapped(const RunKey& key) {
+  Mapped& all = mapped();
+  const os::Lock lock(all.mutex);
+  const auto found = all.runs.find(key);
+  return found == all.runs.end() ? nullptr : found->second.lock();
+}
+
+void enter(RunKey key, const std::shared_ptr<cuda::ImportedPieces>& pieces) {
+  Mapped& all = mapped();
+  const os::Lock lock(all.mutex);
+  std::erase_if(all.runs, [](const auto& run) { return run.second.expired(); });
+  all.runs.insert_or_assign(std::move(key), pieces);
+}
+
+}  // namespace
+
+std::vector<std::uint64_t> stub_words(const cuda::PieceRun& run) {
+  std::vector<std::uint64_t> words{kMagic, run.device[0], run.device[1], run.offset, run.bytes, run.pieces.size()};
+  for (const cuda::PieceRun::Piece& piece : run.pieces) words.insert(words.end(), {piece.id, piece.bytes});
+  return words;
+}
+
+Result<cuda::PieceRun> read_stub(std::span<const std::byte> bytes) {
+  std::vector<std::uint64_t> words(std::min(bytes.size() / sizeof(std::uint64_t), kMostWords));
+  if (words.size() < kHeadWords) return kNoStub;
+  std::memcpy(words.data(), bytes.data(), words.size() * sizeof(std::uint64_t));
+  const std::uint64_t pieces = words[5];
+  if (words[0] != kMagic || pieces == 0 || pieces > (words.size() - kHeadWords) / 2) return kNoStub;
+  cuda::PieceRun run{.device = {words[1], words[2]}, .offset = words[3], .bytes = words[4]};
+  run.pieces.reserve(pieces);
+  for (std::size_t i = kHeadWords; run.pieces.size() < pieces; i += 2) run.pieces.push_back({words[i], words[i + 1]});
+  if (!run.can_be()) return kNoStub;
+  return run;
+}
+
+Result<cuda::PieceRun> look_at_stub(Segment& segment, const TicketName& name) {
+  const Result<SlotBytes> seen = segment.look(name);
+  if (!seen) return seen.failure();
+  const Result<void*> address = segment.address_of(seen->offset, seen->bytes, os::Access::write);
+  if (!address) return address.failure();
+  return read_stub({static_cast<const std::byte*>(*address), static_cast<std::size_t>(seen->bytes)});
+}
+
+// Descriptors of pieces that are mapped here, or are this process's own.
+static Result<std::vector<os::Descriptor>> files_of(const Segment& segment, const cuda::PieceRun& run) {
+  if (const std::shared_ptr<cuda::ImportedPieces> imported = find_mapped({segment.id(), run.pieces})) return imported->export_again();
+  if (!segment.is_own())
+    return Failure{ErrorCode::not_found, 0, "this process has no descriptor of the memory: it comes with a storage through a Channel"};
+  const Result<Device> device = cuda::device_of(run);
+  if (!device) return device.failure();
+  return cuda::export_pieces(*device, run);
+}
+
+Result<std::vector<os::Descriptor>> files_for(Segment& segment, const TicketName& name) {
+  const Result<cuda::PieceRun> run = look_at_stub(segment, name);
+  if (!run) return run.failure();
+  return files_of(segment, *run);
+}
+
+Result<std::shared_ptr<cuda::ImportedPieces>> pieces_here(const Segment& segment, const cuda::PieceRun& run,
+                                                          std::span<const os::Descriptor> files) {
+  RunKey key{segment.id(), run.pieces};
+  if (std::shared_ptr<cuda::ImportedPieces> there = find_mapped(key)) return there;
+  Result<std::vector<os::Descriptor>> own = std::vector<os::Descriptor>();
+  if (files.empty()) {
+    own = files_of(segment, run);
+    if (!own) return own.failure();
+    files = *own;
+  }
+  Result<std::shared_ptr<cuda::ImportedPieces>> made = cuda::import_pieces(run, files);
+  if (made) enter(std::move(key), *made);
+  return made;
+}
+
+}  // namespace berth::sharing

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "berth/base/result.h"
+#include "device/cuda/shared_pieces.h"
+#include "share/segment.h"
+
+// Storages on a device, in the words of segments. A few bytes of shared memory stand for one, its *stub*: they say in which pieces of the device's
+// memory it lies. The stub has a slot like any storage, and all claims are on that; the process whose memory it is keeps the memory for as long as
+// there is a claim on the stub. So what is proved of slots and tickets holds for devices too, whoever dies.
+//
+//     a stub     0 "berthgpu" | 8 device u64 × 2 | 24 offset u64 | 32 bytes u64 | 40 pieces u64 | 48 (id u64, bytes u64) × pieces
+//
+// Whoever shares the segment can write a stub, so that nothing in it is believed: it is copied, and then checked.
+namespace berth::sharing {
+
+std::vector<std::uint64_t> stub_words(const cuda::PieceRun& run);
+Result<cuda::PieceRun> read_stub(std::span<const std::byte> bytes);
+// The one that a ticket leads to. A look at what others may change: the ticket may be used up already.
+Result<cuda::PieceRun> look_at_stub(Segment& segment, const TicketName& name);
+
+// The pieces, here: those that are mapped already, what came with the ticket, or this process's own, which it then has twice. `not_found` when none of
+// these is there.
+Result<std::shared_ptr<cuda::ImportedPieces>> pieces_here(const Segment& segment, const cuda::PieceRun& run,
+                                                          std::span<const os::Descriptor> files);
+
+// Descriptors to go along with a ticket, new ones.
+Result<std::vector<os::Descriptor>> files_for(Segment& segment, const TicketName& name);
+
+}  // namespace berth::sharing
