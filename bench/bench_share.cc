@@ -63,7 +63,8 @@ int answer(const std::string& how) {
     const Storage& x = *message.storage;
     std::uint64_t sum = 0;
     if (how == "read") {  // every byte, as a consumer does
-      for (const std::uint64_t word : x.reinterpret(DType::u64).elements<const std::uint64_t>()) sum += word;
+      const Storage words = x.reinterpret(DType::u64);
+      for (const std::uint64_t word : words.elements<const std::uint64_t>()) sum += word;
     } else {
       sum = x.elements<const std::uint8_t>().back();
     }

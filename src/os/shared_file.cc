@@ -81,6 +81,12 @@ Result<Descriptor> open_again(int descriptor) noexcept {
   return file;
 }
 
+Result<Descriptor> duplicate(int descriptor) noexcept {
+  Descriptor file(must_fail("dup") ? -1 : fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
+  if (!file) return system_failure("the descriptor cannot be had twice");
+  return file;
+}
+
 Result<FileFacts> facts_of(int descriptor) noexcept {
   struct stat found;
   if (must_fail("fstat") || fstat(descriptor, &found) != 0) return system_failure("fstat refused");

@@ -21,6 +21,8 @@ Result<Descriptor> make_memory_file(const char* label, std::uint64_t bytes) noex
 
 // A description of its own for a file that is open. Needs /proc.
 Result<Descriptor> open_again(int descriptor) noexcept;
+// The same description under one more number: any kind of file.
+Result<Descriptor> duplicate(int descriptor) noexcept;
 
 struct FileFacts {
   std::uint64_t bytes = 0;

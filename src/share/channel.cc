@@ -230,7 +230,7 @@ Result<Storage> Channel::State::take_storage(const Head& head, std::span<const s
     refuse(body);
     return segment.failure();
   }
-  Result<Storage> made = import_content(*content, *segment, false, std::span<const os::Descriptor>(packet.files).subspan(head.leases));
+  Result<Storage> made = import_content(*content, *segment, false, std::span<os::Descriptor>(packet.files).subspan(head.leases));
   if (!made) (*segment)->revoke(content->name);
   return made;
 }

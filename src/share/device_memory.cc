@@ -94,7 +94,7 @@ Result<std::vector<os::Descriptor>> files_for(Segment& segment, const TicketName
 }
 
 Result<std::shared_ptr<cuda::ImportedPieces>> pieces_here(const Segment& segment, const cuda::PieceRun& run,
-                                                          std::span<const os::Descriptor> files) {
+                                                          std::span<os::Descriptor> files) {
   RunKey key{segment.id(), run.pieces};
   if (std::shared_ptr<cuda::ImportedPieces> there = find_mapped(key)) return there;
   Result<std::vector<os::Descriptor>> own = std::vector<os::Descriptor>();

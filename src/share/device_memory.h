@@ -23,10 +23,10 @@ Result<cuda::PieceRun> read_stub(std::span<const std::byte> bytes);
 // The one that a ticket leads to. A look at what others may change: the ticket may be used up already.
 Result<cuda::PieceRun> look_at_stub(Segment& segment, const TicketName& name);
 
-// The pieces, here: those that are mapped already, what came with the ticket, or this process's own, which it then has twice. `not_found` when none of
+// The pieces, here; takes the descriptors. Those that are mapped already, what came with the ticket, or this process's own, which it then has twice. `not_found` when none of
 // these is there.
 Result<std::shared_ptr<cuda::ImportedPieces>> pieces_here(const Segment& segment, const cuda::PieceRun& run,
-                                                          std::span<const os::Descriptor> files);
+                                                          std::span<os::Descriptor> files);
 
 // Descriptors to go along with a ticket, new ones.
 Result<std::vector<os::Descriptor>> files_for(Segment& segment, const TicketName& name);

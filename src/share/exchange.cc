@@ -162,7 +162,7 @@ Result<Bytes> bytes_in_segment(const TicketContent& content, Segment& segment, b
   return Bytes{*address, seen->bytes, shared_device(), std::make_unique<SlotGuard>()};
 }
 
-Result<Bytes> bytes_on_device(const TicketContent& content, Segment& segment, std::span<const os::Descriptor> files) {
+Result<Bytes> bytes_on_device(const TicketContent& content, Segment& segment, std::span<os::Descriptor> files) {
   const Result<cuda::PieceRun> run = look_at_stub(segment, content.name);
   if (!run) return run.failure();
   const Result<Device> device = cuda::device_of(*run);
@@ -176,7 +176,7 @@ Result<Bytes> bytes_on_device(const TicketContent& content, Segment& segment, st
 }  // namespace
 
 Result<Storage> import_content(const TicketContent& content, const std::shared_ptr<Segment>& segment, bool read_only,
-                               std::span<const os::Descriptor> files) {
+                               std::span<os::Descriptor> files) {
   const StorageLayout& layout = content.layout;
   Result<Bytes> found = content.kind == TicketContent::Kind::device_memory ? bytes_on_device(content, *segment, files)
                                                                            : bytes_in_segment(content, *segment, read_only);

@@ -28,9 +28,9 @@ Result<Exported> exported(const Storage& storage);
 // The layout of a storage in its buffer.
 StorageLayout layout_of(const Storage& storage);
 
-// Uses the ticket up, on success only. The files are descriptors of a device's memory that came with the ticket.
+// Uses the ticket up, on success only. The files are descriptors of a device's memory that came with the ticket, and are taken.
 Result<Storage> import_content(const TicketContent& content, const std::shared_ptr<Segment>& segment, bool read_only,
-                               std::span<const os::Descriptor> files = {});
+                               std::span<os::Descriptor> files = {});
 
 // A storage without bytes.
 Storage storage_without_bytes(const StorageLayout& layout);

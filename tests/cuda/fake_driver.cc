@@ -37,6 +37,7 @@ struct Physical {
   int descriptor;
   size_t bytes;
   int references;  // the handle's own, and one for each mapping
+  bool imported = false;
 };
 std::map<CUmemGenericAllocationHandle, Physical> g_physical;
 CUmemGenericAllocationHandle g_next_handle = 100;
@@ -314,7 +315,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes, const C
   if (descriptor < 0 || ftruncate(descriptor, static_cast<off_t>(bytes)) != 0) return CUDA_ERROR_OUT_OF_MEMORY;
   g_counts.add(g_counts.created, 13, 19, bytes);
   *handle = g_next_handle++;
-  g_physical[*handle] = {descriptor, bytes, 1};
+  g_physical[*handle] = {descriptor, bytes, 1, false};
   g_used += bytes;
   return CUDA_SUCCESS;
 }
@@ -366,7 +367,9 @@ CUresult cuMemSetAccess(CUdeviceptr at, size_t bytes, const CUmemAccessDesc*, si
 CUresult cuMemExportToShareableHandle(void* out, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType, unsigned long long) {
   NEED_CONTEXT;
   const std::lock_guard lock(g_mutex);
-  *static_cast<int*>(out) = dup(g_physical.at(handle).descriptor);
+  const auto found = g_physical.find(handle);
+  if (found == g_physical.end() || found->second.imported) return CUDA_ERROR_INVALID_VALUE;
+  *static_cast<int*>(out) = dup(found->second.descriptor);
   return CUDA_SUCCESS;
 }
 CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, void* descriptor, CUmemAllocationHandleType) {
@@ -376,7 +379,7 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, vo
   if (mine < 0) return CUDA_ERROR_INVALID_VALUE;
   const size_t bytes = static_cast<size_t>(lseek(mine, 0, SEEK_END));
   *handle = g_next_handle++;
-  g_physical[*handle] = {mine, bytes, 1};
+  g_physical[*handle] = {mine, bytes, 1, true};
   g_used += bytes;
   return CUDA_SUCCESS;
 }

@@ -51,7 +51,7 @@ Status unregister_host(void*) noexcept { return kAbsent; }
 Result<PieceRun> run_under(Device, const void*, std::size_t) { return kAbsent; }
 Result<std::vector<os::Descriptor>> export_pieces(Device, const PieceRun&) { return kAbsent; }
 Result<Device> device_of(const PieceRun&) { return kAbsent; }
-Result<std::shared_ptr<ImportedPieces>> import_pieces(const PieceRun&, std::span<const os::Descriptor>) { return kAbsent; }
+Result<std::shared_ptr<ImportedPieces>> import_pieces(const PieceRun&, std::span<os::Descriptor>) { return kAbsent; }
 
 Stream wrap_stream(Device, CUstream_st*) { refuse("wrapping a CUDA stream"); }
 void end_stream(const Stream&) { refuse("ending a CUDA stream"); }

@@ -2,6 +2,7 @@
 #include "device/cuda/cuda_memory.h"
 
 #include "berth/base/checked.h"
+#include "os/shared_file.h"
 
 namespace berth::cuda {
 
@@ -10,6 +11,15 @@ namespace {
 constexpr Failure kTooLong{ErrorCode::out_of_memory, 0, "the range is larger than the address space"};
 
 }  // namespace
+
+Result<os::Descriptor> export_handle(CudaContext& context, CUmemGenericAllocationHandle handle) noexcept {
+  int number = -1;
+  if (const Status done =
+          BERTH_CUDA_CALL(context, cuMemExportToShareableHandle, &number, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+      !done)
+    return done.failure();
+  return os::Descriptor(number);
+}
 
 CUmemAllocationProp CudaMemory::properties() const noexcept {
   CUmemAllocationProp prop = {};
@@ -66,7 +76,29 @@ Status CudaMemory::make_piece(Piece& piece) noexcept {
   return mapped;
 }
 
+Result<os::Descriptor> CudaMemory::export_piece(std::uint64_t handle) {
+  if (!has_piece(handle)) return Failure{ErrorCode::not_found, 0, "the memory is not there any more"};
+  {
+    const os::Lock lock(mutex_);
+    const auto known = exported_.find(handle);
+    if (known != exported_.end()) return os::duplicate(known->second.number());
+  }
+  const Scope scope(context_);
+  if (!scope) return scope.failure();
+  Result<os::Descriptor> made = export_handle(context_, handle);
+  if (!made) return made;
+  Result<os::Descriptor> given = os::duplicate(made->number());
+  const os::Lock lock(mutex_);
+  exported_[handle].set(std::move(*made));
+  return given;
+}
+
 Status CudaMemory::drop_piece(const Piece& piece) noexcept {
+  decltype(exported_)::node_type exported;  // closed after the lock, which takes its time
+  {
+    const os::Lock lock(mutex_);
+    if (!exported_.empty()) exported = exported_.extract(piece.handle);
+  }
   const Scope scope(context_);
   if (!scope) return scope.failure();
   if (!virtual_memory_) return {};

@@ -7,6 +7,7 @@
 #include "berth/base/error.h"
 #include "berth/device/cuda.h"
 #include "device/cuda/mapped_handles.h"
+#include "os/shared_file.h"
 
 namespace berth::cuda {
 
@@ -95,7 +96,9 @@ Segment Segment::import_descriptor(Device device, int descriptor, std::size_t by
   auto state = std::make_unique<State>(backend);
   const Scope scope(backend.context());
   if (!scope) throw_failure(scope.failure(), device, kAsked);
-  require(state->mapped.add_imported(descriptor, bytes), device, kAsked);
+  Result<os::Descriptor> own = os::duplicate(descriptor);  // theirs stays theirs
+  if (!own) throw_failure(own.failure(), device, kAsked);
+  require(state->mapped.add_imported(std::move(*own), bytes), device, kAsked);
   require(state->mapped.map(), device, kAsked);
   return Segment(std::move(state));
 }

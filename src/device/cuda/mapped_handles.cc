@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/cuda/mapped_handles.h"
+#include "os/shared_file.h"
 
 namespace berth::cuda {
 
@@ -14,25 +15,29 @@ MappedHandles::~MappedHandles() {
 }
 
 Status MappedHandles::add_new(std::size_t bytes) {
-  handles_.reserve(handles_.size() + 1);
   const CUmemAllocationProp prop = backend_.memory().properties();
-  Handle made{.bytes = bytes};
-  if (const Status done = BERTH_CUDA_CALL(backend_.context(), cuMemCreate, &made.handle, bytes, &prop, 0); !done) return done;
-  handles_.push_back(made);
+  Handle& made = handles_.emplace_back();
+  made.bytes = bytes;
+  if (const Status done = BERTH_CUDA_CALL(backend_.context(), cuMemCreate, &made.handle, bytes, &prop, 0); !done) {
+    handles_.pop_back();
+    return done;
+  }
   bytes_ += bytes;
   return {};
 }
 
-Status MappedHandles::add_imported(int descriptor, std::size_t bytes) {
-  handles_.reserve(handles_.size() + 1);
+Status MappedHandles::add_imported(os::Descriptor descriptor, std::size_t bytes) {
   // The driver takes the descriptor itself where other systems have a pointer to a handle.
-  void* const number = reinterpret_cast<void*>(static_cast<std::uintptr_t>(descriptor));
-  Handle made{.bytes = bytes};
+  void* const number = reinterpret_cast<void*>(static_cast<std::uintptr_t>(descriptor.number()));
+  Handle& made = handles_.emplace_back();
+  made.bytes = bytes;
   if (const Status done = BERTH_CUDA_CALL(backend_.context(), cuMemImportFromShareableHandle, &made.handle, number,
                                           CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-      !done)
+      !done) {
+    handles_.pop_back();
     return done;
-  handles_.push_back(made);
+  }
+  made.imported.set(std::move(descriptor));
   bytes_ += bytes;
   return {};
 }
@@ -53,16 +58,9 @@ Status MappedHandles::map() noexcept {
 }
 
 Result<os::Descriptor> MappedHandles::export_handle(std::size_t index) const noexcept {
-  return cuda::export_handle(backend_.context(), handles_[index].handle);
-}
-
-Result<os::Descriptor> export_handle(CudaContext& context, CUmemGenericAllocationHandle handle) noexcept {
-  int number = -1;
-  if (const Status done =
-          BERTH_CUDA_CALL(context, cuMemExportToShareableHandle, &number, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
-      !done)
-    return done.failure();
-  return os::Descriptor(number);
+  const Handle& handle = handles_[index];
+  // The driver does not export what was imported: but what it was imported from is as good.
+  return handle.imported.number() >= 0 ? os::duplicate(handle.imported.number()) : cuda::export_handle(backend_.context(), handle.handle);
 }
 
 }  // namespace berth::cuda

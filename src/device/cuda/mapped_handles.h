@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vector>
+#include <deque>
 
 #include "device/cuda/cuda_backend.h"
 #include "os/descriptor.h"
@@ -19,10 +19,10 @@ class MappedHandles {
 
   // Memory to be mapped, behind what was added before. REQUIRES: whole units; throws bad_alloc.
   Status add_new(std::size_t bytes);
-  Status add_imported(int descriptor, std::size_t bytes);
+  Status add_imported(os::Descriptor descriptor, std::size_t bytes);
   Status map() noexcept;
 
-  Result<os::Descriptor> export_handle(std::size_t index) const noexcept;
+  Result<os::Descriptor> export_handle(std::size_t index) const noexcept;  // a new one
 
   CudaBackend& backend() const noexcept { return backend_; }
   std::size_t handles() const noexcept { return handles_.size(); }
@@ -33,17 +33,15 @@ class MappedHandles {
   struct Handle {
     CUmemGenericAllocationHandle handle = 0;
     std::size_t bytes = 0;
+    os::OwnDescriptor imported = {};  // what it came from, if it is of another process
   };
 
   CudaBackend& backend_;
-  std::vector<Handle> handles_;
-  std::size_t mapped_ = 0;  // how many
+  std::deque<Handle> handles_;  // which do not move
+  std::size_t mapped_ = 0;      // how many
   CUdeviceptr address_ = 0;
   std::size_t bytes_ = 0;
   bool is_reserved_ = false;
 };
-
-// A handle as a descriptor. REQUIRES: the context is current.
-Result<os::Descriptor> export_handle(CudaContext& context, CUmemGenericAllocationHandle handle) noexcept;
 
 }  // namespace berth::cuda

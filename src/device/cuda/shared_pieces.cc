@@ -23,11 +23,11 @@ class Imported final : public ImportedPieces {
  public:
   explicit Imported(CudaBackend& backend) noexcept : mapped_(backend) {}
 
-  Status import(const PieceRun& run, std::span<const os::Descriptor> files) {
+  Status import(const PieceRun& run, std::span<os::Descriptor> files) {
     const Scope scope(mapped_.backend().context());
     if (!scope) return scope.failure();
     for (std::size_t i = 0; i < files.size(); ++i) {
-      if (const Status added = mapped_.add_imported(files[i].number(), run.pieces[i].bytes); !added) return added;
+      if (const Status added = mapped_.add_imported(std::move(files[i]), run.pieces[i].bytes); !added) return added;
     }
     return mapped_.map();
   }
@@ -74,13 +74,10 @@ Result<PieceRun> run_under(Device device, const void* address, std::size_t bytes
 Result<std::vector<os::Descriptor>> export_pieces(Device device, const PieceRun& run) {
   CudaBackend* const backend = find_cuda(device);
   if (backend == nullptr) return kNoPieces;
-  const Scope scope(backend->context());
-  if (!scope) return scope.failure();
   std::vector<os::Descriptor> files;
   files.reserve(run.pieces.size());
   for (const PieceRun::Piece& piece : run.pieces) {
-    if (!backend->memory().has_piece(piece.id)) return Failure{ErrorCode::not_found, 0, "the memory is not there any more"};
-    Result<os::Descriptor> file = export_handle(backend->context(), piece.id);
+    Result<os::Descriptor> file = backend->memory().export_piece(piece.id);
     if (!file) return file.failure();
     files.push_back(std::move(*file));
   }
@@ -97,7 +94,7 @@ Result<Device> device_of(const PieceRun& run) {
   return Failure{ErrorCode::not_found, 0, "this process does not see the device that the memory is on"};
 }
 
-Result<std::shared_ptr<ImportedPieces>> import_pieces(const PieceRun& run, std::span<const os::Descriptor> files) {
+Result<std::shared_ptr<ImportedPieces>> import_pieces(const PieceRun& run, std::span<os::Descriptor> files) {
   const Result<Device> device = device_of(run);
   if (!device) return device.failure();
   CudaBackend* const backend = find_cuda(*device);

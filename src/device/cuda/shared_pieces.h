@@ -63,7 +63,7 @@ class ImportedPieces {
   virtual Result<std::vector<os::Descriptor>> export_again() const = 0;
 };
 
-// The descriptors stay the caller's. Nothing about the run is believed: `format_error` when it cannot be, and what the driver says.
-Result<std::shared_ptr<ImportedPieces>> import_pieces(const PieceRun& run, std::span<const os::Descriptor> files);
+// Takes the descriptors. Nothing about the run is believed: `format_error` when it cannot be, and what the driver says.
+Result<std::shared_ptr<ImportedPieces>> import_pieces(const PieceRun& run, std::span<os::Descriptor> files);
 
 }  // namespace berth::cuda
