@@ -37,8 +37,6 @@ double tight_of(const Backend& backend, double target_ratio) noexcept {
   return backend.properties().piece_bytes == 0 ? target_ratio : 1 + (target_ratio - 1) * 0.8;
 }
 
-constexpr Failure kNoHeap{ErrorCode::out_of_memory, 0, "no heap for the pool's tables"};
-
 }  // namespace
 
 Pool::Pool(Device device, const PoolOptions& options)
@@ -104,9 +102,9 @@ Status Pool::ready(StreamRef stream, std::uint32_t& index) noexcept {
     if (!holds_.any()) retire_streams();
     index = streams_.find(stream);  // another thread may have been here meanwhile
     if (index == 0) index = streams_.add(stream);
-    if (index == 0) return kNoHeap;
+    if (index == 0) return kNoTables;
   }
-  if (!slabs_.add_stream(index) || !space_.add_stream(index)) return kNoHeap;
+  if (!slabs_.add_stream(index) || !space_.add_stream(index)) return kNoTables;
   ready_streams_ = std::max(ready_streams_, index + 1);  // both have made room for all up to it
   return {};
 }
@@ -132,49 +130,6 @@ void Pool::count_bytes(ThreadCache& cache) const noexcept {
   peak_in_use_ = std::max(peak_in_use_, in_use_ + cache.peak_in_use());
   in_use_ += cache.in_use();
   cache.forget_bytes();
-}
-
-Status Pool::obtain_large(const Request& request, Block& block) noexcept {
-  // Large blocks that are not so large still begin in a grain of their own, by which they are found.
-  const auto rounded = try_align_up(request.bytes, request.bytes < kSlabGrain ? kSlabGrain : Space::kGrain);
-  ThreadCache* const own = t_front.pool == id() ? t_front.cache : nullptr;
-  const os::Lock lock(mutex_);
-  if (own != nullptr) count_bytes(*own);
-  if (!rounded) return refused({ErrorCode::out_of_memory, 0, "no address space is that large"});
-  std::uint32_t stream = 0;
-  Extent* extent = nullptr;
-  Status done = ready(request.stream, stream);
-  if (done) {
-    done = with_effort(stream, [&](Space::Effort effort) BERTH_NO_THREAD_ANALYSIS {
-      const Result<Extent*> taken = space_.take(Space::Part::large, *rounded, std::max(request.alignment, Space::kGrain), stream, effort);
-      if (taken) extent = *taken;
-      return taken ? Status() : Status(taken.failure());
-    });
-  }
-  const std::uint32_t number = done ? slots_.take(SlotTable::kLarge, 1) : 0;
-  if (done && number == 0) {
-    space_.give(extent, stream, streams_.next_ticket(stream));
-    done = kNoHeap;
-  }
-  if (!done) return refused(done.failure());
-  extent->slot = number;
-  extent->stream = stream;
-  extent->requested = request.bytes;
-  Slot& slot = slots_[number];
-  slot.set_where(extent->begin, 0);
-  slot.label.store(Slot::make_label(request.allocator_id, request.tag, 0));
-  slot.kind.store(extent->index << 8 | Slot::kLargeClass);
-  slot.serial.store(++serial_);
-  slabs_.enter_large(extent->begin, number);
-  count_allocation(request.bytes);
-  block.data = space_.base() + extent->begin;
-  if (poisons()) {
-    unpoison(block.data, request.bytes);
-    if (stream == 0) poison(space_.base() + extent->begin + request.bytes, extent->bytes - request.bytes);
-  }
-  block.serial = serial_;
-  block.place = SlotRange::place(&slot);
-  return {};
 }
 
 bool Pool::was_issued(std::uint64_t serial) const noexcept {
@@ -221,38 +176,6 @@ Allocator::Freed Pool::give_back_slowly(Block block, When when, Block* known) no
   const Freed verdict = judge(slot, block);
   if (verdict != Freed::yes) return verdict;
   return slot->has_extra_uses() || when == When::now || is_inherited() ? free_under_lock(slot, block, when) : free_small(slot, block);
-}
-
-Allocator::Freed Pool::judge_large(const Slot* slot, const Block& block) const noexcept {
-  const Extent* const extent = slot->is_large() ? space_.extent(slot->extent()) : nullptr;
-  const std::uint64_t serial = slot->serial.load();
-  if (extent == nullptr || serial == 0 || serial != block.serial) return was_issued(block.serial) ? Freed::double_free : Freed::foreign;
-  if (space_.base() + extent->begin != block.data) return Freed::foreign;
-  if (!slot->is_of(block.allocator_id)) return Freed::foreign;
-  return extent->requested == block.bytes ? Freed::yes : Freed::size_mismatch;
-}
-
-Allocator::Freed Pool::free_large(Slot* slot, const Block& block, When when) noexcept {
-  ThreadCache* const own = t_front.pool == id() ? t_front.cache : nullptr;
-  const os::Lock lock(mutex_);
-  if (own != nullptr) count_bytes(*own);
-  const Freed verdict = judge_large(slot, block);
-  if (verdict != Freed::yes) return verdict;
-  slot->serial.store(0);
-  count_free(block.bytes);
-  if (is_inherited()) return Freed::yes;
-  const Extent* const extent = space_.extent(slot->extent());
-  const std::size_t begin = extent->begin;
-  const std::size_t bytes = extent->bytes;
-  if (extra_.empty() || !extra_.free(slots_.number(slot), streams_)) {
-    if (poisons() && extent->stream == 0) poison(block.data, block.bytes);
-    release(slot);
-  }
-  if (when == When::now)
-    give_pages_back(begin, bytes);
-  else
-    poll_decay();
-  return Freed::yes;
 }
 
 // A small block that no cache owns, or that must not wait for its owner.
@@ -322,6 +245,7 @@ void Pool::flush(ThreadCache& cache) noexcept {
   read_inbox(cache, spill, IntoBins::no);
   return_to_slabs(spill.slots());
   for (SizeClass c = 0; c < classes_.count(); ++c) flush_bin(cache, c);
+  end_keeping(cache);
 }
 
 void Pool::flush_bin(ThreadCache& cache, SizeClass size_class) noexcept {

@@ -24,6 +24,7 @@
 // The pool: what a request meets on its way down.
 //
 //     obtain ─► the thread's bin of the size class ──────────────────── the usual end, no lock
+//                 or the large block that it keeps
 //                 │ empty: look into the inbox, else a batch from
 //                 ▼
 //               Slabs ─► Space (extents, pages) ─► Backend               under the mutex; without it while at the device
@@ -70,6 +71,7 @@ class Pool final : public Allocator, public PageLender, private os::ForkListener
   static constexpr std::uint32_t kMostCaches = 4096;
   static constexpr char kPrivateLimit[] = "the private pool's limit";  // an array: it is known by its address
   static constexpr std::size_t kBatch = 16;                            // blocks fetched from the slabs at a time, at most
+  static constexpr Failure kNoTables{ErrorCode::out_of_memory, 0, "no heap for the pool's tables"};
 
   // Small blocks, in pool_small.cc.
   Status obtain_slowly(const Request& request, Block& block) noexcept;
@@ -121,17 +123,24 @@ class Pool final : public Allocator, public PageLender, private os::ForkListener
   bool grow_in_cache(ThreadCache& cache, Slot* slot, Block& block, std::size_t bytes) noexcept;
   bool grow_large(Slot* slot, Block& block, std::size_t bytes) noexcept;
 
-  // Large blocks and what is common, in pool.cc.
+  // Large blocks, in pool_large.cc.
   Status obtain_large(const Request& request, Block& block) noexcept;
-  Freed give_back_slowly(Block block, When when, Block* known) noexcept;
+  Freed judge_large(const Slot* slot, const Block& block) const noexcept BERTH_REQUIRES(mutex_);
   Freed free_large(Slot* slot, const Block& block, When when) noexcept;
+  bool obtain_kept(const Request& request, Block& block) noexcept;
+  bool may_keep(const ThreadCache& cache, const Extent& extent) const noexcept BERTH_REQUIRES(mutex_);
+  void keep(ThreadCache& cache, Slot* slot, const Extent& extent) noexcept BERTH_REQUIRES(mutex_);
+  void end_keeping(ThreadCache& cache) noexcept BERTH_REQUIRES(mutex_);
+  void recall(const Slot* slot) noexcept BERTH_REQUIRES(mutex_);
+
+  // What is common, in pool.cc.
+  Freed give_back_slowly(Block block, When when, Block* known) noexcept;
   // Gives back what has been idle, in pool_decay.cc: a few pages, or all. Lets go of the lock.
   void poll_decay() noexcept BERTH_REQUIRES(mutex_);
   void decay(bool all) noexcept BERTH_REQUIRES(mutex_);
   Slot* find_slot(Block& block) const noexcept;
   void give_pages_back(std::size_t begin, std::size_t bytes) noexcept BERTH_REQUIRES(mutex_);
   Freed judge(const Slot* slot, const Block& block) const noexcept;
-  Freed judge_large(const Slot* slot, const Block& block) const noexcept BERTH_REQUIRES(mutex_);
   bool was_issued(std::uint64_t serial) const noexcept;
   void complete(Block& known, const Block& block, const Slot* slot) const noexcept;
 
@@ -213,7 +222,8 @@ class Pool final : public Allocator, public PageLender, private os::ForkListener
   StreamUses streams_ BERTH_GUARDED_BY(mutex_);
   std::uint32_t ready_streams_ BERTH_GUARDED_BY(mutex_) = 0;            // the slabs and the space have room for streams of lower numbers
   std::vector<std::weak_ptr<Pool>> children_ BERTH_GUARDED_BY(mutex_);  // private pools
-  ExtraUses extra_ BERTH_GUARDED_BY(mutex_);  // by the number of the slot. A freed block that waits there is counted as cached
+  ExtraUses extra_ BERTH_GUARDED_BY(mutex_);             // by the number of the slot. A freed block that waits there is counted as cached
+  std::size_t kept_bytes_ BERTH_GUARDED_BY(mutex_) = 0;  // of large blocks that stay with their threads
   HoldCount holds_ BERTH_GUARDED_BY(mutex_);
   bool trim_after_hold_ BERTH_GUARDED_BY(mutex_) = false;
   Relaxed<std::uintptr_t> base_;  // of the range, once there is one; whoever has a block has seen it set

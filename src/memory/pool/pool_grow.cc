@@ -52,6 +52,7 @@ bool Pool::grow_large(Slot* slot, Block& block, std::size_t bytes) noexcept {
   ThreadCache* const own = t_front.pool == id() ? t_front.cache : nullptr;
   const os::Lock lock(mutex_);
   if (own != nullptr) count_bytes(*own);
+  recall(slot);
   if (!rounded || judge_large(slot, block) != Freed::yes) return false;
   Extent* const extent = space_.extent(slot->extent());
   // Another stream may have the number of one that is gone. What that has freed is not this block's, which was the old one's.

@@ -170,6 +170,10 @@ std::string Pool::audit_cache(const ThreadCache& cache) const {
       if (slot->size_class() != c) return "pool: a bin holds a block of another class";
     }
   }
+  if (const Slot* const kept = cache.kept; kept != nullptr) {
+    const bool large = kept->is_large() && kept->owner() == cache.number;
+    if (!large || space_.extent(kept->extent())->requested != cache.kept_request) return "pool: a cache keeps a block that is not its own";
+  }
   return granted == cache.granted ? "" : "pool: the bins' capacities do not add up to what the cache was granted";
 }
 

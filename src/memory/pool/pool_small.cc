@@ -102,6 +102,7 @@ Status Pool::refill(ThreadCache& cache, SizeClass size_class, std::span<Slot*> b
   const os::Lock lock(mutex_);
   count_bytes(cache);
   return_to_slabs(spill.slots());
+  if (cache.has_kept()) end_keeping(cache);
   const Status done = with_effort(cache.stream, [&](Space::Effort effort) BERTH_NO_THREAD_ANALYSIS {
     const Result<std::size_t> taken = slabs_.take(size_class, cache.stream, cache.number, effort, batch);
     if (taken) count_taken = *taken;

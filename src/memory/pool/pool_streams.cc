@@ -94,6 +94,7 @@ Result<Allocator::Freed> Pool::note_use(const Block& given, StreamRef stream) no
   if (!able) return able.failure();
   const bool large = slot->is_large();
   if (large) {
+    recall(slot);
     if (const Freed verdict = judge_large(slot, block); verdict != Freed::yes) return verdict;
     if (number == 0 || number == stream_of(slot)) return Freed::yes;
     return extra_.add(slots_.number(slot), stream.id()) ? Result<Freed>(Freed::yes) : kNoHeap;

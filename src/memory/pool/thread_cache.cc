@@ -17,11 +17,11 @@ void Bin::remove_first(std::uint32_t count) noexcept {
   top_ -= count;
 }
 
-// What came from the slabs or was freed, and was not handed out, is in the bins.
+// What came from the slabs or was freed, and was not handed out, is in the bins; or it was a large block that stays with the thread.
 std::uint64_t ThreadCache::frees() const noexcept {
   std::int64_t in_bins = 0;
   for (const Bin& bin : bins) in_bins += bin.count();
-  return static_cast<std::uint64_t>(in_bins - from_slabs) + allocations();
+  return static_cast<std::uint64_t>(in_bins - from_slabs - kept_out) + allocations();
 }
 
 namespace {

@@ -212,7 +212,37 @@ class ThreadCache {
     return false;
   }
 
+  // The same for the large block that stays with the thread: handed out when it is free and of just that size, and taken back.
+  Taken take_kept(std::size_t bytes, std::uint64_t label) noexcept {
+    Taken taken;
+    if (!gate.try_lock()) return taken;
+    if (has_kept() && bytes == kept_request) {
+      taken = {kept, count_allocation(bytes)};
+      ++kept_out;
+      kept->label.store(label);
+      kept->serial.store(taken.serial);
+      if (kAddressSanitizer && poisons) unpoison(address(kept), bytes);
+    }
+    gate.unlock();
+    return taken;
+  }
+  bool put_kept(Slot* slot, const Block& block) noexcept {
+    if (!gate.try_lock()) return false;
+    const bool is_it = slot == kept && slot->serial.load() == block.serial && block.serial != 0 && block.bytes == kept_request &&
+                       slot->where.load() == where(block.data) && slot->is_of(block.allocator_id);
+    if (is_it) {
+      --kept_out;
+      count_free(block.bytes);
+      slot->serial.store(0);
+      make_untouchable(slot, block.bytes);
+    }
+    gate.unlock();
+    return is_it;
+  }
+
   // ---- For whoever is inside the gate, or has shut it.
+
+  bool has_kept() const noexcept { return kept != nullptr && kept->serial.load() == 0; }  // and it is free
 
   // With a label that lacks the bytes. REQUIRES: the slot is this cache's and free.
   std::uint64_t make_live(Slot* slot, std::size_t bytes, std::uint64_t label) noexcept {
@@ -266,6 +296,10 @@ class ThreadCache {
   std::array<Bin, SizeClasses::kMost> bins;
   std::size_t granted = 0;        // what the bins' capacities amount to
   SizeClass clock = 0;            // the bin to give up next when the budget is spent
+  Slot* kept = nullptr;           // of a large block that stays with the thread, live or free (pool_large.cc)
+  std::size_t kept_request = 0;   // its bytes, as they were asked for
+  std::uint32_t kept_polls = 0;   // how often it came back: the owner's
+  std::int64_t kept_out = 0;      // how often one was handed out from here and did not come back here
   bool owned = false;             // by a thread that lives; under the pool's mutex
   Relaxed<std::uint8_t> retired;  // 1: its stream is gone, and its gate stays shut until it is used for another
   Inbox inbox;

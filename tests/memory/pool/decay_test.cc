@@ -63,9 +63,9 @@ TEST(Decay, NeverIsNever) {
 
 class PoolDecay : public ::testing::Test {
  protected:
-  // Work at a level: a block of so many bytes lives, and others come and go.
+  // Work at a level: blocks of so many bytes, or nearly, come and go.
   static void work(Allocator& memory, std::size_t bytes, int frees = 64) {
-    for (int i = 0; i < frees; ++i) memory.deallocate(memory.allocate({.bytes = bytes}));
+    for (int i = 0; i < frees; ++i) memory.deallocate(memory.allocate({.bytes = i % 2 == 0 ? bytes : bytes - 4096}));
   }
 
   TestClock clock_;
@@ -82,6 +82,18 @@ TEST_F(PoolDecay, WorkAtALowerLevelGivesTheRestBack) {
   }
   EXPECT_LE(memory->stats().committed_bytes, 4_MiB);
   EXPECT_EQ(sim_control(device_).committed_bytes(), memory->stats().committed_bytes);
+  EXPECT_EQ(memory->audit(), "");
+}
+
+// A block of one size, again and again, stays with the thread; the rest goes all the same.
+TEST_F(PoolDecay, WorkWithOneBlockGivesTheRestBack) {
+  const auto memory = pool(device_);
+  work(*memory, 64_MiB);
+  for (int period = 0; period < 3; ++period) {
+    clock_.advance(seconds(10));
+    for (int i = 0; i < 100; ++i) memory->deallocate(memory->allocate({.bytes = 1_MiB}));
+  }
+  EXPECT_LE(memory->stats().committed_bytes, 4_MiB);
   EXPECT_EQ(memory->audit(), "");
 }
 

@@ -39,6 +39,10 @@ class Exchange {
     const std::lock_guard lock(mutex_);
     blocks_.push_back(block);
   }
+  std::size_t count() {
+    const std::lock_guard lock(mutex_);
+    return blocks_.size();
+  }
   bool take(Block& block) {
     const std::lock_guard lock(mutex_);
     if (blocks_.empty()) return false;
@@ -244,6 +248,58 @@ TEST(PoolThreads, OneAllocatesWhatOthersFree) {
   EXPECT_EQ(now.allocations, count + exchanges.size());
   EXPECT_EQ(memory->audit(), "");
   did(std::to_string(count) + " blocks handed over");
+}
+
+// Each thread frees and asks for a large block in turn, which then stays with it; meanwhile others free some of these, use them elsewhere, grow
+// them, look and trim.
+TEST(PoolThreads, KeepALargeBlockEach) {
+  const Device device = make_sim({.capacity_bytes = 1_GiB, .page_bytes = 2_MiB});
+  const auto memory = pool(device);
+  const Stream other = make_stream(device);
+  const std::uint64_t count = scaled(300'000, 600);
+  Exchange handed_over;
+  std::atomic<int> running{kThreads};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      Random random(seed() + static_cast<std::uint64_t>(t));
+      const std::size_t usual = 1_MiB << t % 3;
+      for (std::uint64_t i = 0; i < count; ++i) {
+        Block block = memory->allocate({.bytes = random.one_in(40) ? 300'000 + random.below(100'000) : usual});
+        const std::uint64_t what = random.below(200);
+        if (what == 0) memory->used_on(block, other);
+        if (what == 1) (void)memory->try_grow(block, block.bytes + 100'000);
+        if (what == 2 && handed_over.count() < 32) {
+          handed_over.put(block);
+        } else if (what == 3) {
+          memory->deallocate_now(block);
+        } else {
+          memory->deallocate(block);
+        }
+      }
+      --running;
+    });
+  }
+  std::thread watcher([&] {
+    while (running > 0) {
+      ASSERT_EQ(memory->audit(), "");
+      memory->release_cached();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  });
+  const auto free_what_came = [&] {
+    for (Block block; handed_over.take(block);) memory->deallocate(block);
+  };
+  while (running > 0) free_what_came();
+  for (std::thread& thread : threads) thread.join();
+  free_what_came();
+  watcher.join();
+  EXPECT_EQ(memory->audit(), "");
+  EXPECT_EQ(memory->stats().live_blocks, 0U);
+  EXPECT_EQ(memory->stats().in_use_bytes, 0U);
+  memory->release_cached();
+  EXPECT_EQ(memory->stats().committed_bytes, 0U) << "nothing stays with a thread";
+  did(std::to_string(count * kThreads) + " large blocks");
 }
 
 // The first requests of a pool come from many threads at once.
