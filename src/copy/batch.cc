@@ -31,6 +31,7 @@ struct Batch {
   struct Other {
     std::size_t index;
     CheckedPair pair;
+    std::uint64_t devices;
   };
   std::vector<HostRun> runs;
   std::vector<HostCopy> copies;
@@ -45,7 +46,7 @@ struct Batch {
     else if (pair.kind == PairKind::host)
       copies.push_back({target.shape->span(), {from, source.dtype, source.strides->span()}, {to, target.dtype, target.strides->span()}});
     else if (pair.kind != PairKind::nothing)
-      others.push_back({index, pair});
+      others.push_back({index, pair, device_pair(pair)});
   }
 };
 
@@ -53,7 +54,8 @@ Batch check_all(const SpanList& sources, const SpanList& targets) {
   Batch batch;
   batch.runs.reserve(sources.count);
   for (std::size_t i = 0; i < sources.count; ++i) batch.add(i, sources[i], targets[i]);
-  std::ranges::stable_sort(batch.others, {}, [](const Batch::Other& other) { return device_pair(other.pair); });
+  // Mostly they are of one pair of devices, and sorting thousands would take as long as checking them.
+  if (!std::ranges::is_sorted(batch.others, {}, &Batch::Other::devices)) std::ranges::stable_sort(batch.others, {}, &Batch::Other::devices);
   return batch;
 }
 
@@ -61,7 +63,7 @@ Batch check_all(const SpanList& sources, const SpanList& targets) {
 void run_group(const SpanList& sources, const SpanList& targets, std::span<const Batch::Other> group) {
   std::vector<Transfer> direct;
   std::vector<Transfer> packed;
-  for (const auto& [index, pair] : group) {
+  for (const auto& [index, pair, devices] : group) {
     const SpanRef source = sources[index];
     const SpanRef target = targets[index];
     switch (group.size() == 1 ? BatchWay::alone : batch_way(source, target, pair)) {
@@ -80,8 +82,7 @@ void run_all(const SpanList& sources, const SpanList& targets, const Batch& batc
   if (!batch.runs.empty()) copy_on_host(batch.runs, copy_threads());
   if (!batch.copies.empty()) copy_on_host(batch.copies, copy_threads());
   for (auto begin = batch.others.begin(); begin != batch.others.end();) {
-    const std::uint64_t devices = device_pair(begin->pair);
-    const auto end = std::find_if(begin, batch.others.end(), [&](const Batch::Other& other) { return device_pair(other.pair) != devices; });
+    const auto end = std::find_if(begin, batch.others.end(), [&](const Batch::Other& other) { return other.devices != begin->devices; });
     run_group(sources, targets, {begin, end});
     begin = end;
   }

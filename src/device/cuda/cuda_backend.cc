@@ -210,16 +210,23 @@ Status CudaBackend::fill(void* target, std::size_t bytes, std::span<const std::b
       [this, target, bytes, kept] { return fill(target, bytes, kept.span(), {}); });
 }
 
-// Small copies between the device, itself and page-locked memory: one kernel for a thousand of them.
+// Small copies between the device, itself and page-locked memory: one kernel for hundreds of them, which runs while the next are looked at.
 Status CudaBackend::copy_batch(std::span<const Transfer> transfers, StreamRef stream) noexcept {
+  constexpr std::size_t kTogether = 512;
   CudaStream* const ours = cuda_stream(stream, device());
-  const bool gathers = properties_.abilities.kernels && (!stream || ours != nullptr) &&
-                       std::ranges::all_of(transfers, [this](const Transfer& transfer) { return is_gathered(transfer); });
-  if (!gathers) return Backend::copy_batch(transfers, stream);
+  if (!properties_.abilities.kernels || (stream && ours == nullptr)) return Backend::copy_batch(transfers, stream);
   if (const Status usable = context_->usable(); !usable) return usable;
-  if (!stream) return run_now([&](CUstream in) { return submit_gather(*context_, transfers, in); });
-  const Scope scope(*context_);
-  return scope ? submit_gather(*context_, transfers, ours->handle()) : Status(scope.failure());
+  const auto submit = [&](CUstream in) {
+    for (Status done; !transfers.empty();) {
+      const std::span<const Transfer> next = transfers.first(std::min(kTogether, transfers.size()));
+      if (!std::ranges::all_of(next, [this](const Transfer& transfer) { return is_gathered(transfer); })) break;
+      if (done = submit_gather(*context_, next, in); !done) return done;
+      transfers = transfers.subspan(next.size());
+    }
+    return Status();
+  };
+  const Status gathered = stream ? run(stream, true, submit, [] { return Status(); }) : run_now(submit);
+  return gathered && !transfers.empty() ? Backend::copy_batch(transfers, stream) : gathered;
 }
 
 // Whether a kernel can do it, and better than the driver's copy, which is as fast for large ones.

@@ -162,7 +162,7 @@ TEST_P(PoolStreams, AWaitThatWasIssuedPassesMemoryOn) {
 TEST_P(PoolStreams, ABlockThatSeveralStreamsUseWaitsForAllOfThem) {
   const Stream a = make_stream(device_);
   const Stream b = make_stream(device_);
-  for (const bool elsewhere : {false, true}) {  // on which thread it is said, and freed
+  for (const bool elsewhere : {false, true}) {                      // on which thread it is said, and freed
     for (int i = 0; i < 12; ++i) memory_->deallocate(allocate(a));  // in turn: a large one stays with this thread
     const Block first = allocate(a);
     const auto use_and_free = [&] {
