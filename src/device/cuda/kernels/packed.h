@@ -71,6 +71,13 @@ BERTH_BOTH std::uint32_t e5m2_to_e4m3(std::uint32_t word) noexcept {
   return choose(spread8(at_least8(word, 0x60U)), word | 0x7f7f7f7fU, made);
 }
 
+// 464 lies between 448 and the next, and goes down; what is larger is NaN.
+BERTH_BOTH std::uint32_t f16_to_e4m3(std::uint32_t first, std::uint32_t second) noexcept {
+  const std::uint32_t made = hardware::e4m3x2_of_f16x2(first) | hardware::e4m3x2_of_f16x2(second) << 16;
+  const std::uint32_t beyond = upper_bytes(at_least16(first, 0x5f41U), at_least16(second, 0x5f41U));
+  return choose(spread8(beyond), upper_bytes(first, second) | 0x7f7f7f7fU, made);
+}
+
 // What the codes of two bf16 are in f8e5m2, in the lower bytes of the halves, where they are infinite, NaN, or too large; and where that is.
 struct Beyond {
   std::uint32_t codes;

@@ -180,7 +180,7 @@ BERTH_BOTH Quad<D> from_floats(const Floats& floats) noexcept {
 constexpr bool has_packed(DType from, DType to) noexcept {
   using enum DType;
   if (to == f8e5m2) return from == f16 || from == bf16 || from == f8e4m3 || from == i8;
-  if (to == f8e4m3) return from == f8e5m2 || from == i8;
+  if (to == f8e4m3) return from == f16 || from == f8e5m2 || from == i8;
   return to == f16 && (from == f8e4m3 || from == f8e5m2);
 }
 
@@ -194,6 +194,8 @@ BERTH_BOTH Quad<To> convert_packed(const Quad<From>& quad) noexcept {
       return {{hardware::e4m3x2(v.at[0], v.at[1]) | hardware::e4m3x2(v.at[2], v.at[3]) << 16}};
     else
       return {{hardware::e5m2x2(v.at[0], v.at[1]) | hardware::e5m2x2(v.at[2], v.at[3]) << 16}};
+  } else if constexpr (From == f16 && To == f8e4m3) {
+    return {{packed::f16_to_e4m3(words[0], words[1])}};
   } else if constexpr (From == f16) {
     return {{packed::upper_bytes(packed::round_to_upper(words[0]), packed::round_to_upper(words[1]))}};
   } else if constexpr (From == bf16) {
