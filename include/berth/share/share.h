@@ -22,6 +22,8 @@
 // Whoever has one storage of a segment can read and write all of the segment: processes that share trust each other as much as threads do.
 // Berth believes nothing that it reads there, but the bytes of storages are what others made them.
 //
+// Storages on CUDA need no `share`: a channel takes them as they are.
+//
 // After fork, the child may use what it inherited while its parent lives; it belongs to the parent alone, and nothing that the child does
 // with its handles has an effect. What the child shares itself is its own. Any thread.
 namespace berth {

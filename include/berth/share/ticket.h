@@ -36,7 +36,8 @@ class BERTH_EXPORT Ticket {
   std::vector<std::byte> bytes_;
 };
 
-// Throws AccessError(wrong_device) unless the storage lies in shared memory: `share` it first. Storages with a name travel by their name:
+// Throws AccessError(wrong_device) unless the storage lies in shared memory: `share` it first. Storages on CUDA are taken as they came from the
+// pool (docs/sharing.md, "Devices"); memory that is in no pool is DeviceError(unsupported). Storages with a name travel by their name:
 // DeviceError(unsupported). ArgumentError(limit_exceeded) when 16,384 storages of the process are shared, or that many tickets on their
 // way, at once.
 BERTH_EXPORT Ticket export_ticket(const Storage& storage);
