@@ -9,7 +9,7 @@
 namespace berth {
 
 std::string_view to_string(ErrorCode code) noexcept {
-  constexpr std::array<std::string_view, 41> kNames = {"invalid_argument",
+  constexpr std::array<std::string_view, 43> kNames = {"invalid_argument",
                                                        "size_overflow",
                                                        "invalid_shape",
                                                        "invalid_alignment",
@@ -44,10 +44,12 @@ std::string_view to_string(ErrorCode code) noexcept {
                                                        "peer_dead",
                                                        "timeout",
                                                        "too_many_descriptors",
+                                                       "io_error",
                                                        "format_error",
                                                        "version_mismatch",
                                                        "path_escape",
                                                        "file_truncated",
+                                                       "file_changed",
                                                        "out_of_memory",
                                                        "callback_failed"};
   const auto index = static_cast<std::size_t>(code);

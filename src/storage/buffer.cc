@@ -55,6 +55,7 @@ constexpr OwnerFacts facts_of(Owner owner) noexcept {
     case Owner::external:
     case Owner::dlpack: return {.shared = false, .mapped = false};
     case Owner::shared: return {.shared = true, .mapped = false};
+    case Owner::file: return {.shared = false, .mapped = true};
   }
   return {};
 }
@@ -62,7 +63,7 @@ constexpr OwnerFacts facts_of(Owner owner) noexcept {
 }  // namespace
 
 std::string_view to_string(Owner owner) noexcept {
-  constexpr std::string_view kNames[] = {"none", "allocator", "external", "dlpack", "shared"};
+  constexpr std::string_view kNames[] = {"none", "allocator", "external", "dlpack", "shared", "file"};
   return kNames[static_cast<std::size_t>(owner)];
 }
 
@@ -108,10 +109,15 @@ Event Buffer::copy_from(const Buffer& source, const CopyOptions& options, Site s
                          "make the target as large as the source"},
                         {{"need", source.size_bytes()}, {"have", size_bytes()}});
   }
+  BufferMaker::before_touch(source, 0, source.size_bytes(), false);
+  if (!is_read_only()) BufferMaker::before_touch(*this, 0, size_bytes(), true);
   return copy(source.span(), span(), options, site);
 }
 
-Event Buffer::fill(unsigned char value, const CopyOptions& options, Site site) const { return berth::fill(span(), value, options, site); }
+Event Buffer::fill(unsigned char value, const CopyOptions& options, Site site) const {
+  if (!is_read_only()) BufferMaker::before_touch(*this, 0, size_bytes(), true);
+  return berth::fill(span(), value, options, site);
+}
 
 namespace {
 
@@ -178,6 +184,11 @@ bool BufferMaker::is_pinned_down(const Buffer& buffer) noexcept {
 }
 
 std::unique_ptr<BufferGuard>& BufferMaker::guard(const Buffer& buffer) noexcept { return buffer.state_->guard; }
+
+void BufferMaker::ask_guard(const Buffer& buffer, std::size_t offset, std::size_t bytes, bool write) {
+  const BufferGuard* const guard = buffer.state_->guard.get();
+  if (guard != nullptr && bytes != 0) guard->before_touch(offset, bytes, write);
+}
 
 void BufferMaker::exchange(const Buffer& a, const Buffer& b) noexcept {
   Buffer::State& one = *a.state_;

@@ -23,12 +23,16 @@ struct Adoption {
   }
 };
 
-// Stands in for a buffer's owner when other processes know its bytes: a block goes back when they are done with it too.
+// Stands in for a buffer's owner when others know its bytes: other processes, so that a block goes back when they are done with it too, or
+// whoever can write to the file they are of.
 class BufferGuard {
  public:
   virtual ~BufferGuard() = default;
-  // Called once, when the last handle is gone, instead of giving the block back. The allocator is null for bytes of another process.
+  // Called once, when the last handle is gone, instead of giving the block back. The allocator is null for bytes of another process and
+  // of a file.
   virtual void let_go(const Block& block, Allocator* allocator, std::shared_ptr<Allocator> kept_alive) noexcept = 0;
+  // Called before the library itself reads or writes that part of the bytes. Throws when touching them would end in a signal.
+  virtual void before_touch(std::size_t /*offset*/, std::size_t /*bytes*/, bool /*write*/) const {}
 };
 
 struct BufferMaker {
@@ -39,11 +43,18 @@ struct BufferMaker {
   static Buffer wrap(void* data, std::size_t bytes, Device device, Deleter& deleter, bool read_only,
                      Owner owner);  // takes the deleter on success
 
-  // For share/. REQUIRES, for all: the buffer has a state. The guard is set once, under a lock of those who set it.
+  // For share/ and file/. REQUIRES, for all but before_touch: the buffer has a state. The guard is set once, under a lock of those who set it.
   static bool is_pinned_down(const Buffer& buffer) noexcept;
   static std::unique_ptr<BufferGuard>& guard(const Buffer& buffer) noexcept;
+  // Asks the guard of a mapped file about part of the bytes; does nothing for other buffers.
+  static void before_touch(const Buffer& buffer, std::size_t offset, std::size_t bytes, bool write) {
+    if (buffer.owner() == Owner::file) ask_guard(buffer, offset, bytes, write);
+  }
   // The bytes change places, with their owners. REQUIRES: both are an allocator's, and neither has a guard.
   static void exchange(const Buffer& a, const Buffer& b) noexcept;
+
+ private:
+  static void ask_guard(const Buffer& buffer, std::size_t offset, std::size_t bytes, bool write);
 };
 
 struct StorageMaker {

@@ -53,6 +53,18 @@ bool try_short_copy(const Storage& source, const Storage& target) noexcept {
   return true;
 }
 
+// Bytes of a file can be gone: before they are touched, whoever mapped them looks. What is refused anyway is not looked at.
+void before_touch(const Storage& x, bool write) {
+  if (!x.is_mapped() || x.num_elements() == 0 || (write && x.is_read_only())) return;
+  const auto extent = try_extent(x.shape(), x.strides(), x.dtype());
+  const auto first = static_cast<std::size_t>(static_cast<std::byte*>(x.data_ptr()) - static_cast<std::byte*>(x.buffer().data()));
+  BufferMaker::before_touch(x.buffer(), first - extent->before_bytes, extent->before_bytes + extent->from_bytes, write);
+}
+
+void before_touch(std::span<const Storage> storages, bool write) {
+  for (const Storage& storage : storages) before_touch(storage, write);
+}
+
 std::vector<StridedSpan> owned_spans(std::span<const Storage> storages) {
   std::vector<StridedSpan> spans;
   spans.reserve(storages.size());
@@ -154,6 +166,7 @@ void Storage::read_element(const Dims& index, DType dtype, void* value) const {
     element = element.select(0, index[axis]);
   }
   const StridedSpan target{value, dtype, {}, {}, Device(), {}};
+  before_touch(element, false);
   copy(element.span(), target);
 }
 
@@ -200,21 +213,30 @@ Storage Storage::clone(const CopyOptions& options, Site site) const { return cop
 Storage Storage::contiguous(const CopyOptions& options, Site site) const { return is_contiguous() ? *this : clone(options, site); }
 
 Event Storage::copy_from(const Storage& source, const CopyOptions& options, Site site) const {
+  before_touch(source, false);
+  before_touch(*this, true);
   if (options.stream) return copy(source.span(), span(), options, site);
   if (!try_short_copy(source, *this)) copy_now(span_of(source), span_of(*this), site);
   return {};
 }
 
 Event Storage::fill(Scalar value, const CopyOptions& options, Site site) const {
+  before_touch(*this, true);
   if (options.stream) return berth::fill(span(), value, options, site);
   fill_now(span_of(*this), value, site);
   return {};
 }
 
-bool equal(const Storage& a, const Storage& b) { return equal(a.span(), b.span()); }
+bool equal(const Storage& a, const Storage& b) {
+  before_touch(a, false);
+  before_touch(b, false);
+  return equal(a.span(), b.span());
+}
 
 Event copy_batch(std::span<const Storage> sources, std::span<const Storage> targets, const CopyOptions& options, Site site) {
   require_equal_counts(sources.size(), targets.size());
+  before_touch(sources, false);
+  before_touch(targets, true);
   if (options.stream) return copy_batch_in(owned_spans(sources), owned_spans(targets), options, site);
   copy_batch_now(list_of(sources), list_of(targets), site);
   return {};

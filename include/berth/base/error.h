@@ -60,11 +60,13 @@ enum class ErrorCode : unsigned char {
   peer_dead,
   timeout,
   too_many_descriptors,
+  io_error,
   // FormatError
   format_error,
   version_mismatch,
   path_escape,
   file_truncated,
+  file_changed,
   // OutOfMemory
   out_of_memory,
   // Error itself

@@ -22,7 +22,7 @@
 namespace berth {
 
 // Who gives the bytes back.
-enum class Owner : unsigned char { none, allocator, external, dlpack, shared };
+enum class Owner : unsigned char { none, allocator, external, dlpack, shared, file };
 BERTH_EXPORT std::string_view to_string(Owner owner) noexcept;
 
 // Called once, when the last handle is gone, on whatever thread that is. It must not throw.
@@ -46,8 +46,8 @@ class BERTH_EXPORT Buffer {
   Owner owner() const noexcept;
   bool is_external() const noexcept { return owner() == Owner::external || owner() == Owner::dlpack; }
   // Whether other processes can have the bytes mapped too (they lie on `shared`, or came from another process), and whether they are those
-  // of a file. Told from the owner and the device: no owner of this version maps, so that is false; of memory from outside (external,
-  // dlpack) berth knows neither, and says no.
+  // of a file (berth/file/map.h). Told from the owner and the device: of memory from outside (external, dlpack) berth knows neither, and
+  // says no.
   bool is_shared() const noexcept;
   bool is_mapped() const noexcept;
   bool is_read_only() const noexcept;                             // these bytes, or this handle
