@@ -3,12 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
 
 #include "berth/base/result.h"
 #include "os/descriptor.h"
 
-// Files of data: opened, read at a place, mapped, and written so that they appear whole. What a signal interrupts is done again, and what is
+// Files of data: opened, read at a place, mapped and written. (Files that appear whole are in os/new_file.h.) What a signal interrupts is done again, and what is
 // done in part is finished.
 namespace berth::os {
 
@@ -45,32 +44,9 @@ Result<void*> map_data(int descriptor, std::uint64_t offset, std::size_t bytes, 
 Result<bool> populate(const void* address, std::size_t bytes, bool write) noexcept;
 Status write_back(void* address, std::size_t bytes) noexcept;  // msync: waits
 
-// Hints. `random` and the like are not needed.
+// Hints: what the kernel cannot do is no error. `dont_need` takes the pages from this process, and their changes with them when private.
 enum class Advice : unsigned char { will_need, sequential, huge_pages, dont_need };
 void advise(void* address, std::size_t bytes, Advice advice) noexcept;
 void forget_cached(int descriptor, std::uint64_t offset, std::uint64_t bytes) noexcept;  // of the page cache, where nobody else needs it
-
-// A file that has no name yet, in the folder where it will get one. It goes with this object unless it was put in place.
-class NewFile {
- public:
-  // Refuses to take the place of what is not a regular file, or a link: `unsupported`.
-  static Result<NewFile> make(const std::string& path);
-  NewFile(NewFile&& other) noexcept = default;
-  NewFile& operator=(NewFile&&) = delete;
-  ~NewFile();
-
-  int descriptor() const noexcept { return file_.number(); }
-  // Everything is on the disk, and under the name, in one step. Call it once.
-  Status put_in_place() noexcept;
-
- private:
-  NewFile(Descriptor folder, std::string name) : folder_(std::move(folder)), name_(std::move(name)) {}
-  Status begin(const char* path) noexcept;
-
-  Descriptor folder_;
-  Descriptor file_;
-  std::string name_;       // in the folder
-  std::string temporary_;  // what it is called meanwhile; empty: nothing
-};
 
 }  // namespace berth::os

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "file/errors.h"
+
+#include <cstring>
+#include <utility>
+
+#include "base/text.h"
+
+namespace berth::files {
+
+namespace {
+
+struct Advice {
+  ErrorCode code;
+  const char* help;
+};
+
+constexpr Advice kAdvice[] = {
+    {ErrorCode::not_found, "check the path"},
+    {ErrorCode::permission_denied, "check the rights of the file and of its folder, and whether its file system may be written"},
+    {ErrorCode::too_many_descriptors, "raise the limit with ulimit -n, or close what is not needed"},
+    {ErrorCode::out_of_memory, "free room on the disk or, for a mapping, address space (ulimit -v); a file can also be read in parts"},
+    {ErrorCode::unsupported, "give a regular file: copy what comes from a pipe or a device into one"},
+    {ErrorCode::io_error, "the disk or the network behind the file failed: look at the system's log, and try again"},
+};
+
+std::string text_of(const Failure& failure) {
+  if (failure.os_error == 0) return failure.why;
+  char reason[128];
+  return text::join(std::string_view(failure.why), ": ", std::string_view(strerror_r(failure.os_error, reason, sizeof reason)));
+}
+
+}  // namespace
+
+void throw_file_failure(const Failure& failure, std::string_view asked, std::string_view path, std::vector<Fact> facts) {
+  std::string help = "check what was asked for";
+  for (const Advice& advice : kAdvice) {
+    if (advice.code == failure.code) help = advice.help;
+  }
+  facts.emplace_back("path", text::printable(path, 4096));
+  facts.emplace_back("os_error", failure.os_error);
+  ErrorText words{text::join(asked, ' ', text::quoted(path)), text_of(failure), std::move(help)};
+  switch (failure.code) {
+    case ErrorCode::not_found:
+    case ErrorCode::permission_denied: throw AccessError(failure.code, std::move(words), std::move(facts));
+    default: throw DeviceError(failure.code, std::move(words), std::move(facts));
+  }
+}
+
+void throw_fault(std::string_view path, Fault fault) {
+  std::string asked = text::join("reading ", text::quoted(path));
+  if (fault.name) asked += text::join(", tensor ", text::quoted(*fault.name));
+  if (fault.offset) asked += text::join(", at byte ", *fault.offset);
+  std::vector<Fact> facts{{"rule", fault.rule}, {"path", text::printable(path, 4096)}};
+  if (fault.name) facts.emplace_back("name", text::printable(*fault.name));
+  if (fault.offset) facts.emplace_back("offset", *fault.offset);
+  facts.insert(facts.end(), fault.facts.begin(), fault.facts.end());
+  throw FormatError(fault.code, {std::move(asked), std::move(fault.why), std::move(fault.help)}, std::move(facts));
+}
+
+void require_path(const std::string& path, std::string_view asked) {
+  if (!path.empty() && path.find('\0') == std::string::npos) return;
+  throw ArgumentError(
+      ErrorCode::invalid_name,
+      {text::join(asked, ' ', text::quoted(path)), path.empty() ? "the path is empty" : "the path has a zero byte in it", "name a file"},
+      {{"path", text::printable(path)}});
+}
+
+}  // namespace berth::files

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "berth/file/map.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "base/text.h"
+#include "berth/base/checked.h"
+#include "berth/base/error.h"
+#include "file/errors.h"
+#include "file/open_file.h"
+#include "file/tensors.h"
+#include "os/memory.h"
+#include "os/shared_file.h"
+#include "os/system.h"
+#include "storage/make.h"
+
+namespace berth {
+
+using namespace files;
+
+namespace {
+
+// A range of a file in this process's memory.
+class MappedRange {
+ public:
+  // Nothing is mapped for no bytes: the kernel has no such mappings.
+  MappedRange(std::shared_ptr<const OpenFile> file, std::uint64_t offset, std::size_t bytes, FileMode mode)
+      : file_(std::move(file)), offset_(align_down(offset, os::page_bytes())), mode_(mode) {
+    if (bytes == 0) return;
+    lead_ = static_cast<std::size_t>(offset - offset_);
+    bytes_ = checked_add(lead_, bytes, "the bytes to map");
+    base_ = value_or_throw(os::map_data(file_->descriptor(), offset_, bytes_, mapping_of(mode)), "mapping", file_->path());
+  }
+  ~MappedRange() {
+    if (base_ != nullptr) os::unmap(base_, bytes_);
+  }
+  MappedRange(const MappedRange&) = delete;
+  MappedRange& operator=(const MappedRange&) = delete;
+
+  const OpenFile& file() const noexcept { return *file_; }
+  FileMode mode() const noexcept { return mode_; }
+  bool writes_reach_the_file() const noexcept { return mode_ == FileMode::read_write || mode_ == FileMode::create; }
+  char* data() const noexcept { return base_ == nullptr ? nullptr : static_cast<char*>(base_) + lead_; }
+  std::uint64_t offset_of(const void* address) const noexcept {
+    return offset_ + static_cast<std::uint64_t>(static_cast<const char*>(address) - static_cast<const char*>(base_));
+  }
+
+ private:
+  static os::Mapping mapping_of(FileMode mode) noexcept {
+    if (mode == FileMode::read) return os::Mapping::read;
+    return mode == FileMode::private_copy ? os::Mapping::private_write : os::Mapping::write;
+  }
+
+  const std::shared_ptr<const OpenFile> file_;
+  const std::uint64_t offset_;  // of base_ in the file
+  const FileMode mode_;
+  std::size_t lead_ = 0;   // from base_ to the first byte that was asked for
+  std::size_t bytes_ = 0;  // that are mapped
+  void* base_ = nullptr;
+};
+
+// Whether touching so much at once would push everything else out of memory.
+bool is_most_of_memory(std::size_t bytes) {
+  constexpr std::size_t kAlwaysFits = std::size_t{64} << 20;
+  return bytes > kAlwaysFits && bytes > os::host_memory().total_bytes / 4;
+}
+
+// Holds the mapping for a buffer, and looks before its bytes are touched.
+class MapGuard : public BufferGuard {
+ public:
+  MapGuard(std::unique_ptr<MappedRange> range, bool expect_changes) : range_(std::move(range)), expect_changes_(expect_changes) {}
+
+  void let_go(const Block&, Allocator*, std::shared_ptr<Allocator>) noexcept override { range_.reset(); }
+
+  // The size alone tells of a cut, and of nothing else: the disk can fail. So the pages are asked for, which the kernel answers without a
+  // signal. Where that is too much at once the size must do.
+  void before_touch(std::size_t offset, std::size_t bytes, bool write) const override {
+    const char* const at = range_->data() + offset;
+    require_there(at, bytes);
+    if (is_most_of_memory(bytes)) return;
+    const Result<bool> asked = os::populate(at, bytes, write);
+    if (asked) return;
+    require_there(at, bytes);  // cut just now
+    throw_file_failure(asked.failure(), write ? "writing to" : "reading", range_->file().path());
+  }
+
+  const MappedRange& range() const noexcept { return *range_; }
+
+ private:
+  void require_there(const char* at, std::size_t bytes) const {
+    if (expect_changes_ || range_->writes_reach_the_file())
+      range_->file().require_bytes(range_->offset_of(at) + bytes);
+    else
+      range_->file().require_unchanged();
+  }
+
+  std::unique_ptr<MappedRange> range_;
+  const bool expect_changes_;
+};
+
+Buffer buffer_over(std::unique_ptr<MappedRange> range, std::size_t bytes, bool expect_changes) {
+  Deleter none;
+  const Buffer buffer = BufferMaker::wrap(range->data(), bytes, Device(), none, range->mode() == FileMode::read, Owner::file);
+  BufferMaker::guard(buffer) = std::make_unique<MapGuard>(std::move(range), expect_changes);
+  return buffer;
+}
+
+const MappedRange& range_of(const Storage& storage, const char* asked) {
+  const auto* const guard = storage.is_mapped() ? static_cast<const MapGuard*>(BufferMaker::guard(storage.buffer()).get()) : nullptr;
+  if (guard != nullptr) return guard->range();
+  throw ArgumentError(ErrorCode::invalid_argument,
+                      {text::join(std::string_view(asked), " a storage of shape ", storage.shape().to_string()),
+                       "its bytes are not those of a mapped file", "give one that map_file or a file's [] made"},
+                      {{"owner", to_string(storage.buffer().owner())}});
+}
+
+// The bytes that the elements lie in.
+struct Bytes {
+  char* begin;
+  std::size_t count;
+};
+
+Bytes bytes_of(const Storage& storage) {
+  const auto extent = try_extent(storage.shape(), storage.strides(), storage.dtype());
+  return {static_cast<char*>(storage.data_ptr()) - extent->before_bytes, extent->before_bytes + extent->from_bytes};
+}
+
+os::OpenFor open_for(FileMode mode) noexcept {
+  return mode == FileMode::read || mode == FileMode::private_copy ? os::OpenFor::read : os::OpenFor::read_write;
+}
+
+void require_offset(const std::string& path, DType dtype, const MapOptions& options) {
+  if (options.offset > kMaxBytes || options.offset % alignment_of(dtype) != 0) {
+    throw ArgumentError(options.offset > kMaxBytes ? ErrorCode::out_of_bounds : ErrorCode::misaligned,
+                        {text::join("mapping ", text::quoted(path), " from byte ", options.offset),
+                         text::join("an element of ", to_string(dtype), " begins at a multiple of ", alignment_of(dtype)),
+                         "map it as u8 and clone the part you need, or move the data in the file"},
+                        {{"offset", options.offset}, {"alignment", alignment_of(dtype)}});
+  }
+}
+
+Storage storage_over(std::shared_ptr<const OpenFile> file, const Shape& shape, DType dtype, FileMode mode, const MapOptions& options) {
+  const std::size_t bytes = shape.size_bytes(dtype);
+  auto range = std::make_unique<MappedRange>(std::move(file), options.offset, bytes, mode);
+  char* const data = range->data();
+  const Buffer buffer = buffer_over(std::move(range), bytes, options.expect_changes);
+  if (options.huge_pages) os::advise(data, bytes, os::Advice::huge_pages);
+  if (options.sequential) os::advise(data, bytes, os::Advice::sequential);
+  if (options.prefetch) os::advise(data, bytes, os::Advice::will_need);
+  return Storage(buffer, dtype, shape, Strides::contiguous(shape));
+}
+
+}  // namespace
+
+std::string_view to_string(FileMode mode) noexcept {
+  constexpr std::string_view kNames[] = {"read", "read_write", "create", "private_copy"};
+  return kNames[static_cast<std::size_t>(mode)];
+}
+
+std::string_view to_string(FileState state) noexcept {
+  constexpr std::string_view kNames[] = {"current", "replaced", "changed", "truncated"};
+  return kNames[static_cast<std::size_t>(state)];
+}
+
+Storage map_file(const std::string& path, const Shape& shape, DType dtype, FileMode mode, const MapOptions& options) {
+  require_offset(path, dtype, options);
+  const std::size_t bytes = shape.size_bytes(dtype);
+  const std::size_t need = checked_add(options.offset, bytes, "the bytes of the file");
+  auto file = mode == FileMode::create ? OpenFile::create(path, need, "creating") : OpenFile::open(path, open_for(mode), "opening");
+  if (file->bytes() < need) {
+    throw_fault(path, {.rule = "file_truncated",
+                       .why = text::join("the file has ", file->bytes(), " bytes, and ", shape.to_string(), " of ", to_string(dtype),
+                                         " from byte ", options.offset, " on needs ", need),
+                       .help = "leave the shape out to map what is there, or create the file",
+                       .code = ErrorCode::file_truncated,
+                       .facts = {{"have", file->bytes()}, {"need", need}}});
+  }
+  return storage_over(std::move(file), shape, dtype, mode, options);
+}
+
+Storage map_file(const std::string& path, DType dtype, FileMode mode, const MapOptions& options) {
+  require_offset(path, dtype, options);
+  if (mode == FileMode::create) {
+    throw ArgumentError(ErrorCode::invalid_shape, {text::join("creating ", text::quoted(path), " without a shape"),
+                                                   "a new file has no size to take it from", "give a shape"});
+  }
+  auto file = OpenFile::open(path, open_for(mode), "opening");
+  const std::uint64_t have = file->bytes();
+  const std::uint64_t left = have - std::min(have, options.offset);
+  if (options.offset > have || left % size_bytes(dtype) != 0) {
+    throw_fault(path, {.rule = "size_mismatch",
+                       .why = text::join("the file has ", have, " bytes, and from byte ", options.offset,
+                                         " on that is no whole number of elements of ", to_string(dtype)),
+                       .help = "give the offset and the dtype that the file was written with, or a shape",
+                       .code = ErrorCode::size_mismatch,
+                       .facts = {{"have", have}, {"element", size_bytes(dtype)}}});
+  }
+  return storage_over(std::move(file), Shape{left / size_bytes(dtype)}, dtype, mode, options);
+}
+
+void flush_mapped(const Storage& storage) {
+  const MappedRange& range = range_of(storage, "flushing");
+  if (!range.writes_reach_the_file() || storage.num_elements() == 0) return;
+  const Bytes bytes = bytes_of(storage);
+  require_done(os::write_back(bytes.begin, bytes.count), "flushing", range.file().path());
+}
+
+void close_mapped(Storage& storage) {
+  (void)range_of(storage, "closing");
+  if (storage.use_count() > 1) {
+    throw AccessError(ErrorCode::busy,
+                      {"closing a mapped storage", text::join(storage.use_count() - 1, " other handles have it"), "drop them first"},
+                      {{"handles", storage.use_count() - 1}});
+  }
+  flush_mapped(storage);
+  storage = {};
+}
+
+void prefetch_mapped(const Storage& storage) {
+  (void)range_of(storage, "prefetching");
+  if (storage.num_elements() == 0) return;
+  const Bytes bytes = bytes_of(storage);
+  os::advise(bytes.begin, bytes.count, os::Advice::will_need);
+}
+
+void drop_mapped(const Storage& storage) {
+  const MappedRange& range = range_of(storage, "dropping the pages of");
+  if (storage.num_elements() == 0 || range.mode() == FileMode::private_copy) return;
+  const Bytes bytes = bytes_of(storage);
+  os::advise(bytes.begin, bytes.count, os::Advice::dont_need);
+  os::forget_cached(range.file().descriptor(), range.offset_of(bytes.begin), bytes.count);
+}
+
+FileState mapped_state(const Storage& storage) {
+  const MappedRange& range = range_of(storage, "looking at the file of");
+  const FileState state = range.file().state();
+  return state == FileState::changed && range.writes_reach_the_file() ? FileState::current : state;
+}
+
+std::string mapped_path(const Storage& storage) {
+  return storage.is_mapped() ? range_of(storage, "naming the file of").file().path() : std::string();
+}
+
+namespace files {
+
+Buffer map_whole(const std::shared_ptr<const OpenFile>& file) {
+  const std::size_t bytes = checked_narrow<std::size_t>(file->bytes(), "the bytes of the file");
+  return buffer_over(std::make_unique<MappedRange>(file, 0, bytes, FileMode::read), bytes, false);
+}
+
+}  // namespace files
+
+}  // namespace berth

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/annotations.h"
+#include "berth/file/tensor_entry.h"
+#include "berth/storage/create.h"
+#include "file/name_index.h"
+#include "file/open_file.h"
+#include "os/mutex.h"
+
+namespace berth::files {
+
+// The tensors of one or more open files, by name: what the handles of all formats share. It does not change once it is made, but that files
+// are mapped when the first tensor of theirs is asked for.
+class TensorSet {
+ public:
+  // REQUIRES: no two entries have the same name; each names a file that is open, and lies inside it.
+  TensorSet(std::string path, std::vector<TensorEntry> entries, NameIndex names, std::vector<TensorFile> files,
+            std::vector<std::shared_ptr<const OpenFile>> open);
+
+  const std::string& path() const noexcept { return path_; }
+  const std::vector<TensorEntry>& entries() const noexcept { return entries_; }
+  const std::vector<TensorFile>& files() const noexcept { return files_; }
+  const OpenFile& file(std::size_t index) const noexcept { return *open_[index]; }
+  const TensorEntry* find(std::string_view name) const noexcept;
+  // Throws AccessError(not_found), with a name that is near where there is one.
+  const TensorEntry& at(std::string_view name) const;
+
+  Storage tensor(const TensorEntry& entry) const;
+  Storage bytes(const TensorEntry& entry) const;
+  Storage read(const TensorEntry& entry, const Place& place) const;
+  FileState state() const;
+
+ private:
+  Buffer mapped(std::size_t index) const;
+
+  const std::string path_;
+  const std::vector<TensorEntry> entries_;
+  const NameIndex names_;
+  const std::vector<TensorFile> files_;
+  const std::vector<std::shared_ptr<const OpenFile>> open_;
+  mutable os::Mutex mutex_;
+  mutable std::vector<Buffer> mapped_ BERTH_GUARDED_BY(mutex_);  // of each file; none: not asked for yet
+};
+
+}  // namespace berth::files
