@@ -141,17 +141,6 @@ void require_offset(const std::string& path, DType dtype, const MapOptions& opti
   }
 }
 
-Storage storage_over(std::shared_ptr<const OpenFile> file, const Shape& shape, DType dtype, FileMode mode, const MapOptions& options) {
-  const std::size_t bytes = shape.size_bytes(dtype);
-  auto range = std::make_unique<MappedRange>(std::move(file), options.offset, bytes, mode);
-  char* const data = range->data();
-  const Buffer buffer = buffer_over(std::move(range), bytes, options.expect_changes);
-  if (options.huge_pages) os::advise(data, bytes, os::Advice::huge_pages);
-  if (options.sequential) os::advise(data, bytes, os::Advice::sequential);
-  if (options.prefetch) os::advise(data, bytes, os::Advice::will_need);
-  return Storage(buffer, dtype, shape, Strides::contiguous(shape));
-}
-
 }  // namespace
 
 std::string_view to_string(FileMode mode) noexcept {
@@ -177,7 +166,7 @@ Storage map_file(const std::string& path, const Shape& shape, DType dtype, FileM
                        .code = ErrorCode::file_truncated,
                        .facts = {{"have", file->bytes()}, {"need", need}}});
   }
-  return storage_over(std::move(file), shape, dtype, mode, options);
+  return map_open(std::move(file), shape, dtype, mode, options);
 }
 
 Storage map_file(const std::string& path, DType dtype, FileMode mode, const MapOptions& options) {
@@ -197,7 +186,7 @@ Storage map_file(const std::string& path, DType dtype, FileMode mode, const MapO
                        .code = ErrorCode::size_mismatch,
                        .facts = {{"have", have}, {"element", size_bytes(dtype)}}});
   }
-  return storage_over(std::move(file), Shape{left / size_bytes(dtype)}, dtype, mode, options);
+  return map_open(std::move(file), Shape{left / size_bytes(dtype)}, dtype, mode, options);
 }
 
 void flush_mapped(const Storage& storage) {
@@ -248,6 +237,17 @@ namespace files {
 Buffer map_whole(const std::shared_ptr<const OpenFile>& file) {
   const std::size_t bytes = checked_narrow<std::size_t>(file->bytes(), "the bytes of the file");
   return buffer_over(std::make_unique<MappedRange>(file, 0, bytes, FileMode::read), bytes, false);
+}
+
+Storage map_open(std::shared_ptr<const OpenFile> file, const Shape& shape, DType dtype, FileMode mode, const MapOptions& options) {
+  const std::size_t bytes = shape.size_bytes(dtype);
+  auto range = std::make_unique<MappedRange>(std::move(file), options.offset, bytes, mode);
+  char* const data = range->data();
+  const Buffer buffer = buffer_over(std::move(range), bytes, options.expect_changes);
+  if (options.huge_pages) os::advise(data, bytes, os::Advice::huge_pages);
+  if (options.sequential) os::advise(data, bytes, os::Advice::sequential);
+  if (options.prefetch) os::advise(data, bytes, os::Advice::will_need);
+  return Storage(buffer, dtype, shape, Strides::contiguous(shape));
 }
 
 }  // namespace files

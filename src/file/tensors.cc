@@ -11,6 +11,12 @@ namespace berth::files {
 
 namespace {
 
+std::span<std::byte> bytes_of(const Storage& contiguous) {
+  return {static_cast<std::byte*>(contiguous.data_ptr()), contiguous.size_bytes()};
+}
+
+}  // namespace
+
 DType dtype_of(const TensorEntry& entry) {
   if (entry.dtype) return *entry.dtype;
   throw ArgumentError(ErrorCode::unsupported_dtype,
@@ -18,12 +24,6 @@ DType dtype_of(const TensorEntry& entry) {
                        "berth has no such dtype", "bytes() gives its bytes as u8"},
                       {{"name", text::printable(entry.name)}, {"dtype", text::printable(entry.format_dtype)}});
 }
-
-std::span<std::byte> bytes_of(const Storage& contiguous) {
-  return {static_cast<std::byte*>(contiguous.data_ptr()), contiguous.size_bytes()};
-}
-
-}  // namespace
 
 Shape reversed(const Shape& shape) {
   const std::vector<std::int64_t> dims(std::make_reverse_iterator(shape.end()), std::make_reverse_iterator(shape.begin()));

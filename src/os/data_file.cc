@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include <climits>
 #include <utility>
 
+#include "berth/base/checked.h"
 #include "os/inject.h"
 #include "os/named_files.h"
 
@@ -112,6 +114,10 @@ Result<std::size_t> read_at(int descriptor, std::uint64_t offset, void* target, 
 }
 
 Status write_at(int descriptor, std::uint64_t offset, const void* source, std::size_t bytes) noexcept {
+  // A write past the limit of the process would be answered with a signal.
+  rlimit limit{};
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && !fits(offset, bytes, limit.rlim_cur))
+    return Failure{ErrorCode::out_of_memory, EFBIG, "the process may not make files that long (ulimit -f)"};
   for (std::size_t done = 0; done < bytes;) {
     const std::size_t piece = std::min(bytes - done, kPiece);
     const auto call = [&] { return pwrite(descriptor, static_cast<const char*>(source) + done, piece, static_cast<off_t>(offset + done)); };
