@@ -43,7 +43,7 @@ void JsonReader::skip(lazy::value value, int depth) {
 // How far the parser has come.
 std::optional<std::uint64_t> JsonReader::offset() {
   const char* at = nullptr;
-  if (document_.current_location().get(at) != simdjson::SUCCESS) return std::nullopt;
+  if (!started_ || document_.current_location().get(at) != simdjson::SUCCESS) return std::nullopt;
   const auto within = static_cast<std::uint64_t>(at - text_.data());
   return file_offset_ + std::min<std::uint64_t>(within, text_.size());
 }

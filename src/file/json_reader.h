@@ -105,11 +105,13 @@ class JsonReader {
   std::string_view name_ = {};
   lazy::parser parser_;
   lazy::document document_;
+  bool started_ = false;  // else the document is none, and may not be asked anything
 };
 
 template <class See>
 void JsonReader::read(std::string_view padding, See see) {
   expect(parser_.iterate(text_.data(), text_.size(), text_.size() + simdjson::SIMDJSON_PADDING).get(document_), "the text", "JSON");
+  started_ = true;
   lazy::object top;
   expect(document_.get_object().get(top), "the text", "an object");
   each_member_of(top, see);
