@@ -52,6 +52,32 @@ struct PlanCommand {
 Exit run_plan(const PlanCommand& command);
 Exit run_verify(const std::string& path, bool json);
 
+struct InspectCommand {
+  std::string path;
+  int depth = 1;     // of the prefixes that are summed up
+  bool all = false;  // every tensor, however many
+  bool lax = false;
+  bool json = false;
+};
+Exit run_inspect(const InspectCommand& command);
+
+struct CheckCommand {
+  std::string path;
+  bool lax = false;
+  bool json = false;
+};
+Exit run_check(const CheckCommand& command);
+
+struct ConvertCommand {
+  std::string in;
+  std::string out;
+  std::string dtype;  // empty: as they are
+  std::string align;  // a byte count as people write them; empty: 4096
+  bool lax = false;
+  bool json = false;
+};
+Exit run_convert(const ConvertCommand& command);
+
 struct BenchCopyCommand {
   bool full = false;  // every pair of dtypes and layouts too
   bool json = false;

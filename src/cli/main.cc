@@ -53,6 +53,29 @@ void add_plan_options(CLI::App& app, PlanCommand& command) {
   app.footer(names);
 }
 
+void add_inspect_options(CLI::App& app, InspectCommand& command) {
+  app.add_option("FILE", command.path, "A safetensors file, the .json index of a model in several, an .npy or an .npz file")->required();
+  app.add_option("--depth", command.depth, "How many parts of a name make a prefix (1)")->check(CLI::Range(1, 100));
+  app.add_flag("--all", command.all, "List every tensor, however many there are");
+  app.add_flag("--lax", command.lax, "Accept members and dtypes that the format may gain");
+  app.add_flag("--json", command.json, "Print JSON");
+}
+
+void add_check_options(CLI::App& app, CheckCommand& command) {
+  app.add_option("FILE", command.path, "As of berth inspect")->required();
+  app.add_flag("--lax", command.lax, "Accept members and dtypes that the format may gain");
+  app.add_flag("--json", command.json, "Print JSON");
+}
+
+void add_convert_options(CLI::App& app, ConvertCommand& command) {
+  app.add_option("IN", command.in, "As of berth inspect")->required();
+  app.add_option("OUT", command.out, "NAME.npy, NAME.npz, or any other name for safetensors; replaced in one step")->required();
+  app.add_option("--dtype", command.dtype, "What floating-point tensors become: bf16, f16, f32, … (as they are)");
+  app.add_option("--align", command.align, "What the data of a safetensors file is aligned to (4096)");
+  app.add_flag("--lax", command.lax, "Accept members and dtypes that the format may gain");
+  app.add_flag("--json", command.json, "Print JSON");
+}
+
 void add_bench_copy_options(CLI::App& app, BenchCopyCommand& command) {
   app.add_option("--device", command.device, "Copies on, from and to a device instead of the host's: --device cuda:0");
   app.add_flag("--full", command.full, "Every pair of dtypes in four layouts too, beside memcpy: a few minutes more");
@@ -104,6 +127,13 @@ int main(int argc, char** argv) {
   CLI::App* const verify = app.add_subcommand("verify", "Judge a plan that berth plan --out wrote");
   verify->add_option("FILE", verified, "The plan")->required();
   verify->add_flag("--json", json, "Print JSON");
+  InspectCommand inspecting;
+  add_inspect_options(*app.add_subcommand("inspect", "Say what is in a file of tensors"), inspecting);
+  CheckCommand checking;
+  add_check_options(*app.add_subcommand("check", "Say whether a file of tensors keeps every rule of its format, or where it does not"),
+                    checking);
+  ConvertCommand converting;
+  add_convert_options(*app.add_subcommand("convert", "Write a file of tensors in another format, with other dtypes, aligned"), converting);
   BenchCopyCommand measuring;
   CLI::App* const bench = app.add_subcommand("bench", "Measure what berth does on this machine");
   bench->require_subcommand(1);
@@ -144,6 +174,9 @@ int main(int argc, char** argv) {
     if (replay->parsed()) return static_cast<int>(run_replay(replaying));
     if (plan->parsed()) return static_cast<int>(run_plan(planning));
     if (verify->parsed()) return static_cast<int>(run_verify(verified, json));
+    if (app.got_subcommand("inspect")) return static_cast<int>(run_inspect(inspecting));
+    if (app.got_subcommand("check")) return static_cast<int>(run_check(checking));
+    if (app.got_subcommand("convert")) return static_cast<int>(run_convert(converting));
     if (bench_copy->parsed()) return static_cast<int>(run_bench_copy(measuring));
     if (bench_alloc->parsed()) return static_cast<int>(run_bench_alloc(allocating));
     if (shm_list->parsed()) return static_cast<int>(run_shm_list(json));

@@ -11,6 +11,7 @@
 #include "berth/berth.h"
 #include "cli/commands.h"
 #include "cli/input.h"
+#include "cli/tour_files.h"
 #include "os/child.h"
 #include "os/shared_file.h"
 #include "os/system.h"
@@ -69,6 +70,7 @@ class Tour {
   void copy_fast();
   void replay_against_malloc();
   void plan_a_model();
+  void read_a_model_file();
   void share_with_another_process();
   void run_out_of_memory();
   void look_for_leaks();
@@ -238,6 +240,12 @@ void Tour::plan_a_model() {
   }
 }
 
+void Tour::read_a_model_file() {
+  step("A model file: written whole, mapped, and checked before it is read");
+  tour_files({[this](std::string_view line) { say(line); }, [this](std::string_view code, std::string_view result) { show(code, result); },
+              [this](bool right, std::string_view claim) { check(right, claim); }});
+}
+
 // What is known of a named storage; nothing when there is none.
 std::vector<SharedHolder> holders_of(const std::string& name) {
   for (const NamedShared& one : list_shared()) {
@@ -328,13 +336,14 @@ bool Tour::run() {
   copy_fast();
   replay_against_malloc();
   plan_a_model();
+  read_a_model_file();
   share_with_another_process();
   run_out_of_memory();
   look_for_leaks();
   const double seconds = static_cast<double>(os::steady_time_ns() - start) / 1e9;
-  print(fmt::format("\n{} in {:.1f} s. Next: berth devices, berth doctor, berth replay, berth plan, berth shm, docs/architecture.md\n",
-                    right_ ? paint(Mood::good, "All of it as it should be") : paint(Mood::bad, "Something is wrong: see ✘ above"),
-                    seconds));
+  print(fmt::format(
+      "\n{} in {:.1f} s. Next: berth devices, berth doctor, berth replay, berth plan, berth shm, berth inspect, docs/architecture.md\n",
+      right_ ? paint(Mood::good, "All of it as it should be") : paint(Mood::bad, "Something is wrong: see ✘ above"), seconds));
   return right_;
 }
 

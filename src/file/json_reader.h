@@ -41,7 +41,7 @@ class JsonReader {
  public:
   // The text begins at that byte of the file. Both must outlive the reader.
   JsonReader(const JsonText& text, std::string_view path, std::uint64_t file_offset)
-      : text_(text), path_(path), file_offset_(file_offset) {}
+      : text_(text), path_(path), file_offset_(file_offset), has_escapes_(text.view().find('\\') != std::string_view::npos) {}
 
   // Calls see(key, value) for each member of the object that the text is. The key is decoded, valid UTF-8 without zeros, and good until
   // the reader goes. Then nothing but `padding` may follow.
@@ -92,7 +92,9 @@ class JsonReader {
       refuse_json(error, what, wanted);
   }
   [[noreturn]] void refuse_json(simdjson::error_code error, std::string_view what, std::string_view wanted);
+  // The parser has seen that the text itself is UTF-8, and has no control characters in strings; escapes can bring in anything.
   void require_text(std::string_view decoded, std::string_view what) {
+    if (!has_escapes_) return;
     if (!simdjson::validate_utf8(decoded) || decoded.find('\0') != std::string_view::npos) [[unlikely]]
       refuse("utf8", text::join(what, " is not UTF-8 without zero bytes"));
   }
@@ -102,6 +104,7 @@ class JsonReader {
   const JsonText& text_;
   std::string_view path_;
   std::uint64_t file_offset_;
+  bool has_escapes_;
   std::string_view name_ = {};
   lazy::parser parser_;
   lazy::document document_;

@@ -2,33 +2,45 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string_view>
 #include <vector>
 
 namespace berth::files {
 
-// Finds names by binary search over their hashes. Building it costs n log n whatever the names are: names that were made to have equal hashes
-// are ordered among themselves, and gain nothing.
+// Finds names by their hashes. The rows lie in buckets, by the highest bits of the hash, about one in each; inside a bucket they are sorted.
+// Building it costs n, and n log n for names that were made to fall into one bucket: those gain nothing. `name_of(i)` is the name with number
+// i, a string_view, the same at each call.
 class NameIndex {
  public:
   NameIndex() = default;
-  // `name_of(i)` for each i below `count` must stay where it is.
+
   template <class NameOf>
-  NameIndex(std::size_t count, NameOf name_of) {
-    rows_.reserve(count);
-    for (std::size_t i = 0; i < count; ++i) rows_.push_back({std::hash<std::string_view>()(name_of(i)), i});
-    std::sort(rows_.begin(), rows_.end(), [&](const Row& a, const Row& b) {
-      return a.hash != b.hash ? a.hash < b.hash : std::string_view(name_of(a.at)) < std::string_view(name_of(b.at));
-    });
+  NameIndex(std::size_t count, NameOf name_of)
+      : shift_(64 - static_cast<int>(std::bit_width(count | 1))), begins_((std::size_t{1} << (64 - shift_)) + 1), rows_(count) {
+    std::vector<Row> unsorted;
+    unsorted.reserve(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      unsorted.push_back({hash_of(name_of(i)), i});
+      ++begins_[bucket_of(unsorted.back().hash) + 1];
+    }
+    for (std::size_t b = 1; b < begins_.size(); ++b) begins_[b] += begins_[b - 1];
+    std::vector<std::size_t> next(begins_.begin(), begins_.end() - 1);
+    for (const Row& row : unsorted) rows_[next[bucket_of(row.hash)]++] = row;
+    const auto before = [&](const Row& a, const Row& b) { return a.hash != b.hash ? a.hash < b.hash : name_of(a.at) < name_of(b.at); };
+    for (std::size_t b = 0; b + 1 < begins_.size(); ++b) {
+      if (begins_[b + 1] - begins_[b] > 1) std::sort(begin(b), begin(b + 1), before);
+    }
   }
 
-  // One of two that are equal; the later in the order of numbers.
+  // The later of two that have the same name.
   template <class NameOf>
   std::optional<std::size_t> duplicate(NameOf name_of) const {
     for (std::size_t i = 1; i < rows_.size(); ++i) {
-      if (rows_[i].hash == rows_[i - 1].hash && std::string_view(name_of(rows_[i].at)) == std::string_view(name_of(rows_[i - 1].at)))
+      if (rows_[i].hash == rows_[i - 1].hash && name_of(rows_[i].at) == name_of(rows_[i - 1].at))
         return std::max(rows_[i].at, rows_[i - 1].at);
     }
     return std::nullopt;
@@ -36,20 +48,31 @@ class NameIndex {
 
   template <class NameOf>
   std::optional<std::size_t> find(std::string_view name, NameOf name_of) const {
-    const std::size_t hash = std::hash<std::string_view>()(name);
-    auto row = std::lower_bound(rows_.begin(), rows_.end(), hash, [](const Row& a, std::size_t wanted) { return a.hash < wanted; });
-    for (; row != rows_.end() && row->hash == hash; ++row) {
-      if (std::string_view(name_of(row->at)) == name) return row->at;
+    if (rows_.empty()) return std::nullopt;
+    const std::uint64_t hash = hash_of(name);
+    const std::size_t bucket = bucket_of(hash);
+    const Row* const end = rows_.data() + begins_[bucket + 1];
+    const Row* row =
+        std::lower_bound(rows_.data() + begins_[bucket], end, hash, [](const Row& a, std::uint64_t wanted) { return a.hash < wanted; });
+    for (; row != end && row->hash == hash; ++row) {
+      if (name_of(row->at) == name) return row->at;
     }
     return std::nullopt;
   }
 
  private:
   struct Row {
-    std::size_t hash;
+    std::uint64_t hash;
     std::size_t at;
   };
-  std::vector<Row> rows_;  // by hash, then by name
+
+  static std::uint64_t hash_of(std::string_view name) noexcept { return std::hash<std::string_view>()(name); }
+  std::size_t bucket_of(std::uint64_t hash) const noexcept { return hash >> shift_; }
+  Row* begin(std::size_t bucket) noexcept { return rows_.data() + begins_[bucket]; }
+
+  int shift_ = 63;                   // there are 2^(64 - shift_) buckets
+  std::vector<std::size_t> begins_;  // of each bucket in rows_, and their end
+  std::vector<Row> rows_;            // by bucket, then by hash, then by name
 };
 
 }  // namespace berth::files

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/core.h>
+
+#include <optional>
+#include <vector>
+
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/tensor_source.h"
+#include "os/system.h"
+
+// One file of tensors written as another: in another format, with other dtypes, aligned.
+namespace berth::cli {
+
+namespace {
+
+struct Outcome {
+  std::size_t converted = 0;
+  std::uint64_t bytes_in = 0;
+  std::uint64_t bytes_out = 0;
+};
+
+std::string bar(std::uint64_t part, std::uint64_t whole) {
+  constexpr std::uint64_t kWidth = 30;
+  const std::uint64_t full = whole == 0 ? kWidth : part / 1024 * kWidth / std::max<std::uint64_t>(whole / 1024, 1);
+  std::string out;
+  for (std::uint64_t i = 0; i < kWidth; ++i) out += i < full ? "━" : "─";
+  return out;
+}
+
+class Conversion {
+ public:
+  Conversion(const ConvertCommand& command, const TensorSource& source) : command_(command), source_(source) {
+    if (!command.dtype.empty()) wanted_ = parse_dtype(command.dtype);
+    for (const TensorEntry& entry : source.entries()) outcome_.bytes_in += entry.size_bytes;
+  }
+
+  Outcome run() {
+    if (command_.out.ends_with(".npz") || command_.out.ends_with(".npy"))
+      write_arrays();
+    else
+      write_safetensors();
+    return outcome_;
+  }
+
+ private:
+  // Numbers with a fraction become the wanted dtype; whole numbers, flags and what berth does not know stay what they are.
+  DType target(const TensorEntry& entry) const {
+    const bool fraction = entry.dtype && info(*entry.dtype).kind == DTypeKind::floating;
+    return fraction && wanted_ ? *wanted_ : entry.dtype.value_or(DType::u8);
+  }
+
+  void write_safetensors() {
+    std::uint64_t align = 4096;
+    if (!command_.align.empty() && !text::parse_bytes(command_.align, align)) {
+      throw ArgumentError(ErrorCode::invalid_alignment,
+                          {text::join("--align ", text::quoted(command_.align)), "that is no number of bytes", "use 4096 or 64KiB"});
+    }
+    std::vector<TensorSpec> specs;
+    for (const TensorEntry& entry : source_.entries())
+      specs.push_back({entry.name, target(entry), entry.shape, entry.dtype ? std::string() : entry.format_dtype});
+    SafetensorsWriter writer(command_.out, std::move(specs), {.alignment = align, .metadata = source_.metadata()});
+    for (const TensorEntry& entry : source_.entries()) {
+      say(entry);
+      writer.write(entry.name, made(entry));
+      forget(entry);
+    }
+    writer.commit();
+  }
+
+  void write_arrays() {
+    std::vector<NamedTensor> arrays;
+    for (const TensorEntry& entry : source_.entries()) {
+      say(entry);
+      arrays.push_back({entry.name, made(entry)});
+    }
+    if (command_.out.ends_with(".npz")) return save_npz(command_.out, arrays);
+    if (arrays.size() != 1) {
+      throw ArgumentError(ErrorCode::invalid_argument, {text::join("writing ", arrays.size(), " tensors to ", text::quoted(command_.out)),
+                                                        "an .npy file holds one", "write an .npz file"});
+    }
+    save_npy(command_.out, arrays[0].storage);
+  }
+
+  Storage made(const TensorEntry& entry) {
+    const DType dtype = target(entry);
+    const Storage out = entry.dtype ? source_.tensor(entry).to(dtype) : source_.bytes(entry);
+    outcome_.converted += entry.dtype && dtype != *entry.dtype ? 1 : 0;
+    outcome_.bytes_out += out.size_bytes();
+    done_ += entry.size_bytes;
+    return out;
+  }
+
+  // What was read once is not needed again: a file larger than memory goes through all the same.
+  void forget(const TensorEntry& entry) const {
+    const Storage mapped = source_.bytes(entry);
+    if (mapped.num_elements() != 0) drop_mapped(mapped);
+  }
+
+  void say(const TensorEntry& entry) {
+    progress_.say(fmt::format("{} {} of {}  {}", bar(done_, outcome_.bytes_in), text::bytes(done_), text::bytes(outcome_.bytes_in),
+                              text::printable(entry.name, 40)));
+  }
+
+  const ConvertCommand& command_;
+  const TensorSource& source_;
+  std::optional<DType> wanted_;
+  Outcome outcome_;
+  std::uint64_t done_ = 0;
+  Progress progress_;
+};
+
+}  // namespace
+
+Exit run_convert(const ConvertCommand& command) {
+  const std::uint64_t start = os::steady_time_ns();
+  const TensorSource source(command.in, command.lax);
+  const Outcome outcome = Conversion(command, source).run();
+  const double seconds = static_cast<double>(os::steady_time_ns() - start) / 1e9;
+  if (command.json) {
+    JsonWriter json(JsonWriter::Style::pretty);
+    json.begin_object().member("in", command.in).member("out", command.out).member("tensors", source.entries().size());
+    json.member("converted", outcome.converted).member("bytes_in", outcome.bytes_in).member("bytes_out", outcome.bytes_out);
+    print(json.member("seconds", seconds).end_object().take() + "\n");
+  } else {
+    print(fmt::format("{} {}: {} tensors, {}, {} converted, in {:.1f} s\n", paint(Mood::good, "✔"), text::printable(command.out),
+                      source.entries().size(), text::bytes(outcome.bytes_out), outcome.converted, seconds));
+  }
+  return Exit::ok;
+}
+
+}  // namespace berth::cli

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "berth/berth.h"
+
+namespace berth::cli {
+
+// A file of tensors of whatever format, told by the end of its name: .npy, .npz, .json (an index); anything else is safetensors.
+class TensorSource {
+ public:
+  explicit TensorSource(const std::string& path, bool lax = false);
+
+  std::string_view format() const noexcept;
+  std::span<const TensorEntry> entries() const noexcept;
+  std::span<const TensorFile> files() const noexcept;
+  SafetensorsFile::Metadata metadata() const;
+  Storage tensor(const TensorEntry& entry) const;
+  Storage bytes(const TensorEntry& entry) const;
+  // What opening does not look at: the sums of an archive.
+  void verify() const;
+
+ private:
+  // One array, which has no name: it is called as its file.
+  struct Npy {
+    explicit Npy(const std::string& path);
+    std::vector<TensorEntry> entries;
+    std::vector<TensorFile> files;
+  };
+  using File = std::variant<SafetensorsFile, NpzFile, Npy>;
+  static File open(const std::string& path, bool lax);
+
+  File file_;
+  bool index_;
+};
+
+}  // namespace berth::cli

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/tour_files.h"
+
+#include <fmt/core.h>
+
+#include <filesystem>
+#include <string>
+
+#include "base/text.h"
+#include "berth/berth.h"
+#include "os/system.h"
+
+namespace berth::cli {
+
+namespace {
+
+// A file that goes with the tour.
+struct ModelFile {
+  std::string path = (std::filesystem::temp_directory_path() / fmt::format("berth-tour-{}.safetensors", os::process_id())).string();
+
+  ModelFile() = default;
+  ModelFile(const ModelFile&) = delete;
+  ModelFile& operator=(const ModelFile&) = delete;
+  ~ModelFile() {
+    std::error_code ignored;
+    std::filesystem::remove(path, ignored);
+  }
+};
+
+}  // namespace
+
+void tour_files(const TourVoice& voice) {
+  const ModelFile file;
+  const Storage weight = full({512, 1024}, 0.5, DType::f32, "cpu");
+  const Storage bias = full({512}, -1, DType::f32, "cpu");
+  try {
+    save_safetensors(file.path, {{"layer.0.weight", weight.to(DType::bf16)}, {"layer.0.bias", bias}});
+  } catch (const Error& error) {  // a folder where nothing may be written is no fault of the tour's
+    voice.say(fmt::format("no file: {}: {}", error.asked(), error.why()));
+    return;
+  }
+  const SafetensorsFile opened = open_safetensors(file.path);
+  const Storage mapped = opened["layer.0.weight"];
+  voice.show("f = open_safetensors(\"model.safetensors\")",
+             fmt::format("{} tensors, {}", opened.size(), text::bytes(opened.tensor_bytes())));
+  voice.show("w = f[\"layer.0.weight\"]", fmt::format("{} {}, {}", to_string(mapped.dtype()), mapped.shape().to_string(),
+                                                      mapped.is_mapped() ? "mapped, nothing copied" : "read"));
+  voice.check(equal(mapped.to(DType::f32), weight) && equal(opened["layer.0.bias"], bias), "every element is what was written");
+  try {
+    mapped.fill(0);
+    voice.check(false, "a read-only file was written to");
+  } catch (const AccessError& error) {
+    voice.check(true, fmt::format("writing through it is refused: {}", error.why()));
+  }
+  std::filesystem::resize_file(file.path, 4096);
+  try {
+    (void)mapped.to(DType::f32);
+    voice.check(false, "bytes that are gone were read");
+  } catch (const FormatError& error) {
+    voice.check(error.code() == ErrorCode::file_truncated, "the file is cut in the middle: an error where it is read, and no signal");
+  }
+}
+
+}  // namespace berth::cli
