@@ -13,9 +13,20 @@ constexpr int kMostNesting = 32;  // of what is passed over
 }  // namespace
 
 std::string_view JsonReader::text(lazy::value value, std::string_view what) {
+  lazy::raw_json_string raw;
+  expect(value.get_raw_json_string().get(raw), what, "a string");
+  return decoded(raw, what);
+}
+
+std::string_view JsonReader::unescaped(lazy::raw_json_string raw, std::string_view what) {
+  if (room_ == nullptr) {
+    room_.reset(new std::uint8_t[text_.size() + JsonText::kRoom]);
+    room_at_ = room_.get();
+  }
   std::string_view found;
-  expect(value.get_string().get(found), what, "a string");
-  require_text(found, what);
+  expect(parser_.unescape(raw, room_at_).get(found), what, "a string");
+  if (!simdjson::validate_utf8(found) || found.find('\0') != std::string_view::npos)
+    refuse("utf8", text::join(what, " is not UTF-8 without zero bytes"));
   return found;
 }
 

@@ -4,6 +4,7 @@
 #include <simdjson.h>
 
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 #include "base/text.h"
 #include "berth/base/error.h"
 #include "file/errors.h"
+#include "file/json_text.h"
 
 // JSON in files of tensors, read front to back in one pass. Everything is looked at, nothing is kept but what the caller copies; whatever is
 // wrong is told with its byte and the tensor that it is about.
@@ -20,22 +22,7 @@ namespace berth::files {
 
 namespace lazy = simdjson::ondemand;
 
-// Bytes with room behind them, which the parser reads in large steps.
-class JsonText {
- public:
-  explicit JsonText(std::size_t bytes) : bytes_(bytes), data_(new char[bytes + simdjson::SIMDJSON_PADDING]) {
-    std::fill_n(data_.get() + bytes, simdjson::SIMDJSON_PADDING, '\0');
-  }
-  explicit JsonText(std::string_view text) : JsonText(text.size()) { std::copy(text.begin(), text.end(), data_.get()); }
-
-  char* data() const noexcept { return data_.get(); }
-  std::size_t size() const noexcept { return bytes_; }
-  std::string_view view() const noexcept { return {data_.get(), bytes_}; }
-
- private:
-  std::size_t bytes_;
-  std::unique_ptr<char[]> data_;  // bytes_ and the room behind them
-};
+static_assert(JsonText::kRoom >= simdjson::SIMDJSON_PADDING);
 
 class JsonReader {
  public:
@@ -81,9 +68,7 @@ class JsonReader {
     for (auto member : object) {
       lazy::field field;
       expect(std::move(member).get(field), "the object", "a member");
-      std::string_view key;
-      expect(field.unescaped_key().get(key), "a name", "a string");
-      require_text(key, "a name");
+      const std::string_view key = decoded(field.key(), "a name");
       see(key, field.value());
     }
   }
@@ -92,12 +77,17 @@ class JsonReader {
       refuse_json(error, what, wanted);
   }
   [[noreturn]] void refuse_json(simdjson::error_code error, std::string_view what, std::string_view wanted);
-  // The parser has seen that the text itself is UTF-8, and has no control characters in strings; escapes can bring in anything.
-  void require_text(std::string_view decoded, std::string_view what) {
-    if (!has_escapes_) return;
-    if (!simdjson::validate_utf8(decoded) || decoded.find('\0') != std::string_view::npos) [[unlikely]]
-      refuse("utf8", text::join(what, " is not UTF-8 without zero bytes"));
+  // Without escapes the bytes of the text itself, which the parser has seen to be UTF-8 without control characters. Else decoded into room of
+  // our own (the parser's own may not be there: where there is no heap it does not say so), and looked at: escapes can bring in anything.
+  std::string_view decoded(lazy::raw_json_string raw, std::string_view what) {
+    if (has_escapes_) [[unlikely]]
+      return unescaped(raw, what);
+    const char* const begin = raw.raw();
+    const auto left = static_cast<std::size_t>(text_.data() + text_.size() - begin);
+    const void* const end = std::memchr(begin, '"', left);
+    return {begin, end == nullptr ? left : static_cast<std::size_t>(static_cast<const char*>(end) - begin)};
   }
+  std::string_view unescaped(lazy::raw_json_string raw, std::string_view what);
   std::optional<std::uint64_t> offset();
   std::optional<std::uint64_t> find_bad_utf8() const;
 
@@ -105,6 +95,8 @@ class JsonReader {
   std::string_view path_;
   std::uint64_t file_offset_;
   bool has_escapes_;
+  std::unique_ptr<std::uint8_t[]> room_ = {};  // for what is decoded; made when it is needed
+  std::uint8_t* room_at_ = nullptr;
   std::string_view name_ = {};
   lazy::parser parser_;
   lazy::document document_;
@@ -113,7 +105,7 @@ class JsonReader {
 
 template <class See>
 void JsonReader::read(std::string_view padding, See see) {
-  expect(parser_.iterate(text_.data(), text_.size(), text_.size() + simdjson::SIMDJSON_PADDING).get(document_), "the text", "JSON");
+  expect(parser_.iterate(text_.data(), text_.size(), text_.size() + JsonText::kRoom).get(document_), "the text", "JSON");
   started_ = true;
   lazy::object top;
   expect(document_.get_object().get(top), "the text", "an object");
