@@ -123,6 +123,7 @@ Result<Exported> exported(const Storage& storage) {
   const bool on_host = storage.device() == shared_device();
   if (const Held* const known = held_by(buffer))
     return Exported{known->segment, known->slot, on_host ? TicketContent::Kind::host_segment : TicketContent::Kind::device_memory};
+  if (storage.is_mapped()) return Failure{ErrorCode::unsupported, 0, "a mapped file travels by its path: map it on the other side too"};
   if (BufferMaker::guard(buffer) != nullptr)
     return Failure{ErrorCode::unsupported, 0, "a storage with a name travels by its name: see open_shared"};
   if (storage.device().kind_name() == "cuda") return export_from_device(storage);

@@ -3,9 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+
 #include "berth/berth.h"
 #include "file/crc32.h"
 #include "file/file_support.h"
+#include "file/zip.h"
 #include "support/errors.h"
 
 namespace berth::testing {
@@ -129,6 +133,49 @@ TEST(Npz, RefusesNamesThatToolsWouldUnpackElsewhere) {
     EXPECT_ERROR(save_npz(folder / "x.npz", {{name, x}}), ArgumentError, ErrorCode::invalid_name);
   EXPECT_ERROR(save_npz(folder / "x.npz", {{"x", x}, {"x", x}}), ArgumentError, ErrorCode::duplicate_value);
   EXPECT_EQ(folder.count(), 0U);
+}
+
+// An archive of which only what is around the members exists.
+class SparseArchive {
+ public:
+  void add(const std::string& name, std::uint64_t bytes) {
+    begins_.push_back(layout_.add(name, bytes, 0, 64));
+    pieces_[layout_.local_offset()] = layout_.local_header();
+  }
+  std::vector<files::ZipMember> parse() {
+    pieces_[layout_.directory_offset()] = layout_.directory();
+    const std::uint64_t end = layout_.directory_offset() + layout_.directory().size();
+    return files::parse_zip([&](std::uint64_t offset, std::span<std::byte> target) { read(offset, target); }, end, "sparse");
+  }
+  const std::vector<std::uint64_t>& begins() const { return begins_; }
+
+ private:
+  void read(std::uint64_t offset, std::span<std::byte> target) const {
+    std::ranges::fill(target, std::byte{0});
+    for (auto piece = std::prev(pieces_.upper_bound(offset)); piece != pieces_.end() && piece->first < offset + target.size(); ++piece) {
+      const std::uint64_t begin = std::max(offset, piece->first);
+      const std::uint64_t end = std::min(offset + target.size(), piece->first + piece->second.size());
+      for (std::uint64_t i = begin; i < end; ++i) target[i - offset] = static_cast<std::byte>(piece->second[i - piece->first]);
+    }
+  }
+  files::ZipLayout layout_;
+  std::map<std::uint64_t, std::string> pieces_;
+  std::vector<std::uint64_t> begins_;
+};
+
+TEST(Npz, ArchivesPastFourGibibytesAndSixtyFiveThousandMembersAreWrittenAndRead) {
+  SparseArchive large;
+  large.add("small.npy", 100);
+  large.add("large.npy", 5ULL << 30);
+  large.add("behind.npy", 100);
+  const std::vector<files::ZipMember> members = large.parse();
+  ASSERT_EQ(members.size(), 3U);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(members[i].offset, large.begins()[i]);
+  EXPECT_EQ(members[1].bytes, 5ULL << 30);
+  EXPECT_EQ(members[2].name, "behind.npy");
+  SparseArchive many;
+  for (int i = 0; i < 65'536; ++i) many.add(std::to_string(i), 1);
+  EXPECT_EQ(many.parse().size(), 65'536U);
 }
 
 TEST(Crc32, IsTheOneOfZip) {

@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "berth/berth.h"
+#include "file/bad_files.h"
 #include "file/file_support.h"
 #include "support/errors.h"
 
@@ -150,6 +152,74 @@ TEST(Safetensors, ManyThreadsAskForTensorsAtOnce) {
   for (const Storage& one : got) EXPECT_TRUE(one.is_view_of(file["a"]));
 }
 
+// ---- What becomes of a file that is open.
+
+TEST(Safetensors, AFileCutAfterItWasOpenedIsAnErrorWhereItIsRead) {
+  const Folder folder;
+  const std::string path = folder.write("m.safetensors", two_tensors());
+  const SafetensorsFile file = open_safetensors(path);
+  const Storage before = file["a"];
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) - 1);
+  EXPECT_EQ(file.state(), FileState::truncated);
+  EXPECT_ERROR((void)file["a"], FormatError, ErrorCode::file_truncated);
+  EXPECT_ERROR((void)file.bytes("b"), FormatError, ErrorCode::file_truncated);
+  EXPECT_ERROR((void)file.read("b"), FormatError, ErrorCode::file_truncated);
+  EXPECT_ERROR((void)before.clone(), FormatError, ErrorCode::file_truncated);
+  EXPECT_ERROR(save_safetensors(folder / "copy", {{"a", before}}), FormatError, ErrorCode::file_truncated);
+  EXPECT_EQ(folder.count(), 1U);
+}
+
+TEST(Safetensors, AFileWrittenToAfterItWasOpenedIsAnErrorAndACopyIsImmune) {
+  const Folder folder;
+  const std::string path = folder.write("m.safetensors", two_tensors());
+  const SafetensorsFile file = open_safetensors(path);
+  const Storage copy = file.read("b");
+  std::string other = two_tensors();
+  other.back() = 'x';
+  folder.write("m.safetensors", other);
+  std::filesystem::last_write_time(path, std::filesystem::last_write_time(path) + std::chrono::seconds(5));
+  EXPECT_EQ(file.state(), FileState::changed);
+  EXPECT_ERROR((void)file["b"], FormatError, ErrorCode::file_changed);
+  EXPECT_ERROR((void)file.read("b"), FormatError, ErrorCode::file_changed);
+  EXPECT_EQ(copy.item<std::uint8_t>({3}), 27);
+}
+
+TEST(Safetensors, AFileReplacedByRenameKeepsItsBytesForWhoHasItOpen) {
+  const Folder folder;
+  const std::string path = folder.write("m.safetensors", two_tensors());
+  const SafetensorsFile file = open_safetensors(path);
+  std::filesystem::rename(folder.write("other", "something else"), path);
+  EXPECT_EQ(file.state(), FileState::replaced);
+  EXPECT_EQ(file["b"].item<std::uint8_t>({3}), 27);
+  EXPECT_EQ(file.read("b").item<std::uint8_t>({3}), 27);
+}
+
+TEST(Safetensors, LinksInTheFolderOfAnIndexAreFollowed) {
+  const Folder folder;
+  for (const auto& [name, bytes] : good_shards()) folder.write("blobs/" + name, bytes);
+  std::filesystem::create_directory(folder / "snapshot");
+  for (const auto& [name, bytes] : good_shards()) std::filesystem::create_symlink("../blobs/" + name, folder / ("snapshot/" + name));
+  const SafetensorsFile model = open_safetensors(folder.write("snapshot/model.safetensors.index.json", good_index()));
+  ASSERT_EQ(model.files().size(), 2U);
+  EXPECT_EQ(model["z"].item<std::uint8_t>({3}), 3);
+  EXPECT_EQ(model.find("z")->file, 1U);
+  EXPECT_EQ(model.files()[1].path, folder / "snapshot/b.safetensors");
+}
+
+TEST(Safetensors, AMappedTensorIsSharedWithNobody) {
+  const Folder folder;
+  const Storage a = open_safetensors(folder.write("m.safetensors", two_tensors()))["a"];
+  share(a);
+  EXPECT_TRUE(a.is_mapped() && !a.is_shared()) << "the page cache is shared already";
+  auto [one, other] = Channel::make_pair();
+  try {
+    one.send(a);
+    FAIL();
+  } catch (const DeviceError& error) {
+    EXPECT_NE(error.why().find("travels by its path"), std::string::npos) << error.what();
+  }
+}
+
 // ---- Writing.
 
 TEST(SafetensorsWriter, WritesWhatItReadsBitForBit) {
@@ -225,6 +295,30 @@ TEST(SafetensorsWriter, WithoutCommitNothingIsThere) {
     EXPECT_EQ(folder.count(), 0U) << "it has no name yet";
   }
   EXPECT_EQ(folder.count(), 0U);
+}
+
+TEST(SafetensorsWriter, RefusesToTakeThePlaceOfWhatIsNoFile) {
+  const Folder folder;
+  const Storage x = full({2}, 1, DType::f32, "cpu");
+  EXPECT_ERROR(save_safetensors(folder.path(), {{"x", x}}), DeviceError, ErrorCode::unsupported);
+  EXPECT_ERROR(save_safetensors(folder.path() + "/", {{"x", x}}), DeviceError, ErrorCode::unsupported);
+  EXPECT_ERROR(save_safetensors("/dev/null", {{"x", x}}), DeviceError, ErrorCode::unsupported);
+  EXPECT_ERROR(save_safetensors(folder / "no/where", {{"x", x}}), AccessError, ErrorCode::not_found);
+  EXPECT_ERROR(save_safetensors("", {{"x", x}}), ArgumentError, ErrorCode::invalid_name);
+  EXPECT_EQ(folder.count(), 0U);
+}
+
+TEST(SafetensorsWriter, KeepsTheRightsOfTheFileAndReplacesALinkNotWhatItLeadsTo) {
+  const Folder folder;
+  const std::string path = folder.write("m.safetensors", "old");
+  std::filesystem::permissions(path, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  std::filesystem::create_symlink(path, folder / "link");
+  const Storage x = full({2}, 1, DType::f32, "cpu");
+  save_safetensors(folder / "link", {{"x", x}});
+  EXPECT_FALSE(std::filesystem::is_symlink(folder / "link"));
+  EXPECT_EQ(folder.read("m.safetensors"), "old");
+  save_safetensors(path, {{"x", x}});
+  EXPECT_EQ(std::filesystem::status(path).permissions(), std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
 }
 
 TEST(SafetensorsWriter, RefusesWhatTheFormatCannotHold) {
