@@ -87,9 +87,9 @@ void add_dictionaries(std::vector<BadFile>& all) {
 
 void add_data(std::vector<BadFile>& all) {
   const std::string four = dict("'<f4'", "False", "(2, 2)");
-  for (const std::size_t bytes : {0, 1, 15})
+  for (const std::size_t bytes : {0U, 1U, 15U})
     all.push_back({"F22", std::to_string(bytes) + " bytes of 16", npy(four, bytes), file_truncated, "file_truncated"});
-  for (const std::size_t bytes : {17, 32})
+  for (const std::size_t bytes : {17U, 32U})
     all.push_back({"F22", std::to_string(bytes) + " bytes of 16", npy(four, bytes), format_error, "trailing_bytes"});
   all.push_back(
       {"F22", "bytes for no elements", npy(dict("'<f4'", "False", "(0, 9223372036854775807)"), 1), format_error, "trailing_bytes"});

@@ -55,9 +55,9 @@ std::vector<BadFile> bad_npz() {
     all.push_back({"F21", std::move(what), archive.make(), code, std::move(rule), std::move(name)});
   };
   const std::string whole = good_npz();
-  for (const std::size_t bytes : {0, 1, 21})
+  for (const std::size_t bytes : {0U, 1U, 21U})
     all.push_back({"F21", std::to_string(bytes) + " bytes", whole.substr(0, bytes), format_error, "too_small"});
-  for (const std::size_t cut : {1, 21, 22, 100})
+  for (const std::size_t cut : {1U, 21U, 22U, 100U})
     all.push_back({"F22", "the end is cut", whole.substr(0, whole.size() - cut), file_truncated, "no_directory"});
   add("bytes behind the end", {.behind = "x"}, "no_directory", file_truncated);
   add("compressed", {.method = 8}, "compressed", unsupported, "x.npy");

@@ -157,7 +157,7 @@ void add_places(std::vector<BadFile>& all) {
   all.push_back({"F8", "a hole between", two("0,4", "5,9", 9), format_error, "hole", "b"});
   all.push_back(
       {"F8", "a hole in front of no elements", safetensors_bytes("{" + tensor("a", "U8", "0", "1,1") + "}", 1), format_error, "hole", "a"});
-  for (const std::size_t more : {1, 7, 4096})
+  for (const std::size_t more : {1U, 7U, 4096U})
     all.push_back({"F8", std::to_string(more) + " bytes behind the last",
                    safetensors_bytes("{" + tensor("t", "U8", "4", "0,4") + "}", 4 + more), format_error, "trailing_bytes"});
   all.push_back({"F8", "bytes, and no tensors", safetensors_bytes("{}", 1), format_error, "trailing_bytes"});

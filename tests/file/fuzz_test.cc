@@ -236,7 +236,7 @@ TEST(FileFuzz, Npz) {
 
 // One byte too many is the least that a bound can be wrong by; eight, what one gets that forgets the length in front.
 TEST(FileFuzz, APlantedBoundsBugIsFound) {
-  for (const std::uint64_t more : {1, 8}) {
+  for (const std::uint64_t more : {1U, 8U}) {
     EXPECT_TRUE(is_found({good_safetensors()}, kWithLength, [&](const std::string& bytes) {
       return judge_safetensors(bytes, more, false);
     })) << more;

@@ -56,7 +56,7 @@ TEST(MapFile, TheShapeComesFromTheFilesSizeWhenLeftOut) {
 TEST(MapFile, AtAnyOffsetThatSuitsTheElements) {
   const Folder folder;
   const std::string path = folder.write("data", counted(20'000));
-  for (const std::uint64_t offset : {0, 4, 64, 4092, 4096, 4100, 12288, 19996}) {
+  for (const std::uint64_t offset : {0U, 4U, 64U, 4092U, 4096U, 4100U, 12288U, 19996U}) {
     const Storage x = map_file(path, {1}, DType::i32, FileMode::read, {.offset = offset});
     EXPECT_EQ(x.reinterpret(DType::u8).item<std::uint8_t>({0}), static_cast<std::uint8_t>(offset)) << offset;
   }

@@ -252,7 +252,7 @@ TEST(SafetensorsWriter, AlignsDataToPages) {
     tensors.push_back({"page" + std::to_string(i), full({1024, i % 3 + 1}, i, DType::f32, "cpu")});
     tensors.push_back({"wide" + std::to_string(i), full({i % 5 + 1}, i, DType::f64, "cpu")});
   }
-  for (const std::size_t alignment : {1, 8, 64, 4096, 65536}) {
+  for (const std::size_t alignment : {1U, 8U, 64U, 4096U, 65536U}) {
     save_safetensors(folder / "out.safetensors", tensors, {.alignment = alignment});
     const SafetensorsFile file = open_safetensors(folder / "out.safetensors");
     EXPECT_EQ(file.files()[0].data_offset % alignment, 0U);
