@@ -21,9 +21,8 @@
 //
 // Others can cut the file, or write into it. Wherever berth itself touches the bytes (copies, fills, equal, item) it looks first, and
 // answers with file_truncated, file_changed or io_error. Your own code, through data(), gets what the kernel does: SIGBUS for bytes that are
-// no longer there, also in a private copy. Where a file may be cut under you, ask mapped_state first, or read it (`clone()`, or the read
-// functions of the formats) and not map it. What happens between the look and the touch nobody can exclude; `clone()` of bytes that must not
-// be lost is best done when nobody writes.
+// no longer there, also in a private copy. Where a file may be cut under you, ask mapped_state first, or read it and not map it. What happens
+// between a look and the touch nobody can exclude.
 //
 // Any thread may use different storages of one mapping. flush_mapped and the hints are safe from any thread.
 namespace berth {
@@ -38,7 +37,7 @@ BERTH_EXPORT std::string_view to_string(FileMode mode) noexcept;
 
 // How the bytes will be used. Hints: a kernel that cannot follow them is no error.
 struct MapOptions {
-  std::uint64_t offset = 0;     // of the first element, in bytes from the start of the file; a multiple of the element's size
+  std::uint64_t offset = 0;     // of the first element, in bytes from the start of the file; a multiple of alignment_of(dtype)
   bool prefetch = false;        // read it all ahead, beginning now
   bool sequential = false;      // it is read from front to back: read further ahead, keep less behind
   bool huge_pages = false;      // where the file system has them
@@ -66,7 +65,7 @@ BERTH_EXPORT void close_mapped(Storage& storage);
 BERTH_EXPORT void prefetch_mapped(const Storage& storage);
 
 // Takes the memory of the elements' pages back, for whoever goes through a file once and copies it elsewhere. They are read again when they
-// are touched again; what was written is not lost, but for a private copy, whose changes are kept by not dropping it.
+// are touched again; what was written is not lost. A private copy is left as it is: its changes are nowhere else.
 BERTH_EXPORT void drop_mapped(const Storage& storage);
 
 // Whether the file is what it was when it was mapped, as its size, its time of change and its name tell.
