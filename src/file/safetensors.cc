@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "berth/base/checked.h"
 #include "file/errors.h"
-#include "file/json_reader.h"
+#include "file/json_text.h"
 #include "file/safetensors_header.h"
 #include "file/safetensors_index.h"
 #include "file/safetensors_inside.h"
