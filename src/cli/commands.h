@@ -34,6 +34,7 @@ Exit run_replay(const ReplayCommand& command);
 struct PlanCommand {
   std::string path;
   std::string strategy = "best";
+  std::string order = "given";
   std::optional<int> match_range = {};  // left out: a sweep
   bool no_inplace = false;
   int colours = 1;

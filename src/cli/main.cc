@@ -31,6 +31,7 @@ void add_plan_options(CLI::App& app, PlanCommand& command) {
                  "An ONNX model, lines of id,lower,upper,size (an offset column is passed over), graph text, or JSON; plain or gzip")
       ->required();
   app.add_option("--strategy", command.strategy, "best, offsets, slots, or one by name (best)");
+  app.add_option("--order", command.order, "given, best (looks for an order of nodes that needs less), or one by name (given)");
   app.add_option("--match-range", command.match_range, "Slots: how far sizes may differ; 0 shares none (tries 1 to 16)")
       ->check(CLI::Range(0, 1 << 20));
   app.add_flag("--no-inplace", command.no_inplace, "Give every value bytes of its own");

@@ -105,6 +105,7 @@ Source read_source(const PlanCommand& command) {
 PlanOptions make_options(const PlanCommand& command) {
   PlanOptions options;
   options.strategy = command.strategy;
+  options.order = command.order;
   options.match_range = command.match_range;
   options.inplace = !command.no_inplace;
   options.parallel = command.colours;

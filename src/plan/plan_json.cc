@@ -25,6 +25,16 @@ void write_attempts(JsonWriter& json, const Plan& plan) {
   json.end_array();
 }
 
+void write_orders(JsonWriter& json, const Plan& plan) {
+  json.key("orders").begin_array();
+  for (const OrderAttempt& attempt : plan.orders()) {
+    json.begin_object().member("order", attempt.order).member("lower_bound_bytes", attempt.lower_bound_bytes).key("peak_bytes");
+    attempt.peak_bytes ? json.value(*attempt.peak_bytes) : json.null();
+    json.end_object();
+  }
+  json.end_array();
+}
+
 void write_place(JsonWriter& json, const Plan& plan, ValueId v) {
   const ValuePlace& place = plan.tables().places[v];
   json.begin_object().member("value", v).member("name", plan.graph().values[v].name);
@@ -53,7 +63,14 @@ void Plan::write_json(JsonWriter& json, bool full) const {
   json.member("time_ms", time_ms()).member("parallel", tables_.parallel).member("edges", tables_.edges.size());
   write_arenas(json, *this);
   write_attempts(json, *this);
+  if (!orders_.empty()) write_orders(json, *this);
+  json.member("reordered", !tables_.order.empty());
   if (!full) return;
+  if (!tables_.order.empty()) {
+    json.key("order").begin_array();
+    for (const NodeId node : tables_.order) json.value(node);
+    json.end_array();
+  }
   json.key("placements").begin_array();
   for (ValueId v = 0; v < tables_.places.size(); ++v) write_place(json, *this, v);
   json.end_array();

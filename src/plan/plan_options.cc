@@ -5,6 +5,7 @@
 #include "berth/base/checked.h"
 #include "berth/base/error.h"
 #include "plan/order.h"
+#include "plan/reorder/orders.h"
 
 namespace berth::planning {
 
@@ -47,11 +48,28 @@ void check_slots(const Graph& graph, const PlanOptions& options, const ChosenStr
              ErrorCode::out_of_bounds);
 }
 
+void check_order(const PlanOptions& options) {
+  if (options.order == "given") return;
+  std::string known = "given, best";
+  bool found = options.order == "best";
+  for (const OrderRule& rule : order_rules()) {
+    known += text::join(", ", rule.name);
+    found |= options.order == rule.name;
+  }
+  if (!found)
+    refuse(text::join("planning in the order ", text::quoted(options.order)), "there is none of that name",
+           text::join("use one of ", known));
+  if (options.parallel > 1)
+    refuse(text::join("the order ", options.order, " for ", options.parallel, " colours"), "nodes that may run at once have no one order",
+           "leave one of the two out");
+}
+
 }  // namespace
 
 ChosenStrategies check_options(const Graph& graph, const PlanOptions& options) {
   const ChosenStrategies chosen = choose(options.strategy);
   check_slots(graph, options, chosen);
+  check_order(options);
   if (options.nodes && (options.nodes->begin > options.nodes->end || options.nodes->end > graph.nodes.size()))
     refuse(text::join("planning nodes ", options.nodes->begin, " to ", options.nodes->end),
            text::join("the graph has ", graph.nodes.size()), "use a range inside, begin before end", ErrorCode::out_of_bounds);

@@ -7,6 +7,7 @@
 #include "berth/base/checked.h"
 #include "berth/base/error.h"
 #include "berth/plan/plan.h"
+#include "plan/in_order.h"
 #include "plan/lives.h"
 #include "plan/order.h"
 #include "plan/plan_maker.h"
@@ -24,6 +25,7 @@ namespace planning {
 namespace {
 
 using Clock = Patience::Clock;
+using NodeList = std::vector<NodeId>;
 
 // The most bytes live at once, over all devices: what a way of sharing is judged by.
 std::size_t bound_of(const SharingResult& shared, std::size_t devices) {
@@ -35,15 +37,15 @@ std::size_t bound_of(const SharingResult& shared, std::size_t devices) {
 
 // Sharing can cost memory: a view keeps all of its input alive, a joined output exists from its first input on, and an output in place of a
 // larger input stays as large. So what can do so is also left out, and the way with the least bound is taken.
-SharingResult share_best(const Graph& graph, NodeRange nodes, const std::vector<Life>& lives, bool inplace) {
-  SharingResult best = share(graph, nodes, lives, {.inplace = inplace});
+SharingResult share_best(const Graph& graph, NodeRange nodes, const std::vector<Life>& lives, bool inplace, const NodeList& order) {
+  SharingResult best = share(graph, nodes, lives, {.inplace = inplace}, order);
   const SharingRules took = best.took;
   if (!took.views && !took.joins && !took.smaller) return best;
   std::size_t least = bound_of(best, graph.devices.size());
   for (unsigned without = 1; without < 8; ++without) {
     const SharingRules rules{.views = (without & 1) == 0, .joins = (without & 2) == 0, .smaller = (without & 4) == 0};
     if ((!rules.views && !took.views) || (!rules.joins && !took.joins) || (!rules.smaller && !took.smaller)) continue;
-    SharingResult other = share(graph, nodes, lives, rules);
+    SharingResult other = share(graph, nodes, lives, rules, order);
     if (const std::size_t bound = bound_of(other, graph.devices.size()); bound < least) {
       least = bound;
       best = std::move(other);
@@ -54,13 +56,14 @@ SharingResult share_best(const Graph& graph, NodeRange nodes, const std::vector<
 
 class Planner {
  public:
-  Planner(std::shared_ptr<const Graph> graph, const PlanOptions& options)
+  Planner(std::shared_ptr<const Graph> graph, const PlanOptions& options, const NodeList& order)
       : graph_(std::move(graph)),
         options_(options),
+        order_(order),
         chosen_(check_options(*graph_, options)),
-        nodes_(options.nodes.value_or(NodeRange{0, static_cast<NodeId>(graph_->nodes.size())})),
-        lives_(find_lives(*graph_, nodes_, options.alignment)),
-        shared_(share_best(*graph_, nodes_, lives_, options.inplace)),
+        nodes_(planned_nodes(*graph_, options)),
+        lives_(find_lives(*graph_, nodes_, options.alignment, order)),
+        shared_(share_best(*graph_, nodes_, lives_, options.inplace, order)),
         portfolio_(shared_.buffers, graph_->devices.size()),
         patience_(deadline(), options.cancel) {
     check_sizes();
@@ -133,6 +136,7 @@ class Planner {
   PlanTables empty_tables() const {
     PlanTables tables;
     tables.nodes = nodes_;
+    tables.order = order_;
     tables.parallel = options_.parallel;
     tables.alignment = options_.alignment;
     tables.capacity_bytes = options_.capacity_bytes;
@@ -278,6 +282,7 @@ class Planner {
   const Clock::time_point start_ = Clock::now();
   const std::shared_ptr<const Graph> graph_;
   const PlanOptions& options_;
+  const NodeList& order_;
   const ChosenStrategies chosen_;
   const NodeRange nodes_;
   const std::vector<Life> lives_;
@@ -293,21 +298,26 @@ class Planner {
 
 }  // namespace
 
-}  // namespace planning
+NodeRange planned_nodes(const Graph& graph, const PlanOptions& options) {
+  return options.nodes.value_or(NodeRange{0, static_cast<NodeId>(graph.nodes.size())});
+}
 
-Plan plan(std::shared_ptr<const Graph> graph, const PlanOptions& options) {
-  if (graph == nullptr)
-    throw ArgumentError(ErrorCode::invalid_argument, {"planning a null graph", "there is nothing to plan", "pass a graph"});
-  graph->validate();
-  Plan made = planning::Planner(graph, options).run();
+std::size_t bound_in_order(const Graph& graph, const PlanOptions& options, const std::vector<NodeId>& order) {
+  const NodeRange nodes = planned_nodes(graph, options);
+  const std::vector<Life> lives = find_lives(graph, nodes, options.alignment, order);
+  return bound_of(share_best(graph, nodes, lives, options.inplace, order), graph.devices.size());
+}
+
+Plan plan_in_order(std::shared_ptr<const Graph> graph, const PlanOptions& options, const std::vector<NodeId>& order) {
+  Plan made = Planner(graph, options, order).run();
   if (made.outcome() != PlanOutcome::infeasible || !options.inplace) return made;
   // Bytes that are shared may be what does not fit: fixed offsets pull others along, and a view keeps its whole alive.
   PlanOptions apart = options;
   apart.inplace = false;
-  Plan other = planning::Planner(std::move(graph), apart).run();
+  Plan other = Planner(std::move(graph), apart, order).run();
   return other.has_places() ? other : made;
 }
 
-Plan plan(Graph graph, const PlanOptions& options) { return plan(std::make_shared<const Graph>(std::move(graph)), options); }
+}  // namespace planning
 
 }  // namespace berth

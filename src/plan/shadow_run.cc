@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <numeric>
 
 #include "base/random.h"
 #include "base/text.h"
@@ -157,10 +156,7 @@ ShadowReport shadow_run(const Placement& placement, const std::vector<NodeId>& o
     require_order(plan, order);
     return ShadowRun(placement).run(order);
   }
-  const NodeRange& nodes = plan.tables().nodes;
-  std::vector<NodeId> in_order(nodes.end - nodes.begin);
-  std::iota(in_order.begin(), in_order.end(), nodes.begin);
-  return ShadowRun(placement).run(in_order);
+  return ShadowRun(placement).run(plan.nodes_in_order());
 }
 
 }  // namespace berth

@@ -75,12 +75,18 @@ void read_nodes(const JsonPlace& at, TablesDraft& draft) {
   draft.tables.nodes = {begin, end};
 }
 
+void read_order(const JsonPlace& at, TablesDraft& draft) {
+  draft.tables.order.reserve(at.items());
+  at.each_item([&](const JsonPlace& node) { draft.tables.order.push_back(node.number_as<NodeId>()); });
+}
+
 constexpr JsonMember<TablesDraft> kTablesMembers[] = {
     {"strategy", [](const JsonPlace& at, TablesDraft& draft) { draft.tables.strategy = at.text(); }, true},
     {"outcome", [](const JsonPlace& at, TablesDraft& draft) { draft.tables.outcome = enum_at(at, PlanOutcome::unknown); }, true},
     {"peak_bytes", [](const JsonPlace& at, TablesDraft& draft) { draft.peak_bytes = at; }},
     {"lower_bound_bytes", [](const JsonPlace& at, TablesDraft& draft) { draft.lower_bound_bytes = at; }},
     {"nodes", read_nodes, true},
+    {"order", read_order},
     {"parallel", [](const JsonPlace& at, TablesDraft& draft) { draft.tables.parallel = at.number_as<int>(); }},
     {"alignment", [](const JsonPlace& at, TablesDraft& draft) { draft.tables.alignment = at.number(); }},
     {"capacity_bytes",
@@ -137,6 +143,8 @@ void write_slot(const PlanSlot& slot, JsonWriter& json) {
 
 void write_pair(NodeId first, NodeId second, JsonWriter& json) { json.begin_array().value(first).value(second).end_array(); }
 
+void write_node(const NodeId& node, JsonWriter& json) { json.value(node); }
+
 void write_edge(const PlanEdge& edge, JsonWriter& json) { write_pair(edge.before, edge.after, json); }
 
 template <class Item>
@@ -152,6 +160,7 @@ void write_figures(const PlanTables& tables, JsonWriter& json) {
   if (const auto bound = sum_of(tables.arenas, &PlanArena::lower_bound_bytes)) json.member("lower_bound_bytes", *bound);
   json.key("nodes");
   write_pair(tables.nodes.begin, tables.nodes.end, json);
+  if (!tables.order.empty()) write_list("order", tables.order, write_node, json);
   json.member("parallel", tables.parallel).member("alignment", tables.alignment).key("capacity_bytes");
   if (tables.capacity_bytes == kNoCapacity)
     json.null();
