@@ -69,7 +69,7 @@ class OrderSearch {
   }
 
   void add(OrderAttempt attempt, std::vector<NodeId> nodes) {
-    attempt.lower_bound_bytes = bound_in_order(*graph_, options_, nodes);
+    for (const std::size_t bound : bounds_in_order(*graph_, options_, nodes)) attempt.lower_bound_bytes += bound;
     trials_.push_back({std::move(attempt), std::move(nodes)});
   }
 

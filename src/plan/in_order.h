@@ -13,8 +13,8 @@ namespace berth::planning {
 // REQUIRES: the graph is valid, and its nodes can run in the order. Throws ArgumentError as `plan` does.
 Plan plan_in_order(std::shared_ptr<const Graph> graph, const PlanOptions& options, const std::vector<NodeId>& order);
 
-// The most that is live at once, over all devices: no plan in this order is smaller. The same, and `check_options` has passed.
-std::size_t bound_in_order(const Graph& graph, const PlanOptions& options, const std::vector<NodeId>& order);
+// The most that is live at once on each device: no plan in this order is smaller. The same, and `check_options` has passed.
+std::vector<std::size_t> bounds_in_order(const Graph& graph, const PlanOptions& options, const std::vector<NodeId>& order);
 
 NodeRange planned_nodes(const Graph& graph, const PlanOptions& options);
 

@@ -15,6 +15,17 @@ void write_arenas(JsonWriter& json, const Plan& plan) {
   json.end_array();
 }
 
+void write_chunks(JsonWriter& json, const Plan& plan) {
+  json.key("chunks").begin_array();
+  for (const PlanChunk& chunk : plan.tables().chunks) {
+    json.begin_object().member("name", chunk.name).member("device", plan.graph().devices[chunk.device]).member("offset", chunk.offset);
+    json.member("bytes", chunk.bytes).key("capacity_bytes");
+    chunk.capacity_bytes == SIZE_MAX ? json.null() : json.value(chunk.capacity_bytes);
+    json.end_object();
+  }
+  json.end_array();
+}
+
 void write_attempts(JsonWriter& json, const Plan& plan) {
   json.key("strategies").begin_array();
   for (const PlanAttempt& attempt : plan.attempts()) {
@@ -62,6 +73,7 @@ void Plan::write_json(JsonWriter& json, bool full) const {
   json.member("strategy", strategy()).member("outcome", to_string(outcome())).member("unplanned", unplanned().size());
   json.member("time_ms", time_ms()).member("parallel", tables_.parallel).member("edges", tables_.edges.size());
   write_arenas(json, *this);
+  if (!tables_.chunks.empty()) write_chunks(json, *this);
   write_attempts(json, *this);
   if (!orders_.empty()) write_orders(json, *this);
   json.member("reordered", !tables_.order.empty());

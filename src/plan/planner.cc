@@ -7,6 +7,7 @@
 #include "berth/base/checked.h"
 #include "berth/base/error.h"
 #include "berth/plan/plan.h"
+#include "plan/chunks.h"
 #include "plan/in_order.h"
 #include "plan/lives.h"
 #include "plan/order.h"
@@ -27,12 +28,18 @@ namespace {
 using Clock = Patience::Clock;
 using NodeList = std::vector<NodeId>;
 
-// The most bytes live at once, over all devices: what a way of sharing is judged by.
-std::size_t bound_of(const SharingResult& shared, std::size_t devices) {
+// The most bytes live at once on each device.
+std::vector<std::size_t> bounds_of(const SharingResult& shared, std::size_t devices) {
   const Portfolio portfolio(shared.buffers, devices);
-  std::size_t sum = 0;
-  for (std::size_t device = 0; device < devices; ++device) sum += portfolio.lower_bound_bytes(device);
-  return sum;
+  std::vector<std::size_t> bounds;
+  for (std::size_t device = 0; device < devices; ++device) bounds.push_back(portfolio.lower_bound_bytes(device));
+  return bounds;
+}
+
+// Over all devices: what a way of sharing is judged by.
+std::size_t bound_of(const SharingResult& shared, std::size_t devices) {
+  const std::vector<std::size_t> bounds = bounds_of(shared, devices);
+  return std::accumulate(bounds.begin(), bounds.end(), std::size_t{0});
 }
 
 // Sharing can cost memory: a view keeps all of its input alive, a joined output exists from its first input on, and an output in place of a
@@ -74,6 +81,10 @@ class Planner {
     best_ = empty_tables();
     if (is_impossible()) {
       best_.outcome = PlanOutcome::infeasible;
+      return finish();
+    }
+    if (wants_chunks(options_)) {
+      run_chunks();
       return finish();
     }
     if (!chosen_.offsets.empty()) run_offsets();
@@ -151,8 +162,27 @@ class Planner {
 
   bool is_impossible() const {
     for (std::size_t device = 0; device < graph_->devices.size(); ++device)
-      if (portfolio_.lower_bound_bytes(device) > options_.capacity_bytes) return true;
-    return portfolio_.fixed_clash();
+      if (portfolio_.lower_bound_bytes(device) > std::min(options_.capacity_bytes, chunks_capacity_bytes(options_, static_cast<std::uint32_t>(device))))
+        return true;
+    return portfolio_.fixed_clash() || (wants_chunks(options_) && is_past_chunks(shared_.buffers, options_));
+  }
+
+  void run_chunks() {
+    tell_progress(kChunks);
+    std::vector<std::size_t> touches(shared_.buffers.size(), 0);
+    for (ValueId v = 0; v < lives_.size(); ++v)
+      if (const std::uint32_t buffer = shared_.values[v].buffer; buffer != kNoBuffer) touches[buffer] += 1 + lives_[v].reads;
+    const auto start = Clock::now();
+    PlanAttempt attempt{std::string(kChunks)};
+    const std::optional<ChunksPacking> packing =
+        pack_chunks({shared_.buffers, touches, options_, chosen_.offsets, graph_->devices.size(), patience_});
+    attempt.time_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+    if (!packing) attempt.note = "found no room in the arenas for everything";
+    if (packing) attempt.peak_bytes = std::accumulate(packing->peaks.begin(), packing->peaks.end(), std::size_t{0});
+    portfolio_.add_attempt(std::move(attempt));
+    if (!packing) return;
+    chunks_ = packing->chunks;
+    offer(kChunks, packing->offsets, packing->peaks, {}, {});
   }
 
   void run_offsets() {
@@ -246,6 +276,7 @@ class Planner {
     best_total_ = total;
     best_.strategy = strategy;
     best_.slots = slots;
+    best_.chunks = chunks_;
     best_.outcome = PlanOutcome::optimal;
     for (std::size_t device = 0; device < peaks.size(); ++device) {
       best_.arenas[device].bytes = peaks[device];
@@ -291,6 +322,7 @@ class Planner {
   const Patience patience_;
   std::vector<std::uint32_t> colours_;  // of each buffer, in a parallel plan
 
+  std::vector<PlanChunk> chunks_;
   PlanTables best_;
   std::size_t best_total_ = 0;
   bool found_ = false;  // some packing, though perhaps past the capacity
@@ -302,10 +334,10 @@ NodeRange planned_nodes(const Graph& graph, const PlanOptions& options) {
   return options.nodes.value_or(NodeRange{0, static_cast<NodeId>(graph.nodes.size())});
 }
 
-std::size_t bound_in_order(const Graph& graph, const PlanOptions& options, const std::vector<NodeId>& order) {
+std::vector<std::size_t> bounds_in_order(const Graph& graph, const PlanOptions& options, const std::vector<NodeId>& order) {
   const NodeRange nodes = planned_nodes(graph, options);
   const std::vector<Life> lives = find_lives(graph, nodes, options.alignment, order);
-  return bound_of(share_best(graph, nodes, lives, options.inplace, order), graph.devices.size());
+  return bounds_of(share_best(graph, nodes, lives, options.inplace, order), graph.devices.size());
 }
 
 Plan plan_in_order(std::shared_ptr<const Graph> graph, const PlanOptions& options, const std::vector<NodeId>& order) {

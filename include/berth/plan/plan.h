@@ -89,6 +89,17 @@ struct PlanSlot {
   friend bool operator==(const PlanSlot&, const PlanSlot&) = default;
 };
 
+// A piece of a device's arena that is memory of its own: no buffer reaches from one chunk into another, so that each can be allocated by
+// itself, and from another allocator. Where a device has chunks, everything on it lies in one of them.
+struct PlanChunk {
+  std::string name = {};  // of its arena option; empty when there is none
+  std::uint32_t device = 0;
+  std::size_t offset = 0;                 // in its device's arena: where the ones before it end, and aligned for all that lies in it
+  std::size_t bytes = 0;                  // in use
+  std::size_t capacity_bytes = SIZE_MAX;  // that it may have
+  friend bool operator==(const PlanChunk&, const PlanChunk&) = default;
+};
+
 // One node waits for another, as if it read something of it.
 struct PlanEdge {
   NodeId before = 0;
@@ -107,6 +118,7 @@ struct PlanTables {
   std::size_t capacity_bytes = SIZE_MAX;  // of each arena
   std::vector<PlanArena> arenas = {};
   std::vector<PlanSlot> slots = {};     // of a plan of slots
+  std::vector<PlanChunk> chunks = {};   // by device, then by preference; empty: each arena is one piece
   std::vector<ValuePlace> places = {};  // one for each value of the graph
   std::vector<PlanEdge> edges = {};     // that the plan adds to the graph; only in a parallel plan
   friend bool operator==(const PlanTables&, const PlanTables&) = default;
@@ -137,6 +149,13 @@ struct PlanProgress {
   std::optional<std::size_t> peak_bytes = {};  // of the best so far; nothing when none holds the capacity
 };
 
+// Memory that a device has, such as a small fast one and a large slow one.
+struct ArenaOption {
+  std::string name = {};
+  std::size_t capacity_bytes = SIZE_MAX;
+  std::uint32_t device = 0;
+};
+
 // What `plan` is asked.
 struct PlanOptions {
   // "best" (all, and the smallest is kept), "offsets" or "slots" (all of one kind), or one by name: see plan_strategies().
@@ -150,6 +169,10 @@ struct PlanOptions {
   int parallel = 1;                       // branches may run at once, in so many colours at most
   std::size_t alignment = 1;              // of every value at least; a power of two
   std::size_t capacity_bytes = SIZE_MAX;  // that no arena may pass
+  // The memories of a device, the preferred one first: it is filled with what is used most for the room that it takes, and what does not fit
+  // goes to the next. A device without any has one arena as large as it must be. Only for plans of offsets.
+  std::vector<ArenaOption> arenas = {};
+  std::size_t max_chunk_bytes = SIZE_MAX;  // no piece of memory is larger: an arena that needs more has several chunks
   std::optional<NodeRange> nodes = {};    // only these: what they read from before is external, what is read after survives
   std::vector<PlanSlot> slots = {};       // of an earlier plan, to be used again by plans of slots; they keep their order and size at least
   std::chrono::duration<double> time_limit = std::chrono::duration<double>::max();

@@ -50,6 +50,14 @@ constexpr JsonMember<PlanSlot> kSlotMembers[] = {
     {"offset", [](const JsonPlace& at, PlanSlot& slot) { slot.offset = at.number(); }, true},
 };
 
+constexpr JsonMember<PlanChunk> kChunkMembers[] = {
+    {"name", [](const JsonPlace& at, PlanChunk& chunk) { chunk.name = at.text(); }},
+    {"device", [](const JsonPlace& at, PlanChunk& chunk) { chunk.device = at.number_as<std::uint32_t>(); }},
+    {"offset", [](const JsonPlace& at, PlanChunk& chunk) { chunk.offset = at.number(); }, true},
+    {"bytes", [](const JsonPlace& at, PlanChunk& chunk) { chunk.bytes = at.number(); }, true},
+    {"capacity_bytes", [](const JsonPlace& at, PlanChunk& chunk) { chunk.capacity_bytes = at.is_null() ? kNoCapacity : at.number(); }},
+};
+
 constexpr JsonMember<ValuePlace> kPlaceMembers[] = {
     {"sharing", [](const JsonPlace& at, ValuePlace& place) { place.sharing = enum_at(at, Sharing::joined); }},
     {"reason", [](const JsonPlace& at, ValuePlace& place) { place.reason = enum_at(at, UnplannedReason::outside_range); }},
@@ -93,6 +101,7 @@ constexpr JsonMember<TablesDraft> kTablesMembers[] = {
      [](const JsonPlace& at, TablesDraft& draft) { draft.tables.capacity_bytes = at.is_null() ? kNoCapacity : at.number(); }},
     {"arenas", [](const JsonPlace& at, TablesDraft& draft) { draft.tables.arenas = read_list(at, kArenaMembers); }, true},
     {"slots", [](const JsonPlace& at, TablesDraft& draft) { draft.tables.slots = read_list(at, kSlotMembers); }},
+    {"chunks", [](const JsonPlace& at, TablesDraft& draft) { draft.tables.chunks = read_list(at, kChunkMembers); }},
     {"places", [](const JsonPlace& at, TablesDraft& draft) { draft.tables.places = read_list(at, kPlaceMembers, kUsualPlace); }, true},
     {"edges", [](const JsonPlace& at, TablesDraft& draft) { draft.tables.edges = edges_at(at); }},
 };
@@ -141,6 +150,13 @@ void write_slot(const PlanSlot& slot, JsonWriter& json) {
   json.begin_object().member("device", slot.device).member("bytes", slot.bytes).member("offset", slot.offset).end_object();
 }
 
+void write_chunk(const PlanChunk& chunk, JsonWriter& json) {
+  json.begin_object().member("name", chunk.name).member("device", chunk.device).member("offset", chunk.offset);
+  json.member("bytes", chunk.bytes).key("capacity_bytes");
+  chunk.capacity_bytes == kNoCapacity ? json.null() : json.value(chunk.capacity_bytes);
+  json.end_object();
+}
+
 void write_pair(NodeId first, NodeId second, JsonWriter& json) { json.begin_array().value(first).value(second).end_array(); }
 
 void write_node(const NodeId& node, JsonWriter& json) { json.value(node); }
@@ -183,6 +199,7 @@ void tables_to_json(const PlanTables& tables, JsonWriter& json) {
   write_figures(tables, json);
   write_list("arenas", tables.arenas, write_arena, json);
   write_list("slots", tables.slots, write_slot, json);
+  if (!tables.chunks.empty()) write_list("chunks", tables.chunks, write_chunk, json);
   write_list("places", tables.places, write_place, json);
   write_list("edges", tables.edges, write_edge, json);
   json.end_object();

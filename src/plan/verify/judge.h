@@ -69,6 +69,7 @@ bool is_joined(const Judge& judge, const GraphNode& node, const ViewOption& opti
 void check_order(Judge& judge);    // every node of the range once, after what it reads and after side effects before its own
 void check_shape(Judge& judge);    // fills in the facts: tables of this graph, who must have a place and who not
 void check_places(Judge& judge);   // bounds, alignment, extents, fixed offsets, slots
+void check_chunks(Judge& judge);   // chunks apart from one another, within their capacities, and everything in one of them
 void check_sharing(Judge& judge);  // every claim against the options of the graph
 void check_run(Judge& judge);      // what every node finds when it reads
 void check_totals(Judge& judge);   // buffers, bounds, outcome
