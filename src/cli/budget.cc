@@ -17,8 +17,12 @@ namespace {
 constexpr std::size_t kMostItems = 12;  // of each proposal, in the table for people
 
 std::string seconds(double time_s) {
-  return time_s >= 1 ? fmt::format("{:.2f} s", time_s) : time_s >= 1e-3 ? fmt::format("{:.1f} ms", time_s * 1e3) : fmt::format("{:.1f} µs", time_s * 1e6);
+  return time_s >= 1      ? fmt::format("{:.2f} s", time_s)
+         : time_s >= 1e-3 ? fmt::format("{:.1f} ms", time_s * 1e3)
+                          : fmt::format("{:.1f} µs", time_s * 1e6);
 }
+
+std::string count_of(std::size_t count, const char* what) { return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s"); }
 
 std::string node_text(const Graph& graph, NodeId node) { return node < graph.nodes.size() ? graph.describe_node(node) : "the end"; }
 
@@ -39,29 +43,31 @@ std::string items_text(const Graph& graph, const BudgetProposal& proposal) {
                node_text(graph, item.before), effort(graph, item)});
   }
   std::string out = table.to_text();
-  if (proposal.items.size() > kMostItems) out += paint(Mood::quiet, fmt::format("  and {} more (--json has all)", proposal.items.size() - kMostItems)) + "\n";
+  if (proposal.items.size() > kMostItems)
+    out += paint(Mood::quiet, fmt::format("  and {} more (--json has all)", proposal.items.size() - kMostItems)) + "\n";
   return out;
 }
 
 std::string summary(const BudgetProposal& proposal, std::size_t device) {
   std::string out;
-  if (proposal.nodes_again != 0) out += fmt::format(", {} nodes run again", proposal.nodes_again);
+  if (proposal.nodes_again != 0) out += ", " + count_of(proposal.nodes_again, "node") + " run again";
   if (proposal.bytes_moved != 0) out += fmt::format(", {} moved in {}", text::bytes(proposal.bytes_moved), seconds(proposal.time_s));
-  return fmt::format("{} ({} items): {}{}\n", paint(Mood::good, "✔ " + proposal.name), proposal.items.size(),
+  return fmt::format("{} ({}): {}{}\n", paint(Mood::good, "✔ " + proposal.name), count_of(proposal.items.size(), "item"),
                      text::bytes(proposal.plan.tables().arenas[device].bytes), out);
 }
 
 std::string answer_text(const PlanCommand& command, const BudgetOptions& options, const BudgetAnswer& answer) {
   const std::string budget = text::bytes(options.budget_bytes);
-  std::string out = fmt::format("{}: {} nodes, {} buffers\n  lower bound    {}\n  budget         {}\n\n", text::printable(command.path),
-                                answer.plan.graph().nodes.size(), answer.plan.buffers().size(), text::bytes(answer.plan.lower_bound_bytes()),
-                                budget);
+  std::string out =
+      fmt::format("{}: {} nodes, {} buffers\n  lower bound    {}\n  budget         {}\n\n", text::printable(command.path),
+                  answer.plan.graph().nodes.size(), answer.plan.buffers().size(), text::bytes(answer.plan.lower_bound_bytes()), budget);
   if (!answer.plan.has_places()) return out + paint(Mood::bad, "✘ there is no plan: fixed offsets overlap") + "\n";
   const std::string peak = text::bytes(answer.plan.tables().arenas[options.device].bytes);
   if (answer.fits) return out + paint(Mood::good, fmt::format("✔ it fits: {} of {}", peak, budget)) + "\n";
   out += paint(Mood::bad, fmt::format("✘ it does not fit: {} is {} more than {}", peak, text::bytes(answer.over_bytes), budget)) + "\n";
   if (answer.least_bytes > options.budget_bytes)
-    return out + fmt::format("  one node alone needs {}: nothing that is run again or moved helps\n", text::bytes(answer.least_bytes));
+    return out + fmt::format("  one node alone, or the outputs in the end, need {}: nothing that is run again or moved helps\n",
+                             text::bytes(answer.least_bytes));
   if (answer.proposals.empty()) return out + "  nothing was found that could be run again or moved to make it fit\n";
   for (const BudgetProposal& proposal : answer.proposals)
     out += "\n" + summary(proposal, options.device) + items_text(answer.plan.graph(), proposal);
@@ -104,7 +110,8 @@ const Plan* fitting_plan(const BudgetAnswer& answer) {
 std::uint64_t parse_byte_count(const std::string& text, const char* option) {
   std::uint64_t count = 0;
   if (!text::parse_bytes(text, count))
-    throw ArgumentError(ErrorCode::invalid_argument, {text::join(option, " ", text::quoted(text)), "it is no byte count", "write 4096, 64KiB or 1.5GiB"});
+    throw ArgumentError(ErrorCode::invalid_argument,
+                        {text::join(option, " ", text::quoted(text)), "it is no byte count", "write 4096, 64KiB or 1.5GiB"});
   return count;
 }
 

@@ -42,7 +42,8 @@ void add_plan_options(CLI::App& app, PlanCommand& command) {
   app.add_option("--budget", command.budget, "Bytes it should fit into; exits 1 when it does not, and says what to recompute or to move");
   app.add_option("--bandwidth", command.bandwidth, "With --budget: bytes a second between devices (16GiB)");
   app.add_option("--move-to", command.move_to, "With --budget: the device that values are moved to (cpu:0, or elsewhere:0)");
-  app.add_option("--arena", command.arenas, "Memory of the first device, the preferred first: --arena sram=512KiB --arena dram")->take_all();
+  app.add_option("--arena", command.arenas, "Memory of the first device, the preferred first: --arena sram=512KiB --arena dram")
+      ->take_all();
   app.add_option("--max-chunk", command.max_chunk, "No piece of memory larger than this: arenas that need more have several");
   app.add_option("--align", command.align, "Align every value to this at least (1)");
   app.add_option("--bind", command.bind, "Sizes of symbolic dimensions: batch=8,seq=128")->delimiter(',');

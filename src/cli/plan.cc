@@ -8,8 +8,8 @@
 
 #include "base/text.h"
 #include "berth/berth.h"
-#include "cli/commands.h"
 #include "cli/budget.h"
+#include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/table.h"
 
@@ -239,7 +239,8 @@ std::string verdict(const PlanCommand& command, const Plan& plan) {
                          percent((plan.ratio() - 1) * 100));
     case PlanOutcome::infeasible: {
       const std::string why = past_capacity(command, plan)
-                                  ? fmt::format("it does not fit: {} are live at once", text::bytes(plan.lower_bound_bytes()))
+                                  ? fmt::format("it does not fit: {} are live at once{}", text::bytes(plan.lower_bound_bytes()),
+                                                plan.tables().capacity_bytes == SIZE_MAX ? ", or one value is larger than every chunk" : "")
                                   : std::string("there is no plan: fixed offsets overlap");
       return paint(Mood::bad, "✘ " + why) + "\n";
     }

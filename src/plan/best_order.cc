@@ -63,9 +63,8 @@ class OrderSearch {
     const Patience patience(deadline(0.5), options_.cancel);
     for (NodeOrder& order : find_orders(*graph_, nodes, lives, options_.inplace, options_.order, patience))
       add({std::move(order.name), 0, {}}, std::move(order.nodes));
-    std::stable_sort(trials_.begin(), trials_.end(), [](const Trial& a, const Trial& b) {
-      return a.attempt.lower_bound_bytes < b.attempt.lower_bound_bytes;
-    });
+    std::stable_sort(trials_.begin(), trials_.end(),
+                     [](const Trial& a, const Trial& b) { return a.attempt.lower_bound_bytes < b.attempt.lower_bound_bytes; });
   }
 
   void add(OrderAttempt attempt, std::vector<NodeId> nodes) {

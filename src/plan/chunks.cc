@@ -22,7 +22,7 @@ struct Supply {
 struct Bin {
   std::size_t supply;
   std::size_t capacity_bytes;
-  Indices buffers = {};               // in it, by offset
+  Indices buffers = {};                   // in it, by offset
   std::vector<std::size_t> offsets = {};  // of these
 };
 

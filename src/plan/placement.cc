@@ -98,8 +98,8 @@ const Buffer& Placement::arena(std::uint32_t device) const {
 
 const Buffer& Placement::chunk(std::size_t index) const {
   if (index >= chunks_.size())
-    throw ArgumentError(ErrorCode::out_of_bounds, {text::join("chunk ", index), text::join("the plan has ", chunks_.size()),
-                                                   "use an index into PlanTables::chunks"},
+    throw ArgumentError(ErrorCode::out_of_bounds,
+                        {text::join("chunk ", index), text::join("the plan has ", chunks_.size()), "use an index into PlanTables::chunks"},
                         {{"chunk", index}});
   return chunks_[index];
 }

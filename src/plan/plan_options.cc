@@ -52,7 +52,8 @@ void check_slots(const Graph& graph, const PlanOptions& options, const ChosenStr
 void check_chunks(const Graph& graph, const PlanOptions& options, const ChosenStrategies& chosen) {
   if (!wants_chunks(options)) return;
   if (chosen.offsets.empty())
-    refuse(text::join("arenas or chunks with the strategy ", options.strategy), "they are for plans of offsets", "use the strategy offsets");
+    refuse(text::join("arenas or chunks with the strategy ", options.strategy), "they are for plans of offsets",
+           "use the strategy offsets");
   if (options.max_chunk_bytes == 0) refuse("chunks of no bytes", "nothing could lie in them", "give a size above 0");
   for (std::size_t i = 0; i < options.arenas.size(); ++i) {
     const ArenaOption& arena = options.arenas[i];

@@ -162,7 +162,8 @@ class Planner {
 
   bool is_impossible() const {
     for (std::size_t device = 0; device < graph_->devices.size(); ++device)
-      if (portfolio_.lower_bound_bytes(device) > std::min(options_.capacity_bytes, chunks_capacity_bytes(options_, static_cast<std::uint32_t>(device))))
+      if (portfolio_.lower_bound_bytes(device) >
+          std::min(options_.capacity_bytes, chunks_capacity_bytes(options_, static_cast<std::uint32_t>(device))))
         return true;
     return portfolio_.fixed_clash() || (wants_chunks(options_) && is_past_chunks(shared_.buffers, options_));
   }

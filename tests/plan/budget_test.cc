@@ -73,7 +73,8 @@ TEST(Budget, SaysByHowMuchAndWhatToDo) {
   ASSERT_NE(moved, answer.proposals.end());
   EXPECT_EQ(moved->bytes_moved, 2 * 100 * moved->items.size());
   EXPECT_DOUBLE_EQ(moved->time_s, static_cast<double>(moved->bytes_moved) / 1000) << "at the bandwidth";
-  EXPECT_TRUE(std::any_of(moved->plan.graph().nodes.begin(), moved->plan.graph().nodes.end(), [](const auto& n) { return n.op == "MoveBack"; }));
+  EXPECT_TRUE(
+      std::any_of(moved->plan.graph().nodes.begin(), moved->plan.graph().nodes.end(), [](const auto& n) { return n.op == "MoveBack"; }));
 }
 
 TEST(Budget, RecomputesWhatIsCheapToMakeAgain) {

@@ -97,7 +97,8 @@ TEST(PlanOrder, RefusesWhatItDoesNotKnow) {
 
 TEST(PlanOrder, EachRuleByNameIsNeverWorseThanTheOrderGiven) {
   ASSERT_FALSE(plan_orders().empty());
-  for (const PlanOrder& order : plan_orders()) EXPECT_LE(plan(two_branches(), {.order = std::string(order.name)}).peak_bytes(), 2010U) << order.name;
+  for (const PlanOrder& order : plan_orders())
+    EXPECT_LE(plan(two_branches(), {.order = std::string(order.name)}).peak_bytes(), 2010U) << order.name;
 }
 
 TEST(PlanOrder, IsWrittenAndReadWithThePlan) {

@@ -114,6 +114,31 @@ TEST(Reorder, BackwardsAndForwardsCountTheSame) {
   }
 }
 
+// Many branches of many sizes: the sets that may have run are as many as can be.
+TEST(Reorder, GivesUpWhereThereAreTooManySets) {
+  Random random(seed());
+  Graph graph;
+  std::vector<ValueId> ends;
+  for (int i = 0; i < 60; ++i) {
+    const ValueId x = graph.add_value({.bytes = 8, .external = true});
+    ValueId last = x;
+    for (int k = 0; k < 3; ++k) {
+      const ValueId next = graph.add_value({.bytes = 1 + random.below(1000)});
+      graph.add_node({.inputs = {last}, .outputs = {next}, .side_effects = false});
+      last = next;
+    }
+    ends.push_back(last);
+  }
+  graph.add_node({.inputs = ends, .outputs = {graph.add_value({.bytes = 1, .output = true})}});
+  const NodeRange nodes{0, static_cast<NodeId>(graph.nodes.size())};
+  const OrderModel model = make_order_model(graph, nodes, find_lives(graph, nodes, 1), true);
+  const std::vector<UnitId> order = as_given(model);
+  const RangeAnswer answer = search_range({model, order, {0, order.size()}, peak_of(model, order), 0, 500, kForEver});
+  EXPECT_TRUE(answer.gave_up);
+  EXPECT_FALSE(answer.order);
+  EXPECT_LT(answer.states, 1000U);
+}
+
 // By the definition: all others come before it or after it in every order.
 TEST(Reorder, RangesAreCutWhereAllOrdersPass) {
   Random random(seed());

@@ -33,11 +33,11 @@ struct BudgetItem {
   };
   Kind kind = Kind::recompute;
   ValueId value = kNoValue;
-  NodeId after = 0;                 // the node that used it last, or wrote it …
-  NodeId before = 0;                // … and the one that uses it next; the number of nodes: who comes after the graph
-  std::vector<NodeId> again = {};   // recompute: what runs again, in this order
-  std::size_t bytes = 0;            // of the value
-  double time_s = 0;                // move: there and back, at the given bandwidth
+  NodeId after = 0;                // the node that used it last, or wrote it …
+  NodeId before = 0;               // … and the one that uses it next; the number of nodes: who comes after the graph
+  std::vector<NodeId> again = {};  // recompute: what runs again, in this order
+  std::size_t bytes = 0;           // of the value
+  double time_s = 0;               // move: there and back, at the given bandwidth
   friend bool operator==(const BudgetItem&, const BudgetItem&) = default;
 };
 BERTH_EXPORT std::string_view to_string(BudgetItem::Kind kind) noexcept;
@@ -45,10 +45,10 @@ BERTH_EXPORT std::string_view to_string(BudgetItem::Kind kind) noexcept;
 struct BudgetOptions {
   std::size_t budget_bytes = SIZE_MAX;  // for the arena of `device`
   std::uint32_t device = 0;
-  std::string move_to = {};       // where values are moved to; empty: "cpu:0", or "elsewhere:0" when that is the device itself
-  double bandwidth = 16e9;  // bytes a second, each way
-  std::size_t most_items = 256;   // a proposal that needs more is not made
-  PlanOptions plan = {};          // how the graph is planned; an order that it finds is that of the proposals too
+  std::string move_to = {};      // where values are moved to; empty: "cpu:0", or "elsewhere:0" when that is the device itself
+  double bandwidth = 16e9;       // bytes a second, each way
+  std::size_t most_items = 256;  // a proposal that needs more is not made
+  PlanOptions plan = {};         // how the graph is planned; an order that it finds is that of the proposals too
 };
 
 // What makes the graph fit.
@@ -65,7 +65,7 @@ struct BudgetAnswer {
   Plan plan;  // the best without any change; its graph is in the order of the plan, and items speak of its nodes
   bool fits = false;
   std::size_t over_bytes = 0;             // what the plan's arena is larger than the budget
-  std::size_t least_bytes = 0;            // what some node needs by itself, whatever is run again or moved: no proposal goes below
+  std::size_t least_bytes = 0;            // what some node needs by itself, or the outputs in the end: no proposal goes below
   std::vector<BudgetProposal> proposals;  // none when it fits, or when none was found
 };
 

@@ -173,8 +173,8 @@ struct PlanOptions {
   // goes to the next. A device without any has one arena as large as it must be. Only for plans of offsets.
   std::vector<ArenaOption> arenas = {};
   std::size_t max_chunk_bytes = SIZE_MAX;  // no piece of memory is larger: an arena that needs more has several chunks
-  std::optional<NodeRange> nodes = {};    // only these: what they read from before is external, what is read after survives
-  std::vector<PlanSlot> slots = {};       // of an earlier plan, to be used again by plans of slots; they keep their order and size at least
+  std::optional<NodeRange> nodes = {};     // only these: what they read from before is external, what is read after survives
+  std::vector<PlanSlot> slots = {};  // of an earlier plan, to be used again by plans of slots; they keep their order and size at least
   std::chrono::duration<double> time_limit = std::chrono::duration<double>::max();
   std::stop_token cancel = {};
   std::function<void(const PlanProgress&)> on_strategy = {};  // before each strategy, on this thread
@@ -229,7 +229,8 @@ class BERTH_EXPORT Plan {
 
   // Nodes in the order in which they run, a step each; the step of node n is n where the plan keeps the graph's order. Lives are in steps.
   NodeId node_at(NodeId step) const noexcept {
-    return tables_.order.empty() || step < tables_.nodes.begin || step >= tables_.nodes.end ? step : tables_.order[step - tables_.nodes.begin];
+    return tables_.order.empty() || step < tables_.nodes.begin || step >= tables_.nodes.end ? step
+                                                                                            : tables_.order[step - tables_.nodes.begin];
   }
   std::vector<NodeId> nodes_in_order() const;  // all that are planned
 
@@ -248,7 +249,7 @@ class BERTH_EXPORT Plan {
   // What each strategy came to, in the order in which they ran. Empty in a plan that was read.
   const std::vector<PlanAttempt>& attempts() const noexcept { return attempts_; }
   const std::vector<OrderAttempt>& orders() const noexcept { return orders_; }  // with `order` other than "given": the least bound first
-  double time_ms() const noexcept { return time_ms_; }                           // of all of it
+  double time_ms() const noexcept { return time_ms_; }                          // of all of it
 
   // {"buffers", "naive_bytes", "lower_bound_bytes", "peak_bytes", "ratio", "strategy", "outcome", "unplanned", "time_ms", …} as members of an
   // object that is open; with `full` every placement.

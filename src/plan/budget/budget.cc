@@ -26,9 +26,7 @@ using Items = std::vector<BudgetItem>;
 
 enum class Ways : std::uint8_t { recompute, move, both };
 
-bool allows(Ways ways, BudgetItem::Kind kind) {
-  return ways == Ways::both || (ways == Ways::move) == (kind == BudgetItem::Kind::move);
-}
+bool allows(Ways ways, BudgetItem::Kind kind) { return ways == Ways::both || (ways == Ways::move) == (kind == BudgetItem::Kind::move); }
 
 // Where a value lies idle, in the stands of a changed graph: strictly between the two.
 struct Idle {
@@ -60,7 +58,8 @@ class Proposer {
 
  private:
   static std::string name_of(const Items& items) {
-    const auto moves = std::count_if(items.begin(), items.end(), [](const BudgetItem& item) { return item.kind == BudgetItem::Kind::move; });
+    const auto moves =
+        std::count_if(items.begin(), items.end(), [](const BudgetItem& item) { return item.kind == BudgetItem::Kind::move; });
     return moves == 0 ? "recompute" : static_cast<std::size_t>(moves) == items.size() ? "move" : "both";
   }
 
@@ -86,7 +85,8 @@ class Proposer {
   }
 
   // Until nothing above the target is live, as far as can be told without planning anew. False when nothing can be done about it.
-  bool close_gaps(const Plan& made, const std::vector<Stand>& stands, std::size_t target, Ways ways, std::vector<bool>& used, Items& items) {
+  bool close_gaps(const Plan& made, const std::vector<Stand>& stands, std::size_t target, Ways ways, std::vector<bool>& used,
+                  Items& items) {
     std::vector<std::size_t> live(stands.size(), 0);
     for (const Plan::Buffer& buffer : made.buffers())
       if (buffer.device == options_.device) change(live, buffer);
@@ -123,8 +123,8 @@ class Proposer {
   }
 
   // By what it frees where too much is live, for what it costs.
-  std::size_t best_gap(const std::vector<std::size_t>& live, const std::vector<Stand>& stands, std::size_t peak, std::size_t target, Ways ways,
-                       const std::vector<bool>& used) const {
+  std::size_t best_gap(const std::vector<std::size_t>& live, const std::vector<Stand>& stands, std::size_t peak, std::size_t target,
+                       Ways ways, const std::vector<bool>& used) const {
     std::vector<std::size_t> over(live.size() + 1, 0);  // how many steps before each are above the target
     for (std::size_t step = 0; step < live.size(); ++step) over[step + 1] = over[step] + (live[step] > target ? 1 : 0);
     std::size_t best = gaps_.size();
@@ -159,9 +159,8 @@ class Proposer {
       }
       if (i >= items.size()) i = 0;
     }
-    std::sort(items.begin(), items.end(), [](const BudgetItem& a, const BudgetItem& b) {
-      return a.after != b.after ? a.after < b.after : a.value < b.value;
-    });
+    std::sort(items.begin(), items.end(),
+              [](const BudgetItem& a, const BudgetItem& b) { return a.after != b.after ? a.after < b.after : a.value < b.value; });
     return plan_of(change_graph(*graph_, items, options_.move_to).graph);
   }
 
@@ -187,7 +186,8 @@ void check(const Graph& graph, const BudgetOptions& options) {
     refuse(text::join(asked, " on device ", options.device), text::join("the graph has ", graph.devices.size(), " devices"),
            "use an index into Graph::devices");
   if (!(options.bandwidth > 0) || !std::isfinite(options.bandwidth))
-    refuse(text::join(asked, " with a bandwidth of ", std::to_string(options.bandwidth)), "nothing could be moved", "give bytes a second, above 0");
+    refuse(text::join(asked, " with a bandwidth of ", std::to_string(options.bandwidth)), "nothing could be moved",
+           "give bytes a second, above 0");
   if (options.plan.nodes || options.plan.parallel > 1)
     refuse(text::join(asked, options.plan.nodes ? " for a range of nodes" : " for a parallel plan"),
            "proposals are for a whole graph whose nodes run in order", "leave that out");

@@ -89,7 +89,9 @@ class GapFinder {
     return true;
   }
 
-  bool is_there(ValueId v, NodeId before) const { return writer_[v] == UINT32_MAX || !plan_.place(v).planned() || uses_[v].back() >= before; }
+  bool is_there(ValueId v, NodeId before) const {
+    return writer_[v] == UINT32_MAX || !plan_.place(v).planned() || uses_[v].back() >= before;
+  }
 
   double work_of(const GraphNode& node) const {
     double bytes = 1;  // nothing is for nothing
@@ -104,7 +106,7 @@ class GapFinder {
   const Graph& graph_;
   const BudgetOptions& options_;
   std::vector<NodeId> writer_;
-  std::vector<std::vector<NodeId>> uses_;     // of each value: who writes it and who reads it, and the end when it is an output
+  std::vector<std::vector<NodeId>> uses_;      // of each value: who writes it and who reads it, and the end when it is an output
   std::vector<std::vector<ValueId>> sharers_;  // of each buffer
   std::vector<Gap> gaps_;
 };
@@ -123,6 +125,7 @@ std::size_t least_of_nodes(const Plan& plan, std::uint32_t device) {
     for (const ViewOption& option : node.views) counts[node.outputs[option.output]] = false;
   }
   std::size_t most = 0;
+  for (ValueId v = 0; v < counts.size(); ++v) most += counts[v] && graph.values[v].output ? plan.place(v).extent_bytes : 0;
   for (const GraphNode& node : graph.nodes) {
     std::vector<ValueId> needed;
     for (std::size_t i = 0; i < node.inputs.size(); ++i)

@@ -18,7 +18,8 @@ struct Gap {
 // Of the values on the device, in the order of values and time. A gap that can be closed in both ways is there twice.
 std::vector<Gap> find_gaps(const Plan& plan, const BudgetOptions& options);
 
-// The most that one node needs at once on the device, in every plan: what it reads and writes, without what may share bytes.
+// The most that one node needs at once on the device, in every plan: what it reads and writes; or that all outputs need in the end. Without
+// what may share bytes.
 std::size_t least_of_nodes(const Plan& plan, std::uint32_t device);
 
 }  // namespace berth::planning

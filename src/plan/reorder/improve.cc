@@ -10,7 +10,8 @@ namespace berth::planning {
 
 namespace {
 
-constexpr std::size_t kMostWork = 40'000'000;  // states × units of one search
+constexpr std::size_t kMostWork = 40'000'000;      // states × units of one search
+constexpr std::size_t kMostAllWork = 400'000'000;  // of all
 constexpr std::size_t kMostStates = 20'000;
 constexpr std::size_t kMostRounds = 400;  // searches in all
 constexpr std::size_t kWindows[] = {12, 24, 48, 96, 192, 384};
@@ -22,12 +23,15 @@ class Improver {
 
   ImprovedOrder run() {
     bool is_least = false;
-    while (!order_.empty() && !patience_.over() && rounds_ < kMostRounds) {
+    while (!order_.empty() && !is_over()) {
       const auto peak_at = static_cast<std::size_t>(std::max_element(needs_.begin(), needs_.end()) - needs_.begin());
       is_least = needs_[peak_at] <= floor_;
       if (is_least) break;
       const OrderRange whole = range_around(peak_at);
-      const Found found = search(whole);
+      // What was too long once is so again.
+      const std::size_t length = whole.end - whole.begin;
+      const Found found = length < too_long_ ? search(whole) : Found::gave_up;
+      if (found == Found::gave_up) too_long_ = std::min(too_long_, length);
       is_least = found == Found::nothing;
       if (is_least) break;
       if (found == Found::gave_up && !search_windows(whole, peak_at)) break;
@@ -39,6 +43,8 @@ class Improver {
  private:
   enum class Found : std::uint8_t { better, nothing, gave_up };
 
+  bool is_over() const { return rounds_ >= kMostRounds || work_ >= kMostAllWork || patience_.over(); }
+
   OrderRange range_around(std::size_t position) const {
     for (const OrderRange& range : independent_ranges(model_, order_))
       if (position < range.end) return range;
@@ -47,7 +53,8 @@ class Improver {
 
   Found search(const OrderRange& range) {
     const std::size_t length = range.end - range.begin;
-    const std::size_t states = std::min(kMostStates, kMostWork / (length + model_.units() / 8 + 1));
+    const std::size_t cost = length + model_.units() / 8 + 1;  // of a state
+    const std::size_t states = std::min(kMostStates, kMostWork / cost);
     if (length > kMostWork / kMostStates) return Found::gave_up;
     ++rounds_;
     const std::size_t peak = *std::max_element(needs_.begin(), needs_.end());
@@ -55,6 +62,7 @@ class Improver {
     for (std::size_t i = 0; i < needs_.size(); ++i)
       if ((i < range.begin || i >= range.end) && needs_[i] < peak) elsewhere = std::max(elsewhere, needs_[i]);
     const RangeAnswer answer = search_range({model_, order_, range, peak, elsewhere, states, patience_});
+    work_ += answer.states * cost;
     if (!answer.order) return answer.gave_up ? Found::gave_up : Found::nothing;
     std::copy(answer.order->begin(), answer.order->end(), order_.begin() + static_cast<std::ptrdiff_t>(range.begin));
     needs_ = needs_of(model_, order_);
@@ -63,7 +71,7 @@ class Improver {
 
   bool search_windows(const OrderRange& whole, std::size_t peak_at) {
     for (const std::size_t length : kWindows) {
-      if (length >= whole.end - whole.begin || rounds_ >= kMostRounds || patience_.over()) return false;
+      if (length >= whole.end - whole.begin || is_over()) return false;
       const std::size_t begin = std::max(whole.begin, peak_at - std::min(peak_at, length * 2 / 3));
       if (search({begin, std::min(whole.end, begin + length)}) == Found::better) return true;
     }
@@ -76,12 +84,15 @@ class Improver {
   std::vector<std::size_t> needs_;  // of each position
   const std::size_t floor_;
   std::size_t rounds_ = 0;
+  std::size_t work_ = 0;
+  std::size_t too_long_ = SIZE_MAX;  // a search of so long a stretch gave up
 };
 
 }  // namespace
 
 std::size_t least_need(const OrderModel& model) {
   std::size_t most = 0;
+  for (const OrderModel::Storage& storage : model.storages) most += storage.survives ? storage.bytes : 0;
   for (UnitId u = 0; u < model.units(); ++u) {
     std::size_t need = 0;
     for (const StorageId s : model.reads[u]) need += model.storages[s].bytes;

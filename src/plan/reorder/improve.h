@@ -18,7 +18,7 @@ struct ImprovedOrder {
 };
 ImprovedOrder improve_order(const OrderModel& model, std::vector<UnitId> order, const Patience& patience);
 
-// What some unit needs in every order: what it reads and makes.
+// What some unit needs in every order, what it reads and makes; or what survives in the end.
 std::size_t least_need(const OrderModel& model);
 
 }  // namespace berth::planning

@@ -91,7 +91,8 @@ class ModelBuilder {
     for (const ViewOption& option : node.views)
       if (option.of_input && option.output == o && host(option.input) != kNone) return host(option.input);
     for (const InplaceOption& option : node.inplace)
-      if (option.identity && option.output == o && lives_[node.inputs[option.input]].bytes == lives_[v].bytes && host(option.input) != kNone)
+      if (option.identity && option.output == o && lives_[node.inputs[option.input]].bytes == lives_[v].bytes &&
+          host(option.input) != kNone)
         return host(option.input);
     return kNone;
   }

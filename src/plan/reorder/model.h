@@ -45,8 +45,8 @@ struct OrderModel {
   };
 
   NodeRange nodes = {};
-  std::vector<NodeId> node_of;     // of each unit; rising, so that units are in the order of the graph
-  std::vector<NodeId> source_of;   // the node of each source
+  std::vector<NodeId> node_of;    // of each unit; rising, so that units are in the order of the graph
+  std::vector<NodeId> source_of;  // the node of each source
   std::vector<Storage> storages;
   Lists makes;           // by unit: storages
   Lists reads;           // by unit: storages, each once

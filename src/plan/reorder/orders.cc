@@ -31,13 +31,9 @@ Key by_growth(const Ready& ready) { return {ready.growth(), static_cast<std::int
 Key by_growth_newest(const Ready& ready) { return {ready.growth(), -std::int64_t{ready.since}}; }
 
 // What does not grow runs at once; of the others, the one that the graph has first, or what became ready last.
-Key shrinking_first(const Ready& ready) {
-  return ready.growth() <= 0 ? Key{-1, ready.growth()} : Key{0, std::int64_t{ready.unit}};
-}
+Key shrinking_first(const Ready& ready) { return ready.growth() <= 0 ? Key{-1, ready.growth()} : Key{0, std::int64_t{ready.unit}}; }
 
-Key shrinking_newest(const Ready& ready) {
-  return ready.growth() <= 0 ? Key{-1, ready.growth()} : Key{0, -std::int64_t{ready.since}};
-}
+Key shrinking_newest(const Ready& ready) { return ready.growth() <= 0 ? Key{-1, ready.growth()} : Key{0, -std::int64_t{ready.since}}; }
 
 template <class Walk>
 class ListOrder {

@@ -13,12 +13,14 @@ namespace {
 
 constexpr std::uint32_t kNoState = UINT32_MAX;
 
-// A set of units that have run, and how it was reached from another: by the units [ran_begin, ran_end) of one long list.
+// A set of units that have run, and how it was reached from another: by the units [forced_begin, forced_end) of one long list, which ran
+// without a choice, and by one that was chosen.
 struct State {
   std::uint32_t parent = kNoState;
   std::uint32_t size = 0;
-  std::size_t ran_begin = 0;
-  std::size_t ran_end = 0;
+  std::size_t forced_begin = 0;
+  std::size_t forced_end = 0;
+  std::uint32_t chosen = kNoUnit;
   std::size_t peak = 0;
 };
 
@@ -57,11 +59,11 @@ class RangeSearch {
       open_.pop();
       if (states_[next.state].peak != next.peak || taken_up_[next.state]) continue;
       taken_up_[next.state] = true;
-      if (states_[next.state].size == units_.size()) return {path_to(next.state), false};
-      if (states_.size() > task_.most_states || task_.patience.over()) return {{}, true};
+      if (states_[next.state].size == units_.size()) return {path_to(next.state), false, states_.size()};
+      if (states_.size() > task_.most_states || task_.patience.over()) return {{}, true, states_.size()};
       take_up(next.state);
     }
-    return {};
+    return {{}, false, states_.size()};
   }
 
  private:
@@ -120,7 +122,8 @@ class RangeSearch {
       if ((bits[i / 64] >> (i % 64) & 1) == 0 && waits[i] == 0) ready.push_back(i);
 
     state.parent = index;
-    state.ran_begin = ran_.size();
+    state.chosen = kNoUnit;
+    state.forced_begin = forced_.size();
     for (std::size_t k = 0; k < ready.size();) {
       const std::uint32_t i = ready[k];
       const StepCost cost = walk.preview(units_[i]);
@@ -130,29 +133,21 @@ class RangeSearch {
       }
       ready.erase(ready.begin() + static_cast<std::ptrdiff_t>(k));
       run(i);
-      ran_.push_back(i);
+      forced_.push_back(i);
       bits[i / 64] |= std::uint64_t{1} << (i % 64);
       ++state.size;
       for (const UnitId next : task_.model.after[units_[i]])
         if (const std::uint32_t j = number_[next]; j != kNoUnit && waits[j] == 0) ready.push_back(j);
       k = 0;  // others may not grow any more
     }
-    const std::size_t forced = ran_.size();
-    if (state.size == units_.size()) {
-      state.ran_end = forced;
-      return add(bits, state);
-    }
-    const std::size_t forced_begin = state.ran_begin;
+    state.forced_end = forced_.size();
+    if (state.size == units_.size()) return add(bits, state);
     for (const std::uint32_t i : ready) {
       const StepCost cost = walk.preview(units_[i]);
       State next = state;
       next.peak = std::max(state.peak, cost.need_bytes);
       if (next.peak >= task_.below) continue;
-      // Each way has a copy of what ran without a choice.
-      next.ran_begin = ran_.size();
-      for (std::size_t r = forced_begin; r < forced; ++r) ran_.push_back(ran_[r]);
-      ran_.push_back(i);
-      next.ran_end = ran_.size();
+      next.chosen = i;
       ++next.size;
       bits[i / 64] |= std::uint64_t{1} << (i % 64);
       add(bits, next);
@@ -166,9 +161,12 @@ class RangeSearch {
     for (std::uint32_t s = state; s != kNoState; s = states_[s].parent) parents.push_back(s);
     std::vector<std::uint32_t> out;
     out.reserve(states_[state].size);
-    for (auto at = parents.rbegin(); at != parents.rend(); ++at)
-      out.insert(out.end(), ran_.begin() + static_cast<std::ptrdiff_t>(states_[*at].ran_begin),
-                 ran_.begin() + static_cast<std::ptrdiff_t>(states_[*at].ran_end));
+    for (auto at = parents.rbegin(); at != parents.rend(); ++at) {
+      const State& step = states_[*at];
+      out.insert(out.end(), forced_.begin() + static_cast<std::ptrdiff_t>(step.forced_begin),
+                 forced_.begin() + static_cast<std::ptrdiff_t>(step.forced_end));
+      if (step.chosen != kNoUnit) out.push_back(step.chosen);
+    }
     return out;
   }
 
@@ -186,8 +184,8 @@ class RangeSearch {
   std::vector<std::uint32_t> waits_;  // for units of the range
   std::vector<State> states_;
   std::vector<bool> taken_up_;
-  std::vector<std::uint64_t> bits_;  // of each state
-  std::vector<std::uint32_t> ran_;
+  std::vector<std::uint64_t> bits_;    // of each state
+  std::vector<std::uint32_t> forced_;  // what ran without a choice, of all states
   std::unordered_set<std::uint32_t, HashOf, SameSet> known_{64, HashOf{this}, SameSet{this}};
   std::priority_queue<Open> open_;
 };

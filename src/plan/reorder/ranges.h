@@ -30,6 +30,7 @@ struct RangeTask {
 struct RangeAnswer {
   std::optional<std::vector<UnitId>> order = {};  // of the range, needing less than `below`: as little as can be, or what is good enough
   bool gave_up = false;                           // without an order: perhaps there is one
+  std::size_t states = 0;                         // that were looked at
 };
 
 // Dynamic programming over sets of units that have run: how a set was reached does not matter, only the most that was needed. Sets are taken
