@@ -104,55 +104,70 @@ class RangeSearch {
     open_.push({state.peak, state.size, *at});
   }
 
+  // A state that is taken up, with all that is known of its set.
+  struct Walker {
+    State state;
+    std::vector<std::uint64_t> bits;
+    ForwardWalk walk;
+    std::vector<std::uint32_t> waits;       // for units of the range that have not run
+    std::vector<std::uint32_t> ready = {};  // have not run, and wait for none
+  };
+
+  Walker walker_at(std::uint32_t index) const {
+    const auto bits = bits_.begin() + static_cast<std::ptrdiff_t>(index * words_);
+    Walker at{states_[index], {bits, bits + static_cast<std::ptrdiff_t>(words_)}, at_start_, waits_};
+    for (const std::uint32_t i : units_to(index)) run(at, i);
+    for (std::uint32_t i = 0; i < units_.size(); ++i)
+      if ((at.bits[i / 64] >> (i % 64) & 1) == 0 && at.waits[i] == 0) at.ready.push_back(i);
+    return at;
+  }
+
+  void run(Walker& at, std::uint32_t i) const {
+    at.walk.run(units_[i]);
+    for (const UnitId next : task_.model.after[units_[i]])
+      if (const std::uint32_t j = number_[next]; j != kNoUnit) --at.waits[j];
+  }
+
   // Runs what the set can run: without a choice as long as something does not grow, then one more unit in each way.
   void take_up(std::uint32_t index) {
-    State state = states_[index];
-    std::vector<std::uint64_t> bits(bits_.begin() + static_cast<std::ptrdiff_t>(index * words_),
-                                    bits_.begin() + static_cast<std::ptrdiff_t>((index + 1) * words_));
-    ForwardWalk walk = at_start_;
-    std::vector<std::uint32_t> waits = waits_;
-    std::vector<std::uint32_t> ready;
-    const auto run = [&](std::uint32_t i) {
-      walk.run(units_[i]);
-      for (const UnitId next : task_.model.after[units_[i]])
-        if (const std::uint32_t j = number_[next]; j != kNoUnit) --waits[j];
-    };
-    for (const std::uint32_t i : units_to(index)) run(i);
-    for (std::uint32_t i = 0; i < units_.size(); ++i)
-      if ((bits[i / 64] >> (i % 64) & 1) == 0 && waits[i] == 0) ready.push_back(i);
-
-    state.parent = index;
-    state.chosen = kNoUnit;
-    state.forced_begin = forced_.size();
-    for (std::size_t k = 0; k < ready.size();) {
-      const std::uint32_t i = ready[k];
-      const StepCost cost = walk.preview(units_[i]);
-      if (cost.live_bytes > walk.live_bytes() || cost.need_bytes > state.peak) {
-        ++k;
-        continue;
-      }
-      ready.erase(ready.begin() + static_cast<std::ptrdiff_t>(k));
-      run(i);
-      forced_.push_back(i);
-      bits[i / 64] |= std::uint64_t{1} << (i % 64);
-      ++state.size;
-      for (const UnitId next : task_.model.after[units_[i]])
-        if (const std::uint32_t j = number_[next]; j != kNoUnit && waits[j] == 0) ready.push_back(j);
-      k = 0;  // others may not grow any more
-    }
-    state.forced_end = forced_.size();
-    if (state.size == units_.size()) return add(bits, state);
-    for (const std::uint32_t i : ready) {
-      const StepCost cost = walk.preview(units_[i]);
-      State next = state;
-      next.peak = std::max(state.peak, cost.need_bytes);
+    Walker at = walker_at(index);
+    at.state.parent = index;
+    run_forced(at);
+    if (at.state.size == units_.size()) return add(at.bits, at.state);
+    for (const std::uint32_t i : at.ready) {
+      State next = at.state;
+      next.peak = std::max(next.peak, at.walk.preview(units_[i]).need_bytes);
       if (next.peak >= task_.below) continue;
       next.chosen = i;
       ++next.size;
-      bits[i / 64] |= std::uint64_t{1} << (i % 64);
-      add(bits, next);
-      bits[i / 64] &= ~(std::uint64_t{1} << (i % 64));
+      at.bits[i / 64] |= std::uint64_t{1} << (i % 64);
+      add(at.bits, next);
+      at.bits[i / 64] &= ~(std::uint64_t{1} << (i % 64));
     }
+  }
+
+  // What does not grow, and needs no more than was needed already, is never better later: what it frees now it would free then, and until
+  // then there would be no less.
+  void run_forced(Walker& at) {
+    at.state.chosen = kNoUnit;
+    at.state.forced_begin = forced_.size();
+    for (std::size_t k = 0; k < at.ready.size();) {
+      const std::uint32_t i = at.ready[k];
+      const StepCost cost = at.walk.preview(units_[i]);
+      if (cost.live_bytes > at.walk.live_bytes() || cost.need_bytes > at.state.peak) {
+        ++k;
+        continue;
+      }
+      at.ready.erase(at.ready.begin() + static_cast<std::ptrdiff_t>(k));
+      run(at, i);
+      forced_.push_back(i);
+      at.bits[i / 64] |= std::uint64_t{1} << (i % 64);
+      ++at.state.size;
+      for (const UnitId next : task_.model.after[units_[i]])
+        if (const std::uint32_t j = number_[next]; j != kNoUnit && at.waits[j] == 0) at.ready.push_back(j);
+      k = 0;  // others may not grow any more
+    }
+    at.state.forced_end = forced_.size();
   }
 
   // The units of a state's set, in the order in which they ran, by their numbers here.
