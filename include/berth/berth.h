@@ -46,6 +46,7 @@
 #include "berth/memory/track.h"
 #include "berth/observe/replay.h"
 #include "berth/observe/trace_reader.h"
+#include "berth/plan/budget.h"
 #include "berth/plan/graph.h"
 #include "berth/plan/onnx.h"
 #include "berth/plan/placement.h"

@@ -34,12 +34,18 @@ Exit run_replay(const ReplayCommand& command);
 struct PlanCommand {
   std::string path;
   std::string strategy = "best";
+  std::string order = "given";
   std::optional<int> match_range = {};  // left out: a sweep
   bool no_inplace = false;
   int colours = 1;
   std::optional<double> time_limit = {};  // seconds
   std::string capacity;                   // byte counts as people write them
   std::string align;
+  std::string budget;               // proposals when it does not fit
+  std::string bandwidth = "16GiB";  // a second, of moves
+  std::string move_to;              // the device of moves; empty: see BudgetOptions
+  std::vector<std::string> arenas;  // name=capacity, or a name alone
+  std::string max_chunk;
   std::vector<std::string> bind;  // name=size
   bool allow_unknown = false;
   bool all = false;  // every strategy to its end

@@ -31,6 +31,7 @@ void add_plan_options(CLI::App& app, PlanCommand& command) {
                  "An ONNX model, lines of id,lower,upper,size (an offset column is passed over), graph text, or JSON; plain or gzip")
       ->required();
   app.add_option("--strategy", command.strategy, "best, offsets, slots, or one by name (best)");
+  app.add_option("--order", command.order, "given, best (looks for an order of nodes that needs less), or one by name (given)");
   app.add_option("--match-range", command.match_range, "Slots: how far sizes may differ; 0 shares none (tries 1 to 16)")
       ->check(CLI::Range(0, 1 << 20));
   app.add_flag("--no-inplace", command.no_inplace, "Give every value bytes of its own");
@@ -38,6 +39,12 @@ void add_plan_options(CLI::App& app, PlanCommand& command) {
       ->check(CLI::Range(1, 1 << 16));
   app.add_option("--time-limit", command.time_limit, "Seconds after which the best so far is taken")->check(CLI::Range(0.0, 1e9));
   app.add_option("--capacity", command.capacity, "Bytes that each arena may have; exits 1 when it does not fit");
+  app.add_option("--budget", command.budget, "Bytes it should fit into; exits 1 when it does not, and says what to recompute or to move");
+  app.add_option("--bandwidth", command.bandwidth, "With --budget: bytes a second between devices (16GiB)");
+  app.add_option("--move-to", command.move_to, "With --budget: the device that values are moved to (cpu:0, or elsewhere:0)");
+  app.add_option("--arena", command.arenas, "Memory of the first device, the preferred first: --arena sram=512KiB --arena dram")
+      ->take_all();
+  app.add_option("--max-chunk", command.max_chunk, "No piece of memory larger than this: arenas that need more have several");
   app.add_option("--align", command.align, "Align every value to this at least (1)");
   app.add_option("--bind", command.bind, "Sizes of symbolic dimensions: batch=8,seq=128")->delimiter(',');
   app.add_flag("--allow-unknown", command.allow_unknown, "Plan the rest where shapes stay unknown");
@@ -49,6 +56,9 @@ void add_plan_options(CLI::App& app, PlanCommand& command) {
   app.add_flag("--full", command.full, "With --json: every placement too");
   std::string names = "Strategies by name:\n";
   for (const berth::PlanStrategy& one : berth::plan_strategies())
+    names += berth::text::join("  ", one.name, std::string(18 - one.name.size(), ' '), one.does, "\n");
+  names += "Orders by name, which --order best tries:\n";
+  for (const berth::PlanOrder& one : berth::plan_orders())
     names += berth::text::join("  ", one.name, std::string(18 - one.name.size(), ' '), one.does, "\n");
   app.footer(names);
 }

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "berth/berth.h"
+#include "cli/budget.h"
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/table.h"
@@ -105,20 +106,59 @@ Source read_source(const PlanCommand& command) {
 PlanOptions make_options(const PlanCommand& command) {
   PlanOptions options;
   options.strategy = command.strategy;
+  options.order = command.order;
   options.match_range = command.match_range;
   options.inplace = !command.no_inplace;
   options.parallel = command.colours;
   options.all_strategies = command.all;
   if (command.time_limit) options.time_limit = std::chrono::duration<double>(*command.time_limit);
-  const auto bytes = [](const std::string& text, const char* option) {
-    std::uint64_t count = 0;
-    if (!text::parse_bytes(text, count))
-      refuse(text::join(option, " ", text::quoted(text)), "it is no byte count", "write 4096, 64KiB or 1.5GiB");
-    return count;
-  };
-  if (!command.capacity.empty()) options.capacity_bytes = bytes(command.capacity, "--capacity");
-  if (!command.align.empty()) options.alignment = bytes(command.align, "--align");
+  if (!command.capacity.empty()) options.capacity_bytes = parse_byte_count(command.capacity, "--capacity");
+  if (!command.align.empty()) options.alignment = parse_byte_count(command.align, "--align");
+  if (!command.max_chunk.empty()) options.max_chunk_bytes = parse_byte_count(command.max_chunk, "--max-chunk");
+  for (const std::string& one : command.arenas) {
+    const std::size_t equals = one.rfind('=');
+    ArenaOption arena{one.substr(0, equals)};
+    if (arena.name.empty()) refuse(text::join("--arena ", text::quoted(one)), "it has no name", "write sram=512KiB, or dram");
+    if (equals != std::string::npos) arena.capacity_bytes = parse_byte_count(one.substr(equals + 1), "--arena");
+    options.arenas.push_back(std::move(arena));
+  }
   return options;
+}
+
+// The orders that were tried.
+std::string orders_text(const Plan& plan) {
+  if (plan.orders().empty()) return {};
+  using enum Table::Align;
+  Table table({{"order"}, {"most live", right}, {"peak", right}, {""}});
+  const bool changed = !plan.tables().order.empty();
+  bool named = false;
+  for (const OrderAttempt& one : plan.orders()) {
+    const bool won = !named && plan.has_places() && one.peak_bytes == plan.peak_bytes() && (one.order != "given") == changed;
+    named |= won;
+    table.add({won ? paint(Mood::good, one.order) : one.order, text::bytes(one.lower_bound_bytes),
+               one.peak_bytes ? text::bytes(*one.peak_bytes) : "–",
+               won              ? paint(Mood::good, "best")
+               : one.peak_bytes ? ""
+                                : paint(Mood::quiet, "not packed: it could not win")});
+  }
+  return table.to_text() + "\n";
+}
+
+std::string chunks_text(const Plan& plan) {
+  if (plan.tables().chunks.empty()) return {};
+  using enum Table::Align;
+  Table table({{"chunk"}, {"device"}, {"used", right}, {"of", right}, {"buffers", right}});
+  const std::vector<Plan::Buffer> buffers = plan.buffers();
+  for (std::size_t i = 0; i < plan.tables().chunks.size(); ++i) {
+    const PlanChunk& chunk = plan.tables().chunks[i];
+    const auto count = std::count_if(buffers.begin(), buffers.end(), [&](const Plan::Buffer& buffer) {
+      return buffer.device == chunk.device && buffer.offset >= chunk.offset && buffer.offset - chunk.offset < chunk.bytes;
+    });
+    table.add({chunk.name.empty() ? fmt::format("{}", i) : text::printable(chunk.name), text::printable(plan.graph().devices[chunk.device]),
+               text::bytes(chunk.bytes), chunk.capacity_bytes == SIZE_MAX ? "–" : text::bytes(chunk.capacity_bytes),
+               fmt::format("{}", count)});
+  }
+  return "\n" + table.to_text();
 }
 
 std::string percent(double value) { return fmt::format("{:.{}f} %", value, value < 10 ? 1 : 0); }
@@ -184,7 +224,8 @@ std::string unplanned_text(const Plan& plan) {
   return out.empty() ? out : out + "\n";
 }
 
-bool past_capacity(const Plan& plan) {
+bool past_capacity(const PlanCommand& command, const Plan& plan) {
+  if (!command.arenas.empty() || !command.max_chunk.empty()) return true;
   return std::any_of(plan.tables().arenas.begin(), plan.tables().arenas.end(),
                      [&](const PlanArena& arena) { return arena.lower_bound_bytes > plan.tables().capacity_bytes; });
 }
@@ -197,15 +238,17 @@ std::string verdict(const PlanCommand& command, const Plan& plan) {
       return fmt::format("✔ {} by {}, {} above the bound\n", text::bytes(plan.peak_bytes()), plan.strategy(),
                          percent((plan.ratio() - 1) * 100));
     case PlanOutcome::infeasible: {
-      const std::string why = past_capacity(plan)
-                                  ? fmt::format("it does not fit: {} are live at once", text::bytes(plan.lower_bound_bytes()))
+      const std::string why = past_capacity(command, plan)
+                                  ? fmt::format("it does not fit: {} are live at once{}", text::bytes(plan.lower_bound_bytes()),
+                                                plan.tables().capacity_bytes == SIZE_MAX ? ", or one value is larger than every chunk" : "")
                                   : std::string("there is no plan: fixed offsets overlap");
       return paint(Mood::bad, "✘ " + why) + "\n";
     }
     case PlanOutcome::unknown: break;
   }
   return paint(Mood::warning,
-               fmt::format("✘ no plan within {} was found; the bound is {}", command.capacity, text::bytes(plan.lower_bound_bytes()))) +
+               fmt::format("✘ no plan within {} was found; the bound is {}", command.capacity.empty() ? "the arenas" : command.capacity,
+                           text::bytes(plan.lower_bound_bytes()))) +
          "\n";
 }
 
@@ -218,7 +261,8 @@ std::string not_needed(const Plan& plan) {
 }
 
 std::string plan_text(const PlanCommand& command, const Source& source, const Plan& plan) {
-  std::string out = heading(command, source, plan) + "\n" + attempts_table(plan).to_text() + not_needed(plan);
+  std::string out = heading(command, source, plan) + "\n" + orders_text(plan) + attempts_table(plan).to_text() + not_needed(plan);
+  out += chunks_text(plan);
   if (plan.has_places())
     for (std::uint32_t device = 0; device < plan.graph().devices.size(); ++device)
       if (plan.tables().arenas[device].bytes != 0) out += "\n" + plan_picture(plan, device) + "\n" + peak_text(plan, device);
@@ -249,6 +293,8 @@ Plan plan_source(Graph graph, const PlanOptions& options) {
 
 Exit run_plan(const PlanCommand& command) {
   PlanOptions options = make_options(command);
+  if (!command.budget.empty()) return run_budget(command, read_source(command).graph, std::move(options));
+  if (!command.move_to.empty()) refuse("--move-to without --budget", "nothing is moved then", "give a budget");
   Source source;
   std::optional<Plan> made;
   {

@@ -37,12 +37,12 @@ bool is_ignored(const GraphNode& node, std::size_t position) noexcept {
   return std::find(node.ignored_inputs.begin(), node.ignored_inputs.end(), position) != node.ignored_inputs.end();
 }
 
-std::vector<Life> find_lives(const Graph& graph, NodeRange nodes, std::size_t least_alignment) {
+std::vector<Life> find_lives(const Graph& graph, NodeRange nodes, std::size_t least_alignment, std::span<const NodeId> order) {
   std::vector<Life> lives(graph.values.size());
   for (ValueId v = 0; v < lives.size(); ++v)
     if (graph.values[v].external) lives[v].reason = UnplannedReason::external;
   for (NodeId n = 0; n < graph.nodes.size(); ++n) {
-    const GraphNode& node = graph.nodes[n];
+    const GraphNode& node = graph.nodes[node_at(nodes, order, n)];
     const bool inside = n >= nodes.begin && n < nodes.end;
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const ValueId v = node.inputs[i];

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "berth/plan/graph.h"
@@ -15,7 +16,7 @@ struct Life {
   UnplannedReason reason = UnplannedReason::never_written;  // `placed`: it gets a place
   bool survives = false;                                    // is needed after the last node of the range
   std::uint32_t reads = 0;                                  // by nodes of the range, ignored inputs not counted
-  NodeId begin = 0;                                         // the node that writes it
+  NodeId begin = 0;                                         // the step that writes it
   NodeId end = 0;  // one past the last that reads it (at least begin + 1); the end of the range when it survives
   std::size_t bytes = 0;
   std::size_t alignment = 1;
@@ -25,9 +26,14 @@ struct Life {
   bool used() const noexcept { return reads != 0 || survives; }
 };
 
-// One for each value. REQUIRES: the graph is valid, the range inside it. Throws ArgumentError(size_overflow) when a size cannot be
-// rounded up.
-std::vector<Life> find_lives(const Graph& graph, NodeRange nodes, std::size_t least_alignment);
+// One for each value. `order` is how the nodes of the range run, as in PlanTables. REQUIRES: the graph is valid, the range inside it, the
+// order one in which its nodes can run. Throws ArgumentError(size_overflow) when a size cannot be rounded up.
+std::vector<Life> find_lives(const Graph& graph, NodeRange nodes, std::size_t least_alignment, std::span<const NodeId> order = {});
+
+// The node of a step.
+inline NodeId node_at(NodeRange nodes, std::span<const NodeId> order, NodeId step) {
+  return order.empty() || step < nodes.begin || step >= nodes.end ? step : order[step - nodes.begin];
+}
 
 // Whether the node names the input at a position without reading it.
 bool is_ignored(const GraphNode& node, std::size_t position) noexcept;

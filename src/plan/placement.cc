@@ -15,25 +15,44 @@ namespace {
   throw ArgumentError(ErrorCode::invalid_argument, {std::move(asked), std::move(why), std::move(help)});
 }
 
-// The most that any value of the device asks for, so that offsets keep their alignment in memory.
-std::size_t arena_alignment(const Plan& plan, std::uint32_t device) {
+// One piece of memory: all of a device's arena, or a chunk of it.
+struct Piece {
+  std::uint32_t device;
+  std::size_t offset;
+  std::size_t bytes;
+  bool holds(const ValuePlace& place) const { return place.offset >= offset && place.offset - offset < bytes; }
+};
+
+// The most that any value there asks for, so that offsets keep their alignment in memory.
+std::size_t piece_alignment(const Plan& plan, const Piece& piece) {
   std::size_t most = 0;
   for (ValueId v = 0; v < plan.graph().values.size(); ++v)
-    if (plan.graph().values[v].device == device && plan.place(v).planned() && plan.place(v).extent_bytes != 0)
+    if (plan.graph().values[v].device == piece.device && plan.place(v).planned() && plan.place(v).extent_bytes != 0 &&
+        piece.holds(plan.place(v)))
       most = std::max(most, plan.place(v).alignment);
   return most;
 }
 
-Buffer make_arena(const Plan& plan, std::uint32_t device, const std::shared_ptr<Allocator>& allocator) {
-  const Device place(plan.graph().devices[device]);
-  const std::size_t bytes = plan.tables().arenas[device].bytes;
+Buffer make_piece(const Plan& plan, const Piece& piece, const std::shared_ptr<Allocator>& allocator) {
+  const Device place(plan.graph().devices[piece.device]);
   if (allocator != nullptr && allocator->device() != place)
     refuse(text::join("placing the arena of ", place.to_string()), text::join("the allocator is on ", allocator->device().to_string()),
            "hand in an allocator of that device");
-  if (bytes == 0) return {};
+  if (piece.bytes == 0) return {};
   const std::shared_ptr<Allocator>& chosen = allocator != nullptr ? allocator : default_allocator(place);
   const std::size_t usual = backend(place).properties().alignment;
-  return make_buffer(bytes, chosen, {.alignment = std::max(arena_alignment(plan, device), usual)});
+  return make_buffer(piece.bytes, chosen, {.alignment = std::max(piece_alignment(plan, piece), usual)});
+}
+
+Piece piece_of(const PlanChunk& chunk) { return {chunk.device, chunk.offset, chunk.bytes}; }
+
+bool has_chunks(const Plan& plan, std::uint32_t device) {
+  return std::any_of(plan.tables().chunks.begin(), plan.tables().chunks.end(), [&](const PlanChunk& c) { return c.device == device; });
+}
+
+// All of a device's arena; no bytes where it has chunks.
+Piece whole_of(const Plan& plan, std::uint32_t device) {
+  return {device, 0, has_chunks(plan, device) ? 0 : plan.tables().arenas[device].bytes};
 }
 
 }  // namespace
@@ -45,7 +64,12 @@ Placement place(Plan plan, const std::map<std::string, std::shared_ptr<Allocator
   Placement placement(std::move(plan));
   const Graph& graph = placement.plan().graph();
   std::vector<std::shared_ptr<Allocator>> chosen(graph.devices.size());
+  const std::vector<PlanChunk>& chunks = placement.plan().tables().chunks;
   for (const auto& [name, allocator] : allocators) {
+    if (std::any_of(chunks.begin(), chunks.end(), [&name = name](const PlanChunk& chunk) { return chunk.name == name; })) {
+      (void)require_allocator(allocator.get());
+      continue;  // of chunks, below
+    }
     const Device wanted(name);
     const auto at = std::find_if(graph.devices.begin(), graph.devices.end(), [&](const std::string& one) { return Device(one) == wanted; });
     if (at == graph.devices.end())
@@ -54,7 +78,12 @@ Placement place(Plan plan, const std::map<std::string, std::shared_ptr<Allocator
     chosen[static_cast<std::size_t>(at - graph.devices.begin())] = allocator;
   }
   for (std::uint32_t device = 0; device < chosen.size(); ++device)
-    placement.arenas_.push_back(make_arena(placement.plan(), device, chosen[device]));
+    placement.arenas_.push_back(make_piece(placement.plan(), whole_of(placement.plan(), device), chosen[device]));
+  for (const PlanChunk& chunk : chunks) {
+    const auto named = allocators.find(chunk.name);
+    const bool own = named != allocators.end() && !chunk.name.empty();
+    placement.chunks_.push_back(make_piece(placement.plan(), piece_of(chunk), own ? named->second : chosen[chunk.device]));
+  }
   return placement;
 }
 
@@ -65,6 +94,26 @@ const Buffer& Placement::arena(std::uint32_t device) const {
                          "use an index into Graph::devices"},
                         {{"device", device}});
   return arenas_[device];
+}
+
+const Buffer& Placement::chunk(std::size_t index) const {
+  if (index >= chunks_.size())
+    throw ArgumentError(ErrorCode::out_of_bounds,
+                        {text::join("chunk ", index), text::join("the plan has ", chunks_.size()), "use an index into PlanTables::chunks"},
+                        {{"chunk", index}});
+  return chunks_[index];
+}
+
+Placement::Spot Placement::spot(ValueId value) const {
+  const ValuePlace& where = plan_.place(value);
+  if (!where.planned())
+    refuse(text::join("the bytes of ", plan_.graph().describe_value(value)), text::join("it has no place: ", to_string(where.reason)),
+           "look at Plan::unplanned");
+  const std::uint32_t device = plan_.graph().values[value].device;
+  for (std::size_t i = 0; i < chunks_.size(); ++i)
+    if (const PlanChunk& chunk = plan_.tables().chunks[i]; chunk.device == device && piece_of(chunk).holds(where))
+      return {chunks_[i], where.offset - chunk.offset};
+  return {arenas_[device], where.offset};
 }
 
 Storage Placement::operator[](ValueId value) const {
@@ -87,25 +136,32 @@ Storage Placement::at(ValueId value, DType dtype, const Shape& shape) const {
                         {text::join(name, " as ", to_string(dtype), " ", shape.to_string()),
                          text::join("it needs ", needed, " bytes and was planned with ", planned), "plan again with the larger size"},
                         {{"needed", needed}, {"planned", planned}});
-  if (where.offset % size_bytes(dtype) != 0 && needed != 0)
-    throw ArgumentError(ErrorCode::misaligned, {text::join(name, " as ", to_string(dtype)), text::join("it lies at offset ", where.offset),
+  const Spot there = spot(value);
+  if (there.offset % size_bytes(dtype) != 0 && needed != 0)
+    throw ArgumentError(ErrorCode::misaligned, {text::join(name, " as ", to_string(dtype)), text::join("it lies at offset ", there.offset),
                                                 "plan it with the alignment of the dtype"});
-  const Buffer& buffer = arenas_[plan_.graph().values[value].device];
-  if (needed == 0) return Storage(buffer, dtype, shape, Strides::contiguous(shape), 0);
-  return Storage(buffer, dtype, shape, Strides::contiguous(shape), static_cast<std::int64_t>(where.offset / size_bytes(dtype)));
+  if (needed == 0) return Storage(there.buffer, dtype, shape, Strides::contiguous(shape), 0);
+  return Storage(there.buffer, dtype, shape, Strides::contiguous(shape), static_cast<std::int64_t>(there.offset / size_bytes(dtype)));
 }
 
 void Placement::move(std::uint32_t device, const std::shared_ptr<Allocator>& allocator) {
-  const Buffer& old = arena(device);
+  (void)arena(device);  // refuses what is not there
   (void)require_allocator(allocator.get());
-  if (old && old.use_count() > 1)
-    throw AccessError(ErrorCode::busy,
-                      {text::join("moving the arena of ", plan_.graph().devices[device]),
-                       text::join(old.use_count() - 1, " handles of it are out"), "let go of its storages first"},
-                      {{"handles", old.use_count() - 1}});
-  Buffer fresh = make_arena(plan_, device, allocator);
-  if (fresh) fresh.copy_from(old);
-  arenas_[device] = std::move(fresh);
+  std::vector<std::pair<Buffer*, Piece>> pieces = {{&arenas_[device], whole_of(plan_, device)}};
+  for (std::size_t i = 0; i < chunks_.size(); ++i)
+    if (const PlanChunk& one = plan_.tables().chunks[i]; one.device == device) pieces.emplace_back(&chunks_[i], piece_of(one));
+  std::vector<Buffer> fresh;
+  for (const auto& [old, piece] : pieces)
+    if (*old && old->use_count() > 1)
+      throw AccessError(ErrorCode::busy,
+                        {text::join("moving the arena of ", plan_.graph().devices[device]),
+                         text::join(old->use_count() - 1, " handles of it are out"), "let go of its storages first"},
+                        {{"handles", old->use_count() - 1}});
+  for (const auto& [old, piece] : pieces) {
+    fresh.push_back(make_piece(plan_, piece, allocator));
+    if (fresh.back()) fresh.back().copy_from(*old);
+  }
+  for (std::size_t i = 0; i < pieces.size(); ++i) *pieces[i].first = std::move(fresh[i]);
 }
 
 }  // namespace berth

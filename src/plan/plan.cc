@@ -37,12 +37,18 @@ Plan PlanMaker::make(std::shared_ptr<const Graph> graph, PlanTables tables, cons
   return Plan(std::move(graph), std::move(tables), attempts, time_ms);
 }
 
+Plan PlanMaker::with_orders(Plan plan, std::vector<OrderAttempt> orders, double time_ms) {
+  plan.orders_ = std::move(orders);
+  plan.time_ms_ = time_ms;
+  return plan;
+}
+
 Plan::Plan(std::shared_ptr<const Graph> graph, PlanTables tables) : Plan(validated(std::move(graph)), std::move(tables), {}, 0) {}
 
 Plan::Plan(std::shared_ptr<const Graph> graph, PlanTables tables, const std::vector<PlanAttempt>& attempts, double time_ms)
     : graph_(std::move(graph)), tables_(std::move(tables)), attempts_(attempts), time_ms_(time_ms) {
   require_valid(*graph_, tables_);
-  const std::vector<planning::Life> lives = planning::find_lives(*graph_, tables_.nodes, tables_.alignment);
+  const std::vector<planning::Life> lives = planning::find_lives(*graph_, tables_.nodes, tables_.alignment, tables_.order);
   uses_.reserve(lives.size());
   for (const planning::Life& life : lives) uses_.push_back({UINT32_MAX, {life.begin, life.end}, life.used()});
   for (NodeId n = tables_.nodes.begin; n < tables_.nodes.end; ++n)
@@ -144,13 +150,19 @@ Plan::Peak Plan::at_peak(std::uint32_t device) const {
   std::size_t live = 0;
   for (NodeId n = 0; n < change.size(); ++n) {
     live += change[n];
-    if (live > peak.bytes) peak = {n, live, {}};
+    if (live > peak.bytes) peak = {n, node_at(n), live, {}};
   }
   for (const Buffer& buffer : all)
-    if (buffer.device == device && buffer.life.begin <= peak.node && peak.node < buffer.life.end) peak.values.push_back(buffer.first);
+    if (buffer.device == device && buffer.life.begin <= peak.step && peak.step < buffer.life.end) peak.values.push_back(buffer.first);
   std::stable_sort(peak.values.begin(), peak.values.end(),
                    [&](ValueId a, ValueId b) { return place(a).extent_bytes > place(b).extent_bytes; });
   return peak;
+}
+
+std::vector<NodeId> Plan::nodes_in_order() const {
+  std::vector<NodeId> out = tables_.order;
+  for (NodeId n = tables_.nodes.begin; tables_.order.empty() && n < tables_.nodes.end; ++n) out.push_back(n);
+  return out;
 }
 
 NodeRange Plan::life(ValueId value) const {

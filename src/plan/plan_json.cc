@@ -15,12 +15,33 @@ void write_arenas(JsonWriter& json, const Plan& plan) {
   json.end_array();
 }
 
+void write_chunks(JsonWriter& json, const Plan& plan) {
+  json.key("chunks").begin_array();
+  for (const PlanChunk& chunk : plan.tables().chunks) {
+    json.begin_object().member("name", chunk.name).member("device", plan.graph().devices[chunk.device]).member("offset", chunk.offset);
+    json.member("bytes", chunk.bytes).key("capacity_bytes");
+    chunk.capacity_bytes == SIZE_MAX ? json.null() : json.value(chunk.capacity_bytes);
+    json.end_object();
+  }
+  json.end_array();
+}
+
 void write_attempts(JsonWriter& json, const Plan& plan) {
   json.key("strategies").begin_array();
   for (const PlanAttempt& attempt : plan.attempts()) {
     json.begin_object().member("strategy", attempt.strategy).key("peak_bytes");
     attempt.peak_bytes ? json.value(*attempt.peak_bytes) : json.null();
     json.member("time_ms", attempt.time_ms).member("note", attempt.note).end_object();
+  }
+  json.end_array();
+}
+
+void write_orders(JsonWriter& json, const Plan& plan) {
+  json.key("orders").begin_array();
+  for (const OrderAttempt& attempt : plan.orders()) {
+    json.begin_object().member("order", attempt.order).member("lower_bound_bytes", attempt.lower_bound_bytes).key("peak_bytes");
+    attempt.peak_bytes ? json.value(*attempt.peak_bytes) : json.null();
+    json.end_object();
   }
   json.end_array();
 }
@@ -52,8 +73,16 @@ void Plan::write_json(JsonWriter& json, bool full) const {
   json.member("strategy", strategy()).member("outcome", to_string(outcome())).member("unplanned", unplanned().size());
   json.member("time_ms", time_ms()).member("parallel", tables_.parallel).member("edges", tables_.edges.size());
   write_arenas(json, *this);
+  if (!tables_.chunks.empty()) write_chunks(json, *this);
   write_attempts(json, *this);
+  if (!orders_.empty()) write_orders(json, *this);
+  json.member("reordered", !tables_.order.empty());
   if (!full) return;
+  if (!tables_.order.empty()) {
+    json.key("order").begin_array();
+    for (const NodeId node : tables_.order) json.value(node);
+    json.end_array();
+  }
   json.key("placements").begin_array();
   for (ValueId v = 0; v < tables_.places.size(); ++v) write_place(json, *this, v);
   json.end_array();

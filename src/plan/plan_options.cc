@@ -4,7 +4,9 @@
 #include "base/text.h"
 #include "berth/base/checked.h"
 #include "berth/base/error.h"
+#include "plan/chunks.h"
 #include "plan/order.h"
+#include "plan/reorder/orders.h"
 
 namespace berth::planning {
 
@@ -47,11 +49,50 @@ void check_slots(const Graph& graph, const PlanOptions& options, const ChosenStr
              ErrorCode::out_of_bounds);
 }
 
+void check_chunks(const Graph& graph, const PlanOptions& options, const ChosenStrategies& chosen) {
+  if (!wants_chunks(options)) return;
+  if (chosen.offsets.empty())
+    refuse(text::join("arenas or chunks with the strategy ", options.strategy), "they are for plans of offsets",
+           "use the strategy offsets");
+  if (options.max_chunk_bytes == 0) refuse("chunks of no bytes", "nothing could lie in them", "give a size above 0");
+  for (std::size_t i = 0; i < options.arenas.size(); ++i) {
+    const ArenaOption& arena = options.arenas[i];
+    if (arena.device >= graph.devices.size())
+      refuse(text::join("the arena ", text::quoted(arena.name), " on device ", arena.device),
+             text::join("the graph has ", graph.devices.size(), " devices"), "use an index into Graph::devices", ErrorCode::out_of_bounds);
+    for (std::size_t j = 0; j < i; ++j)
+      if (options.arenas[j].name == arena.name)
+        refuse(text::join("the arena ", text::quoted(arena.name)), "there is another of that name", "name each arena once");
+  }
+  for (ValueId v = 0; v < graph.values.size(); ++v)
+    if (graph.values[v].fixed_offset)
+      refuse(text::join(graph.describe_value(v), " at a fixed offset, with arenas or chunks"), "what is fixed is fixed in one arena",
+             "take the fixed offset away, or plan for one arena");
+}
+
+void check_order(const PlanOptions& options) {
+  if (options.order == "given") return;
+  std::string known = "given, best";
+  bool found = options.order == "best";
+  for (const OrderRule& rule : order_rules()) {
+    known += text::join(", ", rule.name);
+    found |= options.order == rule.name;
+  }
+  if (!found)
+    refuse(text::join("planning in the order ", text::quoted(options.order)), "there is none of that name",
+           text::join("use one of ", known));
+  if (options.parallel > 1)
+    refuse(text::join("the order ", options.order, " for ", options.parallel, " colours"), "nodes that may run at once have no one order",
+           "leave one of the two out");
+}
+
 }  // namespace
 
 ChosenStrategies check_options(const Graph& graph, const PlanOptions& options) {
   const ChosenStrategies chosen = choose(options.strategy);
   check_slots(graph, options, chosen);
+  check_chunks(graph, options, chosen);
+  check_order(options);
   if (options.nodes && (options.nodes->begin > options.nodes->end || options.nodes->end > graph.nodes.size()))
     refuse(text::join("planning nodes ", options.nodes->begin, " to ", options.nodes->end),
            text::join("the graph has ", graph.nodes.size()), "use a range inside, begin before end", ErrorCode::out_of_bounds);

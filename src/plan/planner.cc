@@ -7,6 +7,8 @@
 #include "berth/base/checked.h"
 #include "berth/base/error.h"
 #include "berth/plan/plan.h"
+#include "plan/chunks.h"
+#include "plan/in_order.h"
 #include "plan/lives.h"
 #include "plan/order.h"
 #include "plan/plan_maker.h"
@@ -24,26 +26,33 @@ namespace planning {
 namespace {
 
 using Clock = Patience::Clock;
+using NodeList = std::vector<NodeId>;
 
-// The most bytes live at once, over all devices: what a way of sharing is judged by.
-std::size_t bound_of(const SharingResult& shared, std::size_t devices) {
+// The most bytes live at once on each device.
+std::vector<std::size_t> bounds_of(const SharingResult& shared, std::size_t devices) {
   const Portfolio portfolio(shared.buffers, devices);
-  std::size_t sum = 0;
-  for (std::size_t device = 0; device < devices; ++device) sum += portfolio.lower_bound_bytes(device);
-  return sum;
+  std::vector<std::size_t> bounds;
+  for (std::size_t device = 0; device < devices; ++device) bounds.push_back(portfolio.lower_bound_bytes(device));
+  return bounds;
+}
+
+// Over all devices: what a way of sharing is judged by.
+std::size_t bound_of(const SharingResult& shared, std::size_t devices) {
+  const std::vector<std::size_t> bounds = bounds_of(shared, devices);
+  return std::accumulate(bounds.begin(), bounds.end(), std::size_t{0});
 }
 
 // Sharing can cost memory: a view keeps all of its input alive, a joined output exists from its first input on, and an output in place of a
 // larger input stays as large. So what can do so is also left out, and the way with the least bound is taken.
-SharingResult share_best(const Graph& graph, NodeRange nodes, const std::vector<Life>& lives, bool inplace) {
-  SharingResult best = share(graph, nodes, lives, {.inplace = inplace});
+SharingResult share_best(const Graph& graph, NodeRange nodes, const std::vector<Life>& lives, bool inplace, const NodeList& order) {
+  SharingResult best = share(graph, nodes, lives, {.inplace = inplace}, order);
   const SharingRules took = best.took;
   if (!took.views && !took.joins && !took.smaller) return best;
   std::size_t least = bound_of(best, graph.devices.size());
   for (unsigned without = 1; without < 8; ++without) {
     const SharingRules rules{.views = (without & 1) == 0, .joins = (without & 2) == 0, .smaller = (without & 4) == 0};
     if ((!rules.views && !took.views) || (!rules.joins && !took.joins) || (!rules.smaller && !took.smaller)) continue;
-    SharingResult other = share(graph, nodes, lives, rules);
+    SharingResult other = share(graph, nodes, lives, rules, order);
     if (const std::size_t bound = bound_of(other, graph.devices.size()); bound < least) {
       least = bound;
       best = std::move(other);
@@ -54,13 +63,14 @@ SharingResult share_best(const Graph& graph, NodeRange nodes, const std::vector<
 
 class Planner {
  public:
-  Planner(std::shared_ptr<const Graph> graph, const PlanOptions& options)
+  Planner(std::shared_ptr<const Graph> graph, const PlanOptions& options, const NodeList& order)
       : graph_(std::move(graph)),
         options_(options),
+        order_(order),
         chosen_(check_options(*graph_, options)),
-        nodes_(options.nodes.value_or(NodeRange{0, static_cast<NodeId>(graph_->nodes.size())})),
-        lives_(find_lives(*graph_, nodes_, options.alignment)),
-        shared_(share_best(*graph_, nodes_, lives_, options.inplace)),
+        nodes_(planned_nodes(*graph_, options)),
+        lives_(find_lives(*graph_, nodes_, options.alignment, order)),
+        shared_(share_best(*graph_, nodes_, lives_, options.inplace, order)),
         portfolio_(shared_.buffers, graph_->devices.size()),
         patience_(deadline(), options.cancel) {
     check_sizes();
@@ -71,6 +81,10 @@ class Planner {
     best_ = empty_tables();
     if (is_impossible()) {
       best_.outcome = PlanOutcome::infeasible;
+      return finish();
+    }
+    if (wants_chunks(options_)) {
+      run_chunks();
       return finish();
     }
     if (!chosen_.offsets.empty()) run_offsets();
@@ -133,6 +147,7 @@ class Planner {
   PlanTables empty_tables() const {
     PlanTables tables;
     tables.nodes = nodes_;
+    tables.order = order_;
     tables.parallel = options_.parallel;
     tables.alignment = options_.alignment;
     tables.capacity_bytes = options_.capacity_bytes;
@@ -147,8 +162,28 @@ class Planner {
 
   bool is_impossible() const {
     for (std::size_t device = 0; device < graph_->devices.size(); ++device)
-      if (portfolio_.lower_bound_bytes(device) > options_.capacity_bytes) return true;
-    return portfolio_.fixed_clash();
+      if (portfolio_.lower_bound_bytes(device) >
+          std::min(options_.capacity_bytes, chunks_capacity_bytes(options_, static_cast<std::uint32_t>(device))))
+        return true;
+    return portfolio_.fixed_clash() || (wants_chunks(options_) && is_past_chunks(shared_.buffers, options_));
+  }
+
+  void run_chunks() {
+    tell_progress(kChunks);
+    std::vector<std::size_t> touches(shared_.buffers.size(), 0);
+    for (ValueId v = 0; v < lives_.size(); ++v)
+      if (const std::uint32_t buffer = shared_.values[v].buffer; buffer != kNoBuffer) touches[buffer] += 1 + lives_[v].reads;
+    const auto start = Clock::now();
+    PlanAttempt attempt{std::string(kChunks)};
+    const std::optional<ChunksPacking> packing =
+        pack_chunks({shared_.buffers, touches, options_, chosen_.offsets, graph_->devices.size(), patience_});
+    attempt.time_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+    if (!packing) attempt.note = "found no room in the arenas for everything";
+    if (packing) attempt.peak_bytes = std::accumulate(packing->peaks.begin(), packing->peaks.end(), std::size_t{0});
+    portfolio_.add_attempt(std::move(attempt));
+    if (!packing) return;
+    chunks_ = packing->chunks;
+    offer(kChunks, packing->offsets, packing->peaks, {}, {});
   }
 
   void run_offsets() {
@@ -242,6 +277,7 @@ class Planner {
     best_total_ = total;
     best_.strategy = strategy;
     best_.slots = slots;
+    best_.chunks = chunks_;
     best_.outcome = PlanOutcome::optimal;
     for (std::size_t device = 0; device < peaks.size(); ++device) {
       best_.arenas[device].bytes = peaks[device];
@@ -278,6 +314,7 @@ class Planner {
   const Clock::time_point start_ = Clock::now();
   const std::shared_ptr<const Graph> graph_;
   const PlanOptions& options_;
+  const NodeList& order_;
   const ChosenStrategies chosen_;
   const NodeRange nodes_;
   const std::vector<Life> lives_;
@@ -286,6 +323,7 @@ class Planner {
   const Patience patience_;
   std::vector<std::uint32_t> colours_;  // of each buffer, in a parallel plan
 
+  std::vector<PlanChunk> chunks_;
   PlanTables best_;
   std::size_t best_total_ = 0;
   bool found_ = false;  // some packing, though perhaps past the capacity
@@ -293,21 +331,26 @@ class Planner {
 
 }  // namespace
 
-}  // namespace planning
+NodeRange planned_nodes(const Graph& graph, const PlanOptions& options) {
+  return options.nodes.value_or(NodeRange{0, static_cast<NodeId>(graph.nodes.size())});
+}
 
-Plan plan(std::shared_ptr<const Graph> graph, const PlanOptions& options) {
-  if (graph == nullptr)
-    throw ArgumentError(ErrorCode::invalid_argument, {"planning a null graph", "there is nothing to plan", "pass a graph"});
-  graph->validate();
-  Plan made = planning::Planner(graph, options).run();
+std::vector<std::size_t> bounds_in_order(const Graph& graph, const PlanOptions& options, const std::vector<NodeId>& order) {
+  const NodeRange nodes = planned_nodes(graph, options);
+  const std::vector<Life> lives = find_lives(graph, nodes, options.alignment, order);
+  return bounds_of(share_best(graph, nodes, lives, options.inplace, order), graph.devices.size());
+}
+
+Plan plan_in_order(std::shared_ptr<const Graph> graph, const PlanOptions& options, const std::vector<NodeId>& order) {
+  Plan made = Planner(graph, options, order).run();
   if (made.outcome() != PlanOutcome::infeasible || !options.inplace) return made;
   // Bytes that are shared may be what does not fit: fixed offsets pull others along, and a view keeps its whole alive.
   PlanOptions apart = options;
   apart.inplace = false;
-  Plan other = planning::Planner(std::move(graph), apart).run();
+  Plan other = Planner(std::move(graph), apart, order).run();
   return other.has_places() ? other : made;
 }
 
-Plan plan(Graph graph, const PlanOptions& options) { return plan(std::make_shared<const Graph>(std::move(graph)), options); }
+}  // namespace planning
 
 }  // namespace berth

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <numeric>
 
 #include "base/random.h"
 #include "base/text.h"
@@ -122,17 +121,17 @@ class ShadowRun {
 
   void put(ValueId v, std::size_t begin, std::size_t end) {
     if (begin >= end) return;
-    const Buffer& arena = placement_.arena(graph_.values[v].device);
-    copy_bytes(static_cast<unsigned char*>(arena.data()) + plan_.place(v).offset + begin, arena.device(), expected_[v].data() + begin,
+    const Placement::Spot spot = placement_.spot(v);
+    copy_bytes(static_cast<unsigned char*>(spot.buffer.data()) + spot.offset + begin, spot.buffer.device(), expected_[v].data() + begin,
                "cpu", end - begin);
     report_.bytes_written += end - begin;
   }
 
   void read(ValueId v, const std::string& reader) {
-    const Buffer& arena = placement_.arena(graph_.values[v].device);
     found_.resize(expected_[v].size());
     if (found_.empty()) return;
-    copy_bytes(found_.data(), "cpu", static_cast<const unsigned char*>(arena.data()) + plan_.place(v).offset, arena.device(),
+    const Placement::Spot spot = placement_.spot(v);
+    copy_bytes(found_.data(), "cpu", static_cast<const unsigned char*>(spot.buffer.data()) + spot.offset, spot.buffer.device(),
                found_.size());
     report_.bytes_read += found_.size();
     const auto wrong = std::mismatch(found_.begin(), found_.end(), expected_[v].begin());
@@ -157,10 +156,7 @@ ShadowReport shadow_run(const Placement& placement, const std::vector<NodeId>& o
     require_order(plan, order);
     return ShadowRun(placement).run(order);
   }
-  const NodeRange& nodes = plan.tables().nodes;
-  std::vector<NodeId> in_order(nodes.end - nodes.begin);
-  std::iota(in_order.begin(), in_order.end(), nodes.begin);
-  return ShadowRun(placement).run(in_order);
+  return ShadowRun(placement).run(plan.nodes_in_order());
 }
 
 }  // namespace berth

@@ -248,9 +248,10 @@ class Sharer {
 
 }  // namespace
 
-SharingResult share(const Graph& graph, NodeRange nodes, const std::vector<Life>& lives, const SharingRules& rules) {
+SharingResult share(const Graph& graph, NodeRange nodes, const std::vector<Life>& lives, const SharingRules& rules,
+                    std::span<const NodeId> order) {
   Sharer sharer(graph, lives, rules);
-  for (NodeId n = nodes.begin; n < nodes.end; ++n) sharer.step(graph.nodes[n]);
+  for (NodeId n = nodes.begin; n < nodes.end; ++n) sharer.step(graph.nodes[node_at(nodes, order, n)]);
   return std::move(sharer).result();
 }
 

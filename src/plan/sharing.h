@@ -40,6 +40,8 @@ struct SharingResult {
   SharingRules took = {false, false, false, false};  // what was taken
 };
 
-SharingResult share(const Graph& graph, NodeRange nodes, const std::vector<Life>& lives, const SharingRules& rules);
+// `order` is how the nodes of the range run, as for the lives.
+SharingResult share(const Graph& graph, NodeRange nodes, const std::vector<Life>& lives, const SharingRules& rules,
+                    std::span<const NodeId> order = {});
 
 }  // namespace berth::planning

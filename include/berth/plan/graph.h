@@ -80,6 +80,10 @@ struct GraphNode {
   std::vector<std::uint32_t> ignored_inputs = {};  // positions of inputs that are named and never read
   std::vector<InplaceOption> inplace = {};
   std::vector<ViewOption> views = {};
+
+  // It does something beside writing its outputs: sends, prints, draws random numbers. Nodes with side effects keep their order among one
+  // another when a plan changes the order of nodes; they run once, and are never run again to make a value anew.
+  bool side_effects = false;
 };
 
 // Half open.

@@ -21,14 +21,23 @@ namespace berth {
 
 class Placement;
 
-// Allocates the arenas, each from the allocator that is given for its device, or from the device's default one. Throws OutOfMemory,
-// DeviceError, ArgumentError(invalid_argument): the plan has no places, or an allocator is on another device than the name says.
+// Allocates the arenas, each from the allocator that is given for its device, or from the device's default one; where a device has chunks, each
+// of them by itself, from the allocator that is given for the chunk's name, if any. Throws OutOfMemory, DeviceError,
+// ArgumentError(invalid_argument): the plan has no places, or an allocator is on another device than the name says.
 BERTH_EXPORT Placement place(Plan plan, const std::map<std::string, std::shared_ptr<Allocator>>& allocators = {});
 
 class BERTH_EXPORT Placement {
  public:
   const Plan& plan() const noexcept { return plan_; }
-  const Buffer& arena(std::uint32_t device) const;  // by the index in Graph::devices; empty when it holds no bytes
+  const Buffer& arena(std::uint32_t device) const;  // by the index in Graph::devices; empty when it holds no bytes, or has chunks
+  const Buffer& chunk(std::size_t index) const;     // by the index in PlanTables::chunks; empty when it holds no bytes
+
+  // The memory that a value lies in, an arena or a chunk, and where in it. As operator[], but for bytes.
+  struct Spot {
+    const Buffer& buffer;
+    std::size_t offset;
+  };
+  Spot spot(ValueId value) const;
 
   // The storage of a value, with its dtype and shape; bytes (u8) where the graph does not say. Throws ArgumentError(invalid_argument) for a
   // value without a place, with the reason.
@@ -38,8 +47,8 @@ class BERTH_EXPORT Placement {
   // needs more bytes than the value was planned with: then nothing may run, and a new plan is needed.
   Storage at(ValueId value, DType dtype, const Shape& shape) const;
 
-  // Moves everything to the memory of another allocator on the same device, contents included. Throws AccessError(busy) while a storage of
-  // that arena is out, and nothing has changed.
+  // Moves everything to the memory of another allocator on the same device, contents included, chunk by chunk. Throws AccessError(busy) while
+  // a storage of that arena is out, and nothing has changed.
   void move(std::uint32_t device, const std::shared_ptr<Allocator>& allocator);
 
  private:
@@ -48,6 +57,7 @@ class BERTH_EXPORT Placement {
 
   Plan plan_;
   std::vector<Buffer> arenas_;  // one for each device of the graph
+  std::vector<Buffer> chunks_;  // one for each chunk of the plan
 };
 
 // Runs the graph's reads and writes on a placement, with bytes that say whose they are: every node finds in its inputs what their producers

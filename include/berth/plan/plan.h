@@ -34,7 +34,8 @@ namespace berth {
 enum class PlanOutcome : std::uint8_t {
   optimal,     // the peak is the lower bound
   feasible,    // a plan, and perhaps there is a smaller one
-  infeasible,  // proved, with bytes shared as in this plan and with none shared: no plan holds the capacity, or fixed offsets overlap
+  infeasible,  // proved, for this order of nodes, with bytes shared as in this plan and with none shared: no plan holds the capacity, or
+               // fixed offsets overlap
   unknown,     // no plan that holds the capacity was found
 };
 BERTH_EXPORT std::string_view to_string(PlanOutcome outcome) noexcept;
@@ -88,6 +89,17 @@ struct PlanSlot {
   friend bool operator==(const PlanSlot&, const PlanSlot&) = default;
 };
 
+// A piece of a device's arena that is memory of its own: no buffer reaches from one chunk into another, so that each can be allocated by
+// itself, and from another allocator. Where a device has chunks, everything on it lies in one of them.
+struct PlanChunk {
+  std::string name = {};  // of its arena option; empty when there is none
+  std::uint32_t device = 0;
+  std::size_t offset = 0;                 // in its device's arena: where the ones before it end, and aligned for all that lies in it
+  std::size_t bytes = 0;                  // in use
+  std::size_t capacity_bytes = SIZE_MAX;  // that it may have
+  friend bool operator==(const PlanChunk&, const PlanChunk&) = default;
+};
+
 // One node waits for another, as if it read something of it.
 struct PlanEdge {
   NodeId before = 0;
@@ -100,11 +112,13 @@ struct PlanTables {
   std::string strategy = {};  // the one that found it
   PlanOutcome outcome = PlanOutcome::unknown;
   NodeRange nodes = {};                   // what of the graph is planned
+  std::vector<NodeId> order = {};         // how its nodes run, each once; empty: as the graph has them. Not in a parallel plan
   int parallel = 1;                       // 1: the nodes run in order. More: in any order, at once, that keeps to the graph and `edges`
   std::size_t alignment = 1;              // the least of every value
   std::size_t capacity_bytes = SIZE_MAX;  // of each arena
   std::vector<PlanArena> arenas = {};
   std::vector<PlanSlot> slots = {};     // of a plan of slots
+  std::vector<PlanChunk> chunks = {};   // by device, then by preference; empty: each arena is one piece
   std::vector<ValuePlace> places = {};  // one for each value of the graph
   std::vector<PlanEdge> edges = {};     // that the plan adds to the graph; only in a parallel plan
   friend bool operator==(const PlanTables&, const PlanTables&) = default;
@@ -118,6 +132,13 @@ struct PlanAttempt {
   std::string note = {};  // "stopped above the best", "given up: too much is live at once", …; empty: it ran to its end
 };
 
+// What came of one order of the nodes.
+struct OrderAttempt {
+  std::string order;                           // "given", or the rule that made it; with a + when it was improved afterwards
+  std::size_t lower_bound_bytes = 0;           // the most that is live at once in this order
+  std::optional<std::size_t> peak_bytes = {};  // when it was packed; nothing when its bound could not win, or nothing fits
+};
+
 class Plan;
 
 // How far planning is.
@@ -128,18 +149,32 @@ struct PlanProgress {
   std::optional<std::size_t> peak_bytes = {};  // of the best so far; nothing when none holds the capacity
 };
 
+// Memory that a device has, such as a small fast one and a large slow one.
+struct ArenaOption {
+  std::string name = {};
+  std::size_t capacity_bytes = SIZE_MAX;
+  std::uint32_t device = 0;
+};
+
 // What `plan` is asked.
 struct PlanOptions {
   // "best" (all, and the smallest is kept), "offsets" or "slots" (all of one kind), or one by name: see plan_strategies().
   std::string strategy = "best";
   // Slots: how much larger or smaller a reused one may be, as a factor; 0: no sharing. Left out, 1 to 16 are tried.
   std::optional<int> match_range = {};
+  // "given" keeps the order of the graph's nodes. "best" looks for others, or one by name looks at one (see plan_orders()), and takes it only
+  // if the packed peak falls. Every order keeps to what nodes read and to declared side effects; `PlanTables::order` is the one that was taken.
+  std::string order = "given";
   bool inplace = true;                    // take options in place, of identity, and views
   int parallel = 1;                       // branches may run at once, in so many colours at most
   std::size_t alignment = 1;              // of every value at least; a power of two
   std::size_t capacity_bytes = SIZE_MAX;  // that no arena may pass
-  std::optional<NodeRange> nodes = {};    // only these: what they read from before is external, what is read after survives
-  std::vector<PlanSlot> slots = {};       // of an earlier plan, to be used again by plans of slots; they keep their order and size at least
+  // The memories of a device, the preferred one first: it is filled with what is used most for the room that it takes, and what does not fit
+  // goes to the next. A device without any has one arena as large as it must be. Only for plans of offsets.
+  std::vector<ArenaOption> arenas = {};
+  std::size_t max_chunk_bytes = SIZE_MAX;  // no piece of memory is larger: an arena that needs more has several chunks
+  std::optional<NodeRange> nodes = {};     // only these: what they read from before is external, what is read after survives
+  std::vector<PlanSlot> slots = {};  // of an earlier plan, to be used again by plans of slots; they keep their order and size at least
   std::chrono::duration<double> time_limit = std::chrono::duration<double>::max();
   std::stop_token cancel = {};
   std::function<void(const PlanProgress&)> on_strategy = {};  // before each strategy, on this thread
@@ -192,20 +227,29 @@ class BERTH_EXPORT Plan {
   };
   std::vector<Unplanned> unplanned() const;
 
+  // Nodes in the order in which they run, a step each; the step of node n is n where the plan keeps the graph's order. Lives are in steps.
+  NodeId node_at(NodeId step) const noexcept {
+    return tables_.order.empty() || step < tables_.nodes.begin || step >= tables_.nodes.end ? step
+                                                                                            : tables_.order[step - tables_.nodes.begin];
+  }
+  std::vector<NodeId> nodes_in_order() const;  // all that are planned
+
   // The step at which the most bytes are live in a device's arena, and the first values of the buffers that hold them, largest first.
   struct Peak {
-    NodeId node = 0;
+    NodeId step = 0;
+    NodeId node = 0;  // that runs then
     std::size_t bytes = 0;
     std::vector<ValueId> values;
   };
   Peak at_peak(std::uint32_t device = 0) const;
 
-  // The life of a value: from the node that writes it to the last that reads it, or one past the last node when it survives. Half open.
+  // The life of a value in steps: from the one that writes it to the last that reads it, or one past the last when it survives. Half open.
   NodeRange life(ValueId value) const;
 
   // What each strategy came to, in the order in which they ran. Empty in a plan that was read.
   const std::vector<PlanAttempt>& attempts() const noexcept { return attempts_; }
-  double time_ms() const noexcept { return time_ms_; }  // of all of it
+  const std::vector<OrderAttempt>& orders() const noexcept { return orders_; }  // with `order` other than "given": the least bound first
+  double time_ms() const noexcept { return time_ms_; }                          // of all of it
 
   // {"buffers", "naive_bytes", "lower_bound_bytes", "peak_bytes", "ratio", "strategy", "outcome", "unplanned", "time_ms", …} as members of an
   // object that is open; with `full` every placement.
@@ -226,6 +270,7 @@ class BERTH_EXPORT Plan {
   PlanTables tables_;
   std::vector<Use> uses_;  // one for each value
   std::vector<PlanAttempt> attempts_;
+  std::vector<OrderAttempt> orders_;
   double time_ms_ = 0;
 };
 
@@ -240,5 +285,12 @@ struct PlanStrategy {
   std::string_view does;
 };
 BERTH_EXPORT std::span<const PlanStrategy> plan_strategies() noexcept;
+
+// An order by name, with what it does in a few words. "best" tries them all, and improves the most promising.
+struct PlanOrder {
+  std::string_view name;
+  std::string_view does;
+};
+BERTH_EXPORT std::span<const PlanOrder> plan_orders() noexcept;
 
 }  // namespace berth

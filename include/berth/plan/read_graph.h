@@ -17,7 +17,7 @@ namespace berth {
 
 // Lines of `id,lower,upper,size`, in any order of columns, with optional columns `alignment` and `offset` (ignored unless `fixed_offsets`:
 // then a buffer must lie there). Lives are half open, in steps; the graph has one node for each stretch of steps in which nothing is born and
-// nothing dies.
+// nothing dies. These nodes are times and not work: they have side effects, so that none is moved.
 BERTH_EXPORT Graph read_lives_csv(std::string_view bytes, std::string_view name = "the lives", bool fixed_offsets = false);
 
 // Lines of `index operator | producer indices | output bytes …`; comments begin with #, and one may name the outputs: `outputs: 3 7`.
@@ -31,7 +31,7 @@ BERTH_EXPORT Graph read_graph_text(std::string_view bytes, std::string_view name
 //                  "dynamic": true, "output": true, "fixed_offset": 0, "preferred_offset": 0}, …],
 //      "nodes": [{"name": "n", "op": "Relu", "inputs": ["x", null], "outputs": ["y"], "ignored_inputs": [1],
 //                 "inplace": [{"output": 0, "input": 0, "identity": true}],
-//                 "views": [{"output": 0, "input": 0, "offset_bytes": 0, "of_input": true}]}, …]}
+//                 "views": [{"output": 0, "input": 0, "offset_bytes": 0, "of_input": true}], "side_effects": true}, …]}
 //
 // All but "berth", "values", "nodes", "inputs" and "outputs" may be left out; a member that is not one of these is refused. In "inputs"
 // and "outputs" a value may stand as its index instead of its name, as values without names must; null is one that is left out.

@@ -22,7 +22,7 @@ struct PlanProblem {
     alignment,  // an offset or an extent
     overlap,    // a value is overwritten while it is still needed
     sharing,    // an option that the graph does not give, or may not be taken
-    order,      // two nodes that may run at once use the same bytes
+    order,      // nodes that cannot run as the plan says, or use the same bytes at once
     totals,     // a peak, a bound or an outcome that is not true
   };
   Kind kind;

@@ -116,6 +116,7 @@ constexpr JsonMember<NodeDraft> kNodeMembers[] = {
     {"ignored_inputs", read_ignored},
     {"inplace", [](const JsonPlace& at, NodeDraft& draft) { draft.node->inplace = read_list(at, kInplaceMembers); }},
     {"views", [](const JsonPlace& at, NodeDraft& draft) { draft.node->views = read_list(at, kViewMembers); }},
+    {"side_effects", [](const JsonPlace& at, NodeDraft& draft) { draft.node->side_effects = at.flag(); }},
 };
 
 // Devices, values and nodes may stand in any order, and are read in this one.
@@ -200,6 +201,7 @@ class GraphWriter {
     if (!node.ignored_inputs.empty()) list("ignored_inputs", node.ignored_inputs, [&](std::uint32_t at) { json_.value(at); });
     if (!node.inplace.empty()) list("inplace", node.inplace, [&](const InplaceOption& option) { write_inplace(option); });
     if (!node.views.empty()) list("views", node.views, [&](const ViewOption& option) { write_view(option); });
+    flag("side_effects", node.side_effects);
     json_.end_object();
   }
 

@@ -172,6 +172,7 @@ class Sweep {
     live_ += at - births;
     if (live_ == 0) return at;
     GraphNode& node = graph_.nodes.emplace_back();
+    node.side_effects = true;  // it is a time: nothing may be moved
     node.name = std::to_string(time);
     node.outputs.reserve(at - births);
     for (std::size_t i = births; i < at; ++i) bear(turns_[i].value);

@@ -50,6 +50,14 @@ constexpr JsonMember<PlanSlot> kSlotMembers[] = {
     {"offset", [](const JsonPlace& at, PlanSlot& slot) { slot.offset = at.number(); }, true},
 };
 
+constexpr JsonMember<PlanChunk> kChunkMembers[] = {
+    {"name", [](const JsonPlace& at, PlanChunk& chunk) { chunk.name = at.text(); }},
+    {"device", [](const JsonPlace& at, PlanChunk& chunk) { chunk.device = at.number_as<std::uint32_t>(); }},
+    {"offset", [](const JsonPlace& at, PlanChunk& chunk) { chunk.offset = at.number(); }, true},
+    {"bytes", [](const JsonPlace& at, PlanChunk& chunk) { chunk.bytes = at.number(); }, true},
+    {"capacity_bytes", [](const JsonPlace& at, PlanChunk& chunk) { chunk.capacity_bytes = at.is_null() ? kNoCapacity : at.number(); }},
+};
+
 constexpr JsonMember<ValuePlace> kPlaceMembers[] = {
     {"sharing", [](const JsonPlace& at, ValuePlace& place) { place.sharing = enum_at(at, Sharing::joined); }},
     {"reason", [](const JsonPlace& at, ValuePlace& place) { place.reason = enum_at(at, UnplannedReason::outside_range); }},
@@ -75,18 +83,25 @@ void read_nodes(const JsonPlace& at, TablesDraft& draft) {
   draft.tables.nodes = {begin, end};
 }
 
+void read_order(const JsonPlace& at, TablesDraft& draft) {
+  draft.tables.order.reserve(at.items());
+  at.each_item([&](const JsonPlace& node) { draft.tables.order.push_back(node.number_as<NodeId>()); });
+}
+
 constexpr JsonMember<TablesDraft> kTablesMembers[] = {
     {"strategy", [](const JsonPlace& at, TablesDraft& draft) { draft.tables.strategy = at.text(); }, true},
     {"outcome", [](const JsonPlace& at, TablesDraft& draft) { draft.tables.outcome = enum_at(at, PlanOutcome::unknown); }, true},
     {"peak_bytes", [](const JsonPlace& at, TablesDraft& draft) { draft.peak_bytes = at; }},
     {"lower_bound_bytes", [](const JsonPlace& at, TablesDraft& draft) { draft.lower_bound_bytes = at; }},
     {"nodes", read_nodes, true},
+    {"order", read_order},
     {"parallel", [](const JsonPlace& at, TablesDraft& draft) { draft.tables.parallel = at.number_as<int>(); }},
     {"alignment", [](const JsonPlace& at, TablesDraft& draft) { draft.tables.alignment = at.number(); }},
     {"capacity_bytes",
      [](const JsonPlace& at, TablesDraft& draft) { draft.tables.capacity_bytes = at.is_null() ? kNoCapacity : at.number(); }},
     {"arenas", [](const JsonPlace& at, TablesDraft& draft) { draft.tables.arenas = read_list(at, kArenaMembers); }, true},
     {"slots", [](const JsonPlace& at, TablesDraft& draft) { draft.tables.slots = read_list(at, kSlotMembers); }},
+    {"chunks", [](const JsonPlace& at, TablesDraft& draft) { draft.tables.chunks = read_list(at, kChunkMembers); }},
     {"places", [](const JsonPlace& at, TablesDraft& draft) { draft.tables.places = read_list(at, kPlaceMembers, kUsualPlace); }, true},
     {"edges", [](const JsonPlace& at, TablesDraft& draft) { draft.tables.edges = edges_at(at); }},
 };
@@ -135,7 +150,16 @@ void write_slot(const PlanSlot& slot, JsonWriter& json) {
   json.begin_object().member("device", slot.device).member("bytes", slot.bytes).member("offset", slot.offset).end_object();
 }
 
+void write_chunk(const PlanChunk& chunk, JsonWriter& json) {
+  json.begin_object().member("name", chunk.name).member("device", chunk.device).member("offset", chunk.offset);
+  json.member("bytes", chunk.bytes).key("capacity_bytes");
+  chunk.capacity_bytes == kNoCapacity ? json.null() : json.value(chunk.capacity_bytes);
+  json.end_object();
+}
+
 void write_pair(NodeId first, NodeId second, JsonWriter& json) { json.begin_array().value(first).value(second).end_array(); }
+
+void write_node(const NodeId& node, JsonWriter& json) { json.value(node); }
 
 void write_edge(const PlanEdge& edge, JsonWriter& json) { write_pair(edge.before, edge.after, json); }
 
@@ -152,6 +176,7 @@ void write_figures(const PlanTables& tables, JsonWriter& json) {
   if (const auto bound = sum_of(tables.arenas, &PlanArena::lower_bound_bytes)) json.member("lower_bound_bytes", *bound);
   json.key("nodes");
   write_pair(tables.nodes.begin, tables.nodes.end, json);
+  if (!tables.order.empty()) write_list("order", tables.order, write_node, json);
   json.member("parallel", tables.parallel).member("alignment", tables.alignment).key("capacity_bytes");
   if (tables.capacity_bytes == kNoCapacity)
     json.null();
@@ -174,6 +199,7 @@ void tables_to_json(const PlanTables& tables, JsonWriter& json) {
   write_figures(tables, json);
   write_list("arenas", tables.arenas, write_arena, json);
   write_list("slots", tables.slots, write_slot, json);
+  if (!tables.chunks.empty()) write_list("chunks", tables.chunks, write_chunk, json);
   write_list("places", tables.places, write_place, json);
   write_list("edges", tables.edges, write_edge, json);
   json.end_object();

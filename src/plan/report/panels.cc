@@ -90,7 +90,8 @@ std::vector<page::MapBox> plan_rects(const Plan& plan, std::uint32_t device) {
 page::AddressMap plan_map(const Plan& plan, std::uint32_t device) {
   page::AddressMap map = empty_map(plan, device);
   map.boxes = plan_rects(plan, device);
-  for (NodeId n = plan.tables().nodes.begin; n < plan.tables().nodes.end; ++n) map.steps.push_back(step_name(plan.graph(), n));
+  for (NodeId n = plan.tables().nodes.begin; n < plan.tables().nodes.end; ++n)
+    map.steps.push_back(step_name(plan.graph(), plan.node_at(n)));
   return map;
 }
 

@@ -35,9 +35,9 @@ std::vector<page::TableCell> attempt_row(const PlanAttempt& attempt, std::size_t
 }
 
 // Largest first; they add up to the peak.
-std::vector<Plan::Buffer> live_at(const Plan& plan, std::uint32_t device, NodeId node) {
+std::vector<Plan::Buffer> live_at(const Plan& plan, std::uint32_t device, NodeId step) {
   std::vector<Plan::Buffer> live = plan.buffers();
-  std::erase_if(live, [&](const Plan::Buffer& b) { return b.device != device || node < b.life.begin || node >= b.life.end; });
+  std::erase_if(live, [&](const Plan::Buffer& b) { return b.device != device || step < b.life.begin || step >= b.life.end; });
   std::ranges::stable_sort(live, std::greater(), &Plan::Buffer::bytes);
   return live;
 }
@@ -49,7 +49,7 @@ std::vector<page::TableCell> peak_row(const Plan& plan, const Plan::Buffer& buff
           {std::to_string(buffer.offset)},
           {std::to_string(buffer.life.begin)},
           {std::to_string(buffer.life.end - 1)},
-          {step_name(plan.graph(), buffer.life.begin)}};
+          {step_name(plan.graph(), plan.node_at(buffer.life.begin))}};
 }
 
 }  // namespace
@@ -77,10 +77,10 @@ page::Table peak_table(const Plan& plan, std::uint32_t device) {
   const Plan::Peak peak = plan.at_peak(device);
   page::Table table{text::join("At the peak of ", plan.graph().devices[device]),
                     {{"buffer"}, {"bytes", true}, {"share", true}, {"offset", true}, {"from step", true}, {"to step", true}, {"made by"}}};
-  const std::vector<Plan::Buffer> live = live_at(plan, device, peak.node);
+  const std::vector<Plan::Buffer> live = live_at(plan, device, peak.step);
   const std::size_t shown = std::min(live.size(), kMostRows);
   for (std::size_t i = 0; i < shown; ++i) table.rows.push_back(peak_row(plan, live[i], peak.bytes));
-  table.note = text::join(text::bytes(peak.bytes), " are live at step ", peak.node, ".");
+  table.note = text::join(text::bytes(peak.bytes), " are live at step ", peak.step, ".");
   if (shown < live.size()) table.note += text::join(" The largest ", shown, " of ", live.size(), " buffers are shown.");
   return table;
 }

@@ -23,7 +23,8 @@ class ThoughtRun {
   }
 
   void run() {
-    for (NodeId n = judge_.plan.nodes.begin; n < judge_.plan.nodes.end && joined_runs_ <= kMostJoinedRuns; ++n) {
+    for (NodeId step = judge_.plan.nodes.begin; step < judge_.plan.nodes.end && joined_runs_ <= kMostJoinedRuns; ++step) {
+      const NodeId n = judge_.node_at(step);
       read_inputs(n);
       for (std::uint32_t o = 0; o < judge_.graph.nodes[n].outputs.size(); ++o) write_output(n, o);
     }

@@ -35,9 +35,8 @@ void check_edges(Judge& judge) {
       judge.say(shape, "an edge from node ", edge.before, " to ", edge.after);
 }
 
-void see_reads(Judge& judge, NodeId n) {
+void see_reads(Judge& judge, NodeId n, const GraphNode& node) {
   const NodeRange& nodes = judge.plan.nodes;
-  const GraphNode& node = judge.graph.nodes[n];
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     const ValueId v = node.inputs[i];
     if (v == kNoValue || Judge::ignores(node, i)) continue;
@@ -54,17 +53,19 @@ void gather_facts(Judge& judge) {
   const NodeRange& nodes = judge.plan.nodes;
   judge.facts.resize(graph.values.size());
   std::vector<bool> elsewhere(graph.values.size(), false);
-  for (NodeId n = 0; n < graph.nodes.size(); ++n) {
-    for (const ValueId v : graph.nodes[n].outputs) {
+  for (NodeId n = 0; n < graph.nodes.size(); ++n) {  // the step
+    const bool inside = n >= nodes.begin && n < nodes.end;
+    const GraphNode& node = graph.nodes[inside ? judge.node_at(n) : n];
+    for (const ValueId v : node.outputs) {
       if (v == kNoValue) continue;
-      if (n < nodes.begin || n >= nodes.end) {
+      if (!inside) {
         elsewhere[v] = true;
       } else {
         judge.facts[v].writer = n;
         judge.facts[v].last = n;
       }
     }
-    see_reads(judge, n);
+    see_reads(judge, n, node);
   }
   for (ValueId v = 0; v < graph.values.size(); ++v) {
     const GraphValue& value = graph.values[v];

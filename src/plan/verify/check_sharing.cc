@@ -121,7 +121,7 @@ bool is_joined(const Judge& judge, const GraphNode& node, const ViewOption& opti
 
 void check_sharing(Judge& judge) {
   Claims claims(judge);
-  for (NodeId n = judge.plan.nodes.begin; n < judge.plan.nodes.end; ++n) claims.check(n);
+  for (NodeId step = judge.plan.nodes.begin; step < judge.plan.nodes.end; ++step) claims.check(judge.node_at(step));
 }
 
 }  // namespace berth::verification

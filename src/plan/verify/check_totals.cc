@@ -118,7 +118,7 @@ void check_arena(Judge& judge, const std::vector<Group>& groups, std::size_t dev
   if (arena.lower_bound_bytes != bound) judge.say(totals, name, " has a lower bound of ", arena.lower_bound_bytes, " and needs ", bound);
   if (arena.bytes < bound) judge.say(totals, name, " has ", arena.bytes, " bytes and needs ", bound);
   if (judge.plan.slots.empty() && arena.bytes != top) judge.say(totals, name, " has ", arena.bytes, " bytes and uses ", top);
-  if (arena.bytes > *naive && !fixed && judge.plan.slots.empty())
+  if (arena.bytes > *naive && !fixed && judge.plan.slots.empty() && judge.plan.chunks.empty())
     judge.say(totals, name, " has ", arena.bytes, " bytes, more than the ", *naive, " without reuse");
   if (judge.plan.outcome == PlanOutcome::optimal && arena.bytes != bound)
     judge.say(totals, name, " is said to be optimal, and is above its bound");

@@ -16,8 +16,8 @@ namespace berth::verification {
 
 // What the graph says of a value, worked out here and nowhere else.
 struct Known {
-  NodeId writer = UINT32_MAX;  // in the range
-  NodeId last = 0;             // the last node of the range that reads it, or its writer; the end of the range when it survives
+  NodeId writer = UINT32_MAX;  // in the range: the step at which it is written
+  NodeId last = 0;             // the last step of the range that reads it, or that of its writer; the end of the range when it survives
   bool used = false;           // read in the range, or needed after it
   bool survives = false;
   std::size_t bytes = 0;
@@ -31,6 +31,9 @@ class Judge {
   const Graph& graph;
   const PlanTables& plan;
   std::vector<Known> facts = {};  // one for each value
+
+  // The node that runs at a step of the range, by the plan's order.
+  NodeId node_at(NodeId step) const { return plan.order.empty() ? step : plan.order[step - plan.nodes.begin]; }
 
   template <class... Pieces>
   void say(PlanProblem::Kind kind, const Pieces&... pieces) {
@@ -63,8 +66,10 @@ class Judge {
 bool is_joined(const Judge& judge, const GraphNode& node, const ViewOption& option);
 
 // Each says what it finds wrong; the later ones need what the earlier have checked.
+void check_order(Judge& judge);    // every node of the range once, after what it reads and after side effects before its own
 void check_shape(Judge& judge);    // fills in the facts: tables of this graph, who must have a place and who not
 void check_places(Judge& judge);   // bounds, alignment, extents, fixed offsets, slots
+void check_chunks(Judge& judge);   // chunks apart from one another, within their capacities, and everything in one of them
 void check_sharing(Judge& judge);  // every claim against the options of the graph
 void check_run(Judge& judge);      // what every node finds when it reads
 void check_totals(Judge& judge);   // buffers, bounds, outcome

@@ -9,8 +9,8 @@ namespace berth {
 
 std::vector<PlanProblem> verify_plan(const Graph& graph, const PlanTables& plan, std::size_t most) {
   verification::Judge judge(graph, plan, std::max<std::size_t>(most, 1));
-  for (const auto check : {verification::check_shape, verification::check_places, verification::check_sharing, verification::check_run,
-                           verification::check_totals}) {
+  for (const auto check : {verification::check_order, verification::check_shape, verification::check_places, verification::check_chunks,
+                           verification::check_sharing, verification::check_run, verification::check_totals}) {
     check(judge);
     if (!judge.clean()) break;  // the rest would stand on sand
   }

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "berth/plan/plan.h"
+#include "cli/commands.h"
+
+// `berth plan --budget`.
+namespace berth::cli {
+
+Exit run_budget(const PlanCommand& command, Graph graph, PlanOptions options);
+
+// "64KiB" as a number. Throws ArgumentError that names the option.
+std::uint64_t parse_byte_count(const std::string& text, const char* option);
+
+}  // namespace berth::cli

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/chunks.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "berth/base/checked.h"
+#include "plan/portfolio.h"
+
+namespace berth::planning {
+
+namespace {
+
+using Indices = std::vector<std::uint32_t>;
+
+// Memory that chunks are cut from: so many of one size, and then one that is smaller.
+struct Supply {
+  std::string name;
+  std::size_t capacity_bytes;  // of all its chunks
+};
+
+struct Bin {
+  std::size_t supply;
+  std::size_t capacity_bytes;
+  Indices buffers = {};                   // in it, by offset
+  std::vector<std::size_t> offsets = {};  // of these
+};
+
+std::vector<Supply> supplies_of(const PlanOptions& options, std::uint32_t device) {
+  std::vector<Supply> supplies;
+  for (const ArenaOption& arena : options.arenas)
+    if (arena.device == device) supplies.push_back({arena.name, arena.capacity_bytes});
+  if (supplies.empty()) supplies.push_back({{}, SIZE_MAX});
+  return supplies;
+}
+
+// One device.
+class ChunkPacker {
+ public:
+  ChunkPacker(const ChunksTask& task, std::uint32_t device)
+      : task_(task), supplies_(supplies_of(task.options, device)), taken_(supplies_.size(), 0) {
+    for (std::uint32_t i = 0; i < task.buffers.size(); ++i)
+      if (task.buffers[i].device == device && pack(i).bytes != 0) all_.push_back(i);
+  }
+
+  // The bins of the order with the least bytes; where there is a preference, of the first order that finds room, which is made for it.
+  std::optional<std::vector<Bin>> run() {
+    std::optional<std::vector<Bin>> best;
+    for (const auto order : {&ChunkPacker::by_use, &ChunkPacker::by_bytes, &ChunkPacker::by_life, &ChunkPacker::by_area}) {
+      if (best && (supplies_.size() > 1 || task_.patience.over())) break;
+      Indices sorted = all_;
+      (this->*order)(sorted);
+      if (!fill(sorted)) continue;
+      for (Bin& bin : bins_) pack_again(bin);
+      if (!best || total(bins_) < total(*best)) best = bins_;
+    }
+    return best;
+  }
+
+  const std::string& name_of(const Bin& bin) const { return supplies_[bin.supply].name; }
+  static std::size_t used_of(const Bin& bin, const std::vector<SharedBuffer>& buffers) {
+    std::size_t used = 0;
+    for (std::size_t i = 0; i < bin.buffers.size(); ++i) used = std::max(used, bin.offsets[i] + buffers[bin.buffers[i]].pack.bytes);
+    return used;
+  }
+
+ private:
+  const PackBuffer& pack(std::uint32_t i) const { return task_.buffers[i].pack; }
+  double life(std::uint32_t i) const { return pack(i).end - pack(i).begin; }
+  double size(std::uint32_t i) const { return static_cast<double>(pack(i).bytes); }
+
+  template <class Worth>
+  static void sort_by(Indices& order, Worth worth) {
+    std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return worth(a) > worth(b); });
+  }
+  // Touched bytes for bytes × steps: the bytes cancel out.
+  void by_use(Indices& order) {
+    by_bytes(order);
+    sort_by(order, [&](std::uint32_t i) { return static_cast<double>(task_.touches[i]) / life(i); });
+  }
+  void by_bytes(Indices& order) {
+    sort_by(order, [&](std::uint32_t i) { return size(i); });
+  }
+  void by_life(Indices& order) {
+    sort_by(order, [&](std::uint32_t i) { return life(i); });
+  }
+  void by_area(Indices& order) {
+    sort_by(order, [&](std::uint32_t i) { return life(i) * size(i); });
+  }
+
+  std::size_t total(const std::vector<Bin>& bins) const {
+    std::size_t sum = 0;
+    for (const Bin& bin : bins) sum += used_of(bin, task_.buffers);
+    return sum;
+  }
+
+  bool fill(const Indices& order) {
+    bins_.clear();
+    taken_.assign(supplies_.size(), 0);
+    for (const std::uint32_t i : order)
+      if (!place(i)) return false;
+    return true;
+  }
+
+  // By preference: the bins of a supply, a new one of it, and then the next supply.
+  bool place(std::uint32_t i) {
+    for (std::size_t supply = 0; supply < supplies_.size(); ++supply) {
+      for (Bin& bin : bins_)
+        if (bin.supply == supply && place_in(bin, i)) return true;
+      const std::size_t left = supplies_[supply].capacity_bytes - taken_[supply];
+      const std::size_t capacity = std::min(left, task_.options.max_chunk_bytes);
+      if (capacity < pack(i).bytes) continue;
+      if (left != SIZE_MAX) taken_[supply] += capacity;
+      bins_.push_back({supply, capacity});
+      (void)place_in(bins_.back(), i);
+      std::stable_sort(bins_.begin(), bins_.end(), [](const Bin& a, const Bin& b) { return a.supply < b.supply; });
+      return true;
+    }
+    return false;
+  }
+
+  // The lowest gap among those that live with it.
+  bool place_in(Bin& bin, std::uint32_t i) const {
+    const PackBuffer& one = pack(i);
+    std::size_t offset = 0;
+    for (std::size_t k = 0; k < bin.buffers.size(); ++k) {
+      const PackBuffer& other = pack(bin.buffers[k]);
+      if (other.end <= one.begin || one.end <= other.begin || bin.offsets[k] + other.bytes <= offset) continue;
+      if (bin.offsets[k] >= offset + one.bytes) break;
+      offset = align_offset(bin.offsets[k] + other.bytes, one.alignment);
+    }
+    if (offset > bin.capacity_bytes || one.bytes > bin.capacity_bytes - offset) return false;
+    const auto at = std::upper_bound(bin.offsets.begin(), bin.offsets.end(), offset) - bin.offsets.begin();
+    bin.buffers.insert(bin.buffers.begin() + at, i);
+    bin.offsets.insert(bin.offsets.begin() + at, offset);
+    return true;
+  }
+
+  // The buffers of a bin by all strategies, if that needs less.
+  void pack_again(Bin& bin) const {
+    std::vector<SharedBuffer> buffers;
+    for (const std::uint32_t i : bin.buffers) buffers.push_back({task_.buffers[i].pack, 0});
+    Portfolio portfolio(buffers, 1);
+    portfolio.start_without_reuse();
+    for (const OffsetStrategy* strategy : task_.strategies) {
+      if (portfolio.at_bound() || task_.patience.over()) break;
+      (void)portfolio.run(*strategy, task_.patience, false);
+    }
+    if (portfolio.total_bytes() < used_of(bin, task_.buffers)) bin.offsets = portfolio.offsets();
+  }
+
+  const ChunksTask& task_;
+  const std::vector<Supply> supplies_;
+  std::vector<std::size_t> taken_;  // of each supply, by bins
+  Indices all_;
+  std::vector<Bin> bins_;
+};
+
+}  // namespace
+
+std::optional<ChunksPacking> pack_chunks(const ChunksTask& task) {
+  ChunksPacking out{{}, std::vector<std::size_t>(task.buffers.size(), 0), std::vector<std::size_t>(task.devices, 0)};
+  for (std::uint32_t device = 0; device < task.devices; ++device) {
+    ChunkPacker packer(task, device);
+    const std::optional<std::vector<Bin>> bins = packer.run();
+    if (!bins) return std::nullopt;
+    std::size_t end = 0;
+    for (const Bin& bin : *bins) {
+      std::size_t alignment = 1;
+      for (const std::uint32_t i : bin.buffers) alignment = std::max(alignment, task.buffers[i].pack.alignment);
+      const std::size_t begin = align_offset(end, alignment);
+      for (std::size_t k = 0; k < bin.buffers.size(); ++k) out.offsets[bin.buffers[k]] = begin + bin.offsets[k];
+      end = begin + ChunkPacker::used_of(bin, task.buffers);
+      out.chunks.push_back({packer.name_of(bin), device, begin, end - begin, bin.capacity_bytes});
+    }
+    out.peaks[device] = end;
+  }
+  return out;
+}
+
+std::size_t chunks_capacity_bytes(const PlanOptions& options, std::uint32_t device) {
+  std::size_t sum = 0;
+  for (const Supply& supply : supplies_of(options, device)) sum = try_add(sum, supply.capacity_bytes).value_or(SIZE_MAX);
+  return sum;
+}
+
+bool is_past_chunks(const std::vector<SharedBuffer>& buffers, const PlanOptions& options) {
+  for (const SharedBuffer& buffer : buffers) {
+    std::size_t most = 0;
+    for (const Supply& supply : supplies_of(options, buffer.device))
+      most = std::max(most, std::min(supply.capacity_bytes, options.max_chunk_bytes));
+    if (buffer.pack.bytes > most) return true;
+  }
+  return false;
+}
+
+}  // namespace berth::planning
