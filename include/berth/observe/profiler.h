@@ -98,10 +98,10 @@ struct ProfileSample {
 
 struct BERTH_EXPORT Profile {
   std::uint64_t duration_ns = 0;
-  std::vector<TagProfile> devices;  // tags together; without a tag in `tag`. Each list: most bytes at the peak first
-  std::vector<TagProfile> tags;     // by device and tag, in the order of first use
-  std::vector<SiteProfile> sites;   // with ProfilerOptions::sites
-  std::vector<CopyProfile> copies;  // most time first
+  std::vector<TagProfile> devices;  // tags together; `tag` means nothing
+  std::vector<TagProfile> tags;     // by device and tag. This and `copies` in the order of first use
+  std::vector<SiteProfile> sites;   // with ProfilerOptions::sites: most bytes at the peak first. Blocks that are older are not in it
+  std::vector<CopyProfile> copies;
   std::vector<CopyEvent> copy_events;
   std::uint64_t copy_events_dropped = 0;
   std::vector<ProfileSample> samples;  // by time

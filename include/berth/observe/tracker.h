@@ -94,7 +94,4 @@ class BERTH_EXPORT Tracker {
   std::unique_ptr<State> state_;
 };
 
-// All that is tracked now, by any tracker, and lives: for reports at exit.
-BERTH_EXPORT Leaks tracked_now();
-
 }  // namespace berth

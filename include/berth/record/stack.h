@@ -18,7 +18,8 @@ struct StackId {
   friend constexpr bool operator==(StackId, StackId) = default;
 };
 
-// The calling thread's stack, `depth` frames of it at most (no more than CallSite::kMostFrames), without berth's own innermost ones.
+// The calling thread's stack, `depth` frames of it at most (no more than CallSite::kMostFrames). Those of berth itself at its inner end are left
+// out when it is printed, where they can be told by their names; else a few more are printed than were asked for.
 // A depth of 0 walks nothing and gives "none". Never fails: past 65,535 different stacks, or without a heap, the answer is "none".
 BERTH_EXPORT StackId capture_stack(std::size_t depth) noexcept;
 
