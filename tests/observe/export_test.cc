@@ -53,7 +53,9 @@ void expect_event(const json& event) {
   const std::string phase = event["ph"];
   if (phase == "M") return;
   ASSERT_TRUE(event["ts"].is_number() && event["ts"] >= 0) << event;
-  if (phase == "X") ASSERT_TRUE(event["dur"].is_number() && event["dur"] >= 0 && event.contains("tid")) << event;
+  if (phase == "X") {
+    ASSERT_TRUE(event["dur"].is_number() && event["dur"] >= 0 && event.contains("tid")) << event;
+  }
   if (phase == "C") {
     for (const auto& value : event["args"]) ASSERT_TRUE(value.is_number()) << event;
   }

@@ -95,7 +95,7 @@ TEST(SnapshotFile, ReadsNothingThatDoesNotMakeSense) {
     }
   }
   EXPECT_GT(refused, tries / 4);
-  for (const std::size_t i : {0, 1, 3, 4}) memory->deallocate(blocks[i]);
+  for (const std::size_t i : {0U, 1U, 3U, 4U}) memory->deallocate(blocks[i]);
 }
 
 TEST(SnapshotDiff, SaysWhatCameAndWent) {
