@@ -125,6 +125,7 @@ TEST(Tracker, FindsMemoryFromOutside) {
   EXPECT_EQ(only(leaks).kind, LeakKind::storage);
   EXPECT_EQ(only(leaks).owner, Owner::external);
   EXPECT_EQ(only(leaks).address, values.data());
+  EXPECT_NE(to_string(only(leaks).site).find("tracker_test.cc"), std::string::npos);
 }
 
 TEST(Tracker, FindsAStorageThatCameByDlpack) {
@@ -135,6 +136,7 @@ TEST(Tracker, FindsAStorageThatCameByDlpack) {
   const Leaks leaks = tracker.leaks();
   EXPECT_EQ(only(leaks).owner, Owner::dlpack);
   EXPECT_EQ(only(leaks).dtype, DType::i32);
+  EXPECT_NE(to_string(only(leaks).site).find("tracker_test.cc"), std::string::npos);
 }
 
 TEST(Tracker, FindsAStorageThatOnlyADlpackConsumerHas) {
