@@ -12,6 +12,7 @@
 #include "berth/observe/tracker.h"
 #include "memory/refusal_hook.h"
 #include "os/file.h"
+#include "os/fork.h"
 #include "os/signals.h"
 #include "os/system.h"
 
@@ -55,7 +56,9 @@ void write_profile() {
   if (!written) say(text::join("berth: the profile cannot be written to ", text::printable(*path)));
 }
 
+// Not in a forked child that exits: what it has inherited is its parent's to tell.
 void report_at_exit() noexcept {
+  if (os::fork_generation() != 0) return;
   try {
     if (g_profiler != nullptr) write_profile();
     if (g_tracker != nullptr) report_leaks();

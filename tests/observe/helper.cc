@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -87,6 +88,15 @@ int run_out(int times) {
   return 0;
 }
 
+// A child that exits as its parent does, with the parent's leak.
+int fork_and_exit() {
+  plant("storage");
+  const pid_t child = fork();
+  int status = 0;
+  if (child > 0) (void)waitpid(child, &status, 0);
+  return status;
+}
+
 // Until it is killed.
 int stay() {
   const Storage kept = empty({1000}, DType::f32, "cpu", {.tag = "kept"});
@@ -107,6 +117,7 @@ int main(int argc, char** argv) {
   }
   if (what == "signal") return get_signals(argument.c_str());
   if (what == "oom") return run_out(std::atoi(argument.c_str()));
+  if (what == "fork") return fork_and_exit();
   if (what == "stay") return stay();
   return 2;
 }

@@ -84,6 +84,8 @@ TEST_F(ObservedProcess, ThatLeaksNamesEachLeakAndNoOther) {
   EXPECT_NE(all.output.find("+0x"), std::string::npos) << all.output;
 }
 
+TEST_F(ObservedProcess, ReportsOnceWhenItHasForked) { EXPECT_EQ(count_of(helper("BERTH_LEAKS=1", "fork").output, "1 leak"), 1U); }
+
 TEST_F(ObservedProcess, SavesASnapshotOnEachSignal) {
   const Ran ran = helper("BERTH_SNAPSHOT_SIGNAL=USR2 BERTH_SNAPSHOT_DIR=" + folder_, "signal " + folder_);
   EXPECT_EQ(ran.exit_code, 0) << ran.output;
