@@ -36,7 +36,7 @@ inline void note_allocation(const Block& block) noexcept {
   if (is_traced()) trace_allocation(block.allocator_id, block.serial, block.bytes, block.stream_id);
   tally_allocation(block.device.key(), block.tag, block.bytes);
 }
-inline void note_free(const Block& block) noexcept {
+[[gnu::noinline]] void note_free(const Block& block) noexcept {  // a call, so that a free that nobody watches has no frame to set up
   if (is_traced()) trace_free(block.allocator_id, block.serial);
   tally_free(block.device.key(), block.tag, block.bytes);
 }
@@ -147,29 +147,36 @@ Block Allocator::allocate_parts(std::size_t bytes, std::size_t alignment, Stream
   return allocate_slowly(bytes, alignment, stream, tag, site);
 }
 
+// As above, where nobody watches but the trace and the tally. What is left is in a function of its own, so that this one is short too: it
+// is what a program pays that is always counted.
 [[gnu::noinline]] Block Allocator::allocate_slowly(std::size_t bytes, std::size_t alignment, StreamRef stream, Tag tag, const Site* site) {
+  struct Fully {
+    [[gnu::noinline]] static Block allocate(Allocator& self, std::size_t bytes, std::size_t alignment, StreamRef stream, Tag tag,
+                                            const Site* site) {
+      Request request{.bytes = bytes, .alignment = alignment, .stream = stream, .tag = tag, .site = site == nullptr ? Site{} : *site};
+      Block block;
+      unsigned calls = 0;
+      const Status done = self.allocate_under_pressure(request, block, calls);
+      if (!done) [[unlikely]] {
+        self.record_refusal(request);
+        self.throw_refused(request, done.failure(), calls);
+      }
+      if (is_recording()) [[unlikely]]
+        record_allocation(block, request.stream, request.site);
+      return block;
+    }
+  };
   const CacheFront& front = t_front;
-  // As above, where nobody watches but the trace and the tally.
   if (is_only_lightly_watched() && is_usual(front, id_, stream, alignment)) {
     const Tag known = tag ? tag : t_current_tag;
     const ThreadCache::Taken taken = front.cache->take(bytes, Slot::make_label(id_, known, 0));
     if (taken.slot != nullptr) {
-      const Block block = make_block(*front.cache, taken, bytes, usual_alignment_, device_, known, id_);
-      note_allocation(block);
-      return block;
+      if (is_traced()) trace_allocation(id_, taken.serial, bytes, front.cache->stream_id);
+      tally_allocation(device_.key(), known, bytes);
+      return make_block(*front.cache, taken, bytes, usual_alignment_, device_, known, id_);
     }
   }
-  Request request{.bytes = bytes, .alignment = alignment, .stream = stream, .tag = tag, .site = site == nullptr ? Site{} : *site};
-  Block block;
-  unsigned calls = 0;
-  const Status done = allocate_under_pressure(request, block, calls);
-  if (!done) [[unlikely]] {
-    record_refusal(request);
-    throw_refused(request, done.failure(), calls);
-  }
-  if (is_recording()) [[unlikely]]
-    record_allocation(block, request.stream, request.site);
-  return block;
+  return Fully::allocate(*this, bytes, alignment, stream, tag, site);
 }
 
 // No lock is held here, whatever stands below: the place to ask others for memory.
@@ -247,7 +254,7 @@ void Allocator::deallocate(const Block& block) noexcept {
   const std::uint32_t watchers = g_watchers.load();
   if (((front.pool ^ id) | (block.allocator_id ^ id)) == 0 && watchers < kSlowWatcher && front.cache->put(block)) [[likely]] {
     if (watchers != 0) [[unlikely]]
-      note_free(block);
+      return note_free(block);
     return;
   }
   deallocate_slowly(block, When::later);

@@ -2,7 +2,6 @@
 #include "record/tally.h"
 
 #include <algorithm>
-#include <bit>
 #include <memory>
 #include <new>
 #include <span>
@@ -18,16 +17,14 @@ namespace berth {
 
 namespace {
 
-using Key = std::uint64_t;
+using Key = TallyKey;
 constexpr Key kWholeDevice = 1ULL << 48;  // a key without a tag: the device's sum
 
-constexpr Key key_of(DeviceKey device, Tag tag) noexcept {
-  return std::uint64_t{device.kind} << 32 | std::uint64_t{device.index} << 16 | tag.id();
-}
+}  // namespace
 
-// What all threads know of one device and tag. Never destroyed.
-struct Row {
-  explicit Row(Key of) noexcept : key(of) {}
+// Never destroyed.
+struct TallyTotal {
+  explicit TallyTotal(Key of) noexcept : key(of) {}
 
   const Key key;
   std::atomic<std::int64_t> published{0};  // in use, as far as threads have said
@@ -40,54 +37,23 @@ struct Row {
   }
 };
 
-// Bytes in use that one thread has not published: how many, and the most there were since it last did. Written by its thread alone.
-struct Unpublished {
-  Row* row = nullptr;
-  Relaxed<std::uint64_t> bytes;  // may be below zero, as all of these wrap
-  Relaxed<std::uint64_t> most;
+[[gnu::noinline]] void Unpublished::publish(std::int64_t sum, TallyTotal& total) noexcept {
+  // relaxed, as everything here: sums and peaks belong to no other data.
+  total.raise_peak(total.published.fetch_add(sum, std::memory_order_relaxed) + high());
+  clear();
+}
 
-  std::int64_t now() const noexcept { return static_cast<std::int64_t>(bytes.load()); }
-  std::int64_t high() const noexcept { return static_cast<std::int64_t>(most.load()); }
+constinit thread_local TallyFront* t_tally [[gnu::tls_model("initial-exec")]] = nullptr;
 
-  void change(std::int64_t by) noexcept {
-    const std::int64_t sum = now() + by;
-    bytes.store(static_cast<std::uint64_t>(sum));
-    if (sum > high()) most.store(static_cast<std::uint64_t>(sum));
-    if (sum >= kTallyPublish || sum <= -kTallyPublish) [[unlikely]]
-      publish(sum);
-  }
-  [[gnu::noinline]] void publish(std::int64_t sum) noexcept {
-    // relaxed, as everything here: sums and peaks belong to no other data.
-    row->raise_peak(row->published.fetch_add(sum, std::memory_order_relaxed) + high());
-    clear();
-  }
-  void clear() noexcept {
-    bytes.store(0);
-    most.store(0);
-  }
-};
+namespace {
 
-// One thread's counts of one device and tag.
-struct Cell {
-  Key key = 0;
-  Unpublished own;
-  Unpublished* whole = nullptr;  // of the device
-  Relaxed<std::uint64_t> allocations;
-  Relaxed<std::uint64_t> frees;
-  Relaxed<std::uint64_t> allocated_bytes;
-  Relaxed<std::uint64_t> freed_bytes;
-
-  void clear() noexcept {
-    own.clear();
-    for (Relaxed<std::uint64_t>* const count : {&allocations, &frees, &allocated_bytes, &freed_bytes}) count->store(0);
-  }
-};
-
-void add(Relaxed<std::uint64_t>& count, std::uint64_t more) noexcept { count.store(count.load() + more); }
+using Row = TallyTotal;
+using Cell = TallyCell;
+using Whole = TallyWhole;
 
 // The counts of one thread, or of several that came one after another: one that ends leaves its table, with what is in it, to the next.
 // Cells are reached by their thread through a hash table of its own, and by readers through a list that only grows.
-struct Table {
+struct Table : TallyFront {
   static constexpr std::size_t kMostCells = 4096;  // device and tag; beyond, events are dropped
 
   Cell*& recent_of(Key key) noexcept { return recent[(key ^ key >> 16 ^ key >> 32) % recent.size()]; }
@@ -96,13 +62,11 @@ struct Table {
     return found == by_key.end() ? nullptr : found->second;
   }
 
-  std::atomic<std::uint64_t> session{0};  // the tally that the counts belong to
-  std::array<Cell*, 64> recent{};         // cells used lately, by a few bits of their keys; the thread's, as by_key
+  std::array<Cell*, 64> recent{};  // cells used lately, by a few bits of their keys; the thread's, as the next
   std::unordered_map<Key, Cell*> by_key;
-  std::array<Relaxed<std::uint64_t>, Tally::kSizes> sizes;
-  std::vector<std::unique_ptr<Cell>> cells;          // changed under the registry's lock
-  std::vector<std::unique_ptr<Unpublished>> wholes;  // as that; by device
-  bool owned = false;                                // under the lock
+  std::vector<std::unique_ptr<Cell>> cells;    // changed under the registry's lock
+  std::vector<std::unique_ptr<Whole>> wholes;  // as that: of further devices
+  bool owned = false;                          // under the lock
 };
 
 class Registry {
@@ -143,6 +107,7 @@ class Registry {
 
  private:
   Row* row_of(Key key) BERTH_REQUIRES(mutex_);
+  Whole* whole_of(Table& table, Row* row) BERTH_REQUIRES(mutex_);
   TallyRow sum(const Row& row, std::span<const TallyRow> tags) const BERTH_REQUIRES(mutex_);
 
   os::Mutex mutex_;
@@ -160,10 +125,10 @@ Registry& registry() {
 }
 [[maybe_unused]] const Registry& g_made_at_load = registry();
 
-constinit thread_local Table* t_table [[gnu::tls_model("initial-exec")]] = nullptr;
+Table* own_table() noexcept { return static_cast<Table*>(t_tally); }
 
 void leave_thread(void* table) noexcept {
-  t_table = nullptr;
+  t_tally = nullptr;
   registry().leave(*static_cast<Table*>(table));
 }
 
@@ -189,13 +154,14 @@ Table* Registry::table_for(Table* known, std::uint64_t session) noexcept {
     }
     table->owned = true;
   }
-  if (table->session.load(std::memory_order_relaxed) == session) return table;
+  if (table->session.load() == session) return table;
   // What is left of another tally goes. Readers pass the table over until it is this session's.
   const os::Lock lock(mutex_);
   for (const auto& cell : table->cells) cell->clear();
-  for (const auto& whole : table->wholes) whole->clear();
+  table->first_whole.unpublished.clear();
+  for (const auto& whole : table->wholes) whole->unpublished.clear();
   for (auto& size : table->sizes) size.store(0);
-  table->session.store(session, std::memory_order_relaxed);
+  table->session.store(session);
   return table;
 }
 
@@ -206,18 +172,24 @@ Row* Registry::row_of(Key key) {
   return rows_.emplace_back(std::make_unique<Row>(key)).get();
 }
 
+Whole* Registry::whole_of(Table& table, Row* row) {
+  if (table.first_whole.total == nullptr) table.first_whole.total = row;
+  if (table.first_whole.total == row) return &table.first_whole;
+  const auto known = std::ranges::find(table.wholes, row, [](const auto& one) { return one->total; });
+  if (known != table.wholes.end()) return known->get();
+  table.wholes.push_back(std::make_unique<Whole>());
+  table.wholes.back()->total = row;
+  return table.wholes.back().get();
+}
+
 Cell* Registry::make_cell(Table& table, DeviceKey device, Key key) noexcept {
   try {
     auto cell = std::make_unique<Cell>();
-    auto whole = std::make_unique<Unpublished>();
     cell->key = key;
     const os::Lock lock(mutex_);
     if (table.cells.size() >= Table::kMostCells) return nullptr;
-    cell->own.row = row_of(key);
-    Row* const row = row_of(key_of(device, {}) | kWholeDevice);
-    const auto known = std::ranges::find(table.wholes, row, [](const auto& one) { return one->row; });
-    whole->row = row;
-    cell->whole = known != table.wholes.end() ? known->get() : table.wholes.emplace_back(std::move(whole)).get();
+    cell->total = row_of(key);
+    cell->whole = whole_of(table, row_of(tally_key(device, {}) | kWholeDevice));
     table.cells.reserve(table.cells.size() + 1);
     Cell* const made = cell.get();
     table.by_key.emplace(key, made);
@@ -230,13 +202,13 @@ Cell* Registry::make_cell(Table& table, DeviceKey device, Key key) noexcept {
 
 // The thread's cell for an event, or nullptr when it cannot be counted.
 [[gnu::noinline]] Cell* find_cell(DeviceKey device, Key key) noexcept {
-  Table* const table = registry().table_for(t_table, g_tally_session.load(std::memory_order_relaxed));
+  Table* const table = registry().table_for(own_table(), g_tally_session.load(std::memory_order_relaxed));
   if (table == nullptr) {
     registry().drop();
     return nullptr;
   }
-  if (t_table == nullptr) {
-    t_table = table;
+  if (t_tally == nullptr) {
+    t_tally = table;
     thread_exit().arm(table);
   }
   Cell* cell = table->find(key);
@@ -244,17 +216,17 @@ Cell* Registry::make_cell(Table& table, DeviceKey device, Key key) noexcept {
   if (cell == nullptr)
     registry().drop();
   else
-    table->recent_of(key) = cell;
+    table->last = table->recent_of(key) = cell;
   return cell;
 }
 
-inline Cell* cell_for(DeviceKey device, Tag tag) noexcept {
-  const Key key = key_of(device, tag);
-  Table* const table = t_table;
-  if (table != nullptr && table->session.load(std::memory_order_relaxed) == g_tally_session.load(std::memory_order_relaxed)) [[likely]] {
+Cell* cell_for(DeviceKey device, Tag tag) noexcept {
+  const Key key = tally_key(device, tag);
+  Table* const table = own_table();
+  if (table != nullptr && table->session.load() == g_tally_session.load(std::memory_order_relaxed)) [[likely]] {
     Cell* const recent = table->recent_of(key);
     if (recent != nullptr && recent->key == key) [[likely]]
-      return recent;
+      return table->last = recent;
   }
   return find_cell(device, key);
 }
@@ -274,15 +246,16 @@ TallyRow Registry::sum(const Row& row, std::span<const TallyRow> tags) const {
   }
   const std::int64_t published = row.published.load(std::memory_order_relaxed);
   counts.peak_bytes = row.peak.load(std::memory_order_relaxed);
-  const auto consider = [&](const Unpublished& one) {
-    if (one.row == &row) counts.peak_bytes = std::max(counts.peak_bytes, published + one.high());
+  const auto consider = [&](const Unpublished& one, const Row* of) {
+    if (of == &row) counts.peak_bytes = std::max(counts.peak_bytes, published + one.high());
   };
   for (const auto& table : tables_) {
-    if (table->session.load(std::memory_order_relaxed) != session_) continue;
-    for (const auto& one : table->wholes) consider(*one);
+    if (table->session.load() != session_) continue;
+    consider(table->first_whole.unpublished, table->first_whole.total);
+    for (const auto& one : table->wholes) consider(one->unpublished, one->total);
     for (const auto& cell : table->cells) {
-      if (cell->own.row != &row) continue;
-      consider(cell->own);
+      if (cell->total != &row) continue;
+      consider(cell->own, cell->total);
       counts.allocations += cell->allocations.load();
       counts.frees += cell->frees.load();
       counts.allocated_bytes += cell->allocated_bytes.load();
@@ -307,7 +280,7 @@ Tally Registry::read() {
   collect(tally.tags, false);
   collect(tally.devices, true);
   for (const auto& table : tables_) {
-    if (table->session.load(std::memory_order_relaxed) != session_) continue;
+    if (table->session.load() != session_) continue;
     for (std::size_t i = 0; i < Tally::kSizes; ++i) tally.sizes[i] += table->sizes[i].load();
   }
   tally.dropped = dropped_.load();
@@ -323,20 +296,12 @@ Tally read_tally() { return registry().read(); }
 void count_allocation_in_tally(DeviceKey device, Tag tag, std::size_t bytes) noexcept {
   Cell* const cell = cell_for(device, tag);
   if (cell == nullptr) return;
-  add(cell->allocations, 1);
-  add(cell->allocated_bytes, bytes);
-  add(t_table->sizes[static_cast<std::size_t>(std::bit_width(bytes - 1)) % Tally::kSizes], 1);
-  cell->own.change(static_cast<std::int64_t>(bytes));
-  cell->whole->change(static_cast<std::int64_t>(bytes));
+  cell->count_allocation(bytes);
+  t_tally->count_size(bytes);
 }
 
 void count_free_in_tally(DeviceKey device, Tag tag, std::size_t bytes) noexcept {
-  Cell* const cell = cell_for(device, tag);
-  if (cell == nullptr) return;
-  add(cell->frees, 1);
-  add(cell->freed_bytes, bytes);
-  cell->own.change(-static_cast<std::int64_t>(bytes));
-  cell->whole->change(-static_cast<std::int64_t>(bytes));
+  if (Cell* const cell = cell_for(device, tag)) cell->count_free(bytes);
 }
 
 }  // namespace berth

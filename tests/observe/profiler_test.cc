@@ -140,8 +140,8 @@ TEST(Profiler, CountsWhatThreadsDoThatFreeEachOthersBlocks) {
   for (const ProfileCounts& one : counted) bytes += one.allocated_bytes;
   EXPECT_EQ(all.allocated_bytes, bytes);
   EXPECT_EQ(all.freed_bytes, bytes);
-  EXPECT_LE(all.peak_bytes, static_cast<std::int64_t>(bytes + 4 * 65536));
-  EXPECT_GE(all.peak_bytes, static_cast<std::int64_t>(bytes) - 4 * 65536);
+  EXPECT_LE(all.peak_bytes, static_cast<std::int64_t>(bytes + 4_MiB));
+  EXPECT_GE(all.peak_bytes, static_cast<std::int64_t>(bytes) - static_cast<std::int64_t>(4_MiB));
 }
 
 TEST(Profiler, CountsBySiteAsTheModelDoes) {

@@ -44,7 +44,7 @@ struct ProfilerOptions {
 //     bytes == allocated_bytes - freed_bytes          blocks == allocations - frees          bytes <= peak_bytes
 struct ProfileCounts {
   std::int64_t bytes = 0;       // in use
-  std::int64_t peak_bytes = 0;  // the most there were. Exact for one thread; with several, each may be 64 KiB off
+  std::int64_t peak_bytes = 0;  // the most there were. Exact for one thread; with several, each may be 1 MiB off
   std::int64_t blocks = 0;
   std::uint64_t allocations = 0;
   std::uint64_t frees = 0;
