@@ -16,6 +16,10 @@ class PoolWalk {
   PoolWalk(const Pool& pool, Snapshot& snapshot) : pool_(pool), snapshot_(snapshot) {
     pieces_.reserve(kMostExtents);
     smalls_.reserve(kMostSlots);
+    // At once: lists that grow are copied, and memory that the kernel has yet to give is what a snapshot takes longest for.
+    const std::size_t expected = snapshot.stats.live_blocks + snapshot.stats.live_blocks / 16 + kMostSlots;
+    snapshot.blocks.reserve(expected);
+    snapshot.free.reserve(expected);
   }
 
   void run() {
