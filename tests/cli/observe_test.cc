@@ -71,8 +71,8 @@ TEST(CliTop, ShowsAProcessThatExposesItselfAndSaysWhenThereIsNone) {
   const Ran none = run_command(live + BERTH_CLI " top --once");
   EXPECT_EQ(none.exit_code, 1);
   EXPECT_NE(none.output.find("BERTH_LIVE=1"), std::string::npos) << none.output;
-  const Ran shown = run_command(live + "BERTH_LIVE=1 " BERTH_OBSERVE_HELPER " stay > /dev/null & pid=$!; for i in $(seq 200); do " + live +
-                                BERTH_CLI " top --json $pid 2> /dev/null | grep -q kept && break; sleep 0.05; done; " + live +
+  const Ran shown = run_command(live + "BERTH_LIVE=1 " BERTH_OBSERVE_HELPER " stay > /dev/null 2>&1 & pid=$!; for i in $(seq 200); do " +
+                                live + BERTH_CLI " top --json $pid 2> /dev/null | grep -q kept && break; sleep 0.05; done; " + live +
                                 BERTH_CLI " top --once $pid; " + live + BERTH_CLI " top --once observe_helper; kill -9 $pid");
   EXPECT_NE(shown.output.find("observe_helper"), std::string::npos) << shown.output;
   EXPECT_NE(shown.output.find("kept 3.91 KiB"), std::string::npos) << shown.output;

@@ -124,11 +124,12 @@ TEST_F(ObservedProcess, WritesItsProfileWhenItExits) {
 
 // Started in the background by a shell, which prints its number.
 TEST_F(ObservedProcess, ShowsItselfToTheSameUserUntilItIsKilled) {
-  const Ran ran = run_command("BERTH_LIVE=1 " BERTH_OBSERVE_HELPER " stay > " + folder_ + "/said & echo $!; while ! grep -q ready " +
+  const Ran ran = run_command("BERTH_LIVE=1 " BERTH_OBSERVE_HELPER " stay > " + folder_ + "/said 2>&1 & echo $!; while ! grep -q ready " +
                               folder_ + "/said; do sleep 0.05; done");
   const std::int64_t process = std::stoll(ran.output);
   std::optional<LiveProcess> seen;
-  for (int i = 0; i < 500 && (!seen || seen->pools.empty()); ++i) {
+  const auto shows_all = [&] { return seen && !seen->pools.empty() && seen->pools[0].stats.live_blocks == 2; };
+  for (int i = 0; i < 500 && !shows_all(); ++i) {
     seen = read_live(process);
     usleep(20'000);
   }
