@@ -96,6 +96,17 @@ TEST(Snapshot, TellsBlocksThatAnotherThreadHasFreedAsFree) {
   for (int i = 30; i < 40; ++i) memory->deallocate(blocks[static_cast<std::size_t>(i)]);
 }
 
+TEST(Snapshot, TellsALargeBlockThatAThreadKeepsForItsNextRequestAsFree) {
+  const auto memory = pool("cpu");
+  for (int i = 0; i < 40; ++i) {
+    const Block block = memory->allocate({.bytes = 1_MiB});
+    expect_equal(memory->snapshot(), {block}, *memory);
+    memory->deallocate(block);
+    expect_equal(memory->snapshot(), {}, *memory);
+    EXPECT_EQ(memory->snapshot().figures.waiting_blocks, 0U);
+  }
+}
+
 TEST(Snapshot, TellsWhatWaitsForAStream) {
   const Device device = make_sim({.background = false});
   const Stream stream = make_stream(device);

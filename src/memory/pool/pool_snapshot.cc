@@ -107,14 +107,17 @@ class PoolWalk {
     if (extent.state == ExtentState::live && extent.slab != 0) return copy_slab(extent);
     next_ = extent.end();
     if (extent.state == ExtentState::bare || (extent.state == ExtentState::transit && !extent.has_memory)) return;
-    // A block that is not handed out yet, or has come since the walk passed its beginning, is told as free.
-    if (extent.state == ExtentState::live && extent.slot != 0 && extent.begin == piece.begin) {
+    // A block that is not handed out yet, that a thread keeps (pool_large.cc), or that has come since the walk passed its beginning, is told as
+    // free.
+    const bool live = extent.slot != 0 && pool_.slots_[extent.slot].serial.load() != 0;
+    const bool handed_out = live || std::ranges::binary_search(waiting_, extent.slot);
+    if (extent.state == ExtentState::live && extent.slot != 0 && handed_out && extent.begin == piece.begin) {
       piece.kind = Piece::Kind::large;
       piece.stream_id = pool_.streams_[extent.stream].id;
       piece.requested = extent.requested;
       piece.tag = pool_.slots_[extent.slot].tag().id();
-      piece.live = pool_.slots_[extent.slot].serial.load() != 0;
-    } else if (extent.state == ExtentState::cached && extent.stream != 0) {
+      piece.live = live;
+    } else if (extent.stream != 0 && extent.state != ExtentState::transit) {
       piece.free = FreeKind::stream;
       piece.stream_id = pool_.streams_[extent.stream].id;
     }
