@@ -84,6 +84,24 @@ struct ConvertCommand {
 };
 Exit run_convert(const ConvertCommand& command);
 
+struct SnapshotCommand {
+  std::string path;
+  std::string other;     // of a diff: the later one
+  std::size_t top = 20;  // how many holders
+  bool csv = false;      // every block
+  bool json = false;
+};
+Exit run_snapshot_show(const SnapshotCommand& command);
+Exit run_snapshot_diff(const SnapshotCommand& command);
+
+struct TopCommand {
+  std::string target;  // a process id or a program's name; empty: all
+  double every = 1;    // seconds
+  bool once = false;
+  bool json = false;
+};
+Exit run_top(const TopCommand& command);
+
 struct BenchCopyCommand {
   bool full = false;  // every pair of dtypes and layouts too
   bool json = false;

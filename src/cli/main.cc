@@ -86,6 +86,29 @@ void add_convert_options(CLI::App& app, ConvertCommand& command) {
   app.add_flag("--json", command.json, "Print JSON");
 }
 
+// Its sub-commands show and diff; each reads files that save_snapshot wrote.
+void add_snapshot_commands(CLI::App& app, SnapshotCommand& command) {
+  CLI::App* const show = app.add_subcommand("show", "Print the pools of a snapshot, and who holds the most");
+  show->add_option("FILE", command.path, "The snapshot; plain or gzip")->required();
+  show->add_flag("--csv", command.csv, "Print every block as comma-separated values");
+  CLI::App* const diff = app.add_subcommand("diff", "Print what came and went between two snapshots");
+  diff->add_option("BEFORE", command.path, "The earlier one")->required();
+  diff->add_option("AFTER", command.other, "The later one")->required();
+  for (CLI::App* const one : {show, diff}) {
+    one->add_option("--top", command.top, "How many lines (20)");
+    one->add_flag("--json", command.json, "Print JSON");
+  }
+  app.footer("berth::save_snapshot writes them, and so do BERTH_SNAPSHOT_SIGNAL and BERTH_SNAPSHOT_ON_OOM: see docs/observing.md.");
+}
+
+void add_top_options(CLI::App& app, TopCommand& command) {
+  app.add_option("PID|NAME", command.target, "A process, or all of a program; left out: all of this user");
+  app.add_option("--every", command.every, "Seconds between two looks (1)")->check(CLI::Range(0.1, 3600.0));
+  app.add_flag("--once", command.once, "Print once and exit; so it does too when standard output is no terminal");
+  app.add_flag("--json", command.json, "Print JSON, once");
+  app.footer("A process is shown when it was started with BERTH_LIVE=1.");
+}
+
 void add_bench_copy_options(CLI::App& app, BenchCopyCommand& command) {
   app.add_option("--device", command.device, "Copies on, from and to a device instead of the host's: --device cuda:0");
   app.add_flag("--full", command.full, "Every pair of dtypes in four layouts too, beside memcpy: a few minutes more");
@@ -159,6 +182,13 @@ int main(int argc, char** argv) {
   shm_list->add_flag("--json", json, "Print JSON");
   CLI::App* const shm_collect = shm->add_subcommand("gc", "Remove those that only dead processes hold");
   shm_collect->add_flag("--json", json, "Print JSON");
+  SnapshotCommand snapshotting;
+  CLI::App* const snapshot = app.add_subcommand("snapshot", "Look at the saved state of a process's pools");
+  snapshot->require_subcommand(1);
+  add_snapshot_commands(*snapshot, snapshotting);
+  TopCommand watching;
+  CLI::App* const top = app.add_subcommand("top", "Show the pools of running processes");
+  add_top_options(*top, watching);
   std::string guest_name;
   CLI::App* const guest = app.add_subcommand("tour-guest", "The second process of the tour")->group("");
   guest->add_option("NAME", guest_name)->required();
@@ -191,6 +221,9 @@ int main(int argc, char** argv) {
     if (bench_alloc->parsed()) return static_cast<int>(run_bench_alloc(allocating));
     if (shm_list->parsed()) return static_cast<int>(run_shm_list(json));
     if (shm_collect->parsed()) return static_cast<int>(run_shm_collect(json));
+    if (snapshot->got_subcommand("show")) return static_cast<int>(run_snapshot_show(snapshotting));
+    if (snapshot->got_subcommand("diff")) return static_cast<int>(run_snapshot_diff(snapshotting));
+    if (top->parsed()) return static_cast<int>(run_top(watching));
     if (guest->parsed()) return static_cast<int>(run_tour_guest(guest_name));
     if (tour->parsed()) return static_cast<int>(run_tour());
   } catch (const berth::ArgumentError& error) {  // at this level arguments come from the environment: wrong use

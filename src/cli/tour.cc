@@ -12,6 +12,7 @@
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/tour_files.h"
+#include "cli/tour_profile.h"
 #include "os/child.h"
 #include "os/shared_file.h"
 #include "os/system.h"
@@ -75,11 +76,13 @@ class Tour {
   void run_out_of_memory();
   void look_for_leaks();
   void check_defaults();
+  void tell_where_it_went();
 
   int number_ = 0;
   bool right_ = true;
   std::shared_ptr<Track> memory_ = track(direct("cpu"));
   std::vector<Held> held_at_start_ = held_by_defaults();  // of every device: the tour copies to each
+  TourProfile profile_;
 };
 
 std::string shape_and_strides(const Storage& s) { return fmt::format("{} strides {}", s.shape().to_string(), s.strides().to_string()); }
@@ -326,6 +329,12 @@ void Tour::check_defaults() {
   check(held_by_defaults() == held_at_start_, fmt::format("the default allocators of {} hold what they held at the start", devices));
 }
 
+void Tour::tell_where_it_went() {
+  step("Where the memory went");
+  say_lines(profile_.lines());
+  check(profile_.is_settled(), "by the profiler's count, everything that the tour allocated is freed");
+}
+
 bool Tour::run() {
   const std::uint64_t start = os::steady_time_ns();
   print(fmt::format("berth {}: the memory under a tensor program\n", version()));
@@ -340,9 +349,11 @@ bool Tour::run() {
   share_with_another_process();
   run_out_of_memory();
   look_for_leaks();
+  tell_where_it_went();
   const double seconds = static_cast<double>(os::steady_time_ns() - start) / 1e9;
   print(fmt::format(
-      "\n{} in {:.1f} s. Next: berth devices, berth doctor, berth replay, berth plan, berth shm, berth inspect, docs/architecture.md\n",
+      "\n{} in {:.1f} s. Next: berth devices, berth doctor, berth replay, berth plan, berth shm, berth inspect, berth snapshot, berth top, "
+      "docs/observing.md\n",
       right_ ? paint(Mood::good, "All of it as it should be") : paint(Mood::bad, "Something is wrong: see ✘ above"), seconds));
   return right_;
 }

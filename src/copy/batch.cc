@@ -93,9 +93,9 @@ void note_all(const SpanList& sources, const SpanList& targets, StreamRef stream
   for (std::size_t i = 0; i < sources.count; ++i) note_copy(sources[i], targets[i], stream);
 }
 
-void record_all(const SpanList& sources, const SpanList& targets, StreamRef stream, const Site& site) {
-  if (!is_recording()) return;
-  for (std::size_t i = 0; i < sources.count; ++i) record_copy(sources[i], targets[i], stream, site);
+void record_all(const CopyWatch& watch, const SpanList& sources, const SpanList& targets, const CopyOptions& options, const Site& site) {
+  if (!has_copy_sinks()) return;
+  for (std::size_t i = 0; i < sources.count; ++i) watch.copied_in_batch(sources[i], targets[i], sources.count, options, site);
 }
 
 SpanList list_of(std::span<const StridedSpan> spans) noexcept {
@@ -120,13 +120,15 @@ void require_equal_counts(std::size_t sources, std::size_t targets) {
 }
 
 void copy_batch_now(const SpanList& sources, const SpanList& targets, const Site& site) {
+  const CopyWatch watch;
   const Batch batch = check_all(sources, targets);
   note_all(sources, targets, {});
   run_all(sources, targets, batch);
-  record_all(sources, targets, {}, site);
+  record_all(watch, sources, targets, {}, site);
 }
 
 Event copy_batch_in(std::vector<StridedSpan> sources, std::vector<StridedSpan> targets, const CopyOptions& options, const Site& site) {
+  const CopyWatch watch;
   Batch checked = check_all(list_of(sources), list_of(targets));
   const auto kept = std::make_shared<const KeptBatch>(KeptBatch{std::move(sources), std::move(targets), std::move(checked)});
   const SpanList from = list_of(kept->sources);
@@ -134,7 +136,7 @@ Event copy_batch_in(std::vector<StridedSpan> sources, std::vector<StridedSpan> t
   note_all(from, to, options.stream);
   Event done = options.stream->enqueue([kept, from, to] { run_all(from, to, kept->checked); });
   if (!options.non_blocking) done.wait();
-  record_all(from, to, options.stream, site);
+  record_all(watch, from, to, options, site);
   return done;
 }
 

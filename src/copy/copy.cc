@@ -9,7 +9,6 @@
 #include "copy/notes.h"
 #include "copy/now.h"
 #include "memory/stream_check.h"
-#include "record/emit.h"
 
 // The public face: what is refused is refused here, then the work runs at once, or in its stream.
 namespace berth {
@@ -46,21 +45,21 @@ struct RawShape {
 }  // namespace
 
 void copy_now(const SpanRef& source, const SpanRef& target, const Site& site) {
+  const CopyWatch watch;
   const CheckedPair pair = check_pair(source, target);
   if (is_checking_streams()) [[unlikely]]
     note_copy(source, target, {});
   run_pair(source, target, pair);
-  if (is_recording()) [[unlikely]]
-    record_copy(source, target, {}, site);
+  watch.copied(source, target, pair, {}, site);
 }
 
 void fill_now(const SpanRef& target, Scalar value, const Site& site) {
+  const CopyWatch watch;
   Backend& backend = check_fill(target);
   if (is_checking_streams()) [[unlikely]]
     note_fill(target, {});
   run_fill(target, backend, value.as(target.dtype));
-  if (is_recording()) [[unlikely]]
-    record_fill(target, {}, site);
+  watch.filled(target, {}, site);
 }
 
 Event copy(const StridedSpan& source, const StridedSpan& target, const CopyOptions& options, Site site) {
@@ -68,12 +67,12 @@ Event copy(const StridedSpan& source, const StridedSpan& target, const CopyOptio
     copy_now(source, target, site);
     return {};
   }
+  const CopyWatch watch;
   const CheckedPair pair = check_pair(source, target);
   if (is_checking_streams()) [[unlikely]]
     note_copy(source, target, options.stream);
   Event done = run_in(options, [source, target, pair] { run_pair(source, target, pair); });
-  if (is_recording()) [[unlikely]]
-    record_copy(source, target, options.stream, site);
+  watch.copied(source, target, pair, options, site);
   return done;
 }
 
@@ -83,12 +82,12 @@ Event fill(const StridedSpan& target, Scalar value, const CopyOptions& options, 
     fill_now(target, value, site);
     return {};
   }
+  const CopyWatch watch;
   Backend& backend = check_fill(target);
   if (is_checking_streams()) [[unlikely]]
     note_fill(target, options.stream);
   Event done = run_in(options, [target, &backend, element = value.as(target.dtype)] { run_fill(target, backend, element); });
-  if (is_recording()) [[unlikely]]
-    record_fill(target, options.stream, site);
+  watch.filled(target, options, site);
   return done;
 }
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "copy/notes.h"
 
-#include "copy/check.h"
+#include <algorithm>
+
+#include "base/text.h"
+#include "berth/copy/route.h"
+#include "copy/planner.h"
 #include "memory/stream_check.h"
-#include "record/emit.h"
 
 namespace berth {
 
@@ -15,6 +18,16 @@ void note_touch(const SpanRef& span, StreamRef stream, bool writes) {
     stream_check::touched(reinterpret_cast<const void*>(range.begin), range.end - range.begin, span.device, stream, writes);
 }
 
+// "host", "kernel > transfer". A copy on the host's side, which skips the planner, is one step.
+Tag route_in_words(const SpanRef& source, const SpanRef& target, const CheckedPair& pair) {
+  if (pair.kind == PairKind::nothing) return "nothing";
+  if (pair.kind == PairKind::host) return "host";
+  std::string words;
+  for (const RouteStep& step : plan_checked(source, target, pair).steps)
+    words += text::join(words.empty() ? "" : " > ", to_string(step.kind));
+  return Tag(words);
+}
+
 }  // namespace
 
 void note_copy(const SpanRef& source, const SpanRef& target, StreamRef stream) {
@@ -24,25 +37,40 @@ void note_copy(const SpanRef& source, const SpanRef& target, StreamRef stream) {
 
 void note_fill(const SpanRef& target, StreamRef stream) { note_touch(target, stream, true); }
 
-void record_copy(const SpanRef& source, const SpanRef& target, StreamRef stream, const Site& site) {
+// Not 0, which means that nobody waited.
+std::uint64_t CopyWatch::took_ns(const CopyOptions& options) const noexcept {
+  const bool waited = !options.stream || !options.non_blocking;
+  return waited ? std::max<std::uint64_t>(os::steady_time_ns() - begin_ns_, 1) : 0;
+}
+
+void CopyWatch::record_copy(const SpanRef& source, const SpanRef& target, const CheckedPair* pair, const CopyOptions& options,
+                            const Site& site, std::size_t count) const {
+  const std::uint64_t took = took_ns(options) / count;
   emit({.kind = RecordKind::copied,
         .device = target.device.key(),
         .source_device = source.device.key(),
         .address = target.data,
         .bytes = target.shape->size_bytes(target.dtype),
-        .stream_id = stream.id(),
+        .stream_id = options.stream.id(),
         .tag = current_tag(),
-        .site = intern(site)});
+        .site = intern(site),
+        .dtype = target.dtype,
+        .source_dtype = source.dtype,
+        .route = pair == nullptr ? Tag("batch") : route_in_words(source, target, *pair),
+        .took_ns = took});
 }
 
-void record_fill(const SpanRef& target, StreamRef stream, const Site& site) {
+void CopyWatch::record_fill(const SpanRef& target, const CopyOptions& options, const Site& site) const {
   emit({.kind = RecordKind::filled,
         .device = target.device.key(),
         .address = target.data,
         .bytes = target.shape->size_bytes(target.dtype),
-        .stream_id = stream.id(),
+        .stream_id = options.stream.id(),
         .tag = current_tag(),
-        .site = intern(site)});
+        .site = intern(site),
+        .dtype = target.dtype,
+        .route = "fill",
+        .took_ns = took_ns(options)});
 }
 
 }  // namespace berth

@@ -38,6 +38,7 @@ class Adaptor : public Interface {
   std::span<const std::byte> range() const noexcept override { return upstream_->range(); }
   std::string name() const override { return text::join(std::string_view(kind_), '(', upstream_->name(), ')'); }
   std::string settings() const override { return text::join(std::string_view(kind_), " over ", upstream_->settings()); }
+  void list_blocks(Snapshot& snapshot) const override { upstream_->list_blocks(snapshot); }
   void explain(const Failure& failure, OutOfMemoryReport& report) const override { upstream_->explain(failure, report); }
   void explain_free(const Block& block, Misuse& misuse) const noexcept override { upstream_->explain_free(block, misuse); }
   std::string audit() const override { return upstream_->audit(); }

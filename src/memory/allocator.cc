@@ -11,9 +11,11 @@
 #include "memory/holders.h"
 #include "memory/pool/thread_cache.h"
 #include "memory/process_budget.h"
+#include "memory/refusal_hook.h"
 #include "memory/stream_check.h"
 #include "record/current_tag.h"
 #include "record/emit.h"
+#include "record/tally.h"
 
 namespace berth {
 
@@ -29,11 +31,21 @@ std::atomic<std::uint64_t> g_next_id{1};
       {{"value", request.alignment}, {"limit", backend.properties().max_alignment}});
 }
 
-// The trace first, with what it keeps and no more; the record is made for sinks alone.
+// What the trace and the tally keep, and no more.
+inline void note_allocation(const Block& block) noexcept {
+  if (is_traced()) trace_allocation(block.allocator_id, block.serial, block.bytes, block.stream_id);
+  tally_allocation(block.device.key(), block.tag, block.bytes);
+}
+[[gnu::noinline]] void note_free(const Block& block) noexcept {  // a call, so that a free that nobody watches has no frame to set up
+  if (is_traced()) trace_free(block.allocator_id, block.serial);
+  tally_free(block.device.key(), block.tag, block.bytes);
+}
+
+// Those two first; the record is made for sinks alone.
 void record_block(RecordKind kind, const Block& block, const Site& site) noexcept {
-  if (kind == RecordKind::allocated) trace_allocation(block.allocator_id, block.serial, block.bytes, block.stream_id);
-  if (kind == RecordKind::freed) trace_free(block.allocator_id, block.serial);
-  if (!has_sinks()) return;
+  if (kind == RecordKind::allocated) note_allocation(block);
+  if (kind == RecordKind::freed) note_free(block);
+  if (!has_block_sinks()) return;
   emit({.kind = kind,
         .device = block.device.key(),
         .address = block.data,
@@ -92,6 +104,7 @@ Allocator::Allocator(Backend& backend) noexcept
 Allocator::~Allocator() = default;
 
 void Allocator::explain_free(const Block&, Misuse&) const noexcept {}
+void Allocator::list_blocks(Snapshot&) const {}
 
 // Fills in what the request left out, in place, and refuses what can never work. Zero bytes are answered here, so that no strategy
 // sees them.
@@ -134,28 +147,36 @@ Block Allocator::allocate_parts(std::size_t bytes, std::size_t alignment, Stream
   return allocate_slowly(bytes, alignment, stream, tag, site);
 }
 
+// As above, where nobody watches but the trace and the tally. What is left is in a function of its own, so that this one is short too: it
+// is what a program pays that is always counted.
 [[gnu::noinline]] Block Allocator::allocate_slowly(std::size_t bytes, std::size_t alignment, StreamRef stream, Tag tag, const Site* site) {
+  struct Fully {
+    [[gnu::noinline]] static Block allocate(Allocator& self, std::size_t bytes, std::size_t alignment, StreamRef stream, Tag tag,
+                                            const Site* site) {
+      Request request{.bytes = bytes, .alignment = alignment, .stream = stream, .tag = tag, .site = site == nullptr ? Site{} : *site};
+      Block block;
+      unsigned calls = 0;
+      const Status done = self.allocate_under_pressure(request, block, calls);
+      if (!done) [[unlikely]] {
+        self.record_refusal(request);
+        self.throw_refused(request, done.failure(), calls);
+      }
+      if (is_recording()) [[unlikely]]
+        record_allocation(block, request.stream, request.site);
+      return block;
+    }
+  };
   const CacheFront& front = t_front;
-  // As above, where nobody watches but the trace.
-  if (is_only_traced() && is_usual(front, id_, stream, alignment)) {
+  if (is_only_lightly_watched() && is_usual(front, id_, stream, alignment)) {
     const Tag known = tag ? tag : t_current_tag;
     const ThreadCache::Taken taken = front.cache->take(bytes, Slot::make_label(id_, known, 0));
     if (taken.slot != nullptr) {
-      trace_allocation(id_, taken.serial, bytes, front.cache->stream_id);
+      if (is_traced()) trace_allocation(id_, taken.serial, bytes, front.cache->stream_id);
+      tally_allocation(device_.key(), known, bytes);
       return make_block(*front.cache, taken, bytes, usual_alignment_, device_, known, id_);
     }
   }
-  Request request{.bytes = bytes, .alignment = alignment, .stream = stream, .tag = tag, .site = site == nullptr ? Site{} : *site};
-  Block block;
-  unsigned calls = 0;
-  const Status done = allocate_under_pressure(request, block, calls);
-  if (!done) [[unlikely]] {
-    record_refusal(request);
-    throw_refused(request, done.failure(), calls);
-  }
-  if (is_recording()) [[unlikely]]
-    record_allocation(block, request.stream, request.site);
-  return block;
+  return Fully::allocate(*this, bytes, alignment, stream, tag, site);
 }
 
 // No lock is held here, whatever stands below: the place to ask others for memory.
@@ -222,7 +243,9 @@ void Allocator::throw_refused(const Request& request, const Failure& failure, un
   report.top_holders = top_holders(holders());
   if (pressure_calls > 0) report.tried.push_back(text::join("called the pressure callback, and tried again: ", pressure_calls, " times"));
   if (report.refused_by.empty()) report.refused_by = failure.why;
-  throw OutOfMemory(std::move(report));
+  OutOfMemory refusal(std::move(report));
+  if (const RefusalHook hook = g_refusal_hook.load(std::memory_order_acquire)) hook(refusal);
+  throw refusal;
 }
 
 void Allocator::deallocate(const Block& block) noexcept {
@@ -231,7 +254,7 @@ void Allocator::deallocate(const Block& block) noexcept {
   const std::uint32_t watchers = g_watchers.load();
   if (((front.pool ^ id) | (block.allocator_id ^ id)) == 0 && watchers < kSlowWatcher && front.cache->put(block)) [[likely]] {
     if (watchers != 0) [[unlikely]]
-      trace_free(id, block.serial);
+      return note_free(block);
     return;
   }
   deallocate_slowly(block, When::later);

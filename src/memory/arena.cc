@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "berth/base/checked.h"
 #include "berth/device/registry.h"
+#include "berth/memory/snapshot.h"
 #include "memory/block_users.h"
 #include "memory/hold_count.h"
 #include "memory/holders.h"
@@ -223,6 +224,34 @@ class ArenaStrategy : public Arena {
       }
     }
     return totals.most_first();
+  }
+
+  // What dead blocks leave is free, though not before a reset.
+  void list_blocks(Snapshot& snapshot) const override {
+    const os::Lock lock(mutex_);
+    snapshot.has_blocks = true;
+    snapshot.base = reinterpret_cast<std::uintptr_t>(base_);
+    snapshot.range_bytes = snapshot.limit_bytes = capacity_;
+    snapshot.page_bytes = backend().properties().unit_bytes;
+    if (committed_ != 0) snapshot.memory.push_back({0, committed_});
+    std::size_t told = 0;
+    const auto free_to = [&](std::size_t end) {
+      if (end > told) snapshot.free.push_back({told, end - told, 0, FreeKind::anyone});
+    };
+    for (const Entry& entry : entries_) {
+      if (!entry.live || entry.bytes == 0) continue;
+      free_to(entry.offset);
+      told = entry.offset + entry.bytes;
+      snapshot.blocks.push_back({.offset = entry.offset,
+                                 .bytes = entry.bytes,
+                                 .requested = entry.bytes,
+                                 .stream_id = entry.stream_id,
+                                 .age_ns = 0,
+                                 .tag = entry.tag.id(),
+                                 .site = 0,
+                                 .state = BlockState::live});
+    }
+    free_to(committed_);
   }
 
   std::string name() const override { return "arena"; }

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "berth/base/checked.h"
 #include "berth/device/registry.h"
+#include "berth/memory/snapshot.h"
 #include "memory/block_users.h"
 #include "memory/hold_count.h"
 #include "memory/holders.h"
@@ -141,6 +142,23 @@ class Direct : public Allocator {
       });
     }
     return totals.most_first();
+  }
+
+  void list_blocks(Snapshot& snapshot) const override {
+    snapshot.has_blocks = true;
+    const os::Lock lock(mutex_);
+    const auto list = [&](const LiveEntry& entry, BlockState state) BERTH_NO_THREAD_ANALYSIS {
+      snapshot.blocks.push_back({.offset = reinterpret_cast<std::uintptr_t>(entry.data),
+                                 .bytes = entry.bytes,
+                                 .requested = entry.bytes,
+                                 .stream_id = entry.stream_id,
+                                 .age_ns = 0,
+                                 .tag = entry.tag.id(),
+                                 .site = 0,
+                                 .state = state});
+    };
+    live_.for_each([&](const LiveEntry& entry) { list(entry, entry.freed_in_hold ? BlockState::waiting : BlockState::live); });
+    for (const auto& [serial, waiting] : waiting_) list(waiting.entry, BlockState::waiting);
   }
 
   std::string name() const override { return "direct"; }

@@ -120,6 +120,21 @@ bool make_room_in_process(const Backend& backend, std::size_t bytes) {
   return memory.budget.used() < before || memory.budget.room() >= bytes;
 }
 
+std::vector<std::shared_ptr<Allocator>> strategies_of_process() {
+  Memories& all = memories();
+  std::vector<Memory*> known;  // never destroyed
+  {
+    const os::Lock lock(all.mutex);
+    for (const auto& [number, memory] : all.by_number) known.push_back(memory.get());
+  }
+  std::vector<std::shared_ptr<Allocator>> live;
+  for (Memory* const memory : known) {
+    for (auto& one : allocators_of(*memory, true)) live.push_back(std::move(one));
+  }
+  std::ranges::sort(live, {}, [](const auto& one) { return one->id(); });
+  return live;
+}
+
 void explain_process_limit(const Backend& backend, OutOfMemoryReport& report) {
   Memory& memory = memory_of(backend);
   const std::size_t room = memory.budget.room();

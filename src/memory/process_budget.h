@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <vector>
 
 #include "berth/device/backend.h"
 #include "berth/memory/out_of_memory.h"
@@ -28,6 +29,9 @@ void enlist(const std::shared_ptr<Allocator>& allocator, Trimmed trimmed = Trimm
 
 // Gives back what allocators of this memory have cached until there is room. No lock may be held. Says whether any went.
 bool make_room_in_process(const Backend& backend, std::size_t bytes);
+
+// Every strategy of the process that lives, the oldest first. Perhaps the last handles: to be let go of without a lock.
+std::vector<std::shared_ptr<Allocator>> strategies_of_process();
 
 void explain_process_limit(const Backend& backend, OutOfMemoryReport& report);
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 
 #include "os/inject.h"
 
@@ -40,5 +41,12 @@ Status cut_file(int descriptor, std::uint64_t bytes) noexcept {
 }
 
 void close_file(int descriptor) noexcept { close(descriptor); }
+
+Status rename_file(const char* from, const char* to) noexcept {
+  if (must_fail("rename") || rename(from, to) != 0) return file_failure("the file cannot be renamed");
+  return {};
+}
+
+void remove_file(const char* path) noexcept { unlink(path); }
 
 }  // namespace berth::os

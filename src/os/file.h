@@ -20,4 +20,8 @@ Status cut_file(int descriptor, std::uint64_t bytes) noexcept;
 
 void close_file(int descriptor) noexcept;
 
+// Gives a file another name, in place of one that has it, in one step; and takes a name away.
+Status rename_file(const char* from, const char* to) noexcept;
+void remove_file(const char* path) noexcept;
+
 }  // namespace berth::os

@@ -2,6 +2,7 @@
 #include "os/system.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <sched.h>
 #include <sys/auxv.h>
 #include <sys/ioctl.h>
@@ -232,6 +233,7 @@ int terminal_width(int descriptor) noexcept {
   return ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
+std::string program_name() { return program_invocation_short_name == nullptr ? "" : program_invocation_short_name; }
 int process_id() noexcept { return getpid(); }
 
 }  // namespace berth::os

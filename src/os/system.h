@@ -54,5 +54,6 @@ std::uint64_t steady_time_ns() noexcept;
 bool is_terminal(int descriptor) noexcept;
 int terminal_width(int descriptor) noexcept;  // 80 when unknown
 int process_id() noexcept;
+std::string program_name();  // of this process: its file's name
 
 }  // namespace berth::os

@@ -15,9 +15,15 @@ namespace berth {
 namespace {
 
 struct Entry {
-  explicit Entry(std::shared_ptr<Sink> attached_sink) : sink(std::move(attached_sink)) {}
+  Entry(std::shared_ptr<Sink> attached_sink, RecordSet wanted) : sink(std::move(attached_sink)), records(wanted) {}
+
+  bool wants(RecordKind kind) const noexcept {
+    const bool of_copy = kind == RecordKind::copied || kind == RecordKind::filled;
+    return records == RecordSet::everything || (records == RecordSet::copies) == of_copy;
+  }
 
   const std::shared_ptr<Sink> sink;
+  const RecordSet records;
   std::atomic<bool> attached{true};
 };
 
@@ -60,9 +66,10 @@ void replace_list(Change change) {
 
 constinit thread_local bool t_delivering = false;
 
-void count_sink(int change) noexcept {
-  g_sink_count.add(change);
-  g_watchers.add(static_cast<int>(kSlowWatcher) * change);
+void count_sink(RecordSet records, int change) noexcept {
+  if (records != RecordSet::copies) g_block_sinks.add(change);
+  if (records != RecordSet::blocks) g_copy_sinks.add(change);
+  g_watchers.add((records == RecordSet::copies ? 1 : static_cast<int>(kSlowWatcher)) * change);
 }
 
 }  // namespace
@@ -75,26 +82,26 @@ std::string_view to_string(RecordKind kind) noexcept {
 }
 
 void emit(Record record) noexcept {
-  if (!has_sinks() || t_delivering) return;
+  if (t_delivering) return;
   t_delivering = true;
   record.time_ns = os::steady_time_ns();
   {
     const std::shared_ptr<const SinkList> list = current_list();
     for (const std::shared_ptr<Entry>& entry : *list) {
-      if (entry->attached.load(std::memory_order_relaxed)) entry->sink->on_record(record);
+      if (entry->attached.load(std::memory_order_relaxed) && entry->wants(record.kind)) entry->sink->on_record(record);
     }
   }
   t_delivering = false;
 }
 
-SinkAttachment attach_sink(std::shared_ptr<Sink> sink) {
+SinkAttachment attach_sink(std::shared_ptr<Sink> sink, RecordSet records) {
   if (sink == nullptr) throw ArgumentError(ErrorCode::invalid_argument, {"attaching a sink", "there is none", "pass one"});
-  const auto entry = std::make_shared<Entry>(std::move(sink));
+  const auto entry = std::make_shared<Entry>(std::move(sink), records);
   replace_list([&](SinkList list) {
     list.push_back(entry);
     return list;
   });
-  count_sink(1);
+  count_sink(records, 1);
   SinkAttachment attachment;
   attachment.entry_ = entry.get();
   return attachment;
@@ -117,7 +124,7 @@ void SinkAttachment::detach() noexcept {
   auto* const entry = static_cast<Entry*>(std::exchange(entry_, nullptr));
   // release, and acquire below: whoever takes the entry off the list may destroy the sink, after all that its owner did to it.
   entry->attached.store(false, std::memory_order_release);
-  count_sink(-1);
+  count_sink(entry->records, -1);
   try {
     replace_list([](SinkList list) {
       std::erase_if(list, [](const std::shared_ptr<Entry>& e) { return !e->attached.load(std::memory_order_acquire); });

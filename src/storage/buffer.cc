@@ -1,45 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "berth/storage/buffer.h"
 
-#include <atomic>
 #include <utility>
 
 #include "base/text.h"
 #include "berth/base/checked.h"
 #include "berth/base/error.h"
 #include "berth/device/registry.h"
+#include "storage/buffer_state.h"
 #include "storage/make.h"
 #include "storage/recycled.h"
 
 namespace berth {
-
-struct Buffer::State {
-  Block block;  // data, bytes and device count for every owner; the rest for Owner::allocator
-  Allocator* allocator = nullptr;
-  std::shared_ptr<Allocator> kept_alive;  // the same; empty for default allocators, which are never destroyed
-  std::unique_ptr<Deleter> deleter;       // the other owners; empty: borrowed
-  std::unique_ptr<BufferGuard> guard;     // once the block is known to other processes: sees to it instead
-  std::atomic<int> pins{0};               // who keeps the address, beside the handles
-  Owner owner = Owner::none;
-  bool read_only = false;
-
-  // The block is allocated straight into its place; should that throw, there is nothing to undo.
-  State(Request&& request, Allocator& given, std::shared_ptr<Allocator>&& keep)
-      : block(given.allocate(std::move(request))), allocator(&given), kept_alive(std::move(keep)), owner(Owner::allocator) {}
-  State(const Block& from, Allocator& given, std::shared_ptr<Allocator>&& keep) noexcept
-      : block(from), allocator(&given), kept_alive(std::move(keep)), owner(Owner::allocator) {}
-  State(const Block& outside, Owner given, bool is_read_only) noexcept : block(outside), owner(given), read_only(is_read_only) {}
-  State(const State&) = delete;
-  State& operator=(const State&) = delete;
-  ~State() {
-    if (guard)
-      guard->let_go(block, allocator, std::move(kept_alive));
-    else if (allocator != nullptr)
-      allocator->deallocate(block);
-    else if (deleter)
-      (*deleter)(block.data);
-  }
-};
 
 namespace {
 
@@ -81,6 +53,12 @@ Buffer Buffer::read_only() const noexcept {
   Buffer made = *this;
   made.read_only_ = true;
   return made;
+}
+
+long Buffer::use_count() const noexcept {
+  if (state_ == nullptr || !state_->watched.load(std::memory_order_relaxed)) [[likely]]
+    return state_.use_count();
+  return BufferMaker::count_handles(*this);
 }
 
 Block Buffer::block() const noexcept { return allocator() == nullptr ? Block() : state_->block; }
@@ -133,16 +111,24 @@ struct Unowned {
 }  // namespace
 
 Buffer BufferMaker::make(Request&& request, Allocator& allocator, std::shared_ptr<Allocator> kept_alive) {
-  return Buffer(std::allocate_shared<Buffer::State>(Recycled<Buffer::State>(), std::move(request), allocator, std::move(kept_alive)));
+  const Site site = request.site;
+  Buffer made(std::allocate_shared<Buffer::State>(Recycled<Buffer::State>(), std::move(request), allocator, std::move(kept_alive)));
+  if (is_watching_storages()) [[unlikely]]
+    enter(made, site);
+  return made;
 }
 
 std::optional<Buffer> BufferMaker::try_make(Request&& request, Allocator& allocator, std::shared_ptr<Allocator> kept_alive) {
+  const Site site = request.site;
   const std::optional<Block> block = allocator.try_allocate(std::move(request));
   if (!block) return std::nullopt;
   Unowned unowned{*block, &allocator};
   auto state = std::allocate_shared<Buffer::State>(Recycled<Buffer::State>(), *block, allocator, std::move(kept_alive));
   unowned.allocator = nullptr;
-  return Buffer(std::move(state));
+  Buffer made(std::move(state));
+  if (is_watching_storages()) [[unlikely]]
+    enter(made, site);
+  return made;
 }
 
 Allocator& require_allocator(Allocator* allocator) {
@@ -163,7 +149,7 @@ Buffer make_buffer(std::size_t bytes, Device device, const AllocationOptions& op
   return BufferMaker::make(request_of(bytes, options, site), *default_allocator(device), nullptr);
 }
 
-Buffer wrap_buffer(void* data, std::size_t bytes, Device device, Deleter deleter, bool read_only) {
+Buffer wrap_buffer(void* data, std::size_t bytes, Device device, Deleter deleter, bool read_only, Site site) {
   Adoption adoption(data, std::move(deleter));
   backend(device);
   if (bytes > kMaxBytes) {
@@ -176,7 +162,7 @@ Buffer wrap_buffer(void* data, std::size_t bytes, Device device, Deleter deleter
         {text::join("wrapping ", bytes, " bytes at a null pointer"), "there is no memory at it", "pass an address, or 0 bytes"},
         {{"bytes", bytes}});
   }
-  return BufferMaker::wrap(data, bytes, device, adoption.deleter, read_only, Owner::external);
+  return BufferMaker::wrap(data, bytes, device, adoption.deleter, read_only, Owner::external, site);
 }
 
 bool BufferMaker::is_pinned_down(const Buffer& buffer) noexcept {
@@ -198,14 +184,17 @@ void BufferMaker::exchange(const Buffer& a, const Buffer& b) noexcept {
   one.kept_alive.swap(other.kept_alive);
 }
 
-Buffer BufferMaker::wrap(void* data, std::size_t bytes, Device device, Deleter& deleter, bool read_only, Owner owner) {
+Buffer BufferMaker::wrap(void* data, std::size_t bytes, Device device, Deleter& deleter, bool read_only, Owner owner, const Site& site) {
   auto state = std::allocate_shared<Buffer::State>(Recycled<Buffer::State>(), Block{.data = data, .bytes = bytes, .device = device}, owner,
                                                    read_only);
   if (deleter) {
     state->deleter = std::make_unique<Deleter>();
     state->deleter->swap(deleter);
   }
-  return Buffer(std::move(state));
+  Buffer made(std::move(state));
+  if (is_watching_storages()) [[unlikely]]
+    enter(made, site);
+  return made;
 }
 
 }  // namespace berth

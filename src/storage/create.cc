@@ -68,7 +68,7 @@ Storage from_values(const void* values, std::size_t count, DType values_dtype, c
   return storage;
 }
 
-Storage from_blob(void* data, const Shape& shape, DType dtype, Device device, Deleter deleter, const BlobOptions& options) {
+Storage from_blob(void* data, const Shape& shape, DType dtype, Device device, Deleter deleter, const BlobOptions& options, Site site) {
   // The buffer begins at the lowest element, which with negative strides is not the one at `data`; the deleter gets the address
   // the caller knows.
   Adoption adoption(data, std::move(deleter));
@@ -87,15 +87,16 @@ Storage from_blob(void* data, const Shape& shape, DType dtype, Device device, De
   if (adoption.deleter) with_callers_address = [inner = adoption.deleter, data](void*) { inner(data); };
   adoption.deleter = nullptr;  // from here on wrap_buffer sees to it
   Buffer buffer = wrap_buffer(reinterpret_cast<void*>(first - extent->before_bytes), options.size_bytes.value_or(need), device,
-                              std::move(with_callers_address), options.read_only);
+                              std::move(with_callers_address), options.read_only, site);
   return StorageMaker::make(std::move(buffer), dtype, shape, strides, static_cast<std::int64_t>(extent->before_bytes / size_bytes(dtype)),
                             elements);
 }
 
-Storage from_blob(const void* data, const Shape& shape, DType dtype, Device device, Deleter deleter, const BlobOptions& options) {
+Storage from_blob(const void* data, const Shape& shape, DType dtype, Device device, Deleter deleter, const BlobOptions& options,
+                  Site site) {
   BlobOptions read_only = options;
   read_only.read_only = true;
-  return from_blob(const_cast<void*>(data), shape, dtype, device, std::move(deleter), read_only);
+  return from_blob(const_cast<void*>(data), shape, dtype, device, std::move(deleter), read_only, site);
 }
 
 }  // namespace berth

@@ -161,7 +161,7 @@ Layout checked_layout(const dlpack::Tensor& tensor) {
 }
 
 // The storage over a tensor whose bytes `deleter` gives back; it is taken on success only.
-Storage import(const dlpack::Tensor& tensor, bool ours, bool read_only, Deleter& deleter) {
+Storage import(const dlpack::Tensor& tensor, bool ours, bool read_only, Deleter& deleter, const Site& site) {
   const DType dtype = berth_dtype(tensor.dtype);
   const Device device = berth_device(tensor.device, ours);
   backend(device);
@@ -174,19 +174,19 @@ Storage import(const dlpack::Tensor& tensor, bool ours, bool read_only, Deleter&
   if (!first || *first < extent->before_bytes || !try_add(*first, extent->from_bytes))
     throw_format("its elements lie outside the address space");
   void* const start = none ? nullptr : reinterpret_cast<void*>(*first - extent->before_bytes);
-  Buffer buffer = BufferMaker::wrap(start, extent->before_bytes + extent->from_bytes, device, deleter, read_only, Owner::dlpack);
+  Buffer buffer = BufferMaker::wrap(start, extent->before_bytes + extent->from_bytes, device, deleter, read_only, Owner::dlpack, site);
   return StorageMaker::make(std::move(buffer), dtype, layout.shape, layout.strides,
                             static_cast<std::int64_t>(extent->before_bytes / size_bytes(dtype)), layout.shape.num_elements());
 }
 
 // The tensor is consumed: its deleter is called when the last storage over it is gone, or here when it is refused.
 template <class Managed>
-Storage import_managed(Managed* managed, bool read_only, std::string_view refused) {
+Storage import_managed(Managed* managed, bool read_only, std::string_view refused, const Site& site) {
   Adoption adoption(nullptr, [managed](void*) {
     if (managed->deleter != nullptr) managed->deleter(managed);
   });
   if (!refused.empty()) throw_format(std::string(refused));
-  return import(managed->dl_tensor, managed->deleter == delete_export<Managed>, read_only, adoption.deleter);
+  return import(managed->dl_tensor, managed->deleter == delete_export<Managed>, read_only, adoption.deleter, site);
 }
 
 }  // namespace
@@ -225,17 +225,17 @@ dlpack::ManagedTensor* to_dlpack_legacy(const Storage& storage) {
   return make_export<dlpack::ManagedTensor>(storage).release();
 }
 
-Storage from_dlpack(DlpackTensor tensor) {
+Storage from_dlpack(DlpackTensor tensor, Site site) {
   dlpack::ManagedTensorVersioned* const managed = tensor.take();
   // With another major version only the version, the context and the deleter are where we think they are.
   const bool readable = managed->version.major == dlpack::kMajorVersion;
-  return import_managed(managed, readable && (managed->flags & dlpack::kReadOnly) != 0, readable ? "" : "its major version is not 1");
+  return import_managed(managed, readable && (managed->flags & dlpack::kReadOnly) != 0, readable ? "" : "its major version is not 1", site);
 }
 
-Storage from_dlpack(dlpack::ManagedTensor* tensor) {
+Storage from_dlpack(dlpack::ManagedTensor* tensor, Site site) {
   if (tensor == nullptr)
     throw AccessError(ErrorCode::already_consumed, {"taking a DLPack tensor", "there is none", "export the storage again"});
-  return import_managed(tensor, false, "");
+  return import_managed(tensor, false, "", site);
 }
 
 }  // namespace berth

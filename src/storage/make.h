@@ -6,6 +6,7 @@
 
 #include "berth/storage/buffer.h"
 #include "berth/storage/storage.h"
+#include "storage/watch.h"
 
 // The doors into Buffer and Storage for the files that make them.
 namespace berth {
@@ -36,12 +37,22 @@ class BufferGuard {
 };
 
 struct BufferMaker {
+  struct Holding;
+  class Watch;
+
   // `kept_alive` is the allocator, or empty for one that is never destroyed: counting references to it is half the cost of a small
   // storage when many threads make them.
   static Buffer make(Request&& request, Allocator& allocator, std::shared_ptr<Allocator> kept_alive);
   static std::optional<Buffer> try_make(Request&& request, Allocator& allocator, std::shared_ptr<Allocator> kept_alive);
-  static Buffer wrap(void* data, std::size_t bytes, Device device, Deleter& deleter, bool read_only,
-                     Owner owner);  // takes the deleter on success
+  static Buffer wrap(void* data, std::size_t bytes, Device device, Deleter& deleter, bool read_only, Owner owner,
+                     const Site& site = {});  // takes the deleter on success
+
+  // The same buffer, with a note of the storage that is to have it, where someone watches (storage/watch.h).
+  static void enter(const Buffer& buffer, const Site& site) noexcept;
+  static void forget(const void* state) noexcept;
+  static std::vector<BufferNote> all_noted();
+  static long count_handles(const Buffer& buffer) noexcept;  // REQUIRES: it is entered
+  static Buffer noted(Buffer buffer, DType dtype, const Shape& shape, const Strides& strides, std::int64_t offset);
 
   // For share/ and file/. REQUIRES, for all but before_touch: the buffer has a state. The guard is set once, under a lock of those who set it.
   static bool is_pinned_down(const Buffer& buffer) noexcept;
@@ -60,6 +71,8 @@ struct BufferMaker {
 struct StorageMaker {
   // REQUIRES: every element lies inside the buffer.
   static Storage make(Buffer buffer, DType dtype, const Shape& shape, Strides strides, std::int64_t offset, std::size_t num_elements) {
+    if (is_watching_storages()) [[unlikely]]
+      buffer = BufferMaker::noted(std::move(buffer), dtype, shape, strides, offset);
     return Storage(std::move(buffer), dtype, Shape(shape), std::move(strides), offset, num_elements);
   }
 };

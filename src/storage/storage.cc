@@ -109,7 +109,7 @@ Storage::Storage(Buffer buffer, DType dtype, const Shape& shape, const Strides& 
                         {{"need", shape.rank()}, {"have", strides.rank()}});
   }
   require_inside(dtype, shape, strides, offset, buffer.size_bytes());
-  *this = Storage(std::move(buffer), dtype, Shape(shape), Strides(strides), offset, shape.num_elements());
+  *this = StorageMaker::make(std::move(buffer), dtype, shape, strides, offset, shape.num_elements());
 }
 
 bool Storage::is_pinned() const noexcept {

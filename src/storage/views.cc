@@ -8,9 +8,16 @@
 #include "berth/base/checked.h"
 #include "berth/base/error.h"
 #include "berth/storage/storage.h"
+#include "storage/make.h"
 
 // The views of a storage: arithmetic on shape, strides and offset.
 namespace berth {
+
+inline Storage Storage::view(Shape shape, Strides strides, std::int64_t offset, std::size_t num_elements) const {
+  if (is_watching_storages()) [[unlikely]]
+    return StorageMaker::make(buffer_, dtype_, shape, std::move(strides), offset, num_elements);
+  return Storage(buffer_, dtype_, std::move(shape), std::move(strides), offset, num_elements);
+}
 
 namespace {
 

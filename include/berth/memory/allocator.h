@@ -29,6 +29,7 @@ namespace berth {
 
 class Allocator;
 struct Misuse;
+struct Snapshot;
 
 // While it lives, the allocator leaves its device in peace: it begins nothing that maps, frees or waits (calls that other threads are
 // in the middle of may finish). Requests that cached memory can serve go on; others are refused with `busy`; frees are kept back until the last
@@ -118,6 +119,10 @@ class BERTH_EXPORT Allocator : public std::enable_shared_from_this<Allocator> {
   // answers for what came through itself. It looks at every block: for reports, not for loops.
   virtual std::vector<Holder> holders() const = 0;
 
+  // Everything it holds, block by block, as plain data: memory/snapshot.h. Cheap enough for production: it stops nobody for longer than a lock
+  // hop. An adaptor answers for the allocator below it.
+  Snapshot snapshot() const;
+
   // The addresses that all its blocks come from, where a strategy has one range of them; else empty. There is not memory under all of it.
   // A pool has it from the first block on, and keeps it.
   virtual std::span<const std::byte> range() const noexcept { return {}; }
@@ -157,6 +162,10 @@ class BERTH_EXPORT Allocator : public std::enable_shared_from_this<Allocator> {
 
   // Adds what this allocator knows about a refused request, but its holders. Each layer recognises its own refusal by the failure's text.
   virtual void explain(const Failure& failure, OutOfMemoryReport& report) const = 0;
+
+  // Fills in what this allocator knows of its range and its blocks, with the numbers of tags (Tag::id) where a snapshot has indices; without a
+  // range, in any order, with addresses where it has offsets. By default nothing: then a snapshot has no more than stats().
+  virtual void list_blocks(Snapshot& snapshot) const;
 
   // Adds what this allocator knows about a block whose free was refused: where it was allocated, and freed first. By default nothing.
   virtual void explain_free(const Block& block, Misuse& misuse) const noexcept;

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "berth/base/device_key.h"
+#include "berth/base/dtype.h"
 #include "berth/export.h"
 #include "berth/record/site.h"
 #include "berth/record/tag.h"
@@ -36,7 +37,16 @@ struct Record {
   Tag tag = {};
   SiteId site = {};
   std::uint64_t time_ns = 0;  // steady clock; filled in when the record is delivered
+
+  // Of copies and fills.
+  DType dtype = DType::u8;         // of the target
+  DType source_dtype = DType::u8;  // of a copy
+  Tag route = {};                  // what ran, in words: "host", "kernel > transfer", "fill". With several in one call, only the devices
+  std::uint64_t took_ns = 0;       // the call, where it waited until the bytes were there; 0: they are moved in a stream
 };
+
+// Which records a sink is for. Those of blocks make every request and free take longer; those of copies do not.
+enum class RecordSet : std::uint8_t { everything, blocks, copies };
 
 // Receives records on the thread that caused them, several threads at once. No lock of berth is held. Records caused by the sink
 // itself (it may allocate) are not delivered, so that it cannot call itself.
@@ -58,11 +68,11 @@ class BERTH_EXPORT SinkAttachment {
   void detach() noexcept;
 
  private:
-  friend SinkAttachment attach_sink(std::shared_ptr<Sink> sink);
+  friend SinkAttachment attach_sink(std::shared_ptr<Sink> sink, RecordSet records);
   void* entry_ = nullptr;  // in the library's list
 };
 
 // Any thread. A sink attached twice receives records twice.
-[[nodiscard]] BERTH_EXPORT SinkAttachment attach_sink(std::shared_ptr<Sink> sink);
+[[nodiscard]] BERTH_EXPORT SinkAttachment attach_sink(std::shared_ptr<Sink> sink, RecordSet records = RecordSet::everything);
 
 }  // namespace berth

@@ -50,9 +50,9 @@ class BERTH_EXPORT Buffer {
   // says no.
   bool is_shared() const noexcept;
   bool is_mapped() const noexcept;
-  bool is_read_only() const noexcept;                             // these bytes, or this handle
-  Buffer read_only() const noexcept;                              // a handle through which they cannot be changed
-  long use_count() const noexcept { return state_.use_count(); }  // handles of this buffer, those inside storages included
+  bool is_read_only() const noexcept;  // these bytes, or this handle
+  Buffer read_only() const noexcept;   // a handle through which they cannot be changed
+  long use_count() const noexcept;     // handles of this buffer, those inside storages included
 
   // The block it lives in, and the allocator that takes it back; empty and null for memory from outside.
   Block block() const noexcept;
@@ -93,6 +93,7 @@ BERTH_EXPORT Buffer make_buffer(std::size_t bytes, Device device, const Allocati
 
 // Memory from outside. With a deleter it is adopted: the deleter is called when the last handle is gone (also when wrapping fails).
 // Without one it is borrowed, and must outlive every handle.
-BERTH_EXPORT Buffer wrap_buffer(void* data, std::size_t bytes, Device device, Deleter deleter = {}, bool read_only = false);
+BERTH_EXPORT Buffer wrap_buffer(void* data, std::size_t bytes, Device device, Deleter deleter = {}, bool read_only = false,
+                                Site site = Site::here());
 
 }  // namespace berth

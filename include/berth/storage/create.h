@@ -75,9 +75,9 @@ struct BlobOptions {
   bool read_only = false;
 };
 BERTH_EXPORT Storage from_blob(void* data, const Shape& shape, DType dtype, Device device, Deleter deleter = {},
-                               const BlobOptions& options = {});
+                               const BlobOptions& options = {}, Site site = Site::here());
 BERTH_EXPORT Storage from_blob(const void* data, const Shape& shape, DType dtype, Device device, Deleter deleter = {},
-                               const BlobOptions& options = {});
+                               const BlobOptions& options = {}, Site site = Site::here());
 
 // from_data for `count` elements known by dtype.
 BERTH_EXPORT Storage from_values(const void* values, std::size_t count, DType values_dtype, const Shape& shape, const Place& place,

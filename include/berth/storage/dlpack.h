@@ -42,7 +42,7 @@ BERTH_EXPORT dlpack::ManagedTensor* to_dlpack_legacy(const Storage& storage);
 // Nothing in the tensor is trusted: FormatError for a layout that contradicts itself or cannot be, ArgumentError for what berth lacks
 // (unsupported_dtype, a rank past limit_exceeded), DeviceError for a device it lacks and for
 // an extension device that it did not export itself. Consumed in every case; when refused, its deleter has been called.
-BERTH_EXPORT Storage from_dlpack(DlpackTensor tensor);
-BERTH_EXPORT Storage from_dlpack(dlpack::ManagedTensor* tensor);
+BERTH_EXPORT Storage from_dlpack(DlpackTensor tensor, Site site = Site::here());
+BERTH_EXPORT Storage from_dlpack(dlpack::ManagedTensor* tensor, Site site = Site::here());
 
 }  // namespace berth

@@ -146,9 +146,7 @@ class BERTH_EXPORT Storage {
         shape_(std::move(shape)),
         strides_(std::move(strides)),
         dtype_(dtype) {}
-  Storage view(Shape shape, Strides strides, std::int64_t offset, std::size_t num_elements) const {
-    return Storage(buffer_, dtype_, std::move(shape), std::move(strides), offset, num_elements);
-  }
+  Storage view(Shape shape, Strides strides, std::int64_t offset, std::size_t num_elements) const;
   void* checked_data(DType dtype, std::size_t alignment, bool write) const;
   void read_element(const Dims& index, DType dtype, void* value) const;
   Place place() const;  // where a copy on the same device belongs

@@ -56,6 +56,7 @@ class Buckets final : public Allocator {
   std::string settings() const override { return rules_.settings; }
   std::string audit() const override;
   void explain(const Failure& failure, OutOfMemoryReport& report) const override;
+  void list_blocks(Snapshot& snapshot) const override;
 
  private:
   static constexpr Failure kOverLimit{ErrorCode::out_of_memory, 0, "the limit of its options is reached"};

@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "berth/base/checked.h"
+#include "berth/memory/snapshot.h"
 #include "memory/buckets/buckets.h"
 #include "memory/holders.h"
 
@@ -25,6 +26,28 @@ std::vector<Holder> Buckets::holders() const {
     });
   }
   return totals.most_first();
+}
+
+void Buckets::list_blocks(Snapshot& snapshot) const {
+  snapshot.has_blocks = true;
+  if (rules_.limit_bytes != SIZE_MAX) snapshot.limit_bytes = rules_.limit_bytes;
+  const os::Lock lock(mutex_);
+  cache_.for_each([&](const Piece& piece) BERTH_NO_THREAD_ANALYSIS {
+    const auto address = reinterpret_cast<std::uintptr_t>(piece.data);
+    const std::size_t bytes = piece.bucket->taken_bytes;
+    if (piece.state == Piece::State::cached) {
+      snapshot.free.push_back({address, bytes, streams_[piece.stream].id, piece.stream == 0 ? FreeKind::anyone : FreeKind::stream});
+      return;
+    }
+    snapshot.blocks.push_back({.offset = address,
+                               .bytes = bytes,
+                               .requested = std::min(piece.requested, bytes),
+                               .stream_id = piece.stream_id,
+                               .age_ns = 0,
+                               .tag = piece.tag.id(),
+                               .site = 0,
+                               .state = piece.state == Piece::State::live ? BlockState::live : BlockState::waiting});
+  });
 }
 
 void Buckets::explain(const Failure& failure, OutOfMemoryReport& report) const {

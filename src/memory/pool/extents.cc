@@ -114,6 +114,7 @@ void Extents::join_next(Extent* extent) noexcept {
   extent->ticket = std::max(extent->ticket, gone->ticket);
   extent->next = gone->next;
   if (extent->next != nullptr) extent->next->previous = extent;
+  gone->bytes = 0;  // for whoever still knows its number
   nodes_.give_back(gone);
 }
 

@@ -56,6 +56,7 @@ class Pool final : public Allocator, public PageLender, private os::ForkListener
   std::string settings() const override;
   std::string audit() const override;
   void explain(const Failure& failure, OutOfMemoryReport& report) const override;
+  void list_blocks(Snapshot& snapshot) const override;  // in pool_snapshot.cc
 
   // For private pools, in pool_private.cc.
   std::size_t lend(std::span<const std::size_t> wanted, std::span<Loan> loans) noexcept override;
@@ -68,6 +69,7 @@ class Pool final : public Allocator, public PageLender, private os::ForkListener
   void retire(ThreadCache* cache) noexcept;
 
  private:
+  friend class PoolWalk;
   static constexpr std::uint32_t kMostCaches = 4096;
   static constexpr char kPrivateLimit[] = "the private pool's limit";  // an array: it is known by its address
   static constexpr std::size_t kBatch = 16;                            // blocks fetched from the slabs at a time, at most

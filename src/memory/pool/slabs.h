@@ -46,6 +46,16 @@ class Slabs {
   Slot* at(std::size_t offset) const noexcept;
   // The stream of the slab at an offset. REQUIRES: there is one.
   std::uint32_t stream_at(std::size_t offset) const noexcept { return nodes_.at(table_[offset / kSlabGrain] - 1)->stream; }
+  // A slab by its number, from 1. REQUIRES: there is one.
+  struct Look {
+    std::uint32_t first_slot;
+    SizeClass size_class;
+    std::uint32_t stream;
+  };
+  Look look(std::uint32_t number) const noexcept {
+    const Slab* const slab = nodes_.at(number - 1);
+    return {slab->first_slot, slab->size_class, slab->stream};
+  }
   // As `at`, for large blocks, whose extents the pool enters here.
   void enter_large(std::size_t offset, std::uint32_t slot) noexcept { table_[offset / kSlabGrain] = slot | kLargeBit; }
   void leave_large(std::size_t offset) noexcept { table_[offset / kSlabGrain] = 0; }

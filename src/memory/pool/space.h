@@ -70,6 +70,7 @@ class Space {
 
   std::byte* base() const noexcept { return base_; }         // never changes once open
   std::size_t size_bytes() const noexcept { return size_; }  //
+  std::size_t split() const noexcept { return split_; }      // and where the part for large blocks begins
   bool add_stream(std::uint32_t stream) noexcept;
 
   // An extent in state `live`. REQUIRES: open; bytes is a multiple of kGrain; alignment is a power of two.

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "berth/observe/profiler.h"
+
+// The end of the tour: where the memory of everything before it went.
+namespace berth::cli {
+
+class TourProfile {
+ public:
+  void mark(std::string_view step) { profiler_.mark(step); }
+
+  // Lines for people.
+  std::string lines() const;
+  // Whether what was counted is what there is: nothing is in use that was allocated since.
+  bool is_settled() const;
+
+ private:
+  Profiler profiler_{{.sites = false}};
+};
+
+}  // namespace berth::cli

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <string>
+
+#include "base/text.h"
+#include "berth/observe/live.h"
+#include "berth/observe/profiler.h"
+#include "berth/observe/snapshot_file.h"
+#include "berth/observe/tracker.h"
+#include "memory/refusal_hook.h"
+#include "os/file.h"
+#include "os/fork.h"
+#include "os/signals.h"
+#include "os/system.h"
+
+// What the environment asks to be observed, found when the library is loaded: BERTH_LEAKS, BERTH_PROFILE, BERTH_SNAPSHOT_SIGNAL,
+// BERTH_SNAPSHOT_ON_OOM, BERTH_LIVE. What cannot be done is said on standard error, and the program runs on.
+namespace berth {
+
+namespace {
+
+constexpr int kMostRefusals = 10;  // snapshots that one process saves because memory was refused
+
+void say(const std::string& line) noexcept { std::fputs((line + "\n").c_str(), stderr); }
+
+// ---- Leaks and the profile, told at exit. Never destroyed.
+
+Tracker* g_tracker = nullptr;
+Profiler* g_profiler = nullptr;
+
+std::size_t depth_from_environment() {
+  const auto value = os::environment("BERTH_STACK_DEPTH");
+  return value ? std::min<std::size_t>(std::strtoul(value->c_str(), nullptr, 10), CallSite::kMostFrames) : 0;
+}
+
+void report_leaks() {
+  const Leaks leaks = g_tracker->leaks();
+  std::uint64_t bytes = 0;
+  for (const Leak& leak : leaks) bytes += leak.bytes;
+  if (leaks.empty()) return say("berth: no leaks");
+  std::string report = text::join("berth: ", leaks.size(), leaks.size() == 1 ? " leak, " : " leaks, ", text::bytes(bytes));
+  for (const Leak& leak : leaks) report += text::join("\nberth:   ", leak.to_string());
+  say(report);
+}
+
+void write_profile() {
+  const auto path = os::environment("BERTH_PROFILE");
+  if (!path) return;
+  const std::string content = g_profiler->profile().to_json() + "\n";
+  const Result<int> file = os::create_file(path->c_str());
+  const bool written = file && os::write_file(*file, content.data(), content.size()).ok();
+  if (file) os::close_file(*file);
+  if (!written) say(text::join("berth: the profile cannot be written to ", text::printable(*path)));
+}
+
+// Not in a forked child that exits: what it has inherited is its parent's to tell.
+void report_at_exit() noexcept {
+  if (os::fork_generation() != 0) return;
+  try {
+    if (g_profiler != nullptr) write_profile();
+    if (g_tracker != nullptr) report_leaks();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "berth: no report at exit: %s\n", error.what());
+  }
+}
+
+// ---- Snapshots
+
+void save_into(const char* variable, const char* otherwise, const char* name, const std::string& reason) noexcept {
+  try {
+    const std::string folder = os::environment(variable).value_or(otherwise);
+    const std::string path = save_snapshot(text::join(folder, "/", std::string_view(name)), reason);
+    say(text::join("berth: snapshot saved to ", text::printable(path)));
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "berth: no snapshot: %s\n", error.what());
+  }
+}
+
+void save_on_signal() noexcept { save_into("BERTH_SNAPSHOT_DIR", ".", "berth-%p-%n.json", "signal"); }
+
+void save_on_refusal(const OutOfMemory& refusal) noexcept {
+  static std::atomic<int> saved{0};
+  if (saved.fetch_add(1, std::memory_order_relaxed) >= kMostRefusals) return;
+  save_into("BERTH_SNAPSHOT_ON_OOM", ".", "berth-oom-%p-%n.json", refusal.what());
+}
+
+void listen_for_signal(const std::string& name) {
+  const std::optional<int> number = os::signal_by_name(name);
+  if (!number) return say(text::join("berth: BERTH_SNAPSHOT_SIGNAL=", text::printable(name), " is no signal for this; use USR1 or USR2"));
+  const Status done = os::run_on_signal(*number, save_on_signal);
+  if (!done) say(text::join("berth: BERTH_SNAPSHOT_SIGNAL=", text::printable(name), ": ", std::string_view(done.failure().why)));
+}
+
+bool is_on(const char* variable) {
+  const auto value = os::environment(variable);
+  return value && *value != "0";
+}
+
+void read_environment() {
+  if (is_on("BERTH_LEAKS")) g_tracker = new Tracker({.stack_depth = depth_from_environment()});
+  if (os::environment("BERTH_PROFILE")) g_profiler = new Profiler({.every = std::chrono::milliseconds(100)});
+  if (os::environment("BERTH_SNAPSHOT_ON_OOM")) g_refusal_hook.store(save_on_refusal, std::memory_order_release);
+  if (const auto signal = os::environment("BERTH_SNAPSHOT_SIGNAL")) listen_for_signal(*signal);
+  if (is_on("BERTH_LIVE")) expose_live();
+}
+
+// As early as can be, so that what is destroyed when the program ends is gone when the report is made: handlers run in reverse order.
+[[gnu::constructor(101)]] void register_report() {
+  if (is_on("BERTH_LEAKS") || os::environment("BERTH_PROFILE")) (void)std::atexit(report_at_exit);
+}
+
+[[gnu::constructor]] void read_environment_at_load() {
+  try {
+    read_environment();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "berth: %s\n", error.what());
+  }
+}
+
+}  // namespace
+
+}  // namespace berth
+
+// A program that links the static library gets this file because of this name: nothing else in the library refers to it.
+extern "C" {
+extern const char berth_observes_at_load;
+const char berth_observes_at_load = 1;
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "observe/live_page.h"
+
+#include <charconv>
+#include <cstring>
+#include <new>
+#include <vector>
+
+#include "base/text.h"
+#include "os/named_files.h"
+#include "os/shared_file.h"
+#include "os/system.h"
+
+namespace berth {
+
+namespace {
+
+constexpr std::uint64_t kMagic = 0x6576696c68747265;  // "erthlive"
+constexpr std::uint64_t kVersion = 1;
+constexpr std::uint64_t kLockByte = 0;
+constexpr int kAttempts = 100;
+
+std::string folder_name() {
+  if (const auto chosen = os::environment("BERTH_LIVE_DIR")) return *chosen;
+  return text::join("/dev/shm/berth-live-", os::user_id());
+}
+
+// Text in words, which another process may be changing: a reader finds out afterwards whether it was.
+std::uint64_t* words_of(void* page) noexcept {
+  return reinterpret_cast<std::uint64_t*>(static_cast<std::byte*>(page) + sizeof(LivePage::Header));
+}
+
+void store_text(void* page, std::string_view text) noexcept {
+  std::uint64_t* to = words_of(page);
+  for (std::size_t at = 0; at < text.size(); at += sizeof *to) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, text.data() + at, std::min(sizeof word, text.size() - at));
+    __atomic_store_n(to++, word, __ATOMIC_RELAXED);
+  }
+}
+
+std::string load_text(void* page, std::size_t bytes) {
+  std::string text(bytes, '\0');
+  const std::uint64_t* from = words_of(page);
+  for (std::size_t at = 0; at < bytes; at += sizeof *from) {
+    const std::uint64_t word = __atomic_load_n(from++, __ATOMIC_RELAXED);
+    std::memcpy(text.data() + at, &word, std::min(sizeof word, bytes - at));
+  }
+  return text;
+}
+
+std::optional<std::string> read_mapped(void* page) {
+  auto* const header = static_cast<LivePage::Header*>(page);
+  if (header->magic != kMagic || header->version != kVersion) return std::nullopt;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    // acquire, and the fence below: the text is read between the two looks at the sequence.
+    const std::uint64_t before = header->sequence.load(std::memory_order_acquire);
+    const std::uint64_t bytes = header->bytes.load(std::memory_order_relaxed);
+    if (before % 2 == 0 && before != 0 && bytes <= LivePage::kMostText) {
+      std::string text = load_text(page, bytes);
+      std::atomic_thread_fence(std::memory_order_acquire);
+      if (header->sequence.load(std::memory_order_relaxed) == before) return text;
+    }
+    os::sleep_us(200);
+  }
+  return std::nullopt;
+}
+
+bool is_own(const os::FileFacts& facts) noexcept {
+  return facts.is_regular && facts.user == os::user_id() && (facts.mode & 077) == 0 && facts.bytes == LivePage::kBytes;
+}
+
+}  // namespace
+
+LivePage::LivePage(os::Descriptor folder, os::Descriptor lock, void* page) noexcept
+    : folder_(std::move(folder)), lock_(std::move(lock)), page_(page) {}
+LivePage::LivePage(LivePage&& other) noexcept
+    : folder_(std::move(other.folder_)), lock_(std::move(other.lock_)), page_(std::exchange(other.page_, nullptr)) {}
+LivePage::~LivePage() {
+  if (page_ != nullptr) os::unmap(page_, kBytes);
+}
+
+Result<LivePage> LivePage::make() noexcept {
+  try {
+    Result<os::Descriptor> folder = os::open_own_folder(folder_name().c_str(), true);
+    if (!folder) return folder.failure();
+    Result<os::Descriptor> file = os::make_unnamed_file(folder->number());
+    if (!file) return file.failure();
+    if (const Status sized = os::set_file_size(file->number(), kBytes); !sized) return sized.failure();
+    if (const Status given = os::give_memory(file->number(), 0, kBytes); !given) return given.failure();
+    const Result<bool> locked = os::try_lock_byte(file->number(), kLockByte);
+    if (!locked) return locked.failure();
+    const Result<void*> page = os::map_file_range(file->number(), 0, kBytes, os::Access::write);
+    if (!page) return page.failure();
+    LivePage made(std::move(*folder), std::move(*file), *page);
+    new (*page) Header{kMagic, kVersion, 0, 0};
+    const std::string name = std::to_string(os::process_id());
+    (void)os::remove_name(made.folder_.number(), name.c_str()).ok();  // of a process that had this number before, and is dead
+    if (const Status named = os::give_name(made.lock_.number(), made.folder_.number(), name.c_str()); !named) return named.failure();
+    return made;
+  } catch (const std::bad_alloc&) {
+    return Failure{ErrorCode::out_of_memory, 0, "no heap for the page's name"};
+  }
+}
+
+void LivePage::write(std::string_view text) noexcept {
+  auto* const header = static_cast<Header*>(page_);
+  const std::uint64_t before = header->sequence.load(std::memory_order_relaxed);
+  header->sequence.store(before + 1, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_release);  // who sees any of the text sees that it is being written
+  header->bytes.store(text.size(), std::memory_order_relaxed);
+  store_text(page_, text);
+  header->sequence.store(before + 2, std::memory_order_release);
+}
+
+void LivePage::remove_name() noexcept {
+  char name[24];
+  *std::to_chars(name, name + sizeof name - 1, os::process_id()).ptr = '\0';
+  (void)os::remove_name(folder_.number(), name).ok();
+}
+
+std::optional<std::string> LivePage::read(std::int64_t process) {
+  const Result<os::Descriptor> folder = os::open_own_folder(folder_name().c_str(), false);
+  if (!folder) return std::nullopt;
+  const std::string name = std::to_string(process);
+  const Result<os::Descriptor> file = os::open_named(folder->number(), name.c_str());
+  if (!file) return std::nullopt;
+  const Result<os::FileFacts> facts = os::facts_of(file->number());
+  if (!facts || !is_own(*facts)) return std::nullopt;
+  const Result<bool> alive = os::is_byte_locked(file->number(), kLockByte);
+  if (alive && !*alive) {
+    (void)os::remove_name(folder->number(), name.c_str()).ok();
+    return std::nullopt;
+  }
+  const Result<void*> page = os::map_file_range(file->number(), 0, kBytes, os::Access::read);
+  if (!page) return std::nullopt;
+  std::optional<std::string> text = read_mapped(*page);
+  os::unmap(*page, kBytes);
+  return text;
+}
+
+std::vector<std::int64_t> LivePage::processes() {
+  std::vector<std::int64_t> found;
+  const Result<os::Descriptor> folder = os::open_own_folder(folder_name().c_str(), false);
+  if (!folder) return found;
+  const Result<std::vector<std::string>> names = os::names_in(folder->number());
+  if (!names) return found;
+  for (const std::string& name : *names) {
+    std::int64_t process = 0;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), process);
+    if (error == std::errc() && end == name.data() + name.size()) found.push_back(process);
+  }
+  return found;
+}
+
+}  // namespace berth

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "berth/observe/snapshot_file.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <tuple>
+
+#include "base/text.h"
+#include "berth/base/error.h"
+#include "berth/memory/allocator.h"
+#include "memory/process_budget.h"
+#include "os/file.h"
+#include "os/shared_file.h"
+#include "os/system.h"
+
+namespace berth {
+
+namespace {
+
+std::atomic<std::uint64_t> g_saved{0};
+
+void replace_all(std::string& text, std::string_view what, const std::string& by) {
+  for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += by.size()) text.replace(at, what.size(), by);
+}
+
+[[noreturn]] void throw_unwritten(const std::string& path, const Failure& failure) {
+  throw ArgumentError(
+      ErrorCode::invalid_argument,
+      {text::join("saving a snapshot to ", text::quoted(path)), std::strerror(failure.os_error), "name a file that can be created"},
+      {{"path", text::printable(path)}, {"errno", failure.os_error}});
+}
+
+// Beside the file it is to be, so that renaming it is one step.
+void write_whole(const std::string& path, const std::string& content) {
+  const std::string unfinished = text::join(path, ".", os::process_id(), ".part");
+  const Result<int> descriptor = os::create_file(unfinished.c_str());
+  if (!descriptor) throw_unwritten(path, descriptor.failure());
+  Status done = os::write_file(*descriptor, content.data(), content.size());
+  os::close_file(*descriptor);
+  if (done) done = os::rename_file(unfinished.c_str(), path.c_str());
+  if (done) return;
+  os::remove_file(unfinished.c_str());
+  throw_unwritten(path, done.failure());
+}
+
+using GroupKey = std::tuple<std::size_t, std::string_view, std::string_view>;  // pool, tag, site
+
+std::map<GroupKey, SnapshotGroup> groups_of(const ProcessSnapshot& snapshot) {
+  std::map<GroupKey, SnapshotGroup> groups;
+  for (std::size_t i = 0; i < snapshot.pools.size(); ++i) {
+    const Snapshot& pool = snapshot.pools[i];
+    for (const SnapshotBlock& block : pool.blocks) {
+      if (block.state != BlockState::live) continue;
+      SnapshotGroup& group = groups[{i, pool.tags[block.tag], pool.sites[block.site]}];
+      if (group.blocks++ == 0) {
+        group.device = pool.device;
+        group.allocator = pool.allocator;
+        group.allocator_id = pool.allocator_id;
+        group.tag = pool.tags[block.tag];
+        group.site = pool.sites[block.site];
+      }
+      group.bytes += block.requested;
+    }
+  }
+  return groups;
+}
+
+auto names_of(const SnapshotGroup& group) { return std::tie(group.device, group.allocator, group.allocator_id, group.tag, group.site); }
+
+// For each pool of `after`, the number of the one in `before` that it is, or SIZE_MAX.
+std::vector<std::size_t> match_pools(const ProcessSnapshot& before, const ProcessSnapshot& after) {
+  const bool same = before.process == after.process && before.program == after.program;
+  std::vector<bool> taken(before.pools.size());
+  std::vector<std::size_t> matches;
+  for (const Snapshot& pool : after.pools) {
+    std::size_t found = SIZE_MAX;
+    for (std::size_t i = 0; i < before.pools.size() && found == SIZE_MAX; ++i) {
+      const Snapshot& other = before.pools[i];
+      const bool equal = same ? pool.allocator_id == other.allocator_id : pool.device == other.device && pool.allocator == other.allocator;
+      if (equal && !taken[i]) found = i;
+    }
+    if (found != SIZE_MAX) taken[found] = true;
+    matches.push_back(found);
+  }
+  return matches;
+}
+
+SnapshotGroup emptied(SnapshotGroup group) {
+  group.blocks = group.bytes = 0;
+  return group;
+}
+
+}  // namespace
+
+ProcessSnapshot take_snapshot(std::string_view reason) {
+  ProcessSnapshot made{.program = os::program_name(),
+                       .process = os::process_id(),
+                       .taken_ns = os::wall_time_ns(),
+                       .reason = std::string(reason),
+                       .pools = {}};
+  for (const std::shared_ptr<Allocator>& allocator : strategies_of_process()) made.pools.push_back(allocator->snapshot());
+  return made;
+}
+
+std::string to_json(const ProcessSnapshot& snapshot) {
+  JsonWriter json;
+  json.begin_object().member("format", "berth snapshot").member("version", 1);
+  json.member("program", snapshot.program).member("process", snapshot.process).member("taken_ns", snapshot.taken_ns);
+  json.member("reason", snapshot.reason).key("pools").begin_array();
+  for (const Snapshot& pool : snapshot.pools) pool.write_json(json);
+  json.end_array().end_object();
+  return json.take();
+}
+
+std::string save_snapshot(const std::string& path, std::string_view reason) {
+  std::string named = path;
+  replace_all(named, "%p", std::to_string(os::process_id()));
+  replace_all(named, "%n", std::to_string(g_saved.fetch_add(1, std::memory_order_relaxed) + 1));
+  write_whole(named, to_json(take_snapshot(reason)) + "\n");
+  return named;
+}
+
+std::vector<SnapshotGroup> group_blocks(const ProcessSnapshot& snapshot) {
+  std::vector<SnapshotGroup> groups;
+  for (auto& [key, group] : groups_of(snapshot)) groups.push_back(group);
+  std::ranges::sort(groups, [](const SnapshotGroup& a, const SnapshotGroup& b) {
+    return a.bytes != b.bytes ? a.bytes > b.bytes : names_of(a) < names_of(b);
+  });
+  return groups;
+}
+
+std::vector<SnapshotChange> diff_snapshots(const ProcessSnapshot& before, const ProcessSnapshot& after) {
+  const std::vector<std::size_t> matches = match_pools(before, after);
+  std::map<GroupKey, SnapshotGroup> old = groups_of(before);
+  std::vector<SnapshotChange> changes;
+  for (const auto& [key, group] : groups_of(after)) {
+    const auto& [pool, tag, site] = key;
+    const auto known = matches[pool] == SIZE_MAX ? old.end() : old.find({matches[pool], tag, site});
+    SnapshotChange change{known == old.end() ? emptied(group) : known->second, group};
+    if (known != old.end()) old.erase(known);
+    if (change.bytes() != 0 || change.blocks() != 0) changes.push_back(std::move(change));
+  }
+  for (const auto& [key, group] : old) changes.push_back({group, emptied(group)});
+  std::ranges::sort(changes, [](const SnapshotChange& a, const SnapshotChange& b) {
+    const std::int64_t by_a = std::abs(a.bytes());
+    const std::int64_t by_b = std::abs(b.bytes());
+    return by_a != by_b ? by_a > by_b : names_of(a.after) < names_of(b.after);
+  });
+  return changes;
+}
+
+}  // namespace berth

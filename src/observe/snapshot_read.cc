@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <simdjson.h>
+
+#include <algorithm>
+#include <charconv>
+#include <initializer_list>
+
+#include "base/text.h"
+#include "berth/base/error.h"
+#include "berth/observe/snapshot_file.h"
+
+// Reads what to_json(ProcessSnapshot) writes. Nothing is believed: each value must be there and of its kind, and what comes out must pass the
+// audit.
+namespace berth {
+
+namespace {
+
+using simdjson::dom::array;
+using simdjson::dom::element;
+using simdjson::dom::object;
+
+class Reader {
+ public:
+  explicit Reader(std::string_view name) : name_(name) {}
+
+  [[noreturn]] void refuse(std::string why) const {
+    throw FormatError(ErrorCode::format_error, {text::join("reading ", text::quoted(name_)), std::move(why),
+                                                "pass a file that save_snapshot, BERTH_SNAPSHOT_SIGNAL or BERTH_SNAPSHOT_ON_OOM wrote"});
+  }
+
+  ProcessSnapshot read(std::string_view bytes) {
+    const simdjson::padded_string padded(bytes);
+    element root;
+    if (const auto error = parser_.parse(padded).get(root)) refuse(simdjson::error_message(error));
+    const object all = get<object>(root, "it", "an object");
+    if (text_of(all, "format") != "berth snapshot") refuse("it is JSON, but not a snapshot of berth");
+    if (number_of(all, "version") != 1) refuse("it was written by another version of berth");
+    ProcessSnapshot made{.program = text_of(all, "program"),
+                         .process = signed_of(all, "process"),
+                         .taken_ns = number_of(all, "taken_ns"),
+                         .reason = text_of(all, "reason"),
+                         .pools = {}};
+    for (const element pool : list_of(all, "pools")) made.pools.push_back(read_pool(get<object>(pool, "a pool", "an object")));
+    return made;
+  }
+
+ private:
+  template <class T>
+  T get(element value, std::string_view what, std::string_view kind) const {
+    T got;
+    if (value.get(got) != simdjson::SUCCESS) refuse(text::join(what, " is not ", kind));
+    return got;
+  }
+  element member(const object& from, std::string_view name) const {
+    element found;
+    if (from.at_key(name).get(found) != simdjson::SUCCESS) refuse(text::join("there is no \"", name, "\""));
+    return found;
+  }
+  std::string text_of(const object& from, std::string_view name) const {
+    return std::string(get<std::string_view>(member(from, name), name, "text"));
+  }
+  std::uint64_t number_of(const object& from, std::string_view name) const {
+    return get<std::uint64_t>(member(from, name), name, "a number");
+  }
+  std::int64_t signed_of(const object& from, std::string_view name) const {
+    return get<std::int64_t>(member(from, name), name, "a number");
+  }
+  array list_of(const object& from, std::string_view name) const { return get<array>(member(from, name), name, "a list"); }
+  object object_of(const object& from, std::string_view name) const { return get<object>(member(from, name), name, "an object"); }
+
+  std::uint64_t address_of(const object& from, std::string_view name) const {
+    const std::string text = text_of(from, name);
+    std::uint64_t value = 0;
+    const char* const end = text.data() + text.size();
+    const bool is_hex = text.starts_with("0x") && std::from_chars(text.data() + 2, end, value, 16).ptr == end && text.size() > 2;
+    if (!is_hex) refuse(text::join(name, " is not an address"));
+    return value;
+  }
+
+  std::vector<std::string> words_of(const object& from, std::string_view name) const {
+    std::vector<std::string> words;
+    for (const element word : list_of(from, name)) words.emplace_back(get<std::string_view>(word, name, "a list of text"));
+    if (words.empty() || !words.front().empty()) refuse(text::join("\"", name, "\" does not begin with an empty word"));
+    return words;
+  }
+
+  // Rows of numbers, as many in each as there are columns; in the order of these names.
+  template <class Add>
+  void rows_of(const object& from, std::string_view name, std::initializer_list<std::string_view> columns, Add add) const {
+    const object table = object_of(from, name);
+    const array titles = list_of(table, "columns");
+    if (!std::ranges::equal(titles, columns, [](const element& title, std::string_view column) {
+          std::string_view text;
+          return title.get(text) == simdjson::SUCCESS && text == column;
+        }))
+      refuse(text::join("\"", name, "\" has other columns"));
+    std::vector<std::uint64_t> row(columns.size());
+    for (const element one : list_of(table, "rows")) {
+      const array numbers = get<array>(one, name, "a list of rows");
+      if (numbers.size() != row.size()) refuse(text::join("\"", name, "\" has a row that is longer or shorter than its columns"));
+      std::ranges::transform(numbers, row.begin(), [&](const element& n) { return get<std::uint64_t>(n, name, "rows of numbers"); });
+      add(row);
+    }
+  }
+
+  template <class Enum>
+  Enum enum_of(std::uint64_t value, Enum last, std::string_view what) const {
+    if (value > static_cast<std::uint64_t>(last)) refuse(text::join("there is no such ", what, ": ", value));
+    return static_cast<Enum>(value);
+  }
+
+  std::uint32_t index_of(std::uint64_t value, const std::vector<std::string>& words, std::string_view what) const {
+    if (value >= words.size()) refuse(text::join("there is no ", what, " number ", value));
+    return static_cast<std::uint32_t>(value);
+  }
+
+  Stats read_stats(const object& from) const {
+    return {.in_use_bytes = number_of(from, "in_use_bytes"),
+            .cached_bytes = number_of(from, "cached_bytes"),
+            .committed_bytes = number_of(from, "committed_bytes"),
+            .peak_in_use_bytes = number_of(from, "peak_in_use_bytes"),
+            .peak_committed_bytes = number_of(from, "peak_committed_bytes"),
+            .live_blocks = number_of(from, "live_blocks"),
+            .allocations = number_of(from, "allocations"),
+            .frees = number_of(from, "frees"),
+            .failures = number_of(from, "failures"),
+            .commits = number_of(from, "commits"),
+            .decommits = number_of(from, "decommits")};
+  }
+
+  Snapshot read_pool(const object& from) const {
+    Snapshot made;
+    made.device = text_of(from, "device");
+    made.allocator = text_of(from, "allocator");
+    made.settings = text_of(from, "settings");
+    made.allocator_id = number_of(from, "allocator_id");
+    made.base = address_of(from, "base");
+    made.range_bytes = number_of(from, "range_bytes");
+    made.page_bytes = number_of(from, "page_bytes");
+    made.limit_bytes = number_of(from, "limit_bytes");
+    made.has_blocks = get<bool>(member(from, "has_blocks"), "has_blocks", "true or false");
+    made.tags = words_of(from, "tags");
+    made.sites = words_of(from, "sites");
+    made.stats = read_stats(object_of(from, "stats"));
+    read_lists(from, made);
+    made.sum_up();
+    if (const std::string wrong = made.audit(); !wrong.empty()) refuse(wrong);
+    return made;
+  }
+
+  void read_lists(const object& from, Snapshot& made) const {
+    using Row = const std::vector<std::uint64_t>&;
+    rows_of(from, "memory", {"offset", "bytes"}, [&](Row row) { made.memory.push_back({row[0], row[1]}); });
+    rows_of(from, "blocks", {"offset", "bytes", "requested", "stream", "age_ns", "tag", "site", "state"}, [&](Row row) {
+      made.blocks.push_back({.offset = row[0],
+                             .bytes = row[1],
+                             .requested = row[2],
+                             .stream_id = row[3],
+                             .age_ns = row[4],
+                             .tag = index_of(row[5], made.tags, "tag"),
+                             .site = index_of(row[6], made.sites, "site"),
+                             .state = enum_of(row[7], BlockState::waiting, "state of a block")});
+    });
+    rows_of(from, "free", {"offset", "bytes", "stream", "kind"}, [&](Row row) {
+      made.free.push_back({row[0], row[1], row[2], enum_of(row[3], FreeKind::slab, "kind of free run")});
+    });
+  }
+
+  std::string_view name_;
+  simdjson::dom::parser parser_;
+};
+
+}  // namespace
+
+ProcessSnapshot read_snapshot(std::string_view bytes, std::string_view name) { return Reader(name).read(bytes); }
+
+}  // namespace berth

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <utility>
+
+#include "berth/storage/buffer.h"
+#include "storage/make.h"
+
+// What the handles of a buffer share.
+namespace berth {
+
+struct Buffer::State {
+  Block block;  // data, bytes and device count for every owner; the rest for Owner::allocator
+  Allocator* allocator = nullptr;
+  std::shared_ptr<Allocator> kept_alive;  // the same; empty for default allocators, which are never destroyed
+  std::unique_ptr<Deleter> deleter;       // the other owners; empty: borrowed
+  std::unique_ptr<BufferGuard> guard;     // once the block is known to other processes: sees to it instead
+  std::atomic<int> pins{0};               // who keeps the address, beside the handles
+  std::atomic<bool> watched{false};       // it is entered in storage/watch.h
+  Owner owner = Owner::none;
+  bool read_only = false;
+
+  // The block is allocated straight into its place; should that throw, there is nothing to undo.
+  State(Request&& request, Allocator& given, std::shared_ptr<Allocator>&& keep)
+      : block(given.allocate(std::move(request))), allocator(&given), kept_alive(std::move(keep)), owner(Owner::allocator) {}
+  State(const Block& from, Allocator& given, std::shared_ptr<Allocator>&& keep) noexcept
+      : block(from), allocator(&given), kept_alive(std::move(keep)), owner(Owner::allocator) {}
+  State(const Block& outside, Owner given, bool is_read_only) noexcept : block(outside), owner(given), read_only(is_read_only) {}
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() {
+    if (watched.load(std::memory_order_relaxed)) [[unlikely]]  // whoever entered it had a handle, and the last handle is gone
+      BufferMaker::forget(this);
+    if (guard)
+      guard->let_go(block, allocator, std::move(kept_alive));
+    else if (allocator != nullptr)
+      allocator->deallocate(block);
+    else if (deleter)
+      (*deleter)(block.data);
+  }
+};
+
+}  // namespace berth
