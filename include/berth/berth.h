@@ -47,6 +47,7 @@
 #include "berth/memory/track.h"
 #include "berth/observe/export.h"
 #include "berth/observe/live.h"
+#include "berth/observe/page.h"
 #include "berth/observe/profiler.h"
 #include "berth/observe/replay.h"
 #include "berth/observe/snapshot_file.h"

@@ -27,6 +27,7 @@ struct ReplayCommand {
   bool touch = false;
   bool once = false;  // no second run, and so no percentiles
   bool compare = false;
+  std::string html;  // a file to write
   bool json = false;
 };
 Exit run_replay(const ReplayCommand& command);
@@ -89,8 +90,10 @@ struct SnapshotCommand {
   std::string other;     // of a diff: the later one
   std::size_t top = 20;  // how many holders
   bool csv = false;      // every block
+  std::string out;       // of html: the file to write; empty: beside the snapshot
   bool json = false;
 };
+Exit run_snapshot_html(const SnapshotCommand& command);
 Exit run_snapshot_show(const SnapshotCommand& command);
 Exit run_snapshot_diff(const SnapshotCommand& command);
 

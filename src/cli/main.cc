@@ -21,6 +21,7 @@ void add_replay_options(CLI::App& app, ReplayCommand& command) {
   app.add_flag("--touch", command.touch, "Write one byte in every 4,096 of each block");
   app.add_flag("--once", command.once, "Leave out the second run, which gives the percentiles");
   app.add_flag("--compare", command.compare, "Try every strategy, and malloc")->excludes("--strategy");
+  app.add_option("--html", command.html, "Write a page to look at it, in one file")->excludes("--compare");
   app.add_flag("--json", command.json, "Print JSON");
   app.footer(
       "BERTH_SIM_CAPACITY and BERTH_SIM_PAGE shape the device sim. The time and the memory are of one run, the percentiles of a second.");
@@ -86,7 +87,7 @@ void add_convert_options(CLI::App& app, ConvertCommand& command) {
   app.add_flag("--json", command.json, "Print JSON");
 }
 
-// Its sub-commands show and diff; each reads files that save_snapshot wrote.
+// Its sub-commands show, diff and html; each reads files that save_snapshot wrote.
 void add_snapshot_commands(CLI::App& app, SnapshotCommand& command) {
   CLI::App* const show = app.add_subcommand("show", "Print the pools of a snapshot, and who holds the most");
   show->add_option("FILE", command.path, "The snapshot; plain or gzip")->required();
@@ -94,6 +95,9 @@ void add_snapshot_commands(CLI::App& app, SnapshotCommand& command) {
   CLI::App* const diff = app.add_subcommand("diff", "Print what came and went between two snapshots");
   diff->add_option("BEFORE", command.path, "The earlier one")->required();
   diff->add_option("AFTER", command.other, "The later one")->required();
+  CLI::App* const html = app.add_subcommand("html", "Write a page to look at a snapshot, in one file");
+  html->add_option("FILE", command.path, "The snapshot; plain or gzip")->required();
+  html->add_option("--out", command.out, "The page (beside the snapshot, with the ending .html)");
   for (CLI::App* const one : {show, diff}) {
     one->add_option("--top", command.top, "How many lines (20)");
     one->add_flag("--json", command.json, "Print JSON");
@@ -222,6 +226,7 @@ int main(int argc, char** argv) {
     if (shm_list->parsed()) return static_cast<int>(run_shm_list(json));
     if (shm_collect->parsed()) return static_cast<int>(run_shm_collect(json));
     if (snapshot->got_subcommand("show")) return static_cast<int>(run_snapshot_show(snapshotting));
+    if (snapshot->got_subcommand("html")) return static_cast<int>(run_snapshot_html(snapshotting));
     if (snapshot->got_subcommand("diff")) return static_cast<int>(run_snapshot_diff(snapshotting));
     if (top->parsed()) return static_cast<int>(run_top(watching));
     if (guest->parsed()) return static_cast<int>(run_tour_guest(guest_name));

@@ -29,8 +29,14 @@ struct Source {
 Source open_source(const ReplayCommand& command) {
   Source source{read_trace(read_input(command.path), command.path), {}};
   source.script = plan_replay(source.trace.events, command.scale);
-  source.trace.events = {};
+  if (command.html.empty()) source.trace.events = {};
   return source;
+}
+
+void write_page(const ReplayCommand& command, const RecordedTrace& trace) {
+  const StatusLine status("writing the page");
+  const TracePageOptions options{.device = command.device, .strategy = command.strategy, .scale = command.scale};
+  write_output(command.html, trace_html(trace, command.path.substr(command.path.rfind('/') + 1), options));
 }
 
 ReplayResult replay_once(const ReplayCommand& command, const ReplayScript& script, const std::string& strategy) {
@@ -148,6 +154,7 @@ Exit compare(const ReplayCommand& command, const Source& source) {
 
 Exit replay_one(const ReplayCommand& command, const Source& source) {
   const ReplayResult result = replay_once(command, source.script, command.strategy);
+  if (!command.html.empty()) write_page(command, source.trace);
   if (command.json) {
     print(result_json(command, source, result));
   } else {

@@ -49,6 +49,7 @@ class Tour {
  private:
   void step(std::string_view title) {
     print(fmt::format("\n{}  {}\n", paint(Mood::strong, fmt::format("{:>2}", ++number_)), paint(Mood::strong, title)));
+    profile_.mark(fmt::format("{}", number_));
   }
   void say(std::string_view line) { print(fmt::format("    {}\n", line)); }
   void say_lines(const std::string& lines) {
@@ -72,6 +73,7 @@ class Tour {
   void replay_against_malloc();
   void plan_a_model();
   void read_a_model_file();
+  void write_page(const std::string& path, const std::string& page);
   void share_with_another_process();
   void run_out_of_memory();
   void look_for_leaks();
@@ -234,11 +236,15 @@ void Tour::plan_a_model() {
         fmt::format("no plan can be smaller: {} are live at once", text::bytes(made.lower_bound_bytes())));
   const ShadowReport run = shadow_run(place(made, {{"cpu:0", memory_}}));
   check(run.ok(), fmt::format("placed and run with stamped bytes: {} read, none overwritten early", text::bytes(run.bytes_read)));
-  const std::string page = "berth-plan.html";
+  write_page("berth-plan.html", plan_html(made, "The tour's network"));
+}
+
+// A folder where nothing may be written is no fault of the tour's.
+void Tour::write_page(const std::string& path, const std::string& page) {
   try {
-    write_output(page, plan_html(made, "The tour's network"));
-    check(true, fmt::format("wrote {}, to look at it in a browser", page));
-  } catch (const ArgumentError& error) {  // a folder where nothing may be written is no fault of the plan's
+    write_output(path, page);
+    check(true, fmt::format("wrote {}, to look at it in a browser", path));
+  } catch (const ArgumentError& error) {
     say(fmt::format("no page to look at: {}: {}", error.asked(), error.why()));
   }
 }
@@ -333,6 +339,7 @@ void Tour::tell_where_it_went() {
   step("Where the memory went");
   say_lines(profile_.lines());
   check(profile_.is_settled(), "by the profiler's count, everything that the tour allocated is freed");
+  write_page("berth-tour.html", profile_.page());
 }
 
 bool Tour::run() {

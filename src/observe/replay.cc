@@ -94,30 +94,16 @@ class Replay {
   Performances<BlockPlayer> block_performances(Allocator& allocator) {
     Performances<BlockPlayer> all;
     for (int i = 0; i < options_.threads; ++i) {
-      const std::vector<Stream>& streams = streams_.emplace_back(make_streams());
+      const std::vector<Stream>& streams = streams_.emplace_back(replay_streams(script_, options_));
       all.push_back(std::make_unique<Performance<BlockPlayer>>(script_, allocator, script_, streams));
     }
     return all;
   }
 
-  // By number. On a device without streams all of them are "no stream".
-  std::vector<Stream> make_streams() const {
-    std::vector<Stream> streams(script_.streams + 1U);
-    if (!backend(options_.device).properties().abilities.streams) return streams;
-    for (std::size_t number = 1; number < streams.size(); ++number) streams[number] = make_stream(options_.device);
-    return streams;
-  }
-
-  std::shared_ptr<Allocator> make() const {
-    if (!options_.strategy.empty()) return make_allocator(options_.strategy, options_.device);
-    default_allocator(options_.device)->release_cached();
-    return default_allocator(options_.device);
-  }
-
   void measure_malloc() { measure(malloc_performances()); }
 
   void measure_allocator() {
-    const std::shared_ptr<Allocator> allocator = make();
+    const std::shared_ptr<Allocator> allocator = replay_allocator(options_);
     if (options_.strategy.empty()) result_.strategy = allocator->name();
     const auto performances = block_performances(*allocator);
     const Stats before = allocator->stats();
@@ -138,7 +124,7 @@ class Replay {
   void time_malloc() { time_events(malloc_performances()); }
 
   void time_allocator() {
-    const std::shared_ptr<Allocator> allocator = make();
+    const std::shared_ptr<Allocator> allocator = replay_allocator(options_);
     time_events(block_performances(*allocator));
   }
 
@@ -188,7 +174,9 @@ class Replay {
   ReplayResult result_;
 };
 
-void check(const ReplayOptions& options) {
+}  // namespace
+
+void check_replay(const ReplayOptions& options) {
   const std::string device = options.device.to_string();
   if (options.threads < 1) {
     throw ArgumentError(ErrorCode::invalid_argument,
@@ -209,7 +197,18 @@ void check(const ReplayOptions& options) {
   }
 }
 
-}  // namespace
+std::shared_ptr<Allocator> replay_allocator(const ReplayOptions& options) {
+  if (!options.strategy.empty()) return make_allocator(options.strategy, options.device);
+  default_allocator(options.device)->release_cached();
+  return default_allocator(options.device);
+}
+
+std::vector<Stream> replay_streams(const ReplayScript& script, const ReplayOptions& options) {
+  std::vector<Stream> streams(script.streams + 1U);
+  if (!backend(options.device).properties().abilities.streams) return streams;
+  for (std::size_t number = 1; number < streams.size(); ++number) streams[number] = make_stream(options.device);
+  return streams;
+}
 
 void MallocPlayer::refuse(std::size_t bytes) {
   OutOfMemoryReport report;
@@ -224,7 +223,7 @@ void MallocPlayer::refuse(std::size_t bytes) {
 }
 
 ReplayResult replay(const ReplayScript& script, const ReplayOptions& options) {
-  check(options);
+  check_replay(options);
   return Replay(script, options).take();
 }
 

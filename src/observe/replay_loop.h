@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdlib>
+#include <memory>
 #include <new>
 #include <span>
 #include <vector>
@@ -16,6 +17,15 @@
 namespace berth {
 
 inline constexpr std::size_t kTouchEvery = 4096;
+
+// Throws as `replay` does for options that cannot be.
+void check_replay(const ReplayOptions& options);
+
+// A fresh one of the strategy, or the device's default, whose cache is emptied.
+std::shared_ptr<Allocator> replay_allocator(const ReplayOptions& options);
+
+// By number, on the device of the options. On a device without streams all of them are "no stream".
+std::vector<Stream> replay_streams(const ReplayScript& script, const ReplayOptions& options);
 
 // Blocks of a berth allocator.
 class BlockPlayer {
@@ -84,6 +94,16 @@ class Performance {
       }
       void* const data = player_.take(step);
       if constexpr (kTouch) touch(data, step.bytes);
+    }
+  }
+
+  // Tells of each step once it is taken: visit(index, address), which is null for a free.
+  template <class Visit>
+  void run_telling(const Visit& visit) {
+    for (; done_ < steps_.size(); ++done_) {
+      const ReplayStep& step = steps_[done_];
+      void* const data = step.allocates ? player_.take(step) : (player_.drop(step), nullptr);
+      visit(done_, data);
     }
   }
 

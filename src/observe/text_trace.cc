@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <charconv>
+#include <limits>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "base/text.h"
@@ -11,20 +13,22 @@ namespace berth {
 namespace {
 
 constexpr std::string_view kHeader = "op,id,bytes,stream";
+constexpr std::string_view kTaggedHeader = "op,id,bytes,stream,tag";
 
 class TextReader {
  public:
   TextReader(std::string_view text, std::string_view name) : rest_(text), name_(name) {}
 
   RecordedTrace read() {
-    RecordedTrace trace;
-    trace.events.reserve(rest_.size() / 12);  // a short line
+    trace_.events.reserve(rest_.size() / 12);  // a short line
     while (next_line()) {
-      if (fields_.empty() || (number_ == 1 && fields_ == kHeader)) continue;
-      trace.events.push_back(read_event());
-      check_pairing(trace.events.back());
+      if (fields_.empty() || is_header()) continue;
+      trace_.events.push_back(read_event());
+      check_pairing(trace_.events.back());
+      if (tagged_) trace_.tags.push_back(read_tag());
+      if (more_) refuse("there are more than four fields");
     }
-    return trace;
+    return std::move(trace_);
   }
 
  private:
@@ -41,6 +45,26 @@ class TextReader {
     return true;
   }
 
+  bool is_header() {
+    if (number_ != 1 || (fields_ != kHeader && fields_ != kTaggedHeader)) return false;
+    tagged_ = fields_ == kTaggedHeader;
+    if (tagged_) trace_.words.emplace_back();
+    return true;
+  }
+
+  // The rest of the line, as a number.
+  std::uint16_t read_tag() {
+    const std::string_view word = more_ ? fields_ : std::string_view();
+    more_ = false;
+    if (word.empty()) return 0;
+    const auto [found, fresh] = words_.emplace(word, trace_.words.size());
+    if (fresh) {
+      if (trace_.words.size() > std::numeric_limits<std::uint16_t>::max()) refuse("there are more than 65,535 different tags");
+      trace_.words.emplace_back(word);
+    }
+    return static_cast<std::uint16_t>(found->second);
+  }
+
   TraceEvent read_event() {
     const std::string_view operation = next_field();
     if (operation != "a" && operation != "f") refuse("the first field is a (allocate) or f (free)");
@@ -49,7 +73,6 @@ class TextReader {
     event.serial = next_number("the id");
     event.bytes = next_number("the bytes");
     event.stream_id = next_number("the stream");
-    if (more_) refuse("there are more than four fields");
     if (event.bytes > kMaxBytes) refuse("no address space holds that many bytes");
     return event;
   }
@@ -92,7 +115,10 @@ class TextReader {
   std::string_view fields_;  // of the line, those not read yet
   bool more_ = true;         // whether a field follows the one read last
   std::uint64_t number_ = 0;
+  bool tagged_ = false;  // by the header
   std::unordered_set<std::uint64_t> live_;
+  std::unordered_map<std::string_view, std::size_t> words_;  // views of the input
+  RecordedTrace trace_;
 };
 
 }  // namespace

@@ -7,8 +7,6 @@
 #include <numeric>
 
 #include "base/text.h"
-#include "berth/base/json.h"
-#include "page/palette.h"
 
 namespace berth::page {
 
@@ -89,48 +87,6 @@ class ToneGiver {
   std::size_t turn_ = 0;
 };
 
-// Everything between ±2⁵³ is exact in a script.
-void write_number(JsonWriter& json, std::uint64_t number) {
-  if (number <= (std::uint64_t{1} << 53))
-    json.value(number);
-  else
-    json.value(std::to_string(number));
-}
-
-template <class Range, class Value>
-void write_numbers(JsonWriter& json, std::string_view name, const Range& range, const Value& value) {
-  json.key(name).begin_array();
-  for (const auto& one : range) write_number(json, value(one));
-  json.end_array();
-}
-
-void write_names(JsonWriter& json, const AddressMap& map) {
-  json.key("names").begin_array();
-  for (const MapBox& box : map.boxes) json.value(text::printable(box.name));
-  json.end_array().key("notes").begin_object();
-  for (std::size_t i = 0; i < map.boxes.size(); ++i)
-    if (!map.boxes[i].note.empty()) json.member(std::to_string(i), text::printable(map.boxes[i].note));
-  json.end_object().key("steps").begin_array();
-  for (const std::string& step : map.steps) json.value(text::printable(step));
-  json.end_array();
-}
-
-void write_marks(JsonWriter& json, const AddressMap& map) {
-  json.key("marks").begin_array();
-  for (const MapMark& mark : map.marks) {
-    json.begin_array().value(mark.label);
-    write_number(json, mark.bytes);
-    json.end_array();
-  }
-  json.end_array();
-}
-
-void write_live(JsonWriter& json, const AddressMap& map) {
-  const std::vector<LivePoint> live = live_bytes(map.boxes);
-  write_numbers(json, "live_steps", live, [](const LivePoint& point) { return point.step; });
-  write_numbers(json, "live_bytes", live, [](const LivePoint& point) { return point.bytes; });
-}
-
 }  // namespace
 
 std::vector<LivePoint> live_bytes(std::span<const MapBox> boxes) {
@@ -144,36 +100,28 @@ std::vector<LivePoint> live_bytes(std::span<const MapBox> boxes) {
   return points;
 }
 
+void fold_addresses(AddressMap& map) {
+  Folded folded = fold_offsets(std::span(map.boxes));
+  map.bytes = folded.bytes;
+  map.folds = std::move(folded.folds);
+}
+
 std::vector<std::uint8_t> box_tones(std::span<const MapBox> boxes, std::size_t tones) { return ToneGiver(boxes, tones).give(); }
 
-std::string life_text(const MapBox& box) {
-  if (box.end <= box.begin + 1) return text::join("step ", box.begin);
-  return text::join("steps ", box.begin, " to ", box.end - 1);
+std::string name_of(const AddressMap& map, const MapBox& box) { return box.name.empty() ? text::join(map.one, " ", box.id) : box.name; }
+
+std::string life_text(const AddressMap& map, const MapBox& box) {
+  if (box.end <= box.begin + 1) return text::join(map.step, " ", box.begin);
+  return text::join(map.step, "s ", box.begin, " to ", box.end - 1);
 }
 
 std::string box_text(const AddressMap& map, const MapBox& box) {
-  std::string out =
-      text::join(text::printable(box.name), "\n", text::bytes(box.bytes), " (", box.bytes, " bytes) at ", box.offset, "\n", life_text(box));
+  std::string out = text::join(text::printable(name_of(map, box)), "\n", text::bytes(box.bytes), " (", box.bytes, " bytes) at ", box.offset,
+                               "\n", life_text(map, box));
   const std::uint64_t step = box.begin - map.begin;
   if (step < map.steps.size()) out += text::join("\nmade by ", text::printable(map.steps[step]));
   if (!box.note.empty()) out += text::join("\n", text::printable(box.note));
   return out;
-}
-
-std::string map_json(const AddressMap& map) {
-  JsonWriter json;
-  json.begin_object().member("title", text::printable(map.title)).member("tones", kTones).member("from", map.begin).member("to", map.end);
-  json.key("bytes");
-  write_number(json, map.bytes);
-  write_marks(json, map);
-  write_numbers(json, "begin", map.boxes, [](const MapBox& box) { return box.begin; });
-  write_numbers(json, "end", map.boxes, [](const MapBox& box) { return box.end; });
-  write_numbers(json, "offset", map.boxes, [](const MapBox& box) { return box.offset; });
-  write_numbers(json, "size", map.boxes, [](const MapBox& box) { return box.bytes; });
-  write_numbers(json, "tone", box_tones(map.boxes, kTones), [](std::uint8_t tone) { return std::uint64_t{tone}; });
-  write_names(json, map);
-  write_live(json, map);
-  return json.end_object().take();
 }
 
 }  // namespace berth::page

@@ -52,6 +52,8 @@ std::string classes(Pick pick) {
 
 }  // namespace
 
+std::string_view tone_name(std::size_t tone) { return kColours[kColours.size() - kTones + tone].name; }
+
 std::string page_colours() {
   return text::join(":root{color-scheme:light;", properties(&Colour::light),
                     "}\n@media (prefers-color-scheme:dark){:root{color-scheme:dark;", properties(&Colour::dark),

@@ -63,6 +63,18 @@ TEST_F(CliReplay, ReadsGzipToo) {
   EXPECT_NE(cut.output.find("too early"), std::string::npos) << cut.output;
 }
 
+TEST_F(CliReplay, WritesAPage) {
+  const std::string page = (folder_ / "small.html").string();
+  const Ran ran = replay(file("small.csv", kSmall) + " --once --html " + page);
+  EXPECT_EQ(ran.exit_code, 0) << ran.output;
+  std::ifstream in(page);
+  const std::string written{std::istreambuf_iterator<char>(in), {}};
+  EXPECT_EQ(written.rfind("<!doctype html>", 0), 0U);
+  EXPECT_NE(written.find("<h1>small.csv</h1><p>4 events, replayed with pool on cpu:0</p>"), std::string::npos);
+  EXPECT_EQ(replay(file("small.csv", kSmall) + " --once --html " + (folder_ / "no/such/folder.html").string()).exit_code, 2);
+  EXPECT_EQ(replay(file("small.csv", kSmall) + " --compare --html " + page).exit_code, 2) << "a page is of one strategy";
+}
+
 TEST_F(CliReplay, ComparesAllStrategies) {
   const std::string path = file("small.csv", kSmall);
   const Ran text = replay(path + " --compare");

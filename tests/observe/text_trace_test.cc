@@ -23,6 +23,22 @@ TEST(TextTrace, AnIdMayBeUsedAgainOnceFreed) {
   EXPECT_TRUE(trace.complete);
 }
 
+TEST(TextTrace, ReadsTagsWhereTheHeaderNamesThem) {
+  const RecordedTrace trace =
+      read_trace("op,id,bytes,stream,tag\na,1,8,0,kv\na,2,8,0,a tag, with a comma\r\nf,1,0,0\na,3,8,0,\na,4,8,0,kv\n");
+  EXPECT_EQ(trace.words, (std::vector<std::string>{"", "kv", "a tag, with a comma"}));
+  EXPECT_EQ(trace.tags, (std::vector<std::uint16_t>{1, 2, 0, 0, 1}));
+  EXPECT_TRUE(read_trace("op,id,bytes,stream\na,1,8,0\n").tags.empty());
+}
+
+TEST(TextTrace, RefusesMoreTagsThanItCounts) {
+  std::string text = "op,id,bytes,stream,tag\n";
+  for (int i = 0; i < 65'535; ++i) text += "a," + std::to_string(i) + ",8,0,t" + std::to_string(i) + "\n";
+  EXPECT_EQ(read_trace(text).words.size(), 65'536U);
+  text += "a,70000,8,0,one more\n";
+  EXPECT_THROW(read_trace(text), FormatError);
+}
+
 TEST(TextTrace, ReadsWhatTheTraceAdaptorWrites) {
   const auto traced = trace(direct("cpu"));
   const Block block = traced->allocate({.bytes = 100});

@@ -9,6 +9,7 @@
 #include "base/random.h"
 #include "page/coverage.h"
 #include "support/scale.h"
+#include "unpack.h"
 
 namespace berth::testing {
 namespace {
@@ -70,29 +71,112 @@ TEST(BoxText, SaysAllThatIsKnown) {
   const AddressMap map{
       .begin = 2, .end = 9, .bytes = 8192, .boxes = {{3, 5, 64, 1536, "a\n", "shared with b"}}, .steps = {"MatMul", "Relu r"}};
   EXPECT_EQ(page::box_text(map, map.boxes[0]), "a\\x0a\n1.5 KiB (1536 bytes) at 64\nsteps 3 to 4\nmade by Relu r\nshared with b");
-  EXPECT_EQ(page::life_text({3, 4}), "step 3");
+  EXPECT_EQ(page::life_text(map, {3, 4}), "step 3");
+  const AddressMap trace{.one = "block", .step = "event", .end = 9, .bytes = 10, .boxes = {{.begin = 3, .end = 5, .bytes = 4, .id = 77}}};
+  EXPECT_EQ(page::box_text(trace, trace.boxes[0]), "block 77\n4 B (4 bytes) at 0\nevents 3 to 4");
 }
 
-TEST(MapJson, HasOneEntryForEachBox) {
+std::vector<std::uint64_t> numbers(const nlohmann::json& json, const char* key) { return unpacked(json[key].get<std::string>()); }
+
+TEST(MapJson, HasItsBoxesInTheOrderInWhichTheyBegin) {
   const AddressMap map{.title = "cpu:0",
                        .end = 9,
                        .bytes = 8192,
-                       .boxes = {{3, 5, 64, 1536, "a", "n"}, {0, 9, 0, 64, "b"}},
+                       .boxes = {{3, 5, 64, 1536, "a", "n"}, {0, 9, 0, 64, "b"}, {5, 6, 64, 1536, "c"}},
                        .marks = {{"lower bound", 1600}},
                        .steps = {"x"}};
   const auto json = nlohmann::json::parse(page::map_json(map));
-  for (const char* key : {"begin", "end", "offset", "size", "tone", "names"}) EXPECT_EQ(json[key].size(), 2U) << key;
-  EXPECT_EQ(json["names"], nlohmann::json({"a", "b"}));
-  EXPECT_EQ(json["notes"], nlohmann::json({{"0", "n"}}));
-  EXPECT_EQ(json["size"], nlohmann::json({1536, 64}));
+  EXPECT_THAT(summed(numbers(json, "begin")), ElementsAre(0, 3, 5));
+  EXPECT_THAT(numbers(json, "lives"), ElementsAre(9, 2, 1));
+  EXPECT_THAT(summed(numbers(json, "place_offsets")), ElementsAre(0, 64)) << "a place that is used twice is written once";
+  EXPECT_THAT(numbers(json, "place_bytes"), ElementsAre(64, 1536));
+  EXPECT_THAT(numbers(json, "places"), ElementsAre(0, 1, 1));
+  EXPECT_EQ(numbers(json, "tone").size(), 3U);
+  EXPECT_EQ(json["names"], nlohmann::json({"b", "a", "c"}));
+  EXPECT_EQ(json["notes"], nlohmann::json({{"1", "n"}}));
   EXPECT_EQ(json["marks"][0][1], 1600);
 }
 
-TEST(MapJson, WritesWhatADoubleCannotHoldAsText) {
-  const AddressMap map{.end = 1, .bytes = 2 * kHuge, .boxes = {{0, 1, kHuge + 1, kHuge - 1}}};
+TEST(MapJson, NamesBoxesByTheirIdsAndTags) {
+  const AddressMap map{.one = "block",
+                       .end = 9,
+                       .bytes = 64,
+                       .boxes = {{.end = 9, .bytes = 8, .id = 900, .tag = 1}, {.begin = 1, .end = 9, .offset = 8, .bytes = 8, .id = 7}},
+                       .tags = {{"no tag", 5}, {"</script>", 3}}};
   const auto json = nlohmann::json::parse(page::map_json(map));
-  EXPECT_EQ(json["offset"][0], "1000000000000000001");
+  EXPECT_FALSE(json.contains("names"));
+  EXPECT_THAT(summed_signed(numbers(json, "ids")), ElementsAre(900, 7));
+  EXPECT_THAT(numbers(json, "tag"), ElementsAre(1, 0));
+  EXPECT_EQ(json["tags"], nlohmann::json({"no tag", "</script>"}));
+  EXPECT_EQ(json["tag_tones"], nlohmann::json({5, 3}));
+}
+
+TEST(MapJson, WritesWhatADoubleCannotHoldAsText) {
+  const AddressMap map{.end = 1, .bytes = 2 * kHuge, .boxes = {{.end = 1, .offset = kHuge + 1, .bytes = kHuge - 1, .id = UINT64_MAX}}};
+  const auto json = nlohmann::json::parse(page::map_json(map));
+  EXPECT_EQ(json["exact"], nlohmann::json({{"offset 0", "1000000000000000001"}, {"size 0", "999999999999999999"}}));
   EXPECT_EQ(json["bytes"], "2000000000000000000");
+  EXPECT_EQ(json["names"][0], "box 18446744073709551615");
+}
+
+TEST(MapJson, ReadsBackAsItWas) {
+  Random random(seed());
+  AddressMap map{.end = 10'000, .bytes = 1 << 30};
+  for (std::uint64_t i = 0; i < scaled(20'000, 2000); ++i) {
+    const std::uint64_t begin = random.below(9000);
+    map.boxes.push_back(
+        {.begin = begin, .end = begin + random.below(1000), .offset = random.below(1 << 20), .bytes = random.below(1 << 10), .id = i});
+  }
+  const auto json = nlohmann::json::parse(page::map_json(map));
+  const auto begin = summed(numbers(json, "begin"));
+  const auto lives = numbers(json, "lives");
+  const auto offsets = summed(numbers(json, "place_offsets"));
+  const auto bytes = numbers(json, "place_bytes");
+  const auto places = numbers(json, "places");
+  const auto ids = summed_signed(numbers(json, "ids"));
+  ASSERT_EQ(ids.size(), map.boxes.size());
+  for (std::size_t at = 0; at < ids.size(); ++at) {
+    const MapBox& box = map.boxes[ids[at]];
+    ASSERT_EQ(std::tuple(begin[at], lives[at], offsets[places[at]], bytes[places[at]]),
+              std::tuple(box.begin, box.end - box.begin, box.offset, box.bytes));
+  }
+}
+
+TEST(FoldAddresses, LeavesOutWhatNobodyEverHas) {
+  AddressMap map{.end = 9,
+                 .boxes = {{.end = 9, .offset = 5'000'400, .bytes = 400},
+                           {.end = 4, .offset = 1000, .bytes = 300},
+                           {.begin = 4, .end = 9, .offset = 1350, .bytes = 50}}};
+  page::fold_addresses(map);
+  EXPECT_EQ(map.boxes[1].offset, 0U);
+  EXPECT_EQ(map.boxes[2].offset, 350U) << "a short gap stays as long as it is";
+  EXPECT_EQ(map.boxes[0].offset, 418U) << "a long one is a fortieth of what is used";
+  EXPECT_EQ(map.bytes, 818U);
+  EXPECT_EQ(map.folds, (std::vector<page::MapFold>{{409, 4'999'000, 4'998'982}}));
+}
+
+TEST(FoldAddresses, KeepsWhatLiesTogetherApart) {
+  Random random(seed());
+  AddressMap map{.end = 1};
+  for (std::uint64_t i = 0; i < scaled(2000, 200); ++i)
+    map.boxes.push_back({.end = 1, .offset = random.below(1 << 20) + (random.below(3) << 40), .bytes = random.below(4096)});
+  const AddressMap before = map;
+  page::fold_addresses(map);
+  EXPECT_LE(map.bytes, 4U << 20);
+  for (std::size_t i = 1; i < map.boxes.size(); ++i) {
+    const MapBox& a = before.boxes[i - 1];
+    const MapBox& b = before.boxes[i];
+    ASSERT_TRUE(a.offset >= b.offset || map.boxes[i - 1].offset <= map.boxes[i].offset);
+    ASSERT_TRUE(a.offset + a.bytes > b.offset || map.boxes[i - 1].offset + a.bytes <= map.boxes[i].offset);
+    ASSERT_LE(map.boxes[i].offset + b.bytes, map.bytes);
+  }
+}
+
+TEST(FoldAddresses, OfNothingIsNothing) {
+  AddressMap map;
+  page::fold_addresses(map);
+  EXPECT_EQ(map.bytes, 0U);
+  EXPECT_TRUE(map.folds.empty());
 }
 
 TEST(Coverage, IsTheShareOfEachCell) {

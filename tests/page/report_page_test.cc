@@ -39,6 +39,15 @@ AddressMap hostile_map() {
   return map;
 }
 
+page::Timeline hostile_timeline() {
+  page::Timeline line = live_timeline(hostile_map(), kHostile);
+  line.step = kHostile;
+  line.groups[0].name = kHostile;
+  line.lines = {{kHostile, {{0, 1}}}};
+  line.marks = {{kHostile, 1}};
+  return line;
+}
+
 AddressMap wide_map(std::uint64_t boxes) {
   AddressMap map{.title = "wide", .end = boxes, .bytes = 1'000'000};
   map.boxes.push_back({0, boxes, 500'000, 500'000, "large"});
@@ -107,21 +116,30 @@ TEST(MapsSvg, NamesNoAddressButThatOfItsFormat) {
 }
 
 TEST(HtmlPage, NeedsNoNetwork) {
-  const std::string page = HtmlPage("a", "b").figures({{"peak", "1 B"}}).map(small_map()).table({"t", {{"c"}}, {{{"x"}}}}).take();
-  for (const char* part : {"http", "//cdn", "@import", "url(", " src=", "fetch(", "XMLHttpRequest", "WebSocket", "import(", "localStorage"})
+  const std::string page = HtmlPage("a", "b")
+                               .figures({{"peak", "1 B"}})
+                               .timeline(live_timeline(small_map(), "live"))
+                               .map(small_map())
+                               .table({"t", {{"c"}}, {{{"x"}}}})
+                               .take();
+  for (const char* part :
+       {"http:", "https:", "//cdn", "@import", "url(", " src=", "fetch(", "XMLHttpRequest", "WebSocket", "import(", "localStorage"})
     EXPECT_EQ(count(page, part), 0U) << part;
   EXPECT_EQ(count(page, "href="), 1U);  // the icon, which is inside
+  EXPECT_THAT(page, HasSubstr("content=\"default-src 'none';")) << "and a browser is told to allow none";
 }
 
 TEST(HtmlPage, EscapesEveryNameWhereverItStands) {
-  const std::string page = HtmlPage(kHostile, kHostile)
-                               .figures({{kHostile, kHostile, kHostile}})
-                               .paragraph(kHostile)
-                               .map(hostile_map())
-                               .table({kHostile, {{kHostile}}, {{{kHostile, kHostile}}}, kHostile})
-                               .take();
+  const std::string page =
+      HtmlPage(kHostile, kHostile)
+          .figures({{kHostile, kHostile, kHostile}})
+          .paragraph(kHostile)
+          .timeline(hostile_timeline())
+          .map(hostile_map())
+          .table({kHostile, {{kHostile}}, {{{kHostile, kHostile}}, {{kHostile, "", {{1, "tone-0", kHostile}}}}}, kHostile, true})
+          .take();
   EXPECT_THAT(page, Not(HasSubstr("<img")));
-  EXPECT_EQ(count(page, "</script>"), 2U);  // the data and the code
+  EXPECT_EQ(count(page, "</script>"), 3U);  // the data of two figures, and the code
   EXPECT_EQ(page.find_first_of(std::string_view("\x01\xff\0", 3)), std::string::npos);
 }
 
@@ -136,7 +154,7 @@ TEST(HtmlPage, HoldsManyBoxes) {
   const std::uint64_t boxes = scaled(250'000, 1000);
   const std::string page = html(wide_map(boxes));
   EXPECT_EQ(nlohmann::json::parse(data_of(page))["names"].size(), boxes);
-  EXPECT_LT(page.size(), 30'000 + boxes * 60);
+  EXPECT_LT(page.size(), 50'000 + boxes * 16);
 }
 
 TEST(HtmlPage, HoldsAMapOfNothing) { EXPECT_EQ(nlohmann::json::parse(data_of(html(AddressMap{})))["names"].size(), 0U); }
@@ -148,6 +166,24 @@ TEST(HtmlPage, SortsNumbersByTheirKeys) {
           .take();
   EXPECT_THAT(page, HasSubstr("<td class=\"number\" data-key=\"1536\">1.5 KiB</td>"));
   EXPECT_THAT(page, HasSubstr("data-key=\"1000000000000000000\">888 PiB</td>"));
+}
+
+TEST(HtmlPage, SearchesATableThatSaysSo) {
+  EXPECT_EQ(count(HtmlPage("", "").table({"t", {{"c"}}, {}, "", true}).take(), "type=\"search\""), 1U);
+  EXPECT_EQ(count(HtmlPage("", "").table({"t", {{"c"}}, {}}).take(), "type=\"search\""), 0U);
+}
+
+TEST(HtmlPage, DrawsBarsOfTheirShares) {
+  const std::string page = HtmlPage("", "").table({"t", {{"c"}}, {{{"half", "1", {{0.5, "tone-2", "half of it"}}}}}}).take();
+  EXPECT_THAT(page, HasSubstr("<td class=\"bar\" data-key=\"1\"><span role=\"img\" aria-label=\"half\"><i "
+                              "style=\"width:50%;background:var(--tone-2)\" title=\"half of it\"></i></span></td>"));
+}
+
+TEST(Grouped, SeparatesThousands) {
+  EXPECT_EQ(page::grouped(0), "0");
+  EXPECT_EQ(page::grouped(999), "999");
+  EXPECT_EQ(page::grouped(1000), "1,000");
+  EXPECT_EQ(page::grouped(UINT64_MAX), "18,446,744,073,709,551,615");
 }
 
 TEST(HtmlPage, IsUsableWithTheKeyboardAndInBothLights) {

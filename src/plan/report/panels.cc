@@ -50,6 +50,7 @@ page::AddressMap empty_map(const Plan& plan, std::uint32_t device) {
   const PlanArena& arena = plan.tables().arenas[device];
   return {.title = text::join(plan.graph().devices[device], ", ", text::bytes(arena.bytes)),
           .noun = "buffers",
+          .one = "buffer",
           .begin = plan.tables().nodes.begin,
           .end = plan.tables().nodes.end,
           .bytes = arena.bytes,

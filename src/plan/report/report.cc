@@ -52,7 +52,7 @@ std::string plan_html(const Plan& plan, const std::string& title) {
   page.figures(plan_figures(plan));
   const std::vector<page::AddressMap> maps = maps_of(plan);
   if (maps.empty()) page.paragraph(why_empty(plan));
-  for (const page::AddressMap& map : maps) page.map(map);
+  for (const page::AddressMap& map : maps) page.timeline(page::live_timeline(map, text::join("Live bytes on ", map.title))).map(map);
   if (!plan.attempts().empty()) page.table(attempts_table(plan));
   for (std::uint32_t device = 0; !maps.empty() && device < plan.tables().arenas.size(); ++device)
     if (plan.tables().arenas[device].bytes != 0) page.table(peak_table(plan, device));

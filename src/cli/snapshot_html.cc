@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/core.h>
+
+#include "base/text.h"
+#include "berth/berth.h"
+#include "cli/commands.h"
+#include "cli/input.h"
+
+// `berth snapshot html`.
+namespace berth::cli {
+
+namespace {
+
+std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+// Beside the snapshot, with another ending.
+std::string page_path(const std::string& path) {
+  const std::string name = file_name(path);
+  const std::size_t dot = name.find('.', 1);
+  return path.substr(0, path.size() - name.size()) + name.substr(0, dot) + ".html";
+}
+
+}  // namespace
+
+Exit run_snapshot_html(const SnapshotCommand& command) {
+  const ProcessSnapshot snapshot = read_snapshot(Input(command.path).bytes(), command.path);
+  const std::string path = command.out.empty() ? page_path(command.path) : command.out;
+  write_output(path, snapshot_html(snapshot, file_name(command.path)));
+  print(text::printable(path, 4096) + "\n");
+  return Exit::ok;
+}
+
+}  // namespace berth::cli
