@@ -21,6 +21,7 @@
 #include "berth/device/registry.h"
 #include "berth/device/sim.h"
 #include "berth/device/stream.h"
+#include "berth/file/load.h"
 #include "berth/file/map.h"
 #include "berth/file/npy.h"
 #include "berth/file/safetensors.h"

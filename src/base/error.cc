@@ -9,7 +9,7 @@
 namespace berth {
 
 std::string_view to_string(ErrorCode code) noexcept {
-  constexpr std::array<std::string_view, 43> kNames = {"invalid_argument",
+  constexpr std::array<std::string_view, 44> kNames = {"invalid_argument",
                                                        "size_overflow",
                                                        "invalid_shape",
                                                        "invalid_alignment",
@@ -51,7 +51,8 @@ std::string_view to_string(ErrorCode code) noexcept {
                                                        "file_truncated",
                                                        "file_changed",
                                                        "out_of_memory",
-                                                       "callback_failed"};
+                                                       "callback_failed",
+                                                       "cancelled"};
   const auto index = static_cast<std::size_t>(code);
   return index < kNames.size() ? kNames[index] : "unknown_error";
 }

@@ -126,4 +126,17 @@ struct BenchAllocCommand {
 };
 Exit run_bench_alloc(const BenchAllocCommand& command);
 
+struct BenchLoadCommand {
+  std::string file;           // empty: one that is made, of `size`
+  std::string size = "2GiB";  // a byte count as people write it
+  std::string device = "cpu";
+  std::string mode = "auto";
+  std::string dtype = "bf16";       // of the loads that convert
+  std::optional<int> threads = {};  // left out: as many as copies use
+  int rounds = 5;
+  bool quick = false;  // small: only to see that it works
+  bool json = false;
+};
+Exit run_bench_load(const BenchLoadCommand& command);
+
 }  // namespace berth::cli

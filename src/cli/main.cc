@@ -137,6 +137,19 @@ void add_bench_alloc_options(CLI::App& app, BenchAllocCommand& command) {
   app.add_flag("--json", command.json, "Print JSON");
 }
 
+void add_bench_load_options(CLI::App& app, BenchLoadCommand& command) {
+  app.add_option("FILE", command.file, "A safetensors file, or the index of several; left out: one is made, and removed");
+  app.add_option("--size", command.size, "Bytes of the file that is made (2GiB)");
+  app.add_option("--device", command.device, "Where to (cpu)");
+  app.add_option("--mode", command.mode, "auto, map, read or direct (auto)");
+  app.add_option("--dtype", command.dtype, "What the load that converts makes of floating-point tensors (bf16)");
+  app.add_option("--threads", command.threads, "How many threads (BERTH_THREADS, or that of the processors)")
+      ->check(CLI::Range(1, berth::kMostCopyThreads));
+  app.add_option("--rounds", command.rounds, "In how many rounds everyone has a turn (5)")->check(CLI::Range(1, 1000));
+  app.add_flag("--quick", command.quick, "A small file: shows that it works, and measures nothing");
+  app.add_flag("--json", command.json, "Print JSON");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -180,6 +193,9 @@ int main(int argc, char** argv) {
   CLI::App* const bench_alloc =
       bench->add_subcommand("alloc", "Allocating and freeing, warm: by size, with many live blocks, by many threads");
   add_bench_alloc_options(*bench_alloc, allocating);
+  BenchLoadCommand loading;
+  CLI::App* const bench_load = bench->add_subcommand("load", "Loading a model file, plain and converted, beside one thread of read");
+  add_bench_load_options(*bench_load, loading);
   CLI::App* const shm = app.add_subcommand("shm", "Shared storages with a name: list them, or remove what the dead have left");
   shm->require_subcommand(1);
   CLI::App* const shm_list = shm->add_subcommand("ls", "List them: size, age, who holds them and whether they live");
@@ -223,6 +239,7 @@ int main(int argc, char** argv) {
     if (app.got_subcommand("convert")) return static_cast<int>(run_convert(converting));
     if (bench_copy->parsed()) return static_cast<int>(run_bench_copy(measuring));
     if (bench_alloc->parsed()) return static_cast<int>(run_bench_alloc(allocating));
+    if (bench_load->parsed()) return static_cast<int>(run_bench_load(loading));
     if (shm_list->parsed()) return static_cast<int>(run_shm_list(json));
     if (shm_collect->parsed()) return static_cast<int>(run_shm_collect(json));
     if (snapshot->got_subcommand("show")) return static_cast<int>(run_snapshot_show(snapshotting));

@@ -27,6 +27,25 @@ struct ModelFile {
   }
 };
 
+// The last device whose memory is not the host's.
+Device farthest_device() {
+  Device found;
+  for (const Device device : all_devices()) {
+    if (!backend(device).properties().abilities.host_access) found = device;
+  }
+  return found;
+}
+
+void tour_load(const TourVoice& voice, const SafetensorsFile& file, const Storage& weight) {
+  const Device device = farthest_device();
+  const LoadedTensors loaded = load(file, device, {.dtype = DType::f32});
+  const LoadReport& report = loaded.report();
+  voice.show(
+      fmt::format("m = load(f, \"{}\", {{.dtype = DType::f32}})", device.to_string()),
+      fmt::format("{} converted, mode {}, {} of staging", report.converted, to_string(report.mode), text::bytes(report.staging_bytes)));
+  voice.check(equal(loaded["layer.0.weight"], weight), "all tensors are there, as f32");
+}
+
 }  // namespace
 
 void tour_files(const TourVoice& voice) {
@@ -46,6 +65,7 @@ void tour_files(const TourVoice& voice) {
   voice.show("w = f[\"layer.0.weight\"]", fmt::format("{} {}, {}", to_string(mapped.dtype()), mapped.shape().to_string(),
                                                       mapped.is_mapped() ? "mapped, nothing copied" : "read"));
   voice.check(equal(mapped.to(DType::f32), weight) && equal(opened["layer.0.bias"], bias), "every element is what was written");
+  tour_load(voice, opened, weight);
   try {
     mapped.fill(0);
     voice.check(false, "a read-only file was written to");

@@ -59,7 +59,7 @@ IdleStreams& idle_streams() {
 
 // What the threads share.
 struct Pipeline {
-  const Device device;
+  const Device* device;  // null: no streams
   const std::size_t pieces;
   PipelineWork& work;
   std::atomic<std::size_t> next{0};  // relaxed: it orders nothing
@@ -101,13 +101,14 @@ class Lane {
     std::size_t piece = 0;
     std::size_t turn = 0;
     for (; pipeline_.take(piece); ++turn) {
-      if (!stream_) stream_ = idle_streams().take(pipeline_.device);
-      Slot& slot = slots_[turn % slots_.size()];
+      if (!stream_ && pipeline_.device != nullptr) stream_ = idle_streams().take(*pipeline_.device);
+      Slot& slot = stream_ ? slots_[turn % slots_.size()] : slots_[0];
       finish(slot);
       if (slot.room == nullptr) slot.room = pipeline_.work.make_room();
       slot.room->start(piece, stream_);
       slot.done = stream_.record();
       slot.busy = true;
+      if (!stream_) finish(slot);
     }
     for (std::size_t i = 0; i < slots_.size(); ++i) finish(slots_[(turn + i) % slots_.size()]);  // the older one first
     if (stream_) idle_streams().give_back(std::move(stream_));
@@ -134,13 +135,23 @@ class Lane {
   std::array<Slot, 2> slots_;
 };
 
-}  // namespace
-
-void run_pipeline(Device device, std::size_t pieces, int threads, PipelineWork& work) {
+void run(const Device* device, std::size_t pieces, int threads, PipelineWork& work) {
   Pipeline pipeline{.device = device, .pieces = pieces, .work = work};
-  const auto lanes = std::min(static_cast<std::size_t>(std::min(threads, kMostLanes)), pieces);
+  const auto lanes = std::min(static_cast<std::size_t>(threads), pieces);
   run_in_parallel(lanes, static_cast<int>(lanes), [&](std::size_t) noexcept { Lane(pipeline).run(); });
   if (pipeline.error != nullptr) std::rethrow_exception(pipeline.error);
 }
+
+}  // namespace
+
+int pipeline_threads(std::size_t pieces, int threads) noexcept {
+  return static_cast<int>(std::min(static_cast<std::size_t>(std::min(threads, kMostLanes)), pieces));
+}
+
+void run_pipeline(Device device, std::size_t pieces, int threads, PipelineWork& work) {
+  run(&device, pieces, pipeline_threads(pieces, threads), work);
+}
+
+void run_pipeline(std::size_t pieces, int threads, PipelineWork& work) { run(nullptr, pieces, threads, work); }
 
 }  // namespace berth

@@ -36,4 +36,10 @@ class PipelineWork {
 // any more. REQUIRES: the device has streams.
 void run_pipeline(Device device, std::size_t pieces, int threads, PipelineWork& work);
 
+// The same where no stream is needed: each thread has one room, starts a piece with no stream, and finishes it at once.
+void run_pipeline(std::size_t pieces, int threads, PipelineWork& work);
+
+// How many of the threads that many pieces keep busy on a device's streams.
+int pipeline_threads(std::size_t pieces, int threads) noexcept;
+
 }  // namespace berth

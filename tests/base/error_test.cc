@@ -135,7 +135,7 @@ TEST(Error, IsCaughtByItsClassAsErrorAndAsException) {
 
 TEST(Error, EveryCodeHasItsOwnName) {
   std::set<std::string_view> names;
-  const int count = static_cast<int>(ErrorCode::callback_failed) + 1;
+  const int count = static_cast<int>(ErrorCode::cancelled) + 1;
   for (int code = 0; code < count; ++code) names.insert(to_string(static_cast<ErrorCode>(code)));
   EXPECT_EQ(names.size(), static_cast<std::size_t>(count));
   EXPECT_EQ(names.count("unknown_error"), 0U);
@@ -144,7 +144,7 @@ TEST(Error, EveryCodeHasItsOwnName) {
   EXPECT_EQ(to_string(ErrorCode::already_consumed), "already_consumed");
   EXPECT_EQ(to_string(ErrorCode::unsupported), "unsupported");
   EXPECT_EQ(to_string(ErrorCode::out_of_memory), "out_of_memory");
-  EXPECT_EQ(to_string(ErrorCode::callback_failed), "callback_failed");
+  EXPECT_EQ(to_string(ErrorCode::cancelled), "cancelled");
   EXPECT_EQ(to_string(static_cast<ErrorCode>(255)), "unknown_error");
 }
 

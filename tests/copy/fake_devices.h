@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -106,8 +107,8 @@ class FakeBackend : public Backend {
       elements(copy, axis + 1, from + i * copy.source_strides[axis], to + i * copy.target_strides[axis]);
   }
 
-  static inline std::uint64_t calls_ = 0;
-  static inline std::uint64_t fail_at_ = 0;  // 0: none
+  static inline std::atomic<std::uint64_t> calls_ = 0;  // several threads may be at work
+  static inline std::uint64_t fail_at_ = 0;             // 0: none
   static inline Call failed_ = Call::none;
 
   Backend& host_;

@@ -71,6 +71,7 @@ enum class ErrorCode : unsigned char {
   out_of_memory,
   // Error itself
   callback_failed,
+  cancelled,
 };
 
 // The name of the enumerator, the same in C++, JSON and the documents.

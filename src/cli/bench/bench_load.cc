@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/text.h"
+#include "berth/berth.h"
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/table.h"
+#include "os/data_file.h"
+#include "os/descriptor.h"
+#include "os/system.h"
+
+namespace berth::cli {
+
+namespace {
+
+// A model of so many bytes: of each layer two large tensors and two small ones, as those of language models.
+class SampleModel {
+ public:
+  explicit SampleModel(std::size_t bytes) {
+    constexpr std::int64_t kWidth = 1024;
+    constexpr std::size_t kLayerBytes = (5 * kWidth * kWidth + 2 * kWidth) * sizeof(float);
+    const Storage large = full({4 * kWidth, kWidth}, 0.5F, DType::f32, "cpu");
+    const Storage square = full({kWidth, kWidth}, -1.25F, DType::f32, "cpu");
+    const Storage small = full({kWidth}, 3.0F, DType::f32, "cpu");
+    std::vector<NamedTensor> tensors;
+    for (std::size_t layer = 0; layer < std::max<std::size_t>(bytes / kLayerBytes, 1); ++layer) {
+      const std::string prefix = fmt::format("layers.{}.", layer);
+      tensors.push_back({prefix + "up", large});
+      tensors.push_back({prefix + "out", square});
+      tensors.push_back({prefix + "scale", small});
+      tensors.push_back({prefix + "bias", small});
+    }
+    save_safetensors(path_, tensors);
+  }
+  ~SampleModel() {
+    std::error_code gone_already;
+    std::filesystem::remove(path_, gone_already);
+  }
+  SampleModel(const SampleModel&) = delete;
+  SampleModel& operator=(const SampleModel&) = delete;
+
+  const std::string& path() const noexcept { return path_; }
+
+ private:
+  const std::string path_ = (std::filesystem::temp_directory_path() / fmt::format("berth_bench_{}.safetensors", os::process_id())).string();
+};
+
+// The plainest way: one thread reads the files, from front to back, into memory of the same allocator.
+void read_by_one_thread(const SafetensorsFile& model) {
+  for (const TensorFile& file : model.files()) {
+    const Storage memory = empty({file.size_bytes}, DType::u8, "cpu");
+    const Result<os::Descriptor> open = os::open_data(file.path.c_str(), os::OpenFor::read);
+    const Result<std::size_t> read = open ? os::read_at(open->number(), 0, memory.data_ptr(), file.size_bytes) : open.failure();
+    if (!read || *read < file.size_bytes)
+      throw DeviceError(ErrorCode::io_error, {"reading " + text::quoted(file.path), "it cannot be read to its end", "use another file"});
+  }
+}
+
+struct LoadFigure {
+  std::string name;
+  bool fresh = false;  // into memory that the process has not touched yet
+  double seconds = 0;  // the median over the rounds
+  double by_read = 0;  // the time of one thread's read by it, the median of the rounds: above 1, it is faster
+  LoadReport report = {};
+};
+
+// What is measured: something that loads, and lets go of it.
+struct LoadWay {
+  std::string name;
+  std::optional<LoadOptions> options;  // none: one thread's read
+};
+
+class LoadBench {
+ public:
+  LoadBench(const BenchLoadCommand& command, const SafetensorsFile& model) : command_(command), model_(model), device_(command.device) {
+    const LoadOptions plain{.threads = command.threads.value_or(0), .mode = parse_load_mode(command.mode)};
+    LoadOptions converted = plain;
+    converted.dtype = parse_dtype(command.dtype);
+    if (is_host()) ways_.push_back({"one thread of read", std::nullopt});
+    ways_.push_back({"load", plain});
+    ways_.push_back({fmt::format("load, as {}", to_string(*converted.dtype)), converted});
+  }
+
+  std::vector<LoadFigure> run() {
+    std::vector<LoadFigure> figures;
+    for (const bool fresh : {true, false}) {
+      for (LoadFigure& figure : measure(fresh)) figures.push_back(std::move(figure));
+    }
+    return figures;
+  }
+
+ private:
+  bool is_host() const { return backend(device_).properties().abilities.host_access; }
+
+  double seconds(const LoadWay& way, bool fresh, LoadReport& report) const {
+    if (fresh) default_allocator(device_)->release_cached();
+    const std::uint64_t began = os::steady_time_ns();
+    if (way.options)
+      report = load(model_, device_, *way.options).report();
+    else
+      read_by_one_thread(model_);
+    return static_cast<double>(os::steady_time_ns() - began) * 1e-9;
+  }
+
+  // Everyone has a turn in each round, so that a slow moment of the machine meets all of them.
+  std::vector<LoadFigure> measure(bool fresh) const {
+    std::vector<std::vector<double>> times(ways_.size());
+    std::vector<LoadFigure> figures(ways_.size());
+    for (int round = -1; round < command_.rounds; ++round) {  // the first is not counted: the file comes into the cache, staging is made
+      for (std::size_t i = 0; i < ways_.size(); ++i) {
+        const double taken = seconds(ways_[i], fresh, figures[i].report);
+        if (round >= 0) times[i].push_back(taken);
+      }
+    }
+    for (std::size_t i = 0; i < ways_.size(); ++i) {
+      figures[i].name = ways_[i].name;
+      figures[i].fresh = fresh;
+      figures[i].seconds = median(times[i]);
+      std::vector<double> ratios;
+      for (std::size_t round = 0; is_host() && round < times[i].size(); ++round) ratios.push_back(times[0][round] / times[i][round]);
+      figures[i].by_read = ratios.empty() ? 0 : median(ratios);
+    }
+    return figures;
+  }
+
+  static double median(std::vector<double> values) {
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
+  }
+
+  const BenchLoadCommand& command_;
+  const SafetensorsFile& model_;
+  const Device device_;
+  std::vector<LoadWay> ways_;
+};
+
+double rate(const SafetensorsFile& model, double seconds) { return static_cast<double>(model.tensor_bytes()) / seconds; }
+
+std::string load_json(const SafetensorsFile& model, const std::vector<LoadFigure>& figures) {
+  JsonWriter json(JsonWriter::Style::pretty);
+  json.begin_object().member("file", model.path()).member("bytes", model.tensor_bytes()).member("tensors", model.size());
+  json.key("figures").begin_array();
+  for (const LoadFigure& figure : figures) {
+    json.begin_object().member("name", figure.name).member("fresh_memory", figure.fresh).member("seconds", figure.seconds);
+    json.member("bytes_per_second", rate(model, figure.seconds));
+    json.key("by_read");
+    figure.by_read == 0 ? json.null() : json.value(figure.by_read);
+    json.key("load");
+    figure.report.tensors == 0 ? (void)json.null() : figure.report.write_json(json);
+    json.end_object();
+  }
+  json.end_array().end_object();
+  return json.take() + "\n";
+}
+
+std::string load_table(const SafetensorsFile& model, const std::string& device, const std::vector<LoadFigure>& figures) {
+  using enum Table::Align;
+  Table table(
+      {{"way"}, {"memory"}, {"time", right}, {"rate", right}, {"by one read", right}, {"staging", right}, {"mode"}, {"threads", right}});
+  for (const LoadFigure& figure : figures) {
+    const LoadReport& report = figure.report;
+    const bool ours = report.tensors != 0;
+    table.add({paint(Mood::strong, figure.name), figure.fresh ? "fresh" : "reused", fmt::format("{:.1f} ms", figure.seconds * 1e3),
+               fmt::format("{:.2f} GB/s", rate(model, figure.seconds) * 1e-9),
+               figure.by_read == 0 ? "–" : fmt::format("{:.2f}", figure.by_read), ours ? text::bytes(report.staging_bytes) : "–",
+               ours ? std::string(to_string(report.mode)) : "read", ours ? std::to_string(report.threads) : "1"});
+  }
+  return fmt::format("{} in {} tensors, onto {}\n", text::bytes(model.tensor_bytes()), model.size(), device) + table.to_text();
+}
+
+std::size_t parse_size(const std::string& given) {
+  std::uint64_t bytes = 0;
+  if (text::parse_bytes(given, bytes) && bytes != 0) return checked_narrow<std::size_t>(bytes, "the size of the file");
+  throw ArgumentError(ErrorCode::invalid_argument,
+                      {text::join("--size ", text::printable(given)), "it is no number of bytes", "use a number and a unit, as in 2GiB"});
+}
+
+}  // namespace
+
+Exit run_bench_load(const BenchLoadCommand& command) {
+  const StatusLine status("measuring loads");
+  std::optional<SampleModel> made;
+  if (command.file.empty()) made.emplace(command.quick ? std::size_t{1} << 20 : parse_size(command.size));
+  const SafetensorsFile model = open_safetensors(made ? made->path() : command.file);
+  BenchLoadCommand paced = command;
+  if (command.quick) paced.rounds = 1;
+  const std::vector<LoadFigure> figures = LoadBench(paced, model).run();
+  print(command.json ? load_json(model, figures) : load_table(model, command.device, figures));
+  return Exit::ok;
+}
+
+}  // namespace berth::cli

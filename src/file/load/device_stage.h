@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "copy/pipeline.h"
+#include "file/load/host_stage.h"
+#include "file/load/load_job.h"
+
+// The rooms of the pipeline (copy/pipeline.h) that loads run in: a piece on its way from a file to its target.
+//
+//     to the host:    file ──read, convert──▶ target
+//     to a device:    file ──read, convert──▶ staging ──copy──▶ target
+//                                                └─────copy──▶ scratch ──convert──▶ target        all but the reads in a stream
+namespace berth::loading {
+
+class HostRoom final : public PipelineRoom {
+ public:
+  explicit HostRoom(LoadJob& job) noexcept : job_(job), host_(job) {}
+  void start(std::size_t piece, StreamRef stream) override;
+  void finish() override;
+
+ private:
+  LoadJob& job_;
+  HostStage host_;
+  std::vector<std::byte*> targets_;
+  std::size_t bytes_ = 0;
+};
+
+class DeviceRoom final : public PipelineRoom {
+ public:
+  explicit DeviceRoom(LoadJob& job);
+  void start(std::size_t piece, StreamRef stream) override;
+  void finish() override;
+
+ private:
+  // Where a part lies in staging, and in scratch when it goes through there.
+  struct Place {
+    const Part* part;
+    std::size_t at;
+  };
+
+  const FileTensor& tensor_of(const Part& part) const noexcept { return job_.tensors[part.tensor]; }
+  std::byte* target_of(const Part& part) const noexcept;
+  bool converts_there(const Part& part) const noexcept { return tensor_of(part).from_host != tensor_of(part).at_target; }
+  void lay_out(const Piece& piece);
+  void send(StreamRef stream);
+  void convert(const Part& part, std::size_t at, StreamRef stream);
+
+  LoadJob& job_;
+  HostStage host_;
+  const Device staging_device_;
+  const std::unique_ptr<Scratch> staging_;
+  std::unique_ptr<Scratch> scratch_;  // on the device; made when first needed
+  std::vector<Place> places_;
+  std::vector<std::byte*> addresses_;  // of the places, in staging
+  std::vector<Transfer> moves_;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace berth::loading

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "file/load/load_job.h"
+
+#include "file/load/device_stage.h"
+
+namespace berth::loading {
+
+namespace {
+
+class LoadWork final : public PipelineWork {
+ public:
+  explicit LoadWork(LoadJob& job) noexcept : job_(job) {}
+
+  std::unique_ptr<PipelineRoom> make_room() override {
+    if (job_.to_host()) return std::make_unique<HostRoom>(job_);
+    return std::make_unique<DeviceRoom>(job_);
+  }
+
+ private:
+  LoadJob& job_;
+};
+
+}  // namespace
+
+int run_load(LoadJob& job, int threads) {
+  LoadWork work(job);
+  const std::size_t pieces = job.plan.pieces.size();
+  if (job.to_host() || !job.device->properties().abilities.streams) {
+    run_pipeline(pieces, threads, work);
+    return static_cast<int>(std::min(pieces, static_cast<std::size_t>(threads)));
+  }
+  run_pipeline(job.device->device(), pieces, threads, work);
+  return pipeline_threads(pieces, threads);
+}
+
+}  // namespace berth::loading

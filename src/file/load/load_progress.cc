@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "file/load/load_progress.h"
+
+#include "base/text.h"
+#include "berth/base/error.h"
+
+namespace berth::loading {
+
+namespace {
+
+ErrorText text_of(std::size_t done, std::size_t total, const char* what, const char* help) {
+  return {text::join("loading ", text::bytes(total)),
+          text::join("the progress callback ", what, " when ", text::bytes(done), " were there"), help};
+}
+
+}  // namespace
+
+void Progress::add(std::size_t bytes) {
+  const std::size_t done = done_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  // The last word is for finish, so that it comes once and when all is there.
+  if (!callback_ || done >= total_ || std::this_thread::get_id() != caller_ || tell(done)) return;
+  throw Error(ErrorCode::cancelled,
+              text_of(done, total_, "said no", "nothing is left of it: load again, and return true from the callback"),
+              {{"done", done}, {"total", total_}});
+}
+
+void Progress::finish() const {
+  if (callback_) tell(total_);
+}
+
+bool Progress::tell(std::size_t done) const {
+  try {
+    return callback_({done, total_});
+  } catch (...) {  // a user's code may throw anything; it is nested in what is thrown instead
+    std::throw_with_nested(Error(ErrorCode::callback_failed, text_of(done, total_, "threw", "let the callback return false to stop a load"),
+                                 {{"done", done}, {"total", total_}}));
+  }
+}
+
+}  // namespace berth::loading
