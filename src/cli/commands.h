@@ -38,7 +38,8 @@ struct PlanCommand {
   bool no_inplace = false;
   int colours = 1;
   std::optional<double> time_limit = {};  // seconds
-  std::string capacity;                   // byte counts as people write them
+  std::uint64_t seed = 0;
+  std::string capacity;  // byte counts as people write them
   std::string align;
   std::vector<std::string> bind;  // name=size
   bool allow_unknown = false;

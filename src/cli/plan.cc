@@ -109,6 +109,7 @@ PlanOptions make_options(const PlanCommand& command) {
   options.inplace = !command.no_inplace;
   options.parallel = command.colours;
   options.all_strategies = command.all;
+  options.seed = command.seed;
   if (command.time_limit) options.time_limit = std::chrono::duration<double>(*command.time_limit);
   const auto bytes = [](const std::string& text, const char* option) {
     std::uint64_t count = 0;
