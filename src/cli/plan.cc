@@ -199,7 +199,7 @@ std::string verdict(const PlanCommand& command, const Plan& plan) {
                          percent((plan.ratio() - 1) * 100));
     case PlanOutcome::infeasible: {
       const std::string why = past_capacity(plan)
-                                  ? fmt::format("it does not fit: {} are live at once", text::bytes(plan.lower_bound_bytes()))
+                                  ? fmt::format("it does not fit: at least {} are needed", text::bytes(plan.lower_bound_bytes()))
                                   : std::string("there is no plan: fixed offsets overlap");
       return paint(Mood::bad, "✘ " + why) + "\n";
     }

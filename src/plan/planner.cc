@@ -154,8 +154,6 @@ class Planner {
   }
 
   void run_offsets() {
-    // With a capacity, what is asked is to hold it: the search, which could go on for ever, does not look for less.
-    const std::size_t enough = options_.capacity_bytes == SIZE_MAX ? 0 : options_.capacity_bytes;
     portfolio_.start_without_reuse();
     offer_offsets("no_reuse");
     for (const OffsetStrategy* strategy : chosen_.offsets) {
@@ -164,7 +162,7 @@ class Planner {
         portfolio_.add_attempt({std::string(strategy->name), {}, 0, "not needed: the bound is reached"});
       } else if (patience_.over()) {
         portfolio_.add_attempt({std::string(strategy->name), {}, 0, std::string(to_note(PackEnd::out_of_time))});
-      } else if (portfolio_.run(*strategy, {patience_, options_.all_strategies, enough, options_.seed})) {
+      } else if (portfolio_.run(*strategy, {patience_, options_.all_strategies, options_.capacity_bytes, options_.seed})) {
         offer_offsets(strategy->name);
       }
     }

@@ -95,8 +95,9 @@ bool Portfolio::run(const OffsetStrategy& strategy, const Effort& effort) {
       std::size_t reached = state.best.peak_bytes;
       if (effort.to_the_end || can_be_lowered(device, state)) {
         const Patience share = effort.patience.share(left == 0 ? 1 : left--);
-        PackAnswer answer = strategy.pack(
-            {state.cut.part, effort.to_the_end ? SIZE_MAX : reached, share, std::max(device.proved, effort.enough), effort.seed});
+        const std::size_t enough = effort.capacity == SIZE_MAX ? device.proved : std::max(device.proved, effort.capacity);
+        PackAnswer answer =
+            strategy.pack({state.cut.part, effort.to_the_end ? SIZE_MAX : reached, share, enough, effort.seed, effort.capacity});
         device.proved = std::max(device.proved, answer.proved_bytes);
         if (answer.end != PackEnd::done) {
           if (end == PackEnd::done) end = answer.end;

@@ -29,8 +29,8 @@ class Portfolio {
   // What a strategy is run with.
   struct Effort {
     const Patience& patience;
-    bool to_the_end = false;  // on all parts, and not stopped above the best
-    std::size_t enough = 0;   // bytes of a device that nobody wants to be fewer
+    bool to_the_end = false;          // on all parts, and not stopped above the best
+    std::size_t capacity = SIZE_MAX;  // of each device; when one is given, nobody wants less
     std::uint64_t seed = 0;
   };
   // Runs a strategy on every part that can still be lowered. True when the total is lower than before.

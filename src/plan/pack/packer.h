@@ -52,8 +52,9 @@ struct PackTask {
   const Part& part;
   std::size_t below;  // a packing that is not below this is of no use
   const Patience& patience;
-  std::size_t enough = 0;  // nobody asks for less
-  std::uint64_t seed = 0;  // of what is left to chance
+  std::size_t enough = 0;           // nobody asks for less
+  std::uint64_t seed = 0;           // of what is left to chance
+  std::size_t capacity = SIZE_MAX;  // what is above is of no use, even if it is below
 };
 
 // Buffers of a part of which strategies that are not near linear do less.

@@ -10,7 +10,7 @@ namespace berth::verification {
 
 namespace {
 
-constexpr std::size_t kMostLooks = std::size_t{1} << 21;  // at offsets, in all: some tenths of a second
+constexpr std::size_t kMostLooks = std::size_t{1} << 19;  // at offsets, in all: some tenths of a second
 
 using Places = std::vector<std::pair<std::size_t, std::size_t>>;  // of those alive: number and offset
 

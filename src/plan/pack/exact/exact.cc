@@ -24,7 +24,8 @@ class Restarts {
   PackAnswer run() {
     PackAnswer answer{PackEnd::above};
     const auto enough = static_cast<Units>(std::max(task_.part.lower_bound_bytes, task_.enough) / instance_.unit_bytes);
-    auto capacity = static_cast<Units>(std::min<std::size_t>((task_.below - 1) / instance_.unit_bytes, kNowhere / 2));
+    const std::size_t most = std::min(std::max<std::size_t>(task_.below, 1) - 1, task_.capacity);
+    auto capacity = static_cast<Units>(std::min<std::size_t>(most / instance_.unit_bytes, kNowhere / 2));
     if (task_.below == 0 || capacity < instance_.lower_bound || capacity < enough) return answer;
     while (true) {
       choose();
