@@ -40,7 +40,8 @@ struct PlanCommand {
   bool no_inplace = false;
   int colours = 1;
   std::optional<double> time_limit = {};  // seconds
-  std::string capacity;                   // byte counts as people write them
+  std::uint64_t seed = 0;
+  std::string capacity;  // byte counts as people write them
   std::string align;
   std::string budget;               // proposals when it does not fit
   std::string bandwidth = "16GiB";  // a second, of moves

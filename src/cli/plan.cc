@@ -111,6 +111,7 @@ PlanOptions make_options(const PlanCommand& command) {
   options.inplace = !command.no_inplace;
   options.parallel = command.colours;
   options.all_strategies = command.all;
+  options.seed = command.seed;
   if (command.time_limit) options.time_limit = std::chrono::duration<double>(*command.time_limit);
   if (!command.capacity.empty()) options.capacity_bytes = parse_byte_count(command.capacity, "--capacity");
   if (!command.align.empty()) options.alignment = parse_byte_count(command.align, "--align");
@@ -239,7 +240,7 @@ std::string verdict(const PlanCommand& command, const Plan& plan) {
                          percent((plan.ratio() - 1) * 100));
     case PlanOutcome::infeasible: {
       const std::string why = past_capacity(command, plan)
-                                  ? fmt::format("it does not fit: {} are live at once{}", text::bytes(plan.lower_bound_bytes()),
+                                  ? fmt::format("it does not fit: at least {} are needed{}", text::bytes(plan.lower_bound_bytes()),
                                                 plan.tables().capacity_bytes == SIZE_MAX ? ", or one value is larger than every chunk" : "")
                                   : std::string("there is no plan: fixed offsets overlap");
       return paint(Mood::bad, "✘ " + why) + "\n";

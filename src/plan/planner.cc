@@ -16,6 +16,7 @@
 #include "plan/portfolio.h"
 #include "plan/sharing.h"
 #include "plan/slots.h"
+#include "plan/verify/refute.h"
 #include "plan/wishes.h"
 
 // The pipeline: graph → lives → sharing → packing → plan.
@@ -90,6 +91,7 @@ class Planner {
     if (!chosen_.offsets.empty()) run_offsets();
     if (chosen_.slots) run_slots();
     if (best_.outcome == PlanOutcome::unknown && !found_) throw_no_slots();
+    claim_proofs();
     return finish();
   }
 
@@ -195,10 +197,32 @@ class Planner {
         portfolio_.add_attempt({std::string(strategy->name), {}, 0, "not needed: the bound is reached"});
       } else if (patience_.over()) {
         portfolio_.add_attempt({std::string(strategy->name), {}, 0, std::string(to_note(PackEnd::out_of_time))});
-      } else if (portfolio_.run(*strategy, patience_, options_.all_strategies)) {
+      } else if (portfolio_.run(*strategy, {patience_, options_.all_strategies, options_.capacity_bytes, options_.seed})) {
         offer_offsets(strategy->name);
       }
     }
+  }
+
+  // What the search has proved counts if the verifier, which is slower and knows nothing of the search, comes to the same.
+  void claim_proofs() {
+    bool optimal = best_.outcome == PlanOutcome::feasible;
+    for (std::size_t device = 0; device < best_.arenas.size(); ++device) {
+      PlanArena& arena = best_.arenas[device];
+      const std::size_t proved = portfolio_.proved_bytes(device);
+      if (proved > arena.lower_bound_bytes && verification::surely_do_not_fit(buffers_of(device), proved - 1)) {
+        arena.lower_bound_bytes = proved;
+        if (proved > options_.capacity_bytes) best_.outcome = PlanOutcome::infeasible;
+      }
+      optimal = optimal && arena.bytes <= arena.lower_bound_bytes;
+    }
+    if (optimal) best_.outcome = PlanOutcome::optimal;
+  }
+
+  std::vector<verification::LivingBuffer> buffers_of(std::size_t device) const {
+    std::vector<verification::LivingBuffer> out;
+    for (const SharedBuffer& one : shared_.buffers)
+      if (one.device == device) out.push_back({one.pack.bytes, one.pack.begin, one.pack.end, one.pack.alignment, one.pack.fixed});
+    return out;
   }
 
   void offer_offsets(std::string_view strategy) {

@@ -67,6 +67,7 @@ Portfolio::Portfolio(const std::vector<SharedBuffer>& buffers, std::size_t devic
       devices_[device].bound = std::max(devices_[device].bound, cut.part.lower_bound_bytes);
       devices_[device].parts.push_back({std::move(cut)});
     }
+    devices_[device].proved = devices_[device].bound;
   }
 }
 
@@ -82,17 +83,22 @@ void Portfolio::start_without_reuse() {
     for (PartState& state : device.parts) state.best = lay_side_by_side(state.cut.part);
 }
 
-bool Portfolio::run(const OffsetStrategy& strategy, const Patience& patience, bool to_the_end) {
+bool Portfolio::run(const OffsetStrategy& strategy, const Effort& effort) {
   const auto start = Patience::Clock::now();
   const std::size_t before = total_bytes();
   PackEnd end = PackEnd::done;
   std::size_t total = 0;  // of this strategy alone
+  std::size_t left = count_lowerable();
   for (DeviceState& device : devices_) {
     std::size_t peak = 0;
     for (PartState& state : device.parts) {
       std::size_t reached = state.best.peak_bytes;
-      if (to_the_end || reached > device.bound) {
-        PackAnswer answer = strategy.pack({state.cut.part, to_the_end ? SIZE_MAX : reached, patience});
+      if (effort.to_the_end || can_be_lowered(device, state)) {
+        const Patience share = effort.patience.share(left == 0 ? 1 : left--);
+        const std::size_t enough = effort.capacity == SIZE_MAX ? device.proved : std::max(device.proved, effort.capacity);
+        PackAnswer answer =
+            strategy.pack({state.cut.part, effort.to_the_end ? SIZE_MAX : reached, share, enough, effort.seed, effort.capacity});
+        device.proved = std::max(device.proved, answer.proved_bytes);
         if (answer.end != PackEnd::done) {
           if (end == PackEnd::done) end = answer.end;
         } else {
@@ -115,9 +121,16 @@ bool Portfolio::run(const OffsetStrategy& strategy, const Patience& patience, bo
   return better;
 }
 
+std::size_t Portfolio::count_lowerable() const {
+  std::size_t count = 0;
+  for (const DeviceState& device : devices_)
+    for (const PartState& state : device.parts) count += can_be_lowered(device, state) ? 1 : 0;
+  return count;
+}
+
 bool Portfolio::at_bound() const {
   for (std::size_t device = 0; device < devices_.size(); ++device)
-    if (peak_bytes(device) > devices_[device].bound) return false;
+    if (peak_bytes(device) > devices_[device].proved) return false;
   return true;
 }
 

@@ -26,11 +26,20 @@ class Portfolio {
   // Every buffer in a place of its own, as far as what is fixed allows: where the others start from. REQUIRES: nothing clashes.
   void start_without_reuse();
 
-  // Runs a strategy on every part that can still be lowered (`to_the_end`: on all, and does not stop above the best). True when the total is
-  // lower than before.
-  bool run(const OffsetStrategy& strategy, const Patience& patience, bool to_the_end);
+  // What a strategy is run with.
+  struct Effort {
+    const Patience& patience;
+    bool to_the_end = false;          // on all parts, and not stopped above the best
+    std::size_t capacity = SIZE_MAX;  // of each device; when one is given, nobody wants less
+    std::uint64_t seed = 0;
+  };
+  // Runs a strategy on every part that can still be lowered. True when the total is lower than before.
+  bool run(const OffsetStrategy& strategy, const Effort& effort);
 
-  bool at_bound() const;
+  // What no packing can go below, by search; at least the lower bound.
+  std::size_t proved_bytes(std::size_t device) const noexcept { return devices_[device].proved; }
+
+  bool at_bound() const;  // or at what is proved
   std::size_t peak_bytes(std::size_t device) const;
   std::size_t total_bytes() const;
   std::vector<std::size_t> offsets() const;  // of each buffer
@@ -46,7 +55,11 @@ class Portfolio {
     std::vector<PartState> parts = {};
     std::vector<std::uint32_t> indices = {};  // of its buffers among all
     std::size_t bound = 0;
+    std::size_t proved = 0;  // at least the bound
   };
+  bool can_be_lowered(const DeviceState& device, const PartState& state) const noexcept { return state.best.peak_bytes > device.proved; }
+
+  std::size_t count_lowerable() const;
 
   const std::size_t count_;
   std::vector<DeviceState> devices_;

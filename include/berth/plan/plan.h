@@ -76,8 +76,9 @@ struct ValuePlace {
 // The bytes of one device; PlanTables::arenas has one for every device of the graph.
 struct PlanArena {
   std::size_t bytes = 0;
-  std::size_t lower_bound_bytes = 0;  // most bytes live at once, in extents; or the end of what is fixed
-  std::size_t naive_bytes = 0;        // without reuse: all bytes that are not shared by an option
+  std::size_t lower_bound_bytes =
+      0;  // most bytes live at once, in extents; or the end of what is fixed; or more, as far as the verifier can show it
+  std::size_t naive_bytes = 0;  // without reuse: all bytes that are not shared by an option
   friend bool operator==(const PlanArena&, const PlanArena&) = default;
 };
 
@@ -175,7 +176,10 @@ struct PlanOptions {
   std::size_t max_chunk_bytes = SIZE_MAX;  // no piece of memory is larger: an arena that needs more has several chunks
   std::optional<NodeRange> nodes = {};     // only these: what they read from before is external, what is read after survives
   std::vector<PlanSlot> slots = {};  // of an earlier plan, to be used again by plans of slots; they keep their order and size at least
+  // When to stop. Without a limit nothing takes more than a second or so for a part of the timeline, by counting steps; with one, the exact search
+  // goes on until then, or until the capacity is held when one is given.
   std::chrono::duration<double> time_limit = std::chrono::duration<double>::max();
+  std::uint64_t seed = 0;  // of what is left to chance; equal ones give equal plans
   std::stop_token cancel = {};
   std::function<void(const PlanProgress&)> on_strategy = {};  // before each strategy, on this thread
   std::function<void(const Plan&)> on_better = {};            // with each better plan, verified, on this thread

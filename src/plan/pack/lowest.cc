@@ -67,11 +67,12 @@ struct Waiting {
 
 }  // namespace
 
-PackAnswer pack_lowest(const PackTask& task, Order ties) {
-  constexpr std::size_t kMostLooks = std::size_t{1} << 23;  // in all: about a second
+PackAnswer pack_lowest(const PackTask& task, Order ties) { return pack_lowest(task, order_buffers(task.part, ties)); }
+
+PackAnswer pack_lowest(const PackTask& task, const std::vector<std::uint32_t>& order) {
+  const std::size_t most_looks = order.size() > kVeryMany ? 4 * order.size() : std::size_t{1} << 23;  // in all: about a second
   const Part& part = task.part;
   if (part.fixed != 0) return {PackEnd::has_fixed};
-  const std::vector<std::uint32_t> order = order_buffers(part, ties);
   std::priority_queue<Waiting, std::vector<Waiting>, std::greater<>> waiting;
   for (std::uint32_t rank = 0; rank < order.size(); ++rank) waiting.push({0, rank, order[rank]});
   Skyline skyline(part.steps);
@@ -83,7 +84,7 @@ PackAnswer pack_lowest(const PackTask& task, Order ties) {
     const PackBuffer& buffer = part.buffers[next.index];
     const std::size_t offset = align_offset(skyline.highest(buffer.begin, buffer.end), buffer.alignment);
     if (offset >= task.below || buffer.bytes >= task.below - offset) return {PackEnd::above};
-    if (looks > kMostLooks) return {PackEnd::too_much_live};
+    if (looks > most_looks) return {PackEnd::too_much_live};
     if (looks % 1024 == 0 && task.patience.over()) return {PackEnd::out_of_time};
     if (offset > next.offset) {
       next.offset = offset;

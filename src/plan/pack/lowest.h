@@ -9,5 +9,6 @@
 namespace berth::planning {
 
 PackAnswer pack_lowest(const PackTask& task, Order ties);
+PackAnswer pack_lowest(const PackTask& task, const std::vector<std::uint32_t>& ties);  // what comes first there
 
 }  // namespace berth::planning

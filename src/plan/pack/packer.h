@@ -24,6 +24,16 @@ class Patience {
 
   bool over() const { return cancel_.stop_requested() || (deadline_ && Clock::now() >= *deadline_); }
 
+  // Whether work is ended by the clock; else packers that could go on for ever count their steps.
+  bool has_deadline() const noexcept { return deadline_.has_value(); }
+
+  // For the first of `count` tasks that share what is left.
+  Patience share(std::size_t count) const {
+    if (!deadline_ || count < 2) return *this;
+    const Clock::time_point now = Clock::now();
+    return {now + (*deadline_ - now) / static_cast<std::int64_t>(count), cancel_};
+  }
+
  private:
   std::optional<Clock::time_point> deadline_;
   std::stop_token cancel_;
@@ -35,13 +45,20 @@ struct Part {
   std::uint32_t steps = 0;
   std::size_t fixed = 0;  // how many are fixed
   std::size_t lower_bound_bytes = 0;
+  std::vector<std::uint32_t> times = {};  // when each step begins, and the last ends, in the nodes of the graph
 };
 
 struct PackTask {
   const Part& part;
   std::size_t below;  // a packing that is not below this is of no use
   const Patience& patience;
+  std::size_t enough = 0;           // nobody asks for less
+  std::uint64_t seed = 0;           // of what is left to chance
+  std::size_t capacity = SIZE_MAX;  // what is above is of no use, even if it is below
 };
+
+// Buffers of a part of which strategies that are not near linear do less.
+inline constexpr std::size_t kVeryMany = 200'000;
 
 enum class PackEnd : std::uint8_t {
   done,
@@ -49,6 +66,7 @@ enum class PackEnd : std::uint8_t {
   too_much_live,  // it would take too long
   has_fixed,      // it cannot go around what is fixed
   too_many,       // it is for a few buffers only
+  gave_up,        // after as many steps as it makes without a time limit
   out_of_time,
 };
 std::string_view to_note(PackEnd end) noexcept;  // for people; empty when it is done
@@ -57,6 +75,7 @@ std::string_view to_note(PackEnd end) noexcept;  // for people; empty when it is
 struct PackAnswer {
   PackEnd end = PackEnd::done;
   Packing packing = {};
+  std::size_t proved_bytes = 0;  // no packing is below this; with any end
 };
 
 // The least offset at or after `from` that is a multiple. REQUIRES: it fits, which the planner sees to.

@@ -2,6 +2,10 @@
 #include "plan/pack/parts.h"
 
 #include <algorithm>
+#include <numeric>
+#include <tuple>
+
+#include "base/random.h"
 
 namespace berth::planning {
 
@@ -36,6 +40,55 @@ void rank_times(Part& part) {
     buffer.end = rank(buffer.end);
   }
   part.steps = static_cast<std::uint32_t>(times.size() - 1);
+  part.times = std::move(times);
+}
+
+PackBuffer mirrored(const PackBuffer& buffer, std::uint32_t steps) {
+  PackBuffer out = buffer;
+  out.begin = steps - buffer.end;
+  out.end = steps - buffer.begin;
+  return out;
+}
+
+// Says as much about a buffer as packing depends on.
+std::uint64_t fingerprint(const PackBuffer& buffer) {
+  std::uint64_t hash = 0;
+  for (const std::uint64_t part : {std::uint64_t{buffer.begin} << 32 | buffer.end, std::uint64_t{buffer.bytes},
+                                   std::uint64_t{buffer.alignment}, std::uint64_t{buffer.fixed.value_or(SIZE_MAX)}})
+    hash = Random(hash ^ part).next();
+  return hash;
+}
+
+// Of a part and its mirror image in time one is packed, so that both come to the same; which one is all the same.
+void choose_direction(Part& part) {
+  std::uint64_t forwards = 0;
+  std::uint64_t backwards = 0;
+  for (const PackBuffer& buffer : part.buffers) {
+    forwards += fingerprint(buffer);
+    backwards += fingerprint(mirrored(buffer, part.steps));
+  }
+  if (forwards <= backwards) return;
+  for (PackBuffer& buffer : part.buffers) buffer = mirrored(buffer, part.steps);
+  std::reverse(part.times.begin(), part.times.end());
+  const std::uint32_t last = part.times.front();
+  for (std::uint32_t& time : part.times) time = last - time;
+}
+
+// In an order that does not depend on how they are numbered; the fixed ones first.
+void put_in_order(CutPart& cut) {
+  const auto key = [&](std::uint32_t i) {
+    const PackBuffer& one = cut.part.buffers[i];
+    return std::tuple(!one.fixed.has_value(), one.begin, one.end, one.bytes, one.alignment, one.fixed.value_or(0), cut.indices[i]);
+  };
+  std::vector<std::uint32_t> order(cut.indices.size());
+  std::iota(order.begin(), order.end(), 0U);
+  std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
+  CutPart out = cut;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    out.part.buffers[i] = cut.part.buffers[order[i]];
+    out.indices[i] = cut.indices[order[i]];
+  }
+  cut = std::move(out);
 }
 
 void measure(Part& part) {
@@ -64,11 +117,15 @@ std::vector<CutPart> cut_into_parts(const std::vector<PackBuffer>& buffers) {
   std::vector<CutPart> parts;
   for (std::vector<std::uint32_t>& group : split(buffers, sorted)) {
     CutPart& cut = parts.emplace_back();
-    const auto middle = std::stable_partition(group.begin(), group.end(), [&](std::uint32_t i) { return buffers[i].fixed.has_value(); });
-    cut.part.fixed = static_cast<std::size_t>(middle - group.begin());
     cut.indices = std::move(group);
-    for (const std::uint32_t index : cut.indices) cut.part.buffers.push_back(buffers[index]);
+    cut.part.buffers.reserve(cut.indices.size());
+    for (const std::uint32_t index : cut.indices) {
+      cut.part.buffers.push_back(buffers[index]);
+      cut.part.fixed += buffers[index].fixed ? 1U : 0U;
+    }
     rank_times(cut.part);
+    choose_direction(cut.part);
+    put_in_order(cut);
     measure(cut.part);
   }
   return parts;

@@ -14,7 +14,8 @@ struct CutPart {
   std::vector<std::uint32_t> indices;  // of the part's buffers among those that were given
 };
 
-// Buffers of no bytes are in no part. Times become ranks, so that only their order counts.
+// Buffers of no bytes are in no part. Times become ranks, so that only their order counts. Neither the numbers of buffers nor the direction of
+// time matter: an instance that is relabelled, or turned around in time, has the same parts, with the same buffers in the same order.
 std::vector<CutPart> cut_into_parts(const std::vector<PackBuffer>& buffers);
 
 }  // namespace berth::planning

@@ -2,7 +2,9 @@
 #include "plan/pack/strategies.h"
 
 #include "plan/pack/every_order.h"
+#include "plan/pack/exact/exact.h"
 #include "plan/pack/fit.h"
+#include "plan/pack/improve.h"
 #include "plan/pack/in_time.h"
 #include "plan/pack/lowest.h"
 #include "plan/pack/orders.h"
@@ -26,6 +28,8 @@ PackAnswer lowest(const PackTask& task) {
   return pack_lowest(task, ties);
 }
 
+PackAnswer exactly(const PackTask& task) { return pack_exact(task, {}); }
+
 constexpr OffsetStrategy kStrategies[] = {
     {"out_best", "outwards from the peak, into the smallest range", in_time<Walk::outwards, Choice::smallest>},
     {"out_together", "outwards from the peak, beside what ends together", in_time<Walk::outwards, Choice::together>},
@@ -48,6 +52,9 @@ constexpr OffsetStrategy kStrategies[] = {
     {"lowest_time", "always what comes to lie lowest, then in time order", lowest<Order::time>},
     {"time_first", "in time order, lowest gap", in_order<Order::time, Fit::first>},
     {"every_order", "all orders of up to seven buffers: exact", pack_every_order},
+    {"promote", "lowest gap; what ends too high comes earlier next time", pack_promoting},
+    {"lowest_noise", "always what comes to lie lowest, again and again with noise", pack_lowest_with_noise},
+    {"exact", "searches for less, one unit at a time, or shows that there is none", exactly},
 };
 
 }  // namespace
@@ -60,7 +67,8 @@ std::string_view to_note(PackEnd end) noexcept {
     case PackEnd::above: return "stopped above the best";
     case PackEnd::too_much_live: return "given up: too much is live at once";
     case PackEnd::has_fixed: return "skipped: it cannot go around fixed offsets";
-    case PackEnd::too_many: return "skipped: it is for up to seven buffers";
+    case PackEnd::too_many: return "skipped: too many buffers";
+    case PackEnd::gave_up: return "given up after its steps: a time limit lets it go on";
     case PackEnd::out_of_time: return "stopped by the time limit";
   }
   return "";

@@ -6,6 +6,7 @@
 
 #include "berth/base/checked.h"
 #include "plan/verify/judge.h"
+#include "plan/verify/refute.h"
 
 namespace berth::verification {
 
@@ -95,6 +96,15 @@ std::size_t most_live(const std::vector<Group>& groups) {
   return most;
 }
 
+// More than is live at once is believed where it can be shown.
+bool needs_at_least(const std::vector<Group>& groups, std::size_t bytes) {
+  std::vector<LivingBuffer> buffers;
+  buffers.reserve(groups.size());
+  for (const Group& group : groups)
+    buffers.push_back({group.bytes(), group.begin, group.end, group.alignment, group.fixed ? std::optional(group.low) : std::nullopt});
+  return surely_do_not_fit(std::move(buffers), bytes - 1);
+}
+
 void check_buffers(Judge& judge, std::vector<Group> groups) {
   std::sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) { return a.buffer < b.buffer; });
   for (std::size_t i = 0; i < groups.size(); ++i)
@@ -114,7 +124,8 @@ void check_arena(Judge& judge, const std::vector<Group>& groups, std::size_t dev
     fixed |= group.fixed;
   }
   if (arena.naive_bytes != naive) return judge.say(totals, name, " does not have ", arena.naive_bytes, " bytes without reuse");
-  const std::size_t bound = most_live(groups);
+  std::size_t bound = most_live(groups);
+  if (arena.lower_bound_bytes > bound && needs_at_least(groups, arena.lower_bound_bytes)) bound = arena.lower_bound_bytes;
   if (arena.lower_bound_bytes != bound) judge.say(totals, name, " has a lower bound of ", arena.lower_bound_bytes, " and needs ", bound);
   if (arena.bytes < bound) judge.say(totals, name, " has ", arena.bytes, " bytes and needs ", bound);
   if (judge.plan.slots.empty() && arena.bytes != top) judge.say(totals, name, " has ", arena.bytes, " bytes and uses ", top);

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "plan/pack/exact/rules.h"
+#include "plan/pack/packer.h"
+
+// The exact search, restarted with other orders and growing budgets: it lowers the best packing one unit at a time, until it is low enough, or
+// proved to be the lowest, or the time is over.
+namespace berth::planning {
+
+// Parts of up to 512 buffers. Without a deadline it gives up after a number of steps that takes about a second for a few hundred buffers.
+PackAnswer pack_exact(const PackTask& task, const exact::Rules& rules);
+
+}  // namespace berth::planning

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "berth/plan/plan.h"
+#include "plan/lives_graph.h"
+#include "plan/pack/parts.h"
+#include "plan/tight_instances.h"
+#include "plan/verify/refute.h"
+#include "support/errors.h"
+#include "support/scale.h"
+
+// Plans that are optimal though they are above the bytes that are live at once.
+namespace berth::testing {
+namespace {
+
+using namespace planning;
+
+// The first of the generated instances whose optimum, by force, is above its bound.
+struct Hard {
+  std::vector<PackBuffer> buffers;
+  std::size_t height;
+  std::size_t optimum;
+};
+Hard find_hard(Random& random) {
+  while (true) {
+    Hard hard{tight_instance(random, 6, 12), 6, 6};
+    while (!fits_by_force(hard.buffers, hard.optimum)) ++hard.optimum;
+    if (hard.optimum > hard.height) return hard;
+  }
+}
+
+Graph graph_of(const Hard& hard) {
+  std::vector<LifeLine> lives;
+  for (const PackBuffer& one : hard.buffers) lives.push_back({one.begin, one.end, one.bytes});
+  return lives_graph(lives);
+}
+
+TEST(Proof, APlanAboveWhatIsLiveCanBeOptimal) {
+  Random random(seed());
+  for (std::uint64_t round = 0; round < scaled(50, 5); ++round) {
+    const Hard hard = find_hard(random);
+    const Plan made = plan(graph_of(hard));
+    EXPECT_EQ(made.peak_bytes(), hard.optimum);
+    EXPECT_EQ(made.lower_bound_bytes(), hard.optimum);
+    EXPECT_EQ(made.outcome(), PlanOutcome::optimal);
+    EXPECT_TRUE(plan(graph_of(hard), {.capacity_bytes = hard.optimum}).has_places()) << "what holds the capacity is enough";
+    EXPECT_EQ(plan(graph_of(hard), {.capacity_bytes = hard.optimum - 1}).outcome(), PlanOutcome::infeasible);
+  }
+}
+
+TEST(Proof, ABoundThatIsNotTrueIsRefused) {
+  Random random(seed());
+  const Hard hard = find_hard(random);
+  const auto graph = std::make_shared<const Graph>(graph_of(hard));
+  PlanTables tables = plan(graph, {.strategy = "size_first"}).tables();
+  tables.outcome = PlanOutcome::optimal;
+  tables.arenas[0].lower_bound_bytes = tables.arenas[0].bytes + (tables.arenas[0].bytes == hard.optimum ? 1 : 0);
+  EXPECT_ERROR(Plan(graph, tables), ArgumentError, ErrorCode::plan_invalid);
+}
+
+TEST(Proof, WhatCannotBeCheckedIsNotBelieved) {
+  std::vector<verification::LivingBuffer> many;
+  for (std::uint32_t i = 0; i < 60; ++i) many.push_back({.bytes = 1 + i % 7, .begin = 0, .end = 10});
+  EXPECT_FALSE(verification::surely_do_not_fit(many, 100)) << "true, and far too many ways to look at";
+  EXPECT_TRUE(verification::surely_do_not_fit({{.bytes = 4, .begin = 0, .end = 2}, {.bytes = 4, .begin = 1, .end = 3}}, 7));
+  EXPECT_FALSE(verification::surely_do_not_fit({{.bytes = 4, .begin = 0, .end = 2}, {.bytes = 4, .begin = 1, .end = 3}}, 8));
+}
+
+}  // namespace
+}  // namespace berth::testing
