@@ -144,7 +144,7 @@ class ChunkPacker {
     portfolio.start_without_reuse();
     for (const OffsetStrategy* strategy : task_.strategies) {
       if (portfolio.at_bound() || task_.patience.over()) break;
-      (void)portfolio.run(*strategy, task_.patience, false);
+      (void)portfolio.run(*strategy, {.patience = task_.patience});
     }
     if (portfolio.total_bytes() < used_of(bin, task_.buffers)) bin.offsets = portfolio.offsets();
   }

@@ -34,8 +34,7 @@ void plant(const std::string& kind) {
   if (kind == "storage") leak(empty({2, 3}, DType::f32, "cpu", {.tag = "planted"}));
   if (kind == "view") leak(empty({8, 4}, DType::f32, "cpu", {.tag = "planted"}).slice(0, 2, 4));
   if (kind == "shared") {
-    const Storage& x = leak(empty({1024}, DType::f32, "cpu", {.tag = "planted"}));
-    share(x);
+    share(leak(empty({1024}, DType::f32, "cpu", {.tag = "planted"})));
   }
   if (kind == "exported") (void)to_dlpack(empty({5}, DType::i32, "cpu", {.tag = "planted"})).take();
   if (kind == "imported") leak(from_dlpack(to_dlpack(leak(empty({5}, DType::i32, "cpu", {.tag = "planted"})))));

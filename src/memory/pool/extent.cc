@@ -7,24 +7,24 @@ namespace berth {
 
 namespace {
 
-std::uint32_t priority(const Extent* e) noexcept { return (e->index + 1) * 0x9e3779b1U; }
-std::size_t widest_of(const Extent* e) noexcept { return e == nullptr ? 0 : e->widest; }
-std::size_t widest_here(const Extent* e) noexcept { return std::max({e->bytes, widest_of(e->left), widest_of(e->right)}); }
+std::uint32_t priority(const PoolExtent* e) noexcept { return (e->index + 1) * 0x9e3779b1U; }
+std::size_t widest_of(const PoolExtent* e) noexcept { return e == nullptr ? 0 : e->widest; }
+std::size_t widest_here(const PoolExtent* e) noexcept { return std::max({e->bytes, widest_of(e->left), widest_of(e->right)}); }
 
 }  // namespace
 
-void ExtentTree::refresh_up(Extent* from) noexcept {
-  for (Extent* e = from; e != nullptr; e = e->parent) {
+void ExtentTree::refresh_up(PoolExtent* from) noexcept {
+  for (PoolExtent* e = from; e != nullptr; e = e->parent) {
     const std::size_t now = widest_here(e);
     if (e != from && now == e->widest) return;  // nothing above can change either
     e->widest = now;
   }
 }
 
-void ExtentTree::insert(Extent* extent) noexcept {
+void ExtentTree::insert(PoolExtent* extent) noexcept {
   // Down to where everything below has a lower priority; that part is then split in two around the new node.
-  Extent* parent = nullptr;
-  Extent* below = root_;
+  PoolExtent* parent = nullptr;
+  PoolExtent* below = root_;
   while (below != nullptr && priority(below) >= priority(extent)) {
     parent = below;
     below = extent->begin < below->begin ? below->left : below->right;
@@ -35,8 +35,8 @@ void ExtentTree::insert(Extent* extent) noexcept {
   else
     (extent->begin < parent->begin ? parent->left : parent->right) = extent;
   extent->left = extent->right = nullptr;
-  Extent* before = extent;  // the last node of each side; the next of that side hangs below it
-  Extent* after = extent;
+  PoolExtent* before = extent;  // the last node of each side; the next of that side hangs below it
+  PoolExtent* after = extent;
   while (below != nullptr) {
     if (below->begin < extent->begin) {
       (before == extent ? before->left : before->right) = below;
@@ -53,42 +53,42 @@ void ExtentTree::insert(Extent* extent) noexcept {
   if (before != extent) before->right = nullptr;
   if (after != extent) after->left = nullptr;
   // Both sides changed all the way; none of them may stop early.
-  for (Extent* e = before; e != extent; e = e->parent) e->widest = widest_here(e);
-  for (Extent* e = after; e != extent; e = e->parent) e->widest = widest_here(e);
+  for (PoolExtent* e = before; e != extent; e = e->parent) e->widest = widest_here(e);
+  for (PoolExtent* e = after; e != extent; e = e->parent) e->widest = widest_here(e);
   refresh_up(extent);
 }
 
-void ExtentTree::erase(Extent* extent) noexcept {
+void ExtentTree::erase(PoolExtent* extent) noexcept {
   // Its two sides are woven into one, the higher priority on top.
-  Extent* left = extent->left;
-  Extent* right = extent->right;
-  Extent* parent = extent->parent;
-  Extent** hole = parent == nullptr ? &root_ : parent->left == extent ? &parent->left : &parent->right;
+  PoolExtent* left = extent->left;
+  PoolExtent* right = extent->right;
+  PoolExtent* parent = extent->parent;
+  PoolExtent** hole = parent == nullptr ? &root_ : parent->left == extent ? &parent->left : &parent->right;
   while (left != nullptr && right != nullptr) {
     const bool take_left = priority(left) >= priority(right);
-    Extent* const top = take_left ? left : right;
+    PoolExtent* const top = take_left ? left : right;
     *hole = top;
     top->parent = parent;
     parent = top;
     hole = take_left ? &top->right : &top->left;
     (take_left ? left : right) = *hole;
   }
-  Extent* const rest = left != nullptr ? left : right;
+  PoolExtent* const rest = left != nullptr ? left : right;
   *hole = rest;
   if (rest != nullptr) rest->parent = parent;
-  for (Extent* e = parent; e != nullptr; e = e->parent) e->widest = widest_here(e);
+  for (PoolExtent* e = parent; e != nullptr; e = e->parent) e->widest = widest_here(e);
   extent->parent = extent->left = extent->right = nullptr;
 }
 
-Extent* ExtentTree::covering(std::size_t offset) const noexcept {
-  Extent* e = root_;
+PoolExtent* ExtentTree::covering(std::size_t offset) const noexcept {
+  PoolExtent* e = root_;
   while (e != nullptr && (offset < e->begin || offset >= e->end())) e = offset < e->begin ? e->left : e->right;
   return e;
 }
 
-Extent* ExtentTree::first(std::size_t bytes) const noexcept {
+PoolExtent* ExtentTree::first(std::size_t bytes) const noexcept {
   if (widest() < bytes) return nullptr;
-  Extent* e = root_;
+  PoolExtent* e = root_;
   for (;;) {
     if (widest_of(e->left) >= bytes)
       e = e->left;
@@ -99,9 +99,9 @@ Extent* ExtentTree::first(std::size_t bytes) const noexcept {
   }
 }
 
-Extent* ExtentTree::last(std::size_t bytes) const noexcept {
+PoolExtent* ExtentTree::last(std::size_t bytes) const noexcept {
   if (widest() < bytes) return nullptr;
-  Extent* e = root_;
+  PoolExtent* e = root_;
   for (;;) {
     if (widest_of(e->right) >= bytes)
       e = e->right;
@@ -112,30 +112,30 @@ Extent* ExtentTree::last(std::size_t bytes) const noexcept {
   }
 }
 
-Extent* ExtentTree::next(const Extent* extent, std::size_t bytes) const noexcept {
+PoolExtent* ExtentTree::next(const PoolExtent* extent, std::size_t bytes) const noexcept {
   ExtentTree below;
   below.root_ = extent->right;
-  if (Extent* const found = below.first(bytes)) return found;
-  for (const Extent* e = extent; e->parent != nullptr; e = e->parent) {
-    Extent* const up = e->parent;
+  if (PoolExtent* const found = below.first(bytes)) return found;
+  for (const PoolExtent* e = extent; e->parent != nullptr; e = e->parent) {
+    PoolExtent* const up = e->parent;
     if (up->left != e) continue;
     if (up->bytes >= bytes) return up;
     below.root_ = up->right;
-    if (Extent* const found = below.first(bytes)) return found;
+    if (PoolExtent* const found = below.first(bytes)) return found;
   }
   return nullptr;
 }
 
-Extent* ExtentTree::previous(const Extent* extent, std::size_t bytes) const noexcept {
+PoolExtent* ExtentTree::previous(const PoolExtent* extent, std::size_t bytes) const noexcept {
   ExtentTree below;
   below.root_ = extent->left;
-  if (Extent* const found = below.last(bytes)) return found;
-  for (const Extent* e = extent; e->parent != nullptr; e = e->parent) {
-    Extent* const up = e->parent;
+  if (PoolExtent* const found = below.last(bytes)) return found;
+  for (const PoolExtent* e = extent; e->parent != nullptr; e = e->parent) {
+    PoolExtent* const up = e->parent;
     if (up->right != e) continue;
     if (up->bytes >= bytes) return up;
     below.root_ = up->left;
-    if (Extent* const found = below.last(bytes)) return found;
+    if (PoolExtent* const found = below.last(bytes)) return found;
   }
   return nullptr;
 }

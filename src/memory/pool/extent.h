@@ -14,16 +14,16 @@ enum class ExtentState : std::uint8_t {
   transit,  // someone is at the device on its behalf, without the lock; nobody else may use it
 };
 
-struct Extent {
+struct PoolExtent {
   std::size_t begin = 0;  // offset in the range
   std::size_t bytes = 0;
-  Extent* previous = nullptr;  // neighbours by address
-  Extent* next = nullptr;
+  PoolExtent* previous = nullptr;  // neighbours by address
+  PoolExtent* next = nullptr;
 
   // Links of the tree it is in, while cached or bare.
-  Extent* parent = nullptr;
-  Extent* left = nullptr;
-  Extent* right = nullptr;
+  PoolExtent* parent = nullptr;
+  PoolExtent* left = nullptr;
+  PoolExtent* right = nullptr;
   std::size_t widest = 0;  // most bytes of any extent at or below this one
 
   ExtentState state = ExtentState::bare;
@@ -46,24 +46,24 @@ class ExtentTree {
   bool empty() const noexcept { return root_ == nullptr; }
   std::size_t widest() const noexcept { return root_ == nullptr ? 0 : root_->widest; }
 
-  void insert(Extent* extent) noexcept;
-  void erase(Extent* extent) noexcept;
+  void insert(PoolExtent* extent) noexcept;
+  void erase(PoolExtent* extent) noexcept;
   // After its bytes, or its begin within the gap to its neighbours, have changed.
-  void resized(Extent* extent) noexcept { refresh_up(extent); }
+  void resized(PoolExtent* extent) noexcept { refresh_up(extent); }
 
   // The one that an offset lies in, or nullptr.
-  Extent* covering(std::size_t offset) const noexcept;
+  PoolExtent* covering(std::size_t offset) const noexcept;
   // The one with the lowest (highest) address that has at least so many bytes, or nullptr. REQUIRES: bytes > 0, here and below.
-  Extent* first(std::size_t bytes) const noexcept;
-  Extent* last(std::size_t bytes) const noexcept;
+  PoolExtent* first(std::size_t bytes) const noexcept;
+  PoolExtent* last(std::size_t bytes) const noexcept;
   // The next one after `extent`, upwards or downwards, that has at least so many.
-  Extent* next(const Extent* extent, std::size_t bytes) const noexcept;
-  Extent* previous(const Extent* extent, std::size_t bytes) const noexcept;
+  PoolExtent* next(const PoolExtent* extent, std::size_t bytes) const noexcept;
+  PoolExtent* previous(const PoolExtent* extent, std::size_t bytes) const noexcept;
 
  private:
-  static void refresh_up(Extent* from) noexcept;
+  static void refresh_up(PoolExtent* from) noexcept;
 
-  Extent* root_ = nullptr;
+  PoolExtent* root_ = nullptr;
 };
 
 }  // namespace berth

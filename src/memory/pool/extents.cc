@@ -8,7 +8,7 @@ namespace berth {
 
 namespace {
 
-bool are_alike(const Extent* a, const Extent* b) noexcept { return a->state == b->state && a->is_free() && a->stream == b->stream; }
+bool are_alike(const PoolExtent* a, const PoolExtent* b) noexcept { return a->state == b->state && a->is_free() && a->stream == b->stream; }
 
 }  // namespace
 
@@ -20,7 +20,7 @@ Extents::Extents(Nodes& nodes, std::size_t begin, std::size_t end) : nodes_(node
 
 Extents::~Extents() {
   while (front_ != nullptr) {
-    Extent* const next = front_->next;
+    PoolExtent* const next = front_->next;
     nodes_.give_back(front_);
     front_ = next;
   }
@@ -35,18 +35,20 @@ bool Extents::add_stream(std::uint32_t stream) noexcept {
   }
 }
 
-Extent* Extents::first_cached(std::size_t bytes, std::uint32_t stream) const noexcept {
-  Extent* const any = cached_[0].first(bytes);
+PoolExtent* Extents::first_cached(std::size_t bytes, std::uint32_t stream) const noexcept {
+  PoolExtent* const any = cached_[0].first(bytes);
   if (stream == 0) return any;
-  Extent* const own = cached_[stream].first(bytes);
+  PoolExtent* const own = cached_[stream].first(bytes);
   if (any == nullptr || own == nullptr) return any == nullptr ? own : any;
   return any->begin < own->begin ? any : own;
 }
 
-ExtentTree& Extents::tree_of(const Extent* extent) noexcept { return extent->state == ExtentState::bare ? bare_ : cached_[extent->stream]; }
+ExtentTree& Extents::tree_of(const PoolExtent* extent) noexcept {
+  return extent->state == ExtentState::bare ? bare_ : cached_[extent->stream];
+}
 
-Extent* Extents::insert_after(Extent* extent, std::size_t begin, std::size_t bytes) noexcept {
-  Extent* const made = nodes_.take();
+PoolExtent* Extents::insert_after(PoolExtent* extent, std::size_t begin, std::size_t bytes) noexcept {
+  PoolExtent* const made = nodes_.take();
   made->begin = begin;
   made->bytes = bytes;
   made->previous = extent;
@@ -56,8 +58,8 @@ Extent* Extents::insert_after(Extent* extent, std::size_t begin, std::size_t byt
   return made;
 }
 
-Extent* Extents::split(Extent* extent, std::size_t bytes) noexcept {
-  Extent* const rest = insert_after(extent, extent->begin + bytes, extent->bytes - bytes);
+PoolExtent* Extents::split(PoolExtent* extent, std::size_t bytes) noexcept {
+  PoolExtent* const rest = insert_after(extent, extent->begin + bytes, extent->bytes - bytes);
   rest->state = extent->state;
   rest->has_memory = extent->has_memory;
   rest->stream = extent->stream;
@@ -66,12 +68,12 @@ Extent* Extents::split(Extent* extent, std::size_t bytes) noexcept {
   return rest;
 }
 
-Extent* Extents::cut(Extent* from, std::size_t begin, std::size_t bytes, ExtentState state) noexcept {
+PoolExtent* Extents::cut(PoolExtent* from, std::size_t begin, std::size_t bytes, ExtentState state) noexcept {
   ExtentTree& tree = tree_of(from);
   const std::size_t front_bytes = begin - from->begin;
   const std::size_t back_bytes = from->end() - begin - bytes;
   const bool had_memory = from->state == ExtentState::cached;
-  Extent* piece = from;
+  PoolExtent* piece = from;
   if (front_bytes > 0) {  // `from` stays in the tree as the front part
     piece = insert_after(from, begin, bytes);
     piece->stream = from->stream;
@@ -80,7 +82,7 @@ Extent* Extents::cut(Extent* from, std::size_t begin, std::size_t bytes, ExtentS
     from->bytes = front_bytes;
     tree.resized(from);
     if (back_bytes > 0) {
-      Extent* const back = insert_after(piece, begin + bytes, back_bytes);
+      PoolExtent* const back = insert_after(piece, begin + bytes, back_bytes);
       back->state = kept;
       back->stream = from->stream;
       back->ticket = from->ticket;
@@ -108,8 +110,8 @@ Extent* Extents::cut(Extent* from, std::size_t begin, std::size_t bytes, ExtentS
   return piece;
 }
 
-void Extents::join_next(Extent* extent) noexcept {
-  Extent* const gone = extent->next;
+void Extents::join_next(PoolExtent* extent) noexcept {
+  PoolExtent* const gone = extent->next;
   extent->bytes += gone->bytes;
   extent->ticket = std::max(extent->ticket, gone->ticket);
   extent->next = gone->next;
@@ -118,15 +120,15 @@ void Extents::join_next(Extent* extent) noexcept {
   nodes_.give_back(gone);
 }
 
-Extent* Extents::free_into(ExtentTree& tree, Extent* extent) noexcept {
+PoolExtent* Extents::free_into(ExtentTree& tree, PoolExtent* extent) noexcept {
   extent->slot = extent->slab = 0;
   extent->requested = 0;
-  Extent* const after = extent->next;
+  PoolExtent* const after = extent->next;
   if (after != nullptr && are_alike(extent, after)) {
     tree.erase(after);
     join_next(extent);
   }
-  Extent* const before = extent->previous;
+  PoolExtent* const before = extent->previous;
   if (before != nullptr && are_alike(before, extent)) {
     join_next(before);
     tree.resized(before);
@@ -136,14 +138,14 @@ Extent* Extents::free_into(ExtentTree& tree, Extent* extent) noexcept {
   return extent;
 }
 
-Extent* Extents::free_cached(Extent* extent, std::uint32_t stream, std::uint64_t ticket) noexcept {
+PoolExtent* Extents::free_cached(PoolExtent* extent, std::uint32_t stream, std::uint64_t ticket) noexcept {
   extent->state = ExtentState::cached;
   extent->stream = stream;
   extent->ticket = stream == 0 ? 0 : ticket;
   return free_into(cached_[stream], extent);
 }
 
-Extent* Extents::free_bare(Extent* extent) noexcept {
+PoolExtent* Extents::free_bare(PoolExtent* extent) noexcept {
   extent->state = ExtentState::bare;
   extent->stream = 0;
   extent->ticket = 0;
@@ -152,9 +154,9 @@ Extent* Extents::free_bare(Extent* extent) noexcept {
 
 bool Extents::pass_on(std::uint32_t from, std::uint64_t ticket, std::uint32_t to, std::uint64_t as) noexcept {
   bool any = false;
-  Extent* e = cached_[from].first(1);
+  PoolExtent* e = cached_[from].first(1);
   while (e != nullptr) {
-    Extent* const following = cached_[from].next(e, 1);
+    PoolExtent* const following = cached_[from].next(e, 1);
     if (e->ticket <= ticket) {
       cached_[from].erase(e);
       free_cached(e, to, as);
@@ -169,7 +171,7 @@ std::string Extents::audit() const {
   std::size_t in_trees = 0;
   const auto ascends = [&](const ExtentTree& tree) {
     std::size_t end = 0;
-    for (const Extent* e = tree.first(1); e != nullptr; e = tree.next(e, 1)) {
+    for (const PoolExtent* e = tree.first(1); e != nullptr; e = tree.next(e, 1)) {
       if (e->begin < end) return false;
       end = e->end();
       ++in_trees;
@@ -178,8 +180,8 @@ std::string Extents::audit() const {
   };
   if (!ascends(bare_) || !std::ranges::all_of(cached_, ascends)) return "extents: a tree is not in the order of addresses";
   std::size_t in_list = 0;
-  const Extent* before = nullptr;
-  for (const Extent* e = front_; e != nullptr; before = e, e = e->next) {
+  const PoolExtent* before = nullptr;
+  for (const PoolExtent* e = front_; e != nullptr; before = e, e = e->next) {
     if (e->previous != before) return "extents: a link back is wrong";
     if (e->bytes == 0) return "extents: an extent is empty";
     if (before != nullptr && before->end() != e->begin) return "extents: there is a gap or an overlap";
@@ -187,7 +189,7 @@ std::string Extents::audit() const {
     if (!e->is_free()) continue;
     ++in_list;
     const ExtentTree& tree = e->state == ExtentState::bare ? bare_ : cached_[e->stream];
-    const Extent* top = e;
+    const PoolExtent* top = e;
     while (top->parent != nullptr) {
       if (top->parent->widest < e->bytes) return "extents: a tree does not know of its longest extent";
       top = top->parent;

@@ -19,7 +19,7 @@ namespace berth {
 
 class Extents {
  public:
-  using Nodes = NodePool<Extent>;
+  using Nodes = NodePool<PoolExtent>;
   static constexpr std::size_t kNodesPerCut = 2;  // what `cut` may take from the node pool
 
   // One bare extent [begin, end). Throws bad_alloc, and has taken no node then. REQUIRES: a node is reserved.
@@ -32,20 +32,20 @@ class Extents {
   bool add_stream(std::uint32_t stream) noexcept;
 
   // The lowest cached extent with so many bytes that a stream may use: a clean one or one of its own. nullptr when there is none.
-  Extent* first_cached(std::size_t bytes, std::uint32_t stream) const noexcept;
+  PoolExtent* first_cached(std::size_t bytes, std::uint32_t stream) const noexcept;
 
   // Makes [begin, begin + bytes) of a free extent an extent of its own in another state, in no tree; what is left stays free.
   // REQUIRES: it lies inside; kNodesPerCut nodes are reserved.
-  Extent* cut(Extent* from, std::size_t begin, std::size_t bytes, ExtentState state) noexcept;
+  PoolExtent* cut(PoolExtent* from, std::size_t begin, std::size_t bytes, ExtentState state) noexcept;
 
   // Makes an extent free and joins it with neighbours that are alike. Returns the whole.
-  Extent* free_cached(Extent* extent, std::uint32_t stream, std::uint64_t ticket) noexcept;
-  Extent* free_bare(Extent* extent) noexcept;
+  PoolExtent* free_cached(PoolExtent* extent, std::uint32_t stream, std::uint64_t ticket) noexcept;
+  PoolExtent* free_bare(PoolExtent* extent) noexcept;
 
   // For extents in no tree: cuts one in two, the first part of so many bytes, and returns the second (REQUIRES: a node is reserved);
   // joins one with the next, and the first stays.
-  Extent* split(Extent* extent, std::size_t bytes) noexcept;
-  void join_next(Extent* extent) noexcept;
+  PoolExtent* split(PoolExtent* extent, std::size_t bytes) noexcept;
+  void join_next(PoolExtent* extent) noexcept;
 
   // The frees of a stream up to a ticket are done: what they left is clean from now on.
   void clean(std::uint32_t stream, std::uint64_t ticket) noexcept { pass_on(stream, ticket, 0, 0); }
@@ -57,18 +57,18 @@ class Extents {
   const ExtentTree& bare_tree() const noexcept { return bare_; }
   const ExtentTree& tree(std::uint32_t stream) const noexcept { return cached_[stream]; }
   std::uint32_t streams() const noexcept { return static_cast<std::uint32_t>(cached_.size()); }
-  Extent* front() const noexcept { return front_; }  // the extent with the lowest address
+  PoolExtent* front() const noexcept { return front_; }  // the extent with the lowest address
 
   std::string audit() const;
 
  private:
-  Extent* free_into(ExtentTree& tree, Extent* extent) noexcept;
-  ExtentTree& tree_of(const Extent* extent) noexcept;
-  Extent* insert_after(Extent* extent, std::size_t begin, std::size_t bytes) noexcept;
+  PoolExtent* free_into(ExtentTree& tree, PoolExtent* extent) noexcept;
+  ExtentTree& tree_of(const PoolExtent* extent) noexcept;
+  PoolExtent* insert_after(PoolExtent* extent, std::size_t begin, std::size_t bytes) noexcept;
 
   Nodes& nodes_;
   std::vector<ExtentTree> cached_{1};  // by stream; [0] is what any stream may use. Before front_: making it may throw
-  Extent* front_;
+  PoolExtent* front_;
   ExtentTree bare_;
 };
 

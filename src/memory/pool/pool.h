@@ -130,8 +130,8 @@ class Pool final : public Allocator, public PageLender, private os::ForkListener
   Freed judge_large(const Slot* slot, const Block& block) const noexcept BERTH_REQUIRES(mutex_);
   Freed free_large(Slot* slot, const Block& block, When when) noexcept;
   bool obtain_kept(const Request& request, Block& block) noexcept;
-  bool may_keep(const ThreadCache& cache, const Extent& extent) const noexcept BERTH_REQUIRES(mutex_);
-  void keep(ThreadCache& cache, Slot* slot, const Extent& extent) noexcept BERTH_REQUIRES(mutex_);
+  bool may_keep(const ThreadCache& cache, const PoolExtent& extent) const noexcept BERTH_REQUIRES(mutex_);
+  void keep(ThreadCache& cache, Slot* slot, const PoolExtent& extent) noexcept BERTH_REQUIRES(mutex_);
   void end_keeping(ThreadCache& cache) noexcept BERTH_REQUIRES(mutex_);
   void recall(const Slot* slot) noexcept BERTH_REQUIRES(mutex_);
 

@@ -54,7 +54,7 @@ bool Pool::grow_large(Slot* slot, Block& block, std::size_t bytes) noexcept {
   if (own != nullptr) count_bytes(*own);
   recall(slot);
   if (!rounded || judge_large(slot, block) != Freed::yes) return false;
-  Extent* const extent = space_.extent(slot->extent());
+  PoolExtent* const extent = space_.extent(slot->extent());
   // Another stream may have the number of one that is gone. What that has freed is not this block's, which was the old one's.
   const std::uint32_t stream = streams_.find(block.stream_id) == extent->stream ? extent->stream : 0;
   // The new serial comes first: the space may let go of the lock, and until it is back no other thread's free may find the block. Nor may

@@ -55,14 +55,14 @@ bool Pool::obtain_kept(const Request& request, Block& block) noexcept {
   return true;
 }
 
-bool Pool::may_keep(const ThreadCache& cache, const Extent& extent) const noexcept {
+bool Pool::may_keep(const ThreadCache& cache, const PoolExtent& extent) const noexcept {
   const std::size_t most = std::max(kLeastKeptInAll, space_.figures().committed / kKeptShare);
   return cache.kept == nullptr && cache.stream == extent.stream && cache.retired.load() == 0 && decay_period_.count() != 0 &&
          extent.bytes <= kMostKept && kept_bytes_ + extent.bytes <= most;
 }
 
 // REQUIRES: the caller owns the cache, and the block is free.
-void Pool::keep(ThreadCache& cache, Slot* slot, const Extent& extent) noexcept {
+void Pool::keep(ThreadCache& cache, Slot* slot, const PoolExtent& extent) noexcept {
   slot->set_where(extent.begin, cache.number);
   cache.kept = slot;
   cache.kept_request = extent.requested;
@@ -73,7 +73,7 @@ void Pool::keep(ThreadCache& cache, Slot* slot, const Extent& extent) noexcept {
 void Pool::end_keeping(ThreadCache& cache) noexcept {
   Slot* const slot = cache.kept;
   if (slot == nullptr) return;
-  const Extent* const extent = space_.extent(slot->extent());
+  const PoolExtent* const extent = space_.extent(slot->extent());
   cache.kept = nullptr;
   slot->set_where(extent->begin, 0);
   kept_bytes_ -= extent->bytes;
@@ -104,11 +104,12 @@ Status Pool::obtain_large(const Request& request, Block& block) noexcept {
   }
   if (!rounded) return refused({ErrorCode::out_of_memory, 0, "no address space is that large"});
   std::uint32_t stream = 0;
-  Extent* extent = nullptr;
+  PoolExtent* extent = nullptr;
   Status done = ready(request.stream, stream);
   if (done) {
     done = with_effort(stream, [&](Space::Effort effort) BERTH_NO_THREAD_ANALYSIS {
-      const Result<Extent*> taken = space_.take(Space::Part::large, *rounded, std::max(request.alignment, Space::kGrain), stream, effort);
+      const Result<PoolExtent*> taken =
+          space_.take(Space::Part::large, *rounded, std::max(request.alignment, Space::kGrain), stream, effort);
       if (taken) extent = *taken;
       return taken ? Status() : Status(taken.failure());
     });
@@ -140,7 +141,7 @@ Status Pool::obtain_large(const Request& request, Block& block) noexcept {
 }
 
 Allocator::Freed Pool::judge_large(const Slot* slot, const Block& block) const noexcept {
-  const Extent* const extent = slot->is_large() ? space_.extent(slot->extent()) : nullptr;
+  const PoolExtent* const extent = slot->is_large() ? space_.extent(slot->extent()) : nullptr;
   const std::uint64_t serial = slot->serial.load();
   if (extent == nullptr || serial == 0 || serial != block.serial) return was_issued(block.serial) ? Freed::double_free : Freed::foreign;
   if (space_.base() + extent->begin != block.data) return Freed::foreign;
@@ -166,7 +167,7 @@ Allocator::Freed Pool::free_large(Slot* slot, const Block& block, When when) noe
   slot->serial.store(0);
   count_free(block.bytes);
   if (is_inherited()) return Freed::yes;
-  const Extent* const extent = space_.extent(slot->extent());
+  const PoolExtent* const extent = space_.extent(slot->extent());
   const std::size_t begin = extent->begin;
   const std::size_t bytes = extent->bytes;
   if (extra_.empty() || !extra_.free(slots_.number(slot), streams_)) {

@@ -80,7 +80,7 @@ class PoolWalk {
     pieces_.clear();
     smalls_.clear();
     const os::Lock lock(pool_.mutex_);
-    const Extent* extent = extent_at(pool_.space_.part(part));
+    const PoolExtent* extent = extent_at(pool_.space_.part(part));
     for (std::size_t n = 0; extent != nullptr && n < kMostExtents && smalls_.size() < kMostSlots; ++n) {
       next_ = std::max(next_, extent->begin);
       bookmark_ = extent->index;
@@ -92,17 +92,17 @@ class PoolWalk {
   }
 
   // The extent where the walk goes on, found from one that was near it. Extents that were joined with others since have no bytes.
-  const Extent* extent_at(const Extents& part) const BERTH_REQUIRES(pool_.mutex_) {
-    const Extent* const front = part.front();
+  const PoolExtent* extent_at(const Extents& part) const BERTH_REQUIRES(pool_.mutex_) {
+    const PoolExtent* const front = part.front();
     const std::size_t split = pool_.space_.split();
-    const Extent* near = pool_.space_.extent(bookmark_);
+    const PoolExtent* near = pool_.space_.extent(bookmark_);
     if (near == nullptr || near->bytes == 0 || (near->begin < split) != (front->begin < split)) near = front;
     while (near->begin > next_ && near->previous != nullptr) near = near->previous;
     while (near != nullptr && near->end() <= next_) near = near->next;
     return near;
   }
 
-  void copy(const Extent& extent) BERTH_REQUIRES(pool_.mutex_) {
+  void copy(const PoolExtent& extent) BERTH_REQUIRES(pool_.mutex_) {
     Piece piece{.begin = next_, .end = extent.end()};
     if (extent.state == ExtentState::live && extent.slab != 0) return copy_slab(extent);
     next_ = extent.end();
@@ -124,7 +124,7 @@ class PoolWalk {
     pieces_.push_back(piece);
   }
 
-  void copy_slab(const Extent& extent) BERTH_REQUIRES(pool_.mutex_) {
+  void copy_slab(const PoolExtent& extent) BERTH_REQUIRES(pool_.mutex_) {
     const Slabs::Look slab = pool_.slabs_.look(extent.slab);
     const ClassInfo& info = pool_.classes_[slab.size_class];
     const std::size_t index = (next_ - extent.begin + info.bytes - 1) / info.bytes;

@@ -139,7 +139,7 @@ void Pool::release(Slot* slot) noexcept {
     slabs_.give(slot);
     return;
   }
-  Extent* const extent = space_.extent(slot->extent());
+  PoolExtent* const extent = space_.extent(slot->extent());
   slabs_.leave_large(extent->begin);
   slots_.give_back(SlotTable::kLarge, slots_.number(slot));
   const std::uint32_t stream = streams_.heir(extent->stream);

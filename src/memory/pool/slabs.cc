@@ -59,7 +59,7 @@ void Slabs::mark(const Slab& slab, std::uint32_t number) noexcept {
 
 Result<Slabs::Slab*> Slabs::make(SizeClass size_class, std::uint32_t stream, Space::Effort effort) noexcept {
   const ClassInfo& info = classes_[size_class];
-  Result<Extent*> extent = space_.take(Space::Part::slabs, info.slab_bytes, kSlabGrain, stream, effort);
+  Result<PoolExtent*> extent = space_.take(Space::Part::slabs, info.slab_bytes, kSlabGrain, stream, effort);
   if (!extent && effort == Space::Effort::cached_only)  // better in the wrong place than not at all
     extent = space_.take(Space::Part::large, info.slab_bytes, kSlabGrain, stream, effort);
   if (!extent) return extent.failure();
@@ -150,7 +150,7 @@ void Slabs::give(Slot* slot) noexcept {
   slab_bytes_ -= info.slab_bytes;
   free_bytes_ -= info.slab_bytes;
   slots_.give_back(slab->size_class, slab->first_slot);
-  Extent* const extent = slab->extent;
+  PoolExtent* const extent = slab->extent;
   const std::uint32_t stream = streams_.heir(slab->stream);
   nodes_.give_back(slab);
   space_.give(extent, stream, streams_.next_ticket(stream));

@@ -72,7 +72,7 @@ class Slabs {
   static constexpr std::size_t kMuchFree = std::size_t{4} << 20;
 
   struct Slab {
-    Extent* extent = nullptr;
+    PoolExtent* extent = nullptr;
     Slab* previous = nullptr;  // in the list of slabs with free blocks
     Slab* next = nullptr;
     std::uint32_t index = 0;  // its place in the node pool

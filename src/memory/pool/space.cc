@@ -20,7 +20,7 @@ constexpr std::size_t kMostRange = 1ULL << 46;  // offsets must fit in 48 bits
 constexpr std::size_t kSlabsShare = 4;          // one part in so many of the range is for slabs
 constexpr std::size_t kMostRuns = 64;           // places looked at for a block that no cached extent holds
 
-bool is_usable(const Extent* e, std::uint32_t stream) noexcept {
+bool is_usable(const PoolExtent* e, std::uint32_t stream) noexcept {
   return e != nullptr && (e->state == ExtentState::bare || (e->state == ExtentState::cached && (e->stream == 0 || e->stream == stream)));
 }
 
@@ -81,7 +81,7 @@ bool Space::make_parts(std::size_t split, std::size_t size) noexcept {
   }
 }
 
-void Space::make_untouchable(const Extent& extent) const noexcept {
+void Space::make_untouchable(const PoolExtent& extent) const noexcept {
   if (kAddressSanitizer && backend_.properties().abilities.host_access) poison(base_ + extent.begin, extent.bytes);
 }
 
@@ -106,8 +106,8 @@ std::size_t Space::aligned(std::size_t offset, std::size_t alignment) const noex
   return up(base + offset, alignment) - base;
 }
 
-Extent* Space::make_live(Extent* from, std::size_t begin, std::size_t bytes) noexcept {
-  Extent* const made = part_of(begin).cut(from, begin, bytes, ExtentState::live);
+PoolExtent* Space::make_live(PoolExtent* from, std::size_t begin, std::size_t bytes) noexcept {
+  PoolExtent* const made = part_of(begin).cut(from, begin, bytes, ExtentState::live);
   figures_.live += bytes;
   figures_.peak_live = std::max(figures_.peak_live, figures_.live);
   decay_.saw(cached_bytes());
@@ -117,11 +117,11 @@ Extent* Space::make_live(Extent* from, std::size_t begin, std::size_t bytes) noe
   return made;
 }
 
-Result<Extent*> Space::take(Part which, std::size_t bytes, std::size_t alignment, std::uint32_t stream, Effort effort) noexcept {
+Result<PoolExtent*> Space::take(Part which, std::size_t bytes, std::size_t alignment, std::uint32_t stream, Effort effort) noexcept {
   Extents& part = *parts_[static_cast<std::size_t>(which)];
   const std::size_t padded = bytes + (alignment > kGrain ? alignment - kGrain : 0);
   if (padded > size_ || !nodes_.reserve(Extents::kNodesPerCut)) return Failure{ErrorCode::out_of_memory, 0, "the pool's range is shorter"};
-  if (Extent* const found = part.first_cached(padded, stream)) return make_live(found, aligned(found->begin, alignment), bytes);
+  if (PoolExtent* const found = part.first_cached(padded, stream)) return make_live(found, aligned(found->begin, alignment), bytes);
   if (effort == Effort::cached_only) return Failure{ErrorCode::busy, 0, "no cached memory fits"};
   const Window window = find_window(part, bytes, alignment, stream);
   if (window.first == nullptr) return Failure{ErrorCode::out_of_memory, 0, "no run of addresses is long enough"};
@@ -129,12 +129,12 @@ Result<Extent*> Space::take(Part which, std::size_t bytes, std::size_t alignment
 }
 
 // Makes a live extent of free ones, and sees to it that there is memory under all of it.
-Result<Extent*> Space::occupy(const Window& window, std::size_t bytes, Effort effort) noexcept {
+Result<PoolExtent*> Space::occupy(const Window& window, std::size_t bytes, Effort effort) noexcept {
   if (!nodes_.reserve(Extents::kNodesPerCut * (window.extents + 1)))
     return Failure{ErrorCode::out_of_memory, 0, "no heap for the pool's tables"};
-  Extent* const first = enter_transit(window, bytes, effort == Effort::usual ? ahead_of(window, bytes) : 0);
+  PoolExtent* const first = enter_transit(window, bytes, effort == Effort::usual ? ahead_of(window, bytes) : 0);
   std::size_t end = first->end();
-  for (const Extent* e = first->next; e != nullptr && e->begin < window.begin + bytes; e = e->next) end = e->end();
+  for (const PoolExtent* e = first->next; e != nullptr && e->begin < window.begin + bytes; e = e->next) end = e->end();
   const Status filled = fill_window(first, end, effort);
   if (!filled || !nodes_.reserve(Extents::kNodesPerCut)) {
     leave_transit(first, end);
@@ -150,14 +150,14 @@ Result<Extent*> Space::occupy(const Window& window, std::size_t bytes, Effort ef
 Space::Window Space::find_window(const Extents& part, std::size_t bytes, std::size_t alignment, std::uint32_t stream) const noexcept {
   Window best;
   std::size_t looked_at = 0;
-  for (Extent* bare = part.bare_tree().first(1); bare != nullptr; bare = part.bare_tree().next(bare, 1)) {
+  for (PoolExtent* bare = part.bare_tree().first(1); bare != nullptr; bare = part.bare_tree().next(bare, 1)) {
     // Past the bound only the long ones at the end of the range, which always fit, are of interest.
     if (++looked_at > kMostRuns && bare->bytes < bytes + alignment) continue;
-    Extent* run = bare;
+    PoolExtent* run = bare;
     while (is_usable(run->previous, stream)) run = run->previous;
-    const Extent* last = bare;
+    const PoolExtent* last = bare;
     while (is_usable(last->next, stream)) last = last->next;
-    for (const Extent* e = run; e != last->next; e = e->next) {
+    for (const PoolExtent* e = run; e != last->next; e = e->next) {
       // Where an extent begins, and where a block ends with it.
       const std::size_t low = aligned(e->begin, alignment);
       if (fits(low, bytes, last->end())) consider(best, run, low, bytes);
@@ -169,7 +169,7 @@ Space::Window Space::find_window(const Extents& part, std::size_t bytes, std::si
     if (looked_at > kMostRuns && best.first != nullptr) break;
     // The run is done; go on behind it.
     while (bare->next != nullptr && bare->begin < last->begin) {
-      Extent* const following = part.bare_tree().next(bare, 1);
+      PoolExtent* const following = part.bare_tree().next(bare, 1);
       if (following == nullptr || following->begin > last->begin) break;
       bare = following;
     }
@@ -177,9 +177,9 @@ Space::Window Space::find_window(const Extents& part, std::size_t bytes, std::si
   return best;
 }
 
-void Space::consider(Window& best, Extent* run, std::size_t begin, std::size_t bytes) const noexcept {
+void Space::consider(Window& best, PoolExtent* run, std::size_t begin, std::size_t bytes) const noexcept {
   Window window{.begin = begin, .missing = 0};
-  for (Extent* e = run; e != nullptr && e->begin < begin + bytes; e = e->next) {
+  for (PoolExtent* e = run; e != nullptr && e->begin < begin + bytes; e = e->next) {
     if (e->end() <= begin) continue;
     if (window.first == nullptr) window.first = e;
     ++window.extents;
@@ -204,22 +204,22 @@ std::size_t Space::ahead_of(const Window& window, std::size_t bytes) const noexc
 }
 
 // Takes what the window covers out of the trees: cached memory just as far as the block goes, bare addresses in whole pages, and some ahead.
-Extent* Space::enter_transit(const Window& window, std::size_t bytes, std::size_t ahead) noexcept {
+PoolExtent* Space::enter_transit(const Window& window, std::size_t bytes, std::size_t ahead) noexcept {
   const std::size_t window_end = window.begin + bytes;
   Extents& part = part_of(window.begin);
-  Extent* first = nullptr;
-  for (Extent* e = window.first; e != nullptr && e->begin < window_end;) {
+  PoolExtent* first = nullptr;
+  for (PoolExtent* e = window.first; e != nullptr && e->begin < window_end;) {
     const bool bare = e->state == ExtentState::bare;
     const std::size_t from = std::max(e->begin, bare ? align_down(window.begin, settings_.page_bytes) : window.begin);
     const std::size_t to = std::min(e->end(), bare ? up(window_end, settings_.page_bytes) + ahead : window_end);
-    Extent* const piece = part.cut(e, from, to - from, ExtentState::transit);
+    PoolExtent* const piece = part.cut(e, from, to - from, ExtentState::transit);
     if (first == nullptr) first = piece;
     e = piece->next;
   }
   return first;
 }
 
-Extent* Space::give(Extent* extent, std::uint32_t stream, std::uint64_t ticket) noexcept {
+PoolExtent* Space::give(PoolExtent* extent, std::uint32_t stream, std::uint64_t ticket) noexcept {
   figures_.live -= extent->bytes;
   return part_of(extent->begin).free_cached(extent, stream, ticket);
 }
@@ -233,11 +233,11 @@ bool Space::pass_on(std::uint32_t from, std::uint64_t ticket, std::uint32_t to, 
   return parts_[1]->pass_on(from, ticket, to, as) || slabs;
 }
 
-bool Space::grow(Extent* extent, std::size_t bytes, std::uint32_t stream, Effort effort) noexcept {
+bool Space::grow(PoolExtent* extent, std::size_t bytes, std::uint32_t stream, Effort effort) noexcept {
   const std::size_t more = bytes - extent->bytes;
   Window window{.begin = extent->end(), .missing = 0, .first = extent->next};
   std::size_t there = 0;
-  for (const Extent* e = window.first; there < more; e = e->next) {
+  for (const PoolExtent* e = window.first; there < more; e = e->next) {
     if (!is_usable(e, stream)) return false;
     if (e->state == ExtentState::bare) window.missing += e->bytes;
     there += e->bytes;
@@ -252,7 +252,7 @@ Status Space::reserve(std::size_t bytes) noexcept {
   const auto rounded = try_align_up(bytes, kGrain);
   if (!rounded) return Failure{ErrorCode::out_of_memory, 0, "no address space is that large"};
   if (*rounded <= part(Part::large).clean_tree().widest()) return {};
-  const Result<Extent*> taken = take(Part::large, *rounded, kGrain, 0, Effort::usual);
+  const Result<PoolExtent*> taken = take(Part::large, *rounded, kGrain, 0, Effort::usual);
   if (!taken) return taken.failure();
   handed_out_ -= *rounded;
   give(*taken, 0, 0);
@@ -270,7 +270,7 @@ std::string Space::audit() const {
   std::size_t moving = 0;  // without the lock: with memory or not, nobody can say
   for (const auto& part : parts_) {
     if (std::string wrong = part->audit(); !wrong.empty()) return wrong;
-    for (const Extent* e = part->front(); e != nullptr; e = e->next) {
+    for (const PoolExtent* e = part->front(); e != nullptr; e = e->next) {
       live += e->state == ExtentState::live ? e->bytes : 0;
       held += e->state == ExtentState::cached || e->state == ExtentState::live ? e->bytes : 0;
       moving += e->state == ExtentState::transit ? e->bytes : 0;

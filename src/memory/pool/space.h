@@ -74,18 +74,18 @@ class Space {
   bool add_stream(std::uint32_t stream) noexcept;
 
   // An extent in state `live`. REQUIRES: open; bytes is a multiple of kGrain; alignment is a power of two.
-  Result<Extent*> take(Part part, std::size_t bytes, std::size_t alignment, std::uint32_t stream, Effort effort) noexcept;
+  Result<PoolExtent*> take(Part part, std::size_t bytes, std::size_t alignment, std::uint32_t stream, Effort effort) noexcept;
   // Gives one back: to be used by the stream at once, by others when it is clean.
-  Extent* give(Extent* extent, std::uint32_t stream, std::uint64_t ticket) noexcept;
+  PoolExtent* give(PoolExtent* extent, std::uint32_t stream, std::uint64_t ticket) noexcept;
   void clean(std::uint32_t stream, std::uint64_t ticket) noexcept;
   // Passes what the frees of one stream up to a ticket have left on to another, as if freed on that with ticket `as`.
   bool pass_on(std::uint32_t from, std::uint64_t ticket, std::uint32_t to, std::uint64_t as) noexcept;
   // Makes a live extent longer in place, when what follows is free and may be used by the stream. REQUIRES: more bytes than it has, a multiple
   // of kGrain; nobody else frees or grows it meanwhile.
-  bool grow(Extent* extent, std::size_t bytes, std::uint32_t stream, Effort effort) noexcept;
+  bool grow(PoolExtent* extent, std::size_t bytes, std::uint32_t stream, Effort effort) noexcept;
 
   // To the address sanitizer, where the host may touch the memory: a live extent that nobody has been given bytes of yet.
-  void make_untouchable(const Extent& extent) const noexcept;
+  void make_untouchable(const PoolExtent& extent) const noexcept;
   // And all that was ever live, for whoever has these addresses next.
   void make_touchable() const noexcept;
 
@@ -106,7 +106,7 @@ class Space {
   std::size_t cached_bytes() const noexcept { return figures_.committed - figures_.live; }
   std::size_t longest_cached() const noexcept;
   const Extents& part(Part part) const noexcept { return *parts_[static_cast<std::size_t>(part)]; }
-  Extent* extent(std::uint32_t index) const noexcept { return nodes_.at(index); }
+  PoolExtent* extent(std::uint32_t index) const noexcept { return nodes_.at(index); }
 
   std::string audit() const;
 
@@ -116,12 +116,12 @@ class Space {
   struct Window {
     std::size_t begin = 0;  // of the block
     std::size_t missing = SIZE_MAX;
-    Extent* first = nullptr;  // the free extents it touches
+    PoolExtent* first = nullptr;  // the free extents it touches
     std::size_t extents = 0;
   };
   struct Step {
-    Extent* source = nullptr;  // in this range, or in the lender's with a loan; nullptr: committed anew
-    Extent* target = nullptr;  // of the same length; or shorter: the source is given back, and the target committed anew
+    PoolExtent* source = nullptr;  // in this range, or in the lender's with a loan; nullptr: committed anew
+    PoolExtent* target = nullptr;  // of the same length; or shorter: the source is given back, and the target committed anew
     Loan* loan = nullptr;
   };
   static constexpr std::size_t kPieceShare = 32;  // the part of the most that was live that a piece may be as long as
@@ -144,27 +144,27 @@ class Space {
   bool make_parts(std::size_t split, std::size_t size) noexcept;
   Extents& part_of(std::size_t offset) noexcept { return *parts_[offset < split_ ? 0 : 1]; }
   std::size_t aligned(std::size_t offset, std::size_t alignment) const noexcept;
-  Extent* make_live(Extent* from, std::size_t begin, std::size_t bytes) noexcept;
+  PoolExtent* make_live(PoolExtent* from, std::size_t begin, std::size_t bytes) noexcept;
 
   Window find_window(const Extents& part, std::size_t bytes, std::size_t alignment, std::uint32_t stream) const noexcept;
-  void consider(Window& best, Extent* run, std::size_t begin, std::size_t bytes) const noexcept;
+  void consider(Window& best, PoolExtent* run, std::size_t begin, std::size_t bytes) const noexcept;
   std::size_t ahead_of(const Window& window, std::size_t bytes) const noexcept;
-  Extent* enter_transit(const Window& window, std::size_t bytes, std::size_t ahead) noexcept;
-  Result<Extent*> occupy(const Window& window, std::size_t bytes, Effort effort) noexcept;
-  Status fill_window(Extent* first, std::size_t end, Effort effort) noexcept;
-  void borrow(const Extent* first, std::size_t end, Loans& loans) noexcept BERTH_NO_THREAD_ANALYSIS;
+  PoolExtent* enter_transit(const Window& window, std::size_t bytes, std::size_t ahead) noexcept;
+  Result<PoolExtent*> occupy(const Window& window, std::size_t bytes, Effort effort) noexcept;
+  Status fill_window(PoolExtent* first, std::size_t end, Effort effort) noexcept;
+  void borrow(const PoolExtent* first, std::size_t end, Loans& loans) noexcept BERTH_NO_THREAD_ANALYSIS;
   void settle_own(const Loans& loans) noexcept BERTH_NO_THREAD_ANALYSIS;
-  const Budget* plan_steps(Extent* first, std::size_t end, Effort effort, Steps& steps, Loans& loans) noexcept;
-  const Budget* plan_new(Extent* target, Loans& loans, Step& step) noexcept;
+  const Budget* plan_steps(PoolExtent* first, std::size_t end, Effort effort, Steps& steps, Loans& loans) noexcept;
+  const Budget* plan_new(PoolExtent* target, Loans& loans, Step& step) noexcept;
   std::size_t most_piece() const noexcept;
   void take_promise_back(const Step& step) noexcept;
   enum class Longer : bool { no, yes };  // whether a source may be longer than what is wanted
-  Extent* find_source(std::size_t most, bool edges, Longer longer) noexcept;
-  Extent* find_piece(std::size_t wanted, Longer longer) noexcept;
+  PoolExtent* find_source(std::size_t most, bool edges, Longer longer) noexcept;
+  PoolExtent* find_piece(std::size_t wanted, Longer longer) noexcept;
   void account(const Step& step, bool done) noexcept;
   Status run_step(const Step& step) noexcept;
   Status run_steps(Steps& steps) noexcept BERTH_NO_THREAD_ANALYSIS;
-  void leave_transit(Extent* first, std::size_t end) noexcept;
+  void leave_transit(PoolExtent* first, std::size_t end) noexcept;
   void trim(std::size_t keep, std::size_t grain, std::size_t most_pieces) noexcept;
   void trim_pieces(Extents& part, std::size_t keep, std::size_t& most_pieces) noexcept;
   void trim_pieces_around(std::size_t begin, std::size_t end) noexcept;
@@ -172,7 +172,7 @@ class Space {
   // Whether pieces cost by their number. Those of host memory cost by their bytes.
   bool pays_by_the_piece() const noexcept { return in_pieces() && !backend_.properties().abilities.host_access; }
   enum class To : bool { device, lender };
-  bool decommit(Extent* from, std::size_t begin, std::size_t end, To to) noexcept BERTH_NO_THREAD_ANALYSIS;
+  bool decommit(PoolExtent* from, std::size_t begin, std::size_t end, To to) noexcept BERTH_NO_THREAD_ANALYSIS;
 
   Backend& backend_;
   os::Mutex& mutex_;

@@ -17,7 +17,7 @@ constexpr std::size_t kMostPieces = 256;     // and pieces, for the one that fit
 
 }  // namespace
 
-Status Space::fill_window(Extent* first, std::size_t end, Effort effort) noexcept {
+Status Space::fill_window(PoolExtent* first, std::size_t end, Effort effort) noexcept {
   for (;;) {
     if (!nodes_.reserve((Extents::kNodesPerCut + 1) * kMostSteps))
       return Failure{ErrorCode::out_of_memory, 0, "no heap for the pool's tables"};
@@ -43,10 +43,10 @@ Status Space::fill_window(Extent* first, std::size_t end, Effort effort) noexcep
 }
 
 // Asks the lender for what is missing, without the lock.
-void Space::borrow(const Extent* first, std::size_t end, Loans& loans) noexcept {
+void Space::borrow(const PoolExtent* first, std::size_t end, Loans& loans) noexcept {
   std::array<std::size_t, kMostSteps> wanted;
   std::size_t count = 0;
-  for (const Extent* e = first; e != nullptr && e->begin < end && count < kMostSteps; e = e->next) {
+  for (const PoolExtent* e = first; e != nullptr && e->begin < end && count < kMostSteps; e = e->next) {
     if (!e->has_memory) wanted[count++] = e->bytes;
   }
   if (count == 0) return;
@@ -76,10 +76,10 @@ void Space::take_promise_back(const Step& step) noexcept {
 }
 
 // Decides where the missing memory comes from, for as many pieces as there is room. Returns the limit that is in the way, or nullptr.
-const Budget* Space::plan_steps(Extent* first, std::size_t end, Effort effort, Steps& steps, Loans& loans) noexcept {
+const Budget* Space::plan_steps(PoolExtent* first, std::size_t end, Effort effort, Steps& steps, Loans& loans) noexcept {
   std::size_t missing = 0;
   std::size_t window_bytes = 0;
-  for (const Extent* e = first; e != nullptr && e->begin < end; e = e->next) {
+  for (const PoolExtent* e = first; e != nullptr && e->begin < end; e = e->next) {
     window_bytes += e->bytes;
     if (!e->has_memory) missing += e->bytes;
   }
@@ -92,10 +92,10 @@ const Budget* Space::plan_steps(Extent* first, std::size_t end, Effort effort, S
   std::size_t pages_wanted = std::max(beyond(settings_.tight), missing > budget_.room() ? missing : 0);
   const bool edges = effort == Effort::all_pages || moved_edges_ < handed_out_ / 100;
   std::size_t edges_wanted = edges ? beyond(settings_.tighter_edges) : 0;
-  for (Extent* target = first; target != nullptr && target->begin < end; target = target->next) {
+  for (PoolExtent* target = first; target != nullptr && target->begin < end; target = target->next) {
     if (target->has_memory) continue;
     if (steps.count == kMostSteps) return nullptr;
-    Extent* source = pages_wanted > 0 ? find_source(std::min(target->bytes, pages_wanted), false, Longer::yes) : nullptr;
+    PoolExtent* source = pages_wanted > 0 ? find_source(std::min(target->bytes, pages_wanted), false, Longer::yes) : nullptr;
     if (source == nullptr && edges_wanted > 0) {
       source = find_source(std::min(target->bytes, edges_wanted), true, Longer::no);
       if (source != nullptr) moved_edges_ += source->bytes;
@@ -122,7 +122,7 @@ std::size_t Space::most_piece() const noexcept {
 }
 
 // Memory that this pool does not have yet: from the lender, else from the device. Claimed before it is asked for.
-const Budget* Space::plan_new(Extent* target, Loans& loans, Step& step) noexcept {
+const Budget* Space::plan_new(PoolExtent* target, Loans& loans, Step& step) noexcept {
   if (loans.next < loans.count && loans.loan[loans.next].bytes <= target->bytes) {
     Loan& loan = loans.loan[loans.next];
     if (!budget_.claim_here(loan.bytes)) return &budget_;
@@ -139,7 +139,7 @@ const Budget* Space::plan_new(Extent* target, Loans& loans, Step& step) noexcept
 }
 
 // Cached memory to move elsewhere, at most so much of it: whole pages, from the highest address down, or edges of pages.
-Extent* Space::find_source(std::size_t most, bool edges, Longer longer) noexcept {
+PoolExtent* Space::find_source(std::size_t most, bool edges, Longer longer) noexcept {
   if (settings_.fixed_pages) return nullptr;
   if (in_pieces()) return edges || most < settings_.page_bytes ? nullptr : find_piece(most, longer);
   const std::size_t unit = edges ? backend_.properties().unit_bytes : settings_.page_bytes;
@@ -149,7 +149,8 @@ Extent* Space::find_source(std::size_t most, bool edges, Longer longer) noexcept
   for (const std::size_t which : {1U, 0U}) {
     Extents& part = *parts_[which];
     std::size_t looked_at = 0;
-    for (Extent* e = part.clean_tree().last(least); e != nullptr && looked_at < kMostSources; e = part.clean_tree().previous(e, least)) {
+    for (PoolExtent* e = part.clean_tree().last(least); e != nullptr && looked_at < kMostSources;
+         e = part.clean_tree().previous(e, least)) {
       ++looked_at;
       const std::size_t from = up(e->begin, unit);
       const std::size_t to = align_down(e->end(), unit);
@@ -162,9 +163,9 @@ Extent* Space::find_source(std::size_t most, bool edges, Longer longer) noexcept
 }
 
 // A whole free piece: the shortest of those that are long enough, else the longest of the others.
-Extent* Space::find_piece(std::size_t wanted, Longer longer) noexcept {
+PoolExtent* Space::find_piece(std::size_t wanted, Longer longer) noexcept {
   PieceSpan best;
-  Extent* from = nullptr;
+  PoolExtent* from = nullptr;
   const auto is_better = [&](std::size_t bytes) {
     if (bytes > wanted && longer == Longer::no) return false;
     if (from == nullptr) return true;
@@ -174,7 +175,7 @@ Extent* Space::find_piece(std::size_t wanted, Longer longer) noexcept {
   for (const std::size_t which : {1U, 0U}) {
     Extents& part = *parts_[which];
     const std::size_t page = settings_.page_bytes;
-    for (Extent* e = part.clean_tree().last(page); e != nullptr && looked_at < kMostPieces; e = part.clean_tree().previous(e, page)) {
+    for (PoolExtent* e = part.clean_tree().last(page); e != nullptr && looked_at < kMostPieces; e = part.clean_tree().previous(e, page)) {
       for (std::size_t end = e->end(); looked_at < kMostPieces; ++looked_at) {
         const PieceSpan piece = borders_.last_within(e->begin, end);
         if (piece.bytes() == 0) break;
@@ -251,10 +252,10 @@ Status Space::run_steps(Steps& steps) noexcept {
 }
 
 // Puts what a failed request had taken back as it is now.
-void Space::leave_transit(Extent* first, std::size_t end) noexcept {
+void Space::leave_transit(PoolExtent* first, std::size_t end) noexcept {
   Extents& part = part_of(first->begin);
-  for (Extent* e = first; e != nullptr && e->begin < end;) {
-    Extent* const following = e->next;
+  for (PoolExtent* e = first; e != nullptr && e->begin < end;) {
+    PoolExtent* const following = e->next;
     if (e->has_memory)
       part.free_cached(e, e->stream, e->ticket);
     else

@@ -8,9 +8,9 @@
 namespace berth {
 
 // False when the device would not take it.
-bool Space::decommit(Extent* from, std::size_t begin, std::size_t end, To to) noexcept {
+bool Space::decommit(PoolExtent* from, std::size_t begin, std::size_t end, To to) noexcept {
   if (!nodes_.reserve(Extents::kNodesPerCut)) return false;
-  Extent* const piece = part_of(begin).cut(from, begin, end - begin, ExtentState::transit);
+  PoolExtent* const piece = part_of(begin).cut(from, begin, end - begin, ExtentState::transit);
   mutex_.unlock();
   const bool adopted = to == To::lender && lender_ != nullptr && lender_->adopt(base_ + begin, end - begin);
   const Status done = adopted ? Status() : backend_.decommit(base_ + begin, end - begin);
@@ -39,7 +39,7 @@ void Space::trim(std::size_t keep, std::size_t grain, std::size_t most_pieces) n
     }
     std::size_t below = SIZE_MAX;  // everything above has been looked at: the lock is let go of in between
     while (cached_bytes() > keep && most_pieces > 0) {
-      Extent* e = parts_[which]->clean_tree().last(grain);
+      PoolExtent* e = parts_[which]->clean_tree().last(grain);
       while (e != nullptr && e->begin >= below) e = parts_[which]->clean_tree().previous(e, grain);
       if (e == nullptr) break;
       --most_pieces;
@@ -56,7 +56,7 @@ void Space::trim_pieces(Extents& part, std::size_t keep, std::size_t& most_piece
   const std::size_t page = settings_.page_bytes;
   std::size_t below = SIZE_MAX;  // everything above has been looked at: the lock is let go of in between
   while (cached_bytes() > keep && most_pieces > 0) {
-    Extent* e = part.clean_tree().last(page);
+    PoolExtent* e = part.clean_tree().last(page);
     while (e != nullptr && e->begin >= below) e = part.clean_tree().previous(e, page);
     if (e == nullptr) return;
     const PieceSpan piece = borders_.last_within(e->begin, std::min(e->end(), below));
@@ -69,7 +69,7 @@ void Space::trim_pieces(Extents& part, std::size_t keep, std::size_t& most_piece
 
 void Space::trim_pieces_around(std::size_t begin, std::size_t end) noexcept {
   for (std::size_t at = begin; at < end;) {
-    Extent* const e = part_of(at).clean_tree().covering(at);
+    PoolExtent* const e = part_of(at).clean_tree().covering(at);
     if (e == nullptr) return;  // in use after all, or a stream may still be at work on it
     const PieceSpan piece = borders_.around(at);
     at = piece.end;
@@ -79,7 +79,7 @@ void Space::trim_pieces_around(std::size_t begin, std::size_t end) noexcept {
 
 void Space::trim_around(std::size_t begin, std::size_t bytes) noexcept {
   if (in_pieces()) return trim_pieces_around(begin, begin + bytes);
-  Extent* const e = part_of(begin).clean_tree().covering(begin);
+  PoolExtent* const e = part_of(begin).clean_tree().covering(begin);
   if (e == nullptr) return;  // in use after all, or a stream may still be at work on it
   const std::size_t unit = backend_.properties().unit_bytes;
   const std::size_t from = up(std::max(e->begin, align_down(begin, settings_.page_bytes)), unit);
@@ -92,7 +92,7 @@ std::size_t Space::lend(std::span<const std::size_t> wanted, std::span<Loan> loa
   for (const std::size_t bytes : wanted) {
     for (std::size_t lent = 0; lent < bytes && count < loans.size();) {
       if (!nodes_.reserve(Extents::kNodesPerCut)) return count;
-      Extent* const source = find_source(bytes - lent, false, Longer::no);
+      PoolExtent* const source = find_source(bytes - lent, false, Longer::no);
       if (source == nullptr) break;
       loans[count++] = {.extent = source, .address = base_ + source->begin, .bytes = source->bytes};
       lent += source->bytes;
@@ -121,11 +121,11 @@ void Space::settle(std::span<const Loan> loans) noexcept {
 bool Space::adopt(std::byte* pages, std::size_t bytes) noexcept {
   if (!backend_.properties().abilities.move || !nodes_.reserve(Extents::kNodesPerCut)) return false;
   Extents& part = *parts_[1];
-  Extent* const bare = part.bare_tree().first(bytes);
+  PoolExtent* const bare = part.bare_tree().first(bytes);
   if (bare == nullptr) return false;
   const std::size_t in_pages = up(bare->begin, settings_.page_bytes);
   const std::size_t begin = in_pages + bytes <= bare->end() ? in_pages : bare->begin;
-  Extent* const place = part.cut(bare, begin, bytes, ExtentState::transit);
+  PoolExtent* const place = part.cut(bare, begin, bytes, ExtentState::transit);
   mutex_.unlock();
   const Status moved = backend_.move(pages, base_ + begin, bytes);
   mutex_.lock();

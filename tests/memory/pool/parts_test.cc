@@ -82,7 +82,7 @@ TEST(SizeClasses, ThereAreNoneForADeviceWithCoarseAlignment) {
 TEST(ExtentTree, EraseKeepsTheOrder) {
   constexpr std::size_t kCount = 64;
   for (std::size_t gone = 0; gone < kCount; ++gone) {
-    std::vector<Extent> nodes(kCount);
+    std::vector<PoolExtent> nodes(kCount);
     ExtentTree tree;
     for (std::size_t i = 0; i < kCount; ++i) {
       nodes[i].begin = 10 * i;
@@ -100,7 +100,7 @@ TEST(ExtentTree, EraseKeepsTheOrder) {
 TEST(ExtentTree, AgreesWithAList) {
   Random random(seed());
   constexpr std::size_t kCount = 200;
-  std::vector<Extent> nodes(kCount);
+  std::vector<PoolExtent> nodes(kCount);
   for (std::size_t i = 0; i < kCount; ++i) {
     nodes[i].begin = 1000 * i;
     nodes[i].index = static_cast<std::uint32_t>(i);
@@ -109,7 +109,7 @@ TEST(ExtentTree, AgreesWithAList) {
   std::set<std::size_t> in;  // by number, which is by address
   const std::uint64_t steps = scaled(1'000'000, 2000);
   for (std::uint64_t step = 0; step < steps; ++step) {
-    Extent& e = nodes[random.below(kCount)];
+    PoolExtent& e = nodes[random.below(kCount)];
     const auto i = static_cast<std::size_t>(&e - nodes.data());
     if (!in.contains(i)) {
       e.bytes = 1 + random.below(1000);
@@ -173,7 +173,7 @@ class ExtentsModel {
     ASSERT_EQ(extents_->audit(), "");
     std::size_t at = 0;
     std::size_t used = 0;
-    for (const Extent* e = extents_->front(); e != nullptr; e = e->next, ++used) {
+    for (const PoolExtent* e = extents_->front(); e != nullptr; e = e->next, ++used) {
       ASSERT_EQ(e->begin, at);
       for (; at < e->end(); ++at) {
         ASSERT_EQ(units_[at].state, e->state) << "unit " << at;
@@ -202,9 +202,9 @@ class ExtentsModel {
   void take_cached() {
     const auto stream = static_cast<std::uint32_t>(random_.below(kStreams));
     const std::size_t bytes = 1 + random_.below(20);
-    Extent* const found = extents_->first_cached(bytes, stream);
+    PoolExtent* const found = extents_->first_cached(bytes, stream);
     std::size_t expected = kUnits;
-    for (const Extent* e = extents_->front(); e != nullptr && expected == kUnits; e = e->next) {
+    for (const PoolExtent* e = extents_->front(); e != nullptr && expected == kUnits; e = e->next) {
       if (e->state == ExtentState::cached && (e->stream == 0 || e->stream == stream) && e->bytes >= bytes) expected = e->begin;
     }
     ASSERT_EQ(found == nullptr ? kUnits : found->begin, expected);
@@ -215,7 +215,7 @@ class ExtentsModel {
   }
 
   void take_bare() {
-    Extent* const found = extents_->bare_tree().first(1 + random_.below(20));
+    PoolExtent* const found = extents_->bare_tree().first(1 + random_.below(20));
     if (found == nullptr) return;
     const std::size_t bytes = 1 + random_.below(found->bytes);
     const std::size_t begin = found->begin + random_.below(found->bytes - bytes + 1);
@@ -226,7 +226,7 @@ class ExtentsModel {
   void give() {
     if (live_.empty()) return;
     std::swap(live_[random_.below(live_.size())], live_.back());
-    Extent* const extent = live_.back();
+    PoolExtent* const extent = live_.back();
     live_.pop_back();
     const std::size_t begin = extent->begin;
     const std::size_t bytes = extent->bytes;
@@ -244,7 +244,7 @@ class ExtentsModel {
   void clean() {
     const auto stream = static_cast<std::uint32_t>(1 + random_.below(kStreams - 1));
     const std::uint64_t ticket = random_.below(ticket_ + 1);
-    for (const Extent* e = extents_->front(); e != nullptr; e = e->next) {
+    for (const PoolExtent* e = extents_->front(); e != nullptr; e = e->next) {
       if (e->state == ExtentState::cached && e->stream == stream && e->ticket <= ticket) set(e->begin, e->bytes, {ExtentState::cached});
     }
     extents_->clean(stream, ticket);
@@ -252,10 +252,10 @@ class ExtentsModel {
 
   void split_and_join() {
     if (live_.empty()) return;
-    Extent* const extent = live_[random_.below(live_.size())];
+    PoolExtent* const extent = live_[random_.below(live_.size())];
     if (extent->bytes < 2) return;
     const std::size_t bytes = extent->bytes;
-    Extent* const rest = extents_->split(extent, 1 + random_.below(bytes - 1));
+    PoolExtent* const rest = extents_->split(extent, 1 + random_.below(bytes - 1));
     ASSERT_EQ(extent->end(), rest->begin);
     if (random_.one_in(2)) {
       live_.push_back(rest);
@@ -269,7 +269,7 @@ class ExtentsModel {
   Extents::Nodes nodes_;
   std::unique_ptr<Extents> extents_;
   std::vector<Unit> units_;
-  std::vector<Extent*> live_;
+  std::vector<PoolExtent*> live_;
   std::uint64_t ticket_ = 0;
 };
 
