@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "berth/base/checked.h"
-#include "os/inject.h"
+#include "os/file_calls.h"
 #include "os/named_files.h"
 
 namespace berth::os {
@@ -22,34 +22,6 @@ namespace {
 
 // Of the page tables' and the disk's work, so that a signal can come in between.
 constexpr std::size_t kPiece = std::size_t{64} << 20;
-
-Failure data_failure(const char* why) noexcept {
-  switch (errno) {
-    case ENOENT:
-    case ENOTDIR: return {ErrorCode::not_found, errno, why};
-    case EACCES:
-    case EPERM:
-    case EROFS: return {ErrorCode::permission_denied, errno, why};
-    case EMFILE:
-    case ENFILE: return {ErrorCode::too_many_descriptors, errno, why};
-    case ENOMEM:
-    case ENOSPC:
-    case EDQUOT:
-    case EFBIG: return {ErrorCode::out_of_memory, errno, why};
-    case EISDIR:
-    case ENXIO:
-    case ENODEV: return {ErrorCode::unsupported, errno, why};
-    default: return {ErrorCode::io_error, errno, why};
-  }
-}
-
-template <class Call>
-auto insist(std::string_view name, Call call) noexcept -> decltype(call()) {
-  for (;;) {
-    const auto result = must_fail(name) ? -1 : call();
-    if (result >= 0 || errno != EINTR) return result;
-  }
-}
 
 FileStamp stamp_from(const struct stat& found) noexcept {
   return {
@@ -79,24 +51,24 @@ Result<Descriptor> open_data(const char* path, OpenFor use) noexcept {
   const int way = use == OpenFor::read ? O_RDONLY : O_RDWR;
   const int flags = way | (use == OpenFor::create ? O_CREAT : 0) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
   Descriptor file(insist("open", [&] { return open(path, flags, 0666); }));
-  if (!file) return data_failure(use == OpenFor::create ? "the file cannot be created" : "the file cannot be opened");
+  if (!file) return file_failure(use == OpenFor::create ? "the file cannot be created" : "the file cannot be opened");
   struct stat found;
-  if (must_fail("fstat") || fstat(file.number(), &found) != 0) return data_failure("the file cannot be looked at");
+  if (must_fail("fstat") || fstat(file.number(), &found) != 0) return file_failure("the file cannot be looked at");
   if (!S_ISREG(found.st_mode)) return Failure{ErrorCode::unsupported, 0, "it is not a regular file"};
   if (use == OpenFor::create && insist("ftruncate", [&] { return ftruncate(file.number(), 0); }) != 0)
-    return data_failure("the file cannot be emptied");
+    return file_failure("the file cannot be emptied");
   return file;
 }
 
 Result<FileStamp> stamp_of(int descriptor) noexcept {
   struct stat found;
-  if (must_fail("fstat") || fstat(descriptor, &found) != 0) return data_failure("the file cannot be looked at");
+  if (must_fail("fstat") || fstat(descriptor, &found) != 0) return file_failure("the file cannot be looked at");
   return stamp_from(found);
 }
 
 Result<FileStamp> stamp_of_path(const char* path) noexcept {
   struct stat found;
-  if (must_fail("stat") || stat(path, &found) != 0) return data_failure("the file cannot be looked at");
+  if (must_fail("stat") || stat(path, &found) != 0) return file_failure("the file cannot be looked at");
   return stamp_from(found);
 }
 
@@ -106,7 +78,7 @@ Result<std::size_t> read_at(int descriptor, std::uint64_t offset, void* target, 
     const std::size_t piece = std::min(bytes - done, kPiece);
     const auto call = [&] { return pread(descriptor, static_cast<char*>(target) + done, piece, static_cast<off_t>(offset + done)); };
     const ssize_t got = insist("pread", call);
-    if (got < 0) return data_failure("the file cannot be read");
+    if (got < 0) return file_failure("the file cannot be read");
     if (got == 0) break;
     done += static_cast<std::size_t>(got);
   }
@@ -122,7 +94,7 @@ Status write_at(int descriptor, std::uint64_t offset, const void* source, std::s
     const std::size_t piece = std::min(bytes - done, kPiece);
     const auto call = [&] { return pwrite(descriptor, static_cast<const char*>(source) + done, piece, static_cast<off_t>(offset + done)); };
     const ssize_t put = insist("pwrite", call);
-    if (put < 0) return data_failure("the file cannot be written");
+    if (put < 0) return file_failure("the file cannot be written");
     done += static_cast<std::size_t>(put);
   }
   return {};
@@ -135,7 +107,7 @@ Status set_data_size(int descriptor, std::uint64_t bytes) noexcept {
     const auto call = [&] { return fallocate(descriptor, 0, static_cast<off_t>(done), static_cast<off_t>(piece)); };
     if (insist("fallocate", call) != 0) {
       if (errno == EOPNOTSUPP || errno == EINVAL) break;  // a file system without promises
-      return data_failure("the disk has no room for the file");
+      return file_failure("the disk has no room for the file");
     }
     done += piece;
   }
@@ -146,7 +118,7 @@ Result<void*> map_data(int descriptor, std::uint64_t offset, std::size_t bytes, 
   const int rights = mapping == Mapping::read ? PROT_READ : PROT_READ | PROT_WRITE;
   const int kind = mapping == Mapping::private_write ? MAP_PRIVATE | MAP_NORESERVE : MAP_SHARED;
   void* const data = must_fail("mmap") ? MAP_FAILED : mmap(nullptr, bytes, rights, kind, descriptor, static_cast<off_t>(offset));
-  if (data == MAP_FAILED) return data_failure("the file cannot be mapped");
+  if (data == MAP_FAILED) return file_failure("the file cannot be mapped");
   return data;
 }
 
@@ -161,7 +133,7 @@ Result<bool> populate(const void* address, std::size_t bytes, bool write) noexce
       if (errno == EINVAL) return false;
       if (errno == EFAULT)
         return Failure{ErrorCode::io_error, EIO, "the disk does not give the bytes, or they are past the end of the file"};
-      return data_failure("the file's pages cannot be read");
+      return file_failure("the file's pages cannot be read");
     }
     done += piece;
   }
@@ -171,7 +143,7 @@ Result<bool> populate(const void* address, std::size_t bytes, bool write) noexce
 Status write_back(void* address, std::size_t bytes) noexcept {
   const Pages pages = pages_of(address, bytes);
   if (insist("msync", [&] { return msync(pages.begin, pages.bytes, MS_SYNC); }) != 0)
-    return data_failure("what was written cannot be brought to the disk");
+    return file_failure("what was written cannot be brought to the disk");
   return {};
 }
 

@@ -13,6 +13,7 @@
 #include <climits>
 #include <cstdio>
 
+#include "os/file_calls.h"
 #include "os/inject.h"
 
 namespace berth::os {
@@ -37,14 +38,6 @@ Failure name_failure(const char* why) noexcept {
     case ENOTDIR:
     case EOPNOTSUPP: return {ErrorCode::device_unavailable, errno, why};
     default: return {ErrorCode::device_error, errno, why};
-  }
-}
-
-template <class Call>
-int insist(std::string_view name, Call call) noexcept {
-  for (;;) {
-    const int result = must_fail(name) ? -1 : call();
-    if (result >= 0 || errno != EINTR) return result;
   }
 }
 

@@ -9,36 +9,12 @@
 #include <cstdio>
 #include <utility>
 
-#include "os/inject.h"
+#include "os/file_calls.h"
 #include "os/shared_file.h"
 
 namespace berth::os {
 
 namespace {
-
-Failure new_failure(const char* why) noexcept {
-  switch (errno) {
-    case ENOENT:
-    case ENOTDIR: return {ErrorCode::not_found, errno, why};
-    case EACCES:
-    case EPERM:
-    case EROFS: return {ErrorCode::permission_denied, errno, why};
-    case EMFILE:
-    case ENFILE: return {ErrorCode::too_many_descriptors, errno, why};
-    case ENOMEM:
-    case ENOSPC:
-    case EDQUOT: return {ErrorCode::out_of_memory, errno, why};
-    default: return {ErrorCode::io_error, errno, why};
-  }
-}
-
-template <class Call>
-int insist(std::string_view name, Call call) noexcept {
-  for (;;) {
-    const int result = must_fail(name) ? -1 : call();
-    if (result >= 0 || errno != EINTR) return result;
-  }
-}
 
 std::string fresh_name() {
   std::uint64_t word = 0;
@@ -70,7 +46,7 @@ Result<NewFile> NewFile::make(const std::string& path) {
   if (name.empty() || name == "." || name == "..") return Failure{ErrorCode::unsupported, EISDIR, "that names a folder, and not a file"};
   const std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
   Descriptor opened(insist("open_folder", [&] { return open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
-  if (!opened) return new_failure("the folder cannot be opened");
+  if (!opened) return file_failure("the folder cannot be opened");
   NewFile made(std::move(opened), std::move(name));
   if (const Status status = made.look_at_target(); !status) return status.failure();
   if (const Status status = made.begin(); !status) return status.failure();
@@ -80,7 +56,7 @@ Result<NewFile> NewFile::make(const std::string& path) {
 Status NewFile::look_at_target() noexcept {
   struct stat found;
   if (must_fail("fstatat") || fstatat(folder_.number(), name_.c_str(), &found, AT_SYMLINK_NOFOLLOW) != 0)
-    return errno == ENOENT ? Status() : new_failure("what is in the file's place cannot be looked at");
+    return errno == ENOENT ? Status() : file_failure("what is in the file's place cannot be looked at");
   if (S_ISREG(found.st_mode)) mode_ = static_cast<int>(found.st_mode & 07777U);
   if (S_ISREG(found.st_mode) || S_ISLNK(found.st_mode)) return {};
   return Failure{ErrorCode::unsupported, 0, "what is there is a folder, a pipe or a device, and no file to replace"};
@@ -94,27 +70,27 @@ Status NewFile::begin() noexcept {
     file_ = Descriptor(insist("openat", [&] { return openat(folder_.number(), temporary_.c_str(), kNew, 0666); }));
     has_name_ = static_cast<bool>(file_);
   }
-  if (!file_) return new_failure("no file can be made in the folder");
+  if (!file_) return file_failure("no file can be made in the folder");
   if (mode_ >= 0 && (must_fail("fchmod") || fchmod(file_.number(), static_cast<mode_t>(mode_)) != 0))
-    return new_failure("the file's rights cannot be set");
+    return file_failure("the file's rights cannot be set");
   return {};
 }
 
 Status NewFile::put_in_place() noexcept {
-  if (insist("fsync", [&] { return fsync(file_.number()); }) != 0) return new_failure("the bytes cannot be brought to the disk");
+  if (insist("fsync", [&] { return fsync(file_.number()); }) != 0) return file_failure("the bytes cannot be brought to the disk");
   if (!has_name_) {
     char path[40];
     std::snprintf(path, sizeof path, "/proc/self/fd/%d", file_.number());
     const auto call = [&] { return linkat(AT_FDCWD, path, folder_.number(), temporary_.c_str(), AT_SYMLINK_FOLLOW); };
-    if (insist("linkat", call) != 0) return new_failure("the file cannot be given a name");
+    if (insist("linkat", call) != 0) return file_failure("the file cannot be given a name");
     has_name_ = true;
   }
   const auto rename = [&] { return renameat(folder_.number(), temporary_.c_str(), folder_.number(), name_.c_str()); };
-  if (insist("rename", rename) != 0) return new_failure("the file cannot be put in place");
+  if (insist("rename", rename) != 0) return file_failure("the file cannot be put in place");
   has_name_ = false;
   // The name is on the disk when the folder is. Some file systems have nothing to do for that, and say so.
   if (insist("fsync_folder", [&] { return fsync(folder_.number()); }) != 0 && errno != EINVAL && errno != EOPNOTSUPP)
-    return new_failure("the file is in place, but its name may not be on the disk yet");
+    return file_failure("the file is in place, but its name may not be on the disk yet");
   return {};
 }
 

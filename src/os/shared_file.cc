@@ -15,6 +15,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "os/file_calls.h"
 #include "os/inject.h"
 
 namespace berth::os {
@@ -46,15 +47,6 @@ struct flock one_byte(short type, std::uint64_t byte) noexcept {
   lock.l_start = static_cast<off_t>(byte);
   lock.l_len = 1;
   return lock;
-}
-
-// What a signal has interrupted is done again.
-template <class Call>
-int insist(std::string_view name, Call call) noexcept {
-  for (;;) {
-    const int result = must_fail(name) ? -1 : call();
-    if (result >= 0 || errno != EINTR) return result;
-  }
 }
 
 }  // namespace

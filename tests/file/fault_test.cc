@@ -8,6 +8,7 @@
 #include "berth/berth.h"
 #include "file/file_support.h"
 #include "os/inject.h"
+#include "support/failing_calls.h"
 #include "support/heap_faults.h"
 #include "support/scale.h"
 
@@ -16,29 +17,7 @@
 namespace berth::testing {
 namespace {
 
-std::atomic<int> g_countdown{-1};
-std::atomic<int> g_error{0};
-std::atomic<bool> g_hit{false};
-
-int fail_once(std::string_view name) noexcept {
-  if (name == "munmap" || name == "mprotect" || name == "madvise") return 0;  // of memory, which has tests of its own
-  if (g_countdown.load() < 0 || g_countdown.fetch_sub(1) != 0) return 0;
-  g_hit = true;
-  return g_error;
-}
-
-struct Injected {
-  Injected(int call, int error) {
-    g_error = error;
-    g_hit = false;
-    g_countdown = call;
-    os::set_injector(fail_once);
-  }
-  ~Injected() {
-    os::set_injector(nullptr);
-    g_countdown = -1;
-  }
-};
+const std::initializer_list<std::string_view> kOfMemory = {"munmap", "mprotect", "madvise"};  // which has tests of its own
 
 std::size_t open_descriptors() {
   const std::filesystem::directory_iterator all("/proc/self/fd");
@@ -75,7 +54,7 @@ class FileFault : public ::testing::Test {
         bool threw = false;
         folder_.write("m.safetensors", whole_);
         {
-          const Injected injected(call, error);
+          const FailingCall failing(call, error, kOfMemory);
           try {
             scenario();
           } catch (const Error& failed) {
@@ -83,7 +62,7 @@ class FileFault : public ::testing::Test {
             EXPECT_FALSE(failed.why().empty() || failed.help().empty()) << failed.what();
           }
         }
-        if (!g_hit) break;
+        if (!FailingCall::was_hit()) break;
         ++calls;
         refused += threw ? 1 : 0;
         went_on += !threw && error == EINTR ? 1 : 0;

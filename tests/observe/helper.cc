@@ -33,8 +33,11 @@ T& leak(T value) {
 void plant(const std::string& kind) {
   if (kind == "storage") leak(empty({2, 3}, DType::f32, "cpu", {.tag = "planted"}));
   if (kind == "view") leak(empty({8, 4}, DType::f32, "cpu", {.tag = "planted"}).slice(0, 2, 4));
-  if (kind == "shared") {
-    share(leak(empty({1024}, DType::f32, "cpu", {.tag = "planted"})));
+  if (kind == "shared") share(leak(empty({1024}, DType::f32, "cpu", {.tag = "planted"})));
+  if (kind == "mapped") {
+    const std::filesystem::path path = std::filesystem::temp_directory_path() / ("berth-planted-" + std::to_string(getpid()));
+    leak(map_file(path.string(), {3, 5}, DType::f32, FileMode::create));
+    std::filesystem::remove(path);
   }
   if (kind == "exported") (void)to_dlpack(empty({5}, DType::i32, "cpu", {.tag = "planted"})).take();
   if (kind == "imported") leak(from_dlpack(to_dlpack(leak(empty({5}, DType::i32, "cpu", {.tag = "planted"})))));

@@ -67,6 +67,7 @@ TEST_F(ObservedProcess, ThatLeaksNamesEachLeakAndNoOther) {
   } cases[] = {{"storage", "storage f32 [2, 3], 24 B on cpu:0, tag planted", 1},
                {"view", "view f32 [2, 4] strides [4, 1], 128 B on cpu:0, tag planted", 1},
                {"shared", "storage f32 [1024], 4 KiB on shared:0, tag planted", 1},
+               {"mapped", "storage f32 [3, 5], 60 B on cpu:0, file", 1},
                {"exported", "exported i32 [5], 20 B on cpu:0, tag planted", 1},
                {"imported", "storage i32 [5], 20 B on cpu:0, dlpack", 2},
                {"outside", "storage f32 [2, 3], 24 B on cpu:0, external", 1},

@@ -10,6 +10,7 @@
 #include "berth/berth.h"
 #include "os/inject.h"
 #include "share/share_support.h"
+#include "support/failing_calls.h"
 #include "support/heap_faults.h"
 #include "support/scale.h"
 
@@ -17,30 +18,6 @@
 // call is made again; nothing is left either way.
 namespace berth::testing {
 namespace {
-
-std::atomic<int> g_countdown{-1};
-std::atomic<int> g_error{0};
-std::atomic<bool> g_hit{false};
-
-int fail_once(std::string_view name) noexcept {
-  if (name == "munmap") return 0;  // what the kernel does not take back is there still: there is nothing to be done about it
-  if (g_countdown.load() < 0 || g_countdown.fetch_sub(1) != 0) return 0;
-  g_hit = true;
-  return g_error;
-}
-
-struct Injected {
-  Injected(int call, int error) {
-    g_error = error;
-    g_hit = false;
-    g_countdown = call;
-    os::set_injector(fail_once);
-  }
-  ~Injected() {
-    os::set_injector(nullptr);
-    g_countdown = -1;
-  }
-};
 
 class ShareFault : public ::testing::Test {
  protected:
@@ -66,7 +43,7 @@ class ShareFault : public ::testing::Test {
       for (int call = 0;; ++call) {
         bool threw = false;
         {
-          const Injected injected(call, error);
+          const FailingCall failing(call, error);
           try {
             scenario();
           } catch (const Error& failed) {
@@ -75,7 +52,7 @@ class ShareFault : public ::testing::Test {
             EXPECT_NE(to_string(failed.code()), "unknown_error");
           }
         }
-        if (!g_hit) break;
+        if (!FailingCall::was_hit()) break;
         ++calls;
         refused += threw ? 1 : 0;
         went_on += !threw && error == EINTR ? 1 : 0;
@@ -183,14 +160,14 @@ TEST_F(ShareFault, AFailedShareLeavesTheStorageAsItWas) {
     const void* const before = x.data_ptr();
     bool threw = false;
     {
-      const Injected injected(call, ENOMEM);
+      const FailingCall failing(call, ENOMEM);
       try {
         share(x);
       } catch (const Error&) {
         threw = true;
       }
     }
-    if (!g_hit) break;
+    if (!FailingCall::was_hit()) break;
     EXPECT_EQ(x.item<std::uint8_t>({(3 << 20) - 1}), 7);
     if (threw) {
       EXPECT_EQ(x.data_ptr(), before);
