@@ -133,9 +133,10 @@ Result<std::vector<PieceMemory::Piece>> PieceMemory::pieces_under(const void* ad
   return found;
 }
 
-bool PieceMemory::has_piece(std::uint64_t handle) const noexcept {
+std::optional<PieceMemory::Piece> PieceMemory::find_piece(std::uint64_t serial) const noexcept {
   const os::Lock lock(mutex_);
-  return std::ranges::any_of(pieces_, [&](const Piece& piece) { return piece.bytes != 0 && piece.handle == handle; });
+  const auto found = std::ranges::find_if(pieces_, [&](const Piece& piece) { return piece.bytes != 0 && piece.serial == serial; });
+  return found == pieces_.end() ? std::nullopt : std::optional(*found);
 }
 
 // ---- the table
@@ -159,6 +160,7 @@ void PieceMemory::enter(const Piece& piece) noexcept {
     free_numbers_.pop_back();
     pieces_[at] = piece;
   }
+  pieces_[at].serial = ++serials_;
   std::ranges::fill(*units_of(piece.address, piece.bytes), Unit(at, true));
 }
 

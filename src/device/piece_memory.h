@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -52,10 +53,11 @@ class PieceMemory {
     std::size_t bytes = 0;
     std::uint64_t handle = 0;  // the device's
     std::size_t used = 0;      // bytes of it that are committed; with the last the piece goes
+    std::uint64_t serial = 0;  // never used again; 0 until it is in the table
   };
   // The pieces that committed memory lies in, in the order of their addresses: it may begin and end in the middle of one. Throws bad_alloc.
   Result<std::vector<Piece>> pieces_under(const void* address, std::size_t bytes) const;
-  bool has_piece(std::uint64_t handle) const noexcept;
+  std::optional<Piece> find_piece(std::uint64_t serial) const noexcept;
 
  protected:
   // What the system gave, and gets back: it may begin before the range, and be longer, for the alignment.
@@ -125,7 +127,8 @@ class PieceMemory {
   mutable std::map<std::uintptr_t, Range> ranges_ BERTH_GUARDED_BY(mutex_);  // by first address
   std::vector<Piece> pieces_ BERTH_GUARDED_BY(mutex_){1};                    // by number; the first is none
   std::vector<std::uint32_t> free_numbers_ BERTH_GUARDED_BY(mutex_);         // capacity for all
-  std::size_t promised_ BERTH_GUARDED_BY(mutex_) = 0;                        // pieces on their way in; there is room for them
+  std::uint64_t serials_ BERTH_GUARDED_BY(mutex_) = 0;
+  std::size_t promised_ BERTH_GUARDED_BY(mutex_) = 0;  // pieces on their way in; there is room for them
 };
 
 }  // namespace berth

@@ -52,12 +52,11 @@ class NameIndex {
     const std::uint64_t hash = hash_of(name);
     const std::size_t bucket = bucket_of(hash);
     const Row* const end = rows_.data() + begins_[bucket + 1];
-    const Row* row =
-        std::lower_bound(rows_.data() + begins_[bucket], end, hash, [](const Row& a, std::uint64_t wanted) { return a.hash < wanted; });
-    for (; row != end && row->hash == hash; ++row) {
-      if (name_of(row->at) == name) return row->at;
-    }
-    return std::nullopt;
+    // By the name too: many can have one hash, when someone chose them so.
+    const auto before = [&](const Row& a, std::string_view wanted) { return a.hash != hash ? a.hash < hash : name_of(a.at) < wanted; };
+    const Row* const row = std::lower_bound(rows_.data() + begins_[bucket], end, name, before);
+    if (row == end || row->hash != hash || name_of(row->at) != name) return std::nullopt;
+    return row->at;
   }
 
  private:

@@ -49,6 +49,13 @@ Archive read_archive(const OpenFile& file) {
 
 void require_array_name(const std::string& name) {
   require_text_name(name, "writing the array");
+  constexpr std::size_t kMostBytes = UINT16_MAX - 4;  // with ".npy" behind it
+  if (name.size() > kMostBytes) {
+    throw ArgumentError(ErrorCode::invalid_name,
+                        {text::join("writing an array whose name has ", name.size(), " bytes"),
+                         text::join("a name in an archive has at most ", kMostBytes), "use a shorter one"},
+                        {{"bytes", name.size()}, {"limit", kMostBytes}});
+  }
   if (!name.empty() && name.find('/') == std::string::npos && name.find("..") == std::string::npos) return;
   throw ArgumentError(ErrorCode::invalid_name,
                       {text::join("writing the array ", text::quoted(name)), "tools that unpack archives make files of such names",

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <mutex>
 #include <new>
+#include <system_error>
 #include <thread>
 
 #include "base/text.h"
@@ -15,6 +16,7 @@
 #include "memory/process_budget.h"
 #include "observe/live_page.h"
 #include "os/fork.h"
+#include "os/no_signals.h"
 #include "os/shared_file.h"
 #include "os/system.h"
 
@@ -50,8 +52,11 @@ class Exposure final : private os::ForkListener {
     self_.program = os::program_name();
     self_.started_ns = os::wall_time_ns();
     renew();
-    listen();
-    std::thread([this] { keep_renewing(); }).detach();
+    {
+      const os::NoSignals quiet;
+      std::thread([this] { keep_renewing(); }).detach();
+    }
+    listen();  // last: what throws before leaves nothing behind
   }
 
   bool is_ours() const noexcept { return generation_ == os::fork_generation(); }
@@ -175,9 +180,16 @@ void expose_live() {
                                                        page.failure().os_error == 0 ? "" : std::strerror(page.failure().os_error)),
                                             "set BERTH_LIVE_DIR to a folder of your own on a file system like tmpfs"});
   }
-  static const int registered = std::atexit([] { g_exposure.load()->end(); });
+  static const int registered = std::atexit([] {
+    if (Exposure* const exposure = g_exposure.load()) exposure->end();
+  });
   (void)registered;
-  g_exposure.store(new Exposure(std::move(*page)), std::memory_order_release);
+  try {
+    g_exposure.store(new Exposure(std::move(*page)), std::memory_order_release);
+  } catch (const std::system_error&) {
+    throw AccessError(ErrorCode::device_error, {"exposing this process to berth top", "no thread can be made to keep its page fresh",
+                                                "raise the limit on threads (ulimit -u)"});
+  }
 }
 
 std::optional<LiveProcess> read_live(std::int64_t process) {

@@ -16,6 +16,8 @@
 #include "base/text.h"
 #include "berth/base/error.h"
 #include "memory/live_blocks.h"
+#include "os/fork.h"
+#include "os/no_signals.h"
 #include "os/system.h"
 #include "record/tally.h"
 
@@ -185,6 +187,7 @@ struct Profiler::State {
     sites_attached = sites == nullptr ? SinkAttachment() : attach_sink(sites, RecordSet::blocks);
     copies_attached = attach_sink(copies, RecordSet::copies);
     if (sites != nullptr) enter_book(sites);
+    const os::NoSignals quiet;
     if (every.count() > 0) sampler = std::thread([this] { keep_sampling(); });
   }
   ~State() {
@@ -231,14 +234,18 @@ struct Profiler::State {
     for (std::size_t i = 0; i < samples.size(); ++i) {
       if (i % 2 == 0 || !samples[i].label.empty()) std::swap(samples[kept++], samples[i]);
     }
-    if (kept == samples.size()) kept /= 2;  // all of them have labels
+    if (kept == samples.size()) {  // all of them have labels
+      kept = 0;
+      for (std::size_t i = 0; i < samples.size(); i += 2) std::swap(samples[kept++], samples[i]);
+    }
     samples.resize(kept);
-    every *= 2;
+    every = std::min<std::chrono::milliseconds>(every * 2, std::chrono::hours(1));
   }
 
   // Where a device and tag stand in Profile::tags: in the order in which they were first seen. REQUIRES: the mutex.
   std::size_t place_of(const TallyRow& row) { return order.try_emplace({number_of(row.device), row.tag.id()}, order.size()).first->second; }
 
+  const std::uint64_t generation = os::fork_generation();
   const ProfilerOptions options;
   const TallyRun tally_run;
   const std::uint64_t start_ns = os::steady_time_ns();
@@ -260,7 +267,14 @@ Profiler::Profiler(const ProfilerOptions& options) {
   check(options);
   state_ = std::make_unique<State>(options);
 }
-Profiler::~Profiler() = default;
+// In a forked child there is no sampler to wait for, and what it slept on can never be destroyed.
+Profiler::~Profiler() {
+  if (state_ == nullptr || state_->generation == os::fork_generation()) return;
+  state_->sites_attached = {};
+  state_->copies_attached = {};
+  end_tally();
+  (void)state_.release();
+}
 
 void Profiler::mark(std::string_view label) { state_->sample(label); }
 

@@ -13,6 +13,7 @@
 #include "berth/memory/allocator.h"
 #include "memory/process_budget.h"
 #include "os/file.h"
+#include "os/new_file.h"
 #include "os/shared_file.h"
 #include "os/system.h"
 
@@ -27,23 +28,18 @@ void replace_all(std::string& text, std::string_view what, const std::string& by
 }
 
 [[noreturn]] void throw_unwritten(const std::string& path, const Failure& failure) {
-  throw ArgumentError(
-      ErrorCode::invalid_argument,
-      {text::join("saving a snapshot to ", text::quoted(path)), std::strerror(failure.os_error), "name a file that can be created"},
-      {{"path", text::printable(path)}, {"errno", failure.os_error}});
+  throw ArgumentError(ErrorCode::invalid_argument,
+                      {text::join("saving a snapshot to ", text::quoted(path)),
+                       failure.os_error == 0 ? failure.why : std::strerror(failure.os_error), "name a file that can be created"},
+                      {{"path", text::printable(path)}, {"errno", failure.os_error}});
 }
 
-// Beside the file it is to be, so that renaming it is one step.
 void write_whole(const std::string& path, const std::string& content) {
-  const std::string unfinished = text::join(path, ".", os::process_id(), ".part");
-  const Result<int> descriptor = os::create_file(unfinished.c_str());
-  if (!descriptor) throw_unwritten(path, descriptor.failure());
-  Status done = os::write_file(*descriptor, content.data(), content.size());
-  os::close_file(*descriptor);
-  if (done) done = os::rename_file(unfinished.c_str(), path.c_str());
-  if (done) return;
-  os::remove_file(unfinished.c_str());
-  throw_unwritten(path, done.failure());
+  Result<os::NewFile> file = os::NewFile::make(path);
+  if (!file) throw_unwritten(path, file.failure());
+  Status done = os::write_file(file->descriptor(), content.data(), content.size());
+  if (done) done = file->put_in_place();
+  if (!done) throw_unwritten(path, done.failure());
 }
 
 using GroupKey = std::tuple<std::size_t, std::string_view, std::string_view>;  // pool, tag, site

@@ -51,6 +51,9 @@ Result<Descriptor> open_data(const char* path, OpenFor use) noexcept {
   const int way = use == OpenFor::read ? O_RDONLY : O_RDWR;
   const int flags = way | (use == OpenFor::create ? O_CREAT : 0) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
   Descriptor file(insist("open", [&] { return open(path, flags, 0666); }));
+  // Someone holds a lease on it, such as a load: only who is ready to wait makes them give it up. And only a regular file has leases.
+  if (struct stat known; !file && errno == EAGAIN && stat(path, &known) == 0 && S_ISREG(known.st_mode))
+    file = Descriptor(insist("open", [&] { return open(path, flags & ~O_NONBLOCK, 0666); }));
   if (!file) return file_failure(use == OpenFor::create ? "the file cannot be created" : "the file cannot be opened");
   struct stat found;
   if (must_fail("fstat") || fstat(file.number(), &found) != 0) return file_failure("the file cannot be looked at");
@@ -107,7 +110,9 @@ Status set_data_size(int descriptor, std::uint64_t bytes) noexcept {
     const auto call = [&] { return fallocate(descriptor, 0, static_cast<off_t>(done), static_cast<off_t>(piece)); };
     if (insist("fallocate", call) != 0) {
       if (errno == EOPNOTSUPP || errno == EINVAL) break;  // a file system without promises
-      return file_failure("the disk has no room for the file");
+      const Failure full = file_failure("the disk has no room for the file");
+      (void)set_file_size(descriptor, 0).ok();  // what there was of it goes back
+      return full;
     }
     done += piece;
   }

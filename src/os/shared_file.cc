@@ -79,6 +79,8 @@ Result<Descriptor> duplicate(int descriptor) noexcept {
   return file;
 }
 
+void keep_from_programs(int descriptor) noexcept { (void)fcntl(descriptor, F_SETFD, FD_CLOEXEC); }
+
 Result<FileFacts> facts_of(int descriptor) noexcept {
   struct stat found;
   if (must_fail("fstat") || fstat(descriptor, &found) != 0) return system_failure("fstat refused");

@@ -23,6 +23,7 @@ Result<Descriptor> make_memory_file(const char* label, std::uint64_t bytes) noex
 Result<Descriptor> open_again(int descriptor) noexcept;
 // The same description under one more number: any kind of file.
 Result<Descriptor> duplicate(int descriptor) noexcept;
+void keep_from_programs(int descriptor) noexcept;  // that are started: for descriptors that others made
 
 struct FileFacts {
   std::uint64_t bytes = 0;

@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "os/inject.h"
+#include "os/no_signals.h"
 
 namespace berth::os {
 
@@ -44,13 +45,9 @@ void* wait_for_signals(void*) {
 
 // The program's own signals go to its own threads.
 Status start_thread() noexcept {
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const NoSignals quiet;
   pthread_t thread;
   const int error = must_fail("pthread_create") ? errno : pthread_create(&thread, nullptr, wait_for_signals, nullptr);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (error != 0) return Failure{ErrorCode::device_error, error, "no thread can be made"};
   pthread_detach(thread);
   return {};

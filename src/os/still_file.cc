@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 
 #include "os/data_file.h"
@@ -35,8 +36,9 @@ Result<StillFile> StillFile::hold(int descriptor, std::size_t bytes) noexcept {
   std::snprintf(self, sizeof self, "/proc/self/fd/%d", descriptor);
   StillFile held(Descriptor(must_fail("open") ? -1 : open(self, O_RDONLY | O_CLOEXEC)));
   if (!held.lease_) return refused();
+  // Nobody is to be told by a signal, which would end the process: touch asks. Until there is no owner, the signal is one that is ignored.
+  if (must_fail("fcntl") || fcntl(held.lease_.number(), F_SETSIG, SIGURG) != 0) return refused();
   if (must_fail("fcntl") || fcntl(held.lease_.number(), F_SETLEASE, F_RDLCK) != 0) return refused();
-  // Nobody is to be told by a signal, which would end the process: touch asks.
   if (must_fail("fcntl") || fcntl(held.lease_.number(), F_SETOWN, 0) != 0) return refused();
   const Result<void*> mapped = map_data(descriptor, 0, bytes, Mapping::read);
   if (!mapped) return mapped.failure();

@@ -72,8 +72,11 @@ struct Channel::State {
   unsigned sends = 0;                       // the sending thread's
 
   Result<std::shared_ptr<Carried>> carried(const std::shared_ptr<Segment>& segment);
-  Status send_ticket(const TicketContent& content, Carried& carrier, std::uint64_t tag, std::chrono::milliseconds patience);
-  void send(const TicketContent& content, const std::shared_ptr<Segment>& segment, std::uint64_t tag, std::chrono::milliseconds patience);
+  // `memory` is what the ticket is for, when it is on a device and this process's own.
+  Status send_ticket(const TicketContent& content, Carried& carrier, const DeviceMemory* memory, std::uint64_t tag,
+                     std::chrono::milliseconds patience);
+  void send(const TicketContent& content, const std::shared_ptr<Segment>& segment, const DeviceMemory* memory, std::uint64_t tag,
+            std::chrono::milliseconds patience);
   Result<std::optional<Message>> receive_one(std::chrono::milliseconds patience);
   Result<Storage> take_storage(const Head& head, std::span<const std::byte> body, os::Packet& packet);
   Result<std::shared_ptr<Segment>> segment_for(const TicketContent& content, const Head& head, os::Packet& packet);
@@ -106,12 +109,13 @@ Result<std::shared_ptr<Carried>> Channel::State::carried(const std::shared_ptr<S
   return made;
 }
 
-Status Channel::State::send_ticket(const TicketContent& content, Carried& carrier, std::uint64_t tag, std::chrono::milliseconds patience) {
+Status Channel::State::send_ticket(const TicketContent& content, Carried& carrier, const DeviceMemory* memory, std::uint64_t tag,
+                                   std::chrono::milliseconds patience) {
   const std::vector<std::byte> body = ticket_bytes(content);
   const bool first = !carrier.delivered.load(std::memory_order_relaxed);
   std::vector<os::Descriptor> pieces;
   if (content.kind == TicketContent::Kind::device_memory) {
-    Result<std::vector<os::Descriptor>> made = files_for(*carrier.segment, content.name);
+    Result<std::vector<os::Descriptor>> made = memory != nullptr ? files_of(*memory) : files_for(*carrier.segment, content.name);
     if (!made) return made.failure();
     pieces = std::move(*made);
   }
@@ -130,10 +134,10 @@ Status Channel::State::send_ticket(const TicketContent& content, Carried& carrie
   return sent_it;
 }
 
-void Channel::State::send(const TicketContent& content, const std::shared_ptr<Segment>& segment, std::uint64_t tag,
-                          std::chrono::milliseconds patience) {
+void Channel::State::send(const TicketContent& content, const std::shared_ptr<Segment>& segment, const DeviceMemory* memory,
+                          std::uint64_t tag, std::chrono::milliseconds patience) {
   const std::shared_ptr<Carried> carrier = value_or_throw(carried(segment), "sending a storage");
-  const Status done = send_ticket(content, *carrier, tag, patience);
+  const Status done = send_ticket(content, *carrier, memory, tag, patience);
   constexpr unsigned kForgetEvery = 16;
   if (done && ++sends % kForgetEvery == 0) forget_idle();
   if (done) return;
@@ -230,8 +234,16 @@ Result<Storage> Channel::State::take_storage(const Head& head, std::span<const s
     refuse(body);
     return segment.failure();
   }
+  struct Unimported {  // whatever happens, what was not imported holds nothing
+    Segment& from;
+    const TicketName& name;
+    bool done = false;
+    ~Unimported() {
+      if (!done) from.revoke(name);
+    }
+  } unimported{**segment, content->name};
   Result<Storage> made = import_content(*content, *segment, false, std::span<os::Descriptor>(packet.files).subspan(head.leases));
-  if (!made) (*segment)->revoke(content->name);
+  unimported.done = made.ok();
   return made;
 }
 
@@ -307,7 +319,7 @@ void Channel::send(const Storage& storage, std::uint64_t tag, std::chrono::milli
   if (storage.buffer().size_bytes() == 0) {
     Carried none;  // there is no descriptor to deliver
     none.delivered = true;
-    const Status done = state_->send_ticket(content, none, tag, patience);
+    const Status done = state_->send_ticket(content, none, nullptr, tag, patience);
     if (!done) throw_share_failure(done.failure(), "sending a storage");
     return;
   }
@@ -323,7 +335,7 @@ void Channel::send(const Storage& storage, std::uint64_t tag, std::chrono::milli
       if (segment != nullptr) segment->revoke(name);
     }
   } unsent{held.segment.get(), content.name};
-  state_->send(content, held.segment, tag, patience);
+  state_->send(content, held.segment, held.memory.get(), tag, patience);
   unsent.segment = nullptr;
 }
 
@@ -332,7 +344,7 @@ void Channel::send(const Ticket& ticket, std::uint64_t tag, std::chrono::millise
   const std::shared_ptr<Segment> segment = Segment::find(content.segment);
   if (segment == nullptr)
     throw_share_failure({ErrorCode::not_found, 0, "this process has no descriptor of the segment that it names"}, "sending a ticket");
-  state_->send(content, segment, tag, patience);
+  state_->send(content, segment, nullptr, tag, patience);
 }
 
 void Channel::send_bytes(std::span<const std::byte> bytes, std::uint64_t tag, std::chrono::milliseconds patience) {

@@ -15,6 +15,9 @@ namespace {
 constexpr std::uint64_t kMagic = 0x7570'6768'7472'6562;  // "berthgpu"
 constexpr std::size_t kHeadWords = 6;
 constexpr std::size_t kMostWords = kHeadWords + 2 * cuda::PieceRun::kMostPieces;
+constexpr Failure kGone{ErrorCode::already_consumed, 0, "the ticket was imported or refused before"};
+constexpr Failure kUnknown{ErrorCode::not_found, 0,
+                           "this process has no descriptor of the memory: it comes with a storage through a Channel"};
 constexpr Failure kNoStub{ErrorCode::format_error, 0, "what the ticket leads to does not describe memory of a device"};
 
 // What is mapped here of other processes' memory, by whose it is and which pieces. Never destroyed.
@@ -77,32 +80,28 @@ Result<cuda::PieceRun> look_at_stub(Segment& segment, const TicketName& name) {
   return read_stub({static_cast<const std::byte*>(*address), static_cast<std::size_t>(seen->bytes)});
 }
 
-// Descriptors of pieces that are mapped here, or are this process's own.
-static Result<std::vector<os::Descriptor>> files_of(const Segment& segment, const cuda::PieceRun& run) {
-  if (const std::shared_ptr<cuda::ImportedPieces> imported = find_mapped({segment.id(), run.pieces})) return imported->export_again();
-  if (!segment.is_own())
-    return Failure{ErrorCode::not_found, 0, "this process has no descriptor of the memory: it comes with a storage through a Channel"};
-  const Result<Device> device = cuda::device_of(run);
-  if (!device) return device.failure();
-  return cuda::export_pieces(*device, run);
+std::shared_ptr<const DeviceMemory> own_memory(const Segment& segment, const TicketName& name) {
+  return std::static_pointer_cast<const DeviceMemory>(segment.companion_of(name));
 }
 
+Result<std::vector<os::Descriptor>> files_of(const DeviceMemory& memory) { return cuda::export_pieces(memory.buffer.device(), memory.run); }
+
 Result<std::vector<os::Descriptor>> files_for(Segment& segment, const TicketName& name) {
+  if (segment.is_own()) {
+    const std::shared_ptr<const DeviceMemory> memory = own_memory(segment, name);
+    return memory == nullptr ? Result<std::vector<os::Descriptor>>(kGone) : files_of(*memory);
+  }
   const Result<cuda::PieceRun> run = look_at_stub(segment, name);
   if (!run) return run.failure();
-  return files_of(segment, *run);
+  const std::shared_ptr<cuda::ImportedPieces> imported = find_mapped({segment.id(), run->pieces});
+  return imported == nullptr ? Result<std::vector<os::Descriptor>>(kUnknown) : imported->export_again();
 }
 
 Result<std::shared_ptr<cuda::ImportedPieces>> pieces_here(const Segment& segment, const cuda::PieceRun& run,
                                                           std::span<os::Descriptor> files) {
   RunKey key{segment.id(), run.pieces};
   if (std::shared_ptr<cuda::ImportedPieces> there = find_mapped(key)) return there;
-  Result<std::vector<os::Descriptor>> own = std::vector<os::Descriptor>();
-  if (files.empty()) {
-    own = files_of(segment, run);
-    if (!own) return own.failure();
-    files = *own;
-  }
+  if (files.empty()) return kUnknown;
   Result<std::shared_ptr<cuda::ImportedPieces>> made = cuda::import_pieces(run, files);
   if (made) enter(std::move(key), *made);
   return made;

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "share/exchange.h"
 
+#include <atomic>
 #include <utility>
 
+#include "berth/memory/default_allocator.h"
+#include "berth/memory/pool.h"
 #include "berth/storage/create.h"
+#include "os/fork.h"
 #include "os/mutex.h"
 #include "share/device_memory.h"
 #include "share/errors.h"
@@ -80,6 +84,18 @@ Device shared_device() {
   return device;
 }
 
+// The default allocator of `shared`. The one that a forked child inherits gives out its parent's memory, and refuses in the child; there
+// the first who shares puts a pool of the child's own in its place. (Of two threads that are first at once, one pool stays empty.)
+const std::shared_ptr<Allocator>& shared_allocator() {
+  static std::atomic<std::uint64_t> ours{0};  // the fork generation whose allocator is in place; 0 is right from the start
+  const std::uint64_t now = os::fork_generation();
+  if (ours.load(std::memory_order_acquire) != now) {
+    set_default_allocator(shared_device(), pool(shared_device()));
+    ours.store(now, std::memory_order_release);  // who sees it finds the new one
+  }
+  return default_allocator(shared_device());
+}
+
 namespace {
 
 // Gives the buffer a slot. With `companion` it stands for something else, which lives as long as there is a claim on it.
@@ -107,13 +123,14 @@ Result<Held> publish(const Buffer& buffer, std::shared_ptr<const void> companion
 Result<Exported> export_from_device(const Storage& storage) {
   const Buffer& buffer = storage.buffer();
   const Block block = buffer.block();
-  const Result<cuda::PieceRun> run = cuda::run_under(storage.device(), block.data, block.bytes);
+  Result<cuda::PieceRun> run = cuda::run_under(storage.device(), block.data, block.bytes);
   if (!run) return run.failure();
   const std::vector<std::uint64_t> words = stub_words(*run);
-  Storage stub = from_data(words, {static_cast<std::int64_t>(words.size())}, shared_device());
-  Result<Held> held = publish(stub.buffer(), std::make_shared<Buffer>(buffer));
+  Storage stub = from_data(words, {static_cast<std::int64_t>(words.size())}, shared_allocator());
+  auto memory = std::make_shared<const DeviceMemory>(DeviceMemory{buffer, std::move(*run)});
+  Result<Held> held = publish(stub.buffer(), memory);
   if (!held) return held.failure();
-  return Exported{std::move(held->segment), held->slot, TicketContent::Kind::device_memory, std::move(stub)};
+  return Exported{std::move(held->segment), held->slot, TicketContent::Kind::device_memory, std::move(stub), std::move(memory)};
 }
 
 }  // namespace
@@ -164,7 +181,16 @@ Result<Bytes> bytes_in_segment(const TicketContent& content, Segment& segment, b
 }
 
 Result<Bytes> bytes_on_device(const TicketContent& content, Segment& segment, std::span<os::Descriptor> files) {
-  const Result<cuda::PieceRun> run = look_at_stub(segment, content.name);
+  // This process's own memory is mapped a second time: it is another storage.
+  std::vector<os::Descriptor> own;
+  const std::shared_ptr<const DeviceMemory> memory = segment.is_own() ? own_memory(segment, content.name) : nullptr;
+  if (segment.is_own()) {
+    Result<std::vector<os::Descriptor>> made = files_for(segment, content.name);
+    if (!made) return made.failure();
+    own = std::move(*made);
+    files = own;
+  }
+  const Result<cuda::PieceRun> run = memory != nullptr ? Result<cuda::PieceRun>(memory->run) : look_at_stub(segment, content.name);
   if (!run) return run.failure();
   const Result<Device> device = cuda::device_of(*run);
   if (!device) return device.failure();

@@ -7,6 +7,7 @@
 
 #include "berth/storage/storage.h"
 #include "os/descriptor.h"
+#include "share/device_memory.h"
 #include "share/segment.h"
 #include "share/ticket_bytes.h"
 #include "storage/make.h"
@@ -19,7 +20,8 @@ struct Exported {
   std::shared_ptr<Segment> segment = {};
   std::uint32_t slot = 0;
   TicketContent::Kind kind = TicketContent::Kind::host_segment;
-  std::optional<Storage> stub = {};  // of memory of a device of this process: it has the slot
+  std::optional<Storage> stub = {};  // of memory of a device of this process: it has the slot, and stands for
+  std::shared_ptr<const DeviceMemory> memory = {};
 };
 
 // Makes the buffer known to other processes, if it is not yet. `wrong_device` unless it lies in shared memory, or on a device that shares.
@@ -36,5 +38,8 @@ Result<Storage> import_content(const TicketContent& content, const std::shared_p
 Storage storage_without_bytes(const StorageLayout& layout);
 
 Device shared_device();
+
+// The default allocator of `shared`: this process's own, also in a forked child.
+const std::shared_ptr<Allocator>& shared_allocator();
 
 }  // namespace berth::sharing

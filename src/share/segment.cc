@@ -229,6 +229,16 @@ Result<SlotBytes> Segment::look(const TicketName& name) const noexcept {
   return found;
 }
 
+std::shared_ptr<const void> Segment::companion_of(const TicketName& name) const noexcept {
+  if (!knows(name)) return nullptr;
+  const os::Lock lock(mutex_);
+  if (words_.load(layout_.slot(name.slot)) != live_slot(name.slot_generation)) return nullptr;
+  for (const Slots* const slots : {&lingering_, &held_}) {
+    if (const auto there = slots->find(name.slot); there != slots->end()) return there->second.block.companion;
+  }
+  return nullptr;
+}
+
 Result<SlotBytes> Segment::import(const TicketName& name) {
   if (is_inherited()) return kInherited;
   const Result<SlotBytes> found = look(name);

@@ -83,6 +83,9 @@ class Segment {
   // The same, by the owner's buffer: the block goes back when nobody has a claim on it.
   void let_go(std::uint32_t slot, HeldBlock block) noexcept;
 
+  // What the owner keeps with the block that a ticket leads to, if it has let go of the block and the ticket is not used up; or null.
+  std::shared_ptr<const void> companion_of(const TicketName& name) const noexcept;
+
   // What an import would give; a look at what others may change.
   Result<SlotBytes> look(const TicketName& name) const noexcept;
 

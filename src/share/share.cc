@@ -30,20 +30,8 @@ struct TicketMaker {
 
 namespace {
 
-// The default allocator of `shared`. The one that a forked child inherits gives out its parent's memory, and refuses in the child; there
-// the first who shares puts a pool of the child's own in its place. (Of two threads that are first at once, one pool stays empty.)
-const std::shared_ptr<Allocator>& shared_allocator() {
-  static std::atomic<std::uint64_t> ours{0};  // the fork generation whose allocator is in place; 0 is right from the start
-  const std::uint64_t now = os::fork_generation();
-  if (ours.load(std::memory_order_acquire) != now) {
-    set_default_allocator(sharing::shared_device(), pool(sharing::shared_device()));
-    ours.store(now, std::memory_order_release);  // who sees it finds the new one
-  }
-  return default_allocator(sharing::shared_device());
-}
-
 Buffer make_shared_buffer(std::size_t bytes, const AllocationOptions& options, const Site& site) {
-  const std::shared_ptr<Allocator>& allocator = shared_allocator();
+  const std::shared_ptr<Allocator>& allocator = sharing::shared_allocator();
   return BufferMaker::make(request_of(bytes, options, site), *allocator, nullptr);
 }
 

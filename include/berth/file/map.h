@@ -46,7 +46,7 @@ struct MapOptions {
 
 // Throws AccessError: not_found, permission_denied, already_exists; DeviceError: unsupported for what is not a regular file (it is never waited
 // for), io_error{os_error}, out_of_memory when there is no address space or no room on the disk; FormatError: file_truncated{have, need};
-// ArgumentError: misaligned, out_of_bounds. All name the path. Then nothing was made or changed, but that `create` may have emptied the file.
+// ArgumentError: misaligned, out_of_bounds. All name the path. Then nothing was made or changed, but that `create` may have made the file, or emptied it.
 BERTH_EXPORT Storage map_file(const std::string& path, const Shape& shape, DType dtype, FileMode mode = FileMode::read,
                               const MapOptions& options = {});
 

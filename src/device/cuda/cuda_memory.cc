@@ -18,7 +18,9 @@ Result<os::Descriptor> export_handle(CudaContext& context, CUmemGenericAllocatio
           BERTH_CUDA_CALL(context, cuMemExportToShareableHandle, &number, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
       !done)
     return done.failure();
-  return os::Descriptor(number);
+  os::Descriptor made(number);
+  os::keep_from_programs(number);
+  return made;
 }
 
 CUmemAllocationProp CudaMemory::properties() const noexcept {
@@ -76,20 +78,21 @@ Status CudaMemory::make_piece(Piece& piece) noexcept {
   return mapped;
 }
 
-Result<os::Descriptor> CudaMemory::export_piece(std::uint64_t handle) {
-  if (!has_piece(handle)) return Failure{ErrorCode::not_found, 0, "the memory is not there any more"};
+Result<os::Descriptor> CudaMemory::export_piece(std::uint64_t serial) {
+  const std::optional<Piece> piece = find_piece(serial);
+  if (!piece) return Failure{ErrorCode::not_found, 0, "the memory is not there any more"};
   {
     const os::Lock lock(mutex_);
-    const auto known = exported_.find(handle);
+    const auto known = exported_.find(serial);
     if (known != exported_.end()) return os::duplicate(known->second.number());
   }
   const Scope scope(context_);
   if (!scope) return scope.failure();
-  Result<os::Descriptor> made = export_handle(context_, handle);
+  Result<os::Descriptor> made = export_handle(context_, piece->handle);
   if (!made) return made;
   Result<os::Descriptor> given = os::duplicate(made->number());
   const os::Lock lock(mutex_);
-  exported_[handle].set(std::move(*made));
+  exported_[serial].set(std::move(*made));
   return given;
 }
 
@@ -97,7 +100,7 @@ Status CudaMemory::drop_piece(const Piece& piece) noexcept {
   decltype(exported_)::node_type exported;  // closed after the lock, which takes its time
   {
     const os::Lock lock(mutex_);
-    if (!exported_.empty()) exported = exported_.extract(piece.handle);
+    if (!exported_.empty()) exported = exported_.extract(piece.serial);
   }
   const Scope scope(context_);
   if (!scope) return scope.failure();

@@ -32,7 +32,7 @@ class CudaMemory final : public PieceMemory {
 
   // A piece as a descriptor, a new one. The first is kept until the piece goes: the driver takes 30 µs for each, and 600 when none is open.
   // `not_found` when there is no such piece. REQUIRES: the piece is not given up meanwhile. Throws bad_alloc.
-  Result<os::Descriptor> export_piece(std::uint64_t handle);
+  Result<os::Descriptor> export_piece(std::uint64_t serial);
 
  private:
   Result<Addresses> reserve_addresses(std::size_t bytes, std::size_t alignment) noexcept override;
@@ -50,7 +50,7 @@ class CudaMemory final : public PieceMemory {
   const bool exports_;                         // pieces can be descriptors
   const std::vector<CUmemAccessDesc> access_;  // for this device, and those that may look into it
   os::Mutex mutex_;
-  std::map<std::uint64_t, os::OwnDescriptor> exported_ BERTH_GUARDED_BY(mutex_);  // by handle
+  std::map<std::uint64_t, os::OwnDescriptor> exported_ BERTH_GUARDED_BY(mutex_);  // by serial
 };
 
 // A handle that was made here as a descriptor. REQUIRES: the context is current.

@@ -67,7 +67,7 @@ Result<PieceRun> run_under(Device device, const void* address, std::size_t bytes
   if (under->size() > PieceRun::kMostPieces) return kTooMany;
   PieceRun run{.device = backend->uuid(), .offset = reinterpret_cast<std::uintptr_t>(address) - under->front().address, .bytes = bytes};
   run.pieces.reserve(under->size());
-  for (const PieceMemory::Piece& piece : *under) run.pieces.push_back({piece.handle, piece.bytes});
+  for (const PieceMemory::Piece& piece : *under) run.pieces.push_back({piece.serial, piece.bytes});
   return run;
 }
 

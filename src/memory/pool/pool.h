@@ -264,7 +264,12 @@ Status Pool::with_effort(std::uint32_t stream, const Attempt& attempt) noexcept 
     if (done) return done;
     if (!holds_.any()) settle_streams(false);
   }
-  if (holds_.any()) return attempt(Space::Effort::cached_only);
+  if (holds_.any()) {
+    done = attempt(Space::Effort::cached_only);
+    if (done) return done;
+    flush_caches();  // what threads keep is cached memory too, and the device is not asked for it
+    return attempt(Space::Effort::cached_only);
+  }
   if (const Status allowed = check_capture(stream); !allowed) return allowed;
   done = attempt(Space::Effort::usual);
   if (done || done.failure().code != ErrorCode::out_of_memory) return done;

@@ -51,7 +51,10 @@ bool Pool::grow_large(Slot* slot, Block& block, std::size_t bytes) noexcept {
   const auto rounded = try_align_up(bytes, Space::kGrain);
   ThreadCache* const own = t_front.pool == id() ? t_front.cache : nullptr;
   const os::Lock lock(mutex_);
-  if (own != nullptr) count_bytes(*own);
+  if (own != nullptr) {
+    count_bytes(*own);
+    if (own->has_kept()) end_keeping(*own);
+  }
   recall(slot);
   if (!rounded || judge_large(slot, block) != Freed::yes) return false;
   PoolExtent* const extent = space_.extent(slot->extent());

@@ -160,7 +160,10 @@ Allocator::Freed Pool::free_large(Slot* slot, const Block& block, When when) noe
   }
   const bool in_turn = t_turns.go(id(), block.bytes);
   const os::Lock lock(mutex_);
-  if (own != nullptr) count_bytes(*own);
+  if (own != nullptr) {
+    count_bytes(*own);
+    if (when == When::now && own->has_kept()) end_keeping(*own);  // it may lie in the same pages
+  }
   recall(slot);
   const Freed verdict = judge_large(slot, block);
   if (verdict != Freed::yes) return verdict;
