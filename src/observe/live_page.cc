@@ -25,7 +25,8 @@ std::string folder_name() {
   return text::join("/dev/shm/berth-live-", os::user_id());
 }
 
-// Text in words, which another process may be changing: a reader finds out afterwards whether it was.
+// Text in words, which another process may be changing: a reader finds out afterwards whether it was. Each word is released and acquired, not
+// fenced: who has read one that is new sees that the sequence is odd, or another. The thread sanitizer knows no fences.
 std::uint64_t* words_of(void* page) noexcept {
   return reinterpret_cast<std::uint64_t*>(static_cast<std::byte*>(page) + sizeof(LivePage::Header));
 }
@@ -35,7 +36,7 @@ void store_text(void* page, std::string_view text) noexcept {
   for (std::size_t at = 0; at < text.size(); at += sizeof *to) {
     std::uint64_t word = 0;
     std::memcpy(&word, text.data() + at, std::min(sizeof word, text.size() - at));
-    __atomic_store_n(to++, word, __ATOMIC_RELAXED);
+    __atomic_store_n(to++, word, __ATOMIC_RELEASE);
   }
 }
 
@@ -43,7 +44,7 @@ std::string load_text(void* page, std::size_t bytes) {
   std::string text(bytes, '\0');
   const std::uint64_t* from = words_of(page);
   for (std::size_t at = 0; at < bytes; at += sizeof *from) {
-    const std::uint64_t word = __atomic_load_n(from++, __ATOMIC_RELAXED);
+    const std::uint64_t word = __atomic_load_n(from++, __ATOMIC_ACQUIRE);
     std::memcpy(text.data() + at, &word, std::min(sizeof word, bytes - at));
   }
   return text;
@@ -53,12 +54,11 @@ std::optional<std::string> read_mapped(void* page) {
   auto* const header = static_cast<LivePage::Header*>(page);
   if (header->magic != kMagic || header->version != kVersion) return std::nullopt;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    // acquire, and the fence below: the text is read between the two looks at the sequence.
+    // acquire, here and for each word: the text is read between the two looks at the sequence.
     const std::uint64_t before = header->sequence.load(std::memory_order_acquire);
-    const std::uint64_t bytes = header->bytes.load(std::memory_order_relaxed);
+    const std::uint64_t bytes = header->bytes.load(std::memory_order_acquire);
     if (before % 2 == 0 && before != 0 && bytes <= LivePage::kMostText) {
       std::string text = load_text(page, bytes);
-      std::atomic_thread_fence(std::memory_order_acquire);
       if (header->sequence.load(std::memory_order_relaxed) == before) return text;
     }
     os::sleep_us(200);
@@ -107,8 +107,7 @@ void LivePage::write(std::string_view text) noexcept {
   auto* const header = static_cast<Header*>(page_);
   const std::uint64_t before = header->sequence.load(std::memory_order_relaxed);
   header->sequence.store(before + 1, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_release);  // who sees any of the text sees that it is being written
-  header->bytes.store(text.size(), std::memory_order_relaxed);
+  header->bytes.store(text.size(), std::memory_order_release);  // who sees it, or any of the text, sees that it is being written
   store_text(page_, text);
   header->sequence.store(before + 2, std::memory_order_release);
 }
