@@ -122,9 +122,10 @@ SinkAttachment::~SinkAttachment() { detach(); }
 void SinkAttachment::detach() noexcept {
   if (entry_ == nullptr) return;
   auto* const entry = static_cast<Entry*>(std::exchange(entry_, nullptr));
+  const RecordSet records = entry->records;  // before it is off: then another thread may take it from the list, and destroy it
   // release, and acquire below: whoever takes the entry off the list may destroy the sink, after all that its owner did to it.
   entry->attached.store(false, std::memory_order_release);
-  count_sink(entry->records, -1);
+  count_sink(records, -1);
   try {
     replace_list([](SinkList list) {
       std::erase_if(list, [](const std::shared_ptr<Entry>& e) { return !e->attached.load(std::memory_order_acquire); });
