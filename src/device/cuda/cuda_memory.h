@@ -11,7 +11,7 @@
 #include "os/own_descriptor.h"
 
 // Address ranges of a CUDA device, and the physical memory under them: a piece is a handle of cuMemCreate. When pieces move, they are mapped at
-// the new address before they are unmapped at the old one, so that nothing waits.
+// the new address before they are unmapped at the old one, so that a failure leaves them where they were.
 //
 // Where the device has no virtual memory management, a range is one block of cuMemAlloc, and committing only counts.
 namespace berth::cuda {
