@@ -46,10 +46,17 @@ Status Space::open_alone() noexcept {
     total = backend_.memory_info().total_bytes;
   } catch (const std::bad_alloc&) {
   }
-  std::size_t size = up(std::clamp(total, kLeastRange, kMostRange / kRangePerMemory) * kRangePerMemory, page);
+  const std::size_t wanted = up(std::clamp(total, kLeastRange, kMostRange / kRangePerMemory) * kRangePerMemory, page);
   const std::size_t alignment = std::max(page, kSlabGrain);  // the table of slabs goes by offset
+  const std::size_t least = std::max(kLeastRange, kSlabsShare * page);
+  std::size_t size = wanted;
   Result<void*> range = backend_.reserve(size, alignment);
-  while (!range && size / 2 >= std::max(kLeastRange, kSlabsShare * page)) {  // addresses may be limited too
+  while (!range && size / 2 >= least) {  // addresses may be limited too
+    size = up(size / 2, page);
+    range = backend_.reserve(size, alignment);
+  }
+  if (range && size < wanted && size / 2 >= least) {  // then they are not for one pool alone: half is left for the next
+    (void)backend_.release(*range, size).ok();
     size = up(size / 2, page);
     range = backend_.reserve(size, alignment);
   }
