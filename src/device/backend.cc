@@ -12,6 +12,10 @@ Backend::~Backend() = default;
 BackendFactory::~BackendFactory() = default;
 
 Status Backend::move(void*, void*, std::size_t) noexcept { return Failure{ErrorCode::unsupported, 0, "this device cannot move pages"}; }
+Status Backend::begin_move(void*, void*, std::size_t) noexcept {
+  return Failure{ErrorCode::unsupported, 0, "this device cannot move pages that are in use"};
+}
+Status Backend::end_move(void*, std::size_t) noexcept { return Failure{ErrorCode::invalid_argument, 0, "no move was begun there"}; }
 
 Status Backend::copy_batch(std::span<const Transfer> transfers, StreamRef stream) noexcept {
   for (const Transfer& transfer : transfers) {

@@ -2,6 +2,7 @@
 #include "device/piece_memory.h"
 
 #include <algorithm>
+#include <iterator>
 #include <new>
 
 #include "berth/base/checked.h"
@@ -22,9 +23,10 @@ std::uintptr_t number(const void* address) noexcept { return reinterpret_cast<st
 PieceMemory::~PieceMemory() = default;
 
 Status PieceMemory::open_pieces(std::uintptr_t, std::size_t) noexcept { return {}; }
-Status PieceMemory::move_pieces(std::span<const Piece>, std::uintptr_t, std::size_t) noexcept {
+Status PieceMemory::map_pieces_again(std::span<const Piece>, std::uintptr_t, std::size_t) noexcept {
   return Failure{ErrorCode::unsupported, 0, "this device cannot move pages"};
 }
+Status PieceMemory::unmap_echo(std::uintptr_t, std::size_t) noexcept { return {}; }
 
 // ---- ranges
 
@@ -73,9 +75,10 @@ Status PieceMemory::release(void* address, std::size_t bytes) noexcept {
   } catch (const std::bad_alloc&) {
     return kNoHeap;
   }
+  const Status silent = end_echoes(number(address), *length);
   const Status dropped = drop_all(pieces);
-  if (dropped) give_addresses_back(node.mapped().addresses);
-  return dropped;
+  if (dropped && silent) give_addresses_back(node.mapped().addresses);
+  return dropped ? silent : dropped;
 }
 
 Status PieceMemory::drop_all(std::span<const Piece> pieces) noexcept {
@@ -114,8 +117,10 @@ PieceMemory::Found PieceMemory::find(const void* address, std::size_t bytes) con
   if (bytes == 0) return Found::committed;
   const std::size_t first = (number(address) - base) / unit_;
   const std::size_t last = (number(address) - base + bytes - 1) / unit_;
-  const std::span<const Unit> units(range->units.get() + first, last - first + 1);
-  return std::ranges::all_of(units, [](Unit unit) { return unit.is_committed(); }) ? Found::committed : Found::not_committed;
+  for (std::size_t i = first; i <= last; ++i) {
+    if (!range->units[i].is_committed() && !has_echo(base + i * unit_, unit_)) return Found::not_committed;
+  }
+  return Found::committed;
 }
 
 Result<std::vector<PieceMemory::Piece>> PieceMemory::pieces_under(const void* address, std::size_t bytes) const {
@@ -188,7 +193,7 @@ Status PieceMemory::begin_commit(std::uintptr_t address, std::size_t bytes, Comm
     const os::Lock lock(mutex_);
     const Result<std::span<Unit>> units = units_of(address, bytes);
     if (!units) return units.failure();
-    if (std::ranges::any_of(*units, [](Unit unit) { return unit.is_committed(); })) return kWrongState;
+    if (std::ranges::any_of(*units, [](Unit unit) { return unit.is_committed(); }) || has_echo(address, bytes)) return kWrongState;
     for (std::size_t i = 0; i < units->size(); ++i) {
       if ((*units)[i].piece() != 0) continue;
       if (i == 0 || (*units)[i - 1].piece() != 0) commit.gaps.push_back({address + i * unit_, 0});
@@ -276,7 +281,7 @@ Status PieceMemory::look_at_move(std::uintptr_t from, std::uintptr_t to, std::si
     const Result<std::span<Unit>> target = units_of(to, bytes);
     if (!source || !target) return kNotUnits;
     if (!std::ranges::all_of(*source, [](Unit unit) { return unit.is_committed(); })) return kWrongState;
-    if (std::ranges::any_of(*target, [](Unit unit) { return unit.is_committed(); })) return kWrongState;
+    if (std::ranges::any_of(*target, [](Unit unit) { return unit.is_committed(); }) || has_echo(to, bytes)) return kWrongState;
     if (std::ranges::any_of(*target, [](Unit unit) { return unit.piece() != 0; }))
       return Failure{ErrorCode::busy, 0, "memory that was given up in part is still there"};
     for (std::size_t at = 0; at < bytes;) {
@@ -292,12 +297,20 @@ Status PieceMemory::look_at_move(std::uintptr_t from, std::uintptr_t to, std::si
   }
 }
 
-Status PieceMemory::move(void* from, void* to, std::size_t bytes) noexcept {
+// Puts pieces at their new address, and leaves echoes.
+Status PieceMemory::begin_move(void* from, void* to, std::size_t bytes) noexcept {
   std::vector<Piece> pieces;
   if (const Status able = look_at_move(number(from), number(to), bytes, pieces); !able) return able;
+  std::map<std::uintptr_t, std::size_t> echoes;
+  try {
+    for (const Piece& piece : pieces) echoes.emplace(piece.address, piece.bytes);
+  } catch (const std::bad_alloc&) {
+    return kNoHeap;
+  }
   const std::uintptr_t distance = number(to) - number(from);  // around the end, when it is downwards
-  if (const Status moved = move_pieces(pieces, distance, bytes); !moved) return moved;
+  if (const Status mapped = map_pieces_again(pieces, distance, bytes); !mapped) return mapped;
   const os::Lock lock(mutex_);
+  echoes_.merge(echoes);
   const std::span<Unit> source = *units_of(number(from), bytes);
   const std::span<Unit> target = *units_of(number(to), bytes);
   std::ranges::copy(source, target.begin());
@@ -308,6 +321,50 @@ Status PieceMemory::move(void* from, void* to, std::size_t bytes) noexcept {
     at += piece.bytes;
   }
   return {};
+}
+
+Status PieceMemory::end_move(void* from, std::size_t bytes) noexcept {
+  {
+    const os::Lock lock(mutex_);
+    if (!has_echo(number(from), bytes)) return Failure{ErrorCode::invalid_argument, 0, "no move was begun there"};
+  }
+  return end_echoes(number(from), bytes);
+}
+
+Status PieceMemory::move(void* from, void* to, std::size_t bytes) noexcept {
+  const Status begun = begin_move(from, to, bytes);
+  // An address that the device keeps is no harm: nothing is put there.
+  if (begun) (void)end_echoes(number(from), bytes).ok();
+  return begun;
+}
+
+// ---- echoes
+
+bool PieceMemory::has_echo(std::uintptr_t address, std::size_t bytes) const noexcept {
+  const auto after = echoes_.lower_bound(address + bytes);
+  if (after == echoes_.begin()) return false;
+  const auto& [first, length] = *std::prev(after);
+  return first + length > address;
+}
+
+// Those that lie in a range; one that the device does not unmap stays in the table.
+Status PieceMemory::end_echoes(std::uintptr_t address, std::size_t bytes) noexcept {
+  std::vector<Echo> echoes;
+  try {
+    const os::Lock lock(mutex_);
+    for (auto at = echoes_.lower_bound(address); at != echoes_.end() && at->first < address + bytes; ++at)
+      echoes.push_back({at->first, at->second});
+  } catch (const std::bad_alloc&) {
+    return kNoHeap;
+  }
+  Status done;
+  for (const Echo& echo : echoes) {
+    const Status unmapped = unmap_echo(echo.address, echo.bytes);
+    if (done) done = unmapped;  // the first failure is the one to report
+    const os::Lock lock(mutex_);
+    if (unmapped) echoes_.erase(echo.address);
+  }
+  return done;
 }
 
 }  // namespace berth

@@ -21,7 +21,8 @@
 //     pieces      [     A     |   B   |   |   C   ]          the borders follow from the commits: whoever commits can know them
 //
 // A unit of a piece that is decommitted alone keeps its memory, unused, until the rest of its piece is decommitted; committing it again
-// finds it there. Only whole pieces move. (Decision 0016.)
+// finds it there. Only whole pieces move. (Decision 0016.) A piece that moves while work under way uses it has two addresses for a while; the
+// old one is its *echo*, for that work alone.
 //
 // This class keeps the table; how a piece is made, dropped and moved is for those who derive from it. They are called without a lock, for
 // units that no other call is at work on: any thread may call anything, as with a Backend.
@@ -41,9 +42,11 @@ class PieceMemory {
   Status commit(void* address, std::size_t bytes) noexcept;
   Status decommit(void* address, std::size_t bytes) noexcept;
   Status move(void* from, void* to, std::size_t bytes) noexcept;
+  Status begin_move(void* from, void* to, std::size_t bytes) noexcept;
+  Status end_move(void* from, std::size_t bytes) noexcept;
 
   enum class Found : std::uint8_t { committed, not_committed, elsewhere };
-  // Whether [address, address + bytes) is memory of ours; `elsewhere`: not in any of our ranges.
+  // Whether [address, address + bytes) is memory of ours, or an echo of it; `elsewhere`: not in any of our ranges.
   Found find(const void* address, std::size_t bytes) const noexcept;
 
   std::size_t unit_bytes() const noexcept { return unit_; }
@@ -73,8 +76,10 @@ class PieceMemory {
   virtual Status drop_piece(const Piece& piece) noexcept = 0;
   // The pieces of a commit that lie side by side are all there.
   virtual Status open_pieces(std::uintptr_t address, std::size_t bytes) noexcept;
-  // Pieces that lie side by side go to where they have the same order and `distance` bytes more; all or none. By default they cannot.
-  virtual Status move_pieces(std::span<const Piece> pieces, std::uintptr_t distance, std::size_t bytes) noexcept;
+  // Pieces that lie side by side are found `distance` bytes further, too; all or none. By default they cannot.
+  virtual Status map_pieces_again(std::span<const Piece> pieces, std::uintptr_t distance, std::size_t bytes) noexcept;
+  // One of the two addresses that a piece has goes.
+  virtual Status unmap_echo(std::uintptr_t address, std::size_t bytes) noexcept;
 
  private:
   // The piece that a unit is in, by its number in `pieces_` (0: none), and whether the unit is committed. All zero at first: a range may
@@ -101,6 +106,7 @@ class PieceMemory {
     std::uintptr_t address = 0;
     std::size_t bytes = 0;
   };
+  using Echo = Gap;
   struct Commit {
     std::vector<Gap> gaps;     // what has no memory yet
     std::vector<Piece> made;   // with room for all
@@ -115,6 +121,8 @@ class PieceMemory {
   Status fill_gap(const Gap& gap, std::vector<Piece>& made) noexcept;
   void undo_commit(std::uintptr_t address, std::size_t bytes, const Commit& commit) noexcept;
   Status look_at_move(std::uintptr_t from, std::uintptr_t to, std::size_t bytes, std::vector<Piece>& pieces) noexcept;
+  Status end_echoes(std::uintptr_t address, std::size_t bytes) noexcept;
+  bool has_echo(std::uintptr_t address, std::size_t bytes) const noexcept BERTH_REQUIRES(mutex_);
   Status drop_all(std::span<const Piece> pieces) noexcept;
 
   void make_room(std::size_t pieces) BERTH_REQUIRES(mutex_);
@@ -127,6 +135,7 @@ class PieceMemory {
   mutable std::map<std::uintptr_t, Range> ranges_ BERTH_GUARDED_BY(mutex_);  // by first address
   std::vector<Piece> pieces_ BERTH_GUARDED_BY(mutex_){1};                    // by number; the first is none
   std::vector<std::uint32_t> free_numbers_ BERTH_GUARDED_BY(mutex_);         // capacity for all
+  std::map<std::uintptr_t, std::size_t> echoes_ BERTH_GUARDED_BY(mutex_);    // bytes by address, a piece each
   std::uint64_t serials_ BERTH_GUARDED_BY(mutex_) = 0;
   std::size_t promised_ BERTH_GUARDED_BY(mutex_) = 0;  // pieces on their way in; there is room for them
 };

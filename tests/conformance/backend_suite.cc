@@ -262,6 +262,35 @@ void moves_pages(Backend& backend, Report& report) {
   report.expect(backend.release(base, 8 * unit).ok(), "all of it is released");
 }
 
+void moves_pages_in_use(Backend& backend, Report& report) {
+  if (!backend.properties().abilities.move_in_use) return;
+  const std::size_t unit = backend.properties().unit_bytes;
+  const Result<void*> reserved = backend.reserve(8 * unit, unit);
+  report.expect(reserved.ok(), "a range is reserved");
+  if (!reserved) return;
+  auto* const base = static_cast<std::byte*>(*reserved);
+  auto* const there = base + 4 * unit;
+  report.expect(backend.commit(base, 2 * unit).ok() && backend.commit(base + 2 * unit, 2 * unit).ok(), "and its front committed");
+  const Bytes late = pattern(2 * unit, 3);
+  const Result<Stream> stream = backend.make_stream();
+  report.expect(stream.ok(), "there are streams");
+  if (!stream) return;
+  const Transfer work{base, backend.device(), late.data(), Device(), late.size()};
+  report.expect(backend.copy(work, *stream).ok(), "work on it is under way");
+  report.expect(backend.begin_move(base, there, 2 * unit).ok(), "pages move meanwhile");
+  report.expect(!backend.commit(base, 2 * unit).ok(), "nothing is put where they were");
+  report.expect(!backend.move(base + 2 * unit, base, 2 * unit).ok(), "nor moved there");
+  stream->synchronize();
+  report.expect(get(backend, there, 2 * unit) == late, "and what the work wrote is found where they are");
+  report.expect(backend.end_move(base, 2 * unit).ok(), "they leave their old place");
+  report.expect(!backend.end_move(base, 2 * unit).ok(), "once");
+  report.expect(backend.commit(base, 2 * unit).ok() && put(backend, base, pattern(2 * unit, 77)).ok(), "which can be committed again");
+  report.expect(get(backend, there, 2 * unit) == late, "and is apart from where they are");
+  report.expect(backend.begin_move(there, base + 6 * unit, 2 * unit).ok() && backend.decommit(base + 6 * unit, 2 * unit).ok(),
+                "what has moved can be decommitted before that");
+  report.expect(backend.release(base, 8 * unit).ok(), "and a range released");
+}
+
 void allocates_blocks(Backend& backend, Report& report) {
   for (const std::size_t alignment : {std::size_t{16}, std::size_t{256}, std::size_t{8192}}) {
     const Result<void*> a = backend.allocate(1000, alignment);
@@ -403,6 +432,7 @@ constexpr BackendCheck kChecks[] = {
     {"CommitsAgainAfterDecommit", commits_again_after_decommit},
     {"RefusesWhatIsNotCommitted", refuses_what_is_not_committed},
     {"MovesPages", moves_pages},
+    {"MovesPagesInUse", moves_pages_in_use},
     {"AllocatesBlocks", allocates_blocks},
     {"RunsAStreamInOrder", runs_a_stream_in_order},
     {"IsNeverEarly", is_never_early},

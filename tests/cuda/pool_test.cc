@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <chrono>
+#include <stop_token>
 #include <thread>
 #include <vector>
 
@@ -100,6 +102,50 @@ TEST(CudaPool, TakesNoPagesBackThatAKernelStillOwns) {
   }
   EXPECT_GT(taken_back, 0U);
   did(std::to_string(rounds) + " rounds, " + std::to_string(taken_back) + " pieces taken back");
+}
+
+// A kernel owns blocks that were freed on its stream. A later request of the same stream takes their pages at once, and what the stream does then comes
+// after the kernel.
+TEST(CudaPool, MovesPagesThatAKernelOfTheSameStreamStillOwns) {
+  BERTH_NEEDS_CUDA();
+  const std::uint64_t rounds = scaled(1000, 20);
+  const Wrongs wrongs;
+  const Stream stream = make_stream("cuda:0");
+  CUstream_st* const native = cuda::native_stream(stream);
+  HostWord go;
+  std::uint64_t moved = 0;
+  const auto memory = pool("cuda:0", {.limit_bytes = 24_MiB});
+  for (std::uint64_t round = 0; round < rounds; ++round) {
+    go.set(0);
+    const auto value = static_cast<std::uint32_t>(round);
+    std::array<Block, 6> blocks;
+    for (Block& block : blocks) block = memory->allocate({.bytes = 4_MiB, .stream = stream});
+    ASSERT_TRUE(launch_spin(go.get(), native));
+    for (const Block& block : blocks) ASSERT_TRUE(launch_write(block.data, block.bytes, ~value, native));
+    for (const std::size_t i : {0U, 2U}) memory->deallocate(blocks[i]);
+    const std::uint64_t before = memory->stats().decommits;
+    std::jthread rescue([&](const std::stop_token& over) {  // a request that waits for the kernel fails the test, and does not hang it
+      for (int i = 0; i < 1000 && !over.stop_requested(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      go.set(1);
+    });
+    const Block late = memory->allocate({.bytes = 8_MiB, .stream = stream});
+    EXPECT_FALSE(stream.record().query()) << "the kernel was waited for";
+    moved += memory->stats().decommits - before;
+    ASSERT_TRUE(launch_write(late.data, late.bytes, value, native));
+    rescue.request_stop();
+    rescue.join();
+    stream.synchronize();
+    ASSERT_TRUE(launch_check(late.data, late.bytes, value, wrongs.get(), native));
+    for (const std::size_t i : {1U, 3U, 4U, 5U}) ASSERT_TRUE(launch_check(blocks[i].data, blocks[i].bytes, ~value, wrongs.get(), native));
+    stream.synchronize();
+    ASSERT_EQ(wrongs.count(), 0U) << "in round " << round;
+    memory->deallocate(late);
+    for (const std::size_t i : {1U, 3U, 4U, 5U}) memory->deallocate(blocks[i]);
+    memory->release_cached();
+    ASSERT_EQ(memory->audit(), "");
+  }
+  EXPECT_GT(moved, 0U);
+  did(std::to_string(rounds) + " rounds, " + std::to_string(moved) + " pieces moved while a kernel used them");
 }
 
 class Graph {

@@ -33,6 +33,7 @@ struct Abilities {
   bool kernels = false;       // `copy_elements` works
   bool wants_pinned = false;  // its copies are much faster from and to page-locked memory, so that others are staged there
   bool shared = false;        // its memory can be shared with other processes: see share/share.h
+  bool move_in_use = false;   // `begin_move` works: pages change address while work under way still uses the old one
 
   friend bool operator==(const Abilities&, const Abilities&) = default;
 };
@@ -85,6 +86,11 @@ class BERTH_EXPORT Backend {
   virtual Status decommit(void* address, std::size_t bytes) noexcept = 0;
   // The bytes of `from` (committed) are found at `to` (reserved, not committed), and `from` is no longer committed. All or nothing.
   virtual Status move(void* from, void* to, std::size_t bytes) noexcept;
+  // The same in two calls, for bytes that work under way still reads and writes: after the first they are found at both addresses. They are
+  // committed at `to`; at `from` they are there for that work alone, and nothing else can be put there, until the second call, for the same
+  // range. What is decommitted at `to` meanwhile is back with the device after that call, too. Where `move_in_use` says so.
+  virtual Status begin_move(void* from, void* to, std::size_t bytes) noexcept;
+  virtual Status end_move(void* from, std::size_t bytes) noexcept;
   virtual Status release(void* address, std::size_t bytes) noexcept = 0;
 
   // One block straight from the device, for the `direct` strategy. The default reserves and commits a range of its own for each.

@@ -38,7 +38,7 @@ struct SimOptions {
   bool background = true;
 };
 
-enum class SimOperation : std::uint8_t { reserve, commit, decommit, move, release, copy, fill, make_stream };
+enum class SimOperation : std::uint8_t { reserve, commit, decommit, move, begin_move, end_move, release, copy, fill, make_stream };
 
 class BERTH_EXPORT SimControl {
  public:

@@ -65,7 +65,8 @@ CudaBackend::CudaBackend(std::unique_ptr<CudaContext> context, DeviceFacts facts
                            .pinned = false,
                            .fork_safe = false,
                            .kernels = load_kernels_here(),
-                           .wants_pinned = true};
+                           .wants_pinned = true,
+                           .move_in_use = facts.virtual_memory};
   properties_.piece_bytes = facts.virtual_memory ? CudaMemory::kMostPiece : 0;
   properties_.commit_us_per_mib = 20;
 }

@@ -43,6 +43,8 @@ class CudaBackend final : public Backend {
   Status commit(void* address, std::size_t bytes) noexcept override { return memory_.commit(address, bytes); }
   Status decommit(void* address, std::size_t bytes) noexcept override { return memory_.decommit(address, bytes); }
   Status move(void* from, void* to, std::size_t bytes) noexcept override { return memory_.move(from, to, bytes); }
+  Status begin_move(void* from, void* to, std::size_t bytes) noexcept override { return memory_.begin_move(from, to, bytes); }
+  Status end_move(void* from, std::size_t bytes) noexcept override { return memory_.end_move(from, bytes); }
   Status release(void* address, std::size_t bytes) noexcept override { return memory_.release(address, bytes); }
   Result<void*> allocate(std::size_t bytes, std::size_t alignment) noexcept override;
   void free(void* address, std::size_t bytes, std::size_t alignment) noexcept override;

@@ -121,7 +121,8 @@ Status CudaMemory::open_pieces(std::uintptr_t address, std::size_t bytes) noexce
   return virtual_memory_ ? give_access(address, bytes) : Status();
 }
 
-Status CudaMemory::move_pieces(std::span<const Piece> pieces, std::uintptr_t distance, std::size_t bytes) noexcept {
+// (Seen on a GPU: a kernel that writes through the old address goes on, and a later one of its stream finds every word through the new.)
+Status CudaMemory::map_pieces_again(std::span<const Piece> pieces, std::uintptr_t distance, std::size_t bytes) noexcept {
   if (!virtual_memory_) return Failure{ErrorCode::unsupported, 0, "this device has no virtual memory management, and cannot move pages"};
   const Scope scope(context_);
   if (!scope) return scope.failure();
@@ -133,16 +134,14 @@ Status CudaMemory::move_pieces(std::span<const Piece> pieces, std::uintptr_t dis
     if (done) ++mapped;
   }
   if (done) done = give_access(pieces.front().address + distance, bytes);
-  if (!done) {
-    for (const Piece& piece : pieces.first(mapped)) (void)BERTH_CUDA_CALL(context_, cuMemUnmap, piece.address + distance, piece.bytes).ok();
-    return done;
-  }
-  // Now that they are there, they go from here. A device that does not unmap has failed.
-  for (const Piece& piece : pieces) {
-    const Status unmapped = BERTH_CUDA_CALL(context_, cuMemUnmap, piece.address, piece.bytes);
-    if (done) done = unmapped;
-  }
+  if (done) return done;
+  for (const Piece& piece : pieces.first(mapped)) (void)BERTH_CUDA_CALL(context_, cuMemUnmap, piece.address + distance, piece.bytes).ok();
   return done;
+}
+
+Status CudaMemory::unmap_echo(std::uintptr_t address, std::size_t bytes) noexcept {
+  const Scope scope(context_);
+  return scope ? BERTH_CUDA_CALL(context_, cuMemUnmap, address, bytes) : Status(scope.failure());
 }
 
 }  // namespace berth::cuda

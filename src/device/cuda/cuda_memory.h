@@ -40,7 +40,8 @@ class CudaMemory final : public PieceMemory {
   Status make_piece(Piece& piece) noexcept override;
   Status drop_piece(const Piece& piece) noexcept override;
   Status open_pieces(std::uintptr_t address, std::size_t bytes) noexcept override;
-  Status move_pieces(std::span<const Piece> pieces, std::uintptr_t distance, std::size_t bytes) noexcept override;
+  Status map_pieces_again(std::span<const Piece> pieces, std::uintptr_t distance, std::size_t bytes) noexcept override;
+  Status unmap_echo(std::uintptr_t address, std::size_t bytes) noexcept override;
 
   Result<Addresses> reserve_plainly(std::size_t bytes, std::size_t alignment) noexcept;
   Status give_access(std::uintptr_t address, std::size_t bytes) noexcept;

@@ -24,7 +24,7 @@ SimControl::~SimControl() = default;
 
 namespace {
 
-constexpr std::size_t kOperations = 8;
+constexpr std::size_t kOperations = static_cast<std::size_t>(SimOperation::make_stream) + 1;
 
 class SimBackend : public Backend, public SimControl {
  public:
@@ -44,7 +44,8 @@ class SimBackend : public Backend, public SimControl {
                       .pinned = false,
                       .fork_safe = false,
                       .kernels = options.kernels,
-                      .wants_pinned = options.wants_pinned},
+                      .wants_pinned = options.wants_pinned,
+                      .move_in_use = true},
         .piece_bytes = options.piece_bytes};
   }
 
@@ -72,6 +73,12 @@ class SimBackend : public Backend, public SimControl {
   }
   Status move(void* from, void* to, std::size_t bytes) noexcept override {
     return guarded(SimOperation::move, [&](SimMemory& memory) { return memory.move(from, to, bytes); });
+  }
+  Status begin_move(void* from, void* to, std::size_t bytes) noexcept override {
+    return guarded(SimOperation::begin_move, [&](SimMemory& memory) { return memory.begin_move(from, to, bytes); });
+  }
+  Status end_move(void* from, std::size_t bytes) noexcept override {
+    return guarded(SimOperation::end_move, [&](SimMemory& memory) { return memory.end_move(from, bytes); });
   }
   Status release(void* address, std::size_t bytes) noexcept override {
     return guarded(SimOperation::release, [&](SimMemory& memory) { return memory.release(address, bytes); });

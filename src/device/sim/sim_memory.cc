@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <new>
 
 #include "berth/base/checked.h"
@@ -20,6 +21,7 @@ constexpr int kFresh = 0xcb;
 constexpr Failure kIllegal{ErrorCode::out_of_bounds, 0, "an address is not committed memory of the device"};
 constexpr Failure kNotPages{ErrorCode::invalid_argument, 0, "the range is not whole pages of one reserved range"};
 constexpr Failure kPartOfPiece{ErrorCode::invalid_argument, 0, "memory is committed in pieces, and this is part of one"};
+constexpr Failure kNoHeap{ErrorCode::out_of_memory, 0, "no heap for the page table"};
 constexpr Failure kWrongState{ErrorCode::invalid_argument, 0, "a page is committed that should not be, or the other way round"};
 
 // What a page that was never written has in place of a frame.
@@ -40,6 +42,7 @@ void SimMemory::clear() noexcept {
     (void)os::release(reinterpret_cast<void*>(base), range.bytes).ok();
   }
   ranges_.clear();
+  echoes_.clear();
   committed_bytes_ = 0;
   reserved_bytes_ = 0;
 }
@@ -51,7 +54,7 @@ Result<void*> SimMemory::reserve(std::size_t bytes, std::size_t alignment) {
   if (!addresses) return addresses;
   if (!add_range(number(*addresses), *length)) {
     (void)os::release(*addresses, *length).ok();
-    return Failure{ErrorCode::out_of_memory, 0, "no heap for the page table"};
+    return kNoHeap;
   }
   reserved_bytes_ += *length;
   return addresses;
@@ -77,6 +80,7 @@ Status SimMemory::release(void* address, std::size_t bytes) {
   committed_bytes_ -= found->second.committed_bytes;
   reserved_bytes_ -= *length;
   drop_frames(found->second);
+  echoes_.erase(echoes_.lower_bound(found->first), echoes_.lower_bound(found->first + *length));
   ranges_.erase(found);
   return os::release(address, *length);
 }
@@ -96,7 +100,7 @@ Status SimMemory::commit(void* address, std::size_t bytes) {
 Status SimMemory::decommit(void* address, std::size_t bytes) {
   const Result<Pages> found = pages(address, bytes);
   if (!found) return found.failure();
-  if (!std::ranges::all_of(found->frames, is_committed)) return kWrongState;
+  if (!std::ranges::all_of(found->frames, is_committed) || has_echo(address, bytes)) return kWrongState;
   if (!is_whole(*found)) return kPartOfPiece;
   for (Frame& frame : found->frames) drop_frame(*found->range, frame);
   found->range->committed_bytes -= bytes;
@@ -104,27 +108,97 @@ Status SimMemory::decommit(void* address, std::size_t bytes) {
   return {};
 }
 
-Status SimMemory::move(void* from, void* to, std::size_t bytes) {
+Result<SimMemory::Places> SimMemory::look_at_move(void* from, void* to, std::size_t bytes) {
   const Result<Pages> source = pages(from, bytes);
   const Result<Pages> target = pages(to, bytes);
   if (!source || !target) return kNotPages;
-  if (!std::ranges::all_of(source->frames, is_committed)) return kWrongState;
+  if (!std::ranges::all_of(source->frames, is_committed) || has_echo(from, bytes)) return kWrongState;
   if (!std::ranges::none_of(target->frames, is_committed)) return kWrongState;
   if (!is_whole(*source)) return kPartOfPiece;
-  if (piece_bytes_ != 0) {
-    const auto first = static_cast<std::size_t>(source->frames.data() - source->range->pages.get());
-    const auto place = static_cast<std::size_t>(target->frames.data() - target->range->pages.get());
-    for (std::size_t i = 0; i < source->frames.size(); ++i) target->range->begins[place + i] = source->range->begins[first + i];
-    target->range->begins[place + target->frames.size()] = true;
-  }
-  const auto on_heap = static_cast<std::size_t>(std::ranges::count_if(source->frames, [](Frame f) { return f != kUntouched; }));
-  std::ranges::swap_ranges(source->frames, target->frames);
-  source->range->committed_bytes -= bytes;
-  target->range->committed_bytes += bytes;
-  source->range->frames -= on_heap;
-  target->range->frames += on_heap;
+  return Places{*source, *target};
+}
+
+void SimMemory::copy_borders(const Places& places) const noexcept {
+  if (piece_bytes_ == 0) return;
+  const auto& [source, target] = places;
+  const auto first = static_cast<std::size_t>(source.frames.data() - source.range->pages.get());
+  const auto place = static_cast<std::size_t>(target.frames.data() - target.range->pages.get());
+  for (std::size_t i = 0; i < source.frames.size(); ++i) target.range->begins[place + i] = source.range->begins[first + i];
+  target.range->begins[place + target.frames.size()] = true;
+}
+
+Status SimMemory::move(void* from, void* to, std::size_t bytes) {
+  const Result<Places> places = look_at_move(from, to, bytes);
+  if (!places) return places.failure();
+  const auto& [source, target] = *places;
+  copy_borders(*places);
+  const auto on_heap = static_cast<std::size_t>(std::ranges::count_if(source.frames, [](Frame f) { return f != kUntouched; }));
+  std::ranges::swap_ranges(source.frames, target.frames);
+  source.range->committed_bytes -= bytes;
+  target.range->committed_bytes += bytes;
+  source.range->frames -= on_heap;
+  target.range->frames += on_heap;
   return {};
 }
+
+// ---- pages with two addresses
+
+Status SimMemory::begin_move(void* from, void* to, std::size_t bytes) {
+  const Result<Places> places = look_at_move(from, to, bytes);
+  if (!places) return places.failure();
+  const auto& [source, target] = *places;
+  if (const Status backed = back(from, bytes); !backed) return backed;
+  if (!share_frames(source.frames)) return kNoHeap;
+  try {
+    echoes_.emplace(number(from), bytes);
+  } catch (const std::bad_alloc&) {
+    for (const Frame frame : source.frames) give_up_share(frame);
+    return kNoHeap;
+  }
+  copy_borders(*places);
+  std::ranges::copy(source.frames, target.frames.begin());
+  source.range->committed_bytes -= bytes;
+  target.range->committed_bytes += bytes;
+  target.range->frames += target.frames.size();
+  return {};
+}
+
+Status SimMemory::end_move(void* from, std::size_t bytes) {
+  const auto echo = echoes_.find(number(from));
+  if (echo == echoes_.end() || echo->second != bytes) return Failure{ErrorCode::invalid_argument, 0, "no move was begun there"};
+  const Result<Pages> found = pages(from, bytes);
+  if (!found) return found.failure();
+  for (Frame& frame : found->frames) drop_frame(*found->range, frame);
+  echoes_.erase(echo);
+  return {};
+}
+
+bool SimMemory::has_echo(const void* address, std::size_t bytes) const noexcept {
+  const auto after = echoes_.lower_bound(number(address) + bytes);
+  if (after == echoes_.begin()) return false;
+  const auto& [first, length] = *std::prev(after);
+  return first + length > number(address);
+}
+
+bool SimMemory::share_frames(std::span<const Frame> frames) noexcept {
+  std::size_t shared = 0;
+  try {
+    for (; shared < frames.size(); ++shared) ++more_places_[frames[shared]];
+    return true;
+  } catch (const std::bad_alloc&) {
+    for (const Frame frame : frames.first(shared)) give_up_share(frame);
+    return false;
+  }
+}
+
+bool SimMemory::give_up_share(Frame frame) noexcept {
+  const auto found = more_places_.find(frame);
+  if (found == more_places_.end()) return false;
+  if (--found->second == 0) more_places_.erase(found);
+  return true;
+}
+
+// ---- pieces and frames
 
 bool SimMemory::is_whole(const Pages& found) const noexcept {
   if (piece_bytes_ == 0) return true;
@@ -141,7 +215,7 @@ void SimMemory::note_pieces(const Pages& found) const noexcept {
 
 void SimMemory::drop_frame(Range& range, Frame& frame) noexcept {
   if (frame != nullptr && frame != kUntouched) {
-    delete[] frame;
+    if (!give_up_share(frame)) delete[] frame;
     --range.frames;
   }
   frame = nullptr;

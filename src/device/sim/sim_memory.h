@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "berth/base/result.h"
@@ -18,6 +19,8 @@
 //                                    |        |        |        |
 //     frame                        bytes    none    untouched   bytes
 //                                      (not committed)
+//
+// While pages that are in use move, they have two addresses with one frame; the old one is an echo, which can be read and written, and nothing else.
 //
 // Not thread-safe: the backend holds its lock around every call.
 namespace berth {
@@ -36,6 +39,8 @@ class SimMemory {
   Status commit(void* address, std::size_t bytes);
   Status decommit(void* address, std::size_t bytes);
   Status move(void* from, void* to, std::size_t bytes);
+  Status begin_move(void* from, void* to, std::size_t bytes);
+  Status end_move(void* from, std::size_t bytes);
 
   // Between device and host, and within the device (overlaps allowed). Nothing is written unless every page is committed.
   Status read(void* host, const void* device, std::size_t bytes) const;
@@ -61,7 +66,7 @@ class SimMemory {
     std::size_t bytes = 0;
     std::unique_ptr<Frame[], FreeTable> pages = {};
     std::vector<bool> begins = {};    // by page: a piece begins there, or begins or ends behind it. Empty: there are none
-    std::size_t committed_bytes = 0;  // == page_bytes_ * number of frames that are not nullptr
+    std::size_t committed_bytes = 0;  // == page_bytes_ * number of frames that are not nullptr, but for echoes
     std::size_t frames = 0;           // on the heap
   };
 
@@ -88,12 +93,24 @@ class SimMemory {
   void note_pieces(const Pages& found) const noexcept;
   const Range* find(std::size_t address, std::size_t bytes, std::size_t& base) const noexcept;
 
+  struct Places {
+    Pages source;
+    Pages target;
+  };
+  Result<Places> look_at_move(void* from, void* to, std::size_t bytes);
+  void copy_borders(const Places& places) const noexcept;
+  bool has_echo(const void* address, std::size_t bytes) const noexcept;
+  bool share_frames(std::span<const Frame> frames) noexcept;  // false: no heap
+  bool give_up_share(Frame frame) noexcept;                   // false: it has one address
+
   const std::size_t capacity_bytes_;
   const std::size_t page_bytes_;
   const std::size_t piece_bytes_;
-  std::size_t committed_bytes_ = 0;      // == sum over ranges, <= capacity_bytes_
-  std::size_t reserved_bytes_ = 0;       // == sum of range sizes
-  std::map<std::size_t, Range> ranges_;  // by first address
+  std::size_t committed_bytes_ = 0;                     // == sum over ranges, <= capacity_bytes_
+  std::size_t reserved_bytes_ = 0;                      // == sum of range sizes
+  std::map<std::size_t, Range> ranges_;                 // by first address
+  std::map<std::size_t, std::size_t> echoes_;           // bytes by address
+  std::unordered_map<Frame, std::size_t> more_places_;  // of frames with several addresses: how many beside the first
 };
 
 }  // namespace berth

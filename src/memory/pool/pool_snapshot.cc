@@ -107,6 +107,7 @@ class PoolWalk {
     if (extent.state == ExtentState::live && extent.slab != 0) return copy_slab(extent);
     next_ = extent.end();
     if (extent.state == ExtentState::bare || (extent.state == ExtentState::transit && !extent.has_memory)) return;
+    if (extent.state == ExtentState::echo) return;
     // A block that is not handed out yet, that a thread keeps (pool_large.cc), or that has come since the walk passed its beginning, is told as
     // free.
     const bool live = extent.slot != 0 && pool_.slots_[extent.slot].serial.load() != 0;

@@ -106,7 +106,14 @@ void Space::close() noexcept {
   base_ = nullptr;
 }
 
-bool Space::add_stream(std::uint32_t stream) noexcept { return parts_[0]->add_stream(stream) && parts_[1]->add_stream(stream); }
+bool Space::add_stream(std::uint32_t stream) noexcept {
+  try {
+    if (done_.size() <= stream) done_.resize(stream + 1);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  return parts_[0]->add_stream(stream) && parts_[1]->add_stream(stream);
+}
 
 std::size_t Space::aligned(std::size_t offset, std::size_t alignment) const noexcept {
   const auto base = reinterpret_cast<std::uintptr_t>(base_);
@@ -132,25 +139,27 @@ Result<PoolExtent*> Space::take(Part which, std::size_t bytes, std::size_t align
   if (effort == Effort::cached_only) return Failure{ErrorCode::busy, 0, "no cached memory fits"};
   const Window window = find_window(part, bytes, alignment, stream);
   if (window.first == nullptr) return Failure{ErrorCode::out_of_memory, 0, "no run of addresses is long enough"};
-  return occupy(window, bytes, effort);
+  return occupy(window, bytes, {.stream = stream, .effort = effort});
 }
 
 // Makes a live extent of free ones, and sees to it that there is memory under all of it.
-Result<PoolExtent*> Space::occupy(const Window& window, std::size_t bytes, Effort effort) noexcept {
+Result<PoolExtent*> Space::occupy(const Window& window, std::size_t bytes, Filling filling) noexcept {
   if (!nodes_.reserve(Extents::kNodesPerCut * (window.extents + 1)))
     return Failure{ErrorCode::out_of_memory, 0, "no heap for the pool's tables"};
-  PoolExtent* const first = enter_transit(window, bytes, effort == Effort::usual ? ahead_of(window, bytes) : 0);
+  PoolExtent* const first = enter_transit(window, bytes, filling.effort == Effort::usual ? ahead_of(window, bytes) : 0);
   std::size_t end = first->end();
   for (const PoolExtent* e = first->next; e != nullptr && e->begin < window.begin + bytes; e = e->next) end = e->end();
-  const Status filled = fill_window(first, end, effort);
+  const Status filled = fill_window(first, end, filling);
   if (!filled || !nodes_.reserve(Extents::kNodesPerCut)) {
     leave_transit(first, end);
     return filled ? Failure{ErrorCode::out_of_memory, 0, "no heap for the pool's tables"} : filled.failure();
   }
   Extents& part = part_of(first->begin);
   while (first->end() < end) part.join_next(first);
-  // Free for a moment, so that what lies outside the block joins its neighbours. What was only the stream's is inside.
-  return make_live(part.free_cached(first, 0, 0), window.begin, bytes);
+  // Free for a moment, so that what lies outside the block joins its neighbours. What was free for the stream alone is inside; what has been put
+  // under other addresses while the stream is at work on it may not be.
+  const std::uint32_t stream = is_over(filling.stream, filling.ticket) ? 0 : filling.stream;
+  return make_live(part.free_cached(first, stream, filling.ticket), window.begin, bytes);
 }
 
 // Of the runs of free extents, the place where the least memory is missing; of equal ones the lowest.
@@ -233,6 +242,10 @@ PoolExtent* Space::give(PoolExtent* extent, std::uint32_t stream, std::uint64_t 
 
 void Space::clean(std::uint32_t stream, std::uint64_t ticket) noexcept {
   for (const auto& part : parts_) part->clean(stream, ticket);
+  done_[stream] = std::max(done_[stream], ticket);
+  for (PoolExtent* const echo : echoes_) {
+    if (is_over(echo->stream, echo->ticket)) echo->stream = 0;
+  }
 }
 
 bool Space::pass_on(std::uint32_t from, std::uint64_t ticket, std::uint32_t to, std::uint64_t as) noexcept {
@@ -250,7 +263,7 @@ bool Space::grow(PoolExtent* extent, std::size_t bytes, std::uint32_t stream, Ef
     there += e->bytes;
     ++window.extents;
   }
-  if ((window.missing > 0 && effort == Effort::cached_only) || !occupy(window, more, effort)) return false;
+  if ((window.missing > 0 && effort == Effort::cached_only) || !occupy(window, more, {.stream = stream, .effort = effort})) return false;
   part_of(extent->begin).join_next(extent);
   return true;
 }

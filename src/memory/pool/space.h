@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "berth/base/result.h"
 #include "berth/device/backend.h"
@@ -24,6 +25,10 @@
 // - Else the place is chosen where the least memory is missing. As long as all that is committed stays within `tight` times the most that
 //   was ever live, what is missing is committed; beyond that, whole free pages are moved there from elsewhere, and then, at a limited
 //   rate, free edges of pages that are partly live.
+//
+// Pages move from holes that nobody can be at work on. Where a device can move memory that is in use (Abilities::move_in_use), a request of a stream
+// takes them also from what was freed on that stream, though its work is still under way: they are put under the new addresses at once, and
+// leave the old ones, an *echo*, when that work is done. Nothing waits.
 //
 // The range has a part for slabs and a part for large blocks, so that a long-lived slab does not sit in the middle of a large hole.
 //
@@ -123,6 +128,7 @@ class Space {
     PoolExtent* source = nullptr;  // in this range, or in the lender's with a loan; nullptr: committed anew
     PoolExtent* target = nullptr;  // of the same length; or shorter: the source is given back, and the target committed anew
     Loan* loan = nullptr;
+    bool leaves_echo() const noexcept { return loan == nullptr && source != nullptr && source->stream != 0; }
   };
   static constexpr std::size_t kPieceShare = 32;  // the part of the most that was live that a piece may be as long as
   static constexpr std::size_t kMostSteps = 64;
@@ -150,17 +156,30 @@ class Space {
   void consider(Window& best, PoolExtent* run, std::size_t begin, std::size_t bytes) const noexcept;
   std::size_t ahead_of(const Window& window, std::size_t bytes) const noexcept;
   PoolExtent* enter_transit(const Window& window, std::size_t bytes, std::size_t ahead) noexcept;
-  Result<PoolExtent*> occupy(const Window& window, std::size_t bytes, Effort effort) noexcept;
-  Status fill_window(PoolExtent* first, std::size_t end, Effort effort) noexcept;
+  // For whom, and how hard to try; and what of the memory that was found the stream may still be at work on.
+  struct Filling {
+    std::uint32_t stream = 0;
+    Effort effort = Effort::usual;
+    std::uint64_t ticket = 0;  // until this free is over; 0: on none
+  };
+  Result<PoolExtent*> occupy(const Window& window, std::size_t bytes, Filling filling) noexcept;
+  Status fill_window(PoolExtent* first, std::size_t end, Filling& filling) noexcept;
   void borrow(const PoolExtent* first, std::size_t end, Loans& loans) noexcept BERTH_NO_THREAD_ANALYSIS;
   void settle_own(const Loans& loans) noexcept BERTH_NO_THREAD_ANALYSIS;
-  const Budget* plan_steps(PoolExtent* first, std::size_t end, Effort effort, Steps& steps, Loans& loans) noexcept;
+  const Budget* plan_steps(PoolExtent* first, std::size_t end, const Filling& filling, Steps& steps, Loans& loans) noexcept;
   const Budget* plan_new(PoolExtent* target, Loans& loans, Step& step) noexcept;
   std::size_t most_piece() const noexcept;
   void take_promise_back(const Step& step) noexcept;
   enum class Longer : bool { no, yes };  // whether a source may be longer than what is wanted
-  PoolExtent* find_source(std::size_t most, bool edges, Longer longer) noexcept;
-  PoolExtent* find_piece(std::size_t wanted, Longer longer) noexcept;
+  // Of what was freed on a stream, or with 0 of what no work can touch any more.
+  PoolExtent* find_source(std::size_t most, bool edges, Longer longer, std::uint32_t stream) noexcept;
+  PoolExtent* find_piece(std::size_t wanted, Longer longer, std::uint32_t stream) noexcept;
+  bool can_echo(std::uint32_t stream) noexcept;
+  void leave_echo(const Step& step) noexcept;
+  void end_echoes() noexcept BERTH_NO_THREAD_ANALYSIS;
+  bool is_over(std::uint32_t stream, std::uint64_t ticket) const noexcept { return stream == 0 || ticket <= done_[stream]; }
+  // Makes an extent in transit cached again: its stream's, unless that is over by now.
+  void free_as_before(PoolExtent* extent) noexcept;
   void account(const Step& step, bool done) noexcept;
   Status run_step(const Step& step) noexcept;
   Status run_steps(Steps& steps) noexcept BERTH_NO_THREAD_ANALYSIS;
@@ -188,6 +207,9 @@ class Space {
   Extents::Nodes nodes_;
   std::array<std::unique_ptr<Extents>, 2> parts_;
   PieceBorders borders_;
+  std::vector<std::uint64_t> done_{0};    // by stream: frees up to this one are over
+  std::vector<PoolExtent*> echoes_;       // those on stream 0 nothing can be at work on any more. Capacity for those to come
+  std::size_t echoes_to_come_ = 0;        //
   std::array<std::size_t, 2> used_to_{};  // by part: where the last extent ended that was ever live
   Figures figures_;
   std::size_t promised_ = 0;     // being asked of the device: committed, when it says yes

@@ -17,7 +17,8 @@ constexpr std::size_t kMostPieces = 256;     // and pieces, for the one that fit
 
 }  // namespace
 
-Status Space::fill_window(PoolExtent* first, std::size_t end, Effort effort) noexcept {
+Status Space::fill_window(PoolExtent* first, std::size_t end, Filling& filling) noexcept {
+  end_echoes();
   for (;;) {
     if (!nodes_.reserve((Extents::kNodesPerCut + 1) * kMostSteps))
       return Failure{ErrorCode::out_of_memory, 0, "no heap for the pool's tables"};
@@ -31,10 +32,13 @@ Status Space::fill_window(PoolExtent* first, std::size_t end, Effort effort) noe
     }
     Steps steps;
     Status done;
-    if (const Budget* const refused = plan_steps(first, end, effort, steps, loans)) {
+    if (const Budget* const refused = plan_steps(first, end, filling, steps, loans)) {
       for (std::size_t i = 0; i < steps.count; ++i) take_promise_back(steps.step[i]);
       done = Failure{ErrorCode::out_of_memory, 0, refused->why()};
     } else if (steps.count > 0) {
+      for (const Step& step : std::span(steps.step).first(steps.count)) {
+        if (step.leaves_echo()) filling.ticket = std::max(filling.ticket, step.source->ticket);
+      }
       done = run_steps(steps);
     }
     settle_own(loans);
@@ -64,8 +68,9 @@ void Space::settle_own(const Loans& loans) noexcept {
 
 // The step will not be run.
 void Space::take_promise_back(const Step& step) noexcept {
+  if (step.leaves_echo()) --echoes_to_come_;
   if (step.loan == nullptr && step.source != nullptr) {
-    part_of(step.source->begin).free_cached(step.source, 0, 0);
+    free_as_before(step.source);
     return;
   }
   promised_ -= step.target->bytes;
@@ -76,7 +81,8 @@ void Space::take_promise_back(const Step& step) noexcept {
 }
 
 // Decides where the missing memory comes from, for as many pieces as there is room. Returns the limit that is in the way, or nullptr.
-const Budget* Space::plan_steps(PoolExtent* first, std::size_t end, Effort effort, Steps& steps, Loans& loans) noexcept {
+const Budget* Space::plan_steps(PoolExtent* first, std::size_t end, const Filling& filling, Steps& steps, Loans& loans) noexcept {
+  const bool all_pages = filling.effort == Effort::all_pages;
   std::size_t missing = 0;
   std::size_t window_bytes = 0;
   for (const PoolExtent* e = first; e != nullptr && e->begin < end; e = e->next) {
@@ -87,17 +93,22 @@ const Budget* Space::plan_steps(PoolExtent* first, std::size_t end, Effort effor
   const auto beyond = [&](double factor) {
     const auto allowed = static_cast<std::size_t>(factor * peak);
     const std::size_t wanted = figures_.committed + promised_ + missing;
-    return effort == Effort::all_pages ? missing : wanted > allowed ? std::min(missing, wanted - allowed) : 0;
+    return all_pages ? missing : wanted > allowed ? std::min(missing, wanted - allowed) : 0;
   };
   std::size_t pages_wanted = std::max(beyond(settings_.tight), missing > budget_.room() ? missing : 0);
-  const bool edges = effort == Effort::all_pages || moved_edges_ < handed_out_ / 100;
+  const bool edges = all_pages || moved_edges_ < handed_out_ / 100;
   std::size_t edges_wanted = edges ? beyond(settings_.tighter_edges) : 0;
   for (PoolExtent* target = first; target != nullptr && target->begin < end; target = target->next) {
     if (target->has_memory) continue;
     if (steps.count == kMostSteps) return nullptr;
-    PoolExtent* source = pages_wanted > 0 ? find_source(std::min(target->bytes, pages_wanted), false, Longer::yes) : nullptr;
+    const std::size_t most = std::min(target->bytes, pages_wanted);
+    PoolExtent* source = most > 0 ? find_source(most, false, Longer::yes, 0) : nullptr;
+    if (source == nullptr && most > 0 && can_echo(filling.stream)) {
+      source = find_source(most, false, Longer::no, filling.stream);
+      echoes_to_come_ += source != nullptr ? 1 : 0;
+    }
     if (source == nullptr && edges_wanted > 0) {
-      source = find_source(std::min(target->bytes, edges_wanted), true, Longer::no);
+      source = find_source(std::min(target->bytes, edges_wanted), true, Longer::no, 0);
       if (source != nullptr) moved_edges_ += source->bytes;
     }
     Step step{.source = source, .target = target};
@@ -139,18 +150,18 @@ const Budget* Space::plan_new(PoolExtent* target, Loans& loans, Step& step) noex
 }
 
 // Cached memory to move elsewhere, at most so much of it: whole pages, from the highest address down, or edges of pages.
-PoolExtent* Space::find_source(std::size_t most, bool edges, Longer longer) noexcept {
+PoolExtent* Space::find_source(std::size_t most, bool edges, Longer longer, std::uint32_t stream) noexcept {
   if (settings_.fixed_pages) return nullptr;
-  if (in_pieces()) return edges || most < settings_.page_bytes ? nullptr : find_piece(most, longer);
+  if (in_pieces()) return edges || most < settings_.page_bytes ? nullptr : find_piece(most, longer, stream);
   const std::size_t unit = edges ? backend_.properties().unit_bytes : settings_.page_bytes;
   const std::size_t wanted = align_down(most, unit);
   const std::size_t least = edges ? std::min(kLeastEdge, wanted) : unit;
   if (wanted == 0) return nullptr;
   for (const std::size_t which : {1U, 0U}) {
     Extents& part = *parts_[which];
+    const ExtentTree& tree = part.tree(stream);
     std::size_t looked_at = 0;
-    for (PoolExtent* e = part.clean_tree().last(least); e != nullptr && looked_at < kMostSources;
-         e = part.clean_tree().previous(e, least)) {
+    for (PoolExtent* e = tree.last(least); e != nullptr && looked_at < kMostSources; e = tree.previous(e, least)) {
       ++looked_at;
       const std::size_t from = up(e->begin, unit);
       const std::size_t to = align_down(e->end(), unit);
@@ -163,7 +174,7 @@ PoolExtent* Space::find_source(std::size_t most, bool edges, Longer longer) noex
 }
 
 // A whole free piece: the shortest of those that are long enough, else the longest of the others.
-PoolExtent* Space::find_piece(std::size_t wanted, Longer longer) noexcept {
+PoolExtent* Space::find_piece(std::size_t wanted, Longer longer, std::uint32_t stream) noexcept {
   PieceSpan best;
   PoolExtent* from = nullptr;
   const auto is_better = [&](std::size_t bytes) {
@@ -173,9 +184,9 @@ PoolExtent* Space::find_piece(std::size_t wanted, Longer longer) noexcept {
   };
   std::size_t looked_at = 0;
   for (const std::size_t which : {1U, 0U}) {
-    Extents& part = *parts_[which];
+    const ExtentTree& tree = parts_[which]->tree(stream);
     const std::size_t page = settings_.page_bytes;
-    for (PoolExtent* e = part.clean_tree().last(page); e != nullptr && looked_at < kMostPieces; e = part.clean_tree().previous(e, page)) {
+    for (PoolExtent* e = tree.last(page); e != nullptr && looked_at < kMostPieces; e = tree.previous(e, page)) {
       for (std::size_t end = e->end(); looked_at < kMostPieces; ++looked_at) {
         const PieceSpan piece = borders_.last_within(e->begin, end);
         if (piece.bytes() == 0) break;
@@ -195,6 +206,11 @@ PoolExtent* Space::find_piece(std::size_t wanted, Longer longer) noexcept {
 Status Space::run_step(const Step& step) noexcept {
   std::byte* const target = base_ + step.target->begin;
   const std::size_t bytes = step.target->bytes;
+  if (step.leaves_echo()) {
+    const Status moved = backend_.begin_move(base_ + step.source->begin, target, bytes);
+    if (moved || moved.failure().code == ErrorCode::device_lost) return moved;
+    return Failure{ErrorCode::out_of_memory, moved.failure().os_error, "pages that are in use did not move"};  // waiting for them may help
+  }
   if (step.source != nullptr) {
     std::byte* const source = step.loan != nullptr ? step.loan->address : base_ + step.source->begin;
     const bool same = step.source->bytes == bytes;
@@ -213,6 +229,7 @@ Status Space::run_step(const Step& step) noexcept {
 // What a step has changed, whether it was done or not.
 void Space::account(const Step& step, bool done) noexcept {
   const std::size_t bytes = step.target->bytes;
+  if (step.leaves_echo()) --echoes_to_come_;
   step.target->has_memory = done;
   if (done && in_pieces()) borders_.committed(step.target->begin, bytes);
   if (step.source == nullptr || step.loan != nullptr) {
@@ -224,8 +241,10 @@ void Space::account(const Step& step, bool done) noexcept {
       take_promise_back(step);
     }
     if (step.loan != nullptr && !step.source->has_memory) step.loan->end = done ? Loan::End::moved : Loan::End::lost;
+  } else if (step.leaves_echo() && done) {
+    leave_echo(step);
   } else if (step.source->has_memory) {
-    part_of(step.source->begin).free_cached(step.source, 0, 0);
+    free_as_before(step.source);
   } else {
     const std::size_t less = step.source->bytes - (done ? bytes : 0);
     figures_.committed -= less;
@@ -257,10 +276,58 @@ void Space::leave_transit(PoolExtent* first, std::size_t end) noexcept {
   for (PoolExtent* e = first; e != nullptr && e->begin < end;) {
     PoolExtent* const following = e->next;
     if (e->has_memory)
-      part.free_cached(e, e->stream, e->ticket);
+      free_as_before(e);
     else
       part.free_bare(e);
     e = following;
+  }
+}
+
+void Space::free_as_before(PoolExtent* extent) noexcept {
+  part_of(extent->begin).free_cached(extent, is_over(extent->stream, extent->ticket) ? 0 : extent->stream, extent->ticket);
+}
+
+// ---- memory that moves while a stream is at work on it
+
+// Whether what was freed on a stream may move before its work is done, with room to remember where it was.
+bool Space::can_echo(std::uint32_t stream) noexcept {
+  if (stream == 0 || !backend_.properties().abilities.move_in_use) return false;
+  try {
+    const std::size_t wanted = echoes_.size() + echoes_to_come_ + 1;
+    if (wanted > echoes_.capacity()) echoes_.reserve(2 * wanted);
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
+void Space::leave_echo(const Step& step) noexcept {
+  step.target->stream = step.source->stream;
+  step.target->ticket = step.source->ticket;
+  step.source->state = ExtentState::echo;
+  step.source->has_memory = false;
+  if (is_over(step.source->stream, step.source->ticket)) step.source->stream = 0;
+  echoes_.push_back(step.source);
+  ++figures_.moves;
+  ++figures_.decommits;
+}
+
+// Lets go of the old addresses of what has moved, where nothing can be at work any more. Goes to the device.
+void Space::end_echoes() noexcept {
+  for (;;) {
+    const auto over = std::ranges::find(echoes_, 0U, &PoolExtent::stream);
+    if (over == echoes_.end()) return;
+    PoolExtent* const echo = *over;
+    *over = echoes_.back();
+    echoes_.pop_back();
+    echo->state = ExtentState::transit;
+    mutex_.unlock();
+    const Status ended = backend_.end_move(base_ + echo->begin, echo->bytes);
+    mutex_.lock();
+    if (ended)
+      part_of(echo->begin).free_bare(echo);
+    else
+      echo->state = ExtentState::echo;  // these addresses are lost, and nothing else
   }
 }
 

@@ -32,6 +32,7 @@ bool Space::decommit(PoolExtent* from, std::size_t begin, std::size_t end, To to
 
 void Space::trim(std::size_t keep, std::size_t grain, std::size_t most_pieces) noexcept {
   if (base_ == nullptr) return;
+  end_echoes();
   for (const std::size_t which : {1U, 0U}) {
     if (in_pieces()) {
       trim_pieces(*parts_[which], keep, most_pieces);
@@ -92,7 +93,7 @@ std::size_t Space::lend(std::span<const std::size_t> wanted, std::span<Loan> loa
   for (const std::size_t bytes : wanted) {
     for (std::size_t lent = 0; lent < bytes && count < loans.size();) {
       if (!nodes_.reserve(Extents::kNodesPerCut)) return count;
-      PoolExtent* const source = find_source(bytes - lent, false, Longer::no);
+      PoolExtent* const source = find_source(bytes - lent, false, Longer::no, 0);
       if (source == nullptr) break;
       loans[count++] = {.extent = source, .address = base_ + source->begin, .bytes = source->bytes};
       lent += source->bytes;

@@ -57,6 +57,7 @@ class World {
     for (int i = 0; i < 16; ++i) take({.bytes = 900'000, .stream = i % 4 == 0 ? StreamRef(stream_) : StreamRef()});
     give_every_second(blocks);
     for (int i = 0; i < 3; ++i) take({.bytes = 3_MiB});
+    fill_busy_holes(take);
     take({.bytes = 64_MiB});
     try {
       memory_->reserve(2_MiB);
@@ -100,6 +101,35 @@ class World {
     const Status filled = memory_->backend().fill(block.data, block.bytes / 8 * 8, std::as_bytes(std::span(&kept.value, 1)), {});
     EXPECT_TRUE(filled.ok());
     kept_.push_back(kept);
+  }
+
+  // Blocks of a stream, until there are no more; then a longer one, where every second of them was, while the stream may be at work there.
+  template <class Take>
+  void fill_busy_holes(const Take& take) {
+    const std::size_t first = blocks_.size();
+    std::size_t before = 0;
+    do {
+      before = blocks_.size();
+      take({.bytes = 400'000, .stream = stream_});
+    } while (blocks_.size() > before);
+    try {
+      stream_.enqueue([] {});
+    } catch (const std::bad_alloc&) {
+    }
+    std::size_t left = first;
+    for (std::size_t i = first; i < blocks_.size(); ++i) {
+      if ((i - first) % 2 == 0)
+        memory_->deallocate(blocks_[i]);
+      else
+        blocks_[left++] = blocks_[i];
+    }
+    blocks_.resize(left);
+    for (int i = 0; i < 3; ++i) take({.bytes = 1_MiB, .stream = stream_});
+    for (; blocks_.size() > first; blocks_.pop_back()) memory_->deallocate(blocks_.back());
+    try {
+      stream_.synchronize();
+    } catch (const std::bad_alloc&) {
+    }
   }
 
   void give_every_second(std::vector<Block>& blocks) {
@@ -151,6 +181,9 @@ void of_device(SimOperation operation, ErrorCode code, const std::string& what) 
 TEST(PoolNthFailure, OfCommitChangesNothing) { of_device(SimOperation::commit, ErrorCode::out_of_memory, "commits"); }
 TEST(PoolNthFailure, OfCommitWithAnErrorChangesNothing) { of_device(SimOperation::commit, ErrorCode::device_error, "commits"); }
 TEST(PoolNthFailure, OfMoveChangesNothing) { of_device(SimOperation::move, ErrorCode::device_error, "moves"); }
+TEST(PoolNthFailure, OfMovesOfPagesInUseChangesNothing) {
+  of_device(SimOperation::begin_move, ErrorCode::device_error, "moves of pages in use");
+}
 TEST(PoolNthFailure, OfDecommitChangesNothing) { of_device(SimOperation::decommit, ErrorCode::device_error, "decommits"); }
 
 // Where pages cannot move at all they are given back and taken anew, and that may fail half way.

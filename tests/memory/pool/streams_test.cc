@@ -416,14 +416,18 @@ class Schedule {
 struct Found {
   std::uint64_t overwritten = 0;
   std::uint64_t refused = 0;
+  std::uint64_t echoes = 0;  // pages that moved while they were in use
 };
 
 Found run_schedules(std::uint64_t count, Rules rules) {
   constexpr std::size_t kCapacity = 4_MiB;
   std::vector<Device> devices;
   for (std::uint64_t i = 0; i < 8; ++i) {
-    devices.push_back(make_sim(
-        {.capacity_bytes = i % 2 == 0 ? kCapacity : 4 * kCapacity, .page_bytes = 64_KiB, .seed = seed() + i, .background = false}));
+    devices.push_back(make_sim({.capacity_bytes = i % 2 == 0 ? kCapacity : 4 * kCapacity,
+                                .page_bytes = 64_KiB,
+                                .seed = seed() + i,
+                                .piece_bytes = i % 4 < 2 ? 0 : 256_KiB,
+                                .background = false}));
   }
   Found found;
   for (std::uint64_t i = 0; i < count && !::testing::Test::HasFatalFailure(); ++i) {
@@ -440,6 +444,7 @@ Found run_schedules(std::uint64_t count, Rules rules) {
       EXPECT_EQ(schedule.memory().audit(), "") << "schedule " << i;
     }
   }
+  for (const Device device : devices) found.echoes += sim_control(device).count(SimOperation::begin_move);
   return found;
 }
 
@@ -448,7 +453,8 @@ TEST(PoolStreams, NoScheduleSeesABlockWrittenOver) {
   const Found found = run_schedules(count, {});
   EXPECT_EQ(found.overwritten, 0U);
   EXPECT_EQ(found.refused, 0U) << "requests were refused though most of the device was free";
-  did(std::to_string(count) + " schedules, seed " + std::to_string(seed()));
+  EXPECT_GT(found.echoes, 0U);
+  did(std::to_string(count) + " schedules, " + std::to_string(found.echoes) + " moves of pages in use, seed " + std::to_string(seed()));
 }
 
 // The schedules are able to find it: told of no streams, the pool hands memory on at once.
