@@ -184,6 +184,10 @@ inline Status Allocator::allocate_under_pressure(Request& request, Block& block,
   Status done = allocate_checked(request, block);
   if (!done && done.failure().why == kOverProcessLimit && make_room_in_process(backend_, request.bytes)) [[unlikely]]
     done = allocate_checked(request, block);
+  if (!done && done.failure().code == ErrorCode::out_of_memory && request.bytes <= kMaxBytes) [[unlikely]] {
+    const ReclaimHook reclaim = g_reclaim_hook.load(std::memory_order_acquire);
+    if (reclaim != nullptr && reclaim()) done = allocate_checked(request, block);
+  }
   while (!done && done.failure().code == ErrorCode::out_of_memory && request.bytes <= kMaxBytes && calls < kMostPressureCalls)
     [[unlikely]] {
       if (!call_for_memory(request, calls + 1)) break;

@@ -5,10 +5,14 @@
 
 #include "berth/memory/out_of_memory.h"
 
-// Whoever wants to see the state of the process when memory is refused, before anyone gives any back: called just before OutOfMemory is thrown,
-// on the thread that asked, with no lock held. One for the process.
+// What stands higher, and has a part in a refusal. Both are called on the thread that asked, with no lock held, and there is one of each for the process.
 namespace berth {
 
+// Gives back what is held for others that may not need it any more. True: some was, and the request is tried again.
+using ReclaimHook = bool (*)() noexcept;
+inline constinit std::atomic<ReclaimHook> g_reclaim_hook{nullptr};
+
+// Sees the state of the process just before OutOfMemory is thrown.
 using RefusalHook = void (*)(const OutOfMemory& refusal) noexcept;
 inline constinit std::atomic<RefusalHook> g_refusal_hook{nullptr};
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "berth/base/checked.h"
+#include "memory/refusal_hook.h"
 #include "os/clock.h"
 #include "os/fork.h"
 #include "os/memory.h"
@@ -96,6 +97,7 @@ Result<std::shared_ptr<Segment>> Segment::make_own(const SharedPlace& place) {
   write_header(made->control_, header);
   made->self_ = made;
   made->add_to_known();
+  g_reclaim_hook.store(reap_all, std::memory_order_release);  // what lingers here may be what a request lacks
   return made;
 }
 
@@ -130,8 +132,9 @@ std::shared_ptr<Segment> Segment::find(const SegmentId& id) {
   return segment != nullptr && !segment->is_inherited() ? segment : nullptr;
 }
 
-void Segment::reap_all() noexcept {
+bool Segment::reap_all() noexcept {
   Known& all = known();
+  bool any = false;
   std::shared_ptr<Segment> segment;
   for (SegmentId after{};; after = segment->id()) {
     std::shared_ptr<Segment> next;
@@ -141,9 +144,9 @@ void Segment::reap_all() noexcept {
       while (at != all.segments.end() && (next = at->second.lock()) == nullptr) ++at;
     }
     segment = std::move(next);  // the one before goes here, without the lock
-    if (segment == nullptr) return;
+    if (segment == nullptr) return any;
     segment->reap();
-    if (segment->is_own() && !segment->is_inherited()) segment->retire_lingering();
+    if (segment->is_own() && !segment->is_inherited() && segment->retire_lingering()) any = true;
   }
 }
 

@@ -61,8 +61,8 @@ class Segment {
   static Result<std::shared_ptr<Segment>> attach(int descriptor);
   // The one that is known already under that name, own or attached; or null.
   static std::shared_ptr<Segment> find(const SegmentId& id);
-  // Reaps, and gives back what lingers, in every segment that this process knows.
-  static void reap_all() noexcept;
+  // Reaps, and gives back what lingers, in every segment that this process knows. True: there was some.
+  static bool reap_all() noexcept;
 
   ~Segment();
   Segment(const Segment&) = delete;
@@ -127,7 +127,7 @@ class Segment {
   void reap_holder(HolderId holder) noexcept;
   void drop_pages_around(std::uint64_t begin, std::uint64_t end) noexcept;
   void drop_unclaimed_pages() noexcept;
-  void retire_lingering() noexcept;
+  bool retire_lingering() noexcept;  // true: there was some
   Slots::node_type take_retired(std::uint32_t from) noexcept;
   std::uint32_t slots_used() const noexcept;
   bool knows(const TicketName& name) const noexcept;

@@ -84,10 +84,10 @@ Segment::Slots::node_type Segment::take_retired(std::uint32_t from) noexcept {
   return {};
 }
 
-void Segment::retire_lingering() noexcept {
+bool Segment::retire_lingering() noexcept {
   for (std::uint32_t from = 0;;) {
     Slots::node_type done = take_retired(from);
-    if (done.empty()) return;
+    if (done.empty()) return from != 0;
     from = done.key() + 1;
     done.mapped().block.give_back();
   }

@@ -95,7 +95,7 @@ void share(const Storage& storage, Site site) {
   BufferMaker::exchange(old, moved);
 }
 
-void reap_shared() noexcept { sharing::Segment::reap_all(); }
+void reap_shared() noexcept { (void)sharing::Segment::reap_all(); }
 
 Ticket Ticket::from_bytes(std::span<const std::byte> bytes) {
   Ticket ticket;

@@ -147,6 +147,19 @@ TEST(Ticket, HoldsItsBytesUntilItIsImportedOrRefused) {
   EXPECT_EQ(live(), before);
 }
 
+TEST(Ticket, WhatWasLetGoElsewhereComesBackBeforeARequestIsRefused) {
+  const auto memory = pool("shared", {.limit_bytes = 16_MiB});
+  std::optional<Storage> x = zeros({10 << 20}, DType::u8, memory);
+  const Ticket refused = export_ticket(*x);
+  x.reset();
+  EXPECT_FALSE(memory->try_allocate({.bytes = 10_MiB})) << "the ticket holds it";
+  EXPECT_TRUE(refuse_ticket(refused));
+  EXPECT_EQ(memory->stats().live_blocks, 1U) << "nobody has looked yet";
+  const auto block = memory->try_allocate({.bytes = 10_MiB});
+  ASSERT_TRUE(block);
+  memory->deallocate(*block);
+}
+
 TEST(Ticket, ThatIsDamagedOrForgedIsRefused) {
   const Storage x = numbers(100, "shared");
   const Ticket ticket = export_ticket(x);
