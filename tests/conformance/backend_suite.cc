@@ -262,6 +262,15 @@ void moves_pages(Backend& backend, Report& report) {
   report.expect(backend.release(base, 8 * unit).ok(), "all of it is released");
 }
 
+bool ends_well(const Stream& stream) {
+  try {
+    stream.synchronize();
+    return true;
+  } catch (const DeviceError&) {
+    return false;
+  }
+}
+
 void moves_pages_in_use(Backend& backend, Report& report) {
   if (!backend.properties().abilities.move_in_use) return;
   const std::size_t unit = backend.properties().unit_bytes;
@@ -280,8 +289,8 @@ void moves_pages_in_use(Backend& backend, Report& report) {
   report.expect(backend.begin_move(base, there, 2 * unit).ok(), "pages move meanwhile");
   report.expect(!backend.commit(base, 2 * unit).ok(), "nothing is put where they were");
   report.expect(!backend.move(base + 2 * unit, base, 2 * unit).ok(), "nor moved there");
-  stream->synchronize();
-  report.expect(get(backend, there, 2 * unit) == late, "and what the work wrote is found where they are");
+  report.expect(ends_well(*stream), "the work goes on");
+  report.expect(get(backend, there, 2 * unit) == late, "and what it wrote is found where they are");
   report.expect(backend.end_move(base, 2 * unit).ok(), "they leave their old place");
   report.expect(!backend.end_move(base, 2 * unit).ok(), "once");
   report.expect(backend.commit(base, 2 * unit).ok() && put(backend, base, pattern(2 * unit, 77)).ok(), "which can be committed again");

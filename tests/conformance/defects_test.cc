@@ -196,6 +196,7 @@ enum class BackendDefect {
   copy_short,
   fill_once,
   move_forgets,
+  move_cuts_work_off,
   event_early,
   stream_ignored,
   wait_ignored,
@@ -249,6 +250,12 @@ class DefectiveBackend : public Backend {
     (void)real_.decommit(from, bytes).ok();
     return real_.commit(to, bytes);
   }
+  Status begin_move(void* from, void* to, std::size_t bytes) noexcept override {
+    return defect_ == BackendDefect::move_cuts_work_off ? real_.move(from, to, bytes) : real_.begin_move(from, to, bytes);
+  }
+  Status end_move(void* from, std::size_t bytes) noexcept override {
+    return defect_ == BackendDefect::move_cuts_work_off ? Status() : real_.end_move(from, bytes);
+  }
   Status copy(const Transfer& transfer, StreamRef stream) noexcept override {
     Transfer changed = transfer;
     if (defect_ == BackendDefect::copy_short && changed.bytes > 1) --changed.bytes;
@@ -292,6 +299,7 @@ TEST(PlantedDefects, NoBackendDefectPasses) {
 TEST(PlantedDefects, ShortCopyIsFound) { EXPECT_TRUE(backend_suite_finds(BackendDefect::copy_short)); }
 TEST(PlantedDefects, FillThatDoesNotRepeatIsFound) { EXPECT_TRUE(backend_suite_finds(BackendDefect::fill_once)); }
 TEST(PlantedDefects, MoveThatForgetsIsFound) { EXPECT_TRUE(backend_suite_finds(BackendDefect::move_forgets)); }
+TEST(PlantedDefects, MoveThatCutsWorkOffIsFound) { EXPECT_TRUE(backend_suite_finds(BackendDefect::move_cuts_work_off)); }
 TEST(PlantedDefects, BatchThatLosesACopyIsFound) { EXPECT_TRUE(backend_suite_finds(BackendDefect::batch_without_last)); }
 TEST(PlantedDefects, BatchOutsideItsStreamIsFound) { EXPECT_TRUE(backend_suite_finds(BackendDefect::batch_outside_stream)); }
 TEST(PlantedDefects, EarlyEventIsFound) { EXPECT_TRUE(backend_suite_finds(BackendDefect::event_early)); }

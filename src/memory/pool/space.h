@@ -207,7 +207,7 @@ class Space {
   Extents::Nodes nodes_;
   std::array<std::unique_ptr<Extents>, 2> parts_;
   PieceBorders borders_;
-  std::vector<std::uint64_t> done_{0};    // by stream: frees up to this one are over
+  std::vector<std::uint64_t> done_;       // by stream: frees up to this one are over
   std::vector<PoolExtent*> echoes_;       // those on stream 0 nothing can be at work on any more. Capacity for those to come
   std::size_t echoes_to_come_ = 0;        //
   std::array<std::size_t, 2> used_to_{};  // by part: where the last extent ended that was ever live
