@@ -49,8 +49,7 @@ class DeviceRoom final : public PipelineRoom {
   void convert(const Part& part, std::size_t at, StreamRef stream);
 
   LoadJob& job_;
-  const std::shared_ptr<HostStage>
-      host_;  // of the thread: its two rooms are filled by turns, and what is converted stays in one core's cache
+  const std::shared_ptr<HostStage> host_;  // of the thread, which fills its two rooms by turns
   const Device staging_device_;
   const std::unique_ptr<Scratch> staging_;
   std::unique_ptr<Scratch> scratch_;  // on the device; made when first needed

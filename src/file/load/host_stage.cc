@@ -11,8 +11,8 @@ namespace berth::loading {
 
 namespace {
 
-// Longer reads are faster, up to here; what is read should still be in a core's second cache when it is converted.
-constexpr std::size_t kScratchBytes = std::size_t{1} << 20;
+// Longer reads are faster, up to here, although a core's second cache no longer holds all of it when it is converted.
+constexpr std::size_t kScratchBytes = std::size_t{2} << 20;
 constexpr std::size_t kDirectSlack = 3 * os::kDirectAlignment;  // before the first block, and what blocks hold beside the bytes wanted
 
 void convert(const std::byte* source, DType from, std::byte* target, DType to, std::size_t count) noexcept {
