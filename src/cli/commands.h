@@ -135,6 +135,7 @@ struct BenchLoadCommand {
   std::string dtype = "bf16";       // of the loads that convert
   std::optional<int> threads = {};  // left out: as many as copies use
   int rounds = 5;
+  bool cold = false;   // the file is dropped from the page cache before each turn
   bool quick = false;  // small: only to see that it works
   bool json = false;
 };

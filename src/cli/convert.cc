@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/text.h"
@@ -13,6 +14,33 @@
 namespace berth::cli {
 
 namespace {
+
+// What was asked for, looked at before anything is read.
+struct Wanted {
+  bool arrays = false;         // an .npy or .npz file; else safetensors
+  std::optional<DType> dtype;  // of floating-point tensors; none: as they are
+  std::uint64_t align = 4096;
+};
+
+[[noreturn]] void refuse(ErrorCode code, std::string asked, std::string why, std::string help) {
+  throw ArgumentError(code, {std::move(asked), std::move(why), std::move(help)});
+}
+
+Wanted wanted_by(const ConvertCommand& command) {
+  Wanted wanted{.arrays = command.out.ends_with(".npz") || command.out.ends_with(".npy"), .dtype = {}};
+  if (!command.dtype.empty()) wanted.dtype = parse_dtype(command.dtype);
+  if (wanted.dtype && info(*wanted.dtype).kind != DTypeKind::floating)
+    refuse(ErrorCode::unsupported_dtype, text::join("--dtype ", command.dtype),
+           "only floating-point tensors are converted, to another such dtype", "use f64, f32, bf16, f16 or an f8");
+  if (command.align.empty()) return wanted;
+  if (wanted.arrays)
+    refuse(ErrorCode::invalid_argument, text::join("--align for ", text::quoted(command.out)),
+           "arrays of NumPy are always aligned to 64 bytes", "leave it out, or write safetensors");
+  if (!text::parse_bytes(command.align, wanted.align))
+    refuse(ErrorCode::invalid_alignment, text::join("--align ", text::quoted(command.align)), "that is no number of bytes",
+           "use 4096 or 64KiB");
+  return wanted;
+}
 
 struct Outcome {
   std::size_t converted = 0;
@@ -30,13 +58,13 @@ std::string bar(std::uint64_t part, std::uint64_t whole) {
 
 class Conversion {
  public:
-  Conversion(const ConvertCommand& command, const TensorSource& source) : command_(command), source_(source) {
-    if (!command.dtype.empty()) wanted_ = parse_dtype(command.dtype);
+  Conversion(const ConvertCommand& command, const Wanted& wanted, const TensorSource& source)
+      : command_(command), wanted_(wanted), source_(source) {
     for (const TensorEntry& entry : source.entries()) outcome_.bytes_in += entry.size_bytes;
   }
 
   Outcome run() {
-    if (command_.out.ends_with(".npz") || command_.out.ends_with(".npy"))
+    if (wanted_.arrays)
       write_arrays();
     else
       write_safetensors();
@@ -47,19 +75,14 @@ class Conversion {
   // Numbers with a fraction become the wanted dtype; whole numbers, flags and what berth does not know stay what they are.
   DType target(const TensorEntry& entry) const {
     const bool fraction = entry.dtype && info(*entry.dtype).kind == DTypeKind::floating;
-    return fraction && wanted_ ? *wanted_ : entry.dtype.value_or(DType::u8);
+    return fraction && wanted_.dtype ? *wanted_.dtype : entry.dtype.value_or(DType::u8);
   }
 
   void write_safetensors() {
-    std::uint64_t align = 4096;
-    if (!command_.align.empty() && !text::parse_bytes(command_.align, align)) {
-      throw ArgumentError(ErrorCode::invalid_alignment,
-                          {text::join("--align ", text::quoted(command_.align)), "that is no number of bytes", "use 4096 or 64KiB"});
-    }
     std::vector<TensorSpec> specs;
     for (const TensorEntry& entry : source_.entries())
       specs.push_back({entry.name, target(entry), entry.shape, entry.dtype ? std::string() : entry.format_dtype});
-    SafetensorsWriter writer(command_.out, std::move(specs), {.alignment = align, .metadata = source_.metadata()});
+    SafetensorsWriter writer(command_.out, std::move(specs), {.alignment = wanted_.align, .metadata = source_.metadata()});
     for (const TensorEntry& entry : source_.entries()) {
       say(entry);
       writer.write(entry.name, made(entry));
@@ -69,17 +92,16 @@ class Conversion {
   }
 
   void write_arrays() {
+    const bool many = command_.out.ends_with(".npz");
+    if (const std::size_t count = source_.entries().size(); !many && count != 1)
+      refuse(ErrorCode::invalid_argument, text::join("writing ", count, " tensors to ", text::quoted(command_.out)),
+             "an .npy file holds one", "write an .npz file");
     std::vector<NamedTensor> arrays;
     for (const TensorEntry& entry : source_.entries()) {
       say(entry);
       arrays.push_back({entry.name, made(entry)});
     }
-    if (command_.out.ends_with(".npz")) return save_npz(command_.out, arrays);
-    if (arrays.size() != 1) {
-      throw ArgumentError(ErrorCode::invalid_argument, {text::join("writing ", arrays.size(), " tensors to ", text::quoted(command_.out)),
-                                                        "an .npy file holds one", "write an .npz file"});
-    }
-    save_npy(command_.out, arrays[0].storage);
+    many ? save_npz(command_.out, arrays) : save_npy(command_.out, arrays[0].storage);
   }
 
   Storage made(const TensorEntry& entry) {
@@ -103,8 +125,8 @@ class Conversion {
   }
 
   const ConvertCommand& command_;
+  const Wanted& wanted_;
   const TensorSource& source_;
-  std::optional<DType> wanted_;
   Outcome outcome_;
   std::uint64_t done_ = 0;
   Progress progress_;
@@ -114,8 +136,9 @@ class Conversion {
 
 Exit run_convert(const ConvertCommand& command) {
   const std::uint64_t start = os::steady_time_ns();
+  const Wanted wanted = wanted_by(command);
   const TensorSource source(command.in, command.lax);
-  const Outcome outcome = Conversion(command, source).run();
+  const Outcome outcome = Conversion(command, wanted, source).run();
   const double seconds = static_cast<double>(os::steady_time_ns() - start) / 1e9;
   if (command.json) {
     JsonWriter json(JsonWriter::Style::pretty);

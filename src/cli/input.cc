@@ -28,6 +28,12 @@ struct Close {
                     {{"path", text::printable(path)}});
 }
 
+[[noreturn]] void refuse_opening(const std::string& path) {
+  throw ArgumentError(ErrorCode::invalid_argument,
+                      {text::join("opening ", text::quoted(path)), std::strerror(errno), "name a file that can be read"},
+                      {{"path", text::printable(path)}});
+}
+
 std::string reason(gzFile_s* file) {
   int code = Z_OK;
   const char* const message = gzerror(file, &code);
@@ -39,16 +45,13 @@ std::string reason(gzFile_s* file) {
 std::string read_input(const std::string& path) {
   errno = 0;
   const std::unique_ptr<gzFile_s, Close> file(gzopen(path.c_str(), "rbe"));  // reads what is not gzip as it is
-  if (file == nullptr) {
-    throw ArgumentError(ErrorCode::invalid_argument,
-                        {text::join("opening ", text::quoted(path)), std::strerror(errno), "name a file that can be read"},
-                        {{"path", text::printable(path)}});
-  }
+  if (file == nullptr) refuse_opening(path);
   gzbuffer(file.get(), kPiece);
   std::string bytes;
   for (std::size_t size = 0;;) {
     bytes.resize(size + kPiece);
     const int got = gzread(file.get(), bytes.data() + size, kPiece);
+    if (got < 0 && errno == EISDIR) refuse_opening(path);  // which is found out by reading
     if (got < 0) refuse(path, reason(file.get()), "check that the file is whole");
     size += static_cast<std::size_t>(got);
     bytes.resize(size);

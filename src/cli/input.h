@@ -9,7 +9,7 @@
 // What sub-commands read from, and write to.
 namespace berth::cli {
 
-// All bytes of a file, unpacked when it is gzip. Throws ArgumentError when it cannot be opened, FormatError when it cannot be read to its
+// All bytes of a file, unpacked when it is gzip. Throws ArgumentError when it cannot be opened or is a folder, FormatError when it cannot be read to its
 // end or holds more than 4 GiB.
 std::string read_input(const std::string& path);
 

@@ -147,6 +147,7 @@ void add_bench_load_options(CLI::App& app, BenchLoadCommand& command) {
   app.add_option("--threads", command.threads, "How many threads (BERTH_THREADS, or that of the processors)")
       ->check(CLI::Range(1, berth::kMostCopyThreads));
   app.add_option("--rounds", command.rounds, "In how many rounds everyone has a turn (5)")->check(CLI::Range(1, 1000));
+  app.add_flag("--cold", command.cold, "Drop the file from the page cache before each turn, and read it from the disk");
   app.add_flag("--quick", command.quick, "A small file: shows that it works, and measures nothing");
   app.add_flag("--json", command.json, "Print JSON");
 }
@@ -159,7 +160,7 @@ int main(int argc, char** argv) {
   CLI::App app("berth: the memory under a tensor program", "berth");
   app.require_subcommand(1);
   app.set_version_flag("--version", std::string("berth ") + berth::version());
-  app.footer("Exit codes: 0 done, 1 the answer is no, 2 wrong use. `berth tour` is a good start.");
+  app.footer("Exit codes: 0 done; 1 the answer is no; 2 wrong use, also a file that cannot be opened. `berth tour` is a good start.");
   std::string colour = "auto";
   app.add_option("--color", colour, "auto (on a terminal), always or never")->check(CLI::IsMember({"auto", "always", "never"}));
 
@@ -249,12 +250,9 @@ int main(int argc, char** argv) {
     if (top->parsed()) return static_cast<int>(run_top(watching));
     if (guest->parsed()) return static_cast<int>(run_tour_guest(guest_name));
     if (tour->parsed()) return static_cast<int>(run_tour());
-  } catch (const berth::ArgumentError& error) {  // at this level arguments come from the environment: wrong use
-    print_error(error);
-    return static_cast<int>(Exit::usage);
   } catch (const berth::Error& error) {
     print_error(error);
-    return static_cast<int>(error.code() == berth::ErrorCode::no_such_device ? Exit::usage : Exit::no);
+    return static_cast<int>(exit_of(error));
   } catch (const std::bad_alloc&) {
     print_error("out of memory for the command itself");
     return static_cast<int>(Exit::no);

@@ -50,6 +50,18 @@ void print(std::string_view text) {
   std::_Exit(static_cast<int>(Exit::no));
 }
 
+Exit exit_of(const Error& error) noexcept {
+  if (dynamic_cast<const FormatError*>(&error) != nullptr) return Exit::no;
+  if (dynamic_cast<const ArgumentError*>(&error) != nullptr) return Exit::usage;
+  switch (error.code()) {
+    case ErrorCode::no_such_device:
+    case ErrorCode::not_found:
+    case ErrorCode::permission_denied: return Exit::usage;
+    case ErrorCode::unsupported: return error.fact("path").empty() ? Exit::no : Exit::usage;  // a folder, a pipe
+    default: return Exit::no;
+  }
+}
+
 void print_error(const Error& error) { print_error(fmt::format("{}: {}", error.asked(), error.why()), error.help()); }
 
 void print_error(std::string_view message, std::string_view help) { print_with_help("error: ", message, help); }

@@ -2,37 +2,16 @@
 #include "file/npy_header.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "base/text.h"
 #include "berth/base/checked.h"
 #include "file/errors.h"
+#include "file/npy_dtypes.h"
 
 namespace berth::files {
 
 namespace {
-
-constexpr std::string_view kMagic = "\x93NUMPY";
-
-struct NpyDType {
-  std::string_view descr;
-  DType dtype;
-};
-constexpr std::array<NpyDType, 14> kDTypes{{{"|b1", DType::boolean},
-                                            {"|u1", DType::u8},
-                                            {"<u2", DType::u16},
-                                            {"<u4", DType::u32},
-                                            {"<u8", DType::u64},
-                                            {"|i1", DType::i8},
-                                            {"<i2", DType::i16},
-                                            {"<i4", DType::i32},
-                                            {"<i8", DType::i64},
-                                            {"<f2", DType::f16},
-                                            {"<f4", DType::f32},
-                                            {"<f8", DType::f64},
-                                            {"<c8", DType::c64},
-                                            {"<c16", DType::c128}}};
 
 std::optional<std::uint64_t> digits(std::string_view text) noexcept {
   std::optional<std::uint64_t> value;
@@ -205,8 +184,8 @@ class NpyParser {
 
   // Magic, version and length; returns where the dictionary begins.
   std::size_t read_start() {
-    if (!front_.starts_with(kMagic)) {
-      const bool is_short = kMagic.starts_with(front_);
+    if (!front_.starts_with(kNpyMagic)) {
+      const bool is_short = kNpyMagic.starts_with(front_);
       refuse({.rule = is_short ? std::string_view("too_small") : std::string_view("magic"),
               .why = is_short ? "the file ends in the first bytes of an .npy file" : "it does not begin like an .npy file",
               .offset = place_.offset});
@@ -243,8 +222,8 @@ class NpyParser {
 
   // The size of an element.
   std::uint64_t read_dtype(std::string_view descr, TensorEntry& entry) const {
-    const auto found = std::ranges::find(kDTypes, descr, &NpyDType::descr);
-    if (found != kDTypes.end()) {
+    const auto found = std::ranges::find(kNpyDTypes, descr, &NpyDType::descr);
+    if (found != kNpyDTypes.end()) {
       entry.dtype = found->dtype;
       return size_bytes(found->dtype);
     }
@@ -294,22 +273,5 @@ class NpyParser {
 }  // namespace
 
 TensorEntry parse_npy(std::string_view front, const NpyPlace& place) { return NpyParser(front, place).run(); }
-
-std::optional<std::string> npy_header(DType dtype, const Shape& shape, bool fortran_order) {
-  const auto found = std::ranges::find(kDTypes, dtype, &NpyDType::dtype);
-  if (found == kDTypes.end()) return std::nullopt;
-  std::string dims;
-  for (const std::int64_t dim : shape) dims += text::join(dims.empty() ? "" : " ", dim, ',');
-  if (shape.rank() > 1) dims.pop_back();
-  std::string text =
-      text::join("{'descr': '", found->descr, "', 'fortran_order': ", fortran_order ? "True" : "False", ", 'shape': (", dims, "), }");
-  constexpr std::size_t kStart = 10;  // version 1
-  constexpr std::size_t kMultiple = 64;
-  text.resize((kStart + text.size() + 1 + kMultiple - 1) / kMultiple * kMultiple - kStart - 1, ' ');
-  text += '\n';
-  std::string out(kMagic);
-  out += {'\x01', '\x00', static_cast<char>(text.size() & 0xFF), static_cast<char>(text.size() >> 8)};
-  return out + text;
-}
 
 }  // namespace berth::files

@@ -72,7 +72,7 @@ class ZipParser {
                            std::optional<std::string_view> name = {}, ErrorCode code = ErrorCode::format_error) const {
     throw_fault(path_, {.rule = rule,
                         .why = std::move(why),
-                        .help = "write the archive again, with numpy.savez or berth convert",
+                        .help = "write the archive again with numpy.savez",
                         .code = code,
                         .offset = offset,
                         .name = name});

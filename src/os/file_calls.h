@@ -23,7 +23,9 @@ auto insist(std::string_view name, Call call) noexcept -> decltype(call()) {
 inline Failure file_failure(const char* why) noexcept {
   switch (errno) {
     case ENOENT:
-    case ENOTDIR: return {ErrorCode::not_found, errno, why};
+    case ENOTDIR:
+    case ELOOP:
+    case ENAMETOOLONG: return {ErrorCode::not_found, errno, why};
     case EACCES:
     case EPERM:
     case EROFS: return {ErrorCode::permission_denied, errno, why};

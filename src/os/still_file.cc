@@ -5,6 +5,7 @@
 #include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -59,6 +60,13 @@ const std::byte* StillFile::touch(std::uint64_t offset, std::size_t bytes) const
   // Asked last: a writer who comes from now on waits for longer than it takes to touch them.
   const bool held = !must_fail("fcntl") && fcntl(lease_.number(), F_GETLEASE) == F_RDLCK;
   return held ? data_ + offset : nullptr;
+}
+
+void StillFile::let_go(std::uint64_t offset, std::size_t bytes) const noexcept {
+  const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  const std::uint64_t begin = (offset + page - 1) & ~(page - 1);
+  const std::uint64_t end = (offset + bytes) & ~(page - 1);
+  if (begin < end) (void)madvise(const_cast<std::byte*>(data_) + begin, end - begin, MADV_DONTNEED);
 }
 
 }  // namespace berth::os

@@ -26,6 +26,9 @@ class StillFile {
   // Part of it, in memory, to be touched at once: within seconds. Null when it must not be: a writer is waiting, or the disk does not give the bytes.
   // REQUIRES: it lies inside what is held.
   const std::byte* touch(std::uint64_t offset, std::size_t bytes) const noexcept;
+  // What was touched is not needed again. Left alone, all of it goes with the mapping, in one thread while the others wait; so each lets go of
+  // its own. Pages that reach out of the range stay: a neighbour may be at work in them. REQUIRES: it was touched.
+  void let_go(std::uint64_t offset, std::size_t bytes) const noexcept;
 
  private:
   explicit StillFile(Descriptor lease) noexcept : lease_(std::move(lease)) {}

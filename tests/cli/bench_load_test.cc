@@ -45,11 +45,23 @@ TEST(CliBenchLoad, MeasuresADeviceToo) {
   EXPECT_NE(bench("--device sim:0").output.find("onto sim:0"), std::string::npos);
 }
 
+TEST(CliBenchLoad, ReadsFromTheDiskWhenAsked) {
+  const Ran ran = bench("--json --cold --mode direct");
+  ASSERT_EQ(ran.exit_code, 0) << ran.output;
+  for (const json& one : json::parse(ran.output)["figures"]) {
+    if (!one["load"].is_null()) {
+      EXPECT_EQ(one["load"]["asked_mode"], "direct") << one;
+    }
+  }
+}
+
 TEST(CliBenchLoad, RefusesWhatMakesNoSense) {
   for (const char* wrong : {"--mode fast", "--dtype i8", "--dtype nothing", "--rounds 0", "--device nowhere:0"})
     EXPECT_EQ(bench(wrong).exit_code, 2) << wrong;
   EXPECT_EQ(run_command(BERTH_CLI " bench load --size huge").exit_code, 2);
-  EXPECT_EQ(bench("/no/such/file").exit_code, 1);
+  EXPECT_EQ(run_command("TMPDIR=/no/such/folder " BERTH_CLI " bench load --mode fast").output.find("folder"), std::string::npos)
+      << "no file is made for it";
+  EXPECT_EQ(bench("/no/such/file").exit_code, 2);
 }
 
 }  // namespace

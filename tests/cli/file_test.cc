@@ -71,13 +71,38 @@ TEST_F(CliFile, CheckExitsWithOneAndSaysWhere) {
   const nlohmann::json answer = nlohmann::json::parse(told.output);
   EXPECT_EQ(answer["ok"], false);
   EXPECT_EQ(answer["error"]["facts"]["rule"], "file_truncated");
-  EXPECT_EQ(command("check " + path("nothing")).exit_code, 1);
   EXPECT_EQ(command("check").exit_code, 2);
   save_npz(path("a.npz"), {{"x", full({100}, 1, DType::f32, "cpu")}});
   EXPECT_EQ(command("check " + path("a.npz")).exit_code, 0);
   std::string damaged = folder_.read("a.npz");
   damaged[400] ^= 1;
   EXPECT_EQ(command("check " + folder_.write("b.npz", damaged)).exit_code, 1) << "sums are compared";
+}
+
+// One rule for all commands that read: what cannot be opened is wrong use, and what breaks a rule is an answer.
+TEST_F(CliFile, WhatCannotBeOpenedIsWrongUse) {
+  const std::string broken = folder_.write("broken.safetensors", "x");
+  std::filesystem::create_symlink(path("loop"), path("loop"));
+  for (const std::string name : {"inspect ", "check ", "convert ", "bench load ", "plan ", "replay ", "snapshot show "}) {
+    const std::string out = name == "convert " ? ' ' + path("out") : std::string();
+    for (const std::string& given : {path("nothing"), path("loop"), path("nothing/below"), folder_.path()})
+      EXPECT_EQ(command(name + given + out).exit_code, 2) << name << given;
+    EXPECT_EQ(command(name + broken + out).exit_code, 1) << name << "a file that is none";
+  }
+  EXPECT_EQ(command("convert " + path("m.safetensors") + ' ' + path("no/folder")).exit_code, 2);
+  EXPECT_FALSE(std::filesystem::exists(path("out")));
+  folder_.write("m.index.json", R"({"weight_map":{"a":"gone.safetensors"}})");
+  EXPECT_EQ(command("check " + path("m.index.json")).exit_code, 1) << "the index is wrong, and was opened";
+}
+
+TEST_F(CliFile, ConvertLooksAtItsOptionsFirst) {
+  for (const std::string wrong : {"--dtype bf17", "--dtype i32", "--align much"}) {
+    const Ran ran = command("convert " + path("nothing") + ' ' + path("out") + ' ' + wrong);
+    EXPECT_EQ(ran.exit_code, 2) << wrong;
+    EXPECT_EQ(ran.output.find("nothing"), std::string::npos) << ran.output;
+    EXPECT_NE(ran.output.find(wrong.substr(wrong.rfind(' ') + 1)), std::string::npos) << ran.output;
+  }
+  EXPECT_EQ(command("convert " + path("m.safetensors") + ' ' + path("o.npz") + " --align 64").exit_code, 2) << "not of arrays";
 }
 
 TEST_F(CliFile, ConvertChangesDtypeFormatAndAlignment) {

@@ -34,4 +34,10 @@ std::map<std::string, std::string> good_shards();
 std::string good_npy();
 std::string good_npz();
 
+// The same and more, each right in another way.
+std::vector<std::string> all_good_safetensors();
+std::vector<std::string> all_good_indices();
+std::vector<std::string> all_good_npy();
+std::vector<std::string> all_good_npz();
+
 }  // namespace berth::testing

@@ -26,6 +26,11 @@ const std::string kRows = R"("x":"a.safetensors","y":"a.safetensors","z":"b.safe
 std::map<std::string, std::string> good_shards() { return {{"a.safetensors", shard("xy")}, {"b.safetensors", shard("z")}}; }
 std::string good_index() { return map_of(kRows) + "\n"; }
 
+std::vector<std::string> all_good_indices() {
+  return {good_index(), R"({"weight_map":{}})", R"({"weight_map":{"a\u0078":"sub/\u00e9.safetensors"},"metadata":{}})",
+          R"({"metadata":{"of":[1,-2.5e3,true,null,"a\n",{"b":{}}],"total_size":0},"weight_map":{"..":"..a"}})"};
+}
+
 std::vector<BadFile> bad_indices() {
   std::vector<BadFile> all;
   for (const std::string path : {"../a.safetensors", "/etc/passwd", "a/../../x", "", ".", "..", "./a.safetensors", "sub//a",

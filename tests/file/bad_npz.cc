@@ -45,9 +45,49 @@ struct Archive {
   }
 };
 
+// Two members. The array of the first, and so the member, claims `more` bytes than lie in front of the second.
+std::string pair_of_members(std::uint64_t more) {
+  const std::string text = "{'descr': '|u1', 'fortran_order': False, 'shape': (" + std::to_string(10 + more) + ",)}\n";
+  const std::string first = "\x93NUMPY\x01" + std::string(1, '\0') + little(text.size(), 2) + text + std::string(10, '\x01');
+  std::string members;
+  std::string rows;
+  for (const bool is_first : {true, false}) {
+    const std::string name = is_first ? "a.npy" : "b.npy";
+    const std::string& bytes = is_first ? first : good_npy();
+    const std::uint64_t size = bytes.size() + (is_first ? more : 0);
+    const std::string sizes = std::string(8, '\0') + little(size, 4) + little(size, 4) + little(name.size(), 2) + little(0, 2);
+    const std::string start = little(20, 2) + little(0, 4);
+    rows += little(0x02014b50, 4) + little(20, 2) + start + sizes + std::string(10, '\0') + little(members.size(), 4) + name;
+    members += little(0x04034b50, 4) + start + sizes + name + bytes;
+  }
+  return members + rows + little(0x06054b50, 4) + little(0, 4) + little(2, 2) + little(2, 2) + little(rows.size(), 4) +
+         little(members.size(), 4) + little(0, 2);
+}
+
+// The larger end of a directory, and what leads to it.
+std::string large_end(std::uint64_t at, std::uint64_t directory_bytes) {
+  constexpr std::uint64_t kRow = 46 + 5;
+  return little(0x06064b50, 4) + little(44, 8) + little(45, 2) + little(45, 2) + little(0, 8) + little(1, 8) + little(1, 8) +
+         little(directory_bytes, 8) + little(at, 8) + little(0x07064b50, 4) + little(0, 4) + little(at + kRow, 8) + little(1, 4);
+}
+const std::uint64_t kDirectoryOffset = 30 + 5 + good_npy().size();  // of an archive with one member
+
 }  // namespace
 
 std::string good_npz() { return Archive().make(); }
+
+std::vector<std::string> all_good_npz() {
+  const std::uint64_t bytes = good_npy().size();
+  const std::string sizes = little(1, 2) + little(16, 2) + little(bytes, 8) + little(bytes, 8);
+  std::vector<std::string> all{good_npz()};
+  all.push_back(Archive{.packed = 0xFFFFFFFF, .bytes = 0xFFFFFFFF, .extra = little(0xCAFE, 2) + little(3, 2) + "abc" + sizes}.make());
+  all.push_back(Archive{.rows = 0xFFFF, .large_end = large_end(kDirectoryOffset, 51)}.make());
+  all.push_back(pair_of_members(0));
+  std::string with_comment = good_npz();
+  with_comment[with_comment.size() - 2] = 5;
+  all.push_back(with_comment + "hello");
+  return all;
+}
 
 std::vector<BadFile> bad_npz() {
   std::vector<BadFile> all;
@@ -92,6 +132,13 @@ std::vector<BadFile> bad_npz() {
   add("a larger end that is not there", {.rows = 0xFFFF}, "bounds");
   add("a larger end that is no such thing",
       {.rows = 0xFFFF, .large_end = std::string(56, '\0') + little(0x07064b50, 4) + little(0, 4) + little(0, 8) + little(1, 4)}, "bounds");
+  add("a directory of more than 100 MB", {.rows = 0xFFFF, .large_end = large_end(kDirectoryOffset, 100'000'001)}, "header_limit",
+      limit_exceeded);
+  for (const std::uint64_t more : {1U, 30U, 100U, 1000U}) {
+    const bool past = more == 1000;
+    all.push_back({"F21", "members that share bytes", pair_of_members(more), past ? file_truncated : format_error,
+                   past ? "bounds" : "overlap", past ? "a.npy" : "b.npy"});
+  }
   add("a larger end elsewhere", {.rows = 0xFFFF, .large_end = little(0x07064b50, 4) + little(0, 4) + little(~0ULL, 8) + little(1, 4)},
       "bounds");
   return all;

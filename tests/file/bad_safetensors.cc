@@ -207,6 +207,33 @@ std::string good_safetensors() {
                            32);
 }
 
+std::vector<std::string> all_good_safetensors() {
+  std::string dtypes = "{";
+  std::size_t at = 0;
+  for (const auto& [name, bytes] : std::map<std::string, std::size_t>{{"BOOL", 1},
+                                                                      {"U8", 1},
+                                                                      {"I8", 1},
+                                                                      {"F8_E5M2", 1},
+                                                                      {"F8_E4M3", 1},
+                                                                      {"I16", 2},
+                                                                      {"U16", 2},
+                                                                      {"F16", 2},
+                                                                      {"I32", 4},
+                                                                      {"U32", 4},
+                                                                      {"F64", 8},
+                                                                      {"U64", 8},
+                                                                      {"C64", 8}}) {
+    dtypes += (at == 0 ? "" : ",") + tensor(name, name, "1", std::to_string(at) + ',' + std::to_string(at + bytes));
+    at += bytes;
+  }
+  return {good_safetensors(),
+          safetensors_bytes("{}", 0),
+          safetensors_bytes(R"({"__metadata__":{}}   )", 0),
+          safetensors_bytes(dtypes + "}", at),
+          safetensors_bytes("{" + tensor("b", "U8", "2", "3,5") + "," + tensor("a", "U8", "3", "0,3") + "}", 5),
+          safetensors_bytes("{" + tensor("half", "F4", "3,2", "0,3") + "," + tensor("none", "F32", "4,0", "0,0") + "}", 3)};
+}
+
 std::vector<BadFile> bad_safetensors() {
   std::vector<BadFile> all;
   for (const auto add : {add_lengths, add_frames, add_texts, add_numbers, add_keys, add_members, add_places, add_sizes, add_cuts}) add(all);

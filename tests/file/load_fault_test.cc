@@ -2,6 +2,7 @@
 // Loads that go wrong: every system call and every copy fails in turn, files are cut underneath, devices are lost. The answer is a typed
 // error that names the tensor, or the call is made again; nothing is left either way.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
@@ -14,21 +15,13 @@
 #include "os/read_parts.h"
 #include "os/still_file.h"
 #include "support/errors.h"
+#include "support/failing_calls.h"
 #include "support/heap_faults.h"
 
 namespace berth::testing {
 namespace {
 
-std::atomic<int> g_countdown{-1};
-std::atomic<int> g_error{0};
-std::atomic<bool> g_hit{false};
 std::atomic<int> g_reads{0};
-
-int fail_once(std::string_view) noexcept {
-  if (g_countdown.load() < 0 || g_countdown.fetch_sub(1) != 0) return 0;
-  g_hit = true;
-  return g_error;
-}
 
 int count_reads(std::string_view call) noexcept {
   if (call == "preadv" || call == "pread") ++g_reads;
@@ -38,11 +31,6 @@ int count_reads(std::string_view call) noexcept {
 int refuse_open(std::string_view call) noexcept { return call == "open" ? EINVAL : 0; }
 int refuse_leases(std::string_view call) noexcept { return call == "fcntl" ? EAGAIN : 0; }
 int refuse_direct_reads(std::string_view call) noexcept { return call == "pread" ? EINVAL : 0; }
-
-struct Injected {
-  explicit Injected(os::Injector injector) { os::set_injector(injector); }
-  ~Injected() { os::set_injector(nullptr); }
-};
 
 // What a load may leave behind.
 struct Left {
@@ -76,12 +64,9 @@ TEST(LoadFault, EverySystemCallFailsInTurn) {
         made.expect_all(made.load(device, options, 16 << 10), options, "with none failed");  // what stays for good is there
         const Left before;
         for (int call = 0;; ++call) {
-          g_error = error;
-          g_hit = false;
-          g_countdown = call;
           bool threw = false;
           try {
-            const Injected injected(fail_once);
+            const FailingCall failing(call, error, {});
             const LoadedTensors loaded = made.load(device, options, 16 << 10);
             made.expect_all(loaded, options, "with one call failed");
           } catch (const Error& failed) {
@@ -91,8 +76,7 @@ TEST(LoadFault, EverySystemCallFailsInTurn) {
               EXPECT_EQ(failed.fact("tensor").substr(0, 1), "t") << failed.what();
             }
           }
-          g_countdown = -1;
-          if (!g_hit) break;
+          if (!FailingCall::was_hit()) break;
           ++calls;
           refused += threw ? 1 : 0;
           went_on += threw ? 0 : 1;
@@ -214,6 +198,34 @@ TEST(LoadFault, ReadsWhatItConvertsWhereAFileCannotBeHeldStill) {
   EXPECT_FALSE(os::StillFile::hold(made.source().files[0].descriptor, 100).ok());
 }
 
+// How many bytes of mappings of the file are in this process's tables of pages.
+std::size_t resident_bytes(const std::string& path) {
+  std::ifstream maps("/proc/self/smaps");
+  std::size_t kib = 0;
+  bool ours = false;
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("-") < line.find(":")) ours = line.ends_with(path);
+    if (ours && line.starts_with("Rss:")) kib += std::stoul(line.substr(4));
+  }
+  return kib << 10;
+}
+
+TEST(LoadFault, LetsGoOfThePagesThatItConvertedAndOfNoOthers) {
+  const TensorFiles& made = sample();
+  const Result<os::StillFile> held = os::StillFile::hold(made.source().files[0].descriptor, 400'000);
+  const std::size_t page = 4096;
+  if (!held || sysconf(_SC_PAGESIZE) != 4096) GTEST_SKIP() << "files cannot be held still here, or pages are larger";
+  ASSERT_NE(held->touch(0, 400'000), nullptr);
+  const std::size_t whole = resident_bytes(made.path());
+  ASSERT_GE(whole, 400'000U);
+  held->let_go(page - 1, 10 * page + 2);
+  EXPECT_EQ(resident_bytes(made.path()), whole - 10 * page) << "the pages at both ends are a neighbour's too";
+  held->let_go(100, 200);
+  held->let_go(20 * page + 1, page);
+  EXPECT_EQ(resident_bytes(made.path()), whole - 10 * page) << "no page lies inside";
+  EXPECT_NE(held->touch(page, page), nullptr) << "they come back";
+}
+
 TEST(LoadFault, TellsWhyDirectReadsAreNotInEffect) {
   const TensorFiles& made = sample();
   for (const os::Injector injector : {refuse_open, refuse_direct_reads}) {
@@ -259,13 +271,11 @@ TEST(ReadParts, GoesOnAfterShortReadsAndSignals) {
     targets.push_back({many.data() + at, 0});
     targets.push_back({many.data() + at, 1'000});
   }
-  g_error = EINTR;
-  g_countdown = 3;
-  const Injected injected(fail_once);
+  const FailingCall failing(3, EINTR, {});
   const Result<std::size_t> again = os::read_parts(file.number(), 0, targets);
   ASSERT_TRUE(again.ok());
   EXPECT_EQ(*again, many.size());
-  EXPECT_TRUE(g_hit);
+  EXPECT_TRUE(FailingCall::was_hit());
   EXPECT_EQ(one, many);
 }
 

@@ -4,14 +4,26 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <initializer_list>
+#include <optional>
 #include <string_view>
 
 #include "os/inject.h"
 
-// One system call that fails: the one with that number, from when it is made on. What the kernel does not take back is there still, and there is
-// nothing to be done about it: calls of those names are passed over.
+// System calls that fail, for as long as an object lives.
 namespace berth::testing {
 
+// Those that the injector says.
+class Injected {
+ public:
+  explicit Injected(os::Injector injector) noexcept { os::set_injector(injector); }
+  ~Injected() { os::set_injector(nullptr); }
+  Injected(const Injected&) = delete;
+  Injected& operator=(const Injected&) = delete;
+};
+
+// One: that with this number, from when the object is made on. What the kernel does not take back is there still, and there is nothing to be
+// done about it: calls of those names are passed over.
 class FailingCall {
  public:
   FailingCall(int number, int error, std::initializer_list<std::string_view> passed_over = {"munmap"}) {
@@ -19,15 +31,13 @@ class FailingCall {
     g_error = error;
     g_hit = false;
     g_countdown = number;
-    os::set_injector(fail_once);
+    injected_.emplace(fail_once);
   }
   ~FailingCall() {
-    os::set_injector(nullptr);
+    injected_.reset();
     g_countdown = -1;
     g_passed_over = {};
   }
-  FailingCall(const FailingCall&) = delete;
-  FailingCall& operator=(const FailingCall&) = delete;
 
   static bool was_hit() { return g_hit; }
 
@@ -39,6 +49,7 @@ class FailingCall {
     return g_error;
   }
 
+  std::optional<Injected> injected_;
   inline static std::array<std::string_view, 4> g_passed_over{};
   inline static std::atomic<int> g_countdown{-1};
   inline static std::atomic<int> g_error{0};

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/text.h"
@@ -77,16 +78,32 @@ struct LoadWay {
   std::optional<LoadOptions> options;  // none: one thread's read
 };
 
+bool is_host(Device device) { return backend(device).properties().abilities.host_access; }
+
+// Throws for what makes no sense, before a file is made.
+std::vector<LoadWay> load_ways(const BenchLoadCommand& command) {
+  const LoadOptions plain{.threads = command.threads.value_or(0), .mode = parse_load_mode(command.mode)};
+  LoadOptions converted = plain;
+  converted.dtype = parse_dtype(command.dtype);
+  std::vector<LoadWay> ways;
+  if (is_host(Device(command.device))) ways.push_back({"one thread of read", std::nullopt});
+  ways.push_back({"load", plain});
+  ways.push_back({fmt::format("load, as {}", to_string(*converted.dtype)), converted});
+  return ways;
+}
+
+// Has the kernel forget what it keeps of the files. What was just written must be on the disk first.
+void forget_cached(const SafetensorsFile& model) {
+  for (const TensorFile& file : model.files()) {
+    const Result<os::Descriptor> open = os::open_data(file.path.c_str(), os::OpenFor::read);
+    if (open) os::forget_cached(open->number(), 0, file.size_bytes);
+  }
+}
+
 class LoadBench {
  public:
-  LoadBench(const BenchLoadCommand& command, const SafetensorsFile& model) : command_(command), model_(model), device_(command.device) {
-    const LoadOptions plain{.threads = command.threads.value_or(0), .mode = parse_load_mode(command.mode)};
-    LoadOptions converted = plain;
-    converted.dtype = parse_dtype(command.dtype);
-    if (is_host()) ways_.push_back({"one thread of read", std::nullopt});
-    ways_.push_back({"load", plain});
-    ways_.push_back({fmt::format("load, as {}", to_string(*converted.dtype)), converted});
-  }
+  LoadBench(const BenchLoadCommand& command, std::vector<LoadWay> ways, const SafetensorsFile& model)
+      : command_(command), ways_(std::move(ways)), model_(model), device_(command.device) {}
 
   std::vector<LoadFigure> run() {
     std::vector<LoadFigure> figures;
@@ -97,10 +114,9 @@ class LoadBench {
   }
 
  private:
-  bool is_host() const { return backend(device_).properties().abilities.host_access; }
-
   double seconds(const LoadWay& way, bool fresh, LoadReport& report) const {
     if (fresh) default_allocator(device_)->release_cached();
+    if (command_.cold) forget_cached(model_);
     const std::uint64_t began = os::steady_time_ns();
     if (way.options)
       report = load(model_, device_, *way.options).report();
@@ -124,7 +140,7 @@ class LoadBench {
       figures[i].fresh = fresh;
       figures[i].seconds = median(times[i]);
       std::vector<double> ratios;
-      for (std::size_t round = 0; is_host() && round < times[i].size(); ++round) ratios.push_back(times[0][round] / times[i][round]);
+      for (std::size_t round = 0; is_host(device_) && round < times[i].size(); ++round) ratios.push_back(times[0][round] / times[i][round]);
       figures[i].by_read = ratios.empty() ? 0 : median(ratios);
     }
     return figures;
@@ -137,9 +153,9 @@ class LoadBench {
   }
 
   const BenchLoadCommand& command_;
+  const std::vector<LoadWay> ways_;
   const SafetensorsFile& model_;
   const Device device_;
-  std::vector<LoadWay> ways_;
 };
 
 double rate(const SafetensorsFile& model, double seconds) { return static_cast<double>(model.tensor_bytes()) / seconds; }
@@ -186,13 +202,14 @@ std::size_t parse_size(const std::string& given) {
 }  // namespace
 
 Exit run_bench_load(const BenchLoadCommand& command) {
+  std::vector<LoadWay> ways = load_ways(command);
   const StatusLine status("measuring loads");
   std::optional<SampleModel> made;
   if (command.file.empty()) made.emplace(command.quick ? std::size_t{1} << 20 : parse_size(command.size));
   const SafetensorsFile model = open_safetensors(made ? made->path() : command.file);
   BenchLoadCommand paced = command;
   if (command.quick) paced.rounds = 1;
-  const std::vector<LoadFigure> figures = LoadBench(paced, model).run();
+  const std::vector<LoadFigure> figures = LoadBench(paced, std::move(ways), model).run();
   print(command.json ? load_json(model, figures) : load_table(model, command.device, figures));
   return Exit::ok;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "file/load/device_stage.h"
 
+#include <utility>
+
 #include "berth/device/element_copy.h"
 
 namespace berth::loading {
@@ -16,16 +18,16 @@ void HostRoom::start(std::size_t number, StreamRef) {
 
 void HostRoom::finish() { job_.progress->add(bytes_); }
 
-DeviceRoom::DeviceRoom(LoadJob& job)
+DeviceRoom::DeviceRoom(LoadJob& job, std::shared_ptr<HostStage> host)
     : job_(job),
-      host_(job),
+      host_(std::move(host)),
       staging_device_(job.device->properties().abilities.wants_pinned ? Device("pinned") : Device()),
       staging_(job.make_scratch(staging_device_, job.piece_bytes)) {}
 
 void DeviceRoom::start(std::size_t number, StreamRef stream) {
   const Piece& piece = job_.plan.pieces[number];
   lay_out(piece);
-  host_.bring(piece, addresses_);
+  host_->bring(piece, addresses_);
   send(stream);
   bytes_ = piece.bytes;
 }

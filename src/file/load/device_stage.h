@@ -30,7 +30,7 @@ class HostRoom final : public PipelineRoom {
 
 class DeviceRoom final : public PipelineRoom {
  public:
-  explicit DeviceRoom(LoadJob& job);
+  DeviceRoom(LoadJob& job, std::shared_ptr<HostStage> host);
   void start(std::size_t piece, StreamRef stream) override;
   void finish() override;
 
@@ -49,7 +49,7 @@ class DeviceRoom final : public PipelineRoom {
   void convert(const Part& part, std::size_t at, StreamRef stream);
 
   LoadJob& job_;
-  HostStage host_;
+  const std::shared_ptr<HostStage> host_;  // of the thread, which fills its two rooms by turns
   const Device staging_device_;
   const std::unique_ptr<Scratch> staging_;
   std::unique_ptr<Scratch> scratch_;  // on the device; made when first needed

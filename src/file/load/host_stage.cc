@@ -11,8 +11,8 @@ namespace berth::loading {
 
 namespace {
 
-// Longer reads are faster, up to here; what is read should still be in a core's second cache when it is converted.
-constexpr std::size_t kScratchBytes = std::size_t{1} << 20;
+// Longer reads are faster, up to here, although a core's second cache no longer holds all of it when it is converted.
+constexpr std::size_t kScratchBytes = std::size_t{2} << 20;
 constexpr std::size_t kDirectSlack = 3 * os::kDirectAlignment;  // before the first block, and what blocks hold beside the bytes wanted
 
 void convert(const std::byte* source, DType from, std::byte* target, DType to, std::size_t count) noexcept {
@@ -63,6 +63,7 @@ bool HostStage::convert_in_place(Cursor& at) {
   const std::byte* const source = bytes < job_.least_in_place ? nullptr : file.still->touch(at.offset, bytes);
   if (source == nullptr) return false;  // reading tells what is wrong
   place_slices(at, source);
+  file.still->let_go(at.offset, bytes);
   at.part = behind.part;
   at.first = behind.first;
   at.offset = behind.offset;

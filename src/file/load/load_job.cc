@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "file/load/load_job.h"
 
+#include <map>
+#include <thread>
+
 #include "file/load/device_stage.h"
+#include "os/mutex.h"
 
 namespace berth::loading {
 
@@ -13,11 +17,20 @@ class LoadWork final : public PipelineWork {
 
   std::unique_ptr<PipelineRoom> make_room() override {
     if (job_.to_host()) return std::make_unique<HostRoom>(job_);
-    return std::make_unique<DeviceRoom>(job_);
+    return std::make_unique<DeviceRoom>(job_, stage_of_this_thread());
   }
 
  private:
+  std::shared_ptr<HostStage> stage_of_this_thread() {
+    const os::Lock lock(mutex_);
+    std::shared_ptr<HostStage>& stage = stages_[std::this_thread::get_id()];
+    if (stage == nullptr) stage = std::make_shared<HostStage>(job_);
+    return stage;
+  }
+
   LoadJob& job_;
+  os::Mutex mutex_;
+  std::map<std::thread::id, std::shared_ptr<HostStage>> stages_ BERTH_GUARDED_BY(mutex_);
 };
 
 }  // namespace
