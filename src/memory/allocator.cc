@@ -13,7 +13,6 @@
 #include "memory/process_budget.h"
 #include "memory/refusal_hook.h"
 #include "memory/stream_check.h"
-#include "record/current_tag.h"
 #include "record/emit.h"
 #include "record/tally.h"
 
