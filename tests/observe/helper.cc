@@ -41,6 +41,11 @@ void plant(const std::string& kind) {
     leak(map_file(path.string(), {3, 5}, DType::f32, FileMode::create));
     std::filesystem::remove(path);
   }
+  if (kind == "named") {
+    const std::string name = "berth-planted-" + std::to_string(getpid());
+    leak(create_shared(name, {7}, DType::f64));
+    (void)unlink_shared(name);
+  }
   if (kind == "exported") (void)to_dlpack(empty({5}, DType::i32, "cpu", {.tag = "planted"})).take();
   if (kind == "imported") leak(from_dlpack(to_dlpack(leak(empty({5}, DType::i32, "cpu", {.tag = "planted"})))));
   if (kind == "outside") {
