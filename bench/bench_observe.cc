@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -23,16 +22,13 @@
 namespace {
 
 using namespace berth;
-using Clock = std::chrono::steady_clock;
 
-// What this thread has had of a processor: a replay neither waits nor has helpers, and what other processes do is not part of it.
+// What this thread has had of a processor: nothing that is timed waits or has helpers, and what other processes do is not part of it.
 double thread_ms() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) / 1e6;
 }
-
-double ms_since(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
 
 double part_of(std::vector<double> values, std::size_t part) {
   std::ranges::sort(values);
@@ -140,15 +136,15 @@ void measure_snapshot(std::size_t blocks, int rounds) {
   std::vector<double> meanwhile;
   bool sound = true;
   for (int i = 0; i < rounds; ++i) {
-    auto start = Clock::now();
+    double start = thread_ms();
     (void)churn(*memory, live, static_cast<std::uint64_t>(i), 100'000);
-    pairs.push_back(ms_since(start));
-    start = Clock::now();
+    pairs.push_back(thread_ms() - start);
+    start = thread_ms();
     for (int n = 0; n < 100'000; ++n) memory->deallocate(memory->allocate({.bytes = 4096}));
-    bare_pairs.push_back(ms_since(start));
-    start = Clock::now();
+    bare_pairs.push_back(thread_ms() - start);
+    start = thread_ms();
     const Snapshot snapshot = memory->snapshot();
-    snapshots.push_back(ms_since(start));
+    snapshots.push_back(thread_ms() - start);
     sound = sound && snapshot.audit().empty() && snapshot.figures.live_blocks == blocks && memory->audit().empty();
     alone.push_back(p999(churn(*memory, live, static_cast<std::uint64_t>(i) + 77, 400'000)));
     std::atomic<bool> stop{false};
