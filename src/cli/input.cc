@@ -28,16 +28,18 @@ struct Close {
                     {{"path", text::printable(path)}});
 }
 
-[[noreturn]] void refuse_opening(const std::string& path) {
+// The system gives nothing of it: wrong use, where what is wrong inside a file is an answer.
+[[noreturn]] void refuse_to_read(std::string_view doing, const std::string& path) {
   throw ArgumentError(ErrorCode::invalid_argument,
-                      {text::join("opening ", text::quoted(path)), std::strerror(errno), "name a file that can be read"},
+                      {text::join(doing, text::quoted(path)), std::strerror(errno), "name a file that can be read"},
                       {{"path", text::printable(path)}});
 }
 
-std::string reason(gzFile_s* file) {
+[[noreturn]] void refuse_piece(gzFile_s* file, const std::string& path) {
   int code = Z_OK;
   const char* const message = gzerror(file, &code);
-  return code == Z_ERRNO ? std::strerror(errno) : text::printable(message);
+  if (code == Z_ERRNO) refuse_to_read("reading ", path);
+  refuse(path, text::printable(message), "check that the file is whole");
 }
 
 }  // namespace
@@ -45,14 +47,13 @@ std::string reason(gzFile_s* file) {
 std::string read_input(const std::string& path) {
   errno = 0;
   const std::unique_ptr<gzFile_s, Close> file(gzopen(path.c_str(), "rbe"));  // reads what is not gzip as it is
-  if (file == nullptr) refuse_opening(path);
+  if (file == nullptr) refuse_to_read("opening ", path);
   gzbuffer(file.get(), kPiece);
   std::string bytes;
   for (std::size_t size = 0;;) {
     bytes.resize(size + kPiece);
     const int got = gzread(file.get(), bytes.data() + size, kPiece);
-    if (got < 0 && errno == EISDIR) refuse_opening(path);  // which is found out by reading
-    if (got < 0) refuse(path, reason(file.get()), "check that the file is whole");
+    if (got < 0) refuse_piece(file.get(), path);
     size += static_cast<std::size_t>(got);
     bytes.resize(size);
     if (got == 0) break;

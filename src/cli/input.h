@@ -9,8 +9,8 @@
 // What sub-commands read from, and write to.
 namespace berth::cli {
 
-// All bytes of a file, unpacked when it is gzip. Throws ArgumentError when it cannot be opened or is a folder, FormatError when it cannot be read to its
-// end or holds more than 4 GiB.
+// All bytes of a file, unpacked when it is gzip. Throws ArgumentError when the system does not give them (it is not there, or a folder),
+// FormatError when it is no whole gzip file or holds more than 4 GiB.
 std::string read_input(const std::string& path);
 
 // The bytes of a file: mapped, or as of read_input when it is gzip or no regular file. Throws as read_input does.

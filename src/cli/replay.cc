@@ -130,8 +130,8 @@ std::string heading(const ReplayCommand& command, const Source& source) {
   if (command.threads != 1) out += fmt::format(", {} threads", command.threads);
   if (command.touch) out += ", blocks touched";
   out += '\n';
-  if (trace.dropped != 0) out += fmt::format("  {} events were dropped when the trace was written\n", trace.dropped);
-  if (trace.unpaired != 0) out += fmt::format("  {} frees left out: their allocations are not in the trace\n", trace.unpaired);
+  if (trace.dropped != 0) out += fmt::format("  events dropped when the trace was written: {}\n", trace.dropped);
+  if (trace.unpaired != 0) out += fmt::format("  frees left out, because their allocation is not in the trace: {}\n", trace.unpaired);
   if (!trace.complete) out += "  the program that wrote the trace did not come to its end\n";
   return out;
 }

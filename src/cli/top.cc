@@ -20,18 +20,16 @@ namespace {
 
 constexpr std::uint64_t kStale = 3'000'000'000;  // a page that has not been renewed for so long
 
-// Those that the command names: all, one by number, or those whose program has that name.
+// Those that the command names: all, those with that number (containers that share the folder may have one each), or those whose program has that
+// name.
 std::vector<LiveProcess> chosen(const std::string& target) {
   if (target.empty()) return live_processes();
   std::int64_t process = 0;
   const char* const end = target.data() + target.size();
   const auto [stop, error] = std::from_chars(target.data(), end, process);
-  if (error == std::errc() && stop == end) {
-    const std::optional<LiveProcess> one = read_live(process);
-    return one ? std::vector<LiveProcess>{*one} : std::vector<LiveProcess>();
-  }
+  const bool by_number = error == std::errc() && stop == end;
   std::vector<LiveProcess> all = live_processes();
-  std::erase_if(all, [&](const LiveProcess& one) { return one.program != target; });
+  std::erase_if(all, [&](const LiveProcess& one) { return by_number ? one.process != process : one.program != target; });
   return all;
 }
 
@@ -47,7 +45,8 @@ std::string tags_in_words(const LivePool& pool) {
 std::string to_text(const LiveProcess& process) {
   using enum Table::Align;
   const std::uint64_t age = os::wall_time_ns() - std::min(os::wall_time_ns(), process.renewed_ns);
-  std::string out = fmt::format("{} ({})", paint(Mood::strong, text::printable(process.program)), process.process);
+  std::string out = fmt::format("{} ({}{})", paint(Mood::strong, text::printable(process.program)), process.process,
+                                process.elsewhere ? ", in another PID namespace" : "");
   if (age > kStale) out += paint(Mood::warning, fmt::format(", not renewed for {} s", age / 1'000'000'000));
   Table table({{"device"},
                {"allocator"},

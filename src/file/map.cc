@@ -100,9 +100,9 @@ class MapGuard : public BufferGuard {
   const bool expect_changes_;
 };
 
-Buffer buffer_over(std::unique_ptr<MappedRange> range, std::size_t bytes, bool expect_changes) {
+Buffer buffer_over(std::unique_ptr<MappedRange> range, std::size_t bytes, bool expect_changes, const Site& site) {
   Deleter none;
-  const Buffer buffer = BufferMaker::wrap(range->data(), bytes, Device(), none, range->mode() == FileMode::read, Owner::file);
+  const Buffer buffer = BufferMaker::wrap(range->data(), bytes, Device(), none, range->mode() == FileMode::read, Owner::file, site);
   BufferMaker::guard(buffer) = std::make_unique<MapGuard>(std::move(range), expect_changes);
   return buffer;
 }
@@ -153,7 +153,7 @@ std::string_view to_string(FileState state) noexcept {
   return kNames[static_cast<std::size_t>(state)];
 }
 
-Storage map_file(const std::string& path, const Shape& shape, DType dtype, FileMode mode, const MapOptions& options) {
+Storage map_file(const std::string& path, const Shape& shape, DType dtype, FileMode mode, const MapOptions& options, Site site) {
   require_offset(path, dtype, options);
   const std::size_t bytes = shape.size_bytes(dtype);
   const std::size_t need = checked_add(options.offset, bytes, "the bytes of the file");
@@ -166,10 +166,10 @@ Storage map_file(const std::string& path, const Shape& shape, DType dtype, FileM
                        .code = ErrorCode::file_truncated,
                        .facts = {{"have", file->bytes()}, {"need", need}}});
   }
-  return map_open(std::move(file), shape, dtype, mode, options);
+  return map_open(std::move(file), shape, dtype, mode, options, site);
 }
 
-Storage map_file(const std::string& path, DType dtype, FileMode mode, const MapOptions& options) {
+Storage map_file(const std::string& path, DType dtype, FileMode mode, const MapOptions& options, Site site) {
   require_offset(path, dtype, options);
   if (mode == FileMode::create) {
     throw ArgumentError(ErrorCode::invalid_shape, {text::join("creating ", text::quoted(path), " without a shape"),
@@ -186,7 +186,7 @@ Storage map_file(const std::string& path, DType dtype, FileMode mode, const MapO
                        .code = ErrorCode::size_mismatch,
                        .facts = {{"have", have}, {"element", size_bytes(dtype)}}});
   }
-  return map_open(std::move(file), Shape{left / size_bytes(dtype)}, dtype, mode, options);
+  return map_open(std::move(file), Shape{left / size_bytes(dtype)}, dtype, mode, options, site);
 }
 
 void flush_mapped(const Storage& storage) {
@@ -236,14 +236,15 @@ namespace files {
 
 Buffer map_whole(const std::shared_ptr<const OpenFile>& file) {
   const std::size_t bytes = checked_narrow<std::size_t>(file->bytes(), "the bytes of the file");
-  return buffer_over(std::make_unique<MappedRange>(file, 0, bytes, FileMode::read), bytes, false);
+  return buffer_over(std::make_unique<MappedRange>(file, 0, bytes, FileMode::read), bytes, false, {});
 }
 
-Storage map_open(std::shared_ptr<const OpenFile> file, const Shape& shape, DType dtype, FileMode mode, const MapOptions& options) {
+Storage map_open(std::shared_ptr<const OpenFile> file, const Shape& shape, DType dtype, FileMode mode, const MapOptions& options,
+                 const Site& site) {
   const std::size_t bytes = shape.size_bytes(dtype);
   auto range = std::make_unique<MappedRange>(std::move(file), options.offset, bytes, mode);
   char* const data = range->data();
-  const Buffer buffer = buffer_over(std::move(range), bytes, options.expect_changes);
+  const Buffer buffer = buffer_over(std::move(range), bytes, options.expect_changes, site);
   if (options.huge_pages) os::advise(data, bytes, os::Advice::huge_pages);
   if (options.sequential) os::advise(data, bytes, os::Advice::sequential);
   if (options.prefetch) os::advise(data, bytes, os::Advice::will_need);

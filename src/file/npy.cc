@@ -46,7 +46,7 @@ TensorEntry read_entry(const OpenFile& file) {
 
 }  // namespace
 
-Storage open_npy(const std::string& path, FileMode mode) {
+Storage open_npy(const std::string& path, FileMode mode, Site site) {
   if (mode == FileMode::create) {
     throw ArgumentError(ErrorCode::invalid_argument, {text::join("opening ", text::quoted(path), " to create it"),
                                                       "what is opened is there already", "save_npy writes a new one"});
@@ -57,7 +57,7 @@ Storage open_npy(const std::string& path, FileMode mode) {
   const DType dtype = dtype_of(entry);
   if (mode == FileMode::read && entry.file_offset % alignment_of(dtype) != 0) return read_tensor(*file, entry, "cpu").read_only();
   const Storage made =
-      map_open(file, entry.fortran_order ? reversed(entry.shape) : entry.shape, dtype, mode, {.offset = entry.file_offset});
+      map_open(file, entry.fortran_order ? reversed(entry.shape) : entry.shape, dtype, mode, {.offset = entry.file_offset}, site);
   return entry.fortran_order ? turned(made) : made;
 }
 

@@ -13,7 +13,8 @@ namespace berth::files {
 // All of the file as one buffer, read-only, mapped now. The buffer keeps the file open.
 Buffer map_whole(const std::shared_ptr<const OpenFile>& file);
 // Part of it, as map_file makes it. REQUIRES: the file has as much from the offset on.
-Storage map_open(std::shared_ptr<const OpenFile> file, const Shape& shape, DType dtype, FileMode mode, const MapOptions& options);
+Storage map_open(std::shared_ptr<const OpenFile> file, const Shape& shape, DType dtype, FileMode mode, const MapOptions& options,
+                 const Site& site);
 
 // Throws ArgumentError(unsupported_dtype) when berth has no such dtype.
 DType dtype_of(const TensorEntry& entry);

@@ -13,7 +13,6 @@
 #include "memory/process_budget.h"
 #include "memory/refusal_hook.h"
 #include "memory/stream_check.h"
-#include "record/current_tag.h"
 #include "record/emit.h"
 #include "record/tally.h"
 
@@ -33,7 +32,7 @@ std::atomic<std::uint64_t> g_next_id{1};
 
 // What the trace and the tally keep, and no more.
 inline void note_allocation(const Block& block) noexcept {
-  if (is_traced()) trace_allocation(block.allocator_id, block.serial, block.bytes, block.stream_id);
+  if (is_traced()) trace_allocation(block.allocator_id, block.serial, block.bytes, block.stream_id, block.tag);
   tally_allocation(block.device.key(), block.tag, block.bytes);
 }
 [[gnu::noinline]] void note_free(const Block& block) noexcept {  // a call, so that a free that nobody watches has no frame to set up
@@ -171,7 +170,7 @@ Block Allocator::allocate_parts(std::size_t bytes, std::size_t alignment, Stream
     const Tag known = tag ? tag : t_current_tag;
     const ThreadCache::Taken taken = front.cache->take(bytes, Slot::make_label(id_, known, 0));
     if (taken.slot != nullptr) {
-      if (is_traced()) trace_allocation(id_, taken.serial, bytes, front.cache->stream_id);
+      if (is_traced()) trace_allocation(id_, taken.serial, bytes, front.cache->stream_id, known);
       tally_allocation(device_.key(), known, bytes);
       return make_block(*front.cache, taken, bytes, usual_alignment_, device_, known, id_);
     }

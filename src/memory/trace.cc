@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "berth/memory/trace.h"
 
+#include <algorithm>
 #include <new>
 
 #include "memory/adaptor.h"
@@ -49,10 +50,21 @@ class TraceAdaptor : public Adaptor<Trace> {
   }
 
   std::string to_csv() const override {
-    std::string out = "op,id,bytes,stream\n";
-    for (const TraceEvent& event : events()) {
+    std::vector<TraceEvent> events;
+    std::vector<Tag> tags;
+    {
+      const os::Lock lock(mutex_);
+      events = events_;
+      tags = tags_;
+    }
+    const bool tagged = std::ranges::any_of(tags, [](Tag tag) { return static_cast<bool>(tag); });
+    std::string out = tagged ? "op,id,bytes,stream,tag\n" : "op,id,bytes,stream\n";
+    for (std::size_t i = 0; i < events.size(); ++i) {
+      const TraceEvent& event = events[i];
       const char op = event.operation == TraceEvent::Operation::allocate ? 'a' : 'f';
-      out += text::join(op, ',', event.serial, ',', event.bytes, ',', event.stream_id, '\n');
+      out += text::join(op, ',', event.serial, ',', event.bytes, ',', event.stream_id);
+      if (tags[i]) out += text::join(',', text::printable(tags[i].word(), 255));
+      out += '\n';
     }
     return out;
   }
@@ -63,11 +75,13 @@ class TraceAdaptor : public Adaptor<Trace> {
     const os::Lock lock(mutex_);
     try {
       if (events_.size() < most_events_) {
+        tags_.push_back(operation == TraceEvent::Operation::allocate ? block.tag : Tag());
         events_.push_back(event);
         return;
       }
     } catch (const std::bad_alloc&) {
       // Counted like an event past the bound: tracing must not make a program fail.
+      tags_.resize(events_.size());
     }
     ++dropped_;
   }
@@ -75,6 +89,7 @@ class TraceAdaptor : public Adaptor<Trace> {
   const std::size_t most_events_;
   mutable os::Mutex mutex_;
   std::vector<TraceEvent> events_ BERTH_GUARDED_BY(mutex_);  // size <= most_events_
+  std::vector<Tag> tags_ BERTH_GUARDED_BY(mutex_);           // of each event; a free has none
   std::uint64_t dropped_ BERTH_GUARDED_BY(mutex_) = 0;
 };
 

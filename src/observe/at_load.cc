@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <atomic>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -32,8 +33,14 @@ Tracker* g_tracker = nullptr;
 Profiler* g_profiler = nullptr;
 
 std::size_t depth_from_environment() {
-  const auto value = os::environment("BERTH_STACK_DEPTH");
-  return value ? std::min<std::size_t>(std::strtoul(value->c_str(), nullptr, 10), CallSite::kMostFrames) : 0;
+  const std::string value = os::environment("BERTH_STACK_DEPTH").value_or("0");
+  std::size_t depth = 0;
+  const char* const end = value.data() + value.size();
+  const auto [stop, error] = std::from_chars(value.data(), end, depth);
+  if (error == std::errc() && stop == end && depth <= CallSite::kMostFrames) return depth;
+  say(text::join("berth: BERTH_STACK_DEPTH=", text::printable(value), " is no number from 0 to ", CallSite::kMostFrames,
+                 ": no stacks are kept"));
+  return 0;
 }
 
 void report_leaks() {
@@ -100,8 +107,10 @@ bool is_on(const char* variable) {
 }
 
 void read_environment() {
-  if (is_on("BERTH_LEAKS")) g_tracker = new Tracker({.stack_depth = depth_from_environment()});
-  if (os::environment("BERTH_PROFILE")) g_profiler = new Profiler({.every = std::chrono::milliseconds(100)});
+  const bool counts = os::environment("BERTH_PROFILE").has_value();
+  const std::size_t depth = is_on("BERTH_LEAKS") || counts ? depth_from_environment() : 0;
+  if (is_on("BERTH_LEAKS")) g_tracker = new Tracker({.stack_depth = depth});
+  if (counts) g_profiler = new Profiler({.sites = depth != 0, .stack_depth = depth, .every = std::chrono::milliseconds(100)});
   if (os::environment("BERTH_SNAPSHOT_ON_OOM")) g_refusal_hook.store(save_on_refusal, std::memory_order_release);
   if (const auto signal = os::environment("BERTH_SNAPSHOT_SIGNAL")) listen_for_signal(*signal);
   if (is_on("BERTH_LIVE")) expose_live();

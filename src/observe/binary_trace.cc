@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 #include <unordered_map>
+#include <utility>
 
 #include "base/text.h"
 #include "berth/base/checked.h"
@@ -17,20 +18,30 @@ namespace {
 
 using namespace trace_layout;
 
+constexpr std::size_t kMostWords = 65'536;  // with the empty one
+
 [[noreturn]] void refuse(std::string_view name, std::size_t offset, std::string why) {
   throw FormatError(ErrorCode::format_error,
                     {text::join("reading ", text::printable(name), " at byte ", offset), std::move(why), "record the trace again"},
                     {{"offset", offset}});
 }
 
+// An event, and the number of its tag among the words of the file. A free has none.
+struct Tagged {
+  TraceEvent event;
+  std::uint32_t tag = 0;
+};
+using Events = std::vector<Tagged>;
+
 // The records of one chunk.
 class ChunkReader {
  public:
-  ChunkReader(std::string_view body, const ChunkHead& head, std::string_view name, std::size_t offset)
-      : body_(body), events_expected_(head.events), time_(head.first_ticks), name_(name), offset_(offset) {}
+  // `words`: how many the file had before it, with the empty one; 0 where it can have none.
+  ChunkReader(std::string_view body, const ChunkHead& head, std::size_t words, std::string_view name, std::size_t offset)
+      : body_(body), events_expected_(head.events), time_(head.first_ticks), words_(words), name_(name), offset_(offset) {}
 
   // Appends its events, with ticks for times.
-  void read(std::vector<TraceEvent>& events) {
+  void read(Events& events) {
     const std::size_t before = events.size();
     if (body_.size() % sizeof(Word) != 0) refuse_here("a chunk is not whole words");
     while (at_ < body_.size()) read_record(events);
@@ -38,7 +49,7 @@ class ChunkReader {
   }
 
  private:
-  void read_record(std::vector<TraceEvent>& events) {
+  void read_record(Events& events) {
     const auto word = next<Word>();
     auto operation = static_cast<Operation>(word & kOperationMask);
     std::uint64_t value = word >> kOperationBits;
@@ -49,19 +60,26 @@ class ChunkReader {
     }
     switch (operation) {
       case Operation::allocate: return add_allocation(events, value);
-      case Operation::free: events.push_back({TraceEvent::Operation::free, serial_ + unfold(value), 0, 0, time_, allocator_}); return;
+      case Operation::free: events.push_back({{TraceEvent::Operation::free, serial_ + unfold(value), 0, 0, time_, allocator_}}); return;
       case Operation::serial: serial_ = value; return;
       case Operation::allocator: allocator_ = value; return;
       case Operation::stream: stream_ = value; return;
       case Operation::time: return add_time(value);
+      case Operation::tag: return set_tag(value);
       case Operation::wide: break;
     }
     refuse_here("this is no record");
   }
 
-  void add_allocation(std::vector<TraceEvent>& events, std::uint64_t bytes) {
+  void add_allocation(Events& events, std::uint64_t bytes) {
     if (bytes > kMaxBytes) refuse_here("no address space holds that many bytes");
-    events.push_back({TraceEvent::Operation::allocate, ++serial_, bytes, stream_, time_, allocator_});
+    events.push_back({{TraceEvent::Operation::allocate, ++serial_, bytes, stream_, time_, allocator_}, tag_});
+  }
+
+  void set_tag(std::uint64_t number) {
+    if (words_ == 0) refuse_here("this is no record");  // of that version
+    if (number >= words_) refuse_here("a tag has no word");
+    tag_ = static_cast<std::uint32_t>(number);
   }
 
   void add_time(std::uint64_t ticks) {
@@ -88,23 +106,32 @@ class ChunkReader {
   std::uint64_t allocator_ = 0;
   std::uint64_t stream_ = 0;
   std::uint64_t serial_ = 0;  // the last one
+  std::uint32_t tag_ = 0;     // < words_, or 0
+  std::size_t words_;
   std::string_view name_;
   std::size_t offset_;  // of the body in the file
+};
+
+// What is in a file, in the order of time, and not paired.
+struct FileContent {
+  Events events;
+  std::vector<std::string_view> words;  // by number; the first is "". Views of the file
+  std::uint64_t dropped = 0;
+  bool complete = false;
 };
 
 class FileReader {
  public:
   FileReader(std::string_view bytes, std::string_view name) : bytes_(bytes), name_(name) {}
 
-  RecordedTrace read() {
+  FileContent read() {
     read_header();
-    trace_.complete = false;
-    while (!trace_.complete && read_chunk()) {
+    while (!found_.complete && read_chunk()) {
     }
-    if (trace_.complete && at_ != bytes_.size()) refuse(name_, at_, "there are bytes behind the end");
-    std::ranges::stable_sort(trace_.events, {}, &TraceEvent::time_ns);
+    if (found_.complete && at_ != bytes_.size()) refuse(name_, at_, "there are bytes behind the end");
+    std::ranges::stable_sort(found_.events, {}, [](const Tagged& one) { return one.event.time_ns; });
     set_times();
-    return std::move(trace_);
+    return std::move(found_);
   }
 
  private:
@@ -118,16 +145,23 @@ class FileReader {
 
   void read_header() {
     if (!take(header_)) refuse(name_, 0, "the file is shorter than its header");
-    if (header_.version != kVersion) {
+    if (header_.version < kOldestVersion || header_.version > kVersion) {
       throw FormatError(ErrorCode::format_error,
                         {text::join("reading ", text::printable(name_)),
-                         text::join("it is of version ", header_.version, ", and this library reads ", kVersion),
+                         text::join("it is of version ", header_.version, ", and this library reads ", kOldestVersion, " to ", kVersion),
                          "use the version of berth that wrote it"},
                         {{"version", header_.version}});
     }
     if (header_.reserved != 0) refuse(name_, offsetof(FileHeader, reserved), "a reserved field is in use");
     last_ticks_ = header_.start_ticks;
     last_ns_ = header_.start_ns;
+    if (has_tags()) found_.words.emplace_back();
+  }
+
+  bool has_tags() const noexcept { return header_.version >= kFirstWithTags; }
+
+  bool is_kind(std::uint32_t kind) const noexcept {
+    return kind == kEventsChunk || kind == kEndChunk || (kind == kWordsChunk && has_tags());
   }
 
   // False when the file ends in the middle, as when the process that wrote it was killed.
@@ -135,7 +169,7 @@ class FileReader {
     const std::size_t start = at_;
     ChunkHead head{};
     if (!take(head)) return false;
-    if (head.magic != kChunkMagic || (head.kind != kEventsChunk && head.kind != kEndChunk)) refuse(name_, start, "this is no chunk");
+    if (head.magic != kChunkMagic || !is_kind(head.kind)) refuse(name_, start, "this is no chunk");
     if (head.body_bytes > kChunkBytes - sizeof head) refuse(name_, start, "a chunk is longer than any is");
     if (head.written_ticks < header_.start_ticks || head.written_ns < header_.start_ns) refuse(name_, start, "a clock went backwards");
     if (!fits(at_, head.body_bytes, bytes_.size())) return false;
@@ -145,25 +179,42 @@ class FileReader {
       read_end(head, start);
       return true;
     }
-    if (head.first_ticks < header_.start_ticks) refuse(name_, start, "a clock went backwards");
-    ChunkReader(bytes_.substr(at_, head.body_bytes), head, name_, at_).read(trace_.events);
+    const std::string_view body = bytes_.substr(at_, head.body_bytes);
+    head.kind == kWordsChunk ? read_words(body, head) : read_events(body, head, start);
     at_ += head.body_bytes;
     return true;
+  }
+
+  void read_events(std::string_view body, const ChunkHead& head, std::size_t start) {
+    if (head.first_ticks < header_.start_ticks) refuse(name_, start, "a clock went backwards");
+    ChunkReader(body, head, found_.words.size(), name_, at_).read(found_.events);
+  }
+
+  void read_words(std::string_view body, const ChunkHead& head) {
+    std::uint32_t count = 0;
+    for (; !body.empty(); ++count) {
+      const std::size_t length = static_cast<unsigned char>(body.front());
+      if (length > body.size() - 1) refuse(name_, at_, "a word reaches past the end of its chunk");
+      found_.words.push_back(body.substr(1, length));
+      body.remove_prefix(length + 1);
+    }
+    if (count != head.events) refuse(name_, at_, "a chunk has not as many words as it says");
+    if (found_.words.size() > kMostWords) refuse(name_, at_, "there are more than 65,535 different tags");
   }
 
   void read_end(const ChunkHead& head, std::size_t start) {
     EndBody end{};
     if (head.body_bytes != sizeof end || head.events != 0 || !take(end)) refuse(name_, start, "this is no end of a trace");
-    if (end.events != trace_.events.size()) refuse(name_, start, "the trace has not as many events as its end says");
-    trace_.dropped = end.dropped;
-    trace_.complete = true;
+    if (end.events != found_.events.size()) refuse(name_, start, "the trace has not as many events as its end says");
+    found_.dropped = end.dropped;
+    found_.complete = true;
   }
 
   // From ticks to nanoseconds of the steady clock, by the first and the last moment at which both are known.
   void set_times() {
     const std::uint64_t ticks = last_ticks_ - header_.start_ticks;
     const double length_ns = ticks == 0 ? 0 : static_cast<double>(last_ns_ - header_.start_ns) / static_cast<double>(ticks);
-    for (TraceEvent& event : trace_.events) {
+    for (auto& [event, tag] : found_.events) {
       const std::uint64_t since = std::min(event.time_ns - header_.start_ticks, ticks);  // nothing is later than the last chunk
       event.time_ns = header_.start_ns + static_cast<std::uint64_t>(static_cast<double>(since) * length_ns);
     }
@@ -175,7 +226,7 @@ class FileReader {
   FileHeader header_{};
   std::uint64_t last_ticks_ = 0;
   std::uint64_t last_ns_ = 0;
-  RecordedTrace trace_;
+  FileContent found_;
 };
 
 // Puts every free behind its allocation. Threads are ordered only roughly by time, so a free may come first: it waits for its
@@ -184,11 +235,11 @@ class Pairing {
  public:
   explicit Pairing(std::string_view name) : name_(name) {}
 
-  std::vector<TraceEvent> pair(const std::vector<TraceEvent>& events) {
+  Events pair(const Events& events) {
     paired_.reserve(events.size());
-    for (const TraceEvent& event : events) {
-      const BlockName block{event.allocator_id, event.serial};
-      event.operation == TraceEvent::Operation::allocate ? allocate(event, block) : free(event, block);
+    for (const Tagged& one : events) {
+      const BlockName block{one.event.allocator_id, one.event.serial};
+      one.event.operation == TraceEvent::Operation::allocate ? allocate(one, block) : free(one, block);
     }
     return std::move(paired_);
   }
@@ -198,7 +249,7 @@ class Pairing {
  private:
   enum class State : std::uint8_t { live, free_waits };
 
-  void allocate(const TraceEvent& event, const BlockName& block) {
+  void allocate(const Tagged& one, const BlockName& block) {
     const auto [found, fresh] = blocks_.emplace(block, State::live);
     if (!fresh && found->second == State::live) {
       throw FormatError(
@@ -207,28 +258,52 @@ class Pairing {
            text::join("block ", block.serial, " of allocator ", block.allocator_id, " is allocated twice"), "record the trace again"},
           {{"serial", block.serial}, {"allocator", block.allocator_id}});
     }
-    paired_.push_back(event);
+    paired_.push_back(one);
     if (fresh) return;
     blocks_.erase(found);
     --unpaired_;
-    paired_.push_back(event);
-    paired_.back().operation = TraceEvent::Operation::free;
+    paired_.push_back({one.event});
+    paired_.back().event.operation = TraceEvent::Operation::free;
   }
 
-  void free(const TraceEvent& event, const BlockName& block) {
+  void free(const Tagged& one, const BlockName& block) {
     const auto [found, fresh] = blocks_.emplace(block, State::free_waits);
     if (!fresh && found->second == State::live) {
       blocks_.erase(found);
-      paired_.push_back(event);
+      paired_.push_back(one);
       return;
     }
     ++unpaired_;
   }
 
   std::string_view name_;
-  std::vector<TraceEvent> paired_;
+  Events paired_;
   std::unordered_map<BlockName, State, BlockNameHash> blocks_;
   std::uint64_t unpaired_ = 0;
+};
+
+// Those words that events have, in the order in which they come up: a program knows many that it names nothing with.
+class UsedWords {
+ public:
+  UsedWords(const std::vector<std::string_view>& words, RecordedTrace& trace) : words_(words), numbers_(words.size()), trace_(trace) {
+    trace_.words.emplace_back();
+  }
+
+  void add(std::uint32_t tag) { trace_.tags.push_back(tag == 0 ? std::uint16_t{0} : number_of(tag)); }
+
+ private:
+  std::uint16_t number_of(std::uint32_t tag) {
+    std::uint16_t& number = numbers_[tag];
+    if (number != 0 || words_[tag].empty()) return number;
+    const auto [found, fresh] = known_.emplace(words_[tag], static_cast<std::uint16_t>(trace_.words.size()));
+    if (fresh) trace_.words.emplace_back(words_[tag]);
+    return number = found->second;
+  }
+
+  const std::vector<std::string_view>& words_;
+  std::vector<std::uint16_t> numbers_;  // of words_ in the trace; 0: not yet
+  std::unordered_map<std::string_view, std::uint16_t> known_;
+  RecordedTrace& trace_;
 };
 
 }  // namespace
@@ -236,10 +311,16 @@ class Pairing {
 bool is_binary_trace(std::string_view bytes) noexcept { return bytes.starts_with(std::string_view(kMagic, sizeof kMagic)); }
 
 RecordedTrace read_binary_trace(std::string_view bytes, std::string_view name) {
-  RecordedTrace trace = FileReader(bytes, name).read();
+  FileContent content = FileReader(bytes, name).read();
   Pairing pairing(name);
-  trace.events = pairing.pair(trace.events);
-  trace.unpaired = pairing.unpaired();
+  const Events events = pairing.pair(std::exchange(content.events, {}));
+  RecordedTrace trace{.events = {}, .dropped = content.dropped, .unpaired = pairing.unpaired(), .complete = content.complete};
+  trace.events.reserve(events.size());
+  for (const Tagged& one : events) trace.events.push_back(one.event);
+  if (std::ranges::none_of(events, [](const Tagged& one) { return one.tag != 0; })) return trace;
+  UsedWords used(content.words, trace);
+  trace.tags.reserve(events.size());
+  for (const Tagged& one : events) used.add(one.tag);
   return trace;
 }
 

@@ -15,7 +15,9 @@
 #include "berth/memory/allocator.h"
 #include "memory/process_budget.h"
 #include "observe/live_page.h"
+#include "observe/stats_json.h"
 #include "os/fork.h"
+#include "os/mutex.h"
 #include "os/no_signals.h"
 #include "os/shared_file.h"
 #include "os/system.h"
@@ -28,9 +30,9 @@ constexpr unsigned kRenewEveryUs = 250'000;
 constexpr std::uint64_t kMostBlocks = 50'000;  // a pool with more is not looked through for its tags
 constexpr std::size_t kMostTags = 8;
 
-LivePool look_at(const Allocator& allocator) {
-  LivePool pool{allocator.device().to_string(), allocator.name(), allocator.id(), allocator.stats(), {}};
-  if (pool.stats.live_blocks == 0 || pool.stats.live_blocks > kMostBlocks) return pool;
+LivePool look_at(const Allocator& allocator, const Stats& stats) {
+  LivePool pool{allocator.device().to_string(), allocator.name(), allocator.id(), stats, {}};
+  if (stats.live_blocks == 0 || stats.live_blocks > kMostBlocks) return pool;
   for (const Holder& holder : allocator.holders()) {
     if (pool.tags.size() == kMostTags) break;
     pool.tags.push_back({std::string(holder.tag.word()), holder.bytes, holder.blocks});
@@ -38,10 +40,25 @@ LivePool look_at(const Allocator& allocator) {
   return pool;
 }
 
+void write_pool(JsonWriter& json, const LivePool& pool) {
+  json.begin_object().member("device", pool.device).member("allocator", pool.allocator).member("id", pool.id).key("stats");
+  pool.stats.write_json(json);
+  json.key("tags").begin_array();
+  for (const LiveTag& tag : pool.tags)
+    json.begin_object().member("tag", tag.tag).member("bytes", tag.bytes).member("blocks", tag.blocks).end_object();
+  json.end_array().end_object();
+}
+
 std::string text_of(const LiveProcess& process) {
   JsonWriter json;
   process.write_json(json);
   return json.take();
+}
+
+std::size_t text_bytes(const LivePool& pool) {
+  JsonWriter json;
+  write_pool(json, pool);
+  return json.take().size() + 1;  // and a comma
 }
 
 // This process's page, and the thread that renews it. Never destroyed.
@@ -61,7 +78,10 @@ class Exposure final : private os::ForkListener {
 
   bool is_ours() const noexcept { return generation_ == os::fork_generation(); }
   void end() noexcept {
-    if (is_ours()) page_.remove_name();
+    if (!is_ours()) return;
+    const os::Lock lock(mutex_);
+    ended_ = true;
+    page_.remove_name();
   }
 
  private:
@@ -74,32 +94,57 @@ class Exposure final : private os::ForkListener {
 
   void renew() noexcept {
     try {
-      self_.renewed_ns = os::wall_time_ns();
-      ++self_.renewals;
-      self_.pools.clear();
-      self_.pools_left_out = 0;
-      for (const std::shared_ptr<Allocator>& one : strategies_of_process()) {
-        if (one->stats().allocations != 0) self_.pools.push_back(look_at(*one));
-      }
-      std::string text = text_of(self_);
-      while (text.size() > LivePage::kMostText && !self_.pools.empty()) {
-        self_.pools.pop_back();
-        ++self_.pools_left_out;
-        text = text_of(self_);
-      }
-      page_.write(text);
+      look();
+      publish(text_of(self_));
     } catch (const std::bad_alloc&) {  // the page stays as it was
     }
   }
 
+  // At as many pools as there is room for, the oldest first. The others are counted.
+  void look() {
+    const std::vector<std::shared_ptr<Allocator>> all = strategies_of_process();
+    self_.renewed_ns = os::wall_time_ns();
+    ++self_.renewals;
+    self_.pools.clear();
+    self_.pools_left_out = all.size();  // no fewer digits than it will have
+    std::size_t room = LivePage::kMostText - std::min(LivePage::kMostText, text_of(self_).size());
+    self_.pools_left_out = 0;
+    for (const std::shared_ptr<Allocator>& one : all) {
+      const Stats stats = one->stats();
+      if (stats.allocations == 0) continue;
+      if (self_.pools_left_out == 0 && add(look_at(*one, stats), room)) continue;
+      ++self_.pools_left_out;
+    }
+  }
+
+  bool add(LivePool pool, std::size_t& room) {
+    const std::size_t bytes = text_bytes(pool);
+    if (bytes > room) return false;
+    room -= bytes;
+    self_.pools.push_back(std::move(pool));
+    return true;
+  }
+
+  // On a new page where the old one is lost. A fork waits until that is whole, or the child would keep its lock.
+  void publish(const std::string& text) {
+    const os::Lock lock(mutex_);
+    if (!page_.is_seen() && !ended_) {
+      Result<LivePage> fresh = LivePage::make();
+      if (fresh) page_ = std::move(*fresh);  // else the next renewal tries again
+    }
+    page_.write(text);
+  }
+
   void before_fork() noexcept override {}
-  void after_fork(bool in_child) noexcept override {
+  void after_fork(bool in_child) noexcept override BERTH_NO_THREAD_ANALYSIS {
     if (in_child) page_.close_in_child();
   }
 
-  LivePage page_;
+  os::Mutex mutex_;
+  LivePage page_ BERTH_GUARDED_BY(mutex_);
+  bool ended_ BERTH_GUARDED_BY(mutex_) = false;  // the process exits: no new page
   const std::uint64_t generation_;
-  LiveProcess self_;
+  LiveProcess self_;  // of the thread that renews
 };
 
 std::mutex g_mutex;  // held while a thread is made
@@ -129,39 +174,39 @@ void for_each_object(const simdjson::dom::object& from, std::string_view name, A
 LivePool pool_from(const simdjson::dom::object& from) {
   LivePool pool{words(from, "device"), words(from, "allocator"), number(from, "id"), {}, {}};
   simdjson::dom::object stats;
-  if (from.at_key("stats").get(stats) == simdjson::SUCCESS) {
-    pool.stats = {.in_use_bytes = number(stats, "in_use_bytes"),
-                  .cached_bytes = number(stats, "cached_bytes"),
-                  .committed_bytes = number(stats, "committed_bytes"),
-                  .peak_in_use_bytes = number(stats, "peak_in_use_bytes"),
-                  .peak_committed_bytes = number(stats, "peak_committed_bytes"),
-                  .live_blocks = number(stats, "live_blocks"),
-                  .allocations = number(stats, "allocations"),
-                  .frees = number(stats, "frees"),
-                  .failures = number(stats, "failures"),
-                  .commits = number(stats, "commits"),
-                  .decommits = number(stats, "decommits")};
-  }
+  if (from.at_key("stats").get(stats) == simdjson::SUCCESS)
+    pool.stats = stats_from([&](std::string_view name) { return number(stats, name); });
   for_each_object(from, "tags", [&](const auto& tag) {
     pool.tags.push_back({words(tag, "tag"), number(tag, "bytes"), number(tag, "blocks")});
   });
   return pool;
 }
 
+std::optional<LiveProcess> read_page(const LiveName& name) {
+  const std::optional<std::string> page = LivePage::read(name);
+  if (!page) return std::nullopt;
+  simdjson::dom::parser parser;
+  simdjson::dom::object all;
+  if (parser.parse(*page).get(all) != simdjson::SUCCESS) return std::nullopt;
+  LiveProcess made{.process = name.process,
+                   .elsewhere = name.space != os::process_space(),
+                   .program = words(all, "program"),
+                   .started_ns = number(all, "started_ns"),
+                   .renewed_ns = number(all, "renewed_ns"),
+                   .renewals = number(all, "renewals"),
+                   .pools = {},
+                   .pools_left_out = number(all, "pools_left_out")};
+  for_each_object(all, "pools", [&](const auto& pool) { made.pools.push_back(pool_from(pool)); });
+  return made;
+}
+
 }  // namespace
 
 void LiveProcess::write_json(JsonWriter& json) const {
-  json.begin_object().member("process", process).member("program", program).member("started_ns", started_ns);
+  json.begin_object().member("process", process).member("elsewhere", elsewhere).member("program", program).member("started_ns", started_ns);
   json.member("renewed_ns", renewed_ns).member("renewals", renewals).member("pools_left_out", pools_left_out);
   json.key("pools").begin_array();
-  for (const LivePool& pool : pools) {
-    json.begin_object().member("device", pool.device).member("allocator", pool.allocator).member("id", pool.id).key("stats");
-    pool.stats.write_json(json);
-    json.key("tags").begin_array();
-    for (const LiveTag& tag : pool.tags)
-      json.begin_object().member("tag", tag.tag).member("bytes", tag.bytes).member("blocks", tag.blocks).end_object();
-    json.end_array().end_object();
-  }
+  for (const LivePool& pool : pools) write_pool(json, pool);
   json.end_array().end_object();
 }
 
@@ -193,28 +238,20 @@ void expose_live() {
 }
 
 std::optional<LiveProcess> read_live(std::int64_t process) {
-  const std::optional<std::string> page = LivePage::read(process);
-  if (!page) return std::nullopt;
-  simdjson::dom::parser parser;
-  simdjson::dom::object all;
-  if (parser.parse(*page).get(all) != simdjson::SUCCESS) return std::nullopt;
-  LiveProcess made{.process = process,
-                   .program = words(all, "program"),
-                   .started_ns = number(all, "started_ns"),
-                   .renewed_ns = number(all, "renewed_ns"),
-                   .renewals = number(all, "renewals"),
-                   .pools = {},
-                   .pools_left_out = number(all, "pools_left_out")};
-  for_each_object(all, "pools", [&](const auto& pool) { made.pools.push_back(pool_from(pool)); });
-  return made;
+  if (auto here = read_page({process, os::process_space()})) return here;
+  for (const LiveName& name : LivePage::names()) {
+    if (name.process != process) continue;
+    if (auto one = read_page(name)) return one;
+  }
+  return std::nullopt;
 }
 
 std::vector<LiveProcess> live_processes() {
   std::vector<LiveProcess> all;
-  for (const std::int64_t process : LivePage::processes()) {
-    if (auto one = read_live(process)) all.push_back(*std::move(one));
+  for (const LiveName& name : LivePage::names()) {
+    if (auto one = read_page(name)) all.push_back(*std::move(one));
   }
-  std::ranges::sort(all, {}, &LiveProcess::process);
+  std::ranges::stable_sort(all, {}, [](const LiveProcess& one) { return std::pair(one.elsewhere, one.process); });
   return all;
 }
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "observe/live_page.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <new>
+#include <utility>
 #include <vector>
 
 #include "base/text.h"
@@ -70,17 +72,40 @@ bool is_own(const os::FileFacts& facts) noexcept {
   return facts.is_regular && facts.user == os::user_id() && (facts.mode & 077) == 0 && facts.bytes == LivePage::kBytes;
 }
 
+// "4711-4026531836"
+std::string file_name(const LiveName& name) { return text::join(name.process, '-', name.space); }
+
+std::optional<LiveName> parse_name(std::string_view text) {
+  LiveName name;
+  const char* const end = text.data() + text.size();
+  const auto [dash, error] = std::from_chars(text.data(), end, name.process);
+  if (error != std::errc() || dash == end || *dash != '-') return std::nullopt;
+  const auto [stop, wrong] = std::from_chars(dash + 1, end, name.space);
+  if (wrong != std::errc() || stop != end) return std::nullopt;
+  return name;
+}
+
 }  // namespace
 
-LivePage::LivePage(os::Descriptor folder, os::Descriptor lock, void* page) noexcept
-    : folder_(std::move(folder)), lock_(std::move(lock)), page_(page) {}
+LiveName LiveName::own() noexcept { return {os::process_id(), os::process_space()}; }
+
+LivePage::LivePage(const LiveName& name, os::Descriptor lock, const os::FileFacts& file, void* page) noexcept
+    : name_(name), lock_(std::move(lock)), file_(file), page_(page) {}
 LivePage::LivePage(LivePage&& other) noexcept
-    : folder_(std::move(other.folder_)), lock_(std::move(other.lock_)), page_(std::exchange(other.page_, nullptr)) {}
+    : name_(other.name_), lock_(std::move(other.lock_)), file_(other.file_), page_(std::exchange(other.page_, nullptr)) {}
+LivePage& LivePage::operator=(LivePage&& other) noexcept {
+  std::swap(name_, other.name_);
+  std::swap(lock_, other.lock_);
+  std::swap(file_, other.file_);
+  std::swap(page_, other.page_);
+  return *this;
+}
 LivePage::~LivePage() {
+  if (!has_lock()) (void)lock_.take();
   if (page_ != nullptr) os::unmap(page_, kBytes);
 }
 
-Result<LivePage> LivePage::make() noexcept {
+Result<LivePage> LivePage::make(const LiveName& name) noexcept {
   try {
     Result<os::Descriptor> folder = os::open_own_folder(folder_name().c_str(), true);
     if (!folder) return folder.failure();
@@ -88,15 +113,17 @@ Result<LivePage> LivePage::make() noexcept {
     if (!file) return file.failure();
     if (const Status sized = os::set_file_size(file->number(), kBytes); !sized) return sized.failure();
     if (const Status given = os::give_memory(file->number(), 0, kBytes); !given) return given.failure();
+    const Result<os::FileFacts> facts = os::facts_of(file->number());
+    if (!facts) return facts.failure();
     const Result<bool> locked = os::try_lock_byte(file->number(), kLockByte);
     if (!locked) return locked.failure();
     const Result<void*> page = os::map_file_range(file->number(), 0, kBytes, os::Access::write);
     if (!page) return page.failure();
-    LivePage made(std::move(*folder), std::move(*file), *page);
+    LivePage made(name, std::move(*file), *facts, *page);
     new (*page) Header{kMagic, kVersion, 0, 0};
-    const std::string name = std::to_string(os::process_id());
-    (void)os::remove_name(made.folder_.number(), name.c_str()).ok();  // of a process that had this number before, and is dead
-    if (const Status named = os::give_name(made.lock_.number(), made.folder_.number(), name.c_str()); !named) return named.failure();
+    const std::string called = file_name(name);
+    (void)os::remove_name(folder->number(), called.c_str()).ok();  // of a process that had this number before, and is dead
+    if (const Status named = os::give_name(made.lock_.number(), folder->number(), called.c_str()); !named) return named.failure();
     return made;
   } catch (const std::bad_alloc&) {
     return Failure{ErrorCode::out_of_memory, 0, "no heap for the page's name"};
@@ -112,23 +139,40 @@ void LivePage::write(std::string_view text) noexcept {
   header->sequence.store(before + 2, std::memory_order_release);
 }
 
-void LivePage::remove_name() noexcept {
-  char name[24];
-  *std::to_chars(name, name + sizeof name - 1, os::process_id()).ptr = '\0';
-  (void)os::remove_name(folder_.number(), name).ok();
+bool LivePage::has_lock() const noexcept {
+  const Result<os::FileFacts> now = os::facts_of(lock_.number());
+  return now && now->same_file(file_);
 }
 
-std::optional<std::string> LivePage::read(std::int64_t process) {
+bool LivePage::is_seen() const noexcept {
+  const Result<os::FileFacts> now = os::facts_of(lock_.number());
+  return now && now->same_file(file_) && now->links != 0;
+}
+
+void LivePage::close_in_child() noexcept { has_lock() ? lock_.close() : (void)lock_.take(); }
+
+void LivePage::remove_name() noexcept {
+  try {
+    const Result<os::Descriptor> folder = os::open_own_folder(folder_name().c_str(), false);
+    if (!folder) return;
+    const std::string called = file_name(name_);
+    const Result<os::FileFacts> there = os::facts_of_name(folder->number(), called.c_str());
+    if (there && there->same_file(file_)) (void)os::remove_name(folder->number(), called.c_str()).ok();
+  } catch (const std::bad_alloc&) {  // then it goes when the next one looks
+  }
+}
+
+std::optional<std::string> LivePage::read(const LiveName& name) {
   const Result<os::Descriptor> folder = os::open_own_folder(folder_name().c_str(), false);
   if (!folder) return std::nullopt;
-  const std::string name = std::to_string(process);
-  const Result<os::Descriptor> file = os::open_named(folder->number(), name.c_str());
+  const std::string called = file_name(name);
+  const Result<os::Descriptor> file = os::open_named(folder->number(), called.c_str());
   if (!file) return std::nullopt;
   const Result<os::FileFacts> facts = os::facts_of(file->number());
   if (!facts || !is_own(*facts)) return std::nullopt;
   const Result<bool> alive = os::is_byte_locked(file->number(), kLockByte);
   if (alive && !*alive) {
-    (void)os::remove_name(folder->number(), name.c_str()).ok();
+    (void)os::remove_name(folder->number(), called.c_str()).ok();
     return std::nullopt;
   }
   const Result<void*> page = os::map_file_range(file->number(), 0, kBytes, os::Access::read);
@@ -138,16 +182,14 @@ std::optional<std::string> LivePage::read(std::int64_t process) {
   return text;
 }
 
-std::vector<std::int64_t> LivePage::processes() {
-  std::vector<std::int64_t> found;
+std::vector<LiveName> LivePage::names() {
+  std::vector<LiveName> found;
   const Result<os::Descriptor> folder = os::open_own_folder(folder_name().c_str(), false);
   if (!folder) return found;
-  const Result<std::vector<std::string>> names = os::names_in(folder->number());
-  if (!names) return found;
-  for (const std::string& name : *names) {
-    std::int64_t process = 0;
-    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), process);
-    if (error == std::errc() && end == name.data() + name.size()) found.push_back(process);
+  const Result<std::vector<std::string>> all = os::names_in(folder->number());
+  if (!all) return found;
+  for (const std::string& one : *all) {
+    if (const auto name = parse_name(one)) found.push_back(*name);
   }
   return found;
 }

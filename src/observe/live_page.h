@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -11,6 +12,7 @@
 
 #include "berth/base/result.h"
 #include "os/descriptor.h"
+#include "os/shared_file.h"
 
 // The page that a process keeps for those who watch it: text, with a header that says whether it is whole.
 //
@@ -19,6 +21,15 @@
 // The sequence is odd while the text is being written; a reader who finds it even, and the same before and after, has read a whole one. The
 // file is named after the process, in a folder of the user's own, and the process holds a lock on it that the kernel takes away when it dies.
 namespace berth {
+
+// Containers may share the folder, and count their processes each for itself: two may have the same id.
+struct LiveName {
+  std::int64_t process = 0;
+  std::uint64_t space = 0;  // os::process_space
+
+  static LiveName own() noexcept;
+  friend auto operator<=>(const LiveName&, const LiveName&) = default;
+};
 
 class LivePage {
  public:
@@ -31,26 +42,31 @@ class LivePage {
   };
   static constexpr std::size_t kMostText = kBytes - sizeof(Header);
 
-  // This process's own. `already_exists` cannot be: what a dead process of that number has left goes.
-  static Result<LivePage> make() noexcept;
+  // A page of that name, which is the calling process's. `already_exists` cannot be: what a dead process of that number has left goes.
+  static Result<LivePage> make(const LiveName& name = LiveName::own()) noexcept;
 
   LivePage(LivePage&& other) noexcept;
-  LivePage& operator=(LivePage&&) = delete;
+  LivePage& operator=(LivePage&& other) noexcept;
   ~LivePage();
 
   void write(std::string_view text) noexcept;  // REQUIRES: at most kMostText
-  void remove_name() noexcept;
-  void close_in_child() noexcept { lock_.close(); }  // or it would seem to live as long as the child does
+  // Whether readers find it, and find that its process lives. Not when someone took its name away, or the program closed the descriptor that has the
+  // lock, as some close all there are: then a new page is due.
+  bool is_seen() const noexcept;
+  void remove_name() noexcept;     // does nothing when the name is another page's by now
+  void close_in_child() noexcept;  // or it would seem to live as long as the child does
 
   // The text of a process that lives and is this user's; else nothing. A page of a dead one is removed.
-  static std::optional<std::string> read(std::int64_t process);
-  static std::vector<std::int64_t> processes();
+  static std::optional<std::string> read(const LiveName& name);
+  static std::vector<LiveName> names();
 
  private:
-  LivePage(os::Descriptor folder, os::Descriptor lock, void* page) noexcept;
+  LivePage(const LiveName& name, os::Descriptor lock, const os::FileFacts& file, void* page) noexcept;
+  bool has_lock() const noexcept;
 
-  os::Descriptor folder_;
-  os::Descriptor lock_;  // its description has the lock
+  LiveName name_;
+  os::Descriptor lock_;  // its description has the lock; closed only while has_lock(): the number may be the program's by now
+  os::FileFacts file_;
   void* page_;
 };
 

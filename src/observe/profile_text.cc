@@ -96,6 +96,9 @@ std::string Profile::to_text() const {
     const std::string at = site_in_words(row.site, row.stack);
     out += line(text::join(at.empty() ? "(unknown site)" : at, ", ", word_of(row.tag)), row.counts);
   }
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] != 0) out += text::join("  of at most ", text::bytes(std::uint64_t{1} << i), ": ", sizes[i], " allocations\n");
+  }
   for (const CopyProfile& way : copies) {
     out += text::join("  ", way_in_words(way), ": ", way.copies, way.copies == 1 ? " time, " : " times, ", text::bytes(way.bytes));
     if (way.waited != 0) out += text::join(", ", way.time_ns / 1000, " us");

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "base/text.h"
 #include "berth/observe/export.h"
 #include "memory/process_budget.h"
@@ -31,12 +33,15 @@ constexpr Metric kMetrics[] = {
     {"berth_decommits_total", "counter", "Times memory was given back, or moved.", [](const Stats& s) { return s.decommits; }},
 };
 
-// Between quotes.
+// Between quotes. Bytes that are not UTF-8 are told as U+FFFD: one of them, and a server would refuse all figures.
 std::string escaped(std::string_view text) {
   std::string out;
-  for (const char c : text) {
+  while (!text.empty()) {
+    const std::size_t length = text::utf8_length(text);
+    const char c = text.front();
     if (c == '\\' || c == '"') out += '\\';
-    out += c == '\n' ? std::string("\\n") : std::string(1, c);
+    out += length == 0 ? "\xef\xbf\xbd" : c == '\n' ? "\\n" : text.substr(0, length);
+    text.remove_prefix(std::max<std::size_t>(length, 1));
   }
   return out;
 }

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "berth/base/error.h"
 #include "berth/observe/snapshot_file.h"
+#include "observe/stats_json.h"
 
 // Reads what to_json(ProcessSnapshot) writes. Nothing is believed: each value must be there and of its kind, and what comes out must pass the
 // audit.
@@ -114,20 +115,6 @@ class Reader {
     return static_cast<std::uint32_t>(value);
   }
 
-  Stats read_stats(const object& from) const {
-    return {.in_use_bytes = number_of(from, "in_use_bytes"),
-            .cached_bytes = number_of(from, "cached_bytes"),
-            .committed_bytes = number_of(from, "committed_bytes"),
-            .peak_in_use_bytes = number_of(from, "peak_in_use_bytes"),
-            .peak_committed_bytes = number_of(from, "peak_committed_bytes"),
-            .live_blocks = number_of(from, "live_blocks"),
-            .allocations = number_of(from, "allocations"),
-            .frees = number_of(from, "frees"),
-            .failures = number_of(from, "failures"),
-            .commits = number_of(from, "commits"),
-            .decommits = number_of(from, "decommits")};
-  }
-
   Snapshot read_pool(const object& from) const {
     Snapshot made;
     made.device = text_of(from, "device");
@@ -141,7 +128,7 @@ class Reader {
     made.has_blocks = get<bool>(member(from, "has_blocks"), "has_blocks", "true or false");
     made.tags = words_of(from, "tags");
     made.sites = words_of(from, "sites");
-    made.stats = read_stats(object_of(from, "stats"));
+    made.stats = stats_from([&, stats = object_of(from, "stats")](std::string_view name) { return number_of(stats, name); });
     read_lists(from, made);
     made.sum_up();
     if (const std::string wrong = made.audit(); !wrong.empty()) refuse(wrong);

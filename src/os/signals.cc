@@ -2,14 +2,13 @@
 #include "os/signals.h"
 
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
 #include <charconv>
-#include <cstdint>
 
 #include "os/inject.h"
 #include "os/no_signals.h"
@@ -18,7 +17,7 @@ namespace berth::os {
 
 namespace {
 
-std::atomic<int> g_wake{-1};  // the descriptor that the thread reads
+sem_t g_wake;  // what the thread waits for. In memory, not a descriptor: a program may close all of those, and open its own in their place
 std::atomic<pid_t> g_process{0};
 std::atomic<void (*)() noexcept> g_work{nullptr};
 
@@ -27,18 +26,15 @@ Failure failed(const char* why) noexcept { return {ErrorCode::device_error, errn
 void handle(int) {
   if (getpid() != g_process.load(std::memory_order_relaxed)) return;  // a child's signal is not for its parent's thread
   const int kept = errno;
-  const std::uint64_t one = 1;
-  // It can only fail when as many signals wait as a counter holds, and then the thread is awake.
-  (void)!write(g_wake.load(std::memory_order_relaxed), &one, sizeof one);
+  (void)sem_post(&g_wake);  // it can only fail when as many signals wait as a counter holds, and then the thread is awake
   errno = kept;
 }
 
 void* wait_for_signals(void*) {
-  std::uint64_t count = 0;
   while (true) {
-    const ssize_t got = read(g_wake.load(std::memory_order_relaxed), &count, sizeof count);
-    if (got < 0 && errno == EINTR) continue;
-    if (got != sizeof count) return nullptr;
+    if (sem_wait(&g_wake) != 0) continue;  // interrupted
+    while (sem_trywait(&g_wake) == 0) {
+    }  // signals that came together are one
     g_work.load(std::memory_order_relaxed)();
   }
 }
@@ -81,18 +77,16 @@ Status run_on_signal(int number, void (*work)() noexcept) noexcept {
   if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN)
     return Failure{ErrorCode::already_exists, 0, "the program handles that signal itself"};
   if (!g_process.compare_exchange_strong(nobody, getpid())) return Failure{ErrorCode::already_exists, 0, "there is a signal already"};
-  const int wake = must_fail("eventfd") ? -1 : eventfd(0, EFD_CLOEXEC);
-  const Status ready = wake < 0 ? Status(failed("no descriptor can be made")) : Status();
-  g_wake.store(wake);
+  static const int counter = sem_init(&g_wake, 0, 0);  // once: a thread that was started before may wait for it
+  (void)counter;                                       // it fails for counts above the greatest alone
   g_work.store(work);
-  const Status started = ready ? start_thread() : ready;
+  const Status started = start_thread();
   struct sigaction action {};
   action.sa_handler = handle;
   action.sa_flags = SA_RESTART;
   if (started && !must_fail("sigaction") && sigaction(number, &action, nullptr) == 0) return {};
   const Status done = started ? Status(failed("the signal cannot be handled")) : started;
   g_process.store(0);
-  if (!started && wake >= 0) close(wake);
   return done;
 }
 

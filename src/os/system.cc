@@ -7,6 +7,7 @@
 #include <sys/auxv.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -235,5 +236,10 @@ int terminal_width(int descriptor) noexcept {
 
 std::string program_name() { return program_invocation_short_name == nullptr ? "" : program_invocation_short_name; }
 int process_id() noexcept { return getpid(); }
+
+std::uint64_t process_space() noexcept {
+  struct stat found {};
+  return stat("/proc/self/ns/pid", &found) == 0 ? static_cast<std::uint64_t>(found.st_ino) : 0;
+}
 
 }  // namespace berth::os

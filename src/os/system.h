@@ -54,6 +54,7 @@ std::uint64_t steady_time_ns() noexcept;
 bool is_terminal(int descriptor) noexcept;
 int terminal_width(int descriptor) noexcept;  // 80 when unknown
 int process_id() noexcept;
-std::string program_name();  // of this process: its file's name
+std::uint64_t process_space() noexcept;  // tells apart where process ids are counted: the machine, or a container; 0 when unknown
+std::string program_name();              // of this process: its file's name
 
 }  // namespace berth::os

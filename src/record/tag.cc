@@ -4,7 +4,6 @@
 #include <functional>
 #include <string>
 
-#include "record/current_tag.h"
 #include "record/interner.h"
 
 namespace berth {
@@ -42,10 +41,5 @@ std::string_view Tag::word() const noexcept {
   const std::string* const word = words()->key(id_ - 1U);  // the number comes from the table, so there is one
   return word == nullptr ? std::string_view() : std::string_view(*word);
 }
-
-Tag current_tag() noexcept { return t_current_tag; }
-
-TagScope::TagScope(Tag tag) noexcept : previous_(t_current_tag) { t_current_tag = tag; }
-TagScope::~TagScope() { t_current_tag = previous_; }
 
 }  // namespace berth

@@ -43,7 +43,7 @@ struct TallyTotal {
   clear();
 }
 
-constinit thread_local TallyFront* t_tally [[gnu::tls_model("initial-exec")]] = nullptr;
+constinit thread_local TallyHere t_tally [[gnu::tls_model("initial-exec")]];
 
 namespace {
 
@@ -125,10 +125,10 @@ Registry& registry() {
 }
 [[maybe_unused]] const Registry& g_made_at_load = registry();
 
-Table* own_table() noexcept { return static_cast<Table*>(t_tally); }
+Table* own_table() noexcept { return static_cast<Table*>(t_tally.front); }
 
 void leave_thread(void* table) noexcept {
-  t_tally = nullptr;
+  t_tally = {};
   registry().leave(*static_cast<Table*>(table));
 }
 
@@ -207,26 +207,31 @@ Cell* Registry::make_cell(Table& table, DeviceKey device, Key key) noexcept {
     registry().drop();
     return nullptr;
   }
-  if (t_tally == nullptr) {
-    t_tally = table;
+  if (t_tally.front == nullptr) {
+    t_tally.front = table;
     thread_exit().arm(table);
   }
   Cell* cell = table->find(key);
   if (cell == nullptr) cell = registry().make_cell(*table, device, key);
-  if (cell == nullptr)
+  if (cell == nullptr) {
     registry().drop();
-  else
-    table->last = table->recent_of(key) = cell;
+  } else {
+    t_tally.cell = table->recent_of(key) = cell;
+    t_tally.session = table->session.load();
+  }
   return cell;
 }
 
 Cell* cell_for(DeviceKey device, Tag tag) noexcept {
   const Key key = tally_key(device, tag);
   Table* const table = own_table();
-  if (table != nullptr && table->session.load() == g_tally_session.load(std::memory_order_relaxed)) [[likely]] {
+  const std::uint64_t session = g_tally_session.load(std::memory_order_relaxed);
+  if (table != nullptr && table->session.load() == session) [[likely]] {
     Cell* const recent = table->recent_of(key);
-    if (recent != nullptr && recent->key == key) [[likely]]
-      return table->last = recent;
+    if (recent != nullptr && recent->key == key) [[likely]] {
+      t_tally.session = session;
+      return t_tally.cell = recent;
+    }
   }
   return find_cell(device, key);
 }
@@ -297,7 +302,7 @@ void count_allocation_in_tally(DeviceKey device, Tag tag, std::size_t bytes) noe
   Cell* const cell = cell_for(device, tag);
   if (cell == nullptr) return;
   cell->count_allocation(bytes);
-  t_tally->count_size(bytes);
+  t_tally.front->count_size(bytes);
 }
 
 void count_free_in_tally(DeviceKey device, Tag tag, std::size_t bytes) noexcept {

@@ -128,31 +128,34 @@ struct alignas(64) TallyCell {
 
 struct alignas(64) TallyFront {
   Relaxed<std::uint64_t> session;  // the tally that the counts belong to
-  TallyCell* last = nullptr;       // the cell used last
   TallyWhole first_whole;          // of the first device: here, because most threads use one
   std::array<Relaxed<std::uint64_t>, Tally::kSizes> sizes;
 
   void count_size(std::size_t bytes) noexcept { TallyCell::add(sizes[static_cast<std::size_t>(std::bit_width(bytes - 1))], 1); }
 };
 
-extern constinit thread_local TallyFront* t_tally [[gnu::tls_model("initial-exec")]];
+// What a thread finds first: the cell that it used last, one step away.
+struct TallyHere {
+  std::uint64_t session = 0;    // the front's; where it is not 0, there is a cell
+  TallyCell* cell = nullptr;    // the last one
+  TallyFront* front = nullptr;  // the thread's, from its first event on
+};
+extern constinit thread_local TallyHere t_tally [[gnu::tls_model("initial-exec")]];
 
 // Count, when a tally runs.
 void count_allocation_in_tally(DeviceKey device, Tag tag, std::size_t bytes) noexcept;
 void count_free_in_tally(DeviceKey device, Tag tag, std::size_t bytes) noexcept;
 
-// The thread's front, when its last cell is that of the key; else nullptr.
-inline TallyFront* tally_front(std::uint64_t session, TallyKey key) noexcept {
-  TallyFront* const front = t_tally;
-  const bool ready = front != nullptr && front->session.load() == session && front->last != nullptr && front->last->key == key;
-  return ready ? front : nullptr;
+// Whether the thread's last cell is that of the key. REQUIRES: the session is not 0.
+inline bool is_last_cell(const TallyHere& here, std::uint64_t session, TallyKey key) noexcept {
+  return here.session == session && here.cell->key == key;
 }
 inline void tally_allocation(DeviceKey device, Tag tag, std::size_t bytes) noexcept {
   const std::uint64_t session = g_tally_session.load(std::memory_order_relaxed);
   if (session == 0) return;
-  if (TallyFront* const front = tally_front(session, tally_key(device, tag))) [[likely]] {
-    front->last->count_allocation(bytes);
-    front->count_size(bytes);
+  if (const TallyHere& here = t_tally; is_last_cell(here, session, tally_key(device, tag))) [[likely]] {
+    here.cell->count_allocation(bytes);
+    here.front->count_size(bytes);
   } else {
     count_allocation_in_tally(device, tag, bytes);
   }
@@ -160,8 +163,8 @@ inline void tally_allocation(DeviceKey device, Tag tag, std::size_t bytes) noexc
 inline void tally_free(DeviceKey device, Tag tag, std::size_t bytes) noexcept {
   const std::uint64_t session = g_tally_session.load(std::memory_order_relaxed);
   if (session == 0) return;
-  if (TallyFront* const front = tally_front(session, tally_key(device, tag))) [[likely]]
-    front->last->count_free(bytes);
+  if (const TallyHere& here = t_tally; is_last_cell(here, session, tally_key(device, tag))) [[likely]]
+    here.cell->count_free(bytes);
   else
     count_free_in_tally(device, tag, bytes);
 }

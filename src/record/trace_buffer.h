@@ -21,10 +21,11 @@ inline constinit SharedTime g_trace_time;
 
 class TraceBuffer {
  public:
-  // Bytes and events of a chunk, that belong together.
+  // Bytes and events of a chunk, that belong together, and the last of the tags that they name, by number.
   struct Content {
     std::uint32_t body_bytes;
     std::uint32_t events;
+    std::uint16_t last_tag;
   };
 
   // The number of the trace that the content belongs to.
@@ -44,10 +45,14 @@ class TraceBuffer {
   }
 
   // REQUIRES, of both: called by the buffer's thread; not stale.
-  void add_allocation(std::uint64_t allocator_id, std::uint64_t serial, std::size_t bytes, std::uint64_t stream_id) noexcept {
+  void add_allocation(std::uint64_t allocator_id, std::uint64_t serial, std::size_t bytes, std::uint64_t stream_id, Tag tag) noexcept {
     trace_layout::Word* at = put_context(at_, allocator_id);
     if (stream_id != stream_) [[unlikely]]
       at = trace_layout::put_record(at, trace_layout::Operation::stream, stream_ = stream_id);
+    if (tag.id() != tag_) [[unlikely]] {
+      at = trace_layout::put_record(at, trace_layout::Operation::tag, tag_ = tag.id());
+      last_tag_ = std::max(last_tag_, tag_);
+    }
     if (serial != serial_ + 1) [[unlikely]]
       at = put_serial(at, serial - 1);
     end_event(trace_layout::put_record(at, trace_layout::Operation::allocate, bytes));
@@ -68,6 +73,7 @@ class TraceBuffer {
     session_ = session;
     first_ticks_ = time_ = now_ticks;
     allocator_ = stream_ = serial_ = 0;
+    tag_ = last_tag_ = 0;
     events_ = 0;
     at_ = stale_at_ = words_.data();
     content_.store(0, std::memory_order_relaxed);  // whoever else looks holds the lock
@@ -75,8 +81,8 @@ class TraceBuffer {
 
   Content content() const noexcept {
     const std::uint64_t both = content_.load(std::memory_order_acquire);
-    return {static_cast<std::uint32_t>(both) * static_cast<std::uint32_t>(sizeof(trace_layout::Word)),
-            static_cast<std::uint32_t>(both >> 32)};
+    return {static_cast<std::uint16_t>(both) * static_cast<std::uint32_t>(sizeof(trace_layout::Word)),
+            static_cast<std::uint32_t>(both >> 32), static_cast<std::uint16_t>(both >> 16)};
   }
   std::uint64_t first_ticks() const noexcept { return first_ticks_; }
 
@@ -93,7 +99,8 @@ class TraceBuffer {
 
  private:
   static constexpr std::size_t kWords = (trace_layout::kChunkBytes - sizeof(trace_layout::ChunkHead)) / sizeof(trace_layout::Word);
-  static constexpr std::size_t kMostEventWords = 5 * trace_layout::kMostRecordWords;
+  static_assert(kWords <= 0xffff, "content_ has 16 bits for them");
+  static constexpr std::size_t kMostEventWords = 6 * trace_layout::kMostRecordWords;
   static constexpr std::size_t kMostStart = kWords - kMostEventWords;
   static constexpr std::ptrdiff_t kTimeEvery = 64;  // words, which is about events
 
@@ -113,7 +120,8 @@ class TraceBuffer {
     at_ = at;
     ++events_;
     // release: who reads this, to write the buffer out, sees the records it covers.
-    content_.store(std::uint64_t{events_} << 32 | static_cast<std::uint32_t>(at - words_.data()), std::memory_order_release);
+    const auto words = static_cast<std::uint32_t>(at - words_.data());
+    content_.store(std::uint64_t{events_} << 32 | std::uint32_t{last_tag_} << 16 | words, std::memory_order_release);
   }
 
   trace_layout::Word* put_serial(trace_layout::Word* at, std::uint64_t last) noexcept {
@@ -130,8 +138,10 @@ class TraceBuffer {
   std::uint64_t stream_ = 0;
   std::uint64_t serial_ = 0;  // the last one: of an allocation, or as put_serial set it
   std::uint32_t events_ = 0;
+  std::uint16_t tag_ = 0;
+  std::uint16_t last_tag_ = 0;  // the greatest tag_ of the chunk
 
-  std::atomic<std::uint64_t> content_{0};  // events_ and the words before at_, as others may see them
+  std::atomic<std::uint64_t> content_{0};  // events_, last_tag_ and the words before at_, as others may see them
 
   // The chunk: nothing between the two.
   trace_layout::ChunkHead head_;

@@ -2,6 +2,7 @@
 #include "berth/record/trace_file.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -9,9 +10,11 @@
 
 #include "base/text.h"
 #include "berth/base/error.h"
+#include "berth/record/tag.h"
 #include "os/file.h"
 #include "os/fork.h"
 #include "os/mutex.h"
+#include "os/shared_file.h"
 #include "os/system.h"
 #include "os/thread_exit.h"
 #include "record/emit.h"
@@ -47,7 +50,10 @@ class TraceWriter {
     if (is_ours()) return false;
     abandon();
     summary_ = {};
+    words_written_ = 0;
     descriptor_ = descriptor;
+    const Result<os::FileFacts> file = os::facts_of(descriptor);
+    file_ = file ? *file : os::FileFacts{};
     limit_bytes_ = limit_bytes;
     generation_ = os::fork_generation();
     FileHeader header{.magic = {}, .version = kVersion, .reserved = 0, .start_ticks = os::ticks(), .start_ns = os::steady_time_ns()};
@@ -113,7 +119,13 @@ class TraceWriter {
     session_ = 0;
     g_trace_session.store(0, std::memory_order_relaxed);
     g_watchers.add(-1);
-    os::close_file(descriptor_);
+    if (has_file()) os::close_file(descriptor_);
+  }
+
+  // Whether the descriptor is still the trace's. A program that closes all there are may have opened its own under this number.
+  bool has_file() const noexcept BERTH_REQUIRES(mutex_) {
+    const Result<os::FileFacts> now = os::facts_of(descriptor_);
+    return now && now->same_file(file_);
   }
 
   void enlist(TraceBuffer& buffer) noexcept BERTH_REQUIRES(mutex_) {
@@ -136,12 +148,42 @@ class TraceWriter {
                          .first_ticks = buffer.first_ticks(),
                          .written_ticks = os::ticks(),
                          .written_ns = os::steady_time_ns()};
-    const std::size_t bytes = sizeof head + content.body_bytes;
-    const bool fits = bytes <= limit_bytes_ - kEndBytes - summary_.bytes;
-    if (fits && write(buffer.finish(head), bytes))
+    if (write_words(content.last_tag) && write_within(buffer.finish(head), sizeof head + content.body_bytes))
       summary_.events += content.events;
     else
       summary_.dropped += content.events;
+  }
+
+  // Those of the tags up to this one that are not in the file yet. Tags are numbered in the order in which their words came up, as in the file.
+  bool write_words(std::uint16_t last_tag) noexcept BERTH_REQUIRES(mutex_) {
+    while (words_written_ < last_tag) {
+      ChunkHead& head = words_.head;
+      head = {.magic = kChunkMagic,
+              .kind = kWordsChunk,
+              .body_bytes = 0,
+              .events = 0,
+              .thread = 0,
+              .first_ticks = 0,
+              .written_ticks = os::ticks(),
+              .written_ns = os::steady_time_ns()};
+      for (unsigned tag = words_written_ + 1U; tag <= last_tag; ++tag) {
+        const std::string_view word = Tag::from_id(static_cast<std::uint16_t>(tag)).word();
+        if (word.size() + 1 > sizeof words_.body - head.body_bytes) break;
+        char* const at = words_.body + head.body_bytes;
+        *at = static_cast<char>(static_cast<unsigned char>(word.size()));
+        std::memcpy(at + 1, word.data(), word.size());
+        head.body_bytes += static_cast<std::uint32_t>(word.size() + 1);
+        ++head.events;
+      }
+      if (!write_within(&words_, sizeof head + head.body_bytes)) return false;
+      words_written_ = static_cast<std::uint16_t>(words_written_ + head.events);
+    }
+    return true;
+  }
+
+  // Unless it, and the end, would pass the limit.
+  bool write_within(const void* bytes, std::size_t count) noexcept BERTH_REQUIRES(mutex_) {
+    return count <= limit_bytes_ - kEndBytes - summary_.bytes && write(bytes, count);
   }
 
   void write_end() noexcept BERTH_REQUIRES(mutex_) {
@@ -164,6 +206,10 @@ class TraceWriter {
   // After a failure the file ends with its last whole chunk, and stays so.
   bool write(const void* bytes, std::size_t count) noexcept BERTH_REQUIRES(mutex_) {
     if (summary_.os_error != 0) return false;
+    if (!has_file()) {
+      summary_.os_error = EBADF;
+      return false;
+    }
     if (const Status done = os::write_file(descriptor_, bytes, count); !done) {
       summary_.os_error = done.failure().os_error;
       (void)os::cut_file(descriptor_, summary_.bytes).ok();
@@ -182,7 +228,13 @@ class TraceWriter {
   std::uint64_t start_ticks_ BERTH_GUARDED_BY(mutex_) = 0;
   std::size_t limit_bytes_ BERTH_GUARDED_BY(mutex_) = 0;  // summary_.bytes + kEndBytes <= limit_bytes_ until the end is written
   int descriptor_ BERTH_GUARDED_BY(mutex_) = -1;
+  os::FileFacts file_ BERTH_GUARDED_BY(mutex_);  // that it was opened for
   TraceSummary summary_ BERTH_GUARDED_BY(mutex_);
+  std::uint16_t words_written_ BERTH_GUARDED_BY(mutex_) = 0;  // the tags from 1 to this one
+  struct {
+    ChunkHead head;
+    char body[4096];
+  } words_ BERTH_GUARDED_BY(mutex_);  // a chunk of them, being made
   TraceBuffer* first_ BERTH_GUARDED_BY(mutex_) = nullptr;
 };
 
@@ -250,9 +302,9 @@ TraceBuffer* refreshed_buffer() noexcept {
 }
 
 // Apart, so that the way of nearly all events is short.
-[[gnu::noinline]] void trace_allocation_slowly(std::uint64_t allocator_id, std::uint64_t serial, std::size_t bytes,
-                                               std::uint64_t stream_id) noexcept {
-  if (TraceBuffer* const buffer = refreshed_buffer()) buffer->add_allocation(allocator_id, serial, bytes, stream_id);
+[[gnu::noinline]] void trace_allocation_slowly(std::uint64_t allocator_id, std::uint64_t serial, std::size_t bytes, std::uint64_t stream_id,
+                                               Tag tag) noexcept {
+  if (TraceBuffer* const buffer = refreshed_buffer()) buffer->add_allocation(allocator_id, serial, bytes, stream_id, tag);
 }
 [[gnu::noinline]] void trace_free_slowly(std::uint64_t allocator_id, std::uint64_t serial) noexcept {
   if (TraceBuffer* const buffer = refreshed_buffer()) buffer->add_free(allocator_id, serial);
@@ -260,11 +312,11 @@ TraceBuffer* refreshed_buffer() noexcept {
 
 }  // namespace
 
-void trace_allocation(std::uint64_t allocator_id, std::uint64_t serial, std::size_t bytes, std::uint64_t stream_id) noexcept {
+void trace_allocation(std::uint64_t allocator_id, std::uint64_t serial, std::size_t bytes, std::uint64_t stream_id, Tag tag) noexcept {
   if (TraceBuffer* const buffer = ready_buffer()) [[likely]]
-    buffer->add_allocation(allocator_id, serial, bytes, stream_id);
+    buffer->add_allocation(allocator_id, serial, bytes, stream_id, tag);
   else
-    trace_allocation_slowly(allocator_id, serial, bytes, stream_id);
+    trace_allocation_slowly(allocator_id, serial, bytes, stream_id, tag);
 }
 
 void trace_free(std::uint64_t allocator_id, std::uint64_t serial) noexcept {

@@ -10,6 +10,7 @@
 //     file     | header, 32 bytes | chunk | chunk | ... | end |
 //
 //     chunk    | head, 48 bytes | body: records, one after another |       of one thread, in its order
+//     words    | head, 48 bytes | body: length, 1 byte, and text, for each |   of tags, ahead of the first chunk that names them
 //     end      | head, 48 bytes | body: EndBody |                          missing when the process was killed
 //
 //     record   | word, 4 bytes |  or, where the value has more than 29 bits,  | wide word | value, 8 bytes |
@@ -22,18 +23,25 @@
 //     allocator      the id of the allocator of the records that follow (0)
 //     stream         the id of the stream of the allocations that follow (0)
 //     time           ticks from the time before (the chunk's first_ticks)
+//     tag            of the allocations that follow: the how-manieth word of the file it is, from 1, or 0 for none (0)
 //
 // In brackets what holds at the start of a chunk: each can be read without the others. Time is not written for every event, as reading a
 // clock costs more than the rest: a thread reads it about every 64th event and tells the others, who write down what they last heard. So
 // events of several threads are ordered to within that many. A tick's length follows from the two clocks in the header and in each head.
+//
+// Version 1 had no words and no tags; the rest is the same.
 namespace berth::trace_layout {
 
 constexpr char kMagic[8] = {'b', 'e', 'r', 't', 'h', 't', 'r', 'c'};
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
+constexpr std::uint32_t kOldestVersion = 1;  // that is still read
+constexpr std::uint32_t kFirstWithTags = 2;
 constexpr std::uint32_t kChunkMagic = 0x6b6e6863;  // "chnk"
 constexpr std::uint32_t kChunkBytes = 64 * 1024;   // the most, head and body
 constexpr std::uint32_t kEventsChunk = 1;
 constexpr std::uint32_t kEndChunk = 2;
+constexpr std::uint32_t kWordsChunk = 3;
+constexpr std::size_t kMostWordBytes = 255;
 
 struct FileHeader {
   char magic[8];
@@ -48,8 +56,8 @@ struct ChunkHead {
   std::uint32_t magic;
   std::uint32_t kind;
   std::uint32_t body_bytes;
-  std::uint32_t events;         // allocations and frees in the body
-  std::uint64_t thread;         // a number for each thread, from 1; 0 in the end
+  std::uint32_t events;         // allocations and frees in the body; of a words chunk, words
+  std::uint64_t thread;         // a number for each thread, from 1; 0 in the end and for words
   std::uint64_t first_ticks;    // the time of the first record
   std::uint64_t written_ticks;  // when the chunk was written
   std::uint64_t written_ns;     // steady clock, at the same moment
@@ -62,7 +70,7 @@ struct EndBody {
 };
 static_assert(sizeof(EndBody) == 16);
 
-enum class Operation : std::uint8_t { allocate, free, serial, allocator, stream, time, wide };
+enum class Operation : std::uint8_t { allocate, free, serial, allocator, stream, time, wide, tag };
 
 using Word = std::uint32_t;
 constexpr unsigned kOperationBits = 3;

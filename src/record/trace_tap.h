@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "berth/record/tag.h"
+
 // Where records leave for the trace file. Ahead of all sinks, and cheap: see record/trace_buffer.h.
 namespace berth {
 
@@ -13,7 +15,7 @@ inline constinit std::atomic<std::uint64_t> g_trace_session{0};
 inline bool is_traced() noexcept { return g_trace_session.load(std::memory_order_relaxed) != 0; }
 
 // Write an allocation or a free down, when a trace runs. (Asking first saves the call.)
-void trace_allocation(std::uint64_t allocator_id, std::uint64_t serial, std::size_t bytes, std::uint64_t stream_id) noexcept;
+void trace_allocation(std::uint64_t allocator_id, std::uint64_t serial, std::size_t bytes, std::uint64_t stream_id, Tag tag) noexcept;
 void trace_free(std::uint64_t allocator_id, std::uint64_t serial) noexcept;
 
 }  // namespace berth

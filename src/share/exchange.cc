@@ -203,7 +203,7 @@ Result<Bytes> bytes_on_device(const TicketContent& content, Segment& segment, st
 }  // namespace
 
 Result<Storage> import_content(const TicketContent& content, const std::shared_ptr<Segment>& segment, bool read_only,
-                               std::span<os::Descriptor> files) {
+                               std::span<os::Descriptor> files, const Site& site) {
   const StorageLayout& layout = content.layout;
   Result<Bytes> found = content.kind == TicketContent::Kind::device_memory ? bytes_on_device(content, *segment, files)
                                                                            : bytes_in_segment(content, *segment, read_only);
@@ -211,7 +211,7 @@ Result<Storage> import_content(const TicketContent& content, const std::shared_p
   if (!lies_inside(layout, found->bytes)) return Failure{ErrorCode::format_error, 0, "the ticket's elements lie outside its bytes"};
   // All that can fail for a lack of heap is made first: then the ticket is used up, or nothing has changed.
   Deleter none;
-  Buffer buffer = BufferMaker::wrap(found->data, found->bytes, found->device, none, read_only, Owner::shared);
+  Buffer buffer = BufferMaker::wrap(found->data, found->bytes, found->device, none, read_only, Owner::shared, site);
   Storage made(buffer, layout.dtype, layout.shape, layout.strides, layout.offset);
   const Result<SlotBytes> imported = segment->import(content.name);
   if (!imported) return imported.failure();

@@ -32,7 +32,7 @@ StorageLayout layout_of(const Storage& storage);
 
 // Uses the ticket up, on success only. The files are descriptors of a device's memory that came with the ticket, and are taken.
 Result<Storage> import_content(const TicketContent& content, const std::shared_ptr<Segment>& segment, bool read_only,
-                               std::span<os::Descriptor> files = {});
+                               std::span<os::Descriptor> files = {}, const Site& site = {});
 
 // A storage without bytes.
 Storage storage_without_bytes(const StorageLayout& layout);

@@ -36,10 +36,10 @@ const NameGuard* guard_of(const Storage& storage) noexcept {
 }
 
 // A storage over the file. Should there be no heap for it, the file is closed as it was opened.
-Storage storage_over(std::unique_ptr<NamedFile> file, bool read_only) {
+Storage storage_over(std::unique_ptr<NamedFile> file, bool read_only, const Site& site) {
   Deleter none;
   const StorageLayout layout = file->layout();
-  const Buffer buffer = BufferMaker::wrap(file->data(), file->bytes(), shared_device(), none, read_only, Owner::shared);
+  const Buffer buffer = BufferMaker::wrap(file->data(), file->bytes(), shared_device(), none, read_only, Owner::shared, site);
   Storage made(buffer, layout.dtype, layout.shape, layout.strides, layout.offset);
   BufferMaker::guard(buffer) = std::make_unique<NameGuard>(std::move(file));
   return made;
@@ -65,21 +65,21 @@ void for_each_name(See see) {
 
 }  // namespace
 
-Storage create_shared(std::string_view name, const Shape& shape, DType dtype) {
+Storage create_shared(std::string_view name, const Shape& shape, DType dtype, Site site) {
   const std::string chosen = name.empty() ? fresh_name() : std::string(name);
   require_name(chosen, "creating the shared storage");
   const std::uint64_t bytes = shape.size_bytes(dtype);
   const StorageLayout layout{.dtype = dtype, .shape = shape, .strides = Strides::contiguous(shape)};
   Result<std::unique_ptr<NamedFile>> file = NamedFile::create(chosen, layout, bytes);
   if (!file) throw_not_created(file.failure(), chosen, bytes);
-  return storage_over(std::move(*file), false);
+  return storage_over(std::move(*file), false, site);
 }
 
-Storage open_shared(std::string_view name, const ImportOptions& options) {
+Storage open_shared(std::string_view name, const ImportOptions& options, Site site) {
   require_name(name, "opening the shared storage");
   Result<std::unique_ptr<NamedFile>> file = NamedFile::open(std::string(name), options.read_only);
   if (!file) throw_share_failure(file.failure(), asked("opening the shared storage", name), {{"name", text::printable(name)}});
-  return storage_over(std::move(*file), options.read_only);
+  return storage_over(std::move(*file), options.read_only, site);
 }
 
 void close_shared(Storage& storage) {

@@ -62,8 +62,9 @@ sharing::TicketContent content_of(const Ticket& ticket, const char* asked) {
   return sharing::value_or_throw(sharing::read_ticket(ticket.bytes()), asked);
 }
 
-Storage import_from(const sharing::TicketContent& content, const std::shared_ptr<sharing::Segment>& segment, const ImportOptions& options) {
-  return sharing::value_or_throw(sharing::import_content(content, segment, options.read_only), "importing a ticket");
+Storage import_from(const sharing::TicketContent& content, const std::shared_ptr<sharing::Segment>& segment, const ImportOptions& options,
+                    const Site& site) {
+  return sharing::value_or_throw(sharing::import_content(content, segment, options.read_only, {}, site), "importing a ticket");
 }
 
 }  // namespace
@@ -115,7 +116,7 @@ Ticket export_ticket(const Storage& storage) {
   return TicketMaker::make(sharing::ticket_bytes(content));
 }
 
-Storage import_ticket(const Ticket& ticket, const ImportOptions& options) {
+Storage import_ticket(const Ticket& ticket, const ImportOptions& options, Site site) {
   const sharing::TicketContent content = content_of(ticket, "importing a ticket");
   if (content.kind == sharing::TicketContent::Kind::no_bytes) return sharing::storage_without_bytes(content.layout);
   const std::shared_ptr<sharing::Segment> segment = segment_of(content);
@@ -123,17 +124,17 @@ Storage import_ticket(const Ticket& ticket, const ImportOptions& options) {
     throw AccessError(ErrorCode::not_found, {"importing a ticket", "this process has no descriptor of the segment that it names",
                                              "receive it through a Channel, or pass a descriptor of the segment"});
   }
-  return import_from(content, segment, options);
+  return import_from(content, segment, options, site);
 }
 
-Storage import_ticket(const Ticket& ticket, int descriptor, const ImportOptions& options) {
+Storage import_ticket(const Ticket& ticket, int descriptor, const ImportOptions& options, Site site) {
   const sharing::TicketContent content = content_of(ticket, "importing a ticket");
   if (content.kind == sharing::TicketContent::Kind::no_bytes) return sharing::storage_without_bytes(content.layout);
   std::shared_ptr<sharing::Segment> segment = segment_of(content);
   if (segment == nullptr) segment = sharing::value_or_throw(sharing::Segment::attach(descriptor), "importing a ticket");
   if (segment->id() != content.segment)
     throw_share_failure({ErrorCode::untrusted, 0, "the descriptor is that of another segment"}, "importing a ticket");
-  return import_from(content, segment, options);
+  return import_from(content, segment, options, site);
 }
 
 bool refuse_ticket(const Ticket& ticket) {

@@ -3,7 +3,9 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "berth/berth.h"
 #include "support/process.h"
@@ -59,10 +61,42 @@ TEST_F(CliSnapshot, SaysWhatChanged) {
   EXPECT_NE(command("snapshot diff " + before_ + " " + before_).output.find("they hold the same"), std::string::npos);
 }
 
+std::string content_of(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+TEST_F(CliSnapshot, WritesAPageBesideItOrWhereItIsTold) {
+  const Ran beside = command("snapshot html " + after_);
+  EXPECT_EQ(beside.exit_code, 0) << beside.output;
+  EXPECT_EQ(beside.output, folder_ + "/after.html\n");
+  const std::string page = content_of(folder_ + "/after.html");
+  for (const char* const expected : {"<!doctype html>", "Content-Security-Policy", "after.json", "small", "3 MiB"})
+    EXPECT_NE(page.find(expected), std::string::npos) << expected;
+  EXPECT_EQ(page.find('\x1b'), std::string::npos);
+  const Ran told = command("snapshot html --out " + folder_ + "/told.html " + before_);
+  EXPECT_EQ(told.output, folder_ + "/told.html\n");
+  EXPECT_EQ(content_of(folder_ + "/told.html").find("3 MiB"), std::string::npos);
+  EXPECT_EQ(command("snapshot html --out " + folder_ + "/no/such/folder.html " + after_).exit_code, 2);
+}
+
 TEST_F(CliSnapshot, RefusesWhatIsNoSnapshot) {
-  EXPECT_EQ(command("snapshot show " BERTH_CLI).exit_code, 1);
-  EXPECT_EQ(command("snapshot show " + folder_ + "/none.json").exit_code, 2);
-  EXPECT_EQ(command("snapshot").exit_code, 2);
+  for (const std::string& what : {std::string("show "), std::string("html "), "diff " + before_ + " "}) {
+    EXPECT_EQ(command("snapshot " + what + BERTH_CLI).exit_code, 1) << what;
+    EXPECT_EQ(command("snapshot " + what + folder_ + "/none.json").exit_code, 2) << what;
+    EXPECT_EQ(command("snapshot " + what + folder_).exit_code, 2) << what << "a folder cannot be read";
+  }
+  for (const char* const wrong : {"", "tell x", "show", "diff x", "html", "show --top x y", "show --top 1"})
+    EXPECT_EQ(command(std::string("snapshot ") + wrong).exit_code, 2) << wrong;
+}
+
+TEST_F(CliSnapshot, ATraceOfAProgramIsShownByItsTags) {
+  const std::string trace = folder_ + "/planted.trace";
+  EXPECT_EQ(run_command("BERTH_TRACE=" + trace + " " BERTH_OBSERVE_HELPER " plant storage").exit_code, 0);
+  const Ran ran = command("replay " + trace + " --html " + folder_ + "/planted.html");
+  EXPECT_EQ(ran.exit_code, 0) << ran.output;
+  EXPECT_NE(content_of(folder_ + "/planted.html").find("\"planted\""), std::string::npos);
 }
 
 TEST(CliTop, ShowsAProcessThatExposesItselfAndSaysWhenThereIsNone) {

@@ -31,6 +31,12 @@ class FileMaker {
     return *this;
   }
 
+  FileMaker& add_words(std::string body, std::uint32_t words) {
+    add(ChunkHead{kChunkMagic, kWordsChunk, static_cast<std::uint32_t>(body.size()), words, 0, 0, 2000, 1'001'000});
+    bytes += body;
+    return *this;
+  }
+
   FileMaker& add_end(std::uint64_t events, std::uint64_t dropped = 0) {
     return add(ChunkHead{kChunkMagic, kEndChunk, sizeof(EndBody), 0, 0, 0, 3000, 1'002'000}).add(EndBody{events, dropped});
   }
@@ -64,6 +70,29 @@ TEST(BinaryTrace, ReadsWhatTheLayoutSays) {
   EXPECT_TRUE(trace.complete);
 }
 
+TEST(BinaryTrace, ReadsTheTagsOfAllocations) {
+  FileMaker file;
+  file.add_words("\x07(other)\x06unused\x02kv", 3);
+  file.add_chunk({word(Operation::allocate, 1), word(Operation::tag, 3), word(Operation::allocate, 2), word(Operation::free, 0)}, 3);
+  file.add_words(std::string("\x04w\0,\n\x02kv", 8), 2);  // any bytes; and a word twice, as "(other)" can be
+  file.add_chunk({word(Operation::allocator, 9), word(Operation::tag, 4), word(Operation::allocate, 3), word(Operation::tag, 5),
+                  word(Operation::allocate, 4), word(Operation::tag, 0), word(Operation::allocate, 5)},
+                 3);
+  const RecordedTrace trace = read_trace(file.add_end(6).bytes);
+  EXPECT_EQ(trace.words, (std::vector<std::string>{"", "kv", std::string("w\0,\n", 4)}));
+  EXPECT_EQ(trace.tags, (std::vector<std::uint16_t>{0, 1, 0, 2, 1, 0}));
+  EXPECT_EQ(trace.events.size(), 6U);
+}
+
+TEST(BinaryTrace, OfTheFirstVersionIsReadToo) {
+  FileMaker file = good();
+  file.bytes = file.with<std::uint32_t>(offsetof(FileHeader, version), 1);
+  const RecordedTrace trace = read_trace(file.bytes);
+  EXPECT_EQ(trace.events, read_trace(good().bytes).events);
+  EXPECT_TRUE(trace.tags.empty());
+  EXPECT_TRUE(trace.words.empty());
+}
+
 TEST(BinaryTrace, IsReadUpToTheLastWholeChunk) {
   const FileMaker one = FileMaker().add_chunk(kWords, 3);
   const std::string whole = FileMaker(one).add_chunk({word(Operation::allocator, 3), word(Operation::free, 4)}, 1).add_end(4).bytes;
@@ -81,12 +110,14 @@ TEST(BinaryTrace, RefusesEveryLie) {
   const FileMaker file = good();
   constexpr std::size_t kChunk = sizeof(FileHeader);
   const std::size_t end = kChunk + sizeof(ChunkHead) + kWords.size() * sizeof(Word);
+  const auto of_version_1 = [](FileMaker maker) { return maker.with<std::uint32_t>(offsetof(FileHeader, version), 1); };
   const auto chunk_of = [](std::vector<Word> words, std::uint32_t events) { return FileMaker().add_chunk(std::move(words), events).bytes; };
   const std::pair<const char*, std::string> lies[] = {
-      {"version", file.with<std::uint32_t>(offsetof(FileHeader, version), 2)},
+      {"version", file.with<std::uint32_t>(offsetof(FileHeader, version), kVersion + 1)},
+      {"no version", file.with<std::uint32_t>(offsetof(FileHeader, version), 0)},
       {"reserved", file.with<std::uint32_t>(offsetof(FileHeader, reserved), 1)},
       {"chunk magic", file.with<std::uint32_t>(kChunk, 1)},
-      {"chunk kind", file.with<std::uint32_t>(kChunk + offsetof(ChunkHead, kind), 3)},
+      {"chunk kind", file.with<std::uint32_t>(kChunk + offsetof(ChunkHead, kind), 4)},
       {"body past any chunk", file.with<std::uint32_t>(kChunk + offsetof(ChunkHead, body_bytes), kChunkBytes)},
       {"body of half words", file.with<std::uint32_t>(kChunk + offsetof(ChunkHead, body_bytes), 18)},
       {"body cut", file.with<std::uint32_t>(kChunk + offsetof(ChunkHead, body_bytes), 20)},
@@ -98,7 +129,12 @@ TEST(BinaryTrace, RefusesEveryLie) {
       {"end's size", file.with<std::uint32_t>(end + offsetof(ChunkHead, body_bytes), 8)},
       {"end with events", file.with<std::uint32_t>(end + offsetof(ChunkHead, events), 1)},
       {"bytes behind the end", file.bytes + "x"},
-      {"operation 7", chunk_of({7}, 0)},
+      {"tag without a word", chunk_of({word(Operation::tag, 1)}, 0)},
+      {"tag whose word comes later", FileMaker().add_chunk({word(Operation::tag, 1)}, 0).add_words("\x01x", 1).bytes},
+      {"tag in version 1", of_version_1(FileMaker().add_chunk({word(Operation::tag, 0)}, 0))},
+      {"words in version 1", of_version_1(FileMaker().add_words("\x01x", 1))},
+      {"count of words", FileMaker().add_words("\x01x", 2).bytes},
+      {"word past the end", FileMaker().add_words("\x02x", 1).bytes},
       {"wide wide", chunk_of({word(Operation::wide, 6), 0, 0}, 0)},
       {"wide of nothing", chunk_of({word(Operation::wide, 9), 0, 0}, 0)},
       {"wide past the end", chunk_of({word(Operation::wide, 0), 0}, 0)},

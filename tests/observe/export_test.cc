@@ -144,6 +144,7 @@ TEST(Csv, OfASnapshotHasALineForEachBlock) {
 TEST(Prometheus, TextIsWellFormedAndSaysWhatStatsSay) {
   const auto memory = pool("cpu");
   const Block block = memory->allocate({.bytes = 300, .tag = "kv\\ \"x\"\n"});
+  const Block half = memory->allocate({.bytes = 7, .tag = "half \xc3"});  // of a character
   const std::string text = to_prometheus({memory});
   const std::regex sample(R"(^([a-z_]+)\{((?:[a-z]+="(?:[^"\\\n]|\\["\\n])*",?)+)\} (\d+)$)");
   std::map<std::string, std::string> types;
@@ -168,12 +169,14 @@ TEST(Prometheus, TextIsWellFormedAndSaysWhatStatsSay) {
     EXPECT_TRUE(values.emplace(std::string(found[1]) + "{" + std::string(found[2]), found[3]).second) << line;
   }
   const std::string labels = "{device=\"cpu:0\",allocator=\"pool\",id=\"" + std::to_string(memory->id()) + "\"";
-  EXPECT_EQ(values["berth_in_use_bytes" + labels], "300");
-  EXPECT_EQ(values["berth_allocations_total" + labels], "1");
+  EXPECT_EQ(values["berth_in_use_bytes" + labels], "307");
+  EXPECT_EQ(values["berth_allocations_total" + labels], "2");
+  EXPECT_EQ(values["berth_held_bytes" + labels + ",tag=\"half \xef\xbf\xbd\""], "7");
   EXPECT_EQ(values["berth_committed_bytes" + labels], std::to_string(memory->stats().committed_bytes));
   EXPECT_EQ(values["berth_held_bytes" + labels + R"(,tag="kv\\ \"x\"\n")"], "300");
   EXPECT_NE(to_prometheus().find(labels), std::string::npos) << "all of the process's";
   memory->deallocate(block);
+  memory->deallocate(half);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "berth/berth.h"
 #include "berth/storage/create.h"
@@ -38,6 +40,11 @@ void plant(const std::string& kind) {
     const std::filesystem::path path = std::filesystem::temp_directory_path() / ("berth-planted-" + std::to_string(getpid()));
     leak(map_file(path.string(), {3, 5}, DType::f32, FileMode::create));
     std::filesystem::remove(path);
+  }
+  if (kind == "named") {
+    const std::string name = "berth-planted-" + std::to_string(getpid());
+    leak(create_shared(name, {7}, DType::f64));
+    (void)unlink_shared(name);
   }
   if (kind == "exported") (void)to_dlpack(empty({5}, DType::i32, "cpu", {.tag = "planted"})).take();
   if (kind == "imported") leak(from_dlpack(to_dlpack(leak(empty({5}, DType::i32, "cpu", {.tag = "planted"})))));
@@ -77,6 +84,15 @@ int get_signals(const char* folder) {
   return 0;
 }
 
+// As daemons do, that then open files of their own under the same numbers.
+int get_signals_without_descriptors(const char* folder) {
+  for (int number = 3; number < 1024; ++number) (void)close(number);
+  const std::string path = std::string(folder) + "/strange";
+  for (int i = 0; i < 20; ++i) (void)!open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  const int failed = get_signals(folder);
+  return failed != 0 || std::filesystem::file_size(path) != 0 ? 1 : 0;
+}
+
 int run_out(int times) {
   const auto memory = limit(pool("cpu"), 1_MiB);
   const Block kept = memory->allocate({.bytes = 500'000, .tag = "greedy"});
@@ -100,7 +116,10 @@ int fork_and_exit() {
 }
 
 // Until it is killed.
-int stay() {
+int stay(const std::string& how) {
+  for (int number = 3; number < 1024 && how == "without-descriptors"; ++number) (void)close(number);
+  std::vector<std::shared_ptr<Allocator>> pools;
+  for (int i = 0; i < 1000 && how == "with-many-pools"; ++i) (void)pools.emplace_back(direct("cpu"))->allocate({.bytes = 64});
   const Storage kept = empty({1000}, DType::f32, "cpu", {.tag = "kept"});
   std::puts("ready");
   std::fflush(stdout);
@@ -118,8 +137,9 @@ int main(int argc, char** argv) {
     return 0;
   }
   if (what == "signal") return get_signals(argument.c_str());
+  if (what == "signal-without-descriptors") return get_signals_without_descriptors(argument.c_str());
   if (what == "oom") return run_out(std::atoi(argument.c_str()));
   if (what == "fork") return fork_and_exit();
-  if (what == "stay") return stay();
+  if (what == "stay") return stay(argument);
   return 2;
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "berth/berth.h"
+#include "observe/live_page.h"
 #include "support/process.h"
 
 // What the environment asks of a program that knows nothing of it.
@@ -68,6 +69,7 @@ TEST_F(ObservedProcess, ThatLeaksNamesEachLeakAndNoOther) {
                {"view", "view f32 [2, 4] strides [4, 1], 128 B on cpu:0, tag planted", 1},
                {"shared", "storage f32 [1024], 4 KiB on shared:0, tag planted", 1},
                {"mapped", "storage f32 [3, 5], 60 B on cpu:0, file", 1},
+               {"named", "storage f64 [7], 56 B on shared:0, shared", 1},
                {"exported", "exported i32 [5], 20 B on cpu:0, tag planted", 1},
                {"imported", "storage i32 [5], 20 B on cpu:0, dlpack", 2},
                {"outside", "storage f32 [2, 3], 24 B on cpu:0, external", 1},
@@ -79,6 +81,8 @@ TEST_F(ObservedProcess, ThatLeaksNamesEachLeakAndNoOther) {
     EXPECT_NE(ran.output.find(one.expected), std::string::npos) << one.kind << ": " << ran.output;
     EXPECT_EQ(count_of(ran.output, "berth:   "), one.leaks) << ran.output;
     EXPECT_EQ(count_of(ran.output, "held by"), one.leaks);
+    const std::size_t sites = one.kind == std::string("block") ? 0 : one.leaks;  // a request may have one, and this has none
+    EXPECT_EQ(count_of(ran.output, "at helper.cc:"), sites) << ran.output;
   }
   const Ran all = helper("BERTH_LEAKS=1 BERTH_STACK_DEPTH=4", "plant storage view block");
   EXPECT_EQ(count_of(all.output, "berth:   "), 3U) << all.output;
@@ -102,6 +106,13 @@ TEST_F(ObservedProcess, SavesASnapshotOnEachSignal) {
   EXPECT_NE(helper("BERTH_SNAPSHOT_SIGNAL=KILL", "plant").output.find("no signal for this"), std::string::npos);
 }
 
+TEST_F(ObservedProcess, SavesASnapshotOnASignalWhenItHasClosedAllDescriptors) {
+  const Ran ran = helper("BERTH_SNAPSHOT_SIGNAL=USR2 BERTH_SNAPSHOT_DIR=" + folder_, "signal-without-descriptors " + folder_);
+  EXPECT_EQ(ran.exit_code, 0) << ran.output;
+  std::filesystem::remove(folder_ + "/strange");
+  EXPECT_EQ(snapshots().size(), 2U);
+}
+
 TEST_F(ObservedProcess, SavesASnapshotWhenMemoryIsRefusedAndStopsAtTen) {
   const Ran ran = helper("BERTH_SNAPSHOT_ON_OOM=" + folder_, "oom 30");
   EXPECT_EQ(ran.exit_code, 0) << ran.output;
@@ -121,12 +132,38 @@ TEST_F(ObservedProcess, WritesItsProfileWhenItExits) {
   bool found = false;
   for (const auto& row : read["tags"]) found = found || (row["tag"] == "planted" && row["bytes"] == 24);
   EXPECT_TRUE(found) << read;
+  EXPECT_TRUE(read["sites"].empty());
+  EXPECT_EQ(helper("BERTH_STACK_DEPTH=3 BERTH_PROFILE=" + path, "plant storage").exit_code, 0);
+  const nlohmann::json deep = nlohmann::json::parse(std::ifstream(path));
+  ASSERT_FALSE(deep["sites"].empty());
+  EXPECT_NE(deep["sites"].dump().find("+0x"), std::string::npos) << deep["sites"];
 }
 
-// Started in the background by a shell, which prints its number.
-TEST_F(ObservedProcess, ShowsItselfToTheSameUserUntilItIsKilled) {
-  const Ran ran = run_command("BERTH_LIVE=1 " BERTH_OBSERVE_HELPER " stay > " + folder_ + "/said 2>&1 & echo $!; while ! grep -q ready " +
-                              folder_ + "/said; do sleep 0.05; done");
+TEST_F(ObservedProcess, SaysWhichDepthsOfStacksThereAre) {
+  for (const std::string wrong : {"13", "-1", "deep", "3x"}) {
+    const Ran ran = helper("BERTH_LEAKS=1 BERTH_STACK_DEPTH=" + wrong, "plant");
+    EXPECT_NE(ran.output.find("BERTH_STACK_DEPTH=" + wrong + " is no number from 0 to 12"), std::string::npos) << ran.output;
+    EXPECT_NE(ran.output.find("no leaks"), std::string::npos) << "the program runs on";
+  }
+}
+
+TEST_F(ObservedProcess, WritesATraceWithItsTags) {
+  const std::string path = folder_ + "/%p.trace";
+  EXPECT_EQ(helper("BERTH_TRACE=" + path, "plant storage block").exit_code, 0);
+  RecordedTrace trace;
+  for (const auto& file : std::filesystem::directory_iterator(folder_)) {
+    std::ostringstream bytes;
+    bytes << std::ifstream(file.path(), std::ios::binary).rdbuf();
+    trace = read_trace(bytes.str(), file.path().string());
+  }
+  EXPECT_TRUE(trace.complete);
+  EXPECT_EQ(trace.words, (std::vector<std::string>{"", "planted"}));
+}
+
+// Started in the background by a shell, which prints its number. Its page, when it shows what it holds.
+std::optional<LiveProcess> start_and_see(const std::string& folder, const std::string& arguments) {
+  const Ran ran = run_command("BERTH_LIVE=1 " BERTH_OBSERVE_HELPER " stay " + arguments + " > " + folder +
+                              "/said 2>&1 & echo $!; while ! grep -q ready " + folder + "/said; do sleep 0.05; done");
   const std::int64_t process = std::stoll(ran.output);
   std::optional<LiveProcess> seen;
   const auto shows_all = [&] { return seen && !seen->pools.empty() && seen->pools[0].stats.live_blocks == 2; };
@@ -134,20 +171,73 @@ TEST_F(ObservedProcess, ShowsItselfToTheSameUserUntilItIsKilled) {
     seen = read_live(process);
     usleep(20'000);
   }
+  return seen;
+}
+
+std::size_t count_files(const std::string& folder) {
+  return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
+}
+
+TEST_F(ObservedProcess, ShowsItselfToTheSameUserUntilItIsKilled) {
+  const std::optional<LiveProcess> seen = start_and_see(folder_, "");
   ASSERT_TRUE(seen);
+  const std::int64_t process = seen->process;
+  EXPECT_FALSE(seen->elsewhere);
   EXPECT_EQ(seen->program, "observe_helper");
   ASSERT_EQ(seen->pools.size(), 1U);
   EXPECT_EQ(seen->pools[0].device, "cpu:0");
   ASSERT_FALSE(seen->pools[0].tags.empty());
   EXPECT_EQ(seen->pools[0].tags[0].tag, "kept");
   EXPECT_EQ(seen->pools[0].tags[0].bytes, 4000U);
-  EXPECT_EQ(std::filesystem::status(folder_ + "/live/" + std::to_string(process)).permissions() & std::filesystem::perms(077),
-            std::filesystem::perms::none);
+  for (const auto& file : std::filesystem::directory_iterator(folder_ + "/live"))
+    EXPECT_EQ(file.status().permissions() & std::filesystem::perms(077), std::filesystem::perms::none);
   run_command("kill -9 " + std::to_string(process));
   for (int i = 0; i < 500 && read_live(process); ++i) usleep(20'000);
   EXPECT_FALSE(read_live(process));
   EXPECT_TRUE(live_processes().empty());
-  EXPECT_FALSE(std::filesystem::exists(folder_ + "/live/" + std::to_string(process))) << "what a dead process has left is removed";
+  EXPECT_EQ(count_files(folder_ + "/live"), 0U) << "what a dead process has left is removed";
+}
+
+TEST_F(ObservedProcess, ShowsItselfAgainWhenItHasClosedAllDescriptors) {
+  const std::optional<LiveProcess> seen = start_and_see(folder_, "without-descriptors");
+  ASSERT_TRUE(seen);
+  std::uint64_t renewals = seen->renewals;
+  for (int i = 0; i < 500 && renewals < seen->renewals + 3; ++i) {
+    if (const auto again = read_live(seen->process)) renewals = again->renewals;
+    usleep(20'000);
+  }
+  EXPECT_GE(renewals, seen->renewals + 3) << "it is renewed, and readers find that its process lives";
+  run_command("kill -9 " + std::to_string(seen->process));
+}
+
+TEST_F(ObservedProcess, ShowsAsManyPoolsAsThereIsRoomForAndCountsTheOthers) {
+  const std::optional<LiveProcess> seen = start_and_see(folder_, "with-many-pools");
+  ASSERT_TRUE(seen);
+  EXPECT_GT(seen->pools.size(), 100U);
+  EXPECT_EQ(seen->pools.size() + seen->pools_left_out, 1001U);
+  run_command("kill -9 " + std::to_string(seen->process));
+}
+
+TEST_F(ObservedProcess, IsToldFromOneOfTheSameNumberInAnotherContainer) {
+  const std::optional<LiveProcess> seen = start_and_see(folder_, "");
+  ASSERT_TRUE(seen);
+  const LiveName other{seen->process, LiveName::own().space + 1};
+  {
+    Result<LivePage> page = LivePage::make(other);
+    ASSERT_TRUE(page.ok());
+    page->write(R"({"program": "elsewhere"})");
+    const std::vector<LiveProcess> both = live_processes();
+    ASSERT_EQ(both.size(), 2U);
+    EXPECT_EQ(both[0].process, both[1].process);
+    EXPECT_EQ(both[0].program, "observe_helper");
+    EXPECT_EQ(both[1].program, "elsewhere");
+    EXPECT_TRUE(both[1].elsewhere);
+    EXPECT_EQ(read_live(seen->process)->program, "observe_helper") << "one of this container comes first";
+    run_command("kill -9 " + std::to_string(seen->process));
+    for (int i = 0; i < 500 && live_processes().size() != 1; ++i) usleep(20'000);
+    EXPECT_EQ(read_live(seen->process)->program, "elsewhere");
+  }
+  EXPECT_TRUE(live_processes().empty());
 }
 
 }  // namespace

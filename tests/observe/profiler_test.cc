@@ -262,6 +262,7 @@ TEST(Profiler, WritesJsonThatSaysTheSame) {
   EXPECT_EQ(read["sizes"][0]["up_to_bytes"], 4096);
   EXPECT_EQ(read["samples"][0]["label"], "now");
   EXPECT_NE(profiler.profile().to_text().find("kv \"cache\""), std::string::npos);
+  EXPECT_NE(profiler.profile().to_text().find("of at most 4 KiB: "), std::string::npos) << profiler.profile().to_text();
   memory->deallocate(block);
 }
 

@@ -47,6 +47,18 @@ TEST(TextTrace, ReadsWhatTheTraceAdaptorWrites) {
   ASSERT_EQ(read.events.size(), 2U);
   EXPECT_EQ(read.events[0].bytes, 100U);
   EXPECT_EQ(read.events[1].serial, block.serial);
+  EXPECT_TRUE(read.tags.empty());
+}
+
+TEST(TextTrace, ReadsTheTagsThatTheTraceAdaptorWrites) {
+  const auto traced = trace(direct("cpu"));
+  const Block odd = traced->allocate({.bytes = 100, .tag = "two\nlines, and a comma"});
+  const Block none = traced->allocate({.bytes = 100});
+  traced->deallocate(odd);
+  traced->deallocate(none);
+  const RecordedTrace read = read_trace(traced->to_csv());
+  EXPECT_EQ(read.words, (std::vector<std::string>{"", "two\\x0alines, and a comma"}));
+  EXPECT_EQ(read.tags, (std::vector<std::uint16_t>{1, 0, 0, 0}));
 }
 
 // Each with the line that is at fault.

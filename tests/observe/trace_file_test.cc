@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "berth/record/trace_file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <filesystem>
@@ -94,6 +96,96 @@ TEST_F(TraceFile, IsReadBackAsItHappened) {
   EXPECT_TRUE(std::ranges::is_sorted(trace.events, {}, &TraceEvent::time_ns));
   EXPECT_GE(trace.events.front().time_ns, begin);
   EXPECT_LE(trace.events.back().time_ns, os::steady_time_ns());
+}
+
+std::string_view tag_of(const RecordedTrace& trace, std::size_t at) { return trace.words[trace.tags[at]]; }
+
+TEST_F(TraceFile, KeepsTheTagOfEachBlock) {
+  const std::shared_ptr<Allocator> memory[] = {pool("cpu"), direct("cpu")};
+  const Tag never = "a word that names nothing";
+  std::vector<std::string> expected;
+  start_trace(path_);
+  for (int i = 0; i < 40000; ++i) {  // several chunks
+    const std::string word = i % 7 == 0 ? "" : "tag " + std::to_string(i / 100 % 60);
+    const TagScope outer(never);
+    const TagScope scope{Tag(word)};
+    Allocator& from = *memory[i % 2];
+    from.deallocate(i % 3 == 0 ? from.allocate({.bytes = 64, .tag = "of the request"}) : from.allocate({.bytes = 64}));
+    expected.push_back(i % 3 == 0 ? "of the request" : word);
+  }
+  stop_trace();
+  const RecordedTrace trace = read();
+  ASSERT_EQ(trace.tags.size(), trace.events.size());
+  ASSERT_EQ(trace.events.size(), 2 * expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    ASSERT_EQ(trace.events[2 * i].operation, allocate);
+    ASSERT_EQ(tag_of(trace, 2 * i), expected[i]) << i;
+  }
+  EXPECT_EQ(trace.words.size(), 62U) << "those that name something, and the empty one";
+}
+
+TEST_F(TraceFile, KeepsTheTagsOfThreadsThatShareWords) {
+  const auto memory = pool("cpu");
+  start_trace(path_);
+  std::vector<std::jthread> threads;
+  for (std::size_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (std::size_t i = 0; i < 20000; ++i) {  // the size says which word
+        const std::size_t word = (i * (t + 1)) % 500;
+        const TagScope scope(Tag("shared " + std::to_string(word)));
+        memory->deallocate(memory->allocate({.bytes = word + 1}));
+      }
+    });
+  }
+  threads.clear();
+  stop_trace();
+  const RecordedTrace trace = read();
+  ASSERT_EQ(trace.events.size(), 160000U);
+  for (std::size_t i = 0; i < trace.events.size(); ++i) {
+    if (trace.events[i].operation != allocate) continue;
+    ASSERT_EQ(tag_of(trace, i), "shared " + std::to_string(trace.events[i].bytes - 1));
+  }
+}
+
+TEST_F(TraceFile, OfAProgramWithoutTagsHasNone) {
+  start_trace(path_);
+  const auto memory = direct("cpu");
+  memory->deallocate(memory->allocate({.bytes = 64}));
+  stop_trace();
+  EXPECT_TRUE(read().tags.empty());
+  EXPECT_TRUE(read().words.empty());
+}
+
+TEST_F(TraceFile, IsBoundedWithItsWords) {
+  const auto memory = direct("cpu");
+  start_trace(path_, {.limit_bytes = 200000});
+  for (int i = 0; i < 3000; ++i) memory->deallocate(memory->allocate({.bytes = 64, .tag = Tag(std::string(200, 'x') + std::to_string(i))}));
+  const TraceSummary summary = stop_trace();
+  EXPECT_LE(std::filesystem::file_size(path_), 200000U);
+  EXPECT_EQ(summary.events + summary.dropped, 6000U);
+  EXPECT_GT(summary.dropped, 0U);
+  const RecordedTrace trace = read();
+  EXPECT_EQ(trace.events.size() + trace.unpaired, summary.events);
+}
+
+// Daemons close every descriptor that they may have inherited.
+TEST_F(TraceFile, IsNotWrittenIntoAFileThatTheProgramOpenedInItsPlace) {
+  const auto memory = direct("cpu");
+  const int before = dup(0);
+  close(before);  // the number that the trace will have
+  start_trace(path_);
+  close(before);
+  const std::string strange = path_ + ".strange";
+  const int stranger = open(strange.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  ASSERT_EQ(stranger, before);
+  for (int i = 0; i < 50000; ++i) memory->deallocate(memory->allocate({.bytes = 64}));
+  const TraceSummary summary = stop_trace();
+  EXPECT_EQ(summary.os_error, EBADF);
+  EXPECT_EQ(summary.events + summary.dropped, 100000U);
+  EXPECT_EQ(std::filesystem::file_size(strange), 0U);
+  EXPECT_EQ(close(stranger), 0) << "nor is it closed";
+  std::filesystem::remove(strange);
+  EXPECT_FALSE(read().complete);
 }
 
 TEST_F(TraceFile, KeepsEventsOfThreadsThatLiveAndThatHaveEnded) {

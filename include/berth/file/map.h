@@ -48,11 +48,12 @@ struct MapOptions {
 // for), io_error{os_error}, out_of_memory when there is no address space or no room on the disk; FormatError: file_truncated{have, need};
 // ArgumentError: misaligned, out_of_bounds. All name the path. Then nothing was made or changed, but that `create` may have made the file, or emptied it.
 BERTH_EXPORT Storage map_file(const std::string& path, const Shape& shape, DType dtype, FileMode mode = FileMode::read,
-                              const MapOptions& options = {});
+                              const MapOptions& options = {}, Site site = Site::here());
 
 // As many elements, in one dimension, as the file has from the offset on. Throws FormatError(size_mismatch) when that is not a whole number.
 // Not with FileMode::create, which must be told a size: ArgumentError.
-BERTH_EXPORT Storage map_file(const std::string& path, DType dtype, FileMode mode = FileMode::read, const MapOptions& options = {});
+BERTH_EXPORT Storage map_file(const std::string& path, DType dtype, FileMode mode = FileMode::read, const MapOptions& options = {},
+                              Site site = Site::here());
 
 // What was written through the storage is on the disk when this returns. Nothing to do for what is read or private. Throws
 // DeviceError(io_error), ArgumentError when the storage is not mapped.

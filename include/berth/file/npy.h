@@ -30,7 +30,7 @@ namespace berth {
 
 // The array, mapped; read where its place is no multiple of its element's size, as in SafetensorsFile. Throws FormatError{rule, path,
 // offset}: format_error, unsupported_dtype, size_mismatch, limit_exceeded, file_truncated; as map_file otherwise.
-BERTH_EXPORT Storage open_npy(const std::string& path, FileMode mode = FileMode::read);
+BERTH_EXPORT Storage open_npy(const std::string& path, FileMode mode = FileMode::read, Site site = Site::here());
 
 // What the header says, without mapping anything; the name is empty.
 BERTH_EXPORT TensorEntry inspect_npy(const std::string& path);

@@ -32,7 +32,7 @@ class BERTH_EXPORT Trace : public Allocator {
   virtual std::vector<TraceEvent> events() const = 0;
   virtual std::uint64_t dropped() const = 0;
 
-  // "op,id,bytes,stream" and a line for each event; op is a or f.
+  // "op,id,bytes,stream" and a line for each event; op is a or f. Where blocks have tags there is a fifth column, "tag".
   virtual std::string to_csv() const = 0;
 };
 

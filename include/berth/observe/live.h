@@ -16,7 +16,7 @@
 // With BERTH_LIVE=1, or after expose_live(), a process keeps a page of counters in a small file of shared memory that the same user, and nobody
 // else, can read: its allocators with their figures, and the tags that hold the most. A thread of berth's renews it a few times a second; asking costs each
 // pool a lock hop. Readers only read: the process does not know whether there are any. The page goes with the process; of one that was
-// killed it stays until the next one looks.
+// killed it stays until the next one looks. Containers that share the folder (BERTH_LIVE_DIR, or /dev/shm) see one another's.
 namespace berth {
 
 struct LiveTag {
@@ -36,6 +36,7 @@ struct LivePool {
 
 struct LiveProcess {
   std::int64_t process = 0;
+  bool elsewhere = false;        // the number is of another PID namespace, as a container has: here it may be another process's
   std::string program;           // its file's name
   std::uint64_t started_ns = 0;  // since 1970, UTC: when it began to expose itself
   std::uint64_t renewed_ns = 0;  // and when the page was last renewed
@@ -52,7 +53,7 @@ BERTH_EXPORT bool is_live() noexcept;
 
 // The processes of this user that can be read. Pages of the dead are removed on the way.
 BERTH_EXPORT std::vector<LiveProcess> live_processes();
-// One by id; nothing when there is none, it exposes nothing, or is another user's.
+// One by id; nothing when there is none, it exposes nothing, or is another user's. One of this PID namespace comes before those elsewhere.
 BERTH_EXPORT std::optional<LiveProcess> read_live(std::int64_t process);
 
 }  // namespace berth

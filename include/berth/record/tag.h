@@ -38,14 +38,19 @@ class BERTH_EXPORT Tag {
   std::uint16_t id_ = 0;
 };
 
+// The tag of this thread's innermost scope, kept in the static block of thread-local memory: reading it is one instruction, and it is read at every
+// allocation. For the two below, which stand in the header so that the compiler sees through scopes: three around one request are one store
+// before it and one behind it.
+BERTH_EXPORT extern constinit thread_local Tag t_current_tag [[gnu::tls_model("initial-exec")]];
+
 // The tag of the innermost scope of this thread.
-BERTH_EXPORT Tag current_tag() noexcept;
+inline Tag current_tag() noexcept { return t_current_tag; }
 
 // REQUIRES: destroyed on the thread that made it, in reverse order, as automatic variables are.
-class BERTH_EXPORT TagScope {
+class TagScope {
  public:
-  explicit TagScope(Tag tag) noexcept;
-  ~TagScope();
+  explicit TagScope(Tag tag) noexcept : previous_(t_current_tag) { t_current_tag = tag; }
+  ~TagScope() { t_current_tag = previous_; }
   TagScope(const TagScope&) = delete;
   TagScope& operator=(const TagScope&) = delete;
 

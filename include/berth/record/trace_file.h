@@ -17,7 +17,10 @@
 //
 // Made to be left on: an event is a few bytes in a buffer of the thread's own, without a lock, a clock or a system call; a full buffer
 // (64 KiB) is written at once. The file is bounded: what has no room is counted, and the count is in the file. A process that is killed
-// leaves a file that can be read up to what was written; one that exits writes the rest and the end. A forked child is not traced.
+// leaves a file that can be read up to what was written; one that exits writes the rest and the end. A forked child is not traced. A program
+// that closes descriptors it did not open ends its trace there, and nothing is written into what it opens in their place.
+//
+// Tags are in it, as words: `berth replay --html` shows the trace by tag.
 namespace berth {
 
 struct TraceFileOptions {
@@ -28,7 +31,7 @@ struct TraceSummary {
   std::uint64_t events = 0;   // in the file
   std::uint64_t dropped = 0;  // past the limit, or after a failed write
   std::uint64_t bytes = 0;    // of the file
-  int os_error = 0;           // errno of a write that failed, or 0
+  int os_error = 0;           // errno of a write that failed, or 0; EBADF when the program closed the file
 };
 
 // Begins a trace in a new file; one of that name is replaced. `%p` in the path stands for the process id. Throws AccessError(busy) when

@@ -28,12 +28,12 @@ namespace berth {
 // Bytes of value zero. Without a name, a fresh one is made: shared_name tells it. Throws AccessError: already_exists while someone has a storage of that
 // name, untrusted when the folder is not this user's; DeviceError: device_unavailable where there is no folder for it, out_of_memory{need}
 // when it is full; ArgumentError(invalid_name). Then nothing is left.
-BERTH_EXPORT Storage create_shared(std::string_view name, const Shape& shape, DType dtype);
+BERTH_EXPORT Storage create_shared(std::string_view name, const Shape& shape, DType dtype, Site site = Site::here());
 
 // Throws AccessError: not_found, also for what a dead creator has left and nobody has open; permission_denied, untrusted for what is not
 // this user's or not a storage; DeviceError(timeout) when a process that opens or closes it was stopped in the middle; ArgumentError
 // (limit_exceeded) when 255 processes have it open.
-BERTH_EXPORT Storage open_shared(std::string_view name, const ImportOptions& options = {});
+BERTH_EXPORT Storage open_shared(std::string_view name, const ImportOptions& options = {}, Site site = Site::here());
 
 // Lets go now, and not when the handle would: the storage has no elements afterwards. Throws AccessError(busy) while other handles or views
 // of it are there.

@@ -48,11 +48,11 @@ BERTH_EXPORT Ticket export_ticket(const Storage& storage);
 struct ImportOptions {
   bool read_only = false;  // mapped so that not even a stray pointer can write through this process
 };
-BERTH_EXPORT Storage import_ticket(const Ticket& ticket, const ImportOptions& options = {});
+BERTH_EXPORT Storage import_ticket(const Ticket& ticket, const ImportOptions& options = {}, Site site = Site::here());
 
 // The same with a descriptor of the segment, which stays the caller's. Throws AccessError(untrusted) when the file behind it could be cut
 // while it is read, or is another's than the ticket's.
-BERTH_EXPORT Storage import_ticket(const Ticket& ticket, int descriptor, const ImportOptions& options = {});
+BERTH_EXPORT Storage import_ticket(const Ticket& ticket, int descriptor, const ImportOptions& options = {}, Site site = Site::here());
 
 // Takes a ticket back, at either end; false when it was imported or refused before, or this process does not know the segment.
 BERTH_EXPORT bool refuse_ticket(const Ticket& ticket);

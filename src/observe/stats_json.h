@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "berth/memory/stats.h"
+
+// Stats back from what Stats::write_json wrote: in a snapshot's file, and on the page of a process that lives.
+namespace berth {
+
+// `number(name)` is the member of that name; what to do without it is for the caller to know.
+template <class Number>
+Stats stats_from(const Number& number) {
+  return {.in_use_bytes = number("in_use_bytes"),
+          .cached_bytes = number("cached_bytes"),
+          .committed_bytes = number("committed_bytes"),
+          .peak_in_use_bytes = number("peak_in_use_bytes"),
+          .peak_committed_bytes = number("peak_committed_bytes"),
+          .live_blocks = number("live_blocks"),
+          .allocations = number("allocations"),
+          .frees = number("frees"),
+          .failures = number("failures"),
+          .commits = number("commits"),
+          .decommits = number("decommits")};
+}
+
+}  // namespace berth
