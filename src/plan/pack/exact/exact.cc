@@ -2,6 +2,9 @@
 #include "plan/pack/exact/exact.h"
 
 #include <algorithm>
+#include <atomic>
+#include <future>
+#include <system_error>
 
 #include "plan/pack/exact/search.h"
 
@@ -13,13 +16,41 @@ namespace {
 
 constexpr std::uint64_t kMostSteps = 1 << 16;
 constexpr std::uint64_t kFirstBudget = 1500;
+constexpr std::size_t kRoundsOfABudget = 12;  // many short tries find more than a few long ones
+
+// What threads that search the same part tell one another.
+class Race {
+ public:
+  Units lowest() const noexcept { return lowest_.load(std::memory_order_relaxed); }  // a number and nothing that it would guard
+
+  void found(Units peak) noexcept {
+    Units known = lowest();
+    while (peak < known && !lowest_.compare_exchange_weak(known, peak, std::memory_order_relaxed)) {
+    }
+  }
+
+  // Nobody needs to go on.
+  void end() noexcept { over_.request_stop(); }
+  std::stop_token over() const noexcept { return over_.get_token(); }
+
+ private:
+  std::atomic<Units> lowest_ = kNowhere;
+  std::stop_source over_;
+};
 
 // One round after another: three ways to rank, first as they are and then with noise, for each measure of width; then all of it again with a
 // larger budget. The search has a long tail: what one order does not find in an hour another finds at once.
 class Restarts {
  public:
-  Restarts(const PackTask& task, const Instance& instance, const Rules& rules)
-      : task_(task), instance_(instance), search_(instance, rules, task.patience), random_(task.seed) {}
+  // Of several threads each begins elsewhere.
+  Restarts(const PackTask& task, const Instance& instance, const Rules& rules, Race& race, std::size_t thread)
+      : task_(task),
+        instance_(instance),
+        race_(race),
+        patience_(task.patience.unless(race.over())),
+        search_(instance, rules, patience_),
+        random_(task.seed + thread),
+        round_(3 * thread) {}
 
   PackAnswer run() {
     PackAnswer answer{PackEnd::above};
@@ -28,19 +59,23 @@ class Restarts {
     auto capacity = static_cast<Units>(std::min<std::size_t>(most / instance_.unit_bytes, kNowhere / 2));
     if (task_.below == 0 || capacity < instance_.lower_bound || capacity < enough) return answer;
     while (true) {
+      capacity = std::min(capacity, race_.lowest() - 1);
+      if (capacity < enough) return answer;
       choose();
       const Verdict verdict = search_.run(capacity, left(budget_));
       if (verdict == Verdict::none) {
         answer.proved_bytes = (static_cast<std::size_t>(capacity) + 1) * instance_.unit_bytes;
+        race_.end();
         return answer;
       }
       if (verdict == Verdict::found) {
         keep(answer);
         capacity = static_cast<Units>(answer.packing.peak_bytes / instance_.unit_bytes) - 1;
-        if (capacity < enough) return answer;
+        race_.found(capacity + 1);
+        if (capacity < enough) race_.end();
         continue;  // in the same order: it was a lucky one
       }
-      if (task_.patience.over()) return ended(std::move(answer), PackEnd::out_of_time);
+      if (patience_.over()) return ended(std::move(answer), PackEnd::out_of_time);
       if (left(1) == 0) return ended(std::move(answer), PackEnd::gave_up);
       next_round();
     }
@@ -63,7 +98,7 @@ class Restarts {
   }
 
   void next_round() {
-    if (++round_ % 6 == 0) budget_ = budget_ * 8 / 5;
+    if (++round_ % kRoundsOfABudget == 0) budget_ = budget_ * 13 / 10;
   }
 
   void keep(PackAnswer& answer) const {
@@ -78,11 +113,23 @@ class Restarts {
 
   const PackTask& task_;
   const Instance& instance_;
+  Race& race_;
+  const Patience patience_;
   Search search_;
   Random random_;
-  std::size_t round_ = 0;
+  std::size_t round_;
   std::uint64_t budget_ = kFirstBudget;
 };
+
+// The lowest packing, and the highest proof.
+PackAnswer best_of(PackAnswer one, PackAnswer other) {
+  const std::size_t proved = std::max(one.proved_bytes, other.proved_bytes);
+  const auto peak_of = [](const PackAnswer& answer) { return answer.end == PackEnd::done ? answer.packing.peak_bytes : SIZE_MAX; };
+  PackAnswer best = peak_of(other) < peak_of(one) ? std::move(other) : std::move(one);
+  if (best.end != PackEnd::done && proved != 0) best.end = PackEnd::above;
+  best.proved_bytes = proved;
+  return best;
+}
 
 }  // namespace
 
@@ -91,7 +138,16 @@ class Restarts {
 PackAnswer pack_exact(const PackTask& task, const exact::Rules& rules) {
   const std::optional<exact::Instance> instance = exact::make_instance(task.part);
   if (!instance) return {PackEnd::too_many};
-  return exact::Restarts(task, *instance, rules).run();
+  exact::Race race;
+  const auto search = [&](std::size_t thread) { return exact::Restarts(task, *instance, rules, race, thread).run(); };
+  std::vector<std::future<PackAnswer>> others;
+  try {
+    for (std::size_t thread = 1; thread < task.threads; ++thread) others.push_back(std::async(std::launch::async, search, thread));
+  } catch (const std::system_error&) {  // no more threads: then there are fewer
+  }
+  PackAnswer answer = search(0);
+  for (std::future<PackAnswer>& other : others) answer = exact::best_of(std::move(answer), other.get());
+  return answer;
 }
 
 }  // namespace berth::planning
