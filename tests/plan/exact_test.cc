@@ -132,6 +132,36 @@ TEST(Exact, EqualSeedsGiveEqualPackings) {
   expect_packed(parts[0].part, one.packing);
 }
 
+// Which of them finds it is open; what it is, is not.
+TEST(Exact, SeveralThreadsFindTheSameOptimum) {
+  for (std::uint64_t round = 0; round < scaled(200, 10); ++round) {
+    Random random(seed() + round);
+    for (const CutPart& cut : cut_into_parts(tight_instance(random, 6 + random.below(3), 14))) {
+      const PackAnswer alone = pack_exact({cut.part, SIZE_MAX / 4, kEndless}, {});
+      const PackAnswer together = pack_exact({cut.part, SIZE_MAX / 4, kEndless, 0, 0, SIZE_MAX, 2 + round % 3}, {});
+      ASSERT_EQ(together.end, PackEnd::done);
+      expect_packed(cut.part, together.packing);
+      ASSERT_EQ(together.packing.peak_bytes, alone.packing.peak_bytes) << round;
+      ASSERT_EQ(together.proved_bytes, alone.proved_bytes) << round;
+      const PackAnswer lower = pack_exact({cut.part, alone.packing.peak_bytes, kEndless, 0, 0, SIZE_MAX, 2}, {});
+      ASSERT_EQ(lower.end, PackEnd::above);
+    }
+  }
+}
+
+TEST(Exact, SeveralThreadsStopWhenTheyAreCancelled) {
+  std::stop_source cancel;
+  cancel.request_stop();
+  const Patience over(std::nullopt, cancel.get_token());
+  Random random(seed());
+  const std::vector<CutPart> parts = cut_into_parts(tight_instance(random, 64, 200));
+  const PackAnswer answer = pack_exact({parts[0].part, SIZE_MAX / 4, over, 0, 0, SIZE_MAX, 2}, {});
+  if (answer.end == PackEnd::done)
+    expect_packed(parts[0].part, answer.packing);
+  else
+    EXPECT_EQ(answer.end, PackEnd::out_of_time);
+}
+
 // What an instance looks like must not matter, even where the search gives up before its end.
 TEST(Exact, RelabelledReversedScaledAndShiftedCopiesHaveTheSamePeak) {
   for (std::uint64_t round = 0; round < scaled(20, 3); ++round) {
