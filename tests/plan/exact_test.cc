@@ -5,6 +5,7 @@
 
 #include <array>
 
+#include "plan/expect_packed.h"
 #include "plan/pack/parts.h"
 #include "plan/tight_instances.h"
 #include "support/scale.h"
@@ -31,22 +32,6 @@ std::size_t optimum_by_force(const Part& part) {
   std::size_t height = part.lower_bound_bytes;
   while (!fits_by_force(part.buffers, height)) ++height;
   return height;
-}
-
-void expect_packed(const Part& part, const Packing& packing) {
-  ASSERT_EQ(packing.offsets.size(), part.buffers.size());
-  for (std::size_t i = 0; i < part.buffers.size(); ++i) {
-    const PackBuffer& a = part.buffers[i];
-    ASSERT_LE(packing.offsets[i] + a.bytes, packing.peak_bytes);
-    ASSERT_EQ(packing.offsets[i] % a.alignment, 0U);
-    ASSERT_EQ(packing.offsets[i], a.fixed.value_or(packing.offsets[i]));
-    for (std::size_t k = 0; k < i; ++k) {
-      const PackBuffer& b = part.buffers[k];
-      const bool together = a.begin < b.end && b.begin < a.end;
-      const bool apart = packing.offsets[i] >= packing.offsets[k] + b.bytes || packing.offsets[k] >= packing.offsets[i] + a.bytes;
-      ASSERT_TRUE(!together || apart) << i << " and " << k;
-    }
-  }
 }
 
 // The optimum is found, and that it is one is said if it is above the bound.
@@ -130,36 +115,6 @@ TEST(Exact, EqualSeedsGiveEqualPackings) {
   const PackAnswer one = pack_exact(task, {});
   EXPECT_EQ(one.packing.offsets, pack_exact(task, {}).packing.offsets);
   expect_packed(parts[0].part, one.packing);
-}
-
-// Which of them finds it is open; what it is, is not.
-TEST(Exact, SeveralThreadsFindTheSameOptimum) {
-  for (std::uint64_t round = 0; round < scaled(200, 10); ++round) {
-    Random random(seed() + round);
-    for (const CutPart& cut : cut_into_parts(tight_instance(random, 6 + random.below(3), 14))) {
-      const PackAnswer alone = pack_exact({cut.part, SIZE_MAX / 4, kEndless}, {});
-      const PackAnswer together = pack_exact({cut.part, SIZE_MAX / 4, kEndless, 0, 0, SIZE_MAX, 2 + round % 3}, {});
-      ASSERT_EQ(together.end, PackEnd::done);
-      expect_packed(cut.part, together.packing);
-      ASSERT_EQ(together.packing.peak_bytes, alone.packing.peak_bytes) << round;
-      ASSERT_EQ(together.proved_bytes, alone.proved_bytes) << round;
-      const PackAnswer lower = pack_exact({cut.part, alone.packing.peak_bytes, kEndless, 0, 0, SIZE_MAX, 2}, {});
-      ASSERT_EQ(lower.end, PackEnd::above);
-    }
-  }
-}
-
-TEST(Exact, SeveralThreadsStopWhenTheyAreCancelled) {
-  std::stop_source cancel;
-  cancel.request_stop();
-  const Patience over(std::nullopt, cancel.get_token());
-  Random random(seed());
-  const std::vector<CutPart> parts = cut_into_parts(tight_instance(random, 64, 200));
-  const PackAnswer answer = pack_exact({parts[0].part, SIZE_MAX / 4, over, 0, 0, SIZE_MAX, 2}, {});
-  if (answer.end == PackEnd::done)
-    expect_packed(parts[0].part, answer.packing);
-  else
-    EXPECT_EQ(answer.end, PackEnd::out_of_time);
 }
 
 // What an instance looks like must not matter, even where the search gives up before its end.

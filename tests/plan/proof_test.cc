@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "berth/plan/plan.h"
+#include "berth/plan/read_graph.h"
 #include "plan/lives_graph.h"
 #include "plan/pack/parts.h"
 #include "plan/tight_instances.h"
@@ -112,6 +115,32 @@ TEST(Proof, ASearchOfOnePartShowsTheBoundOfAll) {
   EXPECT_EQ(made.outcome(), PlanOutcome::optimal);
   EXPECT_EQ(made.lower_bound_bytes(), hard.optimum);
   EXPECT_EQ(made.tables().arenas[0].proof, (BoundProof{BoundProof::By::search, {0, end}}));
+}
+
+// As a file of lives, through the reader and every strategy.
+TEST(Proof, RelabelledReversedScaledAndShiftedFilesHaveTheSamePeak) {
+  for (std::uint64_t round = 0; round < scaled(20, 3); ++round) {
+    Random random(seed() + round);
+    std::vector<PackBuffer> lives = tight_instance(random, 20, 40);
+    const auto peak_of = [&] {
+      std::string file = "id,lower,upper,size\n";
+      for (std::size_t i = 0; i < lives.size(); ++i)
+        file += std::to_string(i) + "," + std::to_string(lives[i].begin) + "," + std::to_string(lives[i].end) + "," +
+                std::to_string(lives[i].bytes) + "\n";
+      return plan(read_lives_csv(file), {.strategy = "offsets"}).peak_bytes();
+    };
+    const std::size_t peak = peak_of();
+    for (std::size_t i = lives.size(); i > 1; --i) std::swap(lives[i - 1], lives[random.below(i)]);
+    EXPECT_EQ(peak_of(), peak) << "relabelled";
+    for (PackBuffer& one : lives) one.begin = 1000 - std::exchange(one.end, 1000 - one.begin);
+    EXPECT_EQ(peak_of(), peak) << "reversed";
+    for (PackBuffer& one : lives) {
+      one.bytes *= 12;
+      one.begin = one.begin * 3 + 17;
+      one.end = one.end * 3 + 17;
+    }
+    EXPECT_EQ(peak_of(), 12 * peak) << "scaled and shifted";
+  }
 }
 
 TEST(Proof, WhatCannotBeCheckedIsNotBelieved) {

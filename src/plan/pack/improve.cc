@@ -15,7 +15,7 @@ namespace berth::planning {
 namespace {
 
 constexpr std::size_t kMostPlaced = std::size_t{1} << 17;       // buffers in all, when nothing else ends it
-constexpr std::size_t kMostPlacedOfFew = std::size_t{1} << 15;  // where the exact search comes next
+constexpr std::size_t kMostPlacedOfFew = std::size_t{1} << 13;  // where the exact search comes next
 
 bool is_few(const Part& part) { return part.buffers.size() <= exact::kMostBuffers; }
 
