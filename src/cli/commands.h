@@ -41,6 +41,7 @@ struct PlanCommand {
   int colours = 1;
   std::optional<double> time_limit = {};  // seconds
   std::uint64_t seed = 0;
+  int threads = 1;
   std::string capacity;  // byte counts as people write them
   std::string align;
   std::string budget;               // proposals when it does not fit

@@ -40,6 +40,7 @@ void add_plan_options(CLI::App& app, PlanCommand& command) {
       ->check(CLI::Range(1, 1 << 16));
   app.add_option("--time-limit", command.time_limit, "Seconds after which the best so far is taken")->check(CLI::Range(0.0, 1e9));
   app.add_option("--seed", command.seed, "Of what the search leaves to chance (0)");
+  app.add_option("--threads", command.threads, "That search at once (1)")->check(CLI::Range(1, 256));
   app.add_option("--capacity", command.capacity, "Bytes that each arena may have; exits 1 when it does not fit");
   app.add_option("--budget", command.budget, "Bytes it should fit into; exits 1 when it does not, and says what to recompute or to move");
   app.add_option("--bandwidth", command.bandwidth, "With --budget: bytes a second between devices (16GiB)");

@@ -112,6 +112,7 @@ PlanOptions make_options(const PlanCommand& command) {
   options.parallel = command.colours;
   options.all_strategies = command.all;
   options.seed = command.seed;
+  options.threads = command.threads;
   if (command.time_limit) options.time_limit = std::chrono::duration<double>(*command.time_limit);
   if (!command.capacity.empty()) options.capacity_bytes = parse_byte_count(command.capacity, "--capacity");
   if (!command.align.empty()) options.alignment = parse_byte_count(command.align, "--align");
@@ -195,12 +196,13 @@ std::string heading(const PlanCommand& command, const Source& source, const Plan
   std::string out =
       fmt::format("{}: {} nodes, {} buffers", text::printable(command.path), plan.graph().nodes.size(), plan.buffers().size());
   if (!source.about.empty()) out += ", " + source.about;
-  out +=
-      fmt::format("\n  without reuse  {}\n  lower bound    {}\n", text::bytes(plan.naive_bytes()), text::bytes(plan.lower_bound_bytes()));
+  out += fmt::format("\n  without reuse  {}\n  lower bound    {}", text::bytes(plan.naive_bytes()), text::bytes(plan.lower_bound_bytes()));
+  out += plan.graph().devices.size() == 1 ? fmt::format(", {}\n", text::printable(plan.describe_bound())) : "\n";
   if (plan.graph().devices.size() > 1)
-    for (std::size_t i = 0; i < plan.graph().devices.size(); ++i)
-      out += fmt::format("  {:<14} {}, at least {}\n", text::printable(plan.graph().devices[i]), text::bytes(plan.tables().arenas[i].bytes),
-                         text::bytes(plan.tables().arenas[i].lower_bound_bytes));
+    for (std::uint32_t i = 0; i < plan.graph().devices.size(); ++i)
+      out += fmt::format("  {:<14} {}, at least {}, {}\n", text::printable(plan.graph().devices[i]),
+                         text::bytes(plan.tables().arenas[i].bytes), text::bytes(plan.tables().arenas[i].lower_bound_bytes),
+                         text::printable(plan.describe_bound(i)));
   if (plan.tables().parallel > 1) out += fmt::format("  in parallel    {} edges added\n", plan.tables().edges.size());
   return out;
 }

@@ -30,6 +30,10 @@ std::string_view to_string(UnplannedReason reason) noexcept {
                  reason);
 }
 
+std::string_view to_string(BoundProof::By by) noexcept {
+  return name_of(std::array<std::string_view, 4>{"unsaid", "live", "fixed", "search"}, by);
+}
+
 std::string_view to_string(PlanProblem::Kind kind) noexcept {
   return name_of(std::array<std::string_view, 7>{"shape", "bounds", "alignment", "overlap", "sharing", "order", "totals"}, kind);
 }

@@ -159,6 +159,20 @@ Plan::Peak Plan::at_peak(std::uint32_t device) const {
   return peak;
 }
 
+std::string Plan::describe_bound(std::uint32_t device) const {
+  const BoundProof& proof = tables_.arenas.at(device).proof;
+  const auto [begin, end] = proof.steps;
+  if (begin >= end) return "nothing to place";
+  const std::string node = node_at(begin) < graph_->nodes.size() ? graph_->describe_node(node_at(begin)) : text::join("step ", begin);
+  switch (proof.by) {
+    case BoundProof::By::live: return text::join("live at ", node);
+    case BoundProof::By::fixed: return text::join("fixed there at ", node);
+    case BoundProof::By::search: return text::join("every way of laying steps ", begin, " to ", end - 1, " a byte lower was tried");
+    case BoundProof::By::unsaid: break;
+  }
+  return "not said";
+}
+
 std::vector<NodeId> Plan::nodes_in_order() const {
   std::vector<NodeId> out = tables_.order;
   for (NodeId n = tables_.nodes.begin; tables_.order.empty() && n < tables_.nodes.end; ++n) out.push_back(n);

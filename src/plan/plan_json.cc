@@ -10,7 +10,9 @@ void write_arenas(JsonWriter& json, const Plan& plan) {
   for (std::size_t device = 0; device < plan.tables().arenas.size(); ++device) {
     const PlanArena& arena = plan.tables().arenas[device];
     json.begin_object().member("device", plan.graph().devices[device]).member("bytes", arena.bytes);
-    json.member("lower_bound_bytes", arena.lower_bound_bytes).member("naive_bytes", arena.naive_bytes).end_object();
+    json.member("lower_bound_bytes", arena.lower_bound_bytes).member("naive_bytes", arena.naive_bytes);
+    json.key("proof").begin_object().member("by", to_string(arena.proof.by)).key("steps").begin_array();
+    json.value(arena.proof.steps.begin).value(arena.proof.steps.end).end_array().end_object().end_object();
   }
   json.end_array();
 }

@@ -105,6 +105,9 @@ ChosenStrategies check_options(const Graph& graph, const PlanOptions& options) {
   if (!is_power_of_two(options.alignment) || options.alignment > kMaxBytes / 2)
     refuse(text::join("an alignment of ", options.alignment), "it is not a power of two that memory could have", "use one, such as 64",
            ErrorCode::invalid_alignment);
+  if (options.threads < 1 || options.threads > 256)
+    refuse(text::join("planning by ", options.threads, " threads"), "there must be from 1 to 256",
+           "use 1, or as many as there are processors");
   if (options.time_limit < decltype(options.time_limit)::zero() || options.time_limit != options.time_limit)
     refuse("a negative time limit", "time does not run backwards", "use 0 or more seconds");
   return chosen;

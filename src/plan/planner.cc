@@ -7,6 +7,7 @@
 #include "berth/base/checked.h"
 #include "berth/base/error.h"
 #include "berth/plan/plan.h"
+#include "plan/bound_proof.h"
 #include "plan/chunks.h"
 #include "plan/in_order.h"
 #include "plan/lives.h"
@@ -72,6 +73,7 @@ class Planner {
         nodes_(planned_nodes(*graph_, options)),
         lives_(find_lives(*graph_, nodes_, options.alignment, order)),
         shared_(share_best(*graph_, nodes_, lives_, options.inplace, order)),
+        proofs_(find_bound_proofs(shared_.buffers, graph_->devices.size())),
         portfolio_(shared_.buffers, graph_->devices.size()),
         patience_(deadline(), options.cancel) {
     check_sizes();
@@ -154,8 +156,10 @@ class Planner {
     tables.alignment = options_.alignment;
     tables.capacity_bytes = options_.capacity_bytes;
     tables.arenas.resize(graph_->devices.size());
-    for (std::size_t device = 0; device < tables.arenas.size(); ++device)
+    for (std::size_t device = 0; device < tables.arenas.size(); ++device) {
       tables.arenas[device].lower_bound_bytes = portfolio_.lower_bound_bytes(device);
+      tables.arenas[device].proof = proofs_[device];
+    }
     for (const SharedBuffer& buffer : shared_.buffers) tables.arenas[buffer.device].naive_bytes += buffer.pack.bytes;
     tables.places.resize(graph_->values.size());
     for (ValueId v = 0; v < tables.places.size(); ++v) tables.places[v].reason = lives_[v].reason;
@@ -197,7 +201,8 @@ class Planner {
         portfolio_.add_attempt({std::string(strategy->name), {}, 0, "not needed: the bound is reached"});
       } else if (patience_.over()) {
         portfolio_.add_attempt({std::string(strategy->name), {}, 0, std::string(to_note(PackEnd::out_of_time))});
-      } else if (portfolio_.run(*strategy, {patience_, options_.all_strategies, options_.capacity_bytes, options_.seed})) {
+      } else if (portfolio_.run(*strategy, {patience_, options_.all_strategies, options_.capacity_bytes, options_.seed,
+                                            static_cast<std::size_t>(options_.threads)})) {
         offer_offsets(strategy->name);
       }
     }
@@ -209,8 +214,10 @@ class Planner {
     for (std::size_t device = 0; device < best_.arenas.size(); ++device) {
       PlanArena& arena = best_.arenas[device];
       const std::size_t proved = portfolio_.proved_bytes(device);
-      if (proved > arena.lower_bound_bytes && verification::surely_do_not_fit(buffers_of(device), proved - 1)) {
+      const NodeRange steps = portfolio_.proved_steps(device);
+      if (proved > arena.lower_bound_bytes && verification::surely_do_not_fit(buffers_in(device, steps), proved - 1)) {
         arena.lower_bound_bytes = proved;
+        arena.proof = {BoundProof::By::search, steps};
         if (proved > options_.capacity_bytes) best_.outcome = PlanOutcome::infeasible;
       }
       optimal = optimal && arena.bytes <= arena.lower_bound_bytes;
@@ -218,10 +225,11 @@ class Planner {
     if (optimal) best_.outcome = PlanOutcome::optimal;
   }
 
-  std::vector<verification::LivingBuffer> buffers_of(std::size_t device) const {
+  std::vector<verification::LivingBuffer> buffers_in(std::size_t device, NodeRange steps) const {
     std::vector<verification::LivingBuffer> out;
     for (const SharedBuffer& one : shared_.buffers)
-      if (one.device == device) out.push_back({one.pack.bytes, one.pack.begin, one.pack.end, one.pack.alignment, one.pack.fixed});
+      if (one.device == device && one.pack.begin < steps.end && steps.begin < one.pack.end)
+        out.push_back({one.pack.bytes, one.pack.begin, one.pack.end, one.pack.alignment, one.pack.fixed});
     return out;
   }
 
@@ -343,6 +351,7 @@ class Planner {
   const NodeRange nodes_;
   const std::vector<Life> lives_;
   const SharingResult shared_;
+  const std::vector<BoundProof> proofs_;  // of the lower bounds
   Portfolio portfolio_;
   const Patience patience_;
   std::vector<std::uint32_t> colours_;  // of each buffer, in a parallel plan

@@ -65,7 +65,12 @@ Portfolio::Portfolio(const std::vector<SharedBuffer>& buffers, std::size_t devic
   for (std::size_t device = 0; device < devices; ++device) {
     for (CutPart& cut : cut_into_parts(packs[device])) {
       devices_[device].bound = std::max(devices_[device].bound, cut.part.lower_bound_bytes);
-      devices_[device].parts.push_back({std::move(cut)});
+      NodeRange steps{UINT32_MAX, 0};
+      for (const std::uint32_t index : cut.indices) {
+        steps.begin = std::min(steps.begin, packs[device][index].begin);
+        steps.end = std::max(steps.end, packs[device][index].end);
+      }
+      devices_[device].parts.push_back({std::move(cut), steps});
     }
     devices_[device].proved = devices_[device].bound;
   }
@@ -96,9 +101,12 @@ bool Portfolio::run(const OffsetStrategy& strategy, const Effort& effort) {
       if (effort.to_the_end || can_be_lowered(device, state)) {
         const Patience share = effort.patience.share(left == 0 ? 1 : left--);
         const std::size_t enough = effort.capacity == SIZE_MAX ? device.proved : std::max(device.proved, effort.capacity);
-        PackAnswer answer =
-            strategy.pack({state.cut.part, effort.to_the_end ? SIZE_MAX : reached, share, enough, effort.seed, effort.capacity});
-        device.proved = std::max(device.proved, answer.proved_bytes);
+        PackAnswer answer = strategy.pack(
+            {state.cut.part, effort.to_the_end ? SIZE_MAX : reached, share, enough, effort.seed, effort.capacity, effort.threads});
+        if (answer.proved_bytes > device.proved) {
+          device.proved = answer.proved_bytes;
+          device.proved_steps = state.steps;
+        }
         if (answer.end != PackEnd::done) {
           if (end == PackEnd::done) end = answer.end;
         } else {

@@ -32,12 +32,14 @@ class Portfolio {
     bool to_the_end = false;          // on all parts, and not stopped above the best
     std::size_t capacity = SIZE_MAX;  // of each device; when one is given, nobody wants less
     std::uint64_t seed = 0;
+    std::size_t threads = 1;
   };
   // Runs a strategy on every part that can still be lowered. True when the total is lower than before.
   bool run(const OffsetStrategy& strategy, const Effort& effort);
 
-  // What no packing can go below, by search; at least the lower bound.
+  // What no packing can go below, by search; at least the lower bound. When it is more, what lives in these steps shows it.
   std::size_t proved_bytes(std::size_t device) const noexcept { return devices_[device].proved; }
+  NodeRange proved_steps(std::size_t device) const noexcept { return devices_[device].proved_steps; }
 
   bool at_bound() const;  // or at what is proved
   std::size_t peak_bytes(std::size_t device) const;
@@ -49,6 +51,7 @@ class Portfolio {
  private:
   struct PartState {
     CutPart cut;
+    NodeRange steps = {};
     Packing best = {};
   };
   struct DeviceState {
@@ -56,6 +59,7 @@ class Portfolio {
     std::vector<std::uint32_t> indices = {};  // of its buffers among all
     std::size_t bound = 0;
     std::size_t proved = 0;  // at least the bound
+    NodeRange proved_steps = {};
   };
   bool can_be_lowered(const DeviceState& device, const PartState& state) const noexcept { return state.best.peak_bytes > device.proved; }
 

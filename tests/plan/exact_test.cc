@@ -5,6 +5,7 @@
 
 #include <array>
 
+#include "plan/expect_packed.h"
 #include "plan/pack/parts.h"
 #include "plan/tight_instances.h"
 #include "support/scale.h"
@@ -31,22 +32,6 @@ std::size_t optimum_by_force(const Part& part) {
   std::size_t height = part.lower_bound_bytes;
   while (!fits_by_force(part.buffers, height)) ++height;
   return height;
-}
-
-void expect_packed(const Part& part, const Packing& packing) {
-  ASSERT_EQ(packing.offsets.size(), part.buffers.size());
-  for (std::size_t i = 0; i < part.buffers.size(); ++i) {
-    const PackBuffer& a = part.buffers[i];
-    ASSERT_LE(packing.offsets[i] + a.bytes, packing.peak_bytes);
-    ASSERT_EQ(packing.offsets[i] % a.alignment, 0U);
-    ASSERT_EQ(packing.offsets[i], a.fixed.value_or(packing.offsets[i]));
-    for (std::size_t k = 0; k < i; ++k) {
-      const PackBuffer& b = part.buffers[k];
-      const bool together = a.begin < b.end && b.begin < a.end;
-      const bool apart = packing.offsets[i] >= packing.offsets[k] + b.bytes || packing.offsets[k] >= packing.offsets[i] + a.bytes;
-      ASSERT_TRUE(!together || apart) << i << " and " << k;
-    }
-  }
 }
 
 // The optimum is found, and that it is one is said if it is above the bound.

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "berth/plan/plan.h"
+#include "berth/plan/read_graph.h"
 #include "plan/lives_graph.h"
 #include "plan/pack/parts.h"
 #include "plan/tight_instances.h"
@@ -58,6 +62,85 @@ TEST(Proof, ABoundThatIsNotTrueIsRefused) {
   tables.outcome = PlanOutcome::optimal;
   tables.arenas[0].lower_bound_bytes = tables.arenas[0].bytes + (tables.arenas[0].bytes == hard.optimum ? 1 : 0);
   EXPECT_ERROR(Plan(graph, tables), ArgumentError, ErrorCode::plan_invalid);
+}
+
+TEST(Proof, ABoundNamesWhereItIsToBeSeen) {
+  // a and b are live together at step 1, c at step 2.
+  const Plan made = plan(lives_graph({{0, 2, 10}, {1, 2, 30}, {2, 3, 20}}));
+  EXPECT_EQ(made.tables().arenas[0].proof, (BoundProof{BoundProof::By::live, {1, 2}}));
+  EXPECT_NE(made.describe_bound().find("live at"), std::string::npos);
+  Graph fixed = lives_graph({{0, 2, 10}, {1, 2, 30}, {2, 3, 20}});
+  fixed.values[2].fixed_offset = 100;
+  EXPECT_EQ(plan(fixed).tables().arenas[0].proof, (BoundProof{BoundProof::By::fixed, {2, 3}}));
+  EXPECT_EQ(plan(Graph{}).tables().arenas[0].proof, (BoundProof{BoundProof::By::live, {}}));
+  Random random(seed());
+  const BoundProof proof = plan(graph_of(find_hard(random))).tables().arenas[0].proof;
+  EXPECT_EQ(proof.by, BoundProof::By::search);
+  EXPECT_LT(proof.steps.begin, proof.steps.end);
+}
+
+// The true bound is not enough: it must be seen where the plan says.
+TEST(Proof, ABoundWithAnotherProofIsRefused) {
+  Graph plain = lives_graph({{0, 2, 10}, {1, 2, 30}, {2, 3, 20}});
+  plain.values[2].fixed_offset = 8;
+  const auto graph = std::make_shared<const Graph>(plain);
+  const PlanTables good = plan(graph).tables();
+  EXPECT_NO_THROW(Plan(graph, good));
+  for (const BoundProof wrong :
+       {BoundProof{BoundProof::By::live, {2, 3}}, BoundProof{BoundProof::By::live, {0, 2}}, BoundProof{BoundProof::By::live, {2, 1}},
+        BoundProof{BoundProof::By::fixed, {2, 3}}, BoundProof{BoundProof::By::fixed, {1, 2}}, BoundProof{BoundProof::By::search, {2, 3}}}) {
+    PlanTables tables = good;
+    tables.arenas[0].proof = wrong;
+    EXPECT_ERROR(Plan(graph, tables), ArgumentError, ErrorCode::plan_invalid);
+  }
+  for (const BoundProof right : {BoundProof{}, BoundProof{BoundProof::By::search, {0, 3}}, BoundProof{BoundProof::By::search, {1, 2}}}) {
+    PlanTables tables = good;
+    tables.arenas[0].proof = right;
+    EXPECT_NO_THROW(Plan(graph, tables)) << to_string(right.by);
+  }
+}
+
+TEST(Proof, ASearchOfOnePartShowsTheBoundOfAll) {
+  Random random(seed());
+  const Hard hard = find_hard(random);
+  std::vector<LifeLine> lives;
+  std::uint32_t end = 0;
+  for (const PackBuffer& one : hard.buffers) {
+    lives.push_back({one.begin, one.end, one.bytes});
+    end = std::max(end, one.end);
+  }
+  for (std::uint32_t i = 0; i < 40; ++i) lives.push_back({end, end + 1 + i, i == 39 ? 1U : 0U});  // a part of its own, that needs little
+  for (std::uint32_t i = 0; i < 40; ++i) lives.push_back({end + 50 + i, end + 52 + i, 1});
+  const Plan made = plan(lives_graph(lives));
+  EXPECT_EQ(made.outcome(), PlanOutcome::optimal);
+  EXPECT_EQ(made.lower_bound_bytes(), hard.optimum);
+  EXPECT_EQ(made.tables().arenas[0].proof, (BoundProof{BoundProof::By::search, {0, end}}));
+}
+
+// As a file of lives, through the reader and every strategy.
+TEST(Proof, RelabelledReversedScaledAndShiftedFilesHaveTheSamePeak) {
+  for (std::uint64_t round = 0; round < scaled(20, 3); ++round) {
+    Random random(seed() + round);
+    std::vector<PackBuffer> lives = tight_instance(random, 20, 40);
+    const auto peak_of = [&] {
+      std::string file = "id,lower,upper,size\n";
+      for (std::size_t i = 0; i < lives.size(); ++i)
+        file += std::to_string(i) + "," + std::to_string(lives[i].begin) + "," + std::to_string(lives[i].end) + "," +
+                std::to_string(lives[i].bytes) + "\n";
+      return plan(read_lives_csv(file), {.strategy = "offsets"}).peak_bytes();
+    };
+    const std::size_t peak = peak_of();
+    for (std::size_t i = lives.size(); i > 1; --i) std::swap(lives[i - 1], lives[random.below(i)]);
+    EXPECT_EQ(peak_of(), peak) << "relabelled";
+    for (PackBuffer& one : lives) one.begin = 1000 - std::exchange(one.end, 1000 - one.begin);
+    EXPECT_EQ(peak_of(), peak) << "reversed";
+    for (PackBuffer& one : lives) {
+      one.bytes *= 12;
+      one.begin = one.begin * 3 + 17;
+      one.end = one.end * 3 + 17;
+    }
+    EXPECT_EQ(peak_of(), 12 * peak) << "scaled and shifted";
+  }
 }
 
 TEST(Proof, WhatCannotBeCheckedIsNotBelieved) {

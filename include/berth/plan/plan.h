@@ -28,7 +28,7 @@
 //
 // Planning is a pipeline of functions over plain data: the lives of values, which of them share bytes, packing. Every plan is judged by the
 // verifier (plan/verify.h), which knows nothing of how it was made, before it is returned. Equal graphs and options give equal plans on every
-// machine; a time limit stops between strategies, and between equal steps of one.
+// machine (but for those with several threads); a time limit stops between strategies, and between equal steps of one.
 namespace berth {
 
 enum class PlanOutcome : std::uint8_t {
@@ -73,12 +73,27 @@ struct ValuePlace {
   friend bool operator==(const ValuePlace&, const ValuePlace&) = default;
 };
 
+// What shows that an arena cannot be smaller than its lower bound. The verifier looks there, by slow means of its own, and refuses a plan whose
+// bound it does not find there.
+struct BoundProof {
+  enum class By : std::uint8_t {
+    unsaid,  // only in plans that were read from files which do not say it: the verifier looks everywhere
+    live,    // so many bytes are live at one step
+    fixed,   // something that is live at one step is fixed where it ends so high
+    search,  // what is live in a stretch of steps cannot be laid into a byte less, in whatever way
+  };
+  By by = By::unsaid;
+  NodeRange steps = {};  // empty when there are no bytes
+  friend bool operator==(const BoundProof&, const BoundProof&) = default;
+};
+BERTH_EXPORT std::string_view to_string(BoundProof::By by) noexcept;
+
 // The bytes of one device; PlanTables::arenas has one for every device of the graph.
 struct PlanArena {
   std::size_t bytes = 0;
-  std::size_t lower_bound_bytes =
-      0;  // most bytes live at once, in extents; or the end of what is fixed; or more, as far as the verifier can show it
-  std::size_t naive_bytes = 0;  // without reuse: all bytes that are not shared by an option
+  std::size_t lower_bound_bytes = 0;  // in extents; at least what is live at once, and where what is fixed ends
+  std::size_t naive_bytes = 0;        // without reuse: all bytes that are not shared by an option
+  BoundProof proof = {};              // of the lower bound
   friend bool operator==(const PlanArena&, const PlanArena&) = default;
 };
 
@@ -180,6 +195,9 @@ struct PlanOptions {
   // goes on until then, or until the capacity is held when one is given.
   std::chrono::duration<double> time_limit = std::chrono::duration<double>::max();
   std::uint64_t seed = 0;  // of what is left to chance; equal ones give equal plans
+  // That search at once, for parts that are searched exactly; from 1 to 256. More than one find the same optimum where there is time to prove it; which of
+  // several equal plans they find, and how far they come without a proof, may differ from run to run.
+  int threads = 1;
   std::stop_token cancel = {};
   std::function<void(const PlanProgress&)> on_strategy = {};  // before each strategy, on this thread
   std::function<void(const Plan&)> on_better = {};            // with each better plan, verified, on this thread
@@ -246,6 +264,9 @@ class BERTH_EXPORT Plan {
     std::vector<ValueId> values;
   };
   Peak at_peak(std::uint32_t device = 0) const;
+
+  // What shows the lower bound of a device, in words: "live at node "conv1"".
+  std::string describe_bound(std::uint32_t device = 0) const;
 
   // The life of a value in steps: from the one that writes it to the last that reads it, or one past the last when it survives. Half open.
   NodeRange life(ValueId value) const;

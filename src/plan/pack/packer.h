@@ -22,10 +22,17 @@ class Patience {
 
   Patience(std::optional<Clock::time_point> deadline, std::stop_token cancel) : deadline_(deadline), cancel_(std::move(cancel)) {}
 
-  bool over() const { return cancel_.stop_requested() || (deadline_ && Clock::now() >= *deadline_); }
+  bool over() const { return cancel_.stop_requested() || done_.stop_requested() || (deadline_ && Clock::now() >= *deadline_); }
 
   // Whether work is ended by the clock; else packers that could go on for ever count their steps.
   bool has_deadline() const noexcept { return deadline_.has_value(); }
+
+  // The same, and over as soon as somebody else says so too.
+  Patience unless(std::stop_token done) const {
+    Patience out = *this;
+    out.done_ = std::move(done);
+    return out;
+  }
 
   // For the first of `count` tasks that share what is left.
   Patience share(std::size_t count) const {
@@ -37,6 +44,7 @@ class Patience {
  private:
   std::optional<Clock::time_point> deadline_;
   std::stop_token cancel_;
+  std::stop_token done_ = {};
 };
 
 // Times are ranks: buffers of a part begin at 0, and `steps` is where the last ends. The fixed ones come first.
@@ -55,6 +63,7 @@ struct PackTask {
   std::size_t enough = 0;           // nobody asks for less
   std::uint64_t seed = 0;           // of what is left to chance
   std::size_t capacity = SIZE_MAX;  // what is above is of no use, even if it is below
+  std::size_t threads = 1;          // that may search at once
 };
 
 // Buffers of a part of which strategies that are not near linear do less.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 #include <tuple>
+#include <utility>
 
 #include "base/random.h"
 
@@ -83,12 +84,15 @@ void put_in_order(CutPart& cut) {
   std::vector<std::uint32_t> order(cut.indices.size());
   std::iota(order.begin(), order.end(), 0U);
   std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
-  CutPart out = cut;
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    out.part.buffers[i] = cut.part.buffers[order[i]];
-    out.indices[i] = cut.indices[order[i]];
-  }
-  cut = std::move(out);
+  // In place, along the cycles of the order: there may be a million of them.
+  for (std::uint32_t start = 0; start < order.size(); ++start)
+    for (std::uint32_t to = start; order[to] != to;) {
+      const std::uint32_t from = std::exchange(order[to], to);
+      if (from == start) break;
+      std::swap(cut.part.buffers[to], cut.part.buffers[from]);
+      std::swap(cut.indices[to], cut.indices[from]);
+      to = from;
+    }
 }
 
 void measure(Part& part) {

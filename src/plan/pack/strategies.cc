@@ -13,8 +13,15 @@ namespace berth::planning {
 
 namespace {
 
+// Of very many buffers, those take long that seldom win; without a deadline nobody waits for them, unless all are to run to their end.
+bool is_left_out(const PackTask& task, Order order) {
+  const bool seldom_wins = order == Order::life || order == Order::area || order == Order::conflicts;
+  return seldom_wins && task.part.buffers.size() > kVeryMany && !task.patience.has_deadline() && task.below != SIZE_MAX;
+}
+
 template <Order order, Fit fit>
 PackAnswer in_order(const PackTask& task) {
+  if (is_left_out(task, order)) return {PackEnd::too_many};
   return pack_in_order(task, order_buffers(task.part, order), fit);
 }
 
@@ -25,6 +32,7 @@ PackAnswer in_time(const PackTask& task) {
 
 template <Order ties>
 PackAnswer lowest(const PackTask& task) {
+  if (is_left_out(task, ties)) return {PackEnd::too_many};
   return pack_lowest(task, ties);
 }
 

@@ -38,10 +38,21 @@ std::vector<PlanEdge> edges_at(const JsonPlace& at) {
   return edges;
 }
 
+constexpr JsonMember<BoundProof> kProofMembers[] = {
+    {"by", [](const JsonPlace& at, BoundProof& proof) { proof.by = enum_at(at, BoundProof::By::search); }, true},
+    {"steps",
+     [](const JsonPlace& at, BoundProof& proof) {
+       const auto [begin, end] = pair_at(at);
+       proof.steps = {begin, end};
+     },
+     true},
+};
+
 constexpr JsonMember<PlanArena> kArenaMembers[] = {
     {"bytes", [](const JsonPlace& at, PlanArena& arena) { arena.bytes = at.number(); }, true},
     {"lower_bound_bytes", [](const JsonPlace& at, PlanArena& arena) { arena.lower_bound_bytes = at.number(); }, true},
     {"naive_bytes", [](const JsonPlace& at, PlanArena& arena) { arena.naive_bytes = at.number(); }, true},
+    {"proof", [](const JsonPlace& at, PlanArena& arena) { read_members(at, kProofMembers, arena.proof); }},
 };
 
 constexpr JsonMember<PlanSlot> kSlotMembers[] = {
@@ -141,9 +152,17 @@ void write_place(const ValuePlace& place, JsonWriter& json) {
   json.end_object();
 }
 
+void write_pair(NodeId first, NodeId second, JsonWriter& json) { json.begin_array().value(first).value(second).end_array(); }
+
 void write_arena(const PlanArena& arena, JsonWriter& json) {
   json.begin_object().member("bytes", arena.bytes).member("lower_bound_bytes", arena.lower_bound_bytes);
-  json.member("naive_bytes", arena.naive_bytes).end_object();
+  json.member("naive_bytes", arena.naive_bytes);
+  if (arena.proof.by != BoundProof::By::unsaid) {
+    json.key("proof").begin_object().member("by", to_string(arena.proof.by)).key("steps");
+    write_pair(arena.proof.steps.begin, arena.proof.steps.end, json);
+    json.end_object();
+  }
+  json.end_object();
 }
 
 void write_slot(const PlanSlot& slot, JsonWriter& json) {
@@ -156,8 +175,6 @@ void write_chunk(const PlanChunk& chunk, JsonWriter& json) {
   chunk.capacity_bytes == kNoCapacity ? json.null() : json.value(chunk.capacity_bytes);
   json.end_object();
 }
-
-void write_pair(NodeId first, NodeId second, JsonWriter& json) { json.begin_array().value(first).value(second).end_array(); }
 
 void write_node(const NodeId& node, JsonWriter& json) { json.value(node); }
 

@@ -52,13 +52,20 @@ std::vector<page::TableCell> peak_row(const Plan& plan, const Plan::Buffer& buff
           {step_name(plan.graph(), plan.node_at(buffer.life.begin))}};
 }
 
+// With what shows it, where there is one device.
+std::string bound_note(const Plan& plan) {
+  std::string note = text::join(plan.lower_bound_bytes(), " bytes");
+  if (plan.graph().devices.size() == 1) note += text::join(", ", plan.describe_bound());
+  return note;
+}
+
 }  // namespace
 
 std::vector<page::Figure> plan_figures(const Plan& plan) {
   const std::string none = "none";
   const bool placed = plan.has_places();
   return {{"peak", placed ? text::bytes(plan.peak_bytes()) : none, placed ? text::join(plan.peak_bytes(), " bytes") : ""},
-          {"lower bound", text::bytes(plan.lower_bound_bytes()), text::join(plan.lower_bound_bytes(), " bytes")},
+          {"lower bound", text::bytes(plan.lower_bound_bytes()), bound_note(plan)},
           {"peak / lower bound", placed ? page::decimal(plan.ratio(), 4) : none},
           {"without reuse", text::bytes(plan.naive_bytes()), text::join(plan.naive_bytes(), " bytes")},
           {"buffers", std::to_string(plan.buffers().size()), text::join("of ", plan.graph().values.size(), " values")},

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <map>
 #include <numeric>
 #include <optional>
 
@@ -42,12 +41,18 @@ class Groups {
   }
 
   std::vector<Group> gather() {
-    std::map<ValueId, Group> groups;
-    for (ValueId v = 0; v < parent_.size(); ++v)
-      if (judge_.plan.places[v].planned()) add(groups[find(v)], v);
+    constexpr std::uint32_t kNone = UINT32_MAX;
+    std::vector<std::uint32_t> number(parent_.size(), kNone);  // of the group of a root
     std::vector<Group> out;
-    out.reserve(groups.size());
-    for (const auto& [root, group] : groups) out.push_back(group);
+    for (ValueId v = 0; v < parent_.size(); ++v) {
+      if (!judge_.plan.places[v].planned()) continue;
+      std::uint32_t& its = number[find(v)];
+      if (its == kNone) {
+        its = static_cast<std::uint32_t>(out.size());
+        out.emplace_back();
+      }
+      add(out[its], v);
+    }
     return out;
   }
 
@@ -80,6 +85,7 @@ class Groups {
 
 std::size_t most_live(const std::vector<Group>& groups) {
   std::vector<std::pair<NodeId, std::size_t>> changes;  // differences: they may wrap, their sums do not
+  changes.reserve(2 * groups.size());
   std::size_t most = 0;
   for (const Group& group : groups) {
     if (group.bytes() == 0) continue;
@@ -96,19 +102,44 @@ std::size_t most_live(const std::vector<Group>& groups) {
   return most;
 }
 
+bool is_live(const Group& group, NodeRange steps) { return group.begin < steps.end && steps.begin < group.end; }
+
 // More than is live at once is believed where it can be shown.
-bool needs_at_least(const std::vector<Group>& groups, std::size_t bytes) {
+bool needs_at_least(const std::vector<Group>& groups, NodeRange steps, std::size_t bytes) {
   std::vector<LivingBuffer> buffers;
-  buffers.reserve(groups.size());
   for (const Group& group : groups)
-    buffers.push_back({group.bytes(), group.begin, group.end, group.alignment, group.fixed ? std::optional(group.low) : std::nullopt});
+    if (is_live(group, steps))
+      buffers.push_back({group.bytes(), group.begin, group.end, group.alignment, group.fixed ? std::optional(group.low) : std::nullopt});
   return surely_do_not_fit(std::move(buffers), bytes - 1);
 }
 
-void check_buffers(Judge& judge, std::vector<Group> groups) {
-  std::sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) { return a.buffer < b.buffer; });
-  for (std::size_t i = 0; i < groups.size(); ++i)
-    if (groups[i].buffer != i) return judge.say(totals, "buffer ", i, " is used twice, or not at all");
+// Whether a bound is to be seen where it is said to be.
+bool shows(const BoundProof& proof, const std::vector<Group>& groups, std::size_t bound) {
+  const NodeRange steps = proof.steps;
+  const bool one_step = steps.begin < steps.end && steps.end - steps.begin == 1;
+  switch (proof.by) {
+    case BoundProof::By::unsaid: return bound == most_live(groups) || needs_at_least(groups, {0, UINT32_MAX}, bound);
+    case BoundProof::By::search: return bound != 0 && needs_at_least(groups, steps, bound);
+    case BoundProof::By::fixed:
+      return one_step && std::any_of(groups.begin(), groups.end(), [&](const Group& group) {
+               return group.fixed && is_live(group, steps) && group.low + group.bytes() == bound;
+             });
+    case BoundProof::By::live: {
+      std::size_t live = 0;
+      for (const Group& group : groups)
+        if (is_live(group, steps)) live += group.bytes();  // of one step: no more than `most_live`, which does not wrap
+      return live == bound && (one_step || bound == 0);
+    }
+  }
+  return false;
+}
+
+void check_buffers(Judge& judge, const std::vector<Group>& groups) {
+  std::vector<bool> used(groups.size(), false);
+  for (const Group& group : groups)
+    if (group.buffer < used.size()) used[group.buffer] = true;
+  const auto missing = std::find(used.begin(), used.end(), false);
+  if (missing != used.end()) judge.say(totals, "buffer ", missing - used.begin(), " is used twice, or not at all");
 }
 
 // The groups are those of the device.
@@ -124,9 +155,12 @@ void check_arena(Judge& judge, const std::vector<Group>& groups, std::size_t dev
     fixed |= group.fixed;
   }
   if (arena.naive_bytes != naive) return judge.say(totals, name, " does not have ", arena.naive_bytes, " bytes without reuse");
-  std::size_t bound = most_live(groups);
-  if (arena.lower_bound_bytes > bound && needs_at_least(groups, arena.lower_bound_bytes)) bound = arena.lower_bound_bytes;
-  if (arena.lower_bound_bytes != bound) judge.say(totals, name, " has a lower bound of ", arena.lower_bound_bytes, " and needs ", bound);
+  const std::size_t bound = arena.lower_bound_bytes;
+  const std::size_t most = most_live(groups);
+  if (bound < most) return judge.say(totals, name, " has a lower bound of ", bound, " and needs ", most);
+  if (!shows(arena.proof, groups, bound))
+    return judge.say(totals, name, " has a lower bound of ", bound, " and needs ", most, " as far as is shown: the proof by ",
+                     to_string(arena.proof.by), " does not hold");
   if (arena.bytes < bound) judge.say(totals, name, " has ", arena.bytes, " bytes and needs ", bound);
   if (judge.plan.slots.empty() && arena.bytes != top) judge.say(totals, name, " has ", arena.bytes, " bytes and uses ", top);
   if (arena.bytes > *naive && !fixed && judge.plan.slots.empty() && judge.plan.chunks.empty())
@@ -143,10 +177,13 @@ void check_totals(Judge& judge) {
       if (arena.bytes != 0) judge.say(totals, "there is no plan, and an arena of ", arena.bytes, " bytes");
     return;
   }
-  const std::vector<Group> groups = Groups(judge).gather();
+  std::vector<Group> groups = Groups(judge).gather();
   check_buffers(judge, groups);
   std::vector<std::vector<Group>> by_device(judge.plan.arenas.size());
-  for (const Group& group : groups) by_device[group.device].push_back(group);
+  if (by_device.size() == 1)
+    by_device[0] = std::move(groups);
+  else
+    for (const Group& group : groups) by_device[group.device].push_back(group);
   for (std::size_t device = 0; device < by_device.size(); ++device) check_arena(judge, by_device[device], device);
 }
 

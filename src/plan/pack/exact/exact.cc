@@ -2,6 +2,10 @@
 #include "plan/pack/exact/exact.h"
 
 #include <algorithm>
+#include <atomic>
+#include <future>
+#include <optional>
+#include <system_error>
 
 #include "plan/pack/exact/search.h"
 
@@ -12,41 +16,119 @@ namespace exact {
 namespace {
 
 constexpr std::uint64_t kMostSteps = 1 << 16;
+constexpr std::uint64_t kMostAimed = 1 << 19;  // at the bound, before most is left to lowering
 constexpr std::uint64_t kFirstBudget = 1500;
+constexpr std::size_t kRoundsOfABudget = 12;  // many short tries find more than a few long ones
 
-// One round after another: three ways to rank, first as they are and then with noise, for each measure of width; then all of it again with a
-// larger budget. The search has a long tail: what one order does not find in an hour another finds at once.
+// What threads that search the same part tell one another.
+class Race {
+ public:
+  Units lowest() const noexcept { return lowest_.load(std::memory_order_relaxed); }  // a number and nothing that it would guard
+
+  void found(Units peak) noexcept {
+    Units known = lowest();
+    while (peak < known && !lowest_.compare_exchange_weak(known, peak, std::memory_order_relaxed)) {
+    }
+  }
+
+  // Nobody needs to go on.
+  void end() noexcept { over_.request_stop(); }
+  std::stop_token over() const noexcept { return over_.get_token(); }
+
+ private:
+  std::atomic<Units> lowest_ = kNowhere;
+  std::stop_source over_;
+};
+
+// One round after another: three ways to rank, first as they are and then with noise, for each measure of width; now and then with a larger
+// budget. The search has a long tail: what one order does not find in an hour another finds at once.
+class Rounds {
+ public:
+  Rounds(std::size_t first, std::uint64_t seed) : round_(first), random_(seed) {}
+
+  std::uint64_t budget() const noexcept { return budget_; }
+
+  void choose(Search& search) {
+    constexpr RankBy kRanks[] = {RankBy::twa, RankBy::taw, RankBy::wat};
+    search.ranking().choose(kRanks[round_ % 3], round_ / 6 % kWidths, round_ / 3 % 2 == 1, random_);
+  }
+
+  void next() {
+    if (++round_ % kRoundsOfABudget == 0) budget_ = budget_ * 13 / 10;
+  }
+
+ private:
+  std::size_t round_;
+  std::uint64_t budget_ = kFirstBudget;
+  Random random_;
+};
+
+// Lowers the best packing one unit at a time, and in between looks for one that is low enough at once.
 class Restarts {
  public:
-  Restarts(const PackTask& task, const Instance& instance, const Rules& rules)
-      : task_(task), instance_(instance), search_(instance, rules, task.patience), random_(task.seed) {}
+  // Of several threads each begins elsewhere.
+  Restarts(const PackTask& task, const Instance& instance, const Rules& rules, Race& race, std::size_t thread)
+      : task_(task),
+        instance_(instance),
+        rules_(rules),
+        race_(race),
+        patience_(task.patience.unless(race.over())),
+        search_(instance, rules, patience_),
+        rounds_(3 * thread, task.seed + thread),
+        aim_rounds_(3 * thread, ~(task.seed + thread)),
+        enough_(static_cast<Units>(std::max(task.part.lower_bound_bytes, task.enough) / instance.unit_bytes)) {}
 
   PackAnswer run() {
     PackAnswer answer{PackEnd::above};
-    const auto enough = static_cast<Units>(std::max(task_.part.lower_bound_bytes, task_.enough) / instance_.unit_bytes);
     const std::size_t most = std::min(std::max<std::size_t>(task_.below, 1) - 1, task_.capacity);
-    auto capacity = static_cast<Units>(std::min<std::size_t>(most / instance_.unit_bytes, kNowhere / 2));
-    if (task_.below == 0 || capacity < instance_.lower_bound || capacity < enough) return answer;
+    capacity_ = static_cast<Units>(std::min<std::size_t>(most / instance_.unit_bytes, kNowhere / 2));
+    if (task_.below == 0 || capacity_ < instance_.lower_bound) return answer;
+    aim(answer, task_.patience.has_deadline() ? 2 * kMostSteps : kMostSteps / 4);
     while (true) {
-      choose();
-      const Verdict verdict = search_.run(capacity, left(budget_));
+      capacity_ = std::min(capacity_, race_.lowest() - 1);
+      if (capacity_ < enough_) {
+        race_.end();
+        return answer;
+      }
+      rounds_.choose(search_);
+      const Verdict verdict = search_.run(capacity_, left(rounds_.budget()));
       if (verdict == Verdict::none) {
-        answer.proved_bytes = (static_cast<std::size_t>(capacity) + 1) * instance_.unit_bytes;
+        prove(answer, capacity_ + 1);
+        race_.end();
         return answer;
       }
       if (verdict == Verdict::found) {
-        keep(answer);
-        capacity = static_cast<Units>(answer.packing.peak_bytes / instance_.unit_bytes) - 1;
-        if (capacity < enough) return answer;
+        keep(search_, answer);
         continue;  // in the same order: it was a lucky one
       }
-      if (task_.patience.over()) return ended(std::move(answer), PackEnd::out_of_time);
+      if (patience_.over()) return ended(std::move(answer), PackEnd::out_of_time);
       if (left(1) == 0) return ended(std::move(answer), PackEnd::gave_up);
-      next_round();
+      rounds_.next();
+      aim(answer, left(rounds_.budget()) / (aimed_ < kMostAimed ? 1 : 8));
     }
   }
 
  private:
+  // At the bound nothing may be wasted, so that there is little to try: it is often reached sooner than what lies a little below the best. When it is
+  // shown that it cannot be, the bound rises.
+  void aim(PackAnswer& answer, std::uint64_t steps) {
+    constexpr std::uint64_t kLeastSteps = 256;  // what a look costs that needs no step
+    for (steps += aimed_; aimed_ < steps && enough_ < capacity_ && !patience_.over();) {
+      if (!aim_) aim_.emplace(instance_, rules_, patience_);
+      aim_rounds_.choose(*aim_);
+      const std::uint64_t before = aim_->steps();
+      const Verdict verdict = aim_->run(enough_, std::min(aim_rounds_.budget(), steps - aimed_));
+      aimed_ += std::max(aim_->steps() - before, kLeastSteps);
+      if (verdict == Verdict::found) return keep(*aim_, answer);
+      if (verdict == Verdict::none) {
+        prove(answer, ++enough_);
+        aim_.reset();  // what failed there need not fail here
+      } else {
+        aim_rounds_.next();
+      }
+    }
+  }
+
   std::uint64_t left(std::uint64_t wanted) const {
     if (task_.patience.has_deadline()) return wanted;
     return std::min(wanted, kMostSteps - std::min(kMostSteps, search_.steps()));
@@ -57,32 +139,43 @@ class Restarts {
     return answer;
   }
 
-  void choose() {
-    constexpr RankBy kRanks[] = {RankBy::twa, RankBy::taw, RankBy::wat};
-    search_.ranking().choose(kRanks[round_ % 3], round_ / 6 % kWidths, round_ / 3 % 2 == 1, random_);
-  }
+  void prove(PackAnswer& answer, Units least) const { answer.proved_bytes = static_cast<std::size_t>(least) * instance_.unit_bytes; }
 
-  void next_round() {
-    if (++round_ % 6 == 0) budget_ = budget_ * 8 / 5;
-  }
-
-  void keep(PackAnswer& answer) const {
+  void keep(const Search& search, PackAnswer& answer) {
     answer.end = PackEnd::done;
     answer.packing.peak_bytes = 0;
     answer.packing.offsets.resize(instance_.buffers.size());
     for (std::size_t i = 0; i < instance_.buffers.size(); ++i) {
-      answer.packing.offsets[i] = static_cast<std::size_t>(search_.offsets()[i]) * instance_.unit_bytes;
+      answer.packing.offsets[i] = static_cast<std::size_t>(search.offsets()[i]) * instance_.unit_bytes;
       answer.packing.peak_bytes = std::max(answer.packing.peak_bytes, answer.packing.offsets[i] + task_.part.buffers[i].bytes);
     }
+    capacity_ = static_cast<Units>(answer.packing.peak_bytes / instance_.unit_bytes) - 1;
+    race_.found(capacity_ + 1);
   }
 
   const PackTask& task_;
   const Instance& instance_;
-  Search search_;
-  Random random_;
-  std::size_t round_ = 0;
-  std::uint64_t budget_ = kFirstBudget;
+  const Rules& rules_;
+  Race& race_;
+  const Patience patience_;
+  Search search_;              // for less than the best, whose capacities fall
+  std::optional<Search> aim_;  // for `enough_`
+  Rounds rounds_;
+  Rounds aim_rounds_;
+  std::uint64_t aimed_ = 0;  // steps
+  Units enough_;             // nothing lower is wanted, or possible
+  Units capacity_ = 0;       // one less than the best
 };
+
+// The lowest packing, and the highest proof.
+PackAnswer best_of(PackAnswer one, PackAnswer other) {
+  const std::size_t proved = std::max(one.proved_bytes, other.proved_bytes);
+  const auto peak_of = [](const PackAnswer& answer) { return answer.end == PackEnd::done ? answer.packing.peak_bytes : SIZE_MAX; };
+  PackAnswer best = peak_of(other) < peak_of(one) ? std::move(other) : std::move(one);
+  if (best.end != PackEnd::done && other.end == PackEnd::above) best.end = PackEnd::above;
+  best.proved_bytes = proved;
+  return best;
+}
 
 }  // namespace
 
@@ -91,7 +184,16 @@ class Restarts {
 PackAnswer pack_exact(const PackTask& task, const exact::Rules& rules) {
   const std::optional<exact::Instance> instance = exact::make_instance(task.part);
   if (!instance) return {PackEnd::too_many};
-  return exact::Restarts(task, *instance, rules).run();
+  exact::Race race;
+  const auto search = [&](std::size_t thread) { return exact::Restarts(task, *instance, rules, race, thread).run(); };
+  std::vector<std::future<PackAnswer>> others;
+  try {
+    for (std::size_t thread = 1; thread < task.threads; ++thread) others.push_back(std::async(std::launch::async, search, thread));
+  } catch (const std::system_error&) {  // no more threads: then there are fewer
+  }
+  PackAnswer answer = search(0);
+  for (std::future<PackAnswer>& other : others) answer = exact::best_of(std::move(answer), other.get());
+  return answer;
 }
 
 }  // namespace berth::planning

@@ -39,6 +39,10 @@ struct Window {
     if (item.begin < begin) begin = item.begin;
     if (item.end > end) end = item.end;
   }
+  void cover(int section) noexcept {
+    if (section < begin) begin = section;
+    if (section >= end) end = section + 1;
+  }
 };
 
 }  // namespace berth::planning::exact

@@ -2,8 +2,40 @@
 #include "plan/pack/exact/propagate.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 
 namespace berth::planning::exact {
+
+namespace {
+
+// A set of sections, as bits.
+struct SectionBits {
+  std::array<std::uint64_t, kMostBuffers / 64> words = {};  // each section has a buffer that begins in it
+
+  SectionBits() = default;
+  explicit SectionBits(Window window) {
+    for (std::size_t word = word_of(window.begin); word <= word_of(window.end - 1); ++word)
+      words[word] = mask(word, window.begin, window.end);
+  }
+
+  static std::size_t word_of(int section) noexcept { return static_cast<std::size_t>(section) / 64; }
+
+  // The bits of sections [begin, end) in a word that has some of them.
+  static std::uint64_t mask(std::size_t word, int begin, int end) noexcept {
+    const int base = static_cast<int>(word) * 64;
+    const int skip = std::max(begin - base, 0);
+    const int past = std::max(base + 64 - end, 0);
+    return (~std::uint64_t{0} << skip) & (~std::uint64_t{0} >> past);
+  }
+
+  template <class Visit>
+  static void for_each(std::size_t word, std::uint64_t bits, Visit visit) {
+    for (; bits != 0; bits &= bits - 1) visit(static_cast<int>(word) * 64 + std::countr_zero(bits));
+  }
+};
+
+}  // namespace
 
 void sort_items(Items& items) {
   for (std::size_t i = 1; i < items.size(); ++i) {
@@ -29,11 +61,12 @@ bool Propagator::run(Items& items, Window window) {
 
 bool Propagator::run_sections(Items& items, Window window) {
   while (!window.empty()) {
-    scan(items, window);
     if (!has_room(items, window)) return false;
-    if (!rules_.edge || !find_floors(items, window)) return true;
+    if (!rules_.edge) return true;
+    const Window floors = find_floors(items, window);
+    if (floors.empty()) return true;
     Window lifted;
-    if (!lift_to_floors(items, window, lifted)) return false;
+    if (!lift_to_floors(items, floors, lifted)) return false;
     if (lifted.empty()) return true;
     sort_items(items);
     window = lifted;
@@ -41,41 +74,31 @@ bool Propagator::run_sections(Items& items, Window window) {
   return true;
 }
 
-// From the highest down: of the items of a section, those from any one upwards need its `low` and all of their sizes. The loop over sections
-// has neither branches nor calls, so that it becomes vector instructions.
-void Propagator::scan(const Items& items, Window window) {
-  Units* __restrict const sum = sections_.sum.data();
-  Units* __restrict const need = sections_.need.data();
-  Units* __restrict const low1 = sections_.low1.data();
-  Units* __restrict const low2 = sections_.low2.data();
-  int* __restrict const first = sections_.first.data();
-  for (int s = window.begin; s < window.end; ++s) {
-    sum[s] = need[s] = 0;
-    low1[s] = low2[s] = kNowhere;
-    first[s] = -1;
-  }
-  for (int i = static_cast<int>(items.size()) - 1; i >= 0; --i) {
-    const Item& item = items[static_cast<std::size_t>(i)];
+// From the lowest up: below each item of a section there must be room for it and all above it. The loop over sections has neither branches nor
+// calls, so that it becomes vector instructions: most of the time of a search is spent here.
+bool Propagator::has_room(const Items& items, Window window) {
+  Units* __restrict const room = room_.data();
+  const Units* __restrict const total = totals.data();
+  for (int s = window.begin; s < window.end; ++s) room[s] = capacity - total[s];
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const Item& item = items[i];
     const int begin = std::max<int>(item.begin, window.begin);
     const int end = std::min<int>(item.end, window.end);
     const Units size = item.size;
-    const Units low = item.low;
+    Units least = kNowhere;
     for (int s = begin; s < end; ++s) {
-      sum[s] += size;
-      need[s] = std::max(need[s], sum[s] + low);
-      low2[s] = low1[s];
-      low1[s] = low;
-      first[s] = i;
+      least = std::min(least, room[s]);
+      room[s] += size;
     }
+    if (least >= item.low) continue;
+    if (rules_.jump) explain_room(items, static_cast<int>(std::min_element(room + begin, room + end) - room));
+    return false;
   }
+  return true;
 }
 
-bool Propagator::has_room(const Items& items, Window window) {
-  const auto begin = sections_.need.begin() + window.begin;
-  const auto end = sections_.need.begin() + window.end;
-  if (*std::max_element(begin, end) <= capacity) return true;
-  if (!rules_.jump) return false;
-  const int section = window.begin + static_cast<int>(std::find_if(begin, end, [&](Units need) { return need > capacity; }) - begin);
+// Why there is no room in a section: what keeps its highest items from lying lower, as many of them as are too many.
+void Propagator::explain_room(const Items& items, int section) {
   conflict.clear();
   Units sum = 0;
   for (auto item = items.rbegin(); item != items.rend(); ++item) {
@@ -84,28 +107,51 @@ bool Propagator::has_room(const Items& items, Window window) {
     sum += item->size;
     if (sum + item->low > capacity) break;
   }
-  return false;
 }
 
-// Where the second cannot be the lowest, the first is: the others lie above it.
-bool Propagator::find_floors(const Items& items, Window window) {
-  bool any = false;
-  for (int at = window.begin; at < window.end; ++at) {
-    const auto s = static_cast<std::size_t>(at);
-    sections_.floor[s] = 0;
-    if (sections_.low2[s] == kNowhere || sections_.low2[s] + sections_.sum[s] <= capacity) continue;
-    const Units top = sections_.low1[s] + items[static_cast<std::size_t>(sections_.first[s])].size;
-    if (top <= sections_.low2[s]) continue;
-    sections_.floor[s] = top;
-    any = true;
+// Where the second lowest cannot be the lowest, the first is: the others lie above it. Answers a window around all such sections.
+Window Propagator::find_floors(const Items& items, Window window) {
+  Window floors;
+  SectionBits none(window);  // of which no item has been seen yet,
+  SectionBits one;           // and of which one
+  int left = 2 * (window.end - window.begin);
+  std::fill(floor_.begin() + window.begin, floor_.begin() + window.end, 0);
+  for (std::size_t i = 0; i < items.size() && left != 0; ++i) {
+    const int begin = std::max<int>(items[i].begin, window.begin);
+    const int end = std::min<int>(items[i].end, window.end);
+    if (begin >= end) continue;
+    for (std::size_t word = SectionBits::word_of(begin); word <= SectionBits::word_of(end - 1); ++word) {
+      const std::uint64_t its = SectionBits::mask(word, begin, end);
+      const std::uint64_t second = its & one.words[word];
+      const std::uint64_t first = its & none.words[word];
+      one.words[word] = (one.words[word] & ~its) | first;
+      none.words[word] &= ~its;
+      left -= std::popcount(first) + std::popcount(second);
+      SectionBits::for_each(word, first, [&](int section) { first_[static_cast<std::size_t>(section)] = static_cast<int>(i); });
+      SectionBits::for_each(word, second, [&](int section) {
+        if (set_floor(items, section, items[i].low)) floors.cover(section);
+      });
+    }
   }
-  return any;
+  return floors;
+}
+
+// False when the second lowest item, which may lie at `second`, can be below the first, or lies above it anyway.
+bool Propagator::set_floor(const Items& items, int section, Units second) {
+  const auto s = static_cast<std::size_t>(section);
+  const Item& first = items[static_cast<std::size_t>(first_[s])];
+  const Units top = first.low + first.size;
+  if (second + totals[s] <= capacity || top <= second) return false;
+  floor_[s] = top;
+  return true;
 }
 
 bool Propagator::lift_to_floors(Items& items, Window window, Window& lifted) {
   fresh_.clear();
-  const Units* __restrict const floor = sections_.floor.data();
-  const int* __restrict const first = sections_.first.data();
+  BufferSet reason;  // of the section that was explained last
+  int explained = -1;
+  const Units* __restrict const floor = floor_.data();
+  const int* __restrict const first = first_.data();
   for (std::size_t i = 0; i < items.size(); ++i) {
     Item& item = items[i];
     const int position = static_cast<int>(i);
@@ -117,8 +163,11 @@ bool Propagator::lift_to_floors(Items& items, Window window, Window& lifted) {
     if (rules_.jump) {
       int why = begin;
       while (first[why] == position || floor[why] != most) ++why;
-      BufferSet reason;
-      explain_section(reason, items, why);
+      if (why != explained) {
+        reason.clear();
+        explain_section(reason, items, why);
+        explained = why;
+      }
       fresh_.emplace_back(item.id, reason);
     }
     if (item.fixed) {
@@ -129,7 +178,7 @@ bool Propagator::lift_to_floors(Items& items, Window window, Window& lifted) {
     item.rests = false;
     lifted.cover(item);
   }
-  for (const auto& [id, reason] : fresh_) reasons.set(id, reason);
+  for (const auto& [id, why] : fresh_) reasons.set(id, why);
   return true;
 }
 

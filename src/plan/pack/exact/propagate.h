@@ -17,7 +17,13 @@ void sort_items(Items& items);  // of which few are out of order
 class Propagator {
  public:
   Propagator(const Instance& instance, const Rules& rules)
-      : instance_(instance), rules_(rules), reasons(instance.buffers.size()), sections_(instance.sections) {}
+      : instance_(instance),
+        rules_(rules),
+        reasons(instance.buffers.size()),
+        totals(instance.sections),
+        room_(instance.sections),
+        first_(instance.sections),
+        floor_(instance.sections) {}
 
   // Lifts items until nothing more follows; only sections of the window have changed. False when there is no room: `conflict` says why.
   bool run(Items& items, Window window);
@@ -35,28 +41,22 @@ class Propagator {
   BufferSet placed;    // kept by the search
   BufferSet conflict;  // of the last failure: the decisions that cannot hold together
   Units capacity = 0;
+  std::vector<Units> totals;  // of each section, the bytes of its items; kept by the search
 
  private:
-  // What one pass over the items finds out about each section.
-  struct Sections {
-    explicit Sections(std::size_t count) : sum(count), need(count), low1(count), low2(count), first(count), floor(count) {}
-    std::vector<Units> sum;    // of sizes
-    std::vector<Units> need;   // the lowest top that all of its items together can have
-    std::vector<Units> low1;   // the least `low`, whose item is `first`
-    std::vector<Units> low2;   // the second least
-    std::vector<int> first;    // by position
-    std::vector<Units> floor;  // what all but the first must lie above; 0: nothing is known
-  };
-
   bool run_sections(Items& items, Window window);
-  void scan(const Items& items, Window window);
   bool has_room(const Items& items, Window window);
-  bool find_floors(const Items& items, Window window);
+  void explain_room(const Items& items, int section);
+  Window find_floors(const Items& items, Window window);
+  bool set_floor(const Items& items, int section, Units second);
   bool lift_to_floors(Items& items, Window window, Window& lifted);
   bool lift_unsupported(Items& items, Window& lifted);
   void explain_section(BufferSet& out, const Items& items, int section) const;
 
-  Sections sections_;
+  // Of each section; only what lies in the window of the last call means something.
+  std::vector<Units> room_;                               // the highest place for the next item that leaves room for it and all above it
+  std::vector<int> first_;                                // the position of the lowest item
+  std::vector<Units> floor_;                              // what all but the first must lie above; 0: nothing is known
   std::vector<std::pair<std::size_t, BufferSet>> fresh_;  // scratch of lift_to_floors
   std::vector<std::pair<std::size_t, Units>> tops_;       // and of lift_unsupported
 };

@@ -22,8 +22,11 @@ Verdict Search::run(Units capacity, std::uint64_t steps) {
   propagator_.reasons.clear();
   std::fill(decided_.begin(), decided_.end(), 0);
   std::fill(crossing_.begin(), crossing_.end(), 0);
-  for (const ExactBuffer& one : instance_.buffers)
+  std::fill(propagator_.totals.begin(), propagator_.totals.end(), 0);
+  for (const ExactBuffer& one : instance_.buffers) {
     for (std::size_t s = one.begin + 1U; s < one.end; ++s) ++crossing_[s];
+    for (std::size_t s = one.begin; s < one.end; ++s) propagator_.totals[s] += one.size;
+  }
   limit_ = steps_ + steps;
   stopped_ = false;
   Items& items = frame(0).items;
@@ -208,8 +211,10 @@ bool Search::place(std::size_t depth, std::size_t at) {
   offsets_[item.id] = item.low;
   propagator_.placed.add(item.id);
   bool cut = false;
+  for (std::size_t s = item.begin; s < item.end; ++s) propagator_.totals[s] -= item.size;
   for (std::size_t s = item.begin + 1U; s < item.end; ++s) cut = (--crossing_[s] == 0) || cut;
   found = propagator_.run(to, lifted) && (cut ? solve_parts(depth + 1) : solve(depth + 1));
+  for (std::size_t s = item.begin; s < item.end; ++s) propagator_.totals[s] += item.size;
   for (std::size_t s = item.begin + 1U; s < item.end; ++s) ++crossing_[s];
   propagator_.placed.remove(item.id);
   propagator_.reasons.undo(mark);
