@@ -104,7 +104,7 @@ class Restarts {
       if (patience_.over()) return ended(std::move(answer), PackEnd::out_of_time);
       if (left(1) == 0) return ended(std::move(answer), PackEnd::gave_up);
       rounds_.next();
-      aim(answer, left(rounds_.budget()) / (aimed_ < kMostAimed ? 1 : 8));
+      aim(answer, left(rounds_.budget()) / (task_.patience.has_deadline() && aimed_ < kMostAimed ? 1 : 8));
     }
   }
 
