@@ -199,7 +199,8 @@ Exit run_check(const CheckCommand& command) {
       print(fmt::format("{} {}: {}, {} tensors, every rule kept\n", paint(Mood::good, "✔"), text::printable(command.path), source.format(),
                         source.entries().size()));
     return Exit::ok;
-  } catch (const FormatError& error) {  // what is wrong is the answer; a file that cannot be opened gives none
+  } catch (const Error& error) {  // what is wrong is the answer; a file that cannot be opened gives none
+    if (exit_of(error) != Exit::no) throw;
     if (command.json) print(json.member("ok", false).key("error").json(error.to_json()).end_object().take() + "\n");
     print_error(error);
     return Exit::no;

@@ -349,22 +349,21 @@ bool PieceMemory::has_echo(std::uintptr_t address, std::size_t bytes) const noex
 
 // Those that lie in a range; one that the device does not unmap stays in the table.
 Status PieceMemory::end_echoes(std::uintptr_t address, std::size_t bytes) noexcept {
-  std::vector<Echo> echoes;
-  try {
-    const os::Lock lock(mutex_);
-    for (auto at = echoes_.lower_bound(address); at != echoes_.end() && at->first < address + bytes; ++at)
-      echoes.push_back({at->first, at->second});
-  } catch (const std::bad_alloc&) {
-    return kNoHeap;
-  }
   Status done;
-  for (const Echo& echo : echoes) {
+  for (std::uintptr_t at = address;;) {
+    Echo echo;
+    {
+      const os::Lock lock(mutex_);
+      const auto found = echoes_.lower_bound(at);
+      if (found == echoes_.end() || found->first >= address + bytes) return done;
+      echo = {found->first, found->second};
+    }
+    at = echo.address + echo.bytes;
     const Status unmapped = unmap_echo(echo.address, echo.bytes);
     if (done) done = unmapped;  // the first failure is the one to report
     const os::Lock lock(mutex_);
     if (unmapped) echoes_.erase(echo.address);
   }
-  return done;
 }
 
 }  // namespace berth

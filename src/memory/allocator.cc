@@ -180,12 +180,16 @@ Block Allocator::allocate_parts(std::size_t bytes, std::size_t alignment, Stream
 
 // No lock is held here, whatever stands below: the place to ask others for memory.
 inline Status Allocator::allocate_under_pressure(Request& request, Block& block, unsigned& calls) {
-  Status done = allocate_checked(request, block);
-  if (!done && done.failure().why == kOverProcessLimit && make_room_in_process(backend_, request.bytes)) [[unlikely]]
-    done = allocate_checked(request, block);
+  const auto attempt = [&] {
+    const Status first = allocate_checked(request, block);
+    if (!first && first.failure().why == kOverProcessLimit && make_room_in_process(backend_, request.bytes)) [[unlikely]]
+      return allocate_checked(request, block);
+    return first;
+  };
+  Status done = attempt();
   if (!done && done.failure().code == ErrorCode::out_of_memory && request.bytes <= kMaxBytes) [[unlikely]] {
     const ReclaimHook reclaim = g_reclaim_hook.load(std::memory_order_acquire);
-    if (reclaim != nullptr && reclaim()) done = allocate_checked(request, block);
+    if (reclaim != nullptr && reclaim()) done = attempt();
   }
   while (!done && done.failure().code == ErrorCode::out_of_memory && request.bytes <= kMaxBytes && calls < kMostPressureCalls)
     [[unlikely]] {

@@ -172,7 +172,8 @@ std::optional<std::string> LivePage::read(const LiveName& name) {
   if (!facts || !is_own(*facts)) return std::nullopt;
   const Result<bool> alive = os::is_byte_locked(file->number(), kLockByte);
   if (alive && !*alive) {
-    (void)os::remove_name(folder->number(), called.c_str()).ok();
+    const Result<os::FileFacts> there = os::facts_of_name(folder->number(), called.c_str());
+    if (there && there->same_file(*facts)) (void)os::remove_name(folder->number(), called.c_str()).ok();  // else it was made anew meanwhile
     return std::nullopt;
   }
   const Result<void*> page = os::map_file_range(file->number(), 0, kBytes, os::Access::read);

@@ -356,11 +356,7 @@ Result<HolderId> Segment::take_lease(int description) {
 
 void Segment::end_lease(HolderId lease) noexcept {
   if (is_inherited()) return;
-  const Result<bool> locked = os::try_lock_byte(lock_.number(), lock_of(lease));
-  if (locked && *locked) {
-    reap_holder(lease);
-    os::unlock_byte(lock_.number(), lock_of(lease));
-  }
+  try_reap(lease);
   tidy();
 }
 

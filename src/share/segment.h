@@ -124,6 +124,7 @@ class Segment {
   Segment() = default;
   Status open(int descriptor);
   Status take_row();
+  void try_reap(HolderId holder) noexcept;
   void reap_holder(HolderId holder) noexcept;
   void drop_pages_around(std::uint64_t begin, std::uint64_t end) noexcept;
   void drop_unclaimed_pages() noexcept;
@@ -144,6 +145,7 @@ class Segment {
   std::uint64_t generation_ = 0;  // of the process
   std::weak_ptr<Segment> self_;
 
+  os::Mutex reaping_;  // while a holder is judged: the kernel's locks keep processes apart, and not the threads of one
   mutable os::Mutex mutex_;
   Slots held_ BERTH_GUARDED_BY(mutex_);       // what this process has a claim on: handles > 0 in each
   Slots lingering_ BERTH_GUARDED_BY(mutex_);  // the owner's that it has none on: handles == 0. In one of the two at most

@@ -20,15 +20,18 @@ void Segment::reap_holder(HolderId holder) noexcept {
   if (run(Reap{.holder = holder}, words_, layout_).freed_any || holder == 0) drop_unclaimed_pages();
 }
 
+// If it is dead. One thread at a time: to the kernel all of this process are one, and the first that is done would give up the lock of the others.
+void Segment::try_reap(HolderId holder) noexcept {
+  const os::Lock lock(reaping_);
+  const Result<bool> locked = os::try_lock_byte(lock_.number(), lock_of(holder));
+  if (!locked || !*locked) return;
+  reap_holder(holder);
+  if (!is_lease(holder)) words_.store(layout_.row_label(holder), 0);
+  os::unlock_byte(lock_.number(), lock_of(holder));
+}
+
 void Segment::reap() noexcept {
   if (is_inherited()) return;
-  const auto try_reap = [&](HolderId holder) {
-    const Result<bool> locked = os::try_lock_byte(lock_.number(), lock_of(holder));
-    if (!locked || !*locked) return;
-    reap_holder(holder);
-    if (!is_lease(holder)) words_.store(layout_.row_label(holder), 0);
-    os::unlock_byte(lock_.number(), lock_of(holder));
-  };
   const std::uint32_t rows = static_cast<std::uint32_t>(std::min<Word>(words_.load(Layout::kRowsUsed), layout_.rows()));
   for (std::uint32_t row = 0; row < rows; ++row) {
     if (row != row_ && words_.load(layout_.row_label(row)) != 0) try_reap(row);

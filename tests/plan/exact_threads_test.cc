@@ -48,6 +48,16 @@ TEST(ExactThreads, LowerWhatTheyCannotProve) {
   }
 }
 
+TEST(ExactThreads, ClaimNothingAboutACapacityThatIsFarTooLarge) {
+  Random random(seed());
+  for (const CutPart& cut : cut_into_parts(tight_instance(random, 40, 40))) {
+    for (const std::size_t enough : {std::size_t{3} << 30, std::size_t{1} << 40, SIZE_MAX / 2}) {  // in units, and beyond what they count
+      const PackAnswer answer = pack_exact({cut.part, SIZE_MAX / 4, kEndless, enough, 0, SIZE_MAX, 1}, {});
+      EXPECT_LE(answer.proved_bytes, cut.part.lower_bound_bytes) << enough;
+    }
+  }
+}
+
 TEST(ExactThreads, StopWhenTheyAreCancelled) {
   std::stop_source cancel;
   cancel.request_stop();

@@ -64,6 +64,16 @@ TEST(Proof, ABoundThatIsNotTrueIsRefused) {
   EXPECT_ERROR(Plan(graph, tables), ArgumentError, ErrorCode::plan_invalid);
 }
 
+// More alignment than is needed makes everything longer, and with it what is live.
+TEST(Proof, ABoundByAlignmentThatNobodyNeedsIsRefused) {
+  const auto graph = std::make_shared<const Graph>(lives_graph({{0, 1, 10}}));
+  PlanTables tables = plan(graph).tables();
+  tables.places[0].alignment = tables.places[0].extent_bytes = 4096;
+  PlanArena& arena = tables.arenas[0];
+  arena.bytes = arena.lower_bound_bytes = arena.naive_bytes = 4096;
+  EXPECT_ERROR(Plan(graph, tables), ArgumentError, ErrorCode::plan_invalid);
+}
+
 TEST(Proof, ABoundNamesWhereItIsToBeSeen) {
   // a and b are live together at step 1, c at step 2.
   const Plan made = plan(lives_graph({{0, 2, 10}, {1, 2, 30}, {2, 3, 20}}));

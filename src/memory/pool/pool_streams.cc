@@ -170,7 +170,7 @@ void Pool::retire_streams() noexcept {
       std::swap(streams_[i].last, last);
       if (done) {
         retire_caches(i);
-        space_.clean(i, streams_[i].ticket);
+        space_.end_stream(i);
         gone = streams_.remove(i);
       }
     }

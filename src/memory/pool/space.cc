@@ -20,6 +20,8 @@ constexpr std::size_t kMostRange = 1ULL << 46;  // offsets must fit in 48 bits
 constexpr std::size_t kSlabsShare = 4;          // one part in so many of the range is for slabs
 constexpr std::size_t kMostRuns = 64;           // places looked at for a block that no cached extent holds
 
+constexpr std::size_t least_range(std::size_t page) noexcept { return std::max(kLeastRange, kSlabsShare * page); }
+
 bool is_usable(const PoolExtent* e, std::uint32_t stream) noexcept {
   return e != nullptr && (e->state == ExtentState::bare || (e->state == ExtentState::cached && (e->stream == 0 || e->stream == stream)));
 }
@@ -48,17 +50,12 @@ Status Space::open_alone() noexcept {
   }
   const std::size_t wanted = up(std::clamp(total, kLeastRange, kMostRange / kRangePerMemory) * kRangePerMemory, page);
   const std::size_t alignment = std::max(page, kSlabGrain);  // the table of slabs goes by offset
-  const std::size_t least = std::max(kLeastRange, kSlabsShare * page);
   std::size_t size = wanted;
-  Result<void*> range = backend_.reserve(size, alignment);
-  while (!range && size / 2 >= least) {  // addresses may be limited too
-    size = up(size / 2, page);
-    range = backend_.reserve(size, alignment);
-  }
-  if (range && size < wanted && size / 2 >= least) {  // then they are not for one pool alone: half is left for the next
+  Result<void*> range = reserve_most(size, alignment);
+  if (range && size < wanted && size / 2 >= least_range(page)) {  // then they are not for one pool alone: half is left for the next
     (void)backend_.release(*range, size).ok();
     size = up(size / 2, page);
-    range = backend_.reserve(size, alignment);
+    range = reserve_most(size, alignment);
   }
   mutex_.lock();
   if (!range) return range.failure();
@@ -73,6 +70,16 @@ Status Space::open_alone() noexcept {
   (void)backend_.release(*range, size).ok();
   mutex_.lock();
   return Failure{ErrorCode::out_of_memory, 0, "no heap for the pool's tables"};
+}
+
+// Addresses may be limited too: as many as there are, by halves.
+Result<void*> Space::reserve_most(std::size_t& size, std::size_t alignment) noexcept {
+  Result<void*> range = backend_.reserve(size, alignment);
+  while (!range && size / 2 >= least_range(settings_.page_bytes)) {
+    size = up(size / 2, settings_.page_bytes);
+    range = backend_.reserve(size, alignment);
+  }
+  return range;
 }
 
 bool Space::make_parts(std::size_t split, std::size_t size) noexcept {
@@ -107,12 +114,13 @@ void Space::close() noexcept {
 }
 
 bool Space::add_stream(std::uint32_t stream) noexcept {
+  if (!parts_[0]->add_stream(stream) || !parts_[1]->add_stream(stream)) return false;
   try {
     if (done_.size() <= stream) done_.resize(stream + 1);
+    return true;
   } catch (const std::bad_alloc&) {
     return false;
   }
-  return parts_[0]->add_stream(stream) && parts_[1]->add_stream(stream);
 }
 
 std::size_t Space::aligned(std::size_t offset, std::size_t alignment) const noexcept {
@@ -137,6 +145,7 @@ Result<PoolExtent*> Space::take(Part which, std::size_t bytes, std::size_t align
   if (padded > size_ || !nodes_.reserve(Extents::kNodesPerCut)) return Failure{ErrorCode::out_of_memory, 0, "the pool's range is shorter"};
   if (PoolExtent* const found = part.first_cached(padded, stream)) return make_live(found, aligned(found->begin, alignment), bytes);
   if (effort == Effort::cached_only) return Failure{ErrorCode::busy, 0, "no cached memory fits"};
+  end_echoes();
   const Window window = find_window(part, bytes, alignment, stream);
   if (window.first == nullptr) return Failure{ErrorCode::out_of_memory, 0, "no run of addresses is long enough"};
   return occupy(window, bytes, {.stream = stream, .effort = effort});
@@ -241,6 +250,7 @@ PoolExtent* Space::give(PoolExtent* extent, std::uint32_t stream, std::uint64_t 
 }
 
 void Space::clean(std::uint32_t stream, std::uint64_t ticket) noexcept {
+  if (stream >= done_.size()) return;  // it was never made ready
   for (const auto& part : parts_) part->clean(stream, ticket);
   done_[stream] = std::max(done_[stream], ticket);
   for (PoolExtent* const echo : echoes_) {
@@ -248,12 +258,19 @@ void Space::clean(std::uint32_t stream, std::uint64_t ticket) noexcept {
   }
 }
 
+void Space::end_stream(std::uint32_t stream) noexcept {
+  clean(stream, UINT64_MAX);
+  if (stream < done_.size()) done_[stream] = 0;
+}
+
 bool Space::pass_on(std::uint32_t from, std::uint64_t ticket, std::uint32_t to, std::uint64_t as) noexcept {
+  if (std::max(from, to) >= done_.size()) return false;
   const bool slabs = parts_[0]->pass_on(from, ticket, to, as);
   return parts_[1]->pass_on(from, ticket, to, as) || slabs;
 }
 
 bool Space::grow(PoolExtent* extent, std::size_t bytes, std::uint32_t stream, Effort effort) noexcept {
+  if (effort != Effort::cached_only) end_echoes();
   const std::size_t more = bytes - extent->bytes;
   Window window{.begin = extent->end(), .missing = 0, .first = extent->next};
   std::size_t there = 0;

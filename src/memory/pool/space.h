@@ -83,6 +83,8 @@ class Space {
   // Gives one back: to be used by the stream at once, by others when it is clean.
   PoolExtent* give(PoolExtent* extent, std::uint32_t stream, std::uint64_t ticket) noexcept;
   void clean(std::uint32_t stream, std::uint64_t ticket) noexcept;
+  // All work of a stream is done, and another may have its number from now on.
+  void end_stream(std::uint32_t stream) noexcept;
   // Passes what the frees of one stream up to a ticket have left on to another, as if freed on that with ticket `as`.
   bool pass_on(std::uint32_t from, std::uint64_t ticket, std::uint32_t to, std::uint64_t as) noexcept;
   // Makes a live extent longer in place, when what follows is free and may be used by the stream. REQUIRES: more bytes than it has, a multiple
@@ -147,6 +149,7 @@ class Space {
   static std::size_t up(std::size_t value, std::size_t to) noexcept { return (value + to - 1) & ~(to - 1); }
 
   Status open_alone() noexcept BERTH_NO_THREAD_ANALYSIS;
+  Result<void*> reserve_most(std::size_t& size, std::size_t alignment) noexcept;
   bool make_parts(std::size_t split, std::size_t size) noexcept;
   Extents& part_of(std::size_t offset) noexcept { return *parts_[offset < split_ ? 0 : 1]; }
   std::size_t aligned(std::size_t offset, std::size_t alignment) const noexcept;
@@ -161,6 +164,7 @@ class Space {
     std::uint32_t stream = 0;
     Effort effort = Effort::usual;
     std::uint64_t ticket = 0;  // until this free is over; 0: on none
+    bool moves_in_use = true;  // until one has failed
   };
   Result<PoolExtent*> occupy(const Window& window, std::size_t bytes, Filling filling) noexcept;
   Status fill_window(PoolExtent* first, std::size_t end, Filling& filling) noexcept;
@@ -174,7 +178,7 @@ class Space {
   // Of what was freed on a stream, or with 0 of what no work can touch any more.
   PoolExtent* find_source(std::size_t most, bool edges, Longer longer, std::uint32_t stream) noexcept;
   PoolExtent* find_piece(std::size_t wanted, Longer longer, std::uint32_t stream) noexcept;
-  bool can_echo(std::uint32_t stream) noexcept;
+  bool can_echo(const Filling& filling) noexcept;
   void leave_echo(const Step& step) noexcept;
   void end_echoes() noexcept BERTH_NO_THREAD_ANALYSIS;
   bool is_over(std::uint32_t stream, std::uint64_t ticket) const noexcept { return stream == 0 || ticket <= done_[stream]; }

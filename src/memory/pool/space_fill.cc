@@ -14,11 +14,11 @@ constexpr std::size_t kLeastEdge = 256_KiB;  // shorter edges are not worth a ma
 constexpr std::size_t kMostSources = 64;     // extents looked at for one that has a whole page
 constexpr std::size_t kLeastBound = 32_MiB;  // pieces of one block may be as long as this, or as kPieceShare allows
 constexpr std::size_t kMostPieces = 256;     // and pieces, for the one that fits best
+constexpr const char* kDidNotMove = "pages that are in use did not move";
 
 }  // namespace
 
 Status Space::fill_window(PoolExtent* first, std::size_t end, Filling& filling) noexcept {
-  end_echoes();
   for (;;) {
     if (!nodes_.reserve((Extents::kNodesPerCut + 1) * kMostSteps))
       return Failure{ErrorCode::out_of_memory, 0, "no heap for the pool's tables"};
@@ -42,6 +42,10 @@ Status Space::fill_window(PoolExtent* first, std::size_t end, Filling& filling) 
       done = run_steps(steps);
     }
     settle_own(loans);
+    if (!done && done.failure().why == kDidNotMove && filling.moves_in_use) {
+      filling.moves_in_use = false;
+      continue;
+    }
     if (!done || steps.count == 0) return done;
   }
 }
@@ -103,7 +107,7 @@ const Budget* Space::plan_steps(PoolExtent* first, std::size_t end, const Fillin
     if (steps.count == kMostSteps) return nullptr;
     const std::size_t most = std::min(target->bytes, pages_wanted);
     PoolExtent* source = most > 0 ? find_source(most, false, Longer::yes, 0) : nullptr;
-    if (source == nullptr && most > 0 && can_echo(filling.stream)) {
+    if (source == nullptr && most > 0 && can_echo(filling)) {
       source = find_source(most, false, Longer::no, filling.stream);
       echoes_to_come_ += source != nullptr ? 1 : 0;
     }
@@ -209,7 +213,7 @@ Status Space::run_step(const Step& step) noexcept {
   if (step.leaves_echo()) {
     const Status moved = backend_.begin_move(base_ + step.source->begin, target, bytes);
     if (moved || moved.failure().code == ErrorCode::device_lost) return moved;
-    return Failure{ErrorCode::out_of_memory, moved.failure().os_error, "pages that are in use did not move"};  // waiting for them may help
+    return Failure{ErrorCode::out_of_memory, moved.failure().os_error, kDidNotMove};
   }
   if (step.source != nullptr) {
     std::byte* const source = step.loan != nullptr ? step.loan->address : base_ + step.source->begin;
@@ -290,8 +294,8 @@ void Space::free_as_before(PoolExtent* extent) noexcept {
 // ---- memory that moves while a stream is at work on it
 
 // Whether what was freed on a stream may move before its work is done, with room to remember where it was.
-bool Space::can_echo(std::uint32_t stream) noexcept {
-  if (stream == 0 || !backend_.properties().abilities.move_in_use) return false;
+bool Space::can_echo(const Filling& filling) noexcept {
+  if (filling.stream == 0 || !filling.moves_in_use || !backend_.properties().abilities.move_in_use) return false;
   try {
     const std::size_t wanted = echoes_.size() + echoes_to_come_ + 1;
     if (wanted > echoes_.capacity()) echoes_.reserve(2 * wanted);

@@ -79,6 +79,7 @@ void Space::trim_pieces_around(std::size_t begin, std::size_t end) noexcept {
 }
 
 void Space::trim_around(std::size_t begin, std::size_t bytes) noexcept {
+  end_echoes();
   if (in_pieces()) return trim_pieces_around(begin, begin + bytes);
   PoolExtent* const e = part_of(begin).clean_tree().covering(begin);
   if (e == nullptr) return;  // in use after all, or a stream may still be at work on it

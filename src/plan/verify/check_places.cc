@@ -19,8 +19,7 @@ void check_place(Judge& judge, ValueId v, const ValuePlace& place) {
   const GraphValue& value = judge.graph.values[v];
   const PlanArena& arena = judge.plan.arenas[value.device];
   const std::size_t needed = needed_alignment(value, judge.plan.alignment);
-  if (!is_power_of_two(place.alignment) || place.alignment < needed)
-    return judge.say(alignment, judge.value(v), " is aligned to ", place.alignment, " and needs ", needed);
+  if (place.alignment != needed) return judge.say(alignment, judge.value(v), " is aligned to ", place.alignment, " and needs ", needed);
   if (place.offset % place.alignment != 0)
     judge.say(alignment, judge.value(v), " lies at ", place.offset, ", no multiple of ", place.alignment);
   if (place.extent_bytes != try_align_up(judge.facts[v].bytes, place.alignment))

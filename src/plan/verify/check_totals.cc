@@ -67,7 +67,7 @@ class Groups {
     group.high = std::max(group.high, place.offset + (place.sharing == Sharing::view ? known.bytes : place.extent_bytes));
     group.alignment = std::max(group.alignment, place.alignment);
     group.device = judge_.graph.values[v].device;
-    group.fixed |= judge_.graph.values[v].fixed_offset.has_value();
+    group.fixed |= judge_.graph.values[v].fixed_offset.has_value() && known.bytes != 0;
     if (group.buffer != kNoBuffer && group.buffer != place.buffer)
       judge_.say(totals, judge_.value(v), " is in another buffer than what it shares with");
     group.buffer = place.buffer;

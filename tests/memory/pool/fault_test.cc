@@ -184,6 +184,7 @@ TEST(PoolNthFailure, OfMoveChangesNothing) { of_device(SimOperation::move, Error
 TEST(PoolNthFailure, OfMovesOfPagesInUseChangesNothing) {
   of_device(SimOperation::begin_move, ErrorCode::device_error, "moves of pages in use");
 }
+TEST(PoolNthFailure, OfTheirEndsChangesNothing) { of_device(SimOperation::end_move, ErrorCode::device_error, "ends of moves"); }
 TEST(PoolNthFailure, OfDecommitChangesNothing) { of_device(SimOperation::decommit, ErrorCode::device_error, "decommits"); }
 
 // Where pages cannot move at all they are given back and taken anew, and that may fail half way.

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
 #include <future>
+#include <new>
 #include <optional>
 #include <system_error>
 
@@ -76,12 +78,12 @@ class Restarts {
         search_(instance, rules, patience_),
         rounds_(3 * thread, task.seed + thread),
         aim_rounds_(3 * thread, ~(task.seed + thread)),
-        enough_(static_cast<Units>(std::max(task.part.lower_bound_bytes, task.enough) / instance.unit_bytes)) {}
+        enough_(in_units(std::max(task.part.lower_bound_bytes, task.enough))) {}
 
   PackAnswer run() {
     PackAnswer answer{PackEnd::above};
     const std::size_t most = std::min(std::max<std::size_t>(task_.below, 1) - 1, task_.capacity);
-    capacity_ = static_cast<Units>(std::min<std::size_t>(most / instance_.unit_bytes, kNowhere / 2));
+    capacity_ = in_units(most);
     if (task_.below == 0 || capacity_ < instance_.lower_bound) return answer;
     aim(answer, task_.patience.has_deadline() ? 2 * kMostSteps : kMostSteps / 4);
     while (true) {
@@ -109,6 +111,9 @@ class Restarts {
   }
 
  private:
+  // More than anything in the part needs is all the same.
+  Units in_units(std::size_t bytes) const { return static_cast<Units>(std::min<std::size_t>(bytes / instance_.unit_bytes, kNowhere / 2)); }
+
   // At the bound nothing may be wasted, so that there is little to try: it is often reached sooner than what lies a little below the best. When it is
   // shown that it cannot be, the bound rises.
   void aim(PackAnswer& answer, std::uint64_t steps) {
@@ -167,6 +172,20 @@ class Restarts {
   Units capacity_ = 0;       // one less than the best
 };
 
+class EndOfRace {
+ public:
+  explicit EndOfRace(Race& race) noexcept : race_(race), exceptions_(std::uncaught_exceptions()) {}
+  ~EndOfRace() {
+    if (std::uncaught_exceptions() > exceptions_) race_.end();
+  }
+  EndOfRace(const EndOfRace&) = delete;
+  EndOfRace& operator=(const EndOfRace&) = delete;
+
+ private:
+  Race& race_;
+  const int exceptions_;
+};
+
 // The lowest packing, and the highest proof.
 PackAnswer best_of(PackAnswer one, PackAnswer other) {
   const std::size_t proved = std::max(one.proved_bytes, other.proved_bytes);
@@ -186,9 +205,17 @@ PackAnswer pack_exact(const PackTask& task, const exact::Rules& rules) {
   if (!instance) return {PackEnd::too_many};
   exact::Race race;
   const auto search = [&](std::size_t thread) { return exact::Restarts(task, *instance, rules, race, thread).run(); };
+  const auto help = [&](std::size_t thread) {
+    try {
+      return search(thread);
+    } catch (const std::bad_alloc&) {  // the first thread goes on, and has the answer
+      return PackAnswer{PackEnd::gave_up};
+    }
+  };
   std::vector<std::future<PackAnswer>> others;
+  const exact::EndOfRace end(race);  // before they are waited for, also when this thread throws
   try {
-    for (std::size_t thread = 1; thread < task.threads; ++thread) others.push_back(std::async(std::launch::async, search, thread));
+    for (std::size_t thread = 1; thread < task.threads; ++thread) others.push_back(std::async(std::launch::async, help, thread));
   } catch (const std::system_error&) {  // no more threads: then there are fewer
   }
   PackAnswer answer = search(0);
