@@ -21,6 +21,8 @@
 namespace berth::testing {
 namespace {
 
+constexpr std::size_t kLonger = 1_MiB;
+
 struct Kept {
   Block block;
   std::uint64_t value;
@@ -124,7 +126,7 @@ class World {
         blocks_[left++] = blocks_[i];
     }
     blocks_.resize(left);
-    for (int i = 0; i < 3; ++i) take({.bytes = 1_MiB, .stream = stream_});
+    for (int i = 0; i < 3; ++i) take({.bytes = kLonger, .stream = stream_});
     for (; blocks_.size() > first; blocks_.pop_back()) memory_->deallocate(blocks_.back());
     try {
       stream_.synchronize();
