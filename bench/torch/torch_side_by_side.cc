@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstdio>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,14 @@ class PoolPeer {
   Allocator& allocator_;
   StreamRef stream_;
 };
+
+// The clock of a shared machine changes by half from second to second: the two take turns, and the least of each counts.
+constexpr int kTurns = 4;
+
+void keep_least(std::vector<cli::AllocFigure>& kept, const std::vector<cli::AllocFigure>& figures) {
+  if (kept.empty()) kept = figures;
+  for (std::size_t i = 0; i < kept.size(); ++i) kept[i].ns = std::min(kept[i].ns, figures[i].ns);
+}
 
 template <class Peer>
 double replay_ms(Peer& peer, const ReplayScript& script) {
@@ -69,8 +78,12 @@ void mix_both(const std::string& path, PoolPeer& ours, bench::TorchPeer& torch, 
     if (step.allocates) sizes.push_back(step.bytes);
   }
   if (sizes.empty()) sizes.push_back(512);
-  const double mine = mix_ns(ours, pace, sizes);
-  const double theirs = mix_ns(torch, pace, sizes);
+  double mine = std::numeric_limits<double>::infinity();
+  double theirs = mine;
+  for (int turn = 0; turn < kTurns; ++turn) {
+    mine = std::min(mine, mix_ns(ours, pace, sizes));
+    theirs = std::min(theirs, mix_ns(torch, pace, sizes));
+  }
   std::printf("  {\"sizes_of\": \"%s\", \"berth\": %.1f, \"torch\": %.1f, \"times\": %.2f}", path.c_str(), mine, theirs, theirs / mine);
 }
 
@@ -129,7 +142,7 @@ void replay_both(const std::string& path, bench::TorchPeer& torch) {
 }
 
 int run(int argc, char** argv) {
-  cli::AllocPace pace;
+  cli::AllocPace pace{.rounds = 2};  // in each turn
   std::size_t pinned_bytes = 2_GiB;
   std::vector<std::string> traces;
   for (int i = 1; i < argc; ++i) {
@@ -144,8 +157,12 @@ int run(int argc, char** argv) {
   const auto memory = pool("cuda:0");
   const Stream stream = make_stream("cuda:0");
   PoolPeer ours(*memory, stream);
-  const std::vector<cli::AllocFigure> first = cli::alloc_figures(ours, pace);
-  const std::vector<cli::AllocFigure> second = cli::alloc_figures(torch, pace);
+  std::vector<cli::AllocFigure> first;
+  std::vector<cli::AllocFigure> second;
+  for (int turn = 0; turn < kTurns; ++turn) {
+    keep_least(first, cli::alloc_figures(ours, pace));
+    keep_least(second, cli::alloc_figures(torch, pace));
+  }
   std::printf("{\"device\": \"%s\",\n \"ns_per_pair\": {\n", backend("cuda:0").properties().description.c_str());
   for (std::size_t i = 0; i < first.size(); ++i)
     std::printf("  \"%s\": {\"berth\": %.1f, \"torch\": %.1f, \"times\": %.2f}%s\n", first[i].name.c_str(), first[i].ns, second[i].ns,

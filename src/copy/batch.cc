@@ -32,6 +32,7 @@ struct Batch {
     std::size_t index;
     CheckedPair pair;
     std::uint64_t devices;
+    Transfer transfer;  // of runs of bytes: kept, because to look at thousands of storages again takes as long as checking them
   };
   std::vector<HostRun> runs;
   std::vector<HostCopy> copies;
@@ -46,7 +47,7 @@ struct Batch {
     else if (pair.kind == PairKind::host)
       copies.push_back({target.shape->span(), {from, source.dtype, source.strides->span()}, {to, target.dtype, target.strides->span()}});
     else if (pair.kind != PairKind::nothing)
-      others.push_back({index, pair, device_pair(pair)});
+      others.push_back({index, pair, device_pair(pair), {to, target.device, from, source.device, pair.run_bytes}});
   }
 };
 
@@ -63,13 +64,11 @@ Batch check_all(const SpanList& sources, const SpanList& targets) {
 void run_group(const SpanList& sources, const SpanList& targets, std::span<const Batch::Other> group) {
   std::vector<Transfer> direct;
   std::vector<Transfer> packed;
-  for (const auto& [index, pair, devices] : group) {
-    const SpanRef source = sources[index];
-    const SpanRef target = targets[index];
-    switch (group.size() == 1 ? BatchWay::alone : batch_way(source, target, pair)) {
-      case BatchWay::alone: run_pair(source, target, pair); break;
-      case BatchWay::direct: direct.push_back(batch_transfer(source, target)); break;
-      case BatchWay::packed: packed.push_back(batch_transfer(source, target)); break;
+  for (const auto& [index, pair, devices, transfer] : group) {
+    switch (group.size() == 1 ? BatchWay::alone : batch_way(pair)) {
+      case BatchWay::alone: run_pair(sources[index], targets[index], pair); break;
+      case BatchWay::direct: direct.push_back(transfer); break;
+      case BatchWay::packed: packed.push_back(transfer); break;
     }
   }
   if (!direct.empty()) run_direct(direct, group.front().pair);

@@ -48,12 +48,9 @@ bool is_host(const Backend& backend) noexcept { return backend.properties().abil
 
 bool meet(const ByteRange& a, const ByteRange& b) noexcept { return a.begin < b.end && b.begin < a.end; }
 
-PairKind kind_of(const SpanRef& source, const ByteRange& reads, const Backend& from, const SpanRef& target, const ByteRange& writes,
-                 const Backend& to) {
-  // Host devices share one address space, whatever they are called.
-  const bool host = is_host(from) && is_host(to);
+PairKind kind_of(const SpanRef& source, const ByteRange& reads, const SpanRef& target, const ByteRange& writes, const CheckedPair& pair) {
   if (writes.begin == writes.end) return PairKind::nothing;
-  if ((!host && &from != &to) || !meet(reads, writes)) return host ? PairKind::host : PairKind::other;
+  if ((!pair.on_host && pair.source != pair.target) || !meet(reads, writes)) return pair.on_host ? PairKind::host : PairKind::other;
   const bool same = source.data == target.data && source.dtype == target.dtype && *source.strides == *target.strides;
   return same ? PairKind::nothing : PairKind::overlapping;
 }
@@ -91,9 +88,10 @@ CheckedPair check_pair(const SpanRef& source, const SpanRef& target) {
   if (*source.shape != *target.shape) throw_shapes(*source.shape, *target.shape);
   const bool contiguous = is_contiguous(*target.shape, *target.strides);
   if (!contiguous && overlaps_itself(*target.shape, *target.strides)) throw_overlapping(target);
-  pair.kind = kind_of(source, reads, *pair.source, target, writes, *pair.target);
-  if (contiguous && source.dtype == target.dtype && is_host(*pair.source) && is_host(*pair.target) &&
-      is_contiguous(*source.shape, *source.strides))
+  // Host devices share one address space, whatever they are called.
+  pair.on_host = is_host(*pair.source) && is_host(*pair.target);
+  pair.kind = kind_of(source, reads, target, writes, pair);
+  if (contiguous && source.dtype == target.dtype && is_contiguous(*source.shape, *source.strides))
     pair.run_bytes = writes.end - writes.begin;
   return pair;
 }

@@ -21,7 +21,8 @@ struct CheckedPair {
   Backend* source = nullptr;
   Backend* target = nullptr;
   PairKind kind = PairKind::nothing;
-  std::size_t run_bytes = 0;  // not 0: both sides are the host's, of one dtype, and each is one run of so many bytes
+  bool on_host = false;       // both sides are
+  std::size_t run_bytes = 0;  // not 0: of one dtype, and each side is one run of so many bytes
 };
 
 CheckedPair check_pair(const SpanRef& source, const SpanRef& target);

@@ -100,21 +100,15 @@ class PackWork final : public PipelineWork {
 
 }  // namespace
 
-BatchWay batch_way(const SpanRef& source, const SpanRef& target, const CheckedPair& pair) noexcept {
+BatchWay batch_way(const CheckedPair& pair) noexcept {
   const Abilities& from = abilities(*pair.source);
   const Abilities& to = abilities(*pair.target);
   const bool between_devices = !from.host_access && !to.host_access && pair.source != pair.target;
-  if (pair.kind != PairKind::other || between_devices || source.dtype != target.dtype) return BatchWay::alone;
-  if (!is_contiguous(*source.shape, *source.strides) || !is_contiguous(*target.shape, *target.strides)) return BatchWay::alone;
+  if (pair.kind != PairKind::other || between_devices || pair.run_bytes == 0) return BatchWay::alone;
   const bool other_memory = (from.host_access && !from.pinned && to.wants_pinned) || (to.host_access && !to.pinned && from.wants_pinned);
   if (!other_memory) return BatchWay::direct;
-  const auto bytes = target.shape->try_size_bytes(target.dtype);
-  const bool can_pack = abilities(runner(pair)).streams && bytes && *bytes <= kPackBytes;
+  const bool can_pack = abilities(runner(pair)).streams && pair.run_bytes <= kPackBytes;
   return can_pack ? BatchWay::packed : BatchWay::alone;
-}
-
-Transfer batch_transfer(const SpanRef& source, const SpanRef& target) noexcept {
-  return {target.data, target.device, source.data, source.device, *target.shape->try_size_bytes(target.dtype)};
 }
 
 void run_direct(std::span<const Transfer> transfers, const CheckedPair& pair) {

@@ -16,10 +16,7 @@ enum class BatchWay : unsigned char {
   direct,  // as one of many transfers
   packed,  // the same, through staging that many of them share: a small one of host memory that the device would have staged alone
 };
-BatchWay batch_way(const SpanRef& source, const SpanRef& target, const CheckedPair& pair) noexcept;
-
-// REQUIRES: the way is not `alone`.
-Transfer batch_transfer(const SpanRef& source, const SpanRef& target) noexcept;
+BatchWay batch_way(const CheckedPair& pair) noexcept;
 
 // Transfers of one pair of devices, all of them `direct`, or all `packed`. Throws DeviceError, OutOfMemory.
 void run_direct(std::span<const Transfer> transfers, const CheckedPair& pair);

@@ -49,7 +49,7 @@ void run_route(const Route& route, const SpanRef& source, const SpanRef& target,
 
 void run_pair(const SpanRef& source, const SpanRef& target, const CheckedPair& pair) {
   if (pair.kind == PairKind::nothing) return;
-  if (pair.run_bytes != 0 && pair.run_bytes <= kInline) {
+  if (pair.on_host && pair.run_bytes != 0 && pair.run_bytes <= kInline) {
     std::memmove(target.data, source.data, pair.run_bytes);
     return;
   }
