@@ -11,6 +11,7 @@
 #include "copy/host_copy.h"
 #include "copy/notes.h"
 #include "copy/now.h"
+#include "copy/workers.h"
 #include "memory/stream_check.h"
 #include "record/emit.h"
 
@@ -51,10 +52,30 @@ struct Batch {
   }
 };
 
+// Most batches are runs of bytes in the host's memory, and to look at thousands of storages takes a good part of the time of copying them: that
+// is shared out too. One run for each pair, of 0 bytes where more has to be known; none at all when the first pair is of another kind.
+std::vector<HostRun> find_runs(const SpanList& sources, const SpanList& targets) {
+  constexpr std::size_t kTogether = 256;
+  if (sources.count < kTogether || host_run_bytes(sources[0], targets[0]) == 0) return {};
+  std::vector<HostRun> runs(sources.count);
+  run_in_parallel((sources.count + kTogether - 1) / kTogether, copy_threads(), [&](std::size_t item) noexcept {
+    for (std::size_t i = item * kTogether; i < std::min((item + 1) * kTogether, sources.count); ++i) {
+      const SpanRef source = sources[i];
+      const SpanRef target = targets[i];
+      runs[i] = {static_cast<std::byte*>(source.data), static_cast<std::byte*>(target.data), host_run_bytes(source, target)};
+    }
+  });
+  return runs;
+}
+
 Batch check_all(const SpanList& sources, const SpanList& targets) {
   Batch batch;
-  batch.runs.reserve(sources.count);
-  for (std::size_t i = 0; i < sources.count; ++i) batch.add(i, sources[i], targets[i]);
+  batch.runs = find_runs(sources, targets);
+  const std::size_t found = batch.runs.size();
+  for (std::size_t i = 0; i < sources.count; ++i) {
+    if (found == 0 || batch.runs[i].bytes == 0) batch.add(i, sources[i], targets[i]);
+  }
+  if (found != 0) std::erase_if(batch.runs, [](const HostRun& run) { return run.bytes == 0; });
   // Mostly they are of one pair of devices, and sorting thousands would take as long as checking them.
   if (!std::ranges::is_sorted(batch.others, {}, &Batch::Other::devices)) std::ranges::stable_sort(batch.others, {}, &Batch::Other::devices);
   return batch;

@@ -96,6 +96,21 @@ CheckedPair check_pair(const SpanRef& source, const SpanRef& target) {
   return pair;
 }
 
+std::size_t host_run_bytes(const SpanRef& source, const SpanRef& target) noexcept {
+  const auto in_reach = [](const SpanRef& span) {
+    const Backend* const found = find_backend(span.device);
+    return found != nullptr && is_host(*found) && span.data != nullptr && span.shape->rank() == span.strides->rank() &&
+           is_contiguous(*span.shape, *span.strides);
+  };
+  if (target.read_only || source.dtype != target.dtype || *source.shape != *target.shape) return 0;
+  if (!in_reach(source) || !in_reach(target)) return 0;
+  const std::size_t bytes = target.shape->try_size_bytes(target.dtype).value_or(0);
+  const auto from = reinterpret_cast<std::uintptr_t>(source.data);
+  const auto to = reinterpret_cast<std::uintptr_t>(target.data);
+  if (!try_add(from, bytes) || !try_add(to, bytes) || meet({from, from + bytes}, {to, to + bytes})) return 0;
+  return bytes;
+}
+
 Backend& check_fill(const SpanRef& target) {
   checked_range(target);
   Backend& found = live_backend(target.device);

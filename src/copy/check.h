@@ -27,6 +27,10 @@ struct CheckedPair {
 
 CheckedPair check_pair(const SpanRef& source, const SpanRef& target);
 
+// Not 0: there is nothing to refuse, and each side is one run of so many bytes in the host's memory, apart from the other. 0 says nothing:
+// check_pair knows more, and throws.
+std::size_t host_run_bytes(const SpanRef& source, const SpanRef& target) noexcept;
+
 // The backend of a target that is to be filled.
 Backend& check_fill(const SpanRef& target);
 

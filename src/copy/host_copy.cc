@@ -9,6 +9,7 @@
 #include "copy/element_run.h"
 #include "copy/host_plan.h"
 #include "copy/kernels/kernels.h"
+#include "copy/stream_row.h"
 #include "copy/tiles.h"
 #include "copy/workers.h"
 
@@ -36,9 +37,10 @@ int useful_threads(std::size_t bytes, int threads) noexcept {
 // A plan with its kernels, cut into items that may run at the same time.
 class HostWork {
  public:
-  HostWork(const Kernels& kernels, const HostPlan& plan, const HostSide& source, const HostSide& target) noexcept
+  HostWork(const Kernels& kernels, const HostPlan& plan, const HostSide& source, const HostSide& target, std::size_t elements) noexcept
       : kernels_(kernels),
         plan_(plan),
+        streamed_(elements * size_bytes(target.dtype) >= kernels.least_streamed),
         conversion_(find_conversion(kernels, source.dtype, target.dtype)),
         source_(source.data),
         target_(target.data),
@@ -55,6 +57,8 @@ class HostWork {
   // Several rows to an item, or several items to a row.
   void run_rows(int threads) noexcept {
     const ElementRun run(kernels_, conversion_, plan_.row.source_step, plan_.row.target_step);
+    const StreamRow stream(kernels_, conversion_);
+    const bool streamed = streamed_ && plan_.is_dense() && StreamRow::is_worth(conversion_, static_cast<std::size_t>(plan_.row.size));
     const auto most = static_cast<std::int64_t>(kItemBytes / element_bytes());
     const std::int64_t length = std::min(plan_.row.size, most);
     const std::int64_t pieces = (plan_.row.size + length - 1) / length;
@@ -66,13 +70,16 @@ class HostWork {
       const std::int64_t begin = static_cast<std::int64_t>(item) % pieces * length;
       const auto count = static_cast<std::size_t>(std::min(length, plan_.row.size - begin));
       PlaneWalk walk(plan_, first);
-      for (std::int64_t row = first; row < std::min(first + rows, plan_.planes); ++row, walk.next())
-        run(source_at(walk.source() + begin * plan_.row.source_step), target_at(walk.target() + begin * plan_.row.target_step), count);
+      for (std::int64_t row = first; row < std::min(first + rows, plan_.planes); ++row, walk.next()) {
+        const std::byte* const from = source_at(walk.source() + begin * plan_.row.source_step);
+        std::byte* const to = target_at(walk.target() + begin * plan_.row.target_step);
+        streamed ? stream(from, to, count) : run(from, to, count);
+      }
     });
   }
 
   void run_tiles(int threads) noexcept {
-    const Tiles tiles(kernels_, conversion_, plan_);
+    const Tiles tiles(kernels_, conversion_, plan_, streamed_);
     const std::size_t per_plane = tiles.per_plane();
     const std::size_t total = per_plane * static_cast<std::size_t>(plan_.planes);
     const std::size_t together = std::max<std::size_t>(kItemBytes / (tiles.panel_elements() * element_bytes()), 1);
@@ -87,11 +94,13 @@ class HostWork {
         panel = 0;
         walk.next();
       }
+      if (streamed_) kernels_.flush_stream();
     });
   }
 
   const Kernels& kernels_;
   const HostPlan& plan_;
+  const bool streamed_;  // the target is larger than the caches
   const Conversion conversion_;
   const std::byte* const source_;
   std::byte* const target_;
@@ -141,10 +150,10 @@ bool is_uniform(const std::byte* value, std::size_t size) noexcept {
 
 void copy_on_host(std::span<const std::int64_t> shape, const HostSide& source, const HostSide& target, int threads,
                   const Kernels& kernels) noexcept {
-  const std::size_t bytes = bytes_moved(shape, source, target);
-  if (bytes == 0) return;
+  const std::size_t elements = count_elements(shape);
+  if (elements == 0) return;
   const HostPlan plan = plan_on_host(shape, source.strides, target.strides);
-  HostWork(kernels, plan, source, target).run(useful_threads(bytes, threads));
+  HostWork(kernels, plan, source, target, elements).run(useful_threads(bytes_moved(shape, source, target), threads));
 }
 
 void copy_on_host(std::span<const HostCopy> copies, int threads, const Kernels& kernels) noexcept {
@@ -153,16 +162,26 @@ void copy_on_host(std::span<const HostCopy> copies, int threads, const Kernels& 
       [&](const HostCopy& copy, const HostCopy*) { copy_on_host(copy.shape, copy.source, copy.target, 1, kernels); });
 }
 
-void copy_on_host(std::span<const HostRun> runs, int threads) noexcept {
+void copy_on_host(std::span<const HostRun> runs, int threads, const Kernels& kernels) noexcept {
+  std::size_t all = 0;
+  for (const HostRun& run : runs) all += run.bytes;
+  const Conversion bytes{.from = DType::u8, .to = DType::u8};
+  const StreamRow stream(kernels, bytes);
+  const auto copy = [&](const std::byte* source, std::byte* target, std::size_t count) noexcept {
+    if (all >= kernels.least_streamed && StreamRow::is_worth(bytes, count))
+      stream(source, target, count);
+    else
+      std::memcpy(target, source, count);
+  };
   const auto in_pieces = [&](const HostRun& run) {
     constexpr std::size_t kPiece = kItemBytes / 2;
     run_in_parallel((run.bytes + kPiece - 1) / kPiece, threads, [&](std::size_t i) noexcept {
-      std::memcpy(run.target + i * kPiece, run.source + i * kPiece, std::min(kPiece, run.bytes - i * kPiece));
+      copy(run.source + i * kPiece, run.target + i * kPiece, std::min(kPiece, run.bytes - i * kPiece));
     });
   };
-  run_many(runs, threads, in_pieces, [](const HostRun& run, const HostRun* next) {
+  run_many(runs, threads, in_pieces, [&](const HostRun& run, const HostRun* next) {
     if (next != nullptr) prefetch_start(*next);
-    std::memcpy(run.target, run.source, run.bytes);
+    copy(run.source, run.target, run.bytes);
   });
 }
 
@@ -186,7 +205,7 @@ void fill_on_host(std::span<const std::int64_t> shape, const HostSide& target, c
     });
   }
   const HostSide source{const_cast<std::byte*>(value), target.dtype, {}};
-  HostWork(kernels, plan, source, target).run(useful_threads(bytes, threads));
+  HostWork(kernels, plan, source, target, count_elements(walked)).run(useful_threads(bytes, threads));
 }
 
 }  // namespace berth

@@ -40,6 +40,6 @@ struct HostRun {
   std::byte* target;
   std::size_t bytes;
 };
-void copy_on_host(std::span<const HostRun> runs, int threads) noexcept;
+void copy_on_host(std::span<const HostRun> runs, int threads, const Kernels& kernels = best_kernels()) noexcept;
 
 }  // namespace berth

@@ -9,10 +9,16 @@ namespace {
 
 // Measured on ARM64 (Neoverse V1), where a core reads ahead in 16 places: 64 rows at a time, 16 of them together, and a kibibyte of each before
 // the next are begun.
-constexpr std::int64_t kTileRows = 64;
 constexpr std::int64_t kRowsTogether = 16;
-constexpr std::int64_t kTileBytes = 16 << 10;   // a turned tile stays in the first cache
-constexpr std::int64_t kPanelBytes = 64 << 10;  // and a panel in the second
+
+struct TileShape {
+  std::int64_t rows;         // of elements of four bytes or more; twice as many of smaller ones
+  std::int64_t tile_bytes;   // a turned tile stays in the first cache
+  std::int64_t panel_bytes;  // and a panel in the second
+};
+constexpr TileShape kCached = {64, 16 << 10, 64 << 10};
+// On x86-64 (Sapphire Rapids), where more of a line's neighbours at a time are worth more than a tile that fits.
+constexpr TileShape kStreamed = {128, 32 << 10, 128 << 10};
 
 Conversion no_conversion(DType dtype) noexcept { return {.from = dtype, .to = dtype}; }
 bool converts_while_reading(const Conversion& conversion) noexcept { return size_bytes(conversion.to) <= size_bytes(conversion.from); }
@@ -21,7 +27,7 @@ std::int64_t blocks(std::int64_t size, std::int64_t block) noexcept { return (si
 
 }  // namespace
 
-Tiles::Tiles(const Kernels& kernels, const Conversion& conversion, const HostPlan& plan) noexcept
+Tiles::Tiles(const Kernels& kernels, const Conversion& conversion, const HostPlan& plan, bool streamed) noexcept
     : plan_(plan),
       from_bytes_(static_cast<std::ptrdiff_t>(size_bytes(conversion.from))),
       to_bytes_(static_cast<std::ptrdiff_t>(size_bytes(conversion.to))),
@@ -30,14 +36,16 @@ Tiles::Tiles(const Kernels& kernels, const Conversion& conversion, const HostPla
       reader_(kernels, convert_in_, plan.column.source_step, 1),
       writer_(kernels, convert_out_, 1, plan.row.target_step),
       transpose_(kernels.transpose[size_index(size_bytes(convert_in_.to))]),
+      stream_runs_(streamed && convert_out_.is_copy() && plan.row.target_step == 1 ? kernels.stream_runs : nullptr),
       tile_bytes_(static_cast<std::ptrdiff_t>(size_bytes(convert_in_.to))) {
+  const TileShape& shape = stream_runs_ != nullptr ? kStreamed : kCached;
   // A short axis is taken whole, and leaves more for the other.
-  const std::int64_t most = kTileBytes / tile_bytes_;
-  const std::int64_t rows = std::min(tile_bytes_ < 4 ? 2 * kTileRows : kTileRows, most / kRowsTogether);
+  const std::int64_t most = shape.tile_bytes / tile_bytes_;
+  const std::int64_t rows = std::min(tile_bytes_ < 4 ? 2 * shape.rows : shape.rows, most / kRowsTogether);
   const std::int64_t length = most / rows;
   down_ = std::min(plan.row.size, plan.column.size < length ? most / plan.column.size : rows);
   tile_across_ = std::min(plan.column.size, plan.row.size < rows ? most / plan.row.size : length);
-  across_ = std::min(plan.column.size, std::max(kPanelBytes / (down_ * tile_bytes_) / tile_across_, std::int64_t{1}) * tile_across_);
+  across_ = std::min(plan.column.size, std::max(shape.panel_bytes / (down_ * tile_bytes_) / tile_across_, std::int64_t{1}) * tile_across_);
   blocks_down_ = blocks(plan.row.size, down_);
   blocks_across_ = blocks(plan.column.size, across_);
 }
@@ -49,15 +57,24 @@ void Tiles::run(const std::byte* source, std::byte* target, std::size_t panel) c
   const Extent whole{std::min(down_, plan_.row.size - first_down), std::min(across_, plan_.column.size - first_across)};
   source += (first_down * plan_.row.source_step + first_across * plan_.column.source_step) * from_bytes_;
   target += (first_down * plan_.row.target_step + first_across * plan_.column.target_step) * to_bytes_;
+  if (stream_runs_ != nullptr) {
+    alignas(64) std::byte tiles[kStreamed.panel_bytes];
+    alignas(64) std::byte turned[kStreamed.tile_bytes];
+    run(source, target, whole, tiles, turned);
+  } else {
+    alignas(64) std::byte tiles[kCached.panel_bytes];
+    alignas(64) std::byte turned[kCached.tile_bytes];
+    run(source, target, whole, tiles, turned);
+  }
+}
 
-  alignas(64) std::byte tiles[kPanelBytes];
-  alignas(64) std::byte turned[kTileBytes];
+void Tiles::run(const std::byte* source, std::byte* target, Extent whole, std::byte* tiles, std::byte* turned) const noexcept {
   // What lies together as a tile already is not read into one, and what is written as it is goes right where it belongs. (Elements of less
   // than four bytes are turned in squares of so many rows that no cache would hold a line of each until it is whole.)
   const bool in_place =
       convert_in_.is_copy() && plan_.column.source_step == 1 && plan_.row.source_step == whole.across && whole.across <= tile_across_;
-  const bool out_place =
-      convert_out_.is_copy() && plan_.row.target_step == 1 && (tile_bytes_ >= 4 || plan_.column.target_step == whole.down);
+  const bool out_place = stream_runs_ == nullptr && convert_out_.is_copy() && plan_.row.target_step == 1 &&
+                         (tile_bytes_ >= 4 || plan_.column.target_step == whole.down);
   if (!in_place) read(source, tiles, whole);
   for (std::int64_t across = 0; across < whole.across; across += tile_across_) {
     const Extent tile{whole.down, std::min(tile_across_, whole.across - across)};
@@ -88,6 +105,13 @@ void Tiles::read(const std::byte* source, std::byte* tiles, Extent panel) const 
 }
 
 void Tiles::write(const std::byte* turned, std::byte* target, Extent tile) const noexcept {
+  if (stream_runs_ != nullptr) {
+    const std::int64_t row_bytes = tile.down * tile_bytes_;
+    const bool together = plan_.column.target_step == tile.down;
+    return stream_runs_(turned, row_bytes, target, plan_.column.target_step * to_bytes_,
+                        static_cast<std::size_t>(together ? 1 : tile.across),
+                        static_cast<std::size_t>(together ? row_bytes * tile.across : row_bytes));
+  }
   if (plan_.row.target_step == 1 && plan_.column.target_step == tile.down)  // all of them together are one run
     return writer_(turned, target, static_cast<std::size_t>(tile.down * tile.across));
   writer_(turned, tile.down * tile_bytes_, target, plan_.column.target_step * to_bytes_, static_cast<std::size_t>(tile.across),

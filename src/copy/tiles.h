@@ -23,7 +23,8 @@ namespace berth {
 
 class Tiles {
  public:
-  Tiles(const Kernels& kernels, const Conversion& conversion, const HostPlan& plan) noexcept;
+  // Streamed: what is written goes past the caches (kernels.h), in larger panels.
+  Tiles(const Kernels& kernels, const Conversion& conversion, const HostPlan& plan, bool streamed) noexcept;
 
   std::size_t per_plane() const noexcept { return static_cast<std::size_t>(blocks_down_ * blocks_across_); }  // panels
   std::size_t panel_elements() const noexcept { return static_cast<std::size_t>(down_ * across_); }
@@ -38,6 +39,7 @@ class Tiles {
     std::int64_t across;
   };
 
+  void run(const std::byte* source, std::byte* target, Extent panel, std::byte* tiles, std::byte* turned) const noexcept;
   void read(const std::byte* source, std::byte* tiles, Extent panel) const noexcept;
   void write(const std::byte* turned, std::byte* target, Extent tile) const noexcept;
 
@@ -49,6 +51,7 @@ class Tiles {
   ElementRun reader_;
   ElementRun writer_;
   Transpose transpose_;
+  StreamRuns stream_runs_;     // null: through the caches
   std::ptrdiff_t tile_bytes_;  // of an element of a tile
   std::int64_t down_;          // of a panel, along the target's axis: how many rows are read
   std::int64_t across_;        // along the source's axis: how long they are

@@ -38,6 +38,25 @@ TEST(CopyBatch, ChecksEveryPairBeforeTheFirstByteMoves) {
   copy_batch(std::span<const Storage>(), std::span<const Storage>());
 }
 
+// So many runs of bytes are looked at by several threads.
+TEST(CopyBatch, ChecksHundredsOfRunsBeforeTheFirstByteMoves) {
+  const std::vector<Storage> sources(700, full({3}, 1, DType::i32, "cpu"));
+  std::vector<Storage> targets;
+  for (std::size_t i = 0; i < sources.size(); ++i) targets.push_back(zeros({3}, DType::i32, "cpu"));
+  const auto expect_untouched = [&] {
+    for (std::size_t i = 0; i < sources.size(); ++i) EXPECT_EQ(targets[i].item<std::int32_t>({0}), 0) << i;
+  };
+  targets[600] = zeros({3}, DType::i32, "cpu").read_only();
+  EXPECT_ERROR(copy_batch(sources, targets), AccessError, ErrorCode::read_only);
+  expect_untouched();
+  targets[600] = zeros({1, 3}, DType::i32, "cpu");
+  EXPECT_ERROR(copy_batch(sources, targets), ArgumentError, ErrorCode::size_mismatch);
+  targets[600] = zeros({3}, DType::i32, "cpu");
+  expect_untouched();
+  copy_batch(sources, targets);
+  for (std::size_t i = 0; i < sources.size(); ++i) EXPECT_TRUE(equal(sources[i], targets[i])) << i;
+}
+
 TEST(CopyBatch, RefusesADeviceThatIsGoneBeforeTheOthersAreWritten) {
   const Device lost = make_sim({});
   const Storage there = zeros({4}, DType::f32, lost);
@@ -60,9 +79,15 @@ TEST(CopyBatch, GivesWhatTheSingleCopiesGive) {
     std::vector<Storage> sources;
     std::vector<Storage> targets;
     std::vector<Storage> expected;
-    for (std::uint64_t i = random.below(60); i > 0; --i) {
+    const bool many = random.one_in(8);  // of which the first is a run of bytes
+    if (many) {
+      sources.push_back(full({5}, 3, DType::i8, "cpu"));
+      targets.push_back(zeros({5}, DType::i8, "cpu"));
+      expected.push_back(sources.back());
+    }
+    for (std::uint64_t i = random.below(60) + (many ? 300 : 0); i > 0; --i) {
       const auto rows = static_cast<std::int64_t>(random.below(5));
-      const auto columns = static_cast<std::int64_t>(1 + random.below(6));
+      const auto columns = static_cast<std::int64_t>(1 + random.below(random.one_in(20) ? 2000 : 6));
       Storage values = empty({rows + 1, columns}, DType::i8, "cpu");
       for (std::byte& byte : std::span(static_cast<std::byte*>(values.data_ptr()), values.size_bytes()))
         byte = static_cast<std::byte>(random.next());

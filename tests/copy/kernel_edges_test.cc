@@ -226,7 +226,11 @@ TEST(KernelEdges, RunsOfBytesTouchTheirBytesOnly) {
           const Guarded target(runs * stride, (size * 3) % 64);
           table.copy_runs(first, step, target.data(), static_cast<std::ptrdiff_t>(stride), runs, size, ahead);
           ASSERT_TRUE(target.equals(right)) << table.name << ": " << runs << " runs of " << size << " bytes, step " << step;
-          ++cases;
+          const Guarded streamed(runs * stride, (size * 3) % 64);
+          table.stream_runs(first, step, streamed.data(), static_cast<std::ptrdiff_t>(stride), runs, size);
+          table.flush_stream();
+          ASSERT_TRUE(streamed.equals(right)) << table.name << ", streamed: " << runs << " runs of " << size << " bytes, step " << step;
+          cases += 2;
         }
       }
     }

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "berth/base/dtype.h"
@@ -146,6 +147,12 @@ using Transpose = void (*)(const std::byte* source, std::byte* target, std::size
 using CopyRuns = void (*)(const std::byte* source, std::ptrdiff_t source_stride, std::byte* target, std::ptrdiff_t target_stride,
                           std::size_t runs, std::size_t bytes, std::ptrdiff_t ahead) noexcept;
 
+// The same, and whole cache lines of the target are written past the caches, so that they need not be read first. That is for targets that
+// are larger than the caches. What was written so is there for others once `FlushStream` has been called by the same thread.
+using StreamRuns = void (*)(const std::byte* source, std::ptrdiff_t source_stride, std::byte* target, std::ptrdiff_t target_stride,
+                            std::size_t runs, std::size_t bytes) noexcept;
+using FlushStream = void (*)() noexcept;
+
 struct Kernels {
   const char* name = "";                             // of the instructions: "NEON"
   std::array<ConvertRow, kCastCount> casts = {};     // in the order of kCasts; null: not in this table
@@ -153,6 +160,10 @@ struct Kernels {
   std::array<ScatterRow, kSizeCount> scatter = {};   //
   std::array<Transpose, kSizeCount> transpose = {};  //
   CopyRuns copy_runs = nullptr;
+  StreamRuns stream_runs = nullptr;
+  FlushStream flush_stream = nullptr;
+  std::size_t least_streamed =
+      SIZE_MAX;  // bytes of a target that are worth it: none where the processor sees by itself that lines are written whole
 };
 
 // Plain loops. No casts: without them, conversions go through lanes.h.

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 #include "copy/kernels/plain_moves.h"
 
@@ -217,6 +218,25 @@ HWY_ATTR inline void copy_runs(const std::byte* source, std::ptrdiff_t source_st
     if (at < bytes) store(load<1>(source + bytes - 16), target + bytes - 16);  // reaches back
   }
 }
+
+// Lines that are written in part go through the cache: the other part mostly follows soon.
+HWY_ATTR inline void stream_runs(const std::byte* source, std::ptrdiff_t source_stride, std::byte* target, std::ptrdiff_t target_stride,
+                                 std::size_t runs, std::size_t bytes) noexcept {
+  using Whole = hn::ScalableTag<std::uint8_t>;
+  constexpr std::size_t kLineBytes = 64;
+  for (; runs > 0; --runs, source += source_stride, target += target_stride) {
+    const auto* const from = reinterpret_cast<const std::uint8_t*>(source);
+    auto* const to = reinterpret_cast<std::uint8_t*>(target);
+    const std::size_t head = (0 - reinterpret_cast<std::uintptr_t>(to)) % kLineBytes;
+    std::size_t at = head < bytes ? head : bytes;
+    if (at != 0) std::memcpy(to, from, at);
+    for (; at + kLineBytes <= bytes; at += kLineBytes) {
+      for (std::size_t i = 0; i < kLineBytes; i += HWY_MAX_BYTES) hn::Stream(hn::LoadU(Whole(), from + at + i), Whole(), to + at + i);
+    }
+    if (at < bytes) std::memcpy(to + at, from + at, bytes - at);
+  }
+}
+inline void flush_stream() noexcept { hwy::FlushStream(); }
 
 // ---- Rows with gaps.
 

@@ -32,4 +32,10 @@ inline void copy_runs(const std::byte* source, std::ptrdiff_t source_stride, std
   for (; runs > 0; --runs, source += source_stride, target += target_stride) std::memcpy(target, source, bytes);
 }
 
+inline void stream_runs(const std::byte* source, std::ptrdiff_t source_stride, std::byte* target, std::ptrdiff_t target_stride,
+                        std::size_t runs, std::size_t bytes) noexcept {
+  copy_runs(source, source_stride, target, target_stride, runs, bytes);
+}
+inline void flush_stream() noexcept {}
+
 }  // namespace berth::plain

@@ -61,6 +61,9 @@ constexpr std::array<ConvertRow, kCastCount> cast_rows(std::index_sequence<I...>
   return {cast_row<kCasts[I].from, kCasts[I].to, kCasts[I].rounding>...};
 }
 
+// A core's share of the last cache, or more.
+constexpr std::size_t kLeastStreamed = std::size_t{16} << 20;
+
 // Elements of 16 bytes fill a vector: there is nothing to shuffle.
 Kernels make_kernels() {
   return {.name = hwy::TargetName(HWY_TARGET),
@@ -68,7 +71,10 @@ Kernels make_kernels() {
           .gather = {gather<1>, gather<2>, gather<4>, gather<8>, plain::gather<16>},
           .scatter = {scatter<1>, scatter<2>, scatter<4>, scatter<8>, plain::scatter<16>},
           .transpose = {transpose<1>, transpose<2>, transpose<4>, transpose<8>, plain::transpose<16>},
-          .copy_runs = copy_runs};
+          .copy_runs = copy_runs,
+          .stream_runs = stream_runs,
+          .flush_stream = flush_stream,
+          .least_streamed = HWY_ARCH_X86 ? kLeastStreamed : SIZE_MAX};
 }
 #endif
 
