@@ -53,16 +53,20 @@ struct Batch {
 };
 
 // Most batches are runs of bytes in the host's memory, and to look at thousands of storages takes a good part of the time of copying them: that
-// is shared out too. One run for each pair, of 0 bytes where more has to be known; none at all when the first pair is of another kind.
+// is shared out too. One run for each pair, of 0 bytes where more has to be known: for those on other devices than the first, too, which
+// need not be there yet. None at all when the first pair is of another kind, or there are so few that nobody is worth waking.
 std::vector<HostRun> find_runs(const SpanList& sources, const SpanList& targets) {
   constexpr std::size_t kTogether = 256;
-  if (sources.count < kTogether || host_run_bytes(sources[0], targets[0]) == 0) return {};
+  if (sources.count < 4 * kTogether || host_run_bytes(sources[0], targets[0]) == 0) return {};
+  const Device from = sources[0].device;
+  const Device to = targets[0].device;
   std::vector<HostRun> runs(sources.count);
   run_in_parallel((sources.count + kTogether - 1) / kTogether, copy_threads(), [&](std::size_t item) noexcept {
     for (std::size_t i = item * kTogether; i < std::min((item + 1) * kTogether, sources.count); ++i) {
       const SpanRef source = sources[i];
       const SpanRef target = targets[i];
-      runs[i] = {static_cast<std::byte*>(source.data), static_cast<std::byte*>(target.data), host_run_bytes(source, target)};
+      const bool alike = source.device == from && target.device == to;
+      runs[i] = {static_cast<std::byte*>(source.data), static_cast<std::byte*>(target.data), alike ? host_run_bytes(source, target) : 0};
     }
   });
   return runs;
@@ -119,7 +123,8 @@ void record_all(const CopyWatch& watch, const SpanList& sources, const SpanList&
 }
 
 SpanList list_of(std::span<const StridedSpan> spans) noexcept {
-  return {spans.data(), spans.size(), [](const void* items, std::size_t i) { return SpanRef(static_cast<const StridedSpan*>(items)[i]); }};
+  return {spans.data(), spans.size(),
+          [](const void* items, std::size_t i) noexcept { return SpanRef(static_cast<const StridedSpan*>(items)[i]); }};
 }
 
 // What a batch in a stream keeps until it has run.

@@ -39,7 +39,6 @@ void ElementRun::operator()(const std::byte* source, std::ptrdiff_t source_strid
   if (gather_ == nullptr && scatter_ == nullptr && conversion_.is_copy())
     return copy_runs_(source, source_stride, target, target_stride, runs, count * size_bytes(conversion_.from), ahead);
   const ConvertRow cast = gather_ == nullptr && scatter_ == nullptr && conversion_.count == 1 ? conversion_.rows[0] : nullptr;
-  constexpr std::uintptr_t kLineBytes = 64;
   const auto bytes = static_cast<std::uintptr_t>(std::abs(source_bytes_)) * count;
   for (; runs > 0; --runs, source += source_stride, target += target_stride) {
     if (ahead != 0) {

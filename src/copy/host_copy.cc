@@ -100,7 +100,7 @@ class HostWork {
 
   const Kernels& kernels_;
   const HostPlan& plan_;
-  const bool streamed_;  // the target is larger than the caches
+  const bool streamed_;  // the target is so large that it is better written past the caches
   const Conversion conversion_;
   const std::byte* const source_;
   std::byte* const target_;
@@ -138,7 +138,6 @@ void run_many(std::span<const One> all, int threads, const Large& run_large, con
 
 // Asks for the first lines of what comes next: the processor reads ahead by itself only once it has seen a few.
 void prefetch_start(const HostRun& run) noexcept {
-  constexpr std::size_t kLineBytes = 64;
   for (std::size_t at = 0; at < std::min(run.bytes, 32 * kLineBytes); at += kLineBytes) __builtin_prefetch(run.source + at, 0, 2);
 }
 
@@ -163,7 +162,7 @@ void copy_on_host(std::span<const HostCopy> copies, int threads, const Kernels& 
 }
 
 void copy_on_host(std::span<const HostRun> runs, int threads, const Kernels& kernels) noexcept {
-  std::size_t all = 0;
+  std::size_t all = 0;  // streamed or not together: a batch of small ones fills the caches too
   for (const HostRun& run : runs) all += run.bytes;
   const Conversion bytes{.from = DType::u8, .to = DType::u8};
   const StreamRow stream(kernels, bytes);

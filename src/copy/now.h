@@ -14,9 +14,9 @@ namespace berth {
 struct SpanList {
   const void* items;
   std::size_t count;
-  SpanRef (*make)(const void* items, std::size_t index);
+  SpanRef (*make)(const void* items, std::size_t index) noexcept;
 
-  SpanRef operator[](std::size_t index) const { return make(items, index); }
+  SpanRef operator[](std::size_t index) const noexcept { return make(items, index); }
 };
 
 void copy_now(const SpanRef& source, const SpanRef& target, const Site& site);

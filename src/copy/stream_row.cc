@@ -8,7 +8,6 @@ namespace berth {
 
 namespace {
 
-constexpr std::size_t kLineBytes = 64;
 constexpr std::size_t kPieceBytes = std::size_t{8} << 10;  // of the target: with what is read for them, they stay in the first cache
 constexpr std::size_t kLeastBytes = std::size_t{4} << 10;  // of a row
 

@@ -6,9 +6,9 @@
 #include "copy/conversion.h"
 #include "copy/kernels/kernels.h"
 
-// Rows that lie together on both sides, of a copy whose target is larger than the caches. A processor that is told to write part of a line
-// reads it first; written past the caches, whole lines are not. So the elements are converted in the first cache, a piece at a time, and
-// go from there to memory.
+// Rows that lie together on both sides, of a copy whose target is so large that it is written past the caches (kernels.h). A processor that is
+// told to write part of a line reads it first; whole lines past the caches are not. So elements are converted in the first cache, a piece at a
+// time, and go from there to memory.
 namespace berth {
 
 class StreamRow {

@@ -7,18 +7,25 @@ namespace berth {
 
 namespace {
 
-// Measured on ARM64 (Neoverse V1), where a core reads ahead in 16 places: 64 rows at a time, 16 of them together, and a kibibyte of each before
-// the next are begun.
+// Measured on ARM64 (Neoverse V1), where a core reads ahead in 16 places: so many rows at a time, and a kibibyte of each before the next are begun.
 constexpr std::int64_t kRowsTogether = 16;
 
 struct TileShape {
   std::int64_t rows;         // of elements of four bytes or more; twice as many of smaller ones
-  std::int64_t tile_bytes;   // a turned tile stays in the first cache
-  std::int64_t panel_bytes;  // and a panel in the second
+  std::int64_t tile_bytes;   // turned in the first cache
+  std::int64_t panel_bytes;  // kept in the second
 };
 constexpr TileShape kCached = {64, 16 << 10, 64 << 10};
-// On x86-64 (Sapphire Rapids), where more of a line's neighbours at a time are worth more than a tile that fits.
+// Measured on x86-64 (Xeon, 48 KiB and 2 MiB of caches): longer runs of the target are worth more than room that is left in the first cache.
 constexpr TileShape kStreamed = {128, 32 << 10, 128 << 10};
+
+// Whether enough whole lines are in each run of bytes that a tile writes.
+bool is_worth_streaming(const HostPlan& plan, std::int64_t element_bytes) noexcept {
+  constexpr auto kLeastBytes = static_cast<std::int64_t>(4 * kLineBytes);
+  const bool together = plan.column.target_step == plan.row.size;  // a plane is one run
+  const std::int64_t least = kLeastBytes / element_bytes;
+  return plan.row.target_step == 1 && (plan.row.size >= least || (together && plan.row.size * plan.column.size >= least));
+}
 
 Conversion no_conversion(DType dtype) noexcept { return {.from = dtype, .to = dtype}; }
 bool converts_while_reading(const Conversion& conversion) noexcept { return size_bytes(conversion.to) <= size_bytes(conversion.from); }
@@ -36,7 +43,7 @@ Tiles::Tiles(const Kernels& kernels, const Conversion& conversion, const HostPla
       reader_(kernels, convert_in_, plan.column.source_step, 1),
       writer_(kernels, convert_out_, 1, plan.row.target_step),
       transpose_(kernels.transpose[size_index(size_bytes(convert_in_.to))]),
-      stream_runs_(streamed && convert_out_.is_copy() && plan.row.target_step == 1 ? kernels.stream_runs : nullptr),
+      stream_runs_(streamed && convert_out_.is_copy() && is_worth_streaming(plan, to_bytes_) ? kernels.stream_runs : nullptr),
       tile_bytes_(static_cast<std::ptrdiff_t>(size_bytes(convert_in_.to))) {
   const TileShape& shape = stream_runs_ != nullptr ? kStreamed : kCached;
   // A short axis is taken whole, and leaves more for the other.
@@ -57,15 +64,18 @@ void Tiles::run(const std::byte* source, std::byte* target, std::size_t panel) c
   const Extent whole{std::min(down_, plan_.row.size - first_down), std::min(across_, plan_.column.size - first_across)};
   source += (first_down * plan_.row.source_step + first_across * plan_.column.source_step) * from_bytes_;
   target += (first_down * plan_.row.target_step + first_across * plan_.column.target_step) * to_bytes_;
-  if (stream_runs_ != nullptr) {
-    alignas(64) std::byte tiles[kStreamed.panel_bytes];
-    alignas(64) std::byte turned[kStreamed.tile_bytes];
-    run(source, target, whole, tiles, turned);
-  } else {
-    alignas(64) std::byte tiles[kCached.panel_bytes];
-    alignas(64) std::byte turned[kCached.tile_bytes];
-    run(source, target, whole, tiles, turned);
-  }
+  if (stream_runs_ != nullptr)
+    run_in_room<kStreamed.tile_bytes, kStreamed.panel_bytes>(source, target, whole);
+  else
+    run_in_room<kCached.tile_bytes, kCached.panel_bytes>(source, target, whole);
+}
+
+// Not inlined: each has a frame of its own, and a copy through the caches not the larger one.
+template <std::int64_t TileBytes, std::int64_t PanelBytes>
+[[gnu::noinline]] void Tiles::run_in_room(const std::byte* source, std::byte* target, Extent whole) const noexcept {
+  alignas(kLineBytes) std::byte tiles[PanelBytes];
+  alignas(kLineBytes) std::byte turned[TileBytes];
+  run(source, target, whole, tiles, turned);
 }
 
 void Tiles::run(const std::byte* source, std::byte* target, Extent whole, std::byte* tiles, std::byte* turned) const noexcept {

@@ -74,7 +74,7 @@ std::vector<StridedSpan> owned_spans(std::span<const Storage> storages) {
 
 SpanList list_of(std::span<const Storage> storages) noexcept {
   return {storages.data(), storages.size(),
-          [](const void* items, std::size_t i) { return span_of(static_cast<const Storage*>(items)[i]); }};
+          [](const void* items, std::size_t i) noexcept { return span_of(static_cast<const Storage*>(items)[i]); }};
 }
 
 }  // namespace

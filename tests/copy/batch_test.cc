@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "base/random.h"
@@ -39,22 +41,51 @@ TEST(CopyBatch, ChecksEveryPairBeforeTheFirstByteMoves) {
 }
 
 // So many runs of bytes are looked at by several threads.
-TEST(CopyBatch, ChecksHundredsOfRunsBeforeTheFirstByteMoves) {
-  const std::vector<Storage> sources(700, full({3}, 1, DType::i32, "cpu"));
+constexpr std::size_t kMany = 1300;
+
+TEST(CopyBatch, ChecksManyRunsBeforeTheFirstByteMoves) {
+  const std::vector<Storage> sources(kMany, full({3}, 1, DType::i32, "cpu"));
   std::vector<Storage> targets;
-  for (std::size_t i = 0; i < sources.size(); ++i) targets.push_back(zeros({3}, DType::i32, "cpu"));
+  for (std::size_t i = 0; i < kMany; ++i) targets.push_back(zeros({3}, DType::i32, "cpu"));
   const auto expect_untouched = [&] {
-    for (std::size_t i = 0; i < sources.size(); ++i) EXPECT_EQ(targets[i].item<std::int32_t>({0}), 0) << i;
+    for (std::size_t i = 0; i < kMany; ++i) EXPECT_EQ(targets[i].item<std::int32_t>({0}), 0) << i;
   };
-  targets[600] = zeros({3}, DType::i32, "cpu").read_only();
-  EXPECT_ERROR(copy_batch(sources, targets), AccessError, ErrorCode::read_only);
-  expect_untouched();
-  targets[600] = zeros({1, 3}, DType::i32, "cpu");
-  EXPECT_ERROR(copy_batch(sources, targets), ArgumentError, ErrorCode::size_mismatch);
-  targets[600] = zeros({3}, DType::i32, "cpu");
-  expect_untouched();
+  const Stream stream = make_stream("cpu");
+  for (const CopyOptions& options : {CopyOptions{}, CopyOptions{.stream = stream}}) {
+    targets[1200] = zeros({3}, DType::i32, "cpu").read_only();
+    EXPECT_ERROR(copy_batch(sources, targets, options), AccessError, ErrorCode::read_only);
+    expect_untouched();
+    targets[1200] = zeros({1, 3}, DType::i32, "cpu");
+    EXPECT_ERROR(copy_batch(sources, targets, options), ArgumentError, ErrorCode::size_mismatch);
+    targets[1200] = zeros({3}, DType::i32, "cpu");
+    expect_untouched();
+    copy_batch(sources, targets, options);
+    for (std::size_t i = 0; i < kMany; ++i) EXPECT_TRUE(equal(sources[i], targets[i])) << i;
+    for (const Storage& target : targets) target.fill(0);
+  }
+}
+
+// Spans of the caller, which may say anything.
+TEST(CopyBatch, RefusesASpanThatContradictsItselfAmongManyThatDoNot) {
+  std::vector<std::int32_t> ones(3, 1);
+  std::vector<std::int32_t> written(3 * kMany);
+  const StridedSpan good{ones.data(), DType::i32, {3}, {1}};
+  std::vector<StridedSpan> sources(kMany, good);
+  std::vector<StridedSpan> targets;
+  for (std::size_t i = 0; i < kMany; ++i) targets.push_back({written.data() + 3 * i, DType::i32, {3}, {1}});
+  const auto expect_refused = [&](const StridedSpan& bad, ErrorCode code) {
+    for (std::vector<StridedSpan>* const side : {&sources, &targets}) {
+      const StridedSpan kept = std::exchange((*side)[1100], bad);
+      EXPECT_ERROR(copy_batch(sources, targets), ArgumentError, code);
+      (*side)[1100] = kept;
+    }
+    EXPECT_EQ(std::ranges::count(written, 0), static_cast<std::ptrdiff_t>(written.size()));
+  };
+  expect_refused({nullptr, DType::i32, {3}, {1}}, ErrorCode::invalid_argument);
+  expect_refused({ones.data(), DType::i32, {3}, {1, 1}}, ErrorCode::size_mismatch);
+  expect_refused({reinterpret_cast<void*>(~std::uintptr_t{7}), DType::i32, {3}, {1}}, ErrorCode::out_of_bounds);
   copy_batch(sources, targets);
-  for (std::size_t i = 0; i < sources.size(); ++i) EXPECT_TRUE(equal(sources[i], targets[i])) << i;
+  EXPECT_EQ(std::ranges::count(written, 1), static_cast<std::ptrdiff_t>(written.size()));
 }
 
 TEST(CopyBatch, RefusesADeviceThatIsGoneBeforeTheOthersAreWritten) {
@@ -62,10 +93,17 @@ TEST(CopyBatch, RefusesADeviceThatIsGoneBeforeTheOthersAreWritten) {
   const Storage there = zeros({4}, DType::f32, lost);
   sim_control(lost).lose();
   const Storage ones = full({4}, 1, DType::f32, "cpu");
-  const Storage sources[] = {ones, ones};
-  const Storage targets[] = {zeros({4}, DType::f32, "cpu"), there};
-  EXPECT_ERROR(copy_batch(sources, targets), DeviceError, ErrorCode::device_lost);
-  EXPECT_EQ(targets[0].item<float>({0}), 0.0F);
+  for (const std::size_t count : {std::size_t{2}, kMany}) {
+    std::vector<Storage> sources(count, ones);
+    std::vector<Storage> targets;
+    for (std::size_t i = 0; i < count; ++i) targets.push_back(zeros({4}, DType::f32, "cpu"));
+    for (std::vector<Storage>* const side : {&sources, &targets}) {
+      const Storage kept = std::exchange(side->back(), there);
+      EXPECT_ERROR(copy_batch(sources, targets), DeviceError, ErrorCode::device_lost);
+      EXPECT_EQ(targets[0].item<float>({0}), 0.0F);
+      side->back() = kept;
+    }
+  }
 }
 
 // Batches of random pairs: many devices, layouts, dtypes; pairs that overlap themselves, are the same, or have no elements.
@@ -79,13 +117,13 @@ TEST(CopyBatch, GivesWhatTheSingleCopiesGive) {
     std::vector<Storage> sources;
     std::vector<Storage> targets;
     std::vector<Storage> expected;
-    const bool many = random.one_in(8);  // of which the first is a run of bytes
+    const bool many = random.one_in(10);  // of which the first is a run of bytes
     if (many) {
       sources.push_back(full({5}, 3, DType::i8, "cpu"));
       targets.push_back(zeros({5}, DType::i8, "cpu"));
       expected.push_back(sources.back());
     }
-    for (std::uint64_t i = random.below(60) + (many ? 300 : 0); i > 0; --i) {
+    for (std::uint64_t i = random.below(60) + (many ? kMany : 0); i > 0; --i) {
       const auto rows = static_cast<std::int64_t>(random.below(5));
       const auto columns = static_cast<std::int64_t>(1 + random.below(random.one_in(20) ? 2000 : 6));
       Storage values = empty({rows + 1, columns}, DType::i8, "cpu");

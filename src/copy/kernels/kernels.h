@@ -131,6 +131,8 @@ inline constexpr std::size_t kNeededCasts = cast_index({DType::f64, DType::f16})
 inline constexpr std::size_t kSizeCount = 5;
 constexpr std::size_t size_index(std::size_t bytes) noexcept { return bytes <= 2 ? bytes - 1 : bytes == 4 ? 2 : bytes == 8 ? 3 : 4; }
 
+inline constexpr std::size_t kLineBytes = 64;  // of the caches
+
 // So many elements are more than the first cache holds.
 inline constexpr std::size_t kManyElements = 16384;
 
@@ -147,8 +149,8 @@ using Transpose = void (*)(const std::byte* source, std::byte* target, std::size
 using CopyRuns = void (*)(const std::byte* source, std::ptrdiff_t source_stride, std::byte* target, std::ptrdiff_t target_stride,
                           std::size_t runs, std::size_t bytes, std::ptrdiff_t ahead) noexcept;
 
-// The same, and whole cache lines of the target are written past the caches, so that they need not be read first. That is for targets that
-// are larger than the caches. What was written so is there for others once `FlushStream` has been called by the same thread.
+// What CopyRuns does, for runs of any length, and whole cache lines of the target are written past the caches: so they are not read first,
+// and do not take the place of others. What was written so is there for other threads once this one has called FlushStream.
 using StreamRuns = void (*)(const std::byte* source, std::ptrdiff_t source_stride, std::byte* target, std::ptrdiff_t target_stride,
                             std::size_t runs, std::size_t bytes) noexcept;
 using FlushStream = void (*)() noexcept;
@@ -162,8 +164,9 @@ struct Kernels {
   CopyRuns copy_runs = nullptr;
   StreamRuns stream_runs = nullptr;
   FlushStream flush_stream = nullptr;
-  std::size_t least_streamed =
-      SIZE_MAX;  // bytes of a target that are worth it: none where the processor sees by itself that lines are written whole
+  // A copy whose target has so many bytes or more is streamed. SIZE_MAX: none is, because the processor sees by itself that lines are written
+  // whole, or has no instructions for it.
+  std::size_t least_streamed = SIZE_MAX;
 };
 
 // Plain loops. No casts: without them, conversions go through lanes.h.

@@ -12,6 +12,7 @@
 
 #include <hwy/cache_control.h>
 #include <hwy/highway.h>
+#include "copy/kernels/kernels.h"
 #include "copy/kernels/plain_moves.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -223,7 +224,7 @@ HWY_ATTR inline void copy_runs(const std::byte* source, std::ptrdiff_t source_st
 HWY_ATTR inline void stream_runs(const std::byte* source, std::ptrdiff_t source_stride, std::byte* target, std::ptrdiff_t target_stride,
                                  std::size_t runs, std::size_t bytes) noexcept {
   using Whole = hn::ScalableTag<std::uint8_t>;
-  constexpr std::size_t kLineBytes = 64;
+  static_assert(kLineBytes % HWY_MAX_BYTES == 0, "a line is whole vectors, of a length that is known");
   for (; runs > 0; --runs, source += source_stride, target += target_stride) {
     const auto* const from = reinterpret_cast<const std::uint8_t*>(source);
     auto* const to = reinterpret_cast<std::uint8_t*>(target);
