@@ -22,8 +22,6 @@ std::string seconds(double time_s) {
                           : fmt::format("{:.1f} µs", time_s * 1e6);
 }
 
-std::string count_of(std::size_t count, const char* what) { return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s"); }
-
 std::string node_text(const Graph& graph, NodeId node) { return node < graph.nodes.size() ? graph.describe_node(node) : "the end"; }
 
 // What an item takes: nodes that run again, or time.

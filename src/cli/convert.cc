@@ -94,7 +94,7 @@ class Conversion {
   void write_arrays() {
     const bool many = command_.out.ends_with(".npz");
     if (const std::size_t count = source_.entries().size(); !many && count != 1)
-      refuse(ErrorCode::invalid_argument, text::join("writing ", count, " tensors to ", text::quoted(command_.out)),
+      refuse(ErrorCode::invalid_argument, text::join("writing ", count_of(count, "tensor"), " to ", text::quoted(command_.out)),
              "an .npy file holds one", "write an .npz file");
     std::vector<NamedTensor> arrays;
     for (const TensorEntry& entry : source_.entries()) {
@@ -146,8 +146,8 @@ Exit run_convert(const ConvertCommand& command) {
     json.member("converted", outcome.converted).member("bytes_in", outcome.bytes_in).member("bytes_out", outcome.bytes_out);
     print(json.member("seconds", seconds).end_object().take() + "\n");
   } else {
-    print(fmt::format("{} {}: {} tensors, {}, {} converted, in {:.1f} s\n", paint(Mood::good, "✔"), text::printable(command.out),
-                      source.entries().size(), text::bytes(outcome.bytes_out), outcome.converted, seconds));
+    print(fmt::format("{} {}: {}, {}, {} converted, in {:.1f} s\n", paint(Mood::good, "✔"), text::printable(command.out),
+                      count_of(source.entries().size(), "tensor"), text::bytes(outcome.bytes_out), outcome.converted, seconds));
   }
   return Exit::ok;
 }

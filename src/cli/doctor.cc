@@ -52,8 +52,7 @@ Finding check_locked_memory() {
 
 Finding check_numa() {
   const std::size_t nodes = os::numa_nodes().size();
-  return {"NUMA", Verdict::good, fmt::format("{} node{}", nodes, nodes == 1 ? "" : "s"),
-          nodes == 1 ? "" : "BERTH_CPU_NODE=N takes memory from one node"};
+  return {"NUMA", Verdict::good, count_of(nodes, "node"), nodes == 1 ? "" : "BERTH_CPU_NODE=N takes memory from one node"};
 }
 
 Finding check_cuda() {

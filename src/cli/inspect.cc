@@ -74,10 +74,10 @@ Findings look_at(const TensorSource& source, int depth) {
   found.by_dtype = totals(source.entries(), [](const TensorEntry& entry) -> std::string_view { return entry.format_dtype; });
   found.by_prefix = totals(source.entries(), [&](const TensorEntry& entry) { return prefix_of(entry.name, depth); });
   if (copied != 0)
-    found.problems.push_back(fmt::format(
-        "{} tensors do not begin at a multiple of their element's size: they are copied when they are used; berth convert aligns them",
-        copied));
-  if (foreign != 0) found.problems.push_back(fmt::format("{} tensors have a dtype that berth lacks: they are readable as bytes", foreign));
+    found.problems.push_back(
+        fmt::format("of {} the first byte is at no multiple of the element's size: what is used is copied first; berth convert aligns it",
+                    count_of(copied, "tensor")));
+  if (foreign != 0) found.problems.push_back(fmt::format("{} of a dtype that berth lacks: readable as bytes", count_of(foreign, "tensor")));
   return found;
 }
 
@@ -161,8 +161,8 @@ std::string tensor_table(std::span<const TensorEntry> entries, bool all) {
 }
 
 std::string to_text(const InspectCommand& command, const TensorSource& source, const Findings& found) {
-  std::string out = fmt::format("{}: {}, {} tensors, {}", text::printable(command.path), source.format(), source.entries().size(),
-                                text::bytes(found.bytes));
+  std::string out = fmt::format("{}: {}, {}, {}", text::printable(command.path), source.format(),
+                                count_of(source.entries().size(), "tensor"), text::bytes(found.bytes));
   if (source.files().size() == 1 && source.files()[0].data_offset != 0)
     out += fmt::format(", data at byte {}", source.files()[0].data_offset);
   if (source.files().size() > 1) out += fmt::format(" in {} files", source.files().size());
@@ -196,8 +196,8 @@ Exit run_check(const CheckCommand& command) {
       print(json.member("ok", true).member("format", source.format()).member("tensors", source.entries().size()).end_object().take() +
             "\n");
     else
-      print(fmt::format("{} {}: {}, {} tensors, every rule kept\n", paint(Mood::good, "✔"), text::printable(command.path), source.format(),
-                        source.entries().size()));
+      print(fmt::format("{} {}: {}, {}, every rule kept\n", paint(Mood::good, "✔"), text::printable(command.path), source.format(),
+                        count_of(source.entries().size(), "tensor")));
     return Exit::ok;
   } catch (const Error& error) {  // what is wrong is the answer; a file that cannot be opened gives none
     if (exit_of(error) != Exit::no) throw;

@@ -42,6 +42,8 @@ void choose_colour(ColourMode mode) {
 
 std::string paint(Mood mood, std::string_view text) { return g_colour ? fmt::format("{}{}\x1b[0m", code(mood), text) : std::string(text); }
 
+std::string count_of(std::size_t count, std::string_view what) { return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s"); }
+
 void print(std::string_view text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return;
   const int error = errno;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -27,6 +28,9 @@ enum class Mood { good, warning, bad, quiet, strong };
 
 // The text in a colour that means something, or plain.
 std::string paint(Mood mood, std::string_view text);
+
+// "1 tensor", "2 tensors".
+std::string count_of(std::size_t count, std::string_view what);
 
 // Writes to standard output. A reader that has gone away (`berth … | head`) is no error and ends the program quietly with 0; any other
 // failure to write ends it with 1 and says why.
