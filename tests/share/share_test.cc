@@ -160,6 +160,24 @@ TEST(Ticket, WhatWasLetGoElsewhereComesBackBeforeARequestIsRefused) {
   memory->deallocate(*block);
 }
 
+// Then the pool that has it back keeps it, and gives it up for one of another kind of host memory.
+TEST(Ticket, WhatWasLetGoElsewhereComesBackUnderALimitOfTheProcess) {
+  const auto shared = pool("shared");
+  std::optional<Storage> x = zeros({48 << 20}, DType::u8, shared);
+  const Ticket refused = export_ticket(*x);
+  x.reset();
+  const auto other = direct("cpu");
+  set_process_limit("cpu", process_memory("cpu").committed_bytes + 16_MiB);
+  const auto without = other->try_allocate({.bytes = 40_MiB});
+  EXPECT_TRUE(refuse_ticket(refused));
+  const auto block = other->try_allocate({.bytes = 40_MiB});
+  set_process_limit("cpu", SIZE_MAX);
+  EXPECT_FALSE(without) << "the ticket held it";
+  ASSERT_TRUE(block);
+  other->deallocate(*block);
+  EXPECT_EQ(shared->stats().live_blocks, 0U);
+}
+
 TEST(Ticket, ThatIsDamagedOrForgedIsRefused) {
   const Storage x = numbers(100, "shared");
   const Ticket ticket = export_ticket(x);
