@@ -20,8 +20,8 @@ constexpr std::byte kUntouched{0xab};
 std::vector<std::size_t> telling_counts(std::size_t size) {
   const std::size_t piece = kPieceBytes / size;
   std::vector<std::size_t> counts = {0, 1, 2, 63, 64, 65};
-  for (const std::size_t pieces : {1, 2, 3, 4, 5}) {
-    for (const std::size_t more : {0, 1, 2, 17}) {
+  for (const std::size_t pieces : {1U, 2U, 3U, 4U, 5U}) {
+    for (const std::size_t more : {0U, 1U, 2U, 17U}) {
       counts.push_back(pieces * piece + more);
       counts.push_back(pieces * piece - more);
     }
@@ -51,7 +51,7 @@ TEST(StreamRow, WritesWhatTheCachedWayWritesAndNothingElse) {
   for (const Kernels& kernels : all_kernels()) {
     for (const auto& [from, to] : kPairs) {
       for (const std::size_t count : telling_counts(size_bytes(to))) {
-        for (const std::size_t offset : {0, 1, 4, 16, 63}) {
+        for (const std::size_t offset : {0U, 1U, 4U, 16U, 63U}) {
           expect_row(kernels, from, to, count, offset, source);
           ++rows;
         }
