@@ -21,12 +21,14 @@ bool live_together(const Placed& placed, const PackBuffer& buffer) { return plac
 // How lists remember what is placed: as it is, which is quick to look at …
 struct ByValue {
   using Entry = Placed;
+  static constexpr bool kSaves = false;
   const Placed& operator[](const Placed& entry) const { return entry; }
 };
 
 // … or by number, which takes a sixth of the memory: every buffer is in seven lists or more.
 struct ByNumber {
   using Entry = std::uint32_t;
+  static constexpr bool kSaves = true;  // room to grow, too
   const Part& part;
   const std::vector<std::size_t>& offsets;
   Placed operator[](std::uint32_t index) const {
@@ -51,7 +53,7 @@ struct Chunk {
 
   void insert(const Entry& entry, const Memory& memory) {
     // A few at a time: there are very many chunks, and most never fill up.
-    if (placed.size() == placed.capacity()) placed.reserve(std::min(placed.size() + kMost / 8, kMost + 1));
+    if (Memory::kSaves && placed.size() == placed.capacity()) placed.reserve(std::min(placed.size() + kMost / 8, kMost + 1));
     const auto at = std::upper_bound(placed.begin(), placed.end(), memory[entry].offset,
                                      [&](std::size_t offset, const Entry& other) { return offset < memory[other].offset; });
     if (at == placed.end()) {  // by far the most: what is placed comes to lie on the rest
@@ -133,7 +135,7 @@ class List {
     Chunk<Memory> upper;
     upper.placed.assign(at->placed.begin() + kHalf, at->placed.end());
     at->placed.erase(at->placed.begin() + kHalf, at->placed.end());
-    at->placed.shrink_to_fit();
+    if (Memory::kSaves) at->placed.shrink_to_fit();
     upper.measure(memory);
     at->measure(memory);
     chunks_.insert(at + 1, std::move(upper));
