@@ -26,6 +26,8 @@ struct Trial {
   std::vector<NodeId> nodes = {};  // empty: as given
 };
 
+double milliseconds(Clock::duration time) { return std::chrono::duration<double, std::milli>(time).count(); }
+
 class OrderSearch {
  public:
   OrderSearch(std::shared_ptr<const Graph> graph, const PlanOptions& options) : graph_(std::move(graph)), options_(options) {}
@@ -44,12 +46,10 @@ class OrderSearch {
     }
     std::vector<OrderAttempt> attempts;
     for (Trial& trial : trials_) attempts.push_back(std::move(trial.attempt));
-    return PlanMaker::with_orders(std::move(*best), std::move(attempts), milliseconds(Clock::now() - start_));
+    return PlanMaker::with_orders(std::move(*best), std::move(attempts));
   }
 
  private:
-  static double milliseconds(Clock::duration time) { return std::chrono::duration<double, std::milli>(time).count(); }
-
   static bool is_better(const Plan& made, bool is_given, const Plan& best) {
     if (!made.has_places()) return is_given && !best.has_places();  // a proof, if any, is for the order that was given
     return !best.has_places() || made.peak_bytes() < best.peak_bytes() || (is_given && made.peak_bytes() == best.peak_bytes());
@@ -107,10 +107,12 @@ class OrderSearch {
 Plan plan(std::shared_ptr<const Graph> graph, const PlanOptions& options) {
   if (graph == nullptr)
     throw ArgumentError(ErrorCode::invalid_argument, {"planning a null graph", "there is nothing to plan", "pass a graph"});
+  const planning::Clock::time_point start = planning::Clock::now();
   graph->validate();
   (void)planning::check_options(*graph, options);
-  if (options.order == "given") return planning::plan_in_order(std::move(graph), options, {});
-  return planning::OrderSearch(std::move(graph), options).run();
+  Plan made = options.order == "given" ? planning::plan_in_order(std::move(graph), options, {})
+                                       : planning::OrderSearch(std::move(graph), options).run();
+  return PlanMaker::with_time(std::move(made), planning::milliseconds(planning::Clock::now() - start));
 }
 
 Plan plan(Graph graph, const PlanOptions& options) { return plan(std::make_shared<const Graph>(std::move(graph)), options); }

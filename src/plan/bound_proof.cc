@@ -11,9 +11,9 @@ BoundProof proof_at(BoundProof::By by, NodeId step) { return {by, {step, step + 
 
 class Finder {
  public:
-  explicit Finder(const std::vector<SharedBuffer>& buffers) : buffers_(buffers) {
+  explicit Finder(const std::vector<PackBuffer>& buffers) : buffers_(buffers) {
     NodeId end = 0;
-    for (const SharedBuffer& one : buffers) end = std::max(end, one.pack.end);
+    for (const PackBuffer& one : buffers) end = std::max(end, one.end);
     changes_.resize(end + std::size_t{1});
   }
 
@@ -22,7 +22,7 @@ class Finder {
     BoundProof proof{BoundProof::By::live};
     std::size_t most = 0;
     for (const std::uint32_t index : indices) {
-      const PackBuffer& one = buffers_[index].pack;
+      const PackBuffer& one = buffers_[index];
       changes_[one.begin] += one.bytes;
       changes_[one.end] -= one.bytes;
       if (one.bytes == 0 || !one.fixed || *one.fixed + one.bytes <= most) continue;
@@ -40,13 +40,13 @@ class Finder {
   }
 
  private:
-  const std::vector<SharedBuffer>& buffers_;
+  const std::vector<PackBuffer>& buffers_;
   std::vector<std::size_t> changes_;  // differences: they may wrap, their sums do not
 };
 
 }  // namespace
 
-std::vector<BoundProof> find_bound_proofs(const std::vector<SharedBuffer>& buffers, std::size_t devices) {
+std::vector<BoundProof> find_bound_proofs(const std::vector<PackBuffer>& buffers, std::size_t devices) {
   std::vector<std::vector<std::uint32_t>> indices(devices);
   for (std::uint32_t i = 0; i < buffers.size(); ++i) indices[buffers[i].device].push_back(i);
   std::vector<BoundProof> proofs;

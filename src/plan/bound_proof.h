@@ -12,6 +12,6 @@ namespace berth::planning {
 
 // One for each device: the first step at which as many bytes are live as ever, or at which something fixed ends higher than that. Linear in buffers and
 // steps.
-std::vector<BoundProof> find_bound_proofs(const std::vector<SharedBuffer>& buffers, std::size_t devices);
+std::vector<BoundProof> find_bound_proofs(const std::vector<PackBuffer>& buffers, std::size_t devices);
 
 }  // namespace berth::planning

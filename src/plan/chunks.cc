@@ -58,14 +58,14 @@ class ChunkPacker {
   }
 
   const std::string& name_of(const Bin& bin) const { return supplies_[bin.supply].name; }
-  static std::size_t used_of(const Bin& bin, const std::vector<SharedBuffer>& buffers) {
+  static std::size_t used_of(const Bin& bin, const std::vector<PackBuffer>& buffers) {
     std::size_t used = 0;
-    for (std::size_t i = 0; i < bin.buffers.size(); ++i) used = std::max(used, bin.offsets[i] + buffers[bin.buffers[i]].pack.bytes);
+    for (std::size_t i = 0; i < bin.buffers.size(); ++i) used = std::max(used, bin.offsets[i] + buffers[bin.buffers[i]].bytes);
     return used;
   }
 
  private:
-  const PackBuffer& pack(std::uint32_t i) const { return task_.buffers[i].pack; }
+  const PackBuffer& pack(std::uint32_t i) const { return task_.buffers[i]; }
   double life(std::uint32_t i) const { return pack(i).end - pack(i).begin; }
   double size(std::uint32_t i) const { return static_cast<double>(pack(i).bytes); }
 
@@ -138,8 +138,11 @@ class ChunkPacker {
 
   // The buffers of a bin by all strategies, if that needs less.
   void pack_again(Bin& bin) const {
-    std::vector<SharedBuffer> buffers;
-    for (const std::uint32_t i : bin.buffers) buffers.push_back({task_.buffers[i].pack, 0});
+    std::vector<PackBuffer> buffers;
+    for (const std::uint32_t i : bin.buffers) {
+      buffers.push_back(task_.buffers[i]);
+      buffers.back().device = 0;
+    }
     Portfolio portfolio(buffers, 1);
     portfolio.start_without_reuse();
     for (const OffsetStrategy* strategy : task_.strategies) {
@@ -167,7 +170,7 @@ std::optional<ChunksPacking> pack_chunks(const ChunksTask& task) {
     std::size_t end = 0;
     for (const Bin& bin : *bins) {
       std::size_t alignment = 1;
-      for (const std::uint32_t i : bin.buffers) alignment = std::max(alignment, task.buffers[i].pack.alignment);
+      for (const std::uint32_t i : bin.buffers) alignment = std::max<std::size_t>(alignment, task.buffers[i].alignment);
       const std::size_t begin = align_offset(end, alignment);
       for (std::size_t k = 0; k < bin.buffers.size(); ++k) out.offsets[bin.buffers[k]] = begin + bin.offsets[k];
       end = begin + ChunkPacker::used_of(bin, task.buffers);
@@ -184,12 +187,12 @@ std::size_t chunks_capacity_bytes(const PlanOptions& options, std::uint32_t devi
   return sum;
 }
 
-bool is_past_chunks(const std::vector<SharedBuffer>& buffers, const PlanOptions& options) {
-  for (const SharedBuffer& buffer : buffers) {
+bool is_past_chunks(const std::vector<PackBuffer>& buffers, const PlanOptions& options) {
+  for (const PackBuffer& buffer : buffers) {
     std::size_t most = 0;
     for (const Supply& supply : supplies_of(options, buffer.device))
       most = std::max(most, std::min(supply.capacity_bytes, options.max_chunk_bytes));
-    if (buffer.pack.bytes > most) return true;
+    if (buffer.bytes > most) return true;
   }
   return false;
 }

@@ -18,7 +18,7 @@ inline constexpr std::string_view kChunks = "chunks";
 inline bool wants_chunks(const PlanOptions& options) { return !options.arenas.empty() || options.max_chunk_bytes != SIZE_MAX; }
 
 struct ChunksTask {
-  const std::vector<SharedBuffer>& buffers;
+  const std::vector<PackBuffer>& buffers;
   const std::vector<std::size_t>& touches;  // of each buffer: how often it is written and read
   const PlanOptions& options;
   const std::vector<const OffsetStrategy*>& strategies;
@@ -37,7 +37,7 @@ struct ChunksPacking {
 std::optional<ChunksPacking> pack_chunks(const ChunksTask& task);
 
 // Whether some buffer is larger than every chunk can be: then there is no packing.
-bool is_past_chunks(const std::vector<SharedBuffer>& buffers, const PlanOptions& options);
+bool is_past_chunks(const std::vector<PackBuffer>& buffers, const PlanOptions& options);
 
 // What the arenas of a device can hold together.
 std::size_t chunks_capacity_bytes(const PlanOptions& options, std::uint32_t device);

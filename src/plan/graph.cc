@@ -85,14 +85,24 @@ class Validation {
     for (const std::string& device : graph_.devices)
       if (!devices.insert(device).second)
         refuse(ErrorCode::duplicate_value, text::join("the device ", text::quoted(device)), "it is there twice", "name each device once");
+    if (!may_repeat_names()) return;
     std::unordered_set<std::string_view> names;
-    names.reserve(graph_.values.size());
     for (ValueId v = 0; v < graph_.values.size(); ++v) {
       const std::string& name = graph_.values[v].name;
       if (!name.empty() && !names.insert(name).second)
         refuse(ErrorCode::duplicate_value, value(v), "another value has that name", "give each its own",
                {{"value", text::printable(name)}});
     }
+  }
+
+  // Most graphs do not, and then no two names have the same hash: a list of these is quicker and smaller than a set of names.
+  bool may_repeat_names() const {
+    std::vector<std::size_t> hashes;
+    hashes.reserve(graph_.values.size());
+    for (const GraphValue& one : graph_.values)
+      if (!one.name.empty()) hashes.push_back(std::hash<std::string_view>()(one.name));
+    std::sort(hashes.begin(), hashes.end());
+    return std::adjacent_find(hashes.begin(), hashes.end()) != hashes.end();
   }
 
   void check_node(NodeId n) {

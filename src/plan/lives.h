@@ -8,6 +8,7 @@
 
 #include "berth/plan/graph.h"
 #include "berth/plan/plan.h"
+#include "plan/problem.h"
 
 // The first step of planning: when each value is needed, and whether it gets a place at all.
 namespace berth::planning {
@@ -15,16 +16,19 @@ namespace berth::planning {
 struct Life {
   UnplannedReason reason = UnplannedReason::never_written;  // `placed`: it gets a place
   bool survives = false;                                    // is needed after the last node of the range
-  std::uint32_t reads = 0;                                  // by nodes of the range, ignored inputs not counted
-  NodeId begin = 0;                                         // the step that writes it
-  NodeId end = 0;  // one past the last that reads it (at least begin + 1); the end of the range when it survives
+  Alignment alignment = {};
+  std::uint32_t reads = 0;  // by nodes of the range, ignored inputs not counted
+  NodeId begin = 0;         // the step that writes it
+  NodeId end = 0;           // one past the last that reads it (at least begin + 1); the end of the range when it survives
   std::size_t bytes = 0;
-  std::size_t alignment = 1;
-  std::size_t extent_bytes = 0;  // bytes rounded up to the alignment
 
+  std::size_t extent_bytes() const noexcept {
+    return (bytes + alignment - 1) & ~(std::size_t{alignment} - 1);
+  }  // rounded up to the alignment
   bool placed() const noexcept { return reason == UnplannedReason::placed; }
   bool used() const noexcept { return reads != 0 || survives; }
 };
+static_assert(sizeof(Life) == 24);
 
 // One for each value. `order` is how the nodes of the range run, as in PlanTables. REQUIRES: the graph is valid, the range inside it, the
 // order one in which its nodes can run. Throws ArgumentError(size_overflow) when a size cannot be rounded up.

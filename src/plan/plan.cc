@@ -2,6 +2,7 @@
 #include "berth/plan/plan.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/text.h"
 #include "berth/base/checked.h"
@@ -33,27 +34,41 @@ void require_valid(const Graph& graph, const PlanTables& tables) {
 }
 }  // namespace
 
-Plan PlanMaker::make(std::shared_ptr<const Graph> graph, PlanTables tables, const std::vector<PlanAttempt>& attempts, double time_ms) {
-  return Plan(std::move(graph), std::move(tables), attempts, time_ms);
+std::vector<Plan::Use> PlanMaker::find_uses(const Graph& graph, NodeRange nodes, const std::vector<planning::Life>& lives) {
+  std::vector<Plan::Use> uses;
+  uses.reserve(lives.size());
+  for (const planning::Life& life : lives) uses.push_back({UINT32_MAX, {life.begin, life.end}, life.used()});
+  for (NodeId n = nodes.begin; n < nodes.end; ++n)
+    for (const ValueId v : graph.nodes[n].outputs)
+      if (v != kNoValue) uses[v].writer = n;
+  return uses;
 }
 
-Plan PlanMaker::with_orders(Plan plan, std::vector<OrderAttempt> orders, double time_ms) {
+Plan PlanMaker::make(std::shared_ptr<const Graph> graph, PlanTables tables, std::vector<planning::Life> lives,
+                     const std::vector<PlanAttempt>& attempts, double time_ms) {
+  std::vector<Plan::Use> uses = find_uses(*graph, tables.nodes, lives);
+  (void)std::exchange(lives, {});  // before the verifier needs memory of its own
+  return Plan(std::move(graph), std::move(tables), std::move(uses), attempts, time_ms);
+}
+
+Plan PlanMaker::with_orders(Plan plan, std::vector<OrderAttempt> orders) {
   plan.orders_ = std::move(orders);
+  return plan;
+}
+
+Plan PlanMaker::with_time(Plan plan, double time_ms) {
   plan.time_ms_ = time_ms;
   return plan;
 }
 
-Plan::Plan(std::shared_ptr<const Graph> graph, PlanTables tables) : Plan(validated(std::move(graph)), std::move(tables), {}, 0) {}
+Plan::Plan(std::shared_ptr<const Graph> graph, PlanTables tables) : Plan(validated(std::move(graph)), std::move(tables), {}, {}, 0) {
+  uses_ = PlanMaker::find_uses(*graph_, tables_.nodes, planning::find_lives(*graph_, tables_.nodes, tables_.alignment, tables_.order));
+}
 
-Plan::Plan(std::shared_ptr<const Graph> graph, PlanTables tables, const std::vector<PlanAttempt>& attempts, double time_ms)
-    : graph_(std::move(graph)), tables_(std::move(tables)), attempts_(attempts), time_ms_(time_ms) {
+Plan::Plan(std::shared_ptr<const Graph> graph, PlanTables tables, std::vector<Use> uses, const std::vector<PlanAttempt>& attempts,
+           double time_ms)
+    : graph_(std::move(graph)), tables_(std::move(tables)), uses_(std::move(uses)), attempts_(attempts), time_ms_(time_ms) {
   require_valid(*graph_, tables_);
-  const std::vector<planning::Life> lives = planning::find_lives(*graph_, tables_.nodes, tables_.alignment, tables_.order);
-  uses_.reserve(lives.size());
-  for (const planning::Life& life : lives) uses_.push_back({UINT32_MAX, {life.begin, life.end}, life.used()});
-  for (NodeId n = tables_.nodes.begin; n < tables_.nodes.end; ++n)
-    for (const ValueId v : graph_->nodes[n].outputs)
-      if (v != kNoValue) uses_[v].writer = n;
 }
 
 std::size_t Plan::peak_bytes() const noexcept {

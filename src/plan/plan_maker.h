@@ -5,15 +5,24 @@
 #include <vector>
 
 #include "berth/plan/plan.h"
+#include "plan/lives.h"
 
 namespace berth {
 
 // Makes plans that also say how they were found.
 struct PlanMaker {
-  static Plan make(std::shared_ptr<const Graph> graph, PlanTables tables, const std::vector<PlanAttempt>& attempts, double time_ms);
+  // `lives` are those of the tables' nodes in their order.
+  static Plan make(std::shared_ptr<const Graph> graph, PlanTables tables, std::vector<planning::Life> lives,
+                   const std::vector<PlanAttempt>& attempts, double time_ms);
 
-  // The same plan, with the orders that were tried, and the time of all of it.
-  static Plan with_orders(Plan plan, std::vector<OrderAttempt> orders, double time_ms);
+  // What a plan keeps of the lives.
+  static std::vector<Plan::Use> find_uses(const Graph& graph, NodeRange nodes, const std::vector<planning::Life>& lives);
+
+  // The same plan, with the orders that were tried.
+  static Plan with_orders(Plan plan, std::vector<OrderAttempt> orders);
+
+  // The same plan, with the time of all of it: checking the graph, and judging the plan, too.
+  static Plan with_time(Plan plan, double time_ms);
 };
 
 }  // namespace berth

@@ -2,20 +2,20 @@
 #include <algorithm>
 #include <chrono>
 #include <numeric>
+#include <utility>
 
 #include "base/text.h"
 #include "berth/base/checked.h"
 #include "berth/base/error.h"
 #include "berth/plan/plan.h"
+#include "plan/best_sharing.h"
 #include "plan/bound_proof.h"
 #include "plan/chunks.h"
 #include "plan/in_order.h"
-#include "plan/lives.h"
 #include "plan/order.h"
 #include "plan/plan_maker.h"
 #include "plan/plan_options.h"
 #include "plan/portfolio.h"
-#include "plan/sharing.h"
 #include "plan/slots.h"
 #include "plan/verify/refute.h"
 #include "plan/wishes.h"
@@ -30,38 +30,7 @@ namespace {
 using Clock = Patience::Clock;
 using NodeList = std::vector<NodeId>;
 
-// The most bytes live at once on each device.
-std::vector<std::size_t> bounds_of(const SharingResult& shared, std::size_t devices) {
-  const Portfolio portfolio(shared.buffers, devices);
-  std::vector<std::size_t> bounds;
-  for (std::size_t device = 0; device < devices; ++device) bounds.push_back(portfolio.lower_bound_bytes(device));
-  return bounds;
-}
-
-// Over all devices: what a way of sharing is judged by.
-std::size_t bound_of(const SharingResult& shared, std::size_t devices) {
-  const std::vector<std::size_t> bounds = bounds_of(shared, devices);
-  return std::accumulate(bounds.begin(), bounds.end(), std::size_t{0});
-}
-
-// Sharing can cost memory: a view keeps all of its input alive, a joined output exists from its first input on, and an output in place of a
-// larger input stays as large. So what can do so is also left out, and the way with the least bound is taken.
-SharingResult share_best(const Graph& graph, NodeRange nodes, const std::vector<Life>& lives, bool inplace, const NodeList& order) {
-  SharingResult best = share(graph, nodes, lives, {.inplace = inplace}, order);
-  const SharingRules took = best.took;
-  if (!took.views && !took.joins && !took.smaller) return best;
-  std::size_t least = bound_of(best, graph.devices.size());
-  for (unsigned without = 1; without < 8; ++without) {
-    const SharingRules rules{.views = (without & 1) == 0, .joins = (without & 2) == 0, .smaller = (without & 4) == 0};
-    if ((!rules.views && !took.views) || (!rules.joins && !took.joins) || (!rules.smaller && !took.smaller)) continue;
-    SharingResult other = share(graph, nodes, lives, rules, order);
-    if (const std::size_t bound = bound_of(other, graph.devices.size()); bound < least) {
-      least = bound;
-      best = std::move(other);
-    }
-  }
-  return best;
-}
+bool has_places(const PlanTables& tables) { return tables.outcome == PlanOutcome::optimal || tables.outcome == PlanOutcome::feasible; }
 
 class Planner {
  public:
@@ -71,30 +40,29 @@ class Planner {
         order_(order),
         chosen_(check_options(*graph_, options)),
         nodes_(planned_nodes(*graph_, options)),
-        lives_(find_lives(*graph_, nodes_, options.alignment, order)),
-        shared_(share_best(*graph_, nodes_, lives_, options.inplace, order)),
+        shared_(find_sharing()),
         proofs_(find_bound_proofs(shared_.buffers, graph_->devices.size())),
         portfolio_(shared_.buffers, graph_->devices.size()),
-        patience_(deadline(), options.cancel) {
+        patience_(deadline(), options.cancel),
+        naive_bytes_(graph_->devices.size(), 0) {
     check_sizes();
+    for (const PackBuffer& buffer : shared_.buffers) naive_bytes_[buffer.device] += buffer.bytes;
     if (options.parallel > 1) colours_ = buffer_colours();
   }
 
   Plan run() && {
-    best_ = empty_tables();
+    best_.tables = empty_tables();
     if (is_impossible()) {
-      best_.outcome = PlanOutcome::infeasible;
-      return finish();
-    }
-    if (wants_chunks(options_)) {
+      best_.tables.outcome = PlanOutcome::infeasible;
+    } else if (wants_chunks(options_)) {
       run_chunks();
-      return finish();
+    } else {
+      if (!chosen_.offsets.empty()) run_offsets();
+      if (chosen_.slots) run_slots();
+      if (best_.tables.outcome == PlanOutcome::unknown && !found_) throw_no_slots();
+      claim_proofs();
     }
-    if (!chosen_.offsets.empty()) run_offsets();
-    if (chosen_.slots) run_slots();
-    if (best_.outcome == PlanOutcome::unknown && !found_) throw_no_slots();
-    claim_proofs();
-    return finish();
+    return std::move(*this).finish_last();
   }
 
  private:
@@ -107,6 +75,26 @@ class Planner {
 
   double time_ms() const { return std::chrono::duration<double, std::milli>(Clock::now() - start_).count(); }
 
+  SharingResult find_sharing() const {
+    const std::vector<Life> lives = find_lives(*graph_, nodes_, options_.alignment, order_);
+    check_fixed(lives);
+    return share_best(*graph_, nodes_, lives, options_.inplace, order_);
+  }
+
+  void check_fixed(const std::vector<Life>& lives) const {
+    for (ValueId v = 0; v < lives.size(); ++v) {
+      const std::optional<std::size_t> fixed = graph_->values[v].fixed_offset;
+      if (!fixed || !lives[v].placed()) continue;
+      const std::size_t alignment = lives[v].alignment;
+      if (*fixed > kMaxBytes / 2) refuse_sum(v, lives[v].extent_bytes(), alignment, fixed);
+      if (*fixed % alignment != 0)
+        throw ArgumentError(ErrorCode::invalid_alignment,
+                            {text::join(graph_->describe_value(v), " at the fixed offset ", *fixed),
+                             text::join("it must be a multiple of ", alignment), "fix it at such an offset"},
+                            {{"offset", *fixed}, {"alignment", alignment}});
+    }
+  }
+
   // No offset that a packer computes can wrap: all bytes laid side by side, behind all that is fixed, stay far from the end.
   void check_sizes() const {
     std::size_t sum = 0;
@@ -115,35 +103,28 @@ class Planner {
       const std::uint32_t buffer = shared_.values[v].buffer;
       if (buffer == kNoBuffer || counted[buffer]) continue;
       counted[buffer] = true;
-      const PackBuffer& pack = shared_.buffers[buffer].pack;
-      for (const std::size_t part : {pack.bytes, pack.alignment, pack.fixed.value_or(0)}) {
-        if (part > kMaxBytes / 2 - sum) refuse_sum(v, pack);
+      const PackBuffer& pack = shared_.buffers[buffer];
+      for (const std::size_t part : {pack.bytes, std::size_t{pack.alignment}, pack.fixed.value_or(0)}) {
+        if (part > kMaxBytes / 2 - sum) refuse_sum(v, pack.bytes, pack.alignment, pack.fixed);
         sum += part;
       }
     }
-    for (ValueId v = 0; v < lives_.size(); ++v)
-      if (const auto fixed = graph_->values[v].fixed_offset; fixed && lives_[v].placed() && *fixed % lives_[v].alignment != 0)
-        throw ArgumentError(ErrorCode::invalid_alignment,
-                            {text::join(graph_->describe_value(v), " at the fixed offset ", *fixed),
-                             text::join("it must be a multiple of ", lives_[v].alignment), "fix it at such an offset"},
-                            {{"offset", *fixed}, {"alignment", lives_[v].alignment}});
   }
 
-  [[noreturn]] void refuse_sum(ValueId v, const PackBuffer& pack) const {
-    std::string asked =
-        text::join(graph_->describe_value(v), " of ", text::bytes(pack.bytes), ", aligned to ", text::bytes(pack.alignment));
-    if (pack.fixed) asked += text::join(", at ", *pack.fixed);
+  [[noreturn]] void refuse_sum(ValueId v, std::size_t bytes, std::size_t alignment, std::optional<std::size_t> fixed) const {
+    std::string asked = text::join(graph_->describe_value(v), " of ", text::bytes(bytes), ", aligned to ", text::bytes(alignment));
+    if (fixed) asked += text::join(", at ", *fixed);
     throw ArgumentError(
         ErrorCode::size_overflow,
         {std::move(asked), "with the values before it, it passes what can be addressed", "check its size, offset and alignment"},
-        {{"value", text::printable(graph_->values[v].name)}, {"bytes", pack.bytes}});
+        {{"value", text::printable(graph_->values[v].name)}, {"bytes", bytes}});
   }
 
   std::vector<std::uint32_t> buffer_colours() const {
     const std::vector<std::uint32_t> nodes = colour_nodes(*graph_, nodes_, static_cast<std::uint32_t>(options_.parallel));
     std::vector<std::uint32_t> colours;
     colours.reserve(shared_.buffers.size());
-    for (const SharedBuffer& buffer : shared_.buffers) colours.push_back(nodes[buffer.pack.begin - nodes_.begin]);
+    for (const PackBuffer& buffer : shared_.buffers) colours.push_back(nodes[buffer.begin - nodes_.begin]);
     return colours;
   }
 
@@ -160,9 +141,7 @@ class Planner {
       tables.arenas[device].lower_bound_bytes = portfolio_.lower_bound_bytes(device);
       tables.arenas[device].proof = proofs_[device];
     }
-    for (const SharedBuffer& buffer : shared_.buffers) tables.arenas[buffer.device].naive_bytes += buffer.pack.bytes;
-    tables.places.resize(graph_->values.size());
-    for (ValueId v = 0; v < tables.places.size(); ++v) tables.places[v].reason = lives_[v].reason;
+    for (std::size_t device = 0; device < naive_bytes_.size(); ++device) tables.arenas[device].naive_bytes = naive_bytes_[device];
     return tables;
   }
 
@@ -177,8 +156,9 @@ class Planner {
   void run_chunks() {
     tell_progress(kChunks);
     std::vector<std::size_t> touches(shared_.buffers.size(), 0);
-    for (ValueId v = 0; v < lives_.size(); ++v)
-      if (const std::uint32_t buffer = shared_.values[v].buffer; buffer != kNoBuffer) touches[buffer] += 1 + lives_[v].reads;
+    const std::vector<Life> lives = find_lives(*graph_, nodes_, options_.alignment, order_);
+    for (ValueId v = 0; v < lives.size(); ++v)
+      if (const std::uint32_t buffer = shared_.values[v].buffer; buffer != kNoBuffer) touches[buffer] += 1 + lives[v].reads;
     const auto start = Clock::now();
     PlanAttempt attempt{std::string(kChunks)};
     const std::optional<ChunksPacking> packing =
@@ -192,7 +172,9 @@ class Planner {
     offer(kChunks, packing->offsets, packing->peaks, {}, {});
   }
 
+  // The portfolio has what it needs of the buffers; nobody else needs them meanwhile.
   void run_offsets() {
+    if (shared_.wishes.empty()) (void)std::exchange(shared_.buffers, {});
     portfolio_.start_without_reuse();
     offer_offsets("no_reuse");
     for (const OffsetStrategy* strategy : chosen_.offsets) {
@@ -206,49 +188,54 @@ class Planner {
         offer_offsets(strategy->name);
       }
     }
+    (void)std::exchange(shared_.buffers, {});
+    shared_.buffers = portfolio_.take_buffers();
   }
 
   // What the search has proved counts if the verifier, which is slower and knows nothing of the search, comes to the same.
   void claim_proofs() {
-    bool optimal = best_.outcome == PlanOutcome::feasible;
-    for (std::size_t device = 0; device < best_.arenas.size(); ++device) {
-      PlanArena& arena = best_.arenas[device];
+    bool optimal = best_.tables.outcome == PlanOutcome::feasible;
+    for (std::size_t device = 0; device < best_.tables.arenas.size(); ++device) {
+      PlanArena& arena = best_.tables.arenas[device];
       const std::size_t proved = portfolio_.proved_bytes(device);
       const NodeRange steps = portfolio_.proved_steps(device);
       if (proved > arena.lower_bound_bytes && verification::surely_do_not_fit(buffers_in(device, steps), proved - 1)) {
         arena.lower_bound_bytes = proved;
         arena.proof = {BoundProof::By::search, steps};
-        if (proved > options_.capacity_bytes) best_.outcome = PlanOutcome::infeasible;
+        if (proved > options_.capacity_bytes) best_.tables.outcome = PlanOutcome::infeasible;
       }
       optimal = optimal && arena.bytes <= arena.lower_bound_bytes;
     }
-    if (optimal) best_.outcome = PlanOutcome::optimal;
+    if (optimal) best_.tables.outcome = PlanOutcome::optimal;
   }
 
   std::vector<verification::LivingBuffer> buffers_in(std::size_t device, NodeRange steps) const {
     std::vector<verification::LivingBuffer> out;
-    for (const SharedBuffer& one : shared_.buffers)
-      if (one.device == device && one.pack.begin < steps.end && steps.begin < one.pack.end)
-        out.push_back({one.pack.bytes, one.pack.begin, one.pack.end, one.pack.alignment, one.pack.fixed});
+    for (const PackBuffer& one : shared_.buffers)
+      if (one.device == device && one.begin < steps.end && steps.begin < one.end)
+        out.push_back({one.bytes, one.begin, one.end, one.alignment, one.fixed});
     return out;
   }
 
   void offer_offsets(std::string_view strategy) {
     std::vector<std::size_t> peaks;
-    for (std::size_t device = 0; device < graph_->devices.size(); ++device) peaks.push_back(portfolio_.peak_bytes(device));
-    const std::vector<std::size_t> offsets = grant_wishes(shared_.buffers, portfolio_.offsets(), peaks);
-    peaks.assign(peaks.size(), 0);  // what stood highest may have wished to lie lower
-    for (std::size_t i = 0; i < offsets.size(); ++i) {
-      const SharedBuffer& buffer = shared_.buffers[i];
-      if (buffer.pack.bytes != 0) peaks[buffer.device] = std::max(peaks[buffer.device], offsets[i] + buffer.pack.bytes);
+    for (std::size_t device = 0; device < graph_->devices.size(); ++device) peaks.push_back(portfolio_.used_bytes(device));
+    std::vector<std::size_t> offsets = portfolio_.offsets();
+    if (!shared_.wishes.empty()) {
+      offsets = grant_wishes(shared_.wishes, shared_.buffers, std::move(offsets), peaks);
+      peaks.assign(peaks.size(), 0);  // what stood highest may have wished to lie lower
+      for (std::size_t i = 0; i < offsets.size(); ++i) {
+        const PackBuffer& buffer = shared_.buffers[i];
+        if (buffer.bytes != 0) peaks[buffer.device] = std::max(peaks[buffer.device], offsets[i] + buffer.bytes);
+      }
     }
-    offer(strategy, offsets, peaks, {}, {});
+    offer(strategy, std::move(offsets), peaks, {}, {});
   }
 
   void tell_progress(std::string_view strategy) {
     if (!options_.on_strategy) return;
     PlanProgress progress{strategy, portfolio_.attempts().size(), chosen_.offsets.size() + (chosen_.slots ? 1 : 0), {}};
-    if (best_.outcome != PlanOutcome::unknown) progress.peak_bytes = best_total_;
+    if (best_.tables.outcome != PlanOutcome::unknown) progress.peak_bytes = best_.total_bytes;
     options_.on_strategy(progress);
   }
 
@@ -256,11 +243,10 @@ class Planner {
     tell_progress(kSlots);
     PlanAttempt attempt{std::string(kSlots)};
     const auto start = Clock::now();
-    const bool fixed =
-        std::any_of(shared_.buffers.begin(), shared_.buffers.end(), [](const SharedBuffer& b) { return b.pack.fixed.has_value(); });
+    const bool fixed = std::any_of(shared_.buffers.begin(), shared_.buffers.end(), [](const PackBuffer& b) { return b.fixed.has_value(); });
     if (fixed) {
       attempt.note = "skipped: slots have no fixed offsets";
-    } else if (found_ && best_.outcome == PlanOutcome::optimal && !options_.all_strategies) {
+    } else if (found_ && best_.tables.outcome == PlanOutcome::optimal && !options_.all_strategies) {
       attempt.note = "not needed: the bound is reached";
     } else {
       sweep_slots(attempt);
@@ -285,8 +271,9 @@ class Planner {
     attempt.peak_bytes = best->total_bytes;
     const std::vector<std::size_t> peaks = peaks_of(*best);
     std::vector<std::size_t> offsets;
+    offsets.reserve(best->slot.size());
     for (const std::uint32_t slot : best->slot) offsets.push_back(slot == kNoSlot ? 0 : best->slots[slot].offset);
-    offer(kSlots, offsets, peaks, best->slots, best->slot);
+    offer(kSlots, std::move(offsets), peaks, std::move(best->slots), std::move(best->slot));
   }
 
   std::vector<std::size_t> peaks_of(const SlotsPacking& packing) const {
@@ -300,34 +287,22 @@ class Planner {
   }
 
   // Keeps a packing if it is the smallest that holds the capacity.
-  void offer(std::string_view strategy, const std::vector<std::size_t>& offsets, const std::vector<std::size_t>& peaks,
-             const std::vector<PlanSlot>& slots, const std::vector<std::uint32_t>& slot_of) {
+  void offer(std::string_view strategy, std::vector<std::size_t> offsets, const std::vector<std::size_t>& peaks,
+             std::vector<PlanSlot> slots, std::vector<std::uint32_t> slot_of) {
     found_ = true;
     const std::size_t total = std::accumulate(peaks.begin(), peaks.end(), std::size_t{0});
-    if (!holds_capacity(peaks) || (best_.outcome != PlanOutcome::unknown && total >= best_total_)) return;
-    best_ = empty_tables();
-    best_total_ = total;
-    best_.strategy = strategy;
-    best_.slots = slots;
-    best_.chunks = chunks_;
-    best_.outcome = PlanOutcome::optimal;
+    if (!holds_capacity(peaks) || (best_.tables.outcome != PlanOutcome::unknown && total >= best_.total_bytes)) return;
+    best_ = {empty_tables(), std::move(offsets), std::move(slot_of), total};
+    PlanTables& tables = best_.tables;
+    tables.strategy = strategy;
+    tables.slots = std::move(slots);
+    tables.chunks = chunks_;
+    tables.outcome = PlanOutcome::optimal;
     for (std::size_t device = 0; device < peaks.size(); ++device) {
-      best_.arenas[device].bytes = peaks[device];
-      if (peaks[device] > best_.arenas[device].lower_bound_bytes) best_.outcome = PlanOutcome::feasible;
+      tables.arenas[device].bytes = peaks[device];
+      if (peaks[device] > tables.arenas[device].lower_bound_bytes) tables.outcome = PlanOutcome::feasible;
     }
-    for (ValueId v = 0; v < best_.places.size(); ++v) {
-      const SharedValue& value = shared_.values[v];
-      if (value.sharing == Sharing::none) continue;
-      ValuePlace& place = best_.places[v];
-      place.sharing = value.sharing;
-      place.with = value.with;
-      place.buffer = value.buffer;
-      place.slot = slot_of.empty() ? kNoSlot : slot_of[value.buffer];
-      place.offset = offsets[value.buffer] + value.offset;
-      place.extent_bytes = lives_[v].extent_bytes;
-      place.alignment = lives_[v].alignment;
-    }
-    if (options_.on_better) options_.on_better(finish());
+    if (options_.on_better) options_.on_better(finish(best_, shared_.values));
   }
 
   // A plan of slots alone was asked for, and there can be none.
@@ -336,11 +311,47 @@ class Planner {
                                                       "use the strategy offsets, or take the fixed offset away"});
   }
 
-  Plan finish() const {
-    PlanTables tables = best_;
-    if (tables.parallel > 1 && tables.outcome != PlanOutcome::unknown && tables.outcome != PlanOutcome::infeasible)
-      tables.edges = find_edges(*graph_, tables);
-    return PlanMaker::make(graph_, std::move(tables), portfolio_.attempts(), time_ms());
+  // A packing, not yet written out for every value.
+  struct Packed {
+    PlanTables tables = {};  // without places
+    std::vector<std::size_t> offsets = {};
+    std::vector<std::uint32_t> slot_of = {};
+    std::size_t total_bytes = 0;
+  };
+
+  std::vector<ValuePlace> make_places(const Packed& packed, const std::vector<SharedValue>& values, const std::vector<Life>& lives) const {
+    std::vector<ValuePlace> places(lives.size());
+    for (ValueId v = 0; v < places.size(); ++v) {
+      ValuePlace& place = places[v];
+      place.reason = lives[v].reason;
+      const SharedValue& value = values[v];
+      if (value.sharing == Sharing::none || !has_places(packed.tables)) continue;
+      place.sharing = value.sharing;
+      place.with = value.with;
+      place.buffer = value.buffer;
+      place.slot = packed.slot_of.empty() ? kNoSlot : packed.slot_of[value.buffer];
+      place.offset = packed.offsets[value.buffer] + value.offset;
+      place.extent_bytes = lives[v].extent_bytes();
+      place.alignment = lives[v].alignment;
+    }
+    return places;
+  }
+
+  // Takes both over, so that they are gone when the verifier comes.
+  Plan finish(Packed packed, std::vector<SharedValue> values) const {
+    std::vector<Life> lives = find_lives(*graph_, nodes_, options_.alignment, order_);
+    packed.tables.places = make_places(packed, values, lives);
+    PlanTables tables = std::move(std::exchange(packed, {}).tables);
+    (void)std::exchange(values, {});
+    if (tables.parallel > 1 && has_places(tables)) tables.edges = find_edges(*graph_, tables);
+    return PlanMaker::make(graph_, std::move(tables), std::move(lives), portfolio_.attempts(), time_ms());
+  }
+
+  Plan finish_last() && {
+    (void)portfolio_.take_buffers();
+    (void)std::exchange(shared_.buffers, {});
+    (void)std::exchange(colours_, {});
+    return finish(std::move(best_), std::move(shared_.values));
   }
 
   const Clock::time_point start_ = Clock::now();
@@ -349,16 +360,15 @@ class Planner {
   const NodeList& order_;
   const ChosenStrategies chosen_;
   const NodeRange nodes_;
-  const std::vector<Life> lives_;
-  const SharingResult shared_;
+  SharingResult shared_;
   const std::vector<BoundProof> proofs_;  // of the lower bounds
   Portfolio portfolio_;
   const Patience patience_;
-  std::vector<std::uint32_t> colours_;  // of each buffer, in a parallel plan
+  std::vector<std::size_t> naive_bytes_;  // of each device
+  std::vector<std::uint32_t> colours_;    // of each buffer, in a parallel plan
 
   std::vector<PlanChunk> chunks_;
-  PlanTables best_;
-  std::size_t best_total_ = 0;
+  Packed best_;
   bool found_ = false;  // some packing, though perhaps past the capacity
 };
 

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <map>
 #include <numeric>
+#include <utility>
 
 namespace berth::planning {
 
@@ -56,23 +57,19 @@ double milliseconds_since(Patience::Clock::time_point start) {
 
 }  // namespace
 
-Portfolio::Portfolio(const std::vector<SharedBuffer>& buffers, std::size_t devices) : count_(buffers.size()), devices_(devices) {
-  std::vector<std::vector<PackBuffer>> packs(devices);
-  for (std::uint32_t i = 0; i < buffers.size(); ++i) {
-    devices_[buffers[i].device].indices.push_back(i);
-    packs[buffers[i].device].push_back(buffers[i].pack);
-  }
-  for (std::size_t device = 0; device < devices; ++device) {
-    for (CutPart& cut : cut_into_parts(packs[device])) {
-      devices_[device].bound = std::max(devices_[device].bound, cut.part.lower_bound_bytes);
+Portfolio::Portfolio(const std::vector<PackBuffer>& buffers, std::size_t devices) : count_(buffers.size()), devices_(devices) {
+  for (std::uint32_t device = 0; device < devices; ++device) {
+    DeviceState& state = devices_[device];
+    for (CutPart& cut : cut_into_parts(buffers, device)) {
+      state.bound = std::max(state.bound, cut.part.lower_bound_bytes);
       NodeRange steps{UINT32_MAX, 0};
       for (const std::uint32_t index : cut.indices) {
-        steps.begin = std::min(steps.begin, packs[device][index].begin);
-        steps.end = std::max(steps.end, packs[device][index].end);
+        steps.begin = std::min(steps.begin, buffers[index].begin);
+        steps.end = std::max(steps.end, buffers[index].end);
       }
-      devices_[device].parts.push_back({std::move(cut), steps});
+      state.parts.push_back({std::move(cut), steps});
     }
-    devices_[device].proved = devices_[device].bound;
+    state.proved = state.bound;
   }
 }
 
@@ -148,6 +145,14 @@ std::size_t Portfolio::peak_bytes(std::size_t device) const {
   return peak;
 }
 
+std::size_t Portfolio::used_bytes(std::size_t device) const {
+  std::size_t used = 0;
+  for (const PartState& state : devices_[device].parts)
+    for (std::size_t i = 0; i < state.best.offsets.size(); ++i)
+      used = std::max(used, state.best.offsets[i] + state.cut.part.buffers[i].bytes);
+  return used;
+}
+
 std::size_t Portfolio::total_bytes() const {
   std::size_t total = 0;
   for (std::size_t device = 0; device < devices_.size(); ++device) total += peak_bytes(device);
@@ -158,7 +163,18 @@ std::vector<std::size_t> Portfolio::offsets() const {
   std::vector<std::size_t> out(count_, 0);
   for (const DeviceState& device : devices_)
     for (const PartState& state : device.parts)
-      for (std::size_t i = 0; i < state.cut.indices.size(); ++i) out[device.indices[state.cut.indices[i]]] = state.best.offsets[i];
+      for (std::size_t i = 0; i < state.cut.indices.size(); ++i) out[state.cut.indices[i]] = state.best.offsets[i];
+  return out;
+}
+
+std::vector<PackBuffer> Portfolio::take_buffers() {
+  for (DeviceState& device : devices_)
+    for (PartState& state : device.parts) state.best = {};
+  std::vector<PackBuffer> out(count_);
+  for (DeviceState& device : devices_)
+    for (const PartState& state : std::exchange(device.parts, {}))
+      for (std::size_t i = 0; i < state.cut.indices.size(); ++i)
+        out[state.cut.indices[i]] = uncut(state.cut.part, state.cut.part.buffers[i]);
   return out;
 }
 

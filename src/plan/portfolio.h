@@ -15,7 +15,7 @@ namespace berth::planning {
 
 class Portfolio {
  public:
-  Portfolio(const std::vector<SharedBuffer>& buffers, std::size_t devices);
+  Portfolio(const std::vector<PackBuffer>& buffers, std::size_t devices);
 
   // What no packing can go below, for each device.
   std::size_t lower_bound_bytes(std::size_t device) const noexcept { return devices_[device].bound; }
@@ -43,8 +43,13 @@ class Portfolio {
 
   bool at_bound() const;  // or at what is proved
   std::size_t peak_bytes(std::size_t device) const;
+  std::size_t used_bytes(std::size_t device) const;  // where the highest of its buffers ends
   std::size_t total_bytes() const;
   std::vector<std::size_t> offsets() const;  // of each buffer
+
+  // The buffers that were given, and all packings forgotten: bounds, proofs and attempts are left. Of those without bytes the times are lost.
+  std::vector<PackBuffer> take_buffers();
+
   void add_attempt(PlanAttempt attempt) { attempts_.push_back(std::move(attempt)); }
   const std::vector<PlanAttempt>& attempts() const noexcept { return attempts_; }
 
@@ -56,7 +61,6 @@ class Portfolio {
   };
   struct DeviceState {
     std::vector<PartState> parts = {};
-    std::vector<std::uint32_t> indices = {};  // of its buffers among all
     std::size_t bound = 0;
     std::size_t proved = 0;  // at least the bound
     NodeRange proved_steps = {};

@@ -1,23 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
 
-// What packers are given, and what they answer: rectangles with fixed times, to be given heights.
+// What packers are given, and what they answer: rectangles with fixed times, to be given heights. There may be millions of them, so that each is small.
 namespace berth::planning {
+
+// A power of two, in one byte. Reads as the number that it is.
+class Alignment {
+ public:
+  constexpr Alignment() = default;
+  constexpr Alignment(std::size_t bytes) : shift_(static_cast<std::uint8_t>(std::countr_zero(bytes))) {}  // REQUIRES: a power of two
+  constexpr operator std::size_t() const noexcept { return std::size_t{1} << shift_; }
+
+ private:
+  std::uint8_t shift_ = 0;
+};
+
+// An offset or none, in eight bytes. No offset is as large as the one that stands for none: the planner sees to it.
+class MaybeOffset {
+ public:
+  constexpr MaybeOffset() = default;
+  constexpr MaybeOffset(std::size_t offset) : offset_(offset) {}
+  constexpr MaybeOffset(const std::optional<std::size_t>& offset) : offset_(offset.value_or(kNone)) {}
+
+  constexpr bool has_value() const noexcept { return offset_ != kNone; }
+  constexpr explicit operator bool() const noexcept { return has_value(); }
+  constexpr std::size_t operator*() const noexcept { return offset_; }  // REQUIRES: there is one
+  constexpr std::size_t value_or(std::size_t other) const noexcept { return has_value() ? offset_ : other; }
+  constexpr operator std::optional<std::size_t>() const { return has_value() ? std::optional(offset_) : std::nullopt; }
+
+ private:
+  static constexpr std::size_t kNone = SIZE_MAX;
+  std::size_t offset_ = kNone;
+};
 
 // Live in steps [begin, end).
 struct PackBuffer {
   std::size_t bytes = 0;  // a multiple of the alignment
   std::uint32_t begin = 0;
   std::uint32_t end = 0;
-  std::size_t alignment = 1;
-  std::optional<std::size_t> fixed = {};
-  std::optional<std::size_t> preferred = {};
+  Alignment alignment = {};
+  std::uint16_t device = 0;  // packers see those of one alone
+  MaybeOffset fixed = {};
 };
+static_assert(sizeof(PackBuffer) == 32);
 
 // The offsets of buffers, in their order, and where the highest ends.
 struct Packing {

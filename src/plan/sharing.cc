@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "berth/base/checked.h"
@@ -13,13 +14,17 @@ namespace {
 
 // A buffer in the making. Buffers that were put into another stay as links to it.
 struct Class {
+  ValueId owner;              // its first value: its device and its place, if it asks for one, are the buffer's
   std::uint32_t parent;       // itself when it is a root
-  std::size_t offset = 0;     // in the parent
-  std::uint32_t pending = 0;  // reads of its values that are still to come
-  bool survives = false;      // one of them is needed after the last node
-  std::uint32_t device = 0;
-  PackBuffer pack = {};
+  std::uint32_t pending = 0;  // reads of its values that are still to come; at the end the number of the buffer
+  NodeId begin = 0;
+  NodeId end = 0;
+  bool survives = false;  // one of them is needed after the last node
+  Alignment alignment = {};
+  std::size_t bytes = 0;
+  std::size_t offset = 0;  // in the parent
 };
+static_assert(sizeof(Class) == 40);
 
 // A range of a root.
 struct Range {
@@ -31,7 +36,9 @@ class Sharer {
  public:
   Sharer(const Graph& graph, const std::vector<Life>& lives, const SharingRules& rules)
       : graph_(graph), lives_(lives), rules_(rules), values_(graph.values.size()), is_part_(graph.values.size(), false) {
-    classes_.reserve(graph.values.size());
+    std::size_t most = 0;
+    for (const Life& life : lives) most += life.placed() ? 1U : 0U;
+    classes_.reserve(most);
   }
 
   void step(const GraphNode& node) {
@@ -51,18 +58,22 @@ class Sharer {
   }
 
   SharingResult result() && {
-    SharingResult out{std::move(values_), {}, took_};
-    std::vector<std::uint32_t> numbers(classes_.size(), kNoBuffer);
+    SharingResult out{std::move(values_), {}, {}, took_};
+    std::size_t roots = 0;
+    for (std::uint32_t c = 0; c < classes_.size(); ++c) {
+      classes_[c].pending = kNoBuffer;
+      roots += classes_[c].parent == c ? 1U : 0U;
+    }
+    out.buffers.reserve(roots);
     for (SharedValue& value : out.values) {
       if (value.buffer == kNoBuffer) continue;
       const Range range = find(value.buffer);
-      if (numbers[range.root] == kNoBuffer) {
-        numbers[range.root] = static_cast<std::uint32_t>(out.buffers.size());
-        Class& root = classes_[range.root];
-        root.pack.bytes = checked_align_up(root.pack.bytes, root.pack.alignment, "the bytes of a buffer with its alignment");
-        out.buffers.push_back({root.pack, root.device});
+      Class& root = classes_[range.root];
+      if (root.pending == kNoBuffer) {
+        root.pending = static_cast<std::uint32_t>(out.buffers.size());
+        add_buffer(root, out);
       }
-      value.buffer = numbers[range.root];
+      value.buffer = root.pending;
       value.offset += range.offset;
     }
     return out;
@@ -70,6 +81,19 @@ class Sharer {
 
  private:
   bool done(ValueId v) const { return values_[v].sharing != Sharing::none; }
+
+  std::optional<std::size_t> fixed(const Class& one) const { return graph_.values[one.owner].fixed_offset; }
+
+  void add_buffer(const Class& root, SharingResult& out) const {
+    const GraphValue& owner = graph_.values[root.owner];
+    if (owner.preferred_offset) out.wishes.push_back({static_cast<std::uint32_t>(out.buffers.size()), *owner.preferred_offset});
+    out.buffers.push_back({.bytes = checked_align_up(root.bytes, root.alignment, "the bytes of a buffer with its alignment"),
+                           .begin = root.begin,
+                           .end = root.end,
+                           .alignment = root.alignment,
+                           .device = static_cast<std::uint16_t>(owner.device),
+                           .fixed = owner.fixed_offset});
+  }
 
   static bool ignores_everything(const GraphNode& node) {
     for (std::size_t i = 0; i < node.inputs.size(); ++i)
@@ -104,17 +128,15 @@ class Sharer {
   void give_own(ValueId v) {
     const Life& life = lives_[v];
     const auto c = static_cast<std::uint32_t>(classes_.size());
-    classes_.push_back({.parent = c,
+    classes_.push_back({.owner = v,
+                        .parent = c,
                         .pending = life.reads,
+                        .begin = life.begin,
+                        .end = life.end,
                         .survives = life.survives,
-                        .device = graph_.values[v].device,
-                        .pack = {.bytes = life.extent_bytes,
-                                 .begin = life.begin,
-                                 .end = life.end,
-                                 .alignment = life.alignment,
-                                 .fixed = graph_.values[v].fixed_offset,
-                                 .preferred = graph_.values[v].preferred_offset}});
-    values_[v] = {.sharing = Sharing::own, .with = kNoValue, .buffer = c, .offset = 0};
+                        .alignment = life.alignment,
+                        .bytes = life.extent_bytes()});
+    values_[v] = {.buffer = c, .sharing = Sharing::own};
   }
 
   // Both have a place of ours on one device, and the newcomer asks for none of its own.
@@ -125,7 +147,7 @@ class Sharer {
 
   // Whether a value may lie at an offset of a root, which takes over its alignment then.
   bool can_align(const Class& root, std::size_t offset, std::size_t alignment) const {
-    return offset % alignment == 0 && (!root.pack.fixed || *root.pack.fixed % alignment == 0);
+    return offset % alignment == 0 && fixed(root).value_or(0) % alignment == 0;
   }
 
   void enter(ValueId v, ValueId host, std::size_t offset, Sharing sharing) {
@@ -135,10 +157,10 @@ class Sharer {
     const Life& life = lives_[v];
     root.pending += life.reads;
     root.survives |= life.survives;
-    root.pack.begin = std::min(root.pack.begin, life.begin);
-    root.pack.end = std::max(root.pack.end, life.end);
-    root.pack.alignment = std::max(root.pack.alignment, life.alignment);
-    values_[v] = {.sharing = sharing, .with = host, .buffer = range.root, .offset = range.offset + offset};
+    root.begin = std::min(root.begin, life.begin);
+    root.end = std::max(root.end, life.end);
+    root.alignment = std::max(root.alignment, life.alignment);
+    values_[v] = {.offset = range.offset + offset, .with = host, .buffer = range.root, .sharing = sharing};
   }
 
   void try_view(const GraphNode& node, const ViewOption& option) {
@@ -161,9 +183,9 @@ class Sharer {
     if (!can_align(root_of(input), range_of(input).offset, lives_[output].alignment)) return;
     const bool equal = lives_[output].bytes == lives_[input].bytes;
     if (option.identity && equal && graph_.values[output].dtype == graph_.values[input].dtype &&
-        lives_[output].extent_bytes <= lives_[input].extent_bytes)
+        lives_[output].extent_bytes() <= lives_[input].extent_bytes())
       return enter(output, input, 0, Sharing::identity);
-    if (lives_[output].bytes > lives_[input].bytes || lives_[output].extent_bytes > lives_[input].extent_bytes) return;
+    if (lives_[output].bytes > lives_[input].bytes || lives_[output].extent_bytes() > lives_[input].extent_bytes()) return;
     if (!dies_at(node, input) || (!equal && !rules_.smaller)) return;
     took_.smaller |= !equal;
     enter(output, input, 0, Sharing::in_place);
@@ -204,20 +226,21 @@ class Sharer {
     const Range to = range_of(whole);
     Class& inner = classes_[from.root];
     Class& outer = classes_[to.root];
-    if (from.root == to.root || from.offset != 0 || inner.pack.bytes != lives_[part].extent_bytes) return;
-    if (inner.pack.fixed || inner.pack.preferred || outer.pack.fixed || !can_align(outer, option.offset_bytes, inner.pack.alignment))
+    if (from.root == to.root || from.offset != 0 || inner.bytes != lives_[part].extent_bytes()) return;
+    if (fixed(inner) || graph_.values[inner.owner].preferred_offset || fixed(outer) ||
+        !can_align(outer, option.offset_bytes, inner.alignment))
       return;
     // Its padding may reach into that of the output, not into its bytes.
-    if (lives_[part].extent_bytes != lives_[part].bytes && option.offset_bytes + lives_[part].bytes != lives_[whole].bytes) return;
-    if (!fits(option.offset_bytes, inner.pack.bytes, outer.pack.bytes) || !is_free(whole, option.offset_bytes, inner.pack.bytes)) return;
-    joined_[whole].emplace(option.offset_bytes, option.offset_bytes + inner.pack.bytes);
+    if (lives_[part].extent_bytes() != lives_[part].bytes && option.offset_bytes + lives_[part].bytes != lives_[whole].bytes) return;
+    if (!fits(option.offset_bytes, inner.bytes, outer.bytes) || !is_free(whole, option.offset_bytes, inner.bytes)) return;
+    joined_[whole].emplace(option.offset_bytes, option.offset_bytes + inner.bytes);
     inner.parent = to.root;
     inner.offset = option.offset_bytes;
     outer.pending += inner.pending;
     outer.survives |= inner.survives;
-    outer.pack.begin = std::min(outer.pack.begin, inner.pack.begin);
-    outer.pack.end = std::max(outer.pack.end, inner.pack.end);
-    outer.pack.alignment = std::max(outer.pack.alignment, inner.pack.alignment);
+    outer.begin = std::min(outer.begin, inner.begin);
+    outer.end = std::max(outer.end, inner.end);
+    outer.alignment = std::max(outer.alignment, inner.alignment);
     values_[whole].sharing = Sharing::joined;
     took_.joins = true;
   }

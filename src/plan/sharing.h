@@ -23,20 +23,22 @@ struct SharingRules {
 };
 
 struct SharedValue {
-  Sharing sharing = Sharing::none;
+  std::size_t offset = 0;  // in the buffer
   ValueId with = kNoValue;
   std::uint32_t buffer = kNoBuffer;
-  std::size_t offset = 0;  // in the buffer
+  Sharing sharing = Sharing::none;
 };
 
-struct SharedBuffer {
-  PackBuffer pack;
-  std::uint32_t device = 0;
+// Where a buffer would rather lie.
+struct Wish {
+  std::uint32_t buffer;
+  std::size_t offset;
 };
 
 struct SharingResult {
   std::vector<SharedValue> values;  // one for each value
-  std::vector<SharedBuffer> buffers;
+  std::vector<PackBuffer> buffers;
+  std::vector<Wish> wishes;                          // by buffer
   SharingRules took = {false, false, false, false};  // what was taken
 };
 

@@ -16,7 +16,7 @@ class Slots {
  public:
   explicit Slots(const SlotsTask& task) : task_(task), slot_of_(task.buffers.size(), kNoSlot) {
     std::uint32_t devices = 0;
-    for (const SharedBuffer& buffer : task.buffers) devices = std::max(devices, buffer.device + 1);
+    for (const PackBuffer& buffer : task.buffers) devices = std::max(devices, buffer.device + 1U);
     for (const PlanSlot& slot : task.given) devices = std::max(devices, slot.device + 1);
     free_.resize(devices);
     for (const PlanSlot& slot : task.given) release(add({slot.device, slot.bytes, 0}));
@@ -26,7 +26,7 @@ class Slots {
     std::vector<std::uint32_t> births(task_.buffers.size());
     std::iota(births.begin(), births.end(), 0U);
     std::vector<std::uint32_t> deaths = births;
-    const auto pack = [&](std::uint32_t i) -> const PackBuffer& { return task_.buffers[i].pack; };
+    const auto pack = [&](std::uint32_t i) -> const PackBuffer& { return task_.buffers[i]; };
     // The largest output of a node first: it has the least choice.
     std::sort(births.begin(), births.end(), [&](std::uint32_t a, std::uint32_t b) {
       if (pack(a).begin != pack(b).begin) return pack(a).begin < pack(b).begin;
@@ -61,12 +61,12 @@ class Slots {
   void release(std::uint32_t slot) { free_[slots_[slot].device].insert({slots_[slot].bytes, slot}); }
 
   void give(std::uint32_t index) {
-    const SharedBuffer& buffer = task_.buffers[index];
+    const PackBuffer& buffer = task_.buffers[index];
     const std::uint32_t colour = task_.colours.empty() ? UINT32_MAX : task_.colours[index];
-    std::uint32_t slot = find(free_[buffer.device], buffer.pack.bytes, colour);
-    if (slot == kNoSlot) slot = add({buffer.device, buffer.pack.bytes, 0});
-    slots_[slot].bytes = std::max(slots_[slot].bytes, buffer.pack.bytes);
-    alignment_[slot] = std::max(alignment_[slot], buffer.pack.alignment);
+    std::uint32_t slot = find(free_[buffer.device], buffer.bytes, colour);
+    if (slot == kNoSlot) slot = add({buffer.device, buffer.bytes, 0});
+    slots_[slot].bytes = std::max(slots_[slot].bytes, buffer.bytes);
+    alignment_[slot] = std::max<std::size_t>(alignment_[slot], buffer.alignment);
     colour_[slot] = colour;
     slot_of_[index] = slot;
   }

@@ -13,7 +13,7 @@
 namespace berth::planning {
 
 struct SlotsTask {
-  const std::vector<SharedBuffer>& buffers;
+  const std::vector<PackBuffer>& buffers;
   const std::vector<PlanSlot>& given;         // of an earlier plan; they come first
   const std::vector<std::uint32_t>& colours;  // of each buffer: slots of its own are preferred; empty: none
   int match_range;                            // a slot from size / range to size × range is reused; 0: none

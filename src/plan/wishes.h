@@ -9,7 +9,7 @@
 namespace berth::planning {
 
 // Moves buffers that would rather lie elsewhere to where they wish, if that is free and below the peak of their device. Answers the offsets.
-std::vector<std::size_t> grant_wishes(const std::vector<SharedBuffer>& buffers, std::vector<std::size_t> offsets,
-                                      const std::vector<std::size_t>& peaks);
+std::vector<std::size_t> grant_wishes(const std::vector<Wish>& wishes, const std::vector<PackBuffer>& buffers,
+                                      std::vector<std::size_t> offsets, const std::vector<std::size_t>& peaks);
 
 }  // namespace berth::planning

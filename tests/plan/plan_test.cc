@@ -180,8 +180,10 @@ TEST(Plan, RefusesSumsThatDoNotFit) {
     EXPECT_EQ(error.fact("value"), "too much") << error.what();
   }
   Graph fixed = lives_graph({{0, 1, 8}});
-  fixed.values[0].fixed_offset = SIZE_MAX - 4;
-  EXPECT_ERROR(plan(fixed), ArgumentError, ErrorCode::size_overflow);
+  for (const std::size_t offset : {SIZE_MAX - 4, SIZE_MAX}) {
+    fixed.values[0].fixed_offset = offset;
+    EXPECT_ERROR(plan(fixed), ArgumentError, ErrorCode::size_overflow);
+  }
 }
 
 TEST(Plan, WithoutTimeThereIsStillAPlan) {

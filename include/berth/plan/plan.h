@@ -282,7 +282,6 @@ class BERTH_EXPORT Plan {
 
  private:
   friend struct PlanMaker;
-  Plan(std::shared_ptr<const Graph> graph, PlanTables tables, const std::vector<PlanAttempt>& attempts, double time_ms);
 
   // What the graph says of a value.
   struct Use {
@@ -290,6 +289,9 @@ class BERTH_EXPORT Plan {
     NodeRange life = {};
     bool used = false;
   };
+
+  Plan(std::shared_ptr<const Graph> graph, PlanTables tables, std::vector<Use> uses, const std::vector<PlanAttempt>& attempts,
+       double time_ms);
 
   std::shared_ptr<const Graph> graph_;
   PlanTables tables_;

@@ -2,6 +2,7 @@
 #include "plan/pack/fit.h"
 
 #include <algorithm>
+#include <type_traits>
 
 namespace berth::planning {
 
@@ -17,11 +18,32 @@ struct Placed {
 
 bool live_together(const Placed& placed, const PackBuffer& buffer) { return placed.begin < buffer.end && buffer.begin < placed.end; }
 
+// How lists remember what is placed: as it is, which is quick to look at …
+struct ByValue {
+  using Entry = Placed;
+  static constexpr bool kSaves = false;
+  const Placed& operator[](const Placed& entry) const { return entry; }
+};
+
+// … or by number, which takes a sixth of the memory: every buffer is in seven lists or more.
+struct ByNumber {
+  using Entry = std::uint32_t;
+  static constexpr bool kSaves = true;  // room to grow, too
+  const Part& part;
+  const std::vector<std::size_t>& offsets;
+  Placed operator[](std::uint32_t index) const {
+    const PackBuffer& one = part.buffers[index];
+    return {offsets[index], offsets[index] + one.bytes, one.begin, one.end};
+  }
+};
+
 // Neighbours in a list, with what they have in common, so that a walk can mostly pass them at once.
+template <class Memory>
 struct Chunk {
   static constexpr std::size_t kMost = 64;
+  using Entry = typename Memory::Entry;
 
-  std::vector<Placed> placed = {};         // by offset; never empty in a list
+  std::vector<Entry> placed = {};          // by offset; never empty in a list
   std::uint32_t first_begin = UINT32_MAX;  // some live only from there on
   std::uint32_t last_end = 0;              // … and until there
   std::uint32_t last_begin = 0;            // all are alive from there on
@@ -29,23 +51,25 @@ struct Chunk {
   std::size_t top = 0;
   std::size_t widest_gap = 0;  // between them when all are alive
 
-  void insert(const Placed& one) {
-    const auto at =
-        std::upper_bound(placed.begin(), placed.end(), one, [](const Placed& a, const Placed& b) { return a.offset < b.offset; });
+  void insert(const Entry& entry, const Memory& memory) {
+    // A few at a time: there are very many chunks, and most never fill up.
+    if (Memory::kSaves && placed.size() == placed.capacity()) placed.reserve(std::min(placed.size() + kMost / 8, kMost + 1));
+    const auto at = std::upper_bound(placed.begin(), placed.end(), memory[entry].offset,
+                                     [&](std::size_t offset, const Entry& other) { return offset < memory[other].offset; });
     if (at == placed.end()) {  // by far the most: what is placed comes to lie on the rest
-      add_to_measure(one);
-      placed.push_back(one);
+      add_to_measure(memory[entry]);
+      placed.push_back(entry);
     } else {
-      placed.insert(at, one);
-      measure();
+      placed.insert(at, entry);
+      measure(memory);
     }
   }
 
-  void measure() {
+  void measure(const Memory& memory) {
     first_begin = first_end = UINT32_MAX;
     last_begin = last_end = 0;
     top = widest_gap = 0;
-    for (const Placed& one : placed) add_to_measure(one);
+    for (const Entry& one : placed) add_to_measure(memory[one]);
   }
 
   bool none_live_with(const PackBuffer& buffer) const { return last_end <= buffer.begin || buffer.end <= first_begin; }
@@ -63,34 +87,39 @@ struct Chunk {
 };
 
 // Placed buffers by offset.
+template <class Memory>
 class List {
  public:
-  void insert(const Placed& one) {
-    const auto after = std::upper_bound(chunks_.begin(), chunks_.end(), one.offset,
-                                        [](std::size_t offset, const Chunk& chunk) { return offset < chunk.placed.front().offset; });
+  using Entry = typename Memory::Entry;
+
+  void insert(const Entry& entry, const Memory& memory) {
+    const auto after =
+        std::upper_bound(chunks_.begin(), chunks_.end(), memory[entry].offset,
+                         [&](std::size_t offset, const Chunk<Memory>& chunk) { return offset < memory[chunk.placed.front()].offset; });
     auto at = after == chunks_.begin() ? after : after - 1;
-    if (at == chunks_.end()) at = chunks_.insert(at, Chunk());
-    at->insert(one);
-    if (at->placed.size() > Chunk::kMost) split(at);
+    if (at == chunks_.end()) at = chunks_.insert(at, Chunk<Memory>());
+    at->insert(entry, memory);
+    if (at->placed.size() > Chunk<Memory>::kMost) split(at, memory);
   }
 
   // Calls see(offset, gap) for the gaps that are large enough, from below, until it answers true; the last is endless. Answers how much it
   // had to look at.
   template <class See>
-  std::size_t walk(const PackBuffer& buffer, See see) const {
+  std::size_t walk(const PackBuffer& buffer, const Memory& memory, See see) const {
     std::size_t looks = 0;
     std::size_t offset = 0;  // nothing up to here is free
-    for (const Chunk& chunk : chunks_) {
+    for (const Chunk<Memory>& chunk : chunks_) {
       ++looks;
       if (chunk.none_live_with(buffer)) continue;
       if (chunk.widest_gap < buffer.bytes && chunk.all_live_with(buffer)) {
-        const std::size_t from = chunk.placed.front().offset;
+        const std::size_t from = memory[chunk.placed.front()].offset;
         if (from >= offset && from - offset >= buffer.bytes && see(offset, from - offset)) return looks;
         if (chunk.top > offset) offset = align_offset(chunk.top, buffer.alignment);
         continue;
       }
       looks += chunk.placed.size();
-      for (const Placed& placed : chunk.placed) {
+      for (const Entry& entry : chunk.placed) {
+        const Placed& placed = memory[entry];
         if (!live_together(placed, buffer)) continue;
         if (placed.offset >= offset && placed.offset - offset >= buffer.bytes && see(offset, placed.offset - offset)) return looks;
         if (placed.top > offset) offset = align_offset(placed.top, buffer.alignment);
@@ -101,17 +130,18 @@ class List {
   }
 
  private:
-  void split(std::vector<Chunk>::iterator at) {
-    constexpr std::ptrdiff_t kHalf = Chunk::kMost / 2;
-    Chunk upper;
+  void split(typename std::vector<Chunk<Memory>>::iterator at, const Memory& memory) {
+    constexpr std::ptrdiff_t kHalf = Chunk<Memory>::kMost / 2;
+    Chunk<Memory> upper;
     upper.placed.assign(at->placed.begin() + kHalf, at->placed.end());
     at->placed.erase(at->placed.begin() + kHalf, at->placed.end());
-    upper.measure();
-    at->measure();
+    if (Memory::kSaves) at->placed.shrink_to_fit();
+    upper.measure(memory);
+    at->measure(memory);
     chunks_.insert(at + 1, std::move(upper));
   }
 
-  std::vector<Chunk> chunks_;
+  std::vector<Chunk<Memory>> chunks_;
 };
 
 // Placed buffers by time: the timeline is cut into blocks at several scales, each scale twice, the second time shifted by half a block, so
@@ -121,18 +151,19 @@ class List {
 //     scale 0   |---------------------------------------|
 //     scale 1   |------------|------------|-------------|
 //     shifted   |-----|------------|------------|-------|
+template <class Memory>
 class Timeline {
  public:
   Timeline(std::uint32_t steps, std::size_t buffers) {
-    scales_.push_back({steps, 0, std::vector<List>(1)});
+    scales_.push_back({steps, 0, Lists(1)});
     // Finer blocks pay as long as each begins a good number of buffers.
     for (std::uint32_t blocks = 4; blocks <= kMostBlocks && blocks * 16 <= buffers && steps / blocks >= 4; blocks *= 4) {
       const std::uint32_t width = steps / blocks + 1;
-      for (const std::uint32_t shift : {0U, width / 2}) scales_.push_back({width, shift, std::vector<List>(blocks + 2)});
+      for (const std::uint32_t shift : {0U, width / 2}) scales_.push_back({width, shift, Lists(blocks + 2)});
     }
   }
 
-  const List& around(const PackBuffer& buffer) const {
+  const List<Memory>& around(const PackBuffer& buffer) const {
     for (std::size_t i = scales_.size(); i-- > 1;) {
       const Scale& scale = scales_[i];
       if (scale.block(buffer.begin) == scale.block(buffer.end - 1)) return scale.lists[scale.block(buffer.begin)];
@@ -140,18 +171,20 @@ class Timeline {
     return scales_[0].lists[0];
   }
 
-  void add(const Placed& one) {
+  void add(const typename Memory::Entry& entry, const Memory& memory) {
+    const Placed& one = memory[entry];
     for (Scale& scale : scales_)
-      for (std::size_t block = scale.block(one.begin); block <= scale.block(one.end - 1); ++block) scale.lists[block].insert(one);
+      for (std::size_t block = scale.block(one.begin); block <= scale.block(one.end - 1); ++block) scale.lists[block].insert(entry, memory);
   }
 
  private:
   static constexpr std::uint32_t kMostBlocks = 64;
+  using Lists = std::vector<List<Memory>>;
 
   struct Scale {
     std::uint32_t width;
     std::uint32_t shift;
-    std::vector<List> lists;
+    Lists lists;
 
     std::size_t block(std::uint32_t step) const noexcept { return (step + shift) / width; }
   };
@@ -165,19 +198,21 @@ struct Found {
   std::size_t looks = 0;
 };
 
-Found first_gap(const List& around, const PackBuffer& buffer) {
+template <class Memory>
+Found first_gap(const List<Memory>& around, const PackBuffer& buffer, const Memory& memory) {
   Found found;
-  found.looks = around.walk(buffer, [&](std::size_t offset, std::size_t) {
+  found.looks = around.walk(buffer, memory, [&](std::size_t offset, std::size_t) {
     found.offset = offset;
     return true;
   });
   return found;
 }
 
-Found best_gap(const List& around, const PackBuffer& buffer) {
+template <class Memory>
+Found best_gap(const List<Memory>& around, const PackBuffer& buffer, const Memory& memory) {
   Found found;
   std::size_t least = 0;  // of the gap that was found
-  found.looks = around.walk(buffer, [&](std::size_t offset, std::size_t gap) {
+  found.looks = around.walk(buffer, memory, [&](std::size_t offset, std::size_t gap) {
     if (least == 0 || gap < least) {
       least = gap;
       found.offset = offset;
@@ -187,34 +222,46 @@ Found best_gap(const List& around, const PackBuffer& buffer) {
   return found;
 }
 
-Found choose(const List& around, const PackBuffer& buffer, Fit fit) {
+template <class Memory>
+Found choose(const List<Memory>& around, const PackBuffer& buffer, Fit fit, const Memory& memory) {
   if (buffer.fixed) return {*buffer.fixed};
-  return fit == Fit::first ? first_gap(around, buffer) : best_gap(around, buffer);
+  return fit == Fit::first ? first_gap(around, buffer, memory) : best_gap(around, buffer, memory);
+}
+
+template <class Memory>
+PackEnd place_all(const PackTask& task, const std::vector<std::uint32_t>& order, Fit fit, const Memory& memory, Packing& packing) {
+  // In all: about a second; less of very many, where looking seldom ends in time and those who walk through time do better.
+  const std::size_t most_looks = std::size_t{1} << (order.size() > kVeryMany ? 24 : 28);
+  Timeline<Memory> timeline(task.part.steps, order.size());
+  std::size_t placed = 0;
+  std::size_t looks = 0;
+  for (const std::uint32_t index : order) {
+    const PackBuffer& buffer = task.part.buffers[index];
+    const Found found = choose(timeline.around(buffer), buffer, fit, memory);
+    const std::size_t top = found.offset + buffer.bytes;
+    if (top >= task.below) return PackEnd::above;
+    packing.offsets[index] = found.offset;
+    packing.peak_bytes = std::max(packing.peak_bytes, top);
+    if constexpr (std::is_same_v<Memory, ByNumber>)
+      timeline.add(index, memory);
+    else
+      timeline.add({found.offset, top, buffer.begin, buffer.end}, memory);
+    looks += found.looks;
+    if (looks > most_looks) return PackEnd::too_much_live;
+    if (++placed % 256 == 0 && task.patience.over()) return PackEnd::out_of_time;
+  }
+  return PackEnd::done;
 }
 
 }  // namespace
 
 PackAnswer pack_in_order(const PackTask& task, const std::vector<std::uint32_t>& order, Fit fit) {
-  // In all: about a second; less of very many, where looking seldom ends in time and those who walk through time do better.
-  const std::size_t most_looks = std::size_t{1} << (order.size() > kVeryMany ? 24 : 28);
-  Timeline timeline(task.part.steps, order.size());
-  PackAnswer answer;
-  answer.packing.offsets.resize(order.size());
-  std::size_t placed = 0;
-  std::size_t looks = 0;
-  for (const std::uint32_t index : order) {
-    const PackBuffer& buffer = task.part.buffers[index];
-    const Found found = choose(timeline.around(buffer), buffer, fit);
-    const std::size_t top = found.offset + buffer.bytes;
-    if (top >= task.below) return {PackEnd::above};
-    answer.packing.offsets[index] = found.offset;
-    answer.packing.peak_bytes = std::max(answer.packing.peak_bytes, top);
-    timeline.add({found.offset, top, buffer.begin, buffer.end});
-    looks += found.looks;
-    if (looks > most_looks) return {PackEnd::too_much_live};
-    if (++placed % 256 == 0 && task.patience.over()) return {PackEnd::out_of_time};
-  }
-  return answer;
+  Packing packing;
+  packing.offsets.resize(order.size());
+  const PackEnd end = order.size() > kVeryMany ? place_all(task, order, fit, ByNumber{task.part, packing.offsets}, packing)
+                                               : place_all(task, order, fit, ByValue{}, packing);
+  if (end != PackEnd::done) return {end};
+  return {end, std::move(packing)};
 }
 
 }  // namespace berth::planning

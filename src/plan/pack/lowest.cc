@@ -2,6 +2,7 @@
 #include "plan/pack/lowest.h"
 
 #include <algorithm>
+#include <bit>
 #include <queue>
 
 namespace berth::planning {
@@ -9,52 +10,58 @@ namespace berth::planning {
 namespace {
 
 // For every step the top of what is placed there. Asks for the highest over a range, and lifts a range; what is placed always tops the range
-// it lies on, so that lifting needs no second look: a node's `lift` is a floor for all below it, its `highest` includes all of them.
+// it lies on, so that lifting needs no second look: a node's `lift` is a floor for all below it, its `highest` includes all of them. Of a leaf both
+// are the same. Heights count in units of which all are multiples.
+template <class Height>
 class Skyline {
  public:
-  explicit Skyline(std::uint32_t steps) {
-    while (size_ < steps) size_ *= 2;
-    nodes_.resize(2 * size_);
-  }
+  explicit Skyline(std::uint32_t steps) : size_(steps), inner_(steps), leaves_(steps, 0) {}
 
-  std::size_t highest(std::uint32_t begin, std::uint32_t end) const {
-    std::size_t most = 0;
+  Height highest(std::uint32_t begin, std::uint32_t end) const {
     std::size_t left = begin + size_;
     std::size_t right = end + size_;
     // Nodes inside the range, and the lifts of everything above them.
-    for (std::size_t up = left; up != 0; up /= 2) most = std::max(most, nodes_[up].lift);
-    for (std::size_t up = right - 1; up != 0; up /= 2) most = std::max(most, nodes_[up].lift);
+    Height most = std::max(leaves_[begin], leaves_[end - 1]);
+    for (std::size_t up = left / 2; up != 0; up /= 2) most = std::max(most, inner_[up].lift);
+    for (std::size_t up = (right - 1) / 2; up != 0; up /= 2) most = std::max(most, inner_[up].lift);
     for (; left < right; left /= 2, right /= 2) {
-      if (left & 1) most = std::max(most, nodes_[left++].highest);
-      if (right & 1) most = std::max(most, nodes_[--right].highest);
+      if (left & 1) most = std::max(most, highest_of(left++));
+      if (right & 1) most = std::max(most, highest_of(--right));
     }
     return most;
   }
 
-  void lift(std::uint32_t begin, std::uint32_t end, std::size_t top) {
+  void lift(std::uint32_t begin, std::uint32_t end, Height top) {
     const std::size_t first = begin + size_;
     const std::size_t last = end - 1 + size_;
     for (std::size_t left = first, right = last + 1; left < right; left /= 2, right /= 2) {
       if (left & 1) raise(left++, top);
       if (right & 1) raise(--right, top);
     }
-    for (std::size_t up = first / 2; up != 0; up /= 2) nodes_[up].highest = std::max(nodes_[up].highest, top);
-    for (std::size_t up = last / 2; up != 0; up /= 2) nodes_[up].highest = std::max(nodes_[up].highest, top);
+    for (std::size_t up = first / 2; up != 0; up /= 2) inner_[up].highest = std::max(inner_[up].highest, top);
+    for (std::size_t up = last / 2; up != 0; up /= 2) inner_[up].highest = std::max(inner_[up].highest, top);
   }
 
  private:
   struct Node {
-    std::size_t lift = 0;
-    std::size_t highest = 0;
+    Height lift = 0;
+    Height highest = 0;
   };
 
-  void raise(std::size_t node, std::size_t top) {
-    nodes_[node].lift = std::max(nodes_[node].lift, top);
-    nodes_[node].highest = std::max(nodes_[node].highest, top);
+  Height highest_of(std::size_t node) const { return node < size_ ? inner_[node].highest : leaves_[node - size_]; }
+
+  void raise(std::size_t node, Height top) {
+    if (node >= size_) {
+      leaves_[node - size_] = std::max(leaves_[node - size_], top);
+      return;
+    }
+    inner_[node].lift = std::max(inner_[node].lift, top);
+    inner_[node].highest = std::max(inner_[node].highest, top);
   }
 
-  std::size_t size_ = 1;
-  std::vector<Node> nodes_;
+  const std::size_t size_;
+  std::vector<Node> inner_;  // of node n the children are 2n and 2n + 1; from `size_` on they are leaves
+  std::vector<Height> leaves_;
 };
 
 struct Waiting {
@@ -65,24 +72,29 @@ struct Waiting {
   friend bool operator>(const Waiting& a, const Waiting& b) { return a.offset != b.offset ? a.offset > b.offset : a.rank > b.rank; }
 };
 
-}  // namespace
+// All sizes, and so all heights, are multiples of this power of two.
+int unit_shift(const Part& part) {
+  std::size_t bits = 0;
+  for (const PackBuffer& one : part.buffers) bits |= one.bytes | one.alignment;
+  return std::countr_zero(bits);
+}
 
-PackAnswer pack_lowest(const PackTask& task, Order ties) { return pack_lowest(task, order_buffers(task.part, ties)); }
-
-PackAnswer pack_lowest(const PackTask& task, const std::vector<std::uint32_t>& order) {
+template <class Height>
+PackAnswer pack_with(const PackTask& task, const std::vector<std::uint32_t>& order, int shift) {
   const std::size_t most_looks = order.size() > kVeryMany ? 4 * order.size() : std::size_t{1} << 23;  // in all: about a second
   const Part& part = task.part;
-  if (part.fixed != 0) return {PackEnd::has_fixed};
-  std::priority_queue<Waiting, std::vector<Waiting>, std::greater<>> waiting;
-  for (std::uint32_t rank = 0; rank < order.size(); ++rank) waiting.push({0, rank, order[rank]});
-  Skyline skyline(part.steps);
+  std::vector<Waiting> first;
+  first.reserve(order.size());
+  for (std::uint32_t rank = 0; rank < order.size(); ++rank) first.push_back({0, rank, order[rank]});
+  std::priority_queue<Waiting, std::vector<Waiting>, std::greater<>> waiting(std::greater<>(), std::move(first));
+  Skyline<Height> skyline(part.steps);
   PackAnswer answer;
   answer.packing.offsets.resize(order.size());
   for (std::size_t looks = 0; !waiting.empty(); ++looks) {
     Waiting next = waiting.top();
     waiting.pop();
     const PackBuffer& buffer = part.buffers[next.index];
-    const std::size_t offset = align_offset(skyline.highest(buffer.begin, buffer.end), buffer.alignment);
+    const std::size_t offset = align_offset(std::size_t{skyline.highest(buffer.begin, buffer.end)} << shift, buffer.alignment);
     if (offset >= task.below || buffer.bytes >= task.below - offset) return {PackEnd::above};
     if (looks > most_looks) return {PackEnd::too_much_live};
     if (looks % 1024 == 0 && task.patience.over()) return {PackEnd::out_of_time};
@@ -91,11 +103,22 @@ PackAnswer pack_lowest(const PackTask& task, const std::vector<std::uint32_t>& o
       waiting.push(next);
       continue;
     }
-    skyline.lift(buffer.begin, buffer.end, offset + buffer.bytes);
+    skyline.lift(buffer.begin, buffer.end, static_cast<Height>((offset + buffer.bytes) >> shift));
     answer.packing.offsets[next.index] = offset;
     answer.packing.peak_bytes = std::max(answer.packing.peak_bytes, offset + buffer.bytes);
   }
   return answer;
+}
+
+}  // namespace
+
+PackAnswer pack_lowest(const PackTask& task, Order ties) { return pack_lowest(task, order_buffers(task.part, ties)); }
+
+PackAnswer pack_lowest(const PackTask& task, const std::vector<std::uint32_t>& order) {
+  if (task.part.fixed != 0) return {PackEnd::has_fixed};
+  // Nothing ends at or above `below`: mostly, half as many bits do.
+  const int shift = unit_shift(task.part);
+  return task.below >> shift <= UINT32_MAX ? pack_with<std::uint32_t>(task, order, shift) : pack_with<std::uint64_t>(task, order, shift);
 }
 
 }  // namespace berth::planning

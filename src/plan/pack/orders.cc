@@ -3,85 +3,76 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace berth::planning {
 
 namespace {
 
-using Key = unsigned __int128;  // an area has 96 bits
+using Area = unsigned __int128;  // has 96 bits
 
-Key area(const PackBuffer& buffer) { return Key{buffer.bytes} * (buffer.end - buffer.begin); }
+Area area(const PackBuffer& buffer) { return Area{buffer.bytes} * (buffer.end - buffer.begin); }
 
-// For each buffer, the most bytes live at once during its life: the maximum over a range, by doubling.
-std::vector<Key> loads(const Part& part) {
-  std::vector<std::size_t> live(part.steps + 1, 0);
+// The greatest of a range of numbers: each node of the tree is the greater of its two children, the leaves are the numbers.
+class RangeMaximum {
+ public:
+  explicit RangeMaximum(std::vector<std::size_t> tree) : size_(tree.size() / 2), tree_(std::move(tree)) {
+    for (std::size_t at = size_; at-- > 1;) tree_[at] = std::max(tree_[2 * at], tree_[2 * at + 1]);
+  }
+
+  std::size_t operator()(std::size_t begin, std::size_t end) const {
+    std::size_t most = 0;
+    for (begin += size_, end += size_; begin < end; begin /= 2, end /= 2) {
+      if (begin & 1) most = std::max(most, tree_[begin++]);
+      if (end & 1) most = std::max(most, tree_[--end]);
+    }
+    return most;
+  }
+
+ private:
+  const std::size_t size_;
+  std::vector<std::size_t> tree_;  // the numbers are in its upper half
+};
+
+// For each buffer, the most bytes live at once during its life.
+std::vector<std::size_t> loads(const Part& part) {
+  const std::size_t leaves = part.steps + std::size_t{1};
+  std::vector<std::size_t> live(2 * leaves, 0);
   for (const PackBuffer& buffer : part.buffers) {
-    live[buffer.begin] += buffer.bytes;
-    live[buffer.end] -= buffer.bytes;
+    live[leaves + buffer.begin] += buffer.bytes;
+    live[leaves + buffer.end] -= buffer.bytes;
   }
-  std::partial_sum(live.begin(), live.end(), live.begin());
-  std::vector<std::vector<std::size_t>> most = {std::move(live)};
-  for (std::size_t width = 1; 2 * width <= part.steps; width *= 2) {
-    const std::vector<std::size_t>& half = most.back();
-    std::vector<std::size_t> next(part.steps + 1 - 2 * width);
-    for (std::size_t i = 0; i < next.size(); ++i) next[i] = std::max(half[i], half[i + width]);
-    most.push_back(std::move(next));
-  }
-  std::vector<Key> keys;
+  const auto first = live.begin() + static_cast<std::ptrdiff_t>(leaves);
+  std::partial_sum(first, live.end(), first);
+  const RangeMaximum most(std::move(live));
+  std::vector<std::size_t> keys;
   keys.reserve(part.buffers.size());
-  for (const PackBuffer& buffer : part.buffers) {
-    const std::uint32_t length = buffer.end - buffer.begin;
-    const auto level = static_cast<unsigned>(31 - __builtin_clz(length));
-    keys.push_back(std::max(most[level][buffer.begin], most[level][buffer.end - (1U << level)]));
-  }
+  for (const PackBuffer& buffer : part.buffers) keys.push_back(most(buffer.begin, buffer.end));
   return keys;
 }
 
 // All others but those that end before it begins or begin after it ends.
-std::vector<Key> conflicts(const Part& part) {
-  std::vector<std::size_t> begun(part.steps + 1, 0);  // up to and with a step
-  std::vector<std::size_t> ended(part.steps + 1, 0);
+std::vector<std::uint32_t> conflicts(const Part& part) {
+  std::vector<std::uint32_t> begun(part.steps + 1, 0);  // up to and with a step
+  std::vector<std::uint32_t> ended(part.steps + 1, 0);
   for (const PackBuffer& buffer : part.buffers) {
     ++begun[buffer.begin];
     ++ended[buffer.end];
   }
   std::partial_sum(begun.begin(), begun.end(), begun.begin());
   std::partial_sum(ended.begin(), ended.end(), ended.begin());
-  std::vector<Key> keys;
+  std::vector<std::uint32_t> keys;
   keys.reserve(part.buffers.size());
   for (const PackBuffer& buffer : part.buffers) keys.push_back(begun[buffer.end - 1] - ended[buffer.begin]);
   return keys;
 }
 
-template <class KeyOf>
-std::vector<Key> keys_by(const Part& part, KeyOf key_of) {
-  std::vector<Key> keys;
-  keys.reserve(part.buffers.size());
-  for (const PackBuffer& buffer : part.buffers) keys.push_back(key_of(buffer));
-  return keys;
-}
-
-std::vector<Key> keys_of(const Part& part, Order order) {
-  switch (order) {
-    // Of equal ones the earliest first: layers repeat the same sizes, and then fall into the same pattern.
-    case Order::size: return keys_by(part, [&](const PackBuffer& b) { return (Key{b.bytes} << 32) + (part.steps - b.begin); });
-    case Order::area: return keys_by(part, area);
-    case Order::life: return keys_by(part, [](const PackBuffer& b) { return Key{b.end - b.begin}; });
-    case Order::load: return loads(part);
-    case Order::conflicts: return conflicts(part);
-    case Order::time: return keys_by(part, [&](const PackBuffer& b) { return (Key{part.steps - b.begin} << 64) + b.bytes; });
-  }
-  return {};
-}
-
-}  // namespace
-
-std::vector<std::uint32_t> order_buffers(const Part& part, Order order) {
-  const std::vector<Key> keys = keys_of(part, order);
+template <class Key>
+std::vector<std::uint32_t> sorted_by(const Part& part, Key key) {
   std::vector<std::uint32_t> indices(part.buffers.size());
   std::iota(indices.begin(), indices.end(), 0U);
   std::sort(indices.begin() + static_cast<std::ptrdiff_t>(part.fixed), indices.end(), [&](std::uint32_t a, std::uint32_t b) {
-    if (keys[a] != keys[b]) return keys[a] > keys[b];
+    if (key(a) != key(b)) return key(a) > key(b);
     const PackBuffer& x = part.buffers[a];
     const PackBuffer& y = part.buffers[b];
     if (area(x) != area(y)) return area(x) > area(y);
@@ -89,6 +80,27 @@ std::vector<std::uint32_t> order_buffers(const Part& part, Order order) {
     return a < b;
   });
   return indices;
+}
+
+template <class Key>
+std::vector<std::uint32_t> sorted_by_keys(const Part& part, const std::vector<Key>& keys) {
+  return sorted_by(part, [&](std::uint32_t i) { return keys[i]; });
+}
+
+}  // namespace
+
+std::vector<std::uint32_t> order_buffers(const Part& part, Order order) {
+  const auto one = [&](std::uint32_t i) -> const PackBuffer& { return part.buffers[i]; };
+  switch (order) {
+    // Of equal ones the earliest first: layers repeat the same sizes, and then fall into the same pattern.
+    case Order::size: return sorted_by(part, [&](std::uint32_t i) { return std::pair(one(i).bytes, part.steps - one(i).begin); });
+    case Order::area: return sorted_by(part, [&](std::uint32_t i) { return area(one(i)); });
+    case Order::life: return sorted_by(part, [&](std::uint32_t i) { return one(i).end - one(i).begin; });
+    case Order::load: return sorted_by_keys(part, loads(part));
+    case Order::conflicts: return sorted_by_keys(part, conflicts(part));
+    case Order::time: return sorted_by(part, [&](std::uint32_t i) { return std::pair(part.steps - one(i).begin, one(i).bytes); });
+  }
+  return {};
 }
 
 }  // namespace berth::planning

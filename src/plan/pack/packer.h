@@ -54,6 +54,8 @@ struct Part {
   std::size_t fixed = 0;  // how many are fixed
   std::size_t lower_bound_bytes = 0;
   std::vector<std::uint32_t> times = {};  // when each step begins, and the last ends, in the nodes of the graph
+  bool mirrored = false;                  // time was turned around: then they count back …
+  std::uint32_t last = 0;                 // … from this node
 };
 
 struct PackTask {

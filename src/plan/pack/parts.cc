@@ -12,16 +12,12 @@ namespace berth::planning {
 
 namespace {
 
-// REQUIRES: sorted by begin.
-std::vector<std::vector<std::uint32_t>> split(const std::vector<PackBuffer>& buffers, const std::vector<std::uint32_t>& sorted) {
-  std::vector<std::vector<std::uint32_t>> groups;
-  std::uint32_t reach = 0;
-  for (const std::uint32_t index : sorted) {
-    if (groups.empty() || buffers[index].begin >= reach) groups.emplace_back();
-    groups.back().push_back(index);
-    reach = std::max(reach, buffers[index].end);
-  }
-  return groups;
+// Where those end that live together, in a chain, with the one at `begin`. REQUIRES: sorted by begin.
+std::size_t end_of_chain(const std::vector<PackBuffer>& buffers, const std::vector<std::uint32_t>& sorted, std::size_t begin) {
+  std::uint32_t reach = buffers[sorted[begin]].end;
+  std::size_t end = begin + 1;
+  for (; end < sorted.size() && buffers[sorted[end]].begin < reach; ++end) reach = std::max(reach, buffers[sorted[end]].end);
+  return end;
 }
 
 void rank_times(Part& part) {
@@ -33,6 +29,7 @@ void rank_times(Part& part) {
   }
   std::sort(times.begin(), times.end());
   times.erase(std::unique(times.begin(), times.end()), times.end());
+  times.shrink_to_fit();
   const auto rank = [&](std::uint32_t time) {
     return static_cast<std::uint32_t>(std::lower_bound(times.begin(), times.end(), time) - times.begin());
   };
@@ -71,8 +68,9 @@ void choose_direction(Part& part) {
   if (forwards <= backwards) return;
   for (PackBuffer& buffer : part.buffers) buffer = mirrored(buffer, part.steps);
   std::reverse(part.times.begin(), part.times.end());
-  const std::uint32_t last = part.times.front();
-  for (std::uint32_t& time : part.times) time = last - time;
+  part.mirrored = true;
+  part.last = part.times.front();
+  for (std::uint32_t& time : part.times) time = part.last - time;
 }
 
 // In an order that does not depend on how they are numbered; the fixed ones first.
@@ -111,17 +109,23 @@ void measure(Part& part) {
 
 }  // namespace
 
-std::vector<CutPart> cut_into_parts(const std::vector<PackBuffer>& buffers) {
+std::vector<CutPart> cut_into_parts(const std::vector<PackBuffer>& buffers, std::uint32_t device) {
+  const auto counts = [&](const PackBuffer& one) { return one.bytes != 0 && one.device == device; };
   std::vector<std::uint32_t> sorted;
+  sorted.reserve(static_cast<std::size_t>(std::count_if(buffers.begin(), buffers.end(), counts)));
   for (std::uint32_t i = 0; i < buffers.size(); ++i)
-    if (buffers[i].bytes != 0) sorted.push_back(i);
+    if (counts(buffers[i])) sorted.push_back(i);
   std::sort(sorted.begin(), sorted.end(), [&](std::uint32_t a, std::uint32_t b) {
     return buffers[a].begin != buffers[b].begin ? buffers[a].begin < buffers[b].begin : a < b;
   });
   std::vector<CutPart> parts;
-  for (std::vector<std::uint32_t>& group : split(buffers, sorted)) {
+  for (std::size_t begin = 0; begin < sorted.size();) {
+    const std::size_t end = end_of_chain(buffers, sorted, begin);
     CutPart& cut = parts.emplace_back();
-    cut.indices = std::move(group);
+    const auto first = sorted.begin() + static_cast<std::ptrdiff_t>(begin);
+    cut.indices.assign(first, first + static_cast<std::ptrdiff_t>(end - begin));
+    if (end == sorted.size()) sorted.clear();
+    if (sorted.empty()) sorted.shrink_to_fit();  // most often there is one part alone
     cut.part.buffers.reserve(cut.indices.size());
     for (const std::uint32_t index : cut.indices) {
       cut.part.buffers.push_back(buffers[index]);
@@ -131,8 +135,18 @@ std::vector<CutPart> cut_into_parts(const std::vector<PackBuffer>& buffers) {
     choose_direction(cut.part);
     put_in_order(cut);
     measure(cut.part);
+    begin = end;
   }
   return parts;
+}
+
+PackBuffer uncut(const Part& part, const PackBuffer& buffer) {
+  PackBuffer out = buffer;
+  const std::uint32_t begin = part.times[buffer.begin];
+  const std::uint32_t end = part.times[buffer.end];
+  out.begin = part.mirrored ? part.last - end : begin;
+  out.end = part.mirrored ? part.last - begin : end;
+  return out;
 }
 
 }  // namespace berth::planning

@@ -69,11 +69,11 @@ class ModelBuilder {
 
   void add_output(const GraphNode& node, std::uint32_t o, bool source) {
     const ValueId v = node.outputs[o];
-    if (v == kNoValue || !lives_[v].placed() || lives_[v].extent_bytes == 0) return;
+    if (v == kNoValue || !lives_[v].placed() || lives_[v].extent_bytes() == 0) return;
     storage_of_[v] = host_of(node, o);
     if (storage_of_[v] == kNone) {
       storage_of_[v] = static_cast<StorageId>(model_.storages.size());
-      model_.storages.push_back({lives_[v].extent_bytes, false, source});
+      model_.storages.push_back({lives_[v].extent_bytes(), false, source});
       made_.push_back(storage_of_[v]);
     }
     model_.storages[storage_of_[v]].survives |= lives_[v].survives;

@@ -22,12 +22,12 @@ void check_place(Judge& judge, ValueId v, const ValuePlace& place) {
   if (place.alignment != needed) return judge.say(alignment, judge.value(v), " is aligned to ", place.alignment, " and needs ", needed);
   if (place.offset % place.alignment != 0)
     judge.say(alignment, judge.value(v), " lies at ", place.offset, ", no multiple of ", place.alignment);
-  if (place.extent_bytes != try_align_up(judge.facts[v].bytes, place.alignment))
-    judge.say(alignment, judge.value(v), " of ", judge.facts[v].bytes, " bytes has an extent of ", place.extent_bytes);
+  if (place.extent_bytes != try_align_up(judge.bytes(v), place.alignment))
+    judge.say(alignment, judge.value(v), " of ", judge.bytes(v), " bytes has an extent of ", place.extent_bytes);
   if (!fits(place.offset, place.extent_bytes, arena.bytes))
     judge.say(bounds, judge.value(v), " lies at ", place.offset, " with ", place.extent_bytes, " bytes, outside the arena of ",
               arena.bytes);
-  if (value.fixed_offset && *value.fixed_offset != place.offset && judge.facts[v].bytes != 0)
+  if (value.fixed_offset && *value.fixed_offset != place.offset && judge.bytes(v) != 0)
     judge.say(bounds, judge.value(v), " lies at ", place.offset, " and is fixed at ", *value.fixed_offset);
 }
 

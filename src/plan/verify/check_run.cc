@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <optional>
+#include <span>
+#include <unordered_map>
 
 #include "plan/verify/contents.h"
 #include "plan/verify/judge.h"
@@ -16,7 +18,7 @@ using enum PlanProblem::Kind;
 // who used the bytes before a write precedes the writer: that is checked beside it.
 class ThoughtRun {
  public:
-  explicit ThoughtRun(Judge& judge) : judge_(judge), expected_(judge.facts.size()) {
+  explicit ThoughtRun(Judge& judge) : judge_(judge), written_(judge.facts.size(), false) {
     const bool parallel = judge.plan.parallel > 1;
     arenas_.assign(judge.plan.arenas.size(), Contents(parallel));
     if (parallel) order_.emplace(judge.graph, judge.plan.nodes, judge.plan.edges);
@@ -45,7 +47,7 @@ class ThoughtRun {
   }
 
   void read(NodeId n, ValueId v) {
-    const Contents::Mismatch wrong = arena(v).read(n, v, place(v).offset, expected_[v]);
+    const Contents::Mismatch wrong = arena(v).read(n, v, place(v).offset, expected(v));
     if (!wrong.found) return;
     const std::string reader = n == kNoNode ? "who comes after" : judge_.node(n);
     judge_.say(overlap, reader, " reads ", judge_.value(v), " and finds ", wrong.held == kNoValue ? "nothing" : judge_.value(wrong.held),
@@ -57,19 +59,28 @@ class ThoughtRun {
     const ValueId v = node.outputs[o];
     if (v == kNoValue || !place(v).planned()) return;
     switch (place(v).sharing) {
-      case Sharing::own: write(n, v, 0, place(v).extent_bytes); break;
+      case Sharing::own:
       case Sharing::in_place: write(n, v, 0, place(v).extent_bytes); break;
-      case Sharing::identity: expected_[v] = part(expected_[place(v).with], 0, place(v).extent_bytes); break;
+      case Sharing::identity: expected_[v] = part(expected(place(v).with), 0, place(v).extent_bytes); break;
       case Sharing::view:
-        expected_[v] = part(expected_[place(v).with], place(v).offset - place(place(v).with).offset, judge_.facts[v].bytes);
+        expected_[v] = part(expected(place(v).with), place(v).offset - place(place(v).with).offset, judge_.bytes(v));
         break;
       case Sharing::joined: write_joined(n, node, o, v); break;
       case Sharing::none: break;
     }
+    written_[v] = true;
+  }
+
+  // What a value's place should hold, from its start; nothing before it is written. Good until the next call.
+  std::span<const Run> expected(ValueId v) {
+    if (!written_[v]) return {};
+    if (const auto at = expected_.find(v); at != expected_.end()) return at->second;
+    own_ = {place(v).extent_bytes, v, 0};
+    return {&own_, own_.bytes == 0 ? 0U : 1U};
   }
 
   // A range of some runs.
-  static std::vector<Run> part(const std::vector<Run>& runs, std::size_t begin, std::size_t bytes) {
+  static std::vector<Run> part(std::span<const Run> runs, std::size_t begin, std::size_t bytes) {
     std::vector<Run> out;
     for (const Run& run : runs) {
       if (begin >= run.bytes) {
@@ -84,12 +95,11 @@ class ThoughtRun {
     return out;
   }
 
-  // Content of its own for a range of a value; it expects what it has written.
-  void write(NodeId n, ValueId v, std::size_t begin, std::size_t bytes) {
-    if (bytes == 0) return;
+  // Content of its own for a range of a value.
+  Run write(NodeId n, ValueId v, std::size_t begin, std::size_t bytes) {
     const Run run{bytes, v, begin};
     arena(v).write(n, place(v).offset + begin, run, [&](const Piece& lost) { check_lost(n, v, lost); });
-    expected_[v].push_back(run);
+    return run;
   }
 
   // A node may write over what nobody needs any more; what it reads itself only in place, and never what it has just written.
@@ -111,21 +121,22 @@ class ThoughtRun {
     for (const ViewOption& option : node.views)
       if (option.output == o && is_joined(judge_, node, option)) parts.push_back(&option);
     std::sort(parts.begin(), parts.end(), [](const ViewOption* a, const ViewOption* b) { return a->offset_bytes < b->offset_bytes; });
+    std::vector<Run>& runs = expected_[v];
     std::size_t done = 0;
     for (const ViewOption* option : parts) {
       const ValueId input = node.inputs[option->input];
       const std::size_t end = option->offset_bytes + place(input).extent_bytes;
       if (end <= done) continue;
-      if (option->offset_bytes > done) write(n, v, done, option->offset_bytes - done);
+      if (option->offset_bytes > done) runs.push_back(write(n, v, done, option->offset_bytes - done));
       // Where inputs lie over one another they hold the same, or this node would have found one of them overwritten.
       const std::size_t from = std::max(done, option->offset_bytes);
-      for (const Run& run : part(expected_[input], from - option->offset_bytes, end - from)) expected_[v].push_back(run);
+      for (const Run& run : part(expected(input), from - option->offset_bytes, end - from)) runs.push_back(run);
       done = end;
     }
-    joined_runs_ += expected_[v].size();
+    joined_runs_ += runs.size();
     if (joined_runs_ > kMostJoinedRuns) judge_.say(shape, judge_.value(v), " lies too deep in joins of joins to be followed");
     if (done > place(v).extent_bytes) judge_.say(bounds, judge_.value(v), " does not hold all of its inputs");
-    if (done < place(v).extent_bytes) write(n, v, done, place(v).extent_bytes - done);
+    if (done < place(v).extent_bytes) runs.push_back(write(n, v, done, place(v).extent_bytes - done));
   }
 
   static constexpr std::size_t kMostJoinedRuns = std::size_t{1} << 24;  // each join repeats what its inputs hold
@@ -133,7 +144,9 @@ class ThoughtRun {
   Judge& judge_;
   std::size_t joined_runs_ = 0;
   std::vector<Contents> arenas_;
-  std::vector<std::vector<Run>> expected_;  // what each value's place should hold, from its start
+  std::vector<bool> written_;                               // of each value
+  std::unordered_map<ValueId, std::vector<Run>> expected_;  // of those whose bytes others have written too; the rest hold what they wrote
+  Run own_ = {};
   std::optional<Order> order_;
 };
 

@@ -73,7 +73,6 @@ void gather_facts(Judge& judge) {
     fact.survives |= value.output;
     fact.used |= fact.survives;
     if (fact.survives) fact.last = nodes.end;
-    fact.bytes = value.size_bytes().value_or(0);
     fact.reason = value.external              ? UnplannedReason::external
                   : elsewhere[v]              ? UnplannedReason::outside_range
                   : fact.writer == UINT32_MAX ? UnplannedReason::never_written

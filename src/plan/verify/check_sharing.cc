@@ -69,9 +69,9 @@ class Claims {
     expect(!inside_larger_[host], v, "takes a range of a larger buffer");
     expect(width(mine) == width(theirs), v, "takes an input whose elements have another width");
     expect(place(v).offset == place(host).offset, v, "lies elsewhere than the input it takes");
-    expect(judge_.facts[v].bytes <= judge_.facts[host].bytes && place(v).extent_bytes <= place(host).extent_bytes, v,
+    expect(judge_.bytes(v) <= judge_.bytes(host) && place(v).extent_bytes <= place(host).extent_bytes, v,
            "is larger than the input it takes");
-    if (identity) expect(judge_.facts[v].bytes == judge_.facts[host].bytes && mine.dtype == theirs.dtype, v, "is no identity of its input");
+    if (identity) expect(judge_.bytes(v) == judge_.bytes(host) && mine.dtype == theirs.dtype, v, "is no identity of its input");
     expect(std::count_if(node.outputs.begin(), node.outputs.end(),
                          [&](ValueId other) { return other != kNoValue && place(other).with == host; }) == 1,
            v, "takes an input that another output has taken");

@@ -44,6 +44,9 @@ class Groups {
     constexpr std::uint32_t kNone = UINT32_MAX;
     std::vector<std::uint32_t> number(parent_.size(), kNone);  // of the group of a root
     std::vector<Group> out;
+    std::size_t roots = 0;
+    for (ValueId v = 0; v < parent_.size(); ++v) roots += parent_[v] == v && judge_.plan.places[v].planned() ? 1U : 0U;
+    out.reserve(roots);
     for (ValueId v = 0; v < parent_.size(); ++v) {
       if (!judge_.plan.places[v].planned()) continue;
       std::uint32_t& its = number[find(v)];
@@ -60,14 +63,15 @@ class Groups {
   void add(Group& group, ValueId v) {
     const ValuePlace& place = judge_.plan.places[v];
     const Known& known = judge_.facts[v];
+    const std::size_t bytes = judge_.bytes(v);
     group.begin = std::min(group.begin, known.writer);
     group.end = std::max(group.end, known.survives ? judge_.plan.nodes.end : known.last + 1);
     group.low = std::min(group.low, place.offset);
     // A view has no padding of its own.
-    group.high = std::max(group.high, place.offset + (place.sharing == Sharing::view ? known.bytes : place.extent_bytes));
+    group.high = std::max(group.high, place.offset + (place.sharing == Sharing::view ? bytes : place.extent_bytes));
     group.alignment = std::max(group.alignment, place.alignment);
     group.device = judge_.graph.values[v].device;
-    group.fixed |= judge_.graph.values[v].fixed_offset.has_value() && known.bytes != 0;
+    group.fixed |= judge_.graph.values[v].fixed_offset.has_value() && bytes != 0;
     if (group.buffer != kNoBuffer && group.buffer != place.buffer)
       judge_.say(totals, judge_.value(v), " is in another buffer than what it shares with");
     group.buffer = place.buffer;
@@ -83,21 +87,18 @@ class Groups {
   std::vector<ValueId> parent_;
 };
 
-std::size_t most_live(const std::vector<Group>& groups) {
-  std::vector<std::pair<NodeId, std::size_t>> changes;  // differences: they may wrap, their sums do not
-  changes.reserve(2 * groups.size());
+std::size_t most_live(const std::vector<Group>& groups, NodeRange nodes) {
+  std::vector<std::size_t> changes(nodes.end - nodes.begin + std::size_t{1}, 0);  // differences: they may wrap, their sums do not
   std::size_t most = 0;
   for (const Group& group : groups) {
-    if (group.bytes() == 0) continue;
-    changes.emplace_back(group.begin, group.bytes());
-    changes.emplace_back(group.end, std::size_t{0} - group.bytes());
-    if (group.fixed) most = std::max(most, group.low + group.bytes());
+    changes[group.begin - nodes.begin] += group.bytes();
+    changes[group.end - nodes.begin] -= group.bytes();
+    if (group.fixed && group.bytes() != 0) most = std::max(most, group.low + group.bytes());
   }
-  std::sort(changes.begin(), changes.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::size_t live = 0;
-  for (std::size_t i = 0; i < changes.size(); ++i) {
-    live += changes[i].second;
-    if (i + 1 == changes.size() || changes[i + 1].first != changes[i].first) most = std::max(most, live);
+  for (const std::size_t change : changes) {
+    live += change;
+    most = std::max(most, live);
   }
   return most;
 }
@@ -114,11 +115,11 @@ bool needs_at_least(const std::vector<Group>& groups, NodeRange steps, std::size
 }
 
 // Whether a bound is to be seen where it is said to be.
-bool shows(const BoundProof& proof, const std::vector<Group>& groups, std::size_t bound) {
+bool shows(const BoundProof& proof, const std::vector<Group>& groups, std::size_t bound, std::size_t most) {
   const NodeRange steps = proof.steps;
   const bool one_step = steps.begin < steps.end && steps.end - steps.begin == 1;
   switch (proof.by) {
-    case BoundProof::By::unsaid: return bound == most_live(groups) || needs_at_least(groups, {0, UINT32_MAX}, bound);
+    case BoundProof::By::unsaid: return bound == most || needs_at_least(groups, {0, UINT32_MAX}, bound);
     case BoundProof::By::search: return bound != 0 && needs_at_least(groups, steps, bound);
     case BoundProof::By::fixed:
       return one_step && std::any_of(groups.begin(), groups.end(), [&](const Group& group) {
@@ -156,9 +157,9 @@ void check_arena(Judge& judge, const std::vector<Group>& groups, std::size_t dev
   }
   if (arena.naive_bytes != naive) return judge.say(totals, name, " does not have ", arena.naive_bytes, " bytes without reuse");
   const std::size_t bound = arena.lower_bound_bytes;
-  const std::size_t most = most_live(groups);
+  const std::size_t most = most_live(groups, judge.plan.nodes);
   if (bound < most) return judge.say(totals, name, " has a lower bound of ", bound, " and needs ", most);
-  if (!shows(arena.proof, groups, bound))
+  if (!shows(arena.proof, groups, bound, most))
     return judge.say(totals, name, " has a lower bound of ", bound, " and needs ", most, " as far as is shown: the proof by ",
                      to_string(arena.proof.by), " does not hold");
   if (arena.bytes < bound) judge.say(totals, name, " has ", arena.bytes, " bytes and needs ", bound);

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <vector>
 
 #include "berth/plan/graph.h"
@@ -42,17 +43,16 @@ class Contents {
     std::size_t offset = 0;
     ValueId held = kNoValue;  // whose bytes are there; kNoValue: nobody's
   };
-  Mismatch read(NodeId node, ValueId as, std::size_t offset, const std::vector<Run>& expected);
+  Mismatch read(NodeId node, ValueId as, std::size_t offset, std::span<const Run> expected);
 
   // Puts new content there. Calls lost(piece) for every piece that was there before.
   template <class Lost>
   void write(NodeId node, std::size_t offset, const Run& run, Lost lost) {
     if (run.bytes == 0) return;
     const std::size_t end = offset + run.bytes;
-    split(offset);
-    split(end);
-    auto at = pieces_.lower_bound(offset);
+    auto at = split(offset);
     while (at != pieces_.end() && at->first < end) {
+      if (at->second.end > end) cut(at, end);
       lost(at->second);
       at = pieces_.erase(at);
     }
@@ -62,11 +62,15 @@ class Contents {
   }
 
  private:
-  // No piece reaches across the offset afterwards.
-  void split(std::size_t offset);
+  using Pieces = std::map<std::size_t, Piece>;
+
+  // No piece reaches across the offset afterwards. Answers the first that begins there or later.
+  Pieces::iterator split(std::size_t offset);
+  // Into two; answers the upper. REQUIRES: the offset is inside the piece.
+  Pieces::iterator cut(Pieces::iterator at, std::size_t offset);
 
   bool keep_users_;
-  std::map<std::size_t, Piece> pieces_;  // by where they begin; disjoint
+  Pieces pieces_;  // by where they begin; disjoint
 };
 
 }  // namespace berth::verification

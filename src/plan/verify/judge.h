@@ -20,7 +20,6 @@ struct Known {
   NodeId last = 0;             // the last step of the range that reads it, or that of its writer; the end of the range when it survives
   bool used = false;           // read in the range, or needed after it
   bool survives = false;
-  std::size_t bytes = 0;
   UnplannedReason reason = UnplannedReason::never_written;
 };
 
@@ -31,6 +30,9 @@ class Judge {
   const Graph& graph;
   const PlanTables& plan;
   std::vector<Known> facts = {};  // one for each value
+
+  // The size of a value; 0 where it is unknown.
+  std::size_t bytes(ValueId v) const { return graph.values[v].size_bytes().value_or(0); }
 
   // The node that runs at a step of the range, by the plan's order.
   NodeId node_at(NodeId step) const { return plan.order.empty() ? step : plan.order[step - plan.nodes.begin]; }
