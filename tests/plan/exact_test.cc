@@ -144,6 +144,26 @@ TEST(Exact, RelabelledReversedScaledAndShiftedCopiesHaveTheSamePeak) {
   }
 }
 
+// So no packer can tell a copy in other units from the plain one.
+TEST(Exact, AScaledCopyIsCutAlikeAndPackedInTheSameDirection) {
+  Random random(seed());
+  for (std::uint64_t round = 0; round < scaled(200, 20); ++round) {
+    std::vector<PackBuffer> buffers = tight_instance(random, 30, 60);
+    add_fixed(random, buffers);
+    const std::vector<CutPart> plain = cut_into_parts(buffers);
+    for (PackBuffer& one : buffers) {
+      one.bytes *= 12;
+      if (one.fixed) one.fixed = *one.fixed * 12;
+    }
+    const std::vector<CutPart> other = cut_into_parts(buffers);
+    ASSERT_EQ(plain.size(), other.size());
+    for (std::size_t i = 0; i < plain.size(); ++i) {
+      EXPECT_EQ(plain[i].part.mirrored, other[i].part.mirrored) << "round " << round;
+      EXPECT_EQ(plain[i].indices, other[i].indices) << "round " << round;
+    }
+  }
+}
+
 TEST(Exact, LeavesTooManyBuffersAlone) {
   std::vector<PackBuffer> buffers(600, {.bytes = 8, .begin = 0, .end = 1});
   EXPECT_EQ(pack_exact({cut_into_parts(buffers)[0].part, SIZE_MAX / 4, kEndless}, {}).end, PackEnd::too_many);

@@ -48,22 +48,32 @@ PackBuffer mirrored(const PackBuffer& buffer, std::uint32_t steps) {
   return out;
 }
 
-// Says as much about a buffer as packing depends on.
-std::uint64_t fingerprint(const PackBuffer& buffer) {
+// The largest size of which all sizes and fixed offsets are multiples.
+std::size_t common_unit(const Part& part) {
+  std::size_t unit = 0;
+  for (const PackBuffer& buffer : part.buffers) unit = std::gcd(unit, std::gcd(buffer.bytes, buffer.fixed.value_or(0)));
+  return std::max<std::size_t>(unit, 1);
+}
+
+// Says as much about a buffer as packing depends on, in units: a copy of everything in other units has the same.
+std::uint64_t fingerprint(const PackBuffer& buffer, std::size_t unit) {
+  const std::size_t fixed = buffer.fixed ? *buffer.fixed / unit : SIZE_MAX;
+  const std::size_t alignment = buffer.alignment / std::gcd<std::size_t>(buffer.alignment, unit);
   std::uint64_t hash = 0;
-  for (const std::uint64_t part : {std::uint64_t{buffer.begin} << 32 | buffer.end, std::uint64_t{buffer.bytes},
-                                   std::uint64_t{buffer.alignment}, std::uint64_t{buffer.fixed.value_or(SIZE_MAX)}})
+  for (const std::uint64_t part :
+       {std::uint64_t{buffer.begin} << 32 | buffer.end, std::uint64_t{buffer.bytes / unit}, std::uint64_t{alignment}, std::uint64_t{fixed}})
     hash = Random(hash ^ part).next();
   return hash;
 }
 
 // Of a part and its mirror image in time one is packed, so that both come to the same; which one is all the same.
 void choose_direction(Part& part) {
+  const std::size_t unit = common_unit(part);
   std::uint64_t forwards = 0;
   std::uint64_t backwards = 0;
   for (const PackBuffer& buffer : part.buffers) {
-    forwards += fingerprint(buffer);
-    backwards += fingerprint(mirrored(buffer, part.steps));
+    forwards += fingerprint(buffer, unit);
+    backwards += fingerprint(mirrored(buffer, part.steps), unit);
   }
   if (forwards <= backwards) return;
   for (PackBuffer& buffer : part.buffers) buffer = mirrored(buffer, part.steps);
