@@ -3,14 +3,17 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <fstream>
 #include <iterator>
 #include <memory>
 #include <new>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 #include "berth/berth.h"
 
@@ -71,6 +74,7 @@ namespace {
 
 std::shared_ptr<const berth::Graph> read(const char* path) {
   std::ifstream file(path, std::ios::binary);
+  if (!file) throw std::system_error(errno, std::generic_category(), path);
   const std::string bytes{std::istreambuf_iterator<char>(file), {}};
   return std::make_shared<const berth::Graph>(berth::read_graph(bytes, path));
 }
@@ -124,6 +128,11 @@ int main(int count, char** words) {
     std::fputs("usage: bench_plan_memory [--steps] FILE\n", stderr);
     return 2;
   }
-  measure(words[count - 1], steps);
+  try {
+    measure(words[count - 1], steps);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "bench_plan_memory: %s\n", error.what());
+    return 1;
+  }
   return 0;
 }

@@ -12,8 +12,9 @@
 // run itself (errors, progress) to standard error.
 namespace berth::cli {
 
-// 0: done. 1: the answer is no: a check failed, a file breaks a rule, memory or a disk refused. 2: wrong use: arguments, and a device or a
-// file that is not there, may not be used, or is no file. `check` on a file that cannot be opened is 2: nothing was checked.
+// 0: done. 1: the answer is no: a check failed, a file breaks a rule, memory or a disk refused, the machine lacks a kind of device that berth
+// knows. 2: wrong use: arguments, and a device or a file that is not there, may not be used, or is no file. `check` on a file that cannot be
+// opened is 2: nothing was checked.
 enum class Exit : int { ok = 0, no = 1, usage = 2 };
 
 // How a command exits that an error ended.
