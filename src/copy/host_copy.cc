@@ -17,7 +17,7 @@ namespace berth {
 
 namespace {
 
-constexpr std::size_t kItemBytes = std::size_t{4} << 20;       // of one item of work, read and written: far more than handing it out costs
+constexpr std::size_t kMostItemBytes = std::size_t{4} << 20;   // of one item of work, read and written
 constexpr std::size_t kBytesPerThread = std::size_t{1} << 19;  // less is not worth waking a thread for
 
 std::size_t count_elements(std::span<const std::int64_t> shape) noexcept {
@@ -34,12 +34,19 @@ int useful_threads(std::size_t bytes, int threads) noexcept {
   return static_cast<int>(std::min(static_cast<std::size_t>(threads), std::max<std::size_t>(bytes / kBytesPerThread, 1)));
 }
 
+// So few that several items fall to each thread, which then end at about the same time; but far more than handing one out costs.
+std::size_t item_bytes(std::size_t bytes, int threads) noexcept {
+  const std::size_t share = bytes / (8 * static_cast<std::size_t>(threads));
+  return std::clamp(share / kBytesPerThread * kBytesPerThread, kBytesPerThread, kMostItemBytes);
+}
+
 // A plan with its kernels, cut into items that may run at the same time.
 class HostWork {
  public:
   HostWork(const Kernels& kernels, const HostPlan& plan, const HostSide& source, const HostSide& target, std::size_t elements) noexcept
       : kernels_(kernels),
         plan_(plan),
+        elements_(elements),
         streamed_(elements * size_bytes(target.dtype) >= kernels.least_streamed),
         conversion_(find_conversion(kernels, source.dtype, target.dtype)),
         source_(source.data),
@@ -50,6 +57,7 @@ class HostWork {
   void run(int threads) noexcept { plan_.kind == HostPlan::Kind::tiles ? run_tiles(threads) : run_rows(threads); }
 
  private:
+  std::size_t item_elements(int threads) const noexcept { return item_bytes(elements_ * element_bytes(), threads) / element_bytes(); }
   std::size_t element_bytes() const noexcept { return static_cast<std::size_t>(source_bytes_ + target_bytes_); }
   const std::byte* source_at(std::int64_t element) const noexcept { return source_ + element * source_bytes_; }
   std::byte* target_at(std::int64_t element) const noexcept { return target_ + element * target_bytes_; }
@@ -59,7 +67,7 @@ class HostWork {
     const ElementRun run(kernels_, conversion_, plan_.row.source_step, plan_.row.target_step);
     const StreamRow stream(kernels_, conversion_);
     const bool streamed = streamed_ && plan_.is_dense() && StreamRow::is_worth(conversion_, static_cast<std::size_t>(plan_.row.size));
-    const auto most = static_cast<std::int64_t>(kItemBytes / element_bytes());
+    const auto most = static_cast<std::int64_t>(item_elements(threads));
     const std::int64_t length = std::min(plan_.row.size, most);
     const std::int64_t pieces = (plan_.row.size + length - 1) / length;
     const std::int64_t rows = pieces > 1 ? 1 : std::max<std::int64_t>(most / length, 1);
@@ -82,7 +90,7 @@ class HostWork {
     const Tiles tiles(kernels_, conversion_, plan_, streamed_);
     const std::size_t per_plane = tiles.per_plane();
     const std::size_t total = per_plane * static_cast<std::size_t>(plan_.planes);
-    const std::size_t together = std::max<std::size_t>(kItemBytes / (tiles.panel_elements() * element_bytes()), 1);
+    const std::size_t together = std::max<std::size_t>(item_elements(threads) / tiles.panel_elements(), 1);
     run_in_parallel((total + together - 1) / together, threads, [&](std::size_t item) noexcept {
       const FloatMode mode;
       const std::size_t first = item * together;
@@ -100,6 +108,7 @@ class HostWork {
 
   const Kernels& kernels_;
   const HostPlan& plan_;
+  const std::size_t elements_;
   const bool streamed_;  // the target is so large that it is better written past the caches
   const Conversion conversion_;
   const std::byte* const source_;
@@ -119,7 +128,7 @@ void run_many(std::span<const One> all, int threads, const Large& run_large, con
   std::size_t small_bytes = 0;
   for (const One& one : all) {
     const std::size_t bytes = bytes_moved(one);
-    if (bytes > kItemBytes) {
+    if (bytes > kMostItemBytes) {
       run_large(one);
     } else {
       ++small;
@@ -127,11 +136,12 @@ void run_many(std::span<const One> all, int threads, const Large& run_large, con
     }
   }
   if (small == 0) return;
-  const std::size_t together = std::max<std::size_t>(kItemBytes / std::max<std::size_t>(small_bytes / small, 1), 1);
-  run_in_parallel((all.size() + together - 1) / together, useful_threads(small_bytes, threads), [&](std::size_t item) noexcept {
+  threads = useful_threads(small_bytes, threads);
+  const std::size_t together = std::max<std::size_t>(item_bytes(small_bytes, threads) / std::max<std::size_t>(small_bytes / small, 1), 1);
+  run_in_parallel((all.size() + together - 1) / together, threads, [&](std::size_t item) noexcept {
     const std::size_t last = std::min((item + 1) * together, all.size());
     for (std::size_t i = item * together; i < last; ++i) {
-      if (bytes_moved(all[i]) <= kItemBytes) run_small(all[i], i + 1 < last ? &all[i + 1] : nullptr);
+      if (bytes_moved(all[i]) <= kMostItemBytes) run_small(all[i], i + 1 < last ? &all[i + 1] : nullptr);
     }
   });
 }
@@ -173,9 +183,9 @@ void copy_on_host(std::span<const HostRun> runs, int threads, const Kernels& ker
       std::memcpy(target, source, count);
   };
   const auto in_pieces = [&](const HostRun& run) {
-    constexpr std::size_t kPiece = kItemBytes / 2;
-    run_in_parallel((run.bytes + kPiece - 1) / kPiece, threads, [&](std::size_t i) noexcept {
-      copy(run.source + i * kPiece, run.target + i * kPiece, std::min(kPiece, run.bytes - i * kPiece));
+    const std::size_t piece = item_bytes(bytes_moved(run), threads) / 2;
+    run_in_parallel((run.bytes + piece - 1) / piece, threads, [&](std::size_t i) noexcept {
+      copy(run.source + i * piece, run.target + i * piece, std::min(piece, run.bytes - i * piece));
     });
   };
   run_many(runs, threads, in_pieces, [&](const HostRun& run, const HostRun* next) {
@@ -198,9 +208,10 @@ void fill_on_host(std::span<const std::int64_t> shape, const HostSide& target, c
   const HostPlan plan = plan_on_host(walked, {still.data(), shape.size()}, target.strides);
   if (plan.planes == 1 && plan.row.target_step == 1 && is_uniform(value, size)) {
     std::byte* const first = target.data + plan.target_offset * static_cast<std::ptrdiff_t>(size);
-    const std::size_t items = (bytes + kItemBytes - 1) / kItemBytes;
-    return run_in_parallel(items, useful_threads(bytes, threads), [&](std::size_t item) noexcept {
-      std::memset(first + item * kItemBytes, static_cast<int>(value[0]), std::min(kItemBytes, bytes - item * kItemBytes));
+    threads = useful_threads(bytes, threads);
+    const std::size_t piece = item_bytes(bytes, threads);
+    return run_in_parallel((bytes + piece - 1) / piece, threads, [&](std::size_t item) noexcept {
+      std::memset(first + item * piece, static_cast<int>(value[0]), std::min(piece, bytes - item * piece));
     });
   }
   const HostSide source{const_cast<std::byte*>(value), target.dtype, {}};

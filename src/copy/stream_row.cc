@@ -15,7 +15,7 @@ constexpr std::size_t kLeastBytes = std::size_t{4} << 10;  // of a row
 
 bool StreamRow::is_worth(const Conversion& conversion, std::size_t row_elements) noexcept {
   const std::size_t size = size_bytes(conversion.to);
-  return !conversion.by_reference && size >= size_bytes(conversion.from) && row_elements >= kLeastBytes / size;
+  return !conversion.by_reference && 2 * size >= size_bytes(conversion.from) && row_elements >= kLeastBytes / size;
 }
 
 void StreamRow::operator()(const std::byte* source, std::byte* target, std::size_t count) const noexcept {

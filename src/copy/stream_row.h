@@ -16,7 +16,7 @@ class StreamRow {
   StreamRow(const Kernels& kernels, const Conversion& conversion) noexcept
       : conversion_(conversion), stream_runs_(kernels.stream_runs), flush_(kernels.flush_stream) {}
 
-  // Not where elements become smaller: then it is reading that takes the time. Nor for rows of a few lines.
+  // Not where elements become smaller than half: then it is reading that takes the time. Nor for rows of a few lines.
   static bool is_worth(const Conversion& conversion, std::size_t row_elements) noexcept;
 
   // What it has written is there for other threads.

@@ -19,6 +19,8 @@ constexpr TileShape kCached = {64, 16 << 10, 64 << 10};
 // Measured on x86-64 (Xeon, 48 KiB and 2 MiB of caches): longer runs of the target are worth more than room that is left in the first cache.
 constexpr TileShape kStreamed = {128, 32 << 10, 128 << 10};
 
+constexpr std::int64_t kConvertedBytes = 8 << 10;  // of elements that are streamed from the first cache
+
 // Whether enough whole lines are in each run of bytes that a tile writes.
 bool is_worth_streaming(const HostPlan& plan, std::int64_t element_bytes) noexcept {
   constexpr auto kLeastBytes = static_cast<std::int64_t>(4 * kLineBytes);
@@ -43,7 +45,7 @@ Tiles::Tiles(const Kernels& kernels, const Conversion& conversion, const HostPla
       reader_(kernels, convert_in_, plan.column.source_step, 1),
       writer_(kernels, convert_out_, 1, plan.row.target_step),
       transpose_(kernels.transpose[size_index(size_bytes(convert_in_.to))]),
-      stream_runs_(streamed && convert_out_.is_copy() && is_worth_streaming(plan, to_bytes_) ? kernels.stream_runs : nullptr),
+      stream_runs_(streamed && is_worth_streaming(plan, to_bytes_) ? kernels.stream_runs : nullptr),
       tile_bytes_(static_cast<std::ptrdiff_t>(size_bytes(convert_in_.to))) {
   const TileShape& shape = stream_runs_ != nullptr ? kStreamed : kCached;
   // A short axis is taken whole, and leaves more for the other.
@@ -115,17 +117,35 @@ void Tiles::read(const std::byte* source, std::byte* tiles, Extent panel) const 
 }
 
 void Tiles::write(const std::byte* turned, std::byte* target, Extent tile) const noexcept {
-  if (stream_runs_ != nullptr) {
-    const std::int64_t row_bytes = tile.down * tile_bytes_;
-    const bool together = plan_.column.target_step == tile.down;
-    return stream_runs_(turned, row_bytes, target, plan_.column.target_step * to_bytes_,
-                        static_cast<std::size_t>(together ? 1 : tile.across),
-                        static_cast<std::size_t>(together ? row_bytes * tile.across : row_bytes));
-  }
+  if (stream_runs_ != nullptr) return stream(turned, target, tile);
   if (plan_.row.target_step == 1 && plan_.column.target_step == tile.down)  // all of them together are one run
     return writer_(turned, target, static_cast<std::size_t>(tile.down * tile.across));
   writer_(turned, tile.down * tile_bytes_, target, plan_.column.target_step * to_bytes_, static_cast<std::size_t>(tile.across),
           static_cast<std::size_t>(tile.down));
+}
+
+void Tiles::stream(const std::byte* turned, std::byte* target, Extent tile) const noexcept {
+  const bool together = plan_.column.target_step == tile.down;  // all rows are one run
+  const std::int64_t runs = together ? 1 : tile.across;
+  const std::int64_t count = together ? tile.down * tile.across : tile.down;
+  const std::ptrdiff_t stride = plan_.column.target_step * to_bytes_;
+  if (convert_out_.is_copy())
+    return stream_runs_(turned, count * to_bytes_, target, stride, static_cast<std::size_t>(runs),
+                        static_cast<std::size_t>(count * to_bytes_));
+  // As many rows at a time as there is room for, or parts of one.
+  alignas(kLineBytes) std::byte converted[kConvertedBytes];
+  const std::int64_t most = kConvertedBytes / to_bytes_;
+  const std::int64_t length = std::min(count, most);
+  const std::int64_t rows = most / length;
+  for (std::int64_t run = 0; run < runs; run += rows) {
+    for (std::int64_t at = 0; at < count; at += length) {
+      const std::int64_t height = std::min(rows, runs - run);
+      const std::int64_t width = std::min(length, count - at);
+      convert_out_.run(turned + (run * count + at) * tile_bytes_, converted, static_cast<std::size_t>(height * width));
+      stream_runs_(converted, width * to_bytes_, target + run * stride + at * to_bytes_, stride, static_cast<std::size_t>(height),
+                   static_cast<std::size_t>(width * to_bytes_));
+    }
+  }
 }
 
 }  // namespace berth

@@ -44,6 +44,7 @@ class Tiles {
   void run(const std::byte* source, std::byte* target, Extent panel, std::byte* tiles, std::byte* turned) const noexcept;
   void read(const std::byte* source, std::byte* tiles, Extent panel) const noexcept;
   void write(const std::byte* turned, std::byte* target, Extent tile) const noexcept;
+  void stream(const std::byte* turned, std::byte* target, Extent tile) const noexcept;
 
   const HostPlan& plan_;
   std::ptrdiff_t from_bytes_;

@@ -61,7 +61,7 @@ TEST(StreamRow, WritesWhatTheCachedWayWritesAndNothingElse) {
   did(std::to_string(rows) + " rows");
 }
 
-TEST(StreamRow, IsNotWorthItWhereElementsShrinkOrRowsAreShort) {
+TEST(StreamRow, IsNotWorthItWhereElementsShrinkToLessThanHalfOrRowsAreShort) {
   const Kernels& kernels = best_kernels();
   const auto worth = [&](DType from, DType to, std::size_t count) {
     return StreamRow::is_worth(find_conversion(kernels, from, to), count);
@@ -69,7 +69,9 @@ TEST(StreamRow, IsNotWorthItWhereElementsShrinkOrRowsAreShort) {
   EXPECT_TRUE(worth(DType::f32, DType::f32, 1024));
   EXPECT_TRUE(worth(DType::bf16, DType::f32, 1024));
   EXPECT_FALSE(worth(DType::bf16, DType::f32, 1023));
-  EXPECT_FALSE(worth(DType::f32, DType::bf16, 1 << 20));
+  EXPECT_TRUE(worth(DType::f32, DType::bf16, 2048));
+  EXPECT_FALSE(worth(DType::f32, DType::bf16, 2047));
+  EXPECT_FALSE(worth(DType::f32, DType::i8, 1 << 20));
 }
 
 }  // namespace

@@ -70,18 +70,22 @@ HWY_INLINE VF32 decode(V32 code) {
 constexpr bool kHasHalf = HWY_TARGET == HWY_NEON || HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL;
 using Half = hn::Rebind<hwy::float16_t, F32>;
 
+HWY_INLINE VF32 f16_lower(V16 h) {
+  if constexpr (kHasHalf) return hn::PromoteTo(F32(), hn::BitCast(Half(), hn::LowerHalf(h)));
+  return decode<float16>(widen_lower(D32(), h));
+}
+HWY_INLINE VF32 f16_upper(V16 h) {
+  if constexpr (kHasHalf) return hn::PromoteTo(F32(), hn::BitCast(Half(), hn::UpperHalf(hn::Half<D16>(), h)));
+  return decode<float16>(widen_upper(D32(), h));
+}
+
 template <>
 struct Op<DType::f16, DType::f32, Rounding::nearest> {
   HWY_INLINE void operator()(const std::uint8_t* from, std::uint8_t* to) const {
     for (std::size_t i = 0; i < 2; ++i) {
       const V16 h = get(D16(), from, i);
-      if constexpr (kHasHalf) {
-        put(hn::PromoteTo(F32(), hn::BitCast(Half(), hn::LowerHalf(h))), to, 2 * i);
-        put(hn::PromoteTo(F32(), hn::BitCast(Half(), hn::UpperHalf(hn::Half<D16>(), h))), to, 2 * i + 1);
-      } else {
-        put(decode<float16>(widen_lower(D32(), h)), to, 2 * i);
-        put(decode<float16>(widen_upper(D32(), h)), to, 2 * i + 1);
-      }
+      put(f16_lower(h), to, 2 * i);
+      put(f16_upper(h), to, 2 * i + 1);
     }
   }
 };
@@ -172,29 +176,22 @@ HWY_INLINE V16 encode_magnitude_16(V32 a, V32 b, V16 high) {
 HWY_INLINE V8 with_signs(V8 code, V8 top_bytes) { return hn::Or(code, hn::And(top_bytes, hn::Set(D8(), std::uint8_t{0x80}))); }
 
 template <class F>
-struct ToFloat8 {
-  HWY_INLINE void operator()(const std::uint8_t* from, std::uint8_t* to) const {
-    const V32 a = get(D32(), from, 0);
-    const V32 b = get(D32(), from, 1);
-    const V32 c = get(D32(), from, 2);
-    const V32 d = get(D32(), from, 3);
-    const V16 high_ab = high_halves(a, b);
-    const V16 high_cd = high_halves(c, d);
-    V8 code = low_halves(encode_magnitude_16<F>(a, b, high_ab), encode_magnitude_16<F>(c, d, high_cd));
-    if constexpr (Format<F>::kHasInfinity) {  // else what is past the largest is the one NaN
-      static_assert(Format<F>::kMantissaBits == 2);
+HWY_INLINE V8 encode_float8(const V32 (&x)[4]) {
+  const V16 high_ab = high_halves(x[0], x[1]);
+  const V16 high_cd = high_halves(x[2], x[3]);
+  V8 code = low_halves(encode_magnitude_16<F>(x[0], x[1], high_ab), encode_magnitude_16<F>(x[2], x[3], high_cd));
+  if constexpr (Format<F>::kHasInfinity) {  // else what is past the largest is the one NaN
+    static_assert(Format<F>::kMantissaBits == 2);
+    const V32 numbers = hn::And(hn::And(is_number(x[0]), is_number(x[1])), hn::And(is_number(x[2]), is_number(x[3])));
+    if (!hn::AllTrue(D32(), hn::MaskFromVec(numbers))) {
       // Quiet, with the top bit of the payload that is left.
       const V8 payload = low_halves(hn::ShiftRight<5>(high_ab), hn::ShiftRight<5>(high_cd));
       const V8 quiet = hn::Or(hn::And(payload, hn::Set(D8(), std::uint8_t{1})), hn::Set(D8(), std::uint8_t{0x7e}));
-      code = hn::IfVecThenElse(low_bytes(is_number(a), is_number(b), is_number(c), is_number(d)), code, quiet);
+      code = hn::IfVecThenElse(low_bytes(is_number(x[0]), is_number(x[1]), is_number(x[2]), is_number(x[3])), code, quiet);
     }
-    put(with_signs(code, high_halves(high_ab, high_cd)), to, 0);
   }
-};
-template <>
-struct Op<DType::f32, DType::f8e4m3, Rounding::nearest> : ToFloat8<float8_e4m3> {};
-template <>
-struct Op<DType::f32, DType::f8e5m2, Rounding::nearest> : ToFloat8<float8_e5m2> {};
+  return with_signs(code, high_halves(high_ab, high_cd));
+}
 
 // A code of f8e4m3, moved to the place of the exponent, is a value of a wider format but for the bias, subnormals included; a product with a
 // power of two makes up for that, exactly. NaN, which f8e4m3 has where others have a number, is put in place before. The wider format is f32

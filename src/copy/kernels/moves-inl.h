@@ -29,6 +29,7 @@ using Tag = hn::FixedTag<Lane<Size>, 16 / Size>;
 template <std::size_t Size>
 using Vec = hn::Vec<Tag<Size>>;
 using Bytes = hn::FixedTag<std::uint8_t, 16>;
+using Whole = hn::ScalableTag<std::uint8_t>;  // as long as the processor has them
 
 // Loaded and stored as bytes, which need no alignment.
 template <std::size_t Size>
@@ -223,7 +224,6 @@ HWY_ATTR inline void copy_runs(const std::byte* source, std::ptrdiff_t source_st
 // Lines that are written in part go through the cache: the other part mostly follows soon.
 HWY_ATTR inline void stream_runs(const std::byte* source, std::ptrdiff_t source_stride, std::byte* target, std::ptrdiff_t target_stride,
                                  std::size_t runs, std::size_t bytes) noexcept {
-  using Whole = hn::ScalableTag<std::uint8_t>;
   static_assert(kLineBytes % HWY_MAX_BYTES == 0, "a line is whole vectors, of a length that is known");
   for (; runs > 0; --runs, source += source_stride, target += target_stride) {
     const auto* const from = reinterpret_cast<const std::uint8_t*>(source);
@@ -262,6 +262,22 @@ HWY_ATTR void reverse(const std::byte* last, std::byte* target, std::size_t coun
 }
 
 // Every second, third or fourth element. The last ones are left to the plain loop: behind them may be nothing to load.
+template <std::size_t Size>
+HWY_ATTR void gather_every_second(const std::byte* source, std::byte* target, std::size_t count) {
+  const Whole bytes;
+  const hn::Repartition<Lane<Size>, Whole> d;
+  constexpr std::size_t kLanes = HWY_MAX_BYTES / Size;
+  const auto* const from = reinterpret_cast<const std::uint8_t*>(source);
+  auto* const to = reinterpret_cast<std::uint8_t*>(target);
+  std::size_t at = 0;
+  for (; at + kLanes < count; at += kLanes) {
+    const auto first = hn::BitCast(d, hn::LoadU(bytes, from + 2 * at * Size));
+    const auto second = hn::BitCast(d, hn::LoadU(bytes, from + 2 * at * Size + HWY_MAX_BYTES));
+    hn::StoreU(hn::BitCast(bytes, hn::ConcatEven(d, second, first)), bytes, to + at * Size);
+  }
+  plain::gather<Size>(source + at * 2 * Size, 2, target + at * Size, count - at);
+}
+
 template <std::size_t Size, std::size_t Step>
 HWY_ATTR void gather_every(const std::byte* source, std::byte* target, std::size_t count) {
   std::size_t at = 0;
@@ -289,7 +305,7 @@ HWY_ATTR void gather(const std::byte* source, std::ptrdiff_t step, std::byte* ta
   switch (step) {
     case -1: return reverse<Size>(source, target, count);
     case 0: return repeat<Size>(source, target, count);
-    case 2: return gather_every<Size, 2>(source, target, count);
+    case 2: return gather_every_second<Size>(source, target, count);
     case 3: return gather_every<Size, 3>(source, target, count);
     case 4: return gather_every<Size, 4>(source, target, count);
     default: return plain::gather<Size>(source, step, target, count);

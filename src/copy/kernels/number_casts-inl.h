@@ -29,34 +29,26 @@ HWY_INLINE VI64 truncate(VF64 v) {
   return hn::IfThenElse(beyond, hn::Set(I64(), INT64_MAX), fits);
 }
 
-// The same into 8 bits, by narrowing twice to the nearest value that fits; where a narrowing of two vectors leaves them in another order,
-// bounded first, so that cutting off the high bits is all that is left to do.
+// The same into 8 bits. Short vectors are narrowed twice to the nearest value that fits. Where a narrowing of two vectors leaves them in another
+// order they are bounded first, so that cutting off the high bits is all that is left to do.
 template <class Byte>
-HWY_INLINE void truncate_to_bytes(const std::uint8_t* from, std::uint8_t* to) {
+HWY_INLINE V8 truncate_to_bytes(const V32 (&x)[4]) {
   using D = hn::Rebind<Byte, D8>;
+  const auto floats = [&](std::size_t i) HWY_ATTR { return hn::BitCast(F32(), x[i]); };
   if constexpr (kBlock == 16) {
-    const auto part = [&](std::size_t i) HWY_ATTR { return truncate(get(F32(), from, i)); };
-    const auto low = hn::DemoteTo(hn::Half<D>(), hn::ReorderDemote2To(I16(), part(0), part(1)));
-    const auto high = hn::DemoteTo(hn::Half<D>(), hn::ReorderDemote2To(I16(), part(2), part(3)));
-    put(hn::Combine(D(), high, low), to, 0);
+    const auto low = hn::DemoteTo(hn::Half<D>(), hn::ReorderDemote2To(I16(), truncate(floats(0)), truncate(floats(1))));
+    const auto high = hn::DemoteTo(hn::Half<D>(), hn::ReorderDemote2To(I16(), truncate(floats(2)), truncate(floats(3))));
+    return hn::BitCast(D8(), hn::Combine(D(), high, low));
   } else {
     const auto part = [&](std::size_t i) HWY_ATTR {
-      const VI32 v = truncate(get(F32(), from, i));
-      const VI32 least = hn::Set(I32(), std::numeric_limits<Byte>::lowest());
-      return hn::BitCast(D32(), hn::Min(hn::Max(v, least), hn::Set(I32(), std::numeric_limits<Byte>::max())));
+      const VF32 v = floats(i);
+      const VF32 fits =
+          hn::Min(hn::Max(v, hn::Set(F32(), std::numeric_limits<Byte>::lowest())), hn::Set(F32(), std::numeric_limits<Byte>::max()));
+      return hn::BitCast(D32(), hn::ConvertTo(I32(), hn::IfThenElseZero(hn::Eq(v, v), fits)));
     };
-    put(low_bytes(part(0), part(1), part(2), part(3)), to, 0);
+    return low_bytes(part(0), part(1), part(2), part(3));
   }
 }
-
-template <>
-struct Op<DType::f32, DType::i8, Rounding::nearest> {
-  HWY_INLINE void operator()(const std::uint8_t* from, std::uint8_t* to) const { truncate_to_bytes<std::int8_t>(from, to); }
-};
-template <>
-struct Op<DType::f32, DType::u8, Rounding::nearest> {
-  HWY_INLINE void operator()(const std::uint8_t* from, std::uint8_t* to) const { truncate_to_bytes<std::uint8_t>(from, to); }
-};
 
 // Bytes, widened twice, each vector of 32 bits finished by `last`.
 template <class Wide16, class Bytes, class Last>

@@ -17,6 +17,7 @@
 #undef BERTH_NO_VECTORS
 #define BERTH_NO_VECTORS (HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128)
 #if !BERTH_NO_VECTORS
+#include "copy/kernels/byte_casts-inl.h"
 #include "copy/kernels/float_casts-inl.h"
 #include "copy/kernels/moves-inl.h"
 #include "copy/kernels/number_casts-inl.h"
@@ -68,7 +69,7 @@ constexpr std::size_t kLeastStreamed = std::size_t{16} << 20;
 // Elements of 16 bytes fill a vector: there is nothing to shuffle.
 Kernels make_kernels() {
   return {.name = hwy::TargetName(HWY_TARGET),
-          .casts = cast_rows(std::make_index_sequence<kNeededCasts>()),
+          .casts = cast_rows(std::make_index_sequence < kHasByteCasts ? kNeededAndByteCasts : kNeededCasts > ()),
           .gather = {gather<1>, gather<2>, gather<4>, gather<8>, plain::gather<16>},
           .scatter = {scatter<1>, scatter<2>, scatter<4>, scatter<8>, plain::scatter<16>},
           .transpose = {transpose<1>, transpose<2>, transpose<4>, transpose<8>, plain::transpose<16>},
