@@ -10,6 +10,7 @@
 #include "berth/base/float_types.h"
 #include "copy/kernels/arm_sources.h"
 #include "copy/kernels/arm_targets.h"
+#include "copy/kernels/byte_table.h"
 #include "os/system.h"
 
 namespace berth {
@@ -44,25 +45,11 @@ struct BoolToFloat8 {
   }
 };
 
-// Codes into codes by a table of the 128 magnitudes, for sources whose sign goes over as it is: From is an 8-bit float, or i8.
-template <class From, class To>
+// Codes into codes by the 128 magnitudes of their table, for sources whose sign goes over as it is: From is an 8-bit float, or i8.
+template <DType From, DType To>
 struct ByTable {
   static constexpr std::size_t kFrom = 1, kTo = 1, kBlocks = 4;
-  static constexpr bool kFloat = !std::is_same_v<From, std::int8_t>;
-  struct Table {
-    std::uint8_t codes[128];
-  };
-  static constexpr Table make() noexcept {
-    Table made{};
-    for (unsigned i = 0; i < 128; ++i) {
-      if constexpr (kFloat)
-        made.codes[i] = To(static_cast<double>(From::from_bits(static_cast<std::uint8_t>(i)))).bits;
-      else
-        made.codes[i] = To(static_cast<double>(i)).bits;
-    }
-    return made;
-  }
-  static constexpr Table kTable = make();
+  static constexpr bool kFloat = From != DType::i8;
 
   template <std::size_t N>
   BERTH_ARM_INLINE static void run(Bytes from, std::uint8_t* to) noexcept {
@@ -70,7 +57,8 @@ struct ByTable {
     V8 at[N];
     V8 out[N];
     uint8x16x2_t part[4];
-    BERTH_EACH(4) part[i] = {vld1q_u8(kTable.codes + i * 32), vld1q_u8(kTable.codes + i * 32 + 16)};
+    const std::uint8_t* const codes = kByteTable<From, To>.to;
+    BERTH_EACH(4) part[i] = {vld1q_u8(codes + i * 32), vld1q_u8(codes + i * 32 + 16)};
     load(from, x);
     // Of 128 the code is that of 127, in both formats.
     BERTH_EACH(N) at[i] = kFloat ? vandq_u8(x[i], vdupq_n_u8(0x7f)) : vreinterpretq_u8_s8(vqabsq_s8(vreinterpretq_s8_u8(x[i])));
@@ -155,10 +143,10 @@ Kernels with_arm_casts(const Kernels& kernels) noexcept {
   set(f64, u8, through<F64Source, ToU8, F32>);
   set(boolean, f8e4m3, cast_row<BoolToFloat8<float8_e4m3>>);
   set(boolean, f8e5m2, cast_row<BoolToFloat8<float8_e5m2>>);
-  set(i8, f8e4m3, cast_row<ByTable<std::int8_t, float8_e4m3>>);
-  set(i8, f8e5m2, cast_row<ByTable<std::int8_t, float8_e5m2>>);
-  set(f8e4m3, f8e5m2, cast_row<ByTable<float8_e4m3, float8_e5m2>>);
-  set(f8e5m2, f8e4m3, cast_row<ByTable<float8_e5m2, float8_e4m3>>);
+  set(i8, f8e4m3, cast_row<ByTable<i8, f8e4m3>>);
+  set(i8, f8e5m2, cast_row<ByTable<i8, f8e5m2>>);
+  set(f8e4m3, f8e5m2, cast_row<ByTable<f8e4m3, f8e5m2>>);
+  set(f8e5m2, f8e4m3, cast_row<ByTable<f8e5m2, f8e4m3>>);
   set(boolean, bf16, through<Bool, ExactBf16Target, F32>);
   set(bf16, f16, through<Bf16Source, F16Target, F32>);
   set(bf16, i32, through<Bf16Source, I32Target, F32>);

@@ -45,9 +45,14 @@ HWY_INLINE V8 look_up(const ByteTable& table, V8 bytes) {
 #endif
 
 template <DType From, DType To>
-requires(kHasByteCasts&& size_bytes(From) == 1 && size_bytes(To) == 1) struct Op<From, To, Rounding::nearest> {
-  HWY_INLINE void operator()(const std::uint8_t* from, std::uint8_t* to) const { put(look_up(table, get(D8(), from, 0)), to, 0); }
-  const ByteTable& table = byte_table<From, To>();
+concept BetweenBytes = (size_bytes(From) == 1 && size_bytes(To) == 1);
+
+template <DType From, DType To>
+requires BetweenBytes<From, To>
+struct Op<From, To, Rounding::nearest> {
+  HWY_INLINE void operator()(const std::uint8_t* from, std::uint8_t* to) const {
+    put(look_up(kByteTable<From, To>, get(D8(), from, 0)), to, 0);
+  }
 };
 #endif
 
@@ -63,7 +68,6 @@ HWY_INLINE hn::Vec<D> bounded(D d, hn::Vec<D> v) {
 // The i-th quarter of a block as f32: its value, or what rounds to the same bytes. NaN need not be quiet.
 template <DType From>
 HWY_INLINE VF32 read_f32(const std::uint8_t* from, std::size_t i) {
-  const I64 d64;
   if constexpr (From == DType::f32) return get(F32(), from, i);
   if constexpr (From == DType::f16) return i % 2 == 0 ? f16_lower(get(D16(), from, i / 2)) : f16_upper(get(D16(), from, i / 2));
   if constexpr (From == DType::bf16)
@@ -71,7 +75,7 @@ HWY_INLINE VF32 read_f32(const std::uint8_t* from, std::size_t i) {
   if constexpr (From == DType::f64) return narrow_to_odd(get(F64(), from, 2 * i), get(F64(), from, 2 * i + 1));
   if constexpr (From == DType::i32) return hn::ConvertTo(F32(), bounded(I32(), get(I32(), from, i)));
   if constexpr (From == DType::i64) {
-    const auto part = [&](std::size_t k) HWY_ATTR { return hn::BitCast(D64(), bounded(d64, get(d64, from, k))); };
+    const auto part = [&](std::size_t k) HWY_ATTR { return hn::BitCast(D64(), bounded(I64(), get(I64(), from, k))); };
     return hn::ConvertTo(F32(), hn::BitCast(I32(), low_halves(part(2 * i), part(2 * i + 1))));
   }
 }
@@ -85,7 +89,11 @@ HWY_INLINE V8 write_byte(const V32 (&x)[4]) {
 }
 
 template <DType From, DType To>
-requires(size_bytes(From) > 1 && size_bytes(To) == 1 && To != DType::boolean) struct Op<From, To, Rounding::nearest> {
+concept IntoBytes = (size_bytes(From) > 1 && size_bytes(To) == 1 && To != DType::boolean);
+
+template <DType From, DType To>
+requires IntoBytes<From, To>
+struct Op<From, To, Rounding::nearest> {
   HWY_INLINE void operator()(const std::uint8_t* from, std::uint8_t* to) const {
     const auto part = [&](std::size_t i) HWY_ATTR { return hn::BitCast(D32(), read_f32<From>(from, i)); };
     const V32 x[4] = {part(0), part(1), part(2), part(3)};

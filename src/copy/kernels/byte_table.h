@@ -1,24 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 
 #include "berth/base/dtype.h"
+#include "berth/base/float_types.h"
 
-// A conversion between elements of one byte is 256 results.
+// A conversion between elements of one byte is 256 results. They are made when compiling: no fork finds them half made.
 namespace berth {
+
+template <DType From>
+constexpr double value_of_byte(std::uint8_t byte) noexcept {
+  if constexpr (From == DType::boolean) return byte != 0 ? 1 : 0;
+  if constexpr (From == DType::u8) return byte;
+  if constexpr (From == DType::i8) return static_cast<std::int8_t>(byte);
+  if constexpr (From == DType::f8e4m3) return static_cast<double>(float8_e4m3::from_bits(byte));
+  if constexpr (From == DType::f8e5m2) return static_cast<double>(float8_e5m2::from_bits(byte));
+}
+
+// Toward zero; what does not fit becomes the nearest that does; NaN becomes 0.
+template <class Byte>
+constexpr std::uint8_t truncated_to_byte(double value) noexcept {
+  if (value != value) return 0;  // NaN
+  using Limits = std::numeric_limits<Byte>;
+  return static_cast<std::uint8_t>(static_cast<Byte>(std::clamp<double>(value, Limits::lowest(), Limits::max())));
+}
+
+template <DType To>
+constexpr std::uint8_t byte_of_value(double value) noexcept {
+  if constexpr (To == DType::u8) return truncated_to_byte<std::uint8_t>(value);
+  if constexpr (To == DType::i8) return truncated_to_byte<std::int8_t>(value);
+  if constexpr (To == DType::f8e4m3) return float8_e4m3(value).bits;
+  if constexpr (To == DType::f8e5m2) return float8_e5m2(value).bits;
+}
 
 struct ByteTable {
   alignas(64) std::uint8_t to[256];
 };
 
-// As the reference has it.
-ByteTable make_byte_table(DType from, DType to) noexcept;
+template <DType From, DType To>
+constexpr ByteTable make_byte_table() noexcept {
+  ByteTable made{};
+  for (unsigned i = 0; i < 256; ++i) {
+    const auto byte = static_cast<std::uint8_t>(i);
+    made.to[i] = byte_of_value<To>(value_of_byte<From>(byte));
+  }
+  return made;
+}
 
 template <DType From, DType To>
-const ByteTable& byte_table() noexcept {
-  static const ByteTable kMade = make_byte_table(From, To);
-  return kMade;
-}
+inline constexpr ByteTable kByteTable = make_byte_table<From, To>();
 
 }  // namespace berth
