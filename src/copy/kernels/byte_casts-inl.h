@@ -21,28 +21,18 @@ constexpr bool kHasByteCasts = HWY_ARCH_X86;
 // ---- Between bytes.
 
 #if HWY_ARCH_X86
-#if HWY_TARGET == HWY_AVX3_DL
-// Half of the table is two registers, which an instruction looks seven bits up in.
-HWY_INLINE V8 look_up(const ByteTable& table, V8 bytes) {
-  const auto part = [&](std::size_t i) HWY_ATTR { return hn::Load(D8(), table.to + 64 * i).raw; };
-  const __m512i low = _mm512_permutex2var_epi8(part(0), bytes.raw, part(1));
-  const __m512i high = _mm512_permutex2var_epi8(part(2), bytes.raw, part(3));
-  return V8{_mm512_mask_blend_epi8(_mm512_movepi8_mask(bytes.raw), low, high)};
-}
-#else
-// The table is sixteen rows of sixteen. Each is asked for every byte, and answers 0 for those that are not its own, whose index has its
-// highest bit set: without the row's number its own are 0 to 15, all others more, and 0x70 carries just those over.
-HWY_INLINE V8 look_up(const ByteTable& table, V8 bytes) {
-  const D8 d;
-  V8 found = hn::Zero(d);
-  for (std::size_t row = 0; row < 16; ++row) {
-    const V8 own = hn::Xor(bytes, hn::Set(d, static_cast<std::uint8_t>(16 * row)));
-    const V8 index = hn::SaturatedAdd(own, hn::Set(d, std::uint8_t{0x70}));
-    found = hn::Or(found, hn::TableLookupBytesOr0(hn::LoadDup128(d, table.to + 16 * row), index));
+// Half a table is eight rows of sixteen, each of which is looked up with the low four bits of every byte, and with 0 where the index is negative.
+// The index begins as the byte, and falls by sixteen from row to row, so that a byte has met all rows up to its own when it becomes
+// negative. A row has what differs from the one before it: together they are what the byte is looking for.
+HWY_INLINE V8 look_up_half(const std::uint8_t* steps, V8 bytes) {
+  auto index = hn::BitCast(I8(), bytes);
+  V8 found = hn::Zero(D8());
+  for (std::size_t row = 0; row < 8; ++row) {
+    found = hn::Xor(found, hn::TableLookupBytesOr0(hn::LoadDup128(D8(), steps + 16 * row), hn::BitCast(D8(), index)));
+    index = hn::SaturatedSub(index, hn::Set(I8(), std::int8_t{16}));
   }
   return found;
 }
-#endif
 
 template <DType From, DType To>
 concept BetweenBytes = (size_bytes(From) == 1 && size_bytes(To) == 1);
@@ -51,7 +41,10 @@ template <DType From, DType To>
 requires BetweenBytes<From, To>
 struct Op<From, To, Rounding::nearest> {
   HWY_INLINE void operator()(const std::uint8_t* from, std::uint8_t* to) const {
-    put(look_up(kByteTable<From, To>, get(D8(), from, 0)), to, 0);
+    const V8 bytes = get(D8(), from, 0);
+    const V8 low = look_up_half(kByteSteps<From, To>.to, bytes);
+    const V8 high = look_up_half(kByteSteps<From, To>.to + 128, hn::Xor(bytes, hn::Set(D8(), std::uint8_t{0x80})));
+    put(hn::Xor(low, high), to, 0);  // one of them is 0
   }
 };
 #endif

@@ -53,4 +53,16 @@ constexpr ByteTable make_byte_table() noexcept {
 template <DType From, DType To>
 inline constexpr ByteTable kByteTable = make_byte_table<From, To>();
 
+// The same in halves of eight rows of sixteen, each row but the first as what differs from the one before it.
+constexpr ByteTable steps_of(const ByteTable& table) noexcept {
+  ByteTable steps = table;
+  for (unsigned i = 0; i < 256; ++i) {
+    if (i % 128 >= 16) steps.to[i] ^= table.to[i - 16];
+  }
+  return steps;
+}
+
+template <DType From, DType To>
+inline constexpr ByteTable kByteSteps = steps_of(kByteTable<From, To>);
+
 }  // namespace berth

@@ -62,8 +62,8 @@ constexpr std::array<ConvertRow, kCastCount> cast_rows(std::index_sequence<I...>
   return {cast_row<kCasts[I].from, kCasts[I].to, kCasts[I].rounding>...};
 }
 
-// More than the second cache of any core. Through the last one, which may hold it, copies of 64 MiB and more were measured to be slower; how
-// much slower it is to read a streamed target soon after was not.
+// More than the second cache of any core. Through the last one, which may hold it, copies are slower; but reading what was streamed is slower
+// too, if it comes soon (docs/decisions/0015).
 constexpr std::size_t kLeastStreamed = std::size_t{16} << 20;
 
 // Elements of 16 bytes fill a vector: there is nothing to shuffle.
