@@ -17,7 +17,8 @@ namespace berth {
 
 namespace {
 
-constexpr std::size_t kMostItemBytes = std::size_t{4} << 20;   // of one item of work, read and written
+constexpr std::size_t kLeastItemBytes = std::size_t{1} << 19;  // of one item of work, read and written: far more than handing it out costs
+constexpr std::size_t kMostItemBytes = std::size_t{4} << 20;
 constexpr std::size_t kBytesPerThread = std::size_t{1} << 19;  // less is not worth waking a thread for
 
 std::size_t count_elements(std::span<const std::int64_t> shape) noexcept {
@@ -34,10 +35,10 @@ int useful_threads(std::size_t bytes, int threads) noexcept {
   return static_cast<int>(std::min(static_cast<std::size_t>(threads), std::max<std::size_t>(bytes / kBytesPerThread, 1)));
 }
 
-// So few that several items fall to each thread, which then end at about the same time; but far more than handing one out costs.
+// So few that several items fall to each thread, which then end at about the same time.
 std::size_t item_bytes(std::size_t bytes, int threads) noexcept {
   const std::size_t share = bytes / (8 * static_cast<std::size_t>(threads));
-  return std::clamp(share / kBytesPerThread * kBytesPerThread, kBytesPerThread, kMostItemBytes);
+  return std::clamp(share / kLeastItemBytes * kLeastItemBytes, kLeastItemBytes, kMostItemBytes);
 }
 
 // A plan with its kernels, cut into items that may run at the same time.
@@ -57,7 +58,10 @@ class HostWork {
   void run(int threads) noexcept { plan_.kind == HostPlan::Kind::tiles ? run_tiles(threads) : run_rows(threads); }
 
  private:
-  std::size_t item_elements(int threads) const noexcept { return item_bytes(elements_ * element_bytes(), threads) / element_bytes(); }
+  // Whole lines, whatever the size of an element.
+  std::size_t item_elements(int threads) const noexcept {
+    return item_bytes(elements_ * element_bytes(), threads) / element_bytes() / kLineBytes * kLineBytes;
+  }
   std::size_t element_bytes() const noexcept { return static_cast<std::size_t>(source_bytes_ + target_bytes_); }
   const std::byte* source_at(std::int64_t element) const noexcept { return source_ + element * source_bytes_; }
   std::byte* target_at(std::int64_t element) const noexcept { return target_ + element * target_bytes_; }

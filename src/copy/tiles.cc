@@ -72,9 +72,8 @@ void Tiles::run(const std::byte* source, std::byte* target, std::size_t panel) c
     run_in_room<kCached.tile_bytes, kCached.panel_bytes>(source, target, whole);
 }
 
-// Not inlined: each has a frame of its own, and a copy through the caches not the larger one.
 template <std::int64_t TileBytes, std::int64_t PanelBytes>
-[[gnu::noinline]] void Tiles::run_in_room(const std::byte* source, std::byte* target, Extent whole) const noexcept {
+void Tiles::run_in_room(const std::byte* source, std::byte* target, Extent whole) const noexcept {
   alignas(kLineBytes) std::byte tiles[PanelBytes];
   alignas(kLineBytes) std::byte turned[TileBytes];
   run(source, target, whole, tiles, turned);

@@ -23,7 +23,7 @@
 namespace berth::testing {
 namespace {
 
-constexpr int kThreads[] = {1, 2, 5};
+constexpr int kThreads[] = {1, 2, 5, 16};
 constexpr std::byte kUntouched{0xab};
 
 // One side of a copy in a heap block of its own, which has no byte that the layout does not reach, but for some before it.
@@ -120,6 +120,18 @@ class Copies {
     return finish(std::move(copy));
   }
 
+  // The source dense along the first axis, and the target along the second, with gaps of so many elements between its rows.
+  Copy make_transposed(std::vector<std::int64_t> shape, DType from, DType to, std::int64_t gap) {
+    Copy copy;
+    const std::int64_t pitch = shape[1] + gap;
+    copy.source = {from, {{1, shape[0]}, 0, shape[0] * shape[1]}, random_.below(64), {}};
+    copy.target = {to, {{pitch, 1}, 0, shape[0] * pitch}, random_.below(64), {}};
+    copy.shape = std::move(shape);
+    for (Side* const side : {&copy.source, &copy.target})
+      side->bytes.assign(side->before + static_cast<std::size_t>(side->layout.reach) * size_bytes(side->dtype), kUntouched);
+    return finish(std::move(copy));
+  }
+
   Side side(const std::vector<std::int64_t>& shape, DType dtype, Repeats repeats) {
     Side made{dtype, random_layout(random_, shape, repeats), random_.one_in(2) ? random_.below(64) : 0, {}};
     if (std::ranges::find(shape, 0) != shape.end()) made.layout.first = 0;  // its one element is never looked at
@@ -166,6 +178,27 @@ TEST(HostCopy, RandomStridedCopiesGiveWhatALoopOverAllElementsGives) {
   did(std::to_string(total) + " copies of " + std::to_string(elements) + " elements, by every table");
 }
 
+// Rows of the target longer than what is converted at a time, several of them in it, and all of them together.
+TEST(HostCopy, TransposesThatWidenAreTheSamePastTheCaches) {
+  Copies copies(seed() + 5);
+  constexpr DType kPairs[][2] = {{DType::u8, DType::f32}, {DType::bf16, DType::f32}, {DType::i8, DType::i64}, {DType::f32, DType::c128}};
+  std::size_t done = 0;
+  for (const std::vector<std::int64_t>& shape : std::vector<std::vector<std::int64_t>>{{3, 9001}, {700, 40}, {130, 300}, {65, 1025}}) {
+    for (const auto& [from, to] : kPairs) {
+      for (const std::int64_t gap : {0, 1, 16}) {
+        Copy copy = copies.make_transposed(shape, from, to, gap);
+        for (const Kernels& kernels : tables()) {
+          std::ranges::fill(copy.target.bytes, kUntouched);
+          copy_on_host(copy.shape, copy.source.view(), copy.target.view(), 1, kernels);
+          ASSERT_EQ(copy.target.bytes == copy.expected, true) << name_of(kernels) << ": " << copy;
+          ++done;
+        }
+      }
+    }
+  }
+  did(std::to_string(done) + " transposes");
+}
+
 TEST(HostCopy, LargeCopiesAreTheSameByAnyNumberOfThreadsAndEveryTable) {
   Copies copies(seed() + 2);
   const std::uint64_t total = scaled(100, 4);
@@ -181,7 +214,7 @@ TEST(HostCopy, LargeCopiesAreTheSameByAnyNumberOfThreadsAndEveryTable) {
     }
     bytes += copy.expected.size();
   }
-  did(std::to_string(total) + " copies of " + std::to_string(bytes) + " bytes by 1, 2 and 5 threads and every table");
+  did(std::to_string(total) + " copies of " + std::to_string(bytes) + " bytes by 1, 2, 5 and 16 threads and every table");
 }
 
 TEST(HostCopy, ABatchDoesEachOfItsCopies) {

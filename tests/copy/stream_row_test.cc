@@ -41,11 +41,12 @@ void expect_row(const Kernels& kernels, DType from, DType to, std::size_t count,
 }
 
 TEST(StreamRow, WritesWhatTheCachedWayWritesAndNothingElse) {
-  constexpr DType kPairs[][2] = {{DType::u8, DType::u8},  {DType::i8, DType::f8e4m3}, {DType::bf16, DType::f32},
-                                 {DType::i8, DType::f32}, {DType::f16, DType::bf16},  {DType::f32, DType::f64},
-                                 {DType::i8, DType::i64}, {DType::c128, DType::c128}};
+  constexpr DType kPairs[][2] = {{DType::u8, DType::u8},   {DType::i8, DType::f8e4m3}, {DType::bf16, DType::f32},
+                                 {DType::i8, DType::f32},  {DType::f16, DType::bf16},  {DType::f32, DType::f64},
+                                 {DType::i8, DType::i64},  {DType::c128, DType::c128}, {DType::f32, DType::bf16},
+                                 {DType::f64, DType::f32}, {DType::i64, DType::i32},   {DType::f16, DType::i8}};
   Random random(seed());
-  std::vector<std::byte> source(6 * kPieceBytes * 8);
+  std::vector<std::byte> source(6 * kPieceBytes * 8);  // as if bytes became elements of eight
   std::ranges::generate(source, [&] { return static_cast<std::byte>(random.next()); });
   std::size_t rows = 0;
   for (const Kernels& kernels : all_kernels()) {

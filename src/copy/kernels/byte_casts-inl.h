@@ -15,15 +15,15 @@
 HWY_BEFORE_NAMESPACE();
 namespace berth::HWY_NAMESPACE {
 
-// Ways that are shorter than through rows of f32. On ARM64 arm_casts.h has them all.
+// Ways that are shorter than through rows of f32. On ARM64 arm_casts.h has them.
 constexpr bool kHasByteCasts = HWY_ARCH_X86;
 
 // ---- Between bytes.
 
 #if HWY_ARCH_X86
-// Half a table is eight rows of sixteen, each of which is looked up with the low four bits of every byte, and with 0 where the index is negative.
-// The index begins as the byte, and falls by sixteen from row to row, so that a byte has met all rows up to its own when it becomes
-// negative. A row has what differs from the one before it: together they are what the byte is looking for.
+// Half a table is eight rows of sixteen. Each is looked up with the low four bits of every index, and gives 0 where the index is negative. The
+// index begins as the byte, and falls by sixteen from row to row, so that it becomes negative when the byte has met all rows up to its own.
+// A row has what differs from the one before it: together they are what the byte is looking for.
 HWY_INLINE V8 look_up_half(const std::uint8_t* steps, V8 bytes) {
   auto index = hn::BitCast(I8(), bytes);
   V8 found = hn::Zero(D8());
@@ -35,7 +35,7 @@ HWY_INLINE V8 look_up_half(const std::uint8_t* steps, V8 bytes) {
 }
 
 template <DType From, DType To>
-concept BetweenBytes = (size_bytes(From) == 1 && size_bytes(To) == 1);
+concept BetweenBytes = (size_bytes(From) == 1 && size_bytes(To) == 1 && (is_float8(From) || is_float8(To)));
 
 template <DType From, DType To>
 requires BetweenBytes<From, To>
@@ -53,7 +53,7 @@ struct Op<From, To, Rounding::nearest> {
 
 // Integers past 2^20 are past all floats of 8 bits, and up to there f32 has every one.
 template <class D>
-HWY_INLINE hn::Vec<D> bounded(D d, hn::Vec<D> v) {
+HWY_INLINE hn::Vec<D> within_float8(D d, hn::Vec<D> v) {
   constexpr hn::TFromD<D> kMost = 1 << 20;
   return hn::Min(hn::Max(v, hn::Set(d, -kMost)), hn::Set(d, kMost));
 }
@@ -66,9 +66,9 @@ HWY_INLINE VF32 read_f32(const std::uint8_t* from, std::size_t i) {
   if constexpr (From == DType::bf16)
     return hn::BitCast(F32(), i % 2 == 0 ? raise_lower(get(D16(), from, i / 2)) : raise_upper(get(D16(), from, i / 2)));
   if constexpr (From == DType::f64) return narrow_to_odd(get(F64(), from, 2 * i), get(F64(), from, 2 * i + 1));
-  if constexpr (From == DType::i32) return hn::ConvertTo(F32(), bounded(I32(), get(I32(), from, i)));
+  if constexpr (From == DType::i32) return hn::ConvertTo(F32(), within_float8(I32(), get(I32(), from, i)));
   if constexpr (From == DType::i64) {
-    const auto part = [&](std::size_t k) HWY_ATTR { return hn::BitCast(D64(), bounded(I64(), get(I64(), from, k))); };
+    const auto part = [&](std::size_t k) HWY_ATTR { return hn::BitCast(D64(), within_float8(I64(), get(I64(), from, k))); };
     return hn::ConvertTo(F32(), hn::BitCast(I32(), low_halves(part(2 * i), part(2 * i + 1))));
   }
 }
@@ -81,8 +81,14 @@ HWY_INLINE V8 write_byte(const V32 (&x)[4]) {
   if constexpr (To == DType::u8) return truncate_to_bytes<std::uint8_t>(x);
 }
 
+constexpr bool is_wide_float(DType dtype) {
+  return dtype == DType::f16 || dtype == DType::bf16 || dtype == DType::f32 || dtype == DType::f64;
+}
+constexpr bool is_wide_integer(DType dtype) { return dtype == DType::i32 || dtype == DType::i64; }
+constexpr bool is_byte(DType dtype) { return dtype == DType::u8 || dtype == DType::i8; }
+
 template <DType From, DType To>
-concept IntoBytes = (size_bytes(From) > 1 && size_bytes(To) == 1 && To != DType::boolean);
+concept IntoBytes = (is_wide_float(From) && (is_byte(To) || is_float8(To))) || (is_wide_integer(From) && is_float8(To));
 
 template <DType From, DType To>
 requires IntoBytes<From, To>

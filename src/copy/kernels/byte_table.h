@@ -8,8 +8,11 @@
 #include "berth/base/dtype.h"
 #include "berth/base/float_types.h"
 
-// A conversion between elements of one byte is 256 results. They are made when compiling: no fork finds them half made.
+// A conversion between elements of one byte is 256 results. They are made when compiling: no fork finds them half made. (Not those between
+// integers, which keep their bits.)
 namespace berth {
+
+constexpr bool is_float8(DType dtype) noexcept { return dtype == DType::f8e4m3 || dtype == DType::f8e5m2; }
 
 template <DType From>
 constexpr double value_of_byte(std::uint8_t byte) noexcept {
@@ -42,6 +45,7 @@ struct ByteTable {
 
 template <DType From, DType To>
 constexpr ByteTable make_byte_table() noexcept {
+  static_assert(is_float8(From) || is_float8(To));
   ByteTable made{};
   for (unsigned i = 0; i < 256; ++i) {
     const auto byte = static_cast<std::uint8_t>(i);

@@ -126,7 +126,7 @@ constexpr std::size_t cast_index(const Cast& cast) noexcept {
   return at;
 }
 
-// Those before the shorter ways: every table but the plain one has them. And with those into bytes.
+// Every table but the plain one has those before the shorter ways; some have those into bytes too.
 inline constexpr std::size_t kNeededCasts = cast_index({DType::boolean, DType::f8e4m3});
 inline constexpr std::size_t kNeededAndByteCasts = cast_index({DType::f64, DType::f16});
 

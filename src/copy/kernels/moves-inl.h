@@ -14,11 +14,10 @@
 #include <hwy/highway.h>
 #include "copy/kernels/kernels.h"
 #include "copy/kernels/plain_moves.h"
+#include "copy/kernels/vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace berth::HWY_NAMESPACE {
-
-namespace hn = hwy::HWY_NAMESPACE;
 
 // An unsigned integer as large as an element, and vectors of 128 bits of them, which every set of instructions has.
 template <std::size_t Size>
@@ -29,7 +28,6 @@ using Tag = hn::FixedTag<Lane<Size>, 16 / Size>;
 template <std::size_t Size>
 using Vec = hn::Vec<Tag<Size>>;
 using Bytes = hn::FixedTag<std::uint8_t, 16>;
-using Whole = hn::ScalableTag<std::uint8_t>;  // as long as the processor has them
 
 // Loaded and stored as bytes, which need no alignment.
 template <std::size_t Size>
@@ -224,7 +222,7 @@ HWY_ATTR inline void copy_runs(const std::byte* source, std::ptrdiff_t source_st
 // Lines that are written in part go through the cache: the other part mostly follows soon.
 HWY_ATTR inline void stream_runs(const std::byte* source, std::ptrdiff_t source_stride, std::byte* target, std::ptrdiff_t target_stride,
                                  std::size_t runs, std::size_t bytes) noexcept {
-  static_assert(kLineBytes % HWY_MAX_BYTES == 0, "a line is whole vectors, of a length that is known");
+  static_assert(kLineBytes % kBlock == 0, "a line is whole vectors, of a length that is known");
   for (; runs > 0; --runs, source += source_stride, target += target_stride) {
     const auto* const from = reinterpret_cast<const std::uint8_t*>(source);
     auto* const to = reinterpret_cast<std::uint8_t*>(target);
@@ -232,7 +230,7 @@ HWY_ATTR inline void stream_runs(const std::byte* source, std::ptrdiff_t source_
     std::size_t at = head < bytes ? head : bytes;
     if (at != 0) std::memcpy(to, from, at);
     for (; at + kLineBytes <= bytes; at += kLineBytes) {
-      for (std::size_t i = 0; i < kLineBytes; i += HWY_MAX_BYTES) hn::Stream(hn::LoadU(Whole(), from + at + i), Whole(), to + at + i);
+      for (std::size_t i = 0; i < kLineBytes; i += kBlock) hn::Stream(hn::LoadU(D8(), from + at + i), D8(), to + at + i);
     }
     if (at < bytes) std::memcpy(to + at, from + at, bytes - at);
   }
@@ -261,23 +259,7 @@ HWY_ATTR void reverse(const std::byte* last, std::byte* target, std::size_t coun
   plain::gather<Size>(last - at * Size, -1, target + at * Size, count - at);
 }
 
-// Every second, third or fourth element. The last ones are left to the plain loop: behind them may be nothing to load.
-template <std::size_t Size>
-HWY_ATTR void gather_every_second(const std::byte* source, std::byte* target, std::size_t count) {
-  const Whole bytes;
-  const hn::Repartition<Lane<Size>, Whole> d;
-  constexpr std::size_t kLanes = HWY_MAX_BYTES / Size;
-  const auto* const from = reinterpret_cast<const std::uint8_t*>(source);
-  auto* const to = reinterpret_cast<std::uint8_t*>(target);
-  std::size_t at = 0;
-  for (; at + kLanes < count; at += kLanes) {
-    const auto first = hn::BitCast(d, hn::LoadU(bytes, from + 2 * at * Size));
-    const auto second = hn::BitCast(d, hn::LoadU(bytes, from + 2 * at * Size + HWY_MAX_BYTES));
-    hn::StoreU(hn::BitCast(bytes, hn::ConcatEven(d, second, first)), bytes, to + at * Size);
-  }
-  plain::gather<Size>(source + at * 2 * Size, 2, target + at * Size, count - at);
-}
-
+// Every third or fourth element, or second of a few. The last ones are left to the plain loop: behind them may be nothing to load.
 template <std::size_t Size, std::size_t Step>
 HWY_ATTR void gather_every(const std::byte* source, std::byte* target, std::size_t count) {
   std::size_t at = 0;
@@ -287,6 +269,21 @@ HWY_ATTR void gather_every(const std::byte* source, std::byte* target, std::size
     store(parts[0], target + at * Size);
   }
   plain::gather<Size>(source + at * Step * Size, Step, target + at * Size, count - at);
+}
+
+// Every second element, by the longest vectors. The last ones reach back by one on the side of the source, and end with the last element.
+template <std::size_t Size>
+HWY_ATTR void gather_every_second(const std::byte* source, std::byte* target, std::size_t count) {
+  constexpr std::size_t kLanes = kBlock / Size;
+  if (count <= kLanes) return gather_every<Size, 2>(source, target, count);
+  const hn::Repartition<Lane<Size>, D8> d;
+  const auto* const from = reinterpret_cast<const std::uint8_t*>(source);
+  auto* const to = reinterpret_cast<std::uint8_t*>(target);
+  std::size_t at = 0;
+  for (; at + kLanes < count; at += kLanes)
+    put(hn::ConcatEven(d, get(d, from + 2 * at * Size, 1), get(d, from + 2 * at * Size, 0)), to + at * Size, 0);
+  const std::uint8_t* const last = from + (2 * (count - kLanes) - 1) * Size;
+  put(hn::ConcatOdd(d, get(d, last, 1), get(d, last, 0)), to + (count - kLanes) * Size, 0);
 }
 
 template <std::size_t Size>

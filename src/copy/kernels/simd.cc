@@ -66,10 +66,12 @@ constexpr std::array<ConvertRow, kCastCount> cast_rows(std::index_sequence<I...>
 // too, if it comes soon (docs/decisions/0015).
 constexpr std::size_t kLeastStreamed = std::size_t{16} << 20;
 
+constexpr std::size_t kCastsHere = kHasByteCasts ? kNeededAndByteCasts : kNeededCasts;
+
 // Elements of 16 bytes fill a vector: there is nothing to shuffle.
 Kernels make_kernels() {
   return {.name = hwy::TargetName(HWY_TARGET),
-          .casts = cast_rows(std::make_index_sequence < kHasByteCasts ? kNeededAndByteCasts : kNeededCasts > ()),
+          .casts = cast_rows(std::make_index_sequence<kCastsHere>()),
           .gather = {gather<1>, gather<2>, gather<4>, gather<8>, plain::gather<16>},
           .scatter = {scatter<1>, scatter<2>, scatter<4>, scatter<8>, plain::scatter<16>},
           .transpose = {transpose<1>, transpose<2>, transpose<4>, transpose<8>, plain::transpose<16>},
