@@ -49,7 +49,7 @@ bool Pool::obtain_kept(const Request& request, Block& block) noexcept {
   if (front.pool != id() || front.stream != request.stream.state() || request.alignment > Space::kGrain) return false;
   const ThreadCache::Taken taken = front.cache->take_kept(request.bytes, Slot::make_label(request.allocator_id, request.tag, 0));
   if (taken.slot == nullptr) return false;
-  block.data = front.cache->address(taken.slot);
+  block.data = base() + taken.slot->offset();  // not by way of the cache: it may have been told to keep the block no longer, just now
   block.serial = taken.serial;
   block.place = SlotRange::place(taken.slot);
   return true;
