@@ -45,30 +45,56 @@ struct BoolToFloat8 {
   }
 };
 
+// Whole numbers, without floats in between: shifted up to their first bit, and rounded to even where the mantissa ends. The number of places
+// is the exponent.
+template <class To>
+struct U8ToFloat8 {
+  static constexpr std::size_t kFrom = 1, kTo = 1, kBlocks = 4;
+  static constexpr int kMantissaBits = (To::kLargest & To::kMantissa) == To::kMantissa ? 2 : 3;
+  static constexpr int kLost = 7 - kMantissaBits;
+  template <std::size_t N>
+  BERTH_ARM_INLINE static void run(Bytes from, std::uint8_t* to) noexcept {
+    constexpr std::uint8_t kOf128 = To(128.0).bits;
+    constexpr std::uint8_t kFirstBit = 1 << kMantissaBits;  // is not stored
+    V8 x[N];
+    V8 places[N];
+    V8 out[N];
+    V8 even[N];
+    load(from, x);
+    BERTH_EACH(N) places[i] = vclzq_u8(x[i]);
+    BERTH_EACH(N) out[i] = vshlq_u8(x[i], vreinterpretq_s8_u8(places[i]));
+    BERTH_EACH(N) even[i] = vshlq_n_u8(out[i], 7 - kLost);  // the last bit that is kept, as the first
+    BERTH_EACH(N) out[i] = vsubq_u8(out[i], vdupq_n_u8(1));
+    BERTH_EACH(N) out[i] = vsraq_n_u8(out[i], even[i], 7);
+    BERTH_EACH(N) out[i] = vrshrq_n_u8(out[i], kLost);
+    BERTH_EACH(N) places[i] = vshlq_n_u8(places[i], kMantissaBits);
+    BERTH_EACH(N) places[i] = vsubq_u8(vdupq_n_u8(kOf128 - kFirstBit), places[i]);
+    BERTH_EACH(N) out[i] = vaddq_u8(out[i], places[i]);
+    BERTH_EACH(N) out[i] = vandq_u8(out[i], vtstq_u8(x[i], x[i]));
+    store(out, to);
+  }
+};
+
 // Codes into codes by the 128 magnitudes of their table, for sources whose sign goes over as it is: From is an 8-bit float, or i8.
 template <DType From, DType To>
 struct ByTable {
-  static constexpr std::size_t kFrom = 1, kTo = 1, kBlocks = 4;
+  static constexpr std::size_t kFrom = 1, kTo = 1, kBlocks = 2;
   static constexpr bool kFloat = From != DType::i8;
 
   template <std::size_t N>
   BERTH_ARM_INLINE static void run(Bytes from, std::uint8_t* to) noexcept {
+    const std::uint8_t* const codes = kByteTable<From, To>.to;
+    const uint8x16x4_t low = vld1q_u8_x4(codes);
+    const uint8x16x4_t high = vld1q_u8_x4(codes + 64);
     V8 x[N];
     V8 at[N];
     V8 out[N];
-    uint8x16x2_t part[4];
-    const std::uint8_t* const codes = kByteTable<From, To>.to;
-    BERTH_EACH(4) part[i] = {vld1q_u8(codes + i * 32), vld1q_u8(codes + i * 32 + 16)};
     load(from, x);
     // Of 128 the code is that of 127, in both formats.
     BERTH_EACH(N) at[i] = kFloat ? vandq_u8(x[i], vdupq_n_u8(0x7f)) : vreinterpretq_u8_s8(vqabsq_s8(vreinterpretq_s8_u8(x[i])));
-    BERTH_EACH(N) out[i] = vqtbl2q_u8(part[0], at[i]);  // past the 32 is 0
-    for (std::size_t k = 1; k < 4; ++k) {
-      V8 more[N];
-      BERTH_EACH(N) more[i] = vsubq_u8(at[i], vdupq_n_u8(static_cast<std::uint8_t>(32 * k)));
-      BERTH_EACH(N) more[i] = vqtbl2q_u8(part[k], more[i]);
-      BERTH_EACH(N) out[i] = vorrq_u8(out[i], more[i]);
-    }
+    BERTH_EACH(N) out[i] = vqtbl4q_u8(low, at[i]);  // past the 64 is 0
+    BERTH_EACH(N) at[i] = vqtbl4q_u8(high, veorq_u8(at[i], vdupq_n_u8(64)));
+    BERTH_EACH(N) out[i] = vorrq_u8(out[i], at[i]);
     BERTH_EACH(N) out[i] = with_signs(out[i], x[i]);
     store(out, to);
   }
@@ -143,6 +169,8 @@ Kernels with_arm_casts(const Kernels& kernels) noexcept {
   set(f64, u8, through<F64Source, ToU8, F32>);
   set(boolean, f8e4m3, cast_row<BoolToFloat8<float8_e4m3>>);
   set(boolean, f8e5m2, cast_row<BoolToFloat8<float8_e5m2>>);
+  set(u8, f8e4m3, cast_row<U8ToFloat8<float8_e4m3>>);
+  set(u8, f8e5m2, cast_row<U8ToFloat8<float8_e5m2>>);
   set(i8, f8e4m3, cast_row<ByTable<i8, f8e4m3>>);
   set(i8, f8e5m2, cast_row<ByTable<i8, f8e5m2>>);
   set(f8e4m3, f8e5m2, cast_row<ByTable<f8e4m3, f8e5m2>>);
@@ -178,8 +206,7 @@ Kernels with_arm_casts(const Kernels& kernels) noexcept {
   set(f16, u8, through<F16Source, ToU8, V16>);
   set(f16, f8e4m3, through<F16Source, ToE4m3, V16>);
   set(f16, f8e5m2, through<F16Source, ToE5m2, V16>);
-  set(u8, f8e4m3, through<U8, ToE4m3, V16>);
-  set(u8, f8e5m2, through<U8, ToE5m2, V16>);
+  set(bf16, f8e5m2, through<Bf16Source, ToE5m2, V16>);
   set(f8e4m3, i8, through<E4m3Source, ToI8, V16>);
   set(f8e4m3, u8, through<E4m3Source, ToU8, V16>);
   set(f8e5m2, i8, through<E5m2Source, ToI8, V16>);
