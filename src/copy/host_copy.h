@@ -9,7 +9,8 @@
 #include "copy/kernels/kernels.h"
 
 // Copies and fills of memory that the host may touch, at its speed: any layout, any dtypes, on as many threads as are worth it. Knows
-// pointers, strides and dtypes, and no object of berth. The kernels are the best there are; tests pass others, and see the same results. Threads are at least one.
+// pointers, strides and dtypes, and no object of berth. Threads are at least one. The kernels are the best there are; tests pass others, and
+// see the same results.
 namespace berth {
 
 struct HostSide {

@@ -39,7 +39,7 @@ class Tiles {
     std::int64_t across;
   };
 
-  // Not inlined: each has a frame of its own, and a copy through the caches not the larger one. (Said here: clang heeds no attribute that follows.)
+  // Not inlined: each has a frame of its own, and a copy through the caches not the larger one. (At the definition clang would not heed it.)
   template <std::int64_t TileBytes, std::int64_t PanelBytes>
   [[gnu::noinline]] void run_in_room(const std::byte* source, std::byte* target, Extent panel) const noexcept;
   void run(const std::byte* source, std::byte* target, Extent panel, std::byte* tiles, std::byte* turned) const noexcept;

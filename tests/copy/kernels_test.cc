@@ -80,12 +80,12 @@ TEST(Kernels, TheBestTableIsFirstAndThePlainOneLast) {
   EXPECT_STREQ(tables.back().name, "plain");
   EXPECT_EQ(&best_kernels(), &tables.front());
 #if defined(__x86_64__)
-  constexpr std::ptrdiff_t kCasts = kNeededAndByteCasts;
+  constexpr std::ptrdiff_t kAtLeast = kNeededAndByteCasts;
 #else
-  constexpr std::ptrdiff_t kCasts = kNeededCasts;
+  constexpr std::ptrdiff_t kAtLeast = kNeededCasts;
 #endif
   for (const Kernels& table : tables.first(tables.size() - 1)) {
-    EXPECT_TRUE(std::all_of(table.casts.begin(), table.casts.begin() + kCasts, [](ConvertRow row) { return row != nullptr; }))
+    EXPECT_TRUE(std::all_of(table.casts.begin(), table.casts.begin() + kAtLeast, [](ConvertRow row) { return row != nullptr; }))
         << table.name;
     for (const DType from : kKernelDTypes) {
       for (const DType to : kKernelDTypes)

@@ -46,7 +46,7 @@ TEST(StreamRow, WritesWhatTheCachedWayWritesAndNothingElse) {
                                  {DType::i8, DType::i64},  {DType::c128, DType::c128}, {DType::f32, DType::bf16},
                                  {DType::f64, DType::f32}, {DType::i64, DType::i32},   {DType::f16, DType::i8}};
   Random random(seed());
-  std::vector<std::byte> source(6 * kPieceBytes * 8);  // as if bytes became elements of eight
+  std::vector<std::byte> source(6 * kPieceBytes * 8);  // more than any row has
   std::ranges::generate(source, [&] { return static_cast<std::byte>(random.next()); });
   std::size_t rows = 0;
   for (const Kernels& kernels : all_kernels()) {

@@ -13,8 +13,9 @@
 //     set_process_limit("cuda:0", 20_GiB);       // or BERTH_CUDA_LIMIT=20GiB
 //
 // What counts is what the strategies have taken from the device: live blocks, caches and slack, as committed_bytes of their statistics
-// (but for `direct`, whose statistics know requested bytes: where a block has pages of its own, whole pages count). The devices that are host memory (cpu, pinned, shared) have one limit together, as they share one memory; every other device has its own. berth's
-// own tables, the pages of their own that `check` puts guarded blocks on, and memory that came from outside, do not count.
+// (but for `direct`, whose statistics know requested bytes: where a block has pages of its own, whole pages count). The devices that are host
+// memory (cpu, pinned, shared) have one limit together, as they share one memory; every other device has its own. berth's own tables, the
+// pages of their own that `check` puts guarded blocks on, and memory that came from outside, do not count.
 //
 // The limit is hard: memory is counted before the device is asked for it, so that no threads can pass it together. A request that
 // would is served all the same if that takes only what other allocators of this memory have cached: it goes back first. Else it is

@@ -50,7 +50,7 @@ struct BoolToFloat8 {
 template <class To>
 struct U8ToFloat8 {
   static constexpr std::size_t kFrom = 1, kTo = 1, kBlocks = 4;
-  static constexpr int kMantissaBits = (To::kLargest & To::kMantissa) == To::kMantissa ? 2 : 3;
+  static constexpr int kMantissaBits = Float8Target<To>::kMantissaBits;
   static constexpr int kLost = 7 - kMantissaBits;
   template <std::size_t N>
   BERTH_ARM_INLINE static void run(Bytes from, std::uint8_t* to) noexcept {
