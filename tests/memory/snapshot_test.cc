@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <map>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -128,20 +130,29 @@ TEST(Snapshot, TellsWhatWaitsForAStream) {
   EXPECT_GE(snapshot.streams[0].bytes, 3_MiB);
 }
 
-TEST(Snapshot, OfAPoolHangsTogetherWhileFourThreadsUseIt) {
-  const auto memory = pool("cpu");
+// Snapshots of the first of them, while four threads use them all.
+void snapshot_while_in_use(const std::vector<std::shared_ptr<Allocator>>& all, const std::function<std::size_t(Random&)>& bytes) {
   std::atomic<std::uint64_t> taken = 0;
   std::string wrong;
-  const Churned churned = churn({memory}, {.steps = scaled(300'000, 3000), .most_blocks = 2000, .bytes = any_size, .holds = [&] {
-                                             const Snapshot snapshot = memory->snapshot();
-                                             ++taken;
-                                             const std::string found = snapshot.audit();
-                                             if (!found.empty()) wrong = found;
-                                             return found.empty() && snapshot.figures.committed_bytes <= snapshot.range_bytes;
-                                           }});
+  const auto holds = [&] {
+    const Snapshot snapshot = all.front()->snapshot();
+    ++taken;
+    const std::string found = snapshot.audit();
+    if (!found.empty()) wrong = found;
+    return found.empty() && snapshot.figures.committed_bytes <= snapshot.range_bytes;
+  };
+  const Churned churned = churn(all, {.steps = scaled(300'000, 3000), .most_blocks = 2000 / all.size(), .bytes = bytes, .holds = holds});
   EXPECT_TRUE(churned.held) << wrong;
-  EXPECT_EQ(memory->audit(), "");
+  for (const auto& memory : all) EXPECT_EQ(memory->audit(), "");
   did("took " + std::to_string(taken) + " snapshots while four threads allocated and freed");
+}
+
+TEST(Snapshot, OfAPoolHangsTogetherWhileFourThreadsUseIt) { snapshot_while_in_use({pool("cpu")}, any_size); }
+
+// A tenant moves pages away from under its parent, at the device, without the parent's lock.
+TEST(Snapshot, OfAPoolHangsTogetherWhileATenantBorrowsItsPages) {
+  const auto parent = pool("cpu");
+  snapshot_while_in_use({parent, private_pool(parent, {.fixed_pages = false})}, [](Random& random) { return 1 + random.below(8_MiB); });
 }
 
 TEST(Snapshot, PassesThroughAdaptors) {

@@ -17,7 +17,7 @@ struct Loan {
     moved,  // the borrower has the pages now
     lost,   // gone from the lender, and the borrower got none
   };
-  PoolExtent* extent = nullptr;  // in transit; only its `has_memory` is the borrower's to change
+  PoolExtent* extent = nullptr;  // in transit; not the borrower's to change
   std::byte* address = nullptr;
   std::size_t bytes = 0;
   End end = End::kept;

@@ -130,6 +130,7 @@ class Space {
     PoolExtent* source = nullptr;  // in this range, or in the lender's with a loan; nullptr: committed anew
     PoolExtent* target = nullptr;  // of the same length; or shorter: the source is given back, and the target committed anew
     Loan* loan = nullptr;
+    bool source_gave = false;  // its memory, which it has no longer; the extent itself is told under the lock: a snapshot may look at it
     bool leaves_echo() const noexcept { return loan == nullptr && source != nullptr && source->stream != 0; }
   };
   static constexpr std::size_t kPieceShare = 32;  // the part of the most that was live that a piece may be as long as
@@ -185,7 +186,7 @@ class Space {
   // Makes an extent in transit cached again: its stream's, unless that is over by now.
   void free_as_before(PoolExtent* extent) noexcept;
   void account(const Step& step, bool done) noexcept;
-  Status run_step(const Step& step) noexcept;
+  Status run_step(Step& step) noexcept;
   Status run_steps(Steps& steps) noexcept BERTH_NO_THREAD_ANALYSIS;
   void leave_transit(PoolExtent* first, std::size_t end) noexcept;
   void trim(std::size_t keep, std::size_t grain, std::size_t most_pieces) noexcept;

@@ -206,8 +206,8 @@ PoolExtent* Space::find_piece(std::size_t wanted, Longer longer, std::uint32_t s
   return from == nullptr ? nullptr : part_of(best.begin).cut(from, best.begin, best.bytes(), ExtentState::transit);
 }
 
-// Without the lock. On failure the source may have lost its memory all the same: it then says so itself.
-Status Space::run_step(const Step& step) noexcept {
+// Without the lock. On failure the source may have lost its memory all the same: the step then says so.
+Status Space::run_step(Step& step) noexcept {
   std::byte* const target = base_ + step.target->begin;
   const std::size_t bytes = step.target->bytes;
   if (step.leaves_echo()) {
@@ -219,13 +219,13 @@ Status Space::run_step(const Step& step) noexcept {
     std::byte* const source = step.loan != nullptr ? step.loan->address : base_ + step.source->begin;
     const bool same = step.source->bytes == bytes;
     if (same && backend_.properties().abilities.move && backend_.move(source, target, bytes)) {
-      step.source->has_memory = false;
+      step.source_gave = true;
       return {};
     }
     // Some kernels and limits do not let pages move: give back and take anew.
     const Status gone = backend_.decommit(source, step.source->bytes);
     if (!gone) return gone;
-    step.source->has_memory = false;
+    step.source_gave = true;
   }
   return backend_.commit(target, bytes);
 }
@@ -244,10 +244,10 @@ void Space::account(const Step& step, bool done) noexcept {
     } else {
       take_promise_back(step);
     }
-    if (step.loan != nullptr && !step.source->has_memory) step.loan->end = done ? Loan::End::moved : Loan::End::lost;
+    if (step.loan != nullptr && step.source_gave) step.loan->end = done ? Loan::End::moved : Loan::End::lost;
   } else if (step.leaves_echo() && done) {
     leave_echo(step);
-  } else if (step.source->has_memory) {
+  } else if (!step.source_gave) {
     free_as_before(step.source);
   } else {
     const std::size_t less = step.source->bytes - (done ? bytes : 0);
