@@ -97,14 +97,13 @@ class HostWork {
     const std::size_t together = std::max<std::size_t>(item_elements(threads) / tiles.panel_elements(), 1);
     run_in_parallel((total + together - 1) / together, threads, [&](std::size_t item) noexcept {
       const FloatMode mode;
-      const std::size_t first = item * together;
-      PlaneWalk walk(plan_, static_cast<std::int64_t>(first / per_plane));
-      std::size_t panel = first % per_plane;
-      for (std::size_t i = first; i < std::min(first + together, total); ++i) {
-        tiles.run(source_at(walk.source()), target_at(walk.target()), panel);
-        if (++panel < per_plane) continue;
-        panel = 0;
-        walk.next();
+      const std::size_t end = std::min((item + 1) * together, total);
+      PlaneWalk walk(plan_, static_cast<std::int64_t>(item * together / per_plane));
+      for (std::size_t i = item * together; i < end; walk.next()) {
+        const std::size_t first = i % per_plane;
+        const std::size_t last = std::min(first + (end - i), per_plane);
+        tiles.run(source_at(walk.source()), target_at(walk.target()), first, last);
+        i += last - first;
       }
       if (streamed_) kernels_.flush_stream();
     });

@@ -20,7 +20,7 @@ bool StreamRow::is_worth(const Conversion& conversion, std::size_t row_elements)
 
 void StreamRow::operator()(const std::byte* source, std::byte* target, std::size_t count) const noexcept {
   if (conversion_.is_copy())
-    stream_runs_(source, 0, target, 0, 1, count * size_bytes(conversion_.to));
+    stream_runs_(source, 0, target, 0, 1, count * size_bytes(conversion_.to), {});
   else
     convert(source, target, count);
   flush_();
@@ -45,7 +45,7 @@ void StreamRow::convert(const std::byte* source, std::byte* target, std::size_t 
 void StreamRow::convert_piece(const std::byte* source, std::byte* target, std::size_t count) const noexcept {
   alignas(kLineBytes) std::byte converted[kPieceBytes];
   conversion_.run(source, converted, count);
-  stream_runs_(converted, 0, target, 0, 1, count * size_bytes(conversion_.to));
+  stream_runs_(converted, 0, target, 0, 1, count * size_bytes(conversion_.to), {});
 }
 
 }  // namespace berth

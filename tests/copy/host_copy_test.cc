@@ -120,15 +120,20 @@ class Copies {
     return finish(std::move(copy));
   }
 
-  // The source dense along the first axis, and the target along the second, with gaps of so many elements between its rows.
-  Copy make_transposed(std::vector<std::int64_t> shape, DType from, DType to, std::int64_t gap) {
+  // The source dense along the first axis, and the target along the second, with gaps of so many elements between its rows. The target begins so
+  // many bytes into a cache line.
+  Copy make_transposed(std::vector<std::int64_t> shape, DType from, DType to, std::int64_t gap, std::size_t into_line) {
     Copy copy;
+    const std::int64_t source_pitch = shape[0] + gap % 3;
     const std::int64_t pitch = shape[1] + gap;
-    copy.source = {from, {{1, shape[0]}, 0, shape[0] * shape[1]}, random_.below(64), {}};
-    copy.target = {to, {{pitch, 1}, 0, shape[0] * pitch}, random_.below(64), {}};
+    copy.source = {from, {{1, source_pitch}, 0, source_pitch * shape[1]}, random_.below(64), {}};
+    copy.target = {to, {{pitch, 1}, 0, shape[0] * pitch}, 0, {}};
     copy.shape = std::move(shape);
-    for (Side* const side : {&copy.source, &copy.target})
-      side->bytes.assign(side->before + static_cast<std::size_t>(side->layout.reach) * size_bytes(side->dtype), kUntouched);
+    const auto reach = [](const Side& side) { return static_cast<std::size_t>(side.layout.reach) * size_bytes(side.dtype); };
+    copy.source.bytes.assign(copy.source.before + reach(copy.source), kUntouched);
+    copy.target.bytes.assign(kLineBytes + reach(copy.target), kUntouched);
+    copy.target.before = (into_line - reinterpret_cast<std::uintptr_t>(copy.target.bytes.data())) % kLineBytes;
+    copy.target.bytes.resize(copy.target.before + reach(copy.target));
     return finish(std::move(copy));
   }
 
@@ -178,20 +183,32 @@ TEST(HostCopy, RandomStridedCopiesGiveWhatALoopOverAllElementsGives) {
   did(std::to_string(total) + " copies of " + std::to_string(elements) + " elements, by every table");
 }
 
-// Rows of the target longer than what is converted at a time, several of them in it, and all of them together.
-TEST(HostCopy, TransposesThatWidenAreTheSamePastTheCaches) {
+// Rows of the target longer than what is converted at a time, several of them in it, and all of them together; panels below one another, of
+// which the last is a few bytes high; many of them. Through the caches and past them.
+TEST(HostCopy, TransposesAreWhole) {
   Copies copies(seed() + 5);
-  constexpr DType kPairs[][2] = {{DType::u8, DType::f32}, {DType::bf16, DType::f32}, {DType::i8, DType::i64}, {DType::f32, DType::c128}};
+  constexpr DType kPairs[][2] = {{DType::u8, DType::u8},    {DType::f32, DType::f32}, {DType::f32, DType::bf16}, {DType::u8, DType::f32},
+                                 {DType::bf16, DType::f32}, {DType::i8, DType::i64},  {DType::f32, DType::c128}};
+  struct Plane {
+    std::vector<std::int64_t> shape;
+    std::vector<std::int64_t> gaps;
+  };
+  const Plane planes[] = {{{3, 9001}, {0, 1, 16}}, {{700, 40}, {0, 1, 16}}, {{130, 300}, {0, 1, 16}}, {{65, 1025}, {0, 1, 16}},
+                          {{40, 131}, {0, 7}},     {{70, 259}, {0, 7}},     {{130, 259}, {0, 7}},     {{100, 256}, {0, 4}},
+                          {{64, 130}, {14}},       {{200, 4}, {0, 4}},      {{200, 8}, {0, 8}},       {{100, 149}, {0, 7}},
+                          {{300, 5001}, {1}}};
   std::size_t done = 0;
-  for (const std::vector<std::int64_t>& shape : std::vector<std::vector<std::int64_t>>{{3, 9001}, {700, 40}, {130, 300}, {65, 1025}}) {
+  for (const auto& [shape, gaps] : planes) {
     for (const auto& [from, to] : kPairs) {
-      for (const std::int64_t gap : {0, 1, 16}) {
-        Copy copy = copies.make_transposed(shape, from, to, gap);
-        for (const Kernels& kernels : tables()) {
-          std::ranges::fill(copy.target.bytes, kUntouched);
-          copy_on_host(copy.shape, copy.source.view(), copy.target.view(), 1, kernels);
-          ASSERT_EQ(copy.target.bytes == copy.expected, true) << name_of(kernels) << ": " << copy;
-          ++done;
+      for (const std::int64_t gap : gaps) {
+        for (const std::size_t into_line : {std::size_t{0}, std::size_t{20}, static_cast<std::size_t>(copies.random().below(64))}) {
+          Copy copy = copies.make_transposed(shape, from, to, gap, into_line);
+          for (const Kernels& kernels : tables()) {
+            std::ranges::fill(copy.target.bytes, kUntouched);
+            copy_on_host(copy.shape, copy.source.view(), copy.target.view(), 1, kernels);
+            ASSERT_EQ(copy.target.bytes == copy.expected, true) << name_of(kernels) << ": " << copy;
+            ++done;
+          }
         }
       }
     }

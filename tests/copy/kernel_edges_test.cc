@@ -206,6 +206,72 @@ TEST(KernelEdges, TransposesTouchTheirElementsOnly) {
   did(std::to_string(cases) + " transposes");
 }
 
+// In three parts one below the other, of which each goes on in the lines that the one above began; and the first by itself.
+TEST(KernelEdges, VectorsAreTransposedByLines) {
+  constexpr std::size_t kColumns = 5;
+  const std::vector<std::byte> bytes = random_bytes(3 * 20 * kColumns * 16);
+  std::size_t cases = 0;
+  for (const Kernels& table : all_kernels()) {
+    if (table.transpose_to_lines == nullptr) continue;
+    for (std::size_t offset = 0; offset < kLineBytes; offset += 4) {
+      for (std::size_t rows = 0; rows <= 20; ++rows) {
+        const std::array<std::size_t, 3> parts = {rows, 4 + (rows + offset) % 9, 4 + rows % 5};
+        const std::size_t count = rows < 4 ? 1 : 3;  // shorter runs than a line are nobody's neighbours
+        const std::size_t whole = count == 1 ? rows : parts[0] + parts[1] + parts[2];
+        const auto stride = static_cast<std::ptrdiff_t>(whole * 16 + (rows * 3 + offset) % 11 * 4);
+        const Guarded right(kColumns * static_cast<std::size_t>(stride), offset);
+        const Guarded target(kColumns * static_cast<std::size_t>(stride), offset);
+        std::array<std::byte, kColumns * kLineBytes> ends;
+        std::size_t at = 0;
+        for (std::size_t part = 0; part < count; at += parts[part++]) {
+          const Misaligned source(bytes, parts[part] * kColumns * 16, (rows + part) % kLineBytes);
+          plain_kernels().transpose[4](source.data(), right.data() + at * 16, parts[part], kColumns, stride);
+          table.transpose_to_lines(source.data(), target.data() + at * 16, parts[part], kColumns, stride,
+                                   {ends.data(), part != 0, part + 1 != count});
+        }
+        ASSERT_TRUE(target.equals(right)) << table.name << ": " << rows << " and more rows, the target " << offset << " bytes into a line";
+        ++cases;
+      }
+    }
+  }
+  did(std::to_string(cases) + " transposes");
+}
+
+TEST(KernelEdges, FourRowsTakeTurns) {
+  const std::vector<std::byte> bytes = random_bytes(12 * 200 * 4);
+  std::size_t cases = 0;
+  for (const Kernels& table : all_kernels()) {
+    for (std::size_t s = 0; s < kSizeCount; ++s) {
+      if (table.interleave_fours[s] == nullptr) continue;
+      const std::size_t size = kSizes[s];
+      for (std::size_t columns = 0; columns <= 150; ++columns) {
+        for (const std::size_t rows : {0U, 4U, 12U}) {
+          const std::size_t offset = (columns * 7 + rows) % 64;
+          // The source may step back or stand still.
+          const auto step = static_cast<std::ptrdiff_t>((columns + columns % 7) * size) * (columns % 4 == 3   ? -1
+                                                                                           : columns % 4 == 2 ? 0
+                                                                                                              : 1);
+          const std::size_t walked = rows == 0 ? 0 : (rows - 1) * static_cast<std::size_t>(std::abs(step));
+          const Misaligned source(bytes, rows == 0 ? 0 : walked + columns * size, offset);
+          const std::byte* const first = source.data() + (step < 0 ? walked : 0);
+          const Guarded right(rows * columns * size, offset);
+          for (std::size_t row = 0; row < rows; ++row) {
+            for (std::size_t column = 0; column < columns; ++column)
+              std::memcpy(right.data() + ((row / 4 * columns + column) * 4 + row % 4) * size,
+                          first + static_cast<std::ptrdiff_t>(row) * step + static_cast<std::ptrdiff_t>(column * size), size);
+          }
+          const Guarded target(rows * columns * size, offset);
+          const std::ptrdiff_t ahead = columns % 3 == 0 ? 0 : columns % 3 == 1 ? -64 : std::numeric_limits<std::ptrdiff_t>::max() / 2;
+          table.interleave_fours[s](first, step, target.data(), rows, columns, ahead);
+          ASSERT_TRUE(target.equals(right)) << table.name << ": " << rows << " rows of " << columns << " elements of " << size << " bytes";
+          ++cases;
+        }
+      }
+    }
+  }
+  did(std::to_string(cases) + " times some rows");
+}
+
 TEST(KernelEdges, RunsOfBytesTouchTheirBytesOnly) {
   const std::vector<std::byte> bytes = random_bytes(6 * 1300);
   std::size_t cases = 0;
@@ -227,7 +293,7 @@ TEST(KernelEdges, RunsOfBytesTouchTheirBytesOnly) {
           table.copy_runs(first, step, target.data(), static_cast<std::ptrdiff_t>(stride), runs, size, ahead);
           ASSERT_TRUE(target.equals(right)) << table.name << ": " << runs << " runs of " << size << " bytes, step " << step;
           const Guarded streamed(runs * stride, (size * 3) % 64);
-          table.stream_runs(first, step, streamed.data(), static_cast<std::ptrdiff_t>(stride), runs, size);
+          table.stream_runs(first, step, streamed.data(), static_cast<std::ptrdiff_t>(stride), runs, size, {});
           table.flush_stream();
           ASSERT_TRUE(streamed.equals(right)) << table.name << ", streamed: " << runs << " runs of " << size << " bytes, step " << step;
           cases += 2;
@@ -236,6 +302,38 @@ TEST(KernelEdges, RunsOfBytesTouchTheirBytesOnly) {
     }
   }
   did(std::to_string(cases) + " times some runs");
+}
+
+// Runs in three parts, each of which begins in the line in which the one before ends.
+TEST(KernelEdges, StreamedRunsGoOnInTheLinesThatOthersBegan) {
+  constexpr std::size_t kRuns = 4;
+  constexpr std::size_t kLongest = 3 * 260;
+  const std::vector<std::byte> bytes = random_bytes(kRuns * kLongest);
+  std::size_t cases = 0;
+  for (std::size_t offset = 0; offset < kLineBytes; offset += 3) {
+    for (std::size_t size = kLineBytes; size <= 260; size += 1 + size % 5) {
+      const std::array<std::size_t, 3> parts = {size, kLineBytes + (size * 7 + offset) % 196, kLineBytes + (size + offset) % 70};
+      const std::size_t whole = parts[0] + parts[1] + parts[2];
+      const std::size_t stride = whole + (size * 11 + offset) % 40;
+      const Guarded right(kRuns * stride, offset);
+      plain_kernels().copy_runs(bytes.data(), kLongest, right.data(), static_cast<std::ptrdiff_t>(stride), kRuns, whole, 0);
+      for (const Kernels& table : all_kernels()) {
+        const Guarded target(kRuns * stride, offset);
+        std::array<std::byte, kRuns * kLineBytes> ends;
+        std::size_t at = 0;
+        for (std::size_t part = 0; part < 3; at += parts[part++]) {
+          const Misaligned source(bytes, kRuns * kLongest, (size + part) % kLineBytes);
+          table.stream_runs(source.data() + at, kLongest, target.data() + at, static_cast<std::ptrdiff_t>(stride), kRuns, parts[part],
+                            {ends.data(), part != 0, part != 2});
+        }
+        table.flush_stream();
+        ASSERT_TRUE(target.equals(right)) << table.name << ": runs of " << parts[0] << " + " << parts[1] << " + " << parts[2]
+                                          << " bytes, the first of them at " << offset;
+        ++cases;
+      }
+    }
+  }
+  did(std::to_string(cases) + " times four runs in three parts");
 }
 
 // Both sides between fences, at the first and at the last byte: a read or a write outside ends the program.
@@ -272,6 +370,17 @@ TEST(KernelEdges, NothingIsTouchedOutsideAPage) {
         between_fences(bytes, bytes, [&](const std::byte* a, std::byte* b) {
           table.transpose[s](a, b, plane.rows, plane.columns, static_cast<std::ptrdiff_t>(plane.rows * kSizes[s]));
         });
+        if (table.interleave_fours[s] != nullptr && plane.rows % 4 == 0)
+          between_fences(bytes, bytes, [&](const std::byte* a, std::byte* b) {
+            table.interleave_fours[s](a, static_cast<std::ptrdiff_t>(plane.columns * kSizes[s]), b, plane.rows, plane.columns, 0);
+          });
+        if (table.transpose_to_lines != nullptr && kSizes[s] == 16)
+          between_fences(bytes, bytes, [&](const std::byte* a, std::byte* b) {
+            std::vector<std::byte> ends(plane.columns * kLineBytes);
+            const bool long_enough = plane.rows >= 4;
+            table.transpose_to_lines(a, b, plane.rows, plane.columns, static_cast<std::ptrdiff_t>(plane.rows * 16),
+                                     {ends.data(), false, long_enough});
+          });
       }
     }
   }

@@ -152,11 +152,29 @@ using Transpose = void (*)(const std::byte* source, std::byte* target, std::size
 using CopyRuns = void (*)(const std::byte* source, std::ptrdiff_t source_stride, std::byte* target, std::ptrdiff_t target_stride,
                           std::size_t runs, std::size_t bytes, std::ptrdiff_t ahead) noexcept;
 
+// How runs that begin and end in the middle of the target's cache lines are written by whole lines all the same: a call keeps the end of each of
+// its runs, and leaves the line in which it ends to the call that goes on from there. Both have as many runs, of a line or more.
+struct Seam {
+  std::byte* ends = nullptr;  // kLineBytes for each run
+  bool before = false;        // these runs go on from the ends that are kept
+  bool after = false;         // others will go on from these
+
+  Seam from_run(std::size_t run) const noexcept { return before || after ? Seam{ends + run * kLineBytes, before, after} : Seam{}; }
+};
+
 // What CopyRuns does, for runs of any length, and whole cache lines of the target are written past the caches: so they are not read first,
 // and do not take the place of others. What was written so is there for other threads once this one has called FlushStream.
 using StreamRuns = void (*)(const std::byte* source, std::ptrdiff_t source_stride, std::byte* target, std::ptrdiff_t target_stride,
-                            std::size_t runs, std::size_t bytes) noexcept;
+                            std::size_t runs, std::size_t bytes, Seam seam) noexcept;
 using FlushStream = void (*)() noexcept;
+
+// Each four rows, which are `source_stride` bytes apart, into one in which their elements take turns: what is left to turn are elements four times
+// as long. The number of rows is a multiple of four. Rows are asked for ahead as in CopyRuns.
+using InterleaveFours = void (*)(const std::byte* source, std::ptrdiff_t source_stride, std::byte* target, std::size_t rows,
+                                 std::size_t columns, std::ptrdiff_t ahead) noexcept;
+// What Transpose does with elements of 16 bytes, a line of the target at a time. Its rows begin at multiples of four bytes.
+using TransposeToLines = void (*)(const std::byte* source, std::byte* target, std::size_t rows, std::size_t columns,
+                                  std::ptrdiff_t target_stride, Seam seam) noexcept;
 
 struct Kernels {
   const char* name = "";                             // of the instructions: "NEON"
@@ -167,6 +185,9 @@ struct Kernels {
   CopyRuns copy_runs = nullptr;
   StreamRuns stream_runs = nullptr;
   FlushStream flush_stream = nullptr;
+  // Null where it is as good to turn elements from the cache: larger ones, where vectors are longer than 128 bits, and in the plain table.
+  std::array<InterleaveFours, kSizeCount> interleave_fours = {};
+  TransposeToLines transpose_to_lines = nullptr;  // there if the one of elements of four bytes is
   // A copy whose target has so many bytes or more is streamed. SIZE_MAX: none is, because the processor sees by itself that lines are written
   // whole, or has no instructions for it.
   std::size_t least_streamed = SIZE_MAX;

@@ -7,6 +7,7 @@
 #define BERTH_COPY_KERNELS_MOVES_INL_H_
 #endif
 
+#include <algorithm>
 #include <cstdint>
 #include <type_traits>
 
@@ -45,52 +46,75 @@ HWY_INLINE void store(V v, std::byte* to) {
 template <std::size_t Size>
 constexpr std::size_t kSide = 16 / Size;
 
-template <std::size_t Size>
-HWY_INLINE void transpose_square(Vec<Size> (&rows)[kSide<Size>]) {
+template <std::size_t Size, class V>
+HWY_INLINE void transpose_square(V (&rows)[kSide<Size>]) {
+  const hn::DFromV<V> d;
   constexpr std::size_t kHalf = kSide<Size> / 2;
   for (std::size_t round = 1; round < kSide<Size>; round *= 2) {
-    Vec<Size> shuffled[kSide<Size>];
+    V shuffled[kSide<Size>];
     for (std::size_t i = 0; i < kHalf; ++i) {
-      shuffled[2 * i] = hn::InterleaveLower(Tag<Size>(), rows[i], rows[i + kHalf]);
-      shuffled[2 * i + 1] = hn::InterleaveUpper(Tag<Size>(), rows[i], rows[i + kHalf]);
+      shuffled[2 * i] = hn::InterleaveLower(d, rows[i], rows[i + kHalf]);
+      shuffled[2 * i + 1] = hn::InterleaveUpper(d, rows[i], rows[i + kHalf]);
     }
     for (std::size_t i = 0; i < kSide<Size>; ++i) rows[i] = shuffled[i];
   }
 }
 
-// How many squares, one below the other, are turned before any is stored: as many as make a cache line of each row of the target, so far as
-// there are registers.
-template <std::size_t Size>
-constexpr std::size_t kStack = Size >= 4   ? 4
-                               : Size == 2 ? 2
-                                           : 1;
-
-template <std::size_t Size, std::size_t Squares>
-HWY_INLINE void transpose_stack(const std::byte* source, std::size_t columns, std::byte* target, std::ptrdiff_t stride) {
-  Vec<Size> squares[Squares][kSide<Size>];
-  for (std::size_t k = 0; k < Squares; ++k) {
-    for (std::size_t i = 0; i < kSide<Size>; ++i) squares[k][i] = load<Size>(source + (k * kSide<Size> + i) * columns * Size);
-    transpose_square<Size>(squares[k]);
+// Longer vectors are shuffled by 128 bits. So each part holds a row of another square, the one below, and what was turned lies side by side
+// in the target.
+template <class D>
+HWY_INLINE hn::Vec<D> load_squares(D d, const std::byte* source, std::size_t below) {
+  const hn::Repartition<std::uint8_t, D> bytes;
+  const auto square = [&](std::size_t i)
+                          HWY_ATTR { return hn::LoadDup128(bytes, reinterpret_cast<const std::uint8_t*>(source + i * below)); };
+  constexpr std::size_t kSquares = hn::MaxLanes(bytes) / 16;
+  static_assert(kSquares == 1 || kSquares == 2 || kSquares == 4);
+  if constexpr (kSquares == 1) {
+    return hn::BitCast(d, square(0));
+  } else if constexpr (kSquares == 2) {
+    return hn::BitCast(d, hn::OddEvenBlocks(square(1), square(0)));
+  } else {
+    const auto upper = hn::OddEvenBlocks(square(3), square(2));
+    return hn::BitCast(d, hn::ConcatUpperLower(bytes, upper, hn::OddEvenBlocks(square(1), square(0))));
   }
+}
+
+// How many vectors of squares, one below the other, are turned before any is stored: as many as make a cache line of each row of the target,
+// so far as there are registers.
+template <std::size_t Size>
+constexpr std::size_t kStack = std::min(kLineBytes / kBlock, 16 / kSide<Size>);
+
+template <std::size_t Size, std::size_t Stack, class D>
+HWY_INLINE void transpose_stack(D d, const std::byte* source, std::size_t columns, std::byte* target, std::ptrdiff_t stride) {
+  constexpr std::size_t kRows = hn::MaxLanes(D());  // of a vector of squares
+  hn::Vec<D> stack[Stack][kSide<Size>];
+  for (std::size_t k = 0; k < Stack; ++k) {
+    for (std::size_t i = 0; i < kSide<Size>; ++i)
+      stack[k][i] = load_squares(d, source + (k * kRows + i) * columns * Size, kSide<Size> * columns * Size);
+    transpose_square<Size>(stack[k]);
+  }
+  const hn::Repartition<std::uint8_t, D> bytes;
   for (std::size_t i = 0; i < kSide<Size>; ++i, target += stride) {
-    for (std::size_t k = 0; k < Squares; ++k) store(squares[k][i], target + k * 16);
+    for (std::size_t k = 0; k < Stack; ++k)
+      hn::StoreU(hn::BitCast(bytes, stack[k][i]), bytes, reinterpret_cast<std::uint8_t*>(target) + k * kRows * Size);
   }
 }
 
 // Rows and columns of at least a square. The last square of a line reaches back, so that nothing is left over.
 template <std::size_t Size>
 HWY_ATTR void transpose_squares(const std::byte* source, std::byte* target, std::size_t rows, std::size_t columns, std::ptrdiff_t stride) {
-  constexpr std::size_t kRows = kStack<Size> * kSide<Size>;
+  using Long = hn::Repartition<Lane<Size>, D8>;
+  constexpr std::size_t kRows = kStack<Size> * hn::MaxLanes(Long());
   for (std::size_t c = 0; c < columns; c += kSide<Size>) {
     const std::size_t column = c + kSide<Size> <= columns ? c : columns - kSide<Size>;
     const std::byte* const from = source + column * Size;
     std::byte* const to = target + static_cast<std::ptrdiff_t>(column) * stride;
     std::size_t row = 0;
     for (; row + kRows <= rows; row += kRows)
-      transpose_stack<Size, kStack<Size>>(from + row * columns * Size, columns, to + row * Size, stride);
+      transpose_stack<Size, kStack<Size>>(Long(), from + row * columns * Size, columns, to + row * Size, stride);
     for (; row < rows; row += kSide<Size>) {
       const std::size_t first = row + kSide<Size> <= rows ? row : rows - kSide<Size>;
-      transpose_stack<Size, 1>(from + first * columns * Size, columns, to + first * Size, stride);
+      transpose_stack<Size, 1>(Tag<Size>(), from + first * columns * Size, columns, to + first * Size, stride);
     }
   }
 }
@@ -197,6 +221,129 @@ HWY_ATTR void transpose(const std::byte* source, std::byte* target, std::size_t 
   }
 }
 
+// Elements as long as a vector of 128 bits: there is nothing to shuffle. A row of the target at a time, by lines.
+HWY_ATTR inline void transpose_vectors(const std::byte* source, std::byte* target, std::size_t rows, std::size_t columns,
+                                       std::ptrdiff_t stride) noexcept {
+  const std::size_t pitch = columns * 16;
+  for (std::size_t column = 0; column < columns; ++column, source += 16, target += stride) {
+    const std::byte* from = source;
+    std::byte* to = target;
+    std::size_t row = 0;
+    for (; row + 4 <= rows; row += 4, from += 4 * pitch, to += 64) {
+      const auto a = load<1>(from);
+      const auto b = load<1>(from + pitch);
+      const auto c = load<1>(from + 2 * pitch);
+      const auto d = load<1>(from + 3 * pitch);
+      store(a, to);
+      store(b, to + 16);
+      store(c, to + 32);
+      store(d, to + 48);
+    }
+    for (; row < rows; ++row, from += pitch, to += 16) store(load<1>(from), to);
+  }
+}
+
+// The last `Shift` bytes of one vector and the first of another.
+template <std::size_t Shift>
+HWY_INLINE Vec<1> join(Vec<1> before, Vec<1> v) {
+  if constexpr (Shift == 0)
+    return v;
+  else
+    return hn::CombineShiftRightBytes<16 - Shift>(Bytes(), v, before);
+}
+
+template <std::size_t Shift>
+HWY_INLINE void store_line(Vec<1> before, Vec<1> a, Vec<1> b, Vec<1> c, Vec<1> d, std::byte* line) {
+  store(join<Shift>(before, a), line);
+  store(join<Shift>(a, b), line + 16);
+  store(join<Shift>(b, c), line + 32);
+  store(join<Shift>(c, d), line + 48);
+}
+
+// One row of the target: `rows` vectors `pitch` bytes apart. It begins `begun` bytes into a line, and so `Shift` bytes into a vector of that.
+template <std::size_t Shift>
+HWY_INLINE void transpose_row_to_lines(const std::byte* source, std::size_t pitch, std::size_t rows, std::byte* target, std::size_t begun,
+                                       Seam seam) {
+  const auto vector = [&](std::size_t i) HWY_ATTR { return load<1>(source + i * pitch); };
+  std::byte* const end = target + rows * 16;
+  std::byte* line = target - begun;
+  std::size_t next = 0;             // vector that was not written yet
+  auto before = hn::Zero(Bytes());  // the one before it
+  if (begun != 0 && seam.before) {
+    const std::size_t kept = begun / 16;  // whole vectors of this line among those that are kept, and one before them
+    const std::byte* const first = seam.ends + kLineBytes - (kept + 1) * 16;
+    const auto at = [&](std::size_t i) HWY_ATTR { return load<1>(i < kept ? first + (i + 1) * 16 : source + (i - kept) * pitch); };
+    store_line<Shift>(load<1>(first), at(0), at(1), at(2), at(3), line);
+    next = 4 - kept;
+    line += kLineBytes;
+  } else if (begun != 0) {
+    line += kLineBytes;
+    for (; next < rows && target + next * 16 < line; ++next) store(vector(next), target + next * 16);
+  }
+  if (next != 0) before = vector(next - 1);
+  for (; line + kLineBytes <= end; line += kLineBytes, next += 4) {
+    store_line<Shift>(before, vector(next), vector(next + 1), vector(next + 2), vector(next + 3), line);
+    before = vector(next + 3);
+  }
+  if (seam.after) {
+    for (std::size_t i = 0; i < 4; ++i) store(vector(rows - 4 + i), seam.ends + i * 16);
+  } else if (line < end) {
+    for (std::size_t i = static_cast<std::size_t>(line - target) / 16; i < rows; ++i) store(vector(i), target + i * 16);
+  }
+}
+
+HWY_ATTR inline void transpose_to_lines(const std::byte* source, std::byte* target, std::size_t rows, std::size_t columns,
+                                        std::ptrdiff_t stride, Seam seam) noexcept {
+  for (std::size_t column = 0; column < columns; ++column, source += 16, target += stride) {
+    const std::size_t begun = reinterpret_cast<std::uintptr_t>(target) % kLineBytes;
+    const Seam own = seam.from_run(column);
+    switch (begun % 16) {
+      case 4: transpose_row_to_lines<4>(source, columns * 16, rows, target, begun, own); break;
+      case 8: transpose_row_to_lines<8>(source, columns * 16, rows, target, begun, own); break;
+      case 12: transpose_row_to_lines<12>(source, columns * 16, rows, target, begun, own); break;
+      default: transpose_row_to_lines<0>(source, columns * 16, rows, target, begun, own);
+    }
+  }
+}
+
+// A vector of each of four rows. (By shuffles: instructions that store four vectors by turns take longer.)
+template <std::size_t Size>
+HWY_INLINE void interleave_four(const std::byte* source, std::ptrdiff_t stride, std::byte* target) {
+  const Tag<Size> d;
+  const auto first = load<Size>(source);
+  const auto second = load<Size>(source + stride);
+  const auto third = load<Size>(source + 2 * stride);
+  const auto fourth = load<Size>(source + 3 * stride);
+  const auto odd_lower = hn::InterleaveLower(d, first, third);
+  const auto odd_upper = hn::InterleaveUpper(d, first, third);
+  const auto even_lower = hn::InterleaveLower(d, second, fourth);
+  const auto even_upper = hn::InterleaveUpper(d, second, fourth);
+  store(hn::InterleaveLower(d, odd_lower, even_lower), target);
+  store(hn::InterleaveUpper(d, odd_lower, even_lower), target + 16);
+  store(hn::InterleaveLower(d, odd_upper, even_upper), target + 32);
+  store(hn::InterleaveUpper(d, odd_upper, even_upper), target + 48);
+}
+
+template <std::size_t Size>
+HWY_ATTR void interleave_fours(const std::byte* source, std::ptrdiff_t stride, std::byte* target, std::size_t rows, std::size_t columns,
+                               std::ptrdiff_t ahead) noexcept {
+  const std::size_t bytes = columns * Size;
+  for (; rows >= 4; rows -= 4, source += 4 * stride, target += 4 * bytes) {
+    const std::uintptr_t next = reinterpret_cast<std::uintptr_t>(source) + static_cast<std::uintptr_t>(ahead);
+    std::size_t at = 0;
+    for (; at + kLineBytes <= bytes; at += kLineBytes) {
+      for (std::uintptr_t row = 0; row < 4 && ahead != 0; ++row)
+        __builtin_prefetch(reinterpret_cast<const void*>(next + row * static_cast<std::uintptr_t>(stride) + at), 0, 2);
+      for (std::size_t i = 0; i < kLineBytes; i += 16) interleave_four<Size>(source + at + i, stride, target + 4 * (at + i));
+    }
+    for (; at + 16 <= bytes; at += 16) interleave_four<Size>(source + at, stride, target + 4 * at);
+    for (; at < bytes; at += Size) {
+      for (std::size_t row = 0; row < 4; ++row)
+        std::memcpy(target + 4 * at + row * Size, source + static_cast<std::ptrdiff_t>(row) * stride + at, Size);
+    }
+  }
+}
+
 HWY_ATTR inline void copy_runs(const std::byte* source, std::ptrdiff_t source_stride, std::byte* target, std::ptrdiff_t target_stride,
                                std::size_t runs, std::size_t bytes, std::ptrdiff_t ahead) noexcept {
   if (bytes < 16 || bytes > 1024) return plain::copy_runs(source, source_stride, target, target_stride, runs, bytes);
@@ -205,34 +352,42 @@ HWY_ATTR inline void copy_runs(const std::byte* source, std::ptrdiff_t source_st
     std::size_t at = 0;
     for (; at + 64 <= bytes; at += 64) {
       if (ahead != 0) __builtin_prefetch(reinterpret_cast<const void*>(next + at), 0, 2);
-      const auto a = load<1>(source + at);
-      const auto b = load<1>(source + at + 16);
-      const auto c = load<1>(source + at + 32);
-      const auto d = load<1>(source + at + 48);
-      store(a, target + at);
-      store(b, target + at + 16);
-      store(c, target + at + 32);
-      store(d, target + at + 48);
+      V8 line[64 / kBlock];
+      for (std::size_t i = 0; i < 64 / kBlock; ++i) line[i] = get(D8(), reinterpret_cast<const std::uint8_t*>(source) + at, i);
+      for (std::size_t i = 0; i < 64 / kBlock; ++i) put(line[i], reinterpret_cast<std::uint8_t*>(target) + at, i);
     }
     for (; at + 16 <= bytes; at += 16) store(load<1>(source + at), target + at);
     if (at < bytes) store(load<1>(source + bytes - 16), target + bytes - 16);  // reaches back
   }
 }
 
-// Lines that are written in part go through the cache: the other part mostly follows soon.
-HWY_ATTR inline void stream_runs(const std::byte* source, std::ptrdiff_t source_stride, std::byte* target, std::ptrdiff_t target_stride,
-                                 std::size_t runs, std::size_t bytes) noexcept {
+HWY_INLINE void stream_line(const std::uint8_t* from, std::uint8_t* to) {
   static_assert(kLineBytes % kBlock == 0, "a line is whole vectors, of a length that is known");
-  for (; runs > 0; --runs, source += source_stride, target += target_stride) {
+  for (std::size_t i = 0; i < kLineBytes; i += kBlock) hn::Stream(hn::LoadU(D8(), from + i), D8(), to + i);
+}
+
+// A line that is written in part goes through the cache.
+HWY_ATTR inline void stream_runs(const std::byte* source, std::ptrdiff_t source_stride, std::byte* target, std::ptrdiff_t target_stride,
+                                 std::size_t runs, std::size_t bytes, Seam seam) noexcept {
+  for (std::size_t run = 0; run < runs; ++run, source += source_stride, target += target_stride) {
     const auto* const from = reinterpret_cast<const std::uint8_t*>(source);
     auto* const to = reinterpret_cast<std::uint8_t*>(target);
-    const std::size_t head = (0 - reinterpret_cast<std::uintptr_t>(to)) % kLineBytes;
+    const std::size_t begun = reinterpret_cast<std::uintptr_t>(to) % kLineBytes;
+    const std::size_t head = (kLineBytes - begun) % kLineBytes;
     std::size_t at = head < bytes ? head : bytes;
-    if (at != 0) std::memcpy(to, from, at);
-    for (; at + kLineBytes <= bytes; at += kLineBytes) {
-      for (std::size_t i = 0; i < kLineBytes; i += kBlock) hn::Stream(hn::LoadU(D8(), from + at + i), D8(), to + at + i);
+    if (seam.before && begun != 0) {
+      std::uint8_t joined[2 * kLineBytes];
+      std::memcpy(joined, seam.ends + run * kLineBytes, kLineBytes);
+      std::memcpy(joined + kLineBytes, from, kLineBytes);
+      stream_line(joined + head, to - begun);
+    } else if (at != 0) {
+      std::memcpy(to, from, at);
     }
-    if (at < bytes) std::memcpy(to + at, from + at, bytes - at);
+    for (; at + kLineBytes <= bytes; at += kLineBytes) stream_line(from + at, to + at);
+    if (seam.after)
+      std::memcpy(seam.ends + run * kLineBytes, from + bytes - kLineBytes, kLineBytes);
+    else if (at < bytes)
+      std::memcpy(to + at, from + at, bytes - at);
   }
 }
 inline void flush_stream() noexcept { hwy::FlushStream(); }

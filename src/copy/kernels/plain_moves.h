@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstring>
 
+#include "copy/kernels/kernels.h"
+
 // Moves of elements of `Size` bytes in plain loops: what every other way of moving them must agree with, and what is left at its edges.
 // The signatures are those of kernels.h.
 namespace berth::plain {
@@ -32,8 +34,9 @@ inline void copy_runs(const std::byte* source, std::ptrdiff_t source_stride, std
   for (; runs > 0; --runs, source += source_stride, target += target_stride) std::memcpy(target, source, bytes);
 }
 
+// Keeps nothing: what a run has of a line is written at once.
 inline void stream_runs(const std::byte* source, std::ptrdiff_t source_stride, std::byte* target, std::ptrdiff_t target_stride,
-                        std::size_t runs, std::size_t bytes) noexcept {
+                        std::size_t runs, std::size_t bytes, Seam) noexcept {
   copy_runs(source, source_stride, target, target_stride, runs, bytes);
 }
 inline void flush_stream() noexcept {}

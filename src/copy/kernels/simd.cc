@@ -66,18 +66,28 @@ constexpr std::array<ConvertRow, kCastCount> cast_rows(std::index_sequence<I...>
 // too, if it comes soon (docs/decisions/0015).
 constexpr std::size_t kLeastStreamed = std::size_t{16} << 20;
 
+constexpr bool kHasFours = kBlock == 16;
+
+constexpr std::array<InterleaveFours, kSizeCount> fours() {
+  if constexpr (kHasFours)
+    return {interleave_fours<1>, interleave_fours<2>, interleave_fours<4>};
+  else
+    return {};
+}
+
 constexpr std::size_t kCastsHere = kHasByteCasts ? kNeededAndByteCasts : kNeededCasts;
 
-// Elements of 16 bytes fill a vector: there is nothing to shuffle.
 Kernels make_kernels() {
   return {.name = hwy::TargetName(HWY_TARGET),
           .casts = cast_rows(std::make_index_sequence<kCastsHere>()),
           .gather = {gather<1>, gather<2>, gather<4>, gather<8>, plain::gather<16>},
           .scatter = {scatter<1>, scatter<2>, scatter<4>, scatter<8>, plain::scatter<16>},
-          .transpose = {transpose<1>, transpose<2>, transpose<4>, transpose<8>, plain::transpose<16>},
+          .transpose = {transpose<1>, transpose<2>, transpose<4>, transpose<8>, transpose_vectors},
           .copy_runs = copy_runs,
           .stream_runs = stream_runs,
           .flush_stream = flush_stream,
+          .interleave_fours = fours(),
+          .transpose_to_lines = kHasFours ? transpose_to_lines : nullptr,
           .least_streamed = HWY_ARCH_X86 ? kLeastStreamed : SIZE_MAX};
 }
 #endif
