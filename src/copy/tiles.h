@@ -79,9 +79,9 @@ class Tiles {
   Transpose transpose_;
   InterleaveFours interleave_;  // null: rows are read as they are
   Transpose transpose_fours_;   // what was interleaved
-  TransposeToLines
-      transpose_to_lines_;  // the same; null: never, because its elements are not as long as a vector, or do not go right where they belong
-  StreamRuns stream_runs_;  // null: through the caches
+  // The same, for elements as long as a vector that go right where they belong; null: others.
+  TransposeToLines transpose_to_lines_;
+  StreamRuns stream_runs_;     // null: through the caches
   std::ptrdiff_t tile_bytes_;  // of an element of a tile
   std::int64_t down_;          // of a panel, along the target's axis: how many rows are read
   std::int64_t across_;        // along the source's axis: how long they are
