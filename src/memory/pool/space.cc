@@ -99,10 +99,22 @@ void Space::make_untouchable(const PoolExtent& extent) const noexcept {
   if (kAddressSanitizer && backend_.properties().abilities.host_access) poison(base_ + extent.begin, extent.bytes);
 }
 
+void Space::make_touchable(const PoolExtent& extent) const noexcept {
+  if (kAddressSanitizer && backend_.properties().abilities.host_access) unpoison(base_ + extent.begin, extent.bytes);
+}
+
 void Space::make_touchable() const noexcept {
-  if (!kAddressSanitizer || !backend_.properties().abilities.host_access) return;
-  unpoison(base_, used_to_[0]);
-  if (used_to_[1] > split_) unpoison(base_ + split_, used_to_[1] - split_);
+  if (!kAddressSanitizer) return;
+  for (const auto& part : parts_) {
+    for (const PoolExtent* e = part->front(); e != nullptr; e = e->next) {
+      if (e->state != ExtentState::bare) make_touchable(*e);
+    }
+  }
+}
+
+void Space::become_bare(PoolExtent* extent) noexcept {
+  make_touchable(*extent);
+  part_of(extent->begin).free_bare(extent);
 }
 
 void Space::close() noexcept {
@@ -134,8 +146,6 @@ PoolExtent* Space::make_live(PoolExtent* from, std::size_t begin, std::size_t by
   figures_.peak_live = std::max(figures_.peak_live, figures_.live);
   decay_.saw(cached_bytes());
   handed_out_ += bytes;
-  std::size_t& used_to = used_to_[begin < split_ ? 0 : 1];
-  used_to = std::max(used_to, begin + bytes);
   return made;
 }
 

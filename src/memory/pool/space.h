@@ -93,7 +93,7 @@ class Space {
 
   // To the address sanitizer, where the host may touch the memory: a live extent that nobody has been given bytes of yet.
   void make_untouchable(const PoolExtent& extent) const noexcept;
-  // And all that was ever live, for whoever has these addresses next.
+  // And everything, for whoever has these addresses next.
   void make_touchable() const noexcept;
 
   // Commits ahead, until so many bytes are cached in one piece.
@@ -189,6 +189,9 @@ class Space {
   Status run_step(Step& step) noexcept;
   Status run_steps(Steps& steps) noexcept BERTH_NO_THREAD_ANALYSIS;
   void leave_transit(PoolExtent* first, std::size_t end) noexcept;
+  // What has no memory under it any more. The address sanitizer is to know only of what has: to tell it of a whole range takes an eighth of that.
+  void become_bare(PoolExtent* extent) noexcept;
+  void make_touchable(const PoolExtent& extent) const noexcept;
   void trim(std::size_t keep, std::size_t grain, std::size_t most_pieces) noexcept;
   void trim_pieces(Extents& part, std::size_t keep, std::size_t& most_pieces) noexcept;
   void trim_pieces_around(std::size_t begin, std::size_t end) noexcept;
@@ -212,10 +215,9 @@ class Space {
   Extents::Nodes nodes_;
   std::array<std::unique_ptr<Extents>, 2> parts_;
   PieceBorders borders_;
-  std::vector<std::uint64_t> done_;       // by stream: frees up to this one are over
-  std::vector<PoolExtent*> echoes_;       // those on stream 0 nothing can be at work on any more. Capacity for those to come
-  std::size_t echoes_to_come_ = 0;        //
-  std::array<std::size_t, 2> used_to_{};  // by part: where the last extent ended that was ever live
+  std::vector<std::uint64_t> done_;  // by stream: frees up to this one are over
+  std::vector<PoolExtent*> echoes_;  // those on stream 0 nothing can be at work on any more. Capacity for those to come
+  std::size_t echoes_to_come_ = 0;   //
   Figures figures_;
   std::size_t promised_ = 0;     // being asked of the device: committed, when it says yes
   std::size_t handed_out_ = 0;   // all bytes ever handed out

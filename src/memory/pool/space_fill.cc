@@ -255,7 +255,7 @@ void Space::account(const Step& step, bool done) noexcept {
     budget_.give_up(less);
     ++figures_.moves;
     ++figures_.decommits;
-    part_of(step.source->begin).free_bare(step.source);
+    become_bare(step.source);
   }
 }
 
@@ -329,7 +329,7 @@ void Space::end_echoes() noexcept {
     const Status ended = backend_.end_move(base_ + echo->begin, echo->bytes);
     mutex_.lock();
     if (ended)
-      part_of(echo->begin).free_bare(echo);
+      become_bare(echo);
     else
       echo->state = ExtentState::echo;  // these addresses are lost, and nothing else
   }

@@ -26,7 +26,7 @@ bool Space::decommit(PoolExtent* from, std::size_t begin, std::size_t end, To to
     budget_.give_up(end - begin);
   ++figures_.decommits;
   decay_.gave(end - begin);
-  part_of(begin).free_bare(piece);
+  become_bare(piece);
   return true;
 }
 
@@ -105,9 +105,8 @@ std::size_t Space::lend(std::span<const std::size_t> wanted, std::span<Loan> loa
 
 void Space::settle(std::span<const Loan> loans) noexcept {
   for (const Loan& loan : loans) {
-    Extents& part = part_of(loan.extent->begin);
     if (loan.end == Loan::End::kept) {
-      part.free_cached(loan.extent, 0, 0);
+      part_of(loan.extent->begin).free_cached(loan.extent, 0, 0);
       continue;
     }
     // What was moved stays claimed here, on behalf of who has it now.
@@ -115,7 +114,7 @@ void Space::settle(std::span<const Loan> loans) noexcept {
     if (loan.end == Loan::End::lost) budget_.give_up(loan.bytes);
     ++figures_.decommits;
     ++figures_.moves;
-    part.free_bare(loan.extent);
+    become_bare(loan.extent);
   }
   decay_.saw(cached_bytes());
 }

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/random.h"
+#include "base/sanitizers.h"
+#include "berth/berth.h"
+#include "os/system.h"
+#include "support/scale.h"
+
+// What a pool tells the address sanitizer: which bytes are free, for as long as it has their addresses.
+extern "C" void* __asan_region_is_poisoned(void* begin, std::size_t bytes);
+
+namespace berth::testing {
+namespace {
+
+bool may_touch([[maybe_unused]] void* begin, [[maybe_unused]] std::size_t bytes) {
+  if constexpr (kAddressSanitizer)
+    return __asan_region_is_poisoned(begin, bytes) == nullptr;
+  else
+    return true;
+}
+bool may_touch(const Block& block) { return may_touch(block.data, block.bytes); }
+
+class PoolSanitizer : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!kAddressSanitizer) GTEST_SKIP() << "there is no address sanitizer in this build";
+  }
+};
+
+TEST_F(PoolSanitizer, KnowsWhatIsFree) {
+  const auto memory = pool("cpu");
+  for (const std::size_t bytes : {std::size_t{40}, std::size_t{3000}, std::size_t{300'000}, 5_MiB - 100}) {
+    const Block block = memory->allocate({.bytes = bytes});
+    EXPECT_TRUE(may_touch(block));
+    EXPECT_FALSE(may_touch(block.data, bytes + 8)) << "what rounding leaves behind a block of " << bytes;
+    memory->deallocate(block);
+    EXPECT_FALSE(may_touch(block.data, 1)) << bytes;
+    EXPECT_FALSE(may_touch(static_cast<std::byte*>(block.data) + bytes - 1, 1)) << bytes;
+    const Block again = memory->allocate({.bytes = bytes});
+    EXPECT_TRUE(may_touch(again)) << bytes;
+    memory->deallocate(again);
+  }
+}
+
+// Blocks come and go until pages are moved, borrowed and given back, and then the pools end.
+TEST_F(PoolSanitizer, ForgetsAddressesWithThePool) {
+  Random random(seed());
+  std::vector<Block> seen;
+  (void)os::reset_peak_resident();
+  const std::size_t before = os::resident_memory().now_bytes;
+  {
+    const auto parent = pool("cpu");
+    const std::vector<std::shared_ptr<Allocator>> all = {parent, private_pool(parent, {.fixed_pages = false})};
+    std::vector<std::pair<Allocator*, Block>> live;
+    const std::uint64_t steps = scaled(200'000, 5'000);
+    for (std::uint64_t i = 0; i < steps; ++i) {
+      Allocator& memory = *all[random.below(all.size())];
+      if (random.one_in(500)) memory.trim(random.below(32_MiB));
+      if (live.size() < 300 && random.one_in(2)) {
+        const std::uint64_t kind = random.below(100);
+        live.emplace_back(&memory, memory.allocate({.bytes = 1 + random.below(kind < 80 ? 4096 : kind < 97 ? 100'000 : 4_MiB)}));
+        ASSERT_TRUE(may_touch(live.back().second)) << "step " << i;
+        seen.push_back(live.back().second);
+      } else if (!live.empty()) {
+        std::swap(live[random.below(live.size())], live.back());
+        random.one_in(50) ? live.back().first->deallocate_now(live.back().second) : live.back().first->deallocate(live.back().second);
+        live.pop_back();
+      }
+    }
+    for (const auto& [memory, block] : live) memory->deallocate(block);
+  }
+  for (const Block& block : seen) ASSERT_TRUE(may_touch(block));
+  // To tell it of all addresses takes an eighth of them, and they are four times the machine's memory.
+  EXPECT_LT(os::resident_memory().peak_bytes, before + 1_GiB);
+  did(std::to_string(seen.size()) + " blocks");
+}
+
+}  // namespace
+}  // namespace berth::testing
