@@ -131,7 +131,8 @@ TEST(Snapshot, TellsWhatWaitsForAStream) {
 }
 
 // Snapshots of the first of them, while four threads use them all.
-void snapshot_while_in_use(const std::vector<std::shared_ptr<Allocator>>& all, const std::function<std::size_t(Random&)>& bytes) {
+void snapshot_while_in_use(const std::vector<std::shared_ptr<Allocator>>& all, std::size_t most_blocks,
+                           const std::function<std::size_t(Random&)>& bytes) {
   std::atomic<std::uint64_t> taken = 0;
   std::string wrong;
   const auto holds = [&] {
@@ -141,18 +142,19 @@ void snapshot_while_in_use(const std::vector<std::shared_ptr<Allocator>>& all, c
     if (!found.empty()) wrong = found;
     return found.empty() && snapshot.figures.committed_bytes <= snapshot.range_bytes;
   };
-  const Churned churned = churn(all, {.steps = scaled(300'000, 3000), .most_blocks = 2000 / all.size(), .bytes = bytes, .holds = holds});
+  const Churned churned = churn(all, {.steps = scaled(300'000, 3000), .most_blocks = most_blocks, .bytes = bytes, .holds = holds});
   EXPECT_TRUE(churned.held) << wrong;
   for (const auto& memory : all) EXPECT_EQ(memory->audit(), "");
   did("took " + std::to_string(taken) + " snapshots while four threads allocated and freed");
 }
 
-TEST(Snapshot, OfAPoolHangsTogetherWhileFourThreadsUseIt) { snapshot_while_in_use({pool("cpu")}, any_size); }
+TEST(Snapshot, OfAPoolHangsTogetherWhileFourThreadsUseIt) { snapshot_while_in_use({pool("cpu")}, 2000, any_size); }
 
 // A tenant moves pages away from under its parent, at the device, without the parent's lock.
 TEST(Snapshot, OfAPoolHangsTogetherWhileATenantBorrowsItsPages) {
   const auto parent = pool("cpu");
-  snapshot_while_in_use({parent, private_pool(parent, {.fixed_pages = false})}, [](Random& random) { return 1 + random.below(8_MiB); });
+  const auto tenant = private_pool(parent, {.fixed_pages = false});
+  snapshot_while_in_use({parent, tenant}, 100, [](Random& random) { return 1 + random.below(8_MiB); });
 }
 
 TEST(Snapshot, PassesThroughAdaptors) {

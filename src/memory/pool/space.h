@@ -93,7 +93,7 @@ class Space {
 
   // To the address sanitizer, where the host may touch the memory: a live extent that nobody has been given bytes of yet.
   void make_untouchable(const PoolExtent& extent) const noexcept;
-  // And everything, for whoever has these addresses next.
+  // And that everything may be touched, for whoever has these addresses next.
   void make_touchable() const noexcept;
 
   // Commits ahead, until so many bytes are cached in one piece.
@@ -217,7 +217,7 @@ class Space {
   PieceBorders borders_;
   std::vector<std::uint64_t> done_;  // by stream: frees up to this one are over
   std::vector<PoolExtent*> echoes_;  // those on stream 0 nothing can be at work on any more. Capacity for those to come
-  std::size_t echoes_to_come_ = 0;   //
+  std::size_t echoes_to_come_ = 0;
   Figures figures_;
   std::size_t promised_ = 0;     // being asked of the device: committed, when it says yes
   std::size_t handed_out_ = 0;   // all bytes ever handed out
