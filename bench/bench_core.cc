@@ -19,6 +19,7 @@
 namespace {
 
 using namespace berth;
+using namespace berth::internal::record;
 
 // Alive, and asleep.
 class SecondThread {

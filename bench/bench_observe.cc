@@ -22,6 +22,8 @@
 namespace {
 
 using namespace berth;
+using namespace berth::internal;
+using namespace berth::internal::observe;
 
 // What this thread has had of a processor: nothing that is timed waits or has helpers, and what other processes do is not part of it.
 double thread_ms() {

@@ -27,6 +27,7 @@
 namespace {
 
 using namespace berth;
+using namespace berth::internal;
 
 // ---- The two memories. Both give blocks aligned to 64 bytes.
 

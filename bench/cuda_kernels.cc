@@ -18,6 +18,8 @@
 namespace {
 
 using namespace berth;
+using namespace berth::internal;
+using namespace berth::internal::device;
 
 constexpr std::size_t kBytes = std::size_t{1} << 30;  // of each buffer: many times the cache
 

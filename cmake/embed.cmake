@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Text files as one C++ source: cmake -DOUT=file.cc -DHEADER=page/assets.h -DNAMESPACE=berth::page -P embed.cmake -- kName file… [kOther file…]
+# Text files as one C++ source: cmake -DOUT=file.cc -DHEADER=html/assets.h -DNAMESPACE=berth::internal::html -P embed.cmake -- kName file… [kOther file…]
 # Files of one name stand in it one after another.
 set(source "// Made by cmake/embed.cmake.\n#include \"${HEADER}\"\n\nnamespace ${NAMESPACE} {\n")
 set(open FALSE)

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "berth/berth.h"
-#include "check.h"
+#include "expect.h"
 
 using namespace berth;
 

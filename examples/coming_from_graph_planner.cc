@@ -2,7 +2,7 @@
 #include <cstdio>
 
 #include "berth/berth.h"
-#include "check.h"
+#include "expect.h"
 
 using namespace berth;
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "berth/berth.h"
-#include "check.h"
+#include "expect.h"
 
 // For those who know mapped storages and the files of weights: what they are called here. The table is in docs/coming-from.md.
 using namespace berth;

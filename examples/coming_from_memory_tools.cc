@@ -4,7 +4,7 @@
 #include "berth/berth.h"
 #include "berth/storage/create.h"
 #include "berth/storage/inspect.h"
-#include "check.h"
+#include "expect.h"
 
 // What memory tools of other systems show, asked of berth: docs/coming-from.md.
 using namespace berth;

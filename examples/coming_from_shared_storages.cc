@@ -4,7 +4,7 @@
 #include <string>
 
 #include "berth/berth.h"
-#include "check.h"
+#include "expect.h"
 
 // For those who know the shared-memory storages of ATen and Python: what they are called here. The table is in docs/coming-from.md.
 using namespace berth;

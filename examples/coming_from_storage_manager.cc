@@ -11,7 +11,7 @@
 #include <string>
 
 #include "berth/berth.h"
-#include "check.h"
+#include "expect.h"
 
 using namespace berth;
 

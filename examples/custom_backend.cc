@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "berth/berth.h"
-#include "check.h"
+#include "expect.h"
 
 namespace {
 

@@ -3,7 +3,7 @@
 
 #include "berth/base/checked.h"
 
-namespace berth {
+namespace berth::internal::inline base {
 
 namespace {
 
@@ -57,4 +57,4 @@ Loop make_loop(std::span<const std::int64_t> shape, std::span<const std::int64_t
   return loop;
 }
 
-}  // namespace berth
+}  // namespace berth::internal::inline base

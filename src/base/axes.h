@@ -12,7 +12,7 @@
 // axes of size 1 vanish, one side decides in which direction and order the others are walked, and neighbours that both sides walk as one
 // are merged. A contiguous copy is then one row whatever its rank, also when both sides are permuted or reversed alike, and every other copy
 // has as long rows as it can. Nothing here needs the heap.
-namespace berth {
+namespace berth::internal::inline base {
 
 struct LoopAxis {
   std::int64_t size;
@@ -90,4 +90,4 @@ void for_each_chunk(const Loop& loop, std::size_t most, Visit visit) {
   });
 }
 
-}  // namespace berth
+}  // namespace berth::internal::inline base

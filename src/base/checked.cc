@@ -6,6 +6,8 @@
 
 namespace berth {
 
+using namespace internal;
+
 namespace {
 
 [[noreturn]] void throw_size_overflow(std::size_t a, std::size_t b, const char* operation, const char* what) {

@@ -12,6 +12,8 @@
 
 namespace berth {
 
+using namespace internal;
+
 namespace {
 
 template <class T>

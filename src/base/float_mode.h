@@ -10,7 +10,7 @@
 // While one lives, its thread rounds to nearest and keeps subnormal values, whatever the program has set, and no operation traps: the results
 // of a conversion are the same on every thread. (Programs flush subnormals for speed, and a single library built with -ffast-math does it to
 // all.) A look at a register when there is nothing to change.
-namespace berth {
+namespace berth::internal::inline base {
 
 class FloatMode {
  public:
@@ -48,4 +48,4 @@ class FloatMode {
   const std::uint64_t before_;
 };
 
-}  // namespace berth
+}  // namespace berth::internal::inline base

@@ -10,6 +10,8 @@
 
 namespace berth {
 
+using namespace internal;
+
 JsonWriter& JsonWriter::open(char kind) {
   before_value();
   out_ += kind;

@@ -9,7 +9,7 @@
 
 // A loop cut into pieces: boxes of its axes, in order, none of more elements than may be. A side that is dense in the loop's order has each
 // piece as one run. Axes 6 × 5 × 4 in pieces of at most 10 elements: two rows of 4 at a time, so 6 × 3 pieces of 8, 8 and 4.
-namespace berth {
+namespace berth::internal::inline base {
 
 struct Cut {
   std::size_t axis = 0;      // the one that is cut; those outside it stand still within a piece, those inside are whole
@@ -74,4 +74,4 @@ void for_each_piece(const Loop& loop, const Cut& by, Visit visit) {
   });
 }
 
-}  // namespace berth
+}  // namespace berth::internal::inline base

@@ -7,7 +7,7 @@
 
 // Tells the address sanitizer, in builds that have it, which bytes nobody may touch: what a pool has cached, and what rounding leaves behind a
 // block. In other builds nothing is called.
-namespace berth {
+namespace berth::internal::inline base {
 
 extern "C" {
 void __asan_poison_memory_region(const volatile void* address, std::size_t bytes);
@@ -21,4 +21,4 @@ inline void unpoison([[maybe_unused]] const void* address, [[maybe_unused]] std:
   if constexpr (kAddressSanitizer) __asan_unpoison_memory_region(address, bytes);
 }
 
-}  // namespace berth
+}  // namespace berth::internal::inline base

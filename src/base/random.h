@@ -4,7 +4,7 @@
 #include <cstdint>
 
 // A small generator with the same sequence on every machine (SplitMix64).
-namespace berth {
+namespace berth::internal::inline base {
 
 class Random {
  public:
@@ -29,4 +29,4 @@ class Random {
   std::uint64_t state_;
 };
 
-}  // namespace berth
+}  // namespace berth::internal::inline base

@@ -10,7 +10,7 @@
 // access, which the compilers of this library turn into one plain instruction of the number's size; for a relaxed std::atomic, gcc 12
 // computes each address in an instruction of its own, which doubles the cost of the pool's hottest lines. The thread sanitizer, which
 // would take it for a race, is given the atomic.
-namespace berth {
+namespace berth::internal::inline base {
 
 template <std::unsigned_integral T>
 class Relaxed {
@@ -35,4 +35,4 @@ class Relaxed {
   T value_ = 0;
 };
 
-}  // namespace berth
+}  // namespace berth::internal::inline base

@@ -2,7 +2,7 @@
 #pragma once
 
 // Which sanitizers this build has: gcc says so with a macro of its own for each, clang as a feature.
-namespace berth {
+namespace berth::internal::inline base {
 
 #if defined(__has_feature)
 #define BERTH_HAS_FEATURE(name) __has_feature(name)
@@ -24,4 +24,4 @@ inline constexpr bool kThreadSanitizer = false;
 
 #undef BERTH_HAS_FEATURE
 
-}  // namespace berth
+}  // namespace berth::internal::inline base

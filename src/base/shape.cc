@@ -11,6 +11,8 @@
 
 namespace berth {
 
+using namespace internal;
+
 namespace {
 
 [[noreturn]] void throw_rank(std::size_t rank) {

@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <system_error>
 
-namespace berth::text {
+namespace berth::internal::inline base::text {
 
 namespace {
 
@@ -154,4 +154,4 @@ std::string hex(std::uint64_t value) {
   return std::string(digits, end.ptr);
 }
 
-}  // namespace berth::text
+}  // namespace berth::internal::inline base::text

@@ -11,7 +11,7 @@
 
 // Text for messages. Levels 0 to 5 take no formatting library, so this is the little they need: joining pieces, byte counts
 // for people, and names from outside made safe to print.
-namespace berth::text {
+namespace berth::internal::inline base::text {
 
 inline void append(std::string& out, std::string_view piece) { out += piece; }
 inline void append(std::string& out, char piece) { out += piece; }
@@ -51,4 +51,4 @@ inline std::string quoted(std::string_view name) { return join('\'', printable(n
 BERTH_EXPORT std::string hex(std::uint64_t value);
 inline std::string pointer(const void* address) { return hex(reinterpret_cast<std::uintptr_t>(address)); }
 
-}  // namespace berth::text
+}  // namespace berth::internal::inline base::text

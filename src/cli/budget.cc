@@ -10,7 +10,7 @@
 #include "cli/input.h"
 #include "cli/table.h"
 
-namespace berth::cli {
+namespace berth::internal::cli {
 
 namespace {
 
@@ -129,4 +129,4 @@ Exit run_budget(const PlanCommand& command, Graph graph, PlanOptions options) {
   return answer.fits ? Exit::ok : Exit::no;
 }
 
-}  // namespace berth::cli
+}  // namespace berth::internal::cli

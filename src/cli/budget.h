@@ -8,11 +8,11 @@
 #include "cli/commands.h"
 
 // `berth plan --budget`.
-namespace berth::cli {
+namespace berth::internal::cli {
 
 Exit run_budget(const PlanCommand& command, Graph graph, PlanOptions options);
 
 // "64KiB" as a number. Throws ArgumentError that names the option.
 std::uint64_t parse_byte_count(const std::string& text, const char* option);
 
-}  // namespace berth::cli
+}  // namespace berth::internal::cli

@@ -9,7 +9,7 @@
 #include "cli/output.h"
 
 // The sub-commands. Each prints a table for people, or with `json` one JSON value, and returns how the program exits.
-namespace berth::cli {
+namespace berth::internal::cli {
 
 Exit run_devices(bool json);
 Exit run_doctor(bool json);
@@ -142,4 +142,4 @@ struct BenchLoadCommand {
 };
 Exit run_bench_load(const BenchLoadCommand& command);
 
-}  // namespace berth::cli
+}  // namespace berth::internal::cli

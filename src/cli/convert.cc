@@ -11,7 +11,7 @@
 #include "os/system.h"
 
 // One file of tensors written as another: in another format, with other dtypes, aligned.
-namespace berth::cli {
+namespace berth::internal::cli {
 
 namespace {
 
@@ -152,4 +152,4 @@ Exit run_convert(const ConvertCommand& command) {
   return Exit::ok;
 }
 
-}  // namespace berth::cli
+}  // namespace berth::internal::cli

@@ -6,7 +6,7 @@
 #include "cli/commands.h"
 #include "cli/table.h"
 
-namespace berth::cli {
+namespace berth::internal::cli {
 
 namespace {
 
@@ -78,4 +78,4 @@ Exit run_devices(bool json) {
   return Exit::ok;
 }
 
-}  // namespace berth::cli
+}  // namespace berth::internal::cli

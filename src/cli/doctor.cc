@@ -7,10 +7,10 @@
 #include "berth/berth.h"
 #include "cli/commands.h"
 #include "cli/table.h"
-#include "os/memory.h"
+#include "os/memory/memory.h"
 #include "os/system.h"
 
-namespace berth::cli {
+namespace berth::internal::cli {
 
 namespace {
 
@@ -159,4 +159,4 @@ Exit run_doctor(bool json) {
   return works ? Exit::ok : Exit::no;
 }
 
-}  // namespace berth::cli
+}  // namespace berth::internal::cli

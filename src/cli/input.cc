@@ -10,9 +10,9 @@
 #include "base/text.h"
 #include "berth/base/error.h"
 #include "berth/base/units.h"
-#include "os/file.h"
+#include "os/file/file.h"
 
-namespace berth::cli {
+namespace berth::internal::cli {
 
 namespace {
 
@@ -87,4 +87,4 @@ void write_output(const std::string& path, std::string_view bytes) {
   require(written);
 }
 
-}  // namespace berth::cli
+}  // namespace berth::internal::cli

@@ -4,10 +4,10 @@
 #include <string>
 #include <string_view>
 
-#include "os/read_file.h"
+#include "os/file/read_file.h"
 
 // What sub-commands read from, and write to.
-namespace berth::cli {
+namespace berth::internal::cli {
 
 // All bytes of a file, unpacked when it is gzip. Throws ArgumentError when the system does not give them (it is not there, or a folder),
 // FormatError when it is no whole gzip file or holds more than 4 GiB.
@@ -27,4 +27,4 @@ class Input {
 // Writes a file whole, replacing one that is there. Throws ArgumentError when it cannot.
 void write_output(const std::string& path, std::string_view bytes);
 
-}  // namespace berth::cli
+}  // namespace berth::internal::cli

@@ -12,7 +12,7 @@
 #include "cli/tensor_source.h"
 
 // What is in a file of tensors, and whether it is right.
-namespace berth::cli {
+namespace berth::internal::cli {
 
 namespace {
 
@@ -207,4 +207,4 @@ Exit run_check(const CheckCommand& command) {
   }
 }
 
-}  // namespace berth::cli
+}  // namespace berth::internal::cli

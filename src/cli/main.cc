@@ -8,7 +8,7 @@
 #include "berth/berth.h"
 #include "cli/commands.h"
 
-using namespace berth::cli;
+using namespace berth::internal::cli;
 
 namespace {
 
@@ -59,10 +59,10 @@ void add_plan_options(CLI::App& app, PlanCommand& command) {
   app.add_flag("--full", command.full, "With --json: every placement too");
   std::string names = "Strategies by name:\n";
   for (const berth::PlanStrategy& one : berth::plan_strategies())
-    names += berth::text::join("  ", one.name, std::string(18 - one.name.size(), ' '), one.does, "\n");
+    names += berth::internal::text::join("  ", one.name, std::string(18 - one.name.size(), ' '), one.does, "\n");
   names += "Orders by name, which --order best tries:\n";
   for (const berth::PlanOrder& one : berth::plan_orders())
-    names += berth::text::join("  ", one.name, std::string(18 - one.name.size(), ' '), one.does, "\n");
+    names += berth::internal::text::join("  ", one.name, std::string(18 - one.name.size(), ' '), one.does, "\n");
   app.footer(names);
 }
 
@@ -226,7 +226,7 @@ int main(int argc, char** argv) {
     print(std::string(version.what()) + "\n");
     return static_cast<int>(Exit::ok);
   } catch (const CLI::ParseError& error) {
-    print_error(berth::text::printable(error.what()), "berth --help lists the commands and their options");
+    print_error(berth::internal::text::printable(error.what()), "berth --help lists the commands and their options");
     return static_cast<int>(Exit::usage);
   }
   choose_colour(colour == "always" ? ColourMode::always : colour == "never" ? ColourMode::never : ColourMode::automatic);

@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "os/system.h"
 
-namespace berth::cli {
+namespace berth::internal::cli {
 
 namespace {
 
@@ -92,4 +92,4 @@ void Progress::say(std::string_view text) {
   fmt::print(stderr, "\x1b[K{} …\r", text);
 }
 
-}  // namespace berth::cli
+}  // namespace berth::internal::cli

@@ -10,7 +10,7 @@
 
 // What every sub-command shares: exit codes, colour, and the two places text goes. Results go to standard output; everything about the
 // run itself (errors, progress) to standard error.
-namespace berth::cli {
+namespace berth::internal::cli {
 
 // 0: done. 1: the answer is no: a check failed, a file breaks a rule, memory or a disk refused, the machine lacks a kind of device that berth
 // knows. 2: wrong use: arguments, and a device or a file that is not there, may not be used, or is no file. `check` on a file that cannot be
@@ -73,4 +73,4 @@ class Progress {
   bool shown_ = false;
 };
 
-}  // namespace berth::cli
+}  // namespace berth::internal::cli

@@ -14,7 +14,7 @@
 #include "cli/table.h"
 
 // `berth plan` and `berth verify`.
-namespace berth::cli {
+namespace berth::internal::cli {
 
 namespace {
 
@@ -289,7 +289,7 @@ std::string progress_text(const PlanCommand& command, const PlanProgress& now) {
 }
 
 Plan plan_source(Graph graph, const PlanOptions& options) {
-  return answer([&] { return plan(std::move(graph), options); }, [](ErrorCode code) { return code == ErrorCode::size_overflow; });
+  return answer([&] { return berth::plan(std::move(graph), options); }, [](ErrorCode code) { return code == ErrorCode::size_overflow; });
 }
 
 }  // namespace
@@ -342,4 +342,4 @@ Exit run_verify(const std::string& path, bool json) {
   }
 }
 
-}  // namespace berth::cli
+}  // namespace berth::internal::cli

@@ -10,7 +10,7 @@
 #include "cli/input.h"
 #include "cli/table.h"
 
-namespace berth::cli {
+namespace berth::internal::cli {
 
 namespace {
 
@@ -191,4 +191,4 @@ Exit run_replay(const ReplayCommand& command) {
   }
 }
 
-}  // namespace berth::cli
+}  // namespace berth::internal::cli

@@ -11,7 +11,7 @@
 #include "cli/table.h"
 
 // Named shared storages: what there is, who holds it, and what the dead have left.
-namespace berth::cli {
+namespace berth::internal::cli {
 
 namespace {
 
@@ -110,4 +110,4 @@ Exit run_tour_guest(const std::string& name) {
   return Exit::no;
 }
 
-}  // namespace berth::cli
+}  // namespace berth::internal::cli

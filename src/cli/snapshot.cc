@@ -10,7 +10,7 @@
 #include "cli/table.h"
 
 // `berth snapshot`: files that save_snapshot, a signal or an OutOfMemory wrote.
-namespace berth::cli {
+namespace berth::internal::cli {
 
 namespace {
 
@@ -149,4 +149,4 @@ Exit run_snapshot_diff(const SnapshotCommand& command) {
   return Exit::ok;
 }
 
-}  // namespace berth::cli
+}  // namespace berth::internal::cli

@@ -7,7 +7,7 @@
 #include "cli/input.h"
 
 // `berth snapshot html`.
-namespace berth::cli {
+namespace berth::internal::cli {
 
 namespace {
 
@@ -30,4 +30,4 @@ Exit run_snapshot_html(const SnapshotCommand& command) {
   return Exit::ok;
 }
 
-}  // namespace berth::cli
+}  // namespace berth::internal::cli

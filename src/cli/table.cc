@@ -5,7 +5,7 @@
 
 #include "cli/output.h"
 
-namespace berth::cli {
+namespace berth::internal::cli {
 
 std::size_t display_width(std::string_view text) noexcept {
   std::size_t width = 0;
@@ -44,4 +44,4 @@ std::string Table::to_text() const {
   return out;
 }
 
-}  // namespace berth::cli
+}  // namespace berth::internal::cli

@@ -7,7 +7,7 @@
 
 // The one table of the command line: a header, columns as wide as they need, numbers to the right. Names from outside must be made
 // printable before they are put in.
-namespace berth::cli {
+namespace berth::internal::cli {
 
 class Table {
  public:
@@ -33,4 +33,4 @@ class Table {
 // How many columns of a terminal the text takes: colour codes take none, every other character one.
 std::size_t display_width(std::string_view text) noexcept;
 
-}  // namespace berth::cli
+}  // namespace berth::internal::cli

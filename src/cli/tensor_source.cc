@@ -3,7 +3,7 @@
 
 #include <utility>
 
-namespace berth::cli {
+namespace berth::internal::cli {
 
 TensorSource::Npy::Npy(const std::string& path) : entries{inspect_npy(path)} {
   const std::size_t slash = path.rfind('/') + 1;  // 0 when there is none
@@ -58,4 +58,4 @@ void TensorSource::verify() const {
   if (const auto* const zip = std::get_if<NpzFile>(&file_)) zip->verify();
 }
 
-}  // namespace berth::cli
+}  // namespace berth::internal::cli

@@ -9,7 +9,7 @@
 
 #include "berth/berth.h"
 
-namespace berth::cli {
+namespace berth::internal::cli {
 
 // A file of tensors of whatever format, told by the end of its name: .npy, .npz, .json (an index); anything else is safetensors.
 class TensorSource {
@@ -39,4 +39,4 @@ class TensorSource {
   bool index_;
 };
 
-}  // namespace berth::cli
+}  // namespace berth::internal::cli

@@ -10,11 +10,11 @@
 #include "berth/berth.h"
 #include "cli/commands.h"
 #include "cli/table.h"
-#include "os/shared_file.h"
+#include "os/file/shared_file.h"
 #include "os/system.h"
 
 // `berth top`: the pools of running processes, from the pages that they expose.
-namespace berth::cli {
+namespace berth::internal::cli {
 
 namespace {
 
@@ -109,4 +109,4 @@ Exit run_top(const TopCommand& command) {
   }
 }
 
-}  // namespace berth::cli
+}  // namespace berth::internal::cli

@@ -11,15 +11,15 @@
 #include "berth/berth.h"
 #include "cli/commands.h"
 #include "cli/input.h"
+#include "cli/samples/sample_models.h"
 #include "cli/tour_files.h"
 #include "cli/tour_profile.h"
-#include "os/child.h"
-#include "os/shared_file.h"
+#include "os/file/shared_file.h"
+#include "os/process/child.h"
 #include "os/system.h"
-#include "plan/onnx/sample_models.h"
 
 // The tour: what berth does, end to end, on this machine's devices. Everything it prints was computed just then.
-namespace berth::cli {
+namespace berth::internal::cli {
 
 namespace {
 
@@ -226,8 +226,8 @@ void Tour::replay_against_malloc() {
 
 void Tour::plan_a_model() {
   step("A plan: where every value of a network lives, before it runs");
-  const OnnxModel model = read_onnx(onnx::sample_residual_network({.picture = 64}), {.bind = {{"N", 4}}}, "the tour's network");
-  const Plan made = plan(model.graph, {.alignment = 64});
+  const OnnxModel model = read_onnx(samples::sample_residual_network({.picture = 64}), {.bind = {{"N", 4}}}, "the tour's network");
+  const Plan made = berth::plan(model.graph, {.alignment = 64});
   show("read_onnx(bytes, {.bind = {{\"N\", 4}}})", fmt::format("{} nodes, {} values", model.graph.nodes.size(), model.graph.values.size()));
   show("plan(graph)", fmt::format("{} in one arena, by {}; {} without reuse", text::bytes(made.peak_bytes()), made.strategy(),
                                   text::bytes(made.naive_bytes())));
@@ -372,4 +372,4 @@ Exit run_tour() {
   return tour.run() ? Exit::ok : Exit::no;
 }
 
-}  // namespace berth::cli
+}  // namespace berth::internal::cli

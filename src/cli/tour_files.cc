@@ -10,7 +10,7 @@
 #include "berth/berth.h"
 #include "os/system.h"
 
-namespace berth::cli {
+namespace berth::internal::cli {
 
 namespace {
 
@@ -81,4 +81,4 @@ void tour_files(const TourVoice& voice) {
   }
 }
 
-}  // namespace berth::cli
+}  // namespace berth::internal::cli

@@ -4,7 +4,7 @@
 #include <functional>
 #include <string_view>
 
-namespace berth::cli {
+namespace berth::internal::cli {
 
 // How a step of the tour speaks.
 struct TourVoice {
@@ -16,4 +16,4 @@ struct TourVoice {
 // Writes a model file, and reads it again.
 void tour_files(const TourVoice& voice);
 
-}  // namespace berth::cli
+}  // namespace berth::internal::cli

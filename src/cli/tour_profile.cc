@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "cli/output.h"
 
-namespace berth::cli {
+namespace berth::internal::cli {
 
 namespace {
 
@@ -43,4 +43,4 @@ bool TourProfile::is_settled() const {
   return std::ranges::all_of(profile.tags, [](const TagProfile& row) { return row.counts.bytes == 0 && row.counts.blocks == 0; });
 }
 
-}  // namespace berth::cli
+}  // namespace berth::internal::cli

@@ -4,11 +4,11 @@
 #include <chrono>
 #include <string>
 
-#include "berth/observe/page.h"
+#include "berth/observe/html.h"
 #include "berth/observe/profiler.h"
 
 // The end of the tour: where the memory of everything before it went.
-namespace berth::cli {
+namespace berth::internal::cli {
 
 class TourProfile {
  public:
@@ -24,4 +24,4 @@ class TourProfile {
   Profiler profiler_{{.sites = false, .every = std::chrono::milliseconds(2)}};
 };
 
-}  // namespace berth::cli
+}  // namespace berth::internal::cli

@@ -5,17 +5,22 @@
 #include "base/text.h"
 #include "berth/base/error.h"
 #include "berth/copy/threads.h"
-#include "copy/check.h"
-#include "copy/device_batch.h"
-#include "copy/execute.h"
-#include "copy/host_copy.h"
+#include "copy/host/host_copy.h"
+#include "copy/host/workers.h"
 #include "copy/notes.h"
 #include "copy/now.h"
-#include "copy/workers.h"
-#include "memory/stream_check.h"
+#include "copy/route/device_batch.h"
+#include "copy/route/execute.h"
+#include "copy/validate.h"
+#include "memory/race_detector.h"
 #include "record/emit.h"
 
 namespace berth {
+
+using namespace internal;
+using namespace internal::copy;
+using namespace internal::memory;
+using namespace internal::record;
 
 namespace {
 
@@ -113,12 +118,12 @@ void run_all(const SpanList& sources, const SpanList& targets, const Batch& batc
 }
 
 void note_all(const SpanList& sources, const SpanList& targets, StreamRef stream) {
-  if (!is_checking_streams()) return;
+  if (!memory::is_checking_streams()) return;
   for (std::size_t i = 0; i < sources.count; ++i) note_copy(sources[i], targets[i], stream);
 }
 
 void record_all(const CopyWatch& watch, const SpanList& sources, const SpanList& targets, const CopyOptions& options, const Site& site) {
-  if (!has_copy_sinks()) return;
+  if (!record::has_copy_sinks()) return;
   for (std::size_t i = 0; i < sources.count; ++i) watch.copied_in_batch(sources[i], targets[i], sources.count, options, site);
 }
 
@@ -144,7 +149,7 @@ void require_equal_counts(std::size_t sources, std::size_t targets) {
       {{"sources", sources}, {"targets", targets}});
 }
 
-void copy_batch_now(const SpanList& sources, const SpanList& targets, const Site& site) {
+void internal::copy::copy_batch_now(const SpanList& sources, const SpanList& targets, const Site& site) {
   const CopyWatch watch;
   const Batch batch = check_all(sources, targets);
   note_all(sources, targets, {});
@@ -152,7 +157,8 @@ void copy_batch_now(const SpanList& sources, const SpanList& targets, const Site
   record_all(watch, sources, targets, {}, site);
 }
 
-Event copy_batch_in(std::vector<StridedSpan> sources, std::vector<StridedSpan> targets, const CopyOptions& options, const Site& site) {
+Event internal::copy::copy_batch_in(std::vector<StridedSpan> sources, std::vector<StridedSpan> targets, const CopyOptions& options,
+                                    const Site& site) {
   const CopyWatch watch;
   Batch checked = check_all(list_of(sources), list_of(targets));
   const auto kept = std::make_shared<const KeptBatch>(KeptBatch{std::move(sources), std::move(targets), std::move(checked)});

@@ -4,14 +4,18 @@
 #include "base/text.h"
 #include "berth/base/checked.h"
 #include "berth/base/error.h"
-#include "copy/check.h"
-#include "copy/execute.h"
 #include "copy/notes.h"
 #include "copy/now.h"
-#include "memory/stream_check.h"
+#include "copy/route/execute.h"
+#include "copy/validate.h"
+#include "memory/race_detector.h"
 
 // The public face: what is refused is refused here, then the work runs at once, or in its stream.
 namespace berth {
+
+using namespace internal;
+using namespace internal::copy;
+using namespace internal::memory;
 
 namespace {
 
@@ -44,7 +48,7 @@ struct RawShape {
 
 }  // namespace
 
-void copy_now(const SpanRef& source, const SpanRef& target, const Site& site) {
+void internal::copy::copy_now(const SpanRef& source, const SpanRef& target, const Site& site) {
   const CopyWatch watch;
   const CheckedPair pair = check_pair(source, target);
   if (is_checking_streams()) [[unlikely]]
@@ -53,7 +57,7 @@ void copy_now(const SpanRef& source, const SpanRef& target, const Site& site) {
   watch.copied(source, target, pair, {}, site);
 }
 
-void fill_now(const SpanRef& target, Scalar value, const Site& site) {
+void internal::copy::fill_now(const SpanRef& target, Scalar value, const Site& site) {
   const CopyWatch watch;
   Backend& backend = check_fill(target);
   if (is_checking_streams()) [[unlikely]]
@@ -94,7 +98,7 @@ Event fill(const StridedSpan& target, Scalar value, const CopyOptions& options, 
 Event copy_bytes(void* target, Device target_device, const void* source, Device source_device, std::size_t bytes,
                  const CopyOptions& options, Site site) {
   const RawShape row(bytes);
-  if (options.stream) return copy(row.span(source, source_device), row.span(target, target_device), options, site);
+  if (options.stream) return berth::copy(row.span(source, source_device), row.span(target, target_device), options, site);
   copy_now(row.ref(source, source_device), row.ref(target, target_device), site);
   return {};
 }

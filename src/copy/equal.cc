@@ -4,9 +4,12 @@
 #include "base/axes.h"
 #include "berth/copy/copy.h"
 #include "berth/device/registry.h"
-#include "copy/check.h"
+#include "copy/validate.h"
 
 namespace berth {
+
+using namespace internal;
+using namespace internal::copy;
 
 namespace {
 

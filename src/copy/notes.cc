@@ -5,17 +5,17 @@
 
 #include "base/text.h"
 #include "berth/copy/route.h"
-#include "copy/planner.h"
-#include "memory/stream_check.h"
+#include "copy/route/planner.h"
+#include "memory/race_detector.h"
 
-namespace berth {
+namespace berth::internal::copy {
 
 namespace {
 
 void note_touch(const SpanRef& span, StreamRef stream, bool writes) {
   const ByteRange range = checked_range(span);
   if (range.end > range.begin)
-    stream_check::touched(reinterpret_cast<const void*>(range.begin), range.end - range.begin, span.device, stream, writes);
+    memory::stream_check::touched(reinterpret_cast<const void*>(range.begin), range.end - range.begin, span.device, stream, writes);
 }
 
 // "host", "kernel > transfer". A copy on the host's side, which skips the planner, is one step.
@@ -46,31 +46,31 @@ std::uint64_t CopyWatch::took_ns(const CopyOptions& options) const noexcept {
 void CopyWatch::record_copy(const SpanRef& source, const SpanRef& target, const CheckedPair* pair, const CopyOptions& options,
                             const Site& site, std::size_t count) const {
   const std::uint64_t took = took_ns(options) / count;
-  emit({.kind = RecordKind::copied,
-        .device = target.device.key(),
-        .source_device = source.device.key(),
-        .address = target.data,
-        .bytes = target.shape->size_bytes(target.dtype),
-        .stream_id = options.stream.id(),
-        .tag = current_tag(),
-        .site = intern(site),
-        .dtype = target.dtype,
-        .source_dtype = source.dtype,
-        .route = pair == nullptr ? Tag("batch") : route_in_words(source, target, *pair),
-        .took_ns = took});
+  record::emit({.kind = RecordKind::copied,
+                .device = target.device.key(),
+                .source_device = source.device.key(),
+                .address = target.data,
+                .bytes = target.shape->size_bytes(target.dtype),
+                .stream_id = options.stream.id(),
+                .tag = current_tag(),
+                .site = intern(site),
+                .dtype = target.dtype,
+                .source_dtype = source.dtype,
+                .route = pair == nullptr ? Tag("batch") : route_in_words(source, target, *pair),
+                .took_ns = took});
 }
 
 void CopyWatch::record_fill(const SpanRef& target, const CopyOptions& options, const Site& site) const {
-  emit({.kind = RecordKind::filled,
-        .device = target.device.key(),
-        .address = target.data,
-        .bytes = target.shape->size_bytes(target.dtype),
-        .stream_id = options.stream.id(),
-        .tag = current_tag(),
-        .site = intern(site),
-        .dtype = target.dtype,
-        .route = "fill",
-        .took_ns = took_ns(options)});
+  record::emit({.kind = RecordKind::filled,
+                .device = target.device.key(),
+                .address = target.data,
+                .bytes = target.shape->size_bytes(target.dtype),
+                .stream_id = options.stream.id(),
+                .tag = current_tag(),
+                .site = intern(site),
+                .dtype = target.dtype,
+                .route = "fill",
+                .took_ns = took_ns(options)});
 }
 
-}  // namespace berth
+}  // namespace berth::internal::copy

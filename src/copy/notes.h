@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "copy/check.h"
 #include "copy/span_ref.h"
+#include "copy/validate.h"
 #include "os/system.h"
 #include "record/emit.h"
 
 // What copies and fills tell those who watch: the check of streams beforehand, sinks afterwards. Asking costs a load each.
-namespace berth {
+namespace berth::internal::copy {
 
 // Before the work can have run and let go of what it touches.
 void note_copy(const SpanRef& source, const SpanRef& target, StreamRef stream);
@@ -16,7 +16,7 @@ void note_fill(const SpanRef& target, StreamRef stream);
 // One call that copies or fills, for sinks: made before the work, and told of it afterwards.
 class CopyWatch {
  public:
-  CopyWatch() noexcept : begin_ns_(has_copy_sinks() ? os::steady_time_ns() : 0) {}
+  CopyWatch() noexcept : begin_ns_(record::has_copy_sinks() ? os::steady_time_ns() : 0) {}
 
   // `waited`: the bytes are there by now.
   void copied(const SpanRef& source, const SpanRef& target, const CheckedPair& pair, const CopyOptions& options, const Site& site) const {
@@ -43,4 +43,4 @@ class CopyWatch {
   const std::uint64_t begin_ns_;  // 0: nobody wants to know
 };
 
-}  // namespace berth
+}  // namespace berth::internal::copy

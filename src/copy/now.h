@@ -8,7 +8,7 @@
 
 // The faces of copy/copy.h for callers in the library that need no stream, and so need not build spans that own anything; and for a batch
 // whose spans the caller has no more use for. They check, run and record as those do.
-namespace berth {
+namespace berth::internal::copy {
 
 // The spans of a batch, each made when it is asked for: a list of thousands is not worth its memory.
 struct SpanList {
@@ -25,4 +25,4 @@ void fill_now(const SpanRef& target, Scalar value, const Site& site);
 void copy_batch_now(const SpanList& sources, const SpanList& targets, const Site& site);
 Event copy_batch_in(std::vector<StridedSpan> sources, std::vector<StridedSpan> targets, const CopyOptions& options, const Site& site);
 
-}  // namespace berth
+}  // namespace berth::internal::copy

@@ -5,7 +5,7 @@
 
 // A StridedSpan that owns nothing: what a copy that is over when the call returns needs of one. Making it copies no shape and counts nothing
 // up. REQUIRES: what it points to stays as it is while it is used.
-namespace berth {
+namespace berth::internal::copy {
 
 struct SpanRef {
   void* data;
@@ -21,4 +21,4 @@ struct SpanRef {
       : data(at), dtype(type), shape(&of), strides(&with), device(on), read_only(constant) {}
 };
 
-}  // namespace berth
+}  // namespace berth::internal::copy

@@ -8,6 +8,8 @@
 
 namespace berth {
 
+using namespace internal;
+
 Backend::~Backend() = default;
 BackendFactory::~BackendFactory() = default;
 

@@ -9,6 +9,9 @@
 
 namespace berth {
 
+using namespace internal;
+using namespace internal::device;
+
 namespace {
 
 [[noreturn]] void throw_unknown_kind(std::string_view text) {

@@ -12,7 +12,7 @@
 #include "berth/device/stream.h"
 
 // Pieces that backends over host memory share.
-namespace berth {
+namespace berth::internal::device {
 
 // Repeats `pattern` over the target. REQUIRES: bytes is a multiple of the pattern's size.
 inline void fill_host(void* target, std::size_t bytes, std::span<const std::byte> pattern) noexcept {
@@ -65,4 +65,4 @@ Status run_on(StreamRef stream, Work work) noexcept {
   }
 }
 
-}  // namespace berth
+}  // namespace berth::internal::device

@@ -5,7 +5,7 @@
 
 #include "device/work_queue.h"
 
-namespace berth {
+namespace berth::internal::device {
 
 namespace {
 
@@ -57,4 +57,4 @@ Result<Stream> make_host_stream(Device device) noexcept {
   }
 }
 
-}  // namespace berth
+}  // namespace berth::internal::device

@@ -5,8 +5,8 @@
 #include "berth/device/stream.h"
 
 // Streams of host devices: one worker thread each, taking items from a queue.
-namespace berth {
+namespace berth::internal::device {
 
 Result<Stream> make_host_stream(Device device) noexcept;
 
-}  // namespace berth
+}  // namespace berth::internal::device

@@ -8,7 +8,7 @@
 #include "berth/base/error.h"
 #include "device/builtin.h"
 
-namespace berth {
+namespace berth::internal::device {
 
 namespace {
 
@@ -115,4 +115,4 @@ std::string known_kinds() {
   return out;
 }
 
-}  // namespace berth
+}  // namespace berth::internal::device

@@ -9,10 +9,10 @@
 #include <string_view>
 
 #include "berth/device/backend.h"
-#include "os/mutex.h"
+#include "os/lock/mutex.h"
 
 // The table behind Device and the registry: one entry per kind, never removed. Reading it takes no lock.
-namespace berth {
+namespace berth::internal::device {
 
 // The backends of one kind, by index, in two levels so that an unused kind costs little.
 class BackendSlots {
@@ -62,4 +62,4 @@ std::uint16_t kind_count() noexcept;
 // "cpu, cuda, pinned, shared, sim"
 std::string known_kinds();
 
-}  // namespace berth
+}  // namespace berth::internal::device

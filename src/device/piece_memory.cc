@@ -7,7 +7,7 @@
 
 #include "berth/base/checked.h"
 
-namespace berth {
+namespace berth::internal::device {
 
 namespace {
 
@@ -366,4 +366,4 @@ Status PieceMemory::end_echoes(std::uintptr_t address, std::size_t bytes) noexce
   }
 }
 
-}  // namespace berth
+}  // namespace berth::internal::device

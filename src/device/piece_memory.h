@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "berth/base/result.h"
-#include "os/mutex.h"
+#include "os/lock/mutex.h"
 
 // Address ranges of a device that commits in pieces: physical memory of a GPU comes in handles that are mapped and unmapped whole, and
 // page-locked host memory is registered and unregistered whole. What costs there is the number of pieces, and what can be given back is a
@@ -26,7 +26,7 @@
 //
 // This class keeps the table; how a piece is made, dropped and moved is for those who derive from it. They are called without a lock, for
 // units that no other call is at work on: any thread may call anything, as with a Backend.
-namespace berth {
+namespace berth::internal::device {
 
 class PieceMemory {
  public:
@@ -140,4 +140,4 @@ class PieceMemory {
   std::size_t promised_ BERTH_GUARDED_BY(mutex_) = 0;  // pieces on their way in; there is room for them
 };
 
-}  // namespace berth
+}  // namespace berth::internal::device

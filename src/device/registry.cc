@@ -4,9 +4,12 @@
 #include "base/text.h"
 #include "berth/base/error.h"
 #include "device/kinds.h"
-#include "os/fork.h"
+#include "os/process/fork.h"
 
 namespace berth {
+
+using namespace internal;
+using namespace internal::device;
 
 namespace {
 

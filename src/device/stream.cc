@@ -8,9 +8,12 @@
 #include "berth/device/registry.h"
 #include "device/stream_clock.h"
 #include "device/stream_work.h"
-#include "os/mutex.h"
+#include "os/lock/mutex.h"
 
 namespace berth {
+
+using namespace internal;
+using namespace internal::device;
 
 namespace {
 
@@ -23,7 +26,7 @@ std::atomic<std::uint64_t> g_last_point{0};
 
 }  // namespace
 
-constinit thread_local const RunningWork* t_running_work = nullptr;
+constinit thread_local const RunningWork* internal::device::t_running_work = nullptr;
 
 std::uint64_t next_point() noexcept { return g_last_point.load(std::memory_order_relaxed) + 1; }
 bool is_in_stream_work() noexcept { return t_running_work != nullptr; }

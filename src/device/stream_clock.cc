@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace berth {
+namespace berth::internal::device {
 
 std::uint64_t StreamClock::point_of(std::uint64_t stream_id) const noexcept {
   const auto found = std::ranges::find_if(entries_, [&](const Entry& entry) { return entry.progress->stream_id() == stream_id; });
@@ -34,4 +34,4 @@ std::shared_ptr<const StreamClock> StreamClock::merged(const StreamClock* known,
   return made;
 }
 
-}  // namespace berth
+}  // namespace berth::internal::device

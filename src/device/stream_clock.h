@@ -8,7 +8,7 @@
 
 // What is known of the order between streams. Both are shared: by the stream, by its events, and by the clocks of streams that wait for
 // them.
-namespace berth {
+namespace berth::internal::device {
 
 // How far a stream is known to have got.
 class StreamProgress {
@@ -53,4 +53,4 @@ class StreamClock {
   std::vector<Entry> entries_;  // what was learnt last comes first; one for each stream, at most kMost
 };
 
-}  // namespace berth
+}  // namespace berth::internal::device

@@ -5,7 +5,7 @@
 
 // Which host functions of streams the calling thread is in the middle of, innermost first. (A thread that waits for one stream may be
 // made to run another's work.)
-namespace berth {
+namespace berth::internal::device {
 
 class RunningWork;
 extern constinit thread_local const RunningWork* t_running_work;
@@ -29,4 +29,4 @@ class RunningWork {
   const RunningWork* const outer_;
 };
 
-}  // namespace berth
+}  // namespace berth::internal::device

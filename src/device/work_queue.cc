@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "berth/base/error.h"
 
-namespace berth {
+namespace berth::internal::device {
 
 void throw_inherited_stream(Device device) {
   throw DeviceError(ErrorCode::fork_unsafe,
@@ -106,4 +106,4 @@ void WorkQueue::finish(std::exception_ptr error) {
   changed_.notify_all();
 }
 
-}  // namespace berth
+}  // namespace berth::internal::device

@@ -8,13 +8,13 @@
 #include <memory>
 
 #include "berth/device/device.h"
-#include "os/fork.h"
-#include "os/mutex.h"
+#include "os/lock/mutex.h"
+#include "os/process/fork.h"
 
 // Host functions that run one after another on a thread of their own: what a host stream is, and what a CUDA stream has for the functions
 // that are put into it. Shared by the stream's handles, its events and the worker. Items are numbered from 1 in the order they were put in.
 // Any thread. In a forked child everything throws DeviceError(fork_unsafe).
-namespace berth {
+namespace berth::internal::device {
 
 class WorkQueue {
  public:
@@ -54,4 +54,4 @@ class WorkQueue {
 // The error every inherited stream gives in a forked child.
 [[noreturn]] void throw_inherited_stream(Device device);
 
-}  // namespace berth
+}  // namespace berth::internal::device

@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 
-namespace berth::files {
+namespace berth::internal::file {
 
 namespace {
 
@@ -66,4 +66,4 @@ void require_path(const std::string& path, std::string_view asked) {
       {{"path", text::printable(path)}});
 }
 
-}  // namespace berth::files
+}  // namespace berth::internal::file

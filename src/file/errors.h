@@ -11,7 +11,7 @@
 #include "berth/base/result.h"
 
 // What is wrong with a file, thrown as the exception it stands for, with what would help.
-namespace berth::files {
+namespace berth::internal::file {
 
 // The system said no. The path is added to what was asked.
 [[noreturn]] void throw_file_failure(const Failure& failure, std::string_view asked, std::string_view path, std::vector<Fact> facts = {});
@@ -41,4 +41,4 @@ struct Fault {
 // Throws ArgumentError(invalid_name) for a path that the system would read as another one.
 void require_path(const std::string& path, std::string_view asked);
 
-}  // namespace berth::files
+}  // namespace berth::internal::file

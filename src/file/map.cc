@@ -11,14 +11,17 @@
 #include "file/errors.h"
 #include "file/open_file.h"
 #include "file/tensors.h"
-#include "os/memory.h"
-#include "os/shared_file.h"
+#include "os/file/shared_file.h"
+#include "os/memory/memory.h"
 #include "os/system.h"
 #include "storage/make.h"
 
 namespace berth {
 
-using namespace files;
+using namespace internal;
+using namespace internal::storage;
+
+using namespace internal::file;
 
 namespace {
 
@@ -232,7 +235,7 @@ std::string mapped_path(const Storage& storage) {
   return storage.is_mapped() ? range_of(storage, "naming the file of").file().path() : std::string();
 }
 
-namespace files {
+namespace internal::file {
 
 Buffer map_whole(const std::shared_ptr<const OpenFile>& file) {
   const std::size_t bytes = checked_narrow<std::size_t>(file->bytes(), "the bytes of the file");
@@ -251,6 +254,6 @@ Storage map_open(std::shared_ptr<const OpenFile> file, const Shape& shape, DType
   return Storage(buffer, dtype, shape, Strides::contiguous(shape));
 }
 
-}  // namespace files
+}  // namespace internal::file
 
 }  // namespace berth

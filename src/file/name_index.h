@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace berth::files {
+namespace berth::internal::file {
 
 // Finds names by their hashes. The rows lie in buckets, by the highest bits of the hash, about one in each; inside a bucket they are sorted.
 // Building it costs n, and n log n for names that were made to fall into one bucket: those gain nothing. `name_of(i)` is the name with number
@@ -74,4 +74,4 @@ class NameIndex {
   std::vector<Row> rows_;            // by bucket, then by hash, then by name
 };
 
-}  // namespace berth::files
+}  // namespace berth::internal::file

@@ -7,7 +7,7 @@
 #include "berth/base/error.h"
 #include "file/errors.h"
 
-namespace berth::files {
+namespace berth::internal::file {
 
 std::shared_ptr<const OpenFile> OpenFile::open(const std::string& path, os::OpenFor use, const char* asked) {
   require_path(path, asked);
@@ -70,4 +70,4 @@ void OpenFile::require_bytes(std::uint64_t need) const {
   if (now.bytes < need) throw_truncated(now.bytes, need);
 }
 
-}  // namespace berth::files
+}  // namespace berth::internal::file

@@ -8,11 +8,11 @@
 #include <string>
 
 #include "berth/file/map.h"
-#include "os/data_file.h"
+#include "os/file/data_file.h"
 
 // A file that is open, and what it was when it was opened: what everything in file/ reads through. Shared by those who use it, from any
 // thread; it never changes. All of it throws as map_file does.
-namespace berth::files {
+namespace berth::internal::file {
 
 class OpenFile {
  public:
@@ -45,4 +45,4 @@ class OpenFile {
   const os::FileStamp stamp_;
 };
 
-}  // namespace berth::files
+}  // namespace berth::internal::file

@@ -7,10 +7,10 @@
 #include "berth/base/error.h"
 #include "berth/device/registry.h"
 #include "file/errors.h"
-#include "os/data_file.h"
+#include "os/file/data_file.h"
 #include "storage/make.h"
 
-namespace berth::files {
+namespace berth::internal::file {
 
 namespace {
 
@@ -40,7 +40,7 @@ void OutputFile::commit() { require_done(file_.put_in_place(), "writing", path_)
 
 HostBytes::HostBytes(const Storage& storage) : held_(on_the_host(storage)) {
   const auto first = static_cast<std::size_t>(held_.offset()) * size_bytes(held_.dtype());
-  BufferMaker::before_touch(held_.buffer(), first, held_.size_bytes(), false);
+  storage::BufferMaker::before_touch(held_.buffer(), first, held_.size_bytes(), false);
 }
 
 void require_text_name(std::string_view name, std::string_view asked) {
@@ -57,4 +57,4 @@ void require_text_name(std::string_view name, std::string_view asked) {
                       {{"name", text::printable(name)}, {"offset", at}});
 }
 
-}  // namespace berth::files
+}  // namespace berth::internal::file

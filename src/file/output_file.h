@@ -8,12 +8,12 @@
 #include <string_view>
 
 #include "berth/storage/storage.h"
-#include "os/new_file.h"
+#include "os/file/new_file.h"
 
 // What the writers of all formats share.
-namespace berth::files {
+namespace berth::internal::file {
 
-// A file that appears under its name when it is whole (os/new_file.h), with errors thrown.
+// A file that appears under its name when it is whole (os/file/new_file.h), with errors thrown.
 class OutputFile {
  public:
   // Room for all of it is taken now, where the file system can.
@@ -42,4 +42,4 @@ class HostBytes {
 // Throws ArgumentError(invalid_name) for a name that is not UTF-8, or has a zero byte in it.
 void require_text_name(std::string_view name, std::string_view asked);
 
-}  // namespace berth::files
+}  // namespace berth::internal::file

@@ -8,7 +8,7 @@
 #include "berth/base/error.h"
 #include "file/tensors.h"
 
-namespace berth::files {
+namespace berth::internal::file {
 
 TensorSet::TensorSet(std::string path, std::vector<TensorEntry> entries, NameIndex names, std::vector<TensorFile> files,
                      std::vector<std::shared_ptr<const OpenFile>> open)
@@ -54,4 +54,4 @@ FileState TensorSet::state() const {
   return worst;
 }
 
-}  // namespace berth::files
+}  // namespace berth::internal::file

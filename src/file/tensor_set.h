@@ -11,9 +11,9 @@
 #include "berth/storage/create.h"
 #include "file/name_index.h"
 #include "file/open_file.h"
-#include "os/mutex.h"
+#include "os/lock/mutex.h"
 
-namespace berth::files {
+namespace berth::internal::file {
 
 // The tensors of one or more open files, by name: what the handles of all formats share. It does not change once it is made, but that files
 // are mapped when the first tensor of theirs is asked for.
@@ -48,4 +48,4 @@ class TensorSet {
   mutable std::vector<Buffer> mapped_ BERTH_GUARDED_BY(mutex_);  // of each file; none: not asked for yet
 };
 
-}  // namespace berth::files
+}  // namespace berth::internal::file

@@ -7,7 +7,7 @@
 #include "berth/base/error.h"
 #include "berth/device/registry.h"
 
-namespace berth::files {
+namespace berth::internal::file {
 
 namespace {
 
@@ -64,4 +64,4 @@ Storage read_tensor(const OpenFile& file, const TensorEntry& entry, const Place&
   return entry.fortran_order ? turned(placed) : placed;
 }
 
-}  // namespace berth::files
+}  // namespace berth::internal::file

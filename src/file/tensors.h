@@ -8,7 +8,7 @@
 #include "file/open_file.h"
 
 // Tensors of a file as storages, whatever the format.
-namespace berth::files {
+namespace berth::internal::file {
 
 // All of the file as one buffer, read-only, mapped now. The buffer keeps the file open.
 Buffer map_whole(const std::shared_ptr<const OpenFile>& file);
@@ -29,4 +29,4 @@ Storage read_tensor(const OpenFile& file, const TensorEntry& entry, const Place&
 Shape reversed(const Shape& shape);
 Storage turned(const Storage& storage);
 
-}  // namespace berth::files
+}  // namespace berth::internal::file

@@ -13,7 +13,7 @@
 
 // The part all adaptors share: passing everything on. `Interface` is Allocator or a public class derived from it; an adaptor overrides
 // what it changes.
-namespace berth {
+namespace berth::internal::memory {
 
 template <class Interface>
 class Adaptor : public Interface {
@@ -55,4 +55,4 @@ class Adaptor : public Interface {
   }
 };
 
-}  // namespace berth
+}  // namespace berth::internal::memory

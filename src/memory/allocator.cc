@@ -11,12 +11,16 @@
 #include "memory/holders.h"
 #include "memory/pool/thread_cache.h"
 #include "memory/process_budget.h"
+#include "memory/race_detector.h"
 #include "memory/refusal_hook.h"
-#include "memory/stream_check.h"
 #include "record/emit.h"
 #include "record/tally.h"
 
 namespace berth {
+
+using namespace internal;
+using namespace internal::memory;
+using namespace internal::record;
 
 namespace {
 

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <new>
 
-#include "os/fork.h"
+#include "os/process/fork.h"
 
-namespace berth {
+namespace berth::internal::memory {
 
 bool BlockUsers::add(StreamRef stream) noexcept {
   const auto same = [&](const User& user) { return user.stream.get() == stream.state(); };
@@ -68,4 +68,4 @@ bool BlockUsers::enqueue_behind(std::function<void()> work) noexcept {
   }
 }
 
-}  // namespace berth
+}  // namespace berth::internal::memory

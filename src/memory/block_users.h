@@ -10,7 +10,7 @@
 // The streams that use a piece of memory, for strategies without numbers for streams (direct, arena): after its free they are asked, one
 // event each, whether they are past it. Only `add` needs the heap of the allocator; events need what their backend needs. Not
 // thread-safe. The streams are asked, and let go of, without a lock: both may run anything.
-namespace berth {
+namespace berth::internal::memory {
 
 class BlockUsers {
  public:
@@ -41,4 +41,4 @@ class BlockUsers {
   std::vector<User> users_;  // one for each stream
 };
 
-}  // namespace berth
+}  // namespace berth::internal::memory

@@ -12,7 +12,7 @@
 //     used == what its owner has taken or is asking for + used of those that stand on it          used <= limit, unless the limit was lowered
 //
 // Any thread.
-namespace berth {
+namespace berth::internal::memory {
 
 class Budget {
  public:
@@ -84,4 +84,4 @@ class Budget {
   std::atomic<std::size_t> peak_{0};
 };
 
-}  // namespace berth
+}  // namespace berth::internal::memory

@@ -18,11 +18,15 @@
 #include "berth/memory/pool.h"
 #include "berth/memory/rounded.h"
 #include "memory/option_text.h"
-#include "os/mutex.h"
+#include "os/lock/mutex.h"
 #include "os/system.h"
 #include "record/check_words.h"
 
 namespace berth {
+
+using namespace internal;
+using namespace internal::memory;
+using namespace internal::record;
 
 namespace {
 

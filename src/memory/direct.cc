@@ -16,10 +16,13 @@
 #include "memory/holders.h"
 #include "memory/live_table.h"
 #include "memory/process_budget.h"
-#include "os/fork.h"
-#include "os/mutex.h"
+#include "os/lock/mutex.h"
+#include "os/process/fork.h"
 
 namespace berth {
+
+using namespace internal;
+using namespace internal::memory;
 
 namespace {
 

@@ -4,9 +4,12 @@
 #include "base/text.h"
 #include "berth/device/registry.h"
 #include "memory/buckets/buckets.h"
-#include "memory/buckets/check_options.h"
+#include "memory/buckets/validate_options.h"
 
 namespace berth {
+
+using namespace internal;
+using namespace internal::memory;
 
 std::shared_ptr<Allocator> exact(Device device, const ExactOptions& options) {
   Backend& backend = berth::backend(device);

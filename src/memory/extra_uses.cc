@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <new>
 
-namespace berth {
+namespace berth::internal::memory {
 
 bool ExtraUses::add(Key key, std::uint64_t stream_id) noexcept {
   try {
@@ -27,4 +27,4 @@ bool ExtraUses::free(Key key, StreamUses& streams) noexcept {
   return true;
 }
 
-}  // namespace berth
+}  // namespace berth::internal::memory

@@ -9,7 +9,7 @@
 
 // The blocks of an allocator that streams beside their own use, by a number that the allocator gives them. One that is freed waits here, and
 // keeps its number, until each of these streams is past the free. Only `add` needs the heap. Not thread-safe: its owner locks.
-namespace berth {
+namespace berth::internal::memory {
 
 class ExtraUses {
  public:
@@ -59,4 +59,4 @@ class ExtraUses {
   std::map<Key, std::vector<Use>> freed_;
 };
 
-}  // namespace berth
+}  // namespace berth::internal::memory

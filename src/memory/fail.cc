@@ -7,6 +7,8 @@
 
 namespace berth {
 
+using namespace internal::memory;
+
 namespace {
 
 class FailAdaptor : public Adaptor<Fail> {

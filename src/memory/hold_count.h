@@ -3,11 +3,11 @@
 
 #include <cstdint>
 
-#include "os/fork.h"
+#include "os/process/fork.h"
 
 // How many holds an allocator is under. A forked child has none: the threads that held stayed in the parent, and a Hold that the child
 // inherited ends there without effect. Not thread-safe: its owner locks.
-namespace berth {
+namespace berth::internal::memory {
 
 class HoldCount {
  public:
@@ -32,4 +32,4 @@ class HoldCount {
   std::uint64_t count_ = 0;
 };
 
-}  // namespace berth
+}  // namespace berth::internal::memory

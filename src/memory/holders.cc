@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace berth {
+namespace berth::internal::memory {
 
 void HolderTotals::add(Tag tag, std::size_t bytes) {
   if (tag.id() >= by_id_.size()) by_id_.resize(tag.id() + std::size_t{1});
@@ -26,4 +26,4 @@ std::vector<Holder> top_holders(std::vector<Holder> holders) {
   return holders;
 }
 
-}  // namespace berth
+}  // namespace berth::internal::memory

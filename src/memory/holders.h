@@ -6,7 +6,7 @@
 
 #include "berth/memory/out_of_memory.h"
 
-namespace berth {
+namespace berth::internal::memory {
 
 // Adds up who holds how much. Tags are numbered from 0 without gaps, so that a block costs one addition however many tags there are:
 // strategies do this under their lock.
@@ -24,4 +24,4 @@ class HolderTotals {
 // The first eight, for a report.
 std::vector<Holder> top_holders(std::vector<Holder> holders);
 
-}  // namespace berth
+}  // namespace berth::internal::memory

@@ -4,10 +4,13 @@
 #include <algorithm>
 
 #include "memory/adaptor.h"
-#include "os/fork.h"
-#include "os/mutex.h"
+#include "os/lock/mutex.h"
+#include "os/process/fork.h"
 
 namespace berth {
+
+using namespace internal;
+using namespace internal::memory;
 
 namespace {
 

@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "os/system.h"
 
-namespace berth {
+namespace berth::internal::memory {
 
 namespace {
 
@@ -117,4 +117,4 @@ std::string site_in_words(SiteId site, StackId stack) {
   return at.empty() || from.empty() ? at + from : text::join(at, " < ", from);
 }
 
-}  // namespace berth
+}  // namespace berth::internal::memory

@@ -12,11 +12,11 @@
 #include "base/relaxed.h"
 #include "berth/record/record.h"
 #include "berth/record/stack.h"
-#include "os/mutex.h"
+#include "os/lock/mutex.h"
 
 // Every block of every allocator that was allocated while someone watched, and lives: with what an allocator does not keep of it, its site and
 // its time. Trackers, profilers with sites, and through them snapshots look here.
-namespace berth {
+namespace berth::internal::memory {
 
 struct BlockNote {
   std::uint64_t allocator_id = 0;  // the outermost: whom the block must come back to
@@ -80,4 +80,4 @@ LiveBlocks live_blocks(DeviceKey device);
 // "decoder.cc:118 (grow) < a.out+0x1f20 (main)"; empty when both are unknown.
 std::string site_in_words(SiteId site, StackId stack);
 
-}  // namespace berth
+}  // namespace berth::internal::memory

@@ -13,7 +13,7 @@
 // The blocks that live, by address: a hash table with open addressing. It exists because nothing in a block's own memory can be
 // trusted (it may be on a device, or not ours at all), and because looking a block up must never allocate.
 // Not thread-safe: its owner locks.
-namespace berth {
+namespace berth::internal::memory {
 
 struct LiveEntry {
   void* data = nullptr;  // nullptr: the slot is empty
@@ -118,4 +118,4 @@ class LiveTable {
   std::unique_ptr<LiveEntry[]> slots_;
 };
 
-}  // namespace berth
+}  // namespace berth::internal::memory

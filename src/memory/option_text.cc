@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "berth/base/error.h"
 
-namespace berth {
+namespace berth::internal::memory {
 
 void read_options(std::string_view strategy, std::string_view text, std::span<const TextOption> known, std::string_view example) {
   const auto refuse = [&](std::string_view option, std::string why) {
@@ -49,4 +49,4 @@ void read_options(std::string_view strategy, std::string_view text, std::span<co
   }
 }
 
-}  // namespace berth
+}  // namespace berth::internal::memory

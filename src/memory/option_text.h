@@ -7,7 +7,7 @@
 #include <string_view>
 
 // The options of a strategy as text, "limit=8GiB,decay=5s": names with byte counts, times or numbers, in any order, each at most once.
-namespace berth {
+namespace berth::internal::memory {
 
 struct TextOption {
   std::string_view name;  // a literal
@@ -20,4 +20,4 @@ struct TextOption {
 // Throws ArgumentError, naming the option that is wrong and the ones there are. `example` is a whole text that is right.
 void read_options(std::string_view strategy, std::string_view text, std::span<const TextOption> known, std::string_view example);
 
-}  // namespace berth
+}  // namespace berth::internal::memory

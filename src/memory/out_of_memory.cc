@@ -8,6 +8,8 @@
 
 namespace berth {
 
+using namespace internal;
+
 namespace {
 
 std::string asked_text(const OutOfMemoryReport& report) {

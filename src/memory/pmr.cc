@@ -8,6 +8,8 @@
 
 namespace berth {
 
+using namespace internal;
+
 MemoryResource::MemoryResource(std::shared_ptr<Allocator> allocator) : allocator_(std::move(allocator)) {
   if (allocator_ == nullptr)
     throw ArgumentError(ErrorCode::invalid_argument, {"a memory resource", "there is no allocator", "pass one, such as direct(\"cpu\")"});

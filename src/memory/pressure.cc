@@ -6,9 +6,11 @@
 
 #include "base/text.h"
 #include "berth/memory/allocator.h"
-#include "os/mutex.h"
+#include "os/lock/mutex.h"
 
 namespace berth {
+
+using namespace internal;
 
 namespace {
 

@@ -12,11 +12,11 @@
 #include "berth/device/registry.h"
 #include "berth/memory/allocator.h"
 #include "berth/memory/process_limit.h"
-#include "os/memory.h"
-#include "os/mutex.h"
+#include "os/lock/mutex.h"
+#include "os/memory/memory.h"
 #include "os/system.h"
 
-namespace berth {
+namespace berth::internal::memory {
 
 namespace {
 
@@ -151,16 +151,23 @@ void explain_process_limit(const Backend& backend, OutOfMemoryReport& report) {
   std::ranges::sort(report.shares, std::ranges::greater(), &AllocatorShare::committed_bytes);
 }
 
+}  // namespace berth::internal::memory
+
+namespace berth {
+
+using namespace internal;
+using namespace internal::memory;
+
+ProcessMemory process_memory(Device device) {
+  const Budget& budget = process_budget(backend(device));
+  return {budget.limit(), budget.used(), budget.peak()};
+}
+
 void set_process_limit(Device device, std::size_t limit_bytes) {
   const Backend& chosen = backend(device);
   Budget& budget = process_budget(chosen);
   budget.set_limit(limit_bytes);
   if (budget.used() > limit_bytes) make_room_in_process(chosen, 1);
-}
-
-ProcessMemory process_memory(Device device) {
-  const Budget& budget = process_budget(backend(device));
-  return {budget.limit(), budget.used(), budget.peak()};
 }
 
 }  // namespace berth

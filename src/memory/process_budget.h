@@ -11,8 +11,10 @@
 
 // What the process takes of each memory, and which allocators do. Strategies claim what they take from their device here.
 namespace berth {
-
 class Allocator;
+}
+
+namespace berth::internal::memory {
 
 // What a refusal for the process's limit says. An array, so that it has one address everywhere: refusals are told apart by it.
 inline constexpr char kOverProcessLimit[] = "the process's limit";
@@ -41,4 +43,4 @@ std::shared_ptr<Strategy> enlisted(std::shared_ptr<Strategy> strategy) {
   return strategy;
 }
 
-}  // namespace berth
+}  // namespace berth::internal::memory

@@ -6,7 +6,7 @@
 #include "berth/memory/out_of_memory.h"
 
 // What stands higher, and has a part in a refusal. Both are called on the thread that asked, with no lock held, and there is one of each for the process.
-namespace berth {
+namespace berth::internal::memory {
 
 // Gives back what is held for others that may not need it any more. True: some was, and the request is tried again.
 using ReclaimHook = bool (*)() noexcept;
@@ -16,4 +16,4 @@ inline constinit std::atomic<ReclaimHook> g_reclaim_hook{nullptr};
 using RefusalHook = void (*)(const OutOfMemory& refusal) noexcept;
 inline constinit std::atomic<RefusalHook> g_refusal_hook{nullptr};
 
-}  // namespace berth
+}  // namespace berth::internal::memory

@@ -10,6 +10,9 @@
 
 namespace berth {
 
+using namespace internal;
+using namespace internal::memory;
+
 namespace {
 
 // Strategies whose blocks lie anywhere list them as they come, with addresses for offsets.

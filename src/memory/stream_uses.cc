@@ -5,7 +5,7 @@
 #include <new>
 #include <utility>
 
-namespace berth {
+namespace berth::internal::memory {
 
 std::uint32_t StreamUses::look_up(std::uint64_t id) const noexcept {
   const auto found = by_id_.find(id);
@@ -100,4 +100,4 @@ bool StreamUses::enqueue_behind_pending(std::function<void()> work) noexcept {
   }
 }
 
-}  // namespace berth
+}  // namespace berth::internal::memory

@@ -16,7 +16,7 @@
 // A stream is kept alive while it has a number, because work on freed memory may be in it. When nobody else has it any more, and its work
 // is done, the number is free for another: what was the old stream's, freed or not, no work can touch.
 // Number 0 is "no stream". Not thread-safe: its owner locks.
-namespace berth {
+namespace berth::internal::memory {
 
 class StreamUses {
  public:
@@ -83,4 +83,4 @@ class StreamUses {
   std::vector<std::uint32_t> free_;  // numbers that were taken away; capacity for all
 };
 
-}  // namespace berth
+}  // namespace berth::internal::memory

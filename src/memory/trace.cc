@@ -5,10 +5,13 @@
 #include <new>
 
 #include "memory/adaptor.h"
-#include "os/mutex.h"
+#include "os/lock/mutex.h"
 #include "os/system.h"
 
 namespace berth {
+
+using namespace internal;
+using namespace internal::memory;
 
 namespace {
 

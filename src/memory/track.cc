@@ -7,10 +7,13 @@
 
 #include "memory/adaptor.h"
 #include "memory/holders.h"
-#include "os/mutex.h"
+#include "os/lock/mutex.h"
 #include "os/system.h"
 
 namespace berth {
+
+using namespace internal;
+using namespace internal::memory;
 
 namespace {
 

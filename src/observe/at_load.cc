@@ -12,14 +12,14 @@
 #include "berth/observe/snapshot_file.h"
 #include "berth/observe/tracker.h"
 #include "memory/refusal_hook.h"
-#include "os/file.h"
-#include "os/fork.h"
-#include "os/signals.h"
+#include "os/file/file.h"
+#include "os/process/fork.h"
+#include "os/process/signals.h"
 #include "os/system.h"
 
 // What the environment asks to be observed, found when the library is loaded: BERTH_LEAKS, BERTH_PROFILE, BERTH_SNAPSHOT_SIGNAL,
 // BERTH_SNAPSHOT_ON_OOM, BERTH_LIVE. What cannot be done is said on standard error, and the program runs on.
-namespace berth {
+namespace berth::internal::observe {
 
 namespace {
 
@@ -111,7 +111,7 @@ void read_environment() {
   const std::size_t depth = is_on("BERTH_LEAKS") || counts ? depth_from_environment() : 0;
   if (is_on("BERTH_LEAKS")) g_tracker = new Tracker({.stack_depth = depth});
   if (counts) g_profiler = new Profiler({.sites = depth != 0, .stack_depth = depth, .every = std::chrono::milliseconds(100)});
-  if (os::environment("BERTH_SNAPSHOT_ON_OOM")) g_refusal_hook.store(save_on_refusal, std::memory_order_release);
+  if (os::environment("BERTH_SNAPSHOT_ON_OOM")) memory::g_refusal_hook.store(save_on_refusal, std::memory_order_release);
   if (const auto signal = os::environment("BERTH_SNAPSHOT_SIGNAL")) listen_for_signal(*signal);
   if (is_on("BERTH_LIVE")) expose_live();
 }
@@ -131,7 +131,7 @@ void read_environment() {
 
 }  // namespace
 
-}  // namespace berth
+}  // namespace berth::internal::observe
 
 // A program that links the static library gets this file because of this name: nothing else in the library refers to it.
 extern "C" {

@@ -14,6 +14,10 @@
 // checked against what is left, every count against what was found.
 namespace berth {
 
+using namespace internal;
+using namespace internal::observe;
+using namespace internal::record;
+
 namespace {
 
 using namespace trace_layout;
@@ -308,9 +312,11 @@ class UsedWords {
 
 }  // namespace
 
-bool is_binary_trace(std::string_view bytes) noexcept { return bytes.starts_with(std::string_view(kMagic, sizeof kMagic)); }
+bool internal::observe::is_binary_trace(std::string_view bytes) noexcept {
+  return bytes.starts_with(std::string_view(kMagic, sizeof kMagic));
+}
 
-RecordedTrace read_binary_trace(std::string_view bytes, std::string_view name) {
+RecordedTrace internal::observe::read_binary_trace(std::string_view bytes, std::string_view name) {
   FileContent content = FileReader(bytes, name).read();
   Pairing pairing(name);
   const Events events = pairing.pair(std::exchange(content.events, {}));

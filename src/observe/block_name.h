@@ -5,7 +5,7 @@
 #include <cstdint>
 
 // Two numbers name a block in a trace: its allocator and its serial.
-namespace berth {
+namespace berth::internal::observe {
 
 struct BlockName {
   std::uint64_t allocator_id;
@@ -18,4 +18,4 @@ struct BlockNameHash {
   std::size_t operator()(const BlockName& name) const noexcept { return (name.allocator_id * 0x9e3779b97f4a7c15ULL) ^ name.serial; }
 };
 
-}  // namespace berth
+}  // namespace berth::internal::observe

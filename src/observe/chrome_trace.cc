@@ -9,6 +9,8 @@
 // Chrome's trace event format: an object with a list of events, times in microseconds. Perfetto reads it as it is.
 namespace berth {
 
+using namespace internal;
+
 namespace {
 
 class Events {

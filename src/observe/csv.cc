@@ -6,6 +6,9 @@
 // Comma-separated values, as RFC 4180 has them, but with plain newlines.
 namespace berth {
 
+using namespace internal;
+using namespace internal::memory;
+
 namespace {
 
 std::string field(std::string_view text) {
@@ -26,7 +29,7 @@ std::string to_csv(const Profile& profile) {
   std::string out = "device,tag,site,bytes,peak_bytes,blocks,allocations,frees,allocated_bytes,freed_bytes\n";
   if (!profile.sites.empty()) {
     for (const SiteProfile& row : profile.sites)
-      out += text::join(row.device.to_string(), ',', field(row.tag.word()), ',', field(site_in_words(row.site, row.stack)), ',',
+      out += text::join(row.device.to_string(), ',', field(row.tag.word()), ',', field(memory::site_in_words(row.site, row.stack)), ',',
                         counts_in_fields(row.counts), '\n');
     return out;
   }

@@ -14,15 +14,19 @@
 #include "berth/base/error.h"
 #include "berth/memory/allocator.h"
 #include "memory/process_budget.h"
-#include "observe/live_page.h"
+#include "observe/live_file.h"
 #include "observe/stats_json.h"
-#include "os/fork.h"
-#include "os/mutex.h"
-#include "os/no_signals.h"
-#include "os/shared_file.h"
+#include "os/file/shared_file.h"
+#include "os/lock/mutex.h"
+#include "os/process/fork.h"
+#include "os/process/no_signals.h"
 #include "os/system.h"
 
 namespace berth {
+
+using namespace internal;
+using namespace internal::memory;
+using namespace internal::observe;
 
 namespace {
 

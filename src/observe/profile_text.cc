@@ -10,6 +10,9 @@
 // A profile for people and for programs.
 namespace berth {
 
+using namespace internal;
+using namespace internal::memory;
+
 namespace {
 
 std::string signed_bytes(std::int64_t bytes) {

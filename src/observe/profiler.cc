@@ -16,12 +16,16 @@
 #include "base/text.h"
 #include "berth/base/error.h"
 #include "memory/live_blocks.h"
-#include "os/fork.h"
-#include "os/no_signals.h"
+#include "os/process/fork.h"
+#include "os/process/no_signals.h"
 #include "os/system.h"
 #include "record/tally.h"
 
 namespace berth {
+
+using namespace internal;
+using namespace internal::memory;
+using namespace internal::record;
 
 namespace {
 

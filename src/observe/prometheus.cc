@@ -8,6 +8,9 @@
 // Prometheus' text form: for each metric its help and type, then a line for each set of labels.
 namespace berth {
 
+using namespace internal;
+using namespace internal::memory;
+
 namespace {
 
 struct Metric {
@@ -57,7 +60,7 @@ void begin_metric(std::string& out, std::string_view name, std::string_view type
 
 }  // namespace
 
-std::string to_prometheus() { return to_prometheus(strategies_of_process()); }
+std::string to_prometheus() { return to_prometheus(memory::strategies_of_process()); }
 
 std::string to_prometheus(const std::vector<std::shared_ptr<Allocator>>& allocators) {
   struct Row {

@@ -16,6 +16,9 @@
 
 namespace berth {
 
+using namespace internal;
+using namespace internal::observe;
+
 namespace {
 
 struct Interval {
@@ -176,7 +179,7 @@ class Replay {
 
 }  // namespace
 
-void check_replay(const ReplayOptions& options) {
+void internal::observe::check_replay(const ReplayOptions& options) {
   const std::string device = options.device.to_string();
   if (options.threads < 1) {
     throw ArgumentError(ErrorCode::invalid_argument,
@@ -197,13 +200,13 @@ void check_replay(const ReplayOptions& options) {
   }
 }
 
-std::shared_ptr<Allocator> replay_allocator(const ReplayOptions& options) {
+std::shared_ptr<Allocator> internal::observe::replay_allocator(const ReplayOptions& options) {
   if (!options.strategy.empty()) return make_allocator(options.strategy, options.device);
   default_allocator(options.device)->release_cached();
   return default_allocator(options.device);
 }
 
-std::vector<Stream> replay_streams(const ReplayScript& script, const ReplayOptions& options) {
+std::vector<Stream> internal::observe::replay_streams(const ReplayScript& script, const ReplayOptions& options) {
   std::vector<Stream> streams(script.streams + 1U);
   if (!backend(options.device).properties().abilities.streams) return streams;
   for (std::size_t number = 1; number < streams.size(); ++number) streams[number] = make_stream(options.device);

@@ -14,7 +14,7 @@
 
 // The loop that is timed, one for all strategies. A `Player` holds the blocks of one replay in slots; what it does at a step is a call of
 // the allocator and one move of the answer. Counting, checking and printing happen before and after.
-namespace berth {
+namespace berth::internal::observe {
 
 inline constexpr std::size_t kTouchEvery = 4096;
 
@@ -133,4 +133,4 @@ class Performance {
   Player player_;
 };
 
-}  // namespace berth
+}  // namespace berth::internal::observe

@@ -10,6 +10,9 @@
 
 namespace berth {
 
+using namespace internal;
+using namespace internal::observe;
+
 namespace {
 
 class Planner {

@@ -12,12 +12,15 @@
 #include "berth/base/error.h"
 #include "berth/memory/allocator.h"
 #include "memory/process_budget.h"
-#include "os/file.h"
-#include "os/new_file.h"
-#include "os/shared_file.h"
+#include "os/file/file.h"
+#include "os/file/new_file.h"
+#include "os/file/shared_file.h"
 #include "os/system.h"
 
 namespace berth {
+
+using namespace internal;
+using namespace internal::memory;
 
 namespace {
 

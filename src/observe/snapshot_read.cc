@@ -14,6 +14,9 @@
 // audit.
 namespace berth {
 
+using namespace internal;
+using namespace internal::observe;
+
 namespace {
 
 using simdjson::dom::array;

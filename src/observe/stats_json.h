@@ -4,7 +4,7 @@
 #include "berth/memory/stats.h"
 
 // Stats back from what Stats::write_json wrote: in a snapshot's file, and on the page of a process that lives.
-namespace berth {
+namespace berth::internal::observe {
 
 // `number(name)` is the member of that name; what to do without it is for the caller to know.
 template <class Number>
@@ -22,4 +22,4 @@ Stats stats_from(const Number& number) {
           .decommits = number("decommits")};
 }
 
-}  // namespace berth
+}  // namespace berth::internal::observe

@@ -8,7 +8,7 @@
 #include "berth/base/checked.h"
 #include "observe/trace_forms.h"
 
-namespace berth {
+namespace berth::internal::observe {
 
 namespace {
 
@@ -125,4 +125,4 @@ class TextReader {
 
 RecordedTrace read_text_trace(std::string_view text, std::string_view name) { return TextReader(text, name).read(); }
 
-}  // namespace berth
+}  // namespace berth::internal::observe

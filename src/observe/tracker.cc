@@ -18,6 +18,10 @@
 
 namespace berth {
 
+using namespace internal;
+using namespace internal::memory;
+using namespace internal::storage;
+
 namespace {
 
 using BlockKey = std::pair<std::uint64_t, std::uint64_t>;  // allocator, serial

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <ctime>
 
-namespace berth::os {
+namespace berth::internal::os {
 
 namespace {
 std::atomic<CoarseClock> g_clock{nullptr};
@@ -19,4 +19,4 @@ std::uint64_t coarse_time_ns() noexcept {
 
 void set_coarse_clock(CoarseClock clock) noexcept { g_clock.store(clock, std::memory_order_relaxed); }
 
-}  // namespace berth::os
+}  // namespace berth::internal::os

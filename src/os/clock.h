@@ -4,7 +4,7 @@
 #include <cstdint>
 
 // The clock for what happens every few seconds at most. It moves on every few milliseconds, never goes back, and costs a few loads.
-namespace berth::os {
+namespace berth::internal::os {
 
 std::uint64_t coarse_time_ns() noexcept;
 
@@ -12,4 +12,4 @@ std::uint64_t coarse_time_ns() noexcept;
 using CoarseClock = std::uint64_t (*)() noexcept;
 void set_coarse_clock(CoarseClock clock) noexcept;
 
-}  // namespace berth::os
+}  // namespace berth::internal::os

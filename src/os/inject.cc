@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cerrno>
 
-namespace berth::os {
+namespace berth::internal::os {
 
 namespace {
 std::atomic<Injector> g_injector{nullptr};
@@ -20,4 +20,4 @@ bool must_fail(std::string_view call) noexcept {
   return error != 0;
 }
 
-}  // namespace berth::os
+}  // namespace berth::internal::os

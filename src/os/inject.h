@@ -5,7 +5,7 @@
 
 // The seam for faults. Every system call in os/ asks here first whether it should fail, so that tests can make each one fail in
 // turn without a preloaded library. Off, it costs one relaxed load in front of a system call.
-namespace berth::os {
+namespace berth::internal::os {
 
 // Returns the errno that the call named `call` must fail with, or 0 to let it through. Called from any thread.
 using Injector = int (*)(std::string_view call) noexcept;
@@ -16,4 +16,4 @@ void set_injector(Injector injector) noexcept;
 // True when the call must fail; errno is then set.
 bool must_fail(std::string_view call) noexcept;
 
-}  // namespace berth::os
+}  // namespace berth::internal::os

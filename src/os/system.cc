@@ -20,7 +20,7 @@
 #include <sstream>
 #include <string_view>
 
-namespace berth::os {
+namespace berth::internal::os {
 
 namespace {
 
@@ -242,4 +242,4 @@ std::uint64_t process_space() noexcept {
   return stat("/proc/self/ns/pid", &found) == 0 ? static_cast<std::uint64_t>(found.st_ino) : 0;
 }
 
-}  // namespace berth::os
+}  // namespace berth::internal::os

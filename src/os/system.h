@@ -9,7 +9,7 @@
 
 // What this machine and process have, read from the kernel. Everything is read anew at each call; nothing here throws but for a
 // lack of heap. Where a file is missing (other kernels, containers) the answer is "unknown", never a guess.
-namespace berth::os {
+namespace berth::internal::os {
 
 struct HostMemory {
   std::size_t total_bytes = 0;      // of the machine
@@ -57,4 +57,4 @@ int process_id() noexcept;
 std::uint64_t process_space() noexcept;  // tells apart where process ids are counted: the machine, or a container; 0 when unknown
 std::string program_name();              // of this process: its file's name
 
-}  // namespace berth::os
+}  // namespace berth::internal::os

@@ -7,7 +7,7 @@
 
 // The processor's own counter: the cheapest clock there is, the same on every core, of a rate that is to be found out by reading a real
 // clock twice. It may be read a few instructions before or after its place; `ticks_in_order` waits for what stands before it.
-namespace berth::os {
+namespace berth::internal::os {
 
 #if defined(__aarch64__)
 inline std::uint64_t ticks() noexcept {
@@ -30,4 +30,4 @@ inline std::uint64_t ticks() noexcept { return steady_time_ns(); }
 inline std::uint64_t ticks_in_order() noexcept { return steady_time_ns(); }
 #endif
 
-}  // namespace berth::os
+}  // namespace berth::internal::os

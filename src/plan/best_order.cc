@@ -15,7 +15,7 @@
 // Plans in the order given, or in the best that is found: orders are packed by their lower bounds, until the next bound cannot win.
 namespace berth {
 
-namespace planning {
+namespace internal::plan {
 
 namespace {
 
@@ -102,25 +102,26 @@ class OrderSearch {
 
 }  // namespace
 
-}  // namespace planning
+}  // namespace internal::plan
+
+using namespace internal::plan;
 
 Plan plan(std::shared_ptr<const Graph> graph, const PlanOptions& options) {
   if (graph == nullptr)
     throw ArgumentError(ErrorCode::invalid_argument, {"planning a null graph", "there is nothing to plan", "pass a graph"});
-  const planning::Clock::time_point start = planning::Clock::now();
+  const Clock::time_point start = Clock::now();
   graph->validate();
-  (void)planning::check_options(*graph, options);
-  Plan made = options.order == "given" ? planning::plan_in_order(std::move(graph), options, {})
-                                       : planning::OrderSearch(std::move(graph), options).run();
-  return PlanMaker::with_time(std::move(made), planning::milliseconds(planning::Clock::now() - start));
+  (void)check_options(*graph, options);
+  Plan made = options.order == "given" ? plan_in_order(std::move(graph), options, {}) : OrderSearch(std::move(graph), options).run();
+  return PlanMaker::with_time(std::move(made), milliseconds(Clock::now() - start));
 }
 
-Plan plan(Graph graph, const PlanOptions& options) { return plan(std::make_shared<const Graph>(std::move(graph)), options); }
+Plan plan(Graph graph, const PlanOptions& options) { return berth::plan(std::make_shared<const Graph>(std::move(graph)), options); }
 
 std::span<const PlanOrder> plan_orders() noexcept {
   static const std::vector<PlanOrder> all = [] {
     std::vector<PlanOrder> list;
-    for (const planning::OrderRule& rule : planning::order_rules()) list.push_back({rule.name, rule.does});
+    for (const OrderRule& rule : order_rules()) list.push_back({rule.name, rule.does});
     return list;
   }();
   return all;

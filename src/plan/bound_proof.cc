@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace berth::planning {
+namespace berth::internal::plan {
 
 namespace {
 
@@ -55,4 +55,4 @@ std::vector<BoundProof> find_bound_proofs(const std::vector<PackBuffer>& buffers
   return proofs;
 }
 
-}  // namespace berth::planning
+}  // namespace berth::internal::plan

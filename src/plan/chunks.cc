@@ -7,7 +7,7 @@
 #include "berth/base/checked.h"
 #include "plan/portfolio.h"
 
-namespace berth::planning {
+namespace berth::internal::plan {
 
 namespace {
 
@@ -197,4 +197,4 @@ bool is_past_chunks(const std::vector<PackBuffer>& buffers, const PlanOptions& o
   return false;
 }
 
-}  // namespace berth::planning
+}  // namespace berth::internal::plan

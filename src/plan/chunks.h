@@ -8,10 +8,10 @@
 #include "berth/plan/plan.h"
 #include "plan/pack/packer.h"
 #include "plan/pack/strategies.h"
-#include "plan/sharing.h"
+#include "plan/reuse.h"
 
 // Plans whose memory comes in pieces: several arenas with capacities, the preferred one first, and chunks no larger than a maximum.
-namespace berth::planning {
+namespace berth::internal::plan {
 
 inline constexpr std::string_view kChunks = "chunks";
 
@@ -42,4 +42,4 @@ bool is_past_chunks(const std::vector<PackBuffer>& buffers, const PlanOptions& o
 // What the arenas of a device can hold together.
 std::size_t chunks_capacity_bytes(const PlanOptions& options, std::uint32_t device);
 
-}  // namespace berth::planning
+}  // namespace berth::internal::plan

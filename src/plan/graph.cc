@@ -10,6 +10,8 @@
 
 namespace berth {
 
+using namespace internal;
+
 namespace {
 
 constexpr std::size_t kMost = std::size_t{1} << 30;  // of anything that is counted: indices stay far from their ends

@@ -8,7 +8,7 @@
 #include "berth/plan/plan.h"
 
 // Plans for one order of the nodes: that of the graph when `order` is empty, else one of all nodes that are planned, as in PlanTables.
-namespace berth::planning {
+namespace berth::internal::plan {
 
 // REQUIRES: the graph is valid, and its nodes can run in the order. Throws ArgumentError as `plan` does.
 Plan plan_in_order(std::shared_ptr<const Graph> graph, const PlanOptions& options, const std::vector<NodeId>& order);
@@ -18,4 +18,4 @@ std::vector<std::size_t> bounds_in_order(const Graph& graph, const PlanOptions& 
 
 NodeRange planned_nodes(const Graph& graph, const PlanOptions& options);
 
-}  // namespace berth::planning
+}  // namespace berth::internal::plan

@@ -5,7 +5,7 @@
 
 #include "berth/base/checked.h"
 
-namespace berth::planning {
+namespace berth::internal::plan {
 
 namespace {
 
@@ -68,4 +68,4 @@ std::vector<Life> find_lives(const Graph& graph, NodeRange nodes, std::size_t le
   return lives;
 }
 
-}  // namespace berth::planning
+}  // namespace berth::internal::plan

@@ -11,7 +11,7 @@
 #include "plan/problem.h"
 
 // The first step of planning: when each value is needed, and whether it gets a place at all.
-namespace berth::planning {
+namespace berth::internal::plan {
 
 struct Life {
   UnplannedReason reason = UnplannedReason::never_written;  // `placed`: it gets a place
@@ -42,4 +42,4 @@ inline NodeId node_at(NodeRange nodes, std::span<const NodeId> order, NodeId ste
 // Whether the node names the input at a position without reading it.
 bool is_ignored(const GraphNode& node, std::size_t position) noexcept;
 
-}  // namespace berth::planning
+}  // namespace berth::internal::plan

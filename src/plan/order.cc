@@ -6,7 +6,7 @@
 
 #include "plan/lives.h"
 
-namespace berth::planning {
+namespace berth::internal::plan {
 
 namespace {
 
@@ -190,4 +190,4 @@ std::vector<std::uint32_t> colour_nodes(const Graph& graph, NodeRange nodes, std
 
 std::vector<PlanEdge> find_edges(const Graph& graph, const PlanTables& plan) { return EdgeFinder(graph, plan).run(); }
 
-}  // namespace berth::planning
+}  // namespace berth::internal::plan

@@ -8,7 +8,7 @@
 #include "berth/plan/plan.h"
 
 // Plans for nodes that may run at once: colours, which keep branches apart where that costs nothing, and the edges that make a plan safe.
-namespace berth::planning {
+namespace berth::internal::plan {
 
 inline constexpr NodeId kMostParallelNodes = 1 << 16;  // their order takes a bit for each pair
 
@@ -20,4 +20,4 @@ std::vector<std::uint32_t> colour_nodes(const Graph& graph, NodeRange nodes, std
 // from a lower to a higher node; none follows from the graph and the others. REQUIRES: at most kMostParallelNodes nodes.
 std::vector<PlanEdge> find_edges(const Graph& graph, const PlanTables& plan);
 
-}  // namespace berth::planning
+}  // namespace berth::internal::plan

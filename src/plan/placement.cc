@@ -9,6 +9,8 @@
 
 namespace berth {
 
+using namespace internal;
+
 namespace {
 
 [[noreturn]] void refuse(std::string asked, std::string why, std::string help) {

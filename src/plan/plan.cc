@@ -13,6 +13,9 @@
 
 namespace berth {
 
+using namespace internal;
+using namespace internal::plan;
+
 namespace {
 
 std::shared_ptr<const Graph> validated(std::shared_ptr<const Graph> graph) {
@@ -34,17 +37,17 @@ void require_valid(const Graph& graph, const PlanTables& tables) {
 }
 }  // namespace
 
-std::vector<Plan::Use> PlanMaker::find_uses(const Graph& graph, NodeRange nodes, const std::vector<planning::Life>& lives) {
+std::vector<Plan::Use> PlanMaker::find_uses(const Graph& graph, NodeRange nodes, const std::vector<plan::Life>& lives) {
   std::vector<Plan::Use> uses;
   uses.reserve(lives.size());
-  for (const planning::Life& life : lives) uses.push_back({UINT32_MAX, {life.begin, life.end}, life.used()});
+  for (const plan::Life& life : lives) uses.push_back({UINT32_MAX, {life.begin, life.end}, life.used()});
   for (NodeId n = nodes.begin; n < nodes.end; ++n)
     for (const ValueId v : graph.nodes[n].outputs)
       if (v != kNoValue) uses[v].writer = n;
   return uses;
 }
 
-Plan PlanMaker::make(std::shared_ptr<const Graph> graph, PlanTables tables, std::vector<planning::Life> lives,
+Plan PlanMaker::make(std::shared_ptr<const Graph> graph, PlanTables tables, std::vector<plan::Life> lives,
                      const std::vector<PlanAttempt>& attempts, double time_ms) {
   std::vector<Plan::Use> uses = find_uses(*graph, tables.nodes, lives);
   (void)std::exchange(lives, {});  // before the verifier needs memory of its own
@@ -62,7 +65,7 @@ Plan PlanMaker::with_time(Plan plan, double time_ms) {
 }
 
 Plan::Plan(std::shared_ptr<const Graph> graph, PlanTables tables) : Plan(validated(std::move(graph)), std::move(tables), {}, {}, 0) {
-  uses_ = PlanMaker::find_uses(*graph_, tables_.nodes, planning::find_lives(*graph_, tables_.nodes, tables_.alignment, tables_.order));
+  uses_ = PlanMaker::find_uses(*graph_, tables_.nodes, plan::find_lives(*graph_, tables_.nodes, tables_.alignment, tables_.order));
 }
 
 Plan::Plan(std::shared_ptr<const Graph> graph, PlanTables tables, std::vector<Use> uses, const std::vector<PlanAttempt>& attempts,
@@ -110,7 +113,7 @@ Plan::InplaceAnswer Plan::inplace_of(ValueId value) const {
   if (where.sharing != Sharing::in_place && where.sharing != Sharing::identity) return {};
   const GraphNode& node = graph_->nodes[use.writer];
   for (const InplaceOption& option : node.inplace)
-    if (node.outputs[option.output] == value && node.inputs[option.input] == where.with && !planning::is_ignored(node, option.input))
+    if (node.outputs[option.output] == value && node.inputs[option.input] == where.with && !plan::is_ignored(node, option.input))
       return {Inplace::taken, option.input};
   return {};  // not in a plan that was verified
 }

@@ -8,7 +8,7 @@
 #include "plan/order.h"
 #include "plan/reorder/orders.h"
 
-namespace berth::planning {
+namespace berth::internal::plan {
 
 namespace {
 
@@ -113,16 +113,20 @@ ChosenStrategies check_options(const Graph& graph, const PlanOptions& options) {
   return chosen;
 }
 
-}  // namespace berth::planning
+}  // namespace berth::internal::plan
+
+namespace berth::internal::plan {}  // namespace berth::internal::plan
 
 namespace berth {
+
+using namespace internal;
+using namespace internal::plan;
 
 std::span<const PlanStrategy> plan_strategies() noexcept {
   static const std::vector<PlanStrategy> all = [] {
     std::vector<PlanStrategy> list;
-    for (const planning::OffsetStrategy& strategy : planning::offset_strategies())
-      list.push_back({strategy.name, "offsets", strategy.does});
-    list.push_back({planning::kSlots, "slots", "storage ids that are handed on, by size"});
+    for (const plan::OffsetStrategy& strategy : plan::offset_strategies()) list.push_back({strategy.name, "offsets", strategy.does});
+    list.push_back({plan::kSlots, "slots", "storage ids that are handed on, by size"});
     return list;
   }();
   return all;

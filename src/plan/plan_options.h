@@ -7,7 +7,7 @@
 #include "berth/plan/plan.h"
 #include "plan/pack/strategies.h"
 
-namespace berth::planning {
+namespace berth::internal::plan {
 
 inline constexpr std::string_view kSlots = "slots";
 
@@ -20,4 +20,4 @@ struct ChosenStrategies {
 // Throws ArgumentError: a name that is not there, numbers out of their range, options that have no meaning together.
 ChosenStrategies check_options(const Graph& graph, const PlanOptions& options);
 
-}  // namespace berth::planning
+}  // namespace berth::internal::plan

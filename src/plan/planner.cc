@@ -8,7 +8,7 @@
 #include "berth/base/checked.h"
 #include "berth/base/error.h"
 #include "berth/plan/plan.h"
-#include "plan/best_sharing.h"
+#include "plan/best_reuse.h"
 #include "plan/bound_proof.h"
 #include "plan/chunks.h"
 #include "plan/in_order.h"
@@ -21,9 +21,7 @@
 #include "plan/wishes.h"
 
 // The pipeline: graph → lives → sharing → packing → plan.
-namespace berth {
-
-namespace planning {
+namespace berth::internal::plan {
 
 namespace {
 
@@ -199,7 +197,7 @@ class Planner {
       PlanArena& arena = best_.tables.arenas[device];
       const std::size_t proved = portfolio_.proved_bytes(device);
       const NodeRange steps = portfolio_.proved_steps(device);
-      if (proved > arena.lower_bound_bytes && verification::surely_do_not_fit(buffers_in(device, steps), proved - 1)) {
+      if (proved > arena.lower_bound_bytes && verify::surely_do_not_fit(buffers_in(device, steps), proved - 1)) {
         arena.lower_bound_bytes = proved;
         arena.proof = {BoundProof::By::search, steps};
         if (proved > options_.capacity_bytes) best_.tables.outcome = PlanOutcome::infeasible;
@@ -209,8 +207,8 @@ class Planner {
     if (optimal) best_.tables.outcome = PlanOutcome::optimal;
   }
 
-  std::vector<verification::LivingBuffer> buffers_in(std::size_t device, NodeRange steps) const {
-    std::vector<verification::LivingBuffer> out;
+  std::vector<verify::LivingBuffer> buffers_in(std::size_t device, NodeRange steps) const {
+    std::vector<verify::LivingBuffer> out;
     for (const PackBuffer& one : shared_.buffers)
       if (one.device == device && one.begin < steps.end && steps.begin < one.end)
         out.push_back({one.bytes, one.begin, one.end, one.alignment, one.fixed});
@@ -394,6 +392,4 @@ Plan plan_in_order(std::shared_ptr<const Graph> graph, const PlanOptions& option
   return other.has_places() ? other : made;
 }
 
-}  // namespace planning
-
-}  // namespace berth
+}  // namespace berth::internal::plan

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <utility>
 
-namespace berth::planning {
+namespace berth::internal::plan {
 
 namespace {
 
@@ -178,4 +178,4 @@ std::vector<PackBuffer> Portfolio::take_buffers() {
   return out;
 }
 
-}  // namespace berth::planning
+}  // namespace berth::internal::plan

@@ -8,10 +8,10 @@
 #include "berth/plan/plan.h"
 #include "plan/pack/parts.h"
 #include "plan/pack/strategies.h"
-#include "plan/sharing.h"
+#include "plan/reuse.h"
 
 // Packs the buffers of every device by one strategy after another, and keeps for each part of the timeline the best that was found.
-namespace berth::planning {
+namespace berth::internal::plan {
 
 class Portfolio {
  public:
@@ -74,4 +74,4 @@ class Portfolio {
   std::vector<PlanAttempt> attempts_;
 };
 
-}  // namespace berth::planning
+}  // namespace berth::internal::plan

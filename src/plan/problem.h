@@ -8,7 +8,7 @@
 #include <vector>
 
 // What packers are given, and what they answer: rectangles with fixed times, to be given heights. There may be millions of them, so that each is small.
-namespace berth::planning {
+namespace berth::internal::plan {
 
 // A power of two, in one byte. Reads as the number that it is.
 class Alignment {
@@ -56,4 +56,4 @@ struct Packing {
   std::size_t peak_bytes = 0;
 };
 
-}  // namespace berth::planning
+}  // namespace berth::internal::plan

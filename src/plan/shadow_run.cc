@@ -10,6 +10,9 @@
 
 namespace berth {
 
+using namespace internal;
+using namespace internal::plan;
+
 namespace {
 
 using Bytes = std::vector<unsigned char>;
@@ -42,7 +45,7 @@ void require_order(const Plan& plan, const std::vector<NodeId>& order) {
     done[n] = true;
     for (std::size_t i = 0; i < graph.nodes[n].inputs.size(); ++i) {
       const ValueId v = graph.nodes[n].inputs[i];
-      if (v != kNoValue && plan.place(v).planned() && !written[v] && !planning::is_ignored(graph.nodes[n], i))
+      if (v != kNoValue && plan.place(v).planned() && !written[v] && !plan::is_ignored(graph.nodes[n], i))
         refuse_order(text::join(graph.describe_node(n), " reads ", graph.describe_value(v), " before it is written"));
     }
     for (const ValueId v : graph.nodes[n].outputs)
@@ -59,7 +62,7 @@ class ShadowRun {
     for (const NodeId n : order) {
       for (std::size_t i = 0; i < graph_.nodes[n].inputs.size(); ++i) {
         const ValueId v = graph_.nodes[n].inputs[i];
-        if (v != kNoValue && !planning::is_ignored(graph_.nodes[n], i) && plan_.place(v).planned()) read(v, graph_.describe_node(n));
+        if (v != kNoValue && !plan::is_ignored(graph_.nodes[n], i) && plan_.place(v).planned()) read(v, graph_.describe_node(n));
       }
       for (std::uint32_t o = 0; o < graph_.nodes[n].outputs.size(); ++o)
         if (const ValueId v = graph_.nodes[n].outputs[o]; v != kNoValue && plan_.place(v).planned()) write(graph_.nodes[n], o, v);
@@ -78,7 +81,7 @@ class ShadowRun {
     for (ValueId v = 0; v < out.size(); ++v) out[v] = graph_.values[v].output;
     for (NodeId n = plan_.tables().nodes.end; n < graph_.nodes.size(); ++n)
       for (std::size_t i = 0; i < graph_.nodes[n].inputs.size(); ++i)
-        if (const ValueId v = graph_.nodes[n].inputs[i]; v != kNoValue && !planning::is_ignored(graph_.nodes[n], i)) out[v] = true;
+        if (const ValueId v = graph_.nodes[n].inputs[i]; v != kNoValue && !plan::is_ignored(graph_.nodes[n], i)) out[v] = true;
     return out;
   }
 
@@ -104,7 +107,7 @@ class ShadowRun {
     std::vector<std::pair<std::size_t, std::size_t>> kept;
     for (const ViewOption& option : node.views) {
       const ValueId input = node.inputs[option.input];
-      if (option.of_input || option.output != o || planning::is_ignored(node, option.input) || !plan_.place(input).planned()) continue;
+      if (option.of_input || option.output != o || plan::is_ignored(node, option.input) || !plan_.place(input).planned()) continue;
       if (plan_.place(input).offset != plan_.place(v).offset + option.offset_bytes || plan_.place(input).buffer != plan_.place(v).buffer)
         continue;
       std::copy(expected_[input].begin(), expected_[input].end(), expected_[v].begin() + static_cast<std::ptrdiff_t>(option.offset_bytes));

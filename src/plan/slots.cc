@@ -8,7 +8,7 @@
 #include "berth/base/checked.h"
 #include "plan/pack/packer.h"
 
-namespace berth::planning {
+namespace berth::internal::plan {
 
 namespace {
 
@@ -125,4 +125,4 @@ class Slots {
 
 SlotsPacking pack_slots(const SlotsTask& task) { return Slots(task).run(); }
 
-}  // namespace berth::planning
+}  // namespace berth::internal::plan

@@ -6,11 +6,11 @@
 
 #include "berth/plan/plan.h"
 #include "plan/problem.h"
-#include "plan/sharing.h"
+#include "plan/reuse.h"
 
 // Plans of slots: each buffer gets a storage id, and a slot is handed on when its buffer has died. What graph executors of an older school
 // do, and what those need that cannot address into an arena.
-namespace berth::planning {
+namespace berth::internal::plan {
 
 struct SlotsTask {
   const std::vector<PackBuffer>& buffers;
@@ -28,4 +28,4 @@ struct SlotsPacking {
 // Slots have no fixed offsets: REQUIRES that no buffer has one.
 SlotsPacking pack_slots(const SlotsTask& task);
 
-}  // namespace berth::planning
+}  // namespace berth::internal::plan

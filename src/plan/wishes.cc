@@ -5,7 +5,7 @@
 
 #include "berth/base/checked.h"
 
-namespace berth::planning {
+namespace berth::internal::plan {
 
 std::vector<std::size_t> grant_wishes(const std::vector<Wish>& wishes, const std::vector<PackBuffer>& buffers,
                                       std::vector<std::size_t> offsets, const std::vector<std::size_t>& peaks) {
@@ -22,4 +22,4 @@ std::vector<std::size_t> grant_wishes(const std::vector<Wish>& wishes, const std
   return offsets;
 }
 
-}  // namespace berth::planning
+}  // namespace berth::internal::plan

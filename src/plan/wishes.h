@@ -4,12 +4,12 @@
 #include <cstddef>
 #include <vector>
 
-#include "plan/sharing.h"
+#include "plan/reuse.h"
 
-namespace berth::planning {
+namespace berth::internal::plan {
 
 // Moves buffers that would rather lie elsewhere to where they wish, if that is free and below the peak of their device. Answers the offsets.
 std::vector<std::size_t> grant_wishes(const std::vector<Wish>& wishes, const std::vector<PackBuffer>& buffers,
                                       std::vector<std::size_t> offsets, const std::vector<std::size_t>& peaks);
 
-}  // namespace berth::planning
+}  // namespace berth::internal::plan

@@ -5,7 +5,7 @@
 
 // BERTH_CHECK is a list: words and options separated by commas, "abort,guard=16". Misuse reads one word of it, at any time and without the
 // heap; the default allocators read the rest (memory/default_allocator.cc).
-namespace berth {
+namespace berth::internal::record {
 
 // Takes the first piece off the list.
 constexpr std::string_view take_word(std::string_view& list) noexcept {
@@ -22,4 +22,4 @@ constexpr bool has_word(std::string_view list, std::string_view word) noexcept {
   return false;
 }
 
-}  // namespace berth
+}  // namespace berth::internal::record

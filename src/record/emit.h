@@ -8,7 +8,7 @@
 #include "record/trace_tap.h"
 
 // The library's side of records: `if (is_recording()) [[unlikely]] emit({...});`
-namespace berth {
+namespace berth::internal::record {
 
 // Who wants records: 1 for each that is light (the trace file, the tally, a sink for copies alone), kSlowWatcher for each sink that blocks are
 // told to and for the check of streams. Where only light ones watch, requests and frees take the short way, and are written down on it. Relaxed,
@@ -30,4 +30,4 @@ inline bool has_copy_sinks() noexcept { return g_copy_sinks.load() != 0; }
 // nanoseconds for it, where sinks have a lock and a clock.
 void emit(Record record) noexcept;
 
-}  // namespace berth
+}  // namespace berth::internal::record

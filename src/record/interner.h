@@ -7,11 +7,11 @@
 #include <memory>
 #include <new>
 
-#include "os/mutex.h"
+#include "os/lock/mutex.h"
 
 // A table that gives equal keys the same small number, for ever. Looking up a known key takes no lock: slots are filled once, from
 // empty to an entry that never changes or moves. The table is bounded, so that hostile input cannot make it grow without end.
-namespace berth {
+namespace berth::internal::record {
 
 // Key is copied into the entry. `Traits::hash(probe)` and `Traits::equal(key, probe)` compare it with what is looked up.
 template <class Key, class Traits>
@@ -94,4 +94,4 @@ Table* made_once() noexcept {
   return known;
 }
 
-}  // namespace berth
+}  // namespace berth::internal::record

@@ -5,10 +5,13 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "os/stack.h"
+#include "os/process/stack.h"
 #include "record/check_words.h"
 
 namespace berth {
+
+using namespace internal;
+using namespace internal::record;
 
 namespace {
 

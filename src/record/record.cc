@@ -6,11 +6,14 @@
 #include <vector>
 
 #include "berth/base/error.h"
-#include "os/mutex.h"
+#include "os/lock/mutex.h"
 #include "os/system.h"
 #include "record/emit.h"
 
 namespace berth {
+
+using namespace internal;
+using namespace internal::record;
 
 namespace {
 
@@ -81,7 +84,7 @@ std::string_view to_string(RecordKind kind) noexcept {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
-void emit(Record record) noexcept {
+void internal::record::emit(Record record) noexcept {
   if (t_delivering) return;
   t_delivering = true;
   record.time_ns = os::steady_time_ns();

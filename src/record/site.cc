@@ -9,6 +9,9 @@
 
 namespace berth {
 
+using namespace internal;
+using namespace internal::record;
+
 namespace {
 
 // Sites are compared by the addresses of their literals: fast, and at worst one source line has two numbers.

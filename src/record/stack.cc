@@ -6,10 +6,13 @@
 #include <string_view>
 
 #include "base/text.h"
-#include "os/stack.h"
+#include "os/process/stack.h"
 #include "record/interner.h"
 
 namespace berth {
+
+using namespace internal;
+using namespace internal::record;
 
 namespace {
 

@@ -8,6 +8,8 @@
 
 namespace berth {
 
+using namespace internal::record;
+
 namespace {
 
 constexpr std::size_t kLongest = 255;

@@ -9,11 +9,11 @@
 #include <utility>
 
 #include "base/relaxed.h"
-#include "os/mutex.h"
-#include "os/thread_exit.h"
+#include "os/lock/mutex.h"
+#include "os/process/thread_exit.h"
 #include "record/emit.h"
 
-namespace berth {
+namespace berth::internal::record {
 
 namespace {
 
@@ -309,4 +309,4 @@ void count_free_in_tally(DeviceKey device, Tag tag, std::size_t bytes) noexcept 
   if (Cell* const cell = cell_for(device, tag)) cell->count_free(bytes);
 }
 
-}  // namespace berth
+}  // namespace berth::internal::record

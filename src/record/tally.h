@@ -17,7 +17,7 @@
 // Every thread counts in a table of its own, with plain stores; whoever reads adds up all tables without stopping anyone. What a thread has
 // in use of one tag is made known to the others each time it has changed by kTallyPublish bytes, and the peak is taken from what is known: so it is
 // exact while one thread allocates, and off by at most that much for each further one.
-namespace berth {
+namespace berth::internal::record {
 
 // The number of the tally that runs, 0 for none. Relaxed: an event while one begins or ends may go either way.
 inline constinit std::atomic<std::uint64_t> g_tally_session{0};
@@ -169,4 +169,4 @@ inline void tally_free(DeviceKey device, Tag tag, std::size_t bytes) noexcept {
     count_free_in_tally(device, tag, bytes);
 }
 
-}  // namespace berth
+}  // namespace berth::internal::record

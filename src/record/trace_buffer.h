@@ -11,7 +11,7 @@
 #include "record/trace_tap.h"
 
 // A thread's part of the trace: one chunk, filled without a lock by its thread. Whoever writes it out holds the trace's lock.
-namespace berth {
+namespace berth::internal::record {
 
 // The last time that any thread has read, in ticks. On a cache line of its own: it changes now and then.
 struct alignas(64) SharedTime {
@@ -148,4 +148,4 @@ class TraceBuffer {
   std::array<trace_layout::Word, kWords> words_;
 };
 
-}  // namespace berth
+}  // namespace berth::internal::record

@@ -11,17 +11,20 @@
 #include "base/text.h"
 #include "berth/base/error.h"
 #include "berth/record/tag.h"
-#include "os/file.h"
-#include "os/fork.h"
-#include "os/mutex.h"
-#include "os/shared_file.h"
+#include "os/file/file.h"
+#include "os/file/shared_file.h"
+#include "os/lock/mutex.h"
+#include "os/process/fork.h"
+#include "os/process/thread_exit.h"
 #include "os/system.h"
-#include "os/thread_exit.h"
 #include "record/emit.h"
 #include "record/trace_buffer.h"
 #include "record/trace_tap.h"
 
 namespace berth {
+
+using namespace internal;
+using namespace internal::record;
 
 namespace {
 
@@ -312,14 +315,15 @@ TraceBuffer* refreshed_buffer() noexcept {
 
 }  // namespace
 
-void trace_allocation(std::uint64_t allocator_id, std::uint64_t serial, std::size_t bytes, std::uint64_t stream_id, Tag tag) noexcept {
+void internal::record::trace_allocation(std::uint64_t allocator_id, std::uint64_t serial, std::size_t bytes, std::uint64_t stream_id,
+                                        Tag tag) noexcept {
   if (TraceBuffer* const buffer = ready_buffer()) [[likely]]
     buffer->add_allocation(allocator_id, serial, bytes, stream_id, tag);
   else
     trace_allocation_slowly(allocator_id, serial, bytes, stream_id, tag);
 }
 
-void trace_free(std::uint64_t allocator_id, std::uint64_t serial) noexcept {
+void internal::record::trace_free(std::uint64_t allocator_id, std::uint64_t serial) noexcept {
   if (TraceBuffer* const buffer = ready_buffer()) [[likely]]
     buffer->add_free(allocator_id, serial);
   else

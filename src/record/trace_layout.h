@@ -30,7 +30,7 @@
 // events of several threads are ordered to within that many. A tick's length follows from the two clocks in the header and in each head.
 //
 // Version 1 had no words and no tags; the rest is the same.
-namespace berth::trace_layout {
+namespace berth::internal::record::trace_layout {
 
 constexpr char kMagic[8] = {'b', 'e', 'r', 't', 'h', 't', 'r', 'c'};
 constexpr std::uint32_t kVersion = 2;
@@ -95,4 +95,4 @@ inline Word* put_record(Word* at, Operation operation, std::uint64_t value) noex
   return at + 1;
 }
 
-}  // namespace berth::trace_layout
+}  // namespace berth::internal::record::trace_layout

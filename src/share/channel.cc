@@ -8,9 +8,9 @@
 
 #include "base/text.h"
 #include "berth/base/error.h"
-#include "os/mutex.h"
-#include "os/own_descriptor.h"
-#include "os/socket.h"
+#include "os/file/own_descriptor.h"
+#include "os/lock/mutex.h"
+#include "os/process/socket.h"
 #include "share/device_memory.h"
 #include "share/errors.h"
 #include "share/exchange.h"
@@ -18,7 +18,9 @@
 
 namespace berth {
 
-using namespace sharing;
+using namespace internal;
+
+using namespace internal::share;
 
 namespace {
 
@@ -38,7 +40,7 @@ struct Head {
   std::uint64_t tag = 0;
 };
 static_assert(sizeof(Head) == 24);
-static_assert(cuda::PieceRun::kMostPieces + 1 <= os::kMostFiles && cuda::PieceRun::kMostPieces <= UINT8_MAX);
+static_assert(device::cuda::PieceRun::kMostPieces + 1 <= os::kMostFiles && device::cuda::PieceRun::kMostPieces <= UINT8_MAX);
 
 std::span<const std::byte> bytes_of(const Head& head) noexcept { return std::as_bytes(std::span(&head, 1)); }
 

@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 
-namespace berth::sharing {
+namespace berth::internal::share {
 
 namespace {
 
@@ -66,4 +66,4 @@ void throw_share_failure(const Failure& failure, std::string asked, std::vector<
   }
 }
 
-}  // namespace berth::sharing
+}  // namespace berth::internal::share

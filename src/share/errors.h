@@ -8,7 +8,7 @@
 #include "berth/base/result.h"
 
 // Failures of sharing, thrown as the exceptions they stand for, with what would help.
-namespace berth::sharing {
+namespace berth::internal::share {
 
 [[noreturn]] void throw_share_failure(const Failure& failure, std::string asked, std::vector<Fact> facts = {});
 
@@ -18,4 +18,4 @@ T value_or_throw(Result<T> result, const char* asked) {
   return std::move(*result);
 }
 
-}  // namespace berth::sharing
+}  // namespace berth::internal::share

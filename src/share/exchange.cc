@@ -7,12 +7,12 @@
 #include "berth/memory/default_allocator.h"
 #include "berth/memory/pool.h"
 #include "berth/storage/create.h"
-#include "os/fork.h"
-#include "os/mutex.h"
+#include "os/lock/mutex.h"
+#include "os/process/fork.h"
 #include "share/device_memory.h"
 #include "share/errors.h"
 
-namespace berth::sharing {
+namespace berth::internal::share {
 
 namespace {
 
@@ -22,7 +22,7 @@ struct Held {
 };
 
 // Holds a slot of a segment for a buffer: its own block, or bytes of another process.
-class SlotGuard : public BufferGuard {
+class SlotGuard : public storage::BufferGuard {
  public:
   explicit SlotGuard(std::shared_ptr<const void> companion = {}) : companion_(std::move(companion)) {}
   ~SlotGuard() override {
@@ -45,7 +45,7 @@ class SlotGuard : public BufferGuard {
 // Holds the slot of a stub for a buffer over another process's memory of a device. First that is unmapped, then the claim goes.
 class DeviceGuard final : public SlotGuard {
  public:
-  explicit DeviceGuard(std::shared_ptr<cuda::ImportedPieces> pieces) : pieces_(std::move(pieces)) {}
+  explicit DeviceGuard(std::shared_ptr<device::cuda::ImportedPieces> pieces) : pieces_(std::move(pieces)) {}
 
   void let_go(const Block& block, Allocator* allocator, std::shared_ptr<Allocator> kept_alive) noexcept override {
     pieces_.reset();
@@ -53,7 +53,7 @@ class DeviceGuard final : public SlotGuard {
   }
 
  private:
-  std::shared_ptr<cuda::ImportedPieces> pieces_;
+  std::shared_ptr<device::cuda::ImportedPieces> pieces_;
 };
 
 // Guards are set once, and looked at, under this. Never destroyed.
@@ -65,14 +65,14 @@ os::Mutex& guards() {
 
 const Held* held_by(const Buffer& buffer) noexcept {
   const os::Lock lock(guards());
-  const auto* const guard = dynamic_cast<const SlotGuard*>(BufferMaker::guard(buffer).get());
+  const auto* const guard = dynamic_cast<const SlotGuard*>(storage::BufferMaker::guard(buffer).get());
   return guard == nullptr ? nullptr : &guard->held();
 }
 
-Result<SharedAttachment> make_segment(const SharedPlace& place) {
+Result<device::SharedAttachment> make_segment(const device::SharedPlace& place) {
   Result<std::shared_ptr<Segment>> made = Segment::make_own(place);
   if (!made) return made.failure();
-  return SharedAttachment(std::move(*made));
+  return device::SharedAttachment(std::move(*made));
 }
 
 constexpr Failure kNotShared{ErrorCode::wrong_device, 0, "its bytes do not lie in shared memory of this process"};
@@ -101,19 +101,19 @@ namespace {
 // Gives the buffer a slot. With `companion` it stands for something else, which lives as long as there is a claim on it.
 Result<Held> publish(const Buffer& buffer, std::shared_ptr<const void> companion) {
   const Block block = buffer.block();
-  const std::optional<SharedPlace> place = find_shared_place(block.data, block.bytes);
+  const std::optional<device::SharedPlace> place = device::find_shared_place(block.data, block.bytes);
   if (!place) return kNotShared;
-  const Result<SharedAttachment> attached = shared_attachment(place->range, make_segment);
+  const Result<device::SharedAttachment> attached = device::shared_attachment(place->range, make_segment);
   if (!attached) return attached.failure();
   auto fresh = std::make_unique<SlotGuard>(std::move(companion));
   const auto segment = std::static_pointer_cast<Segment>(*attached);
   const Result<std::uint32_t> slot = segment->publish(place->offset, block.bytes);
   if (!slot) return slot.failure();
   fresh->hold({segment, *slot});
-  std::unique_ptr<BufferGuard> guard = std::move(fresh);
+  std::unique_ptr<storage::BufferGuard> guard = std::move(fresh);
   {
     const os::Lock lock(guards());
-    if (BufferMaker::guard(buffer) == nullptr) BufferMaker::guard(buffer).swap(guard);
+    if (storage::BufferMaker::guard(buffer) == nullptr) storage::BufferMaker::guard(buffer).swap(guard);
   }
   // Another thread was first: its slot counts, and this one goes with the guard that was not needed.
   return *held_by(buffer);
@@ -123,7 +123,7 @@ Result<Held> publish(const Buffer& buffer, std::shared_ptr<const void> companion
 Result<Exported> export_from_device(const Storage& storage) {
   const Buffer& buffer = storage.buffer();
   const Block block = buffer.block();
-  Result<cuda::PieceRun> run = cuda::run_under(storage.device(), block.data, block.bytes);
+  Result<device::cuda::PieceRun> run = device::cuda::run_under(storage.device(), block.data, block.bytes);
   if (!run) return run.failure();
   const std::vector<std::uint64_t> words = stub_words(*run);
   Storage stub = from_data(words, {static_cast<std::int64_t>(words.size())}, shared_allocator());
@@ -141,7 +141,7 @@ Result<Exported> exported(const Storage& storage) {
   if (const Held* const known = held_by(buffer))
     return Exported{known->segment, known->slot, on_host ? TicketContent::Kind::host_segment : TicketContent::Kind::device_memory};
   if (storage.is_mapped()) return Failure{ErrorCode::unsupported, 0, "a mapped file travels by its path: map it on the other side too"};
-  if (BufferMaker::guard(buffer) != nullptr)
+  if (storage::BufferMaker::guard(buffer) != nullptr)
     return Failure{ErrorCode::unsupported, 0, "a storage with a name travels by its name: see open_shared"};
   if (storage.device().kind_name() == "cuda") return export_from_device(storage);
   Result<Held> held = publish(buffer, nullptr);
@@ -190,11 +190,12 @@ Result<Bytes> bytes_on_device(const TicketContent& content, Segment& segment, st
     own = std::move(*made);
     files = own;
   }
-  const Result<cuda::PieceRun> run = memory != nullptr ? Result<cuda::PieceRun>(memory->run) : look_at_stub(segment, content.name);
+  const Result<device::cuda::PieceRun> run =
+      memory != nullptr ? Result<device::cuda::PieceRun>(memory->run) : look_at_stub(segment, content.name);
   if (!run) return run.failure();
-  const Result<Device> device = cuda::device_of(*run);
+  const Result<Device> device = device::cuda::device_of(*run);
   if (!device) return device.failure();
-  Result<std::shared_ptr<cuda::ImportedPieces>> pieces = pieces_here(segment, *run, files);
+  Result<std::shared_ptr<device::cuda::ImportedPieces>> pieces = pieces_here(segment, *run, files);
   if (!pieces) return pieces.failure();
   std::byte* const data = (*pieces)->data() + run->offset;
   return Bytes{data, run->bytes, *device, std::make_unique<DeviceGuard>(std::move(*pieces))};
@@ -211,13 +212,13 @@ Result<Storage> import_content(const TicketContent& content, const std::shared_p
   if (!lies_inside(layout, found->bytes)) return Failure{ErrorCode::format_error, 0, "the ticket's elements lie outside its bytes"};
   // All that can fail for a lack of heap is made first: then the ticket is used up, or nothing has changed.
   Deleter none;
-  Buffer buffer = BufferMaker::wrap(found->data, found->bytes, found->device, none, read_only, Owner::shared, site);
+  Buffer buffer = storage::BufferMaker::wrap(found->data, found->bytes, found->device, none, read_only, Owner::shared, site);
   Storage made(buffer, layout.dtype, layout.shape, layout.strides, layout.offset);
   const Result<SlotBytes> imported = segment->import(content.name);
   if (!imported) return imported.failure();
   found->guard->hold({segment, imported->slot});
-  BufferMaker::guard(buffer) = std::move(found->guard);
+  storage::BufferMaker::guard(buffer) = std::move(found->guard);
   return layout.read_only ? made.read_only() : made;
 }
 
-}  // namespace berth::sharing
+}  // namespace berth::internal::share

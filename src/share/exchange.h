@@ -6,14 +6,14 @@
 #include <span>
 
 #include "berth/storage/storage.h"
-#include "os/descriptor.h"
+#include "os/file/descriptor.h"
 #include "share/device_memory.h"
 #include "share/segment.h"
 #include "share/ticket_bytes.h"
 #include "storage/make.h"
 
 // Between storages and segments: which slot a storage's buffer has, and a storage over an imported slot. For tickets and channels.
-namespace berth::sharing {
+namespace berth::internal::share {
 
 // A storage in the words of a segment: a slot that this process has a handle on for as long as the storage, and this, live.
 struct Exported {
@@ -42,4 +42,4 @@ Device shared_device();
 // The default allocator of `shared`: this process's own, also in a forked child.
 const std::shared_ptr<Allocator>& shared_allocator();
 
-}  // namespace berth::sharing
+}  // namespace berth::internal::share

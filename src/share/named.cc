@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 #include "berth/base/error.h"
-#include "os/named_files.h"
+#include "os/file/named_files.h"
 #include "share/errors.h"
 #include "share/exchange.h"
 #include "share/named_file.h"
@@ -16,7 +16,10 @@
 
 namespace berth {
 
-using namespace sharing;
+using namespace internal;
+using namespace internal::storage;
+
+using namespace internal::share;
 
 namespace {
 

@@ -6,13 +6,13 @@
 #include <cstring>
 
 #include "berth/base/checked.h"
-#include "os/fork.h"
-#include "os/memory.h"
-#include "os/named_files.h"
+#include "os/file/named_files.h"
+#include "os/memory/memory.h"
+#include "os/process/fork.h"
 #include "os/system.h"
 #include "share/names.h"
 
-namespace berth::sharing {
+namespace berth::internal::share {
 
 namespace {
 
@@ -296,4 +296,4 @@ Result<NamedFile::Found> NamedFile::look(int folder_descriptor, const std::strin
   return found;
 }
 
-}  // namespace berth::sharing
+}  // namespace berth::internal::share

@@ -6,10 +6,10 @@
 
 #include "berth/base/result.h"
 #include "berth/share/named.h"
-#include "os/own_descriptor.h"
-#include "os/shared_file.h"
+#include "os/file/own_descriptor.h"
+#include "os/file/shared_file.h"
+#include "share/claims.h"
 #include "share/segment_header.h"
-#include "share/slots.h"
 #include "share/ticket_bytes.h"
 #include "share/words.h"
 
@@ -20,7 +20,7 @@
 //     create:  file without a name → size, memory, header, slot with claim 0 → lock of row 0 → name
 //     open:    gate → reap the dead → is there a claim? → lock of a row → claim → gate off
 //     close:   gate → reap the dead → claim off → the creator, or the last: name off → gate off
-namespace berth::sharing {
+namespace berth::internal::share {
 
 class NamedFile {
  public:
@@ -72,4 +72,4 @@ class NamedFile {
   StorageLayout layout_;
 };
 
-}  // namespace berth::sharing
+}  // namespace berth::internal::share

@@ -4,11 +4,11 @@
 #include <cstdint>
 
 #include "base/text.h"
-#include "os/shared_file.h"
+#include "os/file/shared_file.h"
 #include "os/system.h"
 #include "share/errors.h"
 
-namespace berth::sharing {
+namespace berth::internal::share {
 
 bool is_name(std::string_view name) noexcept {
   constexpr std::size_t kLongest = 200;
@@ -49,4 +49,4 @@ std::string names_folder() {
   return text::join("/dev/shm/berth-", os::user_id());
 }
 
-}  // namespace berth::sharing
+}  // namespace berth::internal::share

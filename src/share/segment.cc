@@ -9,16 +9,16 @@
 #include "berth/base/checked.h"
 #include "memory/refusal_hook.h"
 #include "os/clock.h"
-#include "os/fork.h"
-#include "os/memory.h"
+#include "os/memory/memory.h"
+#include "os/process/fork.h"
 #include "os/system.h"
 
-namespace berth::sharing {
+namespace berth::internal::share {
 
 namespace {
 
 constexpr Layout kOwnLayout{.slots = 16384, .tickets = 16384, .masks = 4};
-static_assert(control_bytes(kOwnLayout) <= kSharedDataOffset);
+static_assert(control_bytes(kOwnLayout) <= device::kSharedDataOffset);
 
 constexpr Failure kInherited{ErrorCode::fork_unsafe, 0, "the segment belongs to the process that forked"};
 
@@ -64,14 +64,14 @@ Status Segment::open(int descriptor) {
   Result<os::Descriptor> again = os::open_again(descriptor);
   if (!again) return again.failure();
   lock_.set(std::move(*again));
-  const Result<void*> mapped = os::map_file_range(lock_.number(), 0, kSharedDataOffset, os::Access::write);
+  const Result<void*> mapped = os::map_file_range(lock_.number(), 0, device::kSharedDataOffset, os::Access::write);
   if (!mapped) return mapped.failure();
   control_ = *mapped;
   words_ = Words(static_cast<std::byte*>(control_) + kWordsOffset);
   return {};
 }
 
-Result<std::shared_ptr<Segment>> Segment::make_own(const SharedPlace& place) {
+Result<std::shared_ptr<Segment>> Segment::make_own(const device::SharedPlace& place) {
   const std::shared_ptr<Segment> made(new Segment);
   if (const Status opened = made->open(place.descriptor); !opened) return opened.failure();
   const Result<bool> locked = os::try_lock_byte(made->lock_.number(), lock_of(0));
@@ -84,7 +84,7 @@ Result<std::shared_ptr<Segment>> Segment::make_own(const SharedPlace& place) {
             .version = SegmentHeader::kVersion,
             .layout_hash = layout_hash(),
             .file_bytes = place.file_bytes,
-            .data_offset = kSharedDataOffset,
+            .data_offset = device::kSharedDataOffset,
             .layout = kOwnLayout,
             .made_ns = os::wall_time_ns()};
   os::random_bytes(&header.id, sizeof header.id);
@@ -97,7 +97,7 @@ Result<std::shared_ptr<Segment>> Segment::make_own(const SharedPlace& place) {
   write_header(made->control_, header);
   made->self_ = made;
   made->add_to_known();
-  g_reclaim_hook.store(reap_all, std::memory_order_release);  // what lingers here may be what a request lacks
+  memory::g_reclaim_hook.store(reap_all, std::memory_order_release);  // what lingers here may be what a request lacks
   return made;
 }
 
@@ -106,12 +106,12 @@ Result<std::shared_ptr<Segment>> Segment::attach(int descriptor) {
   if (!facts) return facts.failure();
   if (!facts->is_regular || !facts->never_shrinks)
     return Failure{ErrorCode::untrusted, 0, "the descriptor is not that of a file which nobody can cut (F_SEAL_SHRINK)"};
-  if (facts->bytes <= kSharedDataOffset) return Failure{ErrorCode::format_error, 0, "the file is too short for a segment"};
+  if (facts->bytes <= device::kSharedDataOffset) return Failure{ErrorCode::format_error, 0, "the file is too short for a segment"};
   const std::shared_ptr<Segment> made(new Segment);
   if (const Status opened = made->open(descriptor); !opened) return opened.failure();
   made->header_ = read_header(made->control_);
   if (const Status good = check_header(made->header_, facts->bytes); !good) return good.failure();
-  if (made->header_.data_offset != kSharedDataOffset)
+  if (made->header_.data_offset != device::kSharedDataOffset)
     return Failure{ErrorCode::format_error, 0, "the segment's bytes begin where they cannot"};
   made->id_ = made->header_.id;
   made->layout_ = made->header_.layout;
@@ -181,7 +181,7 @@ Status Segment::take_row() {
 Segment::~Segment() {
   if (!is_inherited() && row_ != kNoHolder) words_.store(layout_.row_label(row_), 0);
   for (const Window& window : windows_) os::unmap(window.data, window.bytes);
-  if (control_ != nullptr) os::unmap(control_, kSharedDataOffset);
+  if (control_ != nullptr) os::unmap(control_, device::kSharedDataOffset);
   Known& all = known();
   decltype(all.segments)::node_type node;  // freed after the lock
   const os::Lock lock(all.mutex);
@@ -365,4 +365,4 @@ bool Segment::has_handles() const noexcept {
   return !held_.empty();
 }
 
-}  // namespace berth::sharing
+}  // namespace berth::internal::share

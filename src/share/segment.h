@@ -9,11 +9,11 @@
 #include "berth/base/result.h"
 #include "berth/memory/allocator.h"
 #include "device/shared/shared_range.h"
-#include "os/mutex.h"
-#include "os/own_descriptor.h"
-#include "os/shared_file.h"
+#include "os/file/own_descriptor.h"
+#include "os/file/shared_file.h"
+#include "os/lock/mutex.h"
+#include "share/claims.h"
 #include "share/segment_header.h"
-#include "share/slots.h"
 #include "share/words.h"
 
 // A segment as one process sees it: the file, its words, the process's own row in it, and what of it the process holds.
@@ -24,7 +24,7 @@
 // Several handles of one process on one slot are counted here, in private memory; other processes see one claim. A block of the owner's that
 // it has let go and another process still holds *lingers*: it goes back to its allocator when the last claim is gone, which is looked at
 // in `tidy`. In a forked child an inherited segment is dead: nothing it does has an effect. Any thread.
-namespace berth::sharing {
+namespace berth::internal::share {
 
 // A ticket as it travels: which claim, on what.
 struct TicketName {
@@ -56,7 +56,7 @@ struct HeldBlock {
 class Segment {
  public:
   // Of a range of this process, which becomes known to others: writes the header and takes row 0. `busy` when another thread is at it.
-  static Result<std::shared_ptr<Segment>> make_own(const SharedPlace& place);
+  static Result<std::shared_ptr<Segment>> make_own(const device::SharedPlace& place);
   // Of another process, by a descriptor that came from it, which stays the caller's. `untrusted` unless nobody can cut the file.
   static Result<std::shared_ptr<Segment>> attach(int descriptor);
   // The one that is known already under that name, own or attached; or null.
@@ -157,4 +157,4 @@ class Segment {
   std::uint64_t reaped_ns_ BERTH_GUARDED_BY(mutex_) = 0;
 };
 
-}  // namespace berth::sharing
+}  // namespace berth::internal::share

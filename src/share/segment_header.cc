@@ -3,7 +3,7 @@
 
 #include "berth/base/checked.h"
 
-namespace berth::sharing {
+namespace berth::internal::share {
 
 std::uint32_t layout_hash() noexcept {
   // Everything that two builds must agree on beside the version: of one bit wrong, nothing would fit.
@@ -44,4 +44,4 @@ Status check_header(const SegmentHeader& copy, std::uint64_t file_bytes) noexcep
   return {};
 }
 
-}  // namespace berth::sharing
+}  // namespace berth::internal::share

@@ -6,14 +6,14 @@
 #include <cstdint>
 
 #include "berth/base/result.h"
-#include "share/slots.h"
+#include "share/claims.h"
 
 // The first bytes of a segment. Whoever opens one copies them and believes nothing of the copy that was not checked against the file; the
-// words behind them are believed only as far as share/slots.h and the size of the file allow.
+// words behind them are believed only as far as share/claims.h and the size of the file allow.
 //
 //     0        4096      after the words      data_offset                       file_bytes
 //     | header | words   | nothing            | the bytes of storages           |
-namespace berth::sharing {
+namespace berth::internal::share {
 
 struct SegmentId {
   std::uint64_t high = 0;
@@ -54,4 +54,4 @@ inline constexpr std::uint64_t kLocks = std::uint64_t{1} << 60;
 constexpr std::uint64_t lock_of(HolderId holder) noexcept { return kLocks + holder; }  // of a row, or of a lease
 inline constexpr std::uint64_t kGateLock = kLocks + (std::uint64_t{1} << 20);          // of a named segment: who opens or closes it now
 
-}  // namespace berth::sharing
+}  // namespace berth::internal::share

@@ -3,11 +3,11 @@
 
 #include "berth/base/checked.h"
 #include "os/clock.h"
-#include "os/memory.h"
+#include "os/memory/memory.h"
 #include "share/segment.h"
 
 // What a segment does about the dead, and about blocks that only they, or others, still held.
-namespace berth::sharing {
+namespace berth::internal::share {
 
 namespace {
 
@@ -113,4 +113,4 @@ void Segment::tidy() noexcept {
   if (is_own()) retire_lingering();
 }
 
-}  // namespace berth::sharing
+}  // namespace berth::internal::share

@@ -10,17 +10,22 @@
 #include "berth/memory/pool.h"
 #include "berth/share/ticket.h"
 #include "device/shared/shared_range.h"
-#include "os/fork.h"
+#include "os/process/fork.h"
 #include "share/errors.h"
 #include "share/exchange.h"
 #include "storage/make.h"
 
 namespace berth {
 
-using sharing::throw_share_failure;
+using namespace internal;
+using namespace internal::device;
+using namespace internal::share;
+using namespace internal::storage;
+
+using share::throw_share_failure;
 
 // The door into Ticket.
-struct TicketMaker {
+struct internal::share::TicketMaker {
   static Ticket make(std::vector<std::byte> bytes) {
     Ticket ticket;
     ticket.bytes_ = std::move(bytes);
@@ -31,7 +36,7 @@ struct TicketMaker {
 namespace {
 
 Buffer make_shared_buffer(std::size_t bytes, const AllocationOptions& options, const Site& site) {
-  const std::shared_ptr<Allocator>& allocator = sharing::shared_allocator();
+  const std::shared_ptr<Allocator>& allocator = share::shared_allocator();
   return BufferMaker::make(request_of(bytes, options, site), *allocator, nullptr);
 }
 
@@ -56,15 +61,15 @@ bool stays_as_it_is(const Storage& storage) {
 }
 
 // The segment of a ticket, if this process has it.
-std::shared_ptr<sharing::Segment> segment_of(const sharing::TicketContent& content) { return sharing::Segment::find(content.segment); }
+std::shared_ptr<share::Segment> segment_of(const share::TicketContent& content) { return share::Segment::find(content.segment); }
 
-sharing::TicketContent content_of(const Ticket& ticket, const char* asked) {
-  return sharing::value_or_throw(sharing::read_ticket(ticket.bytes()), asked);
+share::TicketContent content_of(const Ticket& ticket, const char* asked) {
+  return share::value_or_throw(share::read_ticket(ticket.bytes()), asked);
 }
 
-Storage import_from(const sharing::TicketContent& content, const std::shared_ptr<sharing::Segment>& segment, const ImportOptions& options,
+Storage import_from(const share::TicketContent& content, const std::shared_ptr<share::Segment>& segment, const ImportOptions& options,
                     const Site& site) {
-  return sharing::value_or_throw(sharing::import_content(content, segment, options.read_only, {}, site), "importing a ticket");
+  return share::value_or_throw(share::import_content(content, segment, options.read_only, {}, site), "importing a ticket");
 }
 
 }  // namespace
@@ -96,7 +101,7 @@ void share(const Storage& storage, Site site) {
   BufferMaker::exchange(old, moved);
 }
 
-void reap_shared() noexcept { (void)sharing::Segment::reap_all(); }
+void reap_shared() noexcept { (void)share::Segment::reap_all(); }
 
 Ticket Ticket::from_bytes(std::span<const std::byte> bytes) {
   Ticket ticket;
@@ -106,20 +111,20 @@ Ticket Ticket::from_bytes(std::span<const std::byte> bytes) {
 }
 
 Ticket export_ticket(const Storage& storage) {
-  sharing::TicketContent content{.layout = sharing::layout_of(storage)};
+  share::TicketContent content{.layout = share::layout_of(storage)};
   if (storage.buffer().size_bytes() != 0) {
-    const sharing::Exported held = sharing::value_or_throw(sharing::exported(storage), "exporting a storage");
+    const share::Exported held = share::value_or_throw(share::exported(storage), "exporting a storage");
     content.kind = held.kind;
     content.segment = held.segment->id();
-    content.name = sharing::value_or_throw(held.segment->make_ticket(held.slot), "exporting a storage");
+    content.name = share::value_or_throw(held.segment->make_ticket(held.slot), "exporting a storage");
   }
-  return TicketMaker::make(sharing::ticket_bytes(content));
+  return TicketMaker::make(share::ticket_bytes(content));
 }
 
 Storage import_ticket(const Ticket& ticket, const ImportOptions& options, Site site) {
-  const sharing::TicketContent content = content_of(ticket, "importing a ticket");
-  if (content.kind == sharing::TicketContent::Kind::no_bytes) return sharing::storage_without_bytes(content.layout);
-  const std::shared_ptr<sharing::Segment> segment = segment_of(content);
+  const share::TicketContent content = content_of(ticket, "importing a ticket");
+  if (content.kind == share::TicketContent::Kind::no_bytes) return share::storage_without_bytes(content.layout);
+  const std::shared_ptr<share::Segment> segment = segment_of(content);
   if (segment == nullptr) {
     throw AccessError(ErrorCode::not_found, {"importing a ticket", "this process has no descriptor of the segment that it names",
                                              "receive it through a Channel, or pass a descriptor of the segment"});
@@ -128,19 +133,19 @@ Storage import_ticket(const Ticket& ticket, const ImportOptions& options, Site s
 }
 
 Storage import_ticket(const Ticket& ticket, int descriptor, const ImportOptions& options, Site site) {
-  const sharing::TicketContent content = content_of(ticket, "importing a ticket");
-  if (content.kind == sharing::TicketContent::Kind::no_bytes) return sharing::storage_without_bytes(content.layout);
-  std::shared_ptr<sharing::Segment> segment = segment_of(content);
-  if (segment == nullptr) segment = sharing::value_or_throw(sharing::Segment::attach(descriptor), "importing a ticket");
+  const share::TicketContent content = content_of(ticket, "importing a ticket");
+  if (content.kind == share::TicketContent::Kind::no_bytes) return share::storage_without_bytes(content.layout);
+  std::shared_ptr<share::Segment> segment = segment_of(content);
+  if (segment == nullptr) segment = share::value_or_throw(share::Segment::attach(descriptor), "importing a ticket");
   if (segment->id() != content.segment)
     throw_share_failure({ErrorCode::untrusted, 0, "the descriptor is that of another segment"}, "importing a ticket");
   return import_from(content, segment, options, site);
 }
 
 bool refuse_ticket(const Ticket& ticket) {
-  const sharing::TicketContent content = content_of(ticket, "refusing a ticket");
-  if (content.kind == sharing::TicketContent::Kind::no_bytes) return true;
-  const std::shared_ptr<sharing::Segment> segment = segment_of(content);
+  const share::TicketContent content = content_of(ticket, "refusing a ticket");
+  if (content.kind == share::TicketContent::Kind::no_bytes) return true;
+  const std::shared_ptr<share::Segment> segment = segment_of(content);
   return segment != nullptr && segment->revoke(content.name);
 }
 

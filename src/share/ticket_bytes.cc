@@ -7,7 +7,7 @@
 
 #include "berth/base/checked.h"
 
-namespace berth::sharing {
+namespace berth::internal::share {
 
 namespace {
 
@@ -122,4 +122,4 @@ Result<TicketContent> read_ticket(std::span<const std::byte> bytes) {
                        .layout = std::move(*layout)};
 }
 
-}  // namespace berth::sharing
+}  // namespace berth::internal::share

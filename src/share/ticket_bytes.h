@@ -19,7 +19,7 @@
 // The check is a sum over everything else: it finds damage, not malice. Nothing here is believed beyond that; numbers are held against the
 // segment when a ticket is used. `kind` is 0 for storages without bytes, 1 for those in a segment of host memory, and 2 for those on a
 // device, whose slot has a stub (share/device_memory.h).
-namespace berth::sharing {
+namespace berth::internal::share {
 
 struct StorageLayout {
   DType dtype = DType::u8;
@@ -46,4 +46,4 @@ struct TicketContent {
 std::vector<std::byte> ticket_bytes(const TicketContent& content);
 Result<TicketContent> read_ticket(std::span<const std::byte> bytes);
 
-}  // namespace berth::sharing
+}  // namespace berth::internal::share

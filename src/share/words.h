@@ -4,14 +4,14 @@
 #include <atomic>
 #include <cstdint>
 
-#include "share/slots.h"
+#include "share/claims.h"
 
-// The memory that the operations of share/slots.h run on in the product: words of a mapped file, which other processes change too.
+// The memory that the operations of share/claims.h run on in the product: words of a mapped file, which other processes change too.
 //
 // Every access is sequentially consistent, on purpose: retiring a slot asks "is there a claim anywhere?" over many words, and the proof that
 // the answer is right (see Retire) speaks of one order of all accesses. On x86-64 only stores cost more for it, on ARM64 nothing that can
 // be measured beside the system call that every ticket takes.
-namespace berth::sharing {
+namespace berth::internal::share {
 
 class Words {
  public:
@@ -34,4 +34,4 @@ class Words {
   Word* first_ = nullptr;
 };
 
-}  // namespace berth::sharing
+}  // namespace berth::internal::share

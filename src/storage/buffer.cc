@@ -13,6 +13,9 @@
 
 namespace berth {
 
+using namespace internal;
+using namespace internal::storage;
+
 namespace {
 
 struct OwnerFacts {
@@ -137,7 +140,7 @@ Allocator& require_allocator(Allocator* allocator) {
                                                     "pass one, such as direct(\"cpu\"), or a device"});
 }
 
-Request request_of(std::size_t bytes, const AllocationOptions& options, const Site& site) noexcept {
+Request internal::storage::request_of(std::size_t bytes, const AllocationOptions& options, const Site& site) noexcept {
   return {.bytes = bytes, .alignment = options.alignment, .stream = options.stream, .tag = options.tag, .site = site};
 }
 

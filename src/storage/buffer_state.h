@@ -14,11 +14,11 @@ namespace berth {
 struct Buffer::State {
   Block block;  // data, bytes and device count for every owner; the rest for Owner::allocator
   Allocator* allocator = nullptr;
-  std::shared_ptr<Allocator> kept_alive;  // the same; empty for default allocators, which are never destroyed
-  std::unique_ptr<Deleter> deleter;       // the other owners; empty: borrowed
-  std::unique_ptr<BufferGuard> guard;     // once the block is known to other processes: sees to it instead
-  std::atomic<int> pins{0};               // who keeps the address, beside the handles
-  std::atomic<bool> watched{false};       // it is entered in storage/watch.h
+  std::shared_ptr<Allocator> kept_alive;                  // the same; empty for default allocators, which are never destroyed
+  std::unique_ptr<Deleter> deleter;                       // the other owners; empty: borrowed
+  std::unique_ptr<internal::storage::BufferGuard> guard;  // once the block is known to other processes: sees to it instead
+  std::atomic<int> pins{0};                               // who keeps the address, beside the handles
+  std::atomic<bool> watched{false};                       // it is entered in storage/watch.h
   Owner owner = Owner::none;
   bool read_only = false;
 
@@ -32,7 +32,7 @@ struct Buffer::State {
   State& operator=(const State&) = delete;
   ~State() {
     if (watched.load(std::memory_order_relaxed)) [[unlikely]]  // whoever entered it had a handle, and the last handle is gone
-      BufferMaker::forget(this);
+      internal::storage::BufferMaker::forget(this);
     if (guard)
       guard->let_go(block, allocator, std::move(kept_alive));
     else if (allocator != nullptr)

@@ -10,6 +10,9 @@
 
 namespace berth {
 
+using namespace internal;
+using namespace internal::storage;
+
 namespace {
 
 std::shared_ptr<Allocator> kept_alive(const Place& place) { return place.is_default() ? nullptr : place.allocator(); }

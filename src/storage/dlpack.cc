@@ -13,6 +13,9 @@
 
 namespace berth {
 
+using namespace internal;
+using namespace internal::storage;
+
 namespace {
 
 using dlpack::DataType;

@@ -7,6 +7,8 @@
 
 namespace berth {
 
+using namespace internal;
+
 Inspection inspect(const Storage& storage) {
   const Buffer& buffer = storage.buffer();
   return {.dtype = storage.dtype(),

@@ -9,7 +9,7 @@
 #include "storage/watch.h"
 
 // The doors into Buffer and Storage for the files that make them.
-namespace berth {
+namespace berth::internal::storage {
 
 // Memory being adopted: until a buffer has taken the deleter, leaving the scope calls it, so that nothing leaks when adopting fails.
 struct Adoption {
@@ -79,4 +79,4 @@ struct StorageMaker {
 
 Request request_of(std::size_t bytes, const AllocationOptions& options, const Site& site) noexcept;
 
-}  // namespace berth
+}  // namespace berth::internal::storage

@@ -6,7 +6,7 @@
 
 // An allocator for small objects that come and go by the million, such as the counted state of buffers: each thread keeps a few that it
 // freed last. Any thread may free what another allocated. Safe at any time, after the thread's other objects are gone included.
-namespace berth {
+namespace berth::internal::storage {
 
 // The spare pieces of one thread, for one size.
 template <std::size_t kBytes>
@@ -84,4 +84,4 @@ struct Recycled {
   }
 };
 
-}  // namespace berth
+}  // namespace berth::internal::storage

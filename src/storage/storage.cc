@@ -16,6 +16,11 @@
 
 namespace berth {
 
+using namespace internal;
+using namespace internal::copy;
+using namespace internal::record;
+using namespace internal::storage;
+
 namespace {
 
 [[noreturn]] void throw_outside(DType dtype, const Shape& shape, const Strides& strides, std::int64_t offset, std::size_t need,
@@ -167,7 +172,7 @@ void Storage::read_element(const Dims& index, DType dtype, void* value) const {
   }
   const StridedSpan target{value, dtype, {}, {}, Device(), {}};
   before_touch(element, false);
-  copy(element.span(), target);
+  berth::copy(element.span(), target);
 }
 
 void Storage::require_contiguous(const char* what) const {
@@ -215,7 +220,7 @@ Storage Storage::contiguous(const CopyOptions& options, Site site) const { retur
 Event Storage::copy_from(const Storage& source, const CopyOptions& options, Site site) const {
   before_touch(source, false);
   before_touch(*this, true);
-  if (options.stream) return copy(source.span(), span(), options, site);
+  if (options.stream) return berth::copy(source.span(), span(), options, site);
   if (!try_short_copy(source, *this)) copy_now(span_of(source), span_of(*this), site);
   return {};
 }

@@ -13,6 +13,9 @@
 // The views of a storage: arithmetic on shape, strides and offset.
 namespace berth {
 
+using namespace internal;
+using namespace internal::storage;
+
 inline Storage Storage::view(Shape shape, Strides strides, std::int64_t offset, std::size_t num_elements) const {
   if (is_watching_storages()) [[unlikely]]
     return StorageMaker::make(buffer_, dtype_, shape, std::move(strides), offset, num_elements);

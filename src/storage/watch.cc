@@ -8,11 +8,11 @@
 #include <utility>
 
 #include "berth/base/checked.h"
-#include "os/mutex.h"
+#include "os/lock/mutex.h"
 #include "os/system.h"
 #include "storage/buffer_state.h"
 
-namespace berth {
+namespace berth::internal::storage {
 
 // Stands between a storage and its buffer: copies of the storage count it, and it counts once in the buffer.
 struct BufferMaker::Holding {
@@ -191,4 +191,4 @@ void begin_watching_storages(std::size_t stack_depth) noexcept { BufferMaker::Wa
 void end_watching_storages() noexcept { g_storage_watchers.add(-1); }
 std::vector<BufferNote> watched_buffers() { return BufferMaker::all_noted(); }
 
-}  // namespace berth
+}  // namespace berth::internal::storage

@@ -14,7 +14,7 @@
 // Who holds buffers, while someone wants to know (observe/tracker.h). Every buffer that is made then is entered here, and every storage over
 // one gets a note: a count of its own, shared by the copies of that storage, which is gone when the last of them is. So a view that keeps a
 // buffer is told from the storage it was made from. While nobody watches this costs one load for each storage that is made.
-namespace berth {
+namespace berth::internal::storage {
 
 // How many want to know.
 inline constinit Relaxed<std::uint32_t> g_storage_watchers;
@@ -49,4 +49,4 @@ struct BufferNote {
 // Every buffer that was entered and lives, in the order they were.
 std::vector<BufferNote> watched_buffers();
 
-}  // namespace berth
+}  // namespace berth::internal::storage

@@ -9,10 +9,13 @@
 
 #include "base/pieces.h"
 #include "base/random.h"
-#include "copy/walk.h"
+#include "copy/host/walk.h"
 #include "support/scale.h"
 
 namespace berth::testing {
+
+using namespace internal;
+using namespace internal::copy;
 namespace {
 
 TEST(Loop, MergesAxesThatBothSidesWalkAsOne) {

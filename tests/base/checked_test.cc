@@ -19,6 +19,7 @@
 namespace {
 
 using namespace berth;
+using namespace berth::internal;
 
 constexpr std::size_t kTop = SIZE_MAX;
 

@@ -18,6 +18,7 @@
 namespace {
 
 using namespace berth;
+using namespace berth::internal;
 
 struct Format {
   const char* name;

@@ -17,6 +17,7 @@
 namespace {
 
 using namespace berth;
+using namespace berth::internal;
 using Json = nlohmann::json;
 
 constexpr JsonWriter::Style kStyles[] = {JsonWriter::Style::compact, JsonWriter::Style::pretty};

@@ -19,6 +19,7 @@
 namespace {
 
 using namespace berth;
+using namespace berth::internal;
 using Values = std::vector<std::int64_t>;
 
 constexpr std::int64_t kHuge = std::int64_t{1} << 62;

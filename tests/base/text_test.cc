@@ -18,6 +18,7 @@
 namespace {
 
 using namespace berth;
+using namespace berth::internal;
 
 std::optional<std::uint64_t> parse(std::string_view text) {
   std::uint64_t count = 0;

@@ -16,6 +16,8 @@
 // `berth bench copy`: that it measures everything once and knows a wrong copy; never how long it takes. In place of PyTorch there are shell
 // scripts that speak as it does, or do not.
 namespace berth::testing {
+
+using namespace internal;
 namespace {
 
 using nlohmann::json;

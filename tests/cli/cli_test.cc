@@ -9,6 +9,8 @@
 #include "support/process.h"
 
 namespace berth::testing {
+
+using namespace internal;
 namespace {
 
 Ran berth_command(const std::string& arguments, const std::string& environment = "") {

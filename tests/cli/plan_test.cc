@@ -6,11 +6,14 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "plan/onnx/sample_models.h"
+#include "cli/samples/sample_models.h"
 #include "support/process.h"
 
 // `berth plan` and `berth verify`, from files to exit codes.
 namespace berth::testing {
+
+using namespace internal;
+using namespace internal::cli::samples;
 namespace {
 
 constexpr const char* kLives = "id,lower,upper,size\na,0,2,1000\nb,1,3,2000\nc,2,4,1000\n";
@@ -108,7 +111,7 @@ TEST_F(CliPlan, WritesPictures) {
 }
 
 TEST_F(CliPlan, PlansAModelWithSymbols) {
-  const std::string model = file("model.onnx", onnx::sample_residual_network({.picture = 64}));
+  const std::string model = file("model.onnx", internal::cli::samples::sample_residual_network({.picture = 64}));
   expect_says(plan(model), 2, {"N", "--bind"});
   const nlohmann::json one = nlohmann::json::parse(plan(model + " --json --bind N=1").output);
   const nlohmann::json two = nlohmann::json::parse(plan(model + " --json --bind N=2").output);
@@ -120,7 +123,7 @@ TEST_F(CliPlan, PlansAModelWithSymbols) {
 }
 
 TEST_F(CliPlan, ReadsExternalDataBesideTheModelAndNowhereElse) {
-  const std::string model = file("model.onnx", onnx::sample_external_data());
+  const std::string model = file("model.onnx", internal::cli::samples::sample_external_data());
   expect_says(plan(model + " --bind N=1"), 1, {"weights.bin"});
   file("weights.bin", std::string(8192, '\0'));
   EXPECT_EQ(plan(model + " --bind N=1").exit_code, 0);
@@ -141,7 +144,7 @@ TEST_F(CliPlan, SaysWhereAFileIsWrong) {
 }
 
 TEST_F(CliPlan, BranchesMayRunAtOnce) {
-  const std::string model = file("model.onnx", onnx::sample_transformer({.layers = 1}));
+  const std::string model = file("model.onnx", internal::cli::samples::sample_transformer({.layers = 1}));
   const nlohmann::json json = nlohmann::json::parse(plan(model + " --json --bind batch=1,seq=16 --colours 2").output);
   EXPECT_EQ(json["parallel"], 2);
   EXPECT_TRUE(json["edges"].is_number());

@@ -14,6 +14,8 @@
 
 namespace berth::testing {
 
+using namespace internal;
+
 namespace {
 
 std::uintptr_t address(const Block& block) { return reinterpret_cast<std::uintptr_t>(block.data); }

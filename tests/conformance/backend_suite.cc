@@ -15,6 +15,8 @@
 
 namespace berth::testing {
 
+using namespace internal;
+
 namespace {
 
 using Bytes = std::vector<unsigned char>;

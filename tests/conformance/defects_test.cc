@@ -11,6 +11,8 @@
 
 // Are the conformance suites any good? Each test here plants one defect and expects the suite to find it.
 namespace berth::testing {
+
+using namespace internal::memory;
 namespace {
 
 enum class AllocatorDefect {

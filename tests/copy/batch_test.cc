@@ -13,6 +13,8 @@
 #include "support/scale.h"
 
 namespace berth::testing {
+
+using namespace internal;
 namespace {
 
 TEST(CopyBatch, ChecksEveryPairBeforeTheFirstByteMoves) {

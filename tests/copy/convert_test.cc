@@ -16,6 +16,8 @@
 // The rules of conversion, against their statement in the header, computed here in another way: with 80- or 128-bit floats and integers,
 // and by searching the values of the small formats.
 namespace berth::testing {
+
+using namespace internal;
 namespace {
 
 using Wide = long double;

@@ -11,14 +11,17 @@
 #include <vector>
 
 #include "berth/berth.h"
-#include "copy/conversion.h"
-#include "copy/host_copy.h"
+#include "copy/host/conversion.h"
+#include "copy/host/host_copy.h"
+#include "copy/host/workers.h"
 #include "copy/telling_values.h"
-#include "copy/workers.h"
 #include "support/scale.h"
 
 // A program may have told its processor to round otherwise or to flush subnormals: conversions do not listen, and leave it so.
 namespace berth::testing {
+
+using namespace internal;
+using namespace internal::copy;
 namespace {
 
 // The mode of this thread, as its processor keeps it: how it rounds, whether it flushes.

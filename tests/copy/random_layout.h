@@ -14,6 +14,8 @@
 // Random shapes and layouts of them, for copies on the host.
 namespace berth::testing {
 
+using namespace internal::base;
+
 template <class T>
 void shuffle(Random& random, std::vector<T>& values) {
   for (std::size_t i = values.size(); i > 1; --i) std::swap(values[i - 1], values[random.below(i)]);

@@ -15,6 +15,8 @@
 // between two, subnormals, NaN with all kinds of payload, infinities, integers near powers of two. All else is uniform bits.
 namespace berth::testing {
 
+using namespace internal::base;
+
 // The dtypes that have kernels.
 inline constexpr std::array kKernelDTypes = {DType::f32, DType::f64, DType::f16, DType::bf16, DType::f8e4m3, DType::f8e5m2,
                                              DType::i8,  DType::u8,  DType::i32, DType::i64,  DType::boolean};

@@ -8,6 +8,8 @@
 #include "support/errors.h"
 
 namespace berth::testing {
+
+using namespace internal::device;
 namespace {
 
 TEST(Device, ParsesAndPrints) {

@@ -13,6 +13,8 @@
 #include "support/errors.h"
 
 namespace berth::testing {
+
+using namespace internal::device;
 namespace {
 
 std::atomic<int> g_made{0};

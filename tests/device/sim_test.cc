@@ -11,6 +11,8 @@
 #include "support/errors.h"
 
 namespace berth::testing {
+
+using namespace internal;
 namespace {
 
 TEST(Sim, TheHostMayNotTouchItsMemory) {

@@ -10,6 +10,8 @@
 
 // What is known of the order between streams: the numbers of events, and the clocks that waits leave behind.
 namespace berth::testing {
+
+using namespace internal::device;
 namespace {
 
 class StreamOrder : public ::testing::TestWithParam<const char*> {

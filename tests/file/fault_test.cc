@@ -15,6 +15,8 @@
 // Every system call of reading and writing files fails in turn, with every reason that disks have, and every use of the heap. The answer is a
 // typed error; no descriptor, mapping or file is left, and what was under the name is there as it was.
 namespace berth::testing {
+
+using namespace internal;
 namespace {
 
 const std::initializer_list<std::string_view> kOfMemory = {"munmap", "mprotect", "madvise"};  // which has tests of its own

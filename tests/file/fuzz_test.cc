@@ -10,20 +10,22 @@
 #include "berth/base/error.h"
 #include "file/bad_files.h"
 #include "file/file_support.h"
-#include "file/json_text.h"
-#include "file/npy_header.h"
-#include "file/safetensors_header.h"
-#include "file/safetensors_index.h"
-#include "file/zip.h"
+#include "file/numpy/npy_header.h"
+#include "file/numpy/zip.h"
+#include "file/safetensors/json_text.h"
+#include "file/safetensors/safetensors_header.h"
+#include "file/safetensors/safetensors_index.h"
 #include "support/scale.h"
 
 // Damaged files: whatever comes in, the answer is an Error, or numbers that are inside the file and agree with a slow, obvious reading. The
 // corpus is the table of bad files and the good ones beside them. A parser that is told a wrong size stands for one with a bug in its bounds,
 // and must be found.
 namespace berth::testing {
+
+using namespace internal;
 namespace {
 
-using namespace files;
+using namespace internal::file;
 
 // What is wrong with the parser's answer; nothing when it is right, or the input was refused.
 using Finding = std::optional<std::string>;

@@ -16,6 +16,8 @@
 #include "support/errors.h"
 
 namespace berth::testing {
+
+using namespace internal;
 namespace {
 
 std::string counted(std::size_t bytes) {

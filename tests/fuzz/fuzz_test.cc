@@ -16,6 +16,8 @@
 
 // Random and mutated input to everything that reads text or layouts from outside. Whatever comes in, the answer is a value or an Error.
 namespace berth::testing {
+
+using namespace internal;
 namespace {
 
 std::string mutate(Random& random, std::string text) {

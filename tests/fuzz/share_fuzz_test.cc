@@ -16,6 +16,8 @@
 
 // Tickets and segments that others made. Whatever is in them, the answer is a value or an error.
 namespace berth::testing {
+
+using namespace internal;
 namespace {
 
 using Bytes = std::vector<std::byte>;
@@ -51,18 +53,18 @@ TEST(Fuzz, Stubs) {
   const std::uint64_t runs = scaled(300'000, 2000);
   std::uint64_t read = 0;
   for (std::uint64_t i = 0; i < runs; ++i) {
-    cuda::PieceRun good{.device = {1, 2}, .offset = random.below(2 << 20), .bytes = 1 + random.below(6 << 20)};
+    device::cuda::PieceRun good{.device = {1, 2}, .offset = random.below(2 << 20), .bytes = 1 + random.below(6 << 20)};
     for (std::uint64_t pieces = 4 + random.below(4); good.pieces.size() < pieces;) good.pieces.push_back({random.below(1000), 2 << 20});
-    const std::vector<std::uint64_t> words = sharing::stub_words(good);
+    const std::vector<std::uint64_t> words = share::stub_words(good);
     const std::span<const std::byte> whole = std::as_bytes(std::span(words));
     Bytes bytes(whole.begin(), whole.end());
-    ASSERT_TRUE(sharing::read_stub(bytes));
+    ASSERT_TRUE(share::read_stub(bytes));
     mutate(random, bytes);
-    const Result<cuda::PieceRun> run = sharing::read_stub(bytes);
+    const Result<device::cuda::PieceRun> run = share::read_stub(bytes);
     if (!run) continue;
     ++read;
     std::uint64_t total = 0;
-    for (const cuda::PieceRun::Piece& piece : run->pieces) ASSERT_FALSE(__builtin_add_overflow(total, piece.bytes, &total));
+    for (const device::cuda::PieceRun::Piece& piece : run->pieces) ASSERT_FALSE(__builtin_add_overflow(total, piece.bytes, &total));
     ASSERT_LE(run->offset, total);
     ASSERT_LE(run->bytes, total - run->offset);
     ASSERT_GT(run->bytes, 0U);
@@ -99,9 +101,9 @@ TEST(Fuzz, Tickets) {
 }
 
 TEST(Fuzz, SegmentHeaders) {
-  using namespace sharing;
+  using namespace internal::share;
   Random random(seed());
-  constexpr std::uint64_t kBytes = kSharedDataOffset + (1 << 20);
+  constexpr std::uint64_t kBytes = device::kSharedDataOffset + (1 << 20);
   const int file = memfd_create("fuzz", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   ASSERT_EQ(ftruncate(file, kBytes), 0);
   ASSERT_EQ(fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK), 0);
@@ -110,7 +112,7 @@ TEST(Fuzz, SegmentHeaders) {
                      .layout_hash = layout_hash(),
                      .id = {1, 2},
                      .file_bytes = kBytes,
-                     .data_offset = kSharedDataOffset,
+                     .data_offset = device::kSharedDataOffset,
                      .layout = {.slots = 16, .tickets = 16, .masks = 4}};
   const std::uint64_t runs = scaled(200'000, 1000);
   std::uint64_t attached = 0;

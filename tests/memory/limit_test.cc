@@ -13,6 +13,9 @@
 #include "support/scale.h"
 
 namespace berth::testing {
+
+using namespace internal;
+using namespace internal::memory;
 namespace {
 
 // Counts what really lives below the limit, and can be told to hold a request up and then refuse it.

@@ -10,6 +10,9 @@
 #include "support/scale.h"
 
 namespace berth::testing {
+
+using namespace internal;
+using namespace internal::memory;
 namespace {
 
 void* at(std::uint64_t number) { return reinterpret_cast<void*>(number * 64); }

@@ -16,6 +16,9 @@
 
 // The limit over all allocators of a memory.
 namespace berth::testing {
+
+using namespace internal;
+using namespace internal::memory;
 namespace {
 
 TEST(Budget, AClaimIsOneEverywhereOrNowhere) {

@@ -19,6 +19,9 @@
 #include "support/scale.h"
 
 namespace berth::testing {
+
+using namespace internal;
+using namespace internal::memory;
 namespace {
 
 Device quiet_sim(std::size_t capacity_bytes) {

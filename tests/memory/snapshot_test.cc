@@ -16,6 +16,8 @@
 
 // Snapshots of allocators: that they say what there is, that they hang together while others allocate.
 namespace berth::testing {
+
+using namespace internal;
 namespace {
 
 std::uint64_t address(const Block& block) { return reinterpret_cast<std::uintptr_t>(block.data); }

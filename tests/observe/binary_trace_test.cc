@@ -10,9 +10,11 @@
 
 // Hand-made files: every lie is refused.
 namespace berth::testing {
+
+using namespace internal::record;
 namespace {
 
-using namespace trace_layout;
+using namespace internal::record::trace_layout;
 
 class FileMaker {
  public:

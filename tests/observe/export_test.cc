@@ -14,6 +14,8 @@
 
 // What is exported is read back, by readers written here from the formats' own descriptions.
 namespace berth::testing {
+
+using namespace internal;
 namespace {
 
 using nlohmann::json;

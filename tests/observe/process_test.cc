@@ -11,11 +11,13 @@
 #include <vector>
 
 #include "berth/berth.h"
-#include "observe/live_page.h"
+#include "observe/live_file.h"
 #include "support/process.h"
 
 // What the environment asks of a program that knows nothing of it.
 namespace berth::testing {
+
+using namespace internal::observe;
 namespace {
 
 class ObservedProcess : public ::testing::Test {

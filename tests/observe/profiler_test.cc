@@ -15,6 +15,8 @@
 
 // The profiler: its totals are those of a model that counts the same events in the obvious way.
 namespace berth::testing {
+
+using namespace internal;
 namespace {
 
 constexpr const char* kTags[] = {"", "weights", "kv", "activations", "optimizer"};

@@ -14,6 +14,8 @@
 
 // Snapshots of a process: written, read back, compared.
 namespace berth::testing {
+
+using namespace internal;
 namespace {
 
 std::string content_of(const std::string& path) {

@@ -19,6 +19,8 @@
 #include "support/heap_faults.h"
 
 namespace berth::testing {
+
+using namespace internal;
 namespace {
 
 using enum TraceEvent::Operation;

@@ -16,6 +16,9 @@
 
 // Leaks: each kind that is planted is found, with what is known of it, and nothing else is.
 namespace berth::testing {
+
+using namespace internal::base;
+
 namespace {
 
 const Leak& only(const Leaks& leaks) {

@@ -13,11 +13,12 @@
 #include <fstream>
 #include <string>
 
-#include "os/memory.h"
+#include "os/memory/memory.h"
 
 namespace {
 
 using namespace berth;
+using namespace berth::internal;
 namespace fs = std::filesystem;
 
 // A machine's /proc and /sys, as far as a test writes them.

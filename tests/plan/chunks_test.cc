@@ -12,6 +12,9 @@
 
 // Several arenas with capacities, the preferred one first, and chunks no larger than a maximum.
 namespace berth::testing {
+
+using namespace internal::base;
+
 namespace {
 
 TEST(Chunks, NoneIsLargerThanTheMaximum) {

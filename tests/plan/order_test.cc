@@ -11,6 +11,9 @@
 
 // Plans that change the order of nodes.
 namespace berth::testing {
+
+using namespace internal::base;
+
 namespace {
 
 // Two branches, each of a large value that becomes a small one; the graph makes both large ones first.

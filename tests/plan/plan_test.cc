@@ -11,6 +11,9 @@
 
 // Options, outcomes and strategies.
 namespace berth::testing {
+
+using namespace internal::base;
+
 namespace {
 
 using namespace std::chrono_literals;

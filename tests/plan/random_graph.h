@@ -12,6 +12,8 @@
 // place, of identity, views and joins; inputs that are ignored, left out, or given twice; outputs that nobody reads.
 namespace berth::testing {
 
+using namespace internal::base;
+
 class RandomGraph {
  public:
   explicit RandomGraph(Random& random, std::size_t most_nodes = 16) : random_(random), most_nodes_(most_nodes) {}

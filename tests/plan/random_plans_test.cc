@@ -11,6 +11,9 @@
 
 // Random graphs through the whole pipeline. Every plan that `plan` returns has passed the verifier; here it is also run, byte by byte.
 namespace berth::testing {
+
+using namespace internal::base;
+
 namespace {
 
 PlanOptions random_options(Random& random) {

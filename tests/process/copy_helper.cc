@@ -16,14 +16,15 @@
 #include <vector>
 
 #include "berth/berth.h"
-#include "copy/host_copy.h"
-#include "copy/workers.h"
+#include "copy/host/host_copy.h"
+#include "copy/host/workers.h"
 
 // The program that copy_process_test.cc starts: each argument is something that copies by several threads must live through. It exits with 0
 // when all is well and says on standard error what is not.
 namespace {
 
 using namespace berth;
+using namespace berth::internal::copy;
 
 void require(bool right, const char* claim) {
   if (right) return;

@@ -20,6 +20,7 @@
 namespace {
 
 using namespace berth;
+using namespace berth::internal::record;
 
 // As the library does it.
 void observe(std::uint64_t serial) {

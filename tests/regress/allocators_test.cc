@@ -13,6 +13,8 @@
 #include "support/misuse_log.h"
 
 namespace berth::testing {
+
+using namespace internal::memory;
 namespace {
 
 // A mark was recognised by its numbers alone: after a reset and other allocations it pointed into a live block.

@@ -12,6 +12,8 @@
 #include "memory/adaptor.h"
 
 namespace berth::testing {
+
+using namespace internal::memory;
 namespace {
 
 class HeldUp : public Adaptor<Allocator> {

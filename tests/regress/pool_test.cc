@@ -16,6 +16,8 @@
 #include "support/scale.h"
 
 namespace berth::testing {
+
+using namespace internal;
 namespace {
 
 void on_another_thread(const std::function<void()>& work) { std::thread(work).join(); }

@@ -17,6 +17,9 @@
 #include "support/scale.h"
 
 namespace berth::testing {
+
+using namespace internal;
+using namespace internal::memory;
 namespace {
 
 // Gives a stream's work something to wait for: it runs only when someone waits.

@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-#include "share/slots.h"
+#include "share/claims.h"
 #include "support/scale.h"
 
 // The product's own operations on slots, in every order in which two and three processes can take their steps, with a death of any of them
@@ -17,7 +17,7 @@
 namespace berth::testing {
 namespace {
 
-using namespace sharing;
+using namespace internal::share;
 
 constexpr std::size_t kMostProcesses = 3;
 constexpr std::size_t kChannels = 2;

@@ -26,6 +26,7 @@
 namespace {
 
 using namespace berth;
+using namespace berth::internal::share;
 
 bool g_traced = false;
 bool g_stepped = false;
@@ -139,13 +140,13 @@ void reap() {
 void step_owner() {
   const Storage x = pattern(5000);
   const Storage y = pattern(5000);
-  const sharing::Exported held = *sharing::exported(x);
+  const internal::share::Exported held = *internal::share::exported(x);
   const SharedLocation where = shared_location(y);
   mark();
   const std::uint32_t slot = *held.segment->publish(where.offset, where.size_bytes);
   mark();
   mark();
-  const sharing::TicketName kept = *held.segment->make_ticket(slot);
+  const internal::share::TicketName kept = *held.segment->make_ticket(slot);
   mark();
   mark();
   held.segment->let_go(slot);
@@ -161,13 +162,13 @@ void step_owner() {
 void step_peer() {
   Channel owner = channel();
   const Storage x = *owner.receive().storage;
-  const sharing::Exported held = *sharing::exported(x);
-  const sharing::TicketContent content = *sharing::read_ticket(owner.receive().bytes);
+  const internal::share::Exported held = *internal::share::exported(x);
+  const internal::share::TicketContent content = *internal::share::read_ticket(owner.receive().bytes);
   mark();
   (void)held.segment->import(content.name);
   mark();
   mark();
-  const sharing::TicketName returned = *held.segment->make_ticket(content.name.slot);
+  const internal::share::TicketName returned = *held.segment->make_ticket(content.name.slot);
   mark();
   mark();
   held.segment->let_go(content.name.slot);
@@ -180,7 +181,7 @@ void step_peer() {
 void step_reaper() {
   Channel owner = channel();
   const Storage x = *owner.receive().storage;
-  const sharing::Exported held = *sharing::exported(x);
+  const internal::share::Exported held = *internal::share::exported(x);
   mark();
   held.segment->reap();
   mark();

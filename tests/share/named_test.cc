@@ -12,6 +12,8 @@
 #include "support/errors.h"
 
 namespace berth::testing {
+
+using namespace internal;
 namespace {
 
 namespace fs = std::filesystem;
@@ -163,12 +165,13 @@ TEST_F(Named, AHeaderOfAnotherVersionOrWithLiesIsRefused) {
     file.seekp(static_cast<std::streamoff>(at)).put(before).flush();
   };
   with(0, 0, ErrorCode::format_error);  // the magic
-  with(offsetof(sharing::SegmentHeader, version), 9, ErrorCode::version_mismatch);
-  with(offsetof(sharing::SegmentHeader, layout_hash), static_cast<unsigned char>(~sharing::layout_hash()), ErrorCode::version_mismatch);
-  with(offsetof(sharing::SegmentHeader, file_bytes) + 4, 1, ErrorCode::format_error);  // larger than the file
-  with(offsetof(sharing::SegmentHeader, data_offset) + 5, 1, ErrorCode::format_error);
-  with(offsetof(sharing::SegmentHeader, layout) + 3, 0x7f, ErrorCode::format_error);        // as many slots as would wrap
-  with(offsetof(sharing::SegmentHeader, description) + 16, 0xff, ErrorCode::format_error);  // a shape that does not fit
+  with(offsetof(internal::share::SegmentHeader, version), 9, ErrorCode::version_mismatch);
+  with(offsetof(internal::share::SegmentHeader, layout_hash), static_cast<unsigned char>(~internal::share::layout_hash()),
+       ErrorCode::version_mismatch);
+  with(offsetof(internal::share::SegmentHeader, file_bytes) + 4, 1, ErrorCode::format_error);  // larger than the file
+  with(offsetof(internal::share::SegmentHeader, data_offset) + 5, 1, ErrorCode::format_error);
+  with(offsetof(internal::share::SegmentHeader, layout) + 3, 0x7f, ErrorCode::format_error);        // as many slots as would wrap
+  with(offsetof(internal::share::SegmentHeader, description) + 16, 0xff, ErrorCode::format_error);  // a shape that does not fit
   EXPECT_EQ(open_shared("lies").num_elements(), 1000U);
 }
 

@@ -7,7 +7,7 @@
 
 #include "base/random.h"
 #include "berth/berth.h"
-#include "os/shared_file.h"
+#include "os/file/shared_file.h"
 #include "os/system.h"
 #include "share/segment.h"
 #include "share/share_support.h"
@@ -17,6 +17,9 @@
 #include "support/scale.h"
 
 namespace berth::testing {
+
+using namespace internal;
+using namespace internal::share;
 namespace {
 
 using namespace std::chrono_literals;
@@ -79,8 +82,8 @@ TEST_F(SharedProcess, AnOwnersForkedChildDoesNotKeepItAlive) {
   Helper owner("fork-and-stay");
   const Storage x = *owner.channel().receive().storage;
   const auto child = static_cast<pid_t>(owner.channel().receive().tag);
-  const auto content = sharing::read_ticket(export_ticket(x).bytes());
-  const auto segment = sharing::Segment::find(content->segment);
+  const auto content = internal::share::read_ticket(export_ticket(x).bytes());
+  const auto segment = internal::share::Segment::find(content->segment);
   const auto used = [&] { return os::facts_of(segment->descriptor())->used_bytes; };
   EXPECT_GT(used(), 8U << 20);
   owner.kill();
@@ -115,7 +118,7 @@ TEST_F(SharedProcess, AStoppedReaderOfANameIsWaitedForAMoment) {
   const Storage w = create_shared("gate", {10}, DType::u8);
   // Another description with the gate: as of a process that was stopped while it opens.
   const int other = open((folder_ + "/gate").c_str(), O_RDWR | O_CLOEXEC);
-  ASSERT_TRUE(*os::try_lock_byte(other, sharing::kGateLock));
+  ASSERT_TRUE(*os::try_lock_byte(other, internal::share::kGateLock));
   EXPECT_ERROR((void)open_shared("gate"), DeviceError, ErrorCode::timeout);
   EXPECT_TRUE(collect_shared().empty());
   close(other);
@@ -126,13 +129,13 @@ TEST_F(SharedProcess, AsManyProcessesAsThereAreRowsCanHoldASegment) {
   const Storage x = pattern(100);
   const int other = dup(shared_location(x).descriptor);
   const Result<os::Descriptor> locks = os::open_again(other);
-  for (std::uint32_t row = 1; row < 256; ++row) ASSERT_TRUE(*os::try_lock_byte(locks->number(), sharing::lock_of(row)));
+  for (std::uint32_t row = 1; row < 256; ++row) ASSERT_TRUE(*os::try_lock_byte(locks->number(), internal::share::lock_of(row)));
   {
     Helper peer("peer");
     peer.channel().send(x);
     EXPECT_EQ(peer.wait_for_end(), -1 - SIGABRT) << "it is refused with limit_exceeded, which nothing catches";
   }
-  os::unlock_byte(locks->number(), sharing::lock_of(200));
+  os::unlock_byte(locks->number(), internal::share::lock_of(200));
   Helper peer("stay");
   peer.channel().send(x);
   peer.channel().send_bytes({});

@@ -17,6 +17,8 @@
 // What the tests of sharing look at: descriptors, mappings, and things that the kernel does a moment later.
 namespace berth::testing {
 
+using namespace internal::share;
+
 inline std::size_t open_descriptors() {
   std::size_t count = 0;
   DIR* const folder = opendir("/proc/self/fd");

@@ -13,13 +13,16 @@
 #include <vector>
 
 #include "berth/berth.h"
-#include "os/shared_file.h"
+#include "os/file/shared_file.h"
 #include "share/segment.h"
 #include "share/share_support.h"
 #include "support/errors.h"
 #include "support/scale.h"
 
 namespace berth::testing {
+
+namespace os = internal::os;
+using namespace internal::share;
 namespace {
 
 using namespace std::chrono_literals;
@@ -187,9 +190,9 @@ TEST(Ticket, ThatIsDamagedOrForgedIsRefused) {
   EXPECT_ERROR((void)Ticket::from_bytes(ticket.bytes().first(20)), FormatError, ErrorCode::format_error);
   // Whole, but for other numbers than were exported.
   const auto forged = [&](auto change) {
-    sharing::TicketContent content = *sharing::read_ticket(ticket.bytes());
+    internal::share::TicketContent content = *internal::share::read_ticket(ticket.bytes());
     change(content);
-    return Ticket::from_bytes(sharing::ticket_bytes(content));
+    return Ticket::from_bytes(internal::share::ticket_bytes(content));
   };
   EXPECT_ERROR((void)import_ticket(forged([](auto& c) { c.name.slot = 1 << 23; })), FormatError, ErrorCode::format_error);
   EXPECT_ERROR((void)import_ticket(forged([](auto& c) { c.name.ticket = 1 << 30; })), FormatError, ErrorCode::format_error);
@@ -296,16 +299,16 @@ TEST(Segment, IsRefusedUnlessNobodyCanCutIt) {
   const Ticket ticket = export_ticket(x);
   const int unsealed = memfd_create("unsealed", MFD_CLOEXEC);
   ASSERT_EQ(ftruncate(unsealed, 8 << 20), 0);
-  const auto reason = [](const Result<std::shared_ptr<sharing::Segment>>& result) {
+  const auto reason = [](const Result<std::shared_ptr<internal::share::Segment>>& result) {
     return result.ok() ? ErrorCode::busy : result.failure().code;
   };
-  EXPECT_EQ(reason(sharing::Segment::attach(unsealed)), ErrorCode::untrusted);
-  EXPECT_EQ(reason(sharing::Segment::attach(0)), ErrorCode::untrusted);
+  EXPECT_EQ(reason(internal::share::Segment::attach(unsealed)), ErrorCode::untrusted);
+  EXPECT_EQ(reason(internal::share::Segment::attach(0)), ErrorCode::untrusted);
   close(unsealed);
   const int empty_file = memfd_create("empty", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   ASSERT_EQ(ftruncate(empty_file, 8 << 20), 0);
   ASSERT_EQ(fcntl(empty_file, F_ADD_SEALS, F_SEAL_SHRINK), 0);
-  EXPECT_EQ(reason(sharing::Segment::attach(empty_file)), ErrorCode::format_error) << "whole, but not a segment";
+  EXPECT_EQ(reason(internal::share::Segment::attach(empty_file)), ErrorCode::format_error) << "whole, but not a segment";
   close(empty_file);
   EXPECT_EQ(import_ticket(ticket, -1).num_elements(), 100U) << "a segment that is known needs no descriptor";
 }
@@ -314,11 +317,11 @@ TEST(Segment, KeepsItsLockWhenADescriptorOfItsFileIsClosed) {
   const NewShared made = new_shared(100);
   const Ticket ticket = export_ticket(made.storage);
   const Result<os::Descriptor> looks = os::open_again(made.location.descriptor);
-  EXPECT_TRUE(*os::is_byte_locked(looks->number(), sharing::lock_of(0)));
+  EXPECT_TRUE(*os::is_byte_locked(looks->number(), internal::share::lock_of(0)));
   close(dup(made.location.descriptor));
   (void)os::open_again(made.location.descriptor);  // opened once more, and closed
-  EXPECT_TRUE(*os::is_byte_locked(looks->number(), sharing::lock_of(0))) << "the owner is still known to live";
-  EXPECT_FALSE(*os::is_byte_locked(looks->number(), sharing::lock_of(77)));
+  EXPECT_TRUE(*os::is_byte_locked(looks->number(), internal::share::lock_of(0))) << "the owner is still known to live";
+  EXPECT_FALSE(*os::is_byte_locked(looks->number(), internal::share::lock_of(77)));
 }
 
 }  // namespace

@@ -15,6 +15,8 @@
 // The n-th failure: a scenario that uses all of the core runs again and again, and each time one more allocation, commit or system call
 // fails. Nothing may leak, and nothing that was there before may change.
 namespace berth::testing {
+
+using namespace internal;
 namespace {
 
 // What exists before and must be the same after.

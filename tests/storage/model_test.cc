@@ -12,6 +12,8 @@
 
 // Random views, copies and conversions, on host, pinned and simulated memory, against the plain model.
 namespace berth::testing {
+
+using namespace internal;
 namespace {
 
 struct Tracked {

@@ -17,6 +17,8 @@
 // Four threads that allocate from several allocators at random, and free, while another looks on.
 namespace berth::testing {
 
+using namespace internal::base;
+
 struct Churn {
   std::uint64_t steps;      // of each thread
   std::size_t most_blocks;  // of each thread, at one time

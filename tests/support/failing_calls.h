@@ -13,6 +13,8 @@
 // System calls that fail, for as long as an object lives.
 namespace berth::testing {
 
+namespace os = internal::os;
+
 // Those that the injector says.
 class Injected {
  public:

@@ -10,10 +10,13 @@
 #include <vector>
 
 #include "berth/plan/onnx.h"
-#include "plan/onnx/onnx_writer.h"
+#include "cli/samples/model_writer.h"
 
-// Shortcuts of the tests that write ONNX models and look at what is read back. The writer itself is plan/onnx/onnx_writer.h.
+// Shortcuts of the tests that write ONNX models and look at what is read back. The writer itself is cli/samples/model_writer.h.
 namespace berth::testing {
+
+using namespace internal::cli::samples;
+using namespace internal::plan::onnx;
 
 inline const GraphValue* find_value(const OnnxModel& model, std::string_view name) {
   const auto found = std::ranges::find(model.graph.values, name, &GraphValue::name);
@@ -47,21 +50,21 @@ inline std::vector<std::string> names_of(const OnnxModel& model, const std::vect
 struct TestInput {
   enum class Kind { left_out, value, constant } kind = Kind::left_out;
   std::int64_t elem = 0;
-  onnx::WrittenShape shape = {};
+  WrittenShape shape = {};
   std::string tensor = {};  // of a constant, without a name
 };
 
-inline TestInput f32(onnx::WrittenShape shape) { return {TestInput::Kind::value, onnx::kFloat, std::move(shape), {}}; }
-inline TestInput typed(std::int64_t elem, onnx::WrittenShape shape) { return {TestInput::Kind::value, elem, std::move(shape), {}}; }
-inline TestInput i64(std::vector<std::int64_t> list) { return {TestInput::Kind::constant, 0, {}, onnx::int_list("", list)}; }
-inline TestInput i64_scalar(std::int64_t value) { return {TestInput::Kind::constant, 0, {}, onnx::int_scalar("", value)}; }
-inline TestInput floats(std::vector<float> list) { return {TestInput::Kind::constant, 0, {}, onnx::float_list("", list)}; }
+inline TestInput f32(WrittenShape shape) { return {TestInput::Kind::value, kFloat, std::move(shape), {}}; }
+inline TestInput typed(std::int64_t elem, WrittenShape shape) { return {TestInput::Kind::value, elem, std::move(shape), {}}; }
+inline TestInput i64(std::vector<std::int64_t> list) { return {TestInput::Kind::constant, 0, {}, int_list("", list)}; }
+inline TestInput i64_scalar(std::int64_t value) { return {TestInput::Kind::constant, 0, {}, int_scalar("", value)}; }
+inline TestInput floats(std::vector<float> list) { return {TestInput::Kind::constant, 0, {}, float_list("", list)}; }
 inline TestInput left_out() { return {}; }
 
 // A model of one node, with the inputs i0, i1, … and the outputs o0, o1, …
 inline std::string one_node(std::string_view op, const std::vector<TestInput>& inputs, std::vector<std::string> attributes = {},
                             std::size_t outputs = 1, std::int64_t opset = 21) {
-  onnx::GraphWriter graph("one node");
+  GraphWriter graph("one node");
   std::vector<std::string> in;
   std::vector<std::string> out;
   for (std::size_t i = 0; i < inputs.size(); ++i) {

@@ -10,6 +10,8 @@
 // Time that passes when a test says so, for everything that reads the coarse clock. One at a time.
 namespace berth::testing {
 
+namespace os = internal::os;
+
 class TestClock {
  public:
   TestClock() {

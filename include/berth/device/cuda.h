@@ -74,7 +74,7 @@ class BERTH_EXPORT Segment {
   std::size_t size_bytes() const noexcept;
   explicit operator bool() const noexcept { return state_ != nullptr; }
 
-  struct State;  // src/device/cuda/cuda_segment.cc
+  struct State;  // src/device/cuda/shared_memory.cc
 
  private:
   explicit Segment(std::unique_ptr<State> state) noexcept;

@@ -33,8 +33,10 @@
 namespace berth {
 
 class Stream;
-class StreamClock;     // src/device/stream_clock.h
-class StreamProgress;  //
+namespace internal::device {
+class StreamClock;  // src/device/stream_clock.h
+class StreamProgress;
+}  // namespace internal::device
 
 // What an event is, to the backend that made it.
 class BERTH_EXPORT EventState {
@@ -62,8 +64,8 @@ class BERTH_EXPORT Event {
   void note_done() const noexcept;
 
   std::shared_ptr<EventState> state_;
-  std::shared_ptr<StreamProgress> progress_;  // of its stream
-  std::shared_ptr<const StreamClock> clock_;  // what it comes after, as far as that is known; empty: nothing
+  std::shared_ptr<internal::device::StreamProgress> progress_;  // of its stream
+  std::shared_ptr<const internal::device::StreamClock> clock_;  // what it comes after, as far as that is known; empty: nothing
   std::uint64_t point_ = 0;
 };
 
@@ -105,9 +107,9 @@ class BERTH_EXPORT StreamState : public std::enable_shared_from_this<StreamState
   std::uint64_t done_point() const noexcept;
 
   // For allocators, which ask about many streams at once: what comes_after knows, and a count that grows whenever there is more of it.
-  std::shared_ptr<const StreamClock> clock() const noexcept;
+  std::shared_ptr<const internal::device::StreamClock> clock() const noexcept;
   std::uint64_t clock_version() const noexcept;
-  std::shared_ptr<const StreamProgress> progress() const noexcept;  // what done_point knows, for longer than the stream
+  std::shared_ptr<const internal::device::StreamProgress> progress() const noexcept;  // what done_point knows, for longer than the stream
 
  protected:
   // As the public functions. An event covers everything that was put in before the call.

@@ -28,6 +28,10 @@
 // the sums (CRC-32) of its arrays are checked by `verify`, which reads them.
 namespace berth {
 
+namespace internal::file {
+struct NpzInside;
+}
+
 // The array, mapped; read where its place is no multiple of its element's size, as in SafetensorsFile. Throws FormatError{rule, path,
 // offset}: format_error, unsupported_dtype, size_mismatch, limit_exceeded, file_truncated; as map_file otherwise.
 BERTH_EXPORT Storage open_npy(const std::string& path, FileMode mode = FileMode::read, Site site = Site::here());
@@ -63,7 +67,7 @@ class BERTH_EXPORT NpzFile {
 
  private:
   struct State;
-  friend struct NpzInside;
+  friend struct internal::file::NpzInside;
   explicit NpzFile(std::shared_ptr<const State> state) noexcept : state_(std::move(state)) {}
   std::shared_ptr<const State> state_;
 };

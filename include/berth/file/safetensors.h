@@ -32,6 +32,10 @@
 // A SafetensorsFile is a handle; copies share what is open. It may be used from any thread. Storages outlive it.
 namespace berth {
 
+namespace internal::file {
+struct SafetensorsInside;
+}
+
 struct SafetensorsOptions {
   // Accepts what the format may gain: members of a tensor that are not known, which are passed over, and dtypes that are not known, whose
   // tensors are listed and readable as bytes. In an index, a wrong total_size. Everything else is refused all the same.
@@ -71,7 +75,7 @@ class BERTH_EXPORT SafetensorsFile {
 
  private:
   struct State;
-  friend struct SafetensorsInside;
+  friend struct internal::file::SafetensorsInside;
   explicit SafetensorsFile(std::shared_ptr<const State> state) noexcept : state_(std::move(state)) {}
   std::shared_ptr<const State> state_;
 };

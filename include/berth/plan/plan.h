@@ -31,6 +31,10 @@
 // machine (but for those with several threads); a time limit stops between strategies, and between equal steps of one.
 namespace berth {
 
+namespace internal::plan {
+struct PlanMaker;
+}
+
 enum class PlanOutcome : std::uint8_t {
   optimal,     // the peak is the lower bound
   feasible,    // a plan, and perhaps there is a smaller one
@@ -281,7 +285,7 @@ class BERTH_EXPORT Plan {
   void write_json(JsonWriter& json, bool full) const;
 
  private:
-  friend struct PlanMaker;
+  friend struct internal::plan::PlanMaker;
 
   // What the graph says of a value.
   struct Use {

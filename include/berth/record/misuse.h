@@ -20,7 +20,7 @@ enum class MisuseKind : std::uint8_t {
   double_free,    // the block was freed before
   foreign_free,   // the block, or the address, is not one this allocator handed out
   size_mismatch,  // the block says another size than the one allocated
-  // With the check of streams (memory/stream_check.h). What was being done goes on.
+  // With the check of streams (memory/race_detector.h). What was being done goes on.
   unordered_streams,  // two streams touch the block, or one touches it and it is freed, and nothing orders them
   // In checked mode. The first two are found late, and what was being done goes on.
   overflow,        // someone wrote behind the block's end

@@ -23,6 +23,10 @@
 // until both ends of the channel are gone.
 namespace berth {
 
+namespace internal::share {
+struct TicketMaker;
+}
+
 class BERTH_EXPORT Ticket {
  public:
   // Throws FormatError: format_error for what is not a whole ticket, version_mismatch for one of another version.
@@ -32,7 +36,7 @@ class BERTH_EXPORT Ticket {
   friend bool operator==(const Ticket&, const Ticket&) = default;
 
  private:
-  friend struct TicketMaker;
+  friend struct internal::share::TicketMaker;
   std::vector<std::byte> bytes_;
 };
 

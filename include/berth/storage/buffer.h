@@ -21,6 +21,10 @@
 // keeps its allocator alive. It may be destroyed at any time, after main and in a forked child included.
 namespace berth {
 
+namespace internal::storage {
+struct BufferMaker;
+}
+
 // Who gives the bytes back.
 enum class Owner : unsigned char { none, allocator, external, dlpack, shared, file };
 BERTH_EXPORT std::string_view to_string(Owner owner) noexcept;
@@ -73,7 +77,7 @@ class BERTH_EXPORT Buffer {
 
  private:
   struct State;
-  friend struct BufferMaker;
+  friend struct internal::storage::BufferMaker;
   explicit Buffer(std::shared_ptr<State> state) noexcept : state_(std::move(state)) {}
 
   StridedSpan span() const;

@@ -22,6 +22,10 @@
 // Making storages is in storage/create.h. Handles may be used from any thread; a single handle, like an int, not from two at once.
 namespace berth {
 
+namespace internal::storage {
+struct StorageMaker;
+}
+
 class Place;
 
 class BERTH_EXPORT Storage {
@@ -136,7 +140,7 @@ class BERTH_EXPORT Storage {
   StridedSpan span() const;
 
  private:
-  friend struct StorageMaker;
+  friend struct internal::storage::StorageMaker;
 
   // REQUIRES: every element lies inside the buffer; num_elements is the shape's.
   Storage(Buffer buffer, DType dtype, Shape&& shape, Strides&& strides, std::int64_t offset, std::size_t num_elements) noexcept

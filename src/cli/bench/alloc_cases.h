@@ -19,7 +19,7 @@
 //     Handle take(std::size_t bytes);    void give(Handle& handle);
 //
 // and may be used by many threads at once. Everything is warm: each case runs once before it is measured, and the least of the rounds counts.
-namespace berth::cli {
+namespace berth::internal::cli {
 
 struct AllocPace {
   int rounds = 7;
@@ -112,4 +112,4 @@ std::vector<AllocFigure> alloc_figures(Peer& peer, const AllocPace& pace) {
           {"threads_8_512", threads_ns(peer, pace, 512)}, {"threads_8_1mib", threads_ns(peer, pace, 1_MiB)}};
 }
 
-}  // namespace berth::cli
+}  // namespace berth::internal::cli

@@ -6,7 +6,7 @@
 #include "cli/commands.h"
 #include "cli/table.h"
 
-namespace berth::cli {
+namespace berth::internal::cli {
 
 namespace {
 
@@ -54,4 +54,4 @@ Exit run_bench_alloc(const BenchAllocCommand& command) {
   return Exit::ok;
 }
 
-}  // namespace berth::cli
+}  // namespace berth::internal::cli

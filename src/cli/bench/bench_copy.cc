@@ -15,7 +15,7 @@
 #include "cli/bench/torch_peer.h"
 #include "cli/commands.h"
 
-namespace berth::cli {
+namespace berth::internal::cli {
 
 namespace {
 
@@ -117,4 +117,4 @@ Exit run_bench_copy(const BenchCopyCommand& command) {
   return failed ? Exit::no : Exit::ok;
 }
 
-}  // namespace berth::cli
+}  // namespace berth::internal::cli

@@ -13,11 +13,11 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/table.h"
-#include "os/data_file.h"
-#include "os/descriptor.h"
+#include "os/file/data_file.h"
+#include "os/file/descriptor.h"
 #include "os/system.h"
 
-namespace berth::cli {
+namespace berth::internal::cli {
 
 namespace {
 
@@ -214,4 +214,4 @@ Exit run_bench_load(const BenchLoadCommand& command) {
   return Exit::ok;
 }
 
-}  // namespace berth::cli
+}  // namespace berth::internal::cli

@@ -10,7 +10,7 @@
 
 #include "berth/base/units.h"
 
-namespace berth::cli {
+namespace berth::internal::cli {
 
 namespace {
 
@@ -156,4 +156,4 @@ std::vector<BenchCase> full_bench_cases(bool quick) {
   return out;
 }
 
-}  // namespace berth::cli
+}  // namespace berth::internal::cli

@@ -11,7 +11,7 @@
 #include "berth/device/device.h"
 
 // What `berth bench copy` measures, as data. Names are for scripts and stay as they are.
-namespace berth::cli {
+namespace berth::internal::cli {
 
 enum class BenchKind : std::uint8_t {
   copy,   // one copy_from
@@ -53,4 +53,4 @@ std::vector<BenchCase> device_bench_cases(Device device, bool quick);
 // Every pair of dtypes in four layouts, and pictures of few and of many channels; beside memcpy alone.
 std::vector<BenchCase> full_bench_cases(bool quick);
 
-}  // namespace berth::cli
+}  // namespace berth::internal::cli

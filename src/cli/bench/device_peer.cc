@@ -4,7 +4,7 @@
 #include "berth/device/registry.h"
 #include "berth/storage/create.h"
 
-namespace berth::cli {
+namespace berth::internal::cli {
 
 namespace {
 
@@ -20,4 +20,4 @@ DevicePeer::DevicePeer(const BenchCase& one, std::size_t bytes)
 
 void DevicePeer::run() const { target_.copy_from(source_); }
 
-}  // namespace berth::cli
+}  // namespace berth::internal::cli

@@ -8,7 +8,7 @@
 
 // What copies that have to do with a device are compared with: the device's own copy of as many bytes, read and written, within its memory;
 // or, where the host is one end, its own copy from or to page-locked memory.
-namespace berth::cli {
+namespace berth::internal::cli {
 
 class DevicePeer {
  public:
@@ -21,4 +21,4 @@ class DevicePeer {
   Storage target_;
 };
 
-}  // namespace berth::cli
+}  // namespace berth::internal::cli

@@ -8,7 +8,7 @@
 #include "cli/bench/memcpy_peer.h"
 #include "cli/bench/sides.h"
 
-namespace berth::cli {
+namespace berth::internal::cli {
 
 namespace {
 
@@ -101,4 +101,4 @@ BenchResult Bench::measure(const BenchCase& one) {
   return result;
 }
 
-}  // namespace berth::cli
+}  // namespace berth::internal::cli

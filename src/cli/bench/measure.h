@@ -11,7 +11,7 @@
 #include "cli/bench/torch_peer.h"
 
 // One case measured, beside memcpy and PyTorch.
-namespace berth::cli {
+namespace berth::internal::cli {
 
 class MemcpyPeer;
 
@@ -48,4 +48,4 @@ class Bench {
   std::map<std::size_t, std::size_t> chunks_;  // the best for so many bytes
 };
 
-}  // namespace berth::cli
+}  // namespace berth::internal::cli

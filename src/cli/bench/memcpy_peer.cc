@@ -5,9 +5,9 @@
 #include <cstring>
 
 #include "berth/storage/create.h"
-#include "copy/workers.h"
+#include "copy/host/workers.h"
 
-namespace berth::cli {
+namespace berth::internal::cli {
 
 namespace {
 
@@ -33,7 +33,7 @@ void MemcpyPeer::run(std::size_t chunk_bytes) const noexcept {
   const std::size_t chunk = chunk_bytes != 0 ? chunk_bytes : (bytes_ / threads / 64 + 1) * 64;
   auto* const target = static_cast<std::byte*>(target_.data_ptr());
   const auto* const source = static_cast<const std::byte*>(source_.data_ptr());
-  run_in_parallel((bytes_ + chunk - 1) / chunk, threads_, [&](std::size_t item) {
+  copy::run_in_parallel((bytes_ + chunk - 1) / chunk, threads_, [&](std::size_t item) {
     const std::size_t begin = item * chunk;
     std::memcpy(target + begin, source + begin, std::min(chunk, bytes_ - begin));
   });
@@ -51,4 +51,4 @@ std::size_t MemcpyPeer::best_chunk(const BenchPace& pace) const {
   return best;
 }
 
-}  // namespace berth::cli
+}  // namespace berth::internal::cli

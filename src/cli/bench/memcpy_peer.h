@@ -8,7 +8,7 @@
 #include "cli/bench/sides.h"
 
 // memcpy beside berth, over as many threads, in the cutting that suits it best.
-namespace berth::cli {
+namespace berth::internal::cli {
 
 // How much a thread takes at a time; 0: one equal part for each thread.
 inline constexpr std::array<std::size_t, 5> kMemcpyChunks = {0, std::size_t{64} << 20, std::size_t{16} << 20, std::size_t{4} << 20,
@@ -32,4 +32,4 @@ class MemcpyPeer {
   int threads_;
 };
 
-}  // namespace berth::cli
+}  // namespace berth::internal::cli

@@ -8,7 +8,7 @@
 
 // How often things run while they are measured. A case has rounds; in each, everyone who is compared has a turn of a few runs, the least of
 // which counts. So a slow moment of the machine meets all of them, and an interruption none.
-namespace berth::cli {
+namespace berth::internal::cli {
 
 struct BenchPace {
   int rounds = 7;
@@ -38,4 +38,4 @@ double least_seconds(const BenchPace& pace, Run&& run) {
   return least_seconds(pace, run, [] {});
 }
 
-}  // namespace berth::cli
+}  // namespace berth::internal::cli

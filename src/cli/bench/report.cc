@@ -11,7 +11,7 @@
 #include "cli/output.h"
 #include "cli/table.h"
 
-namespace berth::cli {
+namespace berth::internal::cli {
 
 namespace {
 
@@ -110,4 +110,4 @@ std::string lowest_table(std::span<const BenchResult> results) {
   return fmt::format("\nthe lowest of {} more, by memcpy (--json has all)\n", sorted.size()) + table.to_text() + verdict + "\n";
 }
 
-}  // namespace berth::cli
+}  // namespace berth::internal::cli

@@ -6,7 +6,7 @@
 
 #include "cli/bench/measure.h"
 
-namespace berth::cli {
+namespace berth::internal::cli {
 
 // One array of objects. What does not apply, or was not measured, is null. What failed has its name and an error, and no figures.
 std::string bench_json(std::span<const BenchResult> results, int threads);
@@ -18,4 +18,4 @@ std::string bench_table(std::span<const BenchResult> results, int threads, const
 // Of many: the lowest beside memcpy, and whether any is under a quarter of it.
 std::string lowest_table(std::span<const BenchResult> results);
 
-}  // namespace berth::cli
+}  // namespace berth::internal::cli

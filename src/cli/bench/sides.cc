@@ -12,7 +12,7 @@
 #include "berth/memory/default_allocator.h"
 #include "berth/storage/create.h"
 
-namespace berth::cli {
+namespace berth::internal::cli {
 
 namespace {
 
@@ -144,4 +144,4 @@ std::optional<std::string> first_wrong(const BenchSides& sides) {
   return std::nullopt;
 }
 
-}  // namespace berth::cli
+}  // namespace berth::internal::cli

@@ -10,7 +10,7 @@
 #include "cli/bench/cases.h"
 
 // What a case copies: sources with values, and targets for them, from the default allocators of their devices.
-namespace berth::cli {
+namespace berth::internal::cli {
 
 struct BenchSides {
   std::vector<Storage> sources;
@@ -34,4 +34,4 @@ void copy_sides(const BenchCase& one, const BenchSides& sides);
 // element is wrong.
 std::optional<std::string> first_wrong(const BenchSides& sides);
 
-}  // namespace berth::cli
+}  // namespace berth::internal::cli

@@ -10,7 +10,7 @@
 #include "cli/output.h"
 #include "os/system.h"
 
-namespace berth::cli {
+namespace berth::internal::cli {
 
 namespace {
 
@@ -88,4 +88,4 @@ void TorchPeer::give_up(std::string_view why) {
              "pip install torch, or name a Python that has it in BERTH_PYTHON; --no-torch leaves it out");
 }
 
-}  // namespace berth::cli
+}  // namespace berth::internal::cli

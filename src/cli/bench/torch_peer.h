@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "cli/bench/cases.h"
-#include "os/child.h"
+#include "os/process/child.h"
 
 // PyTorch beside berth, in a Python of its own: $BERTH_PYTHON, or python3. It is started once, prepares one case at a time, and measures a
 // round when asked, so that its rounds can stand between berth's.
@@ -22,7 +22,7 @@
 //     from it   ok                              or  cannot REASON
 //     to it     round 3 0.2
 //     from it   seconds 0.0123
-namespace berth::cli {
+namespace berth::internal::cli {
 
 // The program that speaks so, in Python. Its argument is the number of threads.
 extern const char* const kTorchScript;
@@ -49,4 +49,4 @@ class TorchPeer {
   std::optional<os::Child> child_;
 };
 
-}  // namespace berth::cli
+}  // namespace berth::internal::cli

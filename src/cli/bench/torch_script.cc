@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/bench/torch_peer.h"
 
-namespace berth::cli {
+namespace berth::internal::cli {
 
 const char* const kTorchScript = R"python(
 import sys, time
@@ -97,4 +97,4 @@ for line in sys.stdin:
         say('cannot', type(error).__name__, error)
 )python";
 
-}  // namespace berth::cli
+}  // namespace berth::internal::cli

@@ -13,7 +13,7 @@
 #include "copy/kernels/byte_table.h"
 #include "os/system.h"
 
-namespace berth {
+namespace berth::internal::copy {
 
 namespace arm {
 namespace {
@@ -214,14 +214,14 @@ Kernels with_arm_casts(const Kernels& kernels) noexcept {
   return out;
 }
 
-}  // namespace berth
+}  // namespace berth::internal::copy
 
 #else
 
-namespace berth {
+namespace berth::internal::copy {
 
 Kernels with_arm_casts(const Kernels& kernels) noexcept { return kernels; }
 
-}  // namespace berth
+}  // namespace berth::internal::copy
 
 #endif

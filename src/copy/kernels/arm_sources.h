@@ -9,7 +9,7 @@
 #include "copy/kernels/kernels.h"
 
 // How blocks of elements are read as f32, four vectors to a block, or as f16, two of them. Each says how many blocks are at most taken together.
-namespace berth::arm {
+namespace berth::internal::copy::arm {
 
 struct F32Source {
   static constexpr std::size_t kBytes = 4, kBlocks = 4;
@@ -225,6 +225,6 @@ struct I32Source {
   }
 };
 
-}  // namespace berth::arm
+}  // namespace berth::internal::copy::arm
 
 #endif

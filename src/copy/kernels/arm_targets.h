@@ -7,7 +7,7 @@
 #include "copy/kernels/arm_vectors.h"
 
 // How f32 or f16 are written as elements of other dtypes. Each says how many blocks are best taken together.
-namespace berth::arm {
+namespace berth::internal::copy::arm {
 
 struct F32Target {
   static constexpr std::size_t kBytes = 4, kBlocks = 4;
@@ -190,6 +190,6 @@ struct Float8Target {
   }
 };
 
-}  // namespace berth::arm
+}  // namespace berth::internal::copy::arm
 
 #endif

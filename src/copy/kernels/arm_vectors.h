@@ -20,7 +20,7 @@
 // One step, of all vectors.
 #define BERTH_EACH(count) _Pragma("GCC unroll 16") for (std::size_t i = 0; i < (count); ++i)
 
-namespace berth::arm {
+namespace berth::internal::copy::arm {
 
 using Bytes = const std::uint8_t*;
 using V8 = uint8x16_t;
@@ -109,6 +109,6 @@ BERTH_ARM_INLINE void store(const F32 (&v)[Count], std::uint8_t* to) noexcept {
   store(bytes, to);
 }
 
-}  // namespace berth::arm
+}  // namespace berth::internal::copy::arm
 
 #endif

@@ -13,7 +13,7 @@
 #include "copy/kernels/vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace berth::HWY_NAMESPACE {
+namespace berth::internal::copy::HWY_NAMESPACE {
 
 // Ways that are shorter than through rows of f32. On ARM64 arm_casts.h has them.
 constexpr bool kHasByteCasts = HWY_ARCH_X86;
@@ -100,7 +100,7 @@ struct Op<From, To, Rounding::nearest> {
   }
 };
 
-}  // namespace berth::HWY_NAMESPACE
+}  // namespace berth::internal::copy::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // per-target guard

@@ -10,7 +10,7 @@
 
 // A conversion between elements of one byte is 256 results. They are made when compiling: no fork finds them half made. (Not those between
 // integers, which keep their bits.)
-namespace berth {
+namespace berth::internal::copy {
 
 constexpr bool is_float8(DType dtype) noexcept { return dtype == DType::f8e4m3 || dtype == DType::f8e5m2; }
 
@@ -69,4 +69,4 @@ constexpr ByteTable steps_of(const ByteTable& table) noexcept {
 template <DType From, DType To>
 inline constexpr ByteTable kByteSteps = steps_of(kByteTable<From, To>);
 
-}  // namespace berth
+}  // namespace berth::internal::copy

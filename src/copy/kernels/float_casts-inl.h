@@ -12,7 +12,7 @@
 #include "copy/kernels/vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace berth::HWY_NAMESPACE {
+namespace berth::internal::copy::HWY_NAMESPACE {
 
 template <class F>
 struct Format {
@@ -263,7 +263,7 @@ struct Op<DType::f8e5m2, DType::f32, Rounding::nearest> {
   }
 };
 
-}  // namespace berth::HWY_NAMESPACE
+}  // namespace berth::internal::copy::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // per-target guard

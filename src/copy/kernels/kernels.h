@@ -11,7 +11,7 @@
 // The loops in which the time of a copy is spent, as tables of functions: one table for each set of vector instructions that the library
 // was built with. They know addresses, sizes and dtypes. None allocates, throws or needs an address to be aligned; source and target do not
 // overlap. With every table the results are the same, to the bit, as those of the plain loops (lanes.h, plain_moves.h).
-namespace berth {
+namespace berth::internal::copy {
 
 // How a cast rounds. `odd` keeps what is lost as the last bit of what is left, so that rounding again, to a format with at least two bits
 // less, gives what rounding once would have given.
@@ -200,4 +200,4 @@ const Kernels& plain_kernels() noexcept;
 std::span<const Kernels> all_kernels() noexcept;
 inline const Kernels& best_kernels() noexcept { return all_kernels().front(); }
 
-}  // namespace berth
+}  // namespace berth::internal::copy

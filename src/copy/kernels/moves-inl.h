@@ -18,7 +18,7 @@
 #include "copy/kernels/vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace berth::HWY_NAMESPACE {
+namespace berth::internal::copy::HWY_NAMESPACE {
 
 // An unsigned integer as large as an element, and vectors of 128 bits of them, which every set of instructions has.
 template <std::size_t Size>
@@ -470,7 +470,7 @@ HWY_ATTR void scatter(const std::byte* source, std::byte* target, std::ptrdiff_t
   plain::scatter<Size>(source, target, step, count);
 }
 
-}  // namespace berth::HWY_NAMESPACE
+}  // namespace berth::internal::copy::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // per-target guard

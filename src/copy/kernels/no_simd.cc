@@ -2,8 +2,8 @@
 #include "copy/kernels/kernels.h"
 
 // In place of simd.cc where the library is built without Highway.
-namespace berth {
+namespace berth::internal::copy {
 
 std::span<const Kernels> all_kernels() noexcept { return {&plain_kernels(), 1}; }
 
-}  // namespace berth
+}  // namespace berth::internal::copy

@@ -12,7 +12,7 @@
 #include "copy/kernels/vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace berth::HWY_NAMESPACE {
+namespace berth::internal::copy::HWY_NAMESPACE {
 
 // Toward zero; what does not fit becomes the nearest that does; NaN becomes 0. That is what ARM64's instruction does.
 HWY_INLINE VI32 truncate(VF32 v) {
@@ -333,7 +333,7 @@ struct Op<DType::i64, DType::boolean, Rounding::nearest> : NotZero64<D64> {};
 template <>
 struct Op<DType::f64, DType::boolean, Rounding::nearest> : NotZero64<F64> {};
 
-}  // namespace berth::HWY_NAMESPACE
+}  // namespace berth::internal::copy::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // per-target guard

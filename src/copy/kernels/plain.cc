@@ -2,7 +2,7 @@
 #include "copy/kernels/kernels.h"
 #include "copy/kernels/plain_moves.h"
 
-namespace berth {
+namespace berth::internal::copy {
 
 const Kernels& plain_kernels() noexcept {
   static constexpr Kernels kPlain = {
@@ -17,4 +17,4 @@ const Kernels& plain_kernels() noexcept {
   return kPlain;
 }
 
-}  // namespace berth
+}  // namespace berth::internal::copy

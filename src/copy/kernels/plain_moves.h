@@ -8,7 +8,7 @@
 
 // Moves of elements of `Size` bytes in plain loops: what every other way of moving them must agree with, and what is left at its edges.
 // The signatures are those of kernels.h.
-namespace berth::plain {
+namespace berth::internal::copy::plain {
 
 template <std::size_t Size>
 void gather(const std::byte* source, std::ptrdiff_t step, std::byte* target, std::size_t count) noexcept {
@@ -41,4 +41,4 @@ inline void stream_runs(const std::byte* source, std::ptrdiff_t source_stride, s
 }
 inline void flush_stream() noexcept {}
 
-}  // namespace berth::plain
+}  // namespace berth::internal::copy::plain

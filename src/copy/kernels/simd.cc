@@ -24,7 +24,7 @@
 #endif
 
 HWY_BEFORE_NAMESPACE();
-namespace berth::HWY_NAMESPACE {
+namespace berth::internal::copy::HWY_NAMESPACE {
 
 #if BERTH_NO_VECTORS
 Kernels make_kernels() { return plain_kernels(); }
@@ -92,11 +92,11 @@ Kernels make_kernels() {
 }
 #endif
 
-}  // namespace berth::HWY_NAMESPACE
+}  // namespace berth::internal::copy::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace berth {
+namespace berth::internal::copy {
 
 HWY_EXPORT(make_kernels);
 
@@ -134,5 +134,5 @@ namespace {
 
 }  // namespace
 
-}  // namespace berth
+}  // namespace berth::internal::copy
 #endif

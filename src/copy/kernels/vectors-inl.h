@@ -13,7 +13,7 @@
 #include "copy/kernels/kernels.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace berth::HWY_NAMESPACE {
+namespace berth::internal::copy::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -85,7 +85,7 @@ HWY_INLINE V32 raise_upper(V16 v) {
 template <DType From, DType To, Rounding How>
 struct Op;
 
-}  // namespace berth::HWY_NAMESPACE
+}  // namespace berth::internal::copy::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // per-target guard

@@ -10,11 +10,11 @@
 #include "device/builtin.h"
 #include "device/host_bytes.h"
 #include "device/host_stream.h"
-#include "os/heap.h"
-#include "os/memory.h"
+#include "os/memory/heap.h"
+#include "os/memory/memory.h"
 #include "os/system.h"
 
-namespace berth {
+namespace berth::internal::device {
 
 namespace {
 
@@ -135,4 +135,4 @@ Result<Stream> CpuBackend::make_stream() noexcept { return make_host_stream(devi
 
 std::unique_ptr<BackendFactory> make_cpu_factory() { return std::make_unique<CpuFactory>(); }
 
-}  // namespace berth
+}  // namespace berth::internal::device

@@ -6,7 +6,7 @@
 #include "berth/device/backend.h"
 
 // Host memory: mapped ranges for the pools, the C library's heap for single blocks, worker threads for streams.
-namespace berth {
+namespace berth::internal::device {
 
 struct CpuOptions {
   bool huge_pages = true;        // ask for them under large ranges
@@ -41,4 +41,4 @@ class CpuBackend : public Backend {
   const CpuOptions options_;
 };
 
-}  // namespace berth
+}  // namespace berth::internal::device

@@ -12,6 +12,9 @@
 // The kind "cuda" in a build without its backend: a known name that says why it cannot be used.
 namespace berth {
 
+using namespace internal;
+using namespace internal::device;
+
 namespace {
 
 class AbsentCuda : public BackendFactory {

@@ -11,7 +11,7 @@
 #include "device/cuda/cuda_copy.h"
 #include "device/host_bytes.h"
 
-namespace berth::cuda {
+namespace berth::internal::device::cuda {
 
 namespace {
 
@@ -303,4 +303,4 @@ CudaBackend& cuda_backend(Device device, std::string_view asked) {
       {{"device", device.to_string()}});
 }
 
-}  // namespace berth::cuda
+}  // namespace berth::internal::device::cuda

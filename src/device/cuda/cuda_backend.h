@@ -14,7 +14,7 @@
 #include "device/cuda/host_flags.h"
 
 // A CUDA device: its memory by address ranges, copies and fills in streams, and what it is.
-namespace berth::cuda {
+namespace berth::internal::device::cuda {
 
 using Uuid = std::array<std::uint64_t, 2>;  // the driver's name of a device, the same in every process
 Uuid uuid_of(const Driver& driver, CUdevice device) noexcept;
@@ -94,4 +94,4 @@ class CudaBackend final : public Backend {
 // The backend of a CUDA device. Throws as backend(), and DeviceError(wrong_device) for another kind.
 CudaBackend& cuda_backend(Device device, std::string_view asked);
 
-}  // namespace berth::cuda
+}  // namespace berth::internal::device::cuda

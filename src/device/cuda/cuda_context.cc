@@ -3,7 +3,7 @@
 
 #include <new>
 
-namespace berth::cuda {
+namespace berth::internal::device::cuda {
 
 Status CudaContext::usable() const noexcept {
   if (is_inherited()) return Failure{ErrorCode::fork_unsafe, 0, "the device was opened before fork, and CUDA does not work in the child"};
@@ -56,4 +56,4 @@ Scope::~Scope() {
   (void)context_.driver().cuCtxPopCurrent(&popped);
 }
 
-}  // namespace berth::cuda
+}  // namespace berth::internal::device::cuda

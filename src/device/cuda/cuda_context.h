@@ -7,8 +7,8 @@
 #include "berth/base/result.h"
 #include "berth/device/device.h"
 #include "device/cuda/driver.h"
-#include "os/fork.h"
-#include "os/mutex.h"
+#include "os/lock/mutex.h"
+#include "os/process/fork.h"
 
 // What everything on one CUDA device stands on: its primary context, whether it still works, and events to lend. Lives until the process
 // ends, like the backend that has it. Any thread.
@@ -16,7 +16,7 @@
 // The primary context is the one that the CUDA runtime, and so every framework, uses: memory and streams of both can be used together.
 // It is made current around our calls and not a moment longer, so that the caller's current device is what it was. Our calls are to the
 // driver and leave the runtime's last error alone.
-namespace berth::cuda {
+namespace berth::internal::device::cuda {
 
 // A call of the driver by its plain name, as a Status. BERTH_CUDA_CALL(context, cuMemFree, address)
 #define BERTH_CUDA_CALL(context, name, ...) (context).check(#name, (context).driver().name(__VA_ARGS__))
@@ -75,4 +75,4 @@ class Scope {
   bool mode_changed_ = false;
 };
 
-}  // namespace berth::cuda
+}  // namespace berth::internal::device::cuda

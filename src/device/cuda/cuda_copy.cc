@@ -8,7 +8,7 @@
 #include "device/cuda/host_locks.h"
 #include "device/cuda/kernels/launch.h"
 
-namespace berth::cuda {
+namespace berth::internal::device::cuda {
 
 namespace {
 
@@ -132,4 +132,4 @@ Status submit_gather(CudaContext& context, std::span<const Transfer> transfers, 
   return {};
 }
 
-}  // namespace berth::cuda
+}  // namespace berth::internal::device::cuda

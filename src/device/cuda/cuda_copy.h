@@ -8,7 +8,7 @@
 
 // What moves and fills bytes on a CUDA device, in a stream. The one file that knows which of the driver's copies or of our kernels does it.
 // REQUIRES: the context is current; every address is memory that the device can reach.
-namespace berth::cuda {
+namespace berth::internal::device::cuda {
 
 // Whether our kernels run on the device, which it is made ready for.
 bool load_kernels_here() noexcept;
@@ -23,4 +23,4 @@ Status submit_fill(CudaContext& context, void* target, std::size_t bytes, std::s
 Status submit_elements(CudaContext& context, const ElementCopy& copy, CUstream stream) noexcept;
 Status submit_gather(CudaContext& context, std::span<const Transfer> transfers, CUstream stream) noexcept;
 
-}  // namespace berth::cuda
+}  // namespace berth::internal::device::cuda

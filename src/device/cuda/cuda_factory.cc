@@ -9,7 +9,7 @@
 #include "os/system.h"
 
 // The kind "cuda": which devices there are, and what each can do.
-namespace berth {
+namespace berth::internal::device {
 
 namespace {
 
@@ -119,4 +119,4 @@ std::unique_ptr<Backend> CudaFactory::make(Device device) {
 
 std::unique_ptr<BackendFactory> make_cuda_factory() { return std::make_unique<CudaFactory>(); }
 
-}  // namespace berth
+}  // namespace berth::internal::device

@@ -2,9 +2,9 @@
 #include "device/cuda/cuda_memory.h"
 
 #include "berth/base/checked.h"
-#include "os/shared_file.h"
+#include "os/file/shared_file.h"
 
-namespace berth::cuda {
+namespace berth::internal::device::cuda {
 
 namespace {
 
@@ -144,4 +144,4 @@ Status CudaMemory::unmap_echo(std::uintptr_t address, std::size_t bytes) noexcep
   return scope ? BERTH_CUDA_CALL(context_, cuMemUnmap, address, bytes) : Status(scope.failure());
 }
 
-}  // namespace berth::cuda
+}  // namespace berth::internal::device::cuda

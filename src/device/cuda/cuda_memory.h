@@ -7,14 +7,14 @@
 
 #include "device/cuda/cuda_context.h"
 #include "device/piece_memory.h"
-#include "os/descriptor.h"
-#include "os/own_descriptor.h"
+#include "os/file/descriptor.h"
+#include "os/file/own_descriptor.h"
 
 // Address ranges of a CUDA device, and the physical memory under them: a piece is a handle of cuMemCreate. When pieces move, they are mapped at
 // the new address before they are unmapped at the old one, so that a failure leaves them where they were.
 //
 // Where the device has no virtual memory management, a range is one block of cuMemAlloc, and committing only counts.
-namespace berth::cuda {
+namespace berth::internal::device::cuda {
 
 class CudaMemory final : public PieceMemory {
  public:
@@ -57,4 +57,4 @@ class CudaMemory final : public PieceMemory {
 // A handle that was made here as a descriptor. REQUIRES: the context is current.
 Result<os::Descriptor> export_handle(CudaContext& context, CUmemGenericAllocationHandle handle) noexcept;
 
-}  // namespace berth::cuda
+}  // namespace berth::internal::device::cuda

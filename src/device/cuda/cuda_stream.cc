@@ -7,7 +7,7 @@
 #include "berth/base/error.h"
 #include "berth/device/backend.h"
 
-namespace berth::cuda {
+namespace berth::internal::device::cuda {
 
 namespace {
 
@@ -279,4 +279,4 @@ void CudaStream::end() {
   ended_.store(true, std::memory_order_relaxed);
 }
 
-}  // namespace berth::cuda
+}  // namespace berth::internal::device::cuda

@@ -19,7 +19,7 @@
 //
 // While a stream is being captured into a graph, nothing here disturbs the capture: what cannot be captured is refused, and an event
 // that was recorded then is a point of the graph, which never is "done".
-namespace berth::cuda {
+namespace berth::internal::device::cuda {
 
 class CudaEvent final : public EventState {
  public:
@@ -95,4 +95,4 @@ class CudaStream final : public StreamState {
 // The stream as ours, or nullptr when it is none of that device.
 CudaStream* cuda_stream(StreamRef stream, Device device) noexcept;
 
-}  // namespace berth::cuda
+}  // namespace berth::internal::device::cuda

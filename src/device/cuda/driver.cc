@@ -8,12 +8,12 @@
 #include <utility>
 
 #include "base/text.h"
-#include "os/fork.h"
-#include "os/library.h"
-#include "os/mutex.h"
+#include "os/lock/mutex.h"
+#include "os/process/fork.h"
+#include "os/process/library.h"
 #include "os/system.h"
 
-namespace berth::cuda {
+namespace berth::internal::device::cuda {
 
 namespace {
 
@@ -155,4 +155,4 @@ Failure failure_of(const char* call, CUresult result) noexcept {
   return failure;
 }
 
-}  // namespace berth::cuda
+}  // namespace berth::internal::device::cuda

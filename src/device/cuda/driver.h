@@ -10,7 +10,7 @@
 
 // The entry points of the CUDA driver, found at run time: a build of berth with this backend runs where there is no driver, and says so. The
 // names are those of <cuda.h> after its own macros (cuMemAlloc is cuMemAlloc_v2), so that types and symbols always match.
-namespace berth::cuda {
+namespace berth::internal::device::cuda {
 
 // clang-format off
 #define BERTH_CUDA_ENTRIES(X) \
@@ -52,4 +52,4 @@ inline bool is_shut_down(CUresult result) noexcept { return result == CUDA_ERROR
 // Why a call failed: "cuMemCreate: CUDA_ERROR_OUT_OF_MEMORY (out of memory)". The text is kept for good, one for each call and result.
 Failure failure_of(const char* call, CUresult result) noexcept;
 
-}  // namespace berth::cuda
+}  // namespace berth::internal::device::cuda

@@ -3,7 +3,7 @@
 
 #include <new>
 
-namespace berth::cuda {
+namespace berth::internal::device::cuda {
 
 namespace {
 
@@ -58,4 +58,4 @@ void HostFlags::give_back(const Flag& flag) noexcept {
   }
 }
 
-}  // namespace berth::cuda
+}  // namespace berth::internal::device::cuda

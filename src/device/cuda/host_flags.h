@@ -10,7 +10,7 @@
 // Words that the host counts up and a stream waits for: how work of a stream comes after a host function. They are page-locked memory that
 // the device reads. A word is lent to one stream at a time and only ever grows, from one stream to the next too, so that a device
 // that looks late still finds what it waits for.
-namespace berth::cuda {
+namespace berth::internal::device::cuda {
 
 class HostFlags {
  public:
@@ -33,4 +33,4 @@ class HostFlags {
   std::vector<Flag> free_ BERTH_GUARDED_BY(mutex_);
 };
 
-}  // namespace berth::cuda
+}  // namespace berth::internal::device::cuda

@@ -6,9 +6,9 @@
 #include <map>
 #include <new>
 
-#include "os/mutex.h"
+#include "os/lock/mutex.h"
 
-namespace berth::cuda {
+namespace berth::internal::device::cuda {
 
 namespace {
 
@@ -56,4 +56,4 @@ std::size_t host_run(const void* address, std::size_t bytes) noexcept {
   return next == known.all.end() ? bytes : std::min<std::size_t>(bytes, next->first - number(address));
 }
 
-}  // namespace berth::cuda
+}  // namespace berth::internal::device::cuda

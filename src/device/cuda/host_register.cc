@@ -5,7 +5,7 @@
 #include "device/cuda/cuda_backend.h"
 #include "device/cuda/host_locks.h"
 
-namespace berth::cuda {
+namespace berth::internal::device::cuda {
 
 namespace {
 
@@ -42,4 +42,4 @@ Status unregister_host(void* address) noexcept {
   return BERTH_CUDA_CALL(device->context(), cuMemHostUnregister, address);
 }
 
-}  // namespace berth::cuda
+}  // namespace berth::internal::device::cuda

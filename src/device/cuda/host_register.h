@@ -6,7 +6,7 @@
 #include "berth/base/result.h"
 
 // Page-locking of host memory for transfers to CUDA devices; there in every build.
-namespace berth::cuda {
+namespace berth::internal::device::cuda {
 
 // Whether there is a device to lock it for. The first call opens the first device.
 bool can_register_host() noexcept;
@@ -15,4 +15,4 @@ bool can_register_host() noexcept;
 Status register_host(void* address, std::size_t bytes) noexcept;
 Status unregister_host(void* address) noexcept;
 
-}  // namespace berth::cuda
+}  // namespace berth::internal::device::cuda

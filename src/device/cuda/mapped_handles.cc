@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/cuda/mapped_handles.h"
-#include "os/shared_file.h"
+#include "os/file/shared_file.h"
 
-namespace berth::cuda {
+namespace berth::internal::device::cuda {
 
 MappedHandles::~MappedHandles() {
   CudaContext& context = backend_.context();
@@ -63,4 +63,4 @@ Result<os::Descriptor> MappedHandles::export_handle(std::size_t index) const noe
   return handle.imported.number() >= 0 ? os::duplicate(handle.imported.number()) : cuda::export_handle(backend_.context(), handle.handle);
 }
 
-}  // namespace berth::cuda
+}  // namespace berth::internal::device::cuda

@@ -4,11 +4,11 @@
 #include <deque>
 
 #include "device/cuda/cuda_backend.h"
-#include "os/descriptor.h"
+#include "os/file/descriptor.h"
 
 // Physical memory of a device, one handle or several side by side, at an address of its own. What was done is undone with it. For memory that several
 // processes have; the pool's is in CudaMemory. REQUIRES, for each Status: the context is current (Scope).
-namespace berth::cuda {
+namespace berth::internal::device::cuda {
 
 class MappedHandles {
  public:
@@ -44,4 +44,4 @@ class MappedHandles {
   bool is_reserved_ = false;
 };
 
-}  // namespace berth::cuda
+}  // namespace berth::internal::device::cuda

@@ -7,7 +7,7 @@
 #include "berth/device/registry.h"
 #include "device/cuda/mapped_handles.h"
 
-namespace berth::cuda {
+namespace berth::internal::device::cuda {
 
 namespace {
 
@@ -106,4 +106,4 @@ Result<std::shared_ptr<ImportedPieces>> import_pieces(const PieceRun& run, std::
   return std::shared_ptr<ImportedPieces>(std::move(made));
 }
 
-}  // namespace berth::cuda
+}  // namespace berth::internal::device::cuda

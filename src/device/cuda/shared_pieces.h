@@ -11,14 +11,14 @@
 #include "berth/base/checked.h"
 #include "berth/base/result.h"
 #include "berth/device/device.h"
-#include "os/descriptor.h"
+#include "os/file/descriptor.h"
 
 // Memory of a CUDA device as another process gets it: for share/. A block lies in one or more pieces, side by side (device/piece_memory.h). Each can
 // be a descriptor; whoever has these maps the same pieces side by side, at an address of its own. The driver keeps a piece for as long as anyone has
 // it, so that it outlives the process that made it.
 //
 // This needs none of CUDA's headers, and is there in every build; without the backend everything is refused. Any thread.
-namespace berth::cuda {
+namespace berth::internal::device::cuda {
 
 // Where a block lies, in words that mean the same in every process.
 struct PieceRun {
@@ -66,4 +66,4 @@ class ImportedPieces {
 // Takes the descriptors. Nothing about the run is believed: `format_error` when it cannot be, and what the driver says.
 Result<std::shared_ptr<ImportedPieces>> import_pieces(const PieceRun& run, std::span<os::Descriptor> files);
 
-}  // namespace berth::cuda
+}  // namespace berth::internal::device::cuda

@@ -3,11 +3,11 @@
 #include "device/cpu/cpu_backend.h"
 #include "device/cuda/host_register.h"
 #include "device/pinned/pinned_memory.h"
-#include "os/fork.h"
+#include "os/process/fork.h"
 
 // Page-locked memory for transfers to a device. Without a device that needs it, "pinned" is plain host memory and says so: programs
 // written for it run unchanged, and `is_pinned()` tells the truth.
-namespace berth {
+namespace berth::internal::device {
 
 namespace {
 
@@ -57,4 +57,4 @@ class PinnedFactory : public BackendFactory {
 
 std::unique_ptr<BackendFactory> make_pinned_factory() { return std::make_unique<PinnedFactory>(); }
 
-}  // namespace berth
+}  // namespace berth::internal::device

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "berth/base/checked.h"
-#include "os/memory.h"
+#include "os/memory/memory.h"
 #include "os/system.h"
 
-namespace berth {
+namespace berth::internal::device {
 
 namespace {
 
@@ -68,4 +68,4 @@ Status PinnedMemory::drop_piece(const Piece& piece) noexcept {
   return pages_.CpuBackend::decommit(at(piece.address), piece.bytes);
 }
 
-}  // namespace berth
+}  // namespace berth::internal::device

@@ -6,7 +6,7 @@
 
 // Page-locked host memory. Locking costs most when the driver has to find the pages one by one, so they are made first, on huge pages and by
 // several threads, and then locked in long pieces: for 2 GiB a fifth of the time that cudaHostAlloc takes.
-namespace berth {
+namespace berth::internal::device {
 
 // What the pages come from, and what locks them; tests have a lock of their own.
 struct PageLocks {
@@ -34,4 +34,4 @@ class PinnedMemory final : public PieceMemory {
 // Writes to every page, by several threads where it is worth it.
 void touch_pages(void* address, std::size_t bytes) noexcept;
 
-}  // namespace berth
+}  // namespace berth::internal::device

@@ -6,14 +6,17 @@
 #include "device/builtin.h"
 #include "device/cpu/cpu_backend.h"
 #include "device/shared/shared_range.h"
-#include "os/fork.h"
-#include "os/memory.h"
-#include "os/mutex.h"
-#include "os/shared_file.h"
+#include "os/file/shared_file.h"
+#include "os/lock/mutex.h"
+#include "os/memory/memory.h"
+#include "os/process/fork.h"
 
 // Host memory that other processes can map. A range is a file in memory, sealed so that nobody can cut it under those who read; pages are
 // given to it when they are committed, so that a lack of memory is an answer and not a signal.
 namespace berth {
+
+using namespace internal;
+using namespace internal::device;
 
 namespace {
 
@@ -197,7 +200,7 @@ SharedAttachment put(std::uint64_t number, const SharedAttachment& made) noexcep
 
 }  // namespace
 
-std::optional<SharedPlace> find_shared_place(const void* address, std::size_t bytes) noexcept {
+std::optional<SharedPlace> internal::device::find_shared_place(const void* address, std::size_t bytes) noexcept {
   Ranges& known = ranges();
   const os::Lock lock(known.mutex);
   std::uintptr_t base = 0;
@@ -209,7 +212,8 @@ std::optional<SharedPlace> find_shared_place(const void* address, std::size_t by
                      reinterpret_cast<std::byte*>(base)};
 }
 
-Result<SharedAttachment> shared_attachment(std::uint64_t range, Result<SharedAttachment> (*make)(const SharedPlace& place)) {
+Result<SharedAttachment> internal::device::shared_attachment(std::uint64_t range,
+                                                             Result<SharedAttachment> (*make)(const SharedPlace& place)) {
   for (;;) {
     const auto known = look(range);
     if (!known) return kUnknown;
@@ -221,6 +225,6 @@ Result<SharedAttachment> shared_attachment(std::uint64_t range, Result<SharedAtt
   }
 }
 
-std::unique_ptr<BackendFactory> make_shared_factory() { return std::make_unique<SharedFactory>(); }
+std::unique_ptr<BackendFactory> internal::device::make_shared_factory() { return std::make_unique<SharedFactory>(); }
 
 }  // namespace berth

@@ -7,15 +7,15 @@
 #include <optional>
 
 #include "berth/base/result.h"
-#include "os/descriptor.h"
+#include "os/file/descriptor.h"
 
-// The address ranges of `shared`, and the files behind them. Each range is one file (os/shared_file.h), which other processes can map:
+// The address ranges of `shared`, and the files behind them. Each range is one file (os/file/shared_file.h), which other processes can map:
 //
 //     offset 0                     2 MiB                                                          end
 //     | for share/: who holds what | the range, byte for byte; memory where it is committed        |
 //
 // share/ looks up where an address lies, and ties what it keeps for a range to the life of the range. Any thread.
-namespace berth {
+namespace berth::internal::device {
 
 inline constexpr std::uint64_t kSharedDataOffset = std::uint64_t{2} << 20;
 
@@ -35,4 +35,4 @@ std::optional<SharedPlace> find_shared_place(const void* address, std::size_t by
 using SharedAttachment = std::shared_ptr<void>;
 Result<SharedAttachment> shared_attachment(std::uint64_t range, Result<SharedAttachment> (*make)(const SharedPlace& place));
 
-}  // namespace berth
+}  // namespace berth::internal::device

@@ -15,10 +15,13 @@
 #include "device/host_bytes.h"
 #include "device/sim/sim_memory.h"
 #include "device/sim/sim_scheduler.h"
-#include "os/fork.h"
+#include "os/process/fork.h"
 #include "os/system.h"
 
 namespace berth {
+
+using namespace internal;
+using namespace internal::device;
 
 SimControl::~SimControl() = default;
 
@@ -352,6 +355,6 @@ SimControl& sim_control(Device device) {
   return static_cast<SimBackend&>(backend(device));
 }
 
-std::unique_ptr<BackendFactory> make_sim_factory() { return std::make_unique<SimFactory>(); }
+std::unique_ptr<BackendFactory> internal::device::make_sim_factory() { return std::make_unique<SimFactory>(); }
 
 }  // namespace berth

@@ -9,9 +9,9 @@
 
 #include "berth/base/checked.h"
 #include "device/host_bytes.h"
-#include "os/memory.h"
+#include "os/memory/memory.h"
 
-namespace berth {
+namespace berth::internal::device {
 
 namespace {
 
@@ -314,4 +314,4 @@ const SimMemory::Range* SimMemory::find(std::size_t address, std::size_t bytes, 
   return &range;
 }
 
-}  // namespace berth
+}  // namespace berth::internal::device

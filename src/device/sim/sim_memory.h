@@ -23,7 +23,7 @@
 // While pages that are in use move, they have two addresses with one frame; the old one is an echo, which can be read and written, and nothing else.
 //
 // Not thread-safe: the backend holds its lock around every call.
-namespace berth {
+namespace berth::internal::device {
 
 class SimMemory {
  public:
@@ -113,4 +113,4 @@ class SimMemory {
   std::unordered_map<Frame, std::size_t> more_places_;  // of frames with several addresses: how many beside the first
 };
 
-}  // namespace berth
+}  // namespace berth::internal::device

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "device/work_queue.h"
-#include "os/fork.h"
+#include "os/process/fork.h"
 
-namespace berth {
+namespace berth::internal::device {
 
 namespace {
 
@@ -347,4 +347,4 @@ void SimStream::do_wait(const Event& event) {
   if (event.state() != nullptr) scheduler_->put_wait(*queue_, event);
 }
 
-}  // namespace berth
+}  // namespace berth::internal::device

@@ -10,7 +10,7 @@
 
 #include "base/random.h"
 #include "berth/device/stream.h"
-#include "os/mutex.h"
+#include "os/lock/mutex.h"
 
 // The streams of a simulated device. Nothing runs by itself: work is picked and run by whoever waits for something, or asks whether it
 // is done, in an order drawn from the seed among all that the rules allow. So work finishes late, and in orders that a real device
@@ -18,7 +18,7 @@
 //
 // What is allowed: the head of each queue, when it is not a wait for an event that is not done. Host functions may block, so a thread
 // runs one only when what it waits for depends on it; the background thread runs any.
-namespace berth {
+namespace berth::internal::device {
 
 class SimScheduler : public std::enable_shared_from_this<SimScheduler> {
  public:
@@ -99,4 +99,4 @@ class SimStream : public StreamState {
   std::shared_ptr<SimScheduler::Queue> queue_;
 };
 
-}  // namespace berth
+}  // namespace berth::internal::device

@@ -5,7 +5,7 @@
 
 #include "berth/device/element_copy.h"
 
-namespace berth::loading {
+namespace berth::internal::file::load {
 
 void HostRoom::start(std::size_t number, StreamRef) {
   const Piece& piece = job_.plan.pieces[number];
@@ -58,7 +58,7 @@ void DeviceRoom::send(StreamRef stream) {
     std::byte* const target = by_scratch ? scratch_->data() + at : target_of(*part);
     moves_.push_back({target, there, staging_->data() + at, staging_device_, part->count * size_bytes(tensor_of(*part).from_host)});
   }
-  require_done(job_.device->copy_batch(moves_, stream), there, "copying what was loaded");
+  copy::require_done(job_.device->copy_batch(moves_, stream), there, "copying what was loaded");
   for (const auto& [part, at] : places_) {
     if (converts_there(*part)) convert(*part, at, stream);
   }
@@ -73,7 +73,7 @@ void DeviceRoom::convert(const Part& part, std::size_t at, StreamRef stream) {
                          .source_dtype = tensor.from_host,
                          .source_strides = {1},
                          .shape = {part.count}};
-  require_done(job_.device->copy_elements(copy, stream), job_.device->device(), "converting what was loaded");
+  copy::require_done(job_.device->copy_elements(copy, stream), job_.device->device(), "converting what was loaded");
 }
 
-}  // namespace berth::loading
+}  // namespace berth::internal::file::load

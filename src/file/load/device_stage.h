@@ -4,18 +4,18 @@
 #include <memory>
 #include <vector>
 
-#include "copy/pipeline.h"
+#include "copy/route/pipeline.h"
 #include "file/load/host_stage.h"
 #include "file/load/load_job.h"
 
-// The rooms of the pipeline (copy/pipeline.h) that loads run in: a piece on its way from a file to its target.
+// The rooms of the pipeline (copy/route/pipeline.h) that loads run in: a piece on its way from a file to its target.
 //
 //     to the host:    file ──read, convert──▶ target
 //     to a device:    file ──read, convert──▶ staging ──copy──▶ target
 //                                                └─────copy──▶ scratch ──convert──▶ target        all but the reads in a stream
-namespace berth::loading {
+namespace berth::internal::file::load {
 
-class HostRoom final : public PipelineRoom {
+class HostRoom final : public copy::PipelineRoom {
  public:
   explicit HostRoom(LoadJob& job) noexcept : job_(job), host_(job) {}
   void start(std::size_t piece, StreamRef stream) override;
@@ -28,7 +28,7 @@ class HostRoom final : public PipelineRoom {
   std::size_t bytes_ = 0;
 };
 
-class DeviceRoom final : public PipelineRoom {
+class DeviceRoom final : public copy::PipelineRoom {
  public:
   DeviceRoom(LoadJob& job, std::shared_ptr<HostStage> host);
   void start(std::size_t piece, StreamRef stream) override;
@@ -51,12 +51,12 @@ class DeviceRoom final : public PipelineRoom {
   LoadJob& job_;
   const std::shared_ptr<HostStage> host_;  // of the thread, which fills its two rooms by turns
   const Device staging_device_;
-  const std::unique_ptr<Scratch> staging_;
-  std::unique_ptr<Scratch> scratch_;  // on the device; made when first needed
+  const std::unique_ptr<copy::Scratch> staging_;
+  std::unique_ptr<copy::Scratch> scratch_;  // on the device; made when first needed
   std::vector<Place> places_;
   std::vector<std::byte*> addresses_;  // of the places, in staging
   std::vector<Transfer> moves_;
   std::size_t bytes_ = 0;
 };
 
-}  // namespace berth::loading
+}  // namespace berth::internal::file::load

@@ -4,10 +4,10 @@
 #include <algorithm>
 
 #include "berth/base/checked.h"
-#include "copy/host_copy.h"
+#include "copy/host/host_copy.h"
 #include "file/load/load_errors.h"
 
-namespace berth::loading {
+namespace berth::internal::file::load {
 
 namespace {
 
@@ -18,7 +18,7 @@ constexpr std::size_t kDirectSlack = 3 * os::kDirectAlignment;  // before the fi
 void convert(const std::byte* source, DType from, std::byte* target, DType to, std::size_t count) noexcept {
   const std::int64_t shape = static_cast<std::int64_t>(count);
   const std::int64_t stride = 1;
-  copy_on_host({&shape, 1}, {const_cast<std::byte*>(source), from, {&stride, 1}}, {target, to, {&stride, 1}}, 1);
+  copy::copy_on_host({&shape, 1}, {const_cast<std::byte*>(source), from, {&stride, 1}}, {target, to, {&stride, 1}}, 1);
 }
 
 }  // namespace
@@ -124,4 +124,4 @@ void HostStage::require_read(const Piece& piece, std::uint64_t offset, std::size
   throw_too_short(job_, piece, at);
 }
 
-}  // namespace berth::loading
+}  // namespace berth::internal::file::load

@@ -5,14 +5,14 @@
 #include <span>
 #include <vector>
 
-#include "copy/route_slot.h"
+#include "copy/route/route_stage.h"
 #include "file/load/load_job.h"
-#include "os/read_parts.h"
+#include "os/file/read_parts.h"
 
 // One thread's way from a file into host memory, be it the target or what is sent to a device. Parts that stay as they are are read straight
 // to where they belong, many in one call. Parts that change their dtype, and all parts of direct reads, come through a scratch that stays in
 // the cache. Where the file can be held still, large parts are converted straight from its pages: then nothing is copied on the way.
-namespace berth::loading {
+namespace berth::internal::file::load {
 
 class HostStage {
  public:
@@ -54,9 +54,9 @@ class HostStage {
   void require_read(const Piece& piece, std::uint64_t offset, std::size_t bytes, const Result<std::size_t>& read) const;
 
   LoadJob& job_;
-  std::unique_ptr<Scratch> scratch_;  // made when first needed
+  std::unique_ptr<copy::Scratch> scratch_;  // made when first needed
   std::vector<os::ReadTarget> ranges_;
   std::vector<Slice> slices_;
 };
 
-}  // namespace berth::loading
+}  // namespace berth::internal::file::load

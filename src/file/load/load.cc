@@ -2,35 +2,38 @@
 #include "berth/file/load.h"
 
 #include "file/load/load_tensors.h"
-#include "file/npy_array.h"
-#include "file/npy_header.h"
-#include "file/npz_inside.h"
-#include "file/safetensors_inside.h"
+#include "file/numpy/npy_array.h"
+#include "file/numpy/npy_header.h"
+#include "file/numpy/npz_inside.h"
+#include "file/safetensors/safetensors_inside.h"
 #include "file/tensor_set.h"
 
 // What each format hands over to be loaded: its open files and their tensors.
 namespace berth {
 
+using namespace internal;
+using namespace internal::file;
+
 namespace {
 
 // The set must outlive the load.
-LoadedTensors load_set(const files::TensorSet& set, const Place& place, const LoadOptions& options, const Site& site) {
-  loading::LoadSource source{.files = {},
-                             .entries = set.entries(),
-                             .mapped = [&](const TensorEntry& entry) { return entry.dtype ? set.tensor(entry) : set.bytes(entry); },
-                             .require_unchanged =
-                                 [&] {
-                                   for (std::size_t i = 0; i < set.files().size(); ++i) set.file(i).require_unchanged();
-                                 }};
+LoadedTensors load_set(const file::TensorSet& set, const Place& place, const LoadOptions& options, const Site& site) {
+  load::LoadSource source{.files = {},
+                          .entries = set.entries(),
+                          .mapped = [&](const TensorEntry& entry) { return entry.dtype ? set.tensor(entry) : set.bytes(entry); },
+                          .require_unchanged =
+                              [&] {
+                                for (std::size_t i = 0; i < set.files().size(); ++i) set.file(i).require_unchanged();
+                              }};
   for (std::size_t i = 0; i < set.files().size(); ++i) source.files.push_back({set.file(i).descriptor(), set.file(i).path(), {}});
-  return loading::load_tensors(std::move(source), place, options, site);
+  return load::load_tensors(std::move(source), place, options, site);
 }
 
 LoadedTensors load_npy(const std::string& path, const Place& place, const LoadOptions& options, const Site& site) {
-  const auto file = files::OpenFile::open(path, os::OpenFor::read, "opening");
-  TensorEntry entry = files::parse_npy(files::read_front(*file, 0, file->bytes()), {.path = path, .offset = 0, .bytes = file->bytes()});
+  const auto file = file::OpenFile::open(path, os::OpenFor::read, "opening");
+  TensorEntry entry = file::parse_npy(file::read_front(*file, 0, file->bytes()), {.path = path, .offset = 0, .bytes = file->bytes()});
   const std::uint64_t data_offset = entry.file_offset;
-  const files::TensorSet set(path, {std::move(entry)}, {}, {{path, file->bytes(), data_offset}}, {file});
+  const file::TensorSet set(path, {std::move(entry)}, {}, {{path, file->bytes(), data_offset}}, {file});
   return load_set(set, place, options, site);
 }
 
@@ -48,8 +51,8 @@ LoadedTensors load(const NpzFile& file, const Place& place, const LoadOptions& o
 
 LoadedTensors load(const std::string& path, const Place& place, const LoadOptions& options, Site site) {
   if (path.ends_with(".npy")) return load_npy(path, place, options, site);
-  if (path.ends_with(".npz")) return load(open_npz(path), place, options, site);
-  return load(open_safetensors(path), place, options, site);
+  if (path.ends_with(".npz")) return berth::load(open_npz(path), place, options, site);
+  return berth::load(open_safetensors(path), place, options, site);
 }
 
 }  // namespace berth

@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 
-namespace berth::loading {
+namespace berth::internal::file::load {
 
 namespace {
 
@@ -53,4 +53,4 @@ void throw_too_short(const LoadJob& job, const Piece& piece, std::uint64_t file_
                     std::move(known));
 }
 
-}  // namespace berth::loading
+}  // namespace berth::internal::file::load

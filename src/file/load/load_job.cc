@@ -5,17 +5,17 @@
 #include <thread>
 
 #include "file/load/device_stage.h"
-#include "os/mutex.h"
+#include "os/lock/mutex.h"
 
-namespace berth::loading {
+namespace berth::internal::file::load {
 
 namespace {
 
-class LoadWork final : public PipelineWork {
+class LoadWork final : public copy::PipelineWork {
  public:
   explicit LoadWork(LoadJob& job) noexcept : job_(job) {}
 
-  std::unique_ptr<PipelineRoom> make_room() override {
+  std::unique_ptr<copy::PipelineRoom> make_room() override {
     if (job_.to_host()) return std::make_unique<HostRoom>(job_);
     return std::make_unique<DeviceRoom>(job_, stage_of_this_thread());
   }
@@ -43,7 +43,7 @@ int run_load(LoadJob& job, int threads) {
     return static_cast<int>(std::min(pieces, static_cast<std::size_t>(threads)));
   }
   run_pipeline(job.device->device(), pieces, threads, work);
-  return pipeline_threads(pieces, threads);
+  return copy::pipeline_threads(pieces, threads);
 }
 
-}  // namespace berth::loading
+}  // namespace berth::internal::file::load

@@ -10,15 +10,15 @@
 #include <vector>
 
 #include "berth/device/backend.h"
-#include "copy/route_slot.h"
+#include "copy/route/route_stage.h"
 #include "file/load/load_plan.h"
 #include "file/load/load_progress.h"
-#include "os/descriptor.h"
-#include "os/still_file.h"
+#include "os/file/descriptor.h"
+#include "os/file/still_file.h"
 
 // Everything that the threads of one load share, beneath the formats: files that are open, what is wanted of them, where it goes. Nothing
 // here changes while they run but the counts.
-namespace berth::loading {
+namespace berth::internal::file::load {
 
 struct LoadFile {
   int descriptor = -1;                      // open for as long as the load runs
@@ -48,8 +48,8 @@ struct LoadJob {
   bool to_host() const noexcept { return device->properties().abilities.host_access; }
 
   // Memory for as long as the load runs, counted. Throws OutOfMemory.
-  std::unique_ptr<Scratch> make_scratch(Device on, std::size_t bytes) {
-    auto made = std::make_unique<Scratch>(on, bytes);
+  std::unique_ptr<copy::Scratch> make_scratch(Device on, std::size_t bytes) {
+    auto made = std::make_unique<copy::Scratch>(on, bytes);
     staging_bytes.fetch_add(bytes, std::memory_order_relaxed);
     return made;
   }
@@ -60,4 +60,4 @@ struct LoadJob {
 // DeviceError for a file or a device that fails; OutOfMemory for staging; what Progress throws.
 int run_load(LoadJob& job, int threads);
 
-}  // namespace berth::loading
+}  // namespace berth::internal::file::load

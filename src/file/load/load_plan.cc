@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace berth::loading {
+namespace berth::internal::file::load {
 
 namespace {
 
@@ -80,4 +80,4 @@ LoadPlan plan_load(std::span<const FileTensor> tensors, std::size_t piece_bytes)
   return cutter.take();
 }
 
-}  // namespace berth::loading
+}  // namespace berth::internal::file::load

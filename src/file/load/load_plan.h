@@ -16,7 +16,7 @@
 //
 // A tensor that fits into a piece is never cut, so only large ones are, at multiples of a piece from their first element: there the pages of
 // two threads' targets do not meet. A gap between tensors ends a piece.
-namespace berth::loading {
+namespace berth::internal::file::load {
 
 // Elements of one dtype in a file, which the host passes on in a second, and which end up in a third. All three may be the same.
 struct FileTensor {
@@ -69,4 +69,4 @@ constexpr std::size_t padded(std::size_t bytes) noexcept { return (bytes + kPart
 // sum of them, do not overflow.
 LoadPlan plan_load(std::span<const FileTensor> tensors, std::size_t piece_bytes);
 
-}  // namespace berth::loading
+}  // namespace berth::internal::file::load

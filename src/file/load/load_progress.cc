@@ -4,7 +4,7 @@
 #include "base/text.h"
 #include "berth/base/error.h"
 
-namespace berth::loading {
+namespace berth::internal::file::load {
 
 namespace {
 
@@ -37,4 +37,4 @@ bool Progress::tell(std::size_t done) const {
   }
 }
 
-}  // namespace berth::loading
+}  // namespace berth::internal::file::load

@@ -8,7 +8,7 @@
 #include "berth/file/load.h"
 
 // Counts what has arrived, and tells the caller of `load` on the caller's own thread: a callback need not be made for others.
-namespace berth::loading {
+namespace berth::internal::file::load {
 
 class Progress {
  public:
@@ -29,4 +29,4 @@ class Progress {
   std::atomic<std::size_t> done_{0};  // relaxed: a number to look at
 };
 
-}  // namespace berth::loading
+}  // namespace berth::internal::file::load

@@ -8,6 +8,8 @@
 
 namespace berth {
 
+using namespace internal;
+
 namespace {
 
 constexpr std::array<std::string_view, 4> kModes = {"auto", "map", "read", "direct"};

@@ -9,10 +9,10 @@
 #include "berth/copy/threads.h"
 #include "berth/device/registry.h"
 #include "file/tensors.h"
-#include "os/read_parts.h"
+#include "os/file/read_parts.h"
 #include "os/system.h"
 
-namespace berth::loading {
+namespace berth::internal::file::load {
 
 namespace {
 
@@ -53,7 +53,7 @@ DType passed_on(DType from, DType to, const Backend& device) {
 Storage make_target(const TensorEntry& entry, DType dtype, const Place& place, const Site& site) {
   if (!entry.dtype) return empty({entry.size_bytes}, dtype, place, {}, site);
   if (!entry.fortran_order) return empty(entry.shape, dtype, place, {}, site);
-  return files::turned(empty(files::reversed(entry.shape), dtype, place, {}, site));
+  return file::turned(empty(file::reversed(entry.shape), dtype, place, {}, site));
 }
 
 // One load, from the options to the report.
@@ -192,4 +192,4 @@ LoadedTensors load_tensors(LoadSource source, const Place& place, const LoadOpti
   return Load(source, place, options).run(site);
 }
 
-}  // namespace berth::loading
+}  // namespace berth::internal::file::load

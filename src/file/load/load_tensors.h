@@ -9,7 +9,7 @@
 #include "file/load/load_job.h"
 
 // Loading beneath the formats: what they hand over, and the steps that are the same for all of them.
-namespace berth::loading {
+namespace berth::internal::file::load {
 
 struct LoadSource {
   std::vector<LoadFile> files;
@@ -28,4 +28,4 @@ DType loaded_dtype(const TensorEntry& entry, const LoadOptions& options) noexcep
 // What `automatic` stands for.
 LoadMode choose_mode(std::uint64_t file_bytes, std::uint64_t available_bytes) noexcept;
 
-}  // namespace berth::loading
+}  // namespace berth::internal::file::load

@@ -5,7 +5,7 @@
 
 #include "device/stream_clock.h"
 
-namespace berth {
+namespace berth::internal::memory {
 
 void PieceList::push(Piece* piece) noexcept {
   piece->older = newest_;
@@ -36,7 +36,7 @@ void BucketCache::drop_if_unused(Bucket* bucket) noexcept {
   if (bucket->pieces + bucket->requests == 0) buckets_.erase(buckets_.find(bucket->key));
 }
 
-Piece* BucketCache::take(Bucket& bucket, std::uint32_t stream, const StreamUses& streams, const StreamClock* clock) noexcept {
+Piece* BucketCache::take(Bucket& bucket, std::uint32_t stream, const StreamUses& streams, const device::StreamClock* clock) noexcept {
   if (bucket.cached == 0) return nullptr;
   Piece* piece = bucket.lists[stream].newest();  // the newest is the one most likely to be warm
   if (piece == nullptr) piece = bucket.lists[0].newest();
@@ -144,4 +144,4 @@ std::string BucketCache::audit_bucket(const Bucket& bucket) const {
   return count == bucket.cached ? "" : "a bucket's count is not what its lists hold";
 }
 
-}  // namespace berth
+}  // namespace berth::internal::memory

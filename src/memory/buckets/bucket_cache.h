@@ -14,7 +14,7 @@
 
 // What a bucket strategy knows of its memory: every piece it has from the device, by address, and the free ones by bucket and stream.
 // Freeing, looking up and removing never need the heap. It asks no device and no stream. Not thread-safe: its owner locks.
-namespace berth {
+namespace berth::internal::memory {
 
 struct Bucket;
 
@@ -82,7 +82,7 @@ class BucketCache {
 
   // A piece of the bucket that may be used on the stream now, or nullptr: one freed there, or one whose work is known to be over or, by the
   // stream's clock (null: nothing is known), to come before.
-  Piece* take(Bucket& bucket, std::uint32_t stream, const StreamUses& streams, const StreamClock* clock = nullptr) noexcept;
+  Piece* take(Bucket& bucket, std::uint32_t stream, const StreamUses& streams, const device::StreamClock* clock = nullptr) noexcept;
   // REQUIRES: the piece is in no list.
   void put(Piece* piece) noexcept;
 
@@ -119,4 +119,4 @@ class BucketCache {
   std::size_t cached_bytes_ = 0;                   // == sum of taken_bytes over cached pieces
 };
 
-}  // namespace berth
+}  // namespace berth::internal::memory

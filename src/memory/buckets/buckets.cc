@@ -8,7 +8,7 @@
 #include "base/poison.h"
 #include "berth/base/checked.h"
 
-namespace berth {
+namespace berth::internal::memory {
 
 namespace {
 
@@ -372,7 +372,7 @@ Piece* Buckets::take_known(Bucket& bucket, std::uint32_t stream) noexcept {
   const StreamState* const state = streams_[stream].stream.get();  // the request's: it stays
   if (state == nullptr || bucket.cached == 0) return cache_.take(bucket, stream, streams_);
   mutex_.unlock();
-  const std::shared_ptr<const StreamClock> clock = state->clock();
+  const std::shared_ptr<const device::StreamClock> clock = state->clock();
   mutex_.lock();
   return cache_.take(bucket, stream, streams_, clock.get());
 }
@@ -412,4 +412,4 @@ bool Buckets::await_change() noexcept {
   return true;
 }
 
-}  // namespace berth
+}  // namespace berth::internal::memory

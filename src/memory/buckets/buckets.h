@@ -12,8 +12,8 @@
 #include "memory/hold_count.h"
 #include "memory/process_budget.h"
 #include "memory/stream_uses.h"
-#include "os/fork.h"
-#include "os/mutex.h"
+#include "os/lock/mutex.h"
+#include "os/process/fork.h"
 
 // The engine of `rounded` and `exact`, which differ in their rounding alone. Sizes are rounded, and each rounded size (with its alignment)
 // is a bucket; what is freed stays in its bucket until a request of the same bucket takes it, or it goes back to the device.
@@ -24,7 +24,7 @@
 //               Backend::allocate ─► refused: give back all that is cached, once without and once with waiting for streams, and ask again
 //
 // One lock. It is let go wherever a device or a stream is asked; those functions say so.
-namespace berth {
+namespace berth::internal::memory {
 
 struct BucketRules {
   const char* name;  // a literal: "rounded"
@@ -121,4 +121,4 @@ class Buckets final : public Allocator {
   os::Condition change_ended_;
 };
 
-}  // namespace berth
+}  // namespace berth::internal::memory

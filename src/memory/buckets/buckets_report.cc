@@ -8,7 +8,7 @@
 #include "memory/holders.h"
 
 // What a bucket strategy says about itself.
-namespace berth {
+namespace berth::internal::memory {
 
 Stats Buckets::stats() const {
   const os::Lock lock(mutex_);
@@ -97,4 +97,4 @@ std::string Buckets::audit() const {
   return {};
 }
 
-}  // namespace berth
+}  // namespace berth::internal::memory

@@ -11,7 +11,7 @@
 // "multiples of it", the rounding of `exact`.
 //
 //     Rounding{64, 1024}:   1 → 64    100 → 128    1024 → 1024    1025 → 2048    2049 → 3072
-namespace berth {
+namespace berth::internal::memory {
 
 struct Rounding {
   std::size_t least;  // powers of two, least <= cutoff
@@ -25,4 +25,4 @@ struct Rounding {
   }
 };
 
-}  // namespace berth
+}  // namespace berth::internal::memory

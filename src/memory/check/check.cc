@@ -12,10 +12,13 @@
 #include "memory/check/marks.h"
 #include "memory/hold_count.h"
 #include "memory/holders.h"
-#include "os/mutex.h"
-#include "os/stack.h"
+#include "os/lock/mutex.h"
+#include "os/process/stack.h"
 
 namespace berth {
+
+using namespace internal;
+using namespace internal::memory;
 
 namespace {
 

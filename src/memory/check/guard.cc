@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "berth/base/checked.h"
-#include "os/memory.h"
+#include "os/memory/memory.h"
 
-namespace berth {
+namespace berth::internal::memory {
 
 std::optional<GuardedPages> make_guarded(std::size_t bytes, std::size_t alignment) noexcept {
   const std::size_t page = os::page_bytes();
@@ -33,4 +33,4 @@ void release_guarded(const GuardedPages& pages) noexcept {
   (void)os::release(pages.range, pages.pages_bytes + os::page_bytes()).ok();
 }
 
-}  // namespace berth
+}  // namespace berth::internal::memory

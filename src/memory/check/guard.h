@@ -10,7 +10,7 @@
 //     | nothing                | the block   | slack        | the guard page |
 //
 // The slack is what the alignment costs. Plain values: whoever has one gives it back.
-namespace berth {
+namespace berth::internal::memory {
 
 struct GuardedPages {
   void* range = nullptr;        // nullptr: there are none
@@ -29,4 +29,4 @@ bool close_guarded(const GuardedPages& pages) noexcept;
 
 void release_guarded(const GuardedPages& pages) noexcept;
 
-}  // namespace berth
+}  // namespace berth::internal::memory

@@ -7,7 +7,7 @@
 // that interrupted it: a signal handler. To go on would take a lock that this very thread holds.
 //
 // An allocator that calls its user back on purpose (a handler, a callback) steps outside for that time.
-namespace berth {
+namespace berth::internal::memory {
 
 class Inside;
 inline constinit thread_local const Inside* t_innermost [[gnu::tls_model("initial-exec")]] = nullptr;
@@ -50,4 +50,4 @@ class Outside {
   const Inside* const before_;
 };
 
-}  // namespace berth
+}  // namespace berth::internal::memory

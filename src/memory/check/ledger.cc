@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <new>
 
-namespace berth {
+namespace berth::internal::memory {
 
 using State = LedgerEntry::State;
 
@@ -128,4 +128,4 @@ std::string Ledger::audit() const {
   return {};
 }
 
-}  // namespace berth
+}  // namespace berth::internal::memory

@@ -18,7 +18,7 @@
 // (past the quarantine where it does not stay there). Whoever took it, or made it leave, has it alone, and may change it without a lock,
 // but for its state, its block and its sites once it has been entered: those are looked at by others.
 // Entries never move in memory. Not thread-safe: its owner locks.
-namespace berth {
+namespace berth::internal::memory {
 
 struct LedgerEntry {
   enum class State : unsigned char { unused, live, leaving, quarantined, gone };
@@ -118,4 +118,4 @@ class Ledger {
   Stats counts_;
 };
 
-}  // namespace berth
+}  // namespace berth::internal::memory

@@ -5,9 +5,9 @@
 #include <cstring>
 
 #include "berth/base/checked.h"
-#include "os/fork.h"
+#include "os/process/fork.h"
 
-namespace berth {
+namespace berth::internal::memory {
 
 namespace {
 
@@ -127,4 +127,4 @@ std::optional<std::size_t> Marks::find_other(const void* source, std::size_t byt
   return std::nullopt;
 }
 
-}  // namespace berth
+}  // namespace berth::internal::memory

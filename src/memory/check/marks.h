@@ -14,7 +14,7 @@
 // Work in a block's stream may still use the memory. So what is written on the way in is written in the stream's order, unless the stream is
 // idle; and on the way out nothing is written or read unless it is. `held` says that the device is to be left alone: then memory that only
 // its backend can reach is not touched, and no stream is asked. REQUIRES, of each entry: the caller has it alone.
-namespace berth {
+namespace berth::internal::memory {
 
 class Marks {
  public:
@@ -50,4 +50,4 @@ class Marks {
   const std::uint64_t generation_;
 };
 
-}  // namespace berth
+}  // namespace berth::internal::memory

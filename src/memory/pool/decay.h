@@ -14,7 +14,7 @@
 //     period   |------|------|------|------|
 //
 // It reads no clock, and knows no device: the pool does. Not thread-safe: the pool locks.
-namespace berth {
+namespace berth::internal::memory {
 
 class Decay {
  public:
@@ -64,4 +64,4 @@ class Decay {
   std::size_t given_ = 0;  // in this period
 };
 
-}  // namespace berth
+}  // namespace berth::internal::memory

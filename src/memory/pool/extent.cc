@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace berth {
+namespace berth::internal::memory {
 
 namespace {
 
@@ -140,4 +140,4 @@ PoolExtent* ExtentTree::previous(const PoolExtent* extent, std::size_t bytes) co
   return nullptr;
 }
 
-}  // namespace berth
+}  // namespace berth::internal::memory

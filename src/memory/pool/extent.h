@@ -5,7 +5,7 @@
 #include <cstdint>
 
 // A piece of a pool's address range. Every byte of the range is in exactly one extent.
-namespace berth {
+namespace berth::internal::memory {
 
 enum class ExtentState : std::uint8_t {
   live,     // a block, or a slab of small ones
@@ -67,4 +67,4 @@ class ExtentTree {
   PoolExtent* root_ = nullptr;
 };
 
-}  // namespace berth
+}  // namespace berth::internal::memory

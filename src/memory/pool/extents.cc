@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <new>
 
-namespace berth {
+namespace berth::internal::memory {
 
 namespace {
 
@@ -199,4 +199,4 @@ std::string Extents::audit() const {
   return in_list == in_trees ? "" : "extents: a tree has lost an extent";
 }
 
-}  // namespace berth
+}  // namespace berth::internal::memory

@@ -15,7 +15,7 @@
 //     live | cached, clean | bare | cached, stream 3 | live | bare ...            (never: cached, clean | cached, clean)
 //
 // so a page can be taken away if and only if it lies in one cached extent. Not thread-safe: the pool locks.
-namespace berth {
+namespace berth::internal::memory {
 
 class Extents {
  public:
@@ -72,4 +72,4 @@ class Extents {
   ExtentTree bare_;
 };
 
-}  // namespace berth
+}  // namespace berth::internal::memory

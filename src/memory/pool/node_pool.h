@@ -9,7 +9,7 @@
 
 // Nodes of one type at fixed addresses, with an index each. Taking one never fails after `reserve` said yes, so that a structure can make
 // sure of its memory before it changes anything. Not thread-safe: its owner locks.
-namespace berth {
+namespace berth::internal::memory {
 
 template <class Node>
 class NodePool {
@@ -62,4 +62,4 @@ class NodePool {
   std::vector<Node*> free_;
 };
 
-}  // namespace berth
+}  // namespace berth::internal::memory

@@ -9,7 +9,7 @@
 
 // Pages that change hands between a pool and its private pools. Whoever wants some asks without a lock of its own; what it gets is in transit in
 // the lender's range, so that nobody there touches it, until it says what became of it. So no two pools' locks are ever held at once.
-namespace berth {
+namespace berth::internal::memory {
 
 struct Loan {
   enum class End : std::uint8_t {
@@ -38,4 +38,4 @@ class PageLender {
   ~PageLender() = default;
 };
 
-}  // namespace berth
+}  // namespace berth::internal::memory

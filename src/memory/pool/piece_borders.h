@@ -12,7 +12,7 @@
 //     borders   1   0   0   0   1   0   1   ?   ?   1   0   0   0   1
 //
 // Where memory is committed, and at the page behind it, the bits are right; where it is not they mean nothing. Not thread-safe: the pool locks.
-namespace berth {
+namespace berth::internal::memory {
 
 struct PieceSpan {
   std::size_t begin = 0;
@@ -68,4 +68,4 @@ class PieceBorders {
   std::size_t piece_ = 1;
 };
 
-}  // namespace berth
+}  // namespace berth::internal::memory

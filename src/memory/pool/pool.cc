@@ -10,9 +10,9 @@
 #include "berth/device/registry.h"
 #include "berth/record/misuse.h"
 #include "memory/process_budget.h"
-#include "os/memory.h"
+#include "os/memory/memory.h"
 
-namespace berth {
+namespace berth::internal::memory {
 
 namespace {
 
@@ -317,6 +317,13 @@ void Pool::end_hold() noexcept {
   settle_streams(true);
   space_.trim(0);
 }
+
+}  // namespace berth::internal::memory
+
+namespace berth {
+
+using namespace internal;
+using namespace internal::memory;
 
 std::shared_ptr<Allocator> pool(Device device, const PoolOptions& options) {
   if (options.decay.count() < 0) {

@@ -11,15 +11,15 @@
 #include "berth/memory/pool.h"
 #include "memory/extra_uses.h"
 #include "memory/hold_count.h"
+#include "memory/pool/block_table.h"
 #include "memory/pool/size_classes.h"
 #include "memory/pool/slabs.h"
-#include "memory/pool/slots.h"
 #include "memory/pool/space.h"
 #include "memory/pool/thread_cache.h"
 #include "memory/stream_uses.h"
-#include "os/fork.h"
-#include "os/gate.h"
-#include "os/mutex.h"
+#include "os/lock/gate.h"
+#include "os/lock/mutex.h"
+#include "os/process/fork.h"
 
 // The pool: what a request meets on its way down.
 //
@@ -32,7 +32,7 @@
 //     large ──────┘
 //
 // Every free ends where the block came from: its owner's bin, by way of the inbox when another thread frees it.
-namespace berth {
+namespace berth::internal::memory {
 
 class Pool final : public Allocator, public PageLender, private os::ForkListener {
  public:
@@ -160,7 +160,7 @@ class Pool final : public Allocator, public PageLender, private os::ForkListener
   bool take_ordered(std::uint32_t stream) noexcept BERTH_REQUIRES(mutex_);
   void settle_streams(bool wait) noexcept BERTH_REQUIRES(mutex_);
   void ask_streams(bool wait) noexcept BERTH_REQUIRES(mutex_);
-  bool release_extra(std::uint32_t stream, const StreamClock* clock) noexcept BERTH_REQUIRES(mutex_);
+  bool release_extra(std::uint32_t stream, const device::StreamClock* clock) noexcept BERTH_REQUIRES(mutex_);
   void release(Slot* slot) noexcept BERTH_REQUIRES(mutex_);
   std::uint32_t stream_of(const Slot* slot) const noexcept BERTH_REQUIRES(mutex_);
   void retire_streams() noexcept BERTH_REQUIRES(mutex_);
@@ -285,4 +285,4 @@ Status Pool::with_effort(std::uint32_t stream, const Attempt& attempt) noexcept 
   return done;
 }
 
-}  // namespace berth
+}  // namespace berth::internal::memory

@@ -8,6 +8,9 @@
 // Memory that a pool has not needed for a while goes back.
 namespace berth {
 
+using namespace internal;
+using namespace internal::memory;
+
 namespace {
 
 constexpr std::uint32_t kPollEvery = 16;    // the clock is not free of cost beside the free of a large block

@@ -5,6 +5,9 @@
 // Blocks that become longer where they are: a small one within its size class, a large one into what follows it.
 namespace berth {
 
+using namespace internal;
+using namespace internal::memory;
+
 bool Pool::grow(Block& block, std::size_t bytes) noexcept {
   Slot* const slot = slots_.range().find(block.place);
   if (slot == nullptr || is_inherited()) return false;

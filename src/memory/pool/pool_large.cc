@@ -13,6 +13,9 @@
 // back when its thread asks for large memory of another size, and with the rest of the cache.
 namespace berth {
 
+using namespace internal;
+using namespace internal::memory;
+
 namespace {
 
 constexpr std::size_t kMostKept = 32_MiB;        // longer ones are worth the lock

@@ -6,7 +6,7 @@
 #include "memory/process_budget.h"
 
 // Private pools, and the pool whose pages they share. docs/decisions/0012-private-pools.md says how.
-namespace berth {
+namespace berth::internal::memory {
 
 Pool::Pool(std::shared_ptr<Pool> parent, const PrivatePoolOptions& options)
     : Pool(parent->backend(),
@@ -72,6 +72,13 @@ namespace {
 }
 
 }  // namespace
+
+}  // namespace berth::internal::memory
+
+namespace berth {
+
+using namespace internal;
+using namespace internal::memory;
 
 std::shared_ptr<Allocator> private_pool(const std::shared_ptr<Allocator>& parent, const PrivatePoolOptions& options) {
   auto shared = std::dynamic_pointer_cast<Pool>(parent);

@@ -7,7 +7,7 @@
 #include "memory/pool/pool.h"
 
 // What a pool says of itself: statistics, the out-of-memory report, the audit.
-namespace berth {
+namespace berth::internal::memory {
 
 namespace {
 
@@ -177,4 +177,4 @@ std::string Pool::audit_cache(const ThreadCache& cache) const {
   return granted == cache.granted ? "" : "pool: the bins' capacities do not add up to what the cache was granted";
 }
 
-}  // namespace berth
+}  // namespace berth::internal::memory

@@ -8,6 +8,9 @@
 // The pool's small blocks: the way through the thread caches.
 namespace berth {
 
+using namespace internal;
+using namespace internal::memory;
+
 namespace {
 
 constexpr std::size_t kBatchBytes = std::size_t{128} << 10;  // fetched from the slabs at a time

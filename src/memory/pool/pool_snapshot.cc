@@ -5,7 +5,7 @@
 #include "berth/memory/snapshot.h"
 #include "memory/pool/pool.h"
 
-namespace berth {
+namespace berth::internal::memory {
 
 // A pool's list of blocks, made in hops. A hop copies, under the lock, what a few extents and slots say; between two hops the copies are turned
 // into blocks and runs, and whoever waits for the lock has it. Threads' caches are not shut: a block that comes or goes in one meanwhile is told
@@ -213,4 +213,4 @@ class PoolWalk {
 
 void Pool::list_blocks(Snapshot& snapshot) const { PoolWalk(*this, snapshot).run(); }
 
-}  // namespace berth
+}  // namespace berth::internal::memory

@@ -6,7 +6,7 @@
 #include "memory/pool/pool.h"
 
 // The pool and the streams that may still be at work on what was freed.
-namespace berth {
+namespace berth::internal::memory {
 
 namespace {
 
@@ -33,7 +33,7 @@ bool Pool::take_ordered(std::uint32_t stream) noexcept {
   if (state == nullptr || state->clock_version() == streams_[stream].clock_version) return false;
   const std::uint64_t version = state->clock_version();
   mutex_.unlock();
-  const std::shared_ptr<const StreamClock> clock = state->clock();
+  const std::shared_ptr<const device::StreamClock> clock = state->clock();
   mutex_.lock();
   if (clock == nullptr || streams_[stream].stream.get() != state) return false;
   streams_[stream].clock_version = version;
@@ -118,7 +118,7 @@ std::uint32_t Pool::stream_of(const Slot* slot) const noexcept {
 
 // Freed blocks that no stream beside their own can be at work on go where freed blocks go; so do those of a stream that is known, by its
 // clock, to come after the work of the others. False when there was none.
-bool Pool::release_extra(std::uint32_t stream, const StreamClock* clock) noexcept {
+bool Pool::release_extra(std::uint32_t stream, const device::StreamClock* clock) noexcept {
   bool any = false;
   ExtraUses::Key at = 0;
   const auto is_over = [&](ExtraUses::Key key, const ExtraUses::Use& use) BERTH_NO_THREAD_ANALYSIS {
@@ -215,4 +215,4 @@ void Pool::close_in_turn() noexcept {
   mutex_.lock();
 }
 
-}  // namespace berth
+}  // namespace berth::internal::memory

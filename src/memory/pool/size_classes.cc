@@ -5,7 +5,7 @@
 
 #include "berth/base/checked.h"
 
-namespace berth {
+namespace berth::internal::memory {
 
 namespace {
 
@@ -45,4 +45,4 @@ SizeClass SizeClasses::find_aligned(std::size_t bytes, std::size_t alignment) co
   return c;
 }
 
-}  // namespace berth
+}  // namespace berth::internal::memory

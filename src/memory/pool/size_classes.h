@@ -11,7 +11,7 @@
 //     64 128 192 … 1024 | 1152 1280 … 2048 | 2304 … 4096 | … | … 128 KiB
 //
 // A device with a coarser alignment uses those that are multiples of it, which are all the sizes there are above eight times as much.
-namespace berth {
+namespace berth::internal::memory {
 
 inline constexpr std::size_t kSmallLimit = std::size_t{128} << 10;  // what is larger gets an extent of its own
 inline constexpr std::size_t kSlabGrain = std::size_t{16} << 10;    // slabs begin and end at multiples of it
@@ -59,4 +59,4 @@ class SizeClasses {
   std::array<ClassInfo, kMost> info_{};
 };
 
-}  // namespace berth
+}  // namespace berth::internal::memory

@@ -5,9 +5,9 @@
 #include <new>
 
 #include "berth/base/checked.h"
-#include "os/memory.h"
+#include "os/memory/memory.h"
 
-namespace berth {
+namespace berth::internal::memory {
 
 Status Slabs::open(std::size_t range_bytes) noexcept {
   if (table_ != nullptr) return {};
@@ -188,4 +188,4 @@ std::string Slabs::audit() const {
   return free_blocks <= free_bytes_ ? "" : "slabs: more blocks are free than are counted";
 }
 
-}  // namespace berth
+}  // namespace berth::internal::memory

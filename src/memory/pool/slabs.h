@@ -8,14 +8,14 @@
 #include <string>
 #include <vector>
 
+#include "memory/pool/block_table.h"
 #include "memory/pool/size_classes.h"
-#include "memory/pool/slots.h"
 #include "memory/pool/space.h"
 #include "memory/stream_uses.h"
 
 // The small blocks that no thread cache has: slabs of equal blocks, each slab for one size class and one stream. A slab whose last block
 // comes back goes back to the space. The pool's mutex guards everything.
-namespace berth {
+namespace berth::internal::memory {
 
 class Slabs {
  public:
@@ -108,4 +108,4 @@ class Slabs {
   std::size_t free_bytes_ = 0;  // of the free blocks in all slabs, and the slabs' tails
 };
 
-}  // namespace berth
+}  // namespace berth::internal::memory

@@ -8,9 +8,9 @@
 #include "berth/base/checked.h"
 #include "berth/base/units.h"
 #include "memory/pool/size_classes.h"
-#include "os/fork.h"
+#include "os/process/fork.h"
 
-namespace berth {
+namespace berth::internal::memory {
 
 namespace {
 
@@ -331,4 +331,4 @@ std::string Space::audit() const {
   return {};
 }
 
-}  // namespace berth
+}  // namespace berth::internal::memory

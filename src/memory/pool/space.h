@@ -16,7 +16,7 @@
 #include "memory/pool/extents.h"
 #include "memory/pool/page_lender.h"
 #include "memory/pool/piece_borders.h"
-#include "os/mutex.h"
+#include "os/lock/mutex.h"
 
 // A pool's address range and the memory under it. It hands out extents, takes them back, and decides when to ask the device for memory,
 // when to move pages from a hole to where they are needed, and when to give them back:
@@ -38,7 +38,7 @@
 //
 // The pool's mutex guards everything: it is held by whoever calls (which clang cannot check across classes). Functions that go to the
 // device let go of it meanwhile; what they work on is `transit` until they are back, and nobody else touches that.
-namespace berth {
+namespace berth::internal::memory {
 
 struct SpaceSettings {
   std::size_t page_bytes = 0;    // what is moved and committed at a time: the unit, or a huge page where there are some
@@ -224,4 +224,4 @@ class Space {
   std::size_t moved_edges_ = 0;  // at most 1 % of that, unless memory is short
 };
 
-}  // namespace berth
+}  // namespace berth::internal::memory

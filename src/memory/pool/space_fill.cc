@@ -8,6 +8,8 @@
 // Where the memory under an extent comes from: pages of holes, a lender's, the device's.
 namespace berth {
 
+using namespace internal::memory;
+
 namespace {
 
 constexpr std::size_t kLeastEdge = 256_KiB;  // shorter edges are not worth a mapping of their own

@@ -7,6 +7,8 @@
 // Where memory goes that a pool gives up: to the device, to a lender, to who borrows.
 namespace berth {
 
+using namespace internal::memory;
+
 // False when the device would not take it.
 bool Space::decommit(PoolExtent* from, std::size_t begin, std::size_t end, To to) noexcept {
   if (!nodes_.reserve(Extents::kNodesPerCut)) return false;

@@ -5,9 +5,9 @@
 #include <new>
 
 #include "memory/pool/pool.h"
-#include "os/fork.h"
+#include "os/process/fork.h"
 
-namespace berth {
+namespace berth::internal::memory {
 
 constinit thread_local CacheFront t_front [[gnu::tls_model("initial-exec")]] = {};
 
@@ -99,4 +99,4 @@ void ThreadCaches::enter(const std::shared_ptr<Pool>& pool, const CacheFront& fr
   t_list.entries.push_back({front, pool});
 }
 
-}  // namespace berth
+}  // namespace berth::internal::memory

@@ -11,9 +11,9 @@
 #include "base/poison.h"
 #include "base/relaxed.h"
 #include "berth/memory/block.h"
+#include "memory/pool/block_table.h"
 #include "memory/pool/size_classes.h"
-#include "memory/pool/slots.h"
-#include "os/gate.h"
+#include "os/lock/gate.h"
 
 // The free blocks that one thread keeps for itself, of one pool and for one stream, and its share of the pool's counts. The thread goes in
 // and out through the gate, which costs no atomic instruction; the pool, under its mutex, can shut all gates and do with the caches as it
@@ -22,7 +22,7 @@
 // A block belongs to the cache it was handed out from. Another thread that frees it sends it home: it puts the slot and the serial in the
 // cache's inbox, and the owner, or the pool, takes it from there. So nobody but the owner ever changes a slot, and two threads that free
 // the same block at the same moment cannot both succeed: the second message finds another serial.
-namespace berth {
+namespace berth::internal::memory {
 
 class Inbox {
  public:
@@ -356,4 +356,4 @@ class ThreadCaches {
   static void enter(const std::shared_ptr<Pool>& pool, const CacheFront& front) noexcept;
 };
 
-}  // namespace berth
+}  // namespace berth::internal::memory

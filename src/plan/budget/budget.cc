@@ -17,7 +17,10 @@
 
 namespace berth {
 
-namespace planning {
+using namespace internal;
+using namespace internal::plan;
+
+namespace internal::plan {
 
 namespace {
 
@@ -65,7 +68,7 @@ class Proposer {
 
   std::size_t bytes_of(const Plan& plan) const { return plan.has_places() ? plan.tables().arenas[options_.device].bytes : SIZE_MAX; }
 
-  Plan plan_of(Graph graph) const { return plan(std::move(graph), options_.plan); }
+  Plan plan_of(Graph graph) const { return berth::plan(std::move(graph), options_.plan); }
 
   // Items that make it fit, and perhaps more than are needed.
   std::optional<Items> gather(Ways ways) {
@@ -219,27 +222,27 @@ std::shared_ptr<const Graph> ordered(const Plan& plan) {
 
 }  // namespace
 
-}  // namespace planning
+}  // namespace internal::plan
 
 BudgetAnswer plan_budget(Graph graph, const BudgetOptions& asked) {
-  BudgetOptions options = planning::completed(graph, asked);
+  BudgetOptions options = plan::completed(graph, asked);
   graph.validate();
-  planning::check(graph, options);
-  const planning::Patience patience(planning::deadline_of(options.plan), options.plan.cancel);
-  Plan first = plan(std::move(graph), options.plan);
-  const std::shared_ptr<const Graph> in_order = planning::ordered(first);
+  plan::check(graph, options);
+  const plan::Patience patience(plan::deadline_of(options.plan), options.plan.cancel);
+  Plan first = berth::plan(std::move(graph), options.plan);
+  const std::shared_ptr<const Graph> in_order = plan::ordered(first);
   options.plan.order = "given";
   options.plan.on_better = nullptr;
-  BudgetAnswer answer{first.tables().order.empty() ? std::move(first) : plan(in_order, options.plan), false, 0, 0, {}};
+  BudgetAnswer answer{first.tables().order.empty() ? std::move(first) : berth::plan(in_order, options.plan), false, 0, 0, {}};
   options.plan.on_strategy = nullptr;
   const std::size_t bytes = answer.plan.has_places() ? answer.plan.tables().arenas[options.device].bytes : SIZE_MAX;
-  answer.least_bytes = planning::least_of_nodes(answer.plan, options.device);
+  answer.least_bytes = plan::least_of_nodes(answer.plan, options.device);
   answer.fits = bytes <= options.budget_bytes;
   if (answer.fits || !answer.plan.has_places()) return answer;
   answer.over_bytes = bytes - options.budget_bytes;
   if (answer.least_bytes > options.budget_bytes) return answer;
-  planning::Proposer proposer(in_order, options, planning::find_gaps(answer.plan, options), patience);
-  for (const auto ways : {planning::Ways::recompute, planning::Ways::move, planning::Ways::both}) {
+  plan::Proposer proposer(in_order, options, plan::find_gaps(answer.plan, options), patience);
+  for (const auto ways : {plan::Ways::recompute, plan::Ways::move, plan::Ways::both}) {
     std::optional<BudgetProposal> proposal = proposer.propose(ways);
     if (!proposal) continue;
     const bool known = std::any_of(answer.proposals.begin(), answer.proposals.end(),

@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "berth/base/error.h"
 
-namespace berth::planning {
+namespace berth::internal::plan {
 
 namespace {
 
@@ -129,9 +129,9 @@ ChangedGraph change_graph(const Graph& graph, std::span<const BudgetItem> items,
   return Changer(graph, items, move_to).run();
 }
 
-}  // namespace berth::planning
+}  // namespace berth::internal::plan
 
-namespace berth {
+namespace berth::internal::plan {
 
 namespace {
 
@@ -153,6 +153,12 @@ void require_item(const Graph& graph, const BudgetItem& item, const std::vector<
 
 }  // namespace
 
+}  // namespace berth::internal::plan
+
+namespace berth {
+
+using namespace internal::plan;
+
 std::string_view to_string(BudgetItem::Kind kind) noexcept { return kind == BudgetItem::Kind::move ? "move" : "recompute"; }
 
 Graph with_items(const Graph& graph, std::span<const BudgetItem> items, std::string_view move_to) {
@@ -162,7 +168,7 @@ Graph with_items(const Graph& graph, std::span<const BudgetItem> items, std::str
     for (const ValueId v : graph.nodes[n].outputs)
       if (v != kNoValue) writer[v] = n;
   for (const BudgetItem& item : items) require_item(graph, item, writer);
-  Graph changed = planning::change_graph(graph, items, move_to).graph;
+  Graph changed = change_graph(graph, items, move_to).graph;
   changed.validate();
   return changed;
 }

@@ -9,7 +9,7 @@
 #include "berth/plan/budget.h"
 
 // A graph with items of a budget carried out.
-namespace berth::planning {
+namespace berth::internal::plan {
 
 // Where a node stands among those of the graph before: node n of that graph at 2n + 1, what was put before it at 2n.
 using Stand = std::uint64_t;
@@ -22,4 +22,4 @@ struct ChangedGraph {
 // REQUIRES: every item is of this graph.
 ChangedGraph change_graph(const Graph& graph, std::span<const BudgetItem> items, std::string_view move_to);
 
-}  // namespace berth::planning
+}  // namespace berth::internal::plan

@@ -6,7 +6,7 @@
 
 #include "plan/lives.h"
 
-namespace berth::planning {
+namespace berth::internal::plan {
 
 namespace {
 
@@ -141,4 +141,4 @@ std::size_t least_of_nodes(const Plan& plan, std::uint32_t device) {
   return most;
 }
 
-}  // namespace berth::planning
+}  // namespace berth::internal::plan

@@ -7,7 +7,7 @@
 #include "berth/plan/budget.h"
 
 // Where values lie idle: between two uses with steps in between, in which nothing else needs their bytes.
-namespace berth::planning {
+namespace berth::internal::plan {
 
 // What could be done about one of them.
 struct Gap {
@@ -22,4 +22,4 @@ std::vector<Gap> find_gaps(const Plan& plan, const BudgetOptions& options);
 // what may share bytes.
 std::size_t least_of_nodes(const Plan& plan, std::uint32_t device);
 
-}  // namespace berth::planning
+}  // namespace berth::internal::plan

@@ -5,9 +5,9 @@
 #include "berth/base/checked.h"
 #include "berth/base/error.h"
 #include "plan/onnx/element_type.h"
-#include "plan/onnx/sharing.h"
+#include "plan/onnx/reuse.h"
 
-namespace berth::onnx {
+namespace berth::internal::plan::onnx {
 
 namespace {
 
@@ -135,4 +135,4 @@ void build_graph(const Model& model, const Inference& inference, const Symbols& 
   out.graph.validate();
 }
 
-}  // namespace berth::onnx
+}  // namespace berth::internal::plan::onnx

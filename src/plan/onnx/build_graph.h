@@ -4,10 +4,10 @@
 #include "berth/plan/onnx.h"
 #include "plan/onnx/inference.h"
 
-namespace berth::onnx {
+namespace berth::internal::plan::onnx {
 
 // Turns what is known of a model into a graph to plan. Throws ArgumentError: unknown_shape, and what Graph::validate throws.
 void build_graph(const Model& model, const Inference& inference, const Symbols& symbols, const OnnxOptions& options, std::string_view name,
                  OnnxModel& out);
 
-}  // namespace berth::onnx
+}  // namespace berth::internal::plan::onnx

@@ -5,7 +5,7 @@
 
 #include "berth/base/shape.h"
 
-namespace berth::onnx {
+namespace berth::internal::plan::onnx {
 
 const TensorType& Call::in(std::size_t input) const noexcept {
   static const TensorType nothing;
@@ -54,4 +54,4 @@ void Call::set_contents(std::size_t output, Contents contents) {
   if (output < contents_.size()) contents_[output] = std::move(contents);
 }
 
-}  // namespace berth::onnx
+}  // namespace berth::internal::plan::onnx

@@ -11,7 +11,7 @@
 #include "plan/onnx/tensor_type.h"
 
 // One node with what is known of its inputs, and room for what follows about its outputs. Rules read and write nothing else.
-namespace berth::onnx {
+namespace berth::internal::plan::onnx {
 
 struct CallInput {
   const TensorType* type = nullptr;    // null: left out
@@ -66,4 +66,4 @@ class Call {
   std::vector<std::optional<Contents>> contents_;
 };
 
-}  // namespace berth::onnx
+}  // namespace berth::internal::plan::onnx

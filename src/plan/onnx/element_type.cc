@@ -3,7 +3,7 @@
 
 #include "berth/base/checked.h"
 
-namespace berth::onnx {
+namespace berth::internal::plan::onnx {
 
 namespace {
 
@@ -69,4 +69,4 @@ std::optional<std::size_t> count_of(std::span<const std::int64_t> dims) noexcept
   return none ? 0 : count;
 }
 
-}  // namespace berth::onnx
+}  // namespace berth::internal::plan::onnx

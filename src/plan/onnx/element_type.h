@@ -9,7 +9,7 @@
 #include "berth/base/dtype.h"
 
 // The element types of ONNX: numbers of TensorProto.DataType.
-namespace berth::onnx {
+namespace berth::internal::plan::onnx {
 
 inline constexpr std::int64_t kFloat = 1, kUint8 = 2, kInt8 = 3, kUint16 = 4, kInt16 = 5, kInt32 = 6, kInt64 = 7, kString = 8, kBool = 9;
 inline constexpr std::int64_t kFloat16 = 10, kDouble = 11, kUint32 = 12, kUint64 = 13, kComplex64 = 14, kComplex128 = 15, kBfloat16 = 16;
@@ -34,4 +34,4 @@ std::optional<std::size_t> bytes_of(std::int64_t elem, std::size_t count) noexce
 // The product of dimensions. Nothing when it is too large, or when one is not known (negative).
 std::optional<std::size_t> count_of(std::span<const std::int64_t> dims) noexcept;
 
-}  // namespace berth::onnx
+}  // namespace berth::internal::plan::onnx

@@ -7,7 +7,7 @@
 #include "berth/base/checked.h"
 #include "berth/base/error.h"
 
-namespace berth::onnx {
+namespace berth::internal::plan::onnx {
 
 struct ExternalData::Place {
   std::string path;
@@ -121,4 +121,4 @@ void ExternalData::check(const ModelTensor& tensor, std::optional<std::size_t> b
   check_range(tensor, place, bytes);
 }
 
-}  // namespace berth::onnx
+}  // namespace berth::internal::plan::onnx

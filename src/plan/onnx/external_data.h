@@ -12,7 +12,7 @@
 
 // Data of tensors that lie in files of their own. No file is opened here: the location is judged as text, and the numbers against the size
 // that the caller of read_onnx answers.
-namespace berth::onnx {
+namespace berth::internal::plan::onnx {
 
 class ExternalData {
  public:
@@ -39,4 +39,4 @@ class ExternalData {
 // Why a location could lead out of the model's folder; empty when it cannot.
 std::string_view why_not_inside(std::string_view location);
 
-}  // namespace berth::onnx
+}  // namespace berth::internal::plan::onnx

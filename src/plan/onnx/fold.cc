@@ -8,7 +8,7 @@
 #include "plan/onnx/slice_range.h"
 
 // The rules that choose and move elements. Those that choose along an axis do it for lists only.
-namespace berth::onnx {
+namespace berth::internal::plan::onnx {
 
 namespace {
 
@@ -203,4 +203,4 @@ void fold(Call& call) {
   drop_misfits(call);
 }
 
-}  // namespace berth::onnx
+}  // namespace berth::internal::plan::onnx

@@ -7,7 +7,7 @@
 #include "berth/base/checked.h"
 #include "plan/onnx/element_type.h"
 
-namespace berth::onnx {
+namespace berth::internal::plan::onnx {
 
 namespace {
 
@@ -150,4 +150,4 @@ void fold_reduce(Call& call) {
   call.set_contents(0, {.ints = {known(reduced(call.node().op, *from))}, .floats = {}});
 }
 
-}  // namespace berth::onnx
+}  // namespace berth::internal::plan::onnx

@@ -6,7 +6,7 @@
 #include "plan/onnx/call.h"
 
 // The part of fold.h that computes. REQUIRES of all: the first output is small and its shape is known.
-namespace berth::onnx {
+namespace berth::internal::plan::onnx {
 
 inline constexpr float kUnknownFloat = std::numeric_limits<float>::quiet_NaN();
 
@@ -15,4 +15,4 @@ void fold_binary(Call& call);  // of equal lengths, or with one number
 void fold_cast(Call& call);
 void fold_reduce(Call& call);  // of a list, to one number
 
-}  // namespace berth::onnx
+}  // namespace berth::internal::plan::onnx

@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "berth/base/error.h"
 
-namespace berth::onnx {
+namespace berth::internal::plan::onnx {
 
 namespace {
 
@@ -92,4 +92,4 @@ void Functions::refuse_circle(const std::vector<std::size_t>& path, std::size_t 
                       {{"nodes", names}});
 }
 
-}  // namespace berth::onnx
+}  // namespace berth::internal::plan::onnx

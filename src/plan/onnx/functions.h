@@ -9,7 +9,7 @@
 #include "plan/onnx/model.h"
 
 // The functions that a model brings along, which its nodes may call like operators.
-namespace berth::onnx {
+namespace berth::internal::plan::onnx {
 
 class Functions {
  public:
@@ -39,4 +39,4 @@ class Functions {
   std::vector<std::uint8_t> state_;  // of the search: 0 new, 1 on the path, 2 done
 };
 
-}  // namespace berth::onnx
+}  // namespace berth::internal::plan::onnx

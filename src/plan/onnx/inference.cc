@@ -7,9 +7,9 @@
 #include "berth/base/error.h"
 #include "plan/onnx/fold.h"
 #include "plan/onnx/order.h"
-#include "plan/onnx/rules.h"
+#include "plan/onnx/rules/rules.h"
 
-namespace berth::onnx {
+namespace berth::internal::plan::onnx {
 
 void Inference::run() {
   Scope scope{.graph = &model_.graph, .parent = nullptr};
@@ -195,4 +195,4 @@ Call Inference::call_of(const Step& step) const {
   return Call(*step.node, model_.opset, std::move(inputs));
 }
 
-}  // namespace berth::onnx
+}  // namespace berth::internal::plan::onnx

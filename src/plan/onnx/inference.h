@@ -14,7 +14,7 @@
 
 // Walks a model's nodes in their order, looks up the names, and works out what each value is. Subgraphs are walked with the node that has
 // them, where they can see what is defined so far. Linear in the size of the model.
-namespace berth::onnx {
+namespace berth::internal::plan::onnx {
 
 // A place in a list of values where none is.
 inline constexpr std::uint32_t kAbsent = UINT32_MAX;
@@ -100,4 +100,4 @@ class Inference {
   std::size_t subgraph_values_ = 0;
 };
 
-}  // namespace berth::onnx
+}  // namespace berth::internal::plan::onnx

@@ -2,7 +2,7 @@
 #include "plan/onnx/element_type.h"
 #include "plan/onnx/inference.h"
 
-namespace berth::onnx {
+namespace berth::internal::plan::onnx {
 
 namespace {
 
@@ -141,4 +141,4 @@ bool Inference::walk(Scope& scope, const ModelGraph& graph, const std::vector<Te
   return inner.pure;
 }
 
-}  // namespace berth::onnx
+}  // namespace berth::internal::plan::onnx

@@ -6,7 +6,7 @@
 #include "plan/onnx/wire.h"
 
 // The numbers are those of onnx.proto. A singular message that comes twice is read into the same struct twice, as protobuf merges it.
-namespace berth::onnx {
+namespace berth::internal::plan::onnx {
 
 namespace {
 
@@ -244,4 +244,4 @@ Model read_model(std::string_view bytes, std::string_view name) {
   return model;
 }
 
-}  // namespace berth::onnx
+}  // namespace berth::internal::plan::onnx

@@ -8,7 +8,7 @@
 
 // An ONNX model as its file has it: plain structs of views into the file's bytes, which must outlive them. Nothing is worked out here, and
 // names are not looked up. Of a tensor's data only the first few numbers are kept.
-namespace berth::onnx {
+namespace berth::internal::plan::onnx {
 
 // Tensors of more elements than this are weights, and never sizes to compute with: twice the highest rank, so that a value takes little
 // room however many there are.
@@ -121,4 +121,4 @@ void each_subgraph(const ModelNode& node, Visit visit) {
   }
 }
 
-}  // namespace berth::onnx
+}  // namespace berth::internal::plan::onnx

@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "berth/plan/graph.h"
 
-namespace berth::onnx {
+namespace berth::internal::plan::onnx {
 
 namespace {
 
@@ -51,4 +51,4 @@ void refuse_order(const ModelGraph& graph, std::string_view name) {
   skeleton.validate();
 }
 
-}  // namespace berth::onnx
+}  // namespace berth::internal::plan::onnx

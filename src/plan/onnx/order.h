@@ -6,7 +6,7 @@
 
 #include "plan/onnx/model.h"
 
-namespace berth::onnx {
+namespace berth::internal::plan::onnx {
 
 // How a node is called in messages.
 std::string describe(const ModelNode& node);
@@ -15,4 +15,4 @@ std::string describe(const ModelNode& node);
 // one another, undefined_value when they only stand in a wrong order. Returns when none writes it.
 void refuse_order(const ModelGraph& graph, std::string_view name);
 
-}  // namespace berth::onnx
+}  // namespace berth::internal::plan::onnx

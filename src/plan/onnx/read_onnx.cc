@@ -6,10 +6,13 @@
 #include "plan/onnx/functions.h"
 #include "plan/onnx/inference.h"
 #include "plan/onnx/model.h"
-#include "plan/onnx/rules.h"
+#include "plan/onnx/rules/rules.h"
 #include "plan/onnx/symbols.h"
 
 namespace berth {
+
+using namespace internal;
+using namespace internal::plan;
 
 OnnxModel read_onnx(std::string_view bytes, const OnnxOptions& options, std::string_view name) {
   const onnx::Model model = onnx::read_model(bytes, name);

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace berth::onnx {
+namespace berth::internal::plan::onnx {
 
 namespace {
 
@@ -71,4 +71,4 @@ std::optional<std::vector<AxisRange>> slice_ranges(const Call& call) {
   return ranges;
 }
 
-}  // namespace berth::onnx
+}  // namespace berth::internal::plan::onnx

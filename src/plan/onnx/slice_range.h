@@ -7,7 +7,7 @@
 #include "plan/onnx/call.h"
 
 // What a Slice node takes along each axis, however it says so. Shapes, constants and views are made from the same.
-namespace berth::onnx {
+namespace berth::internal::plan::onnx {
 
 struct AxisRange {
   std::int64_t start = 0;
@@ -19,4 +19,4 @@ struct AxisRange {
 // count is kUnknownDim.
 std::optional<std::vector<AxisRange>> slice_ranges(const Call& call);
 
-}  // namespace berth::onnx
+}  // namespace berth::internal::plan::onnx

@@ -4,7 +4,7 @@
 #include "base/text.h"
 #include "berth/base/error.h"
 
-namespace berth::onnx {
+namespace berth::internal::plan::onnx {
 
 namespace {
 
@@ -122,4 +122,4 @@ std::vector<std::string> Symbols::unbound() const {
   return all;
 }
 
-}  // namespace berth::onnx
+}  // namespace berth::internal::plan::onnx

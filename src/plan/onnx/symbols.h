@@ -13,7 +13,7 @@
 #include "plan/onnx/tensor_type.h"
 
 // The symbolic dimensions of a model and their sizes: those that the caller bound, and those that follow from shapes that were worked out.
-namespace berth::onnx {
+namespace berth::internal::plan::onnx {
 
 // "'a', 'b' and 3 more", for messages.
 std::string listed(const std::vector<std::string>& names);
@@ -51,4 +51,4 @@ class Symbols {
   std::unordered_map<std::string_view, std::size_t> index_;
 };
 
-}  // namespace berth::onnx
+}  // namespace berth::internal::plan::onnx

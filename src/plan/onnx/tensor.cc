@@ -10,7 +10,7 @@
 #include "berth/base/error.h"
 #include "plan/onnx/element_type.h"
 
-namespace berth::onnx {
+namespace berth::internal::plan::onnx {
 
 namespace {
 
@@ -147,4 +147,4 @@ std::optional<Contents> read_contents(const ModelTensor& tensor) {
   return std::nullopt;
 }
 
-}  // namespace berth::onnx
+}  // namespace berth::internal::plan::onnx

@@ -9,7 +9,7 @@
 #include "plan/onnx/model.h"
 
 // What is known of a tensor in the file: that it has as many data as its shape says, and, of a small one, its elements.
-namespace berth::onnx {
+namespace berth::internal::plan::onnx {
 
 // The elements of a small tensor, in one of the two lists. An element that is not known is kUnknownInt, or not a number.
 struct Contents {
@@ -26,4 +26,4 @@ void check_sparse(const SparseModelTensor& sparse, ExternalData& external, std::
 // Nothing for a tensor that is large, lies elsewhere, or is of another type.
 std::optional<Contents> read_contents(const ModelTensor& tensor);
 
-}  // namespace berth::onnx
+}  // namespace berth::internal::plan::onnx

@@ -7,7 +7,7 @@
 #include "berth/base/checked.h"
 #include "plan/onnx/element_type.h"
 
-namespace berth::onnx {
+namespace berth::internal::plan::onnx {
 
 namespace {
 
@@ -83,4 +83,4 @@ std::string to_text(const TensorType& type) {
   return out + "]";
 }
 
-}  // namespace berth::onnx
+}  // namespace berth::internal::plan::onnx

@@ -8,7 +8,7 @@
 #include <vector>
 
 // What is known of a value: its element type, its rank, some of its dimensions.
-namespace berth::onnx {
+namespace berth::internal::plan::onnx {
 
 inline constexpr std::int64_t kUnknownDim = -1;
 
@@ -45,4 +45,4 @@ std::int64_t dim_product(const DimList& dims, std::size_t begin, std::size_t end
 // "[2, ?, 4]", or "of unknown rank".
 std::string to_text(const TensorType& type);
 
-}  // namespace berth::onnx
+}  // namespace berth::internal::plan::onnx

@@ -4,7 +4,7 @@
 #include "base/text.h"
 #include "berth/base/error.h"
 
-namespace berth::onnx {
+namespace berth::internal::plan::onnx {
 
 namespace {
 
@@ -192,4 +192,4 @@ void Fields::count_doubles(std::uint64_t& count) {
   count += bytes / 8;
 }
 
-}  // namespace berth::onnx
+}  // namespace berth::internal::plan::onnx

@@ -10,7 +10,7 @@
 
 // Reads the fields of protobuf messages in place. Protozero decodes; what it leaves to its callers is checked here: wire types (it only
 // asserts them), lengths and tags of more than 32 bits (it cuts them off), groups (it does not know them), and nesting.
-namespace berth::onnx {
+namespace berth::internal::plan::onnx {
 
 // Messages and groups inside of one another, at most.
 inline constexpr int kMaxDepth = 100;
@@ -66,4 +66,4 @@ class Fields {
   bool unread_ = false;  // whether the field's value is still ahead of reader_
 };
 
-}  // namespace berth::onnx
+}  // namespace berth::internal::plan::onnx

@@ -6,7 +6,7 @@
 
 #include "plan/pack/fit.h"
 
-namespace berth::planning {
+namespace berth::internal::plan {
 
 PackAnswer pack_every_order(const PackTask& task) {
   constexpr std::size_t kMost = 7;  // 5,040 orders
@@ -26,4 +26,4 @@ PackAnswer pack_every_order(const PackTask& task) {
   return best;
 }
 
-}  // namespace berth::planning
+}  // namespace berth::internal::plan

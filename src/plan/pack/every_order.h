@@ -5,8 +5,8 @@
 
 // Lets buffers fall in every order there is. Some order gives a packing that is as low as can be, so this is exact; it is for parts of at
 // most seven buffers.
-namespace berth::planning {
+namespace berth::internal::plan {
 
 PackAnswer pack_every_order(const PackTask& task);
 
-}  // namespace berth::planning
+}  // namespace berth::internal::plan

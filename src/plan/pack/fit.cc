@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <type_traits>
 
-namespace berth::planning {
+namespace berth::internal::plan {
 
 namespace {
 
@@ -264,4 +264,4 @@ PackAnswer pack_in_order(const PackTask& task, const std::vector<std::uint32_t>&
   return {end, std::move(packing)};
 }
 
-}  // namespace berth::planning
+}  // namespace berth::internal::plan

@@ -10,14 +10,14 @@
 #include "plan/pack/lowest.h"
 #include "plan/pack/orders.h"
 
-namespace berth::planning {
+namespace berth::internal::plan {
 
 namespace {
 
 constexpr std::size_t kMostPlaced = std::size_t{1} << 17;       // buffers in all, when nothing else ends it
 constexpr std::size_t kMostPlacedOfFew = std::size_t{1} << 13;  // where the exact search comes next
 
-bool is_few(const Part& part) { return part.buffers.size() <= exact::kMostBuffers; }
+bool is_few(const Part& part) { return part.buffers.size() <= pack::exact::kMostBuffers; }
 
 // The best of many packings, and whether to make one more.
 class Tries {
@@ -130,4 +130,4 @@ PackAnswer pack_lowest_with_noise(const PackTask& task) {
   return std::move(tries).best();
 }
 
-}  // namespace berth::planning
+}  // namespace berth::internal::plan

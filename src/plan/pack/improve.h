@@ -5,7 +5,7 @@
 
 // Packs again and again, each time a little differently, between the strategies that pack once and the exact search. Both stop when the packing
 // is low enough, when the time is over, or after a number of buffers placed that takes less than a second.
-namespace berth::planning {
+namespace berth::internal::plan {
 
 // In an order, each into its lowest gap; then everything that ends above what is aimed at moves half way to the front, and again.
 PackAnswer pack_promoting(const PackTask& task);
@@ -14,4 +14,4 @@ PackAnswer pack_promoting(const PackTask& task);
 // the exact search comes next.
 PackAnswer pack_lowest_with_noise(const PackTask& task);
 
-}  // namespace berth::planning
+}  // namespace berth::internal::plan

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <set>
 
-namespace berth::planning {
+namespace berth::internal::plan {
 
 namespace {
 
@@ -250,4 +250,4 @@ PackAnswer pack_in_time(const PackTask& task, Walk walk, Choice choice) {
   return std::move(placer).answer();
 }
 
-}  // namespace berth::planning
+}  // namespace berth::internal::plan

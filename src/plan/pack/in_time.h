@@ -7,7 +7,7 @@
 
 // Walks through time as a program would run, frees what ends and places what begins, the largest first, into the free range that suits
 // best. O(n log n), however much is live at once.
-namespace berth::planning {
+namespace berth::internal::plan {
 
 enum class Walk : std::uint8_t {
   forwards,
@@ -21,4 +21,4 @@ enum class Choice : std::uint8_t {
 
 PackAnswer pack_in_time(const PackTask& task, Walk walk, Choice choice);
 
-}  // namespace berth::planning
+}  // namespace berth::internal::plan

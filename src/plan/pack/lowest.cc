@@ -5,7 +5,7 @@
 #include <bit>
 #include <queue>
 
-namespace berth::planning {
+namespace berth::internal::plan {
 
 namespace {
 
@@ -121,4 +121,4 @@ PackAnswer pack_lowest(const PackTask& task, const std::vector<std::uint32_t>& o
   return task.below >> shift <= UINT32_MAX ? pack_with<std::uint32_t>(task, order, shift) : pack_with<std::uint64_t>(task, order, shift);
 }
 
-}  // namespace berth::planning
+}  // namespace berth::internal::plan

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <utility>
 
-namespace berth::planning {
+namespace berth::internal::plan {
 
 namespace {
 
@@ -103,4 +103,4 @@ std::vector<std::uint32_t> order_buffers(const Part& part, Order order) {
   return {};
 }
 
-}  // namespace berth::planning
+}  // namespace berth::internal::plan

@@ -8,7 +8,7 @@
 
 // Orders in which to place buffers. In all of them the fixed ones come first, and ties go to what is larger in area, then to what begins
 // earlier, then by number: the same on every machine.
-namespace berth::planning {
+namespace berth::internal::plan {
 
 enum class Order : std::uint8_t {
   size,       // largest first, of equal ones the earliest
@@ -21,4 +21,4 @@ enum class Order : std::uint8_t {
 
 std::vector<std::uint32_t> order_buffers(const Part& part, Order order);
 
-}  // namespace berth::planning
+}  // namespace berth::internal::plan

@@ -13,7 +13,7 @@
 
 // What every packer is asked and answers. A packer gives heights to the buffers of one part: a stretch of time that no other buffer of the
 // device reaches into.
-namespace berth::planning {
+namespace berth::internal::plan {
 
 // Whether to go on: no deadline has passed, and nobody has cancelled.
 class Patience {
@@ -92,4 +92,4 @@ struct PackAnswer {
 // The least offset at or after `from` that is a multiple. REQUIRES: it fits, which the planner sees to.
 constexpr std::size_t align_offset(std::size_t from, std::size_t alignment) noexcept { return (from + alignment - 1) & ~(alignment - 1); }
 
-}  // namespace berth::planning
+}  // namespace berth::internal::plan

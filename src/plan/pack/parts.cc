@@ -8,7 +8,7 @@
 
 #include "base/random.h"
 
-namespace berth::planning {
+namespace berth::internal::plan {
 
 namespace {
 
@@ -159,4 +159,4 @@ PackBuffer uncut(const Part& part, const PackBuffer& buffer) {
   return out;
 }
 
-}  // namespace berth::planning
+}  // namespace berth::internal::plan

@@ -7,7 +7,7 @@
 #include "plan/pack/packer.h"
 
 // Cuts the buffers of one device where no buffer lives across: what is packed on one side has nothing to do with the other.
-namespace berth::planning {
+namespace berth::internal::plan {
 
 struct CutPart {
   Part part;
@@ -22,4 +22,4 @@ std::vector<CutPart> cut_into_parts(const std::vector<PackBuffer>& buffers, std:
 // A buffer of a part as it was given, in the nodes of the graph.
 PackBuffer uncut(const Part& part, const PackBuffer& buffer);
 
-}  // namespace berth::planning
+}  // namespace berth::internal::plan

@@ -9,7 +9,7 @@
 #include "plan/pack/lowest.h"
 #include "plan/pack/orders.h"
 
-namespace berth::planning {
+namespace berth::internal::plan {
 
 namespace {
 
@@ -82,4 +82,4 @@ std::string_view to_note(PackEnd end) noexcept {
   return "";
 }
 
-}  // namespace berth::planning
+}  // namespace berth::internal::plan

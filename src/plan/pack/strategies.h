@@ -7,7 +7,7 @@
 #include "plan/pack/packer.h"
 
 // The packers by name, in the order in which a portfolio tries them: those that are quick and often reach the bound first.
-namespace berth::planning {
+namespace berth::internal::plan {
 
 struct OffsetStrategy {
   std::string_view name;
@@ -17,4 +17,4 @@ struct OffsetStrategy {
 
 std::span<const OffsetStrategy> offset_strategies() noexcept;
 
-}  // namespace berth::planning
+}  // namespace berth::internal::plan

@@ -5,7 +5,7 @@
 
 #include "berth/plan/read_graph.h"
 
-namespace berth::plan_read {
+namespace berth::internal::plan::read {
 
 namespace {
 
@@ -272,18 +272,23 @@ Graph graph_from_json(const JsonPlace& object) {
 
 void graph_to_json(const Graph& graph, JsonWriter& json) { GraphWriter(graph, json).write(); }
 
-}  // namespace berth::plan_read
+}  // namespace berth::internal::plan::read
+
+namespace berth::internal::plan {}  // namespace berth::internal::plan
 
 namespace berth {
 
+using namespace internal;
+using namespace internal::plan::read;
+
 Graph read_graph_json(std::string_view bytes, std::string_view name) {
-  const plan_read::JsonDocument document(bytes, name);
-  return plan_read::graph_from_json(document.top());
+  const JsonDocument document(bytes, name);
+  return graph_from_json(document.top());
 }
 
 void write_graph_json(const Graph& graph, JsonWriter& json) {
   graph.validate();  // what is written can be read again
-  plan_read::graph_to_json(graph, json);
+  graph_to_json(graph, json);
 }
 
 }  // namespace berth

@@ -5,7 +5,7 @@
 #include "berth/plan/graph.h"
 #include "plan/read/json_input.h"
 
-namespace berth::plan_read {
+namespace berth::internal::plan::read {
 
 // The graph that the object describes, validated.
 Graph graph_from_json(const JsonPlace& object);
@@ -19,4 +19,4 @@ void check_version(const JsonPlace& at);
 
 inline constexpr int kFormVersion = 1;
 
-}  // namespace berth::plan_read
+}  // namespace berth::internal::plan::read

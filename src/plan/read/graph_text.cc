@@ -8,9 +8,12 @@
 
 namespace berth {
 
+using namespace internal;
+using namespace internal::plan;
+
 namespace {
 
-using namespace plan_read;
+using namespace internal::plan::read;
 
 constexpr std::string_view kHelp =
     "a line is index operator | producer indices | output bytes, such as 7 Conv | 5 6 | 4096; a comment begins with # and may name the "

@@ -5,7 +5,7 @@
 
 #include "plan/read/lines.h"
 
-namespace berth::plan_read {
+namespace berth::internal::plan::read {
 
 namespace {
 
@@ -165,4 +165,4 @@ void JsonPlace::refuse_kind(std::string_view wanted) const {
   refuse(text::join("here must stand ", wanted, ", and not ", text::printable(found, 40)), "see berth/plan/read_graph.h for the form");
 }
 
-}  // namespace berth::plan_read
+}  // namespace berth::internal::plan::read

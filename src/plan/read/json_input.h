@@ -20,7 +20,7 @@
 // JSON from outside. A `JsonPlace` is a value and where it stands, so that whatever is wrong with it is told with the path to it:
 // values[3].bytes. An object is read by a table of its members: one that is not in the table, stands there twice, or is missing, is
 // refused.
-namespace berth::plan_read {
+namespace berth::internal::plan::read {
 
 class JsonDocument;
 
@@ -147,4 +147,4 @@ std::vector<Item> read_list(const JsonPlace& list, const JsonMember<Item> (&memb
   return items;
 }
 
-}  // namespace berth::plan_read
+}  // namespace berth::internal::plan::read

@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "berth/base/checked.h"
 
-namespace berth::plan_read {
+namespace berth::internal::plan::read {
 
 std::string_view without_mark(std::string_view bytes) noexcept {
   constexpr std::string_view kMark = "\xef\xbb\xbf";
@@ -62,4 +62,4 @@ std::size_t Lines::bytes_of(std::string_view text, std::string_view what) const 
   return bytes;
 }
 
-}  // namespace berth::plan_read
+}  // namespace berth::internal::plan::read

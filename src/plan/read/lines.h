@@ -9,7 +9,7 @@
 #include "berth/base/error.h"
 
 // Text in lines, for the readers of graphs. Errors carry the line's number, and the line as it stands.
-namespace berth::plan_read {
+namespace berth::internal::plan::read {
 
 // The bytes behind a mark of UTF-8, which some editors put in front.
 std::string_view without_mark(std::string_view bytes) noexcept;
@@ -51,4 +51,4 @@ class Lines {
   std::uint64_t number_ = 0;
 };
 
-}  // namespace berth::plan_read
+}  // namespace berth::internal::plan::read

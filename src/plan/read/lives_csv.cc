@@ -17,9 +17,12 @@
 //     b              [-----------)                   "5" reads b
 namespace berth {
 
+using namespace internal;
+using namespace internal::plan;
+
 namespace {
 
-using namespace plan_read;
+using namespace internal::plan::read;
 
 enum class Column : std::uint8_t { id, lower, upper, size, alignment, offset };
 constexpr std::array<std::string_view, 6> kColumnNames = {"id", "lower", "upper", "size", "alignment", "offset"};

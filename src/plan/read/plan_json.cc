@@ -5,7 +5,7 @@
 #include "plan/read/graph_json.h"
 #include "plan/read/plan_tables_json.h"
 
-namespace berth::plan_read {
+namespace berth::internal::plan::read {
 
 namespace {
 
@@ -24,11 +24,13 @@ PlanFile plan_file(const JsonPlace& top) {
   return file;
 }
 
-}  // namespace berth::plan_read
+}  // namespace berth::internal::plan::read
 
 namespace berth {
 
-using namespace plan_read;
+using namespace internal::plan;
+
+using namespace internal::plan::read;
 
 Plan read_plan_json(std::string_view bytes, std::string_view name) {
   const JsonDocument document(bytes, name);

@@ -3,7 +3,7 @@
 
 #include "plan/read/json_input.h"
 
-namespace berth::plan_read {
+namespace berth::internal::plan::read {
 
 // The members of a file of a plan.
 struct PlanFile {
@@ -14,4 +14,4 @@ struct PlanFile {
 // `top` must outlive what it answers, in which both are set.
 PlanFile plan_file(const JsonPlace& top);
 
-}  // namespace berth::plan_read
+}  // namespace berth::internal::plan::read

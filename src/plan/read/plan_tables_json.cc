@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/read/plan_tables_json.h"
 
-namespace berth::plan_read {
+namespace berth::internal::plan::read {
 
 namespace {
 
@@ -222,4 +222,4 @@ void tables_to_json(const PlanTables& tables, JsonWriter& json) {
   json.end_object();
 }
 
-}  // namespace berth::plan_read
+}  // namespace berth::internal::plan::read

@@ -16,11 +16,11 @@
 //
 // A place has bytes of its own unless it says otherwise, in no slot or buffer, with alignment 1 and the rest 0. The sums over the arenas
 // are for people, may be left out, and must be right.
-namespace berth::plan_read {
+namespace berth::internal::plan::read {
 
 // As the file has them: nothing is known of how they fit a graph. Throws FormatError, and ArgumentError(plan_invalid{at}) for a wrong sum.
 PlanTables tables_from_json(const JsonPlace& object);
 
 void tables_to_json(const PlanTables& tables, JsonWriter& json);
 
-}  // namespace berth::plan_read
+}  // namespace berth::internal::plan::read

@@ -7,9 +7,12 @@
 
 namespace berth {
 
+using namespace internal;
+using namespace internal::plan;
+
 namespace {
 
-using namespace plan_read;
+using namespace internal::plan::read;
 
 bool says_plan(const JsonPlace& top) {
   bool plan = false;

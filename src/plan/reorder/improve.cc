@@ -6,7 +6,7 @@
 #include "plan/reorder/ranges.h"
 #include "plan/reorder/walk.h"
 
-namespace berth::planning {
+namespace berth::internal::plan {
 
 namespace {
 
@@ -114,4 +114,4 @@ ImprovedOrder improve_order(const OrderModel& model, std::vector<UnitId> order, 
   return Improver(model, std::move(order), patience).run();
 }
 
-}  // namespace berth::planning
+}  // namespace berth::internal::plan

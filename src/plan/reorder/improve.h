@@ -7,7 +7,7 @@
 #include "plan/pack/packer.h"
 #include "plan/reorder/model.h"
 
-namespace berth::planning {
+namespace berth::internal::plan {
 
 // Lowers an order where it needs the most, for as long as that helps: the stretch around it is searched exactly if it is small, else ever
 // longer windows of it. The answer never needs more than what came in, and is the same on every machine unless patience ends.
@@ -21,4 +21,4 @@ ImprovedOrder improve_order(const OrderModel& model, std::vector<UnitId> order, 
 // What some unit needs in every order, what it reads and makes; or what survives in the end.
 std::size_t least_need(const OrderModel& model);
 
-}  // namespace berth::planning
+}  // namespace berth::internal::plan

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace berth::planning {
+namespace berth::internal::plan {
 
 namespace {
 
@@ -188,4 +188,4 @@ std::vector<NodeId> nodes_in_order(const OrderModel& model, std::span<const Unit
   return order;
 }
 
-}  // namespace berth::planning
+}  // namespace berth::internal::plan

@@ -11,7 +11,7 @@
 
 // What ordering sees of a graph: units that run one after another, and the storages that they make and read. It is a model: values that may
 // share bytes are taken to share them, and bytes of all devices count alike. What an order is really worth is found out by packing it.
-namespace berth::planning {
+namespace berth::internal::plan {
 
 using UnitId = std::uint32_t;
 using StorageId = std::uint32_t;
@@ -67,4 +67,4 @@ OrderModel make_order_model(const Graph& graph, NodeRange nodes, const std::vect
 // The nodes in the order of the units, each source before the first unit that reads of it, and sources that nobody reads at the end.
 std::vector<NodeId> nodes_in_order(const OrderModel& model, std::span<const UnitId> units);
 
-}  // namespace berth::planning
+}  // namespace berth::internal::plan

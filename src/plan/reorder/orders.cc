@@ -8,7 +8,7 @@
 
 #include "plan/reorder/walk.h"
 
-namespace berth::planning {
+namespace berth::internal::plan {
 
 namespace {
 
@@ -189,4 +189,4 @@ constexpr OrderRule kRules[] = {
 
 std::span<const OrderRule> order_rules() noexcept { return kRules; }
 
-}  // namespace berth::planning
+}  // namespace berth::internal::plan

@@ -9,7 +9,7 @@
 
 // Orders of a whole graph, each in near-linear time and none of them good everywhere: the same rule that saves a third on one graph costs a
 // multiple on another. They are starting points; the best of them is improved (improve.h).
-namespace berth::planning {
+namespace berth::internal::plan {
 
 struct OrderRule {
   std::string_view name;
@@ -19,4 +19,4 @@ struct OrderRule {
 
 std::span<const OrderRule> order_rules() noexcept;
 
-}  // namespace berth::planning
+}  // namespace berth::internal::plan

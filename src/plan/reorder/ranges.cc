@@ -7,7 +7,7 @@
 
 #include "plan/reorder/walk.h"
 
-namespace berth::planning {
+namespace berth::internal::plan {
 
 namespace {
 
@@ -236,4 +236,4 @@ std::vector<OrderRange> independent_ranges(const OrderModel& model, const std::v
   return ranges;
 }
 
-}  // namespace berth::planning
+}  // namespace berth::internal::plan

@@ -9,7 +9,7 @@
 #include "plan/reorder/model.h"
 
 // Exact search for the order of a stretch of units, while what runs before and after it stays.
-namespace berth::planning {
+namespace berth::internal::plan {
 
 // Positions in an order, half open.
 struct OrderRange {
@@ -41,4 +41,4 @@ RangeAnswer search_range(const RangeTask& task);
 // do with one another.
 std::vector<OrderRange> independent_ranges(const OrderModel& model, const std::vector<UnitId>& order);
 
-}  // namespace berth::planning
+}  // namespace berth::internal::plan

@@ -8,7 +8,7 @@
 #include "plan/reorder/orders.h"
 #include "plan/reorder/walk.h"
 
-namespace berth::planning {
+namespace berth::internal::plan {
 
 namespace {
 
@@ -69,4 +69,4 @@ Graph in_order(const Graph& graph, NodeRange nodes, const std::vector<NodeId>& o
   return out;
 }
 
-}  // namespace berth::planning
+}  // namespace berth::internal::plan

@@ -10,7 +10,7 @@
 #include "plan/pack/packer.h"
 
 // Other orders in which the nodes of a graph can run, that may need less memory than the one it has.
-namespace berth::planning {
+namespace berth::internal::plan {
 
 struct NodeOrder {
   std::string name;
@@ -25,4 +25,4 @@ std::vector<NodeOrder> find_orders(const Graph& graph, NodeRange nodes, const st
 // The graph with its nodes in another order; values keep their numbers. Nodes outside the range stay where they are.
 Graph in_order(const Graph& graph, NodeRange nodes, const std::vector<NodeId>& order);
 
-}  // namespace berth::planning
+}  // namespace berth::internal::plan

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace berth::planning {
+namespace berth::internal::plan {
 
 namespace {
 
@@ -93,4 +93,4 @@ std::vector<std::size_t> needs_of(const OrderModel& model, std::span<const UnitI
   return needs;
 }
 
-}  // namespace berth::planning
+}  // namespace berth::internal::plan

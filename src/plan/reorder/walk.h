@@ -8,7 +8,7 @@
 #include "plan/reorder/model.h"
 
 // Runs units one after another, forwards or backwards in time, and counts the bytes that are live.
-namespace berth::planning {
+namespace berth::internal::plan {
 
 // What running a unit next would cost.
 struct StepCost {
@@ -90,4 +90,4 @@ std::size_t peak_of(const OrderModel& model, std::span<const UnitId> order);
 // What is needed while each unit of an order runs.
 std::vector<std::size_t> needs_of(const OrderModel& model, std::span<const UnitId> order);
 
-}  // namespace berth::planning
+}  // namespace berth::internal::plan

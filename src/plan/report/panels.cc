@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 
-namespace berth::planning {
+namespace berth::internal::plan {
 
 namespace {
 
@@ -46,7 +46,7 @@ std::string note_of(const Graph& graph, const std::vector<ValueId>& values, Valu
   return note;
 }
 
-page::AddressMap empty_map(const Plan& plan, std::uint32_t device) {
+html::AddressMap empty_map(const Plan& plan, std::uint32_t device) {
   const PlanArena& arena = plan.tables().arenas[device];
   return {.title = text::join(plan.graph().devices[device], ", ", text::bytes(arena.bytes)),
           .noun = "buffers",
@@ -70,10 +70,10 @@ std::string step_name(const Graph& graph, NodeId node) {
   return text::join(step.op, step.op.empty() || step.name.empty() ? "" : " ", step.name);
 }
 
-std::vector<page::MapBox> plan_rects(const Plan& plan, std::uint32_t device) {
+std::vector<html::MapBox> plan_rects(const Plan& plan, std::uint32_t device) {
   const Graph& graph = plan.graph();
   const Sharers sharers = find_sharers(plan.tables());
-  std::vector<page::MapBox> rects;
+  std::vector<html::MapBox> rects;
   for (const Plan::Buffer& buffer : plan.buffers()) {
     if (buffer.device != device) continue;
     const std::vector<ValueId>& values = sharers[plan.place(buffer.first).buffer];
@@ -84,23 +84,23 @@ std::vector<page::MapBox> plan_rects(const Plan& plan, std::uint32_t device) {
                      .name = value_name(graph, buffer.first),
                      .note = note_of(graph, values, buffer.first)});
   }
-  std::ranges::stable_sort(rects, {}, [](const page::MapBox& box) { return std::tuple(box.begin, box.offset); });
+  std::ranges::stable_sort(rects, {}, [](const html::MapBox& box) { return std::tuple(box.begin, box.offset); });
   return rects;
 }
 
-page::AddressMap plan_map(const Plan& plan, std::uint32_t device) {
-  page::AddressMap map = empty_map(plan, device);
+html::AddressMap plan_map(const Plan& plan, std::uint32_t device) {
+  html::AddressMap map = empty_map(plan, device);
   map.boxes = plan_rects(plan, device);
   for (NodeId n = plan.tables().nodes.begin; n < plan.tables().nodes.end; ++n)
     map.steps.push_back(step_name(plan.graph(), plan.node_at(n)));
   return map;
 }
 
-std::vector<page::AddressMap> plan_maps(const Plan& plan) {
-  std::vector<page::AddressMap> maps;
+std::vector<html::AddressMap> plan_maps(const Plan& plan) {
+  std::vector<html::AddressMap> maps;
   for (std::uint32_t device = 0; device < plan.tables().arenas.size(); ++device)
     if (plan.tables().arenas[device].bytes != 0) maps.push_back(plan_map(plan, device));
   return maps;
 }
 
-}  // namespace berth::planning
+}  // namespace berth::internal::plan

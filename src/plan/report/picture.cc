@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "base/text.h"
-#include "page/coverage.h"
+#include "html/coverage.h"
 
-namespace berth::planning {
+namespace berth::internal::plan {
 
 namespace {
 
@@ -20,7 +20,7 @@ constexpr std::size_t kLeastInner = 8;  // narrower than this the labels are lef
 
 class Picture {
  public:
-  Picture(const page::AddressMap& map, std::size_t columns, std::size_t rows)
+  Picture(const html::AddressMap& map, std::size_t columns, std::size_t rows)
       : map_(map), top_(text::bytes(map.bytes)), gutter_(std::max(top_.size(), std::size_t{4})), rows_(rows) {
     labelled_ = columns >= gutter_ + 2 + kLeastInner;
     inner_ = labelled_ ? columns - gutter_ - 2 : columns;
@@ -49,7 +49,7 @@ class Picture {
 
   void draw_live() {
     begin_line("live", " ");
-    for (const std::uint64_t bytes : page::live_columns(map_, inner_)) out_ += kLevels[level(bytes)];
+    for (const std::uint64_t bytes : html::live_columns(map_, inner_)) out_ += kLevels[level(bytes)];
     end_line();
   }
 
@@ -61,8 +61,8 @@ class Picture {
   }
 
   void draw_rows() {
-    const page::Grid grid = page::coverage(map_, inner_, rows_);
-    const std::vector<std::uint8_t> tones = page::box_tones(map_.boxes, kShades.size());
+    const html::Grid grid = html::coverage(map_, inner_, rows_);
+    const std::vector<std::uint8_t> tones = html::box_tones(map_.boxes, kShades.size());
     for (std::size_t row = rows_; row-- > 0;) {
       begin_line(row + 1 == rows_ ? top_ : row == 0 ? "0 B" : "", row + 1 == rows_ || row == 0 ? "┤" : "│");
       for (std::size_t column = 0; column < inner_; ++column) out_ += shade(grid.at(column, row), tones);
@@ -70,7 +70,7 @@ class Picture {
     }
   }
 
-  static std::string_view shade(const page::Cell& cell, const std::vector<std::uint8_t>& tones) {
+  static std::string_view shade(const html::Cell& cell, const std::vector<std::uint8_t>& tones) {
     if (cell.most == 0) return " ";
     return cell.covered < 0.5 ? "·" : kShades[tones[cell.box]];
   }
@@ -87,7 +87,7 @@ class Picture {
     end_line();
   }
 
-  const page::AddressMap& map_;
+  const html::AddressMap& map_;
   std::string top_;
   std::size_t gutter_;
   std::size_t rows_;
@@ -98,9 +98,9 @@ class Picture {
 
 }  // namespace
 
-std::string draw_picture(const page::AddressMap& map, std::size_t columns, std::size_t rows) {
+std::string draw_picture(const html::AddressMap& map, std::size_t columns, std::size_t rows) {
   if (columns == 0 || rows == 0) return {};
   return Picture(map, columns, rows).draw();
 }
 
-}  // namespace berth::planning
+}  // namespace berth::internal::plan

@@ -4,12 +4,12 @@
 #include <cstddef>
 #include <string>
 
-#include "page/address_map.h"
+#include "html/address_map.h"
 
-namespace berth::planning {
+namespace berth::internal::plan {
 
 // An address map in characters, `rows` of them for the addresses and a few more for the live bytes and the labels; no line is wider than
 // `columns`. A cell has the shade of the box that covers the most of it, or a dot when less than half of it is covered.
-std::string draw_picture(const page::AddressMap& map, std::size_t columns, std::size_t rows);
+std::string draw_picture(const html::AddressMap& map, std::size_t columns, std::size_t rows);
 
-}  // namespace berth::planning
+}  // namespace berth::internal::plan

@@ -3,17 +3,19 @@
 
 #include "base/text.h"
 #include "berth/base/error.h"
-#include "page/html.h"
-#include "page/map_svg.h"
+#include "html/html.h"
+#include "html/map_svg.h"
 #include "plan/report/panels.h"
 #include "plan/report/picture.h"
 #include "plan/report/tables.h"
 
 namespace berth {
 
+using namespace internal;
+
 namespace {
 
-using namespace planning;
+using namespace internal::plan;
 
 void check_device(const Plan& plan, std::uint32_t device) {
   const std::size_t devices = plan.graph().devices.size();
@@ -24,7 +26,7 @@ void check_device(const Plan& plan, std::uint32_t device) {
                         {{"device", device}, {"devices", devices}});
 }
 
-std::vector<page::AddressMap> maps_of(const Plan& plan) { return plan.has_places() ? plan_maps(plan) : std::vector<page::AddressMap>{}; }
+std::vector<html::AddressMap> maps_of(const Plan& plan) { return plan.has_places() ? plan_maps(plan) : std::vector<html::AddressMap>{}; }
 
 std::string subtitle(const Plan& plan) {
   const NodeRange nodes = plan.tables().nodes;
@@ -45,14 +47,14 @@ std::string plan_picture(const Plan& plan, std::uint32_t device, std::size_t col
   return draw_picture(plan_map(plan, device), columns, rows);
 }
 
-std::string plan_svg(const Plan& plan) { return page::maps_svg(maps_of(plan), "memory plan"); }
+std::string plan_svg(const Plan& plan) { return html::maps_svg(maps_of(plan), "memory plan"); }
 
 std::string plan_html(const Plan& plan, const std::string& title) {
-  page::HtmlPage page(title, subtitle(plan));
+  html::HtmlPage page(title, subtitle(plan));
   page.figures(plan_figures(plan));
-  const std::vector<page::AddressMap> maps = maps_of(plan);
+  const std::vector<html::AddressMap> maps = maps_of(plan);
   if (maps.empty()) page.paragraph(why_empty(plan));
-  for (const page::AddressMap& map : maps) page.timeline(page::live_timeline(map, text::join("Live bytes on ", map.title))).map(map);
+  for (const html::AddressMap& map : maps) page.timeline(html::live_timeline(map, text::join("Live bytes on ", map.title))).map(map);
   if (!plan.attempts().empty()) page.table(attempts_table(plan));
   for (std::uint32_t device = 0; !maps.empty() && device < plan.tables().arenas.size(); ++device)
     if (plan.tables().arenas[device].bytes != 0) page.table(peak_table(plan, device));

@@ -8,15 +8,15 @@
 #include <string>
 
 #include "base/text.h"
-#include "page/number.h"
+#include "html/number.h"
 #include "plan/report/panels.h"
 
-namespace berth::planning {
+namespace berth::internal::plan {
 
 namespace {
 
-page::TableCell number_cell(double value, int decimals, std::string_view unit = {}) {
-  const std::string shown = page::decimal(value, decimals);
+html::TableCell number_cell(double value, int decimals, std::string_view unit = {}) {
+  const std::string shown = html::decimal(value, decimals);
   return {text::join(shown, unit), shown};
 }
 
@@ -24,12 +24,12 @@ double percent(std::size_t part, std::size_t whole) {
   return whole == 0 ? 0 : 100 * static_cast<double>(part) / static_cast<double>(whole);
 }
 
-std::vector<page::TableCell> attempt_row(const PlanAttempt& attempt, std::size_t lower_bound_bytes) {
+std::vector<html::TableCell> attempt_row(const PlanAttempt& attempt, std::size_t lower_bound_bytes) {
   const std::optional<std::size_t>& peak = attempt.peak_bytes;
   const bool bounded = peak && lower_bound_bytes != 0;
   return {{attempt.strategy},
-          peak ? page::bytes_cell(*peak) : page::TableCell{},
-          bounded ? number_cell(percent(*peak, lower_bound_bytes) - 100, 2, " %") : page::TableCell{},
+          peak ? html::bytes_cell(*peak) : html::TableCell{},
+          bounded ? number_cell(percent(*peak, lower_bound_bytes) - 100, 2, " %") : html::TableCell{},
           number_cell(attempt.time_ms, 2, " ms"),
           {attempt.note}};
 }
@@ -42,9 +42,9 @@ std::vector<Plan::Buffer> live_at(const Plan& plan, std::uint32_t device, NodeId
   return live;
 }
 
-std::vector<page::TableCell> peak_row(const Plan& plan, const Plan::Buffer& buffer, std::size_t peak_bytes) {
+std::vector<html::TableCell> peak_row(const Plan& plan, const Plan::Buffer& buffer, std::size_t peak_bytes) {
   return {{value_name(plan.graph(), buffer.first)},
-          page::bytes_cell(buffer.bytes),
+          html::bytes_cell(buffer.bytes),
           number_cell(percent(buffer.bytes, peak_bytes), 1, " %"),
           {std::to_string(buffer.offset)},
           {std::to_string(buffer.life.begin)},
@@ -61,28 +61,28 @@ std::string bound_note(const Plan& plan) {
 
 }  // namespace
 
-std::vector<page::Figure> plan_figures(const Plan& plan) {
+std::vector<html::Figure> plan_figures(const Plan& plan) {
   const std::string none = "none";
   const bool placed = plan.has_places();
   return {{"peak", placed ? text::bytes(plan.peak_bytes()) : none, placed ? text::join(plan.peak_bytes(), " bytes") : ""},
           {"lower bound", text::bytes(plan.lower_bound_bytes()), bound_note(plan)},
-          {"peak / lower bound", placed ? page::decimal(plan.ratio(), 4) : none},
+          {"peak / lower bound", placed ? html::decimal(plan.ratio(), 4) : none},
           {"without reuse", text::bytes(plan.naive_bytes()), text::join(plan.naive_bytes(), " bytes")},
           {"buffers", std::to_string(plan.buffers().size()), text::join("of ", plan.graph().values.size(), " values")},
           {"strategy", plan.strategy().empty() ? none : plan.strategy()},
           {"outcome", std::string(to_string(plan.outcome()))},
-          {"planned in", text::join(page::decimal(plan.time_ms(), 1), " ms")}};
+          {"planned in", text::join(html::decimal(plan.time_ms(), 1), " ms")}};
 }
 
-page::Table attempts_table(const Plan& plan) {
-  page::Table table{"Strategies", {{"strategy"}, {"peak", true}, {"over the bound", true}, {"time", true}, {"note"}}};
+html::Table attempts_table(const Plan& plan) {
+  html::Table table{"Strategies", {{"strategy"}, {"peak", true}, {"over the bound", true}, {"time", true}, {"note"}}};
   for (const PlanAttempt& attempt : plan.attempts()) table.rows.push_back(attempt_row(attempt, plan.lower_bound_bytes()));
   return table;
 }
 
-page::Table peak_table(const Plan& plan, std::uint32_t device) {
+html::Table peak_table(const Plan& plan, std::uint32_t device) {
   const Plan::Peak peak = plan.at_peak(device);
-  page::Table table{text::join("At the peak of ", plan.graph().devices[device]),
+  html::Table table{text::join("At the peak of ", plan.graph().devices[device]),
                     {{"buffer"}, {"bytes", true}, {"share", true}, {"offset", true}, {"from step", true}, {"to step", true}, {"made by"}}};
   const std::vector<Plan::Buffer> live = live_at(plan, device, peak.step);
   const std::size_t shown = std::min(live.size(), kMostRows);
@@ -92,12 +92,12 @@ page::Table peak_table(const Plan& plan, std::uint32_t device) {
   return table;
 }
 
-page::Table unplanned_table(const Plan& plan) {
+html::Table unplanned_table(const Plan& plan) {
   std::map<UnplannedReason, std::size_t> counts;
   for (const Plan::Unplanned& one : plan.unplanned()) ++counts[one.reason];
-  page::Table table{"Values without a place", {{"reason"}, {"values", true}}};
+  html::Table table{"Values without a place", {{"reason"}, {"values", true}}};
   for (const auto& [reason, count] : counts) table.rows.push_back({{std::string(to_string(reason))}, {std::to_string(count)}});
   return table;
 }
 
-}  // namespace berth::planning
+}  // namespace berth::internal::plan

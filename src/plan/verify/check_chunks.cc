@@ -4,7 +4,7 @@
 #include "berth/base/checked.h"
 #include "plan/verify/judge.h"
 
-namespace berth::verification {
+namespace berth::internal::plan::verify {
 
 namespace {
 
@@ -54,4 +54,4 @@ void check_chunks(Judge& judge) {
   }
 }
 
-}  // namespace berth::verification
+}  // namespace berth::internal::plan::verify

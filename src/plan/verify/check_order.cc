@@ -3,7 +3,7 @@
 
 #include "plan/verify/judge.h"
 
-namespace berth::verification {
+namespace berth::internal::plan::verify {
 
 namespace {
 
@@ -58,4 +58,4 @@ void check_order(Judge& judge) {
   if (is_complete(judge)) check_waits(judge);
 }
 
-}  // namespace berth::verification
+}  // namespace berth::internal::plan::verify

@@ -8,7 +8,7 @@
 #include "plan/verify/judge.h"
 #include "plan/verify/order.h"
 
-namespace berth::verification {
+namespace berth::internal::plan::verify {
 
 namespace {
 
@@ -154,4 +154,4 @@ class ThoughtRun {
 
 void check_run(Judge& judge) { ThoughtRun(judge).run(); }
 
-}  // namespace berth::verification
+}  // namespace berth::internal::plan::verify

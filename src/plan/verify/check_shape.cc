@@ -4,7 +4,7 @@
 #include "berth/base/checked.h"
 #include "plan/verify/judge.h"
 
-namespace berth::verification {
+namespace berth::internal::plan::verify {
 
 namespace {
 
@@ -99,4 +99,4 @@ void check_shape(Judge& judge) {
   }
 }
 
-}  // namespace berth::verification
+}  // namespace berth::internal::plan::verify

@@ -7,7 +7,7 @@
 #include "plan/verify/judge.h"
 #include "plan/verify/refute.h"
 
-namespace berth::verification {
+namespace berth::internal::plan::verify {
 
 namespace {
 
@@ -188,4 +188,4 @@ void check_totals(Judge& judge) {
   for (std::size_t device = 0; device < by_device.size(); ++device) check_arena(judge, by_device[device], device);
 }
 
-}  // namespace berth::verification
+}  // namespace berth::internal::plan::verify

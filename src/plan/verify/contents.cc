@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/verify/contents.h"
 
-namespace berth::verification {
+namespace berth::internal::plan::verify {
 
 Contents::Pieces::iterator Contents::cut(Pieces::iterator at, std::size_t offset) {
   Piece upper = at->second;
@@ -37,4 +37,4 @@ Contents::Mismatch Contents::read(NodeId node, ValueId as, std::size_t offset, s
   return {};
 }
 
-}  // namespace berth::verification
+}  // namespace berth::internal::plan::verify

@@ -10,7 +10,7 @@
 #include "berth/plan/graph.h"
 
 // What every byte of an arena holds while the verifier runs a graph in thought.
-namespace berth::verification {
+namespace berth::internal::plan::verify {
 
 // Bytes [content_begin, …) of what was written for a value, for `bytes` bytes.
 struct Run {
@@ -73,4 +73,4 @@ class Contents {
   Pieces pieces_;  // by where they begin; disjoint
 };
 
-}  // namespace berth::verification
+}  // namespace berth::internal::plan::verify

@@ -12,7 +12,7 @@
 #include "berth/plan/verify.h"
 
 // What the parts of the verifier share: the graph and the plan under trial, what is known of each value, and the list of problems.
-namespace berth::verification {
+namespace berth::internal::plan::verify {
 
 // What the graph says of a value, worked out here and nowhere else.
 struct Known {
@@ -76,4 +76,4 @@ void check_sharing(Judge& judge);  // every claim against the options of the gra
 void check_run(Judge& judge);      // what every node finds when it reads
 void check_totals(Judge& judge);   // buffers, bounds, outcome
 
-}  // namespace berth::verification
+}  // namespace berth::internal::plan::verify

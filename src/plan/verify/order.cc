@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace berth::verification {
+namespace berth::internal::plan::verify {
 
 Order::Order(const Graph& graph, NodeRange nodes, const std::vector<PlanEdge>& edges)
     : first_(nodes.begin), words_((nodes.end - nodes.begin + 63) / 64), rows_(words_ * (nodes.end - nodes.begin)) {
@@ -34,4 +34,4 @@ void Order::follow(NodeId before, NodeId after) {
   rows_[to + bit / 64] |= std::uint64_t{1} << (bit % 64);
 }
 
-}  // namespace berth::verification
+}  // namespace berth::internal::plan::verify

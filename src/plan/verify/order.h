@@ -8,7 +8,7 @@
 #include "berth/plan/plan.h"
 
 // Which nodes are done before which begin, whatever order they run in: what the graph and the plan's edges force.
-namespace berth::verification {
+namespace berth::internal::plan::verify {
 
 class Order {
  public:
@@ -29,4 +29,4 @@ class Order {
   std::vector<std::uint64_t> rows_;  // row `after`, bit `before`
 };
 
-}  // namespace berth::verification
+}  // namespace berth::internal::plan::verify

@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-namespace berth::verification {
+namespace berth::internal::plan::verify {
 
 namespace {
 
@@ -64,4 +64,4 @@ bool surely_do_not_fit(std::vector<LivingBuffer> buffers, std::size_t height) {
   return states.empty();
 }
 
-}  // namespace berth::verification
+}  // namespace berth::internal::plan::verify

@@ -8,7 +8,7 @@
 
 // Checks claims that nothing smaller is possible, slowly and by other means than those who make them: it walks through time with every set of
 // places that the buffers alive can have. Small cases only; a claim that it cannot check is not accepted.
-namespace berth::verification {
+namespace berth::internal::plan::verify {
 
 struct LivingBuffer {
   std::size_t bytes = 0;
@@ -21,4 +21,4 @@ struct LivingBuffer {
 // True: it is certain that the buffers cannot all end at or below `height`. False: they can, or it would take too long to find out.
 bool surely_do_not_fit(std::vector<LivingBuffer> buffers, std::size_t height);
 
-}  // namespace berth::verification
+}  // namespace berth::internal::plan::verify

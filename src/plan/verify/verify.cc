@@ -7,10 +7,13 @@
 
 namespace berth {
 
+using namespace internal;
+using namespace internal::plan;
+
 std::vector<PlanProblem> verify_plan(const Graph& graph, const PlanTables& plan, std::size_t most) {
-  verification::Judge judge(graph, plan, std::max<std::size_t>(most, 1));
-  for (const auto check : {verification::check_order, verification::check_shape, verification::check_places, verification::check_chunks,
-                           verification::check_sharing, verification::check_run, verification::check_totals}) {
+  verify::Judge judge(graph, plan, std::max<std::size_t>(most, 1));
+  for (const auto check : {verify::check_order, verify::check_shape, verify::check_places, verify::check_chunks, verify::check_sharing,
+                           verify::check_run, verify::check_totals}) {
     check(judge);
     if (!judge.clean()) break;  // the rest would stand on sand
   }

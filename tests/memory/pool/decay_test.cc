@@ -13,6 +13,9 @@
 
 // Memory that a pool has not needed for a while.
 namespace berth::testing {
+
+using namespace internal;
+using namespace internal::memory;
 namespace {
 
 using std::chrono::milliseconds;

@@ -19,6 +19,8 @@
 // The n-th failure, for the pool: a scenario runs again and again, and each time one more use of the heap, of the device or of the system
 // fails. What lives keeps its bytes, nothing is lost, and the pool is sound and goes on.
 namespace berth::testing {
+
+using namespace internal;
 namespace {
 
 constexpr std::size_t kLonger = 1_MiB;

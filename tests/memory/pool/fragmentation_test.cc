@@ -15,6 +15,9 @@
 
 // How much memory a pool holds for what is in use, at worst. The sizes and lifetimes here are those that fragment others.
 namespace berth::testing {
+
+using namespace internal;
+using namespace internal::memory;
 namespace {
 
 struct Pattern {

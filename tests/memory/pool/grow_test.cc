@@ -14,6 +14,8 @@
 
 // Blocks of a pool that become longer where they are.
 namespace berth::testing {
+
+using namespace internal;
 namespace {
 
 TEST(PoolGrow, ALargeBlockGrowsIntoTheFreedOneBehindIt) {

@@ -11,6 +11,8 @@
 
 // The limit of a pool, and what it says when it must refuse.
 namespace berth::testing {
+
+using namespace internal;
 namespace {
 
 TEST(PoolLimit, IsServedToTheLastByte) {

@@ -19,6 +19,8 @@
 
 // Long random operations on a pool against a plain model: a map of what lives where, and a handful of sums.
 namespace berth::testing {
+
+using namespace internal;
 namespace {
 
 constexpr std::uint64_t kFullSteps = kAddressSanitizer ? 5'000'000 : 20'000'000;

@@ -15,11 +15,14 @@
 #include "memory/pool/extents.h"
 #include "memory/pool/size_classes.h"
 #include "memory/pool/thread_cache.h"
-#include "os/gate.h"
+#include "os/lock/gate.h"
 #include "support/scale.h"
 
 // The pool's parts, each on its own: size classes, trees of extents, extents, inboxes and gates.
 namespace berth::testing {
+
+using namespace internal;
+using namespace internal::memory;
 namespace {
 
 TEST(SizeClasses, ServeEveryByteCountWithAtMostAnEighthLost) {

@@ -14,6 +14,8 @@
 
 // Private pools: blocks of their own, pages that they share.
 namespace berth::testing {
+
+using namespace internal;
 namespace {
 
 class PrivatePool : public ::testing::Test {

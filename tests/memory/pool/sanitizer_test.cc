@@ -15,6 +15,8 @@
 extern "C" void* __asan_region_is_poisoned(void* begin, std::size_t bytes);
 
 namespace berth::testing {
+
+using namespace internal;
 namespace {
 
 bool may_touch([[maybe_unused]] void* begin, [[maybe_unused]] std::size_t bytes) {

@@ -17,6 +17,8 @@
 // Streams: freed memory goes to the same stream at once, and to another only when that cannot be seen. On a simulated device whose
 // streams run as late, and in as odd an order, as is legal.
 namespace berth::testing {
+
+using namespace internal;
 namespace {
 
 class PoolStreams : public ::testing::TestWithParam<std::size_t> {

@@ -17,6 +17,8 @@
 
 // Many threads on one pool: blocks change hands, threads come and go, others trim and ask meanwhile.
 namespace berth::testing {
+
+using namespace internal;
 namespace {
 
 constexpr int kThreads = 8;

@@ -10,7 +10,7 @@
 
 // Which kernel does what: a copy's axes are merged and walked in the target's order (base/axes.h), cut so that no launch has more than 2^30
 // elements, and each piece goes to the best of the families that can do it: rows, tiles, or element by element.
-namespace berth::cuda {
+namespace berth::internal::device::cuda {
 
 namespace {
 
@@ -227,4 +227,4 @@ Status launch_copy_elements(const ElementCopy& copy, StreamHandle stream) noexce
   return done;
 }
 
-}  // namespace berth::cuda
+}  // namespace berth::internal::device::cuda

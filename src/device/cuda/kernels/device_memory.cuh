@@ -10,7 +10,7 @@
 #include "device/cuda/kernels/launch.h"
 
 // Loads and stores of kernels, at any alignment, and how a kernel is launched.
-namespace berth::cuda {
+namespace berth::internal::device::cuda {
 
 // So many bytes as words: 2, 4, 8, or a multiple of 16.
 template <int Bytes>
@@ -155,4 +155,4 @@ Status launch(void (*kernel)(Task), std::uint64_t blocks, const Task& task, std:
   return status_of(code);
 }
 
-}  // namespace berth::cuda
+}  // namespace berth::internal::device::cuda

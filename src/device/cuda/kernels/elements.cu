@@ -5,7 +5,7 @@
 #include "device/cuda/kernels/tasks.h"
 
 // What has no better way: any layout, element by element, in the order of the target; and any conversion, its dtypes known when it runs.
-namespace berth::cuda {
+namespace berth::internal::device::cuda {
 
 namespace {
 
@@ -106,4 +106,4 @@ Status launch_conversions(const ElementsTask& task, StreamHandle stream) noexcep
   return launch(convert_elements, blocks_of(task), task, kThreads, stream);
 }
 
-}  // namespace berth::cuda
+}  // namespace berth::internal::device::cuda

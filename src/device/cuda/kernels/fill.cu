@@ -5,7 +5,7 @@
 #include "device/cuda/kernels/tasks.h"
 
 // A pattern, repeated. It is turned on the host so that it begins at a multiple of 16 bytes; what lies before and behind is written by bytes.
-namespace berth::cuda {
+namespace berth::internal::device::cuda {
 
 namespace {
 
@@ -73,4 +73,4 @@ Status launch_fill(void* target, std::size_t bytes, std::span<const std::byte> p
   return launch(fill_vectors, blocks == 0 ? 1 : blocks, task, kThreads, stream);
 }
 
-}  // namespace berth::cuda
+}  // namespace berth::internal::device::cuda

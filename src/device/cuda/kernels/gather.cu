@@ -5,7 +5,7 @@
 // Many copies of bytes in one launch, for thousands of small ones: each would cost more to submit than to run. The list travels as the
 // kernel's parameter, of which there can be nearly 32 KiB, so nothing has to be allocated, copied ahead or kept. Pieces are cut into parts of
 // 16 KiB, one for each block, so that a large piece among small ones is shared out too.
-namespace berth::cuda {
+namespace berth::internal::device::cuda {
 
 namespace {
 
@@ -116,4 +116,4 @@ Status launch_gather(std::span<const BytePiece> pieces, StreamHandle stream) noe
   return flush();
 }
 
-}  // namespace berth::cuda
+}  // namespace berth::internal::device::cuda

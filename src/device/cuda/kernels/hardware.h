@@ -16,7 +16,7 @@
 #define BERTH_BOTH inline
 #endif
 
-namespace berth::cuda::hardware {
+namespace berth::internal::device::cuda::hardware {
 
 template <class To, class From>
 BERTH_BOTH To bits_as(From from) noexcept {
@@ -205,4 +205,4 @@ BERTH_BOTH std::uint32_t u8x4(std::int32_t a, std::int32_t b, std::int32_t c, st
 #endif
 }
 
-}  // namespace berth::cuda::hardware
+}  // namespace berth::internal::device::cuda::hardware

@@ -6,7 +6,7 @@
 
 // Four elements at a time as in quads.h, for the integers that programs convert most as well: bool, u8, i32 and i64. What fits into f32 goes
 // through it; the rest through the lanes of lanes.h, whose dtypes are known here and whose decisions are gone when it is compiled.
-namespace berth::cuda {
+namespace berth::internal::device::cuda {
 
 // Dtypes that rows are converted between.
 constexpr bool has_quads(DType dtype) noexcept {
@@ -92,4 +92,4 @@ BERTH_BOTH Quad<To> convert_quad(const Quad<From>& quad) noexcept {
   }
 }
 
-}  // namespace berth::cuda
+}  // namespace berth::internal::device::cuda

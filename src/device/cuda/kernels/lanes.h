@@ -7,7 +7,7 @@
 // Every conversion there is, one element at a time, for the pairs that have no code of their own. The dtypes are known only when it runs: an
 // element is widened, exactly, to one of four kinds of lane, and narrowed from there in one rounding, as the reference on the host does
 // (decision 0003).
-namespace berth::cuda {
+namespace berth::internal::device::cuda {
 
 enum class LaneKind : std::uint8_t { u64, i64, f64, c128 };
 
@@ -134,4 +134,4 @@ BERTH_BOTH Bits narrow(DType dtype, LaneKind kind, const Bits& lane) noexcept {
 // REQUIRES: different dtypes. The bytes of `element` past those of its dtype are 0.
 BERTH_BOTH Bits convert(DType from, DType to, const Bits& element) noexcept { return narrow(to, lane_of(from), widen(from, element)); }
 
-}  // namespace berth::cuda
+}  // namespace berth::internal::device::cuda

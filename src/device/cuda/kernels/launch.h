@@ -20,7 +20,7 @@ struct CUstream_st;  // what CUDA's headers call a stream
 // host memory that the device can reach under the same address.
 //
 // Failures: unsupported when this build has no code for the device; device_error with CUDA's own words.
-namespace berth::cuda {
+namespace berth::internal::device::cuda {
 
 using StreamHandle = CUstream_st*;
 
@@ -47,4 +47,4 @@ struct BytePiece {
 // Copies all pieces, in no order. The list may go when the call returns: it travels with the launches, a thousand pieces and more in each.
 Status launch_gather(std::span<const BytePiece> pieces, StreamHandle stream) noexcept;
 
-}  // namespace berth::cuda
+}  // namespace berth::internal::device::cuda

@@ -8,7 +8,7 @@
 // carry into the sign of an element and never beyond it:
 //
 //     (code & 0x7f) + (0x80 - least)      has bit 7 where the magnitude is at least `least`, for each byte of a word
-namespace berth::cuda::packed {
+namespace berth::internal::device::cuda::packed {
 
 inline constexpr std::uint32_t kSigns8 = 0x80808080U;
 inline constexpr std::uint32_t kSigns16 = 0x80008000U;
@@ -98,4 +98,4 @@ BERTH_BOTH std::uint32_t bf16_to_e5m2(std::uint32_t first, std::uint32_t second)
   return choose(hardware::permute(a.mask, b.mask, 0x6420U), hardware::permute(a.codes, b.codes, 0x6420U), made);
 }
 
-}  // namespace berth::cuda::packed
+}  // namespace berth::internal::device::cuda::packed

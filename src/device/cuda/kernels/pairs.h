@@ -9,7 +9,7 @@
 #include "berth/base/result.h"
 
 // Tables with one entry for each pair of the dtypes that have fast conversions.
-namespace berth::cuda {
+namespace berth::internal::device::cuda {
 
 inline constexpr std::array kQuickDTypes = {DType::f32, DType::f64, DType::f16, DType::bf16, DType::f8e4m3, DType::f8e5m2, DType::i8};
 
@@ -61,4 +61,4 @@ inline Status load_all(const PairTable<LoadKernel>& loads) noexcept {
   return {};
 }
 
-}  // namespace berth::cuda
+}  // namespace berth::internal::device::cuda

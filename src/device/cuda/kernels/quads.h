@@ -11,7 +11,7 @@
 // do otherwise than the rules say, NaN and what is too large, is put right behind them.
 //
 // A NaN in f32 on the way keeps its sign and payload and may be a signalling one: those who write it make it quiet.
-namespace berth::cuda {
+namespace berth::internal::device::cuda {
 
 constexpr bool is_quick(DType dtype) noexcept {
   return dtype == DType::f32 || dtype == DType::f64 || dtype == DType::f16 || dtype == DType::bf16 || dtype == DType::f8e4m3 ||
@@ -233,4 +233,4 @@ BERTH_BOTH Quad<To> convert(const Quad<From>& quad) noexcept {
   }
 }
 
-}  // namespace berth::cuda
+}  // namespace berth::internal::device::cuda

@@ -2,7 +2,7 @@
 #include "device/cuda/kernels/rows.cuh"
 
 // Rows among the dtypes that models are made of.
-namespace berth::cuda {
+namespace berth::internal::device::cuda {
 
 namespace {
 
@@ -42,4 +42,4 @@ Status launch_rows(DType from, DType to, const RowsTask& task, StreamHandle stre
   return found != nullptr ? found(task, stream) : Failure{ErrorCode::unsupported, 0, "there is no kernel for rows of these dtypes"};
 }
 
-}  // namespace berth::cuda
+}  // namespace berth::internal::device::cuda

@@ -8,7 +8,7 @@
 
 // Rows that lie together on both sides, converted on the way: vectors of 16 bytes on the side where elements are larger, several of them
 // asked for by each thread before the first is used. Each pair of dtypes is a kernel of its own; they are many, and in two files.
-namespace berth::cuda {
+namespace berth::internal::device::cuda {
 
 using LaunchRows = Status (*)(const RowsTask&, StreamHandle) noexcept;
 
@@ -145,4 +145,4 @@ Status launch_pair(const RowsTask& task, StreamHandle stream) noexcept {
 
 }  // namespace
 
-}  // namespace berth::cuda
+}  // namespace berth::internal::device::cuda

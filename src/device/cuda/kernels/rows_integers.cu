@@ -2,7 +2,7 @@
 #include "device/cuda/kernels/rows.cuh"
 
 // Rows from and to bool, u8, i32 and i64.
-namespace berth::cuda {
+namespace berth::internal::device::cuda {
 
 namespace {
 
@@ -54,4 +54,4 @@ Status load_integer_rows() noexcept {
   return {};
 }
 
-}  // namespace berth::cuda
+}  // namespace berth::internal::device::cuda

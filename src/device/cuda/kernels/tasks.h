@@ -12,7 +12,7 @@
 
 // What the planner (copy_elements.cc) hands to the kernels: plain structs that travel as their parameters, and one function to launch each
 // family. A task has at most kMostElements elements, so that indices are of 32 bits; offsets are in bytes, of 64.
-namespace berth::cuda {
+namespace berth::internal::device::cuda {
 
 inline constexpr std::uint32_t kThreads = 256;  // of a block, everywhere
 inline constexpr std::size_t kMostElements = std::size_t{1} << 30;
@@ -125,4 +125,4 @@ Status load_elements() noexcept;
 Status load_fill() noexcept;
 Status load_gather() noexcept;
 
-}  // namespace berth::cuda
+}  // namespace berth::internal::device::cuda

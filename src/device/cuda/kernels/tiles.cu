@@ -13,7 +13,7 @@
 //
 // A row of shared memory is what one `a` has along the target, in chunks of 16 bytes. Its chunks are permuted by exclusive or with the number
 // of the vector that `a` came in: so the 8 lanes that write one chunk of 8 vectors meet 8 different groups of banks.
-namespace berth::cuda {
+namespace berth::internal::device::cuda {
 
 namespace {
 
@@ -367,4 +367,4 @@ Status launch_tiles(DType from, DType to, const TilesTask& task, StreamHandle st
   }
 }
 
-}  // namespace berth::cuda
+}  // namespace berth::internal::device::cuda

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 // A set of buffers of one part, as bits.
-namespace berth::planning::exact {
+namespace berth::internal::plan::pack::exact {
 
 inline constexpr std::size_t kMostBuffers = 512;
 
@@ -31,4 +31,4 @@ class BufferSet {
   std::array<std::uint64_t, kMostBuffers / 64> words_{};
 };
 
-}  // namespace berth::planning::exact
+}  // namespace berth::internal::plan::pack::exact

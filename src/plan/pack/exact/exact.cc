@@ -11,9 +11,9 @@
 
 #include "plan/pack/exact/search.h"
 
-namespace berth::planning {
+namespace berth::internal::plan {
 
-namespace exact {
+namespace pack::exact {
 
 namespace {
 
@@ -198,13 +198,13 @@ PackAnswer best_of(PackAnswer one, PackAnswer other) {
 
 }  // namespace
 
-}  // namespace exact
+}  // namespace pack::exact
 
-PackAnswer pack_exact(const PackTask& task, const exact::Rules& rules) {
-  const std::optional<exact::Instance> instance = exact::make_instance(task.part);
+PackAnswer pack_exact(const PackTask& task, const pack::exact::Rules& rules) {
+  const std::optional<pack::exact::Instance> instance = pack::exact::make_instance(task.part);
   if (!instance) return {PackEnd::too_many};
-  exact::Race race;
-  const auto search = [&](std::size_t thread) { return exact::Restarts(task, *instance, rules, race, thread).run(); };
+  pack::exact::Race race;
+  const auto search = [&](std::size_t thread) { return pack::exact::Restarts(task, *instance, rules, race, thread).run(); };
   const auto help = [&](std::size_t thread) {
     try {
       return search(thread);
@@ -213,14 +213,14 @@ PackAnswer pack_exact(const PackTask& task, const exact::Rules& rules) {
     }
   };
   std::vector<std::future<PackAnswer>> others;
-  const exact::EndOfRace end(race);  // before they are waited for, also when this thread throws
+  const pack::exact::EndOfRace end(race);  // before they are waited for, also when this thread throws
   try {
     for (std::size_t thread = 1; thread < task.threads; ++thread) others.push_back(std::async(std::launch::async, help, thread));
   } catch (const std::system_error&) {  // no more threads: then there are fewer
   }
   PackAnswer answer = search(0);
-  for (std::future<PackAnswer>& other : others) answer = exact::best_of(std::move(answer), other.get());
+  for (std::future<PackAnswer>& other : others) answer = pack::exact::best_of(std::move(answer), other.get());
   return answer;
 }
 
-}  // namespace berth::planning
+}  // namespace berth::internal::plan

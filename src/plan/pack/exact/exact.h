@@ -6,9 +6,9 @@
 
 // The exact search, restarted with other orders and growing budgets: it lowers the best packing one unit at a time, until it is low enough, or
 // proved to be the lowest, or the time is over.
-namespace berth::planning {
+namespace berth::internal::plan {
 
 // Parts of up to 512 buffers. Without a deadline it gives up after a number of steps that takes about a second for a few hundred buffers.
-PackAnswer pack_exact(const PackTask& task, const exact::Rules& rules);
+PackAnswer pack_exact(const PackTask& task, const pack::exact::Rules& rules);
 
-}  // namespace berth::planning
+}  // namespace berth::internal::plan

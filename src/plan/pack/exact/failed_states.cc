@@ -3,7 +3,7 @@
 
 #include "base/random.h"
 
-namespace berth::planning::exact {
+namespace berth::internal::plan::pack::exact {
 
 namespace {
 
@@ -36,4 +36,4 @@ FailedStates::Key FailedStates::key_of(std::span<const Item> items) const noexce
   return {stir(key.slot), stir(key.check) | 1};  // an empty slot is 0
 }
 
-}  // namespace berth::planning::exact
+}  // namespace berth::internal::plan::pack::exact

@@ -10,7 +10,7 @@
 // States of which the search knows that they lead nowhere. A state says of every buffer that is not placed yet how low it may lie and whether
 // it rests there; it does not say in which order the others were placed, nor by which restart, so that what failed once is passed over
 // wherever it comes up again, as long as the capacity does not grow.
-namespace berth::planning::exact {
+namespace berth::internal::plan::pack::exact {
 
 class FailedStates {
  public:
@@ -36,4 +36,4 @@ class FailedStates {
   std::vector<std::uint64_t> slots_;  // what comes later takes the place of what was there
 };
 
-}  // namespace berth::planning::exact
+}  // namespace berth::internal::plan::pack::exact

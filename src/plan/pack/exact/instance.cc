@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace berth::planning::exact {
+namespace berth::internal::plan::pack::exact {
 
 namespace {
 
@@ -74,4 +74,4 @@ std::optional<Instance> make_instance(const Part& part) {
   return out;
 }
 
-}  // namespace berth::planning::exact
+}  // namespace berth::internal::plan::pack::exact

@@ -18,7 +18,7 @@
 //     a          [-----)                         a
 //     b             [--------)                   b  b
 //     c                   [--)                      c        (time 2 holds b alone: it is no section)
-namespace berth::planning::exact {
+namespace berth::internal::plan::pack::exact {
 
 using Units = std::int32_t;
 
@@ -46,4 +46,4 @@ struct Instance {
 // Nothing when there are more than kMostBuffers, or when sizes are too fine for 30 bits of units.
 std::optional<Instance> make_instance(const Part& part);
 
-}  // namespace berth::planning::exact
+}  // namespace berth::internal::plan::pack::exact

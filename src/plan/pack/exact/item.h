@@ -7,7 +7,7 @@
 #include "plan/pack/exact/instance.h"
 
 // A buffer that is not placed yet, as a state of the search sees it.
-namespace berth::planning::exact {
+namespace berth::internal::plan::pack::exact {
 
 inline constexpr Units kNowhere = std::numeric_limits<Units>::max() / 2;
 
@@ -45,4 +45,4 @@ struct Window {
   }
 };
 
-}  // namespace berth::planning::exact
+}  // namespace berth::internal::plan::pack::exact

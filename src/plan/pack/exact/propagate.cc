@@ -5,7 +5,7 @@
 #include <array>
 #include <bit>
 
-namespace berth::planning::exact {
+namespace berth::internal::plan::pack::exact {
 
 namespace {
 
@@ -222,4 +222,4 @@ bool Propagator::lift_unsupported(Items& items, Window& lifted) {
   return true;
 }
 
-}  // namespace berth::planning::exact
+}  // namespace berth::internal::plan::pack::exact

@@ -8,7 +8,7 @@
 #include "plan/pack/exact/rules.h"
 
 // What follows from a state without a decision: items that must lie higher than they knew, or that there is no room.
-namespace berth::planning::exact {
+namespace berth::internal::plan::pack::exact {
 
 // Items by `low`, least first.
 using Items = std::vector<Item>;
@@ -61,4 +61,4 @@ class Propagator {
   std::vector<std::pair<std::size_t, Units>> tops_;       // and of lift_unsupported
 };
 
-}  // namespace berth::planning::exact
+}  // namespace berth::internal::plan::pack::exact

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace berth::planning::exact {
+namespace berth::internal::plan::pack::exact {
 
 Ranking::Ranking(const Instance& instance) : instance_(instance), factors_(instance.buffers.size()), totals_(instance.sections) {}
 
@@ -46,4 +46,4 @@ void Ranking::rank(std::span<Item> items) {
   for (std::size_t rank = 0; rank < entries_.size(); ++rank) items[entries_[rank].at].rank = static_cast<std::uint16_t>(rank);
 }
 
-}  // namespace berth::planning::exact
+}  // namespace berth::internal::plan::pack::exact

@@ -10,7 +10,7 @@
 
 // Which of several buffers that could be placed at the same height is placed first. T is the most bytes that are still to be placed in one of
 // the buffer's sections, W its width, A its area.
-namespace berth::planning::exact {
+namespace berth::internal::plan::pack::exact {
 
 enum class RankBy : std::uint8_t { twa, taw, wat };
 
@@ -49,4 +49,4 @@ class Ranking {
   std::vector<Entry> entries_;
 };
 
-}  // namespace berth::planning::exact
+}  // namespace berth::internal::plan::pack::exact

@@ -8,7 +8,7 @@
 
 // Why a buffer may not lie lower than it may: the buffers whose placing or skipping says so. When a branch fails for reasons in which the last
 // decision has no part, the other side of that decision fails for the same reasons and is not looked at; the search jumps back.
-namespace berth::planning::exact {
+namespace berth::internal::plan::pack::exact {
 
 class Reasons {
  public:
@@ -36,4 +36,4 @@ class Reasons {
   std::vector<std::pair<std::size_t, BufferSet>> trail_;  // what they were before
 };
 
-}  // namespace berth::planning::exact
+}  // namespace berth::internal::plan::pack::exact

@@ -2,7 +2,7 @@
 #pragma once
 
 // What the search does to be quick. Each can be left out: the answer is the same, and it takes longer. For tests and for measuring.
-namespace berth::planning::exact {
+namespace berth::internal::plan::pack::exact {
 
 struct Rules {
   bool split = true;      // parts of time that nothing crosses any more are solved apart
@@ -14,4 +14,4 @@ struct Rules {
   bool jump = true;       // decisions without a part in a failure are passed over
 };
 
-}  // namespace berth::planning::exact
+}  // namespace berth::internal::plan::pack::exact

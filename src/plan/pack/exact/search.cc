@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace berth::planning::exact {
+namespace berth::internal::plan::pack::exact {
 
 Search::Search(const Instance& instance, const Rules& rules, const Patience& patience)
     : instance_(instance),
@@ -246,4 +246,4 @@ bool Search::skip(Items& items, std::size_t at) {
   return propagator_.run(items, {item.begin, item.end});
 }
 
-}  // namespace berth::planning::exact
+}  // namespace berth::internal::plan::pack::exact

@@ -18,7 +18,7 @@
 // rest on another item, and rises to the lowest top that any of these can have.
 //
 // No cleverness is needed for this to be right; docs/planning.md tells what makes it quick, and decision 0020 why each rule keeps the answer.
-namespace berth::planning::exact {
+namespace berth::internal::plan::pack::exact {
 
 enum class Verdict : std::uint8_t { found, none, stopped };
 
@@ -74,4 +74,4 @@ class Search {
   bool stopped_ = false;
 };
 
-}  // namespace berth::planning::exact
+}  // namespace berth::internal::plan::pack::exact

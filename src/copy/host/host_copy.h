@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "berth/base/dtype.h"
+#include "copy/kernels/kernels.h"
+
+// Copies and fills of memory that the host may touch, at its speed: any layout, any dtypes, on as many threads as are worth it. Knows
+// pointers, strides and dtypes, and no object of berth. Threads are at least one. The kernels are the best there are; tests pass others, and
+// see the same results.
+namespace berth::internal::copy {
+
+struct HostSide {
+  std::byte* data = nullptr;  // of the element at index 0, 0, …
+  DType dtype = DType::u8;
+  std::span<const std::int64_t> strides;  // in elements; one for each dimension
+};
+
+// REQUIRES: equal ranks; all elements are inside the address space; the sides do not overlap; the target reaches no element twice.
+void copy_on_host(std::span<const std::int64_t> shape, const HostSide& source, const HostSide& target, int threads,
+                  const Kernels& kernels = best_kernels()) noexcept;
+
+// Writes the element that `value` points to everywhere. The target may reach an element twice.
+void fill_on_host(std::span<const std::int64_t> shape, const HostSide& target, const std::byte* value, int threads,
+                  const Kernels& kernels = best_kernels()) noexcept;
+
+// Many copies at once, their work shared out over the threads together.
+struct HostCopy {
+  std::span<const std::int64_t> shape;
+  HostSide source;
+  HostSide target;
+};
+void copy_on_host(std::span<const HostCopy> copies, int threads, const Kernels& kernels = best_kernels()) noexcept;
+
+// The same for bytes that lie one after another on both sides, and are copied as they are.
+struct HostRun {
+  const std::byte* source;
+  std::byte* target;
+  std::size_t bytes;
+};
+void copy_on_host(std::span<const HostRun> runs, int threads, const Kernels& kernels = best_kernels()) noexcept;
+
+}  // namespace berth::internal::copy

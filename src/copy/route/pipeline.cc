@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "copy/route/pipeline.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <exception>
+#include <vector>
+
+#include "copy/host/workers.h"
+#include "os/lock/mutex.h"
+#include "os/process/fork.h"
+
+namespace berth::internal::copy {
+
+PipelineRoom::~PipelineRoom() = default;
+PipelineWork::~PipelineWork() = default;
+
+namespace {
+
+constexpr int kMostLanes = 8;  // more do not make the memory of a host faster, and hold staging
+
+// Streams for pipelines, kept when nobody uses them: making one costs more than a small copy.
+class IdleStreams {
+ public:
+  Stream take(Device device) {
+    {
+      const os::Lock lock(mutex_);
+      const auto found = std::ranges::find_if(
+          idle_, [&](const Idle& idle) { return idle.stream.device() == device && idle.generation == os::fork_generation(); });
+      if (found != idle_.end()) {
+        Stream stream = std::move(found->stream);
+        idle_.erase(found);
+        return stream;
+      }
+    }
+    return make_stream(device);
+  }
+
+  void give_back(Stream stream) {
+    const os::Lock lock(mutex_);
+    idle_.push_back({std::move(stream), os::fork_generation()});
+  }
+
+ private:
+  struct Idle {
+    Stream stream;
+    std::uint64_t generation;  // a child leaves those of its parent alone
+  };
+  os::Mutex mutex_;
+  std::vector<Idle> idle_ BERTH_GUARDED_BY(mutex_);
+};
+
+// Never destroyed: streams may outlive their device's driver.
+IdleStreams& idle_streams() {
+  static auto* const made = new IdleStreams;
+  return *made;
+}
+
+// What the threads share.
+struct Pipeline {
+  const Device* device;  // null: no streams
+  const std::size_t pieces;
+  PipelineWork& work;
+  std::atomic<std::size_t> next{0};  // relaxed: it orders nothing
+  std::atomic<bool> failed{false};
+  std::exception_ptr error = {};  // of the first that failed; read when all have ended
+
+  bool take(std::size_t& piece) noexcept {
+    if (failed.load(std::memory_order_relaxed)) return false;
+    piece = next.fetch_add(1, std::memory_order_relaxed);
+    return piece < pieces;
+  }
+  void note(std::exception_ptr thrown) noexcept {
+    if (!failed.exchange(true, std::memory_order_relaxed)) error = std::move(thrown);
+  }
+};
+
+// One thread's part.
+class Lane {
+ public:
+  explicit Lane(Pipeline& pipeline) noexcept : pipeline_(pipeline) {}
+
+  void run() noexcept {
+    try {
+      run_pieces();
+    } catch (...) {  // to be thrown by the one who asked for all of it
+      pipeline_.note(std::current_exception());
+      drain();
+    }
+  }
+
+ private:
+  struct Slot {
+    std::unique_ptr<PipelineRoom> room;
+    Event done;
+    bool busy = false;
+  };
+
+  void run_pieces() {
+    std::size_t piece = 0;
+    std::size_t turn = 0;
+    for (; pipeline_.take(piece); ++turn) {
+      if (!stream_ && pipeline_.device != nullptr) stream_ = idle_streams().take(*pipeline_.device);
+      Slot& slot = stream_ ? slots_[turn % slots_.size()] : slots_[0];
+      finish(slot);
+      if (slot.room == nullptr) slot.room = pipeline_.work.make_room();
+      slot.room->start(piece, stream_);
+      slot.done = stream_.record();
+      slot.busy = true;
+      if (!stream_) finish(slot);
+    }
+    for (std::size_t i = 0; i < slots_.size(); ++i) finish(slots_[(turn + i) % slots_.size()]);  // the older one first
+    if (stream_) idle_streams().give_back(std::move(stream_));
+  }
+
+  static void finish(Slot& slot) {
+    if (!slot.busy) return;
+    slot.done.wait();
+    slot.busy = false;
+    slot.room->finish();
+  }
+
+  // After a failure: nothing may still run in the rooms when they go. The stream goes too, and its error with it.
+  void drain() noexcept {
+    if (!stream_) return;
+    try {
+      stream_.synchronize();
+    } catch (...) {  // there was one before
+    }
+  }
+
+  Pipeline& pipeline_;
+  Stream stream_;
+  std::array<Slot, 2> slots_;
+};
+
+void run(const Device* device, std::size_t pieces, int threads, PipelineWork& work) {
+  Pipeline pipeline{.device = device, .pieces = pieces, .work = work};
+  const auto lanes = std::min(static_cast<std::size_t>(threads), pieces);
+  run_in_parallel(lanes, static_cast<int>(lanes), [&](std::size_t) noexcept { Lane(pipeline).run(); });
+  if (pipeline.error != nullptr) std::rethrow_exception(pipeline.error);
+}
+
+}  // namespace
+
+int pipeline_threads(std::size_t pieces, int threads) noexcept {
+  return static_cast<int>(std::min(static_cast<std::size_t>(std::min(threads, kMostLanes)), pieces));
+}
+
+void run_pipeline(Device device, std::size_t pieces, int threads, PipelineWork& work) {
+  run(&device, pieces, pipeline_threads(pieces, threads), work);
+}
+
+void run_pipeline(std::size_t pieces, int threads, PipelineWork& work) { run(nullptr, pieces, threads, work); }
+
+}  // namespace berth::internal::copy

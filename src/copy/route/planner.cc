@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "copy/route/planner.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/pieces.h"
+#include "copy/host/walk.h"
+
+namespace berth::internal::copy {
+
+namespace {
+
+enum class Convert : unsigned char { nowhere, at_source, between, at_target };
+
+using AxisList = std::array<std::int64_t, kMaxRank>;
+
+// Row-major strides of the loop's axes.
+AxisList dense_strides(const Loop& loop) noexcept {
+  AxisList strides;
+  std::int64_t step = 1;
+  for (std::size_t axis = loop.rank; axis-- > 0;) {
+    strides[axis] = step;
+    step *= loop.all[axis].size;
+  }
+  return strides;
+}
+
+// One of the two ends, in the order of the loop.
+struct Side {
+  const RouteEnd& end;
+  StepPlace place;
+  StepPlace scratch;
+  AxisList strides;
+  bool dense;  // each piece of it is one run
+
+  bool host() const noexcept { return end.abilities.host_access; }
+  bool kernels() const noexcept { return !host() && end.abilities.kernels; }
+  bool can_convert() const noexcept { return host() || kernels(); }
+};
+
+class Planner {
+ public:
+  Planner(const RouteEnd& source, const RouteEnd& target, const RouteSettings& settings)
+      : settings_(settings),
+        loop_(make_loop(source.shape, source.strides, target.strides, order_of(source.abilities, target.abilities))),
+        dense_(dense_strides(loop_)),
+        source_(side(source, StepPlace::source, StepPlace::source_scratch, &LoopAxis::source_stride)),
+        target_(side(target, StepPlace::target, StepPlace::target_scratch, &LoopAxis::target_stride)) {
+    for (std::size_t axis = 0; axis < loop_.rank; ++axis) shape_[axis] = loop_.all[axis].size;
+    route_.num_elements = source.shape.num_elements();
+  }
+
+  Route plan() {
+    const bool one_memory = (source_.host() && target_.host()) || source_.end.device == target_.end.device;
+    route_.overlap = settings_.overlap && one_memory;
+    if (route_.overlap)
+      plan_overlap();
+    else if (one_memory)
+      plan_within();
+    else
+      plan_between();
+    cut_into_pieces();
+    return std::move(route_);
+  }
+
+ private:
+  Side side(const RouteEnd& end, StepPlace place, StepPlace scratch, std::int64_t LoopAxis::*stride) const noexcept {
+    Side made{end, place, scratch, {}, true};
+    for (std::size_t axis = 0; axis < loop_.rank; ++axis) {
+      made.strides[axis] = loop_.all[axis].*stride;
+      made.dense = made.dense && made.strides[axis] == dense_[axis];
+    }
+    return made;
+  }
+
+  bool converts() const noexcept { return source_.end.dtype != target_.end.dtype; }
+  Device staging() const {
+    const bool pinned = (!source_.host() && source_.end.abilities.wants_pinned) || (!target_.host() && target_.end.abilities.wants_pinned);
+    return pinned ? Device("pinned") : Device();
+  }
+
+  const AxisList& strides_at(StepPlace place) const noexcept {
+    return place == StepPlace::source ? source_.strides : place == StepPlace::target ? target_.strides : dense_;
+  }
+
+  // From where the elements are now.
+  void step(StepKind kind, Device runs_on, StepPlace to, DType dtype) {
+    Walk walk = walk_of(std::span(shape_).first(loop_.rank), std::span(strides_at(at_)).first(loop_.rank),
+                        std::span(strides_at(to)).first(loop_.rank));
+    const bool by_runs = kind == StepKind::transfer || kind == StepKind::peer;
+    if (by_runs && walk == Walk::tiles) walk = Walk::strided;
+    route_.steps.push_back({kind, runs_on, at_, to, dtype_, dtype, walk});
+    if (to == StepPlace::staging) route_.staging = staging();
+    at_ = to;
+    dtype_ = dtype;
+  }
+
+  void host_step(StepPlace to, DType dtype) { step(StepKind::host, Device(), to, dtype); }
+  void transfer(const Side& runs_on, StepPlace to) { step(StepKind::transfer, runs_on.end.device, to, dtype_); }
+  void kernel(const Side& runs_on, StepPlace to, DType dtype) { step(StepKind::kernel, runs_on.end.device, to, dtype); }
+
+  // What is kept in between is kept in the smaller dtype.
+  DType between_dtype() const noexcept {
+    return size_bytes(target_.end.dtype) < size_bytes(source_.end.dtype) ? target_.end.dtype : source_.end.dtype;
+  }
+
+  void plan_overlap() {
+    const DType kept = between_dtype();
+    const bool one_run = loop_.is_whole() && !converts();
+    if (source_.host()) {
+      if (!one_run) host_step(StepPlace::staging, kept);
+      host_step(StepPlace::target, target_.end.dtype);
+    } else if (one_run) {
+      transfer(source_, StepPlace::source_scratch);
+      transfer(source_, StepPlace::target);
+    } else if (source_.kernels()) {
+      kernel(source_, StepPlace::source_scratch, kept);
+      kernel(source_, StepPlace::target, target_.end.dtype);
+    } else {
+      through_staging();
+    }
+  }
+
+  void plan_within() {
+    if (source_.host())
+      host_step(StepPlace::target, target_.end.dtype);
+    else if (loop_.is_whole() && !converts())
+      transfer(source_, StepPlace::target);
+    else if (source_.kernels())
+      kernel(source_, StepPlace::target, target_.end.dtype);
+    else if (!converts())
+      transfer(source_, StepPlace::target);
+    else
+      through_staging();
+  }
+
+  void through_staging() {
+    transfer(source_, StepPlace::staging);
+    if (converts()) host_step(StepPlace::staging, target_.end.dtype);
+    transfer(target_, StepPlace::target);
+  }
+
+  // Whether a side needs a step of its own even if no dtype changes there.
+  bool is_busy(const Side& side, const Side& other) const noexcept {
+    if (side.host()) return !side.dense || (other.end.abilities.wants_pinned && !side.end.abilities.pinned);
+    return side.kernels() && !side.dense;
+  }
+
+  Convert choose() const noexcept {
+    if (!converts()) return Convert::nowhere;
+    const auto first = [&](const Side& wanted, const Side& other, Convert if_wanted, Convert if_other) {
+      return wanted.can_convert() ? if_wanted : other.can_convert() ? if_other : Convert::between;
+    };
+    const std::size_t from = size_bytes(source_.end.dtype);
+    const std::size_t to = size_bytes(target_.end.dtype);
+    // Of equal size: where there is a step anyway, else where a device does it.
+    const bool source_first = from != to                                               ? to < from
+                              : is_busy(source_, target_) != is_busy(target_, source_) ? is_busy(source_, target_)
+                                                                                       : source_.kernels() || !target_.kernels();
+    return source_first ? first(source_, target_, Convert::at_source, Convert::at_target)
+                        : first(target_, source_, Convert::at_target, Convert::at_source);
+  }
+
+  void plan_between() {
+    const Convert convert = choose();
+    if (is_busy(source_, target_) || convert == Convert::at_source) {
+      const DType dtype = convert == Convert::at_source ? target_.end.dtype : dtype_;
+      source_.host() ? host_step(StepPlace::staging, dtype) : kernel(source_, StepPlace::source_scratch, dtype);
+    }
+    const bool lands_aside = is_busy(target_, source_) || convert == Convert::at_target;
+    const StepPlace lands = !lands_aside ? StepPlace::target : target_.host() ? StepPlace::staging : StepPlace::target_scratch;
+    if (source_.host() || target_.host())
+      transfer(source_.host() ? target_ : source_, lands);
+    else
+      between_devices(lands, convert);
+    if (!lands_aside) return;
+    target_.host() ? host_step(StepPlace::target, target_.end.dtype) : kernel(target_, StepPlace::target, target_.end.dtype);
+  }
+
+  void between_devices(StepPlace lands, Convert convert) {
+    if (convert != Convert::between && (settings_.source_reaches || settings_.target_reaches))
+      return step(StepKind::peer, settings_.target_reaches ? target_.end.device : source_.end.device, lands, dtype_);
+    transfer(source_, StepPlace::staging);
+    if (convert == Convert::between) host_step(StepPlace::staging, target_.end.dtype);
+    transfer(target_, lands);
+  }
+
+  void cut_into_pieces() {
+    const bool at_once = route_.overlap || route_.steps.size() == 1;
+    const std::size_t element = std::max(size_bytes(source_.end.dtype), size_bytes(target_.end.dtype));
+    const std::size_t most = at_once ? route_.num_elements : std::max<std::size_t>(settings_.piece_bytes / element, 1);
+    const Cut made = cut(loop_, most);
+    route_.piece_elements = made.elements;
+    route_.pieces = made.pieces;
+  }
+
+  const RouteSettings& settings_;
+  const Loop loop_;
+  const AxisList dense_;
+  const Side source_;
+  const Side target_;
+  AxisList shape_;
+  Route route_;
+  StepPlace at_ = StepPlace::source;
+  DType dtype_ = source_.end.dtype;
+};
+
+}  // namespace
+
+LoopOrder order_of(const Abilities& source, const Abilities& target) noexcept {
+  // How little a side can afford to be walked in another order than its own.
+  const auto need = [](const Abilities& side) { return side.host_access ? 1 : side.kernels ? 0 : 2; };
+  return need(source) > need(target) ? LoopOrder::source : LoopOrder::target;
+}
+
+Route plan_steps(const RouteEnd& source, const RouteEnd& target, const RouteSettings& settings) {
+  return Planner(source, target, settings).plan();
+}
+
+}  // namespace berth::internal::copy

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "berth/storage/storage.h"
+#include "file/open_file.h"
+#include "file/output_file.h"
+
+namespace berth::internal::file {
+
+// As much of an array's front as its header can take.
+std::string read_front(const OpenFile& file, std::uint64_t offset, std::uint64_t bytes);
+
+// An array as the two parts of an .npy file. Throws ArgumentError(unsupported_dtype); the name is for that.
+class NpyArray {
+ public:
+  NpyArray(const Storage& array, std::string_view name);
+  const std::string& header() const noexcept { return header_; }
+  std::span<const std::byte> elements() const noexcept { return bytes_.span(); }
+  std::uint64_t size_bytes() const noexcept { return header_.size() + elements().size(); }
+
+ private:
+  bool fortran_order_;
+  HostBytes bytes_;
+  std::string header_;
+};
+
+}  // namespace berth::internal::file

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "berth/export.h"
+
+// Many numbers for the script of a page, in few characters: small ones take one byte before base64, where JSON takes one for each digit and
+// a comma. `unpack` in assets/view.js reads them.
+//
+//     number   | 1 seven bits | 1 seven bits | … | 0 seven bits |     the lowest bits first; the first bit of a byte says that more follow
+namespace berth::internal::html {
+
+class BERTH_EXPORT Packed {
+ public:
+  void add(std::uint64_t number);
+
+  // A number that is small either way: 0, -1, 1, -2 are added as 0, 1, 2, 3. The difference of two numbers of 64 bits is given as it wraps.
+  void add_signed(std::uint64_t number) { add((number << 1) ^ (0 - (number >> 63))); }
+
+  // As base64; empty afterwards.
+  std::string take();
+
+ private:
+  std::string bytes_;
+};
+
+}  // namespace berth::internal::html

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "observe/live_file.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "base/text.h"
+#include "os/file/named_files.h"
+#include "os/file/shared_file.h"
+#include "os/system.h"
+
+namespace berth::internal::observe {
+
+namespace {
+
+constexpr std::uint64_t kMagic = 0x6576696c68747265;  // "erthlive"
+constexpr std::uint64_t kVersion = 1;
+constexpr std::uint64_t kLockByte = 0;
+constexpr int kAttempts = 100;
+
+std::string folder_name() {
+  if (const auto chosen = os::environment("BERTH_LIVE_DIR")) return *chosen;
+  return text::join("/dev/shm/berth-live-", os::user_id());
+}
+
+// Text in words, which another process may be changing: a reader finds out afterwards whether it was. Each word is released and acquired, not
+// fenced: who has read one that is new sees that the sequence is odd, or another. The thread sanitizer knows no fences.
+std::uint64_t* words_of(void* page) noexcept {
+  return reinterpret_cast<std::uint64_t*>(static_cast<std::byte*>(page) + sizeof(LivePage::Header));
+}
+
+void store_text(void* page, std::string_view text) noexcept {
+  std::uint64_t* to = words_of(page);
+  for (std::size_t at = 0; at < text.size(); at += sizeof *to) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, text.data() + at, std::min(sizeof word, text.size() - at));
+    __atomic_store_n(to++, word, __ATOMIC_RELEASE);
+  }
+}
+
+std::string load_text(void* page, std::size_t bytes) {
+  std::string text(bytes, '\0');
+  const std::uint64_t* from = words_of(page);
+  for (std::size_t at = 0; at < bytes; at += sizeof *from) {
+    const std::uint64_t word = __atomic_load_n(from++, __ATOMIC_ACQUIRE);
+    std::memcpy(text.data() + at, &word, std::min(sizeof word, bytes - at));
+  }
+  return text;
+}
+
+std::optional<std::string> read_mapped(void* page) {
+  auto* const header = static_cast<LivePage::Header*>(page);
+  if (header->magic != kMagic || header->version != kVersion) return std::nullopt;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    // acquire, here and for each word: the text is read between the two looks at the sequence.
+    const std::uint64_t before = header->sequence.load(std::memory_order_acquire);
+    const std::uint64_t bytes = header->bytes.load(std::memory_order_acquire);
+    if (before % 2 == 0 && before != 0 && bytes <= LivePage::kMostText) {
+      std::string text = load_text(page, bytes);
+      if (header->sequence.load(std::memory_order_relaxed) == before) return text;
+    }
+    os::sleep_us(200);
+  }
+  return std::nullopt;
+}
+
+bool is_own(const os::FileFacts& facts) noexcept {
+  return facts.is_regular && facts.user == os::user_id() && (facts.mode & 077) == 0 && facts.bytes == LivePage::kBytes;
+}
+
+// "4711-4026531836"
+std::string file_name(const LiveName& name) { return text::join(name.process, '-', name.space); }
+
+std::optional<LiveName> parse_name(std::string_view text) {
+  LiveName name;
+  const char* const end = text.data() + text.size();
+  const auto [dash, error] = std::from_chars(text.data(), end, name.process);
+  if (error != std::errc() || dash == end || *dash != '-') return std::nullopt;
+  const auto [stop, wrong] = std::from_chars(dash + 1, end, name.space);
+  if (wrong != std::errc() || stop != end) return std::nullopt;
+  return name;
+}
+
+}  // namespace
+
+LiveName LiveName::own() noexcept { return {os::process_id(), os::process_space()}; }
+
+LivePage::LivePage(const LiveName& name, os::Descriptor lock, const os::FileFacts& file, void* page) noexcept
+    : name_(name), lock_(std::move(lock)), file_(file), page_(page) {}
+LivePage::LivePage(LivePage&& other) noexcept
+    : name_(other.name_), lock_(std::move(other.lock_)), file_(other.file_), page_(std::exchange(other.page_, nullptr)) {}
+LivePage& LivePage::operator=(LivePage&& other) noexcept {
+  std::swap(name_, other.name_);
+  std::swap(lock_, other.lock_);
+  std::swap(file_, other.file_);
+  std::swap(page_, other.page_);
+  return *this;
+}
+LivePage::~LivePage() {
+  if (!has_lock()) (void)lock_.take();
+  if (page_ != nullptr) os::unmap(page_, kBytes);
+}
+
+Result<LivePage> LivePage::make(const LiveName& name) noexcept {
+  try {
+    Result<os::Descriptor> folder = os::open_own_folder(folder_name().c_str(), true);
+    if (!folder) return folder.failure();
+    Result<os::Descriptor> file = os::make_unnamed_file(folder->number());
+    if (!file) return file.failure();
+    if (const Status sized = os::set_file_size(file->number(), kBytes); !sized) return sized.failure();
+    if (const Status given = os::give_memory(file->number(), 0, kBytes); !given) return given.failure();
+    const Result<os::FileFacts> facts = os::facts_of(file->number());
+    if (!facts) return facts.failure();
+    const Result<bool> locked = os::try_lock_byte(file->number(), kLockByte);
+    if (!locked) return locked.failure();
+    const Result<void*> page = os::map_file_range(file->number(), 0, kBytes, os::Access::write);
+    if (!page) return page.failure();
+    LivePage made(name, std::move(*file), *facts, *page);
+    new (*page) Header{kMagic, kVersion, 0, 0};
+    const std::string called = file_name(name);
+    (void)os::remove_name(folder->number(), called.c_str()).ok();  // of a process that had this number before, and is dead
+    if (const Status named = os::give_name(made.lock_.number(), folder->number(), called.c_str()); !named) return named.failure();
+    return made;
+  } catch (const std::bad_alloc&) {
+    return Failure{ErrorCode::out_of_memory, 0, "no heap for the page's name"};
+  }
+}
+
+void LivePage::write(std::string_view text) noexcept {
+  auto* const header = static_cast<Header*>(page_);
+  const std::uint64_t before = header->sequence.load(std::memory_order_relaxed);
+  header->sequence.store(before + 1, std::memory_order_relaxed);
+  header->bytes.store(text.size(), std::memory_order_release);  // who sees it, or any of the text, sees that it is being written
+  store_text(page_, text);
+  header->sequence.store(before + 2, std::memory_order_release);
+}
+
+bool LivePage::has_lock() const noexcept {
+  const Result<os::FileFacts> now = os::facts_of(lock_.number());
+  return now && now->same_file(file_);
+}
+
+bool LivePage::is_seen() const noexcept {
+  const Result<os::FileFacts> now = os::facts_of(lock_.number());
+  return now && now->same_file(file_) && now->links != 0;
+}
+
+void LivePage::close_in_child() noexcept { has_lock() ? lock_.close() : (void)lock_.take(); }
+
+void LivePage::remove_name() noexcept {
+  try {
+    const Result<os::Descriptor> folder = os::open_own_folder(folder_name().c_str(), false);
+    if (!folder) return;
+    const std::string called = file_name(name_);
+    const Result<os::FileFacts> there = os::facts_of_name(folder->number(), called.c_str());
+    if (there && there->same_file(file_)) (void)os::remove_name(folder->number(), called.c_str()).ok();
+  } catch (const std::bad_alloc&) {  // then it goes when the next one looks
+  }
+}
+
+std::optional<std::string> LivePage::read(const LiveName& name) {
+  const Result<os::Descriptor> folder = os::open_own_folder(folder_name().c_str(), false);
+  if (!folder) return std::nullopt;
+  const std::string called = file_name(name);
+  const Result<os::Descriptor> file = os::open_named(folder->number(), called.c_str());
+  if (!file) return std::nullopt;
+  const Result<os::FileFacts> facts = os::facts_of(file->number());
+  if (!facts || !is_own(*facts)) return std::nullopt;
+  const Result<bool> alive = os::is_byte_locked(file->number(), kLockByte);
+  if (alive && !*alive) {
+    const Result<os::FileFacts> there = os::facts_of_name(folder->number(), called.c_str());
+    if (there && there->same_file(*facts)) (void)os::remove_name(folder->number(), called.c_str()).ok();  // else it was made anew meanwhile
+    return std::nullopt;
+  }
+  const Result<void*> page = os::map_file_range(file->number(), 0, kBytes, os::Access::read);
+  if (!page) return std::nullopt;
+  std::optional<std::string> text = read_mapped(*page);
+  os::unmap(*page, kBytes);
+  return text;
+}
+
+std::vector<LiveName> LivePage::names() {
+  std::vector<LiveName> found;
+  const Result<os::Descriptor> folder = os::open_own_folder(folder_name().c_str(), false);
+  if (!folder) return found;
+  const Result<std::vector<std::string>> all = os::names_in(folder->number());
+  if (!all) return found;
+  for (const std::string& one : *all) {
+    if (const auto name = parse_name(one)) found.push_back(*name);
+  }
+  return found;
+}
+
+}  // namespace berth::internal::observe

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "os/file/file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+
+#include "os/inject.h"
+
+namespace berth::internal::os {
+
+namespace {
+
+Failure file_failure(const char* why) noexcept { return {ErrorCode::device_error, errno, why}; }
+
+}  // namespace
+
+Result<int> create_file(const char* path) noexcept {
+  const int descriptor = must_fail("open") ? -1 : open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
+  if (descriptor < 0) return file_failure("the file cannot be created");
+  return descriptor;
+}
+
+Status write_file(int descriptor, const void* bytes, std::size_t count) noexcept {
+  const auto* at = static_cast<const std::byte*>(bytes);
+  while (count > 0) {
+    const ssize_t written = must_fail("write") ? -1 : write(descriptor, at, count);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return file_failure("the file cannot be written");
+    at += written;
+    count -= static_cast<std::size_t>(written);
+  }
+  return {};
+}
+
+Status cut_file(int descriptor, std::uint64_t bytes) noexcept {
+  if (must_fail("ftruncate") || ftruncate(descriptor, static_cast<off_t>(bytes)) != 0) return file_failure("the file cannot be cut");
+  return {};
+}
+
+void close_file(int descriptor) noexcept { close(descriptor); }
+
+Status rename_file(const char* from, const char* to) noexcept {
+  if (must_fail("rename") || rename(from, to) != 0) return file_failure("the file cannot be renamed");
+  return {};
+}
+
+void remove_file(const char* path) noexcept { unlink(path); }
+
+}  // namespace berth::internal::os

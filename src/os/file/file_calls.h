@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cerrno>
+#include <string_view>
+
+#include "berth/base/result.h"
+#include "os/inject.h"
+
+// What system calls on files have in common.
+namespace berth::internal::os {
+
+// Calls again while a signal has come in between. Tests can make it fail, by its name.
+template <class Call>
+auto insist(std::string_view name, Call call) noexcept -> decltype(call()) {
+  for (;;) {
+    const auto result = must_fail(name) ? -1 : call();
+    if (result >= 0 || errno != EINTR) return result;
+  }
+}
+
+// What errno says of a file of the user's.
+inline Failure file_failure(const char* why) noexcept {
+  switch (errno) {
+    case ENOENT:
+    case ENOTDIR:
+    case ELOOP:
+    case ENAMETOOLONG: return {ErrorCode::not_found, errno, why};
+    case EACCES:
+    case EPERM:
+    case EROFS: return {ErrorCode::permission_denied, errno, why};
+    case EMFILE:
+    case ENFILE: return {ErrorCode::too_many_descriptors, errno, why};
+    case ENOMEM:
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG: return {ErrorCode::out_of_memory, errno, why};
+    case EISDIR:
+    case ENXIO:
+    case ENODEV: return {ErrorCode::unsupported, errno, why};
+    default: return {ErrorCode::io_error, errno, why};
+  }
+}
+
+}  // namespace berth::internal::os

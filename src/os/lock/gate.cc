@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "os/lock/gate.h"
+
+#include <linux/membarrier.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace berth::internal::os {
+
+namespace {
+
+bool membarrier(int command) noexcept { return syscall(SYS_membarrier, command, 0U, 0) == 0; }
+
+bool try_fence_all_threads() noexcept {
+  if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED)) return true;
+  // The first time, and perhaps in a forked child, the process has to register.
+  return membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) && membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+}
+
+}  // namespace
+
+bool has_fence_for_all_threads() noexcept {
+  static const bool has = !kThreadSanitizer && try_fence_all_threads();
+  return has;
+}
+
+void fence_all_threads() noexcept {
+  // It worked when the gates were made. Only a filter that the program has put up since can refuse it; MEMBARRIER_CMD_GLOBAL is the slow
+  // way to the same end.
+  if (has_fence_for_all_threads() && !try_fence_all_threads()) membarrier(MEMBARRIER_CMD_GLOBAL);
+}
+
+void Gate::drain() noexcept {
+  if (is_spin_lock())
+    spin();
+  else
+    while (inside_.load() != 0) sched_yield();
+}
+
+bool Gate::spin() noexcept {
+  while (locked_.exchange(true, std::memory_order_acquire)) sched_yield();
+  return true;
+}
+
+}  // namespace berth::internal::os

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+
+// The C library's heap, with any alignment.
+namespace berth::internal::os {
+
+// Returns nullptr when there is no memory. REQUIRES: bytes > 0, alignment is a power of two.
+void* heap_allocate(std::size_t bytes, std::size_t alignment) noexcept;
+
+// REQUIRES: `address` came from heap_allocate with these very numbers.
+void heap_free(void* address, std::size_t bytes, std::size_t alignment) noexcept;
+
+}  // namespace berth::internal::os

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+
+#include "berth/base/result.h"
+
+// Address ranges of this process. A range is reserved (addresses, no memory), committed (readable and writable, given pages by the
+// kernel at first touch), decommitted and released. All addresses and sizes but reserve's are multiples of page_bytes().
+namespace berth::internal::os {
+
+std::size_t page_bytes() noexcept;
+
+// The size of a transparent huge page, or 0 where the kernel offers none to programs that ask.
+std::size_t huge_page_bytes() noexcept;
+
+// REQUIRES: alignment is a power of two. The range starts at a multiple of it and of the page size.
+Result<void*> reserve(std::size_t bytes, std::size_t alignment) noexcept;
+Status commit(void* address, std::size_t bytes) noexcept;
+Status decommit(void* address, std::size_t bytes) noexcept;
+Status release(void* address, std::size_t bytes) noexcept;
+
+// Moves the pages, not the bytes: `to` (reserved, not committed) takes over the contents, `from` is not committed afterwards.
+// REQUIRES: the ranges do not overlap. On failure both are as they were.
+Status move(void* from, void* to, std::size_t bytes) noexcept;
+
+// Hints; a kernel that cannot follow them is no error.
+void prefer_huge_pages(void* address, std::size_t bytes) noexcept;
+
+// Asks that pages of the range come from one NUMA node.
+Status bind_to_node(void* address, std::size_t bytes, int node) noexcept;
+
+}  // namespace berth::internal::os

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/reuse.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "berth/base/checked.h"
+
+namespace berth::internal::plan {
+
+namespace {
+
+// A buffer in the making. Buffers that were put into another stay as links to it.
+struct Class {
+  ValueId owner;              // its first value: its device and its place, if it asks for one, are the buffer's
+  std::uint32_t parent;       // itself when it is a root
+  std::uint32_t pending = 0;  // reads of its values that are still to come; at the end the number of the buffer
+  NodeId begin = 0;
+  NodeId end = 0;
+  bool survives = false;  // one of them is needed after the last node
+  Alignment alignment = {};
+  std::size_t bytes = 0;
+  std::size_t offset = 0;  // in the parent
+};
+static_assert(sizeof(Class) == 40);
+
+// A range of a root.
+struct Range {
+  std::uint32_t root;
+  std::size_t offset;
+};
+
+class Sharer {
+ public:
+  Sharer(const Graph& graph, const std::vector<Life>& lives, const SharingRules& rules)
+      : graph_(graph), lives_(lives), rules_(rules), values_(graph.values.size()), is_part_(graph.values.size(), false) {
+    std::size_t most = 0;
+    for (const Life& life : lives) most += life.placed() ? 1U : 0U;
+    classes_.reserve(most);
+  }
+
+  void step(const GraphNode& node) {
+    if (rules_.inplace) {
+      for (const ViewOption& option : node.views)
+        if (option.of_input && rules_.views) try_view(node, option);
+      if (!ignores_everything(node))
+        for (const InplaceOption& option : node.inplace) try_inplace(node, option);
+    }
+    for (const ValueId v : node.outputs)
+      if (v != kNoValue && lives_[v].placed() && !done(v)) give_own(v);
+    joined_.clear();
+    if (rules_.inplace && rules_.joins)
+      for (const ViewOption& option : node.views)
+        if (!option.of_input) try_join(node, option);
+    finish_reads(node);
+  }
+
+  SharingResult result() && {
+    SharingResult out{std::move(values_), {}, {}, took_};
+    std::size_t roots = 0;
+    for (std::uint32_t c = 0; c < classes_.size(); ++c) {
+      classes_[c].pending = kNoBuffer;
+      roots += classes_[c].parent == c ? 1U : 0U;
+    }
+    out.buffers.reserve(roots);
+    for (SharedValue& value : out.values) {
+      if (value.buffer == kNoBuffer) continue;
+      const Range range = find(value.buffer);
+      Class& root = classes_[range.root];
+      if (root.pending == kNoBuffer) {
+        root.pending = static_cast<std::uint32_t>(out.buffers.size());
+        add_buffer(root, out);
+      }
+      value.buffer = root.pending;
+      value.offset += range.offset;
+    }
+    return out;
+  }
+
+ private:
+  bool done(ValueId v) const { return values_[v].sharing != Sharing::none; }
+
+  std::optional<std::size_t> fixed(const Class& one) const { return graph_.values[one.owner].fixed_offset; }
+
+  void add_buffer(const Class& root, SharingResult& out) const {
+    const GraphValue& owner = graph_.values[root.owner];
+    if (owner.preferred_offset) out.wishes.push_back({static_cast<std::uint32_t>(out.buffers.size()), *owner.preferred_offset});
+    out.buffers.push_back({.bytes = checked_align_up(root.bytes, root.alignment, "the bytes of a buffer with its alignment"),
+                           .begin = root.begin,
+                           .end = root.end,
+                           .alignment = root.alignment,
+                           .device = static_cast<std::uint16_t>(owner.device),
+                           .fixed = owner.fixed_offset});
+  }
+
+  static bool ignores_everything(const GraphNode& node) {
+    for (std::size_t i = 0; i < node.inputs.size(); ++i)
+      if (!is_ignored(node, i)) return false;
+    return true;
+  }
+
+  // The root, and where in it the class lies. What was put into one another stays short to walk: every class on the way points to the root
+  // afterwards.
+  Range find(std::uint32_t c) {
+    Range range{c, 0};
+    while (classes_[range.root].parent != range.root) {
+      range.offset += classes_[range.root].offset;
+      range.root = classes_[range.root].parent;
+    }
+    for (std::size_t offset = range.offset; classes_[c].parent != c && classes_[c].parent != range.root;) {
+      Class& step = classes_[c];
+      c = std::exchange(step.parent, range.root);
+      offset -= std::exchange(step.offset, offset);
+    }
+    return range;
+  }
+
+  Range range_of(ValueId v) {
+    Range range = find(values_[v].buffer);
+    range.offset += values_[v].offset;
+    return range;
+  }
+
+  Class& root_of(ValueId v) { return classes_[find(values_[v].buffer).root]; }
+
+  void give_own(ValueId v) {
+    const Life& life = lives_[v];
+    const auto c = static_cast<std::uint32_t>(classes_.size());
+    classes_.push_back({.owner = v,
+                        .parent = c,
+                        .pending = life.reads,
+                        .begin = life.begin,
+                        .end = life.end,
+                        .survives = life.survives,
+                        .alignment = life.alignment,
+                        .bytes = life.extent_bytes()});
+    values_[v] = {.buffer = c, .sharing = Sharing::own};
+  }
+
+  // Both have a place of ours on one device, and the newcomer asks for none of its own.
+  bool may_share(ValueId newcomer, ValueId host) const {
+    return newcomer != host && lives_[newcomer].placed() && lives_[host].placed() && done(host) && !graph_.values[newcomer].fixed_offset &&
+           graph_.values[newcomer].device == graph_.values[host].device && lives_[newcomer].bytes != 0;
+  }
+
+  // Whether a value may lie at an offset of a root, which takes over its alignment then.
+  bool can_align(const Class& root, std::size_t offset, std::size_t alignment) const {
+    return offset % alignment == 0 && fixed(root).value_or(0) % alignment == 0;
+  }
+
+  void enter(ValueId v, ValueId host, std::size_t offset, Sharing sharing) {
+    took_.inplace = true;
+    const Range range = range_of(host);
+    Class& root = classes_[range.root];
+    const Life& life = lives_[v];
+    root.pending += life.reads;
+    root.survives |= life.survives;
+    root.begin = std::min(root.begin, life.begin);
+    root.end = std::max(root.end, life.end);
+    root.alignment = std::max(root.alignment, life.alignment);
+    values_[v] = {.offset = range.offset + offset, .with = host, .buffer = range.root, .sharing = sharing};
+  }
+
+  void try_view(const GraphNode& node, const ViewOption& option) {
+    const ValueId part = node.outputs[option.output];
+    const ValueId whole = node.inputs[option.input];
+    if (done(part) || !may_share(part, whole) || is_ignored(node, option.input) || !lives_[part].used()) return;
+    const Range range = range_of(whole);
+    const std::size_t offset = range.offset + option.offset_bytes;
+    if (!can_align(classes_[range.root], offset, lives_[part].alignment)) return;
+    took_.views = true;
+    enter(part, whole, option.offset_bytes, Sharing::view);
+    is_part_[part] = true;
+  }
+
+  void try_inplace(const GraphNode& node, const InplaceOption& option) {
+    const ValueId output = node.outputs[option.output];
+    const ValueId input = node.inputs[option.input];
+    if (done(output) || !may_share(output, input) || is_ignored(node, option.input) || !lives_[output].used()) return;
+    if (is_range(input) || is_taken(node, input) || !widths_agree(output, input)) return;
+    if (!can_align(root_of(input), range_of(input).offset, lives_[output].alignment)) return;
+    const bool equal = lives_[output].bytes == lives_[input].bytes;
+    if (option.identity && equal && graph_.values[output].dtype == graph_.values[input].dtype &&
+        lives_[output].extent_bytes() <= lives_[input].extent_bytes())
+      return enter(output, input, 0, Sharing::identity);
+    if (lives_[output].bytes > lives_[input].bytes || lives_[output].extent_bytes() > lives_[input].extent_bytes()) return;
+    if (!dies_at(node, input) || (!equal && !rules_.smaller)) return;
+    took_.smaller |= !equal;
+    enter(output, input, 0, Sharing::in_place);
+  }
+
+  // Of something larger: a view, or joined into an output.
+  bool is_range(ValueId v) const { return is_part_[v] || classes_[values_[v].buffer].parent != values_[v].buffer; }
+
+  bool widths_agree(ValueId a, ValueId b) const {
+    const auto width = [](const GraphValue& value) { return value.dtype ? size_bytes(*value.dtype) : 0; };
+    return width(graph_.values[a]) == width(graph_.values[b]);
+  }
+
+  bool is_taken(const GraphNode& node, ValueId input) const {
+    return std::any_of(node.outputs.begin(), node.outputs.end(),
+                       [&](ValueId v) { return v != kNoValue && values_[v].with == input && done(v); });
+  }
+
+  // The last read of anything in the input's buffer is this node's, of this input and at one position: a node that reads it twice, or a
+  // view of it, might still need what it has overwritten.
+  bool dies_at(const GraphNode& node, ValueId input) {
+    const Class& root = root_of(input);
+    if (root.survives || root.pending != 1) return false;
+    for (std::size_t i = 0; i < node.inputs.size(); ++i)
+      if (node.inputs[i] == input && !is_ignored(node, i)) return true;
+    return false;
+  }
+
+  // The input's whole buffer becomes a range of the output's.
+  void try_join(const GraphNode& node, const ViewOption& option) {
+    const ValueId whole = node.outputs[option.output];
+    const ValueId part = node.inputs[option.input];
+    if (!lives_[whole].placed() || !may_share(part, whole) || !done(part) || is_ignored(node, option.input) || !lives_[whole].used())
+      return;
+    if (values_[whole].sharing != Sharing::own && values_[whole].sharing != Sharing::joined) return;
+    if (is_range(part) || is_taken(node, part)) return;  // what is taken, another output may have written over
+    const Range from = range_of(part);
+    const Range to = range_of(whole);
+    Class& inner = classes_[from.root];
+    Class& outer = classes_[to.root];
+    if (from.root == to.root || from.offset != 0 || inner.bytes != lives_[part].extent_bytes()) return;
+    if (fixed(inner) || graph_.values[inner.owner].preferred_offset || fixed(outer) ||
+        !can_align(outer, option.offset_bytes, inner.alignment))
+      return;
+    // Its padding may reach into that of the output, not into its bytes.
+    if (lives_[part].extent_bytes() != lives_[part].bytes && option.offset_bytes + lives_[part].bytes != lives_[whole].bytes) return;
+    if (!fits(option.offset_bytes, inner.bytes, outer.bytes) || !is_free(whole, option.offset_bytes, inner.bytes)) return;
+    joined_[whole].emplace(option.offset_bytes, option.offset_bytes + inner.bytes);
+    inner.parent = to.root;
+    inner.offset = option.offset_bytes;
+    outer.pending += inner.pending;
+    outer.survives |= inner.survives;
+    outer.begin = std::min(outer.begin, inner.begin);
+    outer.end = std::max(outer.end, inner.end);
+    outer.alignment = std::max(outer.alignment, inner.alignment);
+    values_[whole].sharing = Sharing::joined;
+    took_.joins = true;
+  }
+
+  // No input that was joined before lies where this one would.
+  bool is_free(ValueId whole, std::size_t offset, std::size_t bytes) {
+    const std::map<std::size_t, std::size_t>& taken = joined_[whole];
+    const auto above = taken.lower_bound(offset);
+    return (above == taken.end() || above->first - offset >= bytes) && (above == taken.begin() || std::prev(above)->second <= offset);
+  }
+
+  void finish_reads(const GraphNode& node) {
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const ValueId v = node.inputs[i];
+      if (v != kNoValue && done(v) && !is_ignored(node, i)) --root_of(v).pending;
+    }
+  }
+
+  const Graph& graph_;
+  const std::vector<Life>& lives_;
+  const SharingRules& rules_;
+  std::vector<SharedValue> values_;  // `buffer` is a class, `offset` counts from its start
+  std::vector<bool> is_part_;        // views
+  std::vector<Class> classes_;
+  std::map<ValueId, std::map<std::size_t, std::size_t>> joined_;  // of the node at hand: what lies in each output, by where it begins
+  SharingRules took_ = {false, false, false, false};
+};
+
+}  // namespace
+
+SharingResult share(const Graph& graph, NodeRange nodes, const std::vector<Life>& lives, const SharingRules& rules,
+                    std::span<const NodeId> order) {
+  Sharer sharer(graph, lives, rules);
+  for (NodeId n = nodes.begin; n < nodes.end; ++n) sharer.step(graph.nodes[node_at(nodes, order, n)]);
+  return std::move(sharer).result();
+}
+
+}  // namespace berth::internal::plan

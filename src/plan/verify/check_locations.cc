@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "berth/base/checked.h"
+#include "plan/verify/judge.h"
+
+namespace berth::internal::plan::verify {
+
+namespace {
+
+using enum PlanProblem::Kind;
+
+std::size_t needed_alignment(const GraphValue& value, std::size_t least) {
+  if (value.alignment != 0) return std::max(value.alignment, least);
+  return std::max(value.dtype ? alignment_of(*value.dtype) : 1, least);
+}
+
+void check_place(Judge& judge, ValueId v, const ValuePlace& place) {
+  const GraphValue& value = judge.graph.values[v];
+  const PlanArena& arena = judge.plan.arenas[value.device];
+  const std::size_t needed = needed_alignment(value, judge.plan.alignment);
+  if (place.alignment != needed) return judge.say(alignment, judge.value(v), " is aligned to ", place.alignment, " and needs ", needed);
+  if (place.offset % place.alignment != 0)
+    judge.say(alignment, judge.value(v), " lies at ", place.offset, ", no multiple of ", place.alignment);
+  if (place.extent_bytes != try_align_up(judge.bytes(v), place.alignment))
+    judge.say(alignment, judge.value(v), " of ", judge.bytes(v), " bytes has an extent of ", place.extent_bytes);
+  if (!fits(place.offset, place.extent_bytes, arena.bytes))
+    judge.say(bounds, judge.value(v), " lies at ", place.offset, " with ", place.extent_bytes, " bytes, outside the arena of ",
+              arena.bytes);
+  if (value.fixed_offset && *value.fixed_offset != place.offset && judge.bytes(v) != 0)
+    judge.say(bounds, judge.value(v), " lies at ", place.offset, " and is fixed at ", *value.fixed_offset);
+}
+
+void check_slot(Judge& judge, ValueId v, const ValuePlace& place) {
+  if (place.extent_bytes == 0 && place.slot == kNoSlot) return;
+  if (place.slot >= judge.plan.slots.size())
+    return judge.say(bounds, judge.value(v), " is in slot ", place.slot, " of ", judge.plan.slots.size());
+  const PlanSlot& slot = judge.plan.slots[place.slot];
+  if (place.extent_bytes == 0) return;
+  if (slot.device != judge.graph.values[v].device || place.offset < slot.offset ||
+      !fits(place.offset - slot.offset, place.extent_bytes, slot.bytes))
+    judge.say(bounds, judge.value(v), " does not lie in its slot ", place.slot);
+}
+
+void check_slots(Judge& judge) {
+  const std::vector<PlanSlot>& slots = judge.plan.slots;
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    if (slots[i].device >= judge.plan.arenas.size() || !fits(slots[i].offset, slots[i].bytes, judge.plan.arenas[slots[i].device].bytes))
+      judge.say(bounds, "slot ", i, " lies outside its arena");
+    else if (slots[i].bytes != 0)
+      order.push_back(i);
+  }
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return slots[a].device != slots[b].device ? slots[a].device < slots[b].device : slots[a].offset < slots[b].offset;
+  });
+  for (std::size_t i = 1; i < order.size(); ++i) {
+    const PlanSlot& before = slots[order[i - 1]];
+    const PlanSlot& slot = slots[order[i]];
+    if (slot.device == before.device && slot.offset - before.offset < before.bytes)
+      judge.say(overlap, "slots ", order[i - 1], " and ", order[i], " overlap");
+  }
+}
+
+// Each arena within its capacity, and all of them together something that can be added up.
+void check_arenas(Judge& judge) {
+  std::size_t sum = 0;
+  for (std::size_t device = 0; device < judge.plan.arenas.size(); ++device) {
+    const PlanArena& arena = judge.plan.arenas[device];
+    if (arena.bytes > judge.plan.capacity_bytes || arena.bytes > kMaxBytes - sum || arena.lower_bound_bytes > kMaxBytes ||
+        arena.naive_bytes > kMaxBytes)
+      return judge.say(bounds, "the arena of device ", device, " has ", arena.bytes, " bytes, past its capacity");
+    sum += arena.bytes;
+  }
+}
+
+}  // namespace
+
+void check_places(Judge& judge) {
+  check_arenas(judge);
+  check_slots(judge);
+  for (ValueId v = 0; v < judge.facts.size(); ++v) {
+    const ValuePlace& place = judge.plan.places[v];
+    if (!place.planned()) continue;
+    check_place(judge, v, place);
+    if (!judge.plan.slots.empty() || place.slot != kNoSlot) check_slot(judge, v, place);
+  }
+}
+
+}  // namespace berth::internal::plan::verify

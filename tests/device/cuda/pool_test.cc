@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <array>
+#include <chrono>
+#include <stop_token>
+#include <thread>
+#include <vector>
+
+#include "base/random.h"
+#include "device/cuda/device.h"
+#include "support/scale.h"
+
+// The pool on a real device: what streams are at work on is nobody else's.
+namespace berth::testing {
+
+using namespace internal;
+namespace {
+
+// Eight streams, blocks of all sizes, each written when it is allocated and checked before it is freed.
+TEST(CudaPool, KeepsTheBytesOfEightStreamsApart) {
+  BERTH_NEEDS_CUDA();
+  const std::uint64_t operations = scaled(10'000'000, 20'000);
+  const auto memory = pool("cuda:0", {.limit_bytes = 4_GiB});
+  const Wrongs wrongs;
+  std::array<Stream, 8> streams;
+  for (Stream& stream : streams) stream = make_stream("cuda:0");
+  struct Live {
+    Block block;
+    std::uint32_t value;
+    std::size_t stream;
+  };
+  std::vector<Live> live;
+  Random random(seed());
+  bool launched = true;
+  for (std::uint64_t i = 0; i < operations; ++i) {
+    const bool grow = live.size() < 400 && (live.empty() || random.below(100) < 51);
+    if (grow) {
+      const std::size_t bytes = 64 + random.below(std::uint64_t{1} << (8 + random.below(16)));
+      const std::size_t stream = random.below(streams.size());
+      const Block block = memory->allocate({.bytes = bytes, .stream = streams[stream]});
+      live.push_back({block, static_cast<std::uint32_t>(i), stream});
+      launched = launched && launch_write_ends(block.data, bytes, live.back().value, cuda::native_stream(streams[stream]));
+    } else {
+      std::swap(live[random.below(live.size())], live.back());
+      const Live& one = live.back();
+      launched =
+          launched && launch_check_ends(one.block.data, one.block.bytes, one.value, wrongs.get(), cuda::native_stream(streams[one.stream]));
+      memory->deallocate(one.block);
+      live.pop_back();
+    }
+    if (i % 100'000 == 0) {
+      ASSERT_TRUE(launched);
+      ASSERT_EQ(memory->audit(), "");
+    }
+  }
+  for (const Live& one : live) memory->deallocate(one.block);
+  for (const Stream& stream : streams) stream.synchronize();
+  EXPECT_EQ(wrongs.count(), 0U);
+  const Stats stats = memory->stats();
+  did(std::to_string(operations) + " operations over 8 streams, " + std::to_string(stats.commits) + " commits, " +
+      std::to_string(stats.decommits) + " decommits; seed " + std::to_string(seed()));
+}
+
+// A kernel owns a block that was freed on its stream, and writes to it when it is let go. Meanwhile another stream's request can only be served by
+// pages that are taken back from holes: its own, not the kernel's.
+TEST(CudaPool, TakesNoPagesBackThatAKernelStillOwns) {
+  BERTH_NEEDS_CUDA();
+  const std::uint64_t rounds = scaled(1000, 20);
+  const Wrongs wrongs;
+  const Stream busy = make_stream("cuda:0");
+  const Stream other = make_stream("cuda:0");
+  HostWord go;
+  std::uint64_t taken_back = 0;
+  const auto memory = pool("cuda:0", {.limit_bytes = 24_MiB});
+  for (std::uint64_t round = 0; round < rounds; ++round) {
+    go.set(0);
+    const auto value = static_cast<std::uint32_t>(round);
+    std::array<Block, 4> blocks;
+    for (Block& block : blocks) block = memory->allocate({.bytes = 4_MiB, .stream = other});
+    const Block owned = memory->allocate({.bytes = 8_MiB, .stream = busy});
+    ASSERT_TRUE(launch_spin(go.get(), cuda::native_stream(busy)));
+    ASSERT_TRUE(launch_write(owned.data, owned.bytes, ~value, cuda::native_stream(busy)));
+    memory->deallocate(owned);
+    memory->deallocate(blocks[0]);
+    memory->deallocate(blocks[2]);
+    other.synchronize();
+    const std::uint64_t before = memory->stats().decommits;
+    const Block late = memory->allocate({.bytes = 8_MiB, .stream = other});
+    taken_back += memory->stats().decommits - before;
+    ASSERT_TRUE(launch_write(late.data, late.bytes, value, cuda::native_stream(other)));
+    other.synchronize();
+    EXPECT_FALSE(busy.record().query()) << "the kernel was waited for";
+    go.set(1);
+    busy.synchronize();
+    ASSERT_TRUE(launch_check(late.data, late.bytes, value, wrongs.get(), cuda::native_stream(other)));
+    other.synchronize();
+    ASSERT_EQ(wrongs.count(), 0U) << "in round " << round;
+    memory->deallocate(late);
+    memory->deallocate(blocks[1]);
+    memory->deallocate(blocks[3]);
+    memory->release_cached();
+    ASSERT_EQ(memory->audit(), "");
+  }
+  EXPECT_GT(taken_back, 0U);
+  did(std::to_string(rounds) + " rounds, " + std::to_string(taken_back) + " pieces taken back");
+}
+
+// A kernel owns blocks that were freed on its stream. A later request of the same stream takes their pages at once, and what the stream does then comes
+// after the kernel.
+TEST(CudaPool, MovesPagesThatAKernelOfTheSameStreamStillOwns) {
+  BERTH_NEEDS_CUDA();
+  const std::uint64_t rounds = scaled(1000, 20);
+  const Wrongs wrongs;
+  const Stream stream = make_stream("cuda:0");
+  CUstream_st* const native = cuda::native_stream(stream);
+  HostWord go;
+  std::uint64_t moved = 0;
+  const auto memory = pool("cuda:0", {.limit_bytes = 24_MiB});
+  for (std::uint64_t round = 0; round < rounds; ++round) {
+    go.set(0);
+    const auto value = static_cast<std::uint32_t>(round);
+    std::array<Block, 6> blocks;
+    for (Block& block : blocks) block = memory->allocate({.bytes = 4_MiB, .stream = stream});
+    ASSERT_TRUE(launch_spin(go.get(), native));
+    for (const Block& block : blocks) ASSERT_TRUE(launch_write(block.data, block.bytes, ~value, native));
+    for (const std::size_t i : {0U, 2U}) memory->deallocate(blocks[i]);
+    const std::uint64_t before = memory->stats().decommits;
+    std::jthread rescue([&](const std::stop_token& over) {  // a request that waits for the kernel fails the test, and does not hang it
+      for (int i = 0; i < 1000 && !over.stop_requested(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      go.set(1);
+    });
+    const Block late = memory->allocate({.bytes = 8_MiB, .stream = stream});
+    EXPECT_FALSE(stream.record().query()) << "the kernel was waited for";
+    moved += memory->stats().decommits - before;
+    ASSERT_TRUE(launch_write(late.data, late.bytes, value, native));
+    rescue.request_stop();
+    rescue.join();
+    stream.synchronize();
+    ASSERT_TRUE(launch_check(late.data, late.bytes, value, wrongs.get(), native));
+    for (const std::size_t i : {1U, 3U, 4U, 5U}) ASSERT_TRUE(launch_check(blocks[i].data, blocks[i].bytes, ~value, wrongs.get(), native));
+    stream.synchronize();
+    ASSERT_EQ(wrongs.count(), 0U) << "in round " << round;
+    memory->deallocate(late);
+    for (const std::size_t i : {1U, 3U, 4U, 5U}) memory->deallocate(blocks[i]);
+    memory->release_cached();
+    ASSERT_EQ(memory->audit(), "");
+  }
+  EXPECT_GT(moved, 0U);
+  did(std::to_string(rounds) + " rounds, " + std::to_string(moved) + " pieces moved while a kernel used them");
+}
+
+class Graph {
+ public:
+  explicit Graph(cudaGraph_t graph) : graph_(graph) { EXPECT_EQ(cudaGraphInstantiate(&ready_, graph, 0), cudaSuccess); }
+  ~Graph() {
+    cudaGraphExecDestroy(ready_);
+    cudaGraphDestroy(graph_);
+  }
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+  void launch(CUstream_st* stream) { EXPECT_EQ(cudaGraphLaunch(ready_, stream), cudaSuccess); }
+
+ private:
+  cudaGraph_t graph_;
+  cudaGraphExec_t ready_ = nullptr;
+};
+
+// What is allocated and freed during the capture is the graph's, each time it runs, whatever the program does beside it.
+TEST(CudaPool, ServesACaptureFromAPrivatePool) {
+  BERTH_NEEDS_CUDA();
+  const auto memory = pool("cuda:0");
+  const auto mine = private_pool(memory, {.fixed_pages = true});
+  const Wrongs wrongs;
+  const Stream stream = make_stream("cuda:0");
+  CUstream_st* const native = cuda::native_stream(stream);
+  ASSERT_EQ(cudaStreamBeginCapture(native, cudaStreamCaptureModeGlobal), cudaSuccess);
+  for (std::uint32_t i = 0; i < 8; ++i) {
+    const Block a = mine->allocate({.bytes = 1_MiB + i * 64_KiB, .stream = stream});
+    const Block b = mine->allocate({.bytes = 4096 * (i + 1), .stream = stream});
+    EXPECT_TRUE(launch_write(a.data, a.bytes, i, native));
+    EXPECT_TRUE(launch_write(b.data, b.bytes, ~i, native));
+    EXPECT_TRUE(launch_check(a.data, a.bytes, i, wrongs.get(), native));
+    EXPECT_TRUE(launch_check(b.data, b.bytes, ~i, wrongs.get(), native));
+    mine->deallocate(a);
+    mine->deallocate(b);
+  }
+  EXPECT_THROW((void)memory->allocate({.bytes = 64_MiB, .stream = stream}), Error) << "and not from a pool that others use";
+  cudaGraph_t captured = nullptr;
+  ASSERT_EQ(cudaStreamEndCapture(native, &captured), cudaSuccess) << "nothing has invalidated the capture";
+  Graph graph(captured);
+  for (std::uint32_t round = 0; round < 100; ++round) {
+    graph.launch(native);
+    const Block beside = memory->allocate({.bytes = 2_MiB, .stream = stream});
+    ASSERT_TRUE(launch_write(beside.data, beside.bytes, round, native));
+    ASSERT_TRUE(launch_check(beside.data, beside.bytes, round, wrongs.get(), native));
+    memory->deallocate(beside);
+    if (round % 10 == 0) memory->release_cached();
+  }
+  stream.synchronize();
+  EXPECT_EQ(wrongs.count(), 0U);
+}
+
+// Another thread may use berth, and grow its pools, while one captures.
+TEST(CudaPool, DoesNotDisturbACaptureElsewhere) {
+  BERTH_NEEDS_CUDA();
+  const Stream captured = make_stream("cuda:0");
+  CUstream_st* const native = cuda::native_stream(captured);
+  const auto memory = pool("cuda:0");
+  const Block target = memory->allocate({.bytes = 1_MiB});
+  ASSERT_EQ(cudaStreamBeginCapture(native, cudaStreamCaptureModeGlobal), cudaSuccess);
+  EXPECT_TRUE(launch_write(target.data, target.bytes, 1, native));
+  EXPECT_FALSE(captured.record().query());
+  EXPECT_THROW(captured.synchronize(), DeviceError);
+  EXPECT_THROW(captured.enqueue([] {}), DeviceError);
+  std::jthread([&] {
+    const Stream stream = make_stream("cuda:0");
+    for (std::size_t i = 1; i <= 20; ++i) {
+      const Block block = memory->allocate({.bytes = i * 3_MiB, .stream = stream});
+      memory->deallocate(block);
+      memory->release_cached();
+    }
+    (void)full({1024}, 1, DType::f32, "cuda:0").to("cpu");
+  }).join();
+  cudaGraph_t graph = nullptr;
+  EXPECT_EQ(cudaStreamEndCapture(native, &graph), cudaSuccess);
+  if (graph != nullptr) cudaGraphDestroy(graph);
+  memory->deallocate(target);
+}
+
+// ---- page-locked memory
+
+TEST(Pinned, IsPageLockedWhereThereIsADevice) {
+  BERTH_NEEDS_CUDA();
+  EXPECT_TRUE(backend("pinned").properties().abilities.pinned);
+  const auto memory = pool("pinned");
+  const Block block = memory->allocate({.bytes = 40_MiB});
+  cudaPointerAttributes attributes = {};
+  ASSERT_EQ(cudaPointerGetAttributes(&attributes, block.data), cudaSuccess);
+  EXPECT_EQ(attributes.type, cudaMemoryTypeHost);
+  EXPECT_TRUE(empty({1024}, DType::f32, "pinned").is_pinned());
+  memory->deallocate(block);
+  memory->release_cached();
+  EXPECT_EQ(memory->stats().committed_bytes, 0U);
+}
+
+}  // namespace
+}  // namespace berth::testing

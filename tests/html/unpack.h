@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+// What `unpack` of src/html/assets/view.js does, for tests: the numbers of html/packed.h.
+namespace berth::testing {
+
+inline int base64_digit(char c) {
+  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  return static_cast<int>(kDigits.find(c));  // -1 for what is none
+}
+
+inline std::vector<std::uint64_t> unpacked(std::string_view base64) {
+  std::vector<std::uint64_t> numbers;
+  std::uint64_t number = 0;
+  int shift = 0;
+  std::uint32_t bits = 0;
+  int count = 0;
+  for (const char c : base64) {
+    if (c == '=') break;
+    bits = bits << 6 | static_cast<std::uint32_t>(base64_digit(c));
+    count += 6;
+    if (count < 8) continue;
+    count -= 8;
+    const std::uint32_t byte = bits >> count & 255;
+    number |= std::uint64_t{byte & 127} << shift;
+    shift += 7;
+    if ((byte & 128) != 0) continue;
+    numbers.push_back(number);
+    number = 0;
+    shift = 0;
+  }
+  return numbers;
+}
+
+inline std::uint64_t unfolded(std::uint64_t folded) { return (folded >> 1) ^ (0 - (folded & 1)); }
+
+// Each is the one before and a step more.
+inline std::vector<std::uint64_t> summed(std::vector<std::uint64_t> steps) {
+  for (std::size_t i = 1; i < steps.size(); ++i) steps[i] += steps[i - 1];
+  return steps;
+}
+
+inline std::vector<std::uint64_t> summed_signed(std::vector<std::uint64_t> steps) {
+  for (std::uint64_t& step : steps) step = unfolded(step);
+  return summed(std::move(steps));
+}
+
+}  // namespace berth::testing

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "base/random.h"
+#include "plan/problem.h"
+
+// Small instances that are hard to pack, and the slow and obvious way to know their optimum.
+namespace berth::testing {
+
+using namespace internal::base;
+using namespace internal::plan;
+
+// At every time all of `height` is live. At each turn either two or three buffers die and one of all their bytes takes their place, so that they
+// should have been neighbours; or one dies and two take its place. Soon not all of them can have been, and the optimum is above the bound.
+// (Of random instances next to none are so.)
+inline std::vector<internal::plan::PackBuffer> tight_instance(Random& random, std::size_t height, std::uint32_t turns) {
+  std::vector<internal::plan::PackBuffer> out;
+  std::vector<std::size_t> alive;
+  const auto bear = [&](std::size_t bytes, std::uint32_t begin) {
+    alive.push_back(out.size());
+    out.push_back({.bytes = bytes, .begin = begin, .end = turns + 1});
+  };
+  const auto kill = [&](std::uint32_t now) {
+    const std::size_t at = random.below(alive.size());
+    const std::size_t dead = alive[at];
+    alive.erase(alive.begin() + static_cast<std::ptrdiff_t>(at));
+    out[dead].end = now;
+    return out[dead].bytes;
+  };
+  for (std::size_t left = height; left != 0;) {
+    const std::size_t bytes = std::min<std::size_t>(left, 1 + random.below(2));
+    bear(bytes, 0);
+    left -= bytes;
+  }
+  for (std::uint32_t now = 1; now <= turns; ++now) {
+    if (alive.size() > 3 && !random.one_in(3)) {
+      std::size_t bytes = kill(now);
+      for (std::uint64_t more = 1 + random.below(2); more > 0; --more) bytes += kill(now);
+      bear(bytes, now);
+    } else {
+      const std::size_t bytes = kill(now);
+      const std::size_t first = bytes == 1 ? 1 : 1 + random.below(bytes - 1);
+      bear(first, now);
+      if (bytes != first) bear(bytes - first, now);
+    }
+  }
+  return out;
+}
+
+// Whether the buffers can lie below `height`, by walking through time with every set of places that those alive can have. Exponential in what
+// is alive at once.
+inline bool fits_by_force(const std::vector<internal::plan::PackBuffer>& buffers, std::size_t height) {
+  using Places = std::map<std::size_t, std::size_t>;  // of those alive: offset by buffer
+  std::vector<std::size_t> births(buffers.size());
+  for (std::size_t i = 0; i < births.size(); ++i) births[i] = i;
+  std::sort(births.begin(), births.end(), [&](std::size_t a, std::size_t b) { return buffers[a].begin < buffers[b].begin; });
+  std::map<Places, bool> states = {{{}, true}};
+  for (const std::size_t born : births) {
+    std::map<Places, bool> next;
+    const internal::plan::PackBuffer& one = buffers[born];
+    for (const auto& [old, unused] : states) {
+      Places places = old;
+      std::erase_if(places, [&](const auto& place) { return buffers[place.first].end <= one.begin; });
+      for (std::size_t offset = 0; offset + one.bytes <= height; ++offset) {
+        const bool free = offset % one.alignment == 0 && (!one.fixed || *one.fixed == offset) &&
+                          std::all_of(places.begin(), places.end(), [&](const auto& place) {
+                            return place.second >= offset + one.bytes || place.second + buffers[place.first].bytes <= offset;
+                          });
+        if (!free) continue;
+        Places with = places;
+        with.emplace(born, offset);
+        next.emplace(std::move(with), true);
+      }
+    }
+    states = std::move(next);
+  }
+  return !states.empty();
+}
+
+}  // namespace berth::testing

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "berth/plan/verify.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "berth/berth.h"
+#include "plan/lives_graph.h"
+#include "plan/random_graph.h"
+#include "support/scale.h"
+
+// The judge: plans that are wrong in one known way, and the runs that show that nothing else slips through.
+namespace berth::testing {
+
+using namespace internal::base;
+
+namespace {
+
+using Kind = PlanProblem::Kind;
+
+// A graph with something of everything, and its plan.
+struct Case {
+  Graph graph;
+  PlanTables tables;
+};
+
+Case make_case() {
+  Graph graph;
+  const ValueId in = graph.add_value({.name = "in", .bytes = 64, .external = true});
+  const ValueId a = graph.add_value({.name = "a", .bytes = 64});
+  const ValueId b = graph.add_value({.name = "b", .bytes = 64});
+  const ValueId c = graph.add_value({.name = "c", .bytes = 64});
+  const ValueId half = graph.add_value({.name = "half", .bytes = 32});
+  const ValueId out = graph.add_value({.name = "out", .bytes = 64, .output = true});
+  graph.add_node({.name = "n0", .inputs = {in}, .outputs = {a, b}});
+  graph.add_node({.name = "n1", .inputs = {a}, .outputs = {c}, .inplace = {{}}});
+  graph.add_node({.name = "n2", .inputs = {b}, .outputs = {half}, .views = {{.offset_bytes = 32}}});
+  graph.add_node({.name = "n3", .inputs = {c, half, b}, .outputs = {out}});
+  return {graph, plan(graph).tables()};
+}
+
+void expect_caught(const Case& wrong, Kind kind) {
+  const std::vector<PlanProblem> problems = verify_plan(wrong.graph, wrong.tables);
+  ASSERT_FALSE(problems.empty());
+  EXPECT_EQ(to_string(problems.front().kind), to_string(kind)) << problems.front().text;
+  EXPECT_FALSE(problems.front().text.empty());
+  EXPECT_THROW(Plan(std::make_shared<const Graph>(wrong.graph), wrong.tables), ArgumentError);
+}
+
+void expect_caught(Kind kind, const std::function<void(PlanTables&)>& change) {
+  Case wrong = make_case();
+  ASSERT_TRUE(verify_plan(wrong.graph, wrong.tables).empty());
+  change(wrong.tables);
+  expect_caught(wrong, kind);
+}
+
+TEST(Verify, CatchesTablesOfAnotherGraph) {
+  expect_caught(Kind::shape, [](PlanTables& t) { t.places.pop_back(); });
+  expect_caught(Kind::shape, [](PlanTables& t) { t.arenas.emplace_back(); });
+  expect_caught(Kind::shape, [](PlanTables& t) { t.nodes.end = 9; });
+  expect_caught(Kind::shape, [](PlanTables& t) { t.parallel = 0; });
+  expect_caught(Kind::shape, [](PlanTables& t) { t.edges.push_back({0, 1}); });
+  expect_caught(Kind::shape, [](PlanTables& t) { t.places[1].sharing = Sharing::none; });
+  expect_caught(Kind::shape, [](PlanTables& t) { t.places[0].sharing = Sharing::own; });
+  expect_caught(Kind::shape, [](PlanTables& t) { t.places[0].reason = UnplannedReason::dynamic; });
+}
+
+TEST(Verify, CatchesWhatLiesOutside) {
+  expect_caught(Kind::bounds, [](PlanTables& t) { t.places[1].offset = SIZE_MAX - 8; });
+  expect_caught(Kind::bounds, [](PlanTables& t) { t.arenas[0].bytes -= 1; });
+  expect_caught(Kind::bounds, [](PlanTables& t) { t.capacity_bytes = 8; });
+  expect_caught(Kind::bounds, [](PlanTables& t) { t.places[1].slot = 3; });
+  expect_caught(Kind::bounds, [](PlanTables& t) { t.slots.push_back({0, SIZE_MAX, 8}); });
+}
+
+TEST(Verify, CatchesWrongAlignmentAndExtents) {
+  expect_caught(Kind::alignment, [](PlanTables& t) { t.alignment = 128; });
+  expect_caught(Kind::alignment, [](PlanTables& t) { t.places[1].alignment = 3; });
+  expect_caught(Kind::alignment, [](PlanTables& t) { t.places[1].extent_bytes = 32; });
+}
+
+TEST(Verify, CatchesValuesThatLieOverOneAnother) {
+  expect_caught(Kind::overlap, [](PlanTables& t) { t.places[5].offset = t.places[3].offset; });
+  expect_caught(Kind::overlap,
+                [](PlanTables& t) { t.places[2].offset = t.places[1].offset + 32, t.places[4].offset = t.places[2].offset + 32; });
+}
+
+TEST(Verify, CatchesSharingThatNobodyOffers) {
+  expect_caught(Kind::sharing, [](PlanTables& t) {
+    t.places[5].sharing = Sharing::in_place, t.places[5].with = 3, t.places[5].offset = t.places[3].offset;
+  });
+  expect_caught(Kind::sharing, [](PlanTables& t) { t.places[3].sharing = Sharing::identity; });
+  expect_caught(Kind::sharing, [](PlanTables& t) { t.places[3].with = 2; });
+  expect_caught(Kind::sharing, [](PlanTables& t) { t.places[4].offset = t.places[2].offset; });
+  expect_caught(Kind::sharing, [](PlanTables& t) { t.places[1].sharing = Sharing::joined; });
+  expect_caught(Kind::sharing, [](PlanTables& t) { t.places[3].with = kNoValue; });
+}
+
+TEST(Verify, CatchesTotalsThatAreNotTrue) {
+  expect_caught(Kind::totals, [](PlanTables& t) { t.arenas[0].lower_bound_bytes -= 1; });
+  expect_caught(Kind::totals, [](PlanTables& t) { t.arenas[0].naive_bytes += 1; });
+  expect_caught(Kind::totals, [](PlanTables& t) { t.arenas[0].bytes += 1; });
+  expect_caught(Kind::totals, [](PlanTables& t) { t.places[3].buffer = 7; });
+}
+
+TEST(Verify, CatchesSlotsThatOverlapOrAreNotThere) {
+  const Graph graph = lives_graph({{0, 1, 100}, {0, 1, 20}, {0, 1, 0}});
+  const Case slots{graph, plan(graph, {.strategy = "slots"}).tables()};
+  Case overlapping = slots;
+  overlapping.tables.slots[1].offset = overlapping.tables.places[1].offset = 60;
+  overlapping.tables.slots.push_back({0, 0, 50});
+  expect_caught(overlapping, Kind::overlap);
+  Case missing = slots;
+  missing.tables.places[2].slot = 123456;
+  expect_caught(missing, Kind::bounds);
+}
+
+TEST(Verify, CatchesAPlanWithoutPlacesThatClaimsBytes) {
+  const Graph graph = lives_graph({{0, 1, 100}});
+  Case none{graph, plan(graph, {.capacity_bytes = 50}).tables()};
+  EXPECT_TRUE(verify_plan(none.graph, none.tables).empty());
+  none.tables.arenas[0].bytes = 1;
+  expect_caught(none, Kind::totals);
+}
+
+TEST(Verify, SaysAtLeastOneThing) {
+  Case wrong = make_case();
+  wrong.tables.places.clear();
+  EXPECT_EQ(verify_plan(wrong.graph, wrong.tables, 0).size(), 1U);
+}
+
+TEST(Verify, APlanFromOutsideNeedsAGraphThatIsValid) {
+  Case wrong = make_case();
+  EXPECT_THROW(Plan(nullptr, wrong.tables), ArgumentError);
+  wrong.graph.nodes[0].outputs.push_back(99);
+  EXPECT_THROW(Plan(std::make_shared<const Graph>(wrong.graph), wrong.tables), ArgumentError);
+}
+
+TEST(Verify, CatchesAMissingEdgeOfAParallelPlan) {
+  Graph graph;
+  const ValueId a = graph.add_value({.bytes = 64});
+  const ValueId b = graph.add_value({.bytes = 8, .output = true});
+  const ValueId c = graph.add_value({.bytes = 64, .output = true});
+  graph.add_node({.outputs = {a}});
+  graph.add_node({.inputs = {a}, .outputs = {b}});
+  graph.add_node({.outputs = {c}});
+  Case wrong{graph, plan(graph, {.parallel = 2}).tables()};
+  wrong.tables.edges.clear();
+  expect_caught(wrong, Kind::order);
+}
+
+// ---- Any damage. What the verifier lets pass must also pass a run with real bytes.
+
+void damage(Random& random, PlanTables& tables) {
+  ValuePlace& place = tables.places[random.below(tables.places.size())];
+  PlanArena& arena = tables.arenas[random.below(tables.arenas.size())];
+  const auto small = [&] { return static_cast<std::size_t>(random.below(8)) * 4; };
+  switch (random.below(13)) {
+    case 0: place.offset = small(); break;
+    case 1: place.offset += 4 + small(); break;
+    case 2: place.offset -= std::min<std::size_t>(place.offset, 4 + small()); break;
+    case 3: place.with = static_cast<ValueId>(random.below(tables.places.size())); break;
+    case 4: place.sharing = static_cast<Sharing>(random.below(6)); break;
+    case 5: arena.bytes -= std::min<std::size_t>(arena.bytes, 1 + small()); break;
+    case 6: arena.lower_bound_bytes += 1 + small(); break;
+    case 7:
+      if (!tables.edges.empty()) tables.edges.erase(tables.edges.begin() + static_cast<std::ptrdiff_t>(random.below(tables.edges.size())));
+      break;
+    case 8: place.extent_bytes += 4 + small(); break;
+    case 9: place.alignment *= 2; break;
+    case 10: place.buffer = static_cast<std::uint32_t>(random.below(tables.places.size())); break;
+    case 11:
+      if (!tables.slots.empty()) tables.slots[random.below(tables.slots.size())].offset += 4 + small();
+      break;
+    default: std::swap(place.offset, tables.places[random.below(tables.places.size())].offset); break;
+  }
+}
+
+TEST(Verify, NoDamagedPlanGetsThroughThatAShadowRunFaults) {
+  Random random(seed());
+  const std::uint64_t runs = scaled(100'000, 500);
+  std::uint64_t caught = 0;
+  std::uint64_t harmless = 0;
+  while (caught < runs) {
+    const Graph graph = random_graph(random, 10);
+    if (graph.values.empty()) continue;
+    const Plan good = plan(graph, {.strategy = random.one_in(4) ? "slots" : "best", .parallel = random.one_in(3) ? 2 : 1});
+    for (int i = 0; i < 16; ++i) {
+      PlanTables tables = good.tables();
+      damage(random, tables);
+      if (tables == good.tables()) continue;
+      if (!verify_plan(graph, tables, 1).empty()) {
+        ++caught;
+        continue;
+      }
+      ++harmless;  // another plan, and a right one: its bytes prove it
+      const Plan other(std::make_shared<const Graph>(graph), tables);
+      const ShadowReport report =
+          shadow_run(place(other), other.tables().parallel > 1 ? random_order(random, other) : std::vector<NodeId>());
+      ASSERT_TRUE(report.ok()) << report.wrong.front();
+    }
+  }
+  did(std::to_string(caught) + " damaged plans caught, " + std::to_string(harmless) + " changes that do no harm shown so by shadow runs");
+  EXPECT_LT(harmless, caught) << "the damage is too gentle";
+}
+
+}  // namespace
+}  // namespace berth::testing
