@@ -11,9 +11,10 @@
 #include "berth/berth.h"
 #include "record/emit.h"
 
-// What the core costs, beside what everyone knows: a view against copies of a std::shared_ptr, a small storage against malloc and free.
-// A second thread is alive throughout: without one the C++ runtime counts references without atomic instructions, which no real
-// program sees. Linked with the shared library, as users link it. What this does not show: contention, and cold caches.
+// The cost of core operations, compared with familiar ones: a view with copies of a std::shared_ptr, a small
+// storage with malloc and free. A second thread is alive throughout: without one the C++ runtime counts
+// references without atomic instructions, which no real program sees. Linked with the shared library, as users
+// link it. Not measured: contention, and cold caches.
 //
 //     ./build/release/bench/bench_core --benchmark_repetitions=9 --benchmark_report_aggregates_only=true
 namespace {
@@ -21,7 +22,7 @@ namespace {
 using namespace berth;
 using namespace berth::internal::record;
 
-// Alive, and asleep.
+// A thread that only sleeps.
 class SecondThread {
  public:
   SecondThread()
@@ -119,15 +120,16 @@ void allocate_64(benchmark::State& state) {
 }
 BENCHMARK(allocate_64);
 
-// What observing costs. While nobody observes: the guard in front of each record, beside a loop that does nothing (the difference is its
-// price; `allocate_64` passes two). While somebody does: the same allocation with a sink that only counts.
+// The cost of observing. Without observers: the guard in front of each record, compared with an empty loop (the
+// difference is its cost; `allocate_64` passes two). With an observer: the same allocation with a sink that
+// only counts.
 void empty_loop(benchmark::State& state) {
   for (auto _ : state) benchmark::ClobberMemory();
 }
 BENCHMARK(empty_loop);
 
 void record_guard(benchmark::State& state) {
-  // The count of sinks is this program's own copy of the library's: always 0, and read in the same way.
+  // The count of sinks is this program's copy of the library's: always 0, and read in the same way.
   for (auto _ : state) {
     if (is_recording()) [[unlikely]]
       std::abort();
@@ -137,7 +139,8 @@ void record_guard(benchmark::State& state) {
 BENCHMARK(record_guard);
 
 struct CountingSink : Sink {
-  void on_record(const Record&) noexcept override { count.fetch_add(1, std::memory_order_relaxed); }  // relaxed: only counted
+  // relaxed: only a counter.
+  void on_record(const Record&) noexcept override { count.fetch_add(1, std::memory_order_relaxed); }
   std::atomic<std::uint64_t> count{0};
 };
 

@@ -13,15 +13,16 @@
 
 #include "berth/berth.h"
 
-// Opening a safetensors file of many tensors, beside reading its header and parsing it with nlohmann-json: bench_file [--tensors N]
-// [--rounds N]. Both by turns, in one process; medians. Opening checks every rule of the format and can find tensors by name afterwards;
-// parsing does neither. The file is in the page cache. Prints one JSON object.
+// Opening a safetensors file of many tensors, compared with reading its header and parsing it with
+// nlohmann-json: bench_file [--tensors N] [--rounds N]. Both take turns in one process; medians. Opening
+// validates every rule of the format and can find tensors by name afterwards; parsing does neither. The file is
+// in the page cache. Prints one JSON object.
 namespace {
 
 using namespace berth;
 using Clock = std::chrono::steady_clock;
 
-// Names as a mixture of experts has them.
+// Tensors named as in a mixture-of-experts model.
 std::vector<TensorSpec> tensors(std::size_t count) {
   std::vector<TensorSpec> all;
   for (std::size_t i = 0; i < count; ++i) {

@@ -17,15 +17,17 @@
 #include "observe/replay_loop.h"
 #include "os/ticks.h"
 
-// What observing costs: bench_observe [--trace FILE] [--rounds N] [--blocks N]. FILE is a trace as lines of text, unpacked; without one, that
-// part is left out. Everything is a ratio of two things that are measured in turn, medians of rounds. Prints one JSON object.
+// The cost of observing: bench_observe [--trace FILE] [--rounds N] [--blocks N]. FILE is an uncompressed text
+// trace; without one, that part is skipped. Everything is a ratio of two measurements that take turns, medians
+// of rounds. Prints one JSON object.
 namespace {
 
 using namespace berth;
 using namespace berth::internal;
 using namespace berth::internal::observe;
 
-// What this thread has had of a processor: nothing that is timed waits or has helpers, and what other processes do is not part of it.
+// The CPU time of this thread: nothing that is timed waits or uses other threads, and other processes are not
+// included.
 double thread_ms() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -37,10 +39,11 @@ double part_of(std::vector<double> values, std::size_t part) {
   return values[values.size() / part];
 }
 double median(std::vector<double> values) { return part_of(std::move(values), 2); }
-// Where other processes share the machine, most of them are slower than they need be: then a quarter is the better guess.
+// When other processes use the machine, most rounds are slowed down: then the lower quartile is the better
+// estimate.
 double lower_quartile(std::vector<double> values) { return part_of(std::move(values), 4); }
 
-// As a program would be written that names what it allocates: three scopes around every call.
+// Like a program that tags its allocations: three scopes around every call.
 class TaggedPlayer {
  public:
   TaggedPlayer(Allocator& allocator, const ReplayScript& script, std::span<const Stream> streams) : player_(allocator, script, streams) {}
@@ -83,7 +86,7 @@ void measure_counters(const std::string& path, int rounds) {
   std::vector<double> times[kArms];
   for (int round = 0; round < rounds; ++round) {
     for (std::size_t i = 0; i < kArms; ++i) {
-      // Each round begins with another arm: what one leaves behind, the next one finds.
+      // Each round starts with another arm, since each arm inherits the caches of the previous one.
       const std::size_t arm = (i + static_cast<std::size_t>(round)) % kArms;
       std::optional<Profiler> profiler;
       if (arm == counted || arm == observed) profiler.emplace();
@@ -105,7 +108,8 @@ std::size_t any_size(Random& random) {
   return 1 + random.below(kind < 90 ? 4096 : 65'536);
 }
 
-// Replaces random blocks of a large set, so that it goes through all of the pool, and notes what each pair of calls took.
+// Replaces random blocks of a large set, so that all of the pool is used, and records the time of each pair of
+// calls.
 std::vector<std::uint64_t> churn(Allocator& memory, std::vector<Block>& live, std::uint64_t seed, std::uint64_t count) {
   Random random(seed);
   std::vector<std::uint64_t> took(count);

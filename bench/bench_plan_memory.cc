@@ -17,11 +17,11 @@
 
 #include "berth/berth.h"
 
-// How much memory planning holds at most:
+// The peak memory use of planning:
 //   bench_plan_memory [--steps] FILE
-// Reads a graph and plans it, with every block of the process counted as large as the allocator made it. What is held before `plan` is called does not
-// count: that is the graph, which the caller has. Everything that is held beside it until `plan` returns does, the plan that is returned with the rest.
-// --steps says on standard error what each strategy came to.
+// Reads a graph and plans it, counting the usable size of every heap block of the process. Memory held before
+// `plan` is called does not count: that is the caller's graph. Everything else held until `plan` returns
+// counts, including the returned plan. --steps prints the peak of each strategy to standard error.
 namespace {
 
 std::atomic<std::size_t> held = 0;
@@ -45,7 +45,7 @@ void* counted_aligned(std::size_t bytes, std::align_val_t alignment) {
 }
 
 void forget(void* block) noexcept {
-  held -= malloc_usable_size(block);  // 0 of null
+  held -= malloc_usable_size(block);  // 0 for null
   std::free(block);
 }
 
@@ -81,7 +81,7 @@ std::shared_ptr<const berth::Graph> read(const char* path) {
 
 double each(std::size_t bytes, std::size_t buffers) { return static_cast<double>(bytes) / static_cast<double>(buffers); }
 
-// The most that was held, in stretches between looks.
+// The peak of held memory, per interval between calls.
 class Growth {
  public:
   Growth() : before_(held) { most = before_; }

@@ -18,18 +18,20 @@
 #include "berth/berth.h"
 #include "os/ticks.h"
 
-// What the pool's calls cost, in loops that are the same for the C library's malloc, or for what is preloaded in its place:
+// The cost of the pool's calls, in loops that are the same for the C library's malloc, or for an allocator
+// preloaded in its place:
 //
 //     bench_pool [--strategy pool|malloc] [--only FIGURE]... [--quick]
 //
-// prints one JSON object. bench/peers runs it for all peers and compares. Linked with the shared library, as users link it, and used
-// through the public interface. Nothing is written into the blocks. --quick divides the counts by a hundred, for a test that it runs.
+// prints one JSON object. bench/pool-peers runs it for all peers and compares. Linked with the shared library,
+// as users link it, and used through the public interface. Nothing is written into the blocks. --quick divides
+// the counts by a hundred, as a smoke test.
 namespace {
 
 using namespace berth;
 using namespace berth::internal;
 
-// ---- The two memories. Both give blocks aligned to 64 bytes.
+// ---- The two allocators. Both return blocks aligned to 64 bytes.
 
 class PoolMemory {
  public:
@@ -58,9 +60,10 @@ class MallocMemory {
   static constexpr std::size_t kAlignment = 64;
 };
 
-// ---- Clocks and chance.
+// ---- Clocks and random numbers.
 
-void keep(const void* pointer) noexcept { asm volatile("" ::"r"(pointer) : "memory"); }  // the compiler must have it ready
+// Keeps the compiler from optimizing the pointer away.
+void keep(const void* pointer) noexcept { asm volatile("" ::"r"(pointer) : "memory"); }
 
 double now_ns() {
   const auto since = std::chrono::steady_clock::now().time_since_epoch();
@@ -75,7 +78,7 @@ double measure_ns_per_tick() {
   return (now_ns() - begin) / static_cast<double>(last - first);
 }
 
-// What reading the ticks twice takes, which is in every measurement between two readings.
+// The time of reading the ticks twice, which is included in every measurement.
 std::uint64_t measure_clock_ticks() {
   std::vector<std::uint64_t> costs(10001);
   for (std::uint64_t& cost : costs) {
@@ -94,7 +97,7 @@ struct Sizes {
 class Chance {
  public:
   std::size_t below(std::size_t end) { return static_cast<std::size_t>((static_cast<unsigned __int128>(bits_()) * end) >> 64U); }
-  // Every doubling is as likely as every other.
+  // Log-uniform: every power of two is equally likely.
   std::size_t size(Sizes sizes) {
     if (sizes.least == sizes.most) return sizes.least;
     const double share = static_cast<double>(bits_() >> 11U) * 0x1p-53;
@@ -106,7 +109,7 @@ class Chance {
   std::mt19937_64 bits_{20240229};
 };
 
-// ---- What is measured.
+// ---- The measurements.
 
 template <class Memory>
 class Bench {
@@ -115,12 +118,12 @@ class Bench {
 
   explicit Bench(std::size_t divide_by) : divide_by_(divide_by) {}
 
-  // Allocate and free, over and over: the best round.
+  // Allocates and frees repeatedly: the best round.
   double pair_ns(std::size_t bytes, std::size_t count) {
     return best_of([&] { return pairs_ns(bytes, scaled(count)); });
   }
 
-  // The same on several threads at once, each with its own blocks: the slowest thread of the best round.
+  // The same on several threads concurrently, each with its own blocks: the slowest thread of the best round.
   double pair_together_ns(int threads, std::size_t bytes, std::size_t count) {
     return best_of([&] {
       std::vector<double> took(static_cast<std::size_t>(threads));
@@ -139,7 +142,7 @@ class Bench {
     });
   }
 
-  // One thread allocates what another frees: time by blocks, from the first to the last.
+  // One thread allocates what another frees: time per block, from the first to the last.
   double across_threads_ns(std::size_t bytes, std::size_t count) {
     return best_of([&] { return one_way_ns(bytes, scaled(count)); });
   }
@@ -150,20 +153,22 @@ class Bench {
     double p999 = 0;
   };
 
-  // Single calls, while `live` blocks live: `burst` random ones are freed, then as many allocated. The clock's own time is taken off.
+  // Single calls while `live` blocks are live: `burst` random ones are freed, then as many allocated. The
+  // overhead of the clock is subtracted.
   Tail tail_ns(std::size_t live, Sizes sizes, std::size_t burst, std::size_t count) {
     std::vector<Handle> blocks = fill(live, sizes);
     std::vector<std::uint64_t> took;
     took.reserve(2 * scaled(count) + 2 * burst);
-    churn(blocks, sizes, burst, 10 * blocks.size(), took);  // until the pool has grown to what chance may ask for
+    churn(blocks, sizes, burst, 10 * blocks.size(), took);  // until the pool has reached its steady state
     took.clear();
     churn(blocks, sizes, burst, scaled(count), took);
     drop_all(blocks);
     return {at_share(took, 0.5), at_share(took, 0.99), at_share(took, 0.999)};
   }
 
-  // One call, on average of the best round, while `live` blocks live: `batch` random ones are freed, then as many allocated. The
-  // program's own table is read before the clock starts. In a batch of one nothing can hide behind the next call.
+  // One call, averaged over the best round, while `live` blocks are live: `batch` random ones are freed, then
+  // as many allocated. The program's own table is read before the clock starts. With a batch of one, no latency
+  // overlaps with the next call.
   double loaded_ns(std::size_t live, Sizes sizes, std::size_t batch, std::size_t count) {
     std::vector<Handle> blocks = fill(live, sizes);
     batches_ns(blocks, sizes, batch, blocks.size());
@@ -197,7 +202,8 @@ class Bench {
     return (now_ns() - begin) / static_cast<double>(count);
   }
 
-  // A ring with one writer and one reader. Each keeps its own count in its own cache line and looks at the other's when it must.
+  // A ring buffer with one writer and one reader. Each keeps its own count in its own cache line and reads the
+  // other's only when it must.
   struct Ring {
     static constexpr std::size_t kPlaces = 256;
     std::vector<Handle> places = std::vector<Handle>(kPlaces);
@@ -213,9 +219,10 @@ class Bench {
       ready.arrive_and_wait();
       std::size_t seen = 0;
       for (std::size_t i = 0; i < count; ++i) {
-        while (seen == i) seen = ring.written.load(std::memory_order_acquire);  // acquire: the handles below are there
+        // acquire: the handles below are visible.
+        while (seen == i) seen = ring.written.load(std::memory_order_acquire);
         memory_.drop(ring.places[i % Ring::kPlaces]);
-        ring.read.store(i + 1, std::memory_order_release);  // release: done with the place
+        ring.read.store(i + 1, std::memory_order_release);  // release: the element may be overwritten
       }
       end = now_ns();
     });
@@ -224,9 +231,10 @@ class Bench {
     std::size_t freed = 0;
     for (std::size_t i = 0; i < count; ++i) {
       const Handle handle = memory_.take(bytes);
-      while (i - freed == Ring::kPlaces) freed = ring.read.load(std::memory_order_acquire);  // acquire: the reader has let go of it
+      // acquire: the reader is done with the element.
+      while (i - freed == Ring::kPlaces) freed = ring.read.load(std::memory_order_acquire);
       ring.places[i % Ring::kPlaces] = handle;
-      ring.written.store(i + 1, std::memory_order_release);  // release: the handle is in its place
+      ring.written.store(i + 1, std::memory_order_release);  // release: publishes the handle
     }
     reader.join();
     return (end - begin) / static_cast<double>(count);
@@ -264,7 +272,7 @@ class Bench {
     }
   }
 
-  // One that lives.
+  // The index of a random live block.
   std::size_t choose(const std::vector<Handle>& blocks) {
     std::size_t at = chance_.below(blocks.size());
     while (Memory::address(blocks[at]) == nullptr) at = chance_.below(blocks.size());

@@ -15,8 +15,9 @@
 
 #include "berth/berth.h"
 
-// What it takes to hand a storage to a running process and get an answer: bench_share [--rounds N] [--megabytes N] [--device cuda:0]. It
-// starts itself as the other process. Prints one JSON object, in microseconds; bench/share-peers sets it beside other ways.
+// The round-trip time of sending a storage to a running process and receiving an answer: bench_share [--rounds
+// N] [--megabytes N] [--device cuda:0]. It starts itself as the other process. Prints one JSON object, in
+// microseconds; bench/share-peers compares it with other libraries.
 namespace {
 
 using namespace berth;
@@ -35,7 +36,8 @@ Figures figures(std::vector<double> times) {
   return {times[times.size() / 2], times[times.size() * 99 / 100], times.front()};
 }
 
-// Takes storages on a GPU, which it does not look at in between: with `keep` it has one of the same memory all the while, so that it is known.
+// Receives storages on a GPU without reading them. With `keep` it keeps one of the same memory throughout, so
+// that the memory stays mapped.
 int answer_on_device(Channel& channel, bool keep) {
   std::optional<Storage> kept;
   for (;;) {
@@ -46,7 +48,8 @@ int answer_on_device(Channel& channel, bool keep) {
   }
 }
 
-// The other process: a bare echo on descriptor 3, or a channel on it that looks at one byte of each storage, and answers.
+// The other process: a bare echo on descriptor 3, or a channel on it that reads one byte of each storage, and
+// answers.
 int answer(const std::string& how) {
   if (how == "bare") {
     char message[128];
@@ -62,7 +65,7 @@ int answer(const std::string& how) {
     if (!message.storage) return 0;
     const Storage& x = *message.storage;
     std::uint64_t sum = 0;
-    if (how == "read") {  // every byte, as a consumer does
+    if (how == "read") {  // every byte, like a real consumer
       const Storage words = x.reinterpret(DType::u64);
       for (const std::uint64_t word : words.elements<const std::uint64_t>()) sum += word;
     } else {
@@ -106,7 +109,7 @@ Figures bare(int rounds) {
   return figures(times);
 }
 
-// With `fresh`, every round has a new storage, written to; else one goes again and again.
+// With `fresh`, every round sends a new storage, written to; else the same one.
 Figures exchange(int rounds, std::int64_t bytes, const char* how, bool fresh) {
   const Other other(how);
   Channel channel = Channel::adopt(other.socket);
@@ -128,7 +131,8 @@ Figures exchange(int rounds, std::int64_t bytes, const char* how, bool fresh) {
   return figures(times);
 }
 
-// Memory of a GPU. What is `known` is sent again and again; else it is memory that was never sent before, made beforehand.
+// GPU memory. With `known` the same memory is sent every time; else memory that was never sent before,
+// allocated in advance.
 Figures exchange_on_device(int rounds, std::int64_t bytes, const Device& device, bool known) {
   const Other other(known ? "device-keep" : "device-drop");
   Channel channel = Channel::adopt(other.socket);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA kernels alone, by events of the device: bytes read and written by second, and that by the device's own copy. It shows what a
-// kernel does and nothing of what it costs to ask for one; `berth bench copy --device cuda:0` shows both. Values are random bits as they come,
-// NaN among them.
+// The CUDA kernels alone, timed by device events: bytes read plus written per second, and the ratio to the
+// device's own copy. Launch overhead is not included; `berth bench copy --device cuda:0` includes it. Values
+// are random bits, including NaNs.
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ using namespace berth;
 using namespace berth::internal;
 using namespace berth::internal::device;
 
-constexpr std::size_t kBytes = std::size_t{1} << 30;  // of each buffer: many times the cache
+constexpr std::size_t kBytes = std::size_t{1} << 30;  // per buffer: many times the L2 cache
 
 void must(cudaError_t code) {
   if (code == cudaSuccess) return;
@@ -43,7 +43,7 @@ class Timer {
   }
   cudaStream_t stream() const { return stream_; }
 
-  // The median of rounds of several runs.
+  // The median over rounds of several runs each.
   double seconds(const std::function<void()>& run) const {
     constexpr int kRuns = 5;
     std::array<float, 9> rounds{};

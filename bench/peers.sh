@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# What bench/replay-peers and bench/pool-peers share: the allocators they compare with, and the best of several runs. To be sourced.
+# Common to bench/replay-peers and bench/pool-peers: the allocators they compare with, and the best of several
+# runs. To be sourced.
 
 peers=(glibc jemalloc mimalloc tcmalloc)
 
-# preload_of PEER: what LD_PRELOAD must name for it, nothing for the C library's own. Fails, and says so, when it is not installed.
+# preload_of PEER: prints the library for LD_PRELOAD, nothing for the C library's own malloc. Fails with a
+# message when it is not installed.
 preload_of() {
   local name
   case $1 in
@@ -15,15 +17,15 @@ preload_of() {
     { echo "$1 is not installed: scripts/set-up bench" >&2; return 1; }
 }
 
-# numbers: the members of the JSON object on standard input that are numbers, as lines of name and value.
+# numbers: prints the numeric members of the JSON object on standard input, as lines of name and value.
 numbers() { sed -nE 's/^ *"([a-z0-9_]+)": ([0-9.e+-]+),?$/\1 \2/p'; }
 
-# runs COUNT COMMAND...: the numbers of that many runs, back to back.
+# runs COUNT COMMAND...: prints the numbers of that many consecutive runs.
 runs() {
   local count=$1
   shift
   for ((n = 0; n < count; n++)); do "$@" | numbers; done
 }
 
-# best NAME: the least value of a name in the runs on standard input.
+# best NAME: prints the minimum of a name over the runs on standard input.
 best() { awk -v name="$1" '$1 == name && (!found || $2 < least) { least = $2; found = 1 } END { if (found) print least; exit !found }'; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// For those who come from a per-device allocator interface (allocate, release, memcpy with a kind, memset_zero) and a buffer that
-// frees itself. Each part shows their call in a comment and berth's below it. "sim:0" stands where "cuda:0" would: its memory, too,
-// is not the host's to touch.
+// For users of a per-device allocator interface (allocate, release, memcpy with a kind, memset_zero) and a
+// buffer that frees itself. Each part shows their call in a comment and berth's below it. "sim:0" stands in for
+// "cuda:0": the host cannot access its memory either.
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -18,24 +18,25 @@ namespace {
 void one_allocator_per_device() {
   const std::shared_ptr<Allocator>& host = default_allocator("cpu");
   const std::shared_ptr<Allocator>& device = default_allocator("sim:0");
-  check(host == default_allocator("cpu") && host != device, "one allocator for each device, made when first asked for");
-  check(device->device() == "sim:0", "an allocator knows its device");
+  expect(host == default_allocator("cpu") && host != device, "one allocator for each device, made when first asked for");
+  expect(device->device() == "sim:0", "an allocator knows its device");
 }
 
 // void* p = allocator->allocate(byte_size);   allocator->release(p);
 void allocate_and_release() {
   const auto memory = track(direct("sim:0"));
-  const Block block = memory->allocate({.bytes = 1000, .tag = "kv"});  // throws OutOfMemory; theirs returns null
-  check(block.data != nullptr && memory->stats().in_use_bytes == 1000, "allocate gives a block: address, size, device, tag");
+  // Throws OutOfMemory; theirs returns null.
+  const Block block = memory->allocate({.bytes = 1000, .tag = "kv"});
+  expect(block.data != nullptr && memory->stats().in_use_bytes == 1000, "allocate gives a block: address, size, device, tag");
   memory->deallocate(block);
 
   void* const bare = memory->allocate({.bytes = 64}).data;
-  memory->deallocate(memory->block_at(bare, 64));  // for code that keeps bare pointers, and knows the size
-  memory->deallocate({});                          // nothing happens, as with release(nullptr)
-  check(memory->live().empty(), "release is deallocate");
+  memory->deallocate(memory->block_at(bare, 64));  // for code that keeps raw pointers, and knows the size
+  memory->deallocate({});                          // no-op, as release(nullptr)
+  expect(memory->live().empty(), "release is deallocate");
 
   const auto small = limit(direct("sim:0"), 1_MiB);
-  check(!small->try_allocate({.bytes = 2_MiB}), "try_allocate says no instead of throwing, where theirs returns null");
+  expect(!small->try_allocate({.bytes = 2_MiB}), "try_allocate says no instead of throwing, where theirs returns null");
 }
 
 // allocator->memcpy(src, dest, byte_size, MemcpyKind::kMemcpyCPU2CUDA, stream, need_sync);
@@ -51,11 +52,11 @@ void copy_with_direction() {
   copy_bytes(a.data(), "sim:0", source.data(), "cpu", bytes);  // CPU2CUDA
   copy_bytes(b.data(), "sim:0", a.data(), "sim:0", bytes);     // CUDA2CUDA
   copy_bytes(target.data(), "cpu", b.data(), "sim:0", bytes);  // CUDA2CPU
-  check(target == source, "to the device, within it, and back: done on return");
+  expect(target == source, "to the device, within it, and back: done on return");
 
   std::vector<float> again(source.size());
   copy_bytes(again.data(), "cpu", target.data(), "cpu", bytes);  // CPU2CPU
-  check(again == source, "within the host");
+  expect(again == source, "within the host");
 }
 
 // memcpy(..., stream, need_sync) and memset_zero(ptr, byte_size, stream, need_sync)
@@ -67,14 +68,16 @@ void copy_and_zero_in_a_stream() {
   const Stream stream = make_stream("sim:0");
 
   copy_bytes(a.data(), "sim:0", source.data(), "cpu", bytes, {.stream = stream});  // need_sync = true
-  // need_sync = false: returns at once, and the event tells when. Bare pointers are the caller's to keep until then.
+  // need_sync = false: returns at once, and the event tells when it is done. The caller keeps raw pointers
+  // valid until then.
   const Event copied = copy_bytes(target.data(), "cpu", a.data(), "sim:0", bytes, {.stream = stream, .non_blocking = true});
   copied.wait();
-  check(target == source, "in a stream, waited for or not");
+  expect(target == source, "in a stream, waited for or not");
 
   fill_bytes(a.data(), "sim:0", 0, bytes, {.stream = stream, .non_blocking = true});
-  copy_bytes(target.data(), "cpu", a.data(), "sim:0", bytes, {.stream = stream});  // after the fill: a stream keeps its order
-  check(target == std::vector<float>(target.size()), "memset_zero is fill_bytes with 0");
+  // After the fill: a stream runs in order.
+  copy_bytes(target.data(), "cpu", a.data(), "sim:0", bytes, {.stream = stream});
+  expect(target == std::vector<float>(target.size()), "memset_zero is fill_bytes with 0");
 }
 
 // Buffer(byte_size, allocator)   Buffer(byte_size, nullptr, ptr, true)   buffer.ptr()   byte_size()   is_external()
@@ -82,15 +85,15 @@ void buffers_that_free_themselves() {
   const auto memory = track(direct("cpu"));
   {
     const Buffer owned = make_buffer(4096, memory);  // allocated at once: there is no allocate() to forget
-    check(owned.data() != nullptr && owned.size_bytes() == 4096 && !owned.is_external(), "an owned buffer");
-    check(owned.device() == "cpu" && owned.allocator() == memory.get(), "it knows its device and its allocator");
-    check(memory->live().size() == 1, "and holds one block");
+    expect(owned.data() != nullptr && owned.size_bytes() == 4096 && !owned.is_external(), "an owned buffer");
+    expect(owned.device() == "cpu" && owned.allocator() == memory.get(), "it knows its device and its allocator");
+    expect(memory->live().size() == 1, "and holds one block");
   }
-  check(memory->live().empty(), "which goes back when the last handle is gone");
+  expect(memory->live().empty(), "which goes back when the last handle is gone");
 
   float local[4] = {1, 2, 3, 4};
   const Buffer borrowed = wrap_buffer(local, sizeof local, "cpu");
-  check(borrowed.is_external() && borrowed.data() == local, "use_external: borrowed, never freed by berth");
+  expect(borrowed.is_external() && borrowed.data() == local, "use_external: borrowed, never freed by berth");
 
   bool freed = false;
   {
@@ -100,7 +103,7 @@ void buffers_that_free_themselves() {
       freed = true;
     });
   }
-  check(freed, "external memory with a deleter is adopted, and given back once");
+  expect(freed, "external memory with a deleter is adopted, and given back once");
 }
 
 // buffer.copy_from(other), which picks the kind from the two device types
@@ -112,11 +115,11 @@ void copy_between_buffers() {
   Buffer back = wrap_buffer(returned, sizeof returned, "cpu");
   there.copy_from(source);
   back.copy_from(there);
-  check(std::memcmp(values, returned, sizeof values) == 0, "copy_from works between any two devices");
+  expect(std::memcmp(values, returned, sizeof values) == 0, "copy_from works between any two devices");
 
   there.fill(0);
   back.copy_from(there);
-  check(returned[3] == 0, "fill(0) zeroes a buffer");
+  expect(returned[3] == 0, "fill(0) zeroes a buffer");
 
   bool refused = false;
   try {
@@ -124,7 +127,7 @@ void copy_between_buffers() {
   } catch (const ArgumentError& error) {
     refused = error.code() == ErrorCode::size_mismatch;
   }
-  check(refused, "unequal sizes are an error; theirs copies the smaller of the two");
+  expect(refused, "unequal sizes are an error; theirs copies the smaller of the two");
 }
 
 }  // namespace

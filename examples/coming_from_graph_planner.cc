@@ -6,7 +6,8 @@
 
 using namespace berth;
 
-// A graph allocator and its planning pass, as in NNVM and MXNet: the right column of docs/coming-from.md, running.
+// For users of a graph allocator and its planning pass, as in NNVM and MXNet: the right column of
+// docs/coming-from.md as a program.
 int main() {
   Graph graph;
   const ValueId data = graph.add_value({.name = "data", .dtype = DType::f32, .shape = Shape{8, 64}, .external = true});
@@ -17,31 +18,31 @@ int main() {
   const ValueId mask = graph.add_value({.name = "mask", .dtype = DType::boolean, .shape = Shape{512}});
   const ValueId result = graph.add_value({.name = "result", .dtype = DType::f32, .shape = Shape{512}, .output = true});
   graph.add_node({.op = "FullyConnected", .inputs = {data, weight}, .outputs = {hidden}});
-  graph.add_node({.op = "relu", .inputs = {hidden}, .outputs = {active}, .inplace = {{.output = 0, .input = 0}}});  // FInplaceOption
-  graph.add_node({.op = "Reshape",
-                  .inputs = {active},
-                  .outputs = {flat},
-                  .inplace = {{.output = 0, .input = 0, .identity = true}}});                                     // FInplaceIdentity
-  graph.add_node({.op = "Dropout", .inputs = {flat, hidden}, .outputs = {result, mask}, .ignored_inputs = {1}});  // FIgnoreInputs
+  // FInplaceOption
+  graph.add_node({.op = "relu", .inputs = {hidden}, .outputs = {active}, .inplace = {{.output = 0, .input = 0}}});
+  // FInplaceIdentity
+  graph.add_node({.op = "Reshape", .inputs = {active}, .outputs = {flat}, .inplace = {{.output = 0, .input = 0, .identity = true}}});
+  // FIgnoreInputs
+  graph.add_node({.op = "Dropout", .inputs = {flat, hidden}, .outputs = {result, mask}, .ignored_inputs = {1}});
 
   // Storage ids, and offsets in one arena.
   const Plan slots = plan(graph, {.strategy = "slots", .match_range = 16});
   const Plan best = plan(graph);
-  check(slots.place(active).slot == slots.place(hidden).slot, "in place: one storage id");
-  check(slots.inplace_of(active).kind == Plan::Inplace::taken && slots.inplace_of(mask).kind == Plan::Inplace::unused,
-        "in place or unused");
-  check(best.place(data).reason == UnplannedReason::external, "an input lives elsewhere");
-  check(best.peak_bytes() <= slots.peak_bytes(), "the best of both kinds");
+  expect(slots.location(active).slot == slots.location(hidden).slot, "in place: one storage id");
+  expect(slots.inplace_of(active).kind == Plan::Inplace::taken && slots.inplace_of(mask).kind == Plan::Inplace::unused,
+         "in place or unused");
+  expect(best.location(data).reason == UnplannedReason::external, "an input lives elsewhere");
+  expect(best.peak_bytes() <= slots.peak_bytes(), "the best of both kinds");
   std::printf("planned %zu buffers into %zu bytes\n", best.buffers().size(), best.peak_bytes());
 
-  // Forward and backward apart, and colours for branches that run at once.
-  check(plan(graph, {.nodes = NodeRange{0, 2}}).place(result).reason == UnplannedReason::outside_range, "a range of nodes");
-  check(plan(graph, {.parallel = 2}).tables().edges.empty(), "a chain needs no more edges");
+  // Forward and backward planned separately, and colours for branches that run concurrently.
+  expect(plan(graph, {.nodes = NodeRange{0, 2}}).location(result).reason == UnplannedReason::outside_range, "a range of nodes");
+  expect(plan(graph, {.parallel = 2}).tables().edges.empty(), "a chain needs no more edges");
 
   // The executor's memory.
   const Placement memory = place(best);
   memory[hidden].fill(1.0F);
-  check(memory[active].is_view_of(memory[hidden]), "one buffer for all");
-  check(shadow_run(memory).ok(), "nothing is overwritten early");
+  expect(memory[active].is_view_of(memory[hidden]), "one buffer for all");
+  expect(shadow_run(memory).ok(), "nothing is overwritten early");
   return g_right ? 0 : 1;
 }

@@ -7,7 +7,8 @@
 #include "berth/berth.h"
 #include "expect.h"
 
-// For those who know mapped storages and the files of weights: what they are called here. The table is in docs/coming-from.md.
+// For users of memory-mapped storages and weight files: the corresponding calls of berth. The table is in
+// docs/coming-from.md.
 using namespace berth;
 
 int main() {
@@ -15,39 +16,40 @@ int main() {
   std::filesystem::create_directories(folder);
   const std::string raw = folder / "data.bin";
 
-  // MappedStorage(path, shape, dtype, mode="w+"), torch.from_file(path, shared=True): a file of a given size, written through memory.
+  // MappedStorage(path, shape, dtype, mode="w+"), torch.from_file(path, shared=True): a file of a given size,
+  // written through memory.
   Storage out = map_file(raw, {64, 64}, DType::f32, FileMode::create);
   out.fill(1.5);
   flush_mapped(out);
-  close_mapped(out);
-  check(std::filesystem::file_size(raw) == 64 * 64 * 4, "the file has exactly that size");
+  out.close();
+  expect(std::filesystem::file_size(raw) == 64 * 64 * 4, "the file has exactly that size");
 
-  // mode="r", np.memmap(path, dtype, mode="r"): the shape from the file's size when it is left out.
+  // mode="r", np.memmap(path, dtype, mode="r"): without a shape, it follows from the file's size.
   const Storage all = map_file(raw, DType::f32);
-  check(all.is_mapped() && all.is_read_only() && all.shape() == Shape({4096}), "mapped, read-only, 4096 elements");
+  expect(all.is_mapped() && all.is_read_only() && all.shape() == Shape({4096}), "mapped, read-only, 4096 elements");
   bool refused = false;
   try {
     all.fill(0);
   } catch (const AccessError& error) {
     refused = error.code() == ErrorCode::read_only;
   }
-  check(refused, "writing through it is an error, and no signal");
+  expect(refused, "writing through it is an error, and no signal");
 
-  // mode="c": copy on write.
+  // mode="c": copy-on-write.
   const Storage mine = map_file(raw, {4096}, DType::f32, FileMode::private_copy);
   mine.fill(2);
-  check(mine.item<float>({7}) == 2.F && all.item<float>({7}) == 1.5F, "what is written to a private copy stays there");
+  expect(mine.item<float>({7}) == 2.F && all.item<float>({7}) == 1.5F, "what is written to a private copy stays there");
 
-  // save_file, safe_open, load_file: a file of weights, mapped when it is opened, read tensor by tensor.
+  // save_file, safe_open, load_file: a weight file, mapped when it is opened, read tensor by tensor.
   const std::string model = folder / "model.safetensors";
   save_safetensors(model, {{"w", all.reshape({64, 64}).to(DType::bf16)}, {"b", full({64}, 3, DType::i32, "cpu")}});
   const SafetensorsFile file = open_safetensors(model);
-  check(file["w"].is_mapped() && file["w"].shape() == Shape({64, 64}), "f[\"w\"] is mapped");
-  check(file.read("b", "sim:0").device() == Device("sim:0"), "read(name, device) puts it where it belongs");
+  expect(file["w"].is_mapped() && file["w"].shape() == Shape({64, 64}), "f[\"w\"] is mapped");
+  expect(file.read("b", "sim:0").device() == Device("sim:0"), "read(name, device) puts it where it belongs");
 
   // np.save, np.load(path, mmap_mode="r").
   save_npy(folder / "x.npy", all.reshape({64, 64}).transpose(0, 1));
-  check(equal(open_npy(folder / "x.npy"), all.reshape({64, 64}).transpose(0, 1)), "arrays come back in the order they went");
+  expect(equal(map_npy(folder / "x.npy"), all.reshape({64, 64}).transpose(0, 1)), "arrays come back in the order they went");
 
   std::filesystem::remove_all(folder);
   return g_right ? 0 : 1;

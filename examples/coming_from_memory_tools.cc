@@ -6,14 +6,14 @@
 #include "berth/storage/inspect.h"
 #include "expect.h"
 
-// What memory tools of other systems show, asked of berth: docs/coming-from.md.
+// For users of other memory tools: the corresponding calls of berth. The table is in docs/coming-from.md.
 using namespace berth;
 
 int main() {
   // memory_stats(), max_memory_allocated(), the statistics adaptor: always counted.
   const Stats before = default_allocator("cpu")->stats();
 
-  // _record_memory_history(): a profiler with sites, for as long as it lives.
+  // _record_memory_history(): a profiler with sites, which records while it lives.
   Profiler profiler({.sites = true});
   Tracker tracker;
   Storage kept;
@@ -22,23 +22,23 @@ int main() {
     kept = empty({64, 64}, DType::f32, "cpu");
   }
   const Storage half = kept.to(DType::f16);
-  check(default_allocator("cpu")->stats().live_blocks == before.live_blocks + 2, "stats() counts two more blocks");
+  expect(default_allocator("cpu")->stats().live_blocks == before.live_blocks + 2, "stats() counts two more blocks");
 
   const Profile profile = profiler.profile();
-  check(profile.sites.size() == 2 && profile.copies.size() == 1, "the profile has both sites, and the conversion");
-  check(profile.tags[0].tag == Tag("kv") && profile.tags[0].counts.peak_bytes == 64 * 64 * 4, "and what kv held at its peak");
+  expect(profile.sites.size() == 2 && profile.copies.size() == 1, "the profile has both sites, and the conversion");
+  expect(profile.tags[0].tag == Tag("kv") && profile.tags[0].counts.peak_bytes == 64 * 64 * 4, "and what kv held at its peak");
 
   // memory_snapshot() and _dump_snapshot(path).
   const Snapshot snapshot = default_allocator("cpu")->snapshot();
-  check(snapshot.audit().empty() && snapshot.figures.live_blocks >= 2, "a snapshot lists what lives");
+  expect(snapshot.audit().empty() && snapshot.figures.live_blocks >= 2, "a snapshot lists what lives");
   const ProcessSnapshot all = read_snapshot(to_json(take_snapshot()));
-  check(group_blocks(all)[0].tag == "kv", "and says the same when it is read back");
+  expect(group_blocks(all)[0].tag == "kv", "and says the same when it is read back");
 
-  // Leak tracking: what was made since, and lives.
+  // Leak tracking: what was created since and is still live.
   const Leaks leaks = tracker.leaks();
-  check(leaks.size() == 2 && leaks[0].tag == Tag("kv") && leaks[0].shape == Shape({64, 64}), "a tracker finds both storages");
+  expect(leaks.size() == 2 && leaks[0].tag == Tag("kv") && leaks[0].shape == Shape({64, 64}), "a tracker finds both storages");
 
   // Inspection of one storage.
-  check(inspect(kept).to_text().find("tag kv") != std::string::npos, "inspect tells the tag");
+  expect(inspect(kept).to_string().find("tag kv") != std::string::npos, "inspect tells the tag");
   return g_right ? 0 : 1;
 }

@@ -6,31 +6,32 @@
 #include "berth/berth.h"
 #include "expect.h"
 
-// For those who know the shared-memory storages of ATen and Python: what they are called here. The table is in docs/coming-from.md.
+// For users of the shared-memory storages of ATen and Python: the corresponding calls of berth. The table is in
+// docs/coming-from.md.
 using namespace berth;
 
 int main() {
-  // at::new_shared_fd(bytes): shared memory without a name, with its descriptor.
+  // at::new_shared_fd(bytes): unnamed shared memory, with its file descriptor.
   const NewShared fresh = new_shared(1 << 20);
-  check(fresh.location.descriptor >= 0 && fresh.location.size_bytes == 1 << 20, "a descriptor and a size come with it");
-  check(fresh.storage.is_shared(), "it is shared");
+  expect(fresh.location.descriptor >= 0 && fresh.location.size_bytes == 1 << 20, "a descriptor and a size come with it");
+  expect(fresh.storage.is_shared(), "it is shared");
 
   // tensor.share_memory_(): a live storage, with its views, becomes shared in place.
   const Storage x = full({64, 64}, 1.5, DType::f32, "cpu");
   const Storage row = x.select(0, 3);
   share(x);
-  check(x.is_shared() && row.is_shared() && row.item<float>({63}) == 1.5F, "x and its view are, with their bytes");
+  expect(x.is_shared() && row.is_shared() && row.item<float>({63}) == 1.5F, "x and its view are, with their bytes");
 
   // queue.put(tensor), queue.get(): a channel to another process. (Here both ends are in this one.)
   auto [mine, theirs] = Channel::make_pair();
   mine.send(row, 42);
   const Channel::Message got = theirs.receive();
-  check(got.tag == 42 && equal(*got.storage, row), "what was sent is there");
+  expect(got.tag == 42 && equal(*got.storage, row), "what was sent is there");
 
-  // A reduction to plain bytes, rebuilt elsewhere: a ticket. It is good for one import.
+  // A reduction to plain bytes, rebuilt elsewhere: a ticket. It is valid for one import.
   const Ticket ticket = export_ticket(x.transpose(0, 1));
   const Storage rebuilt = import_ticket(Ticket::from_bytes(ticket.bytes()));
-  check(rebuilt.shape() == Shape({64, 64}) && rebuilt.item<float>({0, 3}) == 1.5F, "a ticket carries shape, strides and offset");
+  expect(rebuilt.shape() == Shape({64, 64}) && rebuilt.item<float>({0, 3}) == 1.5F, "a ticket carries shape, strides and offset");
 
   // shared_memory.SharedMemory(name, create=True), and by name from elsewhere.
   const std::string name = "example-" + std::to_string(getpid());
@@ -38,9 +39,9 @@ int main() {
   w.fill(2);
   {
     const Storage v = open_shared(name, {.read_only = true});
-    check(v.item<float>({1023}) == 2.0F && v.is_read_only(), "the name gives the same bytes, to read only");
+    expect(v.item<float>({1023}) == 2.0F && v.is_read_only(), "the name gives the same bytes, to read only");
   }
-  close_shared(w);  // the creator's name goes with it
-  check(!unlink_shared(name), "the name went with its creator");
+  w.close();  // this also removes the creator's name
+  expect(!unlink_shared(name), "the name went with its creator");
   return g_right ? 0 : 1;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// For those who come from a storage manager: one facade over every kind of memory, with a manager per device that is made when first
-// needed, strategies chosen by name, direct free, release all, and a profiler hook. Each part shows their call in a comment and berth's
-// below it. "sim:0" stands where "cuda:0" would: its memory, too, is not the host's to touch.
+// For users of a storage manager: one facade over every kind of memory, with a manager per device that is
+// created on first use, strategies chosen by name, direct free, release all, and a profiler hook. Each part
+// shows their call in a comment and berth's below it. "sim:0" stands in for "cuda:0": the host cannot access
+// its memory either.
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -20,25 +21,26 @@ namespace {
 // Storage::Get()->Alloc(size, Context::GPU(0))   Context::CPU()   Context::CPUPinned(0)
 void one_facade() {
   for (const char* device : {"cpu", "pinned", "sim:0"}) {
-    const std::shared_ptr<Allocator>& manager = default_allocator(device);  // made at the first call, one for each device
-    check(manager == default_allocator(device), "one manager per device, made when first asked for");
+    // One per device, created on first use.
+    const std::shared_ptr<Allocator>& manager = default_allocator(device);
+    expect(manager == default_allocator(device), "one manager per device, made when first asked for");
     const Block handle = manager->allocate({.bytes = 1000});
-    check(handle.data != nullptr && handle.bytes == 1000 && handle.device == device, "a block is the handle: dptr, size, ctx");
+    expect(handle.data != nullptr && handle.bytes == 1000 && handle.device == device, "a block is the handle: dptr, size, ctx");
     manager->deallocate(handle);  // Storage::Get()->Free(handle)
   }
 }
 
 // MXNET_GPU_MEM_POOL_TYPE=Round   Naive   Unpooled
 void strategies_by_name() {
-  check(make_allocator("rounded", "sim:0")->name() == "rounded", "Round is rounded");
-  check(make_allocator("exact", "sim:0")->name() == "exact", "Naive is exact");
-  check(make_allocator("direct", "sim:0")->name() == "direct", "Unpooled is direct");
-  check(make_allocator("pool", "sim:0")->name() == "pool", "and pool is what you get when you choose nothing");
+  expect(make_allocator("rounded", "sim:0")->name() == "rounded", "Round is rounded");
+  expect(make_allocator("exact", "sim:0")->name() == "exact", "Naive is exact");
+  expect(make_allocator("direct", "sim:0")->name() == "direct", "Unpooled is direct");
+  expect(make_allocator("pool", "sim:0")->name() == "pool", "and pool is what you get when you choose nothing");
 
   // MXNET_GPU_MEM_POOL_PAGE_SIZE=4096   MXNET_GPU_MEM_POOL_ROUND_LINEAR_CUTOFF=24
   const auto named = make_allocator("rounded:least=4KiB,cutoff=16MiB", "cpu");
   const auto coded = rounded("cpu", {.least_bytes = 4_KiB, .cutoff_bytes = 16_MiB});
-  check(named->settings() == coded->settings(), "options as text or in code, and settings() prints them");
+  expect(named->settings() == coded->settings(), "options as text or in code, and settings() prints them");
   std::printf("       %s\n", named->settings().c_str());
 
   bool refused = false;
@@ -48,12 +50,13 @@ void strategies_by_name() {
     refused = true;
     std::printf("       %s\n", error.what());
   }
-  check(refused, "options that contradict are refused, with the reason");
+  expect(refused, "options that contradict are refused, with the reason");
 
-  // For every device of a kind, from outside: BERTH_SIM_ALLOCATOR=rounded. Read when the device is first used.
+  // For every device of a kind, from the environment: BERTH_SIM_ALLOCATOR=rounded. Read when the device is
+  // first used.
   setenv("BERTH_SIM_ALLOCATOR", "exact:granularity=4KiB", 1);
   const Device fresh = make_sim({});
-  check(default_allocator(fresh)->name() == "exact", "BERTH_<KIND>_ALLOCATOR chooses the strategy of a kind of device");
+  expect(default_allocator(fresh)->name() == "exact", "BERTH_<KIND>_ALLOCATOR chooses the strategy of a kind of device");
   unsetenv("BERTH_SIM_ALLOCATOR");
 }
 
@@ -63,14 +66,14 @@ void reuse() {
   const Block first = buckets->allocate({.bytes = 600'000});
   buckets->deallocate(first);  // Free: stays in the pool
   const Block second = buckets->allocate({.bytes = 700'000});
-  check(second.data == first.data && buckets->stats().commits == 1, "rounded: both are 1 MiB, so the block is reused");
+  expect(second.data == first.data && buckets->stats().commits == 1, "rounded: both are 1 MiB, so the block is reused");
   buckets->deallocate(second);
 
   const auto same = exact("cpu");
   const Block third = same->allocate({.bytes = 600'000});
   same->deallocate(third);
   same->deallocate(same->allocate({.bytes = 700'000}));
-  check(same->stats().commits == 2, "exact: another size is another block");
+  expect(same->stats().commits == 2, "exact: another size is another block");
 }
 
 // Storage::Get()->DirectFree(handle)   Storage::Get()->ReleaseAll(ctx)
@@ -81,23 +84,23 @@ void direct_free_and_release_all() {
   const Block gone = memory->allocate({.bytes = 1_MiB});
   memory->deallocate(pooled);
   memory->deallocate_now(gone);  // DirectFree
-  check(sim_control(device).committed_bytes() == 1_MiB, "deallocate_now: the device has it back; deallocate: the pool has");
+  expect(sim_control(device).committed_bytes() == 1_MiB, "deallocate_now: the device has it back; deallocate: the pool has");
   memory->release_cached();  // ReleaseAll
-  check(sim_control(device).committed_bytes() == 0, "release_cached: the device has everything back");
+  expect(sim_control(device).committed_bytes() == 0, "release_cached: the device has everything back");
   memory->reserve(1_MiB);
   memory->trim(0);
-  check(memory->stats().committed_bytes == 0, "reserve takes ahead, trim(bytes) gives back all but that");
+  expect(memory->stats().committed_bytes == 0, "reserve takes ahead, trim(bytes) gives back all but that");
 }
 
-// MXNET_GPU_MEM_POOL_RESERVE: a share of the device that the pool must leave alone
+// MXNET_GPU_MEM_POOL_RESERVE: the part of the device that the pool must not use
 void limits() {
   const auto limited = rounded("sim:0", {.limit_bytes = 1_MiB});
-  check(!limited->try_allocate({.bytes = 2_MiB}), "a limit on what a strategy takes from its device");
+  expect(!limited->try_allocate({.bytes = 2_MiB}), "a limit on what a strategy takes from its device");
   try {
     limited->allocate({.bytes = 2_MiB, .tag = "activations"});
   } catch (const OutOfMemory& error) {
     std::printf("       %s\n", error.what());
-    check(error.report().limit_bytes == 1_MiB, "and the error says which limit, who holds what, and what was tried");
+    expect(error.report().limit_bytes == 1_MiB, "and the error says which limit, who holds what, and what was tried");
   }
 }
 
@@ -121,9 +124,9 @@ void profiler_hook() {
     const TagScope scope("decoder");  // profiler_scope: everything allocated below carries it
     const Storage x = empty({1000}, DType::f32, "sim:0");
     const Storage y = empty({1000}, DType::f32, "cpu");
-    check(profiler->live == 8000, "a sink sees every allocation of every device, with its tag");
+    expect(profiler->live == 8000, "a sink sees every allocation of every device, with its tag");
   }
-  check(profiler->live == 0 && profiler->peak == 8000, "and every free");
+  expect(profiler->live == 0 && profiler->peak == 8000, "and every free");
 }
 
 }  // namespace

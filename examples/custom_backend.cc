@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kind of device that berth does not know, added from outside: ledger_backend.h is all it takes. Storages, views, conversion and limits
-// then work on it as on any other device.
+// Adds a new kind of device from outside the library: ledger_backend.h is all it takes. Storages, views,
+// conversion and limits then work on it as on any other device.
 #include "ledger_backend.h"
 
 #include <memory>
@@ -22,18 +22,18 @@ int main() {
   {
     const Storage host = full({3, 4}, 1.5, DType::f32, "cpu");
     const Storage x = zeros({3, 4}, DType::f32, "ledger:0");
-    check(x.item<float>({2, 3}) == 0, "zeros on a new kind of device");
+    expect(x.item<float>({2, 3}) == 0, "zeros on a new kind of device");
     x.copy_from(host);
-    check(behind.bytes_in() == 48, "the ledger saw 48 bytes come in");
-    check(equal(x.transpose(0, 1).to("cpu"), host.transpose(0, 1)), "a view of it goes to the host");
-    check(equal(x.to(DType::bf16).to("cpu").to(DType::f32), host), "it converts");
+    expect(behind.bytes_in() == 48, "the ledger saw 48 bytes come in");
+    expect(equal(x.transpose(0, 1).to("cpu"), host.transpose(0, 1)), "a view of it goes to the host");
+    expect(equal(x.to(DType::bf16).to("cpu").to(DType::f32), host), "it converts");
 
     const auto memory = limit(direct("ledger:0"), 64_KiB);
     const Storage kept = empty({48_KiB}, DType::u8, memory);
-    check(!try_empty({32_KiB}, DType::u8, memory), "a limit works on it");
-    check(!try_empty({ledger::kCapacity}, DType::u8, "ledger:0"), "it runs full, and says so");
+    expect(!try_empty({32_KiB}, DType::u8, memory), "a limit works on it");
+    expect(!try_empty({ledger::kCapacity}, DType::u8, "ledger:0"), "it runs full, and says so");
   }
   default_allocator("ledger:0")->release_cached();
-  check(behind.memory_info().free_bytes == ledger::kCapacity, "everything came back");
+  expect(behind.memory_info().free_bytes == ledger::kCapacity, "everything came back");
   return g_right ? 0 : 1;
 }

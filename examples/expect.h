@@ -3,10 +3,10 @@
 
 #include <cstdio>
 
-// How the examples say what they show; main returns 0 only when all of it was right.
+// The checks of the examples; main returns 0 only if all of them passed.
 inline bool g_right = true;
 
-inline void check(bool right, const char* claim) {
+inline void expect(bool right, const char* claim) {
   std::printf("%s  %s\n", right ? "right" : "WRONG", claim);
   g_right = g_right && right;
 }

@@ -13,7 +13,7 @@ int main() {
   const Storage columns = x.transpose(0, 1);
   std::cout << inspect(x) << '\n' << inspect(columns) << '\n';
 
-  // Convert, and go to a device whose memory the host may not touch.
+  // Convert, and copy to a device whose memory the host cannot access.
   const Storage there = columns.to(DType::bf16).to("sim:0");
   std::cout << inspect(there) << '\n';
 
@@ -22,14 +22,14 @@ int main() {
   batch.select(0, 1).copy_from(there);
   const bool came_back = equal(batch.select(0, 1), columns);
 
-  // An allocator with a limit. The error says who holds the memory and how much more would be enough.
+  // An allocator with a limit. The error reports who holds the memory and how much more would be enough.
   const auto memory = limit(direct("cpu"), 1_MiB);
   const Storage weights = empty({768, 256}, DType::f32, memory, {.tag = "weights"});
   bool answered = false;
   try {
     const Storage more = empty({512, 256}, DType::f32, memory, {.tag = "activations"});
   } catch (const OutOfMemory& error) {
-    std::cout << error.report().to_text();
+    std::cout << error.report().to_string();
     answered = error.report().would_be_enough_bytes == 256_KiB;
   }
 

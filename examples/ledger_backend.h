@@ -15,9 +15,10 @@
 
 #include "berth/berth.h"
 
-// A kind of device that berth does not know, written outside the library. A "ledger" keeps its bytes on the host's heap, lets nobody touch
-// them but through its own copies and fills, and writes down how many bytes came in. custom_backend.cc registers and uses it; in
-// tests/conformance/backends_test.cc it passes the suite that every backend of the library passes. Any thread.
+// A backend for a new kind of device, written outside the library. A "ledger" keeps its bytes on the host's
+// heap, gives access only through its own copies and fills, and counts the bytes that were copied in.
+// custom_backend.cc registers and uses it; tests/conformance/backends_test.cc runs on it the suite that every
+// backend of the library passes. Any thread.
 namespace ledger {
 
 using namespace berth;
@@ -32,7 +33,8 @@ constexpr Failure kNoStreams{ErrorCode::unsupported, 0, "the ledger has no strea
 class Ledger : public Backend {
  public:
   explicit Ledger(Device device) : Backend(device) {
-    // No ability is claimed: the host may not touch it, pages cannot move, there are no streams, and a forked child stays away.
+    // No abilities: the host cannot access the memory, pages cannot be moved, there are no streams, and a
+    // forked child must not use it.
     properties_ = {
         .description = "host memory behind a ledger", .unit_bytes = kPage, .alignment = 64, .max_alignment = 1_MiB, .abilities = {}};
   }
@@ -44,7 +46,7 @@ class Ledger : public Backend {
     return {kCapacity, kCapacity - committed_bytes_, false};
   }
 
-  // A reserved range has addresses, here from the heap; its pages count as memory once they are committed.
+  // A reserved range has addresses, here from the heap; its pages count as used once they are committed.
   Result<void*> reserve(std::size_t bytes, std::size_t alignment) noexcept override {
     const std::size_t step = std::max(alignment, kPage);
     const auto length = try_align_up(bytes, step);
@@ -80,7 +82,7 @@ class Ledger : public Backend {
     return change(address, bytes, false);
   }
 
-  // One end is here; the other is here too, or is memory the host may touch.
+  // One end is on this device; the other is too, or is memory that the host can access.
   Status copy(const Transfer& transfer, StreamRef stream) noexcept override {
     if (stream) return kNoStreams;
     const bool in = transfer.target_device == device();
@@ -104,7 +106,8 @@ class Ledger : public Backend {
   }
 
  private:
-  // The flags of the pages that the bytes lie on; none when the bytes are not inside one range. The caller holds the lock.
+  // The flags of the pages under the bytes; empty when the bytes are not inside one range. REQUIRES: the mutex
+  // is locked.
   std::span<char> pages(const void* address, std::size_t bytes) noexcept {
     auto* const start = static_cast<std::byte*>(const_cast<void*>(address));
     const auto after = ranges_.upper_bound(start);
@@ -121,7 +124,7 @@ class Ledger : public Backend {
     return bytes == 0 || (!touched.empty() && std::ranges::find(touched, 0) == touched.end());
   }
 
-  // All or nothing: every page must be in the other state before.
+  // All or nothing: fails unless every page is in the opposite state. REQUIRES: the mutex is locked.
   Status change(void* address, std::size_t bytes, bool to) noexcept {
     const std::span<char> touched = pages(address, bytes);
     if (touched.empty() || std::ranges::find(touched, to ? 1 : 0) != touched.end()) return kNotPages;
@@ -132,8 +135,8 @@ class Ledger : public Backend {
 
   BackendProperties properties_;
   std::atomic<std::size_t> bytes_in_{0};
-  mutable std::mutex mutex_;                        // guards what follows
-  std::map<std::byte*, std::vector<char>> ranges_;  // by first address: a flag for each page, 1 when it is committed
+  mutable std::mutex mutex_;                        // guards the members below
+  std::map<std::byte*, std::vector<char>> ranges_;  // by first address: a flag per page, 1 when committed
   std::size_t committed_bytes_ = 0;                 // == kPage * flags that are set, <= kCapacity
 };
 

@@ -3,19 +3,20 @@
 
 #include <cstddef>
 
-// PyTorch's CUDA caching allocator, kept apart: its headers see none of ours, and the other way round.
+// PyTorch's CUDA caching allocator, isolated so that its headers and berth's are never included together. Any
+// thread.
 namespace berth::bench {
 
 class TorchPeer {
  public:
-  TorchPeer();  // on device 0, the stream that is current
+  TorchPeer();  // device 0, current stream
   void* take(std::size_t bytes);
   void give(void* block);
 
-  void clear();  // gives cached memory back to the device, and forgets the peaks
+  void clear();  // releases cached memory to the device, and resets the peaks
   std::size_t peak_reserved() const;
 
-  // The CUDA runtime's page-locked memory, beside which pinning is measured. nullptr: it has none left.
+  // Page-locked memory of the CUDA runtime, the baseline for pinning. nullptr: out of memory.
   static void* pin(std::size_t bytes);
   static void unpin(void* block);
 };

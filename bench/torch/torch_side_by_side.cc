@@ -13,10 +13,11 @@
 #include "os/system.h"
 #include "torch_peer.h"
 
-// Allocating and freeing on a CUDA device, by berth's pool and by PyTorch's caching allocator, in one run and by the same loop. Prints JSON.
-//   torch_side_by_side [--quick] [TRACE...]     traces are also replayed, from empty caches: time, and peak reserved over peak live; and their
-//                                               sizes are drawn for pairs of allocating and freeing
-// Pinning is measured beside cudaHostAlloc, each time anew.
+// Allocating and freeing on a CUDA device, by berth's pool and by PyTorch's caching allocator, in one process
+// and with the same loop. Prints JSON.
+//     torch_side_by_side [--quick] [TRACE...]
+// Traces are also replayed from empty caches (time, and peak reserved / peak live), and their sizes are used
+// for pairs of allocating and freeing. Pinning is compared with cudaHostAlloc, with new memory each time.
 namespace berth {
 
 namespace {
@@ -32,7 +33,8 @@ class PoolPeer {
   StreamRef stream_;
 };
 
-// The clock of a shared machine changes by half from second to second: the two take turns, and the least of each counts.
+// The clock rate of a shared machine varies by half from second to second: the two take turns, and the fastest
+// turn of each counts.
 constexpr int kTurns = 4;
 
 void keep_least(std::vector<cli::AllocFigure>& kept, const std::vector<cli::AllocFigure>& figures) {
@@ -42,24 +44,24 @@ void keep_least(std::vector<cli::AllocFigure>& kept, const std::vector<cli::Allo
 
 template <class Peer>
 double replay_ms(Peer& peer, const ReplayScript& script) {
-  std::vector<decltype(peer.take(1))> blocks(script.slots);
-  std::vector<bool> live(script.slots);
+  std::vector<decltype(peer.take(1))> blocks(script.blocks);
+  std::vector<bool> live(script.blocks);
   const std::uint64_t begin = os::steady_time_ns();
   for (const ReplayStep& step : script.steps) {
     if (step.allocates)
-      blocks[step.slot] = peer.take(step.bytes);
+      blocks[step.block] = peer.take(step.bytes);
     else
-      peer.give(blocks[step.slot]);
+      peer.give(blocks[step.block]);
   }
   const auto ms = static_cast<double>(os::steady_time_ns() - begin) / 1e6;
-  for (const ReplayStep& step : script.steps) live[step.slot] = step.allocates;
-  for (std::size_t slot = 0; slot < live.size(); ++slot) {
-    if (live[slot]) peer.give(blocks[slot]);
+  for (const ReplayStep& step : script.steps) live[step.block] = step.allocates;
+  for (std::size_t block = 0; block < live.size(); ++block) {
+    if (live[block]) peer.give(blocks[block]);
   }
   return ms;
 }
 
-// Allocate and free, warm, sizes drawn from those of a trace.
+// Allocate and free, warm, with sizes drawn from a trace.
 template <class Peer>
 double mix_ns(Peer& peer, const cli::AllocPace& pace, const std::vector<std::size_t>& sizes) {
   return cli::least_ns(pace.rounds, pace.pairs, [&] {
@@ -72,7 +74,7 @@ double mix_ns(Peer& peer, const cli::AllocPace& pace, const std::vector<std::siz
 }
 
 void mix_both(const std::string& path, PoolPeer& ours, bench::TorchPeer& torch, const cli::AllocPace& pace) {
-  RecordedTrace trace = read_trace(cli::read_input(path), path);
+  Trace trace = read_trace(cli::read_input(path), path);
   std::vector<std::size_t> sizes;
   for (const ReplayStep& step : plan_replay(trace.events).steps) {
     if (step.allocates) sizes.push_back(step.bytes);
@@ -94,7 +96,7 @@ double took_ms(const Work& work) {
   return static_cast<double>(os::steady_time_ns() - begin) / 1e6;
 }
 
-// A pool of page-locked memory that has none yet, and a block of the runtime's: the least of a few rounds.
+// Pins memory with an empty pinned pool, and with the CUDA runtime: the fastest of a few rounds.
 void pin_both(std::size_t bytes) {
   double ours = 1e9;
   double theirs = 1e9;
@@ -113,9 +115,9 @@ void pin_both(std::size_t bytes) {
               theirs / ours);
 }
 
-// As often as given, each from empty caches: the time of the first, which is cold in every way, and of the last.
+// Replays kRounds times, each from empty caches; the first is cold in every way.
 void replay_both(const std::string& path, bench::TorchPeer& torch) {
-  RecordedTrace trace = read_trace(cli::read_input(path), path);
+  Trace trace = read_trace(cli::read_input(path), path);
   const ReplayScript script = plan_replay(trace.events);
   const auto peak = static_cast<double>(script.peak_live_bytes);
   constexpr int kRounds = 3;
@@ -142,7 +144,7 @@ void replay_both(const std::string& path, bench::TorchPeer& torch) {
 }
 
 int run(int argc, char** argv) {
-  cli::AllocPace pace{.rounds = 2};  // in each turn
+  cli::AllocPace pace{.rounds = 2};  // per turn
   std::size_t pinned_bytes = 2_GiB;
   std::vector<std::string> traces;
   for (int i = 1; i < argc; ++i) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Names for clang's thread-safety analysis; other compilers see nothing. `-Wthread-safety` is an error in clang builds.
+// Macros for clang's thread-safety analysis; empty for other compilers. `-Wthread-safety` is an error in clang
+// builds.
 #if defined(__clang__)
 #define BERTH_THREAD_ANNOTATION(x) __attribute__((x))
 #else

@@ -7,7 +7,8 @@ namespace berth::internal::inline base {
 
 namespace {
 
-// How far apart the side that decides has its elements along an axis. One that repeats them, with stride 0, is best walked outermost.
+// The stride that decides an axis's position in the loop. A stride of 0 (broadcast) counts as the largest: such
+// an axis is best outermost.
 std::int64_t distance(const LoopAxis& axis, LoopOrder order) noexcept {
   const std::int64_t stride = order == LoopOrder::source ? axis.source_stride : axis.target_stride;
   return stride == 0 ? INT64_MAX : stride;
@@ -20,7 +21,7 @@ void turn_around(LoopAxis& axis, Loop& loop) noexcept {
   axis.target_stride = -axis.target_stride;
 }
 
-// Puts an axis in its place among those that are there; equal ones stay in order.
+// Inserts an axis by descending distance; the insertion is stable.
 void insert(const LoopAxis& axis, Loop& loop, LoopOrder order) noexcept {
   std::size_t at = loop.rank++;
   for (; at > 0 && distance(loop.all[at - 1], order) < distance(axis, order); --at) loop.all[at] = loop.all[at - 1];

@@ -8,10 +8,11 @@
 
 #include "berth/base/shape.h"
 
-// Loops over two strided layouts of one shape. The order in which elements are copied does not matter, so the axes may be walked as is best:
-// axes of size 1 vanish, one side decides in which direction and order the others are walked, and neighbours that both sides walk as one
-// are merged. A contiguous copy is then one row whatever its rank, also when both sides are permuted or reversed alike, and every other copy
-// has as long rows as it can. Nothing here needs the heap.
+// Loops over two strided layouts of one shape. The order in which elements are copied does not matter, so the
+// loop is normalized: axes of size 1 are dropped, one side decides the direction and the order of the others,
+// and adjacent axes that are contiguous with each other on both sides are merged. A contiguous copy is then one
+// row whatever its rank, also when both sides are permuted or reversed alike, and every other copy has the
+// longest possible rows. Nothing here allocates. Any thread.
 namespace berth::internal::inline base {
 
 struct LoopAxis {
@@ -22,33 +23,36 @@ struct LoopAxis {
   friend bool operator==(const LoopAxis&, const LoopAxis&) = default;
 };
 
-// Whose memory the loop walks upwards: its strides fall from axis to axis, and none is negative. (A stride of 0 counts as large.)
+// The side whose memory the loop walks in ascending order: its strides are non-negative and descend from axis
+// to axis. (A stride of 0 counts as the largest.)
 enum class LoopOrder : unsigned char { source, target };
 
 struct Loop {
-  std::array<LoopAxis, kMaxRank> all;  // outermost first; those past `rank` mean nothing
-  std::size_t rank = 0;                // 0: there is one element
-  std::int64_t source_start = 0;       // where the loop begins, from the element at index 0, 0, …; in elements
+  std::array<LoopAxis, kMaxRank> all;  // outermost first; entries past `rank` are unused
+  std::size_t rank = 0;                // 0: a single element
+  std::int64_t source_start = 0;       // offset of the loop's start from index 0, 0, …; in elements
   std::int64_t target_start = 0;
 
   std::span<const LoopAxis> axes() const noexcept { return {all.data(), rank}; }
   std::span<const LoopAxis> outer() const noexcept { return {all.data(), rank == 0 ? 0 : rank - 1}; }
   LoopAxis row() const noexcept { return rank == 0 ? LoopAxis{1, 1, 1} : all[rank - 1]; }
 
-  // Whether the rows are runs on both sides.
+  // Whether the rows are contiguous on both sides.
   bool is_dense() const noexcept { return row().source_stride == 1 && row().target_stride == 1; }
-  // Whether everything is one run on both sides.
+  // Whether everything is contiguous on both sides.
   bool is_whole() const noexcept { return rank <= 1 && is_dense(); }
 };
 
-// REQUIRES: as many strides as dimensions, at most kMaxRank; no dimension of size 0; both layouts have a try_extent.
+// REQUIRES: as many strides as dimensions, at most kMaxRank; no dimension of size 0; both layouts have a
+// try_extent.
 Loop make_loop(std::span<const std::int64_t> shape, std::span<const std::int64_t> source, std::span<const std::int64_t> target,
                LoopOrder order = LoopOrder::target) noexcept;
 inline Loop make_loop(const Shape& shape, const Strides& source, const Strides& target, LoopOrder order = LoopOrder::target) noexcept {
   return make_loop(shape.span(), source.span(), target.span(), order);
 }
 
-// Calls visit(source offset, target offset) for each index of these axes, in row-major order. Offsets are in elements, from those given.
+// Calls visit(source offset, target offset) for each index of these axes, in row-major order. Offsets are in
+// elements and start from those given.
 template <class Visit>
 void for_each_index(std::span<const LoopAxis> axes, std::int64_t source, std::int64_t target, Visit visit) {
   std::array<std::int64_t, kMaxRank> index;
@@ -63,7 +67,7 @@ void for_each_index(std::span<const LoopAxis> axes, std::int64_t source, std::in
         target += a.target_stride;
         break;
       }
-      source -= (a.size - 1) * a.source_stride;  // back to the start of the axis; in bounds, so it fits
+      source -= (a.size - 1) * a.source_stride;  // back to the axis's start; cannot overflow
       target -= (a.size - 1) * a.target_stride;
       index[--axis] = 0;
     }

@@ -76,7 +76,8 @@ struct Alias {
   DType dtype;
 };
 
-// The frameworks' names, in lower case: `parse_dtype` folds. What two of them mean differently ("byte", "float8_e4m3") is not here.
+// The frameworks' names, in lower case: `parse_dtype` folds case. Names that frameworks disagree on ("byte",
+// "float8_e4m3") are left out.
 constexpr Alias kAliases[] = {
     {"boolean", DType::boolean},
     {"uint8", DType::u8},
@@ -109,7 +110,8 @@ constexpr Alias kAliases[] = {
     {"cdouble", DType::c128},
 };
 
-// NumPy's codes count bytes, where berth's names count bits: "i8" is 8 bits, "<i8" is 8 bytes. So they need their mark of byte order.
+// NumPy's codes count bytes, where berth's names count bits: "i8" is 8 bits, "<i8" is 8 bytes. So they need
+// their byte-order prefix.
 constexpr Alias kNumpyCodes[] = {
     {"b1", DType::boolean}, {"u1", DType::u8},  {"u2", DType::u16}, {"u4", DType::u32},   {"u8", DType::u64},
     {"i1", DType::i8},      {"i2", DType::i16}, {"i4", DType::i32}, {"i8", DType::i64},   {"f2", DType::f16},
@@ -129,7 +131,8 @@ std::optional<DType> find_own(std::string_view name) noexcept {
   return std::nullopt;
 }
 
-// '<' and '=' (the host's order, which is little-endian wherever berth runs), or '|' where there is only one byte to order.
+// The prefix is '<' or '=' (native order, which is little-endian wherever berth runs), or '|' for one-byte
+// types.
 std::optional<DType> find_numpy(std::string_view name) noexcept {
   if (name.empty() || std::string_view("<=|").find(name.front()) == std::string_view::npos) return std::nullopt;
   const auto found = find(kNumpyCodes, name.substr(1));

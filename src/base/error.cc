@@ -70,7 +70,7 @@ Error::Error(ErrorCode code, ErrorText text, std::vector<Fact> facts) {
   detail_ = std::make_shared<const Detail>(Detail{code, std::move(text), std::move(facts), std::move(what)});
 }
 
-// Out of line: these are the key functions, so that every library and program shares one type identity per class.
+// Out of line, as key functions, so that all libraries and the program share one type_info per class.
 Error::~Error() = default;
 ArgumentError::~ArgumentError() = default;
 AccessError::~AccessError() = default;
@@ -91,8 +91,7 @@ std::string_view Error::fact(std::string_view name) const noexcept {
   return {};
 }
 
-std::string Error::to_json() const {
-  JsonWriter json;
+void Error::write_json(JsonWriter& json) const {
   json.begin_object();
   json.member("error", to_string(code())).member("asked", asked()).member("why", why()).member("help", help());
   json.key("facts").begin_object();
@@ -101,7 +100,6 @@ std::string Error::to_json() const {
     fact.is_number ? json.number(fact.value) : json.value(fact.value);
   }
   json.end_object().end_object();
-  return json.take();
 }
 
 }  // namespace berth

@@ -7,9 +7,10 @@
 #include <immintrin.h>
 #endif
 
-// While one lives, its thread rounds to nearest and keeps subnormal values, whatever the program has set, and no operation traps: the results
-// of a conversion are the same on every thread. (Programs flush subnormals for speed, and a single library built with -ffast-math does it to
-// all.) A look at a register when there is nothing to change.
+// RAII floating-point mode: during its lifetime the calling thread rounds to nearest, keeps subnormals, and
+// does not trap, whatever the program has set, so that conversions give the same results on every thread.
+// (Programs flush subnormals for speed, and a single library built with -ffast-math does so for the whole
+// process.) Costs one register read when the mode is the default already.
 namespace berth::internal::inline base {
 
 class FloatMode {
@@ -28,7 +29,7 @@ class FloatMode {
  private:
 #if defined(__x86_64__)
   static constexpr std::uint64_t kDefault = 0x1f80;  // all exceptions masked
-  static constexpr std::uint64_t kFlags = 0x3f;      // what has happened so far: no mode
+  static constexpr std::uint64_t kFlags = 0x3f;      // sticky exception flags, not part of the mode
   static std::uint64_t read() noexcept { return _mm_getcsr() & ~kFlags; }
   static void write(std::uint64_t mode) noexcept { _mm_setcsr(static_cast<unsigned>(mode)); }
 #elif defined(__aarch64__)

@@ -49,7 +49,7 @@ JsonWriter& JsonWriter::value(std::string_view text) {
 JsonWriter& JsonWriter::value(double number) {
   if (!std::isfinite(number)) return null();
   char digits[32];
-  const auto end = std::to_chars(digits, digits + sizeof digits, number);  // the shortest text that reads back the same
+  const auto end = std::to_chars(digits, digits + sizeof digits, number);  // the shortest text that round-trips
   return raw(std::string_view(digits, static_cast<std::size_t>(end.ptr - digits)));
 }
 

@@ -7,13 +7,14 @@
 
 #include "base/axes.h"
 
-// A loop cut into pieces: boxes of its axes, in order, none of more elements than may be. A side that is dense in the loop's order has each
-// piece as one run. Axes 6 × 5 × 4 in pieces of at most 10 elements: two rows of 4 at a time, so 6 × 3 pieces of 8, 8 and 4.
+// Cuts a loop into pieces: boxes of its axes, in order, each of at most a given number of elements. On a side
+// that is dense in the loop's order each piece is contiguous. Example: axes 6 × 5 × 4 in pieces of at most 10
+// elements take two rows of 4 at a time, which makes 6 × 3 pieces of 8, 8 and 4 elements. Any thread.
 namespace berth::internal::inline base {
 
 struct Cut {
-  std::size_t axis = 0;      // the one that is cut; those outside it stand still within a piece, those inside are whole
-  std::int64_t length = 1;   // of a piece along that axis; the last may be shorter
+  std::size_t axis = 0;      // the axis that is cut; a piece has one index of the outer axes, all of the inner
+  std::int64_t length = 1;   // of a piece along that axis; the last piece may be shorter
   std::size_t elements = 1;  // of a piece
   std::size_t pieces = 1;
 };
@@ -34,7 +35,7 @@ inline Cut cut(const Loop& loop, std::size_t most) noexcept {
   return made;
 }
 
-// One of them, by its number. REQUIRES: number < by.pieces.
+// The piece of a given number. REQUIRES: number < by.pieces.
 inline Loop piece_at(const Loop& loop, const Cut& by, std::size_t number) noexcept {
   Loop piece;
   piece.rank = loop.rank - by.axis;
@@ -57,7 +58,7 @@ inline Loop piece_at(const Loop& loop, const Cut& by, std::size_t number) noexce
   return piece;
 }
 
-// Calls visit(piece) for each, in order: a loop over the elements of that piece.
+// Calls visit(piece) for each piece, in order; a piece is a loop over its elements.
 template <class Visit>
 void for_each_piece(const Loop& loop, const Cut& by, Visit visit) {
   Loop piece;

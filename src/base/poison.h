@@ -5,8 +5,8 @@
 
 #include "base/sanitizers.h"
 
-// Tells the address sanitizer, in builds that have it, which bytes nobody may touch: what a pool has cached, and what rounding leaves behind a
-// block. In other builds nothing is called.
+// Manual poisoning for AddressSanitizer builds: bytes that must not be accessed, such as a pool's cached blocks
+// and the padding after a block. No-ops in other builds.
 namespace berth::internal::inline base {
 
 extern "C" {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-// A small generator with the same sequence on every machine (SplitMix64).
+// A small pseudo-random generator (SplitMix64) with the same sequence on every machine. Not thread-safe.
 namespace berth::internal::inline base {
 
 class Random {
@@ -22,7 +22,7 @@ class Random {
     return static_cast<std::uint64_t>((static_cast<unsigned __int128>(next()) * bound) >> 64);
   }
 
-  // True once in `odds` times.
+  // True with probability 1 / `odds`.
   constexpr bool one_in(std::uint64_t odds) noexcept { return below(odds) == 0; }
 
  private:

@@ -6,10 +6,10 @@
 
 #include "base/sanitizers.h"
 
-// A number that some threads may read while another writes it, with no order beside it: a relaxed atomic. It is written as a volatile
-// access, which the compilers of this library turn into one plain instruction of the number's size; for a relaxed std::atomic, gcc 12
-// computes each address in an instruction of its own, which doubles the cost of the pool's hottest lines. The thread sanitizer, which
-// would take it for a race, is given the atomic.
+// A relaxed atomic: a number that threads may read while another writes it, without ordering. Loads and stores
+// are volatile accesses, which the supported compilers turn into one plain instruction of the number's size;
+// for a relaxed std::atomic, gcc 12 computes each address in a separate instruction, which doubles the cost of
+// the pool's hottest lines. ThreadSanitizer, which would report a race, gets the atomic.
 namespace berth::internal::inline base {
 
 template <std::unsigned_integral T>
@@ -28,7 +28,7 @@ class Relaxed {
       *static_cast<volatile T*>(&value_) = value;
   }
 
-  // Several threads may do so at once.
+  // An atomic read-modify-write: several threads may add at once.
   void add(std::make_signed_t<T> change) noexcept { __atomic_fetch_add(&value_, static_cast<T>(change), __ATOMIC_RELAXED); }
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Which sanitizers this build has: gcc says so with a macro of its own for each, clang as a feature.
+// Which sanitizers this build has: gcc defines a macro for each, clang reports a feature.
 namespace berth::internal::inline base {
 
 #if defined(__has_feature)

@@ -97,10 +97,10 @@ std::optional<std::size_t> try_product(const Shape& shape, std::size_t factor) n
   std::size_t product = factor;
   bool overflow = false;
   for (const std::int64_t dim : shape) {
-    if (dim == 0) return 0;  // whatever the others are
+    if (dim == 0) return 0;  // even if the others overflow
     overflow = __builtin_mul_overflow(product, static_cast<std::size_t>(dim), &product) || overflow;
   }
-  // A zero may still come after an overflow, so that is judged at the end.
+  // A zero may still follow an overflow, so the overflow is decided at the end.
   if (overflow || product > kMaxBytes) return std::nullopt;
   return product;
 }
@@ -123,7 +123,8 @@ Strides Strides::contiguous(const Shape& shape) {
   std::int64_t step = 1;
   for (std::size_t axis = shape.rank(); axis-- > 0;) {
     strides.set(axis, step);
-    // A shape with a zero may have dimensions whose product does not fit; its strides are never used to reach an element.
+    // A shape with a zero may have dimensions whose product overflows; its strides are never used to reach an
+    // element.
     step = try_multiply(step, std::max<std::int64_t>(shape[axis], 1)).value_or(1);
   }
   return strides;
@@ -177,7 +178,7 @@ bool is_contiguous(const Shape& shape, const Strides& strides) noexcept {
     if (shape[axis] == 0) return true;
     if (shape[axis] == 1) continue;
     contiguous = contiguous && strides[axis] == expected;
-    // A product that does not fit can only be followed by a zero, or belong to no storage.
+    // When the product overflows, a zero follows or no storage has this shape.
     expected = try_multiply(expected, shape[axis]).value_or(0);
   }
   return contiguous;
@@ -187,20 +188,21 @@ namespace {
 
 struct Axis {
   std::int64_t stride;    // > 0
-  std::int64_t distance;  // how far two indices may be apart: size - 1
+  std::int64_t distance;  // between the first and the last index: size - 1
 };
 
-// Farther than any storage reaches; sums of two such numbers still fit.
+// Farther than any storage reaches; the sum of two such numbers still fits.
 constexpr std::int64_t kFar = std::int64_t{1} << 61;
 
-// Whether indices can be apart by d, |d_i| <= distance_i, so that sum(d_i * stride_i) == target; not all zero when `apart` is false.
-// Axes are in descending order of stride, `reach_after[i]` < kFar is the most that axes i and later can make up for.
+// Whether there are index differences d with |d_i| <= distance_i and sum(d_i * stride_i) == target, not all
+// zero unless `apart` is true: a backtracking search. Axes are in descending order of stride; `reach_after[i]`
+// < kFar bounds what axes i and later can contribute.
 bool can_meet(std::span<const Axis> axes, std::span<const std::int64_t> reach_after, std::int64_t target, bool apart, int& effort) {
   if (axes.empty()) return target == 0 && apart;
   if (--effort < 0) return true;
   const Axis axis = axes.front();
   const std::int64_t rest = reach_after[1];
-  // target - d * stride must lie within what the remaining axes can make up for.
+  // target - d * stride must lie within the reach of the remaining axes.
   const auto at_least = [&](std::int64_t bound) { return bound >= 0 ? (bound + axis.stride - 1) / axis.stride : -(-bound / axis.stride); };
   const std::int64_t from = std::max(at_least(target - rest), -axis.distance);
   const std::int64_t to = std::min(-at_least(-(target + rest)), axis.distance);
@@ -226,11 +228,11 @@ bool overlaps_itself(const Shape& shape, const Strides& strides) noexcept {
   const std::span<Axis> used(axes.data(), count);
   std::ranges::sort(used, std::greater<>(), &Axis::stride);
   std::array<std::int64_t, kMaxRank + 1> reach_after{};
-  bool nested = true;  // each stride passes everything below it: the usual case, decided without a search
+  bool nested = true;  // each stride exceeds the reach of the smaller ones: usual, needs no search
   for (std::size_t i = count; i-- > 0;) {
     nested = nested && used[i].stride > reach_after[i + 1];
     const std::int64_t extent = try_multiply(used[i].stride, used[i].distance).value_or(kFar);
-    if (extent >= kFar || reach_after[i + 1] + extent >= kFar) return true;  // no storage is that large: not worth deciding
+    if (extent >= kFar || reach_after[i + 1] + extent >= kFar) return true;  // no storage is that large
     reach_after[i] = reach_after[i + 1] + extent;
   }
   if (nested) return false;

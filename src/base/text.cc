@@ -23,7 +23,8 @@ bool is_continuation(std::string_view text, std::size_t at) {
 std::string bytes(std::uint64_t count) {
   std::size_t unit = 0;
   auto value = static_cast<double>(count);
-  while (value >= (unit == 0 ? 1024 : 1023.5) && unit + 1 < kUnits.size()) {  // 1023.5 of a unit would print as 1024
+  // 1023.5 of a unit would print as 1024
+  while (value >= (unit == 0 ? 1024 : 1023.5) && unit + 1 < kUnits.size()) {
     value /= 1024;
     ++unit;
   }
@@ -133,7 +134,7 @@ std::string printable(std::string_view name, std::size_t most) {
     if (out.size() >= most) return out + "…";
     const auto c = static_cast<unsigned char>(name.front());
     const std::size_t length = utf8_length(name);
-    // U+0080 to U+009F are control characters too, and some terminals obey them.
+    // U+0080 to U+009F are control characters too, and some terminals interpret them.
     const bool control = c < 0x20 || c == 0x7f || (c == 0xc2 && length == 2 && static_cast<unsigned char>(name[1]) < 0xa0);
     if (length == 0 || control) {
       out += "\\x";

@@ -9,8 +9,8 @@
 
 #include "berth/export.h"
 
-// Text for messages. Levels 0 to 5 take no formatting library, so this is the little they need: joining pieces, byte counts
-// for people, and names from outside made safe to print.
+// Text for messages. The lower layers depend on no formatting library, so this has the little they need:
+// concatenation, human-readable byte counts and durations, and escaping of untrusted names. Any thread.
 namespace berth::internal::inline base::text {
 
 inline void append(std::string& out, std::string_view piece) { out += piece; }
@@ -25,23 +25,25 @@ std::string join(const Pieces&... pieces) {
   return out;
 }
 
-// 0 B, 1023 B, 1.5 KiB, 20 MiB: three digits that matter, binary units, nothing after a round number.
+// 0 B, 1023 B, 1.5 KiB, 20 MiB: three significant digits, binary units, no trailing zeros.
 BERTH_EXPORT std::string bytes(std::uint64_t count);
 
-// The reverse: "4096", "64KiB", "1.5 GiB", "2M" (binary). False when the text is none of these or does not fit.
+// The inverse: "4096", "64KiB", "1.5 GiB", "2M" (binary). False when the text is malformed or the count does
+// not fit.
 BERTH_EXPORT bool parse_bytes(std::string_view text, std::uint64_t& count) noexcept;
 
-// "0 s", "250 ms", "10 s", "5 min", "never" (the most there is): in the largest unit that has no fraction.
+// "0 s", "250 ms", "10 s", "5 min", "never" (milliseconds::max()): in the largest unit that needs no fraction.
 BERTH_EXPORT std::string duration(std::chrono::milliseconds time);
 
-// The reverse: a whole number and ms, s, min or h, "0", or "never". False when the text is none of these or does not fit.
+// The inverse: a whole number and ms, s, min or h, "0", or "never". False when the text is malformed or the
+// time does not fit.
 BERTH_EXPORT bool parse_duration(std::string_view text, std::chrono::milliseconds& time) noexcept;
 
 // Length in bytes of the valid UTF-8 sequence at the front of `text`; 0 when it is not one.
 BERTH_EXPORT std::size_t utf8_length(std::string_view text) noexcept;
 
-// A name from outside, safe on a terminal and in one line: control characters, escapes and bytes that are not UTF-8 appear as
-// \xNN; what is longer than `most` bytes is cut with an ellipsis.
+// An untrusted name, made safe for a terminal and for one line: control characters, escapes and bytes that are
+// not UTF-8 appear as \xNN; a name of more than `most` bytes is truncated with an ellipsis.
 BERTH_EXPORT std::string printable(std::string_view name, std::size_t most = 256);
 
 // `name` made printable, in quotes.

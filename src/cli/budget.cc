@@ -14,7 +14,7 @@ namespace berth::internal::cli {
 
 namespace {
 
-constexpr std::size_t kMostItems = 12;  // of each proposal, in the table for people
+constexpr std::size_t kMostItems = 12;  // of each proposal, in the human-readable table
 
 std::string seconds(double time_s) {
   return time_s >= 1      ? fmt::format("{:.2f} s", time_s)
@@ -24,7 +24,7 @@ std::string seconds(double time_s) {
 
 std::string node_text(const Graph& graph, NodeId node) { return node < graph.nodes.size() ? graph.describe_node(node) : "the end"; }
 
-// What an item takes: nodes that run again, or time.
+// The cost of an item: the nodes that run again, or time.
 std::string effort(const Graph& graph, const BudgetItem& item) {
   if (item.kind == BudgetItem::Kind::move) return seconds(item.time_s);
   std::string out;
@@ -40,7 +40,7 @@ std::string items_text(const Graph& graph, const BudgetProposal& proposal) {
     table.add({std::string(to_string(item.kind)), graph.describe_value(item.value), text::bytes(item.bytes), node_text(graph, item.after),
                node_text(graph, item.before), effort(graph, item)});
   }
-  std::string out = table.to_text();
+  std::string out = table.to_string();
   if (proposal.items.size() > kMostItems)
     out += paint(Mood::quiet, fmt::format("  and {} more (--json has all)", proposal.items.size() - kMostItems)) + "\n";
   return out;
@@ -59,7 +59,7 @@ std::string answer_text(const PlanCommand& command, const BudgetOptions& options
   std::string out =
       fmt::format("{}: {} nodes, {} buffers\n  lower bound    {}\n  budget         {}\n\n", text::printable(command.path),
                   answer.plan.graph().nodes.size(), answer.plan.buffers().size(), text::bytes(answer.plan.lower_bound_bytes()), budget);
-  if (!answer.plan.has_places()) return out + paint(Mood::bad, "✘ there is no plan: fixed offsets overlap") + "\n";
+  if (!answer.plan.has_locations()) return out + paint(Mood::bad, "✘ there is no plan: fixed offsets overlap") + "\n";
   const std::string peak = text::bytes(answer.plan.tables().arenas[options.device].bytes);
   if (answer.fits) return out + paint(Mood::good, fmt::format("✔ it fits: {} of {}", peak, budget)) + "\n";
   out += paint(Mood::bad, fmt::format("✘ it does not fit: {} is {} more than {}", peak, text::bytes(answer.over_bytes), budget)) + "\n";
@@ -83,21 +83,21 @@ std::string answer_json(const PlanCommand& command, const BudgetOptions& options
   JsonWriter json(JsonWriter::Style::pretty);
   json.begin_object().member("file", command.path).member("budget_bytes", options.budget_bytes).member("fits", answer.fits);
   json.member("over_bytes", answer.over_bytes).member("least_bytes", answer.least_bytes).key("plan").begin_object();
-  answer.plan.write_json(json, command.full);
+  answer.plan.write_json(json, detail_of(command));
   json.end_object().key("proposals").begin_array();
   for (const BudgetProposal& proposal : answer.proposals) {
     json.begin_object().member("name", proposal.name).member("nodes_again", proposal.nodes_again);
     json.member("bytes_moved", proposal.bytes_moved).member("time_s", proposal.time_s).key("items").begin_array();
     for (const BudgetItem& item : proposal.items) write_item(json, answer.plan.graph(), item);
     json.end_array().key("plan").begin_object();
-    proposal.plan.write_json(json, command.full);
+    proposal.plan.write_json(json, detail_of(command));
     json.end_object().end_object();
   }
   json.end_array().end_object();
   return json.take() + "\n";
 }
 
-// What fits: the plan, or that of the first proposal.
+// The plan that fits: the plain one, or that of the first proposal.
 const Plan* fitting_plan(const BudgetAnswer& answer) {
   if (answer.fits) return &answer.plan;
   return answer.proposals.empty() ? nullptr : &answer.proposals.front().plan;
@@ -123,7 +123,7 @@ Exit run_budget(const PlanCommand& command, Graph graph, PlanOptions options) {
   if (const Plan* fitting = fitting_plan(answer)) {
     if (!command.svg.empty()) write_output(command.svg, plan_svg(*fitting));
     if (!command.html.empty()) write_output(command.html, plan_html(*fitting, command.path));
-    if (!command.out.empty()) write_output(command.out, write_plan_json(*fitting));
+    if (!command.out.empty()) write_output(command.out, to_json(PlanFile{*fitting}));
   }
   print(command.json ? answer_json(command, asked, answer) : answer_text(command, asked, answer));
   return answer.fits ? Exit::ok : Exit::no;

@@ -12,7 +12,7 @@ namespace berth::internal::cli {
 
 Exit run_budget(const PlanCommand& command, Graph graph, PlanOptions options);
 
-// "64KiB" as a number. Throws ArgumentError that names the option.
+// Parses "64KiB". Throws an ArgumentError that names the option.
 std::uint64_t parse_byte_count(const std::string& text, const char* option);
 
 }  // namespace berth::internal::cli

@@ -6,9 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "berth/plan/plan.h"
 #include "cli/output.h"
 
-// The sub-commands. Each prints a table for people, or with `json` one JSON value, and returns how the program exits.
+// The subcommands. Each prints a human-readable table, or with `json` one JSON value, and returns the exit
+// code. One thread.
 namespace berth::internal::cli {
 
 Exit run_devices(bool json);
@@ -16,7 +18,7 @@ Exit run_doctor(bool json);
 Exit run_tour();
 Exit run_tour_guest(const std::string& name);
 Exit run_shm_list(bool json);
-Exit run_shm_collect(bool json);
+Exit run_shm_reap(bool json);
 
 struct ReplayCommand {
   std::string path;
@@ -27,7 +29,7 @@ struct ReplayCommand {
   bool touch = false;
   bool once = false;  // no second run, and so no percentiles
   bool compare = false;
-  std::string html;  // a file to write
+  std::string html;  // output file
   bool json = false;
 };
 Exit run_replay(const ReplayCommand& command);
@@ -36,34 +38,35 @@ struct PlanCommand {
   std::string path;
   std::string strategy = "best";
   std::string order = "given";
-  std::optional<int> match_range = {};  // left out: a sweep
+  std::optional<int> match_range = {};  // absent: tries several
   bool no_inplace = false;
-  int colours = 1;
+  int parallel = 1;
   std::optional<double> time_limit = {};  // seconds
   std::uint64_t seed = 0;
   int threads = 1;
-  std::string capacity;  // byte counts as people write them
+  std::string capacity;  // human-readable, such as "64KiB"
   std::string align;
-  std::string budget;               // proposals when it does not fit
-  std::string bandwidth = "16GiB";  // a second, of moves
+  std::string budget;               // proposes changes when the plan does not fit
+  std::string bandwidth = "16GiB";  // of moves, per second
   std::string move_to;              // the device of moves; empty: see BudgetOptions
-  std::vector<std::string> arenas;  // name=capacity, or a name alone
+  std::vector<std::string> arenas;  // "name=capacity" or "name"
   std::string max_chunk;
   std::vector<std::string> bind;  // name=size
   bool allow_unknown = false;
-  bool all = false;  // every strategy to its end
-  std::string svg;   // files to write
+  bool all = false;  // run every strategy to completion
+  std::string svg;   // output files
   std::string html;
   std::string out;
-  bool full = false;  // with json: every placement
+  bool full = false;  // with json: every location
   bool json = false;
 };
+inline PlanJson detail_of(const PlanCommand& command) { return command.full ? PlanJson::with_locations : PlanJson::summary; }
 Exit run_plan(const PlanCommand& command);
 Exit run_verify(const std::string& path, bool json);
 
 struct InspectCommand {
   std::string path;
-  int depth = 1;     // of the prefixes that are summed up
+  int depth = 1;     // of the name prefixes that are summarized
   bool all = false;  // every tensor, however many
   bool lax = false;
   bool json = false;
@@ -81,7 +84,7 @@ struct ConvertCommand {
   std::string in;
   std::string out;
   std::string dtype;  // empty: as they are
-  std::string align;  // a byte count as people write them; empty: 4096
+  std::string align;  // human-readable; empty: 4096
   bool lax = false;
   bool json = false;
 };
@@ -89,10 +92,10 @@ Exit run_convert(const ConvertCommand& command);
 
 struct SnapshotCommand {
   std::string path;
-  std::string other;     // of a diff: the later one
-  std::size_t top = 20;  // how many holders
+  std::string other;     // for diff: the later snapshot
+  std::size_t top = 20;  // number of holders
   bool csv = false;      // every block
-  std::string out;       // of html: the file to write; empty: beside the snapshot
+  std::string out;       // for html: output file; empty: beside the snapshot
   bool json = false;
 };
 Exit run_snapshot_html(const SnapshotCommand& command);
@@ -108,13 +111,13 @@ struct TopCommand {
 Exit run_top(const TopCommand& command);
 
 struct BenchCopyCommand {
-  bool full = false;  // every pair of dtypes and layouts too
+  bool full = false;  // also every pair of dtypes and layouts
   bool json = false;
-  bool quick = false;  // small: only to see that it works
+  bool quick = false;  // small sizes: a smoke test
   bool no_torch = false;
-  std::vector<std::string> only;    // how names begin; empty: all
+  std::vector<std::string> only;    // name prefixes; empty: all
   std::string device = {};          // a device with memory of its own; empty: the host
-  std::optional<int> threads = {};  // left out: as many as copies use
+  std::optional<int> threads = {};  // absent: as many as copies use
   double torch_timeout = 120;       // seconds
 };
 Exit run_bench_copy(const BenchCopyCommand& command);
@@ -123,21 +126,21 @@ struct BenchAllocCommand {
   std::string device = "cpu";
   std::string strategy;  // empty: the device's default
   bool stream = false;   // on a stream of the device
-  bool quick = false;    // small: only to see that it works
+  bool quick = false;    // small sizes: a smoke test
   bool json = false;
 };
 Exit run_bench_alloc(const BenchAllocCommand& command);
 
 struct BenchLoadCommand {
-  std::string file;           // empty: one that is made, of `size`
-  std::string size = "2GiB";  // a byte count as people write it
+  std::string file;           // empty: generates one of `size`
+  std::string size = "2GiB";  // human-readable
   std::string device = "cpu";
   std::string mode = "auto";
-  std::string dtype = "bf16";       // of the loads that convert
-  std::optional<int> threads = {};  // left out: as many as copies use
+  std::string dtype = "bf16";       // for the loads that convert
+  std::optional<int> threads = {};  // absent: as many as copies use
   int rounds = 5;
-  bool cold = false;   // the file is dropped from the page cache before each turn
-  bool quick = false;  // small: only to see that it works
+  bool cold = false;   // drop the file from the page cache before each run
+  bool quick = false;  // small sizes: a smoke test
   bool json = false;
 };
 Exit run_bench_load(const BenchLoadCommand& command);

@@ -10,15 +10,15 @@
 #include "cli/tensor_source.h"
 #include "os/system.h"
 
-// One file of tensors written as another: in another format, with other dtypes, aligned.
+// `berth convert`: writes a tensor file in another format, with other dtypes or another alignment.
 namespace berth::internal::cli {
 
 namespace {
 
-// What was asked for, looked at before anything is read.
+// The requested output, validated before anything is read.
 struct Wanted {
   bool arrays = false;         // an .npy or .npz file; else safetensors
-  std::optional<DType> dtype;  // of floating-point tensors; none: as they are
+  std::optional<DType> dtype;  // of floating-point tensors; none: unchanged
   std::uint64_t align = 4096;
 };
 
@@ -72,7 +72,7 @@ class Conversion {
   }
 
  private:
-  // Numbers with a fraction become the wanted dtype; whole numbers, flags and what berth does not know stay what they are.
+  // Floating-point tensors get the wanted dtype; integers, booleans and unknown dtypes are unchanged.
   DType target(const TensorEntry& entry) const {
     const bool fraction = entry.dtype && info(*entry.dtype).kind == DTypeKind::floating;
     return fraction && wanted_.dtype ? *wanted_.dtype : entry.dtype.value_or(DType::u8);
@@ -113,7 +113,7 @@ class Conversion {
     return out;
   }
 
-  // What was read once is not needed again: a file larger than memory goes through all the same.
+  // Drops the pages of a tensor after its only read, so that files larger than memory can be converted.
   void forget(const TensorEntry& entry) const {
     const Storage mapped = source_.bytes(entry);
     if (mapped.num_elements() != 0) drop_mapped(mapped);

@@ -63,7 +63,7 @@ std::string devices_table() {
                text::bytes(properties.alignment), yes(properties.abilities.host_access), yes(properties.abilities.streams),
                default_allocator(device)->name(), text::printable(properties.description)});
   }
-  std::string out = table.to_text();
+  std::string out = table.to_string();
   if (backend(Device()).memory_info().limited) out += "  * the control group's limit, not the machine's memory\n";
   for (const KindInfo& kind : device_kinds()) {
     if (kind.count == 0) out += paint(Mood::quiet, fmt::format("  {}: {}\n", kind.name, kind.unavailable_reason));

@@ -63,7 +63,7 @@ Finding check_cuda() {
   return {"cuda", Verdict::good, "available", ""};
 }
 
-// Commits and moves a page, as the pools will.
+// Commits and moves a page, as the pools do.
 Finding check_address_ranges() {
   Backend& cpu = backend(Device());
   const std::size_t page = cpu.properties().unit_bytes;
@@ -82,13 +82,13 @@ Finding check_address_ranges() {
   return {"address ranges", Verdict::good, "reserve, commit and move work", ""};
 }
 
-// Each device with its allocator, as a program would first use them.
+// Checks a device and its allocator, as a program would first use them.
 Finding check_device(Device device) {
   default_allocator(device)->deallocate(default_allocator(device)->allocate({.bytes = 64}));
   return {device.to_string(), Verdict::good, default_allocator(device)->settings(), ""};
 }
 
-// A check that cannot even be made has its answer in the error.
+// A check that throws is reported by its error.
 template <class Check>
 Finding examine_one(std::string name, Check check) {
   try {
@@ -142,7 +142,7 @@ std::string report_json(const std::vector<Finding>& findings, bool works) {
 std::string report_table(const std::vector<Finding>& findings, bool works) {
   Table table({{""}, {"what"}, {"found"}});
   for (const Finding& finding : findings) table.add({mark(finding.verdict), finding.name, text::printable(finding.found)});
-  std::string out = table.to_text();
+  std::string out = table.to_string();
   for (const Finding& finding : findings) {
     if (!finding.help.empty()) out += fmt::format("  help: {}: {}\n", finding.name, finding.help);
   }

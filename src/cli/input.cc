@@ -16,7 +16,7 @@ namespace berth::internal::cli {
 
 namespace {
 
-constexpr std::size_t kMost = 4_GiB;  // a small file can unpack to any size
+constexpr std::size_t kMost = 4_GiB;  // a small file can decompress to any size
 constexpr unsigned kPiece = 1U << 20;
 
 struct Close {
@@ -28,7 +28,7 @@ struct Close {
                     {{"path", text::printable(path)}});
 }
 
-// The system gives nothing of it: wrong use, where what is wrong inside a file is an answer.
+// The file cannot be read: a usage error, unlike an error in its content.
 [[noreturn]] void refuse_to_read(std::string_view doing, const std::string& path) {
   throw ArgumentError(ErrorCode::invalid_argument,
                       {text::join(doing, text::quoted(path)), std::strerror(errno), "name a file that can be read"},
@@ -46,7 +46,7 @@ struct Close {
 
 std::string read_input(const std::string& path) {
   errno = 0;
-  const std::unique_ptr<gzFile_s, Close> file(gzopen(path.c_str(), "rbe"));  // reads what is not gzip as it is
+  const std::unique_ptr<gzFile_s, Close> file(gzopen(path.c_str(), "rbe"));  // or plain
   if (file == nullptr) refuse_to_read("opening ", path);
   gzbuffer(file.get(), kPiece);
   std::string bytes;
@@ -59,7 +59,7 @@ std::string read_input(const std::string& path) {
     if (got == 0) break;
     if (size > kMost) refuse(path, "it holds more than 4 GiB", "cut it into pieces");
   }
-  // A gzip file that stops too early ends like any other, and says so only here.
+  // A truncated gzip file reads like a complete one; only gzerror tells.
   if (int code = Z_OK; gzerror(file.get(), &code), code != Z_OK) refuse(path, "the gzip data stop too early", "copy the file again");
   return bytes;
 }
@@ -69,7 +69,7 @@ Input::Input(const std::string& path) {
   if (mapped.ok() && !mapped->bytes().starts_with("\x1f\x8b"))
     mapped_ = std::move(*mapped);
   else
-    copied_ = read_input(path);  // or says why not
+    copied_ = read_input(path);  // or throws
 }
 
 void write_output(const std::string& path, std::string_view bytes) {

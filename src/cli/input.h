@@ -6,14 +6,15 @@
 
 #include "os/file/read_file.h"
 
-// What sub-commands read from, and write to.
+// Input and output files of the subcommands.
 namespace berth::internal::cli {
 
-// All bytes of a file, unpacked when it is gzip. Throws ArgumentError when the system does not give them (it is not there, or a folder),
-// FormatError when it is no whole gzip file or holds more than 4 GiB.
+// Reads a whole file, decompressed if it is gzip. Throws ArgumentError when it cannot be read (it does not
+// exist, or is a directory), FormatError when it is a truncated gzip file or holds more than 4 GiB.
 std::string read_input(const std::string& path);
 
-// The bytes of a file: mapped, or as of read_input when it is gzip or no regular file. Throws as read_input does.
+// The bytes of a file: mapped, or from read_input when it is gzip or not a regular file. Throws as read_input
+// does.
 class Input {
  public:
   explicit Input(const std::string& path);
@@ -24,7 +25,7 @@ class Input {
   std::string copied_;
 };
 
-// Writes a file whole, replacing one that is there. Throws ArgumentError when it cannot.
+// Writes a whole file, replacing an existing one. Throws ArgumentError on failure.
 void write_output(const std::string& path, std::string_view bytes);
 
 }  // namespace berth::internal::cli

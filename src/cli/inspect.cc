@@ -11,7 +11,7 @@
 #include "cli/table.h"
 #include "cli/tensor_source.h"
 
-// What is in a file of tensors, and whether it is right.
+// `berth inspect` and `berth check`: the content of a tensor file, and whether it is valid.
 namespace berth::internal::cli {
 
 namespace {
@@ -30,7 +30,7 @@ struct Total {
   std::uint64_t bytes = 0;
 };
 
-// The first parts of the name, as far as `depth` dots or slashes; all of it when it has fewer.
+// The name up to the `depth`-th dot or slash; the whole name when it has fewer.
 std::string_view prefix_of(std::string_view name, int depth) noexcept {
   std::size_t end = 0;
   for (int i = 0; i < depth; ++i) {
@@ -133,7 +133,7 @@ std::string totals_table(std::string title, const std::vector<Total>& all, std::
   for (const Total& one : std::span(all).first(std::min(most, all.size())))
     table.add({paint(Mood::strong, text::printable(one.what, 60)), fmt::format("{}", one.tensors), text::bytes(one.bytes),
                bar(one.bytes, bytes)});
-  std::string out = table.to_text();
+  std::string out = table.to_string();
   if (all.size() > most) out += fmt::format("… and {} more\n", all.size() - most);
   return out;
 }
@@ -155,7 +155,7 @@ std::string tensor_table(std::span<const TensorEntry> entries, bool all) {
                text::bytes(one->size_bytes), fmt::format("{}", one->file_offset),
                is_viewable(*one) ? aligned : paint(Mood::warning, aligned)});
   }
-  std::string out = table.to_text();
+  std::string out = table.to_string();
   if (cut) out += fmt::format("the {} largest of {}; --all lists all\n", kShown, entries.size());
   return out;
 }
@@ -199,9 +199,9 @@ Exit run_check(const CheckCommand& command) {
       print(fmt::format("{} {}: {}, {}, every rule kept\n", paint(Mood::good, "✔"), text::printable(command.path), source.format(),
                         count_of(source.entries().size(), "tensor")));
     return Exit::ok;
-  } catch (const Error& error) {  // what is wrong is the answer; a file that cannot be opened gives none
+  } catch (const Error& error) {  // an invalid file is an answer; one that cannot be opened is a usage error
     if (exit_of(error) != Exit::no) throw;
-    if (command.json) print(json.member("ok", false).key("error").json(error.to_json()).end_object().take() + "\n");
+    if (command.json) print(json.member("ok", false).key("error").json(to_json(error)).end_object().take() + "\n");
     print_error(error);
     return Exit::no;
   }

@@ -21,7 +21,7 @@ void add_replay_options(CLI::App& app, ReplayCommand& command) {
   app.add_flag("--touch", command.touch, "Write one byte in every 4,096 of each block");
   app.add_flag("--once", command.once, "Leave out the second run, which gives the percentiles");
   app.add_flag("--compare", command.compare, "Try every strategy, and malloc")->excludes("--strategy");
-  app.add_option("--html", command.html, "Write a page to look at it, in one file")->excludes("--compare");
+  app.add_option("--html", command.html, "Write an HTML report, in one file")->excludes("--compare");
   app.add_flag("--json", command.json, "Print JSON");
   app.footer(
       "BERTH_SIM_CAPACITY and BERTH_SIM_PAGE shape the device sim. The time and the memory are of one run, the percentiles of a second.");
@@ -36,8 +36,9 @@ void add_plan_options(CLI::App& app, PlanCommand& command) {
   app.add_option("--match-range", command.match_range, "Slots: how far sizes may differ; 0 shares none (tries 1 to 16)")
       ->check(CLI::Range(0, 1 << 20));
   app.add_flag("--no-inplace", command.no_inplace, "Give every value bytes of its own");
-  app.add_option("--colours", command.colours, "Branches may run at once, in so many colours (1: nodes run in order)")
-      ->check(CLI::Range(1, 1 << 16));
+  const CLI::Range branches(1, 1 << 16);
+  app.add_option("--parallel", command.parallel, "So many branches may run at once (1: nodes run in order)")->check(branches);
+  app.add_option("--colours", command.parallel, "What --parallel was called once")->check(branches)->group("");
   app.add_option("--time-limit", command.time_limit, "Seconds after which the best so far is taken")->check(CLI::Range(0.0, 1e9));
   app.add_option("--seed", command.seed, "Of what the search leaves to chance (0)");
   app.add_option("--threads", command.threads, "That search at once (1)")->check(CLI::Range(1, 256));
@@ -53,10 +54,10 @@ void add_plan_options(CLI::App& app, PlanCommand& command) {
   app.add_flag("--allow-unknown", command.allow_unknown, "Plan the rest where shapes stay unknown");
   app.add_flag("--all", command.all, "Run every strategy to its end, also those that cannot win");
   app.add_option("--svg", command.svg, "Write a drawing of the arena over time");
-  app.add_option("--html", command.html, "Write a page to look at it, in one file");
+  app.add_option("--html", command.html, "Write an HTML report, in one file");
   app.add_option("--out", command.out, "Write the plan with its graph, for berth verify");
   app.add_flag("--json", command.json, "Print JSON");
-  app.add_flag("--full", command.full, "With --json: every placement too");
+  app.add_flag("--full", command.full, "With --json: the location of every value too");
   std::string names = "Strategies by name:\n";
   for (const berth::PlanStrategy& one : berth::plan_strategies())
     names += berth::internal::text::join("  ", one.name, std::string(18 - one.name.size(), ' '), one.does, "\n");
@@ -89,7 +90,7 @@ void add_convert_options(CLI::App& app, ConvertCommand& command) {
   app.add_flag("--json", command.json, "Print JSON");
 }
 
-// Its sub-commands show, diff and html; each reads files that save_snapshot wrote.
+// The subcommands show, diff and html; each reads files that save_snapshot wrote.
 void add_snapshot_commands(CLI::App& app, SnapshotCommand& command) {
   CLI::App* const show = app.add_subcommand("show", "Print the pools of a snapshot, and who holds the most");
   show->add_option("FILE", command.path, "The snapshot; plain or gzip")->required();
@@ -97,9 +98,9 @@ void add_snapshot_commands(CLI::App& app, SnapshotCommand& command) {
   CLI::App* const diff = app.add_subcommand("diff", "Print what came and went between two snapshots");
   diff->add_option("BEFORE", command.path, "The earlier one")->required();
   diff->add_option("AFTER", command.other, "The later one")->required();
-  CLI::App* const html = app.add_subcommand("html", "Write a page to look at a snapshot, in one file");
+  CLI::App* const html = app.add_subcommand("html", "Write an HTML report of a snapshot, in one file");
   html->add_option("FILE", command.path, "The snapshot; plain or gzip")->required();
-  html->add_option("--out", command.out, "The page (beside the snapshot, with the ending .html)");
+  html->add_option("--out", command.out, "The report (beside the snapshot, with the ending .html)");
   for (CLI::App* const one : {show, diff}) {
     one->add_option("--top", command.top, "How many lines (20)");
     one->add_flag("--json", command.json, "Print JSON");
@@ -156,7 +157,7 @@ void add_bench_load_options(CLI::App& app, BenchLoadCommand& command) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is found out by the write, see print()
+  std::signal(SIGPIPE, SIG_IGN);  // write reports a closed pipe, see print()
 
   CLI::App app("berth: the memory under a tensor program", "berth");
   app.require_subcommand(1);
@@ -203,8 +204,9 @@ int main(int argc, char** argv) {
   shm->require_subcommand(1);
   CLI::App* const shm_list = shm->add_subcommand("ls", "List them: size, age, who holds them and whether they live");
   shm_list->add_flag("--json", json, "Print JSON");
-  CLI::App* const shm_collect = shm->add_subcommand("gc", "Remove those that only dead processes hold");
-  shm_collect->add_flag("--json", json, "Print JSON");
+  CLI::App* const shm_reap = shm->add_subcommand("reap", "Remove those that only dead processes hold");
+  shm_reap->add_flag("--json", json, "Print JSON");
+  shm->add_subcommand("gc", "What reap was called once")->group("")->add_flag("--json", json);
   SnapshotCommand snapshotting;
   CLI::App* const snapshot = app.add_subcommand("snapshot", "Look at the saved state of a process's pools");
   snapshot->require_subcommand(1);
@@ -244,7 +246,7 @@ int main(int argc, char** argv) {
     if (bench_alloc->parsed()) return static_cast<int>(run_bench_alloc(allocating));
     if (bench_load->parsed()) return static_cast<int>(run_bench_load(loading));
     if (shm_list->parsed()) return static_cast<int>(run_shm_list(json));
-    if (shm_collect->parsed()) return static_cast<int>(run_shm_collect(json));
+    if (shm_reap->parsed() || shm->got_subcommand("gc")) return static_cast<int>(run_shm_reap(json));
     if (snapshot->got_subcommand("show")) return static_cast<int>(run_snapshot_show(snapshotting));
     if (snapshot->got_subcommand("html")) return static_cast<int>(run_snapshot_html(snapshotting));
     if (snapshot->got_subcommand("diff")) return static_cast<int>(run_snapshot_diff(snapshotting));

@@ -31,7 +31,7 @@ std::string_view code(Mood mood) {
 void print_with_help(std::string_view word, std::string_view message, std::string_view help) {
   std::string text = fmt::format("{}{}\n", word, message);
   if (!help.empty()) text += fmt::format("help:  {}\n", help);
-  std::fputs(text.c_str(), stderr);  // a closed standard error is no reason to fail otherwise
+  std::fputs(text.c_str(), stderr);  // errors ignored: a closed standard error does not matter
 }
 
 }  // namespace
@@ -59,7 +59,8 @@ Exit exit_of(const Error& error) noexcept {
     case ErrorCode::no_such_device:
     case ErrorCode::not_found:
     case ErrorCode::permission_denied: return Exit::usage;
-    case ErrorCode::unsupported: return error.fact("path").empty() ? Exit::no : Exit::usage;  // a folder, a pipe
+    // A path: the file is a directory or a pipe.
+    case ErrorCode::unsupported: return error.fact("path").empty() ? Exit::no : Exit::usage;
     default: return Exit::no;
   }
 }

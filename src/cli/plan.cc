@@ -18,11 +18,11 @@ namespace berth::internal::cli {
 
 namespace {
 
-// What was read, and what to say of it above the table.
+// The graph that was read, and the text above the table.
 struct Source {
   Graph graph;
   std::string about = {};
-  std::vector<std::string> unknown = {};  // of a model: values whose shape stayed unknown
+  std::vector<std::string> unknown = {};  // of a model: values of unknown shape
 };
 
 [[noreturn]] void refuse(std::string asked, std::string why, std::string help) {
@@ -52,7 +52,7 @@ std::string folder_of(const std::string& path) {
   return slash == std::string::npos ? std::string() : path.substr(0, slash + 1);
 }
 
-// Files beside a model; nothing when they are not there.
+// The size of a file beside a model; nullopt when it does not exist.
 std::optional<std::uint64_t> external_size(const std::string& folder, const std::string& path) {
   const Result<std::uint64_t> size = os::size_beneath(folder.c_str(), path.c_str());
   if (size.ok()) return *size;
@@ -64,7 +64,7 @@ std::optional<std::uint64_t> external_size(const std::string& folder, const std:
 }
 
 bool is_onnx(const std::string& path, std::string_view bytes) {
-  return path.ends_with(".onnx") || bytes.starts_with('\x08');  // a model begins with its version, text does not begin so
+  return path.ends_with(".onnx") || bytes.starts_with('\x08');  // the field tag of ir_version
 }
 
 Source read_model(const PlanCommand& command, std::string_view bytes) {
@@ -78,7 +78,7 @@ Source read_model(const PlanCommand& command, std::string_view bytes) {
   return source;
 }
 
-// What is wrong with a file is an answer; what is wrong with how it was asked for is wrong use.
+// An error in the file is an answer (exit 1); an error in the arguments is a usage error (exit 2).
 template <class Make, class IsOfTheFile>
 auto answer(Make make, IsOfTheFile is_of_the_file) {
   try {
@@ -109,7 +109,7 @@ PlanOptions make_options(const PlanCommand& command) {
   options.order = command.order;
   options.match_range = command.match_range;
   options.inplace = !command.no_inplace;
-  options.parallel = command.colours;
+  options.parallel = command.parallel;
   options.all_strategies = command.all;
   options.seed = command.seed;
   options.threads = command.threads;
@@ -135,7 +135,7 @@ std::string orders_text(const Plan& plan) {
   const bool changed = !plan.tables().order.empty();
   bool named = false;
   for (const OrderAttempt& one : plan.orders()) {
-    const bool won = !named && plan.has_places() && one.peak_bytes == plan.peak_bytes() && (one.order != "given") == changed;
+    const bool won = !named && plan.has_locations() && one.peak_bytes == plan.peak_bytes() && (one.order != "given") == changed;
     named |= won;
     table.add({won ? paint(Mood::good, one.order) : one.order, text::bytes(one.lower_bound_bytes),
                one.peak_bytes ? text::bytes(*one.peak_bytes) : "–",
@@ -143,7 +143,7 @@ std::string orders_text(const Plan& plan) {
                : one.peak_bytes ? ""
                                 : paint(Mood::quiet, "not packed: it could not win")});
   }
-  return table.to_text() + "\n";
+  return table.to_string() + "\n";
 }
 
 std::string chunks_text(const Plan& plan) {
@@ -160,7 +160,7 @@ std::string chunks_text(const Plan& plan) {
                text::bytes(chunk.bytes), chunk.capacity_bytes == SIZE_MAX ? "–" : text::bytes(chunk.capacity_bytes),
                fmt::format("{}", count)});
   }
-  return "\n" + table.to_text();
+  return "\n" + table.to_string();
 }
 
 std::string percent(double value) { return fmt::format("{:.{}f} %", value, value < 10 ? 1 : 0); }
@@ -178,7 +178,7 @@ Table attempts_table(const Plan& plan) {
   table.add({"no reuse", text::bytes(plan.naive_bytes()), over_bound(plan, plan.naive_bytes()), "100 %", "–", ""});
   for (const PlanAttempt& one : plan.attempts()) {
     if (one.note.starts_with("not needed")) continue;
-    const bool won = plan.has_places() && one.strategy == plan.strategy();
+    const bool won = plan.has_locations() && one.strategy == plan.strategy();
     const std::string name = won ? paint(Mood::good, one.strategy) : one.strategy;
     const std::string time = fmt::format("{:.{}f} ms", one.time_ms, one.time_ms < 10 ? 2 : 0);
     if (!one.peak_bytes) {
@@ -214,7 +214,8 @@ std::string peak_text(const Plan& plan, std::uint32_t device) {
   const std::string node = peak.node < plan.graph().nodes.size() ? plan.graph().describe_node(peak.node) : "the end";
   std::string out = fmt::format("at the peak, {}: {} in {} buffers\n", node, text::bytes(peak.bytes), peak.values.size());
   for (std::size_t i = 0; i < peak.values.size() && i < kMost; ++i)
-    out += fmt::format("  {:>9}  {}\n", text::bytes(plan.place(peak.values[i]).extent_bytes), plan.graph().describe_value(peak.values[i]));
+    out +=
+        fmt::format("  {:>9}  {}\n", text::bytes(plan.location(peak.values[i]).extent_bytes), plan.graph().describe_value(peak.values[i]));
   if (peak.values.size() > kMost) out += fmt::format("  {:>9}  and {} more\n", "", peak.values.size() - kMost);
   return out;
 }
@@ -255,7 +256,7 @@ std::string verdict(const PlanCommand& command, const Plan& plan) {
          "\n";
 }
 
-// The rest of the table, in a line.
+// Summarizes the rest of the table in a line.
 std::string not_needed(const Plan& plan) {
   const auto count = std::count_if(plan.attempts().begin(), plan.attempts().end(),
                                    [](const PlanAttempt& one) { return one.note.starts_with("not needed"); });
@@ -264,9 +265,9 @@ std::string not_needed(const Plan& plan) {
 }
 
 std::string plan_text(const PlanCommand& command, const Source& source, const Plan& plan) {
-  std::string out = heading(command, source, plan) + "\n" + orders_text(plan) + attempts_table(plan).to_text() + not_needed(plan);
+  std::string out = heading(command, source, plan) + "\n" + orders_text(plan) + attempts_table(plan).to_string() + not_needed(plan);
   out += chunks_text(plan);
-  if (plan.has_places())
+  if (plan.has_locations())
     for (std::uint32_t device = 0; device < plan.graph().devices.size(); ++device)
       if (plan.tables().arenas[device].bytes != 0) out += "\n" + plan_picture(plan, device) + "\n" + peak_text(plan, device);
   out += unplanned_text(plan);
@@ -276,7 +277,7 @@ std::string plan_text(const PlanCommand& command, const Source& source, const Pl
 std::string plan_json(const PlanCommand& command, const Source& source, const Plan& plan) {
   JsonWriter json(JsonWriter::Style::pretty);
   json.begin_object().member("file", command.path);
-  plan.write_json(json, command.full);
+  plan.write_json(json, detail_of(command));
   json.key("unknown").begin_array();
   for (const std::string& name : source.unknown) json.value(name);
   json.end_array().end_object();
@@ -306,15 +307,15 @@ Exit run_plan(const PlanCommand& command) {
     source = read_source(command);
     made = plan_source(std::move(source.graph), options);
   }
-  if (made->has_places()) {
+  if (made->has_locations()) {
     if (!command.svg.empty()) write_output(command.svg, plan_svg(*made));
     if (!command.html.empty()) write_output(command.html, plan_html(*made, command.path));
-    if (!command.out.empty()) write_output(command.out, write_plan_json(*made));
+    if (!command.out.empty()) write_output(command.out, to_json(PlanFile{*made}));
   }
   print(command.json ? plan_json(command, source, *made) : plan_text(command, source, *made));
-  if (!made->has_places() && !(command.svg.empty() && command.html.empty() && command.out.empty()))
+  if (!made->has_locations() && !(command.svg.empty() && command.html.empty() && command.out.empty()))
     print_error("nothing was written: there is no plan to write", "give it more capacity");
-  return made->has_places() ? Exit::ok : Exit::no;
+  return made->has_locations() ? Exit::ok : Exit::no;
 }
 
 Exit run_verify(const std::string& path, bool json) {
@@ -323,18 +324,18 @@ Exit run_verify(const std::string& path, bool json) {
     const Plan plan = read_plan_json(input.bytes(), path);
     JsonWriter out(JsonWriter::Style::pretty);
     out.begin_object().member("file", path).member("valid", true);
-    plan.write_json(out, false);
+    plan.write_json(out);
     out.end_object();
     const std::string line =
-        plan.has_places() ? fmt::format("{} {}: {} for {} buffers, {}\n", paint(Mood::good, "✔"), text::printable(path),
-                                        text::bytes(plan.peak_bytes()), plan.buffers().size(), to_string(plan.outcome()))
-                          : fmt::format("{}: it places nothing, its outcome is {}\n", text::printable(path), to_string(plan.outcome()));
+        plan.has_locations() ? fmt::format("{} {}: {} for {} buffers, {}\n", paint(Mood::good, "✔"), text::printable(path),
+                                           text::bytes(plan.peak_bytes()), plan.buffers().size(), to_string(plan.outcome()))
+                             : fmt::format("{}: it places nothing, its outcome is {}\n", text::printable(path), to_string(plan.outcome()));
     print(json ? out.take() + "\n" : line);
-    return plan.has_places() ? Exit::ok : Exit::no;
-  } catch (const Error& error) {  // what the file says is the answer, not wrong use
+    return plan.has_locations() ? Exit::ok : Exit::no;
+  } catch (const Error& error) {  // an invalid file is an answer, not a usage error
     if (json) {
       JsonWriter out(JsonWriter::Style::pretty);
-      out.begin_object().member("file", path).member("valid", false).key("error").json(error.to_json()).end_object();
+      out.begin_object().member("file", path).member("valid", false).key("error").json(to_json(error)).end_object();
       print(out.take() + "\n");
     }
     print_error(error);

@@ -14,7 +14,7 @@ namespace berth::internal::cli {
 
 namespace {
 
-// What came of one strategy: figures, or why there are none.
+// The result of one strategy: figures, or an error.
 struct Attempt {
   std::string strategy;
   std::optional<ReplayResult> result;
@@ -22,7 +22,7 @@ struct Attempt {
 };
 
 struct Source {
-  RecordedTrace trace;
+  Trace trace;
   ReplayScript script;
 };
 
@@ -33,9 +33,9 @@ Source open_source(const ReplayCommand& command) {
   return source;
 }
 
-void write_page(const ReplayCommand& command, const RecordedTrace& trace) {
+void write_page(const ReplayCommand& command, const Trace& trace) {
   const StatusLine status("writing the page");
-  const TracePageOptions options{.device = command.device, .strategy = command.strategy, .scale = command.scale};
+  const TraceHtmlOptions options{.device = command.device, .strategy = command.strategy, .scale = command.scale};
   write_output(command.html, trace_html(trace, command.path.substr(command.path.rfind('/') + 1), options));
 }
 
@@ -49,7 +49,7 @@ ReplayResult replay_once(const ReplayCommand& command, const ReplayScript& scrip
 Attempt attempt(const ReplayCommand& command, const ReplayScript& script, const std::string& strategy) {
   try {
     return {strategy, replay_once(command, script, strategy), {}};
-  } catch (const Error& error) {  // one that fails is an answer among others
+  } catch (const Error& error) {  // a failed strategy is a row of the comparison
     return {strategy, {}, error};
   }
 }
@@ -78,7 +78,7 @@ std::string compare_json(const ReplayCommand& command, const Source& source, con
     if (one.result)
       one.result->write_json(json);
     else
-      json.member("strategy", one.strategy).key("error").json(one.error->to_json());
+      json.member("strategy", one.strategy).key("error").json(to_json(*one.error));
     json.end_object();
   }
   json.end_array().end_object();
@@ -123,7 +123,7 @@ void add_row(Table& table, const Attempt& one) {
 }
 
 std::string heading(const ReplayCommand& command, const Source& source) {
-  const RecordedTrace& trace = source.trace;
+  const Trace& trace = source.trace;
   std::string out = fmt::format("{} on {}: {} events, {} live at the peak", text::printable(command.path),
                                 Device(command.device).to_string(), source.script.steps.size(), text::bytes(source.script.peak_live_bytes));
   if (command.scale != 1) out += fmt::format(", sizes divided by {}", command.scale);
@@ -147,7 +147,7 @@ Exit compare(const ReplayCommand& command, const Source& source) {
   } else {
     Table table = make_table();
     for (const Attempt& one : attempts) add_row(table, one);
-    print(heading(command, source) + table.to_text());
+    print(heading(command, source) + table.to_string());
   }
   return any ? Exit::ok : Exit::no;
 }
@@ -160,12 +160,12 @@ Exit replay_one(const ReplayCommand& command, const Source& source) {
   } else {
     Table table = make_table();
     add_row(table, result);
-    print(heading(command, source) + table.to_text());
+    print(heading(command, source) + table.to_string());
   }
   return Exit::ok;
 }
 
-// The whole report: who holds the memory, what was tried, what would be enough.
+// Prints the full report: who holds the memory, what was tried, what would be enough.
 Exit say_out_of_memory(const ReplayCommand& command, const OutOfMemory& error) {
   if (command.json) {
     JsonWriter json(JsonWriter::Style::pretty);
@@ -175,14 +175,14 @@ Exit say_out_of_memory(const ReplayCommand& command, const OutOfMemory& error) {
     print(json.take() + "\n");
   }
   print_error(error);
-  print_error_details(error.report().to_text());
+  print_error_details(error.report().to_string());
   return Exit::no;
 }
 
 }  // namespace
 
 Exit run_replay(const ReplayCommand& command) {
-  (void)backend(command.device);  // a device that is not there is said before the trace is read
+  (void)backend(command.device);  // report an unavailable device before reading the trace
   const Source source = open_source(command);
   try {
     return command.compare ? compare(command, source) : replay_one(command, source);

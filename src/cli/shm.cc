@@ -10,7 +10,7 @@
 #include "cli/commands.h"
 #include "cli/table.h"
 
-// Named shared storages: what there is, who holds it, and what the dead have left.
+// `berth shm`: lists named shared storages and their holders, and removes those of dead processes.
 namespace berth::internal::cli {
 
 namespace {
@@ -67,7 +67,7 @@ std::string to_table(const std::vector<NamedShared>& all) {
     else
       table.add({name, "", paint(Mood::warning, "not ours: " + text::printable(one.problem)), "", ""});
   }
-  return table.to_text();
+  return table.to_string();
 }
 
 }  // namespace
@@ -84,8 +84,8 @@ Exit run_shm_list(bool json) {
   return Exit::ok;
 }
 
-Exit run_shm_collect(bool json) {
-  const std::vector<NamedShared> removed = collect_shared();
+Exit run_shm_reap(bool json) {
+  const std::vector<NamedShared> removed = reap_named();
   if (json) {
     print(to_json("removed", removed));
     return Exit::ok;
@@ -99,7 +99,8 @@ Exit run_shm_collect(bool json) {
   return Exit::ok;
 }
 
-// The second process of the tour: opens what the first has shared, says what it found, and dies as badly as a process can.
+// The second process of the tour: opens what the first has shared, reports what it found, and kills itself with
+// SIGKILL.
 Exit run_tour_guest(const std::string& name) {
   const Storage w = open_shared(name);
   const auto elements = w.elements<const float>();

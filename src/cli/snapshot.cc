@@ -58,7 +58,7 @@ std::string pools_table(const ProcessSnapshot& snapshot) {
                text::bytes(f.free_bytes), text::bytes(f.largest_free_bytes), fmt::format("{:.0f} %", 100 * pool.fragmentation()),
                fmt::format("{}", f.live_blocks)});
   }
-  return table.to_text();
+  return table.to_string();
 }
 
 std::string holders_table(const std::vector<SnapshotGroup>& groups, std::size_t most) {
@@ -67,7 +67,7 @@ std::string holders_table(const std::vector<SnapshotGroup>& groups, std::size_t 
   for (const SnapshotGroup& group : std::span(groups).first(std::min(most, groups.size())))
     table.add({text::bytes(group.bytes), fmt::format("{}", group.blocks), text::printable(group.device), word_or(group.tag, "no tag"),
                word_or(group.site, "unknown")});
-  return table.to_text();
+  return table.to_string();
 }
 
 void write_group(JsonWriter& json, const SnapshotGroup& group) {
@@ -144,7 +144,7 @@ Exit run_snapshot_diff(const SnapshotCommand& command) {
     table.add({paint(change.bytes() > 0 ? Mood::warning : Mood::good, signed_bytes(change.bytes())), fmt::format("{:+}", change.blocks()),
                text::bytes(change.before.bytes), text::bytes(change.after.bytes), text::printable(change.after.device),
                word_or(change.after.tag, "no tag"), word_or(change.after.site, "unknown")});
-  print("before: " + heading(before) + "after:  " + heading(after) + (changes.empty() ? "they hold the same\n" : table.to_text()));
+  print("before: " + heading(before) + "after:  " + heading(after) + (changes.empty() ? "they hold the same\n" : table.to_string()));
   if (changes.size() > command.top) print(fmt::format("and {} more: --top {}\n", changes.size() - command.top, changes.size()));
   return Exit::ok;
 }

@@ -13,7 +13,7 @@ namespace {
 
 std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-// Beside the snapshot, with another ending.
+// The path of the snapshot, with the extension .html.
 std::string page_path(const std::string& path) {
   const std::string name = file_name(path);
   const std::size_t dot = name.find('.', 1);

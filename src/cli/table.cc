@@ -19,7 +19,7 @@ std::size_t display_width(std::string_view text) noexcept {
   return width;
 }
 
-std::string Table::to_text() const {
+std::string Table::to_string() const {
   std::vector<std::size_t> widths;
   for (std::size_t c = 0; c < columns_.size(); ++c) {
     std::size_t width = display_width(columns_[c].title);

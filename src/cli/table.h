@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-// The one table of the command line: a header, columns as wide as they need, numbers to the right. Names from outside must be made
-// printable before they are put in.
+// The table format of the command line: a header, columns as wide as their content, numbers right-aligned. The
+// caller escapes external names (text::printable).
 namespace berth::internal::cli {
 
 class Table {
@@ -23,14 +23,14 @@ class Table {
   // REQUIRES: one cell for each column.
   void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
 
-  std::string to_text() const;
+  std::string to_string() const;
 
  private:
   std::vector<Column> columns_;
   std::vector<std::vector<std::string>> rows_;
 };
 
-// How many columns of a terminal the text takes: colour codes take none, every other character one.
+// The width of the text in terminal columns: colour codes take none, every other character one.
 std::size_t display_width(std::string_view text) noexcept;
 
 }  // namespace berth::internal::cli

@@ -6,7 +6,7 @@
 namespace berth::internal::cli {
 
 TensorSource::Npy::Npy(const std::string& path) : entries{inspect_npy(path)} {
-  const std::size_t slash = path.rfind('/') + 1;  // 0 when there is none
+  const std::size_t slash = path.rfind('/') + 1;  // 0 if there is none
   entries[0].name = path.substr(slash, path.size() - slash - std::string_view(".npy").size());
   files.push_back({.path = path, .size_bytes = entries[0].file_offset + entries[0].size_bytes, .data_offset = entries[0].file_offset});
 }
@@ -42,7 +42,7 @@ SafetensorsFile::Metadata TensorSource::metadata() const {
 }
 
 Storage TensorSource::tensor(const TensorEntry& entry) const {
-  if (const auto* const one = std::get_if<Npy>(&file_)) return open_npy(one->files[0].path);
+  if (const auto* const one = std::get_if<Npy>(&file_)) return map_npy(one->files[0].path);
   if (const auto* const zip = std::get_if<NpzFile>(&file_)) return (*zip)[entry];
   return (*std::get_if<SafetensorsFile>(&file_))[entry];
 }

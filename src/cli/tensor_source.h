@@ -11,7 +11,8 @@
 
 namespace berth::internal::cli {
 
-// A file of tensors of whatever format, told by the end of its name: .npy, .npz, .json (an index); anything else is safetensors.
+// A tensor file of any supported format, determined by its extension: .npy, .npz, .json (an index); anything
+// else is safetensors.
 class TensorSource {
  public:
   explicit TensorSource(const std::string& path, bool lax = false);
@@ -22,11 +23,11 @@ class TensorSource {
   SafetensorsFile::Metadata metadata() const;
   Storage tensor(const TensorEntry& entry) const;
   Storage bytes(const TensorEntry& entry) const;
-  // What opening does not look at: the sums of an archive.
+  // Verifies what opening does not: the checksums of an archive.
   void verify() const;
 
  private:
-  // One array, which has no name: it is called as its file.
+  // One array without a name: it gets the name of its file.
   struct Npy {
     explicit Npy(const std::string& path);
     std::vector<TensorEntry> entries;

@@ -13,15 +13,15 @@
 #include "os/file/shared_file.h"
 #include "os/system.h"
 
-// `berth top`: the pools of running processes, from the pages that they expose.
+// `berth top`: the pools of running processes, from the live files that they expose.
 namespace berth::internal::cli {
 
 namespace {
 
-constexpr std::uint64_t kStale = 3'000'000'000;  // a page that has not been renewed for so long
+constexpr std::uint64_t kStale = 3'000'000'000;  // age of a file that counts as stale
 
-// Those that the command names: all, those with that number (containers that share the folder may have one each), or those whose program has that
-// name.
+// The processes that the target selects: all, those with that id (containers that share the directory may have
+// one each), or those of a program with that name.
 std::vector<LiveProcess> chosen(const std::string& target) {
   if (target.empty()) return live_processes();
   std::int64_t process = 0;
@@ -63,7 +63,7 @@ std::string to_text(const LiveProcess& process) {
                text::bytes(pool.stats.in_use_bytes), text::bytes(pool.stats.peak_in_use_bytes), text::bytes(pool.stats.committed_bytes),
                text::bytes(pool.stats.cached_bytes), fmt::format("{}", pool.stats.live_blocks), fmt::format("{}", pool.stats.allocations),
                fmt::format("{}", pool.stats.failures), tags_in_words(pool)});
-  out += '\n' + (process.pools.empty() ? std::string("  nothing allocated yet\n") : table.to_text());
+  out += '\n' + (process.pools.empty() ? std::string("  nothing allocated yet\n") : table.to_string());
   if (process.pools_left_out != 0) out += fmt::format("  and {} more allocators\n", process.pools_left_out);
   return out;
 }

@@ -18,7 +18,7 @@
 #include "os/process/child.h"
 #include "os/system.h"
 
-// The tour: what berth does, end to end, on this machine's devices. Everything it prints was computed just then.
+// `berth tour`: what berth does, end to end, on this machine's devices. Everything it prints is computed live.
 namespace berth::internal::cli {
 
 namespace {
@@ -43,7 +43,7 @@ std::vector<Held> held_by_defaults() {
 
 class Tour {
  public:
-  // Whether every check on the way came out right.
+  // Runs the tour. False: a check failed.
   bool run();
 
  private:
@@ -82,8 +82,8 @@ class Tour {
 
   int number_ = 0;
   bool right_ = true;
-  std::shared_ptr<Track> memory_ = track(direct("cpu"));
-  std::vector<Held> held_at_start_ = held_by_defaults();  // of every device: the tour copies to each
+  std::shared_ptr<TrackAdaptor> memory_ = track(direct("cpu"));
+  std::vector<Held> held_at_start_ = held_by_defaults();  // on every device, since the tour copies to each
   TourProfile profile_;
 };
 
@@ -150,7 +150,7 @@ void Tour::copy_around() {
   }
 }
 
-// How long something takes, the best of three: the first has the pages to touch.
+// The best time of three runs: the first one has page faults.
 template <class Work>
 double best_ms(Work work) {
   double best = 0;
@@ -182,8 +182,8 @@ void Tour::copy_fast() {
   check(equal(turned, x.transpose(0, 1).to(DType::bf16)) && turned.item<bfloat16>({7, 9}) == bfloat16(1.5), "the elements are right");
 }
 
-// What a small network asks for in twelve inferences whose input changes in size: weights that stay, and activations that are freed when
-// the next layer is done, but for those that a layer further on needs again.
+// The allocations of a small network in twelve inferences with varying input sizes: weights that stay, and
+// activations that are freed after the next layer, except those that a later layer needs again.
 std::vector<TraceEvent> inference_events() {
   using enum TraceEvent::Operation;
   std::vector<TraceEvent> events;
@@ -239,7 +239,7 @@ void Tour::plan_a_model() {
   write_page("berth-plan.html", plan_html(made, "The tour's network"));
 }
 
-// A folder where nothing may be written is no fault of the tour's.
+// An unwritable directory is not a failure of the tour.
 void Tour::write_page(const std::string& path, const std::string& page) {
   try {
     write_output(path, page);
@@ -255,7 +255,7 @@ void Tour::read_a_model_file() {
               [this](bool right, std::string_view claim) { check(right, claim); }});
 }
 
-// What is known of a named storage; nothing when there is none.
+// The holders of a named storage; empty when there is none.
 std::vector<SharedHolder> holders_of(const std::string& name) {
   for (const NamedShared& one : list_shared()) {
     if (one.name == name) return one.holders;
@@ -280,9 +280,9 @@ void Tour::share_with_another_process() {
     check(answer && *answer == "262144", "another process opened it by name and found all 262144 elements as they should be");
     for (int i = 0; i < 2000 && !has_dead_holder(name); ++i) os::sleep_us(1000);
     check(has_dead_holder(name), "it was then killed with SIGKILL, holding the storage: the kernel knows");
-    check(collect_shared().empty() && holders_of(name).size() == 1, "what it held is dropped; what lives is left alone");
+    check(reap_named().empty() && holders_of(name).size() == 1, "what it held is dropped; what lives is left alone");
     check(w.item<float>({0, 0}) == 2.5F && w.item<float>({1, 0}) == 1.5F, "its writes are here, and every byte is in its place");
-    close_shared(w);
+    w.close();
     check(holders_of(name).empty(), "nothing is left in /dev/shm");
   } catch (const DeviceError& error) {
     if (error.code() != ErrorCode::device_unavailable) throw;
@@ -306,7 +306,7 @@ void Tour::run_out_of_memory() {
     held.push_back(empty({16_MiB}, DType::u8, limited, {.tag = "activations"}));
     check(false, "the limit let 76 MiB through");
   } catch (const OutOfMemory& error) {
-    say_lines(error.report().to_text());
+    say_lines(error.report().to_string());
     check(error.report().would_be_enough_bytes == 12_MiB, "12 MiB more would be enough, and nothing was lost");
   }
   held.clear();

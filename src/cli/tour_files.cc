@@ -14,7 +14,7 @@ namespace berth::internal::cli {
 
 namespace {
 
-// A file that goes with the tour.
+// A temporary file, removed with the object.
 struct ModelFile {
   std::string path = (std::filesystem::temp_directory_path() / fmt::format("berth-tour-{}.safetensors", os::process_id())).string();
 
@@ -27,7 +27,7 @@ struct ModelFile {
   }
 };
 
-// The last device whose memory is not the host's.
+// The last device whose memory the host cannot access.
 Device farthest_device() {
   Device found;
   for (const Device device : all_devices()) {
@@ -54,7 +54,7 @@ void tour_files(const TourVoice& voice) {
   const Storage bias = full({512}, -1, DType::f32, "cpu");
   try {
     save_safetensors(file.path, {{"layer.0.weight", weight.to(DType::bf16)}, {"layer.0.bias", bias}});
-  } catch (const Error& error) {  // a folder where nothing may be written is no fault of the tour's
+  } catch (const Error& error) {  // an unwritable directory is not a failure of the tour
     voice.say(fmt::format("no file: {}: {}", error.asked(), error.why()));
     return;
   }

@@ -6,14 +6,14 @@
 
 namespace berth::internal::cli {
 
-// How a step of the tour speaks.
+// The output functions of a step of the tour.
 struct TourVoice {
   std::function<void(std::string_view line)> say;
   std::function<void(std::string_view code, std::string_view result)> show;
   std::function<void(bool right, std::string_view claim)> check;
 };
 
-// Writes a model file, and reads it again.
+// Writes a model file, and reads it back.
 void tour_files(const TourVoice& voice);
 
 }  // namespace berth::internal::cli

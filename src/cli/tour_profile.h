@@ -7,17 +7,17 @@
 #include "berth/observe/html.h"
 #include "berth/observe/profiler.h"
 
-// The end of the tour: where the memory of everything before it went.
+// The last step of the tour: a memory profile of all steps before it.
 namespace berth::internal::cli {
 
 class TourProfile {
  public:
   void mark(std::string_view step) { profiler_.mark(step); }
 
-  // Lines for people, and a page.
+  // The profile as text, and as an HTML report.
   std::string lines() const;
   std::string page() const { return profile_html(profiler_.profile(), "The tour of berth"); }
-  // Whether what was counted is what there is: nothing is in use that was allocated since.
+  // Whether everything that was allocated since the start has been freed.
   bool is_settled() const;
 
  private:

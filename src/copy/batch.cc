@@ -24,7 +24,7 @@ using namespace internal::record;
 
 namespace {
 
-std::uint64_t device_pair(const CheckedPair& pair) noexcept {
+std::uint64_t device_pair(const ValidatedPair& pair) noexcept {
   const auto word = [](const Backend* backend) {
     const DeviceKey key = backend->device().key();
     return std::uint64_t{key.kind} << 16 | key.index;
@@ -32,20 +32,22 @@ std::uint64_t device_pair(const CheckedPair& pair) noexcept {
   return word(pair.source) << 32 | word(pair.target);
 }
 
-// A batch that was checked: what the host does alone, most of it runs of bytes, and what others have to do with.
+// A validated batch: the copies that the host does alone, most of them runs of bytes, and those that involve
+// another device.
 struct Batch {
   struct Other {
     std::size_t index;
-    CheckedPair pair;
+    ValidatedPair pair;
     std::uint64_t devices;
-    Transfer transfer;  // of runs of bytes: kept, because to look at thousands of storages again takes as long as checking them
+    Transfer transfer;  // for runs of bytes: kept, because a second pass over thousands of storages takes as
+                        // long as validating them
   };
   std::vector<HostRun> runs;
   std::vector<HostCopy> copies;
-  std::vector<Other> others;  // by pair of devices, so that each is asked for everything it has to do at a stretch
+  std::vector<Other> others;  // sorted by pair of devices, so that each device gets all of its work in one call
 
   void add(std::size_t index, const SpanRef& source, const SpanRef& target) {
-    const CheckedPair pair = check_pair(source, target);
+    const ValidatedPair pair = validate_pair(source, target);
     auto* const from = static_cast<std::byte*>(source.data);
     auto* const to = static_cast<std::byte*>(target.data);
     if (pair.kind == PairKind::host && pair.run_bytes != 0)
@@ -57,9 +59,11 @@ struct Batch {
   }
 };
 
-// Most batches are runs of bytes in the host's memory, and to look at thousands of storages takes a good part of the time of copying them: that
-// is shared out too. One run for each pair, of 0 bytes where more has to be known: for those on other devices than the first, too, which
-// need not be there yet. None at all when the first pair is of another kind, or there are so few that nobody is worth waking.
+// Most batches are runs of bytes in host memory, and inspecting thousands of storages takes a good part of the
+// time of copying them, so the inspection is parallel too. Returns one run for each pair, of 0 bytes where the
+// pair needs full validation; that includes pairs on other devices than the first pair's, whose backends may
+// not be open yet. Returns no runs when the first pair is of another kind, or when the batch is too small to
+// wake workers.
 std::vector<HostRun> find_runs(const SpanList& sources, const SpanList& targets) {
   constexpr std::size_t kTogether = 256;
   if (sources.count < 4 * kTogether || host_run_bytes(sources[0], targets[0]) == 0) return {};
@@ -85,12 +89,12 @@ Batch check_all(const SpanList& sources, const SpanList& targets) {
     if (found == 0 || batch.runs[i].bytes == 0) batch.add(i, sources[i], targets[i]);
   }
   if (found != 0) std::erase_if(batch.runs, [](const HostRun& run) { return run.bytes == 0; });
-  // Mostly they are of one pair of devices, and sorting thousands would take as long as checking them.
+  // Usually there is only one pair of devices, and sorting thousands would take as long as validating them.
   if (!std::ranges::is_sorted(batch.others, {}, &Batch::Other::devices)) std::ranges::stable_sort(batch.others, {}, &Batch::Other::devices);
   return batch;
 }
 
-// Pairs of one source's and one target's device: what is runs of bytes is asked for together, the rest one after another.
+// Runs the copies of one pair of devices: runs of bytes together, the others one after another.
 void run_group(const SpanList& sources, const SpanList& targets, std::span<const Batch::Other> group) {
   std::vector<Transfer> direct;
   std::vector<Transfer> packed;
@@ -105,8 +109,8 @@ void run_group(const SpanList& sources, const SpanList& targets, std::span<const
   if (!packed.empty()) run_packed(packed, group.front().pair);
 }
 
-// What the host does alone is work for its threads together. The rest runs from device pair to device pair. A pair that shares bytes within
-// itself needs its temporary, and runs by itself.
+// Host copies are distributed over all threads together. The others run grouped by device pair. A copy whose
+// two sides overlap needs a temporary, and runs by itself.
 void run_all(const SpanList& sources, const SpanList& targets, const Batch& batch) {
   if (!batch.runs.empty()) copy_on_host(batch.runs, copy_threads());
   if (!batch.copies.empty()) copy_on_host(batch.copies, copy_threads());
@@ -118,7 +122,7 @@ void run_all(const SpanList& sources, const SpanList& targets, const Batch& batc
 }
 
 void note_all(const SpanList& sources, const SpanList& targets, StreamRef stream) {
-  if (!memory::is_checking_streams()) return;
+  if (!memory::is_detecting_races()) return;
   for (std::size_t i = 0; i < sources.count; ++i) note_copy(sources[i], targets[i], stream);
 }
 
@@ -132,7 +136,7 @@ SpanList list_of(std::span<const StridedSpan> spans) noexcept {
           [](const void* items, std::size_t i) noexcept { return SpanRef(static_cast<const StridedSpan*>(items)[i]); }};
 }
 
-// What a batch in a stream keeps until it has run.
+// What a batch keeps alive until the stream has run it.
 struct KeptBatch {
   std::vector<StridedSpan> sources;
   std::vector<StridedSpan> targets;

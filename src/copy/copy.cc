@@ -10,7 +10,7 @@
 #include "copy/validate.h"
 #include "memory/race_detector.h"
 
-// The public face: what is refused is refused here, then the work runs at once, or in its stream.
+// The public API: validates the arguments, then runs the work at once, or in its stream.
 namespace berth {
 
 using namespace internal;
@@ -19,7 +19,7 @@ using namespace internal::memory;
 
 namespace {
 
-// Hands work to the stream, and waits for it unless told not to.
+// Enqueues the work, and waits for it unless the call is non-blocking.
 template <class Work>
 Event run_in(const CopyOptions& options, Work work) {
   Event done = options.stream->enqueue(std::move(work));
@@ -27,7 +27,7 @@ Event run_in(const CopyOptions& options, Work work) {
   return done;
 }
 
-// Raw memory as a row of bytes.
+// Raw memory as a one-dimensional span of bytes.
 struct RawShape {
   Shape shape;
   Strides strides{1};
@@ -50,8 +50,8 @@ struct RawShape {
 
 void internal::copy::copy_now(const SpanRef& source, const SpanRef& target, const Site& site) {
   const CopyWatch watch;
-  const CheckedPair pair = check_pair(source, target);
-  if (is_checking_streams()) [[unlikely]]
+  const ValidatedPair pair = validate_pair(source, target);
+  if (is_detecting_races()) [[unlikely]]
     note_copy(source, target, {});
   run_pair(source, target, pair);
   watch.copied(source, target, pair, {}, site);
@@ -59,8 +59,8 @@ void internal::copy::copy_now(const SpanRef& source, const SpanRef& target, cons
 
 void internal::copy::fill_now(const SpanRef& target, Scalar value, const Site& site) {
   const CopyWatch watch;
-  Backend& backend = check_fill(target);
-  if (is_checking_streams()) [[unlikely]]
+  Backend& backend = validate_fill(target);
+  if (is_detecting_races()) [[unlikely]]
     note_fill(target, {});
   run_fill(target, backend, value.as(target.dtype));
   watch.filled(target, {}, site);
@@ -72,23 +72,23 @@ Event copy(const StridedSpan& source, const StridedSpan& target, const CopyOptio
     return {};
   }
   const CopyWatch watch;
-  const CheckedPair pair = check_pair(source, target);
-  if (is_checking_streams()) [[unlikely]]
+  const ValidatedPair pair = validate_pair(source, target);
+  if (is_detecting_races()) [[unlikely]]
     note_copy(source, target, options.stream);
   Event done = run_in(options, [source, target, pair] { run_pair(source, target, pair); });
   watch.copied(source, target, pair, options, site);
   return done;
 }
 
-// A fill writes the same everywhere, so a target that reaches an element twice is harmless.
+// A fill writes the same value everywhere, so a target that reaches an element twice is harmless.
 Event fill(const StridedSpan& target, Scalar value, const CopyOptions& options, Site site) {
   if (!options.stream) {
     fill_now(target, value, site);
     return {};
   }
   const CopyWatch watch;
-  Backend& backend = check_fill(target);
-  if (is_checking_streams()) [[unlikely]]
+  Backend& backend = validate_fill(target);
+  if (is_detecting_races()) [[unlikely]]
     note_fill(target, options.stream);
   Event done = run_in(options, [target, &backend, element = value.as(target.dtype)] { run_fill(target, backend, element); });
   watch.filled(target, options, site);

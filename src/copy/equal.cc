@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::size_t kChunk = 256;  // elements compared at a time
 
-// Elements on any device, read into host memory to be looked at. Elsewhere than on the host the bytes go through the device's own copy, in
-// one piece when they lie together and element by element when they do not.
+// Reads elements of any device into host memory for comparison. Off the host the bytes go through the device's
+// memory copy, in one transfer when they are contiguous and element by element when they are not.
 struct Reader {
   const std::byte* data;
   std::size_t size;  // of an element
@@ -26,7 +26,7 @@ struct Reader {
   explicit Reader(const StridedSpan& span)
       : data(static_cast<const std::byte*>(span.data)), size(size_bytes(span.dtype)), backend(berth::backend(span.device)) {}
 
-  // `count` elements from `offset` on, `stride` elements apart; good until the next call.
+  // `count` elements from `offset` on, `stride` elements apart; valid until the next call.
   const std::byte* read(std::int64_t offset, std::int64_t stride, std::size_t count) {
     const std::byte* const first = data + offset * static_cast<std::int64_t>(size);
     const bool together = stride == 1 || count == 1;

@@ -15,11 +15,11 @@ namespace {
 void note_touch(const SpanRef& span, StreamRef stream, bool writes) {
   const ByteRange range = checked_range(span);
   if (range.end > range.begin)
-    memory::stream_check::touched(reinterpret_cast<const void*>(range.begin), range.end - range.begin, span.device, stream, writes);
+    memory::race_detector::touched(reinterpret_cast<const void*>(range.begin), range.end - range.begin, span.device, stream, writes);
 }
 
-// "host", "kernel > transfer". A copy on the host's side, which skips the planner, is one step.
-Tag route_in_words(const SpanRef& source, const SpanRef& target, const CheckedPair& pair) {
+// "host", "kernel > transfer". A copy within host memory, which skips the planner, is one step.
+Tag route_in_words(const SpanRef& source, const SpanRef& target, const ValidatedPair& pair) {
   if (pair.kind == PairKind::nothing) return "nothing";
   if (pair.kind == PairKind::host) return "host";
   std::string words;
@@ -37,13 +37,13 @@ void note_copy(const SpanRef& source, const SpanRef& target, StreamRef stream) {
 
 void note_fill(const SpanRef& target, StreamRef stream) { note_touch(target, stream, true); }
 
-// Not 0, which means that nobody waited.
+// Never 0 if the call waited: 0 means that it did not.
 std::uint64_t CopyWatch::took_ns(const CopyOptions& options) const noexcept {
   const bool waited = !options.stream || !options.non_blocking;
   return waited ? std::max<std::uint64_t>(os::steady_time_ns() - begin_ns_, 1) : 0;
 }
 
-void CopyWatch::record_copy(const SpanRef& source, const SpanRef& target, const CheckedPair* pair, const CopyOptions& options,
+void CopyWatch::record_copy(const SpanRef& source, const SpanRef& target, const ValidatedPair* pair, const CopyOptions& options,
                             const Site& site, std::size_t count) const {
   const std::uint64_t took = took_ns(options) / count;
   record::emit({.kind = RecordKind::copied,

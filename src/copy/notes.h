@@ -6,20 +6,21 @@
 #include "os/system.h"
 #include "record/emit.h"
 
-// What copies and fills tell those who watch: the check of streams beforehand, sinks afterwards. Asking costs a load each.
+// What copies and fills report to observers: to race detection before the work, to sinks after it. Testing
+// whether there are any costs one load each. Any thread.
 namespace berth::internal::copy {
 
-// Before the work can have run and let go of what it touches.
+// Called before the work can have run and released the memory it touches.
 void note_copy(const SpanRef& source, const SpanRef& target, StreamRef stream);
 void note_fill(const SpanRef& target, StreamRef stream);
 
-// One call that copies or fills, for sinks: made before the work, and told of it afterwards.
+// Times one call that copies or fills, for sinks: constructed before the work, and called when it is done.
 class CopyWatch {
  public:
   CopyWatch() noexcept : begin_ns_(record::has_copy_sinks() ? os::steady_time_ns() : 0) {}
 
   // `waited`: the bytes are there by now.
-  void copied(const SpanRef& source, const SpanRef& target, const CheckedPair& pair, const CopyOptions& options, const Site& site) const {
+  void copied(const SpanRef& source, const SpanRef& target, const ValidatedPair& pair, const CopyOptions& options, const Site& site) const {
     if (begin_ns_ != 0) [[unlikely]]
       record_copy(source, target, &pair, options, site);
   }
@@ -27,7 +28,7 @@ class CopyWatch {
     if (begin_ns_ != 0) [[unlikely]]
       record_fill(target, options, site);
   }
-  // One of a batch, of so many: its part of the time is as large as those of the others.
+  // One copy of a batch of `count`: the time of the batch is divided equally.
   void copied_in_batch(const SpanRef& source, const SpanRef& target, std::size_t count, const CopyOptions& options,
                        const Site& site) const {
     if (begin_ns_ != 0) [[unlikely]]
@@ -35,12 +36,12 @@ class CopyWatch {
   }
 
  private:
-  void record_copy(const SpanRef& source, const SpanRef& target, const CheckedPair* pair, const CopyOptions& options, const Site& site,
+  void record_copy(const SpanRef& source, const SpanRef& target, const ValidatedPair* pair, const CopyOptions& options, const Site& site,
                    std::size_t count = 1) const;
   void record_fill(const SpanRef& target, const CopyOptions& options, const Site& site) const;
   std::uint64_t took_ns(const CopyOptions& options) const noexcept;
 
-  const std::uint64_t begin_ns_;  // 0: nobody wants to know
+  const std::uint64_t begin_ns_;  // 0: there are no sinks
 };
 
 }  // namespace berth::internal::copy

@@ -6,11 +6,11 @@
 
 #include "copy/span_ref.h"
 
-// The faces of copy/copy.h for callers in the library that need no stream, and so need not build spans that own anything; and for a batch
-// whose spans the caller has no more use for. They check, run and record as those do.
+// The functions of copy/copy.h for callers in the library that need no stream, and so need no owning spans; and
+// for a batch whose spans the caller gives up. They validate, run and record as the public ones do. Any thread.
 namespace berth::internal::copy {
 
-// The spans of a batch, each made when it is asked for: a list of thousands is not worth its memory.
+// The spans of a batch, each made on access: an array of thousands of spans would waste memory.
 struct SpanList {
   const void* items;
   std::size_t count;

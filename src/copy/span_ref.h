@@ -3,8 +3,8 @@
 
 #include "berth/copy/copy.h"
 
-// A StridedSpan that owns nothing: what a copy that is over when the call returns needs of one. Making it copies no shape and counts nothing
-// up. REQUIRES: what it points to stays as it is while it is used.
+// A non-owning StridedSpan, for copies that are done when the call returns. Making one copies no shape and
+// touches no reference count. REQUIRES: what it points to is not changed or destroyed while it is used.
 namespace berth::internal::copy {
 
 struct SpanRef {

@@ -33,12 +33,13 @@ void require_writable(const SpanRef& target, std::string_view what) {
       {{"shape", target.shape->to_string()}});
 }
 
-// A device that has been lost, or stayed behind in another process, is found out before the other side has done anything.
+// Detects a device that is lost, or belongs to the parent of a forked process, before the other side has done
+// any work.
 Backend& live_backend(Device device) {
   Backend& found = backend(device);
   if (found.properties().abilities.host_access || found.is_alive()) [[likely]]
     return found;
-  // It knows best what became of it.
+  // The backend knows the exact reason.
   const Status asked = found.copy({nullptr, device, nullptr, device, 0}, {});
   const Failure lost{ErrorCode::device_lost, 0, "the device is gone"};
   throw_failure(asked ? lost : asked.failure(), device, "using what is");
@@ -48,7 +49,7 @@ bool is_host(const Backend& backend) noexcept { return backend.properties().abil
 
 bool meet(const ByteRange& a, const ByteRange& b) noexcept { return a.begin < b.end && b.begin < a.end; }
 
-PairKind kind_of(const SpanRef& source, const ByteRange& reads, const SpanRef& target, const ByteRange& writes, const CheckedPair& pair) {
+PairKind kind_of(const SpanRef& source, const ByteRange& reads, const SpanRef& target, const ByteRange& writes, const ValidatedPair& pair) {
   if (writes.begin == writes.end) return PairKind::nothing;
   if ((!pair.on_host && pair.source != pair.target) || !meet(reads, writes)) return pair.on_host ? PairKind::host : PairKind::other;
   const bool same = source.data == target.data && source.dtype == target.dtype && *source.strides == *target.strides;
@@ -78,9 +79,9 @@ ByteRange checked_range(const SpanRef& span) {
   return {first - extent->before_bytes, first + extent->from_bytes};
 }
 
-CheckedPair check_pair(const SpanRef& source, const SpanRef& target) {
+ValidatedPair validate_pair(const SpanRef& source, const SpanRef& target) {
   const ByteRange writes = checked_range(target);
-  CheckedPair pair;
+  ValidatedPair pair;
   pair.target = &live_backend(target.device);
   require_writable(target, "copying into");
   const ByteRange reads = checked_range(source);
@@ -111,7 +112,7 @@ std::size_t host_run_bytes(const SpanRef& source, const SpanRef& target) noexcep
   return bytes;
 }
 
-Backend& check_fill(const SpanRef& target) {
+Backend& validate_fill(const SpanRef& target) {
   checked_range(target);
   Backend& found = live_backend(target.device);
   require_writable(target, "filling");

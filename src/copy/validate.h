@@ -7,34 +7,35 @@
 #include "berth/device/backend.h"
 #include "copy/span_ref.h"
 
-// Everything that is refused before a byte moves, and what is found out on the way. The errors are those that copy/copy.h names.
+// Argument validation, done before a byte moves, and the facts that it finds for later. The errors are those
+// that copy/copy.h names. Any thread.
 namespace berth::internal::copy {
 
 enum class PairKind : unsigned char {
   nothing,      // no elements, or the target is the source
-  host,         // both sides are the host's, and apart
-  overlapping,  // the sides are in one memory, and their ranges meet
-  other,        // apart, and a device has to do with it
+  host,         // both sides are host memory, and disjoint
+  overlapping,  // the sides are in one memory, and their ranges overlap
+  other,        // disjoint, and another device is involved
 };
 
-struct CheckedPair {
+struct ValidatedPair {
   Backend* source = nullptr;
   Backend* target = nullptr;
   PairKind kind = PairKind::nothing;
-  bool on_host = false;       // both sides are
-  std::size_t run_bytes = 0;  // not 0: of one dtype, and each side is one run of so many bytes
+  bool on_host = false;       // both sides are host memory
+  std::size_t run_bytes = 0;  // not 0: the dtypes are equal, and each side is one run of this many bytes
 };
 
-CheckedPair check_pair(const SpanRef& source, const SpanRef& target);
+ValidatedPair validate_pair(const SpanRef& source, const SpanRef& target);
 
-// Not 0: there is nothing to refuse, and each side is one run of so many bytes in the host's memory, apart from the other. 0 says nothing:
-// check_pair knows more, and throws.
+// Fast path. If not 0, the arguments are valid, and each side is one run of this many bytes in host memory,
+// disjoint from the other. 0 means nothing: validate_pair decides, and throws.
 std::size_t host_run_bytes(const SpanRef& source, const SpanRef& target) noexcept;
 
-// The backend of a target that is to be filled.
-Backend& check_fill(const SpanRef& target);
+// Validates the target of a fill and returns its backend.
+Backend& validate_fill(const SpanRef& target);
 
-// The bytes that the elements lie on. Throws for a span that contradicts itself.
+// The address range of the elements. Throws for an inconsistent span.
 struct ByteRange {
   std::uintptr_t begin;
   std::uintptr_t end;

@@ -41,14 +41,14 @@ Result<void*> Backend::allocate(std::size_t bytes, std::size_t alignment) noexce
   if (!range) return range;
   const Status committed = commit(*range, *length);
   if (!committed) {
-    (void)release(*range, *length).ok();  // the first failure is the one to report
+    (void)release(*range, *length).ok();  // report the first failure
     return committed.failure();
   }
   return range;
 }
 
 void Backend::free(void* address, std::size_t bytes, std::size_t) noexcept {
-  // A device that refuses to take memory back has been lost, or is about to be; there is nobody to tell.
+  // A device that cannot free memory has been lost, or is about to be; there is no way to report it here.
   (void)release(address, *try_align_up(bytes, properties().unit_bytes)).ok();
 }
 

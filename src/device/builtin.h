@@ -5,7 +5,7 @@
 
 #include "berth/device/backend.h"
 
-// The factories of the kinds that come with the library, each in its own folder.
+// The factories of the built-in device kinds, each in its own folder. Called once, by kinds.cc.
 namespace berth::internal::device {
 
 std::unique_ptr<BackendFactory> make_cpu_factory();

@@ -31,7 +31,7 @@ namespace {
 }  // namespace
 
 Device::Device(std::string_view text) {
-  if (text == "cpu") return;  // by far the most frequent
+  if (text == "cpu") return;  // by far the most common
   const std::size_t colon = text.find(':');
   const std::string_view kind = text.substr(0, colon);
   if (find_kind(kind) == nullptr) throw_unknown_kind(text);
@@ -44,7 +44,7 @@ Device::Device(std::string_view text) {
 
 Device::Device(std::string_view kind, int index) {
   if (find_kind(kind) == nullptr) throw_unknown_kind(kind);
-  if (index < 0 || index >= BackendSlots::kMost) throw_bad_index(text::join(kind, ':', index));
+  if (index < 0 || index >= BackendTable::kMost) throw_bad_index(text::join(kind, ':', index));
   key_ = {kind_number(kind), static_cast<std::uint16_t>(index)};
 }
 

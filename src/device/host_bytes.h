@@ -11,7 +11,7 @@
 #include "berth/base/result.h"
 #include "berth/device/stream.h"
 
-// Pieces that backends over host memory share.
+// Helpers for backends over host memory. Any thread.
 namespace berth::internal::device {
 
 // Repeats `pattern` over the target. REQUIRES: bytes is a multiple of the pattern's size.
@@ -21,7 +21,7 @@ inline void fill_host(void* target, std::size_t bytes, std::span<const std::byte
     std::memset(target, static_cast<int>(pattern[0]), bytes);
     return;
   }
-  // One pattern, then doubling what is there.
+  // Write one pattern, then double what is written.
   auto* const start = static_cast<std::byte*>(target);
   std::memcpy(start, pattern.data(), pattern.size());
   for (std::size_t done = pattern.size(); done < bytes;) {
@@ -31,7 +31,7 @@ inline void fill_host(void* target, std::size_t bytes, std::span<const std::byte
   }
 }
 
-// A pattern that outlives the caller's.
+// A copy of a pattern, for work that outlives the caller.
 struct KeptPattern {
   explicit KeptPattern(std::span<const std::byte> pattern) noexcept : size(pattern.size()) {
     std::memcpy(bytes.data(), pattern.data(), size);
@@ -47,7 +47,7 @@ inline bool is_pattern(std::size_t bytes, std::span<const std::byte> pattern) no
   return n >= 1 && n <= 16 && (n & (n - 1)) == 0 && bytes % n == 0;
 }
 
-// Runs `work` now, or in the stream's order. A failure to queue it is a result.
+// Runs `work` synchronously, or enqueues it into the stream. A failure to enqueue is returned, not thrown.
 template <class Work>
 Status run_on(StreamRef stream, Work work) noexcept {
   try {
@@ -60,7 +60,7 @@ Status run_on(StreamRef stream, Work work) noexcept {
     return Failure{ErrorCode::out_of_memory, 0, "no heap to queue the work"};
   } catch (const Error& error) {
     return Failure{error.code(), 0, "the stream refused the work"};
-  } catch (...) {  // work that runs at once, or a third party's stream, may throw anything
+  } catch (...) {  // synchronous work, or a third party's stream, may throw anything
     return Failure{ErrorCode::device_error, 0, "the work threw"};
   }
 }

@@ -12,7 +12,7 @@ namespace {
 class HostEvent : public EventState {
  public:
   HostEvent(std::shared_ptr<WorkQueue> queue, std::uint64_t number) : queue_(std::move(queue)), number_(number) {}
-  void set_number(std::uint64_t number) noexcept { number_ = number; }  // before anyone else has the event
+  void set_number(std::uint64_t number) noexcept { number_ = number; }  // before any other thread has the event
   bool query() override { return queue_->is_done(number_); }
   void wait() override { queue_->wait(number_, false); }
 
@@ -29,7 +29,8 @@ class HostStream : public StreamState {
   }
 
   Event do_enqueue(std::function<void()> work) override {
-    const auto event = std::make_shared<HostEvent>(queue_, 0);  // first: once the work is in, nothing may fail
+    // First: once the work is enqueued, nothing may fail.
+    const auto event = std::make_shared<HostEvent>(queue_, 0);
     event->set_number(queue_->put(std::move(work)));
     return Event(event);
   }
@@ -37,7 +38,8 @@ class HostStream : public StreamState {
   void do_synchronize() override { queue_->wait(queue_->last(), true); }
 
   void do_wait(const Event& event) override {
-    // The state's own wait: what this stream has seen is no news to a thread that waited for nothing.
+    // Waits on the state and not the Event: a wait inside the stream's work must not advance the observed
+    // progress.
     if (event.state() != nullptr) queue_->put([state = event.state()] { state->wait(); });
   }
 

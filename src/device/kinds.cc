@@ -27,14 +27,15 @@ struct Table {
     return -1;
   }
 
-  // Returns the new number; -1 when the name is taken, -2 when the table is full. `kind` is used up on success only.
+  // Returns the new number; -1 when the name is taken, -2 when the table is full. `kind` is consumed on success
+  // only.
   int add(std::unique_ptr<Kind>& kind) {
     const os::Lock lock(mutex);
     if (find(kind->name) >= 0) return -1;
     const std::uint16_t number = count.load(std::memory_order_relaxed);
     if (number == kMostKinds) return -2;
     kinds[number].store(kind.release(), std::memory_order_relaxed);
-    // release: whoever sees the new count sees the kind.
+    // release: a thread that sees the new count sees the kind.
     count.store(static_cast<std::uint16_t>(number + 1), std::memory_order_release);
     return number;
   }
@@ -47,7 +48,7 @@ std::unique_ptr<Kind> make_kind(std::string_view name, std::unique_ptr<BackendFa
   return kind;
 }
 
-// Never destroyed. "cpu" must be number 0: a default-made Device names it without a look-up.
+// Never destroyed. "cpu" must be number 0: a default-constructed Device names it without a lookup.
 Table& table() {
   static Table* const made = [] {
     auto* const built_in = new Table;
@@ -65,7 +66,8 @@ Table& table() {
   return *made;
 }
 
-// Made when the library is loaded, so that no later use can find the heap empty or a fork in the middle of it.
+// Made when the library is loaded, so that no later use can fail for lack of heap, or fork during the
+// initialization.
 [[maybe_unused]] const Table& g_made_at_load = table();
 
 bool is_well_formed(std::string_view name) {

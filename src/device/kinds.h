@@ -11,11 +11,12 @@
 #include "berth/device/backend.h"
 #include "os/lock/mutex.h"
 
-// The table behind Device and the registry: one entry per kind, never removed. Reading it takes no lock.
+// The table behind Device and the registry: one entry per kind, never removed. Reading it is lock-free. Any
+// thread.
 namespace berth::internal::device {
 
-// The backends of one kind, by index, in two levels so that an unused kind costs little.
-class BackendSlots {
+// The backends of one kind, by index, in a two-level table, so that an unused kind costs little.
+class BackendTable {
  public:
   static constexpr int kMost = 65536;
 
@@ -26,10 +27,10 @@ class BackendSlots {
 
   // REQUIRES: one caller at a time.
   void set(int index, Backend* backend) {
-    std::atomic<Chunk*>& slot = chunks_[static_cast<std::size_t>(index) / kChunk];
-    if (slot.load(std::memory_order_relaxed) == nullptr) slot.store(new Chunk{}, std::memory_order_release);
-    // release: whoever finds the backend sees it complete.
-    (*slot.load(std::memory_order_relaxed))[static_cast<std::size_t>(index) % kChunk].store(backend, std::memory_order_release);
+    std::atomic<Chunk*>& entry = chunks_[static_cast<std::size_t>(index) / kChunk];
+    if (entry.load(std::memory_order_relaxed) == nullptr) entry.store(new Chunk{}, std::memory_order_release);
+    // release: a thread that loads the pointer sees the backend complete.
+    (*entry.load(std::memory_order_relaxed))[static_cast<std::size_t>(index) % kChunk].store(backend, std::memory_order_release);
   }
 
  private:
@@ -41,10 +42,10 @@ class BackendSlots {
 struct Kind {
   std::string name;
   std::unique_ptr<BackendFactory> factory;
-  BackendSlots backends;
+  BackendTable backends;
 
-  // Devices whose backend a thread is making now, with the fork generation of that thread; so each is made once and no lock
-  // is held while the factory runs.
+  // Devices whose backend a thread is making, with that thread's fork generation: each backend is made once,
+  // and no lock is held while the factory runs.
   os::Mutex mutex;
   os::Condition changed;
   std::map<int, std::uint64_t> being_made BERTH_GUARDED_BY(mutex);

@@ -66,7 +66,7 @@ Status PieceMemory::release(void* address, std::size_t bytes) noexcept {
       most += units[i].piece() != 0 && (i == 0 || units[i].piece() != units[i - 1].piece()) ? 1 : 0;
     pieces.reserve(most);
     for (const Unit unit : units) {
-      if (unit.piece() == 0 || pieces_[unit.piece()].bytes == 0) continue;  // none, or seen before
+      if (unit.piece() == 0 || pieces_[unit.piece()].bytes == 0) continue;  // none, or already seen
       pieces.push_back(pieces_[unit.piece()]);
       pieces_[unit.piece()] = {};
       free_numbers_.push_back(unit.piece());
@@ -112,7 +112,7 @@ PieceMemory::Found PieceMemory::find(const void* address, std::size_t bytes) con
   const os::Lock lock(mutex_);
   std::uintptr_t base = 0;
   const Range* const range = find_range(number(address), std::max<std::size_t>(bytes, 1), base);
-  if (range == nullptr)  // it may begin in a range, and run out of it
+  if (range == nullptr)  // it may begin in a range and extend beyond it
     return find_range(number(address), 1, base) == nullptr ? Found::elsewhere : Found::not_committed;
   if (bytes == 0) return Found::committed;
   const std::size_t first = (number(address) - base) / unit_;
@@ -146,7 +146,7 @@ std::optional<PieceMemory::Piece> PieceMemory::find_piece(std::uint64_t serial) 
 
 // ---- the table
 
-// Room for pieces, now and for the day they go, so that neither needs the heap.
+// Reserves capacity for entering and later removing pieces, so that neither allocates.
 void PieceMemory::make_room(std::size_t pieces) {
   const std::size_t wanted = pieces_.size() + promised_ + pieces;
   if (wanted > pieces_.capacity()) pieces_.reserve(2 * wanted);
@@ -154,7 +154,7 @@ void PieceMemory::make_room(std::size_t pieces) {
   promised_ += pieces;
 }
 
-// REQUIRES: there is room for it, in both lists.
+// REQUIRES: make_room reserved capacity in both lists.
 void PieceMemory::enter(const Piece& piece) noexcept {
   std::uint32_t at = 0;
   if (free_numbers_.empty()) {
@@ -169,7 +169,8 @@ void PieceMemory::enter(const Piece& piece) noexcept {
   std::ranges::fill(*units_of(piece.address, piece.bytes), Unit(at, true));
 }
 
-// Marks units that are in pieces. Those whose last unit is no longer committed leave the table. REQUIRES: there is room in `gone` for all.
+// Marks units that are in pieces. A piece without committed units leaves the table. REQUIRES: `gone` has
+// capacity for all.
 void PieceMemory::mark(std::span<Unit> units, bool committed, std::vector<Piece>& gone) noexcept {
   for (Unit& unit : units) {
     if (unit.is_committed() == committed || unit.piece() == 0) continue;
@@ -187,7 +188,7 @@ void PieceMemory::mark(std::span<Unit> units, bool committed, std::vector<Piece>
 
 // ---- committing
 
-// Claims what still has memory from before, and lists what has not.
+// Claims the units that still have memory, and lists the gaps that have none.
 Status PieceMemory::begin_commit(std::uintptr_t address, std::size_t bytes, Commit& commit) noexcept {
   try {
     const os::Lock lock(mutex_);
@@ -213,7 +214,7 @@ Status PieceMemory::begin_commit(std::uintptr_t address, std::size_t bytes, Comm
 void PieceMemory::undo_commit(std::uintptr_t address, std::size_t bytes, const Commit& commit) noexcept {
   const os::Lock lock(mutex_);
   promised_ -= commit.promised;
-  // What had memory before is in pieces that others use too, or did until now; those stay.
+  // Units that had memory are in pieces that other commits use, or did until now; those pieces stay.
   const Result<std::span<Unit>> units = units_of(address, bytes);
   if (!units) return;
   for (Unit& unit : *units) {
@@ -228,7 +229,7 @@ Status PieceMemory::fill_gap(const Gap& gap, std::vector<Piece>& made) noexcept 
     const std::size_t bytes = std::min(gap.bytes - done, most_piece_);
     Piece piece{.address = gap.address + done, .bytes = bytes, .used = bytes};
     if (const Status status = make_piece(piece); !status) return status;
-    made.push_back(piece);  // there is room
+    made.push_back(piece);  // capacity is reserved
     done += bytes;
   }
   return open_pieces(gap.address, gap.bytes);
@@ -273,7 +274,7 @@ Status PieceMemory::decommit(void* address, std::size_t bytes) noexcept {
 
 // ---- moving
 
-// What is to move: whole pieces, to where nothing is.
+// Validates a move, of whole pieces to an empty target, and lists the pieces.
 Status PieceMemory::look_at_move(std::uintptr_t from, std::uintptr_t to, std::size_t bytes, std::vector<Piece>& pieces) noexcept {
   try {
     const os::Lock lock(mutex_);
@@ -297,7 +298,7 @@ Status PieceMemory::look_at_move(std::uintptr_t from, std::uintptr_t to, std::si
   }
 }
 
-// Puts pieces at their new address, and leaves echoes.
+// Maps pieces at their new address, and leaves echoes.
 Status PieceMemory::begin_move(void* from, void* to, std::size_t bytes) noexcept {
   std::vector<Piece> pieces;
   if (const Status able = look_at_move(number(from), number(to), bytes, pieces); !able) return able;
@@ -307,7 +308,7 @@ Status PieceMemory::begin_move(void* from, void* to, std::size_t bytes) noexcept
   } catch (const std::bad_alloc&) {
     return kNoHeap;
   }
-  const std::uintptr_t distance = number(to) - number(from);  // around the end, when it is downwards
+  const std::uintptr_t distance = number(to) - number(from);  // modulo 2^64 when it is negative
   if (const Status mapped = map_pieces_again(pieces, distance, bytes); !mapped) return mapped;
   const os::Lock lock(mutex_);
   echoes_.merge(echoes);
@@ -333,7 +334,7 @@ Status PieceMemory::end_move(void* from, std::size_t bytes) noexcept {
 
 Status PieceMemory::move(void* from, void* to, std::size_t bytes) noexcept {
   const Status begun = begin_move(from, to, bytes);
-  // An address that the device keeps is no harm: nothing is put there.
+  // An address that the device fails to unmap does no harm: nothing is committed there.
   if (begun) (void)end_echoes(number(from), bytes).ok();
   return begun;
 }
@@ -347,7 +348,7 @@ bool PieceMemory::has_echo(std::uintptr_t address, std::size_t bytes) const noex
   return first + length > address;
 }
 
-// Those that lie in a range; one that the device does not unmap stays in the table.
+// Ends the echoes in a range; one that the device fails to unmap stays in the table.
 Status PieceMemory::end_echoes(std::uintptr_t address, std::size_t bytes) noexcept {
   Status done;
   for (std::uintptr_t at = address;;) {

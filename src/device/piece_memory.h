@@ -13,19 +13,20 @@
 #include "berth/base/result.h"
 #include "os/lock/mutex.h"
 
-// Address ranges of a device that commits in pieces: physical memory of a GPU comes in handles that are mapped and unmapped whole, and
-// page-locked host memory is registered and unregistered whole. What costs there is the number of pieces, and what can be given back is a
-// piece that is not used at all. So a commit makes few long ones, of most_piece bytes at most:
+// Address ranges of a device that commits in pieces: physical memory of a GPU comes in handles that are mapped
+// and unmapped whole, and page-locked host memory is registered and unregistered whole. The cost is per piece,
+// and only a piece that is entirely unused can be freed. So a commit makes few long pieces, of at most
+// most_piece bytes:
 //
 //     units       [ 0 | 1 | 2 | 3 | 4 | 5 | 6 | 7 ]
-//     pieces      [     A     |   B   |   |   C   ]          the borders follow from the commits: whoever commits can know them
+//     pieces      [     A     |   B   |   |   C   ]     the borders follow from the commits, so callers know them
 //
-// A unit of a piece that is decommitted alone keeps its memory, unused, until the rest of its piece is decommitted; committing it again
-// finds it there. Only whole pieces move. (Decision 0016.) A piece that moves while work under way uses it has two addresses for a while; the
-// old one is its *echo*, for that work alone.
+// A unit that is decommitted alone keeps its memory, unused, until the rest of its piece is decommitted;
+// committing it again reuses that memory. Only whole pieces move. (Decision 0016.) A piece that moves while
+// pending work uses it is mapped at two addresses for a while; the old one is its *echo*, for that work alone.
 //
-// This class keeps the table; how a piece is made, dropped and moved is for those who derive from it. They are called without a lock, for
-// units that no other call is at work on: any thread may call anything, as with a Backend.
+// This class keeps the table; derived classes make, drop and move pieces. Their functions are called without a
+// lock, for units that no concurrent call works on. Any thread may call any function, as with a Backend.
 namespace berth::internal::device {
 
 class PieceMemory {
@@ -36,7 +37,7 @@ class PieceMemory {
   PieceMemory(const PieceMemory&) = delete;
   PieceMemory& operator=(const PieceMemory&) = delete;
 
-  // As Backend has them.
+  // As in Backend.
   Result<void*> reserve(std::size_t bytes, std::size_t alignment) noexcept;
   Status release(void* address, std::size_t bytes) noexcept;
   Status commit(void* address, std::size_t bytes) noexcept;
@@ -46,7 +47,8 @@ class PieceMemory {
   Status end_move(void* from, std::size_t bytes) noexcept;
 
   enum class Found : std::uint8_t { committed, not_committed, elsewhere };
-  // Whether [address, address + bytes) is memory of ours, or an echo of it; `elsewhere`: not in any of our ranges.
+  // Whether [address, address + bytes) is committed here, or an echo of that; `elsewhere`: not in any reserved
+  // range.
   Found find(const void* address, std::size_t bytes) const noexcept;
 
   std::size_t unit_bytes() const noexcept { return unit_; }
@@ -55,15 +57,17 @@ class PieceMemory {
     std::uintptr_t address = 0;
     std::size_t bytes = 0;
     std::uint64_t handle = 0;  // the device's
-    std::size_t used = 0;      // bytes of it that are committed; with the last the piece goes
-    std::uint64_t serial = 0;  // never used again; 0 until it is in the table
+    std::size_t used = 0;      // committed bytes; the piece is dropped when this reaches 0
+    std::uint64_t serial = 0;  // never reused; 0 until it is in the table
   };
-  // The pieces that committed memory lies in, in the order of their addresses: it may begin and end in the middle of one. Throws bad_alloc.
+  // The pieces under a committed range, in address order; the range may begin and end inside a piece. Throws
+  // bad_alloc.
   Result<std::vector<Piece>> pieces_under(const void* address, std::size_t bytes) const;
   std::optional<Piece> find_piece(std::uint64_t serial) const noexcept;
 
  protected:
-  // What the system gave, and gets back: it may begin before the range, and be longer, for the alignment.
+  // What the system reserved, to be released as such: for alignment it may begin before the range and be
+  // longer.
   struct Addresses {
     std::uintptr_t first = 0;
     std::size_t bytes = 0;
@@ -71,19 +75,19 @@ class PieceMemory {
 
   virtual Result<Addresses> reserve_addresses(std::size_t bytes, std::size_t alignment) noexcept = 0;
   virtual void give_addresses_back(const Addresses& addresses) noexcept = 0;
-  // Puts memory under a piece, and sets its handle.
+  // Allocates and maps the memory of a piece, and sets its handle.
   virtual Status make_piece(Piece& piece) noexcept = 0;
   virtual Status drop_piece(const Piece& piece) noexcept = 0;
-  // The pieces of a commit that lie side by side are all there.
+  // Called when all adjacent pieces of a commit are mapped.
   virtual Status open_pieces(std::uintptr_t address, std::size_t bytes) noexcept;
-  // Pieces that lie side by side are found `distance` bytes further, too; all or none. By default they cannot.
+  // Maps adjacent pieces a second time, `distance` bytes further; all or none. By default unsupported.
   virtual Status map_pieces_again(std::span<const Piece> pieces, std::uintptr_t distance, std::size_t bytes) noexcept;
-  // One of the two addresses that a piece has goes.
+  // Unmaps one of the two addresses of a piece.
   virtual Status unmap_echo(std::uintptr_t address, std::size_t bytes) noexcept;
 
  private:
-  // The piece that a unit is in, by its number in `pieces_` (0: none), and whether the unit is committed. All zero at first: a range may
-  // have hundreds of thousands.
+  // The piece that a unit is in, by its index in `pieces_` (0: none), and whether the unit is committed.
+  // Zero-initialized, for calloc: a range may have hundreds of thousands of units.
   class Unit {
    public:
     Unit() noexcept = default;
@@ -108,9 +112,9 @@ class PieceMemory {
   };
   using Echo = Gap;
   struct Commit {
-    std::vector<Gap> gaps;     // what has no memory yet
-    std::vector<Piece> made;   // with room for all
-    std::size_t promised = 0;  // how many
+    std::vector<Gap> gaps;     // units without memory
+    std::vector<Piece> made;   // with capacity for all
+    std::size_t promised = 0;  // their number
   };
 
   Range* find_range(std::uintptr_t address, std::size_t bytes, std::uintptr_t& base) const noexcept BERTH_REQUIRES(mutex_);
@@ -133,11 +137,11 @@ class PieceMemory {
   const std::size_t most_piece_;
   mutable os::Mutex mutex_;
   mutable std::map<std::uintptr_t, Range> ranges_ BERTH_GUARDED_BY(mutex_);  // by first address
-  std::vector<Piece> pieces_ BERTH_GUARDED_BY(mutex_){1};                    // by number; the first is none
+  std::vector<Piece> pieces_ BERTH_GUARDED_BY(mutex_){1};                    // by index; the first is unused
   std::vector<std::uint32_t> free_numbers_ BERTH_GUARDED_BY(mutex_);         // capacity for all
-  std::map<std::uintptr_t, std::size_t> echoes_ BERTH_GUARDED_BY(mutex_);    // bytes by address, a piece each
+  std::map<std::uintptr_t, std::size_t> echoes_ BERTH_GUARDED_BY(mutex_);    // bytes by address, one per piece
   std::uint64_t serials_ BERTH_GUARDED_BY(mutex_) = 0;
-  std::size_t promised_ BERTH_GUARDED_BY(mutex_) = 0;  // pieces on their way in; there is room for them
+  std::size_t promised_ BERTH_GUARDED_BY(mutex_) = 0;  // pieces being made; capacity is reserved
 };
 
 }  // namespace berth::internal::device

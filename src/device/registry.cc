@@ -13,17 +13,17 @@ using namespace internal::device;
 
 namespace {
 
-// Clears the mark that a backend is being made, whether that went well or threw.
+// RAII mark that a backend is being made; cleared whether the factory succeeds or throws.
 class Making {
  public:
-  // Returns false when another thread made it meanwhile; then there is nothing to do.
+  // Returns false when another thread has made it meanwhile; then there is nothing to do.
   static bool begin(Kind& kind, int index) {
     const os::Lock lock(kind.mutex);
     while (true) {
       if (kind.backends.get(index) != nullptr) return false;
       const auto [entry, fresh] = kind.being_made.try_emplace(index, os::fork_generation());
       if (fresh) return true;
-      if (entry->second != os::fork_generation()) {  // its thread stayed behind in the parent process
+      if (entry->second != os::fork_generation()) {  // its thread exists only in the parent process
         entry->second = os::fork_generation();
         return true;
       }
@@ -45,7 +45,7 @@ class Making {
   void publish(std::unique_ptr<Backend> made) {
     const os::Lock lock(kind_.mutex);
     kind_.backends.set(index_, made.get());
-    (void)made.release();  // the table has it; it was ours until it was in there
+    (void)made.release();  // the table owns it from here on
   }
 
  private:
@@ -93,7 +93,7 @@ Backend* find_backend(Device device) noexcept {
   try {
     return &backend(device);
   } catch (...) {    // a third party's factory may throw anything
-    return nullptr;  // "not there" is the answer; why is for those who call backend()
+    return nullptr;  // backend() reports the reason
   }
 }
 

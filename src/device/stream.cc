@@ -19,9 +19,10 @@ namespace {
 
 std::atomic<std::uint64_t> g_next_id{1};
 
-// Relaxed, here and in next_point, is enough. Say that work is put into a stream, then next_point is called and gives n; and someone takes a
-// number of at least n, then records an event. Had the record come before the work in the stream's queue, then, as queues are ordered by
-// locks, the taking of that number would have come before the call of next_point, which would have given more.
+// Relaxed, here and in next_point, is enough. Let work be enqueued, then next_point return n; and let another
+// thread take a number of at least n, then record an event. If the event were before the work in the stream's
+// queue, then, as queues are ordered by locks, taking that number would have happened before the call of
+// next_point, which would have returned more.
 std::atomic<std::uint64_t> g_last_point{0};
 
 }  // namespace
@@ -58,7 +59,7 @@ struct StreamState::Order {
 
   const std::shared_ptr<StreamProgress> progress;
   os::Mutex mutex;
-  std::shared_ptr<const StreamClock> clock BERTH_GUARDED_BY(mutex);  // null: it comes after nothing that is known
+  std::shared_ptr<const StreamClock> clock BERTH_GUARDED_BY(mutex);  // null: nothing known precedes it
   std::atomic<std::uint64_t> version{0};
 };
 
@@ -71,7 +72,7 @@ std::shared_ptr<const StreamClock> StreamState::clock() const noexcept {
   return order_->clock;
 }
 
-// A hint, and only that: what it is compared with was loaded before the clock.
+// Only a hint: the version that it is compared with was loaded before the clock.
 std::uint64_t StreamState::clock_version() const noexcept { return order_->version.load(std::memory_order_relaxed); }
 std::uint64_t StreamState::done_point() const noexcept { return order_->progress->done(); }
 
@@ -83,8 +84,9 @@ bool StreamState::comes_after(std::uint64_t stream_id, std::uint64_t point) cons
   return known != nullptr && known->point_of(stream_id) >= point;
 }
 
-// What an event that the backend is about to make will say of order. The number is taken, and the clock read, before the backend is
-// asked: then everything that was put in before the number was taken, and every wait that the clock tells of, is before the event.
+// The ordering part of an event that the backend is about to record. The number is taken, and the clock read,
+// before the backend records the event: so everything enqueued before the number was taken, and every wait in
+// the clock, happens before the event.
 Event StreamState::numbered() const noexcept {
   Event event;
   event.progress_ = order_->progress;
@@ -107,7 +109,8 @@ Event StreamState::enqueue(std::function<void()> work) {
   Event event = numbered();
   return completed(event, do_enqueue([work = std::move(work), id = id_, point = event.point()]() mutable {
                      const RunningWork here(id, point);
-                     const std::function<void()> running = std::exchange(work, nullptr);  // what it keeps alive goes as a part of it
+                     // its captures are destroyed as part of the work
+                     const std::function<void()> running = std::exchange(work, nullptr);
                      running();
                    }));
 }
@@ -123,7 +126,7 @@ void StreamState::synchronize() {
   all.note_done();
 }
 
-// After the backend has taken the wait: whoever reads the clock puts in their work after it.
+// Called after the backend has enqueued the wait: a thread that reads the clock enqueues its work after it.
 void StreamState::learn(const Event& event) noexcept {
   if (event.progress_ == nullptr) return;
   std::shared_ptr<const StreamClock> old = clock();
@@ -137,9 +140,9 @@ void StreamState::learn(const Event& event) noexcept {
         order_->version.fetch_add(1, std::memory_order_relaxed);
         return;
       }
-      old = order_->clock;  // another thread's wait was in between
+      old = order_->clock;  // another thread's wait came in between
     }
-  } catch (const std::bad_alloc&) {  // the wait stands; that less is known of it costs memory, and no more
+  } catch (const std::bad_alloc&) {  // the wait stands; a less precise clock only costs memory
   }
 }
 

@@ -6,21 +6,21 @@
 #include <memory>
 #include <vector>
 
-// What is known of the order between streams. Both are shared: by the stream, by its events, and by the clocks of streams that wait for
-// them.
+// The known order between streams (vector clocks). Both classes are shared by the stream, its events, and the
+// clocks of streams that wait for them. Any thread.
 namespace berth::internal::device {
 
-// How far a stream is known to have got.
+// The latest point of a stream that is known to be done.
 class StreamProgress {
  public:
   explicit StreamProgress(std::uint64_t stream_id) noexcept : stream_id_(stream_id) {}
 
   std::uint64_t stream_id() const noexcept { return stream_id_; }
-  // acquire: whoever learns here that work is done may touch what it wrote.
+  // acquire: a thread that sees the work done also sees what it wrote.
   std::uint64_t done() const noexcept { return done_.load(std::memory_order_acquire); }
   void raise(std::uint64_t point) noexcept {
     std::uint64_t before = done_.load(std::memory_order_relaxed);
-    // release: for `done`. acquire: a point that is raised over another passes on what came with that one.
+    // release: pairs with `done`. acquire: a raise over another point passes on what was visible with that one.
     while (before < point && !done_.compare_exchange_weak(before, point, std::memory_order_acq_rel, std::memory_order_relaxed)) {
     }
   }
@@ -30,27 +30,29 @@ class StreamProgress {
   std::atomic<std::uint64_t> done_{0};
 };
 
-// For other streams, the latest point that something comes after. Never changed once others can see it.
+// A vector clock: for other streams, the latest point that happens before an event or a stream's later work.
+// Immutable once published.
 class StreamClock {
  public:
   struct Entry {
     std::shared_ptr<StreamProgress> progress;
     std::uint64_t point;
   };
-  // Programs that make a stream for each step must not carry all of them along: what was learnt longest ago is forgotten.
+  // Bounded, for programs that make a stream for each step: the least recently learnt entries are dropped.
   static constexpr std::size_t kMost = 64;
 
   // The point of a stream; 0 when nothing is known.
   std::uint64_t point_of(std::uint64_t stream_id) const noexcept;
   const std::vector<Entry>& entries() const noexcept { return entries_; }
 
-  // `known`, and an event of a stream with what that comes after; null when that is nothing new to the stream `own`. Throws bad_alloc.
+  // Merges `known` with an event and its clock `with`; null when that adds nothing for the stream `own`. Throws
+  // bad_alloc.
   static std::shared_ptr<const StreamClock> merged(const StreamClock* known, Entry event, const StreamClock* with, std::uint64_t own);
 
  private:
   void add(const Entry& entry);
 
-  std::vector<Entry> entries_;  // what was learnt last comes first; one for each stream, at most kMost
+  std::vector<Entry> entries_;  // most recent first; one per stream, at most kMost
 };
 
 }  // namespace berth::internal::device

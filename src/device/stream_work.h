@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-// Which host functions of streams the calling thread is in the middle of, innermost first. (A thread that waits for one stream may be
-// made to run another's work.)
+// The host functions of streams that the calling thread is running, as a thread-local stack, innermost first.
+// (A thread that waits for one stream may run another's work.)
 namespace berth::internal::device {
 
 class RunningWork;
@@ -20,7 +20,7 @@ class RunningWork {
   RunningWork& operator=(const RunningWork&) = delete;
 
   std::uint64_t stream_id() const noexcept { return stream_id_; }
-  std::uint64_t point() const noexcept { return point_; }  // of the event behind it
+  std::uint64_t point() const noexcept { return point_; }  // of the event after it
   const RunningWork* outer() const noexcept { return outer_; }
 
  private:

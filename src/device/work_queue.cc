@@ -17,7 +17,7 @@ void throw_inherited_stream(Device device) {
 
 std::shared_ptr<WorkQueue> WorkQueue::start(Device device) {
   auto queue = std::make_shared<WorkQueue>(device);
-  // Detached: the last handle may be dropped by the queue's own work, where joining would wait for itself.
+  // Detached: the queue's own work may destroy the last handle, where a join would deadlock.
   std::thread([queue] { queue->work(); }).detach();
   return queue;
 }
@@ -66,17 +66,17 @@ void WorkQueue::close() {
   changed_.notify_all();
 }
 
-// The worker's life: until the queue is closed and everything has run.
+// The worker's loop: until the queue is closed and everything has run.
 void WorkQueue::work() noexcept {
   std::function<void()> item;
   while (take(item)) {
     std::exception_ptr error;
     try {
       item();
-    } catch (...) {  // whatever the user's function throws is theirs to catch, at a wait
+    } catch (...) {  // a user's exception is rethrown at a wait
       error = std::current_exception();
     }
-    item = nullptr;  // what it keeps alive is let go before anyone is told that it is done
+    item = nullptr;  // destroy its captures before waiters are notified
     finish(std::move(error));
   }
 }

@@ -10,10 +10,11 @@
 #include "berth/base/error.h"
 #include "berth/base/result.h"
 
-// What is wrong with a file, thrown as the exception it stands for, with what would help.
+// Throws what is wrong with a file as the right exception, with advice. Used by everything in file/; any
+// thread.
 namespace berth::internal::file {
 
-// The system said no. The path is added to what was asked.
+// For failed system calls. The path is appended to `asked`.
 [[noreturn]] void throw_file_failure(const Failure& failure, std::string_view asked, std::string_view path, std::vector<Fact> facts = {});
 
 template <class T>
@@ -32,13 +33,14 @@ struct Fault {
   std::string why;
   std::string help = "get the file again, or write it with another tool";
   ErrorCode code = ErrorCode::format_error;
-  std::optional<std::uint64_t> offset = {};   // the byte of the file
+  std::optional<std::uint64_t> offset = {};   // in the file
   std::optional<std::string_view> name = {};  // the tensor
-  std::vector<Fact> facts = {};               // more
+  std::vector<Fact> facts = {};               // further facts
 };
 [[noreturn]] void throw_fault(std::string_view path, Fault fault);
 
-// Throws ArgumentError(invalid_name) for a path that the system would read as another one.
+// Throws ArgumentError(invalid_name) for an empty path, or one with a NUL byte, which the system would
+// truncate.
 void require_path(const std::string& path, std::string_view asked);
 
 }  // namespace berth::internal::file

@@ -25,10 +25,10 @@ using namespace internal::file;
 
 namespace {
 
-// A range of a file in this process's memory.
+// A mapped range of a file.
 class MappedRange {
  public:
-  // Nothing is mapped for no bytes: the kernel has no such mappings.
+  // Maps nothing for 0 bytes: the kernel has no empty mappings.
   MappedRange(std::shared_ptr<const OpenFile> file, std::uint64_t offset, std::size_t bytes, FileMode mode)
       : file_(std::move(file)), offset_(align_down(offset, os::page_bytes())), mode_(mode) {
     if (bytes == 0) return;
@@ -50,6 +50,10 @@ class MappedRange {
     return offset_ + static_cast<std::uint64_t>(static_cast<const char*>(address) - static_cast<const char*>(base_));
   }
 
+  void write_back() const {
+    if (writes_reach_the_file() && base_ != nullptr) require_done(os::write_back(base_, bytes_), "flushing", file_->path());
+  }
+
  private:
   static os::Mapping mapping_of(FileMode mode) noexcept {
     if (mode == FileMode::read) return os::Mapping::read;
@@ -59,35 +63,37 @@ class MappedRange {
   const std::shared_ptr<const OpenFile> file_;
   const std::uint64_t offset_;  // of base_ in the file
   const FileMode mode_;
-  std::size_t lead_ = 0;   // from base_ to the first byte that was asked for
-  std::size_t bytes_ = 0;  // that are mapped
+  std::size_t lead_ = 0;   // from base_ to the first requested byte
+  std::size_t bytes_ = 0;  // size of the mapping
   void* base_ = nullptr;
 };
 
-// Whether touching so much at once would push everything else out of memory.
+// Whether touching that much at once would evict everything else from memory.
 bool is_most_of_memory(std::size_t bytes) {
   constexpr std::size_t kAlwaysFits = std::size_t{64} << 20;
   return bytes > kAlwaysFits && bytes > os::host_memory().total_bytes / 4;
 }
 
-// Holds the mapping for a buffer, and looks before its bytes are touched.
+// Holds the mapping for a buffer, and checks the file before its bytes are touched.
 class MapGuard : public BufferGuard {
  public:
   MapGuard(std::unique_ptr<MappedRange> range, bool expect_changes) : range_(std::move(range)), expect_changes_(expect_changes) {}
 
   void let_go(const Block&, Allocator*, std::shared_ptr<Allocator>) noexcept override { range_.reset(); }
 
-  // The size alone tells of a cut, and of nothing else: the disk can fail. So the pages are asked for, which the kernel answers without a
-  // signal. Where that is too much at once the size must do.
+  // The size of the file detects truncation only, and the disk can fail too. So the pages are faulted in, for
+  // which the kernel reports errors without a signal. Ranges too large for that are checked by size only.
   void before_touch(std::size_t offset, std::size_t bytes, bool write) const override {
     const char* const at = range_->data() + offset;
     require_there(at, bytes);
     if (is_most_of_memory(bytes)) return;
     const Result<bool> asked = os::populate(at, bytes, write);
     if (asked) return;
-    require_there(at, bytes);  // cut just now
+    require_there(at, bytes);  // truncated in between
     throw_file_failure(asked.failure(), write ? "writing to" : "reading", range_->file().path());
   }
+
+  void before_close() const override { range_->write_back(); }
 
   const MappedRange& range() const noexcept { return *range_; }
 
@@ -119,7 +125,7 @@ const MappedRange& range_of(const Storage& storage, const char* asked) {
                       {{"owner", to_string(storage.buffer().owner())}});
 }
 
-// The bytes that the elements lie in.
+// The address range of the elements.
 struct Bytes {
   char* begin;
   std::size_t count;
@@ -197,17 +203,6 @@ void flush_mapped(const Storage& storage) {
   if (!range.writes_reach_the_file() || storage.num_elements() == 0) return;
   const Bytes bytes = bytes_of(storage);
   require_done(os::write_back(bytes.begin, bytes.count), "flushing", range.file().path());
-}
-
-void close_mapped(Storage& storage) {
-  (void)range_of(storage, "closing");
-  if (storage.use_count() > 1) {
-    throw AccessError(ErrorCode::busy,
-                      {"closing a mapped storage", text::join(storage.use_count() - 1, " other handles have it"), "drop them first"},
-                      {{"handles", storage.use_count() - 1}});
-  }
-  flush_mapped(storage);
-  storage = {};
 }
 
 void prefetch_mapped(const Storage& storage) {

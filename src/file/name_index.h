@@ -11,9 +11,10 @@
 
 namespace berth::internal::file {
 
-// Finds names by their hashes. The rows lie in buckets, by the highest bits of the hash, about one in each; inside a bucket they are sorted.
-// Building it costs n, and n log n for names that were made to fall into one bucket: those gain nothing. `name_of(i)` is the name with number
-// i, a string_view, the same at each call.
+// A hash index of names. Rows are grouped into buckets by the highest bits of the hash, about one row per
+// bucket, and sorted inside a bucket. Building it takes O(n), or O(n log n) for names crafted to collide, so
+// that such an attack gains nothing. `name_of(i)` returns name number i as a string_view, the same at each
+// call. Immutable; any thread.
 class NameIndex {
  public:
   NameIndex() = default;
@@ -36,7 +37,7 @@ class NameIndex {
     }
   }
 
-  // The later of two that have the same name.
+  // The later of two equal names, if there are any.
   template <class NameOf>
   std::optional<std::size_t> duplicate(NameOf name_of) const {
     for (std::size_t i = 1; i < rows_.size(); ++i) {
@@ -52,7 +53,7 @@ class NameIndex {
     const std::uint64_t hash = hash_of(name);
     const std::size_t bucket = bucket_of(hash);
     const Row* const end = rows_.data() + begins_[bucket + 1];
-    // By the name too: many can have one hash, when someone chose them so.
+    // Also by name: many names can have one hash, if they were crafted so.
     const auto before = [&](const Row& a, std::string_view wanted) { return a.hash != hash ? a.hash < hash : name_of(a.at) < wanted; };
     const Row* const row = std::lower_bound(rows_.data() + begins_[bucket], end, name, before);
     if (row == end || row->hash != hash || name_of(row->at) != name) return std::nullopt;
@@ -70,8 +71,8 @@ class NameIndex {
   Row* begin(std::size_t bucket) noexcept { return rows_.data() + begins_[bucket]; }
 
   int shift_ = 63;                   // there are 2^(64 - shift_) buckets
-  std::vector<std::size_t> begins_;  // of each bucket in rows_, and their end
-  std::vector<Row> rows_;            // by bucket, then by hash, then by name
+  std::vector<std::size_t> begins_;  // the first row of each bucket, and the end of rows_
+  std::vector<Row> rows_;            // sorted by bucket, hash, name
 };
 
 }  // namespace berth::internal::file

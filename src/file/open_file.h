@@ -10,16 +10,16 @@
 #include "berth/file/map.h"
 #include "os/file/data_file.h"
 
-// A file that is open, and what it was when it was opened: what everything in file/ reads through. Shared by those who use it, from any
-// thread; it never changes. All of it throws as map_file does.
+// An open file and its stamp at the time of opening; everything in file/ reads through it. Immutable, so any
+// thread may use it. All of it throws as map_file does.
 namespace berth::internal::file {
 
 class OpenFile {
  public:
-  // `asked` says what for, in the words of an error: "opening the file".
+  // `asked` is the purpose, as error messages word it: "opening the file".
   static std::shared_ptr<const OpenFile> open(const std::string& path, os::OpenFor use, const char* asked);
   static Result<std::shared_ptr<const OpenFile>> try_open(const std::string& path, os::OpenFor use);
-  // A file of that size, new or emptied.
+  // A file of that size, new or truncated first.
   static std::shared_ptr<const OpenFile> create(const std::string& path, std::uint64_t bytes, const char* asked);
 
   OpenFile(std::string path, os::Descriptor descriptor, const os::FileStamp& stamp)
@@ -29,12 +29,13 @@ class OpenFile {
   int descriptor() const noexcept { return descriptor_.number(); }
   std::uint64_t bytes() const noexcept { return stamp_.bytes; }  // when it was opened
 
-  // Reads exactly that range, by pread: of a file that was cut meanwhile FormatError(file_truncated), never a signal.
+  // Reads exactly that range with pread. For a file that was truncated meanwhile it throws
+  // FormatError(file_truncated) and never raises a signal.
   void read(std::uint64_t offset, std::span<std::byte> target) const;
 
   FileState state() const;
   void require_unchanged() const;                // FormatError: file_truncated, file_changed
-  void require_bytes(std::uint64_t need) const;  // that many are there still; FormatError(file_truncated)
+  void require_bytes(std::uint64_t need) const;  // unless it still has that many: FormatError(file_truncated)
 
  private:
   [[noreturn]] void throw_truncated(std::uint64_t have, std::uint64_t need) const;

@@ -10,13 +10,13 @@
 #include "berth/storage/storage.h"
 #include "os/file/new_file.h"
 
-// What the writers of all formats share.
+// Helpers of the writers of all formats. One thread at a time.
 namespace berth::internal::file {
 
-// A file that appears under its name when it is whole (os/file/new_file.h), with errors thrown.
+// A file that appears under its path atomically, on commit (os/file/new_file.h). Errors are thrown.
 class OutputFile {
  public:
-  // Room for all of it is taken now, where the file system can.
+  // Reserves disk space for the whole file, where the file system can.
   OutputFile(const std::string& path, std::uint64_t bytes);
 
   void write(std::uint64_t offset, std::string_view bytes) const;
@@ -28,8 +28,8 @@ class OutputFile {
   os::NewFile file_;
 };
 
-// The elements in C order, as the host sees them: the storage's own bytes where that can be, else those of a copy. What is of a mapped file
-// has been looked at.
+// The elements in C order, in host memory: the storage's own bytes if possible, else a copy. Bytes of a mapped
+// file have been checked.
 class HostBytes {
  public:
   explicit HostBytes(const Storage& storage);

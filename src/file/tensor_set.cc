@@ -32,7 +32,7 @@ const TensorEntry& TensorSet::at(std::string_view name) const {
                     {{"name", text::printable(name)}, {"path", text::printable(path_, 4096)}});
 }
 
-// Mapped outside of the lock: of two threads that are first, one's mapping is used and the other's goes.
+// Maps outside the lock: if two threads race to be first, one mapping is kept and the other is unmapped.
 Buffer TensorSet::mapped(std::size_t index) const {
   {
     const os::Lock lock(mutex_);
@@ -46,7 +46,7 @@ Buffer TensorSet::mapped(std::size_t index) const {
 
 Storage TensorSet::tensor(const TensorEntry& entry) const { return tensor_over(mapped(entry.file), *open_[entry.file], entry); }
 Storage TensorSet::bytes(const TensorEntry& entry) const { return bytes_over(mapped(entry.file), *open_[entry.file], entry); }
-Storage TensorSet::read(const TensorEntry& entry, const Place& place) const { return read_tensor(*open_[entry.file], entry, place); }
+Storage TensorSet::read(const TensorEntry& entry, const AllocatorRef& where) const { return read_tensor(*open_[entry.file], entry, where); }
 
 FileState TensorSet::state() const {
   FileState worst = FileState::current;

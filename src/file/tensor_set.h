@@ -15,11 +15,11 @@
 
 namespace berth::internal::file {
 
-// The tensors of one or more open files, by name: what the handles of all formats share. It does not change once it is made, but that files
-// are mapped when the first tensor of theirs is asked for.
+// The tensors of one or more open files, by name: the state behind the handles of all formats. Immutable,
+// except that each file is mapped on first access to one of its tensors. Any thread.
 class TensorSet {
  public:
-  // REQUIRES: no two entries have the same name; each names a file that is open, and lies inside it.
+  // REQUIRES: no two entries have the same name; each refers to an open file, and is inside it.
   TensorSet(std::string path, std::vector<TensorEntry> entries, NameIndex names, std::vector<TensorFile> files,
             std::vector<std::shared_ptr<const OpenFile>> open);
 
@@ -28,12 +28,12 @@ class TensorSet {
   const std::vector<TensorFile>& files() const noexcept { return files_; }
   const OpenFile& file(std::size_t index) const noexcept { return *open_[index]; }
   const TensorEntry* find(std::string_view name) const noexcept;
-  // Throws AccessError(not_found), with a name that is near where there is one.
+  // Throws AccessError(not_found).
   const TensorEntry& at(std::string_view name) const;
 
   Storage tensor(const TensorEntry& entry) const;
   Storage bytes(const TensorEntry& entry) const;
-  Storage read(const TensorEntry& entry, const Place& place) const;
+  Storage read(const TensorEntry& entry, const AllocatorRef& where) const;
   FileState state() const;
 
  private:
@@ -45,7 +45,7 @@ class TensorSet {
   const std::vector<TensorFile> files_;
   const std::vector<std::shared_ptr<const OpenFile>> open_;
   mutable os::Mutex mutex_;
-  mutable std::vector<Buffer> mapped_ BERTH_GUARDED_BY(mutex_);  // of each file; none: not asked for yet
+  mutable std::vector<Buffer> mapped_ BERTH_GUARDED_BY(mutex_);  // by file; empty: not mapped yet
 };
 
 }  // namespace berth::internal::file

@@ -52,14 +52,14 @@ Storage bytes_over(const Buffer& mapped, const OpenFile& file, const TensorEntry
   return Storage(mapped, DType::u8, {entry.size_bytes}, {1}, entry.size_bytes == 0 ? 0 : first);
 }
 
-Storage read_tensor(const OpenFile& file, const TensorEntry& entry, const Place& place) {
+Storage read_tensor(const OpenFile& file, const TensorEntry& entry, const AllocatorRef& where) {
   const DType dtype = dtype_of(entry);
   file.require_unchanged();
-  const bool straight = backend(place.device()).properties().abilities.host_access;
-  const Storage bytes = empty(entry.fortran_order ? reversed(entry.shape) : entry.shape, dtype, straight ? place : Place("cpu"));
+  const bool straight = backend(where.device()).properties().abilities.host_access;
+  const Storage bytes = empty(entry.fortran_order ? reversed(entry.shape) : entry.shape, dtype, straight ? where : AllocatorRef("cpu"));
   file.read(entry.file_offset, bytes_of(bytes));
-  file.require_unchanged();  // or it may be half of the old and half of the new
-  const Storage placed = straight ? bytes : empty(bytes.shape(), dtype, place);
+  file.require_unchanged();  // else it may be a mix of old and new bytes
+  const Storage placed = straight ? bytes : empty(bytes.shape(), dtype, where);
   if (!straight) placed.copy_from(bytes);
   return entry.fortran_order ? turned(placed) : placed;
 }

@@ -7,25 +7,26 @@
 #include "berth/storage/create.h"
 #include "file/open_file.h"
 
-// Tensors of a file as storages, whatever the format.
+// Tensors of a file as storages, for all formats. Any thread.
 namespace berth::internal::file {
 
-// All of the file as one buffer, read-only, mapped now. The buffer keeps the file open.
+// Maps the whole file as one read-only buffer, which keeps the file open.
 Buffer map_whole(const std::shared_ptr<const OpenFile>& file);
-// Part of it, as map_file makes it. REQUIRES: the file has as much from the offset on.
+// Maps a part of the file, as map_file does. REQUIRES: the file has enough bytes from the offset on.
 Storage map_open(std::shared_ptr<const OpenFile> file, const Shape& shape, DType dtype, FileMode mode, const MapOptions& options,
                  const Site& site);
 
 // Throws ArgumentError(unsupported_dtype) when berth has no such dtype.
 DType dtype_of(const TensorEntry& entry);
 
-// The tensor over `mapped`, which is all of the file; or read into memory, where its place does not suit its elements. Throws as dtype_of
-// does, and FormatError when the file is not what was opened.
+// tensor_over: a view of `mapped`, which is the whole file; or the tensor read into memory, if its offset is
+// misaligned for its elements. Throw as dtype_of does (except bytes_over), and FormatError when the file
+// differs from what was opened.
 Storage tensor_over(const Buffer& mapped, const OpenFile& file, const TensorEntry& entry);
 Storage bytes_over(const Buffer& mapped, const OpenFile& file, const TensorEntry& entry);
-Storage read_tensor(const OpenFile& file, const TensorEntry& entry, const Place& place);
+Storage read_tensor(const OpenFile& file, const TensorEntry& entry, const AllocatorRef& where);
 
-// The shape that the bytes of a tensor in Fortran order have in C order, and back.
+// Reverses the axes: a tensor in Fortran order, seen as its bytes in C order, and back.
 Shape reversed(const Shape& shape);
 Storage turned(const Storage& storage);
 

@@ -12,7 +12,7 @@ namespace berth::internal::html {
 
 namespace {
 
-using Wide = unsigned __int128;  // the sum of any boxes that fit in memory
+using Wide = unsigned __int128;  // holds the sum of any boxes that fit in memory
 
 std::uint64_t clamped(Wide bytes) {
   constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
@@ -39,8 +39,8 @@ std::vector<Change> changes(std::span<const MapBox> boxes) {
   return all;
 }
 
-// Gives tones to boxes in the order in which they begin. `last_` has at each address who was there last, so that a box can differ from those
-// beside it and from those whose addresses it takes.
+// Assigns tones to boxes in the order in which they begin (greedy colouring). `last_` maps each address to the
+// last box there, so that a box can differ from its neighbours and from the boxes whose addresses it reuses.
 class ToneGiver {
  public:
   ToneGiver(std::span<const MapBox> boxes, std::size_t tones) : boxes_(boxes), given_(boxes.size()), taken_(tones) {}
@@ -69,7 +69,7 @@ class ToneGiver {
 
   void avoid(const std::pair<const std::uint64_t, std::size_t>& neighbour) { ++taken_[given_[neighbour.second]]; }
 
-  // In turn, so that all are used.
+  // Round robin among equals, so that all tones are used.
   std::uint8_t least_taken() {
     std::size_t best = turn_ % taken_.size();
     for (std::size_t k = 0; k < taken_.size(); ++k) {
@@ -82,7 +82,7 @@ class ToneGiver {
 
   std::span<const MapBox> boxes_;
   std::vector<std::uint8_t> given_;
-  std::vector<std::size_t> taken_;  // by tone: how many neighbours of the box at hand have it
+  std::vector<std::size_t> taken_;  // by tone: how many neighbours of the current box have it
   std::map<std::uint64_t, std::size_t> last_;
   std::size_t turn_ = 0;
 };
@@ -93,7 +93,8 @@ std::vector<LivePoint> live_bytes(std::span<const MapBox> boxes) {
   std::vector<LivePoint> points;
   Wide live = 0;
   for (const Change& change : changes(boxes)) {
-    live = change.begins ? live + change.bytes : live - change.bytes;  // may pass below 0 within a step, and comes back
+    live = change.begins ? live + change.bytes : live - change.bytes;  // may wrap below 0 within a step, and
+                                                                       // comes back
     if (points.empty() || points.back().step != change.step) points.push_back({change.step, 0});
     points.back().bytes = clamped(live);
   }

@@ -3,11 +3,12 @@
 
 #include <string_view>
 
-// The script and the style of html/html.h. They are written as what they are, in src/page/assets/, and embedded when the library is built
-// (cmake/embed.cmake). The script loads nothing, keeps nothing, and puts text from data into the page only as text.
+// The script and the style sheet of html/html.h. Their sources are in src/html/assets/, and are embedded when
+// the library is built (cmake/embed.cmake). The script loads nothing, stores nothing, and inserts text from
+// data only as text, never as HTML. Constants; any thread.
 namespace berth::internal::html {
 
-extern const std::string_view kScript;  // its files stand in one scope, in the order of src/CMakeLists.txt
-extern const std::string_view kStyle;   // in the colours of html/palette.h
+extern const std::string_view kScript;  // all files in one scope, in the order of src/CMakeLists.txt
+extern const std::string_view kStyle;   // uses the colours of html/palette.h
 
 }  // namespace berth::internal::html

@@ -7,7 +7,7 @@ namespace berth::internal::html {
 
 namespace {
 
-// Well-formed UTF-8, and yet no XML.
+// Well-formed UTF-8 that XML does not allow.
 bool is_noncharacter(std::string_view text) { return text.starts_with("\xef\xbf\xbe") || text.starts_with("\xef\xbf\xbf"); }
 
 std::string_view entity(char c) {

@@ -7,14 +7,15 @@
 
 #include "berth/export.h"
 
-// Names from outside, made harmless for a page. A value may be called `</script>`, hold control characters, or not be UTF-8 at all.
+// Escaping of untrusted names in reports. A value may be called `</script>`, contain control characters, or not
+// be UTF-8 at all. Pure functions; any thread.
 namespace berth::internal::html {
 
-// As text or as an attribute in quotes, in HTML and in XML: what control characters and broken bytes there are appears as \xNN, and what is
-// longer than `most` bytes is cut.
+// For text and quoted attributes, in HTML and in XML: control characters and invalid bytes become \xNN, and
+// names longer than `most` bytes are truncated.
 BERTH_EXPORT std::string escaped(std::string_view name, std::size_t most = 256);
 
-// JSON that may stand inside a <script>: the same data, without a '<'. REQUIRES: `json` is valid.
+// For JSON inside a <script>: the same data, without a '<'. REQUIRES: `json` is valid.
 BERTH_EXPORT std::string in_script(std::string_view json);
 
 }  // namespace berth::internal::html

@@ -8,25 +8,26 @@
 #include <span>
 #include <vector>
 
-// Addresses, folded: stretches that nothing has are left out, so that the rest can be seen. For anything with an offset and bytes.
+// Folding of addresses: long unused ranges are left out of a drawing, so that the rest is visible. For any type
+// with `offset` and `bytes`. Pure functions; any thread.
 namespace berth::internal::html {
 
-// Addresses that are left out of a drawing.
+// A range of addresses that is left out of a drawing.
 struct MapFold {
-  std::uint64_t offset = 0;  // where, as the drawing has it
-  std::uint64_t bytes = 0;   // how many
-  std::uint64_t moved = 0;   // how far what lies above was moved down by this fold and those below it
+  std::uint64_t offset = 0;  // of the fold, in the drawing
+  std::uint64_t bytes = 0;   // that are left out
+  std::uint64_t moved = 0;   // how far this fold and those below it moved the addresses above down
   friend bool operator==(const MapFold&, const MapFold&) = default;
 };
 
 struct Folded {
-  std::uint64_t bytes = 0;  // where the last one ends now
-  std::uint64_t first = 0;  // where the first one began; not in MapFold::moved
+  std::uint64_t bytes = 0;  // the end of the folded addresses
+  std::uint64_t first = 0;  // the original lowest offset; not in MapFold::moved
   std::vector<MapFold> folds = {};
 };
 
-// Moves all down over what lies below the first, and over stretches that are longer than a quarter of all that some of them have. Of each
-// such stretch a little stays, as a place to say so. REQUIRES: offsets and bytes together fit in 64 bits.
+// Moves everything down over the addresses below the first, and over unused ranges longer than a quarter of all
+// used bytes. A small gap remains of each such range, to label it. REQUIRES: offsets plus bytes fit in 64 bits.
 template <class Placed>
 Folded fold_offsets(std::span<Placed> all) {
   std::vector<Placed*> order;
@@ -34,7 +35,7 @@ Folded fold_offsets(std::span<Placed> all) {
   std::ranges::sort(order, {}, [](const Placed* one) { return one->offset; });
 
   std::uint64_t used = 0;
-  std::uint64_t top = 0;  // where the addresses end that were seen so far
+  std::uint64_t top = 0;  // the end of the addresses seen so far
   for (const Placed* one : order) {
     const std::uint64_t end = one->offset + one->bytes;
     if (end <= top) continue;

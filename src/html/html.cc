@@ -14,7 +14,7 @@ namespace berth::internal::html {
 
 namespace {
 
-// Nothing but what is inside: a browser that is asked for more by anything in the page refuses.
+// Allows only inline content: the browser blocks every other request from the report.
 constexpr std::string_view kPolicy =
     "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
     "img-src data:\">\n";
@@ -47,7 +47,7 @@ std::string swatch(std::string_view style, std::string_view name) {
   return text::join("<li><i style=\"background:", style, "\"></i>", escaped(name), "</li>");
 }
 
-// From above, as groups are drawn.
+// From top to bottom, as groups are drawn.
 std::string swatches(const std::vector<TimelineGroup>& groups) {
   std::string out;
   for (std::size_t g = groups.size(); g-- > 0;) out += swatch(text::join("var(--", tone_name(groups[g].tone), ")"), groups[g].name);
@@ -99,15 +99,15 @@ std::string grouped(std::uint64_t count) {
   return digits;
 }
 
-HtmlPage::HtmlPage(std::string_view title, std::string_view subtitle) {
+HtmlReport::HtmlReport(std::string_view title, std::string_view subtitle) {
   out_ = text::join("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n", kPolicy,
                     "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>", escaped(title),
-                    "</title>\n<link rel=\"icon\" href=\"data:,\">\n<style>\n", page_colours(), kStyle,
+                    "</title>\n<link rel=\"icon\" href=\"data:,\">\n<style>\n", report_colours(), kStyle,
                     "</style>\n</head>\n<body>\n<header><h1>", escaped(title), "</h1><p>", escaped(subtitle),
                     "</p><button type=\"button\" id=\"theme\">Dark</button></header>\n<main>\n");
 }
 
-HtmlPage& HtmlPage::figures(const std::vector<Figure>& figures) {
+HtmlReport& HtmlReport::figures(const std::vector<Figure>& figures) {
   out_ += "<dl class=\"figures\">\n";
   for (const Figure& figure : figures) {
     out_ += text::join("<div><dt>", escaped(figure.label), "</dt><dd>", escaped(figure.value));
@@ -118,7 +118,7 @@ HtmlPage& HtmlPage::figures(const std::vector<Figure>& figures) {
   return *this;
 }
 
-HtmlPage& HtmlPage::table(const Table& table) {
+HtmlReport& HtmlReport::table(const Table& table) {
   out_ += text::join("<section class=\"table\">\n<h2>", escaped(table.heading), "</h2>\n");
   if (table.searchable) out_ += text::join("<div class=\"tools\">", search_field("search", "words, / to begin"), "</div>\n");
   out_ += "<div class=\"scroll\" tabindex=\"0\"><table class=\"sorts\">\n<thead><tr>";
@@ -131,7 +131,7 @@ HtmlPage& HtmlPage::table(const Table& table) {
   return *this;
 }
 
-void HtmlPage::row(const Table& table, const std::vector<TableCell>& cells) {
+void HtmlReport::row(const Table& table, const std::vector<TableCell>& cells) {
   out_ += "<tr>";
   for (std::size_t i = 0; i < cells.size(); ++i) {
     const TableCell& cell = cells[i];
@@ -142,7 +142,7 @@ void HtmlPage::row(const Table& table, const std::vector<TableCell>& cells) {
   out_ += "</tr>\n";
 }
 
-HtmlPage& HtmlPage::timeline(const Timeline& timeline) {
+HtmlReport& HtmlReport::timeline(const Timeline& timeline) {
   const std::string title = escaped(timeline.title);
   const bool counts = timeline.clock == Timeline::Clock::none;
   const std::string steps = counts ? text::join(", ", escaped(timeline.step), "s ", timeline.begin, " to ", timeline.end) : "";
@@ -151,7 +151,7 @@ HtmlPage& HtmlPage::timeline(const Timeline& timeline) {
   return *this;
 }
 
-HtmlPage& HtmlPage::map(const AddressMap& map) {
+HtmlReport& HtmlReport::map(const AddressMap& map) {
   const std::string title = escaped(map.title);
   out_ += section(title, "map", zoom_buttons() + search_field("find", "part of a name"));
   canvas(text::join(title, ": ", map.boxes.size(), " ", escaped(map.noun), ", ", escaped(map.step), "s ", map.begin, " to ", map.end, ", ",
@@ -160,15 +160,15 @@ HtmlPage& HtmlPage::map(const AddressMap& map) {
   return *this;
 }
 
-HtmlPage& HtmlPage::range(const RangeMap& map, const std::vector<TimelineGroup>& groups) {
+HtmlReport& HtmlReport::range(const RangeMap& map, const std::vector<TimelineGroup>& groups) {
   const std::string title = escaped(map.title);
   out_ += section(title, "range", zoom_buttons() + search_field("find", "part of a tag or site") + legend(map, groups));
   canvas(text::join(title, ": ", map.pieces.size(), " pieces"), kRangeKeys, range_json(map));
   return *this;
 }
 
-// What follows the tools of a figure, and its data.
-void HtmlPage::canvas(std::string_view label, std::string_view keys, const std::string& json) {
+// The canvas after the tools of a figure, and its data.
+void HtmlReport::canvas(std::string_view label, std::string_view keys, const std::string& json) {
   out_ += text::join("<div class=\"stage\"><canvas tabindex=\"0\" role=\"application\" aria-label=\"", label, ". ", keys,
                      "\"></canvas><div class=\"tip\" role=\"status\" aria-live=\"polite\" hidden></div></div>\n<p class=\"note\">", keys,
                      "</p>\n<noscript><p>The drawing needs scripts; the tables do not.</p></noscript>\n<script type=\"application/json\">");
@@ -176,12 +176,12 @@ void HtmlPage::canvas(std::string_view label, std::string_view keys, const std::
   out_ += "</script>\n</div>\n</section>\n";
 }
 
-HtmlPage& HtmlPage::paragraph(std::string_view text) {
+HtmlReport& HtmlReport::paragraph(std::string_view text) {
   out_ += text::join("<p>", escaped(text), "</p>\n");
   return *this;
 }
 
-std::string HtmlPage::take() {
+std::string HtmlReport::take() {
   out_ += text::join("</main>\n<script>\n(() => {\n'use strict';\nconst toneCount = ", kTones, ";\n", kScript,
                      "})();\n</script>\n</body>\n</html>\n");
   return std::exchange(out_, {});

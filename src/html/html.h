@@ -11,17 +11,18 @@
 #include "html/range_map.h"
 #include "html/timeline.h"
 
-// A report as one file that asks nothing of a network: style, script and data are inside. Light and dark, and all of it can be reached by
-// keyboard. Parts appear in the order in which they are added:
+// An HTML report as one self-contained file that needs no network: style, script and data are inline. It has a
+// light and a dark theme, and everything is reachable by keyboard. One thread at a time per report. Parts
+// appear in the order in which they are added:
 //
-//     HtmlPage page("a plan", "resnet50");
-//     page.figures({{"peak", "1.5 MiB"}}).timeline(live).map(map).table(strategies);
-//     std::string file = page.take();
+//     HtmlReport report("a plan", "resnet50");
+//     report.figures({{"peak", "1.5 MiB"}}).timeline(live).map(map).table(strategies);
+//     std::string file = report.take();
 //
-// Figures of the same steps move together. Everything that is added is escaped here.
+// Figures over the same steps scroll and zoom together. Everything that is added is escaped here.
 namespace berth::internal::html {
 
-// One number or word that matters, in large type.
+// A key number or word, in large type.
 struct Figure {
   std::string label;
   std::string value;
@@ -30,21 +31,21 @@ struct Figure {
 
 struct Column {
   std::string heading;
-  bool number = false;  // to the right, and sorted as a number
+  bool number = false;  // right-aligned, and sorted as a number
 };
 
-// A piece of a bar, as a share of the whole cell.
+// A part of a bar, as a share of the whole cell.
 struct BarPart {
   double share = 0;
-  std::string_view colour = {};  // of html/palette.h
-  std::string title = {};        // shown when the pointer rests on it
+  std::string_view colour = {};  // a name of html/palette.h
+  std::string title = {};        // tooltip
 };
 
-// Sorted by `key` where there is one, by `text` otherwise.
+// Sorted by `key` if it has one, by `text` otherwise.
 struct TableCell {
   std::string text = {};
   std::string key = {};
-  std::vector<BarPart> bar = {};  // instead of the text, which is then for those who do not see it
+  std::vector<BarPart> bar = {};  // instead of the text, which is then for screen readers
 };
 BERTH_EXPORT TableCell bytes_cell(std::uint64_t bytes);
 BERTH_EXPORT TableCell count_cell(std::uint64_t count);
@@ -57,19 +58,19 @@ struct Table {
   std::vector<Column> columns;
   std::vector<std::vector<TableCell>> rows = {};
   std::string note = {};    // below it
-  bool searchable = false;  // with a field to search its rows
+  bool searchable = false;  // has a search field for its rows
 };
 
-class BERTH_EXPORT HtmlPage {
+class BERTH_EXPORT HtmlReport {
  public:
-  HtmlPage(std::string_view title, std::string_view subtitle);
+  HtmlReport(std::string_view title, std::string_view subtitle);
 
-  HtmlPage& figures(const std::vector<Figure>& figures);
-  HtmlPage& table(const Table& table);
-  HtmlPage& timeline(const Timeline& timeline);
-  HtmlPage& map(const AddressMap& map);
-  HtmlPage& range(const RangeMap& map, const std::vector<TimelineGroup>& legend);
-  HtmlPage& paragraph(std::string_view text);
+  HtmlReport& figures(const std::vector<Figure>& figures);
+  HtmlReport& table(const Table& table);
+  HtmlReport& timeline(const Timeline& timeline);
+  HtmlReport& map(const AddressMap& map);
+  HtmlReport& range(const RangeMap& map, const std::vector<TimelineGroup>& legend);
+  HtmlReport& paragraph(std::string_view text);
 
   std::string take();
 

@@ -12,7 +12,8 @@ namespace berth::internal::html {
 
 namespace {
 
-constexpr std::uint64_t kMostExact = std::uint64_t{1} << 53;  // up to here every number is exact in a script
+constexpr std::uint64_t kMostExact = std::uint64_t{1} << 53;  // up to this value every integer is exact in
+                                                              // JavaScript
 
 void write_number(JsonWriter& json, std::uint64_t number) {
   if (number <= kMostExact)
@@ -21,7 +22,7 @@ void write_number(JsonWriter& json, std::uint64_t number) {
     json.value(std::to_string(number));
 }
 
-// The map in columns, its boxes by `order`.
+// Writes the map column by column, its boxes in `order_`.
 class MapWriter {
  public:
   MapWriter(JsonWriter& json, const AddressMap& map) : json_(json), map_(map), order_(map.boxes.size()) {
@@ -31,14 +32,14 @@ class MapWriter {
 
   void write() {
     write_lives();
-    write_places();
+    write_positions();
     write_tones();
     write_names();
     write_exact();
   }
 
  private:
-  using Place = std::pair<std::uint64_t, std::uint64_t>;  // offset and bytes
+  using Position = std::pair<std::uint64_t, std::uint64_t>;  // offset and bytes
 
   const MapBox& box(std::size_t at) const { return map_.boxes[order_[at]]; }
 
@@ -55,23 +56,23 @@ class MapWriter {
     pack("lives", [](const MapBox& one) { return one.end - std::min(one.begin, one.end); });
   }
 
-  // Programs that repeat themselves use the same places again and again.
-  void write_places() {
-    std::vector<Place> places;
-    places.reserve(order_.size());
-    for (const MapBox& one : map_.boxes) places.emplace_back(one.offset, one.bytes);
-    std::ranges::sort(places);
-    places.erase(std::unique(places.begin(), places.end()), places.end());
+  // Repetitive programs use the same positions many times, so each is written once.
+  void write_positions() {
+    std::vector<Position> positions;
+    positions.reserve(order_.size());
+    for (const MapBox& one : map_.boxes) positions.emplace_back(one.offset, one.bytes);
+    std::ranges::sort(positions);
+    positions.erase(std::unique(positions.begin(), positions.end()), positions.end());
     Packed offsets;
     Packed bytes;
     std::uint64_t before = 0;
-    for (const Place& place : places) {
-      offsets.add(place.first - std::exchange(before, place.first));
-      bytes.add(place.second);
+    for (const Position& position : positions) {
+      offsets.add(position.first - std::exchange(before, position.first));
+      bytes.add(position.second);
     }
     json_.member("place_offsets", offsets.take()).member("place_bytes", bytes.take());
     pack("places", [&](const MapBox& one) {
-      return static_cast<std::uint64_t>(std::ranges::lower_bound(places, Place(one.offset, one.bytes)) - places.begin());
+      return static_cast<std::uint64_t>(std::ranges::lower_bound(positions, Position(one.offset, one.bytes)) - positions.begin());
     });
   }
 

@@ -87,7 +87,7 @@ class Panel {
 
   void draw_box(const MapBox& box, std::uint8_t tone) { svg_.rect(area(box), text::join("tone-", tone, " box"), box_text(map_, box)); }
 
-  // In runs of cells, so that the file stays small however many boxes there are.
+  // As runs of cells, so that the file stays small for any number of boxes.
   void draw_shadow(const std::vector<std::uint8_t>& hidden) {
     const Grid grid =
         coverage(map_, static_cast<std::size_t>(kInner / kShadowCell), static_cast<std::size_t>(kMapHeight / kShadowCell), hidden);

@@ -7,7 +7,7 @@
 
 namespace berth::internal::html {
 
-// With so many decimals at most, and nothing after a round number; the same in every locale.
+// Formats with at most `decimals` decimals, without trailing zeros; independent of the locale.
 BERTH_EXPORT std::string decimal(double value, int decimals);
 
 }  // namespace berth::internal::html

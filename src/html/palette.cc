@@ -16,7 +16,8 @@ struct Colour {
   std::string_view dark;
 };
 
-// Text in `ink` is readable on all of them but on `ink`, `muted`, `accent` and `warn` themselves (a contrast of 4.5 at least).
+// Text in `ink` is readable (a contrast of at least 4.5) on all of them except `ink`, `muted`, `accent` and
+// `warn`.
 constexpr std::array kColours = {
     Colour{"ground", "#ffffff", "#14171c"}, Colour{"panel", "#f4f6f8", "#1c2128"},  Colour{"ink", "#1b1f24", "#e8ecf1"},
     Colour{"muted", "#5b6570", "#9aa5b1"},  Colour{"line", "#d3d9df", "#363d47"},   Colour{"accent", "#0b5cad", "#6cb2ff"},
@@ -54,7 +55,7 @@ std::string classes(Pick pick) {
 
 std::string_view tone_name(std::size_t tone) { return kColours[kColours.size() - kTones + tone].name; }
 
-std::string page_colours() {
+std::string report_colours() {
   return text::join(":root{color-scheme:light;", properties(&Colour::light),
                     "}\n@media (prefers-color-scheme:dark){:root{color-scheme:dark;", properties(&Colour::dark),
                     "}}\n:root[data-theme=light]{color-scheme:light;", properties(&Colour::light),

@@ -7,7 +7,8 @@
 
 #include "berth/export.h"
 
-// The colours of every report, by name, in light and in dark. Tones tell neighbours apart, or kinds of things.
+// The colours of every report, by name, for the light and the dark theme. Tones distinguish neighbours, or
+// categories. Constants; any thread.
 namespace berth::internal::html {
 
 inline constexpr std::size_t kTones = 8;
@@ -15,11 +16,11 @@ inline constexpr std::size_t kTones = 8;
 // "tone-3"
 BERTH_EXPORT std::string_view tone_name(std::size_t tone);
 
-// Custom properties --ground, --ink, --tone-0, … for a page whose root may carry data-theme="light" or "dark"; without one the reader's
-// system decides.
-BERTH_EXPORT std::string page_colours();
+// CSS custom properties --ground, --ink, --tone-0, … for a report whose root may have data-theme="light" or
+// "dark"; without it the reader's system decides.
+BERTH_EXPORT std::string report_colours();
 
-// Classes for a drawing that stands alone, in plain colours: many programs that show SVG know no custom properties.
+// CSS classes for a standalone drawing, in plain colours: many SVG viewers do not support custom properties.
 BERTH_EXPORT std::string drawing_colours();
 
 }  // namespace berth::internal::html

@@ -25,7 +25,7 @@ std::string attribute(std::string_view name, double value) {
   return berth::internal::text::join(" ", name, "=\"", decimal(value, 2), "\"");
 }
 
-// Line by line, as escaping makes line ends visible.
+// Line by line, because `escaped` would also escape line ends.
 std::string escaped_lines(std::string_view lines) {
   std::string out;
   for (;;) {

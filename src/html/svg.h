@@ -6,13 +6,14 @@
 
 #include "berth/export.h"
 
-// A drawing that stands alone: valid XML, in the colours of html/palette.h, whose names are the classes.
+// Writes a standalone SVG drawing: valid XML, with the colour names of html/palette.h as classes. One thread at
+// a time.
 //
 //     SvgWriter svg(640, 200, "live bytes");
 //     svg.rect({0, 0, 10, 20}, "tone-0", "x: 4 KiB");
 //     std::string file = svg.take();
 //
-// Texts and titles are escaped here; classes and paths are ours and are not.
+// Texts and titles are escaped here; classes and paths come from our own code and are not.
 namespace berth::internal::html {
 
 struct Area {
@@ -26,7 +27,7 @@ class BERTH_EXPORT SvgWriter {
  public:
   SvgWriter(double width, double height, std::string_view label);
 
-  // What a program shows when the pointer rests on it is `title`; its lines are kept.
+  // `title` is the tooltip, and may have several lines.
   SvgWriter& rect(const Area& area, std::string_view classes, std::string_view title = {});
   SvgWriter& line(double x1, double y1, double x2, double y2, std::string_view classes);
   SvgWriter& path(std::string_view steps, std::string_view classes);

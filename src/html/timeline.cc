@@ -12,7 +12,8 @@ namespace berth::internal::html {
 
 namespace {
 
-// So long that not more than `most` parts cover the steps; 1 when three moments for each part would not be fewer than all.
+// The length of a part, so that at most `most` parts cover the steps; 1 if three moments per part would not be
+// fewer than all.
 std::uint64_t part_length(std::uint64_t steps, std::uint64_t most) {
   if (steps / 3 <= most) return 1;
   return steps / most + (steps % most != 0 ? 1 : 0);
@@ -69,13 +70,13 @@ TimelineMaker::TimelineMaker(std::uint64_t begin, std::uint64_t end, std::vector
 void TimelineMaker::change(std::uint64_t step, std::size_t group, std::uint64_t bytes) {
   if (step != now_.step) settle();
   now_.step = step;
-  now_.total += bytes;  // wraps for what is removed, as the next
+  now_.total += bytes;  // wraps around for removals, and so does the next line
   now_.bytes[group] += bytes;
 }
 
 void TimelineMaker::settle() {
   const std::uint64_t part = (now_.step - line_.begin) / part_steps_;
-  if (line_.steps.empty()) keep(now_);  // what holds at the beginning
+  if (line_.steps.empty()) keep(now_);  // the state at the beginning
   if (!part_empty_ && part != part_) close_part();
   if (part_empty_ || now_.total > most_.total) most_ = now_;
   if (part_empty_ || now_.total < least_.total) least_ = now_;
@@ -107,7 +108,7 @@ Timeline live_timeline(const AddressMap& map, std::string title) {
   TimelineMaker maker(map.begin, map.end, {{"live", 0}});
   std::uint64_t before = 0;
   for (const LivePoint& point : live_bytes(map.boxes)) {
-    if (point.step >= map.end) break;  // nothing lives after the end
+    if (point.step >= map.end) break;  // nothing is live after the end
     maker.add(point.step, 0, point.bytes - std::exchange(before, point.bytes));
   }
   Timeline line = maker.take();

@@ -22,12 +22,11 @@ class Adaptor : public Interface {
       : Interface(checked(kind, upstream).backend()), upstream_(std::move(upstream)), kind_(kind) {}
 
   using When = Allocator::When;
-  using Freed = Allocator::Freed;
 
   Status obtain(const Request& request, Block& block) noexcept override { return upstream_->obtain(request, block); }
-  Freed give_back(const Block& block, When when, Block* known) noexcept override { return upstream_->give_back(block, when, known); }
+  BlockVerdict give_back(const Block& block, When when, Block* known) noexcept override { return upstream_->give_back(block, when, known); }
   bool grow(Block& block, std::size_t bytes) noexcept override { return upstream_->grow(block, bytes); }
-  Result<Freed> note_use(const Block& block, StreamRef stream) noexcept override { return upstream_->note_use(block, stream); }
+  Result<BlockVerdict> note_use(const Block& block, StreamRef stream) noexcept override { return upstream_->note_use(block, stream); }
   void trim(std::size_t keep_bytes) override { upstream_->trim(keep_bytes); }
   void trim_idle() override { upstream_->trim_idle(); }
   void reserve(std::size_t bytes) override { upstream_->reserve(bytes); }

@@ -8,8 +8,8 @@
 #include "base/text.h"
 #include "berth/base/checked.h"
 #include "berth/record/misuse.h"
+#include "memory/fast_path.h"
 #include "memory/holders.h"
-#include "memory/pool/thread_cache.h"
 #include "memory/process_budget.h"
 #include "memory/race_detector.h"
 #include "memory/refusal_hook.h"
@@ -62,36 +62,17 @@ void record_block(RecordKind kind, const Block& block, const Site& site) noexcep
 
 void record_allocation(const Block& block, StreamRef stream, const Site& site) noexcept {
   if (block.data == nullptr) return;
-  if (is_checking_streams()) stream_check::allocated(block, stream);
+  if (is_detecting_races()) race_detector::allocated(block, stream);
   record_block(RecordKind::allocated, block, site);
 }
 
-// What the thread's cache has handed out, as its user sees it.
-inline Block make_block(const ThreadCache& cache, const ThreadCache::Taken& taken, std::size_t bytes, std::size_t alignment, Device device,
-                        Tag tag, std::uint64_t id) noexcept {
-  return {.data = cache.address(taken.slot),
-          .bytes = bytes,
-          .alignment = alignment,
-          .device = device,
-          .tag = tag,
-          .stream_id = cache.stream_id,
-          .serial = taken.serial,
-          .allocator_id = id,
-          .place = SlotRange::place(taken.slot)};
-}
-
-// Whether a request may take the way through the thread's cache. Without `||`: one branch for all.
-inline bool is_usual(const CacheFront& front, std::uint64_t id, StreamRef stream, std::size_t alignment) noexcept {
-  return ((front.pool ^ id) | (front.stream_bits() ^ reinterpret_cast<std::uintptr_t>(stream.state())) | alignment) == 0;
-}
-
-MisuseKind misuse_of(Allocator::Freed freed) noexcept {
+MisuseKind misuse_of(BlockVerdict freed) noexcept {
   switch (freed) {
-    case Allocator::Freed::double_free: return MisuseKind::double_free;
-    case Allocator::Freed::size_mismatch: return MisuseKind::size_mismatch;
-    case Allocator::Freed::reentered: return MisuseKind::reentrancy;
-    case Allocator::Freed::foreign:
-    case Allocator::Freed::yes: break;
+    case BlockVerdict::double_free: return MisuseKind::double_free;
+    case BlockVerdict::size_mismatch: return MisuseKind::size_mismatch;
+    case BlockVerdict::reentered: return MisuseKind::reentrancy;
+    case BlockVerdict::foreign:
+    case BlockVerdict::ok: break;
   }
   return MisuseKind::foreign_free;
 }
@@ -104,10 +85,11 @@ Allocator::Allocator(Backend& backend) noexcept
       usual_alignment_(backend.properties().alignment),
       max_alignment_(backend.properties().max_alignment),
       id_(g_next_id.fetch_add(1, std::memory_order_relaxed)) {}
+BlockSource::~BlockSource() = default;
 Allocator::~Allocator() = default;
 
-void Allocator::explain_free(const Block&, Misuse&) const noexcept {}
-void Allocator::list_blocks(Snapshot&) const {}
+void BlockSource::explain_free(const Block&, Misuse&) const noexcept {}
+void BlockSource::list_blocks(Snapshot&) const {}
 
 // Fills in what the request left out, in place, and refuses what can never work. Zero bytes are answered here, so that no strategy
 // sees them.
@@ -130,63 +112,51 @@ inline Status Allocator::allocate_checked(Request& request, Block& block) {
 Status Allocator::allocate_nothing(const Request& request, Block& block) noexcept {
   if (request.bytes != 0) return Failure{ErrorCode::out_of_memory, 0, "no address space is that large"};
   block.data = nullptr;
-  block.serial = block.place = 0;
+  block.serial = block.cookie = 0;
   return {};
 }
 
-// First the usual way of a small request to a pool, past everything that is not needed then; requests that have to be looked at take the
-// other. (One call at the end, and nothing that must be kept across it: so there is no frame to set up.)
+// The fast path first, where nobody is recording. (One call at the end, and nothing that must be kept across it: so there is no stack frame
+// to set up.)
 Block Allocator::allocate_parts(std::size_t bytes, std::size_t alignment, StreamRef stream, Tag tag, const Site* site) {
-  const CacheFront& front = t_front;
-  const std::uint64_t id = id_;
-  if (is_usual(front, id, stream, alignment) && !is_recording()) [[likely]] {
-    Tag known = tag;
-    if (!known) [[likely]]
-      known = t_current_tag;
-    const ThreadCache::Taken taken = front.cache->take(bytes, Slot::make_label(id, known, 0));
-    if (taken.slot != nullptr) [[likely]]
-      return make_block(*front.cache, taken, bytes, usual_alignment_, device_, known, id);
-  }
-  return allocate_slowly(bytes, alignment, stream, tag, site);
+  const auto slowly = [&] { return allocate_slowly(bytes, alignment, stream, tag, site); };
+  if (is_recording()) [[unlikely]]
+    return slowly();
+  return fast_path::allocate(
+      {id_, device_, usual_alignment_}, bytes, alignment, stream, tag, [](Block&& block) { return block; }, slowly);
 }
 
-// As above, where nobody watches but the trace and the tally. What is left is in a function of its own, so that this one is short too: it
-// is what a program pays that is always counted.
+// As above, where nobody watches but the trace and the tally: it is what a program pays that is always counted.
 [[gnu::noinline]] Block Allocator::allocate_slowly(std::size_t bytes, std::size_t alignment, StreamRef stream, Tag tag, const Site* site) {
-  struct Fully {
-    [[gnu::noinline]] static Block allocate(Allocator& self, std::size_t bytes, std::size_t alignment, StreamRef stream, Tag tag,
-                                            const Site* site) {
-      Request request{.bytes = bytes, .alignment = alignment, .stream = stream, .tag = tag, .site = site == nullptr ? Site{} : *site};
-      Block block;
-      unsigned calls = 0;
-      const Status done = self.allocate_under_pressure(request, block, calls);
-      if (!done) [[unlikely]] {
-        self.record_refusal(request);
-        self.throw_refused(request, done.failure(), calls);
-      }
-      if (is_recording()) [[unlikely]]
-        record_allocation(block, request.stream, request.site);
-      return block;
-    }
+  const auto fully = [&] { return allocate_fully(bytes, alignment, stream, tag, site); };
+  if (!is_only_lightly_watched()) return fully();
+  const auto noted = [](Block&& block) {
+    note_allocation(block);
+    return block;
   };
-  const CacheFront& front = t_front;
-  if (is_only_lightly_watched() && is_usual(front, id_, stream, alignment)) {
-    const Tag known = tag ? tag : t_current_tag;
-    const ThreadCache::Taken taken = front.cache->take(bytes, Slot::make_label(id_, known, 0));
-    if (taken.slot != nullptr) {
-      if (is_traced()) trace_allocation(id_, taken.serial, bytes, front.cache->stream_id, known);
-      tally_allocation(device_.key(), known, bytes);
-      return make_block(*front.cache, taken, bytes, usual_alignment_, device_, known, id_);
-    }
+  return fast_path::allocate({id_, device_, usual_alignment_}, bytes, alignment, stream, tag, noted, fully);
+}
+
+// The whole of it: what was left out is filled in, strategies are asked, others for memory, and a refusal is explained.
+[[gnu::noinline]] Block Allocator::allocate_fully(std::size_t bytes, std::size_t alignment, StreamRef stream, Tag tag, const Site* site) {
+  Request request{.bytes = bytes, .alignment = alignment, .stream = stream, .tag = tag, .site = site == nullptr ? Site{} : *site};
+  Block block;
+  unsigned calls = 0;
+  const Status done = allocate_under_pressure(request, block, calls);
+  if (!done) [[unlikely]] {
+    record_refusal(request);
+    throw_refused(request, done.failure(), calls);
   }
-  return Fully::allocate(*this, bytes, alignment, stream, tag, site);
+  if (is_recording()) [[unlikely]]
+    record_allocation(block, request.stream, request.site);
+  return block;
 }
 
 // No lock is held here, whatever stands below: the place to ask others for memory.
 inline Status Allocator::allocate_under_pressure(Request& request, Block& block, unsigned& calls) {
   const auto attempt = [&] {
     const Status first = allocate_checked(request, block);
-    if (!first && first.failure().why == kOverProcessLimit && make_room_in_process(backend_, request.bytes)) [[unlikely]]
+    if (!first && first.failure().cause == Refusal::process_limit && make_room_in_process(backend_, request.bytes)) [[unlikely]]
       return allocate_checked(request, block);
     return first;
   };
@@ -250,7 +220,7 @@ void Allocator::throw_refused(const Request& request, const Failure& failure, un
   report.device_total_bytes = info.total_bytes;
   report.device_free_bytes = info.free_bytes;
   explain(failure, report);
-  if (failure.why == kOverProcessLimit) explain_process_limit(backend_, report);
+  if (failure.cause == Refusal::process_limit) explain_process_limit(backend_, report);
   report.top_holders = top_holders(holders());
   if (pressure_calls > 0) report.tried.push_back(text::join("called the pressure callback, and tried again: ", pressure_calls, " times"));
   if (report.refused_by.empty()) report.refused_by = failure.why;
@@ -260,10 +230,8 @@ void Allocator::throw_refused(const Request& request, const Failure& failure, un
 }
 
 void Allocator::deallocate(const Block& block) noexcept {
-  const CacheFront& front = t_front;
-  const std::uint64_t id = id_;
   const std::uint32_t watchers = g_watchers.load();
-  if (((front.pool ^ id) | (block.allocator_id ^ id)) == 0 && watchers < kSlowWatcher && front.cache->put(block)) [[likely]] {
+  if (watchers < kSlowWatcher && fast_path::free(id_, block)) [[likely]] {
     if (watchers != 0) [[unlikely]]
       return note_free(block);
     return;
@@ -276,21 +244,21 @@ void Allocator::deallocate_now(const Block& block) noexcept { deallocate_slowly(
   if (block.data == nullptr) return;
   const bool recording = is_recording();
   Block known;
-  if (is_checking_streams()) [[unlikely]]
-    stream_check::freed(block);
-  const Freed freed = block.allocator_id == id_ ? give_back(block, when, recording ? &known : nullptr) : Freed::foreign;
-  if (freed != Freed::yes)
+  if (is_detecting_races()) [[unlikely]]
+    race_detector::freed(block);
+  const BlockVerdict freed = block.allocator_id == id_ ? give_back(block, when, recording ? &known : nullptr) : BlockVerdict::foreign;
+  if (freed != BlockVerdict::ok)
     report_refused(block, freed);
   else if (recording)
     record_block(RecordKind::freed, known, {});
 }
 
-void Allocator::report_refused(const Block& block, Freed freed) const noexcept {
+void Allocator::report_refused(const Block& block, BlockVerdict freed) const noexcept {
   std::string_view called = "(unknown)";
   std::string kept;
   try {
-    if (freed != Freed::reentered) called = kept = name();  // that may have interrupted the heap
-  } catch (...) {                                           // a third party's name() may throw anything; the report goes without it
+    if (freed != BlockVerdict::reentered) called = kept = name();  // that may have interrupted the heap
+  } catch (...) {                                                  // a third party's name() may throw anything; the report goes without it
   }
   Misuse misuse{.kind = misuse_of(freed),
                 .allocator = called,
@@ -298,7 +266,7 @@ void Allocator::report_refused(const Block& block, Freed freed) const noexcept {
                 .address = block.data,
                 .bytes = block.bytes,
                 .tag = block.tag};
-  if (freed != Freed::reentered) explain_free(block, misuse);  // nor may a lock be taken
+  if (freed != BlockVerdict::reentered) explain_free(block, misuse);  // nor may a lock be taken
   report_misuse(misuse);
 }
 
@@ -308,7 +276,7 @@ bool Allocator::try_grow(Block& block, std::size_t bytes) noexcept {
   const Block before = block;
   if (!grow(block, bytes)) return false;
   if (is_recording()) {
-    if (is_checking_streams()) stream_check::grown(block);
+    if (is_detecting_races()) race_detector::grown(block);
     record_block(RecordKind::freed, before, {});
     record_block(RecordKind::allocated, block, {});
   }
@@ -317,12 +285,12 @@ bool Allocator::try_grow(Block& block, std::size_t bytes) noexcept {
 
 void Allocator::used_on(const Block& block, StreamRef stream) {
   if (block.data == nullptr) return;
-  const Result<Freed> noted = block.allocator_id == id_ ? note_use(block, stream) : Result<Freed>(Freed::foreign);
+  const Result<BlockVerdict> noted = block.allocator_id == id_ ? note_use(block, stream) : Result<BlockVerdict>(BlockVerdict::foreign);
   if (!noted) throw std::bad_alloc();
-  if (*noted != Freed::yes)
+  if (*noted != BlockVerdict::ok)
     report_refused(block, *noted);
-  else if (is_checking_streams())
-    stream_check::used_on(block, stream);
+  else if (is_detecting_races())
+    race_detector::used_on(block, stream);
 }
 
 Block Allocator::block_at(void* data, std::size_t bytes) const noexcept {

@@ -57,11 +57,11 @@ class ArenaStrategy : public Arena {
     return done;
   }
 
-  Freed give_back(const Block& block, When, Block* known) noexcept override {
+  BlockVerdict give_back(const Block& block, When, Block* known) noexcept override {
     const os::Lock lock(mutex_);
     Entry* const entry = find(block.data);
-    const Freed verdict = judge(entry, block);
-    if (verdict != Freed::yes) return verdict;
+    const BlockVerdict verdict = judge(entry, block);
+    if (verdict != BlockVerdict::ok) return verdict;
     entry->live = false;
     in_use_ -= entry->bytes;
     --live_blocks_;
@@ -73,7 +73,7 @@ class ArenaStrategy : public Arena {
       known->alignment = entry->alignment;
       known->stream_id = entry->stream_id;
     }
-    return Freed::yes;
+    return BlockVerdict::ok;
   }
 
   // The last block, up to the capacity. Growing lets go of the lock, so everything is looked at anew after it.
@@ -107,12 +107,13 @@ class ArenaStrategy : public Arena {
     }
   }
 
-  Result<Freed> note_use(const Block& block, StreamRef stream) noexcept override {
+  Result<BlockVerdict> note_use(const Block& block, StreamRef stream) noexcept override {
     const os::Lock lock(mutex_);
     const Entry* const entry = find(block.data);
-    const Freed verdict = judge(entry, block);
-    if (verdict != Freed::yes) return verdict;
-    return users_.add(stream) ? Result<Freed>(Freed::yes) : Failure{ErrorCode::out_of_memory, 0, "no heap to remember the stream"};
+    const BlockVerdict verdict = judge(entry, block);
+    if (verdict != BlockVerdict::ok) return verdict;
+    return users_.add(stream) ? Result<BlockVerdict>(BlockVerdict::ok)
+                              : Failure{ErrorCode::out_of_memory, 0, "no heap to remember the stream"};
   }
 
   ArenaMark mark() const override {
@@ -186,7 +187,7 @@ class ArenaStrategy : public Arena {
     {
       const os::Lock lock(mutex_);
       const auto wanted = try_add(top_, bytes);
-      done = !wanted || *wanted > capacity_ ? Status(Failure{ErrorCode::out_of_memory, 0, kFull}) : commit_up_to(*wanted);
+      done = !wanted || *wanted > capacity_ ? Status(kFull) : commit_up_to(*wanted);
     }
     if (!done) throw_refused({.bytes = bytes}, done.failure());
   }
@@ -266,8 +267,8 @@ class ArenaStrategy : public Arena {
     report.cached_bytes = committed_ - in_use_;
     report.largest_free_run_bytes = committed_ - top_;
     report.tried.emplace_back("cut from the end of the arena; dead blocks are used again only after a reset");
-    report.refused_by = failure.why == kAtWork ? kAtWork : "the device";
-    if (failure.why != kFull) return;
+    report.refused_by = failure.cause == Refusal::pending_work ? kAtWork.why : "the device";
+    if (failure.cause != Refusal::arena_full) return;
     report.limit_bytes = capacity_;
     report.refused_by = text::join("the arena's capacity of ", text::bytes(capacity_));
     const std::size_t padding = *try_align_up(top_, std::max<std::size_t>(report.alignment, 1)) - top_;
@@ -294,8 +295,8 @@ class ArenaStrategy : public Arena {
   }
 
  private:
-  static constexpr char kFull[] = "the arena's capacity";
-  static constexpr char kAtWork[] = "a stream is at work on what was reset";
+  static constexpr Failure kFull{ErrorCode::out_of_memory, 0, "the arena's capacity", Refusal::arena_full};
+  static constexpr Failure kAtWork{ErrorCode::out_of_memory, 0, "a stream is at work on what was reset", Refusal::pending_work};
 
   struct Entry {
     std::size_t offset;
@@ -318,11 +319,11 @@ class ArenaStrategy : public Arena {
     return last.serial == mark.last_serial && last.offset + last.bytes == mark.offset;
   }
 
-  Freed judge(const Entry* entry, const Block& block) const noexcept BERTH_REQUIRES(mutex_) {
-    if (entry == nullptr) return block.serial != 0 && block.serial < next_serial_ ? Freed::double_free : Freed::foreign;
-    if (entry->allocator_id != block.allocator_id) return Freed::foreign;
-    if (!entry->live || (block.serial != 0 && block.serial != entry->serial)) return Freed::double_free;
-    return entry->bytes == block.bytes ? Freed::yes : Freed::size_mismatch;
+  BlockVerdict judge(const Entry* entry, const Block& block) const noexcept BERTH_REQUIRES(mutex_) {
+    if (entry == nullptr) return block.serial != 0 && block.serial < next_serial_ ? BlockVerdict::double_free : BlockVerdict::foreign;
+    if (entry->allocator_id != block.allocator_id) return BlockVerdict::foreign;
+    if (!entry->live || (block.serial != 0 && block.serial != entry->serial)) return BlockVerdict::double_free;
+    return entry->bytes == block.bytes ? BlockVerdict::ok : BlockVerdict::size_mismatch;
   }
 
   std::size_t unit() const noexcept { return backend().properties().unit_bytes; }
@@ -333,7 +334,7 @@ class ArenaStrategy : public Arena {
     while (true) {
       const auto address = try_align_up(reinterpret_cast<std::uintptr_t>(base_) + top_, request.alignment);
       if (!address || !fits(*address - reinterpret_cast<std::uintptr_t>(base_), request.bytes, capacity_)) {
-        return Failure{ErrorCode::out_of_memory, 0, kFull};
+        return kFull;
       }
       const std::size_t offset = *address - reinterpret_cast<std::uintptr_t>(base_);
       if (offset + request.bytes > committed_) {
@@ -343,7 +344,7 @@ class ArenaStrategy : public Arena {
       }
       if (clean_since != resets_ && !dirty_.empty() && offset < dirty_top_) {
         clean_since = resets_;
-        if (!settle_dirty(request.stream, !holds_.any())) return Failure{ErrorCode::out_of_memory, 0, kAtWork};
+        if (!settle_dirty(request.stream, !holds_.any())) return kAtWork;
         continue;
       }
       return cut(offset, request, block);
@@ -395,7 +396,7 @@ class ArenaStrategy : public Arena {
     if (holds_.any()) return Failure{ErrorCode::busy, 0, "the arena would have to grow while its device is held"};
     const std::size_t from = committed_;
     const std::size_t to = std::min(*try_align_up(end, unit()), capacity_);
-    if (budget_.claim(to - from) != nullptr) return Failure{ErrorCode::out_of_memory, 0, kOverProcessLimit};
+    if (budget_.claim(to - from) != nullptr) return kOverProcessLimit;
     growing_ = true;
     growing_in_ = os::fork_generation();
     mutex_.unlock();

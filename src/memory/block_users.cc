@@ -27,7 +27,7 @@ void BlockUsers::add_all(const BlockUsers& others) {
   }
   for (User& user : all) {
     user.event = {};
-    user.ticket = next_point();
+    user.point = next_point();
   }
   users_.swap(all);
 }
@@ -50,7 +50,7 @@ bool BlockUsers::is_done(User& user, bool wait) noexcept {
 }
 
 bool BlockUsers::are_done(bool wait, StreamRef on) noexcept {
-  const auto is_before = [&](const User& user) { return on && user.ticket != 0 && on->comes_after(user.stream->id(), user.ticket); };
+  const auto is_before = [&](const User& user) { return on && user.point != 0 && on->comes_after(user.stream->id(), user.point); };
   std::erase_if(users_, [&](User& user) { return is_done(user, wait && !is_before(user)); });
   return std::ranges::all_of(users_, is_before);
 }

@@ -33,7 +33,7 @@ class BlockUsers {
   struct User {
     std::shared_ptr<StreamState> stream;
     std::uint64_t generation;  // of the process that has its worker: a forked child's memory no inherited stream can touch
-    std::uint64_t ticket = 0;  // the first event that can be behind its work; 0: that is not said yet
+    std::uint64_t point = 0;   // the first event that can be behind its work; 0: that is not said yet
     Event event = {};          // without a point: not recorded yet
   };
   static bool is_done(User& user, bool wait) noexcept;

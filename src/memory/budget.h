@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "berth/base/result.h"
+
 // How much memory may be taken, and how much is. Memory is claimed before the device is asked for it and given up when the device has it back,
 // so that no threads can pass a limit together. Budgets stand on one another, the process's below that of a pool, and that of a pool below those
 // of its private pools: a claim is one at all of them, or none.
@@ -16,8 +18,7 @@ namespace berth::internal::memory {
 
 class Budget {
  public:
-  // `why` is what a refusal says: a literal.
-  Budget(const char* why, std::size_t limit, Budget* below) noexcept : why_(why), below_(below), limit_(limit) {}
+  Budget(const Failure& refusal, std::size_t limit, Budget* below) noexcept : refusal_(refusal), below_(below), limit_(limit) {}
   Budget(const Budget&) = delete;
   Budget& operator=(const Budget&) = delete;
 
@@ -57,6 +58,8 @@ class Budget {
     return used <= limit && bytes <= limit - used;
   }
 
+#include "berth/base/result.h"
+
   // What could be claimed now.
   std::size_t room() const noexcept {
     std::size_t least = SIZE_MAX;
@@ -73,11 +76,11 @@ class Budget {
   std::size_t limit() const noexcept { return limit_.load(std::memory_order_relaxed); }
   std::size_t used() const noexcept { return used_.load(std::memory_order_relaxed); }
   std::size_t peak() const noexcept { return peak_.load(std::memory_order_relaxed); }
-  const char* why() const noexcept { return why_; }
+  const Failure& refusal() const noexcept { return refusal_; }
   Budget* below() const noexcept { return below_; }
 
  private:
-  const char* const why_;
+  const Failure refusal_;
   Budget* const below_;
   std::atomic<std::size_t> limit_;
   std::atomic<std::size_t> used_{0};

@@ -103,7 +103,7 @@ auto from_environment(std::string_view variable, std::string_view value, Make ma
   }
 }
 
-// BERTH_CHECK: nothing when it says 0, or asks for the check of streams alone, which is not an allocator's (stream_check.cc).
+// BERTH_CHECK: nothing when it says 0, or asks for the check of streams alone, which is not an allocator's (race_detector.cc).
 std::optional<CheckOptions> read_check(std::string_view list) {
   if (list == "0") return std::nullopt;
   CheckOptions options;
@@ -147,14 +147,14 @@ std::shared_ptr<Allocator> make_chosen(Device device) {
 }
 
 // The current default of each device is a pointer to a shared_ptr that is never destroyed: reading it needs no lock and no count. The
-// first devices of the first kinds have a slot in a table that exists before any code runs; the others are looked up.
+// first devices of the first kinds have an entry in a table that exists before any code runs; the others are looked up.
 using Current = const std::shared_ptr<Allocator>*;
 
 constexpr std::size_t kFastKinds = 16;
 constexpr std::size_t kFastIndices = 64;
 constinit std::atomic<Current> g_fast[kFastKinds][kFastIndices] = {};
 
-std::atomic<Current>* fast_slot(DeviceKey key) noexcept {
+std::atomic<Current>* fast_entry(DeviceKey key) noexcept {
   return key.kind < kFastKinds && key.index < kFastIndices ? &g_fast[key.kind][key.index] : nullptr;
 }
 
@@ -176,7 +176,7 @@ Defaults& defaults() {
 std::uint32_t number(DeviceKey key) noexcept { return std::uint32_t{key.kind} << 16 | key.index; }
 
 Current find_current(Device device) noexcept {
-  if (const auto* const slot = fast_slot(device.key())) return slot->load(std::memory_order_acquire);
+  if (const auto* const entry = fast_entry(device.key())) return entry->load(std::memory_order_acquire);
   Defaults& all = defaults();
   const os::Lock lock(all.mutex);
   const auto found = all.current.find(number(device.key()));
@@ -192,7 +192,7 @@ void release_checked() noexcept {
       if (i >= all.current.size()) return;
       current = std::next(all.current.begin(), static_cast<std::ptrdiff_t>(i))->second;
     }
-    if (dynamic_cast<Check*>(current->get()) != nullptr) (*current)->release_cached();
+    if (dynamic_cast<CheckAdaptor*>(current->get()) != nullptr) (*current)->release_cached();
   }
 }
 
@@ -212,7 +212,7 @@ Change put(Device device, std::shared_ptr<Allocator> allocator, bool replace) {
   if (before != nullptr) all.retired.push_back(before);
   current = fresh.release();
   // release: whoever finds the pointer sees the allocator complete.
-  if (auto* const slot = fast_slot(device.key())) slot->store(current, std::memory_order_release);
+  if (auto* const entry = fast_entry(device.key())) entry->store(current, std::memory_order_release);
   return {current, before};
 }
 

@@ -58,7 +58,7 @@ class Direct : public Allocator {
     if (any_waiting_.load(std::memory_order_relaxed)) [[unlikely]]  // a hint: what is missed now is found the next time
       (void)settle(Patience::none);
     if (!claim(request.bytes)) [[unlikely]]
-      return refused({ErrorCode::out_of_memory, 0, kOverProcessLimit});
+      return refused(kOverProcessLimit);
     Result<void*> data = backend().allocate(request.bytes, request.alignment);
     if (!data && data.failure().code == ErrorCode::out_of_memory && settle(Patience::for_all)) [[unlikely]]
       data = backend().allocate(request.bytes, request.alignment);
@@ -77,19 +77,19 @@ class Direct : public Allocator {
     return {};
   }
 
-  Freed give_back(const Block& block, When when, Block* known) noexcept override {
+  BlockVerdict give_back(const Block& block, When when, Block* known) noexcept override {
     LiveEntry entry;
     {
       const os::Lock lock(mutex_);
       LiveEntry* const found = live_.find(block.data);
-      const Freed verdict = judge(found, block);
-      if (verdict != Freed::yes) return verdict;
+      const BlockVerdict verdict = judge(found, block);
+      if (verdict != BlockVerdict::ok) return verdict;
       entry = *found;
       complete(known, block, entry);
       count_free(entry);
       if (!entry.has_users && holds_.any()) {
         found->freed_in_hold = true;
-        return Freed::yes;
+        return BlockVerdict::ok;
       }
       live_.erase(found);
       if (entry.has_users) let_wait(entry, when);
@@ -98,16 +98,17 @@ class Direct : public Allocator {
       (void)settle(when == When::now ? Patience::for_urgent : Patience::none);
     else
       return_to_device(entry);
-    return Freed::yes;
+    return BlockVerdict::ok;
   }
 
   bool grow(Block&, std::size_t) noexcept override { return false; }  // what the device gave is as long as it is
-  Result<Freed> note_use(const Block& block, StreamRef stream) noexcept override {
+  Result<BlockVerdict> note_use(const Block& block, StreamRef stream) noexcept override {
     const os::Lock lock(mutex_);
     LiveEntry* const found = live_.find(block.data);
-    const Freed verdict = judge(found, block);
-    if (verdict != Freed::yes || !stream) return verdict;
-    return add_user(*found, stream) ? Result<Freed>(Freed::yes) : Failure{ErrorCode::out_of_memory, 0, "no heap to remember the stream"};
+    const BlockVerdict verdict = judge(found, block);
+    if (verdict != BlockVerdict::ok || !stream) return verdict;
+    return add_user(*found, stream) ? Result<BlockVerdict>(BlockVerdict::ok)
+                                    : Failure{ErrorCode::out_of_memory, 0, "no heap to remember the stream"};
   }
 
   void trim(std::size_t) override { (void)settle(Patience::none); }
@@ -297,12 +298,12 @@ class Direct : public Allocator {
     return holds_.any();
   }
 
-  Freed judge(const LiveEntry* found, const Block& block) const noexcept BERTH_REQUIRES(mutex_) {
+  BlockVerdict judge(const LiveEntry* found, const Block& block) const noexcept BERTH_REQUIRES(mutex_) {
     const bool known_serial = block.serial != 0;
-    if (found == nullptr) return known_serial && block.serial < next_serial_ ? Freed::double_free : Freed::foreign;
-    if (found->allocator_id != block.allocator_id) return Freed::foreign;
-    if (found->freed_in_hold || (known_serial && found->serial != block.serial)) return Freed::double_free;
-    return found->bytes == block.bytes ? Freed::yes : Freed::size_mismatch;
+    if (found == nullptr) return known_serial && block.serial < next_serial_ ? BlockVerdict::double_free : BlockVerdict::foreign;
+    if (found->allocator_id != block.allocator_id) return BlockVerdict::foreign;
+    if (found->freed_in_hold || (known_serial && found->serial != block.serial)) return BlockVerdict::double_free;
+    return found->bytes == block.bytes ? BlockVerdict::ok : BlockVerdict::size_mismatch;
   }
 
   void count_free(const LiveEntry& entry) noexcept BERTH_REQUIRES(mutex_) {

@@ -22,7 +22,7 @@ bool ExtraUses::free(Key key, StreamUses& streams) noexcept {
   std::vector<Use>& uses = node.mapped();
   std::erase_if(uses, [&](const Use& use) { return streams.find(use.stream_id) == 0; });
   if (uses.empty()) return false;
-  for (Use& use : uses) use.ticket = streams.next_ticket(streams.find(use.stream_id));
+  for (Use& use : uses) use.point = streams.point_of_free(streams.find(use.stream_id));
   freed_.insert(std::move(node));
   return true;
 }

@@ -16,7 +16,7 @@ class ExtraUses {
   using Key = std::uint64_t;
   struct Use {
     std::uint64_t stream_id;
-    std::uint64_t ticket;  // of the free, on that stream
+    std::uint64_t point;  // of the free, on that stream
   };
 
   bool empty() const noexcept { return live_.empty() && freed_.empty(); }
@@ -50,7 +50,7 @@ class ExtraUses {
   // Whether a stream is past a use: it has got there, or it is gone.
   static bool is_over(const Use& use, const StreamUses& streams) noexcept {
     const std::uint32_t number = streams.find(use.stream_id);
-    return number == 0 || streams[number].done >= use.ticket;
+    return number == 0 || streams[number].done >= use.point;
   }
 
  private:

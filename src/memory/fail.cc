@@ -11,9 +11,9 @@ using namespace internal::memory;
 
 namespace {
 
-class FailAdaptor : public Adaptor<Fail> {
+class Failing : public Adaptor<FailAdaptor> {
  public:
-  FailAdaptor(std::shared_ptr<Allocator> upstream, FailPlan plan) : Adaptor("fail", std::move(upstream)), plan_(plan) {}
+  Failing(std::shared_ptr<Allocator> upstream, FailPlan plan) : Adaptor("fail", std::move(upstream)), plan_(plan) {}
 
   Status obtain(const Request& request, Block& block) noexcept override {
     const std::uint64_t number = requests_.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -21,7 +21,7 @@ class FailAdaptor : public Adaptor<Fail> {
     const bool by_size = plan_.at_least_bytes != 0 && request.bytes >= plan_.at_least_bytes;
     if (!by_number && !by_size) return upstream_->obtain(request, block);
     refused_.fetch_add(1, std::memory_order_relaxed);
-    return Failure{ErrorCode::out_of_memory, 0, kRefused};
+    return Failure{ErrorCode::out_of_memory, 0, kRefused, Refusal::injected};
   }
 
   Stats stats() const override {
@@ -32,7 +32,7 @@ class FailAdaptor : public Adaptor<Fail> {
 
   void explain(const Failure& failure, OutOfMemoryReport& report) const override {
     upstream_->explain(failure, report);
-    if (failure.why != kRefused) return;
+    if (failure.cause != Refusal::injected) return;
     report.refused_by = kRefused;
     report.would_be_enough_bytes = 0;
     report.tried = {"nothing: the refusal was asked for"};
@@ -51,8 +51,8 @@ class FailAdaptor : public Adaptor<Fail> {
 
 }  // namespace
 
-std::shared_ptr<Fail> fail(std::shared_ptr<Allocator> upstream, FailPlan plan) {
-  return std::make_shared<FailAdaptor>(std::move(upstream), plan);
+std::shared_ptr<FailAdaptor> fail(std::shared_ptr<Allocator> upstream, FailPlan plan) {
+  return std::make_shared<Failing>(std::move(upstream), plan);
 }
 
 }  // namespace berth

@@ -29,7 +29,7 @@ class Limit : public Adaptor<Allocator> {
   Limit(std::shared_ptr<Allocator> upstream, std::size_t limit_bytes) : Adaptor("limit", std::move(upstream)), limit_bytes_(limit_bytes) {}
 
   Status obtain(const Request& request, Block& block) noexcept override {
-    Status done = Failure{ErrorCode::out_of_memory, 0, kRefused};
+    Status done = Failure{ErrorCode::out_of_memory, 0, "the limit", Refusal::limit};
     if (claim(request.bytes)) {
       const Passing here{this, t_passing};
       t_passing = &here;
@@ -52,9 +52,9 @@ class Limit : public Adaptor<Allocator> {
     return grown;
   }
 
-  Freed give_back(const Block& block, When when, Block* known) noexcept override {
-    const Freed freed = upstream_->give_back(block, when, known);
-    if (freed != Freed::yes) return freed;
+  BlockVerdict give_back(const Block& block, When when, Block* known) noexcept override {
+    const BlockVerdict freed = upstream_->give_back(block, when, known);
+    if (freed != BlockVerdict::ok) return freed;
     {
       const os::Lock lock(mutex_);
       in_use_ -= std::min(in_use_, block.bytes);
@@ -76,7 +76,7 @@ class Limit : public Adaptor<Allocator> {
   void explain(const Failure& failure, OutOfMemoryReport& report) const override {
     upstream_->explain(failure, report);
     const os::Lock lock(mutex_);
-    if (failure.why != kRefused || report.limit_bytes != 0) return;  // someone below refused it
+    if (failure.cause != Refusal::limit || report.limit_bytes != 0) return;  // someone below refused it
     report.refused_by = text::join("limit of ", text::bytes(limit_bytes_));
     report.limit_bytes = limit_bytes_;
     report.in_use_bytes = in_use_;
@@ -93,8 +93,6 @@ class Limit : public Adaptor<Allocator> {
   }
 
  private:
-  static constexpr char kRefused[] = "the limit";
-
   // What the blocks that live leave. (A child forked inside a request may count one twice, and so be over its limit.)
   std::size_t room() const noexcept BERTH_REQUIRES(mutex_) { return limit_bytes_ - std::min(in_use_, limit_bytes_); }
 

@@ -16,7 +16,7 @@
 namespace berth::internal::memory {
 
 struct LiveEntry {
-  void* data = nullptr;  // nullptr: the slot is empty
+  void* data = nullptr;  // nullptr: the entry is empty
   std::size_t bytes = 0;
   std::uint64_t serial = 0;
   std::uint64_t stream_id = 0;
@@ -37,8 +37,8 @@ class LiveTable {
   LiveEntry* find(const void* data) noexcept {
     if (capacity_ == 0) return nullptr;
     for (std::size_t at = home(data);; at = next(at)) {
-      if (slots_[at].data == data) return &slots_[at];
-      if (slots_[at].data == nullptr) return nullptr;
+      if (entries_[at].data == data) return &entries_[at];
+      if (entries_[at].data == nullptr) return nullptr;
     }
   }
 
@@ -47,7 +47,7 @@ class LiveTable {
   LiveEntry* insert(void* data) noexcept {
     if (2 * (size_ + 1) > capacity_ && !grow()) [[unlikely]]
       return nullptr;
-    LiveEntry* const entry = empty_slot(data);
+    LiveEntry* const entry = empty_entry(data);
     entry->data = data;
     ++size_;
     return entry;
@@ -56,23 +56,23 @@ class LiveTable {
   // REQUIRES: `entry` came from find, and nothing was inserted or erased since.
   void erase(LiveEntry* entry) noexcept {
     // Close the gap: move back every later entry of the run that may live there, so that searches never stop early.
-    auto hole = static_cast<std::size_t>(entry - slots_.get());
-    for (std::size_t at = next(hole); slots_[at].data != nullptr; at = next(at)) {
-      const std::size_t wanted = home(slots_[at].data);
+    auto hole = static_cast<std::size_t>(entry - entries_.get());
+    for (std::size_t at = next(hole); entries_[at].data != nullptr; at = next(at)) {
+      const std::size_t wanted = home(entries_[at].data);
       const bool between = hole <= at ? (hole < wanted && wanted <= at) : (hole < wanted || wanted <= at);
       if (between) continue;
-      slots_[hole] = slots_[at];
+      entries_[hole] = entries_[at];
       hole = at;
     }
-    slots_[hole].data = nullptr;
+    entries_[hole].data = nullptr;
     --size_;
   }
 
-  // The first entry at slot `from` or later that was freed in a hold, or nullptr; `from` becomes its slot. Erasing moves entries only
+  // The first entry at entry `from` or later that was freed in a hold, or nullptr; `from` becomes its entry. Erasing moves entries only
   // towards the hole, so going on from there misses none but those that wrap around the end.
   LiveEntry* find_freed_in_hold(std::size_t& from) noexcept {
     for (; from < capacity_; ++from) {
-      if (slots_[from].data != nullptr && slots_[from].freed_in_hold) return &slots_[from];
+      if (entries_[from].data != nullptr && entries_[from].freed_in_hold) return &entries_[from];
     }
     return nullptr;
   }
@@ -80,7 +80,7 @@ class LiveTable {
   template <class Visit>
   void for_each(Visit visit) const {
     for (std::size_t at = 0; at < capacity_; ++at) {
-      if (slots_[at].data != nullptr) visit(slots_[at]);
+      if (entries_[at].data != nullptr) visit(entries_[at]);
     }
   }
 
@@ -93,21 +93,21 @@ class LiveTable {
   }
   std::size_t next(std::size_t at) const noexcept { return (at + 1) & (capacity_ - 1); }
 
-  LiveEntry* empty_slot(const void* data) noexcept {
+  LiveEntry* empty_entry(const void* data) noexcept {
     std::size_t at = home(data);
-    while (slots_[at].data != nullptr) at = next(at);
-    return &slots_[at];
+    while (entries_[at].data != nullptr) at = next(at);
+    return &entries_[at];
   }
 
   bool grow() noexcept {
     const std::size_t bigger = capacity_ == 0 ? kFirst : 2 * capacity_;
-    std::unique_ptr<LiveEntry[]> slots(new (std::nothrow) LiveEntry[bigger]);
-    if (!slots) return false;
-    slots_.swap(slots);
+    std::unique_ptr<LiveEntry[]> entries(new (std::nothrow) LiveEntry[bigger]);
+    if (!entries) return false;
+    entries_.swap(entries);
     const std::size_t old_capacity = std::exchange(capacity_, bigger);
     shift_ = 64 - static_cast<unsigned>(__builtin_ctzll(bigger));
     for (std::size_t i = 0; i < old_capacity; ++i) {
-      if (slots[i].data != nullptr) *empty_slot(slots[i].data) = slots[i];
+      if (entries[i].data != nullptr) *empty_entry(entries[i].data) = entries[i];
     }
     return true;
   }
@@ -115,7 +115,7 @@ class LiveTable {
   std::size_t size_ = 0;      // 2 * size_ <= capacity_
   std::size_t capacity_ = 0;  // a power of two, or 0
   unsigned shift_ = 0;        // 64 - log2(capacity_)
-  std::unique_ptr<LiveEntry[]> slots_;
+  std::unique_ptr<LiveEntry[]> entries_;
 };
 
 }  // namespace berth::internal::memory

@@ -50,7 +50,7 @@ OutOfMemory::OutOfMemory(OutOfMemoryReport report)
 
 OutOfMemory::~OutOfMemory() = default;
 
-std::string OutOfMemoryReport::to_text() const {
+std::string OutOfMemoryReport::to_string() const {
   const auto line = [](std::string_view label, const std::string& value) {
     return text::join("  ", label, std::string(label.size() < 18 ? 18 - label.size() : 1, ' '), value, '\n');
   };

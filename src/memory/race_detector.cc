@@ -40,17 +40,17 @@ struct Watched {
 };
 
 // Devices may use the same numbers for their addresses.
-struct Place {
+struct Position {
   std::uint16_t kind;
   std::uint16_t index;
   std::uintptr_t address;
-  auto operator<=>(const Place&) const = default;
+  auto operator<=>(const Position&) const = default;
 };
-Place place_of(Device device, const void* address) noexcept {
+Position position_of(Device device, const void* address) noexcept {
   return {device.key().kind, device.key().index, reinterpret_cast<std::uintptr_t>(address)};
 }
 
-using Blocks = std::map<Place, Watched>;
+using Blocks = std::map<Position, Watched>;
 
 struct Checker {
   os::Mutex mutex;
@@ -84,35 +84,35 @@ Misuse misuse_of(const Block& block, std::uint64_t stream_id, std::uint64_t othe
 }
 
 // The block that a range begins in.
-Blocks::iterator find_covering(Blocks& blocks, const Place& place) noexcept {
-  auto next = blocks.upper_bound(place);
+Blocks::iterator find_covering(Blocks& blocks, const Position& position) noexcept {
+  auto next = blocks.upper_bound(position);
   if (next == blocks.begin()) return blocks.end();
   --next;
-  const bool inside =
-      next->first.kind == place.kind && next->first.index == place.index && place.address - next->first.address < next->second.block.bytes;
+  const bool inside = next->first.kind == position.kind && next->first.index == position.index &&
+                      position.address - next->first.address < next->second.block.bytes;
   return inside ? next : blocks.end();
 }
 
 [[gnu::constructor]] void start_at_load() noexcept {
   const char* const check = std::getenv("BERTH_CHECK");
-  if (check != nullptr && record::has_word(check, "streams")) set_stream_check(true);
+  if (check != nullptr && record::has_word(check, "streams")) set_race_detection(RaceDetection::on);
 }
 
 }  // namespace
 
-void stream_check::allocated(const Block& block, StreamRef stream) noexcept {
+void race_detector::allocated(const Block& block, StreamRef stream) noexcept {
   try {
     Watched watched{.block = block, .stream = {}, .used_on = {}, .touches = {}};
     if (stream) watched.stream = stream->weak_from_this();
     const os::Lock lock(checker().mutex);
-    checker().blocks.insert_or_assign(place_of(block.device, block.data), std::move(watched));
+    checker().blocks.insert_or_assign(position_of(block.device, block.data), std::move(watched));
   } catch (const std::bad_alloc&) {  // it is not watched
   }
 }
 
-void stream_check::used_on(const Block& block, StreamRef stream) noexcept {
+void race_detector::used_on(const Block& block, StreamRef stream) noexcept {
   const os::Lock lock(checker().mutex);
-  const auto found = checker().blocks.find(place_of(block.device, block.data));
+  const auto found = checker().blocks.find(position_of(block.device, block.data));
   if (found == checker().blocks.end()) return;
   try {
     found->second.used_on.push_back(stream.id());
@@ -121,19 +121,19 @@ void stream_check::used_on(const Block& block, StreamRef stream) noexcept {
   }
 }
 
-void stream_check::grown(const Block& block) noexcept {
+void race_detector::grown(const Block& block) noexcept {
   const os::Lock lock(checker().mutex);
-  const auto found = checker().blocks.find(place_of(block.device, block.data));
+  const auto found = checker().blocks.find(position_of(block.device, block.data));
   if (found != checker().blocks.end()) found->second.block = block;
 }
 
-void stream_check::touched(const void* begin, std::size_t bytes, Device device, StreamRef stream, bool writes) noexcept {
+void race_detector::touched(const void* begin, std::size_t bytes, Device device, StreamRef stream, bool writes) noexcept {
   const std::shared_ptr<const device::StreamClock> clock = stream ? stream->clock() : nullptr;
   std::vector<Misuse> found;
   try {
     const auto from = reinterpret_cast<std::uintptr_t>(begin);
     const os::Lock lock(checker().mutex);
-    const auto block = find_covering(checker().blocks, place_of(device, begin));
+    const auto block = find_covering(checker().blocks, position_of(device, begin));
     if (block == checker().blocks.end()) return;
     std::vector<Touch>& touches = block->second.touches;
     std::erase_if(touches, [&](const Touch& touch) {
@@ -154,11 +154,11 @@ void stream_check::touched(const void* begin, std::size_t bytes, Device device, 
   for (const Misuse& misuse : found) report_misuse(misuse);
 }
 
-void stream_check::freed(const Block& block) noexcept {
+void race_detector::freed(const Block& block) noexcept {
   Blocks::node_type node;
   {
     const os::Lock lock(checker().mutex);
-    const auto found = checker().blocks.find(place_of(block.device, block.data));
+    const auto found = checker().blocks.find(position_of(block.device, block.data));
     if (found == checker().blocks.end()) return;
     const Block& known = found->second.block;
     const bool same = known.allocator_id == block.allocator_id && (block.serial == 0 || known.serial == block.serial);
@@ -184,8 +184,9 @@ using namespace internal;
 using namespace internal::memory;
 
 // While it is on, requests and frees take the way of those that are recorded.
-void set_stream_check(bool on) noexcept {
-  if (g_checks_streams.exchange(on, std::memory_order_relaxed) == on) return;
+void set_race_detection(RaceDetection wanted) noexcept {
+  const bool on = wanted == RaceDetection::on;
+  if (g_detects_races.exchange(on, std::memory_order_relaxed) == on) return;
   record::g_watchers.add(on ? static_cast<int>(record::kSlowWatcher) : -static_cast<int>(record::kSlowWatcher));
   if (on) return;
   Blocks gone;
@@ -193,6 +194,6 @@ void set_stream_check(bool on) noexcept {
   gone.swap(checker().blocks);
 }
 
-bool is_stream_check_on() noexcept { return is_checking_streams(); }
+RaceDetection race_detection() noexcept { return is_detecting_races() ? RaceDetection::on : RaceDetection::off; }
 
 }  // namespace berth

@@ -7,15 +7,15 @@
 #include "berth/memory/block.h"
 #include "berth/memory/race_detector.h"
 
-// The library's side of the check of streams: `if (is_checking_streams()) [[unlikely]] stream_check::touched(...);`
+// The library's side of the check of streams: `if (is_detecting_races()) [[unlikely]] race_detector::touched(...);`
 namespace berth::internal::memory {
 
-inline std::atomic<bool> g_checks_streams{false};
+inline std::atomic<bool> g_detects_races{false};
 
 // Relaxed: what happens while it is being switched on may be seen or not.
-inline bool is_checking_streams() noexcept { return g_checks_streams.load(std::memory_order_relaxed); }
+inline bool is_detecting_races() noexcept { return g_detects_races.load(std::memory_order_relaxed); }
 
-namespace stream_check {
+namespace race_detector {
 
 void allocated(const Block& block, StreamRef stream) noexcept;
 void used_on(const Block& block, StreamRef stream) noexcept;
@@ -27,6 +27,6 @@ void freed(const Block& block) noexcept;
 // A stream (none: this thread, now) is about to be given work that reads or writes these bytes.
 void touched(const void* begin, std::size_t bytes, Device device, StreamRef stream, bool writes) noexcept;
 
-}  // namespace stream_check
+}  // namespace race_detector
 
 }  // namespace berth::internal::memory

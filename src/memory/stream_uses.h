@@ -10,7 +10,7 @@
 #include "berth/device/stream.h"
 
 // The streams that blocks of an allocator were freed on, by small numbers, and how far each is known to have got. A free on a stream has a
-// ticket: the number that the next event will have. So an event of the stream with that point or a later one is done only when
+// point: the number that the next event will have. So an event of the stream with that point or a later one is done only when
 // the work before the free is, and a stream whose clock has reached it there comes after that work.
 //
 // A stream is kept alive while it has a number, because work on freed memory may be in it. When nobody else has it any more, and its work
@@ -23,7 +23,7 @@ class StreamUses {
   struct Use {
     std::uint64_t id = 0;
     std::shared_ptr<StreamState> stream;
-    std::uint64_t ticket = 0;         // of the last free
+    std::uint64_t point = 0;          // of the last free
     std::uint64_t done = 0;           // frees up to this one are over
     Event event = {};                 // asked for
     bool is_asked = false;            // and not yet seen to be done
@@ -31,7 +31,7 @@ class StreamUses {
     bool has_last = false;            // nobody else had the stream any more when this was recorded: nothing can come after it
     Event last = {};
 
-    bool is_pending() const noexcept { return ticket > done && stream != nullptr; }
+    bool is_pending() const noexcept { return point > done && stream != nullptr; }
     bool is_ours_alone() const noexcept { return stream.use_count() == 1; }
   };
 
@@ -66,7 +66,7 @@ class StreamUses {
   Use& operator[](std::uint32_t number) noexcept { return uses_[number]; }
   const Use& operator[](std::uint32_t number) const noexcept { return uses_[number]; }
 
-  std::uint64_t next_ticket(std::uint32_t number) noexcept { return number == 0 ? 0 : uses_[number].ticket = next_point(); }
+  std::uint64_t point_of_free(std::uint32_t number) noexcept { return number == 0 ? 0 : uses_[number].point = next_point(); }
   // Whose memory is that is freed on a stream: its own, or everyone's (0) when it is gone, as no work can touch it then.
   std::uint32_t heir(std::uint32_t number) const noexcept { return uses_[number].stream == nullptr ? 0 : number; }
   bool any_pending() const noexcept;

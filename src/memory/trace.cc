@@ -15,9 +15,9 @@ using namespace internal::memory;
 
 namespace {
 
-class TraceAdaptor : public Adaptor<Trace> {
+class Tracing : public Adaptor<TraceAdaptor> {
  public:
-  TraceAdaptor(std::shared_ptr<Allocator> upstream, std::size_t most_events)
+  Tracing(std::shared_ptr<Allocator> upstream, std::size_t most_events)
       : Adaptor("trace", std::move(upstream)), most_events_(most_events) {}
 
   Status obtain(const Request& request, Block& block) noexcept override {
@@ -26,11 +26,11 @@ class TraceAdaptor : public Adaptor<Trace> {
     return done;
   }
 
-  Freed give_back(const Block& block, When when, Block* known) noexcept override {
+  BlockVerdict give_back(const Block& block, When when, Block* known) noexcept override {
     Block own;
     if (known == nullptr) known = &own;
-    const Freed freed = upstream_->give_back(block, when, known);
-    if (freed == Freed::yes) write(TraceEvent::Operation::free, *known);
+    const BlockVerdict freed = upstream_->give_back(block, when, known);
+    if (freed == BlockVerdict::ok) write(TraceEvent::Operation::free, *known);
     return freed;
   }
 
@@ -98,8 +98,8 @@ class TraceAdaptor : public Adaptor<Trace> {
 
 }  // namespace
 
-std::shared_ptr<Trace> trace(std::shared_ptr<Allocator> upstream, std::size_t most_events) {
-  return std::make_shared<TraceAdaptor>(std::move(upstream), most_events);
+std::shared_ptr<TraceAdaptor> trace(std::shared_ptr<Allocator> upstream, std::size_t most_events) {
+  return std::make_shared<Tracing>(std::move(upstream), most_events);
 }
 
 }  // namespace berth

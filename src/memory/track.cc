@@ -17,9 +17,9 @@ using namespace internal::memory;
 
 namespace {
 
-class TrackAdaptor : public Adaptor<Track> {
+class Tracking : public Adaptor<TrackAdaptor> {
  public:
-  explicit TrackAdaptor(std::shared_ptr<Allocator> upstream) : Adaptor("track", std::move(upstream)) {}
+  explicit Tracking(std::shared_ptr<Allocator> upstream) : Adaptor("track", std::move(upstream)) {}
 
   Status obtain(const Request& request, Block& block) noexcept override {
     Status done = upstream_->obtain(request, block);
@@ -28,11 +28,11 @@ class TrackAdaptor : public Adaptor<Track> {
     return Failure{ErrorCode::out_of_memory, 0, "no heap to remember the block"};
   }
 
-  Freed give_back(const Block& block, When when, Block* known) noexcept override {
+  BlockVerdict give_back(const Block& block, When when, Block* known) noexcept override {
     Block own;
     if (known == nullptr) known = &own;
-    const Freed freed = upstream_->give_back(block, when, known);
-    if (freed == Freed::yes) {
+    const BlockVerdict freed = upstream_->give_back(block, when, known);
+    if (freed == BlockVerdict::ok) {
       // Serials are never used again, so another thread that already has the same address cannot be confused with this block.
       const os::Lock lock(mutex_);
       live_.erase(known->serial);
@@ -96,6 +96,6 @@ std::string LiveBlock::to_string() const {
   return text::join(out, ", at ", berth::to_string(site));
 }
 
-std::shared_ptr<Track> track(std::shared_ptr<Allocator> upstream) { return std::make_shared<TrackAdaptor>(std::move(upstream)); }
+std::shared_ptr<TrackAdaptor> track(std::shared_ptr<Allocator> upstream) { return std::make_shared<Tracking>(std::move(upstream)); }
 
 }  // namespace berth

@@ -17,17 +17,18 @@
 #include "os/process/signals.h"
 #include "os/system.h"
 
-// What the environment asks to be observed, found when the library is loaded: BERTH_LEAKS, BERTH_PROFILE, BERTH_SNAPSHOT_SIGNAL,
-// BERTH_SNAPSHOT_ON_OOM, BERTH_LIVE. What cannot be done is said on standard error, and the program runs on.
+// Reads the environment when the library is loaded, and starts what it asks for: BERTH_LEAKS, BERTH_PROFILE,
+// BERTH_SNAPSHOT_SIGNAL, BERTH_SNAPSHOT_ON_OOM, BERTH_LIVE. Errors are printed to standard error, and the
+// program continues.
 namespace berth::internal::observe {
 
 namespace {
 
-constexpr int kMostRefusals = 10;  // snapshots that one process saves because memory was refused
+constexpr int kMostRefusals = 10;  // snapshots that one process saves on OutOfMemory
 
 void say(const std::string& line) noexcept { std::fputs((line + "\n").c_str(), stderr); }
 
-// ---- Leaks and the profile, told at exit. Never destroyed.
+// ---- Leaks and the profile, reported at exit. Never destroyed.
 
 Tracker* g_tracker = nullptr;
 Profiler* g_profiler = nullptr;
@@ -56,14 +57,14 @@ void report_leaks() {
 void write_profile() {
   const auto path = os::environment("BERTH_PROFILE");
   if (!path) return;
-  const std::string content = g_profiler->profile().to_json() + "\n";
+  const std::string content = to_json(g_profiler->profile()) + "\n";
   const Result<int> file = os::create_file(path->c_str());
   const bool written = file && os::write_file(*file, content.data(), content.size()).ok();
   if (file) os::close_file(*file);
   if (!written) say(text::join("berth: the profile cannot be written to ", text::printable(*path)));
 }
 
-// Not in a forked child that exits: what it has inherited is its parent's to tell.
+// Not in a forked child that exits: its parent reports what the child has inherited.
 void report_at_exit() noexcept {
   if (os::fork_generation() != 0) return;
   try {
@@ -116,7 +117,8 @@ void read_environment() {
   if (is_on("BERTH_LIVE")) expose_live();
 }
 
-// As early as can be, so that what is destroyed when the program ends is gone when the report is made: handlers run in reverse order.
+// Registered as early as possible: exit handlers run in reverse order, so static objects are destroyed before
+// the report is made.
 [[gnu::constructor(101)]] void register_report() {
   if (is_on("BERTH_LEAKS") || os::environment("BERTH_PROFILE")) (void)std::atexit(report_at_exit);
 }
@@ -133,7 +135,8 @@ void read_environment() {
 
 }  // namespace berth::internal::observe
 
-// A program that links the static library gets this file because of this name: nothing else in the library refers to it.
+// A program that links the static library refers to this symbol to pull in this file: nothing else in the
+// library does.
 extern "C" {
 extern const char berth_observes_at_load;
 const char berth_observes_at_load = 1;

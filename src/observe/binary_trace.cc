@@ -10,8 +10,8 @@
 #include "observe/trace_forms.h"
 #include "record/trace_layout.h"
 
-// Reads what record/trace_file.cc writes; the bytes are drawn in record/trace_layout.h. Nothing in them is believed: every length is
-// checked against what is left, every count against what was found.
+// Reads what record/trace_file.cc writes; record/trace_layout.h draws the format. The input is untrusted: every
+// length is checked against what is left, every count against what was found.
 namespace berth {
 
 using namespace internal;
@@ -22,7 +22,7 @@ namespace {
 
 using namespace trace_layout;
 
-constexpr std::size_t kMostWords = 65'536;  // with the empty one
+constexpr std::size_t kMostWords = 65'536;  // including the empty one
 
 [[noreturn]] void refuse(std::string_view name, std::size_t offset, std::string why) {
   throw FormatError(ErrorCode::format_error,
@@ -30,7 +30,7 @@ constexpr std::size_t kMostWords = 65'536;  // with the empty one
                     {{"offset", offset}});
 }
 
-// An event, and the number of its tag among the words of the file. A free has none.
+// An event, and the index of its tag among the words of the file. A free has no tag.
 struct Tagged {
   TraceEvent event;
   std::uint32_t tag = 0;
@@ -40,11 +40,11 @@ using Events = std::vector<Tagged>;
 // The records of one chunk.
 class ChunkReader {
  public:
-  // `words`: how many the file had before it, with the empty one; 0 where it can have none.
+  // `words`: the number of words in the file so far, including the empty one; 0 if the version has no tags.
   ChunkReader(std::string_view body, const ChunkHead& head, std::size_t words, std::string_view name, std::size_t offset)
       : body_(body), events_expected_(head.events), time_(head.first_ticks), words_(words), name_(name), offset_(offset) {}
 
-  // Appends its events, with ticks for times.
+  // Appends its events, with ticks as times.
   void read(Events& events) {
     const std::size_t before = events.size();
     if (body_.size() % sizeof(Word) != 0) refuse_here("a chunk is not whole words");
@@ -81,7 +81,7 @@ class ChunkReader {
   }
 
   void set_tag(std::uint64_t number) {
-    if (words_ == 0) refuse_here("this is no record");  // of that version
+    if (words_ == 0) refuse_here("this is no record");  // not in this version
     if (number >= words_) refuse_here("a tag has no word");
     tag_ = static_cast<std::uint32_t>(number);
   }
@@ -116,10 +116,10 @@ class ChunkReader {
   std::size_t offset_;  // of the body in the file
 };
 
-// What is in a file, in the order of time, and not paired.
+// The content of a file, ordered by time, not paired yet.
 struct FileContent {
   Events events;
-  std::vector<std::string_view> words;  // by number; the first is "". Views of the file
+  std::vector<std::string_view> words;  // by index; the first is "". Views of the file
   std::uint64_t dropped = 0;
   bool complete = false;
 };
@@ -168,7 +168,7 @@ class FileReader {
     return kind == kEventsChunk || kind == kEndChunk || (kind == kWordsChunk && has_tags());
   }
 
-  // False when the file ends in the middle, as when the process that wrote it was killed.
+  // False when the file is truncated, for example because the process that wrote it was killed.
   bool read_chunk() {
     const std::size_t start = at_;
     ChunkHead head{};
@@ -214,12 +214,14 @@ class FileReader {
     found_.complete = true;
   }
 
-  // From ticks to nanoseconds of the steady clock, by the first and the last moment at which both are known.
+  // Converts ticks to nanoseconds of the steady clock, by linear interpolation between the first and the last
+  // point in time at which both are known.
   void set_times() {
     const std::uint64_t ticks = last_ticks_ - header_.start_ticks;
     const double length_ns = ticks == 0 ? 0 : static_cast<double>(last_ns_ - header_.start_ns) / static_cast<double>(ticks);
     for (auto& [event, tag] : found_.events) {
-      const std::uint64_t since = std::min(event.time_ns - header_.start_ticks, ticks);  // nothing is later than the last chunk
+      // No event is later than the last chunk.
+      const std::uint64_t since = std::min(event.time_ns - header_.start_ticks, ticks);
       event.time_ns = header_.start_ns + static_cast<std::uint64_t>(static_cast<double>(since) * length_ns);
     }
   }
@@ -233,8 +235,9 @@ class FileReader {
   FileContent found_;
 };
 
-// Puts every free behind its allocation. Threads are ordered only roughly by time, so a free may come first: it waits for its
-// allocation. Where that never comes (it was before the trace began, or was dropped) the free is left out.
+// Puts every free after its allocation. Events of different threads are ordered only approximately by time, so
+// a free may come first: then it waits for its allocation. If that never comes (it was before the trace began,
+// or was dropped) the free is left out.
 class Pairing {
  public:
   explicit Pairing(std::string_view name) : name_(name) {}
@@ -286,10 +289,10 @@ class Pairing {
   std::uint64_t unpaired_ = 0;
 };
 
-// Those words that events have, in the order in which they come up: a program knows many that it names nothing with.
+// Collects the words that events use, in order of first use: a program may intern many that no event has.
 class UsedWords {
  public:
-  UsedWords(const std::vector<std::string_view>& words, RecordedTrace& trace) : words_(words), numbers_(words.size()), trace_(trace) {
+  UsedWords(const std::vector<std::string_view>& words, Trace& trace) : words_(words), numbers_(words.size()), trace_(trace) {
     trace_.words.emplace_back();
   }
 
@@ -305,9 +308,9 @@ class UsedWords {
   }
 
   const std::vector<std::string_view>& words_;
-  std::vector<std::uint16_t> numbers_;  // of words_ in the trace; 0: not yet
+  std::vector<std::uint16_t> numbers_;  // by index in words_, the index in Trace::words; 0: none yet
   std::unordered_map<std::string_view, std::uint16_t> known_;
-  RecordedTrace& trace_;
+  Trace& trace_;
 };
 
 }  // namespace
@@ -316,11 +319,11 @@ bool internal::observe::is_binary_trace(std::string_view bytes) noexcept {
   return bytes.starts_with(std::string_view(kMagic, sizeof kMagic));
 }
 
-RecordedTrace internal::observe::read_binary_trace(std::string_view bytes, std::string_view name) {
+Trace internal::observe::read_binary_trace(std::string_view bytes, std::string_view name) {
   FileContent content = FileReader(bytes, name).read();
   Pairing pairing(name);
   const Events events = pairing.pair(std::exchange(content.events, {}));
-  RecordedTrace trace{.events = {}, .dropped = content.dropped, .unpaired = pairing.unpaired(), .complete = content.complete};
+  Trace trace{.events = {}, .dropped = content.dropped, .unpaired = pairing.unpaired(), .complete = content.complete};
   trace.events.reserve(events.size());
   for (const Tagged& one : events) trace.events.push_back(one.event);
   if (std::ranges::none_of(events, [](const Tagged& one) { return one.tag != 0; })) return trace;

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-// Two numbers name a block in a trace: its allocator and its serial.
+// Identifies a block in a trace: its allocator and its serial number.
 namespace berth::internal::observe {
 
 struct BlockName {

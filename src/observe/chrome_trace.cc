@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "berth/observe/export.h"
 
-// Chrome's trace event format: an object with a list of events, times in microseconds. Perfetto reads it as it is.
+// Chrome's trace event format: an object with a list of events, times in microseconds. Perfetto reads it too.
 namespace berth {
 
 using namespace internal;
@@ -48,7 +48,7 @@ class Events {
   JsonWriter& begin(std::string_view phase, std::string_view name, int process, std::uint64_t thread) {
     return json_.begin_object().member("ph", phase).member("name", name).member("pid", process).member("tid", thread);
   }
-  // Whole microseconds are too coarse; a double would round late times.
+  // Fractional: whole microseconds are too coarse, and a double would round late times.
   JsonWriter& time(std::string_view key, std::uint64_t ns) {
     const std::string part = std::to_string(ns % 1000);
     return json_.key(key).number(text::join(ns / 1000, '.', std::string(3 - part.size(), '0'), part));
@@ -86,12 +86,12 @@ void add_copies(const Profile& profile, Events& events) {
   }
 }
 
-// Bytes in use, by allocator; of a stretch of events the highest, and the last.
+// Bytes in use, by allocator; of each interval of events the maximum and the last value.
 class InUse {
  public:
   void take(const TraceEvent& event, std::uint64_t now_ns) {
     Counter& counter = counters_[event.allocator_id];
-    // What a free says of the bytes means nothing.
+    // The bytes of a free are meaningless.
     if (event.operation == TraceEvent::Operation::allocate) {
       counter.live[event.serial] = event.bytes;
       counter.bytes += event.bytes;
@@ -122,7 +122,7 @@ class InUse {
     std::uint64_t bytes = 0;
     std::uint64_t highest = 0;
     std::uint64_t highest_ns = 0;
-    bool changed = false;  // since it was last written
+    bool changed = false;  // since the last write
     std::unordered_map<std::uint64_t, std::uint64_t> live = {};
   };
   std::map<std::uint64_t, Counter> counters_;
@@ -139,10 +139,10 @@ std::string to_chrome_trace(const Profile& profile) {
   return events.take();
 }
 
-std::string to_chrome_trace(const RecordedTrace& trace, std::size_t most_points) {
+std::string to_chrome_trace(const Trace& trace, std::size_t most_points) {
   Events events;
   events.name_process(kMemory, "memory");
-  // A trace from text has no times: then events stand a microsecond apart.
+  // A text trace has no times: then events are a microsecond apart.
   const bool timed = std::ranges::any_of(trace.events, [](const TraceEvent& event) { return event.time_ns != 0; });
   const std::uint64_t start = timed ? trace.events.front().time_ns : 0;
   const std::size_t stretch = std::max<std::size_t>(trace.events.size() / std::max<std::size_t>(most_points, 1), 1);

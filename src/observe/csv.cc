@@ -3,7 +3,7 @@
 #include "berth/observe/export.h"
 #include "memory/live_blocks.h"
 
-// Comma-separated values, as RFC 4180 has them, but with plain newlines.
+// Comma-separated values by RFC 4180, but with plain newlines.
 namespace berth {
 
 using namespace internal;

@@ -31,7 +31,7 @@ using namespace internal::observe;
 namespace {
 
 constexpr unsigned kRenewEveryUs = 250'000;
-constexpr std::uint64_t kMostBlocks = 50'000;  // a pool with more is not looked through for its tags
+constexpr std::uint64_t kMostBlocks = 50'000;  // a pool with more is not scanned for its tags
 constexpr std::size_t kMostTags = 8;
 
 LivePool look_at(const Allocator& allocator, const Stats& stats) {
@@ -65,10 +65,10 @@ std::size_t text_bytes(const LivePool& pool) {
   return json.take().size() + 1;  // and a comma
 }
 
-// This process's page, and the thread that renews it. Never destroyed.
+// This process's file, and the thread that renews it. Never destroyed.
 class Exposure final : private os::ForkListener {
  public:
-  explicit Exposure(LivePage page) : page_(std::move(page)), generation_(os::fork_generation()) {
+  explicit Exposure(LiveFile file) : file_(std::move(file)), generation_(os::fork_generation()) {
     self_.process = os::process_id();
     self_.program = os::program_name();
     self_.started_ns = os::wall_time_ns();
@@ -77,7 +77,7 @@ class Exposure final : private os::ForkListener {
       const os::NoSignals quiet;
       std::thread([this] { keep_renewing(); }).detach();
     }
-    listen();  // last: what throws before leaves nothing behind
+    listen();  // last: an exception before this leaves nothing behind
   }
 
   bool is_ours() const noexcept { return generation_ == os::fork_generation(); }
@@ -85,7 +85,7 @@ class Exposure final : private os::ForkListener {
     if (!is_ours()) return;
     const os::Lock lock(mutex_);
     ended_ = true;
-    page_.remove_name();
+    file_.remove_name();
   }
 
  private:
@@ -100,18 +100,18 @@ class Exposure final : private os::ForkListener {
     try {
       look();
       publish(text_of(self_));
-    } catch (const std::bad_alloc&) {  // the page stays as it was
+    } catch (const std::bad_alloc&) {  // the file stays as it was
     }
   }
 
-  // At as many pools as there is room for, the oldest first. The others are counted.
+  // Collects as many pools as there is room for, the oldest first. The others are counted.
   void look() {
     const std::vector<std::shared_ptr<Allocator>> all = strategies_of_process();
     self_.renewed_ns = os::wall_time_ns();
     ++self_.renewals;
     self_.pools.clear();
-    self_.pools_left_out = all.size();  // no fewer digits than it will have
-    std::size_t room = LivePage::kMostText - std::min(LivePage::kMostText, text_of(self_).size());
+    self_.pools_left_out = all.size();  // an upper bound on its digits
+    std::size_t room = LiveFile::kMostText - std::min(LiveFile::kMostText, text_of(self_).size());
     self_.pools_left_out = 0;
     for (const std::shared_ptr<Allocator>& one : all) {
       const Stats stats = one->stats();
@@ -129,29 +129,30 @@ class Exposure final : private os::ForkListener {
     return true;
   }
 
-  // On a new page where the old one is lost. A fork waits until that is whole, or the child would keep its lock.
+  // Writes to a new file if the old one is lost. The mutex makes a fork wait until that file is complete, or
+  // the child would keep its lock.
   void publish(const std::string& text) {
     const os::Lock lock(mutex_);
-    if (!page_.is_seen() && !ended_) {
-      Result<LivePage> fresh = LivePage::make();
-      if (fresh) page_ = std::move(*fresh);  // else the next renewal tries again
+    if (!file_.is_seen() && !ended_) {
+      Result<LiveFile> fresh = LiveFile::make();
+      if (fresh) file_ = std::move(*fresh);  // else the next renewal tries again
     }
-    page_.write(text);
+    file_.write(text);
   }
 
   void before_fork() noexcept override {}
   void after_fork(bool in_child) noexcept override BERTH_NO_THREAD_ANALYSIS {
-    if (in_child) page_.close_in_child();
+    if (in_child) file_.close_in_child();
   }
 
   os::Mutex mutex_;
-  LivePage page_ BERTH_GUARDED_BY(mutex_);
-  bool ended_ BERTH_GUARDED_BY(mutex_) = false;  // the process exits: no new page
+  LiveFile file_ BERTH_GUARDED_BY(mutex_);
+  bool ended_ BERTH_GUARDED_BY(mutex_) = false;  // the process is exiting: make no new file
   const std::uint64_t generation_;
-  LiveProcess self_;  // of the thread that renews
+  LiveProcess self_;  // used by the renewing thread only
 };
 
-std::mutex g_mutex;  // held while a thread is made
+std::mutex g_mutex;  // held while the thread is started
 std::atomic<Exposure*> g_exposure{nullptr};
 
 // ---- Reading
@@ -186,12 +187,12 @@ LivePool pool_from(const simdjson::dom::object& from) {
   return pool;
 }
 
-std::optional<LiveProcess> read_page(const LiveName& name) {
-  const std::optional<std::string> page = LivePage::read(name);
-  if (!page) return std::nullopt;
+std::optional<LiveProcess> read_live_file(const LiveName& name) {
+  const std::optional<std::string> file = LiveFile::read(name);
+  if (!file) return std::nullopt;
   simdjson::dom::parser parser;
   simdjson::dom::object all;
-  if (parser.parse(*page).get(all) != simdjson::SUCCESS) return std::nullopt;
+  if (parser.parse(*file).get(all) != simdjson::SUCCESS) return std::nullopt;
   LiveProcess made{.process = name.process,
                    .elsewhere = name.space != os::process_space(),
                    .program = words(all, "program"),
@@ -222,11 +223,11 @@ bool is_live() noexcept {
 void expose_live() {
   const std::lock_guard lock(g_mutex);
   if (is_live()) return;
-  Result<LivePage> page = LivePage::make();
-  if (!page) {
-    throw AccessError(page.failure().code, {"exposing this process to berth top",
-                                            text::join(std::string_view(page.failure().why), page.failure().os_error == 0 ? "" : ": ",
-                                                       page.failure().os_error == 0 ? "" : std::strerror(page.failure().os_error)),
+  Result<LiveFile> file = LiveFile::make();
+  if (!file) {
+    throw AccessError(file.failure().code, {"exposing this process to berth top",
+                                            text::join(std::string_view(file.failure().why), file.failure().os_error == 0 ? "" : ": ",
+                                                       file.failure().os_error == 0 ? "" : std::strerror(file.failure().os_error)),
                                             "set BERTH_LIVE_DIR to a folder of your own on a file system like tmpfs"});
   }
   static const int registered = std::atexit([] {
@@ -234,7 +235,7 @@ void expose_live() {
   });
   (void)registered;
   try {
-    g_exposure.store(new Exposure(std::move(*page)), std::memory_order_release);
+    g_exposure.store(new Exposure(std::move(*file)), std::memory_order_release);
   } catch (const std::system_error&) {
     throw AccessError(ErrorCode::device_error, {"exposing this process to berth top", "no thread can be made to keep its page fresh",
                                                 "raise the limit on threads (ulimit -u)"});
@@ -242,18 +243,18 @@ void expose_live() {
 }
 
 std::optional<LiveProcess> read_live(std::int64_t process) {
-  if (auto here = read_page({process, os::process_space()})) return here;
-  for (const LiveName& name : LivePage::names()) {
+  if (auto here = read_live_file({process, os::process_space()})) return here;
+  for (const LiveName& name : LiveFile::names()) {
     if (name.process != process) continue;
-    if (auto one = read_page(name)) return one;
+    if (auto one = read_live_file(name)) return one;
   }
   return std::nullopt;
 }
 
 std::vector<LiveProcess> live_processes() {
   std::vector<LiveProcess> all;
-  for (const LiveName& name : LivePage::names()) {
-    if (auto one = read_page(name)) all.push_back(*std::move(one));
+  for (const LiveName& name : LiveFile::names()) {
+    if (auto one = read_live_file(name)) all.push_back(*std::move(one));
   }
   std::ranges::stable_sort(all, {}, [](const LiveProcess& one) { return std::pair(one.elsewhere, one.process); });
   return all;

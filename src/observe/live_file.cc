@@ -27,14 +27,15 @@ std::string folder_name() {
   return text::join("/dev/shm/berth-live-", os::user_id());
 }
 
-// Text in words, which another process may be changing: a reader finds out afterwards whether it was. Each word is released and acquired, not
-// fenced: who has read one that is new sees that the sequence is odd, or another. The thread sanitizer knows no fences.
-std::uint64_t* words_of(void* page) noexcept {
-  return reinterpret_cast<std::uint64_t*>(static_cast<std::byte*>(page) + sizeof(LivePage::Header));
+// The text as atomic words, which another process may be writing: a reader checks the sequence afterwards.
+// Words are stored with release and loaded with acquire, instead of fences: a reader that has loaded a new word
+// also sees that the sequence is odd or has changed. The thread sanitizer does not understand fences.
+std::uint64_t* words_of(void* mapped) noexcept {
+  return reinterpret_cast<std::uint64_t*>(static_cast<std::byte*>(mapped) + sizeof(LiveFile::Header));
 }
 
-void store_text(void* page, std::string_view text) noexcept {
-  std::uint64_t* to = words_of(page);
+void store_text(void* mapped, std::string_view text) noexcept {
+  std::uint64_t* to = words_of(mapped);
   for (std::size_t at = 0; at < text.size(); at += sizeof *to) {
     std::uint64_t word = 0;
     std::memcpy(&word, text.data() + at, std::min(sizeof word, text.size() - at));
@@ -42,9 +43,9 @@ void store_text(void* page, std::string_view text) noexcept {
   }
 }
 
-std::string load_text(void* page, std::size_t bytes) {
+std::string load_text(void* mapped, std::size_t bytes) {
   std::string text(bytes, '\0');
-  const std::uint64_t* from = words_of(page);
+  const std::uint64_t* from = words_of(mapped);
   for (std::size_t at = 0; at < bytes; at += sizeof *from) {
     const std::uint64_t word = __atomic_load_n(from++, __ATOMIC_ACQUIRE);
     std::memcpy(text.data() + at, &word, std::min(sizeof word, bytes - at));
@@ -52,15 +53,15 @@ std::string load_text(void* page, std::size_t bytes) {
   return text;
 }
 
-std::optional<std::string> read_mapped(void* page) {
-  auto* const header = static_cast<LivePage::Header*>(page);
+std::optional<std::string> read_mapped(void* mapped) {
+  auto* const header = static_cast<LiveFile::Header*>(mapped);
   if (header->magic != kMagic || header->version != kVersion) return std::nullopt;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    // acquire, here and for each word: the text is read between the two looks at the sequence.
+    // acquire, here and for each word: the text is read between the two loads of the sequence.
     const std::uint64_t before = header->sequence.load(std::memory_order_acquire);
     const std::uint64_t bytes = header->bytes.load(std::memory_order_acquire);
-    if (before % 2 == 0 && before != 0 && bytes <= LivePage::kMostText) {
-      std::string text = load_text(page, bytes);
+    if (before % 2 == 0 && before != 0 && bytes <= LiveFile::kMostText) {
+      std::string text = load_text(mapped, bytes);
       if (header->sequence.load(std::memory_order_relaxed) == before) return text;
     }
     os::sleep_us(200);
@@ -69,7 +70,7 @@ std::optional<std::string> read_mapped(void* page) {
 }
 
 bool is_own(const os::FileFacts& facts) noexcept {
-  return facts.is_regular && facts.user == os::user_id() && (facts.mode & 077) == 0 && facts.bytes == LivePage::kBytes;
+  return facts.is_regular && facts.user == os::user_id() && (facts.mode & 077) == 0 && facts.bytes == LiveFile::kBytes;
 }
 
 // "4711-4026531836"
@@ -89,23 +90,23 @@ std::optional<LiveName> parse_name(std::string_view text) {
 
 LiveName LiveName::own() noexcept { return {os::process_id(), os::process_space()}; }
 
-LivePage::LivePage(const LiveName& name, os::Descriptor lock, const os::FileFacts& file, void* page) noexcept
-    : name_(name), lock_(std::move(lock)), file_(file), page_(page) {}
-LivePage::LivePage(LivePage&& other) noexcept
-    : name_(other.name_), lock_(std::move(other.lock_)), file_(other.file_), page_(std::exchange(other.page_, nullptr)) {}
-LivePage& LivePage::operator=(LivePage&& other) noexcept {
+LiveFile::LiveFile(const LiveName& name, os::Descriptor lock, const os::FileFacts& file, void* mapped) noexcept
+    : name_(name), lock_(std::move(lock)), file_(file), mapped_(mapped) {}
+LiveFile::LiveFile(LiveFile&& other) noexcept
+    : name_(other.name_), lock_(std::move(other.lock_)), file_(other.file_), mapped_(std::exchange(other.mapped_, nullptr)) {}
+LiveFile& LiveFile::operator=(LiveFile&& other) noexcept {
   std::swap(name_, other.name_);
   std::swap(lock_, other.lock_);
   std::swap(file_, other.file_);
-  std::swap(page_, other.page_);
+  std::swap(mapped_, other.mapped_);
   return *this;
 }
-LivePage::~LivePage() {
+LiveFile::~LiveFile() {
   if (!has_lock()) (void)lock_.take();
-  if (page_ != nullptr) os::unmap(page_, kBytes);
+  if (mapped_ != nullptr) os::unmap(mapped_, kBytes);
 }
 
-Result<LivePage> LivePage::make(const LiveName& name) noexcept {
+Result<LiveFile> LiveFile::make(const LiveName& name) noexcept {
   try {
     Result<os::Descriptor> folder = os::open_own_folder(folder_name().c_str(), true);
     if (!folder) return folder.failure();
@@ -117,52 +118,54 @@ Result<LivePage> LivePage::make(const LiveName& name) noexcept {
     if (!facts) return facts.failure();
     const Result<bool> locked = os::try_lock_byte(file->number(), kLockByte);
     if (!locked) return locked.failure();
-    const Result<void*> page = os::map_file_range(file->number(), 0, kBytes, os::Access::write);
-    if (!page) return page.failure();
-    LivePage made(name, std::move(*file), *facts, *page);
-    new (*page) Header{kMagic, kVersion, 0, 0};
+    const Result<void*> mapped = os::map_file_range(file->number(), 0, kBytes, os::Access::write);
+    if (!mapped) return mapped.failure();
+    LiveFile made(name, std::move(*file), *facts, *mapped);
+    new (*mapped) Header{kMagic, kVersion, 0, 0};
     const std::string called = file_name(name);
-    (void)os::remove_name(folder->number(), called.c_str()).ok();  // of a process that had this number before, and is dead
+    // The file of a dead process that had this id before.
+    (void)os::remove_name(folder->number(), called.c_str()).ok();
     if (const Status named = os::give_name(made.lock_.number(), folder->number(), called.c_str()); !named) return named.failure();
     return made;
   } catch (const std::bad_alloc&) {
-    return Failure{ErrorCode::out_of_memory, 0, "no heap for the page's name"};
+    return Failure{ErrorCode::out_of_memory, 0, "no heap for the mapped's name"};
   }
 }
 
-void LivePage::write(std::string_view text) noexcept {
-  auto* const header = static_cast<Header*>(page_);
+void LiveFile::write(std::string_view text) noexcept {
+  auto* const header = static_cast<Header*>(mapped_);
   const std::uint64_t before = header->sequence.load(std::memory_order_relaxed);
   header->sequence.store(before + 1, std::memory_order_relaxed);
-  header->bytes.store(text.size(), std::memory_order_release);  // who sees it, or any of the text, sees that it is being written
-  store_text(page_, text);
+  // release: a reader that sees it, or any of the text, also sees the odd sequence.
+  header->bytes.store(text.size(), std::memory_order_release);
+  store_text(mapped_, text);
   header->sequence.store(before + 2, std::memory_order_release);
 }
 
-bool LivePage::has_lock() const noexcept {
+bool LiveFile::has_lock() const noexcept {
   const Result<os::FileFacts> now = os::facts_of(lock_.number());
   return now && now->same_file(file_);
 }
 
-bool LivePage::is_seen() const noexcept {
+bool LiveFile::is_seen() const noexcept {
   const Result<os::FileFacts> now = os::facts_of(lock_.number());
   return now && now->same_file(file_) && now->links != 0;
 }
 
-void LivePage::close_in_child() noexcept { has_lock() ? lock_.close() : (void)lock_.take(); }
+void LiveFile::close_in_child() noexcept { has_lock() ? lock_.close() : (void)lock_.take(); }
 
-void LivePage::remove_name() noexcept {
+void LiveFile::remove_name() noexcept {
   try {
     const Result<os::Descriptor> folder = os::open_own_folder(folder_name().c_str(), false);
     if (!folder) return;
     const std::string called = file_name(name_);
     const Result<os::FileFacts> there = os::facts_of_name(folder->number(), called.c_str());
     if (there && there->same_file(file_)) (void)os::remove_name(folder->number(), called.c_str()).ok();
-  } catch (const std::bad_alloc&) {  // then it goes when the next one looks
+  } catch (const std::bad_alloc&) {  // the next reader removes it
   }
 }
 
-std::optional<std::string> LivePage::read(const LiveName& name) {
+std::optional<std::string> LiveFile::read(const LiveName& name) {
   const Result<os::Descriptor> folder = os::open_own_folder(folder_name().c_str(), false);
   if (!folder) return std::nullopt;
   const std::string called = file_name(name);
@@ -173,17 +176,18 @@ std::optional<std::string> LivePage::read(const LiveName& name) {
   const Result<bool> alive = os::is_byte_locked(file->number(), kLockByte);
   if (alive && !*alive) {
     const Result<os::FileFacts> there = os::facts_of_name(folder->number(), called.c_str());
-    if (there && there->same_file(*facts)) (void)os::remove_name(folder->number(), called.c_str()).ok();  // else it was made anew meanwhile
+    // Unless the name refers to a new file by now.
+    if (there && there->same_file(*facts)) (void)os::remove_name(folder->number(), called.c_str()).ok();
     return std::nullopt;
   }
-  const Result<void*> page = os::map_file_range(file->number(), 0, kBytes, os::Access::read);
-  if (!page) return std::nullopt;
-  std::optional<std::string> text = read_mapped(*page);
-  os::unmap(*page, kBytes);
+  const Result<void*> mapped = os::map_file_range(file->number(), 0, kBytes, os::Access::read);
+  if (!mapped) return std::nullopt;
+  std::optional<std::string> text = read_mapped(*mapped);
+  os::unmap(*mapped, kBytes);
   return text;
 }
 
-std::vector<LiveName> LivePage::names() {
+std::vector<LiveName> LiveFile::names() {
   std::vector<LiveName> found;
   const Result<os::Descriptor> folder = os::open_own_folder(folder_name().c_str(), false);
   if (!folder) return found;

@@ -14,15 +14,17 @@
 #include "os/file/descriptor.h"
 #include "os/file/shared_file.h"
 
-// The page that a process keeps for those who watch it: text, with a header that says whether it is whole.
+// The file in which a process exposes itself to observers: text behind a sequence lock.
 //
 //     | magic | version | sequence | bytes | text ...            |      64 KiB
 //
-// The sequence is odd while the text is being written; a reader who finds it even, and the same before and after, has read a whole one. The
-// file is named after the process, in a folder of the user's own, and the process holds a lock on it that the kernel takes away when it dies.
+// The sequence is odd while the text is being written; a reader that finds it even, and the same before and
+// after, has read a consistent text. The file is named after the process, in a directory of the user's own, and
+// the process holds a file lock on it, which the kernel releases when the process dies. One thread writes; any
+// process reads.
 namespace berth::internal::observe {
 
-// Containers may share the folder, and count their processes each for itself: two may have the same id.
+// Containers may share the directory but have PID namespaces of their own: two processes may have the same id.
 struct LiveName {
   std::int64_t process = 0;
   std::uint64_t space = 0;  // os::process_space
@@ -31,7 +33,7 @@ struct LiveName {
   friend auto operator<=>(const LiveName&, const LiveName&) = default;
 };
 
-class LivePage {
+class LiveFile {
  public:
   static constexpr std::size_t kBytes = 64 * 1024;
   struct Header {
@@ -42,32 +44,36 @@ class LivePage {
   };
   static constexpr std::size_t kMostText = kBytes - sizeof(Header);
 
-  // A page of that name, which is the calling process's. `already_exists` cannot be: what a dead process of that number has left goes.
-  static Result<LivePage> make(const LiveName& name = LiveName::own()) noexcept;
+  // Makes the file of the calling process. Never `already_exists`: the file of a dead process with the same id
+  // is replaced.
+  static Result<LiveFile> make(const LiveName& name = LiveName::own()) noexcept;
 
-  LivePage(LivePage&& other) noexcept;
-  LivePage& operator=(LivePage&& other) noexcept;
-  ~LivePage();
+  LiveFile(LiveFile&& other) noexcept;
+  LiveFile& operator=(LiveFile&& other) noexcept;
+  ~LiveFile();
 
   void write(std::string_view text) noexcept;  // REQUIRES: at most kMostText
-  // Whether readers find it, and find that its process lives. Not when someone took its name away, or the program closed the descriptor that has the
-  // lock, as some close all there are: then a new page is due.
+  // Whether readers find the file, and find its process alive. False when the file was unlinked, or the program
+  // closed the descriptor that holds the lock, as programs that close all descriptors do: then a new file is
+  // needed.
   bool is_seen() const noexcept;
-  void remove_name() noexcept;     // does nothing when the name is another page's by now
-  void close_in_child() noexcept;  // or it would seem to live as long as the child does
+  void remove_name() noexcept;     // no-op when the name refers to another file by now
+  void close_in_child() noexcept;  // else the lock would live as long as the child
 
-  // The text of a process that lives and is this user's; else nothing. A page of a dead one is removed.
+  // The text of a live process of this user; else nullopt. The file of a dead process is removed.
   static std::optional<std::string> read(const LiveName& name);
   static std::vector<LiveName> names();
 
  private:
-  LivePage(const LiveName& name, os::Descriptor lock, const os::FileFacts& file, void* page) noexcept;
+  LiveFile(const LiveName& name, os::Descriptor lock, const os::FileFacts& file, void* mapped) noexcept;
   bool has_lock() const noexcept;
 
   LiveName name_;
-  os::Descriptor lock_;  // its description has the lock; closed only while has_lock(): the number may be the program's by now
+  // Its open file description holds the lock. Closed only while has_lock(): the program may have reused the
+  // number.
+  os::Descriptor lock_;
   os::FileFacts file_;
-  void* page_;
+  void* mapped_;
 };
 
 }  // namespace berth::internal::observe

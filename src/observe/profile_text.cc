@@ -7,7 +7,7 @@
 #include "berth/observe/profiler.h"
 #include "memory/live_blocks.h"
 
-// A profile for people and for programs.
+// A profile as text and as JSON.
 namespace berth {
 
 using namespace internal;
@@ -73,7 +73,7 @@ void write_samples(JsonWriter& json, const Profile& profile) {
   json.end_array();
 }
 
-// Up to the last size that was asked for.
+// Up to the largest requested size.
 void write_sizes(JsonWriter& json, const Profile& profile) {
   std::size_t count = profile.sizes.size();
   while (count > 0 && profile.sizes[count - 1] == 0) --count;
@@ -87,7 +87,7 @@ void write_sizes(JsonWriter& json, const Profile& profile) {
 
 }  // namespace
 
-std::string Profile::to_text() const {
+std::string Profile::to_string() const {
   std::string out = text::join("profile of ", text::duration(std::chrono::milliseconds(duration_ns / 1'000'000)), '\n');
   for (const TagProfile& row : devices) {
     out += line(row.device.to_string(), row.counts);
@@ -108,12 +108,6 @@ std::string Profile::to_text() const {
     out += '\n';
   }
   return out;
-}
-
-std::string Profile::to_json() const {
-  JsonWriter json;
-  write_json(json);
-  return json.take();
 }
 
 void Profile::write_json(JsonWriter& json) const {

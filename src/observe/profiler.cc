@@ -49,7 +49,7 @@ ProfileCounts counts_of(const TallyCounts& tally) noexcept {
           .freed_bytes = tally.freed_bytes};
 }
 
-// Counts by site. What the tally cannot do: the site of a block must be known when it is freed.
+// Counts by site. The tally cannot do that: the site of a block must be known when it is freed.
 class SiteBook final : public BlockBook {
  public:
   using BlockBook::BlockBook;
@@ -94,7 +94,7 @@ class SiteBook final : public BlockBook {
       const auto [at, fresh] = rows_.try_emplace(key);
       if (fresh) at->second = {Device::from_key(note.device), note.tag, note.site, note.stack, {}};
       change(at->second.counts);
-    } catch (const std::bad_alloc&) {  // a row that there is no heap for is missing from the profile
+    } catch (const std::bad_alloc&) {  // the row is missing from the profile
     }
   }
 
@@ -173,7 +173,7 @@ void check(const ProfilerOptions& options) {
                   text::join("ask for ", CallSite::kMostFrames, " at most"));
 }
 
-// The tally is one for the process, and so is the profiler.
+// There is one tally per process, and so one profiler.
 struct TallyRun {
   TallyRun() {
     if (!begin_tally())
@@ -211,7 +211,7 @@ struct Profiler::State {
       lock.unlock();
       try {
         sample({});
-      } catch (const std::bad_alloc&) {  // this one is missing
+      } catch (const std::bad_alloc&) {  // this sample is missing
       }
       lock.lock();
     }
@@ -232,7 +232,7 @@ struct Profiler::State {
     samples.push_back(std::move(made));
   }
 
-  // The first, every other one, and those with labels stay.
+  // Keeps the first, every other one, and those with labels.
   void thin_out() {
     std::size_t kept = 0;
     for (std::size_t i = 0; i < samples.size(); ++i) {
@@ -246,7 +246,7 @@ struct Profiler::State {
     every = std::min<std::chrono::milliseconds>(every * 2, std::chrono::hours(1));
   }
 
-  // Where a device and tag stand in Profile::tags: in the order in which they were first seen. REQUIRES: the mutex.
+  // The index of a device and tag in Profile::tags, in order of first use. REQUIRES: the mutex is locked.
   std::size_t place_of(const TallyRow& row) { return order.try_emplace({number_of(row.device), row.tag.id()}, order.size()).first->second; }
 
   const std::uint64_t generation = os::fork_generation();
@@ -258,7 +258,7 @@ struct Profiler::State {
   SinkAttachment sites_attached;
   SinkAttachment copies_attached;
 
-  std::mutex mutex;  // not os::Mutex: someone sleeps on it
+  std::mutex mutex;  // not os::Mutex, because of the condition variable
   std::condition_variable wake;
   bool ending = false;
   std::chrono::milliseconds every;
@@ -271,7 +271,8 @@ Profiler::Profiler(const ProfilerOptions& options) {
   check(options);
   state_ = std::make_unique<State>(options);
 }
-// In a forked child there is no sampler to wait for, and what it slept on can never be destroyed.
+// In a forked child there is no sampler thread to join, and the condition variable that it waits on must not be
+// destroyed.
 Profiler::~Profiler() {
   if (state_ == nullptr || state_->generation == os::fork_generation()) return;
   state_->sites_attached = {};

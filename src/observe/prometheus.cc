@@ -5,7 +5,7 @@
 #include "berth/observe/export.h"
 #include "memory/process_budget.h"
 
-// Prometheus' text form: for each metric its help and type, then a line for each set of labels.
+// Prometheus' text format: for each metric its help and type, then a line for each set of labels.
 namespace berth {
 
 using namespace internal;
@@ -36,7 +36,8 @@ constexpr Metric kMetrics[] = {
     {"berth_decommits_total", "counter", "Times memory was given back, or moved.", [](const Stats& s) { return s.decommits; }},
 };
 
-// Between quotes. Bytes that are not UTF-8 are told as U+FFFD: one of them, and a server would refuse all figures.
+// Escapes a label value. Bytes that are not UTF-8 become U+FFFD: a server would reject the whole response for
+// one of them.
 std::string escaped(std::string_view text) {
   std::string out;
   while (!text.empty()) {

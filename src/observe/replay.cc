@@ -26,8 +26,9 @@ struct Interval {
   std::uint64_t end_ns = 0;
 };
 
-// Runs work(0) to work(count - 1), each on a thread of its own that begins when all are ready, and returns the time from the first
-// beginning to the last end. One alone runs on this thread: a C library that knows of no other thread takes no locks.
+// Runs work(0) to work(count - 1), each on a thread of its own that starts when all are ready, and returns the
+// interval from the first start to the last end. With count == 1 it runs on this thread: a C library takes no
+// locks in a single-threaded process.
 Interval run_together(int count, const std::function<void(int)>& work) {
   std::vector<Interval> spans(static_cast<std::size_t>(count));
   std::vector<std::exception_ptr> thrown(spans.size());
@@ -55,7 +56,7 @@ Interval run_together(int count, const std::function<void(int)>& work) {
   return {std::ranges::min(spans, {}, &Interval::begin_ns).begin_ns, std::ranges::max(spans, {}, &Interval::end_ns).end_ns};
 }
 
-// The time that reading the clock twice takes, which is in every measurement.
+// The median time of reading the clock twice, which is included in every measurement.
 std::uint64_t clock_cost_ticks() {
   std::vector<std::uint64_t> costs(1001);
   for (std::uint64_t& cost : costs) {
@@ -173,7 +174,7 @@ class Replay {
 
   const ReplayScript& script_;
   const ReplayOptions& options_;
-  std::vector<std::vector<Stream>> streams_;  // kept until the blocks that name them are freed
+  std::vector<std::vector<Stream>> streams_;  // kept until the blocks that use them are freed
   ReplayResult result_;
 };
 

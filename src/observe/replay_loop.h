@@ -12,32 +12,33 @@
 #include "berth/observe/replay.h"
 #include "os/ticks.h"
 
-// The loop that is timed, one for all strategies. A `Player` holds the blocks of one replay in slots; what it does at a step is a call of
-// the allocator and one move of the answer. Counting, checking and printing happen before and after.
+// The timed loop, one for all strategies. A `Player` holds the blocks of one replay; at each step it calls the
+// allocator and moves the result. Counting, validation and printing happen before and after.
 namespace berth::internal::observe {
 
 inline constexpr std::size_t kTouchEvery = 4096;
 
-// Throws as `replay` does for options that cannot be.
+// Validates the options; throws as `replay` does.
 void check_replay(const ReplayOptions& options);
 
-// A fresh one of the strategy, or the device's default, whose cache is emptied.
+// A new allocator of the strategy, or the device's default allocator with its cache released.
 std::shared_ptr<Allocator> replay_allocator(const ReplayOptions& options);
 
-// By number, on the device of the options. On a device without streams all of them are "no stream".
+// The script's streams by number, on the device of the options. On a device without streams all of them are "no
+// stream".
 std::vector<Stream> replay_streams(const ReplayScript& script, const ReplayOptions& options);
 
 // Blocks of a berth allocator.
 class BlockPlayer {
  public:
   BlockPlayer(Allocator& allocator, const ReplayScript& script, std::span<const Stream> streams)
-      : allocator_(allocator), blocks_(script.slots), streams_(streams.begin(), streams.end()) {}
+      : allocator_(allocator), blocks_(script.blocks), streams_(streams.begin(), streams.end()) {}
 
   void* take(const ReplayStep& step) {
-    // In its place from the start, as a program would have it that keeps blocks in objects of its own.
-    return (new (&blocks_[step.slot]) Block(allocator_.allocate({.bytes = step.bytes, .stream = streams_[step.stream]})))->data;
+    // Constructed in the table, as in a program that keeps blocks in objects of its own.
+    return (new (&blocks_[step.block]) Block(allocator_.allocate({.bytes = step.bytes, .stream = streams_[step.stream]})))->data;
   }
-  void drop(const ReplayStep& step) noexcept { allocator_.deallocate(blocks_[step.slot]); }
+  void drop(const ReplayStep& step) noexcept { allocator_.deallocate(blocks_[step.block]); }
 
  private:
   Allocator& allocator_;
@@ -45,19 +46,19 @@ class BlockPlayer {
   std::vector<StreamRef> streams_;  // by number; the first is "no stream"
 };
 
-// Blocks of the C library, or of what is preloaded in its place.
+// Blocks of the C library, or of an allocator preloaded in its place.
 class MallocPlayer {
  public:
-  explicit MallocPlayer(const ReplayScript& script) : blocks_(script.slots) {}
+  explicit MallocPlayer(const ReplayScript& script) : blocks_(script.blocks) {}
 
   void* take(const ReplayStep& step) {
-    void*& block = blocks_[step.slot];
+    void*& block = blocks_[step.block];
     block = step.bytes == 0 ? nullptr : std::aligned_alloc(kAlignment, *try_align_up(step.bytes, kAlignment));
     if (block == nullptr && step.bytes != 0) [[unlikely]]
       refuse(step.bytes);
     return block;
   }
-  void drop(const ReplayStep& step) noexcept { std::free(blocks_[step.slot]); }
+  void drop(const ReplayStep& step) noexcept { std::free(blocks_[step.block]); }
 
  private:
   static constexpr std::size_t kAlignment = 64;
@@ -66,19 +67,19 @@ class MallocPlayer {
   std::vector<void*> blocks_;
 };
 
-// One replay by one thread. What lives when it ends, early or not, is freed with it.
+// One replay by one thread. The destructor frees the blocks that are live when it ends, early or not.
 template <class Player>
 class Performance {
  public:
   template <class... Arguments>
   explicit Performance(const ReplayScript& script, Arguments&&... arguments)
-      : steps_(script.steps), slots_(script.slots), player_(std::forward<Arguments>(arguments)...) {}
+      : steps_(script.steps), blocks_(script.blocks), player_(std::forward<Arguments>(arguments)...) {}
   Performance(const Performance&) = delete;
   Performance& operator=(const Performance&) = delete;
 
   ~Performance() {
-    std::vector<const ReplayStep*> live(slots_);
-    for (const ReplayStep& step : steps_.first(done_)) live[step.slot] = step.allocates ? &step : nullptr;
+    std::vector<const ReplayStep*> live(blocks_);
+    for (const ReplayStep& step : steps_.first(done_)) live[step.block] = step.allocates ? &step : nullptr;
     for (const ReplayStep* step : live) {
       if (step != nullptr) player_.drop(*step);
     }
@@ -97,7 +98,7 @@ class Performance {
     }
   }
 
-  // Tells of each step once it is taken: visit(index, address), which is null for a free.
+  // Calls visit(index, address) after each step; the address is null for a free.
   template <class Visit>
   void run_telling(const Visit& visit) {
     for (; done_ < steps_.size(); ++done_) {
@@ -107,7 +108,7 @@ class Performance {
     }
   }
 
-  // The same with a clock around every call, which writes its ticks to `took`. REQUIRES: as many places as steps.
+  // The same, timing every call: its ticks are stored in `took`. REQUIRES: took.size() == number of steps.
   template <bool kTouch>
   void run_timed(std::span<std::uint64_t> took) {
     for (; done_ < steps_.size(); ++done_) {
@@ -123,13 +124,13 @@ class Performance {
 
  private:
   static void touch(void* data, std::size_t bytes) noexcept {
-    auto* const at = static_cast<volatile unsigned char*>(data);  // volatile: nobody reads what is written
+    auto* const at = static_cast<volatile unsigned char*>(data);  // volatile: the bytes are never read
     for (std::size_t offset = 0; offset < bytes; offset += kTouchEvery) at[offset] = 1;
   }
 
   std::span<const ReplayStep> steps_;
-  std::size_t slots_;
-  std::size_t done_ = 0;  // the steps before it have been taken
+  std::size_t blocks_;
+  std::size_t done_ = 0;  // steps done so far
   Player player_;
 };
 

@@ -30,19 +30,19 @@ class Planner {
 
  private:
   struct Live {
-    std::uint32_t slot;
+    std::uint32_t block;
     std::size_t bytes;
   };
 
   void add_allocation(const TraceEvent& event) {
     const std::size_t bytes = event.bytes == 0 ? 0 : std::max<std::size_t>(1, event.bytes / scale_);
-    const Live block{take_slot(), bytes};
+    const Live block{take_index(), bytes};
     if (!live_.emplace(BlockName{event.allocator_id, event.serial}, block).second) refuse("a block is allocated that lives already");
     const auto sum = try_add(live_bytes_, bytes);
     if (!sum || *sum > kMaxBytes) refuse("its live blocks have more bytes than an address space");
     live_bytes_ = *sum;
     script_.peak_live_bytes = std::max(script_.peak_live_bytes, live_bytes_);
-    script_.steps.push_back({.bytes = bytes, .slot = block.slot, .stream = stream_number(event.stream_id), .allocates = true});
+    script_.steps.push_back({.bytes = bytes, .block = block.block, .stream = stream_number(event.stream_id), .allocates = true});
   }
 
   void add_free(const TraceEvent& event) {
@@ -51,19 +51,19 @@ class Planner {
     const Live block = found->second;
     live_.erase(found);
     live_bytes_ -= block.bytes;
-    free_slots_.push_back(block.slot);
-    script_.steps.push_back({.bytes = block.bytes, .slot = block.slot});
+    free_indices_.push_back(block.block);
+    script_.steps.push_back({.bytes = block.bytes, .block = block.block});
   }
 
-  // The slot that was freed last: its line is still in the cache.
-  std::uint32_t take_slot() {
-    if (free_slots_.empty()) {
-      if (script_.slots == std::numeric_limits<std::uint32_t>::max()) refuse("it has more live blocks than 32 bits count");
-      return script_.slots++;
+  // LIFO reuse: the cache line of the last freed index is still hot.
+  std::uint32_t take_index() {
+    if (free_indices_.empty()) {
+      if (script_.blocks == std::numeric_limits<std::uint32_t>::max()) refuse("it has more live blocks than 32 bits count");
+      return script_.blocks++;
     }
-    const std::uint32_t slot = free_slots_.back();
-    free_slots_.pop_back();
-    return slot;
+    const std::uint32_t block = free_indices_.back();
+    free_indices_.pop_back();
+    return block;
   }
 
   std::uint16_t stream_number(std::uint64_t id) {
@@ -84,7 +84,7 @@ class Planner {
   std::size_t live_bytes_ = 0;  // sum over live_, <= script_.peak_live_bytes
   std::unordered_map<BlockName, Live, BlockNameHash> live_;
   std::unordered_map<std::uint64_t, int> streams_;
-  std::vector<std::uint32_t> free_slots_;  // live_.size() + free_slots_.size() == script_.slots
+  std::vector<std::uint32_t> free_indices_;  // live_.size() + free_indices_.size() == script_.blocks
 };
 
 }  // namespace

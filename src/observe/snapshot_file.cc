@@ -69,7 +69,7 @@ std::map<GroupKey, SnapshotGroup> groups_of(const ProcessSnapshot& snapshot) {
 
 auto names_of(const SnapshotGroup& group) { return std::tie(group.device, group.allocator, group.allocator_id, group.tag, group.site); }
 
-// For each pool of `after`, the number of the one in `before` that it is, or SIZE_MAX.
+// For each pool of `after`, the index of the same pool in `before`, or SIZE_MAX.
 std::vector<std::size_t> match_pools(const ProcessSnapshot& before, const ProcessSnapshot& after) {
   const bool same = before.process == after.process && before.program == after.program;
   std::vector<bool> taken(before.pools.size());
@@ -104,14 +104,12 @@ ProcessSnapshot take_snapshot(std::string_view reason) {
   return made;
 }
 
-std::string to_json(const ProcessSnapshot& snapshot) {
-  JsonWriter json;
+void ProcessSnapshot::write_json(JsonWriter& json) const {
   json.begin_object().member("format", "berth snapshot").member("version", 1);
-  json.member("program", snapshot.program).member("process", snapshot.process).member("taken_ns", snapshot.taken_ns);
-  json.member("reason", snapshot.reason).key("pools").begin_array();
-  for (const Snapshot& pool : snapshot.pools) pool.write_json(json);
+  json.member("program", program).member("process", process).member("taken_ns", taken_ns);
+  json.member("reason", reason).key("pools").begin_array();
+  for (const Snapshot& pool : pools) pool.write_json(json);
   json.end_array().end_object();
-  return json.take();
 }
 
 std::string save_snapshot(const std::string& path, std::string_view reason) {

@@ -10,8 +10,8 @@
 #include "berth/observe/snapshot_file.h"
 #include "observe/stats_json.h"
 
-// Reads what to_json(ProcessSnapshot) writes. Nothing is believed: each value must be there and of its kind, and what comes out must pass the
-// audit.
+// Reads what to_json(ProcessSnapshot) writes. The input is untrusted: each value must exist and have its type,
+// and the result must pass the audit.
 namespace berth {
 
 using namespace internal;
@@ -88,7 +88,7 @@ class Reader {
     return words;
   }
 
-  // Rows of numbers, as many in each as there are columns; in the order of these names.
+  // Reads rows of numbers. Each must have as many numbers as there are columns, in the order of these names.
   template <class Add>
   void rows_of(const object& from, std::string_view name, std::initializer_list<std::string_view> columns, Add add) const {
     const object table = object_of(from, name);

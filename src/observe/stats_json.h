@@ -3,10 +3,10 @@
 
 #include "berth/memory/stats.h"
 
-// Stats back from what Stats::write_json wrote: in a snapshot's file, and on the page of a process that lives.
+// Parses what Stats::write_json wrote, in a snapshot file and in the live file of a process.
 namespace berth::internal::observe {
 
-// `number(name)` is the member of that name; what to do without it is for the caller to know.
+// `number(name)` returns the member of that name; the caller decides what a missing member means.
 template <class Number>
 Stats stats_from(const Number& number) {
   return {.in_use_bytes = number("in_use_bytes"),

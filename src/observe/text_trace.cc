@@ -19,8 +19,8 @@ class TextReader {
  public:
   TextReader(std::string_view text, std::string_view name) : rest_(text), name_(name) {}
 
-  RecordedTrace read() {
-    trace_.events.reserve(rest_.size() / 12);  // a short line
+  Trace read() {
+    trace_.events.reserve(rest_.size() / 12);  // the length of a short line
     while (next_line()) {
       if (fields_.empty() || is_header()) continue;
       trace_.events.push_back(read_event());
@@ -52,7 +52,7 @@ class TextReader {
     return true;
   }
 
-  // The rest of the line, as a number.
+  // Interns the rest of the line as a tag, and returns its index.
   std::uint16_t read_tag() {
     const std::string_view word = more_ ? fields_ : std::string_view();
     more_ = false;
@@ -112,17 +112,17 @@ class TextReader {
   std::string_view rest_;
   std::string_view name_;
   std::string_view line_;
-  std::string_view fields_;  // of the line, those not read yet
+  std::string_view fields_;  // the unread rest of the line
   bool more_ = true;         // whether a field follows the one read last
   std::uint64_t number_ = 0;
   bool tagged_ = false;  // by the header
   std::unordered_set<std::uint64_t> live_;
   std::unordered_map<std::string_view, std::size_t> words_;  // views of the input
-  RecordedTrace trace_;
+  Trace trace_;
 };
 
 }  // namespace
 
-RecordedTrace read_text_trace(std::string_view text, std::string_view name) { return TextReader(text, name).read(); }
+Trace read_text_trace(std::string_view text, std::string_view name) { return TextReader(text, name).read(); }
 
 }  // namespace berth::internal::observe

@@ -5,11 +5,11 @@
 
 #include "berth/observe/trace_reader.h"
 
-// The forms of a trace that read_trace tells apart.
+// The trace formats that read_trace distinguishes. Any thread.
 namespace berth::internal::observe {
 
 bool is_binary_trace(std::string_view bytes) noexcept;
-RecordedTrace read_binary_trace(std::string_view bytes, std::string_view name);
-RecordedTrace read_text_trace(std::string_view text, std::string_view name);
+Trace read_binary_trace(std::string_view bytes, std::string_view name);
+Trace read_text_trace(std::string_view text, std::string_view name);
 
 }  // namespace berth::internal::observe

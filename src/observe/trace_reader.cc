@@ -7,7 +7,7 @@ namespace berth {
 
 using namespace internal::observe;
 
-RecordedTrace read_trace(std::string_view bytes, std::string_view name) {
+Trace read_trace(std::string_view bytes, std::string_view name) {
   return is_binary_trace(bytes) ? read_binary_trace(bytes, name) : read_text_trace(bytes, name);
 }
 

@@ -47,7 +47,7 @@ Leak leak_of(const BufferNote& buffer) {
           .holder = handles_in_words(buffer.handles)};
 }
 
-// A DLPack export has a copy of the storage and a pin of its bytes; a copy under way has a pin alone.
+// A DLPack export holds a copy of the storage and a pin of its bytes; a pending copy holds a pin only.
 Leak leak_of(const BufferNote& buffer, const StorageNote& storage) {
   Leak leak = leak_of(buffer);
   leak.kind = storage.is_whole ? LeakKind::storage : LeakKind::view;

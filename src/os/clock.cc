@@ -11,7 +11,8 @@ std::atomic<CoarseClock> g_clock{nullptr};
 }  // namespace
 
 std::uint64_t coarse_time_ns() noexcept {
-  if (const CoarseClock clock = g_clock.load(std::memory_order_relaxed)) return clock();  // set by a test before it starts threads
+  // relaxed: a test sets it before it starts threads.
+  if (const CoarseClock clock = g_clock.load(std::memory_order_relaxed)) return clock();
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
   return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);

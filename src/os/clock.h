@@ -3,12 +3,13 @@
 
 #include <cstdint>
 
-// The clock for what happens every few seconds at most. It moves on every few milliseconds, never goes back, and costs a few loads.
+// The coarse monotonic clock, for what happens every few seconds at most. It advances every few milliseconds
+// and costs a few loads. Any thread.
 namespace berth::internal::os {
 
 std::uint64_t coarse_time_ns() noexcept;
 
-// Puts another clock in its place, or brings it back with nullptr. For tests.
+// Replaces the clock, or restores it with nullptr. For tests.
 using CoarseClock = std::uint64_t (*)() noexcept;
 void set_coarse_clock(CoarseClock clock) noexcept;
 

@@ -3,8 +3,8 @@
 
 #include <string_view>
 
-// The seam for faults. Every system call in os/ asks here first whether it should fail, so that tests can make each one fail in
-// turn without a preloaded library. Off, it costs one relaxed load in front of a system call.
+// Fault injection. Every system call in os/ asks here first whether it should fail, so that tests can make each
+// one fail in turn without a preloaded library. Without an injector it costs one load before each system call.
 namespace berth::internal::os {
 
 // Returns the errno that the call named `call` must fail with, or 0 to let it through. Called from any thread.

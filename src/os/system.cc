@@ -57,7 +57,7 @@ std::size_t kilobytes_of(std::string_view content, std::string_view name) {
   return kilobytes * 1024;
 }
 
-// Keeps the tightest limit on the way from `group` up to the root of the hierarchy.
+// Finds the tightest limit on the path from `group` up to the root of the hierarchy.
 void tighten(std::optional<CgroupMemory>& tightest, const std::string& hierarchy, std::string group, const char* limit, const char* usage,
              std::size_t machine_bytes) {
   while (true) {
@@ -91,13 +91,14 @@ bool reset_peak_resident() {
   return file.good();
 }
 
-// Each mapping is a line "begin-end rights ...", in hexadecimal, and then lines "Name:  12345 kB" with what is known of it.
+// Each mapping is a line "begin-end permissions ...", in hexadecimal, followed by its fields as lines
+// "Name:  12345 kB".
 std::optional<std::size_t> resident_bytes(const void* address, std::size_t bytes, const char* file) {
   const auto begin = reinterpret_cast<std::uintptr_t>(address);
   std::ifstream mappings(file);
   if (!mappings) return std::nullopt;
   std::size_t total = 0;
-  std::size_t within = 0;  // how much of the mapping lies in the range
+  std::size_t within = 0;  // bytes of the mapping inside the range
   for (std::string line; std::getline(mappings, line);) {
     std::uintptr_t from = 0;
     std::uintptr_t to = 0;

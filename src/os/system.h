@@ -7,8 +7,9 @@
 #include <string>
 #include <vector>
 
-// What this machine and process have, read from the kernel. Everything is read anew at each call; nothing here throws but for a
-// lack of heap. Where a file is missing (other kernels, containers) the answer is "unknown", never a guess.
+// Properties of this machine and process, as the kernel reports them. Nothing is cached; nothing here throws
+// but bad_alloc. Where a file is missing (other kernels, containers) the answer is "unknown", never a guess.
+// Any thread.
 namespace berth::internal::os {
 
 struct HostMemory {
@@ -18,43 +19,44 @@ struct HostMemory {
 HostMemory host_memory();
 
 struct ResidentMemory {
-  std::size_t now_bytes = 0;   // that the kernel has given this process; 0 when unknown
-  std::size_t peak_bytes = 0;  // the most since the process began, or since reset_peak_resident()
+  std::size_t now_bytes = 0;   // resident set of this process; 0 when unknown
+  std::size_t peak_bytes = 0;  // its peak since the process began, or since reset_peak_resident()
 };
 ResidentMemory resident_memory();
 bool reset_peak_resident();  // false where the kernel does not allow it
 
-// How much of an address range the kernel has given memory; nothing when unknown. A mapping that reaches beyond the range counts for at
-// most the part within. `file` stands for /proc/self/smaps, so that tests can write their own.
+// The resident bytes of an address range; nothing when unknown. A mapping that extends beyond the range counts
+// for at most the part inside. `file` replaces /proc/self/smaps in tests.
 std::optional<std::size_t> resident_bytes(const void* address, std::size_t bytes, const char* file = "/proc/self/smaps");
 
 struct CgroupMemory {
   std::size_t limit_bytes = 0;
   std::size_t used_bytes = 0;
 };
-// The tightest memory limit of this process's control group and its ancestors (version 2 or 1); nothing when there is none.
-// `root` stands in front of /proc and /sys, so that tests can lay out their own.
+// The tightest memory limit of this process's cgroup and its ancestors (v2 or v1); nothing when there is none.
+// `root` is prepended to /proc and /sys, for tests.
 std::optional<CgroupMemory> cgroup_memory(const std::string& root = "");
 
 std::string kernel_release();  // "6.1.0-18-arm64"
 bool kernel_at_least(int major, int minor);
 std::string cpu_model();                                    // "" when unknown
 int cpu_count() noexcept;                                   // that this process may use
-bool cpu_rounds_to_bf16() noexcept;                         // ARM64: it has the instruction BFCVTN
-bool cpu_computes_in_f16() noexcept;                        // ARM64: it has arithmetic of vectors of f16
+bool cpu_rounds_to_bf16() noexcept;                         // ARM64: has the instruction BFCVTN
+bool cpu_computes_in_f16() noexcept;                        // ARM64: has f16 SIMD arithmetic
 std::vector<int> numa_nodes();                              // with memory; {0} when unknown
 std::string huge_page_mode();                               // "always", "madvise", "never" or ""
 std::optional<std::size_t> locked_memory_limit() noexcept;  // nothing: unlimited
-bool library_loads(const char* name) noexcept;              // whether the dynamic loader finds it, e.g. libcuda.so.1
+bool library_loads(const char* name) noexcept;              // whether dlopen succeeds, e.g. libcuda.so.1
 
-// An environment variable; nothing when it is unset or empty. Call it early: it races with setenv in other threads.
+// An environment variable; nothing when it is unset or empty. Call it early: it races with setenv in other
+// threads.
 std::optional<std::string> environment(const char* name);
 
 std::uint64_t steady_time_ns() noexcept;
 bool is_terminal(int descriptor) noexcept;
 int terminal_width(int descriptor) noexcept;  // 80 when unknown
 int process_id() noexcept;
-std::uint64_t process_space() noexcept;  // tells apart where process ids are counted: the machine, or a container; 0 when unknown
-std::string program_name();              // of this process: its file's name
+std::uint64_t process_space() noexcept;  // identifies the pid namespace; 0 when unknown
+std::string program_name();              // of this process: the name of its executable
 
 }  // namespace berth::internal::os

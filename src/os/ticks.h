@@ -5,8 +5,9 @@
 
 #include "os/system.h"
 
-// The processor's own counter: the cheapest clock there is, the same on every core, of a rate that is to be found out by reading a real
-// clock twice. It may be read a few instructions before or after its place; `ticks_in_order` waits for what stands before it.
+// The processor's timestamp counter: the cheapest clock, synchronized across cores, at a rate that must be
+// calibrated against a real clock. `ticks` may be reordered with nearby instructions; `ticks_in_order` waits
+// for the earlier ones first. Any thread.
 namespace berth::internal::os {
 
 #if defined(__aarch64__)

@@ -12,7 +12,8 @@
 #include "plan/reorder/orders.h"
 #include "plan/reorder/reorder.h"
 
-// Plans in the order given, or in the best that is found: orders are packed by their lower bounds, until the next bound cannot win.
+// Plans in the given order, or in the best that is found: orders are packed by rising lower bound, until the
+// next bound cannot win.
 namespace berth {
 
 namespace internal::plan {
@@ -38,10 +39,10 @@ class OrderSearch {
     for (std::size_t i = 0; i < trials_.size(); ++i) {
       Trial& trial = trials_[i];
       const bool is_given = trial.nodes.empty();
-      // Only a smaller peak is a reason to change the order: the one that is given wins where it comes to the same.
-      if (best && best->has_places() && trial.attempt.lower_bound_bytes + (is_given ? 0 : 1) > best->peak_bytes()) continue;
+      // Only a smaller peak is a reason to change the order: at equal peaks the given order wins.
+      if (best && best->has_locations() && trial.attempt.lower_bound_bytes + (is_given ? 0 : 1) > best->peak_bytes()) continue;
       Plan made = plan_in_order(graph_, options_for(trials_.size() - i, best), trial.nodes);
-      if (made.has_places()) trial.attempt.peak_bytes = made.peak_bytes();
+      if (made.has_locations()) trial.attempt.peak_bytes = made.peak_bytes();
       if (!best || is_better(made, is_given, *best)) best = std::move(made);
     }
     std::vector<OrderAttempt> attempts;
@@ -51,11 +52,13 @@ class OrderSearch {
 
  private:
   static bool is_better(const Plan& made, bool is_given, const Plan& best) {
-    if (!made.has_places()) return is_given && !best.has_places();  // a proof, if any, is for the order that was given
-    return !best.has_places() || made.peak_bytes() < best.peak_bytes() || (is_given && made.peak_bytes() == best.peak_bytes());
+    if (!made.has_locations())
+      return is_given && !best.has_locations();  // an infeasibility proof is kept only
+                                                 // for the given order
+    return !best.has_locations() || made.peak_bytes() < best.peak_bytes() || (is_given && made.peak_bytes() == best.peak_bytes());
   }
 
-  // The order given and the others, the least bound first.
+  // The given order and the others, the least bound first.
   void gather() {
     const NodeRange nodes = planned_nodes(*graph_, options_);
     add({"given", 0, {}}, {});
@@ -74,20 +77,20 @@ class OrderSearch {
 
   bool has_limit() const { return options_.time_limit < std::chrono::hours(24 * 365); }
 
-  // When a share of the time is over.
+  // The end of a fraction of the time limit.
   std::optional<Clock::time_point> deadline(double share) const {
     if (!has_limit()) return std::nullopt;
     return start_ + std::chrono::duration_cast<Clock::duration>(options_.time_limit * share);
   }
 
-  // What is left of the time is for the orders that are left, more for the first of them.
+  // The remaining time is for the remaining orders, most of it for the first of them.
   PlanOptions options_for(std::size_t left, const std::optional<Plan>& best) const {
     PlanOptions options = options_;
     if (has_limit()) {
       const std::chrono::duration<double> rest = options_.time_limit - (Clock::now() - start_);
       options.time_limit = std::max(rest, std::chrono::duration<double>(0)) * (left > 1 ? 0.6 : 1.0);
     }
-    if (options_.on_better && best && best->has_places())
+    if (options_.on_better && best && best->has_locations())
       options.on_better = [tell = options_.on_better, peak = best->peak_bytes()](const Plan& plan) {
         if (plan.peak_bytes() < peak) tell(plan);
       };

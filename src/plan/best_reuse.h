@@ -10,11 +10,11 @@
 namespace berth::internal::plan {
 
 // The most bytes live at once on each device.
-std::vector<std::size_t> bounds_of(const SharingResult& shared, std::size_t devices);
+std::vector<std::size_t> bounds_of(const ReuseResult& shared, std::size_t devices);
 
-// Sharing can cost memory: a view keeps all of its input alive, a joined output exists from its first input on, and an output in place of a
-// larger input stays as large. So what can do so is also left out, and the way with the least bound is taken.
-SharingResult share_best(const Graph& graph, NodeRange nodes, const std::vector<Life>& lives, bool inplace,
-                         const std::vector<NodeId>& order);
+// Reuse by options can cost memory: a view keeps its whole input alive, a joined output is live from its first
+// input on, and an output in place of a larger input stays as large. So every combination of these rules is
+// tried, and the one with the least lower bound is taken.
+ReuseResult share_best(const Graph& graph, NodeRange nodes, const std::vector<Life>& lives, bool inplace, const std::vector<NodeId>& order);
 
 }  // namespace berth::internal::plan

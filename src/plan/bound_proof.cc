@@ -32,7 +32,8 @@ class Finder {
     std::size_t live = 0;
     for (NodeId step = 0; step < changes_.size(); ++step) {
       live += changes_[step];
-      if (live < most || live == 0 || (live == most && proof.by == BoundProof::By::live)) continue;  // what is live is easier to see
+      // On a tie `live` replaces `fixed`: it is cheaper to verify.
+      if (live < most || live == 0 || (live == most && proof.by == BoundProof::By::live)) continue;
       most = live;
       proof = proof_at(BoundProof::By::live, step);
     }
@@ -41,7 +42,7 @@ class Finder {
 
  private:
   const std::vector<PackBuffer>& buffers_;
-  std::vector<std::size_t> changes_;  // differences: they may wrap, their sums do not
+  std::vector<std::size_t> changes_;  // differences may wrap, prefix sums do not
 };
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace {
 
 using Indices = std::vector<std::uint32_t>;
 
-// Memory that chunks are cut from: so many of one size, and then one that is smaller.
+// Memory that chunks are cut from: chunks of the maximum size, and a last one that is smaller.
 struct Supply {
   std::string name;
   std::size_t capacity_bytes;  // of all its chunks
@@ -22,8 +22,8 @@ struct Supply {
 struct Bin {
   std::size_t supply;
   std::size_t capacity_bytes;
-  Indices buffers = {};                   // in it, by offset
-  std::vector<std::size_t> offsets = {};  // of these
+  Indices buffers = {};                   // by offset
+  std::vector<std::size_t> offsets = {};  // of these buffers
 };
 
 std::vector<Supply> supplies_of(const PlanOptions& options, std::uint32_t device) {
@@ -34,7 +34,7 @@ std::vector<Supply> supplies_of(const PlanOptions& options, std::uint32_t device
   return supplies;
 }
 
-// One device.
+// Packs the chunks of one device.
 class ChunkPacker {
  public:
   ChunkPacker(const ChunksTask& task, std::uint32_t device)
@@ -43,7 +43,8 @@ class ChunkPacker {
       if (task.buffers[i].device == device && pack(i).bytes != 0) all_.push_back(i);
   }
 
-  // The bins of the order with the least bytes; where there is a preference, of the first order that finds room, which is made for it.
+  // Tries several orders and returns the bins with the least bytes; where there is a preference among supplies,
+  // the bins of the first order that fits, since it is made for that.
   std::optional<std::vector<Bin>> run() {
     std::optional<std::vector<Bin>> best;
     for (const auto order : {&ChunkPacker::by_use, &ChunkPacker::by_bytes, &ChunkPacker::by_life, &ChunkPacker::by_area}) {
@@ -73,7 +74,7 @@ class ChunkPacker {
   static void sort_by(Indices& order, Worth worth) {
     std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return worth(a) > worth(b); });
   }
-  // Touched bytes for bytes × steps: the bytes cancel out.
+  // Bytes accessed per byte × step: the bytes cancel out.
   void by_use(Indices& order) {
     by_bytes(order);
     sort_by(order, [&](std::uint32_t i) { return static_cast<double>(task_.touches[i]) / life(i); });
@@ -102,7 +103,7 @@ class ChunkPacker {
     return true;
   }
 
-  // By preference: the bins of a supply, a new one of it, and then the next supply.
+  // By preference: an existing bin of a supply, a new bin of it, and then the next supply.
   bool place(std::uint32_t i) {
     for (std::size_t supply = 0; supply < supplies_.size(); ++supply) {
       for (Bin& bin : bins_)
@@ -119,7 +120,7 @@ class ChunkPacker {
     return false;
   }
 
-  // The lowest gap among those that live with it.
+  // First fit: the lowest gap among the buffers whose lifetimes overlap.
   bool place_in(Bin& bin, std::uint32_t i) const {
     const PackBuffer& one = pack(i);
     std::size_t offset = 0;
@@ -136,7 +137,7 @@ class ChunkPacker {
     return true;
   }
 
-  // The buffers of a bin by all strategies, if that needs less.
+  // Packs a bin again by all strategies, and keeps the result if it needs less.
   void pack_again(Bin& bin) const {
     std::vector<PackBuffer> buffers;
     for (const std::uint32_t i : bin.buffers) {
@@ -154,7 +155,7 @@ class ChunkPacker {
 
   const ChunksTask& task_;
   const std::vector<Supply> supplies_;
-  std::vector<std::size_t> taken_;  // of each supply, by bins
+  std::vector<std::size_t> taken_;  // of each supply, the bytes assigned to bins
   Indices all_;
   std::vector<Bin> bins_;
 };

@@ -10,7 +10,8 @@
 #include "plan/pack/strategies.h"
 #include "plan/reuse.h"
 
-// Plans whose memory comes in pieces: several arenas with capacities, the preferred one first, and chunks no larger than a maximum.
+// Plans whose memory is not contiguous: several arenas with capacities, the preferred one first, and chunks of
+// a maximum size.
 namespace berth::internal::plan {
 
 inline constexpr std::string_view kChunks = "chunks";
@@ -32,14 +33,14 @@ struct ChunksPacking {
   std::vector<std::size_t> peaks;    // of each device
 };
 
-// Gives every buffer a chunk: the first in which there is room, those that are used most for the room they take first; then each chunk is
-// packed by itself. Nothing when some buffer finds no room. REQUIRES: no buffer is fixed.
+// Assigns every buffer to a chunk, first fit, in the order of use for the room that a buffer takes; then each
+// chunk is packed by itself. Nothing when some buffer fits in none. REQUIRES: no buffer is fixed.
 std::optional<ChunksPacking> pack_chunks(const ChunksTask& task);
 
-// Whether some buffer is larger than every chunk can be: then there is no packing.
+// Whether some buffer is larger than any chunk can be: then there is no packing.
 bool is_past_chunks(const std::vector<PackBuffer>& buffers, const PlanOptions& options);
 
-// What the arenas of a device can hold together.
+// The total capacity of a device's arenas.
 std::size_t chunks_capacity_bytes(const PlanOptions& options, std::uint32_t device);
 
 }  // namespace berth::internal::plan

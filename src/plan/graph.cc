@@ -14,7 +14,7 @@ using namespace internal;
 
 namespace {
 
-constexpr std::size_t kMost = std::size_t{1} << 30;  // of anything that is counted: indices stay far from their ends
+constexpr std::size_t kMost = std::size_t{1} << 30;  // of anything counted, so that indices cannot overflow
 constexpr NodeId kNobody = UINT32_MAX;
 
 // ---- One check each. All throw.
@@ -97,7 +97,8 @@ class Validation {
     }
   }
 
-  // Most graphs do not, and then no two names have the same hash: a list of these is quicker and smaller than a set of names.
+  // Most graphs have no duplicate, and then no two names have the same hash: a sorted vector of hashes is
+  // faster and smaller than a set of names.
   bool may_repeat_names() const {
     std::vector<std::size_t> hashes;
     hashes.reserve(graph_.values.size());
@@ -165,7 +166,7 @@ class Validation {
     }
   }
 
-  // `n` reads `v` too early: because nodes go in a circle, or because they stand in a wrong order.
+  // `n` reads `v` too early: because of a cycle, or because the order is not topological.
   [[noreturn]] void refuse_order(NodeId n, ValueId v) const {
     const std::vector<NodeId> circle = find_circle();
     if (circle.empty())
@@ -179,7 +180,8 @@ class Validation {
            "break the cycle", {{"nodes", names}});
   }
 
-  // Nodes that wait for one another, each for the one before it; empty when there are none.
+  // Finds a cycle by depth-first search: nodes that wait for one another, each for the one before it; empty
+  // when there is none.
   std::vector<NodeId> find_circle() const {
     enum : std::uint8_t { unseen, open, closed };
     std::vector<std::uint8_t> state(graph_.nodes.size(), unseen);

@@ -7,13 +7,15 @@
 
 #include "berth/plan/plan.h"
 
-// Plans for one order of the nodes: that of the graph when `order` is empty, else one of all nodes that are planned, as in PlanTables.
+// Plans for one order of the nodes: that of the graph when `order` is empty, else a topological order of all
+// planned nodes, as in PlanTables.
 namespace berth::internal::plan {
 
-// REQUIRES: the graph is valid, and its nodes can run in the order. Throws ArgumentError as `plan` does.
+// REQUIRES: the graph is valid, and `order` is topological. Throws ArgumentError as `plan` does.
 Plan plan_in_order(std::shared_ptr<const Graph> graph, const PlanOptions& options, const std::vector<NodeId>& order);
 
-// The most that is live at once on each device: no plan in this order is smaller. The same, and `check_options` has passed.
+// The most bytes live at once on each device: no plan in this order is smaller. REQUIRES: the same, and
+// `check_options` has passed.
 std::vector<std::size_t> bounds_in_order(const Graph& graph, const PlanOptions& options, const std::vector<NodeId>& order);
 
 NodeRange planned_nodes(const Graph& graph, const PlanOptions& options);

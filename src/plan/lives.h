@@ -10,16 +10,17 @@
 #include "berth/plan/plan.h"
 #include "plan/problem.h"
 
-// The first step of planning: when each value is needed, and whether it gets a place at all.
+// The first step of planning: the lifetime of each value, and whether it gets a location at all.
 namespace berth::internal::plan {
 
 struct Life {
-  UnplannedReason reason = UnplannedReason::never_written;  // `placed`: it gets a place
+  UnplannedReason reason = UnplannedReason::never_written;  // `placed`: it gets a location
   bool survives = false;                                    // is needed after the last node of the range
   Alignment alignment = {};
-  std::uint32_t reads = 0;  // by nodes of the range, ignored inputs not counted
+  std::uint32_t reads = 0;  // by nodes of the range, without ignored inputs
   NodeId begin = 0;         // the step that writes it
-  NodeId end = 0;           // one past the last that reads it (at least begin + 1); the end of the range when it survives
+  NodeId end = 0;           // one past the last that reads it (at least begin + 1); the end of the range if it
+                            // survives
   std::size_t bytes = 0;
 
   std::size_t extent_bytes() const noexcept {
@@ -30,11 +31,12 @@ struct Life {
 };
 static_assert(sizeof(Life) == 24);
 
-// One for each value. `order` is how the nodes of the range run, as in PlanTables. REQUIRES: the graph is valid, the range inside it, the
-// order one in which its nodes can run. Throws ArgumentError(size_overflow) when a size cannot be rounded up.
+// The lifetime of each value. `order` is the execution order of the range, as in PlanTables. REQUIRES: the
+// graph is valid, the range inside it, the order topological. Throws ArgumentError(size_overflow) when a size
+// cannot be rounded up.
 std::vector<Life> find_lives(const Graph& graph, NodeRange nodes, std::size_t least_alignment, std::span<const NodeId> order = {});
 
-// The node of a step.
+// The node that runs at a step.
 inline NodeId node_at(NodeRange nodes, std::span<const NodeId> order, NodeId step) {
   return order.empty() || step < nodes.begin || step >= nodes.end ? step : order[step - nodes.begin];
 }

@@ -21,8 +21,8 @@ std::string_view to_string(PlanOutcome outcome) noexcept {
   return name_of(std::array<std::string_view, 4>{"optimal", "feasible", "infeasible", "unknown"}, outcome);
 }
 
-std::string_view to_string(Sharing sharing) noexcept {
-  return name_of(std::array<std::string_view, 6>{"none", "own", "in_place", "identity", "view", "joined"}, sharing);
+std::string_view to_string(Reuse reuse) noexcept {
+  return name_of(std::array<std::string_view, 6>{"none", "own", "in_place", "identity", "view", "joined"}, reuse);
 }
 
 std::string_view to_string(UnplannedReason reason) noexcept {

@@ -20,14 +20,14 @@ std::vector<NodeId> writers(const Graph& graph, NodeRange nodes) {
   return writer;
 }
 
-// Calls see(before) for the nodes whose values a node reads.
+// Calls see(before) for every direct predecessor of a node.
 template <class See>
 void for_each_before(const GraphNode& node, const std::vector<NodeId>& writer, See see) {
   for (std::size_t i = 0; i < node.inputs.size(); ++i)
     if (const ValueId v = node.inputs[i]; v != kNoValue && writer[v] != kNobody && !is_ignored(node, i)) see(writer[v]);
 }
 
-// All nodes that a node comes after, as bits; filled in from the first node to the last.
+// The happens-before relation: a bit set of the ancestors of each node, filled from the first node to the last.
 class Ancestors {
  public:
   explicit Ancestors(NodeRange nodes) : first_(nodes.begin), rows_(nodes.end - nodes.begin) {
@@ -39,7 +39,7 @@ class Ancestors {
     return (rows_[node - first_][bit / 64] >> (bit % 64) & 1) != 0;
   }
 
-  // And with it all that it comes after.
+  // Adds a predecessor and all its ancestors.
   void add(NodeId node, NodeId before) {
     std::vector<std::uint64_t>& row = rows_[node - first_];
     const std::vector<std::uint64_t>& other = rows_[before - first_];
@@ -53,7 +53,7 @@ class Ancestors {
   std::vector<std::vector<std::uint64_t>> rows_;
 };
 
-// Who has used which bytes of an arena since they were last written.
+// The nodes that have used each byte range of an arena since its last write, the writer included.
 class Users {
  public:
   void use(NodeId node, std::size_t begin, std::size_t end) {
@@ -63,7 +63,7 @@ class Users {
       if (at->second.users.back() != node) at->second.users.push_back(node);
   }
 
-  // Adds those that were there before to `users`.
+  // Appends the previous users of the range to `users`.
   void write(NodeId node, std::size_t begin, std::size_t end, std::vector<NodeId>& users) {
     cut(begin);
     cut(end);
@@ -105,7 +105,7 @@ class EdgeFinder {
       for_each_before(node, writer_, [&](NodeId before) { ancestors_.add(n, before); });
       for (std::size_t i = 0; i < node.inputs.size(); ++i)
         if (const ValueId v = node.inputs[i]; v != kNoValue && writer_[v] != kNobody && !is_ignored(node, i) && has_bytes(v))
-          users_[graph_.values[v].device].use(n, place(v).offset, place(v).offset + place(v).extent_bytes);
+          users_[graph_.values[v].device].use(n, location(v).offset, location(v).offset + location(v).extent_bytes);
       std::vector<NodeId> before;
       for (const ValueId v : node.outputs)
         if (v != kNoValue && has_bytes(v)) write(n, node, v, before);
@@ -115,14 +115,14 @@ class EdgeFinder {
   }
 
  private:
-  const ValuePlace& place(ValueId v) const { return plan_.places[v]; }
-  bool has_bytes(ValueId v) const { return place(v).planned() && place(v).extent_bytes != 0; }
+  const ValueLocation& location(ValueId v) const { return plan_.locations[v]; }
+  bool has_bytes(ValueId v) const { return location(v).planned() && location(v).extent_bytes != 0; }
 
   void write(NodeId n, const GraphNode& node, ValueId v, std::vector<NodeId>& before) {
-    if (place(v).sharing == Sharing::identity || place(v).sharing == Sharing::view) return;
+    if (location(v).reuse == Reuse::identity || location(v).reuse == Reuse::view) return;
     Users& users = users_[graph_.values[v].device];
-    std::size_t begin = place(v).offset;
-    const std::size_t end = begin + place(v).extent_bytes;
+    std::size_t begin = location(v).offset;
+    const std::size_t end = begin + location(v).extent_bytes;
     for (const auto& [low, high] : joined_ranges(node, v)) {
       if (begin < low) users.write(n, begin, low, before);
       begin = std::max(begin, high);
@@ -130,21 +130,21 @@ class EdgeFinder {
     if (begin < end) users.write(n, begin, end, before);
   }
 
-  // Where inputs lie in an output already: these bytes are not written.
+  // The ranges of an output that already hold inputs: the node does not write these bytes.
   std::vector<std::pair<std::size_t, std::size_t>> joined_ranges(const GraphNode& node, ValueId v) const {
     std::vector<std::pair<std::size_t, std::size_t>> ranges;
-    if (place(v).sharing != Sharing::joined) return ranges;
+    if (location(v).reuse != Reuse::joined) return ranges;
     for (const ViewOption& option : node.views) {
       const ValueId input = node.inputs[option.input];
-      if (!option.of_input && node.outputs[option.output] == v && place(input).buffer == place(v).buffer &&
-          place(input).offset == place(v).offset + option.offset_bytes)
-        ranges.emplace_back(place(input).offset, place(input).offset + place(input).extent_bytes);
+      if (!option.of_input && node.outputs[option.output] == v && location(input).buffer == location(v).buffer &&
+          location(input).offset == location(v).offset + option.offset_bytes)
+        ranges.emplace_back(location(input).offset, location(input).offset + location(input).extent_bytes);
     }
     std::sort(ranges.begin(), ranges.end());
     return ranges;
   }
 
-  // The latest first: what they come after need not be said.
+  // Latest first: their ancestors need no edge of their own (transitive reduction).
   void wait_for(NodeId n, std::vector<NodeId> before) {
     std::sort(before.begin(), before.end(), std::greater<>());
     for (const NodeId one : before) {
@@ -170,7 +170,8 @@ std::vector<std::uint32_t> colour_nodes(const Graph& graph, NodeRange nodes, std
   constexpr std::uint32_t kNone = UINT32_MAX;
   std::vector<std::uint32_t> colours(nodes.end - nodes.begin, kNone);
   for (std::uint32_t colour = 0; colour < last; ++colour) {
-    std::vector<std::uint32_t> length(colours.size(), 0);  // of the best path that ends here, in nodes without a colour
+    std::vector<std::uint32_t> length(colours.size(), 0);  // of the best path that ends here, in nodes without
+                                                           // a colour
     std::vector<NodeId> before(colours.size(), kNobody);
     std::size_t best = 0;
     for (std::size_t i = 0; i < colours.size(); ++i) {

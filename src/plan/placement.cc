@@ -17,32 +17,32 @@ namespace {
   throw ArgumentError(ErrorCode::invalid_argument, {std::move(asked), std::move(why), std::move(help)});
 }
 
-// One piece of memory: all of a device's arena, or a chunk of it.
+// One allocation: a device's whole arena, or a chunk of it.
 struct Piece {
   std::uint32_t device;
   std::size_t offset;
   std::size_t bytes;
-  bool holds(const ValuePlace& place) const { return place.offset >= offset && place.offset - offset < bytes; }
+  bool holds(const ValueLocation& location) const { return location.offset >= offset && location.offset - offset < bytes; }
 };
 
-// The most that any value there asks for, so that offsets keep their alignment in memory.
+// The greatest alignment of any value in it, so that offsets keep their alignment in memory.
 std::size_t piece_alignment(const Plan& plan, const Piece& piece) {
   std::size_t most = 0;
   for (ValueId v = 0; v < plan.graph().values.size(); ++v)
-    if (plan.graph().values[v].device == piece.device && plan.place(v).planned() && plan.place(v).extent_bytes != 0 &&
-        piece.holds(plan.place(v)))
-      most = std::max(most, plan.place(v).alignment);
+    if (plan.graph().values[v].device == piece.device && plan.location(v).planned() && plan.location(v).extent_bytes != 0 &&
+        piece.holds(plan.location(v)))
+      most = std::max(most, plan.location(v).alignment);
   return most;
 }
 
 Buffer make_piece(const Plan& plan, const Piece& piece, const std::shared_ptr<Allocator>& allocator) {
-  const Device place(plan.graph().devices[piece.device]);
-  if (allocator != nullptr && allocator->device() != place)
-    refuse(text::join("placing the arena of ", place.to_string()), text::join("the allocator is on ", allocator->device().to_string()),
+  const Device device(plan.graph().devices[piece.device]);
+  if (allocator != nullptr && allocator->device() != device)
+    refuse(text::join("placing the arena of ", device.to_string()), text::join("the allocator is on ", allocator->device().to_string()),
            "hand in an allocator of that device");
   if (piece.bytes == 0) return {};
-  const std::shared_ptr<Allocator>& chosen = allocator != nullptr ? allocator : default_allocator(place);
-  const std::size_t usual = backend(place).properties().alignment;
+  const std::shared_ptr<Allocator>& chosen = allocator != nullptr ? allocator : default_allocator(device);
+  const std::size_t usual = backend(device).properties().alignment;
   return make_buffer(piece.bytes, chosen, {.alignment = std::max(piece_alignment(plan, piece), usual)});
 }
 
@@ -52,7 +52,7 @@ bool has_chunks(const Plan& plan, std::uint32_t device) {
   return std::any_of(plan.tables().chunks.begin(), plan.tables().chunks.end(), [&](const PlanChunk& c) { return c.device == device; });
 }
 
-// All of a device's arena; no bytes where it has chunks.
+// A device's whole arena; empty where it has chunks.
 Piece whole_of(const Plan& plan, std::uint32_t device) {
   return {device, 0, has_chunks(plan, device) ? 0 : plan.tables().arenas[device].bytes};
 }
@@ -60,7 +60,7 @@ Piece whole_of(const Plan& plan, std::uint32_t device) {
 }  // namespace
 
 Placement place(Plan plan, const std::map<std::string, std::shared_ptr<Allocator>>& allocators) {
-  if (!plan.has_places())
+  if (!plan.has_locations())
     refuse("placing a plan", text::join("its outcome is ", to_string(plan.outcome()), ", and no value has a place"),
            "plan with a larger capacity");
   Placement placement(std::move(plan));
@@ -70,7 +70,7 @@ Placement place(Plan plan, const std::map<std::string, std::shared_ptr<Allocator
   for (const auto& [name, allocator] : allocators) {
     if (std::any_of(chunks.begin(), chunks.end(), [&name = name](const PlanChunk& chunk) { return chunk.name == name; })) {
       (void)require_allocator(allocator.get());
-      continue;  // of chunks, below
+      continue;  // used for chunks, below
     }
     const Device wanted(name);
     const auto at = std::find_if(graph.devices.begin(), graph.devices.end(), [&](const std::string& one) { return Device(one) == wanted; });
@@ -107,7 +107,7 @@ const Buffer& Placement::chunk(std::size_t index) const {
 }
 
 Placement::Spot Placement::spot(ValueId value) const {
-  const ValuePlace& where = plan_.place(value);
+  const ValueLocation& where = plan_.location(value);
   if (!where.planned())
     refuse(text::join("the bytes of ", plan_.graph().describe_value(value)), text::join("it has no place: ", to_string(where.reason)),
            "look at Plan::unplanned");
@@ -119,7 +119,7 @@ Placement::Spot Placement::spot(ValueId value) const {
 }
 
 Storage Placement::operator[](ValueId value) const {
-  (void)plan_.place(value);  // refuses what is not there
+  (void)plan_.location(value);  // throws if out of bounds
   const GraphValue& one = plan_.graph().values[value];
   if (one.dtype && one.shape) return at(value, *one.dtype, *one.shape);
   const auto bytes = static_cast<std::int64_t>(one.size_bytes().value_or(0));
@@ -127,7 +127,7 @@ Storage Placement::operator[](ValueId value) const {
 }
 
 Storage Placement::at(ValueId value, DType dtype, const Shape& shape) const {
-  const ValuePlace& where = plan_.place(value);
+  const ValueLocation& where = plan_.location(value);
   const std::string name = plan_.graph().describe_value(value);
   if (!where.planned())
     refuse(text::join("the storage of ", name), text::join("it has no place: ", to_string(where.reason)), "look at Plan::unplanned");
@@ -147,7 +147,7 @@ Storage Placement::at(ValueId value, DType dtype, const Shape& shape) const {
 }
 
 void Placement::move(std::uint32_t device, const std::shared_ptr<Allocator>& allocator) {
-  (void)arena(device);  // refuses what is not there
+  (void)arena(device);  // throws if out of bounds
   (void)require_allocator(allocator.get());
   std::vector<std::pair<Buffer*, Piece>> pieces = {{&arenas_[device], whole_of(plan_, device)}};
   for (std::size_t i = 0; i < chunks_.size(); ++i)

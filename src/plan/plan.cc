@@ -25,7 +25,7 @@ std::shared_ptr<const Graph> validated(std::shared_ptr<const Graph> graph) {
   return graph;
 }
 
-// Nobody sees a plan that the verifier has not passed.
+// No plan leaves the library unless the verifier accepts it.
 void require_valid(const Graph& graph, const PlanTables& tables) {
   const std::vector<PlanProblem> problems = verify_plan(graph, tables);
   if (problems.empty()) return;
@@ -50,7 +50,7 @@ std::vector<Plan::Use> PlanMaker::find_uses(const Graph& graph, NodeRange nodes,
 Plan PlanMaker::make(std::shared_ptr<const Graph> graph, PlanTables tables, std::vector<plan::Life> lives,
                      const std::vector<PlanAttempt>& attempts, double time_ms) {
   std::vector<Plan::Use> uses = find_uses(*graph, tables.nodes, lives);
-  (void)std::exchange(lives, {});  // before the verifier needs memory of its own
+  (void)std::exchange(lives, {});  // freed before the verifier allocates its own memory
   return Plan(std::move(graph), std::move(tables), std::move(uses), attempts, time_ms);
 }
 
@@ -97,32 +97,32 @@ double Plan::ratio() const noexcept {
   return bound == 0 ? 1.0 : static_cast<double>(peak_bytes()) / static_cast<double>(bound);
 }
 
-const ValuePlace& Plan::place(ValueId value) const {
-  if (value >= tables_.places.size())
+const ValueLocation& Plan::location(ValueId value) const {
+  if (value >= tables_.locations.size())
     throw ArgumentError(ErrorCode::out_of_bounds,
-                        {text::join("the place of value ", value), text::join("the graph has ", tables_.places.size(), " values"),
+                        {text::join("the location of value ", value), text::join("the graph has ", tables_.locations.size(), " values"),
                          "use the number that add_value gave, or Graph::find"},
                         {{"value", value}});
-  return tables_.places[value];
+  return tables_.locations[value];
 }
 
 Plan::InplaceAnswer Plan::inplace_of(ValueId value) const {
-  const ValuePlace& where = place(value);
+  const ValueLocation& where = location(value);
   const Use& use = uses_[value];
   if (use.writer != UINT32_MAX && !use.used) return {Inplace::unused};
-  if (where.sharing != Sharing::in_place && where.sharing != Sharing::identity) return {};
+  if (where.reuse != Reuse::in_place && where.reuse != Reuse::identity) return {};
   const GraphNode& node = graph_->nodes[use.writer];
   for (const InplaceOption& option : node.inplace)
     if (node.outputs[option.output] == value && node.inputs[option.input] == where.with && !plan::is_ignored(node, option.input))
       return {Inplace::taken, option.input};
-  return {};  // not in a plan that was verified
+  return {};  // unreachable in a verified plan
 }
 
 std::vector<Plan::Buffer> Plan::buffers() const {
   std::vector<Buffer> buffers;
   std::vector<std::size_t> alignments;
-  for (ValueId v = 0; v < tables_.places.size(); ++v) {
-    const ValuePlace& where = tables_.places[v];
+  for (ValueId v = 0; v < tables_.locations.size(); ++v) {
+    const ValueLocation& where = tables_.locations[v];
     if (!where.planned() || where.extent_bytes == 0) continue;
     if (where.buffer >= buffers.size()) {
       buffers.resize(where.buffer + 1);
@@ -137,7 +137,7 @@ std::vector<Plan::Buffer> Plan::buffers() const {
       continue;
     }
     const NodeId first = uses_[buffer.first].life.begin;
-    if (life.begin < first || (life.begin == first && where.extent_bytes > place(buffer.first).extent_bytes)) buffer.first = v;
+    if (life.begin < first || (life.begin == first && where.extent_bytes > location(buffer.first).extent_bytes)) buffer.first = v;
     const std::size_t top = std::max(end, buffer.offset + buffer.bytes);
     buffer.offset = std::min(buffer.offset, where.offset);
     buffer.bytes = top - buffer.offset;
@@ -151,14 +151,15 @@ std::vector<Plan::Buffer> Plan::buffers() const {
 
 std::vector<Plan::Unplanned> Plan::unplanned() const {
   std::vector<Unplanned> out;
-  for (ValueId v = 0; v < tables_.places.size(); ++v)
-    if (tables_.places[v].reason != UnplannedReason::placed) out.push_back({v, tables_.places[v].reason});
+  for (ValueId v = 0; v < tables_.locations.size(); ++v)
+    if (tables_.locations[v].reason != UnplannedReason::placed) out.push_back({v, tables_.locations[v].reason});
   return out;
 }
 
 Plan::Peak Plan::at_peak(std::uint32_t device) const {
   const std::vector<Buffer> all = buffers();
-  std::vector<std::size_t> change(tables_.nodes.end + std::size_t{1}, 0);  // differences: they may wrap, their sums do not
+  std::vector<std::size_t> change(tables_.nodes.end + std::size_t{1}, 0);  // differences may wrap, prefix sums
+                                                                           // do not
   for (const Buffer& buffer : all) {
     if (buffer.device != device) continue;
     change[buffer.life.begin] += buffer.bytes;
@@ -173,7 +174,7 @@ Plan::Peak Plan::at_peak(std::uint32_t device) const {
   for (const Buffer& buffer : all)
     if (buffer.device == device && buffer.life.begin <= peak.step && peak.step < buffer.life.end) peak.values.push_back(buffer.first);
   std::stable_sort(peak.values.begin(), peak.values.end(),
-                   [&](ValueId a, ValueId b) { return place(a).extent_bytes > place(b).extent_bytes; });
+                   [&](ValueId a, ValueId b) { return location(a).extent_bytes > location(b).extent_bytes; });
   return peak;
 }
 
@@ -198,7 +199,7 @@ std::vector<NodeId> Plan::nodes_in_order() const {
 }
 
 NodeRange Plan::life(ValueId value) const {
-  (void)place(value);  // refuses what is not there
+  (void)location(value);  // throws if out of bounds
   return uses_[value].life;
 }
 

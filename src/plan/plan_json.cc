@@ -48,30 +48,30 @@ void write_orders(JsonWriter& json, const Plan& plan) {
   json.end_array();
 }
 
-void write_place(JsonWriter& json, const Plan& plan, ValueId v) {
-  const ValuePlace& place = plan.tables().places[v];
+void write_location(JsonWriter& json, const Plan& plan, ValueId v) {
+  const ValueLocation& location = plan.tables().locations[v];
   json.begin_object().member("value", v).member("name", plan.graph().values[v].name);
-  if (!place.planned()) {
-    json.member("reason", to_string(place.reason)).end_object();
+  if (!location.planned()) {
+    json.member("reason", to_string(location.reason)).end_object();
     return;
   }
-  json.member("device", plan.graph().devices[plan.graph().values[v].device]).member("offset", place.offset);
-  json.member("extent_bytes", place.extent_bytes).member("begin", plan.life(v).begin).member("end", plan.life(v).end);
-  json.member("sharing", to_string(place.sharing)).key("with");
-  place.with == kNoValue ? json.null() : json.value(place.with);
+  json.member("device", plan.graph().devices[plan.graph().values[v].device]).member("offset", location.offset);
+  json.member("extent_bytes", location.extent_bytes).member("begin", plan.life(v).begin).member("end", plan.life(v).end);
+  json.member("sharing", to_string(location.reuse)).key("with");
+  location.with == kNoValue ? json.null() : json.value(location.with);
   json.key("slot");
-  place.slot == kNoSlot ? json.null() : json.value(place.slot);
-  json.member("buffer", place.buffer).end_object();
+  location.slot == kNoSlot ? json.null() : json.value(location.slot);
+  json.member("buffer", location.buffer).end_object();
 }
 
 }  // namespace
 
-void Plan::write_json(JsonWriter& json, bool full) const {
+void Plan::write_json(JsonWriter& json, PlanJson detail) const {
   json.member("buffers", buffers().size()).member("naive_bytes", naive_bytes()).member("lower_bound_bytes", lower_bound_bytes());
   json.key("peak_bytes");
-  has_places() ? json.value(peak_bytes()) : json.null();
+  has_locations() ? json.value(peak_bytes()) : json.null();
   json.key("ratio");
-  has_places() ? json.value(ratio()) : json.null();
+  has_locations() ? json.value(ratio()) : json.null();
   json.member("strategy", strategy()).member("outcome", to_string(outcome())).member("unplanned", unplanned().size());
   json.member("time_ms", time_ms()).member("parallel", tables_.parallel).member("edges", tables_.edges.size());
   write_arenas(json, *this);
@@ -79,14 +79,14 @@ void Plan::write_json(JsonWriter& json, bool full) const {
   write_attempts(json, *this);
   if (!orders_.empty()) write_orders(json, *this);
   json.member("reordered", !tables_.order.empty());
-  if (!full) return;
+  if (detail == PlanJson::summary) return;
   if (!tables_.order.empty()) {
     json.key("order").begin_array();
     for (const NodeId node : tables_.order) json.value(node);
     json.end_array();
   }
   json.key("placements").begin_array();
-  for (ValueId v = 0; v < tables_.places.size(); ++v) write_place(json, *this, v);
+  for (ValueId v = 0; v < tables_.locations.size(); ++v) write_location(json, *this, v);
   json.end_array();
 }
 

@@ -9,19 +9,19 @@
 
 namespace berth::internal::plan {
 
-// Makes plans that also say how they were found.
+// Makes plans with a record of how they were found. A friend of Plan, for the planner.
 struct PlanMaker {
-  // `lives` are those of the tables' nodes in their order.
+  // `lives` are the lifetimes of the tables' nodes in their order.
   static Plan make(std::shared_ptr<const Graph> graph, PlanTables tables, std::vector<plan::Life> lives,
                    const std::vector<PlanAttempt>& attempts, double time_ms);
 
-  // What a plan keeps of the lives.
+  // The part of the lifetimes that a plan keeps.
   static std::vector<Plan::Use> find_uses(const Graph& graph, NodeRange nodes, const std::vector<plan::Life>& lives);
 
   // The same plan, with the orders that were tried.
   static Plan with_orders(Plan plan, std::vector<OrderAttempt> orders);
 
-  // The same plan, with the time of all of it: checking the graph, and judging the plan, too.
+  // The same plan, with the total time: validation of the graph and verification of the plan included.
   static Plan with_time(Plan plan, double time_ms);
 };
 

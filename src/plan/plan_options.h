@@ -11,13 +11,14 @@ namespace berth::internal::plan {
 
 inline constexpr std::string_view kSlots = "slots";
 
-// What a strategy's name stands for.
+// The strategies that a name stands for.
 struct ChosenStrategies {
   std::vector<const OffsetStrategy*> offsets = {};  // in the order in which they run
   bool slots = false;
 };
 
-// Throws ArgumentError: a name that is not there, numbers out of their range, options that have no meaning together.
+// Validates options. Throws ArgumentError: an unknown name, numbers out of range, options that have no meaning
+// together.
 ChosenStrategies check_options(const Graph& graph, const PlanOptions& options);
 
 }  // namespace berth::internal::plan

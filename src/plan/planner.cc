@@ -20,7 +20,7 @@
 #include "plan/verify/refute.h"
 #include "plan/wishes.h"
 
-// The pipeline: graph → lives → sharing → packing → plan.
+// The pipeline: graph → lifetimes → reuse → packing → plan.
 namespace berth::internal::plan {
 
 namespace {
@@ -28,7 +28,7 @@ namespace {
 using Clock = Patience::Clock;
 using NodeList = std::vector<NodeId>;
 
-bool has_places(const PlanTables& tables) { return tables.outcome == PlanOutcome::optimal || tables.outcome == PlanOutcome::feasible; }
+bool has_locations(const PlanTables& tables) { return tables.outcome == PlanOutcome::optimal || tables.outcome == PlanOutcome::feasible; }
 
 class Planner {
  public:
@@ -38,7 +38,7 @@ class Planner {
         order_(order),
         chosen_(check_options(*graph_, options)),
         nodes_(planned_nodes(*graph_, options)),
-        shared_(find_sharing()),
+        shared_(find_reuse()),
         proofs_(find_bound_proofs(shared_.buffers, graph_->devices.size())),
         portfolio_(shared_.buffers, graph_->devices.size()),
         patience_(deadline(), options.cancel),
@@ -73,7 +73,7 @@ class Planner {
 
   double time_ms() const { return std::chrono::duration<double, std::milli>(Clock::now() - start_).count(); }
 
-  SharingResult find_sharing() const {
+  ReuseResult find_reuse() const {
     const std::vector<Life> lives = find_lives(*graph_, nodes_, options_.alignment, order_);
     check_fixed(lives);
     return share_best(*graph_, nodes_, lives, options_.inplace, order_);
@@ -93,7 +93,8 @@ class Planner {
     }
   }
 
-  // No offset that a packer computes can wrap: all bytes laid side by side, behind all that is fixed, stay far from the end.
+  // No offset that a packer computes can overflow: the sum of all sizes, alignments and fixed offsets is
+  // bounded.
   void check_sizes() const {
     std::size_t sum = 0;
     std::vector<bool> counted(shared_.buffers.size(), false);
@@ -126,7 +127,7 @@ class Planner {
     return colours;
   }
 
-  // Everything but the places.
+  // Everything but the locations.
   PlanTables empty_tables() const {
     PlanTables tables;
     tables.nodes = nodes_;
@@ -170,7 +171,7 @@ class Planner {
     offer(kChunks, packing->offsets, packing->peaks, {}, {});
   }
 
-  // The portfolio has what it needs of the buffers; nobody else needs them meanwhile.
+  // The portfolio holds its own copy of the buffers; ours are freed meanwhile.
   void run_offsets() {
     if (shared_.wishes.empty()) (void)std::exchange(shared_.buffers, {});
     portfolio_.start_without_reuse();
@@ -190,7 +191,8 @@ class Planner {
     shared_.buffers = portfolio_.take_buffers();
   }
 
-  // What the search has proved counts if the verifier, which is slower and knows nothing of the search, comes to the same.
+  // A bound that the search proved is claimed only if the verifier, which is slower and independent of the
+  // search, proves it too.
   void claim_proofs() {
     bool optimal = best_.tables.outcome == PlanOutcome::feasible;
     for (std::size_t device = 0; device < best_.tables.arenas.size(); ++device) {
@@ -221,7 +223,7 @@ class Planner {
     std::vector<std::size_t> offsets = portfolio_.offsets();
     if (!shared_.wishes.empty()) {
       offsets = grant_wishes(shared_.wishes, shared_.buffers, std::move(offsets), peaks);
-      peaks.assign(peaks.size(), 0);  // what stood highest may have wished to lie lower
+      peaks.assign(peaks.size(), 0);  // the highest buffer may have moved down
       for (std::size_t i = 0; i < offsets.size(); ++i) {
         const PackBuffer& buffer = shared_.buffers[i];
         if (buffer.bytes != 0) peaks[buffer.device] = std::max(peaks[buffer.device], offsets[i] + buffer.bytes);
@@ -284,7 +286,7 @@ class Planner {
     return std::all_of(peaks.begin(), peaks.end(), [&](std::size_t peak) { return peak <= options_.capacity_bytes; });
   }
 
-  // Keeps a packing if it is the smallest that holds the capacity.
+  // Keeps a packing if it is the smallest so far that fits the capacity.
   void offer(std::string_view strategy, std::vector<std::size_t> offsets, const std::vector<std::size_t>& peaks,
              std::vector<PlanSlot> slots, std::vector<std::uint32_t> slot_of) {
     found_ = true;
@@ -303,45 +305,46 @@ class Planner {
     if (options_.on_better) options_.on_better(finish(best_, shared_.values));
   }
 
-  // A plan of slots alone was asked for, and there can be none.
+  // Only slots were requested, and there can be no such plan.
   [[noreturn]] void throw_no_slots() const {
     throw ArgumentError(ErrorCode::invalid_argument, {"a plan of slots", "a value has a fixed offset, and slots have none",
                                                       "use the strategy offsets, or take the fixed offset away"});
   }
 
-  // A packing, not yet written out for every value.
+  // A packing, not yet expanded to a location for every value.
   struct Packed {
-    PlanTables tables = {};  // without places
+    PlanTables tables = {};  // without locations
     std::vector<std::size_t> offsets = {};
     std::vector<std::uint32_t> slot_of = {};
     std::size_t total_bytes = 0;
   };
 
-  std::vector<ValuePlace> make_places(const Packed& packed, const std::vector<SharedValue>& values, const std::vector<Life>& lives) const {
-    std::vector<ValuePlace> places(lives.size());
-    for (ValueId v = 0; v < places.size(); ++v) {
-      ValuePlace& place = places[v];
-      place.reason = lives[v].reason;
+  std::vector<ValueLocation> make_locations(const Packed& packed, const std::vector<SharedValue>& values,
+                                            const std::vector<Life>& lives) const {
+    std::vector<ValueLocation> locations(lives.size());
+    for (ValueId v = 0; v < locations.size(); ++v) {
+      ValueLocation& location = locations[v];
+      location.reason = lives[v].reason;
       const SharedValue& value = values[v];
-      if (value.sharing == Sharing::none || !has_places(packed.tables)) continue;
-      place.sharing = value.sharing;
-      place.with = value.with;
-      place.buffer = value.buffer;
-      place.slot = packed.slot_of.empty() ? kNoSlot : packed.slot_of[value.buffer];
-      place.offset = packed.offsets[value.buffer] + value.offset;
-      place.extent_bytes = lives[v].extent_bytes();
-      place.alignment = lives[v].alignment;
+      if (value.reuse == Reuse::none || !has_locations(packed.tables)) continue;
+      location.reuse = value.reuse;
+      location.with = value.with;
+      location.buffer = value.buffer;
+      location.slot = packed.slot_of.empty() ? kNoSlot : packed.slot_of[value.buffer];
+      location.offset = packed.offsets[value.buffer] + value.offset;
+      location.extent_bytes = lives[v].extent_bytes();
+      location.alignment = lives[v].alignment;
     }
-    return places;
+    return locations;
   }
 
-  // Takes both over, so that they are gone when the verifier comes.
+  // Takes both by value, so that they are freed before the verifier runs.
   Plan finish(Packed packed, std::vector<SharedValue> values) const {
     std::vector<Life> lives = find_lives(*graph_, nodes_, options_.alignment, order_);
-    packed.tables.places = make_places(packed, values, lives);
+    packed.tables.locations = make_locations(packed, values, lives);
     PlanTables tables = std::move(std::exchange(packed, {}).tables);
     (void)std::exchange(values, {});
-    if (tables.parallel > 1 && has_places(tables)) tables.edges = find_edges(*graph_, tables);
+    if (tables.parallel > 1 && has_locations(tables)) tables.edges = find_edges(*graph_, tables);
     return PlanMaker::make(graph_, std::move(tables), std::move(lives), portfolio_.attempts(), time_ms());
   }
 
@@ -358,7 +361,7 @@ class Planner {
   const NodeList& order_;
   const ChosenStrategies chosen_;
   const NodeRange nodes_;
-  SharingResult shared_;
+  ReuseResult shared_;
   const std::vector<BoundProof> proofs_;  // of the lower bounds
   Portfolio portfolio_;
   const Patience patience_;
@@ -367,7 +370,7 @@ class Planner {
 
   std::vector<PlanChunk> chunks_;
   Packed best_;
-  bool found_ = false;  // some packing, though perhaps past the capacity
+  bool found_ = false;  // some packing, perhaps past the capacity
 };
 
 }  // namespace
@@ -385,11 +388,12 @@ std::vector<std::size_t> bounds_in_order(const Graph& graph, const PlanOptions& 
 Plan plan_in_order(std::shared_ptr<const Graph> graph, const PlanOptions& options, const std::vector<NodeId>& order) {
   Plan made = Planner(graph, options, order).run();
   if (made.outcome() != PlanOutcome::infeasible || !options.inplace) return made;
-  // Bytes that are shared may be what does not fit: fixed offsets pull others along, and a view keeps its whole alive.
+  // Reuse by options may be what does not fit: fixed offsets pin whole buffers, and a view keeps its input
+  // alive.
   PlanOptions apart = options;
   apart.inplace = false;
   Plan other = Planner(std::move(graph), apart, order).run();
-  return other.has_places() ? other : made;
+  return other.has_locations() ? other : made;
 }
 
 }  // namespace berth::internal::plan

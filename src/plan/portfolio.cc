@@ -11,7 +11,8 @@ namespace berth::internal::plan {
 
 namespace {
 
-// What is fixed in its place, the others above it; by falling alignment, so that there are no gaps between them.
+// Fixed buffers at their offsets, all others above them; by falling alignment, so that there are no gaps
+// between them.
 Packing lay_side_by_side(const Part& part) {
   std::vector<std::uint32_t> order(part.buffers.size() - part.fixed);
   std::iota(order.begin(), order.end(), static_cast<std::uint32_t>(part.fixed));
@@ -30,7 +31,7 @@ Packing lay_side_by_side(const Part& part) {
   return packing;
 }
 
-// Walks through time with the fixed buffers that are alive, by offset: a newcomer can only clash with its neighbours.
+// Sweeps over time with the live fixed buffers ordered by offset: a new one can only clash with its neighbours.
 bool has_clash(const Part& part) {
   std::vector<std::uint32_t> births(part.fixed);
   std::iota(births.begin(), births.end(), 0U);
@@ -38,7 +39,7 @@ bool has_clash(const Part& part) {
   const std::vector<PackBuffer>& buffers = part.buffers;
   std::sort(births.begin(), births.end(), [&](std::uint32_t a, std::uint32_t b) { return buffers[a].begin < buffers[b].begin; });
   std::sort(deaths.begin(), deaths.end(), [&](std::uint32_t a, std::uint32_t b) { return buffers[a].end < buffers[b].end; });
-  std::map<std::size_t, std::size_t> alive;  // where they begin and end
+  std::map<std::size_t, std::size_t> alive;  // begin → end of each
   auto dead = deaths.begin();
   for (const std::uint32_t index : births) {
     const PackBuffer& one = buffers[index];
@@ -118,7 +119,7 @@ bool Portfolio::run(const OffsetStrategy& strategy, const Effort& effort) {
   PlanAttempt& attempt = attempts_.emplace_back(PlanAttempt{std::string(strategy.name)});
   const bool better = total_bytes() < before;
   if (better)
-    attempt.peak_bytes = total_bytes();  // with the best of what it did not do
+    attempt.peak_bytes = total_bytes();  // with the best packings of the parts that it did not improve
   else if (end == PackEnd::done)
     attempt.peak_bytes = total;
   if (!better) attempt.note = to_note(end);

@@ -10,44 +10,48 @@
 #include "plan/pack/strategies.h"
 #include "plan/reuse.h"
 
-// Packs the buffers of every device by one strategy after another, and keeps for each part of the timeline the best that was found.
+// Packs the buffers of every device by one strategy after another, and keeps the best packing of each part of
+// the timeline. Not synchronized: one planner owns it.
 namespace berth::internal::plan {
 
 class Portfolio {
  public:
   Portfolio(const std::vector<PackBuffer>& buffers, std::size_t devices);
 
-  // What no packing can go below, for each device.
+  // A lower bound of every packing, for each device.
   std::size_t lower_bound_bytes(std::size_t device) const noexcept { return devices_[device].bound; }
 
-  // Whether two fixed buffers overlap: then there is no packing at all.
+  // Whether two fixed buffers overlap: then no packing exists.
   bool fixed_clash() const;
 
-  // Every buffer in a place of its own, as far as what is fixed allows: where the others start from. REQUIRES: nothing clashes.
+  // The trivial packing, without reuse over time except among fixed buffers: the upper bound that strategies
+  // start from. REQUIRES: no fixed buffers clash.
   void start_without_reuse();
 
-  // What a strategy is run with.
+  // How hard a strategy tries.
   struct Effort {
     const Patience& patience;
-    bool to_the_end = false;          // on all parts, and not stopped above the best
-    std::size_t capacity = SIZE_MAX;  // of each device; when one is given, nobody wants less
+    bool to_the_end = false;          // run on all parts, and do not stop above the best
+    std::size_t capacity = SIZE_MAX;  // of each device; when given, a packing within it is good enough
     std::uint64_t seed = 0;
     std::size_t threads = 1;
   };
-  // Runs a strategy on every part that can still be lowered. True when the total is lower than before.
+  // Runs a strategy on every part that can still be lowered. Returns whether the total fell.
   bool run(const OffsetStrategy& strategy, const Effort& effort);
 
-  // What no packing can go below, by search; at least the lower bound. When it is more, what lives in these steps shows it.
+  // The lower bound that a search has proved; at least the lower bound above. When it is more, the buffers that
+  // are live in these steps prove it.
   std::size_t proved_bytes(std::size_t device) const noexcept { return devices_[device].proved; }
   NodeRange proved_steps(std::size_t device) const noexcept { return devices_[device].proved_steps; }
 
-  bool at_bound() const;  // or at what is proved
+  bool at_bound() const;  // or at the proved bound
   std::size_t peak_bytes(std::size_t device) const;
-  std::size_t used_bytes(std::size_t device) const;  // where the highest of its buffers ends
+  std::size_t used_bytes(std::size_t device) const;  // the end of its highest buffer
   std::size_t total_bytes() const;
   std::vector<std::size_t> offsets() const;  // of each buffer
 
-  // The buffers that were given, and all packings forgotten: bounds, proofs and attempts are left. Of those without bytes the times are lost.
+  // Returns the buffers and drops all packings; bounds, proofs and attempts stay. Empty buffers lose their
+  // lifetimes.
   std::vector<PackBuffer> take_buffers();
 
   void add_attempt(PlanAttempt attempt) { attempts_.push_back(std::move(attempt)); }

@@ -7,21 +7,23 @@
 #include <optional>
 #include <vector>
 
-// What packers are given, and what they answer: rectangles with fixed times, to be given heights. There may be millions of them, so that each is small.
+// The packing problem and its solution: rectangles with fixed lifetimes that are to be given offsets. There may
+// be millions of buffers, so each is small.
 namespace berth::internal::plan {
 
-// A power of two, in one byte. Reads as the number that it is.
+// A power of two, stored as its logarithm in one byte. Converts to and from the number.
 class Alignment {
  public:
   constexpr Alignment() = default;
-  constexpr Alignment(std::size_t bytes) : shift_(static_cast<std::uint8_t>(std::countr_zero(bytes))) {}  // REQUIRES: a power of two
+  // REQUIRES: a power of two.
+  constexpr Alignment(std::size_t bytes) : shift_(static_cast<std::uint8_t>(std::countr_zero(bytes))) {}
   constexpr operator std::size_t() const noexcept { return std::size_t{1} << shift_; }
 
  private:
   std::uint8_t shift_ = 0;
 };
 
-// An offset or none, in eight bytes. No offset is as large as the one that stands for none: the planner sees to it.
+// An optional offset in eight bytes. SIZE_MAX stands for none; the planner refuses offsets that large.
 class MaybeOffset {
  public:
   constexpr MaybeOffset() = default;
@@ -39,18 +41,18 @@ class MaybeOffset {
   std::size_t offset_ = kNone;
 };
 
-// Live in steps [begin, end).
+// A buffer with the lifetime [begin, end), in steps.
 struct PackBuffer {
   std::size_t bytes = 0;  // a multiple of the alignment
   std::uint32_t begin = 0;
   std::uint32_t end = 0;
   Alignment alignment = {};
-  std::uint16_t device = 0;  // packers see those of one alone
+  std::uint16_t device = 0;  // a packer sees the buffers of one device only
   MaybeOffset fixed = {};
 };
 static_assert(sizeof(PackBuffer) == 32);
 
-// The offsets of buffers, in their order, and where the highest ends.
+// The offsets of buffers, in their order, and the end of the highest.
 struct Packing {
   std::vector<std::size_t> offsets = {};
   std::size_t peak_bytes = 0;

@@ -12,14 +12,15 @@ namespace berth::internal::plan {
 
 namespace {
 
-// A buffer in the making. Buffers that were put into another stay as links to it.
+// A buffer under construction: a node of a union-find forest with offsets. A buffer that was merged into
+// another stays as a link to it.
 struct Class {
-  ValueId owner;              // its first value: its device and its place, if it asks for one, are the buffer's
+  ValueId owner;              // its first value, whose device and fixed or preferred offset are the buffer's
   std::uint32_t parent;       // itself when it is a root
-  std::uint32_t pending = 0;  // reads of its values that are still to come; at the end the number of the buffer
+  std::uint32_t pending = 0;  // remaining reads of its values; in the end the number of the buffer
   NodeId begin = 0;
   NodeId end = 0;
-  bool survives = false;  // one of them is needed after the last node
+  bool survives = false;  // one of its values is needed after the last node
   Alignment alignment = {};
   std::size_t bytes = 0;
   std::size_t offset = 0;  // in the parent
@@ -34,7 +35,7 @@ struct Range {
 
 class Sharer {
  public:
-  Sharer(const Graph& graph, const std::vector<Life>& lives, const SharingRules& rules)
+  Sharer(const Graph& graph, const std::vector<Life>& lives, const ReuseRules& rules)
       : graph_(graph), lives_(lives), rules_(rules), values_(graph.values.size()), is_part_(graph.values.size(), false) {
     std::size_t most = 0;
     for (const Life& life : lives) most += life.placed() ? 1U : 0U;
@@ -57,8 +58,8 @@ class Sharer {
     finish_reads(node);
   }
 
-  SharingResult result() && {
-    SharingResult out{std::move(values_), {}, {}, took_};
+  ReuseResult result() && {
+    ReuseResult out{std::move(values_), {}, {}, took_};
     std::size_t roots = 0;
     for (std::uint32_t c = 0; c < classes_.size(); ++c) {
       classes_[c].pending = kNoBuffer;
@@ -80,11 +81,11 @@ class Sharer {
   }
 
  private:
-  bool done(ValueId v) const { return values_[v].sharing != Sharing::none; }
+  bool done(ValueId v) const { return values_[v].reuse != Reuse::none; }
 
   std::optional<std::size_t> fixed(const Class& one) const { return graph_.values[one.owner].fixed_offset; }
 
-  void add_buffer(const Class& root, SharingResult& out) const {
+  void add_buffer(const Class& root, ReuseResult& out) const {
     const GraphValue& owner = graph_.values[root.owner];
     if (owner.preferred_offset) out.wishes.push_back({static_cast<std::uint32_t>(out.buffers.size()), *owner.preferred_offset});
     out.buffers.push_back({.bytes = checked_align_up(root.bytes, root.alignment, "the bytes of a buffer with its alignment"),
@@ -101,7 +102,7 @@ class Sharer {
     return true;
   }
 
-  // The root, and where in it the class lies. What was put into one another stays short to walk: every class on the way points to the root
+  // The root, and the offset of the class in it. Path compression: every class on the path points to the root
   // afterwards.
   Range find(std::uint32_t c) {
     Range range{c, 0};
@@ -136,21 +137,21 @@ class Sharer {
                         .survives = life.survives,
                         .alignment = life.alignment,
                         .bytes = life.extent_bytes()});
-    values_[v] = {.buffer = c, .sharing = Sharing::own};
+    values_[v] = {.buffer = c, .reuse = Reuse::own};
   }
 
-  // Both have a place of ours on one device, and the newcomer asks for none of its own.
+  // Both are planned on one device, and the newcomer has no fixed offset of its own.
   bool may_share(ValueId newcomer, ValueId host) const {
     return newcomer != host && lives_[newcomer].placed() && lives_[host].placed() && done(host) && !graph_.values[newcomer].fixed_offset &&
            graph_.values[newcomer].device == graph_.values[host].device && lives_[newcomer].bytes != 0;
   }
 
-  // Whether a value may lie at an offset of a root, which takes over its alignment then.
+  // Whether an offset in a root suits an alignment, which the root then takes over.
   bool can_align(const Class& root, std::size_t offset, std::size_t alignment) const {
     return offset % alignment == 0 && fixed(root).value_or(0) % alignment == 0;
   }
 
-  void enter(ValueId v, ValueId host, std::size_t offset, Sharing sharing) {
+  void enter(ValueId v, ValueId host, std::size_t offset, Reuse reuse) {
     took_.inplace = true;
     const Range range = range_of(host);
     Class& root = classes_[range.root];
@@ -160,7 +161,7 @@ class Sharer {
     root.begin = std::min(root.begin, life.begin);
     root.end = std::max(root.end, life.end);
     root.alignment = std::max(root.alignment, life.alignment);
-    values_[v] = {.offset = range.offset + offset, .with = host, .buffer = range.root, .sharing = sharing};
+    values_[v] = {.offset = range.offset + offset, .with = host, .buffer = range.root, .reuse = reuse};
   }
 
   void try_view(const GraphNode& node, const ViewOption& option) {
@@ -171,7 +172,7 @@ class Sharer {
     const std::size_t offset = range.offset + option.offset_bytes;
     if (!can_align(classes_[range.root], offset, lives_[part].alignment)) return;
     took_.views = true;
-    enter(part, whole, option.offset_bytes, Sharing::view);
+    enter(part, whole, option.offset_bytes, Reuse::view);
     is_part_[part] = true;
   }
 
@@ -184,14 +185,14 @@ class Sharer {
     const bool equal = lives_[output].bytes == lives_[input].bytes;
     if (option.identity && equal && graph_.values[output].dtype == graph_.values[input].dtype &&
         lives_[output].extent_bytes() <= lives_[input].extent_bytes())
-      return enter(output, input, 0, Sharing::identity);
+      return enter(output, input, 0, Reuse::identity);
     if (lives_[output].bytes > lives_[input].bytes || lives_[output].extent_bytes() > lives_[input].extent_bytes()) return;
     if (!dies_at(node, input) || (!equal && !rules_.smaller)) return;
     took_.smaller |= !equal;
-    enter(output, input, 0, Sharing::in_place);
+    enter(output, input, 0, Reuse::in_place);
   }
 
-  // Of something larger: a view, or joined into an output.
+  // Whether a value is a range of something larger: a view, or joined into an output.
   bool is_range(ValueId v) const { return is_part_[v] || classes_[values_[v].buffer].parent != values_[v].buffer; }
 
   bool widths_agree(ValueId a, ValueId b) const {
@@ -204,8 +205,8 @@ class Sharer {
                        [&](ValueId v) { return v != kNoValue && values_[v].with == input && done(v); });
   }
 
-  // The last read of anything in the input's buffer is this node's, of this input and at one position: a node that reads it twice, or a
-  // view of it, might still need what it has overwritten.
+  // Whether the last read of anything in the input's buffer is by this node, of this input and at one position:
+  // a node that reads it twice, or a view of it, might still need bytes that it has overwritten.
   bool dies_at(const GraphNode& node, ValueId input) {
     const Class& root = root_of(input);
     if (root.survives || root.pending != 1) return false;
@@ -220,8 +221,8 @@ class Sharer {
     const ValueId part = node.inputs[option.input];
     if (!lives_[whole].placed() || !may_share(part, whole) || !done(part) || is_ignored(node, option.input) || !lives_[whole].used())
       return;
-    if (values_[whole].sharing != Sharing::own && values_[whole].sharing != Sharing::joined) return;
-    if (is_range(part) || is_taken(node, part)) return;  // what is taken, another output may have written over
+    if (values_[whole].reuse != Reuse::own && values_[whole].reuse != Reuse::joined) return;
+    if (is_range(part) || is_taken(node, part)) return;  // another output may have overwritten it
     const Range from = range_of(part);
     const Range to = range_of(whole);
     Class& inner = classes_[from.root];
@@ -230,7 +231,7 @@ class Sharer {
     if (fixed(inner) || graph_.values[inner.owner].preferred_offset || fixed(outer) ||
         !can_align(outer, option.offset_bytes, inner.alignment))
       return;
-    // Its padding may reach into that of the output, not into its bytes.
+    // Its padding may overlap the output's padding, not its bytes.
     if (lives_[part].extent_bytes() != lives_[part].bytes && option.offset_bytes + lives_[part].bytes != lives_[whole].bytes) return;
     if (!fits(option.offset_bytes, inner.bytes, outer.bytes) || !is_free(whole, option.offset_bytes, inner.bytes)) return;
     joined_[whole].emplace(option.offset_bytes, option.offset_bytes + inner.bytes);
@@ -241,11 +242,11 @@ class Sharer {
     outer.begin = std::min(outer.begin, inner.begin);
     outer.end = std::max(outer.end, inner.end);
     outer.alignment = std::max(outer.alignment, inner.alignment);
-    values_[whole].sharing = Sharing::joined;
+    values_[whole].reuse = Reuse::joined;
     took_.joins = true;
   }
 
-  // No input that was joined before lies where this one would.
+  // Whether no input that is already joined overlaps this range.
   bool is_free(ValueId whole, std::size_t offset, std::size_t bytes) {
     const std::map<std::size_t, std::size_t>& taken = joined_[whole];
     const auto above = taken.lower_bound(offset);
@@ -261,18 +262,19 @@ class Sharer {
 
   const Graph& graph_;
   const std::vector<Life>& lives_;
-  const SharingRules& rules_;
-  std::vector<SharedValue> values_;  // `buffer` is a class, `offset` counts from its start
-  std::vector<bool> is_part_;        // views
+  const ReuseRules& rules_;
+  std::vector<SharedValue> values_;  // `buffer` is a class, `offset` is relative to it
+  std::vector<bool> is_part_;        // values that are views
   std::vector<Class> classes_;
-  std::map<ValueId, std::map<std::size_t, std::size_t>> joined_;  // of the node at hand: what lies in each output, by where it begins
-  SharingRules took_ = {false, false, false, false};
+  // For the current node: the ranges of inputs in each output, begin → end.
+  std::map<ValueId, std::map<std::size_t, std::size_t>> joined_;
+  ReuseRules took_ = {false, false, false, false};
 };
 
 }  // namespace
 
-SharingResult share(const Graph& graph, NodeRange nodes, const std::vector<Life>& lives, const SharingRules& rules,
-                    std::span<const NodeId> order) {
+ReuseResult share(const Graph& graph, NodeRange nodes, const std::vector<Life>& lives, const ReuseRules& rules,
+                  std::span<const NodeId> order) {
   Sharer sharer(graph, lives, rules);
   for (NodeId n = nodes.begin; n < nodes.end; ++n) sharer.step(graph.nodes[node_at(nodes, order, n)]);
   return std::move(sharer).result();

@@ -10,15 +10,16 @@
 #include "plan/lives.h"
 #include "plan/problem.h"
 
-// The second step of planning: which values share bytes. What shares them is one buffer, which lives as long as all of its values and is as
-// large as the largest; packers see only buffers.
+// The second step of planning: which values reuse the bytes of others by options. Values that use the same
+// bytes form one buffer, whose lifetime covers all of theirs and which is as large as the largest; packers see
+// only buffers.
 namespace berth::internal::plan {
 
 // Which options to take where they are safe.
-struct SharingRules {
-  bool inplace = true;  // any at all
-  bool views = true;    // outputs as ranges of an input, which then lives as long as they do
-  bool joins = true;    // inputs as ranges of an output, which then lives from the first of them on
+struct ReuseRules {
+  bool inplace = true;  // any option at all
+  bool views = true;    // outputs as ranges of an input, whose lifetime then covers theirs
+  bool joins = true;    // inputs as ranges of an output, whose lifetime then starts with the first of them
   bool smaller = true;  // an output in place of a larger input, which then stays as large
 };
 
@@ -26,24 +27,25 @@ struct SharedValue {
   std::size_t offset = 0;  // in the buffer
   ValueId with = kNoValue;
   std::uint32_t buffer = kNoBuffer;
-  Sharing sharing = Sharing::none;
+  Reuse reuse = Reuse::none;
 };
 
-// Where a buffer would rather lie.
+// The preferred offset of a buffer.
 struct Wish {
   std::uint32_t buffer;
   std::size_t offset;
 };
 
-struct SharingResult {
+struct ReuseResult {
   std::vector<SharedValue> values;  // one for each value
   std::vector<PackBuffer> buffers;
-  std::vector<Wish> wishes;                          // by buffer
-  SharingRules took = {false, false, false, false};  // what was taken
+  std::vector<Wish> wishes;                        // by buffer
+  ReuseRules took = {false, false, false, false};  // the kinds of options that were taken
 };
 
-// `order` is how the nodes of the range run, as for the lives.
-SharingResult share(const Graph& graph, NodeRange nodes, const std::vector<Life>& lives, const SharingRules& rules,
-                    std::span<const NodeId> order = {});
+// Takes every option that the rules allow and that is safe. `order` is the execution order, as for the
+// lifetimes.
+ReuseResult share(const Graph& graph, NodeRange nodes, const std::vector<Life>& lives, const ReuseRules& rules,
+                  std::span<const NodeId> order = {});
 
 }  // namespace berth::internal::plan

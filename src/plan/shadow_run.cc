@@ -17,7 +17,7 @@ namespace {
 
 using Bytes = std::vector<unsigned char>;
 
-// What a node writes into a value: bytes that no other value has in a row.
+// The pattern that a node writes into a value: pseudo-random bytes seeded by the value.
 Bytes stamp(ValueId v, std::size_t bytes) {
   Random random(0x5ead0f ^ (std::uint64_t{v} << 20));
   Bytes out(bytes);
@@ -33,7 +33,8 @@ Bytes stamp(ValueId v, std::size_t bytes) {
                                                     "give every node of the plan once, each after those whose values it reads"});
 }
 
-// Every node once, after what it reads. Whether it also keeps to the plan's edges is for the run to show.
+// Validates that the order is topological and complete. Whether it also respects the plan's edges is for the
+// run to show.
 void require_order(const Plan& plan, const std::vector<NodeId>& order) {
   const NodeRange& nodes = plan.tables().nodes;
   const Graph& graph = plan.graph();
@@ -45,7 +46,7 @@ void require_order(const Plan& plan, const std::vector<NodeId>& order) {
     done[n] = true;
     for (std::size_t i = 0; i < graph.nodes[n].inputs.size(); ++i) {
       const ValueId v = graph.nodes[n].inputs[i];
-      if (v != kNoValue && plan.place(v).planned() && !written[v] && !plan::is_ignored(graph.nodes[n], i))
+      if (v != kNoValue && plan.location(v).planned() && !written[v] && !plan::is_ignored(graph.nodes[n], i))
         refuse_order(text::join(graph.describe_node(n), " reads ", graph.describe_value(v), " before it is written"));
     }
     for (const ValueId v : graph.nodes[n].outputs)
@@ -62,20 +63,20 @@ class ShadowRun {
     for (const NodeId n : order) {
       for (std::size_t i = 0; i < graph_.nodes[n].inputs.size(); ++i) {
         const ValueId v = graph_.nodes[n].inputs[i];
-        if (v != kNoValue && !plan::is_ignored(graph_.nodes[n], i) && plan_.place(v).planned()) read(v, graph_.describe_node(n));
+        if (v != kNoValue && !plan::is_ignored(graph_.nodes[n], i) && plan_.location(v).planned()) read(v, graph_.describe_node(n));
       }
       for (std::uint32_t o = 0; o < graph_.nodes[n].outputs.size(); ++o)
-        if (const ValueId v = graph_.nodes[n].outputs[o]; v != kNoValue && plan_.place(v).planned()) write(graph_.nodes[n], o, v);
+        if (const ValueId v = graph_.nodes[n].outputs[o]; v != kNoValue && plan_.location(v).planned()) write(graph_.nodes[n], o, v);
       ++report_.nodes;
     }
     const std::vector<bool> survive = survivors();
     for (ValueId v = 0; v < expected_.size(); ++v)
-      if (plan_.place(v).planned() && survive[v]) read(v, "who comes after");
+      if (plan_.location(v).planned() && survive[v]) read(v, "who comes after");
     return std::move(report_);
   }
 
  private:
-  // Values that someone reads after the last node of the plan.
+  // Values that are read after the last node of the plan.
   std::vector<bool> survivors() const {
     std::vector<bool> out(graph_.values.size());
     for (ValueId v = 0; v < out.size(); ++v) out[v] = graph_.values[v].output;
@@ -88,27 +89,29 @@ class ShadowRun {
   std::size_t size_of(ValueId v) const { return *graph_.values[v].size_bytes(); }
 
   void write(const GraphNode& node, std::uint32_t o, ValueId v) {
-    const ValuePlace& place = plan_.place(v);
+    const ValueLocation& location = plan_.location(v);
     expected_[v] = stamp(v, size_of(v));
-    if (place.sharing == Sharing::identity) {
-      expected_[v] = expected_[place.with];
-    } else if (place.sharing == Sharing::view) {
-      const auto begin = expected_[place.with].begin() + static_cast<std::ptrdiff_t>(place.offset - plan_.place(place.with).offset);
+    if (location.reuse == Reuse::identity) {
+      expected_[v] = expected_[location.with];
+    } else if (location.reuse == Reuse::view) {
+      const auto begin =
+          expected_[location.with].begin() + static_cast<std::ptrdiff_t>(location.offset - plan_.location(location.with).offset);
       expected_[v].assign(begin, begin + static_cast<std::ptrdiff_t>(size_of(v)));
-    } else if (place.sharing == Sharing::joined) {
+    } else if (location.reuse == Reuse::joined) {
       write_joined(node, o, v);
     } else {
       put(v, 0, size_of(v));
     }
   }
 
-  // What lies there already is not copied: it must be there.
+  // Inputs that are already in the output are not copied: they must be intact.
   void write_joined(const GraphNode& node, std::uint32_t o, ValueId v) {
     std::vector<std::pair<std::size_t, std::size_t>> kept;
     for (const ViewOption& option : node.views) {
       const ValueId input = node.inputs[option.input];
-      if (option.of_input || option.output != o || plan::is_ignored(node, option.input) || !plan_.place(input).planned()) continue;
-      if (plan_.place(input).offset != plan_.place(v).offset + option.offset_bytes || plan_.place(input).buffer != plan_.place(v).buffer)
+      if (option.of_input || option.output != o || plan::is_ignored(node, option.input) || !plan_.location(input).planned()) continue;
+      if (plan_.location(input).offset != plan_.location(v).offset + option.offset_bytes ||
+          plan_.location(input).buffer != plan_.location(v).buffer)
         continue;
       std::copy(expected_[input].begin(), expected_[input].end(), expected_[v].begin() + static_cast<std::ptrdiff_t>(option.offset_bytes));
       kept.emplace_back(option.offset_bytes, option.offset_bytes + size_of(input));

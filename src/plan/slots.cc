@@ -27,7 +27,7 @@ class Slots {
     std::iota(births.begin(), births.end(), 0U);
     std::vector<std::uint32_t> deaths = births;
     const auto pack = [&](std::uint32_t i) -> const PackBuffer& { return task_.buffers[i]; };
-    // The largest output of a node first: it has the least choice.
+    // The largest output of a node first: it has the fewest candidates.
     std::sort(births.begin(), births.end(), [&](std::uint32_t a, std::uint32_t b) {
       if (pack(a).begin != pack(b).begin) return pack(a).begin < pack(b).begin;
       return pack(a).bytes != pack(b).bytes ? pack(a).bytes > pack(b).bytes : a < b;
@@ -71,8 +71,8 @@ class Slots {
     slot_of_[index] = slot;
   }
 
-  // A slot that is large enough, the smallest; else the largest that is too small, and grows. Among those within the range one of the same
-  // colour goes first.
+  // Best fit: the smallest slot that is large enough; else the largest that is too small, which grows. Among
+  // the slots within the range, one of the same colour is preferred.
   std::uint32_t find(FreeSet& free, std::size_t bytes, std::uint32_t colour) {
     if (task_.match_range == 0) return kNoSlot;
     const auto range = static_cast<std::size_t>(task_.match_range);
@@ -98,7 +98,8 @@ class Slots {
 
   SlotsPacking lay_out() {
     SlotsPacking out{std::move(slots_), std::move(slot_of_), 0};
-    // Those of an earlier plan first, in their order; the others by falling alignment, which leaves the fewest gaps.
+    // Slots of an earlier plan first, in their order; the others by falling alignment, which leaves the fewest
+    // gaps.
     std::vector<std::size_t> order(out.slots.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::stable_sort(order.begin() + static_cast<std::ptrdiff_t>(task_.given.size()), order.end(),

@@ -8,14 +8,15 @@
 #include "plan/problem.h"
 #include "plan/reuse.h"
 
-// Plans of slots: each buffer gets a storage id, and a slot is handed on when its buffer has died. What graph executors of an older school
-// do, and what those need that cannot address into an arena.
+// Plans of slots: each buffer gets a storage id, and a slot is reused when its buffer has died. Graph executors
+// without offsets into an arena work this way.
 namespace berth::internal::plan {
 
 struct SlotsTask {
   const std::vector<PackBuffer>& buffers;
   const std::vector<PlanSlot>& given;         // of an earlier plan; they come first
-  const std::vector<std::uint32_t>& colours;  // of each buffer: slots of its own are preferred; empty: none
+  const std::vector<std::uint32_t>& colours;  // of each buffer: slots of the same colour are preferred; empty:
+                                              // no colours
   int match_range;                            // a slot from size / range to size × range is reused; 0: none
 };
 
@@ -25,7 +26,7 @@ struct SlotsPacking {
   std::size_t total_bytes = 0;
 };
 
-// Slots have no fixed offsets: REQUIRES that no buffer has one.
+// REQUIRES: no buffer has a fixed offset; slots cannot have one.
 SlotsPacking pack_slots(const SlotsTask& task);
 
 }  // namespace berth::internal::plan

@@ -8,7 +8,8 @@
 
 namespace berth::internal::plan {
 
-// Moves buffers that would rather lie elsewhere to where they wish, if that is free and below the peak of their device. Answers the offsets.
+// Moves buffers to their preferred offsets where these are free and below the peak of their device. Returns the
+// offsets.
 std::vector<std::size_t> grant_wishes(const std::vector<Wish>& wishes, const std::vector<PackBuffer>& buffers,
                                       std::vector<std::size_t> offsets, const std::vector<std::size_t>& peaks);
 

@@ -3,11 +3,12 @@
 
 #include <string_view>
 
-// BERTH_CHECK is a list: words and options separated by commas, "abort,guard=16". Misuse reads one word of it, at any time and without the
-// heap; the default allocators read the rest (memory/default_allocator.cc).
+// BERTH_CHECK is a list: words and options separated by commas, "abort,guard=16". Misuse reports read one word
+// of it, at any time and without allocating; the default allocators read the rest
+// (memory/default_allocator.cc). Any thread.
 namespace berth::internal::record {
 
-// Takes the first piece off the list.
+// Removes the first word from the list and returns it.
 constexpr std::string_view take_word(std::string_view& list) noexcept {
   const std::size_t comma = list.find(',');
   const std::string_view word = list.substr(0, comma);

@@ -7,12 +7,13 @@
 #include "berth/record/record.h"
 #include "record/trace_tap.h"
 
-// The library's side of records: `if (is_recording()) [[unlikely]] emit({...});`
+// How the library emits records: `if (is_recording()) [[unlikely]] emit({...});`. Any thread.
 namespace berth::internal::record {
 
-// Who wants records: 1 for each that is light (the trace file, the tally, a sink for copies alone), kSlowWatcher for each sink that blocks are
-// told to and for the check of streams. Where only light ones watch, requests and frees take the short way, and are written down on it. Relaxed,
-// as all loads here: a record made while one is being attached may go either way.
+// The number of observers: 1 for each light one (the trace file, the tally, a sink for copies alone),
+// kSlowWatcher for each sink for blocks and for race detection. While all observers are light, allocations and
+// frees stay on the fast path and are recorded there. Relaxed, as all loads here: a record made while an
+// observer is being attached may or may not reach it.
 inline constinit Relaxed<std::uint32_t> g_watchers;
 inline constexpr std::uint32_t kSlowWatcher = 1U << 8;
 inline constinit Relaxed<std::uint32_t> g_block_sinks;
@@ -20,14 +21,14 @@ inline constinit Relaxed<std::uint32_t> g_copy_sinks;
 
 inline bool is_recording() noexcept { return g_watchers.load() != 0; }
 
-// Whether someone watches, and all who do are light.
+// Whether there are observers, all of them light.
 inline bool is_only_lightly_watched() noexcept { return g_watchers.load() - 1 < kSlowWatcher - 1; }
 
 inline bool has_block_sinks() noexcept { return g_block_sinks.load() != 0; }
 inline bool has_copy_sinks() noexcept { return g_copy_sinks.load() != 0; }
 
-// To the sinks that are for it. An allocation or a free goes to the trace and to the tally as well, by trace_tap.h and tally.h, which have a few
-// nanoseconds for it, where sinks have a lock and a clock.
+// Delivers a record to the sinks that want it. The trace and the tally get allocations and frees separately,
+// through trace_tap.h and tally.h, which take a few nanoseconds, while sinks cost a lock and a clock.
 void emit(Record record) noexcept;
 
 }  // namespace berth::internal::record

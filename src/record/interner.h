@@ -9,17 +9,18 @@
 
 #include "os/lock/mutex.h"
 
-// A table that gives equal keys the same small number, for ever. Looking up a known key takes no lock: slots are filled once, from
-// empty to an entry that never changes or moves. The table is bounded, so that hostile input cannot make it grow without end.
+// A hash table that maps equal keys to the same small number, for ever. Looking up a known key is lock-free: a
+// bucket is set once, to an entry that never changes or moves. The table is bounded, so that hostile input
+// cannot make it grow without limit. Any thread.
 namespace berth::internal::record {
 
-// Key is copied into the entry. `Traits::hash(probe)` and `Traits::equal(key, probe)` compare it with what is looked up.
+// The key is copied into its entry. `Traits::hash(probe)` and `Traits::equal(key, probe)` look up a probe.
 template <class Key, class Traits>
 class Interner {
  public:
   static constexpr std::uint32_t kMost = 65535;
 
-  // The number of the key, 1 to kMost; 0 when the table is full or the heap is.
+  // The number of the key, 1 to kMost; 0 when the table is full or the heap is exhausted.
   template <class Probe>
   std::uint32_t intern(const Probe& probe) noexcept {
     const std::uint32_t start = static_cast<std::uint32_t>(Traits::hash(probe));
@@ -27,15 +28,15 @@ class Interner {
     std::unique_ptr<Entry> made = make(probe);
     if (!made) return 0;
     const os::Lock lock(mutex_);
-    if (const std::uint32_t known = find(probe, start)) return known;  // another thread was faster
+    if (const std::uint32_t known = find(probe, start)) return known;  // another thread inserted it
     if (count_ == kMost) return 0;
     made->number = ++count_;
     std::uint32_t at = start & kMask;
-    while (slots_[at].load(std::memory_order_relaxed) != nullptr) at = (at + 1) & kMask;
+    while (entries_[at].load(std::memory_order_relaxed) != nullptr) at = (at + 1) & kMask;
     Entry* const entry = made.release();
-    // release: whoever finds the pointer sees the entry complete.
+    // release: a thread that loads the pointer sees the entry complete.
     numbers_[entry->number].store(entry, std::memory_order_release);
-    slots_[at].store(entry, std::memory_order_release);
+    entries_[at].store(entry, std::memory_order_release);
     return entry->number;
   }
 
@@ -47,8 +48,8 @@ class Interner {
   }
 
  private:
-  static constexpr std::uint32_t kSlots = 131072;  // at most half full
-  static constexpr std::uint32_t kMask = kSlots - 1;
+  static constexpr std::uint32_t kEntries = 131072;  // at most half full
+  static constexpr std::uint32_t kMask = kEntries - 1;
 
   struct Entry {
     Key key;
@@ -67,7 +68,7 @@ class Interner {
   template <class Probe>
   std::uint32_t find(const Probe& probe, std::uint32_t start) const noexcept {
     for (std::uint32_t at = start & kMask;; at = (at + 1) & kMask) {
-      const Entry* const entry = slots_[at].load(std::memory_order_acquire);
+      const Entry* const entry = entries_[at].load(std::memory_order_acquire);
       if (entry == nullptr) return 0;
       if (Traits::equal(entry->key, probe)) return entry->number;
     }
@@ -75,11 +76,11 @@ class Interner {
 
   os::Mutex mutex_;
   std::uint32_t count_ BERTH_GUARDED_BY(mutex_) = 0;
-  std::array<std::atomic<Entry*>, kSlots> slots_{};
+  std::array<std::atomic<Entry*>, kEntries> entries_{};
   std::array<std::atomic<Entry*>, kMost + 1> numbers_{};
 };
 
-// The one Table of a kind, made by the first caller that finds heap for it; nullptr until then.
+// The singleton Table of a type, made by the first caller that can allocate it; nullptr until then.
 template <class Table>
 Table* made_once() noexcept {
   static std::atomic<Table*> made{nullptr};
@@ -88,7 +89,7 @@ Table* made_once() noexcept {
     return known;
   auto* const fresh = new (std::nothrow) Table;
   if (fresh == nullptr) return nullptr;
-  // Two threads may race to be first; one table stays.
+  // Two threads may race; one table wins.
   if (made.compare_exchange_strong(known, fresh, std::memory_order_acq_rel)) return fresh;
   delete fresh;
   return known;

@@ -18,13 +18,13 @@ namespace {
 std::atomic<MisuseHandler> g_handler{nullptr};
 std::atomic<std::uint64_t> g_count{0};
 
-// Text for a terminal, without allocating: a program that frees twice may be in any state.
+// Builds the report text without allocating: a program that frees twice may be in any state.
 class Report {
  public:
   void add(std::string_view text) noexcept {
     for (const char c : text) put(c);
   }
-  // Of a name from outside only what is plain is shown as it is.
+  // An untrusted name: only printable ASCII is shown as it is.
   void add_name(std::string_view name) noexcept {
     for (const char c : name) put(c >= 0x20 && c < 0x7f ? c : '?');
   }
@@ -35,7 +35,7 @@ class Report {
     add(digits);
   }
   void end_line() noexcept { put('\n'); }
-  // At once, so that reports of several threads do not mix.
+  // In one write, so that reports of several threads do not interleave.
   void print() noexcept {
     text_[size_] = '\n';
     std::fwrite(text_, 1, size_ + 1, stderr);
@@ -72,7 +72,7 @@ void add_frame(Report& report, const void* frame) noexcept {
   report.add(")");
 }
 
-// A line of its own: "berth:   allocated at decoder.cc:118 (grow), called from a.out+0x4c1d (main)".
+// A separate line: "berth:   allocated at decoder.cc:118 (grow) < a.out+0x4c1d (main)".
 void add_call(Report& report, std::string_view what, const CallSite& call) noexcept {
   if (!call) return;
   report.end_line();

@@ -32,7 +32,8 @@ struct Entry {
 
 using SinkList = std::vector<std::shared_ptr<Entry>>;
 
-// The list is replaced, never changed, so that delivery needs the lock only to take a reference to it.
+// The list is immutable and replaced as a whole (copy-on-write), so that delivery holds the lock only to take a
+// reference.
 struct Sinks {
   os::Mutex mutex;
   std::shared_ptr<const SinkList> list BERTH_GUARDED_BY(mutex) = std::make_shared<const SinkList>();
@@ -44,7 +45,8 @@ Sinks& sinks() {
   return *made;
 }
 
-// Made when the library is loaded, so that no later use can find the heap empty or a fork in the middle of it.
+// Made when the library is loaded, so that no later use can fail for lack of heap, or fork during the
+// initialization.
 [[maybe_unused]] const Sinks& g_made_at_load = sinks();
 
 std::shared_ptr<const SinkList> current_list() {
@@ -125,8 +127,10 @@ SinkAttachment::~SinkAttachment() { detach(); }
 void SinkAttachment::detach() noexcept {
   if (entry_ == nullptr) return;
   auto* const entry = static_cast<Entry*>(std::exchange(entry_, nullptr));
-  const RecordSet records = entry->records;  // before it is off: then another thread may take it from the list, and destroy it
-  // release, and acquire below: whoever takes the entry off the list may destroy the sink, after all that its owner did to it.
+  // Read first: once the entry is detached, another thread may remove it from the list and destroy it.
+  const RecordSet records = entry->records;
+  // release, and acquire below: all that the owner did to the sink happens before its destruction by the thread
+  // that removes the entry.
   entry->attached.store(false, std::memory_order_release);
   count_sink(records, -1);
   try {
@@ -135,7 +139,7 @@ void SinkAttachment::detach() noexcept {
       return list;
     });
   } catch (const std::bad_alloc&) {
-    // The entry is off; it leaves the list, and its sink is let go, with the next change.
+    // The entry is detached; the next change of the list removes it and releases its sink.
   }
 }
 

@@ -14,7 +14,8 @@ using namespace internal::record;
 
 namespace {
 
-// Sites are compared by the addresses of their literals: fast, and at worst one source line has two numbers.
+// Sites are compared by the addresses of their string literals: fast, and at worst one source line gets two
+// numbers.
 struct SiteTraits {
   static std::size_t hash(const Site& site) noexcept {
     return (reinterpret_cast<std::uintptr_t>(site.file) * 31 + reinterpret_cast<std::uintptr_t>(site.function)) * 0x9e3779b97f4a7c15ULL >>
@@ -26,7 +27,7 @@ struct SiteTraits {
 
 using Sites = Interner<Site, SiteTraits>;
 
-// nullptr when there is no heap for it. Never destroyed: records may be made while the program ends.
+// nullptr when the heap is exhausted. Never destroyed: records may be made during static destruction.
 Sites* sites() noexcept { return made_once<Sites>(); }
 
 }  // namespace
@@ -37,7 +38,8 @@ SiteId intern(const Site& site) noexcept {
 }
 
 Site site_of(SiteId id) noexcept {
-  const Site* const site = id.value == 0 ? nullptr : sites()->key(id.value);  // a number comes from the table, so there is one
+  // an id comes from the table, so it exists
+  const Site* const site = id.value == 0 ? nullptr : sites()->key(id.value);
   return site == nullptr ? Site{} : *site;
 }
 

@@ -17,9 +17,10 @@ using namespace internal::record;
 namespace {
 
 constexpr std::size_t kOwnFrames = 1;  // capture_stack's own
-constexpr std::size_t kSlack = 8;      // berth's frames between the call and the one who captures, at most
+constexpr std::size_t kSlack = 8;      // at most this many of berth's frames are innermost
 
-// What is interned: the frames that were asked for, and some more, because berth's own innermost ones are only known when they are printed.
+// The interned key: the frames that were asked for, and some more, because berth's own innermost frames are
+// identified only when the stack is printed.
 struct Frames {
   const void* frames[CallSite::kMostFrames + kSlack] = {};
   std::size_t depth = 0;
@@ -36,7 +37,7 @@ struct StackTraits {
 
 using Stacks = Interner<Frames, StackTraits>;
 
-// nullptr when there is no heap for it. Never destroyed.
+// nullptr when the heap is exhausted. Never destroyed.
 Stacks* stacks() noexcept { return made_once<Stacks>(); }
 
 bool is_own(const void* frame) noexcept {
@@ -44,7 +45,8 @@ bool is_own(const void* frame) noexcept {
   return name.module.starts_with("libberth.so") || name.function.starts_with("_ZN5berth") || name.function.starts_with("_ZNK5berth");
 }
 
-// Without berth's own, where they can be told: a program that was linked without names for its functions has the first few among them.
+// The frames to print: without berth's own where these can be identified. A program that was linked without
+// dynamic symbols shows a few of them.
 std::span<const void* const> told(const Frames& stack) noexcept {
   const std::span<const void* const> all(stack.frames);
   const std::size_t count = static_cast<std::size_t>(std::ranges::find(all, nullptr) - all.begin());
@@ -72,7 +74,8 @@ std::string name_of(const void* frame) {
 
 CallSite call_site_of(StackId id) noexcept {
   CallSite made;
-  const Frames* const stack = id.value == 0 ? nullptr : stacks()->key(id.value);  // a number comes from the table, so there is one
+  // an id comes from the table, so it exists
+  const Frames* const stack = id.value == 0 ? nullptr : stacks()->key(id.value);
   if (stack == nullptr) return made;
   const std::span<const void* const> frames = told(*stack);
   std::ranges::copy(frames.first(std::min(frames.size(), CallSite::kMostFrames)), made.frames);

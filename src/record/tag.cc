@@ -13,7 +13,7 @@ using namespace internal::record;
 namespace {
 
 constexpr std::size_t kLongest = 255;
-constexpr std::string_view kOther = "(other)";  // for words that no longer fit in the table
+constexpr std::string_view kOther = "(other)";  // for words when the table is full
 constexpr std::uint16_t kOtherId = 1;
 
 struct WordTraits {
@@ -23,7 +23,7 @@ struct WordTraits {
 
 using Words = Interner<std::string, WordTraits>;
 
-// nullptr when there is no heap for it. Never destroyed: tags outlive every static object.
+// nullptr when the heap is exhausted. Never destroyed: tags outlive every static object.
 Words* words() noexcept { return made_once<Words>(); }
 
 }  // namespace
@@ -34,13 +34,13 @@ Tag::Tag(std::string_view word) noexcept {
   if (word.empty()) return;
   Words* const table = words();
   const std::uint32_t number = table == nullptr ? 0 : table->intern(word.substr(0, kLongest));
-  // Numbers of words begin at 2, behind "(other)".
+  // The ids of words begin at 2, after "(other)".
   id_ = static_cast<std::uint16_t>(number == 0 || number == Words::kMost ? kOtherId : number + 1);
 }
 
 std::string_view Tag::word() const noexcept {
   if (id_ <= kOtherId) return id_ == kOtherId ? kOther : std::string_view();
-  const std::string* const word = words()->key(id_ - 1U);  // the number comes from the table, so there is one
+  const std::string* const word = words()->key(id_ - 1U);  // an id comes from the table, so it exists
   return word == nullptr ? std::string_view() : std::string_view(*word);
 }
 

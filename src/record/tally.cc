@@ -18,7 +18,7 @@ namespace berth::internal::record {
 namespace {
 
 using Key = TallyKey;
-constexpr Key kWholeDevice = 1ULL << 48;  // a key without a tag: the device's sum
+constexpr Key kWholeDevice = 1ULL << 48;  // a key without a tag: the sum of the device
 
 }  // namespace
 
@@ -27,7 +27,7 @@ struct TallyTotal {
   explicit TallyTotal(Key of) noexcept : key(of) {}
 
   const Key key;
-  std::atomic<std::int64_t> published{0};  // in use, as far as threads have said
+  std::atomic<std::int64_t> published{0};  // bytes in use
   std::atomic<std::int64_t> peak{0};
 
   void raise_peak(std::int64_t to) noexcept {
@@ -38,7 +38,7 @@ struct TallyTotal {
 };
 
 [[gnu::noinline]] void Unpublished::publish(std::int64_t sum, TallyTotal& total) noexcept {
-  // relaxed, as everything here: sums and peaks belong to no other data.
+  // relaxed, as everything here: no other data depends on sums and peaks.
   total.raise_peak(total.published.fetch_add(sum, std::memory_order_relaxed) + high());
   clear();
 }
@@ -51,10 +51,10 @@ using Row = TallyTotal;
 using Cell = TallyCell;
 using Whole = TallyWhole;
 
-// The counts of one thread, or of several that came one after another: one that ends leaves its table, with what is in it, to the next.
-// Cells are reached by their thread through a hash table of its own, and by readers through a list that only grows.
+// The counts of one thread, or of several in succession: a thread that exits leaves its table, with its counts,
+// to the next one. The owner finds cells through a hash table, readers through a list that only grows.
 struct Table : TallyFront {
-  static constexpr std::size_t kMostCells = 4096;  // device and tag; beyond, events are dropped
+  static constexpr std::size_t kMostCells = 4096;  // pairs of device and tag; events beyond are dropped
 
   Cell*& recent_of(Key key) noexcept { return recent[(key ^ key >> 16 ^ key >> 32) % recent.size()]; }
   Cell* find(Key key) noexcept {
@@ -62,11 +62,11 @@ struct Table : TallyFront {
     return found == by_key.end() ? nullptr : found->second;
   }
 
-  std::array<Cell*, 64> recent{};  // cells used lately, by a few bits of their keys; the thread's, as the next
+  std::array<Cell*, 64> recent{};  // direct-mapped cache of cells; like by_key, used by the owner alone
   std::unordered_map<Key, Cell*> by_key;
-  std::vector<std::unique_ptr<Cell>> cells;    // changed under the registry's lock
-  std::vector<std::unique_ptr<Whole>> wholes;  // as that: of further devices
-  bool owned = false;                          // under the lock
+  std::vector<std::unique_ptr<Cell>> cells;    // modified under the registry's lock
+  std::vector<std::unique_ptr<Whole>> wholes;  // likewise; of further devices
+  bool owned = false;                          // guarded by the lock
 };
 
 class Registry {
@@ -94,9 +94,9 @@ class Registry {
     g_watchers.add(-1);
   }
 
-  // A table for the calling thread, ready for the session. nullptr when there is no heap.
+  // A table for the calling thread, ready for the session. nullptr when the heap is exhausted.
   Table* table_for(Table* known, std::uint64_t session) noexcept;
-  // The cell of a key in the thread's own table, made if it is not there.
+  // Adds the cell of a key to the thread's own table. nullptr when the heap is exhausted or the table is full.
   Cell* make_cell(Table& table, DeviceKey device, Key key) noexcept;
   void leave(Table& table) noexcept {
     const os::Lock lock(mutex_);
@@ -114,7 +114,7 @@ class Registry {
   bool running_ BERTH_GUARDED_BY(mutex_) = false;
   std::uint64_t session_ BERTH_GUARDED_BY(mutex_) = 0;
   std::vector<std::unique_ptr<Row>> rows_ BERTH_GUARDED_BY(mutex_);      // in the order of first use
-  std::vector<std::unique_ptr<Table>> tables_ BERTH_GUARDED_BY(mutex_);  // never taken away
+  std::vector<std::unique_ptr<Table>> tables_ BERTH_GUARDED_BY(mutex_);  // never removed
   Relaxed<std::uint64_t> dropped_;
 };
 
@@ -155,7 +155,7 @@ Table* Registry::table_for(Table* known, std::uint64_t session) noexcept {
     table->owned = true;
   }
   if (table->session.load() == session) return table;
-  // What is left of another tally goes. Readers pass the table over until it is this session's.
+  // Clears the counts of an earlier tally. Readers skip the table until it has this session's number.
   const os::Lock lock(mutex_);
   for (const auto& cell : table->cells) cell->clear();
   table->first_whole.unpublished.clear();

@@ -12,14 +12,17 @@
 #include "berth/base/device_key.h"
 #include "berth/record/tag.h"
 
-// Counts of what is allocated and freed, by device and tag, for the whole process: the cheap half of the profiler (observe/profiler.h).
+// Process-wide counts of allocations and frees by device and tag: the cheap half of the profiler
+// (observe/profiler.h).
 //
-// Every thread counts in a table of its own, with plain stores; whoever reads adds up all tables without stopping anyone. What a thread has
-// in use of one tag is made known to the others each time it has changed by kTallyPublish bytes, and the peak is taken from what is known: so it is
-// exact while one thread allocates, and off by at most that much for each further one.
+// Every thread counts in its own table, with plain stores; a reader sums all tables without stopping any
+// thread. A thread publishes its bytes in use of one tag each time they have changed by kTallyPublish, and the
+// peak is that of the published sum: it is exact while one thread allocates, and off by at most that much for
+// each further thread.
 namespace berth::internal::record {
 
-// The number of the tally that runs, 0 for none. Relaxed: an event while one begins or ends may go either way.
+// The number of the running tally, 0 for none. Relaxed: an event during its begin or end may or may not be
+// counted.
 inline constinit std::atomic<std::uint64_t> g_tally_session{0};
 
 struct TallyCounts {
@@ -41,27 +44,28 @@ struct Tally {
   static constexpr std::size_t kSizes = 64;
 
   std::vector<TallyRow> tags;                 // in the order of first use
-  std::vector<TallyRow> devices;              // the same, tags together
-  std::array<std::uint64_t, kSizes> sizes{};  // allocations by the bits of their bytes - 1
-  std::uint64_t dropped = 0;                  // events that there was no heap to count
+  std::vector<TallyRow> devices;              // the same, summed over tags
+  std::array<std::uint64_t, kSizes> sizes{};  // allocations by bit_width(bytes - 1)
+  std::uint64_t dropped = 0;                  // events that were not counted, for lack of heap
 };
 
 constexpr std::int64_t kTallyPublish = std::int64_t{1} << 20;
 
-// Begins from nothing; false when one runs. Ends it. REQUIRES, of both: not at once with one another.
+// Starts a tally from zero (false when one is running), and ends it. REQUIRES, of both: no concurrent calls.
 bool begin_tally() noexcept;
 void end_tally() noexcept;
-// What was counted so far, or until it ended. Throws bad_alloc.
+// The counts so far, or at the end of the tally. Throws bad_alloc.
 Tally read_tally();
 
-// ---- What an event touches, here so that counting it needs no call: the counts of the thread that it happens on.
+// ---- The thread-local counts that an event touches, in the header so that counting is inlined.
 
-// What all threads know of one device and tag; in tally.cc.
+// The published counts of one device and tag; in tally.cc.
 struct TallyTotal;
 
-// Bytes in use that one thread has not published: how many, and the most there were since it last did. Written by its thread alone.
+// Bytes in use that one thread has not published: the current value, and its maximum since the last
+// publication. Written by its thread alone.
 struct Unpublished {
-  Relaxed<std::uint64_t> bytes;  // may be below zero, as all of these wrap
+  Relaxed<std::uint64_t> bytes;  // may be negative: arithmetic is modulo 2^64
   Relaxed<std::uint64_t> most;
 
   std::int64_t now() const noexcept { return static_cast<std::int64_t>(bytes.load()); }
@@ -81,7 +85,7 @@ struct Unpublished {
   }
 };
 
-// What one thread has of all tags of a device.
+// One thread's counts of a device, over all tags.
 struct TallyWhole {
   Unpublished unpublished;
   TallyTotal* total = nullptr;
@@ -92,8 +96,8 @@ constexpr TallyKey tally_key(DeviceKey device, Tag tag) noexcept {
   return std::uint64_t{device.kind} << 32 | std::uint64_t{device.index} << 16 | tag.id();
 }
 
-// One thread's counts of one device and tag. What every event touches is one line of the processor's cache: programs that work on the memory
-// they allocate have emptied that cache when they come back.
+// One thread's counts of one device and tag. What every event touches fits in one cache line: programs that
+// work on the memory they allocate have evicted it before the next event.
 struct alignas(64) TallyCell {
   TallyKey key = 0;
   TallyWhole* whole = nullptr;  // of the device
@@ -127,26 +131,26 @@ struct alignas(64) TallyCell {
 };
 
 struct alignas(64) TallyFront {
-  Relaxed<std::uint64_t> session;  // the tally that the counts belong to
-  TallyWhole first_whole;          // of the first device: here, because most threads use one
+  Relaxed<std::uint64_t> session;  // of the tally that the counts belong to
+  TallyWhole first_whole;          // of the first device: inline, as most threads use one device
   std::array<Relaxed<std::uint64_t>, Tally::kSizes> sizes;
 
   void count_size(std::size_t bytes) noexcept { TallyCell::add(sizes[static_cast<std::size_t>(std::bit_width(bytes - 1))], 1); }
 };
 
-// What a thread finds first: the cell that it used last, one step away.
+// The thread-local entry point: caches the cell that the thread used last.
 struct TallyHere {
-  std::uint64_t session = 0;    // the front's; where it is not 0, there is a cell
-  TallyCell* cell = nullptr;    // the last one
-  TallyFront* front = nullptr;  // the thread's, from its first event on
+  std::uint64_t session = 0;    // the front's; unless 0, `cell` is set
+  TallyCell* cell = nullptr;    // the last one used
+  TallyFront* front = nullptr;  // of the thread, from its first event on
 };
 extern constinit thread_local TallyHere t_tally [[gnu::tls_model("initial-exec")]];
 
-// Count, when a tally runs.
+// The slow paths, for the first event of a cell.
 void count_allocation_in_tally(DeviceKey device, Tag tag, std::size_t bytes) noexcept;
 void count_free_in_tally(DeviceKey device, Tag tag, std::size_t bytes) noexcept;
 
-// Whether the thread's last cell is that of the key. REQUIRES: the session is not 0.
+// Whether the thread's cached cell is that of the key. REQUIRES: the session is not 0.
 inline bool is_last_cell(const TallyHere& here, std::uint64_t session, TallyKey key) noexcept {
   return here.session == session && here.cell->key == key;
 }

@@ -10,10 +10,11 @@
 #include "record/trace_layout.h"
 #include "record/trace_tap.h"
 
-// A thread's part of the trace: one chunk, filled without a lock by its thread. Whoever writes it out holds the trace's lock.
+// A thread's buffer of the trace: one chunk, filled by its thread without a lock. The trace's lock is held to
+// write it to the file.
 namespace berth::internal::record {
 
-// The last time that any thread has read, in ticks. On a cache line of its own: it changes now and then.
+// The latest time that any thread has read, in ticks. Alone on its cache line, to avoid false sharing.
 struct alignas(64) SharedTime {
   std::atomic<std::uint64_t> ticks{0};
 };
@@ -21,7 +22,7 @@ inline constinit SharedTime g_trace_time;
 
 class TraceBuffer {
  public:
-  // Bytes and events of a chunk, that belong together, and the last of the tags that they name, by number.
+  // A consistent snapshot of a chunk: its bytes and events, and the greatest id of the tags that they name.
   struct Content {
     std::uint32_t body_bytes;
     std::uint32_t events;
@@ -31,15 +32,15 @@ class TraceBuffer {
   // The number of the trace that the content belongs to.
   std::uint64_t session() const noexcept { return session_; }
 
-  // Whether refresh() is due, which the buffer's thread asks before every event.
+  // Whether refresh() is due. The buffer's thread tests this before every event.
   bool is_stale() const noexcept { return at_ >= stale_at_; }
 
-  // Reads the clock for all threads. False when the buffer is full, and must be written out first.
+  // Reads the clock for all threads. False when the buffer is full, and must be written first.
   bool refresh() noexcept {
     const std::ptrdiff_t left = words_.data() + kMostStart - at_;
     if (left <= 0) return false;
     stale_at_ = at_ + std::min(kTimeEvery, left);
-    // relaxed, here and below: a time says no more than that it was about then.
+    // relaxed, here and below: times are approximate and order nothing.
     g_trace_time.ticks.store(os::ticks(), std::memory_order_relaxed);
     return true;
   }
@@ -68,7 +69,7 @@ class TraceBuffer {
     end_event(trace_layout::put_record(at, trace_layout::Operation::free, distance));
   }
 
-  // Empties it, for a session. By the buffer's thread.
+  // Clears the buffer for a session. Called by the buffer's thread.
   void restart(std::uint64_t session, std::uint64_t now_ticks) noexcept {
     session_ = session;
     first_ticks_ = time_ = now_ticks;
@@ -76,7 +77,7 @@ class TraceBuffer {
     tag_ = last_tag_ = 0;
     events_ = 0;
     at_ = stale_at_ = words_.data();
-    content_.store(0, std::memory_order_relaxed);  // whoever else looks holds the lock
+    content_.store(0, std::memory_order_relaxed);  // relaxed: other readers hold the lock
   }
 
   Content content() const noexcept {
@@ -86,13 +87,13 @@ class TraceBuffer {
   }
   std::uint64_t first_ticks() const noexcept { return first_ticks_; }
 
-  // The chunk as it goes into the file.
+  // The chunk as it is written to the file.
   const void* finish(const trace_layout::ChunkHead& head) noexcept {
     head_ = head;
     return &head_;
   }
 
-  // In the list of all buffers.
+  // Links in the list of all buffers.
   TraceBuffer* next = nullptr;
   TraceBuffer* previous = nullptr;
   std::uint64_t thread = 0;  // 0: not in the list
@@ -102,7 +103,7 @@ class TraceBuffer {
   static_assert(kWords <= 0xffff, "content_ has 16 bits for them");
   static constexpr std::size_t kMostEventWords = 6 * trace_layout::kMostRecordWords;
   static constexpr std::size_t kMostStart = kWords - kMostEventWords;
-  static constexpr std::ptrdiff_t kTimeEvery = 64;  // words, which is about events
+  static constexpr std::ptrdiff_t kTimeEvery = 64;  // words, which approximates events
 
   trace_layout::Word* put_context(trace_layout::Word* at, std::uint64_t allocator_id) noexcept {
     using enum trace_layout::Operation;
@@ -119,7 +120,7 @@ class TraceBuffer {
   void end_event(trace_layout::Word* at) noexcept {
     at_ = at;
     ++events_;
-    // release: who reads this, to write the buffer out, sees the records it covers.
+    // release: a thread that reads this to write the buffer sees the records it covers.
     const auto words = static_cast<std::uint32_t>(at - words_.data());
     content_.store(std::uint64_t{events_} << 32 | std::uint32_t{last_tag_} << 16 | words, std::memory_order_release);
   }
@@ -128,22 +129,22 @@ class TraceBuffer {
     return trace_layout::put_record(at, trace_layout::Operation::serial, serial_ = last);
   }
 
-  // Of the buffer's thread alone, but that session_ and first_ticks_ change only under the lock.
-  trace_layout::Word* at_ = nullptr;        // where the next record goes
-  trace_layout::Word* stale_at_ = nullptr;  // at_ from here on: refresh; <= words_ + kMostStart
+  // For the buffer's thread alone, except that session_ and first_ticks_ change only under the lock.
+  trace_layout::Word* at_ = nullptr;        // address of the next record
+  trace_layout::Word* stale_at_ = nullptr;  // refresh() is due once at_ reaches it; <= words_ + kMostStart
   std::uint64_t session_ = 0;
   std::uint64_t first_ticks_ = 0;
   std::uint64_t time_ = 0;
   std::uint64_t allocator_ = 0;
   std::uint64_t stream_ = 0;
-  std::uint64_t serial_ = 0;  // the last one: of an allocation, or as put_serial set it
+  std::uint64_t serial_ = 0;  // the last serial: of an allocation, or set by put_serial
   std::uint32_t events_ = 0;
   std::uint16_t tag_ = 0;
   std::uint16_t last_tag_ = 0;  // the greatest tag_ of the chunk
 
-  std::atomic<std::uint64_t> content_{0};  // events_, last_tag_ and the words before at_, as others may see them
+  std::atomic<std::uint64_t> content_{0};  // events_, last_tag_ and the words before at_, for other threads
 
-  // The chunk: nothing between the two.
+  // The chunk: these two are contiguous.
   trace_layout::ChunkHead head_;
   std::array<trace_layout::Word, kWords> words_;
 };

@@ -34,12 +34,13 @@ constexpr std::size_t kEndBytes = sizeof(ChunkHead) + sizeof(EndBody);
 constexpr std::size_t kLeastLimit = 128_KiB;
 static_assert(kLeastLimit >= sizeof(FileHeader) + kChunkBytes + kEndBytes);
 
-constinit thread_local TraceBuffer* t_buffer [[gnu::tls_model("initial-exec")]] = nullptr;  // as t_current_tag is
+// In static TLS, as t_current_tag is.
+constinit thread_local TraceBuffer* t_buffer [[gnu::tls_model("initial-exec")]] = nullptr;
 
 void leave_thread(void* buffer) noexcept;
 
-// The one trace of the process, running or not. Its lock is taken once for a chunk, and held while that is written: those who wait for it
-// have a chunk to write themselves.
+// The trace of the process, running or not. Its lock is acquired once per chunk and held during the write: only
+// threads that have a chunk to write wait for it.
 class TraceWriter {
  public:
   bool is_running() noexcept {
@@ -47,7 +48,7 @@ class TraceWriter {
     return is_ours();
   }
 
-  // False when one runs already, and nothing has changed.
+  // False, without any effect, when a trace is running already.
   bool begin(int descriptor, std::size_t limit_bytes) noexcept {
     const os::Lock lock(mutex_);
     if (is_ours()) return false;
@@ -82,14 +83,14 @@ class TraceWriter {
     return summary_;
   }
 
-  // A buffer of this thread with room for an event of the session; nullptr when the event must go without.
+  // This thread's buffer, with room for an event of the session; nullptr when the event is lost.
   TraceBuffer* make_room(std::uint64_t session) noexcept {
     if (t_buffer == nullptr) {
       t_buffer = new (std::nothrow) TraceBuffer;
       thread_exit_.arm(t_buffer);
     }
     const os::Lock lock(mutex_);
-    if (session_ != session) return nullptr;  // it ended meanwhile
+    if (session_ != session) return nullptr;  // the trace has ended
     if (!is_ours()) {
       abandon();
       return nullptr;
@@ -114,7 +115,7 @@ class TraceWriter {
   }
 
  private:
-  // A forked child has a copy of the trace that it must leave alone: the file is its parent's.
+  // A forked child inherits a copy of the trace that it must not touch: the file belongs to its parent.
   bool is_ours() const noexcept BERTH_REQUIRES(mutex_) { return session_ != 0 && generation_ == os::fork_generation(); }
 
   void abandon() noexcept BERTH_REQUIRES(mutex_) {
@@ -125,7 +126,8 @@ class TraceWriter {
     if (has_file()) os::close_file(descriptor_);
   }
 
-  // Whether the descriptor is still the trace's. A program that closes all there are may have opened its own under this number.
+  // Whether the descriptor still refers to the trace. A program that closes all descriptors may have reused the
+  // number for its own file.
   bool has_file() const noexcept BERTH_REQUIRES(mutex_) {
     const Result<os::FileFacts> now = os::facts_of(descriptor_);
     return now && now->same_file(file_);
@@ -157,7 +159,8 @@ class TraceWriter {
       summary_.dropped += content.events;
   }
 
-  // Those of the tags up to this one that are not in the file yet. Tags are numbered in the order in which their words came up, as in the file.
+  // Writes the words of the tags up to this one that are not in the file yet. Tag ids are assigned in order of
+  // first use, which is the order in the file.
   bool write_words(std::uint16_t last_tag) noexcept BERTH_REQUIRES(mutex_) {
     while (words_written_ < last_tag) {
       ChunkHead& head = words_.head;
@@ -184,7 +187,7 @@ class TraceWriter {
     return true;
   }
 
-  // Unless it, and the end, would pass the limit.
+  // Writes unless that, with the end, would pass the limit.
   bool write_within(const void* bytes, std::size_t count) noexcept BERTH_REQUIRES(mutex_) {
     return count <= limit_bytes_ - kEndBytes - summary_.bytes && write(bytes, count);
   }
@@ -206,7 +209,7 @@ class TraceWriter {
     write(&end, sizeof end);
   }
 
-  // After a failure the file ends with its last whole chunk, and stays so.
+  // After a failure the file is truncated to its last complete chunk, and nothing more is written.
   bool write(const void* bytes, std::size_t count) noexcept BERTH_REQUIRES(mutex_) {
     if (summary_.os_error != 0) return false;
     if (!has_file()) {
@@ -229,19 +232,20 @@ class TraceWriter {
   std::uint64_t last_thread_ BERTH_GUARDED_BY(mutex_) = 0;
   std::uint64_t generation_ BERTH_GUARDED_BY(mutex_) = 0;
   std::uint64_t start_ticks_ BERTH_GUARDED_BY(mutex_) = 0;
-  std::size_t limit_bytes_ BERTH_GUARDED_BY(mutex_) = 0;  // summary_.bytes + kEndBytes <= limit_bytes_ until the end is written
+  // summary_.bytes + kEndBytes <= limit_bytes_ until the end is written.
+  std::size_t limit_bytes_ BERTH_GUARDED_BY(mutex_) = 0;
   int descriptor_ BERTH_GUARDED_BY(mutex_) = -1;
-  os::FileFacts file_ BERTH_GUARDED_BY(mutex_);  // that it was opened for
+  os::FileFacts file_ BERTH_GUARDED_BY(mutex_);  // identity of the trace's file
   TraceSummary summary_ BERTH_GUARDED_BY(mutex_);
-  std::uint16_t words_written_ BERTH_GUARDED_BY(mutex_) = 0;  // the tags from 1 to this one
+  std::uint16_t words_written_ BERTH_GUARDED_BY(mutex_) = 0;  // tags from 1 to this one are in the file
   struct {
     ChunkHead head;
     char body[4096];
-  } words_ BERTH_GUARDED_BY(mutex_);  // a chunk of them, being made
+  } words_ BERTH_GUARDED_BY(mutex_);  // a chunk under construction
   TraceBuffer* first_ BERTH_GUARDED_BY(mutex_) = nullptr;
 };
 
-// Never destroyed: events come after main.
+// Never destroyed: events occur after main.
 TraceWriter& writer() {
   static auto* const made = new TraceWriter;
   return *made;
@@ -269,17 +273,17 @@ std::size_t limit_from_environment() {
   return bytes;
 }
 
-// An error here cannot be thrown to anyone: it is said, and the program runs untraced.
+// An error here cannot be thrown: it is printed, and the program runs untraced.
 [[gnu::constructor]] void start_at_load() noexcept {
   try {
-    writer();  // so that no later use can find the heap empty or a fork in the middle of it
+    writer();  // so that no later use can fail for lack of heap, or fork during the initialization
     if (const auto path = os::environment("BERTH_TRACE")) start_trace(*path, {.limit_bytes = limit_from_environment()});
   } catch (const std::exception& error) {
     std::fprintf(stderr, "berth: BERTH_TRACE has no effect: %s\n", error.what());
   }
 }
 
-// Later than static objects, whose frees belong to the trace.
+// Runs after the destructors of static objects, whose frees belong to the trace.
 [[gnu::destructor]] void stop_at_exit() noexcept {
   const TraceSummary summary = stop_trace();
   if (summary.os_error != 0) std::fprintf(stderr, "berth: the trace is cut short: %s\n", std::strerror(summary.os_error));
@@ -289,7 +293,7 @@ std::size_t limit_from_environment() {
 
 namespace {
 
-// The thread's buffer when it has room for an event and nothing has to be done first; else nullptr.
+// The thread's buffer when it can take an event as it is; else nullptr.
 inline TraceBuffer* ready_buffer() noexcept {
   TraceBuffer* const buffer = t_buffer;
   if (buffer == nullptr || buffer->session() != g_trace_session.load(std::memory_order_relaxed) || buffer->is_stale()) [[unlikely]]
@@ -298,13 +302,13 @@ inline TraceBuffer* ready_buffer() noexcept {
 }
 
 TraceBuffer* refreshed_buffer() noexcept {
-  const std::uint64_t session = g_trace_session.load(std::memory_order_relaxed);  // see there
+  const std::uint64_t session = g_trace_session.load(std::memory_order_relaxed);  // relaxed: see there
   if (session == 0) return nullptr;
   if (TraceBuffer* const buffer = t_buffer; buffer != nullptr && buffer->session() == session && buffer->refresh()) return buffer;
   return writer().make_room(session);
 }
 
-// Apart, so that the way of nearly all events is short.
+// Out of line, to keep the fast path short.
 [[gnu::noinline]] void trace_allocation_slowly(std::uint64_t allocator_id, std::uint64_t serial, std::size_t bytes, std::uint64_t stream_id,
                                                Tag tag) noexcept {
   if (TraceBuffer* const buffer = refreshed_buffer()) buffer->add_allocation(allocator_id, serial, bytes, stream_id, tag);
@@ -341,7 +345,7 @@ void start_trace(const std::string& path, const TraceFileOptions& options) {
   const auto throw_busy = [&] {
     throw AccessError(ErrorCode::busy, {asked, "the process is being traced already", "stop that trace first, or unset BERTH_TRACE"});
   };
-  if (writer().is_running()) throw_busy();  // before a file is replaced
+  if (writer().is_running()) throw_busy();  // before the file is replaced
   const Result<int> descriptor = os::create_file(with_process_id(path).c_str());
   if (!descriptor) {
     throw ArgumentError(ErrorCode::invalid_argument,

@@ -26,15 +26,16 @@ namespace {
 
 enum class Kind : std::uint16_t { storage = 1, bytes = 2, refused = 3, forget = 4 };
 
-// In front of every message. The descriptor that comes with the first storage of a segment is the lease: a description of the segment's file that
-// both ends keep. Those of a device's memory come with each storage on it, and are closed when it is mapped.
+// In front of every message. The descriptor that comes with the first storage of a segment is the lease: an
+// open file description of the segment that both ends keep. Descriptors of device memory come with each storage
+// on it, and are closed when it is mapped.
 struct Head {
   static constexpr std::uint32_t kMagic = 0x3168'6362;  // "bch1"
 
   std::uint32_t magic = kMagic;
   Kind kind = Kind::bytes;
   std::uint8_t leases = 0;   // 1: the first descriptor is the lease
-  std::uint8_t pieces = 0;   // how many descriptors of a device's memory follow
+  std::uint8_t pieces = 0;   // descriptors of device memory that follow
   std::uint32_t length = 0;  // of what follows
   std::uint32_t lease = 0;   // its number
   std::uint64_t tag = 0;
@@ -44,13 +45,12 @@ static_assert(device::cuda::PieceRun::kMostPieces + 1 <= os::kMostFiles && devic
 
 std::span<const std::byte> bytes_of(const Head& head) noexcept { return std::as_bytes(std::span(&head, 1)); }
 
-// A segment whose tickets go through the channel, and the description that says that the channel lives.
+// A segment whose tickets go through the channel, and the open file description that keeps the lease alive.
 struct Carried {
   std::shared_ptr<Segment> segment;
   os::OwnDescriptor description;
   HolderId lease = kNoHolder;
-  std::atomic<bool> delivered{
-      false};  // the other end has the description; what was sent: a hint of the receiving thread to the sending one
+  std::atomic<bool> delivered{false};  // of `sent`: the other end has the description. Relaxed: a hint from the receiving thread
 
   ~Carried() {
     description.close();
@@ -66,15 +66,15 @@ Failure broken(const char* why) noexcept { return {ErrorCode::format_error, 0, w
 struct Channel::State {
   os::OwnDescriptor socket;
   int peer_process = 0;
-  CarriedMap received;  // the receiving thread's
+  CarriedMap received;  // used by the receiving thread only
   std::chrono::milliseconds known_patience{0};
   std::vector<std::byte> room = std::vector<std::byte>(sizeof(Head) + kMostBytes);
   os::Mutex mutex;
-  CarriedMap sent BERTH_GUARDED_BY(mutex);  // entries are added and dropped by the sending thread
-  unsigned sends = 0;                       // the sending thread's
+  CarriedMap sent BERTH_GUARDED_BY(mutex);  // the sending thread adds and drops elements
+  unsigned sends = 0;                       // used by the sending thread only
 
   Result<std::shared_ptr<Carried>> carried(const std::shared_ptr<Segment>& segment);
-  // `memory` is what the ticket is for, when it is on a device and this process's own.
+  // `memory` is what the ticket stands for, if that is device memory of this process.
   Status send_ticket(const TicketContent& content, Carried& carrier, const DeviceMemory* memory, std::uint64_t tag,
                      std::chrono::milliseconds patience);
   void send(const TicketContent& content, const std::shared_ptr<Segment>& segment, const DeviceMemory* memory, std::uint64_t tag,
@@ -84,12 +84,12 @@ struct Channel::State {
   Result<std::shared_ptr<Segment>> segment_for(const TicketContent& content, const Head& head, os::Packet& packet);
   void refuse(std::span<const std::byte> ticket) noexcept;
   void hear_refusal(std::span<const std::byte> ticket);
-  void forget_idle() noexcept;  // needs no heap: what came before is done
+  void forget_idle() noexcept;  // does not allocate: the send has succeeded already
   void hear_to_forget(std::span<const std::byte> body) noexcept;
   void drop_sent() noexcept;
 };
 
-// What carries tickets of the segment to the other end; made the first time.
+// Finds or makes the carrier of the segment's tickets to the other end.
 Result<std::shared_ptr<Carried>> Channel::State::carried(const std::shared_ptr<Segment>& segment) {
   {
     const os::Lock lock(mutex);
@@ -147,8 +147,9 @@ void Channel::State::send(const TicketContent& content, const std::shared_ptr<Se
   throw_share_failure(done.failure(), "sending a storage");
 }
 
-// Segments of other processes that nothing is held of here any more will not be sent soon: neither end needs to keep their descriptors. What
-// is on its way still holds; the other end hears of it later, and if the segment is ever sent again, its descriptor goes along again.
+// Segments of other processes that this process has no handles on will not be sent soon: neither end needs to
+// keep their descriptors. Tickets in flight stay valid, since the other end receives this message after them;
+// if the segment is ever sent again, its descriptor goes along again.
 void Channel::State::forget_idle() noexcept {
   SegmentId id{};
   for (bool first = true;; first = false) {
@@ -164,7 +165,7 @@ void Channel::State::forget_idle() noexcept {
     const Head head{.kind = Kind::forget, .length = sizeof id};
     const std::span<const std::byte> body = std::as_bytes(std::span(&id, 1));
     if (!os::send_packet(socket.number(), bytes_of(head), body, {}, std::chrono::milliseconds(0))) return;
-    CarriedMap::node_type gone;  // freed after the lock
+    CarriedMap::node_type gone;  // destroyed after unlocking
     const os::Lock lock(mutex);
     gone = sent.extract(id);
   }
@@ -177,7 +178,7 @@ void Channel::State::hear_to_forget(std::span<const std::byte> body) noexcept {
   received.erase(id);
 }
 
-// Nobody will receive what is on its way: the other end is closed.
+// The other end is closed: drops the tickets in flight.
 void Channel::State::drop_sent() noexcept {
   CarriedMap gone;
   const os::Lock lock(mutex);
@@ -202,13 +203,14 @@ Result<std::shared_ptr<Segment>> Channel::State::segment_for(const TicketContent
   return segment;
 }
 
-// Tells the sender that it must drop the ticket. If it cannot be told, it is dead or deaf, and the lease ends with the channel.
+// Tells the sender to drop the ticket. If that fails, the sender is dead or does not read, and the lease ends
+// with the channel.
 void Channel::State::refuse(std::span<const std::byte> ticket) noexcept {
   const Head head{.kind = Kind::refused, .length = static_cast<std::uint32_t>(ticket.size())};
   (void)os::send_packet(socket.number(), bytes_of(head), ticket, {}, std::chrono::milliseconds(100)).ok();
 }
 
-// The other end could not take what was sent. It may not have the descriptor, so that it gets it again.
+// The other end rejected a ticket. It may lack the descriptor, so the next storage carries it again.
 void Channel::State::hear_refusal(std::span<const std::byte> ticket) {
   const Result<TicketContent> content = read_ticket(ticket);
   if (!content) return;
@@ -236,7 +238,7 @@ Result<Storage> Channel::State::take_storage(const Head& head, std::span<const s
     refuse(body);
     return segment.failure();
   }
-  struct Unimported {  // whatever happens, what was not imported holds nothing
+  struct Unimported {  // revokes the ticket unless it was imported
     Segment& from;
     const TicketName& name;
     bool done = false;
@@ -249,7 +251,7 @@ Result<Storage> Channel::State::take_storage(const Head& head, std::span<const s
   return made;
 }
 
-// Nothing: the message was for the channel itself.
+// Returns nullopt when the message was for the channel itself.
 Result<std::optional<Channel::Message>> Channel::State::receive_one(std::chrono::milliseconds patience) {
   Result<os::Packet> packet = os::receive_packet(socket.number(), room, patience, known_patience);
   if (!packet) return packet.failure();
@@ -280,7 +282,7 @@ Result<std::optional<Channel::Message>> Channel::State::receive_one(std::chrono:
 
 namespace {
 
-// The socket as a channel's, when a process of this user is at the other end.
+// The peer of the socket. Throws unless it is a process of this user.
 os::Peer checked_peer(const os::Descriptor& socket, const char* asked) {
   const os::Peer peer = value_or_throw(os::peer_of(socket.number()), asked);
   if (peer.user != os::user_id()) {
@@ -329,8 +331,8 @@ void Channel::send(const Storage& storage, std::uint64_t tag, std::chrono::milli
   const std::shared_ptr<Carried> carrier = value_or_throw(state_->carried(held.segment), "sending a storage");
   content.kind = held.kind;
   content.segment = held.segment->id();
-  content.name = value_or_throw(held.segment->make_ticket(held.slot, carrier->lease), "sending a storage");
-  struct Unsent {  // what could not be sent holds nothing
+  content.name = value_or_throw(held.segment->make_ticket(held.entry, carrier->lease), "sending a storage");
+  struct Unsent {  // revokes the ticket unless it was sent
     Segment* segment;
     const TicketName& name;
     ~Unsent() {
@@ -375,7 +377,7 @@ Channel::Message Channel::receive(std::chrono::milliseconds patience) {
 int Channel::descriptor() const noexcept { return state_ == nullptr ? -1 : state_->socket.number(); }
 int Channel::peer_process() const noexcept { return state_ == nullptr ? 0 : state_->peer_process; }
 
-// The socket first: from then on nothing more arrives that a lease would have to be kept for.
+// The socket is closed first: after that nothing arrives that needs a lease.
 void Channel::close() noexcept {
   if (state_ == nullptr) return;
   state_->socket.close();

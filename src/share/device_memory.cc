@@ -20,7 +20,7 @@ constexpr Failure kUnknown{ErrorCode::not_found, 0,
                            "this process has no descriptor of the memory: it comes with a storage through a Channel"};
 constexpr Failure kNoStub{ErrorCode::format_error, 0, "what the ticket leads to does not describe memory of a device"};
 
-// What is mapped here of other processes' memory, by whose it is and which pieces. Never destroyed.
+// Other processes' device memory that is mapped here, by owner and pieces. Never destroyed.
 struct RunKey {
   SegmentId owner;
   std::vector<device::cuda::PieceRun::Piece> pieces;
@@ -73,7 +73,7 @@ Result<device::cuda::PieceRun> read_stub(std::span<const std::byte> bytes) {
 }
 
 Result<device::cuda::PieceRun> look_at_stub(Segment& segment, const TicketName& name) {
-  const Result<SlotBytes> seen = segment.look(name);
+  const Result<EntryBytes> seen = segment.look(name);
   if (!seen) return seen.failure();
   const Result<void*> address = segment.address_of(seen->offset, seen->bytes, os::Access::write);
   if (!address) return address.failure();

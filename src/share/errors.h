@@ -7,7 +7,7 @@
 #include "berth/base/error.h"
 #include "berth/base/result.h"
 
-// Failures of sharing, thrown as the exceptions they stand for, with what would help.
+// Throws failures of sharing as the exceptions that they stand for, with advice. Any thread.
 namespace berth::internal::share {
 
 [[noreturn]] void throw_share_failure(const Failure& failure, std::string asked, std::vector<Fact> facts = {});

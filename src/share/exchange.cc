@@ -18,20 +18,20 @@ namespace {
 
 struct Held {
   std::shared_ptr<Segment> segment = {};
-  std::uint32_t slot = 0;
+  std::uint32_t entry = 0;
 };
 
-// Holds a slot of a segment for a buffer: its own block, or bytes of another process.
-class SlotGuard : public storage::BufferGuard {
+// Holds an entry of a segment for a buffer: of its own block, or of bytes of another process.
+class EntryGuard : public storage::BufferGuard {
  public:
-  explicit SlotGuard(std::shared_ptr<const void> companion = {}) : companion_(std::move(companion)) {}
-  ~SlotGuard() override {
-    if (held_.segment != nullptr) held_.segment->let_go(held_.slot);
+  explicit EntryGuard(std::shared_ptr<const void> companion = {}) : companion_(std::move(companion)) {}
+  ~EntryGuard() override {
+    if (held_.segment != nullptr) held_.segment->let_go(held_.entry);
   }
 
   void let_go(const Block& block, Allocator* allocator, std::shared_ptr<Allocator> kept_alive) noexcept override {
     const Held held = std::exchange(held_, {});
-    held.segment->let_go(held.slot, HeldBlock{block, allocator, std::move(kept_alive), std::move(companion_)});
+    held.segment->let_go(held.entry, HeldBlock{block, allocator, std::move(kept_alive), std::move(companion_)});
   }
 
   const Held& held() const noexcept { return held_; }
@@ -39,24 +39,25 @@ class SlotGuard : public storage::BufferGuard {
 
  private:
   Held held_;
-  std::shared_ptr<const void> companion_;  // goes when nobody has a claim on the slot any more
+  std::shared_ptr<const void> companion_;  // released when there is no claim on the entry
 };
 
-// Holds the slot of a stub for a buffer over another process's memory of a device. First that is unmapped, then the claim goes.
-class DeviceGuard final : public SlotGuard {
+// Holds the entry of a stub for a buffer over another process's device memory. The memory is unmapped before
+// the claim is dropped.
+class DeviceGuard final : public EntryGuard {
  public:
   explicit DeviceGuard(std::shared_ptr<device::cuda::ImportedPieces> pieces) : pieces_(std::move(pieces)) {}
 
   void let_go(const Block& block, Allocator* allocator, std::shared_ptr<Allocator> kept_alive) noexcept override {
     pieces_.reset();
-    SlotGuard::let_go(block, allocator, std::move(kept_alive));
+    EntryGuard::let_go(block, allocator, std::move(kept_alive));
   }
 
  private:
   std::shared_ptr<device::cuda::ImportedPieces> pieces_;
 };
 
-// Guards are set once, and looked at, under this. Never destroyed.
+// Guards are set, once, and read under this lock. Never destroyed.
 os::Mutex& guards() {
   static auto* const made = new os::Mutex;
   return *made;
@@ -65,12 +66,12 @@ os::Mutex& guards() {
 
 const Held* held_by(const Buffer& buffer) noexcept {
   const os::Lock lock(guards());
-  const auto* const guard = dynamic_cast<const SlotGuard*>(storage::BufferMaker::guard(buffer).get());
+  const auto* const guard = dynamic_cast<const EntryGuard*>(storage::BufferMaker::guard(buffer).get());
   return guard == nullptr ? nullptr : &guard->held();
 }
 
-Result<device::SharedAttachment> make_segment(const device::SharedPlace& place) {
-  Result<std::shared_ptr<Segment>> made = Segment::make_own(place);
+Result<device::SharedAttachment> make_segment(const device::SharedPosition& position) {
+  Result<std::shared_ptr<Segment>> made = Segment::make_own(position);
   if (!made) return made.failure();
   return device::SharedAttachment(std::move(*made));
 }
@@ -84,42 +85,44 @@ Device shared_device() {
   return device;
 }
 
-// The default allocator of `shared`. The one that a forked child inherits gives out its parent's memory, and refuses in the child; there
-// the first who shares puts a pool of the child's own in its place. (Of two threads that are first at once, one pool stays empty.)
+// The default allocator of `shared`. The one that a forked child inherits allocates its parent's memory, and
+// refuses in the child; there the first call replaces it by a pool of the child's own. (If two threads race
+// here, one pool stays empty.)
 const std::shared_ptr<Allocator>& shared_allocator() {
-  static std::atomic<std::uint64_t> ours{0};  // the fork generation whose allocator is in place; 0 is right from the start
+  static std::atomic<std::uint64_t> ours{0};  // fork generation of the current allocator
   const std::uint64_t now = os::fork_generation();
   if (ours.load(std::memory_order_acquire) != now) {
     set_default_allocator(shared_device(), pool(shared_device()));
-    ours.store(now, std::memory_order_release);  // who sees it finds the new one
+    ours.store(now, std::memory_order_release);  // release: a thread that sees it finds the new allocator
   }
   return default_allocator(shared_device());
 }
 
 namespace {
 
-// Gives the buffer a slot. With `companion` it stands for something else, which lives as long as there is a claim on it.
+// Gives the buffer an entry. With `companion` it stands for something else, which lives as long as there is a
+// claim on it.
 Result<Held> publish(const Buffer& buffer, std::shared_ptr<const void> companion) {
   const Block block = buffer.block();
-  const std::optional<device::SharedPlace> place = device::find_shared_place(block.data, block.bytes);
-  if (!place) return kNotShared;
-  const Result<device::SharedAttachment> attached = device::shared_attachment(place->range, make_segment);
+  const std::optional<device::SharedPosition> position = device::find_shared_position(block.data, block.bytes);
+  if (!position) return kNotShared;
+  const Result<device::SharedAttachment> attached = device::shared_attachment(position->range, make_segment);
   if (!attached) return attached.failure();
-  auto fresh = std::make_unique<SlotGuard>(std::move(companion));
+  auto fresh = std::make_unique<EntryGuard>(std::move(companion));
   const auto segment = std::static_pointer_cast<Segment>(*attached);
-  const Result<std::uint32_t> slot = segment->publish(place->offset, block.bytes);
-  if (!slot) return slot.failure();
-  fresh->hold({segment, *slot});
+  const Result<std::uint32_t> entry = segment->publish(position->offset, block.bytes);
+  if (!entry) return entry.failure();
+  fresh->hold({segment, *entry});
   std::unique_ptr<storage::BufferGuard> guard = std::move(fresh);
   {
     const os::Lock lock(guards());
     if (storage::BufferMaker::guard(buffer) == nullptr) storage::BufferMaker::guard(buffer).swap(guard);
   }
-  // Another thread was first: its slot counts, and this one goes with the guard that was not needed.
+  // If another thread was first, its entry counts, and this one is released with the unused guard.
   return *held_by(buffer);
 }
 
-// Each export of a device's memory has a stub of its own, which keeps the buffer.
+// Each export of device memory has a stub of its own, which keeps the buffer alive.
 Result<Exported> export_from_device(const Storage& storage) {
   const Buffer& buffer = storage.buffer();
   const Block block = buffer.block();
@@ -130,7 +133,7 @@ Result<Exported> export_from_device(const Storage& storage) {
   auto memory = std::make_shared<const DeviceMemory>(DeviceMemory{buffer, std::move(*run)});
   Result<Held> held = publish(stub.buffer(), memory);
   if (!held) return held.failure();
-  return Exported{std::move(held->segment), held->slot, TicketContent::Kind::device_memory, std::move(stub), std::move(memory)};
+  return Exported{std::move(held->segment), held->entry, TicketContent::Kind::device_memory, std::move(stub), std::move(memory)};
 }
 
 }  // namespace
@@ -139,14 +142,14 @@ Result<Exported> exported(const Storage& storage) {
   const Buffer& buffer = storage.buffer();
   const bool on_host = storage.device() == shared_device();
   if (const Held* const known = held_by(buffer))
-    return Exported{known->segment, known->slot, on_host ? TicketContent::Kind::host_segment : TicketContent::Kind::device_memory};
+    return Exported{known->segment, known->entry, on_host ? TicketContent::Kind::host_segment : TicketContent::Kind::device_memory};
   if (storage.is_mapped()) return Failure{ErrorCode::unsupported, 0, "a mapped file travels by its path: map it on the other side too"};
   if (storage::BufferMaker::guard(buffer) != nullptr)
     return Failure{ErrorCode::unsupported, 0, "a storage with a name travels by its name: see open_shared"};
   if (storage.device().kind_name() == "cuda") return export_from_device(storage);
   Result<Held> held = publish(buffer, nullptr);
   if (!held) return held.failure();
-  return Exported{std::move(held->segment), held->slot};
+  return Exported{std::move(held->segment), held->entry};
 }
 
 StorageLayout layout_of(const Storage& storage) {
@@ -164,20 +167,20 @@ Storage storage_without_bytes(const StorageLayout& layout) {
 
 namespace {
 
-// Where the bytes of a ticket are in this process, and what is to hold them.
+// The bytes of a ticket in this process, and the guard that is to hold them.
 struct Bytes {
   void* data = nullptr;
   std::uint64_t bytes = 0;
   Device device = {};
-  std::unique_ptr<SlotGuard> guard = {};
+  std::unique_ptr<EntryGuard> guard = {};
 };
 
 Result<Bytes> bytes_in_segment(const TicketContent& content, Segment& segment, bool read_only) {
-  const Result<SlotBytes> seen = segment.look(content.name);
+  const Result<EntryBytes> seen = segment.look(content.name);
   if (!seen) return seen.failure();
   const Result<void*> address = segment.address_of(seen->offset, seen->bytes, read_only ? os::Access::read : os::Access::write);
   if (!address) return address.failure();
-  return Bytes{*address, seen->bytes, shared_device(), std::make_unique<SlotGuard>()};
+  return Bytes{*address, seen->bytes, shared_device(), std::make_unique<EntryGuard>()};
 }
 
 Result<Bytes> bytes_on_device(const TicketContent& content, Segment& segment, std::span<os::Descriptor> files) {
@@ -210,13 +213,13 @@ Result<Storage> import_content(const TicketContent& content, const std::shared_p
                                                                            : bytes_in_segment(content, *segment, read_only);
   if (!found) return found.failure();
   if (!lies_inside(layout, found->bytes)) return Failure{ErrorCode::format_error, 0, "the ticket's elements lie outside its bytes"};
-  // All that can fail for a lack of heap is made first: then the ticket is used up, or nothing has changed.
+  // Everything that can throw bad_alloc comes first: after that the ticket is consumed, or nothing has changed.
   Deleter none;
   Buffer buffer = storage::BufferMaker::wrap(found->data, found->bytes, found->device, none, read_only, Owner::shared, site);
   Storage made(buffer, layout.dtype, layout.shape, layout.strides, layout.offset);
-  const Result<SlotBytes> imported = segment->import(content.name);
+  const Result<EntryBytes> imported = segment->import(content.name);
   if (!imported) return imported.failure();
-  found->guard->hold({segment, imported->slot});
+  found->guard->hold({segment, imported->entry});
   storage::BufferMaker::guard(buffer) = std::move(found->guard);
   return layout.read_only ? made.read_only() : made;
 }

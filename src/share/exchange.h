@@ -12,25 +12,29 @@
 #include "share/ticket_bytes.h"
 #include "storage/make.h"
 
-// Between storages and segments: which slot a storage's buffer has, and a storage over an imported slot. For tickets and channels.
+// Connects storages to segments: finds the entry of a storage's buffer, and makes a storage over an imported
+// entry. Used by tickets and channels. Any thread.
 namespace berth::internal::share {
 
-// A storage in the words of a segment: a slot that this process has a handle on for as long as the storage, and this, live.
+// A storage that was published in a segment: an entry that this process has a handle on for as long as both the
+// storage and this object live.
 struct Exported {
   std::shared_ptr<Segment> segment = {};
-  std::uint32_t slot = 0;
+  std::uint32_t entry = 0;
   TicketContent::Kind kind = TicketContent::Kind::host_segment;
-  std::optional<Storage> stub = {};  // of memory of a device of this process: it has the slot, and stands for
+  std::optional<Storage> stub = {};  // of own device memory: it has the entry, and stands for
   std::shared_ptr<const DeviceMemory> memory = {};
 };
 
-// Makes the buffer known to other processes, if it is not yet. `wrong_device` unless it lies in shared memory, or on a device that shares.
+// Publishes the buffer, if it is not published yet. `wrong_device` unless it is in shared memory, or on a
+// device that can share.
 Result<Exported> exported(const Storage& storage);
 
 // The layout of a storage in its buffer.
 StorageLayout layout_of(const Storage& storage);
 
-// Uses the ticket up, on success only. The files are descriptors of a device's memory that came with the ticket, and are taken.
+// Consumes the ticket, on success only. `files` are descriptors of device memory that came with the ticket;
+// they are consumed.
 Result<Storage> import_content(const TicketContent& content, const std::shared_ptr<Segment>& segment, bool read_only,
                                std::span<os::Descriptor> files = {}, const Site& site = {});
 

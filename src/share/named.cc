@@ -38,7 +38,7 @@ const NameGuard* guard_of(const Storage& storage) noexcept {
   return storage.buffer() ? dynamic_cast<const NameGuard*>(BufferMaker::guard(storage.buffer()).get()) : nullptr;
 }
 
-// A storage over the file. Should there be no heap for it, the file is closed as it was opened.
+// A storage over the file. If an allocation fails, the file is closed again.
 Storage storage_over(std::unique_ptr<NamedFile> file, bool read_only, const Site& site) {
   Deleter none;
   const StorageLayout layout = file->layout();
@@ -57,7 +57,7 @@ std::string asked(const char* what, std::string_view name) { return text::join(s
   throw_share_failure(failure, asked("creating the shared storage", name), std::move(facts));
 }
 
-// Everything in the folder; nothing when there is no folder.
+// Visits every file of the directory; none when the directory does not exist.
 template <class See>
 void for_each_name(See see) {
   const Result<os::Descriptor> folder = os::open_own_folder(names_folder().c_str(), false);
@@ -83,15 +83,6 @@ Storage open_shared(std::string_view name, const ImportOptions& options, Site si
   Result<std::unique_ptr<NamedFile>> file = NamedFile::open(std::string(name), options.read_only);
   if (!file) throw_share_failure(file.failure(), asked("opening the shared storage", name), {{"name", text::printable(name)}});
   return storage_over(std::move(*file), options.read_only, site);
-}
-
-void close_shared(Storage& storage) {
-  if (storage.use_count() > 1) {
-    throw AccessError(ErrorCode::busy,
-                      {"closing a shared storage", text::join(storage.use_count() - 1, " other handles have it"), "drop them first"},
-                      {{"handles", storage.use_count() - 1}});
-  }
-  storage = {};
 }
 
 bool unlink_shared(std::string_view name) {
@@ -122,7 +113,7 @@ std::vector<NamedShared> list_shared() {
   return all;
 }
 
-std::vector<NamedShared> collect_shared() {
+std::vector<NamedShared> reap_named() {
   std::vector<NamedShared> removed;
   for_each_name([&](int folder, const std::string& name) {
     const Result<NamedFile::Found> found = NamedFile::look(folder, name, true);

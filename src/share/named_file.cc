@@ -16,13 +16,14 @@ namespace berth::internal::share {
 
 namespace {
 
-constexpr Layout kNamedLayout{.slots = 1, .tickets = 1, .masks = 4};
+constexpr Layout kNamedLayout{.entries = 1, .tickets = 1, .masks = 4};
 constexpr unsigned kGatePatienceMs = 1000;
 constexpr int kTries = 16;  // a name may be removed and made again while it is being opened
 
 std::size_t data_offset() noexcept { return *try_align_up(control_bytes(kNamedLayout), os::page_bytes()); }
 
-// A folder that exists, or is made. Not kept open: it may be removed when it is empty, and made again.
+// Opens the directory; `make` creates it if needed. It is not kept open: it may be removed when it is empty,
+// and made again.
 Result<os::Descriptor> folder(bool make) { return os::open_own_folder(names_folder().c_str(), make); }
 
 Status check_file(const os::FileFacts& facts) noexcept {
@@ -45,7 +46,7 @@ void NamedFile::remove_folder_if_empty() const noexcept {
 
 std::uint64_t NamedFile::bytes() const noexcept { return header_.file_bytes - header_.data_offset; }
 
-// The file with its words, after everything in front of them was checked.
+// Takes the file, maps its header and words, and validates the header.
 Status NamedFile::attach(os::Descriptor file) {
   generation_ = os::fork_generation();
   const Result<os::FileFacts> facts = os::facts_of(file.number());
@@ -78,7 +79,8 @@ Status NamedFile::map_data(bool read_only) {
   return {};
 }
 
-// Who holds it does a few steps and lets go. One that was stopped in the middle is waited for, but not for long.
+// The gate is held for a few steps only. A holder that was stopped in the middle is waited for at most
+// `patience_ms`.
 Status NamedFile::lock_gate(unsigned patience_ms) noexcept {
   const std::uint64_t start = os::steady_time_ns();
   for (;;) {
@@ -91,7 +93,7 @@ Status NamedFile::lock_gate(unsigned patience_ms) noexcept {
   }
 }
 
-// REQUIRES: the gate. Drops the claims of the dead, and says whether anyone is left.
+// Drops the claims of dead processes, and returns whether any claim is left. REQUIRES: the gate is locked.
 NamedFile::Liveness NamedFile::reap() noexcept {
   const Word rows = std::min<Word>(words_.load(Layout::kRowsUsed), kNamedLayout.rows());
   for (std::uint32_t row = 0; row < rows; ++row) {
@@ -102,11 +104,11 @@ NamedFile::Liveness NamedFile::reap() noexcept {
     words_.store(kNamedLayout.row_label(row), 0);
     os::unlock_byte(file_.number(), lock_of(row));
   }
-  (void)run(Retire{.slot = 0}, words_, kNamedLayout);
-  return is_live(words_.load(kNamedLayout.slot(0))) ? Liveness::alive : Liveness::dead;
+  (void)run(Retire{.entry = 0}, words_, kNamedLayout);
+  return is_live(words_.load(kNamedLayout.entry(0))) ? Liveness::alive : Liveness::dead;
 }
 
-// REQUIRES: the gate.
+// REQUIRES: the gate is locked.
 Status NamedFile::take_row() {
   for (std::uint32_t row = 1; row < kNamedLayout.rows(); ++row) {
     const Result<bool> locked = os::try_lock_byte(file_.number(), lock_of(row));
@@ -114,14 +116,15 @@ Status NamedFile::take_row() {
     if (!*locked) continue;
     row_ = row;
     raise_to(words_, Layout::kRowsUsed, row + 1);
-    words_.store(kNamedLayout.row_label(row), static_cast<Word>(os::process_id()));  // before the claim: who reaps looks for it
+    // Before the claim: a reaper looks for the label.
+    words_.store(kNamedLayout.row_label(row), static_cast<Word>(os::process_id()));
     words_.set_bits(kNamedLayout.mask(0, row), bit_of(row));
     return {};
   }
   return Failure{ErrorCode::limit_exceeded, 0, "as many processes as there are rows have it open"};
 }
 
-// Whether the file is still what the name stands for.
+// Whether the name still refers to this file.
 Status NamedFile::still_named(int folder_descriptor) const noexcept {
   const Result<os::FileFacts> here = os::facts_of(file_.number());
   if (!here) return here.failure();
@@ -130,8 +133,8 @@ Status NamedFile::still_named(int folder_descriptor) const noexcept {
   return here->same_file(*there) ? Status() : Failure{ErrorCode::not_found, 0, "the name stands for another file now"};
 }
 
-// REQUIRES: the gate. A name that was removed and given to another file in the meantime is not touched: whoever removes a name holds the
-// gate of the file it stands for.
+// A name that was removed and given to another file in the meantime is not touched: removing a name requires
+// the gate of the file that it refers to. REQUIRES: the gate is locked.
 void NamedFile::remove_name_if_same(int folder_descriptor) noexcept {
   if (!still_named(folder_descriptor) || !os::remove_name(folder_descriptor, name_.c_str())) return;
   remove_folder_if_empty();
@@ -160,7 +163,8 @@ Result<bool> NamedFile::unlink(const std::string& name) {
 Result<std::unique_ptr<NamedFile>> NamedFile::create(const std::string& name, const StorageLayout& layout, std::uint64_t bytes) {
   Result<os::Descriptor> where = folder(true);
   Result<os::Descriptor> file = where ? os::make_unnamed_file(where->number()) : where.failure();
-  for (int i = 0; i < kTries && where && !file && file.failure().code == ErrorCode::not_found; ++i) {  // removed, because it was empty
+  // not_found: another process removed the empty directory.
+  for (int i = 0; i < kTries && where && !file && file.failure().code == ErrorCode::not_found; ++i) {
     where = folder(true);
     if (where) file = os::make_unnamed_file(where->number());
   }
@@ -193,11 +197,11 @@ Result<std::unique_ptr<NamedFile>> NamedFile::create(const std::string& name, co
                    .made_ns = os::wall_time_ns()};
   os::random_bytes(&made->header_.id, sizeof made->header_.id);
   std::ranges::copy(description, made->header_.description.begin());
-  std::memcpy(made->control_, &made->header_, sizeof made->header_);  // nobody can see it before it has a name
+  std::memcpy(made->control_, &made->header_, sizeof made->header_);  // invisible until it has a name
   made->layout_ = layout;
   raise_to(made->words_, Layout::kRowsUsed, 1);
   made->words_.store(kNamedLayout.row_label(0), static_cast<Word>(os::process_id()));
-  run(Publish{.slot = 0, .offset = data_offset(), .bytes = bytes}, made->words_, kNamedLayout);
+  run(Publish{.entry = 0, .offset = data_offset(), .bytes = bytes}, made->words_, kNamedLayout);
   if (const Status mapped = made->map_data(false); !mapped) return mapped.failure();
   const Result<bool> locked = os::try_lock_byte(made->file_.number(), lock_of(0));
   if (!locked) return locked.failure();
@@ -205,16 +209,16 @@ Result<std::unique_ptr<NamedFile>> NamedFile::create(const std::string& name, co
   for (int i = 0; i < kTries; ++i) {
     const Status named = os::give_name(made->file_.number(), where->number(), name.c_str());
     if (named) {
-      made->row_ = 0;  // from here on closing removes the name
+      made->row_ = 0;  // from here on the destructor removes the name
       return made;
     }
-    if (named.failure().code == ErrorCode::not_found) {  // the folder was empty, and someone removed it
+    if (named.failure().code == ErrorCode::not_found) {  // another process removed the empty directory
       where = folder(true);
       if (!where) return where.failure();
       continue;
     }
     if (named.failure().code != ErrorCode::already_exists) return named.failure();
-    // What the dead have left is removed; what is alive, or not ours, is in the way.
+    // A file of dead processes is removed; one that is in use, or not ours, is a conflict.
     const Result<Found> found = look(where->number(), name, true);
     if (found && !found->removed) return Failure{ErrorCode::already_exists, 0, "a storage of that name is there already"};
     if (!found && found.failure().code != ErrorCode::not_found) return Failure{ErrorCode::already_exists, 0, found.failure().why};
@@ -247,12 +251,12 @@ Result<std::unique_ptr<NamedFile>> NamedFile::open(const std::string& name, bool
   return Failure{ErrorCode::not_found, 0, "the name comes and goes too quickly"};
 }
 
-// Locks go with the descriptor.
+// Closing the descriptor releases the locks.
 NamedFile::~NamedFile() {
   if (generation_ == os::fork_generation() && row_ != kNoHolder && lock_gate(kGatePatienceMs).ok()) {
     const Result<os::Descriptor> where = os::open_own_folder(folder_.c_str(), false);
     Release release;
-    release.slot = 0;
+    release.entry = 0;
     release.row = row_;
     (void)run(release, words_, kNamedLayout);
     words_.store(kNamedLayout.row_label(row_), 0);
@@ -271,7 +275,7 @@ Result<NamedFile::Found> NamedFile::look(int folder_descriptor, const std::strin
   Found found;
   bool dead = false;
   if (collect) {
-    // One that is being opened or closed now is not dead.
+    // A name that is being opened or closed is not dead.
     if (const Status locked = seen.lock_gate(100); !locked) return locked.failure();
     if (const Status there = seen.still_named(folder_descriptor); !there) return there.failure();
     dead = seen.reap() == Liveness::dead;

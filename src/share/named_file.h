@@ -13,11 +13,12 @@
 #include "share/ticket_bytes.h"
 #include "share/words.h"
 
-// A named storage that this process has open. It is a segment with one slot, whose claims are rows, as in share/segment.h; the creator has
-// row 0. Because a name can be opened by someone who has no claim yet, opening and closing exclude each other with a lock of the kernel, the
-// *gate*, which goes with its holder; each step under it can be followed by a death, and the next who comes goes on from there.
+// A named storage that this process has open. It is a segment with one entry, whose claims are rows, as in
+// share/segment.h; the creator has row 0. Because a name can be opened by a process that has no claim yet,
+// opening and closing exclude each other with a file lock, the *gate*, which the kernel releases when its
+// holder dies; a death is possible after each step under it, and the next holder continues from there.
 //
-//     create:  file without a name → size, memory, header, slot with claim 0 → lock of row 0 → name
+//     create:  file without a name → size, memory, header, entry with claim 0 → lock of row 0 → name
 //     open:    gate → reap the dead → is there a claim? → lock of a row → claim → gate off
 //     close:   gate → reap the dead → claim off → the creator, or the last: name off → gate off
 namespace berth::internal::share {
@@ -35,10 +36,11 @@ class NamedFile {
   std::uint64_t bytes() const noexcept;
   const StorageLayout& layout() const noexcept { return layout_; }
 
-  // Removes the name, whoever has it open. False: there is none.
+  // Removes the name, even while processes have it open. False: there is none.
   static Result<bool> unlink(const std::string& name);
 
-  // What is there under a name, without opening it as a holder. With `collect` the dead are reaped, and the name is removed when it is dead.
+  // Inspects a name without taking a claim. With `collect` dead holders are reaped, and the name is removed
+  // when none is left.
   struct Found {
     NamedShared facts;
     bool removed = false;
@@ -59,8 +61,8 @@ class NamedFile {
   Status still_named(int folder) const noexcept;
 
   std::string name_;
-  std::string folder_;             // kept: closing must work without a heap
-  bool folder_was_given_ = false;  // and is not ours to remove
+  std::string folder_;             // kept, since closing must not allocate
+  bool folder_was_given_ = false;  // by BERTH_SHM_DIR, so that it is not ours to remove
   os::OwnDescriptor file_;
   SegmentHeader header_;
   Words words_;

@@ -35,7 +35,7 @@ std::string fresh_name() {
 }
 
 std::string socket_name(std::string_view name) {
-  // The kernel's names have at most 107 bytes: a long one is told by its sum.
+  // Socket names have at most 107 bytes: a long name is cut, and a hash of it appended.
   std::string out = text::join("berth/", os::user_id(), '/', name);
   if (out.size() <= 100) return out;
   std::uint64_t sum = 14695981039346656037ULL;

@@ -4,15 +4,15 @@
 #include <string>
 #include <string_view>
 
-// The names of storages and channels.
+// The names of shared storages and channels. Any thread.
 namespace berth::internal::share {
 
-// Throws ArgumentError(invalid_name) for a name that cannot be: see share/named.h.
+// Throws ArgumentError(invalid_name) for an invalid name: see share/named.h.
 void require_name(std::string_view name, const char* asked);
 bool is_name(std::string_view name) noexcept;
 
 std::string fresh_name();                        // 128 random bits
-std::string socket_name(std::string_view name);  // of this user
-std::string names_folder();                      // where named storages are
+std::string socket_name(std::string_view name);  // in the abstract namespace, per user
+std::string names_folder();                      // the directory of named storages
 
 }  // namespace berth::internal::share

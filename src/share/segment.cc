@@ -17,7 +17,7 @@ namespace berth::internal::share {
 
 namespace {
 
-constexpr Layout kOwnLayout{.slots = 16384, .tickets = 16384, .masks = 4};
+constexpr Layout kOwnLayout{.entries = 16384, .tickets = 16384, .masks = 4};
 static_assert(control_bytes(kOwnLayout) <= device::kSharedDataOffset);
 
 constexpr Failure kInherited{ErrorCode::fork_unsafe, 0, "the segment belongs to the process that forked"};
@@ -36,12 +36,12 @@ Known& known() {
 
 SegmentHeader* header_at(void* control) noexcept { return static_cast<SegmentHeader*>(control); }
 
-// The magic is what says that the rest is there.
+// The magic is published last: it says that the rest is complete.
 void write_header(void* control, const SegmentHeader& header) noexcept {
   SegmentHeader unfinished = header;
   unfinished.magic = 0;
   std::memcpy(control, &unfinished, sizeof unfinished);
-  // release: who sees the magic sees all of it.
+  // release: a process that sees the magic sees the whole header.
   std::atomic_ref<std::uint64_t>(header_at(control)->magic).store(header.magic, std::memory_order_release);
 }
 
@@ -58,7 +58,7 @@ SegmentHeader read_header(void* control) noexcept {
 
 bool Segment::is_inherited() const noexcept { return generation_ != os::fork_generation(); }
 
-// Opens a description of its own and maps the words. The header is not looked at.
+// Opens a file description of its own and maps the words. Does not read the header.
 Status Segment::open(int descriptor) {
   generation_ = os::fork_generation();
   Result<os::Descriptor> again = os::open_again(descriptor);
@@ -71,33 +71,34 @@ Status Segment::open(int descriptor) {
   return {};
 }
 
-Result<std::shared_ptr<Segment>> Segment::make_own(const device::SharedPlace& place) {
+Result<std::shared_ptr<Segment>> Segment::make_own(const device::SharedPosition& position) {
   const std::shared_ptr<Segment> made(new Segment);
-  if (const Status opened = made->open(place.descriptor); !opened) return opened.failure();
+  if (const Status opened = made->open(position.descriptor); !opened) return opened.failure();
   const Result<bool> locked = os::try_lock_byte(made->lock_.number(), lock_of(0));
   if (!locked) return locked.failure();
   if (!*locked) return Failure{ErrorCode::busy, 0, "another thread makes the segment"};
   const std::uint64_t control = *try_align_up(control_bytes(kOwnLayout), os::page_bytes());
-  if (const Status given = os::give_memory(place.descriptor, 0, control); !given) return given.failure();
+  if (const Status given = os::give_memory(position.descriptor, 0, control); !given) return given.failure();
   SegmentHeader& header = made->header_;
   header = {.magic = SegmentHeader::kMagic,
             .version = SegmentHeader::kVersion,
             .layout_hash = layout_hash(),
-            .file_bytes = place.file_bytes,
+            .file_bytes = position.file_bytes,
             .data_offset = device::kSharedDataOffset,
             .layout = kOwnLayout,
             .made_ns = os::wall_time_ns()};
   os::random_bytes(&header.id, sizeof header.id);
   made->id_ = header.id;
   made->layout_ = header.layout;
-  made->base_ = place.base;
+  made->base_ = position.base;
   made->row_ = 0;
   raise_to(made->words_, Layout::kRowsUsed, 1);
   made->words_.store(made->layout_.row_label(0), static_cast<Word>(os::process_id()));
   write_header(made->control_, header);
   made->self_ = made;
   made->add_to_known();
-  memory::g_reclaim_hook.store(reap_all, std::memory_order_release);  // what lingers here may be what a request lacks
+  // When an allocation fails, lingering blocks may make room.
+  memory::g_reclaim_hook.store(reap_all, std::memory_order_release);
   return made;
 }
 
@@ -143,7 +144,7 @@ bool Segment::reap_all() noexcept {
       auto at = segment == nullptr ? all.segments.begin() : all.segments.upper_bound(after);
       while (at != all.segments.end() && (next = at->second.lock()) == nullptr) ++at;
     }
-    segment = std::move(next);  // the one before goes here, without the lock
+    segment = std::move(next);  // releases the previous one, without the lock
     if (segment == nullptr) return any;
     segment->reap();
     if (segment->is_own() && !segment->is_inherited() && segment->retire_lingering()) any = true;
@@ -159,10 +160,10 @@ void Segment::add_to_known() {
   if (there == all.segments.end())
     all.segments.insert(fresh.extract(fresh.begin()));
   else
-    there->second.swap(fresh.begin()->second);  // of a fork's parent, or of two threads that attach at once
+    there->second.swap(fresh.begin()->second);  // of a fork's parent, or of a thread that attached concurrently
 }
 
-// The first row whose lock can be had. What a dead process has left in it is dropped first.
+// Takes the first row whose lock is free, after dropping the claims that a dead process left in it.
 Status Segment::take_row() {
   for (std::uint32_t row = 1; row < layout_.rows(); ++row) {
     const Result<bool> locked = os::try_lock_byte(lock_.number(), lock_of(row));
@@ -170,20 +171,21 @@ Status Segment::take_row() {
     if (!*locked) continue;
     row_ = row;
     reap_holder(row);
-    raise_to(words_, Layout::kRowsUsed, row + 1);  // who reaps looks at these rows, and at the label
+    raise_to(words_, Layout::kRowsUsed, row + 1);  // a reaper looks at these rows, and at the label
     words_.store(layout_.row_label(row), static_cast<Word>(os::process_id()));
     return {};
   }
   return Failure{ErrorCode::limit_exceeded, 0, "as many processes as there are rows hold the segment"};
 }
 
-// The process is done with it: its claims are gone already, one by one. The row's lock goes with the descriptor.
+// The process has no claims any more: its handles have dropped them. Closing the descriptor releases the row's
+// lock.
 Segment::~Segment() {
   if (!is_inherited() && row_ != kNoHolder) words_.store(layout_.row_label(row_), 0);
   for (const Window& window : windows_) os::unmap(window.data, window.bytes);
   if (control_ != nullptr) os::unmap(control_, device::kSharedDataOffset);
   Known& all = known();
-  decltype(all.segments)::node_type node;  // freed after the lock
+  decltype(all.segments)::node_type node;  // destroyed after unlocking
   const os::Lock lock(all.mutex);
   const auto there = all.segments.find(id_);
   if (there != all.segments.end() && there->second.expired()) node = all.segments.extract(there);
@@ -192,41 +194,41 @@ Segment::~Segment() {
 Result<std::uint32_t> Segment::publish(std::uint64_t offset, std::uint64_t bytes) {
   if (is_inherited()) return kInherited;
   tidy();
-  Slots fresh;
+  Entries fresh;
   fresh.try_emplace(0, Local{.handles = 1});
   auto node = fresh.extract(fresh.begin());
   const os::Lock lock(mutex_);
-  std::uint32_t slot = next_slot_;
-  if (!free_slots_.empty()) {
-    slot = free_slots_.back();
-    free_slots_.pop_back();
-  } else if (next_slot_ < layout_.slots) {
-    free_slots_.reserve(next_slot_ + 1);  // so that giving it back needs no heap
-    ++next_slot_;
+  std::uint32_t entry = next_entry_;
+  if (!free_entries_.empty()) {
+    entry = free_entries_.back();
+    free_entries_.pop_back();
+  } else if (next_entry_ < layout_.entries) {
+    free_entries_.reserve(next_entry_ + 1);  // so that freeing it does not allocate
+    ++next_entry_;
   } else {
     return Failure{ErrorCode::limit_exceeded, 0, "as many storages as a segment has slots are shared at once"};
   }
-  run(Publish{.slot = slot, .offset = offset, .bytes = bytes}, words_, layout_);
-  node.key() = slot;
+  run(Publish{.entry = entry, .offset = offset, .bytes = bytes}, words_, layout_);
+  node.key() = entry;
   held_.insert(std::move(node));
-  return slot;
+  return entry;
 }
 
-void Segment::keep(std::uint32_t slot) noexcept {
+void Segment::keep(std::uint32_t entry) noexcept {
   const os::Lock lock(mutex_);
-  const auto there = held_.find(slot);
+  const auto there = held_.find(entry);
   if (there != held_.end()) ++there->second.handles;
 }
 
 bool Segment::knows(const TicketName& name) const noexcept {
-  return name.ticket < layout_.tickets && name.slot < layout_.slots && name.generation < TicketWord::kGenerations;
+  return name.ticket < layout_.tickets && name.entry < layout_.entries && name.generation < TicketWord::kGenerations;
 }
 
-Result<SlotBytes> Segment::look(const TicketName& name) const noexcept {
+Result<EntryBytes> Segment::look(const TicketName& name) const noexcept {
   if (!knows(name)) return Failure{ErrorCode::format_error, 0, "the ticket names a place that the segment does not have"};
-  if (words_.load(layout_.slot(name.slot)) != live_slot(name.slot_generation))
+  if (words_.load(layout_.entry(name.entry)) != live_entry(name.entry_generation))
     return Failure{ErrorCode::already_consumed, 0, "the storage that the ticket names is gone"};
-  const SlotBytes found{name.slot, words_.load(layout_.offset(name.slot)), words_.load(layout_.bytes(name.slot))};
+  const EntryBytes found{name.entry, words_.load(layout_.offset(name.entry)), words_.load(layout_.bytes(name.entry))};
   const bool inside = found.offset >= header_.data_offset && found.bytes > 0 && fits(found.offset, found.bytes, header_.file_bytes);
   if (!inside) return Failure{ErrorCode::format_error, 0, "the segment says that the storage lies outside it"};
   return found;
@@ -235,87 +237,89 @@ Result<SlotBytes> Segment::look(const TicketName& name) const noexcept {
 std::shared_ptr<const void> Segment::companion_of(const TicketName& name) const noexcept {
   if (!knows(name)) return nullptr;
   const os::Lock lock(mutex_);
-  if (words_.load(layout_.slot(name.slot)) != live_slot(name.slot_generation)) return nullptr;
-  for (const Slots* const slots : {&lingering_, &held_}) {
-    if (const auto there = slots->find(name.slot); there != slots->end()) return there->second.block.companion;
+  if (words_.load(layout_.entry(name.entry)) != live_entry(name.entry_generation)) return nullptr;
+  for (const Entries* const entries : {&lingering_, &held_}) {
+    if (const auto there = entries->find(name.entry); there != entries->end()) return there->second.block.companion;
   }
   return nullptr;
 }
 
-Result<SlotBytes> Segment::import(const TicketName& name) {
+Result<EntryBytes> Segment::import(const TicketName& name) {
   if (is_inherited()) return kInherited;
-  const Result<SlotBytes> found = look(name);
+  const Result<EntryBytes> found = look(name);
   if (!found) return found;
-  Slots fresh;
-  fresh.try_emplace(name.slot);
+  Entries fresh;
+  fresh.try_emplace(name.entry);
   auto node = fresh.extract(fresh.begin());
   const os::Lock lock(mutex_);
-  const Import import =
-      run(Import{.ticket = name.ticket, .generation = name.generation, .slot = name.slot, .slot_gen = name.slot_generation, .row = row_},
-          words_, layout_);
+  const Import import = run(
+      Import{.ticket = name.ticket, .generation = name.generation, .entry = name.entry, .entry_gen = name.entry_generation, .row = row_},
+      words_, layout_);
   if (import.outcome != Outcome::done)
     return Failure{ErrorCode::already_consumed, 0, "the ticket was imported or refused before, or whoever sent it is dead"};
-  if (auto back = lingering_.extract(name.slot); !back.empty()) node.mapped().block = std::move(back.mapped().block);  // it comes home
+  // The owner imports its own block.
+  if (auto back = lingering_.extract(name.entry); !back.empty()) node.mapped().block = std::move(back.mapped().block);
   ++held_.insert(std::move(node)).position->second.handles;
   return found;
 }
 
-void Segment::let_go(std::uint32_t slot) noexcept { let_go(slot, {}); }
+void Segment::let_go(std::uint32_t entry) noexcept { let_go(entry, {}); }
 
-void Segment::let_go(std::uint32_t slot, HeldBlock block) noexcept {
+void Segment::let_go(std::uint32_t entry, HeldBlock block) noexcept {
   if (is_inherited()) return;
-  Slots::node_type node;  // freed after the lock
+  Entries::node_type node;  // destroyed after unlocking
   bool freed = false;
   {
     const os::Lock lock(mutex_);
-    const auto there = held_.find(slot);
+    const auto there = held_.find(entry);
     if (there == held_.end()) return;
     if (block.allocator != nullptr) there->second.block = std::move(block);
     if (--there->second.handles > 0) return;
     node = held_.extract(there);
     Release release;
-    release.slot = slot;
+    release.entry = entry;
     release.row = row_;
     freed = run(release, words_, layout_).retired;
-    if (is_own() && run(Retire{.slot = slot}, words_, layout_).outcome == Outcome::done)
-      free_slots_.push_back(slot);
+    if (is_own() && run(Retire{.entry = entry}, words_, layout_).outcome == Outcome::done)
+      free_entries_.push_back(entry);
     else if (is_own())
       lingering_.insert(std::move(node));
   }
   if (!node.empty()) node.mapped().block.give_back();
-  if (freed) drop_pages_around(words_.load(layout_.offset(slot)), words_.load(layout_.bytes(slot)));
+  if (freed) drop_pages_around(words_.load(layout_.offset(entry)), words_.load(layout_.bytes(entry)));
   tidy();
 }
 
-Result<TicketName> Segment::make_ticket(std::uint32_t slot, HolderId holder) noexcept {
+Result<TicketName> Segment::make_ticket(std::uint32_t entry, HolderId holder) noexcept {
   if (is_inherited()) return kInherited;
   const os::Lock lock(mutex_);
-  const Word state = words_.load(layout_.slot(slot));
-  // From half of where the last was found: low ones are used again and again, because who retires a slot looks at all that ever were.
-  const Export made = run(Export{.slot = slot, .holder = holder, .ticket = last_ticket_ / 2}, words_, layout_);
+  const Word state = words_.load(layout_.entry(entry));
+  // The search begins at half of the last index: this reuses low tickets, because retiring an entry scans all
+  // tickets that were ever used.
+  const Export made = run(Export{.entry = entry, .holder = holder, .ticket = last_ticket_ / 2}, words_, layout_);
   if (made.outcome != Outcome::done)
     return Failure{ErrorCode::limit_exceeded, 0, "as many tickets as a segment has are on their way at once"};
   last_ticket_ = made.ticket;
-  return TicketName{made.ticket, made.generation, slot, slot_generation(state)};
+  return TicketName{made.ticket, made.generation, entry, entry_generation(state)};
 }
 
 bool Segment::revoke(const TicketName& name) noexcept {
   if (is_inherited() || !knows(name)) return false;
   const Word word = words_.load(layout_.ticket(name.ticket));
   const TicketWord there = TicketWord::of(word);
-  if (there.state != TicketState::held || there.generation != name.generation || there.slot != name.slot) return false;
+  if (there.state != TicketState::held || there.generation != name.generation || there.entry != name.entry) return false;
   Revoke revoke;
   revoke.ticket = name.ticket;
   revoke.expected = word;
   revoke = run(revoke, words_, layout_);
   if (revoke.outcome != Outcome::done) return false;
-  if (revoke.retired) drop_pages_around(words_.load(layout_.offset(name.slot)), words_.load(layout_.bytes(name.slot)));
+  if (revoke.retired) drop_pages_around(words_.load(layout_.offset(name.entry)), words_.load(layout_.bytes(name.entry)));
   return true;
 }
 
 Result<void*> Segment::address_of(std::uint64_t offset, std::uint64_t bytes, os::Access access) {
   if (base_ != nullptr) return static_cast<void*>(base_ + (offset - header_.data_offset));
-  constexpr std::uint64_t kStep = std::uint64_t{64} << 20;  // so that neighbours share a mapping
+  constexpr std::uint64_t kStep = std::uint64_t{64} << 20;  // so that neighbours are in one mapping
   const std::uint64_t begin = align_down(offset, kStep);
   const std::uint64_t end = std::min(*try_align_up(offset + bytes, kStep), *try_align_up(header_.file_bytes, os::page_bytes()));
   const auto covers = [&](const Window& window) {
@@ -348,7 +352,7 @@ Result<HolderId> Segment::take_lease(int description) {
     const Result<bool> locked = os::try_lock_byte(description, lock_of(lease));
     if (!locked) return locked.failure();
     if (!*locked) continue;
-    reap_holder(lease);  // what was on its way when both ends of an earlier channel died
+    reap_holder(lease);  // tickets in flight when both ends of an earlier channel died
     return lease;
   }
   return Failure{ErrorCode::limit_exceeded, 0, "as many channels as there are leases carry tickets of the segment"};

@@ -6,7 +6,7 @@
 namespace berth::internal::share {
 
 std::uint32_t layout_hash() noexcept {
-  // Everything that two builds must agree on beside the version: of one bit wrong, nothing would fit.
+  // Everything beside the version that two builds must agree on.
   constexpr std::uint32_t kOrder = 0x01020304;
   std::uint32_t hash = 2166136261U;
   const auto mix = [&](std::uint64_t value) {
@@ -23,9 +23,9 @@ std::uint32_t layout_hash() noexcept {
 
 namespace {
 
-// Before a word of it is used to compute with: sizes that fit in 32 bits when multiplied.
+// Whether the sizes are small enough that index computations fit in 32 bits.
 bool is_sane(const Layout& layout) noexcept {
-  return layout.slots >= 1 && layout.slots <= TicketWord::kSlots && layout.tickets >= 1 && layout.tickets <= (1U << 20) &&
+  return layout.entries >= 1 && layout.entries <= TicketWord::kEntries && layout.tickets >= 1 && layout.tickets <= (1U << 20) &&
          layout.masks >= 1 && layout.masks <= 16;
 }
 

@@ -6,7 +6,7 @@
 #include "os/memory/memory.h"
 #include "share/segment.h"
 
-// What a segment does about the dead, and about blocks that only they, or others, still held.
+// How a segment drops the claims of dead processes, and frees lingering blocks and orphaned pages.
 namespace berth::internal::share {
 
 namespace {
@@ -15,12 +15,13 @@ constexpr std::uint64_t kReapEveryNs = 10'000'000;
 
 }  // namespace
 
-// REQUIRES: its lock is held.
+// REQUIRES: the holder's lock is held.
 void Segment::reap_holder(HolderId holder) noexcept {
   if (run(Reap{.holder = holder}, words_, layout_).freed_any || holder == 0) drop_unclaimed_pages();
 }
 
-// If it is dead. One thread at a time: to the kernel all of this process are one, and the first that is done would give up the lock of the others.
+// Reaps the holder if it is dead. One thread at a time: the kernel does not tell the threads of a process
+// apart, so the first to finish would release the lock of the others.
 void Segment::try_reap(HolderId holder) noexcept {
   const os::Lock lock(reaping_);
   const Result<bool> locked = os::try_lock_byte(lock_.number(), lock_of(holder));
@@ -43,20 +44,22 @@ void Segment::reap() noexcept {
   }
 }
 
-std::uint32_t Segment::slots_used() const noexcept {
-  return static_cast<std::uint32_t>(std::min<Word>(words_.load(Layout::kSlotsUsed), layout_.slots));  // a hint that anyone can write
+std::uint32_t Segment::entries_used() const noexcept {
+  // Clamped: any process can write this hint.
+  return static_cast<std::uint32_t>(std::min<Word>(words_.load(Layout::kEntriesUsed), layout_.entries));
 }
 
-// Of an orphan: the pages that nothing lies on any more between the live slots before and behind. Who retires a neighbour at the same time
-// looks after its own is free too, so that one of the two sees the page between them empty.
+// Decommits the pages of an orphan that lie wholly between the live entries before and after `offset`. Two
+// processes may retire neighbours concurrently: each calls this after its own entry is free, so at least one of
+// them sees the page between the two unused.
 void Segment::drop_pages_around(std::uint64_t offset, std::uint64_t bytes) noexcept {
   const std::uint64_t page = os::page_bytes();
   if (!fits(offset, bytes, header_.file_bytes)) return;
   std::uint64_t from = header_.data_offset;
   std::uint64_t to = align_down(header_.file_bytes, page);
-  const std::uint32_t used = slots_used();
+  const std::uint32_t used = entries_used();
   for (std::uint32_t i = 0; i < used; ++i) {
-    if (!is_live(words_.load(layout_.slot(i)))) continue;
+    if (!is_live(words_.load(layout_.entry(i)))) continue;
     const std::uint64_t begin = words_.load(layout_.offset(i));
     const std::uint64_t length = words_.load(layout_.bytes(i));
     if (!fits(begin, length, header_.file_bytes)) continue;
@@ -66,22 +69,23 @@ void Segment::drop_pages_around(std::uint64_t offset, std::uint64_t bytes) noexc
   if (to > from) (void)os::take_memory(lock_.number(), from, to - from).ok();
 }
 
-// The same for all of an orphan. Live slots can only become fewer, so that it does not matter how old the list is.
+// The same for all of an orphan. The set of live entries only shrinks, so a stale view of it is safe.
 void Segment::drop_unclaimed_pages() noexcept {
   if (words_.load(Layout::kOrphan) == 0) return;
   drop_pages_around(header_.file_bytes, 0);
-  const std::uint32_t used = slots_used();
+  const std::uint32_t used = entries_used();
   for (std::uint32_t i = 0; i < used; ++i) {
-    if (is_live(words_.load(layout_.slot(i)))) drop_pages_around(words_.load(layout_.offset(i)) - 1, 0);
+    if (is_live(words_.load(layout_.entry(i)))) drop_pages_around(words_.load(layout_.offset(i)) - 1, 0);
   }
 }
 
-// The next slot that lingers, from that one on, and that nobody has a claim on any more; an empty node when there is none.
-Segment::Slots::node_type Segment::take_retired(std::uint32_t from) noexcept {
+// Removes and returns the first lingering entry, at `from` or after, that has no claims; an empty node when
+// there is none.
+Segment::Entries::node_type Segment::take_retired(std::uint32_t from) noexcept {
   const os::Lock lock(mutex_);
   for (auto at = lingering_.lower_bound(from); at != lingering_.end(); ++at) {
-    if (run(Retire{.slot = at->first}, words_, layout_).outcome != Outcome::done) continue;
-    free_slots_.push_back(at->first);
+    if (run(Retire{.entry = at->first}, words_, layout_).outcome != Outcome::done) continue;
+    free_entries_.push_back(at->first);
     return lingering_.extract(at);
   }
   return {};
@@ -89,7 +93,7 @@ Segment::Slots::node_type Segment::take_retired(std::uint32_t from) noexcept {
 
 bool Segment::retire_lingering() noexcept {
   for (std::uint32_t from = 0;;) {
-    Slots::node_type done = take_retired(from);
+    Entries::node_type done = take_retired(from);
     if (done.empty()) return from != 0;
     from = done.key() + 1;
     done.mapped().block.give_back();

@@ -24,7 +24,7 @@ using namespace internal::storage;
 
 using share::throw_share_failure;
 
-// The door into Ticket.
+// Makes tickets: has access to Ticket's private members.
 struct internal::share::TicketMaker {
   static Ticket make(std::vector<std::byte> bytes) {
     Ticket ticket;
@@ -44,7 +44,7 @@ Buffer make_shared_buffer(std::size_t bytes, const AllocationOptions& options, c
   throw AccessError(ErrorCode::busy, {"sharing a storage in place", why, "share a clone(), or wait until nobody else has the address"});
 }
 
-// Everything that can be refused.
+// Throws if the storage cannot be moved, before anything changes.
 void require_movable(const Storage& storage) {
   const Buffer& buffer = storage.buffer();
   if (buffer.is_external()) throw_busy("its bytes came from outside, and whoever gave them has their address");
@@ -60,7 +60,7 @@ bool stays_as_it_is(const Storage& storage) {
   return storage.is_shared() || storage.is_mapped() || storage.buffer().size_bytes() == 0 || storage.device().kind_name() == "cuda";
 }
 
-// The segment of a ticket, if this process has it.
+// The segment of a ticket; null if this process does not know it.
 std::shared_ptr<share::Segment> segment_of(const share::TicketContent& content) { return share::Segment::find(content.segment); }
 
 share::TicketContent content_of(const Ticket& ticket, const char* asked) {
@@ -83,10 +83,10 @@ NewShared new_shared(std::size_t bytes, const AllocationOptions& options, Site s
 SharedLocation shared_location(const Storage& storage) {
   const Buffer& buffer = storage.buffer();
   if (buffer.size_bytes() == 0) return {};
-  const std::optional<SharedPlace> place = find_shared_place(storage.data_ptr(), storage.size_bytes());
-  if (!place)
+  const std::optional<SharedPosition> position = find_shared_position(storage.data_ptr(), storage.size_bytes());
+  if (!position)
     throw_share_failure({ErrorCode::wrong_device, 0, "it was not made in shared memory of this process"}, "asking where a storage lies");
-  return {place->descriptor, place->offset, storage.size_bytes()};
+  return {position->descriptor, position->offset, storage.size_bytes()};
 }
 
 void share(const Storage& storage, Site site) {
@@ -94,7 +94,7 @@ void share(const Storage& storage, Site site) {
   require_movable(storage);
   const Buffer& old = storage.buffer();
   const Block block = old.block();
-  // The usual alignment of `shared`, or a larger one that was asked for; what it cannot give no address of it has.
+  // The block's alignment, at most what `shared` can provide.
   const Buffer moved =
       make_shared_buffer(block.bytes, {.alignment = std::min(block.alignment, std::size_t{kSharedDataOffset}), .tag = block.tag}, site);
   std::memcpy(moved.data(), old.data(), block.bytes);
@@ -116,7 +116,7 @@ Ticket export_ticket(const Storage& storage) {
     const share::Exported held = share::value_or_throw(share::exported(storage), "exporting a storage");
     content.kind = held.kind;
     content.segment = held.segment->id();
-    content.name = share::value_or_throw(held.segment->make_ticket(held.slot), "exporting a storage");
+    content.name = share::value_or_throw(held.segment->make_ticket(held.entry), "exporting a storage");
   }
   return TicketMaker::make(share::ticket_bytes(content));
 }

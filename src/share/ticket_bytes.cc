@@ -24,7 +24,7 @@ void append(std::vector<std::byte>& out, T value) {
   std::memcpy(out.data() + at, &value, sizeof value);
 }
 
-// REQUIRES: it is there.
+// REQUIRES: at + sizeof(T) <= bytes.size().
 template <class T>
 T read(std::span<const std::byte> bytes, std::size_t at) noexcept {
   T value;
@@ -93,9 +93,9 @@ std::vector<std::byte> ticket_bytes(const TicketContent& content) {
   append(out, content.segment.low);
   append(out, content.name.ticket);
   append(out, content.name.generation);
-  append(out, content.name.slot);
+  append(out, content.name.entry);
   append(out, static_cast<std::uint32_t>(content.kind));
-  append(out, content.name.slot_generation);
+  append(out, content.name.entry_generation);
   append_layout(out, content.layout);
   const std::uint32_t sum = sum_of(out);
   std::memcpy(out.data() + 4, &sum, sizeof sum);
@@ -117,8 +117,8 @@ Result<TicketContent> read_ticket(std::span<const std::byte> bytes) {
                        .segment = {read<std::uint64_t>(bytes, 8), read<std::uint64_t>(bytes, 16)},
                        .name = {.ticket = read<std::uint32_t>(bytes, 24),
                                 .generation = read<std::uint32_t>(bytes, 28),
-                                .slot = read<std::uint32_t>(bytes, 32),
-                                .slot_generation = read<std::uint64_t>(bytes, 40)},
+                                .entry = read<std::uint32_t>(bytes, 32),
+                                .entry_generation = read<std::uint64_t>(bytes, 40)},
                        .layout = std::move(*layout)};
 }
 

@@ -10,15 +10,16 @@
 #include "berth/base/shape.h"
 #include "share/segment.h"
 
-// What travels, as bytes. Little-endian, every field at its own alignment:
+// The byte format of tickets and layouts. Little-endian, every field naturally aligned:
 //
 //     a layout   0 dtype u8 | 1 rank u8 | 2 read-only u8 | 3 zero u8 | 4 zero u32 | 8 offset i64 | 16 shape i64 × rank | strides i64 × rank
-//     a ticket   0 "btk1" | 4 check u32 | 8 segment u64 × 2 | 24 ticket u32 | 28 its generation u32 | 32 slot u32 | 36 kind u32
-//                40 slot's generation u64 | 48 a layout
+//     a ticket   0 "btk1" | 4 check u32 | 8 segment u64 × 2 | 24 ticket u32 | 28 its generation u32 | 32 entry u32 | 36 kind u32
+//                40 entry's generation u64 | 48 a layout
 //
-// The check is a sum over everything else: it finds damage, not malice. Nothing here is believed beyond that; numbers are held against the
-// segment when a ticket is used. `kind` is 0 for storages without bytes, 1 for those in a segment of host memory, and 2 for those on a
-// device, whose slot has a stub (share/device_memory.h).
+// The check is a checksum over everything else: it finds corruption, not malice. Nothing else here is trusted;
+// the fields are validated against the segment when a ticket is used. `kind` is 0 for storages without bytes, 1
+// for those in a segment of host memory, and 2 for those on a device, whose entry has a stub
+// (share/device_memory.h). Any thread.
 namespace berth::internal::share {
 
 struct StorageLayout {
@@ -30,9 +31,9 @@ struct StorageLayout {
 };
 
 void append_layout(std::vector<std::byte>& out, const StorageLayout& layout);
-// Exactly one layout, whose numbers can be.
+// Reads exactly one layout and validates it.
 Result<StorageLayout> read_layout(std::span<const std::byte> bytes);
-// Whether all its elements lie in a buffer of that many bytes.
+// Whether all its elements are inside a buffer of that many bytes.
 bool lies_inside(const StorageLayout& layout, std::uint64_t bytes) noexcept;
 
 struct TicketContent {

@@ -6,11 +6,13 @@
 
 #include "share/claims.h"
 
-// The memory that the operations of share/claims.h run on in the product: words of a mapped file, which other processes change too.
+// The memory that the operations of share/claims.h run on: words of a mapped file, which other processes change
+// concurrently.
 //
-// Every access is sequentially consistent, on purpose: retiring a slot asks "is there a claim anywhere?" over many words, and the proof that
-// the answer is right (see Retire) speaks of one order of all accesses. On x86-64 only stores cost more for it, on ARM64 nothing that can
-// be measured beside the system call that every ticket takes.
+// Every access is sequentially consistent, on purpose: retiring an entry asks "is there a claim anywhere?" over
+// many words, and the proof that the answer is right (see Retire) relies on a single total order of all
+// accesses. On x86-64 only stores cost more for it; on ARM64 the cost is not measurable beside the system call
+// that every ticket takes.
 namespace berth::internal::share {
 
 class Words {

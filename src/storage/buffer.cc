@@ -24,7 +24,7 @@ struct OwnerFacts {
 };
 
 constexpr OwnerFacts facts_of(Owner owner) noexcept {
-  switch (owner) {  // no default: an owner that is added must say
+  switch (owner) {  // no default: the compiler reports an enumerator without a case
     case Owner::none:
     case Owner::allocator:
     case Owner::external:
@@ -69,10 +69,10 @@ Allocator* Buffer::allocator() const noexcept { return state_ == nullptr ? nullp
 
 std::shared_ptr<const void> Buffer::keep_alive() const {
   if (state_ == nullptr) return nullptr;
-  // release: whoever sees that the pin is gone sees what was done through the address.
+  // release: a thread that sees that the pin is gone also sees what was done through the address.
   auto unpin = [state = state_](const void*) { state->pins.fetch_sub(1, std::memory_order_release); };
   state_->pins.fetch_add(1, std::memory_order_relaxed);
-  return {static_cast<const void*>(state_.get()), std::move(unpin)};  // should this throw, it calls the function
+  return {static_cast<const void*>(state_.get()), std::move(unpin)};  // if this throws, it calls the deleter
 }
 
 void Buffer::used_on(StreamRef stream) const {
@@ -102,7 +102,7 @@ Event Buffer::fill(unsigned char value, const CopyOptions& options, Site site) c
 
 namespace {
 
-// Gives a block back unless someone took it over.
+// Frees a block unless ownership was passed on.
 struct Unowned {
   const Block& block;
   Allocator* allocator;
@@ -152,7 +152,7 @@ Buffer make_buffer(std::size_t bytes, Device device, const AllocationOptions& op
   return BufferMaker::make(request_of(bytes, options, site), *default_allocator(device), nullptr);
 }
 
-Buffer wrap_buffer(void* data, std::size_t bytes, Device device, Deleter deleter, bool read_only, Site site) {
+Buffer wrap_buffer(void* data, std::size_t bytes, Device device, Deleter deleter, const WrapOptions& options, Site site) {
   Adoption adoption(data, std::move(deleter));
   backend(device);
   if (bytes > kMaxBytes) {
@@ -165,11 +165,12 @@ Buffer wrap_buffer(void* data, std::size_t bytes, Device device, Deleter deleter
         {text::join("wrapping ", bytes, " bytes at a null pointer"), "there is no memory at it", "pass an address, or 0 bytes"},
         {{"bytes", bytes}});
   }
-  return BufferMaker::wrap(data, bytes, device, adoption.deleter, read_only, Owner::external, site);
+  return BufferMaker::wrap(data, bytes, device, adoption.deleter, options.read_only, Owner::external, site);
 }
 
 bool BufferMaker::is_pinned_down(const Buffer& buffer) noexcept {
-  return buffer.state_->pins.load(std::memory_order_acquire) != 0;  // acquire: what was done through the pinned address is visible
+  // acquire: what was done through the pinned address is visible.
+  return buffer.state_->pins.load(std::memory_order_acquire) != 0;
 }
 
 std::unique_ptr<BufferGuard>& BufferMaker::guard(const Buffer& buffer) noexcept { return buffer.state_->guard; }

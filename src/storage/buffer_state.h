@@ -8,21 +8,24 @@
 #include "berth/storage/buffer.h"
 #include "storage/make.h"
 
-// What the handles of a buffer share.
+// The reference-counted state behind the handles of a buffer. Only the atomics may change while several threads
+// have handles.
 namespace berth {
 
 struct Buffer::State {
-  Block block;  // data, bytes and device count for every owner; the rest for Owner::allocator
+  Block block;  // data, bytes and device are valid for every owner; the rest for Owner::allocator
   Allocator* allocator = nullptr;
-  std::shared_ptr<Allocator> kept_alive;                  // the same; empty for default allocators, which are never destroyed
-  std::unique_ptr<Deleter> deleter;                       // the other owners; empty: borrowed
-  std::unique_ptr<internal::storage::BufferGuard> guard;  // once the block is known to other processes: sees to it instead
-  std::atomic<int> pins{0};                               // who keeps the address, beside the handles
-  std::atomic<bool> watched{false};                       // it is entered in storage/watch.h
+  std::shared_ptr<Allocator> kept_alive;                  // owns `allocator`; empty for default allocators,
+                                                          // which are never destroyed
+  std::unique_ptr<Deleter> deleter;                       // for the other owners; empty: borrowed
+  std::unique_ptr<internal::storage::BufferGuard> guard;  // once the block is shared or mapped: releases it
+                                                          // instead
+  std::atomic<int> pins{0};                               // users of the address, beside the handles
+  std::atomic<bool> watched{false};                       // it has an entry in storage/watch.h
   Owner owner = Owner::none;
   bool read_only = false;
 
-  // The block is allocated straight into its place; should that throw, there is nothing to undo.
+  // Allocates the block directly into the member; if that throws, there is nothing to undo.
   State(Request&& request, Allocator& given, std::shared_ptr<Allocator>&& keep)
       : block(given.allocate(std::move(request))), allocator(&given), kept_alive(std::move(keep)), owner(Owner::allocator) {}
   State(const Block& from, Allocator& given, std::shared_ptr<Allocator>&& keep) noexcept
@@ -31,7 +34,8 @@ struct Buffer::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   ~State() {
-    if (watched.load(std::memory_order_relaxed)) [[unlikely]]  // whoever entered it had a handle, and the last handle is gone
+    if (watched.load(std::memory_order_relaxed)) [[unlikely]]  // relaxed: `watched` was set through a handle,
+                                                               // and the last handle is gone
       internal::storage::BufferMaker::forget(this);
     if (guard)
       guard->let_go(block, allocator, std::move(kept_alive));

@@ -15,7 +15,7 @@ using namespace internal::storage;
 
 namespace {
 
-std::shared_ptr<Allocator> kept_alive(const Place& place) { return place.is_default() ? nullptr : place.allocator(); }
+std::shared_ptr<Allocator> kept_alive(const AllocatorRef& where) { return where.is_default() ? nullptr : where.allocator(); }
 
 [[noreturn]] void throw_too_small(const Shape& shape, DType dtype, std::size_t need, std::size_t have) {
   throw ArgumentError(ErrorCode::size_mismatch,
@@ -34,30 +34,30 @@ std::shared_ptr<Allocator> kept_alive(const Place& place) { return place.is_defa
 
 }  // namespace
 
-Storage empty(const Shape& shape, DType dtype, const Place& place, const AllocationOptions& options, Site site) {
+Storage empty(const Shape& shape, DType dtype, const AllocatorRef& where, const AllocationOptions& options, Site site) {
   const std::size_t bytes = shape.size_bytes(dtype);
-  Buffer buffer = BufferMaker::make(request_of(bytes, options, site), *place.allocator(), kept_alive(place));
+  Buffer buffer = BufferMaker::make(request_of(bytes, options, site), *where.allocator(), kept_alive(where));
   return StorageMaker::make(std::move(buffer), dtype, shape, Strides::contiguous(shape), 0, bytes / size_bytes(dtype));
 }
 
-std::optional<Storage> try_empty(const Shape& shape, DType dtype, const Place& place, const AllocationOptions& options, Site site) {
+std::optional<Storage> try_empty(const Shape& shape, DType dtype, const AllocatorRef& where, const AllocationOptions& options, Site site) {
   const std::size_t bytes = shape.size_bytes(dtype);
-  std::optional<Buffer> buffer = BufferMaker::try_make(request_of(bytes, options, site), *place.allocator(), kept_alive(place));
+  std::optional<Buffer> buffer = BufferMaker::try_make(request_of(bytes, options, site), *where.allocator(), kept_alive(where));
   if (!buffer) return std::nullopt;
   return StorageMaker::make(*std::move(buffer), dtype, shape, Strides::contiguous(shape), 0, bytes / size_bytes(dtype));
 }
 
-Storage zeros(const Shape& shape, DType dtype, const Place& place, const AllocationOptions& options, Site site) {
-  return full(shape, 0, dtype, place, options, site);
+Storage zeros(const Shape& shape, DType dtype, const AllocatorRef& where, const AllocationOptions& options, Site site) {
+  return full(shape, 0, dtype, where, options, site);
 }
 
-Storage full(const Shape& shape, Scalar value, DType dtype, const Place& place, const AllocationOptions& options, Site site) {
-  Storage storage = empty(shape, dtype, place, options, site);
+Storage full(const Shape& shape, Scalar value, DType dtype, const AllocatorRef& where, const AllocationOptions& options, Site site) {
+  Storage storage = empty(shape, dtype, where, options, site);
   storage.fill(value, {.stream = options.stream}, site);
   return storage;
 }
 
-Storage from_values(const void* values, std::size_t count, DType values_dtype, const Shape& shape, const Place& place, DType dtype,
+Storage from_values(const void* values, std::size_t count, DType values_dtype, const Shape& shape, const AllocatorRef& where, DType dtype,
                     const AllocationOptions& options, Site site) {
   if (count != shape.num_elements()) {
     throw ArgumentError(ErrorCode::size_mismatch,
@@ -65,15 +65,15 @@ Storage from_values(const void* values, std::size_t count, DType values_dtype, c
                          text::join("the shape has ", shape.num_elements(), " elements"), "make them equal"},
                         {{"need", shape.num_elements()}, {"have", count}});
   }
-  Storage storage = empty(shape, dtype, place, options, site);
+  Storage storage = empty(shape, dtype, where, options, site);
   const StridedSpan source{const_cast<void*>(values), values_dtype, shape, Strides::contiguous(shape), Device(), {}};
   copy(source, storage.span(), {.stream = options.stream}, site);
   return storage;
 }
 
 Storage from_blob(void* data, const Shape& shape, DType dtype, Device device, Deleter deleter, const BlobOptions& options, Site site) {
-  // The buffer begins at the lowest element, which with negative strides is not the one at `data`; the deleter gets the address
-  // the caller knows.
+  // The buffer begins at the lowest element, which with negative strides is not the one at `data`; the deleter
+  // gets the caller's address.
   Adoption adoption(data, std::move(deleter));
   const Strides strides = options.strides ? *options.strides : Strides::contiguous(shape);
   const std::size_t elements = shape.size_bytes(dtype) / size_bytes(dtype);
@@ -88,9 +88,9 @@ Storage from_blob(void* data, const Shape& shape, DType dtype, Device device, De
   if (options.size_bytes && need > *options.size_bytes) throw_too_small(shape, dtype, need, *options.size_bytes);
   Deleter with_callers_address;
   if (adoption.deleter) with_callers_address = [inner = adoption.deleter, data](void*) { inner(data); };
-  adoption.deleter = nullptr;  // from here on wrap_buffer sees to it
+  adoption.deleter = nullptr;  // from here on wrap_buffer calls it on failure
   Buffer buffer = wrap_buffer(reinterpret_cast<void*>(first - extent->before_bytes), options.size_bytes.value_or(need), device,
-                              std::move(with_callers_address), options.read_only, site);
+                              std::move(with_callers_address), {.read_only = options.read_only}, site);
   return StorageMaker::make(std::move(buffer), dtype, shape, strides, static_cast<std::int64_t>(extent->before_bytes / size_bytes(dtype)),
                             elements);
 }

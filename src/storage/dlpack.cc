@@ -68,8 +68,8 @@ struct DeviceName {
   std::int32_t type;
 };
 
-// Pinned memory that is not page-locked is plain host memory to everyone else, and so is shared memory. Of two names for one type the first
-// is what a tensor from outside is on.
+// `pinned` memory that is not page-locked is plain host memory to other frameworks, and so is shared memory.
+// Where a type has two entries, imported tensors get the first.
 constexpr DeviceName kDevices[] = {
     {"cpu", dlpack::kCpu}, {"cuda", dlpack::kCuda}, {"pinned", dlpack::kCudaHost}, {"sim", dlpack::kExtension}, {"shared", dlpack::kCpu}};
 
@@ -90,7 +90,8 @@ dlpack::DeviceId dlpack_device(const Storage& storage) {
                     std::move(facts));
 }
 
-// `ours`: this library exported the tensor. An extension device is whatever its exporter says, so that only our own is a simulated one.
+// `ours`: this library exported the tensor. The meaning of an extension device is up to its exporter, so only
+// our own are simulated devices.
 Device berth_device(const dlpack::DeviceId& id, bool ours) {
   if (id.type == dlpack::kExtension && !ours) {
     throw DeviceError(ErrorCode::unsupported,
@@ -106,7 +107,7 @@ Device berth_device(const dlpack::DeviceId& id, bool ours) {
                {{"type", id.type}, {"index", id.index}});
 }
 
-// An exported storage, with the arrays the tensor points into.
+// An exported storage, with the arrays that the tensor points to.
 struct Export {
   Storage storage;
   std::shared_ptr<const void> pin;  // the consumer has the address
@@ -147,7 +148,7 @@ struct Layout {
 Layout checked_layout(const dlpack::Tensor& tensor) {
   if (tensor.ndim < 0) throw_format(text::join("its rank is ", tensor.ndim), {{"ndim", tensor.ndim}});
   const auto rank = static_cast<std::size_t>(tensor.ndim);
-  if (rank > kMaxRank) {  // before the arrays are read: they are as long as the tensor says
+  if (rank > kMaxRank) {  // before the arrays are read: their length is what the tensor claims
     throw ArgumentError(
         ErrorCode::limit_exceeded,
         {text::join("a DLPack tensor of rank ", rank), text::join("the highest rank is ", kMaxRank), "merge dimensions first"},
@@ -163,7 +164,7 @@ Layout checked_layout(const dlpack::Tensor& tensor) {
   return {shape, Strides(std::span<const std::int64_t>(tensor.strides, rank))};
 }
 
-// The storage over a tensor whose bytes `deleter` gives back; it is taken on success only.
+// The storage over a tensor whose bytes `deleter` frees. The deleter is taken only on success.
 Storage import(const dlpack::Tensor& tensor, bool ours, bool read_only, Deleter& deleter, const Site& site) {
   const DType dtype = berth_dtype(tensor.dtype);
   const Device device = berth_device(tensor.device, ours);
@@ -182,7 +183,7 @@ Storage import(const dlpack::Tensor& tensor, bool ours, bool read_only, Deleter&
                             static_cast<std::int64_t>(extent->before_bytes / size_bytes(dtype)), layout.shape.num_elements());
 }
 
-// The tensor is consumed: its deleter is called when the last storage over it is gone, or here when it is refused.
+// Consumes the tensor: its deleter is called when the last storage over it is gone, or here when it is refused.
 template <class Managed>
 Storage import_managed(Managed* managed, bool read_only, std::string_view refused, const Site& site) {
   Adoption adoption(nullptr, [managed](void*) {
@@ -197,7 +198,7 @@ Storage import_managed(Managed* managed, bool read_only, std::string_view refuse
 DlpackTensor::DlpackTensor(DlpackTensor&& other) noexcept : tensor_(std::exchange(other.tensor_, nullptr)) {}
 
 DlpackTensor& DlpackTensor::operator=(DlpackTensor&& other) noexcept {
-  DlpackTensor old(std::move(*this));  // freed on the way out
+  DlpackTensor old(std::move(*this));  // freed on return
   tensor_ = std::exchange(other.tensor_, nullptr);
   return *this;
 }
@@ -230,7 +231,7 @@ dlpack::ManagedTensor* to_dlpack_legacy(const Storage& storage) {
 
 Storage from_dlpack(DlpackTensor tensor, Site site) {
   dlpack::ManagedTensorVersioned* const managed = tensor.take();
-  // With another major version only the version, the context and the deleter are where we think they are.
+  // With another major version, only the offsets of version, context and deleter are guaranteed.
   const bool readable = managed->version.major == dlpack::kMajorVersion;
   return import_managed(managed, readable && (managed->flags & dlpack::kReadOnly) != 0, readable ? "" : "its major version is not 1", site);
 }

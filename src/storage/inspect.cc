@@ -30,8 +30,8 @@ Inspection inspect(const Storage& storage) {
           .use_count = storage.use_count()};
 }
 
-std::string Inspection::to_text() const {
-  std::string out = text::join(to_string(dtype), ' ', shape.to_string(), " on ", device.to_string(), ", ", text::bytes(size_bytes));
+std::string Inspection::to_string() const {
+  std::string out = text::join(berth::to_string(dtype), ' ', shape.to_string(), " on ", device.to_string(), ", ", text::bytes(size_bytes));
   out += is_contiguous ? std::string(", contiguous") : text::join(", strides ", strides.to_string());
   if (offset != 0) out += text::join(", offset ", offset);
   if (size_bytes != buffer_size_bytes) out += text::join(", view of ", text::bytes(buffer_size_bytes));
@@ -40,30 +40,28 @@ std::string Inspection::to_text() const {
   if (is_shared) out += ", shared";
   if (is_mapped) out += ", mapped";
   if (tag) out += text::join(", tag ", text::printable(tag.word()));
-  out += text::join(", ", text::pointer(pointer), ", owned by ", allocator.empty() ? to_string(owner) : std::string_view(allocator));
+  out += text::join(", ", text::pointer(pointer), ", owned by ", allocator.empty() ? berth::to_string(owner) : std::string_view(allocator));
   return text::join(out, ", ", use_count, use_count == 1 ? " handle" : " handles");
 }
 
-std::string Inspection::to_json() const {
-  const auto list = [](JsonWriter& json, std::string_view name, const Dims& dims) {
+void Inspection::write_json(JsonWriter& json) const {
+  const auto list = [&json](std::string_view name, const Dims& dims) {
     json.key(name).begin_array();
     for (const std::int64_t dim : dims) json.value(dim);
     json.end_array();
   };
-  JsonWriter json;
-  json.begin_object().member("dtype", to_string(dtype));
-  list(json, "shape", shape);
-  list(json, "strides", strides);
+  json.begin_object().member("dtype", berth::to_string(dtype));
+  list("shape", shape);
+  list("strides", strides);
   json.member("offset", offset).member("device", device.to_string()).member("size_bytes", size_bytes);
   json.member("buffer_size_bytes", buffer_size_bytes).member("pointer", text::pointer(pointer)).member("is_contiguous", is_contiguous);
   json.member("is_read_only", is_read_only).member("is_pinned", is_pinned).member("is_shared", is_shared);
-  json.member("is_mapped", is_mapped).member("owner", to_string(owner));
+  json.member("is_mapped", is_mapped).member("owner", berth::to_string(owner));
   json.key("allocator");
   allocator.empty() ? json.null() : json.value(allocator);
   json.member("tag", tag.word()).member("use_count", use_count).end_object();
-  return json.take();
 }
 
-std::ostream& operator<<(std::ostream& out, const Inspection& inspection) { return out << inspection.to_text(); }
+std::ostream& operator<<(std::ostream& out, const Inspection& inspection) { return out << inspection.to_string(); }
 
 }  // namespace berth

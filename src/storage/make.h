@@ -8,10 +8,12 @@
 #include "berth/storage/storage.h"
 #include "storage/watch.h"
 
-// The doors into Buffer and Storage for the files that make them.
+// Access to the private parts of Buffer and Storage, for the files that make them. Thread rules are those of
+// the handles, if not stated otherwise.
 namespace berth::internal::storage {
 
-// Memory being adopted: until a buffer has taken the deleter, leaving the scope calls it, so that nothing leaks when adopting fails.
+// Scope guard for memory that is being adopted: calls the deleter unless a buffer has taken it, so that nothing
+// leaks when adopting fails.
 struct Adoption {
   void* data;
   Deleter deleter;
@@ -24,44 +26,47 @@ struct Adoption {
   }
 };
 
-// Stands in for a buffer's owner when others know its bytes: other processes, so that a block goes back when they are done with it too, or
-// whoever can write to the file they are of.
+// Replaces the owner of a buffer whose bytes others can reach: other processes, so that the block is freed only
+// when they are done with it too, or writers of a mapped file.
 class BufferGuard {
  public:
   virtual ~BufferGuard() = default;
-  // Called once, when the last handle is gone, instead of giving the block back. The allocator is null for bytes of another process and
-  // of a file.
+  // Called once, when the last handle is gone, instead of freeing the block. The allocator is null for bytes of
+  // another process and of a file.
   virtual void let_go(const Block& block, Allocator* allocator, std::shared_ptr<Allocator> kept_alive) noexcept = 0;
-  // Called before the library itself reads or writes that part of the bytes. Throws when touching them would end in a signal.
+  // Called before the library itself reads or writes that range. Throws when touching it would raise a signal.
   virtual void before_touch(std::size_t /*offset*/, std::size_t /*bytes*/, bool /*write*/) const {}
+  // Called before a storage is closed: makes its writes durable. Throws when that fails.
+  virtual void before_close() const {}
 };
 
 struct BufferMaker {
   struct Holding;
   class Watch;
 
-  // `kept_alive` is the allocator, or empty for one that is never destroyed: counting references to it is half the cost of a small
-  // storage when many threads make them.
+  // `kept_alive` is the allocator, or empty for one that is never destroyed: its reference count is half the
+  // cost of a small storage when many threads make them.
   static Buffer make(Request&& request, Allocator& allocator, std::shared_ptr<Allocator> kept_alive);
   static std::optional<Buffer> try_make(Request&& request, Allocator& allocator, std::shared_ptr<Allocator> kept_alive);
   static Buffer wrap(void* data, std::size_t bytes, Device device, Deleter& deleter, bool read_only, Owner owner,
-                     const Site& site = {});  // takes the deleter on success
+                     const Site& site = {});  // moves from `deleter` only on success
 
-  // The same buffer, with a note of the storage that is to have it, where someone watches (storage/watch.h).
+  // For storage/watch.h. `noted` returns the same buffer, with a note of the storage that will hold it.
   static void enter(const Buffer& buffer, const Site& site) noexcept;
   static void forget(const void* state) noexcept;
   static std::vector<BufferNote> all_noted();
-  static long count_handles(const Buffer& buffer) noexcept;  // REQUIRES: it is entered
+  static long count_handles(const Buffer& buffer) noexcept;  // REQUIRES: it has an entry
   static Buffer noted(Buffer buffer, DType dtype, const Shape& shape, const Strides& strides, std::int64_t offset);
 
-  // For share/ and file/. REQUIRES, for all but before_touch: the buffer has a state. The guard is set once, under a lock of those who set it.
+  // For share/ and file/. REQUIRES, for all but before_touch: the buffer has a state. The guard is set once,
+  // under a lock of its setter.
   static bool is_pinned_down(const Buffer& buffer) noexcept;
   static std::unique_ptr<BufferGuard>& guard(const Buffer& buffer) noexcept;
   // Asks the guard of a mapped file about part of the bytes; does nothing for other buffers.
   static void before_touch(const Buffer& buffer, std::size_t offset, std::size_t bytes, bool write) {
     if (buffer.owner() == Owner::file) ask_guard(buffer, offset, bytes, write);
   }
-  // The bytes change places, with their owners. REQUIRES: both are an allocator's, and neither has a guard.
+  // Swaps the bytes of two buffers, with their owners. REQUIRES: allocators own both, and neither has a guard.
   static void exchange(const Buffer& a, const Buffer& b) noexcept;
 
  private:
@@ -69,7 +74,7 @@ struct BufferMaker {
 };
 
 struct StorageMaker {
-  // REQUIRES: every element lies inside the buffer.
+  // REQUIRES: every element is inside the buffer.
   static Storage make(Buffer buffer, DType dtype, const Shape& shape, Strides strides, std::int64_t offset, std::size_t num_elements) {
     if (is_watching_storages()) [[unlikely]]
       buffer = BufferMaker::noted(std::move(buffer), dtype, shape, strides, offset);

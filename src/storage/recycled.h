@@ -4,11 +4,12 @@
 #include <cstddef>
 #include <new>
 
-// An allocator for small objects that come and go by the million, such as the counted state of buffers: each thread keeps a few that it
-// freed last. Any thread may free what another allocated. Safe at any time, after the thread's other objects are gone included.
+// A standard allocator with thread-local free lists, for small objects that are made and destroyed by the
+// million, such as the reference-counted state of buffers. Any thread may free what another allocated. Safe at
+// any time, even after the thread's other thread-local objects are destroyed.
 namespace berth::internal::storage {
 
-// The spare pieces of one thread, for one size.
+// The free list of one thread, for one size.
 template <std::size_t kBytes>
 class Spares {
  public:
@@ -27,7 +28,8 @@ class Spares {
       ::operator delete(memory);
       return;
     }
-    if (state.count == 0) (void)&t_cleaner;  // made by the first use, so that it is destroyed when the thread ends
+    // Constructed on first use, so that its destructor runs when the thread ends.
+    if (state.count == 0) (void)&t_cleaner;
     auto* const piece = static_cast<Piece*>(memory);
     piece->next = state.first;
     state.first = piece;
@@ -57,7 +59,7 @@ class Spares {
     }
   };
 
-  // In the static block of thread storage, where reaching it is three instructions.
+  // In the static TLS block, where an access takes three instructions.
   static inline constinit thread_local State t_state [[gnu::tls_model("initial-exec")]] = {};
   static inline thread_local Cleaner t_cleaner;
 };

@@ -44,11 +44,12 @@ void require_inside(DType dtype, const Shape& shape, const Strides& strides, std
   if (!need || *need > bytes) throw_outside(dtype, shape, strides, offset, need.value_or(SIZE_MAX), bytes);
 }
 
-// What a copy that is over on return needs to know.
+// A non-owning span, for copies that are done on return.
 SpanRef span_of(const Storage& x) noexcept { return {x.data_ptr(), x.dtype(), x.shape(), x.strides(), x.device(), x.is_read_only()}; }
 
-// A small copy within the host's memory between two runs: there is nothing to plan and nobody to tell, and the storages' own promise, that
-// every element lies inside the buffer, is check enough. False when the long way has to decide.
+// Fast path for a small copy between two contiguous host storages: there is nothing to plan and nothing to
+// record, and the invariant of storages, that every element is inside the buffer, replaces validation. Returns
+// false when the general path has to decide.
 bool try_short_copy(const Storage& source, const Storage& target) noexcept {
   constexpr std::size_t kMostBytes = 4096;
   if (source.dtype() != target.dtype() || source.size_bytes() - 1 >= kMostBytes || source.shape() != target.shape()) return false;
@@ -58,7 +59,8 @@ bool try_short_copy(const Storage& source, const Storage& target) noexcept {
   return true;
 }
 
-// Bytes of a file can be gone: before they are touched, whoever mapped them looks. What is refused anyway is not looked at.
+// Bytes of a mapped file can disappear, so the guard of the mapping checks them before they are touched.
+// Accesses that are refused anyway are not checked.
 void before_touch(const Storage& x, bool write) {
   if (!x.is_mapped() || x.num_elements() == 0 || (write && x.is_read_only())) return;
   const auto extent = try_extent(x.shape(), x.strides(), x.dtype());
@@ -120,6 +122,16 @@ Storage::Storage(Buffer buffer, DType dtype, const Shape& shape, const Strides& 
 bool Storage::is_pinned() const noexcept {
   const Backend* const behind = find_backend(device());
   return behind != nullptr && behind->properties().abilities.pinned;
+}
+
+void Storage::close() {
+  if (use_count() > 1) {
+    throw AccessError(ErrorCode::busy,
+                      {"closing a storage", text::join(use_count() - 1, " other handles have its bytes"), "drop them first"},
+                      {{"handles", use_count() - 1}});
+  }
+  if (buffer_ && BufferMaker::guard(buffer_) != nullptr) BufferMaker::guard(buffer_)->before_close();
+  *this = {};
 }
 
 void* Storage::data_ptr() const noexcept {
@@ -199,21 +211,21 @@ Storage Storage::to(DType target, const CopyOptions& options, Site site) const {
 
 Storage Storage::to(Device target_device, DType target_dtype, const CopyOptions& options, Site site) const {
   if (target_device == device() && target_dtype == dtype_) return *this;
-  return copy_to(target_device == device() ? place() : Place(target_device), target_dtype, options, site);
+  return copy_to(target_device == device() ? allocator_ref() : AllocatorRef(target_device), target_dtype, options, site);
 }
 
-Storage Storage::copy_to(const Place& target, DType target_dtype, const CopyOptions& options, const Site& site) const {
+Storage Storage::copy_to(const AllocatorRef& target, DType target_dtype, const CopyOptions& options, const Site& site) const {
   Storage made = empty(shape_, target_dtype, target, {.stream = options.stream}, site);
   made.copy_from(*this, options, site);
   return made;
 }
 
-Place Storage::place() const {
+AllocatorRef Storage::allocator_ref() const {
   Allocator* const allocator = buffer_.allocator();
-  return allocator == nullptr ? Place(device()) : Place(allocator->shared_from_this());
+  return allocator == nullptr ? AllocatorRef(device()) : AllocatorRef(allocator->shared_from_this());
 }
 
-Storage Storage::clone(const CopyOptions& options, Site site) const { return copy_to(place(), dtype_, options, site); }
+Storage Storage::clone(const CopyOptions& options, Site site) const { return copy_to(allocator_ref(), dtype_, options, site); }
 
 Storage Storage::contiguous(const CopyOptions& options, Site site) const { return is_contiguous() ? *this : clone(options, site); }
 

@@ -28,7 +28,7 @@ namespace {
   throw ArgumentError(code, {std::move(asked), std::move(why), std::move(help)}, std::move(facts));
 }
 
-// What [begin, end) with a step means on an axis of `size` elements, as in Python.
+// The elements that [begin, end) with a step selects on an axis of `size` elements, as in Python.
 struct Range {
   std::int64_t begin;
   std::int64_t count;
@@ -49,7 +49,7 @@ Range resolve(Bound begin, Bound end, std::int64_t step, std::int64_t size) {
   return {first, (distance - 1) / stride + 1};
 }
 
-// Works out the one dimension that may be -1. Throws unless the result has as many elements as there are.
+// Computes the dimension that may be -1. Throws unless the result has `num_elements` elements.
 Shape resolve_shape(const Dims& wanted, const Shape& have, std::size_t num_elements) {
   const auto refuse = [&](ErrorCode code, std::string why, std::string help, std::vector<Fact> facts = {}) {
     throw_argument(code, text::join("reshaping ", have.to_string(), " to ", wanted.to_string()), std::move(why), std::move(help),
@@ -86,14 +86,15 @@ Shape resolve_shape(const Dims& wanted, const Shape& have, std::size_t num_eleme
   return shape;
 }
 
-// The strides with which `to` walks the elements of (from, strides) in the same order, or nothing when none do.
+// The strides with which `to` walks the elements of (from, strides) in the same order, or nullopt when there
+// are none.
 //
-// The old axes fall into groups that are contiguous inside ([2, 3] with strides [3, 1] is one group of 6). From the innermost out,
-// each group must be made up of whole new axes.
+// The old axes form groups that are contiguous inside ([2, 3] with strides [3, 1] is one group of 6). From the
+// innermost group out, each must be made up of whole new axes.
 std::optional<Strides> view_strides(const Shape& from, const Strides& strides, const Shape& to) {
   Strides result = Strides::contiguous(to);
   if (std::ranges::find(to, 0) != to.end()) return result;
-  std::size_t next = to.rank();  // new axes below this one are still to be placed
+  std::size_t next = to.rank();  // new axes below this one have no stride yet
   for (std::size_t axis = from.rank(); axis-- > 0;) {
     if (from[axis] == 1) continue;
     const std::int64_t base = strides[axis];
@@ -106,7 +107,7 @@ std::optional<Strides> view_strides(const Shape& from, const Strides& strides, c
     }
     if (placed != group) return std::nullopt;
   }
-  return result;  // only axes of size 1 can be left, and their strides do not matter
+  return result;  // only axes of size 1 remain, and their strides do not matter
 }
 
 }  // namespace
@@ -133,7 +134,8 @@ Storage Storage::slice(int given, Bound begin, Bound end, std::int64_t step) con
   Shape shape = shape_;
   Strides strides = strides_;
   shape.set(at, range.count);
-  const bool moves = num_elements_ != 0 && range.count != 0;           // without elements offsets and strides mean nothing, and may not fit
+  const bool moves = num_elements_ != 0 && range.count != 0;           // without elements offsets and strides
+                                                                       // may overflow
   if (moves && range.count > 1) strides.set(at, strides_[at] * step);  // in bounds, so it fits
   return view(std::move(shape), std::move(strides), moves ? offset_ + range.begin * strides_[at] : offset_,
               shape_[at] == 0 ? 0 : num_elements_ / static_cast<std::size_t>(shape_[at]) * static_cast<std::size_t>(range.count));
@@ -272,7 +274,7 @@ Storage Storage::reinterpret(DType target) const {
   if (rank() == 0) refuse("a scalar has no axis to change");
   const std::size_t last = rank() - 1;
   if (shape_[last] != 1 && strides_[last] != 1) refuse("its last axis is not contiguous");
-  // In bytes everything must be a whole number of new elements.
+  // Everything, in bytes, must be a whole number of new elements.
   const auto rescale = [&](std::int64_t elements, const char* what) {
     const auto bytes = try_multiply(elements, from);
     if (!bytes || *bytes % to != 0) refuse(text::join(std::string_view(what), " is not a whole number of new elements"));

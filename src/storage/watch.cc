@@ -14,7 +14,8 @@
 
 namespace berth::internal::storage {
 
-// Stands between a storage and its buffer: copies of the storage count it, and it counts once in the buffer.
+// Stands between a storage and its buffer: copies of the storage hold references to it, and it holds one to the
+// buffer.
 struct BufferMaker::Holding {
   std::shared_ptr<Buffer::State> state;
   StorageNote note;
@@ -56,7 +57,7 @@ class BufferMaker::Watch {
     by_state_.erase(state);
   }
 
-  // The buffer without a note around it; null when it is not entered.
+  // The buffer itself, without a Holding around it; null when it has no entry.
   std::shared_ptr<Buffer::State> origin(const void* state) {
     const os::Lock lock(mutex_);
     const auto found = by_state_.find(state);
@@ -86,7 +87,7 @@ class BufferMaker::Watch {
     struct Found {
       std::uint64_t order;
       BufferNote note;
-      std::shared_ptr<Buffer::State> state;  // perhaps the last handle: it goes without the lock
+      std::shared_ptr<Buffer::State> state;  // may be the last handle: released outside the lock
     };
     std::vector<Found> found;
     {
@@ -122,7 +123,7 @@ class BufferMaker::Watch {
     std::vector<Holding*> holdings;
   };
 
-  // Handles of the buffer, and of storages over it, which count it through their notes.
+  // Handles of the buffer itself, and of storages over it, which refer to it through a Holding.
   static long count_of(const Entry& entry) noexcept {
     long count = entry.origin.use_count() - static_cast<long>(entry.holdings.size());
     for (const Holding* const holding : entry.holdings) count += holding->self.use_count();
@@ -136,7 +137,8 @@ class BufferMaker::Watch {
                     .since_ns = entry.since_ns,
                     .site = entry.site,
                     .stack = entry.stack,
-                    .handles = entry.origin.use_count() - 1 - static_cast<long>(entry.holdings.size()),  // less the one of this function
+                    // Without this function's own handle.
+                    .handles = entry.origin.use_count() - 1 - static_cast<long>(entry.holdings.size()),
                     .pins = state.pins.load(std::memory_order_relaxed),
                     .storages = {}};
     for (const Holding* const holding : entry.holdings) {
@@ -159,7 +161,7 @@ BufferMaker::Holding::~Holding() { Watch::get().remove(*this); }
 void BufferMaker::enter(const Buffer& buffer, const Site& site) noexcept {
   try {
     Watch::get().enter(buffer.state_, site, os::steady_time_ns());
-  } catch (const std::bad_alloc&) {  // it is not watched, and works as well
+  } catch (const std::bad_alloc&) {  // it works without being watched
   }
 }
 
@@ -171,7 +173,7 @@ Buffer BufferMaker::noted(Buffer buffer, DType dtype, const Shape& shape, const 
   if (!buffer) return buffer;
   try {
     Watch& watch = Watch::get();
-    // One that is older than the watching is entered now: it has no notes, and its handle is the origin.
+    // A buffer older than the watching gets its entry here: it has no notes yet, and its handle is the origin.
     if (!buffer.state_->watched.load(std::memory_order_relaxed)) watch.enter(buffer.state_, {}, 0);
     const std::shared_ptr<Buffer::State> origin = watch.origin(buffer.state_.get());
     const bool whole = offset == 0 && is_contiguous(shape, strides) && shape.size_bytes(dtype) == buffer.size_bytes();
@@ -182,7 +184,7 @@ Buffer BufferMaker::noted(Buffer buffer, DType dtype, const Shape& shape, const 
     Buffer made = buffer;
     made.state_ = std::shared_ptr<Buffer::State>(holding, buffer.state_.get());
     return made;
-  } catch (const std::bad_alloc&) {  // it goes without a note
+  } catch (const std::bad_alloc&) {  // it works without a note
     return buffer;
   }
 }

@@ -55,13 +55,13 @@ TEST(Error, WritesItselfAsJson) {
                          {"why", "dimension 1 is -3"},
                          {"help", "use 0 or more"},
                          {"facts", {{"axis", 1}, {"value", -3}, {"device", "cpu:0"}}}};
-  EXPECT_EQ(Json::parse(example().to_json()), expected);
+  EXPECT_EQ(Json::parse(to_json(example())), expected);
 }
 
 TEST(Error, WritesValidJsonWhateverItsTextHolds) {
   const FormatError error(ErrorCode::format_error, {"file \"\xff\n\x1b\"", "bad\\ \xc0\x80", "\x7f"},
                           {{"name", "\xed\xa0\x80\""}, {"bytes", UINT64_MAX}});
-  const Json read = Json::parse(error.to_json());
+  const Json read = Json::parse(to_json(error));
   EXPECT_EQ(read["asked"], "file \"\xef\xbf\xbd\n\x1b\"");
   EXPECT_EQ(read["help"], "\x7f");
   EXPECT_EQ(read["facts"]["name"], "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"");

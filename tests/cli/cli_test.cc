@@ -124,7 +124,7 @@ TEST(Table, AlignsTextByWhatIsSeen) {
   cli::Table table({{"name"}, {"bytes", cli::Table::Align::right}});
   table.add({"é", "1"});
   table.add({"long name", "1000"});
-  EXPECT_EQ(table.to_text(), "  name       bytes\n  é              1\n  long name   1000\n");
+  EXPECT_EQ(table.to_string(), "  name       bytes\n  é              1\n  long name   1000\n");
 }
 
 }  // namespace

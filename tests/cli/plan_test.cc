@@ -94,7 +94,7 @@ TEST_F(CliPlan, VerifiesWhatItWroteAndCatchesWhatWasChanged) {
   expect_says(verify(out), 0, {"optimal"});
   EXPECT_EQ(nlohmann::json::parse(verify(out + " --json").output)["valid"], true);
   nlohmann::json changed = nlohmann::json::parse(read("plan.json"));
-  for (nlohmann::json& place : changed["plan"]["places"]) place["offset"] = 0;
+  for (nlohmann::json& location : changed["plan"]["places"]) location["offset"] = 0;
   expect_says(verify(file("wrong.json", changed.dump())), 1, {"over value 'a'", "help"});
   expect_says(verify(file("none.json", "{}")), 1, {"help"});
   EXPECT_EQ(verify("nothing.json").exit_code, 2);

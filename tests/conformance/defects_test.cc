@@ -60,18 +60,18 @@ class DefectiveAllocator : public Adaptor<Allocator> {
     return done;
   }
 
-  Freed give_back(const Block& given, When when, Block* known) noexcept override {
+  BlockVerdict give_back(const Block& given, When when, Block* known) noexcept override {
     Block block = given;
-    if (defect_ == AllocatorDefect::frees_dropped && ++calls_ % 5 == 0) return Freed::yes;
+    if (defect_ == AllocatorDefect::frees_dropped && ++calls_ % 5 == 0) return BlockVerdict::ok;
     if (defect_ == AllocatorDefect::serial_reused) block.serial = 0;
-    const Freed freed = upstream_->give_back(block, when, known);
-    if (freed == Freed::double_free && defect_ == AllocatorDefect::double_free_accepted) return Freed::yes;
-    if (freed == Freed::foreign && defect_ == AllocatorDefect::foreign_free_accepted) return Freed::yes;
+    const BlockVerdict freed = upstream_->give_back(block, when, known);
+    if (freed == BlockVerdict::double_free && defect_ == AllocatorDefect::double_free_accepted) return BlockVerdict::ok;
+    if (freed == BlockVerdict::foreign && defect_ == AllocatorDefect::foreign_free_accepted) return BlockVerdict::ok;
     return freed;
   }
 
-  Result<Freed> note_use(const Block& block, StreamRef stream) noexcept override {
-    return defect_ == AllocatorDefect::uses_forgotten ? Result<Freed>(Freed::yes) : upstream_->note_use(block, stream);
+  Result<BlockVerdict> note_use(const Block& block, StreamRef stream) noexcept override {
+    return defect_ == AllocatorDefect::uses_forgotten ? Result<BlockVerdict>(BlockVerdict::ok) : upstream_->note_use(block, stream);
   }
 
   Stats stats() const override {

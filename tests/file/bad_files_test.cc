@@ -32,7 +32,7 @@ void expect_refused(const std::vector<BadFile>& files, const std::string& name, 
       EXPECT_TRUE(file.name.empty() || error.fact("name") == file.name) << which << ": " << error.what();
       EXPECT_FALSE(error.asked().empty() || error.why().empty() || error.help().empty()) << error.what();
       EXPECT_NE(error.fact("path"), "") << error.what();
-      EXPECT_TRUE(nlohmann::json::accept(error.to_json())) << error.to_json();
+      EXPECT_TRUE(nlohmann::json::accept(to_json(error))) << to_json(error);
     }
     for (const auto& [other, bytes] : file.beside) std::filesystem::remove(folder / other);
   }
@@ -43,7 +43,7 @@ void open_as_safetensors(const std::string& path, bool lax) { (void)open_safeten
 TEST(BadFiles, EverySafetensorsFileMeetsItsError) { expect_refused(bad_safetensors(), "bad.safetensors", open_as_safetensors); }
 TEST(BadFiles, EveryIndexMeetsItsError) { expect_refused(bad_indices(), "bad.safetensors.index.json", open_as_safetensors); }
 TEST(BadFiles, EveryNpyFileMeetsItsError) {
-  expect_refused(bad_npy(), "bad.npy", [](const std::string& path, bool) { (void)open_npy(path); });
+  expect_refused(bad_npy(), "bad.npy", [](const std::string& path, bool) { (void)map_npy(path); });
 }
 TEST(BadFiles, EveryNpzFileMeetsItsError) {
   expect_refused(bad_npz(), "bad.npz", [](const std::string& path, bool) { (void)open_npz(path); });
@@ -56,7 +56,7 @@ TEST(BadFiles, TheGoodOnesNextToThemAreRead) {
   const SafetensorsFile model = open_safetensors(folder.write("good.index.json", good_index()));
   EXPECT_EQ(model.size(), 3U);
   EXPECT_EQ(model.files().size(), 2U);
-  EXPECT_EQ(open_npy(folder.write("good.npy", good_npy())).shape(), Shape({2, 3}));
+  EXPECT_EQ(map_npy(folder.write("good.npy", good_npy())).shape(), Shape({2, 3}));
   EXPECT_EQ(open_npz(folder.write("good.npz", good_npz())).size(), 1U);
 }
 

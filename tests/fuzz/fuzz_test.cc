@@ -50,7 +50,7 @@ void survives(Parse parse, const std::vector<std::string>& seeds) {
       ++accepted;
     } catch (const Error& error) {
       ASSERT_NE(std::string(error.what()), "");
-      ASSERT_TRUE(nlohmann::json::accept(error.to_json())) << "an error about any input is valid JSON";
+      ASSERT_TRUE(nlohmann::json::accept(to_json(error))) << "an error about any input is valid JSON";
     }
   }
   did(std::to_string(runs) + " inputs, " + std::to_string(accepted) + " accepted");
@@ -109,7 +109,7 @@ std::string small_binary_trace() {
 TEST(Fuzz, Traces) {
   const auto plan = [](const std::string& s) {
     const ReplayScript script = plan_replay(read_trace(s).events);
-    ASSERT_LE(script.slots, script.steps.size());
+    ASSERT_LE(script.blocks, script.steps.size());
   };
   survives(plan, {"a,1,100,0\nf,1,0,0\n", "op,id,bytes,stream\r\na,1,8,2\r\na,2,8,3\r\n"});
   survives(plan, {small_binary_trace()});
@@ -155,7 +155,7 @@ TEST(Fuzz, DlpackTensors) {
         const Storage x = from_dlpack(DlpackTensor(&managed));
         ++accepted;
         ASSERT_LE(x.num_elements(), static_cast<std::size_t>(INT64_MAX));
-        (void)inspect(x).to_json();
+        (void)to_json(inspect(x));
         // What it reaches inside the memory it names can be read.
         const auto low = reinterpret_cast<std::uintptr_t>(memory.data());
         const auto begin = reinterpret_cast<std::uintptr_t>(x.buffer().data());

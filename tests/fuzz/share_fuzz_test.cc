@@ -113,7 +113,7 @@ TEST(Fuzz, SegmentHeaders) {
                      .id = {1, 2},
                      .file_bytes = kBytes,
                      .data_offset = device::kSharedDataOffset,
-                     .layout = {.slots = 16, .tickets = 16, .masks = 4}};
+                     .layout = {.entries = 16, .tickets = 16, .masks = 4}};
   const std::uint64_t runs = scaled(200'000, 1000);
   std::uint64_t attached = 0;
   for (std::uint64_t i = 0; i < runs; ++i) {
@@ -122,7 +122,7 @@ TEST(Fuzz, SegmentHeaders) {
     if (random.one_in(2)) mutate(random, header);
     header.resize(72);
     ASSERT_EQ(pwrite(file, header.data(), header.size(), 0), 72);
-    // Words of any value: slots, claims, tickets and labels.
+    // Words of any value: entries, claims, tickets and labels.
     std::vector<std::uint64_t> words(8 + 16 * 8 + 16 + 256);
     for (int k = 0; k < 12; ++k) words[random.below(words.size())] = random.one_in(3) ? random.next() : random.below(64);
     ASSERT_EQ(pwrite(file, words.data(), words.size() * 8, kWordsOffset), static_cast<ssize_t>(words.size() * 8));
@@ -131,11 +131,11 @@ TEST(Fuzz, SegmentHeaders) {
     ++attached;
     const TicketName name{static_cast<std::uint32_t>(random.below(20)), static_cast<std::uint32_t>(random.below(4)),
                           static_cast<std::uint32_t>(random.below(20)), random.below(4)};
-    if (const Result<SlotBytes> found = (*segment)->import(name)) {
+    if (const Result<EntryBytes> found = (*segment)->import(name)) {
       const Result<void*> data = (*segment)->address_of(found->offset, found->bytes, os::Access::write);
       if (data && found->bytes > 0) static_cast<volatile char*>(*data)[found->bytes - 1] = 1;
-      (void)(*segment)->make_ticket(found->slot);
-      (*segment)->let_go(found->slot);
+      (void)(*segment)->make_ticket(found->entry);
+      (*segment)->let_go(found->entry);
     }
     (void)(*segment)->revoke(name);
     (*segment)->reap();

@@ -62,7 +62,7 @@ TEST(RangeMap, KeepsTheAddressesOfWhatIsMoved) {
 }
 
 TEST(RangeMap, InAPageIsEscaped) {
-  const std::string page = html::HtmlPage("a", "b").range(small_range(), {{kHostile, 2}}).take();
+  const std::string page = html::HtmlReport("a", "b").range(small_range(), {{kHostile, 2}}).take();
   EXPECT_THAT(page, Not(HasSubstr("<img")));
   EXPECT_THAT(page, HasSubstr("data-kind=\"range\""));
   EXPECT_THAT(page, HasSubstr("</i>waiting</li>"));

@@ -15,7 +15,7 @@ using namespace internal;
 namespace {
 
 using html::AddressMap;
-using html::HtmlPage;
+using html::HtmlReport;
 using html::maps_svg;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -57,7 +57,7 @@ AddressMap wide_map(std::uint64_t boxes) {
   return map;
 }
 
-std::string html(const AddressMap& map) { return HtmlPage(map.title, "").map(map).take(); }
+std::string html(const AddressMap& map) { return HtmlReport(map.title, "").map(map).take(); }
 
 std::string data_of(const std::string& page) {
   const std::string_view open = "<script type=\"application/json\">";
@@ -117,8 +117,8 @@ TEST(MapsSvg, NamesNoAddressButThatOfItsFormat) {
   EXPECT_THAT(svg, HasSubstr("xmlns=\"http://www.w3.org/2000/svg\""));
 }
 
-TEST(HtmlPage, NeedsNoNetwork) {
-  const std::string page = HtmlPage("a", "b")
+TEST(HtmlReport, NeedsNoNetwork) {
+  const std::string page = HtmlReport("a", "b")
                                .figures({{"peak", "1 B"}})
                                .timeline(live_timeline(small_map(), "live"))
                                .map(small_map())
@@ -131,9 +131,9 @@ TEST(HtmlPage, NeedsNoNetwork) {
   EXPECT_THAT(page, HasSubstr("content=\"default-src 'none';")) << "and a browser is told to allow none";
 }
 
-TEST(HtmlPage, EscapesEveryNameWhereverItStands) {
+TEST(HtmlReport, EscapesEveryNameWhereverItStands) {
   const std::string page =
-      HtmlPage(kHostile, kHostile)
+      HtmlReport(kHostile, kHostile)
           .figures({{kHostile, kHostile, kHostile}})
           .paragraph(kHostile)
           .timeline(hostile_timeline())
@@ -145,38 +145,38 @@ TEST(HtmlPage, EscapesEveryNameWhereverItStands) {
   EXPECT_EQ(page.find_first_of(std::string_view("\x01\xff\0", 3)), std::string::npos);
 }
 
-TEST(HtmlPage, CarriesItsMapAsData) {
+TEST(HtmlReport, CarriesItsMapAsData) {
   AddressMap map = hostile_map();
   const auto data = nlohmann::json::parse(data_of(html(map)));
   EXPECT_EQ(data["names"].size(), 2U);
   EXPECT_EQ(data["names"][0], "</script><img src=x onerror=alert(1)>\\x01\\xff\\x00'\"&");
 }
 
-TEST(HtmlPage, HoldsManyBoxes) {
+TEST(HtmlReport, HoldsManyBoxes) {
   const std::uint64_t boxes = scaled(250'000, 1000);
   const std::string page = html(wide_map(boxes));
   EXPECT_EQ(nlohmann::json::parse(data_of(page))["names"].size(), boxes);
   EXPECT_LT(page.size(), 50'000 + boxes * 16);
 }
 
-TEST(HtmlPage, HoldsAMapOfNothing) { EXPECT_EQ(nlohmann::json::parse(data_of(html(AddressMap{})))["names"].size(), 0U); }
+TEST(HtmlReport, HoldsAMapOfNothing) { EXPECT_EQ(nlohmann::json::parse(data_of(html(AddressMap{})))["names"].size(), 0U); }
 
-TEST(HtmlPage, SortsNumbersByTheirKeys) {
+TEST(HtmlReport, SortsNumbersByTheirKeys) {
   const std::string page =
-      HtmlPage("", "")
+      HtmlReport("", "")
           .table({"sizes", {{"name"}, {"bytes", true}}, {{{"a"}, html::bytes_cell(1536)}, {{"b"}, html::bytes_cell(kHuge)}}})
           .take();
   EXPECT_THAT(page, HasSubstr("<td class=\"number\" data-key=\"1536\">1.5 KiB</td>"));
   EXPECT_THAT(page, HasSubstr("data-key=\"1000000000000000000\">888 PiB</td>"));
 }
 
-TEST(HtmlPage, SearchesATableThatSaysSo) {
-  EXPECT_EQ(count(HtmlPage("", "").table({"t", {{"c"}}, {}, "", true}).take(), "type=\"search\""), 1U);
-  EXPECT_EQ(count(HtmlPage("", "").table({"t", {{"c"}}, {}}).take(), "type=\"search\""), 0U);
+TEST(HtmlReport, SearchesATableThatSaysSo) {
+  EXPECT_EQ(count(HtmlReport("", "").table({"t", {{"c"}}, {}, "", true}).take(), "type=\"search\""), 1U);
+  EXPECT_EQ(count(HtmlReport("", "").table({"t", {{"c"}}, {}}).take(), "type=\"search\""), 0U);
 }
 
-TEST(HtmlPage, DrawsBarsOfTheirShares) {
-  const std::string page = HtmlPage("", "").table({"t", {{"c"}}, {{{"half", "1", {{0.5, "tone-2", "half of it"}}}}}}).take();
+TEST(HtmlReport, DrawsBarsOfTheirShares) {
+  const std::string page = HtmlReport("", "").table({"t", {{"c"}}, {{{"half", "1", {{0.5, "tone-2", "half of it"}}}}}}).take();
   EXPECT_THAT(page, HasSubstr("<td class=\"bar\" data-key=\"1\"><span role=\"img\" aria-label=\"half\"><i "
                               "style=\"width:50%;background:var(--tone-2)\" title=\"half of it\"></i></span></td>"));
 }
@@ -188,7 +188,7 @@ TEST(Grouped, SeparatesThousands) {
   EXPECT_EQ(html::grouped(UINT64_MAX), "18,446,744,073,709,551,615");
 }
 
-TEST(HtmlPage, IsUsableWithTheKeyboardAndInBothLights) {
+TEST(HtmlReport, IsUsableWithTheKeyboardAndInBothLights) {
   const std::string page = html(small_map());
   EXPECT_THAT(page, HasSubstr("<canvas tabindex=\"0\""));
   EXPECT_THAT(page, HasSubstr("aria-label=\"cpu:0: 2 boxes, steps 0 to 4, 100 B."));
@@ -204,7 +204,7 @@ TEST(Reports, OfEqualDataAreEqual) {
 TEST(Palette, HasAColourForEveryTone) {
   for (std::size_t tone = 0; tone < html::kTones; ++tone) {
     const std::string name = "tone-" + std::to_string(tone);
-    EXPECT_EQ(count(html::page_colours(), "--" + name + ":#"), 4U);
+    EXPECT_EQ(count(html::report_colours(), "--" + name + ":#"), 4U);
     EXPECT_EQ(count(html::drawing_colours(), "." + name + "{"), 2U);
   }
 }

@@ -12,7 +12,7 @@
 namespace berth::testing {
 namespace {
 
-TEST(Track, ListsLiveBlocksWithTagAndSite) {
+TEST(TrackAdaptor, ListsLiveBlocksWithTagAndSite) {
   const auto tracked = track(direct("cpu"));
   const Storage kept = empty({100}, DType::u8, tracked, {.tag = "kept"});
   { const Storage gone = empty({50}, DType::u8, tracked); }
@@ -26,14 +26,14 @@ TEST(Track, ListsLiveBlocksWithTagAndSite) {
   EXPECT_EQ(tracked->holders()[0].bytes, 100U);
 }
 
-TEST(Track, LiveBlocksCanBeFreedFromItsList) {
+TEST(TrackAdaptor, LiveBlocksCanBeFreedFromItsList) {
   const auto tracked = track(direct("cpu"));
   (void)tracked->allocate({.bytes = 10});
   for (const LiveBlock& leaked : tracked->live()) tracked->deallocate(leaked.block);
   EXPECT_TRUE(tracked->live().empty());
 }
 
-TEST(Track, NamesEveryHolderAndNotTheFirstFew) {
+TEST(TrackAdaptor, NamesEveryHolderAndNotTheFirstFew) {
   const auto tracked = track(direct("cpu"));
   std::vector<Storage> kept;
   for (int i = 1; i <= 20; ++i) kept.push_back(empty({i}, DType::u8, tracked, {.tag = Tag("holder " + std::to_string(i))}));
@@ -49,7 +49,7 @@ TEST(Track, NamesEveryHolderAndNotTheFirstFew) {
   }
 }
 
-TEST(Track, FollowsABlockThatGrows) {
+TEST(TrackAdaptor, FollowsABlockThatGrows) {
   const auto tracked = track(arena("cpu", 1_MiB));
   Block block = tracked->allocate({.bytes = 100, .site = Site::here()});
   const std::uint64_t since = tracked->live()[0].since_ns;
@@ -61,7 +61,7 @@ TEST(Track, FollowsABlockThatGrows) {
   EXPECT_TRUE(tracked->live().empty());
 }
 
-TEST(Trace, WritesGrowthAsAFreeAndAnAllocation) {
+TEST(TraceAdaptor, WritesGrowthAsAFreeAndAnAllocation) {
   const auto traced = trace(arena("cpu", 1_MiB));
   Block block = traced->allocate({.bytes = 100});
   ASSERT_TRUE(traced->try_grow(block, 200));
@@ -70,7 +70,7 @@ TEST(Trace, WritesGrowthAsAFreeAndAnAllocation) {
   EXPECT_EQ(traced->to_csv(), "op,id,bytes,stream\na,1,100,0\nf,1,100,0\na,2,200,0\nf,2,200,0\n");
 }
 
-TEST(Trace, WritesEventsInOrderAsCsv) {
+TEST(TraceAdaptor, WritesEventsInOrderAsCsv) {
   const auto traced = trace(direct("cpu"));
   const Block a = traced->allocate({.bytes = 10});
   const Block b = traced->allocate({.bytes = 20});
@@ -79,7 +79,7 @@ TEST(Trace, WritesEventsInOrderAsCsv) {
   EXPECT_EQ(traced->to_csv(), "op,id,bytes,stream\na,1,10,0\na,2,20,0\nf,1,10,0\nf,2,20,0\n");
 }
 
-TEST(Trace, IsBounded) {
+TEST(TraceAdaptor, IsBounded) {
   const auto traced = trace(direct("cpu"), 3);
   for (int i = 0; i < 5; ++i) traced->deallocate(traced->allocate({.bytes = 1}));
   EXPECT_EQ(traced->events().size(), 3U);
@@ -146,8 +146,8 @@ TEST(OutOfMemoryReport, IsValidJsonForAnyTag) {
     const nlohmann::json parsed = nlohmann::json::parse(json.take());
     EXPECT_EQ(parsed["requested_bytes"], 6);
     EXPECT_EQ(parsed["top_holders"][0]["bytes"], 5);
-    EXPECT_EQ(error.report().to_text().find('\x1b'), std::string::npos) << "an escape must not reach a terminal";
-    EXPECT_TRUE(nlohmann::json::accept(error.to_json()));
+    EXPECT_EQ(error.report().to_string().find('\x1b'), std::string::npos) << "an escape must not reach a terminal";
+    EXPECT_TRUE(nlohmann::json::accept(to_json(error)));
   }
   limited->deallocate(held);
 }

@@ -15,7 +15,7 @@ TEST(DefaultAllocator, IsMadeOncePerDevice) {
   const Device device = make_sim({});
   std::vector<const Allocator*> seen(16);
   std::vector<std::thread> threads;
-  for (const Allocator*& slot : seen) threads.emplace_back([&] { slot = default_allocator(device).get(); });
+  for (const Allocator*& entry : seen) threads.emplace_back([&] { entry = default_allocator(device).get(); });
   for (std::thread& thread : threads) thread.join();
   for (const Allocator* const one : seen) EXPECT_EQ(one, seen.front());
   EXPECT_NE(default_allocator(device), default_allocator("cpu"));

@@ -35,7 +35,7 @@ class Probe : public Adaptor<Allocator> {
     }
     return upstream_->obtain(request, block);
   }
-  Freed give_back(const Block& block, When when, Block* known) noexcept override {
+  BlockVerdict give_back(const Block& block, When when, Block* known) noexcept override {
     live -= block.bytes;
     return upstream_->give_back(block, when, known);
   }
@@ -147,7 +147,7 @@ TEST(Limit, SaysWhoHoldsWhatAndWhatWouldBeEnough) {
     EXPECT_EQ(report.top_holders[0].tag, Tag("weights"));
     EXPECT_EQ(report.top_holders[0].bytes, 600U);
     EXPECT_EQ(report.allocator, "limit(direct)");
-    EXPECT_NE(report.to_text().find("weights"), std::string::npos);
+    EXPECT_NE(report.to_string().find("weights"), std::string::npos);
     EXPECT_NE(std::string(error.what()).find("150 B"), std::string::npos) << error.what();
   }
   limited->deallocate(a);

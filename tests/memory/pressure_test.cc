@@ -51,7 +51,7 @@ TEST(Pressure, IsCalledABoundedNumberOfTimes) {
     (void)memory->allocate({.bytes = 9_MiB});
     FAIL() << "was served";
   } catch (const OutOfMemory& error) {
-    EXPECT_NE(error.report().to_text().find("pressure callback"), std::string::npos) << error.report().to_text();
+    EXPECT_NE(error.report().to_string().find("pressure callback"), std::string::npos) << error.report().to_string();
   }
   EXPECT_EQ(calls, kMostPressureCalls);
   calls = 0;

@@ -22,9 +22,9 @@ using namespace internal::memory;
 namespace {
 
 TEST(Budget, AClaimIsOneEverywhereOrNowhere) {
-  Budget process("process", 100, nullptr);
-  Budget first("first", 80, &process);
-  Budget second("second", SIZE_MAX, &process);
+  Budget process({ErrorCode::out_of_memory, 0, "process"}, 100, nullptr);
+  Budget first({ErrorCode::out_of_memory, 0, "first"}, 80, &process);
+  Budget second({ErrorCode::out_of_memory, 0, "second"}, SIZE_MAX, &process);
   EXPECT_EQ(first.claim(60), nullptr);
   EXPECT_EQ(first.claim(21), &first);
   EXPECT_EQ(second.claim(41), &process);
@@ -119,7 +119,7 @@ TEST(ProcessLimit, ARefusalNamesItAndWhoHasTakenWhat) {
     EXPECT_EQ(report.shares[0].committed_bytes, 5_MiB);
     EXPECT_EQ(report.shares[1].allocator, "arena");
     EXPECT_EQ(report.shares[1].in_use_bytes, 1_MiB);
-    EXPECT_NE(report.to_text().find("arena on"), std::string::npos) << report.to_text();
+    EXPECT_NE(report.to_string().find("arena on"), std::string::npos) << report.to_string();
     JsonWriter json;
     report.write_json(json);
     EXPECT_EQ(nlohmann::json::parse(json.take()).at("shares").size(), 2U);

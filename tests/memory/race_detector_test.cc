@@ -37,12 +37,12 @@ class StreamCheck : public ::testing::Test {
         a_(make_stream(device_)),
         b_(make_stream(device_)) {
     pairs().clear();
-    set_stream_check(true);
+    set_race_detection(RaceDetection::on);
   }
   ~StreamCheck() override {
     a_.synchronize();
     b_.synchronize();
-    set_stream_check(false);
+    set_race_detection(RaceDetection::off);
     set_misuse_handler(before_);
   }
 
@@ -159,14 +159,14 @@ TEST_F(StreamCheck, ANewBlockAtAnOldAddressIsANewBlock) {
 }
 
 TEST_F(StreamCheck, SeesNothingWhileItIsOff) {
-  set_stream_check(false);
+  set_race_detection(RaceDetection::off);
   const Storage x = make(a_);
   x.fill(1, later(a_));
   x.fill(2, later(b_));
   x.used_on(b_);
-  EXPECT_FALSE(is_stream_check_on());
+  EXPECT_EQ(race_detection(), RaceDetection::off);
   EXPECT_EQ(pairs(), Pairs());
-  set_stream_check(true);
+  set_race_detection(RaceDetection::on);
   x.fill(2, later(a_));
   EXPECT_EQ(pairs(), Pairs()) << "of blocks from before it knows nothing";
 }

@@ -63,7 +63,7 @@ const std::vector<Word> kWords = {word(Operation::time, 500),     word(Operation
 FileMaker good() { return FileMaker().add_chunk(kWords, 3).add_end(3, 9); }
 
 TEST(BinaryTrace, ReadsWhatTheLayoutSays) {
-  const RecordedTrace trace = read_trace(good().bytes);
+  const Trace trace = read_trace(good().bytes);
   const std::vector<TraceEvent> expected = {{TraceEvent::Operation::allocate, 1, 100, 4, 1'000'500, 3},
                                             {TraceEvent::Operation::allocate, 2, 7, 4, 1'000'500, 3},
                                             {TraceEvent::Operation::free, 1, 0, 0, 1'000'500, 3}};
@@ -80,7 +80,7 @@ TEST(BinaryTrace, ReadsTheTagsOfAllocations) {
   file.add_chunk({word(Operation::allocator, 9), word(Operation::tag, 4), word(Operation::allocate, 3), word(Operation::tag, 5),
                   word(Operation::allocate, 4), word(Operation::tag, 0), word(Operation::allocate, 5)},
                  3);
-  const RecordedTrace trace = read_trace(file.add_end(6).bytes);
+  const Trace trace = read_trace(file.add_end(6).bytes);
   EXPECT_EQ(trace.words, (std::vector<std::string>{"", "kv", std::string("w\0,\n", 4)}));
   EXPECT_EQ(trace.tags, (std::vector<std::uint16_t>{0, 1, 0, 2, 1, 0}));
   EXPECT_EQ(trace.events.size(), 6U);
@@ -89,7 +89,7 @@ TEST(BinaryTrace, ReadsTheTagsOfAllocations) {
 TEST(BinaryTrace, OfTheFirstVersionIsReadToo) {
   FileMaker file = good();
   file.bytes = file.with<std::uint32_t>(offsetof(FileHeader, version), 1);
-  const RecordedTrace trace = read_trace(file.bytes);
+  const Trace trace = read_trace(file.bytes);
   EXPECT_EQ(trace.events, read_trace(good().bytes).events);
   EXPECT_TRUE(trace.tags.empty());
   EXPECT_TRUE(trace.words.empty());
@@ -99,7 +99,7 @@ TEST(BinaryTrace, IsReadUpToTheLastWholeChunk) {
   const FileMaker one = FileMaker().add_chunk(kWords, 3);
   const std::string whole = FileMaker(one).add_chunk({word(Operation::allocator, 3), word(Operation::free, 4)}, 1).add_end(4).bytes;
   for (std::size_t length = sizeof(FileHeader); length < whole.size(); ++length) {
-    const RecordedTrace trace = read_trace(whole.substr(0, length));
+    const Trace trace = read_trace(whole.substr(0, length));
     EXPECT_FALSE(trace.complete) << length;
     const std::size_t chunks = (length >= one.bytes.size() ? 1U : 0U) + (length >= one.bytes.size() + 56 ? 1U : 0U);
     EXPECT_EQ(trace.events.size(), chunks == 0 ? 0U : chunks + 2) << length;
@@ -153,7 +153,7 @@ TEST(BinaryTrace, RefusesEveryLie) {
 
 TEST(BinaryTrace, AFreeThatIsWrittenTooEarlyWaitsForItsAllocation) {
   const FileMaker file = FileMaker().add_chunk({word(Operation::free, 2)}, 1).add_chunk({word(Operation::allocate, 8)}, 1).add_end(2);
-  const RecordedTrace trace = read_trace(file.bytes);
+  const Trace trace = read_trace(file.bytes);
   ASSERT_EQ(trace.events.size(), 2U);
   EXPECT_EQ(trace.events[0].operation, TraceEvent::Operation::allocate);
   EXPECT_EQ(trace.unpaired, 0U);

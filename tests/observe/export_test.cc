@@ -84,7 +84,7 @@ TEST(ChromeTrace, OfAProfileHasACounterForEachTagAndASliceForEachCopy) {
 }
 
 TEST(ChromeTrace, OfATraceEndsWithWhatLivesAndShowsThePeak) {
-  RecordedTrace trace;
+  Trace trace;
   Random random(seed());
   std::uint64_t live_bytes = 0;
   std::uint64_t peak = 0;

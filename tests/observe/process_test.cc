@@ -152,7 +152,7 @@ TEST_F(ObservedProcess, SaysWhichDepthsOfStacksThereAre) {
 TEST_F(ObservedProcess, WritesATraceWithItsTags) {
   const std::string path = folder_ + "/%p.trace";
   EXPECT_EQ(helper("BERTH_TRACE=" + path, "plant storage block").exit_code, 0);
-  RecordedTrace trace;
+  Trace trace;
   for (const auto& file : std::filesystem::directory_iterator(folder_)) {
     std::ostringstream bytes;
     bytes << std::ifstream(file.path(), std::ios::binary).rdbuf();
@@ -225,7 +225,7 @@ TEST_F(ObservedProcess, IsToldFromOneOfTheSameNumberInAnotherContainer) {
   ASSERT_TRUE(seen);
   const LiveName other{seen->process, LiveName::own().space + 1};
   {
-    Result<LivePage> page = LivePage::make(other);
+    Result<LiveFile> page = LiveFile::make(other);
     ASSERT_TRUE(page.ok());
     page->write(R"({"program": "elsewhere"})");
     const std::vector<LiveProcess> both = live_processes();

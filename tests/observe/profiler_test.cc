@@ -212,7 +212,7 @@ TEST(Profiler, KnowsTheWaysOfCopies) {
   d.copy_from(h, {.stream = stream, .non_blocking = true});
   stream.synchronize();
   const Profile profile = profiler.profile();
-  ASSERT_EQ(profile.copies.size(), 3U) << profile.to_text();
+  ASSERT_EQ(profile.copies.size(), 3U) << profile.to_string();
   EXPECT_EQ(profile.copies[0].route, "fill");
   EXPECT_EQ(profile.copies[0].bytes, 40'000U);
   EXPECT_EQ(profile.copies[1].route, "host");
@@ -255,7 +255,7 @@ TEST(Profiler, WritesJsonThatSaysTheSame) {
   Profiler profiler({.sites = true});
   const Block block = memory->allocate({.bytes = 3000, .tag = "kv \"cache\"", .site = Site::here()});
   profiler.mark("now");
-  const auto read = nlohmann::json::parse(profiler.profile().to_json());
+  const auto read = nlohmann::json::parse(to_json(profiler.profile()));
   EXPECT_EQ(read["format"], "berth profile");
   EXPECT_EQ(read["tags"][0]["tag"], "kv \"cache\"");
   EXPECT_EQ(read["tags"][0]["bytes"], 3000);
@@ -263,8 +263,8 @@ TEST(Profiler, WritesJsonThatSaysTheSame) {
   EXPECT_EQ(read["sites"][0]["allocations"], 1);
   EXPECT_EQ(read["sizes"][0]["up_to_bytes"], 4096);
   EXPECT_EQ(read["samples"][0]["label"], "now");
-  EXPECT_NE(profiler.profile().to_text().find("kv \"cache\""), std::string::npos);
-  EXPECT_NE(profiler.profile().to_text().find("of at most 4 KiB: "), std::string::npos) << profiler.profile().to_text();
+  EXPECT_NE(profiler.profile().to_string().find("kv \"cache\""), std::string::npos);
+  EXPECT_NE(profiler.profile().to_string().find("of at most 4 KiB: "), std::string::npos) << profiler.profile().to_string();
   memory->deallocate(block);
 }
 

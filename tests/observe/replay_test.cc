@@ -20,10 +20,10 @@ constexpr const char* kSmall =
 
 ReplayScript small_script(std::size_t scale = 1) { return plan_replay(read_trace(kSmall).events, scale); }
 
-TEST(PlanReplay, NumbersSlotsAndStreamsDenselyAndFindsThePeak) {
+TEST(PlanReplay, NumbersBlocksAndStreamsDenselyAndFindsThePeak) {
   const ReplayScript script = small_script();
   EXPECT_EQ(script.peak_live_bytes, 4500U);
-  EXPECT_EQ(script.slots, 2U);
+  EXPECT_EQ(script.blocks, 2U);
   EXPECT_EQ(script.streams, 2U);
   const std::vector<ReplayStep> expected = {{1000, 0, 0, true}, {500, 1, 1, true},  {1000, 0, 0, false},
                                             {4000, 0, 1, true}, {500, 1, 0, false}, {0, 1, 2, true}};
@@ -42,7 +42,7 @@ TEST(PlanReplay, RefusesEventsThatDoNotPair) {
   EXPECT_ERROR(plan_replay({{free, 1, 0, 0, 0}}), FormatError, ErrorCode::format_error);
   EXPECT_ERROR(plan_replay({{allocate, 1, 8, 0, 0}, {allocate, 1, 8, 0, 0}}), FormatError, ErrorCode::format_error);
   EXPECT_ERROR(plan_replay({{allocate, 1, kMaxBytes, 0, 0}, {allocate, 2, kMaxBytes, 0, 0}}), FormatError, ErrorCode::format_error);
-  EXPECT_EQ(plan_replay({{allocate, 1, 8, 0, 0, 1}, {allocate, 1, 8, 0, 0, 2}}).slots, 2U) << "blocks of two allocators";
+  EXPECT_EQ(plan_replay({{allocate, 1, 8, 0, 0, 1}, {allocate, 1, 8, 0, 0, 2}}).blocks, 2U) << "blocks of two allocators";
 }
 
 TEST(Replay, MeasuresAStrategyOnTheHost) {

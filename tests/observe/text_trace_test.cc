@@ -18,14 +18,13 @@ TEST(TextTrace, ReadsLinesWithAndWithoutAHeader) {
 }
 
 TEST(TextTrace, AnIdMayBeUsedAgainOnceFreed) {
-  const RecordedTrace trace = read_trace("a,1,8,0\nf,1,8,0\na,1,16,0\n");
+  const Trace trace = read_trace("a,1,8,0\nf,1,8,0\na,1,16,0\n");
   EXPECT_EQ(trace.events.size(), 3U);
   EXPECT_TRUE(trace.complete);
 }
 
 TEST(TextTrace, ReadsTagsWhereTheHeaderNamesThem) {
-  const RecordedTrace trace =
-      read_trace("op,id,bytes,stream,tag\na,1,8,0,kv\na,2,8,0,a tag, with a comma\r\nf,1,0,0\na,3,8,0,\na,4,8,0,kv\n");
+  const Trace trace = read_trace("op,id,bytes,stream,tag\na,1,8,0,kv\na,2,8,0,a tag, with a comma\r\nf,1,0,0\na,3,8,0,\na,4,8,0,kv\n");
   EXPECT_EQ(trace.words, (std::vector<std::string>{"", "kv", "a tag, with a comma"}));
   EXPECT_EQ(trace.tags, (std::vector<std::uint16_t>{1, 2, 0, 0, 1}));
   EXPECT_TRUE(read_trace("op,id,bytes,stream\na,1,8,0\n").tags.empty());
@@ -43,7 +42,7 @@ TEST(TextTrace, ReadsWhatTheTraceAdaptorWrites) {
   const auto traced = trace(direct("cpu"));
   const Block block = traced->allocate({.bytes = 100});
   traced->deallocate(block);
-  const RecordedTrace read = read_trace(traced->to_csv());
+  const Trace read = read_trace(traced->to_csv());
   ASSERT_EQ(read.events.size(), 2U);
   EXPECT_EQ(read.events[0].bytes, 100U);
   EXPECT_EQ(read.events[1].serial, block.serial);
@@ -56,7 +55,7 @@ TEST(TextTrace, ReadsTheTagsThatTheTraceAdaptorWrites) {
   const Block none = traced->allocate({.bytes = 100});
   traced->deallocate(odd);
   traced->deallocate(none);
-  const RecordedTrace read = read_trace(traced->to_csv());
+  const Trace read = read_trace(traced->to_csv());
   EXPECT_EQ(read.words, (std::vector<std::string>{"", "two\\x0alines, and a comma"}));
   EXPECT_EQ(read.tags, (std::vector<std::uint16_t>{1, 0, 0, 0}));
 }

@@ -32,7 +32,7 @@ class TraceFile : public ::testing::Test {
     std::filesystem::remove(path_);
   }
 
-  RecordedTrace read() const {
+  Trace read() const {
     std::ifstream file(path_, std::ios::binary);
     std::stringstream bytes;
     bytes << file.rdbuf();
@@ -91,7 +91,7 @@ TEST_F(TraceFile, IsReadBackAsItHappened) {
   EXPECT_EQ(summary.events, 50000U);
   EXPECT_EQ(summary.dropped, 0U);
   EXPECT_EQ(summary.bytes, std::filesystem::file_size(path_));
-  const RecordedTrace trace = read();
+  const Trace trace = read();
   EXPECT_TRUE(trace.complete);
   EXPECT_EQ(trace.unpaired, 0U);
   EXPECT_EQ(without_time(trace.events), log.events);
@@ -100,7 +100,7 @@ TEST_F(TraceFile, IsReadBackAsItHappened) {
   EXPECT_LE(trace.events.back().time_ns, os::steady_time_ns());
 }
 
-std::string_view tag_of(const RecordedTrace& trace, std::size_t at) { return trace.words[trace.tags[at]]; }
+std::string_view tag_of(const Trace& trace, std::size_t at) { return trace.words[trace.tags[at]]; }
 
 TEST_F(TraceFile, KeepsTheTagOfEachBlock) {
   const std::shared_ptr<Allocator> memory[] = {pool("cpu"), direct("cpu")};
@@ -116,7 +116,7 @@ TEST_F(TraceFile, KeepsTheTagOfEachBlock) {
     expected.push_back(i % 3 == 0 ? "of the request" : word);
   }
   stop_trace();
-  const RecordedTrace trace = read();
+  const Trace trace = read();
   ASSERT_EQ(trace.tags.size(), trace.events.size());
   ASSERT_EQ(trace.events.size(), 2 * expected.size());
   for (std::size_t i = 0; i < expected.size(); ++i) {
@@ -141,7 +141,7 @@ TEST_F(TraceFile, KeepsTheTagsOfThreadsThatShareWords) {
   }
   threads.clear();
   stop_trace();
-  const RecordedTrace trace = read();
+  const Trace trace = read();
   ASSERT_EQ(trace.events.size(), 160000U);
   for (std::size_t i = 0; i < trace.events.size(); ++i) {
     if (trace.events[i].operation != allocate) continue;
@@ -166,7 +166,7 @@ TEST_F(TraceFile, IsBoundedWithItsWords) {
   EXPECT_LE(std::filesystem::file_size(path_), 200000U);
   EXPECT_EQ(summary.events + summary.dropped, 6000U);
   EXPECT_GT(summary.dropped, 0U);
-  const RecordedTrace trace = read();
+  const Trace trace = read();
   EXPECT_EQ(trace.events.size() + trace.unpaired, summary.events);
 }
 
@@ -209,10 +209,10 @@ TEST_F(TraceFile, KeepsEventsOfThreadsThatLiveAndThatHaveEnded) {
   stop = true;
   waits.join();
   EXPECT_EQ(summary.events, 6000U);
-  const RecordedTrace trace = read();
+  const Trace trace = read();
   EXPECT_EQ(trace.events.size(), 6000U);
   EXPECT_EQ(trace.unpaired, 0U);
-  EXPECT_LE(plan_replay(trace.events).slots, 3000U);
+  EXPECT_LE(plan_replay(trace.events).blocks, 3000U);
 }
 
 TEST_F(TraceFile, BlocksThatWanderBetweenThreadsPair) {
@@ -236,10 +236,10 @@ TEST_F(TraceFile, BlocksThatWanderBetweenThreadsPair) {
     if (old != nullptr) memory->deallocate(*old);
   }
   EXPECT_EQ(stop_trace().events, 160000U);
-  const RecordedTrace trace = read();
+  const Trace trace = read();
   EXPECT_EQ(trace.unpaired, 0U);
   EXPECT_EQ(trace.events.size(), 160000U);
-  EXPECT_LT(plan_replay(trace.events).slots, 2000U) << "the order of threads is kept roughly";
+  EXPECT_LT(plan_replay(trace.events).blocks, 2000U) << "the order of threads is kept roughly";
 }
 
 TEST_F(TraceFile, IsBoundedAndCountsWhatIsDropped) {
@@ -250,7 +250,7 @@ TEST_F(TraceFile, IsBoundedAndCountsWhatIsDropped) {
   EXPECT_LE(std::filesystem::file_size(path_), 200000U);
   EXPECT_GT(summary.events, 30000U);
   EXPECT_EQ(summary.events + summary.dropped, 200000U);
-  const RecordedTrace trace = read();
+  const Trace trace = read();
   EXPECT_EQ(trace.dropped, summary.dropped);
   EXPECT_EQ(trace.events.size() + trace.unpaired, summary.events);
 }
@@ -263,7 +263,7 @@ TEST_F(TraceFile, LeavesOutFreesOfWhatItHasNotSeen) {
   memory->deallocate(before);
   stop_trace();
   memory->deallocate(during);
-  const RecordedTrace trace = read();
+  const Trace trace = read();
   EXPECT_EQ(trace.unpaired, 1U);
   ASSERT_EQ(trace.events.size(), 1U);
   EXPECT_EQ(trace.events[0].bytes, 100U);
@@ -316,7 +316,7 @@ TEST_F(TraceFile, AFullDiskCutsItShortAndHarmsNobody) {
   os::set_injector(nullptr);
   EXPECT_EQ(summary.os_error, ENOSPC);
   EXPECT_EQ(summary.events + summary.dropped, 200000U);
-  const RecordedTrace trace = read();
+  const Trace trace = read();
   EXPECT_FALSE(trace.complete);
   EXPECT_EQ(trace.events.size() + trace.unpaired, summary.events);
   EXPECT_GT(summary.events, 20000U);

@@ -36,7 +36,7 @@ TEST(Chunks, WhatFitsIntoOneIsOne) {
 TEST(Chunks, AValueLargerThanTheMaximumDoesNotFit) {
   const Graph graph = lives_graph({{0, 2, 10}, {1, 3, 40}});
   EXPECT_EQ(plan(graph, {.max_chunk_bytes = 39}).outcome(), PlanOutcome::infeasible);
-  EXPECT_TRUE(plan(graph, {.max_chunk_bytes = 40}).has_places());
+  EXPECT_TRUE(plan(graph, {.max_chunk_bytes = 40}).has_locations());
 }
 
 TEST(Chunks, ThePreferredArenaHoldsWhatIsUsedMost) {
@@ -53,8 +53,8 @@ TEST(Chunks, ThePreferredArenaHoldsWhatIsUsedMost) {
   EXPECT_EQ(fast.name, "fast");
   EXPECT_LE(fast.bytes, 110U);
   EXPECT_EQ(made.tables().chunks[1].name, "slow");
-  EXPECT_LT(made.place(busy).offset, fast.bytes);
-  EXPECT_GE(made.place(idle).offset, made.tables().chunks[1].offset);
+  EXPECT_LT(made.location(busy).offset, fast.bytes);
+  EXPECT_GE(made.location(idle).offset, made.tables().chunks[1].offset);
 }
 
 TEST(Chunks, EverythingFitsIntoFastMemoryWhenItIsLargeEnough) {
@@ -67,7 +67,7 @@ TEST(Chunks, EverythingFitsIntoFastMemoryWhenItIsLargeEnough) {
 TEST(Chunks, WhatAllArenasCannotHoldIsInfeasible) {
   const Graph graph = lives_graph({{0, 2, 10}, {1, 3, 20}, {2, 4, 10}});
   EXPECT_EQ(plan(graph, {.arenas = {{"a", 10}, {"b", 10}}}).outcome(), PlanOutcome::infeasible);
-  EXPECT_TRUE(plan(graph, {.arenas = {{"a", 20}, {"b", 10}}}).has_places());
+  EXPECT_TRUE(plan(graph, {.arenas = {{"a", 20}, {"b", 10}}}).has_locations());
 }
 
 TEST(Chunks, AreOfferedFixedOffsetsAndSlotsInVain) {
@@ -114,7 +114,7 @@ TEST(Chunks, MoveWithTheirContents) {
 TEST(Chunks, AreWrittenAndReadWithThePlan) {
   const Graph graph = lives_graph({{0, 3, 60}, {0, 3, 50}, {0, 3, 40}, {1, 2, 30}});
   const Plan made = plan(graph, {.arenas = {{"fast", 64}, {"slow"}}, .max_chunk_bytes = 90});
-  EXPECT_EQ(read_plan_json(write_plan_json(made)).tables(), made.tables());
+  EXPECT_EQ(read_plan_json(to_json(PlanFile{made})).tables(), made.tables());
 }
 
 TEST(RandomChunks, AreVerifiedAndRun) {
@@ -128,7 +128,7 @@ TEST(RandomChunks, AreVerifiedAndRun) {
     if (random.one_in(2)) options.arenas = {{"fast", 32 + random.below(200)}, {"slow"}};
     if (random.one_in(4)) options.alignment = std::size_t{1} << random.below(7);
     const Plan made = plan(graph, options);
-    if (!made.has_places()) continue;
+    if (!made.has_locations()) continue;
     for (const PlanChunk& chunk : made.tables().chunks) ASSERT_LE(chunk.bytes, std::min(options.max_chunk_bytes, chunk.capacity_bytes));
     several += made.tables().chunks.size() > graph.devices.size();
     if (i % 8 != 0) continue;
@@ -168,7 +168,7 @@ TEST(PlantedChunks, AreCaught) {
   });
   expect_chunks_caught(Kind::shape, [](PlanTables& t) {  // slots and chunks
     t.slots.push_back({0, t.arenas[0].bytes, 0});
-    for (ValuePlace& place : t.places) place.slot = 0;
+    for (ValueLocation& location : t.locations) location.slot = 0;
   });
 }
 

@@ -88,7 +88,7 @@ TEST(PlanOrder, OnlyTheRangeThatIsPlannedIsReordered) {
   EXPECT_EQ(made.peak_bytes(), 1020U) << "a and b survive";
   ASSERT_EQ(made.tables().order.size(), 4U);
   const Plan late = plan(graph, {.order = "best", .nodes = NodeRange{2, 5}});
-  EXPECT_TRUE(late.has_places());
+  EXPECT_TRUE(late.has_locations());
 }
 
 TEST(PlanOrder, RefusesWhatItDoesNotKnow) {
@@ -106,11 +106,11 @@ TEST(PlanOrder, EachRuleByNameIsNeverWorseThanTheOrderGiven) {
 
 TEST(PlanOrder, IsWrittenAndReadWithThePlan) {
   const Plan made = plan(two_branches(), {.order = "best"});
-  const Plan again = read_plan_json(write_plan_json(made));
+  const Plan again = read_plan_json(to_json(PlanFile{made}));
   EXPECT_EQ(again.tables(), made.tables());
   Graph marked = two_branches(true);
   JsonWriter json;
-  write_graph_json(marked, json);
+  marked.write_json(json);
   EXPECT_TRUE(read_graph_json(json.take()).nodes[3].side_effects);
 }
 
@@ -190,7 +190,7 @@ TEST(PlantedOrders, AreCaught) {
 
 TEST(PlantedOrders, AnOrderThatIsLeftOutIsFoundInTheRun) {
   OrderedCase wrong;
-  wrong.tables.order.clear();  // then the places are for other lives
+  wrong.tables.order.clear();  // then the locations are for other lives
   EXPECT_FALSE(verify_plan(wrong.graph, wrong.tables).empty());
 }
 

@@ -34,7 +34,7 @@ TEST(Placement, GivesEveryValueAStorage) {
   EXPECT_EQ(placed[net.y].size_bytes(), 100U);
   EXPECT_TRUE(placed[net.a].is_view_of(placed[net.b]));
   EXPECT_EQ(static_cast<std::byte*>(placed[net.b].data_ptr()) - static_cast<std::byte*>(placed.arena(0).data()),
-            static_cast<std::ptrdiff_t>(placed.plan().place(net.b).offset));
+            static_cast<std::ptrdiff_t>(placed.plan().location(net.b).offset));
 }
 
 TEST(Placement, RefusesWhatHasNoPlaceAndSaysWhy) {
@@ -113,7 +113,7 @@ TEST(ShadowRun, FindsWhatIsOverwrittenEarly) {
   graph.add_node({.name = "reader", .inputs = {a}, .outputs = {b}});
   graph.add_node({.name = "writer", .outputs = {c}});
   const Placement placed = place(plan(graph));
-  ASSERT_EQ(placed.plan().place(c).offset, placed.plan().place(a).offset);
+  ASSERT_EQ(placed.plan().location(c).offset, placed.plan().location(a).offset);
   EXPECT_TRUE(shadow_run(placed).ok());
   const ShadowReport wrong = shadow_run(placed, {0, 2, 1});
   ASSERT_EQ(wrong.wrong.size(), 1U);

@@ -47,7 +47,7 @@ TEST(Plan, EveryStrategyGivesAPlanOnItsOwn) {
   const Graph graph = lives_graph(lives);
   for (const PlanStrategy& strategy : plan_strategies()) {
     const Plan made = plan(graph, {.strategy = std::string(strategy.name)});
-    EXPECT_TRUE(made.has_places()) << strategy.name;
+    EXPECT_TRUE(made.has_locations()) << strategy.name;
     EXPECT_LE(made.peak_bytes(), made.naive_bytes()) << strategy.name;
     if (strategy.name == "every_order") continue;  // not of so many
     EXPECT_LT(made.peak_bytes(), 2 * made.lower_bound_bytes()) << strategy.name;
@@ -77,19 +77,19 @@ TEST(Plan, ValuesKeepTheirAlignment) {
   Graph graph = lives_graph({{0, 2, 5}, {0, 2, 5}, {0, 2, 5}});
   graph.values[1].alignment = 64;
   const Plan made = plan(graph, {.alignment = 8});
-  for (ValueId v = 0; v < 3; ++v) EXPECT_EQ(made.place(v).offset % (v == 1 ? 64 : 8), 0U);
-  EXPECT_EQ(made.place(0).extent_bytes, 8U);
+  for (ValueId v = 0; v < 3; ++v) EXPECT_EQ(made.location(v).offset % (v == 1 ? 64 : 8), 0U);
+  EXPECT_EQ(made.location(0).extent_bytes, 8U);
   EXPECT_EQ(made.lower_bound_bytes(), 64U + 8 + 8);
   EXPECT_LE(made.peak_bytes(), made.naive_bytes());
   graph.values[0] = {.name = "typed", .dtype = DType::f64, .shape = Shape{1}};
-  EXPECT_EQ(plan(graph).place(0).alignment, 8U) << "that of the dtype";
+  EXPECT_EQ(plan(graph).location(0).alignment, 8U) << "that of the dtype";
 }
 
 TEST(Plan, FixedOffsetsAreKept) {
   Graph graph = lives_graph({{0, 2, 10}, {0, 2, 10}, {1, 3, 10}});
   graph.values[1].fixed_offset = 100;
   const Plan made = plan(graph);
-  EXPECT_EQ(made.place(1).offset, 100U);
+  EXPECT_EQ(made.location(1).offset, 100U);
   EXPECT_EQ(made.lower_bound_bytes(), 110U);
   EXPECT_EQ(made.outcome(), PlanOutcome::optimal);
   graph.values[0].fixed_offset = 105;
@@ -127,8 +127,8 @@ TEST(Plan, FixedOffsetsAreKeptAmongVeryMany) {
   Graph graph = lives_graph(lives);
   graph.values[0].fixed_offset = 12345;
   const Plan made = plan(std::move(graph), {.strategy = "size_first"});
-  EXPECT_TRUE(made.has_places());
-  EXPECT_EQ(made.place(0).offset, 12345U);
+  EXPECT_TRUE(made.has_locations());
+  EXPECT_EQ(made.location(0).offset, 12345U);
 }
 
 TEST(Plan, WishesAreGrantedWhereTheyCostNothing) {
@@ -136,8 +136,8 @@ TEST(Plan, WishesAreGrantedWhereTheyCostNothing) {
   graph.values[1].preferred_offset = 30;
   graph.values[2].preferred_offset = 31;
   const Plan made = plan(graph);
-  EXPECT_EQ(made.place(1).offset, 30U);
-  EXPECT_EQ(made.place(2).offset, 0U) << "it would end above the peak";
+  EXPECT_EQ(made.location(1).offset, 30U);
+  EXPECT_EQ(made.location(2).offset, 0U) << "it would end above the peak";
   EXPECT_EQ(made.peak_bytes(), 40U);
 }
 
@@ -146,7 +146,7 @@ TEST(Plan, ACapacityMustHold) {
   EXPECT_EQ(plan(graph, {.capacity_bytes = 30}).outcome(), PlanOutcome::optimal);
   const Plan refused = plan(graph, {.capacity_bytes = 29});
   EXPECT_EQ(refused.outcome(), PlanOutcome::infeasible);
-  EXPECT_FALSE(refused.has_places());
+  EXPECT_FALSE(refused.has_locations());
   EXPECT_EQ(refused.lower_bound_bytes(), 30U);
 }
 
@@ -155,7 +155,7 @@ TEST(Plan, NotFoundIsNotInfeasible) {
   Graph graph = lives_graph({{0, 2, 4}, {1, 3, 4}, {2, 4, 4}, {0, 1, 3}, {3, 4, 3}, {0, 4, 1}});
   const Plan slots = plan(graph, {.strategy = "slots", .match_range = 0, .capacity_bytes = 12});
   EXPECT_EQ(slots.outcome(), PlanOutcome::unknown);
-  EXPECT_FALSE(slots.has_places());
+  EXPECT_FALSE(slots.has_locations());
 }
 
 TEST(Plan, RefusesOptionsThatCannotBe) {
@@ -169,7 +169,7 @@ TEST(Plan, RefusesOptionsThatCannotBe) {
   EXPECT_ERROR(plan(graph, {.strategy = "offsets", .slots = {PlanSlot{}}}), ArgumentError, ErrorCode::invalid_argument);
   EXPECT_ERROR(plan(graph, {.time_limit = -1s}), ArgumentError, ErrorCode::invalid_argument);
   EXPECT_ERROR(plan(std::shared_ptr<const Graph>()), ArgumentError, ErrorCode::invalid_argument);
-  EXPECT_ERROR(plan(graph).place(1), ArgumentError, ErrorCode::out_of_bounds);
+  EXPECT_ERROR(plan(graph).location(1), ArgumentError, ErrorCode::out_of_bounds);
 }
 
 TEST(Plan, RefusesSumsThatDoNotFit) {
@@ -191,19 +191,19 @@ TEST(Plan, RefusesSumsThatDoNotFit) {
 
 TEST(Plan, WithoutTimeThereIsStillAPlan) {
   const Plan made = plan(lives_graph({{0, 2, 10}, {2, 4, 10}}), {.strategy = "offsets", .time_limit = 0s});
-  EXPECT_TRUE(made.has_places());
+  EXPECT_TRUE(made.has_locations());
   EXPECT_EQ(made.strategy(), "no_reuse");
   EXPECT_EQ(made.peak_bytes(), 10U) << "the two stretches are apart";
   std::stop_source cancel;
   cancel.request_stop();
-  EXPECT_TRUE(plan(lives_graph({{0, 3, 10}, {1, 4, 10}}), {.cancel = cancel.get_token()}).has_places());
+  EXPECT_TRUE(plan(lives_graph({{0, 3, 10}, {1, 4, 10}}), {.cancel = cancel.get_token()}).has_locations());
 }
 
 TEST(Plan, TellsOfEachBetterPlan) {
   std::vector<std::size_t> peaks;
   const Plan made = plan(lives_graph({{0, 2, 10}, {1, 3, 20}, {2, 4, 10}}), {.on_better = [&](const Plan& better) {
                            peaks.push_back(better.peak_bytes());
-                           EXPECT_TRUE(better.has_places());
+                           EXPECT_TRUE(better.has_locations());
                          }});
   ASSERT_GE(peaks.size(), 2U);
   EXPECT_TRUE(std::is_sorted(peaks.rbegin(), peaks.rend()));
@@ -228,7 +228,7 @@ TEST(Plan, TwoDevicesHaveTwoArenas) {
   const Plan made = plan(graph);
   EXPECT_EQ(made.tables().arenas[0].bytes, 10U);
   EXPECT_EQ(made.tables().arenas[1].bytes, 20U);
-  EXPECT_EQ(made.place(1).offset, 0U);
+  EXPECT_EQ(made.location(1).offset, 0U);
   EXPECT_EQ(plan(graph, {.capacity_bytes = 15}).outcome(), PlanOutcome::infeasible) << "each arena must hold it";
 }
 

@@ -9,7 +9,7 @@
 #include "berth/plan/plan.h"
 
 // Graphs of every kind that a planner can meet: values that are external, dynamic, of no bytes or of unknown size, on two devices; options in
-// place, of identity, views and joins; inputs that are ignored, left out, or given twice; outputs that nobody reads.
+// location, of identity, views and joins; inputs that are ignored, left out, or given twice; outputs that nobody reads.
 namespace berth::testing {
 
 using namespace internal::base;
@@ -48,7 +48,7 @@ class RandomGraph {
   void add_node() {
     GraphNode node{.name = "n" + std::to_string(graph_.nodes.size())};
     for (std::uint64_t i = random_.below(4); i > 0; --i) {
-      // Mostly recent values: chains are where sharing happens.
+      // Mostly recent values: chains are where reuse happens.
       const std::size_t back = std::min<std::size_t>(ready_.size(), random_.one_in(4) ? ready_.size() : 3);
       if (back != 0) node.inputs.push_back(random_.one_in(20) ? kNoValue : ready_[ready_.size() - 1 - random_.below(back)]);
     }

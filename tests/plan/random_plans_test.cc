@@ -28,7 +28,7 @@ PlanOptions random_options(Random& random) {
   return options;
 }
 
-// Places that values must, or would rather, have.
+// Locations that values must, or would rather, have.
 void add_offsets(Random& random, Graph& graph) {
   for (GraphValue& value : graph.values) {
     const std::size_t offset = 128 * random.below(4);
@@ -43,7 +43,7 @@ NodeRange random_range(Random& random, const Graph& graph) {
 }
 
 void expect_sound(const Plan& plan) {
-  if (!plan.has_places()) {
+  if (!plan.has_locations()) {
     ASSERT_EQ(plan.peak_bytes(), 0U);
     return;
   }
@@ -65,8 +65,8 @@ TEST(RandomPlans, AllAreVerified) {
     if (random.one_in(8)) options.capacity_bytes = random.below(400);
     const Plan made = plan(std::move(graph), options);
     ASSERT_NO_FATAL_FAILURE(expect_sound(made)) << "run " << i;
-    planned += made.has_places();
-    for (const ValuePlace& place : made.tables().places) shared += place.planned() && place.sharing != Sharing::own;
+    planned += made.has_locations();
+    for (const ValueLocation& location : made.tables().locations) shared += location.planned() && location.reuse != Reuse::own;
     edges += made.tables().edges.size();
   }
   EXPECT_GT(planned, runs / 2);

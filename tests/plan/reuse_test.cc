@@ -21,13 +21,13 @@ struct Pair {
     graph.add_node({.name = "n1", .inputs = {x}, .outputs = {y}, .inplace = {{}}});
   }
   GraphNode& second() { return graph.nodes[1]; }
-  Sharing sharing() const { return plan(graph).place(y).sharing; }
+  Reuse reuse() const { return plan(graph).location(y).reuse; }
 };
 
-TEST(Sharing, TakesAnInputThatDies) {
+TEST(Reuse, TakesAnInputThatDies) {
   Pair pair;
   const Plan made = plan(pair.graph);
-  EXPECT_EQ(made.place(pair.y).sharing, Sharing::in_place);
+  EXPECT_EQ(made.location(pair.y).reuse, Reuse::in_place);
   EXPECT_EQ(made.inplace_of(pair.y).kind, Kind::taken);
   EXPECT_EQ(made.inplace_of(pair.y).input, 0U);
   EXPECT_EQ(made.inplace_of(pair.x).kind, Kind::none);
@@ -35,123 +35,123 @@ TEST(Sharing, TakesAnInputThatDies) {
   EXPECT_EQ(plan(pair.graph, {.inplace = false}).peak_bytes(), 128U);
 }
 
-TEST(Sharing, LeavesAnInputThatIsReadLater) {
+TEST(Reuse, LeavesAnInputThatIsReadLater) {
   Pair pair;
   pair.graph.add_node({.name = "n2", .inputs = {pair.x}});
-  EXPECT_EQ(pair.sharing(), Sharing::own);
+  EXPECT_EQ(pair.reuse(), Reuse::own);
 }
 
-TEST(Sharing, LeavesAnInputThatMustSurvive) {
+TEST(Reuse, LeavesAnInputThatMustSurvive) {
   Pair pair;
   pair.graph.values[pair.x].output = true;
-  EXPECT_EQ(pair.sharing(), Sharing::own);
+  EXPECT_EQ(pair.reuse(), Reuse::own);
 }
 
-TEST(Sharing, LeavesWhatIsNotOurs) {
+TEST(Reuse, LeavesWhatIsNotOurs) {
   Pair external;
   external.graph.values[external.x].external = true;
-  EXPECT_EQ(external.sharing(), Sharing::own);
+  EXPECT_EQ(external.reuse(), Reuse::own);
   Pair dynamic;
   dynamic.graph.values[dynamic.x].dynamic = true;
-  EXPECT_EQ(dynamic.sharing(), Sharing::own);
+  EXPECT_EQ(dynamic.reuse(), Reuse::own);
   Pair unknown;
   unknown.graph.values[unknown.x].bytes = {};
-  EXPECT_EQ(unknown.sharing(), Sharing::own);
+  EXPECT_EQ(unknown.reuse(), Reuse::own);
 }
 
-TEST(Sharing, LeavesAnotherDevice) {
+TEST(Reuse, LeavesAnotherDevice) {
   Pair pair;
   pair.graph.values[pair.y].device = pair.graph.add_device("sim:0");
-  EXPECT_EQ(pair.sharing(), Sharing::own);
+  EXPECT_EQ(pair.reuse(), Reuse::own);
 }
 
-TEST(Sharing, LeavesWhatIsTooSmallOrOfAnotherWidth) {
+TEST(Reuse, LeavesWhatIsTooSmallOrOfAnotherWidth) {
   Pair small;
   small.graph.values[small.y].bytes = 65;
-  EXPECT_EQ(small.sharing(), Sharing::own);
+  EXPECT_EQ(small.reuse(), Reuse::own);
   Pair width;
   width.graph.values[width.x] = {.name = "x", .dtype = DType::f32, .shape = Shape{16}};
   width.graph.values[width.y] = {.name = "y", .dtype = DType::f16, .shape = Shape{16}, .output = true};
-  EXPECT_EQ(width.sharing(), Sharing::own);
+  EXPECT_EQ(width.reuse(), Reuse::own);
   width.graph.values[width.y].dtype = DType::i32;
-  EXPECT_EQ(width.sharing(), Sharing::in_place) << "equal widths are enough";
+  EXPECT_EQ(width.reuse(), Reuse::in_place) << "equal widths are enough";
 }
 
-TEST(Sharing, AnUnusedOutputTakesNothingAndIsFreedAtOnce) {
+TEST(Reuse, AnUnusedOutputTakesNothingAndIsFreedAtOnce) {
   Pair pair;
   pair.graph.values[pair.y].output = false;
   const Plan made = plan(pair.graph);
-  EXPECT_EQ(made.place(pair.y).sharing, Sharing::own);
+  EXPECT_EQ(made.location(pair.y).reuse, Reuse::own);
   EXPECT_EQ(made.inplace_of(pair.y).kind, Kind::unused);
   EXPECT_EQ(made.life(pair.y), (NodeRange{1, 2}));
 }
 
-TEST(Sharing, OneInputIsTakenOnce) {
+TEST(Reuse, OneInputIsTakenOnce) {
   Pair pair;
   const ValueId z = pair.graph.add_value({.name = "z", .bytes = 64, .output = true});
   pair.second().outputs.push_back(z);
   pair.second().inplace.push_back({.output = 1, .input = 0});
   const Plan made = plan(pair.graph);
-  EXPECT_EQ(made.place(pair.y).sharing, Sharing::in_place);
-  EXPECT_EQ(made.place(z).sharing, Sharing::own);
+  EXPECT_EQ(made.location(pair.y).reuse, Reuse::in_place);
+  EXPECT_EQ(made.location(z).reuse, Reuse::own);
 }
 
-TEST(Sharing, ANodeThatReadsItTwiceKeepsIt) {
+TEST(Reuse, ANodeThatReadsItTwiceKeepsIt) {
   Pair pair;
   pair.second().inputs.push_back(pair.x);
-  EXPECT_EQ(pair.sharing(), Sharing::own);
+  EXPECT_EQ(pair.reuse(), Reuse::own);
   pair.second().ignored_inputs = {1};
-  EXPECT_EQ(pair.sharing(), Sharing::in_place) << "an ignored input is not read";
+  EXPECT_EQ(pair.reuse(), Reuse::in_place) << "an ignored input is not read";
 }
 
-TEST(Sharing, NothingIsTakenWhereAllInputsAreIgnored) {
+TEST(Reuse, NothingIsTakenWhereAllInputsAreIgnored) {
   Pair pair;
   pair.second().ignored_inputs = {0};
-  EXPECT_EQ(pair.sharing(), Sharing::own);
+  EXPECT_EQ(pair.reuse(), Reuse::own);
 }
 
-TEST(Sharing, AnIgnoredInputDiesEarlier) {
+TEST(Reuse, AnIgnoredInputDiesEarlier) {
   Pair pair;
   pair.graph.add_node({.name = "n2", .inputs = {pair.x}, .ignored_inputs = {0}});
-  EXPECT_EQ(pair.sharing(), Sharing::in_place);
+  EXPECT_EQ(pair.reuse(), Reuse::in_place);
 }
 
-TEST(Sharing, AnIdentityHasOtherReaders) {
+TEST(Reuse, AnIdentityHasOtherReaders) {
   Pair pair;
   pair.second().inplace[0].identity = true;
   pair.graph.add_node({.name = "n2", .inputs = {pair.x}});
   const Plan made = plan(pair.graph);
-  EXPECT_EQ(made.place(pair.y).sharing, Sharing::identity);
-  EXPECT_EQ(made.place(pair.y).offset, made.place(pair.x).offset);
+  EXPECT_EQ(made.location(pair.y).reuse, Reuse::identity);
+  EXPECT_EQ(made.location(pair.y).offset, made.location(pair.x).offset);
   EXPECT_EQ(made.peak_bytes(), 64U);
 }
 
-TEST(Sharing, AnIdentityOfAnotherSizeOrDTypeIsNone) {
+TEST(Reuse, AnIdentityOfAnotherSizeOrDTypeIsNone) {
   Pair pair;
   pair.second().inplace[0].identity = true;
   pair.graph.add_node({.name = "n2", .inputs = {pair.x}});
   pair.graph.values[pair.y].bytes = 32;
-  EXPECT_EQ(pair.sharing(), Sharing::own);
+  EXPECT_EQ(pair.reuse(), Reuse::own);
   pair.graph.values[pair.y] = {.name = "y", .dtype = DType::f32, .shape = Shape{16}, .output = true};
-  EXPECT_EQ(pair.sharing(), Sharing::own);
+  EXPECT_EQ(pair.reuse(), Reuse::own);
 }
 
 // x → (identity) y → z in place: z would overwrite x, which is read after it.
-TEST(Sharing, AChainOfAliasesLivesAsLongAsAllOfIt) {
+TEST(Reuse, AChainOfAliasesLivesAsLongAsAllOfIt) {
   Pair pair;
   pair.second().inplace[0].identity = true;
   pair.graph.values[pair.y].output = false;
   const ValueId z = pair.graph.add_value({.name = "z", .bytes = 64, .output = true});
   pair.graph.add_node({.name = "n2", .inputs = {pair.y}, .outputs = {z}, .inplace = {{}}});
-  EXPECT_EQ(plan(pair.graph).place(z).sharing, Sharing::in_place);
+  EXPECT_EQ(plan(pair.graph).location(z).reuse, Reuse::in_place);
   pair.graph.add_node({.name = "n3", .inputs = {pair.x}});
   const Plan made = plan(pair.graph);
-  EXPECT_EQ(made.place(z).sharing, Sharing::own);
-  EXPECT_EQ(made.place(pair.y).sharing, Sharing::identity);
+  EXPECT_EQ(made.location(z).reuse, Reuse::own);
+  EXPECT_EQ(made.location(pair.y).reuse, Reuse::identity);
 }
 
 // The halves of x, one of which outlives it.
-TEST(Sharing, ASplitCopiesNothing) {
+TEST(Reuse, ASplitCopiesNothing) {
   Graph graph;
   const ValueId x = graph.add_value({.name = "x", .bytes = 128});
   const ValueId a = graph.add_value({.name = "a", .bytes = 64, .output = true});
@@ -161,13 +161,13 @@ TEST(Sharing, ASplitCopiesNothing) {
   graph.add_node({.inputs = {x}, .outputs = {a, b}, .views = {{.output = 0, .offset_bytes = 0}, {.output = 1, .offset_bytes = 64}}});
   graph.add_node({.inputs = {b}, .outputs = {c}, .inplace = {{}}});
   const Plan made = plan(graph);
-  EXPECT_EQ(made.place(a).sharing, Sharing::view);
-  EXPECT_EQ(made.place(b).offset, made.place(x).offset + 64);
-  EXPECT_EQ(made.place(c).sharing, Sharing::own) << "a view of a larger buffer is not taken";
+  EXPECT_EQ(made.location(a).reuse, Reuse::view);
+  EXPECT_EQ(made.location(b).offset, made.location(x).offset + 64);
+  EXPECT_EQ(made.location(c).reuse, Reuse::own) << "a view of a larger buffer is not taken";
   EXPECT_EQ(made.peak_bytes(), 192U);
 }
 
-TEST(Sharing, AJoinWritesItsInputsWhereTheyGo) {
+TEST(Reuse, AJoinWritesItsInputsWhereTheyGo) {
   Graph graph;
   const ValueId a = graph.add_value({.name = "a", .bytes = 64});
   const ValueId b = graph.add_value({.name = "b", .bytes = 64});
@@ -178,15 +178,15 @@ TEST(Sharing, AJoinWritesItsInputsWhereTheyGo) {
                   .outputs = {whole},
                   .views = {{.input = 0, .offset_bytes = 0, .of_input = false}, {.input = 1, .offset_bytes = 64, .of_input = false}}});
   const Plan made = plan(graph);
-  EXPECT_EQ(made.place(whole).sharing, Sharing::joined);
-  EXPECT_EQ(made.place(b).offset, made.place(whole).offset + 64);
+  EXPECT_EQ(made.location(whole).reuse, Reuse::joined);
+  EXPECT_EQ(made.location(b).offset, made.location(whole).offset + 64);
   EXPECT_EQ(made.peak_bytes(), 128U);
   EXPECT_EQ(made.buffers().size(), 1U);
   EXPECT_EQ(plan(graph, {.inplace = false}).peak_bytes(), 256U);
 }
 
 // The whole would exist from the first part on: while something large lives that makes the plan larger, not smaller.
-TEST(Sharing, AJoinThatCostsMemoryIsNotTaken) {
+TEST(Reuse, AJoinThatCostsMemoryIsNotTaken) {
   Graph graph;
   const ValueId a = graph.add_value({.name = "a", .bytes = 8});
   const ValueId large = graph.add_value({.name = "large", .bytes = 1000});
@@ -200,12 +200,12 @@ TEST(Sharing, AJoinThatCostsMemoryIsNotTaken) {
                   .outputs = {whole},
                   .views = {{.input = 0, .offset_bytes = 0, .of_input = false}, {.input = 1, .offset_bytes = 8, .of_input = false}}});
   const Plan made = plan(graph);
-  EXPECT_EQ(made.place(whole).sharing, Sharing::own);
+  EXPECT_EQ(made.location(whole).reuse, Reuse::own);
   EXPECT_EQ(made.peak_bytes(), 1016U) << "a, b and the whole at the last node";
 }
 
 // A small view would keep a large input alive.
-TEST(Sharing, AViewThatCostsMemoryIsNotTaken) {
+TEST(Reuse, AViewThatCostsMemoryIsNotTaken) {
   Graph graph;
   const ValueId x = graph.add_value({.name = "x", .bytes = 1000});
   const ValueId part = graph.add_value({.name = "part", .bytes = 8, .output = true});
@@ -214,11 +214,11 @@ TEST(Sharing, AViewThatCostsMemoryIsNotTaken) {
   graph.add_node({.inputs = {x}, .outputs = {part}, .views = {{}}});
   graph.add_node({.outputs = {large}});
   const Plan made = plan(graph);
-  EXPECT_EQ(made.place(part).sharing, Sharing::own);
+  EXPECT_EQ(made.location(part).reuse, Reuse::own);
   EXPECT_EQ(made.peak_bytes(), 1008U);
 }
 
-TEST(Sharing, SaysWhichOfTwoEqualInputsWasTaken) {
+TEST(Reuse, SaysWhichOfTwoEqualInputsWasTaken) {
   Pair pair;
   pair.second().inputs = {pair.x, pair.x};
   pair.second().ignored_inputs = {0};
@@ -226,7 +226,7 @@ TEST(Sharing, SaysWhichOfTwoEqualInputsWasTaken) {
   EXPECT_EQ(plan(pair.graph).inplace_of(pair.y).input, 1U);
 }
 
-TEST(Sharing, SaysWhyAValueHasNoPlace) {
+TEST(Reuse, SaysWhyAValueHasNoPlace) {
   Graph graph;
   const ValueId external = graph.add_value({.name = "external", .bytes = 8, .external = true});
   const ValueId dynamic = graph.add_value({.name = "dynamic", .dynamic = true});
@@ -240,23 +240,23 @@ TEST(Sharing, SaysWhyAValueHasNoPlace) {
   const std::pair<ValueId, UnplannedReason> expected[] = {
       {external, UnplannedReason::external},   {dynamic, UnplannedReason::dynamic}, {unknown, UnplannedReason::unknown_size},
       {never, UnplannedReason::never_written}, {placed, UnplannedReason::placed},   {later, UnplannedReason::outside_range}};
-  for (const auto& [value, reason] : expected) EXPECT_EQ(made.place(value).reason, reason) << graph.values[value].name;
+  for (const auto& [value, reason] : expected) EXPECT_EQ(made.location(value).reason, reason) << graph.values[value].name;
   EXPECT_EQ(made.unplanned().size(), 5U);
 }
 
-TEST(Sharing, ValuesOfNoBytesHaveAPlaceAndConflictWithNone) {
+TEST(Reuse, ValuesOfNoBytesHaveAPlaceAndConflictWithNone) {
   Graph graph;
   const ValueId nothing = graph.add_value({.name = "nothing", .bytes = 0, .output = true});
   const ValueId something = graph.add_value({.name = "something", .bytes = 8, .output = true});
   graph.add_node({.outputs = {nothing, something}});
   const Plan made = plan(graph);
-  EXPECT_TRUE(made.place(nothing).planned());
+  EXPECT_TRUE(made.location(nothing).planned());
   EXPECT_EQ(made.peak_bytes(), 8U);
   EXPECT_EQ(made.buffers().size(), 1U);
 }
 
 // The input of a node and its output are both needed while it runs.
-TEST(Sharing, AnInputDoesNotDieBeforeItsLastReaderIsDone) {
+TEST(Reuse, AnInputDoesNotDieBeforeItsLastReaderIsDone) {
   Pair pair;
   pair.second().inplace.clear();
   const Plan made = plan(pair.graph);
@@ -264,7 +264,7 @@ TEST(Sharing, AnInputDoesNotDieBeforeItsLastReaderIsDone) {
   EXPECT_EQ(made.peak_bytes(), 128U);
 }
 
-TEST(Sharing, RangesOfNodesArePlannedApart) {
+TEST(Reuse, RangesOfNodesArePlannedApart) {
   Graph graph;
   const ValueId a = graph.add_value({.name = "a", .bytes = 10});
   const ValueId b = graph.add_value({.name = "b", .bytes = 10});
@@ -273,11 +273,11 @@ TEST(Sharing, RangesOfNodesArePlannedApart) {
   graph.add_node({.inputs = {a}, .outputs = {b}, .inplace = {{}}});
   graph.add_node({.inputs = {a, b}, .outputs = {c}});
   const Plan forward = plan(graph, {.nodes = NodeRange{0, 2}});
-  EXPECT_EQ(forward.place(b).sharing, Sharing::own) << "a is read after the range";
+  EXPECT_EQ(forward.location(b).reuse, Reuse::own) << "a is read after the range";
   EXPECT_EQ(forward.life(a).end, 2U);
   EXPECT_EQ(forward.peak_bytes(), 20U);
   const Plan backward = plan(graph, {.nodes = NodeRange{2, 3}});
-  EXPECT_EQ(backward.place(a).reason, UnplannedReason::outside_range);
+  EXPECT_EQ(backward.location(a).reason, UnplannedReason::outside_range);
   EXPECT_EQ(backward.peak_bytes(), 10U);
 }
 

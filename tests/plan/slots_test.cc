@@ -16,27 +16,27 @@ TEST(Slots, AreHandedOnWhenTheirValueHasDied) {
   const Plan made = slots(lives_graph({{0, 1, 10}, {1, 2, 10}, {1, 2, 10}}), 1);
   EXPECT_EQ(made.tables().slots.size(), 2U);
   EXPECT_EQ(made.peak_bytes(), 20U);
-  EXPECT_NE(made.place(1).slot, made.place(2).slot);
+  EXPECT_NE(made.location(1).slot, made.location(2).slot);
 }
 
 TEST(Slots, WithRangeZeroNothingIsShared) { EXPECT_EQ(slots(lives_graph({{0, 1, 10}, {1, 2, 10}}), 0).tables().slots.size(), 2U); }
 
 TEST(Slots, ALargerOneWithinTheRangeIsTakenTheSmallestFirst) {
   const Plan made = slots(lives_graph({{0, 1, 30}, {0, 1, 20}, {1, 2, 10}}), 2);
-  EXPECT_EQ(made.place(2).slot, made.place(1).slot);
+  EXPECT_EQ(made.location(2).slot, made.location(1).slot);
   EXPECT_EQ(slots(lives_graph({{0, 1, 30}, {0, 1, 21}, {1, 2, 10}}), 2).tables().slots.size(), 3U) << "none is within the range";
 }
 
 TEST(Slots, ASmallerOneGrowsTheLargestFirst) {
   const Plan made = slots(lives_graph({{0, 1, 10}, {0, 1, 12}, {1, 2, 20}}), 2);
-  EXPECT_EQ(made.place(2).slot, made.place(1).slot);
+  EXPECT_EQ(made.location(2).slot, made.location(1).slot);
   EXPECT_EQ(made.peak_bytes(), 30U);
 }
 
 TEST(Slots, TheLargestOutputOfANodeIsPlacedFirst) {
   // With the small one first it would take the large slot.
   const Plan made = slots(lives_graph({{0, 1, 16}, {1, 2, 8}, {1, 2, 16}}), 2);
-  EXPECT_EQ(made.place(2).slot, made.place(0).slot);
+  EXPECT_EQ(made.location(2).slot, made.location(0).slot);
   EXPECT_EQ(made.peak_bytes(), 24U);
 }
 
@@ -89,11 +89,11 @@ bool has_edge(const Plan& plan, NodeId before, NodeId after) {
 TEST(Parallel, ColoursKeepBranchesApart) {
   const TwoBranches two;
   const Plan in_order = slots(two.graph, 1);
-  EXPECT_EQ(in_order.place(two.y2).slot, in_order.place(two.x0).slot) << "the first that fits";
+  EXPECT_EQ(in_order.location(two.y2).slot, in_order.location(two.x0).slot) << "the first that fits";
   EXPECT_TRUE(in_order.tables().edges.empty()) << "nodes run in order";
   const Plan apart = plan(two.graph, {.strategy = "slots", .match_range = 1, .parallel = 2});
-  EXPECT_EQ(apart.place(two.y2).slot, apart.place(two.y0).slot);
-  EXPECT_EQ(apart.place(two.x2).slot, apart.place(two.x0).slot);
+  EXPECT_EQ(apart.location(two.y2).slot, apart.location(two.y0).slot);
+  EXPECT_EQ(apart.location(two.x2).slot, apart.location(two.x0).slot);
   EXPECT_TRUE(apart.tables().edges.empty()) << "each branch reuses its own";
   EXPECT_EQ(apart.peak_bytes(), in_order.peak_bytes());
 }
@@ -123,7 +123,7 @@ TEST(Parallel, InPlaceWaitsForTheOtherReaders) {
   graph.add_node({.name = "another reader", .inputs = {x}});
   graph.add_node({.inputs = {x}, .outputs = {y}, .inplace = {{}}});
   const Plan made = plan(graph, {.parallel = 2});
-  EXPECT_EQ(made.place(y).sharing, Sharing::in_place);
+  EXPECT_EQ(made.location(y).reuse, Reuse::in_place);
   EXPECT_TRUE(has_edge(made, 1, 2));
 }
 

@@ -83,7 +83,7 @@ TEST(Process, CheckedProgramsBeginForkAndEndAsOthersDo) {
 // The file that BERTH_TRACE named, read after the program has ended.
 struct Traced {
   Ran ran;
-  RecordedTrace trace;
+  Trace trace;
 };
 
 Traced traced_helper(const std::string& way, const std::string& more = "") {

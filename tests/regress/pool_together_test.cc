@@ -62,8 +62,8 @@ TEST(RegressTogether, OthersGiveBackEnoughForWholePages) {
 
 // A claim that was about to be refused below stood in the way of one that fitted.
 TEST(RegressTogether, AClaimThatIsRefusedBelowIsInNobodysWay) {
-  Budget process("process", 150, nullptr);
-  Budget pool("pool", 200, &process);
+  Budget process({ErrorCode::out_of_memory, 0, "process"}, 150, nullptr);
+  Budget pool({ErrorCode::out_of_memory, 0, "pool"}, 200, &process);
   std::atomic<bool> stop{false};
   std::thread greedy([&] {
     while (!stop) EXPECT_NE(pool.claim(160), nullptr);

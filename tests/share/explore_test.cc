@@ -12,7 +12,7 @@
 #include "share/claims.h"
 #include "support/scale.h"
 
-// The product's own operations on slots, in every order in which two and three processes can take their steps, with a death of any of them
+// The product's own operations on entries, in every order in which two and three processes can take their steps, with a death of any of them
 // before any step. In every state the rules hold that the users of a segment rely on; from every last state one reap leaves nothing.
 namespace berth::testing {
 namespace {
@@ -54,7 +54,7 @@ struct Flight {
   bool receiver_closed = false;
   std::uint32_t ticket = 0;
   std::uint32_t generation = 0;
-  std::uint64_t slot_generation = 0;
+  std::uint64_t entry_generation = 0;
 };
 
 using Operation = std::variant<std::monostate, Publish, Export, Import, Release, Retire, Reap>;
@@ -84,7 +84,7 @@ void put_op(std::string& out, const Export& o) {
   put(out, std::uint64_t{o.at} << 48 | std::uint64_t{o.looked} << 24 | o.ticket), put(out, o.seen), put(out, o.seen_used),
       put(out, o.generation);
 }
-void put_op(std::string& out, const Import& o) { put(out, std::uint64_t{o.at} << 32 | o.ticket), put(out, o.seen), put(out, o.slot_gen); }
+void put_op(std::string& out, const Import& o) { put(out, std::uint64_t{o.at} << 32 | o.ticket), put(out, o.seen), put(out, o.entry_gen); }
 void put_op(std::string& out, const Retire& o) {
   put(out, std::uint64_t{o.at} << 40 | std::uint64_t{o.index} << 8 | static_cast<unsigned>(o.outcome));
   put(out, o.state), put(out, o.version), put(out, o.tickets_used);
@@ -201,12 +201,12 @@ class Explorer {
     const auto row = static_cast<std::uint32_t>(i);
     switch (action.kind) {
       case Action::publish:
-        if (is_live(world.memory.load(layout_.slot(0)))) return skip(p);  // the owner has not got it back
-        p.operation = Publish{.slot = 0, .offset = 4096, .bytes = 64};
+        if (is_live(world.memory.load(layout_.entry(0)))) return skip(p);  // the owner has not got it back
+        p.operation = Publish{.entry = 0, .offset = 4096, .bytes = 64};
         return true;
       case Action::export_to:
         if (!p.claims) return skip(p);
-        p.operation = Export{.slot = 0, .holder = kFirstLease + action.channel};
+        p.operation = Export{.entry = 0, .holder = kFirstLease + action.channel};
         return true;
       case Action::send:
         if (!f.exported || f.sender_closed) return skip(p);
@@ -222,7 +222,7 @@ class Explorer {
       case Action::import:
       case Action::import_again:
         if (!f.received) return skip(p);
-        p.operation = Import{.ticket = f.ticket, .generation = f.generation, .slot = 0, .slot_gen = f.slot_generation, .row = row};
+        p.operation = Import{.ticket = f.ticket, .generation = f.generation, .entry = 0, .entry_gen = f.entry_generation, .row = row};
         return true;
       case Action::release: {
         if (!p.claims) return skip(p);
@@ -232,7 +232,7 @@ class Explorer {
         p.operation = release;
         return true;
       }
-      case Action::retire: p.operation = Retire{.slot = 0}; return true;
+      case Action::retire: p.operation = Retire{.entry = 0}; return true;
       case Action::close:
         if (sender_[action.channel] == i) f.sender_closed = true;
         if (receiver_[action.channel] == i) f.receiver_closed = true;
@@ -310,13 +310,13 @@ class Explorer {
     f.exported = made.outcome == Outcome::done;
     f.ticket = made.ticket;
     f.generation = made.generation;
-    f.slot_generation = slot_generation(world.memory.load(layout_.slot(0)));
+    f.entry_generation = entry_generation(world.memory.load(layout_.entry(0)));
   }
   void finish(World& world, std::size_t i, const Action& action, const Import& import) {
     if (import.outcome != Outcome::done) return;
     if (action.kind == Action::import_again) wrong_ = "a ticket was imported twice";
     world.process[i].claims = true;
-    world.process[i].claimed = import.slot_gen;
+    world.process[i].claimed = import.entry_gen;
   }
   void finish(World& world, std::size_t, const Action&, const Release& release) {
     if (release.retired) free_memory(world);
@@ -331,17 +331,17 @@ class Explorer {
 
   // In every state: who may use the bytes has them; what is on its way can be taken.
   void check(const World& world) {
-    const Word slot = world.memory.load(layout_.slot(0));
+    const Word entry = world.memory.load(layout_.entry(0));
     for (std::size_t i = 0; i < scripts_.size(); ++i) {
       const Process& p = world.process[i];
-      if (p.alive && p.claims && slot != live_slot(p.claimed)) wrong_ = "the slot was freed under process " + std::to_string(i);
+      if (p.alive && p.claims && entry != live_entry(p.claimed)) wrong_ = "the slot was freed under process " + std::to_string(i);
     }
     for (std::size_t c = 0; c < kChannels; ++c) {
       const Flight& f = world.flight[c];
       if (!f.sent || f.received || !lease_lives(world, c) || !world.process[receiver_[c]].alive) continue;
       const TicketWord there = TicketWord::of(world.memory.load(layout_.ticket(f.ticket)));
       if (there.state != TicketState::held || there.generation != f.generation) wrong_ = "a ticket on its way was dropped";
-      if (slot != live_slot(f.slot_generation)) wrong_ = "the slot was freed under a ticket on its way";
+      if (entry != live_entry(f.entry_generation)) wrong_ = "the slot was freed under a ticket on its way";
     }
   }
 
@@ -355,8 +355,8 @@ class Explorer {
     for (std::uint8_t c = 0; c < kChannels; ++c) {
       if (sender_[c] != kNone && !lease_lives(world, c)) run_reap(world, kFirstLease + c);
     }
-    if (world.process[0].alive) (void)run(Retire{.slot = 0}, world.memory, layout_);
-    if (is_live(world.memory.load(layout_.slot(0)))) wrong_ = "the slot is still live after one reap";
+    if (world.process[0].alive) (void)run(Retire{.entry = 0}, world.memory, layout_);
+    if (is_live(world.memory.load(layout_.entry(0)))) wrong_ = "the slot is still live after one reap";
     if (world.memory.load(layout_.mask(0, 0)) != 0) wrong_ = "a claim is left after one reap";
     for (std::uint32_t t = 0; t < layout_.tickets; ++t) {
       if (!TicketWord::of(world.memory.load(layout_.ticket(t))).is_free()) wrong_ = "a ticket is left after one reap";
@@ -385,9 +385,9 @@ using A = Action;
 const Script kOwner{{A::publish}, {A::export_to, 0}, {A::send, 0}, {A::release}, {A::retire}, {A::close, 0}, {A::retire}};
 const Script kPeer{{A::receive, 0}, {A::import, 0}, {A::import_again, 0}, {A::release}, {A::close, 0}};
 
-TEST(SlotExplorer, AnOwnerAndAPeerWithADeathAtAnyStep) { explore("an owner and a peer", {kOwner, kPeer}); }
+TEST(EntryExplorer, AnOwnerAndAPeerWithADeathAtAnyStep) { explore("an owner and a peer", {kOwner, kPeer}); }
 
-TEST(SlotExplorer, AnOwnerAndAPeerThatReap) {
+TEST(EntryExplorer, AnOwnerAndAPeerThatReap) {
   Script owner = kOwner;
   owner.insert(owner.end(), {{A::reap}, {A::reap}, {A::retire}});
   Script peer = kPeer;
@@ -395,8 +395,8 @@ TEST(SlotExplorer, AnOwnerAndAPeerThatReap) {
   explore("an owner and a peer that reap", {owner, peer});
 }
 
-TEST(SlotExplorer, AnOwnerWhoseStorageComesBackAndIsUsedAgain) {
-  // The ticket goes there and back, and the slot is then used a second time while the first ticket's bytes still lie around.
+TEST(EntryExplorer, AnOwnerWhoseStorageComesBackAndIsUsedAgain) {
+  // The ticket goes there and back, and the entry is then used a second time while the first ticket's bytes still lie around.
   const Script owner{{A::publish}, {A::export_to, 0}, {A::send, 0}, {A::release}, {A::receive, 1}, {A::import, 1}, {A::release},
                      {A::retire},  {A::publish},      {A::release}, {A::retire},  {A::close, 0},   {A::close, 1}};
   const Script peer{{A::receive, 0}, {A::import, 0},       {A::export_to, 1}, {A::send, 1},
@@ -404,21 +404,21 @@ TEST(SlotExplorer, AnOwnerWhoseStorageComesBackAndIsUsedAgain) {
   explore("there and back, and used again", {owner, peer}, 2);
 }
 
-TEST(SlotExplorer, ThreeProcessesInAChain) {
+TEST(EntryExplorer, ThreeProcessesInAChain) {
   const Script middle{{A::receive, 0}, {A::import, 0}, {A::export_to, 1}, {A::send, 1}, {A::release}, {A::close, 0}, {A::close, 1}};
   const Script last{{A::receive, 1}, {A::import, 1}, {A::release}, {A::close, 1}};
   const Script owner{{A::publish}, {A::export_to, 0}, {A::send, 0}, {A::release}, {A::retire}, {A::close, 0}};
   explore("three in a chain", {owner, middle, last}, 2);
 }
 
-TEST(SlotExplorer, TwoReapersAndOneOfThemDies) {
+TEST(EntryExplorer, TwoReapersAndOneOfThemDies) {
   const Script owner{{A::publish}, {A::export_to, 0}, {A::send, 0}, {A::release}, {A::close, 0}};
   const Script peer{{A::receive, 0}, {A::import, 0}, {A::release}, {A::close, 0}, {A::reap}, {A::reap}};
   const Script reaper{{A::reap}, {A::reap}, {A::reap}};
   explore("an owner, a peer and a reaper", {owner, peer, reaper});
 }
 
-TEST(SlotExplorer, TwoPeersOfOneOwnerThatReapEachOther) {
+TEST(EntryExplorer, TwoPeersOfOneOwnerThatReapEachOther) {
   const Script owner{{A::publish}, {A::export_to, 0}, {A::send, 0},  {A::export_to, 1}, {A::send, 1},
                      {A::release}, {A::retire},       {A::close, 0}, {A::close, 1}};
   const auto peer = [](std::uint8_t channel) {
@@ -427,7 +427,7 @@ TEST(SlotExplorer, TwoPeersOfOneOwnerThatReapEachOther) {
   explore("two peers that reap", {owner, peer(0), peer(1)}, 2);
 }
 
-TEST(SlotExplorer, AChainWhoseEndsReap) {
+TEST(EntryExplorer, AChainWhoseEndsReap) {
   const Script owner{{A::publish}, {A::export_to, 0}, {A::send, 0}, {A::release}, {A::retire}, {A::close, 0}, {A::reap}, {A::retire}};
   const Script middle{{A::receive, 0}, {A::import, 0}, {A::export_to, 1}, {A::send, 1},
                       {A::release},    {A::close, 0},  {A::close, 1},     {A::reap}};

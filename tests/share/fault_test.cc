@@ -56,7 +56,7 @@ class ShareFault : public ::testing::Test {
         ++calls;
         refused += threw ? 1 : 0;
         went_on += !threw && error == EINTR ? 1 : 0;
-        (void)collect_shared();
+        (void)reap_named();
         reap_shared();
         ASSERT_EQ(open_descriptors(), descriptors) << what << ", call " << call << ", error " << error;
         ASSERT_EQ(shared_mappings(), mappings) << what << ", call " << call << ", error " << error;
@@ -100,7 +100,7 @@ TEST_F(ShareFault, EveryCallOfANamedStorage) {
     const Storage v = open_shared("faulty");
     if (v.item<std::int32_t>({9'999}) != 3) std::abort();
     (void)list_shared();
-    close_shared(w);
+    w.close();
   });
 }
 
@@ -127,7 +127,7 @@ TEST_F(ShareFault, EveryUseOfTheHeap) {
   const auto named = [] {
     Storage w = create_shared("hungry", {10'000}, DType::i32);
     const Storage v = open_shared("hungry");
-    close_shared(w);
+    w.close();
   };
   for (const std::function<void()>& scenario : {std::function<void()>(exchange), std::function<void()>(named)}) {
     scenario();
@@ -144,7 +144,7 @@ TEST_F(ShareFault, EveryUseOfTheHeap) {
         }
         happened = fault.happened();
       }
-      (void)collect_shared();
+      (void)reap_named();
       reap_shared();
       ASSERT_EQ(open_descriptors(), descriptors) << "use " << nth;
       ASSERT_EQ(shared_mappings(), mappings) << "use " << nth;

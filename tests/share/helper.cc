@@ -47,10 +47,10 @@ void mark() {
   if (g_stepped) raise(SIGSTOP);
 }
 
-Storage pattern(std::int64_t count, const Place& place = "shared") {
+Storage pattern(std::int64_t count, const AllocatorRef& where = "shared") {
   std::vector<std::int32_t> values(static_cast<std::size_t>(count));
   std::iota(values.begin(), values.end(), 17);
-  return from_data(values, {count}, place);
+  return from_data(values, {count}, where);
 }
 
 bool is_pattern(const Storage& x) {
@@ -79,7 +79,7 @@ void create_named() {
   begin();
   Storage w = create_shared(g_name, {5000}, DType::i32);
   w.copy_from(pattern(5000, "cpu"));
-  close_shared(w);
+  w.close();
 }
 
 // The owner: sends two storages, and lets go of them. With `stay` it waits to be killed.
@@ -143,13 +143,13 @@ void step_owner() {
   const internal::share::Exported held = *internal::share::exported(x);
   const SharedLocation where = shared_location(y);
   mark();
-  const std::uint32_t slot = *held.segment->publish(where.offset, where.size_bytes);
+  const std::uint32_t entry = *held.segment->publish(where.offset, where.size_bytes);
   mark();
   mark();
-  const internal::share::TicketName kept = *held.segment->make_ticket(slot);
+  const internal::share::TicketName kept = *held.segment->make_ticket(entry);
   mark();
   mark();
-  held.segment->let_go(slot);
+  held.segment->let_go(entry);
   mark();
   mark();
   held.segment->revoke(kept);
@@ -168,10 +168,10 @@ void step_peer() {
   (void)held.segment->import(content.name);
   mark();
   mark();
-  const internal::share::TicketName returned = *held.segment->make_ticket(content.name.slot);
+  const internal::share::TicketName returned = *held.segment->make_ticket(content.name.entry);
   mark();
   mark();
-  held.segment->let_go(content.name.slot);
+  held.segment->let_go(content.name.entry);
   mark();
   mark();
   held.segment->revoke(returned);
@@ -191,7 +191,7 @@ void open_named() {
   begin();
   Storage w = open_shared(g_name);
   require(is_pattern(w), "the bytes are right");
-  close_shared(w);
+  w.close();
 }
 
 void leave_named() {
@@ -202,7 +202,7 @@ void leave_named() {
 
 void collect_named() {
   begin();
-  (void)collect_shared();
+  (void)reap_named();
   const Storage w = create_shared(g_name, {100}, DType::i32);
 }
 

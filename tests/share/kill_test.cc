@@ -21,10 +21,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-Storage pattern(std::int64_t count, const Place& place = "shared") {
+Storage pattern(std::int64_t count, const AllocatorRef& where = "shared") {
   std::vector<std::int32_t> values(static_cast<std::size_t>(count));
   std::iota(values.begin(), values.end(), 17);
-  return from_data(values, {count}, place);
+  return from_data(values, {count}, where);
 }
 
 bool is_pattern(const Storage& x) {
@@ -109,7 +109,7 @@ class Kill : public ::testing::Test {
     EXPECT_TRUE(clean) << when << ": " << default_allocator("shared")->stats().live_blocks - 1 << " blocks and "
                        << open_descriptors() - descriptors_ << " descriptors are left";
     EXPECT_EQ(mapped_files(), files_) << when;
-    (void)collect_shared();
+    (void)reap_named();
     EXPECT_EQ(list_shared().size(), 1U) << when << ": a name is left";
     EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1) << when << ": a file is left";
   }

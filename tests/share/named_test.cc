@@ -46,12 +46,12 @@ TEST_F(Named, OneProcessCreatesAndAnotherOpensByName) {
   v.fill(2);
   EXPECT_EQ(w.item<float>({0, 0}), 2.0F);
   EXPECT_ERROR((void)create_shared("weights", {4}, DType::f32), AccessError, ErrorCode::already_exists);
-  close_shared(w);
+  w.close();
   EXPECT_ERROR((void)open_shared("weights"), AccessError, ErrorCode::not_found);  // the name goes with its creator
   EXPECT_EQ(v.item<float>({3, 7}), 2.0F) << "the bytes live on";
   EXPECT_EQ(list_shared().size(), 0U);
   const Storage again = create_shared("weights", {1}, DType::u8);
-  close_shared(v);
+  v.close();
   EXPECT_EQ(list_shared().size(), 1U) << "who closes the old one leaves the new one's name alone";
 }
 
@@ -134,7 +134,7 @@ TEST_F(Named, SquattersAndLinksAreRefusedAndLeftAlone) {
   for (const char* name : {"text", "open", "link", "fifo", "folder"}) {
     EXPECT_ERROR((void)create_shared(name, {1}, DType::u8), AccessError, ErrorCode::already_exists);
   }
-  EXPECT_TRUE(collect_shared().empty()) << "nothing that is not ours is removed";
+  EXPECT_TRUE(reap_named().empty()) << "nothing that is not ours is removed";
   EXPECT_TRUE(fs::exists(path("text")) && fs::is_symlink(path("link")));
   std::size_t foreign = 0;
   for (const NamedShared& one : list_shared()) foreign += one.is_ours ? 0U : 1U;
@@ -170,7 +170,7 @@ TEST_F(Named, AHeaderOfAnotherVersionOrWithLiesIsRefused) {
        ErrorCode::version_mismatch);
   with(offsetof(internal::share::SegmentHeader, file_bytes) + 4, 1, ErrorCode::format_error);  // larger than the file
   with(offsetof(internal::share::SegmentHeader, data_offset) + 5, 1, ErrorCode::format_error);
-  with(offsetof(internal::share::SegmentHeader, layout) + 3, 0x7f, ErrorCode::format_error);        // as many slots as would wrap
+  with(offsetof(internal::share::SegmentHeader, layout) + 3, 0x7f, ErrorCode::format_error);        // as many entries as would wrap
   with(offsetof(internal::share::SegmentHeader, description) + 16, 0xff, ErrorCode::format_error);  // a shape that does not fit
   EXPECT_EQ(open_shared("lies").num_elements(), 1000U);
 }
@@ -186,7 +186,7 @@ TEST_F(Named, ListsWhoHoldsIt) {
   EXPECT_TRUE(all[0].holders[0].is_alive);
   EXPECT_EQ(all[0].holders[0].process, getpid());
   EXPECT_FALSE(all[0].is_dead());
-  EXPECT_TRUE(collect_shared().empty());
+  EXPECT_TRUE(reap_named().empty());
 }
 
 }  // namespace

@@ -96,7 +96,7 @@ TEST_F(SharedProcess, AnOwnersForkedChildDoesNotKeepItAlive) {
   EXPECT_FALSE(list_shared()[0].is_dead()) << "the child's own name lives with the child";
   kill(child, SIGKILL);
   EXPECT_TRUE(comes_true([] { return !list_shared().empty() && list_shared()[0].is_dead(); }));
-  EXPECT_EQ(collect_shared().size(), 1U);
+  EXPECT_EQ(reap_named().size(), 1U);
   EXPECT_TRUE(list_shared().empty());
 }
 
@@ -120,7 +120,7 @@ TEST_F(SharedProcess, AStoppedReaderOfANameIsWaitedForAMoment) {
   const int other = open((folder_ + "/gate").c_str(), O_RDWR | O_CLOEXEC);
   ASSERT_TRUE(*os::try_lock_byte(other, internal::share::kGateLock));
   EXPECT_ERROR((void)open_shared("gate"), DeviceError, ErrorCode::timeout);
-  EXPECT_TRUE(collect_shared().empty());
+  EXPECT_TRUE(reap_named().empty());
   close(other);
   EXPECT_EQ(open_shared("gate").num_elements(), 10U);
 }
@@ -149,7 +149,7 @@ TEST_F(SharedProcess, NoProgramThatIsStartedInheritsADescriptor) {
   EXPECT_EQ(ran.output.find("socket"), std::string::npos) << ran.output;
   EXPECT_EQ(ran.output.find("listed"), std::string::npos) << ran.output;
   EXPECT_NE(ran.output.find("/proc"), std::string::npos) << ran.output;
-  EXPECT_EQ(collect_shared().size(), 1U) << "and what exec left behind is dead";
+  EXPECT_EQ(reap_named().size(), 1U) << "and what exec left behind is dead";
 }
 
 TEST_F(SharedProcess, LivenessDoesNotDependOnProcessIds) {
@@ -164,7 +164,7 @@ TEST_F(SharedProcess, LivenessDoesNotDependOnProcessIds) {
   if (spaces) {
     EXPECT_LE(list_shared()[0].holders[0].process, 2) << "a number that lives here, and means someone else";
   }
-  EXPECT_EQ(collect_shared().size(), 1U);
+  EXPECT_EQ(reap_named().size(), 1U);
 }
 
 TEST_F(SharedProcess, AnotherUserIsTurnedAway) {
@@ -206,7 +206,7 @@ TEST_F(SharedProcess, ASoakOfProcessesThatDieLeavesEverythingFlat) {
         helper->kill();
         helper = std::make_unique<Helper>("churn");
         ++kills;
-        (void)collect_shared();
+        (void)reap_named();
         reap_shared();
         most_descriptors = std::max(most_descriptors, open_descriptors());
         most_blocks = std::max(most_blocks, live());
@@ -227,7 +227,7 @@ TEST_F(SharedProcess, ASoakOfProcessesThatDieLeavesEverythingFlat) {
   EXPECT_LE(most_names, kProcesses * 4) << "nor do names";
   EXPECT_TRUE(none_is_left()) << live();
   EXPECT_TRUE(comes_true([] {
-    (void)collect_shared();
+    (void)reap_named();
     return list_shared().empty();
   }));
   did(std::to_string(messages) + " messages, " + std::to_string(kills) + " kills; at most " + std::to_string(most_descriptors) +

@@ -27,10 +27,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-Storage numbers(std::int64_t count, const Place& place) {
+Storage numbers(std::int64_t count, const AllocatorRef& where) {
   std::vector<std::int32_t> values(static_cast<std::size_t>(count));
   std::iota(values.begin(), values.end(), 0);
-  return from_data(values, {count}, place);
+  return from_data(values, {count}, where);
 }
 
 TEST(Shared, ANewOneGivesItsDescriptorOffsetAndSize) {
@@ -194,10 +194,10 @@ TEST(Ticket, ThatIsDamagedOrForgedIsRefused) {
     change(content);
     return Ticket::from_bytes(internal::share::ticket_bytes(content));
   };
-  EXPECT_ERROR((void)import_ticket(forged([](auto& c) { c.name.slot = 1 << 23; })), FormatError, ErrorCode::format_error);
+  EXPECT_ERROR((void)import_ticket(forged([](auto& c) { c.name.entry = 1 << 23; })), FormatError, ErrorCode::format_error);
   EXPECT_ERROR((void)import_ticket(forged([](auto& c) { c.name.ticket = 1 << 30; })), FormatError, ErrorCode::format_error);
   EXPECT_ERROR((void)import_ticket(forged([](auto& c) { c.name.generation += 1; })), AccessError, ErrorCode::already_consumed);
-  EXPECT_ERROR((void)import_ticket(forged([](auto& c) { c.name.slot_generation += 1; })), AccessError, ErrorCode::already_consumed);
+  EXPECT_ERROR((void)import_ticket(forged([](auto& c) { c.name.entry_generation += 1; })), AccessError, ErrorCode::already_consumed);
   EXPECT_ERROR((void)import_ticket(forged([](auto& c) { c.layout.offset = 1; })), FormatError, ErrorCode::format_error);
   EXPECT_ERROR((void)import_ticket(forged([](auto& c) { c.segment.low += 1; })), AccessError, ErrorCode::not_found);
   EXPECT_EQ(import_ticket(ticket).item<std::int32_t>({99}), 99) << "the true one is still good";

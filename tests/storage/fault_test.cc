@@ -31,7 +31,7 @@ class World {
   }
 
   Device device;
-  std::shared_ptr<Track> tracked;
+  std::shared_ptr<TrackAdaptor> tracked;
   Storage kept;
 };
 
@@ -58,7 +58,7 @@ void scenario(World& world, const std::shared_ptr<Allocator>& memory) {
   const auto scratch = arena(world.device, 1_MiB);
   { const Storage s = zeros({1000}, DType::f32, scratch); }
   scratch->reset();
-  (void)inspect(deep).to_json();
+  (void)to_json(inspect(deep));
 }
 
 enum class Outcome { finished, failed };

@@ -14,10 +14,10 @@
 namespace berth::testing {
 namespace {
 
-Storage counted(const Shape& shape, const Place& place = "cpu") {
+Storage counted(const Shape& shape, const AllocatorRef& where = "cpu") {
   std::vector<float> values(shape.num_elements());
   std::iota(values.begin(), values.end(), 0.0F);
-  return from_data(values, shape, place);
+  return from_data(values, shape, where);
 }
 
 TEST(Create, MakesStoragesOfEveryKindOnEveryDevice) {
@@ -320,7 +320,7 @@ TEST(Buffer, IsMadeFilledCopiedAndWrapped) {
   EXPECT_FALSE(b.is_external());
   EXPECT_EQ(make_buffer(0, "sim:0").data(), nullptr);
   char local[4] = "abc";
-  const Buffer wrapped = wrap_buffer(local, 4, "cpu", {}, true);
+  const Buffer wrapped = wrap_buffer(local, 4, "cpu", {}, {.read_only = true});
   EXPECT_TRUE(wrapped.is_external());
   EXPECT_ERROR(wrapped.fill(0), AccessError, ErrorCode::read_only);
   EXPECT_ERROR(wrapped.copy_from(make_buffer(4, "cpu")), AccessError, ErrorCode::read_only);
@@ -328,11 +328,11 @@ TEST(Buffer, IsMadeFilledCopiedAndWrapped) {
 
 TEST(Inspect, SharedAndMappedAreSaidWhenTheyAre) {
   Inspection seen = inspect(zeros({2}, DType::f32, "cpu"));
-  EXPECT_EQ(seen.to_text().find(", shared"), std::string::npos);
+  EXPECT_EQ(seen.to_string().find(", shared"), std::string::npos);
   seen.is_shared = true;
   seen.is_mapped = true;
-  EXPECT_NE(seen.to_text().find(", shared, mapped"), std::string::npos) << seen.to_text();
-  const nlohmann::json json = nlohmann::json::parse(seen.to_json());
+  EXPECT_NE(seen.to_string().find(", shared, mapped"), std::string::npos) << seen.to_string();
+  const nlohmann::json json = nlohmann::json::parse(to_json(seen));
   EXPECT_EQ(json["is_shared"], true);
   EXPECT_EQ(json["is_mapped"], true);
 }
@@ -351,7 +351,7 @@ TEST(Inspect, TellsEverythingAsTextAndJson) {
   const Storage x = empty({4, 6}, DType::bf16, track(direct("cpu")), {.tag = "weird \"tag\"\x01"});
   const Storage view = x.slice(1, 2, 6, 2).read_only();
   const Inspection seen = inspect(view);
-  const nlohmann::json json = nlohmann::json::parse(seen.to_json());
+  const nlohmann::json json = nlohmann::json::parse(to_json(seen));
   EXPECT_EQ(json["dtype"], "bf16");
   EXPECT_EQ(json["shape"], (std::vector<int>{4, 2}));
   EXPECT_EQ(json["strides"], (std::vector<int>{6, 2}));
@@ -372,7 +372,7 @@ TEST(Inspect, TellsEverythingAsTextAndJson) {
   EXPECT_NE(text.str().find("bf16 [4, 2] on cpu:0, 16 B, strides [6, 2], offset 2, view of 48 B, read-only"), std::string::npos)
       << text.str();
   EXPECT_EQ(text.str().find('\x01'), std::string::npos);
-  EXPECT_EQ(nlohmann::json::parse(inspect(Storage()).to_json())["allocator"], nullptr);
+  EXPECT_EQ(nlohmann::json::parse(to_json(inspect(Storage())))["allocator"], nullptr);
 }
 
 }  // namespace

@@ -10,8 +10,9 @@
 
 #include "berth/export.h"
 
-// Checked arithmetic: the only way berth computes a size. `try_` functions say no with an empty optional; the others throw
-// `ArgumentError(size_overflow)` naming what was being computed. Compare ranges by subtraction (`fits`), never by adding.
+// Checked arithmetic: the only way berth computes a size. `try_` functions return an empty optional on
+// overflow; the others throw `ArgumentError(size_overflow)` and name what was being computed. Compare ranges by
+// subtraction (`fits`), never by adding.
 namespace berth {
 
 // The largest byte count berth handles: pointer differences must stay representable.
@@ -53,7 +54,8 @@ constexpr std::optional<To> try_narrow(From value) noexcept {
   return static_cast<To>(value);
 }
 
-// The throwing forms, for sizes that come from a caller. `what` names the quantity in the message: "the arena's bytes".
+// The throwing forms, for sizes that come from a caller. `what` names the quantity in the message: "the arena's
+// bytes".
 BERTH_EXPORT std::size_t checked_add(std::size_t a, std::size_t b, const char* what);
 BERTH_EXPORT std::size_t checked_multiply(std::size_t a, std::size_t b, const char* what);
 BERTH_EXPORT std::size_t checked_align_up(std::size_t value, std::size_t alignment, const char* what);

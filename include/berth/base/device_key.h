@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-// A device as a bare number, for the levels below device/ that name one without knowing what it is (records).
-// `Device::from_key` in device/device.h turns it back into something that prints.
+// A device as a pair of plain numbers, for the layers below device/ (records), which name devices without
+// depending on them. `Device::from_key` in device/device.h turns a key back into a printable Device.
 namespace berth {
 
 struct DeviceKey {

@@ -11,7 +11,8 @@
 #include "berth/base/float_types.h"
 #include "berth/export.h"
 
-// Element types. A `DType` is one byte; its facts are in one table. Every stored element takes a whole number of bytes.
+// Element types. A `DType` is one byte; `info(dtype)` looks up its properties in one table. Every stored
+// element takes a whole number of bytes.
 namespace berth {
 
 enum class DType : std::uint8_t {
@@ -38,8 +39,8 @@ inline constexpr int kDTypeCount = 17;
 
 enum class DTypeKind : std::uint8_t { boolean, unsigned_integer, signed_integer, floating, complex };
 
-// What a dtype can hold. For integers the bounds are exact in `lowest_integer` and `highest_integer`; for floating and complex
-// types (per part) `highest` is the largest finite value.
+// What a dtype can hold. For integers the bounds are exact in `lowest_integer` and `highest_integer`; for
+// floating and complex types (per part) `highest` is the largest finite value.
 struct DTypeRange {
   double lowest;
   double highest;
@@ -62,7 +63,7 @@ BERTH_EXPORT std::span<const DTypeInfo> all_dtypes() noexcept;
 
 inline std::string_view to_string(DType dtype) noexcept { return info(dtype).name; }
 
-// How large an element is, and what its address must be a multiple of.
+// The size of an element, and the alignment of its address.
 constexpr std::size_t size_bytes(DType dtype) noexcept {
   constexpr std::uint8_t kSizes[kDTypeCount] = {1, 1, 2, 4, 8, 1, 2, 4, 8, 1, 1, 2, 2, 4, 8, 8, 16};
   return kSizes[static_cast<std::size_t>(dtype)];
@@ -71,14 +72,15 @@ constexpr std::size_t alignment_of(DType dtype) noexcept {
   return dtype == DType::c64 || dtype == DType::c128 ? size_bytes(dtype) / 2 : size_bytes(dtype);
 }
 
-// Reads berth's own names and, in any case, those of the common frameworks: "f32", "float32", "float", "F32", "torch.float32"; "bf16",
-// "bfloat16"; "f8e4m3", "float8_e4m3fn", "F8_E4M3"; "bool"; and NumPy's codes with their mark of byte order: "<f4", "|b1". Without the
-// mark a name is berth's, which counts bits: "i8" is one byte, "<i8" is eight. Throws ArgumentError(unsupported_dtype) for any other, and
-// for big-endian codes (">f4").
+// Reads berth's own names and those of the common frameworks, ignoring case: "f32", "float32", "float", "F32",
+// "torch.float32"; "bf16", "bfloat16"; "f8e4m3", "float8_e4m3fn", "F8_E4M3"; "bool"; and NumPy's type codes
+// with their byte-order prefix: "<f4", "|b1". Without the prefix a name is berth's own, which counts bits: "i8"
+// is one byte, "<i8" is eight. Throws ArgumentError(unsupported_dtype) for any other name, and for big-endian
+// codes (">f4").
 BERTH_EXPORT DType parse_dtype(std::string_view name);
 
-// The dtype of a C++ element type: dtype_of<float>() == DType::f32. Integers go by width and sign, so that `long` and `long long`
-// both work. Types that hold no element (pointers, char, long double) do not compile.
+// The dtype of a C++ element type: dtype_of<float>() == DType::f32. Integers map by width and signedness, so
+// that `long` and `long long` both work. Types without a dtype (pointers, char, long double) do not compile.
 template <class T>
 constexpr DType dtype_of() {
   if constexpr (std::same_as<T, bool>)

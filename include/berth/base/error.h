@@ -10,8 +10,9 @@
 
 #include "berth/export.h"
 
-// Errors. Everything berth throws on purpose derives from `Error`. Each one says three things in words (what was asked, why
-// it cannot be, what would help) and carries the numbers behind them as facts, so that a program can act and a person can read.
+// Errors. Everything berth throws on purpose derives from `Error`. Each error says three things in words (what
+// was asked, why it failed, what would help) and carries the numbers behind them as facts, so that programs can
+// act on it and people can read it.
 //
 //     try { empty({1 << 20, 1 << 20}, DType::f32, "sim:0"); }
 //     catch (const OutOfMemory& e) { log(e.what()); use_less(e.report().would_be_enough_bytes); }
@@ -20,7 +21,9 @@
 // (`std::bad_alloc`) passes through unchanged. Errors are cheap to copy and copying one never throws.
 namespace berth {
 
-// Grouped by the class that usually carries them.
+class JsonWriter;  // base/json.h
+
+// Grouped by the exception class that usually carries them.
 enum class ErrorCode : unsigned char {
   // ArgumentError
   invalid_argument,
@@ -74,12 +77,12 @@ enum class ErrorCode : unsigned char {
   cancelled,
 };
 
-// The name of the enumerator, the same in C++, JSON and the documents.
+// The name of the enumerator, the same in C++, JSON and the documentation.
 BERTH_EXPORT std::string_view to_string(ErrorCode code) noexcept;
 
 // One number or name behind an error: {"axis", 2}, {"device", "cuda:0"}.
 struct Fact {
-  std::string_view name;  // a literal
+  std::string_view name;  // a string literal
   std::string value;
   bool is_number = false;
 
@@ -87,7 +90,8 @@ struct Fact {
   Fact(std::string_view fact_name, std::integral auto number) : name(fact_name), value(std::to_string(number)), is_number(true) {}
 };
 
-// What an error says in words. `asked` names the call and its argument, `why` the rule it met, `help` what to do instead.
+// What an error says in words. `asked` names the call and its argument, `why` the rule it broke, `help` what to
+// do instead.
 struct ErrorText {
   std::string asked;
   std::string why;
@@ -114,7 +118,7 @@ class BERTH_EXPORT Error : public std::exception {
   std::string_view fact(std::string_view name) const noexcept;
 
   // {"error": code, "asked": …, "why": …, "help": …, "facts": {…}}
-  std::string to_json() const;
+  void write_json(JsonWriter& json) const;
 
  private:
   struct Detail;
@@ -128,7 +132,8 @@ class BERTH_EXPORT ArgumentError : public Error {
   ~ArgumentError() override;
 };
 
-// The object exists, but this use of it is not allowed: read-only, on another device, busy, taken already.
+// The object exists, but this use of it is not allowed: it is read-only, on another device, busy, or already
+// consumed.
 class BERTH_EXPORT AccessError : public Error {
  public:
   using Error::Error;

@@ -5,13 +5,14 @@
 #include <cmath>
 #include <cstdint>
 
-// The floating-point types that C++20 lacks, as plain bits with exact rules. They hold and convert values; they do no
-// arithmetic. `small_float` describes a format by its widths; the aliases below are the ones berth stores.
+// The floating-point types that C++20 lacks, stored as plain bits. They hold and convert values; they do no
+// arithmetic. `small_float` describes a format by its bit widths; the aliases below are the formats that berth
+// stores.
 //
-// Encoding rounds to nearest, ties to even, in one step from double. Past the largest finite value an IEEE-like format
-// (float16, bfloat16, float8_e5m2) gives infinity; float8_e4m3 has no infinity and gives NaN, as does encoding an infinity
-// into it. A NaN stays a NaN: its sign and the top bits of its payload are kept, and it is quiet, as the conversion
-// instructions of x86-64 and ARM64 do it.
+// Encoding rounds to nearest, ties to even, in one step from double. Values past the largest finite one
+// overflow to infinity in the IEEE-like formats (float16, bfloat16, float8_e5m2). float8_e4m3 has no infinity:
+// overflow and infinities become NaN. A NaN stays a NaN: it keeps its sign and the top bits of its payload, and
+// is made quiet, as by the conversion instructions of x86-64 and ARM64.
 namespace berth {
 
 template <int ExponentBits, int MantissaBits, bool HasInfinity, class Bits>
@@ -50,7 +51,7 @@ struct small_float {
       const auto payload = static_cast<Bits>(fraction >> (52 - MantissaBits));
       return static_cast<Bits>(sign | kExponent | (Bits{1} << (MantissaBits - 1)) | payload);
     }
-    if (raw_exponent == 0) return sign;  // zero, or a double far below every smallest value here
+    if (raw_exponent == 0) return sign;  // zero or a subnormal double, which rounds to zero in every format
     const int exponent = raw_exponent - 1023;
     const int smallest = 1 - kBias;
     const int shift = 52 - MantissaBits + (exponent < smallest ? smallest - exponent : 0);
@@ -60,7 +61,8 @@ struct small_float {
     const std::uint64_t rest = significand & ((1ULL << shift) - 1);
     const std::uint64_t half = 1ULL << (shift - 1);
     if (rest > half || (rest == half && (kept & 1) != 0)) ++kept;
-    // A carry out of the mantissa moves into the exponent, which is exactly what rounding up to the next binade means.
+    // A carry out of the mantissa moves into the exponent, which is exactly what rounding up to the next binade
+    // means.
     if (exponent >= smallest) kept += static_cast<std::uint64_t>(exponent - smallest) << MantissaBits;
     if (kept > kLargest) return static_cast<Bits>(sign | (HasInfinity ? kExponent : kExponent | kMantissa));
     return static_cast<Bits>(sign | kept);

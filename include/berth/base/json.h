@@ -8,15 +8,16 @@
 
 #include "berth/export.h"
 
-// The one JSON writer. It appends to a string as it is told, so that nothing is built twice:
+// The JSON writer. It appends each value directly to a string, without an intermediate tree:
 //
 //     JsonWriter json;
 //     json.begin_object().member("device", "cpu:0").member("bytes", 4096).end_object();
 //     std::string text = json.take();      // {"device":"cpu:0","bytes":4096}
 //
-// Whatever bytes a name holds, the output is valid JSON in valid UTF-8: control characters are escaped and bytes that are
-// not UTF-8 become U+FFFD. Numbers that JSON lacks (NaN, infinities) become null. Calls must nest properly: a value where a
-// key is due, or an end that does not match, is a programming error and asserts. Not for sharing between threads.
+// Whatever bytes a name holds, the output is valid JSON in valid UTF-8: control characters are escaped and
+// bytes that are not UTF-8 become U+FFFD. Numbers that JSON lacks (NaN, infinities) become null. Calls must
+// nest properly: a value where a key is due, or an end that does not match, is a programming error and asserts.
+// A writer is for one thread at a time.
 namespace berth {
 
 class BERTH_EXPORT JsonWriter {
@@ -42,7 +43,7 @@ class BERTH_EXPORT JsonWriter {
   // A number that is already text. REQUIRES: it is a valid JSON number.
   JsonWriter& number(std::string_view digits) { return raw(digits); }
 
-  // A whole JSON value that another writer made.
+  // A complete JSON value that another writer produced.
   JsonWriter& json(std::string_view made) { return raw(made); }
 
   template <class T>
@@ -57,7 +58,7 @@ class BERTH_EXPORT JsonWriter {
   struct Level {
     char kind;  // '{' or '['
     bool empty = true;
-    bool key_written = false;  // an object's key waits for its value
+    bool key_written = false;  // a key is written and its value is not yet
   };
 
   JsonWriter& open(char kind);
@@ -71,5 +72,15 @@ class BERTH_EXPORT JsonWriter {
   std::string out_;
   std::vector<Level> levels_;
 };
+
+// The JSON text of any value that has `write_json`. berth's types have two output forms and no others:
+// `to_string` for people (a member, or a free function for an enum), and `write_json` for programs.
+template <class T>
+requires requires(const T& value, JsonWriter& json) { value.write_json(json); }
+std::string to_json(const T& value) {
+  JsonWriter json;
+  value.write_json(json);
+  return json.take();
+}
 
 }  // namespace berth

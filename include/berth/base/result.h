@@ -8,18 +8,39 @@
 
 #include "berth/base/error.h"
 
-// Expected failures as values. Inside berth, and between berth and a backend, "the device is full" or "not supported" is an
-// answer and not an exception; the public face turns it into one. A `Failure` fits in two registers and copying it allocates
-// nothing, so that success costs nothing and running out of memory can be reported without memory.
+// Expected failures as values. Inside berth, and between berth and a backend, "the device is full" or "not
+// supported" is a return value and not an exception; the public API throws it. A `Failure` fits in two
+// registers and copying it allocates nothing, so that the success path costs nothing and running out of memory
+// can be reported without allocating.
 namespace berth {
+
+// Why an allocation was refused, for layers that must tell refusals apart: the layer that refused explains
+// itself in the report.
+enum class Refusal : unsigned char {
+  other,           // the device, or a cause that no layer tests for
+  limit,           // a limit adaptor
+  strategy_limit,  // the limit among the options of a strategy
+  private_limit,   // the limit of a private pool
+  process_limit,
+  arena_full,
+  pending_work,  // streams may still use the memory
+  not_moved,     // pages that are in use did not move
+  injected,      // the fail adaptor
+};
 
 struct Failure {
   ErrorCode code = ErrorCode::device_error;
+  Refusal cause = Refusal::other;
   int os_error = 0;      // errno, or the device's own code; 0 when there is none
-  const char* why = "";  // a literal
-};
+  const char* why = "";  // a string literal
 
-// A T, or why there is none.
+  constexpr Failure() noexcept = default;
+  constexpr Failure(ErrorCode failed, int error, const char* reason, Refusal refused_by = Refusal::other) noexcept
+      : code(failed), cause(refused_by), os_error(error), why(reason) {}
+};
+static_assert(sizeof(Failure) == 16);
+
+// A T, or the failure that explains why there is none.
 template <class T>
 class [[nodiscard]] Result {
  public:
@@ -42,7 +63,7 @@ class [[nodiscard]] Result {
   std::variant<T, Failure> state_;
 };
 
-// Done, or why not.
+// Success, or a failure.
 class [[nodiscard]] Status {
  public:
   constexpr Status() noexcept = default;
@@ -53,7 +74,7 @@ class [[nodiscard]] Status {
   constexpr const Failure& failure() const noexcept { return failure_; }  // REQUIRES: !ok()
 
  private:
-  Failure failure_{.why = nullptr};  // a failure always says why, if only with an empty text
+  Failure failure_{ErrorCode::device_error, 0, nullptr};  // `why` is null on success only; it may be empty
 };
 
 }  // namespace berth

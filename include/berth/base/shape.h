@@ -15,15 +15,16 @@
 #include "berth/base/dtype.h"
 #include "berth/export.h"
 
-// Shapes and strides. `Dims` is a short list of 64-bit integers that needs no heap up to rank 6; `Shape` is one whose entries are
-// known not to be negative; `Strides` is one in units of elements, of any sign, zero included. Rank 0 is a scalar: one element.
+// Shapes and strides. `Dims` is a short list of 64-bit integers, stored inline up to rank 6; `Shape` is a
+// `Dims` without negative entries; `Strides` is a `Dims` of distances in elements, of any sign, zero included.
+// Rank 0 is a scalar: one element.
 namespace berth {
 
-// The highest rank berth accepts. Larger ranks are refused with `limit_exceeded`, whatever their sizes.
+// The highest rank berth accepts. Higher ranks are rejected with `limit_exceeded`, whatever their sizes.
 inline constexpr std::size_t kMaxRank = 64;
 
-// One entry of a list in braces, from an integer of any type: `Shape{v.size(), 3}`. Throws ArgumentError(size_overflow) for what 64 bits
-// with a sign cannot hold.
+// One entry of a braced list, from an integer of any type: `Shape{v.size(), 3}`. Throws
+// ArgumentError(size_overflow) for a value that does not fit in int64_t.
 struct Dim {
   std::int64_t value;
   constexpr Dim(std::integral auto given) : value(checked_narrow<std::int64_t>(given, "a dimension")) {}
@@ -76,7 +77,7 @@ class BERTH_EXPORT Dims {
   std::string to_string() const;
 
  protected:
-  // Writing is for the classes that keep a promise about the entries.
+  // Mutators are for derived classes, which maintain invariants on the entries.
   std::int64_t* data() noexcept { return heap_ ? heap_.get() : inline_; }
   const std::int64_t* data() const noexcept { return heap_ ? heap_.get() : inline_; }
   void append(std::int64_t value) { insert(rank_, value); }
@@ -99,7 +100,8 @@ class BERTH_EXPORT Dims {
   void copy_from(const Dims& other) {
     if (other.heap_ || heap_) return assign(other.span());
     rank_ = other.rank_;
-    for (std::size_t i = 0; i < kInline; ++i) inline_[i] = other.inline_[i];  // a fixed count copies faster than rank_ would
+    // A fixed count copies faster than rank_ entries.
+    for (std::size_t i = 0; i < kInline; ++i) inline_[i] = other.inline_[i];
   }
   void take(Dims& other) noexcept {
     rank_ = other.rank_;
@@ -113,7 +115,7 @@ class BERTH_EXPORT Dims {
   std::unique_ptr<std::int64_t[]> heap_;  // set exactly when rank_ > kInline
 };
 
-// Dimensions, none negative.
+// Dimensions; none is negative.
 class BERTH_EXPORT Shape : public Dims {
  public:
   Shape() noexcept = default;  // a scalar
@@ -128,17 +130,19 @@ class BERTH_EXPORT Shape : public Dims {
     return shape;
   }
 
-  // Takes an axis out, or puts one in front of `axis`.
+  // Remove an axis, or insert one in front of `axis`.
   using Dims::erase;
   void insert(std::size_t axis, std::int64_t value);
 
   // Replaces one dimension. Throws ArgumentError(invalid_shape) when it is negative.
   void set(std::size_t axis, std::int64_t value);
 
-  // The product of the dimensions: 1 for a scalar, 0 as soon as one is 0. Throws ArgumentError(size_overflow).
+  // The product of the dimensions: 1 for a scalar, 0 if any dimension is 0. Throws
+  // ArgumentError(size_overflow).
   std::size_t num_elements() const;
 
-  // num_elements() * size_bytes(dtype). Throws ArgumentError(size_overflow) past kMaxBytes; the other form says nothing.
+  // num_elements() * size_bytes(dtype). Past kMaxBytes the first form throws ArgumentError(size_overflow), and
+  // the second returns an empty optional.
   std::size_t size_bytes(DType dtype) const;
   std::optional<std::size_t> try_size_bytes(DType dtype) const noexcept;
 
@@ -168,27 +172,30 @@ class BERTH_EXPORT Strides : public Dims {
   static Strides contiguous(const Shape& shape);
 };
 
-// The elements a strided layout touches, relative to its first: the least and the greatest offset. Both are 0 when there are no
-// elements. Throws ArgumentError(out_of_bounds) when an offset does not fit in 64 bits.
+// The range of elements that a strided layout touches: the least and the greatest offset from its first
+// element. Both are 0 when there are no elements. Throws ArgumentError(out_of_bounds) when an offset does not
+// fit in 64 bits.
 struct Reach {
   std::int64_t lowest = 0;
   std::int64_t highest = 0;
 };
 BERTH_EXPORT Reach reach(const Shape& shape, const Strides& strides);
 
-// The bytes around the first element that a strided layout covers: so many before it, and so many from it on. Both are 0 when there
-// are no elements. Nothing when there is not one stride for each dimension, or when the elements or the bytes pass kMaxBytes.
+// The bytes that a strided layout covers, before the address of its first element and from that address on.
+// Both are 0 when there are no elements. `try_extent` returns an empty optional when the ranks differ, or when
+// the elements or the bytes pass kMaxBytes.
 struct Extent {
   std::size_t before_bytes = 0;
   std::size_t from_bytes = 0;
 };
 BERTH_EXPORT std::optional<Extent> try_extent(const Shape& shape, const Strides& strides, DType dtype) noexcept;
 
-// Whether the elements lie in row-major order without gaps. Axes of size 1 may have any stride; no elements are contiguous.
+// Whether the elements lie in row-major order without gaps. Axes of size 1 may have any stride; a layout
+// without elements is contiguous.
 BERTH_EXPORT bool is_contiguous(const Shape& shape, const Strides& strides) noexcept;
 
-// Whether two different indices reach the same element. Exact for the layouts that views make; a layout contrived to be hard is
-// given up on after a fixed effort and reported as overlapping.
+// Whether two different indices reach the same element. Exact for the layouts that views make. The search has a
+// fixed budget; an adversarial layout that exhausts it is reported as overlapping.
 BERTH_EXPORT bool overlaps_itself(const Shape& shape, const Strides& strides) noexcept;
 
 }  // namespace berth

@@ -3,8 +3,8 @@
 
 #include <cstddef>
 
-// Byte counts as people write them: `limit(direct("cpu"), 2_GiB)`. Found by `using namespace berth;` or
-// `using namespace berth::literals;`. A count that does not fit is refused when the program is compiled.
+// Literals for byte counts: `limit(direct("cpu"), 2_GiB)`. Found by `using namespace berth;` or
+// `using namespace berth::literals;`. A count that does not fit in 64 bits does not compile.
 namespace berth {
 inline namespace literals {
 

@@ -4,7 +4,8 @@
 #include "berth/base/dtype.h"
 #include "berth/export.h"
 
-// The rules by which an element of one dtype becomes one of another. Every copy of berth, on any device, follows them to the bit.
+// The rules that convert an element of one dtype to another. Every copy of berth, on any device, follows them
+// bit for bit.
 //
 // | from          | to            | rule                                                                                       |
 // |---------------|---------------|--------------------------------------------------------------------------------------------|
@@ -20,7 +21,7 @@
 // A stored bool counts as true when its byte is not 0. Subnormal values are kept.
 namespace berth {
 
-// Converts one element. Neither address needs to be aligned; the two may be the same.
+// Converts one element. Neither address needs to be aligned; source and target may be the same address.
 BERTH_EXPORT void convert_element(const void* source, DType source_dtype, void* target, DType target_dtype) noexcept;
 
 }  // namespace berth

@@ -10,8 +10,9 @@
 #include "berth/base/dtype.h"
 #include "berth/export.h"
 
-// One value of any element type, for filling: `x.fill(0)`, `full({2, 2}, 1.5, DType::bf16, "cpu")`. It keeps the value as given and
-// converts it once, by the rules of copy/convert.h, when the target's dtype is known.
+// One value of any element type, for fills: `x.fill(0)`, `full({2, 2}, 1.5, DType::bf16, "cpu")`. It keeps the
+// value as given and converts it once, by the rules of copy/convert.h, when the target's dtype is known. A
+// plain value type.
 namespace berth {
 
 class BERTH_EXPORT Scalar {
@@ -25,7 +26,7 @@ class BERTH_EXPORT Scalar {
 
   DType dtype() const noexcept { return dtype_; }
 
-  // The value as an element of another dtype: its first size_bytes(dtype) bytes count.
+  // The value as an element of another dtype, in the first size_bytes(dtype) bytes.
   std::array<std::byte, 16> as(DType dtype) const noexcept;
 
  private:

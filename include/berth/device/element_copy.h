@@ -4,11 +4,12 @@
 #include "berth/base/dtype.h"
 #include "berth/base/shape.h"
 
-// What a device with kernels of its own is asked to do: Backend::copy_elements.
+// The argument of Backend::copy_elements, for devices with kernels of their own.
 namespace berth {
 
-// Elements of one shape, gathered, scattered and converted on the way; both ends are on the backend's own device. Strides are in elements, and
-// those of the source may be 0. The target reaches an element twice only where all source strides are 0, so that it does not matter: a fill.
+// A strided copy that gathers, scatters and converts elements; both ends are on the backend's own device.
+// Strides are in elements, and those of the source may be 0. The target's layout overlaps itself only where all
+// source strides are 0 (a fill), so that the order of writes does not matter.
 struct ElementCopy {
   void* target = nullptr;
   DType target_dtype = DType::u8;

@@ -9,20 +9,20 @@
 #include "berth/device/backend.h"
 #include "berth/export.h"
 
-// Which kinds of device there are, and the backend behind each device. Built-in kinds: cpu, pinned, shared, sim, cuda. A backend is made when
-// its device is first used and lives until the process ends; nothing here is ever destroyed, so the order of shutdown cannot matter.
-// Any thread.
+// The registry of device kinds, and the backend of each device. Built-in kinds: cpu, pinned, shared, sim, cuda.
+// A backend is made when its device is first used and lives until the process ends; nothing here is ever
+// destroyed, so the order of static destruction cannot matter. Any thread.
 namespace berth {
 
-// Adds a kind. The name is lower-case letters, digits and '_', starting with a letter, at most 32 of them.
-// Throws ArgumentError when it is not, or is taken.
+// Adds a kind. The name consists of at most 32 lower-case letters, digits and '_', and starts with a letter.
+// Throws ArgumentError when the name is malformed or taken.
 BERTH_EXPORT void register_backend(std::string_view kind, std::unique_ptr<BackendFactory> factory);
 
-// The backend of a device. Throws DeviceError: no_such_device{index, count} past the last one, device_unavailable with the
-// reason when this build or this machine has none of the kind.
+// The backend of a device. Throws DeviceError: no_such_device{index, count} when the index is past the last
+// device, device_unavailable with the reason when this build or this machine has no device of the kind.
 BERTH_EXPORT Backend& backend(Device device);
 
-// The same without exceptions, for questions: nullptr when the device is not there.
+// The same without exceptions: nullptr when the device does not exist.
 BERTH_EXPORT Backend* find_backend(Device device) noexcept;
 
 struct KindInfo {
@@ -32,7 +32,7 @@ struct KindInfo {
 };
 BERTH_EXPORT std::vector<KindInfo> device_kinds();
 
-// Every device of this machine, kind by kind.
+// All devices of this machine, grouped by kind.
 BERTH_EXPORT std::vector<Device> all_devices();
 
 }  // namespace berth

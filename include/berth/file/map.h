@@ -8,7 +8,8 @@
 #include "berth/export.h"
 #include "berth/storage/storage.h"
 
-// Files as storages: the bytes are those of the file, read when they are first touched, and nothing is copied.
+// Memory-mapped files as storages: the bytes are those of the file, paged in on first touch, and nothing is
+// copied.
 //
 //     Storage m = map_file("data.bin", {1 << 20}, DType::f32);                        // to read
 //     Storage all = map_file("data.bin", DType::f32);                                 // its shape from the file's size
@@ -16,64 +17,70 @@
 //     out.fill(7);
 //     flush_mapped(out);                                                              // is on the disk now
 //
-// A mapping lives as long as the last storage over it, whatever becomes of the name: a file that is removed or replaced meanwhile keeps
-// its old bytes for those who have it mapped. A storage to read is read-only: writing through it is an AccessError, and no signal.
+// A mapping lives as long as the last storage over it, whatever becomes of the path: a file that is removed or
+// replaced meanwhile keeps its old bytes for those who have it mapped. A storage mapped to read is read-only:
+// writing through it throws AccessError and raises no signal.
 //
-// Others can cut the file, or write into it. Wherever berth itself touches the bytes (copies, fills, equal, item) it looks first, and
-// answers with file_truncated, file_changed or io_error. Your own code, through data(), gets what the kernel does: SIGBUS for bytes that are
-// no longer there, also in a private copy. Where a file may be cut under you, ask mapped_state first, or read it and not map it. What happens
-// between a look and the touch nobody can exclude.
+// Others can truncate the file, or write to it. Wherever berth itself touches the bytes (copies, fills, equal,
+// item) it checks the file first, and throws file_truncated, file_changed or io_error. Your own code, through
+// data(), gets what the kernel does: SIGBUS for bytes past the end of the file, also in a private copy. Where a
+// file may be truncated under you, call mapped_state first, or read the file instead of mapping it. The race
+// between that test and the access remains.
 //
-// Any thread may use different storages of one mapping. flush_mapped and the hints are safe from any thread.
+// Different threads may use different storages of one mapping. flush_mapped and the hints may be called from
+// any thread.
 namespace berth {
 
 enum class FileMode : unsigned char {
   read,          // the storage is read-only
-  read_write,    // writes reach the file, and others who have it mapped
-  create,        // a new file of exactly that size, of zeros, or one of that name emptied first; then as read_write
-  private_copy,  // writes stay in this process's memory, page by page, and never reach the file
+  read_write,    // writes reach the file, and other processes that have it mapped
+  create,        // a new file of exactly that size, of zeros; an existing one is truncated first; then as
+                 // read_write
+  private_copy,  // copy-on-write: writes stay in this process's memory, page by page, and never reach the file
 };
 BERTH_EXPORT std::string_view to_string(FileMode mode) noexcept;
 
-// How the bytes will be used. Hints: a kernel that cannot follow them is no error.
+// How the bytes will be used. Except for the offset these are hints: a kernel that cannot follow them is no
+// error.
 struct MapOptions {
-  std::uint64_t offset = 0;     // of the first element, in bytes from the start of the file; a multiple of alignment_of(dtype)
-  bool prefetch = false;        // read it all ahead, beginning now
-  bool sequential = false;      // it is read from front to back: read further ahead, keep less behind
+  std::uint64_t offset = 0;     // of the first element, in bytes from the start of the file; a multiple of
+                                // alignment_of(dtype)
+  bool prefetch = false;        // start reading all of it in the background
+  bool sequential = false;      // accesses go from front to back: read further ahead, cache less behind
   bool huge_pages = false;      // where the file system has them
-  bool expect_changes = false;  // others write to the file on purpose: only a cut is an error
+  bool expect_changes = false;  // others write to the file on purpose: only truncation is an error
 };
 
-// Throws AccessError: not_found, permission_denied, already_exists; DeviceError: unsupported for what is not a regular file (it is never waited
-// for), io_error{os_error}, out_of_memory when there is no address space or no room on the disk; FormatError: file_truncated{have, need};
-// ArgumentError: misaligned, out_of_bounds. All name the path. Then nothing was made or changed, but that `create` may have made the file, or emptied it.
+// Throws AccessError: not_found, permission_denied, already_exists; DeviceError: unsupported for what is not a
+// regular file (opening one never blocks), io_error{os_error}, out_of_memory when there is no address space or
+// no disk space; FormatError: file_truncated{have, need}; ArgumentError: misaligned, out_of_bounds. All name
+// the path. Nothing is left behind, except that `create` may have created the file, or truncated it.
 BERTH_EXPORT Storage map_file(const std::string& path, const Shape& shape, DType dtype, FileMode mode = FileMode::read,
                               const MapOptions& options = {}, Site site = Site::here());
 
-// As many elements, in one dimension, as the file has from the offset on. Throws FormatError(size_mismatch) when that is not a whole number.
-// Not with FileMode::create, which must be told a size: ArgumentError.
+// Maps as many elements, in one dimension, as the file has from the offset on. Throws
+// FormatError(size_mismatch) when that is not a whole number, and ArgumentError with FileMode::create, which
+// needs a size.
 BERTH_EXPORT Storage map_file(const std::string& path, DType dtype, FileMode mode = FileMode::read, const MapOptions& options = {},
                               Site site = Site::here());
 
-// What was written through the storage is on the disk when this returns. Nothing to do for what is read or private. Throws
-// DeviceError(io_error), ArgumentError when the storage is not mapped.
+// Writes everything that was written through the storage to disk before it returns. Does nothing for read-only
+// and private mappings. Throws DeviceError(io_error), ArgumentError when the storage is not mapped.
 BERTH_EXPORT void flush_mapped(const Storage& storage);
 
-// Flushes, and lets go now: the storage has no elements afterwards. Throws AccessError(busy) while other handles or views of it are there.
-BERTH_EXPORT void close_mapped(Storage& storage);
-
-// Reads the elements ahead, in the background. A hint.
+// Starts reading the elements in the background. A hint.
 BERTH_EXPORT void prefetch_mapped(const Storage& storage);
 
-// Takes the memory of the elements' pages back, for whoever goes through a file once and copies it elsewhere. They are read again when they
-// are touched again; what was written is not lost. A private copy is left as it is: its changes are nowhere else.
+// Drops the elements' pages from memory, for callers that go through a file once and copy it elsewhere. The
+// pages are read again on the next touch; what was written is not lost. A private copy is left as it is,
+// because its changes exist only in memory.
 BERTH_EXPORT void drop_mapped(const Storage& storage);
 
-// Whether the file is what it was when it was mapped, as its size, its time of change and its name tell.
+// Whether the file is still the one that was mapped, judged by its size, its modification time and its path.
 enum class FileState : unsigned char {
   current,
-  replaced,   // the name belongs to another file now, or to none; the bytes here are still good
-  changed,    // someone wrote into it
+  replaced,   // the path leads to another file, or to none; the mapped bytes are still valid
+  changed,    // it was written to
   truncated,  // it is shorter than it was
 };
 BERTH_EXPORT std::string_view to_string(FileState state) noexcept;

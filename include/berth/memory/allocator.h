@@ -11,8 +11,7 @@
 #include "berth/base/result.h"
 #include "berth/device/backend.h"
 #include "berth/export.h"
-#include "berth/memory/block.h"
-#include "berth/memory/out_of_memory.h"
+#include "berth/memory/block_source.h"
 #include "berth/memory/pressure.h"
 #include "berth/memory/stats.h"
 
@@ -28,8 +27,6 @@
 namespace berth {
 
 class Allocator;
-struct Misuse;
-struct Snapshot;
 
 // While it lives, the allocator leaves its device in peace: it begins nothing that maps, frees or waits (calls that other threads are
 // in the middle of may finish). Requests that cached memory can serve go on; others are refused with `busy`; frees are kept back until the last
@@ -48,12 +45,9 @@ class [[nodiscard]] BERTH_EXPORT Hold {
   std::shared_ptr<Allocator> allocator_;
 };
 
-class BERTH_EXPORT Allocator : public std::enable_shared_from_this<Allocator> {
+class BERTH_EXPORT Allocator : public BlockSource, public std::enable_shared_from_this<Allocator> {
  public:
-  virtual ~Allocator();
-  Allocator(const Allocator&) = delete;
-  Allocator& operator=(const Allocator&) = delete;
-
+  ~Allocator() override;
   // Throws OutOfMemory with a full report; ArgumentError(invalid_alignment); AccessError(busy) while the device is held; DeviceError
   // when the device has failed. Zero bytes give a block with a null address.
   Block allocate(const Request& request) {
@@ -136,40 +130,6 @@ class BERTH_EXPORT Allocator : public std::enable_shared_from_this<Allocator> {
   // Checks every invariant of the structure and of the allocators below; returns what is wrong, or an empty string. For tests: slow.
   virtual std::string audit() const = 0;
 
-  // ---- The inner interface: what strategies implement, and adaptors call on the allocator they wrap. It makes no records, throws
-  // ---- nothing, and leaves it to the public face to report a free that was refused.
-
-  enum class Freed : unsigned char { yes, double_free, foreign, size_mismatch, reentered };
-  enum class When : unsigned char { later, now };
-
-  // Adds the address, the serial and the place to a block that describes the request otherwise; what it holds after a failure has no
-  // meaning. REQUIRES: request.bytes > 0, its alignment is set and legal, its tag and allocator are final.
-  virtual Status obtain(const Request& request, Block& block) noexcept = 0;
-
-  // Anything but `yes` has changed nothing. On `yes`, and if `known` is not null, that receives the block as it was handed out: what
-  // came in may have been made by block_at, and lack most of it.
-  virtual Freed give_back(const Block& block, When when, Block* known) noexcept = 0;
-
-  // Gives the block `bytes` bytes where it is, and a new serial; false, with nothing changed, when that cannot be, or it is not the block it
-  // says. REQUIRES: block.serial != 0, block.bytes < bytes <= kMaxBytes.
-  virtual bool grow(Block& block, std::size_t bytes) noexcept = 0;
-
-  // Keeps the promise of `used_on`. Anything but `yes` has changed nothing; a Failure means that there is no heap to remember it.
-  virtual Result<Freed> note_use(const Block& block, StreamRef stream) noexcept = 0;
-
-  virtual void begin_hold() noexcept = 0;
-  virtual void end_hold() noexcept = 0;
-
-  // Adds what this allocator knows about a refused request, but its holders. Each layer recognises its own refusal by the failure's text.
-  virtual void explain(const Failure& failure, OutOfMemoryReport& report) const = 0;
-
-  // Fills in what this allocator knows of its range and its blocks, with the numbers of tags (Tag::id) where a snapshot has indices; without a
-  // range, in any order, with addresses where it has offsets. By default nothing: then a snapshot has no more than stats().
-  virtual void list_blocks(Snapshot& snapshot) const;
-
-  // Adds what this allocator knows about a block whose free was refused: where it was allocated, and freed first. By default nothing.
-  virtual void explain_free(const Block& block, Misuse& misuse) const noexcept;
-
  protected:
   explicit Allocator(Backend& backend) noexcept;
 
@@ -179,13 +139,14 @@ class BERTH_EXPORT Allocator : public std::enable_shared_from_this<Allocator> {
  private:
   Block allocate_parts(std::size_t bytes, std::size_t alignment, StreamRef stream, Tag tag, const Site* site);
   Block allocate_slowly(std::size_t bytes, std::size_t alignment, StreamRef stream, Tag tag, const Site* site);
+  Block allocate_fully(std::size_t bytes, std::size_t alignment, StreamRef stream, Tag tag, const Site* site);
   Status allocate_checked(Request& request, Block& block);
   Status allocate_under_pressure(Request& request, Block& block, unsigned& calls);
   bool call_for_memory(const Request& request, unsigned call) const;
   Status allocate_nothing(const Request& request, Block& block) noexcept;
   void record_refusal(const Request& request) const noexcept;
   void deallocate_slowly(const Block& block, When when) noexcept;
-  void report_refused(const Block& block, Freed freed) const noexcept;
+  void report_refused(const Block& block, BlockVerdict freed) const noexcept;
 
   Backend& backend_;  // backends are never destroyed
   const Device device_;

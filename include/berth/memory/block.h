@@ -35,7 +35,7 @@ struct Block {
   std::uint64_t stream_id = 0;  // of the request
   std::uint64_t serial = 0;     // different for every block of an allocator; 0: unknown, see Allocator::block_at
   std::uint64_t allocator_id = 0;
-  std::uint64_t place = 0;  // where the allocator keeps what it knows of the block: its own business
+  std::uint64_t cookie = 0;  // where the allocator keeps what it knows of the block: its own business
 
   explicit operator bool() const noexcept { return data != nullptr; }
   friend bool operator==(const Block&, const Block&) = default;

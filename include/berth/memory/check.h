@@ -53,7 +53,7 @@ struct CheckOptions {
   bool zero = false;            // every block is cleared before it is handed out, so that nobody sees what another left there
 };
 
-class BERTH_EXPORT Check : public Allocator {
+class BERTH_EXPORT CheckAdaptor : public Allocator {
  public:
   using Allocator::Allocator;
 
@@ -62,6 +62,6 @@ class BERTH_EXPORT Check : public Allocator {
 };
 
 // Throws ArgumentError when the canary is too long.
-BERTH_EXPORT std::shared_ptr<Check> check(std::shared_ptr<Allocator> upstream, const CheckOptions& options = {});
+BERTH_EXPORT std::shared_ptr<CheckAdaptor> check(std::shared_ptr<Allocator> upstream, const CheckOptions& options = {});
 
 }  // namespace berth

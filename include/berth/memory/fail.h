@@ -24,7 +24,7 @@ struct FailPlan {
   std::size_t at_least_bytes = 0;  // any as large as this
 };
 
-class BERTH_EXPORT Fail : public Allocator {
+class BERTH_EXPORT FailAdaptor : public Allocator {
  public:
   using Allocator::Allocator;
 
@@ -32,6 +32,6 @@ class BERTH_EXPORT Fail : public Allocator {
   virtual std::uint64_t refused() const = 0;
 };
 
-BERTH_EXPORT std::shared_ptr<Fail> fail(std::shared_ptr<Allocator> upstream, FailPlan plan);
+BERTH_EXPORT std::shared_ptr<FailAdaptor> fail(std::shared_ptr<Allocator> upstream, FailPlan plan);
 
 }  // namespace berth

@@ -59,7 +59,7 @@ struct OutOfMemoryReport {
   double fragmentation() const noexcept;
 
   // A few lines for people; one object for programs.
-  BERTH_EXPORT std::string to_text() const;
+  BERTH_EXPORT std::string to_string() const;
   BERTH_EXPORT void write_json(JsonWriter& json) const;
 };
 

@@ -3,7 +3,7 @@
 
 #include "berth/export.h"
 
-// Strict mode for streams: finds blocks that two streams touch without an order between them, and blocks that are freed while a stream may
+// The race detector of streams: it finds blocks that two streams touch without an order between them, and blocks that are freed while a stream may
 // still be at work on them. With BERTH_CHECK=streams it is on from the start.
 //
 // It sees the copies and fills that berth runs (`copy_from`, `fill`, `to`, `copy_bytes`, …) on blocks that were allocated while it was on,
@@ -15,7 +15,8 @@
 // Copies and frees get slower while it is on; while it is off, they cost one load more. Any thread may call both.
 namespace berth {
 
-BERTH_EXPORT void set_stream_check(bool on) noexcept;
-BERTH_EXPORT bool is_stream_check_on() noexcept;
+enum class RaceDetection : bool { off, on };
+BERTH_EXPORT void set_race_detection(RaceDetection wanted) noexcept;
+BERTH_EXPORT RaceDetection race_detection() noexcept;
 
 }  // namespace berth

@@ -25,7 +25,7 @@ struct TraceEvent {
   friend bool operator==(const TraceEvent&, const TraceEvent&) = default;
 };
 
-class BERTH_EXPORT Trace : public Allocator {
+class BERTH_EXPORT TraceAdaptor : public Allocator {
  public:
   using Allocator::Allocator;
 
@@ -36,6 +36,6 @@ class BERTH_EXPORT Trace : public Allocator {
   virtual std::string to_csv() const = 0;
 };
 
-BERTH_EXPORT std::shared_ptr<Trace> trace(std::shared_ptr<Allocator> upstream, std::size_t most_events = 1'000'000);
+BERTH_EXPORT std::shared_ptr<TraceAdaptor> trace(std::shared_ptr<Allocator> upstream, std::size_t most_events = 1'000'000);
 
 }  // namespace berth

@@ -23,7 +23,7 @@ struct LiveBlock {
   BERTH_EXPORT std::string to_string() const;  // "1 MiB, tag kv, at decoder.cc:118 (grow)"
 };
 
-class BERTH_EXPORT Track : public Allocator {
+class BERTH_EXPORT TrackAdaptor : public Allocator {
  public:
   using Allocator::Allocator;
 
@@ -31,6 +31,6 @@ class BERTH_EXPORT Track : public Allocator {
   virtual std::vector<LiveBlock> live() const = 0;
 };
 
-BERTH_EXPORT std::shared_ptr<Track> track(std::shared_ptr<Allocator> upstream);
+BERTH_EXPORT std::shared_ptr<TrackAdaptor> track(std::shared_ptr<Allocator> upstream);
 
 }  // namespace berth

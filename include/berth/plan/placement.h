@@ -11,44 +11,50 @@
 #include "berth/storage/create.h"
 #include "berth/storage/storage.h"
 
-// A plan bound to real memory: one buffer for each device, and in it a storage for every value.
+// A plan bound to memory: one buffer for each device, and a storage in it for every value.
 //
 //     Placement mem = place(p, {{"cuda:0", gpu}});
 //     Storage a = mem[value];                        // a view into the arena
 //
-// Storages keep the arena's memory alive. A placement, like any object, is not for two threads at once unless none of them changes it.
+// Storages keep the arena's memory alive. Not synchronized: concurrent const calls are safe, `move` needs
+// exclusive access.
 namespace berth {
 
 class Placement;
 
-// Allocates the arenas, each from the allocator that is given for its device, or from the device's default one; where a device has chunks, each
-// of them by itself, from the allocator that is given for the chunk's name, if any. Throws OutOfMemory, DeviceError,
-// ArgumentError(invalid_argument): the plan has no places, or an allocator is on another device than the name says.
+// Allocates the arenas, each from the allocator given for its device, or from the device's default allocator.
+// Where a device has chunks, each is a separate allocation, from the allocator given for the chunk's name, if
+// any. Throws OutOfMemory, DeviceError, ArgumentError(invalid_argument): the plan has no locations, or an
+// allocator is on another device than the name says.
 BERTH_EXPORT Placement place(Plan plan, const std::map<std::string, std::shared_ptr<Allocator>>& allocators = {});
 
 class BERTH_EXPORT Placement {
  public:
   const Plan& plan() const noexcept { return plan_; }
-  const Buffer& arena(std::uint32_t device) const;  // by the index in Graph::devices; empty when it holds no bytes, or has chunks
-  const Buffer& chunk(std::size_t index) const;     // by the index in PlanTables::chunks; empty when it holds no bytes
+  const Buffer& arena(std::uint32_t device) const;  // by the index in Graph::devices; empty when it holds no
+                                                    // bytes, or has chunks
+  const Buffer& chunk(std::size_t index) const;     // by the index in PlanTables::chunks; empty when it holds
+                                                    // no bytes
 
-  // The memory that a value lies in, an arena or a chunk, and where in it. As operator[], but for bytes.
+  // The buffer that contains a value, an arena or a chunk, and the offset in it. Throws as operator[] does.
   struct Spot {
     const Buffer& buffer;
     std::size_t offset;
   };
   Spot spot(ValueId value) const;
 
-  // The storage of a value, with its dtype and shape; bytes (u8) where the graph does not say. Throws ArgumentError(invalid_argument) for a
-  // value without a place, with the reason.
+  // The storage of a value, with its dtype and shape; bytes (u8) where the graph gives none. Throws
+  // ArgumentError(invalid_argument) for a value without a location, with the reason.
   Storage operator[](ValueId value) const;
 
-  // The same bytes in another shape, as when the batch is smaller than the one planned for. Throws ArgumentError(limit_exceeded) when it
-  // needs more bytes than the value was planned with: then nothing may run, and a new plan is needed.
+  // The same bytes in another shape, as for a batch smaller than the planned one. Throws
+  // ArgumentError(limit_exceeded) when that needs more bytes than were planned for the value: then nothing may
+  // run, and a new plan is needed. Throws ArgumentError(misaligned) when the offset is no multiple of the
+  // dtype's size.
   Storage at(ValueId value, DType dtype, const Shape& shape) const;
 
-  // Moves everything to the memory of another allocator on the same device, contents included, chunk by chunk. Throws AccessError(busy) while
-  // a storage of that arena is out, and nothing has changed.
+  // Moves a device's arena, contents included, to memory of another allocator on the same device, chunk by
+  // chunk. Throws AccessError(busy) while a storage of that arena is alive, and nothing has changed.
   void move(std::uint32_t device, const std::shared_ptr<Allocator>& allocator);
 
  private:
@@ -60,9 +66,11 @@ class BERTH_EXPORT Placement {
   std::vector<Buffer> chunks_;  // one for each chunk of the plan
 };
 
-// Runs the graph's reads and writes on a placement, with bytes that say whose they are: every node finds in its inputs what their producers
-// wrote, and writes its outputs; in the end the graph's outputs are still there. `order`, when given, is the order of nodes: all of
-// the plan, each after those whose values it reads, else ArgumentError(invalid_argument); nothing is wrong if it also keeps to the plan's edges. Every byte is written and read, on whatever device it is.
+// Simulates the graph's reads and writes on a placement. Each value is filled with a pattern of its own: every
+// node must find in its inputs what their producers wrote, and at the end the graph's outputs must be intact.
+// Every byte is written and read, on whatever device it is. `order`, when given, is the execution order: all
+// nodes of the plan in a topological order, else ArgumentError(invalid_argument). An order that also respects
+// the plan's edges finds nothing wrong.
 struct ShadowReport {
   std::size_t nodes = 0;
   std::size_t bytes_written = 0;

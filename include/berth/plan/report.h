@@ -7,19 +7,22 @@
 #include "berth/export.h"
 #include "berth/plan/plan.h"
 
-// A plan to look at: time from left to right, addresses from below, a rectangle for each buffer. Values that share bytes are one rectangle.
+// Drawings of a plan: time from left to right, addresses from bottom to top, a rectangle for each buffer.
+// Values of one buffer are one rectangle. Pure functions: safe to call from any thread.
 namespace berth {
 
-// A small picture for a terminal, of one device's arena: `columns` × `rows` characters in block elements, with the live bytes over time above
-// and labels of both axes, all of it within `columns`. Plain text, without colour; empty when the plan has no bytes there. Throws
-// ArgumentError(out_of_bounds) for a device that the graph has not.
+// A small picture of one device's arena for a terminal: `columns` × `rows` characters in block elements, with
+// the live bytes over time above and labels of both axes, all within `columns`. Plain text, without colour;
+// empty when the plan has no bytes there. Throws ArgumentError(out_of_bounds) for a device that is not in the
+// graph.
 BERTH_EXPORT std::string plan_picture(const Plan& plan, std::uint32_t device = 0, std::size_t columns = 72, std::size_t rows = 12);
 
 // One drawing, a panel for each device that has bytes.
 BERTH_EXPORT std::string plan_svg(const Plan& plan);
 
-// One file that needs no network: the drawing with zoom, and for each buffer under the pointer its name, size, life and producer; the
-// figures, the strategies and who stands at the peak as tables. Light and dark, usable with the keyboard.
+// A self-contained HTML report: the drawing with zoom; name, size, lifetime and producer of the buffer under
+// the pointer; tables of the figures, the strategies and the buffers that are live at the peak. Light and dark,
+// usable with the keyboard.
 BERTH_EXPORT std::string plan_html(const Plan& plan, const std::string& title);
 
 }  // namespace berth

@@ -9,20 +9,21 @@
 #include "berth/plan/graph.h"
 #include "berth/plan/plan.h"
 
-// The judge of plans. It runs the graph in thought, node by node, and keeps for every byte of every arena whose content is there: a node
-// that would read a byte which no longer holds what it should is a wrong plan, whatever the planner's tables say of lives and classes. It
-// shares no code with the planner, and is a target of its own (berth_verify) that links base/ alone.
+// The verifier of plans. It simulates the graph, node by node, and tracks for every byte of every arena whose
+// content it holds: a plan is wrong if a node would read a byte that no longer holds what it should, whatever
+// the planner's tables say of lifetimes and buffers. It shares no code with the planner, and is a target of its
+// own (berth_verify) that links base/ alone. Stateless: safe to call from any thread.
 namespace berth {
 
-// One thing that is wrong, with the names and numbers in `text`.
+// One problem, with names and numbers in `text`.
 struct PlanProblem {
   enum class Kind : std::uint8_t {
     shape,      // the tables are not those of this graph
-    bounds,     // outside the arena, or an arena past its capacity
+    bounds,     // a value outside its arena, or an arena past its capacity
     alignment,  // an offset or an extent
     overlap,    // a value is overwritten while it is still needed
-    sharing,    // an option that the graph does not give, or may not be taken
-    order,      // nodes that cannot run as the plan says, or use the same bytes at once
+    reuse,      // an option that the graph does not give, or that may not be taken
+    order,      // an order in which nodes cannot run, or a race: nodes that use the same bytes concurrently
     totals,     // a peak, a bound or an outcome that is not true
   };
   Kind kind;
@@ -30,8 +31,9 @@ struct PlanProblem {
 };
 BERTH_EXPORT std::string_view to_string(PlanProblem::Kind kind) noexcept;
 
-// What is wrong with a plan, the first `most` things, which is at least one; nothing when it is right. O((values + reads) log values) and, where joins lie in joins, what
-// each of them holds again, up to a limit past which a plan is refused; with `parallel` the square of the nodes in bits. REQUIRES: graph.validate() has passed.
+// The problems of a plan, the first `most` of them (at least one); empty when it is right. O((values + reads)
+// log values), plus the content of each join nested in a join, up to a limit past which a plan is refused; with
+// `parallel`, a bit for each pair of nodes. REQUIRES: graph.validate() has passed.
 BERTH_EXPORT std::vector<PlanProblem> verify_plan(const Graph& graph, const PlanTables& plan, std::size_t most = 10);
 
 }  // namespace berth

@@ -7,13 +7,13 @@
 
 #include "berth/export.h"
 
-// Call sites. A function that makes something takes `Site site = Site::here()` as its last argument, and so learns where in the
-// user's code it was called, at the price of passing three constants. The first time a site is recorded it is interned: records
-// and reports then carry a `SiteId`, four bytes.
+// Call sites. A function that creates something takes `Site site = Site::here()` as its last argument, and so
+// learns where in the user's code it was called, at the cost of passing three constants. A site is interned the
+// first time it is recorded: records and reports carry a four-byte `SiteId`.
 namespace berth {
 
 struct Site {
-  const char* file = nullptr;  // literals of the program: never freed
+  const char* file = nullptr;  // string literals: never freed
   const char* function = nullptr;
   std::uint32_t line = 0;
 
@@ -29,20 +29,21 @@ struct SiteId {
   friend constexpr bool operator==(SiteId, SiteId) = default;
 };
 
-// Interning never fails: past 65,535 different sites the answer is "unknown". Any thread, no lock unless the site is new.
+// Interning never fails: past 65,535 different sites it returns "unknown". Any thread; lock-free unless the
+// site is new.
 BERTH_EXPORT SiteId intern(const Site& site) noexcept;
 BERTH_EXPORT Site site_of(SiteId id) noexcept;
 
-// "decoder.cc:118 (grow)", without the folder; "unknown" for 0.
+// "decoder.cc:118 (grow)", without the directory; "unknown" for 0.
 BERTH_EXPORT std::string to_string(SiteId id);
 
-// Where a call came from, as far as that is known: the site that was passed with it, and the return addresses that were on the stack. A free
-// has only these: passing a site with each would cost too much.
+// Where a call came from, as far as that is known: the site that was passed with it, and the return addresses
+// on the stack. A free has only the return addresses: passing a site with each free would cost too much.
 struct CallSite {
   static constexpr std::size_t kMostFrames = 12;
 
   Site site = {};
-  const void* frames[kMostFrames] = {};  // innermost first; the first null ends them
+  const void* frames[kMostFrames] = {};  // innermost first, null-terminated unless full
 
   explicit operator bool() const noexcept { return site.file != nullptr || frames[0] != nullptr; }
 };

@@ -8,8 +8,8 @@
 #include "berth/export.h"
 #include "berth/record/site.h"
 
-// Call stacks, for whoever wants to know more of a call than its site (record/site.h): the return addresses, interned like sites, so that what
-// is kept for each block is four bytes. Addresses become names when they are printed, and not before.
+// Call stacks, for callers that need more than a call's site (record/site.h): the return addresses, interned
+// like sites, so that each block keeps four bytes. Addresses are symbolized only when they are printed.
 namespace berth {
 
 // An interned stack. 0 is "none".
@@ -18,12 +18,13 @@ struct StackId {
   friend constexpr bool operator==(StackId, StackId) = default;
 };
 
-// The calling thread's stack, `depth` frames of it at most (no more than CallSite::kMostFrames). Those of berth itself at its inner end are left
-// out when it is printed, where they can be told by their names; else a few more are printed than were asked for.
-// A depth of 0 walks nothing and gives "none". Never fails: past 65,535 different stacks, or without a heap, the answer is "none".
+// The calling thread's stack, at most `depth` frames of it (and at most CallSite::kMostFrames). Printing omits
+// berth's own innermost frames where their symbols are known; else a few more frames are printed than were
+// asked for. A depth of 0 walks nothing and returns "none". Never fails: past 65,535 different stacks, or when
+// the heap is exhausted, it returns "none".
 BERTH_EXPORT StackId capture_stack(std::size_t depth) noexcept;
 
-// The frames of it, innermost first, with no site.
+// The frames of a stack, innermost first, without a site.
 BERTH_EXPORT CallSite call_site_of(StackId id) noexcept;
 
 // "libmodel.so+0x4c1d (grow) < a.out+0x1f20 (main)"; empty for none.

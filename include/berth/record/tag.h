@@ -6,21 +6,21 @@
 
 #include "berth/export.h"
 
-// Tags: a word that says what memory is for ("weights", "kv", "activations"). A tag scope names everything that its thread allocates
-// inside it and that carries no tag of its own:
+// Tags: a word that says what memory is for ("weights", "kv", "activations"). A tag scope tags everything that
+// its thread allocates inside it without an explicit tag:
 //
 //     TagScope scope("kv");
 //     Storage k = empty({heads, length, width}, DType::f16, "cuda:0");    // tagged "kv"
 //
-// Scopes nest, per thread; the innermost counts.
+// Scopes are per thread and nest; the innermost one applies. Any thread.
 namespace berth {
 
 // An interned word, two bytes. Equal words are equal tags. The empty word, 0, is "no tag".
 class BERTH_EXPORT Tag {
  public:
   constexpr Tag() noexcept = default;
-  // Interns the word; equal words cost a look-up without a lock. Never fails: the first 255 bytes count, and past 65,534 different
-  // words the tag is "(other)".
+  // Interns the word; a word that is known costs a lock-free lookup. Never fails: only the first 255 bytes
+  // count, and past 65,534 different words the tag is "(other)".
   Tag(std::string_view word) noexcept;
   Tag(const char* word) noexcept : Tag(std::string_view(word)) {}
 
@@ -38,9 +38,9 @@ class BERTH_EXPORT Tag {
   std::uint16_t id_ = 0;
 };
 
-// The tag of this thread's innermost scope, kept in the static block of thread-local memory: reading it is one instruction, and it is read at every
-// allocation. For the two below, which stand in the header so that the compiler sees through scopes: three around one request are one store
-// before it and one behind it.
+// The tag of this thread's innermost scope, in static TLS (initial-exec): every allocation reads it, with one
+// instruction. For the two definitions below, which are inline so that the compiler can merge nested scopes:
+// three scopes around one request are one store before it and one after it.
 BERTH_EXPORT extern constinit thread_local Tag t_current_tag [[gnu::tls_model("initial-exec")]];
 
 // The tag of the innermost scope of this thread.

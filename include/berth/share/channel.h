@@ -15,18 +15,20 @@
 #include "berth/share/ticket.h"
 #include "berth/storage/storage.h"
 
-// A channel between two processes of one user, through which storages travel. It sends the descriptor of a segment once, and after that a
-// ticket is a short message.
+// A channel sends storages between two processes of the same user. It passes the file descriptor of a segment
+// once; after that each storage is a short message with a ticket.
 //
-//     auto [mine, theirs] = Channel::make_pair();     // give `theirs` to a child; or Channel::listen and Channel::connect by name
+//     auto [mine, theirs] = Channel::make_pair();     // pass `theirs` to a child, or connect to a Listener
 //     mine.send(x, 7);
 //     ...
 //     Channel::Message m = theirs.receive();          // m.tag == 7, *m.storage has x's bytes
 //
-// What was sent is held until it is received, also when its sender dies meanwhile; when the receiver dies, it is dropped. Messages arrive whole,
-// in order, or not at all. Nothing of a channel is left in a file system, and no program that is started inherits it.
+// A sent storage is held until it is received, even if its sender dies in the meantime; if the receiver dies,
+// it is released. Messages arrive whole and in order, or not at all. A channel leaves nothing in the file
+// system, and its descriptors are close-on-exec.
 //
-// Two threads may use a channel at once, one to send and one to receive. In a forked child an inherited channel is closed.
+// Two threads may use a channel concurrently, one to send and one to receive. In a forked child an inherited
+// channel is closed.
 namespace berth {
 
 class BERTH_EXPORT Channel {
@@ -42,30 +44,34 @@ class BERTH_EXPORT Channel {
 
   static std::pair<Channel, Channel> make_pair();
 
-  // Takes over a connected socket of the kind SOCK_SEQPACKET, as a child got it. Throws AccessError(permission_denied) when another user is
-  // at the other end.
+  // Takes ownership of a connected SOCK_SEQPACKET socket, such as one that a child inherited. Throws
+  // AccessError(permission_denied) when the peer belongs to another user.
   static Channel adopt(int socket);
 
-  // Connects to a Listener of that name. Throws AccessError: not_found when there is none, permission_denied when it is another user's.
+  // Connects to a Listener of that name. Throws AccessError: not_found when there is none, permission_denied
+  // when it is another user's.
   static Channel connect(std::string_view name);
 
   Channel(Channel&& other) noexcept;
   Channel& operator=(Channel&& other) noexcept;
   ~Channel();
 
-  // The storage, or bytes. Throws DeviceError: peer_dead when the other end is closed, timeout when it has left so much unread that there is
-  // no room; then nothing is sent or held. A storage must be one that can be exported: see export_ticket.
+  // Sends a storage, or bytes. Throws DeviceError: peer_dead when the other end is closed, timeout when the
+  // socket buffer stays full for `patience`; then nothing is sent or held. The storage must be exportable: see
+  // export_ticket.
   void send(const Storage& storage, std::uint64_t tag = 0, std::chrono::milliseconds patience = kPatience);
   void send(const Ticket& ticket, std::uint64_t tag = 0, std::chrono::milliseconds patience = kPatience);
   void send_bytes(std::span<const std::byte> bytes, std::uint64_t tag = 0, std::chrono::milliseconds patience = kPatience);
 
-  // The next message. Throws DeviceError: timeout, peer_dead once everything was received, too_many_descriptors when one that was sent
-  // could not be taken in (the sender is told, and sends it again with its next storage); FormatError for a message that breaks the
-  // rules; and what import_ticket throws. A message that is refused is gone, and its ticket is free.
+  // Returns the next message. Throws DeviceError: timeout, peer_dead once everything was received,
+  // too_many_descriptors when this process could not accept a descriptor that was sent (the sender is told, and
+  // sends it again with its next storage); FormatError for a malformed message; and what import_ticket throws.
+  // A rejected message is lost, and its ticket is freed.
   Message receive(std::chrono::milliseconds patience = kPatience);
 
-  int descriptor() const noexcept;    // to wait for messages with poll, or to hand to a program that is started; stays the channel's
-  int peer_process() const noexcept;  // a label: the process that made the other end
+  // For poll, or to pass to a child process. The channel keeps ownership.
+  int descriptor() const noexcept;
+  int peer_process() const noexcept;  // informational: the process that made the other end
   void close() noexcept;
 
  private:
@@ -75,7 +81,8 @@ class BERTH_EXPORT Channel {
   std::unique_ptr<State> state_;
 };
 
-// Waits for others to connect, under a name of this user's. The name is in the kernel, per network name space, and goes with the listener.
+// Accepts connections under a name of this user. The name is an abstract socket address, local to the network
+// namespace, and disappears with the listener.
 class BERTH_EXPORT Listener {
  public:
   // Throws ArgumentError(invalid_name), AccessError(already_exists) when a process listens there already.
@@ -84,7 +91,8 @@ class BERTH_EXPORT Listener {
   Listener& operator=(Listener&& other) noexcept;
   ~Listener();
 
-  // Throws DeviceError(timeout), AccessError(permission_denied) when another user has connected, who is turned away.
+  // Throws DeviceError(timeout), AccessError(permission_denied) when another user has connected; that
+  // connection is closed.
   Channel accept(std::chrono::milliseconds patience = Channel::kPatience);
   int descriptor() const noexcept;
 

@@ -11,61 +11,62 @@
 #include "berth/share/ticket.h"
 #include "berth/storage/storage.h"
 
-// Shared storages with a name, for processes that have no channel to each other:
+// Named shared storages, for processes that have no channel to each other:
 //
 //     Storage w = create_shared("weights", {1024}, DType::f32);          // in one process
 //     Storage v = open_shared("weights");                                // in another
 //
-// A name appears when the storage is whole, never before. It goes when its creator lets go of the storage, or with unlink_shared; those who
-// have it open keep the bytes. A creator that was killed cannot let go: then the name goes with the last who has it open, or, when nobody
-// has, with whoever next creates or opens that name, or calls collect_shared. Bytes are never cut under a reader.
+// A name becomes visible once the storage is complete. It is removed when its creator releases the storage, or
+// by unlink_shared; processes that have it open keep the bytes. If the creator was killed, the name is removed
+// by the last process that has it open, or, if there is none, by the next process that creates or opens that
+// name, or calls reap_named. The file is never truncated under a reader.
 //
-// Names are a user's own: files of mode 0600 in a folder of mode 0700, /dev/shm/berth-<user id> (or BERTH_SHM_DIR). What is found there
-// and is not plainly this user's and berth's is refused, and never removed. Names are 1 to 200 bytes of UTF-8 without '/' and control
-// characters, and do not begin with a dot. Any thread.
+// Names are per user: files of mode 0600 in a directory of mode 0700, /dev/shm/berth-<user id> (or
+// BERTH_SHM_DIR). A file there that is not clearly this user's and berth's is rejected, and never removed.
+// Names are 1 to 200 bytes of UTF-8 without '/' and control characters, and do not begin with a dot. Any
+// thread.
 namespace berth {
 
-// Bytes of value zero. Without a name, a fresh one is made: shared_name tells it. Throws AccessError: already_exists while someone has a storage of that
-// name, untrusted when the folder is not this user's; DeviceError: device_unavailable where there is no folder for it, out_of_memory{need}
-// when it is full; ArgumentError(invalid_name). Then nothing is left.
+// Creates a zeroed storage. An empty name generates a unique one: see shared_name. Throws AccessError:
+// already_exists while a storage of that name is open, untrusted when the directory is not this user's;
+// DeviceError: device_unavailable where the directory cannot be made, out_of_memory{need} when its file system
+// is full; ArgumentError(invalid_name). On failure nothing is left behind.
 BERTH_EXPORT Storage create_shared(std::string_view name, const Shape& shape, DType dtype, Site site = Site::here());
 
-// Throws AccessError: not_found, also for what a dead creator has left and nobody has open; permission_denied, untrusted for what is not
-// this user's or not a storage; DeviceError(timeout) when a process that opens or closes it was stopped in the middle; ArgumentError
-// (limit_exceeded) when 255 processes have it open.
+// Throws AccessError: not_found, also when the creator is dead and nobody has it open; permission_denied or
+// untrusted for a file that is not this user's or not a storage; DeviceError(timeout) when a process was
+// stopped while it opens or closes the same name; ArgumentError(limit_exceeded) when 255 processes have it
+// open.
 BERTH_EXPORT Storage open_shared(std::string_view name, const ImportOptions& options = {}, Site site = Site::here());
 
-// Lets go now, and not when the handle would: the storage has no elements afterwards. Throws AccessError(busy) while other handles or views
-// of it are there.
-BERTH_EXPORT void close_shared(Storage& storage);
-
-// Removes the name; those who have it open keep the bytes. False when there is none.
+// Removes the name; processes that have it open keep the bytes. Returns false when there is none.
 BERTH_EXPORT bool unlink_shared(std::string_view name);
 
-// The name under which it was created or opened; empty for other storages.
+// The name that the storage was created or opened with; empty for unnamed storages.
 BERTH_EXPORT std::string shared_name(const Storage& storage);
 
 struct SharedHolder {
-  int process = 0;  // a label: it may be of another name space
+  int process = 0;  // informational: it may be an id of another PID namespace
   bool is_alive = false;
 };
 
 struct NamedShared {
   std::string name = {};
-  bool is_ours = true;           // false: not a storage of this version of berth, or not this user's; the rest is unknown
+  bool is_ours = true;           // false: of another version or user, or no storage; the rest is unknown
   std::string problem = {};      // why
   std::uint64_t size_bytes = 0;  // of the elements
   DType dtype = DType::u8;
   Shape shape = {};
-  std::uint64_t memory_bytes = 0;  // that the kernel has given it
-  std::uint64_t age_ns = 0;        // by the clock on the wall
+  std::uint64_t memory_bytes = 0;  // resident, by the kernel's count
+  std::uint64_t age_ns = 0;        // by the system clock
   std::vector<SharedHolder> holders = {};
 
   bool is_dead() const noexcept;  // nobody has it open
 };
 BERTH_EXPORT std::vector<NamedShared> list_shared();
 
-// Removes the names that are dead, and what dead processes hold of the others. Returns what was removed.
-BERTH_EXPORT std::vector<NamedShared> collect_shared();
+// Removes the names that nobody has open, and drops the claims of dead processes on the others. Returns the
+// names that were removed.
+BERTH_EXPORT std::vector<NamedShared> reap_named();
 
 }  // namespace berth

@@ -8,28 +8,32 @@
 #include "berth/storage/create.h"
 #include "berth/storage/storage.h"
 
-// Storages that other processes can have too. Their bytes lie on the device `shared`: host memory in files without a name, many storages in
-// one file and behind one descriptor. Making one is like making any other, and `share` turns one that is there already into one:
+// Storages that other processes can map. Their bytes are on the device `shared`: host memory in unnamed files
+// (segments), many storages per file and file descriptor. They are created like any other storage, and `share`
+// moves an existing storage there:
 //
 //     Storage x = zeros({1024}, DType::f32, "shared");
-//     share(y);                                    // y, and every view of it, lie in shared memory now
+//     share(y);                                    // y, and every view of it, are in shared memory now
 //     channel.send(x);                             // share/channel.h: another process has it too
 //
-// Nothing is left behind, however a process ends: the memory belongs to the kernel, and every claim on it to a process whose life the
-// kernel knows. There is no daemon, no file, and no count that could be wrong. docs/sharing.md tells how, and what is promised when each
-// party dies. Storages with a name are in share/named.h.
+// Nothing leaks, however a process ends: the kernel owns the memory, and every claim on it belongs to a process
+// whose lifetime the kernel tracks. There is no daemon, no file, and no reference count that could be wrong.
+// docs/sharing.md explains the protocol, and what is guaranteed when each party dies. Named storages are in
+// share/named.h.
 //
-// Whoever has one storage of a segment can read and write all of the segment: processes that share trust each other as much as threads do.
-// Berth believes nothing that it reads there, but the bytes of storages are what others made them.
+// A process that has one storage of a segment can read and write the whole segment: processes that share trust
+// each other as much as threads do. Berth validates all metadata that it reads there, but the bytes of storages
+// are whatever other processes wrote.
 //
-// Storages on CUDA need no `share`: a channel takes them as they are.
+// Storages on CUDA need no `share`: a channel sends them as they are.
 //
-// After fork, the child may use what it inherited while its parent lives; it belongs to the parent alone, and nothing that the child does
-// with its handles has an effect. What the child shares itself is its own. Any thread.
+// After fork, the child may use what it inherited while its parent lives; the claims belong to the parent
+// alone, and copying or dropping handles in the child does not change them. What the child shares itself is its
+// own. Any thread.
 namespace berth {
 
-// Where bytes lie, for those who map them themselves. The descriptor stays berth's, and good while the storage lives; `dup` it to keep it.
-// It is not inherited by programs that are started.
+// The file and offset of a storage's bytes, for callers that map them themselves. Berth owns the descriptor,
+// which is valid while the storage lives; `dup` it to keep it. It is close-on-exec.
 struct SharedLocation {
   int descriptor = -1;  // -1: there are no bytes
   std::uint64_t offset = 0;
@@ -41,23 +45,26 @@ struct NewShared {
   SharedLocation location;
 };
 
-// Shared memory without a name, of any value. Throws OutOfMemory: pages are taken here, and not when they are touched.
+// Unnamed, uninitialized shared memory. Its pages are committed here, not at the first touch. Throws
+// OutOfMemory.
 BERTH_EXPORT NewShared new_shared(std::size_t bytes, const AllocationOptions& options = {}, Site site = Site::here());
 
-// Of a storage that was made here on `shared`. Throws AccessError(wrong_device) for any other.
+// The location of a storage that this process allocated on `shared`. Throws AccessError(wrong_device) for any
+// other.
 BERTH_EXPORT SharedLocation shared_location(const Storage& storage);
 
-// Moves a storage on `cpu`, with its buffer and so with all its views, into shared memory. Handles stay good; addresses that were taken from
-// them (`data_ptr`, `data<T>()`, spans) are dead afterwards, as is the old device: it is on `shared` now. The bytes are copied once. No
-// other thread may touch them meanwhile.
+// Moves a storage on `cpu`, with its buffer and so with all its views, into shared memory. Handles stay valid
+// and are on `shared` afterwards; addresses taken from them before (`data_ptr`, `data<T>()`, spans) are
+// invalidated. The bytes are copied once. REQUIRES: no other thread touches them during the call.
 //
-// Left as they are: storages on `shared` and on CUDA, those that map a file, and those without bytes. Throws AccessError(busy), with nothing changed,
-// when someone else has the address: memory from outside, a DLPack export, a copy that a stream has not finished, `Buffer::keep_alive`.
-// Throws OutOfMemory, and DeviceError(unsupported) for memory of other devices.
+// No-op for storages on `shared` and on CUDA, those that map a file, and those without bytes. Throws
+// AccessError(busy), with nothing changed, when someone else holds the address: external memory, a DLPack
+// export, a copy that a stream has not finished, `Buffer::keep_alive`. Throws OutOfMemory, and
+// DeviceError(unsupported) for memory of other devices.
 BERTH_EXPORT void share(const Storage& storage, Site site = Site::here());
 
-// Drops what dead processes have left in all segments that this process knows, and gives back memory that only they still held. That happens
-// by itself whenever a segment is used; this is for a process that waits.
+// Drops the claims of dead processes in all segments that this process knows, and frees memory that only they
+// still held. That happens automatically whenever a segment is used; this is for an idle process.
 BERTH_EXPORT void reap_shared() noexcept;
 
 }  // namespace berth

@@ -11,25 +11,26 @@
 #include "berth/export.h"
 #include "berth/storage/storage.h"
 
-// Making storages. A place is a device, which means its default allocator, or an allocator:
+// Functions that make storages, from an allocator or on a device, which means the device's default allocator.
+// Any thread may call them.
 //
 //     Storage x = empty({64, 128}, DType::f32, "cuda:0");
 //     Storage a = empty({1024}, DType::f32, "cpu", {.alignment = 4096, .tag = "kv"});
 //     Storage s = zeros({16}, DType::i64, scratch_arena);
 //     Storage w = from_data(values, {2, 3}, "cuda:0", DType::bf16);
 //
-// All of these throw OutOfMemory (but `try_empty`), ArgumentError for shapes and alignments that cannot be, DeviceError for devices
-// that are not there. Then nothing was allocated.
+// All of these throw OutOfMemory (except `try_empty`), ArgumentError for invalid shapes and alignments,
+// DeviceError for missing devices. Nothing is allocated in these cases.
 namespace berth {
 
-class Place {
+class AllocatorRef {
  public:
-  Place(Device device) : device_(device) {}
-  Place(const char* device) : device_(device) {}
-  Place(const std::string& device) : device_(device) {}
-  Place(std::string_view device) : device_(device) {}
+  AllocatorRef(Device device) : device_(device) {}
+  AllocatorRef(const char* device) : device_(device) {}
+  AllocatorRef(const std::string& device) : device_(device) {}
+  AllocatorRef(std::string_view device) : device_(device) {}
   template <class A>
-  requires std::is_base_of_v<Allocator, A> Place(std::shared_ptr<A> allocator)
+  requires std::is_base_of_v<Allocator, A> AllocatorRef(std::shared_ptr<A> allocator)
       : device_(require_allocator(allocator.get()).device()), allocator_(std::move(allocator)) {}
 
   Device device() const noexcept { return device_; }
@@ -41,36 +42,38 @@ class Place {
   std::shared_ptr<Allocator> allocator_;
 };
 
-// Bytes of any value.
-BERTH_EXPORT Storage empty(const Shape& shape, DType dtype, const Place& place, const AllocationOptions& options = {},
+// The bytes are uninitialised.
+BERTH_EXPORT Storage empty(const Shape& shape, DType dtype, const AllocatorRef& where, const AllocationOptions& options = {},
                            Site site = Site::here());
-// Nothing, instead of OutOfMemory, when there is no memory.
-BERTH_EXPORT std::optional<Storage> try_empty(const Shape& shape, DType dtype, const Place& place, const AllocationOptions& options = {},
-                                              Site site = Site::here());
-BERTH_EXPORT Storage zeros(const Shape& shape, DType dtype, const Place& place, const AllocationOptions& options = {},
+// Returns nullopt instead of throwing OutOfMemory.
+BERTH_EXPORT std::optional<Storage> try_empty(const Shape& shape, DType dtype, const AllocatorRef& where,
+                                              const AllocationOptions& options = {}, Site site = Site::here());
+BERTH_EXPORT Storage zeros(const Shape& shape, DType dtype, const AllocatorRef& where, const AllocationOptions& options = {},
                            Site site = Site::here());
-BERTH_EXPORT Storage full(const Shape& shape, Scalar value, DType dtype, const Place& place, const AllocationOptions& options = {},
+BERTH_EXPORT Storage full(const Shape& shape, Scalar value, DType dtype, const AllocatorRef& where, const AllocationOptions& options = {},
                           Site site = Site::here());
 
-// Copies host elements (a vector, an array, a span: anything with std::data and std::size; or a list in braces) to any device, converted to
-// `dtype` (by default their own). Throws ArgumentError(size_mismatch) when their number is not that of the shape.
+// Copies host elements (a vector, an array, a span: anything with std::data and std::size; or a braced list) to
+// any device, converted to `dtype` (by default their own). Throws ArgumentError(size_mismatch) when their count
+// differs from the shape's.
 template <class Values>
 requires requires(const Values& v) {
   std::data(v);
   std::size(v);
 }
-Storage from_data(const Values& values, const Shape& shape, const Place& place,
+Storage from_data(const Values& values, const Shape& shape, const AllocatorRef& where,
                   DType dtype = dtype_of<std::remove_cvref_t<decltype(*std::data(std::declval<const Values&>()))>>(),
                   const AllocationOptions& options = {}, Site site = Site::here());
 
 template <class T>
-Storage from_data(std::initializer_list<T> values, const Shape& shape, const Place& place, DType dtype = dtype_of<T>(),
+Storage from_data(std::initializer_list<T> values, const Shape& shape, const AllocatorRef& where, DType dtype = dtype_of<T>(),
                   const AllocationOptions& options = {}, Site site = Site::here());
 
-// Memory that is there already: borrowed (without a deleter it must outlive the storage and its views) or adopted. `size_bytes`, when
-// given, is how much there is from the lowest element on, and is checked against what the layout needs: ArgumentError(size_mismatch).
+// A storage over existing memory: adopted with a deleter; without one borrowed, and then it must outlive the
+// storage and its views. `size_bytes`, when given, is the size of the memory from the lowest element on, and is
+// checked against what the layout needs: ArgumentError(size_mismatch).
 struct BlobOptions {
-  std::optional<Strides> strides = {};  // contiguous when left out; negative ones reach below the given address
+  std::optional<Strides> strides = {};  // contiguous by default; negative strides reach below the given address
   std::optional<std::size_t> size_bytes = {};
   bool read_only = false;
 };
@@ -79,8 +82,8 @@ BERTH_EXPORT Storage from_blob(void* data, const Shape& shape, DType dtype, Devi
 BERTH_EXPORT Storage from_blob(const void* data, const Shape& shape, DType dtype, Device device, Deleter deleter = {},
                                const BlobOptions& options = {}, Site site = Site::here());
 
-// from_data for `count` elements known by dtype.
-BERTH_EXPORT Storage from_values(const void* values, std::size_t count, DType values_dtype, const Shape& shape, const Place& place,
+// from_data for `count` elements whose type is known only as a dtype.
+BERTH_EXPORT Storage from_values(const void* values, std::size_t count, DType values_dtype, const Shape& shape, const AllocatorRef& where,
                                  DType dtype, const AllocationOptions& options = {}, Site site = Site::here());
 
 template <class Values>
@@ -88,15 +91,16 @@ requires requires(const Values& v) {
   std::data(v);
   std::size(v);
 }
-Storage from_data(const Values& values, const Shape& shape, const Place& place, DType dtype, const AllocationOptions& options, Site site) {
+Storage from_data(const Values& values, const Shape& shape, const AllocatorRef& where, DType dtype, const AllocationOptions& options,
+                  Site site) {
   constexpr DType kOwn = dtype_of<std::remove_cvref_t<decltype(*std::data(values))>>();
-  return from_values(std::data(values), std::size(values), kOwn, shape, place, dtype, options, site);
+  return from_values(std::data(values), std::size(values), kOwn, shape, where, dtype, options, site);
 }
 
 template <class T>
-Storage from_data(std::initializer_list<T> values, const Shape& shape, const Place& place, DType dtype, const AllocationOptions& options,
-                  Site site) {
-  return from_values(values.begin(), values.size(), dtype_of<T>(), shape, place, dtype, options, site);
+Storage from_data(std::initializer_list<T> values, const Shape& shape, const AllocatorRef& where, DType dtype,
+                  const AllocationOptions& options, Site site) {
+  return from_values(values.begin(), values.size(), dtype_of<T>(), shape, where, dtype, options, site);
 }
 
 }  // namespace berth

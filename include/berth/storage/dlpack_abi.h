@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 
-// The binary layout of DLPack 1.x, the convention by which frameworks hand tensors to each other without copying. Declared here, in
-// berth's own namespace, so that it cannot clash with whichever version of <dlpack/dlpack.h> a program includes; the layouts are the
-// same, and pointers to one may be cast to the other.
+// The ABI of DLPack 1.x, the convention by which frameworks exchange tensors without copying. It is declared
+// here, in berth's own namespace, so that it cannot clash with the version of <dlpack/dlpack.h> that a program
+// includes; the layouts are the same, and pointers to one may be cast to the other.
 namespace berth::dlpack {
 
 inline constexpr std::uint32_t kMajorVersion = 1;
@@ -55,7 +55,7 @@ struct Tensor {
   std::uint64_t byte_offset;
 };
 
-// Of version 1 and later.
+// Version 1 and later.
 struct ManagedTensorVersioned {
   Version version;
   void* manager_ctx;
@@ -64,7 +64,7 @@ struct ManagedTensorVersioned {
   Tensor dl_tensor;
 };
 
-// Of versions before 1.
+// Versions before 1.
 struct ManagedTensor {
   Tensor dl_tensor;
   void* manager_ctx;

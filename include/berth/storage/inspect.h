@@ -8,7 +8,7 @@
 #include "berth/export.h"
 #include "berth/storage/storage.h"
 
-// Everything there is to know about a storage, for people and for programs:
+// A description of a storage, for people and for programs. Thread rules are those of Storage.
 //
 //     std::cout << inspect(x) << '\n';
 //     f32 [64, 3, 224, 224] on cpu:0, 36.8 MiB, contiguous, 0x…, owned by direct, 2 handles
@@ -21,7 +21,7 @@ struct Inspection {
   std::int64_t offset = 0;
   Device device;
   std::size_t size_bytes = 0;         // of the elements
-  std::size_t buffer_size_bytes = 0;  // of what it is a view of
+  std::size_t buffer_size_bytes = 0;  // of the buffer that it is a view of
   const void* pointer = nullptr;
   bool is_contiguous = false;
   bool is_read_only = false;
@@ -29,12 +29,12 @@ struct Inspection {
   bool is_shared = false;  // with other processes; see Buffer
   bool is_mapped = false;  // from a file; see Buffer
   Owner owner = Owner::none;
-  std::string allocator;  // its name; empty for memory from outside
+  std::string allocator;  // its name; empty for external memory
   Tag tag;
   long use_count = 0;
 
-  BERTH_EXPORT std::string to_text() const;
-  BERTH_EXPORT std::string to_json() const;
+  BERTH_EXPORT std::string to_string() const;
+  BERTH_EXPORT void write_json(JsonWriter& json) const;
 };
 
 BERTH_EXPORT Inspection inspect(const Storage& storage);

@@ -14,23 +14,24 @@
 #include "berth/base/units.h"
 #include "os/system.h"
 
-// What allocating and freeing costs, for one allocator or for several side by side. A `Peer` has
+// Measures the cost of allocating and freeing, for one allocator or for several side by side. A `Peer` has
 //
 //     Handle take(std::size_t bytes);    void give(Handle& handle);
 //
-// and may be used by many threads at once. Everything is warm: each case runs once before it is measured, and the least of the rounds counts.
+// and is thread-safe. Everything is warm: each case runs once before it is measured, and the fastest round
+// counts.
 namespace berth::internal::cli {
 
 struct AllocPace {
   int rounds = 7;
-  int pairs = 20'000;  // in a round
-  int live = 20'000;   // blocks, in the case that has many
+  int pairs = 20'000;  // per round
+  int live = 20'000;   // blocks in the live_20000 case
   int threads = 8;
 };
 
 struct AllocFigure {
   std::string name;
-  double ns = 0;  // for one allocation and one free, per thread
+  double ns = 0;  // per allocation and free, per thread
 };
 
 template <class Work>
@@ -55,7 +56,7 @@ double pair_ns(Peer& peer, const AllocPace& pace, std::size_t bytes) {
   });
 }
 
-// Many live blocks of random sizes; one goes and another comes.
+// Replaces random blocks among many live blocks of random sizes.
 template <class Peer>
 double live_ns(Peer& peer, const AllocPace& pace) {
   Random random(7);
@@ -73,7 +74,7 @@ double live_ns(Peer& peer, const AllocPace& pace) {
   return ns;
 }
 
-// Threads that each allocate and free at the same time: the mean of them, of the least round.
+// Several threads allocate and free concurrently: the mean over the threads, in the fastest round.
 template <class Peer>
 double threads_ns(Peer& peer, const AllocPace& pace, std::size_t bytes) {
   double least = std::numeric_limits<double>::infinity();

@@ -10,7 +10,7 @@ namespace berth::internal::cli {
 
 namespace {
 
-// Blocks of a berth allocator, on a stream of the device where it has some.
+// Blocks of a berth allocator, on a stream.
 class BerthPeer {
  public:
   BerthPeer(Allocator& allocator, StreamRef stream) noexcept : allocator_(allocator), stream_(stream) {}
@@ -34,7 +34,7 @@ std::string figures_json(const BenchAllocCommand& command, const Allocator& allo
 std::string figures_table(const BenchAllocCommand& command, const Allocator& allocator, const std::vector<AllocFigure>& figures) {
   Table table({{"allocate + free"}, {"ns", Table::Align::right}});
   for (const AllocFigure& figure : figures) table.add({figure.name, fmt::format("{:.1f}", figure.ns)});
-  return fmt::format("{} on {}\n", allocator.settings(), Device(command.device).to_string()) + table.to_text();
+  return fmt::format("{} on {}\n", allocator.settings(), Device(command.device).to_string()) + table.to_string();
 }
 
 }  // namespace

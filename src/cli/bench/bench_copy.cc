@@ -21,10 +21,10 @@ namespace {
 
 BenchPace table_pace(bool quick) { return quick ? BenchPace{.rounds = 3, .runs = 1, .small_calls = 1000} : BenchPace{}; }
 
-// There are hundreds of them.
+// Fewer runs: there are hundreds of cases.
 BenchPace full_pace(bool quick) { return quick ? BenchPace{.rounds = 1, .runs = 1} : BenchPace{.rounds = 5, .runs = 2}; }
 
-// Those whose names begin with one of the words; all of them when there is none.
+// The cases whose names begin with one of the words; all when there are no words.
 std::vector<BenchCase> chosen(std::vector<BenchCase> cases, const std::vector<std::string>& words) {
   const auto left_out = [&](const BenchCase& one) {
     return std::none_of(words.begin(), words.end(), [&](const std::string& word) { return one.name.starts_with(word); });
@@ -44,7 +44,7 @@ std::vector<BenchCase> chosen(std::vector<BenchCase> cases, const std::vector<st
                                                     "leave it out to measure the host, or name a device with memory of its own"});
 }
 
-// What fails has its error where its figures would be, and the others go on.
+// A failed case has an error instead of figures, and the others continue.
 BenchResult measure_or_fail(Bench& bench, const BenchCase& one) {
   try {
     return bench.measure(one);
@@ -53,7 +53,7 @@ BenchResult measure_or_fail(Bench& bench, const BenchCase& one) {
   }
 }
 
-// Measures all of them, or up to the first that copies wrong.
+// Measures all cases, or up to the first whose copy is wrong.
 std::vector<BenchResult> measure_all(Bench& bench, const std::vector<BenchCase>& cases) {
   Progress progress;
   std::vector<BenchResult> results;

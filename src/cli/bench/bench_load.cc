@@ -21,7 +21,7 @@ namespace berth::internal::cli {
 
 namespace {
 
-// A model of so many bytes: of each layer two large tensors and two small ones, as those of language models.
+// A model of about `bytes`: two large and two small tensors per layer, as in language models.
 class SampleModel {
  public:
   explicit SampleModel(std::size_t bytes) {
@@ -53,7 +53,7 @@ class SampleModel {
   const std::string path_ = (std::filesystem::temp_directory_path() / fmt::format("berth_bench_{}.safetensors", os::process_id())).string();
 };
 
-// The plainest way: one thread reads the files, from front to back, into memory of the same allocator.
+// The baseline: one thread reads the files sequentially into memory of the same allocator.
 void read_by_one_thread(const SafetensorsFile& model) {
   for (const TensorFile& file : model.files()) {
     const Storage memory = empty({file.size_bytes}, DType::u8, "cpu");
@@ -66,21 +66,21 @@ void read_by_one_thread(const SafetensorsFile& model) {
 
 struct LoadFigure {
   std::string name;
-  bool fresh = false;  // into memory that the process has not touched yet
-  double seconds = 0;  // the median over the rounds
-  double by_read = 0;  // the time of one thread's read by it, the median of the rounds: above 1, it is faster
+  bool fresh = false;  // into memory that the process has not touched
+  double seconds = 0;  // median of the rounds
+  double by_read = 0;  // time of the baseline / `seconds`, median of the rounds: above 1, it is faster
   LoadReport report = {};
 };
 
-// What is measured: something that loads, and lets go of it.
+// One contestant: loads the model and releases it.
 struct LoadWay {
   std::string name;
-  std::optional<LoadOptions> options;  // none: one thread's read
+  std::optional<LoadOptions> options;  // none: the baseline
 };
 
 bool is_host(Device device) { return backend(device).properties().abilities.host_access; }
 
-// Throws for what makes no sense, before a file is made.
+// Validates the command before a file is made.
 std::vector<LoadWay> load_ways(const BenchLoadCommand& command) {
   const LoadOptions plain{.threads = command.threads.value_or(0), .mode = parse_load_mode(command.mode)};
   LoadOptions converted = plain;
@@ -92,7 +92,7 @@ std::vector<LoadWay> load_ways(const BenchLoadCommand& command) {
   return ways;
 }
 
-// Has the kernel forget what it keeps of the files. What was just written must be on the disk first.
+// Drops the files from the page cache. REQUIRES: what was just written has been synced to disk.
 void forget_cached(const SafetensorsFile& model) {
   for (const TensorFile& file : model.files()) {
     const Result<os::Descriptor> open = os::open_data(file.path.c_str(), os::OpenFor::read);
@@ -125,11 +125,12 @@ class LoadBench {
     return static_cast<double>(os::steady_time_ns() - began) * 1e-9;
   }
 
-  // Everyone has a turn in each round, so that a slow moment of the machine meets all of them.
+  // Every contestant takes a turn in each round, so that a slow period of the machine affects all of them.
   std::vector<LoadFigure> measure(bool fresh) const {
     std::vector<std::vector<double>> times(ways_.size());
     std::vector<LoadFigure> figures(ways_.size());
-    for (int round = -1; round < command_.rounds; ++round) {  // the first is not counted: the file comes into the cache, staging is made
+    // The first round is a warm-up: it fills the page cache and makes the staging buffers.
+    for (int round = -1; round < command_.rounds; ++round) {
       for (std::size_t i = 0; i < ways_.size(); ++i) {
         const double taken = seconds(ways_[i], fresh, figures[i].report);
         if (round >= 0) times[i].push_back(taken);
@@ -189,7 +190,7 @@ std::string load_table(const SafetensorsFile& model, const std::string& device, 
                figure.by_read == 0 ? "–" : fmt::format("{:.2f}", figure.by_read), ours ? text::bytes(report.staging_bytes) : "–",
                ours ? std::string(to_string(report.mode)) : "read", ours ? std::to_string(report.threads) : "1"});
   }
-  return fmt::format("{} in {} tensors, onto {}\n", text::bytes(model.tensor_bytes()), model.size(), device) + table.to_text();
+  return fmt::format("{} in {} tensors, onto {}\n", text::bytes(model.tensor_bytes()), model.size(), device) + table.to_string();
 }
 
 std::size_t parse_size(const std::string& given) {

@@ -19,7 +19,7 @@ constexpr std::array kDTypes = {DType::f32, DType::f64, DType::f16, DType::bf16,
 
 std::string pair_name(DType from, DType to) { return fmt::format("{}-{}", to_string(from), to_string(to)); }
 
-// How many elements make so many bytes on the side where they are larger.
+// The number of elements that take `bytes` on the side with the larger dtype.
 std::size_t elements_in(std::size_t bytes, DType from, DType to) { return bytes / std::max(size_bytes(from), size_bytes(to)); }
 
 void add_conversions(std::vector<BenchCase>& out, std::size_t bytes) {
@@ -39,7 +39,7 @@ void add_transposes(std::vector<BenchCase>& out, const char* family, std::int64_
                    .shape = {rows, columns}});
 }
 
-// As square as powers of two can be.
+// As square as possible with a power of two rows.
 Shape matrix(std::size_t elements) {
   const std::size_t rows = std::size_t{1} << ((std::bit_width(elements) - 1) / 2);
   return {rows, elements / rows};

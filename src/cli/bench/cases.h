@@ -10,16 +10,16 @@
 #include "berth/base/shape.h"
 #include "berth/device/device.h"
 
-// What `berth bench copy` measures, as data. Names are for scripts and stay as they are.
+// The cases of `berth bench copy`, as data. Scripts depend on the names: they are stable.
 namespace berth::internal::cli {
 
 enum class BenchKind : std::uint8_t {
   copy,   // one copy_from
-  batch,  // one copy_batch, beside one copy of as many bytes
-  small,  // many copy_from, one after another; the time is that of one
+  batch,  // one copy_batch, compared with one copy of as many bytes
+  small,  // many sequential copy_from; the time is per copy
 };
 
-// How the source lies; the target is always dense. The shape is that of the source's memory.
+// The layout of the source; the target is always dense. The shape is that of the source's memory.
 enum class BenchLayout : std::uint8_t {
   contiguous,
   inner_stride,  // every second element
@@ -37,20 +37,21 @@ struct BenchCase {
   BenchLayout layout = BenchLayout::contiguous;
   DType from = DType::f32;
   DType to = DType::f32;
-  Shape shape = {};          // of the source's memory; of a batch: pieces, elements of each
-  bool beside_torch = true;  // whether PyTorch is asked to do the same
+  Shape shape = {};          // of the source's memory; of a batch: {pieces, elements per piece}
+  bool beside_torch = true;  // whether PyTorch is measured too
   Device source_device = {};
   Device target_device = {};
-  bool cold = false;  // the target is new memory each time, which nobody has touched
+  bool cold = false;  // the target is new, untouched memory each time
 };
 
-// The table that everyone sees. `quick` makes everything small: figures mean nothing then.
+// The default table. `quick` makes everything small: the figures are meaningless then.
 std::vector<BenchCase> bench_cases(bool quick);
 
-// What concerns a device: copies within it by the same names, every pair of the dtypes that models are made of, and from and to the host.
+// The cases of a device: copies within it under the same names, every pair of the dtypes that models use, and
+// copies from and to the host.
 std::vector<BenchCase> device_bench_cases(Device device, bool quick);
 
-// Every pair of dtypes in four layouts, and pictures of few and of many channels; beside memcpy alone.
+// Every pair of dtypes in four layouts, and images of few and of many channels; compared with memcpy only.
 std::vector<BenchCase> full_bench_cases(bool quick);
 
 }  // namespace berth::internal::cli

@@ -6,8 +6,8 @@
 #include "berth/storage/storage.h"
 #include "cli/bench/cases.h"
 
-// What copies that have to do with a device are compared with: the device's own copy of as many bytes, read and written, within its memory;
-// or, where the host is one end, its own copy from or to page-locked memory.
+// The baseline for copies that involve a device: the device's own copy of as many bytes, read and written,
+// within its memory; or, if the host is one end, its own copy from or to page-locked memory.
 namespace berth::internal::cli {
 
 class DevicePeer {

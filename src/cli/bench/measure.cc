@@ -26,7 +26,7 @@ double median_ratio(const Times& above, const Times& below) {
   return median(std::move(ratios));
 }
 
-// What a batch is compared with.
+// The baseline of a batch.
 BenchCase as_one_copy(const BenchCase& batch) {
   BenchCase one = batch;
   one.kind = BenchKind::copy;
@@ -34,7 +34,7 @@ BenchCase as_one_copy(const BenchCase& batch) {
   return one;
 }
 
-// Times of one copy by everyone, who may have none.
+// Times of one copy by each contestant; empty for those that do not take part.
 struct Turns {
   Times ours;
   Times memcpy;
@@ -47,7 +47,7 @@ void sum_up(const Turns& turns, BenchResult& result) {
   if (!turns.memcpy.empty()) result.memcpy_seconds = median(turns.memcpy);
   if (!turns.memcpy.empty()) result.memcpy_ratio = median_ratio(turns.memcpy, turns.ours);
   if (!turns.one_copy.empty()) result.large_copy_ratio = median_ratio(turns.ours, turns.one_copy);
-  if (turns.torch.size() != turns.ours.size()) return;  // it is not there, or died in the middle
+  if (turns.torch.size() != turns.ours.size()) return;  // it is not available, or died in the middle
   result.torch_seconds = median(turns.torch);
   result.torch_ratio = median_ratio(turns.torch, turns.ours);
 }

@@ -10,31 +10,33 @@
 #include "cli/bench/pace.h"
 #include "cli/bench/torch_peer.h"
 
-// One case measured, beside memcpy and PyTorch.
+// Measures one case, compared with memcpy and PyTorch.
 namespace berth::internal::cli {
 
 class MemcpyPeer;
 
-// Times are medians over rounds. Ratios are medians of the ratios within each round, of bytes per second: above 1, berth is faster.
+// Times are medians over rounds. Ratios are medians of the ratios within each round, of bytes per second: above
+// 1, berth is faster.
 struct BenchResult {
   std::string name;
-  std::size_t bytes = 0;  // read and written by one copy
+  std::size_t bytes = 0;  // read plus written by one copy
   double seconds = 0;     // of one copy
   std::optional<double> memcpy_seconds = {};
   std::optional<double> memcpy_ratio = {};
-  std::optional<std::size_t> memcpy_chunk_bytes = {};  // 0: a part for each thread
+  std::optional<std::size_t> memcpy_chunk_bytes = {};  // 0: one part per thread
   std::optional<double> torch_seconds = {};
   std::optional<double> torch_ratio = {};
-  std::optional<double> large_copy_ratio = {};  // of a batch: its time by that of one copy of as many bytes; below 1, the batch is faster
-  std::optional<std::string> wrong = {};        // the copy was; then nothing was measured
-  std::optional<std::string> failed = {};       // why there is nothing to measure
+  // Of a batch: its time / the time of one copy of as many bytes; below 1, the batch is faster.
+  std::optional<double> large_copy_ratio = {};
+  std::optional<std::string> wrong = {};   // the first wrong element; then nothing was measured
+  std::optional<std::string> failed = {};  // why nothing was measured
 
   double bytes_per_second() const noexcept { return static_cast<double>(bytes) / seconds; }
 };
 
 class Bench {
  public:
-  // The peer, when there is one, must outlive it.
+  // The peer, if any, must outlive the Bench.
   Bench(BenchPace pace, int threads, TorchPeer* torch) : pace_(pace), threads_(threads), torch_(torch) {}
 
   BenchResult measure(const BenchCase& one);
@@ -45,7 +47,7 @@ class Bench {
   const BenchPace pace_;
   const int threads_;
   TorchPeer* const torch_;
-  std::map<std::size_t, std::size_t> chunks_;  // the best for so many bytes
+  std::map<std::size_t, std::size_t> chunks_;  // the best chunk by bytes
 };
 
 }  // namespace berth::internal::cli

@@ -11,7 +11,7 @@ namespace berth::internal::cli {
 
 namespace {
 
-// So many bytes of the memory under the only storage of a side, or new ones, written to.
+// `bytes` of the memory of a side with one storage, if that is large enough; else new, touched memory.
 Storage bytes_of(const std::vector<Storage>& side, std::size_t bytes) {
   const Buffer& own = side.front().buffer();
   if (side.size() == 1 && own.size_bytes() >= bytes) return Storage(own, DType::u8, {bytes}, {1});

@@ -7,28 +7,28 @@
 #include "cli/bench/pace.h"
 #include "cli/bench/sides.h"
 
-// memcpy beside berth, over as many threads, in the cutting that suits it best.
+// The memcpy baseline, on as many threads as berth uses, with its best chunk size.
 namespace berth::internal::cli {
 
-// How much a thread takes at a time; 0: one equal part for each thread.
+// The bytes that a thread copies at a time; 0: one equal part per thread.
 inline constexpr std::array<std::size_t, 5> kMemcpyChunks = {0, std::size_t{64} << 20, std::size_t{16} << 20, std::size_t{4} << 20,
                                                              std::size_t{1} << 20};
 
-// A memcpy that reads and writes as many bytes together as a case does. It uses the case's own memory where that is large enough, so that
-// both work on the same pages: it reads the source, and overwrites the target.
+// A memcpy that reads plus writes as many bytes as a case does. It uses the case's own memory where that is
+// large enough, so that both work on the same pages: it reads the source, and overwrites the target.
 class MemcpyPeer {
  public:
   MemcpyPeer(const BenchSides& sides, int threads);
 
   void run(std::size_t chunk_bytes) const noexcept;
 
-  // The fastest of the five.
+  // The fastest of kMemcpyChunks.
   std::size_t best_chunk(const BenchPace& pace) const;
 
  private:
   Storage source_;
   Storage target_;
-  std::size_t bytes_;  // to copy: half of what is read and written
+  std::size_t bytes_;  // to copy: half of the bytes read plus written
   int threads_;
 };
 

@@ -6,18 +6,18 @@
 
 #include "os/system.h"
 
-// How often things run while they are measured. A case has rounds; in each, everyone who is compared has a turn of a few runs, the least of
-// which counts. So a slow moment of the machine meets all of them, and an interruption none.
+// How often a benchmark runs. A case has rounds; in each round every contestant takes a turn of a few runs, of
+// which the fastest counts. So a slow period of the machine affects all of them, and an interrupt none.
 namespace berth::internal::cli {
 
 struct BenchPace {
   int rounds = 7;
-  int runs = 3;                 // in a turn
-  double enough_seconds = 0.3;  // no further run of a turn begins after this
-  int small_calls = 100'000;    // of a run of many calls
+  int runs = 3;                 // per turn
+  double enough_seconds = 0.3;  // no further run of a turn starts after this
+  int small_calls = 100'000;    // per run of a `small` case
 };
 
-// A turn: the least time of its runs. What `before` does ahead of each is not counted.
+// A turn: the fastest of its runs. `before` runs ahead of each and is not timed.
 template <class Run, class Before>
 double least_seconds(const BenchPace& pace, Run&& run, Before&& before) {
   double least = std::numeric_limits<double>::infinity();

@@ -16,7 +16,7 @@ namespace berth::internal::cli {
 namespace {
 
 constexpr const char* kUnknown = "–";
-constexpr double kLeast = 0.25;  // of memcpy, for anything at all
+constexpr double kLeast = 0.25;  // of memcpy, the lower limit for every case
 
 std::string time_text(double seconds) {
   if (seconds < 1e-6) return fmt::format("{:.1f} ns", seconds * 1e9);
@@ -29,7 +29,7 @@ std::string ratio_text(const std::optional<double>& ratio) {
   return ratio ? fmt::format("{:.{}f}", *ratio, *ratio < 10 ? 3 : 1) : kUnknown;
 }
 
-// What the other columns do not say.
+// What the other columns do not show.
 std::string remark(const BenchResult& r) {
   if (r.large_copy_ratio) return fmt::format("{:.2f} times the time of one copy of {}", *r.large_copy_ratio, text::bytes(r.bytes / 2));
   if (r.memcpy_ratio || !r.torch_ratio) return {};
@@ -90,16 +90,16 @@ std::string bench_table(std::span<const BenchResult> results, int threads, const
                "copies on, from and to {}; bytes read and written by second, and that by a peer's: above 1, berth is faster\n"
                "(a plain copy: the device's own of as many bytes, between the host and the device from or to page-locked memory)\n",
                device->to_string()) +
-           table.to_text();
+           table.to_string();
   return fmt::format("copies of host memory, {} {}; bytes read and written by second, and that by a peer's: above 1, berth is faster\n",
                      threads, threads == 1 ? "thread" : "threads") +
-         table.to_text();
+         table.to_string();
 }
 
 std::string lowest_table(std::span<const BenchResult> results) {
   constexpr std::size_t kMost = 12;
   std::vector<BenchResult> sorted(results.begin(), results.end());
-  // What failed has no ratio, and comes first.
+  // Failed cases have no ratio, and come first.
   std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.memcpy_ratio < b.memcpy_ratio; });
   const auto under = std::count_if(sorted.begin(), sorted.end(), [](const auto& r) { return r.memcpy_ratio < kLeast; });
   Table table = make_table("by memcpy");
@@ -107,7 +107,7 @@ std::string lowest_table(std::span<const BenchResult> results) {
   const std::string verdict = under == 0
                                   ? paint(Mood::good, fmt::format("✔ none of {} is under {} of memcpy", sorted.size(), kLeast))
                                   : paint(Mood::warning, fmt::format("✘ {} of {} are under {} of memcpy", under, sorted.size(), kLeast));
-  return fmt::format("\nthe lowest of {} more, by memcpy (--json has all)\n", sorted.size()) + table.to_text() + verdict + "\n";
+  return fmt::format("\nthe lowest of {} more, by memcpy (--json has all)\n", sorted.size()) + table.to_string() + verdict + "\n";
 }
 
 }  // namespace berth::internal::cli

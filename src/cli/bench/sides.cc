@@ -16,9 +16,9 @@ namespace berth::internal::cli {
 
 namespace {
 
-constexpr std::size_t kPeriod = 65521;  // a prime: rows of no usual length are alike
+constexpr std::size_t kPeriod = 65521;  // a prime: rows of common lengths differ
 
-// Ordinary values, some of them negative or with a fraction, as far as the dtype has such.
+// Ordinary values, some of them negative or fractional, as far as the dtype can represent them.
 std::vector<std::byte> pattern(DType dtype, std::size_t count) {
   std::vector<std::byte> out(count * size_bytes(dtype));
   for (std::size_t i = 0; i < count; ++i) {
@@ -29,7 +29,7 @@ std::vector<std::byte> pattern(DType dtype, std::size_t count) {
   return out;
 }
 
-// Dense elements: the values over and over, from the one numbered `first` on.
+// Dense elements: the values repeated, starting with the one at index `first`.
 Storage make_source(const Shape& shape, DType dtype, const std::vector<std::byte>& values, std::size_t first) {
   Storage out = empty(shape, dtype, "cpu");
   auto* at = static_cast<std::byte*>(out.data_ptr());
@@ -50,7 +50,7 @@ Storage make_target(const Shape& shape, DType dtype, Device device) {
   return out;
 }
 
-// Where the host can look at it.
+// Copies to the host what is not there.
 std::vector<Storage> on_host(const std::vector<Storage>& side) {
   std::vector<Storage> out;
   for (const Storage& one : side) out.push_back(one.device() == Device() ? one : one.to("cpu"));
@@ -69,7 +69,7 @@ Storage view(const Storage& memory, BenchLayout layout) {
   return memory;
 }
 
-// The element at a place in row-major order.
+// The element at an index in row-major order.
 const std::byte* element(const Storage& storage, std::size_t place) {
   std::int64_t offset = 0;
   for (std::size_t axis = storage.rank(); axis-- > 0;) {
@@ -127,8 +127,8 @@ void copy_sides(const BenchCase& one, const BenchSides& sides) {
 }
 
 std::optional<std::string> first_wrong(const BenchSides& sides) {
-  constexpr std::size_t kEnd = 1024;        // of each copy
-  constexpr std::size_t kBetween = 65'536;  // of all together
+  constexpr std::size_t kEnd = 1024;        // elements at each end of each copy
+  constexpr std::size_t kBetween = 65'536;  // elements in between, of all copies together
   Random random(1);
   const std::vector<Storage> sources = on_host(sides.sources);
   const std::vector<Storage> targets = on_host(sides.targets);

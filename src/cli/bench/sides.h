@@ -9,29 +9,30 @@
 #include "berth/storage/storage.h"
 #include "cli/bench/cases.h"
 
-// What a case copies: sources with values, and targets for them, from the default allocators of their devices.
+// The storages of a case: initialized sources, and targets for them, from the default allocators of their
+// devices.
 namespace berth::internal::cli {
 
 struct BenchSides {
   std::vector<Storage> sources;
-  std::vector<Storage> targets;  // as many
+  std::vector<Storage> targets;  // one per source
 
-  // Read and written, gaps not counted.
+  // Bytes read plus written, without gaps.
   std::size_t bytes() const noexcept;
 };
 
-// Every byte of both sides has been written, so that its page is there. The targets hold bytes that no copy of the sources leaves behind
-// by chance in many places.
+// Every byte of both sides is written, so that its page is resident. The targets are filled with bytes that a
+// correct copy is unlikely to produce.
 BenchSides make_sides(const BenchCase& one);
 
-// New memory for the targets of a case that wants it cold.
+// Allocates new targets for a cold case.
 void renew_targets(BenchSides& sides);
 
-// The copy of the case, once.
+// Runs the copy of the case once.
 void copy_sides(const BenchCase& one, const BenchSides& sides);
 
-// Compares the targets with what `convert_element` makes of the sources, in many places: the ends of each, and some in between. Says which
-// element is wrong.
+// Compares the targets with `convert_element` of the sources, for many elements: the ends of each, and a random
+// sample in between. Returns a description of the first wrong element.
 std::optional<std::string> first_wrong(const BenchSides& sides);
 
 }  // namespace berth::internal::cli

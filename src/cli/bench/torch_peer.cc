@@ -43,7 +43,7 @@ TorchPeer::TorchPeer(int threads, std::chrono::milliseconds patience)
 
 void TorchPeer::start(int threads) {
   const StatusLine status("starting PyTorch");
-  // Huge pages as under berth's memory, and threads that go to sleep soon.
+  // Huge pages, as berth's memory has, and OpenMP threads that stop spinning soon.
   Result<os::Child> started = os::Child::start({program_, "-c", kTorchScript, std::to_string(threads)},
                                                {"THP_MEM_ALLOC_ENABLE=1", "KMP_BLOCKTIME=10", "PYTHONUNBUFFERED=1"});
   if (!started) return give_up(reason(started.failure()));
@@ -72,7 +72,7 @@ std::optional<double> TorchPeer::round(int runs, double enough_seconds) {
   return seconds;
 }
 
-// The answer; nothing when there is none any more.
+// The answer; nullopt when the child is gone.
 std::optional<std::string> TorchPeer::ask(std::string_view request) {
   if (!child_) return std::nullopt;
   const Status sent = child_->send_line(request);

@@ -9,13 +9,13 @@
 #include "cli/bench/cases.h"
 #include "os/process/child.h"
 
-// PyTorch beside berth, in a Python of its own: $BERTH_PYTHON, or python3. It is started once, prepares one case at a time, and measures a
-// round when asked, so that its rounds can stand between berth's.
+// The PyTorch baseline, in a Python child process: $BERTH_PYTHON, or python3. It is started once, prepares one
+// case at a time, and measures a round on request, so that its rounds interleave with berth's.
 //
-// It is a guest: when it is not installed, dies, hangs or answers nonsense, that is said once on standard error, and there is no comparison
-// from then on. A case that it cannot do is left out, silently.
+// It is optional: if it is not installed, dies, hangs or gives an invalid answer, a message goes to standard
+// error once, and there is no comparison from then on. A case that it does not support is skipped silently.
 //
-// The conversation, in lines:
+// The protocol, line by line:
 //
 //     from it   ready 2.1.0                     or  none REASON
 //     to it     prepare copy transposed f32 bf16 8192,8192 1      with two devices behind, unless both are the host
@@ -24,7 +24,7 @@
 //     from it   seconds 0.0123
 namespace berth::internal::cli {
 
-// The program that speaks so, in Python. Its argument is the number of threads.
+// The Python program that implements it. Its argument is the number of threads.
 extern const char* const kTorchScript;
 
 class TorchPeer {
@@ -33,10 +33,10 @@ class TorchPeer {
 
   bool is_there() const noexcept { return child_.has_value(); }
 
-  // Makes both sides of a case; `calls` is how many copies one run does. False: there will be no comparison.
+  // Prepares both sides of a case; `calls` is the number of copies per run. False: there will be no comparison.
   bool prepare(const BenchCase& one, int calls);
 
-  // The least time of a run out of at most `runs`, of which none begins when `enough_seconds` have passed.
+  // The fastest of at most `runs` runs; none starts after `enough_seconds`.
   std::optional<double> round(int runs, double enough_seconds);
 
  private:

@@ -3,7 +3,7 @@
 
 #include <protozero/pbf_writer.hpp>
 
-// The numbers are those of onnx.proto.
+// Field numbers are those of onnx.proto.
 namespace berth::internal::cli::samples {
 
 using namespace plan::onnx;  // names of element types
@@ -127,7 +127,7 @@ std::string node_message(const WrittenNode& node) {
   return out;
 }
 
-// Strings all along: the writer leaves out messages that are empty, and a scalar's shape is one.
+// Built from strings, since pbf_writer omits empty submessages, and the shape of a scalar is empty.
 std::string value_message(std::string_view name, std::int64_t elem, const WrittenShape* shape) {
   std::string dims;
   std::string of_tensor;

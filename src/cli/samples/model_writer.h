@@ -9,7 +9,7 @@
 
 #include "plan/onnx/element_type.h"
 
-// Writes small ONNX models, for tests and for the command line's tour.
+// Writes small ONNX models, for tests and for `berth tour`.
 //
 //     GraphWriter graph("g");
 //     graph.input("x", kFloat, {"N", 3});
@@ -17,18 +17,19 @@
 //     graph.output("y", kFloat);
 //     std::string bytes = graph.model();
 //
-// A message is a string of its bytes, so that one may be put into another, or be damaged on purpose.
+// A protobuf message is a string of its bytes, so that it can be nested in another, or corrupted on purpose.
+// Any thread.
 namespace berth::internal::cli::samples {
 
 struct WrittenDim {
   std::int64_t value = -1;
   std::string symbol = {};
   WrittenDim(std::integral auto size) : value(static_cast<std::int64_t>(size)) {}
-  WrittenDim(const char* name) : symbol(name) {}  // an empty one is not known
+  WrittenDim(const char* name) : symbol(name) {}  // empty: unknown
 };
 using WrittenShape = std::vector<WrittenDim>;
 
-// ---- Tensors. `raw` is copied as it is.
+// ---- Tensors. `raw` is copied verbatim.
 std::string tensor(std::string_view name, std::int64_t elem, const std::vector<std::int64_t>& dims, std::string_view raw);
 std::string int_list(std::string_view name, const std::vector<std::int64_t>& ints);  // int64, one dimension
 std::string int_scalar(std::string_view name, std::int64_t value);
@@ -60,7 +61,7 @@ struct WrittenNode {
 };
 std::string node_message(const WrittenNode& node);
 
-// A name with a type; without a shape when there is none.
+// A name with a type; `shape` may be null.
 std::string value_message(std::string_view name, std::int64_t elem, const WrittenShape* shape);
 
 class GraphWriter {
@@ -76,7 +77,7 @@ class GraphWriter {
                     std::vector<std::string> attributes = {}, std::string_view name = {});
   GraphWriter& node(const WrittenNode& node);
 
-  // A weight that takes no room in the file: a node that fills a shape with zeros.
+  // A weight that takes no space in the file: a node that fills a shape with zeros.
   GraphWriter& zeros(std::string_view name, const std::vector<std::int64_t>& dims);
 
   GraphWriter& field(std::uint32_t number, std::string_view message);  // of GraphProto

@@ -14,7 +14,7 @@ namespace {
 
 using text::join;
 
-// ---- The residual network. Each function adds one layer and returns the name of what it makes.
+// ---- The residual network. Each function adds one layer and returns the name of its output.
 
 class ResidualWriter {
  public:

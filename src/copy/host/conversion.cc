@@ -11,12 +11,12 @@ namespace berth::internal::copy {
 
 namespace {
 
-constexpr std::size_t kPiece = 512;  // elements between two casts: two rows of them stay in the first cache
+constexpr std::size_t kPiece = 512;  // elements between two casts: two rows of them stay in the L1 cache
 
 bool is_small_float(DType dtype) noexcept { return info(dtype).kind == DTypeKind::floating && size_bytes(dtype) <= 2; }
 bool is_byte(DType dtype) noexcept { return dtype == DType::u8 || dtype == DType::i8; }
 
-// Appends casts to a conversion, and knows whether all of them were there.
+// Appends casts to a conversion, and remembers whether the table had all of them.
 class Chain {
  public:
   Chain(const Kernels& kernels, DType from, DType to) noexcept : kernels_(kernels), at_(from) {
@@ -53,7 +53,7 @@ class Chain {
   Conversion made_;
 };
 
-// From f32, which may have been rounded to odd before.
+// From f32, which may have been rounded to odd by an earlier cast.
 Chain& from_f32(Chain& chain, DType to) noexcept {
   if (to == DType::i64) return chain.cast(DType::f64).cast(to);
   return to == DType::f32 ? chain : chain.cast(to);
@@ -102,7 +102,7 @@ Chain& steps(Chain& chain, DType from, DType to) noexcept {
     case DType::i64: return from_i64(chain, to);
     case DType::f32: return from_f32(chain, to);
     case DType::f64: return from_f64(chain, to);
-    default: return chain.cast(to);  // there is none
+    default: return chain.cast(to);  // not in any table
   }
 }
 

@@ -7,8 +7,8 @@
 #include "copy/host/conversion.h"
 #include "copy/kernels/kernels.h"
 
-// Elements one after another along one axis, from one side to the other: gathered, converted and scattered, in pieces that stay in the first
-// cache, and with no step that is not needed.
+// Copies elements along one axis: gathers, converts and scatters them, in pieces that stay in the L1 cache, and
+// skips the steps that are not needed. Immutable; any thread.
 namespace berth::internal::copy {
 
 class ElementRun {
@@ -26,8 +26,8 @@ class ElementRun {
 
   const Conversion& conversion_;
   CopyRuns copy_runs_;
-  GatherRow gather_ = nullptr;    // null: the source lies together
-  ScatterRow scatter_ = nullptr;  // null: the target does
+  GatherRow gather_ = nullptr;    // null: the source is contiguous
+  ScatterRow scatter_ = nullptr;  // null: the target is contiguous
   std::ptrdiff_t source_step_;
   std::ptrdiff_t target_step_;
   std::ptrdiff_t source_bytes_;  // from one element to the next

@@ -17,9 +17,10 @@ namespace berth::internal::copy {
 
 namespace {
 
-constexpr std::size_t kLeastItemBytes = std::size_t{1} << 19;  // of one item of work, read and written: far more than handing it out costs
+constexpr std::size_t kLeastItemBytes = std::size_t{1} << 19;  // read and written by one item of work: far more
+                                                               // than scheduling it costs
 constexpr std::size_t kMostItemBytes = std::size_t{4} << 20;
-constexpr std::size_t kBytesPerThread = std::size_t{1} << 19;  // less is not worth waking a thread for
+constexpr std::size_t kBytesPerThread = std::size_t{1} << 19;  // less does not pay for waking a thread
 
 std::size_t count_elements(std::span<const std::int64_t> shape) noexcept {
   std::size_t count = 1;
@@ -35,13 +36,13 @@ int useful_threads(std::size_t bytes, int threads) noexcept {
   return static_cast<int>(std::min(static_cast<std::size_t>(threads), std::max<std::size_t>(bytes / kBytesPerThread, 1)));
 }
 
-// So few that several items fall to each thread, which then end at about the same time.
+// Small enough that each thread gets several items, so that all threads finish at about the same time.
 std::size_t item_bytes(std::size_t bytes, int threads) noexcept {
   const std::size_t share = bytes / (8 * static_cast<std::size_t>(threads));
   return std::clamp(share / kLeastItemBytes * kLeastItemBytes, kLeastItemBytes, kMostItemBytes);
 }
 
-// A plan with its kernels, cut into items that may run at the same time.
+// A plan with its kernels, split into items that may run concurrently.
 class HostWork {
  public:
   HostWork(const Kernels& kernels, const HostPlan& plan, const HostSide& source, const HostSide& target, std::size_t elements) noexcept
@@ -58,7 +59,7 @@ class HostWork {
   void run(int threads) noexcept { plan_.kind == HostPlan::Kind::tiles ? run_tiles(threads) : run_rows(threads); }
 
  private:
-  // Whole lines, whatever the size of an element.
+  // Whole cache lines, whatever the size of an element.
   std::size_t item_elements(int threads) const noexcept {
     return item_bytes(elements_ * element_bytes(), threads) / element_bytes() / kLineBytes * kLineBytes;
   }
@@ -66,7 +67,7 @@ class HostWork {
   const std::byte* source_at(std::int64_t element) const noexcept { return source_ + element * source_bytes_; }
   std::byte* target_at(std::int64_t element) const noexcept { return target_ + element * target_bytes_; }
 
-  // Several rows to an item, or several items to a row.
+  // An item is several rows, or a part of a long row.
   void run_rows(int threads) noexcept {
     const ElementRun run(kernels_, conversion_, plan_.row.source_step, plan_.row.target_step);
     const StreamRow stream(kernels_, conversion_);
@@ -112,7 +113,7 @@ class HostWork {
   const Kernels& kernels_;
   const HostPlan& plan_;
   const std::size_t elements_;
-  const bool streamed_;  // the target is so large that it is better written past the caches
+  const bool streamed_;  // the target is large enough for non-temporal stores
   const Conversion conversion_;
   const std::byte* const source_;
   std::byte* const target_;
@@ -123,8 +124,8 @@ class HostWork {
 std::size_t bytes_moved(const HostCopy& copy) noexcept { return bytes_moved(copy.shape, copy.source, copy.target); }
 std::size_t bytes_moved(const HostRun& run) noexcept { return 2 * run.bytes; }
 
-// Many at once: the large ones by all threads, one after another; the small ones in groups, each group by one thread, which is told of the
-// next one as well.
+// Runs many copies: the large ones one after another, each by all threads; the small ones in groups, each group
+// by one thread, which also gets the following copy, to prefetch it.
 template <class One, class Large, class Small>
 void run_many(std::span<const One> all, int threads, const Large& run_large, const Small& run_small) noexcept {
   std::size_t small = 0;
@@ -149,7 +150,7 @@ void run_many(std::span<const One> all, int threads, const Large& run_large, con
   });
 }
 
-// Asks for the first lines of what comes next: the processor reads ahead by itself only once it has seen a few.
+// Prefetches the first lines of the next run: the hardware prefetcher starts only after a few lines.
 void prefetch_start(const HostRun& run) noexcept {
   for (std::size_t at = 0; at < std::min(run.bytes, 32 * kLineBytes); at += kLineBytes) __builtin_prefetch(run.source + at, 0, 2);
 }
@@ -175,7 +176,7 @@ void copy_on_host(std::span<const HostCopy> copies, int threads, const Kernels& 
 }
 
 void copy_on_host(std::span<const HostRun> runs, int threads, const Kernels& kernels) noexcept {
-  std::size_t all = 0;  // streamed or not together: a batch of small ones fills the caches too
+  std::size_t all = 0;  // decides for all: a batch of small copies fills the caches too
   for (const HostRun& run : runs) all += run.bytes;
   const Conversion bytes{.from = DType::u8, .to = DType::u8};
   const StreamRow stream(kernels, bytes);
@@ -200,13 +201,13 @@ void copy_on_host(std::span<const HostRun> runs, int threads, const Kernels& ker
 void fill_on_host(std::span<const std::int64_t> shape, const HostSide& target, const std::byte* value, int threads,
                   const Kernels& kernels) noexcept {
   const std::size_t size = size_bytes(target.dtype);
-  // An axis that stays where it is writes the same again.
+  // An axis of stride 0 would write the same elements again.
   std::array<std::int64_t, kMaxRank> sizes;
   for (std::size_t i = 0; i < shape.size(); ++i) sizes[i] = target.strides[i] == 0 && shape[i] != 0 ? 1 : shape[i];
   const std::span<const std::int64_t> walked(sizes.data(), shape.size());
   const std::size_t bytes = count_elements(walked) * size;
   if (bytes == 0) return;
-  // The source is the one element, everywhere.
+  // The source is the single element, with all strides 0.
   const std::array<std::int64_t, kMaxRank> still{};
   const HostPlan plan = plan_on_host(walked, {still.data(), shape.size()}, target.strides);
   if (plan.planes == 1 && plan.row.target_step == 1 && is_uniform(value, size)) {

@@ -8,9 +8,9 @@
 #include "berth/base/dtype.h"
 #include "copy/kernels/kernels.h"
 
-// Copies and fills of memory that the host may touch, at its speed: any layout, any dtypes, on as many threads as are worth it. Knows
-// pointers, strides and dtypes, and no object of berth. Threads are at least one. The kernels are the best there are; tests pass others, and
-// see the same results.
+// Copies and fills of host-accessible memory, at memory speed: any layout, any dtypes, on as many threads as
+// pay off. Knows pointers, strides and dtypes, and no objects of berth. `threads` is at least 1. `kernels`
+// defaults to the best table of this processor; tests pass others, which give the same results. Any thread.
 namespace berth::internal::copy {
 
 struct HostSide {
@@ -19,15 +19,16 @@ struct HostSide {
   std::span<const std::int64_t> strides;  // in elements; one for each dimension
 };
 
-// REQUIRES: equal ranks; all elements are inside the address space; the sides do not overlap; the target reaches no element twice.
+// REQUIRES: equal ranks; all elements are inside the address space; the sides do not overlap; no two indices of
+// the target reach the same element.
 void copy_on_host(std::span<const std::int64_t> shape, const HostSide& source, const HostSide& target, int threads,
                   const Kernels& kernels = best_kernels()) noexcept;
 
-// Writes the element that `value` points to everywhere. The target may reach an element twice.
+// Writes the element that `value` points to everywhere. Indices of the target may reach the same element.
 void fill_on_host(std::span<const std::int64_t> shape, const HostSide& target, const std::byte* value, int threads,
                   const Kernels& kernels = best_kernels()) noexcept;
 
-// Many copies at once, their work shared out over the threads together.
+// Many copies at once, their work distributed over the threads together.
 struct HostCopy {
   std::span<const std::int64_t> shape;
   HostSide source;
@@ -35,7 +36,7 @@ struct HostCopy {
 };
 void copy_on_host(std::span<const HostCopy> copies, int threads, const Kernels& kernels = best_kernels()) noexcept;
 
-// The same for bytes that lie one after another on both sides, and are copied as they are.
+// The same for bytes that are contiguous on both sides, and copied without conversion.
 struct HostRun {
   const std::byte* source;
   std::byte* target;

@@ -44,7 +44,7 @@ struct AxisList {
   }
 };
 
-// The axis along which the source steps least; a step of 0 repeats an element, and is no way to walk it.
+// The axis with the smallest source step. A step of 0 repeats an element and does not count.
 std::size_t densest_of_source(const AxisList& list) noexcept {
   std::size_t best = list.count - 1;
   for (std::size_t i = 0; i < list.count; ++i) {
@@ -63,7 +63,7 @@ HostPlan plan_on_host(std::span<const std::int64_t> shape, std::span<const std::
   for (std::size_t i = 0; i < shape.size(); ++i) {
     HostAxis axis{shape[i], source[i], target[i]};
     if (axis.size == 1) continue;
-    if (axis.target_step < 0) {  // from the other end
+    if (axis.target_step < 0) {  // walk it from the other end
       plan.source_offset += (axis.size - 1) * axis.source_step;
       plan.target_offset += (axis.size - 1) * axis.target_step;
       axis.source_step = -axis.source_step;

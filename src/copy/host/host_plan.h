@@ -9,12 +9,13 @@
 #include "berth/base/shape.h"
 #include "copy/host/host_copy.h"
 
-// How a copy on the host walks its two sides: computed, then run. Axes may be taken in any order and direction, because the result does not
-// depend on it. So they are put in the target's order (its largest steps outermost, none backwards), those of size 1 vanish, and neighbours
-// that both sides walk as one are merged. What is innermost then decides:
+// How a host copy walks its two sides: computed first, then run. Axes may be walked in any order and direction,
+// because the result does not depend on it. So they are sorted by the target's steps (largest outermost, none
+// negative), those of size 1 are dropped, and neighbours that both sides walk as one are merged. The innermost
+// axis then decides. Plain data; any thread.
 //
-//     rows    both sides walk it, with or without gaps: row after row
-//     tiles   the source is denser along another axis, as in a transpose: blocks of the two axes, so that each side is walked along its own
+//     rows    both sides are walked along it, with or without gaps: row after row
+//     tiles   the source is denser along another axis, as in a transpose: blocks of both axes, each side along its own
 namespace berth::internal::copy {
 
 struct HostAxis {
@@ -28,10 +29,11 @@ struct HostPlan {
 
   Kind kind = Kind::rows;
   HostAxis row{1, 1, 1};     // the innermost axis of the target
-  HostAxis column{1, 1, 1};  // tiles: the axis along which the source is densest; otherwise of size 1
-  std::array<HostAxis, kMaxRank>
-      axes;              // the others, outermost first: `rank` of them. Not set beyond, which would take longer than a small copy
-  std::size_t rank = 0;  // the product of their sizes is the number of planes
+  HostAxis column{1, 1, 1};  // for tiles: the axis along which the source is densest; otherwise of size 1
+  // The other axes, outermost first. Entries past `rank` are uninitialised: clearing them would take longer than
+  // a small copy.
+  std::array<HostAxis, kMaxRank> axes;
+  std::size_t rank = 0;  // of `axes`; the product of their sizes is the number of planes
   std::int64_t planes = 1;
   std::int64_t source_offset = 0;  // of the first element that is walked, in elements
   std::int64_t target_offset = 0;
@@ -44,7 +46,7 @@ struct HostPlan {
 HostPlan plan_on_host(std::span<const std::int64_t> shape, std::span<const std::int64_t> source,
                       std::span<const std::int64_t> target) noexcept;
 
-// Walks the planes of a plan: the offsets of one after another.
+// Iterates over the planes of a plan and gives the offsets of each.
 class PlaneWalk {
  public:
   PlaneWalk(const HostPlan& plan, std::int64_t plane) noexcept;
@@ -57,7 +59,7 @@ class PlaneWalk {
   const HostPlan& plan_;
   std::int64_t source_;
   std::int64_t target_;
-  std::array<std::int64_t, kMaxRank> index_;  // of which the plan's rank are used
+  std::array<std::int64_t, kMaxRank> index_;  // the first `rank` are used
 };
 
 }  // namespace berth::internal::copy

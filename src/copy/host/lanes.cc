@@ -46,7 +46,8 @@ void with_type(DType dtype, Visit visit) {
 template <class T>
 constexpr bool is_complex = std::same_as<T, std::complex<float>> || std::same_as<T, std::complex<double>>;
 
-// float to double in the bits, so that a signalling NaN is made quiet the same way on every machine and at every optimisation level.
+// Converts float to double with integer arithmetic, so that a signalling NaN becomes quiet in the same way on
+// every machine and at every optimisation level.
 double widen(float value) noexcept {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   return small_float<8, 23, true, std::uint32_t>::decode(bits);
@@ -74,8 +75,8 @@ LaneValue load(const std::byte* source) noexcept {
   }
 }
 
-// An integer as a double with the inexact bit kept in the last place ("round to odd"), so that rounding it again to fewer bits gives
-// what rounding the integer once would have given.
+// An integer as a double, rounded to odd: the last bit is set if the value is inexact, so that rounding it
+// again to fewer bits gives what rounding the integer once would have given.
 double to_odd(std::uint64_t magnitude) noexcept {
   const int extra = 64 - std::countl_zero(magnitude) - 53;
   if (extra <= 0) return static_cast<double>(magnitude);

@@ -7,8 +7,9 @@
 
 #include "berth/base/dtype.h"
 
-// The reference conversion: every element is widened, exactly, into one of four lanes, and narrowed from there in one rounding. So there
-// is one loader per dtype and one store per lane and dtype, instead of one function per pair:
+// The reference conversion: every element is widened, exactly, into one of four lanes, and narrowed from there
+// with one rounding. So there is one load per dtype and one store per lane and dtype, instead of one function
+// per pair. Stateless; any thread.
 //
 //     bool, u8…u64 → u64 ┐
 //     i8…i64       → i64 ├→ any dtype

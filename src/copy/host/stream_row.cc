@@ -8,7 +8,8 @@ namespace berth::internal::copy {
 
 namespace {
 
-constexpr std::size_t kPieceBytes = std::size_t{8} << 10;  // of the target: with what is read for them, they stay in the first cache
+constexpr std::size_t kPieceBytes = std::size_t{8} << 10;  // of the target: together with their source they
+                                                           // stay in the L1 cache
 constexpr std::size_t kLeastBytes = std::size_t{4} << 10;  // of a row
 
 }  // namespace
@@ -26,7 +27,8 @@ void StreamRow::operator()(const std::byte* source, std::byte* target, std::size
   flush_();
 }
 
-// From where a line of the target begins, in turn from the first half and the second, which are read ahead of at the same time.
+// Starts at a cache-line boundary of the target, and alternates between the first half and the second, so that
+// the hardware prefetches both at the same time.
 void StreamRow::convert(const std::byte* source, std::byte* target, std::size_t count) const noexcept {
   const std::size_t from = size_bytes(conversion_.from);
   const std::size_t to = size_bytes(conversion_.to);

@@ -6,9 +6,9 @@
 #include "copy/host/conversion.h"
 #include "copy/kernels/kernels.h"
 
-// Rows that lie together on both sides, of a copy whose target is so large that it is written past the caches (kernels.h). A processor that is
-// told to write part of a line reads it first; whole lines past the caches are not. So elements are converted in the first cache, a piece at a
-// time, and go from there to memory.
+// Copies rows that are contiguous on both sides to a target large enough for non-temporal stores (kernels.h). A
+// partial write triggers a read-for-ownership; full-line non-temporal stores do not. So elements are converted
+// piece by piece into a buffer in the L1 cache, and streamed from there to memory. Immutable; any thread.
 namespace berth::internal::copy {
 
 class StreamRow {
@@ -16,10 +16,11 @@ class StreamRow {
   StreamRow(const Kernels& kernels, const Conversion& conversion) noexcept
       : conversion_(conversion), stream_runs_(kernels.stream_runs), flush_(kernels.flush_stream) {}
 
-  // Not where elements become smaller than half: then it is reading that takes the time. Nor for rows of a few lines.
+  // False if elements shrink to less than half, because reading dominates then, and for rows of a few cache
+  // lines.
   static bool is_worth(const Conversion& conversion, std::size_t row_elements) noexcept;
 
-  // What it has written is there for other threads.
+  // Flushes the non-temporal stores, so that other threads see what it has written.
   void operator()(const std::byte* source, std::byte* target, std::size_t count) const noexcept;
 
  private:

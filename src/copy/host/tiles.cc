@@ -7,29 +7,33 @@ namespace berth::internal::copy {
 
 namespace {
 
-// Measured on ARM64 (Neoverse V1), where a core reads ahead in 16 places: so many rows at a time, and a kibibyte of each before the next are begun.
+// Measured on ARM64 (Neoverse V1), where a core prefetches 16 streams: that many rows at a time, and a kibibyte
+// of each before the next rows.
 constexpr std::int64_t kRowsTogether = 16;
 
 struct TileShape {
-  std::int64_t rows;         // of elements of four bytes or more; twice as many of smaller ones
-  std::int64_t tile_bytes;   // turned in the first cache
-  std::int64_t panel_bytes;  // kept in the second
+  std::int64_t rows;         // of elements of four bytes or more; twice as many of smaller elements
+  std::int64_t tile_bytes;   // transposed in the L1 cache
+  std::int64_t panel_bytes;  // kept in the L2 cache
 };
 constexpr TileShape kCached = {64, 16 << 10, 64 << 10};
-// Measured there as well, for f32 and u8 of 8192 × 8192, and with an element less in each row and more in each column.
+// Measured on the same machine, for f32 and u8 of 8192 × 8192 and of 8193 × 8191.
 constexpr TileShape kInterleaved = {64, 16 << 10, 48 << 10};
-constexpr TileShape kJoined = {64, 8 << 10, 32 << 10};  // interleaved, and written by lines that panels share
+constexpr TileShape kJoined = {64, 8 << 10, 32 << 10};  // interleaved, and written by cache lines that span
+                                                        // panels
 static_assert(std::max(kInterleaved.tile_bytes, kJoined.tile_bytes) <= kCached.tile_bytes);
 static_assert(std::max(kInterleaved.panel_bytes, kJoined.panel_bytes) <= kCached.panel_bytes);
-// Measured on x86-64 (Xeon, 48 KiB and 2 MiB of caches): longer runs of the target are worth more than room that is left in the first cache.
+// Measured on x86-64 (Xeon, 48 KiB L1, 2 MiB L2): longer runs of the target are worth more than free space in
+// the L1 cache.
 constexpr TileShape kStreamed = {128, 32 << 10, 128 << 10};
 
-constexpr std::int64_t kConvertedBytes = 8 << 10;  // of elements that are streamed from the first cache
-// Of a panel that has another below: of bytes past the caches, of elements of four bytes through them.
+constexpr std::int64_t kConvertedBytes = 8 << 10;  // of elements that are streamed from the L1 cache
+// The most runs of a panel that has another below it: with non-temporal stores of single bytes, and through the
+// caches with elements of four bytes.
 constexpr std::int64_t kMostStreamed = kStreamed.panel_bytes / (2 * kStreamed.rows);
 constexpr std::int64_t kMostJoined = kInterleaved.panel_bytes / (4 * kInterleaved.rows);
 
-// Whether enough whole lines are in each run of bytes that a tile writes.
+// Whether each run of bytes that a tile writes has enough whole cache lines.
 bool is_worth_streaming(const HostPlan& plan, std::int64_t element_bytes) noexcept {
   constexpr auto kLeastBytes = static_cast<std::int64_t>(4 * kLineBytes);
   const bool together = plan.column.target_step == plan.row.size;  // a plane is one run
@@ -39,7 +43,7 @@ bool is_worth_streaming(const HostPlan& plan, std::int64_t element_bytes) noexce
 
 bool is_on_line(std::uintptr_t address) noexcept { return address % kLineBytes == 0; }
 
-// Not for rows of less than a line; nor where vectors of fours would make no more than a line of the target.
+// Not for rows shorter than a cache line; nor where vectors of fours would make at most one line of the target.
 bool is_worth_interleaving(const Conversion& convert_in, const HostPlan& plan) noexcept {
   constexpr auto kLine = static_cast<std::int64_t>(kLineBytes);
   const auto size = static_cast<std::int64_t>(size_bytes(convert_in.to));
@@ -70,11 +74,12 @@ Tiles::Tiles(const Kernels& kernels, const Conversion& conversion, const HostPla
                               : nullptr),
       stream_runs_(streamed && is_worth_streaming(plan, to_bytes_) ? kernels.stream_runs : nullptr),
       tile_bytes_(static_cast<std::ptrdiff_t>(size_bytes(convert_in_.to))) {
-  // So few rows are better taken whole: then panels follow one another along them, and in the target.
+  // So few rows are better taken whole: then consecutive panels continue along them, and are consecutive in the
+  // target.
   const bool few = transpose_to_lines_ != nullptr && plan.row.size <= 4 * kInterleaved.rows;
   const bool joined = transpose_to_lines_ != nullptr && !is_on_line(static_cast<std::uintptr_t>(plan.column.target_step * to_bytes_));
   const TileShape& shape = stream_runs_ != nullptr ? kStreamed : few || interleave_ == nullptr ? kCached : joined ? kJoined : kInterleaved;
-  // A short axis is taken whole, and leaves more for the other.
+  // A short axis is taken whole, which leaves a longer extent for the other.
   const std::int64_t most = shape.tile_bytes / tile_bytes_;
   const std::int64_t rows = few ? plan.row.size : std::min(tile_bytes_ < 4 ? 2 * shape.rows : shape.rows, most / kRowsTogether);
   const std::int64_t length = most / rows;
@@ -116,25 +121,27 @@ void Tiles::run_in_room(const std::byte* source, std::byte* target, std::size_t 
 
 Tiles::Panel Tiles::panel_at(std::size_t index) const noexcept {
   const auto panel = static_cast<std::int64_t>(index);
-  const std::int64_t down = panel % blocks_down_ * down_;  // the next one goes on writing where this one ends
+  const std::int64_t down = panel % blocks_down_ * down_;  // the next panel continues the runs of this one
   const std::int64_t across = panel / blocks_down_ * across_;
   return {down, across, {std::min(down_, plan_.row.size - down), std::min(across_, plan_.column.size - across)}};
 }
 
-// Whether all rows of a panel are one run of the source, as they would be in a tile.
+// Whether all rows of a panel are one contiguous run of the source, as they would be in a tile.
 bool Tiles::is_together(Extent panel) const noexcept {
   return plan_.column.source_step == 1 && plan_.row.source_step == panel.across && panel.across <= tile_across_;
 }
 
-// Whether a panel is turned from where it lies, and not read into a tile.
+// Whether a panel is transposed directly from the source, without being read into a tile.
 bool Tiles::is_in_place(Extent panel) const noexcept { return convert_in_.is_copy() && is_together(panel); }
 
-// Whether its rows are read by fours. One four of short elements would leave nothing to shuffle, and no vectors.
+// Whether its rows are interleaved by fours. A single group of four rows of short elements would leave nothing
+// to shuffle, and no full vectors.
 bool Tiles::is_in_fours(Extent panel) const noexcept {
   return interleave_ != nullptr && !is_in_place(panel) && panel.down % 4 == 0 && (panel.down > 4 || tile_bytes_ >= 4);
 }
 
-// Whether lines of a plane are shared by panels, and wait to be written whole. Not if all of its rows begin on lines, and panels too.
+// Whether cache lines of a plane span panels, so that they wait until they can be written whole. Not if all of
+// its rows begin on line boundaries, and panels too.
 bool Tiles::has_seams(const std::byte* target) const noexcept {
   if (stream_runs_ != nullptr) return true;
   const auto address = reinterpret_cast<std::uintptr_t>(target);
@@ -143,7 +150,8 @@ bool Tiles::has_seams(const std::byte* target) const noexcept {
                      static_cast<std::uintptr_t>(down_ * to_bytes_));
 }
 
-// Whether a panel goes on with the runs of the one above, which is of full height. Of long runs, the lines that they begin and end in are few.
+// Whether a panel continues the runs of the one above, which has full height. Long runs need no seam: few of
+// their lines are partial.
 bool Tiles::goes_on(const Panel& below) const noexcept {
   const std::int64_t most = stream_runs_ != nullptr ? kMostStreamed : kMostJoined;
   return below.down != 0 && below.size.across <= most && down_ * to_bytes_ <= kConvertedBytes &&
@@ -155,13 +163,13 @@ void Tiles::run(const std::byte* source, std::byte* target, const Panel& panel, 
   const Extent whole = panel.size;
   source += (panel.down * plan_.row.source_step + panel.across * plan_.column.source_step) * from_bytes_;
   target += (panel.down * plan_.row.target_step + panel.across * plan_.column.target_step) * to_bytes_;
-  // What is written as it is goes right where it belongs. (Elements of less than four bytes are turned in squares of so many rows that no cache
-  // would hold a line of each until it is whole.)
+  // Elements that need no conversion are written directly to the target. (Elements of less than four bytes are
+  // transposed in squares of so many rows that no cache would hold a line of each until it is whole.)
   const bool in_place = is_in_place(whole);
   const bool out_place = stream_runs_ == nullptr && convert_out_.is_copy() && plan_.row.target_step == 1 &&
                          (tile_bytes_ >= 4 || plan_.column.target_step == whole.down);
   const bool by_lines = out_place && seam.ends != nullptr;
-  // Vectors that do not begin on lines are better written by squares than each by itself.
+  // Vectors that are not aligned to cache lines are better written by squares than each by itself.
   const bool fours =
       is_in_fours(whole) && (tile_bytes_ < 4 || !out_place || by_lines || is_on_line(reinterpret_cast<std::uintptr_t>(target)));
   const std::ptrdiff_t stride = plan_.column.target_step * to_bytes_;
@@ -182,8 +190,9 @@ void Tiles::run(const std::byte* source, std::byte* target, const Panel& panel, 
   }
 }
 
-// How far the rows that are read next are from those that begin at `row`: in this panel or in the one below, if all of them are there, or else on
-// top of the panel beside it. To ask for what is not there takes long; so 0 at the end.
+// The distance, to prefetch, from the rows that begin at `row` to those that are read next: in this panel or in
+// the one below, if all of them exist, or else at the top of the panel beside it. Prefetching unmapped
+// addresses is slow; so 0 at the end.
 std::ptrdiff_t Tiles::next_rows(std::int64_t row, const Panel& panel) const noexcept {
   const std::ptrdiff_t row_bytes = plan_.row.source_step * from_bytes_;
   if (row + 2 * kRowsTogether <= plan_.row.size) return kRowsTogether * row_bytes;
@@ -211,7 +220,7 @@ void Tiles::read(const std::byte* source, std::byte* tiles, const Panel& panel, 
 
 void Tiles::write(const std::byte* turned, std::byte* target, Extent tile, Seam seam) const noexcept {
   if (stream_runs_ != nullptr) return stream(turned, target, tile, seam);
-  if (plan_.row.target_step == 1 && plan_.column.target_step == tile.down)  // all of them together are one run
+  if (plan_.row.target_step == 1 && plan_.column.target_step == tile.down)  // together they are one run
     return writer_(turned, target, static_cast<std::size_t>(tile.down * tile.across));
   writer_(turned, tile.down * tile_bytes_, target, plan_.column.target_step * to_bytes_, static_cast<std::size_t>(tile.across),
           static_cast<std::size_t>(tile.down));
@@ -225,7 +234,7 @@ void Tiles::stream(const std::byte* turned, std::byte* target, Extent tile, Seam
   if (convert_out_.is_copy())
     return stream_runs_(turned, count * to_bytes_, target, stride, static_cast<std::size_t>(runs),
                         static_cast<std::size_t>(count * to_bytes_), seam);
-  // As many rows at a time as there is room for, or parts of one.
+  // As many rows at a time as fit into the buffer, or parts of one row.
   alignas(kLineBytes) std::byte converted[kConvertedBytes];
   const std::int64_t most = kConvertedBytes / to_bytes_;
   const std::int64_t length = std::min(count, most);

@@ -7,8 +7,9 @@
 #include "copy/host/element_run.h"
 #include "copy/host/host_plan.h"
 
-// Planes of two axes, the source dense along one of them and the target along the other, in panels that stay in the second cache. A panel
-// is read along the source's axis into tiles; each tile is transposed in the first cache, and written along the target's:
+// Blocked transpose of planes of two axes, the source dense along one of them and the target along the other,
+// in panels that stay in the L2 cache. A panel is read along the source's axis into tiles; each tile is
+// transposed in the L1 cache, and written along the target's axis. Immutable; any thread.
 //
 //     source           tile               turned           target
 //     ··abcd·····      abcd               aei              ··aei··
@@ -16,24 +17,26 @@
 //     ··ijkl·····      ijkl       →       cgk              ··cgk··
 //                                         dhl              ··dhl··
 //
-// So both sides are walked in runs of cache lines, each touched once, whatever the power of two between two rows. A panel is several tiles
-// wide, and read by a few rows at a time, because a processor reads ahead in some sixteen places, and needs to be some lines into each to
-// notice. Dtypes change where fewer bytes are then transposed. Where shuffling takes time, part of it is done while reading, which waits for
-// memory: elements of four rows take turns in a tile, and what is transposed then is four times as long.
+// So both sides are walked in runs of cache lines, each touched once, even if rows are a power of two apart. A
+// panel is several tiles wide, and read a few rows at a time, because a processor prefetches some sixteen
+// streams, and needs a few lines of each to detect it. Dtypes are converted on the side that leaves fewer bytes
+// to transpose. Where shuffling takes time, part of it is done while reading, which waits for memory: elements
+// of four rows are interleaved in a tile, and the elements to transpose are then four times as long.
 //
-// A line that is not written whole is read first, and costs more than several that are. So where a panel ends in the middle of lines, they wait for
-// the panel below.
+// A partial write of a cache line triggers a read-for-ownership, and costs more than several full-line writes.
+// So where a panel ends in the middle of lines, those lines wait for the panel below (Seam).
 namespace berth::internal::copy {
 
 class Tiles {
  public:
-  // Streamed: what is written goes past the caches (kernels.h), in larger panels.
+  // `streamed`: uses non-temporal stores (kernels.h) and larger panels.
   Tiles(const Kernels& kernels, const Conversion& conversion, const HostPlan& plan, bool streamed) noexcept;
 
-  std::size_t per_plane() const noexcept { return static_cast<std::size_t>(blocks_down_ * blocks_across_); }  // panels
+  // Panels per plane.
+  std::size_t per_plane() const noexcept { return static_cast<std::size_t>(blocks_down_ * blocks_across_); }
   std::size_t panel_elements() const noexcept { return static_cast<std::size_t>(down_ * across_); }
 
-  // The panels from `first` to before `last` of a plane whose first elements are given.
+  // Copies the panels [first, last) of a plane; source and target point to its first elements.
   void run(const std::byte* source, std::byte* target, std::size_t first, std::size_t last) const noexcept;
 
  private:
@@ -50,10 +53,11 @@ class Tiles {
   struct Room {
     std::byte* tiles;   // a panel, as it was read
     std::byte* turned;  // a tile
-    std::byte* ends;    // of the runs that a panel has written (Seam)
+    std::byte* ends;    // the ends of the runs that a panel has written (Seam)
   };
 
-  // Not inlined: each has a frame of its own, and a copy through the caches not the larger one. (At the definition clang would not heed it.)
+  // Not inlined: each has its own stack frame, so that a copy through the caches does not pay for the larger
+  // one. (clang ignores the attribute at the definition.)
   [[gnu::noinline]] void run_cached(const std::byte* source, std::byte* target, std::size_t first, std::size_t last) const noexcept;
   [[gnu::noinline]] void run_streamed(const std::byte* source, std::byte* target, std::size_t first, std::size_t last) const noexcept;
   void run_in_room(const std::byte* source, std::byte* target, std::size_t first, std::size_t last, const Room& room) const noexcept;
@@ -78,14 +82,14 @@ class Tiles {
   ElementRun writer_;
   Transpose transpose_;
   InterleaveFours interleave_;  // null: rows are read as they are
-  Transpose transpose_fours_;   // what was interleaved
-  // The same, for elements as long as a vector that go right where they belong; null: others.
+  Transpose transpose_fours_;   // of interleaved rows
+  // The same, for vector-sized elements that are written directly to the target; null for others.
   TransposeToLines transpose_to_lines_;
   StreamRuns stream_runs_;     // null: through the caches
   std::ptrdiff_t tile_bytes_;  // of an element of a tile
-  std::int64_t down_;          // of a panel, along the target's axis: how many rows are read
-  std::int64_t across_;        // along the source's axis: how long they are
-  std::int64_t tile_across_;   // the same of a tile; a panel is whole tiles, but at the edge
+  std::int64_t down_;          // height of a panel, along the target's axis: the number of rows read
+  std::int64_t across_;        // width of a panel, along the source's axis: the length of the rows
+  std::int64_t tile_across_;   // width of a tile; a panel is whole tiles, except at the edge
   std::int64_t blocks_down_;
   std::int64_t blocks_across_;
 };

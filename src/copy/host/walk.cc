@@ -15,7 +15,8 @@ Walk walk_of(std::span<const std::int64_t> shape, std::span<const std::int64_t> 
   const Loop loop = make_loop(shape, source, target);
   if (loop.is_whole()) return Walk::whole;
   if (loop.is_dense()) return Walk::rows;
-  // The target's elements lie closest together along the row. Where the source's do so along another axis, rows would be the worst way.
+  // The target is densest along the row. If the source is densest along another axis, walking rows would be the
+  // worst order.
   const std::int64_t along_row = magnitude(loop.row().source_stride);
   for (const LoopAxis& axis : loop.outer()) {
     if (axis.source_stride != 0 && magnitude(axis.source_stride) < along_row) return Walk::tiles;

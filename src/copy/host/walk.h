@@ -6,7 +6,7 @@
 
 #include "berth/copy/route.h"
 
-// How two layouts are walked together: one small question, asked for every step of a route.
+// How two layouts are walked together; used for every step of a route. A pure function; any thread.
 namespace berth::internal::copy {
 
 // REQUIRES: those of make_loop (base/axes.h).

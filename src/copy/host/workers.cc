@@ -22,14 +22,15 @@ namespace {
 
 constexpr int kMostByDefault = 16;
 
-// One call of run, on the caller's stack. It is in the list while the caller is inside.
+// One call of run, on the caller's stack. It is in the list until that call returns.
 struct Job {
   const workers::Run run;
   void* const context;
   const std::size_t items;
   const int most_helpers;
-  std::atomic<std::size_t> next{0};  // items handed out; may go past `items`. Relaxed: it orders nothing, the mutex does
-  int helpers = 0;                   // workers inside; guarded by the crew's mutex
+  std::atomic<std::size_t> next{0};  // items handed out; may exceed `items`. Relaxed: the mutex provides the
+                                     // ordering
+  int helpers = 0;                   // workers running it; guarded by the crew's mutex
   Job* after = nullptr;              // the list; guarded by the crew's mutex
 
   bool has_items() const noexcept { return next.load(std::memory_order_relaxed) < items; }
@@ -48,12 +49,14 @@ class Crew {
   }
 
  private:
-  // Puts the job where workers find it, and starts workers until there are enough. False: there is none to help.
+  // Publishes the job to the workers, and starts workers until there are enough. Returns false if there are
+  // none.
   bool enlist(Job& job) noexcept {
     int missing = 0;
     {
       const os::Lock lock(mutex_);
-      if (generation_ != os::fork_generation()) {  // a child: the workers, and whoever had jobs, stayed in the parent
+      if (generation_ != os::fork_generation()) {  // a forked child: the workers, and the threads that had
+                                                   // jobs, exist only in the parent
         generation_ = os::fork_generation();
         jobs_ = nullptr;
         started_ = 0;
@@ -76,7 +79,7 @@ class Crew {
     return any;
   }
 
-  // Takes the job out of the list and waits for those inside.
+  // Removes the job from the list and waits for the workers that still run it.
   void dismiss(Job& job) noexcept {
     const os::Lock lock(mutex_);
     Job** link = &jobs_;
@@ -89,14 +92,14 @@ class Crew {
     try {
       std::thread([this] { help(); }).detach();
       return true;
-    } catch (const std::system_error&) {  // the caller does it alone
+    } catch (const std::system_error&) {  // the caller works alone
     } catch (const std::bad_alloc&) {
     }
     return false;
   }
 
   void help() noexcept {
-    const FloatMode mode;  // a thread begins with that of the one who started it
+    const FloatMode mode;  // a thread inherits the mode of the thread that started it
     for (;;) {
       Job* const job = take();
       job->work();
@@ -124,7 +127,7 @@ class Crew {
 
   os::Mutex mutex_;
   os::Condition wanted_;  // there is a new job
-  os::Condition left_;    // a job has no helper any more
+  os::Condition left_;    // the last helper of a job has left it
   Job* jobs_ BERTH_GUARDED_BY(mutex_) = nullptr;
   int started_ BERTH_GUARDED_BY(mutex_) = 0;
   std::uint64_t generation_ BERTH_GUARDED_BY(mutex_) = os::fork_generation();
@@ -136,7 +139,7 @@ Crew& crew() {
   return *made;
 }
 
-// Made when the library is loaded, so that no copy can find the heap empty.
+// Made when the library is loaded, so that no copy can fail on this allocation.
 [[maybe_unused]] const Crew& g_made_at_load = crew();
 
 int threads_from_environment() {
@@ -154,7 +157,7 @@ int threads_from_environment() {
   return threads;
 }
 
-std::atomic<int> g_threads{0};  // 0: not known yet
+std::atomic<int> g_threads{0};  // 0: not determined yet
 
 }  // namespace
 
@@ -177,7 +180,7 @@ using namespace internal;
 using namespace internal::copy;
 
 int copy_threads() {
-  const int known = g_threads.load(std::memory_order_relaxed);  // a number, which nothing depends on
+  const int known = g_threads.load(std::memory_order_relaxed);  // relaxed: no other data depends on it
   if (known != 0) [[likely]]
     return known;
   int unset = 0;

@@ -18,7 +18,7 @@ namespace berth::internal::copy {
 namespace arm {
 namespace {
 
-// A cast is a source and a target, and what they have between them in registers: F32 or V16 (f16).
+// A cast is a source, a target, and the type of the registers between them: F32 or V16 (f16).
 template <class Source, class Target, class Lanes>
 struct Through {
   static constexpr std::size_t kFrom = Source::kBytes, kTo = Target::kBytes;
@@ -31,7 +31,7 @@ struct Through {
   }
 };
 
-// One or none of them, in the code of To.
+// Writes 0 or 1, in the encoding of To.
 template <class To>
 struct BoolToFloat8 {
   static constexpr std::size_t kFrom = 1, kTo = 1, kBlocks = 4;
@@ -45,8 +45,8 @@ struct BoolToFloat8 {
   }
 };
 
-// Whole numbers, without floats in between: shifted up to their first bit, and rounded to even where the mantissa ends. The number of places
-// is the exponent.
+// Integers, without going through wider floats: normalised by a left shift, and rounded to nearest even where
+// the mantissa ends. The shift count gives the exponent.
 template <class To>
 struct U8ToFloat8 {
   static constexpr std::size_t kFrom = 1, kTo = 1, kBlocks = 4;
@@ -55,7 +55,7 @@ struct U8ToFloat8 {
   template <std::size_t N>
   BERTH_ARM_INLINE static void run(Bytes from, std::uint8_t* to) noexcept {
     constexpr std::uint8_t kOf128 = To(128.0).bits;
-    constexpr std::uint8_t kFirstBit = 1 << kMantissaBits;  // is not stored
+    constexpr std::uint8_t kFirstBit = 1 << kMantissaBits;  // implicit: not stored
     V8 x[N];
     V8 places[N];
     V8 out[N];
@@ -63,7 +63,7 @@ struct U8ToFloat8 {
     load(from, x);
     BERTH_EACH(N) places[i] = vclzq_u8(x[i]);
     BERTH_EACH(N) out[i] = vshlq_u8(x[i], vreinterpretq_s8_u8(places[i]));
-    BERTH_EACH(N) even[i] = vshlq_n_u8(out[i], 7 - kLost);  // the last bit that is kept, as the first
+    BERTH_EACH(N) even[i] = vshlq_n_u8(out[i], 7 - kLost);  // the last kept bit, moved to the top
     BERTH_EACH(N) out[i] = vsubq_u8(out[i], vdupq_n_u8(1));
     BERTH_EACH(N) out[i] = vsraq_n_u8(out[i], even[i], 7);
     BERTH_EACH(N) out[i] = vrshrq_n_u8(out[i], kLost);
@@ -75,7 +75,8 @@ struct U8ToFloat8 {
   }
 };
 
-// Codes into codes by the 128 magnitudes of their table, for sources whose sign goes over as it is: From is an 8-bit float, or i8.
+// Converts codes by a lookup of their 128 magnitudes, for sources whose sign carries over unchanged: From is an
+// 8-bit float, or i8.
 template <DType From, DType To>
 struct ByTable {
   static constexpr std::size_t kFrom = 1, kTo = 1, kBlocks = 2;
@@ -90,9 +91,9 @@ struct ByTable {
     V8 at[N];
     V8 out[N];
     load(from, x);
-    // Of 128 the code is that of 127, in both formats.
+    // 128 and 127 have the same code in both formats, so saturating is exact.
     BERTH_EACH(N) at[i] = kFloat ? vandq_u8(x[i], vdupq_n_u8(0x7f)) : vreinterpretq_u8_s8(vqabsq_s8(vreinterpretq_s8_u8(x[i])));
-    BERTH_EACH(N) out[i] = vqtbl4q_u8(low, at[i]);  // past the 64 is 0
+    BERTH_EACH(N) out[i] = vqtbl4q_u8(low, at[i]);  // 0 for indices past 64
     BERTH_EACH(N) at[i] = vqtbl4q_u8(high, veorq_u8(at[i], vdupq_n_u8(64)));
     BERTH_EACH(N) out[i] = vorrq_u8(out[i], at[i]);
     BERTH_EACH(N) out[i] = with_signs(out[i], x[i]);
@@ -100,7 +101,7 @@ struct ByTable {
   }
 };
 
-// In the order of cast_row in simd.cc.
+// Walks the elements in the order of cast_row in simd.cc.
 template <class Op>
 BERTH_ARM void cast_row(const std::byte* source, std::byte* target, std::size_t count) noexcept {
   constexpr std::size_t kGroup = Op::kBlocks * kBlock;

@@ -8,7 +8,8 @@
 #include "copy/kernels/arm_vectors.h"
 #include "copy/kernels/kernels.h"
 
-// How blocks of elements are read as f32, four vectors to a block, or as f16, two of them. Each says how many blocks are at most taken together.
+// How blocks of elements are read as f32, four vectors to a block, or as f16, two vectors. kBlocks is how many
+// blocks are processed together at most. For arm_casts.cc; stateless.
 namespace berth::internal::copy::arm {
 
 struct F32Source {
@@ -19,7 +20,7 @@ struct F32Source {
   }
 };
 
-// NaN stays as it is: what it is made into will be quiet.
+// NaN stays as it is: the target's conversion makes it quiet.
 struct Bf16Source {
   static constexpr std::size_t kBytes = 2, kBlocks = 4;
   template <std::size_t N>
@@ -28,7 +29,8 @@ struct Bf16Source {
     load(from, v);
     BERTH_EACH(4 * N) x[i] = raise(v[i / 2], i % 2 != 0);
   }
-  // For f8e5m2, which needs nothing that f16 has not: from half of its least value on, f16 holds every bf16 as it is.
+  // For f8e5m2, for which f16 is wide enough: from half of the smallest f8e5m2 value on, f16 holds every bf16
+  // exactly.
   template <std::size_t N>
   BERTH_ARM_INLINE static void read(Bytes from, V16 (&x)[2 * N]) noexcept {
     F32 wide[4 * N];
@@ -51,7 +53,8 @@ struct F16Source {
   }
 };
 
-// Of i8, u8 or bool. 2^23 + n, or in f16 2^10 + n, has n in its last bits. A signed byte is made unsigned by adding 128 first.
+// For i8, u8 and bool. 2^23 + n, or in f16 2^10 + n, has n in its low bits. A signed byte is made unsigned by
+// adding 128 first.
 template <DType Byte>
 struct ByteSource {
   static constexpr std::size_t kBytes = 1, kBlocks = 4;
@@ -81,7 +84,7 @@ struct ByteSource {
   }
 };
 
-// A code is the top byte of an f16. The product makes NaN quiet, as widening does.
+// A code is the top byte of an f16. The multiplication makes NaN quiet, as widening does.
 struct E5m2Source {
   static constexpr std::size_t kBytes = 1, kBlocks = 4;
   template <std::size_t N>
@@ -102,8 +105,9 @@ struct E5m2Source {
   }
 };
 
-// A code of f8e4m3, moved to where a wider format has its exponent, is a value of that format but for the bias, subnormals included; a product
-// with a power of two makes up for that, exactly. NaN, which f8e4m3 has where others have a number, is put in place before.
+// A code of f8e4m3, shifted to the exponent field of a wider format, is a value of that format except for the
+// bias, subnormals included; multiplying by a power of two corrects the bias exactly. NaN, whose code would be
+// a number in other formats, is replaced first.
 struct E4m3Source {
   static constexpr std::size_t kBytes = 1, kBlocks = 4;
   template <std::size_t N>
@@ -136,14 +140,14 @@ struct E4m3Source {
       top[i] = veorq_u16(top[i], vandq_u16(is_nan, vdupq_n_u16(kAll ^ Nan)));
     }
   }
-  // NaN is rare: it is looked for in general registers, which have nothing else to do.
+  // NaN is rare: the test uses general-purpose registers, which are otherwise idle.
   template <std::size_t N>
   BERTH_ARM_INLINE static bool has_nan(Bytes codes) noexcept {
     std::uint64_t seen = 0;
     BERTH_EACH(2 * N) {
       std::uint64_t word;
       std::memcpy(&word, codes + i * 8, 8);
-      asm("" : "+r"(word));  // else it becomes vectors
+      asm("" : "+r"(word));  // keeps the compiler from vectorising this
       seen |= (word & 0x7f7f7f7f7f7f7f7fU) + 0x0101010101010101U;
       asm("" : "+r"(seen));
     }
@@ -151,7 +155,8 @@ struct E4m3Source {
   }
 };
 
-// Wider ones, as f32 rounded to odd, so that what it is made into is rounded once; or to nearest, where f32 is the end.
+// Wider elements become f32 rounded to odd, so that the final format is rounded once; or rounded to nearest,
+// where f32 is the final format.
 template <Rounding How>
 BERTH_ARM_INLINE F32 narrow(float64x2_t low, float64x2_t high) noexcept {
   if constexpr (How == Rounding::odd)
@@ -170,8 +175,7 @@ struct F64Source {
   }
 };
 
-// Through f64, which holds an integer of up to 2^53 as it is. Of larger ones, which are rare, what it cannot hold is kept as the last bit that
-// it can.
+// Through f64, which holds integers up to 2^53 exactly. Larger ones, which are rare, are rounded to odd first.
 template <Rounding How>
 struct I64Source {
   static constexpr std::size_t kBytes = 8, kBlocks = 2;
@@ -186,7 +190,7 @@ struct I64Source {
     BERTH_EACH(8 * N) wide[i] = vcvtq_f64_s64(v[i]);
     BERTH_EACH(4 * N) x[i] = narrow<How>(wide[2 * i], wide[2 * i + 1]);
   }
-  // Whether the high half of one is not within 2^21 of 0.
+  // Whether the high half of any element is not within 2^21 of 0.
   template <std::size_t Count>
   BERTH_ARM_INLINE static bool has_large(const int64x2_t (&v)[Count]) noexcept {
     V32 most = vdupq_n_u32(0);
@@ -205,7 +209,7 @@ struct I64Source {
   }
 };
 
-// An integer of up to 2^24 is an f32 as it is. Larger ones go through f64.
+// f32 holds integers up to 2^24 exactly. Larger ones go through f64.
 struct I32Source {
   static constexpr std::size_t kBytes = 4, kBlocks = 4;
   template <std::size_t N>

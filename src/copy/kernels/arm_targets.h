@@ -6,7 +6,8 @@
 #include "berth/base/float_types.h"
 #include "copy/kernels/arm_vectors.h"
 
-// How f32 or f16 are written as elements of other dtypes. Each says how many blocks are best taken together.
+// How f32 or f16 are written as elements of other dtypes. kBlocks is how many blocks are best processed
+// together. For arm_casts.cc; stateless.
 namespace berth::internal::copy::arm {
 
 struct F32Target {
@@ -41,7 +42,7 @@ struct Bf16Target {
   }
 };
 
-// Of values that bf16 has.
+// For values that bf16 holds exactly.
 struct ExactBf16Target {
   static constexpr std::size_t kBytes = 2, kBlocks = 2;
   template <std::size_t N>
@@ -52,7 +53,7 @@ struct ExactBf16Target {
   }
 };
 
-// Toward zero; what does not fit becomes the nearest that does; NaN becomes 0.
+// Rounds toward zero and saturates; NaN becomes 0.
 struct I32Target {
   static constexpr std::size_t kBytes = 4, kBlocks = 2;
   template <std::size_t N>
@@ -91,16 +92,19 @@ struct ByteTarget {
   }
 };
 
-// As Highway's cast does: adding a power of two so many places above the last bit that is kept makes the processor round there, and what it
-// changed in the sum's last bits is the mantissa. Exponents are handled as bytes. They and the mantissa make the code, plus 128, so
-// that what is past the largest stays at 255; a sign takes the place of the 128.
+// As in float_casts-inl.h: adding a power of two, chosen by the position of the last kept bit, makes the
+// processor round at that bit, and the sum's low bits hold the mantissa. Exponents are handled as bytes.
+// Exponent and mantissa add up to the code plus 128, so that values past the largest saturate at 255; the sign
+// bit then replaces the 128.
 template <class F>
 struct Float8Target {
   static constexpr std::size_t kBytes = 1, kBlocks = 4;
   static constexpr bool kHasInfinity = (F::kLargest & F::kMantissa) == F::kMantissa;
   static constexpr int kMantissaBits = kHasInfinity ? 2 : 3;
-  static constexpr std::uint8_t kLeast = 128 - F::kBias;                 // the exponent of the least normal value, as in f32
-  static constexpr float kPlace = kHasInfinity ? 0x1.8p21F : 0x1.8p20F;  // one and a half: the sum stays in its binade whatever the sign
+  // The exponent of the smallest normal value, as in f32.
+  static constexpr std::uint8_t kLeast = 128 - F::kBias;
+  // 1.5: the sum stays in its binade for either sign.
+  static constexpr float kPlace = kHasInfinity ? 0x1.8p21F : 0x1.8p20F;
 
   template <std::size_t N>
   BERTH_ARM_INLINE static void write(const F32 (&x)[4 * N], std::uint8_t* to) noexcept {
@@ -135,7 +139,7 @@ struct Float8Target {
     store(out, to);
   }
 
-  // Quiet, with the top bit of the payload that is left.
+  // A quiet NaN with the one payload bit that fits.
   template <std::size_t N>
   BERTH_ARM_INLINE static void put_nan(const F32 (&x)[4 * N], const V16 (&high)[2 * N], V8 (&out)[N]) noexcept {
     BERTH_EACH(N) {
@@ -153,7 +157,8 @@ struct Float8Target {
     else
       write_sums<N>(x, to);
   }
-  // The same from f16: the sum does not leave 16 bits. What is past the largest is 480 first, whose code is NaN's.
+  // The same from f16: the sum fits into 16 bits. Values past the largest are clamped to 480 first, whose code
+  // is NaN.
   template <std::size_t N>
   BERTH_ARM_INLINE static void write_sums(const V16 (&x)[2 * N], std::uint8_t* to) noexcept {
     constexpr std::uint16_t kBeyond = 0x5f80;     // 480
@@ -168,12 +173,12 @@ struct Float8Target {
     BERTH_EACH(2 * N) power[i] = vmaxq_u16(power[i], vdupq_n_u16(kLeastF16));
     BERTH_EACH(2 * N) sum[i] = multiply_add_f16(sum[i], power[i], vdupq_n_u16(k128));
     BERTH_EACH(2 * N) sum[i] = vsraq_n_u16(sum[i], power[i], 7);
-    BERTH_EACH(N) out[i] = low_halves(sum[2 * i], sum[2 * i + 1]);  // the sum's own exponent is above
+    BERTH_EACH(N) out[i] = low_halves(sum[2 * i], sum[2 * i + 1]);  // drops the sum's own exponent
     BERTH_EACH(N) out[i] = vsubq_u8(out[i], vdupq_n_u8(kLeastF16 >> 7));
     BERTH_EACH(N) out[i] = with_signs(out[i], high_halves(x[2 * i], x[2 * i + 1]));
     store(out, to);
   }
-  // f8e5m2 is the top byte of f16, rounded to even. NaN is not rounded, but made quiet.
+  // f8e5m2 is the top byte of f16, rounded to nearest even. NaN is not rounded, but made quiet.
   template <std::size_t N>
   BERTH_ARM_INLINE static void write_top_bytes(const V16 (&x)[2 * N], std::uint8_t* to) noexcept {
     V16 number[2 * N];

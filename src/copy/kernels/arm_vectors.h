@@ -8,16 +8,17 @@
 #include <cstddef>
 #include <cstdint>
 
-// Vectors of ARM64, for arm_casts.cc.
+// NEON vector types and helpers, for arm_casts.cc. Stateless.
 
-// Lets the assembler know instructions that not every processor has, in these functions alone. Compilers agree on all but the spelling.
+// Enables instructions that not every processor has, in these functions only. Compilers differ only in the
+// spelling.
 #if defined(__clang__)
 #define BERTH_ARM __attribute__((target("bf16,fullfp16")))
 #else
 #define BERTH_ARM __attribute__((target("+bf16+fp16")))
 #endif
 #define BERTH_ARM_INLINE BERTH_ARM __attribute__((always_inline)) inline
-// One step, of all vectors.
+// Applies one step to all vectors.
 #define BERTH_EACH(count) _Pragma("GCC unroll 16") for (std::size_t i = 0; i < (count); ++i)
 
 namespace berth::internal::copy::arm {
@@ -30,7 +31,7 @@ using F32 = float32x4_t;
 
 constexpr std::size_t kBlock = 16;  // elements
 
-// ---- What has no name that all compilers know.
+// ---- Instructions for which not all compilers have an intrinsic.
 
 BERTH_ARM_INLINE V16 narrow_to_bf16(F32 low, F32 high) noexcept {
   V16 out;
@@ -60,13 +61,14 @@ BERTH_ARM_INLINE int16x8_t truncate_f16(V16 a) noexcept {
   return out;
 }
 
-// ---- Vectors of neighbours: halves of lanes, and lanes in the place of the high halves of wider ones.
+// ---- Packing and widening of adjacent vectors: the halves of lanes, and lanes as the high halves of wider
+// lanes.
 
 BERTH_ARM_INLINE V16 low_halves(V32 a, V32 b) noexcept { return vuzp1q_u16(vreinterpretq_u16_u32(a), vreinterpretq_u16_u32(b)); }
 BERTH_ARM_INLINE V16 high_halves(V32 a, V32 b) noexcept { return vuzp2q_u16(vreinterpretq_u16_u32(a), vreinterpretq_u16_u32(b)); }
 BERTH_ARM_INLINE V8 low_halves(V16 a, V16 b) noexcept { return vuzp1q_u8(vreinterpretq_u8_u16(a), vreinterpretq_u8_u16(b)); }
 BERTH_ARM_INLINE V8 high_halves(V16 a, V16 b) noexcept { return vuzp2q_u8(vreinterpretq_u8_u16(a), vreinterpretq_u8_u16(b)); }
-// The first eight or the second.
+// The lower or the upper half of the lanes.
 BERTH_ARM_INLINE F32 raise(V16 v, bool upper) noexcept {
   const V16 zero = vdupq_n_u16(0);
   return vreinterpretq_f32_u16(upper ? vzip2q_u16(zero, v) : vzip1q_u16(zero, v));
@@ -88,7 +90,8 @@ template <std::size_t Count>
 BERTH_ARM_INLINE void load(Bytes from, V16 (&v)[Count]) noexcept {
   BERTH_EACH(Count) v[i] = vreinterpretq_u16_u8(vld1q_u8(from + i * 16));
 }
-// Line after line, in the order of memory. Compilers would change it, and that made f8e4m3 → f32 almost three times slower.
+// Stores cache lines in address order. Compilers would reorder the stores, and that made f8e4m3 → f32 almost
+// three times slower.
 template <std::size_t Count>
 BERTH_ARM_INLINE void store(const V8 (&v)[Count], std::uint8_t* to) noexcept {
   BERTH_EACH(Count) {

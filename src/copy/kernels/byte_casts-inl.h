@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Casts into elements of one byte: from others of one byte by looking them up in vector registers, from wider ones through f32.
+// Casts to one-byte elements: from one-byte elements by table lookup in vector registers, from wider ones
+// through f32.
 #if defined(BERTH_COPY_KERNELS_BYTE_CASTS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef BERTH_COPY_KERNELS_BYTE_CASTS_INL_H_
 #undef BERTH_COPY_KERNELS_BYTE_CASTS_INL_H_
@@ -15,15 +16,16 @@
 HWY_BEFORE_NAMESPACE();
 namespace berth::internal::copy::HWY_NAMESPACE {
 
-// Ways that are shorter than through rows of f32. On ARM64 arm_casts.h has them.
+// Casts that are shorter than those through rows of f32. On ARM64 arm_casts.h has them.
 constexpr bool kHasByteCasts = HWY_ARCH_X86;
 
 // ---- Between bytes.
 
 #if HWY_ARCH_X86
-// Half a table is eight rows of sixteen. Each is looked up with the low four bits of every index, and gives 0 where the index is negative. The
-// index begins as the byte, and falls by sixteen from row to row, so that it becomes negative when the byte has met all rows up to its own.
-// A row has what differs from the one before it: together they are what the byte is looking for.
+// Half a table is eight rows of sixteen. Each row is looked up with the low four bits of every index, and gives
+// 0 where the index is negative. The index starts as the byte and decreases by sixteen per row, so that it
+// becomes negative after the byte's own row. Each row holds the XOR with the row before it, so the XOR of all
+// lookups is the result.
 HWY_INLINE V8 look_up_half(const std::uint8_t* steps, V8 bytes) {
   auto index = hn::BitCast(I8(), bytes);
   V8 found = hn::Zero(D8());
@@ -51,14 +53,15 @@ struct Op<From, To, Rounding::nearest> {
 
 // ---- From wider elements.
 
-// Integers past 2^20 are past all floats of 8 bits, and up to there f32 has every one.
+// Integers past 2^20 overflow every 8-bit float, and f32 holds all smaller ones exactly.
 template <class D>
 HWY_INLINE hn::Vec<D> within_float8(D d, hn::Vec<D> v) {
   constexpr hn::TFromD<D> kMost = 1 << 20;
   return hn::Min(hn::Max(v, hn::Set(d, -kMost)), hn::Set(d, kMost));
 }
 
-// The i-th quarter of a block as f32: its value, or what rounds to the same bytes. NaN need not be quiet.
+// The i-th quarter of a block as f32: its values, or values that round to the same bytes. NaN need not be
+// quiet.
 template <DType From>
 HWY_INLINE VF32 read_f32(const std::uint8_t* from, std::size_t i) {
   if constexpr (From == DType::f32) return get(F32(), from, i);

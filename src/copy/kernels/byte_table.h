@@ -8,8 +8,9 @@
 #include "berth/base/dtype.h"
 #include "berth/base/float_types.h"
 
-// A conversion between elements of one byte is 256 results. They are made when compiling: no fork finds them half made. (Not those between
-// integers, which keep their bits.)
+// Lookup tables for conversions between one-byte elements: 256 results each, computed at compile time, so that
+// there is no initialisation that a fork could interrupt. (None for integers to integers, which keep their
+// bits.) Constants; any thread.
 namespace berth::internal::copy {
 
 constexpr bool is_float8(DType dtype) noexcept { return dtype == DType::f8e4m3 || dtype == DType::f8e5m2; }
@@ -23,7 +24,7 @@ constexpr double value_of_byte(std::uint8_t byte) noexcept {
   if constexpr (From == DType::f8e5m2) return static_cast<double>(float8_e5m2::from_bits(byte));
 }
 
-// Toward zero; what does not fit becomes the nearest that does; NaN becomes 0.
+// Rounds toward zero and saturates; NaN becomes 0.
 template <class Byte>
 constexpr std::uint8_t truncated_to_byte(double value) noexcept {
   if (value != value) return 0;  // NaN
@@ -57,7 +58,7 @@ constexpr ByteTable make_byte_table() noexcept {
 template <DType From, DType To>
 inline constexpr ByteTable kByteTable = make_byte_table<From, To>();
 
-// The same in halves of eight rows of sixteen, each row but the first as what differs from the one before it.
+// The same in halves of eight rows of sixteen, each row but the first as the XOR with the row before it.
 constexpr ByteTable steps_of(const ByteTable& table) noexcept {
   ByteTable steps = table;
   for (unsigned i = 0; i < 256; ++i) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Casts between f32 and smaller floating-point formats, in vector instructions. Highway 1.0 truncates to bf16; here all is rounded to even.
+// SIMD casts between f32 and smaller floating-point formats. Highway 1.0 truncates to bf16; these round to
+// nearest even.
 #if defined(BERTH_COPY_KERNELS_FLOAT_CASTS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef BERTH_COPY_KERNELS_FLOAT_CASTS_INL_H_
 #undef BERTH_COPY_KERNELS_FLOAT_CASTS_INL_H_
@@ -17,27 +18,30 @@ namespace berth::internal::copy::HWY_NAMESPACE {
 template <class F>
 struct Format {
   static constexpr int kMantissaBits = F::kMantissa == 0x3ff ? 10 : F::kMantissa == 0x7 ? 3 : 2;
-  static constexpr std::uint32_t kLeastExponent = static_cast<std::uint32_t>(128 - F::kBias) << 23;  // of a normal value, as in f32
+  // Of a normal value, as in f32.
+  static constexpr std::uint32_t kLeastExponent = static_cast<std::uint32_t>(128 - F::kBias) << 23;
   static constexpr bool kHasInfinity = (F::kLargest & F::kMantissa) == F::kMantissa;
-  // The first magnitude that is encoded as infinity, or for a format without one as NaN, in bits of f32.
+  // The smallest magnitude that is encoded as infinity, or as NaN in a format without infinity, in bits of f32.
   static constexpr std::uint32_t kBeyond =
       kHasInfinity ? static_cast<std::uint32_t>(127 + F::kBias + 1) << 23 : 0x43f00000U;  // 2^(bias+1), or 480
 };
 
-// The code of |x|. Adding a power of two 23 places above the last bit that is kept makes the processor round there; what it changed in the
-// sum's last bits is the mantissa. Below the least normal exponent the place stays, which is what subnormal means.
+// The code of |x|. Adding a power of two 23 bits above the last kept bit makes the processor round at that bit;
+// the sum's low bits then hold the mantissa. Below the smallest normal exponent the bit position stays fixed,
+// which gives subnormals.
 template <class F>
 HWY_INLINE V32 encode_magnitude(V32 x) {
   const D32 d;
   const V32 magnitude = hn::And(x, hn::Set(d, 0x7fffffffU));
-  const V32 bounded = hn::Min(magnitude, hn::Set(d, Format<F>::kBeyond));  // NaN too: it is larger than all
+  // Also bounds NaN, whose bits are larger than all others.
+  const V32 bounded = hn::Min(magnitude, hn::Set(d, Format<F>::kBeyond));
   const V32 exponent = hn::Max(hn::And(bounded, hn::Set(d, 0x7f800000U)), hn::Set(d, Format<F>::kLeastExponent));
   const V32 place = hn::Add(exponent, hn::Set(d, static_cast<std::uint32_t>(23 - Format<F>::kMantissaBits) << 23));
   const V32 sum = hn::BitCast(d, hn::Add(hn::BitCast(F32(), bounded), hn::BitCast(F32(), place)));
   const V32 steps = hn::ShiftRight<23 - Format<F>::kMantissaBits>(hn::Sub(exponent, hn::Set(d, Format<F>::kLeastExponent)));
   const V32 code = hn::Add(hn::Sub(sum, place), steps);
   if constexpr (!Format<F>::kHasInfinity) return code;
-  // Quiet, with the top bits of its payload.
+  // A quiet NaN with the top bits of its payload.
   constexpr std::uint32_t kQuiet = F::kExponent | (1U << (Format<F>::kMantissaBits - 1));
   const V32 payload = hn::And(hn::ShiftRight<23 - Format<F>::kMantissaBits>(magnitude), hn::Set(d, std::uint32_t{F::kMantissa}));
   return hn::IfThenElse(hn::Gt(magnitude, hn::Set(d, 0x7f800000U)), hn::Or(payload, hn::Set(d, kQuiet)), code);
@@ -66,7 +70,7 @@ HWY_INLINE VF32 decode(V32 code) {
   return hn::BitCast(F32(), hn::Or(value, sign));
 }
 
-// Whether f16 is converted by an instruction.
+// Whether the processor has an instruction that converts f16.
 constexpr bool kHasHalf = HWY_TARGET == HWY_NEON || HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL;
 using Half = hn::Rebind<hwy::float16_t, F32>;
 
@@ -109,8 +113,8 @@ struct Op<DType::f32, DType::f16, Rounding::nearest> {
   }
 };
 
-// Minus zero, added to anything, changes nothing but that a NaN becomes quiet. Compilers think that it changes nothing at all, and must not
-// see what it is.
+// Adding minus zero changes no value, but makes a NaN quiet. Compilers would remove the addition, so the
+// constant is hidden from them.
 inline float hidden_minus_zero() {
   std::uint32_t bits = 0x80000000U;
   asm("" : "+r"(bits));
@@ -130,7 +134,8 @@ struct Op<DType::bf16, DType::f32, Rounding::nearest> {
   const float minus_zero = hidden_minus_zero();
 };
 
-// Lanes that are all bits where an element is no NaN. (By equality: what Highway makes of inequality differs for NaN.)
+// Lanes with all bits set where an element is not NaN. (By equality: Highway's inequality differs between
+// targets for NaN.)
 HWY_INLINE V32 is_number(V32 v) {
   const VF32 x = hn::BitCast(F32(), v);
   return hn::BitCast(D32(), hn::VecFromMask(F32(), hn::Eq(x, x)));
@@ -146,7 +151,7 @@ struct Op<DType::f32, DType::bf16, Rounding::nearest> {
       const V32 b = get(D32(), from, 2 * i + 1);
       const V16 high = high_halves(a, b);
       const V16 low = low_halves(a, b);
-      // Up when what is lost is more than half, or half of it and the last bit that is kept is 1.
+      // Rounds up if the lost bits are more than half, or exactly half and the last kept bit is 1.
       const V16 most = hn::Sub(hn::Set(d, std::uint16_t{0x8000}), hn::And(high, one));
       const V16 rounded = hn::Sub(high, hn::VecFromMask(d, hn::Gt(low, most)));
       const V16 number = low_halves(is_number(a), is_number(b));
@@ -155,9 +160,10 @@ struct Op<DType::f32, DType::bf16, Rounding::nearest> {
   }
 };
 
-// As encode_magnitude, with the exponents of eight elements handled at a time, in their high halves. The sign takes part in the sum,
-// which stays in its binade because of the one and a half, and leaves with an absolute value.
-// Magnitudes past the format, infinities and NaN have exponents that alone make a code past the largest, whatever the sum is.
+// As encode_magnitude, with the exponents handled in 16-bit lanes, from the high halves of the elements. The
+// sign takes part in the sum, which stays in its binade because of the factor 1.5, and an absolute value
+// removes it. Magnitudes past the format's largest, infinities and NaN have exponents that give a code past the
+// largest, whatever the sum is.
 template <class F>
 HWY_INLINE V16 encode_magnitude_16(V32 a, V32 b, V16 high) {
   const D16 d;
@@ -172,7 +178,7 @@ HWY_INLINE V16 encode_magnitude_16(V32 a, V32 b, V16 high) {
   return hn::Min(hn::Add(hn::ShiftRight<7 - kMantissaBits>(exponent), mantissa), hn::Set(d, std::uint16_t{F::kLargest + 1}));
 }
 
-// Codes without signs, and bytes that have them.
+// Combines codes without signs with the signs of other bytes.
 HWY_INLINE V8 with_signs(V8 code, V8 top_bytes) { return hn::Or(code, hn::And(top_bytes, hn::Set(D8(), std::uint8_t{0x80}))); }
 
 template <class F>
@@ -180,11 +186,11 @@ HWY_INLINE V8 encode_float8(const V32 (&x)[4]) {
   const V16 high_ab = high_halves(x[0], x[1]);
   const V16 high_cd = high_halves(x[2], x[3]);
   V8 code = low_halves(encode_magnitude_16<F>(x[0], x[1], high_ab), encode_magnitude_16<F>(x[2], x[3], high_cd));
-  if constexpr (Format<F>::kHasInfinity) {  // else what is past the largest is the one NaN
+  if constexpr (Format<F>::kHasInfinity) {  // otherwise everything past the largest is the single NaN
     static_assert(Format<F>::kMantissaBits == 2);
     const V32 numbers = hn::And(hn::And(is_number(x[0]), is_number(x[1])), hn::And(is_number(x[2]), is_number(x[3])));
     if (!hn::AllTrue(D32(), hn::MaskFromVec(numbers))) {
-      // Quiet, with the top bit of the payload that is left.
+      // A quiet NaN with the one payload bit that fits.
       const V8 payload = low_halves(hn::ShiftRight<5>(high_ab), hn::ShiftRight<5>(high_cd));
       const V8 quiet = hn::Or(hn::And(payload, hn::Set(D8(), std::uint8_t{1})), hn::Set(D8(), std::uint8_t{0x7e}));
       code = hn::IfVecThenElse(low_bytes(is_number(x[0]), is_number(x[1]), is_number(x[2]), is_number(x[3])), code, quiet);
@@ -193,13 +199,14 @@ HWY_INLINE V8 encode_float8(const V32 (&x)[4]) {
   return with_signs(code, high_halves(high_ab, high_cd));
 }
 
-// A code of f8e4m3, moved to the place of the exponent, is a value of a wider format but for the bias, subnormals included; a product with a
-// power of two makes up for that, exactly. NaN, which f8e4m3 has where others have a number, is put in place before. The wider format is f32
-// where its subnormals cost nothing, and f16 where those would but f16 has instructions.
+// A code of f8e4m3, shifted to the exponent field of a wider format, is a value of that format except for the
+// bias, subnormals included; multiplying by a power of two corrects the bias exactly. NaN, whose code would be
+// a number in other formats, is replaced first. The wider format is f32 where f32 subnormals cost nothing, and
+// f16 where they are slow but f16 has instructions.
 HWY_INLINE void decode_e4m3_as_f32(V8 codes, std::uint8_t* to) {
   const D8 d;
   const V8 nan = hn::VecFromMask(d, hn::Eq(hn::And(codes, hn::Set(d, std::uint8_t{0x7f})), hn::Set(d, std::uint8_t{0x7f})));
-  // The two high bytes of the f32, before the product: s0000eee emmm0000; for NaN s1111111 11000000.
+  // The two high bytes of the f32, before the multiplication: s0000eee emmm0000; for NaN s1111111 11000000.
   const V8 top = hn::BitCast(d, hn::ShiftRight<4>(hn::BitCast(I8(), codes)));
   const V8 high = hn::Xor(hn::And(top, hn::Set(d, std::uint8_t{0x87})), hn::And(nan, hn::Set(d, std::uint8_t{0x78})));
   const V8 low = hn::Xor(hn::ShiftLeft<4>(codes), hn::And(nan, hn::Set(d, std::uint8_t{0x30})));

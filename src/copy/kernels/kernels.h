@@ -8,16 +8,18 @@
 
 #include "berth/base/dtype.h"
 
-// The loops in which the time of a copy is spent, as tables of functions: one table for each set of vector instructions that the library
-// was built with. They know addresses, sizes and dtypes. None allocates, throws or needs an address to be aligned; source and target do not
-// overlap. With every table the results are the same, to the bit, as those of the plain loops (lanes.h, plain_moves.h).
+// The inner loops of copies, as tables of functions: one table for each SIMD instruction set that the library
+// was built with. They know addresses, sizes and dtypes. None allocates, throws or needs an aligned address;
+// source and target do not overlap. The results of every table are bit-identical to those of the plain loops
+// (lanes.h, plain_moves.h). Tables are immutable; any thread.
 namespace berth::internal::copy {
 
-// How a cast rounds. `odd` keeps what is lost as the last bit of what is left, so that rounding again, to a format with at least two bits
-// less, gives what rounding once would have given.
+// How a cast rounds. `odd` sets the last kept bit if the lost bits are not all zero, so that rounding again, to
+// a format with at least two bits less, gives what rounding once would have given.
 enum class Rounding : unsigned char { nearest, odd };
 
-// One step of a conversion. Between some dtypes there is one; conversion.h finds a way of one to three for the others.
+// One step of a conversion. Some pairs of dtypes have a direct cast; conversion.h finds a chain of two or three
+// for the others.
 struct Cast {
   DType from;
   DType to;
@@ -64,8 +66,8 @@ inline constexpr Cast kCasts[] = {
     {DType::f16, DType::boolean},
     {DType::f32, DType::boolean},
     {DType::f64, DType::boolean},
-    // Ways that are shorter than those through f32, where a table has them.
-    // Into bytes first:
+    // Shortcuts past f32, where a table has them.
+    // To and between bytes first:
     {DType::boolean, DType::f8e4m3},
     {DType::boolean, DType::f8e5m2},
     {DType::i8, DType::f8e4m3},
@@ -126,7 +128,7 @@ constexpr std::size_t cast_index(const Cast& cast) noexcept {
   return at;
 }
 
-// Every table but the plain one has those before the shorter ways; some have those into bytes too.
+// Every table except the plain one has the casts before the shortcuts; some also have those to bytes.
 inline constexpr std::size_t kNeededCasts = cast_index({DType::boolean, DType::f8e4m3});
 inline constexpr std::size_t kNeededAndByteCasts = cast_index({DType::f64, DType::f16});
 
@@ -136,64 +138,72 @@ constexpr std::size_t size_index(std::size_t bytes) noexcept { return bytes <= 2
 
 inline constexpr std::size_t kLineBytes = 64;  // of the caches
 
-// So many elements are more than the first cache holds.
+// This many elements do not fit into the L1 cache.
 inline constexpr std::size_t kManyElements = 16384;
 
-// `count` elements that lie one after another.
+// Converts `count` contiguous elements.
 using ConvertRow = void (*)(const std::byte* source, std::byte* target, std::size_t count) noexcept;
-// Elements `step` elements apart into ones that lie together, and the other way. The step may be negative or 0 (not for a scatter).
+// Gathers elements that are `step` elements apart into contiguous ones, and scatters them back. The step may be
+// negative or 0 (not 0 for a scatter).
 using GatherRow = void (*)(const std::byte* source, std::ptrdiff_t step, std::byte* target, std::size_t count) noexcept;
 using ScatterRow = void (*)(const std::byte* source, std::byte* target, std::ptrdiff_t step, std::size_t count) noexcept;
-// rows × columns elements that lie together, row after row, into columns × rows, whose rows are `target_stride` bytes apart.
+// Transposes rows × columns elements, contiguous and row-major, to columns × rows, whose rows are
+// `target_stride` bytes apart.
 using Transpose = void (*)(const std::byte* source, std::byte* target, std::size_t rows, std::size_t columns,
                            std::ptrdiff_t target_stride) noexcept;
-// So many runs of bytes, the strides in bytes. For runs of a few hundred, where a call of memcpy for each would be what costs. With each run,
-// one so many bytes ahead of it is asked for from memory; 0 asks for none. Any address may be asked for.
+// Copies `runs` runs of `bytes` bytes; strides are in bytes. For runs of a few hundred bytes, where the call of
+// memcpy for each run would dominate. With each run, prefetches the run that is `ahead` bytes further; 0
+// prefetches nothing. The prefetched address need not be valid.
 using CopyRuns = void (*)(const std::byte* source, std::ptrdiff_t source_stride, std::byte* target, std::ptrdiff_t target_stride,
                           std::size_t runs, std::size_t bytes, std::ptrdiff_t ahead) noexcept;
 
-// How runs that begin and end in the middle of the target's cache lines are written by whole lines all the same: a call keeps the end of each of
-// its runs, and leaves the line in which it ends to the call that goes on from there. Both have as many runs, of a line or more.
+// Lets runs that begin and end in the middle of the target's cache lines be written in whole lines: a call
+// saves the end of each of its runs, and leaves the last, partial line to the call that continues the runs.
+// Both calls have the same number of runs, each of a line or more.
 struct Seam {
   std::byte* ends = nullptr;  // kLineBytes for each run
-  bool before = false;        // these runs go on from the ends that are kept
-  bool after = false;         // others will go on from these
+  bool before = false;        // these runs continue from the saved ends
+  bool after = false;         // another call will continue these runs
 
   Seam from_run(std::size_t run) const noexcept { return before || after ? Seam{ends + run * kLineBytes, before, after} : Seam{}; }
 };
 
-// What CopyRuns does, for runs of any length, and whole cache lines of the target are written past the caches: so they are not read first,
-// and do not take the place of others. What was written so is there for other threads once this one has called FlushStream.
+// As CopyRuns, for runs of any length, but writes whole cache lines of the target with non-temporal stores:
+// they cause no read-for-ownership and evict no other lines. Other threads see the stores once this thread has
+// called FlushStream.
 using StreamRuns = void (*)(const std::byte* source, std::ptrdiff_t source_stride, std::byte* target, std::ptrdiff_t target_stride,
                             std::size_t runs, std::size_t bytes, Seam seam) noexcept;
 using FlushStream = void (*)() noexcept;
 
-// Each four rows, which are `source_stride` bytes apart, into one in which their elements take turns: what is left to turn are elements four times
-// as long. The number of rows is a multiple of four. Rows are asked for ahead as in CopyRuns.
+// Interleaves the elements of every four rows, which are `source_stride` bytes apart, into one row: what
+// remains to be transposed are elements four times as long. The number of rows is a multiple of four. `ahead`
+// prefetches as in CopyRuns.
 using InterleaveFours = void (*)(const std::byte* source, std::ptrdiff_t source_stride, std::byte* target, std::size_t rows,
                                  std::size_t columns, std::ptrdiff_t ahead) noexcept;
-// What Transpose does with elements of 16 bytes, a line of the target at a time. Its rows begin at multiples of four bytes.
+// As Transpose for elements of 16 bytes, but writes one cache line of the target at a time. The target's rows
+// begin at multiples of four bytes.
 using TransposeToLines = void (*)(const std::byte* source, std::byte* target, std::size_t rows, std::size_t columns,
                                   std::ptrdiff_t target_stride, Seam seam) noexcept;
 
 struct Kernels {
   const char* name = "";                             // of the instructions: "NEON"
   std::array<ConvertRow, kCastCount> casts = {};     // in the order of kCasts; null: not in this table
-  std::array<GatherRow, kSizeCount> gather = {};     // by size_index; these are all there
+  std::array<GatherRow, kSizeCount> gather = {};     // by size_index; never null
   std::array<ScatterRow, kSizeCount> scatter = {};   //
   std::array<Transpose, kSizeCount> transpose = {};  //
   CopyRuns copy_runs = nullptr;
   StreamRuns stream_runs = nullptr;
   FlushStream flush_stream = nullptr;
-  // Null where it is as good to turn elements from the cache: larger ones, where vectors are longer than 128 bits, and in the plain table.
+  // Null where transposing from the cache is as fast: for larger elements, where vectors are longer than 128
+  // bits, and in the plain table.
   std::array<InterleaveFours, kSizeCount> interleave_fours = {};
-  TransposeToLines transpose_to_lines = nullptr;  // there if the one of elements of four bytes is
-  // A copy whose target has so many bytes or more is streamed. SIZE_MAX: none is, because the processor sees by itself that lines are written
-  // whole, or has no instructions for it.
+  TransposeToLines transpose_to_lines = nullptr;  // not null if interleave_fours has one for four bytes
+  // Copies whose target has at least this many bytes use non-temporal stores. SIZE_MAX: none does, because the
+  // processor detects full-line writes by itself, or has no such instructions.
   std::size_t least_streamed = SIZE_MAX;
 };
 
-// Plain loops. No casts: without them, conversions go through lanes.h.
+// Scalar loops. Has no casts: conversions then go through lanes.h.
 const Kernels& plain_kernels() noexcept;
 
 // Every table that this processor can run, the best first and the plain one last.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gathers, scatters and transposes in vector instructions. Included once for each set of instructions, in a namespace of its own.
+// SIMD gathers, scatters and transposes. Included once for each instruction set, in a namespace of its own.
 #if defined(BERTH_COPY_KERNELS_MOVES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef BERTH_COPY_KERNELS_MOVES_INL_H_
 #undef BERTH_COPY_KERNELS_MOVES_INL_H_
@@ -20,7 +20,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace berth::internal::copy::HWY_NAMESPACE {
 
-// An unsigned integer as large as an element, and vectors of 128 bits of them, which every set of instructions has.
+// An unsigned integer of an element's size, and 128-bit vectors of it, which every instruction set has.
 template <std::size_t Size>
 using Lane = std::conditional_t<Size == 1, std::uint8_t,
                                 std::conditional_t<Size == 2, std::uint16_t, std::conditional_t<Size == 4, std::uint32_t, std::uint64_t>>>;
@@ -40,8 +40,10 @@ HWY_INLINE void store(V v, std::byte* to) {
   hn::StoreU(hn::BitCast(Bytes(), v), Bytes(), reinterpret_cast<std::uint8_t*>(to));
 }
 
-// ---- Transposes. A square of as many rows as a vector has lanes is transposed by shuffling its first half of rows with its second, as often
-// as it takes for every element to have met all others:  abcd efgh ijkl mnop → aibj ckdl emfn gohp → aeim bfjn cgko dhlp
+// ---- Transposes. A square with as many rows as a vector has lanes is transposed by interleaving its first
+// half of rows with its second, log2(rows) times:
+//
+//     abcd efgh ijkl mnop → aibj ckdl emfn gohp → aeim bfjn cgko dhlp
 
 template <std::size_t Size>
 constexpr std::size_t kSide = 16 / Size;
@@ -60,8 +62,8 @@ HWY_INLINE void transpose_square(V (&rows)[kSide<Size>]) {
   }
 }
 
-// Longer vectors are shuffled by 128 bits. So each part holds a row of another square, the one below, and what was turned lies side by side
-// in the target.
+// Longer vectors are shuffled within 128-bit blocks. So each block holds a row of another square, the one
+// below, and the transposed squares are side by side in the target.
 template <class D>
 HWY_INLINE hn::Vec<D> load_squares(D d, const std::byte* source, std::size_t below) {
   const hn::Repartition<std::uint8_t, D> bytes;
@@ -79,8 +81,8 @@ HWY_INLINE hn::Vec<D> load_squares(D d, const std::byte* source, std::size_t bel
   }
 }
 
-// How many vectors of squares, one below the other, are turned before any is stored: as many as make a cache line of each row of the target,
-// so far as there are registers.
+// How many vectors of squares, one below the other, are transposed before any is stored: as many as fill a
+// cache line of each row of the target, limited by the number of registers.
 template <std::size_t Size>
 constexpr std::size_t kStack = std::min(kLineBytes / kBlock, 16 / kSide<Size>);
 
@@ -100,7 +102,8 @@ HWY_INLINE void transpose_stack(D d, const std::byte* source, std::size_t column
   }
 }
 
-// Rows and columns of at least a square. The last square of a line reaches back, so that nothing is left over.
+// For at least a square's number of rows and columns. The last square of a line overlaps the one before it, so
+// that there is no tail.
 template <std::size_t Size>
 HWY_ATTR void transpose_squares(const std::byte* source, std::byte* target, std::size_t rows, std::size_t columns, std::ptrdiff_t stride) {
   using Long = hn::Repartition<Lane<Size>, D8>;
@@ -119,8 +122,8 @@ HWY_ATTR void transpose_squares(const std::byte* source, std::byte* target, std:
   }
 }
 
-// Fewer rows than a square has: what is stored behind a short row of the target is overwritten by those that follow; the last ones, which
-// have no others behind them, are left to the plain loop.
+// For fewer rows than a square has: what is stored past the end of a short target row is overwritten by the
+// rows that follow; the last ones, which have none after them, are left to the scalar loop.
 template <std::size_t Size>
 HWY_ATTR std::size_t transpose_few_rows(const std::byte* source, std::byte* target, std::size_t rows, std::size_t columns) {
   std::size_t column = 0;
@@ -134,7 +137,8 @@ HWY_ATTR std::size_t transpose_few_rows(const std::byte* source, std::byte* targ
   return column;
 }
 
-// Fewer columns: what is loaded behind a short row of the source is not stored. Again the last rows are left.
+// For fewer columns: what is loaded past the end of a short source row is not stored. Again the last rows are
+// left to the scalar loop.
 template <std::size_t Size>
 HWY_ATTR std::size_t transpose_few_columns(const std::byte* source, std::byte* target, std::size_t rows, std::size_t columns,
                                            std::ptrdiff_t stride) {
@@ -148,7 +152,7 @@ HWY_ATTR std::size_t transpose_few_columns(const std::byte* source, std::byte* t
   return row;
 }
 
-// Two, three or four rows become pairs, triples or quadruples, and back; the processor has instructions for that.
+// Two, three or four rows become pairs, triples or quadruples, and back, with interleaving loads and stores.
 template <std::size_t Size, std::size_t Count>
 HWY_ATTR std::size_t interleave(const std::byte* source, std::byte* target, std::size_t columns) {
   const Tag<Size> d;
@@ -183,7 +187,7 @@ HWY_ATTR std::size_t deinterleave(const std::byte* source, std::byte* target, st
   return at;
 }
 
-// How many of the columns of few rows, which will lie together, were done.
+// Transposes few rows into a contiguous target; returns how many columns were done.
 template <std::size_t Size>
 HWY_ATTR std::size_t start_few_rows(const std::byte* source, std::byte* target, std::size_t rows, std::size_t columns) {
   switch (rows) {
@@ -194,7 +198,7 @@ HWY_ATTR std::size_t start_few_rows(const std::byte* source, std::byte* target, 
   }
 }
 
-// How many of the rows of few columns.
+// Transposes few columns; returns how many rows were done.
 template <std::size_t Size>
 HWY_ATTR std::size_t start_few_columns(const std::byte* source, std::byte* target, std::size_t rows, std::size_t columns,
                                        std::ptrdiff_t stride) {
@@ -221,7 +225,7 @@ HWY_ATTR void transpose(const std::byte* source, std::byte* target, std::size_t 
   }
 }
 
-// Elements as long as a vector of 128 bits: there is nothing to shuffle. A row of the target at a time, by lines.
+// Elements of 128 bits need no shuffle. Writes one row of the target at a time, by cache lines.
 HWY_ATTR inline void transpose_vectors(const std::byte* source, std::byte* target, std::size_t rows, std::size_t columns,
                                        std::ptrdiff_t stride) noexcept {
   const std::size_t pitch = columns * 16;
@@ -243,7 +247,7 @@ HWY_ATTR inline void transpose_vectors(const std::byte* source, std::byte* targe
   }
 }
 
-// The last `Shift` bytes of one vector and the first of another.
+// The last `Shift` bytes of one vector, followed by the first bytes of another.
 template <std::size_t Shift>
 HWY_INLINE Vec<1> join(Vec<1> before, Vec<1> v) {
   if constexpr (Shift == 0)
@@ -260,17 +264,19 @@ HWY_INLINE void store_line(Vec<1> before, Vec<1> a, Vec<1> b, Vec<1> c, Vec<1> d
   store(join<Shift>(c, d), line + 48);
 }
 
-// One row of the target: `rows` vectors `pitch` bytes apart. It begins `begun` bytes into a line, and so `Shift` bytes into a vector of that.
+// One row of the target, from `rows` vectors that are `pitch` bytes apart. It begins `begun` bytes into a cache
+// line, and so `Shift` bytes into a vector of that line.
 template <std::size_t Shift>
 HWY_INLINE void transpose_row_to_lines(const std::byte* source, std::size_t pitch, std::size_t rows, std::byte* target, std::size_t begun,
                                        Seam seam) {
   const auto vector = [&](std::size_t i) HWY_ATTR { return load<1>(source + i * pitch); };
   std::byte* const end = target + rows * 16;
   std::byte* line = target - begun;
-  std::size_t next = 0;             // vector that was not written yet
+  std::size_t next = 0;             // the first vector that is not written yet
   auto before = hn::Zero(Bytes());  // the one before it
   if (begun != 0 && seam.before) {
-    const std::size_t kept = begun / 16;  // whole vectors of this line among those that are kept, and one before them
+    const std::size_t kept = begun / 16;  // whole vectors of this line among the saved ones; one more precedes
+                                          // them
     const std::byte* const first = seam.ends + kLineBytes - (kept + 1) * 16;
     const auto at = [&](std::size_t i) HWY_ATTR { return load<1>(i < kept ? first + (i + 1) * 16 : source + (i - kept) * pitch); };
     store_line<Shift>(load<1>(first), at(0), at(1), at(2), at(3), line);
@@ -306,7 +312,8 @@ HWY_ATTR inline void transpose_to_lines(const std::byte* source, std::byte* targ
   }
 }
 
-// A vector of each of four rows. (By shuffles: instructions that store four vectors by turns take longer.)
+// Interleaves one vector of each of four rows. (By shuffles: instructions that store four vectors interleaved
+// are slower.)
 template <std::size_t Size>
 HWY_INLINE void interleave_four(const std::byte* source, std::ptrdiff_t stride, std::byte* target) {
   const Tag<Size> d;
@@ -357,7 +364,7 @@ HWY_ATTR inline void copy_runs(const std::byte* source, std::ptrdiff_t source_st
       for (std::size_t i = 0; i < 64 / kBlock; ++i) put(line[i], reinterpret_cast<std::uint8_t*>(target) + at, i);
     }
     for (; at + 16 <= bytes; at += 16) store(load<1>(source + at), target + at);
-    if (at < bytes) store(load<1>(source + bytes - 16), target + bytes - 16);  // reaches back
+    if (at < bytes) store(load<1>(source + bytes - 16), target + bytes - 16);  // overlaps the previous store
   }
 }
 
@@ -366,7 +373,7 @@ HWY_INLINE void stream_line(const std::uint8_t* from, std::uint8_t* to) {
   for (std::size_t i = 0; i < kLineBytes; i += kBlock) hn::Stream(hn::LoadU(D8(), from + i), D8(), to + i);
 }
 
-// A line that is written in part goes through the cache.
+// Partial lines are written through the cache.
 HWY_ATTR inline void stream_runs(const std::byte* source, std::ptrdiff_t source_stride, std::byte* target, std::ptrdiff_t target_stride,
                                  std::size_t runs, std::size_t bytes, Seam seam) noexcept {
   for (std::size_t run = 0; run < runs; ++run, source += source_stride, target += target_stride) {
@@ -392,7 +399,7 @@ HWY_ATTR inline void stream_runs(const std::byte* source, std::ptrdiff_t source_
 }
 inline void flush_stream() noexcept { hwy::FlushStream(); }
 
-// ---- Rows with gaps.
+// ---- Strided rows.
 
 template <std::size_t Size>
 HWY_INLINE Vec<Size> reversed(Vec<Size> v) {
@@ -405,7 +412,7 @@ HWY_INLINE Vec<Size> reversed(Vec<Size> v) {
   }
 }
 
-// Backwards on one side is backwards on the other.
+// The same for a gather and a scatter: reversing one side is reversing the other.
 template <std::size_t Size>
 HWY_ATTR void reverse(const std::byte* last, std::byte* target, std::size_t count) {
   std::size_t at = 0;
@@ -414,7 +421,8 @@ HWY_ATTR void reverse(const std::byte* last, std::byte* target, std::size_t coun
   plain::gather<Size>(last - at * Size, -1, target + at * Size, count - at);
 }
 
-// Every third or fourth element, or second of a few. The last ones are left to the plain loop: behind them may be nothing to load.
+// Gathers every third or fourth element, or every second of a few. The last ones are left to the scalar loop:
+// the memory after them may not be readable.
 template <std::size_t Size, std::size_t Step>
 HWY_ATTR void gather_every(const std::byte* source, std::byte* target, std::size_t count) {
   std::size_t at = 0;
@@ -426,7 +434,8 @@ HWY_ATTR void gather_every(const std::byte* source, std::byte* target, std::size
   plain::gather<Size>(source + at * Step * Size, Step, target + at * Size, count - at);
 }
 
-// Every second element, by the longest vectors. The last ones reach back by one on the side of the source, and end with the last element.
+// Gathers every second element with the longest vectors. The last load starts one element earlier in the
+// source, so that it ends with the last element.
 template <std::size_t Size>
 HWY_ATTR void gather_every_second(const std::byte* source, std::byte* target, std::size_t count) {
   constexpr std::size_t kLanes = kBlock / Size;
@@ -443,7 +452,7 @@ HWY_ATTR void gather_every_second(const std::byte* source, std::byte* target, st
 
 template <std::size_t Size>
 HWY_ATTR void repeat(const std::byte* source, std::byte* target, std::size_t count) {
-  if (count == 0) return;  // then there is nothing to read either
+  if (count == 0) return;  // then `source` may not be readable
   Lane<Size> element;
   std::memcpy(&element, source, Size);
   const Vec<Size> all = hn::Set(Tag<Size>(), element);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "copy/kernels/kernels.h"
 
-// In place of simd.cc where the library is built without Highway.
+// Replaces simd.cc when the library is built without Highway.
 namespace berth::internal::copy {
 
 std::span<const Kernels> all_kernels() noexcept { return {&plain_kernels(), 1}; }

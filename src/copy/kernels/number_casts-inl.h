@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Casts between integers, f32, f64 and bool, in vector instructions.
+// SIMD casts between integers, f32, f64 and bool.
 #if defined(BERTH_COPY_KERNELS_NUMBER_CASTS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef BERTH_COPY_KERNELS_NUMBER_CASTS_INL_H_
 #undef BERTH_COPY_KERNELS_NUMBER_CASTS_INL_H_
@@ -14,7 +14,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace berth::internal::copy::HWY_NAMESPACE {
 
-// Toward zero; what does not fit becomes the nearest that does; NaN becomes 0. That is what ARM64's instruction does.
+// Rounds toward zero and saturates; NaN becomes 0. ARM64 has an instruction that does this.
 HWY_INLINE VI32 truncate(VF32 v) {
   if constexpr (HWY_ARCH_ARM) return hn::ConvertTo(I32(), v);
   const VI32 fits = hn::ConvertTo(I32(), hn::IfThenElseZero(hn::Eq(v, v), hn::Max(v, hn::Set(F32(), -0x1p31F))));
@@ -29,8 +29,8 @@ HWY_INLINE VI64 truncate(VF64 v) {
   return hn::IfThenElse(beyond, hn::Set(I64(), INT64_MAX), fits);
 }
 
-// The same into 8 bits. Short vectors are narrowed twice to the nearest value that fits. Where a narrowing of two vectors leaves them in another
-// order they are bounded first, so that cutting off the high bits is all that is left to do.
+// The same to 8 bits. Short vectors are narrowed twice with saturation. Where narrowing two vectors would
+// reorder their elements, the values are clamped first, so that only the high bits have to be dropped.
 template <class Byte>
 HWY_INLINE V8 truncate_to_bytes(const V32 (&x)[4]) {
   using D = hn::Rebind<Byte, D8>;
@@ -50,7 +50,7 @@ HWY_INLINE V8 truncate_to_bytes(const V32 (&x)[4]) {
   }
 }
 
-// Bytes, widened twice, each vector of 32 bits finished by `last`.
+// Widens bytes twice, and applies `last` to each vector of 32-bit lanes.
 template <class Wide16, class Bytes, class Last>
 HWY_INLINE void widen_bytes(Bytes v, std::uint8_t* to, Last last) {
   const auto low = widen_lower(Wide16(), v);
@@ -73,8 +73,8 @@ struct Op<DType::u8, DType::i32, Rounding::nearest> {
     widen_bytes<D16>(get(D8(), from, 0), to, [](VI32 v) HWY_ATTR { return v; });
   }
 };
-// 2^23 + n has n in its last bits. So bytes become floats by being put there, and 2^23 being taken away: the only way that needs no conversion,
-// which processors do one of at a time.
+// 2^23 + n has n in its low bits. So a byte becomes a float by inserting it there and subtracting 2^23. This
+// avoids the conversion instruction, of which processors run only one at a time.
 HWY_INLINE void bytes_to_f32(V8 bytes, float bias, std::uint8_t* to) {
   const V8 zero = hn::Zero(D8());
   const V16 low = hn::BitCast(D16(), hn::InterleaveLower(D8(), bytes, zero));
@@ -106,7 +106,7 @@ struct Op<DType::u8, DType::f32, Rounding::nearest> {
   }
 };
 
-// Each of the vectors of a block on its own: same widths on both sides.
+// Elements of the same width on both sides: each vector of a block by itself.
 template <>
 struct Op<DType::f32, DType::i32, Rounding::nearest> {
   HWY_INLINE void operator()(const std::uint8_t* from, std::uint8_t* to) const {
@@ -132,8 +132,8 @@ struct Op<DType::i64, DType::f64, Rounding::nearest> {
   }
 };
 
-// What a float of `Kept` bits cannot hold of a large integer becomes its last bit; then the conversion is exact. In two's complement the
-// bits that are cut off always add, so that this is right for both signs.
+// Rounds large integers to odd at `Kept` bits, so that the conversion to a float is exact. In two's complement
+// the dropped bits always count as positive, so this is right for both signs.
 template <int Kept, class D>
 HWY_INLINE hn::Vec<D> odd_integer(D d, hn::Vec<D> v) {
   using T = hn::TFromD<D>;
@@ -142,7 +142,7 @@ HWY_INLINE hn::Vec<D> odd_integer(D d, hn::Vec<D> v) {
   const auto lost = hn::And(v, hn::Set(d, kMask));
   const auto sticky = hn::And(hn::Add(lost, hn::Set(d, kMask)), hn::Set(d, T{1} << kLost));
   const auto odd = hn::Or(hn::AndNot(hn::Set(d, kMask), v), sticky);
-  // Only past 2^Kept: smaller ones are exact as they are.
+  // Only past 2^Kept: smaller integers are exact.
   const auto small = hn::Eq(hn::ShiftRight<Kept>(v), hn::ShiftRight<Kept + kLost>(v));
   return hn::IfThenElse(small, v, odd);
 }
@@ -190,18 +190,19 @@ struct Op<DType::f64, DType::f32, Rounding::nearest> {
   }
 };
 
-// Rounding to odd, and narrowing to the nearest that fits: ARM64 has instructions for both.
+// Rounding to odd and saturating narrowing: ARM64 has instructions for both.
 #if HWY_ARCH_ARM_A64
 HWY_INLINE VF32 narrow_to_odd(VF64 a, VF64 b) { return VF32(vcvtx_high_f32_f64(vcvtx_f32_f64(a.raw), b.raw)); }
 HWY_INLINE VI32 truncate(VF64 a, VF64 b) { return VI32(vqmovn_high_s64(vqmovn_s64(truncate(a).raw), truncate(b).raw)); }
 #else
-// Masks of 64-bit lanes as one vector of 32-bit ones: all bits or none.
+// Masks of 64-bit lanes as one vector of 32-bit lanes: all bits or none.
 template <class M>
 HWY_INLINE V32 narrow_masks(M a, M b) {
   return low_halves(hn::BitCast(D64(), hn::VecFromMask(F64(), a)), hn::BitCast(D64(), hn::VecFromMask(F64(), b)));
 }
 
-// Rounded to nearest, then put right: back by one where that went up, and odd where it was not exact.
+// Rounds to nearest, then corrects: subtracts one unit where that rounded up, and sets the last bit where it
+// was inexact.
 HWY_INLINE VF32 narrow_to_odd(VF64 a, VF64 b) {
   const VF32 near = narrow(a, b);
   const VF64 back_a = widen_lower(F64(), near);
@@ -263,7 +264,7 @@ struct Op<DType::f64, DType::i32, Rounding::nearest> {
   }
 };
 
-// Integers into narrower ones: the low bits.
+// Integers to narrower integers: keeps the low bits.
 template <>
 struct Op<DType::i64, DType::i32, Rounding::nearest> {
   HWY_INLINE void operator()(const std::uint8_t* from, std::uint8_t* to) const {
@@ -277,8 +278,9 @@ struct Op<DType::i32, DType::u8, Rounding::nearest> {
   }
 };
 
-// Whether an element is not zero, as 0 or 1. Lanes become all bits where it is zero, are cut down to bytes, and one bit of each that has none
-// is kept. Floats are compared as such: both zeros are zero, and NaN is not.
+// Conversions to bool: 1 if an element is not zero, else 0. Lanes are set to all ones where it is zero,
+// narrowed to bytes, inverted, and masked to one bit. Floats are compared as floats: both zeros are zero, and
+// NaN is not.
 template <class D>
 HWY_INLINE auto is_zero(D d, const std::uint8_t* from, std::size_t i) {
   const hn::RebindToUnsigned<D> bits;
@@ -293,7 +295,7 @@ struct NotZero8 {
     put_bools(hn::VecFromMask(D8(), hn::Eq(counted, hn::Zero(D8()))), to);
   }
 };
-struct NotZero16 {  // of floats, without their sign
+struct NotZero16 {  // 16-bit floats; the addition shifts the sign out
   HWY_INLINE void operator()(const std::uint8_t* from, std::uint8_t* to) const {
     const auto part = [&](std::size_t i) HWY_ATTR {
       return hn::VecFromMask(D16(), hn::Eq(hn::Add(get(D16(), from, i), get(D16(), from, i)), hn::Zero(D16())));

@@ -6,8 +6,8 @@
 
 #include "copy/kernels/kernels.h"
 
-// Moves of elements of `Size` bytes in plain loops: what every other way of moving them must agree with, and what is left at its edges.
-// The signatures are those of kernels.h.
+// Scalar loops that move elements of `Size` bytes: the reference for the SIMD kernels, which also use them for
+// tails. The signatures are those of kernels.h. Stateless; any thread.
 namespace berth::internal::copy::plain {
 
 template <std::size_t Size>
@@ -34,7 +34,7 @@ inline void copy_runs(const std::byte* source, std::ptrdiff_t source_stride, std
   for (; runs > 0; --runs, source += source_stride, target += target_stride) std::memcpy(target, source, bytes);
 }
 
-// Keeps nothing: what a run has of a line is written at once.
+// Ignores the seam: partial lines are written at once.
 inline void stream_runs(const std::byte* source, std::ptrdiff_t source_stride, std::byte* target, std::ptrdiff_t target_stride,
                         std::size_t runs, std::size_t bytes, Seam) noexcept {
   copy_runs(source, source_stride, target, target_stride, runs, bytes);

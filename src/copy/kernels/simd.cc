@@ -6,14 +6,14 @@
 #include "copy/kernels/arm_casts.h"
 #include "copy/kernels/kernels.h"
 
-// Vectors must have a length that is known when compiling, which those of SVE and RVV do not.
+// The kernels need a vector length that is known at compile time, which SVE and RVV do not have.
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "copy/kernels/simd.cc"
-#include <hwy/foreach_target.h>  // includes this file again for each set of instructions
+#include <hwy/foreach_target.h>  // includes this file again for each instruction set
 #include <hwy/highway.h>
-// Behind it, because these are included again too. Without vectors there is nothing to win: those are the plain loops. (What Highway offers in
-// their place is also wrong here and there: its EMU128 makes the largest f32 of an infinite f64.)
+// After foreach_target.h, because these are included again too. Targets without vectors use the scalar loops.
+// (Highway's emulation is also incorrect in places: its EMU128 converts an infinite f64 to the largest f32.)
 #undef BERTH_NO_VECTORS
 #define BERTH_NO_VECTORS (HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128)
 #if !BERTH_NO_VECTORS
@@ -29,8 +29,8 @@ namespace berth::internal::copy::HWY_NAMESPACE {
 #if BERTH_NO_VECTORS
 Kernels make_kernels() { return plain_kernels(); }
 #else
-// All elements: block after block, and what is left as one block of its own. Many are taken in turn from their first half and their second:
-// processors read ahead of several places at once, and are faster so than from one.
+// Casts block by block, and the tail through one padded block. A long row alternates between its first half and
+// its second: processors prefetch several streams at once, and are faster with two than with one.
 template <DType From, DType To, Rounding How>
 HWY_ATTR void cast_row(const std::byte* source, std::byte* target, std::size_t count) noexcept {
   constexpr std::size_t kFrom = size_bytes(From);
@@ -62,8 +62,8 @@ constexpr std::array<ConvertRow, kCastCount> cast_rows(std::index_sequence<I...>
   return {cast_row<kCasts[I].from, kCasts[I].to, kCasts[I].rounding>...};
 }
 
-// More than the second cache of any core. Through the last one, which may hold it, copies are slower; but reading what was streamed is slower
-// too, if it comes soon (docs/decisions/0015).
+// More than the L2 cache of any core. Copies through the last-level cache, which may hold that much, are
+// slower; but so is reading streamed data soon afterwards (docs/decisions/0015).
 constexpr std::size_t kLeastStreamed = std::size_t{16} << 20;
 
 constexpr bool kHasFours = kBlock == 16;
@@ -102,7 +102,7 @@ HWY_EXPORT(make_kernels);
 
 namespace {
 
-// Highway calls what it has chosen for the processor; the tests want the others too.
+// Highway dispatches to the best target of the processor; the tests need the others too.
 Kernels kernels_for(std::int64_t target) {
   if constexpr (std::size(HWY_DISPATCH_TABLE(make_kernels)) == 1) return HWY_DISPATCH_TABLE(make_kernels)[0]();
   hwy::ChosenTarget chosen;
@@ -123,13 +123,14 @@ std::vector<Kernels> make_all() {
 }  // namespace
 
 std::span<const Kernels> all_kernels() noexcept {
-  static const auto* const all = new std::vector<Kernels>(make_all());  // never destroyed: copies are made after main too
+  // Never destroyed: copies may run after main.
+  static const auto* const all = new std::vector<Kernels>(make_all());
   return *all;
 }
 
 namespace {
 
-// Made when the library is loaded, so that no copy finds the heap empty, and no fork the making half done.
+// Made when the library is loaded, so that no copy can fail on this allocation, and no fork can interrupt it.
 [[maybe_unused]] const std::span<const Kernels> g_made_at_load = all_kernels();
 
 }  // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names for vectors, and what the kernels do with them. Included once for each set of instructions, in a namespace of its own.
+// Vector types and helpers of the SIMD kernels. Included once for each instruction set, in a namespace of its
+// own.
 #if defined(BERTH_COPY_KERNELS_VECTORS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef BERTH_COPY_KERNELS_VECTORS_INL_H_
 #undef BERTH_COPY_KERNELS_VECTORS_INL_H_
@@ -17,7 +18,8 @@ namespace berth::internal::copy::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Elements are handled in blocks of as many as there are bytes in a vector: one vector of 8-bit elements, two of 16 bits, four of 32.
+// Elements are processed in blocks of as many as a vector has bytes: one vector of 8-bit elements, two of 16
+// bits, four of 32.
 using D8 = hn::ScalableTag<std::uint8_t>;
 using D16 = hn::Repartition<std::uint16_t, D8>;
 using D32 = hn::Repartition<std::uint32_t, D8>;
@@ -39,7 +41,7 @@ using VI64 = hn::Vec<I64>;
 
 constexpr std::size_t kBlock = HWY_MAX_BYTES;
 
-// The i-th vector of a block. Loaded as bytes, which need no alignment.
+// The i-th vector of a block, loaded as bytes, which need no alignment.
 template <class D>
 HWY_INLINE hn::Vec<D> get(D d, const std::uint8_t* block, std::size_t i) {
   return hn::BitCast(d, hn::LoadU(D8(), block + i * kBlock));
@@ -49,7 +51,7 @@ HWY_INLINE void put(V v, std::uint8_t* block, std::size_t i) {
   hn::StoreU(hn::BitCast(D8(), v), D8(), block + i * kBlock);
 }
 
-// The even elements of two vectors of half the width: the low halves of wide ones, in order.
+// The low (or high) halves of the lanes of two vectors, in order: the even (or odd) elements at half the width.
 HWY_INLINE V16 low_halves(V32 a, V32 b) { return hn::ConcatEven(D16(), hn::BitCast(D16(), b), hn::BitCast(D16(), a)); }
 HWY_INLINE V16 high_halves(V32 a, V32 b) { return hn::ConcatOdd(D16(), hn::BitCast(D16(), b), hn::BitCast(D16(), a)); }
 HWY_INLINE V8 low_halves(V16 a, V16 b) { return hn::ConcatEven(D8(), hn::BitCast(D8(), b), hn::BitCast(D8(), a)); }
@@ -67,7 +69,7 @@ HWY_INLINE hn::Vec<D> widen_upper(D d, V v) {
   return hn::PromoteTo(d, hn::UpperHalf(hn::Half<hn::DFromV<V>>(), v));
 }
 
-// 16-bit values as the high halves of 32-bit ones, the lower half of them and the upper.
+// 16-bit values as the high halves of 32-bit lanes, for the lower and the upper half of a vector.
 HWY_INLINE V32 raise_lower(V16 v) {
   if constexpr (kBlock == 16)
     return hn::BitCast(D32(), hn::InterleaveLower(D16(), hn::Zero(D16()), v));

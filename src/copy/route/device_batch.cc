@@ -13,17 +13,18 @@ namespace berth::internal::copy {
 
 namespace {
 
-constexpr std::size_t kPackBytes = std::size_t{1} << 20;  // of staging; the largest copy that is packed
+constexpr std::size_t kPackBytes = std::size_t{1} << 20;  // size of a staging buffer; the largest copy that is
+                                                          // packed
 constexpr std::size_t kPackAlignment = 64;                // of each copy in it
 
 const Abilities& abilities(const Backend& backend) noexcept { return backend.properties().abilities; }
 
-// The device that does it: at most one end is the host's.
-Backend& runner(const CheckedPair& pair) noexcept { return abilities(*pair.source).host_access ? *pair.target : *pair.source; }
+// The device that runs the transfers: at most one end is the host's.
+Backend& runner(const ValidatedPair& pair) noexcept { return abilities(*pair.source).host_access ? *pair.target : *pair.source; }
 
 std::size_t padded(std::size_t bytes) noexcept { return (bytes + kPackAlignment - 1) / kPackAlignment * kPackAlignment; }
 
-// Which transfers share a room: [begin, end).
+// The transfers that go through one staging buffer together: [begin, end).
 struct Pack {
   std::size_t begin;
   std::size_t end;
@@ -82,7 +83,7 @@ class PackRoom final : public PipelineRoom {
   Backend& device_;
   const Scratch staging_;
   std::span<const Transfer> pack_;
-  std::vector<Transfer> moves_;  // of the same numbers
+  std::vector<Transfer> moves_;  // parallel to pack_
 };
 
 class PackWork final : public PipelineWork {
@@ -100,7 +101,7 @@ class PackWork final : public PipelineWork {
 
 }  // namespace
 
-BatchWay batch_way(const CheckedPair& pair) noexcept {
+BatchWay batch_way(const ValidatedPair& pair) noexcept {
   const Abilities& from = abilities(*pair.source);
   const Abilities& to = abilities(*pair.target);
   const bool between_devices = !from.host_access && !to.host_access && pair.source != pair.target;
@@ -111,12 +112,12 @@ BatchWay batch_way(const CheckedPair& pair) noexcept {
   return can_pack ? BatchWay::packed : BatchWay::alone;
 }
 
-void run_direct(std::span<const Transfer> transfers, const CheckedPair& pair) {
+void run_direct(std::span<const Transfer> transfers, const ValidatedPair& pair) {
   Backend& device = runner(pair);
   require_done(device.copy_batch(transfers, {}), device.device(), "copying a batch");
 }
 
-void run_packed(std::span<const Transfer> transfers, const CheckedPair& pair) {
+void run_packed(std::span<const Transfer> transfers, const ValidatedPair& pair) {
   Backend& device = runner(pair);
   PackWork work(transfers, device);
   run_pipeline(device.device(), work.size(), copy_threads(), work);

@@ -7,19 +7,21 @@
 #include "berth/device/backend.h"
 #include "copy/validate.h"
 
-// The part of a batch that is runs of bytes on both sides, of one dtype, and that one device can do: asked for together.
+// Batched transfers: the copies of a batch that are runs of bytes of one dtype on both sides, and that one
+// device can run, are submitted together. Any thread.
 namespace berth::internal::copy {
 
 // How one pair of a batch is run.
 enum class BatchWay : unsigned char {
   alone,   // by its own route
-  direct,  // as one of many transfers
-  packed,  // the same, through staging that many of them share: a small one of host memory that the device would have staged alone
+  direct,  // as one of many transfers in a device call
+  packed,  // the same, through a staging buffer for many transfers: small copies of pageable host memory, which
+           // would otherwise be staged one by one
 };
-BatchWay batch_way(const CheckedPair& pair) noexcept;
+BatchWay batch_way(const ValidatedPair& pair) noexcept;
 
-// Transfers of one pair of devices, all of them `direct`, or all `packed`. Throws DeviceError, OutOfMemory.
-void run_direct(std::span<const Transfer> transfers, const CheckedPair& pair);
-void run_packed(std::span<const Transfer> transfers, const CheckedPair& pair);
+// Run transfers of one pair of devices, all of them `direct`, or all `packed`. Throws DeviceError, OutOfMemory.
+void run_direct(std::span<const Transfer> transfers, const ValidatedPair& pair);
+void run_packed(std::span<const Transfer> transfers, const ValidatedPair& pair);
 
 }  // namespace berth::internal::copy

@@ -15,10 +15,10 @@ namespace berth::internal::copy {
 
 namespace {
 
-// Host copies up to here take no time to decide how.
+// Host copies up to this size are a plain memmove, without planning.
 constexpr std::size_t kInline = std::size_t{4} << 10;
 
-// Where a device has kernels, elements with gaps between them are filled by one, from a single element that it repeats.
+// A device with kernels fills strided elements by a kernel copy from a single element, with strides of 0.
 void fill_by_kernel(const SpanRef& target, Backend& backend, std::span<const std::byte> element) {
   const Scratch one(target.device, element.size());
   require_done(backend.fill(one.data(), element.size(), element, {}), target.device, "filling");
@@ -34,20 +34,20 @@ void fill_by_kernel(const SpanRef& target, Backend& backend, std::span<const std
 
 }  // namespace
 
-void run_route(const Route& route, const SpanRef& source, const SpanRef& target, const CheckedPair& pair) {
+void run_route(const Route& route, const SpanRef& source, const SpanRef& target, const ValidatedPair& pair) {
   if (route.steps.empty()) return;
   const LoopOrder order = order_of(pair.source->properties().abilities, pair.target->properties().abilities);
   const Loop loop = make_loop(*source.shape, *source.strides, *target.strides, order);
   const Cut by = cut(loop, route.piece_elements);
   if (is_pipelined(route, pair)) return run_staged(route, source, target, pair, loop, by);
-  const RouteSlot slot(route, source, target, pair);
+  const RouteStage stage(route, source, target, pair);
   const int threads = copy_threads();
   for_each_piece(loop, by, [&](const Loop& piece) {
-    for (std::size_t step = 0; step < route.steps.size(); ++step) slot.run_step(step, piece, {}, threads);
+    for (std::size_t step = 0; step < route.steps.size(); ++step) stage.run_step(step, piece, {}, threads);
   });
 }
 
-void run_pair(const SpanRef& source, const SpanRef& target, const CheckedPair& pair) {
+void run_pair(const SpanRef& source, const SpanRef& target, const ValidatedPair& pair) {
   if (pair.kind == PairKind::nothing) return;
   if (pair.on_host && pair.run_bytes != 0 && pair.run_bytes <= kInline) {
     std::memmove(target.data, source.data, pair.run_bytes);
@@ -62,7 +62,7 @@ void run_fill(const SpanRef& target, Backend& backend, const std::array<std::byt
   const std::size_t size = size_bytes(target.dtype);
   if (target.shape->num_elements() == 0) return;
   if (backend.properties().abilities.host_access) {
-    // Two threads must not write one element, be it the same value.
+    // Two threads must not write the same element, even with the same value: that is a data race.
     const bool apart = is_contiguous(*target.shape, *target.strides) || !overlaps_itself(*target.shape, *target.strides);
     return fill_on_host(target.shape->span(), {static_cast<std::byte*>(target.data), target.dtype, target.strides->span()}, element.data(),
                         apart ? copy_threads() : 1);

@@ -18,9 +18,9 @@ PipelineWork::~PipelineWork() = default;
 
 namespace {
 
-constexpr int kMostLanes = 8;  // more do not make the memory of a host faster, and hold staging
+constexpr int kMostLanes = 8;  // more lanes do not make host memory faster, and hold staging buffers
 
-// Streams for pipelines, kept when nobody uses them: making one costs more than a small copy.
+// A free list of streams for pipelines: making a stream costs more than a small copy.
 class IdleStreams {
  public:
   Stream take(Device device) {
@@ -45,7 +45,7 @@ class IdleStreams {
  private:
   struct Idle {
     Stream stream;
-    std::uint64_t generation;  // a child leaves those of its parent alone
+    std::uint64_t generation;  // a forked child does not use its parent's streams
   };
   os::Mutex mutex_;
   std::vector<Idle> idle_ BERTH_GUARDED_BY(mutex_);
@@ -57,14 +57,14 @@ IdleStreams& idle_streams() {
   return *made;
 }
 
-// What the threads share.
+// State common to the threads.
 struct Pipeline {
   const Device* device;  // null: no streams
   const std::size_t pieces;
   PipelineWork& work;
-  std::atomic<std::size_t> next{0};  // relaxed: it orders nothing
+  std::atomic<std::size_t> next{0};  // relaxed: only hands out numbers
   std::atomic<bool> failed{false};
-  std::exception_ptr error = {};  // of the first that failed; read when all have ended
+  std::exception_ptr error = {};  // of the first failure; read when all threads have finished
 
   bool take(std::size_t& piece) noexcept {
     if (failed.load(std::memory_order_relaxed)) return false;
@@ -84,14 +84,14 @@ class Lane {
   void run() noexcept {
     try {
       run_pieces();
-    } catch (...) {  // to be thrown by the one who asked for all of it
+    } catch (...) {  // rethrown on the thread that called run_pipeline
       pipeline_.note(std::current_exception());
       drain();
     }
   }
 
  private:
-  struct Slot {
+  struct InFlight {
     std::unique_ptr<PipelineRoom> room;
     Event done;
     bool busy = false;
@@ -102,37 +102,39 @@ class Lane {
     std::size_t turn = 0;
     for (; pipeline_.take(piece); ++turn) {
       if (!stream_ && pipeline_.device != nullptr) stream_ = idle_streams().take(*pipeline_.device);
-      Slot& slot = stream_ ? slots_[turn % slots_.size()] : slots_[0];
-      finish(slot);
-      if (slot.room == nullptr) slot.room = pipeline_.work.make_room();
-      slot.room->start(piece, stream_);
-      slot.done = stream_.record();
-      slot.busy = true;
-      if (!stream_) finish(slot);
+      InFlight& stage = stream_ ? in_flight_[turn % in_flight_.size()] : in_flight_[0];
+      finish(stage);
+      if (stage.room == nullptr) stage.room = pipeline_.work.make_room();
+      stage.room->start(piece, stream_);
+      stage.done = stream_.record();
+      stage.busy = true;
+      if (!stream_) finish(stage);
     }
-    for (std::size_t i = 0; i < slots_.size(); ++i) finish(slots_[(turn + i) % slots_.size()]);  // the older one first
+    // The older one first.
+    for (std::size_t i = 0; i < in_flight_.size(); ++i) finish(in_flight_[(turn + i) % in_flight_.size()]);
     if (stream_) idle_streams().give_back(std::move(stream_));
   }
 
-  static void finish(Slot& slot) {
-    if (!slot.busy) return;
-    slot.done.wait();
-    slot.busy = false;
-    slot.room->finish();
+  static void finish(InFlight& stage) {
+    if (!stage.busy) return;
+    stage.done.wait();
+    stage.busy = false;
+    stage.room->finish();
   }
 
-  // After a failure: nothing may still run in the rooms when they go. The stream goes too, and its error with it.
+  // After a failure: waits until the device no longer uses the rooms, which are destroyed next. The stream is
+  // dropped too, and its error with it.
   void drain() noexcept {
     if (!stream_) return;
     try {
       stream_.synchronize();
-    } catch (...) {  // there was one before
+    } catch (...) {  // the first error is already recorded
     }
   }
 
   Pipeline& pipeline_;
   Stream stream_;
-  std::array<Slot, 2> slots_;
+  std::array<InFlight, 2> in_flight_;
 };
 
 void run(const Device* device, std::size_t pieces, int threads, PipelineWork& work) {

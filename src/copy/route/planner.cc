@@ -30,10 +30,10 @@ AxisList dense_strides(const Loop& loop) noexcept {
 // One of the two ends, in the order of the loop.
 struct Side {
   const RouteEnd& end;
-  StepPlace place;
-  StepPlace scratch;
+  StepMemory memory;
+  StepMemory scratch;
   AxisList strides;
-  bool dense;  // each piece of it is one run
+  bool dense;  // each piece of it is one contiguous run
 
   bool host() const noexcept { return end.abilities.host_access; }
   bool kernels() const noexcept { return !host() && end.abilities.kernels; }
@@ -46,8 +46,8 @@ class Planner {
       : settings_(settings),
         loop_(make_loop(source.shape, source.strides, target.strides, order_of(source.abilities, target.abilities))),
         dense_(dense_strides(loop_)),
-        source_(side(source, StepPlace::source, StepPlace::source_scratch, &LoopAxis::source_stride)),
-        target_(side(target, StepPlace::target, StepPlace::target_scratch, &LoopAxis::target_stride)) {
+        source_(side(source, StepMemory::source, StepMemory::source_scratch, &LoopAxis::source_stride)),
+        target_(side(target, StepMemory::target, StepMemory::target_scratch, &LoopAxis::target_stride)) {
     for (std::size_t axis = 0; axis < loop_.rank; ++axis) shape_[axis] = loop_.all[axis].size;
     route_.num_elements = source.shape.num_elements();
   }
@@ -66,8 +66,8 @@ class Planner {
   }
 
  private:
-  Side side(const RouteEnd& end, StepPlace place, StepPlace scratch, std::int64_t LoopAxis::*stride) const noexcept {
-    Side made{end, place, scratch, {}, true};
+  Side side(const RouteEnd& end, StepMemory memory, StepMemory scratch, std::int64_t LoopAxis::*stride) const noexcept {
+    Side made{end, memory, scratch, {}, true};
     for (std::size_t axis = 0; axis < loop_.rank; ++axis) {
       made.strides[axis] = loop_.all[axis].*stride;
       made.dense = made.dense && made.strides[axis] == dense_[axis];
@@ -81,27 +81,27 @@ class Planner {
     return pinned ? Device("pinned") : Device();
   }
 
-  const AxisList& strides_at(StepPlace place) const noexcept {
-    return place == StepPlace::source ? source_.strides : place == StepPlace::target ? target_.strides : dense_;
+  const AxisList& strides_at(StepMemory memory) const noexcept {
+    return memory == StepMemory::source ? source_.strides : memory == StepMemory::target ? target_.strides : dense_;
   }
 
-  // From where the elements are now.
-  void step(StepKind kind, Device runs_on, StepPlace to, DType dtype) {
+  // Appends a step that starts from the memory where the elements are at this point of the route.
+  void step(StepKind kind, Device runs_on, StepMemory to, DType dtype) {
     Walk walk = walk_of(std::span(shape_).first(loop_.rank), std::span(strides_at(at_)).first(loop_.rank),
                         std::span(strides_at(to)).first(loop_.rank));
     const bool by_runs = kind == StepKind::transfer || kind == StepKind::peer;
     if (by_runs && walk == Walk::tiles) walk = Walk::strided;
     route_.steps.push_back({kind, runs_on, at_, to, dtype_, dtype, walk});
-    if (to == StepPlace::staging) route_.staging = staging();
+    if (to == StepMemory::staging) route_.staging = staging();
     at_ = to;
     dtype_ = dtype;
   }
 
-  void host_step(StepPlace to, DType dtype) { step(StepKind::host, Device(), to, dtype); }
-  void transfer(const Side& runs_on, StepPlace to) { step(StepKind::transfer, runs_on.end.device, to, dtype_); }
-  void kernel(const Side& runs_on, StepPlace to, DType dtype) { step(StepKind::kernel, runs_on.end.device, to, dtype); }
+  void host_step(StepMemory to, DType dtype) { step(StepKind::host, Device(), to, dtype); }
+  void transfer(const Side& runs_on, StepMemory to) { step(StepKind::transfer, runs_on.end.device, to, dtype_); }
+  void kernel(const Side& runs_on, StepMemory to, DType dtype) { step(StepKind::kernel, runs_on.end.device, to, dtype); }
 
-  // What is kept in between is kept in the smaller dtype.
+  // Temporaries hold the smaller of the two dtypes.
   DType between_dtype() const noexcept {
     return size_bytes(target_.end.dtype) < size_bytes(source_.end.dtype) ? target_.end.dtype : source_.end.dtype;
   }
@@ -110,14 +110,14 @@ class Planner {
     const DType kept = between_dtype();
     const bool one_run = loop_.is_whole() && !converts();
     if (source_.host()) {
-      if (!one_run) host_step(StepPlace::staging, kept);
-      host_step(StepPlace::target, target_.end.dtype);
+      if (!one_run) host_step(StepMemory::staging, kept);
+      host_step(StepMemory::target, target_.end.dtype);
     } else if (one_run) {
-      transfer(source_, StepPlace::source_scratch);
-      transfer(source_, StepPlace::target);
+      transfer(source_, StepMemory::source_scratch);
+      transfer(source_, StepMemory::target);
     } else if (source_.kernels()) {
-      kernel(source_, StepPlace::source_scratch, kept);
-      kernel(source_, StepPlace::target, target_.end.dtype);
+      kernel(source_, StepMemory::source_scratch, kept);
+      kernel(source_, StepMemory::target, target_.end.dtype);
     } else {
       through_staging();
     }
@@ -125,24 +125,24 @@ class Planner {
 
   void plan_within() {
     if (source_.host())
-      host_step(StepPlace::target, target_.end.dtype);
+      host_step(StepMemory::target, target_.end.dtype);
     else if (loop_.is_whole() && !converts())
-      transfer(source_, StepPlace::target);
+      transfer(source_, StepMemory::target);
     else if (source_.kernels())
-      kernel(source_, StepPlace::target, target_.end.dtype);
+      kernel(source_, StepMemory::target, target_.end.dtype);
     else if (!converts())
-      transfer(source_, StepPlace::target);
+      transfer(source_, StepMemory::target);
     else
       through_staging();
   }
 
   void through_staging() {
-    transfer(source_, StepPlace::staging);
-    if (converts()) host_step(StepPlace::staging, target_.end.dtype);
-    transfer(target_, StepPlace::target);
+    transfer(source_, StepMemory::staging);
+    if (converts()) host_step(StepMemory::staging, target_.end.dtype);
+    transfer(target_, StepMemory::target);
   }
 
-  // Whether a side needs a step of its own even if no dtype changes there.
+  // Whether a side needs its own step even without a conversion.
   bool is_busy(const Side& side, const Side& other) const noexcept {
     if (side.host()) return !side.dense || (other.end.abilities.wants_pinned && !side.end.abilities.pinned);
     return side.kernels() && !side.dense;
@@ -155,7 +155,7 @@ class Planner {
     };
     const std::size_t from = size_bytes(source_.end.dtype);
     const std::size_t to = size_bytes(target_.end.dtype);
-    // Of equal size: where there is a step anyway, else where a device does it.
+    // For equal sizes: on the side that has a step anyway, else on a device.
     const bool source_first = from != to                                               ? to < from
                               : is_busy(source_, target_) != is_busy(target_, source_) ? is_busy(source_, target_)
                                                                                        : source_.kernels() || !target_.kernels();
@@ -167,23 +167,23 @@ class Planner {
     const Convert convert = choose();
     if (is_busy(source_, target_) || convert == Convert::at_source) {
       const DType dtype = convert == Convert::at_source ? target_.end.dtype : dtype_;
-      source_.host() ? host_step(StepPlace::staging, dtype) : kernel(source_, StepPlace::source_scratch, dtype);
+      source_.host() ? host_step(StepMemory::staging, dtype) : kernel(source_, StepMemory::source_scratch, dtype);
     }
     const bool lands_aside = is_busy(target_, source_) || convert == Convert::at_target;
-    const StepPlace lands = !lands_aside ? StepPlace::target : target_.host() ? StepPlace::staging : StepPlace::target_scratch;
+    const StepMemory lands = !lands_aside ? StepMemory::target : target_.host() ? StepMemory::staging : StepMemory::target_scratch;
     if (source_.host() || target_.host())
       transfer(source_.host() ? target_ : source_, lands);
     else
       between_devices(lands, convert);
     if (!lands_aside) return;
-    target_.host() ? host_step(StepPlace::target, target_.end.dtype) : kernel(target_, StepPlace::target, target_.end.dtype);
+    target_.host() ? host_step(StepMemory::target, target_.end.dtype) : kernel(target_, StepMemory::target, target_.end.dtype);
   }
 
-  void between_devices(StepPlace lands, Convert convert) {
+  void between_devices(StepMemory lands, Convert convert) {
     if (convert != Convert::between && (settings_.source_reaches || settings_.target_reaches))
       return step(StepKind::peer, settings_.target_reaches ? target_.end.device : source_.end.device, lands, dtype_);
-    transfer(source_, StepPlace::staging);
-    if (convert == Convert::between) host_step(StepPlace::staging, target_.end.dtype);
+    transfer(source_, StepMemory::staging);
+    if (convert == Convert::between) host_step(StepMemory::staging, target_.end.dtype);
     transfer(target_, lands);
   }
 
@@ -203,14 +203,14 @@ class Planner {
   const Side target_;
   AxisList shape_;
   Route route_;
-  StepPlace at_ = StepPlace::source;
+  StepMemory at_ = StepMemory::source;
   DType dtype_ = source_.end.dtype;
 };
 
 }  // namespace
 
 LoopOrder order_of(const Abilities& source, const Abilities& target) noexcept {
-  // How little a side can afford to be walked in another order than its own.
+  // How much a side loses when it is walked in another order than its own.
   const auto need = [](const Abilities& side) { return side.host_access ? 1 : side.kernels ? 0 : 2; };
   return need(source) > need(target) ? LoopOrder::source : LoopOrder::target;
 }

@@ -45,11 +45,11 @@ Route plan_route(const RouteEnd& source, const RouteEnd& target, const RouteSett
 }
 
 Route plan_route(const StridedSpan& source, const StridedSpan& target) {
-  const CheckedPair pair = check_pair(source, target);
+  const ValidatedPair pair = validate_pair(source, target);
   return plan_checked(source, target, pair);
 }
 
-Route internal::copy::plan_checked(const SpanRef& source, const SpanRef& target, const CheckedPair& pair) {
+Route internal::copy::plan_checked(const SpanRef& source, const SpanRef& target, const ValidatedPair& pair) {
   const auto end = [](const SpanRef& span, const Backend& backend) {
     return RouteEnd{span.device, span.dtype, *span.shape, *span.strides, backend.properties().abilities};
   };
@@ -66,9 +66,9 @@ std::string_view to_string(StepKind kind) noexcept {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
-std::string_view to_string(StepPlace place) noexcept {
+std::string_view to_string(StepMemory memory) noexcept {
   constexpr std::string_view kNames[] = {"source", "target", "staging", "source_scratch", "target_scratch"};
-  return kNames[static_cast<std::size_t>(place)];
+  return kNames[static_cast<std::size_t>(memory)];
 }
 
 std::string_view to_string(Walk walk) noexcept {
@@ -76,8 +76,8 @@ std::string_view to_string(Walk walk) noexcept {
   return kNames[static_cast<std::size_t>(walk)];
 }
 
-bool Route::uses(StepPlace place) const noexcept {
-  return std::ranges::any_of(steps, [&](const RouteStep& step) { return step.from == place || step.to == place; });
+bool Route::uses(StepMemory memory) const noexcept {
+  return std::ranges::any_of(steps, [&](const RouteStep& step) { return step.from == memory || step.to == memory; });
 }
 
 std::string Route::to_string() const {
@@ -92,7 +92,7 @@ std::string Route::to_string() const {
     out += text::join("\n", pieces, pieces == 1 ? " piece of " : " pieces of ", piece_elements,
                       piece_elements == 1 ? " element" : " elements");
   }
-  if (uses(StepPlace::staging)) out += text::join(", staging on ", staging.to_string());
+  if (uses(StepMemory::staging)) out += text::join(", staging on ", staging.to_string());
   if (overlap) out += ", the sides share bytes";
   return out;
 }
@@ -111,7 +111,7 @@ void Route::write_json(JsonWriter& json) const {
         .end_object();
   }
   json.end_array().member("num_elements", num_elements).member("piece_elements", piece_elements).member("pieces", pieces).key("staging");
-  uses(StepPlace::staging) ? json.value(staging.to_string()) : json.null();
+  uses(StepMemory::staging) ? json.value(staging.to_string()) : json.null();
   json.member("overlap", overlap).end_object();
 }
 

@@ -14,7 +14,8 @@ namespace {
 using AxisList = std::array<std::int64_t, kMaxRank>;
 
 Request request(std::size_t bytes) {
-  return {.bytes = bytes, .tag = Tag("copy"), .site = Site::here()};  // a report of who holds memory has a name for it
+  return {.bytes = bytes, .tag = Tag("copy"), .site = Site::here()};  // so that memory reports have a name for
+                                                                      // it
 }
 
 }  // namespace
@@ -26,7 +27,7 @@ void require_done(const Status& done, Device device, const char* what) {
 }
 
 // One side of one step, for one piece.
-struct RouteSlot::End {
+struct RouteStage::End {
   std::byte* data = nullptr;
   DType dtype = DType::u8;
   Device device = {};
@@ -41,7 +42,7 @@ struct RouteSlot::End {
     return end;
   }
 
-  // A device's own copy of what lies together, and of single elements where nothing does.
+  // Copies by the device's memory copy: contiguous runs, or single elements where there are no runs.
   static void transfer(Backend& runner, std::span<const std::int64_t> shape, const End& from, const End& to, StreamRef stream) {
     const auto size = static_cast<std::int64_t>(size_bytes(from.dtype));
     const Loop loop = make_loop(shape, from.strides_of(shape.size()), to.strides_of(shape.size()));
@@ -66,7 +67,7 @@ struct RouteSlot::End {
   }
 };
 
-RouteSlot::RouteSlot(const Route& route, const SpanRef& source, const SpanRef& target, const CheckedPair& pair)
+RouteStage::RouteStage(const Route& route, const SpanRef& source, const SpanRef& target, const ValidatedPair& pair)
     : route_(route), source_(source), target_(target), pair_(pair) {
   scratch_.reserve(route.steps.size() - 1);
   for (std::size_t i = 0; i + 1 < route.steps.size(); ++i) {
@@ -75,7 +76,7 @@ RouteSlot::RouteSlot(const Route& route, const SpanRef& source, const SpanRef& t
   }
 }
 
-void RouteSlot::run_step(std::size_t number, const Loop& piece, StreamRef stream, int threads) const {
+void RouteStage::run_step(std::size_t number, const Loop& piece, StreamRef stream, int threads) const {
   AxisList sizes;
   for (std::size_t axis = 0; axis < piece.rank; ++axis) sizes[axis] = piece.all[axis].size;
   const std::span<const std::int64_t> shape = std::span(sizes).first(piece.rank);
@@ -90,39 +91,39 @@ void RouteSlot::run_step(std::size_t number, const Loop& piece, StreamRef stream
   }
 }
 
-Device RouteSlot::device_of(StepPlace place) const noexcept {
-  switch (place) {
-    case StepPlace::source:
-    case StepPlace::source_scratch: return source_.device;
-    case StepPlace::target:
-    case StepPlace::target_scratch: return target_.device;
-    case StepPlace::staging: break;
+Device RouteStage::device_of(StepMemory memory) const noexcept {
+  switch (memory) {
+    case StepMemory::source:
+    case StepMemory::source_scratch: return source_.device;
+    case StepMemory::target:
+    case StepMemory::target_scratch: return target_.device;
+    case StepMemory::staging: break;
   }
   return route_.staging;
 }
 
-RouteSlot::End RouteSlot::from(std::size_t step, const Loop& piece) const noexcept {
+RouteStage::End RouteStage::from(std::size_t step, const Loop& piece) const noexcept {
   if (step > 0) return between(step - 1, piece);
   return End::of(source_, piece.source_start, piece, &LoopAxis::source_stride);
 }
 
-RouteSlot::End RouteSlot::to(std::size_t step, const Loop& piece) const noexcept {
+RouteStage::End RouteStage::to(std::size_t step, const Loop& piece) const noexcept {
   if (step + 1 < route_.steps.size()) return between(step, piece);
   return End::of(target_, piece.target_start, piece, &LoopAxis::target_stride);
 }
 
-// What a step leaves to the next: dense.
-RouteSlot::End RouteSlot::between(std::size_t step, const Loop& piece) const noexcept {
+// The dense buffer between a step and the next.
+RouteStage::End RouteStage::between(std::size_t step, const Loop& piece) const noexcept {
   End end{scratch_[step]->data(), route_.steps[step].to_dtype, device_of(route_.steps[step].to), {}};
   std::int64_t stride = 1;
   for (std::size_t axis = piece.rank; axis-- > 0; stride *= piece.all[axis].size) end.strides[axis] = stride;
   return end;
 }
 
-Backend& RouteSlot::runner(const RouteStep& step) const noexcept { return step.runs_on == source_.device ? *pair_.source : *pair_.target; }
+Backend& RouteStage::runner(const RouteStep& step) const noexcept { return step.runs_on == source_.device ? *pair_.source : *pair_.target; }
 
-void RouteSlot::run_on_host(std::span<const std::int64_t> shape, const End& from, const End& to, int threads) const {
-  if (route_.overlap && route_.steps.size() == 1) {  // one run on both sides, which meet
+void RouteStage::run_on_host(std::span<const std::int64_t> shape, const End& from, const End& to, int threads) const {
+  if (route_.overlap && route_.steps.size() == 1) {  // one run on both sides, and they overlap
     std::memmove(to.data, from.data, route_.num_elements * size_bytes(to.dtype));
     return;
   }

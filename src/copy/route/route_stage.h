@@ -11,10 +11,11 @@
 #include "copy/span_ref.h"
 #include "copy/validate.h"
 
-// The steps of a route, one at a time, for one piece: what those who run routes have in common, be it piece after piece or several at once.
+// Runs the steps of a route for one piece. Used by both executors: the one that runs pieces one after another,
+// and the pipeline. One thread at a time per stage.
 namespace berth::internal::copy {
 
-// Memory for as long as a route runs.
+// A temporary allocation for the duration of a route.
 class Scratch {
  public:
   Scratch(Device device, std::size_t bytes);
@@ -25,25 +26,26 @@ class Scratch {
   std::byte* data() const noexcept { return static_cast<std::byte*>(block_.data); }
 
  private:
-  Allocator& allocator_;  // a default one: never destroyed
+  Allocator& allocator_;  // a default allocator: never destroyed
   const Block block_;
 };
 
-// Room for one piece on its way: scratch or staging behind each step but the last. Everything it refers to must outlive it, and so must what
-// it has put into a stream outlive the memory: whoever passes a stream waits for it first.
-class RouteSlot {
+// The buffers that one piece passes through: scratch or staging after each step but the last. Everything it
+// refers to must outlive it. A caller that passes a stream must wait for the enqueued work before it destroys
+// the stage.
+class RouteStage {
  public:
   // Throws OutOfMemory.
-  RouteSlot(const Route& route, const SpanRef& source, const SpanRef& target, const CheckedPair& pair);
+  RouteStage(const Route& route, const SpanRef& source, const SpanRef& target, const ValidatedPair& pair);
 
-  // Device steps run in the stream, and are done on return without one; host steps run here, on at most so many threads.
-  // Throws DeviceError.
+  // Device steps run in the stream, or synchronously without one; host steps run here, on at most `threads`
+  // threads. Throws DeviceError.
   void run_step(std::size_t step, const Loop& piece, StreamRef stream, int threads) const;
 
  private:
   struct End;
 
-  Device device_of(StepPlace place) const noexcept;
+  Device device_of(StepMemory memory) const noexcept;
   End from(std::size_t step, const Loop& piece) const noexcept;
   End to(std::size_t step, const Loop& piece) const noexcept;
   End between(std::size_t step, const Loop& piece) const noexcept;
@@ -53,11 +55,11 @@ class RouteSlot {
   const Route& route_;
   const SpanRef& source_;
   const SpanRef& target_;
-  const CheckedPair& pair_;
-  std::vector<std::unique_ptr<Scratch>> scratch_;  // one for each step but the last, which it leaves its piece in
+  const ValidatedPair& pair_;
+  std::vector<std::unique_ptr<Scratch>> scratch_;  // the output of each step but the last
 };
 
-// Throws unless it is done.
+// Throws the failure, if there is one.
 void require_done(const Status& done, Device device, const char* what);
 
 }  // namespace berth::internal::copy

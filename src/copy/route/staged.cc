@@ -12,7 +12,8 @@ namespace {
 
 bool is_host(const Backend& backend) noexcept { return backend.properties().abilities.host_access; }
 
-// Steps of the host come first, then the device's, then from host_again on the host's.
+// The order of steps that a pipeline can run: host steps, then device steps, then host steps from `host_again`
+// on.
 struct Stages {
   std::size_t host_again = 0;
   bool in_order = true;
@@ -28,19 +29,19 @@ struct Stages {
 
 class StagedRoom final : public PipelineRoom {
  public:
-  StagedRoom(RouteSlot slot, const Stages& stages, std::size_t steps, const Loop& loop, const Cut& by)
-      : slot_(std::move(slot)), stages_(stages), steps_(steps), loop_(loop), by_(by) {}
+  StagedRoom(RouteStage stage, const Stages& stages, std::size_t steps, const Loop& loop, const Cut& by)
+      : stage_(std::move(stage)), stages_(stages), steps_(steps), loop_(loop), by_(by) {}
 
   void start(std::size_t piece, StreamRef stream) override {
     piece_ = piece_at(loop_, by_, piece);
-    for (std::size_t step = 0; step < stages_.host_again; ++step) slot_.run_step(step, piece_, stream, 1);
+    for (std::size_t step = 0; step < stages_.host_again; ++step) stage_.run_step(step, piece_, stream, 1);
   }
   void finish() override {
-    for (std::size_t step = stages_.host_again; step < steps_; ++step) slot_.run_step(step, piece_, {}, 1);
+    for (std::size_t step = stages_.host_again; step < steps_; ++step) stage_.run_step(step, piece_, {}, 1);
   }
 
  private:
-  const RouteSlot slot_;
+  const RouteStage stage_;
   const Stages& stages_;
   const std::size_t steps_;
   const Loop& loop_;
@@ -50,18 +51,18 @@ class StagedRoom final : public PipelineRoom {
 
 class StagedWork final : public PipelineWork {
  public:
-  StagedWork(const Route& route, const SpanRef& source, const SpanRef& target, const CheckedPair& pair, const Loop& loop, const Cut& by)
+  StagedWork(const Route& route, const SpanRef& source, const SpanRef& target, const ValidatedPair& pair, const Loop& loop, const Cut& by)
       : route_(route), source_(source), target_(target), pair_(pair), loop_(loop), by_(by), stages_(route) {}
 
   std::unique_ptr<PipelineRoom> make_room() override {
-    return std::make_unique<StagedRoom>(RouteSlot(route_, source_, target_, pair_), stages_, route_.steps.size(), loop_, by_);
+    return std::make_unique<StagedRoom>(RouteStage(route_, source_, target_, pair_), stages_, route_.steps.size(), loop_, by_);
   }
 
  private:
   const Route& route_;
   const SpanRef& source_;
   const SpanRef& target_;
-  const CheckedPair& pair_;
+  const ValidatedPair& pair_;
   const Loop& loop_;
   const Cut& by_;
   const Stages stages_;
@@ -69,13 +70,13 @@ class StagedWork final : public PipelineWork {
 
 }  // namespace
 
-bool is_pipelined(const Route& route, const CheckedPair& pair) noexcept {
+bool is_pipelined(const Route& route, const ValidatedPair& pair) noexcept {
   if (route.pieces < 2 || route.overlap || is_host(*pair.source) == is_host(*pair.target)) return false;
   const Backend& device = is_host(*pair.source) ? *pair.target : *pair.source;
   return device.properties().abilities.streams && Stages(route).in_order;
 }
 
-void run_staged(const Route& route, const SpanRef& source, const SpanRef& target, const CheckedPair& pair, const Loop& loop,
+void run_staged(const Route& route, const SpanRef& source, const SpanRef& target, const ValidatedPair& pair, const Loop& loop,
                 const Cut& by) {
   StagedWork work(route, source, target, pair, loop, by);
   run_pipeline(is_host(*pair.source) ? target.device : source.device, route.pieces, copy_threads(), work);

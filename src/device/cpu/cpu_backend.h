@@ -6,14 +6,16 @@
 #include "berth/device/backend.h"
 
 // Host memory: mapped ranges for the pools, the C library's heap for single blocks, worker threads for streams.
+// Any thread.
 namespace berth::internal::device {
 
 struct CpuOptions {
-  bool huge_pages = true;        // ask for them under large ranges
-  std::optional<int> node = {};  // take pages from one NUMA node
+  bool huge_pages = true;        // request them for large ranges
+  std::optional<int> node = {};  // allocate pages from one NUMA node
 };
 
-// From BERTH_CPU_HUGE_PAGES and BERTH_CPU_NODE. Throws ArgumentError for values that make no sense on this machine.
+// From BERTH_CPU_HUGE_PAGES and BERTH_CPU_NODE. Throws ArgumentError for values that are invalid on this
+// machine.
 CpuOptions cpu_options_from_environment();
 
 class CpuBackend : public Backend {

@@ -9,7 +9,7 @@
 #include "device/cuda/shared_pieces.h"
 #include "os/system.h"
 
-// The kind "cuda" in a build without its backend: a known name that says why it cannot be used.
+// The kind "cuda" in a build without its backend: a known name, with the reason why it is unavailable.
 namespace berth {
 
 using namespace internal;
@@ -61,17 +61,16 @@ void end_stream(const Stream&) { refuse("ending a CUDA stream"); }
 CUstream_st* native_stream(const Stream&) { refuse("the handle of a CUDA stream"); }
 Stream dlpack_stream(Device, std::int64_t) { refuse("a DLPack stream"); }
 
-struct Segment::State {};
-Segment::Segment(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
-Segment::~Segment() = default;
-Segment::Segment(Segment&& other) noexcept = default;
-Segment& Segment::operator=(Segment&& other) noexcept = default;
-Segment Segment::make(Device, std::size_t) { refuse("making a CUDA segment"); }
-Segment Segment::import_descriptor(Device, int, std::size_t) { refuse("importing a CUDA segment"); }
-Segment Segment::open_ipc(Device, const IpcHandle&, std::size_t) { refuse("opening a legacy IPC handle"); }
-int Segment::export_descriptor() const { refuse("exporting a CUDA segment"); }
-void* Segment::data() const noexcept { return nullptr; }
-std::size_t Segment::size_bytes() const noexcept { return 0; }
+struct SharedMemory::State {};
+SharedMemory::SharedMemory(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
+SharedMemory::~SharedMemory() = default;
+SharedMemory::SharedMemory(SharedMemory&& other) noexcept = default;
+SharedMemory& SharedMemory::operator=(SharedMemory&& other) noexcept = default;
+SharedMemory SharedMemory::make(Device, std::size_t) { refuse("making a CUDA segment"); }
+SharedMemory SharedMemory::import_descriptor(Device, int, std::size_t) { refuse("importing a CUDA segment"); }
+int SharedMemory::export_descriptor() const { refuse("exporting a CUDA segment"); }
+void* SharedMemory::data() const noexcept { return nullptr; }
+std::size_t SharedMemory::size_bytes() const noexcept { return 0; }
 
 }  // namespace cuda
 

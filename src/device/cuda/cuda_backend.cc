@@ -28,7 +28,7 @@ bool is_host(Device device) noexcept {
   return other != nullptr && other->properties().abilities.host_access;
 }
 
-// Of a kind whose memory is page-locked, and so within the device's reach.
+// Whether the device's memory is page-locked, and so accessible to a GPU.
 bool is_locked_kind(Device device) noexcept {
   const Backend* const other = find_backend(device);
   return other != nullptr && other->properties().abilities.pinned;
@@ -79,7 +79,7 @@ MemoryInfo CudaBackend::memory_info() const {
   return {total, std::min(free, total), false};
 }
 
-// Blocks of their own come from the driver's own allocator: it packs small ones, and its tools know where each ends.
+// Single blocks come from the driver's allocator: it packs small ones, and CUDA's tools know their bounds.
 Result<void*> CudaBackend::allocate(std::size_t bytes, std::size_t alignment) noexcept {
   if (alignment > properties_.alignment) return Backend::allocate(bytes, alignment);
   const Scope scope(*context_);
@@ -102,8 +102,8 @@ void CudaBackend::free(void* address, std::size_t bytes, std::size_t alignment) 
 Result<CUstream> CudaBackend::inner_stream() noexcept {
   std::atomic<CUstream>& place = inner_[next_inner() % kInnerStreams];
   if (const CUstream known = place.load(std::memory_order_acquire)) return known;
-  // Of the highest priority: the device has few queues, which streams of one priority share, and a copy that a host function waits for must not
-  // get behind the stream that waits for that function.
+  // Of the highest priority: the device has few hardware queues, which streams of one priority share, and a
+  // copy that a host function waits for must not be queued behind the stream that waits for that function.
   CUstream made = nullptr;
   int least = 0;
   int greatest = 0;
@@ -123,7 +123,7 @@ Status CudaBackend::run_now(const Submit& submit) noexcept {
   const Result<CUstream> stream = inner_stream();
   if (!stream) return stream.failure();
   const Status submitted = submit(*stream);
-  // Also after a failure: a part of it may be under way, and the caller takes the memory back.
+  // Synchronized also after a failure: part of the work may be pending, and the caller may free the memory.
   const Status done = BERTH_CUDA_CALL(*context_, cuStreamSynchronize, *stream);
   return submitted ? done : submitted;
 }
@@ -148,7 +148,7 @@ Status CudaBackend::check_own(const void* address, std::size_t bytes) noexcept {
   unsigned type = 0;
   int ordinal = -1;
   const auto at = reinterpret_cast<std::uintptr_t>(address);
-  // Not through check: that an address is unknown is an answer.
+  // Not through check(): an unknown address is not an error here.
   const Driver& driver = context_->driver();
   if (driver.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at) != CUDA_SUCCESS || type != CU_MEMORYTYPE_DEVICE ||
       driver.cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, at) != CUDA_SUCCESS || ordinal != context_->number())
@@ -186,7 +186,8 @@ Status CudaBackend::copy(const Transfer& transfer, StreamRef stream) noexcept {
     const Device other = to_here ? transfer.source_device : transfer.target_device;
     const void* const there = to_here ? transfer.source : transfer.target;
     if (is_host(other)) {
-      // Between the device and memory that is not page-locked, the driver makes the caller wait for the stream. Then it is a host function's.
+      // For memory that is not page-locked the driver would block the caller until the stream is done, so a
+      // host function does the copy.
       own_turn = !stream || is_page_locked(there, transfer.bytes);
     } else if (!reaches(other)) {
       return Failure{ErrorCode::unsupported, 0, "the other end is on a device that this one does not reach"};
@@ -211,7 +212,8 @@ Status CudaBackend::fill(void* target, std::size_t bytes, std::span<const std::b
       [this, target, bytes, kept] { return fill(target, bytes, kept.span(), {}); });
 }
 
-// Small copies between the device, itself and page-locked memory: one kernel for hundreds of them, which runs while the next are looked at.
+// Small copies within the device and to and from page-locked memory: one kernel does hundreds of them, and runs
+// while the next ones are prepared.
 Status CudaBackend::copy_batch(std::span<const Transfer> transfers, StreamRef stream) noexcept {
   constexpr std::size_t kTogether = 512;
   CudaStream* const ours = cuda_stream(stream, device());
@@ -230,7 +232,7 @@ Status CudaBackend::copy_batch(std::span<const Transfer> transfers, StreamRef st
   return gathered && !transfers.empty() ? Backend::copy_batch(transfers, stream) : gathered;
 }
 
-// Whether a kernel can do it, and better than the driver's copy, which is as fast for large ones.
+// Whether a kernel can do the copy, and faster than the driver, which is as fast for large ones.
 bool CudaBackend::is_gathered(const Transfer& transfer) noexcept {
   if (transfer.bytes > kMostGathered) return false;
   for (const bool target : {true, false}) {
@@ -257,7 +259,7 @@ Result<Stream> CudaBackend::make_stream() noexcept {
   const Scope scope(*context_);
   if (!scope) return scope.failure();
   CUstream made = nullptr;
-  // Not ordered with the legacy default stream, which would order streams that are to run side by side.
+  // Not ordered with the legacy default stream, which would serialize concurrent streams.
   if (const Status done = BERTH_CUDA_CALL(*context_, cuStreamCreate, &made, CU_STREAM_NON_BLOCKING); !done) return done.failure();
   try {
     return Stream(std::make_shared<CudaStream>(*context_, flags_, made, CudaStream::Owned::yes));
@@ -289,7 +291,7 @@ Stream CudaBackend::wrap(CUstream stream) {
   const os::Lock lock(mutex_);
   std::erase_if(wrapped_, [](const auto& entry) { return entry.second.expired(); });
   std::weak_ptr<CudaStream>& known = wrapped_[id];
-  if (const std::shared_ptr<CudaStream> same = known.lock()) return Stream(same);  // one stream has one number, and one order
+  if (const std::shared_ptr<CudaStream> same = known.lock()) return Stream(same);  // one handle is one stream
   known = made;
   return Stream(std::move(made));
 }

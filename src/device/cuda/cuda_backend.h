@@ -13,21 +13,21 @@
 #include "device/cuda/cuda_stream.h"
 #include "device/cuda/host_flags.h"
 
-// A CUDA device: its memory by address ranges, copies and fills in streams, and what it is.
+// A CUDA device: memory in address ranges, copies and fills in streams, and its properties. Any thread.
 namespace berth::internal::device::cuda {
 
-using Uuid = std::array<std::uint64_t, 2>;  // the driver's name of a device, the same in every process
+using Uuid = std::array<std::uint64_t, 2>;  // identifies a device, the same in every process
 Uuid uuid_of(const Driver& driver, CUdevice device) noexcept;
 
-// What is asked of the driver once, when the device is first used.
+// What the driver is queried for once, when the device is first used.
 struct DeviceFacts {
   std::string name;
   std::size_t unit_bytes = 0;
   bool virtual_memory = false;
-  bool exports = false;  // memory can be shared as a descriptor
+  bool exports = false;  // memory can be exported as a file descriptor
   Uuid uuid{};
-  std::vector<CUdevice> reachable;      // devices whose memory this one may use
-  std::vector<CUmemAccessDesc> access;  // who may use this one's
+  std::vector<CUdevice> reachable;      // devices whose memory this one can access
+  std::vector<CUmemAccessDesc> access;  // devices that can access this one's
 };
 
 class CudaBackend final : public Backend {
@@ -56,7 +56,7 @@ class CudaBackend final : public Backend {
   bool reaches(Device other) const noexcept override;
   Result<Stream> make_stream() noexcept override;
 
-  // A stream that the program made. Throws DeviceError(wrong_device) when it is another device's.
+  // Wraps a stream that the program made. Throws DeviceError(wrong_device) for a stream of another device.
   Stream wrap(CUstream stream);
 
   CudaContext& context() const noexcept { return *context_; }
@@ -67,7 +67,8 @@ class CudaBackend final : public Backend {
  private:
   static constexpr std::size_t kInnerStreams = 8;
 
-  // Runs submit(stream) in the stream's order, or at once. `at_once` does the same without a stream, for streams of others.
+  // Runs submit(stream) in stream order, or synchronously. `at_once` is the synchronous form, for streams of
+  // other devices.
   template <class Submit, class AtOnce>
   Status run(StreamRef stream, bool own_turn, const Submit& submit, const AtOnce& at_once) noexcept;
   template <class Submit>
@@ -85,10 +86,11 @@ class CudaBackend final : public Backend {
   const std::vector<CUdevice> reachable_;
   CudaMemory memory_;
   HostFlags flags_;
-  // For what is done at once. Several, so that threads do not wait for one another's copies.
+  // Streams for synchronous work. Several, so that threads do not wait for one another's copies.
   std::array<std::atomic<CUstream>, kInnerStreams> inner_{};
   os::Mutex mutex_;
-  std::map<unsigned long long, std::weak_ptr<CudaStream>> wrapped_ BERTH_GUARDED_BY(mutex_);  // by the driver's number
+  // by the driver's stream id
+  std::map<unsigned long long, std::weak_ptr<CudaStream>> wrapped_ BERTH_GUARDED_BY(mutex_);
 };
 
 // The backend of a CUDA device. Throws as backend(), and DeviceError(wrong_device) for another kind.

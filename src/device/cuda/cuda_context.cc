@@ -38,7 +38,7 @@ void CudaContext::return_event(CUevent event, Waiting waiting) noexcept {
   try {
     const os::Lock lock(mutex_);
     events_[static_cast<std::size_t>(waiting)].push_back(event);
-  } catch (const std::bad_alloc&) {  // then it is lost: destroying it would need the driver, at a bad moment
+  } catch (const std::bad_alloc&) {  // leak it: destroying it would call the driver at a bad moment
   }
 }
 
@@ -51,7 +51,8 @@ Scope::Scope(CudaContext& context) noexcept : context_(context), status_(context
 
 Scope::~Scope() {
   if (!status_) return;
-  if (mode_changed_) (void)context_.driver().cuThreadExchangeStreamCaptureMode(&mode_);  // after it, mode_ is ours again
+  // swaps: mode_ is ours again
+  if (mode_changed_) (void)context_.driver().cuThreadExchangeStreamCaptureMode(&mode_);
   CUcontext popped = nullptr;
   (void)context_.driver().cuCtxPopCurrent(&popped);
 }

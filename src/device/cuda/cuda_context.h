@@ -10,15 +10,15 @@
 #include "os/lock/mutex.h"
 #include "os/process/fork.h"
 
-// What everything on one CUDA device stands on: its primary context, whether it still works, and events to lend. Lives until the process
-// ends, like the backend that has it. Any thread.
+// The state of one CUDA device: its primary context, whether it is lost, and a pool of events. Lives until the
+// process ends, like the backend that owns it. Any thread.
 //
-// The primary context is the one that the CUDA runtime, and so every framework, uses: memory and streams of both can be used together.
-// It is made current around our calls and not a moment longer, so that the caller's current device is what it was. Our calls are to the
-// driver and leave the runtime's last error alone.
+// The primary context is the one that the CUDA runtime, and so every framework, uses: memory and streams of
+// both can be used together. It is current only during our calls, so that the caller's current device does not
+// change. Our calls are to the driver and do not affect the runtime's last error.
 namespace berth::internal::device::cuda {
 
-// A call of the driver by its plain name, as a Status. BERTH_CUDA_CALL(context, cuMemFree, address)
+// Calls a driver function by its plain name and returns a Status: BERTH_CUDA_CALL(context, cuMemFree, address)
 #define BERTH_CUDA_CALL(context, name, ...) (context).check(#name, (context).driver().name(__VA_ARGS__))
 
 class CudaContext {
@@ -37,11 +37,11 @@ class CudaContext {
   bool is_alive() const noexcept { return !lost_.load(std::memory_order_relaxed) && !is_inherited(); }
   Status usable() const noexcept;
 
-  // What a call gave. After a fatal result the device is lost: nothing is asked of it again.
+  // Turns a call's result into a Status. After a fatal result the device is lost, and is not called again.
   Status check(const char* call, CUresult result) noexcept;
 
-  // Events without timing, kept for the next who needs one. REQUIRES: the context is current (Scope).
-  enum class Waiting : bool { spins, sleeps };  // what a thread does that waits for the event
+  // A free list of events without timing. REQUIRES: the context is current (Scope).
+  enum class Waiting : bool { spins, sleeps };  // how a thread waits for the event
   Result<CUevent> borrow_event(Waiting waiting) noexcept;
   void return_event(CUevent event, Waiting waiting) noexcept;  // any thread, context or not
 
@@ -53,11 +53,12 @@ class CudaContext {
   const std::uint64_t generation_ = os::fork_generation();
   std::atomic<bool> lost_{false};
   os::Mutex mutex_;
-  std::vector<CUevent> events_[2] BERTH_GUARDED_BY(mutex_);  // by Waiting; not in use
+  std::vector<CUevent> events_[2] BERTH_GUARDED_BY(mutex_);  // the free lists, by Waiting
 };
 
-// While it lives the context is current on this thread, and calls that a capture of a stream elsewhere would forbid are allowed: none of ours
-// is meant for a captured graph unless it goes into the captured stream. Not entered when the device is lost or was opened before fork.
+// RAII: makes the context current on this thread, and allows calls that a stream capture elsewhere would forbid
+// (relaxed capture mode): none of ours is meant for a captured graph unless it is enqueued into the captured
+// stream. It fails when the device is lost or was opened before a fork.
 class Scope {
  public:
   explicit Scope(CudaContext& context) noexcept;

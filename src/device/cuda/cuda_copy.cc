@@ -26,7 +26,8 @@ Status copy_through_temporary(CudaContext& context, CUdeviceptr target, CUdevice
   return done ? freed : done;
 }
 
-// What came of a launch. It goes through CUDA's runtime, and whether the device is lost is the driver's to say.
+// The Status of a launch. Launches go through the CUDA runtime; the driver is queried for whether the device is
+// lost.
 Status launched(CudaContext& context, const Status& done, CUstream stream) noexcept {
   if (!done) (void)BERTH_CUDA_CALL(context, cuStreamQuery, stream).ok();
   return done;
@@ -49,7 +50,7 @@ std::span<const std::byte> shortest(std::span<const std::byte> pattern) noexcept
   return pattern;
 }
 
-// The driver's own fills, of 1, 2 and 4 bytes at addresses that are multiples of it.
+// The driver's own fills, of 1, 2 and 4 bytes at aligned addresses.
 Status fill_words(CudaContext& context, CUdeviceptr target, std::size_t bytes, std::span<const std::byte> pattern,
                   CUstream stream) noexcept {
   switch (pattern.size()) {
@@ -59,7 +60,7 @@ Status fill_words(CudaContext& context, CUdeviceptr target, std::size_t bytes, s
   }
 }
 
-// Any other: one pattern, then doubling what is there.
+// Any other fill: write one pattern, then double what is written.
 Status fill_by_doubling(CudaContext& context, CUdeviceptr target, std::size_t bytes, std::span<const std::byte> pattern,
                         CUstream stream) noexcept {
   const std::size_t word = target % 4 == 0 && pattern.size() % 4 == 0 ? 4 : 1;
@@ -96,7 +97,7 @@ Status submit_copy_within(CudaContext& context, void* target, const void* source
   if (apart == 0) return {};
   if (apart >= bytes) return BERTH_CUDA_CALL(context, cuMemcpyDtoDAsync, to, from, bytes, stream);
   if (bytes / apart > kMostPieces) return copy_through_temporary(context, to, from, bytes, stream);
-  // In pieces that do not overlap, from the end that is not overwritten before it is read.
+  // In pieces that do not overlap, in the direction that reads every byte before it is overwritten.
   for (std::size_t done = 0; done < bytes;) {
     const std::size_t piece = std::min(apart, bytes - done);
     const std::size_t at = to > from ? bytes - done - piece : done;

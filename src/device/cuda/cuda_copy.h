@@ -6,17 +6,18 @@
 #include "berth/device/backend.h"
 #include "device/cuda/cuda_context.h"
 
-// What moves and fills bytes on a CUDA device, in a stream. The one file that knows which of the driver's copies or of our kernels does it.
-// REQUIRES: the context is current; every address is memory that the device can reach.
+// Submits copies and fills to a CUDA stream. cuda_copy.cc alone chooses between the driver's copies and our
+// kernels. Any thread.
+// REQUIRES: the context is current; every address is memory that the device can access.
 namespace berth::internal::device::cuda {
 
-// Whether our kernels run on the device, which it is made ready for.
+// Loads our kernels for the device; false when they do not run on it.
 bool load_kernels_here() noexcept;
 
 Status submit_copy(CudaContext& context, void* target, const void* source, std::size_t bytes, CUstream stream) noexcept;
-// On the device itself, where the two may overlap: as if through a temporary.
+// Within the device. Source and target may overlap: the result is as if through a temporary.
 Status submit_copy_within(CudaContext& context, void* target, const void* source, std::size_t bytes, CUstream stream) noexcept;
-// REQUIRES: is_pattern(bytes, pattern). With `kernels` they are there.
+// `kernels`: load_kernels_here returned true. REQUIRES: is_pattern(bytes, pattern).
 Status submit_fill(CudaContext& context, void* target, std::size_t bytes, std::span<const std::byte> pattern, bool kernels,
                    CUstream stream) noexcept;
 // REQUIRES: load_kernels_here.

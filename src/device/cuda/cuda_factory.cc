@@ -8,7 +8,7 @@
 #include "device/cuda/cuda_backend.h"
 #include "os/system.h"
 
-// The kind "cuda": which devices there are, and what each can do.
+// The kind "cuda": enumerates the devices and queries their properties.
 namespace berth::internal::device {
 
 namespace {
@@ -105,7 +105,7 @@ std::unique_ptr<Backend> CudaFactory::make(Device device) {
   CUcontext handle = nullptr;
   if (const CUresult result = driver.cuDeviceGet(&number, device.index()); result != CUDA_SUCCESS)
     throw_failure(failure_of("cuDeviceGet", result), device, "opening the device");
-  // Retained for as long as the process lives, like the backend.
+  // Retained until the process ends, like the backend.
   if (const CUresult result = driver.cuDevicePrimaryCtxRetain(&handle, number); result != CUDA_SUCCESS)
     throw_failure(failure_of("cuDevicePrimaryCtxRetain", result), device, "opening the device");
   auto context = std::make_unique<CudaContext>(driver, device, number, handle);

@@ -48,7 +48,7 @@ Result<PieceMemory::Addresses> CudaMemory::reserve_addresses(std::size_t bytes, 
   if (const Status reserved = BERTH_CUDA_CALL(context_, cuMemAddressReserve, &first, bytes, alignment, 0, 0); !reserved)
     return reserved.failure();
   if (first % alignment == 0) return Addresses{static_cast<std::uintptr_t>(first), bytes};
-  // A driver that does not keep to the alignment: more, and the aligned part of it.
+  // The driver ignored the alignment: reserve more, and use the aligned part.
   (void)BERTH_CUDA_CALL(context_, cuMemAddressFree, first, bytes).ok();
   const auto longer = try_add(bytes, alignment);
   if (!longer) return kTooLong;
@@ -62,7 +62,7 @@ void CudaMemory::give_addresses_back(const Addresses& addresses) noexcept {
   if (!scope) return;
   const Status done = virtual_memory_ ? BERTH_CUDA_CALL(context_, cuMemAddressFree, addresses.first, addresses.bytes)
                                       : BERTH_CUDA_CALL(context_, cuMemFree, addresses.first);
-  (void)done.ok();  // addresses that the driver keeps are no harm
+  (void)done.ok();  // leaked addresses do no harm
 }
 
 Status CudaMemory::make_piece(Piece& piece) noexcept {
@@ -97,7 +97,7 @@ Result<os::Descriptor> CudaMemory::export_piece(std::uint64_t serial) {
 }
 
 Status CudaMemory::drop_piece(const Piece& piece) noexcept {
-  decltype(exported_)::node_type exported;  // closed after the lock, which takes its time
+  decltype(exported_)::node_type exported;  // closed after the lock is released, as that is slow
   {
     const os::Lock lock(mutex_);
     if (!exported_.empty()) exported = exported_.extract(piece.serial);
@@ -121,7 +121,8 @@ Status CudaMemory::open_pieces(std::uintptr_t address, std::size_t bytes) noexce
   return virtual_memory_ ? give_access(address, bytes) : Status();
 }
 
-// (Seen on a GPU: a kernel that writes through the old address goes on, and a later one of its stream finds every word through the new.)
+// (Measured on a GPU: a kernel that writes through the old address continues, and a later one of its stream
+// reads every word through the new one.)
 Status CudaMemory::map_pieces_again(std::span<const Piece> pieces, std::uintptr_t distance, std::size_t bytes) noexcept {
   if (!virtual_memory_) return Failure{ErrorCode::unsupported, 0, "this device has no virtual memory management, and cannot move pages"};
   const Scope scope(context_);

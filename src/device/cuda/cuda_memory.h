@@ -10,10 +10,12 @@
 #include "os/file/descriptor.h"
 #include "os/file/own_descriptor.h"
 
-// Address ranges of a CUDA device, and the physical memory under them: a piece is a handle of cuMemCreate. When pieces move, they are mapped at
-// the new address before they are unmapped at the old one, so that a failure leaves them where they were.
+// Address ranges of a CUDA device, and the physical memory under them: a piece is a handle of cuMemCreate. A
+// move maps pieces at the new address before it unmaps them at the old one, so that a failure leaves them where
+// they were. Any thread.
 //
-// Where the device has no virtual memory management, a range is one block of cuMemAlloc, and committing only counts.
+// Where the device has no virtual memory management, a range is one block of cuMemAlloc, and commit only
+// updates the table.
 namespace berth::internal::device::cuda {
 
 class CudaMemory final : public PieceMemory {
@@ -27,11 +29,12 @@ class CudaMemory final : public PieceMemory {
         exports_(exports),
         access_(std::move(access)) {}
 
-  CUmemAllocationProp properties() const noexcept;  // of what is made here
+  CUmemAllocationProp properties() const noexcept;  // of the allocations made here
   std::span<const CUmemAccessDesc> access() const noexcept { return access_; }
 
-  // A piece as a descriptor, a new one. The first is kept until the piece goes: the driver takes 30 µs for each, and 600 when none is open.
-  // `not_found` when there is no such piece. REQUIRES: the piece is not given up meanwhile. Throws bad_alloc.
+  // Exports a piece as a new file descriptor. The first one is kept until the piece is dropped: the driver
+  // takes 30 µs for each export, and 600 when none is open. `not_found` when there is no such piece. Throws
+  // bad_alloc. REQUIRES: the piece is not dropped concurrently.
   Result<os::Descriptor> export_piece(std::uint64_t serial);
 
  private:
@@ -48,13 +51,13 @@ class CudaMemory final : public PieceMemory {
 
   CudaContext& context_;
   const bool virtual_memory_;
-  const bool exports_;                         // pieces can be descriptors
-  const std::vector<CUmemAccessDesc> access_;  // for this device, and those that may look into it
+  const bool exports_;                         // pieces can be exported
+  const std::vector<CUmemAccessDesc> access_;  // for this device, and those that may access it
   os::Mutex mutex_;
   std::map<std::uint64_t, os::OwnDescriptor> exported_ BERTH_GUARDED_BY(mutex_);  // by serial
 };
 
-// A handle that was made here as a descriptor. REQUIRES: the context is current.
+// Exports a handle that was created in this process as a file descriptor. REQUIRES: the context is current.
 Result<os::Descriptor> export_handle(CudaContext& context, CUmemGenericAllocationHandle handle) noexcept;
 
 }  // namespace berth::internal::device::cuda

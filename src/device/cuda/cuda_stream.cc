@@ -15,7 +15,7 @@ void require(const Status& done, Device device, std::string_view asked) {
   if (!done) throw_failure(done.failure(), device, asked);
 }
 
-// What the driver calls in a stream's turn where it cannot wait for a flag.
+// The argument of a driver callback, for devices that cannot wait for a flag.
 struct HeldTurn {
   std::shared_ptr<WorkQueue> queue;
   std::uint64_t number;
@@ -25,7 +25,7 @@ void CUDA_CB hold_turn(void* given) {
   const std::unique_ptr<HeldTurn> turn(static_cast<HeldTurn*>(given));
   try {
     turn->queue->wait(turn->number, false);
-  } catch (...) {  // what the function threw is for those who wait for its event
+  } catch (...) {  // rethrown by waits for its event
   }
 }
 
@@ -91,21 +91,22 @@ CudaStream::~CudaStream() {
   if (functions != nullptr) functions->queue->close();
   if (owned_ == Owned::no) return;
   const Scope scope(context_);
-  if (scope) (void)BERTH_CUDA_CALL(context_, cuStreamDestroy, stream_).ok();  // it finishes what it was given
+  if (scope) (void)BERTH_CUDA_CALL(context_, cuStreamDestroy, stream_).ok();  // queued work still finishes
 }
 
 bool CudaStream::is_capturing() const noexcept {
   if (!context_.is_alive() || ended_.load(std::memory_order_relaxed)) return false;
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   CUresult result = CUDA_ERROR_INVALID_CONTEXT;
-  // A handle knows its context, so that the question is cheap; only the legacy stream is the current context's.
+  // A handle knows its context, so the query needs no Scope; only the legacy stream depends on the current
+  // context.
   if (stream_ != CU_STREAM_LEGACY) result = context_.driver().cuStreamIsCapturing(stream_, &status);
   if (result == CUDA_ERROR_INVALID_CONTEXT) {
     const Scope scope(context_);
     if (!scope) return false;
     result = context_.driver().cuStreamIsCapturing(stream_, &status);
   }
-  // The legacy stream, while another one is captured that it would have to wait for: as good as captured itself.
+  // The legacy stream, while a stream that it would have to wait for is being captured: treat it as captured.
   if (result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) return true;
   return context_.check("cuStreamIsCapturing", result) && status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
@@ -150,11 +151,11 @@ std::shared_ptr<CudaStream::Worker> CudaStream::worker() {
     if (worker_ == nullptr) worker_ = made;
     made = worker_;
   }
-  if (made != mine) mine->queue->close();  // another thread was quicker
+  if (made != mine) mine->queue->close();  // another thread was first
   return made;
 }
 
-// Gives a function to the thread, to be run when all that is in the stream now is done.
+// Enqueues a function to the thread, to run when all current work of the stream is done.
 std::uint64_t CudaStream::put(const std::shared_ptr<Worker>& functions, std::function<void()> work) {
   const Result<CUevent> event = context_.borrow_event(CudaContext::Waiting::sleeps);
   if (!event) throw_failure(event.failure(), device(), "a host function");
@@ -168,16 +169,17 @@ std::uint64_t CudaStream::put(const std::shared_ptr<Worker>& functions, std::fun
     std::shared_ptr<Worker> worker;
     ~Turn() { context.return_event(event, CudaContext::Waiting::sleeps); }
   };
-  // A shared one: std::function copies, and the event is returned once.
+  // Shared, as std::function copies, and the event must be returned once.
   const std::shared_ptr<Turn> turn(new Turn{context_, *event, functions});
   return functions->queue->put([turn, work = std::move(work)]() mutable {
-    // However it ends, the stream goes on.
+    // The stream continues even if the function throws.
     struct CountUp {
       Turn& turn;
       std::function<void()>& work;
       ~CountUp() {
-        work = nullptr;  // what it keeps alive is let go before anyone is told that it is done
-        turn.worker->flag.host->fetch_add(1, std::memory_order_release);  // what it wrote is visible to the device
+        work = nullptr;  // destroy its captures before waiters are notified
+        // release: what the function wrote is visible to the device.
+        turn.worker->flag.host->fetch_add(1, std::memory_order_release);
       }
     };
     const CountUp at_end{*turn, work};
@@ -190,7 +192,7 @@ std::uint64_t CudaStream::put(const std::shared_ptr<Worker>& functions, std::fun
   });
 }
 
-// Makes later work of the stream wait for a function.
+// Makes later work of the stream wait for function `number`.
 void CudaStream::hold_stream(const std::shared_ptr<Worker>& functions, std::uint64_t number) noexcept {
   const std::uint32_t value = functions->first + static_cast<std::uint32_t>(number);
   CUresult result = context_.driver().cuStreamWaitValue32(stream_, functions->flag.device, value, CU_STREAM_WAIT_VALUE_GEQ);
@@ -204,10 +206,11 @@ void CudaStream::hold_stream(const std::shared_ptr<Worker>& functions, std::uint
     }
   }
   (void)context_.check("cuStreamWaitValue32", result).ok();
-  // The function is in, and cannot be taken back. Then whoever put it in waits for it here, and what they put in next comes after it.
+  // The function is enqueued and cannot be cancelled. So the caller waits for it here, and enqueues its next
+  // work after it.
   try {
     functions->queue->wait(number, false);
-  } catch (...) {  // what it threw is for those who wait for its event
+  } catch (...) {  // rethrown by waits for its event
   }
 }
 
@@ -215,13 +218,14 @@ Event CudaStream::do_enqueue(std::function<void()> work) {
   check_usable("a host function");
   refuse_in_capture("a host function");
   const std::shared_ptr<Worker> functions = worker();
-  const auto event = std::make_shared<CudaEvent>(context_, functions->queue, 0);  // first: once the work is in, nothing may fail
+  // First: once the work is enqueued, nothing may fail.
+  const auto event = std::make_shared<CudaEvent>(context_, functions->queue, 0);
   const Scope scope(context_);
   if (!scope) throw_failure(scope.failure(), device(), "a host function");
   const std::uint64_t number = put(functions, std::move(work));
   event->set_number(number);
   hold_stream(functions, number);
-  // Without an event of the device the host function alone tells when it is done, and other streams wait for that.
+  // Without a device event the host function alone tells when it is done, and other streams wait for that.
   (void)event->record(stream_, false).ok();
   return Event(event);
 }
@@ -245,14 +249,15 @@ void CudaStream::do_wait(const Event& event) {
   auto* const ours = dynamic_cast<CudaEvent*>(event.state().get());
   const bool captured = is_capturing();
   if (captured && (ours == nullptr || !ours->is_captured())) {
-    if (event.state()->query()) return;  // there is nothing to wait for
+    if (event.state()->query()) return;  // nothing to wait for
     refuse_in_capture("waiting for an event of work outside the capture");
   }
   if (ours == nullptr || ours->handle() == nullptr) {
     const std::shared_ptr<Worker> functions = worker();
     const Scope scope(context_);
     if (!scope) throw_failure(scope.failure(), device(), "waiting for an event");
-    // The state's own wait: what this stream has seen is no news to a thread that waited for nothing.
+    // Waits on the state and not the Event: a wait inside the stream's work must not advance the observed
+    // progress.
     hold_stream(functions, put(functions, [state = event.state()] { state->wait(); }));
     return;
   }

@@ -9,16 +9,17 @@
 #include "device/cuda/host_flags.h"
 #include "device/work_queue.h"
 
-// Streams and events of CUDA devices.
+// Streams and events of CUDA devices. Any thread.
 //
-// A host function in a stream must be able to use the device, and to block; the driver's own callbacks may do neither. So each stream that
-// is given host functions has a thread for them, and the order is kept from both sides:
+// A host function in a stream must be able to use the device, and to block; the driver's callbacks may do
+// neither. So each stream with host functions has a thread for them, and the two are synchronized in both
+// directions:
 //
 //     stream     ... earlier work | event | wait until the flag says n | later work ...
 //     thread             sleeps until the event; runs function n; counts the flag up to n
 //
-// While a stream is being captured into a graph, nothing here disturbs the capture: what cannot be captured is refused, and an event
-// that was recorded then is a point of the graph, which never is "done".
+// While a stream is being captured into a graph, nothing here invalidates the capture: what cannot be captured
+// is rejected, and an event that is recorded then is a point of the graph, which is never "done".
 namespace berth::internal::device::cuda {
 
 class CudaEvent final : public EventState {
@@ -30,11 +31,12 @@ class CudaEvent final : public EventState {
   bool query() override;
   void wait() override;
 
-  // Puts it into a stream. Without it, the host functions alone decide. REQUIRES: once; the context is current.
+  // Records the event into a stream. Without this, the host functions alone decide. REQUIRES: called at most
+  // once; the context is current.
   Status record(CUstream stream, bool captured) noexcept;
-  void set_number(std::uint64_t number) noexcept { number_ = number; }  // before anyone else has it
+  void set_number(std::uint64_t number) noexcept { number_ = number; }  // before any other thread has it
 
-  CUevent handle() const noexcept { return event_; }  // nullptr: there is none
+  CUevent handle() const noexcept { return event_; }  // nullptr: not recorded
   bool is_captured() const noexcept { return captured_; }
 
  private:
@@ -42,7 +44,7 @@ class CudaEvent final : public EventState {
   CUevent event_ = nullptr;
   bool captured_ = false;
   std::shared_ptr<WorkQueue> queue_;  // may be null: the stream had no host functions
-  std::uint64_t number_;              // host functions up to this one come before it
+  std::uint64_t number_;              // host functions up to this one precede the event
 };
 
 class CudaStream final : public StreamState {
@@ -55,7 +57,7 @@ class CudaStream final : public StreamState {
   CUstream handle() const noexcept { return stream_; }
   bool is_capturing() const noexcept override;
 
-  // The handle is about to be destroyed by its owner: everything in it is done, and nothing is asked of it any more.
+  // The owner is about to destroy the handle: synchronizes the stream, and never uses the handle again.
   void end();
 
  protected:
@@ -65,14 +67,14 @@ class CudaStream final : public StreamState {
   void do_synchronize() override;
 
  private:
-  // The thread for host functions, made with the first of them.
+  // The thread for host functions, made for the first of them.
   struct Worker {
     explicit Worker(HostFlags& lender) noexcept : flags(lender) {}
     ~Worker() { flags.give_back(flag); }
 
     HostFlags& flags;
     HostFlags::Flag flag;
-    std::uint32_t first = 0;  // what the flag said at the beginning
+    std::uint32_t first = 0;  // the flag's initial value
     std::shared_ptr<WorkQueue> queue;
   };
 
@@ -92,7 +94,7 @@ class CudaStream final : public StreamState {
   std::shared_ptr<Worker> worker_ BERTH_GUARDED_BY(mutex_);
 };
 
-// The stream as ours, or nullptr when it is none of that device.
+// Downcasts the stream; nullptr when it is not a CUDA stream of that device.
 CudaStream* cuda_stream(StreamRef stream, Device device) noexcept;
 
 }  // namespace berth::internal::device::cuda

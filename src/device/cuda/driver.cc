@@ -18,17 +18,17 @@ namespace berth::internal::device::cuda {
 namespace {
 
 #define BERTH_CUDA_TEXT_OF(name) #name
-#define BERTH_CUDA_TEXT(name) BERTH_CUDA_TEXT_OF(name)  // of what the header's macros make of it
+#define BERTH_CUDA_TEXT(name) BERTH_CUDA_TEXT_OF(name)  // after the header's macros
 
 template <class Function>
 bool find(void* library, const char* name, Function& function, std::string& missing) {
   void* const found = os::find_symbol(library, name);
   if (found == nullptr) missing = name;
-  std::memcpy(&function, &found, sizeof(found));  // from an object pointer to a function pointer, as POSIX means it
+  std::memcpy(&function, &found, sizeof(found));  // object to function pointer, as POSIX allows
   return found != nullptr;
 }
 
-// The name of the first entry that the library lacks; empty when it has all.
+// The name of the first entry point that the library lacks; empty when it has all.
 std::string load_entries(void* library, Driver& driver) {
   std::string missing;
 #define BERTH_CUDA_FIND(name) \
@@ -40,7 +40,7 @@ std::string load_entries(void* library, Driver& driver) {
 
 std::string version_text(int version) { return text::join(version / 1000, '.', version % 1000 / 10); }
 
-// Fills in the rest, once the library is there. Returns why there is no device.
+// Initializes the driver and fills in the rest of the state. Returns why there is no device.
 std::string count_devices(DriverState& state) {
   const Driver& driver = state.driver;
   if (const CUresult result = driver.cuInit(0); result != CUDA_SUCCESS) {
@@ -113,7 +113,8 @@ ErrorCode code_of(CUresult result) noexcept {
 const DriverState& driver_state() {
   static std::atomic<const DriverState*> g_state{nullptr};
   if (const DriverState* const known = g_state.load(std::memory_order_acquire)) return *known;
-  // Two threads may look at the same time; then both find the same. So that no fork can fall into the middle of it, there is no lock.
+  // Two threads may load it concurrently; both get the same result. There is no lock, so that no fork can occur
+  // while one is held.
   std::unique_ptr<DriverState> made = look_for_driver();
   const DriverState* expected = nullptr;
   if (g_state.compare_exchange_strong(expected, made.get(), std::memory_order_acq_rel)) return *made.release();
@@ -144,13 +145,14 @@ bool is_fatal(CUresult result) noexcept {
 }
 
 Failure failure_of(const char* call, CUresult result) noexcept {
-  Failure failure{code_of(result), 0, call};
+  Failure failure{code_of(result), 0, call};  // the call's name alone, should the heap be exhausted
   try {
     std::string text = describe(call, result);
     Texts& all = texts();
     const os::Lock lock(all.mutex);
-    failure.why = all.known.try_emplace({call, result}, std::move(text)).first->second.c_str();  // the nodes of a map stay where they are
-  } catch (const std::bad_alloc&) {                                                              // then it is the call alone
+    // The nodes of a map do not move.
+    failure.why = all.known.try_emplace({call, result}, std::move(text)).first->second.c_str();
+  } catch (const std::bad_alloc&) {
   }
   return failure;
 }

@@ -8,8 +8,9 @@
 
 #include "berth/base/result.h"
 
-// The entry points of the CUDA driver, found at run time: a build of berth with this backend runs where there is no driver, and says so. The
-// names are those of <cuda.h> after its own macros (cuMemAlloc is cuMemAlloc_v2), so that types and symbols always match.
+// The entry points of the CUDA driver, loaded at run time: a build of berth with this backend runs without a
+// driver, and reports that. The names are those of <cuda.h> after macro expansion (cuMemAlloc is
+// cuMemAlloc_v2), so that types and symbols always match. Any thread.
 namespace berth::internal::device::cuda {
 
 // clang-format off
@@ -20,7 +21,7 @@ namespace berth::internal::device::cuda {
   X(cuMemFreeAsync) X(cuMemHostAlloc) X(cuMemFreeHost) X(cuMemHostRegister) X(cuMemHostUnregister) X(cuMemHostGetDevicePointer) \
   X(cuPointerGetAttribute) X(cuMemGetAddressRange) X(cuMemGetAllocationGranularity) X(cuMemAddressReserve) X(cuMemAddressFree) \
   X(cuMemCreate) X(cuMemRelease) X(cuMemMap) X(cuMemUnmap) X(cuMemSetAccess) X(cuMemExportToShareableHandle) \
-  X(cuMemImportFromShareableHandle) X(cuIpcGetMemHandle) X(cuIpcOpenMemHandle) X(cuIpcCloseMemHandle) X(cuMemcpyAsync) \
+  X(cuMemImportFromShareableHandle) X(cuMemcpyAsync) \
   X(cuMemcpyDtoDAsync) X(cuMemsetD8Async) X(cuMemsetD16Async) X(cuMemsetD32Async) X(cuStreamCreate) X(cuStreamCreateWithPriority) \
   X(cuCtxGetStreamPriorityRange) X(cuStreamDestroy) X(cuStreamSynchronize) X(cuStreamQuery) X(cuStreamWaitEvent) \
   X(cuStreamIsCapturing) X(cuStreamGetCtx) X(cuStreamGetId) X(cuStreamWaitValue32) X(cuLaunchHostFunc) X(cuEventCreate) \
@@ -33,23 +34,24 @@ struct Driver {
 #undef BERTH_CUDA_MEMBER
 };
 
-// What came of looking for the driver. Found once, by whoever asks first; never taken back.
+// The result of loading the driver, at the first use. Never unloaded.
 struct DriverState {
   Driver driver;
-  int devices = 0;            // 0: none can be used
-  std::string why_none;       // and what would help
+  int devices = 0;            // 0: none is usable
+  std::string why_none;       // the reason, and what would help
   int version = 0;            // of the driver: 13000 is CUDA 13.0
-  std::uint64_t made_in = 0;  // fork_generation() of the process that initialised it: others cannot use it
+  std::uint64_t made_in = 0;  // fork_generation() of the process that initialized it; no other can use it
 };
 const DriverState& driver_state();
 inline const Driver& driver() { return driver_state().driver; }
 
-// After one of these nothing works on the device any more, in this process.
+// Whether the device is unusable in this process after this result.
 bool is_fatal(CUresult result) noexcept;
-// The driver has shut down, as it does before a process ends: whatever was asked for is over.
+// The driver has shut down, as it does at process exit: there is no pending work any more.
 inline bool is_shut_down(CUresult result) noexcept { return result == CUDA_ERROR_DEINITIALIZED; }
 
-// Why a call failed: "cuMemCreate: CUDA_ERROR_OUT_OF_MEMORY (out of memory)". The text is kept for good, one for each call and result.
+// The failure of a call: "cuMemCreate: CUDA_ERROR_OUT_OF_MEMORY (out of memory)". The text is interned for
+// ever, one for each call and result.
 Failure failure_of(const char* call, CUresult result) noexcept;
 
 }  // namespace berth::internal::device::cuda

@@ -8,7 +8,7 @@ namespace berth::internal::device::cuda {
 namespace {
 
 constexpr std::size_t kPage = 4096;
-constexpr std::size_t kApart = 64;  // a line of the processor's caches each
+constexpr std::size_t kApart = 64;  // one cache line each
 
 }  // namespace
 
@@ -27,7 +27,7 @@ Result<HostFlags::Flag> HostFlags::borrow() noexcept {
   return Failure{ErrorCode::busy, 0, "other threads took every flag for host functions"};
 }
 
-// A page is never given back: streams that are gone may still look at it.
+// A page is never freed: the device may still read it for streams that are destroyed.
 Status HostFlags::make_more() noexcept {
   void* page = nullptr;
   CUdeviceptr device = 0;
@@ -54,7 +54,7 @@ void HostFlags::give_back(const Flag& flag) noexcept {
   try {
     const os::Lock lock(mutex_);
     free_.push_back(flag);
-  } catch (const std::bad_alloc&) {  // then it is not used again
+  } catch (const std::bad_alloc&) {  // leak it
   }
 }
 

@@ -7,9 +7,9 @@
 
 #include "device/cuda/cuda_context.h"
 
-// Words that the host counts up and a stream waits for: how work of a stream comes after a host function. They are page-locked memory that
-// the device reads. A word is lent to one stream at a time and only ever grows, from one stream to the next too, so that a device
-// that looks late still finds what it waits for.
+// Counters that the host increments and a stream waits for, to order a stream's work after a host function.
+// They are in page-locked memory that the device reads. A counter is lent to one stream at a time and only ever
+// grows, also across streams, so that a late read by the device still sees what it waits for. Any thread.
 namespace berth::internal::device::cuda {
 
 class HostFlags {
@@ -23,7 +23,7 @@ class HostFlags {
 
   // REQUIRES: the context is current.
   Result<Flag> borrow() noexcept;
-  void give_back(const Flag& flag) noexcept;  // REQUIRES: nobody will count it up any more
+  void give_back(const Flag& flag) noexcept;  // REQUIRES: no further increments
 
  private:
   Status make_more() noexcept;

@@ -17,7 +17,7 @@ struct HostLocks {
   std::map<std::uintptr_t, std::size_t> all BERTH_GUARDED_BY(mutex);  // bytes, by first address
 };
 
-// Never destroyed: memory may be let go of as late as anything.
+// Never destroyed: memory may be freed during static destruction.
 HostLocks& locks() noexcept {
   static auto* const made = new HostLocks;
   return *made;

@@ -5,13 +5,13 @@
 
 #include "berth/base/result.h"
 
-// Page-locking of host memory for transfers to CUDA devices; there in every build.
+// Page-locks host memory for transfers to CUDA devices; exists in every build. Any thread.
 namespace berth::internal::device::cuda {
 
-// Whether there is a device to lock it for. The first call opens the first device.
+// Whether there is a CUDA device. The first call opens the first device.
 bool can_register_host() noexcept;
 
-// Locks pages that are there already, for every device; and lets go of exactly what was locked by one call.
+// Locks resident pages, for every device; and unlocks exactly what one call locked.
 Status register_host(void* address, std::size_t bytes) noexcept;
 Status unregister_host(void* address) noexcept;
 

@@ -7,7 +7,7 @@ namespace berth::internal::device::cuda {
 MappedHandles::~MappedHandles() {
   CudaContext& context = backend_.context();
   const Scope scope(context);
-  if (!scope) return;  // the device, or this process's right to it, is gone
+  if (!scope) return;  // the device is lost, or was inherited by fork
   CUdeviceptr at = address_;
   for (std::size_t i = 0; i < mapped_; at += handles_[i++].bytes) (void)BERTH_CUDA_CALL(context, cuMemUnmap, at, handles_[i].bytes).ok();
   if (is_reserved_) (void)BERTH_CUDA_CALL(context, cuMemAddressFree, address_, bytes_).ok();
@@ -27,7 +27,7 @@ Status MappedHandles::add_new(std::size_t bytes) {
 }
 
 Status MappedHandles::add_imported(os::Descriptor descriptor, std::size_t bytes) {
-  // The driver takes the descriptor itself where other systems have a pointer to a handle.
+  // On Linux the driver takes the file descriptor itself in place of a pointer to a handle.
   void* const number = reinterpret_cast<void*>(static_cast<std::uintptr_t>(descriptor.number()));
   Handle& made = handles_.emplace_back();
   made.bytes = bytes;
@@ -59,7 +59,7 @@ Status MappedHandles::map() noexcept {
 
 Result<os::Descriptor> MappedHandles::export_handle(std::size_t index) const noexcept {
   const Handle& handle = handles_[index];
-  // The driver does not export what was imported: but what it was imported from is as good.
+  // The driver cannot export an imported handle; its original descriptor is as good.
   return handle.imported.number() >= 0 ? os::duplicate(handle.imported.number()) : cuda::export_handle(backend_.context(), handle.handle);
 }
 

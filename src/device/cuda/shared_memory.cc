@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cstring>
 #include <utility>
 
 #include "base/text.h"
@@ -42,23 +41,16 @@ Stream dlpack_stream(Device device, std::int64_t number) {
          "use 1 for the legacy default stream, -1 for no stream, or a handle"},
         {{"stream", number}});
   }
-  return wrap_stream(device, reinterpret_cast<CUstream_st*>(static_cast<std::uintptr_t>(number)));  // 1 and 2 are the driver's own names
+  // 1 and 2 are the driver's own special handles.
+  return wrap_stream(device, reinterpret_cast<CUstream_st*>(static_cast<std::uintptr_t>(number)));
 }
 
-struct Segment::State {
+struct SharedMemory::State {
   explicit State(CudaBackend& device) noexcept : backend(device), mapped(device) {}
-  ~State();
 
   CudaBackend& backend;
-  MappedHandles mapped;    // or
-  CUdeviceptr opened = 0;  // by a legacy handle
-  std::size_t opened_bytes = 0;
+  MappedHandles mapped;
 };
-
-Segment::State::~State() {
-  const Scope scope(backend.context());
-  if (scope && opened != 0) (void)BERTH_CUDA_CALL(backend.context(), cuIpcCloseMemHandle, opened).ok();
-}
 
 namespace {
 
@@ -69,66 +61,48 @@ void check_can_share(const CudaBackend& backend, std::string_view asked) {
 
 }  // namespace
 
-Segment::Segment(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
-Segment::~Segment() = default;
-Segment::Segment(Segment&& other) noexcept = default;
-Segment& Segment::operator=(Segment&& other) noexcept = default;
+SharedMemory::SharedMemory(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
+SharedMemory::~SharedMemory() = default;
+SharedMemory::SharedMemory(SharedMemory&& other) noexcept = default;
+SharedMemory& SharedMemory::operator=(SharedMemory&& other) noexcept = default;
 
-Segment Segment::make(Device device, std::size_t bytes) {
-  constexpr std::string_view kAsked = "making a segment";
+SharedMemory SharedMemory::make(Device device, std::size_t bytes) {
+  constexpr std::string_view kAsked = "making shared memory";
   CudaBackend& backend = cuda_backend(device, kAsked);
   check_can_share(backend, kAsked);
   auto state = std::make_unique<State>(backend);
   const auto length = try_align_up(bytes, backend.memory().unit_bytes());
   if (!length || *length == 0)
-    throw_failure({ErrorCode::invalid_argument, 0, "a segment has at least one byte, and fits into memory"}, device, kAsked);
+    throw_failure({ErrorCode::invalid_argument, 0, "shared memory has at least one byte, and fits into memory"}, device, kAsked);
   const Scope scope(backend.context());
   if (!scope) throw_failure(scope.failure(), device, kAsked);
   require(state->mapped.add_new(*length), device, kAsked);
   require(state->mapped.map(), device, kAsked);
-  return Segment(std::move(state));
+  return SharedMemory(std::move(state));
 }
 
-Segment Segment::import_descriptor(Device device, int descriptor, std::size_t bytes) {
-  constexpr std::string_view kAsked = "importing a segment";
+SharedMemory SharedMemory::import_descriptor(Device device, int descriptor, std::size_t bytes) {
+  constexpr std::string_view kAsked = "importing shared memory";
   CudaBackend& backend = cuda_backend(device, kAsked);
   check_can_share(backend, kAsked);
   if (bytes == 0 || bytes % backend.memory().unit_bytes() != 0)
-    throw_failure({ErrorCode::invalid_argument, 0, "a segment has whole units of its device: pass size_bytes() of the exporter"}, device,
-                  kAsked);
+    throw_failure({ErrorCode::invalid_argument, 0, "shared memory has whole units of its device: pass size_bytes() of the exporter"},
+                  device, kAsked);
   auto state = std::make_unique<State>(backend);
   const Scope scope(backend.context());
   if (!scope) throw_failure(scope.failure(), device, kAsked);
-  Result<os::Descriptor> own = os::duplicate(descriptor);  // theirs stays theirs
+  Result<os::Descriptor> own = os::duplicate(descriptor);  // the caller keeps its own
   if (!own) throw_failure(own.failure(), device, kAsked);
   require(state->mapped.add_imported(std::move(*own), bytes), device, kAsked);
   require(state->mapped.map(), device, kAsked);
-  return Segment(std::move(state));
+  return SharedMemory(std::move(state));
 }
 
-Segment Segment::open_ipc(Device device, const IpcHandle& handle, std::size_t bytes) {
-  constexpr std::string_view kAsked = "opening a legacy IPC handle";
-  CudaBackend& backend = cuda_backend(device, kAsked);
-  CUipcMemHandle raw;
-  static_assert(sizeof(raw) == sizeof(handle));
-  std::memcpy(&raw, handle.data(), sizeof(raw));
-  auto state = std::make_unique<State>(backend);
-  const Scope scope(backend.context());
-  if (!scope) throw_failure(scope.failure(), device, kAsked);
-  require(BERTH_CUDA_CALL(backend.context(), cuIpcOpenMemHandle, &state->opened, raw, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS), device, kAsked);
-  CUdeviceptr first = 0;
-  std::size_t size = 0;
-  require(BERTH_CUDA_CALL(backend.context(), cuMemGetAddressRange, &first, &size, state->opened), device, kAsked);
-  if (bytes > size) throw_failure({ErrorCode::size_mismatch, 0, "the block behind the handle is shorter"}, device, kAsked);
-  state->opened_bytes = bytes;
-  return Segment(std::move(state));
-}
-
-int Segment::export_descriptor() const {
-  constexpr std::string_view kAsked = "exporting a segment";
-  if (state_ == nullptr || state_->opened != 0) {
-    throw DeviceError(ErrorCode::unsupported, {std::string(kAsked), state_ == nullptr ? "there is none" : "it came by a legacy IPC handle",
-                                               "export what Segment::make or import_descriptor gave"});
+int SharedMemory::export_descriptor() const {
+  constexpr std::string_view kAsked = "exporting shared memory";
+  if (state_ == nullptr) {
+    throw DeviceError(ErrorCode::unsupported,
+                      {std::string(kAsked), "there is none", "export what SharedMemory::make or import_descriptor gave"});
   }
   CudaContext& context = state_->backend.context();
   const Scope scope(context);
@@ -138,13 +112,7 @@ int Segment::export_descriptor() const {
   return made->take();
 }
 
-void* Segment::data() const noexcept {
-  if (state_ == nullptr) return nullptr;
-  return reinterpret_cast<void*>(state_->opened != 0 ? state_->opened : state_->mapped.address());
-}
-std::size_t Segment::size_bytes() const noexcept {
-  if (state_ == nullptr) return 0;
-  return state_->opened != 0 ? state_->opened_bytes : state_->mapped.bytes();
-}
+void* SharedMemory::data() const noexcept { return state_ == nullptr ? nullptr : reinterpret_cast<void*>(state_->mapped.address()); }
+std::size_t SharedMemory::size_bytes() const noexcept { return state_ == nullptr ? 0 : state_->mapped.bytes(); }
 
 }  // namespace berth::cuda

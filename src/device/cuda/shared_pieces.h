@@ -13,28 +13,30 @@
 #include "berth/device/device.h"
 #include "os/file/descriptor.h"
 
-// Memory of a CUDA device as another process gets it: for share/. A block lies in one or more pieces, side by side (device/piece_memory.h). Each can
-// be a descriptor; whoever has these maps the same pieces side by side, at an address of its own. The driver keeps a piece for as long as anyone has
-// it, so that it outlives the process that made it.
+// Exports and imports memory of a CUDA device, for share/. A block lies in one or more adjacent pieces
+// (device/piece_memory.h). Each piece can be exported as a file descriptor; an importer maps the same pieces
+// contiguously at its own address. The driver keeps a piece for as long as any process has it, so that it may
+// outlive the process that made it.
 //
-// This needs none of CUDA's headers, and is there in every build; without the backend everything is refused. Any thread.
+// This header includes none of CUDA's, and exists in every build; without the backend everything fails. Any
+// thread.
 namespace berth::internal::device::cuda {
 
-// Where a block lies, in words that mean the same in every process.
+// The location of a block, in terms that mean the same in every process.
 struct PieceRun {
-  static constexpr std::size_t kMostPieces = 250;  // as many descriptors as go with one message
+  static constexpr std::size_t kMostPieces = 250;  // the file descriptors of one message
   struct Piece {
-    std::uint64_t id = 0;  // of the process that made it, for as long as the piece lives
+    std::uint64_t id = 0;  // unique in the process that made it, while the piece exists
     std::uint64_t bytes = 0;
     friend auto operator<=>(const Piece&, const Piece&) = default;
   };
 
-  std::array<std::uint64_t, 2> device{};  // the driver's name of the device, the same in every process
+  std::array<std::uint64_t, 2> device{};  // the device's UUID, the same in every process
   std::uint64_t offset = 0;               // of the block, in the first piece
   std::uint64_t bytes = 0;                // of the block
   std::vector<Piece> pieces = {};
 
-  // Whether a block can lie so, whoever says it.
+  // Whether the run is consistent: it may come from an untrusted process.
   bool can_be() const noexcept {
     std::size_t total = 0;
     for (const Piece& piece : pieces) {
@@ -46,24 +48,26 @@ struct PieceRun {
   }
 };
 
-// REQUIRES: the block is the caller's. `unsupported` for memory that is in no pieces: that of `direct`, or of a device that cannot share.
+// `unsupported` for memory that is not in pieces: that of `direct`, or of a device that cannot export.
+// REQUIRES: the caller owns the block.
 Result<PieceRun> run_under(Device device, const void* address, std::size_t bytes);
 
-// New descriptors of pieces of this process. `not_found` when one of them is none.
+// Exports pieces of this process as new file descriptors. `not_found` when a piece does not exist.
 Result<std::vector<os::Descriptor>> export_pieces(Device device, const PieceRun& run);
 
-// The device of this process that the run's memory is on. `not_found` when there is none.
+// The device of this process that holds the run's memory. `not_found` when there is none.
 Result<Device> device_of(const PieceRun& run);
 
-// Pieces of another process, mapped here until this is destroyed. Nothing on the device may use them then.
+// Pieces of another process, mapped until this is destroyed. No pending device work may use them then.
 class ImportedPieces {
  public:
   virtual ~ImportedPieces() = default;
-  virtual std::byte* data() const noexcept = 0;  // of the first piece
+  virtual std::byte* data() const noexcept = 0;  // address of the first piece
   virtual Result<std::vector<os::Descriptor>> export_again() const = 0;
 };
 
-// Takes the descriptors. Nothing about the run is believed: `format_error` when it cannot be, and what the driver says.
+// Takes ownership of the descriptors. The run is untrusted: fails with `format_error` when it is inconsistent,
+// or with the driver's failure.
 Result<std::shared_ptr<ImportedPieces>> import_pieces(const PieceRun& run, std::span<os::Descriptor> files);
 
 }  // namespace berth::internal::device::cuda

@@ -5,8 +5,8 @@
 #include "device/pinned/pinned_memory.h"
 #include "os/process/fork.h"
 
-// Page-locked memory for transfers to a device. Without a device that needs it, "pinned" is plain host memory and says so: programs
-// written for it run unchanged, and `is_pinned()` tells the truth.
+// Page-locked memory for transfers to a device. Without a device that needs it, "pinned" is plain host memory
+// and says so: programs written for it run unchanged, and `is_pinned()` returns false.
 namespace berth::internal::device {
 
 namespace {
@@ -20,7 +20,7 @@ class PinnedBackend final : public CpuBackend {
     properties_.commit_us_per_mib = 110;
     properties_.abilities.move = false;
     properties_.abilities.pinned = true;
-    properties_.abilities.fork_safe = false;  // a child has the bytes, and not the right to lock more or to let go
+    properties_.abilities.fork_safe = false;  // a child has the bytes, but cannot lock or unlock pages
   }
 
   bool is_alive() const noexcept override { return generation_ == os::fork_generation(); }

@@ -14,8 +14,8 @@ namespace berth::internal::device {
 
 namespace {
 
-constexpr std::size_t kMostThreads = 8;                     // more are slower: they meet in the kernel
-constexpr std::size_t kLeastShare = std::size_t{16} << 20;  // what is worth a thread
+constexpr std::size_t kMostThreads = 8;                     // more are slower: they contend in the kernel
+constexpr std::size_t kLeastShare = std::size_t{16} << 20;  // the least that pays for a thread
 
 void* at(std::uintptr_t address) noexcept { return reinterpret_cast<void*>(address); }
 
@@ -31,12 +31,12 @@ void touch_pages(void* address, std::size_t bytes) noexcept {
   const auto processors = static_cast<std::size_t>(std::max(os::cpu_count(), 1));
   const std::size_t threads = std::clamp<std::size_t>(bytes / kLeastShare, 1, std::min(kMostThreads, processors));
   const std::size_t share = std::min(bytes, *try_align_up(bytes / threads + 1, PinnedMemory::kUnit));
-  std::size_t left = share;  // this thread's is the first
+  std::size_t left = share;  // the first share is this thread's
   std::vector<std::jthread> others;
   try {
     others.reserve(threads);
     for (; left < bytes; left += std::min(share, bytes - left)) others.emplace_back(touch, begin + left, std::min(share, bytes - left));
-  } catch (const std::system_error&) {  // no more threads: then this one does the rest
+  } catch (const std::system_error&) {  // no more threads: this one does the rest
   } catch (const std::bad_alloc&) {
   }
   touch(begin, share);
@@ -50,7 +50,7 @@ Result<PieceMemory::Addresses> PinnedMemory::reserve_addresses(std::size_t bytes
 }
 
 void PinnedMemory::give_addresses_back(const Addresses& addresses) noexcept {
-  (void)pages_.CpuBackend::release(at(addresses.first), addresses.bytes).ok();  // there is nobody to tell
+  (void)pages_.CpuBackend::release(at(addresses.first), addresses.bytes).ok();  // no way to report it
 }
 
 Status PinnedMemory::make_piece(Piece& piece) noexcept {
@@ -63,7 +63,7 @@ Status PinnedMemory::make_piece(Piece& piece) noexcept {
 }
 
 Status PinnedMemory::drop_piece(const Piece& piece) noexcept {
-  // Also when the device is gone: then nobody holds the pages any more.
+  // A failure is ignored: when the device is lost, its locks are gone too.
   (void)locks_.unlock(at(piece.address)).ok();
   return pages_.CpuBackend::decommit(at(piece.address), piece.bytes);
 }

@@ -4,11 +4,12 @@
 #include "device/cpu/cpu_backend.h"
 #include "device/piece_memory.h"
 
-// Page-locked host memory. Locking costs most when the driver has to find the pages one by one, so they are made first, on huge pages and by
-// several threads, and then locked in long pieces: for 2 GiB a fifth of the time that cudaHostAlloc takes.
+// Page-locked host memory. Locking is slowest when the driver has to fault in the pages one by one, so they are
+// faulted in first, as huge pages and by several threads, and then locked in long pieces: for 2 GiB this takes
+// a fifth of the time of cudaHostAlloc. Any thread.
 namespace berth::internal::device {
 
-// What the pages come from, and what locks them; tests have a lock of their own.
+// The functions that lock and unlock pages; tests have their own.
 struct PageLocks {
   Status (*lock)(void* address, std::size_t bytes) noexcept = nullptr;
   Status (*unlock)(void* address) noexcept = nullptr;
@@ -31,7 +32,7 @@ class PinnedMemory final : public PieceMemory {
   const PageLocks locks_;
 };
 
-// Writes to every page, by several threads where it is worth it.
+// Writes to every page, with several threads where that pays.
 void touch_pages(void* address, std::size_t bytes) noexcept;
 
 }  // namespace berth::internal::device

@@ -11,8 +11,9 @@
 #include "os/memory/memory.h"
 #include "os/process/fork.h"
 
-// Host memory that other processes can map. A range is a file in memory, sealed so that nobody can cut it under those who read; pages are
-// given to it when they are committed, so that a lack of memory is an answer and not a signal.
+// Host memory that other processes can map. A range is a memfd, sealed so that no process can truncate it under
+// its readers; its pages are allocated when they are committed, so that a lack of memory is a failure and not a
+// signal.
 namespace berth {
 
 using namespace internal;
@@ -30,13 +31,13 @@ struct Range {
   bool is_inherited() const noexcept { return generation != os::fork_generation(); }
 };
 
-// All ranges by their address. Never destroyed.
+// All ranges, by address. Never destroyed.
 struct Ranges {
   os::Mutex mutex;
   std::map<std::uintptr_t, Range> all BERTH_GUARDED_BY(mutex);
   std::uint64_t next_number BERTH_GUARDED_BY(mutex) = 1;
 
-  // The range around the address, or nullptr.
+  // The range that contains the address, or nullptr.
   Range* find(const void* address, std::uintptr_t* base = nullptr) noexcept BERTH_REQUIRES(mutex) {
     const auto at = reinterpret_cast<std::uintptr_t>(address);
     auto after = all.upper_bound(at);
@@ -53,7 +54,8 @@ Ranges& ranges() {
   return *made;
 }
 
-// Made when the library is loaded, so that no later use can find the heap empty or a fork in the middle of it.
+// Made when the library is loaded, so that no later use can fail for lack of heap, or fork during the
+// initialization.
 [[maybe_unused]] const Ranges& g_made_at_load = ranges();
 
 struct Found {
@@ -114,7 +116,7 @@ class SharedBackend : public CpuBackend {
     const std::optional<Found> found = find(address);
     if (!found) return kUnknown;
     if (found->inherited) return kInherited;
-    // Only what the kernel has taken back is unmapped: when it refuses, nothing has changed.
+    // The memory is freed before the range is unmapped: when the kernel refuses that, nothing has changed.
     if (const Status taken = os::take_memory(found->descriptor, found->offset, bytes); !taken) return taken;
     return os::decommit(address, bytes);
   }
@@ -126,9 +128,9 @@ class SharedBackend : public CpuBackend {
   Status release(void* address, std::size_t bytes) noexcept override {
     std::optional<Range> range = remove(address);
     if (!range) return kUnknown;
-    range->attachment.reset();  // without a lock: it may have much to let go
+    range->attachment.reset();  // without a lock: its destructor may take long
     const Status done = CpuBackend::release(address, bytes);
-    // Addresses that the kernel does not take back keep the file: without its memory, at least.
+    // Addresses that the kernel fails to unmap keep the file alive: free its memory, at least.
     if (!done && !range->is_inherited()) (void)os::take_memory(range->descriptor, 0, kSharedDataOffset + range->bytes).ok();
     os::close_descriptor(range->descriptor);
     return done;
@@ -138,7 +140,7 @@ class SharedBackend : public CpuBackend {
   void free(void* address, std::size_t bytes, std::size_t alignment) noexcept override { Backend::free(address, bytes, alignment); }
 
  private:
-  // Takes the descriptor on success.
+  // Takes ownership of the descriptor on success.
   static bool add(void* address, std::size_t bytes, os::Descriptor& file) noexcept {
     std::map<std::uintptr_t, Range> fresh;
     try {
@@ -157,7 +159,7 @@ class SharedBackend : public CpuBackend {
 
   static std::optional<Range> remove(void* address) noexcept {
     Ranges& known = ranges();
-    decltype(known.all)::node_type node;  // freed after the lock
+    decltype(known.all)::node_type node;  // destroyed after the lock is released
     {
       const os::Lock lock(known.mutex);
       node = known.all.extract(reinterpret_cast<std::uintptr_t>(address));
@@ -174,19 +176,19 @@ class SharedFactory : public BackendFactory {
   std::unique_ptr<Backend> make(Device device) override { return std::make_unique<SharedBackend>(device); }
 };
 
-// Under the lock: the attachment of a range, and where the range begins.
-std::optional<std::pair<SharedAttachment, SharedPlace>> look(std::uint64_t number) noexcept {
+// The attachment of a range and the position of its start, read under the lock.
+std::optional<std::pair<SharedAttachment, SharedPosition>> look(std::uint64_t number) noexcept {
   Ranges& known = ranges();
   const os::Lock lock(known.mutex);
   for (const auto& [base, range] : known.all) {
     if (range.number == number)
-      return std::pair(range.attachment, SharedPlace{range.descriptor, kSharedDataOffset, number, kSharedDataOffset + range.bytes,
-                                                     reinterpret_cast<std::byte*>(base)});
+      return std::pair(range.attachment, SharedPosition{range.descriptor, kSharedDataOffset, number, kSharedDataOffset + range.bytes,
+                                                        reinterpret_cast<std::byte*>(base)});
   }
   return std::nullopt;
 }
 
-// The one that is there afterwards: what was there before comes first.
+// Sets the attachment unless there is one, and returns the one that is set.
 SharedAttachment put(std::uint64_t number, const SharedAttachment& made) noexcept {
   Ranges& known = ranges();
   const os::Lock lock(known.mutex);
@@ -200,7 +202,7 @@ SharedAttachment put(std::uint64_t number, const SharedAttachment& made) noexcep
 
 }  // namespace
 
-std::optional<SharedPlace> internal::device::find_shared_place(const void* address, std::size_t bytes) noexcept {
+std::optional<SharedPosition> internal::device::find_shared_position(const void* address, std::size_t bytes) noexcept {
   Ranges& known = ranges();
   const os::Lock lock(known.mutex);
   std::uintptr_t base = 0;
@@ -208,12 +210,12 @@ std::optional<SharedPlace> internal::device::find_shared_place(const void* addre
   if (range == nullptr || range->is_inherited()) return std::nullopt;
   const std::uintptr_t within = reinterpret_cast<std::uintptr_t>(address) - base;
   if (!fits(within, bytes, range->bytes)) return std::nullopt;
-  return SharedPlace{range->descriptor, within + kSharedDataOffset, range->number, kSharedDataOffset + range->bytes,
-                     reinterpret_cast<std::byte*>(base)};
+  return SharedPosition{range->descriptor, within + kSharedDataOffset, range->number, kSharedDataOffset + range->bytes,
+                        reinterpret_cast<std::byte*>(base)};
 }
 
 Result<SharedAttachment> internal::device::shared_attachment(std::uint64_t range,
-                                                             Result<SharedAttachment> (*make)(const SharedPlace& place)) {
+                                                             Result<SharedAttachment> (*make)(const SharedPosition& position)) {
   for (;;) {
     const auto known = look(range);
     if (!known) return kUnknown;

@@ -92,7 +92,7 @@ class SimBackend : public Backend, public SimControl {
                [this, transfer] { return guarded(SimOperation::copy, [&](SimMemory& memory) { return transfer_now(memory, transfer); }); });
   }
 
-  // One submission, which counts as one copy and is refused as a whole.
+  // One submission, which counts as one copy and fails as a whole.
   Status copy_batch(std::span<const Transfer> transfers, StreamRef stream) noexcept override {
     if (transfers.empty()) return {};
     if (!stream) return guarded(SimOperation::copy, [&](SimMemory& memory) { return transfer_all(memory, transfers); });
@@ -192,7 +192,7 @@ class SimBackend : public Backend, public SimControl {
     return fault ? run_operation(memory_) : fault;
   }
 
-  // At once, or as work of one of this device's streams, where a failure is for the one who waits.
+  // Runs synchronously, or as work of one of this device's streams, where a failure is thrown at a wait.
   template <class Operation>
   Status run(StreamRef stream, Operation operation) noexcept {
     if (!stream) return operation();
@@ -226,9 +226,9 @@ class SimBackend : public Backend, public SimControl {
     return {};
   }
 
-  // One element after another, by the code of the CUDA kernels.
+  // Element by element, with the code of the CUDA kernels.
   static Status convert_now(SimMemory& memory, const ElementCopy& copy) {
-    const FloatMode mode;  // a device has its own, whoever's thread does its work
+    const FloatMode mode;  // a device has its own mode, whichever thread runs its work
     for (const std::int64_t size : copy.shape) {
       if (size == 0) return {};
     }
@@ -255,7 +255,7 @@ class SimBackend : public Backend, public SimControl {
   bool lost_ BERTH_GUARDED_BY(mutex_) = false;
 };
 
-// What the options are called where they come from.
+// The names of the options in their source: the struct or the environment.
 struct OptionNames {
   std::string_view capacity;
   std::string_view page;
@@ -292,7 +292,7 @@ std::size_t size_from_environment(const char* name, std::size_t otherwise) {
                       {{"name", name}, {"value", text::printable(*value)}});
 }
 
-// The options of every simulated device there is. sim:0 has no entry: it takes its options when it is first used.
+// The options of all simulated devices. sim:0 has no entry: its options are read at its first use.
 struct SimList {
   os::Mutex mutex;
   std::deque<SimOptions> added BERTH_GUARDED_BY(mutex);
@@ -303,7 +303,7 @@ SimList& sim_list() {
   return *list;
 }
 
-// Made when the library is loaded, so that no fork can fall in the middle of it.
+// Made when the library is loaded, so that no fork can occur during the initialization.
 [[maybe_unused]] const SimList& g_made_at_load = sim_list();
 
 class SimFactory : public BackendFactory {

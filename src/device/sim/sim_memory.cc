@@ -15,7 +15,7 @@ namespace berth::internal::device {
 
 namespace {
 
-// Fresh memory is never zero here, so that a program that counts on zeros is found out.
+// Fresh memory is never zero here, so that programs that rely on zeros fail.
 constexpr int kFresh = 0xcb;
 
 constexpr Failure kIllegal{ErrorCode::out_of_bounds, 0, "an address is not committed memory of the device"};
@@ -24,7 +24,7 @@ constexpr Failure kPartOfPiece{ErrorCode::invalid_argument, 0, "memory is commit
 constexpr Failure kNoHeap{ErrorCode::out_of_memory, 0, "no heap for the page table"};
 constexpr Failure kWrongState{ErrorCode::invalid_argument, 0, "a page is committed that should not be, or the other way round"};
 
-// What a page that was never written has in place of a frame.
+// The frame pointer of a page that was never written.
 std::byte g_untouched;
 std::byte* const kUntouched = &g_untouched;
 
@@ -262,7 +262,7 @@ Status SimMemory::write(void* device, const void* host, std::size_t bytes) {
 }
 
 Status SimMemory::copy(void* target, const void* source, std::size_t bytes) {
-  // Through a copy of its own: overlaps are right, and speed is not what this device is for.
+  // Through a temporary: this handles overlaps, and speed does not matter here.
   const std::unique_ptr<std::byte[]> through(new (std::nothrow) std::byte[bytes]);
   if (!through) return Failure{ErrorCode::out_of_memory, 0, "no heap for a simulated copy"};
   Status done = read(through.get(), source, bytes);

@@ -11,23 +11,25 @@
 
 #include "berth/base/result.h"
 
-// The memory of a simulated device: a page table. Addresses come from ranges that the host may not touch; the bytes live in frames on
-// the host's heap that only this class knows. A committed page gets its frame when it is first written, so that a device may be larger
-// than the machine it is simulated on.
+// The memory of a simulated device: a page table. Addresses come from ranges that the host cannot access; the
+// bytes live in frames on the host's heap that only this class knows. A committed page gets its frame at the
+// first write, so that a device may be larger than the machine it is simulated on.
 //
 //     address range (no access)  [ page 0 | page 1 | page 2 | page 3 | ... ]
 //                                    |        |        |        |
 //     frame                        bytes    none    untouched   bytes
 //                                      (not committed)
 //
-// While pages that are in use move, they have two addresses with one frame; the old one is an echo, which can be read and written, and nothing else.
+// While pages in use are moved, two addresses map to one frame; the old one is an echo, which can be read and
+// written, and nothing else.
 //
 // Not thread-safe: the backend holds its lock around every call.
 namespace berth::internal::device {
 
 class SimMemory {
  public:
-  // With piece_bytes, what is committed is in pieces, and only whole ones are moved and given back; 0: page by page.
+  // With piece_bytes, memory is committed in pieces, and only whole pieces can be moved and decommitted; 0:
+  // page by page.
   SimMemory(std::size_t capacity_bytes, std::size_t page_bytes, std::size_t piece_bytes = 0) noexcept
       : capacity_bytes_(capacity_bytes), page_bytes_(page_bytes), piece_bytes_(piece_bytes) {}
   ~SimMemory();
@@ -42,13 +44,14 @@ class SimMemory {
   Status begin_move(void* from, void* to, std::size_t bytes);
   Status end_move(void* from, std::size_t bytes);
 
-  // Between device and host, and within the device (overlaps allowed). Nothing is written unless every page is committed.
+  // Copies between device and host, and within the device (overlaps allowed). Nothing is written unless every
+  // page is committed.
   Status read(void* host, const void* device, std::size_t bytes) const;
   Status write(void* device, const void* host, std::size_t bytes);
   Status copy(void* target, const void* source, std::size_t bytes);
   Status fill(void* device, std::size_t bytes, std::span<const std::byte> pattern);
 
-  // Gives everything back, as when the device is lost.
+  // Frees everything, as when the device is lost.
   void clear() noexcept;
 
   std::size_t committed_bytes() const noexcept { return committed_bytes_; }
@@ -56,8 +59,9 @@ class SimMemory {
   std::size_t capacity_bytes() const noexcept { return capacity_bytes_; }
 
  private:
-  // Zero, and so free of cost until used: a range may have millions of pages.
-  using Frame = std::byte*;  // nullptr: not committed; kUntouched: committed, never written; else bytes on the heap
+  // Zero-initialized, for calloc, which costs nothing until used: a range may have millions of pages.
+  // A frame is nullptr: not committed; kUntouched: committed, never written; else bytes on the heap.
+  using Frame = std::byte*;
   struct FreeTable {
     void operator()(Frame* table) const noexcept { std::free(table); }
   };
@@ -65,19 +69,19 @@ class SimMemory {
   struct Range {
     std::size_t bytes = 0;
     std::unique_ptr<Frame[], FreeTable> pages = {};
-    std::vector<bool> begins = {};    // by page: a piece begins there, or begins or ends behind it. Empty: there are none
-    std::size_t committed_bytes = 0;  // == page_bytes_ * number of frames that are not nullptr, but for echoes
+    std::vector<bool> begins = {};    // by page: whether a piece border is at its start. Empty: no pieces
+    std::size_t committed_bytes = 0;  // == page_bytes_ * number of non-null frames, without echoes
     std::size_t frames = 0;           // on the heap
   };
 
-  // Calls visit(the page's frame, first byte in it, byte count, offset from `address`) for each page the bytes lie on, after checking
-  // that all are committed.
+  // Calls visit(the page's frame, first byte in it, byte count, offset from `address`) for each page of the
+  // range, after checking that all are committed.
   template <class Visit>
   Status for_each_piece(const void* address, std::size_t bytes, Visit visit) const;
 
-  bool add_range(std::size_t base, std::size_t bytes) noexcept;  // false: no heap
+  bool add_range(std::size_t base, std::size_t bytes) noexcept;  // false: the heap is exhausted
 
-  // Gives the pages frames. What has none afterwards found no heap.
+  // Allocates frames for the pages. Fails when the heap is exhausted.
   Status back(void* address, std::size_t bytes);
 
   void drop_frame(Range& range, Frame& frame) noexcept;
@@ -87,7 +91,7 @@ class SimMemory {
     Range* range;
     std::span<Frame> frames;
   };
-  // The pages [address, address + bytes) exactly, or a failure when they are not whole pages of one range.
+  // The pages of [address, address + bytes), or a failure when these are not whole pages of one range.
   Result<Pages> pages(void* address, std::size_t bytes);
   bool is_whole(const Pages& found) const noexcept;
   void note_pieces(const Pages& found) const noexcept;
@@ -100,8 +104,8 @@ class SimMemory {
   Result<Places> look_at_move(void* from, void* to, std::size_t bytes);
   void copy_borders(const Places& places) const noexcept;
   bool has_echo(const void* address, std::size_t bytes) const noexcept;
-  bool share_frames(std::span<const Frame> frames) noexcept;  // false: no heap
-  bool give_up_share(Frame frame) noexcept;                   // false: it has one address
+  bool share_frames(std::span<const Frame> frames) noexcept;  // false: the heap is exhausted
+  bool give_up_share(Frame frame) noexcept;                   // false: the frame has one address
 
   const std::size_t capacity_bytes_;
   const std::size_t page_bytes_;
@@ -110,7 +114,7 @@ class SimMemory {
   std::size_t reserved_bytes_ = 0;                      // == sum of range sizes
   std::map<std::size_t, Range> ranges_;                 // by first address
   std::map<std::size_t, std::size_t> echoes_;           // bytes by address
-  std::unordered_map<Frame, std::size_t> more_places_;  // of frames with several addresses: how many beside the first
+  std::unordered_map<Frame, std::size_t> more_places_;  // addresses beyond the first, of frames with several
 };
 
 }  // namespace berth::internal::device

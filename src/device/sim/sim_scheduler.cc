@@ -17,7 +17,7 @@ class SimEvent : public EventState {
  public:
   SimEvent(std::shared_ptr<SimScheduler> scheduler, std::shared_ptr<SimScheduler::Queue> queue, std::uint64_t number)
       : scheduler_(std::move(scheduler)), queue_(std::move(queue)), number_(number) {}
-  void set_number(std::uint64_t number) noexcept { number_ = number; }  // before anyone else has the event
+  void set_number(std::uint64_t number) noexcept { number_ = number; }  // before any other thread has the event
 
   bool query() override { return scheduler_->query(*queue_, number_); }
   bool peek() const { return scheduler_->peek(*queue_, number_); }  // without running anything
@@ -40,8 +40,8 @@ struct SimScheduler::Item {
   Kind kind;
   std::function<void()> work;
   Event event = {};                     // kind wait
-  const SimEvent* own_event = nullptr;  // the event, when it is of this scheduler
-  bool foreign_done = false;            // the event, when it is not: what its device last said
+  const SimEvent* own_event = nullptr;  // the event, if it belongs to this scheduler
+  bool foreign_done = false;            // of an event of another device: the last query
 };
 
 struct SimScheduler::Queue {
@@ -51,8 +51,8 @@ struct SimScheduler::Queue {
   std::uint64_t done = 0;  // done + items.size() == put
   std::exception_ptr error;
   std::uint64_t error_at = 0;
-  bool dropped = false;            // the stream is gone; the queue leaves the list once it is empty
-  std::uint64_t needed_up_to = 0;  // while an item is chosen: the one who waits depends on this queue's items up to this one
+  bool dropped = false;            // the stream is destroyed; the queue is removed once empty
+  std::uint64_t needed_up_to = 0;  // during a step: the waiter depends on items up to this one
 };
 
 SimScheduler::SimScheduler(Device device, std::uint64_t seed, bool background) noexcept
@@ -132,9 +132,9 @@ bool SimScheduler::query(Queue& queue, std::uint64_t number) {
   {
     const os::Lock lock(mutex_);
     if (is_done(queue, number)) return true;
-    run = random_.one_in(2);  // so that polling gets there, but not at once
+    run = random_.one_in(2);  // so that polling makes progress, but slowly
   }
-  if (run) step(HostWork::none, nullptr, 0);  // a host function may block, and a query must not
+  if (run) step(HostWork::none, nullptr, 0);  // a host function may block; a query must not
   return peek(queue, number);
 }
 
@@ -146,11 +146,12 @@ void SimScheduler::wait(Queue& queue, std::uint64_t number, bool clear) {
     if (const Event foreign = blocking_event(queue); foreign.state() != nullptr) {
       try {
         foreign.state()->wait();
-      } catch (...) {  // kept by the stream that waits for it: run_head finds it again
+      } catch (...) {  // run_head sees it again, and keeps it for the waiting stream
       }
       continue;
     }
-    // Someone else runs what this waits for. Anything that happened since nothing could be chosen is a reason to look again.
+    // Another thread runs what this one waits for. Any change since no item was allowed is a reason to try
+    // again.
     const os::Lock lock(mutex_);
     while (changes_ == taken.changes && !is_done(queue, number)) changed_.wait(mutex_);
   }
@@ -165,7 +166,7 @@ void SimScheduler::wait(Queue& queue, std::uint64_t number, bool clear) {
 
 bool SimScheduler::is_done(const Queue& queue, std::uint64_t number) const { return queue.done >= number; }
 
-// Marks the items up to `number` as needed, and what they wait for, directly or not.
+// Marks the items up to `number`, and transitively what they wait for, as needed.
 void SimScheduler::mark_needed(Queue& queue, std::uint64_t number) {
   if (queue.needed_up_to >= number) return;
   queue.needed_up_to = number;
@@ -192,7 +193,7 @@ bool SimScheduler::is_allowed(const Queue& queue) const {
   return false;
 }
 
-// Allocates nothing: whoever waits for work that is in a stream must not fail for lack of memory.
+// Allocates nothing: waiting for enqueued work must not fail for lack of memory.
 SimScheduler::Step SimScheduler::step(HostWork host_work, Queue* target, std::uint64_t number) {
   refresh_foreign_events();
   std::shared_ptr<Queue> chosen;
@@ -225,17 +226,18 @@ void SimScheduler::run_head(const std::shared_ptr<Queue>& queue) {
   std::exception_ptr error;
   try {
     head->work();
-    if (head->kind == Item::Kind::wait) head->event.state()->wait();  // done already; throws what the work before it threw
-  } catch (...) {                                                     // whatever the work throws is for the one who waits
+    if (head->kind == Item::Kind::wait) head->event.state()->wait();  // done already; may throw
+  } catch (...) {                                                     // rethrown at a wait
     error = std::current_exception();
   }
   Item finished{Item::Kind::device_work, nullptr};
   {
     const os::Lock lock(mutex_);
     finished = std::move(queue->items.front());
-    queue->items.front().own_event = nullptr;  // the event goes with `finished`
+    queue->items.front().own_event = nullptr;  // the event is destroyed with `finished`
   }
-  finished = Item{Item::Kind::device_work, nullptr};  // what it keeps alive is let go before anyone is told that it is done
+  // Destroys the work's captures before waiters are notified.
+  finished = Item{Item::Kind::device_work, nullptr};
   {
     const os::Lock lock(mutex_);
     queue->items.pop_front();
@@ -252,7 +254,7 @@ void SimScheduler::run_head(const std::shared_ptr<Queue>& queue) {
   changed_.notify_all();
 }
 
-// Whether the head of the queue waits for an event of another device that was not done when it was last asked.
+// Whether the head of the queue waits for an event of another device that was not done at its last query.
 bool SimScheduler::waits_for_foreign(const Queue& queue) const {
   if (queue.items.empty() || queue.head_runs) return false;
   const Item& head = queue.items.front();
@@ -270,30 +272,31 @@ void SimScheduler::refresh_foreign_events() {
       queue = queues_[i];
       event = queue->items.front().event;
     }
-    if (!is_foreign_done(event)) continue;  // asked without the lock: another device has locks of its own
+    if (!is_foreign_done(event)) continue;  // without the lock: another device has its own locks
     const os::Lock lock(mutex_);
     if (waits_for_foreign(*queue) && queue->items.front().event.state() == event.state()) queue->items.front().foreign_done = true;
   }
 }
 
-// Two simulated devices may wait for each other's streams: asked in turn, each would run the other's work, and so on without end. So
-// within a question another simulated device is only looked at.
+// Two simulated devices may wait for each other's streams, and querying each other they would run each other's
+// work in an endless recursion. So a nested query only peeks at another simulated device.
 bool SimScheduler::is_foreign_done(const Event& event) noexcept {
   static constinit thread_local bool asking = false;
   const auto* const sim = dynamic_cast<const SimEvent*>(event.state().get());
   if (asking && sim != nullptr) return sim->peek();
   const bool outermost = !std::exchange(asking, true);
+  // An event whose query throws counts as done: the wait for it throws the error into the right stream.
   bool done = true;
   try {
     done = event.state()->query();
-  } catch (...) {  // an event that cannot be asked counts as done: the wait for it throws what is wrong, into the right stream
+  } catch (...) {
   }
   if (outermost) asking = false;
   return done;
 }
 
-// The event of another device that holds up the head of a queue, directly or through the queues it waits for; none when that head is
-// being run, or could be.
+// The event of another device that blocks the head of a queue, directly or through the queues it waits for;
+// none when that head is running or could run.
 Event SimScheduler::blocking_event(Queue& target) {
   const os::Lock lock(mutex_);
   for (const Queue* queue = &target; !queue->items.empty() && !queue->head_runs;) {
@@ -310,7 +313,7 @@ void SimScheduler::start_background() noexcept {
   try {
     std::thread([self = shared_from_this()] { self->background_loop(); }).detach();
   } catch (const std::exception&) {  // system_error or bad_alloc
-    const os::Lock lock(mutex_);     // no thread to be had: those who wait do the work
+    const os::Lock lock(mutex_);     // no thread: the waiting threads do the work
     background_runs_ = false;
   }
 }
@@ -324,7 +327,7 @@ void SimScheduler::background_loop() noexcept {
         return;
       }
     }
-    std::this_thread::sleep_for(std::chrono::microseconds(200));  // leave the first word to those who wait
+    std::this_thread::sleep_for(std::chrono::microseconds(200));  // let waiting threads go first
     step(HostWork::any, nullptr, 0);
   }
 }
@@ -334,7 +337,8 @@ SimStream::SimStream(Device device, std::shared_ptr<SimScheduler> scheduler)
 SimStream::~SimStream() { scheduler_->drop_queue(queue_); }
 
 Event SimStream::do_enqueue(std::function<void()> work) {
-  const auto event = std::make_shared<SimEvent>(scheduler_, queue_, 0);  // first: once the work is in, nothing may fail
+  // First: once the work is enqueued, nothing may fail.
+  const auto event = std::make_shared<SimEvent>(scheduler_, queue_, 0);
   event->set_number(scheduler_->put_host_work(*queue_, std::move(work)));
   return Event(event);
 }

@@ -12,12 +12,12 @@
 #include "berth/device/stream.h"
 #include "os/lock/mutex.h"
 
-// The streams of a simulated device. Nothing runs by itself: work is picked and run by whoever waits for something, or asks whether it
-// is done, in an order drawn from the seed among all that the rules allow. So work finishes late, and in orders that a real device
-// would show once a month.
+// The streams of a simulated device. Nothing runs by itself: a thread that waits for or queries an event picks
+// work and runs it, in a pseudo-random order, drawn from the seed, among all legal ones. So work finishes late,
+// and in orders that a real device would show once a month. Any thread.
 //
-// What is allowed: the head of each queue, when it is not a wait for an event that is not done. Host functions may block, so a thread
-// runs one only when what it waits for depends on it; the background thread runs any.
+// Legal items are the heads of the queues, except waits for events that are not done. Host functions may block,
+// so a thread runs one only when what it waits for depends on it; the background thread runs any.
 namespace berth::internal::device {
 
 class SimScheduler : public std::enable_shared_from_this<SimScheduler> {
@@ -28,7 +28,7 @@ class SimScheduler : public std::enable_shared_from_this<SimScheduler> {
   ~SimScheduler();
 
   std::shared_ptr<Queue> make_queue();
-  void drop_queue(const std::shared_ptr<Queue>& queue) noexcept;  // its work still runs
+  void drop_queue(const std::shared_ptr<Queue>& queue) noexcept;  // its queued work still runs
 
   // Each returns the item's number in its queue, from 1. `device_work` never blocks; `host_work` may.
   std::uint64_t put_device_work(Queue& queue, std::function<void()> work);
@@ -36,25 +36,27 @@ class SimScheduler : public std::enable_shared_from_this<SimScheduler> {
   std::uint64_t put_wait(Queue& queue, const Event& event);
   std::uint64_t last(Queue& queue);
 
-  // Runs a little work, perhaps none, and says whether the item is done.
+  // Runs at most one item, and returns whether the item `number` is done.
   bool query(Queue& queue, std::uint64_t number);
-  bool peek(const Queue& queue, std::uint64_t number) const;  // the same without running any
-  // Runs work until it is. Throws the queue's first exception up to the item; `clear` forgets it.
+  bool peek(const Queue& queue, std::uint64_t number) const;  // the same without running anything
+  // Runs work until the item is done. Throws the queue's first exception up to the item; `clear` then clears
+  // it.
   void wait(Queue& queue, std::uint64_t number, bool clear);
 
   std::size_t pending() const;
 
  private:
   struct Item;
-  enum class HostWork { none, needed, any };  // which host functions may run: those that an item depends on, or all
+  // Which host functions may run: none, those that an item depends on, or all.
+  enum class HostWork { none, needed, any };
   struct Step {
-    bool ran;               // otherwise nothing could be chosen
-    std::uint64_t changes;  // the count of changes when that was judged
+    bool ran;               // false: no item was allowed
+    std::uint64_t changes;  // changes_ when that was decided
   };
 
   std::uint64_t put(Queue& queue, Item item);
   void check_process() const;
-  // Picks one allowed item and runs it. What is needed is item `number` of `target`.
+  // Picks one allowed item and runs it. The caller waits for item `number` of `target`.
   Step step(HostWork host_work, Queue* target, std::uint64_t number);
   void mark_needed(Queue& queue, std::uint64_t number) BERTH_REQUIRES(mutex_);
   void mark_all(std::uint64_t up_to) BERTH_REQUIRES(mutex_);
@@ -76,11 +78,11 @@ class SimScheduler : public std::enable_shared_from_this<SimScheduler> {
   Random random_ BERTH_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<Queue>> queues_ BERTH_GUARDED_BY(mutex_);
   std::size_t pending_ BERTH_GUARDED_BY(mutex_) = 0;    // == sum of the queues' sizes
-  std::uint64_t changes_ BERTH_GUARDED_BY(mutex_) = 0;  // grows with every item put in or done
+  std::uint64_t changes_ BERTH_GUARDED_BY(mutex_) = 0;  // incremented with every item enqueued or done
   bool background_runs_ BERTH_GUARDED_BY(mutex_) = false;
 };
 
-// A stream over one queue. Its own device's work (copies, fills) goes in with `enqueue_device_work`.
+// A stream over one queue. The device's own work (copies, fills) is enqueued with `enqueue_device_work`.
 class SimStream : public StreamState {
  public:
   SimStream(Device device, std::shared_ptr<SimScheduler> scheduler);

@@ -35,11 +35,11 @@ void DeviceRoom::start(std::size_t number, StreamRef stream) {
 void DeviceRoom::finish() { job_.progress->add(bytes_); }
 
 void DeviceRoom::lay_out(const Piece& piece) {
-  places_.clear();
+  positions_.clear();
   addresses_.clear();
   std::size_t at = 0;
   for (const Part& part : job_.plan.parts_of(piece)) {
-    places_.push_back({&part, at});
+    positions_.push_back({&part, at});
     addresses_.push_back(staging_->data() + at);
     at += padded(part.count * size_bytes(tensor_of(part).from_host));
   }
@@ -52,14 +52,14 @@ std::byte* DeviceRoom::target_of(const Part& part) const noexcept {
 void DeviceRoom::send(StreamRef stream) {
   const Device there = job_.device->device();
   moves_.clear();
-  for (const auto& [part, at] : places_) {
+  for (const auto& [part, at] : positions_) {
     const bool by_scratch = converts_there(*part);
     if (by_scratch && scratch_ == nullptr) scratch_ = job_.make_scratch(there, job_.piece_bytes);
     std::byte* const target = by_scratch ? scratch_->data() + at : target_of(*part);
     moves_.push_back({target, there, staging_->data() + at, staging_device_, part->count * size_bytes(tensor_of(*part).from_host)});
   }
   copy::require_done(job_.device->copy_batch(moves_, stream), there, "copying what was loaded");
-  for (const auto& [part, at] : places_) {
+  for (const auto& [part, at] : positions_) {
     if (converts_there(*part)) convert(*part, at, stream);
   }
 }

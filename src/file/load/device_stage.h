@@ -8,7 +8,8 @@
 #include "file/load/host_stage.h"
 #include "file/load/load_job.h"
 
-// The rooms of the pipeline (copy/route/pipeline.h) that loads run in: a piece on its way from a file to its target.
+// The rooms of the pipeline (copy/route/pipeline.h) that loads run in: the buffers of one piece between a file
+// and its target. Each room is used by one thread.
 //
 //     to the host:    file ──read, convert──▶ target
 //     to a device:    file ──read, convert──▶ staging ──copy──▶ target
@@ -35,8 +36,8 @@ class DeviceRoom final : public copy::PipelineRoom {
   void finish() override;
 
  private:
-  // Where a part lies in staging, and in scratch when it goes through there.
-  struct Place {
+  // The offset of a part in staging, and in scratch if it goes through scratch.
+  struct Position {
     const Part* part;
     std::size_t at;
   };
@@ -49,12 +50,12 @@ class DeviceRoom final : public copy::PipelineRoom {
   void convert(const Part& part, std::size_t at, StreamRef stream);
 
   LoadJob& job_;
-  const std::shared_ptr<HostStage> host_;  // of the thread, which fills its two rooms by turns
+  const std::shared_ptr<HostStage> host_;  // of the thread, which fills its two rooms alternately
   const Device staging_device_;
   const std::unique_ptr<copy::Scratch> staging_;
   std::unique_ptr<copy::Scratch> scratch_;  // on the device; made when first needed
-  std::vector<Place> places_;
-  std::vector<std::byte*> addresses_;  // of the places, in staging
+  std::vector<Position> positions_;
+  std::vector<std::byte*> addresses_;  // of positions_, in staging
   std::vector<Transfer> moves_;
   std::size_t bytes_ = 0;
 };

@@ -11,9 +11,10 @@ namespace berth::internal::file::load {
 
 namespace {
 
-// Longer reads are faster, up to here, although a core's second cache no longer holds all of it when it is converted.
+// Longer reads are faster, up to this size, although it exceeds a core's L2 cache by the time it is converted.
 constexpr std::size_t kScratchBytes = std::size_t{2} << 20;
-constexpr std::size_t kDirectSlack = 3 * os::kDirectAlignment;  // before the first block, and what blocks hold beside the bytes wanted
+constexpr std::size_t kDirectSlack = 3 * os::kDirectAlignment;  // alignment of the first block, and the bytes
+                                                                // of blocks outside the range
 
 void convert(const std::byte* source, DType from, std::byte* target, DType to, std::size_t count) noexcept {
   const std::int64_t shape = static_cast<std::int64_t>(count);
@@ -61,7 +62,7 @@ bool HostStage::convert_in_place(Cursor& at) {
   Cursor behind = at;
   const std::size_t bytes = take_slices(behind, at.piece.bytes);
   const std::byte* const source = bytes < job_.least_in_place ? nullptr : file.still->touch(at.offset, bytes);
-  if (source == nullptr) return false;  // reading tells what is wrong
+  if (source == nullptr) return false;  // reading reports what is wrong
   place_slices(at, source);
   file.still->let_go(at.offset, bytes);
   at.part = behind.part;

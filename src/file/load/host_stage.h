@@ -9,20 +9,21 @@
 #include "file/load/load_job.h"
 #include "os/file/read_parts.h"
 
-// One thread's way from a file into host memory, be it the target or what is sent to a device. Parts that stay as they are are read straight
-// to where they belong, many in one call. Parts that change their dtype, and all parts of direct reads, come through a scratch that stays in
-// the cache. Where the file can be held still, large parts are converted straight from its pages: then nothing is copied on the way.
+// Reads a file into host memory, either the target or the staging buffer of a device. Parts without conversion
+// are read directly to their target, many in one call. Parts that are converted, and all parts of direct reads,
+// go through a scratch buffer that stays in the cache. If the file can be leased (os/file/still_file.h), large
+// parts are converted directly from its mapped pages, without a copy. Each thread has its own stage.
 namespace berth::internal::file::load {
 
 class HostStage {
  public:
   explicit HostStage(LoadJob& job) noexcept : job_(job) {}
 
-  // Brings a piece: part i of it to targets[i], in its tensor's dtype from_host. Throws as run_load does.
+  // Loads a piece: part i of it to targets[i], in its tensor's dtype from_host. Throws as run_load does.
   void bring(const Piece& piece, std::span<std::byte* const> targets);
 
  private:
-  // A piece being brought, and where its next byte comes from.
+  // A piece being loaded, and the position of its next byte.
   struct Cursor {
     const Piece& piece;
     std::span<const Part> parts;
@@ -44,10 +45,12 @@ class HostStage {
   bool is_straight(const Part& part) const noexcept;
   void read_straight(Cursor& at);
   void read_through_scratch(Cursor& at);
-  bool convert_in_place(Cursor& at);                                   // from the file's own pages; false: nothing was done
-  std::size_t take_slices(Cursor& at, std::size_t most);               // what comes next, up to so many bytes; how many
-  void place_slices(const Cursor& at, const std::byte* source) const;  // converted, from where they are now
-  // The bytes [offset, offset + bytes) of the file, somewhere in the scratch.
+  bool convert_in_place(Cursor& at);                                   // from the mapped file; false: nothing
+                                                                       // was done
+  std::size_t take_slices(Cursor& at, std::size_t most);               // the next slices, up to `most` bytes;
+                                                                       // returns the bytes
+  void place_slices(const Cursor& at, const std::byte* source) const;  // converts them to their targets
+  // Reads the bytes [offset, offset + bytes) of the file into the scratch buffer; returns their address.
   const std::byte* fill_scratch(const Piece& piece, std::uint64_t offset, std::size_t bytes);
   const std::byte* fill_scratch_direct(const Piece& piece, std::uint64_t offset, std::size_t bytes);
   // Throws unless that many bytes were read.

@@ -8,7 +8,7 @@
 #include "file/safetensors/safetensors_inside.h"
 #include "file/tensor_set.h"
 
-// What each format hands over to be loaded: its open files and their tensors.
+// Adapters from each format to the loader: its open files and their tensors.
 namespace berth {
 
 using namespace internal;
@@ -17,7 +17,7 @@ using namespace internal::file;
 namespace {
 
 // The set must outlive the load.
-LoadedTensors load_set(const file::TensorSet& set, const Place& place, const LoadOptions& options, const Site& site) {
+LoadedTensors load_set(const file::TensorSet& set, const AllocatorRef& where, const LoadOptions& options, const Site& site) {
   load::LoadSource source{.files = {},
                           .entries = set.entries(),
                           .mapped = [&](const TensorEntry& entry) { return entry.dtype ? set.tensor(entry) : set.bytes(entry); },
@@ -26,33 +26,33 @@ LoadedTensors load_set(const file::TensorSet& set, const Place& place, const Loa
                                 for (std::size_t i = 0; i < set.files().size(); ++i) set.file(i).require_unchanged();
                               }};
   for (std::size_t i = 0; i < set.files().size(); ++i) source.files.push_back({set.file(i).descriptor(), set.file(i).path(), {}});
-  return load::load_tensors(std::move(source), place, options, site);
+  return load::load_tensors(std::move(source), where, options, site);
 }
 
-LoadedTensors load_npy(const std::string& path, const Place& place, const LoadOptions& options, const Site& site) {
+LoadedTensors load_npy(const std::string& path, const AllocatorRef& where, const LoadOptions& options, const Site& site) {
   const auto file = file::OpenFile::open(path, os::OpenFor::read, "opening");
   TensorEntry entry = file::parse_npy(file::read_front(*file, 0, file->bytes()), {.path = path, .offset = 0, .bytes = file->bytes()});
   const std::uint64_t data_offset = entry.file_offset;
   const file::TensorSet set(path, {std::move(entry)}, {}, {{path, file->bytes(), data_offset}}, {file});
-  return load_set(set, place, options, site);
+  return load_set(set, where, options, site);
 }
 
 }  // namespace
 
-LoadedTensors load(const SafetensorsFile& file, const Place& place, const LoadOptions& options, Site site) {
-  const SafetensorsFile kept = file;  // another thread may let go of its handle
-  return load_set(SafetensorsInside::set(kept), place, options, site);
+LoadedTensors load(const SafetensorsFile& file, const AllocatorRef& where, const LoadOptions& options, Site site) {
+  const SafetensorsFile kept = file;  // another thread may drop its handle
+  return load_set(SafetensorsInside::set(kept), where, options, site);
 }
 
-LoadedTensors load(const NpzFile& file, const Place& place, const LoadOptions& options, Site site) {
+LoadedTensors load(const NpzFile& file, const AllocatorRef& where, const LoadOptions& options, Site site) {
   const NpzFile kept = file;
-  return load_set(NpzInside::set(kept), place, options, site);
+  return load_set(NpzInside::set(kept), where, options, site);
 }
 
-LoadedTensors load(const std::string& path, const Place& place, const LoadOptions& options, Site site) {
-  if (path.ends_with(".npy")) return load_npy(path, place, options, site);
-  if (path.ends_with(".npz")) return berth::load(open_npz(path), place, options, site);
-  return berth::load(open_safetensors(path), place, options, site);
+LoadedTensors load(const std::string& path, const AllocatorRef& where, const LoadOptions& options, Site site) {
+  if (path.ends_with(".npy")) return load_npy(path, where, options, site);
+  if (path.ends_with(".npz")) return berth::load(open_npz(path), where, options, site);
+  return berth::load(open_safetensors(path), where, options, site);
 }
 
 }  // namespace berth

@@ -9,7 +9,7 @@ namespace berth::internal::file::load {
 
 namespace {
 
-// The tensor that the byte of the file belongs to.
+// The tensor that a byte of the file belongs to.
 std::string_view name_at(const LoadJob& job, const Piece& piece, std::uint64_t offset) {
   std::uint64_t end = piece.offset;
   for (const Part& part : job.plan.parts_of(piece)) {

@@ -6,7 +6,8 @@
 #include "berth/base/result.h"
 #include "file/load/load_job.h"
 
-// What is thrown when a file does not give what it has promised: with its path, the tensor, and the byte where it broke off.
+// Errors for files that cannot be read as their headers say, with the path, the tensor, and the byte at which
+// reading failed. Any thread.
 namespace berth::internal::file::load {
 
 [[noreturn]] void throw_unreadable(const LoadJob& job, const Piece& piece, std::uint64_t offset, const Failure& failure);

@@ -8,7 +8,7 @@ namespace berth::internal::file::load {
 
 namespace {
 
-constexpr std::size_t kMostParts = 256;  // of a piece: a thread keeps a list of them
+constexpr std::size_t kMostParts = 256;  // of a piece: bounds the list that a thread keeps
 
 std::size_t largest_size(const FileTensor& tensor) noexcept {
   return std::max({size_bytes(tensor.in_file), size_bytes(tensor.from_host), size_bytes(tensor.at_target)});

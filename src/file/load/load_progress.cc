@@ -17,7 +17,7 @@ ErrorText text_of(std::size_t done, std::size_t total, const char* what, const c
 
 void Progress::add(std::size_t bytes) {
   const std::size_t done = done_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-  // The last word is for finish, so that it comes once and when all is there.
+  // The final call is left to finish(), so that it happens once, when everything is loaded.
   if (!callback_ || done >= total_ || std::this_thread::get_id() != caller_ || tell(done)) return;
   throw Error(ErrorCode::cancelled,
               text_of(done, total_, "said no", "nothing is left of it: load again, and return true from the callback"),
@@ -31,7 +31,7 @@ void Progress::finish() const {
 bool Progress::tell(std::size_t done) const {
   try {
     return callback_({done, total_});
-  } catch (...) {  // a user's code may throw anything; it is nested in what is thrown instead
+  } catch (...) {  // user code may throw anything; it is nested in the Error
     std::throw_with_nested(Error(ErrorCode::callback_failed, text_of(done, total_, "threw", "let the callback return false to stop a load"),
                                  {{"done", done}, {"total", total_}}));
   }

@@ -7,26 +7,28 @@
 
 #include "berth/file/load.h"
 
-// Counts what has arrived, and tells the caller of `load` on the caller's own thread: a callback need not be made for others.
+// Counts the bytes loaded, and calls the progress callback on the thread that called `load`, so that callbacks
+// need not be thread-safe. `add` may be called from any thread.
 namespace berth::internal::file::load {
 
 class Progress {
  public:
-  // Both must outlive it. The thread that makes it is the one that is called back.
+  // The callback must outlive this object, and is called on the thread that constructs it.
   Progress(const ProgressCallback& callback, std::size_t total_bytes) noexcept : callback_(callback), total_(total_bytes) {}
 
-  // More has arrived. Throws Error: cancelled when the callback says no, callback_failed when it throws.
+  // More bytes are loaded. Throws Error: cancelled when the callback returns false, callback_failed when it
+  // throws.
   void add(std::size_t bytes);
-  // Everything has; it is too late to say no. Throws Error(callback_failed).
+  // Everything is loaded; the callback can no longer cancel. Throws Error(callback_failed).
   void finish() const;
 
  private:
-  bool tell(std::size_t done) const;  // the callback's answer
+  bool tell(std::size_t done) const;  // returns the callback's answer
 
   const ProgressCallback& callback_;
   const std::size_t total_;
   const std::thread::id caller_ = std::this_thread::get_id();
-  std::atomic<std::size_t> done_{0};  // relaxed: a number to look at
+  std::atomic<std::size_t> done_{0};  // relaxed: only a counter
 };
 
 }  // namespace berth::internal::file::load

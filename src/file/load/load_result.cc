@@ -36,12 +36,6 @@ void LoadReport::write_json(JsonWriter& json) const {
   json.end_object();
 }
 
-std::string LoadReport::to_json() const {
-  JsonWriter json;
-  write_json(json);
-  return json.take();
-}
-
 LoadedTensors::LoadedTensors(std::vector<NamedTensor> tensors, LoadReport report)
     : tensors_(std::move(tensors)), by_name_(tensors_.size()), report_(std::move(report)) {
   std::iota(by_name_.begin(), by_name_.end(), std::size_t{0});

@@ -38,7 +38,8 @@ void check(const LoadOptions& options) {
   }
 }
 
-// What the host is to pass on, so that the device does the rest: as the route of a copy from here to there says.
+// The dtype that the host sends, so that the device converts the rest: decided by the route of a copy between
+// them.
 DType passed_on(DType from, DType to, const Backend& device) {
   if (from == to || device.properties().abilities.host_access) return to;
   const Shape shape{1};
@@ -50,19 +51,19 @@ DType passed_on(DType from, DType to, const Backend& device) {
   return there ? from : to;
 }
 
-Storage make_target(const TensorEntry& entry, DType dtype, const Place& place, const Site& site) {
-  if (!entry.dtype) return empty({entry.size_bytes}, dtype, place, {}, site);
-  if (!entry.fortran_order) return empty(entry.shape, dtype, place, {}, site);
-  return file::turned(empty(file::reversed(entry.shape), dtype, place, {}, site));
+Storage make_target(const TensorEntry& entry, DType dtype, const AllocatorRef& where, const Site& site) {
+  if (!entry.dtype) return empty({entry.size_bytes}, dtype, where, {}, site);
+  if (!entry.fortran_order) return empty(entry.shape, dtype, where, {}, site);
+  return file::turned(empty(file::reversed(entry.shape), dtype, where, {}, site));
 }
 
 // One load, from the options to the report.
 class Load {
  public:
-  Load(LoadSource& source, const Place& place, const LoadOptions& options) : source_(source), place_(place), options_(options) {
+  Load(LoadSource& source, const AllocatorRef& where, const LoadOptions& options) : source_(source), place_(where), options_(options) {
     report_.asked_mode = options.mode;
-    report_.device = place.device();
-    job_.device = &backend(place.device());
+    report_.device = where.device();
+    job_.device = &backend(where.device());
   }
 
   LoadedTensors run(const Site& site) {
@@ -132,13 +133,14 @@ class Load {
     job_.targets.push_back({entry.name, static_cast<std::byte*>(made.data_ptr())});
   }
 
-  // Small loads are cut finer, so that all threads have something to do.
+  // Small loads use smaller pieces, so that all threads have work.
   static std::size_t piece_bytes(std::size_t total, int threads) noexcept {
     const std::size_t share = total / (static_cast<std::size_t>(threads) * 4);
     return align_down(std::clamp(share, kLeastPieceBytes, kPieceBytes), kPartAlignment);
   }
 
-  // What the host converts need not be read first, where the files can be held still.
+  // Leases the files with tensors that the host converts, if possible, so that they are converted without being
+  // read first.
   void hold_still() {
     std::vector<std::size_t> ends(source_.files.size());
     for (const FileTensor& tensor : job_.tensors) {
@@ -168,7 +170,7 @@ class Load {
   }
 
   LoadSource& source_;
-  const Place& place_;
+  const AllocatorRef& place_;
   const LoadOptions& options_;
   std::vector<const TensorEntry*> chosen_;
   LoadJob job_;
@@ -187,9 +189,9 @@ LoadMode choose_mode(std::uint64_t file_bytes, std::uint64_t available_bytes) no
   return file_bytes > available_bytes / 2 && available_bytes != 0 ? LoadMode::direct : LoadMode::read;
 }
 
-LoadedTensors load_tensors(LoadSource source, const Place& place, const LoadOptions& options, const Site& site) {
+LoadedTensors load_tensors(LoadSource source, const AllocatorRef& where, const LoadOptions& options, const Site& site) {
   check(options);
-  return Load(source, place, options).run(site);
+  return Load(source, where, options).run(site);
 }
 
 }  // namespace berth::internal::file::load

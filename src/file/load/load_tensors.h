@@ -8,24 +8,26 @@
 #include "berth/file/load.h"
 #include "file/load/load_job.h"
 
-// Loading beneath the formats: what they hand over, and the steps that are the same for all of them.
+// The format-independent loader: what the formats pass to it, and the steps common to all of them. Any thread.
 namespace berth::internal::file::load {
 
 struct LoadSource {
   std::vector<LoadFile> files;
-  std::span<const TensorEntry> entries;               // their file numbers are those of `files`
-  std::function<Storage(const TensorEntry&)> mapped;  // the tensor over the mapped file, as berth's dtype or as bytes
-  std::function<void()> require_unchanged;            // throws when a file is not what was opened
-  std::size_t piece_bytes = 0;                        // 0: by the size of the load; else a multiple of kPartAlignment, for tests
-  std::size_t least_in_place = 0;                     // 0: as the job has it
+  std::span<const TensorEntry> entries;               // `file` of each is an index into `files`
+  std::function<Storage(const TensorEntry&)> mapped;  // the tensor over the mapped file, as its dtype or as
+                                                      // bytes
+  std::function<void()> require_unchanged;            // throws when a file differs from what was opened
+  std::size_t piece_bytes = 0;                        // 0: by the size of the load; else a multiple of
+                                                      // kPartAlignment (tests)
+  std::size_t least_in_place = 0;                     // 0: the default of LoadJob
 };
 
-LoadedTensors load_tensors(LoadSource source, const Place& place, const LoadOptions& options, const Site& site);
+LoadedTensors load_tensors(LoadSource source, const AllocatorRef& where, const LoadOptions& options, const Site& site);
 
-// The dtype that a tensor has when it is loaded.
+// The dtype of a tensor after loading.
 DType loaded_dtype(const TensorEntry& entry, const LoadOptions& options) noexcept;
 
-// What `automatic` stands for.
+// Resolves LoadMode::automatic.
 LoadMode choose_mode(std::uint64_t file_bytes, std::uint64_t available_bytes) noexcept;
 
 }  // namespace berth::internal::file::load

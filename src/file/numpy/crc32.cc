@@ -11,7 +11,8 @@ namespace {
 
 using Table = std::array<std::uint32_t, 256>;
 
-// tables[k][b]: what byte b does to the sum with k zero bytes behind it. Eight bytes at once are then eight lookups that wait for nothing.
+// tables[k][b]: the effect of byte b, followed by k zero bytes, on the checksum ("slicing by 8"). Eight bytes
+// at a time are then eight independent lookups.
 constexpr std::array<Table, 8> make_tables() {
   std::array<Table, 8> tables{};
   for (std::uint32_t b = 0; b < 256; ++b) {

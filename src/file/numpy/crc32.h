@@ -7,7 +7,8 @@
 
 namespace berth::internal::file {
 
-// The sum that zip archives keep of each member. Goes on from `sum`, that of the bytes before; 0 at the start.
+// The CRC-32 that zip archives keep of each member. Continues from `sum`, the checksum of the preceding bytes;
+// 0 at the start. A pure function.
 std::uint32_t crc32(std::span<const std::byte> bytes, std::uint32_t sum = 0) noexcept;
 
 }  // namespace berth::internal::file

@@ -48,7 +48,7 @@ TensorEntry read_entry(const OpenFile& file) {
 
 }  // namespace
 
-Storage open_npy(const std::string& path, FileMode mode, Site site) {
+Storage map_npy(const std::string& path, FileMode mode, Site site) {
   if (mode == FileMode::create) {
     throw ArgumentError(ErrorCode::invalid_argument, {text::join("opening ", text::quoted(path), " to create it"),
                                                       "what is opened is there already", "save_npy writes a new one"});

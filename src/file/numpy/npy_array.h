@@ -12,10 +12,11 @@
 
 namespace berth::internal::file {
 
-// As much of an array's front as its header can take.
+// Reads the start of an array: as many bytes as its header can have.
 std::string read_front(const OpenFile& file, std::uint64_t offset, std::uint64_t bytes);
 
-// An array as the two parts of an .npy file. Throws ArgumentError(unsupported_dtype); the name is for that.
+// An array as the two parts of an .npy file. Throws ArgumentError(unsupported_dtype), which mentions the name.
+// One thread at a time.
 class NpyArray {
  public:
   NpyArray(const Storage& array, std::string_view name);

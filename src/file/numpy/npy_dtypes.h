@@ -6,7 +6,7 @@
 
 #include "berth/base/dtype.h"
 
-// What the reader and the writer of .npy files must agree about: how a file begins, and the names of dtypes.
+// Constants common to the reader and the writer of .npy files: the magic, and the names of dtypes.
 namespace berth::internal::file {
 
 inline constexpr std::string_view kNpyMagic = "\x93NUMPY";

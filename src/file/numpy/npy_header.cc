@@ -24,7 +24,7 @@ std::optional<std::uint64_t> digits(std::string_view text) noexcept {
   return value;
 }
 
-// What the dictionary says.
+// The contents of the dictionary.
 struct Dictionary {
   std::string_view descr;
   bool fortran_order = false;
@@ -33,8 +33,9 @@ struct Dictionary {
 
 class DictionaryParser {
  public:
-  // The text begins at that byte of the file.
-  DictionaryParser(std::string_view text, std::uint64_t offset, const NpyPlace& place) : text_(text), offset_(offset), place_(place) {}
+  // The text begins at byte `offset` of the file.
+  DictionaryParser(std::string_view text, std::uint64_t offset, const NpyPosition& position)
+      : text_(text), offset_(offset), position_(position) {}
 
   Dictionary run() {
     take('{');
@@ -56,11 +57,11 @@ class DictionaryParser {
 
  private:
   [[noreturn]] void refuse(std::string_view rule, std::string why, ErrorCode code = ErrorCode::format_error) const {
-    throw_fault(place_.path, {.rule = rule,
-                              .why = std::move(why),
-                              .code = code,
-                              .offset = offset_ + at_,
-                              .name = place_.name.empty() ? std::nullopt : std::optional(place_.name)});
+    throw_fault(position_.path, {.rule = rule,
+                                 .why = std::move(why),
+                                 .code = code,
+                                 .offset = offset_ + at_,
+                                 .name = position_.name.empty() ? std::nullopt : std::optional(position_.name)});
   }
 
   void skip_blanks() noexcept { at_ = std::min(text_.find_first_not_of(" \t\n\r", at_), text_.size()); }
@@ -74,7 +75,7 @@ class DictionaryParser {
     if (!taken(wanted)) refuse("dictionary", text::join("here must stand ", wanted));
   }
 
-  // Between quotes of either kind. An escape has no place in any of the three.
+  // A string in quotes of either kind. None of the three values may contain an escape.
   std::string_view quoted(std::string_view what) {
     const bool is_double = taken('"');
     if (!is_double && !taken('\'')) refuse("member_type", text::join(what, " must be a string"));
@@ -127,7 +128,7 @@ class DictionaryParser {
       dims[rank++] = dimension();
       comma = taken(',');
     }
-    // (3) is a number in brackets and no tuple.
+    // (3) is a number in parentheses, not a tuple.
     if (rank == 1 && !comma) refuse("member_type", "shape must be a tuple: (3,) and not (3)");
     found_.shape = Shape(std::span<const std::int64_t>(dims, rank));
   }
@@ -145,7 +146,7 @@ class DictionaryParser {
 
   std::string_view text_;
   std::uint64_t offset_;
-  const NpyPlace& place_;
+  const NpyPosition& position_;
   std::size_t at_ = 0;
   bool seen_[3] = {};
   Dictionary found_;
@@ -153,27 +154,27 @@ class DictionaryParser {
 
 class NpyParser {
  public:
-  NpyParser(std::string_view front, const NpyPlace& place) : front_(front), place_(place) {}
+  NpyParser(std::string_view front, const NpyPosition& position) : front_(front), position_(position) {}
 
   TensorEntry run() {
     const std::size_t start = read_start();
-    const Dictionary said = DictionaryParser(front_.substr(start, header_bytes_), place_.offset + start, place_).run();
+    const Dictionary said = DictionaryParser(front_.substr(start, header_bytes_), position_.offset + start, position_).run();
     TensorEntry entry;
-    entry.name = place_.name;
+    entry.name = position_.name;
     entry.format_dtype = said.descr;
     entry.shape = said.shape;
-    // One axis, or none, is both orders at once.
+    // With at most one axis, both orders are the same.
     entry.fortran_order = said.fortran_order && said.shape.rank() > 1;
     const std::uint64_t element = read_dtype(said.descr, entry);
-    read_place(element, place_.bytes - start - header_bytes_, entry);
-    entry.file_offset = place_.offset + start + header_bytes_;
+    read_position(element, position_.bytes - start - header_bytes_, entry);
+    entry.file_offset = position_.offset + start + header_bytes_;
     return entry;
   }
 
  private:
   [[noreturn]] void refuse(Fault fault) const {
-    if (!place_.name.empty()) fault.name = place_.name;
-    throw_fault(place_.path, std::move(fault));
+    if (!position_.name.empty()) fault.name = position_.name;
+    throw_fault(position_.path, std::move(fault));
   }
 
   std::uint64_t number(std::size_t at, std::size_t bytes) const noexcept {
@@ -182,16 +183,16 @@ class NpyParser {
     return value;
   }
 
-  // Magic, version and length; returns where the dictionary begins.
+  // Reads magic, version and length; returns the position of the dictionary.
   std::size_t read_start() {
     if (!front_.starts_with(kNpyMagic)) {
       const bool is_short = kNpyMagic.starts_with(front_);
       refuse({.rule = is_short ? std::string_view("too_small") : std::string_view("magic"),
               .why = is_short ? "the file ends in the first bytes of an .npy file" : "it does not begin like an .npy file",
-              .offset = place_.offset});
+              .offset = position_.offset});
     }
     if (front_.size() < kNpyStartBytes)
-      refuse({.rule = "too_small", .why = "the file ends before the header begins", .offset = place_.offset});
+      refuse({.rule = "too_small", .why = "the file ends before the header begins", .offset = position_.offset});
     const auto major = static_cast<unsigned char>(front_[6]);
     const auto minor = static_cast<unsigned char>(front_[7]);
     if (major < 1 || major > 3 || minor != 0) {
@@ -199,7 +200,7 @@ class NpyParser {
               .why = text::join("version ", static_cast<unsigned>(major), '.', static_cast<unsigned>(minor), " of the format is not known"),
               .help = "save it again with numpy.save",
               .code = ErrorCode::version_mismatch,
-              .offset = place_.offset + 6});
+              .offset = position_.offset + 6});
     }
     const std::size_t length_bytes = major == 1 ? 2 : 4;
     header_bytes_ = number(8, length_bytes);
@@ -208,19 +209,19 @@ class NpyParser {
       refuse({.rule = "header_limit",
               .why = text::join("the header would be ", header_bytes_, " bytes long, and at most ", kMostNpyHeaderBytes, " are read"),
               .code = ErrorCode::limit_exceeded,
-              .offset = place_.offset + 8});
+              .offset = position_.offset + 8});
     }
     if (!fits(start, header_bytes_, front_.size())) {
       refuse({.rule = "header_length",
               .why = text::join("the header would be ", header_bytes_, " bytes long, and the file ends before"),
               .code = ErrorCode::file_truncated,
-              .offset = place_.offset + 8,
-              .facts = {{"have", place_.bytes}, {"need", start + header_bytes_}}});
+              .offset = position_.offset + 8,
+              .facts = {{"have", position_.bytes}, {"need", start + header_bytes_}}});
     }
     return start;
   }
 
-  // The size of an element.
+  // Returns the size of an element.
   std::uint64_t read_dtype(std::string_view descr, TensorEntry& entry) const {
     const auto found = std::ranges::find(kNpyDTypes, descr, &NpyDType::descr);
     if (found != kNpyDTypes.end()) {
@@ -234,7 +235,7 @@ class NpyParser {
               .help = "save arrays of numbers",
               .code = ErrorCode::unsupported_dtype});
     }
-    // Bytes of whatever meaning: what bf16 and f8 are stored as.
+    // Opaque bytes: bf16 and f8 are stored like this.
     const std::optional<std::uint64_t> raw = kind.starts_with('V') && descr[0] == '|' ? digits(kind.substr(1)) : std::nullopt;
     if (raw && *raw > 0) return *raw;
     refuse({.rule = "dtype",
@@ -243,7 +244,7 @@ class NpyParser {
             .code = ErrorCode::unsupported_dtype});
   }
 
-  void read_place(std::uint64_t element, std::uint64_t have, TensorEntry& entry) const {
+  void read_position(std::uint64_t element, std::uint64_t have, TensorEntry& entry) const {
     std::optional<std::uint64_t> need = element;
     for (const std::int64_t dim : entry.shape) {
       if (need) need = try_multiply(*need, static_cast<std::uint64_t>(dim));
@@ -260,18 +261,18 @@ class NpyParser {
     if (*need < have) {
       refuse({.rule = "trailing_bytes",
               .why = text::join(have - *need, " bytes behind the last element belong to none"),
-              .offset = place_.offset + (place_.bytes - have) + *need});
+              .offset = position_.offset + (position_.bytes - have) + *need});
     }
     entry.size_bytes = *need;
   }
 
   std::string_view front_;
-  const NpyPlace& place_;
+  const NpyPosition& position_;
   std::uint64_t header_bytes_ = 0;
 };
 
 }  // namespace
 
-TensorEntry parse_npy(std::string_view front, const NpyPlace& place) { return NpyParser(front, place).run(); }
+TensorEntry parse_npy(std::string_view front, const NpyPosition& position) { return NpyParser(front, position).run(); }
 
 }  // namespace berth::internal::file

@@ -5,7 +5,7 @@
 #include "file/numpy/npy_dtypes.h"
 #include "file/numpy/npy_header.h"
 
-// The header that is written; npy_header.cc reads it.
+// Writes the header; npy_header.cc reads it.
 namespace berth::internal::file {
 
 std::optional<std::string> npy_header(DType dtype, const Shape& shape, bool fortran_order) {

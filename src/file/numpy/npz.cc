@@ -43,15 +43,15 @@ Archive read_archive(const OpenFile& file) {
                   {.rule = "not_npy", .why = "it is no array: its name does not end in .npy", .offset = member.offset, .name = name});
     }
     name.remove_suffix(kEnding.size());
-    const NpyPlace place{.path = file.path(), .offset = member.offset, .bytes = member.bytes, .name = name};
-    archive.entries.push_back(parse_npy(read_front(file, member.offset, member.bytes), place));
+    const NpyPosition position{.path = file.path(), .offset = member.offset, .bytes = member.bytes, .name = name};
+    archive.entries.push_back(parse_npy(read_front(file, member.offset, member.bytes), position));
   }
   return archive;
 }
 
 void require_array_name(const std::string& name) {
   require_text_name(name, "writing the array");
-  constexpr std::size_t kMostBytes = UINT16_MAX - 4;  // with ".npy" behind it
+  constexpr std::size_t kMostBytes = UINT16_MAX - 4;  // followed by ".npy"
   if (name.size() > kMostBytes) {
     throw ArgumentError(ErrorCode::invalid_name,
                         {text::join("writing an array whose name has ", name.size(), " bytes"),
@@ -85,7 +85,7 @@ struct NpzFile::State {
                       [&](std::size_t i) { return std::string_view(members[i].name).substr(0, members[i].name.size() - kEnding.size()); }),
             {{.path = path, .size_bytes = file->bytes(), .data_offset = 0}}, {file}) {}
 
-  const std::vector<ZipMember> members;  // those of the entries, in the same order
+  const std::vector<ZipMember> members;  // parallel to the entries
   const TensorSet set;
 };
 
@@ -97,8 +97,10 @@ Storage NpzFile::operator[](std::string_view name) const { return state_->set.te
 Storage NpzFile::operator[](const TensorEntry& entry) const { return state_->set.tensor(state_->set.at(entry.name)); }
 Storage NpzFile::bytes(std::string_view name) const { return state_->set.bytes(state_->set.at(name)); }
 Storage NpzFile::bytes(const TensorEntry& entry) const { return state_->set.bytes(state_->set.at(entry.name)); }
-Storage NpzFile::read(std::string_view name, const Place& place) const { return state_->set.read(state_->set.at(name), place); }
-Storage NpzFile::read(const TensorEntry& entry, const Place& place) const { return state_->set.read(state_->set.at(entry.name), place); }
+Storage NpzFile::read(std::string_view name, const AllocatorRef& where) const { return state_->set.read(state_->set.at(name), where); }
+Storage NpzFile::read(const TensorEntry& entry, const AllocatorRef& where) const {
+  return state_->set.read(state_->set.at(entry.name), where);
+}
 FileState NpzFile::state() const { return state_->set.state(); }
 
 void NpzFile::verify() const {

@@ -8,7 +8,7 @@
 
 namespace berth::internal::file {
 
-// The door into NpzFile, for those in file/ who need its open file.
+// Access to the private parts of NpzFile, for code in file/ that needs its open file.
 struct NpzInside {
   static NpzFile open(const std::string& path);
   static const file::TensorSet& set(const NpzFile& file) noexcept;

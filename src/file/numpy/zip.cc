@@ -15,10 +15,10 @@ namespace berth::internal::file {
 namespace {
 
 constexpr std::uint64_t kEndBytes = 22;        // of the end of the directory
-constexpr std::uint64_t kMostComment = 65535;  // behind it
+constexpr std::uint64_t kMostComment = 65535;  // after it
 constexpr std::uint64_t kRowBytes = 46;
 constexpr std::uint64_t kLocalBytes = 30;
-constexpr std::uint64_t kLocatorBytes = 20;  // of the end's larger form
+constexpr std::uint64_t kLocatorBytes = 20;  // of the zip64 end
 constexpr std::uint64_t kLargeEndBytes = 56;
 constexpr std::uint64_t kMostDirectoryBytes = 100'000'000;
 
@@ -28,7 +28,7 @@ constexpr std::uint32_t kEndMark = 0x06054b50;
 constexpr std::uint32_t kLocatorMark = 0x07064b50;
 constexpr std::uint32_t kLargeEndMark = 0x06064b50;
 
-// A little-endian number. REQUIRES: it lies inside the text.
+// A little-endian number. REQUIRES: it is inside the text.
 std::uint64_t number(std::string_view text, std::size_t at, std::size_t bytes) noexcept {
   std::uint64_t value = 0;
   for (std::size_t i = bytes; i-- > 0;) value = value << 8 | static_cast<unsigned char>(text[at + i]);
@@ -90,7 +90,7 @@ class ZipParser {
     const std::uint64_t tail_bytes = std::min(file_bytes_, kEndBytes + kMostComment);
     const std::uint64_t tail_offset = file_bytes_ - tail_bytes;
     const std::string tail = bytes_at(tail_offset, tail_bytes);
-    // The end whose comment reaches exactly to the end of the file.
+    // The end record is the one whose comment reaches exactly to the end of the file.
     for (std::size_t at = tail.size() - kEndBytes + 1; at-- > 0;) {
       if (number(tail, at, 4) == kEndMark && number(tail, at + 20, 2) == tail.size() - at - kEndBytes)
         return read_end(std::string_view(tail).substr(at, kEndBytes), tail_offset + at);
@@ -114,7 +114,8 @@ class ZipParser {
     return found;
   }
 
-  // What the small form cannot hold stands in a larger one, to which the bytes in front of the small one lead.
+  // Values too large for the end record are in the zip64 end record, which the locator before the small one
+  // points to.
   Directory read_large_end(std::uint64_t offset, std::uint64_t& limit) const {
     if (offset < kLocatorBytes) refuse("bounds", "there is no room for the larger end of the directory", offset);
     const std::string locator = bytes_at(offset - kLocatorBytes, kLocatorBytes);
@@ -158,7 +159,7 @@ class ZipParser {
     return row;
   }
 
-  // Numbers that do not fit the row stand in its extra field 1, those alone, in this order.
+  // Numbers that do not fit into the row are in its extra field 1 (zip64): only those, in this order.
   void read_large(std::string_view extra, std::uint64_t& packed, Row& row, std::uint64_t offset) const {
     if (row.member.bytes != 0xFFFFFFFF && packed != 0xFFFFFFFF && row.local_offset != 0xFFFFFFFF) return;
     while (extra.size() >= 4) {
@@ -193,7 +194,8 @@ class ZipParser {
     }
   }
 
-  // The local header is where the row says, is of the same member, and the bytes behind it end before the directory.
+  // Requires that the local header is at the row's offset and belongs to the same member, and that its bytes
+  // end before the directory.
   void find_member(Row& row) const {
     const std::string_view name = row.member.name;
     if (!fits(row.local_offset, kLocalBytes, directory_.offset)) refuse("bounds", "it is not inside the file", row.local_offset, name);

@@ -8,16 +8,18 @@
 #include <string_view>
 #include <vector>
 
-// Zip archives whose members are stored as they are: what .npz files are.
+// Zip archives with stored (uncompressed) members, as .npz files are. Parsing is a pure function; a ZipLayout
+// is for one thread at a time.
 //
 //     | local header | member | local header | member | … | directory: a row for each member | end of the directory |
 //
-// It is read from the back. The end says where the directory is, a row where its local header is, and that how long it is itself: each is
-// checked against the file, and the two that tell of a member against each other. Members may not overlap. Archives past 4 GiB and 65,535
-// members (zip64) are read and written.
+// An archive is read from the back. The end record gives the offset of the directory, a row the offset of its
+// local header, and the local header its own length: each is checked against the file, and the row and the
+// local header of a member against each other. Members must not overlap. Archives past 4 GiB and 65,535 members
+// (zip64) are read and written.
 namespace berth::internal::file {
 
-// Reads that range of the archive, or throws.
+// Reads a range of the archive, or throws.
 using ReadAt = std::function<void(std::uint64_t offset, std::span<std::byte> target)>;
 
 struct ZipMember {
@@ -27,18 +29,20 @@ struct ZipMember {
   std::uint32_t crc = 0;
 };
 
-// The members by place; no two have the same name. Throws FormatError; unsupported for what is compressed or encrypted.
+// The members, sorted by position; no two have the same name. Throws FormatError, with code unsupported for
+// compressed and encrypted members.
 std::vector<ZipMember> parse_zip(const ReadAt& read, std::uint64_t file_bytes, std::string_view path);
 
-// The bytes of an archive around those of its members.
+// Generates the bytes of an archive around those of its members.
 class ZipLayout {
  public:
-  // The member's header is `alignment` bytes or more in front of it, so that it begins at a multiple of that. Returns where it begins.
+  // Adds a member, whose local header is padded so that its bytes begin at a multiple of `alignment`. Returns
+  // their offset.
   std::uint64_t add(const std::string& name, std::uint64_t bytes, std::uint32_t crc, std::size_t alignment);
-  // The local header of the member that was added last, and where it goes.
+  // The local header of the member that was added last, and its offset.
   const std::string& local_header() const noexcept { return local_; }
   std::uint64_t local_offset() const noexcept { return local_offset_; }
-  // The directory and its end, which go behind the last member.
+  // The directory and its end record, which follow the last member.
   std::string directory() const;
   std::uint64_t directory_offset() const noexcept { return end_; }
 

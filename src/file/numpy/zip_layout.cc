@@ -8,9 +8,10 @@ namespace berth::internal::file {
 
 namespace {
 
-constexpr std::uint64_t kSmallLimit = 0xFFFFFFFF;  // what four bytes say when the number stands elsewhere
-constexpr std::uint64_t kUtf8 = 0x0800;            // of names
-constexpr std::uint64_t kDate = 0x21;              // 1 January 1980: equal arrays make equal archives
+constexpr std::uint64_t kSmallLimit = 0xFFFFFFFF;  // the value of a 4-byte field whose number is in a zip64
+                                                   // field
+constexpr std::uint64_t kUtf8 = 0x0800;            // flag: names are UTF-8
+constexpr std::uint64_t kDate = 0x21;              // 1 January 1980: equal arrays give equal archives
 
 std::string number(std::uint64_t value, std::size_t bytes) {
   std::string out;
@@ -20,7 +21,7 @@ std::string number(std::uint64_t value, std::size_t bytes) {
 
 std::string small(std::uint64_t value) { return number(std::min(value, kSmallLimit), 4); }
 
-// What a local header and a row of the directory both begin with, from the version on.
+// The fields common to local headers and rows of the directory, from the version on.
 std::string common(std::uint64_t bytes, std::uint32_t crc, bool large) {
   return number(large ? 45 : 20, 2) + number(kUtf8, 2) + number(0, 2) + number(0, 2) + number(kDate, 2) + number(crc, 4) + small(bytes) +
          small(bytes);
@@ -33,7 +34,7 @@ std::uint64_t ZipLayout::add(const std::string& name, std::uint64_t bytes, std::
   const bool far = end_ >= kSmallLimit;
   local_offset_ = end_;
   std::string extra = large ? number(1, 2) + number(16, 2) + number(bytes, 8) + number(bytes, 8) : std::string();
-  // The field that tools which align archives use: the alignment, and as many zeros as it takes.
+  // The extra field that zipalign tools use: the alignment, and as many zeros as needed.
   constexpr std::size_t kFixed = 30;
   constexpr std::size_t kLeast = 6;
   const std::uint64_t bare = end_ + kFixed + name.size() + extra.size() + kLeast;

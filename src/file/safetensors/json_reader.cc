@@ -8,7 +8,7 @@ namespace berth::internal::file {
 
 namespace {
 
-constexpr int kMostNesting = 32;  // of what is passed over
+constexpr int kMostNesting = 32;  // of skipped values
 
 }  // namespace
 
@@ -51,7 +51,7 @@ void JsonReader::skip(lazy::value value, int depth) {
   expect(value.is_null().error(), "a value", "null");
 }
 
-// How far the parser has come.
+// The position of the parser in the file.
 std::optional<std::uint64_t> JsonReader::offset() {
   const char* at = nullptr;
   if (!started_ || document_.current_location().get(at) != simdjson::SUCCESS) return std::nullopt;

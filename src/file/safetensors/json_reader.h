@@ -16,8 +16,8 @@
 #include "file/errors.h"
 #include "file/safetensors/json_text.h"
 
-// JSON in files of tensors, read front to back in one pass. Everything is looked at, nothing is kept but what the caller copies; whatever is
-// wrong is told with its byte and the tensor that it is about.
+// A single-pass JSON reader for headers and indexes. It validates everything and keeps nothing except what the
+// caller copies; errors name the byte and the tensor. One thread at a time.
 namespace berth::internal::file {
 
 namespace lazy = simdjson::ondemand;
@@ -26,12 +26,12 @@ static_assert(JsonText::kRoom >= simdjson::SIMDJSON_PADDING);
 
 class JsonReader {
  public:
-  // The text begins at that byte of the file. Both must outlive the reader.
+  // The text begins at byte `file_offset` of the file. Text and path must outlive the reader.
   JsonReader(const JsonText& text, std::string_view path, std::uint64_t file_offset)
       : text_(text), path_(path), file_offset_(file_offset), has_escapes_(text.view().find('\\') != std::string_view::npos) {}
 
-  // Calls see(key, value) for each member of the object that the text is. The key is decoded, valid UTF-8 without zeros, and good until
-  // the reader goes. Then nothing but `padding` may follow.
+  // Calls see(key, value) for each member of the top-level object. The key is unescaped, valid UTF-8 without
+  // NUL, and valid as long as the reader. Only characters of `padding` may follow the object.
   template <class See>
   void read(std::string_view padding, See see);
 
@@ -53,12 +53,12 @@ class JsonReader {
   }
 
   std::string_view text(lazy::value value, std::string_view what);
-  // An exact number, not negative: 1, and neither 1.0 nor 1e0.
+  // A non-negative integer: 1, but not 1.0 or 1e0.
   std::uint64_t whole(lazy::value value, std::string_view what);
-  // Passes over a value of any kind, which must be well formed all the same.
+  // Skips a value of any type, which must still be well-formed.
   void skip(lazy::value value, int depth = 0);
 
-  // What errors are about from now on; empty: no tensor.
+  // Sets the tensor that errors name; empty: none.
   void about(std::string_view name) noexcept { name_ = name; }
   [[noreturn]] void refuse(std::string_view rule, std::string why, ErrorCode code = ErrorCode::format_error);
 
@@ -77,8 +77,9 @@ class JsonReader {
       refuse_json(error, what, wanted);
   }
   [[noreturn]] void refuse_json(simdjson::error_code error, std::string_view what, std::string_view wanted);
-  // Without escapes the bytes of the text itself, which the parser has seen to be UTF-8 without control characters. Else decoded into room of
-  // our own (the parser's own may not be there: where there is no heap it does not say so), and looked at: escapes can bring in anything.
+  // Without escapes, returns a view of the text itself, which the parser has validated as UTF-8 without control
+  // characters. Otherwise unescapes into our own buffer (the parser does not report a failed allocation of its
+  // buffer) and validates the result, because escapes can encode anything.
   std::string_view decoded(lazy::raw_json_string raw, std::string_view what) {
     if (has_escapes_) [[unlikely]]
       return unescaped(raw, what);
@@ -95,12 +96,12 @@ class JsonReader {
   std::string_view path_;
   std::uint64_t file_offset_;
   bool has_escapes_;
-  std::unique_ptr<std::uint8_t[]> room_ = {};  // for what is decoded; made when it is needed
+  std::unique_ptr<std::uint8_t[]> room_ = {};  // for unescaped strings; allocated when first needed
   std::uint8_t* room_at_ = nullptr;
   std::string_view name_ = {};
   lazy::parser parser_;
   lazy::document document_;
-  bool started_ = false;  // else the document is none, and may not be asked anything
+  bool started_ = false;  // if false, the document must not be used
 };
 
 template <class See>

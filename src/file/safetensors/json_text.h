@@ -8,7 +8,7 @@
 
 namespace berth::internal::file {
 
-// Bytes with room behind them, which the parser reads in large steps.
+// Text with padding after it, because the parser reads in large steps past the end. Plain data.
 class JsonText {
  public:
   static constexpr std::size_t kRoom = 64;
@@ -22,7 +22,7 @@ class JsonText {
 
  private:
   std::size_t bytes_;
-  std::unique_ptr<char[]> data_;  // bytes_ and the room behind them
+  std::unique_ptr<char[]> data_;  // bytes_, then the padding
 };
 
 }  // namespace berth::internal::file

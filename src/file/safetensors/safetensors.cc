@@ -21,7 +21,7 @@ using namespace internal::file;
 
 namespace {
 
-// One file, read as far as its tensors.
+// One open file with its parsed header.
 struct Opened {
   std::shared_ptr<const OpenFile> file;
   SafetensorsHeader header;
@@ -46,12 +46,12 @@ Opened read_header(std::shared_ptr<const OpenFile> file, const SafetensorsOption
 }
 
 std::uint64_t sum_of(const std::vector<TensorEntry>& entries) noexcept {
-  std::uint64_t sum = 0;  // of ranges that lie in files side by side: it fits
+  std::uint64_t sum = 0;  // cannot overflow: the ranges are disjoint parts of files
   for (const TensorEntry& entry : entries) sum += entry.size_bytes;
   return sum;
 }
 
-// A model in several files, put together.
+// Assembles a model from several files.
 class ShardedModel {
  public:
   ShardedModel(const OpenFile& file, const SafetensorsOptions& options) : path_(file.path()), options_(options) {
@@ -66,7 +66,7 @@ class ShardedModel {
   }
 
   void open_shards() {
-    const std::string folder = path_.substr(0, path_.rfind('/') + 1);  // "" when there is none
+    const std::string folder = path_.substr(0, path_.rfind('/') + 1);  // "" if there is none
     for (const std::string& shard : index_.shards) {
       Result<std::shared_ptr<const OpenFile>> file = OpenFile::try_open(folder + shard, os::OpenFor::read);
       if (!file && file.failure().code == ErrorCode::not_found)
@@ -105,7 +105,7 @@ class ShardedModel {
   }
 
   void check() const {
-    // Each tensor that was found is named once: what is missing is what the numbers differ by.
+    // Each tensor found is in the index once, so tensors are missing exactly if the counts differ.
     if (entries.size() != index_.rows.size()) {
       const auto name_of = [&](std::size_t i) -> std::string_view { return entries[i].name; };
       const NameIndex names(entries.size(), name_of);
@@ -151,9 +151,11 @@ Storage SafetensorsFile::operator[](std::string_view name) const { return state_
 Storage SafetensorsFile::operator[](const TensorEntry& entry) const { return state_->set.tensor(state_->set.at(entry.name)); }
 Storage SafetensorsFile::bytes(std::string_view name) const { return state_->set.bytes(state_->set.at(name)); }
 Storage SafetensorsFile::bytes(const TensorEntry& entry) const { return state_->set.bytes(state_->set.at(entry.name)); }
-Storage SafetensorsFile::read(std::string_view name, const Place& place) const { return state_->set.read(state_->set.at(name), place); }
-Storage SafetensorsFile::read(const TensorEntry& entry, const Place& place) const {
-  return state_->set.read(state_->set.at(entry.name), place);
+Storage SafetensorsFile::read(std::string_view name, const AllocatorRef& where) const {
+  return state_->set.read(state_->set.at(name), where);
+}
+Storage SafetensorsFile::read(const TensorEntry& entry, const AllocatorRef& where) const {
+  return state_->set.read(state_->set.at(entry.name), where);
 }
 FileState SafetensorsFile::state() const { return state_->set.state(); }
 

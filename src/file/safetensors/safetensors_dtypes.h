@@ -9,11 +9,12 @@
 
 namespace berth::internal::file {
 
-// Null when there is none.
+// Lookup in the format's dtypes; null if not found. Pure functions.
 const SafetensorsDType* find_safetensors_dtype(std::string_view name) noexcept;
 const SafetensorsDType* find_safetensors_dtype(DType dtype) noexcept;
 
-// The bytes of so many elements of so many bits, side by side. Nothing when they are too many to count, or fill no whole number of bytes.
+// The size of the elements of a shape, packed at `bits` bits each. Returns nullopt on overflow, or if it is not
+// a whole number of bytes.
 std::optional<std::uint64_t> packed_bytes(const Shape& shape, int bits) noexcept;
 
 }  // namespace berth::internal::file

@@ -41,12 +41,12 @@ class HeaderParser {
   }
 
  private:
-  // The members of a tensor, in whatever order they come.
+  // The members of a tensor, which may come in any order.
   struct Members {
     bool dtype = false;
     bool shape = false;
     bool offsets = false;
-    const SafetensorsDType* known = nullptr;  // null: a dtype that is not, in a lax reading
+    const SafetensorsDType* known = nullptr;  // null: an unknown dtype, in lax mode
     std::uint64_t begin = 0;
     std::uint64_t end = 0;
   };
@@ -167,12 +167,12 @@ class HeaderParser {
       std::stable_sort(header_.entries.begin(), header_.entries.end(), before);
   }
 
-  // The tensors follow one another from the end of the header to the end of the file.
+  // Requires that the tensors are back to back from the end of the header to the end of the file.
   void check_layout() const {
     std::uint64_t at = header_.data_offset;
     for (const TensorEntry& entry : header_.entries) {
       if (entry.file_offset != at) refuse_place(entry, at);
-      at += entry.size_bytes;  // inside the file: checked with the tensor
+      at += entry.size_bytes;  // inside the file: check_tensor checked it
     }
     const std::uint64_t end = header_.data_offset + data_bytes_;
     if (at != end) {

@@ -14,25 +14,28 @@
 //
 //     {"__metadata__": {"format": "pt"}, "w": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, …}
 //
-// Offsets count from the end of the header. The parser knows no files: it is given bytes and a size, so that anything can be thrown at it.
+// Offsets count from the end of the header. The parser knows no files, only bytes and a size, so that it can be
+// fuzzed. Pure functions; any thread.
 namespace berth::internal::file {
 
 class JsonText;
 
 inline constexpr std::uint64_t kSafetensorsLengthBytes = 8;
-inline constexpr std::uint64_t kMostHeaderBytes = 100'000'000;  // of JSON: what the reference implementation takes
+inline constexpr std::uint64_t kMostHeaderBytes = 100'000'000;  // of JSON: the limit of the reference
+                                                                // implementation
 
 struct SafetensorsHeader {
-  std::vector<TensorEntry> entries;  // by place; file is 0
+  std::vector<TensorEntry> entries;  // sorted by offset; `file` is 0
   NameIndex names;                   // of the entries; no two are equal
   SafetensorsFile::Metadata metadata;
   std::uint64_t data_offset = 0;
 };
 
-// N, from the first eight bytes of the file (fewer when it has no more). Throws FormatError: too_small, header_length, header_limit.
+// Reads N from the first eight bytes of the file (fewer if it is shorter). Throws FormatError: too_small,
+// header_length, header_limit.
 std::uint64_t safetensors_header_bytes(std::string_view first, std::uint64_t file_bytes, std::string_view path);
 
-// Throws FormatError for whatever breaks a rule.
+// Throws FormatError for a header that breaks a rule.
 SafetensorsHeader parse_safetensors(const JsonText& json, std::uint64_t file_bytes, const SafetensorsOptions& options,
                                     std::string_view path);
 

@@ -11,7 +11,7 @@ namespace berth::internal::file {
 
 namespace {
 
-// Whether every part of the path goes down.
+// Whether no component of the path is empty, "." or "..".
 bool stays_inside(std::string_view path) noexcept {
   for (std::string_view rest = path;;) {
     const std::size_t end = std::min(rest.find('/'), rest.size());
@@ -55,7 +55,7 @@ class IndexParser {
                        ErrorCode::path_escape);
       }
       index_.rows.push_back({std::string(name), 0});
-      files_.emplace_back(shard);  // good while the reader is
+      files_.emplace_back(shard);  // valid as long as the reader
     });
     reader_.about({});
   }

@@ -10,7 +10,7 @@
 
 namespace berth::internal::file {
 
-// The door into SafetensorsFile, for those in file/ who need its open files.
+// Access to the private parts of SafetensorsFile, for code in file/ that needs its open files.
 struct SafetensorsInside {
   struct Parts {
     std::string path;

@@ -23,9 +23,9 @@ using namespace internal::file;
 namespace {
 
 constexpr std::size_t kMostAlignment = std::size_t{2} << 20;
-constexpr std::size_t kLeastAlignment = 8;  // of every element; files of the reference implementation have it too
+constexpr std::size_t kLeastAlignment = 8;  // of every element; as in files of the reference implementation
 
-struct Slot {
+struct TensorRange {
   TensorSpec spec;
   std::string_view dtype;  // the format's name
   std::uint64_t bytes = 0;
@@ -50,7 +50,7 @@ const SafetensorsDType& format_dtype(const TensorSpec& spec) {
   return *found;
 }
 
-Slot slot_for(TensorSpec spec) {
+TensorRange range_for(TensorSpec spec) {
   require_text_name(spec.name, "writing the tensor");
   if (spec.name == "__metadata__")
     refuse(ErrorCode::invalid_name, asked(spec.name), "the format keeps that name", "use another", spec.name);
@@ -64,23 +64,23 @@ Slot slot_for(TensorSpec spec) {
   return {.spec = std::move(spec), .dtype = dtype.name, .bytes = *bytes};
 }
 
-// The multiple that a tensor leaves the next at, as far as anyone cares. What is first in this order begins at the coarsest multiples, and
-// every tensor at one of its own size's, and so of its element's.
+// The largest power of two, at most `most`, that divides the size of a tensor. In descending order of it, every
+// tensor begins at a multiple of its own granularity, and so of its element's size.
 std::uint64_t granularity(std::uint64_t bytes, std::uint64_t most) noexcept {
   return bytes == 0 ? most : std::min(bytes & (~bytes + 1), most);
 }
 
-void lay_out(std::vector<Slot>& slots, std::size_t wanted) {
+void lay_out(std::vector<TensorRange>& ranges, std::size_t wanted) {
   const std::uint64_t alignment = std::max(wanted, kLeastAlignment);
-  std::sort(slots.begin(), slots.end(), [&](const Slot& a, const Slot& b) {
+  std::sort(ranges.begin(), ranges.end(), [&](const TensorRange& a, const TensorRange& b) {
     const std::uint64_t one = granularity(a.bytes, alignment);
     const std::uint64_t other = granularity(b.bytes, alignment);
     return one != other ? one > other : a.spec.name < b.spec.name;
   });
   std::uint64_t at = 0;
-  for (Slot& slot : slots) {
-    slot.begin = at;
-    at = checked_add(at, slot.bytes, "the bytes of the file");
+  for (TensorRange& range : ranges) {
+    range.begin = at;
+    at = checked_add(at, range.bytes, "the bytes of the file");
   }
 }
 
@@ -107,22 +107,22 @@ void write_metadata(JsonWriter& json, const SafetensorsFile::Metadata& metadata)
   json.end_object();
 }
 
-// Eight bytes of length, JSON, and spaces up to the alignment.
-std::string header_of(const std::vector<Slot>& slots, const SafetensorsWriteOptions& options) {
+// The header: eight bytes of length, JSON, and spaces up to the alignment.
+std::string header_of(const std::vector<TensorRange>& ranges, const SafetensorsWriteOptions& options) {
   JsonWriter json;
   json.begin_object();
   if (!options.metadata.empty()) write_metadata(json, options.metadata);
-  for (const Slot& slot : slots) {
-    json.key(slot.spec.name).begin_object().member("dtype", slot.dtype).key("shape").begin_array();
-    for (const std::int64_t dim : slot.spec.shape) json.value(dim);
-    json.end_array().key("data_offsets").begin_array().value(slot.begin).value(slot.begin + slot.bytes).end_array().end_object();
+  for (const TensorRange& range : ranges) {
+    json.key(range.spec.name).begin_object().member("dtype", range.dtype).key("shape").begin_array();
+    for (const std::int64_t dim : range.spec.shape) json.value(dim);
+    json.end_array().key("data_offsets").begin_array().value(range.begin).value(range.begin + range.bytes).end_array().end_object();
   }
   std::string text = std::string(kSafetensorsLengthBytes, '\0') + json.end_object().take();
   text.resize(checked_align_up(text.size(), std::max(options.alignment, kLeastAlignment), "the bytes of the header"), ' ');
   const std::uint64_t bytes = text.size() - kSafetensorsLengthBytes;
   if (bytes > kMostHeaderBytes) {
     throw ArgumentError(ErrorCode::limit_exceeded,
-                        {text::join("writing ", slots.size(), " tensors into one file"),
+                        {text::join("writing ", ranges.size(), " tensors into one file"),
                          text::join("the header would be ", bytes, " bytes long, and the format allows ", kMostHeaderBytes),
                          "write several files, or shorter names"},
                         {{"bytes", bytes}, {"limit", kMostHeaderBytes}});
@@ -131,45 +131,45 @@ std::string header_of(const std::vector<Slot>& slots, const SafetensorsWriteOpti
   return text;
 }
 
-std::vector<Slot> slots_for(std::vector<TensorSpec> tensors, std::size_t alignment) {
+std::vector<TensorRange> ranges_for(std::vector<TensorSpec> tensors, std::size_t alignment) {
   require_alignment(alignment);
-  std::vector<Slot> slots;
-  slots.reserve(tensors.size());
-  for (TensorSpec& spec : tensors) slots.push_back(slot_for(std::move(spec)));
-  lay_out(slots, alignment);
-  return slots;
+  std::vector<TensorRange> ranges;
+  ranges.reserve(tensors.size());
+  for (TensorSpec& spec : tensors) ranges.push_back(range_for(std::move(spec)));
+  lay_out(ranges, alignment);
+  return ranges;
 }
 
 }  // namespace
 
 struct SafetensorsWriter::State {
-  std::vector<Slot> slots;
+  std::vector<TensorRange> ranges;
   NameIndex names;
   std::string header;
   OutputFile file;
   bool committed = false;
 
   State(const std::string& path, std::vector<TensorSpec> tensors, const SafetensorsWriteOptions& options)
-      : slots(slots_for(std::move(tensors), options.alignment)),
-        names(unique_names(slots)),
-        header(header_of(slots, options)),
-        file(path, checked_add(header.size(), slots.empty() ? 0 : slots.back().begin + slots.back().bytes, "the bytes of the file")) {
+      : ranges(ranges_for(std::move(tensors), options.alignment)),
+        names(unique_names(ranges)),
+        header(header_of(ranges, options)),
+        file(path, checked_add(header.size(), ranges.empty() ? 0 : ranges.back().begin + ranges.back().bytes, "the bytes of the file")) {
     file.write(0, std::string_view(header));
   }
 
-  static NameIndex unique_names(const std::vector<Slot>& slots) {
-    const auto name_of = [&](std::size_t i) -> std::string_view { return slots[i].spec.name; };
-    NameIndex names(slots.size(), name_of);
+  static NameIndex unique_names(const std::vector<TensorRange>& ranges) {
+    const auto name_of = [&](std::size_t i) -> std::string_view { return ranges[i].spec.name; };
+    NameIndex names(ranges.size(), name_of);
     if (const auto twice = names.duplicate(name_of))
       refuse(ErrorCode::duplicate_value, asked(name_of(*twice)), "another has that name", "use names once", name_of(*twice));
     return names;
   }
 
-  Slot& slot(std::string_view name) {
-    const auto found = names.find(name, [&](std::size_t i) -> std::string_view { return slots[i].spec.name; });
+  TensorRange& range(std::string_view name) {
+    const auto found = names.find(name, [&](std::size_t i) -> std::string_view { return ranges[i].spec.name; });
     if (!found) refuse(ErrorCode::invalid_name, asked(name), "it was not announced", "name it when the writer is made", name);
-    if (slots[*found].written) refuse(ErrorCode::invalid_name, asked(name), "it was written already", "write each once", name);
-    return slots[*found];
+    if (ranges[*found].written) refuse(ErrorCode::invalid_name, asked(name), "it was written already", "write each once", name);
+    return ranges[*found];
   }
 };
 
@@ -178,24 +178,24 @@ SafetensorsWriter::SafetensorsWriter(const std::string& path, std::vector<Tensor
 SafetensorsWriter::~SafetensorsWriter() = default;
 
 void SafetensorsWriter::write(std::string_view name, const Storage& tensor) {
-  Slot& slot = state_->slot(name);
-  const bool foreign = !slot.spec.format_dtype.empty();
-  const bool right = foreign ? tensor.size_bytes() == slot.bytes && tensor.dtype() == DType::u8
-                             : tensor.dtype() == slot.spec.dtype && tensor.shape() == slot.spec.shape;
+  TensorRange& range = state_->range(name);
+  const bool foreign = !range.spec.format_dtype.empty();
+  const bool right = foreign ? tensor.size_bytes() == range.bytes && tensor.dtype() == DType::u8
+                             : tensor.dtype() == range.spec.dtype && tensor.shape() == range.spec.shape;
   if (!right) {
     refuse(ErrorCode::size_mismatch, asked(name),
            text::join("it is ", tensor.shape().to_string(), " of ", to_string(tensor.dtype()), ", and was announced as ",
-                      slot.spec.shape.to_string(), " of ", slot.dtype),
+                      range.spec.shape.to_string(), " of ", range.dtype),
            foreign ? "give its bytes as u8" : "announce what is written", name);
   }
   const HostBytes bytes(tensor);
-  state_->file.write(state_->header.size() + slot.begin, bytes.span());
-  slot.written = true;
+  state_->file.write(state_->header.size() + range.begin, bytes.span());
+  range.written = true;
 }
 
 void SafetensorsWriter::commit() {
-  const auto missing = std::ranges::find_if(state_->slots, [](const Slot& slot) { return !slot.written && slot.bytes != 0; });
-  if (missing != state_->slots.end())
+  const auto missing = std::ranges::find_if(state_->ranges, [](const TensorRange& range) { return !range.written && range.bytes != 0; });
+  if (missing != state_->ranges.end())
     refuse(ErrorCode::undefined_value, "finishing a file", text::join("the tensor ", text::quoted(missing->spec.name), " is not written"),
            "write every tensor that was announced", missing->spec.name);
   if (std::exchange(state_->committed, true))

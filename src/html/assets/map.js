@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Time from left to right, addresses from below, a box for everything that held bytes for a while.
+// The address map: time from left to right, addresses from bottom to top, a box for everything that held bytes
+// for some time.
 
-const chunk = 256;  // boxes that are passed over together when all of them have ended before
+const chunk = 256;  // boxes that are skipped together if all of them have ended
 
-// The map of page/address_map.h, its boxes in the order in which they begin. What is too large for a number is also in `exact`, for showing.
+// The map of html/address_map.h, its boxes sorted by begin. Integers that a JavaScript number cannot hold are
+// also in `exact`, as text to show.
 function readMap(data) {
   const begin = sums(unpack(data.begin)), places = {offset: sums(unpack(data.place_offsets)), bytes: unpack(data.place_bytes)};
   const end = unpack(data.lives).map((life, i) => begin[i] + life), place = Uint32Array.from(unpack(data.places));
@@ -37,7 +39,7 @@ function boxRows(map, i) {
   return rows;
 }
 
-// Calls `visit` for those that live within [from, to).
+// Calls `visit` for the boxes that are live within [from, to).
 function eachAlive(map, from, to, visit) {
   const stop = lastNotAbove(map.begin, to) + 1;
   for (let first = 0; first < stop; first += chunk) {
@@ -47,7 +49,7 @@ function eachAlive(map, from, to, visit) {
   }
 }
 
-// The next box from `after` on, round and round, whose name or tag holds `part`; -1 when none does.
+// The next box after `after`, wrapping around, whose name or tag contains `part`; -1 if there is none.
 function findBox(map, part, after) {
   const wanted = part.toLowerCase(), count = map.begin.length;
   for (let k = 1; k <= count; ++k) {
@@ -61,11 +63,11 @@ class MapFigure extends Figure {
   constructor(root) {
     super(root, 8);
     this.map = readMap(this.data);
-    // Not so close that numbers could not tell addresses apart.
+    // Limits the zoom to what floating-point numbers can resolve.
     const least = Math.max(this.map.bytes / 2 ** 40, Math.min(16, Math.max(this.map.bytes, 1)));
     this.time = this.ranges.x = sharedTime(this.map.from, this.map.to);
     this.addresses = this.ranges.y = new Range(0, this.map.bytes, least);
-    this.chosen = -1;  // the box that the tip tells of
+    this.chosen = -1;  // the box that the tooltip describes
     this.keys = {n: () => this.step(1), p: () => this.step(-1)};
     const search = root.querySelector('input');
     search.addEventListener('keydown', (event) => { if (event.key === 'Enter') this.find(search.value); });
@@ -74,7 +76,7 @@ class MapFigure extends Figure {
 
   // ---- Drawing.
 
-  // A box in pixels, at least one in each direction.
+  // A box in pixels, at least one wide and one high.
   place(i, width, height) {
     const {map, time, addresses} = this, left = Math.floor(time.share(map.begin[i]) * width);
     const bottom = Math.min(height, height - Math.floor(addresses.share(map.offset[i]) * height));
@@ -84,7 +86,8 @@ class MapFigure extends Figure {
     };
   }
 
-  // The loop over all boxes: it makes no objects and calls little, for there may be a quarter of a million, in every frame.
+  // The loop over all boxes. It allocates no objects and makes few calls, because there may be a quarter of a
+  // million boxes in every frame.
   paint(pixels, width, height) {
     const {begin, end, offset, top, tone} = this.map, {begin: from, end: to} = this.time, {begin: low, end: high} = this.addresses;
     const perStep = width / (to - from), perByte = height / (high - low), ground = pixels[0] ?? 0;
@@ -116,7 +119,7 @@ class MapFigure extends Figure {
     if (right - left >= 44 * this.ratio && bottom - top >= 15 * this.ratio) this.named.push([i, {left, right, top, bottom}]);
   }
 
-  // Shorter than a pixel: it colours its part of one.
+  // A box shorter than a pixel is blended by the share of the pixel that it covers.
   paintThin(pixels, width, left, top, bottom, share, fill, ground) {
     if (left < 0) return;
     for (let at = top * width + left, end = bottom * width; at < end; at += width) {
@@ -161,7 +164,7 @@ class MapFigure extends Figure {
     this.context.lineWidth = 1;
   }
 
-  // ---- Telling of a box.
+  // ---- The tooltip of a box.
 
   choose(i, x, y) {
     if (this.chosen !== i) this.later('frame');
@@ -171,7 +174,7 @@ class MapFigure extends Figure {
 
   quiet() { this.choose(-1); }
 
-  // Of those within the pixel, the one that lives longest in it.
+  // Chooses the box that covers most of the pixel.
   point(x, y) {
     const {across, up} = this.inside(x, y), address = this.addresses.at(up);
     if (across < 0 || across >= 1 || up <= 0 || up > 1) return this.quiet();
@@ -185,14 +188,14 @@ class MapFigure extends Figure {
     this.choose(best, x, y);
   }
 
-  // Words about the largest that lives at a step.
+  // Describes the largest box that is live at a step.
   largestAt(step) {
     let best = -1;
     eachAlive(this.map, step, step + 1, (i) => { if (best < 0 || this.map.size[i] > this.map.size[best]) best = i; });
     return best < 0 ? '' : boxName(this.map, best) + ', ' + bytesText(this.map.size[best]);
   }
 
-  // Brings a box into view and tells of it, as a pointer would.
+  // Scrolls a box into view and shows its tooltip, as hovering would.
   visit(i) {
     this.time.reveal(this.map.begin[i], this.map.end[i]);
     this.addresses.reveal(this.map.offset[i], this.map.top[i]);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The addresses of a pool at one moment, in rows as text is written: what lies where, and whose it is.
+// The addresses of a pool at one moment, drawn in rows like text: the pieces, and who owns them.
 
-const live = 0, waiting = 1, free = 2, slab = 3;  // page::PieceKind
+const live = 0, waiting = 1, free = 2, slab = 3;  // html::PieceKind
 const rowHeight = 20, rowGap = 4;                 // CSS pixels
 
-// The map of page/range_map.h, its pieces by address.
+// The map of html/range_map.h, its pieces sorted by address.
 function readRange(data) {
   const offset = sums(unpack(data.offsets)), size = unpack(data.bytes_of), tag = unpack(data.tag);
   return {
@@ -17,7 +17,7 @@ function pieceName(map, i) {
   return {[live]: 'block', [waiting]: 'freed block, waiting for streams', [free]: 'free', [slab]: 'free between small blocks'}[map.kinds[i]];
 }
 
-// Where it was in the process, also above what is left out.
+// The address in the process: adds the folds below the piece.
 function addressText(map, i) {
   const below = map.folds.filter(([at]) => at < map.offset[i]).at(-1);
   return '0x' + (map.base + map.offset[i] + (below?.[2] ?? 0)).toString(16);
@@ -40,7 +40,7 @@ class RangeFigure extends Figure {
     this.addresses = this.ranges.x = new Range(0, this.map.bytes, Math.min(4096, Math.max(this.map.bytes, 1)));
     this.movesUp = true;
     this.bottom = 8;
-    this.chosen = -1;  // the piece that the tip tells of
+    this.chosen = -1;  // the piece that the tooltip describes
     this.keys = {n: () => this.step(1), p: () => this.step(-1)};
     const search = root.querySelector('input');
     search.addEventListener('keydown', (event) => { if (event.key === 'Enter') this.find(search.value); });
@@ -49,7 +49,7 @@ class RangeFigure extends Figure {
 
   rows() { return Math.max(1, Math.floor(this.innerHeight() / rowHeight)); }
 
-  // ---- Drawing. All rows are one line of pixels, that is cut at their ends.
+  // ---- Drawing. All rows together are one line of pixels, broken at the ends of rows.
 
   paint(pixels, width, height) {
     const rows = this.rows(), {offset, top} = this.map, {begin, end} = this.addresses, perByte = rows * width / (end - begin);
@@ -67,7 +67,7 @@ class RangeFigure extends Figure {
   paintPiece(pixels, width, height, i, from, to) {
     const kind = this.map.kinds[i], isFree = kind === free || kind === slab;
     const fill = isFree ? pixel(this.colours.faint, kind === slab ? .5 : 1, this.colours.ground) : this.fills[this.map.tone[i]];
-    const second = kind === waiting ? pixel(this.colours.ground) : fill;  // a waiting one is hatched
+    const second = kind === waiting ? pixel(this.colours.ground) : fill;  // waiting pieces are hatched
     for (let at = from; at < to;) {
       const row = Math.floor(at / width), stop = Math.min(to, (row + 1) * width);
       this.fillRow(pixels, width, height, row, at - row * width, stop - row * width, fill, second);
@@ -115,7 +115,7 @@ class RangeFigure extends Figure {
     this.context.lineWidth = 1;
   }
 
-  // ---- Telling of a piece.
+  // ---- The tooltip of a piece.
 
   choose(i, x, y) {
     if (this.chosen !== i) this.later('frame');
@@ -125,7 +125,7 @@ class RangeFigure extends Figure {
 
   quiet() { this.choose(-1); }
 
-  // Across is along all rows, one after another.
+  // `across` is the position along all rows, one after another.
   inside(x, y) {
     const rows = this.rows(), row = Math.floor((y - this.top) / rowHeight), along = (x - gutter) / this.innerWidth();
     const isIn = row >= 0 && row < rows && along >= 0 && along < 1;
@@ -146,7 +146,7 @@ class RangeFigure extends Figure {
     this.choose(i, gutter + (along % 1) * this.innerWidth(), this.top + Math.floor(along) * rowHeight + 8);
   }
 
-  // To the next one, or the one before, for which `wanted` is true; round and round.
+  // Goes to the next or previous piece for which `wanted` is true, wrapping around.
   seek(by, wanted) {
     const count = this.map.offset.length;
     for (let k = 1; k <= count; ++k) {

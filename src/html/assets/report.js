@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes and counts for people, light and dark, tables that sort and can be searched.
+// Formatting of bytes and counts, the light and the dark theme, and tables that can be sorted and searched.
 
 const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'];
 
-// As text::bytes: three digits that matter, nothing after a round number.
+// As text::bytes: three significant digits, without trailing zeros.
 function bytesText(count) {
   let value = Number(count), unit = 0;
   while (value >= (unit === 0 ? 1024 : 1023.5) && unit + 1 < units.length) { value /= 1024; ++unit; }
@@ -12,7 +12,7 @@ function bytesText(count) {
   return (decimals > 0 ? digits.replace(/\.?0+$/, '') : digits) + ' ' + units[unit];
 }
 
-// 1234567 as 1,234,567; what is too large for a number comes as digits.
+// 1234567 as 1,234,567. Integers too large for a number are passed as strings of digits.
 function countText(count) {
   return String(count).replace(/\B(?=(\d{3})+$)/g, ',');
 }
@@ -21,7 +21,7 @@ function exactBytes(count) {
   return Number(count) < 1024 ? bytesText(count) : bytesText(count) + ' (' + countText(count) + ' bytes)';
 }
 
-// In the largest unit that leaves a digit before the point.
+// In the largest unit with a value of at least 1.
 function durationText(ns) {
   const steps = [['ns', 1], ['µs', 1e3], ['ms', 1e6], ['s', 1e9], ['min', 60e9], ['h', 3600e9], ['d', 86400e9]];
   let [unit, length] = steps[0];
@@ -30,9 +30,9 @@ function durationText(ns) {
   return (value >= 100 || unit === 'ns' ? value.toFixed(0) : value.toPrecision(3).replace(/\.?0+$/, '')) + ' ' + unit;
 }
 
-// ---- Light and dark.
+// ---- Themes.
 
-const repaints = [];  // what is drawn in colours, and has to be drawn again in others
+const repaints = [];  // called to redraw when the theme changes
 
 function isDark() {
   const chosen = document.documentElement.dataset.theme;
@@ -59,7 +59,7 @@ function colour(name) {
 
 // ---- Tables.
 
-// Less than, equal or more; as numbers, what is none comes last.
+// Three-way comparison; as numbers, an empty key is smaller than all others.
 function compareKeys(a, b, asNumber) {
   if (!asNumber) return a < b ? -1 : a > b ? 1 : 0;
   const x = a === '' ? -Infinity : Number(a), y = b === '' ? -Infinity : Number(b);
@@ -71,7 +71,7 @@ function cellKey(row, column) {
   return cell.dataset.key ?? cell.textContent;
 }
 
-// Numbers from the largest down at first, words from A on; then the other way.
+// The first click sorts numbers in descending and words in ascending order; the next one reverses.
 function sortTable(table, column) {
   const heading = table.tHead.rows[0].cells[column];
   const asNumber = 'number' in heading.dataset, before = heading.getAttribute('aria-sort');
@@ -83,7 +83,7 @@ function sortTable(table, column) {
   table.tBodies[0].append(...rows);
 }
 
-// Rows that hold every word stay.
+// Hides the rows that do not contain every word.
 function searchTable(table, text, said) {
   const words = text.toLowerCase().split(/\s+/).filter((word) => word !== '');
   let left = 0;

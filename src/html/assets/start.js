@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A timeline tells of the blocks of the map that follows it.
+// Creates the figures. A timeline's tooltip also describes the blocks of the map that follows it.
 function startFigures() {
   let timeline;
   for (const root of document.querySelectorAll('.figure')) {

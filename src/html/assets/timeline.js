@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes over time, as areas that stand on one another.
+// Bytes over time, as a stacked area chart.
 
-// The timeline of page/timeline.h: from steps[i] on, until the next, group g has columns[g][i] bytes.
+// The timeline of html/timeline.h: from steps[i] until steps[i + 1], group g has columns[g][i] bytes.
 function readTimeline(data) {
   const steps = sums(unpack(data.steps)), columns = data.columns.map((column) => sums(unpack(column).map(unfold)));
   const total = new Float64Array(steps.length);
@@ -10,7 +10,7 @@ function readTimeline(data) {
   return {...data, steps, columns, total, lines, peak: total.reduce((best, bytes, i) => bytes > total[best] ? i : best, 0)};
 }
 
-// The last of ascending `values` that is not above `value`, or -1.
+// The index of the last of the ascending `values` that is at most `value`, or -1 (binary search).
 function lastNotAbove(values, value) {
   let low = 0, high = values.length;
   while (low < high) {
@@ -20,7 +20,8 @@ function lastNotAbove(values, value) {
   return low - 1;
 }
 
-// For each of `width` equal parts of the time: which moments within have the most and the fewest bytes. What a part begins with counts too.
+// For each of `width` equal parts of the time: the moments with the most and the fewest bytes, including the
+// moment in effect at the start of the part.
 function extremes(steps, bytes, time, width) {
   const most = new Int32Array(width), least = new Int32Array(width);
   let i = Math.max(0, lastNotAbove(steps, time.begin));
@@ -38,8 +39,8 @@ function extremes(steps, bytes, time, width) {
   return {most, least};
 }
 
-// The moments within [from, to), every one, from the boxes of a map that has them all: for a close look at a story that is told in parts. A
-// group is known by its tone.
+// All moments within [from, to), from the boxes of a complete map: for zooming into a downsampled timeline.
+// Groups are identified by tone.
 function exactMoments(line, map, from, to) {
   const groups = line.groups.length, groupOf = (i) => line.tones.indexOf(map.tone[i]), now = new Float64Array(groups), changes = [];
   eachAlive(map, from, to, (i) => {
@@ -56,7 +57,7 @@ function exactMoments(line, map, from, to) {
   return {steps, columns, total: steps.map((_, i) => columns.reduce((sum, column) => sum + column[i], 0))};
 }
 
-const closeSteps = 20000;  // so few are looked at one by one
+const closeSteps = 20000;  // up to this many steps are drawn from exactMoments
 const kBlack = 0xff000000;
 
 class TimelineFigure extends Figure {
@@ -64,7 +65,7 @@ class TimelineFigure extends Figure {
     super(root, 22);
     this.line = readTimeline(this.data);
     this.time = this.ranges.x = sharedTime(this.line.from, this.line.to);
-    this.chosen = -1;  // the moment that the tip tells of
+    this.chosen = -1;  // the moment that the tooltip describes
     this.shown = this.line;  // the moments that are drawn
     const goToPeak = () => this.visit(this.line.steps[this.line.peak]);
     this.keys = {m: goToPeak, n: () => this.step(1), p: () => this.step(-1)};
@@ -88,7 +89,7 @@ class TimelineFigure extends Figure {
     else if (this.shown.from !== Math.floor(begin) || this.shown.to !== end) this.shown = {...exactMoments(this.line, this.map.map, Math.floor(begin), end), from: Math.floor(begin), to: end};
   }
 
-  // The scale follows what is in view.
+  // The vertical scale follows what is in view.
   findCeiling() {
     let most = 1;
     for (const i of this.parts.most) most = Math.max(most, this.shown.total[i]);
@@ -143,7 +144,7 @@ class TimelineFigure extends Figure {
     }
   }
 
-  // Those that have room beside the one before.
+  // Draws the labels that do not overlap the previous one.
   drawLabels() {
     let free = gutter;
     for (const [step, words] of this.line.labels) {
@@ -170,7 +171,7 @@ class TimelineFigure extends Figure {
     this.text(words, middle, y - 13, 'center', this.colours.ink);
   }
 
-  // ---- Telling of a moment.
+  // ---- The tooltip of a moment.
 
   point(x, y) {
     const {across, up} = this.inside(x, y);
@@ -198,7 +199,7 @@ class TimelineFigure extends Figure {
   mark(i) {
     if (this.chosen === i && this.time.cursor === this.shown.steps[i]) return;
     this.chosen = i;
-    this.time.cursor = this.shown.steps[i];  // of none, when that is -1
+    this.time.cursor = this.shown.steps[i];  // undefined if i is -1
     this.time.changed('frame');
   }
 
@@ -207,7 +208,7 @@ class TimelineFigure extends Figure {
     super.quiet();
   }
 
-  // Brings a moment into view and tells of it, as a pointer would.
+  // Scrolls a moment into view and shows its tooltip, as hovering would.
   visit(step) {
     this.time.reveal(step, step + 1);
     this.time.changed();
@@ -215,7 +216,7 @@ class TimelineFigure extends Figure {
     this.choose(Math.max(0, lastNotAbove(this.shown.steps, step)), gutter + this.time.share(step) * this.innerWidth(), this.top + 20);
   }
 
-  // To the next hill or the one before.
+  // Goes to the next or previous local maximum.
   step(by) {
     const {most} = this.parts, {steps, total} = this.shown, bytes = (x) => total[most[x]] ?? -1;
     const from = this.chosen < 0 ? (by > 0 ? -1 : most.length) : Math.floor(this.time.share(steps[this.chosen]) * most.length);

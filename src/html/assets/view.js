@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the drawings stand on: numbers unpacked, ranges that move and scale, ticks, and a figure on a canvas with its tip, pointer and keys.
+// The base of all drawings: decoding of packed numbers, ranges that scroll and zoom, ticks, and a figure on a
+// canvas with its tooltip, pointer and keys.
 
-// The reverse of page/packed.h. What needs more than 53 bits is the nearest that a number can hold.
+// Decodes html/packed.h. Numbers of more than 53 bits are rounded to the nearest double.
 function unpack(text) {
   const raw = atob(text), numbers = new Float64Array(raw.length);
   let count = 0, value = 0, scale = 1;
@@ -19,13 +20,14 @@ function unpack(text) {
 
 function unfold(number) { return number % 2 === 1 ? -(number + 1) / 2 : number / 2; }
 
-// Each is the one before and a step more.
+// Prefix sums.
 function sums(steps) {
   let sum = 0;
   return steps.map((step) => sum += step);
 }
 
-// A range inside [low, high) that can be moved and scaled, down to `least`. Those who watch are told of changes.
+// A range inside [low, high) that can be scrolled and zoomed, down to a length of `least`. Watchers are called
+// on changes.
 class Range {
   constructor(low, high, least) { Object.assign(this, {low, high: Math.max(high, low + least), least, watchers: []}); this.reset(); }
   reset() { this.begin = this.low; this.end = this.high; }
@@ -34,10 +36,10 @@ class Range {
   share(value) { return (value - this.begin) / this.length(); }
   changed(what = 'all') { for (const tell of this.watchers) tell(what); }
 
-  // Moves by a part of what is seen.
+  // Scrolls by a share of the visible length.
   move(share) { this.place(this.begin + share * this.length(), this.length()); }
 
-  // Keeps what lies at `share` where it is.
+  // Zooms around the point at `share`, which stays fixed.
   scale(factor, share) {
     const length = Math.min(Math.max(this.length() / factor, this.least), this.high - this.low);
     this.place(this.at(share) - share * length, length);
@@ -48,7 +50,7 @@ class Range {
     this.end = this.begin + length;
   }
 
-  // Shows all of [from, to), in the middle.
+  // Centres [from, to) unless all of it is visible.
   reveal(from, to) {
     if (from >= this.begin && to <= this.end) return;
     const length = Math.min(Math.max(this.length(), to - from), this.high - this.low);
@@ -56,7 +58,7 @@ class Range {
   }
 }
 
-// One range for all figures of the same time: they move together.
+// One range for all figures over the same time, so that they scroll and zoom together.
 const times = new Map();
 function sharedTime(from, to) {
   const key = from + ' ' + to;
@@ -64,7 +66,8 @@ function sharedTime(from, to) {
   return times.get(key);
 }
 
-// Round numbers in [begin, end], some `most` of them: of 1, 2 and 5 times a power of ten, or powers of two for bytes.
+// About `most` round numbers in [begin, end], spaced by 1, 2 or 5 times a power of ten, or by powers of two for
+// bytes.
 function ticks(begin, end, most, ofBytes) {
   const rough = Math.max((end - begin) / Math.max(most, 1), 1);
   const ten = 10 ** Math.floor(Math.log10(rough));
@@ -74,7 +77,7 @@ function ticks(begin, end, most, ofBytes) {
   return found;
 }
 
-// Round times in [begin, end], in nanoseconds: above a minute by the clock.
+// Round times in [begin, end], in nanoseconds; spacings above a minute are those of a clock.
 function clockTicks(begin, end, most) {
   const minute = 60e9, rounds = [1, 2, 5, 10, 20, 30, 60, 120, 180, 360, 720, 1440, 2880].map((count) => count * minute);
   const step = rounds.find((size) => size >= (end - begin) / Math.max(most, 1)) ?? 7200 * minute;
@@ -88,22 +91,23 @@ function timeText(step, time, clock) {
   return clock === 'before' ? durationText(time.high - step) : clock === 'since' ? durationText(step) : countText(step);
 }
 
-// '#rrggbb' as a pixel in memory, with red first; `share` of it over another.
+// '#rrggbb' as an RGBA pixel in memory, with opacity `share` over `ground`.
 function pixel(hex, share = 1, ground = hex) {
   const part = (at) => Math.round(parseInt(hex.slice(at, at + 2), 16) * share + parseInt(ground.slice(at, at + 2), 16) * (1 - share));
   return (255 << 24 | part(5) << 16 | part(3) << 8 | part(1)) >>> 0;
 }
 
-// `part` of 256 of the pixel `over` on the pixel `under`.
+// Blends the pixel `over` onto the pixel `under` with opacity part / 256.
 function blend(over, under, part) {
   const mix = (shift) => ((over >>> shift & 255) * part + (under >>> shift & 255) * (256 - part)) >> 8;
   return (255 << 24 | mix(16) << 16 | mix(8) << 8 | mix(0)) >>> 0;
 }
 
-const gutter = 84, margin = 12, axisHeight = 24;  // CSS pixels: all figures have the same, so that their times stand below one another
+const gutter = 84, margin = 12, axisHeight = 24;  // CSS pixels, the same in all figures so that time axes align
 
-// A drawing with axes. What is costly is painted once into `pixels`, and drawn again as it is when only the pointer moves. Those who extend it
-// have `top`, the data, and: paint(pixels, width, height), decorate(), point(x, y), and `keys` that do something.
+// A drawing with axes. The expensive part is painted once into `pixels`, and reused when only the pointer
+// moves. Subclasses provide `top`, the data, paint(pixels, width, height), decorate(), point(x, y), and `keys`
+// with their actions.
 class Figure {
   constructor(root, top) {
     this.root = root;
@@ -113,7 +117,7 @@ class Figure {
     this.tip = root.querySelector('.tip');
     this.said = root.querySelector('output');
     this.data = JSON.parse(root.querySelector('script').textContent);
-    this.ranges = {};  // x and y, as far as they can be moved
+    this.ranges = {};  // x and y, for the axes that can be scrolled
   }
 
   begin() {
@@ -152,7 +156,7 @@ class Figure {
     this.draw();
   }
 
-  // Many moves may come before the next frame.
+  // Coalesces all changes before the next frame.
   later(draw) {
     const waits = this.wanted !== undefined;
     this.wanted = this.wanted === 'all' ? 'all' : draw;
@@ -180,7 +184,7 @@ class Figure {
     this.context.fillText(words, x, y);
   }
 
-  // Words on a ground of their own, so that they can be read on anything.
+  // Text on its own background, so that it is readable on anything.
   label(words, x, y, align) {
     const width = this.context.measureText(words).width, left = align === 'right' ? x - width : align === 'center' ? x - width / 2 : x;
     this.context.fillStyle = this.colours.ground;
@@ -208,7 +212,7 @@ class Figure {
     }
   }
 
-  // Steps, or by a clock nanoseconds, which count from the beginning or back from the end.
+  // Steps or, with a clock, nanoseconds since the beginning or before the end.
   drawTimeAxis(time, noun, clock = '') {
     const bottom = this.top + this.innerHeight(), right = gutter + this.innerWidth(), most = this.innerWidth() / 110;
     const back = (step) => time.high - step;
@@ -223,14 +227,14 @@ class Figure {
     this.text(noun, gutter - 8, bottom + 17, 'right', this.colours.muted);
   }
 
-  // Where a timeline tells of a moment, in all figures of that time.
+  // Marks the moment that a timeline's tooltip describes, in all figures over the same time.
   drawCursor(time) {
     if (time.cursor === undefined || time.cursor >= time.end) return;
     const x = Math.round(gutter + time.share(Math.max(time.cursor, time.begin)) * this.innerWidth()) + .5;
     this.rule(x, this.top, x, this.top + this.innerHeight(), this.colours.ink, [2, 2]);
   }
 
-  // ---- Telling: a heading, and rows of [what, value] or [what, value, tone].
+  // ---- The tooltip: a heading, and rows of [what, value] or [what, value, tone].
 
   tell(heading, rows, x, y) {
     this.tip.replaceChildren();
@@ -281,12 +285,12 @@ class Figure {
     event.preventDefault();
   }
 
-  // Only where the figure was clicked, or reached by keyboard, or with Ctrl: else the wheel scrolls the page past it.
+  // Zooms only if the figure has the focus, or with Ctrl: otherwise the wheel scrolls the document.
   wheel(event) {
     if (document.activeElement !== this.canvas && !event.ctrlKey) return;
     event.preventDefault();
     const {across, up} = this.inside(event.offsetX, event.offsetY), clamp = (share) => Math.min(1, Math.max(0, share));
-    const turned = event.deltaY || event.deltaX;  // with Shift some turn sideways
+    const turned = event.deltaY || event.deltaX;  // with Shift some browsers report deltaX
     this.zoom(Math.exp(-Math.sign(turned) * .2), {x: clamp(across), y: clamp(up)}, event.shiftKey ? 'y' : event.altKey ? 'x' : '');
   }
 

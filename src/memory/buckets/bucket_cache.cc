@@ -43,7 +43,7 @@ Piece* BucketCache::take(Bucket& bucket, std::uint32_t stream, const StreamUses&
   for (std::size_t other = 1; piece == nullptr && other < bucket.lists.size(); ++other) {
     Piece* const oldest = bucket.lists[other].oldest();
     if (oldest == nullptr) continue;
-    const bool ordered = clock != nullptr && clock->point_of(streams[oldest->stream].id) >= oldest->ticket;
+    const bool ordered = clock != nullptr && clock->point_of(streams[oldest->stream].id) >= oldest->point;
     if (ordered || is_over(*oldest, streams)) piece = oldest;
   }
   if (piece != nullptr) detach(piece);

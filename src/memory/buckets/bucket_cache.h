@@ -30,7 +30,7 @@ struct Piece {
   Bucket* bucket = nullptr;
   Piece* older = nullptr;  // in its list
   Piece* newer = nullptr;
-  std::uint64_t ticket = 0;  // of its last free on its stream
+  std::uint64_t point = 0;   // of its last free on its stream
   std::uint32_t stream = 0;  // number of the stream it is used on, or was freed on
   State state = State::apart;
   bool leaves = false;  // freed, to go back at once, but several streams may be at work on it
@@ -100,7 +100,7 @@ class BucketCache {
   std::size_t cached_bytes() const noexcept { return cached_bytes_; }
   std::size_t largest_cached() const noexcept;
 
-  static bool is_over(const Piece& piece, const StreamUses& streams) noexcept { return piece.ticket <= streams[piece.stream].done; }
+  static bool is_over(const Piece& piece, const StreamUses& streams) noexcept { return piece.point <= streams[piece.stream].done; }
 
   template <class Visit>
   void for_each(Visit visit) const {

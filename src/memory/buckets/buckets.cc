@@ -105,7 +105,7 @@ Result<Piece*> Buckets::acquire(const Request& request) noexcept {
   cache_.drop_if_unused(bucket);
   if (piece) {
     (*piece)->stream = stream;
-    (*piece)->ticket = 0;
+    (*piece)->point = 0;
   }
   return piece;
 }
@@ -151,7 +151,7 @@ Result<Piece*> Buckets::make(Bucket& bucket) noexcept {
   const std::size_t bytes = bucket.taken_bytes;
   const std::size_t coming = changes_.any() ? coming_bytes_ : 0;
   if (!fits(stats_.committed_bytes + coming, bytes, rules_.limit_bytes)) return kOverLimit;
-  if (budget_.claim(bytes) != nullptr) return Failure{ErrorCode::out_of_memory, 0, kOverProcessLimit};
+  if (budget_.claim(bytes) != nullptr) return kOverProcessLimit;
   begin_change();
   coming_bytes_ += bytes;
   mutex_.unlock();
@@ -208,19 +208,19 @@ void Buckets::reserve(std::size_t bytes) {
 
 // ---- frees
 
-Allocator::Freed Buckets::judge(const Piece* piece, const Block& block) const noexcept {
+BlockVerdict Buckets::judge(const Piece* piece, const Block& block) const noexcept {
   const bool known_serial = block.serial != 0;
-  if (piece == nullptr) return known_serial && block.serial < next_serial_ ? Freed::double_free : Freed::foreign;
-  if (piece->allocator_id != block.allocator_id) return Freed::foreign;
-  if (piece->state != Piece::State::live || (known_serial && piece->serial != block.serial)) return Freed::double_free;
-  return piece->requested == block.bytes ? Freed::yes : Freed::size_mismatch;
+  if (piece == nullptr) return known_serial && block.serial < next_serial_ ? BlockVerdict::double_free : BlockVerdict::foreign;
+  if (piece->allocator_id != block.allocator_id) return BlockVerdict::foreign;
+  if (piece->state != Piece::State::live || (known_serial && piece->serial != block.serial)) return BlockVerdict::double_free;
+  return piece->requested == block.bytes ? BlockVerdict::ok : BlockVerdict::size_mismatch;
 }
 
-Allocator::Freed Buckets::give_back(const Block& block, When when, Block* known) noexcept {
+BlockVerdict Buckets::give_back(const Block& block, When when, Block* known) noexcept {
   const os::Lock lock(mutex_);
   Piece* const piece = cache_.find(block.data);
-  const Freed verdict = judge(piece, block);
-  if (verdict != Freed::yes) return verdict;
+  const BlockVerdict verdict = judge(piece, block);
+  if (verdict != BlockVerdict::ok) return verdict;
   if (known != nullptr) {
     *known = block;
     known->serial = piece->serial;
@@ -232,7 +232,7 @@ Allocator::Freed Buckets::give_back(const Block& block, When when, Block* known)
   --stats_.live_blocks;
   stats_.in_use_bytes -= piece->requested;
   piece->state = Piece::State::apart;
-  piece->ticket = streams_.next_ticket(piece->stream);
+  piece->point = streams_.point_of_free(piece->stream);
   // A forked child leaves the device alone: what it frees stays where it is.
   if (when == When::now && !is_inherited()) {
     part_with(piece);
@@ -240,14 +240,14 @@ Allocator::Freed Buckets::give_back(const Block& block, When when, Block* known)
     if (poisons_ && piece->stream == 0) poison(piece->data, piece->bucket->taken_bytes);  // a stream may still be at work on its own
     cache_.put(piece);
   }
-  return Freed::yes;
+  return BlockVerdict::ok;
 }
 
 // Within its bucket: the memory is there already.
 bool Buckets::grow(Block& block, std::size_t bytes) noexcept {
   const os::Lock lock(mutex_);
   Piece* const piece = cache_.find(block.data);
-  if (judge(piece, block) != Freed::yes || rules_.rounding.round(bytes) != piece->bucket->key.bytes) return false;
+  if (judge(piece, block) != BlockVerdict::ok || rules_.rounding.round(bytes) != piece->bucket->key.bytes) return false;
   stats_.in_use_bytes += bytes - piece->requested;
   stats_.peak_in_use_bytes = std::max(stats_.peak_in_use_bytes, stats_.in_use_bytes);
   ++stats_.allocations;
@@ -258,15 +258,15 @@ bool Buckets::grow(Block& block, std::size_t bytes) noexcept {
   return true;
 }
 
-Result<Allocator::Freed> Buckets::note_use(const Block& block, StreamRef stream) noexcept {
+Result<BlockVerdict> Buckets::note_use(const Block& block, StreamRef stream) noexcept {
   const os::Lock lock(mutex_);
   const Piece* const piece = cache_.find(block.data);
-  const Freed verdict = judge(piece, block);
-  if (verdict != Freed::yes || !stream) return verdict;
+  const BlockVerdict verdict = judge(piece, block);
+  if (verdict != BlockVerdict::ok || !stream) return verdict;
   const std::uint32_t number = streams_.find_or_add(stream);
   if (number == 0) return kNoHeap;
-  if (number == piece->stream) return Freed::yes;
-  return extra_.add(key_of(*piece), stream.id()) ? Result<Freed>(Freed::yes) : kNoHeap;
+  if (number == piece->stream) return BlockVerdict::ok;
+  return extra_.add(key_of(*piece), stream.id()) ? Result<BlockVerdict>(BlockVerdict::ok) : kNoHeap;
 }
 
 void Buckets::part_with(Piece* piece) noexcept {
@@ -384,7 +384,7 @@ bool Buckets::release_extra() noexcept {
                            BERTH_NO_THREAD_ANALYSIS { return ExtraUses::is_over(use, streams_); };
   while (extra_.take_over(at, is_over)) {
     Piece* const piece = cache_.find(reinterpret_cast<const void*>(at));
-    piece->ticket = streams_.next_ticket(piece->stream);  // the last in its list, as lists are in the order of tickets
+    piece->point = streams_.point_of_free(piece->stream);  // the last in its list, as lists are in the order of points
     if (std::exchange(piece->leaves, false))
       kept_back_.push(piece);
     else

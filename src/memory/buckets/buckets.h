@@ -43,9 +43,9 @@ class Buckets final : public Allocator {
   ~Buckets() override;
 
   Status obtain(const Request& request, Block& block) noexcept override;
-  Freed give_back(const Block& block, When when, Block* known) noexcept override;
+  BlockVerdict give_back(const Block& block, When when, Block* known) noexcept override;
   bool grow(Block& block, std::size_t bytes) noexcept override;
-  Result<Freed> note_use(const Block& block, StreamRef stream) noexcept override;
+  Result<BlockVerdict> note_use(const Block& block, StreamRef stream) noexcept override;
   void trim(std::size_t keep_bytes) override;
   void reserve(std::size_t bytes) override;
   void begin_hold() noexcept override;
@@ -59,7 +59,7 @@ class Buckets final : public Allocator {
   void list_blocks(Snapshot& snapshot) const override;
 
  private:
-  static constexpr Failure kOverLimit{ErrorCode::out_of_memory, 0, "the limit of its options is reached"};
+  static constexpr Failure kOverLimit{ErrorCode::out_of_memory, 0, "the limit of its options is reached", Refusal::strategy_limit};
 
   // A piece for the request, apart. Lets go of the lock.
   Result<Piece*> acquire(const Request& request) noexcept BERTH_REQUIRES(mutex_);
@@ -68,7 +68,7 @@ class Buckets final : public Allocator {
   Result<Piece*> make(Bucket& bucket) noexcept BERTH_REQUIRES(mutex_);
   void hand_out(Piece& piece, const Request& request) noexcept BERTH_REQUIRES(mutex_);
 
-  Freed judge(const Piece* piece, const Block& block) const noexcept BERTH_REQUIRES(mutex_);
+  BlockVerdict judge(const Piece* piece, const Block& block) const noexcept BERTH_REQUIRES(mutex_);
   // The piece goes to the device as soon as its stream is done with it, or when the hold ends. Lets go of the lock.
   void part_with(Piece* piece) noexcept BERTH_REQUIRES(mutex_);
   void part_with_kept_back() noexcept BERTH_REQUIRES(mutex_);
@@ -81,7 +81,7 @@ class Buckets final : public Allocator {
   void settle(std::uint32_t stream, bool wait) noexcept BERTH_REQUIRES(mutex_);
   // A piece that may be used on the stream, by what is known without asking. Lets go of the lock.
   Piece* take_known(Bucket& bucket, std::uint32_t stream) noexcept BERTH_REQUIRES(mutex_);
-  // Freed pieces that no stream beside their own can be at work on go into the cache. False when there was none.
+  // BlockVerdict pieces that no stream beside their own can be at work on go into the cache. False when there was none.
   bool release_extra() noexcept BERTH_REQUIRES(mutex_);
   // Whether a freed piece must wait for streams beside its own; then it does.
   bool waits_for_others(const Piece& piece) noexcept BERTH_REQUIRES(mutex_) {
@@ -106,7 +106,7 @@ class Buckets final : public Allocator {
   mutable os::Mutex mutex_;
   BucketCache cache_ BERTH_GUARDED_BY(mutex_);
   StreamUses streams_ BERTH_GUARDED_BY(mutex_);
-  ExtraUses extra_ BERTH_GUARDED_BY(mutex_);      // by the address of the piece. Freed ones that wait there are apart
+  ExtraUses extra_ BERTH_GUARDED_BY(mutex_);      // by the address of the piece. BlockVerdict ones that wait there are apart
   PieceList kept_back_ BERTH_GUARDED_BY(mutex_);  // freed to go back at once, in a hold or under the work of several streams: apart
   HoldCount holds_ BERTH_GUARDED_BY(mutex_);
 

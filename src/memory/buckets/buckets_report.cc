@@ -55,8 +55,7 @@ void Buckets::explain(const Failure& failure, OutOfMemoryReport& report) const {
   report.in_use_bytes = stats_.in_use_bytes;
   report.cached_bytes = stats_.committed_bytes - stats_.in_use_bytes;
   report.largest_free_run_bytes = cache_.largest_cached();
-  const std::string_view why = failure.why;
-  const bool limited = why == kOverLimit.why;
+  const bool limited = failure.cause == Refusal::strategy_limit;
   report.refused_by = limited ? text::join("the limit of ", text::bytes(rules_.limit_bytes), " of ", name()) : "the device";
   if (limited) report.limit_bytes = rules_.limit_bytes;
   const std::optional<std::size_t> bytes = rules_.rounding.round(report.requested_bytes);
@@ -68,7 +67,7 @@ void Buckets::explain(const Failure& failure, OutOfMemoryReport& report) const {
     report.tried.emplace_back(text::join("looked for a free block of ", text::bytes(*bytes)));
     report.tried.emplace_back("gave back all that was cached, and asked again");
   }
-  report.tried.emplace_back(text::join("was told: ", why));
+  report.tried.emplace_back(text::join("was told: ", std::string_view(failure.why)));
 }
 
 std::string Buckets::audit() const {

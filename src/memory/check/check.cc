@@ -38,13 +38,13 @@ bool any(const LedgerEntry&) noexcept { return true; }
   return call;
 }
 
-class CheckAdaptor : public Adaptor<Check> {
+class Checked : public Adaptor<CheckAdaptor> {
  public:
-  CheckAdaptor(std::shared_ptr<Allocator> upstream, const CheckOptions& options)
+  Checked(std::shared_ptr<Allocator> upstream, const CheckOptions& options)
       : Adaptor("check", std::move(upstream)), options_(options), name_(Adaptor::name()), marks_(backend(), options.canary_bytes) {}
 
   // What lives was leaked by a user of bare blocks, who may still use it.
-  ~CheckAdaptor() override { empty_quarantine(any); }
+  ~Checked() override { empty_quarantine(any); }
 
   Status obtain(const Request& request, Block& block) noexcept override {
     if (Inside::is(this)) return reentered(request);
@@ -65,8 +65,8 @@ class CheckAdaptor : public Adaptor<Check> {
     return refused(done.failure());
   }
 
-  Freed give_back(const Block& block, When when, Block* known) noexcept override {
-    if (Inside::is(this)) return Freed::reentered;
+  BlockVerdict give_back(const Block& block, When when, Block* known) noexcept override {
+    if (Inside::is(this)) return BlockVerdict::reentered;
     const Inside inside(this);
     const CallSite here = call_site({});
     LedgerEntry* entry = nullptr;
@@ -74,8 +74,8 @@ class CheckAdaptor : public Adaptor<Check> {
     {
       const os::Lock lock(mutex_);
       entry = ledger_.find(block);
-      const Freed verdict = ledger_.judge(entry, block);
-      if (verdict != Freed::yes) return verdict;
+      const BlockVerdict verdict = ledger_.judge(entry, block);
+      if (verdict != BlockVerdict::ok) return verdict;
       entry->freed = here;
       ledger_.leave(*entry);
       held = holds_.any();
@@ -90,20 +90,20 @@ class CheckAdaptor : public Adaptor<Check> {
     } else {
       leave(*entry, when);
     }
-    return Freed::yes;
+    return BlockVerdict::ok;
   }
 
   bool grow(Block&, std::size_t) noexcept override { return false; }  // the canary is where it would grow to
 
-  Result<Freed> note_use(const Block& block, StreamRef stream) noexcept override {
-    if (Inside::is(this)) return Freed::reentered;
+  Result<BlockVerdict> note_use(const Block& block, StreamRef stream) noexcept override {
+    if (Inside::is(this)) return BlockVerdict::reentered;
     const Inside inside(this);
     Block below;
     {
       const os::Lock lock(mutex_);
       LedgerEntry* const entry = ledger_.find(block);
-      const Freed verdict = ledger_.judge(entry, block);
-      if (verdict != Freed::yes) return verdict;
+      const BlockVerdict verdict = ledger_.judge(entry, block);
+      if (verdict != BlockVerdict::ok) return verdict;
       if (stream) entry->has_other_streams = true;  // also when upstream fails: the stream uses it all the same
       below = entry->below;
     }
@@ -374,9 +374,9 @@ class CheckAdaptor : public Adaptor<Check> {
       const os::Lock lock(mutex_);
       guarded_bytes_ -= entry.is_closed ? 0 : entry.guard.pages_bytes;
     }
-    const Freed freed = upstream_->give_back(entry.below, when, nullptr);
+    const BlockVerdict freed = upstream_->give_back(entry.below, when, nullptr);
     // Someone has given it back to upstream behind our back.
-    if (freed != Freed::yes) report(MisuseKind::double_free, entry, 0);
+    if (freed != BlockVerdict::ok) report(MisuseKind::double_free, entry, 0);
   }
 
   const CheckOptions options_;
@@ -398,14 +398,14 @@ class CheckAdaptor : public Adaptor<Check> {
 
 }  // namespace
 
-std::shared_ptr<Check> check(std::shared_ptr<Allocator> upstream, const CheckOptions& options) {
+std::shared_ptr<CheckAdaptor> check(std::shared_ptr<Allocator> upstream, const CheckOptions& options) {
   if (options.canary_bytes > kMostCanary) {
     throw ArgumentError(
         ErrorCode::invalid_argument,
         {text::join("check with canary_bytes=", options.canary_bytes), "it would be behind every block", "use at most 64 KiB"},
         {{"canary_bytes", options.canary_bytes}});
   }
-  return std::make_shared<CheckAdaptor>(std::move(upstream), options);
+  return std::make_shared<Checked>(std::move(upstream), options);
 }
 
 }  // namespace berth

@@ -29,15 +29,15 @@ LedgerEntry* Ledger::take() noexcept {
   if (gone_.size() <= kHistory) {
     try {
       entry = &entries_.emplace_back();
-      entry->block.place = entries_.size();
+      entry->block.cookie = entries_.size();
     } catch (const std::bad_alloc&) {  // then an older one must do
     }
   }
   if (entry == nullptr) entry = gone_.take(any);
   if (entry == nullptr) return nullptr;
-  const std::uint64_t place = entry->block.place;
+  const std::uint64_t place = entry->block.cookie;
   *entry = {};
-  entry->block.place = place;
+  entry->block.cookie = place;
   return entry;
 }
 
@@ -51,7 +51,7 @@ void Ledger::put_back(LedgerEntry& entry) noexcept {
 bool Ledger::enter(LedgerEntry& entry, Block& block) noexcept {
   LiveEntry* const live = live_.insert(block.data);
   if (live == nullptr) return false;
-  block.place = live->serial = entry.block.place;
+  block.cookie = live->serial = entry.block.cookie;
   block.serial = next_serial_++;
   entry.block = block;
   entry.state = State::live;
@@ -64,8 +64,8 @@ bool Ledger::enter(LedgerEntry& entry, Block& block) noexcept {
 
 LedgerEntry* Ledger::find(const Block& block) noexcept {
   if (block.serial == 0) return find_by_address(block.data);
-  if (block.place == 0 || block.place > entries_.size()) return nullptr;
-  LedgerEntry& entry = entries_[block.place - 1];
+  if (block.cookie == 0 || block.cookie > entries_.size()) return nullptr;
+  LedgerEntry& entry = entries_[block.cookie - 1];
   return entry.block.serial == block.serial ? &entry : nullptr;
 }
 
@@ -80,12 +80,11 @@ LedgerEntry* Ledger::find_by_address(const void* data) noexcept {
   return latest;
 }
 
-Allocator::Freed Ledger::judge(const LedgerEntry* entry, const Block& block) const noexcept {
-  using Freed = Allocator::Freed;
-  if (entry == nullptr) return block.serial != 0 && block.serial < next_serial_ ? Freed::double_free : Freed::foreign;
-  if (entry->block.data != block.data || entry->block.allocator_id != block.allocator_id) return Freed::foreign;
-  if (entry->state != State::live) return Freed::double_free;
-  return entry->block.bytes == block.bytes ? Freed::yes : Freed::size_mismatch;
+BlockVerdict Ledger::judge(const LedgerEntry* entry, const Block& block) const noexcept {
+  if (entry == nullptr) return block.serial != 0 && block.serial < next_serial_ ? BlockVerdict::double_free : BlockVerdict::foreign;
+  if (entry->block.data != block.data || entry->block.allocator_id != block.allocator_id) return BlockVerdict::foreign;
+  if (entry->state != State::live) return BlockVerdict::double_free;
+  return entry->block.bytes == block.bytes ? BlockVerdict::ok : BlockVerdict::size_mismatch;
 }
 
 void Ledger::leave(LedgerEntry& entry) noexcept {

@@ -77,7 +77,7 @@ class Ledger {
 
   // The entry of a block in whatever state, or of the latest block that was at an address; nullptr when nothing is known.
   LedgerEntry* find(const Block& block) noexcept;
-  Allocator::Freed judge(const LedgerEntry* entry, const Block& block) const noexcept;
+  BlockVerdict judge(const LedgerEntry* entry, const Block& block) const noexcept;
 
   void leave(LedgerEntry& entry) noexcept;       // REQUIRES: live
   void quarantine(LedgerEntry& entry) noexcept;  // REQUIRES: leaving

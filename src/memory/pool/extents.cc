@@ -63,7 +63,7 @@ PoolExtent* Extents::split(PoolExtent* extent, std::size_t bytes) noexcept {
   rest->state = extent->state;
   rest->has_memory = extent->has_memory;
   rest->stream = extent->stream;
-  rest->ticket = extent->ticket;
+  rest->point = extent->point;
   extent->bytes = bytes;
   return rest;
 }
@@ -77,7 +77,7 @@ PoolExtent* Extents::cut(PoolExtent* from, std::size_t begin, std::size_t bytes,
   if (front_bytes > 0) {  // `from` stays in the tree as the front part
     piece = insert_after(from, begin, bytes);
     piece->stream = from->stream;
-    piece->ticket = from->ticket;
+    piece->point = from->point;
     const ExtentState kept = from->state;
     from->bytes = front_bytes;
     tree.resized(from);
@@ -85,7 +85,7 @@ PoolExtent* Extents::cut(PoolExtent* from, std::size_t begin, std::size_t bytes,
       PoolExtent* const back = insert_after(piece, begin + bytes, back_bytes);
       back->state = kept;
       back->stream = from->stream;
-      back->ticket = from->ticket;
+      back->point = from->point;
       tree.insert(back);
     }
   } else if (back_bytes > 0) {
@@ -94,7 +94,7 @@ PoolExtent* Extents::cut(PoolExtent* from, std::size_t begin, std::size_t bytes,
     piece->begin = begin;
     piece->bytes = bytes;
     piece->stream = from->stream;
-    piece->ticket = from->ticket;
+    piece->point = from->point;
     piece->previous = from->previous;
     piece->next = from;
     (from->previous == nullptr ? front_ : from->previous->next) = piece;
@@ -113,7 +113,7 @@ PoolExtent* Extents::cut(PoolExtent* from, std::size_t begin, std::size_t bytes,
 void Extents::join_next(PoolExtent* extent) noexcept {
   PoolExtent* const gone = extent->next;
   extent->bytes += gone->bytes;
-  extent->ticket = std::max(extent->ticket, gone->ticket);
+  extent->point = std::max(extent->point, gone->point);
   extent->next = gone->next;
   if (extent->next != nullptr) extent->next->previous = extent;
   gone->bytes = 0;  // for whoever still knows its number
@@ -121,7 +121,7 @@ void Extents::join_next(PoolExtent* extent) noexcept {
 }
 
 PoolExtent* Extents::free_into(ExtentTree& tree, PoolExtent* extent) noexcept {
-  extent->slot = extent->slab = 0;
+  extent->entry = extent->slab = 0;
   extent->requested = 0;
   PoolExtent* const after = extent->next;
   if (after != nullptr && are_alike(extent, after)) {
@@ -138,26 +138,26 @@ PoolExtent* Extents::free_into(ExtentTree& tree, PoolExtent* extent) noexcept {
   return extent;
 }
 
-PoolExtent* Extents::free_cached(PoolExtent* extent, std::uint32_t stream, std::uint64_t ticket) noexcept {
+PoolExtent* Extents::free_cached(PoolExtent* extent, std::uint32_t stream, std::uint64_t point) noexcept {
   extent->state = ExtentState::cached;
   extent->stream = stream;
-  extent->ticket = stream == 0 ? 0 : ticket;
+  extent->point = stream == 0 ? 0 : point;
   return free_into(cached_[stream], extent);
 }
 
 PoolExtent* Extents::free_bare(PoolExtent* extent) noexcept {
   extent->state = ExtentState::bare;
   extent->stream = 0;
-  extent->ticket = 0;
+  extent->point = 0;
   return free_into(bare_, extent);
 }
 
-bool Extents::pass_on(std::uint32_t from, std::uint64_t ticket, std::uint32_t to, std::uint64_t as) noexcept {
+bool Extents::pass_on(std::uint32_t from, std::uint64_t point, std::uint32_t to, std::uint64_t as) noexcept {
   bool any = false;
   PoolExtent* e = cached_[from].first(1);
   while (e != nullptr) {
     PoolExtent* const following = cached_[from].next(e, 1);
-    if (e->ticket <= ticket) {
+    if (e->point <= point) {
       cached_[from].erase(e);
       free_cached(e, to, as);
       any = true;

@@ -39,7 +39,7 @@ class Extents {
   PoolExtent* cut(PoolExtent* from, std::size_t begin, std::size_t bytes, ExtentState state) noexcept;
 
   // Makes an extent free and joins it with neighbours that are alike. Returns the whole.
-  PoolExtent* free_cached(PoolExtent* extent, std::uint32_t stream, std::uint64_t ticket) noexcept;
+  PoolExtent* free_cached(PoolExtent* extent, std::uint32_t stream, std::uint64_t point) noexcept;
   PoolExtent* free_bare(PoolExtent* extent) noexcept;
 
   // For extents in no tree: cuts one in two, the first part of so many bytes, and returns the second (REQUIRES: a node is reserved);
@@ -47,11 +47,11 @@ class Extents {
   PoolExtent* split(PoolExtent* extent, std::size_t bytes) noexcept;
   void join_next(PoolExtent* extent) noexcept;
 
-  // The frees of a stream up to a ticket are done: what they left is clean from now on.
-  void clean(std::uint32_t stream, std::uint64_t ticket) noexcept { pass_on(stream, ticket, 0, 0); }
-  // What the frees of a stream up to a ticket have left is another's from now on (0: anyone's), as if freed on it with ticket `as`. False
+  // The frees of a stream up to a point are done: what they left is clean from now on.
+  void clean(std::uint32_t stream, std::uint64_t point) noexcept { pass_on(stream, point, 0, 0); }
+  // What the frees of a stream up to a point have left is another's from now on (0: anyone's), as if freed on it with point `as`. False
   // when there was nothing.
-  bool pass_on(std::uint32_t from, std::uint64_t ticket, std::uint32_t to, std::uint64_t as) noexcept;
+  bool pass_on(std::uint32_t from, std::uint64_t point, std::uint32_t to, std::uint64_t as) noexcept;
 
   const ExtentTree& clean_tree() const noexcept { return cached_[0]; }
   const ExtentTree& bare_tree() const noexcept { return bare_; }

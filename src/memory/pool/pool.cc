@@ -52,7 +52,7 @@ Pool::Pool(Backend& device_backend, Setup setup)
       parent_(std::move(setup.parent)),
       fixed_pages_(setup.fixed_pages),
       page_bytes_(setup.page_bytes),
-      budget_(is_private() ? kPrivateLimit : "the pool's limit", setup.options.limit_bytes, setup.below),
+      budget_(is_private() ? kOverPrivateLimit : kOverLimit, setup.options.limit_bytes, setup.below),
       decay_period_(setup.options.decay),
       target_ratio_(setup.options.target_ratio),
       generation_(os::fork_generation()),
@@ -64,7 +64,7 @@ Pool::Pool(Backend& device_backend, Setup setup)
               .tight = tight_of(backend(), setup.options.target_ratio),
               .tighter_edges = setup.options.target_ratio + 0.004},
              budget_, decay_, parent_.get()),
-      slabs_(classes_, space_, slots_, streams_) {
+      slabs_(classes_, space_, entries_, streams_) {
   listen();
 }
 
@@ -92,7 +92,7 @@ Status Pool::ready(StreamRef stream, std::uint32_t& index) noexcept {
     if (!opened) return opened;
   }
   if (base() == nullptr) {  // space_.open lets go of the lock: another thread may have come this far
-    if (const Status done = slots_.open(space_.size_bytes()); !done) return done;
+    if (const Status done = entries_.open(space_.size_bytes()); !done) return done;
     if (const Status done = slabs_.open(space_.size_bytes()); !done) return done;
     base_.store(reinterpret_cast<std::uintptr_t>(space_.base()));
   }
@@ -137,75 +137,75 @@ bool Pool::was_issued(std::uint64_t serial) const noexcept {
   return serial != 0 && number <= cache_count_.load(std::memory_order_relaxed);
 }
 
-// REQUIRES: the slot's owner is the caller, or the answer is taken as a guess.
-Allocator::Freed Pool::judge(const Slot* slot, const Block& block) const noexcept {
-  const std::uint64_t serial = slot->serial.load();
-  if (slot->offset() != static_cast<std::size_t>(static_cast<std::byte*>(block.data) - base()))
-    return was_issued(block.serial) && serial != block.serial ? Freed::double_free : Freed::foreign;
-  if (serial == 0 || serial != block.serial) return was_issued(block.serial) ? Freed::double_free : Freed::foreign;
-  if (!slot->is_of(block.allocator_id)) return Freed::foreign;
-  const std::uint32_t mark = slot->mark.load();
-  if (mark != 0 && mark == static_cast<std::uint32_t>(serial)) return Freed::double_free;  // another thread has sent it home
-  return slot->small_bytes() == block.bytes ? Freed::yes : Freed::size_mismatch;
+// REQUIRES: the entry's owner is the caller, or the answer is taken as a guess.
+BlockVerdict Pool::judge(const BlockEntry* entry, const Block& block) const noexcept {
+  const std::uint64_t serial = entry->serial.load();
+  if (entry->offset() != static_cast<std::size_t>(static_cast<std::byte*>(block.data) - base()))
+    return was_issued(block.serial) && serial != block.serial ? BlockVerdict::double_free : BlockVerdict::foreign;
+  if (serial == 0 || serial != block.serial) return was_issued(block.serial) ? BlockVerdict::double_free : BlockVerdict::foreign;
+  if (!entry->is_of(block.allocator_id)) return BlockVerdict::foreign;
+  const std::uint32_t mark = entry->mark.load();
+  if (mark != 0 && mark == static_cast<std::uint32_t>(serial)) return BlockVerdict::double_free;  // another thread has sent it home
+  return entry->small_bytes() == block.bytes ? BlockVerdict::ok : BlockVerdict::size_mismatch;
 }
 
-void Pool::complete(Block& known, const Block& block, const Slot* slot) const noexcept {
+void Pool::complete(Block& known, const Block& block, const BlockEntry* entry) const noexcept {
   known = block;
-  known.serial = slot->serial.load();
-  known.tag = slot->tag();
-  known.place = SlotRange::place(slot);
+  known.serial = entry->serial.load();
+  known.tag = entry->tag();
+  known.cookie = EntryRange::cookie(entry);
   if (known.alignment == 0) known.alignment = usual_alignment_;
 }
 
-// The slot of a block that came from outside, or nullptr. One made by block_at, of which only the address is known, is given its serial.
-Slot* Pool::find_slot(Block& block) const noexcept {
-  if (block.serial != 0) return slots_.range().find(block.place);
+// The entry of a block that came from outside, or nullptr. One made by block_at, of which only the address is known, is given its serial.
+BlockEntry* Pool::find_entry(Block& block) const noexcept {
+  if (block.serial != 0) return entries_.range().find(block.cookie);
   const os::Lock lock(mutex_);
   const auto offset = static_cast<std::size_t>(static_cast<std::byte*>(block.data) - base());
-  Slot* const slot = base() != nullptr && offset < space_.size_bytes() ? slabs_.at(offset) : nullptr;
-  if (slot != nullptr) block.serial = slot->serial.load();
-  return slot;
+  BlockEntry* const entry = base() != nullptr && offset < space_.size_bytes() ? slabs_.at(offset) : nullptr;
+  if (entry != nullptr) block.serial = entry->serial.load();
+  return entry;
 }
 
-Allocator::Freed Pool::give_back_slowly(Block block, When when, Block* known) noexcept {
-  Slot* const slot = find_slot(block);
-  if (slot == nullptr) return Freed::foreign;
+BlockVerdict Pool::give_back_slowly(Block block, When when, Block* known) noexcept {
+  BlockEntry* const entry = find_entry(block);
+  if (entry == nullptr) return BlockVerdict::foreign;
   report_late_double_frees();
-  if (known != nullptr) complete(*known, block, slot);
-  if (slot->is_large()) return free_large(slot, block, when);
-  const Freed verdict = judge(slot, block);
-  if (verdict != Freed::yes) return verdict;
-  return slot->has_extra_uses() || when == When::now || is_inherited() ? free_under_lock(slot, block, when) : free_small(slot, block);
+  if (known != nullptr) complete(*known, block, entry);
+  if (entry->is_large()) return free_large(entry, block, when);
+  const BlockVerdict verdict = judge(entry, block);
+  if (verdict != BlockVerdict::ok) return verdict;
+  return entry->has_extra_uses() || when == When::now || is_inherited() ? free_under_lock(entry, block, when) : free_small(entry, block);
 }
 
 // A small block that no cache owns, or that must not wait for its owner.
-Allocator::Freed Pool::free_under_lock(Slot* slot, const Block& block, When when) noexcept {
+BlockVerdict Pool::free_under_lock(BlockEntry* entry, const Block& block, When when) noexcept {
   const os::Lock lock(mutex_);
-  const std::size_t begin = slot->offset();
-  const SizeClass size_class = slot->size_class();
+  const std::size_t begin = entry->offset();
+  const SizeClass size_class = entry->size_class();
   {
     const AllShut shut(*this);
-    if (const std::uint32_t owner = slot->owner(); owner != 0) {
+    if (const std::uint32_t owner = entry->owner(); owner != 0) {
       ThreadCache& cache = *caches_[owner].load(std::memory_order_relaxed);
       Spill spill;
       read_inbox(cache, spill, IntoBins::no);
-      return_to_slabs(spill.slots());
+      return_to_slabs(spill.entries());
       count_bytes(cache);
     }
-    const Freed verdict = judge(slot, block);
-    if (verdict != Freed::yes) return verdict;
-    slot->serial.store(0);
+    const BlockVerdict verdict = judge(entry, block);
+    if (verdict != BlockVerdict::ok) return verdict;
+    entry->serial.store(0);
     count_free(block.bytes);
-    if (is_inherited()) return Freed::yes;  // a child leaves the device, and what is on it, alone
-    slot->kind.store(slot->kind.load() & ~Slot::kExtraUses);
-    if (extra_.empty() || !extra_.free(slots_.number(slot), streams_)) {
+    if (is_inherited()) return BlockVerdict::ok;  // a child leaves the device, and what is on it, alone
+    entry->kind.store(entry->kind.load() & ~BlockEntry::kExtraUses);
+    if (extra_.empty() || !extra_.free(entries_.number(entry), streams_)) {
       if (poisons() && slabs_.stream_at(begin) == 0) poison(block.data, block.bytes);
-      slabs_.give(slot);
+      slabs_.give(entry);
     }
     if (when == When::now) flush_class(size_class);
   }
   if (when == When::now) give_pages_back(begin, classes_[size_class].bytes);
-  return Freed::yes;
+  return BlockVerdict::ok;
 }
 
 void Pool::give_pages_back(std::size_t begin, std::size_t bytes) noexcept {
@@ -243,14 +243,14 @@ void Pool::reopen_caches() const noexcept {
 void Pool::flush(ThreadCache& cache) noexcept {
   Spill spill;
   read_inbox(cache, spill, IntoBins::no);
-  return_to_slabs(spill.slots());
+  return_to_slabs(spill.entries());
   for (SizeClass c = 0; c < classes_.count(); ++c) flush_bin(cache, c);
   end_keeping(cache);
 }
 
 void Pool::flush_bin(ThreadCache& cache, SizeClass size_class) noexcept {
   Bin& bin = cache.bins[size_class];
-  return_to_slabs(bin.slots());
+  return_to_slabs(bin.entries());
   cache.from_slabs -= bin.count();
   bin.remove_first(bin.count());
 }

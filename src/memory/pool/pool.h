@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "berth/memory/pool.h"
+#include "memory/cache/block_table.h"
+#include "memory/cache/size_classes.h"
+#include "memory/cache/thread_cache.h"
 #include "memory/extra_uses.h"
 #include "memory/hold_count.h"
-#include "memory/pool/block_table.h"
-#include "memory/pool/size_classes.h"
 #include "memory/pool/slabs.h"
 #include "memory/pool/space.h"
-#include "memory/pool/thread_cache.h"
 #include "memory/stream_uses.h"
 #include "os/lock/gate.h"
 #include "os/lock/mutex.h"
@@ -34,16 +34,16 @@
 // Every free ends where the block came from: its owner's bin, by way of the inbox when another thread frees it.
 namespace berth::internal::memory {
 
-class Pool final : public Allocator, public PageLender, private os::ForkListener {
+class Pool final : public Allocator, public PageLender, public CacheOwner, private os::ForkListener {
  public:
   Pool(Device device, const PoolOptions& options);
   Pool(std::shared_ptr<Pool> parent, const PrivatePoolOptions& options);
   ~Pool() override;
 
   Status obtain(const Request& request, Block& block) noexcept override;
-  Freed give_back(const Block& block, When when, Block* known) noexcept override;
+  BlockVerdict give_back(const Block& block, When when, Block* known) noexcept override;
   bool grow(Block& block, std::size_t bytes) noexcept override;
-  Result<Freed> note_use(const Block& block, StreamRef stream) noexcept override;
+  Result<BlockVerdict> note_use(const Block& block, StreamRef stream) noexcept override;
   void trim(std::size_t keep_bytes) override;
   void trim_idle() override;
   void reserve(std::size_t bytes) override;
@@ -65,14 +65,14 @@ class Pool final : public Allocator, public PageLender, private os::ForkListener
   bool is_private() const noexcept { return parent_ != nullptr; }
   void add_child(const std::shared_ptr<Pool>& child);
 
-  // The thread that owned it has ended: its blocks are everyone's, and a later thread may have it.
-  void retire(ThreadCache* cache) noexcept;
+  void retire(ThreadCache* cache) noexcept override;
 
  private:
   friend class PoolWalk;
   static constexpr std::uint32_t kMostCaches = 4096;
-  static constexpr char kPrivateLimit[] = "the private pool's limit";  // an array: it is known by its address
-  static constexpr std::size_t kBatch = 16;                            // blocks fetched from the slabs at a time, at most
+  static constexpr Failure kOverLimit{ErrorCode::out_of_memory, 0, "the pool's limit", Refusal::strategy_limit};
+  static constexpr Failure kOverPrivateLimit{ErrorCode::out_of_memory, 0, "the private pool's limit", Refusal::private_limit};
+  static constexpr std::size_t kBatch = 16;  // blocks fetched from the slabs at a time, at most
   static constexpr Failure kNoTables{ErrorCode::out_of_memory, 0, "no heap for the pool's tables"};
 
   // Small blocks, in pool_small.cc.
@@ -83,8 +83,8 @@ class Pool final : public Allocator, public PageLender, private os::ForkListener
   ThreadCache* make_cache(std::uint32_t stream, std::uint64_t stream_id) noexcept BERTH_REQUIRES(mutex_);
   static void reuse(ThreadCache& cache, std::uint32_t stream, std::uint64_t stream_id) noexcept;
   [[nodiscard]] bool enter(ThreadCache& cache) noexcept;
-  void hand_out(ThreadCache& cache, Slot* slot, const Request& request, Block& block) noexcept;
-  Status refill(ThreadCache& cache, SizeClass size_class, std::span<Slot*> batch, Spill& spill, std::size_t& count_taken) noexcept;
+  void hand_out(ThreadCache& cache, BlockEntry* entry, const Request& request, Block& block) noexcept;
+  Status refill(ThreadCache& cache, SizeClass size_class, std::span<BlockEntry*> batch, Spill& spill, std::size_t& count_taken) noexcept;
   std::size_t batch_of(SizeClass size_class) const noexcept;
   void make_room(ThreadCache& cache, SizeClass size_class, Spill& spill) noexcept;
   void shrink_a_bin(ThreadCache& cache, SizeClass but_not, Spill& spill) noexcept;
@@ -92,13 +92,13 @@ class Pool final : public Allocator, public PageLender, private os::ForkListener
   enum class IntoBins : bool { no, yes };
   void read_inbox(ThreadCache& cache, Spill& spill, IntoBins into_bins) noexcept;
   void return_spill(const Spill& spill) noexcept;
-  void return_to_slabs(std::span<Slot* const> slots) noexcept BERTH_REQUIRES(mutex_);
+  void return_to_slabs(std::span<BlockEntry* const> entries) noexcept BERTH_REQUIRES(mutex_);
   void report_late_double_frees() noexcept;
 
-  Freed free_small(Slot* slot, const Block& block) noexcept;
-  Freed free_own(ThreadCache& cache, Slot* slot, const Block& block) noexcept;
-  Freed send_home(ThreadCache& owner, Slot* slot, const Block& block) noexcept;
-  Freed free_under_lock(Slot* slot, const Block& block, When when) noexcept;
+  BlockVerdict free_small(BlockEntry* entry, const Block& block) noexcept;
+  BlockVerdict free_own(ThreadCache& cache, BlockEntry* entry, const Block& block) noexcept;
+  BlockVerdict send_home(ThreadCache& owner, BlockEntry* entry, const Block& block) noexcept;
+  BlockVerdict free_under_lock(BlockEntry* entry, const Block& block, When when) noexcept;
 
   struct Setup {
     PoolOptions options;
@@ -120,31 +120,31 @@ class Pool final : public Allocator, public PageLender, private os::ForkListener
   void give_up_cache() noexcept;
 
   // Blocks that grow in place, in pool_grow.cc.
-  bool may_grow(const Slot* slot, const Block& block, std::size_t bytes) const noexcept;
-  bool grow_small(Slot* slot, Block& block, std::size_t bytes) noexcept;
-  bool grow_in_cache(ThreadCache& cache, Slot* slot, Block& block, std::size_t bytes) noexcept;
-  bool grow_large(Slot* slot, Block& block, std::size_t bytes) noexcept;
+  bool may_grow(const BlockEntry* entry, const Block& block, std::size_t bytes) const noexcept;
+  bool grow_small(BlockEntry* entry, Block& block, std::size_t bytes) noexcept;
+  bool grow_in_cache(ThreadCache& cache, BlockEntry* entry, Block& block, std::size_t bytes) noexcept;
+  bool grow_large(BlockEntry* entry, Block& block, std::size_t bytes) noexcept;
 
   // Large blocks, in pool_large.cc.
   Status obtain_large(const Request& request, Block& block) noexcept;
-  Freed judge_large(const Slot* slot, const Block& block) const noexcept BERTH_REQUIRES(mutex_);
-  Freed free_large(Slot* slot, const Block& block, When when) noexcept;
+  BlockVerdict judge_large(const BlockEntry* entry, const Block& block) const noexcept BERTH_REQUIRES(mutex_);
+  BlockVerdict free_large(BlockEntry* entry, const Block& block, When when) noexcept;
   bool obtain_kept(const Request& request, Block& block) noexcept;
   bool may_keep(const ThreadCache& cache, const PoolExtent& extent) const noexcept BERTH_REQUIRES(mutex_);
-  void keep(ThreadCache& cache, Slot* slot, const PoolExtent& extent) noexcept BERTH_REQUIRES(mutex_);
+  void keep(ThreadCache& cache, BlockEntry* entry, const PoolExtent& extent) noexcept BERTH_REQUIRES(mutex_);
   void end_keeping(ThreadCache& cache) noexcept BERTH_REQUIRES(mutex_);
-  void recall(const Slot* slot) noexcept BERTH_REQUIRES(mutex_);
+  void recall(const BlockEntry* entry) noexcept BERTH_REQUIRES(mutex_);
 
   // What is common, in pool.cc.
-  Freed give_back_slowly(Block block, When when, Block* known) noexcept;
+  BlockVerdict give_back_slowly(Block block, When when, Block* known) noexcept;
   // Gives back what has been idle, in pool_decay.cc: a few pages, or all. Lets go of the lock.
   void poll_decay() noexcept BERTH_REQUIRES(mutex_);
   void decay(bool all) noexcept BERTH_REQUIRES(mutex_);
-  Slot* find_slot(Block& block) const noexcept;
+  BlockEntry* find_entry(Block& block) const noexcept;
   void give_pages_back(std::size_t begin, std::size_t bytes) noexcept BERTH_REQUIRES(mutex_);
-  Freed judge(const Slot* slot, const Block& block) const noexcept;
+  BlockVerdict judge(const BlockEntry* entry, const Block& block) const noexcept;
   bool was_issued(std::uint64_t serial) const noexcept;
-  void complete(Block& known, const Block& block, const Slot* slot) const noexcept;
+  void complete(Block& known, const Block& block, const BlockEntry* entry) const noexcept;
 
   Status ready(StreamRef stream, std::uint32_t& index) noexcept BERTH_REQUIRES(mutex_);
   // Runs `attempt(effort)`, for memory on a stream, with growing effort until it succeeds or there is nothing left to try.
@@ -161,8 +161,8 @@ class Pool final : public Allocator, public PageLender, private os::ForkListener
   void settle_streams(bool wait) noexcept BERTH_REQUIRES(mutex_);
   void ask_streams(bool wait) noexcept BERTH_REQUIRES(mutex_);
   bool release_extra(std::uint32_t stream, const device::StreamClock* clock) noexcept BERTH_REQUIRES(mutex_);
-  void release(Slot* slot) noexcept BERTH_REQUIRES(mutex_);
-  std::uint32_t stream_of(const Slot* slot) const noexcept BERTH_REQUIRES(mutex_);
+  void release(BlockEntry* entry) noexcept BERTH_REQUIRES(mutex_);
+  std::uint32_t stream_of(const BlockEntry* entry) const noexcept BERTH_REQUIRES(mutex_);
   void retire_streams() noexcept BERTH_REQUIRES(mutex_);
   void close_in_turn() noexcept BERTH_NO_THREAD_ANALYSIS;  // REQUIRES: the mutex; the destructor's
   void retire_caches(std::uint32_t stream) noexcept BERTH_REQUIRES(mutex_);
@@ -208,7 +208,7 @@ class Pool final : public Allocator, public PageLender, private os::ForkListener
   const std::chrono::milliseconds decay_period_;
   const double target_ratio_;
   const std::uint64_t generation_;
-  SlotTable slots_;
+  BlockTable entries_;
   std::unique_ptr<std::atomic<ThreadCache*>[]> caches_;  // by number; entries are never taken away while the pool lives
   std::atomic<std::uint32_t> cache_count_{0};            // caches_[1] to caches_[cache_count_] are there
 
@@ -224,7 +224,7 @@ class Pool final : public Allocator, public PageLender, private os::ForkListener
   StreamUses streams_ BERTH_GUARDED_BY(mutex_);
   std::uint32_t ready_streams_ BERTH_GUARDED_BY(mutex_) = 0;            // the slabs and the space have room for streams of lower numbers
   std::vector<std::weak_ptr<Pool>> children_ BERTH_GUARDED_BY(mutex_);  // private pools
-  ExtraUses extra_ BERTH_GUARDED_BY(mutex_);             // by the number of the slot. A freed block that waits there is counted as cached
+  ExtraUses extra_ BERTH_GUARDED_BY(mutex_);             // by the number of the entry. A freed block that waits there is counted as cached
   std::size_t kept_bytes_ BERTH_GUARDED_BY(mutex_) = 0;  // of large blocks that stay with their threads
   HoldCount holds_ BERTH_GUARDED_BY(mutex_);
   bool trim_after_hold_ BERTH_GUARDED_BY(mutex_) = false;
@@ -281,7 +281,7 @@ Status Pool::with_effort(std::uint32_t stream, const Attempt& attempt) noexcept 
     settle_streams(true);
     done = attempt(Space::Effort::all_pages);
   }
-  if (go_on() && done.failure().why != kPrivateLimit && press_relatives()) done = attempt(Space::Effort::all_pages);
+  if (go_on() && done.failure().cause != Refusal::private_limit && press_relatives()) done = attempt(Space::Effort::all_pages);
   return done;
 }
 

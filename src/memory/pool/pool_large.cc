@@ -49,12 +49,12 @@ constinit thread_local Turns t_turns;
 
 bool Pool::obtain_kept(const Request& request, Block& block) noexcept {
   const CacheFront& front = t_front;
-  if (front.pool != id() || front.stream != request.stream.state() || request.alignment > Space::kGrain) return false;
-  const ThreadCache::Taken taken = front.cache->take_kept(request.bytes, Slot::make_label(request.allocator_id, request.tag, 0));
-  if (taken.slot == nullptr) return false;
-  block.data = base() + taken.slot->offset();  // not by way of the cache: it may have been told to keep the block no longer, just now
+  if (front.allocator != id() || front.stream != request.stream.state() || request.alignment > Space::kGrain) return false;
+  const ThreadCache::Taken taken = front.cache->take_kept(request.bytes, BlockEntry::make_label(request.allocator_id, request.tag, 0));
+  if (taken.entry == nullptr) return false;
+  block.data = base() + taken.entry->offset();  // not by way of the cache: it may have been told to keep the block no longer, just now
   block.serial = taken.serial;
-  block.place = SlotRange::place(taken.slot);
+  block.cookie = EntryRange::cookie(taken.entry);
   return true;
 }
 
@@ -65,27 +65,27 @@ bool Pool::may_keep(const ThreadCache& cache, const PoolExtent& extent) const no
 }
 
 // REQUIRES: the caller owns the cache, and the block is free.
-void Pool::keep(ThreadCache& cache, Slot* slot, const PoolExtent& extent) noexcept {
-  slot->set_where(extent.begin, cache.number);
-  cache.kept = slot;
+void Pool::keep(ThreadCache& cache, BlockEntry* entry, const PoolExtent& extent) noexcept {
+  entry->set_where(extent.begin, cache.number);
+  cache.kept = entry;
   cache.kept_request = extent.requested;
   kept_bytes_ += extent.bytes;
 }
 
 // REQUIRES: the caller owns the cache, or has shut the gates.
 void Pool::end_keeping(ThreadCache& cache) noexcept {
-  Slot* const slot = cache.kept;
-  if (slot == nullptr) return;
-  const PoolExtent* const extent = space_.extent(slot->extent());
+  BlockEntry* const entry = cache.kept;
+  if (entry == nullptr) return;
+  const PoolExtent* const extent = space_.extent(entry->extent());
   cache.kept = nullptr;
-  slot->set_where(extent->begin, 0);
+  entry->set_where(extent->begin, 0);
   kept_bytes_ -= extent->bytes;
-  if (slot->serial.load() == 0) release(slot);
+  if (entry->serial.load() == 0) release(entry);
 }
 
 // From here on the lock alone decides over the block, if it is large.
-void Pool::recall(const Slot* slot) noexcept {
-  const std::uint32_t owner = slot->is_large() ? slot->owner() : 0;
+void Pool::recall(const BlockEntry* entry) noexcept {
+  const std::uint32_t owner = entry->is_large() ? entry->owner() : 0;
   if (owner == 0) return;
   std::optional<AllShut> shut;
   if (is_inherited() || ThreadCaches::find_number(id(), owner) == nullptr) shut.emplace(*this);
@@ -99,7 +99,7 @@ Status Pool::obtain_large(const Request& request, Block& block) noexcept {
   if (t_turns.come(id(), request.bytes)) (void)cache_for(request.stream);  // which will keep it; without one it goes on as before
   // Large blocks that are not so large still begin in a grain of their own, by which they are found.
   const auto rounded = try_align_up(request.bytes, request.bytes < kSlabGrain ? kSlabGrain : Space::kGrain);
-  ThreadCache* const own = t_front.pool == id() ? t_front.cache : nullptr;
+  ThreadCache* const own = t_front.allocator == id() ? t_front.cache : nullptr;
   const os::Lock lock(mutex_);
   if (own != nullptr) {
     count_bytes(*own);
@@ -117,20 +117,20 @@ Status Pool::obtain_large(const Request& request, Block& block) noexcept {
       return taken ? Status() : Status(taken.failure());
     });
   }
-  const std::uint32_t number = done ? slots_.take(SlotTable::kLarge, 1) : 0;
+  const std::uint32_t number = done ? entries_.take(BlockTable::kLarge, 1) : 0;
   if (done && number == 0) {
-    space_.give(extent, stream, streams_.next_ticket(stream));
+    space_.give(extent, stream, streams_.point_of_free(stream));
     done = kNoTables;
   }
   if (!done) return refused(done.failure());
-  extent->slot = number;
+  extent->entry = number;
   extent->stream = stream;
   extent->requested = request.bytes;
-  Slot& slot = slots_[number];
-  slot.set_where(extent->begin, 0);
-  slot.label.store(Slot::make_label(request.allocator_id, request.tag, 0));
-  slot.kind.store(extent->index << 8 | Slot::kLargeClass);
-  slot.serial.store(++serial_);
+  BlockEntry& entry = entries_[number];
+  entry.set_where(extent->begin, 0);
+  entry.label.store(BlockEntry::make_label(request.allocator_id, request.tag, 0));
+  entry.kind.store(extent->index << 8 | BlockEntry::kLargeClass);
+  entry.serial.store(++serial_);
   slabs_.enter_large(extent->begin, number);
   count_allocation(request.bytes);
   block.data = space_.base() + extent->begin;
@@ -139,27 +139,28 @@ Status Pool::obtain_large(const Request& request, Block& block) noexcept {
     if (stream == 0) poison(space_.base() + extent->begin + request.bytes, extent->bytes - request.bytes);
   }
   block.serial = serial_;
-  block.place = SlotRange::place(&slot);
+  block.cookie = EntryRange::cookie(&entry);
   return {};
 }
 
-Allocator::Freed Pool::judge_large(const Slot* slot, const Block& block) const noexcept {
-  const PoolExtent* const extent = slot->is_large() ? space_.extent(slot->extent()) : nullptr;
-  const std::uint64_t serial = slot->serial.load();
-  if (extent == nullptr || serial == 0 || serial != block.serial) return was_issued(block.serial) ? Freed::double_free : Freed::foreign;
-  if (space_.base() + extent->begin != block.data) return Freed::foreign;
-  if (!slot->is_of(block.allocator_id)) return Freed::foreign;
-  return extent->requested == block.bytes ? Freed::yes : Freed::size_mismatch;
+BlockVerdict Pool::judge_large(const BlockEntry* entry, const Block& block) const noexcept {
+  const PoolExtent* const extent = entry->is_large() ? space_.extent(entry->extent()) : nullptr;
+  const std::uint64_t serial = entry->serial.load();
+  if (extent == nullptr || serial == 0 || serial != block.serial)
+    return was_issued(block.serial) ? BlockVerdict::double_free : BlockVerdict::foreign;
+  if (space_.base() + extent->begin != block.data) return BlockVerdict::foreign;
+  if (!entry->is_of(block.allocator_id)) return BlockVerdict::foreign;
+  return extent->requested == block.bytes ? BlockVerdict::ok : BlockVerdict::size_mismatch;
 }
 
-Allocator::Freed Pool::free_large(Slot* slot, const Block& block, When when) noexcept {
-  ThreadCache* const own = t_front.pool == id() ? t_front.cache : nullptr;
-  if (own != nullptr && when == When::later && own->put_kept(slot, block)) {
+BlockVerdict Pool::free_large(BlockEntry* entry, const Block& block, When when) noexcept {
+  ThreadCache* const own = t_front.allocator == id() ? t_front.cache : nullptr;
+  if (own != nullptr && when == When::later && own->put_kept(entry, block)) {
     if (++own->kept_polls % kPollKeptEvery == 0) {
       const os::Lock lock(mutex_);
       decay(false);
     }
-    return Freed::yes;
+    return BlockVerdict::ok;
   }
   const bool in_turn = t_turns.go(id(), block.bytes);
   const os::Lock lock(mutex_);
@@ -167,28 +168,28 @@ Allocator::Freed Pool::free_large(Slot* slot, const Block& block, When when) noe
     count_bytes(*own);
     if (when == When::now && own->has_kept()) end_keeping(*own);  // it may lie in the same pages
   }
-  recall(slot);
-  const Freed verdict = judge_large(slot, block);
-  if (verdict != Freed::yes) return verdict;
-  slot->serial.store(0);
+  recall(entry);
+  const BlockVerdict verdict = judge_large(entry, block);
+  if (verdict != BlockVerdict::ok) return verdict;
+  entry->serial.store(0);
   count_free(block.bytes);
-  if (is_inherited()) return Freed::yes;
-  const PoolExtent* const extent = space_.extent(slot->extent());
+  if (is_inherited()) return BlockVerdict::ok;
+  const PoolExtent* const extent = space_.extent(entry->extent());
   const std::size_t begin = extent->begin;
   const std::size_t bytes = extent->bytes;
-  if (extra_.empty() || !extra_.free(slots_.number(slot), streams_)) {
+  if (extra_.empty() || !extra_.free(entries_.number(entry), streams_)) {
     if (poisons() && extent->stream == 0) poison(block.data, block.bytes);
     if (own != nullptr && in_turn && when == When::later && may_keep(*own, *extent)) {
-      keep(*own, slot, *extent);
+      keep(*own, entry, *extent);
     } else {
-      release(slot);
+      release(entry);
     }
   }
   if (when == When::now)
     give_pages_back(begin, bytes);
   else
     poll_decay();
-  return Freed::yes;
+  return BlockVerdict::ok;
 }
 
 }  // namespace berth

@@ -11,12 +11,12 @@ namespace berth::internal::memory {
 
 namespace {
 
-constexpr std::uint32_t kCounted = ~0U;  // a slot's mark while its messages are counted
+constexpr std::uint32_t kCounted = ~0U;  // an entry's mark while its messages are counted
 
-// Freed by another thread, though its owner does not know yet.
-bool is_on_its_way(const Slot& slot) noexcept {
-  const std::uint32_t mark = slot.mark.load();
-  return mark != 0 && mark == static_cast<std::uint32_t>(slot.serial.load());
+// BlockVerdict by another thread, though its owner does not know yet.
+bool is_on_its_way(const BlockEntry& entry) noexcept {
+  const std::uint32_t mark = entry.mark.load();
+  return mark != 0 && mark == static_cast<std::uint32_t>(entry.serial.load());
 }
 
 }  // namespace
@@ -50,14 +50,14 @@ Stats Pool::stats_now() const noexcept {
   for_each_cache([&](ThreadCache& cache) BERTH_NO_THREAD_ANALYSIS {
     count_bytes(cache);
     cache.inbox.for_each([&](const Inbox::Message& message) {
-      Slot& slot = slots_[message.slot];
-      if (slot.serial.load() != message.serial || slot.mark.load() == kCounted) return;  // the second of two frees at the same moment
-      slot.mark.store(kCounted);
+      BlockEntry& entry = entries_[message.entry];
+      if (entry.serial.load() != message.serial || entry.mark.load() == kCounted) return;  // the second of two frees at the same moment
+      entry.mark.store(kCounted);
       on_the_way += message.bytes;
       ++counts.frees;
     });
     cache.inbox.for_each([&](const Inbox::Message& message) {
-      if (slots_[message.slot].mark.load() == kCounted) slots_[message.slot].mark.store(static_cast<std::uint32_t>(message.serial));
+      if (entries_[message.entry].mark.load() == kCounted) entries_[message.entry].mark.store(static_cast<std::uint32_t>(message.serial));
     });
   });
   const Space::Figures& figures = space_.figures();
@@ -86,10 +86,10 @@ std::string Pool::settings() const {
 
 template <class Visit>
 void Pool::for_each_live(Visit visit) const {
-  for (std::uint32_t number = 1; number <= slots_.used(); ++number) {
-    const Slot& slot = slots_[number];
-    if (slot.serial.load() == 0) continue;
-    visit(slot, slot.is_large() ? space_.extent(slot.extent())->requested : slot.small_bytes());
+  for (std::uint32_t number = 1; number <= entries_.used(); ++number) {
+    const BlockEntry& entry = entries_[number];
+    if (entry.serial.load() == 0) continue;
+    visit(entry, entry.is_large() ? space_.extent(entry.extent())->requested : entry.small_bytes());
   }
 }
 
@@ -98,8 +98,8 @@ std::vector<Holder> Pool::holders() const {
   {
     const os::Lock lock(mutex_);
     const AllShut shut(*this);
-    for_each_live([&](const Slot& slot, std::size_t bytes) {
-      if (!is_on_its_way(slot)) totals.add(slot.tag(), bytes);
+    for_each_live([&](const BlockEntry& entry, std::size_t bytes) {
+      if (!is_on_its_way(entry)) totals.add(entry.tag(), bytes);
     });
   }
   return totals.most_first();
@@ -146,14 +146,14 @@ std::string Pool::audit_now() const {
   for_each_cache([&](ThreadCache& cache) BERTH_NO_THREAD_ANALYSIS { count_bytes(cache); });
   std::size_t bytes = 0;
   std::uint64_t blocks = 0;
-  for_each_live([&](const Slot&, std::size_t live) {
+  for_each_live([&](const BlockEntry&, std::size_t live) {
     bytes += live;
     ++blocks;
   });
   if (bytes != static_cast<std::size_t>(in_use_)) return "pool: bytes in use are not the sum of the live blocks";
   bool waiting_is_freed = true;
   extra_.for_each_freed(
-      [&](ExtraUses::Key key) { waiting_is_freed = waiting_is_freed && slots_[static_cast<std::uint32_t>(key)].serial.load() == 0; });
+      [&](ExtraUses::Key key) { waiting_is_freed = waiting_is_freed && entries_[static_cast<std::uint32_t>(key)].serial.load() == 0; });
   if (!waiting_is_freed) return "pool: a block that waits for streams is live";
   if (blocks != counted().live()) return "pool: live blocks are not those the slots say";
   return bytes <= space_.figures().committed ? "" : "pool: more is in use than is committed";
@@ -165,12 +165,12 @@ std::string Pool::audit_cache(const ThreadCache& cache) const {
     const Bin& bin = cache.bins[c];
     granted += bin.capacity() * std::size_t{classes_[c].bytes};
     if (bin.count() > bin.capacity() || bin.capacity() > Bin::kMost) return "pool: a bin holds more than it may";
-    for (const Slot* const slot : bin.slots()) {
-      if (slot->owner() != cache.number || slot->serial.load() != 0) return "pool: a bin holds a block that is live, or another's";
-      if (slot->size_class() != c) return "pool: a bin holds a block of another class";
+    for (const BlockEntry* const entry : bin.entries()) {
+      if (entry->owner() != cache.number || entry->serial.load() != 0) return "pool: a bin holds a block that is live, or another's";
+      if (entry->size_class() != c) return "pool: a bin holds a block of another class";
     }
   }
-  if (const Slot* const kept = cache.kept; kept != nullptr) {
+  if (const BlockEntry* const kept = cache.kept; kept != nullptr) {
     const bool large = kept->is_large() && kept->owner() == cache.number;
     if (!large || space_.extent(kept->extent())->requested != cache.kept_request) return "pool: a cache keeps a block that is not its own";
   }

@@ -28,23 +28,23 @@ constexpr std::size_t kBudgetShare = 16;
 // As Allocator::allocate has it, for requests that come through an adaptor.
 Status Pool::obtain(const Request& request, Block& block) noexcept {
   const CacheFront& front = t_front;
-  if (front.pool == id() && front.stream == request.stream.state() && request.alignment <= usual_alignment_) [[likely]] {
-    const ThreadCache::Taken taken = front.cache->take(request.bytes, Slot::make_label(request.allocator_id, request.tag, 0));
-    if (taken.slot != nullptr) [[likely]] {
-      block.data = front.cache->address(taken.slot);
+  if (front.allocator == id() && front.stream == request.stream.state() && request.alignment <= usual_alignment_) [[likely]] {
+    const ThreadCache::Taken taken = front.cache->take(request.bytes, BlockEntry::make_label(request.allocator_id, request.tag, 0));
+    if (taken.entry != nullptr) [[likely]] {
+      block.data = front.cache->address(taken.entry);
       block.serial = taken.serial;
-      block.place = SlotRange::place(taken.slot);
+      block.cookie = EntryRange::cookie(taken.entry);
       return {};
     }
   }
   return obtain_slowly(request, block);
 }
 
-// REQUIRES: the caller is inside the cache's gate; the slot is the cache's and free.
-void Pool::hand_out(ThreadCache& cache, Slot* slot, const Request& request, Block& block) noexcept {
-  block.serial = cache.make_live(slot, request.bytes, Slot::make_label(request.allocator_id, request.tag, 0));
-  block.data = cache.address(slot);
-  block.place = SlotRange::place(slot);
+// REQUIRES: the caller is inside the cache's gate; the entry is the cache's and free.
+void Pool::hand_out(ThreadCache& cache, BlockEntry* entry, const Request& request, Block& block) noexcept {
+  block.serial = cache.make_live(entry, request.bytes, BlockEntry::make_label(request.allocator_id, request.tag, 0));
+  block.data = cache.address(entry);
+  block.cookie = EntryRange::cookie(entry);
 }
 
 Status Pool::obtain_slowly(const Request& request, Block& block) noexcept {
@@ -65,7 +65,7 @@ Status Pool::obtain_small(const Request& request, Block& block) noexcept {
   Spill spill;
   if (!enter(*cache)) return obtain_without_cache(size_class, request, block);
   if (bin.count() == 0) read_inbox(*cache, spill, IntoBins::yes);
-  Slot* const cached = bin.pop();
+  BlockEntry* const cached = bin.pop();
   if (cached != nullptr)
     hand_out(*cache, cached, request, block);
   else if (bin.capacity() == 0)
@@ -77,7 +77,7 @@ Status Pool::obtain_small(const Request& request, Block& block) noexcept {
     return {};
   }
 
-  std::array<Slot*, kBatch> batch;
+  std::array<BlockEntry*, kBatch> batch;
   std::size_t count = 0;
   const Status done =
       refill(*cache, size_class, std::span(batch).first(std::clamp<std::size_t>(bin.capacity(), 1, batch_of(size_class))), spill, count);
@@ -93,18 +93,19 @@ Status Pool::obtain_small(const Request& request, Block& block) noexcept {
   // From the last to the first, so that the lowest address is handed out next.
   Spill rest;
   while (count > 1) {
-    Slot* const slot = batch[--count];
-    if (!bin.push(slot)) cache->give_up(slot, rest);
+    BlockEntry* const entry = batch[--count];
+    if (!bin.push(entry)) cache->give_up(entry, rest);
   }
   cache->gate.unlock();
   return_spill(rest);
   return {};
 }
 
-Status Pool::refill(ThreadCache& cache, SizeClass size_class, std::span<Slot*> batch, Spill& spill, std::size_t& count_taken) noexcept {
+Status Pool::refill(ThreadCache& cache, SizeClass size_class, std::span<BlockEntry*> batch, Spill& spill,
+                    std::size_t& count_taken) noexcept {
   const os::Lock lock(mutex_);
   count_bytes(cache);
-  return_to_slabs(spill.slots());
+  return_to_slabs(spill.entries());
   if (cache.has_kept()) end_keeping(cache);
   const Status done = with_effort(cache.stream, [&](Space::Effort effort) BERTH_NO_THREAD_ANALYSIS {
     const Result<std::size_t> taken = slabs_.take(size_class, cache.stream, cache.number, effort, batch);
@@ -120,22 +121,22 @@ Status Pool::refill(ThreadCache& cache, SizeClass size_class, std::span<Slot*> b
 Status Pool::obtain_without_cache(SizeClass size_class, const Request& request, Block& block) noexcept {
   const os::Lock lock(mutex_);
   std::uint32_t stream = 0;
-  Slot* slot = nullptr;
+  BlockEntry* entry = nullptr;
   Status done = ready(request.stream, stream);
   if (done) {
     done = with_effort(stream, [&](Space::Effort effort) BERTH_NO_THREAD_ANALYSIS {
-      const Result<std::size_t> taken = slabs_.take(size_class, stream, 0, effort, std::span(&slot, 1));
+      const Result<std::size_t> taken = slabs_.take(size_class, stream, 0, effort, std::span(&entry, 1));
       return taken ? Status() : Status(taken.failure());
     });
   }
   if (!done) return refused(done.failure());
-  slot->label.store(Slot::make_label(request.allocator_id, request.tag, request.bytes));
-  slot->serial.store(++serial_);
+  entry->label.store(BlockEntry::make_label(request.allocator_id, request.tag, request.bytes));
+  entry->serial.store(++serial_);
   count_allocation(request.bytes);
-  block.data = base() + slot->offset();
+  block.data = base() + entry->offset();
   if (poisons()) unpoison(block.data, request.bytes);
   block.serial = serial_;
-  block.place = SlotRange::place(slot);
+  block.cookie = EntryRange::cookie(entry);
   return {};
 }
 
@@ -169,7 +170,7 @@ ThreadCache* Pool::make_cache(std::uint32_t stream, std::uint64_t stream_id) noe
     return cache;
   }
   if (made + 1 >= kMostCaches) return nullptr;
-  const PoolFacts facts{base_.load(), slots_.range(), small_limit_, usual_alignment_, poisons()};
+  const PoolFacts facts{base_.load(), entries_.range(), small_limit_, usual_alignment_, poisons()};
   auto* const cache = new (std::nothrow) ThreadCache(facts, made + 1, stream, stream_id);
   if (cache == nullptr) return nullptr;
   cache->owned = true;
@@ -228,52 +229,52 @@ void Pool::shrink_a_bin(ThreadCache& cache, SizeClass but_not, Spill& spill) noe
 }
 
 void Pool::spill_first(ThreadCache& cache, Bin& bin, std::uint32_t count, Spill& spill) noexcept {
-  for (Slot* const slot : bin.slots().first(count)) cache.give_up(slot, spill);
+  for (BlockEntry* const entry : bin.entries().first(count)) cache.give_up(entry, spill);
   bin.remove_first(count);
 }
 
 void Pool::return_spill(const Spill& spill) noexcept {
-  if (spill.slots().empty()) return;
+  if (spill.entries().empty()) return;
   const os::Lock lock(mutex_);
-  return_to_slabs(spill.slots());
+  return_to_slabs(spill.entries());
   poll_decay();
 }
 
-void Pool::return_to_slabs(std::span<Slot* const> slots) noexcept {
+void Pool::return_to_slabs(std::span<BlockEntry* const> entries) noexcept {
   // What giving one back looks at is rarely in the processor's caches: fetched for all of them at once, it is waited for once.
-  for (const Slot* const slot : slots) __builtin_prefetch(slot, 1);
-  for (const Slot* const slot : slots) slabs_.prefetch_entry(slot);
-  for (const Slot* const slot : slots) slabs_.prefetch_slab(slot);
-  for (Slot* const slot : slots) slabs_.give(slot);
+  for (const BlockEntry* const entry : entries) __builtin_prefetch(entry, 1);
+  for (const BlockEntry* const entry : entries) slabs_.prefetch_entry(entry);
+  for (const BlockEntry* const entry : entries) slabs_.prefetch_slab(entry);
+  for (BlockEntry* const entry : entries) slabs_.give(entry);
 }
 
-Allocator::Freed Pool::give_back(const Block& block, When when, Block* known) noexcept {
+BlockVerdict Pool::give_back(const Block& block, When when, Block* known) noexcept {
   const CacheFront& front = t_front;
-  if (front.pool == id() && when == When::later && known == nullptr && front.cache->put(block)) [[likely]]
-    return Freed::yes;
+  if (front.allocator == id() && when == When::later && known == nullptr && front.cache->put(block)) [[likely]]
+    return BlockVerdict::ok;
   return give_back_slowly(block, when, known);
 }
 
 // REQUIRES: the block was judged right a moment ago; whoever owns it judges again.
-Allocator::Freed Pool::free_small(Slot* slot, const Block& block) noexcept {
-  const std::uint32_t owner = slot->owner();
-  if (owner == 0) return free_under_lock(slot, block, When::later);
-  if (ThreadCache* const own = ThreadCaches::find_number(id(), owner)) return free_own(*own, slot, block);
-  return send_home(*caches_[owner].load(std::memory_order_acquire), slot, block);
+BlockVerdict Pool::free_small(BlockEntry* entry, const Block& block) noexcept {
+  const std::uint32_t owner = entry->owner();
+  if (owner == 0) return free_under_lock(entry, block, When::later);
+  if (ThreadCache* const own = ThreadCaches::find_number(id(), owner)) return free_own(*own, entry, block);
+  return send_home(*caches_[owner].load(std::memory_order_acquire), entry, block);
 }
 
-Allocator::Freed Pool::free_own(ThreadCache& cache, Slot* slot, const Block& block) noexcept {
+BlockVerdict Pool::free_own(ThreadCache& cache, BlockEntry* entry, const Block& block) noexcept {
   Spill spill;
-  if (!enter(cache)) return send_home(cache, slot, block);
-  const Freed verdict = slot->owner() == cache.number ? judge(slot, block) : Freed::double_free;
-  if (verdict == Freed::yes) {
-    const SizeClass size_class = slot->size_class();
-    slot->serial.store(0);
+  if (!enter(cache)) return send_home(cache, entry, block);
+  const BlockVerdict verdict = entry->owner() == cache.number ? judge(entry, block) : BlockVerdict::double_free;
+  if (verdict == BlockVerdict::ok) {
+    const SizeClass size_class = entry->size_class();
+    entry->serial.store(0);
     cache.count_free(block.bytes);
-    cache.make_untouchable(slot, block.bytes);
+    cache.make_untouchable(entry, block.bytes);
     Bin& bin = cache.bins[size_class];
     if (bin.count() == bin.capacity()) make_room(cache, size_class, spill);
-    if (!bin.push(slot)) cache.give_up(slot, spill);
+    if (!bin.push(entry)) cache.give_up(entry, spill);
   }
   cache.gate.unlock();
   return_spill(spill);
@@ -281,15 +282,15 @@ Allocator::Freed Pool::free_own(ThreadCache& cache, Slot* slot, const Block& blo
 }
 
 // Another thread's block. What the mark says is only advice, for an early answer to a second free; the owner decides by the serial.
-Allocator::Freed Pool::send_home(ThreadCache& owner, Slot* slot, const Block& block) noexcept {
+BlockVerdict Pool::send_home(ThreadCache& owner, BlockEntry* entry, const Block& block) noexcept {
   const auto mark = static_cast<std::uint32_t>(block.serial);
-  if (mark != 0 && slot->mark.load() == mark) return Freed::double_free;
-  slot->mark.store(mark);
-  if (!owner.inbox.put({block.serial, slots_.number(slot), static_cast<std::uint32_t>(block.bytes)})) {
-    slot->mark.store(0);
-    return free_under_lock(slot, block, When::later);
+  if (mark != 0 && entry->mark.load() == mark) return BlockVerdict::double_free;
+  entry->mark.store(mark);
+  if (!owner.inbox.put({block.serial, entries_.number(entry), static_cast<std::uint32_t>(block.bytes)})) {
+    entry->mark.store(0);
+    return free_under_lock(entry, block, When::later);
   }
-  return Freed::yes;
+  return BlockVerdict::ok;
 }
 
 // Takes in what other threads have sent home, and only now counts it as freed. At most one inbox full: others may be sending all the
@@ -298,18 +299,18 @@ void Pool::read_inbox(ThreadCache& cache, Spill& spill, IntoBins into_bins) noex
   for (std::uint32_t n = 0; n < Inbox::kEntries; ++n) {
     const Inbox::Message message = cache.inbox.get();
     if (message.serial == 0) return;
-    Slot* const slot = &slots_[message.slot];
-    slot->mark.store(0);
-    if (slot->serial.load() != message.serial) {
+    BlockEntry* const entry = &entries_[message.entry];
+    entry->mark.store(0);
+    if (entry->serial.load() != message.serial) {
       // Two threads freed it at the same moment, and both were told yes; this is the second.
       late_double_frees_.fetch_add(1, std::memory_order_relaxed);
       continue;
     }
-    slot->serial.store(0);
+    entry->serial.store(0);
     cache.count_free(message.bytes);
-    cache.make_untouchable(slot, message.bytes);
-    Bin& bin = cache.bins[slot->size_class()];
-    if (into_bins == IntoBins::no || !bin.push(slot)) cache.give_up(slot, spill);
+    cache.make_untouchable(entry, message.bytes);
+    Bin& bin = cache.bins[entry->size_class()];
+    if (into_bins == IntoBins::no || !bin.push(entry)) cache.give_up(entry, spill);
   }
 }
 

@@ -7,7 +7,7 @@
 
 namespace berth::internal::memory {
 
-// A pool's list of blocks, made in hops. A hop copies, under the lock, what a few extents and slots say; between two hops the copies are turned
+// A pool's list of blocks, made in hops. A hop copies, under the lock, what a few extents and entries say; between two hops the copies are turned
 // into blocks and runs, and whoever waits for the lock has it. Threads' caches are not shut: a block that comes or goes in one meanwhile is told
 // or not. The walk goes by address: what has changed behind it stays as it was told, and what changes before it is told as it is found. So
 // nothing is told twice, and nothing overlaps.
@@ -15,9 +15,9 @@ class PoolWalk {
  public:
   PoolWalk(const Pool& pool, Snapshot& snapshot) : pool_(pool), snapshot_(snapshot) {
     pieces_.reserve(kMostExtents);
-    smalls_.reserve(kMostSlots);
+    smalls_.reserve(kMostEntries);
     // At once: lists that grow are copied, and memory that the kernel has yet to give is what a snapshot takes longest for.
-    const std::size_t expected = snapshot.stats.live_blocks + snapshot.stats.live_blocks / 16 + kMostSlots;
+    const std::size_t expected = snapshot.stats.live_blocks + snapshot.stats.live_blocks / 16 + kMostEntries;
     snapshot.blocks.reserve(expected);
     snapshot.free.reserve(expected);
   }
@@ -34,10 +34,10 @@ class PoolWalk {
   }
 
  private:
-  static constexpr std::size_t kMostExtents = 32;  // in one hop
-  static constexpr std::size_t kMostSlots = 128;   // about a microsecond
+  static constexpr std::size_t kMostExtents = 32;   // in one hop
+  static constexpr std::size_t kMostEntries = 128;  // about a microsecond
 
-  // What a hop copies of a small block's slot, and of an extent.
+  // What a hop copies of a small block's entry, and of an extent.
   struct Small {
     std::uint64_t serial;
     std::uint64_t label;
@@ -81,7 +81,7 @@ class PoolWalk {
     smalls_.clear();
     const os::Lock lock(pool_.mutex_);
     const PoolExtent* extent = extent_at(pool_.space_.part(part));
-    for (std::size_t n = 0; extent != nullptr && n < kMostExtents && smalls_.size() < kMostSlots; ++n) {
+    for (std::size_t n = 0; extent != nullptr && n < kMostExtents && smalls_.size() < kMostEntries; ++n) {
       next_ = std::max(next_, extent->begin);
       bookmark_ = extent->index;
       copy(*extent);
@@ -110,13 +110,13 @@ class PoolWalk {
     if (extent.state == ExtentState::echo) return;
     // A block that is not handed out yet, that a thread keeps (pool_large.cc), or that has come since the walk passed its beginning, is told as
     // free.
-    const bool live = extent.slot != 0 && pool_.slots_[extent.slot].serial.load() != 0;
-    const bool handed_out = live || std::ranges::binary_search(waiting_, extent.slot);
-    if (extent.state == ExtentState::live && extent.slot != 0 && handed_out && extent.begin == piece.begin) {
+    const bool live = extent.entry != 0 && pool_.entries_[extent.entry].serial.load() != 0;
+    const bool handed_out = live || std::ranges::binary_search(waiting_, extent.entry);
+    if (extent.state == ExtentState::live && extent.entry != 0 && handed_out && extent.begin == piece.begin) {
       piece.kind = Piece::Kind::large;
       piece.stream_id = pool_.streams_[extent.stream].id;
       piece.requested = extent.requested;
-      piece.tag = pool_.slots_[extent.slot].tag().id();
+      piece.tag = pool_.entries_[extent.entry].tag().id();
       piece.live = live;
     } else if (extent.stream != 0 && extent.state != ExtentState::transit) {
       piece.free = FreeKind::stream;
@@ -129,7 +129,7 @@ class PoolWalk {
     const Slabs::Look slab = pool_.slabs_.look(extent.slab);
     const ClassInfo& info = pool_.classes_[slab.size_class];
     const std::size_t index = (next_ - extent.begin + info.bytes - 1) / info.bytes;
-    const std::size_t count = index >= info.blocks ? 0 : std::min(info.blocks - index, kMostSlots - smalls_.size());
+    const std::size_t count = index >= info.blocks ? 0 : std::min(info.blocks - index, kMostEntries - smalls_.size());
     const std::size_t blocks_begin = std::min(extent.begin + index * info.bytes, extent.end());
     Piece piece{.kind = Piece::Kind::slab,
                 .begin = next_,
@@ -140,9 +140,9 @@ class PoolWalk {
                 .first = smalls_.size(),
                 .count = count};
     for (std::size_t i = 0; i < count; ++i) {
-      const auto number = static_cast<std::uint32_t>(slab.first_slot + index + i);
-      const Slot& slot = pool_.slots_[number];
-      smalls_.push_back({slot.serial.load(), slot.label.load(), slot.mark.load(), number});
+      const auto number = static_cast<std::uint32_t>(slab.first_entry + index + i);
+      const BlockEntry& entry = pool_.entries_[number];
+      smalls_.push_back({entry.serial.load(), entry.label.load(), entry.mark.load(), number});
     }
     next_ = piece.end;
     pieces_.push_back(piece);
@@ -175,9 +175,9 @@ class PoolWalk {
       const std::size_t begin = piece.blocks_begin + i * piece.block_bytes;
       add_free(told, begin, piece.stream_id, FreeKind::slab);
       told = begin + piece.block_bytes;
-      const std::uint64_t requested = small.label & ((1ULL << Slot::kTagShift) - 1);
+      const std::uint64_t requested = small.label & ((1ULL << BlockEntry::kTagShift) - 1);
       add_block(begin, piece.block_bytes, std::min<std::uint64_t>(requested, piece.block_bytes), piece,
-                static_cast<std::uint16_t>(small.label >> Slot::kTagShift), waits ? BlockState::waiting : BlockState::live);
+                static_cast<std::uint16_t>(small.label >> BlockEntry::kTagShift), waits ? BlockState::waiting : BlockState::live);
     }
     add_free(told, piece.end, piece.stream_id, FreeKind::slab);
   }
@@ -204,7 +204,7 @@ class PoolWalk {
 
   const Pool& pool_;
   Snapshot& snapshot_;
-  std::vector<std::uint32_t> waiting_;  // slots of blocks that were freed and wait for streams, in order
+  std::vector<std::uint32_t> waiting_;  // entries of blocks that were freed and wait for streams, in order
   std::vector<Piece> pieces_;
   std::vector<Small> smalls_;
   std::size_t next_ = 0;        // where the walk goes on

@@ -42,7 +42,7 @@ bool Pool::take_ordered(std::uint32_t stream) noexcept {
     const std::uint64_t point = other == stream || streams_[other].id == 0 ? 0 : clock->point_of(streams_[other].id);
     if (point != 0 && space_.pass_on(other, point, stream, next_point())) news = true;
   }
-  if (news) (void)streams_.next_ticket(stream);
+  if (news) (void)streams_.point_of_free(stream);
   return release_extra(stream, clock.get()) || news;
 }
 
@@ -84,66 +84,66 @@ Status Pool::check_capture(std::uint32_t stream) noexcept {
 
 // ---- blocks that several streams use
 
-Result<Allocator::Freed> Pool::note_use(const Block& given, StreamRef stream) noexcept {
+Result<BlockVerdict> Pool::note_use(const Block& given, StreamRef stream) noexcept {
   Block block = given;
-  Slot* const slot = find_slot(block);
-  if (slot == nullptr) return Freed::foreign;
+  BlockEntry* const entry = find_entry(block);
+  if (entry == nullptr) return BlockVerdict::foreign;
   const os::Lock lock(mutex_);
   std::uint32_t number = 0;
   const Status able = is_inherited() ? Status() : ready(stream, number);
   if (!able) return able.failure();
-  const bool large = slot->is_large();
+  const bool large = entry->is_large();
   if (large) {
-    recall(slot);
-    if (const Freed verdict = judge_large(slot, block); verdict != Freed::yes) return verdict;
-    if (number == 0 || number == stream_of(slot)) return Freed::yes;
-    return extra_.add(slots_.number(slot), stream.id()) ? Result<Freed>(Freed::yes) : kNoHeap;
+    recall(entry);
+    if (const BlockVerdict verdict = judge_large(entry, block); verdict != BlockVerdict::ok) return verdict;
+    if (number == 0 || number == stream_of(entry)) return BlockVerdict::ok;
+    return extra_.add(entries_.number(entry), stream.id()) ? Result<BlockVerdict>(BlockVerdict::ok) : kNoHeap;
   }
   // A small block is its owner's: with the lock, and on its thread, nobody else can change it.
-  const std::uint32_t owner = slot->owner();
+  const std::uint32_t owner = entry->owner();
   std::optional<AllShut> shut;
   // (Not by way of find_number in a child that must leave the pool alone: a cache that is found serves the next request.)
   if (owner != 0 && (is_inherited() || ThreadCaches::find_number(id(), owner) == nullptr)) shut.emplace(*this);
-  if (const Freed verdict = judge(slot, block); verdict != Freed::yes) return verdict;
-  if (number == 0 || number == stream_of(slot)) return Freed::yes;
-  if (!extra_.add(slots_.number(slot), stream.id())) return kNoHeap;
-  slot->kind.store(slot->kind.load() | Slot::kExtraUses);
-  return Freed::yes;
+  if (const BlockVerdict verdict = judge(entry, block); verdict != BlockVerdict::ok) return verdict;
+  if (number == 0 || number == stream_of(entry)) return BlockVerdict::ok;
+  if (!extra_.add(entries_.number(entry), stream.id())) return kNoHeap;
+  entry->kind.store(entry->kind.load() | BlockEntry::kExtraUses);
+  return BlockVerdict::ok;
 }
 
 // The stream that a block goes back to.
-std::uint32_t Pool::stream_of(const Slot* slot) const noexcept {
-  return slot->is_large() ? space_.extent(slot->extent())->stream : slabs_.stream_at(slot->offset());
+std::uint32_t Pool::stream_of(const BlockEntry* entry) const noexcept {
+  return entry->is_large() ? space_.extent(entry->extent())->stream : slabs_.stream_at(entry->offset());
 }
 
-// Freed blocks that no stream beside their own can be at work on go where freed blocks go; so do those of a stream that is known, by its
+// BlockVerdict blocks that no stream beside their own can be at work on go where freed blocks go; so do those of a stream that is known, by its
 // clock, to come after the work of the others. False when there was none.
 bool Pool::release_extra(std::uint32_t stream, const device::StreamClock* clock) noexcept {
   bool any = false;
   ExtraUses::Key at = 0;
   const auto is_over = [&](ExtraUses::Key key, const ExtraUses::Use& use) BERTH_NO_THREAD_ANALYSIS {
     if (ExtraUses::is_over(use, streams_)) return true;
-    return clock != nullptr && clock->point_of(use.stream_id) >= use.ticket &&
-           stream_of(&slots_[static_cast<std::uint32_t>(key)]) == stream;
+    return clock != nullptr && clock->point_of(use.stream_id) >= use.point &&
+           stream_of(&entries_[static_cast<std::uint32_t>(key)]) == stream;
   };
   while (extra_.take_over(at, is_over)) {
-    release(&slots_[static_cast<std::uint32_t>(at)]);
+    release(&entries_[static_cast<std::uint32_t>(at)]);
     any = true;
   }
   return any;
 }
 
-// REQUIRES: the slot's block is freed, and in no cache.
-void Pool::release(Slot* slot) noexcept {
-  if (!slot->is_large()) {
-    slabs_.give(slot);
+// REQUIRES: the entry's block is freed, and in no cache.
+void Pool::release(BlockEntry* entry) noexcept {
+  if (!entry->is_large()) {
+    slabs_.give(entry);
     return;
   }
-  PoolExtent* const extent = space_.extent(slot->extent());
+  PoolExtent* const extent = space_.extent(entry->extent());
   slabs_.leave_large(extent->begin);
-  slots_.give_back(SlotTable::kLarge, slots_.number(slot));
+  entries_.give_back(BlockTable::kLarge, entries_.number(entry));
   const std::uint32_t stream = streams_.heir(extent->stream);
-  space_.give(extent, stream, streams_.next_ticket(stream));
+  space_.give(extent, stream, streams_.point_of_free(stream));
 }
 
 // Frees the numbers of streams that nobody else has any more and whose work is done.

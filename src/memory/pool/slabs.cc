@@ -63,24 +63,24 @@ Result<Slabs::Slab*> Slabs::make(SizeClass size_class, std::uint32_t stream, Spa
   if (!extent && effort == Space::Effort::cached_only)  // better in the wrong place than not at all
     extent = space_.take(Space::Part::large, info.slab_bytes, kSlabGrain, stream, effort);
   if (!extent) return extent.failure();
-  const std::uint32_t first_slot = nodes_.reserve(1) ? slots_.take(size_class, info.blocks) : 0;
-  if (first_slot == 0) {
-    space_.give(*extent, stream, streams_.next_ticket(stream));
+  const std::uint32_t first_entry = nodes_.reserve(1) ? entries_.take(size_class, info.blocks) : 0;
+  if (first_entry == 0) {
+    space_.give(*extent, stream, streams_.point_of_free(stream));
     return Failure{ErrorCode::out_of_memory, 0, "no heap for the pool's tables"};
   }
   Slab* const slab = nodes_.take();
   slab->extent = *extent;
   slab->stream = stream;
-  slab->first_slot = first_slot;
+  slab->first_entry = first_entry;
   slab->size_class = size_class;
   slab->free = info.blocks;
   for (std::uint32_t i = 0; i < info.blocks; ++i) {
     slab->is_free[i / 64] |= 1ULL << (i % 64);
-    Slot& slot = slots_[first_slot + i];
-    slot.serial.store(0);
-    slot.set_where((*extent)->begin + std::size_t{i} * info.bytes, 0);
-    slot.kind.store(size_class);
-    slot.mark.store(0);
+    BlockEntry& entry = entries_[first_entry + i];
+    entry.serial.store(0);
+    entry.set_where((*extent)->begin + std::size_t{i} * info.bytes, 0);
+    entry.kind.store(size_class);
+    entry.mark.store(0);
   }
   if (stream == 0) space_.make_untouchable(**extent);
   (*extent)->slab = slab->index + 1;
@@ -102,7 +102,7 @@ Slabs::Slab* Slabs::find_roomier(SizeClass size_class, std::uint32_t stream) con
 }
 
 Result<std::size_t> Slabs::take(SizeClass size_class, std::uint32_t stream, std::uint32_t owner, Space::Effort effort,
-                                std::span<Slot*> into) noexcept {
+                                std::span<BlockEntry*> into) noexcept {
   Slab* slab = (*lists_[stream])[size_class].first;
   if (slab == nullptr && is_mostly_free()) slab = find_roomier(size_class, stream);
   if (slab == nullptr) {
@@ -120,7 +120,7 @@ Result<std::size_t> Slabs::take(SizeClass size_class, std::uint32_t stream, std:
         slab->is_free[word] &= slab->is_free[word] - 1;
         --slab->free;
         free_bytes_ -= info.bytes;
-        into[count] = &slots_[slab->first_slot + static_cast<std::uint32_t>(64 * word) + bit];
+        into[count] = &entries_[slab->first_entry + static_cast<std::uint32_t>(64 * word) + bit];
         __builtin_prefetch(into[count++], 1);  // to be waited for once, not for each
       }
     }
@@ -128,18 +128,18 @@ Result<std::size_t> Slabs::take(SizeClass size_class, std::uint32_t stream, std:
     if (slab->free == 0) unlink(slab);
     slab = following;
   }
-  for (Slot* const slot : into.first(count)) {
-    slot->set_where(slot->offset(), owner);
-    slot->kind.store(size_class);  // a longer block passes for one of the class it is used for
+  for (BlockEntry* const entry : into.first(count)) {
+    entry->set_where(entry->offset(), owner);
+    entry->kind.store(size_class);  // a longer block passes for one of the class it is used for
   }
   return count;
 }
 
-void Slabs::give(Slot* slot) noexcept {
-  const std::size_t offset = slot->offset();
+void Slabs::give(BlockEntry* entry) noexcept {
+  const std::size_t offset = entry->offset();
   Slab* const slab = nodes_.at(table_[offset / kSlabGrain] - 1);
-  const std::uint32_t i = slots_.number(slot) - slab->first_slot;
-  slot->set_where(offset, 0);
+  const std::uint32_t i = entries_.number(entry) - slab->first_entry;
+  entry->set_where(offset, 0);
   slab->is_free[i / 64] |= 1ULL << (i % 64);
   const ClassInfo& info = classes_[slab->size_class];
   free_bytes_ += info.bytes;
@@ -149,25 +149,25 @@ void Slabs::give(Slot* slot) noexcept {
   mark(*slab, 0);
   slab_bytes_ -= info.slab_bytes;
   free_bytes_ -= info.slab_bytes;
-  slots_.give_back(slab->size_class, slab->first_slot);
+  entries_.give_back(slab->size_class, slab->first_entry);
   PoolExtent* const extent = slab->extent;
   const std::uint32_t stream = streams_.heir(slab->stream);
   nodes_.give_back(slab);
-  space_.give(extent, stream, streams_.next_ticket(stream));
+  space_.give(extent, stream, streams_.point_of_free(stream));
 }
 
-Slot* Slabs::at(std::size_t offset) const noexcept {
-  const std::uint32_t entry = table_[offset / kSlabGrain];
-  if (entry == 0) return nullptr;
-  if ((entry & kLargeBit) != 0) {
-    Slot& slot = slots_[entry & ~kLargeBit];
-    return slot.offset() == offset ? &slot : nullptr;
+BlockEntry* Slabs::at(std::size_t offset) const noexcept {
+  const std::uint32_t cell = table_[offset / kSlabGrain];
+  if (cell == 0) return nullptr;
+  if ((cell & kLargeBit) != 0) {
+    BlockEntry& entry = entries_[cell & ~kLargeBit];
+    return entry.offset() == offset ? &entry : nullptr;
   }
-  const Slab* const slab = nodes_.at(entry - 1);
+  const Slab* const slab = nodes_.at(cell - 1);
   const std::size_t inside = offset - slab->extent->begin;
   const ClassInfo& info = classes_[slab->size_class];
   return inside % info.bytes == 0 && inside / info.bytes < info.blocks
-             ? &slots_[slab->first_slot + static_cast<std::uint32_t>(inside / info.bytes)]
+             ? &entries_[slab->first_entry + static_cast<std::uint32_t>(inside / info.bytes)]
              : nullptr;
 }
 

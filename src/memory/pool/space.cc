@@ -7,7 +7,7 @@
 #include "base/poison.h"
 #include "berth/base/checked.h"
 #include "berth/base/units.h"
-#include "memory/pool/size_classes.h"
+#include "memory/cache/size_classes.h"
 #include "os/process/fork.h"
 
 namespace berth::internal::memory {
@@ -177,8 +177,8 @@ Result<PoolExtent*> Space::occupy(const Window& window, std::size_t bytes, Filli
   while (first->end() < end) part.join_next(first);
   // Free for a moment, so that what lies outside the block joins its neighbours. What was free for the stream alone is inside; what has been put
   // under other addresses while the stream is at work on it may not be.
-  const std::uint32_t stream = is_over(filling.stream, filling.ticket) ? 0 : filling.stream;
-  return make_live(part.free_cached(first, stream, filling.ticket), window.begin, bytes);
+  const std::uint32_t stream = is_over(filling.stream, filling.point) ? 0 : filling.stream;
+  return make_live(part.free_cached(first, stream, filling.point), window.begin, bytes);
 }
 
 // Of the runs of free extents, the place where the least memory is missing; of equal ones the lowest.
@@ -254,17 +254,17 @@ PoolExtent* Space::enter_transit(const Window& window, std::size_t bytes, std::s
   return first;
 }
 
-PoolExtent* Space::give(PoolExtent* extent, std::uint32_t stream, std::uint64_t ticket) noexcept {
+PoolExtent* Space::give(PoolExtent* extent, std::uint32_t stream, std::uint64_t point) noexcept {
   figures_.live -= extent->bytes;
-  return part_of(extent->begin).free_cached(extent, stream, ticket);
+  return part_of(extent->begin).free_cached(extent, stream, point);
 }
 
-void Space::clean(std::uint32_t stream, std::uint64_t ticket) noexcept {
+void Space::clean(std::uint32_t stream, std::uint64_t point) noexcept {
   if (stream >= done_.size()) return;  // it was never made ready
-  for (const auto& part : parts_) part->clean(stream, ticket);
-  done_[stream] = std::max(done_[stream], ticket);
+  for (const auto& part : parts_) part->clean(stream, point);
+  done_[stream] = std::max(done_[stream], point);
   for (PoolExtent* const echo : echoes_) {
-    if (is_over(echo->stream, echo->ticket)) echo->stream = 0;
+    if (is_over(echo->stream, echo->point)) echo->stream = 0;
   }
 }
 
@@ -273,10 +273,10 @@ void Space::end_stream(std::uint32_t stream) noexcept {
   if (stream < done_.size()) done_[stream] = 0;
 }
 
-bool Space::pass_on(std::uint32_t from, std::uint64_t ticket, std::uint32_t to, std::uint64_t as) noexcept {
+bool Space::pass_on(std::uint32_t from, std::uint64_t point, std::uint32_t to, std::uint64_t as) noexcept {
   if (std::max(from, to) >= done_.size()) return false;
-  const bool slabs = parts_[0]->pass_on(from, ticket, to, as);
-  return parts_[1]->pass_on(from, ticket, to, as) || slabs;
+  const bool slabs = parts_[0]->pass_on(from, point, to, as);
+  return parts_[1]->pass_on(from, point, to, as) || slabs;
 }
 
 bool Space::grow(PoolExtent* extent, std::size_t bytes, std::uint32_t stream, Effort effort) noexcept {

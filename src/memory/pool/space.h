@@ -81,12 +81,12 @@ class Space {
   // An extent in state `live`. REQUIRES: open; bytes is a multiple of kGrain; alignment is a power of two.
   Result<PoolExtent*> take(Part part, std::size_t bytes, std::size_t alignment, std::uint32_t stream, Effort effort) noexcept;
   // Gives one back: to be used by the stream at once, by others when it is clean.
-  PoolExtent* give(PoolExtent* extent, std::uint32_t stream, std::uint64_t ticket) noexcept;
-  void clean(std::uint32_t stream, std::uint64_t ticket) noexcept;
+  PoolExtent* give(PoolExtent* extent, std::uint32_t stream, std::uint64_t point) noexcept;
+  void clean(std::uint32_t stream, std::uint64_t point) noexcept;
   // All work of a stream is done, and another may have its number from now on.
   void end_stream(std::uint32_t stream) noexcept;
-  // Passes what the frees of one stream up to a ticket have left on to another, as if freed on that with ticket `as`.
-  bool pass_on(std::uint32_t from, std::uint64_t ticket, std::uint32_t to, std::uint64_t as) noexcept;
+  // Passes what the frees of one stream up to a point have left on to another, as if freed on that with point `as`.
+  bool pass_on(std::uint32_t from, std::uint64_t point, std::uint32_t to, std::uint64_t as) noexcept;
   // Makes a live extent longer in place, when what follows is free and may be used by the stream. REQUIRES: more bytes than it has, a multiple
   // of kGrain; nobody else frees or grows it meanwhile.
   bool grow(PoolExtent* extent, std::size_t bytes, std::uint32_t stream, Effort effort) noexcept;
@@ -164,7 +164,7 @@ class Space {
   struct Filling {
     std::uint32_t stream = 0;
     Effort effort = Effort::usual;
-    std::uint64_t ticket = 0;  // until this free is over; 0: on none
+    std::uint64_t point = 0;   // until this free is over; 0: on none
     bool moves_in_use = true;  // until one has failed
   };
   Result<PoolExtent*> occupy(const Window& window, std::size_t bytes, Filling filling) noexcept;
@@ -182,7 +182,7 @@ class Space {
   bool can_echo(const Filling& filling) noexcept;
   void leave_echo(const Step& step) noexcept;
   void end_echoes() noexcept BERTH_NO_THREAD_ANALYSIS;
-  bool is_over(std::uint32_t stream, std::uint64_t ticket) const noexcept { return stream == 0 || ticket <= done_[stream]; }
+  bool is_over(std::uint32_t stream, std::uint64_t point) const noexcept { return stream == 0 || point <= done_[stream]; }
   // Makes an extent in transit cached again: its stream's, unless that is over by now.
   void free_as_before(PoolExtent* extent) noexcept;
   void account(const Step& step, bool done) noexcept;

@@ -16,7 +16,6 @@ constexpr std::size_t kLeastEdge = 256_KiB;  // shorter edges are not worth a ma
 constexpr std::size_t kMostSources = 64;     // extents looked at for one that has a whole page
 constexpr std::size_t kLeastBound = 32_MiB;  // pieces of one block may be as long as this, or as kPieceShare allows
 constexpr std::size_t kMostPieces = 256;     // and pieces, for the one that fits best
-constexpr const char* kDidNotMove = "pages that are in use did not move";
 
 }  // namespace
 
@@ -36,15 +35,15 @@ Status Space::fill_window(PoolExtent* first, std::size_t end, Filling& filling) 
     Status done;
     if (const Budget* const refused = plan_steps(first, end, filling, steps, loans)) {
       for (std::size_t i = 0; i < steps.count; ++i) take_promise_back(steps.step[i]);
-      done = Failure{ErrorCode::out_of_memory, 0, refused->why()};
+      done = refused->refusal();
     } else if (steps.count > 0) {
       for (const Step& step : std::span(steps.step).first(steps.count)) {
-        if (step.leaves_echo()) filling.ticket = std::max(filling.ticket, step.source->ticket);
+        if (step.leaves_echo()) filling.point = std::max(filling.point, step.source->point);
       }
       done = run_steps(steps);
     }
     settle_own(loans);
-    if (!done && done.failure().why == kDidNotMove && filling.moves_in_use) {
+    if (!done && done.failure().cause == Refusal::not_moved && filling.moves_in_use) {
       filling.moves_in_use = false;
       continue;
     }
@@ -215,7 +214,7 @@ Status Space::run_step(Step& step) noexcept {
   if (step.leaves_echo()) {
     const Status moved = backend_.begin_move(base_ + step.source->begin, target, bytes);
     if (moved || moved.failure().code == ErrorCode::device_lost) return moved;
-    return Failure{ErrorCode::out_of_memory, moved.failure().os_error, kDidNotMove};
+    return Failure{ErrorCode::out_of_memory, moved.failure().os_error, "pages that are in use did not move", Refusal::not_moved};
   }
   if (step.source != nullptr) {
     std::byte* const source = step.loan != nullptr ? step.loan->address : base_ + step.source->begin;
@@ -290,7 +289,7 @@ void Space::leave_transit(PoolExtent* first, std::size_t end) noexcept {
 }
 
 void Space::free_as_before(PoolExtent* extent) noexcept {
-  part_of(extent->begin).free_cached(extent, is_over(extent->stream, extent->ticket) ? 0 : extent->stream, extent->ticket);
+  part_of(extent->begin).free_cached(extent, is_over(extent->stream, extent->point) ? 0 : extent->stream, extent->point);
 }
 
 // ---- memory that moves while a stream is at work on it
@@ -309,10 +308,10 @@ bool Space::can_echo(const Filling& filling) noexcept {
 
 void Space::leave_echo(const Step& step) noexcept {
   step.target->stream = step.source->stream;
-  step.target->ticket = step.source->ticket;
+  step.target->point = step.source->point;
   step.source->state = ExtentState::echo;
   step.source->has_memory = false;
-  if (is_over(step.source->stream, step.source->ticket)) step.source->stream = 0;
+  if (is_over(step.source->stream, step.source->point)) step.source->stream = 0;
   echoes_.push_back(step.source);
   ++figures_.moves;
   ++figures_.decommits;

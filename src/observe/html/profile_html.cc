@@ -17,24 +17,24 @@ namespace {
 
 using namespace internal::observe;
 
-constexpr std::size_t kMostRows = 1'000;  // that a browser sorts at once
+constexpr std::size_t kMostRows = 1'000;  // that a browser sorts without delay
 
-// What was freed may be older than the profile, which then has less than nothing.
+// Counts are negative when blocks older than the profile were freed.
 std::uint64_t positive(std::int64_t count) { return count < 0 ? 0 : static_cast<std::uint64_t>(count); }
 
-class ProfilePage {
+class ProfileReport {
  public:
-  explicit ProfilePage(const Profile& profile) : profile_(profile) { find_kinds(); }
+  explicit ProfileReport(const Profile& profile) : profile_(profile) { find_kinds(); }
 
   std::string write(const std::string& title) {
-    html::HtmlPage page(title, text::join("a profile of ", duration_text(profile_.duration_ns)));
-    page.figures(figures());
-    if (!profile_.samples.empty()) page.timeline(timeline());
-    page.table(tags());
-    if (!profile_.sites.empty()) page.table(sites());
-    if (!profile_.copies.empty()) page.table(copies());
-    page.table(sizes());
-    return page.take();
+    html::HtmlReport report(title, text::join("a profile of ", duration_text(profile_.duration_ns)));
+    report.figures(figures());
+    if (!profile_.samples.empty()) report.timeline(timeline());
+    report.table(tags());
+    if (!profile_.sites.empty()) report.table(sites());
+    if (!profile_.copies.empty()) report.table(copies());
+    report.table(sizes());
+    return report.take();
   }
 
  private:
@@ -162,6 +162,6 @@ class ProfilePage {
 
 }  // namespace
 
-std::string profile_html(const Profile& profile, const std::string& title) { return ProfilePage(profile).write(title); }
+std::string profile_html(const Profile& profile, const std::string& title) { return ProfileReport(profile).write(title); }
 
 }  // namespace berth

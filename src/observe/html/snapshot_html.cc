@@ -18,7 +18,7 @@ namespace {
 
 using namespace internal::observe;
 
-constexpr std::size_t kMostHolders = 1'000;  // rows that a browser sorts at once
+constexpr std::size_t kMostHolders = 1'000;  // rows that a browser sorts without delay
 
 std::string pool_name(const Snapshot& pool) { return text::join(pool.device, " ", pool.allocator); }
 
@@ -29,25 +29,25 @@ struct Placed {
   const SnapshotBlock* block;
 };
 
-class SnapshotPage {
+class SnapshotReport {
  public:
-  explicit SnapshotPage(const ProcessSnapshot& snapshot) : snapshot_(snapshot) {
+  explicit SnapshotReport(const ProcessSnapshot& snapshot) : snapshot_(snapshot) {
     find_blocks();
     find_kinds();
   }
 
   std::string write(const std::string& title) {
-    html::HtmlPage page(title, subtitle());
-    page.figures(figures());
-    if (oldest_ns_ != 0) page.timeline(timeline());
+    html::HtmlReport report(title, subtitle());
+    report.figures(figures());
+    if (oldest_ns_ != 0) report.timeline(timeline());
     for (const Snapshot& pool : snapshot_.pools)
-      if (!pool.blocks.empty() || !pool.free.empty()) page.range(range(pool), kinds_.groups);
-    page.table(fragmentation()).table(holders()).table(groups());
-    return page.take();
+      if (!pool.blocks.empty() || !pool.free.empty()) report.range(range(pool), kinds_.groups);
+    report.table(fragmentation()).table(holders()).table(groups());
+    return report.take();
   }
 
  private:
-  // ---- What there is, of all pools together.
+  // ---- All pools together.
 
   void find_blocks() {
     for (const Snapshot& pool : snapshot_.pools) {
@@ -98,7 +98,7 @@ class SnapshotPage {
             {"pools", html::grouped(snapshot_.pools.size())}};
   }
 
-  // ---- When what lives now was allocated: those of unknown age have always been there.
+  // ---- When the live blocks were allocated. Blocks of unknown age are drawn from the start.
 
   html::Timeline timeline() const {
     std::vector<Placed> by_age;
@@ -174,7 +174,7 @@ class SnapshotPage {
             percent_cell(pool.fragmentation())};
   }
 
-  // ---- Who holds the most.
+  // ---- The largest holders.
 
   html::Table holders() const {
     html::Table table{.heading = "Largest blocks",
@@ -229,6 +229,6 @@ class SnapshotPage {
 
 }  // namespace
 
-std::string snapshot_html(const ProcessSnapshot& snapshot, const std::string& title) { return SnapshotPage(snapshot).write(title); }
+std::string snapshot_html(const ProcessSnapshot& snapshot, const std::string& title) { return SnapshotReport(snapshot).write(title); }
 
 }  // namespace berth

@@ -19,16 +19,16 @@ namespace {
 
 using namespace internal::observe;
 
-constexpr std::size_t kMostBoxes = 250'000;  // some eight characters each in the page
-constexpr std::size_t kMostHolders = 1'000;  // rows that a browser sorts at once
+constexpr std::size_t kMostBoxes = 250'000;  // about eight characters each in the report
+constexpr std::size_t kMostHolders = 1'000;  // rows that a browser sorts without delay
 
-// What happens to each kind over the whole trace.
+// The figures of each kind over the whole trace.
 struct KindFigures {
   std::uint64_t live_bytes = 0;
   std::uint64_t most_bytes = 0;
   std::uint64_t blocks = 0;
   std::uint64_t bytes = 0;
-  double area = 0;  // bytes by events
+  double area = 0;  // bytes times events
 };
 
 double area_of(const TracedBlock& block) { return static_cast<double>(block.bytes) * static_cast<double>(block.end - block.begin); }
@@ -47,18 +47,18 @@ void walk(const TraceRun& run, const Begin& begin, const End& end) {
   for (; ending != by_end.end() && run.blocks[*ending].end < run.events; ++ending) end(run.blocks[*ending]);
 }
 
-class TracePage {
+class TraceReport {
  public:
-  TracePage(const RecordedTrace& trace, const TracePageOptions& options)
+  TraceReport(const Trace& trace, const TraceHtmlOptions& options)
       : trace_(trace), options_(options), run_(run_trace(trace, options)), by_tag_(trace.words.size() > 1) {
     count_kinds();
   }
 
   std::string write(const std::string& title) {
-    html::HtmlPage page(title, subtitle());
-    page.figures(figures()).timeline(timeline()).map(map()).table(holders()).table(kinds_table()).table(fragmentation());
-    for (const std::string& note : notes()) page.paragraph(note);
-    return page.take();
+    html::HtmlReport report(title, subtitle());
+    report.figures(figures()).timeline(timeline()).map(map()).table(holders()).table(kinds_table()).table(fragmentation());
+    for (const std::string& note : notes()) report.paragraph(note);
+    return report.take();
   }
 
  private:
@@ -81,7 +81,8 @@ class TracePage {
         [&](const TracedBlock& block) { figures_[kind_of(block)].live_bytes -= block.bytes; });
     std::vector<Kind> kinds;
     for (std::size_t i = 0; i < names.size(); ++i) {
-      const double area = by_tag_ ? figures_[i].area : static_cast<double>(i);  // sizes stand in their order, the largest lowest
+      // Sizes are in order, the largest lowest.
+      const double area = by_tag_ ? figures_[i].area : static_cast<double>(i);
       kinds.push_back({.name = names[i], .most = figures_[i].most_bytes, .area = area});
     }
     kinds_ = group_kinds(by_tag_ ? "tag" : "size", std::move(kinds));
@@ -147,7 +148,7 @@ class TracePage {
     return map;
   }
 
-  // By bytes and life together: what covers the most of the map.
+  // By bytes times lifetime: the blocks that cover the most of the map.
   std::vector<const TracedBlock*> largest_blocks() const {
     std::vector<const TracedBlock*> all;
     for (const TracedBlock& block : run_.blocks) all.push_back(&block);
@@ -223,21 +224,21 @@ class TracePage {
     return all;
   }
 
-  const RecordedTrace& trace_;
-  const TracePageOptions& options_;
+  const Trace& trace_;
+  const TraceHtmlOptions& options_;
   const TraceRun run_;
   const bool by_tag_;
   std::vector<KindFigures> figures_;  // by kind
   Kinds kinds_;
 };
 
-// The last that is known.
-std::uint64_t TracePage::committed_at(std::uint64_t event) const {
+// The last sample at or before the event.
+std::uint64_t TraceReport::committed_at(std::uint64_t event) const {
   const auto after = std::ranges::upper_bound(run_.committed, event, {}, &html::LivePoint::step);
   return after == run_.committed.begin() ? 0 : std::prev(after)->bytes;
 }
 
-html::Table TracePage::fragmentation() const {
+html::Table TraceReport::fragmentation() const {
   html::Table table{
       .heading = "Fragmentation",
       .columns = {{"when"}, {"live", true}, {"committed", true}, {"live, and held beyond it"}, {"gaps", true}, {"largest gap", true}},
@@ -252,7 +253,7 @@ html::Table TracePage::fragmentation() const {
   return table;
 }
 
-std::vector<html::TableCell> TracePage::fragmentation_row(const std::string& when, std::uint64_t event) const {
+std::vector<html::TableCell> TraceReport::fragmentation_row(const std::string& when, std::uint64_t event) const {
   std::vector<const TracedBlock*> live = live_at(run_, event);
   std::ranges::sort(live, {}, &TracedBlock::address);
   std::uint64_t bytes = 0;
@@ -280,8 +281,8 @@ std::vector<html::TableCell> TracePage::fragmentation_row(const std::string& whe
 
 }  // namespace
 
-std::string trace_html(const RecordedTrace& trace, const std::string& title, const TracePageOptions& options) {
-  return TracePage(trace, options).write(title);
+std::string trace_html(const Trace& trace, const std::string& title, const TraceHtmlOptions& options) {
+  return TraceReport(trace, options).write(title);
 }
 
 }  // namespace berth

@@ -10,15 +10,15 @@ namespace berth::internal::observe {
 
 namespace {
 
-constexpr std::uint64_t kCommittedSamples = 4096;  // asking for every event would take longer than the events
+constexpr std::uint64_t kCommittedSamples = 4096;  // reading stats costs more than an event
 
 class Runner {
  public:
-  Runner(const RecordedTrace& trace, const TracePageOptions& options)
+  Runner(const Trace& trace, const TraceHtmlOptions& options)
       : trace_(trace),
         options_{.device = options.device, .strategy = options.strategy},
         script_(plan_replay(trace.events, options.scale)),
-        living_(script_.slots, kNone) {
+        living_(script_.blocks, kNone) {
     check_replay(options_);
     run_.events = script_.steps.size();
   }
@@ -58,7 +58,7 @@ class Runner {
 
   void note_block(std::size_t at, const ReplayStep& step, std::uint64_t address) {
     const std::uint16_t tag = trace_.tags.empty() ? std::uint16_t{0} : trace_.tags[at];
-    living_[step.slot] = run_.blocks.size();
+    living_[step.block] = run_.blocks.size();
     run_.blocks.push_back({at, run_.events, address, step.bytes, trace_.events[at].serial, tag});
     live_bytes_ += step.bytes;
     if (live_bytes_ <= run_.peak_bytes) return;
@@ -67,23 +67,23 @@ class Runner {
   }
 
   void note_free(std::size_t at, const ReplayStep& step) {
-    const std::size_t block = std::exchange(living_[step.slot], kNone);
+    const std::size_t block = std::exchange(living_[step.block], kNone);
     if (block == kNone) return;  // it had no bytes
     run_.blocks[block].end = at;
     live_bytes_ -= run_.blocks[block].bytes;
   }
 
-  const RecordedTrace& trace_;
+  const Trace& trace_;
   const ReplayOptions options_;
   const ReplayScript script_;
-  std::vector<std::size_t> living_;  // by slot, an index of run_.blocks
+  std::vector<std::size_t> living_;  // by block, its index in run_.blocks
   std::uint64_t live_bytes_ = 0;
   TraceRun run_;
 };
 
 }  // namespace
 
-TraceRun run_trace(const RecordedTrace& trace, const TracePageOptions& options) { return Runner(trace, options).take(); }
+TraceRun run_trace(const Trace& trace, const TraceHtmlOptions& options) { return Runner(trace, options).take(); }
 
 std::vector<const TracedBlock*> live_at(const TraceRun& run, std::uint64_t event) {
   std::vector<const TracedBlock*> live;

@@ -7,22 +7,22 @@
 
 #include "html/html.h"
 
-// What the pages of this folder say in the same words.
+// Wording and table cells that the reports of this directory have in common.
 namespace berth::internal::observe {
 
 inline constexpr std::string_view kUntagged = "no tag";
 inline constexpr std::string_view kUnknown = "unknown";
 
-// 0 when there is no whole.
+// part / whole; 0 when the whole is 0.
 double share(std::uint64_t part, std::uint64_t whole);
 
 std::string percent(double share);
 html::TableCell percent_cell(double share);
 
-// A bar as long as the part is of the whole.
+// A bar whose length is part / whole.
 html::TableCell bar_cell(std::uint64_t part, std::uint64_t whole, std::string_view colour);
 
-// "3.2 s": three digits that matter, as the script of a page has it.
+// "3.20 s": three significant digits, as the script of a report formats it.
 std::string duration_text(std::uint64_t ns);
 
 }  // namespace berth::internal::observe

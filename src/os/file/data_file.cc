@@ -20,7 +20,7 @@ namespace berth::internal::os {
 
 namespace {
 
-// Of the page tables' and the disk's work, so that a signal can come in between.
+// The largest piece of one call, so that signals can be handled in between.
 constexpr std::size_t kPiece = std::size_t{64} << 20;
 
 FileStamp stamp_from(const struct stat& found) noexcept {
@@ -31,7 +31,7 @@ FileStamp stamp_from(const struct stat& found) noexcept {
       .modified_ns = static_cast<std::uint64_t>(found.st_mtim.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(found.st_mtim.tv_nsec)};
 }
 
-// The pages that a range touches.
+// The pages that a range overlaps.
 struct Pages {
   char* begin;
   std::size_t bytes;
@@ -47,11 +47,13 @@ Pages pages_of(const void* address, std::size_t bytes) noexcept {
 }  // namespace
 
 Result<Descriptor> open_data(const char* path, OpenFor use) noexcept {
-  // A FIFO or a device is not waited for; and what is emptied is looked at first.
+  // O_NONBLOCK: opening a FIFO or a device must not block. No O_TRUNC: the type is checked before the file is
+  // truncated.
   const int way = use == OpenFor::read ? O_RDONLY : O_RDWR;
   const int flags = way | (use == OpenFor::create ? O_CREAT : 0) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
   Descriptor file(insist("open", [&] { return open(path, flags, 0666); }));
-  // Someone holds a lease on it, such as a load: only who is ready to wait makes them give it up. And only a regular file has leases.
+  // A process holds a lease on the file, such as a load: only a blocking open makes it release the lease. Only
+  // regular files have leases.
   if (struct stat known; !file && errno == EAGAIN && stat(path, &known) == 0 && S_ISREG(known.st_mode))
     file = Descriptor(insist("open", [&] { return open(path, flags & ~O_NONBLOCK, 0666); }));
   if (!file) return file_failure(use == OpenFor::create ? "the file cannot be created" : "the file cannot be opened");
@@ -89,7 +91,7 @@ Result<std::size_t> read_at(int descriptor, std::uint64_t offset, void* target, 
 }
 
 Status write_at(int descriptor, std::uint64_t offset, const void* source, std::size_t bytes) noexcept {
-  // A write past the limit of the process would be answered with a signal.
+  // A write past the process's limit would raise SIGXFSZ.
   rlimit limit{};
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && !fits(offset, bytes, limit.rlim_cur))
     return Failure{ErrorCode::out_of_memory, EFBIG, "the process may not make files that long (ulimit -f)"};
@@ -109,9 +111,9 @@ Status set_data_size(int descriptor, std::uint64_t bytes) noexcept {
     const std::uint64_t piece = std::min<std::uint64_t>(bytes - done, kPiece);
     const auto call = [&] { return fallocate(descriptor, 0, static_cast<off_t>(done), static_cast<off_t>(piece)); };
     if (insist("fallocate", call) != 0) {
-      if (errno == EOPNOTSUPP || errno == EINVAL) break;  // a file system without promises
+      if (errno == EOPNOTSUPP || errno == EINVAL) break;  // a file system without preallocation
       const Failure full = file_failure("the disk has no room for the file");
-      (void)set_file_size(descriptor, 0).ok();  // what there was of it goes back
+      (void)set_file_size(descriptor, 0).ok();  // frees what was allocated
       return full;
     }
     done += piece;
@@ -128,7 +130,7 @@ Result<void*> map_data(int descriptor, std::uint64_t offset, std::size_t bytes, 
 }
 
 Result<bool> populate(const void* address, std::size_t bytes, bool write) noexcept {
-  constexpr int kPopulateRead = 22;  // MADV_POPULATE_READ and _WRITE, which older headers lack
+  constexpr int kPopulateRead = 22;  // MADV_POPULATE_READ and _WRITE, missing in older headers
   constexpr int kPopulateWrite = 23;
   const Pages pages = pages_of(address, bytes);
   for (std::size_t done = 0; done < pages.bytes;) {

@@ -7,12 +7,12 @@
 #include "berth/base/result.h"
 #include "os/file/descriptor.h"
 
-// Files of data: opened, read at a place, mapped and written. (Files that appear whole are in os/file/new_file.h.) What a signal interrupts is done again, and what is
-// done in part is finished.
+// Data files: opened, read at an offset, mapped and written. (Files that are created atomically are in
+// os/file/new_file.h.) Interrupted calls are restarted, and short reads and writes are completed. Any thread.
 namespace berth::internal::os {
 
-// What tells whether a file is still the one it was. Its time of change is that of its bytes: a file that gets another name, or loses its own,
-// is the same.
+// Identifies a file and its content, to detect changes. The time is the modification time of its bytes: a file
+// that is renamed or unlinked has the same stamp.
 struct FileStamp {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
@@ -23,30 +23,33 @@ struct FileStamp {
   friend bool operator==(const FileStamp&, const FileStamp&) = default;
 };
 
-enum class OpenFor : unsigned char { read, read_write, create };  // create: made when it is not there, else emptied
+enum class OpenFor : unsigned char { read, read_write, create };  // create: created, or truncated if it exists
 
-// Fails for what is not a regular file (`unsupported`), and never waits for one.
+// Fails with `unsupported` when the path is not a regular file, and never blocks on one that is not.
 Result<Descriptor> open_data(const char* path, OpenFor use) noexcept;
 Result<FileStamp> stamp_of(int descriptor) noexcept;
-Result<FileStamp> stamp_of_path(const char* path) noexcept;  // of what the name leads to
+Result<FileStamp> stamp_of_path(const char* path) noexcept;  // follows links
 
-// Reads until `bytes` are there or the file ends, and says how many there were. It needs no mapping: a file that was cut is a short answer.
+// Reads until `bytes` are read or the file ends, and returns the count. Unlike a mapping, a truncated file
+// gives a short count and not a signal.
 Result<std::size_t> read_at(int descriptor, std::uint64_t offset, void* target, std::size_t bytes) noexcept;
 Status write_at(int descriptor, std::uint64_t offset, const void* source, std::size_t bytes) noexcept;
-// The file has that size, and its range room on the disk where the file system can promise it.
+// Sets the size of the file, and preallocates disk space where the file system supports it.
 Status set_data_size(int descriptor, std::uint64_t bytes) noexcept;
 
-// Offsets of mappings are multiples of the page size.
+// The offset of a mapping is a multiple of the page size.
 enum class Mapping : unsigned char { read, write, private_write };
 Result<void*> map_data(int descriptor, std::uint64_t offset, std::size_t bytes, Mapping mapping) noexcept;
-// Gives every page that the range touches memory, or says why a touch of it would end in a signal. True where the kernel could do it; before
-// Linux 5.14 it cannot, and nothing is known.
+// Faults in every page of the range, or fails where an access would raise a signal. False before Linux 5.14,
+// which cannot do this: nothing is known then.
 Result<bool> populate(const void* address, std::size_t bytes, bool write) noexcept;
-Status write_back(void* address, std::size_t bytes) noexcept;  // msync: waits
+Status write_back(void* address, std::size_t bytes) noexcept;  // msync, synchronous
 
-// Hints: what the kernel cannot do is no error. `dont_need` takes the pages from this process, and their changes with them when private.
+// Hints; it is not an error when the kernel cannot follow them. `dont_need` drops the pages from this process,
+// and private changes with them.
 enum class Advice : unsigned char { will_need, sequential, huge_pages, dont_need };
 void advise(void* address, std::size_t bytes, Advice advice) noexcept;
-void forget_cached(int descriptor, std::uint64_t offset, std::uint64_t bytes) noexcept;  // of the page cache, where nobody else needs it
+// from the page cache, where no other process uses it
+void forget_cached(int descriptor, std::uint64_t offset, std::uint64_t bytes) noexcept;
 
 }  // namespace berth::internal::os

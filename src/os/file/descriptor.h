@@ -3,7 +3,8 @@
 
 #include <utility>
 
-// A descriptor with an owner. Those that os/ makes are never inherited by programs that are started.
+// An owned file descriptor, closed by the destructor. All descriptors that os/ makes are close-on-exec. One
+// thread at a time.
 namespace berth::internal::os {
 
 void close_descriptor(int number) noexcept;
@@ -23,7 +24,7 @@ class Descriptor {
 
   int number() const noexcept { return number_; }
   explicit operator bool() const noexcept { return number_ >= 0; }
-  int take() noexcept { return std::exchange(number_, -1); }  // the caller's from now on
+  int take() noexcept { return std::exchange(number_, -1); }  // the caller owns it from now on
   void close() noexcept { *this = Descriptor(); }
 
  private:

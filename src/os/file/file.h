@@ -6,21 +6,21 @@
 
 #include "berth/base/result.h"
 
-// Files that berth writes.
+// Files that berth writes. One thread at a time for each file.
 namespace berth::internal::os {
 
-// An empty file, open for writing; one that was there loses its content. The descriptor is not inherited by programs that are started.
+// Creates an empty file, open for appending; an existing file is truncated. The descriptor is close-on-exec.
 Result<int> create_file(const char* path) noexcept;
 
-// All of the bytes at the end of the file, or a failure, after which any part of them may be there.
+// Appends all of the bytes. After a failure any prefix of them may have been written.
 Status write_file(int descriptor, const void* bytes, std::size_t count) noexcept;
 
-// Cuts the file to that length; later writes go on from there.
+// Truncates the file to that length; later writes append from there.
 Status cut_file(int descriptor, std::uint64_t bytes) noexcept;
 
 void close_file(int descriptor) noexcept;
 
-// Gives a file another name, in place of one that has it, in one step; and takes a name away.
+// Renames a file, atomically replacing one of that name; and unlinks one.
 Status rename_file(const char* from, const char* to) noexcept;
 void remove_file(const char* path) noexcept;
 

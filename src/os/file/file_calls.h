@@ -7,10 +7,10 @@
 #include "berth/base/result.h"
 #include "os/inject.h"
 
-// What system calls on files have in common.
+// Helpers for system calls on files: restarts, fault injection and errno. Any thread.
 namespace berth::internal::os {
 
-// Calls again while a signal has come in between. Tests can make it fail, by its name.
+// Restarts the call on EINTR. `name` is what a test's injector sees.
 template <class Call>
 auto insist(std::string_view name, Call call) noexcept -> decltype(call()) {
   for (;;) {
@@ -19,7 +19,7 @@ auto insist(std::string_view name, Call call) noexcept -> decltype(call()) {
   }
 }
 
-// What errno says of a file of the user's.
+// Maps errno to the failure of an operation on a user's file.
 inline Failure file_failure(const char* why) noexcept {
   switch (errno) {
     case ENOENT:

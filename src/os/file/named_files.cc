@@ -64,7 +64,7 @@ Result<Descriptor> open_own_folder(const char* path, bool make) noexcept {
       return lacks_parent ? Failure{ErrorCode::device_unavailable, errno, "there is no folder to put named storages in"}
                           : name_failure("the folder for named storages cannot be made");
     }
-    // Whatever the mask of the process. A folder that is not ours refuses, and is looked at below.
+    // Whatever the umask. chmod fails for a directory of another user, which is rejected below.
     if (made) (void)chmod(path, 0700);
     folder = Descriptor(insist("open_folder", [&] { return open(path, kFolder); }));
   }

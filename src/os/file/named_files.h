@@ -9,22 +9,22 @@
 #include "os/file/descriptor.h"
 #include "os/file/shared_file.h"
 
-// Files with names in a folder of the user's own. A file gets its name when it is complete, in one step, and only if the name is free.
-// Links are never followed.
+// Named files in a directory that belongs to the user. A file is linked under its name atomically, when it is
+// complete, and only if the name is free. Links are never followed. Any thread. Any thread.
 namespace berth::internal::os {
 
-// The folder, open. It must be this user's, with no rights for others: `untrusted` if not. Made when `make` says so and it is not there, else
-// `not_found`.
+// Opens the directory. It must belong to this user and be inaccessible to others, else `untrusted`. A missing
+// directory is created if `make` is set, else `not_found`.
 Result<Descriptor> open_own_folder(const char* path, bool make) noexcept;
-void remove_empty_folder(const char* path) noexcept;  // does nothing when it is not empty
+void remove_empty_folder(const char* path) noexcept;  // no effect when it is not empty
 
-// A file in the folder's file system, without a name, with no rights for others whatever the process's mask.
+// Creates an unnamed file in the directory's file system, inaccessible to others whatever the umask.
 Result<Descriptor> make_unnamed_file(int folder) noexcept;
 Status set_file_size(int descriptor, std::uint64_t bytes) noexcept;
-// `already_exists` when the name is taken; `not_found` when the folder is gone.
+// `already_exists` when the name is taken; `not_found` when the directory was removed.
 Status give_name(int descriptor, int folder, const char* name) noexcept;
 
-// Also when it is not a regular file: it is opened without waiting and without following.
+// Opens any kind of file, without blocking and without following a link.
 Result<Descriptor> open_named(int folder, const char* name) noexcept;
 Result<FileFacts> facts_of_name(int folder, const char* name) noexcept;
 Status remove_name(int folder, const char* name) noexcept;

@@ -65,7 +65,7 @@ Status NewFile::look_at_target() noexcept {
 Status NewFile::begin() noexcept {
   file_ = Descriptor(insist("tmpfile", [&] { return openat(folder_.number(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0666); }));
   if (!file_ && (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT || errno == EINVAL)) {
-    // A file system without nameless files.
+    // A file system without O_TMPFILE.
     constexpr int kNew = O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | O_NOFOLLOW;
     file_ = Descriptor(insist("openat", [&] { return openat(folder_.number(), temporary_.c_str(), kNew, 0666); }));
     has_name_ = static_cast<bool>(file_);
@@ -88,7 +88,8 @@ Status NewFile::put_in_place() noexcept {
   const auto rename = [&] { return renameat(folder_.number(), temporary_.c_str(), folder_.number(), name_.c_str()); };
   if (insist("rename", rename) != 0) return file_failure("the file cannot be put in place");
   has_name_ = false;
-  // The name is on the disk when the folder is. Some file systems have nothing to do for that, and say so.
+  // The name is durable once the directory is synced. Some file systems do not need or support that, and return
+  // an error.
   if (insist("fsync_folder", [&] { return fsync(folder_.number()); }) != 0 && errno != EINVAL && errno != EOPNOTSUPP)
     return file_failure("the file is in place, but its name may not be on the disk yet");
   return {};

@@ -8,18 +8,21 @@
 
 namespace berth::internal::os {
 
-// A file that has no name yet, in the folder where it will get one. It goes with this object unless it was put in place: where the file
-// system can, it has no name at all until then, so that not even a crash leaves it.
+// A file that is created atomically: it is written without a name, in the directory of its path, and is deleted
+// with this object unless put_in_place() succeeded. Where the file system supports O_TMPFILE it has no name at
+// all until then, so that not even a crash leaves it behind. One thread at a time.
 class NewFile {
  public:
-  // Refuses to take the place of what is neither a regular file nor a link: `unsupported`. A link itself is replaced, not what it leads to.
+  // Fails with `unsupported` when the path exists and is neither a regular file nor a link. A link itself is
+  // replaced, not its target.
   static Result<NewFile> make(const std::string& path);
   NewFile(NewFile&& other) noexcept;
   NewFile& operator=(NewFile&&) = delete;
   ~NewFile();
 
   int descriptor() const noexcept { return file_.number(); }
-  // All bytes are on the disk, and under the name, in one step. With the rights of the file whose place it takes. Call it once.
+  // Syncs the bytes to disk and renames the file to its path atomically, with the permissions of the file that
+  // it replaces. Call it once.
   Status put_in_place() noexcept;
 
  private:
@@ -29,10 +32,10 @@ class NewFile {
 
   Descriptor folder_;
   Descriptor file_;
-  std::string name_;       // in the folder
-  std::string temporary_;  // what it is called in between
-  bool has_name_ = false;  // that one
-  int mode_ = -1;          // the rights of the file whose place it takes
+  std::string name_;       // in the directory
+  std::string temporary_;  // its name until it is in place
+  bool has_name_ = false;  // the temporary one exists
+  int mode_ = -1;          // permissions of the file that it replaces
 };
 
 }  // namespace berth::internal::os

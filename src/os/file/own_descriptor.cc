@@ -6,7 +6,8 @@
 
 namespace berth::internal::os {
 
-// All of them. A fork holds the mutex, and so finds the list whole, and each of them open and known, or closed.
+// The list of all OwnDescriptors. A fork holds the mutex, and so sees a consistent list, whose descriptors are
+// either open and registered, or closed.
 class OwnDescriptors : public ForkListener {
  public:
   OwnDescriptors() noexcept { listen(); }
@@ -47,7 +48,8 @@ OwnDescriptors& all() {
   return *made;
 }
 
-// Made when the library is loaded, so that no later use can find the heap empty or a fork in the middle of it.
+// Made when the library is loaded, so that no later use can fail for lack of heap, or fork during the
+// initialization.
 [[maybe_unused]] const OwnDescriptors& g_made_at_load = all();
 
 }  // namespace

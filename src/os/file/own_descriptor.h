@@ -3,8 +3,9 @@
 
 #include "os/file/descriptor.h"
 
-// A descriptor that belongs to this process alone: a forked child finds it closed, and -1. For what says that a process lives (the locks of
-// shared memory, the ends of channels): in a child's hands it would say so after the process's death. Not movable; one owner at a time.
+// A file descriptor that belongs to this process alone: in a forked child it is closed, and -1. For descriptors
+// that show that a process is alive (the locks of shared memory, the ends of channels): a child that held one
+// would keep it alive after the process's death. Not movable; one thread at a time.
 namespace berth::internal::os {
 
 class OwnDescriptor {
@@ -17,7 +18,7 @@ class OwnDescriptor {
 
   int number() const noexcept { return descriptor_.number(); }
   explicit operator bool() const noexcept { return static_cast<bool>(descriptor_); }
-  void set(Descriptor given) noexcept;  // closes what was there
+  void set(Descriptor given) noexcept;  // closes the current one
   void close() noexcept { set({}); }
 
  private:

@@ -34,7 +34,7 @@ class Descriptor {
   int number_;
 };
 
-// Of a regular file.
+// The size of a regular file.
 Result<std::size_t> size_of(int descriptor) noexcept {
   struct stat facts;
   if (must_fail("fstat") || fstat(descriptor, &facts) != 0) return file_failure("the file's size is not known");
@@ -42,9 +42,10 @@ Result<std::size_t> size_of(int descriptor) noexcept {
   return static_cast<std::size_t>(facts.st_size);
 }
 
-constexpr int kOpen = O_RDONLY | O_CLOEXEC | O_NONBLOCK;  // a FIFO does not block
+constexpr int kOpen = O_RDONLY | O_CLOEXEC | O_NONBLOCK;  // opening a FIFO does not block
 
-// Before Linux 5.6, and in some sandboxes, there is no openat2: then every name on the way is opened by itself, and none may be a link or go up.
+// The fallback for kernels before Linux 5.6 and sandboxes without openat2: opens each path component in turn,
+// and rejects links and "..".
 int open_step_by_step(int folder, const char* path) noexcept {
   int at = dup(folder);
   while (at >= 0 && *path != '\0') {
@@ -85,7 +86,7 @@ MappedFile::~MappedFile() {
 
 Result<MappedFile> map_file(const char* path) noexcept {
   struct stat facts;
-  // Asked before it is opened: a pipe that is opened and closed would lose its writer.
+  // Checked before opening: opening and closing a pipe would break its writer.
   if (must_fail("stat") || stat(path, &facts) != 0) return file_failure("the file cannot be opened");
   if (!S_ISREG(facts.st_mode)) return Failure{ErrorCode::unsupported, 0, "it is not a regular file"};
   const Descriptor file(must_fail("open") ? -1 : open(path, O_RDONLY | O_CLOEXEC));

@@ -8,11 +8,11 @@
 
 #include "berth/base/result.h"
 
-// Files that berth reads.
+// Files that berth reads. Any thread.
 namespace berth::internal::os {
 
-// The bytes of a file, mapped and not copied. Who cuts the file while they are read ends the process with a signal: for files of the user's
-// own that nobody is writing.
+// The bytes of a file, mapped and not copied. Reading them raises SIGBUS if another process truncates the file:
+// only for the user's own files that are not being written.
 class MappedFile {
  public:
   MappedFile() noexcept = default;
@@ -34,11 +34,11 @@ class MappedFile {
   std::size_t bytes_ = 0;
 };
 
-// Fails for what is not a regular file: `unsupported`, so that the caller may read it in another way.
+// Fails with `unsupported` when the path is not a regular file, so that the caller may read it in another way.
 Result<MappedFile> map_file(const char* path) noexcept;
 
-// The size of a regular file below a folder. No link is followed on the way, so that a name from outside cannot lead out of the folder: then
-// the failure is `path_escape`. The folder "" is the one that the process is in.
+// The size of a regular file beneath a directory. No link is followed, so that an untrusted path cannot lead
+// out of the directory: one that tries fails with `path_escape`. An empty `folder` means the current directory.
 Result<std::uint64_t> size_beneath(const char* folder, const char* path) noexcept;
 
 }  // namespace berth::internal::os

@@ -16,11 +16,11 @@ namespace berth::internal::os {
 
 namespace {
 
-constexpr std::size_t kMostAtOnce = 64;  // targets of one call: the kernel copies the list, and more do not make it faster
+constexpr std::size_t kMostAtOnce = 64;  // targets per call: the kernel copies the list; more is no faster
 
 Failure read_failure() noexcept { return {ErrorCode::io_error, errno, "the file cannot be read"}; }
 
-// Where the next byte goes.
+// The position of the next byte in the targets.
 class Cursor {
  public:
   explicit Cursor(std::span<const ReadTarget> targets) noexcept : rest_(targets) { skip_full(); }
@@ -52,7 +52,7 @@ class Cursor {
   }
 
   std::span<const ReadTarget> rest_;
-  std::size_t within_ = 0;  // bytes of the first that are filled
+  std::size_t within_ = 0;  // bytes of the first target that are filled
 };
 
 }  // namespace
@@ -73,12 +73,12 @@ Result<std::size_t> read_parts(int descriptor, std::uint64_t offset, std::span<c
 }
 
 Result<Descriptor> reopen_direct(int descriptor) noexcept {
-  // By its number, not by its name: the name may be another file's by now.
+  // Through /proc and not by path: the path may name another file by now.
   char self[64];
   std::snprintf(self, sizeof self, "/proc/self/fd/%d", descriptor);
   Descriptor again(must_fail("open") ? -1 : open(self, O_RDONLY | O_CLOEXEC | O_DIRECT));
   if (!again) return Failure{ErrorCode::unsupported, errno, "the file system refuses direct reads"};
-  // Some take the flag and refuse the reads.
+  // Some file systems accept the flag and reject the reads.
   alignas(kDirectAlignment) std::byte block[kDirectAlignment];
   const Result<std::size_t> probe = read_direct(again.number(), 0, {block, sizeof block}, 1);
   if (!probe) return Failure{ErrorCode::unsupported, probe.failure().os_error, "the file system refuses direct reads of 4 KiB blocks"};
@@ -94,7 +94,7 @@ Result<std::size_t> read_direct(int descriptor, std::uint64_t offset, const Read
     if (read < 0 && errno == EINTR) continue;
     if (read < 0) return read_failure();
     done += static_cast<std::size_t>(read);
-    if (read == 0 || done % kDirectAlignment != 0) break;  // only the end of the file breaks off inside a block
+    if (read == 0 || done % kDirectAlignment != 0) break;  // only the end of the file gives a partial block
   }
   return done;
 }

@@ -98,7 +98,8 @@ Result<FileFacts> facts_of(int descriptor) noexcept {
 }
 
 Status give_memory(int descriptor, std::uint64_t offset, std::uint64_t bytes) noexcept {
-  // In pieces: what a signal interrupts is undone by the kernel, and a long call would never get to its end under a timer.
+  // In pieces: the kernel undoes a call that a signal interrupts, so a long call would never complete under a
+  // periodic timer.
   constexpr std::uint64_t kPiece = 64ULL << 20;
   for (std::uint64_t done = 0; done < bytes;) {
     const std::uint64_t piece = std::min(kPiece, bytes - done);
@@ -162,7 +163,7 @@ void random_bytes(void* target, std::size_t bytes) noexcept {
   auto* at = static_cast<unsigned char*>(target);
   while (bytes > 0) {
     const ssize_t got = getrandom(at, bytes, 0);
-    if (got <= 0) continue;  // interrupted: the source itself cannot fail
+    if (got <= 0) continue;  // interrupted: getrandom has no other failure here
     at += got;
     bytes -= static_cast<std::size_t>(got);
   }

@@ -19,7 +19,8 @@ namespace berth::internal::os {
 
 namespace {
 
-// Of this machine alone. On others a lease may be granted here, and somebody else cut the file on another machine, or below.
+// Whether the file system is local. On network and stacked ones a lease may be granted here while the file is
+// truncated on another machine, or in the lower layer.
 bool is_local(int descriptor) noexcept {
   constexpr decltype(statfs::f_type) kXfs = 0x58465342;
   constexpr decltype(statfs::f_type) kLocal[] = {EXT4_SUPER_MAGIC, kXfs, BTRFS_SUPER_MAGIC, F2FS_SUPER_MAGIC, TMPFS_MAGIC};
@@ -37,7 +38,8 @@ Result<StillFile> StillFile::hold(int descriptor, std::size_t bytes) noexcept {
   std::snprintf(self, sizeof self, "/proc/self/fd/%d", descriptor);
   StillFile held(Descriptor(must_fail("open") ? -1 : open(self, O_RDONLY | O_CLOEXEC)));
   if (!held.lease_) return refused();
-  // Nobody is to be told by a signal, which would end the process: touch asks. Until there is no owner, the signal is one that is ignored.
+  // No signal may announce a lease break, as it would end the process: `touch` polls instead. Until the owner
+  // is removed below, the signal is SIGURG, which is ignored by default.
   if (must_fail("fcntl") || fcntl(held.lease_.number(), F_SETSIG, SIGURG) != 0) return refused();
   if (must_fail("fcntl") || fcntl(held.lease_.number(), F_SETLEASE, F_RDLCK) != 0) return refused();
   if (must_fail("fcntl") || fcntl(held.lease_.number(), F_SETOWN, 0) != 0) return refused();
@@ -50,14 +52,14 @@ Result<StillFile> StillFile::hold(int descriptor, std::size_t bytes) noexcept {
 
 StillFile::~StillFile() {
   if (data_ != nullptr) munmap(const_cast<std::byte*>(data_), bytes_);
-  // Said, and not left to the last descriptor that is closed: a child that was forked meanwhile has one too.
+  // Released explicitly, and not by closing the last descriptor: a child that was forked meanwhile has one too.
   if (lease_) fcntl(lease_.number(), F_SETLEASE, F_UNLCK);
 }
 
 const std::byte* StillFile::touch(std::uint64_t offset, std::size_t bytes) const noexcept {
   const Result<bool> there = populate(data_ + offset, bytes, false);
   if (!there || !*there) return nullptr;
-  // Asked last: a writer who comes from now on waits for longer than it takes to touch them.
+  // Checked last: a writer that comes from now on is blocked for longer than the read takes.
   const bool held = !must_fail("fcntl") && fcntl(lease_.number(), F_GETLEASE) == F_RDLCK;
   return held ? data_ + offset : nullptr;
 }

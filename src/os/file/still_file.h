@@ -8,32 +8,37 @@
 #include "berth/base/result.h"
 #include "os/file/descriptor.h"
 
-// A file that nobody can cut or write while it is held, so that its mapped bytes can be touched without the risk of a signal. The kernel keeps
-// whoever opens it for writing, or cuts it by its name, waiting (a lease, see F_SETLEASE in fcntl(2)), until the file is let go or
-// /proc/sys/fs/lease-break-time is over: 45 seconds, unless an administrator says otherwise. Renaming and removing it are not held up.
+// A file under a read lease (F_SETLEASE in fcntl(2)), which cannot be truncated or written while it is held, so
+// that its mapped bytes can be read without the risk of SIGBUS. The kernel blocks a process that opens it for
+// writing, or truncates it by name, until the lease is released or /proc/sys/fs/lease-break-time expires (45
+// seconds by default). Renaming and unlinking are not blocked. `touch` and `let_go` may be called from any
+// thread.
 namespace berth::internal::os {
 
 class StillFile {
  public:
-  // The first `bytes` of an open file. `unsupported` where somebody has it open for writing, it belongs to another user, or its file system
-  // has no leases, or none that count everywhere: those of networks, and those laid over others.
+  // Maps and leases the first `bytes` of an open file. Fails with `unsupported` when the file is open for
+  // writing, belongs to another user, or is on a file system without reliable leases: network and stacked file
+  // systems.
   static Result<StillFile> hold(int descriptor, std::size_t bytes) noexcept;
   StillFile(StillFile&& other) noexcept
       : lease_(std::move(other.lease_)), data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
   StillFile& operator=(StillFile&&) = delete;
   ~StillFile();
 
-  // Part of it, in memory, to be touched at once: within seconds. Null when it must not be: a writer is waiting, or the disk does not give the bytes.
-  // REQUIRES: it lies inside what is held.
+  // Faults in a part of the file and returns its address, to be read within seconds. Null when it must not be
+  // read: a writer is waiting, or the disk failed.
+  // REQUIRES: the range lies inside the held bytes.
   const std::byte* touch(std::uint64_t offset, std::size_t bytes) const noexcept;
-  // What was touched is not needed again. Left alone, all of it goes with the mapping, in one thread while the others wait; so each lets go of
-  // its own. Pages that reach out of the range stay: a neighbour may be at work in them. REQUIRES: it was touched.
+  // Drops the pages of a range that is no longer needed, so that each thread pays for its own part instead of
+  // one munmap paying for all. Pages that are only partly in the range are kept: another thread may be reading
+  // them. REQUIRES: the range was touched.
   void let_go(std::uint64_t offset, std::size_t bytes) const noexcept;
 
  private:
   explicit StillFile(Descriptor lease) noexcept : lease_(std::move(lease)) {}
 
-  Descriptor lease_;  // a description of its own: the lease goes with it
+  Descriptor lease_;  // a separate open file description, which holds the lease
   const std::byte* data_ = nullptr;
   std::size_t bytes_ = 0;
 };

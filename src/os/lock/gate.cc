@@ -14,7 +14,7 @@ bool membarrier(int command) noexcept { return syscall(SYS_membarrier, command, 
 
 bool try_fence_all_threads() noexcept {
   if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED)) return true;
-  // The first time, and perhaps in a forked child, the process has to register.
+  // The process has to register the first time, and possibly again in a forked child.
   return membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) && membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
 }
 
@@ -26,8 +26,8 @@ bool has_fence_for_all_threads() noexcept {
 }
 
 void fence_all_threads() noexcept {
-  // It worked when the gates were made. Only a filter that the program has put up since can refuse it; MEMBARRIER_CMD_GLOBAL is the slow
-  // way to the same end.
+  // It worked when the gates were made. Only a seccomp filter installed since then can reject it;
+  // MEMBARRIER_CMD_GLOBAL is the slow equivalent.
   if (has_fence_for_all_threads() && !try_fence_all_threads()) membarrier(MEMBARRIER_CMD_GLOBAL);
 }
 

@@ -6,28 +6,30 @@
 
 #include "base/relaxed.h"
 
-// A lock for what one thread does all the time and others do almost never. The owner of a gate goes in and out with plain stores, a
-// nanosecond both ways; whoever wants the owners of many gates outside makes every thread of the process pass a fence, three times.
+// An asymmetric (biased) lock, for data that one thread accesses all the time and others almost never. The
+// owner of a gate enters and leaves with plain stores, about a nanosecond for both; a closer, which excludes
+// the owners of many gates at once, pays for three process-wide memory barriers.
 //
-//     owner:   if (gate.approach() != 0) { ...; gate.leave(); }  else gate.leave(), wait on the closers' mutex, and gate.try_lock()
+//     owner:   if (gate.approach() != 0) { ...; gate.leave(); }
+//              else gate.leave(), wait on the closers' mutex, and gate.try_lock()
 //     closer:  for (each gate) gate.close();
-//              fence_all_threads();                              // an owner has seen that it is closed, or can be seen to be inside
+//              fence_all_threads();      // each owner sees the gate closed, or is seen to be inside
 //              for (each gate) gate.drain();
-//              fence_all_threads();                              // what the owners did before they left is visible
+//              fence_all_threads();      // what the owners wrote before they left is visible
 //              ...
-//              fence_all_threads();                              // what the closer did is visible to whoever enters next
+//              fence_all_threads();      // what the closer wrote is visible to owners that enter next
 //              for (each gate) gate.open();
 //
 // REQUIRES: closers exclude one another with a mutex, which an owner never takes while inside.
 namespace berth::internal::os {
 
-// Whether there is such a fence (membarrier). Without it (old or sandboxed kernels), and under the thread sanitizer, which cannot follow
-// it, a gate is an ordinary spin lock.
+// Whether there is such a fence (membarrier). Without it (old or sandboxed kernels), and under ThreadSanitizer,
+// which does not model it, a gate is an ordinary spin lock.
 bool has_fence_for_all_threads() noexcept;
 void fence_all_threads() noexcept;
 
-// What the owner reads on its way in is the pass, a number of the closers' choosing, 0 when the gate is closed: the owner has a limit to
-// look at anyhow, and so looks once.
+// The owner reads the pass when it enters: a number that the closers choose, 0 when the gate is closed. The
+// owner has to read a limit anyway, so one load serves both.
 class Gate {
  public:
   // REQUIRES: pass > 0.
@@ -35,10 +37,12 @@ class Gate {
     if (!is_spin_lock()) pass_.store(pass);
   }
 
-  // The cheap way in and out: says that the owner is here, and only then reads the pass. With a pass of 0 the owner must leave at once.
+  // The fast path: announces the owner, and only then reads the pass. With a pass of 0 the owner must leave at
+  // once.
   std::uint64_t approach() noexcept {
     inside_.store(reinterpret_cast<std::uintptr_t>(this));  // anything but 0
-    // Only the compiler is kept from moving the load up, and what follows above it.
+    // Compiler barriers only: neither the load nor what follows it may be moved up. The closers' fence orders
+    // the processor.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     const std::uint64_t pass = pass_.load();
     std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -49,7 +53,7 @@ class Gate {
     inside_.store(0);
   }
 
-  // The way that works everywhere. False: the gate is closed.
+  // The portable path. False: the gate is closed.
   bool try_lock() noexcept {
     if (is_spin_lock()) return spin();
     if (approach() != 0) return true;
@@ -67,7 +71,7 @@ class Gate {
     if (!is_spin_lock()) pass_.store(0);
   }
   bool is_spin_lock() const noexcept { return open_pass_ == kSpinLock; }
-  void drain() noexcept;  // returns when the owner is outside
+  void drain() noexcept;  // waits until the owner has left
   void open() noexcept {
     if (is_spin_lock())
       unlock();
@@ -80,10 +84,10 @@ class Gate {
 
   bool spin() noexcept;
 
-  Relaxed<std::uint64_t> inside_;    // the owner's
-  Relaxed<std::uint64_t> pass_;      // the closers'
-  const std::uint64_t open_pass_;    // of the open gate
-  std::atomic<bool> locked_{false};  // where it is a spin lock
+  Relaxed<std::uint64_t> inside_;    // written by the owner
+  Relaxed<std::uint64_t> pass_;      // written by the closers
+  const std::uint64_t open_pass_;    // when the gate is open
+  std::atomic<bool> locked_{false};  // when the gate is a spin lock
 };
 
 }  // namespace berth::internal::os

@@ -12,8 +12,8 @@
 
 namespace berth::internal::os {
 
-// The lists of all mutexes and listeners, and what happens to them around a fork. A plain pthread mutex guards the list: it must work before and
-// after everything else, and its constant initialisation needs no constructor.
+// The lists of all mutexes and listeners, and the fork handlers that act on them. A plain pthread mutex guards
+// the lists: it must work before and after everything else, and is constant-initialized.
 class ForkRegistry {
  public:
   static void add(Mutex& mutex) noexcept { link(mutex, first); }
@@ -21,7 +21,8 @@ class ForkRegistry {
   static void remove(Mutex& mutex) noexcept { unlink(mutex, first); }
   static void remove(ForkListener& listener) noexcept { unlink(listener, first_listener); }
 
-  // No thread holds two mutexes, so taking them one after another cannot deadlock: each holder lets go without needing another.
+  // No thread holds two mutexes, so locking them one after another cannot deadlock: each holder unlocks without
+  // needing another.
   static void before_fork() noexcept BERTH_NO_THREAD_ANALYSIS {
     pthread_mutex_lock(&guard);
     for (Mutex* m = first; m != nullptr; m = m->next_) m->lock();
@@ -37,7 +38,8 @@ class ForkRegistry {
 
   static void install_handlers() noexcept {
     static const int failed = pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
-    // Only a lack of memory for one small node, at start, can make this fail; going on would make fork unsafe in silence.
+    // This fails only when there is no memory for one small node at startup; continuing would make fork
+    // silently unsafe.
     if (failed != 0) std::abort();
   }
 
@@ -63,7 +65,7 @@ class ForkRegistry {
   static void let_go(bool in_child) noexcept BERTH_NO_THREAD_ANALYSIS {
     for (ForkListener* l = first_listener; l != nullptr; l = l->next_) l->after_fork(in_child);
     for (Mutex* m = first; m != nullptr; m = m->next_) {
-      if (in_child) m->promised_.store(false, std::memory_order_relaxed);  // to a thread that the child does not have
+      if (in_child) m->promised_.store(false, std::memory_order_relaxed);  // its thread is not in the child
       m->unlock();
     }
     pthread_mutex_unlock(&guard);
@@ -74,7 +76,8 @@ class ForkRegistry {
   static inline ForkListener* first_listener = nullptr;
 };
 
-// When the library is loaded: handlers run in the order they were installed, and those of others may use berth.
+// Installed when the library is loaded: handlers run in the order of installation, and later ones may use
+// berth.
 [[gnu::constructor]] void install_fork_handlers_at_load() { ForkRegistry::install_handlers(); }
 
 Mutex::Mutex() noexcept { ForkRegistry::add(*this); }
@@ -86,7 +89,7 @@ void ForkListener::stop_listening() noexcept { ForkRegistry::remove(*this); }
 void Mutex::lock_slowly() noexcept {
   constexpr int kSpins = 100;
   constexpr int kYields = 20;
-  constexpr int kNaps = 10;  // of 20 microseconds and more, until the next turn is asked for
+  constexpr int kNaps = 10;  // of 20 microseconds and more, before claiming the next turn
   bool is_next = false;
   for (int attempt = 0;; ++attempt) {
     bool expected = false;
@@ -109,7 +112,7 @@ void Mutex::lock_slowly() noexcept {
 }
 
 void Condition::wait(Mutex& mutex) noexcept {
-  // Read before letting go: a notification in between changes the round, and the wait returns at once.
+  // Read before unlocking: a notification in between changes the round, and the wait returns at once.
   const std::uint32_t seen = round_.load(std::memory_order_acquire);
   mutex.unlock();
   round_.wait(seen, std::memory_order_acquire);

@@ -6,16 +6,17 @@
 
 #include "base/annotations.h"
 
-// The lock of berth. It differs from std::mutex in two ways that matter here:
+// berth's mutex. It differs from std::mutex in two ways:
 //
-// - It survives fork. Every live Mutex is on a list; before a fork all of them are taken, and both sides let go afterwards, so a
-//   child never inherits a lock held by a thread it does not have. This needs the house rule: a thread holds at most one Mutex,
-//   and creates or destroys none while holding one.
-// - Locking without contention is one compare-and-swap, unlocking one store: less than half the cost of the C library's. The price is
-//   that nobody is woken: who finds it taken looks again, at growing intervals of up to a millisecond. Sections under a Mutex are
-//   tens of nanoseconds long (but for the simulated device, which copies under its own), so only a holder that the kernel has put
-//   aside is ever waited for longer. What takes longer waits on a Condition, which does wake. Who has looked in vain for about a
-//   millisecond, because others take turns too quickly to be seen, has the next turn: newcomers stand back.
+// - It survives fork. Every live Mutex is on a list; before a fork all of them are locked, and parent and child
+//   unlock them afterwards, so a child never inherits a lock held by a thread it does not have. This needs the
+//   house rule: a thread holds at most one Mutex, and creates or destroys none while holding one.
+// - An uncontended lock is one compare-and-swap, an unlock one store: less than half the cost of the C
+//   library's. The price is that waiters are not woken: they spin, yield, and then poll at growing intervals of
+//   up to a millisecond. Critical sections are tens of nanoseconds long (but for the simulated device, which
+//   copies under its own mutex), so only a preempted holder makes waiters wait longer. Longer waits use a
+//   Condition, which does wake. A waiter that has failed for about a millisecond, because others acquire the
+//   mutex in quick succession, gets the next turn: newcomers stand back.
 namespace berth::internal::os {
 
 class BERTH_CAPABILITY("mutex") Mutex {
@@ -34,7 +35,7 @@ class BERTH_CAPABILITY("mutex") Mutex {
   }
 
   void unlock() noexcept BERTH_RELEASE() {
-    held_.store(false, std::memory_order_release);  // what this holder wrote is visible to the next
+    held_.store(false, std::memory_order_release);  // release: pairs with the acquire above
   }
 
  private:
@@ -43,7 +44,7 @@ class BERTH_CAPABILITY("mutex") Mutex {
   void lock_slowly() noexcept;
 
   std::atomic<bool> held_{false};
-  std::atomic<bool> promised_{false};  // one that waited for long has the next turn. A hint: it says who waits, not who may enter
+  std::atomic<bool> promised_{false};  // a starved waiter is next. A hint: only held_ excludes
   Mutex* previous_ = nullptr;          // the list of all mutexes, owned by ForkRegistry
   Mutex* next_ = nullptr;
 };
@@ -59,10 +60,10 @@ class BERTH_SCOPED_CAPABILITY Lock {
   Mutex& mutex_;
 };
 
-// Waiting for a condition under a Mutex. Used as: `while (!ready) changed.wait(mutex);`
+// A condition variable for a Mutex. Used as: `while (!ready) changed.wait(mutex);`
 class Condition {
  public:
-  // Lets go of the mutex, sleeps until notified (or, rarely, for no reason), and takes it again.
+  // Unlocks the mutex, sleeps until notified (spurious wakeups are possible), and locks it again.
   void wait(Mutex& mutex) noexcept BERTH_REQUIRES(mutex);
   void notify_all() noexcept;
 

@@ -12,8 +12,9 @@ namespace berth::internal::os {
 
 namespace {
 
-// glibc's aligned_alloc passes by its per-thread cache and costs five times a malloc, so small blocks are cut from a slightly longer
-// malloc. The word before the block remembers where that began; malloc aligns to 16, so there is always room for it.
+// glibc's aligned_alloc bypasses its per-thread cache and costs five times a malloc, so small blocks are carved
+// from a slightly larger malloc. The word before the block holds malloc's address; malloc aligns to 16, so
+// there is always room for it.
 //
 //     malloc's block:  | gap, 8 to alignment - 8 | start | aligned block ...
 constexpr std::size_t kSmallBytes = 1024;
@@ -28,7 +29,8 @@ constexpr bool is_small(std::size_t bytes, std::size_t alignment) noexcept {
 
 void* heap_allocate(std::size_t bytes, std::size_t alignment) noexcept {
   if (must_fail("malloc")) return nullptr;
-  if (alignment <= kMallocAlignment) return std::malloc(std::max(bytes, alignment));  // a preloaded malloc aligns small blocks less
+  // max: a preloaded malloc may align smaller blocks less.
+  if (alignment <= kMallocAlignment) return std::malloc(std::max(bytes, alignment));
   if (is_small(bytes, alignment)) {
     void* const start = std::malloc(bytes + alignment);
     if (start == nullptr) return nullptr;
@@ -37,7 +39,7 @@ void* heap_allocate(std::size_t bytes, std::size_t alignment) noexcept {
     block[-1] = start;
     return block;
   }
-  const auto rounded = try_align_up(bytes, alignment);  // aligned_alloc wants a multiple
+  const auto rounded = try_align_up(bytes, alignment);  // aligned_alloc requires a multiple
   return rounded ? std::aligned_alloc(alignment, *rounded) : nullptr;
 }
 

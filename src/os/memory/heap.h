@@ -3,13 +3,13 @@
 
 #include <cstddef>
 
-// The C library's heap, with any alignment.
+// The C library's heap, with any alignment. Any thread.
 namespace berth::internal::os {
 
 // Returns nullptr when there is no memory. REQUIRES: bytes > 0, alignment is a power of two.
 void* heap_allocate(std::size_t bytes, std::size_t alignment) noexcept;
 
-// REQUIRES: `address` came from heap_allocate with these very numbers.
+// REQUIRES: `address` came from heap_allocate with the same size and alignment.
 void heap_free(void* address, std::size_t bytes, std::size_t alignment) noexcept;
 
 }  // namespace berth::internal::os

@@ -32,14 +32,15 @@ std::byte* at(void* address, std::size_t offset) noexcept { return static_cast<s
 
 constexpr int kReserve = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 
-// Reserves addresses that a failed mremap has emptied. Should another thread's mapping have landed there in between, it is not touched.
+// Reserves addresses that a failed mremap has unmapped. If another thread's mapping has landed there in
+// between, it is not touched.
 void reserve_again(void* address, std::size_t bytes) noexcept {
   void* const got = mmap(address, bytes, PROT_NONE, kReserve | MAP_FIXED_NOREPLACE, -1, 0);
-  if (got != MAP_FAILED && got != address) munmap(got, bytes);  // a kernel before 4.17 takes the address as a hint
+  if (got != MAP_FAILED && got != address) munmap(got, bytes);  // before Linux 4.17 the address is a hint
 }
 
-// Before Linux 6.17 one mremap works on one kernel mapping only, and neighbours that look alike are not always merged; so on EFAULT the
-// range is halved, down to single pages.
+// Before Linux 6.17 one mremap must stay within one VMA, and adjacent compatible VMAs are not always merged; so
+// on EFAULT the range is halved, down to single pages.
 bool move_pieces(void* from, void* to, std::size_t bytes) noexcept {
   constexpr int kMove = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
   if (must_fail("mremap")) return false;
@@ -52,14 +53,16 @@ bool move_pieces(void* from, void* to, std::size_t bytes) noexcept {
 
 enum class Probe { readable, unreadable, unknown };
 
-// Asks the kernel to copy eight bytes from the address and then to refuse: a call that every sandbox allows, and that changes nothing.
+// Makes the kernel read eight bytes from the address and then reject the call: every sandbox allows this call,
+// and it changes nothing.
 Probe probe(const void* address) noexcept {
   constexpr long kNoSuchOperation = ~0L;
   if (syscall(SYS_rt_sigprocmask, kNoSuchOperation, address, nullptr, 8UL) == 0) return Probe::unknown;
   return errno == EINVAL ? Probe::readable : errno == EFAULT ? Probe::unreadable : Probe::unknown;
 }
 
-// Undoes a move that failed half way: the pages that did arrive, which are the ones that can be read, go back one by one.
+// Rolls back a move that failed half way: the pages that did arrive, which are the readable ones, are moved
+// back one by one.
 bool move_back(void* from, void* to, std::size_t bytes) noexcept {
   const std::size_t page = page_bytes();
   bool all = true;
@@ -101,13 +104,14 @@ std::size_t huge_page_bytes() noexcept {
   return bytes;
 }
 
-// Asked for when the library is loaded: a fork in the middle of the first time would leave the child waiting for ever.
+// Initialized when the library is loaded: a fork during the initialization of a static would leave the child
+// waiting for ever.
 [[maybe_unused]] const std::size_t g_known_at_load = page_bytes() + huge_page_bytes();
 
 Result<void*> reserve(std::size_t bytes, std::size_t alignment) noexcept {
   const std::size_t page = page_bytes();
   const auto length = try_align_up(bytes, page);
-  // Ask for more and cut both ends off: the kernel aligns to pages only.
+  // Over-allocate and unmap both ends: the kernel aligns to pages only.
   const auto longer = length && alignment > page ? try_add(*length, alignment - page) : length;
   if (bytes == 0 || !longer) return Failure{ErrorCode::out_of_memory, ENOMEM, "a range has at least a byte, and fits in the address space"};
   void* const start = must_fail("mmap") ? MAP_FAILED : mmap(nullptr, *longer, PROT_NONE, kReserve, -1, 0);
@@ -127,7 +131,8 @@ Status commit(void* address, std::size_t bytes) noexcept {
 }
 
 Status decommit(void* address, std::size_t bytes) noexcept {
-  // A fresh mapping in place drops the pages and the right to touch them in one call, and forgets earlier hints.
+  // A fresh mapping in place drops the pages and their protection in one call, and resets earlier madvise
+  // hints.
   if (must_fail("mmap_fixed") || mmap(address, bytes, PROT_NONE, kReserve | MAP_FIXED, -1, 0) == MAP_FAILED)
     return system_failure("mmap refused to decommit memory");
   return {};
@@ -145,7 +150,8 @@ Status move(void* from, void* to, std::size_t bytes) noexcept {
     if (move_back(from, to, bytes)) return failure;
     return Failure{ErrorCode::device_lost, failure.os_error, "mremap failed half way and could not be undone"};
   }
-  // The pages are gone from `from` already. Should the kernel refuse to take the right to touch it as well, nothing is held there.
+  // The pages have already left `from`. If the kernel refuses to change its protection as well, no memory is
+  // held there.
   (void)decommit(from, bytes).ok();
   return {};
 }

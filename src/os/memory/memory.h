@@ -5,13 +5,14 @@
 
 #include "berth/base/result.h"
 
-// Address ranges of this process. A range is reserved (addresses, no memory), committed (readable and writable, given pages by the
-// kernel at first touch), decommitted and released. All addresses and sizes but reserve's are multiples of page_bytes().
+// Address ranges of this process. A range is reserved (addresses, no memory), committed (readable and writable,
+// backed by pages at first touch), decommitted and released. All addresses and sizes but reserve's are
+// multiples of page_bytes(). Any thread.
 namespace berth::internal::os {
 
 std::size_t page_bytes() noexcept;
 
-// The size of a transparent huge page, or 0 where the kernel offers none to programs that ask.
+// The size of a transparent huge page, or 0 where madvise cannot request them.
 std::size_t huge_page_bytes() noexcept;
 
 // REQUIRES: alignment is a power of two. The range starts at a multiple of it and of the page size.
@@ -20,14 +21,15 @@ Status commit(void* address, std::size_t bytes) noexcept;
 Status decommit(void* address, std::size_t bytes) noexcept;
 Status release(void* address, std::size_t bytes) noexcept;
 
-// Moves the pages, not the bytes: `to` (reserved, not committed) takes over the contents, `from` is not committed afterwards.
+// Remaps the pages without copying: `to` (reserved, not committed) takes over the contents, `from` is not
+// committed afterwards.
 // REQUIRES: the ranges do not overlap. On failure both are as they were.
 Status move(void* from, void* to, std::size_t bytes) noexcept;
 
-// Hints; a kernel that cannot follow them is no error.
+// A hint; it is not an error when the kernel cannot follow it.
 void prefer_huge_pages(void* address, std::size_t bytes) noexcept;
 
-// Asks that pages of the range come from one NUMA node.
+// Requests that the pages of the range come from one NUMA node.
 Status bind_to_node(void* address, std::size_t bytes, int node) noexcept;
 
 }  // namespace berth::internal::os

@@ -24,7 +24,8 @@ constexpr std::size_t kLongestLine = std::size_t{64} << 10;
 
 Failure child_failure(const char* why, int reason) noexcept { return {ErrorCode::device_error, reason, why}; }
 
-// The two ends of a conversation. A socket and not two pipes: it can be written to without a signal when nobody is left to read.
+// Both ends of the connection. A socket pair and not two pipes: writing to a socket without a reader need not
+// raise SIGPIPE.
 struct Ends {
   int ours = -1;
   int theirs = -1;
@@ -46,7 +47,8 @@ struct Ends {
     return move_up(ours) && move_up(theirs) ? Status() : child_failure("no socket to talk through", errno);
   }
 
-  // Away from the numbers of the standard descriptors, which it gets when this process was started without them.
+  // Moves a descriptor above the standard ones, whose numbers it gets when this process was started without
+  // them.
   static bool move_up(int& descriptor) noexcept {
     if (descriptor > STDERR_FILENO) return true;
     const int moved = fcntl(descriptor, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
@@ -57,7 +59,7 @@ struct Ends {
   }
 };
 
-// What posix_spawn is to do on the way. Its parts fail for a lack of heap only.
+// The file actions and attributes for posix_spawn. The calls fail only when the heap is exhausted.
 class Preparations {
  public:
   explicit Preparations(int socket) noexcept {
@@ -68,9 +70,9 @@ class Preparations {
     sigset_t set;
     sigemptyset(&set);
     posix_spawnattr_setsigmask(&attributes_, &set);
-    sigaddset(&set, SIGPIPE);  // it may be ignored here
+    sigaddset(&set, SIGPIPE);  // this process may ignore it
     posix_spawnattr_setsigdefault(&attributes_, &set);
-    posix_spawnattr_setpgroup(&attributes_, 0);  // a group of its own
+    posix_spawnattr_setpgroup(&attributes_, 0);  // a new process group
     posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
   }
   Preparations(const Preparations&) = delete;
@@ -90,7 +92,7 @@ class Preparations {
 
 std::string_view name_of(std::string_view variable) { return variable.substr(0, variable.find('=')); }
 
-// As C wants it; the strings stay where they are, and are not written to.
+// A null-terminated array for exec; it points into `words`, which are not written to.
 std::vector<char*> pointers(const std::vector<std::string>& words) {
   std::vector<char*> out;
   for (const std::string& word : words) out.push_back(const_cast<char*>(word.c_str()));
@@ -107,7 +109,7 @@ std::vector<std::string> environment_with(const std::vector<std::string>& variab
   return out;
 }
 
-// Waits until there is something to read, or an end. False, with errno, when that takes past the deadline.
+// Waits until the socket is readable or at its end. False, with errno set, on an error or past the deadline.
 bool wait_readable(int socket, std::uint64_t deadline_ns) noexcept {
   for (;;) {
     const std::uint64_t now = steady_time_ns();
@@ -140,7 +142,7 @@ Result<Child> Child::start(const std::vector<std::string>& words, const std::vec
 Child::~Child() {
   if (process_ < 0) return;
   close(socket_);
-  kill(-process_, SIGKILL);  // it is not reaped yet, so the number is still its own
+  kill(-process_, SIGKILL);  // not reaped yet, so the pid is still its own
   while (waitpid(process_, nullptr, 0) < 0 && errno == EINTR) {
   }
 }

@@ -9,17 +9,18 @@
 
 #include "berth/base/result.h"
 
-// A program that berth starts and talks to in lines of text: it reads them from its standard input and answers on its standard output. Its
-// standard error goes nowhere.
+// A child process that talks with berth in lines of text: it reads them from its standard input and answers on
+// its standard output. Its standard error is discarded.
 //
-// It never outlives its handle: the destructor kills it, with every program that it has started itself and left in its process group, and
-// reaps it. Should berth die first, it finds its standard input at an end. One thread at a time.
+// It never outlives its handle: the destructor kills its whole process group and reaps it. If berth dies first,
+// the child reads end-of-file on its standard input. One thread at a time.
 namespace berth::internal::os {
 
 class Child {
  public:
-  // The program words[0], found as the shell finds it, with the rest as its arguments. It inherits the environment with `variables`, each
-  // NAME=VALUE, put in, and none of berth's descriptors. Throws nothing but for a lack of heap. REQUIRES: there is a word.
+  // Starts the program words[0], found through PATH, with the rest as its arguments. It inherits the
+  // environment, overridden by `variables` (each NAME=VALUE), and none of berth's file descriptors. Throws
+  // nothing but bad_alloc. REQUIRES: `words` is not empty.
   static Result<Child> start(const std::vector<std::string>& words, const std::vector<std::string>& variables = {});
 
   Child(Child&& other) noexcept
@@ -29,11 +30,12 @@ class Child {
 
   int process() const noexcept { return process_; }
 
-  // The line and a newline, without waiting. Fails when the program has ended, or has left so much unread that there is no room.
+  // Sends the line and a newline, without blocking. Fails when the program has ended, or the socket's buffer is
+  // full.
   Status send_line(std::string_view line);
 
-  // The next line, without its newline. Fails when the program has ended, has not finished a line in that time, or has sent 64 KiB without
-  // one. A program that has failed once is of no use any more.
+  // The next line, without its newline. Fails when the program has ended, has not completed a line in that
+  // time, or has sent 64 KiB without a newline. After a failure the child must not be used any more.
   Result<std::string> read_line(std::chrono::milliseconds patience);
 
  private:
@@ -41,7 +43,7 @@ class Child {
 
   int process_;  // also its process group; -1 when moved from
   int socket_;
-  std::string unread_;  // what has arrived after the last line
+  std::string unread_;  // received after the last complete line
 };
 
 }  // namespace berth::internal::os

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Libraries that a machine may have or not, looked for at run time. One that was opened stays until the process ends.
+// Optional shared libraries, loaded at run time. A library that was opened is never closed. Any thread.
 namespace berth::internal::os {
 
-void* open_library(const char* name) noexcept;                // nullptr: it is not there, or does not load
-void* find_symbol(void* library, const char* name) noexcept;  // nullptr: it has none of that name
+void* open_library(const char* name) noexcept;                // nullptr: not found, or it does not load
+void* find_symbol(void* library, const char* name) noexcept;  // nullptr: no such symbol
 
 }  // namespace berth::internal::os

@@ -3,8 +3,8 @@
 
 #include <csignal>
 
-// While it lives no signal is delivered to this thread, nor to threads that it starts, for as long as those live: the program's own signals go to
-// the program's own threads.
+// Blocks all signals on the calling thread during its lifetime. Threads that are started meanwhile inherit the
+// mask for good, so that the program's signals are delivered to the program's own threads.
 namespace berth::internal::os {
 
 class NoSignals {

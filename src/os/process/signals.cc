@@ -17,16 +17,18 @@ namespace berth::internal::os {
 
 namespace {
 
-sem_t g_wake;  // what the thread waits for. In memory, not a descriptor: a program may close all of those, and open its own in their place
+// Wakes the thread. A semaphore and not a file descriptor: a program may close all descriptors, and reuse their
+// numbers.
+sem_t g_wake;
 std::atomic<pid_t> g_process{0};
 std::atomic<void (*)() noexcept> g_work{nullptr};
 
 Failure failed(const char* why) noexcept { return {ErrorCode::device_error, errno, why}; }
 
 void handle(int) {
-  if (getpid() != g_process.load(std::memory_order_relaxed)) return;  // a child's signal is not for its parent's thread
+  if (getpid() != g_process.load(std::memory_order_relaxed)) return;  // a child has no such thread
   const int kept = errno;
-  (void)sem_post(&g_wake);  // it can only fail when as many signals wait as a counter holds, and then the thread is awake
+  (void)sem_post(&g_wake);  // fails only when the counter overflows, and then the thread is awake
   errno = kept;
 }
 
@@ -34,12 +36,12 @@ void* wait_for_signals(void*) {
   while (true) {
     if (sem_wait(&g_wake) != 0) continue;  // interrupted
     while (sem_trywait(&g_wake) == 0) {
-    }  // signals that came together are one
+    }  // coalesce signals that came together
     g_work.load(std::memory_order_relaxed)();
   }
 }
 
-// The program's own signals go to its own threads.
+// All signals are blocked on this thread: they are for the program's own threads.
 Status start_thread() noexcept {
   const NoSignals quiet;
   pthread_t thread;
@@ -77,8 +79,8 @@ Status run_on_signal(int number, void (*work)() noexcept) noexcept {
   if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN)
     return Failure{ErrorCode::already_exists, 0, "the program handles that signal itself"};
   if (!g_process.compare_exchange_strong(nobody, getpid())) return Failure{ErrorCode::already_exists, 0, "there is a signal already"};
-  static const int counter = sem_init(&g_wake, 0, 0);  // once: a thread that was started before may wait for it
-  (void)counter;                                       // it fails for counts above the greatest alone
+  static const int counter = sem_init(&g_wake, 0, 0);  // once: an earlier thread may be waiting on it
+  (void)counter;                                       // fails only for counts above SEM_VALUE_MAX
   g_work.store(work);
   const Status started = start_thread();
   struct sigaction action {};

@@ -43,14 +43,14 @@ struct Address {
   explicit Address(std::string_view text) noexcept {
     name.sun_family = AF_UNIX;
     const std::size_t count = std::min(text.size(), sizeof(name.sun_path) - 1);
-    std::memcpy(name.sun_path + 1, text.data(), count);  // behind a null byte: no file
+    std::memcpy(name.sun_path + 1, text.data(), count);  // after a null byte: the abstract namespace
     length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + count);
   }
 };
 
 Descriptor new_socket() noexcept { return Descriptor(must_fail("socket") ? -1 : socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)); }
 
-// Waits for something; false, with errno, when that takes past the deadline.
+// Waits for a poll event. False, with errno set, on an error or past the deadline.
 bool wait_for(int socket, short what, std::uint64_t deadline_ns) noexcept {
   for (;;) {
     const std::uint64_t now = steady_time_ns();
@@ -70,7 +70,7 @@ std::uint64_t deadline(std::chrono::milliseconds patience) noexcept {
   return steady_time_ns() + ms * 1'000'000;
 }
 
-// Tries at once, which is what nearly always works, and waits only then.
+// Tries first, which nearly always succeeds, and polls only when that would block.
 template <class Try>
 ssize_t now_or_later(int socket, short what, std::chrono::milliseconds patience, Try try_once) noexcept {
   std::uint64_t until = 0;
@@ -95,7 +95,7 @@ void take_files(msghdr& message, Packet& packet) noexcept {
     for (std::size_t i = 0; i < count; ++i) {
       int number = -1;
       std::memcpy(&number, CMSG_DATA(part) + i * sizeof(int), sizeof number);
-      Descriptor file(number);  // closed here, if there is no heap to keep it
+      Descriptor file(number);  // closed here if push_back throws
       try {
         packet.files.push_back(std::move(file));
       } catch (const std::bad_alloc&) {
@@ -180,7 +180,7 @@ Status send_packet(int socket, std::span<const std::byte> head, std::span<const 
 
 namespace {
 
-// How long a receive waits. 0 is for ever to the kernel: then it is asked without waiting.
+// Sets the receive timeout. To the kernel 0 means for ever, so a patience of 0 uses MSG_DONTWAIT instead.
 Status set_patience(int socket, std::chrono::milliseconds patience, std::chrono::milliseconds& known) noexcept {
   if (patience == known || patience.count() <= 0) return {};
   timeval time{};
@@ -211,7 +211,7 @@ Result<Packet> receive_packet(int socket, std::span<std::byte> room, std::chrono
     message.msg_controllen = sizeof control.bytes;
     got = must_fail("recvmsg") ? -1 : recvmsg(socket, &message, flags);
     if (got >= 0 || errno != EINTR) break;
-    // Signals begin the wait anew, but not for ever.
+    // A signal restarts the wait, but only until the deadline.
     if (until == 0) until = deadline(patience);
     if (steady_time_ns() > until) errno = EAGAIN;
     if (errno == EAGAIN) break;
@@ -223,7 +223,7 @@ Result<Packet> receive_packet(int socket, std::span<std::byte> room, std::chrono
   packet.cut = (message.msg_flags & MSG_TRUNC) != 0;
   packet.files_lost = (message.msg_flags & MSG_CTRUNC) != 0;
   take_files(message, packet);
-  // Every message of ours has a head; an empty one is the end.
+  // Every message has a head; an empty one is end-of-file.
   if (got == 0 && packet.files.empty() && !packet.files_lost)
     return Failure{ErrorCode::peer_dead, 0, "the other end of the channel is closed"};
   return packet;

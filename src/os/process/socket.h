@@ -12,8 +12,9 @@
 #include "berth/base/result.h"
 #include "os/file/descriptor.h"
 
-// Sockets between processes of one machine that keep messages whole (SOCK_SEQPACKET) and carry descriptors. Nobody is sent a signal when the
-// other end is gone. Names are in the kernel's own name space, not in a file system: they go with the socket that has them.
+// Unix domain sockets that preserve message boundaries (SOCK_SEQPACKET) and pass file descriptors. Writing to a
+// closed peer raises no SIGPIPE. Names are in the abstract namespace, not in a file system: a name vanishes
+// with the socket that is bound to it. Any thread.
 namespace berth::internal::os {
 
 Result<std::pair<Descriptor, Descriptor>> make_socket_pair() noexcept;
@@ -23,25 +24,28 @@ Result<Descriptor> accept_from(int listener, std::chrono::milliseconds patience)
 
 struct Peer {
   std::uint32_t user = 0;
-  int process = 0;  // a label: it may be of another name space, or gone
+  int process = 0;  // informative only: it may be of another pid namespace, or gone
 };
-// Who is at the other end. Fails for what is no connected socket of this kind.
+// The credentials of the peer. Fails for a descriptor that is not a connected socket of this kind.
 Result<Peer> peer_of(int socket) noexcept;
 
-constexpr std::size_t kMostFiles = 253;  // with one message: the kernel's bound
+constexpr std::size_t kMostFiles = 253;  // per message: the kernel's limit (SCM_MAX_FD)
 
-// The parts as one message, with the descriptors. REQUIRES: kMostFiles at most. `timeout` when there is no room for it in that time, `peer_dead` when nobody will read it.
+// Sends both parts as one message, with the file descriptors. Fails with `timeout` when the socket's buffer
+// stays full for that time, and with `peer_dead` when the peer is closed. REQUIRES: at most kMostFiles
+// descriptors.
 Status send_packet(int socket, std::span<const std::byte> head, std::span<const std::byte> body, std::span<const int> files,
                    std::chrono::milliseconds patience) noexcept;
 
 struct Packet {
   std::size_t bytes = 0;
-  bool cut = false;                    // the message was longer than there was room
-  bool files_lost = false;             // descriptors were sent that this process had no room or no heap for
-  std::vector<Descriptor> files = {};  // none is inherited by programs that are started
+  bool cut = false;                    // the message was truncated to the buffer
+  bool files_lost = false;             // file descriptors were dropped, for lack of room or heap
+  std::vector<Descriptor> files = {};  // close-on-exec
 };
-// `timeout`, or `peer_dead` when the other end is closed and everything it sent was received. The kernel keeps the patience of a socket, which
-// saves two calls for each message: `known` is what it was last told, 0 at first, and the caller's to keep with the socket.
+// Fails with `timeout`, or with `peer_dead` when the peer is closed and everything it sent was received. The
+// kernel keeps a socket's timeout, which saves two system calls per message: `known` caches the timeout that
+// was last set, 0 at first; the caller keeps it with the socket.
 Result<Packet> receive_packet(int socket, std::span<std::byte> room, std::chrono::milliseconds patience,
                               std::chrono::milliseconds& known) noexcept;
 

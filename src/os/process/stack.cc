@@ -22,13 +22,13 @@ _Unwind_Reason_Code take_frame(_Unwind_Context* context, void* argument) noexcep
   if (walk.skip > 0)
     --walk.skip;
   else
-    walk.frames[walk.count++] = reinterpret_cast<const void*>(address);  // NOLINT(performance-no-int-to-ptr): that is what it is
+    walk.frames[walk.count++] = reinterpret_cast<const void*>(address);  // NOLINT(performance-no-int-to-ptr): a code address
   return _URC_NO_REASON;
 }
 
 }  // namespace
 
-// Not inlined: the first frame is its own, and is skipped.
+// Not inlined: the first frame is this function's own, and is skipped.
 [[gnu::noinline]] std::size_t capture_stack(std::span<const void*> frames, std::size_t skip) noexcept {
   Walk walk{frames, skip + 1};
   if (!frames.empty()) _Unwind_Backtrace(take_frame, &walk);
@@ -36,7 +36,8 @@ _Unwind_Reason_Code take_frame(_Unwind_Context* context, void* argument) noexcep
 }
 
 CodeName name_of_caller(const void* return_address) noexcept {
-  const char* const call = static_cast<const char*>(return_address) - 1;  // the address behind a call may be another function's
+  // The address after a call may belong to another function.
+  const char* const call = static_cast<const char*>(return_address) - 1;
   Dl_info info{};
   link_map* map = nullptr;
   if (dladdr1(call, &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) == 0 || map == nullptr || info.dli_fname == nullptr) return {};

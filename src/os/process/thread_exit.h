@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Work at the end of a thread, later than any thread_local object: what those still do in their destructors is done by then. It does
-// not run for threads that live when the process ends.
+// A callback at thread exit that runs after the destructors of all thread_local objects. It does not run for
+// threads that are alive when the process exits.
 namespace berth::internal::os {
 
 class ThreadExit {
  public:
   using Leave = void (*)(void* argument) noexcept;
 
-  // Once, for as long as the process lives: it is never destroyed. Without a free key (a process has about a thousand) nothing is called.
+  // Takes a pthread key for the lifetime of the process and is never destroyed. When no key is free (a process
+  // has about a thousand) nothing is ever called.
   explicit ThreadExit(Leave leave) noexcept;
 
-  // When the calling thread ends, leave(argument) is called there. It may be armed again, even by what runs at the end of the thread.
+  // Calls leave(argument) on the calling thread when that thread exits. It may be armed again, even during
+  // thread exit.
   void arm(void* argument) noexcept;
 
  private:

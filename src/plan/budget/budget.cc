@@ -31,15 +31,15 @@ enum class Ways : std::uint8_t { recompute, move, both };
 
 bool allows(Ways ways, BudgetItem::Kind kind) { return ways == Ways::both || (ways == Ways::move) == (kind == BudgetItem::Kind::move); }
 
-// Where a value lies idle, in the stands of a changed graph: strictly between the two.
+// The interval in which a value is idle, in positions (`Stand`) of a changed graph: strictly between the two.
 struct Idle {
   Stand begin;
   Stand end;
 };
 Idle idle_of(const BudgetItem& item) { return {2 * Stand{item.after} + 2, 2 * Stand{item.before}}; }
 
-// Finds items that make a graph fit: gaps are closed where the most is live, the cheapest for what they free first; then those that turn out
-// not to be needed are taken back.
+// Finds items that make a graph fit, greedily: gaps are closed at the peak, the best ratio of freed bytes to
+// cost first; then items that turn out not to be needed are removed.
 class Proposer {
  public:
   Proposer(std::shared_ptr<const Graph> graph, const BudgetOptions& options, std::vector<Gap> gaps, const Patience& patience)
@@ -66,11 +66,11 @@ class Proposer {
     return moves == 0 ? "recompute" : static_cast<std::size_t>(moves) == items.size() ? "move" : "both";
   }
 
-  std::size_t bytes_of(const Plan& plan) const { return plan.has_places() ? plan.tables().arenas[options_.device].bytes : SIZE_MAX; }
+  std::size_t bytes_of(const Plan& plan) const { return plan.has_locations() ? plan.tables().arenas[options_.device].bytes : SIZE_MAX; }
 
   Plan plan_of(Graph graph) const { return berth::plan(std::move(graph), options_.plan); }
 
-  // Items that make it fit, and perhaps more than are needed.
+  // Items that make it fit, perhaps more than needed.
   std::optional<Items> gather(Ways ways) {
     Items items;
     std::vector<bool> used(gaps_.size(), false);
@@ -80,14 +80,15 @@ class Proposer {
       const Plan made = plan_of(std::move(changed.graph));
       const std::size_t bytes = bytes_of(made);
       if (bytes <= options_.budget_bytes) return items;
-      // Where nothing is live that is too much, and yet the packing is too large: aim lower.
+      // The live bytes fit, but the packing does not: lower the target.
       if (made.tables().arenas[options_.device].lower_bound_bytes <= target) target -= std::min(target, bytes - options_.budget_bytes);
       if (!close_gaps(made, changed.stands, target, ways, used, items) || items.size() > options_.most_items) return std::nullopt;
     }
     return std::nullopt;
   }
 
-  // Until nothing above the target is live, as far as can be told without planning anew. False when nothing can be done about it.
+  // Closes gaps until the live bytes are within the target, as estimated without a new plan. False when no gap
+  // helps.
   bool close_gaps(const Plan& made, const std::vector<Stand>& stands, std::size_t target, Ways ways, std::vector<bool>& used,
                   Items& items) {
     std::vector<std::size_t> live(stands.size(), 0);
@@ -101,7 +102,7 @@ class Proposer {
       const std::size_t chosen = best_gap(live, stands, peak, target, ways, used);
       if (chosen == gaps_.size()) return any;
       const BudgetItem& item = gaps_[chosen].item;
-      // The other way to close it is no longer of use.
+      // The other way to close this gap is no longer needed.
       for (std::size_t g = 0; g < gaps_.size(); ++g)
         if (gaps_[g].item.value == item.value && gaps_[g].item.after == item.after) used[g] = true;
       items.push_back(item);
@@ -112,7 +113,7 @@ class Proposer {
     return any;
   }
 
-  // Differences, which may wrap; their sums do not.
+  // Differences may wrap, prefix sums do not.
   static void change(std::vector<std::size_t>& live, const Plan::Buffer& buffer) {
     live[buffer.life.begin] += buffer.bytes;
     if (buffer.life.end < live.size()) live[buffer.life.end] -= buffer.bytes;
@@ -125,10 +126,10 @@ class Proposer {
     return {static_cast<std::size_t>(begin - stands.begin()), static_cast<std::size_t>(end - stands.begin())};
   }
 
-  // By what it frees where too much is live, for what it costs.
+  // The gap with the best ratio of bytes freed above the target to cost.
   std::size_t best_gap(const std::vector<std::size_t>& live, const std::vector<Stand>& stands, std::size_t peak, std::size_t target,
                        Ways ways, const std::vector<bool>& used) const {
-    std::vector<std::size_t> over(live.size() + 1, 0);  // how many steps before each are above the target
+    std::vector<std::size_t> over(live.size() + 1, 0);  // prefix counts of steps above the target
     for (std::size_t step = 0; step < live.size(); ++step) over[step + 1] = over[step] + (live[step] > target ? 1 : 0);
     std::size_t best = gaps_.size();
     double best_worth = 0;
@@ -146,7 +147,8 @@ class Proposer {
     return best;
   }
 
-  // Leaves out what is not needed, the least bytes first, until every item is: then the plan. Nothing when time is over before that is known.
+  // Removes items that are not needed, the smallest first, until every item is; then returns the plan. Nothing
+  // when time is over before that.
   std::optional<Plan> take_back(Items& items) const {
     std::stable_sort(items.begin(), items.end(), [](const BudgetItem& a, const BudgetItem& b) { return a.bytes < b.bytes; });
     for (std::size_t i = 0, kept = 0; kept < items.size() && !items.empty();) {
@@ -155,7 +157,7 @@ class Proposer {
       fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
       if (fits(fewer)) {
         items = std::move(fewer);
-        kept = 0;  // what was needed before may not be now
+        kept = 0;  // an item that was needed may not be any more
       } else {
         ++i;
         ++kept;
@@ -208,13 +210,13 @@ BudgetOptions completed(const Graph& graph, const BudgetOptions& options) {
   return out;
 }
 
-// The deadline of all of it; each plan has the whole time too.
+// The overall deadline; each plan has the whole time limit, too.
 std::optional<Clock::time_point> deadline_of(const PlanOptions& options) {
   if (options.time_limit > std::chrono::hours(24 * 365)) return std::nullopt;
   return Clock::now() + std::chrono::duration_cast<Clock::duration>(options.time_limit);
 }
 
-// The graph in the order that is best for it.
+// The graph in the order of the plan.
 std::shared_ptr<const Graph> ordered(const Plan& plan) {
   const PlanTables& tables = plan.tables();
   return std::make_shared<const Graph>(tables.order.empty() ? plan.graph() : in_order(plan.graph(), tables.nodes, tables.order));
@@ -235,10 +237,10 @@ BudgetAnswer plan_budget(Graph graph, const BudgetOptions& asked) {
   options.plan.on_better = nullptr;
   BudgetAnswer answer{first.tables().order.empty() ? std::move(first) : berth::plan(in_order, options.plan), false, 0, 0, {}};
   options.plan.on_strategy = nullptr;
-  const std::size_t bytes = answer.plan.has_places() ? answer.plan.tables().arenas[options.device].bytes : SIZE_MAX;
+  const std::size_t bytes = answer.plan.has_locations() ? answer.plan.tables().arenas[options.device].bytes : SIZE_MAX;
   answer.least_bytes = plan::least_of_nodes(answer.plan, options.device);
   answer.fits = bytes <= options.budget_bytes;
-  if (answer.fits || !answer.plan.has_places()) return answer;
+  if (answer.fits || !answer.plan.has_locations()) return answer;
   answer.over_bytes = bytes - options.budget_bytes;
   if (answer.least_bytes > options.budget_bytes) return answer;
   plan::Proposer proposer(in_order, options, plan::find_gaps(answer.plan, options), patience);

@@ -42,7 +42,7 @@ class Changer {
       for (auto at = after_.find(n); at != after_.end() && at->first == n; ++at)
         if (items_[at->second].kind == BudgetItem::Kind::move) move_out(at->second);
     }
-    // Who comes after reads what is there in the end.
+    // The caller reads the last version of each output.
     for (ValueId v = 0; v < current_.size(); ++v)
       if (current_[v] != v && graph_.values[v].output) {
         out_.graph.values[v].output = false;
@@ -57,7 +57,7 @@ class Changer {
     out_.stands.push_back(stand);
   }
 
-  // Another value of the same kind, on some device.
+  // A new value with the same type, on some device.
   ValueId add_like(ValueId v, std::string_view what, std::uint32_t device) {
     GraphValue value = graph_.values[v];
     value.output = false;
@@ -87,7 +87,8 @@ class Changer {
     current_[item.value] = back;
   }
 
-  // The nodes of an item, with what they need of one another and of it; what else they write is left out.
+  // Copies of an item's nodes, with the values that they pass on and the item's own; their other outputs are
+  // left out.
   void run_again(const BudgetItem& item) {
     std::unordered_set<ValueId> wanted = {item.value};
     for (const NodeId n : item.again)
@@ -114,10 +115,10 @@ class Changer {
 
   const Graph& graph_;
   const std::span<const BudgetItem> items_;
-  std::multimap<NodeId, std::size_t> before_;  // items by the node they come before, in their order
+  std::multimap<NodeId, std::size_t> before_;  // items by the node they precede, in their order
   std::multimap<NodeId, std::size_t> after_;
-  std::vector<ValueId> out_value_;  // of each item that moves: where it is meanwhile
-  std::vector<ValueId> current_;    // what stands for each value of the graph, now
+  std::vector<ValueId> out_value_;  // of each item that moves: its value on the other device
+  std::vector<ValueId> current_;    // the current version of each value of the graph
   std::unordered_set<std::string> names_;
   std::uint32_t other_device_ = 0;
   ChangedGraph out_;

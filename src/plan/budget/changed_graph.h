@@ -8,18 +8,19 @@
 
 #include "berth/plan/budget.h"
 
-// A graph with items of a budget carried out.
+// Applies budget items to a graph.
 namespace berth::internal::plan {
 
-// Where a node stands among those of the graph before: node n of that graph at 2n + 1, what was put before it at 2n.
+// The position of a node relative to the original graph: node n of that graph at 2n + 1, what was inserted
+// before it at 2n.
 using Stand = std::uint64_t;
 
 struct ChangedGraph {
   Graph graph;
-  std::vector<Stand> stands;  // of each node; rising
+  std::vector<Stand> stands;  // of each node; ascending
 };
 
-// REQUIRES: every item is of this graph.
+// REQUIRES: every item refers to this graph.
 ChangedGraph change_graph(const Graph& graph, std::span<const BudgetItem> items, std::string_view move_to);
 
 }  // namespace berth::internal::plan

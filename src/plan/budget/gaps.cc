@@ -10,8 +10,8 @@ namespace berth::internal::plan {
 
 namespace {
 
-constexpr std::size_t kMostAgain = 4;  // nodes that run again for one value
-constexpr double kMoveWeight = 8;      // a byte that is moved, beside one that is read or written in place
+constexpr std::size_t kMostAgain = 4;  // nodes to recompute for one value
+constexpr double kMoveWeight = 8;      // cost of a byte moved, relative to one read or written on the device
 
 class GapFinder {
  public:
@@ -31,18 +31,18 @@ class GapFinder {
     for (ValueId v = 0; v < uses_.size(); ++v)
       if (graph_.values[v].output) uses_[v].push_back(static_cast<NodeId>(graph_.nodes.size()));
     std::uint32_t buffers = 0;
-    for (const ValuePlace& place : plan.tables().places)
-      if (place.planned()) buffers = std::max(buffers, place.buffer + 1);
+    for (const ValueLocation& location : plan.tables().locations)
+      if (location.planned()) buffers = std::max(buffers, location.buffer + 1);
     sharers_.resize(buffers);
     for (ValueId v = 0; v < uses_.size(); ++v)
-      if (plan.place(v).planned()) sharers_[plan.place(v).buffer].push_back(v);
+      if (plan.location(v).planned()) sharers_[plan.location(v).buffer].push_back(v);
   }
 
   std::vector<Gap> run() {
     for (ValueId v = 0; v < uses_.size(); ++v) {
       const GraphValue& value = graph_.values[v];
-      const ValuePlace& place = plan_.place(v);
-      if (!place.planned() || place.extent_bytes == 0 || value.device != options_.device || value.fixed_offset) continue;
+      const ValueLocation& location = plan_.location(v);
+      if (!location.planned() || location.extent_bytes == 0 || value.device != options_.device || value.fixed_offset) continue;
       for (std::size_t i = 0; i + 1 < uses_[v].size(); ++i) {
         const NodeId after = uses_[v][i];
         const NodeId before = uses_[v][i + 1];
@@ -53,9 +53,9 @@ class GapFinder {
   }
 
  private:
-  // Nothing else that lies in its buffer is needed meanwhile.
+  // No other value of its buffer is live during the gap.
   bool is_alone(ValueId v, NodeId after, NodeId before) const {
-    const std::vector<ValueId>& others = sharers_[plan_.place(v).buffer];
+    const std::vector<ValueId>& others = sharers_[plan_.location(v).buffer];
     return std::none_of(others.begin(), others.end(), [&](ValueId other) {
       const NodeRange life = plan_.life(other);
       return other != v && life.begin < before && life.end > after + 1;
@@ -63,7 +63,7 @@ class GapFinder {
   }
 
   void add(ValueId v, NodeId after, NodeId before) {
-    const std::size_t bytes = plan_.place(v).extent_bytes;
+    const std::size_t bytes = plan_.location(v).extent_bytes;
     const auto size = static_cast<double>(bytes);
     gaps_.push_back({{BudgetItem::Kind::move, v, after, before, {}, bytes, 2 * size / options_.bandwidth}, 2 * kMoveWeight * size});
     std::vector<NodeId> again;
@@ -74,7 +74,7 @@ class GapFinder {
     gaps_.push_back({{BudgetItem::Kind::recompute, v, after, before, std::move(again), bytes, 0}, work});
   }
 
-  // What has to run before a node to have a value anew, from what is there then anyway.
+  // The nodes to run before a node in order to recompute a value, from values that are live there anyway.
   bool gather_again(ValueId v, NodeId before, std::vector<NodeId>& again) const {
     const NodeId n = writer_[v];
     if (std::find(again.begin(), again.end(), n) != again.end()) return true;
@@ -90,11 +90,11 @@ class GapFinder {
   }
 
   bool is_there(ValueId v, NodeId before) const {
-    return writer_[v] == UINT32_MAX || !plan_.place(v).planned() || uses_[v].back() >= before;
+    return writer_[v] == UINT32_MAX || !plan_.location(v).planned() || uses_[v].back() >= before;
   }
 
   double work_of(const GraphNode& node) const {
-    double bytes = 1;  // nothing is for nothing
+    double bytes = 1;  // no node is free
     for (const ValueId v : node.inputs)
       if (v != kNoValue) bytes += static_cast<double>(graph_.values[v].size_bytes().value_or(0));
     for (const ValueId v : node.outputs)
@@ -106,7 +106,8 @@ class GapFinder {
   const Graph& graph_;
   const BudgetOptions& options_;
   std::vector<NodeId> writer_;
-  std::vector<std::vector<NodeId>> uses_;      // of each value: who writes it and who reads it, and the end when it is an output
+  // Of each value: its writer, its readers, and the end when it is an output.
+  std::vector<std::vector<NodeId>> uses_;
   std::vector<std::vector<ValueId>> sharers_;  // of each buffer
   std::vector<Gap> gaps_;
 };
@@ -117,15 +118,16 @@ std::vector<Gap> find_gaps(const Plan& plan, const BudgetOptions& options) { ret
 
 std::size_t least_of_nodes(const Plan& plan, std::uint32_t device) {
   const Graph& graph = plan.graph();
-  // What an option is offered for may lie in something else, in one plan or another; the rest has bytes of its own in all of them.
+  // An output with an option may reuse other bytes in some plan; every other value has bytes of its own in all
+  // of them.
   std::vector<bool> counts(graph.values.size(), false);
-  for (ValueId v = 0; v < counts.size(); ++v) counts[v] = plan.place(v).planned() && graph.values[v].device == device;
+  for (ValueId v = 0; v < counts.size(); ++v) counts[v] = plan.location(v).planned() && graph.values[v].device == device;
   for (const GraphNode& node : graph.nodes) {
     for (const InplaceOption& option : node.inplace) counts[node.outputs[option.output]] = false;
     for (const ViewOption& option : node.views) counts[node.outputs[option.output]] = false;
   }
   std::size_t most = 0;
-  for (ValueId v = 0; v < counts.size(); ++v) most += counts[v] && graph.values[v].output ? plan.place(v).extent_bytes : 0;
+  for (ValueId v = 0; v < counts.size(); ++v) most += counts[v] && graph.values[v].output ? plan.location(v).extent_bytes : 0;
   for (const GraphNode& node : graph.nodes) {
     std::vector<ValueId> needed;
     for (std::size_t i = 0; i < node.inputs.size(); ++i)
@@ -135,7 +137,7 @@ std::size_t least_of_nodes(const Plan& plan, std::uint32_t device) {
     std::sort(needed.begin(), needed.end());
     needed.erase(std::unique(needed.begin(), needed.end()), needed.end());
     std::size_t sum = 0;
-    for (const ValueId v : needed) sum += plan.place(v).extent_bytes;
+    for (const ValueId v : needed) sum += plan.location(v).extent_bytes;
     most = std::max(most, sum);
   }
   return most;

@@ -6,20 +6,21 @@
 
 #include "berth/plan/budget.h"
 
-// Where values lie idle: between two uses with steps in between, in which nothing else needs their bytes.
+// Gaps in which values are idle: between two uses that are not adjacent, while no other value of their buffer
+// is needed.
 namespace berth::internal::plan {
 
-// What could be done about one of them.
+// One way to close a gap.
 struct Gap {
   BudgetItem item;
-  double cost = 0;  // of doing it, in bytes read and written; those that go over to another device count more
+  double cost = 0;  // of doing it, in bytes read and written; bytes moved between devices count more
 };
 
-// Of the values on the device, in the order of values and time. A gap that can be closed in both ways is there twice.
+// The gaps of values on the device, by value and time. A gap that can be closed in both ways is listed twice.
 std::vector<Gap> find_gaps(const Plan& plan, const BudgetOptions& options);
 
-// The most that one node needs at once on the device, in every plan: what it reads and writes; or that all outputs need in the end. Without
-// what may share bytes.
+// A lower bound of every plan for the device: what one node reads and writes, or all outputs at the end,
+// without values that may reuse other bytes.
 std::size_t least_of_nodes(const Plan& plan, std::uint32_t device);
 
 }  // namespace berth::internal::plan

@@ -11,7 +11,7 @@ namespace berth::internal::plan::onnx {
 
 namespace {
 
-// Sizes of elements that berth has no dtype for are given in bytes.
+// Values whose element type has no berth dtype get a size in bytes.
 void set_size(GraphValue& value, const TensorType& type) {
   const ElementType* const element = element_type(type.elem);
   if (!type.complete() || element == nullptr || element->bits == 0) return;
@@ -89,12 +89,12 @@ class Builder {
       node.outputs.push_back(left_out ? kNoValue : id_of(value));
       types.push_back(value == kAbsent ? TensorType() : inference_.values()[value].type);
     }
-    if (from.domain.empty() && !inference_.is_function(from)) add_sharing(inference_.call_of(step), types, node);
+    if (from.domain.empty() && !inference_.is_function(from)) add_reuse(inference_.call_of(step), types, node);
     drop_unplanned(node);
     out_.graph.add_node(std::move(node));
   }
 
-  // Bytes that live elsewhere are nobody's to share.
+  // Drops options on values that are not planned: their bytes cannot be reused.
   void drop_unplanned(GraphNode& node) const {
     const auto unplanned = [&](const auto& option) {
       const GraphValue& output = out_.graph.values[node.outputs[option.output]];

@@ -6,7 +6,8 @@
 
 namespace berth::internal::plan::onnx {
 
-// Turns what is known of a model into a graph to plan. Throws ArgumentError: unknown_shape, and what Graph::validate throws.
+// Builds a graph to plan from a model and its inferred types. Throws ArgumentError: unknown_shape, and what
+// Graph::validate throws.
 void build_graph(const Model& model, const Inference& inference, const Symbols& symbols, const OnnxOptions& options, std::string_view name,
                  OnnxModel& out);
 

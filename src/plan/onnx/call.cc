@@ -43,7 +43,7 @@ Call::Given Call::attribute_or_input(std::string_view name, std::size_t input) c
   return {};
 }
 
-// Ranks that berth does not hold are as good as unknown.
+// A rank above kMaxRank counts as unknown.
 void Call::set(std::size_t output, TensorType type) {
   if (output >= types_.size()) return;
   if (type.dims.size() > kMaxRank) type = TensorType::of(type.elem);

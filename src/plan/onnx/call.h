@@ -10,7 +10,8 @@
 #include "plan/onnx/tensor.h"
 #include "plan/onnx/tensor_type.h"
 
-// One node with what is known of its inputs, and room for what follows about its outputs. Rules read and write nothing else.
+// One node with the known types and contents of its inputs, and the inferred ones of its outputs. The whole
+// interface of a rule.
 namespace berth::internal::plan::onnx {
 
 struct CallInput {
@@ -34,7 +35,7 @@ class Call {
 
   // The integers of an input. Nothing when they are not known.
   const std::vector<std::int64_t>* ints(std::size_t input) const noexcept;
-  // The same if all of them are known.
+  // The same, but nothing unless all of them are known.
   const std::vector<std::int64_t>* known_ints(std::size_t input) const noexcept;
 
   // ---- Attributes.
@@ -43,7 +44,8 @@ class Call {
   std::string_view text(std::string_view name, std::string_view otherwise) const noexcept;
   const std::vector<std::int64_t>* int_list(std::string_view name) const noexcept;  // null when there is none
 
-  // Integers that older versions give as an attribute, and later ones as an input. `given` says whether they are there at all.
+  // Integers that older opsets give as an attribute, and later ones as an input. `given` is whether either is
+  // there.
   struct Given {
     bool given = false;
     const std::vector<std::int64_t>* ints = nullptr;

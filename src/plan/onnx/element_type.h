@@ -22,16 +22,17 @@ struct ElementType {
   std::size_t bits;            // 0: no fixed size
   std::optional<DType> dtype;  // where berth has it
   TypedField field;
-  bool complex = false;  // two entries of the field each
+  bool complex = false;  // two field entries per element
 };
 
-// Null for a number that is none, or is of a later version of the format.
+// Null for an unknown number, as of a later version of the format.
 const ElementType* element_type(std::int64_t number) noexcept;
 
-// The bytes of `count` elements, which are packed where they are smaller than a byte. Nothing when that is not known or too large.
+// The bytes of `count` elements; elements smaller than a byte are packed. Nothing when that is unknown or too
+// large.
 std::optional<std::size_t> bytes_of(std::int64_t elem, std::size_t count) noexcept;
 
-// The product of dimensions. Nothing when it is too large, or when one is not known (negative).
+// The product of dimensions. Nothing when it overflows, or when one is unknown (negative).
 std::optional<std::size_t> count_of(std::span<const std::int64_t> dims) noexcept;
 
 }  // namespace berth::internal::plan::onnx

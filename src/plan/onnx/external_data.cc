@@ -9,7 +9,7 @@
 
 namespace berth::internal::plan::onnx {
 
-struct ExternalData::Place {
+struct ExternalData::Position {
   std::string path;
   std::uint64_t offset = 0;
   std::optional<std::uint64_t> length;
@@ -63,31 +63,31 @@ void ExternalData::refuse_number(const ModelTensor& tensor, const ExternalEntry&
                     {{"value", text::printable(entry.value)}});
 }
 
-ExternalData::Place ExternalData::read_place(const ModelTensor& tensor) const {
+ExternalData::Position ExternalData::read_position(const ModelTensor& tensor) const {
   const ExternalEntry* location = nullptr;
   const ExternalEntry* offset = nullptr;
   const ExternalEntry* length = nullptr;
-  const auto take = [&](const ExternalEntry*& place, const ExternalEntry& entry) {
-    if (place != nullptr)
+  const auto take = [&](const ExternalEntry*& position, const ExternalEntry& entry) {
+    if (position != nullptr)
       throw FormatError(ErrorCode::format_error, {asked(tensor), text::join("their ", entry.key, " is given twice"), "give it once"});
-    place = &entry;
+    position = &entry;
   };
   for (const ExternalEntry& entry : tensor.external_entries) {
     if (entry.key == "location") take(location, entry);
     if (entry.key == "offset") take(offset, entry);
     if (entry.key == "length") take(length, entry);
   }
-  Place place;
-  place.path = location == nullptr ? std::string() : std::string(location->value);
+  Position position;
+  position.path = location == nullptr ? std::string() : std::string(location->value);
   const auto number = [&](const ExternalEntry* entry) -> std::optional<std::uint64_t> {
     if (entry == nullptr) return std::nullopt;
     const auto parsed = parse(entry->value);
     if (!parsed) refuse_number(tensor, *entry);
     return parsed;
   };
-  place.offset = number(offset).value_or(0);
-  place.length = number(length);
-  return place;
+  position.offset = number(offset).value_or(0);
+  position.length = number(length);
+  return position;
 }
 
 std::optional<std::uint64_t> ExternalData::file_size(const std::string& path) {
@@ -96,29 +96,30 @@ std::optional<std::uint64_t> ExternalData::file_size(const std::string& path) {
   return sizes_.emplace(path, options_.external_size(path)).first->second;
 }
 
-void ExternalData::check_range(const ModelTensor& tensor, const Place& place, std::optional<std::size_t> bytes) {
-  if (place.length && bytes && *place.length != *bytes)
+void ExternalData::check_range(const ModelTensor& tensor, const Position& position, std::optional<std::size_t> bytes) {
+  if (position.length && bytes && *position.length != *bytes)
     throw FormatError(ErrorCode::size_mismatch,
-                      {asked(tensor), text::join("they have ", *place.length, " bytes, and its shape asks for ", *bytes),
+                      {asked(tensor), text::join("they have ", *position.length, " bytes, and its shape asks for ", *bytes),
                        "write the model again with the tool it came from"},
-                      {{"length", *place.length}, {"bytes", *bytes}});
-  const std::uint64_t needed = place.length ? *place.length : bytes.value_or(0);
-  const auto size = file_size(place.path);
-  if (size && fits(place.offset, needed, *size)) return;
+                      {{"length", *position.length}, {"bytes", *bytes}});
+  const std::uint64_t needed = position.length ? *position.length : bytes.value_or(0);
+  const auto size = file_size(position.path);
+  if (size && fits(position.offset, needed, *size)) return;
   throw FormatError(
       ErrorCode::file_truncated,
-      {text::join(asked(tensor), ", ", needed, " bytes at ", place.offset, " of ", text::quoted(place.path)),
+      {text::join(asked(tensor), ", ", needed, " bytes at ", position.offset, " of ", text::quoted(position.path)),
        size ? text::join("the file has ", *size, " bytes") : std::string("there is no such file"), "put the whole file beside the model"},
-      {{"path", text::printable(place.path)}, {"size", size.value_or(0)}});
+      {{"path", text::printable(position.path)}, {"size", size.value_or(0)}});
 }
 
 void ExternalData::check(const ModelTensor& tensor, std::optional<std::size_t> bytes) {
-  const Place place = read_place(tensor);
-  const std::string_view why = why_not_inside(place.path);
-  if (!why.empty()) refuse_path(tensor, place.path, std::string(why), std::string(kPathHelp));
+  const Position position = read_position(tensor);
+  const std::string_view why = why_not_inside(position.path);
+  if (!why.empty()) refuse_path(tensor, position.path, std::string(why), std::string(kPathHelp));
   if (!options_.external_size)
-    refuse_path(tensor, place.path, "the model's folder is not known", "read the model by its path, or answer OnnxOptions::external_size");
-  check_range(tensor, place, bytes);
+    refuse_path(tensor, position.path, "the model's folder is not known",
+                "read the model by its path, or answer OnnxOptions::external_size");
+  check_range(tensor, position, bytes);
 }
 
 }  // namespace berth::internal::plan::onnx

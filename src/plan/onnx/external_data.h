@@ -10,22 +10,22 @@
 #include "berth/plan/onnx.h"
 #include "plan/onnx/model.h"
 
-// Data of tensors that lie in files of their own. No file is opened here: the location is judged as text, and the numbers against the size
-// that the caller of read_onnx answers.
+// Tensor data in external files. No file is opened here: the path is validated as text, and the range against
+// the file size that the callback of read_onnx returns.
 namespace berth::internal::plan::onnx {
 
 class ExternalData {
  public:
   ExternalData(const OnnxOptions& options, std::string_view model) : options_(options), model_(model) {}
 
-  // `bytes` is what the tensor's shape asks for; nothing when that is not known. Throws FormatError: path_escape{path}, format_error,
-  // size_mismatch, file_truncated{path}.
+  // Validates a tensor's path and range. `bytes` is the size that its shape implies; nothing when unknown.
+  // Throws FormatError: path_escape{path}, format_error, size_mismatch, file_truncated{path}.
   void check(const ModelTensor& tensor, std::optional<std::size_t> bytes);
 
  private:
-  struct Place;
-  Place read_place(const ModelTensor& tensor) const;
-  void check_range(const ModelTensor& tensor, const Place& place, std::optional<std::size_t> bytes);
+  struct Position;
+  Position read_position(const ModelTensor& tensor) const;
+  void check_range(const ModelTensor& tensor, const Position& position, std::optional<std::size_t> bytes);
   std::optional<std::uint64_t> file_size(const std::string& path);
   std::string asked(const ModelTensor& tensor) const;
   [[noreturn]] void refuse_path(const ModelTensor& tensor, std::string_view path, std::string why, std::string help) const;
@@ -33,10 +33,10 @@ class ExternalData {
 
   const OnnxOptions& options_;
   std::string_view model_;
-  std::map<std::string, std::optional<std::uint64_t>, std::less<>> sizes_;  // asked for once
+  std::map<std::string, std::optional<std::uint64_t>, std::less<>> sizes_;  // cache of the callback's results
 };
 
-// Why a location could lead out of the model's folder; empty when it cannot.
+// Why a path could escape the model's folder; empty when it cannot.
 std::string_view why_not_inside(std::string_view location);
 
 }  // namespace berth::internal::plan::onnx

@@ -7,26 +7,27 @@
 #include "plan/onnx/fold_arithmetic.h"
 #include "plan/onnx/slice_range.h"
 
-// The rules that choose and move elements. Those that choose along an axis do it for lists only.
+// Constant folding of operators that select and move elements. Those that select along an axis support lists
+// only.
 namespace berth::internal::plan::onnx {
 
 namespace {
 
 bool is_list(const TensorType& type) { return type.ranked && type.dims.size() == 1; }
 
-// Elements of a list at some places; one outside of it is not known.
-template <class Places>
-Contents pick(const Contents& from, const Places& places) {
+// The elements of a list at some indices; an index out of range gives an unknown element.
+template <class Locations>
+Contents pick(const Contents& from, const Locations& locations) {
   Contents out;
   const bool floats = !from.floats.empty();
-  for (const std::int64_t at : places) {
+  for (const std::int64_t at : locations) {
     const auto size = static_cast<std::int64_t>(floats ? from.floats.size() : from.ints.size());
-    const std::int64_t place = at < 0 ? at + size : at;
-    const bool inside = at != kUnknownInt && place >= 0 && place < size;
+    const std::int64_t location = at < 0 ? at + size : at;
+    const bool inside = at != kUnknownInt && location >= 0 && location < size;
     if (floats)
-      out.floats.push_back(inside ? from.floats[static_cast<std::size_t>(place)] : kUnknownFloat);
+      out.floats.push_back(inside ? from.floats[static_cast<std::size_t>(location)] : kUnknownFloat);
     else
-      out.ints.push_back(inside ? from.ints[static_cast<std::size_t>(place)] : kUnknownInt);
+      out.ints.push_back(inside ? from.ints[static_cast<std::size_t>(location)] : kUnknownInt);
   }
   return out;
 }
@@ -56,10 +57,10 @@ void slice(Call& call) {
   const Contents* const from = call.contents(0);
   const auto ranges = slice_ranges(call);
   if (from == nullptr || !is_list(call.in(0)) || !ranges || ranges->front().count == kUnknownDim) return;
-  std::vector<std::int64_t> places;
+  std::vector<std::int64_t> locations;
   const AxisRange& range = ranges->front();
-  for (std::int64_t i = 0; i < range.count; ++i) places.push_back(range.start + i * range.step);
-  call.set_contents(0, pick(*from, places));
+  for (std::int64_t i = 0; i < range.count; ++i) locations.push_back(range.start + i * range.step);
+  call.set_contents(0, pick(*from, locations));
 }
 
 void split(Call& call) {
@@ -69,9 +70,9 @@ void split(Call& call) {
   for (std::size_t i = 0; i < call.outputs(); ++i) {
     const TensorType& part = call.out(i);
     if (!is_list(part) || part.dims[0] == kUnknownDim || part.dims[0] > static_cast<std::int64_t>(kMostContents)) return;
-    std::vector<std::int64_t> places;
-    for (const std::int64_t end = at + part.dims[0]; at < end; ++at) places.push_back(at);
-    call.set_contents(i, pick(*from, places));
+    std::vector<std::int64_t> locations;
+    for (const std::int64_t end = at + part.dims[0]; at < end; ++at) locations.push_back(at);
+    call.set_contents(i, pick(*from, locations));
   }
 }
 
@@ -100,7 +101,8 @@ void range(Call& call) {
   if (start == nullptr || delta == nullptr || start->size() != 1 || delta->size() != 1) return;
   Contents out;
   for (std::size_t i = 0; i < output_count(call); ++i)
-    out.ints.push_back(start->front() + static_cast<std::int64_t>(i) * delta->front());  // below the limit, which is a number itself
+    // Between start and limit, so it cannot overflow.
+    out.ints.push_back(start->front() + static_cast<std::int64_t>(i) * delta->front());
   call.set_contents(0, std::move(out));
 }
 
@@ -186,7 +188,7 @@ bool is_small(const TensorType& type) {
   return count && *count <= kMostContents;
 }
 
-// What was computed must be as many as the shape says: a damaged model may contradict itself.
+// Drops contents whose count does not match the shape: a damaged model may contradict itself.
 void drop_misfits(Call& call) {
   for (std::size_t i = 0; i < call.outputs(); ++i) {
     auto& contents = call.out_contents(i);

@@ -19,13 +19,13 @@ std::optional<std::int64_t> try_subtract(std::int64_t a, std::int64_t b) {
   return difference;
 }
 
-// The remainder has the sign of the divisor, unless the node asks for that of C.
+// The remainder has the sign of the divisor. Nodes that ask for C semantics (fmod) are not folded.
 std::int64_t modulo(std::int64_t a, std::int64_t b) {
   const std::int64_t rest = a % b;
   return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
 
-// Nothing for an operator that is not one of these. Neither operand is kUnknownInt, so that a quotient always fits.
+// Nothing for any other operator. Neither operand is kUnknownInt, so a quotient cannot overflow.
 std::optional<std::int64_t> compute(std::string_view op, std::int64_t a, std::int64_t b) {
   if (op == "Add") return try_add(a, b);
   if (op == "Sub") return try_subtract(a, b);
@@ -76,13 +76,14 @@ float unary(std::string_view op, float a) {
   return kUnknownFloat;
 }
 
-std::int64_t to_int(float a) { return std::fabs(a) < 9.0e18F ? static_cast<std::int64_t>(a) : kUnknownInt; }  // no for NaN
+// The comparison is false for NaN.
+std::int64_t to_int(float a) { return std::fabs(a) < 9.0e18F ? static_cast<std::int64_t>(a) : kUnknownInt; }
 
 float to_float(std::int64_t a) { return a == kUnknownInt ? kUnknownFloat : static_cast<float>(a); }
 
 bool can_hold_sizes(std::int64_t elem) { return elem == kInt32 || elem == kInt64 || elem == kBool || elem == kFloat; }
 
-// What a narrower type would cut off is not known.
+// A value that does not fit the narrower type becomes unknown.
 std::int64_t narrowed(std::int64_t a, std::int64_t elem) {
   if (a == kUnknownInt) return a;
   if (elem == kBool) return a != 0 ? 1 : 0;
@@ -137,7 +138,7 @@ void fold_cast(Call& call) {
     if (elem == kFloat)
       out.floats.push_back(a);
     else if (elem == kBool)
-      out.ints.push_back(std::isnan(a) ? kUnknownInt : a != 0);  // a half is true
+      out.ints.push_back(std::isnan(a) ? kUnknownInt : a != 0);  // 0.5 is true
     else
       out.ints.push_back(narrowed(to_int(a), elem));
   }

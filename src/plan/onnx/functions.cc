@@ -15,7 +15,7 @@ namespace {
 constexpr std::array<std::string_view, 6> kRandom = {"Bernoulli",        "Multinomial",   "RandomNormal",
                                                      "RandomNormalLike", "RandomUniform", "RandomUniformLike"};
 
-// Dropout draws at random only when it trains; then its third input says so.
+// Dropout is random only in training mode, which its third input selects.
 bool is_random(const ModelNode& node) {
   if (node.op == "Dropout") return node.inputs.size() > 2 && !node.inputs[2].empty();
   return std::ranges::find(kRandom, node.op) != kRandom.end();
@@ -59,7 +59,8 @@ void Functions::scan(Entry& entry, const std::vector<ModelNode>& nodes) {
   }
 }
 
-// Depth first with a path of its own, for chains of calls may be long. Callees are done before their callers.
+// Depth-first search with an explicit stack, as chains of calls may be long. Callees are done before their
+// callers.
 void Functions::visit(std::size_t start) {
   if (state_[start] != 0) return;
   std::vector<std::size_t> path = {start};

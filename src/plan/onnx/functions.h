@@ -8,18 +8,18 @@
 
 #include "plan/onnx/model.h"
 
-// The functions that a model brings along, which its nodes may call like operators.
+// The functions that a model defines, which its nodes may call like operators.
 namespace berth::internal::plan::onnx {
 
 class Functions {
  public:
-  // Throws ArgumentError(graph_cycle) when functions call one another in a circle.
+  // Throws ArgumentError(graph_cycle) when functions are recursive.
   explicit Functions(const Model& model);
 
   bool is_call(const ModelNode& node) const { return find(node) != nullptr; }
 
-  // Whether the node computes the same from the same inputs each time. Operators of other domains are not trusted to. Graphs among its
-  // attributes are not looked into.
+  // Whether the node is deterministic, without side effects. Operators of other domains are assumed not to be.
+  // Subgraphs among its attributes are not inspected.
   bool is_pure(const ModelNode& node) const;
 
  private:
@@ -36,7 +36,7 @@ class Functions {
 
   std::vector<Entry> entries_;
   std::unordered_map<std::string_view, std::vector<std::size_t>> by_name_;
-  std::vector<std::uint8_t> state_;  // of the search: 0 new, 1 on the path, 2 done
+  std::vector<std::uint8_t> state_;  // of the depth-first search: 0 new, 1 on the path, 2 done
 };
 
 }  // namespace berth::internal::plan::onnx

@@ -29,7 +29,7 @@ void Inference::declare(Scope& scope) {
   for (const DeclaredValue& value : scope.graph->outputs) scope.declared_outputs[value.name] = &value;
 }
 
-// Names that are not UTF-8 could not be told apart in the files that a plan is written to.
+// Names that are not UTF-8 would be ambiguous in the files that a plan is written to.
 void Inference::require_utf8(std::string_view name, const char* what) const {
   for (std::string_view rest = name; !rest.empty();) {
     const std::size_t length = text::utf8_length(rest);
@@ -53,7 +53,7 @@ void Inference::define(Scope& scope, KnownValue value, const char* what) {
   values_.push_back(std::move(value));
 }
 
-// An input that has an initializer as well is a weight, which a caller may replace by one of the same shape.
+// An input that also has an initializer is a weight, which a caller may replace by one of the same shape.
 void Inference::define_inputs(Scope& scope, const std::vector<TensorType>& given) {
   std::unordered_set<std::string_view> weights;
   for (const ModelTensor& tensor : scope.graph->initializers) weights.insert(tensor.name);
@@ -89,7 +89,7 @@ void Inference::define_initializer(Scope& scope, const ModelTensor& tensor, cons
          "the initializer");
 }
 
-// Every graph between the reader and the value captures it.
+// Every graph between the reader and the definition captures the value.
 std::uint32_t Inference::find(Scope& scope, std::string_view name) {
   Scope* owner = &scope;
   auto found = owner->names.find(name);
@@ -170,7 +170,8 @@ bool Inference::is_visible_outside(const Scope& scope, std::string_view name) co
   return false;
 }
 
-// In a subgraph what follows from the types it was entered with need not hold each time it runs: there the file has the last word.
+// In a subgraph, types inferred from its first inputs need not hold each time it runs: there the declared type
+// wins.
 TensorType Inference::settle(const Scope& scope, std::string_view name, TensorType inferred) {
   for (const auto* const names : {&scope.declared, &scope.declared_outputs}) {
     const auto found = names->find(name);

@@ -12,11 +12,11 @@
 #include "plan/onnx/model.h"
 #include "plan/onnx/symbols.h"
 
-// Walks a model's nodes in their order, looks up the names, and works out what each value is. Subgraphs are walked with the node that has
-// them, where they can see what is defined so far. Linear in the size of the model.
+// Type and shape inference: visits a model's nodes in order, resolves names, and infers the type of each value.
+// Subgraphs are visited with their node, and see what is defined so far. Linear in the size of the model.
 namespace berth::internal::plan::onnx {
 
-// A place in a list of values where none is.
+// Stands for an absent value in a list of values.
 inline constexpr std::uint32_t kAbsent = UINT32_MAX;
 
 struct KnownValue {
@@ -31,7 +31,7 @@ struct Step {
   const ModelNode* node = nullptr;
   std::vector<std::uint32_t> inputs = {};  // kAbsent for those left out
   std::vector<std::uint32_t> outputs = {};
-  std::vector<std::uint32_t> captured = {};  // what its subgraphs read from outside
+  std::vector<std::uint32_t> captured = {};  // values of enclosing graphs that its subgraphs read
   bool constant = false;
 };
 
@@ -40,23 +40,26 @@ class Inference {
   Inference(const Model& model, Symbols& symbols, const Functions& functions, ExternalData& external, std::string_view name)
       : model_(model), symbols_(symbols), functions_(functions), external_(external), name_(name) {}
 
-  // Throws what read_onnx does about tensors, names and their order.
+  // Throws what read_onnx throws for tensors, names and their order.
   void run();
 
-  // Of the main graph: its inputs first, then its initializers, then what its nodes write.
+  // Values of the main graph: its inputs first, then its initializers, then what its nodes write.
   const std::deque<KnownValue>& values() const noexcept { return values_; }
   const std::vector<Step>& steps() const noexcept { return steps_; }
   const std::vector<std::uint32_t>& outputs() const noexcept { return outputs_; }
-  std::size_t graph_inputs() const noexcept { return graph_inputs_; }  // how many of the first values
+  std::size_t graph_inputs() const noexcept {
+    return graph_inputs_;
+  }  // number of leading values that are
+     // graph inputs
   std::size_t subgraph_values() const noexcept { return subgraph_values_; }
 
   bool is_function(const ModelNode& node) const { return functions_.is_call(node); }
 
-  // A step as rules see it.
+  // A step in the form that rules take.
   Call call_of(const Step& step) const;
 
  private:
-  // The names of one graph, and those of the graph around it.
+  // The names of one graph; `parent` is the scope of the enclosing graph.
   struct Scope {
     const ModelGraph* graph;
     Scope* parent;
@@ -84,7 +87,7 @@ class Inference {
   bool is_visible_outside(const Scope& scope, std::string_view name) const;
   TensorType settle(const Scope& scope, std::string_view name, TensorType inferred);
 
-  // Subgraphs: inference_subgraphs.cc. Both say whether all nodes in them are pure.
+  // Subgraphs: inference_subgraphs.cc. Both return whether all nodes in them are pure.
   bool infer_subgraphs(Scope& scope, Step& step, Call& call);
   bool walk(Scope& scope, const ModelGraph& graph, const std::vector<TensorType>& inputs, Step& step, std::vector<TensorType>& outputs);
 
@@ -93,7 +96,7 @@ class Inference {
   const Functions& functions_;
   ExternalData& external_;
   std::string_view name_;
-  std::deque<KnownValue> values_;  // never moved: calls point to them
+  std::deque<KnownValue> values_;  // a deque, as calls hold pointers to its elements
   std::vector<Step> steps_;
   std::vector<std::uint32_t> outputs_;
   std::size_t graph_inputs_ = 0;

@@ -6,13 +6,13 @@ namespace berth::internal::plan::onnx {
 
 namespace {
 
-// ---- If: what both branches make.
+// ---- If: the common type of both branches.
 
 void set_if(Call& call, const std::vector<TensorType>& then_types, const std::vector<TensorType>& else_types) {
   for (std::size_t i = 0; i < then_types.size() && i < else_types.size(); ++i) call.set(i, common(then_types[i], else_types[i]));
 }
 
-// ---- Loop: values carried from turn to turn, and values collected, one for each turn.
+// ---- Loop: loop-carried values, and values collected, one for each iteration.
 
 std::vector<TensorType> loop_inputs(const Call& call) {
   std::vector<TensorType> inputs = {TensorType::of(kInt64, {}), TensorType::of(kBool, {})};
@@ -20,7 +20,8 @@ std::vector<TensorType> loop_inputs(const Call& call) {
   return inputs;
 }
 
-// The body was walked with the types of the first turn. Only if it makes the very same do they hold for all turns.
+// The body was inferred with the types of the first iteration. They hold for all iterations only if the body
+// produces the same types.
 bool repeats(const Call& call, std::size_t first_input, const std::vector<TensorType>& made, std::size_t first_made, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     if (first_made + i >= made.size() || !(made[first_made + i] == call.in(first_input + i))) return false;
@@ -39,7 +40,7 @@ void set_loop(Call& call, const std::vector<TensorType>& made) {
   }
 }
 
-// ---- Scan: states carried along, and slices taken and put together along an axis. Since opset 9.
+// ---- Scan: loop-carried states, and slices taken and concatenated along an axis. Since opset 9.
 
 struct ScanForm {
   std::size_t states = 0;
@@ -123,7 +124,7 @@ bool Inference::infer_subgraphs(Scope& scope, Step& step, Call& call) {
   return pure;
 }
 
-// The values of a subgraph are dropped again when it is done: nobody outside can name them.
+// The values of a subgraph are dropped when it is done: they are not visible outside.
 bool Inference::walk(Scope& scope, const ModelGraph& graph, const std::vector<TensorType>& inputs, Step& step,
                      std::vector<TensorType>& outputs) {
   Scope inner{.graph = &graph, .parent = &scope};

@@ -5,7 +5,8 @@
 #include "berth/base/shape.h"
 #include "plan/onnx/wire.h"
 
-// The numbers are those of onnx.proto. A singular message that comes twice is read into the same struct twice, as protobuf merges it.
+// Field numbers are those of onnx.proto. A singular message that occurs twice is parsed into the same struct
+// twice, as protobuf merges it.
 namespace berth::internal::plan::onnx {
 
 namespace {
@@ -63,16 +64,16 @@ void read_sparse(Fields fields, SparseModelTensor& sparse) {
   }
 }
 
-// Names that some exporters give to whatever they do not know, which is not one size.
+// Names that some exporters give to every unknown dimension, so that they do not stand for one size.
 bool means_unknown(std::string_view symbol) { return symbol == "?" || symbol == "None"; }
 
-// Of the two only the last counts.
+// Value and symbol are a oneof: the last wins.
 DeclaredDim read_declared_dim(Fields fields) {
   DeclaredDim dim;
   while (fields.next()) {
     if (fields.number() == 1) {
       dim = {.value = fields.integer(), .symbol = {}};
-      if (dim.value < 0) dim.value = -1;  // some exporters write -1 for what they do not know
+      if (dim.value < 0) dim.value = -1;  // some exporters write -1 for unknown
     } else if (fields.number() == 2) {
       dim = {.value = -1, .symbol = fields.text()};
       if (means_unknown(dim.symbol)) dim.symbol = {};
@@ -129,7 +130,7 @@ T& made(std::unique_ptr<T>& pointer) {
   return *pointer;
 }
 
-// Lists of tensors and of types are passed over: no operator that has a rule takes one.
+// Lists of tensors and of types are skipped: no operator that has a rule takes one.
 void read_attribute_field(Fields& fields, Attribute& attribute) {
   std::uint64_t count = 0;
   switch (fields.number()) {
@@ -210,7 +211,7 @@ void read_opset(Fields fields, Model& model) {
   if (domain.empty()) model.opset = version;
 }
 
-// Whether there was a graph.
+// Returns whether there was a graph.
 bool read_fields(Fields fields, Model& model) {
   bool has_graph = false;
   while (fields.next()) {

@@ -6,12 +6,12 @@
 #include <string_view>
 #include <vector>
 
-// An ONNX model as its file has it: plain structs of views into the file's bytes, which must outlive them. Nothing is worked out here, and
-// names are not looked up. Of a tensor's data only the first few numbers are kept.
+// The parsed form of an ONNX model: plain structs of views into the file's bytes, which must outlive them.
+// Nothing is inferred here, and names are not resolved. Of a tensor's data only the first few numbers are kept.
 namespace berth::internal::plan::onnx {
 
-// Tensors of more elements than this are weights, and never sizes to compute with: twice the highest rank, so that a value takes little
-// room however many there are.
+// Tensors of more elements than this are weights, and never sizes to compute with: twice the highest rank, so
+// that values stay small however many there are.
 inline constexpr std::size_t kMostContents = 128;
 
 struct ExternalEntry {
@@ -28,7 +28,7 @@ struct ModelTensor {
   bool external = false;
   std::vector<ExternalEntry> external_entries = {};
 
-  // The typed fields. Counts are of all elements there are.
+  // The typed fields. Counts include the elements that were not kept.
   std::vector<std::int64_t> ints = {};  // of int32_data, int64_data or uint64_data
   std::vector<float> floats = {};
   std::uint64_t int32_count = 0;
@@ -50,10 +50,10 @@ struct DeclaredDim {
   std::string_view symbol = {};
 };
 
-// A name with a type, as of inputs, outputs and value_info.
+// A name with a declared type: an input, an output or a value_info.
 struct DeclaredValue {
   std::string_view name = {};
-  bool tensor = false;  // a dense tensor: others have no size that a file could say
+  bool tensor = false;  // a dense tensor: other types have no size in the file
   std::int64_t elem = 0;
   bool ranked = false;
   std::vector<DeclaredDim> dims = {};
@@ -77,13 +77,14 @@ struct Attribute {
 struct ModelNode {
   std::string_view name = {};
   std::string_view op = {};
-  std::string_view domain = {};  // "" for the standard operators, however the file writes it
+  std::string_view domain = {};  // "" for the standard operators, whichever alias the file uses
   std::string_view overload = {};
   std::vector<std::string_view> inputs = {};
   std::vector<std::string_view> outputs = {};
   std::vector<Attribute> attributes = {};
 
-  const Attribute* find(std::string_view attribute) const noexcept;  // the last of that name; null when there is none
+  const Attribute* find(std::string_view attribute) const noexcept;  // the last of that name; null when there
+                                                                     // is none
 };
 
 struct ModelGraph {
@@ -110,7 +111,7 @@ struct Model {
   std::vector<ModelFunction> functions = {};
 };
 
-// Throws FormatError, as read_onnx does for bytes that are no model.
+// Throws FormatError as read_onnx does for bytes that are not a model.
 Model read_model(std::string_view bytes, std::string_view name);
 
 // Calls `visit` with every graph among a node's attributes.

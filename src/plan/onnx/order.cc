@@ -27,7 +27,7 @@ std::string describe(const ModelNode& node) {
   return node.name.empty() ? text::join("a node (", text::printable(node.op), ")") : text::join("node ", text::quoted(node.name));
 }
 
-// The graph's own check tells the two apart, so it is given the names alone.
+// Graph::validate tells the two cases apart, so a skeleton graph of the names alone is validated.
 void refuse_order(const ModelGraph& graph, std::string_view name) {
   Graph skeleton;
   Ids ids;

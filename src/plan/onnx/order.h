@@ -8,11 +8,12 @@
 
 namespace berth::internal::plan::onnx {
 
-// How a node is called in messages.
+// The name of a node in messages.
 std::string describe(const ModelNode& node);
 
-// A node reads `name` before it is written. If a node of this graph writes it later, throws ArgumentError: graph_cycle when nodes wait for
-// one another, undefined_value when they only stand in a wrong order. Returns when none writes it.
+// Called when a node reads `name` before it is written. If a node of this graph writes it later, throws
+// ArgumentError: graph_cycle when there is a cycle, undefined_value when the order is merely not topological.
+// Returns when no node writes it.
 void refuse_order(const ModelGraph& graph, std::string_view name);
 
 }  // namespace berth::internal::plan::onnx

@@ -18,7 +18,7 @@ class Offer {
   const Call& call;
   const std::vector<TensorType>& outputs;
 
-  // Of equal shape and equally wide elements.
+  // Offers in-place reuse if shape and element width are equal.
   void in_place(std::uint32_t input) {
     if (there(0, input) && call.in(input).dims == outputs[0].dims && width(call.in(input)) == width(outputs[0]))
       node_.inplace.push_back({.output = 0, .input = input});
@@ -47,10 +47,11 @@ class Offer {
            call.in(input).bytes().has_value();
   }
 
-  // Whole bytes of an element; 0 for smaller ones, of which a range may begin in the middle of a byte.
+  // Bytes of an element; 0 for packed ones, of which a range may begin in the middle of a byte.
   static std::size_t width(const TensorType& type) { return element_type(type.elem)->bits / 8; }
 
-  // Nothing when the part does not lie in the whole, which a damaged model may claim, or does not begin at a byte.
+  // Nothing when the part is not inside the whole, which a damaged model may claim, or does not begin at a
+  // byte.
   static std::optional<std::size_t> offset_in(const TensorType& whole, const TensorType& part, std::int64_t first_element) {
     const auto offset = try_multiply(static_cast<std::size_t>(first_element), width(whole));
     if (whole.elem != part.elem || width(whole) == 0 || !offset || !fits(*offset, *part.bytes(), *whole.bytes())) return std::nullopt;
@@ -60,7 +61,7 @@ class Offer {
   GraphNode& node_;
 };
 
-// Each element of the output depends on the element at its own place in the inputs, and is written after they are read.
+// Each output element depends on the input elements at the same index, and is written after they are read.
 void unary(Offer& offer) { offer.in_place(0); }
 
 void binary(Offer& offer) {
@@ -68,27 +69,29 @@ void binary(Offer& offer) {
   offer.in_place(1);
 }
 
-// The condition is as wide as the elements only by chance.
+// The condition is not offered: its elements have the right width only by chance.
 void choice(Offer& offer) {
   offer.in_place(1);
   offer.in_place(2);
 }
 
-// Runtimes add the inputs one after another into the output: over the first it may be written, over a later one not.
+// Runtimes accumulate the inputs one after another into the output: it may overwrite the first, not a later
+// one.
 void first_of_many(Offer& offer) { offer.in_place(0); }
 
 // The output is the first input with some elements replaced.
 void overwrite(Offer& offer) { offer.in_place(0); }
 
-// The very same bytes, perhaps in another shape.
+// The same bytes, perhaps in another shape.
 void identity(Offer& offer) { offer.identity(); }
 
-// With the statistics given, each element is scaled by itself. In training they are computed from the input first.
+// With given statistics, each element is scaled independently. In training they are computed from the input
+// first.
 void batch_normalization(Offer& offer) {
   if (offer.call.integer("training_mode", 0) == 0 && offer.call.outputs() == 1) offer.in_place(0);
 }
 
-// Does nothing but in training, which since opset 12 an input may ask for, and before 7 is not told.
+// An identity except in training mode, which an input may select since opset 12, and which is unknown before 7.
 void dropout(Offer& offer) {
   const auto* const training = offer.call.known_ints(2);
   const bool never = !offer.call.has(2) || (training != nullptr && training->size() == 1 && training->front() == 0);
@@ -100,7 +103,7 @@ bool all_one(const DimList& dims, std::size_t count) {
   return std::all_of(dims.begin(), dims.begin() + static_cast<std::ptrdiff_t>(count), [](std::int64_t dim) { return dim == 1; });
 }
 
-// Where all axes before are of size 1, what lies along an axis lies one after the other in memory.
+// Where all axes before have size 1, the parts along an axis are contiguous.
 void split(Offer& offer) {
   const TensorType& x = offer.call.in(0);
   const auto axis = axis_of(offer.call.integer("axis", 0), x.dims.size());
@@ -130,7 +133,8 @@ void concat(Offer& offer) {
   }
 }
 
-// One run of elements: single ones along the first axes, a stretch along one, and all of those behind it.
+// A contiguous range: single elements along the first axes, an interval along one, and all of the axes behind
+// it.
 void slice(Offer& offer) {
   const TensorType& x = offer.call.in(0);
   const auto ranges = slice_ranges(offer.call);
@@ -147,7 +151,7 @@ void slice(Offer& offer) {
   if (first != kUnknownDim) offer.range_of_input(0, first);
 }
 
-// One index that is known takes one part out of the whole.
+// One known index selects one part of the whole.
 void gather(Offer& offer) {
   const TensorType& x = offer.call.in(0);
   const auto axis = axis_of(offer.call.integer("axis", 0), x.dims.size());
@@ -164,8 +168,9 @@ struct Entry {
   void (*offer)(Offer& offer);
 };
 
-// Sorted by name. Not here, since they look at many elements for one: products, convolutions, pools, Softmax and the other norms.
-constexpr Entry kSharing[] = {
+// Sorted by name. Not here, since an output element depends on many input elements: products, convolutions,
+// pools, Softmax and the other norms.
+constexpr Entry kReuse[] = {
     {"Abs", unary},
     {"Acos", unary},
     {"Acosh", unary},
@@ -252,27 +257,27 @@ constexpr Entry kSharing[] = {
     {"Xor", binary},
 };
 
-static_assert(std::ranges::is_sorted(kSharing, {}, &Entry::op), "the table is searched by halves");
+static_assert(std::ranges::is_sorted(kReuse, {}, &Entry::op), "the table is searched by halves");
 
 struct IgnoredInput {
   std::string_view op;
   std::uint32_t input;
 };
 
-// Only the shape or the type of these is asked for, and a plan knows both.
+// Only the shape or the type of these inputs matters, and both are known at planning time.
 constexpr IgnoredInput kIgnored[] = {
     {"CastLike", 1}, {"EyeLike", 0}, {"RandomNormalLike", 0}, {"RandomUniformLike", 0}, {"Shape", 0}, {"Size", 0},
 };
 
 }  // namespace
 
-void add_sharing(const Call& call, const std::vector<TensorType>& outputs, GraphNode& node) {
+void add_reuse(const Call& call, const std::vector<TensorType>& outputs, GraphNode& node) {
   for (const IgnoredInput& ignored : kIgnored) {
     if (ignored.op == call.node().op && call.has(ignored.input)) node.ignored_inputs.push_back(ignored.input);
   }
   if (outputs.empty()) return;
-  const auto* const found = std::ranges::lower_bound(kSharing, call.node().op, {}, &Entry::op);
-  if (found == std::end(kSharing) || found->op != call.node().op) return;
+  const auto* const found = std::ranges::lower_bound(kReuse, call.node().op, {}, &Entry::op);
+  if (found == std::end(kReuse) || found->op != call.node().op) return;
   Offer offer(call, outputs, node);
   found->offer(offer);
 }

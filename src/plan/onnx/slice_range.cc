@@ -15,7 +15,7 @@ struct Bounds {
   std::vector<std::int64_t> steps;
 };
 
-// Before opset 10 they are attributes. Bounds of which some are not known are as good as none.
+// Before opset 10 they are attributes. Partly unknown bounds count as unknown.
 std::optional<Bounds> read_bounds(const Call& call) {
   Bounds bounds;
   const bool old = call.has_attribute("starts");
@@ -35,7 +35,7 @@ std::optional<Bounds> read_bounds(const Call& call) {
 
 std::int64_t from_front(std::int64_t at, std::int64_t size) { return at < 0 ? at + size : at; }
 
-// Bounds beyond the ends are moved to them. REQUIRES: size is known.
+// Clamps bounds to the ends. REQUIRES: size is known.
 AxisRange clamp(std::int64_t start, std::int64_t end, std::int64_t step, std::int64_t size) {
   if (size == 0) return {0, step, 0};
   const bool forward = step > 0;

@@ -6,7 +6,8 @@
 
 #include "plan/onnx/call.h"
 
-// What a Slice node takes along each axis, however it says so. Shapes, constants and views are made from the same.
+// The range that a Slice node selects along each axis, whatever its form. Shape inference, constant folding and
+// views all use it.
 namespace berth::internal::plan::onnx {
 
 struct AxisRange {
@@ -15,8 +16,8 @@ struct AxisRange {
   std::int64_t count = kUnknownDim;
 };
 
-// One for each axis of the input; nothing when the rank is not known or the node makes no sense. Where only the bounds are not known, the
-// count is kUnknownDim.
+// One for each axis of the input; nothing when the rank is unknown or the node is invalid. Where only the
+// bounds are unknown, the count is kUnknownDim.
 std::optional<std::vector<AxisRange>> slice_ranges(const Call& call);
 
 }  // namespace berth::internal::plan::onnx

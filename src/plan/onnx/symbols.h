@@ -12,7 +12,8 @@
 #include "plan/onnx/model.h"
 #include "plan/onnx/tensor_type.h"
 
-// The symbolic dimensions of a model and their sizes: those that the caller bound, and those that follow from shapes that were worked out.
+// The symbolic dimensions of a model and their sizes: those that the caller bound, and those inferred from
+// shapes.
 namespace berth::internal::plan::onnx {
 
 // "'a', 'b' and 3 more", for messages.
@@ -20,14 +21,15 @@ std::string listed(const std::vector<std::string>& names);
 
 class Symbols {
  public:
-  // Throws ArgumentError: invalid_argument for a binding of a symbol that the model has not, binding_conflict for a negative one.
+  // Throws ArgumentError: invalid_argument for a binding of a symbol that the model does not have,
+  // binding_conflict for a negative one.
   Symbols(const Model& model, const OnnxOptions& options, std::string_view name);
 
-  // The declared type, with the sizes that are known.
+  // The declared type, with known sizes in place of symbols.
   TensorType resolve(const DeclaredValue& declared) const;
 
-  // What is known from the file and from the rules together. Learns the sizes of symbols. Throws ArgumentError where the two contradict one
-  // another: binding_conflict at a symbol, size_mismatch else.
+  // Merges the declared and the inferred type. Learns the sizes of symbols. Throws ArgumentError where the two
+  // contradict one another: binding_conflict at a symbol, else size_mismatch.
   TensorType reconcile(const DeclaredValue& declared, const TensorType& inferred);
 
   std::vector<std::string> names() const;    // all, in order of appearance

@@ -53,7 +53,8 @@ std::uint64_t in_all_fields(const ModelTensor& tensor) {
   return tensor.float_count + tensor.int32_count + tensor.int64_count + tensor.uint64_count + tensor.double_count + tensor.string_count;
 }
 
-// How many entries of its field the elements take: two for a complex number, and one for each byte of packed ones.
+// The number of field entries that the elements take: two for a complex number, and one for each byte of packed
+// ones.
 std::optional<std::uint64_t> entries(const ElementType& type, std::size_t count) {
   if (type.complex) return try_multiply(count, std::size_t{2});
   return type.bits != 0 && type.bits < 8 ? bytes_of(type.number, count) : count;
@@ -78,7 +79,7 @@ void check_typed(const ModelTensor& tensor, const ElementType& type, std::size_t
 template <class T>
 void take(std::string_view raw, auto& out) {
   for (std::size_t at = 0; at + sizeof(T) <= raw.size(); at += sizeof(T)) {
-    std::array<char, sizeof(T)> bytes;  // raw data are not aligned
+    std::array<char, sizeof(T)> bytes;  // raw data may be unaligned
     std::copy_n(raw.begin() + static_cast<std::ptrdiff_t>(at), sizeof(T), bytes.begin());
     out.push_back(static_cast<typename std::remove_reference_t<decltype(out)>::value_type>(std::bit_cast<T>(bytes)));
   }

@@ -8,10 +8,10 @@
 #include "plan/onnx/external_data.h"
 #include "plan/onnx/model.h"
 
-// What is known of a tensor in the file: that it has as many data as its shape says, and, of a small one, its elements.
+// Tensors of the file: whether their data match their shapes, and the elements of small ones.
 namespace berth::internal::plan::onnx {
 
-// The elements of a small tensor, in one of the two lists. An element that is not known is kUnknownInt, or not a number.
+// The elements of a small tensor, in one of the two lists. An unknown element is kUnknownInt, or NaN.
 struct Contents {
   std::vector<std::int64_t> ints = {};  // of integers and booleans
   std::vector<float> floats = {};       // of 32-bit floats
@@ -23,7 +23,7 @@ inline constexpr std::int64_t kUnknownInt = INT64_MIN;
 void check_tensor(const ModelTensor& tensor, ExternalData& external, std::string_view model);
 void check_sparse(const SparseModelTensor& sparse, ExternalData& external, std::string_view model);
 
-// Nothing for a tensor that is large, lies elsewhere, or is of another type.
+// Nothing for a tensor that is large, external, or of another type.
 std::optional<Contents> read_contents(const ModelTensor& tensor);
 
 }  // namespace berth::internal::plan::onnx

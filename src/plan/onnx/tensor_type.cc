@@ -11,7 +11,8 @@ namespace berth::internal::plan::onnx {
 
 namespace {
 
-// Nothing when the two do not fit. A dimension that is not known is taken for the other when that is not 1, which it must then be.
+// Nothing when the two are incompatible. An unknown dimension is taken to equal the other if that is not 1, as
+// it must to be valid.
 std::optional<std::int64_t> broadcast_dim(std::int64_t a, std::int64_t b) {
   if (a == b || b == 1) return a;
   if (a == 1) return b;

@@ -22,25 +22,26 @@ struct TensorType {
   static TensorType of(std::int64_t elem_type) { return {.elem = elem_type, .ranked = false, .dims = {}}; }
   static TensorType of(std::int64_t elem_type, DimList list) { return {.elem = elem_type, .ranked = true, .dims = std::move(list)}; }
 
-  bool complete() const noexcept;  // all of it is known
+  bool complete() const noexcept;  // element type, rank and all dimensions are known
   std::optional<std::size_t> bytes() const noexcept;
 
   friend bool operator==(const TensorType&, const TensorType&) = default;
 };
 
-// What holds for both: where they differ, nothing is known.
+// The common part of two types; unknown where they differ.
 TensorType common(const TensorType& a, const TensorType& b);
 
-// Broadcasting as NumPy has it. Nothing when the two do not fit.
+// NumPy broadcasting. Nothing when the two are incompatible.
 std::optional<DimList> broadcast(const DimList& a, const DimList& b);
 
-// An axis counted from the front. Nothing when it is outside of [-rank, rank).
+// Normalizes a possibly negative axis. Nothing when it is outside [-rank, rank).
 std::optional<std::size_t> axis_of(std::int64_t axis, std::size_t rank) noexcept;
 
-// Arithmetic on dimensions: kUnknownDim when one is unknown, or the result is negative or does not fit.
+// Arithmetic on dimensions: kUnknownDim when one is unknown, or the result is negative or overflows.
 std::int64_t dim_sum(std::int64_t a, std::int64_t b) noexcept;
 std::int64_t dim_product(std::int64_t a, std::int64_t b) noexcept;
-std::int64_t dim_product(const DimList& dims, std::size_t begin, std::size_t end) noexcept;  // 1 of none
+// 1 for an empty range.
+std::int64_t dim_product(const DimList& dims, std::size_t begin, std::size_t end) noexcept;
 
 // "[2, ?, 4]", or "of unknown rank".
 std::string to_text(const TensorType& type);

@@ -18,7 +18,7 @@ using protozero::pbf_wire_type;
                     {{"offset", source.at - source.bytes.data()}, {"limit", kMaxDepth}});
 }
 
-// Walks over the fields of a group that nobody knows, to its end.
+// Skips the fields of an unknown group, to its end.
 class GroupWalk {
  public:
   GroupWalk(Source& source, std::string_view rest, int depth)

@@ -8,31 +8,32 @@
 #include <string_view>
 #include <vector>
 
-// Reads the fields of protobuf messages in place. Protozero decodes; what it leaves to its callers is checked here: wire types (it only
-// asserts them), lengths and tags of more than 32 bits (it cuts them off), groups (it does not know them), and nesting.
+// Parses protobuf messages without copying. Protozero decodes; what it leaves to its callers is validated here:
+// wire types (it only asserts them), lengths and tags of more than 32 bits (it truncates them), groups (it does
+// not support them), and nesting.
 namespace berth::internal::plan::onnx {
 
-// Messages and groups inside of one another, at most.
+// Limit on nested messages and groups.
 inline constexpr int kMaxDepth = 100;
 
-// The bytes that are read, and how far: an error says where it was.
+// The input and the current position, for errors.
 struct Source {
   std::string_view bytes;
   std::string_view name;
-  const char* at = nullptr;  // inside of bytes
+  const char* at = nullptr;  // points into `bytes`
 };
 
-// FormatError(format_error) at the place where reading stands.
+// Throws FormatError(format_error) with the current position.
 [[noreturn]] void refuse(const Source& source, std::string_view why);
 
-// Runs `read`; what protozero throws there becomes a FormatError.
+// Runs `read`; turns an exception of protozero into a FormatError.
 void read_guarded(Source& source, const std::function<void()>& read);
 
 // The fields of one message, one after another:
 //
 //     for (Fields fields(source, bytes, depth); fields.next();) { switch (fields.number()) { case 1: x = fields.text(); break; … } }
 //
-// A field that is not asked for is skipped by the next next().
+// A field that is not read is skipped by the next call of next().
 class Fields {
  public:
   Fields(Source& source, std::string_view message, int depth);
@@ -40,13 +41,13 @@ class Fields {
   bool next();
   std::uint32_t number() const noexcept { return reader_.tag(); }
 
-  // The field's value. Each refuses a field of another wire type.
+  // The value of the field. Each refuses another wire type.
   std::string_view text();
   Fields message();
   std::int64_t integer();
   float real();
 
-  // The values of a repeated field, be it packed or not: all are counted, and the first `most` of them kept.
+  // The values of a repeated field, packed or not: all are counted, and the first `most` are kept.
   void integers(std::vector<std::int64_t>& kept, std::uint64_t& count, std::size_t most);
   void reals(std::vector<float>& kept, std::uint64_t& count, std::size_t most);
   void count_doubles(std::uint64_t& count);
@@ -63,7 +64,7 @@ class Fields {
   Source* source_;
   protozero::pbf_reader reader_;
   int depth_;
-  bool unread_ = false;  // whether the field's value is still ahead of reader_
+  bool unread_ = false;  // the field's value has not been consumed
 };
 
 }  // namespace berth::internal::plan::onnx

@@ -3,8 +3,8 @@
 
 #include "plan/pack/packer.h"
 
-// Lets buffers fall in every order there is. Some order gives a packing that is as low as can be, so this is exact; it is for parts of at
-// most seven buffers.
+// First fit in every permutation of the buffers. Some permutation gives an optimal packing, so this is exact;
+// it is for parts of at most seven buffers.
 namespace berth::internal::plan {
 
 PackAnswer pack_every_order(const PackTask& task);

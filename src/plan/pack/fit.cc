@@ -18,17 +18,17 @@ struct Placed {
 
 bool live_together(const Placed& placed, const PackBuffer& buffer) { return placed.begin < buffer.end && buffer.begin < placed.end; }
 
-// How lists remember what is placed: as it is, which is quick to look at …
+// Storage of the lists' entries: by value, which is fast to read …
 struct ByValue {
   using Entry = Placed;
   static constexpr bool kSaves = false;
   const Placed& operator[](const Placed& entry) const { return entry; }
 };
 
-// … or by number, which takes a sixth of the memory: every buffer is in seven lists or more.
+// … or by index, which takes a sixth of the memory: every buffer is in seven lists or more.
 struct ByNumber {
   using Entry = std::uint32_t;
-  static constexpr bool kSaves = true;  // room to grow, too
+  static constexpr bool kSaves = true;  // capacity, too
   const Part& part;
   const std::vector<std::size_t>& offsets;
   Placed operator[](std::uint32_t index) const {
@@ -37,26 +37,26 @@ struct ByNumber {
   }
 };
 
-// Neighbours in a list, with what they have in common, so that a walk can mostly pass them at once.
+// Neighbours in a list with a summary, so that a walk can mostly skip them at once.
 template <class Memory>
 struct Chunk {
   static constexpr std::size_t kMost = 64;
   using Entry = typename Memory::Entry;
 
   std::vector<Entry> placed = {};          // by offset; never empty in a list
-  std::uint32_t first_begin = UINT32_MAX;  // some live only from there on
-  std::uint32_t last_end = 0;              // … and until there
-  std::uint32_t last_begin = 0;            // all are alive from there on
-  std::uint32_t first_end = UINT32_MAX;    // … until there
+  std::uint32_t first_begin = UINT32_MAX;  // the union of lifetimes begins here …
+  std::uint32_t last_end = 0;              // … and ends here
+  std::uint32_t last_begin = 0;            // the intersection of lifetimes begins here …
+  std::uint32_t first_end = UINT32_MAX;    // … and ends here
   std::size_t top = 0;
-  std::size_t widest_gap = 0;  // between them when all are alive
+  std::size_t widest_gap = 0;  // between them when all are live
 
   void insert(const Entry& entry, const Memory& memory) {
-    // A few at a time: there are very many chunks, and most never fill up.
+    // Grows by a few entries: there are very many chunks, and most never fill up.
     if (Memory::kSaves && placed.size() == placed.capacity()) placed.reserve(std::min(placed.size() + kMost / 8, kMost + 1));
     const auto at = std::upper_bound(placed.begin(), placed.end(), memory[entry].offset,
                                      [&](std::size_t offset, const Entry& other) { return offset < memory[other].offset; });
-    if (at == placed.end()) {  // by far the most: what is placed comes to lie on the rest
+    if (at == placed.end()) {  // by far the most frequent case: the new buffer is on top
       add_to_measure(memory[entry]);
       placed.push_back(entry);
     } else {
@@ -102,12 +102,12 @@ class List {
     if (at->placed.size() > Chunk<Memory>::kMost) split(at, memory);
   }
 
-  // Calls see(offset, gap) for the gaps that are large enough, from below, until it answers true; the last is endless. Answers how much it
-  // had to look at.
+  // Calls see(offset, gap) for the gaps that are large enough, from below, until it returns true; the last gap
+  // is unbounded. Returns the number of entries inspected.
   template <class See>
   std::size_t walk(const PackBuffer& buffer, const Memory& memory, See see) const {
     std::size_t looks = 0;
-    std::size_t offset = 0;  // nothing up to here is free
+    std::size_t offset = 0;  // no gap below this
     for (const Chunk<Memory>& chunk : chunks_) {
       ++looks;
       if (chunk.none_live_with(buffer)) continue;
@@ -144,9 +144,10 @@ class List {
   std::vector<Chunk<Memory>> chunks_;
 };
 
-// Placed buffers by time: the timeline is cut into blocks at several scales, each scale twice, the second time shifted by half a block, so
-// that a life of at most half a block lies in one. A block lists all that reach into it. Looking around a buffer is then one walk through
-// the list of the smallest block that holds its life; most of what it meets there lives with it.
+// Placed buffers by time: the timeline is cut into blocks at several scales, each scale twice, the second time
+// shifted by half a block, so that a lifetime of at most half a block fits in one. A block lists all buffers
+// that reach into it. A query is then one walk through the list of the smallest block that contains the
+// buffer's lifetime; most entries there overlap it.
 //
 //     scale 0   |---------------------------------------|
 //     scale 1   |------------|------------|-------------|
@@ -156,7 +157,7 @@ class Timeline {
  public:
   Timeline(std::uint32_t steps, std::size_t buffers) {
     scales_.push_back({steps, 0, Lists(1)});
-    // Finer blocks pay as long as each begins a good number of buffers.
+    // Finer blocks pay off as long as enough buffers begin in each.
     for (std::uint32_t blocks = 4; blocks <= kMostBlocks && blocks * 16 <= buffers && steps / blocks >= 4; blocks *= 4) {
       const std::uint32_t width = steps / blocks + 1;
       for (const std::uint32_t shift : {0U, width / 2}) scales_.push_back({width, shift, Lists(blocks + 2)});
@@ -192,7 +193,7 @@ class Timeline {
   std::vector<Scale> scales_;
 };
 
-// Where a buffer goes, and what it took to find out.
+// The chosen offset, and the cost of finding it.
 struct Found {
   std::size_t offset = 0;
   std::size_t looks = 0;
@@ -211,7 +212,7 @@ Found first_gap(const List<Memory>& around, const PackBuffer& buffer, const Memo
 template <class Memory>
 Found best_gap(const List<Memory>& around, const PackBuffer& buffer, const Memory& memory) {
   Found found;
-  std::size_t least = 0;  // of the gap that was found
+  std::size_t least = 0;  // size of the best gap so far
   found.looks = around.walk(buffer, memory, [&](std::size_t offset, std::size_t gap) {
     if (least == 0 || gap < least) {
       least = gap;
@@ -230,7 +231,8 @@ Found choose(const List<Memory>& around, const PackBuffer& buffer, Fit fit, cons
 
 template <class Memory>
 PackEnd place_all(const PackTask& task, const std::vector<std::uint32_t>& order, Fit fit, const Memory& memory, Packing& packing) {
-  // In all: about a second; less of very many, where looking seldom ends in time and those who walk through time do better.
+  // About a second in total; less for very many buffers, where the walks seldom finish in time and the packers
+  // that sweep over time do better.
   const std::size_t most_looks = std::size_t{1} << (order.size() > kVeryMany ? 24 : 28);
   Timeline<Memory> timeline(task.part.steps, order.size());
   std::size_t placed = 0;

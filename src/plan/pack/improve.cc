@@ -14,12 +14,13 @@ namespace berth::internal::plan {
 
 namespace {
 
-constexpr std::size_t kMostPlaced = std::size_t{1} << 17;       // buffers in all, when nothing else ends it
+constexpr std::size_t kMostPlaced = std::size_t{1} << 17;       // packed buffers in total, when nothing else
+                                                                // stops it
 constexpr std::size_t kMostPlacedOfFew = std::size_t{1} << 13;  // where the exact search comes next
 
 bool is_few(const Part& part) { return part.buffers.size() <= pack::exact::kMostBuffers; }
 
-// The best of many packings, and whether to make one more.
+// Keeps the best of many packings, and decides whether to try once more.
 class Tries {
  public:
   Tries(const PackTask& task, std::size_t most_placed)
@@ -54,13 +55,13 @@ class Tries {
   PackAnswer best_{PackEnd::above};
 };
 
-// Buffers by a number that is the smaller the earlier they come.
+// Sorts movable buffers by rising key.
 void sort_by(std::vector<std::uint32_t>& order, std::size_t fixed, const std::vector<std::uint64_t>& keys) {
   std::stable_sort(order.begin() + static_cast<std::ptrdiff_t>(fixed), order.end(),
                    [&](std::uint32_t a, std::uint32_t b) { return keys[a] < keys[b]; });
 }
 
-// Those that end above the target come to half their rank.
+// Buffers that end above the target move to half their rank.
 void promote(const Part& part, const Packing& packing, std::size_t target, std::vector<std::uint32_t>& order) {
   std::vector<std::uint64_t> keys(order.size());
   for (std::size_t rank = 0; rank < order.size(); ++rank) {
@@ -77,7 +78,8 @@ void shake(const Part& part, Random& random, std::vector<std::uint32_t>& order) 
   sort_by(order, part.fixed, keys);
 }
 
-// By areas that are up to a tenth larger. In whole numbers, which scale with the bytes: 64 bits of bytes, 32 of steps and 11 of noise.
+// Sorts by area with up to a tenth of noise. Integers, which scale with the bytes: 64 bits of bytes, 32 of
+// steps and 11 of noise.
 void shake_areas(const Part& part, Random& random, std::vector<std::uint32_t>& order) {
   std::vector<unsigned __int128> keys(order.size());
   for (const std::uint32_t index : order) {
@@ -98,7 +100,7 @@ PackAnswer pack_promoting(const PackTask& task) {
   Random random(task.seed);
   std::vector<std::vector<std::uint32_t>> orders;
   for (const Order order : kOrders) orders.push_back(order_buffers(part, order));
-  // All four go on in turn, each from where its promotions led; when they have had their share, each is shaken.
+  // The four orders take turns, each from where its promotions led; after kPromotions rounds each is shaken.
   for (int round = 0;; ++round) {
     for (std::vector<std::uint32_t>& order : orders) {
       if (!tries.go_on()) return std::move(tries).best();
@@ -113,13 +115,15 @@ PackAnswer pack_promoting(const PackTask& task) {
 
 PackAnswer pack_lowest_with_noise(const PackTask& task) {
   const Part& part = task.part;
-  const std::size_t most = task.patience.has_deadline() ? SIZE_MAX : kMostPlaced;  // what goes best goes on until the deadline
+  // With a deadline, this strategy, the best of them, goes on until then.
+  const std::size_t most = task.patience.has_deadline() ? SIZE_MAX : kMostPlaced;
   Tries tries(task, is_few(part) ? kMostPlacedOfFew : most);
   Random loads(task.seed);
   Random areas(~task.seed);
   const std::vector<std::uint32_t> by_load = order_buffers(part, Order::load);
   const std::vector<std::uint32_t> by_area = order_buffers(part, Order::area);
-  for (bool area = false; tries.go_on(); area = !area) {  // in turn: which is better differs from trace to trace
+  for (bool area = false; tries.go_on(); area = !area) {  // alternate: which is better differs from trace to
+                                                          // trace
     std::vector<std::uint32_t> order = area ? by_area : by_load;
     if (area)
       shake_areas(part, areas, order);

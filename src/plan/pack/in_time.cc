@@ -13,7 +13,8 @@ constexpr std::uint32_t kNone = UINT32_MAX;
 constexpr std::uint32_t kFree = UINT32_MAX;
 constexpr std::size_t kEndless = SIZE_MAX / 2;
 
-// The address range as a list of pieces without gaps, free or taken; no two free ones are neighbours. The last is free and endless.
+// The address space as a doubly linked list of contiguous pieces, free or taken; free neighbours are coalesced.
+// The last piece is free and unbounded.
 class Ranges {
  public:
   explicit Ranges(std::size_t buffers) : piece_of_(buffers, kNone) {
@@ -21,7 +22,7 @@ class Ranges {
     add_free(0);
   }
 
-  // Places a buffer that ends at `dies`; answers its offset.
+  // Allocates a buffer that ends at `dies`; returns its offset.
   std::size_t place(std::uint32_t index, const PackBuffer& buffer, std::uint32_t dies, Choice choice) {
     const std::uint32_t at = choice == Choice::smallest ? smallest(buffer) : together(buffer, dies);
     const std::size_t offset = align_offset(pieces_[at].offset, buffer.alignment);
@@ -32,7 +33,7 @@ class Ranges {
     }
     pieces_[at].offset = offset;
     if (pieces_[at].end - offset > buffer.bytes) {
-      // The piece keeps the rest, so that the endless one stays the last.
+      // Split: the piece keeps the rest, so that the unbounded one stays last.
       const std::uint32_t taken = insert_before(at, offset, offset + buffer.bytes);
       pieces_[at].offset = offset + buffer.bytes;
       add_free(at);
@@ -110,7 +111,7 @@ class Ranges {
 
   std::uint32_t smallest(const PackBuffer& buffer) const {
     auto at = free_.lower_bound({buffer.bytes, 0, 0});
-    while (!holds(*at, buffer)) ++at;  // the endless one holds anything
+    while (!holds(*at, buffer)) ++at;  // the unbounded one fits anything
     return at->piece;
   }
 
@@ -133,7 +134,7 @@ class Ranges {
     return best;
   }
 
-  // How far apart in time the buffer below a free range ends.
+  // The distance in time to the end of the buffer below a free range.
   std::uint32_t distance(std::uint32_t at, std::uint32_t dies) const {
     const std::uint32_t below = pieces_[at].below;
     if (below == kNone) return kNone;
@@ -142,12 +143,12 @@ class Ranges {
   }
 
   std::vector<Piece> pieces_;
-  std::vector<std::uint32_t> spare_;     // pieces to use again
-  std::vector<std::uint32_t> piece_of_;  // each buffer's
+  std::vector<std::uint32_t> spare_;     // unused entries of pieces_
+  std::vector<std::uint32_t> piece_of_;  // of each buffer
   std::set<FreeRange> free_;
 };
 
-// The buffers as seen by someone who walks one way through time.
+// The buffers as seen in one direction of time.
 class View {
  public:
   View(const Part& part, bool backwards) : part_(part), backwards_(backwards) {}
@@ -162,12 +163,12 @@ class View {
   const bool backwards_;
 };
 
-// Places buffers one by one into a packing, as long as they stay below.
+// Adds buffers one by one to a packing, as long as they stay below the task's limit.
 class Placer {
  public:
   explicit Placer(const PackTask& task) : task_(task) { answer_.packing.offsets.resize(task.part.buffers.size()); }
 
-  // False when it ended: `answer` says why.
+  // False when packing has ended: `answer` says why.
   bool put(std::uint32_t index, std::size_t offset) {
     const std::size_t bytes = task_.part.buffers[index].bytes;
     if (offset >= task_.below || bytes >= task_.below - offset) return end(PackEnd::above);
@@ -176,7 +177,7 @@ class Placer {
     return ++placed_ % 4096 != 0 || !task_.patience.over() || end(PackEnd::out_of_time);
   }
 
-  // Lays the buffers on one another, then walks on and places the rest. Both are sorted.
+  // Stacks the buffers of `stack`, then sweeps on and allocates the rest. REQUIRES: `stack` is sorted.
   bool walk(const View& view, const std::vector<std::uint32_t>& stack, std::vector<std::uint32_t> births, Choice choice) {
     Ranges ranges(task_.part.buffers.size());
     for (const std::uint32_t index : stack)
@@ -212,7 +213,7 @@ class Placer {
 };
 
 std::uint32_t busiest_step(const Part& part) {
-  std::vector<std::size_t> change(part.steps + 1, 0);  // differences: they may wrap, their sums do not
+  std::vector<std::size_t> change(part.steps + 1, 0);  // differences may wrap, prefix sums do not
   for (const PackBuffer& buffer : part.buffers) {
     change[buffer.begin] += buffer.bytes;
     change[buffer.end] -= buffer.bytes;

@@ -5,18 +5,20 @@
 
 #include "plan/pack/packer.h"
 
-// Walks through time as a program would run, frees what ends and places what begins, the largest first, into the free range that suits
-// best. O(n log n), however much is live at once.
+// Sweeps over time as a program would run: frees what ends and allocates what begins, the largest first, in the
+// free range that suits best. O(n log n), however much is live at once.
 namespace berth::internal::plan {
 
 enum class Walk : std::uint8_t {
   forwards,
   backwards,
-  outwards,  // from the step at which the most is live, in both directions: what is live there lies without gaps, the longest lives below
+  outwards,  // from the step of the peak in both directions: what is live there is packed without gaps, longest
+             // lifetimes lowest
 };
 enum class Choice : std::uint8_t {
   smallest,  // the smallest range that is large enough
-  together,  // among the few smallest, one beside a buffer that ends with this one, so that they leave one range together
+  together,  // among the few smallest, one next to a buffer that ends together with this one, so that the two
+             // coalesce when freed
 };
 
 PackAnswer pack_in_time(const PackTask& task, Walk walk, Choice choice);

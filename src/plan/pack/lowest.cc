@@ -9,9 +9,10 @@ namespace berth::internal::plan {
 
 namespace {
 
-// For every step the top of what is placed there. Asks for the highest over a range, and lifts a range; what is placed always tops the range
-// it lies on, so that lifting needs no second look: a node's `lift` is a floor for all below it, its `highest` includes all of them. Of a leaf both
-// are the same. Heights count in units of which all are multiples.
+// The skyline: for every step the top of the packed buffers, as a segment tree with a range-maximum query and a
+// range update. A new buffer is always above the range it rests on, so updates need no propagation: a node's
+// `lift` is a floor for its whole subtree, and its `highest` includes the subtree. In a leaf both are the same.
+// Heights are in units of which all are multiples.
 template <class Height>
 class Skyline {
  public:
@@ -20,7 +21,7 @@ class Skyline {
   Height highest(std::uint32_t begin, std::uint32_t end) const {
     std::size_t left = begin + size_;
     std::size_t right = end + size_;
-    // Nodes inside the range, and the lifts of everything above them.
+    // The nodes that cover the range, and the lifts of all their ancestors.
     Height most = std::max(leaves_[begin], leaves_[end - 1]);
     for (std::size_t up = left / 2; up != 0; up /= 2) most = std::max(most, inner_[up].lift);
     for (std::size_t up = (right - 1) / 2; up != 0; up /= 2) most = std::max(most, inner_[up].lift);
@@ -60,12 +61,12 @@ class Skyline {
   }
 
   const std::size_t size_;
-  std::vector<Node> inner_;  // of node n the children are 2n and 2n + 1; from `size_` on they are leaves
+  std::vector<Node> inner_;  // the children of node n are 2n and 2n + 1; from `size_` on they are leaves
   std::vector<Height> leaves_;
 };
 
 struct Waiting {
-  std::size_t offset;  // where it would lie, or lower than that: it may have been lifted since
+  std::size_t offset;  // a lower bound of its offset: the skyline may have risen since
   std::uint32_t rank;
   std::uint32_t index;
 
@@ -81,7 +82,8 @@ int unit_shift(const Part& part) {
 
 template <class Height>
 PackAnswer pack_with(const PackTask& task, const std::vector<std::uint32_t>& order, int shift) {
-  const std::size_t most_looks = order.size() > kVeryMany ? 4 * order.size() : std::size_t{1} << 23;  // in all: about a second
+  // About a second in total.
+  const std::size_t most_looks = order.size() > kVeryMany ? 4 * order.size() : std::size_t{1} << 23;
   const Part& part = task.part;
   std::vector<Waiting> first;
   first.reserve(order.size());
@@ -116,7 +118,7 @@ PackAnswer pack_lowest(const PackTask& task, Order ties) { return pack_lowest(ta
 
 PackAnswer pack_lowest(const PackTask& task, const std::vector<std::uint32_t>& order) {
   if (task.part.fixed != 0) return {PackEnd::has_fixed};
-  // Nothing ends at or above `below`: mostly, half as many bits do.
+  // No buffer ends at or above `below`, so 32-bit heights mostly suffice.
   const int shift = unit_shift(task.part);
   return task.below >> shift <= UINT32_MAX ? pack_with<std::uint32_t>(task, order, shift) : pack_with<std::uint64_t>(task, order, shift);
 }

@@ -9,11 +9,11 @@ namespace berth::internal::plan {
 
 namespace {
 
-using Area = unsigned __int128;  // has 96 bits
+using Area = unsigned __int128;  // needs 96 bits
 
 Area area(const PackBuffer& buffer) { return Area{buffer.bytes} * (buffer.end - buffer.begin); }
 
-// The greatest of a range of numbers: each node of the tree is the greater of its two children, the leaves are the numbers.
+// Range-maximum queries: a segment tree whose leaves are the numbers.
 class RangeMaximum {
  public:
   explicit RangeMaximum(std::vector<std::size_t> tree) : size_(tree.size() / 2), tree_(std::move(tree)) {
@@ -31,10 +31,10 @@ class RangeMaximum {
 
  private:
   const std::size_t size_;
-  std::vector<std::size_t> tree_;  // the numbers are in its upper half
+  std::vector<std::size_t> tree_;  // leaves are in the upper half
 };
 
-// For each buffer, the most bytes live at once during its life.
+// For each buffer, the peak of live bytes during its lifetime.
 std::vector<std::size_t> loads(const Part& part) {
   const std::size_t leaves = part.steps + std::size_t{1};
   std::vector<std::size_t> live(2 * leaves, 0);
@@ -51,9 +51,9 @@ std::vector<std::size_t> loads(const Part& part) {
   return keys;
 }
 
-// All others but those that end before it begins or begin after it ends.
+// For each buffer, all buffers but those that end before it begins or begin after it ends.
 std::vector<std::uint32_t> conflicts(const Part& part) {
-  std::vector<std::uint32_t> begun(part.steps + 1, 0);  // up to and with a step
+  std::vector<std::uint32_t> begun(part.steps + 1, 0);  // up to and including a step
   std::vector<std::uint32_t> ended(part.steps + 1, 0);
   for (const PackBuffer& buffer : part.buffers) {
     ++begun[buffer.begin];
@@ -92,7 +92,7 @@ std::vector<std::uint32_t> sorted_by_keys(const Part& part, const std::vector<Ke
 std::vector<std::uint32_t> order_buffers(const Part& part, Order order) {
   const auto one = [&](std::uint32_t i) -> const PackBuffer& { return part.buffers[i]; };
   switch (order) {
-    // Of equal ones the earliest first: layers repeat the same sizes, and then fall into the same pattern.
+    // Ties by begin: layers repeat the same sizes, and then form the same pattern.
     case Order::size: return sorted_by(part, [&](std::uint32_t i) { return std::pair(one(i).bytes, part.steps - one(i).begin); });
     case Order::area: return sorted_by(part, [&](std::uint32_t i) { return area(one(i)); });
     case Order::life: return sorted_by(part, [&](std::uint32_t i) { return one(i).end - one(i).begin; });

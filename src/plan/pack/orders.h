@@ -6,17 +6,17 @@
 
 #include "plan/pack/packer.h"
 
-// Orders in which to place buffers. In all of them the fixed ones come first, and ties go to what is larger in area, then to what begins
-// earlier, then by number: the same on every machine.
+// Orders in which to pack buffers. In all of them the fixed ones come first, and ties go to the larger area,
+// then to the earlier begin, then by number: the same on every machine.
 namespace berth::internal::plan {
 
 enum class Order : std::uint8_t {
-  size,       // largest first, of equal ones the earliest
+  size,       // largest first, ties by begin
   area,       // bytes × steps
   life,       // longest first
-  load,       // by the most bytes that are live at once during its life
-  conflicts,  // by how many others live with it
-  time,       // as they begin, the largest first
+  load,       // by the peak of live bytes during its lifetime
+  conflicts,  // by the number of buffers with overlapping lifetimes
+  time,       // by begin, the largest first
 };
 
 std::vector<std::uint32_t> order_buffers(const Part& part, Order order);

@@ -11,11 +11,11 @@
 
 #include "plan/problem.h"
 
-// What every packer is asked and answers. A packer gives heights to the buffers of one part: a stretch of time that no other buffer of the
-// device reaches into.
+// The interface of all packers. A packer gives offsets to the buffers of one part: an interval of time whose
+// ends no lifetime crosses.
 namespace berth::internal::plan {
 
-// Whether to go on: no deadline has passed, and nobody has cancelled.
+// A deadline and cancellation. Any number of threads may test one at the same time.
 class Patience {
  public:
   using Clock = std::chrono::steady_clock;
@@ -24,17 +24,17 @@ class Patience {
 
   bool over() const { return cancel_.stop_requested() || done_.stop_requested() || (deadline_ && Clock::now() >= *deadline_); }
 
-  // Whether work is ended by the clock; else packers that could go on for ever count their steps.
+  // Whether a deadline ends the work; without one, packers that could go on for ever limit their steps.
   bool has_deadline() const noexcept { return deadline_.has_value(); }
 
-  // The same, and over as soon as somebody else says so too.
+  // The same, and over as soon as `done` is requested too.
   Patience unless(std::stop_token done) const {
     Patience out = *this;
     out.done_ = std::move(done);
     return out;
   }
 
-  // For the first of `count` tasks that share what is left.
+  // The deadline of the first of `count` tasks that divide the remaining time.
   Patience share(std::size_t count) const {
     if (!deadline_ || count < 2) return *this;
     const Clock::time_point now = Clock::now();
@@ -47,49 +47,51 @@ class Patience {
   std::stop_token done_ = {};
 };
 
-// Times are ranks: buffers of a part begin at 0, and `steps` is where the last ends. The fixed ones come first.
+// An independent packing problem. Times are ranks: the first buffer begins at 0, and `steps` is the end of the
+// last. The fixed buffers come first.
 struct Part {
   std::vector<PackBuffer> buffers;
   std::uint32_t steps = 0;
-  std::size_t fixed = 0;  // how many are fixed
+  std::size_t fixed = 0;  // number of fixed buffers
   std::size_t lower_bound_bytes = 0;
-  std::vector<std::uint32_t> times = {};  // when each step begins, and the last ends, in the nodes of the graph
-  bool mirrored = false;                  // time was turned around: then they count back …
+  std::vector<std::uint32_t> times = {};  // the begin of each step, and the end of the last, in nodes of the
+                                          // graph
+  bool mirrored = false;                  // time is reversed: `times` count back …
   std::uint32_t last = 0;                 // … from this node
 };
 
 struct PackTask {
   const Part& part;
-  std::size_t below;  // a packing that is not below this is of no use
+  std::size_t below;  // only a packing below this is of use
   const Patience& patience;
-  std::size_t enough = 0;           // nobody asks for less
-  std::uint64_t seed = 0;           // of what is left to chance
-  std::size_t capacity = SIZE_MAX;  // what is above is of no use, even if it is below
-  std::size_t threads = 1;          // that may search at once
+  std::size_t enough = 0;           // a packing this low is good enough
+  std::uint64_t seed = 0;           // of random choices
+  std::size_t capacity = SIZE_MAX;  // a packing above this is of no use, even if it is below `below`
+  std::size_t threads = 1;          // threads of the exact search
 };
 
-// Buffers of a part of which strategies that are not near linear do less.
+// Number of buffers in a part above which strategies that are not near linear do less.
 inline constexpr std::size_t kVeryMany = 200'000;
 
 enum class PackEnd : std::uint8_t {
   done,
-  above,          // what is not below is of no use
+  above,          // stopped: not below `below`
   too_much_live,  // it would take too long
-  has_fixed,      // it cannot go around what is fixed
+  has_fixed,      // it does not support fixed buffers
   too_many,       // it is for a few buffers only
-  gave_up,        // after as many steps as it makes without a time limit
+  gave_up,        // it reached the step limit that applies without a deadline
   out_of_time,
 };
-std::string_view to_note(PackEnd end) noexcept;  // for people; empty when it is done
+std::string_view to_note(PackEnd end) noexcept;  // for messages; empty when it is done
 
-// With `done` there is a packing, below what was asked.
+// With `done` there is a packing, below `PackTask::below`.
 struct PackAnswer {
   PackEnd end = PackEnd::done;
   Packing packing = {};
-  std::size_t proved_bytes = 0;  // no packing is below this; with any end
+  std::size_t proved_bytes = 0;  // lower bound of every packing; valid with any `end`
 };
 
-// The least offset at or after `from` that is a multiple. REQUIRES: it fits, which the planner sees to.
+// Rounds an offset up. REQUIRES: no overflow, which the planner guarantees.
 constexpr std::size_t align_offset(std::size_t from, std::size_t alignment) noexcept { return (from + alignment - 1) & ~(alignment - 1); }
 
 }  // namespace berth::internal::plan

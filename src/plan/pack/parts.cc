@@ -12,7 +12,8 @@ namespace berth::internal::plan {
 
 namespace {
 
-// Where those end that live together, in a chain, with the one at `begin`. REQUIRES: sorted by begin.
+// The end of the connected component of overlapping lifetimes that starts at `begin`. REQUIRES: sorted by
+// begin.
 std::size_t end_of_chain(const std::vector<PackBuffer>& buffers, const std::vector<std::uint32_t>& sorted, std::size_t begin) {
   std::uint32_t reach = buffers[sorted[begin]].end;
   std::size_t end = begin + 1;
@@ -48,14 +49,14 @@ PackBuffer mirrored(const PackBuffer& buffer, std::uint32_t steps) {
   return out;
 }
 
-// The largest size of which all sizes and fixed offsets are multiples.
+// The greatest common divisor of all sizes and fixed offsets.
 std::size_t common_unit(const Part& part) {
   std::size_t unit = 0;
   for (const PackBuffer& buffer : part.buffers) unit = std::gcd(unit, std::gcd(buffer.bytes, buffer.fixed.value_or(0)));
   return std::max<std::size_t>(unit, 1);
 }
 
-// Says as much about a buffer as packing depends on, in units: a copy of everything in other units has the same.
+// A hash of everything that packing depends on, in units: an instance scaled by a constant has the same.
 std::uint64_t fingerprint(const PackBuffer& buffer, std::size_t unit) {
   const std::size_t fixed = buffer.fixed ? *buffer.fixed / unit : SIZE_MAX;
   const std::size_t alignment = buffer.alignment / std::gcd<std::size_t>(buffer.alignment, unit);
@@ -66,7 +67,8 @@ std::uint64_t fingerprint(const PackBuffer& buffer, std::size_t unit) {
   return hash;
 }
 
-// Of a part and its mirror image in time one is packed, so that both come to the same; which one is all the same.
+// Picks one of a part and its mirror image in time, so that both have the same result; which one does not
+// matter.
 void choose_direction(Part& part) {
   const std::size_t unit = common_unit(part);
   std::uint64_t forwards = 0;
@@ -83,7 +85,7 @@ void choose_direction(Part& part) {
   for (std::uint32_t& time : part.times) time = part.last - time;
 }
 
-// In an order that does not depend on how they are numbered; the fixed ones first.
+// Sorts the buffers independently of their numbers; the fixed ones first.
 void put_in_order(CutPart& cut) {
   const auto key = [&](std::uint32_t i) {
     const PackBuffer& one = cut.part.buffers[i];
@@ -92,7 +94,7 @@ void put_in_order(CutPart& cut) {
   std::vector<std::uint32_t> order(cut.indices.size());
   std::iota(order.begin(), order.end(), 0U);
   std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
-  // In place, along the cycles of the order: there may be a million of them.
+  // Permutes in place, along the cycles of the permutation: there may be a million buffers.
   for (std::uint32_t start = 0; start < order.size(); ++start)
     for (std::uint32_t to = start; order[to] != to;) {
       const std::uint32_t from = std::exchange(order[to], to);
@@ -104,7 +106,7 @@ void put_in_order(CutPart& cut) {
 }
 
 void measure(Part& part) {
-  std::vector<std::size_t> changes(part.steps + 1);  // differences: they may wrap, their sums do not
+  std::vector<std::size_t> changes(part.steps + 1);  // differences may wrap, prefix sums do not
   for (const PackBuffer& buffer : part.buffers) {
     changes[buffer.begin] += buffer.bytes;
     changes[buffer.end] -= buffer.bytes;
@@ -135,7 +137,7 @@ std::vector<CutPart> cut_into_parts(const std::vector<PackBuffer>& buffers, std:
     const auto first = sorted.begin() + static_cast<std::ptrdiff_t>(begin);
     cut.indices.assign(first, first + static_cast<std::ptrdiff_t>(end - begin));
     if (end == sorted.size()) sorted.clear();
-    if (sorted.empty()) sorted.shrink_to_fit();  // most often there is one part alone
+    if (sorted.empty()) sorted.shrink_to_fit();  // usually there is only one part
     cut.part.buffers.reserve(cut.indices.size());
     for (const std::uint32_t index : cut.indices) {
       cut.part.buffers.push_back(buffers[index]);

@@ -6,20 +6,20 @@
 
 #include "plan/pack/packer.h"
 
-// Cuts the buffers of one device where no buffer lives across: what is packed on one side has nothing to do with the other.
+// Cuts the timeline of one device where no lifetime crosses: the parts are packed independently.
 namespace berth::internal::plan {
 
 struct CutPart {
   Part part;
-  std::vector<std::uint32_t> indices;  // of the part's buffers among those that were given
+  std::vector<std::uint32_t> indices;  // of the part's buffers in the input
 };
 
-// Buffers of no bytes are in no part. Times become ranks, so that only their order counts. Neither the numbers of buffers nor the direction of
-// time matter: an instance that is relabelled, or turned around in time, has the same parts, with the same buffers in the same order. Those of other
-// devices are left out.
+// Empty buffers and buffers of other devices are in no part. Times become ranks, so that only their order
+// counts. The result is canonical: an instance whose buffers are renumbered, or whose time is reversed, has the
+// same parts, with the same buffers in the same order.
 std::vector<CutPart> cut_into_parts(const std::vector<PackBuffer>& buffers, std::uint32_t device = 0);
 
-// A buffer of a part as it was given, in the nodes of the graph.
+// The inverse for one buffer: its lifetime in nodes of the graph.
 PackBuffer uncut(const Part& part, const PackBuffer& buffer);
 
 }  // namespace berth::internal::plan

@@ -13,7 +13,8 @@ namespace berth::internal::plan {
 
 namespace {
 
-// Of very many buffers, those take long that seldom win; without a deadline nobody waits for them, unless all are to run to their end.
+// For very many buffers, slow strategies that seldom win are skipped, unless there is a deadline or all are to
+// run to the end.
 bool is_left_out(const PackTask& task, Order order) {
   const bool seldom_wins = order == Order::life || order == Order::area || order == Order::conflicts;
   return seldom_wins && task.part.buffers.size() > kVeryMany && !task.patience.has_deadline() && task.below != SIZE_MAX;

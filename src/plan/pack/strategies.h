@@ -6,7 +6,8 @@
 
 #include "plan/pack/packer.h"
 
-// The packers by name, in the order in which a portfolio tries them: those that are quick and often reach the bound first.
+// The packers by name, in the order in which a portfolio tries them: fast ones that often reach the lower bound
+// come first.
 namespace berth::internal::plan {
 
 struct OffsetStrategy {

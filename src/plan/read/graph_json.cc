@@ -9,9 +9,9 @@ namespace berth::internal::plan::read {
 
 namespace {
 
-Shape shape_at(const JsonPlace& at) {
+Shape shape_at(const JsonPosition& at) {
   std::vector<std::int64_t> dims;
-  at.each_item([&](const JsonPlace& dim) { dims.push_back(dim.number_as<std::int64_t>()); });
+  at.each_item([&](const JsonPosition& dim) { dims.push_back(dim.number_as<std::int64_t>()); });
   return at.made_by([&] { return Shape(dims); });
 }
 
@@ -22,46 +22,46 @@ struct ValueDraft {
   GraphValue* value;
 };
 
-void read_device(const JsonPlace& at, ValueDraft& draft) {
+void read_device(const JsonPosition& at, ValueDraft& draft) {
   const auto found = std::ranges::find(*draft.devices, at.text());
   if (found == draft.devices->end()) at.refuse("the graph has no such device", "name one of \"devices\", which are cpu:0 when left out");
   draft.value->device = static_cast<std::uint32_t>(found - draft.devices->begin());
 }
 
 constexpr JsonMember<ValueDraft> kValueMembers[] = {
-    {"name", [](const JsonPlace& at, ValueDraft& draft) { draft.value->name = at.text(); }},
-    {"bytes", [](const JsonPlace& at, ValueDraft& draft) { draft.value->bytes = at.number(); }},
-    {"dtype", [](const JsonPlace& at, ValueDraft& draft) { draft.value->dtype = at.made_by([&] { return parse_dtype(at.text()); }); }},
-    {"shape", [](const JsonPlace& at, ValueDraft& draft) { draft.value->shape = shape_at(at); }},
+    {"name", [](const JsonPosition& at, ValueDraft& draft) { draft.value->name = at.text(); }},
+    {"bytes", [](const JsonPosition& at, ValueDraft& draft) { draft.value->bytes = at.number(); }},
+    {"dtype", [](const JsonPosition& at, ValueDraft& draft) { draft.value->dtype = at.made_by([&] { return parse_dtype(at.text()); }); }},
+    {"shape", [](const JsonPosition& at, ValueDraft& draft) { draft.value->shape = shape_at(at); }},
     {"device", read_device},
-    {"alignment", [](const JsonPlace& at, ValueDraft& draft) { draft.value->alignment = at.number(); }},
-    {"external", [](const JsonPlace& at, ValueDraft& draft) { draft.value->external = at.flag(); }},
-    {"dynamic", [](const JsonPlace& at, ValueDraft& draft) { draft.value->dynamic = at.flag(); }},
-    {"output", [](const JsonPlace& at, ValueDraft& draft) { draft.value->output = at.flag(); }},
-    {"fixed_offset", [](const JsonPlace& at, ValueDraft& draft) { draft.value->fixed_offset = at.number(); }},
-    {"preferred_offset", [](const JsonPlace& at, ValueDraft& draft) { draft.value->preferred_offset = at.number(); }},
+    {"alignment", [](const JsonPosition& at, ValueDraft& draft) { draft.value->alignment = at.number(); }},
+    {"external", [](const JsonPosition& at, ValueDraft& draft) { draft.value->external = at.flag(); }},
+    {"dynamic", [](const JsonPosition& at, ValueDraft& draft) { draft.value->dynamic = at.flag(); }},
+    {"output", [](const JsonPosition& at, ValueDraft& draft) { draft.value->output = at.flag(); }},
+    {"fixed_offset", [](const JsonPosition& at, ValueDraft& draft) { draft.value->fixed_offset = at.number(); }},
+    {"preferred_offset", [](const JsonPosition& at, ValueDraft& draft) { draft.value->preferred_offset = at.number(); }},
 };
 
 constexpr JsonMember<InplaceOption> kInplaceMembers[] = {
-    {"output", [](const JsonPlace& at, InplaceOption& option) { option.output = at.number_as<std::uint32_t>(); }, true},
-    {"input", [](const JsonPlace& at, InplaceOption& option) { option.input = at.number_as<std::uint32_t>(); }, true},
-    {"identity", [](const JsonPlace& at, InplaceOption& option) { option.identity = at.flag(); }},
+    {"output", [](const JsonPosition& at, InplaceOption& option) { option.output = at.number_as<std::uint32_t>(); }, true},
+    {"input", [](const JsonPosition& at, InplaceOption& option) { option.input = at.number_as<std::uint32_t>(); }, true},
+    {"identity", [](const JsonPosition& at, InplaceOption& option) { option.identity = at.flag(); }},
 };
 
 constexpr JsonMember<ViewOption> kViewMembers[] = {
-    {"output", [](const JsonPlace& at, ViewOption& option) { option.output = at.number_as<std::uint32_t>(); }, true},
-    {"input", [](const JsonPlace& at, ViewOption& option) { option.input = at.number_as<std::uint32_t>(); }, true},
-    {"offset_bytes", [](const JsonPlace& at, ViewOption& option) { option.offset_bytes = at.number(); }},
-    {"of_input", [](const JsonPlace& at, ViewOption& option) { option.of_input = at.flag(); }},
+    {"output", [](const JsonPosition& at, ViewOption& option) { option.output = at.number_as<std::uint32_t>(); }, true},
+    {"input", [](const JsonPosition& at, ViewOption& option) { option.input = at.number_as<std::uint32_t>(); }, true},
+    {"offset_bytes", [](const JsonPosition& at, ViewOption& option) { option.offset_bytes = at.number(); }},
+    {"of_input", [](const JsonPosition& at, ViewOption& option) { option.of_input = at.flag(); }},
 };
 
-// The values, by name or by number.
+// Looks up values by name or by number.
 class ValueFinder {
  public:
-  // `values` is the list that `found` was read from.
-  ValueFinder(const JsonPlace& values, const std::vector<GraphValue>& found) : count_(found.size()) {
+  // `values` is the JSON array that `found` was read from.
+  ValueFinder(const JsonPosition& values, const std::vector<GraphValue>& found) : count_(found.size()) {
     ids_.reserve(found.size());
-    values.each_item([&](const JsonPlace& at) {
+    values.each_item([&](const JsonPosition& at) {
       const std::string& name = found[at.index()].name;
       if (!name.empty() && !ids_.emplace(name, static_cast<ValueId>(at.index())).second)
         at.refuse_argument(ErrorCode::duplicate_value, text::join("another value is called ", text::quoted(name), " too"),
@@ -69,27 +69,27 @@ class ValueFinder {
     });
   }
 
-  std::vector<ValueId> find_all(const JsonPlace& list) const {
+  std::vector<ValueId> find_all(const JsonPosition& list) const {
     std::vector<ValueId> found;
     found.reserve(list.items());
-    list.each_item([&](const JsonPlace& at) { found.push_back(find(at)); });
+    list.each_item([&](const JsonPosition& at) { found.push_back(find(at)); });
     return found;
   }
 
  private:
-  ValueId find(const JsonPlace& at) const {
+  ValueId find(const JsonPosition& at) const {
     if (at.is_null()) return kNoValue;
     return at.is_text() ? find_named(at, at.text()) : find_numbered(at, at.number());
   }
 
-  ValueId find_named(const JsonPlace& at, std::string_view name) const {
+  ValueId find_named(const JsonPosition& at, std::string_view name) const {
     const auto found = ids_.find(name);
     if (found != ids_.end()) return found->second;
     at.refuse_argument(ErrorCode::undefined_value, text::join("there is no value ", text::quoted(name)),
                        "add it to \"values\", or write null for one that is left out");
   }
 
-  ValueId find_numbered(const JsonPlace& at, std::uint64_t number) const {
+  ValueId find_numbered(const JsonPosition& at, std::uint64_t number) const {
     if (number < count_) return static_cast<ValueId>(number);
     at.refuse_argument(ErrorCode::out_of_bounds, text::join("there is no value ", number, ", as there are ", count_),
                        "values count from 0, in the order of \"values\"");
@@ -104,57 +104,57 @@ struct NodeDraft {
   GraphNode* node;
 };
 
-void read_ignored(const JsonPlace& at, NodeDraft& draft) {
-  at.each_item([&](const JsonPlace& position) { draft.node->ignored_inputs.push_back(position.number_as<std::uint32_t>()); });
+void read_ignored(const JsonPosition& at, NodeDraft& draft) {
+  at.each_item([&](const JsonPosition& position) { draft.node->ignored_inputs.push_back(position.number_as<std::uint32_t>()); });
 }
 
 constexpr JsonMember<NodeDraft> kNodeMembers[] = {
-    {"name", [](const JsonPlace& at, NodeDraft& draft) { draft.node->name = at.text(); }},
-    {"op", [](const JsonPlace& at, NodeDraft& draft) { draft.node->op = at.text(); }},
-    {"inputs", [](const JsonPlace& at, NodeDraft& draft) { draft.node->inputs = draft.values->find_all(at); }, true},
-    {"outputs", [](const JsonPlace& at, NodeDraft& draft) { draft.node->outputs = draft.values->find_all(at); }, true},
+    {"name", [](const JsonPosition& at, NodeDraft& draft) { draft.node->name = at.text(); }},
+    {"op", [](const JsonPosition& at, NodeDraft& draft) { draft.node->op = at.text(); }},
+    {"inputs", [](const JsonPosition& at, NodeDraft& draft) { draft.node->inputs = draft.values->find_all(at); }, true},
+    {"outputs", [](const JsonPosition& at, NodeDraft& draft) { draft.node->outputs = draft.values->find_all(at); }, true},
     {"ignored_inputs", read_ignored},
-    {"inplace", [](const JsonPlace& at, NodeDraft& draft) { draft.node->inplace = read_list(at, kInplaceMembers); }},
-    {"views", [](const JsonPlace& at, NodeDraft& draft) { draft.node->views = read_list(at, kViewMembers); }},
-    {"side_effects", [](const JsonPlace& at, NodeDraft& draft) { draft.node->side_effects = at.flag(); }},
+    {"inplace", [](const JsonPosition& at, NodeDraft& draft) { draft.node->inplace = read_list(at, kInplaceMembers); }},
+    {"views", [](const JsonPosition& at, NodeDraft& draft) { draft.node->views = read_list(at, kViewMembers); }},
+    {"side_effects", [](const JsonPosition& at, NodeDraft& draft) { draft.node->side_effects = at.flag(); }},
 };
 
-// Devices, values and nodes may stand in any order, and are read in this one.
+// Devices, values and nodes may come in any order in the file, and are parsed in this one.
 struct GraphDraft {
   Graph graph;
-  std::optional<JsonPlace> values;
-  std::optional<JsonPlace> nodes;
+  std::optional<JsonPosition> values;
+  std::optional<JsonPosition> nodes;
 };
 
-void read_devices(const JsonPlace& at, GraphDraft& draft) {
+void read_devices(const JsonPosition& at, GraphDraft& draft) {
   std::vector<std::string>& devices = draft.graph.devices;
   devices.clear();
-  at.each_item([&](const JsonPlace& device) {
+  at.each_item([&](const JsonPosition& device) {
     if (std::ranges::find(devices, device.text()) != devices.end()) device.refuse("the device stands there twice", "keep one of them");
     devices.emplace_back(device.text());
   });
 }
 
 constexpr JsonMember<GraphDraft> kGraphMembers[] = {
-    {"berth", [](const JsonPlace& at, GraphDraft&) { check_kind(at, "graph"); }, true},
-    {"version", [](const JsonPlace& at, GraphDraft&) { check_version(at); }},
-    {"name", [](const JsonPlace& at, GraphDraft& draft) { draft.graph.name = at.text(); }},
+    {"berth", [](const JsonPosition& at, GraphDraft&) { check_kind(at, "graph"); }, true},
+    {"version", [](const JsonPosition& at, GraphDraft&) { check_version(at); }},
+    {"name", [](const JsonPosition& at, GraphDraft& draft) { draft.graph.name = at.text(); }},
     {"devices", read_devices},
-    {"values", [](const JsonPlace& at, GraphDraft& draft) { draft.values = at; }, true},
-    {"nodes", [](const JsonPlace& at, GraphDraft& draft) { draft.nodes = at; }, true},
+    {"values", [](const JsonPosition& at, GraphDraft& draft) { draft.values = at; }, true},
+    {"nodes", [](const JsonPosition& at, GraphDraft& draft) { draft.nodes = at; }, true},
 };
 
-void read_values(const JsonPlace& list, Graph& graph) {
+void read_values(const JsonPosition& list, Graph& graph) {
   graph.values.reserve(list.items());
-  list.each_item([&](const JsonPlace& at) {
+  list.each_item([&](const JsonPosition& at) {
     ValueDraft draft{&graph.devices, &graph.values.emplace_back()};
     read_members(at, kValueMembers, draft);
   });
 }
 
-void read_nodes(const JsonPlace& list, const ValueFinder& values, Graph& graph) {
+void read_nodes(const JsonPosition& list, const ValueFinder& values, Graph& graph) {
   graph.nodes.reserve(list.items());
-  list.each_item([&](const JsonPlace& at) {
+  list.each_item([&](const JsonPosition& at) {
     NodeDraft draft{&values, &graph.nodes.emplace_back()};
     read_members(at, kNodeMembers, draft);
   });
@@ -250,18 +250,18 @@ class GraphWriter {
 
 }  // namespace
 
-void check_kind(const JsonPlace& at, std::string_view expected) {
+void check_kind(const JsonPosition& at, std::string_view expected) {
   if (at.text() != expected)
     at.refuse(text::join("it is ", text::quoted(at.text()), ", and a ", expected, " is wanted"), text::join("give a file of a ", expected));
 }
 
-void check_version(const JsonPlace& at) {
+void check_version(const JsonPosition& at) {
   if (at.number() != kFormVersion)
     at.refuse(text::join("it is of version ", at.number(), ", and this library reads ", kFormVersion),
               "use the version of berth that wrote it");
 }
 
-Graph graph_from_json(const JsonPlace& object) {
+Graph graph_from_json(const JsonPosition& object) {
   GraphDraft draft;
   read_members(object, kGraphMembers, draft);
   read_values(*draft.values, draft.graph);
@@ -274,8 +274,6 @@ void graph_to_json(const Graph& graph, JsonWriter& json) { GraphWriter(graph, js
 
 }  // namespace berth::internal::plan::read
 
-namespace berth::internal::plan {}  // namespace berth::internal::plan
-
 namespace berth {
 
 using namespace internal;
@@ -286,9 +284,9 @@ Graph read_graph_json(std::string_view bytes, std::string_view name) {
   return graph_from_json(document.top());
 }
 
-void write_graph_json(const Graph& graph, JsonWriter& json) {
-  graph.validate();  // what is written can be read again
-  graph_to_json(graph, json);
+void Graph::write_json(JsonWriter& json) const {
+  validate();  // what is written can be read again
+  graph_to_json(*this, json);
 }
 
 }  // namespace berth

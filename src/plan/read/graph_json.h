@@ -7,15 +7,15 @@
 
 namespace berth::internal::plan::read {
 
-// The graph that the object describes, validated.
-Graph graph_from_json(const JsonPlace& object);
+// Parses and validates a graph.
+Graph graph_from_json(const JsonPosition& object);
 
 // REQUIRES: the graph is valid.
 void graph_to_json(const Graph& graph, JsonWriter& json);
 
-// Refuse what another kind of file, or one of another version, says of itself.
-void check_kind(const JsonPlace& at, std::string_view expected);
-void check_version(const JsonPlace& at);
+// Refuse another kind of file, or another version.
+void check_kind(const JsonPosition& at, std::string_view expected);
+void check_version(const JsonPosition& at);
 
 inline constexpr int kFormVersion = 1;
 

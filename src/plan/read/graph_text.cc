@@ -20,9 +20,10 @@ constexpr std::string_view kHelp =
     "graph's outputs, as in # outputs: 3 7";
 constexpr std::string_view kOutputs = "outputs:";
 
-// Every index that is written down waits for the last line, as the outputs stand before all nodes; so each remembers its line.
+// Indices are resolved after the last line, as outputs are named before all nodes; so each mention keeps its
+// line for errors.
 struct Line {
-  std::uint64_t index;  // the node's, as the file counts
+  std::uint64_t index;  // of the node, in the file
   std::uint64_t number;
   NodeId node;
   ValueId value;  // its first output
@@ -31,7 +32,7 @@ struct Line {
 struct Mention {
   std::uint64_t index;
   std::uint64_t line;
-  NodeId reader;  // not of outputs
+  NodeId reader;  // unused for outputs
 };
 
 class TextReader {
@@ -94,7 +95,7 @@ class TextReader {
     return word;
   }
 
-  // By index, so that what is mentioned is soon found.
+  // Sorts by index, for binary search.
   void sort_lines() {
     std::ranges::stable_sort(read_, {}, &Line::index);
     const auto twice = std::ranges::adjacent_find(read_, {}, &Line::index);

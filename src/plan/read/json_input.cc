@@ -11,7 +11,7 @@ namespace {
 
 namespace lazy = simdjson::ondemand;
 
-constexpr std::size_t kMostNesting = 32;  // our own forms need seven
+constexpr std::size_t kMostNesting = 32;  // our own formats need seven
 
 simdjson::error_code walk(lazy::value value);
 
@@ -58,7 +58,8 @@ simdjson::error_code walk(lazy::value value) {
   return walk_scalar(value, type);
 }
 
-// The fast parser says what is wrong and not where; the lazy one knows how far it came. Nothing when it cannot even begin.
+// The fast parser reports the error without its position; the lazy one knows how far it got. Nothing when it
+// cannot even start.
 std::optional<std::size_t> find_fault(std::string_view bytes) {
   const simdjson::padded_string padded(bytes);
   lazy::parser parser;
@@ -104,63 +105,63 @@ JsonDocument::JsonDocument(std::string_view bytes, std::string_view name) : name
   if (error) refuse_bytes(error, json, bytes.size() - json.size(), name_);
 }
 
-std::string_view JsonPlace::text() const {
+std::string_view JsonPosition::text() const {
   std::string_view found;
   if (element_.get(found)) refuse_kind("a string");
   return found;
 }
 
-bool JsonPlace::flag() const {
+bool JsonPosition::flag() const {
   bool found = false;
   if (element_.get(found)) refuse_kind("true or false");
   return found;
 }
 
-std::uint64_t JsonPlace::number() const {
+std::uint64_t JsonPosition::number() const {
   std::uint64_t found = 0;
   if (element_.get(found)) refuse_kind("a whole number that is not negative");
   return found;
 }
 
-std::size_t JsonPlace::items() const { return array().size(); }
+std::size_t JsonPosition::items() const { return array().size(); }
 
-simdjson::dom::array JsonPlace::array() const {
+simdjson::dom::array JsonPosition::array() const {
   simdjson::dom::array found;
   if (element_.get(found)) refuse_kind("a list");
   return found;
 }
 
-simdjson::dom::object JsonPlace::object() const {
+simdjson::dom::object JsonPosition::object() const {
   simdjson::dom::object found;
   if (element_.get(found)) refuse_kind("an object");
   return found;
 }
 
-std::string JsonPlace::path() const {
+std::string JsonPosition::path() const {
   if (parent_ == nullptr) return {};
   std::string before = parent_->path();
   if (index_ != kNoIndex) return text::join(before, '[', index_, ']');
   return text::join(before, before.empty() ? "" : ".", text::printable(key_, 80));
 }
 
-std::string JsonPlace::where() const {
+std::string JsonPosition::where() const {
   const std::string at = path();
   return at.empty() ? text::join("reading ", text::printable(document_)) : text::join("reading ", at, " of ", text::printable(document_));
 }
 
-void JsonPlace::refuse(std::string why, std::string help) const {
+void JsonPosition::refuse(std::string why, std::string help) const {
   throw FormatError(ErrorCode::format_error, {where(), std::move(why), std::move(help)}, {{"at", path()}});
 }
 
-void JsonPlace::refuse_missing(std::string_view member) const {
-  JsonPlace(element_, *this, member, kNoIndex).refuse("it is missing", "add it");
+void JsonPosition::refuse_missing(std::string_view member) const {
+  JsonPosition(element_, *this, member, kNoIndex).refuse("it is missing", "add it");
 }
 
-void JsonPlace::refuse_argument(ErrorCode code, std::string why, std::string help) const {
+void JsonPosition::refuse_argument(ErrorCode code, std::string why, std::string help) const {
   throw ArgumentError(code, {where(), std::move(why), std::move(help)}, {{"at", path()}});
 }
 
-void JsonPlace::refuse_kind(std::string_view wanted) const {
+void JsonPosition::refuse_kind(std::string_view wanted) const {
   const std::string found = element_.is_array() ? "a list" : element_.is_object() ? "an object" : simdjson::minify(element_);
   refuse(text::join("here must stand ", wanted, ", and not ", text::printable(found, 40)), "see berth/plan/read_graph.h for the form");
 }

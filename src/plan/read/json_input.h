@@ -17,16 +17,16 @@
 #include "berth/base/checked.h"
 #include "berth/base/error.h"
 
-// JSON from outside. A `JsonPlace` is a value and where it stands, so that whatever is wrong with it is told with the path to it:
-// values[3].bytes. An object is read by a table of its members: one that is not in the table, stands there twice, or is missing, is
-// refused.
+// Parsing of untrusted JSON. A `JsonPosition` is a value with its position in the document, so that errors
+// carry the path to it: values[3].bytes. An object is read by a table of its members: one that is unknown,
+// duplicate or missing is refused.
 namespace berth::internal::plan::read {
 
 class JsonDocument;
 
-class JsonPlace {
+class JsonPosition {
  public:
-  // What the value is, or FormatError when it is something else.
+  // The value as a type; FormatError when it has another.
   std::string_view text() const;
   bool flag() const;
   std::uint64_t number() const;
@@ -40,21 +40,22 @@ class JsonPlace {
   bool is_null() const noexcept { return element_.is_null(); }
   bool is_text() const noexcept { return element_.is_string(); }
 
-  // Calls visit(const JsonPlace&) for each item of an array, and for each member of an object.
+  // Calls visit(const JsonPosition&) for each item of an array, and for each member of an object.
   template <class Visit>
   void each_item(Visit visit) const;
   template <class Visit>
   void each_member(Visit visit) const;
 
-  std::size_t items() const;  // of an array, for reserving; those past 2²⁴ are not counted
+  std::size_t items() const;  // of an array, for reserve(); saturates at 2²⁴ - 1
   std::string_view key() const noexcept { return key_; }
   std::size_t index() const noexcept { return index_; }
 
   [[noreturn]] void refuse(std::string why, std::string help) const;  // FormatError(format_error{at})
   [[noreturn]] void refuse_missing(std::string_view member) const;
-  [[noreturn]] void refuse_argument(ErrorCode code, std::string why, std::string help) const;  // ArgumentError(code{at})
+  // Throws ArgumentError(code{at}).
+  [[noreturn]] void refuse_argument(ErrorCode code, std::string why, std::string help) const;
 
-  // What `make` returns; an ArgumentError from it gets the place.
+  // Returns make(); an ArgumentError from it gets the position.
   template <class Make>
   auto made_by(Make make) const {
     try {
@@ -68,8 +69,8 @@ class JsonPlace {
   friend class JsonDocument;
   static constexpr std::size_t kNoIndex = SIZE_MAX;
 
-  JsonPlace(simdjson::dom::element element, std::string_view document) : element_(element), document_(document) {}
-  JsonPlace(simdjson::dom::element element, const JsonPlace& parent, std::string_view key, std::size_t index)
+  JsonPosition(simdjson::dom::element element, std::string_view document) : element_(element), document_(document) {}
+  JsonPosition(simdjson::dom::element element, const JsonPosition& parent, std::string_view key, std::size_t index)
       : element_(element), document_(parent.document_), parent_(&parent), key_(key), index_(index) {}
 
   simdjson::dom::array array() const;
@@ -79,18 +80,19 @@ class JsonPlace {
   [[noreturn]] void refuse_kind(std::string_view wanted) const;
 
   simdjson::dom::element element_;
-  std::string_view document_;          // its name
-  const JsonPlace* parent_ = nullptr;  // outlives this one
-  std::string_view key_ = {};          // in an object
-  std::size_t index_ = kNoIndex;       // in an array
+  std::string_view document_;             // its name
+  const JsonPosition* parent_ = nullptr;  // outlives this one
+  std::string_view key_ = {};             // in an object
+  std::size_t index_ = kNoIndex;          // in an array
 };
 
-// The bytes as JSON, all of it well formed. Throws FormatError: format_error{offset}, limit_exceeded for nesting and length.
+// Parsed JSON, fully validated. Throws FormatError: format_error{offset}, limit_exceeded for nesting and
+// length.
 class JsonDocument {
  public:
   JsonDocument(std::string_view bytes, std::string_view name);
 
-  JsonPlace top() const { return JsonPlace(top_, name_); }
+  JsonPosition top() const { return JsonPosition(top_, name_); }
 
  private:
   std::string name_;
@@ -98,27 +100,27 @@ class JsonDocument {
   simdjson::dom::element top_;
 };
 
-// A member of an object that is read into a Draft.
+// How one member of an object is read into a Draft.
 template <class Draft>
 struct JsonMember {
   std::string_view name;
-  void (*read)(const JsonPlace& at, Draft& draft);
+  void (*read)(const JsonPosition& at, Draft& draft);
   bool needed = false;
 };
 
 template <class Visit>
-void JsonPlace::each_item(Visit visit) const {
+void JsonPosition::each_item(Visit visit) const {
   std::size_t index = 0;
-  for (const simdjson::dom::element item : array()) visit(JsonPlace(item, *this, {}, index++));
+  for (const simdjson::dom::element item : array()) visit(JsonPosition(item, *this, {}, index++));
 }
 
 template <class Visit>
-void JsonPlace::each_member(Visit visit) const {
-  for (const simdjson::dom::key_value_pair member : object()) visit(JsonPlace(member.value, *this, member.key, kNoIndex));
+void JsonPosition::each_member(Visit visit) const {
+  for (const simdjson::dom::key_value_pair member : object()) visit(JsonPosition(member.value, *this, member.key, kNoIndex));
 }
 
 template <class Draft, std::size_t kCount>
-std::size_t find_member(const JsonPlace& member, const JsonMember<Draft> (&members)[kCount]) {
+std::size_t find_member(const JsonPosition& member, const JsonMember<Draft> (&members)[kCount]) {
   const auto found = std::ranges::find(members, member.key(), &JsonMember<Draft>::name);
   if (found != std::end(members)) return static_cast<std::size_t>(found - members);
   std::string names;
@@ -127,9 +129,9 @@ std::size_t find_member(const JsonPlace& member, const JsonMember<Draft> (&membe
 }
 
 template <class Draft, std::size_t kCount>
-void read_members(const JsonPlace& object, const JsonMember<Draft> (&members)[kCount], Draft& draft) {
+void read_members(const JsonPosition& object, const JsonMember<Draft> (&members)[kCount], Draft& draft) {
   bool seen[kCount] = {};
-  object.each_member([&](const JsonPlace& member) {
+  object.each_member([&](const JsonPosition& member) {
     const std::size_t which = find_member(member, members);
     if (std::exchange(seen[which], true)) member.refuse("the member stands there twice", "keep one of them");
     members[which].read(member, draft);
@@ -140,10 +142,10 @@ void read_members(const JsonPlace& object, const JsonMember<Draft> (&members)[kC
 
 // A list of objects, each read by the same table.
 template <class Item, std::size_t kCount>
-std::vector<Item> read_list(const JsonPlace& list, const JsonMember<Item> (&members)[kCount], const Item& blank = {}) {
+std::vector<Item> read_list(const JsonPosition& list, const JsonMember<Item> (&members)[kCount], const Item& blank = {}) {
   std::vector<Item> items;
   items.reserve(list.items());
-  list.each_item([&](const JsonPlace& item) { read_members(item, members, items.emplace_back(blank)); });
+  list.each_item([&](const JsonPosition& item) { read_members(item, members, items.emplace_back(blank)); });
   return items;
 }
 

@@ -9,8 +9,9 @@
 #include "berth/plan/read_graph.h"
 #include "plan/read/lines.h"
 
-// Lives become a graph whose plans are theirs. Between two times at which something is born or dies lies a stretch; each stretch in which
-// something lives is a node, which writes what is born at its start and reads what dies at its end:
+// Lifetimes become a graph with the same packing problem. The timeline is cut where a lifetime begins or ends;
+// each interval in which something is live is a node, which writes what begins at its start and reads what ends
+// at its end:
 //
 //     time     0     2        5  6           nodes   "0" writes a        (nothing dies at 2)
 //     a        [--------------)                      "2" reads a, writes b
@@ -34,10 +35,10 @@ constexpr std::string_view kHelp =
 
 std::size_t count_of(std::string_view text, char wanted) { return static_cast<std::size_t>(std::ranges::count(text, wanted)); }
 
-// A moment in the life of a value.
+// The begin or the end of a lifetime.
 struct Turn {
   std::uint64_t time;
-  bool birth;  // at the same time, what dies makes room first
+  bool birth;  // at equal times, ends sort before begins
   ValueId value;
   friend auto operator<=>(const Turn&, const Turn&) = default;
 };
@@ -49,9 +50,9 @@ struct Lives {
 
 class LivesReader {
  public:
-  LivesReader(std::string_view bytes, std::string_view name, bool fixed_offsets)
+  LivesReader(std::string_view bytes, std::string_view name, const LivesOptions& options)
       : lines_(bytes, name, kHelp),
-        fixed_offsets_(fixed_offsets),
+        fixed_offsets_(options.fixed_offsets),
         rows_(std::min(count_of(bytes, '\n'), bytes.size() / kShortestRow) + 1) {}
 
   Lives read() {
@@ -117,7 +118,7 @@ class LivesReader {
     if (id.empty()) lines_.refuse("the id is missing");
     for (std::string_view rest = id; !rest.empty();) {
       const std::size_t length = text::utf8_length(rest);
-      if (length == 0) lines_.refuse("the id is not UTF-8");  // it could not be written as JSON and found again
+      if (length == 0) lines_.refuse("the id is not UTF-8");  // it could not make a round trip through JSON
       rest.remove_prefix(length);
     }
     if (ids_.insert(id).second) return;
@@ -138,13 +139,13 @@ class LivesReader {
 
   Lines lines_;
   bool fixed_offsets_;
-  std::size_t rows_;  // at most
+  std::size_t rows_;  // upper bound
   std::vector<Column> columns_;
   std::unordered_set<std::string_view> ids_;
   Lives lives_;
 };
 
-// Goes through the turns in order of time.
+// Sweeps over the turns in order of time.
 class Sweep {
  public:
   explicit Sweep(Lives lives) : turns_(std::move(lives.turns)), born_in_(lives.values.size()) {
@@ -165,7 +166,7 @@ class Sweep {
     return count;
   }
 
-  // All turns of one time; answers where those of the next begin.
+  // Processes all turns of one time; returns the index of the first of the next.
   std::size_t begin_stretch(std::size_t at) {
     const std::uint64_t time = turns_[at].time;
     const auto same_time = [&](bool birth) { return at < turns_.size() && turns_[at].time == time && turns_[at].birth == birth; };
@@ -175,7 +176,7 @@ class Sweep {
     live_ += at - births;
     if (live_ == 0) return at;
     GraphNode& node = graph_.nodes.emplace_back();
-    node.side_effects = true;  // it is a time: nothing may be moved
+    node.side_effects = true;  // it stands for a time: not to be reordered
     node.name = std::to_string(time);
     node.outputs.reserve(at - births);
     for (std::size_t i = births; i < at; ++i) bear(turns_[i].value);
@@ -187,7 +188,7 @@ class Sweep {
     born_in_[value] = static_cast<NodeId>(graph_.nodes.size() - 1);
   }
 
-  // In the stretch that ends here, which is the last there is, as the value has lived in it.
+  // The last node is the interval that ends here, in which the value is live: it reads the value.
   void die(ValueId value) {
     --live_;
     if (born_in_[value] != graph_.nodes.size() - 1) graph_.nodes.back().inputs.push_back(value);
@@ -201,8 +202,8 @@ class Sweep {
 
 }  // namespace
 
-Graph read_lives_csv(std::string_view bytes, std::string_view name, bool fixed_offsets) {
-  Graph graph = Sweep(LivesReader(bytes, name, fixed_offsets).read()).run();
+Graph read_lives_csv(std::string_view bytes, std::string_view name, const LivesOptions& options) {
+  Graph graph = Sweep(LivesReader(bytes, name, options).read()).run();
   graph.validate();
   return graph;
 }

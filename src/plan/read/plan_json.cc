@@ -9,17 +9,17 @@ namespace berth::internal::plan::read {
 
 namespace {
 
-constexpr JsonMember<PlanFile> kFileMembers[] = {
-    {"berth", [](const JsonPlace& at, PlanFile&) { check_kind(at, "plan"); }, true},
-    {"version", [](const JsonPlace& at, PlanFile&) { check_version(at); }, true},
-    {"graph", [](const JsonPlace& at, PlanFile& file) { file.graph = at; }, true},
-    {"plan", [](const JsonPlace& at, PlanFile& file) { file.plan = at; }, true},
+constexpr JsonMember<PlanFileParts> kFileMembers[] = {
+    {"berth", [](const JsonPosition& at, PlanFileParts&) { check_kind(at, "plan"); }, true},
+    {"version", [](const JsonPosition& at, PlanFileParts&) { check_version(at); }, true},
+    {"graph", [](const JsonPosition& at, PlanFileParts& file) { file.graph = at; }, true},
+    {"plan", [](const JsonPosition& at, PlanFileParts& file) { file.plan = at; }, true},
 };
 
 }  // namespace
 
-PlanFile plan_file(const JsonPlace& top) {
-  PlanFile file;
+PlanFileParts plan_file(const JsonPosition& top) {
+  PlanFileParts file;
   read_members(top, kFileMembers, file);
   return file;
 }
@@ -34,20 +34,18 @@ using namespace internal::plan::read;
 
 Plan read_plan_json(std::string_view bytes, std::string_view name) {
   const JsonDocument document(bytes, name);
-  const JsonPlace top = document.top();
-  const PlanFile file = plan_file(top);
+  const JsonPosition top = document.top();
+  const PlanFileParts file = plan_file(top);
   auto graph = std::make_shared<const Graph>(graph_from_json(*file.graph));
   return Plan(std::move(graph), tables_from_json(*file.plan));
 }
 
-std::string write_plan_json(const Plan& plan) {
-  JsonWriter json;
+void PlanFile::write_json(JsonWriter& json) const {
   json.begin_object().member("berth", "plan").member("version", kFormVersion).key("graph");
   graph_to_json(plan.graph(), json);
   json.key("plan");
   tables_to_json(plan.tables(), json);
   json.end_object();
-  return json.take();
 }
 
 }  // namespace berth

@@ -5,13 +5,13 @@
 
 namespace berth::internal::plan::read {
 
-// The members of a file of a plan.
-struct PlanFile {
-  std::optional<JsonPlace> graph;
-  std::optional<JsonPlace> plan;
+// The members of a plan file.
+struct PlanFileParts {
+  std::optional<JsonPosition> graph;
+  std::optional<JsonPosition> plan;
 };
 
-// `top` must outlive what it answers, in which both are set.
-PlanFile plan_file(const JsonPlace& top);
+// Both members of the result are set. `top` must outlive it.
+PlanFileParts plan_file(const JsonPosition& top);
 
 }  // namespace berth::internal::plan::read

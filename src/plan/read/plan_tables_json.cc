@@ -9,9 +9,9 @@ constexpr std::size_t kNoCapacity = SIZE_MAX;
 
 // ---- Reading.
 
-// The enumerator whose name stands there; `last` is the last one.
+// Parses an enumerator by name; `last` is the last one.
 template <class Enum>
-Enum enum_at(const JsonPlace& at, Enum last) {
+Enum enum_at(const JsonPosition& at, Enum last) {
   std::string names;
   for (int i = 0; i <= static_cast<int>(last); ++i) {
     const auto candidate = static_cast<Enum>(i);
@@ -21,17 +21,17 @@ Enum enum_at(const JsonPlace& at, Enum last) {
   at.refuse(text::join("there is no such thing as ", text::quoted(at.text())), text::join("use one of: ", names));
 }
 
-std::pair<NodeId, NodeId> pair_at(const JsonPlace& at) {
+std::pair<NodeId, NodeId> pair_at(const JsonPosition& at) {
   std::vector<NodeId> found;
-  at.each_item([&](const JsonPlace& item) { found.push_back(item.number_as<NodeId>()); });
+  at.each_item([&](const JsonPosition& item) { found.push_back(item.number_as<NodeId>()); });
   if (found.size() != 2) at.refuse(text::join("here must stand two numbers, and not ", found.size()), "give two nodes");
   return {found[0], found[1]};
 }
 
-std::vector<PlanEdge> edges_at(const JsonPlace& at) {
+std::vector<PlanEdge> edges_at(const JsonPosition& at) {
   std::vector<PlanEdge> edges;
   edges.reserve(at.items());
-  at.each_item([&](const JsonPlace& edge) {
+  at.each_item([&](const JsonPosition& edge) {
     const auto [before, after] = pair_at(edge);
     edges.push_back({before, after});
   });
@@ -39,9 +39,9 @@ std::vector<PlanEdge> edges_at(const JsonPlace& at) {
 }
 
 constexpr JsonMember<BoundProof> kProofMembers[] = {
-    {"by", [](const JsonPlace& at, BoundProof& proof) { proof.by = enum_at(at, BoundProof::By::search); }, true},
+    {"by", [](const JsonPosition& at, BoundProof& proof) { proof.by = enum_at(at, BoundProof::By::search); }, true},
     {"steps",
-     [](const JsonPlace& at, BoundProof& proof) {
+     [](const JsonPosition& at, BoundProof& proof) {
        const auto [begin, end] = pair_at(at);
        proof.steps = {begin, end};
      },
@@ -49,75 +49,76 @@ constexpr JsonMember<BoundProof> kProofMembers[] = {
 };
 
 constexpr JsonMember<PlanArena> kArenaMembers[] = {
-    {"bytes", [](const JsonPlace& at, PlanArena& arena) { arena.bytes = at.number(); }, true},
-    {"lower_bound_bytes", [](const JsonPlace& at, PlanArena& arena) { arena.lower_bound_bytes = at.number(); }, true},
-    {"naive_bytes", [](const JsonPlace& at, PlanArena& arena) { arena.naive_bytes = at.number(); }, true},
-    {"proof", [](const JsonPlace& at, PlanArena& arena) { read_members(at, kProofMembers, arena.proof); }},
+    {"bytes", [](const JsonPosition& at, PlanArena& arena) { arena.bytes = at.number(); }, true},
+    {"lower_bound_bytes", [](const JsonPosition& at, PlanArena& arena) { arena.lower_bound_bytes = at.number(); }, true},
+    {"naive_bytes", [](const JsonPosition& at, PlanArena& arena) { arena.naive_bytes = at.number(); }, true},
+    {"proof", [](const JsonPosition& at, PlanArena& arena) { read_members(at, kProofMembers, arena.proof); }},
 };
 
 constexpr JsonMember<PlanSlot> kSlotMembers[] = {
-    {"device", [](const JsonPlace& at, PlanSlot& slot) { slot.device = at.number_as<std::uint32_t>(); }},
-    {"bytes", [](const JsonPlace& at, PlanSlot& slot) { slot.bytes = at.number(); }, true},
-    {"offset", [](const JsonPlace& at, PlanSlot& slot) { slot.offset = at.number(); }, true},
+    {"device", [](const JsonPosition& at, PlanSlot& slot) { slot.device = at.number_as<std::uint32_t>(); }},
+    {"bytes", [](const JsonPosition& at, PlanSlot& slot) { slot.bytes = at.number(); }, true},
+    {"offset", [](const JsonPosition& at, PlanSlot& slot) { slot.offset = at.number(); }, true},
 };
 
 constexpr JsonMember<PlanChunk> kChunkMembers[] = {
-    {"name", [](const JsonPlace& at, PlanChunk& chunk) { chunk.name = at.text(); }},
-    {"device", [](const JsonPlace& at, PlanChunk& chunk) { chunk.device = at.number_as<std::uint32_t>(); }},
-    {"offset", [](const JsonPlace& at, PlanChunk& chunk) { chunk.offset = at.number(); }, true},
-    {"bytes", [](const JsonPlace& at, PlanChunk& chunk) { chunk.bytes = at.number(); }, true},
-    {"capacity_bytes", [](const JsonPlace& at, PlanChunk& chunk) { chunk.capacity_bytes = at.is_null() ? kNoCapacity : at.number(); }},
+    {"name", [](const JsonPosition& at, PlanChunk& chunk) { chunk.name = at.text(); }},
+    {"device", [](const JsonPosition& at, PlanChunk& chunk) { chunk.device = at.number_as<std::uint32_t>(); }},
+    {"offset", [](const JsonPosition& at, PlanChunk& chunk) { chunk.offset = at.number(); }, true},
+    {"bytes", [](const JsonPosition& at, PlanChunk& chunk) { chunk.bytes = at.number(); }, true},
+    {"capacity_bytes", [](const JsonPosition& at, PlanChunk& chunk) { chunk.capacity_bytes = at.is_null() ? kNoCapacity : at.number(); }},
 };
 
-constexpr JsonMember<ValuePlace> kPlaceMembers[] = {
-    {"sharing", [](const JsonPlace& at, ValuePlace& place) { place.sharing = enum_at(at, Sharing::joined); }},
-    {"reason", [](const JsonPlace& at, ValuePlace& place) { place.reason = enum_at(at, UnplannedReason::outside_range); }},
-    {"slot", [](const JsonPlace& at, ValuePlace& place) { place.slot = at.number_as<std::uint32_t>(); }},
-    {"with", [](const JsonPlace& at, ValuePlace& place) { place.with = at.number_as<ValueId>(); }},
-    {"buffer", [](const JsonPlace& at, ValuePlace& place) { place.buffer = at.number_as<std::uint32_t>(); }},
-    {"offset", [](const JsonPlace& at, ValuePlace& place) { place.offset = at.number(); }},
-    {"extent_bytes", [](const JsonPlace& at, ValuePlace& place) { place.extent_bytes = at.number(); }},
-    {"alignment", [](const JsonPlace& at, ValuePlace& place) { place.alignment = at.number(); }},
+constexpr JsonMember<ValueLocation> kLocationMembers[] = {
+    {"sharing", [](const JsonPosition& at, ValueLocation& location) { location.reuse = enum_at(at, Reuse::joined); }},
+    {"reason", [](const JsonPosition& at, ValueLocation& location) { location.reason = enum_at(at, UnplannedReason::outside_range); }},
+    {"slot", [](const JsonPosition& at, ValueLocation& location) { location.slot = at.number_as<std::uint32_t>(); }},
+    {"with", [](const JsonPosition& at, ValueLocation& location) { location.with = at.number_as<ValueId>(); }},
+    {"buffer", [](const JsonPosition& at, ValueLocation& location) { location.buffer = at.number_as<std::uint32_t>(); }},
+    {"offset", [](const JsonPosition& at, ValueLocation& location) { location.offset = at.number(); }},
+    {"extent_bytes", [](const JsonPosition& at, ValueLocation& location) { location.extent_bytes = at.number(); }},
+    {"alignment", [](const JsonPosition& at, ValueLocation& location) { location.alignment = at.number(); }},
 };
 
-constexpr ValuePlace kUsualPlace = {.sharing = Sharing::own, .reason = UnplannedReason::placed};
+constexpr ValueLocation kUsualLocation = {.reuse = Reuse::own, .reason = UnplannedReason::placed};
 
-// The sums wait for the arenas.
+// The sums are validated once the arenas are known.
 struct TablesDraft {
   PlanTables tables;
-  std::optional<JsonPlace> peak_bytes;
-  std::optional<JsonPlace> lower_bound_bytes;
+  std::optional<JsonPosition> peak_bytes;
+  std::optional<JsonPosition> lower_bound_bytes;
 };
 
-void read_nodes(const JsonPlace& at, TablesDraft& draft) {
+void read_nodes(const JsonPosition& at, TablesDraft& draft) {
   const auto [begin, end] = pair_at(at);
   draft.tables.nodes = {begin, end};
 }
 
-void read_order(const JsonPlace& at, TablesDraft& draft) {
+void read_order(const JsonPosition& at, TablesDraft& draft) {
   draft.tables.order.reserve(at.items());
-  at.each_item([&](const JsonPlace& node) { draft.tables.order.push_back(node.number_as<NodeId>()); });
+  at.each_item([&](const JsonPosition& node) { draft.tables.order.push_back(node.number_as<NodeId>()); });
 }
 
 constexpr JsonMember<TablesDraft> kTablesMembers[] = {
-    {"strategy", [](const JsonPlace& at, TablesDraft& draft) { draft.tables.strategy = at.text(); }, true},
-    {"outcome", [](const JsonPlace& at, TablesDraft& draft) { draft.tables.outcome = enum_at(at, PlanOutcome::unknown); }, true},
-    {"peak_bytes", [](const JsonPlace& at, TablesDraft& draft) { draft.peak_bytes = at; }},
-    {"lower_bound_bytes", [](const JsonPlace& at, TablesDraft& draft) { draft.lower_bound_bytes = at; }},
+    {"strategy", [](const JsonPosition& at, TablesDraft& draft) { draft.tables.strategy = at.text(); }, true},
+    {"outcome", [](const JsonPosition& at, TablesDraft& draft) { draft.tables.outcome = enum_at(at, PlanOutcome::unknown); }, true},
+    {"peak_bytes", [](const JsonPosition& at, TablesDraft& draft) { draft.peak_bytes = at; }},
+    {"lower_bound_bytes", [](const JsonPosition& at, TablesDraft& draft) { draft.lower_bound_bytes = at; }},
     {"nodes", read_nodes, true},
     {"order", read_order},
-    {"parallel", [](const JsonPlace& at, TablesDraft& draft) { draft.tables.parallel = at.number_as<int>(); }},
-    {"alignment", [](const JsonPlace& at, TablesDraft& draft) { draft.tables.alignment = at.number(); }},
+    {"parallel", [](const JsonPosition& at, TablesDraft& draft) { draft.tables.parallel = at.number_as<int>(); }},
+    {"alignment", [](const JsonPosition& at, TablesDraft& draft) { draft.tables.alignment = at.number(); }},
     {"capacity_bytes",
-     [](const JsonPlace& at, TablesDraft& draft) { draft.tables.capacity_bytes = at.is_null() ? kNoCapacity : at.number(); }},
-    {"arenas", [](const JsonPlace& at, TablesDraft& draft) { draft.tables.arenas = read_list(at, kArenaMembers); }, true},
-    {"slots", [](const JsonPlace& at, TablesDraft& draft) { draft.tables.slots = read_list(at, kSlotMembers); }},
-    {"chunks", [](const JsonPlace& at, TablesDraft& draft) { draft.tables.chunks = read_list(at, kChunkMembers); }},
-    {"places", [](const JsonPlace& at, TablesDraft& draft) { draft.tables.places = read_list(at, kPlaceMembers, kUsualPlace); }, true},
-    {"edges", [](const JsonPlace& at, TablesDraft& draft) { draft.tables.edges = edges_at(at); }},
+     [](const JsonPosition& at, TablesDraft& draft) { draft.tables.capacity_bytes = at.is_null() ? kNoCapacity : at.number(); }},
+    {"arenas", [](const JsonPosition& at, TablesDraft& draft) { draft.tables.arenas = read_list(at, kArenaMembers); }, true},
+    {"slots", [](const JsonPosition& at, TablesDraft& draft) { draft.tables.slots = read_list(at, kSlotMembers); }},
+    {"chunks", [](const JsonPosition& at, TablesDraft& draft) { draft.tables.chunks = read_list(at, kChunkMembers); }},
+    {"places", [](const JsonPosition& at, TablesDraft& draft) { draft.tables.locations = read_list(at, kLocationMembers, kUsualLocation); },
+     true},
+    {"edges", [](const JsonPosition& at, TablesDraft& draft) { draft.tables.edges = edges_at(at); }},
 };
 
-// Nothing when the arenas cannot be counted together.
+// Nothing when the sum overflows.
 std::optional<std::size_t> sum_of(const std::vector<PlanArena>& arenas, std::size_t PlanArena::*member) {
   std::optional<std::size_t> sum = 0;
   for (const PlanArena& arena : arenas)
@@ -125,7 +126,7 @@ std::optional<std::size_t> sum_of(const std::vector<PlanArena>& arenas, std::siz
   return sum;
 }
 
-void check_sum(const std::optional<JsonPlace>& at, const std::optional<std::size_t>& sum) {
+void check_sum(const std::optional<JsonPosition>& at, const std::optional<std::size_t>& sum) {
   if (!at || at->number() == sum) return;
   at->refuse_argument(ErrorCode::plan_invalid,
                       sum ? text::join("it is ", at->number(), ", and the arenas come to ", *sum) : "the arenas pass 64 bits together",
@@ -139,16 +140,16 @@ void member_unless(JsonWriter& json, std::string_view name, const T& value, cons
   if (value != usual) json.member(name, value);
 }
 
-void write_place(const ValuePlace& place, JsonWriter& json) {
+void write_position(const ValueLocation& position, JsonWriter& json) {
   json.begin_object();
-  member_unless(json, "sharing", to_string(place.sharing), to_string(kUsualPlace.sharing));
-  member_unless(json, "reason", to_string(place.reason), to_string(kUsualPlace.reason));
-  member_unless(json, "slot", place.slot, kUsualPlace.slot);
-  member_unless(json, "with", place.with, kUsualPlace.with);
-  member_unless(json, "buffer", place.buffer, kUsualPlace.buffer);
-  member_unless(json, "offset", place.offset, kUsualPlace.offset);
-  member_unless(json, "extent_bytes", place.extent_bytes, kUsualPlace.extent_bytes);
-  member_unless(json, "alignment", place.alignment, kUsualPlace.alignment);
+  member_unless(json, "sharing", to_string(position.reuse), to_string(kUsualLocation.reuse));
+  member_unless(json, "reason", to_string(position.reason), to_string(kUsualLocation.reason));
+  member_unless(json, "slot", position.slot, kUsualLocation.slot);
+  member_unless(json, "with", position.with, kUsualLocation.with);
+  member_unless(json, "buffer", position.buffer, kUsualLocation.buffer);
+  member_unless(json, "offset", position.offset, kUsualLocation.offset);
+  member_unless(json, "extent_bytes", position.extent_bytes, kUsualLocation.extent_bytes);
+  member_unless(json, "alignment", position.alignment, kUsualLocation.alignment);
   json.end_object();
 }
 
@@ -203,7 +204,7 @@ void write_figures(const PlanTables& tables, JsonWriter& json) {
 
 }  // namespace
 
-PlanTables tables_from_json(const JsonPlace& object) {
+PlanTables tables_from_json(const JsonPosition& object) {
   TablesDraft draft;
   read_members(object, kTablesMembers, draft);
   check_sum(draft.peak_bytes, sum_of(draft.tables.arenas, &PlanArena::bytes));
@@ -217,7 +218,7 @@ void tables_to_json(const PlanTables& tables, JsonWriter& json) {
   write_list("arenas", tables.arenas, write_arena, json);
   write_list("slots", tables.slots, write_slot, json);
   if (!tables.chunks.empty()) write_list("chunks", tables.chunks, write_chunk, json);
-  write_list("places", tables.places, write_place, json);
+  write_list("places", tables.locations, write_position, json);
   write_list("edges", tables.edges, write_edge, json);
   json.end_object();
 }

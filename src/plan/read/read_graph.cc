@@ -14,16 +14,16 @@ namespace {
 
 using namespace internal::plan::read;
 
-bool says_plan(const JsonPlace& top) {
+bool says_plan(const JsonPosition& top) {
   bool plan = false;
   top.each_member(
-      [&](const JsonPlace& member) { plan = plan || (member.key() == "berth" && member.is_text() && member.text() == "plan"); });
+      [&](const JsonPosition& member) { plan = plan || (member.key() == "berth" && member.is_text() && member.text() == "plan"); });
   return plan;
 }
 
 Graph read_json(std::string_view bytes, std::string_view name) {
   const JsonDocument document(bytes, name);
-  const JsonPlace top = document.top();
+  const JsonPosition top = document.top();
   return graph_from_json(says_plan(top) ? *plan_file(top).graph : top);
 }
 

@@ -10,10 +10,10 @@ namespace berth::internal::plan {
 
 namespace {
 
-constexpr std::size_t kMostWork = 40'000'000;      // states × units of one search
-constexpr std::size_t kMostAllWork = 400'000'000;  // of all
+constexpr std::size_t kMostWork = 40'000'000;      // states × units, per search
+constexpr std::size_t kMostAllWork = 400'000'000;  // of all searches
 constexpr std::size_t kMostStates = 20'000;
-constexpr std::size_t kMostRounds = 400;  // searches in all
+constexpr std::size_t kMostRounds = 400;  // searches in total
 constexpr std::size_t kWindows[] = {12, 24, 48, 96, 192, 384};
 
 class Improver {
@@ -28,7 +28,7 @@ class Improver {
       is_least = needs_[peak_at] <= floor_;
       if (is_least) break;
       const OrderRange whole = range_around(peak_at);
-      // What was too long once is so again.
+      // A range as long as one that was given up is not tried again.
       const std::size_t length = whole.end - whole.begin;
       const Found found = length < too_long_ ? search(whole) : Found::gave_up;
       if (found == Found::gave_up) too_long_ = std::min(too_long_, length);
@@ -53,12 +53,12 @@ class Improver {
 
   Found search(const OrderRange& range) {
     const std::size_t length = range.end - range.begin;
-    const std::size_t cost = length + model_.units() / 8 + 1;  // of a state
+    const std::size_t cost = length + model_.units() / 8 + 1;  // per state
     const std::size_t states = std::min(kMostStates, kMostWork / cost);
     if (length > kMostWork / kMostStates) return Found::gave_up;
     ++rounds_;
     const std::size_t peak = *std::max_element(needs_.begin(), needs_.end());
-    std::size_t elsewhere = floor_;  // lower than this need not be: there is a need that comes next
+    std::size_t elsewhere = floor_;  // going below the peak elsewhere gains nothing
     for (std::size_t i = 0; i < needs_.size(); ++i)
       if ((i < range.begin || i >= range.end) && needs_[i] < peak) elsewhere = std::max(elsewhere, needs_[i]);
     const RangeAnswer answer = search_range({model_, order_, range, peak, elsewhere, states, patience_});
@@ -81,11 +81,11 @@ class Improver {
   const OrderModel& model_;
   const Patience& patience_;
   std::vector<UnitId> order_;
-  std::vector<std::size_t> needs_;  // of each position
+  std::vector<std::size_t> needs_;  // live bytes at each position
   const std::size_t floor_;
   std::size_t rounds_ = 0;
   std::size_t work_ = 0;
-  std::size_t too_long_ = SIZE_MAX;  // a search of so long a stretch gave up
+  std::size_t too_long_ = SIZE_MAX;  // length of the shortest range whose search gave up
 };
 
 }  // namespace
@@ -97,7 +97,7 @@ std::size_t least_need(const OrderModel& model) {
     std::size_t need = 0;
     for (const StorageId s : model.reads[u]) need += model.storages[s].bytes;
     for (const StorageId s : model.makes[u]) need += model.storages[s].bytes;
-    // Whatever it makes may lie in what it reads.
+    // What it makes may reuse what it reads, in place.
     std::vector<StorageId> taken;
     const auto pairs = model.in_place[u];
     for (std::size_t i = 0; i < pairs.size(); i += 2)

@@ -9,16 +9,17 @@
 
 namespace berth::internal::plan {
 
-// Lowers an order where it needs the most, for as long as that helps: the stretch around it is searched exactly if it is small, else ever
-// longer windows of it. The answer never needs more than what came in, and is the same on every machine unless patience ends.
+// Lowers the peak of an order for as long as that helps: the independent range around the peak is searched
+// exactly if it is small, else ever longer windows of it. The result never needs more than the input, and is
+// the same on every machine unless patience ends.
 struct ImprovedOrder {
   std::vector<UnitId> order;
   std::size_t peak_bytes = 0;
-  bool is_least = false;  // no order needs less, as the model counts
+  bool is_least = false;  // proved: no order needs less in the model
 };
 ImprovedOrder improve_order(const OrderModel& model, std::vector<UnitId> order, const Patience& patience);
 
-// What some unit needs in every order, what it reads and makes; or what survives in the end.
+// A lower bound for every order: what some unit reads and makes, or what survives in the end.
 std::size_t least_need(const OrderModel& model);
 
 }  // namespace berth::internal::plan

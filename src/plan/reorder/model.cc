@@ -40,7 +40,8 @@ class ModelBuilder {
   }
 
  private:
-  // What nobody in the range reads would lie there longer than it must.
+  // A node with an output that no node of the range reads is no source: it would be live for longer than
+  // necessary.
   bool is_source(const GraphNode& node) const {
     if (node.side_effects || node.outputs.empty()) return false;
     for (const ValueId v : node.inputs)
@@ -112,7 +113,8 @@ class ModelBuilder {
     model_.sources.add_list(sources);
   }
 
-  // Also for what it ignores, as the graph's own order does; and for the side effects before its own.
+  // Dependencies, ignored inputs included, as in the graph's own order; and the previous node with side
+  // effects.
   void add_waits(NodeId n, const GraphNode& node) {
     std::vector<std::uint32_t> before;
     for (const ValueId v : node.inputs)

@@ -14,14 +14,14 @@ namespace {
 
 // ---- List orders: of the units that are ready, the one with the least key runs next.
 
-// What a list order decides by: the first that differs.
+// The priority of a list order, compared lexicographically.
 using Key = std::tuple<std::int64_t, std::int64_t>;
 
 struct Ready {
   StepCost cost;
-  std::size_t live_bytes;  // now
+  std::size_t live_bytes;  // before it runs
   UnitId unit;
-  std::uint32_t since;  // how many had run when it became ready
+  std::uint32_t since;  // number of units that had run when it became ready
 
   std::int64_t growth() const { return static_cast<std::int64_t>(cost.live_bytes) - static_cast<std::int64_t>(live_bytes); }
 };
@@ -30,7 +30,7 @@ Key by_growth(const Ready& ready) { return {ready.growth(), static_cast<std::int
 
 Key by_growth_newest(const Ready& ready) { return {ready.growth(), -std::int64_t{ready.since}}; }
 
-// What does not grow runs at once; of the others, the one that the graph has first, or what became ready last.
+// Units that do not raise the live bytes run at once; the others in graph order, or the latest ready first.
 Key shrinking_first(const Ready& ready) { return ready.growth() <= 0 ? Key{-1, ready.growth()} : Key{0, std::int64_t{ready.unit}}; }
 
 Key shrinking_newest(const Ready& ready) { return ready.growth() <= 0 ? Key{-1, ready.growth()} : Key{0, -std::int64_t{ready.since}}; }
@@ -138,7 +138,8 @@ Operands as_listed(const Lists& before) {
 
 std::vector<UnitId> depth_first(const OrderModel& model) { return depth_first_of(model.before, model.after, as_listed(model.before)); }
 
-// As if every operand were the root of a tree of its own: first the one whose making needs most beyond what it leaves behind.
+// As in the Sethi-Ullman rule for trees: first the operand whose computation needs most beyond what it leaves
+// behind.
 std::vector<UnitId> depth_first_heavy(const OrderModel& model) {
   Operands operands = as_listed(model.before);
   std::vector<double> needs(model.units(), 0);
@@ -157,7 +158,7 @@ std::vector<UnitId> depth_first_heavy(const OrderModel& model) {
   return depth_first_of(model.before, model.after, operands);
 }
 
-// What a unit makes is used up just after it: depth first from the other end.
+// What a unit makes is consumed just after it: depth first from the other end.
 std::vector<UnitId> breadth_last(const OrderModel& model) {
   std::vector<UnitId> order = depth_first_of(model.after, model.before, as_listed(model.after));
   std::reverse(order.begin(), order.end());

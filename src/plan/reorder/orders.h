@@ -7,8 +7,9 @@
 
 #include "plan/reorder/model.h"
 
-// Orders of a whole graph, each in near-linear time and none of them good everywhere: the same rule that saves a third on one graph costs a
-// multiple on another. They are starting points; the best of them is improved (improve.h).
+// Greedy topological orders of a whole graph, each in near-linear time and none of them good everywhere: the
+// same heuristic that saves a third on one graph costs a multiple on another. They are starting points; the
+// best of them is improved (improve.h).
 namespace berth::internal::plan {
 
 struct OrderRule {

@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::uint32_t kNoState = UINT32_MAX;
 
-// A set of units that have run, and how it was reached from another: by the units [forced_begin, forced_end) of one long list, which ran
-// without a choice, and by one that was chosen.
+// A set of units that have run, and how it was reached from its parent: by the units [forced_begin, forced_end)
+// of one long list, which ran without a choice, and by one that was chosen.
 struct State {
   std::uint32_t parent = kNoState;
   std::uint32_t size = 0;
@@ -24,7 +24,7 @@ struct State {
   std::size_t peak = 0;
 };
 
-// What has not been taken up yet: the least peak first, then the largest set.
+// The priority queue of states to expand: the least peak first, then the largest set.
 struct Open {
   std::size_t peak;
   std::uint32_t size;
@@ -104,13 +104,13 @@ class RangeSearch {
     open_.push({state.peak, state.size, *at});
   }
 
-  // A state that is taken up, with all that is known of its set.
+  // A state that is being expanded, with everything derived from its set.
   struct Walker {
     State state;
     std::vector<std::uint64_t> bits;
     ForwardWalk walk;
-    std::vector<std::uint32_t> waits;       // for units of the range that have not run
-    std::vector<std::uint32_t> ready = {};  // have not run, and wait for none
+    std::vector<std::uint32_t> waits;       // number of predecessors in the range that have not run
+    std::vector<std::uint32_t> ready = {};  // units that can run next
   };
 
   Walker walker_at(std::uint32_t index) const {
@@ -128,7 +128,7 @@ class RangeSearch {
       if (const std::uint32_t j = number_[next]; j != kNoUnit) --at.waits[j];
   }
 
-  // Runs what the set can run: without a choice as long as something does not grow, then one more unit in each way.
+  // Expands a state: forced units first, then one successor for each unit that can run.
   void take_up(std::uint32_t index) {
     Walker at = walker_at(index);
     at.state.parent = index;
@@ -146,8 +146,8 @@ class RangeSearch {
     }
   }
 
-  // What does not grow, and needs no more than was needed already, is never better later: what it frees now it would free then, and until
-  // then there would be no less.
+  // A unit that does not raise the live bytes, and needs no more than the peak so far, is never better later:
+  // it would free the same bytes then, and until then no fewer would be live.
   void run_forced(Walker& at) {
     at.state.chosen = kNoUnit;
     at.state.forced_begin = forced_.size();
@@ -165,12 +165,12 @@ class RangeSearch {
       ++at.state.size;
       for (const UnitId next : task_.model.after[units_[i]])
         if (const std::uint32_t j = number_[next]; j != kNoUnit && at.waits[j] == 0) at.ready.push_back(j);
-      k = 0;  // others may not grow any more
+      k = 0;  // the costs of others may have fallen
     }
     at.state.forced_end = forced_.size();
   }
 
-  // The units of a state's set, in the order in which they ran, by their numbers here.
+  // The units of a state's set, in the order in which they ran, as indices into units_.
   std::vector<std::uint32_t> units_to(std::uint32_t state) const {
     std::vector<std::uint32_t> parents;
     for (std::uint32_t s = state; s != kNoState; s = states_[s].parent) parents.push_back(s);
@@ -194,13 +194,13 @@ class RangeSearch {
   const RangeTask& task_;
   const std::vector<UnitId> units_;
   const std::size_t words_;
-  std::vector<std::uint32_t> number_;  // of each unit of the model, among those here
+  std::vector<std::uint32_t> number_;  // of each unit of the model, its index in units_
   ForwardWalk at_start_;
-  std::vector<std::uint32_t> waits_;  // for units of the range
+  std::vector<std::uint32_t> waits_;  // predecessors in the range
   std::vector<State> states_;
   std::vector<bool> taken_up_;
-  std::vector<std::uint64_t> bits_;    // of each state
-  std::vector<std::uint32_t> forced_;  // what ran without a choice, of all states
+  std::vector<std::uint64_t> bits_;    // the set of each state
+  std::vector<std::uint32_t> forced_;  // the forced units of all states
   std::unordered_set<std::uint32_t, HashOf, SameSet> known_{64, HashOf{this}, SameSet{this}};
   std::priority_queue<Open> open_;
 };
@@ -213,16 +213,17 @@ std::vector<OrderRange> independent_ranges(const OrderModel& model, const std::v
   const std::size_t count = order.size();
   std::vector<std::size_t> position(model.units());
   for (std::size_t i = 0; i < count; ++i) position[order[i]] = i;
-  // Of all that stand behind a position, the least of the last that each waits for.
+  // Over all units behind a position, the minimum of the last position that each waits for.
   std::vector<std::size_t> least_wait(count + 1, count);
   for (std::size_t i = count; i-- > 0;) {
-    std::size_t last = SIZE_MAX;  // waits for nothing: as if for one before all
+    std::size_t last = SIZE_MAX;  // no predecessor
     for (const UnitId u : model.before[order[i]]) last = last == SIZE_MAX ? position[u] : std::max(last, position[u]);
     least_wait[i] = last == SIZE_MAX ? 0 : std::min(least_wait[i + 1], last + 1);
   }
   std::vector<OrderRange> ranges;
   std::size_t begin = 0;
-  std::size_t first_use = 0;  // of all before a position, the greatest of the first that waits for each
+  // Over all units before a position, the maximum of the first position that waits for each.
+  std::size_t first_use = 0;
   for (std::size_t i = 0; i < count; ++i) {
     if (first_use <= i && least_wait[i + 1] >= i + 1) {
       ranges.push_back({begin, i + 1});

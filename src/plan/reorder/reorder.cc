@@ -12,7 +12,7 @@ namespace berth::internal::plan {
 
 namespace {
 
-constexpr std::size_t kMostImproved = 3;  // of the orders, the best
+constexpr std::size_t kMostImproved = 3;  // the best of the orders are improved
 constexpr std::size_t kMostKept = 6;
 
 struct Candidate {
@@ -25,7 +25,7 @@ void sort_by_peak(std::vector<Candidate>& candidates) {
   std::stable_sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) { return a.peak < b.peak; });
 }
 
-// Of equal orders the first.
+// Adds a candidate unless an equal order is there.
 void add(std::vector<Candidate>& candidates, Candidate candidate) {
   const bool known = std::any_of(candidates.begin(), candidates.end(), [&](const Candidate& one) { return one.units == candidate.units; });
   if (!known) candidates.push_back(std::move(candidate));

@@ -9,20 +9,22 @@
 #include "plan/lives.h"
 #include "plan/pack/packer.h"
 
-// Other orders in which the nodes of a graph can run, that may need less memory than the one it has.
+// Other topological orders of a graph, which may need less memory than its own.
 namespace berth::internal::plan {
 
 struct NodeOrder {
   std::string name;
   std::vector<NodeId> nodes;       // all of the range
-  std::size_t estimate_bytes = 0;  // what it needs, as the model counts
+  std::size_t estimate_bytes = 0;  // peak in the model
 };
 
-// The promising ones, the least estimate first; none that is the order given. `which` is "best", or the name of one rule.
+// The promising orders, the least estimate first, without the given one. `which` is "best", or the name of one
+// rule.
 std::vector<NodeOrder> find_orders(const Graph& graph, NodeRange nodes, const std::vector<Life>& lives, bool share, std::string_view which,
                                    const Patience& patience);
 
-// The graph with its nodes in another order; values keep their numbers. Nodes outside the range stay where they are.
+// The graph with its nodes in another order; values keep their numbers. Nodes outside the range stay where they
+// are.
 Graph in_order(const Graph& graph, NodeRange nodes, const std::vector<NodeId>& order);
 
 }  // namespace berth::internal::plan

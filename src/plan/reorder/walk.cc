@@ -7,7 +7,8 @@ namespace berth::internal::plan {
 
 namespace {
 
-// The bytes of storages that a unit makes in those of others that end with it, `ends(storage)`. Each is taken once.
+// The bytes of storages that a unit makes in place, in storages that die with it, by `ends(storage)`. Each is
+// reused once.
 template <class Ends>
 std::size_t taken_bytes(const OrderModel& model, UnitId unit, Ends ends) {
   const std::span<const std::uint32_t> pairs = model.in_place[unit];
@@ -67,7 +68,7 @@ StepCost BackwardWalk::preview(UnitId unit) const {
     if (!born_[s]) cost.need_bytes += model_->storages[s].bytes;
   std::size_t ended = 0;
   for (const StorageId s : model_->makes[unit]) {
-    if (!born_[s]) cost.need_bytes += model_->storages[s].bytes;  // nobody reads it
+    if (!born_[s]) cost.need_bytes += model_->storages[s].bytes;  // no unit reads it
     ended += model_->storages[s].bytes;
   }
   for (const std::uint32_t source : model_->sources[unit])

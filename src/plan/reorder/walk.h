@@ -7,16 +7,16 @@
 
 #include "plan/reorder/model.h"
 
-// Runs units one after another, forwards or backwards in time, and counts the bytes that are live.
+// Simulates units one after another, forwards or backwards in time, and counts the live bytes.
 namespace berth::internal::plan {
 
-// What running a unit next would cost.
+// The memory cost of running a unit next.
 struct StepCost {
   std::size_t need_bytes = 0;  // live while it runs
   std::size_t live_bytes = 0;  // live afterwards
 };
 
-// Forwards: a storage is born with the unit that makes it, and dies after its last reader.
+// Forwards: a storage becomes live with the unit that makes it, and dies after its last reader.
 class ForwardWalk {
  public:
   explicit ForwardWalk(const OrderModel& model);
@@ -24,7 +24,7 @@ class ForwardWalk {
   std::size_t live_bytes() const noexcept { return live_; }
   StepCost preview(UnitId unit) const;
 
-  // Calls changed(other) for units whose costs may be others now.
+  // Calls changed(other) for units whose cost may have changed.
   template <class Changed>
   StepCost run(UnitId unit, Changed changed) {
     const StepCost cost = preview(unit);
@@ -48,13 +48,13 @@ class ForwardWalk {
   UnitId last_reader(StorageId s) const;
 
   const OrderModel* model_;
-  std::vector<std::uint32_t> left_;  // readers of each storage that are still to come
+  std::vector<std::uint32_t> left_;  // remaining readers of each storage
   std::vector<bool> done_;           // units
   std::vector<bool> has_run_;        // sources
   std::size_t live_ = 0;
 };
 
-// Backwards: a storage is born with its last reader, and dies with the unit that makes it.
+// Backwards: a storage becomes live with its last reader, and dies with the unit that makes it.
 class BackwardWalk {
  public:
   explicit BackwardWalk(const OrderModel& model);
@@ -80,14 +80,14 @@ class BackwardWalk {
  private:
   const OrderModel* model_;
   std::vector<bool> born_;                  // storages
-  std::vector<std::uint32_t> source_left_;  // readers of each source that are still to come
+  std::vector<std::uint32_t> source_left_;  // remaining readers of each source
   std::size_t live_ = 0;
 };
 
-// The most that is live in an order of all units.
+// The peak of an order of all units.
 std::size_t peak_of(const OrderModel& model, std::span<const UnitId> order);
 
-// What is needed while each unit of an order runs.
+// The live bytes while each unit of an order runs.
 std::vector<std::size_t> needs_of(const OrderModel& model, std::span<const UnitId> order);
 
 }  // namespace berth::internal::plan

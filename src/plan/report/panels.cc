@@ -16,16 +16,16 @@ using Sharers = std::vector<std::vector<ValueId>>;  // by buffer
 
 Sharers find_sharers(const PlanTables& tables) {
   Sharers sharers;
-  for (ValueId v = 0; v < tables.places.size(); ++v) {
-    const ValuePlace& place = tables.places[v];
-    if (!place.planned() || place.extent_bytes == 0) continue;
-    if (place.buffer >= sharers.size()) sharers.resize(place.buffer + std::size_t{1});
-    sharers[place.buffer].push_back(v);
+  for (ValueId v = 0; v < tables.locations.size(); ++v) {
+    const ValueLocation& location = tables.locations[v];
+    if (!location.planned() || location.extent_bytes == 0) continue;
+    if (location.buffer >= sharers.size()) sharers.resize(location.buffer + std::size_t{1});
+    sharers[location.buffer].push_back(v);
   }
   return sharers;
 }
 
-// The values besides the first.
+// The values of a buffer besides the first.
 std::string shared_with(const Graph& graph, const std::vector<ValueId>& values, ValueId first) {
   std::string names;
   std::size_t named = 0;
@@ -76,7 +76,7 @@ std::vector<html::MapBox> plan_rects(const Plan& plan, std::uint32_t device) {
   std::vector<html::MapBox> rects;
   for (const Plan::Buffer& buffer : plan.buffers()) {
     if (buffer.device != device) continue;
-    const std::vector<ValueId>& values = sharers[plan.place(buffer.first).buffer];
+    const std::vector<ValueId>& values = sharers[plan.location(buffer.first).buffer];
     rects.push_back({.begin = buffer.life.begin,
                      .end = buffer.life.end,
                      .offset = buffer.offset,

@@ -9,19 +9,19 @@
 #include "berth/plan/plan.h"
 #include "html/address_map.h"
 
-// A plan as address maps: what every drawing of it starts from.
+// A plan as address maps, the input of every drawing.
 namespace berth::internal::plan {
 
-// One for each buffer of a device, named after its first value, with the others that share its bytes in a note. In the order in which they
-// begin.
+// One box for each buffer of a device, named after its first value, with the buffer's other values in a note;
+// sorted by begin.
 std::vector<html::MapBox> plan_rects(const Plan& plan, std::uint32_t device);
 
 html::AddressMap plan_map(const Plan& plan, std::uint32_t device);
 
-// One for each device that has bytes.
+// One map for each device that has bytes.
 std::vector<html::AddressMap> plan_maps(const Plan& plan);
 
-// By name, or by number; not yet made safe to print.
+// The name, or the number; not yet escaped.
 std::string value_name(const Graph& graph, ValueId value);
 std::string step_name(const Graph& graph, NodeId node);
 

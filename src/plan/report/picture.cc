@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kShades = {"█", "▒", "▓", "░"};
 constexpr std::array<std::string_view, 9> kLevels = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
-constexpr std::size_t kLeastInner = 8;  // narrower than this the labels are left out
+constexpr std::size_t kLeastInner = 8;  // below this width the labels are left out
 
 class Picture {
  public:
@@ -34,14 +34,14 @@ class Picture {
   }
 
  private:
-  // The label of a line, and what separates it from the drawing.
+  // Writes the label of a line, and the border between it and the drawing.
   void begin_line(std::string_view label, std::string_view border) {
     if (!labelled_) return;
     out_.append(gutter_ - label.size(), ' ');
     out_ += text::join(label, " ", border);
   }
 
-  // Without the spaces that nobody sees.
+  // Strips trailing spaces.
   void end_line() {
     while (out_.ends_with(' ')) out_.pop_back();
     out_ += '\n';
@@ -53,7 +53,7 @@ class Picture {
     end_line();
   }
 
-  // Rounded up, so that no bytes at all differ from few.
+  // Rounded up, so that few bytes differ from none.
   std::size_t level(std::uint64_t bytes) const {
     if (bytes == 0) return 0;
     const double share = static_cast<double>(bytes) / static_cast<double>(std::max<std::uint64_t>(map_.bytes, 1));

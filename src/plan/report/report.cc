@@ -26,7 +26,7 @@ void check_device(const Plan& plan, std::uint32_t device) {
                         {{"device", device}, {"devices", devices}});
 }
 
-std::vector<html::AddressMap> maps_of(const Plan& plan) { return plan.has_places() ? plan_maps(plan) : std::vector<html::AddressMap>{}; }
+std::vector<html::AddressMap> maps_of(const Plan& plan) { return plan.has_locations() ? plan_maps(plan) : std::vector<html::AddressMap>{}; }
 
 std::string subtitle(const Plan& plan) {
   const NodeRange nodes = plan.tables().nodes;
@@ -35,31 +35,31 @@ std::string subtitle(const Plan& plan) {
 }
 
 std::string why_empty(const Plan& plan) {
-  return plan.has_places() ? "No value has bytes in an arena."
-                           : text::join("There is no plan to draw: its outcome is ", to_string(plan.outcome()), ".");
+  return plan.has_locations() ? "No value has bytes in an arena."
+                              : text::join("There is no plan to draw: its outcome is ", to_string(plan.outcome()), ".");
 }
 
 }  // namespace
 
 std::string plan_picture(const Plan& plan, std::uint32_t device, std::size_t columns, std::size_t rows) {
   check_device(plan, device);
-  if (!plan.has_places() || plan.tables().arenas[device].bytes == 0) return {};
+  if (!plan.has_locations() || plan.tables().arenas[device].bytes == 0) return {};
   return draw_picture(plan_map(plan, device), columns, rows);
 }
 
 std::string plan_svg(const Plan& plan) { return html::maps_svg(maps_of(plan), "memory plan"); }
 
 std::string plan_html(const Plan& plan, const std::string& title) {
-  html::HtmlPage page(title, subtitle(plan));
-  page.figures(plan_figures(plan));
+  html::HtmlReport report(title, subtitle(plan));
+  report.figures(plan_figures(plan));
   const std::vector<html::AddressMap> maps = maps_of(plan);
-  if (maps.empty()) page.paragraph(why_empty(plan));
-  for (const html::AddressMap& map : maps) page.timeline(html::live_timeline(map, text::join("Live bytes on ", map.title))).map(map);
-  if (!plan.attempts().empty()) page.table(attempts_table(plan));
+  if (maps.empty()) report.paragraph(why_empty(plan));
+  for (const html::AddressMap& map : maps) report.timeline(html::live_timeline(map, text::join("Live bytes on ", map.title))).map(map);
+  if (!plan.attempts().empty()) report.table(attempts_table(plan));
   for (std::uint32_t device = 0; !maps.empty() && device < plan.tables().arenas.size(); ++device)
-    if (plan.tables().arenas[device].bytes != 0) page.table(peak_table(plan, device));
-  if (!plan.unplanned().empty()) page.table(unplanned_table(plan));
-  return page.take();
+    if (plan.tables().arenas[device].bytes != 0) report.table(peak_table(plan, device));
+  if (!plan.unplanned().empty()) report.table(unplanned_table(plan));
+  return report.take();
 }
 
 }  // namespace berth

@@ -34,7 +34,7 @@ std::vector<html::TableCell> attempt_row(const PlanAttempt& attempt, std::size_t
           {attempt.note}};
 }
 
-// Largest first; they add up to the peak.
+// The buffers that are live at a step, largest first; at the peak step they add up to the peak.
 std::vector<Plan::Buffer> live_at(const Plan& plan, std::uint32_t device, NodeId step) {
   std::vector<Plan::Buffer> live = plan.buffers();
   std::erase_if(live, [&](const Plan::Buffer& b) { return b.device != device || step < b.life.begin || step >= b.life.end; });
@@ -52,7 +52,7 @@ std::vector<html::TableCell> peak_row(const Plan& plan, const Plan::Buffer& buff
           {step_name(plan.graph(), plan.node_at(buffer.life.begin))}};
 }
 
-// With what shows it, where there is one device.
+// The lower bound, with its proof where there is only one device.
 std::string bound_note(const Plan& plan) {
   std::string note = text::join(plan.lower_bound_bytes(), " bytes");
   if (plan.graph().devices.size() == 1) note += text::join(", ", plan.describe_bound());
@@ -63,7 +63,7 @@ std::string bound_note(const Plan& plan) {
 
 std::vector<html::Figure> plan_figures(const Plan& plan) {
   const std::string none = "none";
-  const bool placed = plan.has_places();
+  const bool placed = plan.has_locations();
   return {{"peak", placed ? text::bytes(plan.peak_bytes()) : none, placed ? text::join(plan.peak_bytes(), " bytes") : ""},
           {"lower bound", text::bytes(plan.lower_bound_bytes()), bound_note(plan)},
           {"peak / lower bound", placed ? html::decimal(plan.ratio(), 4) : none},

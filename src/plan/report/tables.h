@@ -8,10 +8,10 @@
 #include "berth/plan/plan.h"
 #include "html/html.h"
 
-// What a page says of a plan beside the drawing.
+// The figures and tables of a plan's report.
 namespace berth::internal::plan {
 
-// A table names no more buffers than this: the largest.
+// Limit on the rows of a table; the largest buffers are kept.
 inline constexpr std::size_t kMostRows = 500;
 
 std::vector<html::Figure> plan_figures(const Plan& plan);

@@ -12,7 +12,7 @@ using enum PlanProblem::Kind;
 
 using Chunks = std::vector<const PlanChunk*>;  // of one device, by offset
 
-// Each inside its arena and its capacity, in the order of their offsets, and none reaching into the next.
+// Checks that the chunks are inside their arenas and capacities, sorted by offset, and disjoint.
 std::vector<Chunks> sorted_chunks(Judge& judge) {
   std::vector<Chunks> by_device(judge.plan.arenas.size());
   for (std::size_t i = 0; i < judge.plan.chunks.size(); ++i) {
@@ -31,12 +31,12 @@ std::vector<Chunks> sorted_chunks(Judge& judge) {
   return by_device;
 }
 
-bool lies_in(const Chunks& chunks, const ValuePlace& place) {
-  const auto after = std::upper_bound(chunks.begin(), chunks.end(), place.offset,
+bool lies_in(const Chunks& chunks, const ValueLocation& location) {
+  const auto after = std::upper_bound(chunks.begin(), chunks.end(), location.offset,
                                       [](std::size_t offset, const PlanChunk* chunk) { return offset < chunk->offset; });
   if (after == chunks.begin()) return false;
   const PlanChunk& chunk = **std::prev(after);
-  return fits(place.offset - chunk.offset, place.extent_bytes, chunk.bytes);
+  return fits(location.offset - chunk.offset, location.extent_bytes, chunk.bytes);
 }
 
 }  // namespace
@@ -47,10 +47,10 @@ void check_chunks(Judge& judge) {
   const std::vector<Chunks> by_device = sorted_chunks(judge);
   if (!judge.clean()) return;
   for (ValueId v = 0; v < judge.facts.size(); ++v) {
-    const ValuePlace& place = judge.plan.places[v];
+    const ValueLocation& location = judge.plan.locations[v];
     const Chunks& chunks = by_device[judge.graph.values[v].device];
-    if (place.planned() && place.extent_bytes != 0 && !chunks.empty() && !lies_in(chunks, place))
-      judge.say(bounds, judge.value(v), " lies at ", place.offset, " with ", place.extent_bytes, " bytes, not in one chunk");
+    if (location.planned() && location.extent_bytes != 0 && !chunks.empty() && !lies_in(chunks, location))
+      judge.say(bounds, judge.value(v), " lies at ", location.offset, " with ", location.extent_bytes, " bytes, not in one chunk");
   }
 }
 

@@ -15,31 +15,32 @@ std::size_t needed_alignment(const GraphValue& value, std::size_t least) {
   return std::max(value.dtype ? alignment_of(*value.dtype) : 1, least);
 }
 
-void check_place(Judge& judge, ValueId v, const ValuePlace& place) {
+void check_location(Judge& judge, ValueId v, const ValueLocation& location) {
   const GraphValue& value = judge.graph.values[v];
   const PlanArena& arena = judge.plan.arenas[value.device];
   const std::size_t needed = needed_alignment(value, judge.plan.alignment);
-  if (place.alignment != needed) return judge.say(alignment, judge.value(v), " is aligned to ", place.alignment, " and needs ", needed);
-  if (place.offset % place.alignment != 0)
-    judge.say(alignment, judge.value(v), " lies at ", place.offset, ", no multiple of ", place.alignment);
-  if (place.extent_bytes != try_align_up(judge.bytes(v), place.alignment))
-    judge.say(alignment, judge.value(v), " of ", judge.bytes(v), " bytes has an extent of ", place.extent_bytes);
-  if (!fits(place.offset, place.extent_bytes, arena.bytes))
-    judge.say(bounds, judge.value(v), " lies at ", place.offset, " with ", place.extent_bytes, " bytes, outside the arena of ",
+  if (location.alignment != needed)
+    return judge.say(alignment, judge.value(v), " is aligned to ", location.alignment, " and needs ", needed);
+  if (location.offset % location.alignment != 0)
+    judge.say(alignment, judge.value(v), " lies at ", location.offset, ", no multiple of ", location.alignment);
+  if (location.extent_bytes != try_align_up(judge.bytes(v), location.alignment))
+    judge.say(alignment, judge.value(v), " of ", judge.bytes(v), " bytes has an extent of ", location.extent_bytes);
+  if (!fits(location.offset, location.extent_bytes, arena.bytes))
+    judge.say(bounds, judge.value(v), " lies at ", location.offset, " with ", location.extent_bytes, " bytes, outside the arena of ",
               arena.bytes);
-  if (value.fixed_offset && *value.fixed_offset != place.offset && judge.bytes(v) != 0)
-    judge.say(bounds, judge.value(v), " lies at ", place.offset, " and is fixed at ", *value.fixed_offset);
+  if (value.fixed_offset && *value.fixed_offset != location.offset && judge.bytes(v) != 0)
+    judge.say(bounds, judge.value(v), " lies at ", location.offset, " and is fixed at ", *value.fixed_offset);
 }
 
-void check_slot(Judge& judge, ValueId v, const ValuePlace& place) {
-  if (place.extent_bytes == 0 && place.slot == kNoSlot) return;
-  if (place.slot >= judge.plan.slots.size())
-    return judge.say(bounds, judge.value(v), " is in slot ", place.slot, " of ", judge.plan.slots.size());
-  const PlanSlot& slot = judge.plan.slots[place.slot];
-  if (place.extent_bytes == 0) return;
-  if (slot.device != judge.graph.values[v].device || place.offset < slot.offset ||
-      !fits(place.offset - slot.offset, place.extent_bytes, slot.bytes))
-    judge.say(bounds, judge.value(v), " does not lie in its slot ", place.slot);
+void check_slot(Judge& judge, ValueId v, const ValueLocation& location) {
+  if (location.extent_bytes == 0 && location.slot == kNoSlot) return;
+  if (location.slot >= judge.plan.slots.size())
+    return judge.say(bounds, judge.value(v), " is in slot ", location.slot, " of ", judge.plan.slots.size());
+  const PlanSlot& slot = judge.plan.slots[location.slot];
+  if (location.extent_bytes == 0) return;
+  if (slot.device != judge.graph.values[v].device || location.offset < slot.offset ||
+      !fits(location.offset - slot.offset, location.extent_bytes, slot.bytes))
+    judge.say(bounds, judge.value(v), " does not lie in its slot ", location.slot);
 }
 
 void check_slots(Judge& judge) {
@@ -62,7 +63,7 @@ void check_slots(Judge& judge) {
   }
 }
 
-// Each arena within its capacity, and all of them together something that can be added up.
+// Each arena is within its capacity, and their sum does not overflow.
 void check_arenas(Judge& judge) {
   std::size_t sum = 0;
   for (std::size_t device = 0; device < judge.plan.arenas.size(); ++device) {
@@ -76,14 +77,14 @@ void check_arenas(Judge& judge) {
 
 }  // namespace
 
-void check_places(Judge& judge) {
+void check_locations(Judge& judge) {
   check_arenas(judge);
   check_slots(judge);
   for (ValueId v = 0; v < judge.facts.size(); ++v) {
-    const ValuePlace& place = judge.plan.places[v];
-    if (!place.planned()) continue;
-    check_place(judge, v, place);
-    if (!judge.plan.slots.empty() || place.slot != kNoSlot) check_slot(judge, v, place);
+    const ValueLocation& location = judge.plan.locations[v];
+    if (!location.planned()) continue;
+    check_location(judge, v, location);
+    if (!judge.plan.slots.empty() || location.slot != kNoSlot) check_slot(judge, v, location);
   }
 }
 

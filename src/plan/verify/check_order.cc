@@ -9,7 +9,7 @@ namespace {
 
 using enum PlanProblem::Kind;
 
-// Every node of the range stands in the order once.
+// Whether the order is a permutation of the range.
 bool is_complete(Judge& judge) {
   const NodeRange& nodes = judge.plan.nodes;
   if (judge.plan.order.size() != nodes.end - nodes.begin)
@@ -26,7 +26,8 @@ bool is_complete(Judge& judge) {
   return judge.clean();
 }
 
-// In what order values come to be, and in what order side effects happen. What comes before the range is there from the start.
+// Checks that values are written before they are read, and that side effects keep their order. Values from
+// before the range exist from the start.
 void check_waits(Judge& judge) {
   const NodeRange& nodes = judge.plan.nodes;
   std::vector<bool> missing(judge.graph.values.size(), false);

@@ -19,31 +19,31 @@ class Claims {
     const GraphNode& node = judge_.graph.nodes[n];
     for (std::uint32_t o = 0; o < node.outputs.size(); ++o) {
       const ValueId v = node.outputs[o];
-      if (v == kNoValue || !place(v).planned()) continue;
-      switch (place(v).sharing) {
-        case Sharing::in_place:
-        case Sharing::identity: check_taken(node, o, v); break;
-        case Sharing::view: check_view(node, o, v); break;
-        case Sharing::joined: check_joined(node, o, v); break;
-        case Sharing::own: expect(place(v).with == kNoValue, v, "has bytes of its own and names another"); break;
-        case Sharing::none: break;
+      if (v == kNoValue || !location(v).planned()) continue;
+      switch (location(v).reuse) {
+        case Reuse::in_place:
+        case Reuse::identity: check_taken(node, o, v); break;
+        case Reuse::view: check_view(node, o, v); break;
+        case Reuse::joined: check_joined(node, o, v); break;
+        case Reuse::own: expect(location(v).with == kNoValue, v, "has bytes of its own and names another"); break;
+        case Reuse::none: break;
       }
     }
     mark_ranges(node);
   }
 
  private:
-  const ValuePlace& place(ValueId v) const { return judge_.plan.places[v]; }
+  const ValueLocation& location(ValueId v) const { return judge_.plan.locations[v]; }
   bool expect(bool fact, ValueId v, std::string_view what) {
-    if (!fact) judge_.say(sharing, judge_.value(v), " ", what);
+    if (!fact) judge_.say(reuse, judge_.value(v), " ", what);
     return fact;
   }
 
-  // The host is an input that the node reads, with a place of ours on the same device.
+  // The host is an input that the node reads, planned on the same device.
   bool check_host(const GraphNode& node, ValueId v) {
-    const ValueId host = place(v).with;
+    const ValueId host = location(v).with;
     return expect(host < judge_.facts.size(), v, "shares with nothing") && expect(host != v, v, "shares with itself") &&
-           expect(place(host).planned(), v, "shares with a value that has no place of ours") &&
+           expect(location(host).planned(), v, "shares with a value that has no place of ours") &&
            expect(judge_.graph.values[host].device == judge_.graph.values[v].device, v, "shares across devices") &&
            expect(reads(node, host), v, "shares with what its node does not read") &&
            expect(judge_.facts[v].used, v, "shares, though unused");
@@ -57,8 +57,8 @@ class Claims {
 
   void check_taken(const GraphNode& node, std::uint32_t o, ValueId v) {
     if (!check_host(node, v)) return;
-    const ValueId host = place(v).with;
-    const bool identity = place(v).sharing == Sharing::identity;
+    const ValueId host = location(v).with;
+    const bool identity = location(v).reuse == Reuse::identity;
     const bool offered = std::any_of(node.inplace.begin(), node.inplace.end(), [&](const InplaceOption& option) {
       return option.output == o && node.inputs[option.input] == host && !Judge::ignores(node, option.input) &&
              (option.identity || !identity);
@@ -68,43 +68,43 @@ class Claims {
     expect(offered, v, "takes an input that its node does not offer");
     expect(!inside_larger_[host], v, "takes a range of a larger buffer");
     expect(width(mine) == width(theirs), v, "takes an input whose elements have another width");
-    expect(place(v).offset == place(host).offset, v, "lies elsewhere than the input it takes");
-    expect(judge_.bytes(v) <= judge_.bytes(host) && place(v).extent_bytes <= place(host).extent_bytes, v,
+    expect(location(v).offset == location(host).offset, v, "lies elsewhere than the input it takes");
+    expect(judge_.bytes(v) <= judge_.bytes(host) && location(v).extent_bytes <= location(host).extent_bytes, v,
            "is larger than the input it takes");
     if (identity) expect(judge_.bytes(v) == judge_.bytes(host) && mine.dtype == theirs.dtype, v, "is no identity of its input");
     expect(std::count_if(node.outputs.begin(), node.outputs.end(),
-                         [&](ValueId other) { return other != kNoValue && place(other).with == host; }) == 1,
+                         [&](ValueId other) { return other != kNoValue && location(other).with == host; }) == 1,
            v, "takes an input that another output has taken");
   }
 
   void check_view(const GraphNode& node, std::uint32_t o, ValueId v) {
     if (!check_host(node, v)) return;
-    const ValueId host = place(v).with;
+    const ValueId host = location(v).with;
     const bool offered = std::any_of(node.views.begin(), node.views.end(), [&](const ViewOption& option) {
       return option.of_input && option.output == o && node.inputs[option.input] == host && !Judge::ignores(node, option.input) &&
-             place(v).offset - place(host).offset == option.offset_bytes && place(v).offset >= place(host).offset;
+             location(v).offset - location(host).offset == option.offset_bytes && location(v).offset >= location(host).offset;
     });
     expect(offered, v, "is a view that its node does not offer there");
   }
 
   void check_joined(const GraphNode& node, std::uint32_t o, ValueId v) {
-    expect(place(v).with == kNoValue, v, "has bytes of its own and names another");
+    expect(location(v).with == kNoValue, v, "has bytes of its own and names another");
     const bool any = std::any_of(node.views.begin(), node.views.end(),
                                  [&](const ViewOption& option) { return option.output == o && is_joined(judge_, node, option); });
     expect(any, v, "is said to hold inputs, and holds none");
     expect(judge_.facts[v].used, v, "holds inputs, though unused");
   }
 
-  // For the nodes that follow: what this one does to its inputs is for the run to find out.
+  // Takes effect for later nodes: what this node does to its inputs is for check_run to find out.
   void mark_ranges(const GraphNode& node) {
     for (const ValueId v : node.outputs)
-      if (v != kNoValue && place(v).sharing == Sharing::view) inside_larger_[v] = true;
+      if (v != kNoValue && location(v).reuse == Reuse::view) inside_larger_[v] = true;
     for (const ViewOption& option : node.views)
       if (is_joined(judge_, node, option)) inside_larger_[node.inputs[option.input]] = true;
   }
 
   Judge& judge_;
-  std::vector<bool> inside_larger_;  // views, and what was joined
+  std::vector<bool> inside_larger_;  // views, and inputs that were joined
 };
 
 }  // namespace
@@ -113,13 +113,13 @@ bool is_joined(const Judge& judge, const GraphNode& node, const ViewOption& opti
   if (option.of_input || Judge::ignores(node, option.input)) return false;
   const ValueId whole = node.outputs[option.output];
   const ValueId part = node.inputs[option.input];
-  const ValuePlace& outer = judge.plan.places[whole];
-  const ValuePlace& inner = judge.plan.places[part];
-  return outer.sharing == Sharing::joined && inner.planned() && judge.graph.values[whole].device == judge.graph.values[part].device &&
+  const ValueLocation& outer = judge.plan.locations[whole];
+  const ValueLocation& inner = judge.plan.locations[part];
+  return outer.reuse == Reuse::joined && inner.planned() && judge.graph.values[whole].device == judge.graph.values[part].device &&
          inner.extent_bytes != 0 && inner.offset >= outer.offset && inner.offset - outer.offset == option.offset_bytes;
 }
 
-void check_sharing(Judge& judge) {
+void check_reuse(Judge& judge) {
   Claims claims(judge);
   for (NodeId step = judge.plan.nodes.begin; step < judge.plan.nodes.end; ++step) claims.check(judge.node_at(step));
 }

@@ -13,13 +13,13 @@ using enum PlanProblem::Kind;
 bool sizes_agree(Judge& judge) {
   const Graph& graph = judge.graph;
   const PlanTables& plan = judge.plan;
-  if (plan.places.size() != graph.values.size())
-    judge.say(shape, "the plan has ", plan.places.size(), " places for ", graph.values.size(), " values");
+  if (plan.locations.size() != graph.values.size())
+    judge.say(shape, "the plan has ", plan.locations.size(), " places for ", graph.values.size(), " values");
   if (plan.arenas.size() != graph.devices.size())
     judge.say(shape, "the plan has ", plan.arenas.size(), " arenas for ", graph.devices.size(), " devices");
   if (plan.nodes.begin > plan.nodes.end || plan.nodes.end > graph.nodes.size())
     judge.say(shape, "the plan is for nodes ", plan.nodes.begin, " to ", plan.nodes.end, " of ", graph.nodes.size());
-  constexpr NodeId kMostParallel = 1 << 16;  // the order of more would not fit into memory
+  constexpr NodeId kMostParallel = 1 << 16;  // the happens-before relation of more would not fit into memory
   if (plan.parallel > 1 && plan.nodes.end - plan.nodes.begin > kMostParallel)
     judge.say(shape, "a parallel plan of more than ", kMostParallel, " nodes");
   if (plan.parallel < 1) judge.say(shape, "the plan is for ", plan.parallel, " colours");
@@ -53,7 +53,7 @@ void gather_facts(Judge& judge) {
   const NodeRange& nodes = judge.plan.nodes;
   judge.facts.resize(graph.values.size());
   std::vector<bool> elsewhere(graph.values.size(), false);
-  for (NodeId n = 0; n < graph.nodes.size(); ++n) {  // the step
+  for (NodeId n = 0; n < graph.nodes.size(); ++n) {  // n is the step
     const bool inside = n >= nodes.begin && n < nodes.end;
     const GraphNode& node = graph.nodes[inside ? judge.node_at(n) : n];
     for (const ValueId v : node.outputs) {
@@ -88,14 +88,14 @@ void check_shape(Judge& judge) {
   if (!sizes_agree(judge)) return;
   check_edges(judge);
   gather_facts(judge);
-  const bool has_places = judge.plan.outcome == PlanOutcome::optimal || judge.plan.outcome == PlanOutcome::feasible;
+  const bool has_locations = judge.plan.outcome == PlanOutcome::optimal || judge.plan.outcome == PlanOutcome::feasible;
   for (ValueId v = 0; v < judge.facts.size(); ++v) {
-    const ValuePlace& place = judge.plan.places[v];
-    const bool expected = has_places && judge.facts[v].reason == UnplannedReason::placed;
-    if (place.planned() != expected)
+    const ValueLocation& location = judge.plan.locations[v];
+    const bool expected = has_locations && judge.facts[v].reason == UnplannedReason::placed;
+    if (location.planned() != expected)
       judge.say(shape, judge.value(v), expected ? " has no place" : " has a place", ", though it is ", to_string(judge.facts[v].reason));
-    if (place.reason != judge.facts[v].reason)
-      judge.say(shape, judge.value(v), " is said to be ", to_string(place.reason), " and is ", to_string(judge.facts[v].reason));
+    if (location.reason != judge.facts[v].reason)
+      judge.say(shape, judge.value(v), " is said to be ", to_string(location.reason), " and is ", to_string(judge.facts[v].reason));
   }
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 using enum PlanProblem::Kind;
 
-// Values that share bytes, with all that they need: their hull in time and in addresses.
+// Values that use the same bytes by options: their hull in time and in addresses.
 struct Group {
   NodeId begin = UINT32_MAX;
   NodeId end = 0;
@@ -32,7 +32,7 @@ class Groups {
   explicit Groups(Judge& judge) : judge_(judge), parent_(judge.facts.size()) {
     std::iota(parent_.begin(), parent_.end(), ValueId{0});
     for (ValueId v = 0; v < parent_.size(); ++v)
-      if (const ValuePlace& place = judge.plan.places[v]; place.planned() && place.with != kNoValue) unite(v, place.with);
+      if (const ValueLocation& location = judge.plan.locations[v]; location.planned() && location.with != kNoValue) unite(v, location.with);
     for (NodeId n = judge.plan.nodes.begin; n < judge.plan.nodes.end; ++n) {
       const GraphNode& node = judge.graph.nodes[n];
       for (const ViewOption& option : node.views)
@@ -42,13 +42,13 @@ class Groups {
 
   std::vector<Group> gather() {
     constexpr std::uint32_t kNone = UINT32_MAX;
-    std::vector<std::uint32_t> number(parent_.size(), kNone);  // of the group of a root
+    std::vector<std::uint32_t> number(parent_.size(), kNone);  // of the root's group
     std::vector<Group> out;
     std::size_t roots = 0;
-    for (ValueId v = 0; v < parent_.size(); ++v) roots += parent_[v] == v && judge_.plan.places[v].planned() ? 1U : 0U;
+    for (ValueId v = 0; v < parent_.size(); ++v) roots += parent_[v] == v && judge_.plan.locations[v].planned() ? 1U : 0U;
     out.reserve(roots);
     for (ValueId v = 0; v < parent_.size(); ++v) {
-      if (!judge_.plan.places[v].planned()) continue;
+      if (!judge_.plan.locations[v].planned()) continue;
       std::uint32_t& its = number[find(v)];
       if (its == kNone) {
         its = static_cast<std::uint32_t>(out.size());
@@ -61,20 +61,20 @@ class Groups {
 
  private:
   void add(Group& group, ValueId v) {
-    const ValuePlace& place = judge_.plan.places[v];
+    const ValueLocation& location = judge_.plan.locations[v];
     const Known& known = judge_.facts[v];
     const std::size_t bytes = judge_.bytes(v);
     group.begin = std::min(group.begin, known.writer);
     group.end = std::max(group.end, known.survives ? judge_.plan.nodes.end : known.last + 1);
-    group.low = std::min(group.low, place.offset);
+    group.low = std::min(group.low, location.offset);
     // A view has no padding of its own.
-    group.high = std::max(group.high, place.offset + (place.sharing == Sharing::view ? bytes : place.extent_bytes));
-    group.alignment = std::max(group.alignment, place.alignment);
+    group.high = std::max(group.high, location.offset + (location.reuse == Reuse::view ? bytes : location.extent_bytes));
+    group.alignment = std::max(group.alignment, location.alignment);
     group.device = judge_.graph.values[v].device;
     group.fixed |= judge_.graph.values[v].fixed_offset.has_value() && bytes != 0;
-    if (group.buffer != kNoBuffer && group.buffer != place.buffer)
+    if (group.buffer != kNoBuffer && group.buffer != location.buffer)
       judge_.say(totals, judge_.value(v), " is in another buffer than what it shares with");
-    group.buffer = place.buffer;
+    group.buffer = location.buffer;
   }
 
   ValueId find(ValueId v) {
@@ -88,7 +88,8 @@ class Groups {
 };
 
 std::size_t most_live(const std::vector<Group>& groups, NodeRange nodes) {
-  std::vector<std::size_t> changes(nodes.end - nodes.begin + std::size_t{1}, 0);  // differences: they may wrap, their sums do not
+  // Differences may wrap, prefix sums do not.
+  std::vector<std::size_t> changes(nodes.end - nodes.begin + std::size_t{1}, 0);
   std::size_t most = 0;
   for (const Group& group : groups) {
     changes[group.begin - nodes.begin] += group.bytes();
@@ -105,7 +106,7 @@ std::size_t most_live(const std::vector<Group>& groups, NodeRange nodes) {
 
 bool is_live(const Group& group, NodeRange steps) { return group.begin < steps.end && steps.begin < group.end; }
 
-// More than is live at once is believed where it can be shown.
+// A bound above the peak of live bytes is accepted only if it can be proved.
 bool needs_at_least(const std::vector<Group>& groups, NodeRange steps, std::size_t bytes) {
   std::vector<LivingBuffer> buffers;
   for (const Group& group : groups)
@@ -114,7 +115,7 @@ bool needs_at_least(const std::vector<Group>& groups, NodeRange steps, std::size
   return surely_do_not_fit(std::move(buffers), bytes - 1);
 }
 
-// Whether a bound is to be seen where it is said to be.
+// Whether a proof holds.
 bool shows(const BoundProof& proof, const std::vector<Group>& groups, std::size_t bound, std::size_t most) {
   const NodeRange steps = proof.steps;
   const bool one_step = steps.begin < steps.end && steps.end - steps.begin == 1;
@@ -128,7 +129,9 @@ bool shows(const BoundProof& proof, const std::vector<Group>& groups, std::size_
     case BoundProof::By::live: {
       std::size_t live = 0;
       for (const Group& group : groups)
-        if (is_live(group, steps)) live += group.bytes();  // of one step: no more than `most_live`, which does not wrap
+        if (is_live(group, steps))
+          live += group.bytes();  // of one step: at most `most_live`, which does not
+                                  // overflow
       return live == bound && (one_step || bound == 0);
     }
   }
@@ -143,7 +146,7 @@ void check_buffers(Judge& judge, const std::vector<Group>& groups) {
   if (missing != used.end()) judge.say(totals, "buffer ", missing - used.begin(), " is used twice, or not at all");
 }
 
-// The groups are those of the device.
+// REQUIRES: the groups are those of the device.
 void check_arena(Judge& judge, const std::vector<Group>& groups, std::size_t device) {
   const PlanArena& arena = judge.plan.arenas[device];
   const std::string& name = judge.graph.devices[device];

@@ -26,7 +26,8 @@ Contents::Mismatch Contents::read(NodeId node, ValueId as, std::size_t offset, s
       if (at->second.end > end) cut(at, end);
       Piece& piece = at->second;
       if (piece.content != run.content || piece.content_begin != run.content_begin + (done - offset)) return {true, done, piece.content};
-      piece.read_as = piece.reader == node ? kSeveral : as;  // twice as the same input, too: neither may be overwritten for the other
+      piece.read_as = piece.reader == node ? kSeveral : as;  // also when it is the same input twice: then
+                                                             // neither may be overwritten
       if (keep_users_ && piece.reader != node) piece.users.push_back(node);
       piece.reader = node;
       done = piece.end;

@@ -9,10 +9,10 @@
 
 #include "berth/plan/graph.h"
 
-// What every byte of an arena holds while the verifier runs a graph in thought.
+// The content of every byte of an arena, while the verifier simulates a graph.
 namespace berth::internal::plan::verify {
 
-// Bytes [content_begin, …) of what was written for a value, for `bytes` bytes.
+// `bytes` bytes of the content written for a value, from content_begin on.
 struct Run {
   std::size_t bytes;
   ValueId content;
@@ -29,23 +29,24 @@ struct Piece {
   std::size_t content_begin;
   NodeId writer = kNoNode;
   NodeId reader = kNoNode;         // the last node that read it …
-  ValueId read_as = kNoValue;      // … and as which of its inputs, or kSeveral
-  std::vector<NodeId> users = {};  // everyone since it was written, with `keep_users`
+  ValueId read_as = kNoValue;      // … and the input it was read as, or kSeveral
+  std::vector<NodeId> users = {};  // the writer and all readers since, with `keep_users`
 };
 
 class Contents {
  public:
   explicit Contents(bool keep_users) : keep_users_(keep_users) {}
 
-  // Marks the range as read by a node. Answers the first piece that does not hold what it should, or that nothing was written to (null).
+  // Marks the range as read by a node. Returns the first mismatch: other content, or bytes that were never
+  // written.
   struct Mismatch {
     bool found = false;
     std::size_t offset = 0;
-    ValueId held = kNoValue;  // whose bytes are there; kNoValue: nobody's
+    ValueId held = kNoValue;  // the value whose bytes are there; kNoValue: never written
   };
   Mismatch read(NodeId node, ValueId as, std::size_t offset, std::span<const Run> expected);
 
-  // Puts new content there. Calls lost(piece) for every piece that was there before.
+  // Writes new content. Calls lost(piece) for every piece that is overwritten.
   template <class Lost>
   void write(NodeId node, std::size_t offset, const Run& run, Lost lost) {
     if (run.bytes == 0) return;
@@ -64,13 +65,13 @@ class Contents {
  private:
   using Pieces = std::map<std::size_t, Piece>;
 
-  // No piece reaches across the offset afterwards. Answers the first that begins there or later.
+  // Makes the offset a boundary between pieces. Returns the first piece that begins there or later.
   Pieces::iterator split(std::size_t offset);
-  // Into two; answers the upper. REQUIRES: the offset is inside the piece.
+  // Splits a piece; returns the upper half. REQUIRES: the offset is inside the piece.
   Pieces::iterator cut(Pieces::iterator at, std::size_t offset);
 
   bool keep_users_;
-  Pieces pieces_;  // by where they begin; disjoint
+  Pieces pieces_;  // by begin; disjoint
 };
 
 }  // namespace berth::internal::plan::verify

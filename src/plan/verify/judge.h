@@ -11,13 +11,15 @@
 #include "berth/plan/plan.h"
 #include "berth/plan/verify.h"
 
-// What the parts of the verifier share: the graph and the plan under trial, what is known of each value, and the list of problems.
+// The state of one verification: the graph and the plan, what is known of each value, and the list of problems.
+// Not synchronized: one per call.
 namespace berth::internal::plan::verify {
 
-// What the graph says of a value, worked out here and nowhere else.
+// What follows from the graph about a value, computed independently of the planner.
 struct Known {
-  NodeId writer = UINT32_MAX;  // in the range: the step at which it is written
-  NodeId last = 0;             // the last step of the range that reads it, or that of its writer; the end of the range when it survives
+  NodeId writer = UINT32_MAX;  // the step of the range that writes it
+  NodeId last = 0;             // the last step of the range that reads it, or its writer's; the end of the
+                               // range if it survives
   bool used = false;           // read in the range, or needed after it
   bool survives = false;
   UnplannedReason reason = UnplannedReason::never_written;
@@ -64,16 +66,16 @@ class Judge {
   std::vector<PlanProblem> problems_ = {};
 };
 
-// Whether a joined output holds the input of a join option: by where they lie.
+// Whether a joined output contains the input of a join option, by their locations.
 bool is_joined(const Judge& judge, const GraphNode& node, const ViewOption& option);
 
-// Each says what it finds wrong; the later ones need what the earlier have checked.
-void check_order(Judge& judge);    // every node of the range once, after what it reads and after side effects before its own
-void check_shape(Judge& judge);    // fills in the facts: tables of this graph, who must have a place and who not
-void check_places(Judge& judge);   // bounds, alignment, extents, fixed offsets, slots
-void check_chunks(Judge& judge);   // chunks apart from one another, within their capacities, and everything in one of them
-void check_sharing(Judge& judge);  // every claim against the options of the graph
-void check_run(Judge& judge);      // what every node finds when it reads
-void check_totals(Judge& judge);   // buffers, bounds, outcome
+// Each reports what it finds wrong; later ones rely on what earlier ones have checked.
+void check_order(Judge& judge);      // a topological order of the range that keeps the order of side effects
+void check_shape(Judge& judge);      // tables of this graph, and which values have locations; fills in the facts
+void check_locations(Judge& judge);  // bounds, alignment, extents, fixed offsets, slots
+void check_chunks(Judge& judge);     // chunks disjoint, within their capacities, and every value in one of them
+void check_reuse(Judge& judge);      // every claim against the options of the graph
+void check_run(Judge& judge);        // simulates the graph: what every node finds when it reads
+void check_totals(Judge& judge);     // buffers, bounds, outcome
 
 }  // namespace berth::internal::plan::verify

@@ -18,7 +18,7 @@ Order::Order(const Graph& graph, NodeRange nodes, const std::vector<PlanEdge>& e
     const GraphNode& node = graph.nodes[n];
     for (std::uint32_t i = 0; i < node.inputs.size(); ++i) {
       const ValueId v = node.inputs[i];
-      // Who ignores a value need not wait for it.
+      // An ignored input is no dependency.
       if (v != kNoValue && writer[v] < n && std::count(node.ignored_inputs.begin(), node.ignored_inputs.end(), i) == 0)
         follow(writer[v], n);
     }

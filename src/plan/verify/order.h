@@ -7,7 +7,7 @@
 #include "berth/plan/graph.h"
 #include "berth/plan/plan.h"
 
-// Which nodes are done before which begin, whatever order they run in: what the graph and the plan's edges force.
+// The happens-before relation that the graph and the plan's edges imply, for race detection in parallel plans.
 namespace berth::internal::plan::verify {
 
 class Order {

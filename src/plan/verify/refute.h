@@ -6,8 +6,9 @@
 #include <optional>
 #include <vector>
 
-// Checks claims that nothing smaller is possible, slowly and by other means than those who make them: it walks through time with every set of
-// places that the buffers alive can have. Small cases only; a claim that it cannot check is not accepted.
+// Verifies lower bounds that a search proved, slowly and by other means: it sweeps over time with the set of
+// all states, the offsets that the live buffers can have. Small cases only; a bound that it cannot verify is
+// not accepted.
 namespace berth::internal::plan::verify {
 
 struct LivingBuffer {
@@ -18,7 +19,7 @@ struct LivingBuffer {
   std::optional<std::size_t> fixed = {};
 };
 
-// True: it is certain that the buffers cannot all end at or below `height`. False: they can, or it would take too long to find out.
+// True: proved that the buffers do not fit below `height`. False: they fit, or a proof would take too long.
 bool surely_do_not_fit(std::vector<LivingBuffer> buffers, std::size_t height);
 
 }  // namespace berth::internal::plan::verify

@@ -120,7 +120,7 @@ Route run_somehow(Random& random, const StridedSpan& source, const StridedSpan& 
     copy(source, target);
     return plan_route(source, target);
   }
-  const CheckedPair pair = check_pair(source, target);
+  const ValidatedPair pair = validate_pair(source, target);
   const auto end = [](const StridedSpan& span) {
     return RouteEnd{span.device, span.dtype, span.shape, span.strides, backend(span.device).properties().abilities};
   };
@@ -222,7 +222,7 @@ struct Scenario {
       return RouteEnd{span.device, span.dtype, span.shape, span.strides, backend(span.device).properties().abilities};
     };
     const RouteSettings settings{.piece_bytes = 48, .source_reaches = backend(from.device).reaches(to.device)};
-    run_route(plan_route(end(from), end(to), settings), from, to, check_pair(from, to));
+    run_route(plan_route(end(from), end(to), settings), from, to, validate_pair(from, to));
   }
 };
 

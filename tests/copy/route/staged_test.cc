@@ -44,7 +44,7 @@ RouteEnd end_of(const Storage& storage) {
 bool copy_in_pieces(const Storage& source, const Storage& target, std::size_t piece_bytes) {
   const StridedSpan from = source.span();
   const StridedSpan to = target.span();
-  const CheckedPair pair = check_pair(from, to);
+  const ValidatedPair pair = validate_pair(from, to);
   const Route route = plan_route(end_of(source), end_of(target), {.piece_bytes = piece_bytes});
   run_route(route, from, to, pair);
   return is_pipelined(route, pair);

@@ -188,11 +188,11 @@ TEST(CudaStreams, WaitForEachOtherThroughTheHost) {
 
 TEST(CudaSegments, HaveTheSameBytesWhereTheyAreImported) {
   BERTH_NEEDS_CUDA();
-  const cuda::Segment made = cuda::Segment::make("cuda:0", 5_MiB);
+  const cuda::SharedMemory made = cuda::SharedMemory::make("cuda:0", 5_MiB);
   EXPECT_GE(made.size_bytes(), 5_MiB);
   const int descriptor = made.export_descriptor();
   ASSERT_GE(descriptor, 0);
-  const cuda::Segment same = cuda::Segment::import_descriptor("cuda:0", descriptor, made.size_bytes());
+  const cuda::SharedMemory same = cuda::SharedMemory::import_descriptor("cuda:0", descriptor, made.size_bytes());
   ::close(descriptor);
   EXPECT_NE(same.data(), made.data());
   const Wrongs wrongs;

@@ -91,8 +91,8 @@ class TensorFiles {
     return made;
   }
 
-  LoadedTensors load(const Place& place, const LoadOptions& options, std::size_t piece_bytes = 0) const {
-    return load::load_tensors(source(piece_bytes), place, options, Site::here());
+  LoadedTensors load(const AllocatorRef& where, const LoadOptions& options, std::size_t piece_bytes = 0) const {
+    return load::load_tensors(source(piece_bytes), where, options, Site::here());
   }
 
   // What the tensor must be, made in the plain way from the bytes that were written.

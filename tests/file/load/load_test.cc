@@ -112,7 +112,7 @@ TEST(Load, ReportsHowItWent) {
   EXPECT_EQ(report.file_bytes, 1'200'040U);
   EXPECT_EQ(report.target_bytes, 600'040U);
   EXPECT_GT(report.staging_bytes, 0U);
-  const auto json = nlohmann::json::parse(report.to_json());
+  const auto json = nlohmann::json::parse(to_json(report));
   EXPECT_EQ(json["mode"], "read");
   EXPECT_EQ(json["asked_mode"], "read");
   EXPECT_EQ(json["mode_reason"], "it was asked for");

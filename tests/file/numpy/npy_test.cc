@@ -31,10 +31,10 @@ TEST(Npy, ReadsEveryVersionAndBothOrders) {
     std::string dictionary = "{'descr': '<i2', 'fortran_order': False, 'shape': (2, 3), }";
     dictionary.resize(version == 1 ? 118 : 116, ' ');
     const std::string path = folder.write("c.npy", npy(dictionary, 12, version));
-    const Storage x = open_npy(path);
+    const Storage x = map_npy(path);
     EXPECT_TRUE(x.is_mapped() && x.is_read_only() && x.is_contiguous());
     EXPECT_EQ(x.item<std::int16_t>({0, 1}), 0x0302);
-    const Storage f = open_npy(folder.write("f.npy", npy("{'descr': '<i2', 'fortran_order': True, 'shape': (2, 3)}\n", 12, version)));
+    const Storage f = map_npy(folder.write("f.npy", npy("{'descr': '<i2', 'fortran_order': True, 'shape': (2, 3)}\n", 12, version)));
     EXPECT_EQ(f.shape(), Shape({2, 3}));
     EXPECT_EQ(f.strides(), Strides({1, 2}));
     EXPECT_EQ(f.item<std::int16_t>({1, 0}), 0x0302);
@@ -43,15 +43,14 @@ TEST(Npy, ReadsEveryVersionAndBothOrders) {
 
 TEST(Npy, ReadsScalarsListsAndNoElements) {
   const Folder folder;
-  EXPECT_EQ(open_npy(folder.write("s.npy", npy("{'shape':(),'descr':\"<f8\",'fortran_order':True}", 8))).rank(), 0U);
-  EXPECT_EQ(open_npy(folder.write("l.npy", npy("{'descr': '|u1', 'fortran_order': True, 'shape': (3L,), }", 3))).item<std::uint8_t>({2}),
-            2);
-  EXPECT_EQ(open_npy(folder.write("n.npy", npy("{'descr': '<c16', 'fortran_order': False, 'shape': (4, 0, 5)}", 0))).num_elements(), 0U);
+  EXPECT_EQ(map_npy(folder.write("s.npy", npy("{'shape':(),'descr':\"<f8\",'fortran_order':True}", 8))).rank(), 0U);
+  EXPECT_EQ(map_npy(folder.write("l.npy", npy("{'descr': '|u1', 'fortran_order': True, 'shape': (3L,), }", 3))).item<std::uint8_t>({2}), 2);
+  EXPECT_EQ(map_npy(folder.write("n.npy", npy("{'descr': '<c16', 'fortran_order': False, 'shape': (4, 0, 5)}", 0))).num_elements(), 0U);
 }
 
 TEST(Npy, AnArrayThatIsNotAlignedIsReadAndNotMapped) {
   const Folder folder;
-  const Storage x = open_npy(folder.write("odd.npy", npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}", 8)));
+  const Storage x = map_npy(folder.write("odd.npy", npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}", 8)));
   EXPECT_FALSE(x.is_mapped());
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(x.data_ptr()) % 4, 0U);
 }
@@ -63,7 +62,7 @@ TEST(Npy, BytesWithoutAMeaningAreListed) {
   EXPECT_EQ(entry.format_dtype, "|V2");
   EXPECT_FALSE(entry.dtype);
   EXPECT_EQ(entry.size_bytes, 6U);
-  EXPECT_ERROR((void)open_npy(path), ArgumentError, ErrorCode::unsupported_dtype);
+  EXPECT_ERROR((void)map_npy(path), ArgumentError, ErrorCode::unsupported_dtype);
 }
 
 TEST(Npy, WritesWhatItReadsBitForBit) {
@@ -79,24 +78,24 @@ TEST(Npy, WritesWhatItReadsBitForBit) {
     }
     for (const Storage& layout : {x, x.permute({2, 1, 0}), x.transpose(0, 1), x.slice(1, 1, 2), x.to("sim:0")}) {
       save_npy(path, layout);
-      const Storage back = open_npy(path);
+      const Storage back = map_npy(path);
       EXPECT_TRUE(back.is_mapped());
       EXPECT_TRUE(equal(back, layout)) << one.name << ' ' << layout.strides().to_string();
     }
   }
   save_npy(path, full({}, 3, DType::i64, "cpu"));
-  EXPECT_EQ(open_npy(path).item<std::int64_t>(), 3);
+  EXPECT_EQ(map_npy(path).item<std::int64_t>(), 3);
 }
 
 TEST(Npy, CanBeMappedForWriting) {
   const Folder folder;
   const std::string path = folder / "x.npy";
   save_npy(path, zeros({4, 4}, DType::f32, "cpu"));
-  Storage x = open_npy(path, FileMode::read_write);
+  Storage x = map_npy(path, FileMode::read_write);
   x.fill(2.5);
-  close_mapped(x);
-  EXPECT_EQ(open_npy(path).item<float>({3, 3}), 2.5F);
-  EXPECT_ERROR((void)open_npy(path, FileMode::create), ArgumentError, ErrorCode::invalid_argument);
+  x.close();
+  EXPECT_EQ(map_npy(path).item<float>({3, 3}), 2.5F);
+  EXPECT_ERROR((void)map_npy(path, FileMode::create), ArgumentError, ErrorCode::invalid_argument);
 }
 
 TEST(Npz, WritesWhatItReadsBitForBit) {

@@ -162,9 +162,9 @@ TEST(Check, OneByteWrittenBehindTheEndIsFoundAtTheFree) {
 }
 
 // Each way out of the quarantine; `leave` makes the block go it.
-void expect_use_after_free_found(const char* device, const CheckOptions& options, void (*leave)(std::shared_ptr<Check>& checked)) {
+void expect_use_after_free_found(const char* device, const CheckOptions& options, void (*leave)(std::shared_ptr<CheckAdaptor>& checked)) {
   for (const std::size_t bytes : {1U, 100U, 5000U}) {
-    std::shared_ptr<Check> checked = check(limit(pool(device), 1_MiB), options);
+    std::shared_ptr<CheckAdaptor> checked = check(limit(pool(device), 1_MiB), options);
     const Block block = checked->allocate({.bytes = bytes, .tag = "late", .site = Site::here()});
     free_first(*checked, block);
     poke_device(block, bytes - 1);
@@ -183,17 +183,17 @@ void expect_use_after_free_found(const char* device, const CheckOptions& options
 
 TEST(Check, AWriteAfterFreeIsFoundWhenTheBlockLeavesTheQuarantine) {
   for (const char* device : {"cpu", "sim:0"}) {
-    const auto push_out = [](std::shared_ptr<Check>& checked) {
+    const auto push_out = [](std::shared_ptr<CheckAdaptor>& checked) {
       for (int i = 0; i < 4; ++i) checked->deallocate(checked->allocate({.bytes = 5000}));
     };
     expect_use_after_free_found(device, {.quarantine_blocks = 4}, push_out);
     expect_use_after_free_found(device, {.quarantine_bytes = 20000 - 1}, push_out);
-    expect_use_after_free_found(device, {}, [](std::shared_ptr<Check>& checked) { checked->release_cached(); });
-    expect_use_after_free_found(device, {}, [](std::shared_ptr<Check>& checked) { checked->trim(1_MiB); });
-    expect_use_after_free_found(device, {}, [](std::shared_ptr<Check>& checked) { checked.reset(); });
+    expect_use_after_free_found(device, {}, [](std::shared_ptr<CheckAdaptor>& checked) { checked->release_cached(); });
+    expect_use_after_free_found(device, {}, [](std::shared_ptr<CheckAdaptor>& checked) { checked->trim(1_MiB); });
+    expect_use_after_free_found(device, {}, [](std::shared_ptr<CheckAdaptor>& checked) { checked.reset(); });
     // The limit below has no room for both.
-    expect_use_after_free_found(device, {},
-                                [](std::shared_ptr<Check>& checked) { checked->deallocate_now(checked->allocate({.bytes = 1_MiB - 64})); });
+    expect_use_after_free_found(
+        device, {}, [](std::shared_ptr<CheckAdaptor>& checked) { checked->deallocate_now(checked->allocate({.bytes = 1_MiB - 64})); });
   }
 }
 
@@ -278,7 +278,7 @@ TEST(CheckNthFailure, OfOperatorNewChangesNothing) {
   EXPECT_GT(failures, 0U) << "some requests were refused";
 }
 
-std::shared_ptr<Check> g_interrupted;
+std::shared_ptr<CheckAdaptor> g_interrupted;
 Block g_live;
 std::atomic<int> g_served{0};
 
@@ -312,7 +312,7 @@ TEST(Check, ARequestFromASignalHandlerIsReportedAndRefused) {
 }
 
 TEST(Check, AHandlerOfMisuseMayAllocateFromTheSameAllocator) {
-  static std::shared_ptr<Check> checked;
+  static std::shared_ptr<CheckAdaptor> checked;
   static int called = 0;
   checked = check(direct("cpu"));
   called = 0;

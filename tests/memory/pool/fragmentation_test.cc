@@ -10,7 +10,7 @@
 
 #include "base/random.h"
 #include "berth/berth.h"
-#include "memory/pool/size_classes.h"
+#include "memory/cache/size_classes.h"
 #include "support/scale.h"
 
 // How much memory a pool holds for what is in use, at worst. The sizes and lifetimes here are those that fragment others.

@@ -114,7 +114,7 @@ TEST(PoolLimit, ARefusalSaysWhatWasAskedHeldAndTried) {
     EXPECT_FALSE(report.tried.empty());
     EXPECT_GE(report.would_be_enough_bytes, 1_MiB);
     EXPECT_LE(report.would_be_enough_bytes, 2_MiB);
-    EXPECT_FALSE(report.to_text().empty());
+    EXPECT_FALSE(report.to_string().empty());
   }
   memory->deallocate(kept);
   memory->deallocate(small);

@@ -12,9 +12,9 @@
 
 #include "base/random.h"
 #include "berth/base/units.h"
+#include "memory/cache/size_classes.h"
+#include "memory/cache/thread_cache.h"
 #include "memory/pool/extents.h"
-#include "memory/pool/size_classes.h"
-#include "memory/pool/thread_cache.h"
 #include "os/lock/gate.h"
 #include "support/scale.h"
 
@@ -182,7 +182,7 @@ class ExtentsModel {
         ASSERT_EQ(units_[at].state, e->state) << "unit " << at;
         if (e->state != ExtentState::cached) continue;
         ASSERT_EQ(units_[at].stream, e->stream) << "unit " << at;
-        ASSERT_LE(units_[at].ticket, e->ticket) << "a ticket was forgotten at unit " << at;
+        ASSERT_LE(units_[at].point, e->point) << "a ticket was forgotten at unit " << at;
       }
     }
     ASSERT_EQ(at, kUnits);
@@ -193,7 +193,7 @@ class ExtentsModel {
   struct Unit {
     ExtentState state = ExtentState::bare;
     std::uint32_t stream = 0;
-    std::uint64_t ticket = 0;
+    std::uint64_t point = 0;
   };
 
   void reserve() { ASSERT_TRUE(nodes_.reserve(Extents::kNodesPerCut + 1)); }
@@ -239,18 +239,18 @@ class ExtentsModel {
       return;
     }
     const auto stream = static_cast<std::uint32_t>(random_.below(kStreams));
-    extents_->free_cached(extent, stream, ++ticket_);
-    set(begin, bytes, {ExtentState::cached, stream, stream == 0 ? 0 : ticket_});
+    extents_->free_cached(extent, stream, ++point_);
+    set(begin, bytes, {ExtentState::cached, stream, stream == 0 ? 0 : point_});
   }
 
-  // What a ticket covers is clean; a neighbour that was joined with something younger waits for that.
+  // What a point covers is clean; a neighbour that was joined with something younger waits for that.
   void clean() {
     const auto stream = static_cast<std::uint32_t>(1 + random_.below(kStreams - 1));
-    const std::uint64_t ticket = random_.below(ticket_ + 1);
+    const std::uint64_t point = random_.below(point_ + 1);
     for (const PoolExtent* e = extents_->front(); e != nullptr; e = e->next) {
-      if (e->state == ExtentState::cached && e->stream == stream && e->ticket <= ticket) set(e->begin, e->bytes, {ExtentState::cached});
+      if (e->state == ExtentState::cached && e->stream == stream && e->point <= point) set(e->begin, e->bytes, {ExtentState::cached});
     }
-    extents_->clean(stream, ticket);
+    extents_->clean(stream, point);
   }
 
   void split_and_join() {
@@ -273,7 +273,7 @@ class ExtentsModel {
   std::unique_ptr<Extents> extents_;
   std::vector<Unit> units_;
   std::vector<PoolExtent*> live_;
-  std::uint64_t ticket_ = 0;
+  std::uint64_t point_ = 0;
 };
 
 TEST(Extents, AgreeWithARangeOfUnits) {
@@ -294,12 +294,12 @@ TEST(Inbox, GivesBackWhatWasPutInInOrderAndRefusesMore) {
   const auto inbox = std::make_unique<Inbox>();
   EXPECT_EQ(inbox->get().serial, 0U);
   for (int round = 0; round < 5; ++round) {
-    for (std::uint32_t i = 1; i <= Inbox::kEntries; ++i) ASSERT_TRUE(inbox->put({.serial = i, .slot = 2 * i, .bytes = 3 * i}));
-    EXPECT_FALSE(inbox->put({.serial = 1, .slot = 1, .bytes = 1})) << "it is full";
+    for (std::uint32_t i = 1; i <= Inbox::kEntries; ++i) ASSERT_TRUE(inbox->put({.serial = i, .entry = 2 * i, .bytes = 3 * i}));
+    EXPECT_FALSE(inbox->put({.serial = 1, .entry = 1, .bytes = 1})) << "it is full";
     for (std::uint32_t i = 1; i <= Inbox::kEntries; ++i) {
       const Inbox::Message message = inbox->get();
       ASSERT_EQ(message.serial, i);
-      ASSERT_EQ(message.slot, 2 * i);
+      ASSERT_EQ(message.entry, 2 * i);
       ASSERT_EQ(message.bytes, 3 * i);
     }
     EXPECT_EQ(inbox->get().serial, 0U);
@@ -315,7 +315,7 @@ TEST(Inbox, LosesNothingBetweenSeveralSendersAndTheOwner) {
     senders.emplace_back([&, s] {
       for (std::uint64_t i = 1; i <= each; ++i) {
         const Inbox::Message message{
-            .serial = s << 32 | i, .slot = static_cast<std::uint32_t>(i * 7), .bytes = static_cast<std::uint32_t>(s + i)};
+            .serial = s << 32 | i, .entry = static_cast<std::uint32_t>(i * 7), .bytes = static_cast<std::uint32_t>(s + i)};
         while (!inbox->put(message)) std::this_thread::yield();
       }
     });
@@ -331,7 +331,7 @@ TEST(Inbox, LosesNothingBetweenSeveralSendersAndTheOwner) {
     ++got;
     const std::uint64_t s = message.serial >> 32;
     const std::uint64_t i = message.serial & 0xffffffff;
-    right = right && s < kSenders && i == last[s] + 1 && message.slot == static_cast<std::uint32_t>(i * 7) &&
+    right = right && s < kSenders && i == last[s] + 1 && message.entry == static_cast<std::uint32_t>(i * 7) &&
             message.bytes == static_cast<std::uint32_t>(s + i);
     if (s < kSenders) last[s] = i;
   }

@@ -45,7 +45,7 @@ Profile small_profile() {
   return profile;
 }
 
-TEST(ProfilePage, DrawsItsSamples) {
+TEST(ProfileReport, DrawsItsSamples) {
   const std::string page = profile_html(small_profile(), "a run");
   const std::size_t begin = page.find("json\">") + 6;
   const nlohmann::json line = nlohmann::json::parse(page.substr(begin, page.find("</script>", begin) - begin));
@@ -58,7 +58,7 @@ TEST(ProfilePage, DrawsItsSamples) {
   EXPECT_EQ(line["labels"], nlohmann::json::parse("[[500, \"" + kHostile + "\"]]"));
 }
 
-TEST(ProfilePage, HasTagsCopiesAndSizes) {
+TEST(ProfileReport, HasTagsCopiesAndSizes) {
   const std::string page = profile_html(small_profile(), "a run");
   for (const char* const part :
        {"By device and tag", "Copies and conversions", ">1.5 µs</td>", "Requests by size", ">1 KiB</td>", "peak on cpu:0"})
@@ -66,9 +66,9 @@ TEST(ProfilePage, HasTagsCopiesAndSizes) {
   EXPECT_THAT(page, Not(HasSubstr("By call site"))) << "there are none";
 }
 
-TEST(ProfilePage, EscapesEveryName) { EXPECT_THAT(profile_html(small_profile(), kHostile), Not(HasSubstr("<img"))); }
+TEST(ProfileReport, EscapesEveryName) { EXPECT_THAT(profile_html(small_profile(), kHostile), Not(HasSubstr("<img"))); }
 
-TEST(ProfilePage, OfARealProfileIsAPage) {
+TEST(ProfileReport, OfARealProfileIsAPage) {
   Profiler profiler;
   profiler.mark("start");
   EXPECT_THAT(profile_html(profiler.profile(), "real"), HasSubstr("a profile of "));

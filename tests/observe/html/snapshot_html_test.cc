@@ -56,7 +56,7 @@ ProcessSnapshot small_snapshot() {
   return snapshot;
 }
 
-TEST(SnapshotPage, DrawsWhatLiesWhere) {
+TEST(SnapshotReport, DrawsWhatLiesWhere) {
   const std::string page = snapshot_html(small_snapshot(), "small");
   const nlohmann::json range = data_of(page, "range");
   EXPECT_THAT(summed(numbers(range, "offsets")), ElementsAre(0, 1024, 1536, 2048, 3072));
@@ -69,7 +69,7 @@ TEST(SnapshotPage, DrawsWhatLiesWhere) {
   EXPECT_THAT(page, HasSubstr("<h2>Addresses of sim:0 pool, 4 KiB committed</h2>"));
 }
 
-TEST(SnapshotPage, TellsOfHoldersAndFragmentation) {
+TEST(SnapshotReport, TellsOfHoldersAndFragmentation) {
   const std::string page = snapshot_html(small_snapshot(), "small");
   EXPECT_THAT(page, HasSubstr("<td class=\"number\" data-key=\"3000000000\">3 s</td>"));
   EXPECT_THAT(page, HasSubstr("<td>0x10400</td>")) << "addresses, as a program prints them";
@@ -78,7 +78,7 @@ TEST(SnapshotPage, TellsOfHoldersAndFragmentation) {
   EXPECT_THAT(page, HasSubstr("title=\"waiting 512 B\""));
 }
 
-TEST(SnapshotPage, HasATimeOnlyWhereAgesAreKnown) {
+TEST(SnapshotReport, HasATimeOnlyWhereAgesAreKnown) {
   ProcessSnapshot snapshot = small_snapshot();
   EXPECT_EQ(data_of(snapshot_html(snapshot, "a"), "timeline")["clock"], "before");
   for (Snapshot& pool : snapshot.pools)
@@ -86,12 +86,12 @@ TEST(SnapshotPage, HasATimeOnlyWhereAgesAreKnown) {
   EXPECT_THAT(snapshot_html(snapshot, "a"), Not(HasSubstr("data-kind=\"timeline\"")));
 }
 
-TEST(SnapshotPage, EscapesEveryName) {
+TEST(SnapshotReport, EscapesEveryName) {
   const std::string page = snapshot_html(small_snapshot(), kHostile);
   EXPECT_THAT(page, Not(HasSubstr("<img")));
 }
 
-TEST(SnapshotPage, OfARealPoolHasEveryBlock) {
+TEST(SnapshotReport, OfARealPoolHasEveryBlock) {
   const auto memory = pool("cpu");
   std::vector<Block> blocks;
   for (std::size_t i = 0; i < 300; ++i) blocks.push_back(memory->allocate({.bytes = 100 + 5000 * i, .tag = i % 2 == 0 ? "even" : "odd"}));
@@ -104,7 +104,7 @@ TEST(SnapshotPage, OfARealPoolHasEveryBlock) {
   for (const Block& block : blocks) memory->deallocate(block);
 }
 
-TEST(SnapshotPage, OfNothingIsAPage) { EXPECT_THAT(snapshot_html(ProcessSnapshot{}, "empty"), HasSubstr("<h2>Largest blocks</h2>")); }
+TEST(SnapshotReport, OfNothingIsAPage) { EXPECT_THAT(snapshot_html(ProcessSnapshot{}, "empty"), HasSubstr("<h2>Largest blocks</h2>")); }
 
 TEST(DurationText, HasThreeDigits) {
   EXPECT_EQ(observe::duration_text(0), "0 ns");

@@ -30,13 +30,13 @@ using ::testing::Not;
 
 const std::string kHostile = "</script><img src=x onerror=alert(1)>";
 
-RecordedTrace small_trace() {
+Trace small_trace() {
   return read_trace("op,id,bytes,stream,tag\na,7,1000,0,kv\na,8,0,0\na,9,3000,0," + kHostile + "\nf,7,0,0\na,7,50,0\nf,8,0,0\nf,9,0,0\n");
 }
 
-RecordedTrace random_trace(std::uint64_t events) {
+Trace random_trace(std::uint64_t events) {
   Random random(seed());
-  RecordedTrace trace;
+  Trace trace;
   std::vector<std::uint64_t> live;
   std::uint64_t serial = 0;
   while (trace.events.size() < events) {
@@ -79,7 +79,7 @@ TEST(TraceRun, WritesDownWhereEachBlockWas) {
 
 // Of blocks that live at one time, whatever the strategy.
 TEST(TraceRun, HasBlocksThatDoNotOverlap) {
-  const RecordedTrace trace = random_trace(scaled(20'000, 2000));
+  const Trace trace = random_trace(scaled(20'000, 2000));
   for (const char* strategy : {"", "direct", "malloc"}) {
     const TraceRun run = run_trace(trace, {.strategy = strategy});
     std::vector<const TracedBlock*> live = observe::live_at(run, run.peak_event);
@@ -98,7 +98,7 @@ TEST(TraceRun, RefusesWhatAReplayRefuses) {
   EXPECT_THROW(run_trace(small_trace(), {.scale = 0}), ArgumentError);
 }
 
-TEST(TracePage, TellsOfTagsWhereTheTraceHasThem) {
+TEST(TraceReport, TellsOfTagsWhereTheTraceHasThem) {
   const std::string page = trace_html(small_trace(), "small");
   const nlohmann::json map = data_of(page, "map");
   EXPECT_EQ(map["tags"], nlohmann::json({"no tag", "kv", kHostile}));
@@ -109,20 +109,20 @@ TEST(TracePage, TellsOfTagsWhereTheTraceHasThem) {
   EXPECT_THAT(page, HasSubstr("<h2>Largest holders at the peak, event 2</h2>"));
 }
 
-TEST(TracePage, TellsOfSizesWhereItHasNone) {
+TEST(TraceReport, TellsOfSizesWhereItHasNone) {
   const std::string page = trace_html(random_trace(100), "random");
   EXPECT_THAT(page, HasSubstr("<h2>Live bytes by size</h2>"));
   EXPECT_THAT(page, HasSubstr("64 KiB to 1 MiB"));
 }
 
-TEST(TracePage, EscapesTagsAndTitles) {
+TEST(TraceReport, EscapesTagsAndTitles) {
   const std::string page = trace_html(small_trace(), kHostile);
   EXPECT_THAT(page, Not(HasSubstr("<img")));
   EXPECT_THAT(page, HasSubstr("&lt;/script&gt;&lt;img"));
 }
 
-TEST(TracePage, HasThePeakOfTheTraceInItsTimeline) {
-  const RecordedTrace trace = random_trace(scaled(300'000, 60'000));  // more than the timeline has moments for
+TEST(TraceReport, HasThePeakOfTheTraceInItsTimeline) {
+  const Trace trace = random_trace(scaled(300'000, 60'000));  // more than the timeline has moments for
   const TraceRun run = run_trace(trace, {});
   const nlohmann::json line = data_of(trace_html(trace, "random"), "timeline");
   const std::vector<std::uint64_t> steps = summed(numbers(line, "steps"));
@@ -137,15 +137,15 @@ TEST(TracePage, HasThePeakOfTheTraceInItsTimeline) {
   EXPECT_EQ(steps[static_cast<std::size_t>(most - total.begin())], run.peak_event);
 }
 
-TEST(TracePage, OfHalfAMillionEventsIsSmall) {
+TEST(TraceReport, OfHalfAMillionEventsIsSmall) {
   const std::uint64_t events = scaled(500'000, 20'000);
   const std::string page = trace_html(random_trace(events), "large");
   EXPECT_LT(page.size(), 800'000 + events * 8) << "below 5 MB at half a million";
   did(text::join(events, " events in ", page.size(), " bytes"));
 }
 
-TEST(TracePage, LeavesOutTheSmallestOfTooManyBlocks) {
-  RecordedTrace trace;
+TEST(TraceReport, LeavesOutTheSmallestOfTooManyBlocks) {
+  Trace trace;
   const std::uint64_t blocks = 250'100;
   for (std::uint64_t i = 0; i < blocks; ++i) {
     trace.events.push_back({TraceEvent::Operation::allocate, i, i == 77 ? 1'000'000U : 64U, 0, 0});
@@ -156,14 +156,14 @@ TEST(TracePage, LeavesOutTheSmallestOfTooManyBlocks) {
   EXPECT_THAT(summed_signed(numbers(data_of(page, "map"), "ids")), ::testing::Contains(77));
 }
 
-TEST(TracePage, OfNothingIsAPage) {
-  const std::string page = trace_html(RecordedTrace{}, "empty");
+TEST(TraceReport, OfNothingIsAPage) {
+  const std::string page = trace_html(Trace{}, "empty");
   EXPECT_THAT(page, HasSubstr("0 events"));
   EXPECT_EQ(summed(numbers(data_of(page, "timeline"), "steps")).size(), 1U);
 }
 
-TEST(TracePage, SaysWhatTheTraceLacks) {
-  RecordedTrace trace = small_trace();
+TEST(TraceReport, SaysWhatTheTraceLacks) {
+  Trace trace = small_trace();
   trace.dropped = 3;
   trace.complete = false;
   const std::string page = trace_html(trace, "torn");

@@ -41,7 +41,7 @@ Graph there_and_back(int layers, std::size_t bytes = 100, bool side_effects = fa
 void expect_sound(const BudgetAnswer& answer, const BudgetOptions& options) {
   for (const BudgetProposal& proposal : answer.proposals) {
     ASSERT_FALSE(proposal.items.empty());
-    ASSERT_TRUE(proposal.plan.has_places());
+    ASSERT_TRUE(proposal.plan.has_locations());
     ASSERT_LE(proposal.plan.tables().arenas[options.device].bytes, options.budget_bytes) << proposal.name;
     ASSERT_TRUE(verify_plan(proposal.plan.graph(), proposal.plan.tables()).empty());
     ASSERT_TRUE(answer.plan.tables().order.empty()) << "items speak of the nodes as the plan's graph has them";

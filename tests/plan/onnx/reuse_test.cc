@@ -41,12 +41,12 @@ std::string options(const OnnxModel& model, std::string_view op) {
   return out;
 }
 
-TEST(OnnxSharing, ElementwiseOperatorsMayWriteOverTheirInput) {
+TEST(OnnxReuse, ElementwiseOperatorsMayWriteOverTheirInput) {
   for (const char* const op : {"Relu", "Clip", "Sigmoid", "Tanh", "Erf", "Gelu", "HardSwish", "LeakyRelu", "Neg", "Exp", "Sqrt"})
     EXPECT_EQ(options(between(op, {f32({2, 3})}), op), "0<0") << op;
 }
 
-TEST(OnnxSharing, OfTwoOperandsOnlyTheOneOfTheSameShape) {
+TEST(OnnxReuse, OfTwoOperandsOnlyTheOneOfTheSameShape) {
   EXPECT_EQ(options(between("Add", {f32({2, 3}), f32({2, 3})}), "Add"), "0<0 0<1");
   EXPECT_EQ(options(between("Add", {f32({2, 3}), f32({3})}), "Add"), "0<0");
   EXPECT_EQ(options(between("Mul", {f32({1, 3}), f32({2, 3})}), "Mul"), "0<1");
@@ -55,14 +55,14 @@ TEST(OnnxSharing, OfTwoOperandsOnlyTheOneOfTheSameShape) {
   EXPECT_EQ(options(between("Sum", {f32({2, 3}), f32({2, 3}), f32({2, 3})}), "Sum"), "0<0");
 }
 
-TEST(OnnxSharing, OnlyElementsOfTheSameWidth) {
+TEST(OnnxReuse, OnlyElementsOfTheSameWidth) {
   EXPECT_EQ(options(between("Less", {f32({2, 3}), f32({2, 3})}), "Less"), "");
   EXPECT_EQ(options(between("Cast", {f32({2, 3})}, {integer("to", kInt32)}), "Cast"), "0<0");
   EXPECT_EQ(options(between("Cast", {f32({2, 3})}, {integer("to", kFloat16)}), "Cast"), "");
   EXPECT_EQ(options(between("And", {typed(kBool, {4}), typed(kBool, {4})}), "And"), "0<0 0<1");
 }
 
-TEST(OnnxSharing, ReshapesHandTheirInputOn) {
+TEST(OnnxReuse, ReshapesHandTheirInputOn) {
   EXPECT_EQ(options(between("Identity", {f32({2, 3})}), "Identity"), "0=0");
   EXPECT_EQ(options(between("Reshape", {f32({2, 3}), i64({3, 2})}), "Reshape"), "0=0");
   EXPECT_EQ(options(between("Flatten", {f32({2, 3, 4})}), "Flatten"), "0=0");
@@ -70,7 +70,7 @@ TEST(OnnxSharing, ReshapesHandTheirInputOn) {
   EXPECT_EQ(options(between("Unsqueeze", {f32({3}), i64({0})}), "Unsqueeze"), "0=0");
 }
 
-TEST(OnnxSharing, DropoutAndBatchNormalizationShareOnlyWhenTheyDoNotTrain) {
+TEST(OnnxReuse, DropoutAndBatchNormalizationShareOnlyWhenTheyDoNotTrain) {
   const TestInput c = f32({3});
   EXPECT_EQ(options(between("Dropout", {f32({2, 3})}), "Dropout"), "0=0");
   EXPECT_EQ(options(between("Dropout", {f32({2, 3}), f32({}), typed(kBool, {})}), "Dropout"), "");
@@ -81,7 +81,7 @@ TEST(OnnxSharing, DropoutAndBatchNormalizationShareOnlyWhenTheyDoNotTrain) {
             "");
 }
 
-TEST(OnnxSharing, OperatorsThatLookAtManyElementsShareNothing) {
+TEST(OnnxReuse, OperatorsThatLookAtManyElementsShareNothing) {
   EXPECT_EQ(options(between("Softmax", {f32({2, 3})}), "Softmax"), "");
   EXPECT_EQ(options(between("MatMul", {f32({3, 3}), f32({3, 3})}), "MatMul"), "");
   EXPECT_EQ(options(between("Transpose", {f32({3, 3})}), "Transpose"), "");
@@ -90,13 +90,13 @@ TEST(OnnxSharing, OperatorsThatLookAtManyElementsShareNothing) {
   EXPECT_EQ(options(between("CumSum", {f32({2, 3}), i64({0})}), "CumSum"), "");
 }
 
-TEST(OnnxSharing, PartsOfASplitAreRangesWhereTheyLieTogether) {
+TEST(OnnxReuse, PartsOfASplitAreRangesWhereTheyLieTogether) {
   EXPECT_EQ(options(between("Split", {f32({6, 4})}, {integer("num_outputs", 3)}, 3), "Split"), "0[0]<0 1[32]<0 2[64]<0");
   EXPECT_EQ(options(between("Split", {f32({1, 6}), i64({2, 4})}, {integer("axis", 1)}, 2), "Split"), "0[0]<0 1[8]<0");
   EXPECT_EQ(options(between("Split", {f32({2, 6}), i64({2, 4})}, {integer("axis", 1)}, 2), "Split"), "");
 }
 
-TEST(OnnxSharing, SlicesAreRangesWhereTheyLieTogether) {
+TEST(OnnxReuse, SlicesAreRangesWhereTheyLieTogether) {
   const auto sliced = [](WrittenShape shape, std::vector<std::int64_t> from, std::vector<std::int64_t> to,
                          std::vector<std::int64_t> steps) {
     std::vector<std::int64_t> axes;
@@ -112,20 +112,20 @@ TEST(OnnxSharing, SlicesAreRangesWhereTheyLieTogether) {
   EXPECT_EQ(sliced({6, 4}, {0}, {6}, {1}), "0[0]<0");
 }
 
-TEST(OnnxSharing, OnePartThatIsGatheredIsARange) {
+TEST(OnnxReuse, OnePartThatIsGatheredIsARange) {
   EXPECT_EQ(options(between("Gather", {f32({1, 5, 4}), i64_scalar(2)}, {integer("axis", 1)}), "Gather"), "0[32]<0");
   EXPECT_EQ(options(between("Gather", {f32({5, 4}), i64({-1})}), "Gather"), "0[64]<0");
   EXPECT_EQ(options(between("Gather", {f32({2, 5, 4}), i64_scalar(2)}, {integer("axis", 1)}), "Gather"), "");
   EXPECT_EQ(options(between("Gather", {f32({5, 4}), i64({7})}), "Gather"), "") << "outside";
 }
 
-TEST(OnnxSharing, JoinedInputsAreRangesOfTheOutput) {
+TEST(OnnxReuse, JoinedInputsAreRangesOfTheOutput) {
   EXPECT_EQ(options(between("Concat", {f32({2, 4}), f32({3, 4})}, {integer("axis", 0)}), "Concat"), "0[0]>0 0[32]>1");
   EXPECT_EQ(options(between("Concat", {f32({1, 4}), f32({1, 2})}, {integer("axis", 1)}), "Concat"), "0[0]>0 0[16]>1");
   EXPECT_EQ(options(between("Concat", {f32({2, 4}), f32({2, 4})}, {integer("axis", 1)}), "Concat"), "");
 }
 
-TEST(OnnxSharing, NothingIsSharedWithWhatLivesElsewhere) {
+TEST(OnnxReuse, NothingIsSharedWithWhatLivesElsewhere) {
   GraphWriter graph;
   graph.input("x", kFloat, {2, 3}).zeros("w", {2, 3}).node("Relu", {"x"}, {"a"}).node("Concat", {"a", "w"}, {"b"}, {integer("axis", 0)});
   const OnnxModel model = read_onnx(graph.output("b", kFloat).model());
@@ -133,14 +133,14 @@ TEST(OnnxSharing, NothingIsSharedWithWhatLivesElsewhere) {
   EXPECT_EQ(options(model, "Concat"), "0[0]>0");
 }
 
-TEST(OnnxSharing, AnInputOfWhichOnlyTheShapeCountsIsNotRead) {
+TEST(OnnxReuse, AnInputOfWhichOnlyTheShapeCountsIsNotRead) {
   EXPECT_EQ(node_of(between("Shape", {f32({2, 3})}), "Shape").ignored_inputs, std::vector<std::uint32_t>{0});
   EXPECT_EQ(node_of(between("CastLike", {f32({2, 3}), typed(kFloat16, {1})}), "CastLike").ignored_inputs, std::vector<std::uint32_t>{1});
   EXPECT_TRUE(node_of(between("Relu", {f32({2, 3})}), "Relu").ignored_inputs.empty());
 }
 
 // An operator of the same name from elsewhere is another operator.
-TEST(OnnxSharing, IsForStandardOperatorsAlone) {
+TEST(OnnxReuse, IsForStandardOperatorsAlone) {
   GraphWriter graph;
   graph.input("x", kFloat, {2, 3}).node("Neg", {"x"}, {"a"}).value_info("b", kFloat, {2, 3});
   graph.node({.op = "Relu", .inputs = {"a"}, .outputs = {"b"}, .domain = "com.example"}).output("b", kFloat);

@@ -15,7 +15,7 @@ namespace berth::testing {
 using namespace internal::base;
 using namespace internal::plan;
 
-// At every time all of `height` is live. At each turn either two or three buffers die and one of all their bytes takes their place, so that they
+// At every time all of `height` is live. At each turn either two or three buffers die and one of all their bytes takes their location, so that they
 // should have been neighbours; or one dies and two take its place. Soon not all of them can have been, and the optimum is above the bound.
 // (Of random instances next to none are so.)
 inline std::vector<internal::plan::PackBuffer> tight_instance(Random& random, std::size_t height, std::uint32_t turns) {
@@ -52,27 +52,27 @@ inline std::vector<internal::plan::PackBuffer> tight_instance(Random& random, st
   return out;
 }
 
-// Whether the buffers can lie below `height`, by walking through time with every set of places that those alive can have. Exponential in what
+// Whether the buffers can lie below `height`, by walking through time with every set of locations that those alive can have. Exponential in what
 // is alive at once.
 inline bool fits_by_force(const std::vector<internal::plan::PackBuffer>& buffers, std::size_t height) {
-  using Places = std::map<std::size_t, std::size_t>;  // of those alive: offset by buffer
+  using Locations = std::map<std::size_t, std::size_t>;  // of those alive: offset by buffer
   std::vector<std::size_t> births(buffers.size());
   for (std::size_t i = 0; i < births.size(); ++i) births[i] = i;
   std::sort(births.begin(), births.end(), [&](std::size_t a, std::size_t b) { return buffers[a].begin < buffers[b].begin; });
-  std::map<Places, bool> states = {{{}, true}};
+  std::map<Locations, bool> states = {{{}, true}};
   for (const std::size_t born : births) {
-    std::map<Places, bool> next;
+    std::map<Locations, bool> next;
     const internal::plan::PackBuffer& one = buffers[born];
     for (const auto& [old, unused] : states) {
-      Places places = old;
-      std::erase_if(places, [&](const auto& place) { return buffers[place.first].end <= one.begin; });
+      Locations locations = old;
+      std::erase_if(locations, [&](const auto& location) { return buffers[location.first].end <= one.begin; });
       for (std::size_t offset = 0; offset + one.bytes <= height; ++offset) {
         const bool free = offset % one.alignment == 0 && (!one.fixed || *one.fixed == offset) &&
-                          std::all_of(places.begin(), places.end(), [&](const auto& place) {
-                            return place.second >= offset + one.bytes || place.second + buffers[place.first].bytes <= offset;
+                          std::all_of(locations.begin(), locations.end(), [&](const auto& location) {
+                            return location.second >= offset + one.bytes || location.second + buffers[location.first].bytes <= offset;
                           });
         if (!free) continue;
-        Places with = places;
+        Locations with = locations;
         with.emplace(born, offset);
         next.emplace(std::move(with), true);
       }

@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 
 std::string written(const Graph& graph, JsonWriter::Style style = JsonWriter::Style::compact) {
   JsonWriter json(style);
-  write_graph_json(graph, json);
+  graph.write_json(json);
   return json.take();
 }
 

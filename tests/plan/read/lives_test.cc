@@ -63,10 +63,10 @@ TEST(ReadLives, ReadsColumnsInAnyOrder) {
 TEST(ReadLives, KeepsOffsetsOnlyWhereAsked) {
   const std::string csv = "id,lower,upper,size,offset\na,0,1,8,64\nb,0,1,8,\n";
   EXPECT_EQ(read_lives_csv(csv).values[0].fixed_offset, std::nullopt);
-  const Graph fixed = read_lives_csv(csv, "lives", true);
+  const Graph fixed = read_lives_csv(csv, "lives", {.fixed_offsets = true});
   EXPECT_EQ(fixed.values[0].fixed_offset, 64U);
   EXPECT_EQ(fixed.values[1].fixed_offset, std::nullopt);
-  EXPECT_ERROR(read_lives_csv("id,lower,upper,size\na,0,1,8\n", "lives", true), FormatError, ErrorCode::format_error);
+  EXPECT_ERROR(read_lives_csv("id,lower,upper,size\na,0,1,8\n", "lives", {.fixed_offsets = true}), FormatError, ErrorCode::format_error);
 }
 
 TEST(ReadLives, TakesWindowsLineEndsAMarkAndEmptyLines) {

@@ -46,14 +46,14 @@ PlanTables random_tables(Random& random) {
   for (std::uint64_t left = random.below(3); left > 0; --left) tables.slots.push_back({number(), bytes(), bytes()});
   for (std::uint64_t left = random.below(3); left > 0; --left) tables.edges.push_back({number(), number()});
   for (std::uint64_t left = random.below(5); left > 0; --left)
-    tables.places.push_back({.sharing = static_cast<Sharing>(random.below(6)),
-                             .reason = static_cast<UnplannedReason>(random.below(6)),
-                             .slot = random.one_in(2) ? kNoSlot : number(),
-                             .with = random.one_in(2) ? kNoValue : number(),
-                             .buffer = random.one_in(2) ? kNoBuffer : number(),
-                             .offset = bytes(),
-                             .extent_bytes = bytes(),
-                             .alignment = bytes()});
+    tables.locations.push_back({.reuse = static_cast<Reuse>(random.below(6)),
+                                .reason = static_cast<UnplannedReason>(random.below(6)),
+                                .slot = random.one_in(2) ? kNoSlot : number(),
+                                .with = random.one_in(2) ? kNoValue : number(),
+                                .buffer = random.one_in(2) ? kNoBuffer : number(),
+                                .offset = bytes(),
+                                .extent_bytes = bytes(),
+                                .alignment = bytes()});
   return tables;
 }
 
@@ -71,7 +71,7 @@ TEST(PlanTablesJson, ReadsBackWhatItWrites) {
 
 TEST(PlanTablesJson, LeavesOutOfAPlaceWhatIsUsual) {
   PlanTables tables;
-  tables.places = {{.sharing = Sharing::own, .reason = UnplannedReason::placed, .extent_bytes = 64}, {.reason = UnplannedReason::external}};
+  tables.locations = {{.reuse = Reuse::own, .reason = UnplannedReason::placed, .extent_bytes = 64}, {.reason = UnplannedReason::external}};
   const nlohmann::json json = nlohmann::json::parse(written(tables));
   EXPECT_EQ(json["places"].dump(), R"([{"extent_bytes":64},{"reason":"external","sharing":"none"}])");
   EXPECT_TRUE(json["capacity_bytes"].is_null());
@@ -99,8 +99,8 @@ TEST(PlanTablesJson, WhatNeedNotBeThereMayBeLeftOut) {
   EXPECT_EQ(tables.parallel, 1);
   EXPECT_EQ(tables.alignment, 1U);
   EXPECT_TRUE(tables.slots.empty() && tables.edges.empty());
-  ASSERT_EQ(tables.places.size(), 1U);
-  EXPECT_TRUE(tables.places[0].planned());
+  ASSERT_EQ(tables.locations.size(), 1U);
+  EXPECT_TRUE(tables.locations[0].planned());
 }
 
 // A member, what is written in its stead, and where the fault is.
@@ -177,24 +177,24 @@ Graph chain() {
 
 PlanTables chain_tables() {
   const auto at = [](std::uint32_t buffer, std::size_t offset) {
-    return ValuePlace{
-        .sharing = Sharing::own, .reason = UnplannedReason::placed, .buffer = buffer, .offset = offset, .extent_bytes = 64, .alignment = 1};
+    return ValueLocation{
+        .reuse = Reuse::own, .reason = UnplannedReason::placed, .buffer = buffer, .offset = offset, .extent_bytes = 64, .alignment = 1};
   };
   PlanTables tables{.strategy = "by hand", .outcome = PlanOutcome::optimal, .nodes = {0, 3}};
   tables.arenas = {{.bytes = 128, .lower_bound_bytes = 128, .naive_bytes = 192}};
-  tables.places = {{.reason = UnplannedReason::external}, at(0, 0), at(1, 64), at(2, 0)};
+  tables.locations = {{.reason = UnplannedReason::external}, at(0, 0), at(1, 64), at(2, 0)};
   return tables;
 }
 
 Plan chain_plan() { return Plan(std::make_shared<const Graph>(chain()), chain_tables()); }
 
 TEST(PlanJson, ReadsBackWhatItWrites) {
-  const std::string json = write_plan_json(chain_plan());
+  const std::string json = to_json(PlanFile{chain_plan()});
   ASSERT_TRUE(nlohmann::json::accept(json)) << json;
   const Plan read = read_plan_json(json);
   EXPECT_TRUE(read.tables() == chain_tables()) << json;
   EXPECT_EQ(read.graph().values.size(), 4U);
-  EXPECT_EQ(write_plan_json(read), json);
+  EXPECT_EQ(to_json(PlanFile{read}), json);
   EXPECT_EQ(read_graph(json).nodes.size(), 3U);
 }
 
@@ -202,7 +202,7 @@ TEST(PlanJson, ReadsBackWhatItWrites) {
 TEST(PlanJson, RefusesAPlanThatIsWrong) {
   const auto refused = [](const char* pointer, const nlohmann::json& value) {
     SCOPED_TRACE(pointer);
-    nlohmann::json json = nlohmann::json::parse(write_plan_json(chain_plan()));
+    nlohmann::json json = nlohmann::json::parse(to_json(PlanFile{chain_plan()}));
     json[nlohmann::json::json_pointer(pointer)] = value;
     EXPECT_ERROR(read_plan_json(json.dump()), ArgumentError, ErrorCode::plan_invalid);
   };

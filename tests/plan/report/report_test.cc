@@ -234,7 +234,7 @@ TEST(PlanReport, OfNothingSaysSo) {
 
 TEST(PlanReport, SaysThatThereIsNoPlan) {
   const Plan made = plan(chain(3, 4096), {.capacity_bytes = 4096});
-  ASSERT_FALSE(made.has_places());
+  ASSERT_FALSE(made.has_locations());
   EXPECT_EQ(plan_picture(made), "");
   EXPECT_THAT(plan_svg(made), HasSubstr("nothing to draw"));
   EXPECT_THAT(plan_html(made, "tight"), HasSubstr("There is no plan to draw: its outcome is infeasible."));

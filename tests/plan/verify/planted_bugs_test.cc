@@ -53,7 +53,7 @@ class SmallPlanner {
     tables_.strategy = "small";
     tables_.parallel = is(Bug::runs_in_parallel_without_edges) ? 2 : 1;
     tables_.arenas.resize(graph_.devices.size());
-    tables_.places.resize(graph_.values.size());
+    tables_.locations.resize(graph_.values.size());
     gather();
     for (NodeId n = 0; n < graph_.nodes.size(); ++n) share(n);
     pack();
@@ -81,7 +81,7 @@ class SmallPlanner {
   static bool ignores(const GraphNode& node, std::size_t i) {
     return std::find(node.ignored_inputs.begin(), node.ignored_inputs.end(), i) != node.ignored_inputs.end();
   }
-  ValuePlace& place(ValueId v) { return tables_.places[v]; }
+  ValueLocation& place(ValueId v) { return tables_.locations[v]; }
   std::size_t size(ValueId v) const { return graph_.values[v].size_bytes().value_or(0); }
 
   void gather() {
@@ -99,7 +99,7 @@ class SmallPlanner {
       const GraphValue& value = graph_.values[v];
       Facts& fact = facts_[v];
       const bool dynamic = value.dynamic && !is(Bug::places_dynamic_values);
-      ValuePlace& mine = place(v);
+      ValueLocation& mine = place(v);
       mine.reason = value.external             ? UnplannedReason::external
                     : fact.begin == UINT32_MAX ? UnplannedReason::never_written
                     : dynamic                  ? UnplannedReason::dynamic
@@ -125,7 +125,7 @@ class SmallPlanner {
         node.inputs[0] != kNoValue && node.outputs[0] != kNoValue)
       try_inplace(node, {});
     for (const ValueId v : node.outputs)
-      if (v != kNoValue && wanted(v) && place(v).sharing == Sharing::none) own(v);
+      if (v != kNoValue && wanted(v) && place(v).reuse == Reuse::none) own(v);
     for (std::size_t i = 0; i < node.inputs.size(); ++i)
       if (node.inputs[i] != kNoValue && !ignores(node, i) && place(node.inputs[i]).planned()) --root(node.inputs[i]).pending;
   }
@@ -141,17 +141,17 @@ class SmallPlanner {
     fact.kept = fact.survives;
     fact.bytes = is(Bug::forgets_the_padding) ? size(v) : place(v).extent_bytes;
     fact.alignment = is(Bug::ignores_alignment) ? 1 : place(v).alignment;
-    place(v).sharing = Sharing::own;
+    place(v).reuse = Reuse::own;
   }
 
   bool may_share(const GraphNode& node, ValueId v, std::uint32_t input) {
     const ValueId host = node.inputs[input];
-    return wanted(v) && place(v).sharing == Sharing::none && place(host).planned() && used(v) && size(v) != 0 &&
+    return wanted(v) && place(v).reuse == Reuse::none && place(host).planned() && used(v) && size(v) != 0 &&
            (!ignores(node, input) || is(Bug::takes_an_ignored_input)) &&
            (graph_.values[v].device == graph_.values[host].device || is(Bug::shares_across_devices));
   }
 
-  void enter(ValueId v, ValueId host, std::size_t offset, Sharing sharing) {
+  void enter(ValueId v, ValueId host, std::size_t offset, Reuse reuse) {
     Facts& fact = facts_[v];
     fact.root = facts_[host].root;
     fact.offset = facts_[host].offset + offset;
@@ -160,7 +160,7 @@ class SmallPlanner {
     shared.kept |= fact.survives;
     if (!is(Bug::forgets_that_aliases_live_on)) shared.end = std::max(shared.end, fact.end);
     if (!is(Bug::ignores_alignment)) shared.alignment = std::max(shared.alignment, place(v).alignment);
-    place(v).sharing = sharing;
+    place(v).reuse = reuse;
     place(v).with = host;
   }
 
@@ -168,7 +168,7 @@ class SmallPlanner {
     const ValueId v = node.outputs[option.output];
     const ValueId host = node.inputs[option.input];
     if (!may_share(node, v, option.input) || (facts_[host].offset + option.offset_bytes) % place(v).alignment != 0) return;
-    enter(v, host, is(Bug::puts_views_at_a_wrong_offset) ? 0 : option.offset_bytes, Sharing::view);
+    enter(v, host, is(Bug::puts_views_at_a_wrong_offset) ? 0 : option.offset_bytes, Reuse::view);
     facts_[v].part = true;
   }
 
@@ -187,11 +187,11 @@ class SmallPlanner {
     const bool fits = size(v) <= size(host) && place(v).extent_bytes <= place(host).extent_bytes;
     if (!fits && !is(Bug::takes_an_input_that_is_too_small)) return;
     const bool same = fits && size(v) == size(host) && graph_.values[v].dtype == graph_.values[host].dtype;
-    if ((option.identity && same) || is(Bug::calls_anything_an_identity)) return enter(v, host, 0, Sharing::identity);
+    if ((option.identity && same) || is(Bug::calls_anything_an_identity)) return enter(v, host, 0, Reuse::identity);
     const auto here = std::count(node.inputs.begin(), node.inputs.end(), host);
     const bool twice = here > 1 && is(Bug::overwrites_what_the_node_reads_twice) && root(host).pending == static_cast<std::size_t>(here);
     const bool dies = !root(host).kept && (root(host).pending == 1 || twice || (taken && root(host).pending > 0));
-    if (dies || is(Bug::overwrites_what_is_read_later)) enter(v, host, 0, Sharing::in_place);
+    if (dies || is(Bug::overwrites_what_is_read_later)) enter(v, host, 0, Reuse::in_place);
   }
 
   // First fit, in the order of values.

@@ -52,7 +52,7 @@ TEST(Proof, APlanAboveWhatIsLiveCanBeOptimal) {
     EXPECT_EQ(made.peak_bytes(), hard.optimum);
     EXPECT_EQ(made.lower_bound_bytes(), hard.optimum);
     EXPECT_EQ(made.outcome(), PlanOutcome::optimal);
-    EXPECT_TRUE(plan(graph_of(hard), {.capacity_bytes = hard.optimum}).has_places()) << "what holds the capacity is enough";
+    EXPECT_TRUE(plan(graph_of(hard), {.capacity_bytes = hard.optimum}).has_locations()) << "what holds the capacity is enough";
     EXPECT_EQ(plan(graph_of(hard), {.capacity_bytes = hard.optimum - 1}).outcome(), PlanOutcome::infeasible);
   }
 }
@@ -71,7 +71,7 @@ TEST(Proof, ABoundThatIsNotTrueIsRefused) {
 TEST(Proof, ABoundByAlignmentThatNobodyNeedsIsRefused) {
   const auto graph = std::make_shared<const Graph>(lives_graph({{0, 1, 10}}));
   PlanTables tables = plan(graph).tables();
-  tables.places[0].alignment = tables.places[0].extent_bytes = 4096;
+  tables.locations[0].alignment = tables.locations[0].extent_bytes = 4096;
   PlanArena& arena = tables.arenas[0];
   arena.bytes = arena.lower_bound_bytes = arena.naive_bytes = 4096;
   EXPECT_ERROR(Plan(graph, tables), ArgumentError, ErrorCode::plan_invalid);

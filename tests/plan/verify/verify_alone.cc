@@ -14,9 +14,9 @@ int main() {
   plan.nodes = {0, 2};
   plan.arenas = {{.bytes = 16, .lower_bound_bytes = 16, .naive_bytes = 16}};
   for (std::uint32_t v = 0; v < 2; ++v)
-    plan.places.push_back({.sharing = Sharing::own, .reason = UnplannedReason::placed, .buffer = v, .offset = 8 * v, .extent_bytes = 8});
+    plan.locations.push_back({.reuse = Reuse::own, .reason = UnplannedReason::placed, .buffer = v, .offset = 8 * v, .extent_bytes = 8});
   const bool accepts = verify_plan(graph, plan).empty();
-  plan.places[1].offset = 4;
+  plan.locations[1].offset = 4;
   const bool refuses = !verify_plan(graph, plan).empty();
   std::puts(accepts && refuses ? "the verifier judges alone" : "the verifier is wrong");
   return accepts && refuses ? 0 : 1;

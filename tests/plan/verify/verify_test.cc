@@ -57,63 +57,64 @@ void expect_caught(Kind kind, const std::function<void(PlanTables&)>& change) {
 }
 
 TEST(Verify, CatchesTablesOfAnotherGraph) {
-  expect_caught(Kind::shape, [](PlanTables& t) { t.places.pop_back(); });
+  expect_caught(Kind::shape, [](PlanTables& t) { t.locations.pop_back(); });
   expect_caught(Kind::shape, [](PlanTables& t) { t.arenas.emplace_back(); });
   expect_caught(Kind::shape, [](PlanTables& t) { t.nodes.end = 9; });
   expect_caught(Kind::shape, [](PlanTables& t) { t.parallel = 0; });
   expect_caught(Kind::shape, [](PlanTables& t) { t.edges.push_back({0, 1}); });
-  expect_caught(Kind::shape, [](PlanTables& t) { t.places[1].sharing = Sharing::none; });
-  expect_caught(Kind::shape, [](PlanTables& t) { t.places[0].sharing = Sharing::own; });
-  expect_caught(Kind::shape, [](PlanTables& t) { t.places[0].reason = UnplannedReason::dynamic; });
+  expect_caught(Kind::shape, [](PlanTables& t) { t.locations[1].reuse = Reuse::none; });
+  expect_caught(Kind::shape, [](PlanTables& t) { t.locations[0].reuse = Reuse::own; });
+  expect_caught(Kind::shape, [](PlanTables& t) { t.locations[0].reason = UnplannedReason::dynamic; });
 }
 
 TEST(Verify, CatchesWhatLiesOutside) {
-  expect_caught(Kind::bounds, [](PlanTables& t) { t.places[1].offset = SIZE_MAX - 8; });
+  expect_caught(Kind::bounds, [](PlanTables& t) { t.locations[1].offset = SIZE_MAX - 8; });
   expect_caught(Kind::bounds, [](PlanTables& t) { t.arenas[0].bytes -= 1; });
   expect_caught(Kind::bounds, [](PlanTables& t) { t.capacity_bytes = 8; });
-  expect_caught(Kind::bounds, [](PlanTables& t) { t.places[1].slot = 3; });
+  expect_caught(Kind::bounds, [](PlanTables& t) { t.locations[1].slot = 3; });
   expect_caught(Kind::bounds, [](PlanTables& t) { t.slots.push_back({0, SIZE_MAX, 8}); });
 }
 
 TEST(Verify, CatchesWrongAlignmentAndExtents) {
   expect_caught(Kind::alignment, [](PlanTables& t) { t.alignment = 128; });
-  expect_caught(Kind::alignment, [](PlanTables& t) { t.places[1].alignment = 3; });
-  expect_caught(Kind::alignment, [](PlanTables& t) { t.places[1].extent_bytes = 32; });
+  expect_caught(Kind::alignment, [](PlanTables& t) { t.locations[1].alignment = 3; });
+  expect_caught(Kind::alignment, [](PlanTables& t) { t.locations[1].extent_bytes = 32; });
 }
 
 TEST(Verify, CatchesValuesThatLieOverOneAnother) {
-  expect_caught(Kind::overlap, [](PlanTables& t) { t.places[5].offset = t.places[3].offset; });
-  expect_caught(Kind::overlap,
-                [](PlanTables& t) { t.places[2].offset = t.places[1].offset + 32, t.places[4].offset = t.places[2].offset + 32; });
+  expect_caught(Kind::overlap, [](PlanTables& t) { t.locations[5].offset = t.locations[3].offset; });
+  expect_caught(Kind::overlap, [](PlanTables& t) {
+    t.locations[2].offset = t.locations[1].offset + 32, t.locations[4].offset = t.locations[2].offset + 32;
+  });
 }
 
-TEST(Verify, CatchesSharingThatNobodyOffers) {
-  expect_caught(Kind::sharing, [](PlanTables& t) {
-    t.places[5].sharing = Sharing::in_place, t.places[5].with = 3, t.places[5].offset = t.places[3].offset;
+TEST(Verify, CatchesReuseThatNobodyOffers) {
+  expect_caught(Kind::reuse, [](PlanTables& t) {
+    t.locations[5].reuse = Reuse::in_place, t.locations[5].with = 3, t.locations[5].offset = t.locations[3].offset;
   });
-  expect_caught(Kind::sharing, [](PlanTables& t) { t.places[3].sharing = Sharing::identity; });
-  expect_caught(Kind::sharing, [](PlanTables& t) { t.places[3].with = 2; });
-  expect_caught(Kind::sharing, [](PlanTables& t) { t.places[4].offset = t.places[2].offset; });
-  expect_caught(Kind::sharing, [](PlanTables& t) { t.places[1].sharing = Sharing::joined; });
-  expect_caught(Kind::sharing, [](PlanTables& t) { t.places[3].with = kNoValue; });
+  expect_caught(Kind::reuse, [](PlanTables& t) { t.locations[3].reuse = Reuse::identity; });
+  expect_caught(Kind::reuse, [](PlanTables& t) { t.locations[3].with = 2; });
+  expect_caught(Kind::reuse, [](PlanTables& t) { t.locations[4].offset = t.locations[2].offset; });
+  expect_caught(Kind::reuse, [](PlanTables& t) { t.locations[1].reuse = Reuse::joined; });
+  expect_caught(Kind::reuse, [](PlanTables& t) { t.locations[3].with = kNoValue; });
 }
 
 TEST(Verify, CatchesTotalsThatAreNotTrue) {
   expect_caught(Kind::totals, [](PlanTables& t) { t.arenas[0].lower_bound_bytes -= 1; });
   expect_caught(Kind::totals, [](PlanTables& t) { t.arenas[0].naive_bytes += 1; });
   expect_caught(Kind::totals, [](PlanTables& t) { t.arenas[0].bytes += 1; });
-  expect_caught(Kind::totals, [](PlanTables& t) { t.places[3].buffer = 7; });
+  expect_caught(Kind::totals, [](PlanTables& t) { t.locations[3].buffer = 7; });
 }
 
 TEST(Verify, CatchesSlotsThatOverlapOrAreNotThere) {
   const Graph graph = lives_graph({{0, 1, 100}, {0, 1, 20}, {0, 1, 0}});
   const Case slots{graph, plan(graph, {.strategy = "slots"}).tables()};
   Case overlapping = slots;
-  overlapping.tables.slots[1].offset = overlapping.tables.places[1].offset = 60;
+  overlapping.tables.slots[1].offset = overlapping.tables.locations[1].offset = 60;
   overlapping.tables.slots.push_back({0, 0, 50});
   expect_caught(overlapping, Kind::overlap);
   Case missing = slots;
-  missing.tables.places[2].slot = 123456;
+  missing.tables.locations[2].slot = 123456;
   expect_caught(missing, Kind::bounds);
 }
 
@@ -127,7 +128,7 @@ TEST(Verify, CatchesAPlanWithoutPlacesThatClaimsBytes) {
 
 TEST(Verify, SaysAtLeastOneThing) {
   Case wrong = make_case();
-  wrong.tables.places.clear();
+  wrong.tables.locations.clear();
   EXPECT_EQ(verify_plan(wrong.graph, wrong.tables, 0).size(), 1U);
 }
 
@@ -154,27 +155,27 @@ TEST(Verify, CatchesAMissingEdgeOfAParallelPlan) {
 // ---- Any damage. What the verifier lets pass must also pass a run with real bytes.
 
 void damage(Random& random, PlanTables& tables) {
-  ValuePlace& place = tables.places[random.below(tables.places.size())];
+  ValueLocation& location = tables.locations[random.below(tables.locations.size())];
   PlanArena& arena = tables.arenas[random.below(tables.arenas.size())];
   const auto small = [&] { return static_cast<std::size_t>(random.below(8)) * 4; };
   switch (random.below(13)) {
-    case 0: place.offset = small(); break;
-    case 1: place.offset += 4 + small(); break;
-    case 2: place.offset -= std::min<std::size_t>(place.offset, 4 + small()); break;
-    case 3: place.with = static_cast<ValueId>(random.below(tables.places.size())); break;
-    case 4: place.sharing = static_cast<Sharing>(random.below(6)); break;
+    case 0: location.offset = small(); break;
+    case 1: location.offset += 4 + small(); break;
+    case 2: location.offset -= std::min<std::size_t>(location.offset, 4 + small()); break;
+    case 3: location.with = static_cast<ValueId>(random.below(tables.locations.size())); break;
+    case 4: location.reuse = static_cast<Reuse>(random.below(6)); break;
     case 5: arena.bytes -= std::min<std::size_t>(arena.bytes, 1 + small()); break;
     case 6: arena.lower_bound_bytes += 1 + small(); break;
     case 7:
       if (!tables.edges.empty()) tables.edges.erase(tables.edges.begin() + static_cast<std::ptrdiff_t>(random.below(tables.edges.size())));
       break;
-    case 8: place.extent_bytes += 4 + small(); break;
-    case 9: place.alignment *= 2; break;
-    case 10: place.buffer = static_cast<std::uint32_t>(random.below(tables.places.size())); break;
+    case 8: location.extent_bytes += 4 + small(); break;
+    case 9: location.alignment *= 2; break;
+    case 10: location.buffer = static_cast<std::uint32_t>(random.below(tables.locations.size())); break;
     case 11:
       if (!tables.slots.empty()) tables.slots[random.below(tables.slots.size())].offset += 4 + small();
       break;
-    default: std::swap(place.offset, tables.places[random.below(tables.places.size())].offset); break;
+    default: std::swap(location.offset, tables.locations[random.below(tables.locations.size())].offset); break;
   }
 }
 

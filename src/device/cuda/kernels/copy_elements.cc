@@ -8,18 +8,19 @@
 #include "device/cuda/kernels/pairs.h"
 #include "device/cuda/kernels/tasks.h"
 
-// Which kernel does what: a copy's axes are merged and walked in the target's order (base/axes.h), cut so that no launch has more than 2^30
-// elements, and each piece goes to the best of the families that can do it: rows, tiles, or element by element.
+// Chooses the kernels: a copy's axes are merged and ordered by the target (base/axes.h), the loop is cut so
+// that no launch has more than 2^30 elements, and each piece goes to the fastest kernel family that can do it:
+// rows, tiles, or element by element.
 namespace berth::internal::device::cuda {
 
 namespace {
 
-constexpr std::int64_t kLeastRow = 256;       // elements, for a block of its own
-constexpr std::int64_t kLeastByteRow = 4096;  // bytes, for the same
+constexpr std::int64_t kLeastRow = 256;       // elements, to justify a block per row
+constexpr std::int64_t kLeastByteRow = 4096;  // bytes, likewise
 constexpr std::int64_t kLeastTileSide = 8;    // elements along both axes
-constexpr std::size_t kMostMoved = 16;        // bytes of an element that is moved at once
+constexpr std::size_t kMostMoved = 16;        // bytes per element in a move
 
-// A piece of a copy on its way to a kernel.
+// One piece of a copy, the input of a launch.
 struct Piece {
   const std::byte* source;
   std::byte* target;
@@ -37,12 +38,12 @@ bool is_aligned(const void* pointer, std::size_t to) noexcept { return address(p
 
 bool is_plain_integer(DType dtype) noexcept { return dtype >= DType::u8 && dtype <= DType::i64; }
 
-// Whether elements become others without a change of their bits.
+// Whether the conversion keeps the bits.
 bool is_moved(DType from, DType to) noexcept {
   return from == to || (is_plain_integer(from) && is_plain_integer(to) && size_bytes(from) == size_bytes(to));
 }
 
-// A dtype that stands for all of its size.
+// The representative dtype of a size.
 DType dtype_of_size(std::size_t bytes) noexcept {
   switch (bytes) {
     case 1: return DType::u8;
@@ -65,7 +66,7 @@ std::uint32_t elements_of(std::span<const LoopAxis> axes) noexcept {
   return elements;
 }
 
-// The axis along which the source lies together, if that is another than the target's and both are worth a tile.
+// The axis along which the source is contiguous, if it is not the target's and both are long enough for a tile.
 std::optional<std::size_t> tile_axis(const Loop& loop) noexcept {
   if (loop.rank < 2 || loop.row().target_stride != 1 || loop.row().size < kLeastTileSide) return {};
   for (std::size_t i = 0; i + 1 < loop.rank; ++i) {
@@ -134,7 +135,7 @@ Status run_piece(const Piece& piece, const Loop& loop, StreamHandle stream) noex
   return run_elements(piece, loop, stream);
 }
 
-// The same in smaller elements, so many of which make one.
+// The same loop in smaller elements: `parts` of them make one.
 Loop split(const Loop& loop, std::int64_t parts) noexcept {
   Loop made = loop;
   if (parts == 1) return made;
@@ -147,11 +148,13 @@ Loop split(const Loop& loop, std::int64_t parts) noexcept {
   if (made.rank != 0 && loop.is_dense())
     made.all[made.rank - 1] = {loop.row().size * parts, 1, 1};
   else
-    made.all[made.rank++] = {parts, 1, 1};  // there is room: 63 bits count no more elements than 63 axes of size 2 have
+    // There is room: axes have at least size 2, and the element count fits in 63 bits, so rank <= 63.
+    made.all[made.rank++] = {parts, 1, 1};
   return made;
 }
 
-// The same in larger elements, each of so many. REQUIRES: rows are dense and as long as that, strides and starts are multiples of it.
+// The same loop in larger elements, of `parts` each. REQUIRES: rows are dense; row sizes, strides and starts
+// are multiples of `parts`.
 Loop joined(const Loop& loop, std::int64_t parts) noexcept {
   Loop made = loop;
   for (std::size_t i = 0; i + 1 < made.rank; ++i) {
@@ -164,7 +167,7 @@ Loop joined(const Loop& loop, std::int64_t parts) noexcept {
   return made;
 }
 
-// The largest power of two, at most `most`, that everything which decides where runs begin and end is a multiple of.
+// The largest power of two, at most `most`, that divides all addresses, strides and sizes of the rows.
 std::size_t common_unit(const Piece& bytes, const Loop& loop, std::size_t most) noexcept {
   std::uint64_t all = address(bytes.source) | address(bytes.target) | most | static_cast<std::uint64_t>(loop.row().size) |
                       static_cast<std::uint64_t>(loop.source_start) | static_cast<std::uint64_t>(loop.target_start);
@@ -173,7 +176,8 @@ std::size_t common_unit(const Piece& bytes, const Loop& loop, std::size_t most) 
   return static_cast<std::size_t>(all & (0 - all));
 }
 
-// Elements that keep their bits may be taken apart and put together: into what their addresses allow, and into vectors where rows are runs.
+// Elements that keep their bits may be split and joined: to the largest aligned unit, and to vectors where rows
+// are contiguous.
 Loop retyped(Piece& piece, const Loop& loop) noexcept {
   const std::size_t size = size_bytes(piece.to);
   if (loop.rank != 0 && loop.is_dense()) {

@@ -9,10 +9,10 @@
 #include "berth/base/result.h"
 #include "device/cuda/kernels/launch.h"
 
-// Loads and stores of kernels, at any alignment, and how a kernel is launched.
+// Loads and stores in kernels, at any alignment, and kernel launches.
 namespace berth::internal::device::cuda {
 
-// So many bytes as words: 2, 4, 8, or a multiple of 16.
+// `Bytes` bytes as 32-bit words: 2, 4, 8, or a multiple of 16.
 template <int Bytes>
 struct Packed {
   std::uint32_t words[(Bytes + 3) / 4];
@@ -22,7 +22,7 @@ __device__ __forceinline__ bool is_multiple(const void* address, std::uintptr_t 
   return (reinterpret_cast<std::uintptr_t>(address) & (of - 1)) == 0;
 }
 
-// REQUIRES: the address is a multiple of Bytes, or of 16 when that is less.
+// REQUIRES: the address is aligned to min(Bytes, 16).
 template <int Bytes>
 __device__ __forceinline__ Packed<Bytes> load(const std::byte* address) {
   Packed<Bytes> made;
@@ -61,7 +61,7 @@ __device__ __forceinline__ void store(std::byte* address, const Packed<Bytes>& v
   }
 }
 
-// One element of 1, 2, 4, 8 or 16 bytes, in the lowest bytes of words that are 0 otherwise. REQUIRES: it is at a multiple of its size.
+// One element of 1, 2, 4, 8 or 16 bytes, zero-extended to words. REQUIRES: it is aligned to its size.
 template <int Size>
 __device__ __forceinline__ Packed<(Size < 4 ? 4 : Size)> load_element(const std::byte* address) {
   if constexpr (Size == 1)
@@ -81,7 +81,7 @@ __device__ __forceinline__ void store_element(std::byte* address, const Packed<(
     store<Size>(address, value);
 }
 
-// The first `count` elements of 16 bytes, each at a multiple of its size; the rest is 0.
+// The first `count` elements of a 16-byte vector, each aligned to its size; the rest is 0.
 template <int Size>
 __device__ __forceinline__ Packed<16> load_some(const std::byte* address, std::uint32_t count) {
   Packed<16> made{};
@@ -96,7 +96,7 @@ __device__ __forceinline__ Packed<16> load_some(const std::byte* address, std::u
   return made;
 }
 
-// 16 of the 32 bytes of two vectors, from that number on. REQUIRES: from < 16.
+// 16 of the 32 bytes of two vectors, starting at byte `from`. REQUIRES: from < 16.
 __device__ __forceinline__ Packed<16> middle(const Packed<16>& first, const Packed<16>& second, std::uint32_t from) {
   std::uint32_t words[8];
 #pragma unroll
@@ -114,7 +114,7 @@ __device__ __forceinline__ Packed<16> middle(const Packed<16>& first, const Pack
   return made;
 }
 
-// The two vectors that 16 bytes at any address lie in are inside of what may be read.
+// Whether the two aligned vectors that contain 16 bytes at any address are inside the readable range.
 __device__ __forceinline__ bool has_room(const std::byte* address, const std::byte* begin, const std::byte* end) {
   const auto at = reinterpret_cast<std::uintptr_t>(address) & ~std::uintptr_t{15};
   return at >= reinterpret_cast<std::uintptr_t>(begin) && at + 32 <= reinterpret_cast<std::uintptr_t>(end);
@@ -127,7 +127,8 @@ __device__ __forceinline__ Packed<16> load_anywhere(const std::byte* address) {
   return middle(load<16>(at), load<16>(at + 16), from);
 }
 
-// CUDA's refusal in berth's words. The error stays where the next one who asks for the last error would find it only if it was there before.
+// Converts a CUDA error. The callers clear the error that they got, so that the runtime's last error does not
+// report it again.
 inline Status status_of(cudaError_t code) noexcept {
   if (code == cudaSuccess) return {};
   const bool no_code = code == cudaErrorNoKernelImageForDevice || code == cudaErrorInvalidDeviceFunction;
@@ -135,7 +136,7 @@ inline Status status_of(cudaError_t code) noexcept {
                  no_code ? "berth was built without code for this device" : cudaGetErrorString(code)};
 }
 
-// Puts a kernel onto the current device.
+// Loads a kernel onto the current device.
 template <auto Kernel>
 Status load_kernel() noexcept {
   cudaFuncAttributes facts;
@@ -151,7 +152,7 @@ Status launch(void (*kernel)(Task), std::uint64_t blocks, const Task& task, std:
   void* parameters[] = {const_cast<Task*>(&task)};
   const cudaError_t code =
       cudaLaunchKernel(reinterpret_cast<const void*>(kernel), dim3(static_cast<unsigned>(blocks)), dim3(threads), parameters, 0, stream);
-  if (code != cudaSuccess) (void)cudaGetLastError();  // it has been returned: nobody shall find it again
+  if (code != cudaSuccess) (void)cudaGetLastError();  // it is returned: clear the last error
   return status_of(code);
 }
 

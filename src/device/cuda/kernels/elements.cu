@@ -4,12 +4,13 @@
 #include "device/cuda/kernels/pairs.h"
 #include "device/cuda/kernels/tasks.h"
 
-// What has no better way: any layout, element by element, in the order of the target; and any conversion, its dtypes known when it runs.
+// The fallback kernels: any layout, element by element, in the order of the target; and any conversion, with
+// dtypes that are known only at run time.
 namespace berth::internal::device::cuda {
 
 namespace {
 
-constexpr std::uint32_t kInFlight = 4;  // elements of a thread
+constexpr std::uint32_t kInFlight = 4;  // elements per thread
 
 template <int Size>
 __global__ void __launch_bounds__(kThreads) move_elements(const __grid_constant__ ElementsTask task) {
@@ -30,7 +31,7 @@ __global__ void __launch_bounds__(kThreads) move_elements(const __grid_constant_
   }
 }
 
-// Up to 16 bytes. Uniform over the launch, so that no warp is torn apart.
+// Up to 16 bytes. The size is uniform over the launch, so no warp diverges.
 __device__ Bits load_bits(const std::byte* address, std::size_t size, bool aligned) {
   if (!aligned) {
     Bits made;

@@ -4,19 +4,20 @@
 #include "device/cuda/kernels/device_memory.cuh"
 #include "device/cuda/kernels/tasks.h"
 
-// A pattern, repeated. It is turned on the host so that it begins at a multiple of 16 bytes; what lies before and behind is written by bytes.
+// Fills with a repeated pattern. The host rotates the pattern to begin at a multiple of 16 bytes; the unaligned
+// head and tail are written by bytes.
 namespace berth::internal::device::cuda {
 
 namespace {
 
-constexpr std::uint32_t kInFlight = 4;  // vectors of a thread
+constexpr std::uint32_t kInFlight = 4;  // vectors per thread
 
 struct FillTask {
-  std::byte* target = nullptr;  // a multiple of 16
+  std::byte* target = nullptr;  // a multiple of 16 if there are vectors
   std::uint64_t vectors = 0;
   std::uint32_t before = 0;  // bytes, fewer than 16
   std::uint32_t behind = 0;
-  Packed<16> pattern = {};  // as it is at `target`
+  Packed<16> pattern = {};  // rotated to begin at `target`
 };
 
 __device__ std::byte byte_of(const Packed<16>& pattern, std::uint32_t number) {
@@ -53,7 +54,8 @@ Status launch_fill(void* target, std::size_t bytes, std::span<const std::byte> p
   const std::size_t misplaced = reinterpret_cast<std::uintptr_t>(target) % 16;
   const std::size_t to_multiple = misplaced == 0 ? 0 : 16 - misplaced;
   FillTask task;
-  // A short target that meets no multiple of 16 ends before `target` does; its bytes are all "before", counted back from there.
+  // A short target that contains no multiple of 16: there are no vectors, and all its bytes are `behind` its
+  // start.
   if (to_multiple >= bytes) {
     task.target = static_cast<std::byte*>(target);
     std::byte whole[16];

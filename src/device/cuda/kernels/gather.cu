@@ -2,26 +2,27 @@
 #include "device/cuda/kernels/device_memory.cuh"
 #include "device/cuda/kernels/tasks.h"
 
-// Many copies of bytes in one launch, for thousands of small ones: each would cost more to submit than to run. The list travels as the
-// kernel's parameter, of which there can be nearly 32 KiB, so nothing has to be allocated, copied ahead or kept. Pieces are cut into parts of
-// 16 KiB, one for each block, so that a large piece among small ones is shared out too.
+// Batches of byte copies in one launch, for thousands of small ones that would cost more to submit than to run.
+// The list is passed as the kernel's parameter, of up to nearly 32 KiB, so nothing has to be allocated, staged
+// or kept alive. Pieces are split into parts of 16 KiB, one per block, so that a large piece among small ones
+// is spread over blocks too.
 namespace berth::internal::device::cuda {
 
 namespace {
 
 constexpr std::uint32_t kPartBytes = 16 << 10;
-constexpr std::uint32_t kInFlight = kPartBytes / (kThreads * 16);  // vectors of a thread
-constexpr std::size_t kMostPieces = 1150;                          // of a launch
+constexpr std::uint32_t kInFlight = kPartBytes / (kThreads * 16);  // vectors per thread
+constexpr std::size_t kMostPieces = 1150;                          // per launch
 constexpr std::uint64_t kMostParts = std::uint64_t{1} << 30;
 
 struct GatherTask {
   std::uint32_t pieces = 0;
-  std::uint32_t last_parts[kMostPieces];  // one past the last part of each piece: they grow
+  std::uint32_t last_parts[kMostPieces];  // one past the last part of each piece, ascending
   BytePiece list[kMostPieces];
 };
 static_assert(sizeof(GatherTask) <= 32764);
 
-// The piece that a part belongs to: the first whose last part lies behind it.
+// The piece that a part belongs to, by binary search: the first whose end is past it.
 __device__ std::uint32_t piece_of(const GatherTask& task, std::uint32_t part) {
   std::uint32_t begin = 0;
   std::uint32_t end = task.pieces - 1;
@@ -35,7 +36,7 @@ __device__ std::uint32_t piece_of(const GatherTask& task, std::uint32_t part) {
   return begin;
 }
 
-// Vectors of the target, read as they lie or wherever they lie, and then what is left by bytes.
+// Copies aligned vectors of the target, with aligned or misaligned loads, and then the tail by bytes.
 template <class Load>
 __device__ __forceinline__ void copy_part(const std::byte* source, std::byte* target, std::uint32_t bytes, Load load_vector) {
   const std::uint32_t count = bytes / 16;
@@ -61,7 +62,7 @@ __global__ void __launch_bounds__(kThreads) gather_parts(const __grid_constant__
   const auto* source = static_cast<const std::byte*>(piece.source);
   auto* target = static_cast<std::byte*>(piece.target);
 
-  // A first part ends where the target is at a multiple of 16, and all others begin there.
+  // The first part ends where the target is aligned to 16, and all others begin there.
   const auto misplaced = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(target) & 15);
   const std::size_t begin = part == 0 ? 0 : std::size_t{part} * kPartBytes - misplaced;
   const std::size_t end = min(std::size_t{part + 1} * kPartBytes - misplaced, piece.bytes);
@@ -83,7 +84,7 @@ __global__ void __launch_bounds__(kThreads) gather_parts(const __grid_constant__
   });
 }
 
-// Parts of a piece. A target that begins between multiples of 16 has a shorter first one, and so may need one more.
+// The number of parts of a piece. A misaligned target has a shorter first part, and so may need one more.
 std::uint64_t parts_of(const BytePiece& piece) noexcept {
   const std::uint64_t misplaced = reinterpret_cast<std::uintptr_t>(piece.target) % 16;
   return (piece.bytes + misplaced + kPartBytes - 1) / kPartBytes;

@@ -7,9 +7,9 @@
 
 #include "berth/base/float_types.h"
 
-// The conversion instructions of NVIDIA GPUs, as functions of bits: what they give, with their own ideas about NaN and about what is too
-// large. On the host, and on devices before 8.9 where there are none for 8-bit floats, the same is computed; so what is built on them can be
-// tested where there is no GPU.
+// The conversion instructions of NVIDIA GPUs as functions of bits, with the hardware's own treatment of NaN and
+// overflow. On the host, and for 8-bit floats on devices before compute capability 8.9, they are emulated, so
+// that code built on them can be tested without a GPU.
 #ifdef __CUDACC__
 #define BERTH_BOTH __host__ __device__ __forceinline__
 #else
@@ -30,7 +30,8 @@ BERTH_BOTH bool is_nan(float value) noexcept { return value != value; }
 BERTH_BOTH bool is_nan(double value) noexcept { return value != value; }
 BERTH_BOTH float magnitude(float value) noexcept { return bits_as<float>(bits_as<std::uint32_t>(value) & 0x7fffffffU); }
 
-// Four bytes of eight: those of `low` have the numbers 0 to 3, those of `high` 4 to 7; one number in each digit of `which`.
+// Selects four bytes of eight: bytes 0 to 3 are those of `low`, 4 to 7 those of `high`; each hex digit of
+// `which` selects one.
 BERTH_BOTH std::uint32_t permute(std::uint32_t low, std::uint32_t high, std::uint32_t which) noexcept {
 #ifdef __CUDA_ARCH__
   return __byte_perm(low, high, which);
@@ -42,8 +43,8 @@ BERTH_BOTH std::uint32_t permute(std::uint32_t low, std::uint32_t high, std::uin
 #endif
 }
 
-// As an instruction would do it: rounded to nearest; NaN is the one with all bits set but the sign. What is too large becomes infinity, or
-// with Saturate the largest finite value.
+// Emulates an instruction: rounds to nearest even; a NaN has all bits set but the sign. Overflow gives
+// infinity, or with Saturate the largest finite value.
 template <class Small, bool Saturate>
 BERTH_BOTH std::uint32_t encoded(float value) noexcept {
   const std::uint32_t sign = bits_as<std::uint32_t>(value) >> 31 != 0 ? Small::kSign : 0;
@@ -53,7 +54,7 @@ BERTH_BOTH std::uint32_t encoded(float value) noexcept {
   return Saturate && (made & ~static_cast<std::uint32_t>(Small::kSign)) > largest ? sign | largest : made;
 }
 
-// Two values in one word: the first in the lower half.
+// Two values in one word; the first is in the lower half.
 BERTH_BOTH std::uint32_t f16x2(float first, float second) noexcept {
 #ifdef __CUDA_ARCH__
   std::uint32_t made;
@@ -80,7 +81,7 @@ BERTH_BOTH std::uint32_t bf16x2(float first, float second) noexcept {
 #define BERTH_HAS_F8_INSTRUCTIONS 0
 #endif
 
-// Two bytes in the lower half of a word; what is too large becomes the largest finite value.
+// Two bytes in the lower half of a word; overflow saturates to the largest finite value.
 BERTH_BOTH std::uint32_t e4m3x2(float first, float second) noexcept {
 #if BERTH_HAS_F8_INSTRUCTIONS
   std::uint16_t made;
@@ -101,7 +102,7 @@ BERTH_BOTH std::uint32_t e5m2x2(float first, float second) noexcept {
 #endif
 }
 
-// Two f16 as two bytes in the lower half of a word; what is too large becomes the largest finite value.
+// Two f16 as two bytes in the lower half of a word; overflow saturates to the largest finite value.
 BERTH_BOTH std::uint32_t e4m3x2_of_f16x2(std::uint32_t halves) noexcept {
 #if BERTH_HAS_F8_INSTRUCTIONS
   std::uint16_t made;
@@ -129,7 +130,7 @@ BERTH_BOTH std::uint32_t f16x2_of_e4m3x2(std::uint32_t bytes) noexcept {
 #endif
 }
 
-// The lower half of a word.
+// The f16 in the lower half of a word.
 BERTH_BOTH float f32_of_f16(std::uint32_t half) noexcept {
 #ifdef __CUDA_ARCH__
   float made;
@@ -149,7 +150,7 @@ BERTH_BOTH float f32_of_f64(double value) noexcept {
 #endif
 }
 
-// Toward zero.
+// Rounds toward zero.
 BERTH_BOTH float f32_toward_zero(double value) noexcept {
 #ifdef __CUDA_ARCH__
   return __double2float_rz(value);
@@ -163,7 +164,7 @@ BERTH_BOTH float f32_toward_zero(double value) noexcept {
 #endif
 }
 
-// Toward zero; what does not fit becomes the nearest that does; NaN becomes 0.
+// Rounds toward zero and saturates; NaN becomes 0.
 BERTH_BOTH std::int32_t i32_of_f32(float value) noexcept {
 #ifdef __CUDA_ARCH__
   std::int32_t made;
@@ -177,7 +178,7 @@ BERTH_BOTH std::int32_t i32_of_f32(float value) noexcept {
 #endif
 }
 
-// Four numbers as bytes with a sign, each the nearest there is.
+// Four numbers as signed bytes, saturated.
 BERTH_BOTH std::uint32_t i8x4(std::int32_t a, std::int32_t b, std::int32_t c, std::int32_t d) noexcept {
 #ifdef __CUDA_ARCH__
   std::uint32_t upper;
@@ -191,7 +192,7 @@ BERTH_BOTH std::uint32_t i8x4(std::int32_t a, std::int32_t b, std::int32_t c, st
 #endif
 }
 
-// The same without a sign.
+// The same for unsigned bytes.
 BERTH_BOTH std::uint32_t u8x4(std::int32_t a, std::int32_t b, std::int32_t c, std::int32_t d) noexcept {
 #ifdef __CUDA_ARCH__
   std::uint32_t upper;

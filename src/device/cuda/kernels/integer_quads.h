@@ -4,18 +4,19 @@
 #include "device/cuda/kernels/lanes.h"
 #include "device/cuda/kernels/quads.h"
 
-// Four elements at a time as in quads.h, for the integers that programs convert most as well: bool, u8, i32 and i64. What fits into f32 goes
-// through it; the rest through the lanes of lanes.h, whose dtypes are known here and whose decisions are gone when it is compiled.
+// Four elements at a time as in quads.h, also for the most common integer dtypes: bool, u8, i32 and i64. Values
+// that fit into f32 go through it; the others go through lanes.h, with dtypes that are compile-time constants
+// here, so that the branches are optimized away.
 namespace berth::internal::device::cuda {
 
-// Dtypes that rows are converted between.
+// The dtypes that row kernels convert between.
 constexpr bool has_quads(DType dtype) noexcept {
   return is_quick(dtype) || dtype == DType::boolean || dtype == DType::u8 || dtype == DType::i32 || dtype == DType::i64;
 }
 
 namespace quads {
 
-// Bytes that are not 0 as 1.
+// Maps non-zero bytes to 1.
 BERTH_BOTH std::uint32_t ones(std::uint32_t word) noexcept { return (((word & 0x7f7f7f7fU) + 0x7f7f7f7fU) | word) >> 7 & 0x01010101U; }
 
 template <int Byte>
@@ -38,7 +39,7 @@ BERTH_BOTH Bits element(const Quad<D>& quad, int i) noexcept {
     return {std::uint64_t{quad.words[2 * i + 1]} << 32 | quad.words[2 * i], 0};
 }
 
-// REQUIRES: the quad is 0 where the element goes.
+// REQUIRES: the element's bits in the quad are 0.
 template <DType D>
 BERTH_BOTH void put(Quad<D>& quad, int i, std::uint64_t bits) noexcept {
   const auto low = static_cast<std::uint32_t>(bits);
@@ -71,7 +72,7 @@ BERTH_BOTH Quad<D> integers_of(const Floats& floats) noexcept {
 
 }  // namespace quads
 
-// Any pair of them.
+// Any pair of dtypes with has_quads.
 template <DType From, DType To>
 BERTH_BOTH Quad<To> convert_quad(const Quad<From>& quad) noexcept {
   static_assert(From == To || (has_quads(From) && has_quads(To)));

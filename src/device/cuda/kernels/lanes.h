@@ -4,14 +4,14 @@
 #include "berth/base/dtype.h"
 #include "device/cuda/kernels/quads.h"
 
-// Every conversion there is, one element at a time, for the pairs that have no code of their own. The dtypes are known only when it runs: an
-// element is widened, exactly, to one of four kinds of lane, and narrowed from there in one rounding, as the reference on the host does
-// (decision 0003).
+// All conversions, one element at a time, for pairs without a specialized kernel. The dtypes are known only at
+// run time: an element is widened, exactly, to one of four kinds of lane, and narrowed from there with a single
+// rounding, as in the reference on the host (decision 0003).
 namespace berth::internal::device::cuda {
 
 enum class LaneKind : std::uint8_t { u64, i64, f64, c128 };
 
-// The bytes of an element, the first lowest; or a lane's value: 64 bits, or two f64.
+// The bytes of an element, little-endian; or a lane's value: 64 bits, or two f64.
 struct Bits {
   std::uint64_t low = 0;
   std::uint64_t high = 0;
@@ -42,7 +42,7 @@ BERTH_BOTH int leading_zeros(std::uint64_t value) noexcept {  // REQUIRES: value
 #endif
 }
 
-// An integer as a double with what is lost kept as its last bit.
+// An integer as a double, rounded to odd.
 BERTH_BOTH double to_odd(std::uint64_t magnitude) noexcept {
   const int extra = magnitude == 0 ? 0 : 11 - leading_zeros(magnitude);
   if (extra <= 0) return static_cast<double>(magnitude);
@@ -54,7 +54,7 @@ BERTH_BOTH double to_odd(LaneKind kind, std::uint64_t bits) noexcept {
   return negative ? -to_odd(0 - bits) : to_odd(bits);
 }
 
-// Toward zero, to the nearest of so many bits; NaN becomes 0.
+// Rounds toward zero and saturates to an integer of `bits` bits; NaN becomes 0.
 BERTH_BOTH std::uint64_t truncated(double value, int bits, bool has_sign) noexcept {
   const double beyond = as_double(static_cast<std::uint64_t>(1023 + bits - (has_sign ? 1 : 0)) << 52);
   const std::uint64_t least = has_sign ? std::uint64_t{1} << (bits - 1) : 0;
@@ -84,7 +84,7 @@ BERTH_BOTH bool is_integer(DType dtype) noexcept { return dtype <= DType::i64; }
 BERTH_BOTH std::uint64_t real_part(DType dtype, LaneKind kind, const Bits& lane) noexcept {
   const bool from_integer = kind == LaneKind::u64 || kind == LaneKind::i64;
   if (is_integer(dtype)) {
-    if (from_integer) return lane.low;  // what is written is modulo 2^bits
+    if (from_integer) return lane.low;  // the store truncates modulo 2^bits
     return truncated(as_double(lane.low), static_cast<int>(8 * size_bytes(dtype)), dtype >= DType::i8);
   }
   if (from_integer) return float_of_integer(dtype, kind, lane.low);
@@ -118,7 +118,7 @@ BERTH_BOTH Bits widen(DType dtype, const Bits& element) noexcept {
   return {};
 }
 
-// The bytes past those of the dtype may be anything.
+// The bytes past those of the dtype are indeterminate.
 BERTH_BOTH Bits narrow(DType dtype, LaneKind kind, const Bits& lane) noexcept {
   using namespace lanes;
   const bool is_complex = kind == LaneKind::c128;

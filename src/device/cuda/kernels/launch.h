@@ -9,42 +9,46 @@
 
 struct CUstream_st;  // what CUDA's headers call a stream
 
-// What the kernels of berth do on a CUDA device: copies of elements in any layout and between any dtypes, fills, and many small copies of
-// bytes at once. Plain C++, so that the backend needs no CUDA compiler to call them.
+// The interface to berth's CUDA kernels: copies of elements in any layout and between any dtypes, fills, and
+// batches of small byte copies. Plain C++, so that the backend needs no CUDA compiler to call them. Any thread.
 //
-// Every function puts its work into the stream and returns; the memory must stay until the stream has run it. Nothing is allocated and
-// nothing is waited for, so all of it may be captured into a graph. REQUIRES: the stream's context is current on the calling thread.
-// (Launches go through the runtime's library; it works in whatever context is current.)
+// Every function is asynchronous: it enqueues its work into the stream, and the memory must stay allocated
+// until the stream has run it. Nothing allocates or synchronizes, so all of it may be captured into a graph.
+// REQUIRES: the stream's context is current on the calling thread. (Launches go through the CUDA runtime, which
+// uses the current context.)
 //
-// Addresses may be misaligned, also for their dtype: such copies work and are slower. They are those of the device's memory or of page-locked
-// host memory that the device can reach under the same address.
+// Addresses may be misaligned, even for their dtype: such copies are slower. They are addresses of device
+// memory, or of page-locked host memory that the device can access at the same address.
 //
-// Failures: unsupported when this build has no code for the device; device_error with CUDA's own words.
+// Failures: unsupported when this build has no code for the device; device_error with CUDA's message.
 namespace berth::internal::device::cuda {
 
 using StreamHandle = CUstream_st*;
 
-// Puts all kernels onto the current device. CUDA would do so with each kernel's first launch, and then wait for everything that runs there,
-// which may be waiting for us. Fails where this build has no code for the device, or CUDA's runtime does not work.
+// Loads all kernels onto the current device. CUDA would load each kernel lazily at its first launch, and then
+// synchronize the device, whose work may be waiting for us. Fails where this build has no code for the device,
+// or the CUDA runtime does not work.
 Status load_kernels() noexcept;
 
-// Whether launch_copy_elements can do it: equal ranks, and sizes that fit into 63 bits.
+// Whether launch_copy_elements supports the copy: equal ranks, and sizes that fit into 63 bits.
 bool can_copy_elements(const ElementCopy& copy) noexcept;
 
-// By the rules of copy/convert.h, to the bit. The sides do not overlap.
+// Converts bit for bit as copy/convert.h does. Source and target do not overlap.
 Status launch_copy_elements(const ElementCopy& copy, StreamHandle stream) noexcept;
 
-// Repeats a pattern of 1, 2, 4, 8 or 16 bytes. Fails with invalid_argument for another, or when `bytes` is not a multiple of it.
+// Repeats a pattern of 1, 2, 4, 8 or 16 bytes. Fails with invalid_argument for another size, or when `bytes` is
+// not a multiple of it.
 Status launch_fill(void* target, std::size_t bytes, std::span<const std::byte> pattern, StreamHandle stream) noexcept;
 
-// One of many copies of bytes.
+// One byte copy of a batch.
 struct BytePiece {
   void* target = nullptr;
   const void* source = nullptr;
   std::size_t bytes = 0;
 };
 
-// Copies all pieces, in no order. The list may go when the call returns: it travels with the launches, a thousand pieces and more in each.
+// Copies all pieces, in no order. The list need not outlive the call: it is passed as kernel parameters, more
+// than a thousand pieces per launch.
 Status launch_gather(std::span<const BytePiece> pieces, StreamHandle stream) noexcept;
 
 }  // namespace berth::internal::device::cuda

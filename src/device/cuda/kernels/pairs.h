@@ -13,7 +13,7 @@ namespace berth::internal::device::cuda {
 
 inline constexpr std::array kQuickDTypes = {DType::f32, DType::f64, DType::f16, DType::bf16, DType::f8e4m3, DType::f8e5m2, DType::i8};
 
-// REQUIRES: it is one of them.
+// REQUIRES: is_quick(dtype).
 constexpr std::size_t quick_index(DType dtype) noexcept {
   std::size_t index = 0;
   while (kQuickDTypes[index] != dtype) ++index;
@@ -44,7 +44,7 @@ constexpr PairTable<Entry> make_pair_table() noexcept {
 
 using LoadKernel = Status (*)() noexcept;
 
-// Until one fails.
+// Loads kernels until one fails.
 template <std::size_t Count>
 Status load_all(const LoadKernel (&loads)[Count]) noexcept {
   for (const LoadKernel load : loads) {

@@ -5,12 +5,14 @@
 #include "device/cuda/kernels/hardware.h"
 #include "device/cuda/kernels/packed.h"
 
-// The fast conversions: among f32, f64, f16, bf16, f8e4m3, f8e5m2 and i8, four elements at a time, by the rules of copy/convert.h to the bit.
-// Most of them pass through f32, which holds every value of the others but f64's; an f64 is rounded to odd on the way, so that the rounding
-// after it is the only one that counts. (Those that do not are in packed.h.) The instructions of the hardware do nearly everything; what they
-// do otherwise than the rules say, NaN and what is too large, is put right behind them.
+// The fast conversions among f32, f64, f16, bf16, f8e4m3, f8e5m2 and i8, four elements at a time, bit for bit
+// as in copy/convert.h. Most go through f32, which holds every value of the other types but f64's; an f64 is
+// rounded to odd first, which avoids double rounding. (Those that do not are in packed.h.) Hardware
+// instructions do nearly everything; where they deviate from the rules, for NaN and overflow, the result is
+// fixed up after them.
 //
-// A NaN in f32 on the way keeps its sign and payload and may be a signalling one: those who write it make it quiet.
+// An intermediate f32 NaN keeps its sign and payload and may be signalling: it is made quiet when it is
+// encoded.
 namespace berth::internal::device::cuda {
 
 constexpr bool is_quick(DType dtype) noexcept {
@@ -18,7 +20,7 @@ constexpr bool is_quick(DType dtype) noexcept {
          dtype == DType::f8e5m2 || dtype == DType::i8;
 }
 
-// Four elements as they lie in memory: as many words as one has bytes.
+// Four elements in memory order: as many words as an element has bytes.
 template <DType D>
 struct Quad {
   std::uint32_t words[size_bytes(D)];
@@ -41,7 +43,7 @@ inline constexpr std::uint32_t kInfinity = 0x7f800000U;
 
 BERTH_BOTH std::uint32_t bits(float value) noexcept { return bits_as<std::uint32_t>(value); }
 
-// The upper half of a word, and its lower half moved there.
+// The upper half of a word, and its lower half shifted up.
 BERTH_BOTH std::uint32_t upper(std::uint32_t word) noexcept { return word & 0xffff0000U; }
 BERTH_BOTH std::uint32_t lower(std::uint32_t word) noexcept { return word << 16; }
 
@@ -57,7 +59,7 @@ BERTH_BOTH float widen_e4m3(std::uint32_t byte, std::uint32_t half) noexcept {
   return is_nan(value) ? bits_as<float>((byte & kSign) | kNaN) : value;
 }
 
-// From a byte whose number is so much too large by 128.
+// From a byte that is biased by 128.
 template <int Byte>
 BERTH_BOTH float widen_i8(std::uint32_t biased) noexcept {
   return bits_as<float>(permute(biased, 0x4b000000U, 0x7440U | Byte)) - 8388736.0F;  // 2^23 + 128
@@ -78,7 +80,8 @@ BERTH_BOTH float narrow_nan(double value) noexcept {
 BERTH_BOTH float narrow(double value) noexcept { return is_nan(value) ? narrow_nan(value) : hardware::f32_of_f64(value); }
 BERTH_BOTH float narrow_to_odd(double value) noexcept {
   const float cut = hardware::f32_toward_zero(value);
-  const std::uint32_t rest = static_cast<double>(cut) != value ? 1 : 0;  // an infinity has none; the largest f32 is odd already
+  // An infinity is exact; the largest f32 is odd already.
+  const std::uint32_t rest = static_cast<double>(cut) != value ? 1 : 0;
   return is_nan(value) ? narrow_nan(value) : bits_as<float>(bits(cut) | rest);
 }
 
@@ -98,8 +101,8 @@ BERTH_BOTH std::uint32_t to_f16x2(float first, float second) noexcept {
   return made;
 }
 
-// One element in the byte that is to be `byte`, unless it is finite. 464 lies half way between the largest value and what would be the next,
-// and is rounded down; 61440 is rounded up.
+// Replaces byte number `Byte` of the word when the value is not finite or overflows. 464 is halfway between the
+// largest value and what would be the next, and rounds down to even; 61440 rounds up.
 template <int Byte>
 BERTH_BOTH std::uint32_t put_right_e4m3(std::uint32_t word, float value) noexcept {
   const std::uint32_t nan = (bits(value) >> 24 & 0x80U) | 0x7fU;
@@ -176,7 +179,7 @@ BERTH_BOTH Quad<D> from_floats(const Floats& floats) noexcept {
   }
 }
 
-// Pairs whose elements stay in words.
+// Pairs that are converted within packed words.
 constexpr bool has_packed(DType from, DType to) noexcept {
   using enum DType;
   if (to == f8e5m2) return from == f16 || from == bf16 || from == f8e4m3 || from == i8;
@@ -188,7 +191,7 @@ template <DType From, DType To>
 BERTH_BOTH Quad<To> convert_packed(const Quad<From>& quad) noexcept {
   using enum DType;
   const auto& words = quad.words;
-  if constexpr (From == i8) {  // no number is too large, nor none
+  if constexpr (From == i8) {  // no value overflows or is NaN
     const Floats v = to_floats<From>(quad);
     if constexpr (To == f8e4m3)
       return {{hardware::e4m3x2(v.at[0], v.at[1]) | hardware::e4m3x2(v.at[2], v.at[3]) << 16}};
@@ -214,7 +217,7 @@ BERTH_BOTH Quad<To> convert_packed(const Quad<From>& quad) noexcept {
   }
 }
 
-// Any pair of quick dtypes; of equal ones, of any dtype, the bits.
+// Any pair of quick dtypes; equal dtypes, quick or not, keep their bits.
 template <DType From, DType To>
 BERTH_BOTH Quad<To> convert(const Quad<From>& quad) noexcept {
   if constexpr (From == To) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/cuda/kernels/rows.cuh"
 
-// Rows among the dtypes that models are made of.
+// Row kernels among the quick dtypes (quads.h), which models are made of.
 namespace berth::internal::device::cuda {
 
 namespace {

@@ -6,13 +6,14 @@
 #include "device/cuda/kernels/pairs.h"
 #include "device/cuda/kernels/tasks.h"
 
-// Rows that lie together on both sides, converted on the way: vectors of 16 bytes on the side where elements are larger, several of them
-// asked for by each thread before the first is used. Each pair of dtypes is a kernel of its own; they are many, and in two files.
+// Converts rows that are contiguous on both sides, in vectors of 16 bytes on the side with the larger elements;
+// each thread issues several loads before it uses the first. Each pair of dtypes has its own kernel; they are
+// many, and in two files.
 namespace berth::internal::device::cuda {
 
 using LaunchRows = Status (*)(const RowsTask&, StreamHandle) noexcept;
 
-// Pairs with a bool, u8, i32 or i64 in them: rows_integers.cu. nullptr: there is no such pair.
+// Pairs with a bool, u8, i32 or i64 in them: rows_integers.cu. nullptr: no such pair.
 LaunchRows integer_rows(DType from, DType to) noexcept;
 Status load_integer_rows() noexcept;
 
@@ -23,11 +24,12 @@ struct RowShape {
   static constexpr int kFrom = static_cast<int>(size_bytes(From));
   static constexpr int kTo = static_cast<int>(size_bytes(To));
   static constexpr int kLarger = kFrom > kTo ? kFrom : kTo;
-  // Elements. Of 8 bytes no more than the threads of a warp write side by side.
+  // In elements. For 8-byte targets only 2, so that the stores of a warp are coalesced.
   static constexpr int kVector = kTo == 8 ? 2 : kLarger >= 4 ? 4 : 16 / kLarger;
   static constexpr int kFromBytes = kVector * kFrom;
   static constexpr int kToBytes = kVector * kTo;
-  static constexpr int kInFlight = kFromBytes >= 64 ? 1 : 64 / kFromBytes > 8 ? 8 : 64 / kFromBytes;  // vectors of a thread
+  // vectors per thread
+  static constexpr int kInFlight = kFromBytes >= 64 ? 1 : 64 / kFromBytes > 8 ? 8 : 64 / kFromBytes;
   static constexpr std::uint32_t kTileVectors = kThreads * kInFlight;
 };
 
@@ -37,7 +39,7 @@ __device__ __forceinline__ Packed<Shape::kToBytes> convert_vector(const Packed<S
   constexpr int kIn = sizeof(in.words) / 4;
   constexpr int kOut = sizeof(out.words) / 4;
 #pragma unroll
-  for (int q = 0; q < (Shape::kVector + 3) / 4; ++q) {  // of half a quad the other half is never computed
+  for (int q = 0; q < (Shape::kVector + 3) / 4; ++q) {  // the unused half of a quad is optimized away
     Quad<From> quad{};
 #pragma unroll
     for (int i = 0; i < Shape::kFrom; ++i) {
@@ -52,7 +54,7 @@ __device__ __forceinline__ Packed<Shape::kToBytes> convert_vector(const Packed<S
   return out;
 }
 
-// A vector at any address, of elements of that size.
+// A vector of elements of `Size` bytes, at any address.
 template <int Bytes, int Size>
 __device__ __forceinline__ Packed<Bytes> load_misaligned(const std::byte* address, const RowsTask& task) {
   Packed<Bytes> made{};
@@ -95,7 +97,7 @@ __global__ void __launch_bounds__(kThreads) convert_rows(const __grid_constant__
   const std::byte* const source = task.source + offsets.source;
   std::byte* const target = task.target + offsets.target;
 
-  // Elements before the first vector of the target.
+  // Elements before the first aligned vector of the target.
   constexpr std::uintptr_t kUnit = Shape::kToBytes < 16 ? Shape::kToBytes : 16;
   const auto past = static_cast<std::uint32_t>((0 - reinterpret_cast<std::uintptr_t>(target)) & (kUnit - 1)) / Shape::kTo;
   const std::uint32_t head = past < task.elements ? past : task.elements;
@@ -126,7 +128,7 @@ __global__ void __launch_bounds__(kThreads) convert_rows(const __grid_constant__
     }
   }
 
-  // Less than a vector in front and less than one behind: at most 30 elements.
+  // Less than a vector at each end: at most 30 elements.
   const std::uint32_t behind = head + vectors * Shape::kVector;
   if (tile == 0 && threadIdx.x < head + (task.elements - behind)) {
     const std::uint32_t at = threadIdx.x < head ? threadIdx.x : threadIdx.x - head + behind;
@@ -136,7 +138,7 @@ __global__ void __launch_bounds__(kThreads) convert_rows(const __grid_constant__
 
 template <DType From, DType To>
 Status launch_pair(const RowsTask& task, StreamHandle stream) noexcept {
-  // A row without a single vector has its edges to do.
+  // A row without a full vector still has its ends.
   constexpr std::uint32_t kTile = RowShape<From, To>::kTileVectors * RowShape<From, To>::kVector;
   RowsTask cut = task;
   cut.tiles = Divider((task.elements + kTile - 1) / kTile);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/cuda/kernels/rows.cuh"
 
-// Rows from and to bool, u8, i32 and i64.
+// Row kernels from and to bool, u8, i32 and i64.
 namespace berth::internal::device::cuda {
 
 namespace {
@@ -9,7 +9,7 @@ namespace {
 constexpr std::array kAll = {DType::f32, DType::f64, DType::f16, DType::bf16, DType::f8e4m3, DType::f8e5m2,
                              DType::i8,  DType::u8,  DType::i32, DType::i64,  DType::boolean};
 
-// Not those whose bits stay as they are.
+// Excludes pairs that keep their bits, and those of rows.cu.
 constexpr bool is_here(DType from, DType to) noexcept {
   const bool bytes = (from == DType::i8 || from == DType::u8) && (to == DType::i8 || to == DType::u8);
   return from != to && !bytes && !(is_quick(from) && is_quick(to));

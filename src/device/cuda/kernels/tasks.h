@@ -10,14 +10,15 @@
 #include "device/cuda/kernels/hardware.h"
 #include "device/cuda/kernels/launch.h"
 
-// What the planner (copy_elements.cc) hands to the kernels: plain structs that travel as their parameters, and one function to launch each
-// family. A task has at most kMostElements elements, so that indices are of 32 bits; offsets are in bytes, of 64.
+// The interface between copy_elements.cc and the kernels: plain structs that are passed as kernel parameters,
+// and one launch function per kernel family. A task has at most kMostElements elements, so that indices have 32
+// bits; offsets are in bytes and have 64.
 namespace berth::internal::device::cuda {
 
-inline constexpr std::uint32_t kThreads = 256;  // of a block, everywhere
+inline constexpr std::uint32_t kThreads = 256;  // per block, in all kernels
 inline constexpr std::size_t kMostElements = std::size_t{1} << 30;
 
-// Division by a number that is known beforehand, for dividends below 2^31: a multiplication, an addition and a shift.
+// Division by an invariant divisor, for dividends below 2^31: a multiplication, an addition and a shift.
 struct Divider {
   std::uint32_t divisor = 1;
   std::uint32_t factor = 1;
@@ -51,7 +52,7 @@ struct TaskAxes {
   std::uint32_t rank = 0;
   TaskAxis all[kMaxRank];
 
-  // Where the element with this row-major number is.
+  // The offsets of the element with this row-major index.
   BERTH_BOTH Offsets at(std::uint32_t index) const noexcept {
     Offsets offsets;
     for (std::uint32_t i = rank; i-- > 0;) {
@@ -65,56 +66,57 @@ struct TaskAxes {
   }
 };
 
-// Rows that lie together on both sides.
+// Rows that are contiguous on both sides.
 struct RowsTask {
   const std::byte* source = nullptr;
   std::byte* target = nullptr;
-  const std::byte* source_begin = nullptr;  // of everything that may be read
+  const std::byte* source_begin = nullptr;  // of the readable range
   const std::byte* source_end = nullptr;
   std::uint32_t elements = 0;  // of a row
   std::uint32_t rows = 0;
-  Divider tiles = {};  // parts of a row, one for each block; the launch sets it
+  Divider tiles = {};  // parts of a row, one per block; set by the launch
   TaskAxes outer;
 };
 
-// Two axes, along one of which the source lies together and along the other the target.
+// Two axes: the source is contiguous along one, the target along the other.
 struct TilesTask {
   const std::byte* source = nullptr;
   std::byte* target = nullptr;
   const std::byte* source_begin = nullptr;
   const std::byte* source_end = nullptr;
-  std::uint32_t along_source = 0;  // how many elements lie together in the source
+  std::uint32_t along_source = 0;  // elements of a contiguous run of the source
   std::uint32_t along_target = 0;
   std::int64_t source_step = 0;  // in bytes, from one run of the source to the next
   std::int64_t target_step = 0;
-  bool wide_source = false;  // every run begins at a multiple of 16 bytes
+  bool wide_source = false;  // every run is aligned to 16 bytes
   bool wide_target = false;
   std::uint32_t matrices = 0;
-  Divider tiles_along_source = {};  // the launch sets these two
+  Divider tiles_along_source = {};  // these two are set by the launch
   Divider tiles_along_target = {};
   TaskAxes outer;
 };
 
-// Anything, element by element.
+// Any copy, element by element.
 struct ElementsTask {
   const std::byte* source = nullptr;
   std::byte* target = nullptr;
   DType from = DType::u8;
   DType to = DType::u8;
-  bool aligned = false;  // every element is at a multiple of its size, on both sides
+  bool aligned = false;  // every element is aligned to its size, on both sides
   std::uint32_t elements = 0;
   TaskAxes axes;
 };
 
-// Pairs that rows and tiles are there for; equal dtypes stand for all of their size, and mean that bytes are moved.
+// The dtype pairs with row and tile kernels; equal dtypes stand for all dtypes of their size, and mean a move
+// without conversion.
 bool has_rows(DType from, DType to) noexcept;
 bool has_tiles(DType from, DType to) noexcept;
 
-// REQUIRES: has_rows; elements of the target are at multiples of their size.
+// REQUIRES: has_rows; elements of the target are aligned to their size.
 Status launch_rows(DType from, DType to, const RowsTask& task, StreamHandle stream) noexcept;
-// REQUIRES: has_tiles; elements of both sides are at multiples of their size.
+// REQUIRES: has_tiles; elements of both sides are aligned to their size.
 Status launch_tiles(DType from, DType to, const TilesTask& task, StreamHandle stream) noexcept;
-// Elements of 1, 2, 4, 8 or 16 bytes, at multiples of their size.
+// Elements of 1, 2, 4, 8 or 16 bytes, aligned to their size.
 Status launch_moves(std::size_t element_bytes, const ElementsTask& task, StreamHandle stream) noexcept;
 Status launch_conversions(const ElementsTask& task, StreamHandle stream) noexcept;
 

@@ -4,15 +4,18 @@
 #include "device/cuda/kernels/quads.h"
 #include "device/cuda/kernels/tasks.h"
 
-// Transposes, with a conversion on the way. A block reads a tile by the runs of the source, 16 bytes at a time, turns it in shared memory, and
-// writes it by the runs of the target, 16 bytes at a time. Elements are converted before they are turned, and those of less than a word
-// are put together to words of neighbours in the target first, so that shared memory is written and read without conflicts:
+// Tiled transposes with conversion. A block reads a tile along the contiguous runs of the source, 16 bytes at a
+// time, transposes it in shared memory, and writes it along the contiguous runs of the target, 16 bytes at a
+// time. Elements are converted before they are transposed, and those smaller than a word are first combined
+// with their neighbours in the target to words, so that shared memory is written and read without bank
+// conflicts:
 //
 //     a thread reads        cells, for 4-byte targets    for 2-byte targets        for 1-byte targets
 //     a0 a1 a2 a3 of b      [a0 b] [a1 b] …              [a0 b, a0 b+1] …          [a0 b, a0 b+1, a0 b+2, a0 b+3] …
 //
-// A row of shared memory is what one `a` has along the target, in chunks of 16 bytes. Its chunks are permuted by exclusive or with the number
-// of the vector that `a` came in: so the 8 lanes that write one chunk of 8 vectors meet 8 different groups of banks.
+// A row of shared memory holds the elements of one `a` along the target, in chunks of 16 bytes. The chunks are
+// swizzled: their index is XORed with the index of the vector that `a` came from, so that the 8 lanes that
+// write one chunk of 8 vectors use 8 different groups of banks.
 namespace berth::internal::device::cuda {
 
 namespace {
@@ -21,20 +24,23 @@ template <DType From, DType To>
 struct TileShape {
   static constexpr int kFrom = static_cast<int>(size_bytes(From));
   static constexpr int kTo = static_cast<int>(size_bytes(To));
-  static constexpr int kVector = 16 / kFrom;                                   // elements along the source that are read at once
-  static constexpr int kTogether = kTo < 4 ? 4 / kTo : 1;                      // runs of the source that make a cell
-  static constexpr int kCell = kTo < 4 ? 4 : kTo;                              // bytes
-  static constexpr int kA = kFrom == 1 ? 128 : kFrom == 2 ? 64 : 256 / kFrom;  // elements of a tile, along the source
-  static constexpr int kB = kTo <= 2 ? 128 : 256 / kTo;                        // and along the target
+  // elements per load along the source
+  static constexpr int kVector = 16 / kFrom;
+  static constexpr int kTogether = kTo < 4 ? 4 / kTo : 1;  // source runs per cell
+  static constexpr int kCell = kTo < 4 ? 4 : kTo;          // bytes
+  // elements of a tile along the source
+  static constexpr int kA = kFrom == 1 ? 128 : kFrom == 2 ? 64 : 256 / kFrom;
+  static constexpr int kB = kTo <= 2 ? 128 : 256 / kTo;  // and along the target
   static constexpr int kRowBytes = kB * kTo;
   static constexpr int kChunks = kRowBytes / 16;
   static constexpr int kVectorsA = kA / kVector;
-  static constexpr int kUnits = kVectorsA * (kB / kTogether) / static_cast<int>(kThreads);  // of a thread; each is kTogether vectors
+  // per thread; each is kTogether vectors
+  static constexpr int kUnits = kVectorsA * (kB / kTogether) / static_cast<int>(kThreads);
   static constexpr int kRowsAtOnce = static_cast<int>(kThreads) / kChunks;
   static_assert(kChunks >= 8 && kVectorsA % 8 == 0 && kUnits >= 1 && kA % kRowsAtOnce == 0);
 };
 
-// Cells of one unit: kVector of them, each of kCell bytes.
+// The kVector cells of one unit, each of kCell bytes.
 template <class Shape>
 struct Cells {
   std::uint32_t words[Shape::kVector][Shape::kCell / 4];
@@ -60,7 +66,7 @@ __device__ __forceinline__ void convert_run(const Packed<16>& in, std::uint32_t 
   }
 }
 
-// Puts the elements of neighbouring runs together.
+// Interleaves the elements of adjacent runs.
 template <DType From, DType To, class Shape = TileShape<From, To>>
 __device__ __forceinline__ Cells<Shape> make_cells(const Packed<16> (&runs)[Shape::kTogether]) {
   constexpr int kWords = Shape::kVector * Shape::kTo / 4;
@@ -128,7 +134,7 @@ class Tile {
   }
 
  private:
-  // Which vector along the source, and which cell along the target, a thread has as its unit of that number.
+  // The vector along the source, and the cell along the target, of a thread's unit.
   __device__ static std::uint32_t unit_a(int unit) {
     const std::uint32_t group = threadIdx.x / 32 + 8 * unit;
     return threadIdx.x % 8 + 8 * (group % (Shape::kVectorsA / 8));
@@ -141,7 +147,7 @@ class Tile {
     return source_ + static_cast<std::int64_t>(b) * task_.source_step + vector * 16;
   }
 
-  // Where a chunk of a row is in shared memory.
+  // The address of a row's chunk in shared memory.
   __device__ std::byte* chunk(std::uint32_t a, std::uint32_t number) const {
     return shared_ + a * Shape::kRowBytes + (number ^ (a / Shape::kVector & 7)) * 16;
   }
@@ -162,7 +168,7 @@ class Tile {
     }
   }
 
-  // Every vector of the tile lies in two that may be read.
+  // Whether the aligned vectors around every vector of the tile are readable.
   __device__ bool has_room_around() const {
     const std::byte* const last = run_at(Shape::kVectorsA - 1, Shape::kB - 1);
     const std::byte* const first = run_at(0, 0);
@@ -213,8 +219,8 @@ class Tile {
     }
   }
 
-  // A whole tile whose rows begin anywhere: the vectors of the target that lie inside of a row, and then what is left at its ends, which
-  // together is as much as one vector, by elements.
+  // A full tile with misaligned rows: writes the aligned vectors inside each row, and then both ends, which
+  // together are one vector, by elements.
   __device__ __forceinline__ void write_shifted() const {
     const std::uint32_t number = threadIdx.x % Shape::kChunks;
 #pragma unroll
@@ -245,7 +251,8 @@ class Tile {
     return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(at) & 15);
   }
 
-  // By the vectors of the target, which may begin in the middle of chunks; the first and the last of a row may not be whole.
+  // By the aligned vectors of the target, which may begin inside a chunk; the first and the last of a row may
+  // be partial.
   __device__ __forceinline__ void write_carefully() const {
 #pragma unroll 1
     for (std::uint32_t a = threadIdx.x / Shape::kChunks; a < a_count_; a += Shape::kRowsAtOnce) {
@@ -258,7 +265,7 @@ class Tile {
     }
   }
 
-  // 16 bytes of a row from `begin` on, which may lie before it, as far as there are such bytes.
+  // Writes the 16 bytes of a row from `begin` on, clipped to the row; `begin` may be negative.
   __device__ __forceinline__ void write_vector(std::byte* row, std::uint32_t a, std::int32_t begin, std::int32_t bytes) const {
     if (begin >= 0 && begin + 16 <= bytes) {
       const auto from = static_cast<std::uint32_t>(begin & 15);
@@ -293,9 +300,9 @@ class Tile {
   std::byte* const shared_;
   const std::byte* source_;
   std::byte* target_;
-  std::uint32_t a_;  // of the tile's first element, along the source
+  std::uint32_t a_;  // index of the tile's first element along the source
   std::uint32_t b_;
-  std::uint32_t a_count_;  // at the borders there is less than a tile
+  std::uint32_t a_count_;  // tiles at the borders are partial
   std::uint32_t b_count_;
 };
 
@@ -318,7 +325,7 @@ Status launch_pair(const TilesTask& task, StreamHandle stream) noexcept {
   return launch(turn_tiles<From, To>, blocks, cut, kThreads, stream);
 }
 
-// Between f32, f16, bf16, and those of a byte.
+// Pairs of different quick dtypes of at most 4 bytes.
 constexpr bool is_tile_pair(DType from, DType to) noexcept { return from != to && from != DType::f64 && to != DType::f64; }
 
 template <DType From, DType To, bool There = is_tile_pair(From, To)>

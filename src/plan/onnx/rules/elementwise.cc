@@ -11,7 +11,7 @@ TensorType with_elem(TensorType type, std::int64_t elem) {
   return type;
 }
 
-// Before opset 7 the second operand is spread over the first only when an attribute says so.
+// Before opset 7 the second operand is broadcast only when an attribute says so.
 void set_broadcast(Call& call, std::int64_t elem) {
   const TensorType& a = call.in(0);
   const TensorType& b = call.in(1);
@@ -58,7 +58,7 @@ void where(Call& call) {
   if (auto dims = broadcast(*chosen, call.in(0).dims)) call.set(0, call.in(1).elem, std::move(*dims));
 }
 
-// Opset 1 names the type by a text; later ones by its number.
+// Opset 1 gives the type as a string; later ones as its number.
 void cast(Call& call) { call.set(0, with_elem(call.in(0), call.integer("to", 0))); }
 
 void cast_like(Call& call) { call.set(0, with_elem(call.in(0), call.in(1).elem)); }

@@ -10,7 +10,7 @@ namespace berth::internal::plan::onnx::rules {
 
 namespace {
 
-// As NumPy multiplies: a vector gets an axis, which goes again; what stands before the last two axes is broadcast.
+// NumPy matmul: a vector gets an axis, which is removed again; the axes before the last two are broadcast.
 void set_product(Call& call, const TensorType& left, const TensorType& right, std::int64_t elem) {
   call.set(0, TensorType::of(elem));
   if (!left.ranked || !right.ranked || left.dims.empty() || right.dims.empty()) return;
@@ -36,7 +36,7 @@ std::string without_spaces(std::string_view text) {
   return out;
 }
 
-// The sizes behind the letters of one operand. False when they do not fit.
+// Adds the sizes of one operand's letters. False when they contradict others.
 bool take_letters(std::string_view letters, const TensorType& type, std::map<char, std::int64_t>& sizes) {
   if (!type.ranked || letters.size() != type.dims.size()) return false;
   for (std::size_t i = 0; i < letters.size(); ++i) {
@@ -47,7 +47,7 @@ bool take_letters(std::string_view letters, const TensorType& type, std::map<cha
   return true;
 }
 
-// What stands in the output when the equation does not say: the letters that appear once, sorted.
+// The implied output of an equation without an arrow: the letters that appear once, sorted.
 std::string implied_output(std::string_view operands) {
   std::map<char, int> counts;
   for (const char c : operands) {
@@ -74,7 +74,7 @@ void gemm(Call& call) {
   call.set(0, a.elem, {a.dims[call.integer("transA", 0) != 0 ? 1 : 0], b.dims[call.integer("transB", 0) != 0 ? 0 : 1]});
 }
 
-// Letters only: an ellipsis is left alone.
+// Letters only: an equation with an ellipsis is not inferred.
 void einsum(Call& call) {
   call.set(0, TensorType::of(call.in(0).elem));
   const std::string equation = without_spaces(call.text("equation", ""));

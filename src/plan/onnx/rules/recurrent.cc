@@ -49,7 +49,8 @@ void rnn(Call& call) { set_recurrent(call); }
 void gru(Call& call) { set_recurrent(call); }
 void lstm(Call& call) { set_recurrent(call); }
 
-// Queries, keys and values of rank 3 or 4: the output has the queries' length and the values' width. Caches and scores are left alone.
+// Queries, keys and values of rank 3 or 4: the output has the queries' length and the values' width. Cache and
+// score outputs are not inferred.
 void attention(Call& call) {
   const TensorType& q = call.in(0);
   const TensorType& v = call.in(2);

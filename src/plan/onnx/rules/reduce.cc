@@ -8,7 +8,7 @@ namespace berth::internal::plan::onnx::rules {
 
 namespace {
 
-// Which axes go. Nothing when one of them is outside.
+// The set of reduced axes. Nothing when one is out of range.
 std::optional<std::vector<bool>> marked(const std::vector<std::int64_t>& axes, std::size_t rank) {
   std::vector<bool> marks(rank, false);
   for (const std::int64_t given : axes) {
@@ -30,7 +30,7 @@ DimList without(const DimList& dims, const std::vector<bool>& marks, bool keep) 
 
 }  // namespace
 
-// The further outputs are one number for each channel.
+// The further outputs have one number for each channel.
 void batch_normalization(Call& call) {
   call.set(0, call.in(0));
   for (std::size_t i = 1; i < call.outputs(); ++i) call.set(i, call.in(i <= 2 ? i + 2 : 3));
@@ -49,7 +49,7 @@ void layer_normalization(Call& call) {
   call.set(2, elem, dims);
 }
 
-// Without axes all are reduced, or none if the node says so.
+// Without axes all are reduced, or none if an attribute says so.
 void reduce(Call& call) {
   const TensorType& x = call.in(0);
   call.set(0, TensorType::of(x.elem));

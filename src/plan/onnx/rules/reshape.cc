@@ -7,7 +7,8 @@ namespace berth::internal::plan::onnx::rules {
 
 namespace {
 
-// The entries of a shape that a node is given: 0 copies, -1 takes what is left, and those that are not known stay so. Nothing for others.
+// The entries of a node's target shape: 0 copies the input's size, -1 is inferred, and unknown ones stay
+// unknown. Nothing for other negative numbers.
 std::optional<DimList> target_dims(const Call& call, const std::vector<std::int64_t>& shape, std::optional<std::size_t>& rest) {
   const TensorType& x = call.in(0);
   const bool zero_copies = call.integer("allowzero", 0) == 0;
@@ -37,7 +38,7 @@ std::int64_t left_over(const TensorType& x, const DimList& dims) {
   return all / taken;
 }
 
-// If all but one dimension are known, the count of elements gives it. A shape of no elements says nothing.
+// If all but one dimension are known, the number of elements gives it, unless a known one is 0.
 void complete(const TensorType& x, DimList& dims) {
   if (std::ranges::count(dims, kUnknownDim) != 1) return;
   std::int64_t& missing = *std::ranges::find(dims, kUnknownDim);
@@ -45,7 +46,7 @@ void complete(const TensorType& x, DimList& dims) {
   missing = left_over(x, dims);
 }
 
-// Where a list of axes leads in an output of `rank` axes. Nothing when one is outside or comes twice.
+// Marks a list of axes of an output of `rank` axes. Nothing when one is out of range or occurs twice.
 std::optional<std::vector<bool>> axes_in(const std::vector<std::int64_t>& axes, std::size_t rank) {
   std::vector<bool> marks(rank, false);
   for (const std::int64_t given : axes) {

@@ -6,20 +6,21 @@
 
 #include "plan/onnx/call.h"
 
-// Rules for the shapes of outputs, each for a family of operators: what it can say about them it sets, and nothing else. Inputs that do not
-// fit together are no business of a planner: the rule then says nothing. Attributes and inputs are told apart by which are there, so that
-// one rule serves all versions of an operator; where that is not enough it looks at the opset.
+// Shape inference rules, each for a family of operators: a rule sets what it can infer, and nothing else. A
+// planner need not diagnose inputs that do not fit together: the rule then sets nothing. A rule tells the
+// versions of an operator apart by the attributes and inputs that are present, so that one serves all of them;
+// where that is not enough it looks at the opset.
 namespace berth::internal::plan::onnx {
 
 using Rule = void (*)(Call& call);
 
-// Of a standard operator; null when there is none.
+// The rule of a standard operator; null when there is none.
 Rule shape_rule(std::string_view op) noexcept;
 std::vector<std::string_view> shape_rule_names();
 
 namespace rules {
 
-// ---- One element of the output for one of the inputs: rules_elementwise.cc
+// ---- Elementwise operators: elementwise.cc
 void same_as_first(Call& call);
 void same_as_first_boolean(Call& call);
 void dropout(Call& call);
@@ -33,7 +34,7 @@ void quantize(Call& call);
 void dequantize(Call& call);
 void dynamic_quantize(Call& call);
 
-// ---- Products and recurrent networks: rules_matmul.cc, rules_recurrent.cc
+// ---- Products and recurrent networks: matmul.cc, recurrent.cc
 void matmul(Call& call);
 void matmul_integer(Call& call);
 void qlinear_matmul(Call& call);
@@ -45,7 +46,7 @@ void gru(Call& call);
 void lstm(Call& call);
 void attention(Call& call);
 
-// ---- Windows that slide: rules_window.cc
+// ---- Sliding windows: window.cc
 void conv(Call& call);
 void conv_integer(Call& call);
 void qlinear_conv(Call& call);
@@ -55,14 +56,14 @@ void global_pool(Call& call);
 void roi_pool(Call& call);
 void roi_align(Call& call);
 
-// ---- Normalisation and reduction: rules_reduce.cc
+// ---- Normalisation and reduction: reduce.cc
 void batch_normalization(Call& call);
 void layer_normalization(Call& call);
 void reduce(Call& call);
 void arg_reduce(Call& call);
 void top_k(Call& call);
 
-// ---- The same elements in another shape: rules_reshape.cc
+// ---- The same elements in another shape: reshape.cc
 void reshape(Call& call);
 void flatten(Call& call);
 void squeeze(Call& call);
@@ -73,7 +74,7 @@ void space_to_depth(Call& call);
 void expand(Call& call);
 void tile(Call& call);
 
-// ---- Elements chosen and put together: rules_select.cc
+// ---- Selecting and joining elements: select.cc
 void concat(Call& call);
 void split(Call& call);
 void slice(Call& call);
@@ -83,7 +84,7 @@ void gather_nd(Call& call);
 void one_hot(Call& call);
 void non_zero(Call& call);
 
-// ---- Sizes given by numbers: rules_sized.cc
+// ---- Sizes given by numbers: sized.cc
 void shape(Call& call);
 void size(Call& call);
 void constant(Call& call);

@@ -9,7 +9,7 @@ namespace berth::internal::plan::onnx::rules {
 
 namespace {
 
-// The parts of a Split. Without sizes they are even, but for a smaller last one.
+// The part sizes of a Split. Without given sizes they are equal, except for a smaller last one.
 std::optional<DimList> split_sizes(const Call& call, std::int64_t whole) {
   const std::size_t outputs = call.outputs();
   const Call::Given given = call.attribute_or_input("split", 1);
@@ -75,7 +75,7 @@ void slice(Call& call) {
   call.set(0, x.elem, std::move(dims));
 }
 
-// The indices' shape stands in the place of the axis.
+// The shape of the indices replaces the axis.
 void gather(Call& call) {
   const TensorType& x = call.in(0);
   const TensorType& indices = call.in(1);
@@ -123,7 +123,7 @@ void one_hot(Call& call) {
   call.set(0, elem, std::move(dims));
 }
 
-// How many there are is known only for numbers that are.
+// The count is known only if the input's elements are.
 void non_zero(Call& call) {
   const TensorType& x = call.in(0);
   call.set(0, TensorType::of(kInt64));

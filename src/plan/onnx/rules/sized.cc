@@ -19,7 +19,7 @@ std::optional<DimList> dims_from(const std::vector<std::int64_t>* ints) {
   return dims;
 }
 
-// `start` and `end` of a Shape node, which it clamps.
+// Clamps `start` or `end` of a Shape node.
 std::size_t clamped(std::int64_t at, std::size_t rank) {
   const auto size = static_cast<std::int64_t>(rank);
   if (at < 0) at = at < -size ? 0 : at + size;
@@ -43,7 +43,8 @@ void set_scaled(Call& call, const std::vector<float>* scales, const DimList& axe
   call.set(0, x.elem, std::move(dims));
 }
 
-// Those that an attribute or an input names, counted from the front, or all. Nothing when one is outside, or they are not known.
+// The axes that an attribute or an input names, normalized, or all. Nothing when one is out of range, or they
+// are unknown.
 std::optional<DimList> axes_or_all(const Call::Given& given, std::size_t rank) {
   if (given.given && given.ints == nullptr) return std::nullopt;
   DimList axes;
@@ -58,7 +59,7 @@ std::optional<DimList> axes_or_all(const Call::Given& given, std::size_t rank) {
 void set_resized(Call& call, const std::vector<std::int64_t>& sizes, const DimList& axes) {
   const TensorType& x = call.in(0);
   DimList dims = x.dims;
-  // Other policies keep the ratio, and make some sizes smaller than asked for.
+  // Other policies keep the aspect ratio, and make some sizes smaller than given.
   const bool stretch = call.text("keep_aspect_ratio_policy", "stretch") == "stretch";
   for (std::size_t i = 0; i < axes.size(); ++i)
     dims[static_cast<std::size_t>(axes[i])] = stretch && sizes.size() == axes.size() && sizes[i] >= 0 ? sizes[i] : kUnknownDim;
@@ -175,7 +176,8 @@ void pad(Call& call) {
   call.set(0, x.elem, std::move(dims));
 }
 
-// In opset 10 the scales are the second input; later the region is, then come the scales, and then the sizes, of which one is given.
+// In opset 10 the second input has the scales; later it is the region, followed by the scales and the sizes,
+// one of which is given.
 void resize(Call& call) {
   const TensorType& x = call.in(0);
   call.set(0, TensorType::of(x.elem));
@@ -201,7 +203,7 @@ void upsample(Call& call) {
   set_scaled(call, scales != nullptr ? &scales->floats : floats_of(call, 1), *axes);
 }
 
-// [N, C, …] taken at a grid of [N, sizes…, dimensions].
+// [N, C, …] sampled at a grid of [N, sizes…, dimensions].
 void grid_sample(Call& call) {
   const TensorType& x = call.in(0);
   const TensorType& grid = call.in(1);

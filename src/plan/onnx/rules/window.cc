@@ -28,7 +28,7 @@ DimList list_or(const Call& call, std::string_view name, std::size_t count, std:
   return list == nullptr || list->empty() ? DimList(count, otherwise) : *list;
 }
 
-// Nothing when a list has the wrong length or a number that makes no sense.
+// Nothing when a list has the wrong length or an invalid number.
 std::optional<Window> read_window(const Call& call, DimList kernel) {
   const std::size_t axes = kernel.size();
   Window window{std::move(kernel),
@@ -52,14 +52,14 @@ bool same_size(std::string_view auto_pad) { return auto_pad == "SAME_UPPER" || a
 
 std::int64_t ceil_divide(std::int64_t a, std::int64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
 
-// Windows narrower than their stride leave gaps at the end, which some tools count and others do not.
+// Windows narrower than their stride leave a gap at the end, which tools count differently.
 bool leaves_gaps(const Window& window, std::size_t axis) {
   const std::int64_t reach = reach_of(window, axis);
   return reach == kUnknownDim || reach < window.strides[axis];
 }
 
-// How often the window fits along one axis. With `ceil` one that hangs over the end counts. Whether it does so when it starts behind the
-// input differs from tool to tool: then the file must say.
+// The number of window positions along one axis. With `ceil` a window that extends past the end counts. If it
+// starts behind the input, tools differ: then the file must declare the shape.
 std::int64_t positions(const Window& window, std::size_t axis, std::int64_t size) {
   const std::int64_t stride = window.strides[axis];
   if (size == kUnknownDim) return kUnknownDim;
@@ -136,7 +136,7 @@ void conv_transpose(Call& call) {
   call.set(0, x.elem, std::move(dims));
 }
 
-// The second output of a MaxPool says where each maximum was.
+// The second output of a MaxPool has the indices of the maxima.
 void pool(Call& call) {
   const TensorType& x = call.in(0);
   call.set(0, TensorType::of(x.elem));

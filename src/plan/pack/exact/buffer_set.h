@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-// A set of buffers of one part, as bits.
+// A set of buffers of one part, as a bit set.
 namespace berth::internal::plan::pack::exact {
 
 inline constexpr std::size_t kMostBuffers = 512;
@@ -22,7 +22,7 @@ class BufferSet {
     for (std::size_t i = 0; i < words_.size(); ++i) words_[i] |= other.words_[i];
     return *this;
   }
-  // Those that are in both.
+  // Adds the intersection of a and b.
   void add_common(const BufferSet& a, const BufferSet& b) noexcept {
     for (std::size_t i = 0; i < words_.size(); ++i) words_[i] |= a.words_[i] & b.words_[i];
   }

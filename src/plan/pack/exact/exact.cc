@@ -18,14 +18,15 @@ namespace pack::exact {
 namespace {
 
 constexpr std::uint64_t kMostSteps = 1 << 16;
-constexpr std::uint64_t kMostAimed = 1 << 19;  // at the bound, before most is left to lowering
+constexpr std::uint64_t kMostAimed = 1 << 19;  // steps at the bound, before most steps go to lowering
 constexpr std::uint64_t kFirstBudget = 1500;
-constexpr std::size_t kRoundsOfABudget = 12;  // many short tries find more than a few long ones
+constexpr std::size_t kRoundsOfABudget = 12;  // many short runs find more than a few long ones
 
-// What threads that search the same part tell one another.
+// What the threads that search one part share: the lowest peak, and the end.
 class Race {
  public:
-  Units lowest() const noexcept { return lowest_.load(std::memory_order_relaxed); }  // a number and nothing that it would guard
+  // Relaxed: the number publishes no other data.
+  Units lowest() const noexcept { return lowest_.load(std::memory_order_relaxed); }
 
   void found(Units peak) noexcept {
     Units known = lowest();
@@ -33,7 +34,7 @@ class Race {
     }
   }
 
-  // Nobody needs to go on.
+  // Stops all threads.
   void end() noexcept { over_.request_stop(); }
   std::stop_token over() const noexcept { return over_.get_token(); }
 
@@ -42,8 +43,9 @@ class Race {
   std::stop_source over_;
 };
 
-// One round after another: three ways to rank, first as they are and then with noise, for each measure of width; now and then with a larger
-// budget. The search has a long tail: what one order does not find in an hour another finds at once.
+// The restart schedule: three rankings, first exact and then with noise, for each measure of width; every
+// kRoundsOfABudget rounds the step limit grows. The run time has a heavy tail: what one ranking does not find
+// in an hour, another finds at once.
 class Rounds {
  public:
   Rounds(std::size_t first, std::uint64_t seed) : round_(first), random_(seed) {}
@@ -65,10 +67,10 @@ class Rounds {
   Random random_;
 };
 
-// Lowers the best packing one unit at a time, and in between looks for one that is low enough at once.
+// Lowers the best packing one unit at a time, and in between tries to reach the target at once.
 class Restarts {
  public:
-  // Of several threads each begins elsewhere.
+  // Each thread starts elsewhere in the schedule.
   Restarts(const PackTask& task, const Instance& instance, const Rules& rules, Race& race, std::size_t thread)
       : task_(task),
         instance_(instance),
@@ -101,7 +103,7 @@ class Restarts {
       }
       if (verdict == Verdict::found) {
         keep(search_, answer);
-        continue;  // in the same order: it was a lucky one
+        continue;  // keep the ranking that succeeded
       }
       if (patience_.over()) return ended(std::move(answer), PackEnd::out_of_time);
       if (left(1) == 0) return ended(std::move(answer), PackEnd::gave_up);
@@ -111,13 +113,13 @@ class Restarts {
   }
 
  private:
-  // More than anything in the part needs is all the same.
+  // Clamped: larger capacities make no difference.
   Units in_units(std::size_t bytes) const { return static_cast<Units>(std::min<std::size_t>(bytes / instance_.unit_bytes, kNowhere / 2)); }
 
-  // At the bound nothing may be wasted, so that there is little to try: it is often reached sooner than what lies a little below the best. When it is
-  // shown that it cannot be, the bound rises.
+  // Searches at the target. At the lower bound no byte may be wasted, which prunes hard: it is often reached
+  // sooner than a peak slightly below the best. When it is proved infeasible, the bound rises.
   void aim(PackAnswer& answer, std::uint64_t steps) {
-    constexpr std::uint64_t kLeastSteps = 256;  // what a look costs that needs no step
+    constexpr std::uint64_t kLeastSteps = 256;  // the cost of a run without a step
     for (steps += aimed_; aimed_ < steps && enough_ < capacity_ && !patience_.over();) {
       if (!aim_) aim_.emplace(instance_, rules_, patience_);
       aim_rounds_.choose(*aim_);
@@ -127,7 +129,7 @@ class Restarts {
       if (verdict == Verdict::found) return keep(*aim_, answer);
       if (verdict == Verdict::none) {
         prove(answer, ++enough_);
-        aim_.reset();  // what failed there need not fail here
+        aim_.reset();  // no-goods of a smaller capacity are not valid for a larger one
       } else {
         aim_rounds_.next();
       }
@@ -163,12 +165,12 @@ class Restarts {
   const Rules& rules_;
   Race& race_;
   const Patience patience_;
-  Search search_;              // for less than the best, whose capacities fall
-  std::optional<Search> aim_;  // for `enough_`
+  Search search_;              // with falling capacities below the best
+  std::optional<Search> aim_;  // with the capacity `enough_`
   Rounds rounds_;
   Rounds aim_rounds_;
   std::uint64_t aimed_ = 0;  // steps
-  Units enough_;             // nothing lower is wanted, or possible
+  Units enough_;             // the target: nothing lower is wanted, or possible
   Units capacity_ = 0;       // one less than the best
 };
 
@@ -186,7 +188,7 @@ class EndOfRace {
   const int exceptions_;
 };
 
-// The lowest packing, and the highest proof.
+// The lowest packing, and the highest proved bound.
 PackAnswer best_of(PackAnswer one, PackAnswer other) {
   const std::size_t proved = std::max(one.proved_bytes, other.proved_bytes);
   const auto peak_of = [](const PackAnswer& answer) { return answer.end == PackEnd::done ? answer.packing.peak_bytes : SIZE_MAX; };
@@ -208,15 +210,15 @@ PackAnswer pack_exact(const PackTask& task, const pack::exact::Rules& rules) {
   const auto help = [&](std::size_t thread) {
     try {
       return search(thread);
-    } catch (const std::bad_alloc&) {  // the first thread goes on, and has the answer
+    } catch (const std::bad_alloc&) {  // the first thread goes on and has the answer
       return PackAnswer{PackEnd::gave_up};
     }
   };
   std::vector<std::future<PackAnswer>> others;
-  const pack::exact::EndOfRace end(race);  // before they are waited for, also when this thread throws
+  const pack::exact::EndOfRace end(race);  // stops the others before they are joined, when this thread throws
   try {
     for (std::size_t thread = 1; thread < task.threads; ++thread) others.push_back(std::async(std::launch::async, help, thread));
-  } catch (const std::system_error&) {  // no more threads: then there are fewer
+  } catch (const std::system_error&) {  // go on with fewer threads
   }
   PackAnswer answer = search(0);
   for (std::future<PackAnswer>& other : others) answer = pack::exact::best_of(std::move(answer), other.get());

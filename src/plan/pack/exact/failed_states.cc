@@ -11,7 +11,7 @@ std::uint64_t stir(std::uint64_t x) noexcept { return Random(x).next(); }
 
 }  // namespace
 
-// 8 MiB where it matters.
+// 8 MiB for all but small instances.
 FailedStates::FailedStates(std::size_t buffers) : slots_(std::size_t{1} << (buffers < 50 ? 12 : 20), 0) {
   Random random(12345);
   salts_.reserve(buffers);
@@ -21,7 +21,7 @@ FailedStates::FailedStates(std::size_t buffers) : slots_(std::size_t{1} << (buff
   }
 }
 
-// A sum over the items, so that their order does not count.
+// A sum over the items, which is independent of their order.
 FailedStates::Key FailedStates::key_of(std::span<const Item> items) const noexcept {
   Key key{items.size(), 0};
   for (const Item& item : items) {
@@ -33,7 +33,7 @@ FailedStates::Key FailedStates::key_of(std::span<const Item> items) const noexce
     std::uint64_t other = (hash ^ salts_[item.id].check) * 0x9fb21c651e98df25ULL;
     key.check += other ^ (other >> 31);
   }
-  return {stir(key.slot), stir(key.check) | 1};  // an empty slot is 0
+  return {stir(key.slot), stir(key.check) | 1};  // 0 marks an empty entry
 }
 
 }  // namespace berth::internal::plan::pack::exact

@@ -7,16 +7,18 @@
 
 #include "plan/pack/exact/item.h"
 
-// States of which the search knows that they lead nowhere. A state says of every buffer that is not placed yet how low it may lie and whether
-// it rests there; it does not say in which order the others were placed, nor by which restart, so that what failed once is passed over
-// wherever it comes up again, as long as the capacity does not grow.
+// A table of no-goods: states from which the search has failed. A state is, for every buffer that is not placed
+// yet, its lowest possible offset and whether it rests there. It contains neither the order in which the others
+// were placed nor the restart, so a failed state is pruned wherever it comes up again, as long as the capacity
+// does not grow.
 namespace berth::internal::plan::pack::exact {
 
 class FailedStates {
  public:
   explicit FailedStates(std::size_t buffers);
 
-  // Two independent hashes: one finds the slot, the other is kept there. A false match has odds below one in 2⁸⁰ for each look.
+  // Two independent hashes: one picks the entry, the other is stored there. A lookup has a false match with a
+  // probability below 2⁻⁸⁰.
   struct Key {
     std::uint64_t slot = 0;
     std::uint64_t check = 0;
@@ -33,7 +35,7 @@ class FailedStates {
   };
 
   std::vector<Salt> salts_;           // one for each buffer
-  std::vector<std::uint64_t> slots_;  // what comes later takes the place of what was there
+  std::vector<std::uint64_t> slots_;  // direct-mapped: a later state replaces an earlier one
 };
 
 }  // namespace berth::internal::plan::pack::exact

@@ -8,7 +8,8 @@ namespace berth::internal::plan::pack::exact {
 
 namespace {
 
-// What all sizes and fixed offsets are multiples of. Alignments that divide it say nothing more; others are then multiples of a power of two.
+// The greatest common divisor of all sizes and fixed offsets. Alignments that divide it hold by themselves; if
+// some do not, its largest power of two, which divides them.
 std::size_t unit_of(const Part& part) {
   std::size_t unit = 0;
   for (const PackBuffer& buffer : part.buffers) unit = std::gcd(unit, std::gcd(buffer.bytes, buffer.fixed.value_or(0)));
@@ -17,7 +18,8 @@ std::size_t unit_of(const Part& part) {
   return std::any_of(part.buffers.begin(), part.buffers.end(), is_coarse) ? power : unit;
 }
 
-// For each step, the section that it belongs to or that comes next. A section ends where something ends after something has begun.
+// For each step, the section that it belongs to or that comes next. A section ends at an end that follows a
+// begin.
 std::vector<std::uint16_t> number_sections(const Part& part, std::size_t& count) {
   std::vector<bool> begins(part.steps + 1);
   std::vector<bool> ends(part.steps + 1);
@@ -42,7 +44,7 @@ std::vector<std::uint16_t> number_sections(const Part& part, std::size_t& count)
 }  // namespace
 
 std::optional<Instance> make_instance(const Part& part) {
-  constexpr std::size_t kMostUnits = std::size_t{1} << 29;  // sums of twice as much do not overflow
+  constexpr std::size_t kMostUnits = std::size_t{1} << 29;  // sums of twice as many do not overflow
   if (part.buffers.empty() || part.buffers.size() > kMostBuffers) return std::nullopt;
   Instance out;
   out.unit_bytes = unit_of(part);

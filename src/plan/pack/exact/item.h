@@ -6,21 +6,22 @@
 
 #include "plan/pack/exact/instance.h"
 
-// A buffer that is not placed yet, as a state of the search sees it.
+// A buffer that is not placed yet, in a state of the search.
 namespace berth::internal::plan::pack::exact {
 
 inline constexpr Units kNowhere = std::numeric_limits<Units>::max() / 2;
 
 struct Item {
-  Units low = 0;  // it lies here or higher
+  Units low = 0;  // lower bound of its offset
   Units size = 0;
   std::uint16_t begin = 0;  // sections
   std::uint16_t end = 0;
   std::uint16_t id = 0;
-  std::uint16_t rank = 0;  // among those of equal `low` the least is placed first
-  std::uint8_t shift = 0;  // its alignment, as a power of two
-  bool rests = true;       // at `low` it lies on what is placed, on the ground, or where it is fixed; else it lies on another item
-  bool fixed = false;      // it lies at `low`
+  std::uint16_t rank = 0;  // ties of `low`: the least rank is placed first
+  std::uint8_t shift = 0;  // log2 of its alignment
+  bool rests = true;       // at `low` it rests on a placed buffer, on the ground, or at its fixed offset; else
+                           // it will rest on another item
+  bool fixed = false;      // its offset is `low`
 
   bool meets(const Item& other) const noexcept { return begin < other.end && other.begin < end; }
   Units aligned(Units offset) const noexcept {
@@ -29,7 +30,7 @@ struct Item {
   }
 };
 
-// A stretch of sections.
+// An interval of sections.
 struct Window {
   int begin = std::numeric_limits<int>::max();
   int end = 0;

@@ -9,9 +9,9 @@ namespace berth::internal::plan::pack::exact {
 
 namespace {
 
-// A set of sections, as bits.
+// A set of sections, as a bit set.
 struct SectionBits {
-  std::array<std::uint64_t, kMostBuffers / 64> words = {};  // each section has a buffer that begins in it
+  std::array<std::uint64_t, kMostBuffers / 64> words = {};  // no more sections than buffers: one begins in each
 
   SectionBits() = default;
   explicit SectionBits(Window window) {
@@ -74,8 +74,8 @@ bool Propagator::run_sections(Items& items, Window window) {
   return true;
 }
 
-// From the lowest up: below each item of a section there must be room for it and all above it. The loop over sections has neither branches nor
-// calls, so that it becomes vector instructions: most of the time of a search is spent here.
+// From the lowest up: each item of a section needs room for itself and all above it. The loop over sections has
+// neither branches nor calls, so that it vectorizes: most of the search time is spent here.
 bool Propagator::has_room(const Items& items, Window window) {
   Units* __restrict const room = room_.data();
   const Units* __restrict const total = totals.data();
@@ -97,7 +97,8 @@ bool Propagator::has_room(const Items& items, Window window) {
   return true;
 }
 
-// Why there is no room in a section: what keeps its highest items from lying lower, as many of them as are too many.
+// Explains why there is no room in a section: the reasons of its highest items, as many as are needed to exceed
+// the capacity.
 void Propagator::explain_room(const Items& items, int section) {
   conflict.clear();
   Units sum = 0;
@@ -109,11 +110,12 @@ void Propagator::explain_room(const Items& items, int section) {
   }
 }
 
-// Where the second lowest cannot be the lowest, the first is: the others lie above it. Answers a window around all such sections.
+// Where the second lowest item cannot be lowest, the first is, and all others are above it. Returns a window
+// around all such sections.
 Window Propagator::find_floors(const Items& items, Window window) {
   Window floors;
-  SectionBits none(window);  // of which no item has been seen yet,
-  SectionBits one;           // and of which one
+  SectionBits none(window);  // sections of which no item has been seen yet,
+  SectionBits one;           // sections of which one item has been seen
   int left = 2 * (window.end - window.begin);
   std::fill(floor_.begin() + window.begin, floor_.begin() + window.end, 0);
   for (std::size_t i = 0; i < items.size() && left != 0; ++i) {
@@ -136,7 +138,8 @@ Window Propagator::find_floors(const Items& items, Window window) {
   return floors;
 }
 
-// False when the second lowest item, which may lie at `second`, can be below the first, or lies above it anyway.
+// False when the second lowest item, whose lower bound is `second`, can be below the first, or is above it
+// anyway.
 bool Propagator::set_floor(const Items& items, int section, Units second) {
   const auto s = static_cast<std::size_t>(section);
   const Item& first = items[static_cast<std::size_t>(first_[s])];
@@ -148,7 +151,7 @@ bool Propagator::set_floor(const Items& items, int section, Units second) {
 
 bool Propagator::lift_to_floors(Items& items, Window window, Window& lifted) {
   fresh_.clear();
-  BufferSet reason;  // of the section that was explained last
+  BufferSet reason;  // of the last explained section
   int explained = -1;
   const Units* __restrict const floor = floor_.data();
   const int* __restrict const first = first_.data();
@@ -193,8 +196,9 @@ void Propagator::add_neighbours(BufferSet& out, const Items& items, const Item& 
     if (other.id != item.id && other.size < large && item.meets(other)) out |= reasons[other.id];
 }
 
-// An item that does not rest on what is placed will rest on another: it rises to the lowest top of these. The items keep their order until all
-// have been looked at, so that a look ends with the first that lies too high.
+// An item that does not rest on a placed buffer will rest on another item: it is lifted to the lowest top of
+// these. The items keep their order until all have been visited, so that an inner loop ends at the first that
+// is too high.
 bool Propagator::lift_unsupported(Items& items, Window& lifted) {
   tops_.clear();
   for (std::size_t i = 0; i < items.size(); ++i) {

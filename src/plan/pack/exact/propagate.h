@@ -7,12 +7,13 @@
 #include "plan/pack/exact/reasons.h"
 #include "plan/pack/exact/rules.h"
 
-// What follows from a state without a decision: items that must lie higher than they knew, or that there is no room.
+// Constraint propagation: what follows from a state without a decision. Raises the lower bounds of items, or
+// finds that there is no room.
 namespace berth::internal::plan::pack::exact {
 
-// Items by `low`, least first.
+// Items by `low`, lowest first.
 using Items = std::vector<Item>;
-void sort_items(Items& items);  // of which few are out of order
+void sort_items(Items& items);  // REQUIRES: few are out of order
 
 class Propagator {
  public:
@@ -25,11 +26,12 @@ class Propagator {
         first_(instance.sections),
         floor_(instance.sections) {}
 
-  // Lifts items until nothing more follows; only sections of the window have changed. False when there is no room: `conflict` says why.
+  // Lifts items to a fixed point; only sections of the window have changed. False when there is no room:
+  // `conflict` is the reason.
   bool run(Items& items, Window window);
 
-  // The items that `item` meets, and the placed buffers it meets: all that what it can rest on depends on. Items that are `large` or larger do
-  // not count.
+  // Adds the items and the placed buffers that `item` meets: everything that it could rest on depends on these.
+  // Items of size `large` or more do not count.
   void add_neighbours(BufferSet& out, const Items& items, const Item& item, Units large) const;
 
  private:
@@ -38,10 +40,10 @@ class Propagator {
 
  public:
   Reasons reasons;
-  BufferSet placed;    // kept by the search
-  BufferSet conflict;  // of the last failure: the decisions that cannot hold together
+  BufferSet placed;    // the placed buffers; maintained by the search
+  BufferSet conflict;  // of the last failure: the no-good, decisions that cannot hold together
   Units capacity = 0;
-  std::vector<Units> totals;  // of each section, the bytes of its items; kept by the search
+  std::vector<Units> totals;  // of each section, the sum of its items' sizes; maintained by the search
 
  private:
   bool run_sections(Items& items, Window window);
@@ -53,12 +55,13 @@ class Propagator {
   bool lift_unsupported(Items& items, Window& lifted);
   void explain_section(BufferSet& out, const Items& items, int section) const;
 
-  // Of each section; only what lies in the window of the last call means something.
-  std::vector<Units> room_;                               // the highest place for the next item that leaves room for it and all above it
+  // Of each section; only entries in the window of the last call are valid.
+  std::vector<Units> room_;                               // the highest offset of the next item that leaves
+                                                          // room for it and all above it
   std::vector<int> first_;                                // the position of the lowest item
-  std::vector<Units> floor_;                              // what all but the first must lie above; 0: nothing is known
+  std::vector<Units> floor_;                              // lower bound of all but the first; 0: unknown
   std::vector<std::pair<std::size_t, BufferSet>> fresh_;  // scratch of lift_to_floors
-  std::vector<std::pair<std::size_t, Units>> tops_;       // and of lift_unsupported
+  std::vector<std::pair<std::size_t, Units>> tops_;       // scratch of lift_unsupported
 };
 
 }  // namespace berth::internal::plan::pack::exact

@@ -12,7 +12,7 @@ void Ranking::choose(RankBy by, std::size_t width, bool noise, Random& random) {
   constexpr std::uint64_t kNoise = kWhole / 20;
   by_ = by;
   width_ = width;
-  // Whole numbers, and later only products: they round in the same way on every machine.
+  // Integers, and later only products: they round the same way on every machine.
   const auto factor = [&] { return static_cast<double>(kWhole - kNoise + random.below(2 * kNoise + 1)); };
   for (Factors& one : factors_) one = noise ? Factors{factor(), factor(), random.next()} : Factors{};
 }

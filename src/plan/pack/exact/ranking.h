@@ -8,21 +8,21 @@
 #include "base/random.h"
 #include "plan/pack/exact/item.h"
 
-// Which of several buffers that could be placed at the same height is placed first. T is the most bytes that are still to be placed in one of
-// the buffer's sections, W its width, A its area.
+// The branching heuristic: which of several buffers with the same lowest offset is placed first. T is the most
+// bytes still to be placed in one of the buffer's sections, W its width, A its area.
 namespace berth::internal::plan::pack::exact {
 
 enum class RankBy : std::uint8_t { twa, taw, wat };
 
-// One round's way of ranking.
+// The ranking of one restart.
 class Ranking {
  public:
   explicit Ranking(const Instance& instance);
 
-  // `noise`: W and A are changed by up to 5 % each, and ties fall by chance; T never is.
+  // `noise`: W and A are perturbed by up to 5 % each, and ties are broken at random; T is exact.
   void choose(RankBy by, std::size_t width, bool noise, Random& random);
 
-  // Numbers the items from 0 on. All of their sections are theirs alone.
+  // Ranks the items from 0 on. REQUIRES: no other item is in their sections.
   void rank(std::span<Item> items);
 
  private:
@@ -30,7 +30,7 @@ class Ranking {
     std::array<double, 3> keys;
     std::uint64_t tie;
     std::uint16_t id;
-    std::uint16_t at;  // among the items
+    std::uint16_t at;  // position among the items
   };
   struct Factors {
     double width = 1;

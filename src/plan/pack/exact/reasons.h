@@ -6,8 +6,9 @@
 
 #include "plan/pack/exact/buffer_set.h"
 
-// Why a buffer may not lie lower than it may: the buffers whose placing or skipping says so. When a branch fails for reasons in which the last
-// decision has no part, the other side of that decision fails for the same reasons and is not looked at; the search jumps back.
+// Explanations for backjumping: for the lower bound of each buffer, the buffers whose placing or skipping
+// implies it. When a branch fails for reasons that do not involve the last decision, the other side of that
+// decision fails for the same reasons and is not searched; the search jumps back.
 namespace berth::internal::plan::pack::exact {
 
 class Reasons {
@@ -20,7 +21,7 @@ class Reasons {
     reasons_[id] = reason;
   }
 
-  // Everything set after a mark can be taken back.
+  // Backtracking: undoes everything set after a mark.
   std::size_t mark() const noexcept { return trail_.size(); }
   void undo(std::size_t to) {
     for (; trail_.size() > to; trail_.pop_back()) reasons_[trail_.back().first] = trail_.back().second;
@@ -33,7 +34,7 @@ class Reasons {
 
  private:
   std::vector<BufferSet> reasons_;
-  std::vector<std::pair<std::size_t, BufferSet>> trail_;  // what they were before
+  std::vector<std::pair<std::size_t, BufferSet>> trail_;  // previous values, for undo
 };
 
 }  // namespace berth::internal::plan::pack::exact

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What the search does to be quick. Each can be left out: the answer is the same, and it takes longer. For tests and for measuring.
+// The pruning rules of the search. Each can be turned off, for tests and measurements: the answer is the same,
+// and it takes longer.
 namespace berth::internal::plan::pack::exact {
 
 struct Rules {
-  bool split = true;      // parts of time that nothing crosses any more are solved apart
-  bool rerank = true;     // and ranked anew
-  bool remember = true;   // failed states are remembered
-  bool dominance = true;  // what could stay where it rests is not skipped
-  bool edge = true;       // if one alone can lie lowest in a section, the others lie above it
-  bool support = true;    // what rests on nothing placed rises with the lowest top that it could rest on
-  bool jump = true;       // decisions without a part in a failure are passed over
+  bool split = true;      // intervals of time that no item crosses any more are solved independently
+  bool rerank = true;     // and ranked again
+  bool remember = true;   // no-goods: failed states are not searched twice
+  bool dominance = true;  // an item that could stay where it rests is not skipped
+  bool edge = true;       // if only one item can be lowest in a section, all others are above it
+  bool support = true;    // an item that rests on nothing placed is lifted to the lowest top that it could rest
+                          // on
+  bool jump = true;       // backjumping over decisions that have no part in a failure
 };
 
 }  // namespace berth::internal::plan::pack::exact

@@ -59,7 +59,7 @@ Items Search::first_items() const {
   return items;
 }
 
-// Cuts where nothing crosses any more. The smallest part comes first: what fails quickly saves the rest.
+// Cuts where no item crosses any more. The smallest part comes first: a quick failure saves the rest.
 std::vector<Items> Search::split(const Items& items) const {
   std::vector<std::size_t> part_of(instance_.sections);
   std::size_t parts = 0;
@@ -118,7 +118,8 @@ bool Search::solve(std::size_t depth) {
   return false;
 }
 
-// From why the last skip failed to why the frame failed: a decision that has a part in it brings in why its other side failed.
+// Conflict analysis: turns the reason of the last failed skip into that of the frame. A decision in the
+// conflict adds the no-good of its other branch.
 void Search::explain_frame(const Frame& one) {
   BufferSet& conflict = propagator_.conflict;
   for (std::size_t i = one.refuted.size(); i-- > 0;) {
@@ -160,7 +161,8 @@ bool Search::branch(std::size_t depth) {
   }
 }
 
-// The items without that at `at`, which is placed: what it meets rests on it or lies higher. False when it would lie in what is fixed.
+// The items after placing the one at `at`: all it meets rest on it or are higher. False when it overlaps a
+// fixed item.
 bool Search::stack(const Items& from, std::size_t at, Items& to, Window& lifted) {
   const Item placed = from[at];
   const Units top = placed.low + placed.size;
@@ -180,9 +182,11 @@ bool Search::stack(const Items& from, std::size_t at, Items& to, Window& lifted)
     lifted.cover(item);
     lifted_.push_back(item);
     if (!rules_.jump) continue;
-    // It is not below, either because of its own size, or because of what lifted it before.
+    // It is not below the placed item, either because of its own size, or because of what lifted it.
     BufferSet reason = item.size > placed.low ? BufferSet() : propagator_.reasons[item.id];
-    if (from[i].low < placed.low) reason.add_all();  // only without the rule of support: because of all that could lift it
+    if (from[i].low < placed.low)
+      reason.add_all();  // only without the rule `support`: anything could have
+                         // lifted it
     reason.add(placed.id);
     propagator_.reasons.set(item.id, reason);
   }
@@ -221,7 +225,7 @@ bool Search::place(std::size_t depth, std::size_t at) {
   return found;
 }
 
-// The item does not lie where it rests. False when it must.
+// The other branch: the item is not where it rests. False when it must be.
 bool Search::skip(Items& items, std::size_t at) {
   const Item item = items[at];
   Units low = kNowhere;

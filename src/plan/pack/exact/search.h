@@ -10,14 +10,16 @@
 #include "plan/pack/exact/propagate.h"
 #include "plan/pack/exact/ranking.h"
 
-// Depth-first search for a packing within a capacity.
+// Branch and bound, depth first, for a packing within a capacity. Not synchronized: one per thread.
 //
-// A packing in which no buffer can be moved to a lower place has every buffer on the ground, on another, or where it is fixed; if there is a
-// packing at all, there is such a one. It is built from below: of the items that rest on what is placed, the lowest is taken (of equally
-// low ones that of least rank), and there are two cases. Either it lies there: all it meets lies above it. Or it does not: then it will
-// rest on another item, and rises to the lowest top that any of these can have.
+// In a packing in which no buffer can be moved down, every buffer rests on the ground, on another, or is at its
+// fixed offset; if there is a packing at all, there is such a one. It is built from below: among the items that
+// rest on what is placed, the lowest is taken (ties by rank), and the search branches in two. Either it stays
+// there: all items it meets are above it. Or it does not: then it will rest on another item, and is lifted to
+// the lowest top that any of these can have.
 //
-// No cleverness is needed for this to be right; docs/planning.md tells what makes it quick, and decision 0020 why each rule keeps the answer.
+// Correctness needs only this; docs/planning.md describes the pruning that makes it fast, and decision 0020 why
+// each rule keeps the answer.
 namespace berth::internal::plan::pack::exact {
 
 enum class Verdict : std::uint8_t { found, none, stopped };
@@ -26,20 +28,21 @@ class Search {
  public:
   Search(const Instance& instance, const Rules& rules, const Patience& patience);
 
-  // How items are ranked from now on. Failed states stay known.
+  // The ranking for the next runs. Failed states stay known.
   Ranking& ranking() noexcept { return ranking_; }
 
-  // A packing within `capacity`, or that there is none, or neither after `steps` steps or when patience is over. REQUIRES: no capacity before was smaller.
+  // Finds a packing within `capacity`, or proves that there is none, or stops after `steps` steps or when
+  // patience is over. REQUIRES: no earlier capacity was smaller.
   Verdict run(Units capacity, std::uint64_t steps);
 
   // Of the packing that was found.
   const std::vector<Units>& offsets() const noexcept { return offsets_; }
-  std::uint64_t steps() const noexcept { return steps_; }  // so far
+  std::uint64_t steps() const noexcept { return steps_; }  // in all runs
 
  private:
   struct Refuted {
-    std::uint16_t id;    // could not be placed where it rested,
-    BufferSet conflict;  // because of these
+    std::uint16_t id;    // an item that could not be placed where it rested,
+    BufferSet conflict;  // and the no-good that shows it
   };
   struct Frame {
     Items items = {};
@@ -66,8 +69,8 @@ class Search {
   FailedStates failed_;
   std::deque<Frame> frames_;
   std::vector<Units> offsets_;
-  std::vector<int> crossing_;  // items that live on both sides of the start of a section
-  std::vector<int> decided_;   // for each buffer, decisions about it that hold now
+  std::vector<int> crossing_;  // number of items that cross the start of a section
+  std::vector<int> decided_;   // for each buffer, the number of decisions about it in force
   Items lifted_;
   std::uint64_t steps_ = 0;
   std::uint64_t limit_ = 0;

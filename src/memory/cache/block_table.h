@@ -9,17 +9,17 @@
 #include "base/relaxed.h"
 #include "berth/base/result.h"
 #include "berth/record/tag.h"
-#include "memory/pool/size_classes.h"
+#include "memory/cache/size_classes.h"
 
 // What a pool knows of each block, kept outside the blocks: their memory may be a device's, and what a stray write leaves there must not
-// be believed. `Block::place` says where its slot is, so that a free finds it with one load; everything in the slot is compared with
+// be believed. `Block::cookie` says where its entry is, so that a free finds it with one load; everything in the entry is compared with
 // the block before it is believed.
 //
-// A slot is written by whoever owns its block: the thread cache it belongs to, or the pool under its lock. Others may read it at any time,
+// A entry is written by whoever owns its block: the thread cache it belongs to, or the pool under its lock. Others may read it at any time,
 // which is why its parts are `Relaxed`; they act on what they read only after the owner has agreed.
 namespace berth::internal::memory {
 
-struct Slot {
+struct BlockEntry {
   static constexpr unsigned kOwnerShift = 48;
 
   Relaxed<std::uint64_t> serial;  // of the live block; 0: none
@@ -52,51 +52,51 @@ struct Slot {
   std::uint32_t owner() const noexcept { return static_cast<std::uint32_t>(where.load() >> kOwnerShift); }
   void set_where(std::size_t offset, std::uint32_t owner) noexcept { where.store(offset | std::uint64_t{owner} << kOwnerShift); }
 };
-static_assert(sizeof(Slot) == 32);
-static_assert(kSmallLimit < 1ULL << Slot::kTagShift);
+static_assert(sizeof(BlockEntry) == 32);
+static_assert(kSmallLimit < 1ULL << BlockEntry::kTagShift);
 
-// Where the slots of a pool are.
-struct SlotRange {
+// Where the entries of a pool are.
+struct EntryRange {
   std::uintptr_t begin = 0;
   std::size_t count = 0;
 
-  // What a block carries for its slot (the address: turning it into a number and back would lengthen the path that every free waits
-  // for), and the slot of one that came from outside; nullptr when there is none.
-  static std::uint64_t place(const Slot* slot) noexcept { return reinterpret_cast<std::uintptr_t>(slot); }
-  Slot* find(std::uint64_t place) const noexcept {
-    // Turned round, what is not a multiple of a slot's size is far too large: one comparison finds that too.
-    return std::rotr(place - begin, std::countr_zero(sizeof(Slot))) < count ? reinterpret_cast<Slot*>(place) : nullptr;
+  // What a block carries for its entry (the address: turning it into a number and back would lengthen the path that every free waits
+  // for), and the entry of one that came from outside; nullptr when there is none.
+  static std::uint64_t cookie(const BlockEntry* entry) noexcept { return reinterpret_cast<std::uintptr_t>(entry); }
+  BlockEntry* find(std::uint64_t cookie) const noexcept {
+    // Turned round, what is not a multiple of an entry's size is far too large: one comparison finds that too.
+    return std::rotr(cookie - begin, std::countr_zero(sizeof(BlockEntry))) < count ? reinterpret_cast<BlockEntry*>(cookie) : nullptr;
   }
 };
 
-// All slots of a pool: one array that never moves. There is memory under all of it, given by the kernel when first touched; a slot that was
-// never used reads as empty. Slots are taken in groups, one for each block of a slab. Not thread-safe, but for `range`.
-class SlotTable {
+// All entries of a pool: one array that never moves. There is memory under all of it, given by the kernel when first touched; an entry that was
+// never used reads as empty. Entries are taken in groups, one for each block of a slab. Not thread-safe, but for `range`.
+class BlockTable {
  public:
-  SlotTable() noexcept = default;
-  ~SlotTable();
-  SlotTable(const SlotTable&) = delete;
-  SlotTable& operator=(const SlotTable&) = delete;
+  BlockTable() noexcept = default;
+  ~BlockTable();
+  BlockTable(const BlockTable&) = delete;
+  BlockTable& operator=(const BlockTable&) = delete;
 
   // For a pool whose address range has so many bytes.
   Status open(std::size_t range_bytes) noexcept;
 
-  // A group of slots that belong together, by the number of the first; 0 when there are none left. Groups of one kind have one size.
+  // A group of entries that belong together, by the number of the first; 0 when there are none left. Groups of one kind have one size.
   std::uint32_t take(SizeClass kind, std::uint32_t count) noexcept;
   void give_back(SizeClass kind, std::uint32_t first) noexcept;
 
-  SlotRange range() const noexcept { return {reinterpret_cast<std::uintptr_t>(slots_), count_}; }
-  Slot& operator[](std::uint32_t number) const noexcept { return slots_[number]; }
-  std::uint32_t number(const Slot* slot) const noexcept { return static_cast<std::uint32_t>(slot - slots_); }
+  EntryRange range() const noexcept { return {reinterpret_cast<std::uintptr_t>(entries_), count_}; }
+  BlockEntry& operator[](std::uint32_t number) const noexcept { return entries_[number]; }
+  std::uint32_t number(const BlockEntry* entry) const noexcept { return static_cast<std::uint32_t>(entry - entries_); }
   std::uint32_t used() const noexcept { return used_; }
 
-  static constexpr SizeClass kLarge = SizeClasses::kMost;  // the kind of single slots, for large blocks
+  static constexpr SizeClass kLarge = SizeClasses::kMost;  // the kind of single entries, for large blocks
 
  private:
-  Slot* slots_ = nullptr;
+  BlockEntry* entries_ = nullptr;
   std::size_t count_ = 0;
-  std::uint32_t used_ = 0;                                    // slots 1 to used_ have been taken at some time; 0 is none's
-  std::array<std::uint32_t, SizeClasses::kMost + 1> free_{};  // by kind: groups given back, linked through `kind` of their first slots
+  std::uint32_t used_ = 0;                                    // entries 1 to used_ have been taken at some time; 0 is none's
+  std::array<std::uint32_t, SizeClasses::kMost + 1> free_{};  // by kind: groups given back, linked through `kind` of their first entries
 };
 
 }  // namespace berth::internal::memory

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "memory/pool/thread_cache.h"
+#include "memory/cache/thread_cache.h"
 
 #include <algorithm>
 #include <new>
+#include <utility>
+#include <vector>
 
-#include "memory/pool/pool.h"
 #include "os/process/fork.h"
 
 namespace berth::internal::memory {
@@ -12,7 +13,7 @@ namespace berth::internal::memory {
 constinit thread_local CacheFront t_front [[gnu::tls_model("initial-exec")]] = {};
 
 void Bin::remove_first(std::uint32_t count) noexcept {
-  const std::span<Slot* const> rest = slots().subspan(count);
+  const std::span<BlockEntry* const> rest = entries().subspan(count);
   std::copy(rest.begin(), rest.end(), items() + 1);
   top_ -= count;
 }
@@ -28,7 +29,7 @@ namespace {
 
 struct Entry {
   CacheFront front;
-  std::weak_ptr<Pool> pool;
+  std::weak_ptr<CacheOwner> owner;
 };
 
 // The thread has ended as far as caches go: destructors of other thread-local objects may still allocate and free, without one.
@@ -41,7 +42,7 @@ struct List {
     t_ended = true;
     t_front = {};
     for (Entry& entry : entries) {
-      if (const std::shared_ptr<Pool> pool = entry.pool.lock()) pool->retire(entry.front.cache);
+      if (const std::shared_ptr<CacheOwner> owner = entry.owner.lock()) owner->retire(entry.front.cache);
     }
   }
 };
@@ -63,19 +64,21 @@ ThreadCache* find_if(Matches matches) noexcept {
 
 }  // namespace
 
-ThreadCache* ThreadCaches::find(std::uint64_t pool, const StreamState* stream) noexcept {
-  return find_if([&](const CacheFront& front) { return front.pool == pool && front.stream == stream && front.cache->retired.load() == 0; });
-}
-
-ThreadCache* ThreadCaches::find_number(std::uint64_t pool, std::uint32_t number) noexcept {
+ThreadCache* ThreadCaches::find(std::uint64_t allocator, const StreamState* stream) noexcept {
   return find_if(
-      [&](const CacheFront& front) { return front.pool == pool && front.cache->number == number && front.cache->retired.load() == 0; });
+      [&](const CacheFront& front) { return front.allocator == allocator && front.stream == stream && front.cache->retired.load() == 0; });
 }
 
-ThreadCache* ThreadCaches::forget_retired(std::uint64_t pool) noexcept {
+ThreadCache* ThreadCaches::find_number(std::uint64_t allocator, std::uint32_t number) noexcept {
+  return find_if([&](const CacheFront& front) {
+    return front.allocator == allocator && front.cache->number == number && front.cache->retired.load() == 0;
+  });
+}
+
+ThreadCache* ThreadCaches::forget_retired(std::uint64_t allocator) noexcept {
   if (t_ended) return nullptr;
   const auto found = std::ranges::find_if(
-      t_list.entries, [&](const Entry& entry) { return entry.front.pool == pool && entry.front.cache->retired.load() != 0; });
+      t_list.entries, [&](const Entry& entry) { return entry.front.allocator == allocator && entry.front.cache->retired.load() != 0; });
   if (found == t_list.entries.end()) return nullptr;
   ThreadCache* const cache = found->front.cache;
   if (t_front.cache == cache) t_front = {};
@@ -86,7 +89,7 @@ ThreadCache* ThreadCaches::forget_retired(std::uint64_t pool) noexcept {
 bool ThreadCaches::reserve() noexcept {
   if (t_ended) return false;
   try {
-    std::erase_if(t_list.entries, [](const Entry& entry) { return entry.pool.expired(); });
+    std::erase_if(t_list.entries, [](const Entry& entry) { return entry.owner.expired(); });
     t_list.entries.reserve(t_list.entries.size() + 1);
     return true;
   } catch (const std::bad_alloc&) {
@@ -94,9 +97,9 @@ bool ThreadCaches::reserve() noexcept {
   }
 }
 
-void ThreadCaches::enter(const std::shared_ptr<Pool>& pool, const CacheFront& front) noexcept {
+void ThreadCaches::enter(std::weak_ptr<CacheOwner> owner, const CacheFront& front) noexcept {
   t_front = front;
-  t_list.entries.push_back({front, pool});
+  t_list.entries.push_back({front, std::move(owner)});
 }
 
 }  // namespace berth::internal::memory

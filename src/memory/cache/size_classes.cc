@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "memory/pool/size_classes.h"
+#include "memory/cache/size_classes.h"
 
 #include <algorithm>
 
