@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "berth/berth.h"
+#include "berth/observe.h"
 #include "record/emit.h"
 
 // The cost of core operations, compared with familiar ones: a view with copies of a std::shared_ptr, a small

@@ -14,6 +14,7 @@
 
 #include "base/random.h"
 #include "berth/berth.h"
+#include "berth/observe.h"
 #include "observe/replay_loop.h"
 #include "os/ticks.h"
 

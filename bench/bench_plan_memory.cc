@@ -16,6 +16,7 @@
 #include <system_error>
 
 #include "berth/berth.h"
+#include "berth/plan.h"
 
 // The peak memory use of planning:
 //   bench_plan_memory [--steps] FILE

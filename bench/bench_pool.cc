@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "berth/berth.h"
+#include "berth/extend.h"
 #include "os/ticks.h"
 
 // The cost of the pool's calls, in loops that are the same for the C library's malloc, or for an allocator

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "berth/berth.h"
+#include "berth/extend.h"
 #include "expect.h"
 
 using namespace berth;

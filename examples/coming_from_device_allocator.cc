@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "berth/berth.h"
+#include "berth/observe.h"
 #include "expect.h"
 
 using namespace berth;

@@ -2,6 +2,7 @@
 #include <cstdio>
 
 #include "berth/berth.h"
+#include "berth/plan.h"
 #include "expect.h"
 
 using namespace berth;

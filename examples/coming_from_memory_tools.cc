@@ -2,6 +2,7 @@
 #include <string>
 
 #include "berth/berth.h"
+#include "berth/observe.h"
 #include "berth/storage/create.h"
 #include "berth/storage/inspect.h"
 #include "expect.h"

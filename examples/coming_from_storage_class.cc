@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "berth/berth.h"
+#include "berth/extend.h"
+#include "berth/observe.h"
 #include "expect.h"
 
 using namespace berth;

@@ -12,6 +12,8 @@
 #include <string>
 
 #include "berth/berth.h"
+#include "berth/extend.h"
+#include "berth/observe.h"
 #include "expect.h"
 
 using namespace berth;

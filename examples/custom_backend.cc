@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "berth/berth.h"
+#include "berth/extend.h"
 #include "expect.h"
 
 namespace {

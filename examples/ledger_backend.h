@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "berth/berth.h"
+#include "berth/extend.h"
 
 // A backend for a new kind of device, written outside the library. A "ledger" keeps its bytes on the host's
 // heap, gives access only through its own copies and fills, and counts the bytes that were copied in.

@@ -8,6 +8,8 @@
 #include "base/random.h"
 #include "berth/base/units.h"
 #include "berth/berth.h"
+#include "berth/extend.h"
+#include "berth/observe.h"
 #include "cli/bench/alloc_cases.h"
 #include "cli/input.h"
 #include "os/system.h"

@@ -3,7 +3,7 @@
 
 #include "berth/base/checked.h"
 
-namespace berth::internal::inline base {
+namespace berth::internal::base {
 
 namespace {
 
@@ -58,4 +58,4 @@ Loop make_loop(std::span<const std::int64_t> shape, std::span<const std::int64_t
   return loop;
 }
 
-}  // namespace berth::internal::inline base
+}  // namespace berth::internal::base

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 
+#include "base/namespace.h"
 #include "berth/base/shape.h"
 
 // Loops over two strided layouts of one shape. The order in which elements are copied does not matter, so the
@@ -13,7 +14,7 @@
 // and adjacent axes that are contiguous with each other on both sides are merged. A contiguous copy is then one
 // row whatever its rank, also when both sides are permuted or reversed alike, and every other copy has the
 // longest possible rows. Nothing here allocates. Any thread.
-namespace berth::internal::inline base {
+namespace berth::internal::base {
 
 struct LoopAxis {
   std::int64_t size;
@@ -94,4 +95,4 @@ void for_each_chunk(const Loop& loop, std::size_t most, Visit visit) {
   });
 }
 
-}  // namespace berth::internal::inline base
+}  // namespace berth::internal::base

@@ -5,13 +5,15 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+
+#include "base/namespace.h"
 #endif
 
 // RAII floating-point mode: during its lifetime the calling thread rounds to nearest, keeps subnormals, and
 // does not trap, whatever the program has set, so that conversions give the same results on every thread.
 // (Programs flush subnormals for speed, and a single library built with -ffast-math does so for the whole
 // process.) Costs one register read when the mode is the default already.
-namespace berth::internal::inline base {
+namespace berth::internal::base {
 
 class FloatMode {
  public:
@@ -49,4 +51,4 @@ class FloatMode {
   const std::uint64_t before_;
 };
 
-}  // namespace berth::internal::inline base
+}  // namespace berth::internal::base

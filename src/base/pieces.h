@@ -6,11 +6,12 @@
 #include <cstdint>
 
 #include "base/axes.h"
+#include "base/namespace.h"
 
 // Cuts a loop into pieces: boxes of its axes, in order, each of at most a given number of elements. On a side
 // that is dense in the loop's order each piece is contiguous. Example: axes 6 × 5 × 4 in pieces of at most 10
 // elements take two rows of 4 at a time, which makes 6 × 3 pieces of 8, 8 and 4 elements. Any thread.
-namespace berth::internal::inline base {
+namespace berth::internal::base {
 
 struct Cut {
   std::size_t axis = 0;      // the axis that is cut; a piece has one index of the outer axes, all of the inner
@@ -75,4 +76,4 @@ void for_each_piece(const Loop& loop, const Cut& by, Visit visit) {
   });
 }
 
-}  // namespace berth::internal::inline base
+}  // namespace berth::internal::base

@@ -3,8 +3,10 @@
 
 #include <cstdint>
 
+#include "base/namespace.h"
+
 // A small pseudo-random generator (SplitMix64) with the same sequence on every machine. Not thread-safe.
-namespace berth::internal::inline base {
+namespace berth::internal::base {
 
 class Random {
  public:
@@ -29,4 +31,4 @@ class Random {
   std::uint64_t state_;
 };
 
-}  // namespace berth::internal::inline base
+}  // namespace berth::internal::base

@@ -4,13 +4,14 @@
 #include <concepts>
 #include <type_traits>
 
+#include "base/namespace.h"
 #include "base/sanitizers.h"
 
 // A relaxed atomic: a number that threads may read while another writes it, without ordering. Loads and stores
 // are volatile accesses, which the supported compilers turn into one plain instruction of the number's size;
 // for a relaxed std::atomic, gcc 12 computes each address in a separate instruction, which doubles the cost of
 // the pool's hottest lines. ThreadSanitizer, which would report a race, gets the atomic.
-namespace berth::internal::inline base {
+namespace berth::internal::base {
 
 template <std::unsigned_integral T>
 class Relaxed {
@@ -35,4 +36,4 @@ class Relaxed {
   T value_ = 0;
 };
 
-}  // namespace berth::internal::inline base
+}  // namespace berth::internal::base

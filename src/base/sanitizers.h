@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "base/namespace.h"
+
 // Which sanitizers this build has: gcc defines a macro for each, clang reports a feature.
-namespace berth::internal::inline base {
+namespace berth::internal::base {
 
 #if defined(__has_feature)
 #define BERTH_HAS_FEATURE(name) __has_feature(name)
@@ -24,4 +26,4 @@ inline constexpr bool kThreadSanitizer = false;
 
 #undef BERTH_HAS_FEATURE
 
-}  // namespace berth::internal::inline base
+}  // namespace berth::internal::base

@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <system_error>
 
-namespace berth::internal::inline base::text {
+namespace berth::internal::base::text {
 
 namespace {
 
@@ -155,4 +155,4 @@ std::string hex(std::uint64_t value) {
   return std::string(digits, end.ptr);
 }
 
-}  // namespace berth::internal::inline base::text
+}  // namespace berth::internal::base::text

@@ -7,11 +7,12 @@
 #include <string>
 #include <string_view>
 
+#include "base/namespace.h"
 #include "berth/export.h"
 
 // Text for messages. The lower layers depend on no formatting library, so this has the little they need:
 // concatenation, human-readable byte counts and durations, and escaping of untrusted names. Any thread.
-namespace berth::internal::inline base::text {
+namespace berth::internal::base::text {
 
 inline void append(std::string& out, std::string_view piece) { out += piece; }
 inline void append(std::string& out, char piece) { out += piece; }
@@ -53,4 +54,4 @@ inline std::string quoted(std::string_view name) { return join('\'', printable(n
 BERTH_EXPORT std::string hex(std::uint64_t value);
 inline std::string pointer(const void* address) { return hex(reinterpret_cast<std::uintptr_t>(address)); }
 
-}  // namespace berth::internal::inline base::text
+}  // namespace berth::internal::base::text

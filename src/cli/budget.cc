@@ -7,6 +7,8 @@
 
 #include "base/text.h"
 #include "berth/berth.h"
+#include "berth/extend.h"
+#include "berth/plan.h"
 #include "cli/input.h"
 #include "cli/table.h"
 

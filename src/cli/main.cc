@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "berth/berth.h"
+#include "berth/plan.h"
 #include "cli/commands.h"
 
 using namespace berth::internal::cli;

@@ -8,6 +8,8 @@
 
 #include "base/text.h"
 #include "berth/berth.h"
+#include "berth/extend.h"
+#include "berth/plan.h"
 #include "cli/budget.h"
 #include "cli/commands.h"
 #include "cli/input.h"

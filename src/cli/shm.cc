@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "berth/berth.h"
+#include "berth/extend.h"
 #include "cli/commands.h"
 #include "cli/table.h"
 

@@ -5,6 +5,8 @@
 
 #include "base/text.h"
 #include "berth/berth.h"
+#include "berth/extend.h"
+#include "berth/observe.h"
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/table.h"

@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "berth/berth.h"
+#include "berth/observe.h"
 #include "cli/commands.h"
 #include "cli/input.h"
 

@@ -8,6 +8,8 @@
 
 #include "base/text.h"
 #include "berth/berth.h"
+#include "berth/extend.h"
+#include "berth/observe.h"
 #include "cli/commands.h"
 #include "cli/table.h"
 #include "os/file/shared_file.h"

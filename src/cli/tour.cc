@@ -9,6 +9,9 @@
 
 #include "base/text.h"
 #include "berth/berth.h"
+#include "berth/extend.h"
+#include "berth/observe.h"
+#include "berth/plan.h"
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/samples/sample_models.h"

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "berth/berth.h"
+#include "berth/extend.h"
 #include "os/system.h"
 
 namespace berth::internal::cli {

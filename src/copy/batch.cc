@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "berth/base/error.h"
 #include "berth/copy/threads.h"
+#include "berth/device/backend.h"
 #include "copy/host/host_copy.h"
 #include "copy/host/workers.h"
 #include "copy/notes.h"

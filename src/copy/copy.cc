@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "berth/base/checked.h"
 #include "berth/base/error.h"
+#include "berth/device/backend.h"
 #include "copy/notes.h"
 #include "copy/now.h"
 #include "copy/route/execute.h"

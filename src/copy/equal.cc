@@ -3,6 +3,7 @@
 
 #include "base/axes.h"
 #include "berth/copy/copy.h"
+#include "berth/device/backend.h"
 #include "berth/device/registry.h"
 #include "copy/validate.h"
 

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "berth/base/checked.h"
 #include "berth/base/error.h"
+#include "berth/device/backend.h"
 #include "berth/device/registry.h"
 
 namespace berth::internal::copy {

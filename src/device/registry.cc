@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "berth/device/registry.h"
+#include "berth/device/backend.h"
 
 #include "base/text.h"
 #include "berth/base/error.h"

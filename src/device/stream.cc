@@ -5,6 +5,7 @@
 #include <new>
 #include <utility>
 
+#include "berth/device/backend.h"
 #include "berth/device/registry.h"
 #include "device/stream_clock.h"
 #include "device/stream_work.h"

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "berth/base/error.h"
+#include "berth/device/backend.h"
 #include "berth/device/registry.h"
 
 namespace berth::internal::file {

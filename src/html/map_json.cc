@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "berth/base/json.h"
 #include "html/address_map.h"
 #include "html/packed.h"
 #include "html/palette.h"

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "berth/base/json.h"
 #include "html/packed.h"
 
 namespace berth::internal::html {

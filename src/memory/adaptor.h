@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "berth/base/error.h"
+#include "berth/device/backend.h"
 #include "berth/memory/allocator.h"
 
 // The part all adaptors share: passing everything on. `Interface` is Allocator or a public class derived from it; an adaptor overrides

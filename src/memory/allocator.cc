@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "berth/base/checked.h"
+#include "berth/device/backend.h"
 #include "berth/record/misuse.h"
 #include "memory/fast_path.h"
 #include "memory/holders.h"

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "berth/base/checked.h"
+#include "berth/device/backend.h"
 #include "berth/device/registry.h"
 #include "berth/memory/snapshot.h"
 #include "memory/block_users.h"
@@ -379,13 +380,9 @@ class ArenaStrategy : public Arena {
     } catch (const std::bad_alloc&) {
       return false;
     }
-    mutex_.unlock();
-    const bool done = asked.are_done(wait, on);
-    mutex_.lock();
+    const bool done = os::unlocked(mutex_, [&] { return asked.are_done(wait, on); });
     if (resets == resets_) std::swap(asked, dirty_);
-    mutex_.unlock();
-    asked = {};
-    mutex_.lock();
+    os::unlocked(mutex_, [&] { asked = {}; });
     return done;
   }
 
@@ -399,9 +396,7 @@ class ArenaStrategy : public Arena {
     if (budget_.claim(to - from) != nullptr) return kOverProcessLimit;
     growing_ = true;
     growing_in_ = os::fork_generation();
-    mutex_.unlock();
-    const Status done = backend().commit(base_ + from, to - from);
-    mutex_.lock();
+    const Status done = os::unlocked(mutex_, [&] { return backend().commit(base_ + from, to - from); });
     if (!done) budget_.give_up(to - from);
     committed_ = done ? to : from;
     if (done) ++commits_;

@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "berth/base/units.h"
+#include "berth/device/backend.h"
 #include "berth/device/registry.h"
 #include "berth/memory/arena.h"
 #include "berth/memory/check.h"

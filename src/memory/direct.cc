@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "berth/base/checked.h"
+#include "berth/device/backend.h"
 #include "berth/device/registry.h"
 #include "berth/memory/snapshot.h"
 #include "memory/block_users.h"

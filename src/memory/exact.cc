@@ -2,6 +2,7 @@
 #include "berth/memory/exact.h"
 
 #include "base/text.h"
+#include "berth/device/backend.h"
 #include "berth/device/registry.h"
 #include "memory/buckets/buckets.h"
 #include "memory/buckets/validate_options.h"

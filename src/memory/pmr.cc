@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "berth/device/backend.h"
 
 namespace berth {
 

@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "berth/base/checked.h"
+#include "berth/device/backend.h"
 #include "berth/device/registry.h"
 #include "berth/memory/allocator.h"
 #include "berth/memory/process_limit.h"

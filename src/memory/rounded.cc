@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "berth/device/backend.h"
 #include "berth/device/registry.h"
 #include "memory/buckets/buckets.h"
 #include "memory/buckets/validate_options.h"

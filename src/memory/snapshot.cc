@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "berth/base/checked.h"
+#include "berth/base/json.h"
 #include "berth/memory/allocator.h"
 #include "memory/live_blocks.h"
 

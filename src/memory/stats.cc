@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "berth/memory/stats.h"
+#include "berth/base/json.h"
 
 namespace berth {
 

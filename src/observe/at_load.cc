@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/text.h"
+#include "berth/base/json.h"
 #include "berth/observe/live.h"
 #include "berth/observe/profiler.h"
 #include "berth/observe/snapshot_file.h"

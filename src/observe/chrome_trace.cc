@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "base/text.h"
+#include "berth/base/json.h"
 #include "berth/observe/export.h"
 
 // Chrome's trace event format: an object with a list of events, times in microseconds. Perfetto reads it too.

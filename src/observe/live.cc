@@ -12,6 +12,7 @@
 
 #include "base/text.h"
 #include "berth/base/error.h"
+#include "berth/base/json.h"
 #include "berth/memory/allocator.h"
 #include "memory/process_budget.h"
 #include "observe/live_file.h"

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "base/text.h"
+#include "berth/base/json.h"
 #include "berth/observe/profiler.h"
 #include "memory/live_blocks.h"
 

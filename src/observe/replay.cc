@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/text.h"
+#include "berth/device/backend.h"
 #include "berth/device/registry.h"
 #include "berth/memory/default_allocator.h"
 #include "observe/replay_loop.h"

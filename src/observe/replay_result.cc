@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "berth/base/json.h"
 #include "berth/observe/replay.h"
 
 namespace berth {

@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "berth/base/error.h"
+#include "berth/base/json.h"
 #include "berth/memory/allocator.h"
 #include "memory/live_blocks.h"
 #include "memory/process_budget.h"

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "berth/base/checked.h"
 #include "berth/base/error.h"
+#include "berth/device/backend.h"
 #include "berth/device/registry.h"
 #include "storage/buffer_state.h"
 #include "storage/make.h"

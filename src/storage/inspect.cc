@@ -4,6 +4,7 @@
 #include <ostream>
 
 #include "base/text.h"
+#include "berth/base/json.h"
 
 namespace berth {
 

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "berth/base/checked.h"
 #include "berth/base/error.h"
+#include "berth/device/backend.h"
 #include "berth/device/registry.h"
 #include "berth/storage/create.h"
 #include "copy/now.h"

@@ -3,8 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "berth/berth.h"
 #include "file/file_support.h"
+#include "support/everything.h"
 #include "support/process.h"
 
 namespace berth::testing {

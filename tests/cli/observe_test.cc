@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "berth/berth.h"
+#include "support/everything.h"
 #include "support/process.h"
 
 // `berth snapshot` and `berth top`.

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "berth/berth.h"
+#include "support/everything.h"
 #include "support/process.h"
 
 namespace berth::testing {

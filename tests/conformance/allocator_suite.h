@@ -7,8 +7,8 @@
 #include <span>
 #include <string>
 
-#include "berth/berth.h"
 #include "conformance/report.h"
+#include "support/everything.h"
 
 // What every allocator must do. A new strategy or adaptor joins by adding a subject to allocators_test.cc.
 namespace berth::testing {

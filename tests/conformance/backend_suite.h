@@ -5,8 +5,8 @@
 #include <span>
 #include <string>
 
-#include "berth/berth.h"
 #include "conformance/report.h"
+#include "support/everything.h"
 
 // What every backend must do. A new kind joins by adding a subject to backends_test.cc. What a backend says it cannot do is not asked of
 // it; a check then passes without doing anything.

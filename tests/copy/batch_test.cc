@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "base/random.h"
-#include "berth/berth.h"
 #include "copy/fake_devices.h"
 #include "support/errors.h"
+#include "support/everything.h"
 #include "support/scale.h"
 
 namespace berth::testing {

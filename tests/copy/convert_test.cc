@@ -10,7 +10,7 @@
 #include <type_traits>
 
 #include "base/random.h"
-#include "berth/berth.h"
+#include "support/everything.h"
 #include "support/scale.h"
 
 // The rules of conversion, against their statement in the header, computed here in another way: with 80- or 128-bit floats and integers,

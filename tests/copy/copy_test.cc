@@ -7,8 +7,8 @@
 #include <numeric>
 #include <vector>
 
-#include "berth/berth.h"
 #include "support/errors.h"
+#include "support/everything.h"
 
 namespace berth::testing {
 namespace {

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "berth/berth.h"
 #include "berth/copy/convert.h"
 #include "berth/device/element_copy.h"
+#include "support/everything.h"
 
 // Devices for every combination of what routes depend on, each with one failing call on demand. Their memory is the host's, but its addresses
 // are shifted to where no memory is: whoever touches them by himself dies at once. What a backend need not do is refused: a copy that has

@@ -10,11 +10,11 @@
 #include <thread>
 #include <vector>
 
-#include "berth/berth.h"
 #include "copy/host/conversion.h"
 #include "copy/host/host_copy.h"
 #include "copy/host/workers.h"
 #include "copy/telling_values.h"
+#include "support/everything.h"
 #include "support/scale.h"
 
 // A program may have told its processor to round otherwise or to flush subnormals: conversions do not listen, and leave it so.

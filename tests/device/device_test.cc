@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include "berth/berth.h"
 #include "device/cpu/cpu_backend.h"
 #include "support/errors.h"
+#include "support/everything.h"
 
 namespace berth::testing {
 

@@ -8,9 +8,9 @@
 #include <thread>
 #include <vector>
 
-#include "berth/berth.h"
 #include "device/cpu/cpu_backend.h"
 #include "support/errors.h"
+#include "support/everything.h"
 
 namespace berth::testing {
 

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "base/sanitizers.h"
-#include "berth/berth.h"
 #include "support/errors.h"
+#include "support/everything.h"
 
 namespace berth::testing {
 

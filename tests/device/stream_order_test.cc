@@ -5,8 +5,8 @@
 #include <thread>
 #include <vector>
 
-#include "berth/berth.h"
 #include "device/stream_clock.h"
+#include "support/everything.h"
 
 // What is known of the order between streams: the numbers of events, and the clocks that waits leave behind.
 namespace berth::testing {

@@ -7,7 +7,7 @@
 #include <future>
 #include <thread>
 
-#include "berth/berth.h"
+#include "support/everything.h"
 
 // Streams of the host, and copies in them. What all streams must do is in the conformance suite.
 namespace berth::testing {

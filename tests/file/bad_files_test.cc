@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "berth/berth.h"
 #include "file/file_support.h"
+#include "support/everything.h"
 #include "support/scale.h"
 
 // Every lie in the table meets exactly its error, and leaves nothing behind.

@@ -5,9 +5,9 @@
 #include <cerrno>
 #include <functional>
 
-#include "berth/berth.h"
 #include "file/file_support.h"
 #include "os/inject.h"
+#include "support/everything.h"
 #include "support/failing_calls.h"
 #include "support/heap_faults.h"
 #include "support/scale.h"

@@ -10,10 +10,10 @@
 #include <chrono>
 
 #include "base/sanitizers.h"
-#include "berth/berth.h"
 #include "file/file_support.h"
 #include "os/inject.h"
 #include "support/errors.h"
+#include "support/everything.h"
 
 namespace berth::testing {
 

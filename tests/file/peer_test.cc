@@ -3,8 +3,8 @@
 
 #include <cstdlib>
 
-#include "berth/berth.h"
 #include "file/file_support.h"
+#include "support/everything.h"
 #include "support/process.h"
 #include "support/scale.h"
 

@@ -11,7 +11,7 @@
 
 #include "base/random.h"
 #include "base/text.h"
-#include "berth/berth.h"
+#include "support/everything.h"
 #include "support/scale.h"
 
 // Random and mutated input to everything that reads text or layouts from outside. Whatever comes in, the answer is a value or an Error.

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "base/random.h"
-#include "berth/berth.h"
 #include "share/device_memory.h"
 #include "share/segment.h"
 #include "share/ticket_bytes.h"
+#include "support/everything.h"
 #include "support/scale.h"
 
 // Tickets and segments that others made. Whatever is in them, the answer is a value or an error.

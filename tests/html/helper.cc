@@ -3,6 +3,8 @@
 #include <vector>
 
 #include "berth/berth.h"
+#include "berth/extend.h"
+#include "berth/observe.h"
 
 // Makes a pool with blocks of several tags and sizes, some of them freed again, plants one that is larger than all others, and saves a
 // snapshot to the file that it is given: what the browser test looks at. The second argument is one of the tags.

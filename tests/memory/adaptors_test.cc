@@ -5,8 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "berth/berth.h"
 #include "support/errors.h"
+#include "support/everything.h"
 #include "support/misuse_log.h"
 
 namespace berth::testing {

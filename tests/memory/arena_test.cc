@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "berth/berth.h"
 #include "support/errors.h"
+#include "support/everything.h"
 
 namespace berth::testing {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "berth/berth.h"
 #include "support/errors.h"
+#include "support/everything.h"
 
 // What differs from `rounded`; the engine they share is tested there.
 namespace berth::testing {

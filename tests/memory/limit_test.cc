@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "base/random.h"
-#include "berth/berth.h"
 #include "memory/adaptor.h"
+#include "support/everything.h"
 #include "support/scale.h"
 
 namespace berth::testing {

@@ -10,7 +10,7 @@
 #include <thread>
 #include <tuple>
 
-#include "berth/berth.h"
+#include "support/everything.h"
 
 // What the address sanitizer knows of the strategies that cache. Only in builds that have it.
 namespace berth::testing {

@@ -6,8 +6,8 @@
 #include <thread>
 #include <vector>
 
-#include "berth/berth.h"
 #include "support/errors.h"
+#include "support/everything.h"
 #include "support/misuse_log.h"
 #include "support/scale.h"
 

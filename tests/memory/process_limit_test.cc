@@ -8,10 +8,10 @@
 #include <nlohmann/json.hpp>
 
 #include "base/random.h"
-#include "berth/berth.h"
 #include "memory/budget.h"
 #include "support/churn.h"
 #include "support/errors.h"
+#include "support/everything.h"
 #include "support/scale.h"
 
 // The limit over all allocators of a memory.

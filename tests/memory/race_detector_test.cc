@@ -6,7 +6,7 @@
 #include <array>
 #include <vector>
 
-#include "berth/berth.h"
+#include "support/everything.h"
 
 // The strict mode for streams: it reports pairs of streams that nothing orders, and nothing else.
 namespace berth::testing {

@@ -11,9 +11,9 @@
 #include <thread>
 
 #include "base/random.h"
-#include "berth/berth.h"
 #include "memory/buckets/rounding.h"
 #include "support/errors.h"
+#include "support/everything.h"
 #include "support/heap_faults.h"
 #include "support/misuse_log.h"
 #include "support/scale.h"

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/random.h"
-#include "berth/berth.h"
 #include "support/churn.h"
+#include "support/everything.h"
 #include "support/scale.h"
 
 // Snapshots of allocators: that they say what there is, that they hang together while others allocate.

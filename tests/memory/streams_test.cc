@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "berth/berth.h"
+#include "support/everything.h"
 #include "support/heap_faults.h"
 #include "support/misuse_log.h"
 

@@ -4,9 +4,9 @@
 #include <cstring>
 #include <functional>
 
-#include "berth/berth.h"
 #include "record/trace_layout.h"
 #include "support/errors.h"
+#include "support/everything.h"
 
 // Hand-made files: every lie is refused.
 namespace berth::testing {

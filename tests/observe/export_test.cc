@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/random.h"
-#include "berth/berth.h"
 #include "berth/storage/create.h"
+#include "support/everything.h"
 #include "support/scale.h"
 
 // What is exported is read back, by readers written here from the formats' own descriptions.

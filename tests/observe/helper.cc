@@ -15,6 +15,8 @@
 #include <vector>
 
 #include "berth/berth.h"
+#include "berth/extend.h"
+#include "berth/observe.h"
 #include "berth/storage/create.h"
 #include "berth/storage/dlpack.h"
 

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "berth/berth.h"
 #include "observe/live_file.h"
+#include "support/everything.h"
 #include "support/process.h"
 
 // What the environment asks of a program that knows nothing of it.

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "base/random.h"
-#include "berth/berth.h"
 #include "berth/storage/create.h"
 #include "support/errors.h"
+#include "support/everything.h"
 #include "support/scale.h"
 
 // The profiler: its totals are those of a model that counts the same events in the obvious way.

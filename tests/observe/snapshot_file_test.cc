@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/random.h"
-#include "berth/berth.h"
 #include "support/errors.h"
+#include "support/everything.h"
 #include "support/scale.h"
 
 // Snapshots of a process: written, read back, compared.
@@ -80,7 +80,8 @@ TEST(SnapshotFile, ReadsNothingThatDoesNotMakeSense) {
   std::vector<Block> blocks;
   for (int i = 0; i < 5; ++i) blocks.push_back(memory->allocate({.bytes = 200'000, .tag = "kv"}));
   memory->deallocate(blocks[2]);
-  const std::string good = to_json(ProcessSnapshot{.program = "p", .process = 1, .taken_ns = 2, .reason = "r", .pools = {memory->snapshot()}});
+  const std::string good =
+      to_json(ProcessSnapshot{.program = "p", .process = 1, .taken_ns = 2, .reason = "r", .pools = {memory->snapshot()}});
   Random random(seed());
   std::uint64_t refused = 0;
   const std::uint64_t tries = scaled(20'000, 500);

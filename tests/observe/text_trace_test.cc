@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "berth/berth.h"
 #include "support/errors.h"
+#include "support/everything.h"
 
 namespace berth::testing {
 namespace {

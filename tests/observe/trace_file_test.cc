@@ -12,10 +12,10 @@
 #include <thread>
 
 #include "base/random.h"
-#include "berth/berth.h"
 #include "os/inject.h"
 #include "os/system.h"
 #include "support/errors.h"
+#include "support/everything.h"
 #include "support/heap_faults.h"
 
 namespace berth::testing {

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "base/random.h"
-#include "berth/berth.h"
 #include "berth/storage/create.h"
 #include "berth/storage/dlpack.h"
 #include "berth/storage/inspect.h"
+#include "support/everything.h"
 #include "support/scale.h"
 
 // Leaks: each kind that is planted is found, with what is known of it, and nothing else is.

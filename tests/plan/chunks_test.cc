@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <functional>
 
-#include "berth/berth.h"
 #include "plan/lives_graph.h"
 #include "plan/random_graph.h"
 #include "support/errors.h"
+#include "support/everything.h"
 #include "support/scale.h"
 
 // Several arenas with capacities, the preferred one first, and chunks no larger than a maximum.

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <numeric>
 
-#include "berth/berth.h"
 #include "plan/random_graph.h"
 #include "support/errors.h"
+#include "support/everything.h"
 #include "support/scale.h"
 
 // Plans that change the order of nodes.

@@ -5,8 +5,8 @@
 #include <numeric>
 #include <string>
 
-#include "berth/berth.h"
 #include "plan/random_graph.h"
+#include "support/everything.h"
 #include "support/scale.h"
 
 // Random graphs through the whole pipeline. Every plan that `plan` returns has passed the verifier; here it is also run, byte by byte.

@@ -16,6 +16,8 @@
 #include <vector>
 
 #include "berth/berth.h"
+#include "berth/extend.h"
+#include "berth/observe.h"
 #include "copy/host/host_copy.h"
 #include "copy/host/workers.h"
 

@@ -15,6 +15,8 @@
 #include <vector>
 
 #include "berth/berth.h"
+#include "berth/extend.h"
+#include "berth/observe.h"
 
 // The program that process_test.cc starts: each argument is a way to begin, fork or end that has gone wrong in other libraries. It exits
 // with 0 when all is well and says on standard error what is not.

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "berth/berth.h"
+#include "support/everything.h"
 
 // Beginning, forking and ending, each in a program of its own (helper.cc).
 namespace berth::testing {

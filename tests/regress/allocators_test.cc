@@ -7,9 +7,9 @@
 #include <future>
 #include <thread>
 
-#include "berth/berth.h"
 #include "memory/adaptor.h"
 #include "support/errors.h"
+#include "support/everything.h"
 #include "support/misuse_log.h"
 
 namespace berth::testing {

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <thread>
 
-#include "berth/berth.h"
+#include "support/everything.h"
 #include "support/scale.h"
 
 namespace berth::testing {

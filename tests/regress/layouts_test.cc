@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "berth/berth.h"
 #include "support/errors.h"
+#include "support/everything.h"
 
 namespace berth::testing {
 namespace {

@@ -8,8 +8,8 @@
 #include <future>
 #include <thread>
 
-#include "berth/berth.h"
 #include "memory/adaptor.h"
+#include "support/everything.h"
 
 namespace berth::testing {
 

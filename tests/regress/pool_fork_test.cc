@@ -9,7 +9,7 @@
 #include <atomic>
 #include <thread>
 
-#include "berth/berth.h"
+#include "support/everything.h"
 #include "support/misuse_log.h"
 #include "support/scale.h"
 

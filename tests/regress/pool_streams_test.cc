@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "berth/berth.h"
+#include "support/everything.h"
 
 // A pool kept every stream it had ever seen, and a cache of each thread for it: a program that makes a stream for each step leaked both.
 namespace berth::testing {

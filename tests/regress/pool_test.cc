@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
-#include "berth/berth.h"
 #include "os/inject.h"
+#include "support/everything.h"
 #include "support/heap_faults.h"
 #include "support/hooked_backend.h"
 #include "support/misuse_log.h"

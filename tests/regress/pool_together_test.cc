@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/random.h"
-#include "berth/berth.h"
 #include "memory/budget.h"
+#include "support/everything.h"
 #include "support/hooked_backend.h"
 #include "support/misuse_log.h"
 #include "support/scale.h"

@@ -7,7 +7,7 @@
 #include <future>
 #include <thread>
 
-#include "berth/berth.h"
+#include "support/everything.h"
 #include "support/scale.h"
 
 namespace berth::testing {

@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <functional>
 
-#include "berth/berth.h"
 #include "os/inject.h"
 #include "share/share_support.h"
+#include "support/everything.h"
 #include "support/failing_calls.h"
 #include "support/heap_faults.h"
 #include "support/scale.h"

@@ -17,6 +17,8 @@
 #include <vector>
 
 #include "berth/berth.h"
+#include "berth/extend.h"
+#include "berth/observe.h"
 #include "share/exchange.h"
 #include "share/segment.h"
 #include "share/ticket_bytes.h"

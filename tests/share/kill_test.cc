@@ -8,10 +8,10 @@
 #include <numeric>
 #include <set>
 
-#include "berth/berth.h"
 #include "share/share_support.h"
 #include "share/traced.h"
 #include "support/errors.h"
+#include "support/everything.h"
 #include "support/scale.h"
 
 // Every party of sharing is killed at every entry and exit of every system call, and after every instruction of what it does to the words of

@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include "berth/berth.h"
 #include "share/share_support.h"
 #include "support/errors.h"
+#include "support/everything.h"
 
 namespace berth::testing {
 

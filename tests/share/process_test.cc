@@ -6,13 +6,13 @@
 #include <numeric>
 
 #include "base/random.h"
-#include "berth/berth.h"
 #include "os/file/shared_file.h"
 #include "os/system.h"
 #include "share/segment.h"
 #include "share/share_support.h"
 #include "share/traced.h"
 #include "support/errors.h"
+#include "support/everything.h"
 #include "support/process.h"
 #include "support/scale.h"
 

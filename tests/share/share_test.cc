@@ -12,11 +12,11 @@
 #include <thread>
 #include <vector>
 
-#include "berth/berth.h"
 #include "os/file/shared_file.h"
 #include "share/segment.h"
 #include "share/share_support.h"
 #include "support/errors.h"
+#include "support/everything.h"
 #include "support/scale.h"
 
 namespace berth::testing {

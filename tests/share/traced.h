@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "berth/berth.h"
+#include "support/everything.h"
 
 // The helper program of the tests of sharing, run under this process's eyes: up to a system call or an instruction, and no farther.
 namespace berth::testing {

@@ -6,8 +6,8 @@
 #include <functional>
 #include <string>
 
-#include "berth/berth.h"
 #include "os/inject.h"
+#include "support/everything.h"
 #include "support/heap_faults.h"
 #include "support/misuse_log.h"
 #include "support/scale.h"

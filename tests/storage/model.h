@@ -9,7 +9,7 @@
 #include <set>
 #include <vector>
 
-#include "berth/berth.h"
+#include "support/everything.h"
 
 // The plain model of storages: a buffer is a vector of bytes, a view is the list of where each of its elements is. No strides, no
 // cleverness. Everything a storage does is done here the long way.

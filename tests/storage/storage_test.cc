@@ -8,8 +8,8 @@
 #include <sstream>
 #include <vector>
 
-#include "berth/berth.h"
 #include "support/errors.h"
+#include "support/everything.h"
 
 namespace berth::testing {
 namespace {

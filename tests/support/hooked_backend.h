@@ -7,7 +7,7 @@
 #include <mutex>
 #include <utility>
 
-#include "berth/berth.h"
+#include "support/everything.h"
 
 // Host memory with a seam: a test may run something at the moment an allocator is at the device, which is when it holds no lock.
 // Pages of 4 KiB; ranges begin just behind a multiple of 64 KiB where the alignment asked for allows it.

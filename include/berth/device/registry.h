@@ -6,13 +6,16 @@
 #include <string_view>
 #include <vector>
 
-#include "berth/device/backend.h"
+#include "berth/device/device.h"
 #include "berth/export.h"
 
 // The registry of device kinds, and the backend of each device. Built-in kinds: cpu, pinned, shared, sim, cuda.
 // A backend is made when its device is first used and lives until the process ends; nothing here is ever
 // destroyed, so the order of static destruction cannot matter. Any thread.
 namespace berth {
+
+class Backend;         // device/backend.h
+class BackendFactory;  //
 
 // Adds a kind. The name consists of at most 32 lower-case letters, digits and '_', and starts with a letter.
 // Throws ArgumentError when the name is malformed or taken.

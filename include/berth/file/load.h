@@ -9,7 +9,6 @@
 #include <string_view>
 #include <vector>
 
-#include "berth/base/json.h"
 #include "berth/export.h"
 #include "berth/file/npy.h"
 #include "berth/file/safetensors.h"
@@ -31,6 +30,8 @@
 // lease on the file, so that the kernel blocks processes that open it for writing until the load is over
 // (docs/loading.md).
 namespace berth {
+
+class JsonWriter;  // base/json.h
 
 // How the bytes of a file are read.
 enum class LoadMode : unsigned char {

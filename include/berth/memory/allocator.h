@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "berth/base/result.h"
-#include "berth/device/backend.h"
 #include "berth/export.h"
 #include "berth/memory/block_source.h"
 #include "berth/memory/pressure.h"
@@ -27,6 +26,7 @@
 namespace berth {
 
 class Allocator;
+class Backend;  // device/backend.h
 
 // While it lives, the allocator leaves its device in peace: it begins nothing that maps, frees or waits (calls that other threads are
 // in the middle of may finish). Requests that cached memory can serve go on; others are refused with `busy`; frees are kept back until the last

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "berth/base/error.h"
-#include "berth/base/json.h"
 #include "berth/device/device.h"
 #include "berth/export.h"
 #include "berth/record/tag.h"
@@ -16,6 +15,8 @@
 // The error that answers the question. When memory is refused, every layer that had a part in it (the adaptors, the strategy, the
 // device) adds what it knows to one report, and the exception carries it.
 namespace berth {
+
+class JsonWriter;  // base/json.h
 
 // Who holds how much, by tag.
 struct Holder {

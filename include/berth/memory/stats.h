@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "berth/base/json.h"
 #include "berth/export.h"
 
 // What an allocator holds, at one moment. The figures of one call belong together:
@@ -12,6 +11,8 @@
 //     in_use_bytes + cached_bytes == committed_bytes          allocations == frees + live_blocks
 //     in_use_bytes <= peak_in_use_bytes                       committed_bytes <= peak_committed_bytes
 namespace berth {
+
+class JsonWriter;  // base/json.h
 
 struct Stats {
   std::size_t in_use_bytes = 0;     // requested by blocks that live

@@ -4,7 +4,6 @@
 #include <iosfwd>
 #include <string>
 
-#include "berth/base/json.h"
 #include "berth/export.h"
 #include "berth/storage/storage.h"
 
@@ -13,6 +12,8 @@
 //     std::cout << inspect(x) << '\n';
 //     f32 [64, 3, 224, 224] on cpu:0, 36.8 MiB, contiguous, 0x…, owned by direct, 2 handles
 namespace berth {
+
+class JsonWriter;  // base/json.h
 
 struct Inspection {
   DType dtype = DType::f32;

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include "berth/berth.h"
+#include "berth/extend.h"
 #include "cli/bench/alloc_cases.h"
 #include "cli/commands.h"
 #include "cli/table.h"

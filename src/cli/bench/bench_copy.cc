@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "berth/base/error.h"
 #include "berth/copy/threads.h"
+#include "berth/device/backend.h"
 #include "berth/device/registry.h"
 #include "cli/bench/cases.h"
 #include "cli/bench/measure.h"

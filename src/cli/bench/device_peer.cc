@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/bench/device_peer.h"
 
+#include "berth/device/backend.h"
 #include "berth/device/registry.h"
 #include "berth/storage/create.h"
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "berth/copy/threads.h"
+#include "berth/device/backend.h"
 #include "copy/route/pipeline.h"
 #include "copy/route/route_stage.h"
 

@@ -5,6 +5,7 @@
 
 #include "base/pieces.h"
 #include "berth/copy/threads.h"
+#include "berth/device/backend.h"
 #include "berth/device/element_copy.h"
 #include "copy/host/host_copy.h"
 #include "copy/route/planner.h"

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "berth/copy/route.h"
+#include "berth/device/backend.h"
 #include "copy/validate.h"
 
 // Runs routes synchronously: everything is done when a call returns. Any thread.

@@ -5,6 +5,8 @@
 
 #include "base/text.h"
 #include "berth/base/error.h"
+#include "berth/base/json.h"
+#include "berth/device/backend.h"
 #include "copy/route/planner.h"
 #include "copy/validate.h"
 

@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "berth/device/backend.h"
 #include "berth/device/element_copy.h"
 #include "berth/memory/default_allocator.h"
 #include "copy/host/host_copy.h"

@@ -7,6 +7,7 @@
 
 #include "base/axes.h"
 #include "berth/copy/route.h"
+#include "berth/device/backend.h"
 #include "berth/memory/allocator.h"
 #include "copy/span_ref.h"
 #include "copy/validate.h"

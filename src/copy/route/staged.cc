@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "berth/copy/threads.h"
+#include "berth/device/backend.h"
 #include "copy/route/pipeline.h"
 
 namespace berth::internal::copy {

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "berth/base/checked.h"
+#include "berth/device/backend.h"
 #include "berth/device/registry.h"
 #include "device/builtin.h"
 #include "device/host_bytes.h"

@@ -2,6 +2,7 @@
 #include <string>
 
 #include "berth/base/error.h"
+#include "berth/device/backend.h"
 #include "berth/device/cuda.h"
 #include "berth/device/registry.h"
 #include "device/builtin.h"

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "berth/base/error.h"
+#include "berth/device/backend.h"
 #include "berth/device/element_copy.h"
 #include "berth/device/registry.h"
 #include "device/cuda/cuda_copy.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/cuda/host_register.h"
 
+#include "berth/device/backend.h"
 #include "berth/device/registry.h"
 #include "device/cuda/cuda_backend.h"
 #include "device/cuda/host_locks.h"

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "berth/device/backend.h"
 #include "berth/device/registry.h"
 #include "device/cuda/mapped_handles.h"
 

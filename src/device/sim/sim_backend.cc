@@ -7,6 +7,7 @@
 #include "base/float_mode.h"
 #include "base/text.h"
 #include "berth/base/checked.h"
+#include "berth/device/backend.h"
 #include "berth/device/element_copy.h"
 #include "berth/device/registry.h"
 #include "berth/device/sim.h"

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/text.h"
+#include "berth/base/json.h"
 #include "berth/file/load.h"
 
 namespace berth {

@@ -7,6 +7,7 @@
 #include "berth/base/checked.h"
 #include "berth/copy/route.h"
 #include "berth/copy/threads.h"
+#include "berth/device/backend.h"
 #include "berth/device/registry.h"
 #include "file/tensors.h"
 #include "os/file/read_parts.h"

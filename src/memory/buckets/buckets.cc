@@ -7,6 +7,7 @@
 
 #include "base/poison.h"
 #include "berth/base/checked.h"
+#include "berth/device/backend.h"
 
 namespace berth::internal::memory {
 
@@ -154,14 +155,10 @@ Result<Piece*> Buckets::make(Bucket& bucket) noexcept {
   if (budget_.claim(bytes) != nullptr) return kOverProcessLimit;
   begin_change();
   coming_bytes_ += bytes;
-  mutex_.unlock();
-  const Result<void*> data = backend().allocate(bytes, bucket.key.alignment);
-  mutex_.lock();
+  const Result<void*> data = os::unlocked(mutex_, [&] { return backend().allocate(bytes, bucket.key.alignment); });
   Piece* const piece = data ? cache_.add(*data, bucket) : nullptr;
   if (data && piece == nullptr) {
-    mutex_.unlock();
-    backend().free(*data, bytes, bucket.key.alignment);
-    mutex_.lock();
+    os::unlocked(mutex_, [&] { backend().free(*data, bytes, bucket.key.alignment); });
   }
   coming_bytes_ -= bytes;
   if (piece == nullptr) budget_.give_up(bytes);
@@ -317,9 +314,10 @@ void Buckets::return_to_device(Piece* piece) noexcept {
   begin_change();
   leaving_bytes_ += bytes;
   cache_.remove(piece);
-  mutex_.unlock();
-  if (backend().is_alive()) backend().free(data, bytes, alignment);  // a device that was lost is left alone
-  mutex_.lock();
+  // a device that was lost is left alone
+  os::unlocked(mutex_, [&] {
+    if (backend().is_alive()) backend().free(data, bytes, alignment);
+  });
   budget_.give_up(bytes);
   leaving_bytes_ -= bytes;
   stats_.committed_bytes -= bytes;
@@ -350,13 +348,9 @@ void Buckets::end_hold() noexcept {
 void Buckets::settle(std::uint32_t number, bool wait) noexcept {
   if (!streams_[number].is_pending()) return;
   StreamUses::Question question = streams_.question(number);
-  mutex_.unlock();
-  StreamUses::ask(question, wait);
-  mutex_.lock();
+  os::unlocked(mutex_, [&] { StreamUses::ask(question, wait); });
   (void)streams_.enter(number, question);
-  mutex_.unlock();
-  question = {};
-  mutex_.lock();
+  os::unlocked(mutex_, [&] { question = {}; });
 }
 
 void Buckets::settle_all(bool wait) noexcept {
@@ -371,9 +365,7 @@ Piece* Buckets::take_known(Bucket& bucket, std::uint32_t stream) noexcept {
   (void)release_extra();
   const StreamState* const state = streams_[stream].stream.get();  // the request's: it stays
   if (state == nullptr || bucket.cached == 0) return cache_.take(bucket, stream, streams_);
-  mutex_.unlock();
-  const std::shared_ptr<const device::StreamClock> clock = state->clock();
-  mutex_.lock();
+  const std::shared_ptr<const device::StreamClock> clock = os::unlocked(mutex_, [&] { return state->clock(); });
   return cache_.take(bucket, stream, streams_, clock.get());
 }
 

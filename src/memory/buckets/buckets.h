@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "berth/device/backend.h"
 #include "berth/memory/allocator.h"
 #include "memory/buckets/bucket_cache.h"
 #include "memory/buckets/rounding.h"

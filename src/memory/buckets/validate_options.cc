@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "berth/base/checked.h"
 #include "berth/base/error.h"
+#include "berth/device/backend.h"
 #include "memory/buckets/buckets.h"
 
 namespace berth::internal::memory {

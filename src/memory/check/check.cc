@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "berth/base/units.h"
+#include "berth/device/backend.h"
 #include "berth/record/misuse.h"
 #include "memory/adaptor.h"
 #include "memory/check/inside.h"

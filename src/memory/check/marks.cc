@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "berth/base/checked.h"
+#include "berth/device/backend.h"
 #include "os/process/fork.h"
 
 namespace berth::internal::memory {

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "berth/base/checked.h"
 #include "berth/base/units.h"
+#include "berth/device/backend.h"
 #include "berth/device/registry.h"
 #include "berth/record/misuse.h"
 #include "memory/process_budget.h"

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "berth/device/backend.h"
 #include "berth/memory/pool.h"
 #include "memory/cache/block_table.h"
 #include "memory/cache/size_classes.h"

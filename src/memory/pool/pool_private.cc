@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "berth/device/backend.h"
 #include "memory/pool/pool.h"
 #include "memory/process_budget.h"
 
@@ -54,14 +55,13 @@ void Pool::give_up_cache() noexcept {
 
 bool Pool::press_relatives() noexcept {
   if (parent_ == nullptr && children_.empty()) return false;
-  mutex_.unlock();
+  const os::Unlock unlocked(mutex_);
   Pool& root = parent_ == nullptr ? *this : *parent_;
   if (&root != this) root.give_up_cache();
   std::size_t index = 0;
   for (Child child = root.child_at(index); child.exists; child = root.child_at(++index)) {
     if (child.pool != nullptr && child.pool.get() != this && !child.pool->fixed_pages_) child.pool->give_up_cache();
   }
-  mutex_.lock();
   return true;
 }
 

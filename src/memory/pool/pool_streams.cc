@@ -2,6 +2,7 @@
 #include <optional>
 #include <utility>
 
+#include "berth/device/backend.h"
 #include "device/stream_clock.h"
 #include "memory/pool/pool.h"
 
@@ -32,9 +33,7 @@ bool Pool::take_ordered(std::uint32_t stream) noexcept {
   StreamState* const state = streams_[stream].stream.get();  // the request's: it stays
   if (state == nullptr || state->clock_version() == streams_[stream].clock_version) return false;
   const std::uint64_t version = state->clock_version();
-  mutex_.unlock();
-  const std::shared_ptr<const device::StreamClock> clock = state->clock();
-  mutex_.lock();
+  const std::shared_ptr<const device::StreamClock> clock = os::unlocked(mutex_, [&] { return state->clock(); });
   if (clock == nullptr || streams_[stream].stream.get() != state) return false;
   streams_[stream].clock_version = version;
   bool news = false;
@@ -57,13 +56,9 @@ void Pool::ask_streams(bool wait) noexcept {
     if (streams_.look(i)) space_.clean(i, streams_[i].done);
     if (!streams_[i].is_pending()) continue;
     StreamUses::Question question = streams_.question(i);
-    mutex_.unlock();
-    StreamUses::ask(question, wait);
-    mutex_.lock();
+    os::unlocked(mutex_, [&] { StreamUses::ask(question, wait); });
     if (streams_.enter(i, question)) space_.clean(i, streams_[i].done);
-    mutex_.unlock();
-    question = {};
-    mutex_.lock();
+    os::unlocked(mutex_, [&] { question = {}; });
   }
 }
 
@@ -73,9 +68,7 @@ Status Pool::check_capture(std::uint32_t stream) noexcept {
   if (fixed_pages_ || stream == 0) return {};
   const std::shared_ptr<StreamState> state = streams_[stream].stream;
   if (state == nullptr) return {};
-  mutex_.unlock();
-  const bool captured = state->is_capturing();
-  mutex_.lock();
+  const bool captured = os::unlocked(mutex_, [&] { return state->is_capturing(); });
   if (!captured) return {};
   return Failure{ErrorCode::unsupported, 0,
                  "the stream is being captured into a graph, and this pool would give its memory to others while the graph still uses it "
@@ -146,6 +139,22 @@ void Pool::release(BlockEntry* entry) noexcept {
   space_.give(extent, stream, streams_.point_of_free(stream));
 }
 
+namespace {
+
+// Whether all work of a stream that nobody else has is done, by an event recorded behind it.
+bool is_over(StreamState& stream, bool& has_last, Event& last) noexcept {
+  try {
+    if (stream.is_capturing()) return false;  // its events prove nothing
+    if (!has_last) last = stream.record();
+    has_last = true;
+    return last.query();
+  } catch (...) {  // a stream that cannot be asked proves nothing; a third party's may throw anything
+    return false;
+  }
+}
+
+}  // namespace
+
 // Frees the numbers of streams that nobody else has any more and whose work is done.
 void Pool::retire_streams() noexcept {
   for (std::uint32_t i = 1; i < streams_.count(); ++i) {
@@ -153,17 +162,7 @@ void Pool::retire_streams() noexcept {
     std::shared_ptr<StreamState> stream = streams_[i].stream;
     bool has_last = streams_[i].has_last;
     Event last = streams_[i].last;
-    mutex_.unlock();
-    bool done = false;
-    try {
-      if (!stream->is_capturing()) {  // else its events prove nothing
-        if (!has_last) last = stream->record();
-        has_last = true;
-        done = last.query();
-      }
-    } catch (...) {  // a stream that cannot be asked proves nothing; a third party's may throw anything
-    }
-    mutex_.lock();
+    const bool done = os::unlocked(mutex_, [&] { return is_over(*stream, has_last, last); });
     StreamUses::Use gone;
     if (streams_[i].stream == stream) {
       streams_[i].has_last = has_last;
@@ -174,11 +173,11 @@ void Pool::retire_streams() noexcept {
         gone = streams_.remove(i);
       }
     }
-    mutex_.unlock();
-    gone = {};
-    last = {};
-    stream = nullptr;
-    mutex_.lock();
+    os::unlocked(mutex_, [&] {  // the last handles of a stream may run anything
+      gone = {};
+      last = {};
+      stream = nullptr;
+    });
   }
   (void)release_extra(0, nullptr);
 }
@@ -205,14 +204,13 @@ void Pool::close_in_turn() noexcept {
     return;
   }
   space_.make_touchable();
-  mutex_.unlock();  // streams have locks of their own. Nobody else is here any more
+  const os::Unlock unlocked(mutex_);  // streams have locks of their own. Nobody else is here any more
   // By then this pool is gone. What its own budget stands on is not: the process's is never destroyed, and a parent is kept.
   (void)streams_.enqueue_behind_pending([&behind = backend(), parent = parent_, below = budget_.below(), base = space_.base(),
                                          bytes = space_.size_bytes(), committed = space_.figures().committed] {
     (void)behind.release(base, bytes).ok();
     below->give_up(committed);
   });
-  mutex_.lock();
 }
 
 }  // namespace berth::internal::memory

@@ -7,6 +7,7 @@
 #include "base/poison.h"
 #include "berth/base/checked.h"
 #include "berth/base/units.h"
+#include "berth/device/backend.h"
 #include "memory/cache/size_classes.h"
 #include "os/process/fork.h"
 
@@ -42,22 +43,8 @@ Status Space::open() noexcept {
 
 Status Space::open_alone() noexcept {
   const std::size_t page = settings_.page_bytes;
-  mutex_.unlock();
-  std::size_t total = 0;
-  try {
-    total = backend_.memory_info().total_bytes;
-  } catch (const std::bad_alloc&) {
-  }
-  const std::size_t wanted = up(std::clamp(total, kLeastRange, kMostRange / kRangePerMemory) * kRangePerMemory, page);
-  const std::size_t alignment = std::max(page, kSlabGrain);  // the table of slabs goes by offset
-  std::size_t size = wanted;
-  Result<void*> range = reserve_most(size, alignment);
-  if (range && size < wanted && size / 2 >= least_range(page)) {  // then they are not for one pool alone: half is left for the next
-    (void)backend_.release(*range, size).ok();
-    size = up(size / 2, page);
-    range = reserve_most(size, alignment);
-  }
-  mutex_.lock();
+  std::size_t size = 0;
+  const Result<void*> range = os::unlocked(mutex_, [&] { return reserve_range(size); });
   if (!range) return range.failure();
   const std::size_t split = align_down(size / kSlabsShare, page);
   if (make_parts(split, size)) {
@@ -66,10 +53,28 @@ Status Space::open_alone() noexcept {
     split_ = split;
     return {};
   }
-  mutex_.unlock();
-  (void)backend_.release(*range, size).ok();
-  mutex_.lock();
+  os::unlocked(mutex_, [&] { (void)backend_.release(*range, size).ok(); });
   return Failure{ErrorCode::out_of_memory, 0, "no heap for the pool's tables"};
+}
+
+// As many addresses as the device's memory makes sensible, and their number. Goes to the device.
+Result<void*> Space::reserve_range(std::size_t& size) noexcept {
+  const std::size_t page = settings_.page_bytes;
+  std::size_t total = 0;
+  try {
+    total = backend_.memory_info().total_bytes;
+  } catch (const std::bad_alloc&) {
+  }
+  const std::size_t wanted = up(std::clamp(total, kLeastRange, kMostRange / kRangePerMemory) * kRangePerMemory, page);
+  const std::size_t alignment = std::max(page, kSlabGrain);  // the table of slabs goes by offset
+  size = wanted;
+  Result<void*> range = reserve_most(size, alignment);
+  if (range && size < wanted && size / 2 >= least_range(page)) {  // then they are not for one pool alone: half is left for the next
+    (void)backend_.release(*range, size).ok();
+    size = up(size / 2, page);
+    range = reserve_most(size, alignment);
+  }
+  return range;
 }
 
 // Addresses may be limited too: as many as there are, by halves.

@@ -150,6 +150,7 @@ class Space {
   static std::size_t up(std::size_t value, std::size_t to) noexcept { return (value + to - 1) & ~(to - 1); }
 
   Status open_alone() noexcept BERTH_NO_THREAD_ANALYSIS;
+  Result<void*> reserve_range(std::size_t& size) noexcept;
   Result<void*> reserve_most(std::size_t& size, std::size_t alignment) noexcept;
   bool make_parts(std::size_t split, std::size_t size) noexcept;
   Extents& part_of(std::size_t offset) noexcept { return *parts_[offset < split_ ? 0 : 1]; }

@@ -3,6 +3,7 @@
 
 #include "berth/base/checked.h"
 #include "berth/base/units.h"
+#include "berth/device/backend.h"
 #include "memory/pool/space.h"
 
 // Where the memory under an extent comes from: pages of holes, a lender's, the device's.
@@ -59,16 +60,12 @@ void Space::borrow(const PoolExtent* first, std::size_t end, Loans& loans) noexc
     if (!e->has_memory) wanted[count++] = e->bytes;
   }
   if (count == 0) return;
-  mutex_.unlock();
-  loans.count = lender_->lend(std::span(wanted).first(count), loans.loan);
-  mutex_.lock();
+  loans.count = os::unlocked(mutex_, [&] { return lender_->lend(std::span(wanted).first(count), loans.loan); });
 }
 
 void Space::settle_own(const Loans& loans) noexcept {
   if (loans.count == 0) return;
-  mutex_.unlock();
-  lender_->settle(std::span(loans.loan).first(loans.count));
-  mutex_.lock();
+  os::unlocked(mutex_, [&] { lender_->settle(std::span(loans.loan).first(loans.count)); });
 }
 
 // The step will not be run.
@@ -261,14 +258,15 @@ void Space::account(const Step& step, bool done) noexcept {
 }
 
 Status Space::run_steps(Steps& steps) noexcept {
-  mutex_.unlock();
-  Status status;
   std::size_t done = 0;
-  while (done < steps.count && status.ok()) {
-    status = run_step(steps.step[done]);
-    if (status) ++done;
-  }
-  mutex_.lock();
+  const Status status = os::unlocked(mutex_, [&] {
+    Status last;
+    while (done < steps.count && last.ok()) {
+      last = run_step(steps.step[done]);
+      if (last) ++done;
+    }
+    return last;
+  });
   for (std::size_t i = 0; i < steps.count; ++i) account(steps.step[i], i < done);
   figures_.peak_committed = std::max(figures_.peak_committed, figures_.committed);
   decay_.saw(cached_bytes());
@@ -326,9 +324,7 @@ void Space::end_echoes() noexcept {
     *over = echoes_.back();
     echoes_.pop_back();
     echo->state = ExtentState::transit;
-    mutex_.unlock();
-    const Status ended = backend_.end_move(base_ + echo->begin, echo->bytes);
-    mutex_.lock();
+    const Status ended = os::unlocked(mutex_, [&] { return backend_.end_move(base_ + echo->begin, echo->bytes); });
     if (ended)
       become_bare(echo);
     else

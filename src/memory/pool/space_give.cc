@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "berth/base/checked.h"
+#include "berth/device/backend.h"
 #include "memory/pool/space.h"
 
 // Where memory goes that a pool gives up: to the device, to a lender, to who borrows.
@@ -13,10 +14,11 @@ using namespace internal::memory;
 bool Space::decommit(PoolExtent* from, std::size_t begin, std::size_t end, To to) noexcept {
   if (!nodes_.reserve(Extents::kNodesPerCut)) return false;
   PoolExtent* const piece = part_of(begin).cut(from, begin, end - begin, ExtentState::transit);
-  mutex_.unlock();
-  const bool adopted = to == To::lender && lender_ != nullptr && lender_->adopt(base_ + begin, end - begin);
-  const Status done = adopted ? Status() : backend_.decommit(base_ + begin, end - begin);
-  mutex_.lock();
+  bool adopted = false;
+  const Status done = os::unlocked(mutex_, [&] {
+    adopted = to == To::lender && lender_ != nullptr && lender_->adopt(base_ + begin, end - begin);
+    return adopted ? Status() : backend_.decommit(base_ + begin, end - begin);
+  });
   if (!done) {
     part_of(begin).free_cached(piece, 0, 0);
     return false;
@@ -129,9 +131,7 @@ bool Space::adopt(std::byte* pages, std::size_t bytes) noexcept {
   const std::size_t in_pages = up(bare->begin, settings_.page_bytes);
   const std::size_t begin = in_pages + bytes <= bare->end() ? in_pages : bare->begin;
   PoolExtent* const place = part.cut(bare, begin, bytes, ExtentState::transit);
-  mutex_.unlock();
-  const Status moved = backend_.move(pages, base_ + begin, bytes);
-  mutex_.lock();
+  const Status moved = os::unlocked(mutex_, [&] { return backend_.move(pages, base_ + begin, bytes); });
   if (!moved) {
     part.free_bare(place);
     return false;

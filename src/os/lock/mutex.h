@@ -60,6 +60,25 @@ class BERTH_SCOPED_CAPABILITY Lock {
   Mutex& mutex_;
 };
 
+// The other way round: releases a mutex that is held, and acquires it again at the end of the scope.
+class BERTH_SCOPED_CAPABILITY Unlock {
+ public:
+  explicit Unlock(Mutex& mutex) noexcept BERTH_RELEASE(mutex) : mutex_(mutex) { mutex_.unlock(); }
+  ~Unlock() BERTH_RELEASE() { mutex_.lock(); }
+  Unlock(const Unlock&) = delete;
+  Unlock& operator=(const Unlock&) = delete;
+
+ private:
+  Mutex& mutex_;
+};
+
+// Runs `work` with the mutex released, and returns what it returns: `const Status done = unlocked(mutex_, [&] { return device.commit(...); });`
+template <class Work>
+auto unlocked(Mutex& mutex, const Work& work) BERTH_REQUIRES(mutex) {
+  const Unlock released(mutex);
+  return work();
+}
+
 // A condition variable for a Mutex. Used as: `while (!ready) changed.wait(mutex);`
 class Condition {
  public:

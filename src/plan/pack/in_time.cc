@@ -241,13 +241,13 @@ PackAnswer pack_outwards(const PackTask& task, Choice choice) {
 
 }  // namespace
 
-PackAnswer pack_in_time(const PackTask& task, Walk walk, Choice choice) {
+PackAnswer pack_in_time(const PackTask& task, WalkDirection walk, Choice choice) {
   if (task.part.fixed != 0) return {PackEnd::has_fixed};
-  if (walk == Walk::outwards) return pack_outwards(task, choice);
+  if (walk == WalkDirection::outwards) return pack_outwards(task, choice);
   std::vector<std::uint32_t> all(task.part.buffers.size());
   std::iota(all.begin(), all.end(), 0U);
   Placer placer(task);
-  placer.walk(View(task.part, walk == Walk::backwards), {}, std::move(all), choice);
+  placer.walk(View(task.part, walk == WalkDirection::backwards), {}, std::move(all), choice);
   return std::move(placer).answer();
 }
 

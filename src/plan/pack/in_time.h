@@ -9,7 +9,7 @@
 // free range that suits best. O(n log n), however much is live at once.
 namespace berth::internal::plan {
 
-enum class Walk : std::uint8_t {
+enum class WalkDirection : std::uint8_t {
   forwards,
   backwards,
   outwards,  // from the step of the peak in both directions: what is live there is packed without gaps, longest
@@ -21,6 +21,6 @@ enum class Choice : std::uint8_t {
              // coalesce when freed
 };
 
-PackAnswer pack_in_time(const PackTask& task, Walk walk, Choice choice);
+PackAnswer pack_in_time(const PackTask& task, WalkDirection walk, Choice choice);
 
 }  // namespace berth::internal::plan

@@ -26,7 +26,7 @@ PackAnswer in_order(const PackTask& task) {
   return pack_in_order(task, order_buffers(task.part, order), fit);
 }
 
-template <Walk walk, Choice choice>
+template <WalkDirection walk, Choice choice>
 PackAnswer in_time(const PackTask& task) {
   return pack_in_time(task, walk, choice);
 }
@@ -40,12 +40,12 @@ PackAnswer lowest(const PackTask& task) {
 PackAnswer exactly(const PackTask& task) { return pack_exact(task, {}); }
 
 constexpr OffsetStrategy kStrategies[] = {
-    {"out_best", "outwards from the peak, into the smallest range", in_time<Walk::outwards, Choice::smallest>},
-    {"out_together", "outwards from the peak, beside what ends together", in_time<Walk::outwards, Choice::together>},
-    {"time_best", "in time order, into the smallest range", in_time<Walk::forwards, Choice::smallest>},
-    {"time_together", "in time order, beside what ends together", in_time<Walk::forwards, Choice::together>},
-    {"back_best", "backwards in time, into the smallest range", in_time<Walk::backwards, Choice::smallest>},
-    {"back_together", "backwards in time, beside what ends together", in_time<Walk::backwards, Choice::together>},
+    {"out_best", "outwards from the peak, into the smallest range", in_time<WalkDirection::outwards, Choice::smallest>},
+    {"out_together", "outwards from the peak, beside what ends together", in_time<WalkDirection::outwards, Choice::together>},
+    {"time_best", "in time order, into the smallest range", in_time<WalkDirection::forwards, Choice::smallest>},
+    {"time_together", "in time order, beside what ends together", in_time<WalkDirection::forwards, Choice::together>},
+    {"back_best", "backwards in time, into the smallest range", in_time<WalkDirection::backwards, Choice::smallest>},
+    {"back_together", "backwards in time, beside what ends together", in_time<WalkDirection::backwards, Choice::together>},
     {"load_first", "by the most bytes live with it, lowest gap", in_order<Order::load, Fit::first>},
     {"size_best", "largest first, smallest gap", in_order<Order::size, Fit::best>},
     {"lowest_load", "always what comes to lie lowest, then by load", lowest<Order::load>},

@@ -3,6 +3,7 @@
 
 #include <unordered_map>
 
+#include "berth/base/json.h"
 #include "berth/plan/read_graph.h"
 
 namespace berth::internal::plan::read {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/read/plan_json.h"
 
+#include "berth/base/json.h"
 #include "berth/plan/read_graph.h"
 #include "plan/read/graph_json.h"
 #include "plan/read/plan_tables_json.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/read/plan_tables_json.h"
+#include "berth/base/json.h"
 
 namespace berth::internal::plan::read {
 

@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "base/random.h"
-#include "berth/berth.h"
 #include "berth/copy/convert.h"
 #include "berth/copy/route.h"
 #include "copy/fake_devices.h"
 #include "copy/route/execute.h"
 #include "support/errors.h"
+#include "support/everything.h"
 #include "support/scale.h"
 
 namespace berth::testing {

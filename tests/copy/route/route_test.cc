@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "berth/berth.h"
 #include "support/errors.h"
+#include "support/everything.h"
 
 namespace berth::testing {
 namespace {

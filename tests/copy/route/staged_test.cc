@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "base/random.h"
-#include "berth/berth.h"
 #include "berth/copy/convert.h"
 #include "copy/route/execute.h"
 #include "copy/route/pipeline.h"
 #include "copy/route/staged.h"
 #include "support/errors.h"
+#include "support/everything.h"
 #include "support/scale.h"
 
 namespace berth::testing {

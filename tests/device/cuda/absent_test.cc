@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "berth/berth.h"
+#include "support/everything.h"
 
 // What needs a real device; skipped, with the reason, where there is none.
 namespace berth::testing {

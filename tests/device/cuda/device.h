@@ -6,8 +6,8 @@
 
 #include <atomic>
 
-#include "berth/berth.h"
 #include "device/cuda/kernels.h"
+#include "support/everything.h"
 
 // What tests of a real device share. Without one they are skipped, with the reason.
 namespace berth::testing {

@@ -4,11 +4,11 @@
 
 #include <numeric>
 
-#include "berth/berth.h"
 #include "device/cuda/device.h"
 #include "share/share_support.h"
 #include "share/traced.h"
 #include "support/errors.h"
+#include "support/everything.h"
 #include "support/scale.h"
 
 // Storages on a GPU in several processes. These need no kernel, so that they also run on the driver without a GPU.

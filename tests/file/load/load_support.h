@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "base/random.h"
-#include "berth/berth.h"
 #include "file/load/load_tensors.h"
 #include "os/file/descriptor.h"
+#include "support/everything.h"
 #include "support/scale.h"
 
 // Files of tensors without a format, and what loading them must give.

@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <map>
 
-#include "berth/berth.h"
 #include "file/file_support.h"
 #include "file/numpy/crc32.h"
 #include "file/numpy/zip.h"
 #include "support/errors.h"
+#include "support/everything.h"
 
 namespace berth::testing {
 

@@ -8,10 +8,10 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "berth/berth.h"
 #include "file/bad_files.h"
 #include "file/file_support.h"
 #include "support/errors.h"
+#include "support/everything.h"
 
 namespace berth::testing {
 namespace {

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "base/random.h"
-#include "berth/berth.h"
 #include "memory/check/reports.h"
 #include "support/errors.h"
+#include "support/everything.h"
 #include "support/heap_faults.h"
 #include "support/hooked_backend.h"
 #include "support/scale.h"

@@ -9,10 +9,10 @@
 #include <string_view>
 #include <vector>
 
-#include "berth/berth.h"
 #include "memory/check/reports.h"
 #include "os/inject.h"
 #include "os/memory/memory.h"
+#include "support/everything.h"
 
 // Blocks on pages of their own.
 namespace berth::testing {

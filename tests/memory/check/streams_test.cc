@@ -7,9 +7,9 @@
 #include <thread>
 #include <vector>
 
-#include "berth/berth.h"
 #include "memory/check/reports.h"
 #include "support/errors.h"
+#include "support/everything.h"
 
 // When the check adaptor may write to memory and look at it, and that it clears what it hands out.
 namespace berth::testing {

@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "base/random.h"
-#include "berth/berth.h"
 #include "memory/pool/decay.h"
 #include "support/churn.h"
 #include "support/errors.h"
+#include "support/everything.h"
 #include "support/scale.h"
 #include "support/test_clock.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "berth/berth.h"
+#include "support/everything.h"
 
 // Memory that a stream is still at work on moves to where the same stream needs it, and nothing waits. On a simulated device that runs nothing before
 // someone waits, page by page and in pieces.

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "berth/berth.h"
 #include "os/inject.h"
+#include "support/everything.h"
 #include "support/heap_faults.h"
 #include "support/misuse_log.h"
 #include "support/scale.h"

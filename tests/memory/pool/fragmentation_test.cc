@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/random.h"
-#include "berth/berth.h"
 #include "memory/cache/size_classes.h"
+#include "support/everything.h"
 #include "support/scale.h"
 
 // How much memory a pool holds for what is in use, at worst. The sizes and lifetimes here are those that fragment others.

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "base/random.h"
-#include "berth/berth.h"
 #include "support/churn.h"
 #include "support/errors.h"
+#include "support/everything.h"
 #include "support/scale.h"
 
 // The limit of a pool, and what it says when it must refuse.

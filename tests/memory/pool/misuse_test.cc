@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "berth/berth.h"
+#include "support/everything.h"
 #include "support/misuse_log.h"
 #include "support/scale.h"
 

@@ -12,7 +12,7 @@
 #include "base/random.h"
 #include "base/sanitizers.h"
 #include "berth/base/checked.h"
-#include "berth/berth.h"
+#include "support/everything.h"
 #include "support/misuse_log.h"
 #include "support/scale.h"
 #include "support/test_clock.h"

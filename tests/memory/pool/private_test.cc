@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "base/random.h"
-#include "berth/berth.h"
 #include "support/churn.h"
 #include "support/errors.h"
+#include "support/everything.h"
 #include "support/hooked_backend.h"
 #include "support/scale.h"
 

@@ -7,8 +7,8 @@
 
 #include "base/random.h"
 #include "base/sanitizers.h"
-#include "berth/berth.h"
 #include "os/system.h"
+#include "support/everything.h"
 #include "support/scale.h"
 
 // What a pool tells the address sanitizer: which bytes are free, for as long as it has their addresses.

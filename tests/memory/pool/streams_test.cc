@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "berth/berth.h"
+#include "support/everything.h"
 #include "support/scale.h"
 
 // Streams: freed memory goes to the same stream at once, and to another only when that cannot be seen. On a simulated device whose

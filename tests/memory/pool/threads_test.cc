@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "berth/berth.h"
+#include "support/everything.h"
 #include "support/misuse_log.h"
 #include "support/scale.h"
 

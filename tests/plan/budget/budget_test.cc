@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
-#include "berth/berth.h"
 #include "plan/random_graph.h"
 #include "support/errors.h"
+#include "support/everything.h"
 #include "support/scale.h"
 
 // What to recompute, and what to move, so that a graph fits.

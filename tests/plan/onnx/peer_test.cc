@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -33,7 +34,8 @@ std::map<std::string, std::string> our_shapes(const std::string& bytes, const Bi
 void expect_agreement(const std::string& bytes, const Bindings& bind) {
   const std::filesystem::path file = std::filesystem::temp_directory_path() / ("berth_peer_" + std::to_string(getpid()) + ".onnx");
   std::ofstream(file, std::ios::binary) << bytes;
-  std::string command = "python3 tests/plan/onnx/infer_shapes.py " + file.string();
+  const char* const python = std::getenv("BERTH_PYTHON");
+  std::string command = std::string(python == nullptr ? "python3" : python) + " tests/plan/onnx/infer_shapes.py " + file.string();
   for (const auto& [symbol, size] : bind) command += ' ' + symbol + '=' + std::to_string(size);
   const Ran ran = run_command(command);
   std::filesystem::remove(file);

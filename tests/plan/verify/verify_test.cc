@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <functional>
 
-#include "berth/berth.h"
 #include "plan/lives_graph.h"
 #include "plan/random_graph.h"
+#include "support/everything.h"
 #include "support/scale.h"
 
 // The judge: plans that are wrong in one known way, and the runs that show that nothing else slips through.
