@@ -3,10 +3,10 @@
 
 #include <cstdint>
 
+#include "base/namespace.h"
+
 #if defined(__x86_64__)
 #include <immintrin.h>
-
-#include "base/namespace.h"
 #endif
 
 // RAII floating-point mode: during its lifetime the calling thread rounds to nearest, keeps subnormals, and

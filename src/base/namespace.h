@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The private namespace of base/ is inline: every level uses it, and says `text::join`, not `base::text::join`. All private headers of this
-// folder include this one first.
+// Every level uses what base/ has, and says `text::join`, not `base::text::join`. All private headers of this folder include this one.
 namespace berth::internal {
-inline namespace base {}
+
+namespace base {}
+using namespace base;
+
 }  // namespace berth::internal

@@ -50,8 +50,8 @@ class MappedRange {
     return offset_ + static_cast<std::uint64_t>(static_cast<const char*>(address) - static_cast<const char*>(base_));
   }
 
-  void write_back() const {
-    if (writes_reach_the_file() && base_ != nullptr) require_done(os::write_back(base_, bytes_), "flushing", file_->path());
+  void write_back(std::size_t offset, std::size_t bytes) const {
+    if (writes_reach_the_file() && bytes != 0) require_done(os::write_back(data() + offset, bytes), "flushing", file_->path());
   }
 
  private:
@@ -93,7 +93,7 @@ class MapGuard : public BufferGuard {
     throw_file_failure(asked.failure(), write ? "writing to" : "reading", range_->file().path());
   }
 
-  void before_close() const override { range_->write_back(); }
+  void before_close(std::size_t offset, std::size_t bytes) const override { range_->write_back(offset, bytes); }
 
   const MappedRange& range() const noexcept { return *range_; }
 

@@ -128,7 +128,7 @@ Result<LiveFile> LiveFile::make(const LiveName& name) noexcept {
     if (const Status named = os::give_name(made.lock_.number(), folder->number(), called.c_str()); !named) return named.failure();
     return made;
   } catch (const std::bad_alloc&) {
-    return Failure{ErrorCode::out_of_memory, 0, "no heap for the mapped's name"};
+    return Failure{ErrorCode::out_of_memory, 0, "no heap for the file's name"};
   }
 }
 

@@ -36,8 +36,8 @@ class BufferGuard {
   virtual void let_go(const Block& block, Allocator* allocator, std::shared_ptr<Allocator> kept_alive) noexcept = 0;
   // Called before the library itself reads or writes that range. Throws when touching it would raise a signal.
   virtual void before_touch(std::size_t /*offset*/, std::size_t /*bytes*/, bool /*write*/) const {}
-  // Called before a storage is closed: makes its writes durable. Throws when that fails.
-  virtual void before_close() const {}
+  // Called before a storage over that part of the bytes is closed: makes its writes durable. Throws when that fails.
+  virtual void before_close(std::size_t /*offset*/, std::size_t /*bytes*/) const {}
 };
 
 struct BufferMaker {

@@ -60,13 +60,23 @@ bool try_short_copy(const Storage& source, const Storage& target) noexcept {
   return true;
 }
 
+// The bytes of a buffer that the elements of a storage reach. REQUIRES: it has elements.
+struct ByteRange {
+  std::size_t offset;
+  std::size_t bytes;
+};
+ByteRange range_in_buffer(const Storage& x) noexcept {
+  const auto extent = try_extent(x.shape(), x.strides(), x.dtype());
+  const auto first = static_cast<std::size_t>(static_cast<std::byte*>(x.data_ptr()) - static_cast<std::byte*>(x.buffer().data()));
+  return {first - extent->before_bytes, extent->before_bytes + extent->from_bytes};
+}
+
 // Bytes of a mapped file can disappear, so the guard of the mapping checks them before they are touched.
 // Accesses that are refused anyway are not checked.
 void before_touch(const Storage& x, bool write) {
   if (!x.is_mapped() || x.num_elements() == 0 || (write && x.is_read_only())) return;
-  const auto extent = try_extent(x.shape(), x.strides(), x.dtype());
-  const auto first = static_cast<std::size_t>(static_cast<std::byte*>(x.data_ptr()) - static_cast<std::byte*>(x.buffer().data()));
-  BufferMaker::before_touch(x.buffer(), first - extent->before_bytes, extent->before_bytes + extent->from_bytes, write);
+  const ByteRange range = range_in_buffer(x);
+  BufferMaker::before_touch(x.buffer(), range.offset, range.bytes, write);
 }
 
 void before_touch(std::span<const Storage> storages, bool write) {
@@ -131,7 +141,10 @@ void Storage::close() {
                       {"closing a storage", text::join(use_count() - 1, " other handles have its bytes"), "drop them first"},
                       {{"handles", use_count() - 1}});
   }
-  if (buffer_ && BufferMaker::guard(buffer_) != nullptr) BufferMaker::guard(buffer_)->before_close();
+  if (num_elements_ != 0 && BufferMaker::guard(buffer_) != nullptr) {
+    const ByteRange range = range_in_buffer(*this);
+    BufferMaker::guard(buffer_)->before_close(range.offset, range.bytes);
+  }
   *this = {};
 }
 

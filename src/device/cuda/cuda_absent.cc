@@ -38,9 +38,9 @@ class AbsentCuda : public BackendFactory {
 
 }  // namespace
 
-std::unique_ptr<BackendFactory> make_cuda_factory() { return std::make_unique<AbsentCuda>(); }
+std::unique_ptr<BackendFactory> internal::device::make_cuda_factory() { return std::make_unique<AbsentCuda>(); }
 
-namespace cuda {
+namespace internal::device::cuda {
 
 namespace {
 
@@ -57,6 +57,10 @@ Result<std::vector<os::Descriptor>> export_pieces(Device, const PieceRun&) { ret
 Result<Device> device_of(const PieceRun&) { return kAbsent; }
 Result<std::shared_ptr<ImportedPieces>> import_pieces(const PieceRun&, std::span<os::Descriptor>) { return kAbsent; }
 
+}  // namespace internal::device::cuda
+
+namespace cuda {
+
 Stream wrap_stream(Device, CUstream_st*) { refuse("wrapping a CUDA stream"); }
 void end_stream(const Stream&) { refuse("ending a CUDA stream"); }
 CUstream_st* native_stream(const Stream&) { refuse("the handle of a CUDA stream"); }
@@ -67,9 +71,9 @@ SharedMemory::SharedMemory(std::unique_ptr<State> state) noexcept : state_(std::
 SharedMemory::~SharedMemory() = default;
 SharedMemory::SharedMemory(SharedMemory&& other) noexcept = default;
 SharedMemory& SharedMemory::operator=(SharedMemory&& other) noexcept = default;
-SharedMemory SharedMemory::make(Device, std::size_t) { refuse("making a CUDA segment"); }
-SharedMemory SharedMemory::import_descriptor(Device, int, std::size_t) { refuse("importing a CUDA segment"); }
-int SharedMemory::export_descriptor() const { refuse("exporting a CUDA segment"); }
+SharedMemory SharedMemory::make(Device, std::size_t) { refuse("making CUDA shared memory"); }
+SharedMemory SharedMemory::import_descriptor(Device, int, std::size_t) { refuse("importing CUDA shared memory"); }
+int SharedMemory::export_descriptor() const { refuse("exporting CUDA shared memory"); }
 void* SharedMemory::data() const noexcept { return nullptr; }
 std::size_t SharedMemory::size_bytes() const noexcept { return 0; }
 

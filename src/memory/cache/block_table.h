@@ -15,7 +15,7 @@
 // be believed. `Block::cookie` says where its entry is, so that a free finds it with one load; everything in the entry is compared with
 // the block before it is believed.
 //
-// A entry is written by whoever owns its block: the thread cache it belongs to, or the pool under its lock. Others may read it at any time,
+// An entry is written by whoever owns its block: the thread cache it belongs to, or the pool under its lock. Others may read it at any time,
 // which is why its parts are `Relaxed`; they act on what they read only after the owner has agreed.
 namespace berth::internal::memory {
 
