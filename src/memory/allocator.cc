@@ -120,22 +120,29 @@ Status Allocator::allocate_nothing(const Request& request, Block& block) noexcep
 // The fast path first, where nobody is recording. (One call at the end, and nothing that must be kept across it: so there is no stack frame
 // to set up.)
 Block Allocator::allocate_parts(std::size_t bytes, std::size_t alignment, StreamRef stream, Tag tag, const Site* site) {
-  const auto slowly = [&] { return allocate_slowly(bytes, alignment, stream, tag, site); };
-  if (is_recording()) [[unlikely]]
-    return slowly();
-  return fast_path::allocate(
-      {id_, device_, usual_alignment_}, bytes, alignment, stream, tag, [](Block&& block) { return block; }, slowly);
+  if (!is_recording()) [[likely]] {
+    const CacheFront& front = t_front;
+    Tag known = tag;
+    const ThreadCache::Taken taken = fast_path::take(front, id_, bytes, alignment, stream, known);
+    if (taken.entry != nullptr) [[likely]]
+      return fast_path::block_of(*front.cache, taken, bytes, usual_alignment_, device_, known, id_);
+  }
+  return allocate_slowly(bytes, alignment, stream, tag, site);
 }
 
 // As above, where nobody watches but the trace and the tally: it is what a program pays that is always counted.
 [[gnu::noinline]] Block Allocator::allocate_slowly(std::size_t bytes, std::size_t alignment, StreamRef stream, Tag tag, const Site* site) {
-  const auto fully = [&] { return allocate_fully(bytes, alignment, stream, tag, site); };
-  if (!is_only_lightly_watched()) return fully();
-  const auto noted = [](Block&& block) {
-    note_allocation(block);
-    return block;
-  };
-  return fast_path::allocate({id_, device_, usual_alignment_}, bytes, alignment, stream, tag, noted, fully);
+  if (is_only_lightly_watched()) {
+    const CacheFront& front = t_front;
+    Tag known = tag;
+    const ThreadCache::Taken taken = fast_path::take(front, id_, bytes, alignment, stream, known);
+    if (taken.entry != nullptr) {
+      if (is_traced()) trace_allocation(id_, taken.serial, bytes, front.cache->stream_id, known);
+      tally_allocation(device_.key(), known, bytes);
+      return fast_path::block_of(*front.cache, taken, bytes, usual_alignment_, device_, known, id_);
+    }
+  }
+  return allocate_fully(bytes, alignment, stream, tag, site);
 }
 
 // The whole of it: what was left out is filled in, strategies are asked, others for memory, and a refusal is explained.

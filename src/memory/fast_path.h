@@ -17,36 +17,28 @@ inline bool serves(const CacheFront& front, std::uint64_t allocator_id, StreamRe
   return ((front.allocator ^ allocator_id) | (front.stream_bits() ^ reinterpret_cast<std::uintptr_t>(stream.state())) | alignment) == 0;
 }
 
-// What is the same for all blocks of an allocator.
-struct Source {
-  std::uint64_t id;
-  Device device;
-  std::size_t usual_alignment;
-};
+// A block of the thread's front cache; no entry: the cache has none, and nothing has changed. `tag` becomes the thread's where there is none.
+inline ThreadCache::Taken take(const CacheFront& front, std::uint64_t allocator_id, std::size_t bytes, std::size_t alignment,
+                               StreamRef stream, Tag& tag) noexcept {
+  if (!serves(front, allocator_id, stream, alignment)) [[unlikely]]
+    return {};
+  if (!tag) [[likely]]
+    tag = t_current_tag;
+  return front.cache->take(bytes, BlockEntry::make_label(allocator_id, tag, 0));
+}
 
-// Calls `found(block)` and returns what it returns; or returns `otherwise()` when the cache has no such block, and nothing has changed.
-template <class Found, class Otherwise>
-inline Block allocate(const Source& source, std::size_t bytes, std::size_t alignment, StreamRef stream, Tag tag, const Found& found,
-                      const Otherwise& otherwise) {
-  const CacheFront& front = t_front;
-  if (serves(front, source.id, stream, alignment)) [[likely]] {
-    Tag known = tag;
-    if (!known) [[likely]]
-      known = t_current_tag;
-    const ThreadCache::Taken taken = front.cache->take(bytes, BlockEntry::make_label(source.id, known, 0));
-    if (taken.entry != nullptr) [[likely]] {
-      return found(Block{.data = front.cache->address(taken.entry),
-                         .bytes = bytes,
-                         .alignment = source.usual_alignment,
-                         .device = source.device,
-                         .tag = known,
-                         .stream_id = front.cache->stream_id,
-                         .serial = taken.serial,
-                         .allocator_id = source.id,
-                         .cookie = EntryRange::cookie(taken.entry)});
-    }
-  }
-  return otherwise();
+// The same as its user sees it.
+inline Block block_of(const ThreadCache& cache, const ThreadCache::Taken& taken, std::size_t bytes, std::size_t alignment, Device device,
+                      Tag tag, std::uint64_t allocator_id) noexcept {
+  return {.data = cache.address(taken.entry),
+          .bytes = bytes,
+          .alignment = alignment,
+          .device = device,
+          .tag = tag,
+          .stream_id = cache.stream_id,
+          .serial = taken.serial,
+          .allocator_id = allocator_id,
+          .cookie = EntryRange::cookie(taken.entry)};
 }
 
 // False: the block is not one of the thread's front cache, or is not what it says; nothing has changed.
