@@ -16,7 +16,7 @@ class Allocator;
 
 namespace berth::internal::memory {
 
-// What a refusal for the process's limit says. An array, so that it has one address everywhere: refusals are told apart by it.
+// What every strategy answers when the process's limit is reached.
 inline constexpr Failure kOverProcessLimit{ErrorCode::out_of_memory, 0, "the process's limit", Refusal::process_limit};
 
 // Of the memory behind a device: one for all host memory, else one for each device. Never destroyed. Throws ArgumentError when the

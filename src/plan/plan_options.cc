@@ -115,8 +115,6 @@ ChosenStrategies check_options(const Graph& graph, const PlanOptions& options) {
 
 }  // namespace berth::internal::plan
 
-namespace berth::internal::plan {}  // namespace berth::internal::plan
-
 namespace berth {
 
 using namespace internal;

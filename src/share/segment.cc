@@ -206,7 +206,7 @@ Result<std::uint32_t> Segment::publish(std::uint64_t offset, std::uint64_t bytes
     free_entries_.reserve(next_entry_ + 1);  // so that freeing it does not allocate
     ++next_entry_;
   } else {
-    return Failure{ErrorCode::limit_exceeded, 0, "as many storages as a segment has slots are shared at once"};
+    return Failure{ErrorCode::limit_exceeded, 0, "as many storages as a segment has entries are shared at once"};
   }
   run(Publish{.entry = entry, .offset = offset, .bytes = bytes}, words_, layout_);
   node.key() = entry;
@@ -225,7 +225,7 @@ bool Segment::knows(const TicketName& name) const noexcept {
 }
 
 Result<EntryBytes> Segment::look(const TicketName& name) const noexcept {
-  if (!knows(name)) return Failure{ErrorCode::format_error, 0, "the ticket names a place that the segment does not have"};
+  if (!knows(name)) return Failure{ErrorCode::format_error, 0, "the ticket names an entry that the segment does not have"};
   if (words_.load(layout_.entry(name.entry)) != live_entry(name.entry_generation))
     return Failure{ErrorCode::already_consumed, 0, "the storage that the ticket names is gone"};
   const EntryBytes found{name.entry, words_.load(layout_.offset(name.entry)), words_.load(layout_.bytes(name.entry))};

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pages of `berth replay --html`, `berth snapshot html` and `berth plan --html` in a real browser.
 
-page_test.py BERTH HELPER FOLDER [CHECKS] writes what it makes, with screenshots, into FOLDER. HELPER is tests/html/helper.cc, CHECKS a pattern for
+html_test.py BERTH HELPER FOLDER [CHECKS] writes what it makes, with screenshots, into FOLDER. HELPER is tests/html/helper.cc, CHECKS a pattern for
 the names of those to run. Exits 77 where there is no chromium."""
 import os
 import re

@@ -155,7 +155,7 @@ std::string Pool::audit_now() const {
   extra_.for_each_freed(
       [&](ExtraUses::Key key) { waiting_is_freed = waiting_is_freed && entries_[static_cast<std::uint32_t>(key)].serial.load() == 0; });
   if (!waiting_is_freed) return "pool: a block that waits for streams is live";
-  if (blocks != counted().live()) return "pool: live blocks are not those the slots say";
+  if (blocks != counted().live()) return "pool: live blocks are not those the entries say";
   return bytes <= space_.figures().committed ? "" : "pool: more is in use than is committed";
 }
 
