@@ -275,7 +275,7 @@ class Checks:
         })""")
         frames.sort()
         size = os.path.getsize(self.at("large.html")) / MIB
-        print(f"page_test: {events:,} events, {size:.1f} MiB: a frame while zooming takes {frames[len(frames) // 2]:.1f} ms (median), "
+        print(f"html_test: {events:,} events, {size:.1f} MiB: a frame while zooming takes {frames[len(frames) // 2]:.1f} ms (median), "
               f"{frames[len(frames) * 95 // 100]:.1f} ms (95 %), {frames[-1]:.1f} ms (most)")
         page.expect_quiet()
         os.remove(self.at("large.csv"))
@@ -284,7 +284,7 @@ class Checks:
 def main():
     berth, helper, folder = sys.argv[1:4]
     if shutil.which("chromium") is None:
-        print("page_test: skipped, there is no chromium here: scripts/set-up browser installs it")
+        print("html_test: skipped, there is no chromium here: scripts/set-up browser installs it")
         return 77
     os.makedirs(folder, exist_ok=True)
     browser = Browser()
@@ -295,10 +295,10 @@ def main():
         for name in wanted:
             try:
                 getattr(checks, name)()
-                print("page_test: ok     " + name[6:].replace("_", " "))
+                print("html_test: ok     " + name[6:].replace("_", " "))
             except (AssertionError, RuntimeError) as error:
                 failed += 1
-                print("page_test: FAILED " + name[6:].replace("_", " ") + f"\n    {error}")
+                print("html_test: FAILED " + name[6:].replace("_", " ") + f"\n    {error}")
                 if not isinstance(error, AssertionError):
                     traceback.print_exc(file=sys.stdout)
         checks.take_pictures()
