@@ -206,8 +206,8 @@ class Bench {
   // A ring buffer with one writer and one reader. Each keeps its own count in its own cache line and reads the
   // other's only when it must.
   struct Ring {
-    static constexpr std::size_t kPlaces = 256;
-    std::vector<Handle> places = std::vector<Handle>(kPlaces);
+    static constexpr std::size_t kEntries = 256;
+    std::vector<Handle> entries = std::vector<Handle>(kEntries);
     alignas(128) std::atomic<std::size_t> written{0};
     alignas(128) std::atomic<std::size_t> read{0};
   };
@@ -222,7 +222,7 @@ class Bench {
       for (std::size_t i = 0; i < count; ++i) {
         // acquire: the handles below are visible.
         while (seen == i) seen = ring.written.load(std::memory_order_acquire);
-        memory_.drop(ring.places[i % Ring::kPlaces]);
+        memory_.drop(ring.entries[i % Ring::kEntries]);
         ring.read.store(i + 1, std::memory_order_release);  // release: the element may be overwritten
       }
       end = now_ns();
@@ -233,8 +233,8 @@ class Bench {
     for (std::size_t i = 0; i < count; ++i) {
       const Handle handle = memory_.take(bytes);
       // acquire: the reader is done with the element.
-      while (i - freed == Ring::kPlaces) freed = ring.read.load(std::memory_order_acquire);
-      ring.places[i % Ring::kPlaces] = handle;
+      while (i - freed == Ring::kEntries) freed = ring.read.load(std::memory_order_acquire);
+      ring.entries[i % Ring::kEntries] = handle;
       ring.written.store(i + 1, std::memory_order_release);  // release: publishes the handle
     }
     reader.join();

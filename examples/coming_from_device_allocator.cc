@@ -81,7 +81,8 @@ void copy_and_zero_in_a_stream() {
   expect(target == std::vector<float>(target.size()), "memset_zero is fill_bytes with 0");
 }
 
-// Buffer(byte_size, allocator)   Buffer(byte_size, nullptr, ptr, true)   buffer.ptr()   byte_size()   is_external()
+// Buffer(byte_size, allocator)   Buffer(byte_size, nullptr, ptr, true)
+// buffer.ptr()   byte_size()   is_external()
 void buffers_that_free_themselves() {
   const auto memory = track(direct("cpu"));
   {

@@ -47,7 +47,7 @@ TEST(Loop, WalksInTheOrderAndDirectionOfTheSideThatDecides) {
   EXPECT_EQ(make_loop({3, 4}, {1, 0}, {4, 1}, LoopOrder::source).row(), (LoopAxis{3, 1, 4})) << "what repeats is outermost";
 }
 
-// Every pair of offsets that the plain loop over all indices visits, how often.
+// Every pair of offsets that the plain loop over all indices visits, and how often.
 using Visits = std::map<std::pair<std::int64_t, std::int64_t>, int>;
 
 void visit_plainly(const Shape& shape, const Strides& source, const Strides& target, Visits& visits, std::size_t axis = 0,

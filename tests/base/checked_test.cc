@@ -82,7 +82,7 @@ TEST(Checked, RefusesToAlignUpPastTheEnd) {
         ASSERT_EQ(checked_align_up(value, alignment, "a size"), static_cast<std::size_t>(wide));
       }
     };
-    // Every k from 0 to the alignment; of the large alignments both ends.
+    // Every k from 0 to the alignment; for large alignments both ends.
     for (std::size_t k = 0; k <= std::min<std::size_t>(alignment, 1024); ++k) check(k);
     for (std::size_t k = alignment - std::min<std::size_t>(alignment, 64); k <= alignment; ++k) check(k);
   }

@@ -137,7 +137,7 @@ TEST(DType, RefusesNamesItDoesNotKnow) {
       "f8e8m0",    "tf32",  "float128", "string", ">f4", ">i8", "byte", "float8_e4m3", "f32\n", std::string_view("f32\0", 4),
       "f\xc3\xbc", "torch."};
   for (const std::string_view name : names) EXPECT_ERROR((void)parse_dtype(name), ArgumentError, ErrorCode::unsupported_dtype);
-  // Longer than any name that is folded, with a known name in front.
+  // Longer than any name that is case-folded, with a known name in front.
   const std::string padded = "f32" + std::string(100'000, ' ');
   EXPECT_ERROR((void)parse_dtype(padded), ArgumentError, ErrorCode::unsupported_dtype);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The oracle knows each format by three numbers. It decodes by the textbook formula and encodes by searching the table of all finite
-// values, so that it shares no trick with the code it judges.
+// The oracle describes each format by three numbers. It decodes by the textbook formula and encodes by
+// searching the table of all finite values, so that it has no technique in common with the code under test.
 #include "berth/base/float_types.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ struct Format {
   int mantissa_bits;
   bool has_infinity;
   double largest;
-  double smallest;  // above zero
+  double smallest;  // smallest positive value
 };
 
 template <class T>
@@ -52,7 +52,7 @@ struct SmallFloat : ::testing::Test {
   static constexpr unsigned kTopExponent = (1U << kF.exponent_bits) - 1;
   static constexpr unsigned kQuiet = 1U << (kF.mantissa_bits - 1);
   static constexpr unsigned kInfinity = kTopExponent << kF.mantissa_bits;
-  // What encoding gives past the largest value, without the sign.
+  // The encoding of values past the largest, without the sign.
   static constexpr unsigned kBeyond = kF.has_infinity ? kInfinity : kInfinity | kMantissa;
 
   static bool is_nan_code(unsigned code) {
@@ -60,7 +60,7 @@ struct SmallFloat : ::testing::Test {
     return ((code & ~kSign) >> kF.mantissa_bits) == kTopExponent && (kF.has_infinity ? mantissa != 0 : mantissa == kMantissa);
   }
 
-  // Not for NaN.
+  // REQUIRES: not a NaN.
   static double slow_decode(unsigned code) {
     const int exponent = static_cast<int>((code & ~kSign) >> kF.mantissa_bits);
     const double mantissa = static_cast<double>(code & kMantissa);
@@ -71,7 +71,7 @@ struct SmallFloat : ::testing::Test {
     return (code & kSign) != 0 ? -value : value;
   }
 
-  // values[code], from 0 up to the largest, and one step beyond it: what the next value would be.
+  // values[code], from 0 up to the largest, and what the next value after it would be.
   static const std::vector<double>& values() {
     static const std::vector<double> table = [] {
       std::vector<double> made;
@@ -82,7 +82,7 @@ struct SmallFloat : ::testing::Test {
     return table;
   }
 
-  // Not for NaN. The nearer neighbour; between two equally near, the even code.
+  // Rounds to nearest even. REQUIRES: not a NaN.
   static unsigned slow_encode(double value) {
     const unsigned sign = std::signbit(value) ? kSign : 0;
     const double magnitude = std::fabs(value);
@@ -90,7 +90,8 @@ struct SmallFloat : ::testing::Test {
     if (magnitude >= table.back()) return sign | kBeyond;
     const auto above = static_cast<unsigned>(std::upper_bound(table.begin(), table.end(), magnitude) - table.begin());
     const unsigned below = above - 1;
-    const double middle = table[below] + (table[above] - table[below]) / 2;  // exact: one bit more than the format has
+    // Exact: one bit more than the format has.
+    const double middle = table[below] + (table[above] - table[below]) / 2;
     const unsigned nearest = magnitude < middle ? below : magnitude > middle ? above : below % 2 == 0 ? below : above;
     return sign | std::min(nearest, kBeyond);
   }
@@ -125,7 +126,7 @@ TYPED_TEST(SmallFloat, DecodesEveryCodeByTheFormula) {
 TYPED_TEST(SmallFloat, EveryCodeSurvivesARoundTrip) {
   for (unsigned code = 0; code < 2 * this->kSign; ++code) {
     const auto value = TypeParam::from_bits(static_cast<decltype(TypeParam::bits)>(code));
-    // A signalling NaN comes back quiet; float8_e4m3 has one NaN per sign, which stays.
+    // A signalling NaN becomes quiet; float8_e4m3 has one NaN per sign, which stays the same.
     const unsigned expected = this->is_nan_code(code) && this->kF.has_infinity ? code | this->kQuiet : code;
     ASSERT_EQ(static_cast<unsigned>(TypeParam(static_cast<double>(value)).bits), expected) << code;
   }
@@ -148,7 +149,7 @@ TYPED_TEST(SmallFloat, AgreesWithTheOracleOnRandomDoubles) {
   Random random(berth::testing::seed());
   const std::uint64_t count = berth::testing::scaled(300'000, 2000);
   for (std::uint64_t i = 0; i < count; ++i) {
-    // Exponents around the format's own, half of the time with few bits set, so that ties come up.
+    // Exponents around the format's own, half of the time with few bits set, so that ties occur.
     const std::uint64_t exponent = 1023 - 160 + random.below(320);
     const std::uint64_t fraction = random.next() >> 12 & (random.one_in(2) ? ~0ULL : ~0ULL << (52 - this->kF.mantissa_bits - 1));
     ASSERT_NO_FATAL_FAILURE(this->expect_encodes(bits_of_double(exponent << 52 | fraction)));
@@ -166,7 +167,8 @@ TYPED_TEST(SmallFloat, OverflowsWhereRoundingWouldPassTheLargestValue) {
   const double step = this->values().back() - this->kF.largest;
   const double threshold = this->kF.largest + step / 2;
   const unsigned largest = TypeParam::kLargest;
-  // A tie at the end goes to the even code: the largest of float8_e4m3 is even, those of the others are odd.
+  // A tie past the end rounds to the even code: the largest of float8_e4m3 is even, those of the others are
+  // odd.
   EXPECT_EQ(TypeParam(threshold).bits, largest % 2 == 0 ? largest : this->kBeyond);
   EXPECT_EQ(TypeParam(std::nextafter(threshold, 0)).bits, largest);
   for (const double value : {std::nextafter(threshold, 1e300), 2 * this->kF.largest, 1e300, std::numeric_limits<double>::infinity()}) {
@@ -188,7 +190,8 @@ TYPED_TEST(SmallFloat, KeepsTheSignAndTheTopOfANaNsPayload) {
   Random random(berth::testing::seed());
   for (int i = 0; i < 10'000; ++i) {
     const std::uint64_t sign = random.below(2);
-    const std::uint64_t payload = std::max<std::uint64_t>(1, random.next() >> (12 + random.below(52)));  // often without the quiet bit
+    // Often without the quiet bit.
+    const std::uint64_t payload = std::max<std::uint64_t>(1, random.next() >> (12 + random.below(52)));
     const unsigned kept = static_cast<unsigned>(payload >> (52 - this->kF.mantissa_bits));
     const unsigned expected = this->kF.has_infinity ? this->kInfinity | this->kQuiet | kept : this->kBeyond;
     const double nan = bits_of_double(sign << 63 | 0x7ffULL << 52 | payload);

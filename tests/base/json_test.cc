@@ -31,7 +31,7 @@ std::string written(const auto& value) {
 
 std::string read_back(std::string_view text) { return Json::parse(written(text)).get<std::string>(); }
 
-// Writes what nlohmann holds, by the writer under test.
+// Writes a value of nlohmann with the writer under test.
 void write(JsonWriter& json, const Json& value) {
   if (value.is_object()) {
     json.begin_object();
@@ -191,7 +191,7 @@ TEST(Json, WritesTheShortestDoubleThatReadsBackTheSame) {
     const std::string text = written(value);
     ASSERT_EQ(std::bit_cast<std::uint64_t>(std::strtod(text.c_str(), nullptr)), std::bit_cast<std::uint64_t>(value)) << text;
     ASSERT_TRUE(Json::parse(text, nullptr, false).is_number()) << text;
-    // Of printf's precisions, the first that reads back; its text is never shorter.
+    // The first of printf's precisions that round-trips; its text is never shorter.
     char digits[40];
     int precision = 1;
     do std::snprintf(digits, sizeof digits, "%.*g", precision, value);

@@ -136,7 +136,7 @@ TEST(Dims, InsertsAndErasesLikeAVector) {
   Strides strides;
   Values model;
   for (std::uint64_t i = 0; i < count; ++i) {
-    // Stays mostly around rank 6, where the heap comes in.
+    // Mostly around rank 6, where dimensions move to the heap.
     const bool grow = model.empty() || (model.size() < kMaxRank && random.below(12) >= std::min<std::size_t>(model.size(), 11));
     const auto axis = static_cast<std::ptrdiff_t>(random.below(model.size() + (grow ? 1 : 0)));
     const auto value = static_cast<std::int64_t>(random.below(100)) - 50;

@@ -87,7 +87,7 @@ TEST(Bytes, NeverShowMoreThanThreeDigitsBut1000To1023) {
     ASSERT_TRUE(digits.size() == 4 && digits >= "1000" && digits <= "1023" && text.find('.') == std::string::npos)
         << count << " as " << text;
   };
-  // Just below each round number of each unit, where rounding carries, and anywhere.
+  // Just below each round number of each unit, where rounding carries, and at random.
   for (std::uint64_t shift = 10; shift < 60; shift += 10) {
     for (const std::uint64_t whole : {10ULL, 100ULL, 1000ULL, 1024ULL}) {
       for (std::uint64_t thousandth = 0; thousandth < 1000; ++thousandth)

@@ -5,7 +5,7 @@
 
 #include "support/process.h"
 
-// `berth bench load`: that every way is measured and says what it was; never how long it takes.
+// `berth bench load`: that every mode is measured and described; never how long it takes.
 namespace berth::testing {
 namespace {
 

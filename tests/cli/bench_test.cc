@@ -13,8 +13,8 @@
 #include "cli/bench/sides.h"
 #include "support/process.h"
 
-// `berth bench copy`: that it measures everything once and knows a wrong copy; never how long it takes. In place of PyTorch there are shell
-// scripts that speak as it does, or do not.
+// `berth bench copy`: that it measures everything once and detects a wrong copy; never how long it takes.
+// PyTorch is replaced by shell scripts that follow its protocol, or break it.
 namespace berth::testing {
 
 using namespace internal;
@@ -36,14 +36,14 @@ class CliBench : public ::testing::Test {
   static Ran bench(const std::string& arguments, const std::string& environment = "") {
     return run_command(environment + " " BERTH_CLI " bench copy " + arguments);
   }
-  // A program in the place of Python that does what the lines of shell say.
+  // A program in place of Python that runs the given lines of shell.
   std::string python(const std::string& lines) const {
     const std::filesystem::path path = folder_ / "python";
     std::ofstream(path) << "#!/bin/sh\n" << lines << "\n";
     std::filesystem::permissions(path, std::filesystem::perms::owner_all);
     return "BERTH_PYTHON=" + path.string();
   }
-  // Runs beside it; standard error, which comes first, is kept apart.
+  // Runs the benchmark with such a peer. Standard error, which comes first in the output, goes to `said`.
   json beside(const std::string& lines, std::string& said, const std::string& timeout = "60") const {
     const std::filesystem::path note = folder_ / "note";
     const Ran ran = bench("--quick --json --torch-timeout " + timeout + " 2>" + note.string(), python(lines));
@@ -209,7 +209,7 @@ TEST_F(CliBench, APeerThatHangsIsKilled) {
 
 TEST_F(CliBench, APeersTimesAreCompared) {
   std::string said;
-  // It cannot do transposes.
+  // This peer cannot do transposes.
   const json results = beside(
       "echo ready 1; while read -r word kind layout rest; do case \"$word $layout\" in 'prepare transposed') echo cannot do that;; "
       "prepare*) echo ok;; *) echo seconds 2.0;; esac; done",
@@ -226,7 +226,7 @@ TEST_F(CliBench, APeersTimesAreCompared) {
   }
 }
 
-// A peer writes down what it is asked.
+// The peer records its requests.
 TEST_F(CliBench, APeerIsAskedForTheSame) {
   std::string said;
   beside("echo \"$4 $THP_MEM_ALLOC_ENABLE\" >" + (folder_ / "asked").string() + "; echo ready 1; while read -r line; do echo $line >>" +

@@ -79,7 +79,8 @@ TEST_F(CliFile, CheckExitsWithOneAndSaysWhere) {
   EXPECT_EQ(command("check " + folder_.write("b.npz", damaged)).exit_code, 1) << "sums are compared";
 }
 
-// One rule for all commands that read: what cannot be opened is wrong use, and what breaks a rule is an answer.
+// One rule for all commands that read: a file that cannot be opened is wrong use, and a file that breaks a rule
+// is a result.
 TEST_F(CliFile, WhatCannotBeOpenedIsWrongUse) {
   const std::string broken = folder_.write("broken.safetensors", "x");
   std::filesystem::create_symlink(path("loop"), path("loop"));

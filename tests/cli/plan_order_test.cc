@@ -11,7 +11,7 @@
 namespace berth::testing {
 namespace {
 
-// Two branches of a large value each, both made first; and a value that is kept for the end.
+// Two branches with a large value each, both computed first; and a value that lives to the end.
 constexpr const char* kGraph =
     "# outputs: 6\n"
     "0 Keep | | 500\n1 Grow | 0 | 1000\n2 Grow | 0 | 1000\n3 Shrink | 1 | 10\n4 Shrink | 2 | 10\n5 Join | 3 4 | 10\n6 End | 5 0 | 10\n";

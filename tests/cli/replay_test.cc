@@ -149,7 +149,7 @@ TEST_F(CliReplay, ReplaysItsOwnTrace) {
   EXPECT_EQ(json["dropped"], 0);
 }
 
-// Recorded from real models, where they lie beside the tree: BERTH_TRACES names the folder.
+// Recorded from real models, where they are installed: BERTH_TRACES names the folder.
 TEST_F(CliReplay, ReplaysRecordedModels) {
   const char* const named = std::getenv("BERTH_TRACES");
   const std::filesystem::path traces = named != nullptr ? named : "../shared/data/traces";

@@ -20,7 +20,7 @@ namespace {
 
 std::uintptr_t address(const Block& block) { return reinterpret_cast<std::uintptr_t>(block.data); }
 
-// Writes and reads through the device, so that the same check serves memory the host may not touch.
+// Writes and reads through the device, so that the same check works for memory that the host must not access.
 void write(const Block& block, unsigned char value) { fill_bytes(block.data, block.device, value, block.bytes); }
 
 bool holds(const Block& block, unsigned char value) {
@@ -42,7 +42,8 @@ void aligns_blocks(const AllocatorSubject& subject, Report& report) {
   const auto allocator = subject.make();
   const std::size_t usual = allocator->backend().properties().alignment;
   for (std::size_t alignment = 1; alignment <= 65536; alignment *= 2) {
-    const Block odd = allocator->allocate({.bytes = 3});  // so that the next address is not aligned by chance
+    const Block odd = allocator->allocate({.bytes = 3});  // so that the next address is aligned only if the
+                                                          // allocator aligns it
     const Block block = allocator->allocate({.bytes = 100, .alignment = alignment});
     report.expect(address(block) % alignment == 0, text::join("a block asked for alignment ", alignment, " has it"));
     report.expect(address(odd) % usual == 0, "a block that asks for none has the device's");
@@ -188,7 +189,7 @@ void survives_a_double_free(const AllocatorSubject& subject, Report& report) {
   report.expect(log.reported() == std::vector{MisuseKind::double_free, MisuseKind::double_free},
                 "each second free is reported as a double free");
   report.expect(allocator->stats() == before && holds(kept, 7), "a double free changes nothing");
-  // The address may belong to another block by now; the stale handle must not free that one.
+  // The address may belong to another block by then; the stale handle must not free that one.
   std::vector<Block> reused;
   for (int i = 0; i < 8; ++i) reused.push_back(allocator->allocate({.bytes = 64}));
   const Stats filled = allocator->stats();
@@ -277,7 +278,7 @@ void knows_its_holders(const AllocatorSubject& subject, Report& report) {
   report.expect(allocator->holders().empty(), "what is freed is held by nobody");
 }
 
-// Whatever a strategy can grow, the answer must be true: yes means longer in place, no means nothing happened.
+// Whatever a strategy can grow, its answer must be true: yes means longer in place, no means nothing changed.
 void grows_in_place_or_not_at_all(const AllocatorSubject& subject, Report& report) {
   const auto allocator = subject.make();
   for (const std::size_t first : {std::size_t{60}, std::size_t{1000}, std::size_t{150000}}) {
@@ -351,7 +352,7 @@ void leaves_a_held_device_alone(const AllocatorSubject& subject, Report& report)
     } catch (const AccessError& error) {
       busy = error.code() == ErrorCode::busy;
     } catch (const OutOfMemory&) {
-      busy = subject.limit_bytes.has_value();  // refused before the hold mattered
+      busy = subject.limit_bytes.has_value();  // the limit refused it before the hold could
     }
     report.expect(busy, "a held allocator answers busy");
     Hold moved = std::move(quiet);

@@ -15,9 +15,10 @@ namespace berth::testing {
 
 struct AllocatorSubject {
   std::string name;
-  std::function<std::shared_ptr<Allocator>()> make;  // a fresh one each time
-  std::optional<std::size_t> limit_bytes = {};       // it refuses exactly what goes over this
-  bool returns_at_once = true;                       // deallocate_now gives memory back on return (an arena cannot)
+  std::function<std::shared_ptr<Allocator>()> make;  // a new allocator on each call
+  std::optional<std::size_t> limit_bytes = {};       // it refuses exactly the requests that exceed this
+  bool returns_at_once = true;                       // deallocate_now returns the memory to the device before
+                                                     // it returns (an arena cannot)
 };
 
 struct AllocatorCheck {

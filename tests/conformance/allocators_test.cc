@@ -76,7 +76,7 @@ INSTANTIATE_TEST_SUITE_P(All, AllocatorConformance,
 
 }  // namespace
 
-// gtest prints parameters of unknown type as bytes; their names say more.
+// gtest prints parameters of unknown type as bytes; a name says more.
 void PrintTo(const AllocatorSubject& subject, std::ostream* out) { *out << subject.name; }
 void PrintTo(const AllocatorCheck& check, std::ostream* out) { *out << check.name; }
 

@@ -21,7 +21,7 @@ namespace {
 
 using Bytes = std::vector<unsigned char>;
 
-// A committed range that is given back at the end.
+// A committed range, released by the destructor.
 class Committed {
  public:
   Committed(Backend& backend, std::size_t units, Report& report) : backend_(backend), bytes_(units * backend.properties().unit_bytes) {
@@ -62,7 +62,7 @@ Bytes get(Backend& backend, const void* source, std::size_t count) {
   return bytes;
 }
 
-// A host function that holds a stream up until it is opened. Opened at the latest when it goes out of scope.
+// Host functions that block a stream until the gate is opened, which the destructor does at the latest.
 class Gate {
  public:
   ~Gate() { open(); }
@@ -129,7 +129,7 @@ void copies_within_itself(Backend& backend, Report& report) {
   report.expect(backend.copy({range.data(), backend.device(), bytes.data(), Device(), 0}, {}).ok(), "a copy of nothing works");
 }
 
-// In, within and out, in one list each.
+// To the device, within it and from it, each as one batch.
 void copies_batches(Backend& backend, Report& report) {
   constexpr std::size_t kCopies = 100;
   const Committed range(backend, 2, report);
@@ -138,7 +138,7 @@ void copies_batches(Backend& backend, Report& report) {
   Bytes out(bytes.size(), 0xee);
   std::vector<Transfer> lists[3];
   for (std::size_t i = 0; i < kCopies; ++i) {
-    const std::size_t length = i % 20 + (i == 0 ? 0 : 1);  // one of them has none
+    const std::size_t length = i % 20 + (i == 0 ? 0 : 1);  // one of them is empty
     std::byte* const first = range.data() + 20 * (kCopies - 1 - i);
     std::byte* const second = range.data() + 20 * kCopies + 20 * i;
     lists[0].push_back({first, here, &bytes[20 * i], Device(), length});
@@ -179,12 +179,12 @@ void keeps_batches_in_order(Backend& backend, Report& report) {
   report.expect(get(backend, range.data(), 64) == late, "after the block opens it has, though the list is gone");
 }
 
-// A transpose with a conversion; what it is right for is for the tests of kernels.
+// A transpose with a conversion. Only that it works; exact results are for the kernel tests.
 void converts_elements(Backend& backend, Report& report) {
   if (!backend.properties().abilities.kernels) return;
   const Committed range(backend, 1, report);
   const float values[] = {1.5F, -2.0F, 3.0F, 400.0F, -1e30F, 0.0F};
-  const std::int8_t expected[] = {1, 127, -2, -128, 3, 0};  // by columns
+  const std::int8_t expected[] = {1, 127, -2, -128, 3, 0};  // column by column
   Bytes bytes(sizeof values);
   std::memcpy(bytes.data(), values, sizeof values);
   (void)put(backend, range.data(), bytes).ok();
@@ -231,7 +231,7 @@ void commits_again_after_decommit(Backend& backend, Report& report) {
 }
 
 void refuses_what_is_not_committed(Backend& backend, Report& report) {
-  if (backend.properties().abilities.host_access) return;  // there the host would have to touch it to know
+  if (backend.properties().abilities.host_access) return;  // there only an access by the host would show it
   const std::size_t unit = backend.properties().unit_bytes;
   const Result<void*> range = backend.reserve(2 * unit, unit);
   report.expect(range && backend.commit(*range, unit).ok(), "half a range is committed");
@@ -383,7 +383,7 @@ void waits_for_events_of_other_streams(Backend& backend, Report& report) {
     std::atomic<int> step{0};
     bool in_order = true;
     host.enqueue([&] { step = 1; });
-    a->wait(host.record());  // of another device
+    a->wait(host.record());  // an event of another device
     a->enqueue([&] { in_order = in_order && step.exchange(2) == 1; });
     b->wait(a->record());
     b->enqueue([&] { in_order = in_order && step.exchange(3) == 2; });

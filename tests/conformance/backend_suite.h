@@ -8,8 +8,8 @@
 #include "conformance/report.h"
 #include "support/everything.h"
 
-// What every backend must do. A new kind joins by adding a subject to backends_test.cc. What a backend says it cannot do is not asked of
-// it; a check then passes without doing anything.
+// What every backend must do. A new kind joins by adding a subject to backends_test.cc. A check of an ability
+// that a backend says it lacks passes without doing anything.
 namespace berth::testing {
 
 struct BackendSubject {

@@ -11,7 +11,7 @@
 namespace berth::testing {
 namespace {
 
-// The example's, which stands outside the library.
+// The backend of the example, which is not part of the library.
 Backend& ledger_backend() {
   static Backend& made = []() -> Backend& {
     register_backend("ledger", std::make_unique<ledger::LedgerFactory>());

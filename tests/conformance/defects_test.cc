@@ -50,7 +50,7 @@ class DefectiveAllocator : public Adaptor<Allocator> {
     if (defect_ == AllocatorDefect::tag_dropped) block.tag = {};
     if (defect_ == AllocatorDefect::stream_dropped) block.stream_id = 0;
     if (defect_ == AllocatorDefect::blocks_overlap) {
-      // Every other block is the one before it, a little later.
+      // Every second block overlaps the one before it, 32 bytes further on.
       if (++calls_ % 2 == 0 && last_.bytes >= request.bytes && last_.data != nullptr) {
         block.data = static_cast<std::byte*>(last_.data) + 32;
       }
@@ -112,7 +112,7 @@ class DefectiveAllocator : public Adaptor<Allocator> {
   Block last_;
 };
 
-// Frees that are dropped leak; from a simulated device they leak nothing that the test program must account for.
+// Dropped frees leak; on a simulated device the leak is not one of the test program.
 AllocatorSubject defective_on_sim(AllocatorDefect defect) {
   return {"defective",
           [defect]() -> std::shared_ptr<Allocator> { return std::make_shared<DefectiveAllocator>(defect, direct(make_sim({}))); }};
@@ -122,7 +122,7 @@ AllocatorSubject defective(AllocatorDefect defect) {
   return {"defective", [defect]() -> std::shared_ptr<Allocator> { return std::make_shared<DefectiveAllocator>(defect, direct("cpu")); }};
 }
 
-// By all checks, or by the named ones.
+// Runs all checks, or the named ones.
 bool found_by(const AllocatorSubject& subject, std::set<std::string_view> checks = {}) {
   Report report;
   for (const AllocatorCheck& check : allocator_checks()) {
@@ -166,8 +166,8 @@ TEST(PlantedDefects, UsesForgottenAreFound) {
   }
 }
 
-// Memory handed out twice would harm the test program itself, so here it comes from an arena, which minds nothing, and only the check
-// that must find it runs.
+// Memory handed out twice would corrupt the test program itself. So here it comes from an arena, which keeps no
+// metadata in it, and only the check that must find the defect runs.
 TEST(PlantedDefects, OverlappingBlocksAreFound) {
   const AllocatorSubject subject{.name = "overlapping",
                                  .make = []() -> std::shared_ptr<Allocator> {
@@ -218,7 +218,7 @@ class DefectiveStream : public StreamState {
     return inner_.enqueue([work = std::move(work)] {
       try {
         work();
-      } catch (const std::exception&) {  // lost: that is the defect
+      } catch (const std::exception&) {  // the request is lost: that is the defect
       }
     });
   }

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-// What a conformance check found. The checks do not use gtest's assertions, so that they can also be run on something that is meant
-// to fail them (see defects_test.cc).
+// What a conformance check found. The checks do not use gtest's assertions, so that they can also run on
+// subjects that are meant to fail them (see defects_test.cc).
 namespace berth::testing {
 
 class Report {

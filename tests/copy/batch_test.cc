@@ -42,7 +42,7 @@ TEST(CopyBatch, ChecksEveryPairBeforeTheFirstByteMoves) {
   copy_batch(std::span<const Storage>(), std::span<const Storage>());
 }
 
-// So many runs of bytes are looked at by several threads.
+// A batch of this many runs of bytes is validated by several threads.
 constexpr std::size_t kMany = 1300;
 
 TEST(CopyBatch, ChecksManyRunsBeforeTheFirstByteMoves) {
@@ -67,7 +67,7 @@ TEST(CopyBatch, ChecksManyRunsBeforeTheFirstByteMoves) {
   }
 }
 
-// Spans of the caller, which may say anything.
+// Spans come from the caller, and may be inconsistent.
 TEST(CopyBatch, RefusesASpanThatContradictsItselfAmongManyThatDoNot) {
   std::vector<std::int32_t> ones(3, 1);
   std::vector<std::int32_t> written(3 * kMany);
@@ -108,7 +108,8 @@ TEST(CopyBatch, RefusesADeviceThatIsGoneBeforeTheOthersAreWritten) {
   }
 }
 
-// Batches of random pairs: many devices, layouts, dtypes; pairs that overlap themselves, are the same, or have no elements.
+// Batches of random pairs: many devices, layouts, dtypes; pairs that overlap themselves, are identical, or have
+// no elements.
 TEST(CopyBatch, GivesWhatTheSingleCopiesGive) {
   Random random(seed());
   const std::vector<Device>& devices = fake_devices();
@@ -119,7 +120,7 @@ TEST(CopyBatch, GivesWhatTheSingleCopiesGive) {
     std::vector<Storage> sources;
     std::vector<Storage> targets;
     std::vector<Storage> expected;
-    const bool many = random.one_in(10);  // of which the first is a run of bytes
+    const bool many = random.one_in(10);  // the first of which is a run of bytes
     if (many) {
       sources.push_back(full({5}, 3, DType::i8, "cpu"));
       targets.push_back(zeros({5}, DType::i8, "cpu"));

@@ -13,8 +13,8 @@
 #include "support/everything.h"
 #include "support/scale.h"
 
-// The rules of conversion, against their statement in the header, computed here in another way: with 80- or 128-bit floats and integers,
-// and by searching the values of the small formats.
+// The rules of conversion, as the header states them, computed here in another way: with 80- or 128-bit floats
+// and integers, and by searching the values of the small formats.
 namespace berth::testing {
 
 using namespace internal;
@@ -29,7 +29,7 @@ To convert(From value) {
   return result;
 }
 
-// The nearest value of a small format, ties to even, from the sorted list of its values and codes.
+// The nearest value of a small format, with ties to even, from the sorted list of its values and codes.
 template <class F, class Bits>
 Bits nearest(Wide value) {
   static const auto kValues = [] {
@@ -41,10 +41,11 @@ Bits nearest(Wide value) {
   const Wide magnitude = std::fabs(value);
   auto above = kValues.lower_bound(magnitude);
   if (above == kValues.end()) {
-    // Past the largest: still that one when nearer to it than to the next step, which an unbounded exponent would have.
+    // Past the largest value: still that one when nearer to it than to the next value, which an unbounded
+    // exponent would have.
     const auto last = std::prev(kValues.end());
     const Wide step = last->first - std::prev(last)->first;
-    // A tie goes to the even code, and the largest finite code is even only for f8e4m3.
+    // A tie rounds to the even code, and the largest finite code is even only for f8e4m3.
     const bool rounds_down = magnitude - last->first < step / 2 || (magnitude - last->first == step / 2 && last->second % 2 == 0);
     if (rounds_down) return static_cast<Bits>(sign | last->second);
     return static_cast<Bits>(sign | (F::kLargest + 1));  // infinity, or f8e4m3's NaN
@@ -99,7 +100,8 @@ TEST(Convert, FloatsRoundToNearestEven) {
 TEST(Convert, IntegersRoundOnceIntoFloats) {
   Random random(seed());
   std::vector<std::int64_t> values = {0, 1, -1, INT64_MAX, INT64_MIN, (std::int64_t{1} << 53) + 1, (std::int64_t{1} << 24) + 1};
-  // Numbers that rounding twice, through a double, would get wrong: a tie in the small format plus one far below.
+  // Numbers that double rounding, through a double, gets wrong: a tie in the small format plus one bit far
+  // below.
   for (int shift = 54; shift < 62; ++shift)
     values.insert(values.end(), {(std::int64_t{1} << shift) + (std::int64_t{1} << (shift - 8)) + 1,
                                  (std::int64_t{1} << shift) + (std::int64_t{1} << (shift - 24)) + 1});
@@ -118,7 +120,7 @@ TEST(Convert, IntegersRoundOnceIntoFloats) {
   did(std::to_string(values.size()) + " integers into five formats");
 }
 
-// The documented rule, in words: toward zero, clipped, NaN gives 0.
+// The documented rule, literally: toward zero, saturating, NaN gives 0.
 template <class T>
 T truncated(double value) {
   if (std::isnan(value)) return 0;
@@ -186,7 +188,8 @@ TEST(Convert, ComplexNumbersGiveTheirRealPart) {
 }
 
 TEST(Convert, NansStayQuietWithSignAndTopPayload) {
-  EXPECT_EQ(convert<float16>(std::bit_cast<float>(0xffa00000U)).bits, 0xff00);  // signalling, negative, payload 0x200000
+  // Signalling, negative, payload 0x200000.
+  EXPECT_EQ(convert<float16>(std::bit_cast<float>(0xffa00000U)).bits, 0xff00);
   EXPECT_EQ(convert<bfloat16>(std::bit_cast<float>(0x7f810000U)).bits, 0x7fc1);
   EXPECT_EQ(convert<float8_e4m3>(std::bit_cast<float>(0xffc00000U)).bits, 0xff);
   EXPECT_EQ(convert<float8_e5m2>(std::bit_cast<double>(0x7ff8000000000000ULL)).bits, 0x7e);
@@ -220,7 +223,8 @@ TEST(Convert, EverySmallValueSurvivesARoundTripThroughWiderTypes) {
   did("all 65536 codes of f16 and of bf16");
 }
 
-// Every pair of dtypes over the values at their edges, against the rules written out in long double and 128-bit integers.
+// Every pair of dtypes over the values at their edges, against the rules written with long double and 128-bit
+// integers.
 template <class To>
 To by_the_rules(Wide real, Wide imaginary, bool from_integer) {
   if constexpr (std::is_same_v<To, bool>) {

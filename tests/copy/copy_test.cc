@@ -35,7 +35,7 @@ TEST(Copy, OverlappingRangesGiveTheResultOfACopyThroughATemporary) {
   x.slice(0, 3, 10).copy_from(x.slice(0, 0, 7));
   const std::vector<float> expected = {0, 1, 2, 0, 1, 2, 3, 4, 5, 6};
   EXPECT_TRUE(equal(x, from_data(expected, {10}, "cpu")));
-  // Converting in place, over the same bytes.
+  // Conversion in place, over the same bytes.
   const Storage bytes = from_data(counted(4), {4}, "cpu");
   bytes.reinterpret(DType::i32).copy_from(bytes);
   EXPECT_EQ(bytes.reinterpret(DType::i32).item<std::int32_t>({3}), 3);
@@ -101,7 +101,8 @@ TEST(Equal, ComparesShapeDtypeAndBits) {
   EXPECT_TRUE(equal(Storage(), zeros({0}, DType::f32, "cpu")));
 }
 
-TEST(Fill, ALargeTargetThatOverlapsItselfIsWrittenByOneThread) {  // the thread sanitizer sees when it is not
+// Otherwise the thread sanitizer reports a race.
+TEST(Fill, ALargeTargetThatOverlapsItselfIsWrittenByOneThread) {
   const int before = copy_threads();
   set_copy_threads(4);
   const std::int64_t length = 4 << 20;

@@ -14,9 +14,10 @@
 #include "berth/device/element_copy.h"
 #include "support/everything.h"
 
-// Devices for every combination of what routes depend on, each with one failing call on demand. Their memory is the host's, but its addresses
-// are shifted to where no memory is: whoever touches them by himself dies at once. What a backend need not do is refused: a copy that has
-// no end here, or another end that is neither the host's nor within reach; sides that overlap; elements without kernels.
+// Devices for every combination of properties that routes depend on, each with one failing call on demand.
+// Their memory is the host's, but its addresses are shifted to unmapped ones, so that a direct access faults at
+// once. A call that a backend need not support is refused: a copy with neither side on this device, or with the
+// other side neither on the host nor on a reachable device; overlapping sides; elements without kernels.
 namespace berth::testing {
 
 // Bits of a fake device's index. `second` makes another device of the same abilities.
@@ -76,7 +77,7 @@ class FakeBackend : public Backend {
 
   static std::uint64_t calls() { return calls_; }
   static void reset() { calls_ = 0, fail_at_ = 0, failed_ = Call::none; }
-  // The nth call of any fake device from now on fails, once.
+  // The nth call from here on, over all fake devices, fails once.
   static void fail_after(std::uint64_t nth) { reset(), fail_at_ = nth; }
   static Call failed() { return failed_; }
 
@@ -107,7 +108,7 @@ class FakeBackend : public Backend {
       elements(copy, axis + 1, from + i * copy.source_strides[axis], to + i * copy.target_strides[axis]);
   }
 
-  static inline std::atomic<std::uint64_t> calls_ = 0;  // several threads may be at work
+  static inline std::atomic<std::uint64_t> calls_ = 0;  // several threads may call
   static inline std::uint64_t fail_at_ = 0;             // 0: none
   static inline Call failed_ = Call::none;
 
@@ -115,7 +116,7 @@ class FakeBackend : public Backend {
   BackendProperties properties_;
 };
 
-// Plain host memory that says it is page-locked.
+// Plain host memory that claims to be page-locked.
 class LockedBackend : public Backend {
  public:
   explicit LockedBackend(Device device) : Backend(device), host_(berth::backend("cpu")), properties_(host_.properties()) {
@@ -144,8 +145,8 @@ struct FakeFactory : BackendFactory {
   std::unique_ptr<Backend> make(Device device) override { return std::make_unique<Made>(device); }
 };
 
-// All of them, the host's memories first. Each block comes straight from its device, so that every allocation can be made to fail, and so
-// that many devices do not reserve more addresses than a sanitizer leaves.
+// All of them, host memories first. Each block comes directly from its device, so that every allocation can be
+// made to fail, and so that many devices do not reserve more addresses than a sanitizer leaves.
 inline const std::vector<Device>& fake_devices() {
   static const std::vector<Device> devices = [] {
     register_backend("fake", std::make_unique<FakeFactory<FakeBackend, kFakes>>());

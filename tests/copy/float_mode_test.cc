@@ -17,21 +17,23 @@
 #include "support/everything.h"
 #include "support/scale.h"
 
-// A program may have told its processor to round otherwise or to flush subnormals: conversions do not listen, and leave it so.
+// A program may have set its processor to another rounding mode or to flush subnormals: conversions do not
+// depend on the mode, and leave it unchanged.
 namespace berth::testing {
 
 using namespace internal;
 using namespace internal::copy;
 namespace {
 
-// The mode of this thread, as its processor keeps it: how it rounds, whether it flushes.
+// The floating-point mode of this thread, in its control register: rounding and flushing.
 #if defined(__x86_64__)
 constexpr std::uint64_t kFlush = 0x8040;  // FTZ and DAZ
 std::uint64_t mode() { return _mm_getcsr() & ~std::uint64_t{0x3f}; }
 void set_mode(std::uint64_t mode) { _mm_setcsr(static_cast<unsigned>(mode)); }
 #elif defined(__aarch64__)
 constexpr std::uint64_t kFlush =
-    std::uint64_t{1} << 24 | std::uint64_t{1} << 25 | std::uint64_t{1} << 19;  // FZ, DN: NaN without payload, FZ16
+    // FZ, DN: NaN without payload, FZ16
+    std::uint64_t{1} << 24 | std::uint64_t{1} << 25 | std::uint64_t{1} << 19;
 std::uint64_t mode() {
   std::uint64_t mode;
   asm volatile("mrs %0, fpcr" : "=r"(mode));
@@ -100,9 +102,9 @@ TEST_F(Modes, OfTheCallerAreOnlyItsOwnWhereThreadsHelp) {
   }
 }
 
-// Threads begin with the mode of the one who starts them, and workers stay.
+// A thread inherits the mode of the thread that starts it, and workers are kept.
 TEST_F(Modes, AreNotHandedDownToWorkers) {
-  constexpr int kThreads = 24;  // more than anyone here has started
+  constexpr int kThreads = 24;  // more than were started in this process so far
   const auto caller = std::this_thread::get_id();
   std::atomic<int> other{0};
   std::atomic<int> helped{0};
@@ -136,10 +138,10 @@ TEST_F(Modes, OfTheThreadThatRunsItDoNotChangeWhatASimulatedDeviceComputes) {
   }
 }
 
-// Where this has no effect, the tests above test nothing.
+// If setting the mode has no effect, the tests above test nothing.
 TEST_F(Modes, ThatAreSetHereDoChangeWhatTheProcessorComputes) {
   if (kFlush == 0) GTEST_SKIP() << "a processor whose modes are not known here";
-  const volatile float tiny = 0x1p-140F;  // so that the compiler does not compute it
+  const volatile float tiny = 0x1p-140F;  // so that the compiler does not fold it
   const volatile float half = 0.5F;
   set_mode(mode() | kFlush);
   const volatile float flushed = tiny * half;

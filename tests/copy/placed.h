@@ -11,11 +11,12 @@
 #include <new>
 #include <vector>
 
-// Memory at addresses that are hard for kernels: misaligned, with nothing behind it, or between pages that nobody may touch.
+// Memory at addresses that are hard for kernels: misaligned, at the end of an allocation, or between guard
+// pages.
 namespace berth::testing {
 
-// Bytes that begin `offset` bytes past a multiple of 64 and end where their heap block ends, so that the address sanitizer sees a read past
-// them; with an offset of 0 also one before.
+// Bytes that begin `offset` bytes past a multiple of 64 and end at the end of their heap allocation, so that
+// the address sanitizer sees a read past them; with an offset of 0 also one before.
 class Misaligned {
  public:
   Misaligned(std::size_t bytes, std::size_t offset) : offset_(offset), bytes_(bytes) {
@@ -39,7 +40,7 @@ class Misaligned {
   std::size_t bytes_;
 };
 
-// Whole pages between two that end the program when they are touched.
+// Whole pages between two guard pages, on which an access faults.
 class Fenced {
  public:
   explicit Fenced(std::size_t bytes)
@@ -53,7 +54,7 @@ class Fenced {
   Fenced(const Fenced&) = delete;
   Fenced& operator=(const Fenced&) = delete;
 
-  // So many bytes, right behind the first fence or right before the last.
+  // `bytes` bytes, right after the first guard page or right before the last.
   std::byte* first(std::size_t) const noexcept { return begin_; }
   std::byte* last(std::size_t bytes) const noexcept { return begin_ + inside_ - bytes; }
 
@@ -63,7 +64,7 @@ class Fenced {
   std::byte* begin_ = nullptr;
 };
 
-// A target of a kernel with bytes around it that must stay as they are.
+// A target of a kernel with guard bytes around it that must stay as they are.
 class Guarded {
  public:
   static constexpr std::size_t kGuard = 64;
@@ -74,7 +75,7 @@ class Guarded {
   }
 
   std::byte* data() const noexcept { return whole_.data() + kGuard; }
-  // Of the target and its guards.
+  // Compares the target and its guards.
   bool equals(const Guarded& other) const noexcept { return std::memcmp(whole_.data(), other.whole_.data(), whole_.size()) == 0; }
 
  private:

@@ -21,7 +21,8 @@ void shuffle(Random& random, std::vector<T>& values) {
   for (std::size_t i = values.size(); i > 1; --i) std::swap(values[i - 1], values[random.below(i)]);
 }
 
-// Up to six dimensions, with at most so many elements; sizes on both sides of the borders of vectors, tiles and panels are frequent.
+// Up to six dimensions, with at most `most_elements` elements; sizes on both sides of the boundaries of
+// vectors, tiles and panels are frequent.
 inline std::vector<std::int64_t> random_shape(Random& random, std::int64_t most_elements) {
   static constexpr std::int64_t kSizes[] = {1,  1,  2,  2,  3,  3,  4,   5,   7,   8,   9,   15,  16,  17,  31,  33,
                                             40, 63, 64, 65, 66, 96, 127, 128, 129, 130, 200, 255, 257, 511, 513, 1025};
@@ -40,7 +41,7 @@ inline std::int64_t count_elements(const std::vector<std::int64_t>& shape) {
   return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
 }
 
-// The same with so many elements at least.
+// The same with at least `least_elements` elements.
 inline std::vector<std::int64_t> random_large_shape(Random& random, std::int64_t least_elements, std::int64_t most_elements) {
   for (;;) {
     const std::vector<std::int64_t> shape = random_shape(random, most_elements);
@@ -50,7 +51,7 @@ inline std::vector<std::int64_t> random_large_shape(Random& random, std::int64_t
 
 struct Layout {
   std::vector<std::int64_t> strides;  // in elements
-  std::int64_t first = 0;             // where the element at index 0, 0, … is, from the lowest one
+  std::int64_t first = 0;             // offset of the element at index 0, 0, … from the lowest one
   std::int64_t reach = 1;             // from the lowest element to one past the highest
 };
 
@@ -83,7 +84,7 @@ inline Layout random_layout(Random& random, const std::vector<std::int64_t>& sha
   return layout;
 }
 
-// Calls visit(offset in one, offset in the other) for each index, in row-major order: the obvious way.
+// Calls visit(offset in one, offset in the other) for each index, in row-major order: the obvious loop.
 template <class Visit>
 void for_each_index(const std::vector<std::int64_t>& shape, const std::vector<std::int64_t>& one, const std::vector<std::int64_t>& other,
                     Visit visit) {

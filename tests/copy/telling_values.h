@@ -11,8 +11,9 @@
 #include "base/random.h"
 #include "berth/base/dtype.h"
 
-// Random elements among which those that conversions get wrong are frequent: near every value of every smaller format and near every tie
-// between two, subnormals, NaN with all kinds of payload, infinities, integers near powers of two. All else is uniform bits.
+// Random elements among which those that conversions get wrong are frequent: near every value of every smaller
+// format and near every tie between two, subnormals, NaN with all kinds of payload, infinities, integers near
+// powers of two. All others are uniform bits.
 namespace berth::testing {
 
 using namespace internal::base;
@@ -25,11 +26,11 @@ class TellingValues {
  public:
   explicit TellingValues(std::uint64_t seed) : random_(seed) {}
 
-  // `count` elements that lie together.
+  // `count` contiguous elements.
   void fill(DType dtype, std::byte* target, std::size_t count) {
     const std::size_t size = size_bytes(dtype);
     for (std::size_t i = 0; i < count; ++i, target += size) {
-      const std::array<std::uint64_t, 2> bits = {next(dtype), next(dtype)};  // the second for complex ones
+      const std::array<std::uint64_t, 2> bits = {next(dtype), next(dtype)};  // the second for complex dtypes
       if (dtype == DType::c64) {
         std::memcpy(target, &bits[0], 4);
         std::memcpy(target + 4, &bits[1], 4);
@@ -45,7 +46,7 @@ class TellingValues {
   }
 
  private:
-  // Floats that are narrowed: their fields, and where the values of a smaller format lie.
+  // Floats that are narrowed: their fields, and the positions of the values of a smaller format.
   struct Fields {
     int exponent_bits;
     int mantissa_bits;
@@ -74,7 +75,7 @@ class TellingValues {
       case DType::i32: return next_integer(32);
       case DType::u64:
       case DType::i64: return next_integer(64);
-      default: return random_.next();  // few values: all of them are frequent
+      default: return random_.next();  // few values, so all of them are frequent
     }
   }
 
@@ -93,7 +94,7 @@ class TellingValues {
     return sign | static_cast<std::uint64_t>(exponent) << f.mantissa_bits | (mantissa & ((std::uint64_t{1} << f.mantissa_bits) - 1));
   }
 
-  // 0 makes it infinity; one without the top bit is signalling.
+  // A payload of 0 makes it infinity; one without the top bit is signalling.
   std::uint64_t nan_payload(Fields f) {
     switch (random_.below(4)) {
       case 0: return 0;
@@ -103,7 +104,8 @@ class TellingValues {
     }
   }
 
-  // A number of few leading bits, which is a value of the format or half way between two, and its neighbours at any distance.
+  // A number with few leading bits, which is a value of the format or halfway between two, or a neighbour of it
+  // at any distance.
   std::uint64_t near_boundary(Fields f) {
     const Format& format = kFormats[random_.below(std::size(kFormats))];
     const int bias = (1 << (f.exponent_bits - 1)) - 1;
@@ -135,7 +137,7 @@ class TellingValues {
       case 0: return value;
       case 1: return random_.one_in(2) ? value >> (64 - bits + shift) : ~(value >> (64 - bits + shift));
       case 2: return signed_at_random(power + random_.below(7) - 3);
-      default: {  // a few bits below the highest one, and one far below them: ties of floats, and nearly
+      default: {  // a few bits below the highest one, and one far below them: ties of floats, and near-ties
         const auto kept = static_cast<int>(random_.below(55));
         const std::uint64_t leading = kept == 0 ? 0 : value >> (64 - kept);
         const std::uint64_t scaled = shift >= kept ? leading << (shift - kept) : leading >> (kept - shift);

@@ -71,7 +71,7 @@ TEST(Device, OtherDevicesWorkWithoutCuda) {
   EXPECT_NO_THROW(zeros({4}, DType::f32, "sim"));
 }
 
-// A kind whose memory is page-locked, or says so, under a name that does not.
+// A kind whose memory is page-locked, or claims to be, under a name that does not say so.
 class LockedBackend : public CpuBackend {
  public:
   explicit LockedBackend(Device device) : CpuBackend(device, "locked", {}), properties_(CpuBackend::properties()) {
@@ -91,7 +91,7 @@ class LockedFactory : public BackendFactory {
 };
 
 TEST(Device, PinnedMemoryThatIsNotPageLockedSaysSo) {
-  // Only a device that transfers faster from it makes berth lock pages; the name alone does not.
+  // berth locks pages only for a device that transfers faster from them; the name alone has no effect.
   EXPECT_EQ(zeros({4}, DType::f32, "pinned").is_pinned(), find_backend("cuda:0") != nullptr);
   EXPECT_FALSE(zeros({4}, DType::f32, "cpu").is_pinned());
   EXPECT_FALSE(Storage().is_pinned());

@@ -19,7 +19,7 @@ namespace {
 
 std::atomic<int> g_made{0};
 
-// Host memory under another name, slow to open.
+// Host memory under another name, whose backend is slow to make.
 class SlowFactory : public BackendFactory {
  public:
   int count() override { return 3; }

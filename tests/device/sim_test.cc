@@ -93,7 +93,8 @@ TEST(Sim, ALostDeviceSaysSoAndDestructorsLeaveItAlone) {
   control.lose();
   EXPECT_ERROR(x.to("cpu"), DeviceError, ErrorCode::device_lost);
   EXPECT_ERROR(x.fill(1), DeviceError, ErrorCode::device_lost);
-  EXPECT_ERROR(empty({1 << 20}, DType::u8, device), DeviceError, ErrorCode::device_lost);  // more than any cache has
+  // More than any cache has.
+  EXPECT_ERROR(empty({1 << 20}, DType::u8, device), DeviceError, ErrorCode::device_lost);
   EXPECT_ERROR(make_stream(device), DeviceError, ErrorCode::device_lost);
   const std::uint64_t releases = control.count(SimOperation::release);
   x = {};

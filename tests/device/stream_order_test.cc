@@ -8,7 +8,7 @@
 #include "device/stream_clock.h"
 #include "support/everything.h"
 
-// What is known of the order between streams: the numbers of events, and the clocks that waits leave behind.
+// What is known about the order between streams: the points of events, and the clocks that waits advance.
 namespace berth::testing {
 
 using namespace internal::device;
@@ -127,13 +127,13 @@ TEST_P(StreamOrder, WorkKnowsThatItIsWork) {
   EXPECT_FALSE(is_in_stream_work()) << "also after work that threw";
 }
 
-// Everything that a thread put into a stream before it asked for a number comes before every event of that number or later, also when
-// others record at the same time.
+// Everything that a thread enqueued in a stream before it asked for a point happens before every event with
+// that point or a later one, also when other threads record concurrently.
 TEST(StreamOrder, NumbersHoldBetweenThreads) {
   const Stream a = make_stream("cpu");
   std::atomic<bool> stop{false};
   std::thread recorder([&] {
-    while (!stop.load()) a.record().wait();  // which raises the point that is known to be done
+    while (!stop.load()) a.record().wait();  // which advances the point that is known to be done
   });
   for (int i = 0; i < 2000; ++i) {
     std::atomic<bool> ran{false};

@@ -11,7 +11,7 @@
 #include "support/everything.h"
 #include "support/scale.h"
 
-// Every lie in the table meets exactly its error, and leaves nothing behind.
+// Every bad file of the table produces exactly its error, and nothing leaks.
 namespace berth::testing {
 namespace {
 
@@ -74,7 +74,8 @@ TEST(BadFiles, CoverEveryRowAndEveryKindOfError) {
   EXPECT_GE(count, 200U);
   for (const char* const row : {"F1", "F2", "F3", "F4", "F5", "F6", "F7", "F8", "F9", "F10", "F11", "F21", "F22", "F23", "F27"})
     EXPECT_TRUE(hazards.contains(row)) << row;
-  // Those that docs/files.md lists, but for what can only happen while a file is open (file_changed) or read through (checksum).
+  // The rules that docs/files.md lists, except those that only a file in use can break: while it is open
+  // (file_changed) or read in full (checksum).
   std::ifstream page("docs/files.md");
   std::size_t listed = 0;
   for (std::string line; std::getline(page, line);) {
@@ -89,7 +90,7 @@ TEST(BadFiles, CoverEveryRowAndEveryKindOfError) {
   did(std::to_string(count) + " files, " + std::to_string(listed) + " rules");
 }
 
-// What a file calls its tensors reaches messages and nothing else.
+// The names of tensors in a file appear in messages and nowhere else.
 TEST(BadFiles, NamesFromOutsideAreEscapedAndNeverPaths) {
   const Folder folder;
   const std::string header = R"({"../../\u001b[2J":{"dtype":"U8","shape":[2],"data_offsets":[0,1]}})";

@@ -12,14 +12,16 @@
 #include "support/heap_faults.h"
 #include "support/scale.h"
 
-// Every system call of reading and writing files fails in turn, with every reason that disks have, and every use of the heap. The answer is a
-// typed error; no descriptor, mapping or file is left, and what was under the name is there as it was.
+// Every system call of reading and writing files fails in turn, with every error that disks produce, and every
+// allocation from the heap. The result is a typed error; no descriptor, mapping or file leaks, and the file
+// under the name is unchanged.
 namespace berth::testing {
 
 using namespace internal;
 namespace {
 
-const std::initializer_list<std::string_view> kOfMemory = {"munmap", "mprotect", "madvise"};  // which has tests of its own
+// Which has tests of its own.
+const std::initializer_list<std::string_view> kOfMemory = {"munmap", "mprotect", "madvise"};
 
 std::size_t open_descriptors() {
   const std::filesystem::directory_iterator all("/proc/self/fd");
@@ -111,7 +113,7 @@ TEST_F(FileFault, EveryCallOfMapping) {
   });
 }
 
-// A save that fails leaves the old file, whole; one that does not leaves the new one.
+// A save that fails leaves the old file intact; one that succeeds leaves the new one.
 TEST_F(FileFault, EveryCallOfSavingLeavesTheOldFileOrTheNew) {
   const Storage two = full({3000}, 2, DType::i32, "cpu");
   save_safetensors(path("other"), {{"x", two}});
@@ -141,7 +143,7 @@ TEST_F(FileFault, EveryCallOfSavingLeavesTheOldFileOrTheNew) {
       true);
 }
 
-// Where the file system makes no files without a name.
+// Where the file system cannot make unnamed files.
 TEST_F(FileFault, AFileThatMustHaveANameMeanwhileLosesIt) {
   os::set_injector([](std::string_view call) noexcept { return call == "tmpfile" ? EOPNOTSUPP : 0; });
   const std::size_t files = folder_.count();

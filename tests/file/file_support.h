@@ -9,7 +9,7 @@
 #include <sstream>
 #include <string>
 
-// Files for tests, in a folder of their own that goes with them.
+// Files for tests, in a folder of their own that is removed with the object.
 namespace berth::testing {
 
 class Folder {
@@ -46,14 +46,14 @@ class Folder {
   std::filesystem::path path_;
 };
 
-// A number as its bytes, least first.
+// A number in little-endian order.
 inline std::string little(std::uint64_t value, std::size_t bytes) {
   std::string out;
   for (std::size_t i = 0; i < bytes; ++i) out += static_cast<char>(value >> (8 * i) & 0xFF);
   return out;
 }
 
-// A safetensors file of that header, with so many bytes of data.
+// A safetensors file with that header, and `data_bytes` bytes of data.
 inline std::string safetensors_bytes(const std::string& header, std::size_t data_bytes) {
   std::string out = little(header.size(), 8) + header;
   for (std::size_t i = 0; i < data_bytes; ++i) out += static_cast<char>(i);

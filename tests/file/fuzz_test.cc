@@ -17,9 +17,9 @@
 #include "file/safetensors/safetensors_index.h"
 #include "support/scale.h"
 
-// Damaged files: whatever comes in, the answer is an Error, or numbers that are inside the file and agree with a slow, obvious reading. The
-// corpus is the table of bad files and the good ones beside them. A parser that is told a wrong size stands for one with a bug in its bounds,
-// and must be found.
+// Damaged files: whatever the input, the result is an Error, or offsets and sizes that are inside the file and
+// agree with a slow, obvious parser. The corpus is the table of bad files and the good ones beside them. A
+// parser that is given a wrong file size stands for one with a bounds bug, which must be found.
 namespace berth::testing {
 
 using namespace internal;
@@ -27,11 +27,11 @@ namespace {
 
 using namespace internal::file;
 
-// What is wrong with the parser's answer; nothing when it is right, or the input was refused.
+// What is wrong with the parser's result; nothing when it is right, or the input was rejected.
 using Finding = std::optional<std::string>;
 using Judge = std::function<Finding(const std::string& bytes)>;
 
-// ---- Judges. `more` is how many bytes the parser is told that the file has beyond those it has.
+// ---- Judges. `more` is the number of bytes by which the parser is told too large a file size.
 
 Finding judge_safetensors(const std::string& bytes, std::uint64_t more, bool lax) {
   const std::uint64_t told = bytes.size() + more;
@@ -173,7 +173,7 @@ std::string damaged(Random& random, std::string bytes) {
   return bytes;
 }
 
-// The length in front is made right again, most of the time: or nothing behind it would be looked at.
+// Usually corrects the length in front: otherwise nothing after it would be parsed.
 std::string with_length(Random& random, std::string bytes) {
   if (bytes.size() < 8 || random.one_in(4)) return bytes;
   const std::size_t end = bytes.rfind("}}", bytes.size());
@@ -183,14 +183,15 @@ std::string with_length(Random& random, std::string bytes) {
 
 using Damage = std::function<std::string(Random&, const std::string&)>;
 
-// What damage is done to: large files take long, and say little more.
+// The seeds of the mutations: large files take long, and find little more.
 std::vector<std::string> corpus(const std::vector<BadFile>& bad, const std::vector<std::string>& good) {
   std::vector<std::string> seeds;
   for (const BadFile& file : bad) {
     if (file.bytes.size() < 2000) seeds.push_back(file.bytes);
   }
   const std::size_t bad_ones = seeds.size();
-  for (std::size_t i = 0; i < std::max(bad_ones / 4, good.size()); ++i) seeds.push_back(good[i % good.size()]);  // a fifth of all
+  // A fifth of all.
+  for (std::size_t i = 0; i < std::max(bad_ones / 4, good.size()); ++i) seeds.push_back(good[i % good.size()]);
   return seeds;
 }
 
@@ -230,7 +231,7 @@ bool is_found(const std::vector<std::string>& seeds, const Damage& damage, const
 const Damage kPlain = [](Random& random, const std::string& bytes) { return damaged(random, bytes); };
 const Damage kWithLength = [](Random& random, const std::string& bytes) { return with_length(random, damaged(random, bytes)); };
 
-// Each file of the corpus as it is, of every size; the good ones are taken.
+// Each file of the corpus unmodified, of every size; the good ones are accepted.
 void all_judged(const std::vector<BadFile>& bad, const std::vector<std::string>& good, const Judge& judge) {
   bool taken = false;
   for (const BadFile& file : bad) EXPECT_EQ(judged(judge, file.bytes, taken), std::nullopt) << file.what;
@@ -277,7 +278,8 @@ TEST(FileFuzz, Npz) {
   survives(corpus(bad_npz(), all_good_npz()), kPlain, [](const std::string& bytes) { return judge_npz(bytes, 0); });
 }
 
-// One byte too many is the least that a bound can be wrong by; eight, what one gets that forgets the length in front.
+// One byte too many is the smallest possible bounds error; eight is what a parser gets wrong that forgets the
+// length in front.
 TEST(FileFuzz, APlantedBoundsBugIsFound) {
   for (const std::uint64_t more : {1U, 8U}) {
     EXPECT_TRUE(is_found({good_safetensors()}, kWithLength, [&](const std::string& bytes) {

@@ -26,7 +26,7 @@ std::string counted(std::size_t bytes) {
   return out;
 }
 
-// Changes the time of change, which may be too coarse for a test.
+// Advances the modification time, whose resolution may be too coarse for a test.
 void touch_later(const std::string& path) {
   std::filesystem::last_write_time(path, std::filesystem::last_write_time(path) + std::chrono::seconds(5));
 }
@@ -164,7 +164,7 @@ TEST(MapFile, CloseIsRefusedWhileOthersHaveIt) {
   EXPECT_EQ(plain.num_elements(), 0U);
 }
 
-// ---- What becomes of the file underneath.
+// ---- The file changes while it is mapped.
 
 TEST(MapFile, ACutFileIsAnErrorWhereverTheLibraryTouchesIt) {
   const Folder folder;
@@ -215,7 +215,7 @@ TEST(MapFile, ADiskThatFailsIsAnErrorAndNoSignal) {
   os::set_injector(nullptr);
 }
 
-// ---- What is not a file.
+// ---- Not a regular file.
 
 TEST(MapFile, WhatIsNotAFileIsRefusedWithoutWaiting) {
   const Folder folder;
@@ -239,7 +239,7 @@ TEST(MapFile, WhatIsNotAFileIsRefusedWithoutWaiting) {
   }
 }
 
-// A limit of the process while the object lives.
+// A resource limit of the process, while the object lives.
 class Limited {
  public:
   Limited(__rlimit_resource resource, rlim_t bytes) : resource_(resource) {

@@ -8,7 +8,8 @@
 #include "support/process.h"
 #include "support/scale.h"
 
-// Files of the reference implementations in Python are read, and ours by them, bit for bit, where they are installed (tests/file/peer.py).
+// Files of the reference implementations in Python are read, and ours are read by them, bit for bit, where they
+// are installed (tests/file/peer.py).
 namespace berth::testing {
 namespace {
 
@@ -38,7 +39,7 @@ std::vector<NamedTensor> tensors() {
   return all;
 }
 
-// The same elements, the first axis' neighbours side by side.
+// The same elements with the first axis contiguous.
 Storage in_fortran_order(const Storage& x) {
   const Storage turned = empty({x.shape()[2], x.shape()[1], x.shape()[0]}, x.dtype(), "cpu").permute({2, 1, 0});
   turned.copy_from(x);
@@ -47,7 +48,7 @@ Storage in_fortran_order(const Storage& x) {
 
 class FilePeer : public ::testing::Test {
  protected:
-  // False: skipped.
+  // Returns false when it is skipped.
   bool run(const char* what) {
     const char* const python = std::getenv("BERTH_PYTHON");
     const Ran ran = run_command(std::string(python == nullptr ? "python3" : python) + " tests/file/peer.py " + what + ' ' + folder_.path());

@@ -14,7 +14,8 @@
 #include "support/everything.h"
 #include "support/scale.h"
 
-// Random and mutated input to everything that reads text or layouts from outside. Whatever comes in, the answer is a value or an Error.
+// Random and mutated input for everything that reads text or layouts from outside. Whatever the input, the
+// result is a value or an Error.
 namespace berth::testing {
 
 using namespace internal;
@@ -156,7 +157,7 @@ TEST(Fuzz, DlpackTensors) {
         ++accepted;
         ASSERT_LE(x.num_elements(), static_cast<std::size_t>(INT64_MAX));
         (void)to_json(inspect(x));
-        // What it reaches inside the memory it names can be read.
+        // What it reaches inside the given memory can be read.
         const auto low = reinterpret_cast<std::uintptr_t>(memory.data());
         const auto begin = reinterpret_cast<std::uintptr_t>(x.buffer().data());
         const bool ours =

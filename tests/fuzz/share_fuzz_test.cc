@@ -14,7 +14,7 @@
 #include "support/everything.h"
 #include "support/scale.h"
 
-// Tickets and segments that others made. Whatever is in them, the answer is a value or an error.
+// Tickets and segments made by other processes. Whatever their contents, the result is a value or an error.
 namespace berth::testing {
 
 using namespace internal;
@@ -37,7 +37,7 @@ void mutate(Random& random, Bytes& bytes) {
   }
 }
 
-// Makes the sum right again, so that what is behind it is reached.
+// Corrects the checksum, so that the fields after it are parsed.
 void mend(Bytes& ticket) {
   if (ticket.size() < 8) return;
   std::uint32_t sum = 2166136261U;
@@ -47,7 +47,7 @@ void mend(Bytes& ticket) {
   std::memcpy(ticket.data() + 4, &sum, sizeof sum);
 }
 
-// What stands for memory of a GPU. Whatever can be read lies inside its pieces.
+// Stubs, which describe memory of a GPU. Whatever is accepted is inside its pieces.
 TEST(Fuzz, Stubs) {
   Random random(seed());
   const std::uint64_t runs = scaled(300'000, 2000);
@@ -89,11 +89,11 @@ TEST(Fuzz, Tickets) {
       ++read;
       const Storage y = import_ticket(ticket);
       ++imported;
-      (void)y.clone();  // every element it says it has is there
+      (void)y.clone();  // every element it claims to have exists
     } catch (const Error& error) {
       ASSERT_NE(std::string(error.what()), "");
     }
-    // The true one may have been used up: then another takes its place.
+    // The valid ticket may be consumed: then a new one replaces it.
     (void)refuse_ticket(good);
     good = export_ticket(x.transpose(0, 1));
   }

@@ -52,7 +52,7 @@ TEST(BoxTones, DifferWhereBoxesTouch) {
   EXPECT_NE(tones[4], tones[2]);
 }
 
-// Each is given its tone before or after its neighbours; three tones are enough.
+// A box may get its tone before or after its neighbours; three tones suffice.
 TEST(BoxTones, DifferInAStackThatIsBuiltInAnyOrder) {
   Random random(seed());
   std::vector<MapBox> boxes(scaled(1000, 100));
@@ -191,7 +191,7 @@ TEST(Coverage, IsTheShareOfEachCell) {
   EXPECT_DOUBLE_EQ(html::coverage(map, 2, 2, std::vector<std::uint8_t>{0, 1}).at(0, 0).covered, 0);
 }
 
-// Whatever the grid, the boxes cover it as much as they cover the map.
+// Whatever the grid, the boxes cover as much of it as they cover of the map.
 TEST(Coverage, LosesNothing) {
   Random random(seed());
   for (std::uint64_t round = 0; round < scaled(200, 20); ++round) {

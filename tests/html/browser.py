@@ -26,7 +26,7 @@ class Browser:
         self.rest = b""
         self.last = 0
         self.session = None
-        self.events = []  # what the browser said by itself: (method, parameters)
+        self.events = []  # events of the browser: (method, parameters)
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):

@@ -6,8 +6,9 @@
 #include "berth/extend.h"
 #include "berth/observe.h"
 
-// Makes a pool with blocks of several tags and sizes, some of them freed again, plants one that is larger than all others, and saves a
-// snapshot to the file that it is given: what the browser test looks at. The second argument is one of the tags.
+// Makes a pool with blocks of several tags and sizes, some of them freed again, plants one that is larger than
+// all others, and saves a snapshot to the given file for the browser test. The second argument is one of the
+// tags.
 namespace {
 
 using namespace berth;

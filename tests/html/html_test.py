@@ -23,7 +23,7 @@ def run(*command):
     return done.stdout
 
 
-# ---- The checks. Each has a name that says what holds.
+# ---- The checks. The name of each states what must hold.
 
 class Checks:
     def __init__(self, berth, helper, folder, browser):

@@ -13,7 +13,7 @@ class Trace:
         self.lines = ["op,id,bytes,stream,tag"]
         self.live = {}  # id: (bytes, tag, event)
         self.event = 0
-        self.peak = (0, 0, {})  # bytes, event, what lived
+        self.peak = (0, 0, {})  # bytes, event, live blocks
 
     def allocate(self, block, size, tag=""):
         self.lines.append(f"a,{block},{size},0,{tag}")

@@ -127,7 +127,7 @@ TEST(HtmlReport, NeedsNoNetwork) {
   for (const char* part :
        {"http:", "https:", "//cdn", "@import", "url(", " src=", "fetch(", "XMLHttpRequest", "WebSocket", "import(", "localStorage"})
     EXPECT_EQ(count(page, part), 0U) << part;
-  EXPECT_EQ(count(page, "href="), 1U);  // the icon, which is inside
+  EXPECT_EQ(count(page, "href="), 1U);  // the icon, which is embedded
   EXPECT_THAT(page, HasSubstr("content=\"default-src 'none';")) << "and a browser is told to allow none";
 }
 

@@ -28,7 +28,7 @@ std::vector<html::TimelineGroup> groups(std::size_t count) {
   return all;
 }
 
-// What each step has, the slow way: bytes[step][group].
+// The live bytes at each step, computed the slow way: bytes[step][group].
 struct Story {
   std::vector<std::vector<std::uint64_t>> bytes;
 
@@ -39,7 +39,7 @@ struct Story {
   }
 };
 
-// Random changes, with quiet stretches, told to the maker as well.
+// Random changes, with quiet stretches, also passed to the maker.
 Story tell_story(TimelineMaker& maker, std::uint64_t steps, std::size_t group_count, Random& random) {
   Story story;
   std::vector<std::uint64_t> now(group_count);
@@ -79,7 +79,7 @@ TEST(Packed, HoldsAnyNumbers) {
   std::vector<std::uint64_t> numbers = {0, 1, 127, 128, 16'383, 16'384, UINT64_MAX, std::uint64_t{1} << 63};
   Random random(seed());
   for (int i = 0; i < 1000; ++i) numbers.push_back(random.below(UINT64_MAX) >> random.below(64));
-  for (std::size_t count = 0; count < 12; ++count) {  // every length of the last three bytes
+  for (std::size_t count = 0; count < 12; ++count) {  // every length of the last group of three bytes
     Packed packed;
     for (std::size_t i = 0; i < count; ++i) packed.add(numbers[i]);
     EXPECT_EQ(unpacked(packed.take()), std::vector(numbers.begin(), numbers.begin() + static_cast<std::ptrdiff_t>(count)));
@@ -112,8 +112,8 @@ TEST(Timeline, OfNothingHasItsBeginning) {
   EXPECT_THAT(line.bytes, ElementsAre(0));
 }
 
-// Against the slow way: every moment that is kept is as it was, the most and least of each part are those of the story, and what is held from one
-// part to the next is not lost.
+// Against the slow computation: every moment that is kept is exact, the maximum and minimum of each part are
+// those of the story, and bytes that live across parts are not lost.
 TEST(Timeline, KeepsThePeaksOfALongStoryExactly) {
   Random random(seed());
   const std::uint64_t stories = scaled(200, 20);
@@ -139,7 +139,8 @@ TEST(Timeline, KeepsThePeaksOfALongStoryExactly) {
         most = std::max(most, story.total(step));
         least = std::min(least, story.total(step));
       }
-      while (at + 1 < line.steps.size() && line.steps[at + 1] <= begin) ++at;  // what the part begins with
+      // The state at the beginning of the part.
+      while (at + 1 < line.steps.size() && line.steps[at + 1] <= begin) ++at;
       std::uint64_t kept_most = total(moment(line, at));
       std::uint64_t kept_least = kept_most;
       for (std::size_t i = at; i < line.steps.size() && line.steps[i] < end; ++i) {

@@ -5,12 +5,12 @@
 #include <string_view>
 #include <vector>
 
-// What `unpack` of src/html/assets/view.js does, for tests: the numbers of html/packed.h.
+// Does for tests what `unpack` of src/html/assets/view.js does: decodes the numbers of html/packed.h.
 namespace berth::testing {
 
 inline int base64_digit(char c) {
   constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  return static_cast<int>(kDigits.find(c));  // -1 for what is none
+  return static_cast<int>(kDigits.find(c));  // -1 for any other character
 }
 
 inline std::vector<std::uint64_t> unpacked(std::string_view base64) {
@@ -38,7 +38,7 @@ inline std::vector<std::uint64_t> unpacked(std::string_view base64) {
 
 inline std::uint64_t unfolded(std::uint64_t folded) { return (folded >> 1) ^ (0 - (folded & 1)); }
 
-// Each is the one before and a step more.
+// Prefix sums.
 inline std::vector<std::uint64_t> summed(std::vector<std::uint64_t> steps) {
   for (std::size_t i = 1; i < steps.size(); ++i) steps[i] += steps[i - 1];
   return steps;

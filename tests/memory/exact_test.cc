@@ -6,7 +6,7 @@
 #include "support/errors.h"
 #include "support/everything.h"
 
-// What differs from `rounded`; the engine they share is tested there.
+// How `exact` differs from `rounded`; the engine that both use is tested with the latter.
 namespace berth::testing {
 namespace {
 

@@ -18,7 +18,7 @@ using namespace internal;
 using namespace internal::memory;
 namespace {
 
-// Counts what really lives below the limit, and can be told to hold a request up and then refuse it.
+// Counts what is live below the limit, and can block a request and then refuse it.
 class Probe : public Adaptor<Allocator> {
  public:
   Probe() : Adaptor("probe", direct("cpu")) {}
@@ -115,15 +115,15 @@ TEST(Limit, NeverRefusesWhatFitsBesideTheBlocksThatLive) {
 }
 
 TEST(Limit, ARequestThatIsRefusedBelowMakesNoOtherFail) {
-  // One thread claims 80 of 100 and is held up below; another asks for 60 meanwhile. The first is refused in the end, so the second
-  // must be served.
+  // One thread claims 80 of 100 and is blocked below the limit; another asks for 60 meanwhile. The first is
+  // finally refused, so the second must be served.
   const auto probe = std::make_shared<Probe>();
   const auto limited = limit(probe, 100);
   std::thread first([&] { EXPECT_FALSE(limited->try_allocate({.bytes = 80, .tag = "hold up and refuse"})); });
   probe->entered.get_future().wait();
   std::optional<Block> second;
   std::thread other([&] { second = limited->try_allocate({.bytes = 60}); });
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // let it get to where it waits
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // lets it reach its wait
   probe->go_on.set_value();
   first.join();
   other.join();

@@ -12,7 +12,7 @@
 
 #include "support/everything.h"
 
-// What the address sanitizer knows of the strategies that cache. Only in builds that have it.
+// What the caching strategies tell the address sanitizer. Only in builds that have it.
 namespace berth::testing {
 namespace {
 
@@ -40,7 +40,7 @@ TEST_P(PoisonDeathTest, NorWhatFollowsALiveOne) {
   memory->deallocate(block);
 }
 
-// A block handed out again, or grown, may be touched to its end.
+// A block that is reused, or grown, may be accessed to its end.
 TEST_P(PoisonDeathTest, OthersAre) {
   const auto memory = make();
   memory->deallocate(memory->allocate({.bytes = bytes()}));
@@ -50,14 +50,15 @@ TEST_P(PoisonDeathTest, OthersAre) {
   memory->deallocate(block);
 }
 
-// And so may the addresses of a pool that is gone, whoever has them next. Not by mmap, which the sanitizer sees: the dynamic linker and the
-// C library's own threads go to the kernel themselves.
+// The addresses of a destroyed pool may be accessed by their next owner. They are mapped by a direct system
+// call, because the sanitizer intercepts mmap; the dynamic linker and the C library's own threads bypass it in
+// the same way.
 TEST(Poison, APoolThatIsGoneLeavesItsAddressesToOthers) {
   std::byte* page = nullptr;
   {
     const auto memory = pool("cpu");
     const Block block = memory->allocate({.bytes = 1_MiB});
-    page = static_cast<std::byte*>(block.data);  // of a large block, which begins at a page
+    page = static_cast<std::byte*>(block.data);  // a large block begins at a page boundary
     memory->deallocate(block);
   }
   const auto mapped = static_cast<std::uintptr_t>(
@@ -67,7 +68,7 @@ TEST(Poison, APoolThatIsGoneLeavesItsAddressesToOthers) {
   syscall(SYS_munmap, page, 64_KiB);
 }
 
-// Streams work on blocks that were freed under them, be it on the stream or after a use there.
+// Streams work on blocks that were freed before the work ran, with the free in the stream or after used_on.
 TEST_P(PoisonDeathTest, NorIsTheWorkOfStreamsInTheWay) {
   const auto memory = make();
   const Stream stream = make_stream("cpu");

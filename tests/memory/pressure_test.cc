@@ -11,7 +11,7 @@
 #include "support/misuse_log.h"
 #include "support/scale.h"
 
-// What runs before memory is refused, and other code of users that berth calls: it may use the allocator that called it.
+// The pressure callback, and other user code that berth calls: it may use the allocator that called it.
 namespace berth::testing {
 namespace {
 
@@ -158,7 +158,7 @@ TEST(Pressure, ThreadsFreeForOneAnother) {
   EXPECT_EQ(memory->audit(), "");
 }
 
-// A sink and a misuse handler are called without a lock too.
+// A sink and a misuse handler are called without a lock, too.
 TEST(Callbacks, ASinkMayUseThePoolThatItWatches) {
   struct Nosy : Sink {
     explicit Nosy(std::shared_ptr<Allocator> allocator) : memory(std::move(allocator)) {}

@@ -14,7 +14,7 @@
 #include "support/everything.h"
 #include "support/scale.h"
 
-// The limit over all allocators of a memory.
+// The limit over all allocators of one memory.
 namespace berth::testing {
 
 using namespace internal;
@@ -175,7 +175,7 @@ TEST(ProcessLimit, IsReadFromTheEnvironment) {
   EXPECT_EQ(sim_control(other).committed_bytes(), 0U);
 }
 
-// Four threads over four allocators of one device; the device itself says what is taken.
+// Four threads over four allocators of one device; the device itself reports what is committed.
 TEST(ProcessLimit, IsNeverExceededByConcurrentThreads) {
   const Device device = make_sim({.capacity_bytes = 64_MiB, .page_bytes = 4096, .background = false});
   constexpr std::size_t kLimit = 6_MiB;

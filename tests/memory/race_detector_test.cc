@@ -8,7 +8,7 @@
 
 #include "support/everything.h"
 
-// The strict mode for streams: it reports pairs of streams that nothing orders, and nothing else.
+// Race detection: it reports pairs of streams that nothing orders, and nothing else.
 namespace berth::testing {
 namespace {
 
@@ -79,7 +79,7 @@ TEST_F(StreamCheck, FindsNothingWrongWithWaitsReadersAndAHostThatWaited) {
   const Storage y = make(a_);
   const Storage z = make(b_);
   x.fill(1, later(a_));
-  x.fill(2, later(a_));  // one stream is in order
+  x.fill(2, later(a_));  // a stream is ordered with itself
   b_.wait(a_.record());
   z.copy_from(x, later(b_));
   y.copy_from(x, later(a_));  // both only read it

@@ -161,7 +161,7 @@ TEST(Rounded, ReusesAFreedBlockOnItsOwnStreamAtOnceAndOnAnotherWhenItsWorkIsDone
   const Stream a = make_stream(device);
   const Stream b = make_stream(device);
   const Block block = memory->allocate({.bytes = 5000, .stream = a});
-  a.enqueue([] {});  // runs only when someone waits
+  a.enqueue([] {});  // runs only when something waits
   memory->deallocate(block);
   const Block own = memory->allocate({.bytes = 5000, .stream = a});
   EXPECT_EQ(own.data, block.data) << "the stream keeps the order";
@@ -185,7 +185,7 @@ TEST(Rounded, AnEventThatIsNotDoneYetIsAskedAgain) {
   const Block second = memory->allocate({.bytes = 5000, .stream = a});
   const Event begun = a.enqueue([] {});
   memory->deallocate(first);
-  const Block apart = memory->allocate({.bytes = 5000});  // asks for an event behind the first free
+  const Block apart = memory->allocate({.bytes = 5000});  // records an event after the first free
   a.enqueue([] {});
   memory->deallocate(second);
   begun.wait();
@@ -198,7 +198,7 @@ TEST(Rounded, AnEventThatIsNotDoneYetIsAskedAgain) {
   for (const Block& live : {apart, early, late}) memory->deallocate(live);
 }
 
-// Every block is filled in its stream, then checked in it: whoever had the memory before must be done with it.
+// Every block is filled in its stream, then checked in it: the memory's previous user must be done with it.
 TEST(Rounded, NoBlockIsOverwrittenByTheWorkOfAnotherStream) {
   const std::uint64_t schedules = scaled(2000, 20);
   for (std::uint64_t at = 0; at < schedules; ++at) {
@@ -279,7 +279,7 @@ TEST(Rounded, KeepsToItsLimitAndUsesAllOfIt) {
   const Block half = memory->allocate({.bytes = 32_KiB});
   memory->deallocate(memory->allocate({.bytes = 16_KiB}));
   memory->deallocate(memory->allocate({.bytes = 8_KiB}));
-  const Block rest = memory->allocate({.bytes = 32_KiB});  // what is cached must go first
+  const Block rest = memory->allocate({.bytes = 32_KiB});  // cached memory must be released first
   EXPECT_EQ(memory->stats().committed_bytes, 64_KiB);
   try {
     memory->allocate({.bytes = 65});
@@ -362,7 +362,7 @@ TEST(Rounded, DeallocateNowWaitsForTheStream) {
   EXPECT_EQ(sim_control(device).committed_bytes(), 0U);
 }
 
-// The last handle may go in the work of the very stream that cached memory waits for.
+// The last handle may be dropped in work of the very stream that cached memory waits for.
 TEST(Rounded, EndsWithoutWaitingAndItsMemoryGoesBackInTheStreamsTurn) {
   const Device device = quiet_sim();
   const Stream a = make_stream(device);
@@ -376,7 +376,7 @@ TEST(Rounded, EndsWithoutWaitingAndItsMemoryGoesBackInTheStreamsTurn) {
     keeps = nullptr;
   });
   EXPECT_EQ(sim_control(device).committed_bytes(), 16384U);
-  a.synchronize();  // runs the work, and what it put behind itself
+  a.synchronize();  // runs the work, and what it enqueued
   a.synchronize();
   EXPECT_EQ(sim_control(device).committed_bytes(), 0U);
 }
@@ -444,12 +444,12 @@ TEST(Rounded, AForkedChildUsesHostMemoryAndLeavesADeviceAlone) {
   host->deallocate(on_host);
 }
 
-// ---- the n-th failure
+// ---- the nth failure
 
 struct World {
   explicit World(const char* text) : device(quiet_sim(1_MiB)), memory(make_allocator(text, device)) {}
 
-  // A bit of everything, in which nothing is left allocated whatever fails.
+  // A bit of everything; nothing stays allocated, whatever fails.
   void run() {
     std::vector<Block> live;
     live.reserve(64);
@@ -573,7 +573,7 @@ TEST(Rounded, RandomOperationsKeepItSound) {
   did(std::to_string(steps) + " operations from seed " + std::to_string(seed()));
 }
 
-// Host memory with room for one block, whose frees can be held up.
+// Host memory with room for one block, whose frees can be blocked.
 class Narrow : public Backend {
  public:
   explicit Narrow(Device device) : Backend(device) {
@@ -656,7 +656,8 @@ TEST(Rounded, AChildForkedDuringAFreeWaitsForNobody) {
   frees.join();
 }
 
-// Each thread has a bucket of its own, and the device has room for one block of each: caches must go for others to be served.
+// Each thread has a bucket of its own, and the device has room for one block of each: caches must be released
+// for other threads to be served.
 TEST(Rounded, ThreadsThatFillADeviceTogetherAreServed) {
   const Device device = quiet_sim(1_MiB);
   const auto memory = rounded(device);

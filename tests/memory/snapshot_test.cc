@@ -14,7 +14,7 @@
 #include "support/everything.h"
 #include "support/scale.h"
 
-// Snapshots of allocators: that they say what there is, that they hang together while others allocate.
+// Snapshots of allocators: that they are complete, and consistent while other threads allocate.
 namespace berth::testing {
 
 using namespace internal;
@@ -152,7 +152,7 @@ void snapshot_while_in_use(const std::vector<std::shared_ptr<Allocator>>& all, s
 
 TEST(Snapshot, OfAPoolHangsTogetherWhileFourThreadsUseIt) { snapshot_while_in_use({pool("cpu")}, 2000, any_size); }
 
-// A tenant moves pages away from under its parent, at the device, without the parent's lock.
+// A tenant moves pages away from its parent, at the device, without the parent's lock.
 TEST(Snapshot, OfAPoolHangsTogetherWhileATenantBorrowsItsPages) {
   const auto parent = pool("cpu");
   const auto tenant = private_pool(parent, {.fixed_pages = false});
@@ -168,7 +168,7 @@ TEST(Snapshot, PassesThroughAdaptors) {
   memory->deallocate(block);
 }
 
-// Each fault by itself is found.
+// Each fault on its own is found.
 TEST(Snapshot, AuditFindsWhatIsWrong) {
   const auto memory = pool("cpu");
   std::vector<Block> blocks;

@@ -10,8 +10,8 @@
 #include "support/heap_faults.h"
 #include "support/misuse_log.h"
 
-// Memory that streams pass on to one another: by waits that were issued, and when several use a block. On a simulated device whose streams
-// do not move until someone waits for them.
+// Memory that streams pass on to one another: by waits that were issued, and when several streams use a block.
+// On a simulated device whose streams make no progress until something waits for them.
 namespace berth::testing {
 namespace {
 
@@ -28,7 +28,7 @@ class StrategyStreams : public ::testing::TestWithParam<const char*> {
   }
 
   Block allocate(const Stream& stream, std::size_t bytes = 300'000) { return memory_->allocate({.bytes = bytes, .stream = stream}); }
-  // Keeps a stream busy until someone waits for it: asking runs no host function.
+  // Keeps a stream busy until something waits for it: a query runs no host function.
   static void keep_busy(const Stream& stream) {
     stream.enqueue([] {});
   }
@@ -80,7 +80,7 @@ TEST_P(ReusingStreams, WhatAHostThreadHasWaitedForIsEveryones) {
   keep_busy(a_);
   memory_->deallocate(first);
   a_.synchronize();
-  keep_busy(a_);  // so that asking the stream itself would not help
+  keep_busy(a_);  // so that a query of the stream itself would not help
   const Hold held = memory_->hold();
   const auto second = memory_->try_allocate({.bytes = 300'000, .stream = b_});
   ASSERT_TRUE(second) << "it is cached, and known to be free";
@@ -120,7 +120,7 @@ TEST_P(StrategyStreams, EveryStreamThatUsesABlockIsWaitedFor) {
   int ran = 0;
   for (const Stream& stream : {a_, b_, c_}) {
     memory_->used_on(block, stream);
-    memory_->used_on(block, stream);  // twice is once
+    memory_->used_on(block, stream);  // the second call has no effect
     stream.enqueue([&] { ++ran; });
   }
   memory_->deallocate_now(block);
@@ -185,7 +185,7 @@ TEST_P(StrategyStreams, UnderPressureMemoryIsWaitedForOnTheOtherStreamToo) {
   EXPECT_TRUE(ran);
 }
 
-// A host function that asked for more than is free waited for its own stream, for ever.
+// A host function that allocates more than is free must not wait for its own stream: that would be a deadlock.
 TEST_P(StrategyStreams, WorkDoesNotWaitForItsOwnStream) {
   const Block block = memory_->allocate({.bytes = 40_MiB, .stream = a_});
   bool served = true;
@@ -205,8 +205,8 @@ TEST_P(StrategyStreams, WrongUsesAreReportedAndChangeNothing) {
   wrong.bytes += 1;
   memory_->used_on(wrong, b_);
   memory_->used_on(elsewhere, b_);
-  memory_->used_on(Block(), b_);  // of no bytes: nothing to say
-  memory_->used_on(block, {});    // no stream: neither
+  memory_->used_on(Block(), b_);  // of no bytes: has no effect
+  memory_->used_on(block, {});    // no stream: has no effect
   memory_->deallocate(block);
   memory_->used_on(block, b_);
   EXPECT_EQ(log.reported(), (std::vector{MisuseKind::size_mismatch, MisuseKind::foreign_free, MisuseKind::double_free}));

@@ -8,7 +8,7 @@
 #include "support/errors.h"
 #include "support/everything.h"
 
-// Hand-made files: every lie is refused.
+// Hand-made files: every inconsistent one is rejected.
 namespace berth::testing {
 
 using namespace internal::record;
@@ -76,7 +76,7 @@ TEST(BinaryTrace, ReadsTheTagsOfAllocations) {
   FileMaker file;
   file.add_words("\x07(other)\x06unused\x02kv", 3);
   file.add_chunk({word(Operation::allocate, 1), word(Operation::tag, 3), word(Operation::allocate, 2), word(Operation::free, 0)}, 3);
-  file.add_words(std::string("\x04w\0,\n\x02kv", 8), 2);  // any bytes; and a word twice, as "(other)" can be
+  file.add_words(std::string("\x04w\0,\n\x02kv", 8), 2);  // any bytes; and one name twice, as "(other)" can be
   file.add_chunk({word(Operation::allocator, 9), word(Operation::tag, 4), word(Operation::allocate, 3), word(Operation::tag, 5),
                   word(Operation::allocate, 4), word(Operation::tag, 0), word(Operation::allocate, 5)},
                  3);

@@ -12,7 +12,7 @@
 #include "support/everything.h"
 #include "support/scale.h"
 
-// What is exported is read back, by readers written here from the formats' own descriptions.
+// Exports are read back by readers written here from the specifications of the formats.
 namespace berth::testing {
 
 using namespace internal;
@@ -49,7 +49,7 @@ std::vector<std::vector<std::string>> read_csv(const std::string& text) {
   return rows;
 }
 
-// Everything that both viewers need of an event.
+// Everything that both viewers need in an event.
 void expect_event(const json& event) {
   ASSERT_TRUE(event.contains("ph") && event.contains("name") && event.contains("pid")) << event;
   const std::string phase = event["ph"];
@@ -142,7 +142,7 @@ TEST(Csv, OfASnapshotHasALineForEachBlock) {
   memory->deallocate(block);
 }
 
-// Each line is a comment that is known, or name{labels} value; types come before values; no series is told twice.
+// Each line is a known comment, or name{labels} value; types come before values; no series occurs twice.
 TEST(Prometheus, TextIsWellFormedAndSaysWhatStatsSay) {
   const auto memory = pool("cpu");
   const Block block = memory->allocate({.bytes = 300, .tag = "kv\\ \"x\"\n"});

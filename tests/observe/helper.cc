@@ -28,7 +28,7 @@ namespace {
 // Destroyed when the program ends: not a leak.
 Storage g_static = empty({4}, DType::f32, "cpu", {.tag = "static"});
 
-// What is never destroyed.
+// Makes an object that is never destroyed.
 template <class T>
 T& leak(T value) {
   return *new T(std::move(value));
@@ -72,7 +72,7 @@ int wait_for_files(const char* folder, int count) {
   return 1;
 }
 
-// Gets the signal in the middle of allocating, from itself.
+// Sends itself the signal in the middle of an allocation.
 int get_signals(const char* folder) {
   const auto memory = default_allocator("cpu");
   const Storage kept = empty({100}, DType::f32, "cpu", {.tag = "kept"});
@@ -86,7 +86,7 @@ int get_signals(const char* folder) {
   return 0;
 }
 
-// As daemons do, that then open files of their own under the same numbers.
+// Closes descriptors as daemons do, which then open their own files under the same numbers.
 int get_signals_without_descriptors(const char* folder) {
   for (int number = 3; number < 1024; ++number) (void)close(number);
   const std::string path = std::string(folder) + "/strange";
@@ -108,7 +108,7 @@ int run_out(int times) {
   return 0;
 }
 
-// A child that exits as its parent does, with the parent's leak.
+// A child that exits like its parent, with the parent's leak.
 int fork_and_exit() {
   plant("storage");
   const pid_t child = fork();
@@ -117,7 +117,7 @@ int fork_and_exit() {
   return status;
 }
 
-// Until it is killed.
+// Runs until it is killed.
 int stay(const std::string& how) {
   for (int number = 3; number < 1024 && how == "without-descriptors"; ++number) (void)close(number);
   std::vector<std::shared_ptr<Allocator>> pools;

@@ -14,7 +14,7 @@
 #include "support/everything.h"
 #include "support/process.h"
 
-// What the environment asks of a program that knows nothing of it.
+// Observation of a program that is enabled by environment variables alone.
 namespace berth::testing {
 
 using namespace internal::observe;
@@ -83,7 +83,8 @@ TEST_F(ObservedProcess, ThatLeaksNamesEachLeakAndNoOther) {
     EXPECT_NE(ran.output.find(one.expected), std::string::npos) << one.kind << ": " << ran.output;
     EXPECT_EQ(count_of(ran.output, "berth:   "), one.leaks) << ran.output;
     EXPECT_EQ(count_of(ran.output, "held by"), one.leaks);
-    const std::size_t sites = one.kind == std::string("block") ? 0 : one.leaks;  // a request may have one, and this has none
+    // A request may have a site, and this one has none.
+    const std::size_t sites = one.kind == std::string("block") ? 0 : one.leaks;
     EXPECT_EQ(count_of(ran.output, "at helper.cc:"), sites) << ran.output;
   }
   const Ran all = helper("BERTH_LEAKS=1 BERTH_STACK_DEPTH=4", "plant storage view block");
@@ -162,7 +163,8 @@ TEST_F(ObservedProcess, WritesATraceWithItsTags) {
   EXPECT_EQ(trace.words, (std::vector<std::string>{"", "planted"}));
 }
 
-// Started in the background by a shell, which prints its number. Its page, when it shows what it holds.
+// Starts a helper in the background by a shell, which prints its process id. Returns its live state once that
+// shows all of its blocks.
 std::optional<LiveProcess> start_and_see(const std::string& folder, const std::string& arguments) {
   const Ran ran = run_command("BERTH_LIVE=1 " BERTH_OBSERVE_HELPER " stay " + arguments + " > " + folder +
                               "/said 2>&1 & echo $!; while ! grep -q ready " + folder + "/said; do sleep 0.05; done");

@@ -13,7 +13,7 @@
 #include "support/everything.h"
 #include "support/scale.h"
 
-// The profiler: its totals are those of a model that counts the same events in the obvious way.
+// The profiler: its totals equal those of a model that counts the same events in the obvious way.
 namespace berth::testing {
 
 using namespace internal;
@@ -69,7 +69,8 @@ std::size_t any_size(Random& random) {
   return 1 + random.below(kind < 900 ? 4096 : kind < 990 ? 100'000 : 2_MiB);
 }
 
-// Small and large blocks, with and without a thread's cache, of several allocators and devices, with tags in scopes and in requests.
+// Small and large blocks, with and without a thread's cache, of several allocators and devices, with tags in
+// scopes and in requests.
 TEST(Profiler, CountsAsTheModelDoesOverManyRandomOperations) {
   const std::vector<std::shared_ptr<Allocator>> allocators = {pool("cpu"), track(pool("cpu")), direct("cpu"), rounded("cpu"),
                                                               pool(make_sim({.capacity_bytes = 4_GiB}))};
@@ -106,7 +107,7 @@ TEST(Profiler, CountsAsTheModelDoesOverManyRandomOperations) {
   did(std::to_string(steps) + " random operations, seed " + std::to_string(seed()));
 }
 
-// Totals are exact; peaks are at least what one thread alone had, and at most the sum of what all had.
+// Totals are exact; peaks are at least what one thread alone had, and at most the sum over all threads.
 TEST(Profiler, CountsWhatThreadsDoThatFreeEachOthersBlocks) {
   const auto memory = pool("cpu");
   const std::uint64_t steps = scaled(100'000, 1000);

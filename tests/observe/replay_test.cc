@@ -86,7 +86,8 @@ TEST(Replay, OutOfMemoryFreesWhatWasAllocated) {
   EXPECT_ERROR(replay(huge, {.strategy = "malloc"}), OutOfMemory, ErrorCode::out_of_memory);
 }
 
-// Blocks of 1 to 4 MiB, of which the oldest goes when a new one comes, so that pages are moved; and small ones among them.
+// Blocks of 1 to 4 MiB, the oldest of which is freed when a new one is allocated, so that pages are moved; and
+// small ones among them.
 ReplayScript moving_script() {
   std::string trace;
   for (int i = 0; i < 400; ++i) {

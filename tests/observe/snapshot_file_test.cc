@@ -44,7 +44,7 @@ TEST(SnapshotFile, HoldsEveryStrategyAndComesBackEqual) {
   ASSERT_NE(find(taken, *plain), nullptr);
   EXPECT_EQ(find(taken, *pooled)->figures.live_blocks, 250U);
   const ProcessSnapshot read = read_snapshot(to_json(taken));
-  // Bytes that are not UTF-8 cannot be written in JSON; the rest comes back as it was.
+  // Bytes that are not UTF-8 cannot be written in JSON; everything else round-trips.
   ProcessSnapshot expected = taken;
   for (Snapshot& one : expected.pools) {
     for (std::string& tag : one.tags) {
@@ -74,7 +74,8 @@ TEST(SnapshotFile, RefusesWhatIsNotOne) {
     EXPECT_ERROR(read_snapshot(text), FormatError, ErrorCode::format_error);
 }
 
-// A byte changed, or the end missing: refused, or a snapshot that passes its audit; never anything else.
+// With a byte changed, or the end missing, a file is rejected, or gives a snapshot that passes its audit; never
+// anything else.
 TEST(SnapshotFile, ReadsNothingThatDoesNotMakeSense) {
   const auto memory = pool("cpu");
   std::vector<Block> blocks;
@@ -130,7 +131,7 @@ TEST(SnapshotDiff, SaysWhatCameAndWent) {
   EXPECT_EQ(groups[0].tag, "grows");
   EXPECT_EQ(groups[0].bytes, 3010U);
   EXPECT_EQ(groups[0].blocks, 2U);
-  // Of two processes, allocators are matched by what they are.
+  // Allocators of two processes are matched by their properties.
   ProcessSnapshot elsewhere = after;
   elsewhere.process = 2;
   elsewhere.pools[0].allocator_id += 1000;

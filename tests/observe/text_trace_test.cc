@@ -60,7 +60,7 @@ TEST(TextTrace, ReadsTheTagsThatTheTraceAdaptorWrites) {
   EXPECT_EQ(read.tags, (std::vector<std::uint16_t>{1, 0, 0, 0}));
 }
 
-// Each with the line that is at fault.
+// Each error names the line at fault.
 TEST(TextTrace, RefusesABadLineAndSaysWhich) {
   const std::pair<const char*, const char*> bad[] = {
       {"x,1,8,0\n", "1"},

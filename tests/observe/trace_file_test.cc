@@ -43,7 +43,7 @@ class TraceFile : public ::testing::Test {
       (std::filesystem::temp_directory_path() / ("berth_trace_" + std::to_string(os::process_id()) + ".trace")).string();
 };
 
-// What must be read back, apart from the time.
+// The events that must be read back, apart from their time.
 struct Log {
   std::vector<TraceEvent> events;
 
@@ -79,7 +79,8 @@ TEST_F(TraceFile, IsReadBackAsItHappened) {
       log.free(*live.back().first, live.back().second);
       live.pop_back();
     } else if (Allocator& from = *memory[random.below(3)]; from.device() == sim) {
-      const std::size_t bytes = random.one_in(20) ? 600_MiB : 1 + random.below(1_MiB);  // more than a word holds, or less
+      // More than a word holds, or less.
+      const std::size_t bytes = random.one_in(20) ? 600_MiB : 1 + random.below(1_MiB);
       live.emplace_back(&from, log.allocate(from, {.bytes = bytes, .stream = streams[random.below(3)]}));
     } else {
       live.emplace_back(&from, log.allocate(from, {.bytes = 1 + random.below(5000)}));
@@ -132,7 +133,7 @@ TEST_F(TraceFile, KeepsTheTagsOfThreadsThatShareWords) {
   std::vector<std::jthread> threads;
   for (std::size_t t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
-      for (std::size_t i = 0; i < 20000; ++i) {  // the size says which word
+      for (std::size_t i = 0; i < 20000; ++i) {  // the size encodes the word of the tag
         const std::size_t word = (i * (t + 1)) % 500;
         const TagScope scope(Tag("shared " + std::to_string(word)));
         memory->deallocate(memory->allocate({.bytes = word + 1}));
@@ -174,7 +175,7 @@ TEST_F(TraceFile, IsBoundedWithItsWords) {
 TEST_F(TraceFile, IsNotWrittenIntoAFileThatTheProgramOpenedInItsPlace) {
   const auto memory = direct("cpu");
   const int before = dup(0);
-  close(before);  // the number that the trace will have
+  close(before);  // frees the number that the trace will get
   start_trace(path_);
   close(before);
   const std::string strange = path_ + ".strange";
@@ -326,7 +327,7 @@ TEST_F(TraceFile, WithoutHeapForABufferEventsAreDropped) {
   start_trace(path_);
   std::thread([&] {
     const auto memory = direct("cpu");
-    const Block first = memory->allocate({.bytes = 64});  // the buffer of this thread comes with it
+    const Block first = memory->allocate({.bytes = 64});  // makes the buffer of this thread
     memory->deallocate(first);
   }).join();
   std::thread([&] {

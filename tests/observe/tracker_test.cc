@@ -14,7 +14,7 @@
 #include "support/everything.h"
 #include "support/scale.h"
 
-// Leaks: each kind that is planted is found, with what is known of it, and nothing else is.
+// Leaks: each kind that is planted is found, with all that is known about it, and nothing else is.
 namespace berth::testing {
 
 using namespace internal::base;
@@ -211,7 +211,7 @@ TEST(Tracker, WritesLeaksAsJson) {
   EXPECT_EQ(read["shape"], nlohmann::json::array({2, 3}));
 }
 
-// Snapshots know sites and ages of what a tracker watches.
+// Snapshots have the sites and ages of what a tracker observes.
 TEST(Tracker, GivesSnapshotsSitesAndAges) {
   const auto memory = pool("cpu");
   const Block before = memory->allocate({.bytes = 100, .site = Site::here()});
@@ -228,7 +228,7 @@ TEST(Tracker, GivesSnapshotsSitesAndAges) {
   memory->deallocate(after);
 }
 
-// Random storages, views, exports and blocks of several threads, against a list of what was kept.
+// Random storages, views, exports and blocks of several threads, against a list of those that were kept.
 TEST(Tracker, FindsExactlyWhatFourThreadsHaveKept) {
   const Tracker tracker;
   const std::uint64_t steps = scaled(20'000, 200);

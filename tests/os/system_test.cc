@@ -21,7 +21,7 @@ using namespace berth;
 using namespace berth::internal;
 namespace fs = std::filesystem;
 
-// A machine's /proc and /sys, as far as a test writes them.
+// A fake /proc and /sys, with the files that a test writes.
 class FakeRoot {
  public:
   FakeRoot() {
@@ -76,7 +76,8 @@ TEST(CgroupMemory, OfVersion1IsReadFromTheMemoryController) {
   root.groups("12:cpu,cpuacct:/x\n5:hugetlb,memory:/docker/abc\n1:name=systemd:/x\n");
   root.write("sys/fs/cgroup/memory/docker/memory.limit_in_bytes", "800000\n")
       .write("sys/fs/cgroup/memory/docker/memory.usage_in_bytes", "300\n");
-  root.write("sys/fs/cgroup/memory/docker/abc/memory.limit_in_bytes", "9223372036854771712\n");  // how version 1 says "none"
+  // How version 1 says "none".
+  root.write("sys/fs/cgroup/memory/docker/abc/memory.limit_in_bytes", "9223372036854771712\n");
   expect_limit(root, 800000, 300);
 }
 

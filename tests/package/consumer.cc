@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <vector>
 
-// A program outside the tree: public headers only, and an exception that crosses the library's border.
+// A program outside the tree: public headers only, and an exception that crosses the boundary of the library.
 int main() {
   const std::vector<float> values = {1, 2, 3, 4, 5, 6};
   const berth::Storage x = berth::from_data(values, {2, 3}, "sim:0", berth::DType::bf16);

@@ -140,7 +140,7 @@ TEST(RandomChunks, AreVerifiedAndRun) {
   did(std::to_string(runs) + " graphs, " + std::to_string(several) + " in several chunks");
 }
 
-// ---- The verifier, on chunks that are wrong in one known way.
+// ---- The verifier, on chunks with one known error.
 
 void expect_chunks_caught(PlanProblem::Kind kind, const std::function<void(PlanTables&)>& change) {
   const Graph graph = lives_graph({{0, 3, 60}, {0, 3, 50}, {0, 3, 40}, {1, 2, 30}});
@@ -161,7 +161,7 @@ TEST(PlantedChunks, AreCaught) {
   expect_chunks_caught(Kind::bounds, [](PlanTables& t) { t.chunks[0].bytes -= 1; });
   expect_chunks_caught(Kind::overlap, [](PlanTables& t) { t.chunks[1].offset -= 1; });
   expect_chunks_caught(Kind::overlap, [](PlanTables& t) { std::swap(t.chunks[0], t.chunks[1]); });
-  expect_chunks_caught(Kind::bounds, [](PlanTables& t) {  // a boundary through the middle of a value
+  expect_chunks_caught(Kind::bounds, [](PlanTables& t) {  // a boundary inside a value
     t.chunks[0].bytes -= 10;
     t.chunks[1].offset -= 10;
     t.chunks[1].bytes += 10;

@@ -61,7 +61,7 @@ TEST(Graph, RefusesValuesThatAreThereTwice) {
   named.graph.values[named.c].name = "b";
   expect_names(named.graph, ErrorCode::duplicate_value, {"'b'"});
   named.graph.values[named.b].name = named.graph.values[named.c].name = "";
-  named.graph.validate();  // without a name they are told apart by number
+  named.graph.validate();  // without names they are distinguished by number
   Chain devices;
   devices.graph.devices = {"cpu:0", "cpu:0"};
   expect_names(devices.graph, ErrorCode::duplicate_value, {"cpu:0"});

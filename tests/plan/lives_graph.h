@@ -15,7 +15,7 @@ struct LifeLine {
   std::size_t bytes;
 };
 
-// A graph with one value for each life, in their order, and one node for each step.
+// A graph with one value for each lifetime, in their order, and one node for each step.
 inline Graph lives_graph(const std::vector<LifeLine>& lives) {
   Graph graph;
   std::uint32_t steps = 0;

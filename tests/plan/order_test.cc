@@ -16,7 +16,8 @@ using namespace internal::base;
 
 namespace {
 
-// Two branches, each of a large value that becomes a small one; the graph makes both large ones first.
+// Two branches, each with a large value that is reduced to a small one; the graph computes both large ones
+// first.
 Graph two_branches(bool side_effects = false) {
   Graph graph;
   const ValueId x = graph.add_value({.name = "x", .bytes = 8, .external = true});
@@ -153,7 +154,7 @@ TEST(RandomOrders, AreVerifiedNeverWorseAndTheSameAgain) {
   did(std::to_string(runs) + " graphs, " + std::to_string(changed) + " with a better order");
 }
 
-// ---- The verifier, on orders that are wrong in one known way.
+// ---- The verifier, on orders with one known error.
 
 struct OrderedCase {
   Graph graph = two_branches();
@@ -177,10 +178,10 @@ TEST(PlantedOrders, AreCaught) {
   OrderedCase stranger;
   stranger.tables.order[2] = 99;
   expect_order_caught(stranger);
-  OrderedCase early;  // reads before it is written
+  OrderedCase early;  // reads a value before it is written
   std::swap(early.tables.order[3], early.tables.order[4]);
   expect_order_caught(early);
-  OrderedCase effects;  // declared afterwards: the order breaks them
+  OrderedCase effects;  // declared afterwards: the order violates them
   for (GraphNode& node : effects.graph.nodes) node.side_effects = true;
   expect_order_caught(effects);
   OrderedCase parallel;
@@ -190,7 +191,7 @@ TEST(PlantedOrders, AreCaught) {
 
 TEST(PlantedOrders, AnOrderThatIsLeftOutIsFoundInTheRun) {
   OrderedCase wrong;
-  wrong.tables.order.clear();  // then the locations are for other lives
+  wrong.tables.order.clear();  // then the locations are for other lifetimes
   EXPECT_FALSE(verify_plan(wrong.graph, wrong.tables).empty());
 }
 

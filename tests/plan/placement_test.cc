@@ -103,7 +103,7 @@ TEST(ShadowRun, RefusesOrdersThatTheGraphDoesNotAllow) {
     EXPECT_ERROR(shadow_run(placed, order), ArgumentError, ErrorCode::invalid_argument);
 }
 
-// An order that the graph allows and a plan for nodes in order does not: the run must notice.
+// An order that the graph allows, but not a plan for nodes in order: the shadow run must notice.
 TEST(ShadowRun, FindsWhatIsOverwrittenEarly) {
   Graph graph;
   const ValueId a = graph.add_value({.name = "a", .bytes = 64});

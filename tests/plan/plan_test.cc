@@ -49,7 +49,7 @@ TEST(Plan, EveryStrategyGivesAPlanOnItsOwn) {
     const Plan made = plan(graph, {.strategy = std::string(strategy.name)});
     EXPECT_TRUE(made.has_locations()) << strategy.name;
     EXPECT_LE(made.peak_bytes(), made.naive_bytes()) << strategy.name;
-    if (strategy.name == "every_order") continue;  // not of so many
+    if (strategy.name == "every_order") continue;  // too slow for that many
     EXPECT_LT(made.peak_bytes(), 2 * made.lower_bound_bytes()) << strategy.name;
   }
 }
@@ -67,7 +67,7 @@ TEST(Plan, TheBestIsTheSmallestOfAll) {
 }
 
 TEST(Plan, IndependentStretchesOfTimeAreSolvedApart) {
-  // Two knots with nothing across; the second alone decides.
+  // Two groups that no lifetime connects; the second alone determines the peak.
   const Plan made = plan(lives_graph({{0, 2, 3}, {1, 3, 4}, {3, 5, 30}, {4, 6, 40}}));
   EXPECT_EQ(made.peak_bytes(), 70U);
   EXPECT_EQ(made.outcome(), PlanOutcome::optimal);
@@ -99,7 +99,7 @@ TEST(Plan, FixedOffsetsAreKept) {
   EXPECT_ERROR(plan(graph, {.strategy = "slots"}), ArgumentError, ErrorCode::invalid_argument);
 }
 
-// Bytes that are shared are pulled along by a fixed offset; apart, both fit.
+// With reuse, a fixed offset would also apply to the other value; without it, both fit.
 TEST(Plan, IsNotInfeasibleBecauseOfWhatIsShared) {
   Graph graph;
   const ValueId a = graph.add_value({.name = "a", .bytes = 64, .fixed_offset = 0});
@@ -150,7 +150,7 @@ TEST(Plan, ACapacityMustHold) {
   EXPECT_EQ(refused.lower_bound_bytes(), 30U);
 }
 
-// What was not found is not called impossible.
+// A plan that was not found is not reported as infeasible.
 TEST(Plan, NotFoundIsNotInfeasible) {
   Graph graph = lives_graph({{0, 2, 4}, {1, 3, 4}, {2, 4, 4}, {0, 1, 3}, {3, 4, 3}, {0, 4, 1}});
   const Plan slots = plan(graph, {.strategy = "slots", .match_range = 0, .capacity_bytes = 12});

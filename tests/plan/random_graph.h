@@ -8,8 +8,9 @@
 #include "base/random.h"
 #include "berth/plan/plan.h"
 
-// Graphs of every kind that a planner can meet: values that are external, dynamic, of no bytes or of unknown size, on two devices; options in
-// location, of identity, views and joins; inputs that are ignored, left out, or given twice; outputs that nobody reads.
+// Graphs of every kind that a planner can meet: values that are external, dynamic, of no bytes or of unknown
+// size, on two devices; in-place, identity, view and join options; inputs that are ignored, left out, or given
+// twice; outputs without a reader.
 namespace berth::testing {
 
 using namespace internal::base;
@@ -48,7 +49,7 @@ class RandomGraph {
   void add_node() {
     GraphNode node{.name = "n" + std::to_string(graph_.nodes.size())};
     for (std::uint64_t i = random_.below(4); i > 0; --i) {
-      // Mostly recent values: chains are where reuse happens.
+      // Mostly recent values, because reuse happens in chains.
       const std::size_t back = std::min<std::size_t>(ready_.size(), random_.one_in(4) ? ready_.size() : 3);
       if (back != 0) node.inputs.push_back(random_.one_in(20) ? kNoValue : ready_[ready_.size() - 1 - random_.below(back)]);
     }
@@ -92,12 +93,12 @@ class RandomGraph {
   Random& random_;
   const std::size_t most_nodes_;
   Graph graph_;
-  std::vector<ValueId> ready_;  // what a node may read
+  std::vector<ValueId> ready_;  // values that a node may read
 };
 
 inline Graph random_graph(Random& random, std::size_t most_nodes = 16) { return RandomGraph(random, most_nodes).make(); }
 
-// Any order that keeps to the graph and the plan's edges.
+// A random order that respects the graph and the plan's edges.
 inline std::vector<NodeId> random_order(Random& random, const Plan& plan) {
   const NodeRange& nodes = plan.tables().nodes;
   std::vector<std::vector<NodeId>> after(nodes.end);

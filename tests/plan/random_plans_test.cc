@@ -9,7 +9,8 @@
 #include "support/everything.h"
 #include "support/scale.h"
 
-// Random graphs through the whole pipeline. Every plan that `plan` returns has passed the verifier; here it is also run, byte by byte.
+// Random graphs through the whole pipeline. Every plan that `plan` returns has passed the verifier; here it is
+// also executed, byte by byte.
 namespace berth::testing {
 
 using namespace internal::base;
@@ -28,7 +29,7 @@ PlanOptions random_options(Random& random) {
   return options;
 }
 
-// Locations that values must, or would rather, have.
+// Offsets that values must have, or prefer.
 void add_offsets(Random& random, Graph& graph) {
   for (GraphValue& value : graph.values) {
     const std::size_t offset = 128 * random.below(4);
@@ -97,7 +98,8 @@ TEST(RandomPlans, TheSameInputGivesTheSamePlan) {
   }
 }
 
-// The least peak of at most seven buffers, by letting them fall in every order: some order gives an optimal packing.
+// The smallest peak of at most seven buffers, by packing them lowest-first in every order: some order gives an
+// optimal packing.
 std::size_t least_peak(const std::vector<Plan::Buffer>& buffers) {
   std::vector<std::size_t> order(buffers.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -127,7 +129,7 @@ std::size_t least_peak(const std::vector<Plan::Buffer>& buffers) {
   return least;
 }
 
-// A graph whose values live for given steps.
+// A graph whose values have given lifetimes.
 Graph graph_of_lives(Random& random, std::size_t count) {
   Graph graph;
   const NodeId steps = static_cast<NodeId>(2 + random.below(5));

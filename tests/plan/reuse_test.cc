@@ -4,7 +4,7 @@
 #include "berth/plan/plan.h"
 #include "support/errors.h"
 
-// Which values share bytes: each rule by itself, in a graph where breaking it would be wrong.
+// Which values reuse bytes: each rule by itself, in a graph where breaking it would be wrong.
 namespace berth::testing {
 namespace {
 
@@ -185,7 +185,8 @@ TEST(Reuse, AJoinWritesItsInputsWhereTheyGo) {
   EXPECT_EQ(plan(graph, {.inplace = false}).peak_bytes(), 256U);
 }
 
-// The whole would exist from the first part on: while something large lives that makes the plan larger, not smaller.
+// The whole would be live from the first part on: while something large is live, that makes the plan larger,
+// not smaller.
 TEST(Reuse, AJoinThatCostsMemoryIsNotTaken) {
   Graph graph;
   const ValueId a = graph.add_value({.name = "a", .bytes = 8});

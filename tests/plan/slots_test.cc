@@ -4,7 +4,7 @@
 #include "berth/plan/plan.h"
 #include "plan/lives_graph.h"
 
-// Plans of slots, and plans for nodes that may run at once.
+// Plans with slots, and plans for nodes that may run concurrently.
 namespace berth::testing {
 namespace {
 
@@ -34,7 +34,7 @@ TEST(Slots, ASmallerOneGrowsTheLargestFirst) {
 }
 
 TEST(Slots, TheLargestOutputOfANodeIsPlacedFirst) {
-  // With the small one first it would take the large slot.
+  // If the small one came first, it would take the large slot.
   const Plan made = slots(lives_graph({{0, 1, 16}, {1, 2, 8}, {1, 2, 16}}), 2);
   EXPECT_EQ(made.location(2).slot, made.location(0).slot);
   EXPECT_EQ(made.peak_bytes(), 24U);
@@ -60,7 +60,8 @@ TEST(Slots, OfAnEarlierPlanAreUsedAgain) {
   EXPECT_EQ(backward.tables().slots, forward.tables().slots);
 }
 
-// Two branches that could run at once, x0 → x1 → x2 and y0 → y1 → y2; the last two find the slots of the first two free.
+// Two branches that may run concurrently, x0 → x1 → x2 and y0 → y1 → y2; the last two find the slots of the
+// first two free.
 struct TwoBranches {
   Graph graph;
   ValueId x0 = graph.add_value({.name = "x0", .bytes = 64});
@@ -99,7 +100,7 @@ TEST(Parallel, ColoursKeepBranchesApart) {
 }
 
 TEST(Parallel, ReuseAcrossBranchesAddsAnEdge) {
-  // a dies at node 1, then c of another branch takes its place.
+  // a dies at node 1, then c of another branch uses its slot.
   Graph graph;
   const ValueId a = graph.add_value({.name = "a", .bytes = 64});
   const ValueId b = graph.add_value({.name = "b", .bytes = 8, .output = true});

@@ -21,8 +21,8 @@
 #include "copy/host/host_copy.h"
 #include "copy/host/workers.h"
 
-// The program that copy_process_test.cc starts: each argument is something that copies by several threads must live through. It exits with 0
-// when all is well and says on standard error what is not.
+// The program that copy_process_test.cc starts: each argument names a situation that copies by several threads
+// must survive. It exits with 0 on success, and otherwise prints what is wrong to standard error.
 namespace {
 
 using namespace berth;
@@ -53,7 +53,7 @@ bool copy_works(int threads) {
   return true;
 }
 
-// Items that wait until all are running: it returns only when so many threads take part.
+// Items that wait until all are running: returns only when that many threads take part.
 void meet(int threads) {
   std::atomic<int> inside{0};
   run_in_parallel(static_cast<std::size_t>(threads), threads, [&](std::size_t) noexcept {
@@ -103,7 +103,7 @@ void fork_after_copies() {
   }
 }
 
-// Others are in the middle of jobs when the process forks.
+// Other threads are in the middle of jobs when the process forks.
 void fork_while_copying() {
   std::atomic<bool> stop{false};
   std::vector<std::thread> callers;
@@ -117,7 +117,7 @@ void fork_while_copying() {
   for (std::thread& caller : callers) caller.join();
 }
 
-// New threads are given a stack that no address space has room for.
+// New threads get a stack that no address space has room for.
 void set_stack_of_new_threads(std::size_t bytes) {
   pthread_attr_t attributes;
   require(pthread_attr_init(&attributes) == 0 && pthread_attr_setstacksize(&attributes, bytes) == 0 &&
@@ -132,7 +132,7 @@ void no_threads_to_be_had() {
   set_stack_of_new_threads(std::size_t{1} << 20);
   meet(2);
   require(threads_of_this_process() == 2, "one was started when that was possible again");
-  // Some are there, and more are refused.
+  // Some workers exist, and more cannot be started.
   set_stack_of_new_threads(std::size_t{1} << 55);
   for (int i = 0; i < 3; ++i) require(copy_works(8), "a copy with fewer helpers than wished is right");
   meet(2);
@@ -165,13 +165,13 @@ void say_threads_of_one_processor() {
   say_threads();
 }
 
-// A number that is set makes the variable, right or not, of no account.
+// A number that is set in code overrides the variable, whether that is valid or not.
 void set_threads() {
   set_copy_threads(3);
   say_threads();
 }
 
-// The process ends while workers sleep, and while one is at work.
+// The process ends while workers sleep, and while one is working.
 void leave_workers_behind() {
   use_threads();
   std::thread([] {

@@ -5,7 +5,8 @@
 
 #include "support/process.h"
 
-// Copies by several threads in processes that fork, end, or may not have threads, each in a program of its own (copy_helper.cc).
+// Copies by several threads in processes that fork, end, or cannot start threads, each in a program of its own
+// (copy_helper.cc).
 namespace berth::testing {
 namespace {
 

@@ -18,8 +18,8 @@
 #include "berth/extend.h"
 #include "berth/observe.h"
 
-// The program that process_test.cc starts: each argument is a way to begin, fork or end that has gone wrong in other libraries. It exits
-// with 0 when all is well and says on standard error what is not.
+// The program that process_test.cc starts: each argument names a way to start, fork or exit that fails in other
+// libraries. It exits with 0 on success, and otherwise prints what is wrong to standard error.
 namespace {
 
 using namespace berth;
@@ -30,7 +30,7 @@ void require(bool right, const char* claim) {
   std::_Exit(1);
 }
 
-// Runs `child` in a forked process and requires that it ends with 0 within ten seconds.
+// Runs `child` in a forked process and requires that it exits with 0 within ten seconds.
 void in_child(const std::function<void()>& child) {
   const pid_t pid = fork();
   require(pid >= 0, "fork works");
@@ -45,7 +45,7 @@ void in_child(const std::function<void()>& child) {
   require(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child ends well");
 }
 
-// Threads that allocate, copy and free without pause, so that a fork finds every lock taken at some time.
+// Threads that allocate, copy and free without pause, so that some fork happens under each lock.
 class Busy {
  public:
   explicit Busy(const std::function<void()>& work) {
@@ -71,7 +71,7 @@ thread_local Storage t_storage;
 
 struct AfterMain {
   ~AfterMain() {
-    // Static objects die in an order nobody controls; everything must still work here.
+    // Static objects are destroyed in an order that nothing controls; everything must still work here.
     const Storage late = full({16}, 3, DType::f32, "sim:0");
     require(late.to("cpu").item<float>({5}) == 3.0F, "storages can be made after main");
     require(misuse_count() == 0, "no misuse was reported");
@@ -183,7 +183,7 @@ void fork_in_a_chain() {
   });
 }
 
-// Frees blocks of a pool when its thread ends: at that time the pool's cache of the thread may be gone, or not.
+// Frees blocks of a pool when its thread ends: by then the pool's cache of the thread may be destroyed, or not.
 struct FreesAtTheEnd {
   ~FreesAtTheEnd() {
     for (const Block& block : blocks) memory->deallocate(block);
@@ -214,7 +214,7 @@ void pool_thread_end() {
   require(memory->audit().empty(), "and the pool is sound");
   memory->trim(0);
   require(memory->stats().committed_bytes == 0, "and nothing stays behind in caches");
-  // The last handle goes with a thread-local object.
+  // The last handle is dropped by a thread-local object.
   std::thread([&] { use_pool_at_thread_end(std::exchange(memory, nullptr)); }).join();
 }
 
@@ -223,8 +223,8 @@ void pool_after_main() {
   static Storage on_sim = full({1000}, 1, DType::f32, pool("sim:0"));
   static Storage from_thread;
   std::thread([] { from_thread = full({100000}, 2, DType::f32, pool("cpu")); }).join();
-  use_pool_at_thread_end(pool("cpu"));  // of the main thread
-  // Destroyed first, while the others live.
+  use_pool_at_thread_end(pool("cpu"));  // on the main thread
+  // Destroyed first, while the others are alive.
   static const struct UsesPoolsLate {
     ~UsesPoolsLate() {
       require(from_thread.item<float>({99999}) == 2.0F, "a pool's storage can be read after main");
@@ -244,8 +244,8 @@ void pool_handle_dropped() {
     const Storage& storage = storages[static_cast<std::size_t>(i - 1)];
     require(storage.item<std::int32_t>({i * 100 - 1}) == i, "storages keep their pool");
   }
-  std::thread([&] { storages.clear(); }).join();  // the pool ends on another thread
-  // Blocks that were leaked outlive their pool.
+  std::thread([&] { storages.clear(); }).join();  // the pool is destroyed on another thread
+  // Leaked blocks outlive their pool.
   auto other = pool("cpu");
   const Block small = other->allocate({.bytes = 1000});
   const Block large = other->allocate({.bytes = 1_MiB});
@@ -305,7 +305,7 @@ void pool_fork_while_busy() {
 }
 
 void leave_work_behind() {
-  // The process ends while a stream still has work: that must neither hang nor crash.
+  // The process ends while a stream still has pending work: it must neither hang nor crash.
   const Stream stream = make_stream("cpu");
   for (int i = 0; i < 1000; ++i) stream.enqueue([] { std::this_thread::sleep_for(std::chrono::milliseconds(10)); });
   std::fflush(nullptr);
@@ -318,7 +318,7 @@ void misuse_aborts() {
   memory->deallocate(block);
 }
 
-// With BERTH_CHECK=streams set from outside.
+// With BERTH_CHECK=streams in the environment.
 void forget_an_order() {
   const Device device = make_sim({.background = false});
   const Stream a = make_stream(device);
@@ -330,7 +330,7 @@ void forget_an_order() {
   b.synchronize();
 }
 
-// With BERTH_CHECK set from outside: a mistake that nothing would find before the program ends.
+// With BERTH_CHECK in the environment: a mistake that nothing would find before the program ends.
 void write_after_free() {
   const auto& memory = default_allocator("cpu");
   const Block block = memory->allocate({.bytes = 4096, .site = Site::here()});
@@ -338,7 +338,8 @@ void write_after_free() {
   static_cast<volatile unsigned char*>(block.data)[17] = 1;
 }
 
-// With BERTH_TRACE set from outside: known blocks of this thread, of another, and of a static object that is freed after main.
+// With BERTH_TRACE in the environment: known blocks of this thread, of another, and of a static object that is
+// freed after main.
 void be_traced() {
   require(is_tracing(), "the variable starts the trace");
   const auto memory = direct("cpu");

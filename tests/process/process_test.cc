@@ -11,7 +11,7 @@
 
 #include "support/everything.h"
 
-// Beginning, forking and ending, each in a program of its own (helper.cc).
+// Start, fork and exit, each in a program of its own (helper.cc).
 namespace berth::testing {
 namespace {
 
@@ -80,7 +80,7 @@ TEST(Process, CheckedProgramsBeginForkAndEndAsOthersDo) {
   }
 }
 
-// The file that BERTH_TRACE named, read after the program has ended.
+// The file that BERTH_TRACE named, read after the program has exited.
 struct Traced {
   Ran ran;
   Trace trace;

@@ -23,7 +23,7 @@ Misuse example(MisuseKind kind = MisuseKind::double_free) {
   return {.kind = kind, .allocator = "pool", .device = {}, .address = reinterpret_cast<const void*>(0x1234), .bytes = 4096};
 }
 
-// What the default handler prints.
+// The output of the default handler.
 std::string printed(const Misuse& misuse) {
   const MisuseHandler before = set_misuse_handler(nullptr);
   ::testing::internal::CaptureStderr();
@@ -168,7 +168,7 @@ TEST(MisuseDeathTest, AbortsAfterTheReportWhenAskedTo) {
       ::testing::ExitedWithCode(0), "berth: double_free");
 }
 
-// The first thing a program asks of berth may be this report, at a time when there is no heap.
+// The first use of berth in a program may be this report, while the heap is exhausted.
 TEST(MisuseDeathTest, IsPrintedWithoutTheHeap) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(

@@ -240,7 +240,7 @@ TEST(Sink, ComesAndGoesWhileOthersRecord) {
 
 TEST(Sink, IsNotAttachedAtAllWhenTheHeapFails) {
   const auto sink = std::make_shared<Counter>();
-  { const SinkAttachment warm = attach_sink(sink); }  // the list itself is made once
+  { const SinkAttachment warm = attach_sink(sink); }  // the list itself is allocated once
   for (std::uint64_t nth = 1;; ++nth) {
     const std::int64_t live = berth::testing::live_news();
     bool attached = false;
@@ -257,7 +257,7 @@ TEST(Sink, IsNotAttachedAtAllWhenTheHeapFails) {
     observe(1);
     EXPECT_EQ(sink->count, 0) << "allocation " << nth;
     EXPECT_FALSE(is_recording());
-    // Where only the detaching failed, the sink goes with the next change.
+    // If only the detaching failed, the sink is removed with the next change.
     if (attached) {
       const SinkAttachment next = attach_sink(std::make_shared<Counter>());
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tags and sites: both are interned words.
+// Tags and call sites, which are both interned.
 #include "berth/record/tag.h"
 
 #include <gtest/gtest.h>
@@ -141,7 +141,7 @@ TEST(Site, WithoutAFileIsUnknown) {
   EXPECT_EQ(site_of(SiteId{}).file, nullptr);
 }
 
-// In processes of their own, because they spoil the tables for others.
+// In processes of their own, because they fill the tables, which are never cleared.
 class InternDeathTest : public ::testing::Test {
  protected:
   InternDeathTest() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
@@ -176,7 +176,7 @@ TEST_F(InternDeathTest, SitesPastTheTableAreUnknown) {
       ::testing::ExitedWithCode(0), "");
 }
 
-// "Never fails": not even when the very first word comes while there is no heap.
+// "Never fails": not even when the very first tag is made while the heap is exhausted.
 TEST_F(InternDeathTest, ATagMadeWithoutAHeapIsOtherOrRight) {
   for (std::uint64_t nth = 1; nth <= 6; ++nth) {
     EXPECT_EXIT(

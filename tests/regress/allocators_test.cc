@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ways in which allocators once served what they should not, or refused what they should not.
+// Bugs in which allocators served requests wrongly, or refused them wrongly. Each comment describes the bug.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,7 +17,7 @@ namespace berth::testing {
 using namespace internal::memory;
 namespace {
 
-// A mark was recognised by its numbers alone: after a reset and other allocations it pointed into a live block.
+// A mark was recognized by its numbers alone: after a reset and other allocations it pointed into a live block.
 TEST(Regress, AnArenaKnowsAMarkByTheBlockBeforeIt) {
   const auto scratch = arena("cpu", 1_MiB);
   for (int i = 0; i < 3; ++i) scratch->deallocate(scratch->allocate({.bytes = 64}));
@@ -31,7 +31,7 @@ TEST(Regress, AnArenaKnowsAMarkByTheBlockBeforeIt) {
   EXPECT_EQ(live.item<std::int32_t>({2, 999}), 7);
 }
 
-// One counter for all limits made the inner of two refuse instead of wait.
+// One counter for all limits made the inner of two limits refuse instead of wait.
 TEST(Regress, ALimitInsideALimitWaitsForPendingRequests) {
   class HoldsUpThenRefuses : public Adaptor<Allocator> {
    public:
@@ -59,7 +59,7 @@ TEST(Regress, ALimitInsideALimitWaitsForPendingRequests) {
   nested->deallocate(*second);
 }
 
-// A bare address given to the inner allocator freed the block behind the back of the adaptors around it.
+// A bare address passed to the inner allocator freed the block without the knowledge of the adaptors around it.
 TEST(Regress, ABlockCannotBeFreedBelowItsAdaptors) {
   const auto inner = direct("cpu");
   const auto outer = limit(inner, 100);
@@ -73,7 +73,7 @@ TEST(Regress, ABlockCannotBeFreedBelowItsAdaptors) {
   if (all) outer->deallocate(*all);
 }
 
-// A child inherited a hold of a thread it does not have, and could never allocate again.
+// A child inherited a hold of a thread that does not exist in it, and could never allocate again.
 TEST(Regress, AForkedChildIsNotHeld) {
   const auto memory = direct("cpu");
   const auto scratch = arena("cpu", 1_MiB);

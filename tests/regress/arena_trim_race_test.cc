@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An arena's trim let go of its lock while the device took pages back, but still counted them as committed; another thread cut a block
-// from them and wrote to memory that was gone.
+// The bug: an arena's trim released its lock while the device decommitted pages, but still counted them as
+// committed; another thread cut a block from them and wrote to unmapped memory.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -18,7 +18,8 @@ TEST(Regress, AnArenaTrimmedByOneThreadServesAnother) {
   std::thread trimmer([&] {
     while (!stop) {
       scratch->trim(0);
-      std::this_thread::sleep_for(std::chrono::microseconds(20));  // leave the other thread a chance at the lock
+      // Gives the other thread a chance at the lock.
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
     }
   });
   const std::uint64_t rounds = scaled(5000, 200);

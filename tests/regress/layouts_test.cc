@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layouts and handles that once reached memory they should not, or said something untrue.
+// Bugs in which layouts and handles reached memory outside their own, or reported wrong facts.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -143,7 +143,7 @@ TEST(Regress, DlpackSpeaksTheCodesEveryoneElseDoes) {
   EXPECT_EQ(to_dlpack(zeros({1}, DType::u8, "pinned")).get()->dl_tensor.device.type, expected);
 }
 
-// Overlap is judged by address, not by the name of the device.
+// Overlap is decided by address, not by the name of the device.
 TEST(Regress, CopiesBetweenCpuAndPinnedHandlesOfTheSameMemoryAreRight) {
   std::vector<float> values = {0, 1, 2, 3, 4, 5};
   const Storage as_cpu = from_blob(values.data(), {6}, DType::f32, "cpu");

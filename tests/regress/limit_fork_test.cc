@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A child forked while another thread's request was on its way through a limit waited for ever for that request to settle: the thread
-// had stayed in the parent.
+// The bug: a child forked while another thread's request was inside a limit waited for ever for that request to
+// settle, since that thread does not exist in the child.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A fork on one thread looked into pools that another was just making or ending: they were on the list of those to be brought to rest
-// before their members were there, and after these were gone. And a block of a device that does not survive a fork could be freed
-// twice in the child without a word.
+// Two bugs. A fork on one thread accessed pools that another thread was constructing or destroying: they were
+// in the list of pools to quiesce before their members were constructed, and after these were destroyed. And a
+// block of a device that does not survive a fork could be freed twice in the child without a report.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -64,8 +64,8 @@ TEST(Regress, AChildFreesAnInheritedBlockOnce) {
   memory->deallocate(block);
 }
 
-// `used_on` in a child found the thread's cache of an inherited pool again, and the next request was served from a device that does not
-// survive a fork.
+// `used_on` in a child found the thread's cache of an inherited pool, and the next request was served from a
+// device that does not survive a fork.
 TEST(Regress, AChildIsServedNothingOfAnInheritedPoolAfterUsedOn) {
   const Device device = make_sim({});
   const auto memory = pool(device);

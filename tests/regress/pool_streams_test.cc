@@ -6,7 +6,8 @@
 
 #include "support/everything.h"
 
-// A pool kept every stream it had ever seen, and a cache of each thread for it: a program that makes a stream for each step leaked both.
+// The bug: a pool kept every stream it had ever seen, and a cache of each thread for it, so that a program that
+// makes a stream for each step leaked both.
 namespace berth::testing {
 namespace {
 
@@ -25,7 +26,7 @@ TEST(Regress, APoolLetsGoOfStreamsThatNobodyElseHas) {
     memory->deallocate(large);
     stream.synchronize();
     if (step % 10 == 0)
-      kept.push_back(small);  // lives longer than its stream
+      kept.push_back(small);  // outlives its stream
     else
       memory->deallocate(small);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tests of the pool have found. A test that is  shows a fault that is still there; its comment says which.
+// Bugs that tests of the pool have found. Each comment describes the bug.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -22,13 +22,13 @@ namespace {
 
 void on_another_thread(const std::function<void()>& work) { std::thread(work).join(); }
 
-// While a thread fetched a batch of blocks, others that found its inbox full put what was in it into its bins. The batch then went past
-// the end of the bin.
+// While a thread fetched a batch of blocks, others that found its inbox full moved the inbox into its bins. The
+// batch then overflowed the bin.
 TEST(Regress, ABatchFindsRoomInABinThatOthersFilled) {
   HookedBackend& device = hooked_backend();
   const auto memory = pool("hooked:0");
   constexpr std::size_t kBytes = 64;
-  // Blocks in another thread's hands, and a bin that has grown to its most.
+  // Blocks that another thread holds, and a bin that has grown to its maximum.
   std::vector<Block> sent;
   for (int i = 0; i < 400; ++i) sent.push_back(memory->allocate({.bytes = kBytes}));
   std::vector<Block> own;
@@ -39,7 +39,7 @@ TEST(Regress, ABatchFindsRoomInABinThatOthersFilled) {
   device.at_next_commit([&] {
     hooked = true;
     on_another_thread([&] {
-      memory->deallocate(memory->allocate({.bytes = 100000}));  // a cache of its own
+      memory->deallocate(memory->allocate({.bytes = 100000}));  // makes a cache for this thread
       for (const Block& block : sent) memory->deallocate(block);
     });
   });
@@ -53,8 +53,8 @@ TEST(Regress, ABatchFindsRoomInABinThatOthersFilled) {
   EXPECT_EQ(memory->audit(), "");
 }
 
-// The owner read its inbox until it was empty, and its senders did not pause: what did not fit into bins went past the end of the list
-// in which it is carried to the slabs. Shows under the address sanitizer.
+// The owner read its inbox until it was empty, and its senders did not pause: blocks that fitted into no bin
+// overflowed the list in which they are returned to the slabs. The address sanitizer shows it.
 TEST(Regress, AnInboxThatFillsWhileItIsReadIsNotReadForEver) {
   const auto memory = pool("cpu");
   constexpr std::size_t kBlocks = 20'000;
@@ -77,7 +77,7 @@ TEST(Regress, AnInboxThatFillsWhileItIsReadIsNotReadForEver) {
   }
 }
 
-// A size was compared by its low bits, and its class used as it came: it led far beyond the bins.
+// A size was compared by its low bits, and its size class used unchecked: it indexed far beyond the bins.
 TEST(Regress, AnAbsurdSizeIsAMismatch) {
   const auto memory = pool("cpu");
   const Block block = memory->allocate({.bytes = 65});
@@ -92,8 +92,8 @@ TEST(Regress, AnAbsurdSizeIsAMismatch) {
   memory->deallocate(block);
 }
 
-// Slabs were placed by address, and looked up by their offset in the range: two shared an entry where the range did not begin at a
-// multiple of 16 KiB.
+// Slabs were aligned by address, and looked up by their offset in the range: two had the same entry where the
+// range did not begin at a multiple of 16 KiB.
 TEST(Regress, ARangeMayBeginAtAnyPage) {
   (void)hooked_backend();
   const auto memory = pool("hooked:0");
@@ -114,7 +114,8 @@ TEST(Regress, ARangeMayBeginAtAnyPage) {
   EXPECT_EQ(memory->stats().committed_bytes, 0U);
 }
 
-// The constructor of the extents needs the heap, and must not throw: without heap the process ended.
+// The constructor of the extents allocates from the heap and is noexcept: without heap the process was
+// terminated.
 TEST(Regress, TheFirstRequestFailsWellWithoutAHeap) {
   for (std::uint64_t nth = 1;; ++nth) {
     const auto memory = pool("cpu");
@@ -134,7 +135,8 @@ TEST(Regress, TheFirstRequestFailsWellWithoutAHeap) {
   }
 }
 
-// The report of a refusal ran out of heap while all caches were shut; they stayed so, and the next call waited for ever.
+// The report of a refusal ran out of heap while all caches were closed; they stayed closed, and the next call
+// waited for ever.
 TEST(Regress, AReportThatCannotBeMadeLeavesThePoolOpen) {
   const auto memory = pool("cpu", {.limit_bytes = 8_MiB});
   const Block block = memory->allocate({.bytes = 64, .tag = "holder"});
@@ -162,7 +164,7 @@ TEST(Regress, AReportThatCannotBeMadeLeavesThePoolOpen) {
   memory->deallocate(block);
 }
 
-// One thread allocates, another frees: the first only ever added.
+// One thread allocates, another frees: the first thread's count only ever grew, and the peak with it.
 TEST(Regress, ThePeakIsNotTheSumOfAllThatWasHandedOver) {
   const auto memory = pool("cpu");
   Block passed;
@@ -175,7 +177,7 @@ TEST(Regress, ThePeakIsNotTheSumOfAllThatWasHandedOver) {
       memory->deallocate(passed);
       turn = 0;
     }
-    while (turn.load() != 2) std::this_thread::yield();  // its counts are not yet everyone's
+    while (turn.load() != 2) std::this_thread::yield();  // its counts are not yet merged
   });
   for (int i = 0; i < 10'000; ++i) {
     while (turn.load() != 0) std::this_thread::yield();
@@ -191,7 +193,7 @@ TEST(Regress, ThePeakIsNotTheSumOfAllThatWasHandedOver) {
   EXPECT_LE(now.peak_in_use_bytes, now.peak_committed_bytes);
 }
 
-// A free under the lock took from the sum before the thread's own additions were counted.
+// A free under the lock was subtracted from the sum before the thread's own allocations were added.
 TEST(Regress, ThePeakKnowsWhatWasInUseBeforeAFree) {
   const auto memory = pool("cpu");
   const Block first = memory->allocate({.bytes = 1000});
@@ -202,7 +204,8 @@ TEST(Regress, ThePeakKnowsWhatWasInUseBeforeAFree) {
   memory->deallocate(second);
 }
 
-// Memory was counted before the device had given it, and the peak only afterwards; an audit in between found an error.
+// Memory was counted before the device had committed it, and the peak only afterwards; an audit in between
+// found an error.
 TEST(Regress, StatsAndAuditAreRightWhileAnotherThreadIsAtTheDevice) {
   HookedBackend& device = hooked_backend();
   const auto memory = pool("hooked:0");
@@ -220,14 +223,14 @@ TEST(Regress, StatsAndAuditAreRightWhileAnotherThreadIsAtTheDevice) {
   memory->deallocate(block);
 }
 
-// A long run among the slabs passed for what was asked, but no large block comes from there.
+// A long free run among the slabs was taken for the reserved memory, but no large block is cut from there.
 TEST(Regress, ReserveDoesNotCountOnMemoryOfSlabs) {
   const Device device = make_sim({.capacity_bytes = 64_MiB, .background = false});
   const auto memory = pool(device);
   std::vector<Block> small;
   for (int i = 0; i < 4000; ++i) small.push_back(memory->allocate({.bytes = 1000}));
   for (const Block& block : small) memory->deallocate(block);
-  memory->trim(SIZE_MAX);  // only brings the thread's blocks back to their slabs
+  memory->trim(SIZE_MAX);  // only returns the thread's blocks to their slabs
   memory->reserve(1_MiB);
   const std::uint64_t commits = memory->stats().commits;
   const Block block = memory->allocate({.bytes = 1_MiB});
@@ -255,7 +258,8 @@ std::size_t address_space_bytes() {
   return pages * 4096;
 }
 
-// The table of slots was reserved anew after the one behind it could not be had, and the first was forgotten.
+// The table of entries was reserved again after the reservation that follows it had failed, and the first was
+// leaked.
 TEST(Regress, AnOpeningThatFailsHalfWayKeepsNothing) {
   const auto attempt = [](int nth) {
     const auto memory = pool("cpu");

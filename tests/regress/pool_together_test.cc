@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What went wrong where parts of the pool that were made apart met: private pools and the process's limit, growth and streams that come
-// and go.
+// Bugs in the interaction of the pool's parts: private pools and the process limit, growth and streams that
+// come and go. Each comment describes the bug.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -22,20 +22,21 @@ using namespace internal;
 using namespace internal::memory;
 namespace {
 
-// Gives a stream's work something to wait for: it runs only when someone waits.
+// Gives a stream pending work, which runs only when something waits.
 void keep_busy(const Stream& stream, const Block& block) {
   const std::byte value{7};
   ASSERT_TRUE(backend(block.device).fill(block.data, block.bytes, {&value, 1}, stream).ok());
 }
 
-// The tenant was trimmed after its parent, and what it had cached stayed in the parent's cache: the request was refused.
+// The tenant was trimmed after its parent, and what it had cached stayed in the parent's cache: the request was
+// refused.
 TEST(RegressTogether, WhatATenantHasCachedServesOthersToo) {
   const Device device = make_sim({.capacity_bytes = 64_MiB, .background = false});
   set_process_limit(device, 16_MiB);
   const auto parent = pool(device);
   const auto tenant = private_pool(parent, {.fixed_pages = false});
   const auto other = pool(device);
-  parent->deallocate(parent->allocate({.bytes = 1_MiB}));  // else it has no range to put pages in
+  parent->deallocate(parent->allocate({.bytes = 1_MiB}));  // otherwise it has no range for the pages
   tenant->deallocate(tenant->allocate({.bytes = 12_MiB}));
   const auto block = other->try_allocate({.bytes = 12_MiB});
   EXPECT_TRUE(block);
@@ -44,7 +45,8 @@ TEST(RegressTogether, WhatATenantHasCachedServesOthersToo) {
   set_process_limit(device, SIZE_MAX);
 }
 
-// Others gave back until there was room for what was asked, though the pool takes whole pages, and needs more.
+// Other pools released memory until there was room for the requested bytes, though the pool commits whole
+// pages, and needs more.
 TEST(RegressTogether, OthersGiveBackEnoughForWholePages) {
   const Device device = make_sim({.capacity_bytes = 64_MiB, .page_bytes = 2_MiB, .background = false});
   set_process_limit(device, 17_MiB);
@@ -60,7 +62,7 @@ TEST(RegressTogether, OthersGiveBackEnoughForWholePages) {
   set_process_limit(device, SIZE_MAX);
 }
 
-// A claim that was about to be refused below stood in the way of one that fitted.
+// A claim that the budget below was about to refuse made one fail that fitted.
 TEST(RegressTogether, AClaimThatIsRefusedBelowIsInNobodysWay) {
   Budget process({ErrorCode::out_of_memory, 0, "process"}, 150, nullptr);
   Budget pool({ErrorCode::out_of_memory, 0, "pool"}, 200, &process);
@@ -77,7 +79,7 @@ TEST(RegressTogether, AClaimThatIsRefusedBelowIsInNobodysWay) {
   EXPECT_EQ(process.used() + pool.used(), 0U);
 }
 
-// The work that gives the range back counted in the budget of a pool that was gone by then.
+// The work that releases the range updated the budget of a pool that was already destroyed.
 TEST(RegressTogether, APrivatePoolMayEndBeforeTheWorkOnItsMemory) {
   const Device device = make_sim({.capacity_bytes = 64_MiB, .background = false});
   const Stream stream = make_stream(device);
@@ -85,7 +87,7 @@ TEST(RegressTogether, APrivatePoolMayEndBeforeTheWorkOnItsMemory) {
   auto child = private_pool(parent);
   const Block block = child->allocate({.bytes = 1_MiB, .stream = stream});
   keep_busy(stream, block);
-  stream.enqueue([] {});  // without a thread in the background this runs only when someone waits
+  stream.enqueue([] {});  // without a background thread this runs only when something waits
   child->deallocate(block);
   child = nullptr;
   parent = nullptr;
@@ -94,7 +96,8 @@ TEST(RegressTogether, APrivatePoolMayEndBeforeTheWorkOnItsMemory) {
   EXPECT_EQ(process_memory(device).committed_bytes, 0U);
 }
 
-// A stream was gone, and another had its number: a block of the first grew into memory that the second was still at work on.
+// A stream was destroyed, and another had its id: a block of the first grew into memory that the second was
+// still working on.
 TEST(RegressTogether, ABlockOfAStreamThatIsGoneDoesNotGrowIntoAnothersMemory) {
   const Device device = make_sim({.capacity_bytes = 64_MiB, .background = false});
   const auto memory = pool(device);
@@ -110,14 +113,14 @@ TEST(RegressTogether, ABlockOfAStreamThatIsGoneDoesNotGrowIntoAnothersMemory) {
   memory->deallocate(next);
   EXPECT_FALSE(memory->try_grow(block, 2_MiB)) << "work on what follows is not done";
   second.synchronize();
-  memory->trim(SIZE_MAX);  // asks the streams
+  memory->trim(SIZE_MAX);  // queries the streams
   EXPECT_TRUE(memory->try_grow(block, 2_MiB));
   memory->deallocate(block);
   memory->deallocate(last);
   EXPECT_EQ(memory->audit(), "");
 }
 
-// What was freed on streams that were gone was nobody's: neither handed out nor given back until another stream had their number.
+// Memory freed on destroyed streams was neither handed out nor released until another stream had their id.
 TEST(RegressTogether, WhatIsFreedOnStreamsThatAreGoneIsEveryones) {
   const Device device = make_sim({.capacity_bytes = 16_MiB, .background = false});
   const auto memory = pool(device);
@@ -130,7 +133,7 @@ TEST(RegressTogether, WhatIsFreedOnStreamsThatAreGoneIsEveryones) {
       blocks.push_back(memory->allocate({.bytes = 1000, .stream = stream}));
     }
   }
-  const Stream third = make_stream(device);  // has the number of one of them
+  const Stream third = make_stream(device);  // has the id of one of them
   memory->deallocate(memory->allocate({.bytes = 4_MiB, .stream = third}));
   for (const Block& block : blocks) memory->deallocate(block);
   const auto all = memory->try_allocate({.bytes = 16_MiB});
@@ -141,7 +144,8 @@ TEST(RegressTogether, WhatIsFreedOnStreamsThatAreGoneIsEveryones) {
   EXPECT_EQ(sim_control(device).committed_bytes(), 0U);
 }
 
-// An arena asked streams that may be at work on what was reset before it handed that out, but not before a block grew into it.
+// An arena queried the streams that may still work on reset memory before it handed that out, but not before a
+// block grew into it.
 TEST(RegressTogether, ABlockOfAnArenaDoesNotGrowIntoWhatAStreamIsAtWorkOn) {
   const Device device = make_sim({.capacity_bytes = 64_MiB, .background = false});
   const auto memory = arena(device, 8_MiB);
@@ -161,7 +165,8 @@ TEST(RegressTogether, ABlockOfAnArenaDoesNotGrowIntoWhatAStreamIsAtWorkOn) {
   EXPECT_EQ(memory->audit(), "");
 }
 
-// While a block grew, and the pool was at the device, a free by its address went through, and the pool grew what was free.
+// While a block grew, and the pool was in a call to the device, a free by address succeeded, and the pool grew
+// a free block.
 TEST(RegressTogether, ABlockThatGrowsIsNotFreedMeanwhile) {
   HookedBackend& device = hooked_backend();
   const auto memory = pool("hooked:0");
@@ -185,8 +190,8 @@ TEST(RegressTogether, ABlockThatGrowsIsNotFreedMeanwhile) {
   EXPECT_EQ(memory->stats().live_blocks, 0U);
 }
 
-// Threads that opened a pool together each reserved all the addresses they could get: where those are short, the first got fewer than it
-// could have had, and the others none.
+// Threads that opened a pool together each reserved all the addresses they could get: where those are short,
+// the first got fewer than it could have had, and the others none.
 TEST(RegressTogether, OneThreadReservesWhileOthersWait) {
   HookedBackend& device = hooked_backend();
   const int before = device.reserves();
@@ -203,7 +208,7 @@ TEST(RegressTogether, OneThreadReservesWhileOthersWait) {
   EXPECT_EQ(memory->stats().allocations, 2U);
 }
 
-// Serials of a pool say nothing of the order between threads, or between small and large blocks.
+// Serials of a pool do not order blocks of different threads, nor small blocks and large ones.
 TEST(RegressTogether, TrackedBlocksAreInTheOrderTheyWereAllocated) {
   const auto memory = track(pool("cpu"));
   std::vector<Block> blocks;
@@ -217,7 +222,7 @@ TEST(RegressTogether, TrackedBlocksAreInTheOrderTheyWereAllocated) {
   }
 }
 
-// Before memory is refused, a program may do anything with the allocators involved.
+// A pressure callback may do anything with the allocators involved.
 TEST(RegressTogether, APressureCallbackMayGrowAndTrimWhatIsShort) {
   const Device device = make_sim({.capacity_bytes = 64_MiB, .background = false});
   const auto parent = pool(device, {.limit_bytes = 8_MiB});
@@ -246,7 +251,8 @@ TEST(RegressTogether, APressureCallbackMayGrowAndTrimWhatIsShort) {
   child->deallocate(grows);
 }
 
-// Everything at once: tenants come and go while their parent trims, decays, grows, and presses them; at the process's limit.
+// Everything at once: tenants come and go while their parent trims, decays, grows, and presses them, at the
+// process limit.
 TEST(RegressTogether, TenantsComeAndGoWhileTheirParentTrims) {
   const Device device = make_sim({.capacity_bytes = 64_MiB, .page_bytes = 16_KiB, .background = false});
   set_process_limit(device, 12_MiB);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The simulated device's scheduler once ran host functions that nobody needed, slept through the end of another device's work, recursed
-// between two devices without end, and followed an event that was already gone.
+// Bugs of the simulated device's scheduler: it ran host functions that nothing waited for, missed the wakeup
+// when another device's work ended, recursed endlessly between two devices, and accessed an event that was
+// already destroyed.
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -12,8 +12,9 @@
 #include "share/claims.h"
 #include "support/scale.h"
 
-// The product's own operations on entries, in every order in which two and three processes can take their steps, with a death of any of them
-// before any step. In every state the rules hold that the users of a segment rely on; from every last state one reap leaves nothing.
+// A model checker: runs the library's own operations on entries in every interleaving of the steps of two and
+// three processes, with the death of any of them before any step. In every state the invariants hold that the
+// users of a segment rely on; from every final state one reap leaves nothing.
 namespace berth::testing {
 namespace {
 
@@ -38,14 +39,14 @@ struct Memory {
   void add(std::uint32_t i, Word value) noexcept { words[i] += value; }
 };
 
-// What a process does, one after the other. Numbers are channels.
+// The actions of a process, in order. Numbers are channels.
 struct Action {
   enum Kind : std::uint8_t { publish, export_to, send, receive, import, import_again, release, retire, reap, close } kind;
   std::uint8_t channel = 0;
 };
 using Script = std::vector<Action>;
 
-// A message with a ticket, and the description that is its lease.
+// A message with a ticket, and the open file description that is its lease.
 struct Flight {
   bool exported = false;
   bool sent = false;
@@ -63,8 +64,8 @@ struct Process {
   bool alive = true;
   std::uint8_t at = 0;
   bool claims = false;             // it may use the bytes
-  std::uint64_t claimed = 0;       // of that generation
-  std::uint8_t reaping = kNobody;  // whose lock it has: a row, or 16 + channel
+  std::uint64_t claimed = 0;       // their generation
+  std::uint8_t reaping = kNobody;  // whose lock it holds: a row, or 16 + channel
   Operation operation;
 };
 
@@ -72,7 +73,7 @@ struct World {
   Memory memory;
   std::array<Process, kMostProcesses> process;
   std::array<Flight, kChannels> flight;
-  bool freed = false;  // the memory of the storage is the pool's again, or nobody's
+  bool freed = false;  // the memory of the storage is back in the pool, or without an owner
 };
 
 void put(std::string& out, std::uint64_t value) { out.append(reinterpret_cast<const char*>(&value), sizeof value); }
@@ -114,7 +115,7 @@ std::string key_of(const World& world, std::size_t processes) {
 
 class Explorer {
  public:
-  // Who sends and who receives on each channel follows from the scripts.
+  // The scripts determine the sender and the receiver of each channel.
   Explorer(std::vector<Script> scripts, std::uint32_t tickets) : scripts_(std::move(scripts)), layout_{1, tickets, 1} {
     for (std::size_t i = 0; i < scripts_.size(); ++i) {
       for (const Action& action : scripts_[i]) {
@@ -124,7 +125,7 @@ class Explorer {
     }
   }
 
-  // A message about what is wrong, or nothing.
+  // Returns what is wrong, or an empty string.
   std::string explore() {
     std::vector<World> open{World{}};
     seen_.insert(key_of(open.back(), scripts_.size()));
@@ -164,13 +165,13 @@ class Explorer {
     if (seen_.insert(key_of(world, scripts_.size())).second) open.push_back(world);
   }
 
-  // The kernel lets go of everything it had.
+  // The kernel releases everything it held.
   static void die(World& world, std::size_t i) {
     world.process[i] = Process{};
     world.process[i].alive = false;
   }
 
-  // Whether the description of a channel is open anywhere: at its ends, or on its way.
+  // Whether the file description of a channel is open anywhere: at its ends, or in flight.
   bool lease_lives(const World& world, std::size_t channel) const {
     const Flight& f = world.flight[channel];
     const bool receiver = world.process[receiver_[channel]].alive && !f.receiver_closed;
@@ -184,7 +185,8 @@ class Explorer {
     return std::ranges::any_of(world.process, [&](const Process& p) { return p.alive && p.reaping == holder; });
   }
 
-  // One step of a process: an access of its operation, or the beginning of its next action. False: it has to wait, or is done.
+  // One step of a process: one access of its operation, or the start of its next action. False when it has to
+  // wait, or is done.
   bool step(World& world, std::size_t i) {
     Process& p = world.process[i];
     if (!std::holds_alternative<std::monostate>(p.operation)) {
@@ -201,7 +203,8 @@ class Explorer {
     const auto row = static_cast<std::uint32_t>(i);
     switch (action.kind) {
       case Action::publish:
-        if (is_live(world.memory.load(layout_.entry(0)))) return skip(p);  // the owner has not got it back
+        // The owner does not have it back yet.
+        if (is_live(world.memory.load(layout_.entry(0)))) return skip(p);
         p.operation = Publish{.entry = 0, .offset = 4096, .bytes = 64};
         return true;
       case Action::export_to:
@@ -218,7 +221,7 @@ class Explorer {
           return skip(p);
         }
         if (world.process[sender_[action.channel]].alive && !is_past(world, sender_[action.channel], action.channel)) return false;
-        return skip(p);  // nothing will come
+        return skip(p);  // no message will come
       case Action::import:
       case Action::import_again:
         if (!f.received) return skip(p);
@@ -242,7 +245,7 @@ class Explorer {
     return false;
   }
 
-  // Takes the lock of the first that is dead and not being reaped. With none, it goes on.
+  // Locks the first dead holder that is not being reaped. If there is none, the script continues.
   bool begin_reap(World& world, std::size_t i) {
     Process& p = world.process[i];
     for (std::uint8_t holder = 0; holder < 16 + kChannels; ++holder) {
@@ -257,7 +260,7 @@ class Explorer {
     return skip(p);
   }
 
-  // Only to keep the number of states down: what has no claims left need not be reaped again.
+  // Only to reduce the number of states: a holder without claims need not be reaped again.
   bool reaped_already(const World& world, std::uint8_t holder) const {
     const HolderId id = holder >= 16 ? kFirstLease + holder - 16U : holder;
     if (holder == 0 && world.memory.load(Layout::kOrphan) == 0) return false;
@@ -329,7 +332,7 @@ class Explorer {
   }
   void free_memory(World& world) { world.freed = true; }
 
-  // In every state: who may use the bytes has them; what is on its way can be taken.
+  // Invariants of every state: a process that may use the bytes has them; a ticket in flight can be imported.
   void check(const World& world) {
     const Word entry = world.memory.load(layout_.entry(0));
     for (std::size_t i = 0; i < scripts_.size(); ++i) {
@@ -345,7 +348,8 @@ class Explorer {
     }
   }
 
-  // Nobody moves any more, and whoever lives has let go of everything. One reap, and the owner's look at what lingers if it lives.
+  // No process can take a step, and every live one has released everything. One reap follows, and the owner, if
+  // it is alive, looks for entries that linger.
   void check_end(const World& at_the_end) {
     ++ends_;
     World world = at_the_end;
@@ -396,7 +400,8 @@ TEST(EntryExplorer, AnOwnerAndAPeerThatReap) {
 }
 
 TEST(EntryExplorer, AnOwnerWhoseStorageComesBackAndIsUsedAgain) {
-  // The ticket goes there and back, and the entry is then used a second time while the first ticket's bytes still lie around.
+  // The ticket is sent there and back, and the entry is then used a second time while the first ticket's bytes
+  // still exist.
   const Script owner{{A::publish}, {A::export_to, 0}, {A::send, 0}, {A::release}, {A::receive, 1}, {A::import, 1}, {A::release},
                      {A::retire},  {A::publish},      {A::release}, {A::retire},  {A::close, 0},   {A::close, 1}};
   const Script peer{{A::receive, 0}, {A::import, 0},       {A::export_to, 1}, {A::send, 1},

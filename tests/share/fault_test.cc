@@ -14,8 +14,8 @@
 #include "support/heap_faults.h"
 #include "support/scale.h"
 
-// Every system call of sharing fails in turn, with every reason that full tables and full memory have. The answer is a typed error, or the
-// call is made again; nothing is left either way.
+// Every system call of sharing fails in turn, with every error that full tables and exhausted memory produce.
+// The result is a typed error, or the call is retried; nothing leaks either way.
 namespace berth::testing {
 namespace {
 
@@ -33,7 +33,7 @@ class ShareFault : public ::testing::Test {
   }
 
   void sweep(const char* what, const std::function<void()>& scenario) {
-    scenario();  // what stays for good is there
+    scenario();  // makes what stays allocated for good
     const std::size_t descriptors = open_descriptors();
     const std::size_t mappings = shared_mappings();
     int calls = 0;
@@ -140,7 +140,7 @@ TEST_F(ShareFault, EveryUseOfTheHeap) {
         try {
           scenario();
         } catch (const std::bad_alloc&) {
-        } catch (const Error&) {  // where a lack of heap is a refusal
+        } catch (const Error&) {  // where exhausted heap is a refusal
         }
         happened = fault.happened();
       }

@@ -23,8 +23,9 @@
 #include "share/segment.h"
 #include "share/ticket_bytes.h"
 
-// The program that the tests of sharing start, and kill: helper SCENARIO [traced] [NAME]. Descriptor 3 is its end of a channel. Traced, it
-// stops where the interesting part begins, and marks the parts that are to be stepped through one instruction at a time.
+// The program that the tests of sharing start, and kill: helper SCENARIO [traced] [NAME]. Descriptor 3 is its
+// end of a channel. When traced, it stops where the tested part begins, and marks the sections that the tracer
+// single-steps.
 namespace {
 
 using namespace berth;
@@ -40,11 +41,11 @@ void require(bool right, const char* claim) {
   std::_Exit(1);
 }
 
-// From here on a tracer counts.
+// The tracer counts from here on.
 void begin() {
   if (g_traced && !g_stepped) raise(SIGSTOP);
 }
-// Around what is stepped through.
+// Around a section that is single-stepped.
 void mark() {
   if (g_stepped) raise(SIGSTOP);
 }
@@ -65,7 +66,7 @@ bool is_pattern(const Storage& x) {
 
 Channel channel() { return Channel::adopt(3); }
 
-// The creator: makes shared memory, and shares what it has in place.
+// The creator: makes shared memory, and shares its own storages in place.
 void create() {
   begin();
   const Storage a = pattern(5000);
@@ -84,7 +85,7 @@ void create_named() {
   w.close();
 }
 
-// The owner: sends two storages, and lets go of them. With `stay` it waits to be killed.
+// The owner: sends two storages, and releases them. With `stay` it waits to be killed.
 void own(bool stay) {
   Channel peer = channel();
   const Storage first = pattern(5000);
@@ -100,7 +101,7 @@ void own(bool stay) {
   }
 }
 
-// The peer: receives, looks, sends back what it got, and lets go.
+// The peer: receives, reads, sends back what it received, and releases it.
 void receive_and_return() {
   Channel owner = channel();
   begin();
@@ -126,7 +127,7 @@ void receive_and_stay() {
   for (;;) pause();
 }
 
-// The reaper: comes to a segment where others have died.
+// The reaper: attaches to a segment in which other processes have died.
 void reap() {
   Channel owner = channel();
   begin();
@@ -137,7 +138,7 @@ void reap() {
   reap_shared();
 }
 
-// ---- What the parties do to the words of a segment, each between two marks.
+// ---- The operations of each party on the words of a segment, each between two marks.
 
 void step_owner() {
   const Storage x = pattern(5000);
@@ -216,7 +217,7 @@ std::size_t open_descriptors() {
   return count;
 }
 
-// Holds everything that comes, and says how many descriptors that takes.
+// Holds everything that arrives, and reports how many descriptors that takes.
 void hold_many() {
   Channel owner = channel();
   std::vector<Storage> kept;
@@ -232,7 +233,8 @@ void hold_many() {
   (void)owner.receive();
 }
 
-// Forks, and lives on in a child that does not exec. The child's inherited handles have no effect; what it shares itself is its own.
+// Forks, and goes on in a child that does not exec. The child's inherited handles have no effect; what it
+// shares itself is its own.
 void fork_and_stay() {
   Channel peer = channel();
   Storage x = pattern(5000);
@@ -272,7 +274,8 @@ void exec_lists() {
   execlp("ls", "ls", "-l", "/proc/self/fd", nullptr);
 }
 
-// One of many that share without end. What comes is looked at and kept for a while; own storages go out, and names come and go.
+// One of many that share without end. Received storages are checked and kept for a while; own storages are
+// sent, and names come and go.
 void churn() {
   Channel center = channel();
   std::vector<Storage> kept(8);
@@ -301,7 +304,7 @@ void churn() {
 
 bool is_pattern_there(const Storage& x) { return is_pattern(x.to("cpu")); }
 
-// Looks at what comes, writes to it, and says so; keeps it until the next comes.
+// Checks what arrives, writes to it, and reports that; keeps it until the next one arrives.
 void device_peer() {
   Channel owner = channel();
   Storage kept;
@@ -316,7 +319,7 @@ void device_peer() {
   }
 }
 
-// Sends what it has on the GPU, and waits to be killed.
+// Sends storages on the GPU, and waits to be killed.
 void device_owner() {
   Channel peer = channel();
   peer.send(pattern(1'500'000, "cuda:0"), 1);
@@ -324,7 +327,7 @@ void device_owner() {
   for (;;) pause();
 }
 
-// As a program that knows the name of another user's listener.
+// Like a program that knows the name of another user's listener.
 void connect_raw() {
   const int socket_made = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
   sockaddr_un address{};
@@ -365,7 +368,7 @@ int main(int argc, char** argv) {
   g_name = argc > 3 ? argv[3] : "";
   g_traced = how == "traced" || how == "stepped";
   g_stepped = how == "stepped";
-  alarm(60);  // should it ever wait for good
+  alarm(60);  // ends a helper that hangs
   if (g_traced) require(ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) == 0, "it can be traced");
   const auto found = kScenarios.find(scenario);
   if (found == kScenarios.end()) return 2;

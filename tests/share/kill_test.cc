@@ -14,8 +14,9 @@
 #include "support/everything.h"
 #include "support/scale.h"
 
-// Every party of sharing is killed at every entry and exit of every system call, and after every instruction of what it does to the words of
-// a segment. Whatever is left of it: nobody waits, nobody sees a wrong byte, a bystander keeps its own, and after one reap nothing is there.
+// Every party of sharing is killed at every entry and exit of every system call, and after every instruction of
+// its operations on the words of a segment. Whatever it leaves behind: no process waits, none sees a wrong
+// byte, a bystander keeps its own storages, and one reap removes everything.
 namespace berth::testing {
 namespace {
 
@@ -61,7 +62,8 @@ std::set<std::string> mapped_files() {
   return inodes;
 }
 
-// A party in a situation. `prepare` runs before the helper goes on, `verify` when it is dead; between the two the helper is killed somewhere.
+// A party in a situation. `prepare` runs before the helper continues, `verify` when it is dead; between the two
+// the helper is killed at some point.
 struct Scenario {
   const char* role;
   const char* situation;
@@ -86,7 +88,7 @@ class Kill : public ::testing::Test {
     unsetenv("BERTH_SHM_DIR");
   }
 
-  // What stays open for good is opened once.
+  // Opens once what stays open for good.
   void warm_up() {
     auto [one, other] = Channel::make_pair();
     bystander_ = pattern(1000);
@@ -101,7 +103,7 @@ class Kill : public ::testing::Test {
 
   void check_that_nothing_is_left(const std::string& when) {
     EXPECT_TRUE(is_pattern(bystander_) && is_pattern(named_bystander_)) << when << ": a bystander's bytes changed";
-    // The kernel closes what was on its way to the dead a moment later.
+    // The kernel closes what was in flight to a dead process a moment later.
     const bool clean = comes_true([&] {
       reap_shared();
       return default_allocator("shared")->stats().live_blocks == 1 && open_descriptors() == descriptors_;
@@ -125,7 +127,7 @@ class Kill : public ::testing::Test {
   std::size_t descriptors_ = 0;
   std::set<std::string> files_;
   std::vector<Storage> held_;  // by this process, in the scenario
-  // The others of the scenario, dead. Their channels stay open until the helper is dead too: who closes one reaps.
+  // The other processes of the scenario, dead. Their channels stay open until the helper is dead: a close reaps.
   std::vector<std::unique_ptr<Helper>> others_;
 };
 
@@ -143,7 +145,7 @@ void Kill::with_a_dead_peer(Helper& helper, bool before_it_attaches) {
   victim.kill();
 }
 
-// Storages of a dead owner, two of which the helper gets and all three this process keeps.
+// Storages of a dead owner: the helper gets two of them, and this process keeps all three.
 void Kill::of_a_dead_owner(Helper& helper, bool before_it_attaches) {
   Helper& owner = *others_.emplace_back(std::make_unique<Helper>("own-and-stay"));
   for (;;) {
@@ -159,7 +161,7 @@ void Kill::of_a_dead_owner(Helper& helper, bool before_it_attaches) {
   owner.kill();
 }
 
-// Those of the sections that are stepped through. The helper waits at its first mark when the others die.
+// Scenarios for the sections that are single-stepped. The helper waits at its first mark while the others die.
 std::vector<Scenario> Kill::stepped_scenarios() {
   const auto tickets = std::make_shared<std::vector<Ticket>>();
   const auto look = [this, tickets](Helper&) {
@@ -188,7 +190,7 @@ std::vector<Scenario> Kill::stepped_scenarios() {
     helper.channel().send_bytes(tickets->back().bytes());
     EXPECT_TRUE(helper.run_to_mark());
     owner.kill();
-    held_.pop_back();  // the helper, if it lives, is the last that has it
+    held_.pop_back();  // the helper, if it is alive, is the last process that has it
   };
   return {
       {"owner", "publishes, exports, lets go, revokes", "step-owner", [](Helper& helper) { EXPECT_TRUE(helper.run_to_mark()); }, look},
@@ -224,7 +226,7 @@ std::vector<Scenario> Kill::scenarios() {
     held_ = {pattern(5000), pattern(300)};
     helper.channel().send(held_[0]);
     helper.channel().send(held_[1]);
-    held_.pop_back();  // that one is the helper's alone
+    held_.pop_back();  // only the helper has that one
   };
   const auto dead_peer = [this](Helper& helper) { with_a_dead_peer(helper, true); };
   const auto dead_owner = [this](Helper& helper) { of_a_dead_owner(helper, true); };
@@ -254,7 +256,7 @@ std::vector<Scenario> Kill::scenarios() {
   };
 }
 
-// Runs a helper up to a stop; whether it got there.
+// Runs a helper up to a stop. Returns whether it got there.
 template <class Advance>
 bool run_to(const Scenario& scenario, const char* how, std::size_t stop, Advance advance, std::size_t* stops) {
   Helper helper(scenario.helper, how, "kill");
@@ -270,7 +272,7 @@ bool run_to(const Scenario& scenario, const char* how, std::size_t stop, Advance
   return there;
 }
 
-// To that entry or exit of a system call, or to the end; how many there were.
+// Runs to that entry or exit of a system call, or to the end. Returns how many there were.
 std::size_t advance_calls(Helper& helper, std::size_t stop) {
   if (!helper.run_to_mark()) return 0;
   for (std::size_t calls = 0;; ++calls) {
@@ -285,7 +287,7 @@ TEST_F(Kill, AtEverySystemCallNothingIsLeftAndNobodyWaits) {
   for (std::size_t i = 0; i < all.size(); ++i) {
     EXPECT_FALSE(run_to(all[i], "traced", SIZE_MAX, advance_calls, &stops[i])) << "it runs to its end";
     check_that_nothing_is_left(std::string(all[i].role) + ", " + all[i].situation + ", not killed");
-    ++stops[i];  // before the first
+    ++stops[i];  // the stop before the first call
     total += stops[i];
   }
   const std::size_t wanted = scaled(10'000, 60);
@@ -313,7 +315,7 @@ TEST_F(Kill, AtEverySystemCallNothingIsLeftAndNobodyWaits) {
   did(std::to_string(kills) + " kills");
 }
 
-// To the mark with that number, of which the helper is at the first already.
+// Runs to the mark with that number; the helper is at the first already.
 bool go_to_mark(Helper& helper, std::size_t number) {
   for (std::size_t at = 1; at < number; ++at) {
     if (!helper.run_to_mark()) return false;
@@ -347,7 +349,7 @@ TEST_F(Kill, AfterEveryInstructionOfACriticalSectionToo) {
     }
   }
   EXPECT_EQ(sections.size(), 15U);
-  const std::size_t stride = 1000 / scaled(1000, 10);  // at full count, every one
+  const std::size_t stride = 1000 / scaled(1000, 10);  // every one at full scale
   std::size_t kills = 0;
   for (const Section& section : sections) {
     std::size_t killed = 0;

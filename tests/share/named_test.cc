@@ -47,7 +47,8 @@ TEST_F(Named, OneProcessCreatesAndAnotherOpensByName) {
   EXPECT_EQ(w.item<float>({0, 0}), 2.0F);
   EXPECT_ERROR((void)create_shared("weights", {4}, DType::f32), AccessError, ErrorCode::already_exists);
   w.close();
-  EXPECT_ERROR((void)open_shared("weights"), AccessError, ErrorCode::not_found);  // the name goes with its creator
+  // The name is removed with its creator.
+  EXPECT_ERROR((void)open_shared("weights"), AccessError, ErrorCode::not_found);
   EXPECT_EQ(v.item<float>({3, 7}), 2.0F) << "the bytes live on";
   EXPECT_EQ(list_shared().size(), 0U);
   const Storage again = create_shared("weights", {1}, DType::u8);
@@ -168,10 +169,13 @@ TEST_F(Named, AHeaderOfAnotherVersionOrWithLiesIsRefused) {
   with(offsetof(internal::share::SegmentHeader, version), 9, ErrorCode::version_mismatch);
   with(offsetof(internal::share::SegmentHeader, layout_hash), static_cast<unsigned char>(~internal::share::layout_hash()),
        ErrorCode::version_mismatch);
-  with(offsetof(internal::share::SegmentHeader, file_bytes) + 4, 1, ErrorCode::format_error);  // larger than the file
+  // Larger than the file.
+  with(offsetof(internal::share::SegmentHeader, file_bytes) + 4, 1, ErrorCode::format_error);
   with(offsetof(internal::share::SegmentHeader, data_offset) + 5, 1, ErrorCode::format_error);
-  with(offsetof(internal::share::SegmentHeader, layout) + 3, 0x7f, ErrorCode::format_error);        // as many entries as would wrap
-  with(offsetof(internal::share::SegmentHeader, description) + 16, 0xff, ErrorCode::format_error);  // a shape that does not fit
+  // So many entries that the size would wrap.
+  with(offsetof(internal::share::SegmentHeader, layout) + 3, 0x7f, ErrorCode::format_error);
+  // A shape that does not fit.
+  with(offsetof(internal::share::SegmentHeader, description) + 16, 0xff, ErrorCode::format_error);
   EXPECT_EQ(open_shared("lies").num_elements(), 1000U);
 }
 

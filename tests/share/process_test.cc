@@ -116,7 +116,7 @@ TEST_F(SharedProcess, AStoppedProcessIsNotDead) {
 
 TEST_F(SharedProcess, AStoppedReaderOfANameIsWaitedForAMoment) {
   const Storage w = create_shared("gate", {10}, DType::u8);
-  // Another description with the gate: as of a process that was stopped while it opens.
+  // Another file description that locks the gate, like that of a process that was stopped while opening.
   const int other = open((folder_ + "/gate").c_str(), O_RDWR | O_CLOEXEC);
   ASSERT_TRUE(*os::try_lock_byte(other, internal::share::kGateLock));
   EXPECT_ERROR((void)open_shared("gate"), DeviceError, ErrorCode::timeout);
@@ -153,7 +153,7 @@ TEST_F(SharedProcess, NoProgramThatIsStartedInheritsADescriptor) {
 }
 
 TEST_F(SharedProcess, LivenessDoesNotDependOnProcessIds) {
-  // In a name space of its own the helper has the process id 2, as has some other process here.
+  // In a PID namespace of its own the helper has the process id 2, as some other process has here.
   const std::string command =
       std::string("unshare --user --map-root-user --pid --fork sh -c '") + BERTH_SHARE_HELPER + " leave-named plain spaced; true'";
   const bool spaces = run_command("unshare --user --map-root-user --pid --fork true").exit_code == 0;
@@ -179,7 +179,7 @@ TEST_F(SharedProcess, AnotherUserIsTurnedAway) {
   const Ran connected = run_command(nobody + BERTH_SHARE_HELPER + " connect-raw plain berth/0/" + name);
   EXPECT_EQ(connected.exit_code, 0) << connected.output;
   EXPECT_ERROR((void)listener.accept(), AccessError, ErrorCode::permission_denied);
-  // A file of another user's in our own folder.
+  // A file of another user in our own folder.
   ASSERT_EQ(chown((folder_ + "/private").c_str(), 65534, 65534), 0);
   EXPECT_ERROR((void)open_shared("private"), AccessError, ErrorCode::untrusted);
   ASSERT_EQ(chown((folder_ + "/private").c_str(), 0, 0), 0);
@@ -201,7 +201,7 @@ TEST_F(SharedProcess, ASoakOfProcessesThatDieLeavesEverythingFlat) {
     const std::uint64_t start = os::steady_time_ns();
     while (os::steady_time_ns() - start < duration_ns) {
       std::unique_ptr<Helper>& helper = helpers[random.below(kProcesses)];
-      // One is killed ten times a second, wherever it is.
+      // Ten times a second one is killed, wherever it is.
       if ((os::steady_time_ns() - start) / 100'000'000 > kills) {
         helper->kill();
         helper = std::make_unique<Helper>("churn");

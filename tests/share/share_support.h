@@ -14,7 +14,7 @@
 
 #include "share/ticket_bytes.h"
 
-// What the tests of sharing look at: descriptors, mappings, and things that the kernel does a moment later.
+// Helpers for the tests of sharing: descriptors, mappings, and waiting for what the kernel does a moment later.
 namespace berth::testing {
 
 using namespace internal::share;
@@ -36,7 +36,8 @@ inline std::size_t shared_mappings() {
   return count;
 }
 
-// Whether something is so within a second: the kernel closes what was on its way to a dead process a moment after its death.
+// Whether something becomes true within a second: the kernel closes what was in flight to a dead process a
+// moment after its death.
 template <class Claim>
 bool comes_true(Claim claim) {
   for (int i = 0; i < 1000; ++i) {

@@ -40,7 +40,7 @@ TEST(Shared, ANewOneGivesItsDescriptorOffsetAndSize) {
   EXPECT_TRUE(made.storage.is_shared());
   EXPECT_EQ(made.location.size_bytes, 100'000U);
   made.storage.fill(7);
-  // Whoever maps the descriptor sees the bytes.
+  // A process that maps the descriptor sees the bytes.
   const std::uint64_t page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
   const std::uint64_t begin = made.location.offset / page * page;
   const std::size_t length = made.location.offset - begin + made.location.size_bytes;
@@ -163,7 +163,7 @@ TEST(Ticket, WhatWasLetGoElsewhereComesBackBeforeARequestIsRefused) {
   memory->deallocate(*block);
 }
 
-// Then the pool that has it back keeps it, and gives it up for one of another kind of host memory.
+// The pool that has the memory back caches it, and releases it for an allocator of another kind of host memory.
 TEST(Ticket, WhatWasLetGoElsewhereComesBackUnderALimitOfTheProcess) {
   const auto shared = pool("shared");
   std::optional<Storage> x = zeros({48 << 20}, DType::u8, shared);
@@ -188,7 +188,7 @@ TEST(Ticket, ThatIsDamagedOrForgedIsRefused) {
   bytes[30] ^= std::byte{1};
   EXPECT_ERROR((void)Ticket::from_bytes(bytes), FormatError, ErrorCode::format_error);
   EXPECT_ERROR((void)Ticket::from_bytes(ticket.bytes().first(20)), FormatError, ErrorCode::format_error);
-  // Whole, but for other numbers than were exported.
+  // Well-formed, but with other numbers than were exported.
   const auto forged = [&](auto change) {
     internal::share::TicketContent content = *internal::share::read_ticket(ticket.bytes());
     change(content);
@@ -245,7 +245,7 @@ TEST(Channel, MessagesThatBreakTheRulesAreRefused) {
   const std::vector<char> noise(300, 'x');
   ASSERT_EQ(send(both[1], noise.data(), noise.size(), 0), 300);
   EXPECT_ERROR((void)channel.receive(), FormatError, ErrorCode::format_error);
-  // Descriptors that nobody asked for are closed.
+  // Unexpected descriptors are closed.
   send_with_descriptors(both[1], noise, {0, 1, 2});
   EXPECT_ERROR((void)channel.receive(), FormatError, ErrorCode::format_error);
   send_with_descriptors(both[1], noise, std::vector<int>(40, 0));
@@ -268,10 +268,10 @@ TEST(Channel, ALostDescriptorIsNoticedAndSentAgain) {
     rlimit limit{};
     ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
     const rlimit none{3, limit.rlim_max};
-    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);  // not one more
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);  // no further descriptor
     EXPECT_ERROR((void)other.receive(), DeviceError, ErrorCode::too_many_descriptors);
     ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
-    EXPECT_ERROR((void)one.receive(1ms), DeviceError, ErrorCode::timeout);  // hears of it
+    EXPECT_ERROR((void)one.receive(1ms), DeviceError, ErrorCode::timeout);  // learns of it
     one.send(x, 2);
     EXPECT_EQ(other.receive().tag, 2U);
   }

@@ -16,7 +16,8 @@
 
 #include "support/everything.h"
 
-// The helper program of the tests of sharing, run under this process's eyes: up to a system call or an instruction, and no farther.
+// The helper program of the tests of sharing, traced by this process: it runs up to a system call or an
+// instruction, and no further.
 namespace berth::testing {
 
 class Helper {
@@ -45,7 +46,7 @@ class Helper {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1 - WTERMSIG(status);
   }
 
-  // ---- Traced. Runs to its next mark; false when it ends before.
+  // ---- Traced. Runs to its next mark; false when it ends before that.
   bool run_to_mark() {
     int status = 0;
     if (!started_) {
@@ -60,9 +61,9 @@ class Helper {
   }
 
   enum class Stop { call, step, mark, end };
-  // To the entry or exit of the next system call.
+  // Runs to the entry or exit of the next system call.
   Stop next_call() { return resume(PTRACE_SYSCALL); }
-  // By one instruction.
+  // Runs one instruction.
   Stop next_step() { return resume(PTRACE_SINGLESTEP); }
   int exit_code() const { return exit_code_; }
 
@@ -72,7 +73,7 @@ class Helper {
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, both) != 0) std::abort();
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
-    const int high = fcntl(both[1], F_DUPFD_CLOEXEC, 10);  // dup2 onto itself would keep it from being inherited
+    const int high = fcntl(both[1], F_DUPFD_CLOEXEC, 10);  // dup2 onto itself would keep close-on-exec set
     posix_spawn_file_actions_adddup2(&actions, high, 3);
     std::vector<std::string> words{BERTH_SHARE_HELPER, scenario, how, name};
     std::vector<char*> arguments;

@@ -199,7 +199,7 @@ TEST(Dlpack, AnExtensionDeviceIsTakenOnlyFromBerthItself) {
   const Storage x = full({2}, 3, DType::f32, "sim:0");
   EXPECT_EQ(from_dlpack(to_dlpack(x)).device(), Device("sim:0"));
   EXPECT_EQ(from_dlpack(to_dlpack_legacy(x)).device(), Device("sim:0"));
-  // What another framework calls an extension device is none of ours, even where the number would fit.
+  // An extension device of another framework is none of ours, even where the number would fit.
   Foreign foreign;
   foreign.managed.dl_tensor.device = {dlpack::kExtension, 0};
   EXPECT_ERROR(from_dlpack(DlpackTensor(&foreign.managed)), DeviceError, ErrorCode::unsupported);

@@ -12,14 +12,14 @@
 #include "support/misuse_log.h"
 #include "support/scale.h"
 
-// The n-th failure: a scenario that uses all of the core runs again and again, and each time one more allocation, commit or system call
-// fails. Nothing may leak, and nothing that was there before may change.
+// The nth failure: a scenario that uses all of the core runs again and again, and each time the next
+// allocation, commit or system call fails. Nothing may leak, and no existing object may change.
 namespace berth::testing {
 
 using namespace internal;
 namespace {
 
-// What exists before and must be the same after.
+// What exists before and must be the same afterwards.
 class World {
  public:
   explicit World(Device on) : device(on), tracked(track(direct(on))), kept(full({8}, 42, DType::i32, tracked)) {}
@@ -75,9 +75,9 @@ Outcome run(World& world, const std::shared_ptr<Allocator>& memory) {
   }
 }
 
-// Runs the scenario with the n-th thing failing, for every n there is.
+// Runs the scenario with the nth operation failing, for every n.
 void sweep(World& world, const std::string& what, const std::function<bool(std::uint64_t nth)>& attempt) {
-  run(world, world.tracked);  // whatever is made once, on first use, is made here
+  run(world, world.tracked);  // makes everything that is made once, on first use
   std::uint64_t nth = 1;
   while (attempt(nth)) {
     world.expect_unchanged();
@@ -113,7 +113,8 @@ TEST_P(NthFailure, OfOperatorNewChangesNothing) {
       run(world, world.tracked);
       happened = fault.happened();
     }
-    // A worker thread frees what it was handed, so with a host stream this thread's balance may be positive; it must not grow.
+    // A worker thread frees what was passed to it, so with a host stream the balance of this thread may be
+    // positive; it must not grow.
     EXPECT_TRUE(world.device == Device() || live_news() == before) << "heap memory was leaked";
     return happened;
   });

@@ -11,8 +11,8 @@
 
 #include "support/everything.h"
 
-// The plain model of storages: a buffer is a vector of bytes, a view is the list of where each of its elements is. No strides, no
-// cleverness. Everything a storage does is done here the long way.
+// The simple model of storages: a buffer is a vector of bytes, a view is the list of the offsets of its
+// elements. There are no strides. Everything a storage does is done here in the obvious way.
 namespace berth::testing {
 
 struct ModelView {
@@ -58,7 +58,8 @@ ModelView remap(const ModelView& view, const std::vector<std::int64_t>& shape, F
   return made;
 }
 
-// The indices that begin:end:step takes from an axis, by counting. A bound left out is past everything on its side.
+// The indices that begin:end:step selects from an axis, by counting. A bound that is left out is past
+// everything on its side.
 inline std::vector<std::int64_t> python_range(std::optional<std::int64_t> begin, std::optional<std::int64_t> end, std::int64_t step,
                                               std::int64_t size) {
   std::vector<std::int64_t> taken;
@@ -80,7 +81,7 @@ inline std::vector<std::int64_t> python_range(std::optional<std::int64_t> begin,
 
 inline bool reaches_twice(const ModelView& view) { return std::set<std::int64_t>(view.at.begin(), view.at.end()).size() != view.at.size(); }
 
-// Whether some strides show the elements of `view`, in their order, with another shape.
+// Whether there are strides that give the elements of `view`, in their order, another shape.
 inline bool is_strided(const ModelView& view, const std::vector<std::int64_t>& shape) {
   if (view.at.empty()) return true;
   std::vector<std::int64_t> strides(shape.size(), 0);

@@ -10,7 +10,7 @@
 #include "base/random.h"
 #include "support/scale.h"
 
-// Random views, copies and conversions, on host, pinned and simulated memory, against the plain model.
+// Random views, copies and conversions, on host, pinned and simulated memory, against the simple model.
 namespace berth::testing {
 
 using namespace internal;
@@ -19,13 +19,13 @@ namespace {
 struct Tracked {
   Storage storage;
   ModelView view;
-  std::shared_ptr<ModelBytes> bytes;  // of the whole buffer; shared by its views
+  std::shared_ptr<ModelBytes> bytes;  // of the whole buffer; common to its views
   bool read_only = false;             // this handle, and the views made from it
 
   Tracked seen_as(Storage other, ModelView its_view) const { return {std::move(other), std::move(its_view), bytes, read_only}; }
 };
 
-// An axis as an index, and as it is passed: counted from the front or the back.
+// An axis as an index, and as the argument: counted from the front or the back.
 struct Axis {
   std::size_t index;
   int given;
@@ -109,7 +109,7 @@ void StorageModel::refuse(ErrorCode code, Act act) {
   }
 }
 
-// Whether `t` may not be written; then `write` is tried, and must change nothing.
+// Whether `t` is read-only; then `write` is called, and must change nothing.
 bool StorageModel::refuse_write(const Tracked& t, const std::function<void()>& write) {
   if (!t.read_only) return false;
   refuse(ErrorCode::read_only, write);
@@ -268,7 +268,7 @@ void StorageModel::make_view(const Tracked& t) {
 }
 
 void StorageModel::reshape(const Tracked& t) {
-  // Split the count into random factors.
+  // Splits the count into random factors.
   std::vector<std::int64_t> shape;
   std::int64_t left = product(t.view.shape);
   for (int i = 0; i < 3 && left > 1; ++i) {
@@ -328,7 +328,7 @@ void StorageModel::reinterpret(const Tracked& t) {
     made.storage = t.storage.reinterpret(dtype);
     made.view.dtype = dtype;
     if (from != to) {
-      // The bytes of each row, cut anew.
+      // The bytes of each row, with a new element size.
       std::vector<std::int64_t> bytes;
       for (const std::int64_t at : t.view.at) {
         for (std::int64_t b = 0; b < from; ++b) bytes.push_back(at + b);
@@ -351,7 +351,8 @@ void StorageModel::reinterpret(const Tracked& t) {
 }
 
 void StorageModel::copy(const Tracked& t) {
-  // Into a fresh storage of the same shape, or into another view that happens to have it: often of the same buffer.
+  // Into a new storage of the same shape, or into another view that happens to have it: often of the same
+  // buffer.
   Tracked* target = nullptr;
   for (Tracked& candidate : pool_) {
     if (candidate.view.shape == t.view.shape && &candidate != &t && random_.one_in(2)) target = &candidate;
@@ -373,7 +374,7 @@ void StorageModel::copy(const Tracked& t) {
   check_bytes(*target);
 }
 
-// A flipped or shifted view of the same elements copied over them: source and target overlap.
+// Copies a flipped or shifted view of the same elements over them: source and target overlap.
 void StorageModel::copy_beside(const Tracked& t) {
   if (t.view.shape.empty() || t.view.shape[0] < 2 || reaches_twice(t.view)) return;
   if (refuse_write(t, [&] { t.storage.copy_from(t.storage.flip(0)); })) return;

@@ -14,7 +14,7 @@
 #include "berth/memory/allocator.h"
 #include "support/scale.h"
 
-// Four threads that allocate from several allocators at random, and free, while another looks on.
+// Four threads allocate from several allocators at random, and free, while a fifth checks an invariant.
 namespace berth::testing {
 
 using namespace internal::base;
@@ -24,7 +24,7 @@ struct Churn {
   std::size_t most_blocks;  // of each thread, at one time
   std::function<std::size_t(Random&)> bytes;
   std::function<void(Random&)> meanwhile = [](Random&) {};  // before each step
-  std::function<bool()> holds = [] { return true; };        // what must be so at any time
+  std::function<bool()> holds = [] { return true; };        // the invariant
 };
 
 struct Churned {
@@ -32,7 +32,7 @@ struct Churned {
   bool held = true;
 };
 
-// Every block is freed in the end.
+// Every block is freed before churn returns.
 inline Churned churn(const std::vector<std::shared_ptr<Allocator>>& all, const Churn& how) {
   std::atomic<std::uint64_t> refused{0};
   std::atomic<bool> held{true};

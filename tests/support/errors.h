@@ -5,7 +5,8 @@
 
 #include "berth/base/error.h"
 
-// Asserts that a statement throws a given class of error with a given code, and that the error is one a person can act on.
+// Asserts that a statement throws a given class of error with a given code, and that its message is one a
+// person can act on.
 #define EXPECT_ERROR(statement, error_class, expected_code)                                           \
   do {                                                                                                \
     bool berth_thrown = false;                                                                        \

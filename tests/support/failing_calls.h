@@ -10,12 +10,12 @@
 
 #include "os/inject.h"
 
-// System calls that fail, for as long as an object lives.
+// System calls that fail while an object lives.
 namespace berth::testing {
 
 namespace os = internal::os;
 
-// Those that the injector says.
+// Fails the calls that the injector selects.
 class Injected {
  public:
   explicit Injected(os::Injector injector) noexcept { os::set_injector(injector); }
@@ -24,8 +24,8 @@ class Injected {
   Injected& operator=(const Injected&) = delete;
 };
 
-// One: that with this number, from when the object is made on. What the kernel does not take back is there still, and there is nothing to be
-// done about it: calls of those names are passed over.
+// Fails one call: the one with this number, counted from the construction of the object. Calls in `passed_over`
+// never fail: memory that the kernel refuses to unmap stays mapped, and no code can do anything about it.
 class FailingCall {
  public:
   FailingCall(int number, int error, std::initializer_list<std::string_view> passed_over = {"munmap"}) {

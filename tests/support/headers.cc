@@ -1,2 +1,2 @@
 // SPDX-License-Identifier: Apache-2.0
-// Empty: it carries the headers that tests share, see tests/CMakeLists.txt.
+// Empty: it carries the precompiled headers of the tests, see tests/CMakeLists.txt.

@@ -3,10 +3,12 @@
 
 #include <cstdint>
 
-// Makes `operator new` fail on purpose. Linked into every test program; off unless armed. Only the arming thread is affected.
+// Makes `operator new` fail on purpose. Linked into every test program; off unless armed. Only the arming
+// thread is affected.
 namespace berth::testing {
 
-// While it lives, the nth allocation of this thread (1 is the first) throws std::bad_alloc, or returns null from the nothrow form.
+// While it lives, the nth allocation of this thread (1 is the first) throws std::bad_alloc, or returns null
+// from the nothrow form.
 class FailNthNew {
  public:
   explicit FailNthNew(std::uint64_t nth) noexcept;
@@ -14,10 +16,10 @@ class FailNthNew {
   FailNthNew(const FailNthNew&) = delete;
   FailNthNew& operator=(const FailNthNew&) = delete;
 
-  bool happened() const noexcept;  // whether that many were made
+  bool happened() const noexcept;  // whether the nth allocation was reached
 };
 
-// Allocations of this thread through operator new that have not been freed by it, since the thread began.
+// Allocations of this thread through operator new, since the thread began, that it has not freed.
 std::int64_t live_news() noexcept;
 
 }  // namespace berth::testing

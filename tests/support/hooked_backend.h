@@ -9,8 +9,9 @@
 
 #include "support/everything.h"
 
-// Host memory with a seam: a test may run something at the moment an allocator is at the device, which is when it holds no lock.
-// Pages of 4 KiB; ranges begin just behind a multiple of 64 KiB where the alignment asked for allows it.
+// Host memory with a hook: a test can run code while an allocator is inside a call to its device, when it holds
+// no lock. Pages are 4 KiB; ranges begin 4 KiB past a multiple of 64 KiB where the requested alignment allows
+// it.
 namespace berth::testing {
 
 class HookedBackend : public Backend {
@@ -21,11 +22,11 @@ class HookedBackend : public Backend {
     properties_.abilities = {};
   }
 
-  // Runs once, inside the next commit, before it is done. Not while another runs.
+  // Runs once, at the start of the next commit. Not to be set while a commit runs.
   void at_next_commit(std::function<void()> hook) { hook_ = std::move(hook); }
-  // The same inside the next reserve.
+  // The same for the next reserve.
   void at_next_reserve(std::function<void()> hook) { reserve_hook_ = std::move(hook); }
-  int reserves() const { return reserves_; }  // that succeeded
+  int reserves() const { return reserves_; }  // successful ones
 
   const BackendProperties& properties() const noexcept override { return properties_; }
   MemoryInfo memory_info() const override { return {1_GiB, 1_GiB, false}; }

@@ -5,7 +5,7 @@
 
 #include "berth/record/misuse.h"
 
-// Collects misuse reports instead of printing them, while it lives. One at a time, one thread.
+// Collects misuse reports instead of printing them, while it lives. One instance at a time, on one thread.
 namespace berth::testing {
 
 class MisuseLog {

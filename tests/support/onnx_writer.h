@@ -12,7 +12,8 @@
 #include "berth/plan/onnx.h"
 #include "cli/samples/model_writer.h"
 
-// Shortcuts of the tests that write ONNX models and look at what is read back. The writer itself is cli/samples/model_writer.h.
+// Shortcuts for tests that write ONNX models and inspect what is read back. The writer itself is
+// cli/samples/model_writer.h.
 namespace berth::testing {
 
 using namespace internal::cli::samples;
@@ -39,7 +40,7 @@ inline const GraphNode& node_of(const OnnxModel& model, std::string_view op) {
   return found == model.graph.nodes.end() ? none : *found;
 }
 
-// The names of what a node reads; "-" for what is left out.
+// The names of the values that a node reads; "-" for an input that is left out.
 inline std::vector<std::string> names_of(const OnnxModel& model, const std::vector<ValueId>& values) {
   std::vector<std::string> names;
   for (const ValueId value : values) names.push_back(value == kNoValue ? "-" : model.graph.values[value].name);
@@ -71,7 +72,7 @@ inline std::string one_node(std::string_view op, const std::vector<TestInput>& i
     const std::string name = "i" + std::to_string(i);
     const bool there = inputs[i].kind != TestInput::Kind::left_out;
     if (inputs[i].kind == TestInput::Kind::value) graph.input(name, inputs[i].elem, inputs[i].shape);
-    // The last name counts when a tensor has two: the constant's own is empty.
+    // The last name wins when a tensor has two: the constant's own is empty.
     if (inputs[i].kind == TestInput::Kind::constant) graph.initializer(inputs[i].tensor + "\x42" + static_cast<char>(name.size()) + name);
     in.push_back(there ? name : "");
   }
@@ -83,7 +84,7 @@ inline std::string one_node(std::string_view op, const std::vector<TestInput>& i
   return graph.model(opset, 10);
 }
 
-// One line of a table of rules. What is expected are the outputs, as shape_of gives them.
+// One line of a table of rules. The expected outputs are written as shape_of returns them.
 struct RuleRow {
   const char* op;
   std::int64_t opset;

@@ -6,11 +6,11 @@
 #include <cstdio>
 #include <string>
 
-// Runs a command of the shell and collects what it printed.
+// Runs a shell command and collects its output.
 namespace berth::testing {
 
 struct Ran {
-  int exit_code = -1;  // -1 - signal when it was killed
+  int exit_code = -1;  // -1 - signal if a signal killed it
   std::string output;  // standard output and error together
 };
 

@@ -7,7 +7,7 @@
 
 #include "os/clock.h"
 
-// Time that passes when a test says so, for everything that reads the coarse clock. One at a time.
+// A clock that a test advances, for all code that reads the coarse clock. One instance at a time.
 namespace berth::testing {
 
 namespace os = internal::os;

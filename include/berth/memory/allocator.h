@@ -14,23 +14,25 @@
 #include "berth/memory/pressure.h"
 #include "berth/memory/stats.h"
 
-// Allocators. A strategy (direct, arena, …) holds memory of one device; an adaptor (limit, track, trace, fail, check) wraps another
-// allocator and changes one thing. They compose:
+// Allocators. A strategy (direct, arena, …) holds memory of one device; an adaptor (limit, track, trace, fail,
+// check) wraps another allocator and changes one thing. They compose:
 //
 //     auto a = limit(track(direct("cpu")), 2_GiB);
 //     Block b = a->allocate({.bytes = 1 << 20, .tag = "kv"});
 //     a->deallocate(b);
 //
-// A block goes back to the allocator it came from, the outermost one; anything else is reported as misuse (record/misuse.h) and
-// changes nothing. Allocators are handled by shared_ptr and kept alive by the buffers they feed. Any thread may call anything.
+// A block must be freed through the allocator that returned it, the outermost one; anything else is reported as
+// misuse (record/misuse.h) and changes nothing. Allocators are held by shared_ptr and kept alive by the buffers
+// that they feed. Every function is thread-safe.
 namespace berth {
 
 class Allocator;
 class Backend;  // device/backend.h
 
-// While it lives, the allocator leaves its device in peace: it begins nothing that maps, frees or waits (calls that other threads are
-// in the middle of may finish). Requests that cached memory can serve go on; others are refused with `busy`; frees are kept back until the last
-// hold ends. Other allocators of the device are not affected. Movable, not copyable.
+// While a Hold lives, the allocator starts nothing on its device that maps, frees or waits (calls in progress
+// on other threads may finish). Requests that cached memory can serve succeed; others are refused with `busy`;
+// frees are deferred until the last hold ends. Other allocators of the device are not affected. Movable, not
+// copyable.
 class [[nodiscard]] BERTH_EXPORT Hold {
  public:
   Hold(Hold&& other) noexcept;
@@ -48,77 +50,86 @@ class [[nodiscard]] BERTH_EXPORT Hold {
 class BERTH_EXPORT Allocator : public BlockSource, public std::enable_shared_from_this<Allocator> {
  public:
   ~Allocator() override;
-  // Throws OutOfMemory with a full report; ArgumentError(invalid_alignment); AccessError(busy) while the device is held; DeviceError
-  // when the device has failed. Zero bytes give a block with a null address.
+  // Throws OutOfMemory with a full report; ArgumentError(invalid_alignment); AccessError(busy) while the device
+  // is held; DeviceError when the device has failed. A request of zero bytes returns a block with a null
+  // address.
   Block allocate(const Request& request) {
-    // Part by part, in registers: a request that is written out in the call is never in memory, and costs next to nothing.
+    // The fields are passed one by one, in registers: a request that is written out in the call never exists in
+    // memory, and costs next to nothing.
     return allocate_parts(request.bytes, request.alignment, request.stream, request.tag, request.site.line == 0 ? nullptr : &request.site);
   }
 
-  // The same, but a lack of memory, and a hold, give nothing instead of an exception.
+  // The same, but returns nullopt instead of throwing when memory is short or the device is held.
   std::optional<Block> try_allocate(Request&& request);
   std::optional<Block> try_allocate(const Request& request) { return try_allocate(Request(request)); }
 
-  // An empty block is ignored. With `deallocate` the memory may stay cached; after `deallocate_now` its whole pages are back with the
-  // device on return (or, while held, when the hold ends; or, inside a stream's host function, which must not wait for streams, with a
-  // later trim). A small block shares its pages with others: they go back with the last. Where a device commits in pieces
-  // (BackendProperties::piece_bytes), whole free pieces go back.
+  // An empty block is ignored. With `deallocate` the memory may stay cached; with `deallocate_now` its whole
+  // pages are back with the device on return (or, while held, when the hold ends; or, inside a stream's host
+  // function, which must not wait for streams, with a later trim). A small block has its pages in common with
+  // other blocks: they are returned with the last one. Where a device commits in pieces
+  // (BackendProperties::piece_bytes), whole free pieces are returned.
   void deallocate(const Block& block) noexcept;
   void deallocate_now(const Block& block) noexcept;
 
-  // Makes a block longer where it is. True: it has that many bytes now, at the same address, the old ones as they were. False: nothing has
-  // changed, because what follows is in use, a limit is in the way, or the strategy cannot (a pool can when what follows is free, or
-  // the block's own slack suffices; `rounded` and `exact` within the bucket; an arena for its last block; `direct` never); allocate
-  // another and copy. It never makes a block shorter, and does not try as hard as `allocate`: no cache is given up for it, no stream waited
-  // for. A block that is not this allocator's, was freed, or was made by block_at is not grown.
+  // Grows a block in place. True: the block has that many bytes, at the same address, and its old contents are
+  // unchanged. False: nothing has changed, because the memory behind the block is in use, a limit refused, or
+  // the strategy cannot grow (a pool can if the memory behind the block is free or the block's own slack
+  // suffices; `rounded` and `exact` within the bucket; an arena for its last block; `direct` never); then
+  // allocate another block and copy. It never shrinks a block, and does not try as hard as `allocate`: it drops
+  // no cache and waits for no stream. A block that is not this allocator's, was freed, or was made by block_at
+  // is not grown.
   //
-  // The block gets a new serial, and copies of the old one are stale: freeing one is a double free. To statistics, records and traces it
-  // is a free and an allocation, at the same address.
+  // The block gets a new serial, and copies of the old one are stale: freeing one is a double free. In
+  // statistics, records and traces it appears as a free and an allocation at the same address.
   bool try_grow(Block& block, std::size_t bytes) noexcept;
 
-  // A stream beside the one of the request uses the block. Once the block is freed, its memory is handed out again, or given back, only
-  // when everything that this stream was given before the free is done as well. Say so before the free, once for each stream. A block
-  // that was freed, or is not this allocator's, is reported as misuse, as its free would be. Without a heap to remember it this throws
-  // bad_alloc: then wait for the stream before the free.
+  // Tells the allocator that another stream than that of the request uses the block. Once the block is freed,
+  // its memory is reused or released only when all work that was given to this stream before the free is done
+  // as well. Call it before the free, once for each stream. A block that was freed, or is not this allocator's,
+  // is reported as misuse, as its free would be. Throws bad_alloc when there is no heap memory to remember it:
+  // then wait for the stream before the free.
   void used_on(const Block& block, StreamRef stream);
 
-  // The block at an address, for callers that keep bare pointers. It frees as well as the original, but without its serial a second
-  // free after the address was handed out again cannot be told from a first.
+  // The block at an address, for callers that keep bare pointers. It can be freed like the original, but
+  // without its serial a double free is not detected once the address was handed out again.
   Block block_at(void* data, std::size_t bytes) const noexcept;
 
-  // Gives cached memory back to the device: all of it, or all but `keep_bytes`. Harmless on an unused allocator.
+  // Returns cached memory to the device: all of it, or all but `keep_bytes`. Harmless on an unused allocator.
   void release_cached() { trim(0); }
   virtual void trim(std::size_t keep_bytes) = 0;
 
-  // Gives back what has not been needed for a while, by the strategy's own rule (PoolOptions::decay), and does so to the end, where
-  // requests and frees do a little each. There is no thread in the background: a program that goes idle calls this from a timer of its
-  // own, or release_cached() once. Strategies without such a rule do nothing.
+  // Returns memory that has been idle for a while to the device, by the strategy's own rule
+  // (PoolOptions::decay). It finishes the work, where requests and frees each do a little. There is no
+  // background thread: a program that goes idle calls this from a timer of its own, or release_cached() once.
+  // Strategies without such a rule do nothing.
   virtual void trim_idle() {}
 
-  // Takes memory from the device ahead of need, so that requests up to that much do not. Throws OutOfMemory; does nothing where a
-  // strategy keeps no cache.
+  // Commits memory in advance, so that requests up to that many bytes do not go to the device. Throws
+  // OutOfMemory; does nothing where a strategy keeps no cache.
   virtual void reserve(std::size_t bytes) = 0;
 
   Hold hold();
 
-  // Sets what is called before memory is refused (memory/pressure.h), in place of what was set before; an empty one removes it. Any
-  // thread, at any time. It belongs to this allocator: requests made of it call it, whichever allocator below refuses; requests made
-  // of another, above or below, do not. reserve and try_grow do not call it.
+  // Sets the callback that runs before memory is refused (memory/pressure.h), and replaces the previous one; an
+  // empty callback removes it. Any thread, at any time. It belongs to this allocator: requests made of this
+  // allocator call it, whichever allocator below refuses; requests made of another, above or below, do not.
+  // reserve and try_grow do not call it.
   void on_pressure(PressureCallback callback);
 
   virtual Stats stats() const = 0;
 
-  // Who holds how much, by tag, most first: every block that lives, also those without a tag. Together they are in_use_bytes and
-  // live_blocks of stats() at that moment. As with stats(), an adaptor answers for the allocator below it, whoever uses that; `track`
-  // answers for what came through itself. It looks at every block: for reports, not for loops.
+  // Who holds how much, by tag, largest first: every live block, also those without a tag. The sums equal
+  // in_use_bytes and live_blocks of stats() at that moment. As with stats(), an adaptor answers for the
+  // allocator below it, all users of that included; `track` answers only for the blocks that it passed through.
+  // It visits every block: for reports, not for loops.
   virtual std::vector<Holder> holders() const = 0;
 
-  // Everything it holds, block by block, as plain data: memory/snapshot.h. Cheap enough for production: it stops nobody for longer than a lock
-  // hop. An adaptor answers for the allocator below it.
+  // Everything it holds, block by block, as plain data: memory/snapshot.h. Cheap enough for production: it
+  // holds the lock for a few microseconds at a time. An adaptor answers for the allocator below it.
   Snapshot snapshot() const;
 
-  // The addresses that all its blocks come from, where a strategy has one range of them; else empty. There is not memory under all of it.
-  // A pool has it from the first block on, and keeps it.
+  // The address range that all its blocks come from, if the strategy has one; else empty. Not all of it is
+  // committed. A pool reserves its range with the first block, and keeps it.
   virtual std::span<const std::byte> range() const noexcept { return {}; }
 
   Device device() const noexcept { return device_; }
@@ -127,13 +138,15 @@ class BERTH_EXPORT Allocator : public BlockSource, public std::enable_shared_fro
   virtual std::string settings() const = 0;  // the options in effect, for people: "limit 2 GiB over direct"
   std::uint64_t id() const noexcept { return id_; }
 
-  // Checks every invariant of the structure and of the allocators below; returns what is wrong, or an empty string. For tests: slow.
+  // Checks every invariant of its data structures and of the allocators below; returns what is wrong, or an
+  // empty string. For tests: slow.
   virtual std::string audit() const = 0;
 
  protected:
   explicit Allocator(Backend& backend) noexcept;
 
-  // Throws what a failed request means: OutOfMemory with a report, AccessError(busy), or the device's error.
+  // Throws the exception for a failed request: OutOfMemory with a report, AccessError(busy), or the device's
+  // error.
   [[noreturn]] void throw_refused(const Request& request, const Failure& failure, unsigned pressure_calls = 0) const;
 
  private:
@@ -153,7 +166,7 @@ class BERTH_EXPORT Allocator : public BlockSource, public std::enable_shared_fro
   const std::size_t usual_alignment_;
   const std::size_t max_alignment_;
   const std::uint64_t id_;
-  std::shared_ptr<const PressureCallback> pressure_;  // under one lock for all allocators: it is rarely looked at
+  std::shared_ptr<const PressureCallback> pressure_;  // one lock guards that of all allocators: rarely read
 };
 
 }  // namespace berth

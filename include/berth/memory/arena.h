@@ -7,19 +7,21 @@
 #include "berth/export.h"
 #include "berth/memory/allocator.h"
 
-// The strategy for memory that is used and thrown away together: one range, cut from front to back.
+// The strategy for memory that is used and discarded together: a bump allocator over one range, which is cut
+// from front to back.
 //
 //     auto scratch = arena("cpu", 64_MiB);
 //     ArenaMark before = scratch->mark();
 //     ... empty({n}, DType::f32, scratch) ...
-//     scratch->reset(before);           // everything since is free again, in no time
+//     scratch->reset(before);           // everything since is free again, in constant time
 //
-// Freeing a block marks it dead; its bytes are used again only after a reset. Addresses are reserved at once; memory is committed as
-// the arena grows and stays committed until trim. After a reset, streams that used what was reset come first: a request on another stream
-// than theirs waits for them, unless that stream is known to come after their work.
+// Freeing a block marks it dead; its bytes are reused only after a reset. The address range is reserved at
+// once; memory is committed as the arena grows, and stays committed until trim. After a reset, a request on
+// another stream than those that used the reset memory waits for them, unless its stream is known to be ordered
+// after their work. Any thread may call anything.
 namespace berth {
 
-// A place in an arena, to return to. The default is its start.
+// A position in an arena to reset to. The default is its start.
 struct ArenaMark {
   std::size_t offset = 0;
   std::uint64_t blocks = 0;
@@ -32,9 +34,9 @@ class BERTH_EXPORT Arena : public Allocator {
 
   virtual ArenaMark mark() const = 0;
 
-  // Forgets every block made since the mark (or since the start). Throws AccessError(busy{blocks}) when one of them has not been
-  // freed, and ArgumentError when the mark is not one of this arena or the arena was reset to before it meanwhile; then nothing has
-  // changed.
+  // Discards every block allocated since the mark (or since the start). Throws AccessError(busy{blocks}) when
+  // one of them has not been freed, and ArgumentError when the mark is not of this arena, or the arena was
+  // meanwhile reset to a position before the mark; then nothing has changed.
   virtual void reset(ArenaMark mark) = 0;
   void reset() { reset({}); }
 };

@@ -8,7 +8,7 @@
 #include "berth/export.h"
 #include "berth/memory/allocator.h"
 
-// The adaptor that fails on purpose, to test what a program does when memory runs out:
+// The adaptor that injects allocation failures, to test how a program behaves when memory runs out:
 //
 //     for (std::uint64_t n = 1;; ++n) {
 //       auto failing = fail(direct("cpu"), {.nth = n});
@@ -17,11 +17,11 @@
 //     }
 namespace berth {
 
-// A request is refused when any of the rules that are set says so. Requests are counted from 1.
+// A request is refused when any of the rules that are set matches. Requests are counted from 1.
 struct FailPlan {
-  std::uint64_t nth = 0;           // this one
-  std::uint64_t every = 0;         // each multiple of this
-  std::size_t at_least_bytes = 0;  // any as large as this
+  std::uint64_t nth = 0;           // the request with this number
+  std::uint64_t every = 0;         // requests whose number is a multiple of this
+  std::size_t at_least_bytes = 0;  // requests of this size or larger
 };
 
 class BERTH_EXPORT FailAdaptor : public Allocator {

@@ -12,8 +12,8 @@
 #include "berth/export.h"
 #include "berth/record/tag.h"
 
-// The error that answers the question. When memory is refused, every layer that had a part in it (the adaptors, the strategy, the
-// device) adds what it knows to one report, and the exception carries it.
+// The out-of-memory error and its report. When memory is refused, every layer that had a part in it (the
+// adaptors, the strategy, the device) adds what it knows to one report, and the exception carries it.
 namespace berth {
 
 class JsonWriter;  // base/json.h
@@ -25,7 +25,7 @@ struct Holder {
   std::uint64_t blocks = 0;
 };
 
-// What one allocator has taken of a memory that several share.
+// What one allocator has committed of a memory that several use.
 struct AllocatorShare {
   std::string allocator;  // its name
   std::uint64_t allocator_id = 0;
@@ -43,23 +43,24 @@ struct OutOfMemoryReport {
 
   std::string refused_by;                  // "limit of 64 MiB", "the device", …
   std::size_t limit_bytes = 0;             // the limit that refused it; 0 when none did
-  std::size_t in_use_bytes = 0;            // by blocks of this allocator, or under the limit when that refused it
-  std::size_t cached_bytes = 0;            // held free for reuse
-  std::size_t largest_free_run_bytes = 0;  // the largest block the cache could serve
+  std::size_t in_use_bytes = 0;            // of this allocator, or under the limit when that refused it
+  std::size_t cached_bytes = 0;            // held for reuse
+  std::size_t largest_free_run_bytes = 0;  // the largest block that the cache can serve
   std::size_t device_total_bytes = 0;
   std::size_t device_free_bytes = 0;
 
-  std::vector<Holder> top_holders;     // most first, at most 8
-  std::vector<AllocatorShare> shares;  // when the process's limit refused it: who has taken what, most first
-  std::vector<std::string> tried;      // what was done to find memory before giving up
+  std::vector<Holder> top_holders;     // largest first, at most 8
+  std::vector<AllocatorShare> shares;  // when the process's limit refused it, largest first
+  std::vector<std::string> tried;      // the attempts to find memory before the refusal
 
-  // Free this much more, or raise the limit by this much, and the same request would be served; 0 when that cannot be said.
+  // Free this much more, or raise the limit by this much, and the same request would succeed; 0 when unknown.
   std::size_t would_be_enough_bytes = 0;
 
-  // The share of cached memory that no single block could use: 0 none, near 1 all in crumbs.
+  // The fraction of cached memory that is not in the largest free run: 0 if it is all contiguous, near 1 if it
+  // is all small fragments.
   double fragmentation() const noexcept;
 
-  // A few lines for people; one object for programs.
+  // A few lines of text for people; one JSON object for programs.
   BERTH_EXPORT std::string to_string() const;
   BERTH_EXPORT void write_json(JsonWriter& json) const;
 };

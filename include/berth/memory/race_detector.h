@@ -3,16 +3,19 @@
 
 #include "berth/export.h"
 
-// The race detector of streams: it finds blocks that two streams touch without an order between them, and blocks that are freed while a stream may
-// still be at work on them. With BERTH_CHECK=streams it is on from the start.
+// The race detector of streams: it finds blocks that two streams touch with no order between them, and blocks
+// that are freed while a stream may still have pending work on them. BERTH_CHECK=streams turns it on at the
+// start.
 //
-// It sees the copies and fills that berth runs (`copy_from`, `fill`, `to`, `copy_bytes`, …) on blocks that were allocated while it was on,
-// and judges by what the program has said: waits of one stream for another's event, host threads that waited for a stream, and
-// `used_on`. That two streams happened to run one after the other is no order. What it finds is reported as misuse of kind
-// `unordered_streams` with both streams (record/misuse.h), and what was being done goes on. Work of your own it does not see: say
-// `used_on`.
+// It sees the copies and fills that berth runs (`copy_from`, `fill`, `to`, `copy_bytes`, …) on blocks that were
+// allocated while it was on, and judges by the happens-before edges that the program has made: a stream's wait
+// for another's event, a host thread's wait for a stream, and `used_on`. That two streams happened to run one
+// after the other is no order. What it finds is reported as misuse of kind `unordered_streams` with both
+// streams (record/misuse.h), and the operation proceeds. It does not see work that the program submits itself:
+// announce that with `used_on`.
 //
-// Copies and frees get slower while it is on; while it is off, they cost one load more. Any thread may call both.
+// Copies and frees are slower while it is on; while it is off, they cost one extra load. Any thread may call
+// both functions.
 namespace berth {
 
 enum class RaceDetection : bool { off, on };

@@ -6,7 +6,7 @@
 
 #include "berth/export.h"
 
-// What an allocator holds, at one moment. The figures of one call belong together:
+// What an allocator holds, at one moment. The figures of one call are consistent:
 //
 //     in_use_bytes + cached_bytes == committed_bytes          allocations == frees + live_blocks
 //     in_use_bytes <= peak_in_use_bytes                       committed_bytes <= peak_committed_bytes
@@ -15,17 +15,17 @@ namespace berth {
 class JsonWriter;  // base/json.h
 
 struct Stats {
-  std::size_t in_use_bytes = 0;     // requested by blocks that live
-  std::size_t cached_bytes = 0;     // held beyond that: free for reuse, and what rounding costs
+  std::size_t in_use_bytes = 0;     // requested by live blocks
+  std::size_t cached_bytes = 0;     // held beyond that: free memory for reuse, and rounding
   std::size_t committed_bytes = 0;  // taken from the device
   std::size_t peak_in_use_bytes = 0;
   std::size_t peak_committed_bytes = 0;
   std::uint64_t live_blocks = 0;
   std::uint64_t allocations = 0;  // that succeeded
   std::uint64_t frees = 0;
-  std::uint64_t failures = 0;   // requests refused, also those that were tried again (memory/pressure.h)
-  std::uint64_t commits = 0;    // times memory was taken from the device
-  std::uint64_t decommits = 0;  // times memory was given back to it, or moved
+  std::uint64_t failures = 0;   // requests refused, including those that were retried (memory/pressure.h)
+  std::uint64_t commits = 0;    // times memory was committed
+  std::uint64_t decommits = 0;  // times memory was decommitted, or moved
 
   BERTH_EXPORT void write_json(JsonWriter& json) const;
   friend bool operator==(const Stats&, const Stats&) = default;

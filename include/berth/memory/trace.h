@@ -9,8 +9,8 @@
 #include "berth/export.h"
 #include "berth/memory/allocator.h"
 
-// The adaptor that writes down the sequence of allocations and frees, to be looked at or replayed. Bounded: past `most_events` further
-// events are counted and not kept.
+// The adaptor that keeps the sequence of allocations and frees, for inspection or replay. It is bounded: beyond
+// `most_events`, further events are counted but not kept.
 namespace berth {
 
 struct TraceEvent {
@@ -20,7 +20,7 @@ struct TraceEvent {
   std::size_t bytes;
   std::uint64_t stream_id;
   std::uint64_t time_ns;
-  std::uint64_t allocator_id = 0;  // where events of several allocators are mixed: with the serial, it names a block
+  std::uint64_t allocator_id = 0;  // with the serial, identifies a block among those of several allocators
 
   friend bool operator==(const TraceEvent&, const TraceEvent&) = default;
 };
@@ -32,7 +32,8 @@ class BERTH_EXPORT TraceAdaptor : public Allocator {
   virtual std::vector<TraceEvent> events() const = 0;
   virtual std::uint64_t dropped() const = 0;
 
-  // "op,id,bytes,stream" and a line for each event; op is a or f. Where blocks have tags there is a fifth column, "tag".
+  // A header line "op,id,bytes,stream" and a line for each event; op is a or f. If any block has a tag there is
+  // a fifth column, "tag".
   virtual std::string to_csv() const = 0;
 };
 

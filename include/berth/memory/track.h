@@ -8,7 +8,8 @@
 #include "berth/export.h"
 #include "berth/memory/allocator.h"
 
-// The adaptor that remembers: every block that lives, with its tag, where it was asked for, and since when.
+// The adaptor that tracks every live block, with its tag, the call site of its request, and the time of its
+// allocation.
 //
 //     auto tracked = track(direct("cpu"));
 //     ...

@@ -19,7 +19,8 @@
 #include "copy/telling_values.h"
 #include "support/scale.h"
 
-// Whole copies and fills on the host, by random layouts, dtypes, threads and kernels, against a loop over all indices.
+// Whole copies and fills on the host, with random layouts, dtypes, threads and kernels, against a loop over all
+// indices.
 namespace berth::testing {
 
 using namespace internal;
@@ -29,7 +30,7 @@ namespace {
 constexpr int kThreads[] = {1, 2, 5, 16};
 constexpr std::byte kUntouched{0xab};
 
-// In one call each: loops over bytes are what these tests would take longest for under a sanitizer.
+// One call each: under a sanitizer these tests would spend most of their time in loops over bytes.
 bool are_same(const std::vector<std::byte>& a, const std::vector<std::byte>& b) {
   return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0);
 }
@@ -37,7 +38,8 @@ void clear(std::vector<std::byte>& bytes) {
   if (!bytes.empty()) std::memset(bytes.data(), static_cast<int>(kUntouched), bytes.size());
 }
 
-// One side of a copy in a heap block of its own, which has no byte that the layout does not reach, but for some before it.
+// One side of a copy in a heap block of its own, which ends with the last byte that the layout reaches, and
+// begins `before` bytes early.
 struct Side {
   DType dtype = DType::u8;
   Layout layout;
@@ -53,7 +55,7 @@ struct Copy {
   Side source;
   Side target;
   std::vector<std::byte> expected;
-  std::size_t run_bytes = 0;  // not 0: it may be made as a HostRun
+  std::size_t run_bytes = 0;  // if not 0, it may be run as a HostRun
 
   HostCopy view() { return {shape, source.view(), target.view()}; }
   HostRun run() { return {source.data(), target.data(), run_bytes}; }
@@ -66,7 +68,7 @@ std::ostream& operator<<(std::ostream& out, const Copy& copy) {
   return out;
 }
 
-// Every table, and every one again that writes past the caches whatever the size.
+// Every table, and a copy of each that uses non-temporal stores whatever the size.
 std::span<const Kernels> tables() {
   static const std::vector<Kernels> all = [] {
     std::vector<Kernels> made(all_kernels().begin(), all_kernels().end());
@@ -81,7 +83,7 @@ std::span<const Kernels> tables() {
 
 std::string name_of(const Kernels& table) { return table.least_streamed == 0 ? std::string(table.name) + ", streamed" : table.name; }
 
-// Makes copies, and knows what each must give.
+// Makes copies with their expected results.
 class Copies {
  public:
   explicit Copies(std::uint64_t seed) : random_(seed), values_(seed + 1) {}
@@ -99,10 +101,10 @@ class Copies {
     const std::uint64_t kind = random_.below(4000);
     return kind == 0 ? large_shape() : random_shape(random_, kind < 200 ? 30'000 : kind < 1600 ? 1'000 : 60);
   }
-  // Worth several threads.
+  // Large enough for several threads.
   std::vector<std::int64_t> large_shape() { return random_large_shape(random_, 600'000, 3'000'000); }
 
-  // Of a batch: small ones, or on both sides of the size from which a copy is given all threads.
+  // For a batch: small ones, or on both sides of the size from which a copy gets all threads.
   std::vector<std::int64_t> batch_shape(bool heavy) {
     if (!heavy) return random_shape(random_, 500);
     return random_.one_in(3) ? random_large_shape(random_, 300'000, 1'500'000) : random_large_shape(random_, 20'000, 100'000);
@@ -117,7 +119,7 @@ class Copies {
     return finish(std::move(copy));
   }
 
-  // Of elements that lie together on both sides and are of one dtype, which a batch may be told.
+  // Of elements that are contiguous on both sides and have one dtype, for which a batch has a short form.
   Copy make_run(std::int64_t elements) {
     Copy copy;
     copy.shape = {elements};
@@ -131,8 +133,8 @@ class Copies {
     return finish(std::move(copy));
   }
 
-  // The source dense along the first axis, and the target along the second, with gaps of so many elements between its rows. The target begins so
-  // many bytes into a cache line.
+  // The source is dense along the first axis, and the target along the second, with `gap` elements between its
+  // rows. The target begins `into_line` bytes into a cache line.
   Copy make_transposed(std::vector<std::int64_t> shape, DType from, DType to, std::int64_t gap, std::size_t into_line) {
     Copy copy;
     const std::int64_t source_pitch = shape[0] + gap % 3;
@@ -150,7 +152,7 @@ class Copies {
 
   Side side(const std::vector<std::int64_t>& shape, DType dtype, Repeats repeats) {
     Side made{dtype, random_layout(random_, shape, repeats), random_.one_in(2) ? random_.below(64) : 0, {}};
-    if (std::ranges::find(shape, 0) != shape.end()) made.layout.first = 0;  // its one element is never looked at
+    if (std::ranges::find(shape, 0) != shape.end()) made.layout.first = 0;  // its one element is never accessed
     made.bytes.assign(made.before + static_cast<std::size_t>(std::max<std::int64_t>(made.layout.reach, 1)) * size_bytes(dtype), kUntouched);
     return made;
   }
@@ -194,8 +196,9 @@ TEST(HostCopy, RandomStridedCopiesGiveWhatALoopOverAllElementsGives) {
   did(std::to_string(total) + " copies of " + std::to_string(elements) + " elements, by every table");
 }
 
-// Rows of the target longer than what is converted at a time, several of them in it, and all of them together; panels below one another, of
-// which the last is a few bytes high; many of them. Through the caches and past them.
+// Rows of the target that are longer than one piece of a conversion, several rows in a piece, and all of them
+// in one; panels below one another, the last of them a few bytes high; many panels. With normal and with
+// non-temporal stores.
 TEST(HostCopy, TransposesAreWhole) {
   if (kThreadSanitizer) GTEST_SKIP() << "one thread by itself has nobody to race with";
   Copies copies(seed() + 5);
@@ -253,7 +256,7 @@ TEST(HostCopy, ABatchDoesEachOfItsCopies) {
   std::uint64_t inside = 0;
   for (std::uint64_t i = 0; i < total; ++i) {
     std::vector<Copy> made;
-    const bool heavy = i % 15 == 0;  // several groups of copies, and some that are one by themselves
+    const bool heavy = i % 15 == 0;  // several groups of copies, and some copies that are a group
     const std::uint64_t count = heavy ? 20 + copies.random().below(20) : copies.random().below(200);
     for (std::uint64_t k = 0; k < count; ++k) {
       const std::vector<std::int64_t> shape = copies.batch_shape(heavy);
@@ -272,7 +275,8 @@ TEST(HostCopy, ABatchDoesEachOfItsCopies) {
   did(std::to_string(total) + " batches of " + std::to_string(inside) + " copies");
 }
 
-// As threads of some C libraries have. One that is streamed may need more, but is 16 MiB at least.
+// The stack size of threads in some C libraries. A copy with non-temporal stores may need more, but has 16 MiB
+// at least.
 TEST(HostCopy, ATransposeFitsOnAStackOf128KiB) {
   if (kAddressSanitizer || kThreadSanitizer) GTEST_SKIP() << "frames are larger with a sanitizer";
   std::vector<float> source(500 * 300, 1.0F);
@@ -297,7 +301,7 @@ TEST(HostCopy, ATransposeFitsOnAStackOf128KiB) {
   EXPECT_EQ(std::ranges::count(target, 1.0), static_cast<std::ptrdiff_t>(target.size()));
 }
 
-// One fill of the elements of a target by a random value.
+// Fills a target with a random value.
 void expect_fill(Copies& copies, const std::vector<std::int64_t>& shape, Side& target) {
   Random& random = copies.random();
   std::array<std::byte, 16> value;
@@ -323,7 +327,7 @@ TEST(HostCopy, FillsReachEveryElementAndNoOther) {
     const DType dtype = all_dtypes()[random.below(kDTypeCount)].dtype;
     const std::vector<std::int64_t> shape = random_shape(random, random.one_in(20) ? 20'000 : 200);
     Side target = copies.side(shape, dtype, Repeats::axes);
-    if (shape.size() >= 2 && random.one_in(6)) {  // all axes walk over the same elements
+    if (shape.size() >= 2 && random.one_in(6)) {  // all axes visit the same elements
       target.layout = {std::vector<std::int64_t>(shape.size(), 1), 0, 1};
       for (const std::int64_t size : shape) target.layout.reach += size - 1;
       target.bytes.assign(target.before + static_cast<std::size_t>(target.layout.reach) * size_bytes(dtype), kUntouched);
@@ -339,7 +343,7 @@ TEST(HostCopy, LargeFillsReachEveryElementAndNoOther) {
   const std::uint64_t total = scaled(200, 12);
   for (std::uint64_t i = 0; i < total; ++i) {
     const DType dtype = all_dtypes()[random.below(kDTypeCount)].dtype;
-    // One row of many bytes, or any layout.
+    // One long row, or any layout.
     const auto elements = static_cast<std::int64_t>((9'000'000 + random.below(5'000'000)) / size_bytes(dtype));
     const std::vector<std::int64_t> shape = i % 2 == 0 ? std::vector<std::int64_t>{elements} : copies.large_shape();
     Side target = copies.side(shape, dtype, Repeats::axes);

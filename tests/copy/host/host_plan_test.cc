@@ -11,7 +11,7 @@
 #include "copy/random_layout.h"
 #include "support/scale.h"
 
-// How a copy on the host will walk its sides, as data.
+// The order in which a copy on the host visits its sides, as data.
 namespace berth::testing {
 
 using namespace internal::base;
@@ -114,7 +114,7 @@ TEST(HostPlan, AStepPastWhatCanBeCountedIsNotMerged) {
 
 using Offsets = std::vector<std::pair<std::int64_t, std::int64_t>>;
 
-// What a plan walks, plane after plane, each walk begun anew at `stride` planes, in any order.
+// The offsets that a plan visits, plane after plane, sorted; a new walk begins every `stride` planes.
 Offsets walked(const HostPlan& plan, std::int64_t stride) {
   Offsets all;
   for (std::int64_t first = 0; first < plan.planes; first += stride) {
@@ -144,7 +144,7 @@ TEST(HostPlan, WalksEveryPairOfElementsOnce) {
     const HostPlan plan = plan_on_host(shape, source.strides, target.strides);
     ASSERT_EQ(walked(plan, plan.planes), expected) << "plan " << i;
     ASSERT_EQ(walked(plan, 1 + static_cast<std::int64_t>(random.below(5))), expected) << "plan " << i << ", begun in the middle";
-    // What the kernels rely on.
+    // Invariants that the kernels rely on.
     EXPECT_GT(plan.row.target_step, 0);
     for (const HostAxis& axis : plan.outer()) EXPECT_GE(axis.target_step, plan.row.target_step);
     if (plan.kind == Kind::rows) {

@@ -10,14 +10,14 @@
 #include "base/random.h"
 #include "support/scale.h"
 
-// Rows that are written past the caches, around the borders of lines, pieces and halves.
+// Rows written with non-temporal stores, around the boundaries of cache lines, pieces and halves.
 namespace berth::testing {
 
 using namespace internal;
 using namespace internal::copy;
 namespace {
 
-constexpr std::size_t kPieceBytes = 8192;  // as in stream_row.cc: whatever it is, results must not depend on it
+constexpr std::size_t kPieceBytes = 8192;  // as in stream_row.cc; results must not depend on it
 constexpr std::byte kUntouched{0xab};
 
 std::vector<std::size_t> telling_counts(std::size_t size) {
@@ -32,7 +32,7 @@ std::vector<std::size_t> telling_counts(std::size_t size) {
   return counts;
 }
 
-// One row between bytes that nobody may touch, against the same conversion through the caches.
+// One row between guard bytes that must stay as they are, against the same conversion with normal stores.
 void expect_row(const Kernels& kernels, DType from, DType to, std::size_t count, std::size_t offset, const std::vector<std::byte>& source) {
   const Conversion conversion = find_conversion(kernels, from, to);
   const std::size_t bytes = count * size_bytes(to);

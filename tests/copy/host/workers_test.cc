@@ -13,7 +13,7 @@
 #include "support/errors.h"
 #include "support/scale.h"
 
-// The threads that help with copies. What needs a process of its own is in copy_process_test.cc.
+// The worker threads of copies. Tests that need a process of their own are in copy_process_test.cc.
 namespace berth::testing {
 
 using namespace internal::copy;
@@ -51,7 +51,7 @@ TEST(Workers, RunItemsOfOneThreadInOrderOnTheCaller) {
   EXPECT_EQ(order, (std::vector<std::size_t>{0, 1, 2, 3, 4}));
 }
 
-// Items that wait for one another: none can end before as many threads as were asked for are inside.
+// Items that wait for one another: none can return before the requested number of threads is inside.
 TEST(Workers, AreAsManyAsWereAskedFor) {
   for (const int threads : {2, 3, 5}) {
     std::atomic<int> inside{0};
@@ -65,7 +65,7 @@ TEST(Workers, AreAsManyAsWereAskedFor) {
 }
 
 TEST(Workers, AreNotMoreThanWereAskedFor) {
-  run_in_parallel(8, 8, [](std::size_t) noexcept {});  // there are seven at least from here on
+  run_in_parallel(8, 8, [](std::size_t) noexcept {});  // starts at least seven workers
   for (int i = 0; i < 50; ++i) {
     std::mutex mutex;
     std::set<std::thread::id> seen;
@@ -79,7 +79,7 @@ TEST(Workers, AreNotMoreThanWereAskedFor) {
 
 TEST(Workers, HaveWrittenWhenTheCallReturns) {
   for (std::uint64_t i = 0; i < scaled(20'000, 500); ++i) {
-    std::vector<int> written(6, 0);  // not atomic: the return orders it
+    std::vector<int> written(6, 0);  // not atomic: the return synchronizes
     run_in_parallel(written.size(), 3, [&](std::size_t item) noexcept { written[item] = static_cast<int>(item) + 1; });
     ASSERT_EQ(written, (std::vector<int>{1, 2, 3, 4, 5, 6})) << i;
   }

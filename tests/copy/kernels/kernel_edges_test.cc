@@ -15,7 +15,8 @@
 #include "copy/telling_values.h"
 #include "support/scale.h"
 
-// What kernels do at their ends: every size, every misalignment, and not a byte read or written that is not theirs. Against the plain table.
+// Kernels at their ends: every size, every misalignment, and no byte read or written outside their elements.
+// Compared with the plain table.
 namespace berth::testing {
 
 using namespace internal::copy;
@@ -31,7 +32,8 @@ struct Case {
   std::size_t target_offset;
 };
 
-// Counts 0 to 300 and misalignments 0 to 63 of both sides, so that every two of the three values meet. Scaled down, fewer meet.
+// Counts 0 to 300 and misalignments 0 to 63 of both sides, so that every pair of values of two of the three
+// occurs. Scaled down, fewer pairs occur.
 template <class Visit>
 void for_each_case(Visit visit) {
   const std::uint64_t lines = std::min<std::uint64_t>(scaled(64, 2), 64);
@@ -77,7 +79,7 @@ TEST(KernelEdges, ConversionsTouchTheirElementsOnly) {
   did(std::to_string(cases) + " conversions");
 }
 
-// Many elements are taken in another order than few.
+// Many elements are converted in another order than few.
 TEST(KernelEdges, LongConversionsTouchTheirElementsOnly) {
   constexpr std::size_t kMost = kManyElements + 2 * 64 + 3;
   TellingValues values(seed());
@@ -94,7 +96,7 @@ TEST(KernelEdges, LongConversionsTouchTheirElementsOnly) {
         const Guarded right(count * size, c.target_offset);
         std::copy_n(expected.begin(), count * size, right.data());
         for (const Kernels& table : all_kernels()) {
-          if (&table == &all_kernels().back()) continue;  // made what is expected
+          if (&table == &all_kernels().back()) continue;  // it made the expected result
           const Guarded target(count * size, c.target_offset);
           find_conversion(table, from, to).run(source.data(), target.data(), count);
           ASSERT_TRUE(target.equals(right)) << to_string(from) << " → " << to_string(to) << ", " << describe(table, "conversion", size, c);
@@ -106,7 +108,7 @@ TEST(KernelEdges, LongConversionsTouchTheirElementsOnly) {
   did(std::to_string(cases) + " conversions");
 }
 
-// How many elements rows of a large step have, so that they stay small.
+// Limits the elements of rows with a large step, so that they stay small.
 std::size_t bounded(std::size_t count, std::ptrdiff_t step) { return step == 1000 ? count % 20 : count; }
 
 TEST(KernelEdges, GathersTouchTheirElementsOnly) {
@@ -193,7 +195,8 @@ TEST(KernelEdges, TransposesTouchTheirElementsOnly) {
       const std::size_t stride = (plane.rows + plane.gap) * kSizes[s];
       const std::size_t reach = plane.columns == 0 || plane.rows == 0 ? 0 : (plane.columns - 1) * stride + plane.rows * kSizes[s];
       const std::size_t offset = (plane.rows * 7 + plane.columns * 3 + plane.gap) % 64;
-      const Misaligned source(bytes, plane.rows * plane.columns * kSizes[s], (offset * 5) % 64 * (offset % 2));  // half of them at 0
+      // Half of them at 0.
+      const Misaligned source(bytes, plane.rows * plane.columns * kSizes[s], (offset * 5) % 64 * (offset % 2));
       const Guarded right(reach, offset);
       plain_kernels().transpose[s](source.data(), right.data(), plane.rows, plane.columns, static_cast<std::ptrdiff_t>(stride));
       for (const Kernels& table : all_kernels()) {
@@ -208,7 +211,8 @@ TEST(KernelEdges, TransposesTouchTheirElementsOnly) {
   did(std::to_string(cases) + " transposes");
 }
 
-// In three parts one below the other, of which each goes on in the lines that the one above began; and the first by itself.
+// Three parts, one below the other, each of which continues in the cache lines that the one above began; and
+// the first by itself.
 TEST(KernelEdges, VectorsAreTransposedByLines) {
   constexpr std::size_t kColumns = 5;
   const std::vector<std::byte> bytes = random_bytes(3 * 20 * kColumns * 16);
@@ -218,7 +222,7 @@ TEST(KernelEdges, VectorsAreTransposedByLines) {
     for (std::size_t offset = 0; offset < kLineBytes; offset += 4) {
       for (std::size_t rows = 0; rows <= 20; ++rows) {
         const std::array<std::size_t, 3> parts = {rows, 4 + (rows + offset) % 9, 4 + rows % 5};
-        const std::size_t count = rows < 4 ? 1 : 3;  // shorter runs than a line are nobody's neighbours
+        const std::size_t count = rows < 4 ? 1 : 3;  // a run shorter than a line cannot continue another's line
         const std::size_t whole = count == 1 ? rows : parts[0] + parts[1] + parts[2];
         const auto stride = static_cast<std::ptrdiff_t>(whole * 16 + (rows * 3 + offset) % 11 * 4);
         const Guarded right(kColumns * static_cast<std::size_t>(stride), offset);
@@ -249,7 +253,7 @@ TEST(KernelEdges, FourRowsTakeTurns) {
       for (std::size_t columns = 0; columns <= 150; ++columns) {
         for (const std::size_t rows : {0U, 4U, 12U}) {
           const std::size_t offset = (columns * 7 + rows) % 64;
-          // The source may step back or stand still.
+          // The step of the source may be negative or 0.
           const auto step = static_cast<std::ptrdiff_t>((columns + columns % 7) * size) * (columns % 4 == 3   ? -1
                                                                                            : columns % 4 == 2 ? 0
                                                                                                               : 1);
@@ -279,14 +283,14 @@ TEST(KernelEdges, RunsOfBytesTouchTheirBytesOnly) {
   std::size_t cases = 0;
   for (std::size_t size = 0; size <= 1100; ++size) {
     for (std::size_t runs = 0; runs <= 5; ++runs) {
-      // The source may step back, stand still or overlap itself.
+      // The step of the source may be negative or 0, or the source may overlap itself.
       for (const std::ptrdiff_t step :
            {std::ptrdiff_t{0}, std::ptrdiff_t{7}, static_cast<std::ptrdiff_t>(size + size % 3), std::ptrdiff_t{-5}}) {
         const std::size_t walked = runs == 0 ? 0 : (runs - 1) * static_cast<std::size_t>(std::abs(step));
         const Misaligned source(bytes, runs == 0 ? 0 : walked + size, size % 64);
         const std::byte* const first = source.data() + (step < 0 ? walked : 0);
         const std::size_t stride = size + (size * 11 + runs) % 20;
-        // Asked for, but never read: even what is nobody's.
+        // Prefetched, but never read: even an unmapped address.
         const std::ptrdiff_t ahead = size % 3 == 0 ? 0 : size % 3 == 1 ? 16 * step : std::numeric_limits<std::ptrdiff_t>::max() / 2;
         const Guarded right(runs * stride, (size * 3) % 64);
         plain_kernels().copy_runs(first, step, right.data(), static_cast<std::ptrdiff_t>(stride), runs, size, 0);
@@ -306,7 +310,7 @@ TEST(KernelEdges, RunsOfBytesTouchTheirBytesOnly) {
   did(std::to_string(cases) + " times some runs");
 }
 
-// Runs in three parts, each of which begins in the line in which the one before ends.
+// Runs in three parts, each of which begins in the cache line in which the one before ends.
 TEST(KernelEdges, StreamedRunsGoOnInTheLinesThatOthersBegan) {
   constexpr std::size_t kRuns = 4;
   constexpr std::size_t kLongest = 3 * 260;
@@ -338,7 +342,7 @@ TEST(KernelEdges, StreamedRunsGoOnInTheLinesThatOthersBegan) {
   did(std::to_string(cases) + " times four runs in three parts");
 }
 
-// Both sides between fences, at the first and at the last byte: a read or a write outside ends the program.
+// Both sides between guard pages, at the first and at the last byte: an access outside faults.
 void between_fences(std::size_t source_bytes, std::size_t target_bytes, const std::function<void(const std::byte*, std::byte*)>& run) {
   static const Fenced source(1 << 17);
   static const Fenced target(1 << 17);

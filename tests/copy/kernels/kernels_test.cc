@@ -15,7 +15,7 @@
 #include "copy/telling_values.h"
 #include "support/scale.h"
 
-// Conversions by every table of kernels that this machine can run, against the reference, bit for bit.
+// Conversions by every table of kernels that this machine can run, compared bit for bit with the reference.
 namespace berth::testing {
 
 using namespace internal;
@@ -38,7 +38,7 @@ std::string names_of_tables() {
   return names;
 }
 
-// The first element that differs, in words.
+// Describes the first element that differs.
 std::string first_difference(const Kernels& table, DType from, DType to, const std::vector<std::byte>& source,
                              const std::vector<std::byte>& expected, const std::vector<std::byte>& got) {
   const std::size_t size = size_bytes(to);
@@ -49,7 +49,7 @@ std::string first_difference(const Kernels& table, DType from, DType to, const s
          hex(&expected[at * size], size);
 }
 
-// Runs the sources through every table into `to`; `expected` is what the reference made of them.
+// Converts the source to `to` with every table; `expected` is the result of the reference.
 void expect_from_tables(DType from, DType to, const std::vector<std::byte>& source, const std::vector<std::byte>& expected) {
   const std::size_t count = source.size() / size_bytes(from);
   std::vector<std::byte> got(expected.size());
@@ -122,8 +122,8 @@ TEST(Kernels, ConvertAllPairsOfDTypesAsTheReferenceDoes) {
   did(std::to_string(count) + " values for each of 289 pairs, by " + names_of_tables());
 }
 
-// Kernels take a shorter way where a group of elements has no NaN, or no integer past what a float holds. In the tests above few groups
-// are without.
+// Kernels take a shorter path for a group of elements without a NaN, or without an integer that exceeds a
+// float's precision. In the tests above few groups are like that.
 TEST(Kernels, ConvertOrdinaryValuesWithASpecialOneHereAndThereAsTheReferenceDoes) {
   TellingValues values(seed());
   Random random(seed());
@@ -142,9 +142,10 @@ TEST(Kernels, ConvertOrdinaryValuesWithASpecialOneHereAndThereAsTheReferenceDoes
   did(std::to_string(count) + " values for each of 121 pairs, by " + names_of_tables());
 }
 
-// Many values. The reference by lanes, so that most of the time goes into what is tested; the plain table is that very reference.
+// Many values. The reference runs by lanes, so that most of the time is spent in the code under test; the plain
+// table is that very reference.
 void convert_many(DType from) {
-  constexpr std::size_t kPiece = 20'011;  // of odd size: each has a tail
+  constexpr std::size_t kPiece = 20'011;  // odd, so that each has a tail
   TellingValues values(seed() + static_cast<std::uint64_t>(from));
   const std::uint64_t total = scaled(100'000'000, 200'000);
   const auto size = static_cast<std::ptrdiff_t>(size_bytes(from));

@@ -25,7 +25,7 @@ namespace {
 constexpr DType kDTypes[] = {DType::boolean, DType::u8,  DType::i8,  DType::i32,    DType::i64,    DType::u64, DType::f16,
                              DType::bf16,    DType::f32, DType::f64, DType::f8e4m3, DType::f8e5m2, DType::c64, DType::c128};
 
-// A layout, and how many elements of memory it needs from where to where.
+// A layout, and the range of elements that it needs.
 struct Layout {
   Strides strides;
   std::int64_t start = 0;  // of the element at index 0, 0, …
@@ -87,7 +87,7 @@ std::vector<std::byte> random_bytes(Random& random, std::size_t count) {
 
 std::size_t bytes_of(const Layout& layout, DType dtype) { return static_cast<std::size_t>(layout.length) * size_bytes(dtype); }
 
-// The slow and obvious copy: element by element, from what was there before.
+// The slow and obvious copy: element by element, from the previous contents.
 struct Model {
   std::span<const std::byte> from;
   DType from_dtype;
@@ -107,14 +107,14 @@ struct Model {
   void run(const Shape& shape) const { run(shape, 0, from_layout.start, to_layout.start); }
 };
 
-// Blocks that live on all devices a copy can have to do with.
+// The live blocks of all devices that a copy can involve.
 std::vector<std::uint64_t> live_blocks() {
   std::vector<std::uint64_t> counts{default_allocator("pinned")->stats().live_blocks};
   for (const Device device : fake_devices()) counts.push_back(default_allocator(device)->stats().live_blocks);
   return counts;
 }
 
-// By the public face, or by a route with pieces so small that there are many.
+// Through the public function, or by a route with so small a piece size that there are many pieces.
 Route run_somehow(Random& random, const StridedSpan& source, const StridedSpan& target) {
   if (random.one_in(2)) {
     copy(source, target);
@@ -209,7 +209,7 @@ TEST(RouteRun, SidesThatShareBytesGiveTheResultOfACopyThroughATemporary) {
   EXPECT_EQ(live_blocks(), live);
 }
 
-// One copy between two devices that takes every kind of step it can: transposed, converted, in two pieces.
+// One copy between two devices that takes every kind of step: transposed, converted, in two pieces.
 struct Scenario {
   Storage source;
   Storage target;
@@ -278,7 +278,7 @@ TEST(Fill, WritesEveryElementOfAnyLayoutAndNoGap) {
   }
 }
 
-// A stream that does nothing until it is let go.
+// A stream that does nothing until it is released.
 class HeldStream {
  public:
   HeldStream() {

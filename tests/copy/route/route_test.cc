@@ -11,11 +11,11 @@
 namespace berth::testing {
 namespace {
 
-// What a route depends on, for devices that this machine need not have.
+// The abilities that a route depends on, for devices that this machine need not have.
 constexpr Abilities kHost{.host_access = true};
 constexpr Abilities kLocked{.host_access = true, .pinned = true};
 constexpr Abilities kGpu{.kernels = true, .wants_pinned = true};
-constexpr Abilities kPlain{};  // neither kernels nor wishes
+constexpr Abilities kPlain{};  // neither kernels nor preferences
 
 RouteEnd on(Device device, const Abilities& abilities, DType dtype, const Shape& shape, const Strides& strides) {
   return {device, dtype, shape, strides, abilities};
@@ -164,7 +164,7 @@ std::vector<Case> cases() {
       {"the side that has kernels converts", plain, other_bf16, none,
        "transfer sim:0: source f32 -> staging f32, whole\ntransfer cuda:1: staging f32 -> target_scratch f32, whole\n"
        "kernel cuda:1: target_scratch f32 -> target bf16, whole\n1 piece of 32 elements, staging on pinned:0"},
-      // Sides that share bytes.
+      // Sides that overlap.
       {"overlapping runs of the host", host, host, overlap, "host cpu:0: source f32 -> target f32, whole, the sides share bytes"},
       {"overlapping on the host", host_transposed, host_bf16, overlap,
        "host cpu:0: source f32 -> staging bf16, tiles\nhost cpu:0: staging bf16 -> target bf16, whole\n"
@@ -202,7 +202,7 @@ TEST(Route, IsCutIntoPiecesThatFitTheLargerDtype) {
   EXPECT_EQ(planned({1001}, DType::u8, DType::f64, 800).pieces, 11U);
   EXPECT_EQ(planned({3}, DType::f32, DType::f32, 1).pieces, 3U) << "a piece has an element at least";
   EXPECT_EQ(planned({}, DType::f32, DType::f32, 1).pieces, 1U);
-  // Rows that are not merged are not cut while several fit: 2 of the 5 rows of 7 into 20 elements.
+  // Rows that are not merged are not split while several fit: 2 of the 5 rows of 7 in 20 elements.
   const Route rows =
       plan_route(on("cpu", kHost, kF32, {3, 5, 7}, {70, 10, 1}), on("cuda:0", kGpu, kF32, {3, 5, 7}, {35, 7, 1}), {.piece_bytes = 80});
   EXPECT_EQ(rows.piece_elements, 14U);

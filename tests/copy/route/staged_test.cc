@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies between the host and a device in several pieces at once, and batches in one submission: on simulated devices, whose streams finish
-// in any order that is allowed.
+// Copies between the host and a device with several pieces in flight, and batches in one submission, on
+// simulated devices, whose streams finish in any order that is legal.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -22,7 +22,7 @@ using namespace internal;
 using namespace internal::copy;
 namespace {
 
-// Devices with and without kernels, and with and without a wish for page-locked memory.
+// Devices with and without kernels, and with and without a preference for page-locked memory.
 const std::vector<Device>& devices() {
   static const std::vector<Device> made = [] {
     std::vector<Device> list;
@@ -40,7 +40,7 @@ RouteEnd end_of(const Storage& storage) {
   return {storage.device(), storage.dtype(), storage.shape(), storage.strides(), backend(storage.device()).properties().abilities};
 }
 
-// The copy, by a route of so many bytes to a piece. Whether it ran in several pieces at once.
+// Copies by a route with the given piece size. Returns whether several pieces were in flight.
 bool copy_in_pieces(const Storage& source, const Storage& target, std::size_t piece_bytes) {
   const StridedSpan from = source.span();
   const StridedSpan to = target.span();
@@ -69,7 +69,7 @@ TEST(Staged, EveryPieceArrivesInBothDirectionsInAnyLayoutAndDType) {
     const Shape shape{1 + random.below(40), 1 + random.below(60)};
     const Storage source = random_values(random, shape, from);
     const Storage expected = source.to(to);
-    // Up and back, each time with one side turned.
+    // To the device and back, each time with one side transposed.
     const Storage there = random.one_in(2) ? empty(shape, to, device) : empty({shape[1], shape[0]}, to, device).transpose(0, 1);
     const Storage back = random.one_in(2) ? zeros(shape, to, "cpu") : zeros({shape[1], shape[0]}, to, "cpu").transpose(0, 1);
     pipelined += copy_in_pieces(source, there, 16 + random.below(2000)) ? 1 : 0;
@@ -115,7 +115,7 @@ TEST(Staged, RunsInsideAStreamOfTheDevice) {
   }
 }
 
-// Pieces that note how often each was started and finished.
+// Counts how often each piece was started and finished.
 class CountedWork final : public PipelineWork {
  public:
   explicit CountedWork(std::size_t pieces) : started(pieces), finished(pieces) {}

@@ -3,7 +3,7 @@
 
 #include "support/everything.h"
 
-// What needs a real device; skipped, with the reason, where there is none.
+// Needs a real device; skipped, with the reason, where there is none.
 namespace berth::testing {
 namespace {
 

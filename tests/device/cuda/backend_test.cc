@@ -51,7 +51,7 @@ TEST(CudaBackend, RunsOutOfMemoryAndGoesOn) {
   memory->deallocate(block);
 }
 
-// A commit makes few pieces; a part of one that is decommitted comes back without the device.
+// A commit makes few pieces; a part of one that was decommitted is committed again without the device.
 TEST(CudaBackend, KeepsAPieceUntilAllOfItIsDecommitted) {
   BERTH_NEEDS_DEVICE();
   Backend& gpu = backend("cuda:0");
@@ -72,7 +72,8 @@ TEST(CudaBackend, KeepsAPieceUntilAllOfItIsDecommitted) {
   EXPECT_TRUE(gpu.release(base, 64 * unit).ok());
 }
 
-// The driver refuses one copy over two locks. Memory of `pinned` lies across them wherever it is longer than a piece, or was committed twice.
+// The driver refuses a copy across two registrations. Memory of `pinned` spans several where it is longer than
+// a piece, or was committed in parts.
 TEST(CudaBackend, CopiesFromAndToMemoryThatWasLockedInSeveralPieces) {
   BERTH_NEEDS_DEVICE();
   Backend& gpu = backend("cuda:0");
@@ -88,7 +89,7 @@ TEST(CudaBackend, CopiesFromAndToMemoryThatWasLockedInSeveralPieces) {
   const Stream stream = make_stream("cuda:0");
   for (const StreamRef in : {StreamRef(), StreamRef(stream)}) {
     for (std::size_t i = 0; i < bytes; ++i) host[i] = static_cast<std::byte>(i * 7 + i / 251);
-    const std::size_t odd = 4099;  // not from the beginning, and not to the end
+    const std::size_t odd = 4099;  // starts past the beginning, and stops before the end
     ASSERT_TRUE(gpu.copy({there.data_ptr(), "cuda:0", host + odd, "pinned", bytes - 2 * odd}, in).ok());
     stream.synchronize();
     for (std::size_t i = 0; i < bytes; ++i) host[i] = std::byte{0};
@@ -153,7 +154,7 @@ TEST(CudaStreams, AreNamedByTheRulesOfDlpack) {
   EXPECT_EQ(to_dlpack(empty({4}, DType::f32, "pinned")).get()->dl_tensor.device.type, dlpack::kCudaHost);
 }
 
-// Host functions may use the device, and block, without holding up other streams.
+// Host functions may use the device, and block, without blocking other streams.
 TEST(CudaStreams, RunHostFunctionsThatUseTheDevice) {
   BERTH_NEEDS_DEVICE();
   const Stream a = make_stream("cuda:0");
@@ -203,7 +204,7 @@ TEST(CudaSegments, HaveTheSameBytesWhereTheyAreImported) {
   EXPECT_EQ(wrongs.count(), 0U);
 }
 
-// In processes of their own, started anew: what they do to the device they do to themselves.
+// Each test runs in a new process, because what it does to the device cannot be undone.
 class CudaProcess : public ::testing::Test {
  protected:
   void SetUp() override { ::testing::GTEST_FLAG(death_test_style) = "threadsafe"; }
@@ -246,7 +247,7 @@ TEST_F(CudaProcess, LosesTheDeviceAndSaysSo) {
   const Stream stream = make_stream("cuda:0");
   const pid_t child = fork();
   if (child == 0) {
-    alarm(20);  // an error, not a hang
+    alarm(20);  // a failure instead of a hang
     int right = 0;
     try {
       (void)memory->allocate({.bytes = 64_MiB});
@@ -260,7 +261,8 @@ TEST_F(CudaProcess, LosesTheDeviceAndSaysSo) {
     }
     memory->deallocate(block);
     memory->release_cached();
-    std::_Exit(right == 2 && full({4}, 1, DType::f32, "cpu").item<float>({0}) == 1.0F ? 0 : 1);  // the driver's own end is not ours to test
+    // The driver's own shutdown is not under test.
+    std::_Exit(right == 2 && full({4}, 1, DType::f32, "cpu").item<float>({0}) == 1.0F ? 0 : 1);
   }
   int status = -1;
   waitpid(child, &status, 0);

@@ -9,7 +9,7 @@
 #include "device/cuda/kernels.h"
 #include "support/everything.h"
 
-// What tests of a real device share. Without one they are skipped, with the reason.
+// Common code of the tests on a real device. Without one they are skipped, with the reason.
 namespace berth::testing {
 
 inline std::string why_no_cuda() {
@@ -27,7 +27,7 @@ inline std::string why_no_cuda() {
   BERTH_NEEDS_DEVICE();    \
   ASSERT_TRUE(load_kernels()) << "the CUDA runtime does not load the tests' kernels"
 
-// A word that the host sets and a kernel looks at.
+// A word that the host sets and a kernel polls.
 class HostWord {
  public:
   HostWord() {
@@ -46,7 +46,7 @@ class HostWord {
   std::atomic<std::uint32_t>* word_;
 };
 
-// A counter on the device, of what kernels found wrong.
+// A counter on the device, of the errors that kernels found.
 class Wrongs {
  public:
   Wrongs() {

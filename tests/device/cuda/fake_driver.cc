@@ -16,10 +16,11 @@
 #include <thread>
 #include <vector>
 
-// A driver without a GPU: the entry points that berth's CUDA backend uses, over host memory, with a thread for each stream. Built as
-// libcuda.so.1 into a folder of its own, it lets the conformance suites run against the backend on any machine. It is strict where the real
-// one may be lenient: every call needs a current context, mappings are whole handles, copies that the real driver makes the caller wait for do
-// wait, and none goes from one registered range of the host into the next.
+// A driver without a GPU: the entry points that berth's CUDA backend uses, over host memory, with a thread for
+// each stream. Built as libcuda.so.1 into a folder of its own, it lets the conformance suites run against the
+// backend on any machine. It is strict where the real driver may be lenient: every call needs a current
+// context, mappings cover whole handles, copies for which the real driver may block the caller do block, and no
+// copy may cross from one registered range of the host into the next.
 namespace {
 
 constexpr size_t kUnit = size_t{2} << 20;
@@ -44,8 +45,8 @@ CUmemGenericAllocationHandle g_next_handle = 100;
 thread_local std::vector<CUcontext> t_contexts;
 int g_context = 0;
 
-// With FAKE_CUDA_COUNTS set, a line at the end says how often the calls were made that physical memory costs, and what they would have
-// cost on an H200: a fixed part for each handle, and one for its bytes.
+// With FAKE_CUDA_COUNTS set, prints at exit how many expensive calls for physical memory were made, and what
+// they would have cost on an H200: a fixed cost for each handle, plus one for its bytes.
 struct Counts {
   size_t created = 0;
   size_t mapped = 0;
@@ -82,7 +83,7 @@ bool inside(const std::map<uintptr_t, size_t>& ranges, uintptr_t at) {
   return after != ranges.begin() && at - (--after)->first < after->second;
 }
 
-// What a point in a stream is.
+// A point in a stream.
 struct Point {
   std::mutex mutex;
   std::condition_variable changed;
@@ -153,7 +154,7 @@ bool is_pageable(CUdeviceptr at) {
   return !inside(g_reserved, at) && !inside(g_plain, at) && !inside(g_host, at);
 }
 
-// Host memory that was registered in several parts, or in part.
+// Whether host memory was registered in several parts, or in part.
 bool crosses_a_registration(CUdeviceptr at, size_t bytes) {
   const std::lock_guard lock(g_mutex);
   const auto next = g_host.upper_bound(at);
@@ -290,7 +291,8 @@ CUresult cuMemAddressReserve(CUdeviceptr* at, size_t bytes, size_t alignment, CU
   if (alignment < kUnit) alignment = kUnit;
   void* const start = mmap(nullptr, bytes + alignment, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (start == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
-  *at = (reinterpret_cast<uintptr_t>(start) + alignment - 1) / alignment * alignment;  // what is left over stays: tests are short
+  // The rest of the range is not unmapped: tests are short.
+  *at = (reinterpret_cast<uintptr_t>(start) + alignment - 1) / alignment * alignment;
   const std::lock_guard lock(g_mutex);
   g_reserved[*at] = bytes;
   return CUDA_SUCCESS;

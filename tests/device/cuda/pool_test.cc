@@ -11,7 +11,7 @@
 #include "device/cuda/device.h"
 #include "support/scale.h"
 
-// The pool on a real device: what streams are at work on is nobody else's.
+// The pool on a real device: no other stream gets memory while work of a stream on it is pending.
 namespace berth::testing {
 
 using namespace internal;
@@ -62,8 +62,9 @@ TEST(CudaPool, KeepsTheBytesOfEightStreamsApart) {
       std::to_string(stats.decommits) + " decommits; seed " + std::to_string(seed()));
 }
 
-// A kernel owns a block that was freed on its stream, and writes to it when it is let go. Meanwhile another stream's request can only be served by
-// pages that are taken back from holes: its own, not the kernel's.
+// A kernel owns a block that was freed on its stream, and writes to it when it is released from its spin.
+// Meanwhile a request of another stream can be served only by pages from holes: those of its own stream, not
+// the kernel's.
 TEST(CudaPool, TakesNoPagesBackThatAKernelStillOwns) {
   BERTH_NEEDS_CUDA();
   const std::uint64_t rounds = scaled(1000, 20);
@@ -106,8 +107,8 @@ TEST(CudaPool, TakesNoPagesBackThatAKernelStillOwns) {
   did(std::to_string(rounds) + " rounds, " + std::to_string(taken_back) + " pieces taken back");
 }
 
-// A kernel owns blocks that were freed on its stream. A later request of the same stream takes their pages at once, and what the stream does then comes
-// after the kernel.
+// A kernel owns blocks that were freed on its stream. A later request of the same stream takes their pages at
+// once, and later work of the stream runs after the kernel.
 TEST(CudaPool, MovesPagesThatAKernelOfTheSameStreamStillOwns) {
   BERTH_NEEDS_CUDA();
   const std::uint64_t rounds = scaled(1000, 20);
@@ -126,7 +127,8 @@ TEST(CudaPool, MovesPagesThatAKernelOfTheSameStreamStillOwns) {
     for (const Block& block : blocks) ASSERT_TRUE(launch_write(block.data, block.bytes, ~value, native));
     for (const std::size_t i : {0U, 2U}) memory->deallocate(blocks[i]);
     const std::uint64_t before = memory->stats().decommits;
-    std::jthread rescue([&](const std::stop_token& over) {  // a request that waits for the kernel fails the test, and does not hang it
+    std::jthread rescue([&](const std::stop_token& over) {  // a request that waits for the kernel fails the
+                                                            // test instead of hanging it
       for (int i = 0; i < 1000 && !over.stop_requested(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
       go.set(1);
     });
@@ -166,7 +168,8 @@ class Graph {
   cudaGraphExec_t ready_ = nullptr;
 };
 
-// What is allocated and freed during the capture is the graph's, each time it runs, whatever the program does beside it.
+// Blocks that are allocated and freed during the capture belong to the graph at each launch, whatever the
+// program does meanwhile.
 TEST(CudaPool, ServesACaptureFromAPrivatePool) {
   BERTH_NEEDS_CUDA();
   const auto memory = pool("cuda:0");
@@ -201,7 +204,7 @@ TEST(CudaPool, ServesACaptureFromAPrivatePool) {
   EXPECT_EQ(wrongs.count(), 0U);
 }
 
-// Another thread may use berth, and grow its pools, while one captures.
+// Another thread may use berth, and grow its pools, during a capture.
 TEST(CudaPool, DoesNotDisturbACaptureElsewhere) {
   BERTH_NEEDS_CUDA();
   const Stream captured = make_stream("cuda:0");

@@ -11,7 +11,8 @@
 #include "support/everything.h"
 #include "support/scale.h"
 
-// Storages on a GPU in several processes. These need no kernel, so that they also run on the driver without a GPU.
+// Storages on a GPU in several processes. The tests need no kernel, so that they also run on the driver without
+// a GPU.
 namespace berth::testing {
 namespace {
 
@@ -73,7 +74,7 @@ TEST_F(CudaSharing, MemoryIsKeptWhileAnotherProcessHoldsIt) {
   (void)peer.channel().receive();
   reap_shared();
   EXPECT_EQ(live(), before + 1) << "the peer has it";
-  peer.channel().send(pattern(1000));  // which lets the first go
+  peer.channel().send(pattern(1000));  // makes the peer release the first
   (void)peer.channel().receive();
   EXPECT_TRUE(comes_true([&] {
     reap_shared();
@@ -90,12 +91,12 @@ TEST_F(CudaSharing, MemoryOutlivesTheProcessThatMadeIt) {
   pollfd more{.fd = owner.channel().descriptor(), .events = POLLIN, .revents = 0};
   ASSERT_EQ(poll(&more, 1, 10'000), 1) << "the second is on its way";
   owner.kill();
-  const Storage small = *owner.channel().receive().storage;  // it was on its way
+  const Storage small = *owner.channel().receive().storage;  // it was in flight
   EXPECT_TRUE(is_pattern(large));
   EXPECT_TRUE(is_pattern(small));
   small.fill(3);
   EXPECT_TRUE(is_full_of(small, 3));
-  // And goes on to a third, which never knew the first.
+  // And is sent on to a third process, which never had contact with the first.
   Helper third("device-peer");
   third.channel().send(large);
   (void)third.channel().receive();

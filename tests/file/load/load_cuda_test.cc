@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loading onto a real device. Without one, skipped; the large tensors without conversion also run against the fake driver.
+// Loading onto a real device; skipped without one. The large tensors without conversion also run on the fake
+// driver.
 #include <gtest/gtest.h>
 
 #include "device/cuda/device.h"
@@ -22,7 +23,7 @@ TEST(CudaLoad, BringsLargeTensorsThroughBoundedStaging) {
     made.expect_all(loaded, options, "cuda:0");
     EXPECT_LE(loaded.report().staging_bytes, 4 * 2 * (2_MiB + 2_MiB));
   }
-  // Converted on the host, where fewer bytes cross then.
+  // Converted on the host, since fewer bytes are then transferred.
   const LoadOptions narrow{.threads = 4, .dtype = DType::bf16};
   made.expect_all(made.load("cuda:0", narrow, 4_MiB), narrow, "as bf16");
 }

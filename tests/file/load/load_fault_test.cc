@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loads that go wrong: every system call and every copy fails in turn, files are cut underneath, devices are lost. The answer is a typed
-// error that names the tensor, or the call is made again; nothing is left either way.
+// Loads that fail: every system call and every copy fails in turn, files are truncated during the load, devices
+// are lost. The result is a typed error that names the tensor, or the call is retried; nothing leaks either
+// way.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -34,7 +35,7 @@ int refuse_open(std::string_view call) noexcept { return call == "open" ? EINVAL
 int refuse_leases(std::string_view call) noexcept { return call == "fcntl" ? EAGAIN : 0; }
 int refuse_direct_reads(std::string_view call) noexcept { return call == "pread" ? EINVAL : 0; }
 
-// What a load may leave behind.
+// What a load might leak.
 struct Left {
   std::size_t descriptors = open_descriptors();
   std::uint64_t host = default_allocator("cpu")->stats().live_blocks;
@@ -63,7 +64,8 @@ TEST(LoadFault, EverySystemCallFailsInTurn) {
     for (const LoadMode mode : {LoadMode::read, LoadMode::direct}) {
       for (const int error : {EIO, EINTR, ENOMEM}) {
         const LoadOptions options{.threads = 3, .mode = mode, .dtype = DType::bf16};
-        made.expect_all(made.load(device, options, 16 << 10), options, "with none failed");  // what stays for good is there
+        // Makes what stays allocated for good.
+        made.expect_all(made.load(device, options, 16 << 10), options, "with none failed");
         const Left before;
         for (int call = 0;; ++call) {
           bool threw = false;
@@ -145,7 +147,7 @@ TEST(LoadFault, SaysWhereAFileEndsThatWasCutMeanwhile) {
         TensorFiles made;
         for (int i = 0; i < 10; ++i) made.add(DType::f32, {10'000});
         made.write();
-        std::optional<std::ofstream> writer;  // who has it open for writing already is not kept waiting
+        std::optional<std::ofstream> writer;  // a writer that opened the file before does not wait
         writer.emplace(made.path(), std::ios::binary | std::ios::app);
         const LoadOptions options{.threads = 1, .mode = mode, .dtype = dtype, .progress = [&](const LoadProgress&) {
                                     std::filesystem::resize_file(made.path(), 250'001);
@@ -200,7 +202,7 @@ TEST(LoadFault, ReadsWhatItConvertsWhereAFileCannotBeHeldStill) {
   EXPECT_FALSE(os::StillFile::hold(made.source().files[0].descriptor, 100).ok());
 }
 
-// How many bytes of mappings of the file are in this process's tables of pages.
+// How many bytes of mappings of the file are in this process's page tables.
 std::size_t resident_bytes(const std::string& path) {
   std::ifstream maps("/proc/self/smaps");
   std::size_t kib = 0;
@@ -259,7 +261,7 @@ TEST(LoadFault, ReadsThousandsOfSmallTensorsInFewCalls) {
 }
 
 TEST(ReadParts, GoesOnAfterShortReadsAndSignals) {
-  // The kernel gives this file page by page.
+  // The kernel returns this file one page at a time.
   const os::Descriptor file(open("/proc/kallsyms", O_RDONLY | O_CLOEXEC));
   if (!file) GTEST_SKIP() << "there is no /proc/kallsyms";
   std::string one(100'000, '\0');

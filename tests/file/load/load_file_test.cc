@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Model files loaded as a user does it.
+// Model files loaded through the public functions.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -49,7 +49,7 @@ TEST(LoadFile, MapsWhatItCanWhenAsked) {
   EXPECT_FALSE(loaded["norm"].is_mapped());
   EXPECT_TRUE(equal(loaded["embed"], sample_tensors()[0].storage));
   EXPECT_TRUE(equal(loaded["norm"], sample_tensors()[1].storage.to(DType::f32)));
-  // A file whose data begin at an odd byte: what cannot be shown where it lies is read.
+  // A file whose data begin at an odd offset: a tensor that cannot be mapped is read.
   const std::string header =
       R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"U8","shape":[3],"data_offsets":[8,11]}})";
   const std::string odd = folder.write("odd", safetensors_bytes(header + std::string(header.size() % 2, ' ') + " ", 11));

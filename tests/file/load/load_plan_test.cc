@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How loads are cut into pieces: numbers in, numbers out.
+// How loads are split into pieces: a pure function of numbers.
 #include <gtest/gtest.h>
 
 #include "base/random.h"
@@ -19,7 +19,7 @@ FileTensor bytes_at(std::uint64_t offset, std::size_t bytes, std::size_t file = 
 }
 
 TEST(LoadPlan, PutsNeighboursTogetherAndCutsWhatIsLarge) {
-  // The drawing of load_plan.h, with 64 bytes to a letter.
+  // The drawing of load_plan.h, with 64 bytes for each letter.
   const std::vector<FileTensor> tensors = {bytes_at(0, 640),  bytes_at(640, 64),  bytes_at(704, 64),
                                            bytes_at(768, 64), bytes_at(2000, 64), bytes_at(2064, 0)};
   const LoadPlan plan = plan_load(tensors, 256);

@@ -19,7 +19,7 @@
 #include "support/everything.h"
 #include "support/scale.h"
 
-// Files of tensors without a format, and what loading them must give.
+// Files of tensors without a format, and the expected results of loading them.
 namespace berth::testing {
 
 using namespace internal::base;
@@ -32,7 +32,8 @@ inline std::size_t open_descriptors() {
   return count;
 }
 
-// Tensors of random bytes in one or several files, at given or random places. The files go with it.
+// Tensors of random bytes in one or several files, at given or random offsets. The files are removed with the
+// object.
 class TensorFiles {
  public:
   explicit TensorFiles(const std::string& folder = std::filesystem::temp_directory_path().string()) {
@@ -44,7 +45,7 @@ class TensorFiles {
   TensorFiles(const TensorFiles&) = delete;
   TensorFiles& operator=(const TensorFiles&) = delete;
 
-  // Adds a tensor behind the others of the last file, after a gap.
+  // Adds a tensor after the others of the last file, after a gap.
   TensorEntry& add(DType dtype, const Shape& shape, std::size_t gap = 0) {
     if (bytes_.empty()) add_file();
     std::string& bytes = bytes_.back();
@@ -62,13 +63,13 @@ class TensorFiles {
   }
   void add_file() { bytes_.emplace_back(); }
 
-  // Writes the files. Nothing is added afterwards.
+  // Writes the files. Nothing may be added afterwards.
   void write() {
     for (std::size_t i = 0; i < bytes_.size(); ++i) std::ofstream(path(i), std::ios::binary) << bytes_[i];
     for (std::size_t i = 0; i < bytes_.size(); ++i) descriptors_.emplace_back(open(path(i).c_str(), O_RDONLY | O_CLOEXEC));
   }
 
-  // Whether what is converted is taken from the files' own pages, where that is possible, or read.
+  // Whether elements are converted directly from the mapped file, where that is possible, or read first.
   void convert_in_place(bool in_place) { in_place_ = in_place; }
 
   std::string path(std::size_t file = 0) const { return folder_ + "/" + std::to_string(file); }
@@ -95,7 +96,7 @@ class TensorFiles {
     return load::load_tensors(source(piece_bytes), where, options, Site::here());
   }
 
-  // What the tensor must be, made in the plain way from the bytes that were written.
+  // The expected tensor, made by a plain copy from the bytes that were written.
   Storage expected(const TensorEntry& entry, const LoadOptions& options) const {
     const char* const data = bytes_[entry.file].data() + entry.file_offset;
     const Storage raw = empty({entry.size_bytes}, DType::u8, "cpu");
@@ -128,7 +129,7 @@ class TensorFiles {
   std::vector<os::Descriptor> descriptors_;
 };
 
-// Simulated devices with and without kernels, and with and without a wish for page-locked memory.
+// Simulated devices with and without kernels, and with and without a preference for page-locked memory.
 inline const std::vector<Device>& load_devices() {
   static const std::vector<Device> made = [] {
     std::vector<Device> list;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loading beneath the formats: every way from a file to a device gives the bytes that a plain copy gives.
+// Loading below the formats: every path from a file to a device gives the bytes that a plain copy gives.
 #include "berth/file/load.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace berth::testing {
 using namespace internal;
 namespace {
 
-constexpr std::size_t kPieces[] = {256, 4096, 64 << 10, 0};  // bytes; 0: as the load chooses
+constexpr std::size_t kPieces[] = {256, 4096, 64 << 10, 0};  // bytes; 0: the load chooses
 
 std::vector<Device> targets() {
   std::vector<Device> list = load_devices();
@@ -49,7 +49,7 @@ TEST(Load, GivesTheBytesOfAPlainCopyByEveryWay) {
       entry.fortran_order = random.one_in(6);
       if (random.one_in(20)) entry.dtype.reset();
     }
-    std::ranges::reverse(made.entries());  // the order of the list is not that of the bytes
+    std::ranges::reverse(made.entries());  // the order of the list differs from that of the bytes
     made.write();
     for (const Device device : devices) {
       LoadOptions options{.threads = static_cast<int>(1 + random.below(4)), .mode = random.one_in(3) ? LoadMode::direct : LoadMode::read};
@@ -217,7 +217,8 @@ TEST(Load, HoldsNoMoreThanItsStagingHoweverLargeTheFileIs) {
     made.convert_in_place(elements == std::size_t{1} << 20);
     for (const Device device : load_devices()) {
       const bool pinned = backend(device).properties().abilities.wants_pinned;
-      // Two rooms for each of two threads; those who convert on the host have a scratch in the cache beside each.
+      // Two rooms for each of two threads; for devices whose elements the host converts, each also has a
+      // scratch buffer that stays in the cache.
       const auto room = limit(pool(pinned ? "pinned" : "cpu"), 4 * kPiece + (pinned ? 0 : 4_MiB));
       const auto before = default_allocator(room->device());
       set_default_allocator(room->device(), room);

@@ -8,7 +8,7 @@ namespace {
 
 using enum ErrorCode;
 
-// One member "x.npy"; each number can be another than it should be.
+// One member "x.npy"; each field can have a wrong value.
 struct Archive {
   std::string name = "x.npy";
   std::string local_name = "x.npy";
@@ -20,14 +20,14 @@ struct Archive {
   std::uint64_t bytes = good_npy().size();
   std::uint64_t local_offset = 0;
   std::uint64_t rows = 1;
-  std::uint64_t directory_bytes = 0;  // how far off
+  std::uint64_t directory_bytes = 0;  // added to the right value
   std::uint64_t directory_offset = 0;
   std::uint64_t part = 0;
   std::uint64_t row_mark = 0x02014b50;
   std::uint64_t local_mark = 0x04034b50;
   std::string extra = {};
-  std::string large_end = {};  // in front of the end
-  int times = 1;               // how often the row stands there
+  std::string large_end = {};  // before the end of the directory
+  int times = 1;               // how often the row is repeated
   std::string behind = {};
 
   std::string make() const {
@@ -45,7 +45,7 @@ struct Archive {
   }
 };
 
-// Two members. The array of the first, and so the member, claims `more` bytes than lie in front of the second.
+// Two members. The array of the first, and so the member, claims `more` bytes than there are before the second.
 std::string pair_of_members(std::uint64_t more) {
   const std::string text = "{'descr': '|u1', 'fortran_order': False, 'shape': (" + std::to_string(10 + more) + ",)}\n";
   const std::string first = "\x93NUMPY\x01" + std::string(1, '\0') + little(text.size(), 2) + text + std::string(10, '\x01');
@@ -64,7 +64,7 @@ std::string pair_of_members(std::uint64_t more) {
          little(members.size(), 4) + little(0, 2);
 }
 
-// The larger end of a directory, and what leads to it.
+// The Zip64 end of a directory, and its locator.
 std::string large_end(std::uint64_t at, std::uint64_t directory_bytes) {
   constexpr std::uint64_t kRow = 46 + 5;
   return little(0x06064b50, 4) + little(44, 8) + little(45, 2) + little(45, 2) + little(0, 8) + little(1, 8) + little(1, 8) +

@@ -137,7 +137,7 @@ TEST(Npz, RefusesNamesThatToolsWouldUnpackElsewhere) {
   EXPECT_EQ(folder.count(), 0U);
 }
 
-// An archive of which only what is around the members exists.
+// A sparse archive: only the headers around the members have data.
 class SparseArchive {
  public:
   void add(const std::string& name, std::uint64_t bytes) {

@@ -152,7 +152,7 @@ TEST(Safetensors, ManyThreadsAskForTensorsAtOnce) {
   for (const Storage& one : got) EXPECT_TRUE(one.is_view_of(file["a"]));
 }
 
-// ---- What becomes of a file that is open.
+// ---- Changes to a file that is open.
 
 TEST(Safetensors, AFileCutAfterItWasOpenedIsAnErrorWhereItIsRead) {
   const Folder folder;

@@ -18,20 +18,20 @@
 #include "support/hooked_backend.h"
 #include "support/scale.h"
 
-// Mistakes made on purpose, each of which must be found, and legal use, of which nothing may be said.
+// Deliberate mistakes, each of which must be reported, and legal use, which must not be.
 namespace berth::testing {
 
 using namespace internal;
 namespace {
 
-// Where these two were called from last; to be found on the stacks of the frees that they make.
+// Return addresses of the last calls of these two functions, expected on the stacks of the frees they make.
 std::atomic<const void*> g_first_caller{nullptr};
 std::atomic<const void*> g_second_caller{nullptr};
 
 [[gnu::noinline]] void free_first(Allocator& allocator, const Block& block) {
   g_first_caller = __builtin_return_address(0);
   allocator.deallocate(block);
-  asm volatile("" ::: "memory");  // not a tail call
+  asm volatile("" ::: "memory");  // prevents a tail call
 }
 [[gnu::noinline]] void free_again(Allocator& allocator, const Block& block) {
   g_second_caller = __builtin_return_address(0);
@@ -161,7 +161,7 @@ TEST(Check, OneByteWrittenBehindTheEndIsFoundAtTheFree) {
   }
 }
 
-// Each way out of the quarantine; `leave` makes the block go it.
+// One test for each way out of the quarantine; `leave` makes the block take it.
 void expect_use_after_free_found(const char* device, const CheckOptions& options, void (*leave)(std::shared_ptr<CheckAdaptor>& checked)) {
   for (const std::size_t bytes : {1U, 100U, 5000U}) {
     std::shared_ptr<CheckAdaptor> checked = check(limit(pool(device), 1_MiB), options);
@@ -303,7 +303,7 @@ TEST(Check, ARequestFromASignalHandlerIsReportedAndRefused) {
   EXPECT_EQ(reports.all()[1].kind, MisuseKind::reentrancy);
   EXPECT_EQ(reports.all()[1].address, g_live.data);
   EXPECT_EQ(g_interrupted->stats().live_blocks, 2U) << "what the handler wanted to free lives on";
-  use_interrupted(0);  // outside of it nobody is in the way
+  use_interrupted(0);  // outside the adaptor nothing is interrupted
   EXPECT_EQ(g_served, 1);
   EXPECT_EQ(reports.all().size(), 2U);
   std::signal(SIGUSR1, before);

@@ -14,7 +14,7 @@
 #include "os/memory/memory.h"
 #include "support/everything.h"
 
-// Blocks on pages of their own.
+// Guarded blocks, which have pages of their own.
 namespace berth::testing {
 
 using namespace internal;
@@ -84,7 +84,7 @@ TEST(CheckGuardDeathTest, AUseAfterFreeFaultsWhereItHappens) {
       [](int status) { return !(WIFEXITED(status) && WEXITSTATUS(status) == 0); }, "");
 }
 
-// Makes one kind of system call fail while it lives.
+// Makes one system call fail while it lives.
 class Refuse {
  public:
   explicit Refuse(std::string_view call) {
@@ -118,7 +118,7 @@ TEST(CheckGuard, WithoutMappingsBlocksAreUnguardedAndCounted) {
   EXPECT_EQ(checked->guarded(), 0U);
   {
     const Block block = checked->allocate({.bytes = 100});
-    const Refuse refuse("mmap_fixed");  // the pages of a freed block stay readable, and hold the pattern
+    const Refuse refuse("mmap_fixed");  // the pages of a freed block stay readable, and hold the poison
     checked->deallocate(block);
     poke(block.data, 3);
     checked->release_cached();

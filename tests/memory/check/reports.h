@@ -8,10 +8,10 @@
 
 #include "berth/record/misuse.h"
 
-// For tests of the check adaptor: all that its reports say, and mistakes to make.
+// For tests of the check adaptor: the whole contents of its reports, and mistakes to make.
 namespace berth::testing {
 
-// Collects reports with all they say, from any thread.
+// Collects reports with all their fields, from any thread.
 class Reports {
  public:
   Reports() : previous_(set_misuse_handler(add)) { list().clear(); }
@@ -46,7 +46,7 @@ class Reports {
   static std::vector<Misuse>& list() {
     static std::vector<Misuse> all = [] {
       std::vector<Misuse> made;
-      made.reserve(64);  // reports come where there is no heap, too
+      made.reserve(64);  // some reports come while the heap fails
       return made;
     }();
     return all;
@@ -54,7 +54,7 @@ class Reports {
   MisuseHandler previous_;
 };
 
-// The one that is written to after a free, or past its end: no sanitizer may stop it before the adaptor sees it.
+// The write after a free or past the end: no sanitizer may stop it before the adaptor sees it.
 [[gnu::noinline, gnu::no_sanitize_address, gnu::no_sanitize_thread]] inline void poke(void* data, std::size_t offset) {
   auto* const byte = static_cast<volatile unsigned char*>(data) + offset;
   *byte = static_cast<unsigned char>(*byte ^ 1U);

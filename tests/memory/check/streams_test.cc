@@ -11,7 +11,7 @@
 #include "support/errors.h"
 #include "support/everything.h"
 
-// When the check adaptor may write to memory and look at it, and that it clears what it hands out.
+// When the check adaptor may write to memory and read it, and that it clears the blocks it hands out.
 namespace berth::testing {
 namespace {
 
@@ -40,7 +40,7 @@ TEST(Check, ClearsInTheOrderOfTheStream) {
   std::atomic<bool> go{false};
   stream.enqueue([&] {
     while (!go) std::this_thread::yield();
-    std::memset(secret.data, 0xaa, 1000);  // comes after the free, and before the clearing
+    std::memset(secret.data, 0xaa, 1000);  // runs after the free, and before the clearing
   });
   checked->deallocate(secret);
   const Block next = checked->allocate({.bytes = 1000, .stream = stream});

@@ -11,7 +11,7 @@
 #include "support/scale.h"
 #include "support/test_clock.h"
 
-// Memory that a pool has not needed for a while.
+// Decay: a pool returns memory that it has not needed for a while.
 namespace berth::testing {
 
 using namespace internal;
@@ -66,7 +66,7 @@ TEST(Decay, NeverIsNever) {
 
 class PoolDecay : public ::testing::Test {
  protected:
-  // Work at a level: blocks of so many bytes, or nearly, come and go.
+  // Work at a level: blocks of about this many bytes are allocated and freed.
   static void work(Allocator& memory, std::size_t bytes, int frees = 64) {
     for (int i = 0; i < frees; ++i) memory.deallocate(memory.allocate({.bytes = i % 2 == 0 ? bytes : bytes - 4096}));
   }
@@ -88,7 +88,7 @@ TEST_F(PoolDecay, WorkAtALowerLevelGivesTheRestBack) {
   EXPECT_EQ(memory->audit(), "");
 }
 
-// A block of one size, again and again, stays with the thread; the rest goes all the same.
+// The thread keeps a block of one size that it reuses all the time; the rest decays all the same.
 TEST_F(PoolDecay, WorkWithOneBlockGivesTheRestBack) {
   const auto memory = pool(device_);
   work(*memory, 64_MiB);

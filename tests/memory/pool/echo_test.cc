@@ -8,8 +8,8 @@
 
 #include "support/everything.h"
 
-// Memory that a stream is still at work on moves to where the same stream needs it, and nothing waits. On a simulated device that runs nothing before
-// someone waits, page by page and in pieces.
+// Pages that a stream still works on move to where the same stream needs them, and nothing waits. On a
+// simulated device that runs no work before something waits for it, page by page and in pieces.
 namespace berth::testing {
 namespace {
 
@@ -22,7 +22,7 @@ class PoolEchoes : public ::testing::TestWithParam<std::size_t> {
         memory_(pool(device_, {.limit_bytes = kLimit})),
         stream_(make_stream(device_)) {}
 
-  // Four blocks fill the pool; two that are apart are freed, with the work on all of them still to run.
+  // Four blocks fill the pool; two that are not adjacent are freed, with the work on all of them still pending.
   void make_busy_holes() {
     for (std::size_t i = 0; i < blocks_.size(); ++i) {
       blocks_[i] = memory_->allocate({.bytes = kLimit / 4, .stream = stream_});
@@ -50,7 +50,7 @@ class PoolEchoes : public ::testing::TestWithParam<std::size_t> {
   std::uint64_t begun() const { return sim_control(device_).count(SimOperation::begin_move); }
   std::uint64_t ended() const { return sim_control(device_).count(SimOperation::end_move); }
 
-  // What the tests leave goes back.
+  // Frees what the tests leave live.
   void TearDown() override {
     if (memory_ == nullptr) return;
     for (const std::size_t i : {1U, 3U}) memory_->deallocate(blocks_[i]);
@@ -145,7 +145,7 @@ TEST_P(PoolEchoes, MoreThanOnceBeforeTheWorkIsDone) {
   blocks_[3] = later;
 }
 
-// A stream that lags far behind uses up the addresses. Then it is waited for, and they come back.
+// A stream that lags far behind uses up the addresses. The pool then waits for it, and they become free.
 TEST_P(PoolEchoes, WhereAddressesRunOutTheStreamIsWaitedFor) {
   make_busy_holes();
   for (int round = 0; round < 100; ++round) {
@@ -166,7 +166,7 @@ TEST_P(PoolEchoes, WhereAddressesRunOutTheStreamIsWaitedFor) {
   expect_filled(blocks_[1], 5);
 }
 
-// The number of a stream that is gone says nothing about the one that has it now.
+// The id of a destroyed stream says nothing about a new stream that has the same id.
 TEST_P(PoolEchoes, AStreamThatHasTheNumberOfAnotherIsNotTakenForThat) {
   {
     const Stream gone = make_stream(device_);
@@ -177,12 +177,13 @@ TEST_P(PoolEchoes, AStreamThatHasTheNumberOfAnotherIsNotTakenForThat) {
     blocks_[i] = memory_->allocate({.bytes = kLimit / 4 - (i == 3 ? 1_MiB : 0), .stream = stream_});
     fill(blocks_[i], static_cast<unsigned char>(i + 1));
   }
-  for (const std::size_t i : {0U, 2U}) memory_->deallocate(blocks_[i]);  // nothing was recorded or enqueued since the first was gone
+  // Nothing was recorded or enqueued since the first stream was destroyed.
+  for (const std::size_t i : {0U, 2U}) memory_->deallocate(blocks_[i]);
   const Block late = memory_->allocate({.bytes = kLimit / 2 - 700_KiB, .stream = stream_});
-  if (GetParam() == 0) {  // pieces as long as the blocks leave no place where two of them are enough
+  if (GetParam() == 0) {  // with pieces as long as the blocks, two of them suffice nowhere
     EXPECT_GT(begun(), 0U);
   }
-  (void)memory_->try_allocate({.bytes = kLimit / 2, .stream = stream_});  // goes to the device, and is refused
+  (void)memory_->try_allocate({.bytes = kLimit / 2, .stream = stream_});  // reaches the device, and is refused
   EXPECT_EQ(memory_->audit(), "");
   fill(late, 9);
   EXPECT_NO_THROW(stream_.synchronize()) << "its memory was taken from under the work";
@@ -194,7 +195,7 @@ TEST_P(PoolEchoes, StayWhileTheDeviceIsHeld) {
   make_busy_holes();
   Block late = memory_->allocate({.bytes = kLimit / 2 - 700_KiB, .stream = stream_});
   stream_.synchronize();
-  memory_->deallocate(memory_->allocate({.bytes = 1000}));  // the pool learns of it
+  memory_->deallocate(memory_->allocate({.bytes = 1000}));  // the pool notices that the work is done
   const std::uint64_t before = ended();
   {
     const Hold hold = memory_->hold();

@@ -16,8 +16,9 @@
 #include "support/misuse_log.h"
 #include "support/scale.h"
 
-// The n-th failure, for the pool: a scenario runs again and again, and each time one more use of the heap, of the device or of the system
-// fails. What lives keeps its bytes, nothing is lost, and the pool is sound and goes on.
+// The nth failure, for the pool: a scenario runs again and again, and each time the next allocation from the
+// heap, device operation or system call fails. Live blocks keep their bytes, nothing leaks, and the pool stays
+// consistent and usable.
 namespace berth::testing {
 
 using namespace internal;
@@ -43,8 +44,8 @@ class World {
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
-  // Requests of all kinds, until the limit is reached, with holes, so that pages move; then all of it goes back. Failures are no
-  // exception here: what was not served is not freed.
+  // Requests of all kinds until the limit is reached, with holes, so that pages move; then everything is freed.
+  // A failure does not end the scenario: a request that was refused is not freed.
   void scenario() {
     std::vector<Block>& blocks = blocks_;
     const auto take = [&](const Request& request) {
@@ -107,7 +108,8 @@ class World {
     kept_.push_back(kept);
   }
 
-  // Blocks of a stream, until there are no more; then a longer one, where every second of them was, while the stream may be at work there.
+  // Blocks of a stream until the pool is full; then a longer one, where every second of them was, while work of
+  // the stream may be pending there.
   template <class Take>
   void fill_busy_holes(const Take& take) {
     const std::size_t first = blocks_.size();
@@ -151,10 +153,10 @@ class World {
   std::shared_ptr<Allocator> memory_;
   Stream stream_;
   std::vector<Kept> kept_;
-  std::vector<Block> blocks_;  // of the scenario; there is always room
+  std::vector<Block> blocks_;  // of the scenario; its capacity is reserved
 };
 
-// Runs `attempt(nth)` for every nth until it says that so many did not happen.
+// Runs `attempt(nth)` for nth = 1, 2, ... until it says that the nth failure did not happen.
 void sweep(World& world, const std::string& what, const std::function<bool(std::uint64_t nth)>& attempt) {
   const MisuseLog log;
   world.scenario();
@@ -191,7 +193,7 @@ TEST(PoolNthFailure, OfMovesOfPagesInUseChangesNothing) {
 TEST(PoolNthFailure, OfTheirEndsChangesNothing) { of_device(SimOperation::end_move, ErrorCode::device_error, "ends of moves"); }
 TEST(PoolNthFailure, OfDecommitChangesNothing) { of_device(SimOperation::decommit, ErrorCode::device_error, "decommits"); }
 
-// Where pages cannot move at all they are given back and taken anew, and that may fail half way.
+// Where pages cannot move, they are decommitted and committed anew, and that may fail halfway.
 TEST(PoolNthFailure, OfCommitWherePagesCannotMove) {
   const Device device = make_sim({.capacity_bytes = 24_MiB, .background = false});
   World world(device);
@@ -254,7 +256,7 @@ TEST(PoolNthFailure, ALostDeviceIsLeftAlone) {
   EXPECT_EQ(memory->stats().live_blocks, 0U);
 }
 
-// DISABLED: the first request of a pool ends the process without a heap, and a report leaves the caches shut; see regress/pool_test.cc.
+// Every allocation from the heap fails in turn, also those of error reports.
 TEST(PoolNthFailure, OfOperatorNewChangesNothing) {
   const Device device = make_sim({.capacity_bytes = 64_MiB, .background = false});
   World world(device);
@@ -265,8 +267,7 @@ TEST(PoolNthFailure, OfOperatorNewChangesNothing) {
   });
 }
 
-// The same for a pool that is new each time, with nothing of the test's own on the heap.
-// DISABLED: as above.
+// The same for a new pool each time, with nothing of the test's own on the heap.
 TEST(PoolNthFailure, OfOperatorNewInAFreshPoolChangesNothing) {
   for (const bool on_host : {true, false}) {
     const Device device = on_host ? Device() : make_sim({.capacity_bytes = 64_MiB, .background = false});
@@ -322,7 +323,8 @@ TEST(PoolNthFailure, OfEverySystemCallChangesNothing) {
   });
 }
 
-// The kernel limits how many mappings a process has, and says so when pages are to move. They are then given back and taken anew.
+// The kernel limits the mappings of a process, and mremap fails at the limit. The pages are then decommitted
+// and committed anew.
 TEST(PoolWithoutMoves, APoolAtTheKernelsLimitOnMappingsStillFillsItsHoles) {
   static std::atomic<int> refusals{0};
   refusals = 0;

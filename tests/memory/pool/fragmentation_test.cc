@@ -13,7 +13,8 @@
 #include "support/everything.h"
 #include "support/scale.h"
 
-// How much memory a pool holds for what is in use, at worst. The sizes and lifetimes here are those that fragment others.
+// How much memory a pool holds in the worst case, relative to what is in use. The sizes and lifetimes here are
+// those that fragment other allocators.
 namespace berth::testing {
 
 using namespace internal;
@@ -23,8 +24,8 @@ namespace {
 struct Pattern {
   const char* name;
   std::function<void(Allocator&, Random&)> run;
-  double most_fine;    // of memory held for memory in use, at their peaks, with pages of 64 KiB
-  double most_coarse;  // and with pages of 2 MiB, which are shared by more blocks
+  double most_fine;    // peak held / peak in use, at most, with pages of 64 KiB
+  double most_coarse;  // and with pages of 2 MiB, which more blocks have in common
 };
 
 void PrintTo(const Pattern& pattern, std::ostream* out) { *out << pattern.name; }
@@ -105,13 +106,14 @@ void random_sizes(Allocator& memory, Random& random) {
 
 class PoolFragmentation : public ::testing::TestWithParam<Pattern> {};
 
-// Whole free pages are moved before new ones are taken. What is left: a page is held while any block lives in it, and a slab, which serves
-// one size class, while any of its blocks does. The last is what shrinking sizes exploit.
+// Whole free pages are moved before new ones are committed. What remains is internal fragmentation: a page is
+// held while any block lives in it, and a slab, which serves one size class, while any of its blocks does.
+// Shrinking sizes exploit the latter.
 TEST_P(PoolFragmentation, HoldsNotMuchMoreThanWasEverInUse) {
   for (const std::size_t page : {64_KiB, 2_MiB}) {
     const auto memory = pool(make_sim({.capacity_bytes = 256_MiB, .page_bytes = page, .background = false}));
     Random random(seed());
-    for (int round = 0; round < 3; ++round) GetParam().run(*memory, random);  // it does not add up either
+    for (int round = 0; round < 3; ++round) GetParam().run(*memory, random);  // rounds do not add up
     const Stats now = memory->stats();
     const auto ratio = static_cast<double>(now.peak_committed_bytes) / static_cast<double>(now.peak_in_use_bytes);
     did(std::string(GetParam().name) + " with pages of " + std::to_string(page >> 10) + " KiB: " + std::to_string(ratio));
@@ -125,7 +127,8 @@ TEST_P(PoolFragmentation, HoldsNotMuchMoreThanWasEverInUse) {
   }
 }
 
-// The bound of pool.h for small blocks: for each size class what it held at its own peak, whatever the others did meanwhile.
+// The bound of pool.h for small blocks: for each size class what it held at its own peak, whatever the other
+// classes did meanwhile.
 TEST(PoolFragmentationBound, SmallBlocksHoldNoMoreThanTheirClassesDidAtTheirPeaks) {
   for (const auto& [page, alignment] : {std::pair(64_KiB, 512), std::pair(2_MiB, 512), std::pair(64_KiB, 64)}) {
     const auto memory = pool(
@@ -137,7 +140,8 @@ TEST(PoolFragmentationBound, SmallBlocksHoldNoMoreThanTheirClassesDidAtTheirPeak
     std::vector<Block> blocks;
     const std::uint64_t phases = scaled(200, 20);
     for (std::uint64_t phase = 0; phase < phases; ++phase) {
-      // One size fills what is free, then all but one in so many go: what pins the most slabs for the least that lives.
+      // One size fills what is free, then all but one in `nth` are freed: this pins the most slabs with the
+      // fewest live bytes.
       const std::size_t bytes = 64 + random.below(std::uint64_t{1} << (6 + random.below(11)));
       const SizeClass size_class = classes.find(bytes);
       while (memory->stats().in_use_bytes + 64 * bytes < 8_MiB) {
@@ -162,13 +166,15 @@ TEST(PoolFragmentationBound, SmallBlocksHoldNoMoreThanTheirClassesDidAtTheirPeak
     for (SizeClass c = 0; c < classes.count(); ++c) {
       if (peak[c] > 0) bound += static_cast<double>(peak[c]) * 33 / 32 + classes[c].slab_bytes;
     }
-    bound = 1.25 * bound + 2_MiB + static_cast<double>(2 * page);  // slabs' edges, a thread's cache, and the pages at the end
+    // The tails of slabs, a thread's cache, and the last pages.
+    bound = 1.25 * bound + 2_MiB + static_cast<double>(2 * page);
     const Stats now = memory->stats();
     did("pages of " + std::to_string(page >> 10) + " KiB: held " + std::to_string(now.peak_committed_bytes >> 10) + " KiB, bound " +
         std::to_string(static_cast<std::size_t>(bound) >> 10) + " KiB, most in use " + std::to_string(now.peak_in_use_bytes >> 10) +
         " KiB");
     EXPECT_LE(static_cast<double>(now.peak_committed_bytes), bound);
-    // And one share for each doubling of sizes: longer free blocks serve shorter requests while most of the slabs is free.
+    // And a bound by the number of doublings of the size: longer free blocks serve shorter requests while most
+    // of a slab is free.
     const auto doublings = static_cast<std::size_t>(std::bit_width(kSmallLimit) - std::bit_width(classes[0].bytes));
     EXPECT_LE(now.peak_committed_bytes, (doublings + 4) * now.peak_in_use_bytes);
     free_all(*memory, blocks);

@@ -12,7 +12,7 @@
 #include "support/misuse_log.h"
 #include "support/scale.h"
 
-// Blocks of a pool that become longer where they are.
+// Blocks of a pool that grow in place.
 namespace berth::testing {
 
 using namespace internal;
@@ -55,7 +55,7 @@ TEST(PoolGrow, ALargeBlockGrowsOverAddressesWithoutMemory) {
 
 TEST(PoolGrow, ASmallBlockGrowsWithinItsClass) {
   const auto memory = pool("cpu");
-  Block block = memory->allocate({.bytes = 1100});  // the class of 1152
+  Block block = memory->allocate({.bytes = 1100});  // in the size class of 1152 bytes
   EXPECT_TRUE(memory->try_grow(block, 1152));
   EXPECT_FALSE(memory->try_grow(block, 1153));
   memory->deallocate(block);
@@ -74,7 +74,8 @@ TEST(PoolGrow, ABlockOfAnotherThreadGrowsToo) {
   EXPECT_TRUE(log.reported().empty());
 }
 
-// Another thread frees the block while it grows, which no right program does: one of the two wins, and the pool is whole.
+// Another thread frees the block while it grows, which no correct program does: one of the two wins, and the
+// pool stays consistent.
 TEST(PoolGrow, AFreeInTheMiddleIsADoubleFree) {
   HookedBackend& device = hooked_backend();
   const auto memory = pool("hooked:0");

@@ -9,7 +9,7 @@
 #include "support/everything.h"
 #include "support/scale.h"
 
-// The limit of a pool, and what it says when it must refuse.
+// The limit of a pool, and its reports when it refuses.
 namespace berth::testing {
 
 using namespace internal;
@@ -138,7 +138,7 @@ TEST(PoolLimit, ADeviceThatIsFullIsBlamedItself) {
   if (now) memory->deallocate(*now);
 }
 
-// What a GPU's memory costs is the number of its pieces.
+// The cost of committing GPU memory is the number of pieces.
 TEST(PoolPieces, AreSharedByTheBlocksToComeWithinTheTarget) {
   constexpr std::size_t kBlocks = 40;
   const Device device = make_sim({.capacity_bytes = 64_MiB, .page_bytes = 64_KiB, .piece_bytes = 8_MiB, .background = false});
@@ -152,7 +152,7 @@ TEST(PoolPieces, AreSharedByTheBlocksToComeWithinTheTarget) {
   for (const Block& block : blocks) memory->deallocate(block);
 }
 
-// What came with another must not be the memory that a limit has no room for.
+// What is committed ahead for later blocks must not exceed the limit.
 TEST(PoolPieces, ComeToTheLastByteOfALimit) {
   const Device device = make_sim({.capacity_bytes = 64_MiB, .page_bytes = 64_KiB, .piece_bytes = 8_MiB, .background = false});
   const auto memory = pool(device, {.limit_bytes = 32_MiB});
@@ -163,8 +163,8 @@ TEST(PoolPieces, ComeToTheLastByteOfALimit) {
   for (const Block& block : blocks) memory->deallocate(block);
 }
 
-// A pool that was larger once, and has given everything back, must not make one piece of what many blocks will lie in: their holes could
-// never be taken back from it.
+// A pool that was larger once, and has released everything, must not commit one piece for many blocks: the
+// holes between them could never be decommitted.
 TEST(PoolPieces, StayShortEnoughForHolesToServeALimit) {
   const Device device = make_sim({.capacity_bytes = 128_MiB, .page_bytes = 2_MiB, .piece_bytes = 32_MiB, .background = false});
   const auto memory = pool(device, {.limit_bytes = 24_MiB});

@@ -12,7 +12,7 @@
 #include "support/misuse_log.h"
 #include "support/scale.h"
 
-// Frees of what was never handed out, or was freed before. Each is reported, and nothing changes.
+// Frees of blocks that were never handed out, or were freed before. Each is reported, and nothing changes.
 namespace berth::testing {
 namespace {
 
@@ -27,7 +27,7 @@ struct Wrong {
   Block block;
 };
 
-// What programs have passed to free. `block` lives, `freed` is gone.
+// Arguments that programs have passed to free. `block` is live, `freed` is not.
 std::vector<Wrong> wrong_blocks(const Allocator& pool, const Block& block, const Block& freed, const Block& others, void* on_stack,
                                 void* from_malloc) {
   std::vector<Wrong> list;
@@ -91,7 +91,8 @@ std::vector<Wrong> wrong_blocks(const Allocator& pool, const Block& block, const
 
 class PoolMisuse : public ::testing::TestWithParam<std::size_t> {
  protected:
-  // Every way to free every wrong block is reported once and changes nothing, neither here nor in the other pool.
+  // Every way to free every wrong block is reported once and changes nothing, neither in this pool nor in the
+  // other.
   void refuse_all(const std::shared_ptr<Allocator>& memory, const Block& block, const Block& freed) {
     const auto other = pool("cpu");
     const Block others = other->allocate({.bytes = GetParam()});
@@ -165,7 +166,7 @@ TEST_P(PoolMisuse, AFreshPoolRefusesEverything) {
   other->deallocate(others);
 }
 
-// Also of a large block that stays with its thread, because it was freed and asked for in turn.
+// Also of a large block that its thread keeps, because it was freed and allocated in turn.
 TEST_P(PoolMisuse, ADoubleFreeIsToldBeforeAndAfterReuseOnEitherThread) {
   for (const int turns : {0, 12}) {
     const auto memory = pool("cpu");
@@ -182,7 +183,7 @@ TEST_P(PoolMisuse, ADoubleFreeIsToldBeforeAndAfterReuseOnEitherThread) {
     memory->deallocate(block);
     on_another_thread([&] {
       memory->deallocate(block);
-      const Block own = memory->allocate({.bytes = GetParam()});  // now with a cache of its own
+      const Block own = memory->allocate({.bytes = GetParam()});  // so that this thread has a cache of its own
       memory->deallocate(block);
       memory->deallocate(own);
     });
@@ -216,8 +217,8 @@ INSTANTIATE_TEST_SUITE_P(Of, PoolMisuse, ::testing::Values(65, 4096, 100'000, 12
 
 std::atomic<std::uint64_t> g_reports{0};
 
-// Two threads free the same block at the same moment. One free counts; the other is reported, some of them only when the block's owner
-// next looks into its inbox.
+// Two threads free the same block at the same time. One free counts; the other is reported, in some cases only
+// when the block's owner next reads its inbox.
 TEST(PoolMisuse, OfTwoFreesAtTheSameMomentOneCounts) {
   const MisuseHandler before = set_misuse_handler([](const Misuse& misuse) noexcept {
     if (misuse.kind == MisuseKind::double_free) ++g_reports;
@@ -232,7 +233,7 @@ TEST(PoolMisuse, OfTwoFreesAtTheSameMomentOneCounts) {
   constexpr std::uint64_t kThreads = 2;
   for (std::uint64_t t = 0; t < kThreads; ++t) {
     threads.emplace_back([&] {
-      memory->deallocate(memory->allocate({.bytes = 64}));  // a cache of its own
+      memory->deallocate(memory->allocate({.bytes = 64}));  // makes a cache for this thread
       for (std::uint64_t round = 1; round <= rounds; ++round) {
         while (go.load() < round) std::this_thread::yield();
         for (const Block& block : blocks) memory->deallocate(block);
@@ -247,9 +248,9 @@ TEST(PoolMisuse, OfTwoFreesAtTheSameMomentOneCounts) {
     while (done.load() < kThreads * round) std::this_thread::yield();
   }
   for (std::thread& thread : threads) thread.join();
-  memory->trim(0);  // every inbox is read
+  memory->trim(0);  // reads every inbox
   memory->deallocate(memory->allocate({.bytes = 64}));
-  memory->deallocate(memory->allocate({.bytes = 1000}));  // and this one tells of it
+  memory->deallocate(memory->allocate({.bytes = 1000}));  // and this one reports it
   set_misuse_handler(before);
   const Stats now = memory->stats();
   EXPECT_EQ(now.in_use_bytes, 0U);

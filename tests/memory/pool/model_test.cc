@@ -17,7 +17,7 @@
 #include "support/scale.h"
 #include "support/test_clock.h"
 
-// Long random operations on a pool against a plain model: a map of what lives where, and a handful of sums.
+// Long random operations on a pool against a simple model: a map from addresses to live blocks, and a few sums.
 namespace berth::testing {
 
 using namespace internal;
@@ -30,17 +30,17 @@ struct Subject {
   std::size_t page_bytes;       // of a simulated device; 0: the host
   std::size_t capacity_bytes;   // of the device, or the pool's limit
   std::size_t most_live;        // blocks
-  bool is_private = false;      // the pool shares the pages of another, which is otherwise idle
+  bool is_private = false;      // a private pool of one that is otherwise idle
   std::size_t piece_bytes = 0;  // of a simulated device that commits in pieces
 };
 
 void PrintTo(const Subject& subject, std::ostream* out) { *out << subject.name; }
 
-constexpr std::size_t kMark = 16;  // bytes at the ends of a device's block that say whose they are
+constexpr std::size_t kMark = 16;  // bytes at the ends of a device's block that identify it
 
 struct Live {
   Block block;
-  std::uint64_t value;  // what its bytes were filled from
+  std::uint64_t value;  // the seed of its contents
 };
 
 class PoolModel {
@@ -100,7 +100,7 @@ class PoolModel {
   TestClock clock_;
 
   std::map<std::uintptr_t, Live> live_;
-  std::vector<Block> gone_;  // a few that were freed
+  std::vector<Block> gone_;  // some freed blocks
   std::size_t in_use_ = 0;
   std::size_t peak_ = 0;
   std::uint64_t allocations_ = 0;
@@ -125,7 +125,8 @@ std::map<std::uintptr_t, Live>::iterator PoolModel::any_live() {
   return from == live_.end() ? live_.begin() : from;
 }
 
-// Every byte of the host's small blocks, the ends and one byte of each page of its large ones; the ends of a device's.
+// Every byte of small host blocks, the ends and one byte of each page of large ones; the ends of blocks of a
+// device.
 void PoolModel::write(const Live& live) const {
   auto* const begin = static_cast<std::byte*>(live.block.data);
   const std::size_t bytes = live.block.bytes;
@@ -223,7 +224,7 @@ void PoolModel::free_one() {
     pool_->deallocate_now(live.block);
     const std::size_t page = subject_.page_bytes;
     const auto begin = reinterpret_cast<std::uintptr_t>(live.block.data);
-    // A small block shares its pages with its slab, and a piece goes back whole.
+    // A small block is on the pages of its slab, and a piece is decommitted as a whole.
     if (!hold_ && !on_host() && subject_.piece_bytes == 0 && live.block.bytes > 128_KiB &&
         *try_align_up(begin, page) + page <= begin + live.block.bytes) {
       std::byte byte{};
@@ -376,7 +377,7 @@ class PoolAgainstModel : public ::testing::TestWithParam<Subject> {
   std::optional<Device> device_;
 };
 
-// Many short lives, the structure audited at every step.
+// Many short lifetimes; the structure is audited at every step.
 TEST_P(PoolAgainstModel, AgreesAtEveryStepWhileSmall) {
   const std::uint64_t steps = scaled(kFullSteps / 100, 500);
   constexpr std::uint64_t kLife = 500;

@@ -81,7 +81,7 @@ TEST(SizeClasses, ThereAreNoneForADeviceWithCoarseAlignment) {
   EXPECT_EQ(classes.find_aligned(1, 64), 0U);
 }
 
-// The left side of the node that goes has no children of its own: the right side must hang to the right of it.
+// If the left child of the erased node has no children, the right child must become the right child of it.
 TEST(ExtentTree, EraseKeepsTheOrder) {
   constexpr std::size_t kCount = 64;
   for (std::size_t gone = 0; gone < kCount; ++gone) {
@@ -109,7 +109,7 @@ TEST(ExtentTree, AgreesWithAList) {
     nodes[i].index = static_cast<std::uint32_t>(i);
   }
   ExtentTree tree;
-  std::set<std::size_t> in;  // by number, which is by address
+  std::set<std::size_t> in;  // by index, which is the order of addresses
   const std::uint64_t steps = scaled(1'000'000, 2000);
   for (std::uint64_t step = 0; step < steps; ++step) {
     PoolExtent& e = nodes[random.below(kCount)];
@@ -145,7 +145,7 @@ TEST(ExtentTree, AgreesWithAList) {
   did(std::to_string(steps) + " steps, seed " + std::to_string(seed()));
 }
 
-// What each unit of a range is, one by one.
+// The state of each unit of a range, unit by unit.
 class ExtentsModel {
  public:
   static constexpr std::size_t kUnits = 400;
@@ -201,7 +201,7 @@ class ExtentsModel {
     std::fill_n(units_.begin() + static_cast<std::ptrdiff_t>(begin), bytes, unit);
   }
 
-  // First fit, among what is clean and the stream's own.
+  // First fit, among extents that are clean or the stream's own.
   void take_cached() {
     const auto stream = static_cast<std::uint32_t>(random_.below(kStreams));
     const std::size_t bytes = 1 + random_.below(20);
@@ -243,7 +243,8 @@ class ExtentsModel {
     set(begin, bytes, {ExtentState::cached, stream, stream == 0 ? 0 : point_});
   }
 
-  // What a point covers is clean; a neighbour that was joined with something younger waits for that.
+  // Extents whose point is covered are clean; one that was coalesced with a younger one waits for the younger
+  // point.
   void clean() {
     const auto stream = static_cast<std::uint32_t>(1 + random_.below(kStreams - 1));
     const std::uint64_t point = random_.below(point_ + 1);
@@ -341,18 +342,19 @@ TEST(Inbox, LosesNothingBetweenSeveralSendersAndTheOwner) {
   did(std::to_string(kSenders * each) + " messages");
 }
 
-// What owners do inside their gates and what a closer does while all are shut never overlap, and each sees what the other did.
+// What owners do inside their gates and what a closer does while all are closed is mutually exclusive, and each
+// happens-before the next.
 TEST(Gate, KeepsOwnersAndClosersApart) {
   constexpr std::size_t kOwners = 3;
   constexpr int kClosers = 2;
   const std::uint64_t closes = scaled(200'000, 300);
   struct Owned {
     os::Gate gate{7};
-    std::uint64_t a = 0;  // a == b whenever nobody is inside
+    std::uint64_t a = 0;  // a == b while no thread is inside
     std::uint64_t b = 0;
     std::uint64_t entered = 0;
   };
-  std::mutex mutex;  // the closers'
+  std::mutex mutex;  // of the closers
   std::vector<Owned> owned(kOwners);
   std::atomic<int> closers_left{kClosers};
   std::atomic<bool> right{true};
@@ -361,7 +363,7 @@ TEST(Gate, KeepsOwnersAndClosersApart) {
   for (Owned& mine : owned) {
     threads.emplace_back([&] {
       while (closers_left.load() > 0) {
-        if (mine.gate.approach() != 7) {  // closed, or a spin lock
+        if (mine.gate.approach() != 7) {  // closed, or in use as a spin lock
           mine.gate.leave();
           while (!mine.gate.try_lock()) {
             const std::lock_guard wait(mutex);

@@ -12,7 +12,7 @@
 #include "support/hooked_backend.h"
 #include "support/scale.h"
 
-// Private pools: blocks of their own, pages that they share.
+// Private pools: blocks of their own, on pages that they have in common with their parent.
 namespace berth::testing {
 
 using namespace internal;
@@ -22,7 +22,7 @@ class PrivatePool : public ::testing::Test {
  protected:
   std::size_t taken() const { return sim_control(device_).committed_bytes(); }
 
-  // What both say adds up to what the device says, and both are whole.
+  // The figures of both add up to those of the device, and both are consistent.
   void expect_sound(const Allocator& parent, const Allocator& child) const {
     EXPECT_EQ(parent.stats().committed_bytes + child.stats().committed_bytes, taken());
     EXPECT_EQ(process_memory(device_).committed_bytes, taken());
@@ -145,7 +145,7 @@ TEST_F(PrivatePool, FixedPagesStayUnderTheirAddresses) {
   for (std::size_t i = 0; i < 8; i += 2) child->deallocate(blocks[i]);
   const Block larger = child->allocate({.bytes = 4_MiB});  // fits in no hole
   EXPECT_FALSE(parent->try_allocate({.bytes = 8_MiB})) << "its cache is not for others";
-  set_process_limit(device_, 1_MiB);  // nor when the process is short
+  set_process_limit(device_, 1_MiB);  // not even when the process is short of memory
   set_process_limit(device_, SIZE_MAX);
   for (std::size_t i = 0; i < 8; i += 2) EXPECT_TRUE(is_committed(blocks[i].data)) << "a graph may still write there";
   expect_sound(*parent, *child);
@@ -209,7 +209,8 @@ TEST_F(PrivatePool, OutlivesTheHandleOfItsParent) {
   EXPECT_EQ(process_memory(device_).committed_bytes, 0U);
 }
 
-// A device that cannot move pages, as with a kernel that refuses: what one gives back the other takes anew.
+// A device that cannot move pages, like a kernel that refuses mremap: one pool decommits what the other commits
+// anew.
 TEST_F(PrivatePool, WorksWherePagesDoNotMove) {
   (void)hooked_backend();
   const auto parent = pool("hooked:0", {.limit_bytes = 8_MiB});
@@ -236,7 +237,8 @@ TEST_F(PrivatePool, TheNthFailureChangesNothing) {
     const Block before = child->allocate({.bytes = 1_MiB});
     if (run % 4 == 0) sim_control(device_).fail_after(SimOperation::commit, nth);
     if (run % 4 != 0) sim_control(device_).fail_after(SimOperation::move, nth);
-    if (run % 4 == 2) sim_control(device_).fail_after(SimOperation::decommit, 1);  // what stands in for a move fails too
+    // The decommit that stands in for a move fails too.
+    if (run % 4 == 2) sim_control(device_).fail_after(SimOperation::decommit, 1);
     if (run % 4 == 3) sim_control(device_).fail_after(SimOperation::commit, nth);
     std::vector<Block> blocks;
     for (const std::size_t bytes : {2_MiB, 6_MiB, 100_KiB, 1_MiB}) {

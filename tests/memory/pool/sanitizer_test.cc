@@ -11,7 +11,7 @@
 #include "support/everything.h"
 #include "support/scale.h"
 
-// What a pool tells the address sanitizer: which bytes are free, for as long as it has their addresses.
+// What a pool tells the address sanitizer: which bytes are free, for as long as the pool has their addresses.
 extern "C" void* __asan_region_is_poisoned(void* begin, std::size_t bytes);
 
 namespace berth::testing {
@@ -49,7 +49,7 @@ TEST_F(PoolSanitizer, KnowsWhatIsFree) {
   }
 }
 
-// Blocks come and go until pages are moved, borrowed and given back, and then the pools end.
+// Blocks come and go until pages are moved, borrowed and released, and then the pools are destroyed.
 TEST_F(PoolSanitizer, ForgetsAddressesWithThePool) {
   Random random(seed());
   std::vector<Block> seen;
@@ -76,7 +76,8 @@ TEST_F(PoolSanitizer, ForgetsAddressesWithThePool) {
     for (const auto& [memory, block] : live) memory->deallocate(block);
   }
   for (const Block& block : seen) ASSERT_TRUE(may_touch(block));
-  // To tell it of all addresses takes an eighth of them, which are four times the machine's memory, and stays taken.
+  // The shadow memory of the whole range would take an eighth of it, and the range is four times the machine's
+  // memory; it would stay resident.
   EXPECT_LT(os::resident_memory().now_bytes, before + 1_GiB);
   did(std::to_string(seen.size()) + " blocks");
 }

@@ -14,8 +14,8 @@
 #include "support/everything.h"
 #include "support/scale.h"
 
-// Streams: freed memory goes to the same stream at once, and to another only when that cannot be seen. On a simulated device whose
-// streams run as late, and in as odd an order, as is legal.
+// Streams: freed memory is reused at once by the same stream, and by another only when that stream cannot
+// observe it. On a simulated device whose streams run as late, and in as odd an order, as is legal.
 namespace berth::testing {
 
 using namespace internal;
@@ -25,7 +25,7 @@ class PoolStreams : public ::testing::TestWithParam<std::size_t> {
  protected:
   PoolStreams() : device_(make_sim({.capacity_bytes = 64_MiB, .background = false})), memory_(pool(device_)) {}
   Block allocate(const Stream& stream) { return memory_->allocate({.bytes = GetParam(), .stream = stream}); }
-  // Keeps a stream busy until someone waits for it: asking runs no host function.
+  // Keeps a stream busy until something waits for it: a query runs no host function.
   static void keep_busy(const Stream& stream) {
     stream.enqueue([] {});
   }
@@ -70,7 +70,7 @@ TEST_P(PoolStreams, AFreedBlockIsEveryonesOnceItsWorkIsDone) {
   const Block first = allocate(a);
   keep_busy(a);
   memory_->deallocate(first);
-  memory_->trim(SIZE_MAX);  // small blocks go back to their slabs, and slabs to the pool
+  memory_->trim(SIZE_MAX);  // returns small blocks to their slabs, and slabs to the pool
   a.synchronize();
   memory_->trim(SIZE_MAX);
   const std::size_t committed = memory_->stats().committed_bytes;
@@ -148,7 +148,7 @@ TEST_P(PoolStreams, AWaitThatWasIssuedPassesMemoryOn) {
   const Block first = allocate(a);
   keep_busy(a);
   memory_->deallocate(first);
-  memory_->trim(SIZE_MAX);  // small blocks go back to their slabs, and slabs to the pool
+  memory_->trim(SIZE_MAX);  // returns small blocks to their slabs, and slabs to the pool
   b.wait(a.record());
   const std::size_t committed = memory_->stats().committed_bytes;
   const Block second = allocate(b);
@@ -164,8 +164,9 @@ TEST_P(PoolStreams, AWaitThatWasIssuedPassesMemoryOn) {
 TEST_P(PoolStreams, ABlockThatSeveralStreamsUseWaitsForAllOfThem) {
   const Stream a = make_stream(device_);
   const Stream b = make_stream(device_);
-  for (const bool elsewhere : {false, true}) {                      // on which thread it is said, and freed
-    for (int i = 0; i < 12; ++i) memory_->deallocate(allocate(a));  // in turn: a large one stays with this thread
+  for (const bool elsewhere : {false, true}) {                      // on which thread the use is reported and
+                                                                    // the block freed
+    for (int i = 0; i < 12; ++i) memory_->deallocate(allocate(a));  // in turn: this thread keeps a large one
     const Block first = allocate(a);
     const auto use_and_free = [&] {
       memory_->used_on(first, b);
@@ -272,7 +273,7 @@ TEST(PoolStreams, SmallBlocksOfOtherStreamsAreWaitedForToo) {
   EXPECT_EQ(memory->audit(), "");
 }
 
-// The pool gave its range back while a stream still worked on memory that had been freed in it.
+// A pool must not release its range while a stream still works on memory that was freed in it.
 TEST(PoolStreams, APoolEndsAfterTheWorkOnWhatWasFreed) {
   const Device device = make_sim({.background = false});
   const Stream a = make_stream(device);
@@ -289,16 +290,16 @@ TEST(PoolStreams, APoolEndsAfterTheWorkOnWhatWasFreed) {
   EXPECT_EQ(seen[15], value);
 }
 
-// What a program says to the allocator, and to which.
+// The allocator under test, and what the program tells it.
 struct Rules {
   const char* strategy = "pool";
   bool tells_streams = true;  // which stream a request is for
   bool tells_uses = true;     // which other streams use the block
 };
 
-// Random legal programs: each block is filled in its stream, looked at in its stream just before it is freed, and freed without waiting.
-// Some are looked at by another stream as well, which was told to wait for the fill. If the allocator hands memory out too early, somebody
-// else's fill is seen.
+// Random legal programs: each block is filled in its stream, read in its stream just before it is freed, and
+// freed without waiting. Some are also read by another stream, which was told to wait for the fill. If the
+// allocator hands memory out too early, a read sees the fill of another block.
 class Schedule {
  public:
   Schedule(Device device, std::uint64_t seed, std::size_t capacity, Rules rules)
@@ -315,7 +316,7 @@ class Schedule {
   ~Schedule() {
     for (const Stream& stream : streams_) {
       try {
-        stream.synchronize();  // before what it looks into is gone
+        stream.synchronize();  // before its buffers are destroyed
       } catch (const Error&) {
       }
     }
@@ -323,7 +324,7 @@ class Schedule {
   Schedule(const Schedule&) = delete;
   Schedule& operator=(const Schedule&) = delete;
 
-  // How many blocks were found written over.
+  // How many blocks were found overwritten.
   std::size_t overwritten() const {
     return static_cast<std::size_t>(std::ranges::count_if(
         looks_, [](const auto& look) { return std::ranges::any_of(look->seen, [&](std::uint64_t seen) { return seen != look->value; }); }));
@@ -360,7 +361,7 @@ class Schedule {
     const std::size_t bytes = 32 + random_.below(most) / 16 * 16;
     const auto block = memory_->try_allocate({.bytes = bytes, .stream = rules_.tells_streams ? StreamRef(streams_[stream]) : StreamRef()});
     if (!block) {
-      // Not a half: on so small a device a few slabs that are hardly used are a good part of it.
+      // Not a half: on so small a device a few nearly empty slabs are a good part of the memory.
       if (memory_->stats().in_use_bytes + bytes < capacity_ / 4) ++refused_without_need;
       if (!live_.empty()) free_one();
       return;
@@ -385,7 +386,7 @@ class Schedule {
     memory_->deallocate(live.block);
   }
 
-  // Another stream looks at it, after the fill.
+  // Another stream reads it, after the fill.
   void look_elsewhere(const Live& live) {
     const Stream& other = streams_[any_stream()];
     if (!other || other.id() == streams_[live.stream].id()) return;
@@ -418,7 +419,7 @@ class Schedule {
 struct Found {
   std::uint64_t overwritten = 0;
   std::uint64_t refused = 0;
-  std::uint64_t echoes = 0;  // pages that moved while they were in use
+  std::uint64_t echoes = 0;  // pages that moved while work on them was pending
 };
 
 Found run_schedules(std::uint64_t count, Rules rules) {
@@ -437,7 +438,7 @@ Found run_schedules(std::uint64_t count, Rules rules) {
     try {
       schedule.run(30 + i % 30);
       found.overwritten += schedule.overwritten();
-    } catch (const DeviceError& error) {  // the memory was even given back
+    } catch (const DeviceError& error) {  // the memory was even decommitted
       EXPECT_FALSE(rules.tells_streams && rules.tells_uses) << error.what();
       ++found.overwritten;
     }
@@ -459,7 +460,7 @@ TEST(PoolStreams, NoScheduleSeesABlockWrittenOver) {
   did(std::to_string(count) + " schedules, " + std::to_string(found.echoes) + " moves of pages in use, seed " + std::to_string(seed()));
 }
 
-// The schedules are able to find it: told of no streams, the pool hands memory on at once.
+// The schedules can find such a defect: told of no streams, the pool hands memory on at once.
 TEST(PoolStreams, SchedulesFindBlocksThatAreHandedOutTooEarly) { EXPECT_GT(run_schedules(1000, {.tells_streams = false}).overwritten, 0U); }
 TEST(PoolStreams, SchedulesFindUsesThatWereForgotten) { EXPECT_GT(run_schedules(1000, {.tells_uses = false}).overwritten, 0U); }
 

@@ -15,7 +15,7 @@
 #include "support/misuse_log.h"
 #include "support/scale.h"
 
-// Many threads on one pool: blocks change hands, threads come and go, others trim and ask meanwhile.
+// Many threads on one pool: blocks change hands, threads start and end, others trim and query meanwhile.
 namespace berth::testing {
 
 using namespace internal;
@@ -23,7 +23,7 @@ namespace {
 
 constexpr int kThreads = 8;
 
-// The first and the last byte say whose the block is; what lies between is the same thread's business.
+// The first and the last byte identify the block; the bytes between belong to the thread that has it.
 unsigned char mark_of(const Block& block) { return static_cast<unsigned char>(block.serial * 0x9d + 7); }
 void write(const Block& block) {
   auto* const data = static_cast<unsigned char*>(block.data);
@@ -157,7 +157,7 @@ TEST(PoolThreads, EndWithFullCachesAndOthersTakeOver) { run_threads(pool("cpu"),
 
 TEST(PoolThreads, PassBlocksAroundAtALimit) { run_threads(pool("cpu", {.limit_bytes = 32_MiB}), scaled(500'000, 2000), 2); }
 
-// Trim, reserve, stats and audit from a thread beside the ones that work.
+// Trim, reserve, stats and audit from another thread than those that allocate.
 TEST(PoolThreads, WorkWhileOthersTrimAndAsk) {
   const auto memory = pool("cpu");
   Exchange exchange;
@@ -203,7 +203,8 @@ TEST(PoolThreads, WorkWhileOthersAudit) {
   std::thread asking([&] {
     while (!stop && found.empty()) {
       found = memory->audit();
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // an audit shuts everyone out; let them work, too
+      // An audit locks all threads out; let them make progress.
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   });
   work_together(*memory, exchange, scaled(500'000, 3000), counts);
@@ -252,8 +253,8 @@ TEST(PoolThreads, OneAllocatesWhatOthersFree) {
   did(std::to_string(count) + " blocks handed over");
 }
 
-// Each thread frees and asks for a large block in turn, which then stays with it; meanwhile others free some of these, use them elsewhere, grow
-// them, look and trim.
+// Each thread frees and allocates a large block in turn, which it then keeps; meanwhile others free some of
+// these, use them elsewhere, grow them, inspect and trim.
 TEST(PoolThreads, KeepALargeBlockEach) {
   const Device device = make_sim({.capacity_bytes = 1_GiB, .page_bytes = 2_MiB});
   const auto memory = pool(device);
@@ -304,7 +305,7 @@ TEST(PoolThreads, KeepALargeBlockEach) {
   did(std::to_string(count * kThreads) + " large blocks");
 }
 
-// The first requests of a pool come from many threads at once.
+// The first requests of a pool come from many threads at the same time.
 TEST(PoolThreads, OpenAPoolTogether) {
   for (std::uint64_t round = 0; round < scaled(2000, 20); ++round) {
     const auto memory = pool("cpu");

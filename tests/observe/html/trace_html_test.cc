@@ -77,7 +77,7 @@ TEST(TraceRun, WritesDownWhereEachBlockWas) {
   EXPECT_GE(run.peak_committed_bytes, 4000U);
 }
 
-// Of blocks that live at one time, whatever the strategy.
+// Blocks that are live at the same time do not overlap, whatever the strategy.
 TEST(TraceRun, HasBlocksThatDoNotOverlap) {
   const Trace trace = random_trace(scaled(20'000, 2000));
   for (const char* strategy : {"", "direct", "malloc"}) {
@@ -122,7 +122,7 @@ TEST(TraceReport, EscapesTagsAndTitles) {
 }
 
 TEST(TraceReport, HasThePeakOfTheTraceInItsTimeline) {
-  const Trace trace = random_trace(scaled(300'000, 60'000));  // more than the timeline has moments for
+  const Trace trace = random_trace(scaled(300'000, 60'000));  // more events than the timeline has moments
   const TraceRun run = run_trace(trace, {});
   const nlohmann::json line = data_of(trace_html(trace, "random"), "timeline");
   const std::vector<std::uint64_t> steps = summed(numbers(line, "steps"));

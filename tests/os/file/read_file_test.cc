@@ -73,7 +73,7 @@ TEST_F(OsReadFile, EveryCallCanBeMadeToFail) {
   EXPECT_EQ(map_file(path.c_str()).failure().os_error, ENOMEM);
 }
 
-// As on a kernel that lacks openat2.
+// As on a kernel without openat2.
 TEST_F(OsReadFile, WithoutTheKernelsHelpItIsAsStrict) {
   std::filesystem::create_symlink("data", folder_ / "inner" / "link");
   std::filesystem::create_symlink("deep", folder_ / "inner" / "folder_link");

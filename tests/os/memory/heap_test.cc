@@ -31,7 +31,7 @@ bool holds(const void* block, std::size_t bytes, int value) {
 
 TEST(Heap, BlocksAreAlignedAndWritableOverAllTheirBytes) {
   for (std::size_t alignment = 1; alignment <= kMostAlignment; alignment *= 2) {
-    // Every size around the border of the small ones, others in steps.
+    // Every size around the boundary of the small ones, others in steps.
     for (std::size_t bytes = 1; bytes <= 3000; bytes += bytes < 130 || (bytes > 1000 && bytes < 1050) ? 1 : 37) {
       void* const block = os::heap_allocate(bytes, alignment);
       ASSERT_NE(block, nullptr);

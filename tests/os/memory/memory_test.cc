@@ -26,7 +26,7 @@ using namespace berth::internal;
 
 const std::size_t kPage = os::page_bytes();
 
-// A reserved range, released at the end.
+// A reserved range, released by the destructor.
 class Range {
  public:
   explicit Range(std::size_t pages, std::size_t alignment = os::page_bytes()) : bytes_(pages * kPage) {
@@ -52,11 +52,12 @@ class Range {
   }
   bool is_zero() const { return bytes_ == static_cast<std::size_t>(std::count(begin_, begin_ + bytes_, 0)); }
 
-  // Whether every page, or no page, may be touched. Asks the kernel to read it, which answers EFAULT instead of a signal.
+  // Whether every page, or no page, is accessible. A system call reads each page, and returns EFAULT where an
+  // access would raise a signal.
   bool accessible() const { return count_accessible() == bytes_ / kPage; }
   bool inaccessible() const { return count_accessible() == 0; }
 
-  // How many of the kernel's mappings make up the range.
+  // How many kernel mappings the range consists of.
   int mappings() const {
     std::ifstream maps("/proc/self/maps");
     int count = 0;
@@ -91,7 +92,7 @@ class Range {
   std::size_t bytes_;
 };
 
-// Makes calls of one name fail while it lives: all of them, or only the nth.
+// Makes system calls of one name fail while it lives: all of them, or only the nth.
 class FailCall {
  public:
   FailCall(std::string_view call, int error, int nth = 0) {
@@ -191,7 +192,7 @@ TEST(Memory, MovesTheContentsAndLeavesAReservedRangeBehind) {
   }
 }
 
-// Ways for a range to become several mappings of the kernel, which one mremap may refuse.
+// Ways to split a range into several kernel mappings, which a single mremap may refuse.
 struct Divider {
   const char* name;
   void (*divide)(void* address, std::size_t bytes);
@@ -202,7 +203,7 @@ const Divider kDividers[] = {
     {"no core dump", [](void* address, std::size_t bytes) { EXPECT_EQ(madvise(address, bytes, MADV_DONTDUMP), 0); }},
 };
 
-// Commits a range in two pieces and sets the second apart.
+// Commits a range in two pieces and makes the second a mapping of its own.
 void commit_in_pieces(const Range& range, const Divider& divider, unsigned char first) {
   const std::size_t front = kPage * (range.bytes() / kPage / 3);
   ASSERT_TRUE(os::commit(range.page(0), front));
@@ -263,7 +264,7 @@ TEST(Memory, LeavesTheBytesWhereTheyWereWhenAMoveFails) {
   }
 }
 
-// The kernel itself may run into a limit half way: since 6.17 one mremap moves several mappings, one after the other.
+// The kernel itself may reach a limit halfway: since 6.17 one mremap moves several mappings in turn.
 TEST(Memory, LeavesTheBytesWhereTheyWereWhenTheKernelFailsHalfWay) {
   const Range from(12);
   const Range to(12);
@@ -341,7 +342,7 @@ TEST(Memory, HintsKeepTheContents) {
   ASSERT_TRUE(os::commit(range.page(0), range.bytes()));
   range.fill(2);
   os::prefer_huge_pages(range.page(0), range.bytes());
-  (void)os::bind_to_node(range.page(0), range.bytes(), 0).ok();  // kernels without NUMA say no
+  (void)os::bind_to_node(range.page(0), range.bytes(), 0).ok();  // kernels without NUMA refuse
   EXPECT_TRUE(range.holds(2));
 }
 

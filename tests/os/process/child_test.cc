@@ -18,7 +18,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kLong = 60s;  // more than anything here takes
+constexpr auto kLong = 60s;  // longer than anything here takes
 
 class OsChild : public ::testing::Test {
  protected:
@@ -117,9 +117,9 @@ TEST_F(OsChild, IsKilledAndReapedWithWhatItStarted) {
   EXPECT_EQ(waitpid(process, nullptr, WNOHANG), -1) << "it is reaped";
   EXPECT_EQ(errno, ECHILD);
   EXPECT_EQ(kill(process, 0), -1);
-  // Whoever adopts the other reaps it in a moment.
+  // The process that adopts the orphan reaps it soon after.
   const std::uint64_t give_up = steady_time_ns() + 60'000'000'000;
-  const auto state = [&] {  // a letter; nothing when it is gone
+  const auto state = [&] {  // a letter; empty after the process was reaped
     const std::string stat = "/proc/" + std::to_string(grandchild) + "/stat";
     FILE* const file = std::fopen(stat.c_str(), "r");
     char letter = 0;

@@ -10,7 +10,7 @@
 #include "support/everything.h"
 #include "support/scale.h"
 
-// What to recompute, and what to move, so that a graph fits.
+// What to recompute and what to offload, so that a graph fits a budget.
 namespace berth::testing {
 
 using namespace internal::base;
@@ -19,7 +19,8 @@ namespace {
 
 using Kind = BudgetItem::Kind;
 
-// A training step in small: `layers` activations, kept until the way back needs them, the last one first.
+// A small training step: `layers` activations, which live until the backward pass reads them, the last one
+// first.
 Graph there_and_back(int layers, std::size_t bytes = 100, bool side_effects = false) {
   Graph graph;
   std::vector<ValueId> kept = {graph.add_value({.name = "x", .bytes = bytes, .external = true})};
@@ -37,7 +38,7 @@ Graph there_and_back(int layers, std::size_t bytes = 100, bool side_effects = fa
   return graph;
 }
 
-// Each proposal fits, is what its items make of the graph, and needs every one of them.
+// Each proposal fits, matches the graph that its items produce, and needs every one of them.
 void expect_sound(const BudgetAnswer& answer, const BudgetOptions& options) {
   for (const BudgetProposal& proposal : answer.proposals) {
     ASSERT_FALSE(proposal.items.empty());
@@ -81,7 +82,7 @@ TEST(Budget, SaysByHowMuchAndWhatToDo) {
 }
 
 TEST(Budget, RecomputesWhatIsCheapToMakeAgain) {
-  // Every kept value is made from what is outside.
+  // Every value that is kept is computed from external values.
   Graph graph;
   const ValueId x = graph.add_value({.name = "x", .bytes = 8, .external = true});
   std::vector<ValueId> kept;
@@ -165,7 +166,7 @@ TEST(RandomBudgets, AreMetByProposalsThatAreMinimalAndRun) {
       items += proposal.items.size();
       Graph here = proposal.plan.graph();
       if (here.devices.size() > 2 || std::find(here.devices.begin(), here.devices.end(), "sim:0") != here.devices.end()) continue;
-      if (here.devices.size() == 2) here.devices[1] = "sim:0";  // a device that is there
+      if (here.devices.size() == 2) here.devices[1] = "sim:0";  // a device that exists
       const ShadowReport report = shadow_run(place(Plan(std::make_shared<const Graph>(here), proposal.plan.tables())));
       ASSERT_TRUE(report.ok()) << "run " << i << ": " << report.wrong.front();
     }

@@ -154,7 +154,8 @@ TEST(OnnxData, RefusesDataBeyondTheEndOfTheirFile) {
   EXPECT_ERROR(read_with_file(all, std::nullopt), FormatError, ErrorCode::file_truncated);
   EXPECT_ERROR(read_with_file({{"location", "w"}, {"offset", "9223372036854775807"}}, UINT64_MAX / 4), FormatError,
                ErrorCode::file_truncated);
-  EXPECT_ERROR(read_with_file({{"location", "w"}}, 15), FormatError, ErrorCode::file_truncated);  // without a length, the shape's
+  // Without a length, that of the shape.
+  EXPECT_ERROR(read_with_file({{"location", "w"}}, 15), FormatError, ErrorCode::file_truncated);
   EXPECT_ERROR(read_with_file({{"location", "w"}, {"length", "1125899906842624"}}, 1000), FormatError, ErrorCode::size_mismatch);
 }
 

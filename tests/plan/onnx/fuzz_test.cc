@@ -7,7 +7,7 @@
 #include "support/onnx_writer.h"
 #include "support/scale.h"
 
-// Damaged models: whatever comes in, the answer is a graph that is valid, or an Error.
+// Damaged models: whatever the input, the result is a valid graph or an Error.
 namespace berth::testing {
 
 using namespace internal::base;
@@ -30,7 +30,7 @@ std::string with_every_rule() {
   return graph.output("v0", kFloat).model();
 }
 
-// With computations on shapes, where a damaged number reaches furthest.
+// With computations on shapes, where a damaged number has the most effect.
 std::string with_computed_shapes() {
   GraphWriter graph("computed shapes");
   graph.input("x", kFloat, {2, 6, 8}).initializer(int_list("from", {0})).initializer(int_list("to", {2})).initializer(int_list("two", {2}));
@@ -74,7 +74,7 @@ std::string mutate(Random& random, std::string bytes) {
   return bytes;
 }
 
-// Damages one number in place, so that all lengths stay right and the damage reaches the rules.
+// Changes one number in place, so that all lengths stay right and the damage reaches the shape rules.
 std::string nudge(Random& random, std::string bytes) {
   const std::uint64_t changes = 1 + random.below(3);
   for (std::uint64_t i = 0; i < changes; ++i) {
@@ -84,7 +84,7 @@ std::string nudge(Random& random, std::string bytes) {
   return bytes;
 }
 
-// Whether it was accepted.
+// Returns whether it was accepted.
 bool survives(const std::string& bytes, bool allow_unknown) {
   OnnxOptions options{.allow_unknown = allow_unknown};
   options.external_size = [](const std::string& path) { return path.size() < 16 ? std::optional<std::uint64_t>(5120) : std::nullopt; };

@@ -2,7 +2,7 @@
 #include "support/errors.h"
 #include "support/onnx_writer.h"
 
-// Names, order, subgraphs and functions: what becomes of a model's nodes.
+// Names, order, subgraphs and functions: how a model's nodes are translated.
 namespace berth::testing {
 namespace {
 
@@ -75,7 +75,7 @@ TEST(OnnxGraph, RefusesNamesThatAreDefinedTwice) {
   EXPECT_ERROR(read_onnx(weights.model()), ArgumentError, ErrorCode::duplicate_value);
 }
 
-// They could not be told apart in JSON.
+// JSON could not distinguish them.
 TEST(OnnxGraph, RefusesNamesThatAreNotUtf8) {
   GraphWriter graph;
   graph.input("x", kFloat, {3}).node("Relu", {"x"}, {"\xff"}).output("\xff", kFloat);
@@ -90,7 +90,7 @@ TEST(OnnxGraph, LeavesOutEmptyNames) {
   EXPECT_EQ(names_of(model, node_of(model, "Dropout").outputs), (Names{"z", "-"}));
 }
 
-// ---- What is read, and by whom.
+// ---- Readers of values.
 
 TEST(OnnxGraph, LeavesOutOutputsThatNobodyReads) {
   GraphWriter graph = with_input();
@@ -127,7 +127,7 @@ TEST(OnnxGraph, TakesAValueTwiceAsInput) {
 
 TEST(OnnxGraph, TakesInitializersForWeights) {
   GraphWriter graph = with_input();
-  graph.input("w", kFloat, {3});  // as before version 4 of the format
+  graph.input("w", kFloat, {3});  // required before version 4 of the format
   graph.initializer(float_list("w", {1, 2, 3})).initializer(float_list("unused", {1}));
   graph.node("Add", {"x", "w"}, {"y"}).output("y", kFloat);
   const OnnxModel model = read_onnx(graph.model());
@@ -139,7 +139,7 @@ TEST(OnnxGraph, TakesInitializersForWeights) {
 
 TEST(OnnxGraph, TakesSparseInitializersForWeights) {
   const auto sparse = [](const std::string& indices) {
-    GraphWriter message("");  // any message will do to put fields into
+    GraphWriter message("");  // any message will do as a container of fields
     message.field(1, float_list("w", {5, 6})).field(2, indices);
     return message.graph().substr(2) + std::string("\x18\x02\x18\x03", 4);
   };

@@ -6,14 +6,14 @@
 #include "support/onnx_writer.h"
 #include "support/scale.h"
 
-// Whole models: those made here, real ones where they are at hand, and very large ones.
+// Whole models: generated ones, real ones where they are installed, and very large ones.
 namespace berth::testing {
 
 namespace {
 
 struct Sweep {
   std::size_t planned = 0;      // values with a size that are written
-  std::size_t lower_bound = 0;  // most bytes live at once
+  std::size_t lower_bound = 0;  // most bytes that are live at one time
 };
 
 // A value lives from its node to its last reader, an output to the end.
@@ -106,14 +106,14 @@ std::string chain(std::size_t nodes) {
   return graph.model();
 }
 
-// A reader whose time grew with the square of the nodes would not come to an end here.
+// A reader with quadratic time would not finish here.
 TEST(OnnxSize, AMillionNodesAreRead) {
   const auto nodes = static_cast<std::size_t>(scaled(1'000'000, 100'000));
   EXPECT_EQ(read_onnx(chain(nodes)).graph.nodes.size(), nodes);
   did(std::to_string(nodes) + " nodes");
 }
 
-// One node with very many inputs, and very many nodes that capture the same.
+// One node with very many inputs, and very many nodes that capture the same value.
 TEST(OnnxSize, WideNodesAndManyCapturesAreRead) {
   const auto many = static_cast<std::size_t>(scaled(200'000, 20'000));
   GraphWriter wide("wide");

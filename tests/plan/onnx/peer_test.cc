@@ -11,7 +11,7 @@
 #include "support/process.h"
 #include "support/scale.h"
 
-// Our shapes beside those of onnx.shape_inference, where that is installed.
+// Our shapes compared with those of onnx.shape_inference, where that is installed.
 namespace berth::testing {
 
 using namespace internal::cli::samples;
@@ -47,7 +47,7 @@ void expect_agreement(const std::string& bytes, const Bindings& bind) {
   for (std::string line; std::getline(lines, line);) {
     const std::size_t space = std::min(line.find(' '), line.size());
     const auto found = ours.find(line.substr(0, space));
-    if (found == ours.end()) continue;  // a weight that nobody plans, or one that only they know
+    if (found == ours.end()) continue;  // a weight that is not planned, or one that only they know
     EXPECT_EQ(found->second, line.substr(space)) << found->first;
     ++compared;
   }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/onnx_writer.h"
 
-// Which bytes an operator may share with its inputs.
+// Which operators may reuse the bytes of their inputs.
 namespace berth::testing {
 
 namespace {
 
-// The node under test between two that give its inputs bytes of their own, for graph inputs are nobody's to share.
+// The node under test between two others that give its inputs bytes of their own, because the bytes of graph
+// inputs must not be reused.
 OnnxModel between(std::string_view op, const std::vector<TestInput>& inputs, std::vector<std::string> attributes = {},
                   std::size_t outputs = 1, std::int64_t opset = 21) {
   GraphWriter graph;
@@ -30,7 +31,8 @@ OnnxModel between(std::string_view op, const std::vector<TestInput>& inputs, std
   return read_onnx(graph.model(opset), {.allow_unknown = true});
 }
 
-// "0<1" for output 0 in place of input 1; "=" for identity; "0[8]<0" for a view of the input at byte 8; "0[8]>1" of the output.
+// "0<1" for output 0 in place of input 1; "=" for identity; "0[8]<0" for a view of the input at byte 8;
+// "0[8]>1" of the output.
 std::string options(const OnnxModel& model, std::string_view op) {
   std::string out;
   const auto add = [&](const std::string& text) { out += (out.empty() ? "" : " ") + text; };
@@ -139,7 +141,7 @@ TEST(OnnxReuse, AnInputOfWhichOnlyTheShapeCountsIsNotRead) {
   EXPECT_TRUE(node_of(between("Relu", {f32({2, 3})}), "Relu").ignored_inputs.empty());
 }
 
-// An operator of the same name from elsewhere is another operator.
+// An operator of the same name in another domain is another operator.
 TEST(OnnxReuse, IsForStandardOperatorsAlone) {
   GraphWriter graph;
   graph.input("x", kFloat, {2, 3}).node("Neg", {"x"}, {"a"}).value_info("b", kFloat, {2, 3});

@@ -84,7 +84,7 @@ TEST(OnnxSubgraphs, MayReturnAValueFromOutside) {
   EXPECT_EQ(names_of(model, node_of(model, "If").inputs), (Names{"c", "a"}));
 }
 
-// The whole node is a weight, and gone.
+// The whole node is constant-folded to a weight.
 TEST(OnnxSubgraphs, OfConstantsAreConstant) {
   GraphWriter branch;
   branch.node("Neg", {"w"}, {"inside"}).output("inside", kFloat);

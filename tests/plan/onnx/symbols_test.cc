@@ -70,7 +70,7 @@ TEST(OnnxSymbols, AreLearntFromShapesThatFollow) {
   EXPECT_EQ(shape_of(read_onnx(graph.model()), "z"), "f32 [3, 2]");
 }
 
-// Some exporters call every dimension so that they do not know.
+// Some exporters use this name for every unknown dimension.
 TEST(OnnxSymbols, AreNotNamesThatStandForAnything) {
   GraphWriter graph;
   graph.input("x", kFloat, {3, 4}).node("Neg", {"x"}, {"y"}).output("y", kFloat, {"None", "None"}).input("unused", kFloat, {"?"});
@@ -79,7 +79,7 @@ TEST(OnnxSymbols, AreNotNamesThatStandForAnything) {
   EXPECT_TRUE(model.symbols.empty());
 }
 
-// ---- What the file says of shapes.
+// ---- Shapes that the file states.
 
 TEST(OnnxShapes, ComeFromTheFileWhereNoRuleKnowsThem) {
   GraphWriter graph;
@@ -155,7 +155,7 @@ TEST(OnnxShapes, FollowThroughSlicesCastsAndScales) {
   EXPECT_EQ(shape_of(read_onnx(graph.model()), "y"), "f32 [1, 3, 14, 13]");
 }
 
-// As exporters expand: where the shape asked for is -1, the input's is kept.
+// As exporters expand: where the requested size is -1, the input's is kept.
 TEST(OnnxShapes, FollowThroughComparisonsAndChoices) {
   GraphWriter graph;
   graph.input("x", kFloat, {5, 1}).initializer(int_list("asked", {-1, 4})).initializer(int_list("minus", {-1}));
@@ -180,7 +180,7 @@ TEST(OnnxShapes, FollowThroughReductionsSplitsAndRanges) {
   EXPECT_EQ(shape_of(model, "others"), "i64 [20]");
 }
 
-// What would overflow, or divide by nothing, is not known; nothing wraps.
+// A result that would overflow, or a division by zero, is unknown; nothing wraps.
 TEST(OnnxShapes, DoNotFollowThroughOverflow) {
   for (const char* const op : {"Add", "Mul", "Div", "Mod"}) {
     GraphWriter graph;

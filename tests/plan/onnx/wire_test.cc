@@ -16,7 +16,7 @@ std::string small_model() {
   return graph.model();
 }
 
-// A field of bytes: the tag, a length of one byte, and the bytes.
+// A field of type bytes: the tag, a length of one byte, and the bytes.
 std::string field(unsigned number, std::string_view bytes) {
   std::string out;
   protozero::pbf_writer(out).add_bytes(number, bytes.data(), bytes.size());
@@ -45,7 +45,7 @@ TEST(OnnxWire, RefusesFieldsThatReachBeyondTheEnd) {
   const std::size_t end = model.size();
   expect_refused(model + "\x3a\x7f", end);
   expect_refused(model + "\x3a", end);
-  expect_refused(model + "\x09 1234", end);  // 8 bytes, of which 5 are there
+  expect_refused(model + "\x09 1234", end);  // 8 bytes, of which 5 are present
   expect_refused(model + "\x0d 12", end);
   const std::size_t before_opset = model.size() - 6;  // a message may end there
   for (std::size_t i = 0; i < model.size(); ++i) {
@@ -54,7 +54,7 @@ TEST(OnnxWire, RefusesFieldsThatReachBeyondTheEnd) {
   }
 }
 
-// Protozero cuts lengths and tags to 32 bits, which would make other fields of them.
+// Protozero truncates lengths and tags to 32 bits, which would turn them into other fields.
 TEST(OnnxWire, RefusesLengthsAndTagsOfMoreThan32Bits) {
   const std::string model = small_model();
   expect_refused(model + std::string("\x12\x80\x80\x80\x80\x10", 6), model.size());  // a length of 2^32
@@ -74,8 +74,8 @@ TEST(OnnxWire, RefusesWireTypesThatAreWrong) {
   expect_refused(model + "\x0f", model.size());                          // wire type 7
   expect_refused(model + "\x0e", model.size());                          // wire type 6
   expect_refused(model + "\x02\x01z", model.size());                     // field 0
-  expect_refused(model + "\x14", model.size());                          // a group that ends and never began
-  expect_refused(model_message(field(5, field(1, "\xff")), 17, 8), 13);  // packed dims that break off
+  expect_refused(model + "\x14", model.size());                          // a group that ends without a start
+  expect_refused(model_message(field(5, field(1, "\xff")), 17, 8), 13);  // truncated packed dims
 }
 
 TEST(OnnxWire, RefusesMoreThanTwoGibibytes) {
@@ -100,7 +100,8 @@ TEST(OnnxWire, SkipsUnknownGroupsToADepth) {
   EXPECT_ERROR(read_onnx(small_model() + nested(100)), FormatError, ErrorCode::limit_exceeded);
   EXPECT_ERROR(read_onnx(small_model() + nested(100'000)), FormatError, ErrorCode::limit_exceeded);
   EXPECT_ERROR(read_onnx(small_model() + "\x93\x03"), FormatError, ErrorCode::format_error);
-  EXPECT_ERROR(read_onnx(small_model() + "\x93\x03\x9c\x03"), FormatError, ErrorCode::format_error);  // another group ends
+  // Another group ends.
+  EXPECT_ERROR(read_onnx(small_model() + "\x93\x03\x9c\x03"), FormatError, ErrorCode::format_error);
   EXPECT_ERROR(read_onnx(small_model() + "\x93\x03\x12\x7f"), FormatError, ErrorCode::format_error);
 }
 
@@ -156,7 +157,7 @@ TEST(OnnxWire, TakesFieldsInAnyOrderAndTheLastOfASingularOne) {
   EXPECT_EQ(shape_of(read, "y"), "f32 [2, 3]");
 }
 
-// Messages that come in pieces are put together.
+// Messages that come in parts are merged.
 TEST(OnnxWire, MergesAGraphThatComesTwice) {
   GraphWriter first;
   first.input("x", kFloat, {2, 3}).node("Relu", {"x"}, {"y"});

@@ -9,7 +9,7 @@ namespace berth::testing {
 
 using namespace internal::plan;
 
-// Nothing of a part overlaps, everything is aligned, where it is fixed, and below the peak.
+// Nothing in a part overlaps, and everything is aligned, at its fixed offset if it has one, and below the peak.
 inline void expect_packed(const internal::plan::Part& part, const internal::plan::Packing& packing) {
   ASSERT_EQ(packing.offsets.size(), part.buffers.size());
   for (std::size_t i = 0; i < part.buffers.size(); ++i) {

@@ -10,7 +10,7 @@
 #include "plan/portfolio.h"
 #include "support/scale.h"
 
-// What is done to hold less memory for very many buffers comes to the same.
+// The measures that save memory with very many buffers do not change the result.
 namespace berth::testing {
 
 using namespace internal::base;
@@ -45,9 +45,9 @@ TEST(ManyBuffers, AreGivenBackByThePortfolioAsTheyWere) {
   }
 }
 
-// Heights of 32 bits where all that counts is below 2³², else of 64.
+// Heights have 32 bits where all relevant ones are below 2³², else 64.
 TEST(ManyBuffers, LieAsLowWithNarrowHeightsAsWithWideOnes) {
-  constexpr std::size_t kFactor = (std::size_t{1} << 33) + 1;  // odd: in no larger unit
+  constexpr std::size_t kFactor = (std::size_t{1} << 33) + 1;  // odd, so that there is no larger unit
   for (std::uint64_t round = 0; round < scaled(100, 10); ++round) {
     Random random(seed() + round);
     const Part narrow = std::move(cut_into_parts(tight_instance(random, 40, 60)).front().part);
@@ -63,7 +63,7 @@ TEST(ManyBuffers, LieAsLowWithNarrowHeightsAsWithWideOnes) {
   }
 }
 
-// A few hard ones, and then so many that have nothing to do with them that lists hold numbers.
+// A few hard buffers, and then so many unrelated ones that lists hold indices.
 TEST(ManyBuffers, LieInTheSameGapsHoweverListsRememberThem) {
   Random random(seed());
   const Part few = std::move(cut_into_parts(tight_instance(random, 200, 1500)).front().part);

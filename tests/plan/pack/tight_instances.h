@@ -9,15 +9,16 @@
 #include "base/random.h"
 #include "plan/problem.h"
 
-// Small instances that are hard to pack, and the slow and obvious way to know their optimum.
+// Small instances that are hard to pack, and a slow and obvious computation of their optimum.
 namespace berth::testing {
 
 using namespace internal::base;
 using namespace internal::plan;
 
-// At every time all of `height` is live. At each turn either two or three buffers die and one of all their bytes takes their location, so that they
-// should have been neighbours; or one dies and two take its place. Soon not all of them can have been, and the optimum is above the bound.
-// (Of random instances next to none are so.)
+// At every time, all of `height` is live. At each turn either two or three buffers end and one with all their
+// bytes begins at their offsets, so that they should be adjacent; or one ends and two replace it. Soon not all
+// of them can be adjacent, and the optimum is above the lower bound. (Next to no random instances are like
+// that.)
 inline std::vector<internal::plan::PackBuffer> tight_instance(Random& random, std::size_t height, std::uint32_t turns) {
   std::vector<internal::plan::PackBuffer> out;
   std::vector<std::size_t> alive;
@@ -52,10 +53,10 @@ inline std::vector<internal::plan::PackBuffer> tight_instance(Random& random, st
   return out;
 }
 
-// Whether the buffers can lie below `height`, by walking through time with every set of locations that those alive can have. Exponential in what
-// is alive at once.
+// Whether the buffers can be packed below `height`, by a walk through time with every set of offsets that the
+// live ones can have. Exponential in the number of live buffers.
 inline bool fits_by_force(const std::vector<internal::plan::PackBuffer>& buffers, std::size_t height) {
-  using Locations = std::map<std::size_t, std::size_t>;  // of those alive: offset by buffer
+  using Locations = std::map<std::size_t, std::size_t>;  // of the live ones: offset by buffer
   std::vector<std::size_t> births(buffers.size());
   for (std::size_t i = 0; i < births.size(); ++i) births[i] = i;
   std::sort(births.begin(), births.end(), [&](std::size_t a, std::size_t b) { return buffers[a].begin < buffers[b].begin; });

@@ -10,13 +10,14 @@
 #include "berth/plan/verify.h"
 #include "support/scale.h"
 
-// Mutated files of graphs and plans. Whatever comes in, the answer is an Error or something that stands up to being judged again.
+// Mutated files of graphs and plans. Whatever the input, the result is an Error or something that passes
+// validation again.
 namespace berth::testing {
 
 using namespace internal;
 namespace {
 
-// A piece of a text as the readers see it: digits, letters, or one other character.
+// A token of a text as the readers see it: digits, letters, or one other character.
 std::pair<std::size_t, std::size_t> piece_at(const std::string& text, std::size_t at) {
   const auto kind = [](char c) { return c >= '0' && c <= '9' ? 1 : c >= 'a' && c <= 'z' ? 2 : 0; };
   std::size_t begin = at;
@@ -61,7 +62,7 @@ std::string random_piece(Random& random, const std::string& text) {
   return text.substr(begin, end - begin);
 }
 
-// Puts another number in the location of one, which leaves the form as it was.
+// Replaces a number by another, which keeps the syntax valid.
 void change_number(Random& random, std::string& text) {
   constexpr const char* kNumbers[] = {
       "0", "1", "2", "3", "4", "8", "32", "63", "64", "65", "128", "192", "4294967295", "9223372036854775807", "18446744073709551615"};
@@ -109,7 +110,7 @@ void survives(Read read, const std::vector<std::string>& seeds) {
   did(std::to_string(runs) + " inputs, " + std::to_string(accepted) + " accepted");
 }
 
-// What was read is valid, and can be written and read.
+// What was read is valid, and can be written and read again.
 void judge(const Graph& graph) {
   ASSERT_NO_THROW(graph.validate());
   JsonWriter json;

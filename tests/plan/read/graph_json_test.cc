@@ -23,7 +23,7 @@ std::string written(const Graph& graph, JsonWriter::Style style = JsonWriter::St
   return json.take();
 }
 
-// A valid graph in which every member of every struct has some chance to be other than usual.
+// A valid graph in which every member of every struct may differ from its default.
 class RandomGraph {
  public:
   explicit RandomGraph(std::uint64_t seed) : random_(seed) {}
@@ -34,7 +34,7 @@ class RandomGraph {
     const std::uint64_t inputs = random_.below(4);
     for (std::uint64_t i = 0; i < inputs; ++i) add_value().external = true;
     for (std::uint64_t left = random_.below(10); left > 0; --left) add_node();
-    if (some()) add_value();  // nobody's
+    if (some()) add_value();  // used by no node
     return std::move(graph_);
   }
 
@@ -207,7 +207,7 @@ TEST(GraphJson, NamesThatAreNotUtf8AreReplaced) {
   EXPECT_EQ(read_graph_json(written(graph)).values[0].name, "a\xef\xbf\xbd");
 }
 
-// A graph with the text of one value, one of a node, or one of the top replaced.
+// A graph with the text of one value, one node, or one top-level member replaced.
 std::string with_value(const std::string& members) {
   return R"({"berth":"graph","values":[{"name":"a","external":true},{"name":"b",)" + members + R"(}],"nodes":[]})";
 }
@@ -298,7 +298,7 @@ TEST(GraphJson, RefusesGraphsThatCannotRun) {
   EXPECT_ERROR(read_graph_json(with_node(R"("inputs":["b"],"outputs":["b"])")), ArgumentError, ErrorCode::graph_cycle);
 }
 
-// Each with where the fault is, as far as it is known.
+// Each error gives the position of the fault, as far as it is known.
 TEST(GraphJson, RefusesWhatIsNotJsonAndSaysWhere) {
   const std::pair<std::string, std::string> bad[] = {
       {R"({"berth" "graph"})", "9"},
@@ -306,7 +306,7 @@ TEST(GraphJson, RefusesWhatIsNotJsonAndSaysWhere) {
       {R"({"berth":"graph","values":[01]})", "27"},
       {R"({"berth":"graph","values":[18446744073709551616]})", "27"},
       {R"({"berth":"graph","values":[tru]})", "27"},
-      {R"({"berth":"gr\qph"})", "17"},  // behind the string
+      {R"({"berth":"gr\qph"})", "17"},  // after the string
       {"\xef\xbb\xbf{\"a\":\"b\xff\"}", "10"},
       {R"({"berth":"graph"} more)", "18"},
       {R"({"berth":"graph")", "16"},

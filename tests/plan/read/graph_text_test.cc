@@ -57,7 +57,7 @@ TEST(ReadGraphText, IndicesNeedNotCount) {
   EXPECT_THAT(graph.nodes[1].inputs, ElementsAre(0));
 }
 
-// Each with the line that is at fault.
+// Each error names the line at fault.
 TEST(ReadGraphText, RefusesABadLineAndSaysWhich) {
   const std::pair<const char*, const char*> bad[] = {
       {"0 a | | 8\nx b | | 8\n", "2"},
@@ -108,7 +108,7 @@ TEST(ReadGraphText, RefusesACycle) {
   EXPECT_ERROR(read_graph_text("0 a | 0 | 8\n"), ArgumentError, ErrorCode::graph_cycle);
 }
 
-// ---- Real graphs and lives, where they are at hand.
+// ---- Real graphs and lifetimes, where they are installed.
 
 const std::filesystem::path kData = "../shared/data/plan";
 
@@ -149,7 +149,7 @@ std::uint64_t most_live_bytes(const Graph& graph) {
   return static_cast<std::uint64_t>(most);
 }
 
-// id,lower,upper,size, read as plainly as can be.
+// id,lower,upper,size, parsed in the simplest way.
 std::vector<Life> lives_in(const std::string& csv) {
   std::istringstream lines(csv);
   std::string line;
@@ -166,7 +166,7 @@ std::vector<Life> lives_in(const std::string& csv) {
   return lives;
 }
 
-// What the README says of an instance: | name | n | lower bound | …
+// What the README states about an instance: | name | n | lower bound | …
 struct Instance {
   std::string name;
   std::size_t values = 0;

@@ -81,7 +81,7 @@ TEST(ReadLives, TakesTheLargestTimes) {
   EXPECT_EQ(graph.nodes.size(), 1U);
 }
 
-// Each with the line that is at fault.
+// Each error names the line at fault.
 TEST(ReadLives, RefusesABadLineAndSaysWhich) {
   const std::string header = "id,lower,upper,size\n";
   const std::pair<std::string, const char*> bad[] = {
@@ -143,7 +143,7 @@ TEST(ReadLives, RefusesAnAlignmentThatIsNoPowerOfTwo) {
                  ErrorCode::invalid_alignment);
 }
 
-// Back from the graph to lives in stretches, against lives that are counted in the plainest way.
+// Two values are live at the same time in the graph exactly when their lifetimes in the file overlap.
 TEST(ReadLives, KeepsWhoLivesTogether) {
   Random random(seed());
   const std::uint64_t runs = scaled(2000, 20);

@@ -31,7 +31,7 @@ PlanTables read_tables(const std::string& json) {
   return tables_from_json(document.top());
 }
 
-// ---- The tables alone, as the file has them.
+// ---- The tables alone, as they are in the file.
 
 PlanTables random_tables(Random& random) {
   const auto number = [&] { return static_cast<std::uint32_t>(random.next() >> (32 + random.below(32))); };
@@ -103,7 +103,7 @@ TEST(PlanTablesJson, WhatNeedNotBeThereMayBeLeftOut) {
   EXPECT_TRUE(tables.locations[0].planned());
 }
 
-// A member, what is written in its stead, and where the fault is.
+// A member, its replacement, and the position of the fault.
 TEST(PlanTablesJson, RefusesWhatBreaksTheFormAndSaysWhere) {
   const std::tuple<const char*, const char*, const char*> bad[] = {
       {"strategy", "7", "strategy"},
@@ -152,7 +152,7 @@ TEST(PlanTablesJson, RefusesSumsThatAreWrong) {
     json[sum] = 7;
     EXPECT_ERROR(read_tables(json.dump()), ArgumentError, ErrorCode::plan_invalid);
   }
-  nlohmann::json json = small_tables();  // whose sum past 64 bits looks right
+  nlohmann::json json = small_tables();  // whose sum wraps past 64 bits to the right value
   json["peak_bytes"] = SIZE_MAX - 1;
   json["lower_bound_bytes"] = 8;
   json["arenas"][0]["bytes"] = SIZE_MAX;
@@ -162,7 +162,7 @@ TEST(PlanTablesJson, RefusesSumsThatAreWrong) {
 
 // ---- Whole plans.
 
-// x (external) -> a -> b -> c: a and c take turns, as b lies between them.
+// x (external) -> a -> b -> c: a and c use the same bytes, since b separates them in time.
 Graph chain() {
   Graph graph;
   const ValueId x = graph.add_value({.name = "x", .bytes = 64, .external = true});
@@ -198,7 +198,7 @@ TEST(PlanJson, ReadsBackWhatItWrites) {
   EXPECT_EQ(read_graph(json).nodes.size(), 3U);
 }
 
-// A file that was tampered with is read as it stands, and judged.
+// A file that was tampered with is read as it is, and verified.
 TEST(PlanJson, RefusesAPlanThatIsWrong) {
   const auto refused = [](const char* pointer, const nlohmann::json& value) {
     SCOPED_TRACE(pointer);
@@ -207,7 +207,8 @@ TEST(PlanJson, RefusesAPlanThatIsWrong) {
     EXPECT_ERROR(read_plan_json(json.dump()), ArgumentError, ErrorCode::plan_invalid);
   };
   refused("/plan/places/3", nlohmann::json::parse(R"({"buffer":2,"offset":64,"extent_bytes":64})"));  // over b
-  refused("/plan/places/2/offset", 65);                                                               // past the end
+  // Past the end.
+  refused("/plan/places/2/offset", 65);
   refused("/plan/places/2/extent_bytes", 32);
   refused("/plan/places", nlohmann::json::array());
   refused("/plan/nodes", {0, 9});

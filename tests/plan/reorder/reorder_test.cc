@@ -46,7 +46,7 @@ bool can_run(const OrderModel& model, const std::vector<UnitId>& order) {
   return order.size() == model.units();
 }
 
-// The least that any order needs, by all of them.
+// The smallest peak over all orders, by enumeration.
 std::size_t least_of_all_orders(const OrderModel& model) {
   std::vector<UnitId> order = as_given(model);
   std::size_t least = SIZE_MAX;
@@ -84,7 +84,7 @@ TEST(Reorder, EveryRuleGivesAnOrderInWhichUnitsCanRun) {
   }
 }
 
-// Sources run once, before the first that reads of them, and everything else as the units say.
+// Sources run once, before their first reader, and everything else in the order of the units.
 TEST(Reorder, NodesInOrderAreAllNodes) {
   Random random(seed());
   for (std::uint64_t i = 0; i < scaled(2'000, 100); ++i) {
@@ -103,13 +103,13 @@ TEST(Reorder, BackwardsAndForwardsCountTheSame) {
     const OrderModel model = random_model(random, 30);
     const std::vector<UnitId> order = order_rules()[i % order_rules().size()].order(model);
     ForwardWalk forwards(model);
-    std::vector<std::size_t> before;  // live before each unit
+    std::vector<std::size_t> before;  // live bytes before each unit
     for (const UnitId u : order) {
       before.push_back(forwards.live_bytes());
       forwards.run(u);
     }
     BackwardWalk backwards(model);
-    // What survives and is made by nobody in the order is live at the end of both.
+    // Values that survive and are computed by no unit of the order are live at the end of both.
     for (std::size_t k = order.size(); k-- > 0;) {
       backwards.run(order[k], [](UnitId) {});
       ASSERT_EQ(backwards.live_bytes(), before[k]) << "run " << i << ", unit " << k;
@@ -117,7 +117,7 @@ TEST(Reorder, BackwardsAndForwardsCountTheSame) {
   }
 }
 
-// Many branches of many sizes: the sets that may have run are as many as can be.
+// Many branches of many sizes: the number of sets that may have run is maximal.
 TEST(Reorder, GivesUpWhereThereAreTooManySets) {
   Random random(seed());
   Graph graph;
@@ -142,7 +142,7 @@ TEST(Reorder, GivesUpWhereThereAreTooManySets) {
   EXPECT_LT(answer.states, 1000U);
 }
 
-// By the definition: all others come before it or after it in every order.
+// By the definition: in every order, all other units run before it or after it.
 TEST(Reorder, RangesAreCutWhereAllOrdersPass) {
   Random random(seed());
   std::uint64_t cuts = 0;

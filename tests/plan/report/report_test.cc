@@ -178,7 +178,7 @@ TEST(Picture, TellsNeighboursApart) {
 
 // ---- The whole, from a plan.
 
-// Of the map, which follows the live bytes.
+// The data of the map, which follows the live bytes.
 std::string data_of(const std::string& page) {
   const std::string_view open = "<script type=\"application/json\">";
   const std::size_t begin = page.find(open, page.find("data-kind=\"map\"")) + open.size();

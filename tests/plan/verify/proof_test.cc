@@ -15,7 +15,7 @@
 #include "support/errors.h"
 #include "support/scale.h"
 
-// Plans that are optimal though they are above the bytes that are live at once.
+// Plans that are optimal though their peak exceeds the bytes that are live at any one time.
 namespace berth::testing {
 
 using namespace internal::base;
@@ -24,7 +24,7 @@ namespace {
 
 using namespace internal::plan;
 
-// The first of the generated instances whose optimum, by force, is above its bound.
+// The first of the generated instances whose optimum, by brute force, is above its lower bound.
 struct Hard {
   std::vector<PackBuffer> buffers;
   std::size_t height;
@@ -67,7 +67,7 @@ TEST(Proof, ABoundThatIsNotTrueIsRefused) {
   EXPECT_ERROR(Plan(graph, tables), ArgumentError, ErrorCode::plan_invalid);
 }
 
-// More alignment than is needed makes everything longer, and with it what is live.
+// More alignment than is needed makes every extent larger, and with it the live bytes.
 TEST(Proof, ABoundByAlignmentThatNobodyNeedsIsRefused) {
   const auto graph = std::make_shared<const Graph>(lives_graph({{0, 1, 10}}));
   PlanTables tables = plan(graph).tables();
@@ -92,7 +92,7 @@ TEST(Proof, ABoundNamesWhereItIsToBeSeen) {
   EXPECT_LT(proof.steps.begin, proof.steps.end);
 }
 
-// The true bound is not enough: it must be seen where the plan says.
+// A true bound is not enough: it must hold at the steps that the plan names.
 TEST(Proof, ABoundWithAnotherProofIsRefused) {
   Graph plain = lives_graph({{0, 2, 10}, {1, 2, 30}, {2, 3, 20}});
   plain.values[2].fixed_offset = 8;
@@ -122,7 +122,8 @@ TEST(Proof, ASearchOfOnePartShowsTheBoundOfAll) {
     lives.push_back({one.begin, one.end, one.bytes});
     end = std::max(end, one.end);
   }
-  for (std::uint32_t i = 0; i < 40; ++i) lives.push_back({end, end + 1 + i, i == 39 ? 1U : 0U});  // a part of its own, that needs little
+  // A part of its own, which needs little.
+  for (std::uint32_t i = 0; i < 40; ++i) lives.push_back({end, end + 1 + i, i == 39 ? 1U : 0U});
   for (std::uint32_t i = 0; i < 40; ++i) lives.push_back({end + 50 + i, end + 52 + i, 1});
   const Plan made = plan(lives_graph(lives));
   EXPECT_EQ(made.outcome(), PlanOutcome::optimal);
@@ -130,7 +131,7 @@ TEST(Proof, ASearchOfOnePartShowsTheBoundOfAll) {
   EXPECT_EQ(made.tables().arenas[0].proof, (BoundProof{BoundProof::By::search, {0, end}}));
 }
 
-// As a file of lives, through the reader and every strategy.
+// As a file of lifetimes, through the reader and every strategy.
 TEST(Proof, RelabelledReversedScaledAndShiftedFilesHaveTheSamePeak) {
   for (std::uint64_t round = 0; round < scaled(20, 3); ++round) {
     Random random(seed() + round);

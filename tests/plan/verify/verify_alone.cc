@@ -3,7 +3,7 @@
 
 #include "berth/plan/verify.h"
 
-// A program that links the verifier and base/ alone: one plan that is right, and one that is not.
+// A program that links only the verifier and base/: one plan that is right, and one that is not.
 int main() {
   using namespace berth;
   Graph graph;

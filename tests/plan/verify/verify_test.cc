@@ -11,7 +11,7 @@
 #include "support/everything.h"
 #include "support/scale.h"
 
-// The judge: plans that are wrong in one known way, and the runs that show that nothing else slips through.
+// The verifier: plans with one known error, and runs which show that nothing else passes.
 namespace berth::testing {
 
 using namespace internal::base;
@@ -20,7 +20,7 @@ namespace {
 
 using Kind = PlanProblem::Kind;
 
-// A graph with something of everything, and its plan.
+// A graph with a bit of everything, and its plan.
 struct Case {
   Graph graph;
   PlanTables tables;
@@ -152,7 +152,7 @@ TEST(Verify, CatchesAMissingEdgeOfAParallelPlan) {
   expect_caught(wrong, Kind::order);
 }
 
-// ---- Any damage. What the verifier lets pass must also pass a run with real bytes.
+// ---- Random damage. What the verifier accepts must also pass a shadow run with real bytes.
 
 void damage(Random& random, PlanTables& tables) {
   ValueLocation& location = tables.locations[random.below(tables.locations.size())];
@@ -196,7 +196,7 @@ TEST(Verify, NoDamagedPlanGetsThroughThatAShadowRunFaults) {
         ++caught;
         continue;
       }
-      ++harmless;  // another plan, and a right one: its bytes prove it
+      ++harmless;  // another plan, and a correct one: the shadow run proves it
       const Plan other(std::make_shared<const Graph>(graph), tables);
       const ShadowReport report =
           shadow_run(place(other), other.tables().parallel > 1 ? random_order(random, other) : std::vector<NodeId>());

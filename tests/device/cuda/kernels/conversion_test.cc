@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The conversions of the CUDA kernels, compiled for the host with the hardware's instructions computed, against the reference: bit for bit.
+// The conversions of the CUDA kernels, compiled for the host with the hardware's instructions emulated,
+// compared bit for bit with the reference.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -21,7 +22,7 @@ namespace {
 constexpr std::array kQuick = {DType::f32, DType::f64, DType::f16, DType::bf16, DType::f8e4m3, DType::f8e5m2,
                                DType::i8,  DType::u8,  DType::i32, DType::i64,  DType::boolean};
 
-// All values of dtypes of up to two bytes, else telling ones; a multiple of four.
+// All values of dtypes of up to two bytes, else values at the edges; a multiple of four.
 std::vector<std::byte> values_of(DType dtype, std::uint64_t count) {
   if (size_bytes(dtype) > 2) return TellingValues(seed()).make(dtype, count / 4 * 4);
   const std::size_t all = std::size_t{1} << (8 * size_bytes(dtype));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA kernels by themselves: memory and streams come from CUDA's runtime, and no backend has to do with it. Every result is compared
-// with the host's reference, bit for bit, over the whole target with its gaps. Blocks are as large as what lies in them, so that
-// compute-sanitizer sees a read or a write beside them.
+// The CUDA kernels by themselves: memory and streams come from CUDA's runtime, and no backend is involved.
+// Every result is compared bit for bit with the host's reference, over the whole target with its gaps.
+// Allocations are exactly as large as their contents, so that compute-sanitizer sees an access outside them.
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
@@ -60,7 +60,7 @@ class CudaKernels : public ::testing::Test {
   cudaStream_t stream_ = nullptr;
 };
 
-// Bytes on the device, which begin `offset` bytes into their block and end where it ends.
+// Bytes on the device that begin `offset` bytes into their allocation and end at its end.
 class DeviceBytes {
  public:
   DeviceBytes(const std::vector<std::byte>& content, std::size_t offset) : offset_(offset), bytes_(content.size()) {
@@ -88,7 +88,8 @@ std::size_t first_difference(const std::vector<std::byte>& a, const std::vector<
   return static_cast<std::size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
 }
 
-// All values of dtypes of up to two bytes, else telling ones; a few more, so that there is no whole number of vectors.
+// All values of dtypes of up to two bytes, else values at the edges; a few more, so that a tail follows the
+// last whole vector.
 std::vector<std::byte> values_of(DType dtype, std::uint64_t count) {
   if (size_bytes(dtype) > 2) return TellingValues(seed()).make(dtype, count + 7);
   const std::size_t all = (std::size_t{1} << (8 * size_bytes(dtype))) + 7;
@@ -104,7 +105,7 @@ struct Case {
   std::vector<std::int64_t> shape;
   Layout source;
   Layout target;
-  std::size_t source_offset = 0;  // of the block's first byte used
+  std::size_t source_offset = 0;  // from the start of the allocation
   std::size_t target_offset = 0;
 
   std::string to_string() const {
@@ -157,7 +158,8 @@ Layout contiguous(const std::vector<std::int64_t>& shape) {
   return layout;
 }
 
-// A matrix, or several, seen with its last two axes exchanged; rows lie `gap` elements farther apart than they are long.
+// One matrix or several, seen with the last two axes exchanged; the row stride exceeds the row length by `gap`
+// elements.
 Layout transposed(const std::vector<std::int64_t>& shape, std::int64_t gap) {
   Layout layout;
   layout.strides.resize(shape.size());

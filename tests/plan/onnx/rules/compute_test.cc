@@ -3,7 +3,7 @@
 #include "support/errors.h"
 #include "support/onnx_writer.h"
 
-// What the other operators make of a shape. The expected shapes are those of the ONNX project's own inference.
+// The output shapes of the other operators. The expected shapes are those of the ONNX project's own inference.
 namespace berth::testing {
 namespace {
 

@@ -3,7 +3,7 @@
 #include "support/errors.h"
 #include "support/onnx_writer.h"
 
-// What operators that move elements make of a shape. The expected shapes are those of the ONNX project's own inference.
+// The output shapes of operators that move elements. The expected shapes are those of ONNX's own inference.
 namespace berth::testing {
 namespace {
 
@@ -211,7 +211,7 @@ TEST(OnnxRules, MakeTensorsOfAGivenSize) {
   });
 }
 
-// An opset below the first one of a rule, attributes that became inputs, and what no shape follows from.
+// An opset below the first one of a rule, attributes that became inputs, and inputs that determine no shape.
 TEST(OnnxRules, SayNothingWhereNothingFollows) {
   expect_rows({
       {"NonZero", 21, {f32({2, 3})}, {}, {"?"}},

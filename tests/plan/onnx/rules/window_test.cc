@@ -3,7 +3,7 @@
 #include "support/errors.h"
 #include "support/onnx_writer.h"
 
-// What windows that slide make of a shape. The expected shapes are those of the ONNX project's own inference.
+// The output shapes of operators with sliding windows. The expected shapes are those of ONNX's own inference.
 namespace berth::testing {
 namespace {
 
@@ -299,7 +299,7 @@ TEST(OnnxRules, SlideWindowsOfPools) {
   });
 }
 
-// Tools differ about a window that would start behind the end, so nothing is said; the file may say it.
+// Tools differ about a window that would start past the end, so no shape is inferred; the file may state it.
 TEST(OnnxRules, LeaveToTheFileWhatToolsDisagreeAbout) {
   const std::vector<std::string> attributes = {integers("kernel_shape", {1}), integers("strides", {3}), integer("ceil_mode", 1)};
   EXPECT_EQ(shape_of(read_onnx(one_node("MaxPool", {f32({2, 2, 18})}, attributes), {.allow_unknown = true}), "o0"), "?");

@@ -10,7 +10,7 @@
 #include "plan/pack/tight_instances.h"
 #include "support/scale.h"
 
-// The exact search against brute force, on instances whose optimum is above the bound as often as not.
+// The exact search against brute force, on instances whose optimum is above the lower bound half of the time.
 namespace berth::testing {
 
 using namespace internal::base;
@@ -37,7 +37,7 @@ std::size_t optimum_by_force(const Part& part) {
   return height;
 }
 
-// The optimum is found, and that it is one is said if it is above the bound.
+// The optimum is found, and proved if it is above the lower bound.
 void expect_optimum(const Part& part, std::size_t optimum, const pack::exact::Rules& rules) {
   const PackAnswer answer = pack_exact({part, SIZE_MAX / 4, kEndless}, rules);
   ASSERT_EQ(answer.end, PackEnd::done);
@@ -49,7 +49,7 @@ void expect_optimum(const Part& part, std::size_t optimum, const pack::exact::Ru
   ASSERT_LE(lower.proved_bytes, optimum);
 }
 
-// Changes an instance so that it has what the search treats apart.
+// Changes an instance so that it has the special cases of the search.
 void add_alignment(Random& random, std::vector<PackBuffer>& buffers) {
   for (PackBuffer& one : buffers)
     if (one.bytes % 2 == 0 && random.one_in(2)) one.alignment = 2;
@@ -91,7 +91,7 @@ TEST(Exact, AgreesWithBruteForceOnAlignedBuffers) { compare_with_force(1, scaled
 
 TEST(Exact, AgreesWithBruteForceAroundFixedBuffers) { compare_with_force(2, scaled(200, 10), add_fixed); }
 
-// Two buffers of equal lives are not one: merged they need more. The smallest example that is known.
+// Two buffers with equal lifetimes must not be merged: merged they need more. The smallest known example.
 TEST(Exact, DoesNotMergeEqualLives) {
   std::vector<PackBuffer> buffers;
   for (const auto& [begin, end, bytes] : std::vector<std::array<std::uint32_t, 3>>{
@@ -120,7 +120,7 @@ TEST(Exact, EqualSeedsGiveEqualPackings) {
   expect_packed(parts[0].part, one.packing);
 }
 
-// What an instance looks like must not matter, even where the search gives up before its end.
+// The representation of an instance must not matter, even where the search gives up before its end.
 TEST(Exact, RelabelledReversedScaledAndShiftedCopiesHaveTheSamePeak) {
   for (std::uint64_t round = 0; round < scaled(20, 3); ++round) {
     Random random(seed() + round);
@@ -147,7 +147,7 @@ TEST(Exact, RelabelledReversedScaledAndShiftedCopiesHaveTheSamePeak) {
   }
 }
 
-// So no packer can tell a copy in other units from the plain one.
+// So no packer can distinguish a copy in other units from the plain one.
 TEST(Exact, AScaledCopyIsCutAlikeAndPackedInTheSameDirection) {
   Random random(seed());
   for (std::uint64_t round = 0; round < scaled(200, 20); ++round) {

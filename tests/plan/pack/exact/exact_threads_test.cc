@@ -11,7 +11,7 @@
 #include "plan/pack/tight_instances.h"
 #include "support/scale.h"
 
-// Several threads that search one part.
+// Several threads that search the same part.
 namespace berth::testing {
 
 using namespace internal::base;
@@ -22,7 +22,7 @@ using namespace internal::plan;
 
 const Patience kEndless{std::nullopt, {}};
 
-// Over before it begins.
+// Cancelled before the search begins.
 Patience cancelled() {
   std::stop_source cancel;
   cancel.request_stop();
@@ -33,7 +33,7 @@ PackAnswer search(const Part& part, std::size_t below, const Patience& patience,
   return pack_exact({part, below, patience, 0, 0, SIZE_MAX, threads}, {});
 }
 
-// Which of them finds it is open; what it is, is not.
+// Which thread finds the optimum varies; the optimum does not.
 TEST(ExactThreads, FindTheSameOptimum) {
   for (std::uint64_t round = 0; round < scaled(200, 10); ++round) {
     Random random(seed() + round);
@@ -49,16 +49,17 @@ TEST(ExactThreads, FindTheSameOptimum) {
   }
 }
 
-// A part that is mostly too much for a proof.
+// A part that is usually too large for a proof.
 CutPart hard_part(std::uint64_t round) {
   Random random(seed() + round);
   return std::move(cut_into_parts(tight_instance(random, 64, 200)).front());
 }
 
-// Where an answer ends, or far above all of them.
+// The peak of an answer, or a value far above all of them.
 std::size_t peak_of(const PackAnswer& answer) { return answer.end == PackEnd::done ? answer.packing.peak_bytes : 1000; }
 
-// Each works until its steps are over. They come lower than who packs once, and than where they were after a few steps; luck evens out over some parts.
+// Each thread works until its step limit. The peak is lower than that of a single greedy packing, and than
+// after a few steps; random variation evens out over some parts.
 TEST(ExactThreads, LowerWhatTheyCannotProve) {
   std::size_t lowered = 0;
   std::size_t begun = 0;
@@ -80,14 +81,16 @@ TEST(ExactThreads, LowerWhatTheyCannotProve) {
 TEST(ExactThreads, ClaimNothingAboutACapacityThatIsFarTooLarge) {
   Random random(seed());
   for (const CutPart& cut : cut_into_parts(tight_instance(random, 40, 40))) {
-    for (const std::size_t enough : {std::size_t{3} << 30, std::size_t{1} << 40, SIZE_MAX / 2}) {  // in units, and beyond what they count
+    // In units, and beyond their range.
+    for (const std::size_t enough : {std::size_t{3} << 30, std::size_t{1} << 40, SIZE_MAX / 2}) {
       const PackAnswer answer = pack_exact({cut.part, SIZE_MAX / 4, kEndless, enough, 0, SIZE_MAX, 1}, {});
       EXPECT_LE(answer.proved_bytes, cut.part.lower_bound_bytes) << enough;
     }
   }
 }
 
-// Cancelled before they begin, they notice it after a thousand steps: too few to prove anything, or to come as low as otherwise.
+// Cancelled before they begin, the threads notice it after a thousand steps: too few to prove anything, or to
+// reach as low a peak.
 TEST(ExactThreads, StopWhenTheyAreCancelled) {
   std::size_t whole = 0;
   std::size_t stopped = 0;
