@@ -62,7 +62,12 @@ struct PlanCommand {
 };
 inline PlanJson detail_of(const PlanCommand& command) { return command.full ? PlanJson::with_locations : PlanJson::summary; }
 Exit run_plan(const PlanCommand& command);
-Exit run_verify(const std::string& path, bool json);
+
+struct VerifyCommand {
+  std::string path;
+  bool json = false;
+};
+Exit run_verify(const VerifyCommand& command);
 
 struct InspectCommand {
   std::string path;

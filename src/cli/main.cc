@@ -1,265 +1,180 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <csignal>
+#include <functional>
+#include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "base/text.h"
 #include "berth/berth.h"
-#include "berth/plan.h"
 #include "cli/commands.h"
+#include "cli/options.h"
 
 using namespace berth::internal::cli;
 
 namespace {
 
-void add_replay_options(CLI::App& app, ReplayCommand& command) {
-  app.add_option("TRACE", command.path, "A file that BERTH_TRACE wrote, or lines of op,id,bytes,stream; plain or gzip")->required();
-  app.add_option("--device", command.device, "Where to allocate (cpu)");
-  app.add_option("--strategy", command.strategy, "How: a strategy of berth, or malloc (the device's default)");
-  app.add_option("--scale", command.scale, "Divide all sizes by this")->check(CLI::PositiveNumber);
-  app.add_option("--threads", command.threads, "How many threads replay it, each a copy of its own")->check(CLI::Range(1, 1024));
-  app.add_flag("--touch", command.touch, "Write one byte in every 4,096 of each block");
-  app.add_flag("--once", command.once, "Leave out the second run, which gives the percentiles");
-  app.add_flag("--compare", command.compare, "Try every strategy, and malloc")->excludes("--strategy");
-  app.add_option("--html", command.html, "Write an HTML report, in one file")->excludes("--compare");
-  app.add_flag("--json", command.json, "Print JSON");
-  app.footer(
-      "BERTH_SIM_CAPACITY and BERTH_SIM_PAGE shape the device sim. The time and the memory are of one run, the percentiles of a second.");
+// The command line: its subcommands, and the function that runs each.
+class CommandLine {
+ public:
+  CommandLine();
+
+  // Nothing when there is a subcommand to run. Otherwise help, the version or a usage error was printed, and
+  // this is the exit code.
+  std::optional<Exit> parse(int argc, char** argv);
+
+  // Runs the subcommand that was parsed, and reports its errors.
+  Exit run() const;
+
+ private:
+  struct Subcommand {
+    const CLI::App* app;
+    std::function<Exit()> run;
+  };
+
+  void add_bench_commands();
+  void add_shm_commands();
+  void add_snapshot_commands();
+  void add_tour_commands();
+  CLI::App& add_group(const char* name, const char* does);
+  CLI::App& add_plain(CLI::App& parent, const char* name, const char* does, Exit (*work)(bool json));
+  template <class Command>
+  void add(CLI::App& parent, const char* name, const char* does, void (*add_options)(CLI::App&, Command&), Exit (*work)(const Command&));
+
+  CLI::App app_{"berth: the memory under a tensor program", "berth"};
+  std::string colour_ = "auto";
+  std::vector<Subcommand> subcommands_;
+};
+
+// ---- Set up. The help lists the subcommands in this order.
+
+CommandLine::CommandLine() {
+  app_.require_subcommand(1);
+  app_.set_version_flag("--version", std::string("berth ") + berth::version());
+  app_.footer("Exit codes: 0 done; 1 the answer is no; 2 wrong use, also a file that cannot be opened. `berth tour` is a good start.");
+  app_.add_option("--color", colour_, "auto (on a terminal), always or never")->check(CLI::IsMember({"auto", "always", "never"}));
+
+  add_plain(app_, "devices", "List this machine's devices, their memory and what they can do", run_devices);
+  add_plain(app_, "doctor", "Say what this machine has and lacks for berth, and how to fix it", run_doctor);
+  add(app_, "replay", "Run a trace of allocations through an allocator, and say what it cost", add_replay_options, run_replay);
+  add(app_, "plan", "Decide where every value of a graph lives, in as little memory as can be", add_plan_options, run_plan);
+  add(app_, "verify", "Judge a plan that berth plan --out wrote", add_verify_options, run_verify);
+  add(app_, "inspect", "Say what is in a file of tensors", add_inspect_options, run_inspect);
+  add(app_, "check", "Say whether a file of tensors keeps every rule of its format, or where it does not", add_check_options, run_check);
+  add(app_, "convert", "Write a file of tensors in another format, with other dtypes, aligned", add_convert_options, run_convert);
+  add_bench_commands();
+  add_shm_commands();
+  add_snapshot_commands();
+  add(app_, "top", "Show the pools of running processes", add_top_options, run_top);
+  add_tour_commands();
 }
 
-void add_plan_options(CLI::App& app, PlanCommand& command) {
-  app.add_option("FILE", command.path,
-                 "An ONNX model, lines of id,lower,upper,size (an offset column is passed over), graph text, or JSON; plain or gzip")
-      ->required();
-  app.add_option("--strategy", command.strategy, "best, offsets, slots, or one by name (best)");
-  app.add_option("--order", command.order, "given, best (looks for an order of nodes that needs less), or one by name (given)");
-  app.add_option("--match-range", command.match_range, "Slots: how far sizes may differ; 0 shares none (tries 1 to 16)")
-      ->check(CLI::Range(0, 1 << 20));
-  app.add_flag("--no-inplace", command.no_inplace, "Give every value bytes of its own");
-  const CLI::Range branches(1, 1 << 16);
-  app.add_option("--parallel", command.parallel, "So many branches may run at once (1: nodes run in order)")->check(branches);
-  app.add_option("--colours", command.parallel, "What --parallel was called once")->check(branches)->group("");
-  app.add_option("--time-limit", command.time_limit, "Seconds after which the best so far is taken")->check(CLI::Range(0.0, 1e9));
-  app.add_option("--seed", command.seed, "Of what the search leaves to chance (0)");
-  app.add_option("--threads", command.threads, "That search at once (1)")->check(CLI::Range(1, 256));
-  app.add_option("--capacity", command.capacity, "Bytes that each arena may have; exits 1 when it does not fit");
-  app.add_option("--budget", command.budget, "Bytes it should fit into; exits 1 when it does not, and says what to recompute or to move");
-  app.add_option("--bandwidth", command.bandwidth, "With --budget: bytes a second between devices (16GiB)");
-  app.add_option("--move-to", command.move_to, "With --budget: the device that values are moved to (cpu:0, or elsewhere:0)");
-  app.add_option("--arena", command.arenas, "Memory of the first device, the preferred first: --arena sram=512KiB --arena dram")
-      ->take_all();
-  app.add_option("--max-chunk", command.max_chunk, "No piece of memory larger than this: arenas that need more have several");
-  app.add_option("--align", command.align, "Align every value to this at least (1)");
-  app.add_option("--bind", command.bind, "Sizes of symbolic dimensions: batch=8,seq=128")->delimiter(',');
-  app.add_flag("--allow-unknown", command.allow_unknown, "Plan the rest where shapes stay unknown");
-  app.add_flag("--all", command.all, "Run every strategy to its end, also those that cannot win");
-  app.add_option("--svg", command.svg, "Write a drawing of the arena over time");
-  app.add_option("--html", command.html, "Write an HTML report, in one file");
-  app.add_option("--out", command.out, "Write the plan with its graph, for berth verify");
-  app.add_flag("--json", command.json, "Print JSON");
-  app.add_flag("--full", command.full, "With --json: the location of every value too");
-  std::string names = "Strategies by name:\n";
-  for (const berth::PlanStrategy& one : berth::plan_strategies())
-    names += berth::internal::text::join("  ", one.name, std::string(18 - one.name.size(), ' '), one.does, "\n");
-  names += "Orders by name, which --order best tries:\n";
-  for (const berth::PlanOrder& one : berth::plan_orders())
-    names += berth::internal::text::join("  ", one.name, std::string(18 - one.name.size(), ' '), one.does, "\n");
-  app.footer(names);
+void CommandLine::add_bench_commands() {
+  CLI::App& bench = add_group("bench", "Measure what berth does on this machine");
+  add(bench, "copy", "Copies and conversions, beside memcpy and PyTorch", add_bench_copy_options, run_bench_copy);
+  add(bench, "alloc", "Allocating and freeing, warm: by size, with many live blocks, by many threads", add_bench_alloc_options,
+      run_bench_alloc);
+  add(bench, "load", "Loading a model file, plain and converted, beside one thread of read", add_bench_load_options, run_bench_load);
 }
 
-void add_inspect_options(CLI::App& app, InspectCommand& command) {
-  app.add_option("FILE", command.path, "A safetensors file, the .json index of a model in several, an .npy or an .npz file")->required();
-  app.add_option("--depth", command.depth, "How many parts of a name make a prefix (1)")->check(CLI::Range(1, 100));
-  app.add_flag("--all", command.all, "List every tensor, however many there are");
-  app.add_flag("--lax", command.lax, "Accept members and dtypes that the format may gain");
-  app.add_flag("--json", command.json, "Print JSON");
+void CommandLine::add_shm_commands() {
+  CLI::App& shm = add_group("shm", "Shared storages with a name: list them, or remove what the dead have left");
+  add_plain(shm, "ls", "List them: size, age, who holds them and whether they live", run_shm_list);
+  add_plain(shm, "reap", "Remove those that only dead processes hold", run_shm_reap);
+  add_plain(shm, "gc", "What reap was called once", run_shm_reap).group("");
 }
 
-void add_check_options(CLI::App& app, CheckCommand& command) {
-  app.add_option("FILE", command.path, "As of berth inspect")->required();
-  app.add_flag("--lax", command.lax, "Accept members and dtypes that the format may gain");
-  app.add_flag("--json", command.json, "Print JSON");
+// Each reads files that save_snapshot wrote.
+void CommandLine::add_snapshot_commands() {
+  CLI::App& snapshot = add_group("snapshot", "Look at the saved state of a process's pools");
+  add(snapshot, "show", "Print the pools of a snapshot, and who holds the most", add_snapshot_show_options, run_snapshot_show);
+  add(snapshot, "diff", "Print what came and went between two snapshots", add_snapshot_diff_options, run_snapshot_diff);
+  add(snapshot, "html", "Write an HTML report of a snapshot, in one file", add_snapshot_html_options, run_snapshot_html);
+  snapshot.footer("berth::save_snapshot writes them, and so do BERTH_SNAPSHOT_SIGNAL and BERTH_SNAPSHOT_ON_OOM: see docs/observing.md.");
 }
 
-void add_convert_options(CLI::App& app, ConvertCommand& command) {
-  app.add_option("IN", command.in, "As of berth inspect")->required();
-  app.add_option("OUT", command.out, "NAME.npy, NAME.npz, or any other name for safetensors; replaced in one step")->required();
-  app.add_option("--dtype", command.dtype, "What floating-point tensors become: bf16, f16, f32, … (as they are)");
-  app.add_option("--align", command.align, "What the data of a safetensors file is aligned to (4096)");
-  app.add_flag("--lax", command.lax, "Accept members and dtypes that the format may gain");
-  app.add_flag("--json", command.json, "Print JSON");
+void CommandLine::add_tour_commands() {
+  CLI::App* const guest = app_.add_subcommand("tour-guest", "The second process of the tour")->group("");
+  const auto name = std::make_shared<std::string>();
+  guest->add_option("NAME", *name)->required();
+  subcommands_.push_back({guest, [name] { return run_tour_guest(*name); }});
+  CLI::App* const tour = app_.add_subcommand("tour", "Show what berth does, on this machine's devices, in a few seconds");
+  subcommands_.push_back({tour, run_tour});
 }
 
-// The subcommands show, diff and html; each reads files that save_snapshot wrote.
-void add_snapshot_commands(CLI::App& app, SnapshotCommand& command) {
-  CLI::App* const show = app.add_subcommand("show", "Print the pools of a snapshot, and who holds the most");
-  show->add_option("FILE", command.path, "The snapshot; plain or gzip")->required();
-  show->add_flag("--csv", command.csv, "Print every block as comma-separated values");
-  CLI::App* const diff = app.add_subcommand("diff", "Print what came and went between two snapshots");
-  diff->add_option("BEFORE", command.path, "The earlier one")->required();
-  diff->add_option("AFTER", command.other, "The later one")->required();
-  CLI::App* const html = app.add_subcommand("html", "Write an HTML report of a snapshot, in one file");
-  html->add_option("FILE", command.path, "The snapshot; plain or gzip")->required();
-  html->add_option("--out", command.out, "The report (beside the snapshot, with the ending .html)");
-  for (CLI::App* const one : {show, diff}) {
-    one->add_option("--top", command.top, "How many lines (20)");
-    one->add_flag("--json", command.json, "Print JSON");
+// A subcommand that only has subcommands.
+CLI::App& CommandLine::add_group(const char* name, const char* does) {
+  CLI::App* const group = app_.add_subcommand(name, does);
+  group->require_subcommand(1);
+  return *group;
+}
+
+// A subcommand without options of its own.
+CLI::App& CommandLine::add_plain(CLI::App& parent, const char* name, const char* does, Exit (*work)(bool json)) {
+  CLI::App* const app = parent.add_subcommand(name, does);
+  const auto json = std::make_shared<bool>(false);
+  app->add_flag("--json", *json, "Print JSON");
+  subcommands_.push_back({app, [json, work] { return work(*json); }});
+  return *app;
+}
+
+template <class Command>
+void CommandLine::add(CLI::App& parent, const char* name, const char* does, void (*add_options)(CLI::App&, Command&),
+                      Exit (*work)(const Command&)) {
+  CLI::App* const app = parent.add_subcommand(name, does);
+  const auto command = std::make_shared<Command>();
+  add_options(*app, *command);
+  subcommands_.push_back({app, [command, work] { return work(*command); }});
+}
+
+// ---- Parse
+
+ColourMode colour_mode(const std::string& name) {
+  if (name == "always") return ColourMode::always;
+  return name == "never" ? ColourMode::never : ColourMode::automatic;
+}
+
+std::optional<Exit> CommandLine::parse(int argc, char** argv) {
+  try {
+    app_.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    print(app_.help() + "\n");
+    return Exit::ok;
+  } catch (const CLI::CallForVersion& version) {
+    print(std::string(version.what()) + "\n");
+    return Exit::ok;
+  } catch (const CLI::ParseError& error) {
+    print_error(berth::internal::text::printable(error.what()), "berth --help lists the commands and their options");
+    return Exit::usage;
   }
-  app.footer("berth::save_snapshot writes them, and so do BERTH_SNAPSHOT_SIGNAL and BERTH_SNAPSHOT_ON_OOM: see docs/observing.md.");
+  choose_colour(colour_mode(colour_));
+  return std::nullopt;
 }
 
-void add_top_options(CLI::App& app, TopCommand& command) {
-  app.add_option("PID|NAME", command.target, "A process, or all of a program; left out: all of this user");
-  app.add_option("--every", command.every, "Seconds between two looks (1)")->check(CLI::Range(0.1, 3600.0));
-  app.add_flag("--once", command.once, "Print once and exit; so it does too when standard output is no terminal");
-  app.add_flag("--json", command.json, "Print JSON, once");
-  app.footer("A process is shown when it was started with BERTH_LIVE=1.");
-}
+// ---- Run
 
-void add_bench_copy_options(CLI::App& app, BenchCopyCommand& command) {
-  app.add_option("--device", command.device, "Copies on, from and to a device instead of the host's: --device cuda:0");
-  app.add_flag("--full", command.full, "Every pair of dtypes in four layouts too, beside memcpy: a few minutes more");
-  app.add_option("--threads", command.threads, "How many threads each may use (BERTH_THREADS, or that of the processors)")
-      ->check(CLI::Range(1, berth::kMostCopyThreads));
-  app.add_option("--only", command.only, "Only copies whose names begin so: --only transpose,batch")->delimiter(',');
-  app.add_flag("--no-torch", command.no_torch, "Leave out the comparison with PyTorch");
-  app.add_option("--torch-timeout", command.torch_timeout, "Seconds that PyTorch may take to start, or for one answer (120)")
-      ->check(CLI::Range(0.001, 1e6));
-  app.add_flag("--quick", command.quick, "Small sizes: shows that it works, and measures nothing");
-  app.add_flag("--json", command.json, "Print JSON");
-  app.footer(
-      "Takes about 3 GiB of memory, and PyTorch as much again. BERTH_PYTHON names the Python that has it (python3). Nothing else may run "
-      "meanwhile.");
-}
-
-void add_bench_alloc_options(CLI::App& app, BenchAllocCommand& command) {
-  app.add_option("--device", command.device, "The device (cpu)");
-  app.add_option("--strategy", command.strategy, "The allocator, as in pool:8GiB; left out: the device's default");
-  app.add_flag("--stream", command.stream, "Allocate on a stream of the device");
-  app.add_flag("--quick", command.quick, "Few operations: shows that it works, and measures nothing");
-  app.add_flag("--json", command.json, "Print JSON");
-}
-
-void add_bench_load_options(CLI::App& app, BenchLoadCommand& command) {
-  app.add_option("FILE", command.file, "A safetensors file, or the index of several; left out: one is made, and removed");
-  app.add_option("--size", command.size, "Bytes of the file that is made (2GiB)");
-  app.add_option("--device", command.device, "Where to (cpu)");
-  app.add_option("--mode", command.mode, "auto, map, read or direct (auto)");
-  app.add_option("--dtype", command.dtype, "What the load that converts makes of floating-point tensors (bf16)");
-  app.add_option("--threads", command.threads, "How many threads (BERTH_THREADS, or that of the processors)")
-      ->check(CLI::Range(1, berth::kMostCopyThreads));
-  app.add_option("--rounds", command.rounds, "In how many rounds everyone has a turn (5)")->check(CLI::Range(1, 1000));
-  app.add_flag("--cold", command.cold, "Drop the file from the page cache before each turn, and read it from the disk");
-  app.add_flag("--quick", command.quick, "A small file: shows that it works, and measures nothing");
-  app.add_flag("--json", command.json, "Print JSON");
+Exit CommandLine::run() const {
+  try {
+    const auto chosen = std::ranges::find_if(subcommands_, [](const Subcommand& one) { return one.app->parsed(); });
+    return chosen == subcommands_.end() ? Exit::usage : chosen->run();
+  } catch (const berth::Error& error) {
+    print_error(error);
+    return exit_of(error);
+  } catch (const std::bad_alloc&) {
+    print_error("out of memory for the command itself");
+    return Exit::no;
+  }
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // write reports a closed pipe, see print()
-
-  CLI::App app("berth: the memory under a tensor program", "berth");
-  app.require_subcommand(1);
-  app.set_version_flag("--version", std::string("berth ") + berth::version());
-  app.footer("Exit codes: 0 done; 1 the answer is no; 2 wrong use, also a file that cannot be opened. `berth tour` is a good start.");
-  std::string colour = "auto";
-  app.add_option("--color", colour, "auto (on a terminal), always or never")->check(CLI::IsMember({"auto", "always", "never"}));
-
-  bool json = false;
-  CLI::App* const devices = app.add_subcommand("devices", "List this machine's devices, their memory and what they can do");
-  devices->add_flag("--json", json, "Print JSON");
-  CLI::App* const doctor = app.add_subcommand("doctor", "Say what this machine has and lacks for berth, and how to fix it");
-  doctor->add_flag("--json", json, "Print JSON");
-  ReplayCommand replaying;
-  CLI::App* const replay = app.add_subcommand("replay", "Run a trace of allocations through an allocator, and say what it cost");
-  add_replay_options(*replay, replaying);
-  PlanCommand planning;
-  CLI::App* const plan = app.add_subcommand("plan", "Decide where every value of a graph lives, in as little memory as can be");
-  add_plan_options(*plan, planning);
-  std::string verified;
-  CLI::App* const verify = app.add_subcommand("verify", "Judge a plan that berth plan --out wrote");
-  verify->add_option("FILE", verified, "The plan")->required();
-  verify->add_flag("--json", json, "Print JSON");
-  InspectCommand inspecting;
-  add_inspect_options(*app.add_subcommand("inspect", "Say what is in a file of tensors"), inspecting);
-  CheckCommand checking;
-  add_check_options(*app.add_subcommand("check", "Say whether a file of tensors keeps every rule of its format, or where it does not"),
-                    checking);
-  ConvertCommand converting;
-  add_convert_options(*app.add_subcommand("convert", "Write a file of tensors in another format, with other dtypes, aligned"), converting);
-  BenchCopyCommand measuring;
-  CLI::App* const bench = app.add_subcommand("bench", "Measure what berth does on this machine");
-  bench->require_subcommand(1);
-  CLI::App* const bench_copy = bench->add_subcommand("copy", "Copies and conversions, beside memcpy and PyTorch");
-  add_bench_copy_options(*bench_copy, measuring);
-  BenchAllocCommand allocating;
-  CLI::App* const bench_alloc =
-      bench->add_subcommand("alloc", "Allocating and freeing, warm: by size, with many live blocks, by many threads");
-  add_bench_alloc_options(*bench_alloc, allocating);
-  BenchLoadCommand loading;
-  CLI::App* const bench_load = bench->add_subcommand("load", "Loading a model file, plain and converted, beside one thread of read");
-  add_bench_load_options(*bench_load, loading);
-  CLI::App* const shm = app.add_subcommand("shm", "Shared storages with a name: list them, or remove what the dead have left");
-  shm->require_subcommand(1);
-  CLI::App* const shm_list = shm->add_subcommand("ls", "List them: size, age, who holds them and whether they live");
-  shm_list->add_flag("--json", json, "Print JSON");
-  CLI::App* const shm_reap = shm->add_subcommand("reap", "Remove those that only dead processes hold");
-  shm_reap->add_flag("--json", json, "Print JSON");
-  shm->add_subcommand("gc", "What reap was called once")->group("")->add_flag("--json", json);
-  SnapshotCommand snapshotting;
-  CLI::App* const snapshot = app.add_subcommand("snapshot", "Look at the saved state of a process's pools");
-  snapshot->require_subcommand(1);
-  add_snapshot_commands(*snapshot, snapshotting);
-  TopCommand watching;
-  CLI::App* const top = app.add_subcommand("top", "Show the pools of running processes");
-  add_top_options(*top, watching);
-  std::string guest_name;
-  CLI::App* const guest = app.add_subcommand("tour-guest", "The second process of the tour")->group("");
-  guest->add_option("NAME", guest_name)->required();
-  CLI::App* const tour = app.add_subcommand("tour", "Show what berth does, on this machine's devices, in a few seconds");
-
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    print(app.help() + "\n");
-    return static_cast<int>(Exit::ok);
-  } catch (const CLI::CallForVersion& version) {
-    print(std::string(version.what()) + "\n");
-    return static_cast<int>(Exit::ok);
-  } catch (const CLI::ParseError& error) {
-    print_error(berth::internal::text::printable(error.what()), "berth --help lists the commands and their options");
-    return static_cast<int>(Exit::usage);
-  }
-  choose_colour(colour == "always" ? ColourMode::always : colour == "never" ? ColourMode::never : ColourMode::automatic);
-
-  try {
-    if (devices->parsed()) return static_cast<int>(run_devices(json));
-    if (doctor->parsed()) return static_cast<int>(run_doctor(json));
-    if (replay->parsed()) return static_cast<int>(run_replay(replaying));
-    if (plan->parsed()) return static_cast<int>(run_plan(planning));
-    if (verify->parsed()) return static_cast<int>(run_verify(verified, json));
-    if (app.got_subcommand("inspect")) return static_cast<int>(run_inspect(inspecting));
-    if (app.got_subcommand("check")) return static_cast<int>(run_check(checking));
-    if (app.got_subcommand("convert")) return static_cast<int>(run_convert(converting));
-    if (bench_copy->parsed()) return static_cast<int>(run_bench_copy(measuring));
-    if (bench_alloc->parsed()) return static_cast<int>(run_bench_alloc(allocating));
-    if (bench_load->parsed()) return static_cast<int>(run_bench_load(loading));
-    if (shm_list->parsed()) return static_cast<int>(run_shm_list(json));
-    if (shm_reap->parsed() || shm->got_subcommand("gc")) return static_cast<int>(run_shm_reap(json));
-    if (snapshot->got_subcommand("show")) return static_cast<int>(run_snapshot_show(snapshotting));
-    if (snapshot->got_subcommand("html")) return static_cast<int>(run_snapshot_html(snapshotting));
-    if (snapshot->got_subcommand("diff")) return static_cast<int>(run_snapshot_diff(snapshotting));
-    if (top->parsed()) return static_cast<int>(run_top(watching));
-    if (guest->parsed()) return static_cast<int>(run_tour_guest(guest_name));
-    if (tour->parsed()) return static_cast<int>(run_tour());
-  } catch (const berth::Error& error) {
-    print_error(error);
-    return static_cast<int>(exit_of(error));
-  } catch (const std::bad_alloc&) {
-    print_error("out of memory for the command itself");
-    return static_cast<int>(Exit::no);
-  }
-  return static_cast<int>(Exit::usage);
+  CommandLine line;
+  if (const std::optional<Exit> done = line.parse(argc, argv)) return static_cast<int>(*done);
+  return static_cast<int>(line.run());
 }

@@ -320,7 +320,8 @@ Exit run_plan(const PlanCommand& command) {
   return made->has_locations() ? Exit::ok : Exit::no;
 }
 
-Exit run_verify(const std::string& path, bool json) {
+Exit run_verify(const VerifyCommand& command) {
+  const auto& [path, json] = command;
   const Input input(path);
   try {
     const Plan plan = read_plan_json(input.bytes(), path);

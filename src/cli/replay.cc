@@ -35,7 +35,7 @@ Source open_source(const ReplayCommand& command) {
   return source;
 }
 
-void write_page(const ReplayCommand& command, const Trace& trace) {
+void write_report(const ReplayCommand& command, const Trace& trace) {
   const StatusLine status("writing the page");
   const TraceHtmlOptions options{.device = command.device, .strategy = command.strategy, .scale = command.scale};
   write_output(command.html, trace_html(trace, command.path.substr(command.path.rfind('/') + 1), options));
@@ -156,7 +156,7 @@ Exit compare(const ReplayCommand& command, const Source& source) {
 
 Exit replay_one(const ReplayCommand& command, const Source& source) {
   const ReplayResult result = replay_once(command, source.script, command.strategy);
-  if (!command.html.empty()) write_page(command, source.trace);
+  if (!command.html.empty()) write_report(command, source.trace);
   if (command.json) {
     print(result_json(command, source, result));
   } else {

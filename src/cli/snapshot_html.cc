@@ -15,7 +15,7 @@ namespace {
 std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 // The path of the snapshot, with the extension .html.
-std::string page_path(const std::string& path) {
+std::string report_path(const std::string& path) {
   const std::string name = file_name(path);
   const std::size_t dot = name.find('.', 1);
   return path.substr(0, path.size() - name.size()) + name.substr(0, dot) + ".html";
@@ -25,7 +25,7 @@ std::string page_path(const std::string& path) {
 
 Exit run_snapshot_html(const SnapshotCommand& command) {
   const ProcessSnapshot snapshot = read_snapshot(Input(command.path).bytes(), command.path);
-  const std::string path = command.out.empty() ? page_path(command.path) : command.out;
+  const std::string path = command.out.empty() ? report_path(command.path) : command.out;
   write_output(path, snapshot_html(snapshot, file_name(command.path)));
   print(text::printable(path, 4096) + "\n");
   return Exit::ok;

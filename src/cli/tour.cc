@@ -76,7 +76,7 @@ class Tour {
   void replay_against_malloc();
   void plan_a_model();
   void read_a_model_file();
-  void write_page(const std::string& path, const std::string& page);
+  void write_report(const std::string& path, const std::string& page);
   void share_with_another_process();
   void run_out_of_memory();
   void look_for_leaks();
@@ -239,11 +239,11 @@ void Tour::plan_a_model() {
         fmt::format("no plan can be smaller: {} are live at once", text::bytes(made.lower_bound_bytes())));
   const ShadowReport run = shadow_run(place(made, {{"cpu:0", memory_}}));
   check(run.ok(), fmt::format("placed and run with stamped bytes: {} read, none overwritten early", text::bytes(run.bytes_read)));
-  write_page("berth-plan.html", plan_html(made, "The tour's network"));
+  write_report("berth-plan.html", plan_html(made, "The tour's network"));
 }
 
 // An unwritable directory is not a failure of the tour.
-void Tour::write_page(const std::string& path, const std::string& page) {
+void Tour::write_report(const std::string& path, const std::string& page) {
   try {
     write_output(path, page);
     check(true, fmt::format("wrote {}, to look at it in a browser", path));
@@ -342,7 +342,7 @@ void Tour::tell_where_it_went() {
   step("Where the memory went");
   say_lines(profile_.lines());
   check(profile_.is_settled(), "by the profiler's count, everything that the tour allocated is freed");
-  write_page("berth-tour.html", profile_.page());
+  write_report("berth-tour.html", profile_.page());
 }
 
 bool Tour::run() {

@@ -10,6 +10,7 @@
 
 #include "berth/device/backend.h"
 #include "os/lock/mutex.h"
+#include "os/process/fork.h"
 
 // The table behind Device and the registry: one entry per kind, never removed. Reading it is lock-free. Any
 // thread.
@@ -44,11 +45,11 @@ struct Kind {
   std::unique_ptr<BackendFactory> factory;
   BackendTable backends;
 
-  // Devices whose backend a thread is making, with that thread's fork generation: each backend is made once,
-  // and no lock is held while the factory runs.
+  // Devices whose backend a thread is making, with that thread's process: each backend is made once, and no lock
+  // is held while the factory runs.
   os::Mutex mutex;
   os::Condition changed;
-  std::map<int, std::uint64_t> being_made BERTH_GUARDED_BY(mutex);
+  std::map<int, os::Origin> being_made BERTH_GUARDED_BY(mutex);
 };
 
 // Adds a kind. Throws ArgumentError when the name is taken or malformed. Returns its number.

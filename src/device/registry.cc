@@ -5,7 +5,6 @@
 #include "base/text.h"
 #include "berth/base/error.h"
 #include "device/kinds.h"
-#include "os/process/fork.h"
 
 namespace berth {
 
@@ -22,10 +21,10 @@ class Making {
     const os::Lock lock(kind.mutex);
     while (true) {
       if (kind.backends.get(index) != nullptr) return false;
-      const auto [entry, fresh] = kind.being_made.try_emplace(index, os::fork_generation());
+      const auto [entry, fresh] = kind.being_made.try_emplace(index);
       if (fresh) return true;
-      if (entry->second != os::fork_generation()) {  // its thread exists only in the parent process
-        entry->second = os::fork_generation();
+      if (entry->second.is_inherited()) {  // its thread exists only in the parent process
+        entry->second = {};
         return true;
       }
       kind.changed.wait(kind.mutex);

@@ -32,7 +32,7 @@ class WorkQueue {
   // No more items will be enqueued. The worker exits when everything has run.
   void close();
 
-  bool is_inherited() const noexcept { return generation_ != os::fork_generation(); }
+  bool is_inherited() const noexcept { return origin_.is_inherited(); }
 
  private:
   void work() noexcept;
@@ -41,7 +41,7 @@ class WorkQueue {
   void finish(std::exception_ptr error);
 
   const Device device_;
-  const std::uint64_t generation_ = os::fork_generation();
+  const os::Origin origin_;
   os::Mutex mutex_;
   os::Condition changed_;
   std::deque<std::function<void()>> items_ BERTH_GUARDED_BY(mutex_);

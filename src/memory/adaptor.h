@@ -12,8 +12,9 @@
 #include "berth/device/backend.h"
 #include "berth/memory/allocator.h"
 
-// The part all adaptors share: passing everything on. `Interface` is Allocator or a public class derived from it; an adaptor overrides
-// what it changes.
+// The common base of all adaptors, which forwards every call to the allocator it wraps. `Interface` is
+// Allocator or a public class derived from it; an adaptor overrides what it changes. Any thread, as for
+// Allocator.
 namespace berth::internal::memory {
 
 template <class Interface>

@@ -35,17 +35,18 @@ std::atomic<std::uint64_t> g_next_id{1};
       {{"value", request.alignment}, {"limit", backend.properties().max_alignment}});
 }
 
-// What the trace and the tally keep, and no more.
+// Updates only the trace and the tally.
 inline void note_allocation(const Block& block) noexcept {
   if (is_traced()) trace_allocation(block.allocator_id, block.serial, block.bytes, block.stream_id, block.tag);
   tally_allocation(block.device.key(), block.tag, block.bytes);
 }
-[[gnu::noinline]] void note_free(const Block& block) noexcept {  // a call, so that a free that nobody watches has no frame to set up
+// Not inlined, so that an unrecorded free needs no stack frame.
+[[gnu::noinline]] void note_free(const Block& block) noexcept {
   if (is_traced()) trace_free(block.allocator_id, block.serial);
   tally_free(block.device.key(), block.tag, block.bytes);
 }
 
-// Those two first; the record is made for sinks alone.
+// Trace and tally first; the record is made for sinks alone.
 void record_block(RecordKind kind, const Block& block, const Site& site) noexcept {
   if (kind == RecordKind::allocated) note_allocation(block);
   if (kind == RecordKind::freed) note_free(block);
@@ -92,8 +93,8 @@ Allocator::~Allocator() = default;
 void BlockSource::explain_free(const Block&, Misuse&) const noexcept {}
 void BlockSource::list_blocks(Snapshot&) const {}
 
-// Fills in what the request left out, in place, and refuses what can never work. Zero bytes are answered here, so that no strategy
-// sees them.
+// Fills in the fields that the request left out, in place, and rejects invalid requests. Zero bytes are handled
+// here, so that no strategy sees them.
 inline Status Allocator::allocate_checked(Request& request, Block& block) {
   if (request.alignment == 0) [[likely]]
     request.alignment = usual_alignment_;
@@ -117,8 +118,8 @@ Status Allocator::allocate_nothing(const Request& request, Block& block) noexcep
   return {};
 }
 
-// The fast path first, where nobody is recording. (One call at the end, and nothing that must be kept across it: so there is no stack frame
-// to set up.)
+// Tries the fast path first if nothing is recorded. (There is one tail call, and nothing that must be kept
+// across it, so that no stack frame is set up.)
 Block Allocator::allocate_parts(std::size_t bytes, std::size_t alignment, StreamRef stream, Tag tag, const Site* site) {
   if (!is_recording()) [[likely]] {
     const CacheFront& front = t_front;
@@ -130,7 +131,7 @@ Block Allocator::allocate_parts(std::size_t bytes, std::size_t alignment, Stream
   return allocate_slowly(bytes, alignment, stream, tag, site);
 }
 
-// As above, where nobody watches but the trace and the tally: it is what a program pays that is always counted.
+// As above, if only the trace and the tally are on: this is the cost of a program that always counts.
 [[gnu::noinline]] Block Allocator::allocate_slowly(std::size_t bytes, std::size_t alignment, StreamRef stream, Tag tag, const Site* site) {
   if (is_only_lightly_watched()) {
     const CacheFront& front = t_front;
@@ -145,7 +146,7 @@ Block Allocator::allocate_parts(std::size_t bytes, std::size_t alignment, Stream
   return allocate_fully(bytes, alignment, stream, tag, site);
 }
 
-// The whole of it: what was left out is filled in, strategies are asked, others for memory, and a refusal is explained.
+// The full path: fills in defaults, calls the strategy, asks others for memory, and explains a refusal.
 [[gnu::noinline]] Block Allocator::allocate_fully(std::size_t bytes, std::size_t alignment, StreamRef stream, Tag tag, const Site* site) {
   Request request{.bytes = bytes, .alignment = alignment, .stream = stream, .tag = tag, .site = site == nullptr ? Site{} : *site};
   Block block;
@@ -160,7 +161,7 @@ Block Allocator::allocate_parts(std::size_t bytes, std::size_t alignment, Stream
   return block;
 }
 
-// No lock is held here, whatever stands below: the place to ask others for memory.
+// No lock is held here, whatever allocators are below, so others can be asked for memory.
 inline Status Allocator::allocate_under_pressure(Request& request, Block& block, unsigned& calls) {
   const auto attempt = [&] {
     const Status first = allocate_checked(request, block);
@@ -265,8 +266,9 @@ void Allocator::report_refused(const Block& block, BlockVerdict freed) const noe
   std::string_view called = "(unknown)";
   std::string kept;
   try {
-    if (freed != BlockVerdict::reentered) called = kept = name();  // that may have interrupted the heap
-  } catch (...) {                                                  // a third party's name() may throw anything; the report goes without it
+    // A reentrant call may have interrupted the heap.
+    if (freed != BlockVerdict::reentered) called = kept = name();
+  } catch (...) {  // a third party's name() may throw anything; it is then left out
   }
   Misuse misuse{.kind = misuse_of(freed),
                 .allocator = called,
@@ -274,7 +276,7 @@ void Allocator::report_refused(const Block& block, BlockVerdict freed) const noe
                 .address = block.data,
                 .bytes = block.bytes,
                 .tag = block.tag};
-  if (freed != BlockVerdict::reentered) explain_free(block, misuse);  // nor may a lock be taken
+  if (freed != BlockVerdict::reentered) explain_free(block, misuse);  // nor may a lock be acquired
   report_misuse(misuse);
 }
 

@@ -14,7 +14,10 @@
 #include "memory/block_users.h"
 #include "memory/hold_count.h"
 #include "memory/holders.h"
+#include "memory/inherited.h"
+#include "memory/judge.h"
 #include "memory/process_budget.h"
+#include "memory/usage.h"
 #include "os/lock/mutex.h"
 #include "os/process/fork.h"
 
@@ -25,26 +28,27 @@ using namespace internal::memory;
 
 namespace {
 
-//     base_                          top_          committed_                capacity_
+//     base_                          top_          committed()               capacity_
 //       | block | gap | block | dead |   committed     |   reserved addresses    |
 class ArenaStrategy : public Arena {
  public:
   ArenaStrategy(Backend& device_backend, void* base, std::size_t capacity)
       : Arena(device_backend), base_(static_cast<std::byte*>(base)), capacity_(capacity), budget_(process_budget(device_backend)) {}
 
-  // Behind what streams may still do in it. Nobody waits: the last handle of an arena may go inside a stream's own work.
+  // Releases the range after the streams' pending work in it. It never waits, because the last handle of an
+  // arena may be dropped inside a stream's own work.
   ~ArenaStrategy() override {
-    const auto release = [&device = backend(), &budget = budget_, base = base_, bytes = capacity_, committed = committed_] {
+    const auto release = [&device = backend(), &budget = budget_, base = base_, bytes = capacity_, committed = usage_.committed_bytes()] {
       (void)device.release(base, bytes).ok();
       budget.give_up(committed);
     };
     if (is_inherited() || !backend().is_alive()) {
-      budget_.give_up(committed_);
+      budget_.give_up(usage_.committed_bytes());
       return;
     }
     try {
       dirty_.add_all(users_);
-    } catch (const std::bad_alloc&) {  // the range is safer lost than released under work that runs
+    } catch (const std::bad_alloc&) {  // leaking the range is safer than releasing it under running work
       return;
     }
     dirty_.are_done(false) ? release() : (void)dirty_.enqueue_behind(release);
@@ -54,30 +58,23 @@ class ArenaStrategy : public Arena {
     if (is_inherited()) return Failure{ErrorCode::fork_unsafe, 0, "the arena was made before fork, on a device that does not survive it"};
     const os::Lock lock(mutex_);
     Status done = obtain_locked(request, block);
-    if (!done) ++failures_;
+    if (!done) usage_.count_refusal();
     return done;
   }
 
   BlockVerdict give_back(const Block& block, When, Block* known) noexcept override {
     const os::Lock lock(mutex_);
     Entry* const entry = find(block.data);
-    const BlockVerdict verdict = judge(entry, block);
+    const BlockVerdict verdict = judge(entry, block, next_serial_);
     if (verdict != BlockVerdict::ok) return verdict;
+    complete(known, block, entry->known());
     entry->live = false;
-    in_use_ -= entry->bytes;
-    --live_blocks_;
-    ++frees_;
-    if (known != nullptr) {
-      *known = block;
-      known->serial = entry->serial;
-      known->tag = entry->tag;
-      known->alignment = entry->alignment;
-      known->stream_id = entry->stream_id;
-    }
+    usage_.count_free(entry->bytes);
     return BlockVerdict::ok;
   }
 
-  // The last block, up to the capacity. Growing lets go of the lock, so everything is looked at anew after it.
+  // Grows only the last block, up to the capacity. Committing releases the lock, so everything is checked again
+  // after it.
   bool grow(Block& block, std::size_t bytes) noexcept override {
     if (is_inherited()) return false;
     const os::Lock lock(mutex_);
@@ -86,22 +83,20 @@ class ArenaStrategy : public Arena {
       Entry* const entry = find(block.data);
       if (entry == nullptr || !entry->live || entry->serial != block.serial || entry->bytes != block.bytes) return false;
       if (entry->allocator_id != block.allocator_id || entry != &entries_.back() || !fits(entry->offset, bytes, capacity_)) return false;
-      if (entry->offset + bytes > committed_) {
+      if (entry->offset + bytes > committed()) {
         if (!commit_up_to(entry->offset + bytes)) return false;
         continue;
       }
-      if (clean_since != resets_ && !dirty_.empty() && top_ < dirty_top_) {  // as for a request, but nobody is waited for
+      // As for a request, but without waiting.
+      if (clean_since != resets_ && !dirty_.empty() && top_ < dirty_top_) {
         clean_since = resets_;
         if (!settle_dirty({}, false)) return false;
         continue;
       }
-      in_use_ += bytes - entry->bytes;
-      peak_in_use_ = std::max(peak_in_use_, in_use_);
+      usage_.count_growth(entry->bytes, bytes);
       entry->bytes = bytes;
       entry->serial = next_serial_++;
       top_ = entry->offset + bytes;
-      ++allocations_;
-      ++frees_;
       block.bytes = bytes;
       block.serial = entry->serial;
       return true;
@@ -111,7 +106,7 @@ class ArenaStrategy : public Arena {
   Result<BlockVerdict> note_use(const Block& block, StreamRef stream) noexcept override {
     const os::Lock lock(mutex_);
     const Entry* const entry = find(block.data);
-    const BlockVerdict verdict = judge(entry, block);
+    const BlockVerdict verdict = judge(entry, block, next_serial_);
     if (verdict != BlockVerdict::ok) return verdict;
     return users_.add(stream) ? Result<BlockVerdict>(BlockVerdict::ok)
                               : Failure{ErrorCode::out_of_memory, 0, "no heap to remember the stream"};
@@ -125,7 +120,7 @@ class ArenaStrategy : public Arena {
   void reset(ArenaMark mark) override {
     std::size_t live = 0;
     bool known = false;
-    BlockUsers gone;  // let go of without the lock
+    BlockUsers gone;  // destroyed without the lock
     {
       const os::Lock lock(mutex_);
       known = is_known(mark);
@@ -156,7 +151,7 @@ class ArenaStrategy : public Arena {
         {{"blocks", live}});
   }
 
-  // What is past the top can go; below it live blocks may be.
+  // Memory past the top can be decommitted; below it live blocks may be.
   void trim(std::size_t keep_bytes) override {
     if (is_inherited()) return;
     std::size_t from = 0;
@@ -168,17 +163,18 @@ class ArenaStrategy : public Arena {
       const std::size_t used = dirty_.empty() ? top_ : std::max(top_, dirty_top_);
       const std::size_t keep = try_add(used, keep_bytes).value_or(capacity_);
       from = try_align_up(keep, unit()).value_or(capacity_);
-      to = committed_;
+      to = committed();
       if (holds_.any() || from >= to) return;
-      committed_ = from;  // at once: nobody may cut from what is being taken away
+      usage_.count_decommit(to - from);  // at once: no request may use what is being decommitted
       growing_ = true;
-      growing_in_ = os::fork_generation();
+      growing_in_ = {};
     }
     const Status done = backend().decommit(base_ + from, to - from);
     const os::Lock lock(mutex_);
-    if (!done) committed_ = to;
-    if (done) ++decommits_;
-    if (done) budget_.give_up(to - from);
+    if (done)
+      budget_.give_up(to - from);
+    else
+      usage_.undo_decommit(to - from);
     growing_ = false;
     changed_.notify_all();
   }
@@ -207,17 +203,7 @@ class ArenaStrategy : public Arena {
 
   Stats stats() const override {
     const os::Lock lock(mutex_);
-    return {.in_use_bytes = in_use_,
-            .cached_bytes = committed_ - in_use_,
-            .committed_bytes = committed_,
-            .peak_in_use_bytes = peak_in_use_,
-            .peak_committed_bytes = peak_committed_,
-            .live_blocks = live_blocks_,
-            .allocations = allocations_,
-            .frees = frees_,
-            .failures = failures_,
-            .commits = commits_,
-            .decommits = decommits_};
+    return usage_.stats();
   }
 
   std::vector<Holder> holders() const override {
@@ -231,14 +217,14 @@ class ArenaStrategy : public Arena {
     return totals.most_first();
   }
 
-  // What dead blocks leave is free, though not before a reset.
+  // The bytes of dead blocks are listed as free, though they are reused only after a reset.
   void list_blocks(Snapshot& snapshot) const override {
     const os::Lock lock(mutex_);
     snapshot.has_blocks = true;
     snapshot.base = reinterpret_cast<std::uintptr_t>(base_);
     snapshot.range_bytes = snapshot.limit_bytes = capacity_;
     snapshot.page_bytes = backend().properties().unit_bytes;
-    if (committed_ != 0) snapshot.memory.push_back({0, committed_});
+    if (committed() != 0) snapshot.memory.push_back({0, committed()});
     std::size_t told = 0;
     const auto free_to = [&](std::size_t end) {
       if (end > told) snapshot.free.push_back({told, end - told, 0, FreeKind::anyone});
@@ -256,7 +242,7 @@ class ArenaStrategy : public Arena {
                                  .site = 0,
                                  .state = BlockState::live});
     }
-    free_to(committed_);
+    free_to(committed());
   }
 
   std::string name() const override { return "arena"; }
@@ -264,9 +250,9 @@ class ArenaStrategy : public Arena {
 
   void explain(const Failure& failure, OutOfMemoryReport& report) const override {
     const os::Lock lock(mutex_);
-    report.in_use_bytes = in_use_;
-    report.cached_bytes = committed_ - in_use_;
-    report.largest_free_run_bytes = committed_ - top_;
+    report.in_use_bytes = usage_.in_use_bytes();
+    report.cached_bytes = usage_.cached_bytes();
+    report.largest_free_run_bytes = committed() - top_;
     report.tried.emplace_back("cut from the end of the arena; dead blocks are used again only after a reset");
     report.refused_by = failure.cause == Refusal::pending_work ? kAtWork.why : "the device";
     if (failure.cause != Refusal::arena_full) return;
@@ -288,11 +274,9 @@ class ArenaStrategy : public Arena {
       live_bytes += entry.live ? entry.bytes : 0;
       live += entry.live ? 1 : 0;
     }
-    if (end > top_ || top_ > committed_ || committed_ > capacity_) return "arena: blocks <= top <= committed <= capacity does not hold";
-    if (live_bytes != in_use_ || live != live_blocks_) return "arena: the counts are not the sum of the live blocks";
-    if (allocations_ != frees_ + live_blocks_) return "arena: allocations != frees + live";
-    if (in_use_ > peak_in_use_ || committed_ > peak_committed_) return "arena: a peak is too low";
-    return {};
+    if (end > top_ || top_ > committed() || committed() > capacity_) return "arena: blocks <= top <= committed <= capacity does not hold";
+    if (live_bytes != usage_.in_use_bytes() || live != usage_.live_blocks()) return "arena: the counts are not the sum of the live blocks";
+    return usage_.audit("arena");
   }
 
  private:
@@ -305,14 +289,25 @@ class ArenaStrategy : public Arena {
     std::size_t alignment;
     std::uint64_t serial;
     std::uint64_t stream_id;
-    std::uint64_t allocator_id;  // whom it must come back to
+    std::uint64_t allocator_id;  // the allocator that it must be freed through
     Tag tag;
     bool live;
+
+    KnownBlock known() const noexcept {
+      return {.bytes = bytes,
+              .alignment = alignment,
+              .serial = serial,
+              .stream_id = stream_id,
+              .allocator_id = allocator_id,
+              .tag = tag,
+              .live = live};
+    }
   };
 
-  bool is_inherited() const noexcept { return generation_ != os::fork_generation() && !backend().properties().abilities.fork_safe; }
+  bool is_inherited() const noexcept { return memory::is_inherited(origin_, backend()); }
+  std::size_t committed() const noexcept BERTH_REQUIRES(mutex_) { return usage_.committed_bytes(); }
 
-  // Whether the block before the mark is still the one it was.
+  // Whether the block before the mark is still the same.
   bool is_known(const ArenaMark& mark) const noexcept BERTH_REQUIRES(mutex_) {
     if (mark.blocks == 0) return mark.offset == 0;
     if (mark.blocks > entries_.size()) return false;
@@ -320,17 +315,10 @@ class ArenaStrategy : public Arena {
     return last.serial == mark.last_serial && last.offset + last.bytes == mark.offset;
   }
 
-  BlockVerdict judge(const Entry* entry, const Block& block) const noexcept BERTH_REQUIRES(mutex_) {
-    if (entry == nullptr) return block.serial != 0 && block.serial < next_serial_ ? BlockVerdict::double_free : BlockVerdict::foreign;
-    if (entry->allocator_id != block.allocator_id) return BlockVerdict::foreign;
-    if (!entry->live || (block.serial != 0 && block.serial != entry->serial)) return BlockVerdict::double_free;
-    return entry->bytes == block.bytes ? BlockVerdict::ok : BlockVerdict::size_mismatch;
-  }
-
   std::size_t unit() const noexcept { return backend().properties().unit_bytes; }
 
   Status obtain_locked(const Request& request, Block& block) noexcept BERTH_REQUIRES(mutex_) {
-    // Growing, and asking streams, lets go of the lock, so the place is computed anew after it.
+    // Committing memory and querying streams release the lock, so the offset is computed again after it.
     std::uint64_t clean_since = 0;
     while (true) {
       const auto address = try_align_up(reinterpret_cast<std::uintptr_t>(base_) + top_, request.alignment);
@@ -338,7 +326,7 @@ class ArenaStrategy : public Arena {
         return kFull;
       }
       const std::size_t offset = *address - reinterpret_cast<std::uintptr_t>(base_);
-      if (offset + request.bytes > committed_) {
+      if (offset + request.bytes > committed()) {
         Status grown = commit_up_to(offset + request.bytes);
         if (!grown) return grown;
         continue;
@@ -361,17 +349,15 @@ class ArenaStrategy : public Arena {
       return Failure{ErrorCode::out_of_memory, 0, "no heap to remember the block"};
     }
     top_ = offset + request.bytes;
-    in_use_ += request.bytes;
-    peak_in_use_ = std::max(peak_in_use_, in_use_);
-    ++live_blocks_;
-    ++allocations_;
+    usage_.count_allocation(request.bytes);
     block.data = base_ + offset;
     block.serial = next_serial_++;
     return {};
   }
 
-  // Whether a stream (none: the host) may use what was reset: the others that used it are past that, or it comes after them. Without the
-  // lock while they are asked, or waited for: their work may use the arena.
+  // Whether a stream (null: the host) may use memory that was reset: the others that used it are past it, or
+  // this one is ordered after them. Releases the lock while it queries them or waits for them: their work may
+  // use the arena.
   bool settle_dirty(StreamRef on, bool wait) noexcept BERTH_REQUIRES(mutex_) {
     const std::uint64_t resets = resets_;
     BlockUsers asked;
@@ -386,37 +372,38 @@ class ArenaStrategy : public Arena {
     return done;
   }
 
-  // Commits until `end` is covered, without the lock while the device works. Others wait, and look again.
+  // Commits memory up to `end`, with the lock released during the call to the device. Other threads wait, and
+  // look again.
   Status commit_up_to(std::size_t end) noexcept BERTH_REQUIRES(mutex_) {
     wait_for_growth();
-    if (end <= committed_) return {};
+    if (end <= committed()) return {};
     if (holds_.any()) return Failure{ErrorCode::busy, 0, "the arena would have to grow while its device is held"};
-    const std::size_t from = committed_;
+    const std::size_t from = committed();
     const std::size_t to = std::min(*try_align_up(end, unit()), capacity_);
     if (budget_.claim(to - from) != nullptr) return kOverProcessLimit;
     growing_ = true;
-    growing_in_ = os::fork_generation();
+    growing_in_ = {};
     const Status done = os::unlocked(mutex_, [&] { return backend().commit(base_ + from, to - from); });
-    if (!done) budget_.give_up(to - from);
-    committed_ = done ? to : from;
-    if (done) ++commits_;
-    peak_committed_ = std::max(peak_committed_, committed_);
+    if (done)
+      usage_.count_commit(to - from);
+    else
+      budget_.give_up(to - from);
     growing_ = false;
     changed_.notify_all();
     return done;
   }
 
-  // Waits for a thread that is at the device. One that stayed behind in the parent of a forked child will never come back; what it was
-  // committing counts as not committed.
+  // Waits for a thread that is in a call to the device. In a forked child, a thread that stayed in the parent
+  // never returns; what it was committing counts as not committed.
   void wait_for_growth() noexcept BERTH_REQUIRES(mutex_) {
-    while (growing_ && growing_in_ == os::fork_generation()) changed_.wait(mutex_);
+    while (growing_ && !growing_in_.is_inherited()) changed_.wait(mutex_);
     growing_ = false;
   }
 
-  // The block that starts at an address. Entries are in order of address.
+  // Finds the block that starts at an address. Entries are in order of address.
   Entry* find(const void* data) noexcept BERTH_REQUIRES(mutex_) {
-    const std::uintptr_t offset =
-        reinterpret_cast<std::uintptr_t>(data) - reinterpret_cast<std::uintptr_t>(base_);  // wraps for lower addresses: not found
+    const std::uintptr_t offset =  // wraps around for lower addresses, which are not found
+        reinterpret_cast<std::uintptr_t>(data) - reinterpret_cast<std::uintptr_t>(base_);
     const auto found = std::ranges::lower_bound(entries_, offset, {}, &Entry::offset);
     return found != entries_.end() && found->offset == offset ? &*found : nullptr;
   }
@@ -424,29 +411,20 @@ class ArenaStrategy : public Arena {
   std::byte* const base_;
   const std::size_t capacity_;  // a multiple of the device's unit
   Budget& budget_;              // of the process
-  const std::uint64_t generation_ = os::fork_generation();
+  const os::Origin origin_;
 
   mutable os::Mutex mutex_;
   os::Condition changed_;
-  bool growing_ BERTH_GUARDED_BY(mutex_) = false;          // a thread is at the device to change committed_
-  std::uint64_t growing_in_ BERTH_GUARDED_BY(mutex_) = 0;  // the fork generation of that thread
+  bool growing_ BERTH_GUARDED_BY(mutex_) = false;   // a thread calls the device to change what is committed
+  os::Origin growing_in_ BERTH_GUARDED_BY(mutex_);  // the process of that thread
   HoldCount holds_ BERTH_GUARDED_BY(mutex_);
-  BlockUsers users_ BERTH_GUARDED_BY(mutex_);            // streams that use blocks, or have used them since everything was last reset
-  BlockUsers dirty_ BERTH_GUARDED_BY(mutex_);            // streams that may still be at work on what was reset, all of it below dirty_top_
+  BlockUsers users_ BERTH_GUARDED_BY(mutex_);            // streams that used blocks since the last full reset
+  BlockUsers dirty_ BERTH_GUARDED_BY(mutex_);            // may have work on reset memory, below dirty_top_
   std::size_t dirty_top_ BERTH_GUARDED_BY(mutex_) = 0;   //
-  std::uint64_t resets_ BERTH_GUARDED_BY(mutex_) = 1;    // one more with each that made something dirty
+  std::uint64_t resets_ BERTH_GUARDED_BY(mutex_) = 1;    // incremented by each reset that adds to dirty_
   std::vector<Entry> entries_ BERTH_GUARDED_BY(mutex_);  // by offset, not overlapping
-  std::size_t top_ BERTH_GUARDED_BY(mutex_) = 0;         // end of the last entry <= top_ <= committed_ <= capacity_
-  std::size_t committed_ BERTH_GUARDED_BY(mutex_) = 0;
-  std::size_t in_use_ BERTH_GUARDED_BY(mutex_) = 0;  // sum of live entries' bytes
-  std::size_t peak_in_use_ BERTH_GUARDED_BY(mutex_) = 0;
-  std::size_t peak_committed_ BERTH_GUARDED_BY(mutex_) = 0;
-  std::uint64_t live_blocks_ BERTH_GUARDED_BY(mutex_) = 0;
-  std::uint64_t allocations_ BERTH_GUARDED_BY(mutex_) = 0;  // == frees_ + live_blocks_
-  std::uint64_t frees_ BERTH_GUARDED_BY(mutex_) = 0;
-  std::uint64_t failures_ BERTH_GUARDED_BY(mutex_) = 0;
-  std::uint64_t commits_ BERTH_GUARDED_BY(mutex_) = 0;
-  std::uint64_t decommits_ BERTH_GUARDED_BY(mutex_) = 0;
+  std::size_t top_ BERTH_GUARDED_BY(mutex_) = 0;         // end of entries <= top_ <= committed() <= capacity_
+  Usage usage_ BERTH_GUARDED_BY(mutex_);                 // in use: the sum of live entries' bytes
   std::uint64_t next_serial_ BERTH_GUARDED_BY(mutex_) = 1;
 };
 
@@ -477,9 +455,9 @@ std::shared_ptr<Arena> arena(Device device, std::size_t capacity_bytes) {
   if (!base) throw_unreserved(base.failure(), backend, capacity);
   std::shared_ptr<Arena> made;
   try {
-    (void)process_budget(backend);  // made before there is an arena to destroy again
+    (void)process_budget(backend);  // created before there is an arena to destroy again
     made = std::make_shared<ArenaStrategy>(backend, *base, capacity);
-  } catch (...) {  // no heap, or a limit that makes no sense
+  } catch (...) {  // no heap, or a malformed limit
     (void)backend.release(*base, capacity).ok();
     throw;
   }

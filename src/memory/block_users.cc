@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <new>
 
-#include "os/process/fork.h"
-
 namespace berth::internal::memory {
 
 bool BlockUsers::add(StreamRef stream) noexcept {
@@ -13,7 +11,7 @@ bool BlockUsers::add(StreamRef stream) noexcept {
   if (!stream || std::ranges::any_of(users_, same)) return true;
   try {
     std::shared_ptr<StreamState> kept = stream->weak_from_this().lock();
-    if (kept != nullptr) users_.push_back({std::move(kept), os::fork_generation()});
+    if (kept != nullptr) users_.push_back({.stream = std::move(kept)});
     return true;
   } catch (const std::bad_alloc&) {
     return false;
@@ -33,18 +31,18 @@ void BlockUsers::add_all(const BlockUsers& others) {
 }
 
 bool BlockUsers::is_done(User& user, bool wait) noexcept {
-  if (user.generation != os::fork_generation()) return true;
+  if (user.origin.is_inherited()) return true;
   try {
     if (user.event.point() == 0) user.event = user.stream->record();
     EventState* const state = user.event.state().get();
     if (state == nullptr || state->query()) return true;
     if (!wait || is_in_stream_work()) return false;
-  } catch (...) {  // a stream that cannot be asked proves nothing; a third party's may throw anything
+  } catch (...) {  // a stream that cannot be queried proves nothing; a third party's may throw anything
     return false;
   }
   try {
     user.event.state()->wait();
-  } catch (...) {  // what the work threw is for those who wait for it; it is over
+  } catch (...) {  // an exception of the work is for those who wait for it; the work is over
   }
   return true;
 }

@@ -7,11 +7,13 @@
 
 #include "berth/base/result.h"
 
-// How much memory may be taken, and how much is. Memory is claimed before the device is asked for it and given up when the device has it back,
-// so that no threads can pass a limit together. Budgets stand on one another, the process's below that of a pool, and that of a pool below those
-// of its private pools: a claim is one at all of them, or none.
+// How much memory may be committed, and how much is. Memory is claimed before the device is asked for it and
+// given up after the device has it back, so that concurrent claims cannot exceed a limit together. Budgets are
+// stacked, the process's below that of a pool, and that of a pool below those of its private pools: a claim
+// succeeds at all of them, or at none.
 //
-//     used == what its owner has taken or is asking for + used of those that stand on it          used <= limit, unless the limit was lowered
+//     used == what its owner has or is requesting + used of the budgets above it
+//     used <= limit, unless the limit was lowered
 //
 // Any thread.
 namespace berth::internal::memory {
@@ -22,9 +24,10 @@ class Budget {
   Budget(const Budget&) = delete;
   Budget& operator=(const Budget&) = delete;
 
-  // nullptr when there was room everywhere; else the budget that had none, and nothing is claimed.
+  // Returns nullptr when there was room in all of them; else the budget that had none, and nothing is claimed.
   [[nodiscard]] const Budget* claim(std::size_t bytes) noexcept {
-    // Looked at first, so that a claim that will be refused further down does not stand in the way of others meanwhile.
+    // Checked first, so that a claim that will be refused further down does not cause others to be refused
+    // meanwhile.
     for (const Budget* budget = this; budget != nullptr; budget = budget->below_) {
       if (!budget->has_room(bytes)) return budget;
     }
@@ -37,9 +40,9 @@ class Budget {
     for (Budget* budget = this; budget != nullptr; budget = budget->below_) budget->give_up_here(bytes);
   }
 
-  // For memory that changes hands between owners who stand on the same budget.
+  // For memory that moves between owners above the same budget.
   [[nodiscard]] bool claim_here(std::size_t bytes) noexcept {
-    // relaxed, here and below: the numbers guard no other memory.
+    // relaxed, here and below: these counters guard no other memory.
     std::size_t used = used_.load(std::memory_order_relaxed);
     do {
       const std::size_t limit = limit_.load(std::memory_order_relaxed);
@@ -58,9 +61,7 @@ class Budget {
     return used <= limit && bytes <= limit - used;
   }
 
-#include "berth/base/result.h"
-
-  // What could be claimed now.
+  // How much could be claimed now.
   std::size_t room() const noexcept {
     std::size_t least = SIZE_MAX;
     for (const Budget* budget = this; budget != nullptr; budget = budget->below_) {

@@ -81,7 +81,7 @@ std::shared_ptr<Allocator> make_exact(Device device, std::string_view option) {
   return exact(device, options);
 }
 
-// By name.
+// Sorted by name.
 constexpr Strategy kStrategies[] = {
     {"arena", make_arena}, {"direct", make_direct}, {"exact", make_exact}, {"pool", make_pool}, {"rounded", make_rounded}};
 constexpr std::string_view kDefaultStrategy = "pool";
@@ -92,7 +92,7 @@ std::string variable_name(Device device) {
   return name;
 }
 
-// What `make` makes of a text from the environment; its errors say where the text came from.
+// Calls `make` with the value of an environment variable; errors name the variable.
 template <class Make>
 auto from_environment(std::string_view variable, std::string_view value, Make make) {
   try {
@@ -104,7 +104,8 @@ auto from_environment(std::string_view variable, std::string_view value, Make ma
   }
 }
 
-// BERTH_CHECK: nothing when it says 0, or asks for the check of streams alone, which is not an allocator's (race_detector.cc).
+// Parses BERTH_CHECK. Returns nullopt for 0, or if it asks only for race detection, which is not an allocator's
+// (race_detector.cc).
 std::optional<CheckOptions> read_check(std::string_view list) {
   if (list == "0") return std::nullopt;
   CheckOptions options;
@@ -125,8 +126,8 @@ std::optional<CheckOptions> read_check(std::string_view list) {
   return wanted ? std::optional(options) : std::nullopt;
 }
 
-// Default allocators are never destroyed, so what is in quarantine at the end is looked at here. Static objects that are destroyed later
-// may still free, and are looked at no more.
+// Default allocators are never destroyed, so blocks in quarantine are checked here at exit. Static objects that
+// are destroyed later may still free blocks, which are not checked any more.
 void release_checked() noexcept;
 
 std::shared_ptr<Allocator> checked(std::shared_ptr<Allocator> allocator) {
@@ -147,8 +148,9 @@ std::shared_ptr<Allocator> make_chosen(Device device) {
   return checked(from_environment(variable, *chosen, [&](std::string_view text) { return make_allocator(text, device); }));
 }
 
-// The current default of each device is a pointer to a shared_ptr that is never destroyed: reading it needs no lock and no count. The
-// first devices of the first kinds have an entry in a table that exists before any code runs; the others are looked up.
+// The current default of each device is a pointer to a shared_ptr that is never destroyed: reading it needs no
+// lock and no reference count. The first devices of the first kinds have an entry in a constant-initialized
+// table; the others are looked up.
 using Current = const std::shared_ptr<Allocator>*;
 
 constexpr std::size_t kFastKinds = 16;
@@ -162,16 +164,17 @@ std::atomic<Current>* fast_entry(DeviceKey key) noexcept {
 struct Defaults {
   os::Mutex mutex;
   std::map<std::uint32_t, Current> current BERTH_GUARDED_BY(mutex);  // of every device, fast or not
-  std::vector<Current> retired BERTH_GUARDED_BY(mutex);              // kept reachable: other threads may still use them
+  std::vector<Current> retired BERTH_GUARDED_BY(mutex);              // reachable: other threads may use them
 };
 
-// Never destroyed: storages that outlive main give their memory back to these.
+// Never destroyed: storages that outlive main free their memory to these.
 Defaults& defaults() {
   static auto* const made = new Defaults;
   return *made;
 }
 
-// Made when the library is loaded, so that no later use can find the heap empty or a fork in the middle of it.
+// Created when the library is loaded, so that the first use can neither fail for lack of heap nor be
+// interrupted by a fork.
 [[maybe_unused]] const Defaults& g_made_at_load = defaults();
 
 std::uint32_t number(DeviceKey key) noexcept { return std::uint32_t{key.kind} << 16 | key.index; }
@@ -199,12 +202,13 @@ void release_checked() noexcept {
 
 struct Change {
   Current now;
-  Current before;  // what was there, or nullptr
+  Current before;  // the previous one, or nullptr
 };
 
-// Puts an allocator in place; one that is there already stays unless it is to be replaced.
+// Installs an allocator; an existing one stays unless `replace`.
 Change put(Device device, std::shared_ptr<Allocator> allocator, bool replace) {
-  auto fresh = std::make_unique<const std::shared_ptr<Allocator>>(std::move(allocator));  // if it is not needed, it goes after the lock
+  // If it is not needed, it is destroyed after the unlock.
+  auto fresh = std::make_unique<const std::shared_ptr<Allocator>>(std::move(allocator));
   Defaults& all = defaults();
   const os::Lock lock(all.mutex);
   Current& current = all.current[number(device.key())];
@@ -212,7 +216,7 @@ Change put(Device device, std::shared_ptr<Allocator> allocator, bool replace) {
   if (before != nullptr && !replace) return {before, before};
   if (before != nullptr) all.retired.push_back(before);
   current = fresh.release();
-  // release: whoever finds the pointer sees the allocator complete.
+  // release: a thread that loads the pointer sees the complete allocator.
   if (auto* const entry = fast_entry(device.key())) entry->store(current, std::memory_order_release);
   return {current, before};
 }

@@ -15,8 +15,11 @@
 #include "memory/block_users.h"
 #include "memory/hold_count.h"
 #include "memory/holders.h"
+#include "memory/inherited.h"
+#include "memory/judge.h"
 #include "memory/live_table.h"
 #include "memory/process_budget.h"
+#include "memory/usage.h"
 #include "os/lock/mutex.h"
 #include "os/process/fork.h"
 
@@ -33,8 +36,9 @@ class Direct : public Allocator {
     if (!backend().properties().abilities.host_access) grain_ = backend().properties().unit_bytes;
   }
 
-  // Buffers keep their allocator alive, so live blocks here were leaked by a user of bare ones. They are not freed: they may still be used.
-  // What streams may still be at work on is freed behind them: this may run inside their work, where nobody may wait.
+  // Buffers keep their allocator alive, so blocks that are live here were leaked by a user of bare blocks. They
+  // are not freed: they may still be in use. Blocks with pending stream work are freed after that work: this
+  // may run inside the work itself, where waiting is not allowed.
   ~Direct() override {
     while (!waiting_.empty()) {
       Waiting& block = waiting_.begin()->second;
@@ -56,7 +60,8 @@ class Direct : public Allocator {
     }
     if (is_inherited()) [[unlikely]]
       return refused({ErrorCode::fork_unsafe, 0, "the allocator was made before fork, for a device that does not survive it"});
-    if (any_waiting_.load(std::memory_order_relaxed)) [[unlikely]]  // a hint: what is missed now is found the next time
+    // relaxed: a hint. What is missed now is found next time.
+    if (any_waiting_.load(std::memory_order_relaxed)) [[unlikely]]
       (void)settle(Patience::none);
     if (!claim(request.bytes)) [[unlikely]]
       return refused(kOverProcessLimit);
@@ -83,10 +88,10 @@ class Direct : public Allocator {
     {
       const os::Lock lock(mutex_);
       LiveEntry* const found = live_.find(block.data);
-      const BlockVerdict verdict = judge(found, block);
+      const BlockVerdict verdict = judge(found, block, next_serial_);
       if (verdict != BlockVerdict::ok) return verdict;
       entry = *found;
-      complete(known, block, entry);
+      complete(known, block, entry.known());
       count_free(entry);
       if (!entry.has_users && holds_.any()) {
         found->freed_in_hold = true;
@@ -102,11 +107,11 @@ class Direct : public Allocator {
     return BlockVerdict::ok;
   }
 
-  bool grow(Block&, std::size_t) noexcept override { return false; }  // what the device gave is as long as it is
+  bool grow(Block&, std::size_t) noexcept override { return false; }  // a device allocation has a fixed size
   Result<BlockVerdict> note_use(const Block& block, StreamRef stream) noexcept override {
     const os::Lock lock(mutex_);
     LiveEntry* const found = live_.find(block.data);
-    const BlockVerdict verdict = judge(found, block);
+    const BlockVerdict verdict = judge(found, block, next_serial_);
     if (verdict != BlockVerdict::ok || !stream) return verdict;
     return add_user(*found, stream) ? Result<BlockVerdict>(BlockVerdict::ok)
                                     : Failure{ErrorCode::out_of_memory, 0, "no heap to remember the stream"};
@@ -135,7 +140,7 @@ class Direct : public Allocator {
 
   Stats stats() const override {
     const os::Lock lock(mutex_);
-    return stats_;
+    return usage_.stats();
   }
 
   std::vector<Holder> holders() const override {
@@ -171,8 +176,8 @@ class Direct : public Allocator {
 
   void explain(const Failure&, OutOfMemoryReport& report) const override {
     const os::Lock lock(mutex_);
-    report.in_use_bytes = stats_.in_use_bytes;
-    report.cached_bytes = stats_.cached_bytes;
+    report.in_use_bytes = usage_.in_use_bytes();
+    report.cached_bytes = usage_.cached_bytes();
     report.refused_by = "the device";
     if (report.device_free_bytes < report.requested_bytes) report.would_be_enough_bytes = report.requested_bytes - report.device_free_bytes;
     report.tried.emplace_back("asked the device; direct has no cache to give back");
@@ -180,39 +185,40 @@ class Direct : public Allocator {
 
   std::string audit() const override {
     const os::Lock lock(mutex_);
-    std::size_t bytes = 0;
+    std::size_t live_bytes = 0;
+    std::size_t freed_bytes = asked_bytes_;
     std::uint64_t kept = 0;
     live_.for_each([&](const LiveEntry& entry) {
-      bytes += entry.freed_in_hold ? 0 : entry.bytes;
+      (entry.freed_in_hold ? freed_bytes : live_bytes) += entry.bytes;
       kept += entry.freed_in_hold ? 1 : 0;
     });
-    if (bytes != stats_.in_use_bytes) return "direct: in_use_bytes is not the sum of the live blocks";
+    for (const auto& [serial, waiting] : waiting_) freed_bytes += waiting.entry.bytes;
+    if (live_bytes != usage_.in_use_bytes()) return "direct: in_use_bytes is not the sum of the live blocks";
+    if (freed_bytes != usage_.cached_bytes()) return "direct: cached_bytes is not the sum of the freed blocks that are kept";
     if (users_.size() > live_.size()) return "direct: more blocks have users than live";
-    if (kept != freed_in_hold_ || live_.size() != stats_.live_blocks + kept) return "direct: the table and the counts disagree";
-    if (stats_.in_use_bytes + stats_.cached_bytes != stats_.committed_bytes) return "direct: in use + cached != committed";
-    if (stats_.allocations != stats_.frees + stats_.live_blocks) return "direct: allocations != frees + live";
-    if (stats_.in_use_bytes > stats_.peak_in_use_bytes || stats_.committed_bytes > stats_.peak_committed_bytes)
-      return "direct: a peak is too low";
-    return {};
+    if (kept != freed_in_hold_ || live_.size() != usage_.live_blocks() + kept) return "direct: the table and the counts disagree";
+    return usage_.audit("direct");
   }
 
  private:
-  // What a block takes of the device. Too large to round up, it is too large for any limit.
-  // From the process's budget; what only waits for streams is given back first if there is need.
+  // Claims from the process's budget; if there is no room, blocks that only wait for streams are released
+  // first.
   bool claim(std::size_t bytes) noexcept {
     if (budget_.claim(taken(bytes)) == nullptr) [[likely]]
       return true;
     return settle(Patience::for_all) && budget_.claim(taken(bytes)) == nullptr;
   }
+
+  // What a block takes of the device. A size too large to round up is too large for any limit.
   std::size_t taken(std::size_t bytes) const noexcept { return try_align_up(bytes, grain_).value_or(bytes); }
 
   Failure refused(Failure failure) noexcept {
     const os::Lock lock(mutex_);
-    ++stats_.failures;
+    usage_.count_refusal();
     return failure;
   }
 
-  // Enters the block and returns its serial; 0 when there is no heap for that.
+  // Adds the block to the table and returns its serial; 0 when there is no heap for that.
   std::uint64_t add(void* data, const Request& request) noexcept {
     const os::Lock lock(mutex_);
     LiveEntry* const entry = live_.insert(data);
@@ -228,21 +234,16 @@ class Direct : public Allocator {
       live_.erase(entry);
       return 0;
     }
-    ++stats_.allocations;
-    ++stats_.commits;
-    ++stats_.live_blocks;
-    stats_.in_use_bytes += request.bytes;
-    stats_.committed_bytes += request.bytes;
-    stats_.peak_in_use_bytes = std::max(stats_.peak_in_use_bytes, stats_.in_use_bytes);
-    stats_.peak_committed_bytes = std::max(stats_.peak_committed_bytes, stats_.committed_bytes);
+    usage_.count_commit(request.bytes);
+    usage_.count_allocation(request.bytes);
     return next_serial_++;
   }
 
-  // A freed block, or one that lives, and the streams that use it.
+  // A freed or live block, and the streams that use it.
   struct Waiting {
     LiveEntry entry;
     BlockUsers users;
-    bool urgent = false;  // deallocate_now: whoever may wait does
+    bool urgent = false;  // deallocate_now: wait where that is allowed
   };
   enum class Patience { none, for_urgent, for_all };
 
@@ -263,7 +264,8 @@ class Direct : public Allocator {
     }
   }
 
-  // Gives back what no stream can be at work on any more, and waits for some, or all, of the others. True when anything went.
+  // Releases the blocks that no pending work can touch, and waits for some, or all, of the others. Returns true
+  // if any was released.
   bool settle(Patience patience) noexcept {
     bool any = false;
     for (std::uint64_t at = 0;;) {
@@ -275,17 +277,17 @@ class Direct : public Allocator {
           any_waiting_.store(!waiting_.empty(), std::memory_order_relaxed);
           return any;
         }
-        node = waiting_.extract(next);  // nobody else asks about it meanwhile
+        node = waiting_.extract(next);  // no other thread queries it meanwhile
+        asked_bytes_ += node.mapped().entry.bytes;
       }
       at = node.key();
       const bool wait = patience == Patience::for_all || (patience == Patience::for_urgent && node.mapped().urgent);
       const bool done = node.mapped().users.are_done(wait);
       if (done) return_to_device(node.mapped().entry);
       const os::Lock lock(mutex_);
+      asked_bytes_ -= node.mapped().entry.bytes;
       if (done) {
-        stats_.cached_bytes -= node.mapped().entry.bytes;
-        stats_.committed_bytes -= node.mapped().entry.bytes;
-        ++stats_.decommits;
+        usage_.count_decommit(node.mapped().entry.bytes);
         any = true;
       } else {
         waiting_.insert(std::move(node));
@@ -299,36 +301,13 @@ class Direct : public Allocator {
     return holds_.any();
   }
 
-  BlockVerdict judge(const LiveEntry* found, const Block& block) const noexcept BERTH_REQUIRES(mutex_) {
-    const bool known_serial = block.serial != 0;
-    if (found == nullptr) return known_serial && block.serial < next_serial_ ? BlockVerdict::double_free : BlockVerdict::foreign;
-    if (found->allocator_id != block.allocator_id) return BlockVerdict::foreign;
-    if (found->freed_in_hold || (known_serial && found->serial != block.serial)) return BlockVerdict::double_free;
-    return found->bytes == block.bytes ? BlockVerdict::ok : BlockVerdict::size_mismatch;
-  }
-
   void count_free(const LiveEntry& entry) noexcept BERTH_REQUIRES(mutex_) {
-    ++stats_.frees;
-    --stats_.live_blocks;
-    stats_.in_use_bytes -= entry.bytes;
-    if (entry.has_users) {
-      stats_.cached_bytes += entry.bytes;  // still ours until no stream can be at work on it
-    } else if (holds_.any()) {
-      stats_.cached_bytes += entry.bytes;  // still ours until the hold ends
-      ++freed_in_hold_;
-    } else {
-      stats_.committed_bytes -= entry.bytes;
-      ++stats_.decommits;
-    }
-  }
-
-  static void complete(Block* known, const Block& block, const LiveEntry& entry) noexcept {
-    if (known == nullptr) return;
-    *known = block;
-    known->serial = entry.serial;
-    known->tag = entry.tag;
-    known->alignment = entry.alignment();
-    known->stream_id = entry.stream_id;
+    usage_.count_free(entry.bytes);
+    if (entry.has_users) return;  // cached until no pending work can touch it
+    if (holds_.any())
+      ++freed_in_hold_;  // cached until the hold ends
+    else
+      usage_.count_decommit(entry.bytes);
   }
 
   bool take_freed_in_hold(LiveEntry& entry, std::size_t& from) noexcept {
@@ -339,33 +318,32 @@ class Direct : public Allocator {
     entry = *found;
     live_.erase(found);
     --freed_in_hold_;
-    stats_.cached_bytes -= entry.bytes;
-    stats_.committed_bytes -= entry.bytes;
-    ++stats_.decommits;
+    usage_.count_decommit(entry.bytes);
     return true;
   }
 
-  bool is_inherited() const noexcept { return generation_ != os::fork_generation() && !backend().properties().abilities.fork_safe; }
+  bool is_inherited() const noexcept { return memory::is_inherited(origin_, backend()); }
 
-  // A forked child, and a program whose device was lost, leave the device alone.
+  // A forked child, and a program whose device was lost, do not call the device.
   void return_to_device(const LiveEntry& entry) noexcept {
     if (!is_inherited() && backend().is_alive()) backend().free(entry.data, entry.bytes, entry.alignment());
     budget_.give_up(taken(entry.bytes));
   }
 
   Budget& budget_;         // of the process
-  std::size_t grain_ = 1;  // where a block has pages of its own, a page
-  const std::uint64_t generation_ = os::fork_generation();
+  std::size_t grain_ = 1;  // a page where blocks have pages of their own
+  const os::Origin origin_;
   mutable os::Mutex mutex_;
-  LiveTable live_ BERTH_GUARDED_BY(mutex_);                            // live_.size() == stats_.live_blocks + freed_in_hold_
-  std::map<std::uint64_t, Waiting> users_ BERTH_GUARDED_BY(mutex_);    // by serial: live blocks that streams use
-  std::map<std::uint64_t, Waiting> waiting_ BERTH_GUARDED_BY(mutex_);  // by serial: freed ones. Their bytes are cached
+  LiveTable live_ BERTH_GUARDED_BY(mutex_);                            // size() == live_blocks + freed_in_hold_
+  std::map<std::uint64_t, Waiting> users_ BERTH_GUARDED_BY(mutex_);    // by serial: live blocks that have users
+  std::map<std::uint64_t, Waiting> waiting_ BERTH_GUARDED_BY(mutex_);  // by serial: freed blocks, still cached
   std::atomic<bool> any_waiting_{false};
-  Stats stats_ BERTH_GUARDED_BY(mutex_);
+  std::size_t asked_bytes_ BERTH_GUARDED_BY(mutex_) = 0;  // of freed blocks that settle() took from waiting_
+  Usage usage_ BERTH_GUARDED_BY(mutex_);                  // cached: waiting_, asked_bytes_, freed in a hold
   std::uint64_t next_serial_ BERTH_GUARDED_BY(mutex_) = 1;
   std::uint64_t freed_in_hold_ BERTH_GUARDED_BY(mutex_) = 0;
   HoldCount holds_ BERTH_GUARDED_BY(mutex_);
-  std::atomic<bool> held_{false};  // whether holds_ may say so: read without the lock before every request
+  std::atomic<bool> held_{false};  // a hint for holds_, read without the lock before every request
 };
 
 }  // namespace

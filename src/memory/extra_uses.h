@@ -7,8 +7,9 @@
 
 #include "memory/stream_uses.h"
 
-// The blocks of an allocator that streams beside their own use, by a number that the allocator gives them. One that is freed waits here, and
-// keeps its number, until each of these streams is past the free. Only `add` needs the heap. Not thread-safe: its owner locks.
+// The blocks of an allocator that are used by streams other than their own, keyed by a number that the
+// allocator assigns. A freed block waits here, and keeps its number, until each of these streams is past the
+// free. Only `add` allocates from the heap. Not thread-safe: its owner locks.
 namespace berth::internal::memory {
 
 class ExtraUses {
@@ -22,14 +23,16 @@ class ExtraUses {
   bool empty() const noexcept { return live_.empty() && freed_.empty(); }
   bool any_freed() const noexcept { return !freed_.empty(); }
 
-  // A stream uses a live block. False when there is no heap.
+  // A stream uses a live block. Returns false when the heap is exhausted.
   bool add(Key key, std::uint64_t stream_id) noexcept;
 
-  // The block is freed. True: it must wait here. False: nothing is known of it, or none of the streams has a number any more.
+  // The block is freed. True: it must wait here. False: it has no extra uses, or none of their streams has a
+  // number any more.
   bool free(Key key, StreamUses& streams) noexcept;
 
-  // The next freed block after `at` that waits for no stream any more, as `is_over(key, use)` says; it is forgotten, and `at` becomes its key.
-  // False when there is none. Begin with `at` = 0, which is no key.
+  // Finds the next freed block after `at` that waits for no stream any more, according to `is_over(key, use)`;
+  // removes it, and sets `at` to its key. Returns false when there is none. Start with `at` = 0, which is no
+  // key.
   template <class IsOver>
   bool take_over(Key& at, IsOver is_over) noexcept {
     for (auto next = freed_.upper_bound(at); next != freed_.end(); ++next) {
@@ -47,14 +50,14 @@ class ExtraUses {
     for (const auto& [key, uses] : freed_) visit(key);
   }
 
-  // Whether a stream is past a use: it has got there, or it is gone.
+  // Whether a stream is past a use: it has reached the point, or no longer exists.
   static bool is_over(const Use& use, const StreamUses& streams) noexcept {
     const std::uint32_t number = streams.find(use.stream_id);
     return number == 0 || streams[number].done >= use.point;
   }
 
  private:
-  // One use for each stream. Maps, whose nodes move from one to the other without the heap.
+  // One use for each stream. They are maps because nodes move from one to the other without allocation.
   std::map<Key, std::vector<Use>> live_;
   std::map<Key, std::vector<Use>> freed_;
 };

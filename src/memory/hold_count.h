@@ -5,19 +5,16 @@
 
 #include "os/process/fork.h"
 
-// How many holds an allocator is under. A forked child has none: the threads that held stayed in the parent, and a Hold that the child
-// inherited ends there without effect. Not thread-safe: its owner locks.
+// The number of holds on an allocator. A forked child has none: the threads that held stayed in the parent, and
+// a Hold that the child inherited ends there without effect. Not thread-safe: its owner locks.
 namespace berth::internal::memory {
 
 class HoldCount {
  public:
-  bool any() const noexcept { return count_ > 0 && generation_ == os::fork_generation(); }
+  bool any() const noexcept { return count_ > 0 && !origin_.is_inherited(); }
 
   void begin() noexcept {
-    if (generation_ != os::fork_generation()) {
-      generation_ = os::fork_generation();
-      count_ = 0;
-    }
+    if (origin_.is_inherited()) *this = {};
     ++count_;
   }
 
@@ -28,7 +25,7 @@ class HoldCount {
   }
 
  private:
-  std::uint64_t generation_ = os::fork_generation();
+  os::Origin origin_;
   std::uint64_t count_ = 0;
 };
 

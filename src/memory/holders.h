@@ -8,13 +8,13 @@
 
 namespace berth::internal::memory {
 
-// Adds up who holds how much. Tags are numbered from 0 without gaps, so that a block costs one addition however many tags there are:
-// strategies do this under their lock.
+// Sums up who holds how much. Tags are numbered from 0 without gaps, so that a block costs one addition however
+// many tags there are, because strategies do this under their lock. Not thread-safe.
 class HolderTotals {
  public:
   void add(Tag tag, std::size_t bytes);
 
-  // Those that hold something, most first; equal ones by tag, so that reports are the same on every run.
+  // Those that hold something, largest first; ties are ordered by tag, so that reports are deterministic.
   std::vector<Holder> most_first() const;
 
  private:

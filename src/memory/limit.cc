@@ -16,8 +16,8 @@ namespace {
 
 class Limit;
 
-// The limits whose upstream this thread is asking now, innermost first. A request that comes back to one of them (from a callback) must
-// not wait there for pending requests: one of those is its own.
+// The limits whose upstream this thread is calling, innermost first. A request that reenters one of them (from
+// a callback) must not wait there for pending requests: one of those is its own.
 struct Passing {
   const Limit* limit;
   const Passing* outer;
@@ -63,7 +63,7 @@ class Limit : public Adaptor<Allocator> {
     return freed;
   }
 
-  // What is held is upstream's to say; refusals are counted here, where most of them happen.
+  // Upstream knows what is held; refusals are counted here, where most of them happen.
   Stats stats() const override {
     Stats all = upstream_->stats();
     const os::Lock lock(mutex_);
@@ -76,7 +76,7 @@ class Limit : public Adaptor<Allocator> {
   void explain(const Failure& failure, OutOfMemoryReport& report) const override {
     upstream_->explain(failure, report);
     const os::Lock lock(mutex_);
-    if (failure.cause != Refusal::limit || report.limit_bytes != 0) return;  // someone below refused it
+    if (failure.cause != Refusal::limit || report.limit_bytes != 0) return;  // an allocator below refused it
     report.refused_by = text::join("limit of ", text::bytes(limit_bytes_));
     report.limit_bytes = limit_bytes_;
     report.in_use_bytes = in_use_;
@@ -93,7 +93,8 @@ class Limit : public Adaptor<Allocator> {
   }
 
  private:
-  // What the blocks that live leave. (A child forked inside a request may count one twice, and so be over its limit.)
+  // What the live blocks leave of the limit. (A child forked inside a request may count it twice, and so be
+  // over its limit.)
   std::size_t room() const noexcept BERTH_REQUIRES(mutex_) { return limit_bytes_ - std::min(in_use_, limit_bytes_); }
 
   bool is_passing() const noexcept {
@@ -105,8 +106,9 @@ class Limit : public Adaptor<Allocator> {
 
   bool claim(std::size_t bytes) noexcept {
     const os::Lock lock(mutex_);
-    if (pending_in_ != os::fork_generation()) [[unlikely]] {  // whoever was pending stayed in the parent process, and will not settle
-      pending_in_ = os::fork_generation();
+    // In a forked child, pending requests stayed in the parent and never settle.
+    if (pending_in_.is_inherited()) [[unlikely]] {
+      pending_in_ = {};
       pending_ = 0;
     }
     while (true) {
@@ -122,7 +124,7 @@ class Limit : public Adaptor<Allocator> {
   void settle(std::size_t bytes, bool obtained) noexcept {
     {
       const os::Lock lock(mutex_);
-      pending_ -= std::min(bytes, pending_);  // a child forked inside a request has forgotten it
+      pending_ -= std::min(bytes, pending_);  // a child forked inside a request has reset it
       in_use_ += obtained ? bytes : 0;
     }
     changed_.notify_all();
@@ -136,9 +138,9 @@ class Limit : public Adaptor<Allocator> {
   const std::size_t limit_bytes_;
   mutable os::Mutex mutex_;
   os::Condition changed_;
-  std::size_t in_use_ BERTH_GUARDED_BY(mutex_) = 0;   // bytes of blocks that live
-  std::size_t pending_ BERTH_GUARDED_BY(mutex_) = 0;  // bytes asked of upstream, outcome open; in_use_ + pending_ <= limit_bytes_
-  std::uint64_t pending_in_ BERTH_GUARDED_BY(mutex_) = os::fork_generation();
+  std::size_t in_use_ BERTH_GUARDED_BY(mutex_) = 0;   // bytes of live blocks
+  std::size_t pending_ BERTH_GUARDED_BY(mutex_) = 0;  // requested upstream; in_use_ + pending_ <= limit_bytes_
+  os::Origin pending_in_ BERTH_GUARDED_BY(mutex_);    // the process that counted them
   std::uint64_t refused_ BERTH_GUARDED_BY(mutex_) = 0;
 };
 

@@ -105,7 +105,7 @@ LiveBlocks live_blocks(DeviceKey device) {
       if (note.device != device) continue;
       BlockNote& known = found[note.address];
       if (known.since_ns < note.since_ns || known.address == 0)
-        known = note;  // the youngest: an older one may not be known to be freed yet
+        known = note;  // the youngest: the free of an older one may not be recorded yet
     }
   }
   return found;

@@ -14,13 +14,14 @@
 #include "berth/record/stack.h"
 #include "os/lock/mutex.h"
 
-// Every block of every allocator that was allocated while someone watched, and lives: with what an allocator does not keep of it, its site and
-// its time. Trackers, profilers with sites, and through them snapshots look here.
+// The live blocks of all allocators that were allocated while a sink recorded them, with what an allocator does
+// not keep: call site and time. Used by trackers, profilers with sites and, through them, snapshots. Any
+// thread.
 namespace berth::internal::memory {
 
 struct BlockNote {
-  std::uint64_t allocator_id = 0;  // the outermost: whom the block must come back to
-  std::uint64_t serial = 0;        // of that allocator's blocks
+  std::uint64_t allocator_id = 0;  // the outermost, which the block must be freed through
+  std::uint64_t serial = 0;        // unique in that allocator
   std::uint64_t address = 0;
   std::size_t bytes = 0;
   DeviceKey device;
@@ -28,10 +29,11 @@ struct BlockNote {
   SiteId site;
   StackId stack;
   std::uint64_t since_ns = 0;  // steady clock
-  std::uint64_t age_ns = 0;    // when it was asked for: at least 1
+  std::uint64_t age_ns = 0;    // at the time of notes(): at least 1
 };
 
-// A sink that keeps them. By allocator and serial, which no later block has again: records of two threads may come in any order.
+// The sink that keeps them. The key is allocator and serial, which no later block has again, because records of
+// two threads may arrive in any order.
 class BlockBook : public Sink {
  public:
   explicit BlockBook(std::size_t stack_depth) noexcept : stack_depth_(stack_depth) {}
@@ -39,10 +41,10 @@ class BlockBook : public Sink {
   void on_record(const Record& record) noexcept final;
 
   std::vector<BlockNote> notes() const;                               // in no order
-  std::uint64_t dropped() const noexcept { return dropped_.load(); }  // blocks that there was no heap to note
+  std::uint64_t dropped() const noexcept { return dropped_.load(); }  // blocks lost for lack of heap
 
  protected:
-  // Told of each one that comes or goes, with no lock held.
+  // Called for each block that is added or removed, with no lock held.
   virtual void added(const BlockNote&) noexcept {}
   virtual void removed(const BlockNote&) noexcept {}
 
@@ -70,10 +72,10 @@ class BlockBook : public Sink {
   Relaxed<std::uint64_t> dropped_;
 };
 
-// Makes a book known to snapshots, for as long as it lives.
+// Registers a book for use by snapshots, for as long as it lives.
 void enter_book(const std::shared_ptr<BlockBook>& book);
 
-// The blocks on a device that a book knows, by address; with none, empty.
+// The blocks on a device that any book has, by address; empty without a book.
 using LiveBlocks = std::unordered_map<std::uint64_t, BlockNote>;
 LiveBlocks live_blocks(DeviceKey device);
 

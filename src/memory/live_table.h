@@ -9,10 +9,11 @@
 #include <utility>
 
 #include "berth/memory/block.h"
+#include "memory/judge.h"
 
-// The blocks that live, by address: a hash table with open addressing. It exists because nothing in a block's own memory can be
-// trusted (it may be on a device, or not ours at all), and because looking a block up must never allocate.
-// Not thread-safe: its owner locks.
+// The live blocks, by address: a hash table with open addressing. It exists because nothing in a block's own
+// memory can be trusted (it may be on a device, or not ours at all), and because looking up a block must never
+// allocate. Not thread-safe: its owner locks.
 namespace berth::internal::memory {
 
 struct LiveEntry {
@@ -20,13 +21,22 @@ struct LiveEntry {
   std::size_t bytes = 0;
   std::uint64_t serial = 0;
   std::uint64_t stream_id = 0;
-  std::uint64_t allocator_id = 0;  // whom the block must come back to
+  std::uint64_t allocator_id = 0;  // the allocator that the block must be freed through
   Tag tag;
   std::uint8_t alignment_log2 = 0;
-  bool freed_in_hold = false;  // freed while the device was held: gone to its user, still with us
-  bool has_users = false;      // streams use it, or may still be at work on it
+  bool freed_in_hold = false;  // freed while the device was held, and not yet returned to it
+  bool has_users = false;      // streams use it, or may have pending work on it
 
   std::size_t alignment() const noexcept { return std::size_t{1} << alignment_log2; }
+  KnownBlock known() const noexcept {
+    return {.bytes = bytes,
+            .alignment = alignment(),
+            .serial = serial,
+            .stream_id = stream_id,
+            .allocator_id = allocator_id,
+            .tag = tag,
+            .live = !freed_in_hold};
+  }
 };
 
 class LiveTable {
@@ -42,8 +52,8 @@ class LiveTable {
     }
   }
 
-  // A new entry for the address, to be filled in by the caller; nullptr, with nothing changed, when there is no heap to grow.
-  // REQUIRES: the address is not in the table.
+  // Inserts an entry for the address, which the caller fills in; returns nullptr, with nothing changed, when
+  // there is no heap to grow. REQUIRES: the address is not in the table.
   LiveEntry* insert(void* data) noexcept {
     if (2 * (size_ + 1) > capacity_ && !grow()) [[unlikely]]
       return nullptr;
@@ -55,7 +65,8 @@ class LiveTable {
 
   // REQUIRES: `entry` came from find, and nothing was inserted or erased since.
   void erase(LiveEntry* entry) noexcept {
-    // Close the gap: move back every later entry of the run that may live there, so that searches never stop early.
+    // Backward-shift deletion: every later entry of the probe run that may be at the gap moves there, so that
+    // searches never stop early.
     auto hole = static_cast<std::size_t>(entry - entries_.get());
     for (std::size_t at = next(hole); entries_[at].data != nullptr; at = next(at)) {
       const std::size_t wanted = home(entries_[at].data);
@@ -68,8 +79,9 @@ class LiveTable {
     --size_;
   }
 
-  // The first entry at entry `from` or later that was freed in a hold, or nullptr; `from` becomes its entry. Erasing moves entries only
-  // towards the hole, so going on from there misses none but those that wrap around the end.
+  // The first entry at index `from` or later that was freed in a hold, or nullptr; `from` becomes its index.
+  // Erasing moves entries only towards the gap, so continuing from there misses only those that wrap around the
+  // end.
   LiveEntry* find_freed_in_hold(std::size_t& from) noexcept {
     for (; from < capacity_; ++from) {
       if (entries_[from].data != nullptr && entries_[from].freed_in_hold) return &entries_[from];
@@ -88,7 +100,8 @@ class LiveTable {
   static constexpr std::size_t kFirst = 64;
 
   std::size_t home(const void* data) const noexcept {
-    // Multiplication spreads the address over the high bits; its low bits are all alike.
+    // Fibonacci hashing: the multiplication spreads the address over the high bits; the low bits of addresses
+    // are all alike.
     return static_cast<std::size_t>((reinterpret_cast<std::uintptr_t>(data) * 0x9e3779b97f4a7c15ULL) >> shift_);
   }
   std::size_t next(std::size_t at) const noexcept { return (at + 1) & (capacity_ - 1); }

@@ -20,7 +20,8 @@ os::Mutex& callbacks_mutex() {
   return *made;
 }
 
-// Made when the library is loaded, so that no later use can find the heap empty or a fork in the middle of it.
+// Created when the library is loaded, so that the first use can neither fail for lack of heap nor be
+// interrupted by a fork.
 [[maybe_unused]] const os::Mutex& g_made_at_load = callbacks_mutex();
 
 constinit thread_local bool t_calling = false;
@@ -50,9 +51,9 @@ void Allocator::on_pressure(PressureCallback callback) {
   if (callback) changed = std::make_shared<const PressureCallback>(std::move(callback));
   const os::Lock lock(callbacks_mutex());
   pressure_.swap(changed);
-}  // what was set before goes after the lock: its destructor may run anything
+}  // the old callback is destroyed after the unlock: its destructor may run arbitrary code
 
-// True: try again. Throws Error(callback_failed).
+// True: retry the request. Throws Error(callback_failed).
 bool Allocator::call_for_memory(const Request& request, unsigned call) const {
   if (t_calling) return false;
   std::shared_ptr<const PressureCallback> callback;
@@ -69,7 +70,7 @@ bool Allocator::call_for_memory(const Request& request, unsigned call) const {
                         .alignment = request.alignment,
                         .tag = request.tag,
                         .call = call});
-  } catch (...) {  // a user's code may throw anything; it is nested in what is thrown instead
+  } catch (...) {  // user code may throw anything; it is nested in the Error
     std::throw_with_nested(Error(ErrorCode::callback_failed,
                                  {text::join("allocating ", text::bytes(request.bytes), " with ", name(), " on ", device().to_string()),
                                   text::join("memory was short, and the pressure callback threw: ", what_of(std::current_exception())),

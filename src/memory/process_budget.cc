@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::uint32_t kHost = ~0U;
 
-// A memory that devices stand for.
+// A memory that one or more devices use.
 struct Memory {
   explicit Memory(std::size_t limit) noexcept : budget(kOverProcessLimit, limit, nullptr) {}
 
@@ -41,13 +41,14 @@ struct Memories {
   std::map<std::uint32_t, std::unique_ptr<Memory>> by_number BERTH_GUARDED_BY(mutex);
 };
 
-// Never destroyed: storages that outlive main give their memory back.
+// Never destroyed: storages that outlive main free their memory.
 Memories& memories() {
   static auto* const made = new Memories;
   return *made;
 }
 
-// Made when the library is loaded, so that no later use can find the heap empty or a fork in the middle of it.
+// Created when the library is loaded, so that the first use can neither fail for lack of heap nor be
+// interrupted by a fork.
 [[maybe_unused]] const Memories& g_made_at_load = memories();
 
 bool is_host(const Backend& backend) noexcept { return backend.properties().abilities.host_access; }
@@ -77,12 +78,12 @@ Memory& memory_of(const Backend& backend) {
     const auto found = all.by_number.find(number_of(backend));
     if (found != all.by_number.end()) return *found->second;
   }
-  auto made = std::make_unique<Memory>(limit_from_environment(backend));  // it has a mutex: not while another is held
+  auto made = std::make_unique<Memory>(limit_from_environment(backend));  // it has a mutex, so not under a lock
   const os::Lock lock(all.mutex);
   return *all.by_number.try_emplace(number_of(backend), std::move(made)).first->second;
 }
 
-// Those that live now. They may be the last handles: to be let go of without a lock.
+// The live allocators. They may be the last handles: drop them without a lock held.
 std::vector<std::shared_ptr<Allocator>> allocators_of(Memory& memory, bool also_untrimmed) {
   std::vector<std::shared_ptr<Allocator>> live;
   const os::Lock lock(memory.mutex);
@@ -108,10 +109,11 @@ void enlist(const std::shared_ptr<Allocator>& allocator, Trimmed trimmed) {
 bool make_room_in_process(const Backend& backend, std::size_t bytes) {
   Memory& memory = memory_of(backend);
   const std::size_t before = memory.budget.used();
-  // Whoever asks was refused with the room there is, and takes more than it asks for: whole pages at both ends, or the next power of two.
+  // The caller was refused with the room there is, and needs more than the request: whole pages at both ends,
+  // or the next power of two.
   const std::size_t page = std::max(backend.properties().unit_bytes, is_host(backend) ? os::huge_page_bytes() : 0);
   const std::size_t wanted = try_add(try_add(bytes, bytes).value_or(SIZE_MAX), 2 * page).value_or(SIZE_MAX);
-  // The youngest first: a private pool gives its pages to its parent, which is older, and gives them back then.
+  // Youngest first: a private pool returns its pages to its parent, which is older, and then releases them.
   std::vector<std::shared_ptr<Allocator>> allocators = allocators_of(memory, false);
   std::ranges::reverse(allocators);
   for (const std::shared_ptr<Allocator>& allocator : allocators) {

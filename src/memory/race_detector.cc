@@ -26,7 +26,7 @@ struct Touch {
   std::uintptr_t begin;
   std::uintptr_t end;
   std::shared_ptr<const device::StreamProgress> progress;  // of its stream
-  std::uint64_t point;                                     // the first event of the stream that can come after it
+  std::uint64_t point;                                     // the first event of the stream that can be after it
   bool writes;
 
   std::uint64_t stream_id() const noexcept { return progress->stream_id(); }
@@ -34,12 +34,12 @@ struct Touch {
 
 struct Watched {
   Block block;
-  std::weak_ptr<StreamState> stream;  // of the request; empty: none, or gone
+  std::weak_ptr<StreamState> stream;  // of the request; empty: none, or destroyed
   std::vector<std::uint64_t> used_on;
   std::vector<Touch> touches;
 };
 
-// Devices may use the same numbers for their addresses.
+// Different devices may use the same addresses.
 struct Position {
   std::uint16_t kind;
   std::uint16_t index;
@@ -58,11 +58,12 @@ struct Checker {
 };
 
 Checker& checker() {
-  static auto* const made = new Checker;  // never destroyed: blocks are freed after main too
+  static auto* const made = new Checker;  // never destroyed: blocks are also freed after main
   return *made;
 }
 
-// Whether a touch is over, or comes before what the caller does next: on the stream with that clock (null: nothing is known), or here.
+// Whether a touch is over, or happens before what the caller does next: on the stream with that clock (null:
+// nothing is known), or on this thread.
 bool is_before(const Touch& touch, const device::StreamClock* clock) noexcept {
   if (touch.progress->done() >= touch.point) return true;
   if (clock != nullptr && clock->point_of(touch.stream_id()) >= touch.point) return true;
@@ -83,7 +84,7 @@ Misuse misuse_of(const Block& block, std::uint64_t stream_id, std::uint64_t othe
           .other_stream_id = other};
 }
 
-// The block that a range begins in.
+// The block that contains an address.
 Blocks::iterator find_covering(Blocks& blocks, const Position& position) noexcept {
   auto next = blocks.upper_bound(position);
   if (next == blocks.begin()) return blocks.end();
@@ -106,7 +107,7 @@ void race_detector::allocated(const Block& block, StreamRef stream) noexcept {
     if (stream) watched.stream = stream->weak_from_this();
     const os::Lock lock(checker().mutex);
     checker().blocks.insert_or_assign(position_of(block.device, block.data), std::move(watched));
-  } catch (const std::bad_alloc&) {  // it is not watched
+  } catch (const std::bad_alloc&) {  // the block is not watched
   }
 }
 
@@ -117,7 +118,7 @@ void race_detector::used_on(const Block& block, StreamRef stream) noexcept {
   try {
     found->second.used_on.push_back(stream.id());
   } catch (const std::bad_alloc&) {
-    checker().blocks.erase(found);  // better not watched than reported for nothing
+    checker().blocks.erase(found);  // rather unwatched than a false report
   }
 }
 
@@ -139,17 +140,18 @@ void race_detector::touched(const void* begin, std::size_t bytes, Device device,
     std::erase_if(touches, [&](const Touch& touch) {
       if (touch.progress->done() >= touch.point) return true;
       const bool same = touch.stream_id() == stream.id();
-      if (same) return writes && from <= touch.begin && touch.end <= from + bytes;  // what orders the new one orders this one
+      // What orders the new touch orders this one.
+      if (same) return writes && from <= touch.begin && touch.end <= from + bytes;
       const bool meets = touch.begin < from + bytes && from < touch.end && (touch.writes || writes);
       if (!meets || is_before(touch, clock.get())) return false;
       found.push_back(misuse_of(block->second.block, stream.id(), touch.stream_id()));
-      return true;  // said once
+      return true;  // reported once
     });
     if (stream) {
       if (touches.size() >= kMostTouches) touches.erase(touches.begin());
       touches.push_back({from, from + bytes, stream->progress(), next_point(), writes});
     }
-  } catch (const std::bad_alloc&) {  // less is known, and less is found
+  } catch (const std::bad_alloc&) {  // less is known, so less is found
   }
   for (const Misuse& misuse : found) report_misuse(misuse);
 }
@@ -183,7 +185,7 @@ namespace berth {
 using namespace internal;
 using namespace internal::memory;
 
-// While it is on, requests and frees take the way of those that are recorded.
+// While it is on, requests and frees take the path of those that are recorded.
 void set_race_detection(RaceDetection wanted) noexcept {
   const bool on = wanted == RaceDetection::on;
   if (g_detects_races.exchange(on, std::memory_order_relaxed) == on) return;

@@ -5,10 +5,12 @@
 
 #include "berth/memory/out_of_memory.h"
 
-// What stands higher, and has a part in a refusal. Both are called on the thread that asked, with no lock held, and there is one of each for the process.
+// Hooks that higher levels install to take part in a refusal. Both are called on the requesting thread, with no
+// lock held; there is one of each for the process.
 namespace berth::internal::memory {
 
-// Gives back what is held for others that may not need it any more. True: some was, and the request is tried again.
+// Frees memory that is held for other processes that may not need it any more. True: some was freed, and the
+// request is retried.
 using ReclaimHook = bool (*)() noexcept;
 inline constinit std::atomic<ReclaimHook> g_reclaim_hook{nullptr};
 

@@ -16,7 +16,7 @@ using namespace internal::memory;
 
 namespace {
 
-// Strategies whose blocks lie anywhere list them as they come, with addresses for offsets.
+// Strategies without an address range list their blocks in any order, with addresses for offsets.
 void sort_by_address(Snapshot& snapshot) {
   if (snapshot.range_bytes != 0 || (snapshot.blocks.empty() && snapshot.free.empty())) return;
   std::ranges::sort(snapshot.blocks, {}, &SnapshotBlock::offset);
@@ -27,7 +27,7 @@ void sort_by_address(Snapshot& snapshot) {
   for (FreeRun& run : snapshot.free) run.offset -= snapshot.base;
 }
 
-// Numbers of tags become indices into a list of words of the snapshot's own.
+// Replaces tag numbers by indices into the snapshot's own list of names.
 void name_tags(Snapshot& snapshot) {
   std::vector<std::uint32_t> index(1, 0);  // by the tag's number
   for (SnapshotBlock& block : snapshot.blocks) {
@@ -42,7 +42,7 @@ void name_tags(Snapshot& snapshot) {
 }
 
 void name_sites(Snapshot& snapshot, Device device) {
-  const LiveBlocks known = live_blocks(device.key());  // empty unless someone watches
+  const LiveBlocks known = live_blocks(device.key());  // empty without a tracker
   if (known.empty()) return;
   std::unordered_map<std::uint64_t, std::uint32_t> index;  // by site and stack
   for (SnapshotBlock& block : snapshot.blocks) {
@@ -59,7 +59,7 @@ void name_sites(Snapshot& snapshot, Device device) {
   }
 }
 
-// Walks the places of blocks and free runs together, in order.
+// Checks blocks and free runs in one walk, in order of offset.
 class Auditor {
  public:
   explicit Auditor(const Snapshot& snapshot) noexcept : snapshot_(snapshot) {}
@@ -103,7 +103,7 @@ class Auditor {
     return {};
   }
 
-  // Blocks and free runs together are the memory, without a gap.
+  // Blocks and free runs together cover the committed memory, without a gap.
   std::string check_tiles() const {
     auto block = snapshot_.blocks.begin();
     auto run = snapshot_.free.begin();
@@ -205,7 +205,7 @@ void Snapshot::sum_up() {
 
 std::string Snapshot::audit() const { return Auditor(*this).run(); }
 
-// The lists as rows of numbers, with their columns named once: a pool has many blocks.
+// Writes the lists as rows of numbers, with the columns named once, because a pool has many blocks.
 void Snapshot::write_json(JsonWriter& json) const {
   json.begin_object().member("device", device).member("allocator", allocator).member("settings", settings);
   json.member("allocator_id", allocator_id).member("base", text::hex(base)).member("range_bytes", range_bytes);

@@ -48,15 +48,16 @@ StreamUses::Question StreamUses::question(std::uint32_t number) const noexcept {
 
 void StreamUses::ask(Question& question, bool wait) noexcept {
   try {
-    if (question.stream->is_capturing()) return;  // its events are points of a graph, and prove nothing
+    if (question.stream->is_capturing()) return;  // its events are nodes of a graph, and prove nothing
     if (question.event.point() == 0 || wait) question.event = question.stream->record();
-    // The state itself is asked: what an allocator has seen is no news to a program that waited for nothing.
+    // Queries the state itself, not the event: what an allocator observes must not count as a wait of the
+    // program.
     EventState* const state = question.event.state().get();
     question.done = state == nullptr || state->query();
     if (question.done || !wait || is_in_stream_work()) return;
     question.done = true;  // also when the work has thrown: it is over
     state->wait();
-  } catch (...) {  // a stream that cannot be asked proves nothing; a third party's may throw anything
+  } catch (...) {  // a stream that cannot be queried proves nothing; a third party's may throw anything
   }
 }
 
@@ -67,7 +68,7 @@ bool StreamUses::enter(std::uint32_t number, Question& question) noexcept {
   const bool news = question.done && point > use.done;
   if (news) use.done = point;
   use.is_asked = !question.done && point != 0;
-  std::swap(use.event, question.event);  // one that is done is of no use, and of no harm
+  std::swap(use.event, question.event);  // an event that is done is useless, but harmless
   return news;
 }
 

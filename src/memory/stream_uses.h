@@ -9,13 +9,14 @@
 
 #include "berth/device/stream.h"
 
-// The streams that blocks of an allocator were freed on, by small numbers, and how far each is known to have got. A free on a stream has a
-// point: the number that the next event will have. So an event of the stream with that point or a later one is done only when
-// the work before the free is, and a stream whose clock has reached it there comes after that work.
+// The streams that blocks of an allocator were freed on, numbered from 1, and how far each is known to have
+// progressed. A free on a stream has a point: the number that the next event will have. So an event of the
+// stream with that point or a later one is done only when the work before the free is, and a stream whose clock
+// has reached that point is ordered after that work.
 //
-// A stream is kept alive while it has a number, because work on freed memory may be in it. When nobody else has it any more, and its work
-// is done, the number is free for another: what was the old stream's, freed or not, no work can touch.
-// Number 0 is "no stream". Not thread-safe: its owner locks.
+// A stream is kept alive while it has a number, because work on freed memory may be pending in it. When there
+// is no other reference to it, and its work is done, the number can be given to another stream: no work can
+// touch memory of the old one, freed or not. Number 0 is "no stream". Not thread-safe: its owner locks.
 namespace berth::internal::memory {
 
 class StreamUses {
@@ -25,10 +26,10 @@ class StreamUses {
     std::shared_ptr<StreamState> stream;
     std::uint64_t point = 0;          // of the last free
     std::uint64_t done = 0;           // frees up to this one are over
-    Event event = {};                 // asked for
-    bool is_asked = false;            // and not yet seen to be done
-    std::uint64_t clock_version = 0;  // of the stream's clock, when it was last looked at
-    bool has_last = false;            // nobody else had the stream any more when this was recorded: nothing can come after it
+    Event event = {};                 // recorded to query the stream's progress
+    bool is_asked = false;            // `event` is recorded, and not yet seen to be done
+    std::uint64_t clock_version = 0;  // of the stream's clock, when it was last read
+    bool has_last = false;            // `last` is recorded, with no other reference left: the final event
     Event last = {};
 
     bool is_pending() const noexcept { return point > done && stream != nullptr; }
@@ -38,28 +39,31 @@ class StreamUses {
   // The number of a stream; 0 when it has none (or for no stream).
   std::uint32_t find(StreamRef stream) const noexcept { return stream ? find(stream.id()) : 0; }
   std::uint32_t find(std::uint64_t id) const noexcept { return id == last_id_ ? last_number_ : look_up(id); }
-  // Gives it one; 0 when there is no heap. REQUIRES: it has none.
+  // Assigns a number; returns 0 when the heap is exhausted. REQUIRES: the stream has none.
   std::uint32_t add(StreamRef stream) noexcept;
   std::uint32_t find_or_add(StreamRef stream) noexcept {
     const std::uint32_t number = find(stream);
     return number != 0 || !stream ? number : add(stream);
   }
-  // How far a stream is, asked in three steps, the second without a lock: what to ask, asking (or waiting), and entering the answer. The
-  // question is the caller's to let go of, without a lock too: its handles may be the last, and that may run anything.
+  // The progress of a stream is queried in three steps, the second without a lock: prepare the question, ask it
+  // (or wait), and enter the answer. The caller drops the question without a lock too: its handles may be the
+  // last, and their destructors may run arbitrary code.
   struct Question {
     std::shared_ptr<StreamState> stream;
-    Event event = {};  // without a point: it has to be recorded first
+    Event event = {};  // without a point: not recorded yet
     bool done = false;
   };
   Question question(std::uint32_t number) const noexcept;
-  // Never waits inside a stream's host function: what is waited for may be waiting for that.
+  // Never waits inside a stream's host function: the work that it would wait for may wait for that function.
   static void ask(Question& question, bool wait) noexcept;
-  // True when more frees are known to be over than before. Nothing is entered when another stream has the number by now.
+  // Returns true when more frees are known to be over. Nothing is entered when another stream has the number by
+  // now.
   bool enter(std::uint32_t number, Question& question) noexcept;
-  // Enters what others have seen of the stream, without asking it. As `enter`.
+  // Enters the progress that others have observed, without querying the stream. Returns the same as `enter`.
   bool look(std::uint32_t number) noexcept;
 
-  // Takes the number away, and returns what was known, to be let go of without a lock. REQUIRES: all the stream's work is done.
+  // Releases the number, and returns what was known, which the caller drops without a lock. REQUIRES: all the
+  // stream's work is done.
   Use remove(std::uint32_t number) noexcept;
 
   std::uint32_t count() const noexcept { return static_cast<std::uint32_t>(uses_.size()); }
@@ -67,20 +71,22 @@ class StreamUses {
   const Use& operator[](std::uint32_t number) const noexcept { return uses_[number]; }
 
   std::uint64_t point_of_free(std::uint32_t number) noexcept { return number == 0 ? 0 : uses_[number].point = next_point(); }
-  // Whose memory is that is freed on a stream: its own, or everyone's (0) when it is gone, as no work can touch it then.
+  // The stream that gets memory freed on this one: the stream itself, or any (0) when it no longer exists, as
+  // no work can touch the memory then.
   std::uint32_t heir(std::uint32_t number) const noexcept { return uses_[number].stream == nullptr ? 0 : number; }
   bool any_pending() const noexcept;
-  // Puts work behind everything that may still touch freed memory. False when a stream would not take it, or there is nothing to be behind.
+  // Enqueues work that runs after everything that may still touch freed memory. Returns false when a stream
+  // rejects it, or there is no pending work.
   bool enqueue_behind_pending(std::function<void()> work) noexcept;
 
  private:
   std::uint32_t look_up(std::uint64_t id) const noexcept;
 
-  mutable std::uint64_t last_id_ = 0;  // the stream that was asked for last has a number, which is this; 0: none
+  mutable std::uint64_t last_id_ = 0;  // a cache of the last look-up: id and number; 0: none
   mutable std::uint32_t last_number_ = 0;
   std::vector<Use> uses_{1};
   std::unordered_map<std::uint64_t, std::uint32_t> by_id_;
-  std::vector<std::uint32_t> free_;  // numbers that were taken away; capacity for all
+  std::vector<std::uint32_t> free_;  // released numbers; capacity for all
 };
 
 }  // namespace berth::internal::memory

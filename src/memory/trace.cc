@@ -83,7 +83,7 @@ class Tracing : public Adaptor<TraceAdaptor> {
         return;
       }
     } catch (const std::bad_alloc&) {
-      // Counted like an event past the bound: tracing must not make a program fail.
+      // Counted like an event beyond the bound: tracing must not make a program fail.
       tags_.resize(events_.size());
     }
     ++dropped_;

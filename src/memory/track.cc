@@ -33,7 +33,8 @@ class Tracking : public Adaptor<TrackAdaptor> {
     if (known == nullptr) known = &own;
     const BlockVerdict freed = upstream_->give_back(block, when, known);
     if (freed == BlockVerdict::ok) {
-      // Serials are never used again, so another thread that already has the same address cannot be confused with this block.
+      // Serials are never reused, so another thread that already has the same address cannot be confused with
+      // this block.
       const os::Lock lock(mutex_);
       live_.erase(known->serial);
     }
@@ -45,10 +46,10 @@ class Tracking : public Adaptor<TrackAdaptor> {
     if (!upstream_->grow(block, bytes)) return false;
     const os::Lock lock(mutex_);
     auto node = live_.extract(before);
-    if (node.empty()) return true;  // not one that came through here
+    if (node.empty()) return true;  // not allocated through this adaptor
     node.key() = block.serial;
     node.mapped().block = block;
-    live_.insert(std::move(node));  // as many as before: needs no heap
+    live_.insert(std::move(node));  // the size stays the same: does not allocate
     return true;
   }
 

@@ -69,7 +69,7 @@ std::size_t text_bytes(const LivePool& pool) {
 // This process's file, and the thread that renews it. Never destroyed.
 class Exposure final : private os::ForkListener {
  public:
-  explicit Exposure(LiveFile file) : file_(std::move(file)), generation_(os::fork_generation()) {
+  explicit Exposure(LiveFile file) : file_(std::move(file)) {
     self_.process = os::process_id();
     self_.program = os::program_name();
     self_.started_ns = os::wall_time_ns();
@@ -81,7 +81,7 @@ class Exposure final : private os::ForkListener {
     listen();  // last: an exception before this leaves nothing behind
   }
 
-  bool is_ours() const noexcept { return generation_ == os::fork_generation(); }
+  bool is_ours() const noexcept { return !origin_.is_inherited(); }
   void end() noexcept {
     if (!is_ours()) return;
     const os::Lock lock(mutex_);
@@ -149,7 +149,7 @@ class Exposure final : private os::ForkListener {
   os::Mutex mutex_;
   LiveFile file_ BERTH_GUARDED_BY(mutex_);
   bool ended_ BERTH_GUARDED_BY(mutex_) = false;  // the process is exiting: make no new file
-  const std::uint64_t generation_;
+  const os::Origin origin_;
   LiveProcess self_;  // used by the renewing thread only
 };
 

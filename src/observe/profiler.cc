@@ -224,7 +224,7 @@ struct Profiler::State {
     ProfileSample made{now, std::string(label), {}};
     made.bytes.resize(order.size());
     for (const TallyRow& row : tally.tags) {
-      const std::size_t at = place_of(row);
+      const std::size_t at = index_of(row);
       if (at >= made.bytes.size()) made.bytes.resize(at + 1);
       made.bytes[at] = row.counts.bytes;
     }
@@ -247,9 +247,9 @@ struct Profiler::State {
   }
 
   // The index of a device and tag in Profile::tags, in order of first use. REQUIRES: the mutex is locked.
-  std::size_t place_of(const TallyRow& row) { return order.try_emplace({number_of(row.device), row.tag.id()}, order.size()).first->second; }
+  std::size_t index_of(const TallyRow& row) { return order.try_emplace({number_of(row.device), row.tag.id()}, order.size()).first->second; }
 
-  const std::uint64_t generation = os::fork_generation();
+  const os::Origin origin;
   const ProfilerOptions options;
   const TallyRun tally_run;
   const std::uint64_t start_ns = os::steady_time_ns();
@@ -274,7 +274,7 @@ Profiler::Profiler(const ProfilerOptions& options) {
 // In a forked child there is no sampler thread to join, and the condition variable that it waits on must not be
 // destroyed.
 Profiler::~Profiler() {
-  if (state_ == nullptr || state_->generation == os::fork_generation()) return;
+  if (state_ == nullptr || !state_->origin.is_inherited()) return;
   state_->sites_attached = {};
   state_->copies_attached = {};
   end_tally();
@@ -290,7 +290,7 @@ Profile Profiler::profile() const {
   {
     const std::lock_guard lock(state_->mutex);
     for (const TallyRow& row : tally.tags) {
-      const std::size_t at = state_->place_of(row);
+      const std::size_t at = state_->index_of(row);
       if (at >= made.tags.size()) made.tags.resize(at + 1);
       made.tags[at] = {Device::from_key(row.device), row.tag, counts_of(row.counts)};
     }

@@ -10,11 +10,12 @@
 namespace berth::internal::plan {
 
 // The most bytes live at once on each device.
-std::vector<std::size_t> bounds_of(const ReuseResult& shared, std::size_t devices);
+std::vector<std::size_t> bounds_of(const ReuseResult& reuse, std::size_t devices);
 
 // Reuse by options can cost memory: a view keeps its whole input alive, a joined output is live from its first
 // input on, and an output in place of a larger input stays as large. So every combination of these rules is
 // tried, and the one with the least lower bound is taken.
-ReuseResult share_best(const Graph& graph, NodeRange nodes, const std::vector<Life>& lives, bool inplace, const std::vector<NodeId>& order);
+ReuseResult find_best_reuse(const Graph& graph, NodeRange nodes, const std::vector<Life>& lives, bool inplace,
+                            const std::vector<NodeId>& order);
 
 }  // namespace berth::internal::plan

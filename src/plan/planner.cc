@@ -16,9 +16,9 @@
 #include "plan/plan_maker.h"
 #include "plan/plan_options.h"
 #include "plan/portfolio.h"
+#include "plan/preferences.h"
 #include "plan/slots.h"
 #include "plan/verify/refute.h"
-#include "plan/wishes.h"
 
 // The pipeline: graph → lifetimes → reuse → packing → plan.
 namespace berth::internal::plan {
@@ -38,13 +38,13 @@ class Planner {
         order_(order),
         chosen_(check_options(*graph_, options)),
         nodes_(planned_nodes(*graph_, options)),
-        shared_(find_reuse()),
-        proofs_(find_bound_proofs(shared_.buffers, graph_->devices.size())),
-        portfolio_(shared_.buffers, graph_->devices.size()),
+        reuse_(find_reuse()),
+        proofs_(find_bound_proofs(reuse_.buffers, graph_->devices.size())),
+        portfolio_(reuse_.buffers, graph_->devices.size()),
         patience_(deadline(), options.cancel),
         naive_bytes_(graph_->devices.size(), 0) {
     check_sizes();
-    for (const PackBuffer& buffer : shared_.buffers) naive_bytes_[buffer.device] += buffer.bytes;
+    for (const PackBuffer& buffer : reuse_.buffers) naive_bytes_[buffer.device] += buffer.bytes;
     if (options.parallel > 1) colours_ = buffer_colours();
   }
 
@@ -76,7 +76,7 @@ class Planner {
   ReuseResult find_reuse() const {
     const std::vector<Life> lives = find_lives(*graph_, nodes_, options_.alignment, order_);
     check_fixed(lives);
-    return share_best(*graph_, nodes_, lives, options_.inplace, order_);
+    return find_best_reuse(*graph_, nodes_, lives, options_.inplace, order_);
   }
 
   void check_fixed(const std::vector<Life>& lives) const {
@@ -97,12 +97,12 @@ class Planner {
   // bounded.
   void check_sizes() const {
     std::size_t sum = 0;
-    std::vector<bool> counted(shared_.buffers.size(), false);
-    for (ValueId v = 0; v < shared_.values.size(); ++v) {
-      const std::uint32_t buffer = shared_.values[v].buffer;
+    std::vector<bool> counted(reuse_.buffers.size(), false);
+    for (ValueId v = 0; v < reuse_.values.size(); ++v) {
+      const std::uint32_t buffer = reuse_.values[v].buffer;
       if (buffer == kNoBuffer || counted[buffer]) continue;
       counted[buffer] = true;
-      const PackBuffer& pack = shared_.buffers[buffer];
+      const PackBuffer& pack = reuse_.buffers[buffer];
       for (const std::size_t part : {pack.bytes, std::size_t{pack.alignment}, pack.fixed.value_or(0)}) {
         if (part > kMaxBytes / 2 - sum) refuse_sum(v, pack.bytes, pack.alignment, pack.fixed);
         sum += part;
@@ -122,8 +122,8 @@ class Planner {
   std::vector<std::uint32_t> buffer_colours() const {
     const std::vector<std::uint32_t> nodes = colour_nodes(*graph_, nodes_, static_cast<std::uint32_t>(options_.parallel));
     std::vector<std::uint32_t> colours;
-    colours.reserve(shared_.buffers.size());
-    for (const PackBuffer& buffer : shared_.buffers) colours.push_back(nodes[buffer.begin - nodes_.begin]);
+    colours.reserve(reuse_.buffers.size());
+    for (const PackBuffer& buffer : reuse_.buffers) colours.push_back(nodes[buffer.begin - nodes_.begin]);
     return colours;
   }
 
@@ -149,19 +149,19 @@ class Planner {
       if (portfolio_.lower_bound_bytes(device) >
           std::min(options_.capacity_bytes, chunks_capacity_bytes(options_, static_cast<std::uint32_t>(device))))
         return true;
-    return portfolio_.fixed_clash() || (wants_chunks(options_) && is_past_chunks(shared_.buffers, options_));
+    return portfolio_.fixed_clash() || (wants_chunks(options_) && is_past_chunks(reuse_.buffers, options_));
   }
 
   void run_chunks() {
     tell_progress(kChunks);
-    std::vector<std::size_t> touches(shared_.buffers.size(), 0);
+    std::vector<std::size_t> touches(reuse_.buffers.size(), 0);
     const std::vector<Life> lives = find_lives(*graph_, nodes_, options_.alignment, order_);
     for (ValueId v = 0; v < lives.size(); ++v)
-      if (const std::uint32_t buffer = shared_.values[v].buffer; buffer != kNoBuffer) touches[buffer] += 1 + lives[v].reads;
+      if (const std::uint32_t buffer = reuse_.values[v].buffer; buffer != kNoBuffer) touches[buffer] += 1 + lives[v].reads;
     const auto start = Clock::now();
     PlanAttempt attempt{std::string(kChunks)};
     const std::optional<ChunksPacking> packing =
-        pack_chunks({shared_.buffers, touches, options_, chosen_.offsets, graph_->devices.size(), patience_});
+        pack_chunks({reuse_.buffers, touches, options_, chosen_.offsets, graph_->devices.size(), patience_});
     attempt.time_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
     if (!packing) attempt.note = "found no room in the arenas for everything";
     if (packing) attempt.peak_bytes = std::accumulate(packing->peaks.begin(), packing->peaks.end(), std::size_t{0});
@@ -173,7 +173,7 @@ class Planner {
 
   // The portfolio holds its own copy of the buffers; ours are freed meanwhile.
   void run_offsets() {
-    if (shared_.wishes.empty()) (void)std::exchange(shared_.buffers, {});
+    if (reuse_.preferences.empty()) (void)std::exchange(reuse_.buffers, {});
     portfolio_.start_without_reuse();
     offer_offsets("no_reuse");
     for (const OffsetStrategy* strategy : chosen_.offsets) {
@@ -187,8 +187,8 @@ class Planner {
         offer_offsets(strategy->name);
       }
     }
-    (void)std::exchange(shared_.buffers, {});
-    shared_.buffers = portfolio_.take_buffers();
+    (void)std::exchange(reuse_.buffers, {});
+    reuse_.buffers = portfolio_.take_buffers();
   }
 
   // A bound that the search proved is claimed only if the verifier, which is slower and independent of the
@@ -211,7 +211,7 @@ class Planner {
 
   std::vector<verify::LivingBuffer> buffers_in(std::size_t device, NodeRange steps) const {
     std::vector<verify::LivingBuffer> out;
-    for (const PackBuffer& one : shared_.buffers)
+    for (const PackBuffer& one : reuse_.buffers)
       if (one.device == device && one.begin < steps.end && steps.begin < one.end)
         out.push_back({one.bytes, one.begin, one.end, one.alignment, one.fixed});
     return out;
@@ -221,11 +221,11 @@ class Planner {
     std::vector<std::size_t> peaks;
     for (std::size_t device = 0; device < graph_->devices.size(); ++device) peaks.push_back(portfolio_.used_bytes(device));
     std::vector<std::size_t> offsets = portfolio_.offsets();
-    if (!shared_.wishes.empty()) {
-      offsets = grant_wishes(shared_.wishes, shared_.buffers, std::move(offsets), peaks);
+    if (!reuse_.preferences.empty()) {
+      offsets = apply_preferences(reuse_.preferences, reuse_.buffers, std::move(offsets), peaks);
       peaks.assign(peaks.size(), 0);  // the highest buffer may have moved down
       for (std::size_t i = 0; i < offsets.size(); ++i) {
-        const PackBuffer& buffer = shared_.buffers[i];
+        const PackBuffer& buffer = reuse_.buffers[i];
         if (buffer.bytes != 0) peaks[buffer.device] = std::max(peaks[buffer.device], offsets[i] + buffer.bytes);
       }
     }
@@ -243,7 +243,7 @@ class Planner {
     tell_progress(kSlots);
     PlanAttempt attempt{std::string(kSlots)};
     const auto start = Clock::now();
-    const bool fixed = std::any_of(shared_.buffers.begin(), shared_.buffers.end(), [](const PackBuffer& b) { return b.fixed.has_value(); });
+    const bool fixed = std::any_of(reuse_.buffers.begin(), reuse_.buffers.end(), [](const PackBuffer& b) { return b.fixed.has_value(); });
     if (fixed) {
       attempt.note = "skipped: slots have no fixed offsets";
     } else if (found_ && best_.tables.outcome == PlanOutcome::optimal && !options_.all_strategies) {
@@ -261,7 +261,7 @@ class Planner {
     std::optional<SlotsPacking> best;
     for (int range = first; range <= last; ++range) {
       if (best && patience_.over()) break;
-      SlotsPacking packing = pack_slots({shared_.buffers, options_.slots, colours_, range});
+      SlotsPacking packing = pack_slots({reuse_.buffers, options_.slots, colours_, range});
       const bool holds = holds_capacity(peaks_of(packing));
       if (best && (packing.total_bytes >= best->total_bytes || !holds) && holds_capacity(peaks_of(*best))) continue;
       if (best && packing.total_bytes >= best->total_bytes && !holds) continue;
@@ -302,7 +302,7 @@ class Planner {
       tables.arenas[device].bytes = peaks[device];
       if (peaks[device] > tables.arenas[device].lower_bound_bytes) tables.outcome = PlanOutcome::feasible;
     }
-    if (options_.on_better) options_.on_better(finish(best_, shared_.values));
+    if (options_.on_better) options_.on_better(finish(best_, reuse_.values));
   }
 
   // Only slots were requested, and there can be no such plan.
@@ -319,13 +319,13 @@ class Planner {
     std::size_t total_bytes = 0;
   };
 
-  std::vector<ValueLocation> make_locations(const Packed& packed, const std::vector<SharedValue>& values,
+  std::vector<ValueLocation> make_locations(const Packed& packed, const std::vector<ValueInBuffer>& values,
                                             const std::vector<Life>& lives) const {
     std::vector<ValueLocation> locations(lives.size());
     for (ValueId v = 0; v < locations.size(); ++v) {
       ValueLocation& location = locations[v];
       location.reason = lives[v].reason;
-      const SharedValue& value = values[v];
+      const ValueInBuffer& value = values[v];
       if (value.reuse == Reuse::none || !has_locations(packed.tables)) continue;
       location.reuse = value.reuse;
       location.with = value.with;
@@ -339,7 +339,7 @@ class Planner {
   }
 
   // Takes both by value, so that they are freed before the verifier runs.
-  Plan finish(Packed packed, std::vector<SharedValue> values) const {
+  Plan finish(Packed packed, std::vector<ValueInBuffer> values) const {
     std::vector<Life> lives = find_lives(*graph_, nodes_, options_.alignment, order_);
     packed.tables.locations = make_locations(packed, values, lives);
     PlanTables tables = std::move(std::exchange(packed, {}).tables);
@@ -350,9 +350,9 @@ class Planner {
 
   Plan finish_last() && {
     (void)portfolio_.take_buffers();
-    (void)std::exchange(shared_.buffers, {});
+    (void)std::exchange(reuse_.buffers, {});
     (void)std::exchange(colours_, {});
-    return finish(std::move(best_), std::move(shared_.values));
+    return finish(std::move(best_), std::move(reuse_.values));
   }
 
   const Clock::time_point start_ = Clock::now();
@@ -361,7 +361,7 @@ class Planner {
   const NodeList& order_;
   const ChosenStrategies chosen_;
   const NodeRange nodes_;
-  ReuseResult shared_;
+  ReuseResult reuse_;
   const std::vector<BoundProof> proofs_;  // of the lower bounds
   Portfolio portfolio_;
   const Patience patience_;
@@ -382,7 +382,7 @@ NodeRange planned_nodes(const Graph& graph, const PlanOptions& options) {
 std::vector<std::size_t> bounds_in_order(const Graph& graph, const PlanOptions& options, const std::vector<NodeId>& order) {
   const NodeRange nodes = planned_nodes(graph, options);
   const std::vector<Life> lives = find_lives(graph, nodes, options.alignment, order);
-  return bounds_of(share_best(graph, nodes, lives, options.inplace, order), graph.devices.size());
+  return bounds_of(find_best_reuse(graph, nodes, lives, options.inplace, order), graph.devices.size());
 }
 
 Plan plan_in_order(std::shared_ptr<const Graph> graph, const PlanOptions& options, const std::vector<NodeId>& order) {

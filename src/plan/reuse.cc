@@ -33,9 +33,9 @@ struct Range {
   std::size_t offset;
 };
 
-class Sharer {
+class ReuseFinder {
  public:
-  Sharer(const Graph& graph, const std::vector<Life>& lives, const ReuseRules& rules)
+  ReuseFinder(const Graph& graph, const std::vector<Life>& lives, const ReuseRules& rules)
       : graph_(graph), lives_(lives), rules_(rules), values_(graph.values.size()), is_part_(graph.values.size(), false) {
     std::size_t most = 0;
     for (const Life& life : lives) most += life.placed() ? 1U : 0U;
@@ -66,7 +66,7 @@ class Sharer {
       roots += classes_[c].parent == c ? 1U : 0U;
     }
     out.buffers.reserve(roots);
-    for (SharedValue& value : out.values) {
+    for (ValueInBuffer& value : out.values) {
       if (value.buffer == kNoBuffer) continue;
       const Range range = find(value.buffer);
       Class& root = classes_[range.root];
@@ -87,7 +87,7 @@ class Sharer {
 
   void add_buffer(const Class& root, ReuseResult& out) const {
     const GraphValue& owner = graph_.values[root.owner];
-    if (owner.preferred_offset) out.wishes.push_back({static_cast<std::uint32_t>(out.buffers.size()), *owner.preferred_offset});
+    if (owner.preferred_offset) out.preferences.push_back({static_cast<std::uint32_t>(out.buffers.size()), *owner.preferred_offset});
     out.buffers.push_back({.bytes = checked_align_up(root.bytes, root.alignment, "the bytes of a buffer with its alignment"),
                            .begin = root.begin,
                            .end = root.end,
@@ -141,7 +141,7 @@ class Sharer {
   }
 
   // Both are planned on one device, and the newcomer has no fixed offset of its own.
-  bool may_share(ValueId newcomer, ValueId host) const {
+  bool may_reuse(ValueId newcomer, ValueId host) const {
     return newcomer != host && lives_[newcomer].placed() && lives_[host].placed() && done(host) && !graph_.values[newcomer].fixed_offset &&
            graph_.values[newcomer].device == graph_.values[host].device && lives_[newcomer].bytes != 0;
   }
@@ -167,7 +167,7 @@ class Sharer {
   void try_view(const GraphNode& node, const ViewOption& option) {
     const ValueId part = node.outputs[option.output];
     const ValueId whole = node.inputs[option.input];
-    if (done(part) || !may_share(part, whole) || is_ignored(node, option.input) || !lives_[part].used()) return;
+    if (done(part) || !may_reuse(part, whole) || is_ignored(node, option.input) || !lives_[part].used()) return;
     const Range range = range_of(whole);
     const std::size_t offset = range.offset + option.offset_bytes;
     if (!can_align(classes_[range.root], offset, lives_[part].alignment)) return;
@@ -179,7 +179,7 @@ class Sharer {
   void try_inplace(const GraphNode& node, const InplaceOption& option) {
     const ValueId output = node.outputs[option.output];
     const ValueId input = node.inputs[option.input];
-    if (done(output) || !may_share(output, input) || is_ignored(node, option.input) || !lives_[output].used()) return;
+    if (done(output) || !may_reuse(output, input) || is_ignored(node, option.input) || !lives_[output].used()) return;
     if (is_range(input) || is_taken(node, input) || !widths_agree(output, input)) return;
     if (!can_align(root_of(input), range_of(input).offset, lives_[output].alignment)) return;
     const bool equal = lives_[output].bytes == lives_[input].bytes;
@@ -219,7 +219,7 @@ class Sharer {
   void try_join(const GraphNode& node, const ViewOption& option) {
     const ValueId whole = node.outputs[option.output];
     const ValueId part = node.inputs[option.input];
-    if (!lives_[whole].placed() || !may_share(part, whole) || !done(part) || is_ignored(node, option.input) || !lives_[whole].used())
+    if (!lives_[whole].placed() || !may_reuse(part, whole) || !done(part) || is_ignored(node, option.input) || !lives_[whole].used())
       return;
     if (values_[whole].reuse != Reuse::own && values_[whole].reuse != Reuse::joined) return;
     if (is_range(part) || is_taken(node, part)) return;  // another output may have overwritten it
@@ -263,8 +263,8 @@ class Sharer {
   const Graph& graph_;
   const std::vector<Life>& lives_;
   const ReuseRules& rules_;
-  std::vector<SharedValue> values_;  // `buffer` is a class, `offset` is relative to it
-  std::vector<bool> is_part_;        // values that are views
+  std::vector<ValueInBuffer> values_;  // `buffer` is a class, `offset` is relative to it
+  std::vector<bool> is_part_;          // values that are views
   std::vector<Class> classes_;
   // For the current node: the ranges of inputs in each output, begin → end.
   std::map<ValueId, std::map<std::size_t, std::size_t>> joined_;
@@ -273,11 +273,11 @@ class Sharer {
 
 }  // namespace
 
-ReuseResult share(const Graph& graph, NodeRange nodes, const std::vector<Life>& lives, const ReuseRules& rules,
-                  std::span<const NodeId> order) {
-  Sharer sharer(graph, lives, rules);
-  for (NodeId n = nodes.begin; n < nodes.end; ++n) sharer.step(graph.nodes[node_at(nodes, order, n)]);
-  return std::move(sharer).result();
+ReuseResult find_reuse(const Graph& graph, NodeRange nodes, const std::vector<Life>& lives, const ReuseRules& rules,
+                       std::span<const NodeId> order) {
+  ReuseFinder finder(graph, lives, rules);
+  for (NodeId n = nodes.begin; n < nodes.end; ++n) finder.step(graph.nodes[node_at(nodes, order, n)]);
+  return std::move(finder).result();
 }
 
 }  // namespace berth::internal::plan

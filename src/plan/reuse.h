@@ -23,7 +23,7 @@ struct ReuseRules {
   bool smaller = true;  // an output in place of a larger input, which then stays as large
 };
 
-struct SharedValue {
+struct ValueInBuffer {
   std::size_t offset = 0;  // in the buffer
   ValueId with = kNoValue;
   std::uint32_t buffer = kNoBuffer;
@@ -31,21 +31,21 @@ struct SharedValue {
 };
 
 // The preferred offset of a buffer.
-struct Wish {
+struct OffsetPreference {
   std::uint32_t buffer;
   std::size_t offset;
 };
 
 struct ReuseResult {
-  std::vector<SharedValue> values;  // one for each value
+  std::vector<ValueInBuffer> values;  // one for each value
   std::vector<PackBuffer> buffers;
-  std::vector<Wish> wishes;                        // by buffer
+  std::vector<OffsetPreference> preferences;       // by buffer
   ReuseRules took = {false, false, false, false};  // the kinds of options that were taken
 };
 
 // Takes every option that the rules allow and that is safe. `order` is the execution order, as for the
 // lifetimes.
-ReuseResult share(const Graph& graph, NodeRange nodes, const std::vector<Life>& lives, const ReuseRules& rules,
-                  std::span<const NodeId> order = {});
+ReuseResult find_reuse(const Graph& graph, NodeRange nodes, const std::vector<Life>& lives, const ReuseRules& rules,
+                       std::span<const NodeId> order = {});
 
 }  // namespace berth::internal::plan

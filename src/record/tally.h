@@ -135,7 +135,10 @@ struct alignas(64) TallyFront {
   TallyWhole first_whole;          // of the first device: inline, as most threads use one device
   std::array<Relaxed<std::uint64_t>, Tally::kSizes> sizes;
 
-  void count_size(std::size_t bytes) noexcept { TallyCell::add(sizes[static_cast<std::size_t>(std::bit_width(bytes - 1))], 1); }
+  // Blocks have at least 1 byte; the remainder keeps 0 bytes, for which bit_width is 64, inside the table.
+  void count_size(std::size_t bytes) noexcept {
+    TallyCell::add(sizes[static_cast<std::size_t>(std::bit_width(bytes - 1)) % Tally::kSizes], 1);
+  }
 };
 
 // The thread-local entry point: caches the cell that the thread used last.

@@ -59,7 +59,7 @@ class TraceWriter {
     const Result<os::FileFacts> file = os::facts_of(descriptor);
     file_ = file ? *file : os::FileFacts{};
     limit_bytes_ = limit_bytes;
-    generation_ = os::fork_generation();
+    origin_ = {};
     FileHeader header{.magic = {}, .version = kVersion, .reserved = 0, .start_ticks = os::ticks(), .start_ns = os::steady_time_ns()};
     std::memcpy(header.magic, kMagic, sizeof kMagic);
     write(&header, sizeof header);
@@ -116,7 +116,7 @@ class TraceWriter {
 
  private:
   // A forked child inherits a copy of the trace that it must not touch: the file belongs to its parent.
-  bool is_ours() const noexcept BERTH_REQUIRES(mutex_) { return session_ != 0 && generation_ == os::fork_generation(); }
+  bool is_ours() const noexcept BERTH_REQUIRES(mutex_) { return session_ != 0 && !origin_.is_inherited(); }
 
   void abandon() noexcept BERTH_REQUIRES(mutex_) {
     if (session_ == 0) return;
@@ -230,7 +230,7 @@ class TraceWriter {
   std::uint64_t session_ BERTH_GUARDED_BY(mutex_) = 0;  // == g_trace_session
   std::uint64_t last_session_ BERTH_GUARDED_BY(mutex_) = 0;
   std::uint64_t last_thread_ BERTH_GUARDED_BY(mutex_) = 0;
-  std::uint64_t generation_ BERTH_GUARDED_BY(mutex_) = 0;
+  os::Origin origin_ BERTH_GUARDED_BY(mutex_);  // of the trace that is running
   std::uint64_t start_ticks_ BERTH_GUARDED_BY(mutex_) = 0;
   // summary_.bytes + kEndBytes <= limit_bytes_ until the end is written.
   std::size_t limit_bytes_ BERTH_GUARDED_BY(mutex_) = 0;

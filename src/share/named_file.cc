@@ -8,7 +8,6 @@
 #include "berth/base/checked.h"
 #include "os/file/named_files.h"
 #include "os/memory/memory.h"
-#include "os/process/fork.h"
 #include "os/system.h"
 #include "share/names.h"
 
@@ -25,6 +24,31 @@ std::size_t data_offset() noexcept { return *try_align_up(control_bytes(kNamedLa
 // Opens the directory; `make` creates it if needed. It is not kept open: it may be removed when it is empty,
 // and made again.
 Result<os::Descriptor> folder(bool make) { return os::open_own_folder(names_folder().c_str(), make); }
+
+// A file without a name, and the directory that it was made in.
+struct UnnamedFile {
+  os::Descriptor folder;
+  os::Descriptor file;
+};
+
+Result<UnnamedFile> make_unnamed() {
+  for (int retries = 0;; ++retries) {
+    Result<os::Descriptor> where = folder(true);
+    if (!where) return where.failure();
+    Result<os::Descriptor> file = os::make_unnamed_file(where->number());
+    if (file) return UnnamedFile{std::move(*where), std::move(*file)};
+    // not_found: another process removed the empty directory.
+    if (file.failure().code != ErrorCode::not_found || retries == kTries) return file.failure();
+  }
+}
+
+// Sizes the file for the header, the words and that many bytes of storage, and allocates its memory.
+Status allocate_file(int file, std::uint64_t bytes) noexcept {
+  const auto total = try_add<std::uint64_t>(data_offset(), bytes);
+  if (!total || !try_align_up(*total, os::page_bytes())) return Failure{ErrorCode::out_of_memory, 0, "no file can be that long"};
+  if (const Status sized = os::set_file_size(file, *total); !sized) return sized;
+  return os::give_memory(file, 0, *total);
+}
 
 Status check_file(const os::FileFacts& facts) noexcept {
   if (!facts.is_regular) return Failure{ErrorCode::untrusted, 0, "it is not a file"};
@@ -48,17 +72,12 @@ std::uint64_t NamedFile::bytes() const noexcept { return header_.file_bytes - he
 
 // Takes the file, maps its header and words, and validates the header.
 Status NamedFile::attach(os::Descriptor file) {
-  generation_ = os::fork_generation();
   const Result<os::FileFacts> facts = os::facts_of(file.number());
   if (!facts) return facts.failure();
   if (const Status good = check_file(*facts); !good) return good;
   file_.set(std::move(file));
   if (facts->bytes < data_offset()) return Failure{ErrorCode::format_error, 0, "it is too short for a storage"};
-  const Result<void*> mapped = os::map_file_range(file_.number(), 0, data_offset(), os::Access::write);
-  if (!mapped) return mapped.failure();
-  control_ = *mapped;
-  control_bytes_ = data_offset();
-  words_ = Words(static_cast<std::byte*>(control_) + kWordsOffset);
+  if (const Status mapped = map_control(); !mapped) return mapped;
   std::memcpy(static_cast<void*>(&header_), control_, sizeof header_);
   if (const Status good = check_header(header_, facts->bytes); !good) return good;
   if (header_.layout != kNamedLayout || header_.data_offset != data_offset())
@@ -67,6 +86,16 @@ Status NamedFile::attach(os::Descriptor file) {
   if (!layout) return layout.failure();
   if (!lies_inside(*layout, bytes())) return Failure{ErrorCode::format_error, 0, "its elements do not fit in it"};
   layout_ = std::move(*layout);
+  return {};
+}
+
+// Maps the header and the words.
+Status NamedFile::map_control() {
+  const Result<void*> mapped = os::map_file_range(file_.number(), 0, data_offset(), os::Access::write);
+  if (!mapped) return mapped.failure();
+  control_ = *mapped;
+  control_bytes_ = data_offset();
+  words_ = Words(static_cast<std::byte*>(control_) + kWordsOffset);
   return {};
 }
 
@@ -97,11 +126,11 @@ Status NamedFile::lock_gate(unsigned patience_ms) noexcept {
 NamedFile::Liveness NamedFile::reap() noexcept {
   const Word rows = std::min<Word>(words_.load(Layout::kRowsUsed), kNamedLayout.rows());
   for (std::uint32_t row = 0; row < rows; ++row) {
-    if (row == row_ || words_.load(kNamedLayout.row_label(row)) == 0) continue;
+    if (row == row_ || words_.load(kNamedLayout.row_label(row)) == kVacant) continue;
     const Result<bool> locked = os::try_lock_byte(file_.number(), lock_of(row));
     if (!locked || !*locked) continue;
     (void)run(Reap{.holder = row}, words_, kNamedLayout);
-    words_.store(kNamedLayout.row_label(row), 0);
+    words_.store(kNamedLayout.row_label(row), kVacant);
     os::unlock_byte(file_.number(), lock_of(row));
   }
   (void)run(Retire{.entry = 0}, words_, kNamedLayout);
@@ -110,7 +139,7 @@ NamedFile::Liveness NamedFile::reap() noexcept {
 
 // REQUIRES: the gate is locked.
 Status NamedFile::take_row() {
-  for (std::uint32_t row = 1; row < kNamedLayout.rows(); ++row) {
+  for (std::uint32_t row = kOwnerRow + 1; row < kNamedLayout.rows(); ++row) {
     const Result<bool> locked = os::try_lock_byte(file_.number(), lock_of(row));
     if (!locked) return locked.failure();
     if (!*locked) continue;
@@ -161,65 +190,61 @@ Result<bool> NamedFile::unlink(const std::string& name) {
 }
 
 Result<std::unique_ptr<NamedFile>> NamedFile::create(const std::string& name, const StorageLayout& layout, std::uint64_t bytes) {
-  Result<os::Descriptor> where = folder(true);
-  Result<os::Descriptor> file = where ? os::make_unnamed_file(where->number()) : where.failure();
-  // not_found: another process removed the empty directory.
-  for (int i = 0; i < kTries && where && !file && file.failure().code == ErrorCode::not_found; ++i) {
-    where = folder(true);
-    if (where) file = os::make_unnamed_file(where->number());
-  }
-  if (!where) return where.failure();
-  if (!file) return file.failure();
-  const auto total = try_add<std::uint64_t>(data_offset(), bytes);
-  const auto rounded = total ? try_align_up(*total, os::page_bytes()) : std::nullopt;
-  if (!rounded) return Failure{ErrorCode::out_of_memory, 0, "no file can be that long"};
-  if (const Status sized = os::set_file_size(file->number(), *total); !sized) return sized.failure();
-  if (const Status given = os::give_memory(file->number(), 0, *total); !given) return given.failure();
-
+  Result<UnnamedFile> unnamed = make_unnamed();
+  if (!unnamed) return unnamed.failure();
+  if (const Status given = allocate_file(unnamed->file.number(), bytes); !given) return given.failure();
   std::unique_ptr<NamedFile> made(new NamedFile(name));
-  made->generation_ = os::fork_generation();
-  made->file_.set(std::move(*file));
-  const Result<void*> control = os::map_file_range(made->file_.number(), 0, data_offset(), os::Access::write);
-  if (!control) return control.failure();
-  made->control_ = *control;
-  made->control_bytes_ = data_offset();
-  made->words_ = Words(static_cast<std::byte*>(made->control_) + kWordsOffset);
+  if (const Status ready = made->initialize(std::move(unnamed->file), layout, bytes); !ready) return ready.failure();
+  if (const Status named = made->give_name(std::move(unnamed->folder)); !named) return named.failure();
+  return made;
+}
 
+// Takes the file and makes it a complete storage of this process, with everything but a name. No other process
+// can see it, so the order of the stores does not matter.
+Status NamedFile::initialize(os::Descriptor file, const StorageLayout& layout, std::uint64_t bytes) {
+  file_.set(std::move(file));
+  if (const Status mapped = map_control(); !mapped) return mapped;
+  write_header(layout, bytes);
+  publish();
+  if (const Status mapped = map_data(false); !mapped) return mapped;
+  const Result<bool> locked = os::try_lock_byte(file_.number(), lock_of(kOwnerRow));
+  return locked ? Status() : locked.failure();
+}
+
+void NamedFile::write_header(const StorageLayout& layout, std::uint64_t bytes) {
   std::vector<std::byte> description;
   append_layout(description, layout);
-  made->header_ = {.magic = SegmentHeader::kMagic,
-                   .version = SegmentHeader::kVersion,
-                   .layout_hash = layout_hash(),
-                   .file_bytes = *total,
-                   .data_offset = data_offset(),
-                   .layout = kNamedLayout,
-                   .description_bytes = static_cast<std::uint32_t>(description.size()),
-                   .made_ns = os::wall_time_ns()};
-  os::random_bytes(&made->header_.id, sizeof made->header_.id);
-  std::ranges::copy(description, made->header_.description.begin());
-  std::memcpy(made->control_, &made->header_, sizeof made->header_);  // invisible until it has a name
-  made->layout_ = layout;
-  raise_to(made->words_, Layout::kRowsUsed, 1);
-  made->words_.store(kNamedLayout.row_label(0), static_cast<Word>(os::process_id()));
-  run(Publish{.entry = 0, .offset = data_offset(), .bytes = bytes}, made->words_, kNamedLayout);
-  if (const Status mapped = made->map_data(false); !mapped) return mapped.failure();
-  const Result<bool> locked = os::try_lock_byte(made->file_.number(), lock_of(0));
-  if (!locked) return locked.failure();
+  header_ = make_header(kNamedLayout, data_offset() + bytes, data_offset());
+  header_.description_bytes = static_cast<std::uint32_t>(description.size());
+  std::ranges::copy(description, header_.description.begin());
+  std::memcpy(control_, &header_, sizeof header_);
+  layout_ = layout;
+}
 
+// Makes the one entry live, with the owner's claim on it.
+void NamedFile::publish() noexcept {
+  raise_to(words_, Layout::kRowsUsed, kOwnerRow + 1);
+  words_.store(kNamedLayout.row_label(kOwnerRow), static_cast<Word>(os::process_id()));
+  run(Publish{.entry = 0, .offset = header_.data_offset, .bytes = bytes()}, words_, kNamedLayout);
+}
+
+// Links the file under its name. From then on it is the owner's, whose destructor removes the name.
+Status NamedFile::give_name(os::Descriptor folder_descriptor) {
   for (int i = 0; i < kTries; ++i) {
-    const Status named = os::give_name(made->file_.number(), where->number(), name.c_str());
+    const Status named = os::give_name(file_.number(), folder_descriptor.number(), name_.c_str());
     if (named) {
-      made->row_ = 0;  // from here on the destructor removes the name
-      return made;
+      row_ = kOwnerRow;
+      return {};
     }
     if (named.failure().code == ErrorCode::not_found) {  // another process removed the empty directory
-      where = folder(true);
-      if (!where) return where.failure();
+      Result<os::Descriptor> again = folder(true);
+      if (!again) return again.failure();
+      folder_descriptor = std::move(*again);
       continue;
     }
     if (named.failure().code != ErrorCode::already_exists) return named.failure();
     // A file of dead processes is removed; one that is in use, or not ours, is a conflict.
-    const Result<Found> found = look(where->number(), name, true);
+    const Result<Found> found = look(folder_descriptor.number(), name_, true);
     if (found && !found->removed) return Failure{ErrorCode::already_exists, 0, "a storage of that name is there already"};
     if (!found && found.failure().code != ErrorCode::not_found) return Failure{ErrorCode::already_exists, 0, found.failure().why};
   }
@@ -253,15 +278,15 @@ Result<std::unique_ptr<NamedFile>> NamedFile::open(const std::string& name, bool
 
 // Closing the descriptor releases the locks.
 NamedFile::~NamedFile() {
-  if (generation_ == os::fork_generation() && row_ != kNoHolder && lock_gate(kGatePatienceMs).ok()) {
+  if (!origin_.is_inherited() && row_ != kNoHolder && lock_gate(kGatePatienceMs).ok()) {
     const Result<os::Descriptor> where = os::open_own_folder(folder_.c_str(), false);
     Release release;
     release.entry = 0;
     release.row = row_;
     (void)run(release, words_, kNamedLayout);
-    words_.store(kNamedLayout.row_label(row_), 0);
+    words_.store(kNamedLayout.row_label(row_), kVacant);
     const bool last = reap() == Liveness::dead;
-    if (where && (last || row_ == 0)) remove_name_if_same(where->number());
+    if (where && (last || row_ == kOwnerRow)) remove_name_if_same(where->number());
   }
   if (data_ != nullptr) os::unmap(data_, bytes());
   if (control_ != nullptr) os::unmap(control_, control_bytes_);
@@ -272,7 +297,6 @@ Result<NamedFile::Found> NamedFile::look(int folder_descriptor, const std::strin
   if (!file) return file.failure();
   NamedFile seen(name);
   if (const Status attached = seen.attach(std::move(*file)); !attached) return attached.failure();
-  Found found;
   bool dead = false;
   if (collect) {
     // A name that is being opened or closed is not dead.
@@ -280,24 +304,26 @@ Result<NamedFile::Found> NamedFile::look(int folder_descriptor, const std::strin
     if (const Status there = seen.still_named(folder_descriptor); !there) return there.failure();
     dead = seen.reap() == Liveness::dead;
   }
-  NamedShared& facts = found.facts;
-  facts.name = name;
-  facts.dtype = seen.layout_.dtype;
-  facts.shape = seen.layout_.shape;
-  facts.size_bytes = seen.bytes();
-  if (const Result<os::FileFacts> now = os::facts_of(seen.file_.number())) facts.memory_bytes = now->used_bytes;
-  const std::uint64_t now_ns = os::wall_time_ns();
-  facts.age_ns = now_ns > seen.header_.made_ns ? now_ns - seen.header_.made_ns : 0;
-  for (std::uint32_t row = 0; row < kNamedLayout.rows(); ++row) {
-    if ((seen.words_.load(kNamedLayout.mask(0, row)) & bit_of(row)) == 0) continue;
-    const Result<bool> alive = os::is_byte_locked(seen.file_.number(), lock_of(row));
-    facts.holders.push_back({static_cast<int>(seen.words_.load(kNamedLayout.row_label(row))), alive && *alive});
-  }
-  if (dead) {
-    seen.remove_name_if_same(folder_descriptor);
-    found.removed = true;
-  }
+  Found found{.facts = seen.describe(), .removed = dead};
+  if (dead) seen.remove_name_if_same(folder_descriptor);
   return found;
+}
+
+NamedShared NamedFile::describe() const {
+  NamedShared facts;
+  facts.name = name_;
+  facts.dtype = layout_.dtype;
+  facts.shape = layout_.shape;
+  facts.size_bytes = bytes();
+  if (const Result<os::FileFacts> now = os::facts_of(file_.number())) facts.memory_bytes = now->used_bytes;
+  const std::uint64_t now_ns = os::wall_time_ns();
+  facts.age_ns = now_ns > header_.made_ns ? now_ns - header_.made_ns : 0;
+  for (std::uint32_t row = 0; row < kNamedLayout.rows(); ++row) {
+    if (!holds_bit(words_.load(kNamedLayout.mask(0, row)), row)) continue;
+    const Result<bool> alive = os::is_byte_locked(file_.number(), lock_of(row));
+    facts.holders.push_back({static_cast<int>(words_.load(kNamedLayout.row_label(row))), alive && *alive});
+  }
+  return facts;
 }
 
 }  // namespace berth::internal::share

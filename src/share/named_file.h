@@ -8,6 +8,7 @@
 #include "berth/share/named.h"
 #include "os/file/own_descriptor.h"
 #include "os/file/shared_file.h"
+#include "os/process/fork.h"
 #include "share/claims.h"
 #include "share/segment_header.h"
 #include "share/ticket_bytes.h"
@@ -52,13 +53,19 @@ class NamedFile {
 
   explicit NamedFile(std::string name);
   Status attach(os::Descriptor file);
+  Status map_control();
   Status map_data(bool read_only);
+  Status initialize(os::Descriptor file, const StorageLayout& layout, std::uint64_t bytes);
+  void write_header(const StorageLayout& layout, std::uint64_t bytes);
+  void publish() noexcept;
+  Status give_name(os::Descriptor folder);
   Status lock_gate(unsigned patience_ms) noexcept;
   Status take_row();
   Liveness reap() noexcept;
   void remove_name_if_same(int folder) noexcept;
   void remove_folder_if_empty() const noexcept;
   Status still_named(int folder) const noexcept;
+  NamedShared describe() const;
 
   std::string name_;
   std::string folder_;             // kept, since closing must not allocate
@@ -70,7 +77,7 @@ class NamedFile {
   std::size_t control_bytes_ = 0;
   void* data_ = nullptr;
   std::uint32_t row_ = kNoHolder;
-  std::uint64_t generation_ = 0;
+  const os::Origin origin_;
   StorageLayout layout_;
 };
 

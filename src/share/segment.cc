@@ -10,7 +10,6 @@
 #include "memory/refusal_hook.h"
 #include "os/clock.h"
 #include "os/memory/memory.h"
-#include "os/process/fork.h"
 #include "os/system.h"
 
 namespace berth::internal::share {
@@ -56,11 +55,8 @@ SegmentHeader read_header(void* control) noexcept {
 
 }  // namespace
 
-bool Segment::is_inherited() const noexcept { return generation_ != os::fork_generation(); }
-
 // Opens a file description of its own and maps the words. Does not read the header.
 Status Segment::open(int descriptor) {
-  generation_ = os::fork_generation();
   Result<os::Descriptor> again = os::open_again(descriptor);
   if (!again) return again.failure();
   lock_.set(std::move(*again));
@@ -74,27 +70,19 @@ Status Segment::open(int descriptor) {
 Result<std::shared_ptr<Segment>> Segment::make_own(const device::SharedPosition& position) {
   const std::shared_ptr<Segment> made(new Segment);
   if (const Status opened = made->open(position.descriptor); !opened) return opened.failure();
-  const Result<bool> locked = os::try_lock_byte(made->lock_.number(), lock_of(0));
+  const Result<bool> locked = os::try_lock_byte(made->lock_.number(), lock_of(kOwnerRow));
   if (!locked) return locked.failure();
   if (!*locked) return Failure{ErrorCode::busy, 0, "another thread makes the segment"};
   const std::uint64_t control = *try_align_up(control_bytes(kOwnLayout), os::page_bytes());
   if (const Status given = os::give_memory(position.descriptor, 0, control); !given) return given.failure();
-  SegmentHeader& header = made->header_;
-  header = {.magic = SegmentHeader::kMagic,
-            .version = SegmentHeader::kVersion,
-            .layout_hash = layout_hash(),
-            .file_bytes = position.file_bytes,
-            .data_offset = device::kSharedDataOffset,
-            .layout = kOwnLayout,
-            .made_ns = os::wall_time_ns()};
-  os::random_bytes(&header.id, sizeof header.id);
-  made->id_ = header.id;
-  made->layout_ = header.layout;
+  made->header_ = make_header(kOwnLayout, position.file_bytes, device::kSharedDataOffset);
+  made->id_ = made->header_.id;
+  made->layout_ = made->header_.layout;
   made->base_ = position.base;
-  made->row_ = 0;
-  raise_to(made->words_, Layout::kRowsUsed, 1);
-  made->words_.store(made->layout_.row_label(0), static_cast<Word>(os::process_id()));
-  write_header(made->control_, header);
+  made->row_ = kOwnerRow;
+  raise_to(made->words_, Layout::kRowsUsed, kOwnerRow + 1);
+  made->words_.store(made->layout_.row_label(kOwnerRow), static_cast<Word>(os::process_id()));
+  write_header(made->control_, made->header_);
   made->self_ = made;
   made->add_to_known();
   // When an allocation fails, lingering blocks may make room.
@@ -165,7 +153,7 @@ void Segment::add_to_known() {
 
 // Takes the first row whose lock is free, after dropping the claims that a dead process left in it.
 Status Segment::take_row() {
-  for (std::uint32_t row = 1; row < layout_.rows(); ++row) {
+  for (std::uint32_t row = kOwnerRow + 1; row < layout_.rows(); ++row) {
     const Result<bool> locked = os::try_lock_byte(lock_.number(), lock_of(row));
     if (!locked) return locked.failure();
     if (!*locked) continue;
@@ -181,7 +169,7 @@ Status Segment::take_row() {
 // The process has no claims any more: its handles have dropped them. Closing the descriptor releases the row's
 // lock.
 Segment::~Segment() {
-  if (!is_inherited() && row_ != kNoHolder) words_.store(layout_.row_label(row_), 0);
+  if (!is_inherited() && row_ != kNoHolder) words_.store(layout_.row_label(row_), kVacant);
   for (const Window& window : windows_) os::unmap(window.data, window.bytes);
   if (control_ != nullptr) os::unmap(control_, device::kSharedDataOffset);
   Known& all = known();

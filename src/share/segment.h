@@ -12,6 +12,7 @@
 #include "os/file/own_descriptor.h"
 #include "os/file/shared_file.h"
 #include "os/lock/mutex.h"
+#include "os/process/fork.h"
 #include "share/claims.h"
 #include "share/segment_header.h"
 #include "share/words.h"
@@ -74,8 +75,8 @@ class Segment {
   Segment& operator=(const Segment&) = delete;
 
   const SegmentId& id() const noexcept { return id_; }
-  bool is_own() const noexcept { return row_ == 0; }
-  bool is_inherited() const noexcept;
+  bool is_own() const noexcept { return row_ == kOwnerRow; }
+  bool is_inherited() const noexcept { return origin_.is_inherited(); }
   int descriptor() const noexcept { return lock_.number(); }
 
   // ---- The claims of this process. publish, keep and import each add one handle, which let_go drops.
@@ -151,7 +152,7 @@ class Segment {
   Words words_;
   std::byte* base_ = nullptr;  // the owner's own mapping of the bytes
   std::uint32_t row_ = kNoHolder;
-  std::uint64_t generation_ = 0;  // of the process
+  const os::Origin origin_;
   std::weak_ptr<Segment> self_;
 
   os::Mutex reaping_;  // held while reaping: file locks exclude processes, but not the threads of one

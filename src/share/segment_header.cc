@@ -2,6 +2,7 @@
 #include "share/segment_header.h"
 
 #include "berth/base/checked.h"
+#include "os/file/shared_file.h"
 
 namespace berth::internal::share {
 
@@ -19,6 +20,18 @@ std::uint32_t layout_hash() noexcept {
   mix(kWordsOffset);
   mix(TicketWord{1, TicketState::importing, 3, 4}.pack());
   return hash;
+}
+
+SegmentHeader make_header(const Layout& layout, std::uint64_t file_bytes, std::uint64_t data_offset) noexcept {
+  SegmentHeader header{.magic = SegmentHeader::kMagic,
+                       .version = SegmentHeader::kVersion,
+                       .layout_hash = layout_hash(),
+                       .file_bytes = file_bytes,
+                       .data_offset = data_offset,
+                       .layout = layout,
+                       .made_ns = os::wall_time_ns()};
+  os::random_bytes(&header.id, sizeof header.id);
+  return header;
 }
 
 namespace {

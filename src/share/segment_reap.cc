@@ -17,7 +17,7 @@ constexpr std::uint64_t kReapEveryNs = 10'000'000;
 
 // REQUIRES: the holder's lock is held.
 void Segment::reap_holder(HolderId holder) noexcept {
-  if (run(Reap{.holder = holder}, words_, layout_).freed_any || holder == 0) drop_unclaimed_pages();
+  if (run(Reap{.holder = holder}, words_, layout_).freed_any || holder == kOwnerRow) drop_unclaimed_pages();
 }
 
 // Reaps the holder if it is dead. One thread at a time: the kernel does not tell the threads of a process
@@ -27,7 +27,7 @@ void Segment::try_reap(HolderId holder) noexcept {
   const Result<bool> locked = os::try_lock_byte(lock_.number(), lock_of(holder));
   if (!locked || !*locked) return;
   reap_holder(holder);
-  if (!is_lease(holder)) words_.store(layout_.row_label(holder), 0);
+  if (!is_lease(holder)) words_.store(layout_.row_label(holder), kVacant);
   os::unlock_byte(lock_.number(), lock_of(holder));
 }
 
@@ -35,7 +35,7 @@ void Segment::reap() noexcept {
   if (is_inherited()) return;
   const std::uint32_t rows = static_cast<std::uint32_t>(std::min<Word>(words_.load(Layout::kRowsUsed), layout_.rows()));
   for (std::uint32_t row = 0; row < rows; ++row) {
-    if (row != row_ && words_.load(layout_.row_label(row)) != 0) try_reap(row);
+    if (row != row_ && words_.load(layout_.row_label(row)) != kVacant) try_reap(row);
   }
   const std::uint32_t used = static_cast<std::uint32_t>(std::min<Word>(words_.load(Layout::kTicketsUsed), layout_.tickets));
   for (std::uint32_t i = 0; i < used; ++i) {
@@ -71,7 +71,7 @@ void Segment::drop_pages_around(std::uint64_t offset, std::uint64_t bytes) noexc
 
 // The same for all of an orphan. The set of live entries only shrinks, so a stale view of it is safe.
 void Segment::drop_unclaimed_pages() noexcept {
-  if (words_.load(Layout::kOrphan) == 0) return;
+  if (!is_orphan(words_.load(Layout::kOrphan))) return;
   drop_pages_around(header_.file_bytes, 0);
   const std::uint32_t used = entries_used();
   for (std::uint32_t i = 0; i < used; ++i) {

@@ -101,6 +101,9 @@ Event Buffer::fill(unsigned char value, const CopyOptions& options, Site site) c
   return berth::fill(span(), value, options, site);
 }
 
+Buffer::State::State(Request&& request, Allocator& given, std::shared_ptr<Allocator>&& keep)
+    : block(given.allocate(std::move(request))), allocator(&given), kept_alive(std::move(keep)), owner(Owner::allocator) {}
+
 namespace {
 
 // Frees a block unless ownership was passed on.

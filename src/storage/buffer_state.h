@@ -26,8 +26,7 @@ struct Buffer::State {
   bool read_only = false;
 
   // Allocates the block directly into the member; if that throws, there is nothing to undo.
-  State(Request&& request, Allocator& given, std::shared_ptr<Allocator>&& keep)
-      : block(given.allocate(std::move(request))), allocator(&given), kept_alive(std::move(keep)), owner(Owner::allocator) {}
+  State(Request&& request, Allocator& given, std::shared_ptr<Allocator>&& keep);
   State(const Block& from, Allocator& given, std::shared_ptr<Allocator>&& keep) noexcept
       : block(from), allocator(&given), kept_alive(std::move(keep)), owner(Owner::allocator) {}
   State(const Block& outside, Owner given, bool is_read_only) noexcept : block(outside), owner(given), read_only(is_read_only) {}

@@ -55,9 +55,8 @@ class Crew {
     int missing = 0;
     {
       const os::Lock lock(mutex_);
-      if (generation_ != os::fork_generation()) {  // a forked child: the workers, and the threads that had
-                                                   // jobs, exist only in the parent
-        generation_ = os::fork_generation();
+      if (origin_.is_inherited()) {  // the workers, and the threads that had jobs, exist only in the parent
+        origin_ = {};
         jobs_ = nullptr;
         started_ = 0;
       }
@@ -130,7 +129,7 @@ class Crew {
   os::Condition left_;    // the last helper of a job has left it
   Job* jobs_ BERTH_GUARDED_BY(mutex_) = nullptr;
   int started_ BERTH_GUARDED_BY(mutex_) = 0;
-  std::uint64_t generation_ BERTH_GUARDED_BY(mutex_) = os::fork_generation();
+  os::Origin origin_ BERTH_GUARDED_BY(mutex_);  // of the jobs and the workers
 };
 
 // Never destroyed: its workers outlive main.

@@ -130,25 +130,27 @@ BERTH_ARM void cast_row(const std::byte* source, std::byte* target, std::size_t 
 template <class Source, class Target, class Lanes>
 constexpr ConvertRow through = cast_row<Through<Source, Target, Lanes>>;
 
-}  // namespace
-}  // namespace arm
+using I8 = ByteSource<DType::i8>;
+using U8 = ByteSource<DType::u8>;
+using Bool = ByteSource<DType::boolean>;
+using I64 = I64Source<Rounding::odd>;
+using ToI8 = ByteTarget<true>;
+using ToU8 = ByteTarget<false>;
+using ToE4m3 = Float8Target<float8_e4m3>;
+using ToE5m2 = Float8Target<float8_e5m2>;
 
-Kernels with_arm_casts(const Kernels& kernels) noexcept {
-  using namespace arm;
+// Enters a cast into the table of the kernels, in place of the one that is there.
+struct Enter {
+  Kernels& kernels;
+
+  void operator()(DType from, DType to, ConvertRow row, Rounding rounding = Rounding::nearest) const noexcept {
+    kernels.casts[cast_index({from, to, rounding})] = row;
+  }
+};
+
+// Casts in the instructions that every ARM64 processor has.
+void enter_base_casts(const Enter& set) noexcept {
   using enum DType;
-  using I8 = ByteSource<DType::i8>;
-  using U8 = ByteSource<DType::u8>;
-  using Bool = ByteSource<DType::boolean>;
-  using I64 = I64Source<Rounding::odd>;
-  using ToI8 = ByteTarget<true>;
-  using ToU8 = ByteTarget<false>;
-  using ToE4m3 = Float8Target<float8_e4m3>;
-  using ToE5m2 = Float8Target<float8_e5m2>;
-  Kernels out = kernels;
-  out.name = "NEON by hand";
-  const auto set = [&out](DType from, DType to, ConvertRow row, Rounding rounding = Rounding::nearest) {
-    out.casts[cast_index({from, to, rounding})] = row;
-  };
   set(f8e4m3, f32, through<E4m3Source, F32Target, F32>);
   set(f32, f8e4m3, through<F32Source, ToE4m3, F32>);
   set(f32, f8e5m2, through<F32Source, ToE5m2, F32>);
@@ -190,14 +192,21 @@ Kernels with_arm_casts(const Kernels& kernels) noexcept {
   set(i8, bf16, through<I8, ExactBf16Target, F32>);
   set(u8, bf16, through<U8, ExactBf16Target, F32>);
   set(f8e4m3, bf16, through<E4m3Source, ExactBf16Target, F32>);
-  if (os::cpu_rounds_to_bf16()) {
-    set(f32, bf16, through<F32Source, Bf16Target, F32>);
-    set(f16, bf16, through<F16Source, Bf16Target, F32>);
-    set(f64, bf16, through<F64Source, Bf16Target, F32>);
-    set(i32, bf16, through<I32Source, Bf16Target, F32>);
-    set(i64, bf16, through<I64, Bf16Target, F32>);
-  }
-  if (!os::cpu_computes_in_f16()) return out;
+}
+
+// Casts with BFCVTN. REQUIRES: os::cpu_rounds_to_bf16().
+void enter_bf16_casts(const Enter& set) noexcept {
+  using enum DType;
+  set(f32, bf16, through<F32Source, Bf16Target, F32>);
+  set(f16, bf16, through<F16Source, Bf16Target, F32>);
+  set(f64, bf16, through<F64Source, Bf16Target, F32>);
+  set(i32, bf16, through<I32Source, Bf16Target, F32>);
+  set(i64, bf16, through<I64, Bf16Target, F32>);
+}
+
+// Casts in f16 arithmetic; some replace one of the base casts. REQUIRES: os::cpu_computes_in_f16().
+void enter_f16_casts(const Enter& set) noexcept {
+  using enum DType;
   set(boolean, f16, through<Bool, F16Target, V16>);
   set(i8, f16, through<I8, F16Target, V16>);
   set(u8, f16, through<U8, F16Target, V16>);
@@ -212,6 +221,17 @@ Kernels with_arm_casts(const Kernels& kernels) noexcept {
   set(f8e4m3, u8, through<E4m3Source, ToU8, V16>);
   set(f8e5m2, i8, through<E5m2Source, ToI8, V16>);
   set(f8e5m2, u8, through<E5m2Source, ToU8, V16>);
+}
+
+}  // namespace
+}  // namespace arm
+
+Kernels with_arm_casts(const Kernels& kernels) noexcept {
+  Kernels out = kernels;
+  out.name = "NEON by hand";
+  arm::enter_base_casts({out});
+  if (os::cpu_rounds_to_bf16()) arm::enter_bf16_casts({out});
+  if (os::cpu_computes_in_f16()) arm::enter_f16_casts({out});
   return out;
 }
 

@@ -26,8 +26,8 @@ class IdleStreams {
   Stream take(Device device) {
     {
       const os::Lock lock(mutex_);
-      const auto found = std::ranges::find_if(
-          idle_, [&](const Idle& idle) { return idle.stream.device() == device && idle.generation == os::fork_generation(); });
+      const auto found =
+          std::ranges::find_if(idle_, [&](const Idle& idle) { return idle.stream.device() == device && !idle.origin.is_inherited(); });
       if (found != idle_.end()) {
         Stream stream = std::move(found->stream);
         idle_.erase(found);
@@ -39,13 +39,13 @@ class IdleStreams {
 
   void give_back(Stream stream) {
     const os::Lock lock(mutex_);
-    idle_.push_back({std::move(stream), os::fork_generation()});
+    idle_.push_back({.stream = std::move(stream)});
   }
 
  private:
   struct Idle {
     Stream stream;
-    std::uint64_t generation;  // a forked child does not use its parent's streams
+    os::Origin origin = {};  // a forked child does not use its parent's streams
   };
   os::Mutex mutex_;
   std::vector<Idle> idle_ BERTH_GUARDED_BY(mutex_);

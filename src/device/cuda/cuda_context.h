@@ -33,7 +33,7 @@ class CudaContext {
   CUdevice number() const noexcept { return number_; }
   CUcontext handle() const noexcept { return handle_; }
 
-  bool is_inherited() const noexcept { return generation_ != os::fork_generation(); }
+  bool is_inherited() const noexcept { return origin_.is_inherited(); }
   bool is_alive() const noexcept { return !lost_.load(std::memory_order_relaxed) && !is_inherited(); }
   Status usable() const noexcept;
 
@@ -50,7 +50,7 @@ class CudaContext {
   const Device device_;
   const CUdevice number_;
   const CUcontext handle_;
-  const std::uint64_t generation_ = os::fork_generation();
+  const os::Origin origin_;
   std::atomic<bool> lost_{false};
   os::Mutex mutex_;
   std::vector<CUevent> events_[2] BERTH_GUARDED_BY(mutex_);  // the free lists, by Waiting

@@ -29,7 +29,7 @@ class CudaFactory : public BackendFactory {
   std::unique_ptr<Backend> make(Device device) override;
 
  private:
-  static bool is_inherited() { return driver_state().devices > 0 && driver_state().made_in != os::fork_generation(); }
+  static bool is_inherited() { return driver_state().devices > 0 && driver_state().origin.is_inherited(); }
 };
 
 void require(const Status& done, Device device) {

@@ -9,7 +9,6 @@
 
 #include "base/text.h"
 #include "os/lock/mutex.h"
-#include "os/process/fork.h"
 #include "os/process/library.h"
 #include "os/system.h"
 
@@ -58,7 +57,6 @@ std::string count_devices(DriverState& state) {
 
 std::unique_ptr<DriverState> look_for_driver() {
   auto state = std::make_unique<DriverState>();
-  state->made_in = os::fork_generation();
   void* const library = os::open_library("libcuda.so.1");
   if (library == nullptr) {
     state->why_none = "the machine has no NVIDIA driver: libcuda.so.1 is not found";

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "berth/base/result.h"
+#include "os/process/fork.h"
 
 // The entry points of the CUDA driver, loaded at run time: a build of berth with this backend runs without a
 // driver, and reports that. The names are those of <cuda.h> after macro expansion (cuMemAlloc is
@@ -37,10 +38,10 @@ struct Driver {
 // The result of loading the driver, at the first use. Never unloaded.
 struct DriverState {
   Driver driver;
-  int devices = 0;            // 0: none is usable
-  std::string why_none;       // the reason, and what would help
-  int version = 0;            // of the driver: 13000 is CUDA 13.0
-  std::uint64_t made_in = 0;  // fork_generation() of the process that initialized it; no other can use it
+  int devices = 0;       // 0: none is usable
+  std::string why_none;  // the reason, and what would help
+  int version = 0;       // of the driver: 13000 is CUDA 13.0
+  os::Origin origin;     // the process that initialized it; no other can use it
 };
 const DriverState& driver_state();
 inline const Driver& driver() { return driver_state().driver; }

@@ -23,7 +23,7 @@ class PinnedBackend final : public CpuBackend {
     properties_.abilities.fork_safe = false;  // a child has the bytes, but cannot lock or unlock pages
   }
 
-  bool is_alive() const noexcept override { return generation_ == os::fork_generation(); }
+  bool is_alive() const noexcept override { return !origin_.is_inherited(); }
 
   Result<void*> reserve(std::size_t bytes, std::size_t alignment) noexcept override { return memory_.reserve(bytes, alignment); }
   Status commit(void* address, std::size_t bytes) noexcept override {
@@ -37,7 +37,7 @@ class PinnedBackend final : public CpuBackend {
   void free(void* address, std::size_t bytes, std::size_t alignment) noexcept override { Backend::free(address, bytes, alignment); }
 
  private:
-  const std::uint64_t generation_ = os::fork_generation();
+  const os::Origin origin_;
   PinnedMemory memory_;
 };
 

@@ -25,10 +25,8 @@ struct Range {
   std::size_t bytes = 0;
   int descriptor = -1;
   std::uint64_t number = 0;
-  std::uint64_t generation = 0;  // of the process that made it
   SharedAttachment attachment = {};
-
-  bool is_inherited() const noexcept { return generation != os::fork_generation(); }
+  os::Origin origin = {};
 };
 
 // All ranges, by address. Never destroyed.
@@ -70,7 +68,7 @@ std::optional<Found> find(const void* address) noexcept {
   std::uintptr_t base = 0;
   const Range* const range = known.find(address, &base);
   if (range == nullptr) return std::nullopt;
-  return Found{range->descriptor, reinterpret_cast<std::uintptr_t>(address) - base + kSharedDataOffset, range->is_inherited()};
+  return Found{range->descriptor, reinterpret_cast<std::uintptr_t>(address) - base + kSharedDataOffset, range->origin.is_inherited()};
 }
 
 constexpr Failure kUnknown{ErrorCode::invalid_argument, 0, "the address is in no range of shared memory"};
@@ -131,7 +129,7 @@ class SharedBackend : public CpuBackend {
     range->attachment.reset();  // without a lock: its destructor may take long
     const Status done = CpuBackend::release(address, bytes);
     // Addresses that the kernel fails to unmap keep the file alive: free its memory, at least.
-    if (!done && !range->is_inherited()) (void)os::take_memory(range->descriptor, 0, kSharedDataOffset + range->bytes).ok();
+    if (!done && !range->origin.is_inherited()) (void)os::take_memory(range->descriptor, 0, kSharedDataOffset + range->bytes).ok();
     os::close_descriptor(range->descriptor);
     return done;
   }
@@ -144,8 +142,7 @@ class SharedBackend : public CpuBackend {
   static bool add(void* address, std::size_t bytes, os::Descriptor& file) noexcept {
     std::map<std::uintptr_t, Range> fresh;
     try {
-      fresh.try_emplace(reinterpret_cast<std::uintptr_t>(address),
-                        Range{.bytes = bytes, .descriptor = file.number(), .generation = os::fork_generation()});
+      fresh.try_emplace(reinterpret_cast<std::uintptr_t>(address), Range{.bytes = bytes, .descriptor = file.number()});
     } catch (const std::bad_alloc&) {
       return false;
     }
@@ -207,7 +204,7 @@ std::optional<SharedPosition> internal::device::find_shared_position(const void*
   const os::Lock lock(known.mutex);
   std::uintptr_t base = 0;
   const Range* const range = known.find(address, &base);
-  if (range == nullptr || range->is_inherited()) return std::nullopt;
+  if (range == nullptr || range->origin.is_inherited()) return std::nullopt;
   const std::uintptr_t within = reinterpret_cast<std::uintptr_t>(address) - base;
   if (!fits(within, bytes, range->bytes)) return std::nullopt;
   return SharedPosition{range->descriptor, within + kSharedDataOffset, range->number, kSharedDataOffset + range->bytes,

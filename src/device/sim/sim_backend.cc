@@ -35,7 +35,6 @@ class SimBackend : public Backend, public SimControl {
   SimBackend(Device device, const SimOptions& options)
       : Backend(device),
         scheduler_(std::make_shared<SimScheduler>(device, options.seed, options.background)),
-        generation_(os::fork_generation()),
         memory_(options.capacity_bytes, options.page_bytes, options.piece_bytes) {
     properties_ = {
         .description = text::join("simulated, ", text::bytes(options.capacity_bytes), " in pages of ", text::bytes(options.page_bytes)),
@@ -56,7 +55,7 @@ class SimBackend : public Backend, public SimControl {
   const BackendProperties& properties() const noexcept override { return properties_; }
   bool is_alive() const noexcept override {
     const os::Lock lock(mutex_);
-    return !lost_ && generation_ == os::fork_generation();
+    return !lost_ && !origin_.is_inherited();
   }
 
   MemoryInfo memory_info() const override {
@@ -180,7 +179,7 @@ class SimBackend : public Backend, public SimControl {
   Status check(SimOperation operation) BERTH_REQUIRES(mutex_) {
     Fault& fault = faults_[static_cast<std::size_t>(operation)];
     ++fault.count;
-    if (generation_ != os::fork_generation()) return Failure{ErrorCode::fork_unsafe, 0, "the device was opened before fork"};
+    if (origin_.is_inherited()) return Failure{ErrorCode::fork_unsafe, 0, "the device was opened before fork"};
     if (lost_) return Failure{ErrorCode::device_lost, 0, "the device was lost"};
     if (fault.always || fault.count == fault.fail_at) return Failure{fault.code, 0, "a fault was asked for"};
     return {};
@@ -249,7 +248,7 @@ class SimBackend : public Backend, public SimControl {
 
   BackendProperties properties_;
   const std::shared_ptr<SimScheduler> scheduler_;
-  const std::uint64_t generation_;
+  const os::Origin origin_;
   mutable os::Mutex mutex_;
   SimMemory memory_ BERTH_GUARDED_BY(mutex_);
   std::array<Fault, kOperations> faults_ BERTH_GUARDED_BY(mutex_);

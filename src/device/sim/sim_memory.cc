@@ -108,19 +108,19 @@ Status SimMemory::decommit(void* address, std::size_t bytes) {
   return {};
 }
 
-Result<SimMemory::Places> SimMemory::look_at_move(void* from, void* to, std::size_t bytes) {
+Result<SimMemory::Move> SimMemory::look_at_move(void* from, void* to, std::size_t bytes) {
   const Result<Pages> source = pages(from, bytes);
   const Result<Pages> target = pages(to, bytes);
   if (!source || !target) return kNotPages;
   if (!std::ranges::all_of(source->frames, is_committed) || has_echo(from, bytes)) return kWrongState;
   if (!std::ranges::none_of(target->frames, is_committed)) return kWrongState;
   if (!is_whole(*source)) return kPartOfPiece;
-  return Places{*source, *target};
+  return Move{*source, *target};
 }
 
-void SimMemory::copy_borders(const Places& places) const noexcept {
+void SimMemory::copy_borders(const Move& move) const noexcept {
   if (piece_bytes_ == 0) return;
-  const auto& [source, target] = places;
+  const auto& [source, target] = move;
   const auto first = static_cast<std::size_t>(source.frames.data() - source.range->pages.get());
   const auto place = static_cast<std::size_t>(target.frames.data() - target.range->pages.get());
   for (std::size_t i = 0; i < source.frames.size(); ++i) target.range->begins[place + i] = source.range->begins[first + i];
@@ -128,10 +128,10 @@ void SimMemory::copy_borders(const Places& places) const noexcept {
 }
 
 Status SimMemory::move(void* from, void* to, std::size_t bytes) {
-  const Result<Places> places = look_at_move(from, to, bytes);
-  if (!places) return places.failure();
-  const auto& [source, target] = *places;
-  copy_borders(*places);
+  const Result<Move> move = look_at_move(from, to, bytes);
+  if (!move) return move.failure();
+  const auto& [source, target] = *move;
+  copy_borders(*move);
   const auto on_heap = static_cast<std::size_t>(std::ranges::count_if(source.frames, [](Frame f) { return f != kUntouched; }));
   std::ranges::swap_ranges(source.frames, target.frames);
   source.range->committed_bytes -= bytes;
@@ -144,9 +144,9 @@ Status SimMemory::move(void* from, void* to, std::size_t bytes) {
 // ---- pages with two addresses
 
 Status SimMemory::begin_move(void* from, void* to, std::size_t bytes) {
-  const Result<Places> places = look_at_move(from, to, bytes);
-  if (!places) return places.failure();
-  const auto& [source, target] = *places;
+  const Result<Move> move = look_at_move(from, to, bytes);
+  if (!move) return move.failure();
+  const auto& [source, target] = *move;
   if (const Status backed = back(from, bytes); !backed) return backed;
   if (!share_frames(source.frames)) return kNoHeap;
   try {
@@ -155,7 +155,7 @@ Status SimMemory::begin_move(void* from, void* to, std::size_t bytes) {
     for (const Frame frame : source.frames) give_up_share(frame);
     return kNoHeap;
   }
-  copy_borders(*places);
+  copy_borders(*move);
   std::ranges::copy(source.frames, target.frames.begin());
   source.range->committed_bytes -= bytes;
   target.range->committed_bytes += bytes;

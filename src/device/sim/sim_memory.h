@@ -97,12 +97,12 @@ class SimMemory {
   void note_pieces(const Pages& found) const noexcept;
   const Range* find(std::size_t address, std::size_t bytes, std::size_t& base) const noexcept;
 
-  struct Places {
+  struct Move {
     Pages source;
     Pages target;
   };
-  Result<Places> look_at_move(void* from, void* to, std::size_t bytes);
-  void copy_borders(const Places& places) const noexcept;
+  Result<Move> look_at_move(void* from, void* to, std::size_t bytes);
+  void copy_borders(const Move& move) const noexcept;
   bool has_echo(const void* address, std::size_t bytes) const noexcept;
   bool share_frames(std::span<const Frame> frames) noexcept;  // false: the heap is exhausted
   bool give_up_share(Frame frame) noexcept;                   // false: the frame has one address

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "device/work_queue.h"
-#include "os/process/fork.h"
 
 namespace berth::internal::device {
 
@@ -56,7 +55,7 @@ struct SimScheduler::Queue {
 };
 
 SimScheduler::SimScheduler(Device device, std::uint64_t seed, bool background) noexcept
-    : device_(device), background_(background), generation_(os::fork_generation()), random_(seed) {}
+    : device_(device), background_(background), random_(seed) {}
 SimScheduler::~SimScheduler() = default;
 
 std::shared_ptr<SimScheduler::Queue> SimScheduler::make_queue() {
@@ -67,14 +66,14 @@ std::shared_ptr<SimScheduler::Queue> SimScheduler::make_queue() {
 }
 
 void SimScheduler::drop_queue(const std::shared_ptr<Queue>& queue) noexcept {
-  if (generation_ != os::fork_generation()) return;
+  if (origin_.is_inherited()) return;
   const os::Lock lock(mutex_);
   queue->dropped = true;
   if (queue->items.empty()) std::erase(queues_, queue);
 }
 
 void SimScheduler::check_process() const {
-  if (generation_ != os::fork_generation()) throw_inherited_stream(device_);
+  if (origin_.is_inherited()) throw_inherited_stream(device_);
 }
 
 std::uint64_t SimScheduler::put_device_work(Queue& queue, std::function<void()> work) {

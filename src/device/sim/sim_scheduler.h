@@ -11,6 +11,7 @@
 #include "base/random.h"
 #include "berth/device/stream.h"
 #include "os/lock/mutex.h"
+#include "os/process/fork.h"
 
 // The streams of a simulated device. Nothing runs by itself: a thread that waits for or queries an event picks
 // work and runs it, in a pseudo-random order, drawn from the seed, among all legal ones. So work finishes late,
@@ -72,7 +73,7 @@ class SimScheduler : public std::enable_shared_from_this<SimScheduler> {
 
   const Device device_;
   const bool background_;
-  const std::uint64_t generation_;
+  const os::Origin origin_;
   mutable os::Mutex mutex_;
   os::Condition changed_;
   Random random_ BERTH_GUARDED_BY(mutex_);

@@ -61,7 +61,7 @@ Storage make_target(const TensorEntry& entry, DType dtype, const AllocatorRef& w
 // One load, from the options to the report.
 class Load {
  public:
-  Load(LoadSource& source, const AllocatorRef& where, const LoadOptions& options) : source_(source), place_(where), options_(options) {
+  Load(LoadSource& source, const AllocatorRef& where, const LoadOptions& options) : source_(source), where_(where), options_(options) {
     report_.asked_mode = options.mode;
     report_.device = where.device();
     job_.device = &backend(where.device());
@@ -101,9 +101,9 @@ class Load {
       reason =
           wanted == LoadMode::read ? "a file that was read before is in the page cache" : "the page cache could not keep so many bytes";
     }
-    if (wanted == LoadMode::map && place_.device() != Device())
+    if (wanted == LoadMode::map && where_.device() != Device())
       return take(LoadMode::read,
-                  text::join("only tensors on cpu can be the mapped file itself, and not those on ", place_.device().to_string()));
+                  text::join("only tensors on cpu can be the mapped file itself, and not those on ", where_.device().to_string()));
     take(wanted, std::move(reason));
     if (wanted == LoadMode::direct) open_direct();
   }
@@ -127,7 +127,7 @@ class Load {
       ++report_.mapped;
       return;
     }
-    tensors_.push_back({entry.name, make_target(entry, to, place_, site)});
+    tensors_.push_back({entry.name, make_target(entry, to, where_, site)});
     const Storage& made = tensors_.back().storage;
     report_.target_bytes += made.size_bytes();
     job_.tensors.push_back({entry.file, entry.file_offset, made.num_elements(), from, passed_on(from, to, *job_.device), to});
@@ -171,7 +171,7 @@ class Load {
   }
 
   LoadSource& source_;
-  const AllocatorRef& place_;
+  const AllocatorRef& where_;
   const LoadOptions& options_;
   std::vector<const TensorEntry*> chosen_;
   LoadJob job_;

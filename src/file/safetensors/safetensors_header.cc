@@ -34,7 +34,7 @@ class HeaderParser {
       else
         read_tensor(name, value);
     });
-    sort_by_place();
+    sort_by_offset();
     check_names();
     check_layout();
     return std::move(header_);
@@ -159,7 +159,7 @@ class HeaderParser {
          .facts = {{"have", have}}});
   }
 
-  void sort_by_place() {
+  void sort_by_offset() {
     const auto before = [](const TensorEntry& a, const TensorEntry& b) {
       return a.file_offset != b.file_offset ? a.file_offset < b.file_offset : a.size_bytes < b.size_bytes;
     };
@@ -171,7 +171,7 @@ class HeaderParser {
   void check_layout() const {
     std::uint64_t at = header_.data_offset;
     for (const TensorEntry& entry : header_.entries) {
-      if (entry.file_offset != at) refuse_place(entry, at);
+      if (entry.file_offset != at) refuse_offset(entry, at);
       at += entry.size_bytes;  // inside the file: check_tensor checked it
     }
     const std::uint64_t end = header_.data_offset + data_bytes_;
@@ -180,7 +180,7 @@ class HeaderParser {
     }
   }
 
-  [[noreturn]] void refuse_place(const TensorEntry& entry, std::uint64_t expected) const {
+  [[noreturn]] void refuse_offset(const TensorEntry& entry, std::uint64_t expected) const {
     const bool overlap = entry.file_offset < expected;
     fault({.rule = overlap ? std::string_view("overlap") : std::string_view("hole"),
            .why = overlap ? text::join("it begins ", expected - entry.file_offset, " bytes before the tensor in front of it ends")

@@ -38,7 +38,7 @@ void BucketCache::drop_if_unused(Bucket* bucket) noexcept {
 
 Piece* BucketCache::take(Bucket& bucket, std::uint32_t stream, const StreamUses& streams, const device::StreamClock* clock) noexcept {
   if (bucket.cached == 0) return nullptr;
-  Piece* piece = bucket.lists[stream].newest();  // the newest is the one most likely to be warm
+  Piece* piece = bucket.lists[stream].newest();  // the newest is most likely in the processor's cache
   if (piece == nullptr) piece = bucket.lists[0].newest();
   for (std::size_t other = 1; piece == nullptr && other < bucket.lists.size(); ++other) {
     Piece* const oldest = bucket.lists[other].oldest();

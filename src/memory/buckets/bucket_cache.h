@@ -10,18 +10,20 @@
 #include <vector>
 
 #include "berth/record/tag.h"
+#include "memory/judge.h"
 #include "memory/stream_uses.h"
 
-// What a bucket strategy knows of its memory: every piece it has from the device, by address, and the free ones by bucket and stream.
-// Freeing, looking up and removing never need the heap. It asks no device and no stream. Not thread-safe: its owner locks.
+// The table of a bucket strategy: every piece it has from the device, by address, and free lists by bucket and
+// stream. Freeing, looking up and removing never allocate. It calls no device and no stream. Not thread-safe:
+// its owner locks.
 namespace berth::internal::memory {
 
 struct Bucket;
 
-// Memory that came from the device in one call and goes back in one.
+// Memory that is allocated from the device, and freed to it, in one call.
 struct Piece {
   enum class State : std::uint8_t {
-    apart,   // on its way between the others
+    apart,   // in transition between the others
     live,    // handed out
     cached,  // in one of its bucket's lists
   };
@@ -33,18 +35,28 @@ struct Piece {
   std::uint64_t point = 0;   // of its last free on its stream
   std::uint32_t stream = 0;  // number of the stream it is used on, or was freed on
   State state = State::apart;
-  bool leaves = false;  // freed, to go back at once, but several streams may be at work on it
+  bool leaves = false;  // freed with deallocate_now, but several streams may have work on it
 
-  // Of the block that has it, or had it last.
+  // Of its current block, or its last.
   std::uint8_t alignment_log2 = 0;
   Tag tag;
   std::size_t requested = 0;
   std::uint64_t serial = 0;
   std::uint64_t stream_id = 0;
-  std::uint64_t allocator_id = 0;  // whom the block must come back to
+  std::uint64_t allocator_id = 0;  // the allocator that the block must be freed through
+
+  KnownBlock known() const noexcept {
+    return {.bytes = requested,
+            .alignment = std::size_t{1} << alignment_log2,
+            .serial = serial,
+            .stream_id = stream_id,
+            .allocator_id = allocator_id,
+            .tag = tag,
+            .live = state == State::live};
+  }
 };
 
-// Pieces in the order they were put in. Links are in the pieces.
+// An intrusive list of pieces, in the order of insertion.
 class PieceList {
  public:
   Piece* oldest() const noexcept { return oldest_; }
@@ -65,9 +77,9 @@ struct BucketKey {
 
 struct Bucket {
   BucketKey key;
-  std::size_t taken_bytes = 0;      // from the device, for each piece
-  std::size_t pieces = 0;           // that belong to it, live or not
-  std::size_t requests = 0;         // on their way: it must stay
+  std::size_t taken_bytes = 0;      // from the device, by each piece
+  std::size_t pieces = 0;           // in all states
+  std::size_t requests = 0;         // in progress: the bucket must stay
   std::size_t cached = 0;           // pieces in the lists
   std::vector<PieceList> lists{1};  // by the stream they were freed on; 0: no stream
 };
@@ -76,24 +88,27 @@ class BucketCache {
  public:
   using PieceNode = std::unordered_map<const void*, Piece>::node_type;
 
-  // The bucket, with a list for the stream; nullptr when there is no heap for that.
+  // Returns the bucket, with a list for the stream; nullptr when there is no heap for that.
   Bucket* find_or_add(BucketKey key, std::size_t taken_bytes, std::uint32_t stream) noexcept;
   void drop_if_unused(Bucket* bucket) noexcept;
 
-  // A piece of the bucket that may be used on the stream now, or nullptr: one freed there, or one whose work is known to be over or, by the
-  // stream's clock (null: nothing is known), to come before.
+  // Takes a piece of the bucket that can be used on the stream now, or returns nullptr: one freed there, or one
+  // whose pending work is known to be done or, by the stream's clock (null: nothing is known), to be ordered
+  // before the stream.
   Piece* take(Bucket& bucket, std::uint32_t stream, const StreamUses& streams, const device::StreamClock* clock = nullptr) noexcept;
   // REQUIRES: the piece is in no list.
   void put(Piece* piece) noexcept;
 
-  // A new piece, apart; nullptr, with nothing changed, when there is no heap. REQUIRES: there is none at the address.
+  // Adds a piece, in state apart; returns nullptr, with nothing changed, when there is no heap. REQUIRES: there
+  // is none at the address.
   Piece* add(void* data, Bucket& bucket) noexcept;
   Piece* find(const void* data) noexcept;
-  // Forgets a piece that is apart.
+  // Removes a piece from the table. REQUIRES: it is apart.
   PieceNode remove(Piece* piece) noexcept;
 
-  // The largest cached piece of a bucket up to `from` whose work is known to be over, now apart; nullptr when there is none. `from` becomes
-  // its bucket, so that a caller who goes on from there sees each bucket once.
+  // Takes the largest cached piece, of buckets up to `from`, whose pending work is known to be done, and sets
+  // it apart; nullptr when there is none. `from` becomes its bucket, so that a caller who continues from there
+  // visits each bucket once.
   Piece* take_largest(BucketKey& from, const StreamUses& streams) noexcept;
   static constexpr BucketKey kLargest{SIZE_MAX, SIZE_MAX};
 
@@ -114,7 +129,7 @@ class BucketCache {
   void detach(Piece* piece) noexcept;
   std::string audit_bucket(const Bucket& bucket) const;
 
-  std::unordered_map<const void*, Piece> pieces_;  // a piece that is cached is in bucket->lists[stream], and in no other
+  std::unordered_map<const void*, Piece> pieces_;  // a cached one is only in bucket->lists[stream]
   std::map<BucketKey, Bucket> buckets_;            // pieces + requests > 0 for each
   std::size_t cached_bytes_ = 0;                   // == sum of taken_bytes over cached pieces
 };

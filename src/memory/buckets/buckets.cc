@@ -8,6 +8,8 @@
 #include "base/poison.h"
 #include "berth/base/checked.h"
 #include "berth/device/backend.h"
+#include "memory/inherited.h"
+#include "memory/judge.h"
 
 namespace berth::internal::memory {
 
@@ -31,13 +33,14 @@ Buckets::Buckets(Backend& backend, BucketRules rules)
       poisons_(kAddressSanitizer && backend.properties().abilities.host_access),
       budget_(process_budget(backend)) {}
 
-// Buffers keep their allocator alive, so live blocks here were leaked by a user of bare ones. Their memory stays: it may still be used.
-// This may run in the work of a stream that cached pieces wait for, so it must not wait: they are freed in that stream's turn.
+// Buffers keep their allocator alive, so blocks that are live here were leaked by a user of bare blocks. Their
+// memory is not freed: it may still be in use. This may run inside the work of a stream that cached pieces wait
+// for, so it must not wait: they are freed in the order of that stream.
 Buckets::~Buckets() {
   if (is_inherited() || !backend().is_alive()) return;
   {
     const os::Lock lock(mutex_);
-    while (Piece* const piece = kept_back_.oldest()) {  // only where a hold stayed in the parent of a fork
+    while (Piece* const piece = kept_back_.oldest()) {  // only if a hold stayed in the parent of a fork
       kept_back_.remove(piece);
       cache_.put(piece);
     }
@@ -47,8 +50,8 @@ Buckets::~Buckets() {
   free_in_turn();
 }
 
-// What streams may still be at work on is freed behind them. Where one does not take that, the memory is safer lost than freed under work
-// that runs. Backends are never destroyed.
+// Frees pieces with pending work after that work. If a stream rejects that, leaking the memory is safer than
+// freeing it under running work. Backends are never destroyed.
 void Buckets::free_in_turn() noexcept {
   struct Rest {
     void* data;
@@ -73,7 +76,7 @@ void Buckets::free_in_turn() noexcept {
   }
 }
 
-bool Buckets::is_inherited() const noexcept { return generation_ != os::fork_generation() && !backend().properties().abilities.fork_safe; }
+bool Buckets::is_inherited() const noexcept { return memory::is_inherited(origin_, backend()); }
 
 // ---- requests
 
@@ -81,7 +84,7 @@ Status Buckets::obtain(const Request& request, Block& block) noexcept {
   const os::Lock lock(mutex_);
   const Result<Piece*> piece = acquire(request);
   if (!piece) [[unlikely]] {
-    ++stats_.failures;
+    usage_.count_refusal();
     return piece.failure();
   }
   hand_out(**piece, request);
@@ -100,7 +103,7 @@ Result<Piece*> Buckets::acquire(const Request& request) noexcept {
   const BucketKey key{*bytes, std::max(request.alignment, backend().properties().alignment)};
   Bucket* const bucket = cache_.find_or_add(key, *taken, stream);
   if (bucket == nullptr) return kNoHeap;
-  ++bucket->requests;  // it stays while the lock is let go
+  ++bucket->requests;  // it stays while the lock is released
   const Result<Piece*> piece = find_or_make(*bucket, stream);
   --bucket->requests;
   cache_.drop_if_unused(bucket);
@@ -123,13 +126,13 @@ Result<Piece*> Buckets::find_or_make(Bucket& bucket, std::uint32_t stream) noexc
   }
   if (holds_.any()) return kHeld;
   const Result<Piece*> made = make(bucket);
-  // What the limit could never allow is not worth a cache.
+  // A request that can never fit the limit is not worth the cache.
   if (made || made.failure().code != ErrorCode::out_of_memory || bucket.taken_bytes > rules_.limit_bytes) return made;
   return make_after_releasing(bucket, stream, made.failure());
 }
 
-// Streams are waited for only when what could be given back without was not enough. Where threads fill the device together, another may
-// take what this one gave back: then it tries again.
+// Waits for streams only if what could be released without waiting was not enough. If several threads fill the
+// device together, another may take what this one released: then it tries again.
 Result<Piece*> Buckets::make_after_releasing(Bucket& bucket, std::uint32_t stream, Failure failure) noexcept {
   constexpr int kRounds = 8;
   bool changed = true;
@@ -151,7 +154,7 @@ Result<Piece*> Buckets::make_after_releasing(Bucket& bucket, std::uint32_t strea
 Result<Piece*> Buckets::make(Bucket& bucket) noexcept {
   const std::size_t bytes = bucket.taken_bytes;
   const std::size_t coming = changes_.any() ? coming_bytes_ : 0;
-  if (!fits(stats_.committed_bytes + coming, bytes, rules_.limit_bytes)) return kOverLimit;
+  if (!fits(usage_.committed_bytes() + coming, bytes, rules_.limit_bytes)) return kOverLimit;
   if (budget_.claim(bytes) != nullptr) return kOverProcessLimit;
   begin_change();
   coming_bytes_ += bytes;
@@ -164,9 +167,7 @@ Result<Piece*> Buckets::make(Bucket& bucket) noexcept {
   if (piece == nullptr) budget_.give_up(bytes);
   end_change();
   if (piece == nullptr) return data ? kNoHeap : data.failure();
-  ++stats_.commits;
-  stats_.committed_bytes += bytes;
-  stats_.peak_committed_bytes = std::max(stats_.peak_committed_bytes, stats_.committed_bytes);
+  usage_.count_commit(bytes);
   return piece;
 }
 
@@ -182,10 +183,7 @@ void Buckets::hand_out(Piece& piece, const Request& request) noexcept {
     unpoison(piece.data, piece.bucket->taken_bytes);
     if (piece.stream == 0) poison(static_cast<std::byte*>(piece.data) + request.bytes, piece.bucket->taken_bytes - request.bytes);
   }
-  ++stats_.allocations;
-  ++stats_.live_blocks;
-  stats_.in_use_bytes += request.bytes;
-  stats_.peak_in_use_bytes = std::max(stats_.peak_in_use_bytes, stats_.in_use_bytes);
+  usage_.count_allocation(request.bytes);
 }
 
 void Buckets::reserve(std::size_t bytes) {
@@ -205,50 +203,32 @@ void Buckets::reserve(std::size_t bytes) {
 
 // ---- frees
 
-BlockVerdict Buckets::judge(const Piece* piece, const Block& block) const noexcept {
-  const bool known_serial = block.serial != 0;
-  if (piece == nullptr) return known_serial && block.serial < next_serial_ ? BlockVerdict::double_free : BlockVerdict::foreign;
-  if (piece->allocator_id != block.allocator_id) return BlockVerdict::foreign;
-  if (piece->state != Piece::State::live || (known_serial && piece->serial != block.serial)) return BlockVerdict::double_free;
-  return piece->requested == block.bytes ? BlockVerdict::ok : BlockVerdict::size_mismatch;
-}
-
 BlockVerdict Buckets::give_back(const Block& block, When when, Block* known) noexcept {
   const os::Lock lock(mutex_);
   Piece* const piece = cache_.find(block.data);
-  const BlockVerdict verdict = judge(piece, block);
+  const BlockVerdict verdict = judge(piece, block, next_serial_);
   if (verdict != BlockVerdict::ok) return verdict;
-  if (known != nullptr) {
-    *known = block;
-    known->serial = piece->serial;
-    known->tag = piece->tag;
-    known->alignment = std::size_t{1} << piece->alignment_log2;
-    known->stream_id = piece->stream_id;
-  }
-  ++stats_.frees;
-  --stats_.live_blocks;
-  stats_.in_use_bytes -= piece->requested;
+  complete(known, block, piece->known());
+  usage_.count_free(piece->requested);
   piece->state = Piece::State::apart;
   piece->point = streams_.point_of_free(piece->stream);
-  // A forked child leaves the device alone: what it frees stays where it is.
+  // A forked child does not call the device: what it frees stays cached.
   if (when == When::now && !is_inherited()) {
     part_with(piece);
   } else if (!waits_for_others(*piece)) {
-    if (poisons_ && piece->stream == 0) poison(piece->data, piece->bucket->taken_bytes);  // a stream may still be at work on its own
+    // Pending work in a stream may still touch a freed piece.
+    if (poisons_ && piece->stream == 0) poison(piece->data, piece->bucket->taken_bytes);
     cache_.put(piece);
   }
   return BlockVerdict::ok;
 }
 
-// Within its bucket: the memory is there already.
+// Grows only within the bucket, where the memory is already allocated.
 bool Buckets::grow(Block& block, std::size_t bytes) noexcept {
   const os::Lock lock(mutex_);
   Piece* const piece = cache_.find(block.data);
-  if (judge(piece, block) != BlockVerdict::ok || rules_.rounding.round(bytes) != piece->bucket->key.bytes) return false;
-  stats_.in_use_bytes += bytes - piece->requested;
-  stats_.peak_in_use_bytes = std::max(stats_.peak_in_use_bytes, stats_.in_use_bytes);
-  ++stats_.allocations;
-  ++stats_.frees;
+  if (judge(piece, block, next_serial_) != BlockVerdict::ok || rules_.rounding.round(bytes) != piece->bucket->key.bytes) return false;
+  usage_.count_growth(piece->requested, bytes);
   if (poisons_) unpoison(piece->data, bytes);
   piece->requested = block.bytes = bytes;
   piece->serial = block.serial = next_serial_++;
@@ -258,7 +238,7 @@ bool Buckets::grow(Block& block, std::size_t bytes) noexcept {
 Result<BlockVerdict> Buckets::note_use(const Block& block, StreamRef stream) noexcept {
   const os::Lock lock(mutex_);
   const Piece* const piece = cache_.find(block.data);
-  const BlockVerdict verdict = judge(piece, block);
+  const BlockVerdict verdict = judge(piece, block, next_serial_);
   if (verdict != BlockVerdict::ok || !stream) return verdict;
   const std::uint32_t number = streams_.find_or_add(stream);
   if (number == 0) return kNoHeap;
@@ -273,7 +253,7 @@ void Buckets::part_with(Piece* piece) noexcept {
   }
   if (waits_for_others(*piece)) {
     piece->leaves = true;
-    settle_all(true);  // it is kept back now, unless a stream cannot be waited for
+    settle_all(true);  // then it is in kept_back_, unless a wait was not possible
     part_with_kept_back();
     return;
   }
@@ -281,7 +261,7 @@ void Buckets::part_with(Piece* piece) noexcept {
   if (BucketCache::is_over(*piece, streams_))
     return_to_device(piece);
   else
-    cache_.put(piece);  // its stream cannot be asked, and what it still does is not known
+    cache_.put(piece);  // its stream cannot be queried, so its pending work is unknown
 }
 
 void Buckets::part_with_kept_back() noexcept {
@@ -294,7 +274,7 @@ void Buckets::part_with_kept_back() noexcept {
 bool Buckets::release_cached_to(std::size_t keep_bytes) noexcept {
   bool any = false;
   BucketKey from = BucketCache::kLargest;
-  begin_change();  // one change for all: who waits for it finds all of it
+  begin_change();  // one change for all: a thread that waits for it finds everything
   while (cache_.cached_bytes() > keep_bytes && !holds_.any()) {
     Piece* const piece = cache_.take_largest(from, streams_);
     if (piece == nullptr) break;
@@ -305,7 +285,8 @@ bool Buckets::release_cached_to(std::size_t keep_bytes) noexcept {
   return any;
 }
 
-// The piece is forgotten before the device has it back: from then on the address may come again, to another thread.
+// The piece is removed from the table before the device frees it: from then on another thread may get the same
+// address.
 void Buckets::return_to_device(Piece* piece) noexcept {
   const std::size_t bytes = piece->bucket->taken_bytes;
   const std::size_t alignment = piece->bucket->key.alignment;
@@ -314,21 +295,20 @@ void Buckets::return_to_device(Piece* piece) noexcept {
   begin_change();
   leaving_bytes_ += bytes;
   cache_.remove(piece);
-  // a device that was lost is left alone
+  // A lost device is not called.
   os::unlocked(mutex_, [&] {
     if (backend().is_alive()) backend().free(data, bytes, alignment);
   });
   budget_.give_up(bytes);
   leaving_bytes_ -= bytes;
-  stats_.committed_bytes -= bytes;
-  ++stats_.decommits;
+  usage_.count_decommit(bytes);
   end_change();
 }
 
 void Buckets::trim(std::size_t keep_bytes) {
   const os::Lock lock(mutex_);
   if (holds_.any() || is_inherited()) return;
-  part_with_kept_back();  // those of a hold that a forked child does not have
+  part_with_kept_back();  // in a forked child: those of the parent's hold
   settle_all(false);
   release_cached_to(keep_bytes);
 }
@@ -356,14 +336,14 @@ void Buckets::settle(std::uint32_t number, bool wait) noexcept {
 void Buckets::settle_all(bool wait) noexcept {
   do {
     for (std::uint32_t number = 1; number < streams_.count() && !holds_.any(); ++number) settle(number, wait);
-  } while (release_extra());  // then about the streams of their own
+  } while (release_extra());  // these then wait for their own streams
 }
 
 Piece* Buckets::take_known(Bucket& bucket, std::uint32_t stream) noexcept {
   if (!streams_.any_pending()) return nullptr;
   for (std::uint32_t number = 1; number < streams_.count(); ++number) (void)streams_.look(number);
   (void)release_extra();
-  const StreamState* const state = streams_[stream].stream.get();  // the request's: it stays
+  const StreamState* const state = streams_[stream].stream.get();  // the request keeps it alive
   if (state == nullptr || bucket.cached == 0) return cache_.take(bucket, stream, streams_);
   const std::shared_ptr<const device::StreamClock> clock = os::unlocked(mutex_, [&] { return state->clock(); });
   return cache_.take(bucket, stream, streams_, clock.get());
@@ -376,7 +356,7 @@ bool Buckets::release_extra() noexcept {
                            BERTH_NO_THREAD_ANALYSIS { return ExtraUses::is_over(use, streams_); };
   while (extra_.take_over(at, is_over)) {
     Piece* const piece = cache_.find(reinterpret_cast<const void*>(at));
-    piece->point = streams_.point_of_free(piece->stream);  // the last in its list, as lists are in the order of points
+    piece->point = streams_.point_of_free(piece->stream);  // lists are ordered by point: it comes last
     if (std::exchange(piece->leaves, false))
       kept_back_.push(piece);
     else
@@ -387,7 +367,7 @@ bool Buckets::release_extra() noexcept {
 }
 
 void Buckets::begin_change() noexcept {
-  if (!changes_.any()) coming_bytes_ = 0;  // in a forked child: what was coming, came to the parent
+  if (!changes_.any()) coming_bytes_ = 0;  // a forked child: pending allocations were the parent's
   changes_.begin();
 }
 

@@ -13,29 +13,32 @@
 #include "memory/hold_count.h"
 #include "memory/process_budget.h"
 #include "memory/stream_uses.h"
+#include "memory/usage.h"
 #include "os/lock/mutex.h"
 #include "os/process/fork.h"
 
-// The engine of `rounded` and `exact`, which differ in their rounding alone. Sizes are rounded, and each rounded size (with its alignment)
-// is a bucket; what is freed stays in its bucket until a request of the same bucket takes it, or it goes back to the device.
+// The implementation of `rounded` and `exact`, which differ in their rounding alone. Sizes are rounded, and
+// each rounded size (with its alignment) is a bucket; a freed piece stays in its bucket until a request of the
+// same bucket takes it, or it is released to the device.
 //
 //     obtain ─► the bucket: a piece freed on this stream, on none, or on another that is past it
-//                 │ none: look at what is known of the streams; ask them; look again
+//                 │ none: use what is known of the streams; query them; look again
 //                 ▼
-//               Backend::allocate ─► refused: give back all that is cached, once without and once with waiting for streams, and ask again
+//               Backend::allocate ─► refused: release the cache, first without and then with waiting for
+//                                    streams, and ask again
 //
-// One lock. It is let go wherever a device or a stream is asked; those functions say so.
+// Any thread. One lock, which is released around every call to a device or a stream; those functions say so.
 namespace berth::internal::memory {
 
 struct BucketRules {
   const char* name;  // a literal: "rounded"
   Rounding rounding;
-  std::size_t limit_bytes = SIZE_MAX;  // the most memory it takes from the device
+  std::size_t limit_bytes = SIZE_MAX;  // the most memory it commits
   std::string settings;                // for people
 };
 
-// What each block is a multiple of on its way from the device: where a block has pages of its own, a page, so that what is counted is
-// what is taken; on hosts, whose blocks come from a heap, 1.
+// The granularity of allocations from the device: a page where a block has pages of its own, so that the counts
+// are exact; 1 on hosts, whose blocks come from a heap.
 std::size_t grain_of(const Backend& backend) noexcept;
 
 class Buckets final : public Allocator {
@@ -62,36 +65,40 @@ class Buckets final : public Allocator {
  private:
   static constexpr Failure kOverLimit{ErrorCode::out_of_memory, 0, "the limit of its options is reached", Refusal::strategy_limit};
 
-  // A piece for the request, apart. Lets go of the lock.
+  // Returns a piece for the request, in state apart. Unlocks meanwhile.
   Result<Piece*> acquire(const Request& request) noexcept BERTH_REQUIRES(mutex_);
   Result<Piece*> find_or_make(Bucket& bucket, std::uint32_t stream) noexcept BERTH_REQUIRES(mutex_);
   Result<Piece*> make_after_releasing(Bucket& bucket, std::uint32_t stream, Failure failure) noexcept BERTH_REQUIRES(mutex_);
   Result<Piece*> make(Bucket& bucket) noexcept BERTH_REQUIRES(mutex_);
   void hand_out(Piece& piece, const Request& request) noexcept BERTH_REQUIRES(mutex_);
 
-  BlockVerdict judge(const Piece* piece, const Block& block) const noexcept BERTH_REQUIRES(mutex_);
-  // The piece goes to the device as soon as its stream is done with it, or when the hold ends. Lets go of the lock.
+  // Releases the piece to the device as soon as its stream is done with it, or when the hold ends. Unlocks
+  // meanwhile.
   void part_with(Piece* piece) noexcept BERTH_REQUIRES(mutex_);
   void part_with_kept_back() noexcept BERTH_REQUIRES(mutex_);
-  // Gives cached pieces back, the largest first, until at most `keep_bytes` are cached; says whether any went. Lets go of the lock.
+  // Releases cached pieces to the device, largest first, until at most `keep_bytes` are cached; returns whether
+  // there were any. Unlocks meanwhile.
   bool release_cached_to(std::size_t keep_bytes) noexcept BERTH_REQUIRES(mutex_);
   void return_to_device(Piece* piece) noexcept BERTH_REQUIRES(mutex_);
   void free_in_turn() noexcept BERTH_NO_THREAD_ANALYSIS;  // the destructor's
 
-  // Asks how far a stream is that freed pieces wait for, or waits for it. Lets go of the lock.
+  // Queries the progress of a stream that freed pieces wait for, or waits for it. Unlocks meanwhile.
   void settle(std::uint32_t stream, bool wait) noexcept BERTH_REQUIRES(mutex_);
-  // A piece that may be used on the stream, by what is known without asking. Lets go of the lock.
+  // Takes a piece that can be used on the stream by what is known without querying the device. Unlocks
+  // meanwhile.
   Piece* take_known(Bucket& bucket, std::uint32_t stream) noexcept BERTH_REQUIRES(mutex_);
-  // BlockVerdict pieces that no stream beside their own can be at work on go into the cache. False when there was none.
+  // Moves freed pieces that no pending work of further streams can touch into the cache. Returns false when
+  // there was none.
   bool release_extra() noexcept BERTH_REQUIRES(mutex_);
-  // Whether a freed piece must wait for streams beside its own; then it does.
+  // Whether a freed piece must wait for streams other than its own; if so, it is added to those that wait.
   bool waits_for_others(const Piece& piece) noexcept BERTH_REQUIRES(mutex_) {
     return !extra_.empty() && extra_.free(key_of(piece), streams_);
   }
   static ExtraUses::Key key_of(const Piece& piece) noexcept { return reinterpret_cast<std::uintptr_t>(piece.data); }
   void settle_all(bool wait) noexcept BERTH_REQUIRES(mutex_);
 
-  // Around a call of the device that changes how much is taken. Whoever is refused meanwhile waits for one to end before giving up.
+  // Enclose a call to the device that changes how much is committed. A thread that is refused meanwhile waits
+  // for one change to end before it gives up.
   void begin_change() noexcept BERTH_REQUIRES(mutex_);
   void end_change() noexcept BERTH_REQUIRES(mutex_);
   bool await_change() noexcept BERTH_REQUIRES(mutex_);
@@ -100,25 +107,25 @@ class Buckets final : public Allocator {
 
   const BucketRules rules_;
   const std::size_t grain_;
-  const bool poisons_;  // the address sanitizer is told of what is free
+  const bool poisons_;  // reports free memory to the address sanitizer
   Budget& budget_;      // of the process
-  const std::uint64_t generation_ = os::fork_generation();
+  const os::Origin origin_;
 
   mutable os::Mutex mutex_;
   BucketCache cache_ BERTH_GUARDED_BY(mutex_);
   StreamUses streams_ BERTH_GUARDED_BY(mutex_);
-  ExtraUses extra_ BERTH_GUARDED_BY(mutex_);      // by the address of the piece. BlockVerdict ones that wait there are apart
-  PieceList kept_back_ BERTH_GUARDED_BY(mutex_);  // freed to go back at once, in a hold or under the work of several streams: apart
+  ExtraUses extra_ BERTH_GUARDED_BY(mutex_);      // by the address of the piece; freed ones that wait are apart
+  PieceList kept_back_ BERTH_GUARDED_BY(mutex_);  // deallocate_now in a hold, or with extra uses: apart
   HoldCount holds_ BERTH_GUARDED_BY(mutex_);
 
-  // stats_.committed_bytes == sum of taken_bytes over all pieces + leaving_bytes_
-  // stats_.committed_bytes + coming_bytes_ <= rules_.limit_bytes
-  Stats stats_ BERTH_GUARDED_BY(mutex_);  // but cached_bytes, which is the rest
+  // usage_.committed_bytes() == sum of taken_bytes over all pieces + leaving_bytes_
+  // usage_.committed_bytes() + coming_bytes_ <= rules_.limit_bytes
+  Usage usage_ BERTH_GUARDED_BY(mutex_);
   std::uint64_t next_serial_ BERTH_GUARDED_BY(mutex_) = 1;
-  HoldCount changes_ BERTH_GUARDED_BY(mutex_);                // calls of the device under way, here and not in a forking parent
+  HoldCount changes_ BERTH_GUARDED_BY(mutex_);                // device calls in progress in this process
   std::uint64_t changes_ended_ BERTH_GUARDED_BY(mutex_) = 0;  // so far
-  std::size_t coming_bytes_ BERTH_GUARDED_BY(mutex_) = 0;     // asked of the device
-  std::size_t leaving_bytes_ BERTH_GUARDED_BY(mutex_) = 0;    // forgotten, and not yet back with the device
+  std::size_t coming_bytes_ BERTH_GUARDED_BY(mutex_) = 0;     // being allocated
+  std::size_t leaving_bytes_ BERTH_GUARDED_BY(mutex_) = 0;    // being freed: not in the table any more
   os::Condition change_ended_;
 };
 

@@ -7,14 +7,12 @@
 #include "memory/buckets/buckets.h"
 #include "memory/holders.h"
 
-// What a bucket strategy says about itself.
+// Statistics, reports, snapshot and audit of the bucket strategies.
 namespace berth::internal::memory {
 
 Stats Buckets::stats() const {
   const os::Lock lock(mutex_);
-  Stats now = stats_;
-  now.cached_bytes = now.committed_bytes - now.in_use_bytes;
-  return now;
+  return usage_.stats();
 }
 
 std::vector<Holder> Buckets::holders() const {
@@ -52,15 +50,15 @@ void Buckets::list_blocks(Snapshot& snapshot) const {
 
 void Buckets::explain(const Failure& failure, OutOfMemoryReport& report) const {
   const os::Lock lock(mutex_);
-  report.in_use_bytes = stats_.in_use_bytes;
-  report.cached_bytes = stats_.committed_bytes - stats_.in_use_bytes;
+  report.in_use_bytes = usage_.in_use_bytes();
+  report.cached_bytes = usage_.cached_bytes();
   report.largest_free_run_bytes = cache_.largest_cached();
   const bool limited = failure.cause == Refusal::strategy_limit;
   report.refused_by = limited ? text::join("the limit of ", text::bytes(rules_.limit_bytes), " of ", name()) : "the device";
   if (limited) report.limit_bytes = rules_.limit_bytes;
   const std::optional<std::size_t> bytes = rules_.rounding.round(report.requested_bytes);
   const std::optional<std::size_t> needed = bytes ? try_align_up(*bytes, grain_) : std::nullopt;
-  const std::size_t below_limit = rules_.limit_bytes - stats_.committed_bytes;
+  const std::size_t below_limit = rules_.limit_bytes - usage_.committed_bytes();
   const std::size_t within_reach = std::min(below_limit, report.device_free_bytes);
   if (needed && *needed > within_reach) report.would_be_enough_bytes = *needed - within_reach;
   if (needed && *needed <= rules_.limit_bytes) {
@@ -86,14 +84,10 @@ std::string Buckets::audit() const {
     in_place = in_place && rules_.rounding.round(piece.requested) == piece.bucket->key.bytes;
   });
   if (!in_place) return wrong("a live block is in another bucket than its size");
-  if (in_use != stats_.in_use_bytes || live != stats_.live_blocks) return wrong("what is in use is not the sum of the live blocks");
-  if (taken != stats_.committed_bytes) return wrong("committed bytes are not the sum of the pieces");
-  if (stats_.in_use_bytes > stats_.committed_bytes) return wrong("more is in use than is committed");
-  if (stats_.committed_bytes > rules_.limit_bytes) return wrong("more is committed than the limit allows");
-  if (stats_.allocations != stats_.frees + stats_.live_blocks) return wrong("allocations != frees + live");
-  if (stats_.in_use_bytes > stats_.peak_in_use_bytes || stats_.committed_bytes > stats_.peak_committed_bytes)
-    return wrong("a peak is too low");
-  return {};
+  if (in_use != usage_.in_use_bytes() || live != usage_.live_blocks()) return wrong("what is in use is not the sum of the live blocks");
+  if (taken != usage_.committed_bytes()) return wrong("committed bytes are not the sum of the pieces");
+  if (usage_.committed_bytes() > rules_.limit_bytes) return wrong("more is committed than the limit allows");
+  return usage_.audit(rules_.name);
 }
 
 }  // namespace berth::internal::memory

@@ -7,8 +7,8 @@
 
 #include "berth/base/checked.h"
 
-// Which bucket a size belongs to: powers of two from `least` to `cutoff`, then multiples of the cutoff. With the two equal that is
-// "multiples of it", the rounding of `exact`.
+// Maps a size to its bucket: powers of two from `least` to `cutoff`, then multiples of the cutoff. If the two
+// are equal, all buckets are multiples of that: the rounding of `exact`.
 //
 //     Rounding{64, 1024}:   1 → 64    100 → 128    1024 → 1024    1025 → 2048    2049 → 3072
 namespace berth::internal::memory {
@@ -17,7 +17,7 @@ struct Rounding {
   std::size_t least;  // powers of two, least <= cutoff
   std::size_t cutoff;
 
-  // Nothing when no address space is that large.
+  // Returns nullopt when no address space is that large.
   constexpr std::optional<std::size_t> round(std::size_t bytes) const noexcept {
     if (bytes <= least) return least;
     if (bytes <= cutoff) return std::bit_ceil(bytes);

@@ -12,15 +12,16 @@ namespace {
 
 constexpr std::size_t kMostEntries = std::size_t{1} << 26;
 constexpr std::size_t kFewestEntries = std::size_t{1} << 16;
-constexpr std::size_t kBytesPerEntry = 512;  // of the range, most of which is for large blocks and never used up
+constexpr std::size_t kBytesPerEntry = 512;  // of the range, most of which is for large blocks
 
-// Addresses, and leave to use them.
+// Reserves and commits the table.
 Result<void*> reserve_entries(std::size_t count) noexcept {
   const Result<void*> range = os::reserve(count * sizeof(BlockEntry), alignof(BlockEntry));
   if (!range) return range;
   const Status usable = os::commit(*range, count * sizeof(BlockEntry));
   if (usable) {
-    // A pool with many blocks looks at entries all over the table. One with few does not get a huge page for them.
+    // A pool with many blocks accesses entries all over the table. A pool with few does not get a huge page for
+    // them.
     const std::size_t few = 2 * os::huge_page_bytes();
     if (count * sizeof(BlockEntry) > few) os::prefer_huge_pages(static_cast<std::byte*>(*range) + few, count * sizeof(BlockEntry) - few);
     return range;
@@ -39,7 +40,7 @@ Status BlockTable::open(std::size_t range_bytes) noexcept {
   if (entries_ != nullptr) return {};
   std::size_t count = std::clamp(std::bit_ceil(range_bytes / kBytesPerEntry), kFewestEntries, kMostEntries);
   Result<void*> range = reserve_entries(count);
-  while (!range && count > kFewestEntries) {  // the process may be short of addresses, or the kernel strict about promises
+  while (!range && count > kFewestEntries) {  // address space may be short, or overcommit off
     count /= 2;
     range = reserve_entries(count);
   }

@@ -9,18 +9,18 @@ namespace berth::internal::memory {
 
 namespace {
 
-constexpr std::size_t kMostAlignment = 4096;  // of a device that has small blocks at all
+constexpr std::size_t kMostAlignment = 4096;  // of a device that has size classes at all
 constexpr std::size_t kLeastSlab = std::size_t{64} << 10;
 constexpr std::size_t kLeastBlocks = 4;
 
-// The class's size, the inverse of `of_last_byte`.
+// The size of a class: the inverse of `of_last_byte`.
 constexpr std::size_t bytes_of(SizeClass c) noexcept {
   const std::size_t units = c < 16 ? c + 1 : (std::size_t{c % 8 + 9}) << (c / 8 - 1);
   return units * SizeClasses::kUnit;
 }
 static_assert(bytes_of(SizeClasses::kMost - 1) == kSmallLimit);
 
-// The shortest slab that holds a few blocks and loses at most a thirty-second at its end.
+// The smallest slab that holds a few blocks and wastes at most a thirty-second at its end.
 std::size_t slab_for(std::size_t bytes) noexcept {
   std::size_t slab = std::max(kLeastSlab, *try_align_up(kLeastBlocks * bytes, kSlabGrain));
   while (slab % bytes > slab / 32) slab += kSlabGrain;

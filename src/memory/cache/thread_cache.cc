@@ -18,7 +18,8 @@ void Bin::remove_first(std::uint32_t count) noexcept {
   top_ -= count;
 }
 
-// What came from the slabs or was freed, and was not handed out, is in the bins; or it was a large block that stays with the thread.
+// Blocks that came from the slabs or were freed, and were not handed out, are in the bins; or it was the large
+// block that the cache keeps.
 std::uint64_t ThreadCache::frees() const noexcept {
   std::int64_t in_bins = 0;
   for (const Bin& bin : bins) in_bins += bin.count();
@@ -32,7 +33,8 @@ struct Entry {
   std::weak_ptr<CacheOwner> owner;
 };
 
-// The thread has ended as far as caches go: destructors of other thread-local objects may still allocate and free, without one.
+// The thread's caches are retired: destructors of other thread-local objects may still allocate and free,
+// without a cache.
 constinit thread_local bool t_ended = false;
 
 struct List {
@@ -54,7 +56,8 @@ ThreadCache* find_if(Matches matches) noexcept {
   if (matches(t_front)) return t_front.cache;
   if (t_ended) return nullptr;
   for (const Entry& entry : t_list.entries) {
-    // An entry of a pool that is gone names no cache any more; its id is never used again, and so it matches nothing.
+    // The cache pointer of a destroyed pool's entry dangles; the pool's id is never reused, so the entry
+    // matches nothing.
     if (!matches(entry.front)) continue;
     t_front = entry.front;
     return t_front.cache;

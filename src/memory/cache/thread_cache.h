@@ -15,13 +15,14 @@
 #include "memory/cache/size_classes.h"
 #include "os/lock/gate.h"
 
-// The free blocks that one thread keeps for itself, of one pool and for one stream, and its share of the pool's counts. The thread goes in
-// and out through the gate, which costs no atomic instruction; the pool, under its mutex, can shut all gates and do with the caches as it
-// likes.
+// The thread cache: the free blocks that one thread keeps, of one pool and for one stream, and its share of the
+// pool's counts. The owning thread enters and leaves through the gate, which costs no atomic instruction; the
+// pool, under its mutex, can close all gates and access the caches.
 //
-// A block belongs to the cache it was handed out from. Another thread that frees it sends it home: it puts the entry and the serial in the
-// cache's inbox, and the owner, or the pool, takes it from there. So nobody but the owner ever changes an entry, and two threads that free
-// the same block at the same moment cannot both succeed: the second message finds another serial.
+// A block belongs to the cache that handed it out. Another thread frees it remotely: it puts the entry and the
+// serial into the cache's inbox, from which the owner, or the pool, takes it. So only the owner ever changes an
+// entry, and of two threads that race to free the same block only one succeeds: the second message finds
+// another serial.
 namespace berth::internal::memory {
 
 class Inbox {
@@ -33,20 +34,20 @@ class Inbox {
   };
   static constexpr std::uint32_t kEntries = 128;
 
-  // Any thread. False when it is full.
+  // Any thread. Returns false when the inbox is full.
   bool put(Message message) noexcept {
     std::uint32_t tail = tail_.load(std::memory_order_relaxed);
     do {
-      // acquire: the reader was done with the entry before it moved the head on.
+      // acquire: pairs with the release store in get(), so that the reader is done with the entry.
       if (tail - head_.load(std::memory_order_acquire) >= kEntries) return false;
     } while (!tail_.compare_exchange_weak(tail, tail + 1, std::memory_order_relaxed));
     Entry& entry = entries_[tail % kEntries];
     entry.entry_and_bytes.store(message.entry | std::uint64_t{message.bytes} << 32, std::memory_order_relaxed);
-    entry.serial.store(message.serial, std::memory_order_release);  // complete
+    entry.serial.store(message.serial, std::memory_order_release);  // release: the message is complete
     return true;
   }
 
-  // Whoever has shut the cache's gate: visits the messages that are there, and leaves them.
+  // Visits the messages that are there, and leaves them. REQUIRES: the caller has closed the cache's gate.
   template <class Visit>
   void for_each(Visit visit) const noexcept {
     for (std::uint32_t at = head_.load(std::memory_order_relaxed); at != tail_.load(std::memory_order_acquire); ++at) {
@@ -57,7 +58,7 @@ class Inbox {
     }
   }
 
-  // The owner. An empty message when there is none, or the next is not complete yet.
+  // Owner only. Returns an empty message when there is none, or the next is not complete yet.
   Message get() noexcept {
     const std::uint32_t head = head_.load(std::memory_order_relaxed);
     Entry& entry = entries_[head % kEntries];
@@ -79,32 +80,32 @@ class Inbox {
   std::array<Entry, kEntries> entries_;
 };
 
-// The free blocks of one size class, last in, first out, on a shelf of the cache. Below the first stands a null pointer: who finds that knows
-// that the bin is empty, without a count.
+// The free blocks of one size class, a LIFO stack on a shelf of the cache. Below the first is a null pointer as
+// a sentinel, so that an empty bin is recognized without a count.
 class Bin {
  public:
   static constexpr std::uint32_t kMost = 127;
-  struct alignas((kMost + 1) * sizeof(BlockEntry*)) Shelf {  // so that any place on it says where it begins
+  struct alignas((kMost + 1) * sizeof(BlockEntry*)) Shelf {  // so that any address in it gives its start
     BlockEntry* items[kMost + 1] = {};
   };
 
   Bin() noexcept = default;
   Bin(const Bin&) = delete;
   Bin& operator=(const Bin&) = delete;
-  void use(Shelf& shelf) noexcept { top_ = limit_ = shelf.items; }  // first of all
+  void use(Shelf& shelf) noexcept { top_ = limit_ = shelf.items; }  // before any other call
 
-  BlockEntry* last() const noexcept { return *top_; }  // nullptr when it is empty
-  void drop_last() noexcept { --top_; }                // REQUIRES: there is one
+  BlockEntry* last() const noexcept { return *top_; }  // nullptr when empty
+  void drop_last() noexcept { --top_; }                // REQUIRES: not empty
   bool is_full() const noexcept { return top_ == limit_; }
-  void add(BlockEntry* entry) noexcept { *++top_ = entry; }  // REQUIRES: it is not full
+  void add(BlockEntry* entry) noexcept { *++top_ = entry; }  // REQUIRES: !is_full()
 
-  // nullptr when it is empty.
+  // Returns nullptr when empty.
   BlockEntry* pop() noexcept {
     BlockEntry* const entry = last();
     if (entry != nullptr) drop_last();
     return entry;
   }
-  // False when it is full.
+  // Returns false when full.
   bool push(BlockEntry* entry) noexcept {
     if (is_full()) return false;
     add(entry);
@@ -113,8 +114,9 @@ class Bin {
 
   std::uint32_t count() const noexcept { return static_cast<std::uint32_t>(top_ - items()); }
   std::uint32_t capacity() const noexcept { return static_cast<std::uint32_t>(limit_ - items()); }
-  std::span<BlockEntry* const> entries() const noexcept { return {items() + 1, count()}; }  // the longest here first
-  void set_capacity(std::uint32_t capacity) noexcept { limit_ = items() + capacity; }       // REQUIRES: count() <= capacity <= kMost
+  std::span<BlockEntry* const> entries() const noexcept { return {items() + 1, count()}; }  // oldest first
+  // REQUIRES: count() <= capacity <= kMost.
+  void set_capacity(std::uint32_t capacity) noexcept { limit_ = items() + capacity; }
   void remove_first(std::uint32_t count) noexcept;
 
  private:
@@ -123,10 +125,11 @@ class Bin {
   }
 
   BlockEntry** top_ = nullptr;    // the last item
-  BlockEntry** limit_ = nullptr;  // where the last may be
+  BlockEntry** limit_ = nullptr;  // the last address that top_ may have
 };
 
-// Blocks on their way from a cache back to the slabs: collected inside the gate, returned outside it, under the pool's mutex.
+// Blocks that move from a cache back to the slabs: collected inside the gate, returned outside it, under the
+// pool's mutex.
 class Spill {
  public:
   void add(BlockEntry* entry) noexcept { entries_[count_++] = entry; }
@@ -134,21 +137,22 @@ class Spill {
 
  private:
   std::size_t count_ = 0;
-  std::array<BlockEntry*, 2 * Bin::kMost + Inbox::kEntries> entries_;  // room for two bins and an inbox, the most that one step gives up
+  // Room for two bins and an inbox, the most that one step moves.
+  std::array<BlockEntry*, 2 * Bin::kMost + Inbox::kEntries> entries_;
 };
 
-// What every cache of a pool knows of it.
+// What every cache knows of its pool.
 struct PoolFacts {
   std::uintptr_t base = 0;  // of the address range
   EntryRange entries;
   std::size_t small_limit = 0;  // requests up to this are small; not 0
   std::size_t alignment = 0;    // of every small block
-  bool poisons = false;         // the address sanitizer is told of what is free
+  bool poisons = false;         // reports free memory to the address sanitizer
 };
 
 class ThreadCache {
  public:
-  static constexpr unsigned kSerialShift = 44;  // a serial is the cache's number and a count
+  static constexpr unsigned kSerialShift = 44;  // a serial is the cache's number and a counter
 
   ThreadCache(const PoolFacts& facts, std::uint32_t number_, std::uint32_t stream_, std::uint64_t stream_id_) noexcept
       : gate(facts.small_limit),
@@ -168,9 +172,10 @@ class ThreadCache {
     BlockEntry* entry = nullptr;
     std::uint64_t serial = 0;
   };
-  // A free block of at least so many bytes, made live with a label that lacks the bytes; none when the pool itself must see to it. The
-  // owner's, and the shortest way there is: no lock, no atomic instruction, one entry touched. What limits it is how long each load waits for
-  // the one before: so the bin is found from the bytes alone, and what is known early is written early.
+  // Takes a free block of at least that many bytes, and makes it live with a label that lacks the bytes; an
+  // empty result means that the pool itself must serve the request. Owner only. This is the fastest path: no
+  // lock, no atomic instruction, one entry touched. It is bound by the latency of dependent loads, so the bin
+  // is found from the bytes alone, and values that are known early are stored early.
   Taken take(std::size_t bytes, std::uint64_t label) noexcept {
     if (bytes - 1 < gate.approach()) [[likely]] {
       Bin& bin = bins[class_of(bytes)];
@@ -186,8 +191,8 @@ class ThreadCache {
     return {};
   }
 
-  // Takes a block back that this cache handed out; false when it did not, when something about the block is not right, or its bin is
-  // full: then the pool must see to it.
+  // Frees a block that this cache handed out; returns false when it did not, when the block does not match its
+  // entry, or its bin is full: then the pool must handle it.
   bool put(const Block& block) noexcept {
     BlockEntry* const entry = entries.find(block.cookie);
     if (entry == nullptr) [[unlikely]]
@@ -195,7 +200,8 @@ class ThreadCache {
     const std::size_t bytes = block.bytes;
     const std::uint64_t block_serial = block.serial;
     if (bytes - 1 < gate.approach()) [[likely]] {
-      // The class follows from the size, but for over-aligned blocks; reading it from the entry would make the bin wait for the entry.
+      // The class follows from the size, except for over-aligned blocks; reading it from the entry would make
+      // the bin wait for that load.
       const std::size_t size_class = class_of(bytes);
       const std::uint64_t differences =
           (entry->serial.load() ^ block_serial) | (entry->where.load() ^ where(block.data)) |
@@ -215,7 +221,8 @@ class ThreadCache {
     return false;
   }
 
-  // The same for the large block that stays with the thread: handed out when it is free and of just that size, and taken back.
+  // The same for the large block that the cache keeps: it is handed out if it is free and of exactly that size,
+  // and freed.
   Taken take_kept(std::size_t bytes, std::uint64_t label) noexcept {
     Taken taken;
     if (!gate.try_lock()) return taken;
@@ -243,11 +250,12 @@ class ThreadCache {
     return is_it;
   }
 
-  // ---- For whoever is inside the gate, or has shut it.
+  // ---- REQUIRES: the caller is inside the gate, or has closed it.
 
-  bool has_kept() const noexcept { return kept != nullptr && kept->serial.load() == 0; }  // and it is free
+  // Whether it keeps a large block that is free.
+  bool has_kept() const noexcept { return kept != nullptr && kept->serial.load() == 0; }
 
-  // With a label that lacks the bytes. REQUIRES: the entry is this cache's and free.
+  // The label lacks the bytes. REQUIRES: the entry is this cache's and free.
   std::uint64_t make_live(BlockEntry* entry, std::size_t bytes, std::uint64_t label) noexcept {
     const std::uint64_t its_serial = count_allocation(bytes);
     make_live(entry, bytes, label, its_serial);
@@ -255,26 +263,27 @@ class ThreadCache {
   }
   void count_free(std::size_t bytes) noexcept { below_peak += static_cast<std::int64_t>(bytes); }
 
-  // Of a block that was freed, to the address sanitizer. Work in a stream may still touch what was freed on it.
+  // Poisons a freed block for the address sanitizer, unless it has a stream: pending work may still touch it.
   void make_untouchable(const BlockEntry* entry, std::size_t bytes) const noexcept {
     if (kAddressSanitizer && poisons && stream_id == 0) poison(address(entry), bytes);
   }
 
-  // A block that leaves the cache for the slabs.
+  // Moves a block from the cache to the slabs.
   void give_up(BlockEntry* entry, Spill& spill) noexcept {
     --from_slabs;
     spill.add(entry);
   }
 
-  // Bytes in use, since the pool last asked: may be below zero, as a thread may free what others allocated. And the most there were.
+  // The bytes in use since the pool last collected them, and their peak. May be negative, as a thread may free
+  // what others allocated.
   std::int64_t in_use() const noexcept { return peak - below_peak; }
   std::int64_t peak_in_use() const noexcept { return peak; }
   void forget_bytes() noexcept { below_peak = peak = 0; }
-  // Since the cache was made.
+  // Since the cache was created.
   std::uint64_t allocations() const noexcept { return serial - first_serial(number); }
   std::uint64_t frees() const noexcept;
 
-  // A branch and no arithmetic: where the bin is must not wait for what the cache knows.
+  // A branch instead of arithmetic: the address of the bin must not depend on a load from the cache.
   std::size_t class_of(std::size_t bytes) const noexcept {
     std::size_t last = bytes - 1;
     if (!is_fine) [[unlikely]]
@@ -284,32 +293,32 @@ class ThreadCache {
   void* address(const BlockEntry* entry) const noexcept { return reinterpret_cast<void*>(entry->where.load() - where_at_null); }
 
   os::Gate gate;                      // its pass is the pool's limit for small blocks
-  std::uint64_t serial;               // of the last block handed out; the owner's
+  std::uint64_t serial;               // of the last block handed out; owner only
   const std::uint64_t where_at_null;  // BlockEntry::where of this cache's block at address a is a + this
-  std::int64_t below_peak = 0;        // how far the bytes in use are below their peak: only a request that raises the peak has more to do
+  std::int64_t below_peak = 0;        // peak minus bytes in use: only a request that raises the peak does more
   const EntryRange entries;
-  const bool is_fine;  // the sizes are multiples of the least unit there is
+  const bool is_fine;  // the alignment is no coarser than the size classes' unit
   const std::size_t alignment;
   std::uint64_t stream_id;
   std::int64_t peak = 0;
-  std::int64_t from_slabs = 0;  // blocks that have come, less those that have gone back: frees follow from it, and cost nothing
+  std::int64_t from_slabs = 0;  // blocks received less those returned: gives frees() without a counter
   const std::uint32_t number;   // from 1
-  std::uint32_t stream;         // the pool's number for it
+  std::uint32_t stream;         // its number in the pool
   const bool poisons;           // only with the address sanitizer
   std::array<Bin, SizeClasses::kMost> bins;
-  std::size_t granted = 0;        // what the bins' capacities amount to
-  SizeClass clock = 0;            // the bin to give up next when the budget is spent
-  BlockEntry* kept = nullptr;     // of a large block that stays with the thread, live or free (pool_large.cc)
-  std::size_t kept_request = 0;   // its bytes, as they were asked for
-  std::uint32_t kept_polls = 0;   // how often it came back: the owner's
-  std::int64_t kept_out = 0;      // how often one was handed out from here and did not come back here
-  bool owned = false;             // by a thread that lives; under the pool's mutex
-  Relaxed<std::uint8_t> retired;  // 1: its stream is gone, and its gate stays shut until it is used for another
+  std::size_t granted = 0;        // the sum of the bins' capacities, in bytes
+  SizeClass clock = 0;            // the bin to shrink next when the budget is spent
+  BlockEntry* kept = nullptr;     // the entry of the large block that the cache keeps, live or free
+  std::size_t kept_request = 0;   // its requested bytes
+  std::uint32_t kept_polls = 0;   // how often it was freed here; owner only
+  std::int64_t kept_out = 0;      // kept blocks handed out less those freed here
+  bool owned = false;             // by a live thread; guarded by the pool's mutex
+  Relaxed<std::uint8_t> retired;  // 1: its stream is gone, and its gate stays closed until it is reused
   Inbox inbox;
   std::array<Bin::Shelf, SizeClasses::kMost> shelves;
 
  private:
-  // The serial of the block.
+  // Returns the serial of the block.
   std::uint64_t count_allocation(std::size_t bytes) noexcept {
     const std::uint64_t its_serial = serial + 1;
     serial = its_serial;
@@ -331,18 +340,18 @@ class ThreadCache {
   std::uint64_t where(const void* data) const noexcept { return reinterpret_cast<std::uintptr_t>(data) + where_at_null; }
 };
 
-// Who has thread caches: a strategy. A cache goes back to it when its thread ends.
+// A strategy that has thread caches. A cache is returned to it when its thread ends.
 class CacheOwner {
  public:
-  // The thread that owned the cache has ended: its blocks are everyone's, and a later thread may have it.
+  // The thread that owned the cache has ended: any request may take its blocks, and a later thread may own it.
   virtual void retire(ThreadCache* cache) noexcept = 0;
 
  protected:
   ~CacheOwner() = default;
 };
 
-// The cache that the calling thread used last, where the next request finds it with three loads. A pool keeps the streams it knows alive,
-// so that the address of one stands for it.
+// The cache that the calling thread used last, which the next request finds with three loads. A pool keeps the
+// streams that it knows alive, so that the address of a stream identifies it.
 struct CacheFront {
   std::uint64_t allocator = 0;  // the id of the strategy that has the cache; 0: none
   const StreamState* stream = nullptr;
@@ -351,18 +360,19 @@ struct CacheFront {
   std::uint64_t stream_bits() const noexcept { return reinterpret_cast<std::uintptr_t>(stream); }
 };
 
-// Not behind a function, which would cost as much as the rest. The library keeps this one small variable in the static block of thread
-// storage.
+// Accessed directly, because a function call would cost as much as the rest. The library keeps this one small
+// variable in static TLS (initial-exec).
 extern constinit thread_local CacheFront t_front [[gnu::tls_model("initial-exec")]];
 
 class ThreadCaches {
  public:
-  // This thread's cache of a pool: for a stream, or with a number; nullptr when there is none. It becomes the front.
+  // This thread's cache of a pool, by stream or by number; nullptr when there is none. It becomes the front
+  // cache.
   static ThreadCache* find(std::uint64_t allocator, const StreamState* stream) noexcept;
   static ThreadCache* find_number(std::uint64_t allocator, std::uint32_t number) noexcept;
-  // Makes room for one more. False when there is no heap, or the thread is ending.
+  // Makes room for one more. Returns false when there is no heap, or the thread is ending.
   static bool reserve() noexcept;
-  // Lets go of one whose stream is gone, and returns it; nullptr when there is none.
+  // Removes a cache whose stream is gone, and returns it; nullptr when there is none.
   static ThreadCache* forget_retired(std::uint64_t allocator) noexcept;
   static void enter(std::weak_ptr<CacheOwner> owner, const CacheFront& front) noexcept;
 };

@@ -24,7 +24,7 @@ using namespace internal::memory;
 namespace {
 
 constexpr std::size_t kMostCanary = 64_KiB;
-constexpr std::uint64_t kMostGuarded = 8192;  // two mappings each, of the 65,530 that Linux gives a process
+constexpr std::uint64_t kMostGuarded = 8192;  // two mappings each, of the 65,530 that Linux allows a process
 
 constexpr Failure kNoHeap{ErrorCode::out_of_memory, 0, "no heap to remember the block"};
 constexpr Failure kTooLarge{ErrorCode::out_of_memory, 0, "no address space is that large"};
@@ -32,7 +32,7 @@ constexpr Failure kReentered{ErrorCode::busy, 0, "the allocator was called from 
 
 bool any(const LedgerEntry&) noexcept { return true; }
 
-// Without the frames of this function and of the adaptor that calls it.
+// Omits the frames of this function and of the adaptor that calls it.
 [[gnu::noinline]] CallSite call_site(const Site& site) noexcept {
   CallSite call{.site = site};
   os::capture_stack(call.frames, 2);
@@ -44,7 +44,7 @@ class Checked : public Adaptor<CheckAdaptor> {
   Checked(std::shared_ptr<Allocator> upstream, const CheckOptions& options)
       : Adaptor("check", std::move(upstream)), options_(options), name_(Adaptor::name()), marks_(backend(), options.canary_bytes) {}
 
-  // What lives was leaked by a user of bare blocks, who may still use it.
+  // Live blocks were leaked by a user of bare blocks, who may still use them.
   ~Checked() override { empty_quarantine(any); }
 
   Status obtain(const Request& request, Block& block) noexcept override {
@@ -94,7 +94,7 @@ class Checked : public Adaptor<CheckAdaptor> {
     return BlockVerdict::ok;
   }
 
-  bool grow(Block&, std::size_t) noexcept override { return false; }  // the canary is where it would grow to
+  bool grow(Block&, std::size_t) noexcept override { return false; }  // the canary is in the way
 
   Result<BlockVerdict> note_use(const Block& block, StreamRef stream) noexcept override {
     if (Inside::is(this)) return BlockVerdict::reentered;
@@ -105,7 +105,7 @@ class Checked : public Adaptor<CheckAdaptor> {
       LedgerEntry* const entry = ledger_.find(block);
       const BlockVerdict verdict = ledger_.judge(entry, block);
       if (verdict != BlockVerdict::ok) return verdict;
-      if (stream) entry->has_other_streams = true;  // also when upstream fails: the stream uses it all the same
+      if (stream) entry->has_other_streams = true;  // even if upstream fails: the stream uses it anyway
       below = entry->below;
     }
     return upstream_->note_use(below, stream);
@@ -139,19 +139,19 @@ class Checked : public Adaptor<CheckAdaptor> {
     keep_quarantine_in_bounds();
   }
 
-  // Upstream counts the canaries, and what is in quarantine, as in use; to users both are cached.
+  // Upstream counts canaries and quarantined blocks as in use; to users both are cached.
   Stats stats() const override {
     const Inside inside(this);
     Stats all = upstream_->stats();
     const os::Lock lock(mutex_);
-    const Stats& counts = ledger_.counts();
+    const Stats counts = ledger_.counts();
     all.in_use_bytes = counts.in_use_bytes;
     all.peak_in_use_bytes = counts.peak_in_use_bytes;
     all.live_blocks = counts.live_blocks;
     all.allocations = counts.allocations;
     all.frees = counts.frees;
     all.failures = refused_;
-    // Requests that other threads made since upstream was asked may have taken it over what it said then.
+    // Requests of other threads since the call to upstream may have raised in_use_bytes above what it reported.
     all.committed_bytes = std::max(all.committed_bytes + guarded_bytes_, all.in_use_bytes);
     all.peak_committed_bytes = std::max(all.peak_committed_bytes + peak_guarded_bytes_, all.committed_bytes);
     all.cached_bytes = all.committed_bytes - all.in_use_bytes;
@@ -166,7 +166,7 @@ class Checked : public Adaptor<CheckAdaptor> {
     return totals.most_first();
   }
 
-  std::span<const std::byte> range() const noexcept override {  // guarded blocks are elsewhere
+  std::span<const std::byte> range() const noexcept override {  // guarded blocks are outside it
     return can_guard() ? std::span<const std::byte>() : upstream_->range();
   }
 
@@ -237,7 +237,7 @@ class Checked : public Adaptor<CheckAdaptor> {
     return failure;
   }
 
-  // Takes no lock and no heap: this thread may have been interrupted with either in hand.
+  // Acquires no lock and uses no heap: this thread may have been interrupted inside either.
   Failure reentered(const Request& request) const noexcept {
     const Outside outside;
     report_misuse({.kind = MisuseKind::reentrancy,
@@ -262,7 +262,7 @@ class Checked : public Adaptor<CheckAdaptor> {
                    .freed = entry.freed});
   }
 
-  // ---- On the way in.
+  // ---- Allocation.
 
   Status ask_upstream(const Request& request, const Block& block, LedgerEntry& entry) noexcept {
     const auto bytes = marks_.with_canary(request);
@@ -273,19 +273,20 @@ class Checked : public Adaptor<CheckAdaptor> {
     entry.below.bytes = *bytes;
     Status done = upstream_->obtain(wider, entry.below);
     if (done || (done.failure().code != ErrorCode::out_of_memory && done.failure().code != ErrorCode::busy)) return done;
-    // In a hold, what would have to be unmapped, or waited for, stays.
+    // In a hold, entries that would have to be unmapped or waited for stay.
     const bool held = is_held();
     const auto wanted = [held](const LedgerEntry& old) noexcept { return !held || !(old.guard || old.was_written); };
     return empty_quarantine(wanted) ? upstream_->obtain(wider, entry.below) : done;
   }
 
-  // Guard pages, zeros and the canary. What fails here has given the block back.
+  // Adds guard pages, zeros and the canary. On failure the block has been freed upstream.
   Status prepare(const Request& request, Block& block, LedgerEntry& entry) noexcept {
     block.data = entry.below.data;
     if (can_guard() && requests_.fetch_add(1, std::memory_order_relaxed) % options_.guard_every == 0) guard(request, block, entry);
     const bool held = is_held();
     Status cleared;
-    if (options_.zero && !entry.guard) cleared = marks_.clear(entry, block.data, block.bytes, held);  // guarded pages are zero
+    // Guarded pages are zero already.
+    if (options_.zero && !entry.guard) cleared = marks_.clear(entry, block.data, block.bytes, held);
     if (cleared)
       marks_.add_canary(entry, block, held);
     else
@@ -307,17 +308,17 @@ class Checked : public Adaptor<CheckAdaptor> {
     peak_guarded_bytes_ = std::max(peak_guarded_bytes_, guarded_bytes_);
   }
 
-  // ---- On the way out.
+  // ---- Free.
 
   void look_at_canary(LedgerEntry& entry, bool held) noexcept {
     if (const auto offset = marks_.change_of_canary(entry, held)) report(MisuseKind::overflow, entry, *offset);
   }
 
-  // Makes sure that a use after free is seen: by a fault, or later.
+  // Makes a use after free detectable: by a fault, or by poison that is checked later.
   void spoil(LedgerEntry& entry, bool held) noexcept {
     if (!entry.guard || held || !Marks::is_idle(entry, held) || !close_guarded(entry.guard)) return marks_.poison(entry, held);
     entry.is_closed = true;
-    entry.has_canary = false;  // nobody can look at it any more
+    entry.has_canary = false;  // it is inaccessible
     const os::Lock lock(mutex_);
     guarded_bytes_ -= entry.guard.pages_bytes;
   }
@@ -340,7 +341,7 @@ class Checked : public Adaptor<CheckAdaptor> {
     return over && !holds_.any() ? ledger_.take_quarantined(any) : nullptr;
   }
 
-  // Returns whether there was anything.
+  // Returns whether there was any.
   template <class Wanted>
   bool empty_quarantine(Wanted wanted) noexcept {
     bool some = false;
@@ -367,7 +368,7 @@ class Checked : public Adaptor<CheckAdaptor> {
     ledger_.forget(entry);
   }
 
-  // REQUIRES: nobody else knows the entry.
+  // REQUIRES: the caller owns the entry exclusively.
   void give_upstream(LedgerEntry& entry, When when) noexcept {
     if (entry.guard) {
       release_guarded(entry.guard);
@@ -376,14 +377,14 @@ class Checked : public Adaptor<CheckAdaptor> {
       guarded_bytes_ -= entry.is_closed ? 0 : entry.guard.pages_bytes;
     }
     const BlockVerdict freed = upstream_->give_back(entry.below, when, nullptr);
-    // Someone has given it back to upstream behind our back.
+    // The block was freed upstream without the adaptor.
     if (freed != BlockVerdict::ok) report(MisuseKind::double_free, entry, 0);
   }
 
   const CheckOptions options_;
   const std::string name_;
   const Marks marks_;
-  // Counts alone: they order nothing, so all of them are relaxed.
+  // relaxed, all of them: they are counters, and order nothing.
   std::atomic<std::uint64_t> requests_{0};
   std::atomic<std::uint64_t> guarded_{0};
   std::atomic<std::uint64_t> unguarded_{0};
@@ -393,7 +394,7 @@ class Checked : public Adaptor<CheckAdaptor> {
   mutable Ledger ledger_ BERTH_GUARDED_BY(mutex_);
   HoldCount holds_ BERTH_GUARDED_BY(mutex_);
   std::uint64_t refused_ BERTH_GUARDED_BY(mutex_) = 0;
-  std::size_t guarded_bytes_ BERTH_GUARDED_BY(mutex_) = 0;  // of guarded pages that are not closed
+  std::size_t guarded_bytes_ BERTH_GUARDED_BY(mutex_) = 0;  // of guarded pages that are accessible
   std::size_t peak_guarded_bytes_ BERTH_GUARDED_BY(mutex_) = 0;
 };
 

@@ -20,7 +20,7 @@ std::optional<GuardedPages> make_guarded(std::size_t bytes, std::size_t alignmen
     release_guarded(made);
     return std::nullopt;
   }
-  // An alignment of more than a page is that of the range, and the block begins there.
+  // With an alignment of more than a page, the range has it, and the block begins there.
   made.data = made.end() - *try_align_up(bytes, std::min(alignment, page));
   if (alignment > page) made.data = made.range;
   return made;
@@ -29,7 +29,7 @@ std::optional<GuardedPages> make_guarded(std::size_t bytes, std::size_t alignmen
 bool close_guarded(const GuardedPages& pages) noexcept { return os::decommit(pages.range, pages.pages_bytes).ok(); }
 
 void release_guarded(const GuardedPages& pages) noexcept {
-  // A range that the system does not take back is lost to this process; there is nobody who could do more about it.
+  // If the system refuses to unmap the range, it leaks; nothing more can be done.
   (void)os::release(pages.range, pages.pages_bytes + os::page_bytes()).ok();
 }
 

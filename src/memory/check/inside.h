@@ -3,10 +3,11 @@
 
 #include <atomic>
 
-// The checked allocators that this thread is inside of, innermost first. A call that finds its own allocator there was made by something
-// that interrupted it: a signal handler. To go on would take a lock that this very thread holds.
+// The checked allocators that this thread is inside, innermost first. A call that finds its own allocator there
+// comes from a signal handler that interrupted it: to proceed would acquire a lock that this thread holds.
+// Thread-local.
 //
-// An allocator that calls its user back on purpose (a handler, a callback) steps outside for that time.
+// An allocator that runs user code on purpose (a handler, a callback) steps outside for that time.
 namespace berth::internal::memory {
 
 class Inside;
@@ -28,7 +29,8 @@ class Inside {
 
  private:
   friend class Outside;
-  // The fences keep the compiler from moving what is done inside out of it: a signal handler of this thread would see the difference.
+  // The fences keep the compiler from moving code out of the guarded scope: a signal handler of this thread
+  // would see the difference.
   static void set(const Inside* innermost) noexcept {
     std::atomic_signal_fence(std::memory_order_seq_cst);
     t_innermost = innermost;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "memory/check/ledger.h"
 
-#include <algorithm>
 #include <new>
 
 namespace berth::internal::memory {
@@ -30,7 +29,7 @@ LedgerEntry* Ledger::take() noexcept {
     try {
       entry = &entries_.emplace_back();
       entry->block.cookie = entries_.size();
-    } catch (const std::bad_alloc&) {  // then an older one must do
+    } catch (const std::bad_alloc&) {  // then reuse an old one
     }
   }
   if (entry == nullptr) entry = gone_.take(any);
@@ -55,10 +54,7 @@ bool Ledger::enter(LedgerEntry& entry, Block& block) noexcept {
   block.serial = next_serial_++;
   entry.block = block;
   entry.state = State::live;
-  ++counts_.allocations;
-  ++counts_.live_blocks;
-  counts_.in_use_bytes += entry.block.bytes;
-  counts_.peak_in_use_bytes = std::max(counts_.peak_in_use_bytes, counts_.in_use_bytes);
+  usage_.count_allocation(entry.block.bytes);
   return true;
 }
 
@@ -71,7 +67,7 @@ LedgerEntry* Ledger::find(const Block& block) noexcept {
 
 LedgerEntry* Ledger::find_by_address(const void* data) noexcept {
   if (const LiveEntry* const live = live_.find(data)) return &entries_[live->serial - 1];
-  // Only a mistake comes this far, so that it may be slow.
+  // Only an erroneous call gets here, so it may be slow.
   LedgerEntry* latest = nullptr;
   for (LedgerEntry& entry : entries_) {
     const bool later = latest == nullptr || entry.block.serial > latest->block.serial;
@@ -81,18 +77,14 @@ LedgerEntry* Ledger::find_by_address(const void* data) noexcept {
 }
 
 BlockVerdict Ledger::judge(const LedgerEntry* entry, const Block& block) const noexcept {
-  if (entry == nullptr) return block.serial != 0 && block.serial < next_serial_ ? BlockVerdict::double_free : BlockVerdict::foreign;
-  if (entry->block.data != block.data || entry->block.allocator_id != block.allocator_id) return BlockVerdict::foreign;
-  if (entry->state != State::live) return BlockVerdict::double_free;
-  return entry->block.bytes == block.bytes ? BlockVerdict::ok : BlockVerdict::size_mismatch;
+  if (entry != nullptr && entry->block.data != block.data) return BlockVerdict::foreign;  // found by its serial
+  return memory::judge(entry, block, next_serial_);
 }
 
 void Ledger::leave(LedgerEntry& entry) noexcept {
   live_.erase(live_.find(entry.block.data));
   entry.state = State::leaving;
-  ++counts_.frees;
-  --counts_.live_blocks;
-  counts_.in_use_bytes -= entry.block.bytes;
+  usage_.count_free(entry.block.bytes);
 }
 
 void Ledger::quarantine(LedgerEntry& entry) noexcept {
@@ -119,12 +111,11 @@ std::string Ledger::audit() const {
     quarantined_bytes += entry.state == State::quarantined ? entry.block.bytes : 0;
     gone += entry.state == State::gone ? 1 : 0;
   }
-  if (live != live_.size() || live != counts_.live_blocks || live_bytes != counts_.in_use_bytes)
+  if (live != live_.size() || live != usage_.live_blocks() || live_bytes != usage_.in_use_bytes())
     return "check: the live blocks and the counts disagree";
   if (quarantined != quarantined_.size() || quarantined_bytes != quarantined_bytes_) return "check: the quarantine and its sum disagree";
   if (gone > gone_.size()) return "check: an entry that is gone is in no queue";
-  if (counts_.allocations != counts_.frees + counts_.live_blocks) return "check: allocations != frees + live";
-  return {};
+  return usage_.audit("check");
 }
 
 }  // namespace berth::internal::memory

@@ -6,7 +6,7 @@
 
 #include "berth/base/checked.h"
 #include "berth/device/backend.h"
-#include "os/process/fork.h"
+#include "memory/inherited.h"
 
 namespace berth::internal::memory {
 
@@ -16,7 +16,7 @@ constexpr unsigned char kCanary = 0xfb;
 constexpr unsigned char kPoison = 0xdb;
 
 std::optional<std::size_t> find_on_host(const unsigned char* source, std::size_t bytes, unsigned char value) noexcept {
-  // Each byte against the next one is a comparison that the C library does in large steps.
+  // Comparing each byte with the next one is a memcmp, which the C library vectorizes.
   if (bytes == 0 || (source[0] == value && std::memcmp(source, source + 1, bytes - 1) == 0)) return std::nullopt;
   const auto* const found = std::find_if(source, source + bytes, [value](unsigned char byte) { return byte != value; });
   return static_cast<std::size_t>(found - source);
@@ -24,7 +24,7 @@ std::optional<std::size_t> find_on_host(const unsigned char* source, std::size_t
 
 std::byte* end_of(const Block& block) noexcept { return static_cast<std::byte*>(block.data) + block.bytes; }
 
-// From the block's end to that of the memory under it.
+// From the block's end to the end of its memory.
 std::size_t room_behind(const LedgerEntry& entry, const Block& block) noexcept {
   const std::byte* const last = entry.guard ? entry.guard.end() : end_of(entry.below);
   return static_cast<std::size_t>(last - end_of(block));
@@ -33,10 +33,7 @@ std::size_t room_behind(const LedgerEntry& entry, const Block& block) noexcept {
 }  // namespace
 
 Marks::Marks(Backend& backend, std::size_t canary_bytes) noexcept
-    : backend_(backend),
-      canary_bytes_(canary_bytes),
-      host_access_(backend.properties().abilities.host_access),
-      generation_(os::fork_generation()) {}
+    : backend_(backend), canary_bytes_(canary_bytes), host_access_(backend.properties().abilities.host_access) {}
 
 std::optional<std::size_t> Marks::with_canary(const Request& request) const noexcept {
   if (canary_bytes_ == 0) return request.bytes;
@@ -45,11 +42,8 @@ std::optional<std::size_t> Marks::with_canary(const Request& request) const noex
   return rounded && *rounded <= kMaxBytes ? rounded : std::nullopt;
 }
 
-// A child leaves alone what it inherited of a device that does not survive fork.
-bool Marks::can_touch(bool held) const noexcept {
-  const bool inherited = generation_ != os::fork_generation() && !backend_.properties().abilities.fork_safe;
-  return !inherited && (host_access_ || !held);
-}
+// A forked child does not touch what it inherited of a device that does not survive fork.
+bool Marks::can_touch(bool held) const noexcept { return !is_inherited(origin_, backend_) && (host_access_ || !held); }
 
 bool Marks::is_idle(const LedgerEntry& entry, bool held) noexcept {
   if (entry.has_other_streams) return false;
@@ -66,7 +60,7 @@ void Marks::finish(const LedgerEntry& entry) noexcept {
   if (!entry.was_written) return;
   try {
     entry.stream.record().wait();
-  } catch (...) {  // what the work threw is its owner's to see, and stays in the stream
+  } catch (...) {  // an exception of the work stays in the stream, for its owner
   }
 }
 

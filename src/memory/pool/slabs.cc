@@ -46,6 +46,14 @@ void Slabs::link_last(Slab* slab) noexcept {
   list.last = slab;
 }
 
+void Slabs::link_first(Slab* slab) noexcept {
+  List& list = list_of(*slab);
+  slab->previous = nullptr;
+  slab->next = list.first;
+  (list.first != nullptr ? list.first->previous : list.last) = slab;
+  list.first = slab;
+}
+
 void Slabs::unlink(Slab* slab) noexcept {
   List& list = list_of(*slab);
   (slab->previous != nullptr ? slab->previous->next : list.first) = slab->next;
@@ -57,19 +65,12 @@ void Slabs::mark(const Slab& slab, std::uint32_t number) noexcept {
   for (std::size_t i = 0; i < slab.extent->bytes / kSlabGrain; ++i) table_[first + i] = number;
 }
 
-Result<Slabs::Slab*> Slabs::make(SizeClass size_class, std::uint32_t stream, Space::Effort effort) noexcept {
+bool Slabs::add(PoolExtent* extent, SizeClass size_class, std::uint32_t stream) noexcept {
   const ClassInfo& info = classes_[size_class];
-  Result<PoolExtent*> extent = space_.take(Space::Part::slabs, info.slab_bytes, kSlabGrain, stream, effort);
-  if (!extent && effort == Space::Effort::cached_only)  // better in the wrong place than not at all
-    extent = space_.take(Space::Part::large, info.slab_bytes, kSlabGrain, stream, effort);
-  if (!extent) return extent.failure();
   const std::uint32_t first_entry = nodes_.reserve(1) ? entries_.take(size_class, info.blocks) : 0;
-  if (first_entry == 0) {
-    space_.give(*extent, stream, streams_.point_of_free(stream));
-    return Failure{ErrorCode::out_of_memory, 0, "no heap for the pool's tables"};
-  }
+  if (first_entry == 0) return false;
   Slab* const slab = nodes_.take();
-  slab->extent = *extent;
+  slab->extent = extent;
   slab->stream = stream;
   slab->first_entry = first_entry;
   slab->size_class = size_class;
@@ -78,17 +79,17 @@ Result<Slabs::Slab*> Slabs::make(SizeClass size_class, std::uint32_t stream, Spa
     slab->is_free[i / 64] |= 1ULL << (i % 64);
     BlockEntry& entry = entries_[first_entry + i];
     entry.serial.store(0);
-    entry.set_where((*extent)->begin + std::size_t{i} * info.bytes, 0);
+    entry.set_where(extent->begin + std::size_t{i} * info.bytes, 0);
     entry.kind.store(size_class);
     entry.mark.store(0);
   }
-  if (stream == 0) space_.make_untouchable(**extent);
-  (*extent)->slab = slab->index + 1;
+  extent->slab = slab->index + 1;
+  extent->stream = stream;
   mark(*slab, slab->index + 1);
   slab_bytes_ += info.slab_bytes;
   free_bytes_ += info.slab_bytes;
-  link_last(slab);
-  return slab;
+  link_first(slab);  // `take` comes next: no slab in a list is all free
+  return true;
 }
 
 // A slab with free blocks of the next longer class, of at most twice the size, whose blocks have every alignment that those of the class have.
@@ -101,15 +102,10 @@ Slabs::Slab* Slabs::find_roomier(SizeClass size_class, std::uint32_t stream) con
   return nullptr;
 }
 
-Result<std::size_t> Slabs::take(SizeClass size_class, std::uint32_t stream, std::uint32_t owner, Space::Effort effort,
-                                std::span<BlockEntry*> into) noexcept {
+std::size_t Slabs::take(SizeClass size_class, std::uint32_t stream, std::uint32_t owner, std::span<BlockEntry*> into) noexcept {
   Slab* slab = (*lists_[stream])[size_class].first;
   if (slab == nullptr && is_mostly_free()) slab = find_roomier(size_class, stream);
-  if (slab == nullptr) {
-    const Result<Slab*> made = make(size_class, stream, effort);
-    if (!made) return made.failure();
-    slab = *made;
-  }
+  if (slab == nullptr) return 0;
   const ClassInfo& info = classes_[slab->size_class];
   std::size_t count = 0;
   // Slab after slab, but not a new one for the sake of a full batch, nor many that have a block or two each: they are far apart.
@@ -135,7 +131,7 @@ Result<std::size_t> Slabs::take(SizeClass size_class, std::uint32_t stream, std:
   return count;
 }
 
-void Slabs::give(BlockEntry* entry) noexcept {
+PoolExtent* Slabs::give(BlockEntry* entry) noexcept {
   const std::size_t offset = entry->offset();
   Slab* const slab = nodes_.at(table_[offset / kSlabGrain] - 1);
   const std::uint32_t i = entries_.number(entry) - slab->first_entry;
@@ -144,16 +140,15 @@ void Slabs::give(BlockEntry* entry) noexcept {
   const ClassInfo& info = classes_[slab->size_class];
   free_bytes_ += info.bytes;
   if (++slab->free == 1) link_last(slab);
-  if (slab->free < info.blocks) return;
+  if (slab->free < info.blocks) return nullptr;
   unlink(slab);
   mark(*slab, 0);
   slab_bytes_ -= info.slab_bytes;
   free_bytes_ -= info.slab_bytes;
   entries_.give_back(slab->size_class, slab->first_entry);
   PoolExtent* const extent = slab->extent;
-  const std::uint32_t stream = streams_.heir(slab->stream);
   nodes_.give_back(slab);
-  space_.give(extent, stream, streams_.point_of_free(stream));
+  return extent;
 }
 
 BlockEntry* Slabs::at(std::size_t offset) const noexcept {

@@ -8,33 +8,36 @@
 #include <string>
 #include <vector>
 
+#include "berth/base/result.h"
 #include "memory/cache/block_table.h"
 #include "memory/cache/size_classes.h"
-#include "memory/pool/space.h"
-#include "memory/stream_uses.h"
+#include "memory/pool/extent.h"
+#include "memory/pool/node_pool.h"
 
-// The small blocks that no thread cache has: slabs of equal blocks, each slab for one size class and one stream. A slab whose last block
-// comes back goes back to the space. The pool's mutex guards everything.
+// The small blocks that no thread cache has: slabs of equal blocks, each slab for one size class and one stream. Its
+// caller brings the extent for a new slab, and takes the extent of a slab whose last block has come back. The pool's
+// mutex guards everything.
 namespace berth::internal::memory {
 
 class Slabs {
  public:
-  Slabs(const SizeClasses& classes, Space& space, BlockTable& entries, StreamUses& streams) noexcept
-      : classes_(classes), space_(space), entries_(entries), streams_(streams) {}
+  Slabs(const SizeClasses& classes, BlockTable& entries) noexcept : classes_(classes), entries_(entries) {}
 
   // The table of which slab is where, for a range of so many bytes.
   Status open(std::size_t range_bytes) noexcept;
   bool add_stream(std::uint32_t stream) noexcept;
 
-  // Takes up to `into.size()` free blocks of a class, at least one, and gives them to an owner. While most of the memory in slabs is free,
-  // but in other classes, they may be longer than the class, up to twice: else each size that a program uses for a while would
-  // keep memory of its own. A new slab goes to the device, as far as the effort allows, and lets go of the lock meanwhile.
-  Result<std::size_t> take(SizeClass size_class, std::uint32_t stream, std::uint32_t owner, Space::Effort effort,
-                           std::span<BlockEntry*> into) noexcept;
+  // Takes up to `into.size()` free blocks of a class for an owner, and returns how many: 0 when no slab has one. While
+  // most of the memory in slabs is free, but in other classes, they may be longer than the class, up to twice: else each
+  // size that a program uses for a while would keep memory of its own.
+  std::size_t take(SizeClass size_class, std::uint32_t stream, std::uint32_t owner, std::span<BlockEntry*> into) noexcept;
+  // Cuts an extent of ClassInfo::slab_bytes into blocks, for a `take` that must follow before the mutex is released.
+  // False when there is no heap for the tables.
+  bool add(PoolExtent* extent, SizeClass size_class, std::uint32_t stream) noexcept;
 
-  // Takes a free block back.
-  void give(BlockEntry* entry) noexcept;
-  // Fetch what `give` will look at, in two steps: the second looks at what the first has fetched.
+  // Takes a free block back. Returns the extent of its slab if that was the last: the slab is gone then. Else nullptr.
+  [[nodiscard]] PoolExtent* give(BlockEntry* entry) noexcept;
+  // Prefetch what `give` will look at, in two steps: the second looks at what the first has fetched.
   void prefetch_entry(const BlockEntry* entry) const noexcept { __builtin_prefetch(table_ + entry->offset() / kSlabGrain); }
   void prefetch_slab(const BlockEntry* entry) const noexcept {
     const Slab* const slab = nodes_.at(table_[entry->offset() / kSlabGrain] - 1);
@@ -56,7 +59,7 @@ class Slabs {
     const Slab* const slab = nodes_.at(number - 1);
     return {slab->first_entry, slab->size_class, slab->stream};
   }
-  // As `at`, for large blocks, whose extents the pool enters here.
+  // As `at`, for large blocks, whose extents are entered here.
   void enter_large(std::size_t offset, std::uint32_t entry) noexcept { table_[offset / kSlabGrain] = entry | kLargeBit; }
   void leave_large(std::size_t offset) noexcept { table_[offset / kSlabGrain] = 0; }
 
@@ -75,7 +78,7 @@ class Slabs {
     PoolExtent* extent = nullptr;
     Slab* previous = nullptr;  // in the list of slabs with free blocks
     Slab* next = nullptr;
-    std::uint32_t index = 0;  // its place in the node pool
+    std::uint32_t index = 0;  // in the node pool
     std::uint32_t stream = 0;
     std::uint32_t first_entry = 0;
     SizeClass size_class = 0;
@@ -90,20 +93,18 @@ class Slabs {
 
   bool is_mostly_free() const noexcept { return free_bytes_ >= kMuchFree && free_bytes_ > slab_bytes_ / 2; }
   Slab* find_roomier(SizeClass size_class, std::uint32_t stream) const noexcept;
-  Result<Slab*> make(SizeClass size_class, std::uint32_t stream, Space::Effort effort) noexcept;
   void mark(const Slab& slab, std::uint32_t number) noexcept;
   List& list_of(const Slab& slab) noexcept { return (*lists_[slab.stream])[slab.size_class]; }
+  void link_first(Slab* slab) noexcept;
   void link_last(Slab* slab) noexcept;
   void unlink(Slab* slab) noexcept;
 
   const SizeClasses& classes_;
-  Space& space_;
   BlockTable& entries_;
-  StreamUses& streams_;
   NodePool<Slab> nodes_;
   std::vector<std::unique_ptr<Lists>> lists_;  // by stream, then class: slabs with free blocks
-  std::uint32_t* table_ =
-      nullptr;  // for each grain of the range: the slab in it, from 1, or the entry of the large block that begins there
+  // For each grain of the range: the slab in it, from 1, or the entry of the large block that begins there.
+  std::uint32_t* table_ = nullptr;
   std::size_t table_bytes_ = 0;
   std::size_t slab_bytes_ = 0;  // of all slabs
   std::size_t free_bytes_ = 0;  // of the free blocks in all slabs, and the slabs' tails

@@ -7,19 +7,13 @@
 #include <cerrno>
 #include <cstdio>
 
-#include "os/inject.h"
+#include "os/file/file_calls.h"
 
 namespace berth::internal::os {
 
-namespace {
-
-Failure file_failure(const char* why) noexcept { return {ErrorCode::device_error, errno, why}; }
-
-}  // namespace
-
 Result<int> create_file(const char* path) noexcept {
   const int descriptor = must_fail("open") ? -1 : open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
-  if (descriptor < 0) return file_failure("the file cannot be created");
+  if (descriptor < 0) return errno_failure("the file cannot be created");
   return descriptor;
 }
 
@@ -28,7 +22,7 @@ Status write_file(int descriptor, const void* bytes, std::size_t count) noexcept
   while (count > 0) {
     const ssize_t written = must_fail("write") ? -1 : write(descriptor, at, count);
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return file_failure("the file cannot be written");
+    if (written <= 0) return errno_failure("the file cannot be written");
     at += written;
     count -= static_cast<std::size_t>(written);
   }
@@ -36,14 +30,14 @@ Status write_file(int descriptor, const void* bytes, std::size_t count) noexcept
 }
 
 Status cut_file(int descriptor, std::uint64_t bytes) noexcept {
-  if (must_fail("ftruncate") || ftruncate(descriptor, static_cast<off_t>(bytes)) != 0) return file_failure("the file cannot be cut");
+  if (must_fail("ftruncate") || ftruncate(descriptor, static_cast<off_t>(bytes)) != 0) return errno_failure("the file cannot be cut");
   return {};
 }
 
 void close_file(int descriptor) noexcept { close(descriptor); }
 
 Status rename_file(const char* from, const char* to) noexcept {
-  if (must_fail("rename") || rename(from, to) != 0) return file_failure("the file cannot be renamed");
+  if (must_fail("rename") || rename(from, to) != 0) return errno_failure("the file cannot be renamed");
   return {};
 }
 

@@ -19,6 +19,9 @@ auto insist(std::string_view name, Call call) noexcept -> decltype(call()) {
   }
 }
 
+// errno as a failure with that code, whatever errno is.
+inline Failure errno_failure(const char* why, ErrorCode code = ErrorCode::device_error) noexcept { return {code, errno, why}; }
+
 // Maps errno to the failure of an operation on a user's file.
 inline Failure file_failure(const char* why) noexcept {
   switch (errno) {

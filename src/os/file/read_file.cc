@@ -11,33 +11,17 @@
 #include <cerrno>
 #include <cstring>
 
-#include "os/inject.h"
+#include "os/file/descriptor.h"
+#include "os/file/file_calls.h"
 
 namespace berth::internal::os {
 
 namespace {
 
-Failure file_failure(const char* why, ErrorCode code = ErrorCode::device_error) noexcept { return {code, errno, why}; }
-
-class Descriptor {
- public:
-  explicit Descriptor(int number) noexcept : number_(number) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (number_ >= 0) close(number_);
-  }
-  int number() const noexcept { return number_; }
-  bool ok() const noexcept { return number_ >= 0; }
-
- private:
-  int number_;
-};
-
 // The size of a regular file.
 Result<std::size_t> size_of(int descriptor) noexcept {
   struct stat facts;
-  if (must_fail("fstat") || fstat(descriptor, &facts) != 0) return file_failure("the file's size is not known");
+  if (must_fail("fstat") || fstat(descriptor, &facts) != 0) return errno_failure("the file's size is not known");
   if (!S_ISREG(facts.st_mode)) return Failure{ErrorCode::unsupported, 0, "it is not a regular file"};
   return static_cast<std::size_t>(facts.st_size);
 }
@@ -87,25 +71,25 @@ MappedFile::~MappedFile() {
 Result<MappedFile> map_file(const char* path) noexcept {
   struct stat facts;
   // Checked before opening: opening and closing a pipe would break its writer.
-  if (must_fail("stat") || stat(path, &facts) != 0) return file_failure("the file cannot be opened");
+  if (must_fail("stat") || stat(path, &facts) != 0) return errno_failure("the file cannot be opened");
   if (!S_ISREG(facts.st_mode)) return Failure{ErrorCode::unsupported, 0, "it is not a regular file"};
   const Descriptor file(must_fail("open") ? -1 : open(path, O_RDONLY | O_CLOEXEC));
-  if (!file.ok()) return file_failure("the file cannot be opened");
+  if (!file) return errno_failure("the file cannot be opened");
   const Result<std::size_t> bytes = size_of(file.number());
   if (!bytes.ok()) return bytes.failure();
   if (*bytes == 0) return MappedFile();
   void* const data = must_fail("mmap") ? MAP_FAILED : mmap(nullptr, *bytes, PROT_READ, MAP_PRIVATE, file.number(), 0);
-  if (data == MAP_FAILED) return file_failure("the file cannot be mapped");
+  if (data == MAP_FAILED) return errno_failure("the file cannot be mapped");
   return MappedFile(data, *bytes);
 }
 
 Result<std::uint64_t> size_beneath(const char* folder, const char* path) noexcept {
   const Descriptor root(must_fail("open") ? -1 : open(*folder == '\0' ? "." : folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!root.ok()) return file_failure("the folder cannot be opened");
+  if (!root) return errno_failure("the folder cannot be opened");
   const Descriptor file(open_beneath(root.number(), path));
-  if (!file.ok() && (errno == ELOOP || errno == EXDEV))
-    return file_failure("the path leads out of the folder, or through a link", ErrorCode::path_escape);
-  if (!file.ok()) return file_failure("the file cannot be opened");
+  if (!file && (errno == ELOOP || errno == EXDEV))
+    return errno_failure("the path leads out of the folder, or through a link", ErrorCode::path_escape);
+  if (!file) return errno_failure("the file cannot be opened");
   const Result<std::size_t> bytes = size_of(file.number());
   if (!bytes.ok()) return bytes.failure();
   return static_cast<std::uint64_t>(*bytes);

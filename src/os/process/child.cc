@@ -14,7 +14,7 @@
 #include <cstdint>
 
 #include "os/inject.h"
-#include "os/system.h"
+#include "os/process/wait_ready.h"
 
 namespace berth::internal::os {
 
@@ -109,21 +109,6 @@ std::vector<std::string> environment_with(const std::vector<std::string>& variab
   return out;
 }
 
-// Waits until the socket is readable or at its end. False, with errno set, on an error or past the deadline.
-bool wait_readable(int socket, std::uint64_t deadline_ns) noexcept {
-  for (;;) {
-    const std::uint64_t now = steady_time_ns();
-    const std::uint64_t left_ms = deadline_ns > now ? (deadline_ns - now + 999'999) / 1'000'000 : 0;
-    pollfd one{socket, POLLIN, 0};
-    const int found = must_fail("poll") ? -1 : poll(&one, 1, static_cast<int>(std::min<std::uint64_t>(left_ms, 1'000'000)));
-    if (found > 0) return true;
-    if (found < 0 && errno != EINTR) return false;
-    if (steady_time_ns() < deadline_ns) continue;
-    errno = ETIMEDOUT;
-    return false;
-  }
-}
-
 }  // namespace
 
 Result<Child> Child::start(const std::vector<std::string>& words, const std::vector<std::string>& variables) {
@@ -160,7 +145,7 @@ Status Child::send_line(std::string_view line) {
 }
 
 Result<std::string> Child::read_line(std::chrono::milliseconds patience) {
-  const std::uint64_t deadline_ns = steady_time_ns() + static_cast<std::uint64_t>(patience.count()) * 1'000'000;
+  const std::uint64_t deadline_ns = deadline_after(patience);
   for (;;) {
     if (const std::size_t end = unread_.find('\n'); end != std::string::npos) {
       std::string line = unread_.substr(0, end);
@@ -168,7 +153,7 @@ Result<std::string> Child::read_line(std::chrono::milliseconds patience) {
       return line;
     }
     if (unread_.size() >= kLongestLine) return child_failure("the program sends a line without an end", EMSGSIZE);
-    if (!wait_readable(socket_, deadline_ns))
+    if (!wait_ready(socket_, POLLIN, deadline_ns))
       return child_failure(errno == ETIMEDOUT ? "the program does not answer" : "the program cannot be listened to", errno);
     char piece[4096];
     const ssize_t got = must_fail("recv") ? -1 : recv(socket_, piece, sizeof(piece), 0);

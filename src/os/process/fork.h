@@ -5,9 +5,9 @@
 #include <cstdint>
 
 // Fork handling. `fork_generation()` is 0 in the first process and one more in each forked child, so that an
-// object that remembers the generation it was made in can tell "mine" from "inherited" with one load. vfork and
-// a raw clone run no fork handlers: such a process must exec without touching berth. The handlers are installed
-// when the library is loaded; fork handlers that were installed earlier must not use berth.
+// object with an `Origin` can tell "mine" from "inherited" with one load. vfork and a raw clone run no fork
+// handlers: such a process must exec without touching berth. The handlers are installed when the library is
+// loaded; fork handlers that were installed earlier must not use berth.
 namespace berth::internal::os {
 
 // Changed only by the fork handlers, which the first Mutex installs at the latest.
@@ -17,6 +17,18 @@ inline std::uint64_t fork_generation() noexcept {
   // relaxed: it changes only while the process has a single thread.
   return g_fork_generation.load(std::memory_order_relaxed);
 }
+
+// The process that made an object: a member, set where the object is made. In a forked child, copies of its
+// parent's objects are inherited; the threads, locks and device handles behind them stayed in the parent.
+class Origin {
+ public:
+  Origin() noexcept : generation_(fork_generation()) {}  // this process
+
+  bool is_inherited() const noexcept { return generation_ != fork_generation(); }
+
+ private:
+  std::uint64_t generation_;
+};
 
 // An object that must be quiesced around a fork beyond its mutexes. The callbacks run on the forking thread
 // with every Mutex held, and must lock none. Derived classes call listen() once they are fully constructed and

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "os/inject.h"
+#include "os/process/wait_ready.h"
 #include "os/system.h"
 
 namespace berth::internal::os {
@@ -50,26 +51,6 @@ struct Address {
 
 Descriptor new_socket() noexcept { return Descriptor(must_fail("socket") ? -1 : socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)); }
 
-// Waits for a poll event. False, with errno set, on an error or past the deadline.
-bool wait_for(int socket, short what, std::uint64_t deadline_ns) noexcept {
-  for (;;) {
-    const std::uint64_t now = steady_time_ns();
-    const std::uint64_t left_ms = deadline_ns > now ? (deadline_ns - now + 999'999) / 1'000'000 : 0;
-    pollfd one{socket, what, 0};
-    const int found = must_fail("poll") ? -1 : poll(&one, 1, static_cast<int>(std::min<std::uint64_t>(left_ms, 1'000'000)));
-    if (found > 0) return true;
-    if (found < 0 && errno != EINTR) return false;
-    if (steady_time_ns() < deadline_ns) continue;
-    errno = ETIMEDOUT;
-    return false;
-  }
-}
-
-std::uint64_t deadline(std::chrono::milliseconds patience) noexcept {
-  const auto ms = static_cast<std::uint64_t>(std::clamp<std::int64_t>(patience.count(), 0, std::int64_t{1} << 40));
-  return steady_time_ns() + ms * 1'000'000;
-}
-
 // Tries first, which nearly always succeeds, and polls only when that would block.
 template <class Try>
 ssize_t now_or_later(int socket, short what, std::chrono::milliseconds patience, Try try_once) noexcept {
@@ -79,8 +60,8 @@ ssize_t now_or_later(int socket, short what, std::chrono::milliseconds patience,
     if (result >= 0) return result;
     if (errno == EINTR) continue;
     if (errno != EAGAIN && errno != EWOULDBLOCK) return -1;
-    if (until == 0) until = deadline(patience);
-    if (!wait_for(socket, what, until)) return -1;
+    if (until == 0) until = deadline_after(patience);
+    if (!wait_ready(socket, what, until)) return -1;
   }
 }
 
@@ -135,9 +116,9 @@ Result<Descriptor> connect_to(std::string_view name) noexcept {
 }
 
 Result<Descriptor> accept_from(int listener, std::chrono::milliseconds patience) noexcept {
-  const std::uint64_t until = deadline(patience);
+  const std::uint64_t until = deadline_after(patience);
   for (;;) {
-    if (!wait_for(listener, POLLIN, until)) return socket_failure("nobody connects in that time");
+    if (!wait_ready(listener, POLLIN, until)) return socket_failure("nobody connects in that time");
     Descriptor made(must_fail("accept") ? -1 : accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
     if (made) return made;
     if (errno != EINTR && errno != ECONNABORTED && errno != EAGAIN) return socket_failure("the connection cannot be taken");
@@ -212,7 +193,7 @@ Result<Packet> receive_packet(int socket, std::span<std::byte> room, std::chrono
     got = must_fail("recvmsg") ? -1 : recvmsg(socket, &message, flags);
     if (got >= 0 || errno != EINTR) break;
     // A signal restarts the wait, but only until the deadline.
-    if (until == 0) until = deadline(patience);
+    if (until == 0) until = deadline_after(patience);
     if (steady_time_ns() > until) errno = EAGAIN;
     if (errno == EAGAIN) break;
   }

@@ -33,9 +33,9 @@ class GapFinder {
     std::uint32_t buffers = 0;
     for (const ValueLocation& location : plan.tables().locations)
       if (location.planned()) buffers = std::max(buffers, location.buffer + 1);
-    sharers_.resize(buffers);
+    values_of_.resize(buffers);
     for (ValueId v = 0; v < uses_.size(); ++v)
-      if (plan.location(v).planned()) sharers_[plan.location(v).buffer].push_back(v);
+      if (plan.location(v).planned()) values_of_[plan.location(v).buffer].push_back(v);
   }
 
   std::vector<Gap> run() {
@@ -55,7 +55,7 @@ class GapFinder {
  private:
   // No other value of its buffer is live during the gap.
   bool is_alone(ValueId v, NodeId after, NodeId before) const {
-    const std::vector<ValueId>& others = sharers_[plan_.location(v).buffer];
+    const std::vector<ValueId>& others = values_of_[plan_.location(v).buffer];
     return std::none_of(others.begin(), others.end(), [&](ValueId other) {
       const NodeRange life = plan_.life(other);
       return other != v && life.begin < before && life.end > after + 1;
@@ -108,7 +108,7 @@ class GapFinder {
   std::vector<NodeId> writer_;
   // Of each value: its writer, its readers, and the end when it is an output.
   std::vector<std::vector<NodeId>> uses_;
-  std::vector<std::vector<ValueId>> sharers_;  // of each buffer
+  std::vector<std::vector<ValueId>> values_of_;  // of each buffer
   std::vector<Gap> gaps_;
 };
 

@@ -16,10 +16,10 @@ void keep_each_once(std::vector<std::uint32_t>& items) {
 
 class ModelBuilder {
  public:
-  ModelBuilder(const Graph& graph, NodeRange nodes, const std::vector<Life>& lives, bool share)
+  ModelBuilder(const Graph& graph, NodeRange nodes, const std::vector<Life>& lives, bool reuse)
       : graph_(graph),
         lives_(lives),
-        share_(share),
+        reuse_(reuse),
         writer_(graph.values.size(), kNone),
         storage_of_(graph.values.size(), kNone),
         unit_of_(nodes.end, kNone),
@@ -82,7 +82,7 @@ class ModelBuilder {
 
   // The storage that an output is a view or an identity of.
   StorageId host_of(const GraphNode& node, std::uint32_t o) const {
-    if (!share_) return kNone;
+    if (!reuse_) return kNone;
     const ValueId v = node.outputs[o];
     const auto host = [&](std::uint32_t input) {
       const ValueId other = node.inputs[input];
@@ -129,7 +129,7 @@ class ModelBuilder {
 
   void add_in_place(const GraphNode& node) {
     std::vector<std::uint32_t> pairs;
-    if (share_)
+    if (reuse_)
       for (const InplaceOption& option : node.inplace) {
         const ValueId output = node.outputs[option.output];
         const ValueId input = node.inputs[option.input];
@@ -144,7 +144,7 @@ class ModelBuilder {
 
   const Graph& graph_;
   const std::vector<Life>& lives_;
-  const bool share_;
+  const bool reuse_;
   OrderModel model_;
   std::vector<NodeId> writer_;  // of each value, in the range
   std::vector<StorageId> storage_of_;
@@ -170,8 +170,8 @@ Lists turned(const Lists& lists, std::size_t count) {
   return out;
 }
 
-OrderModel make_order_model(const Graph& graph, NodeRange nodes, const std::vector<Life>& lives, bool share) {
-  return ModelBuilder(graph, nodes, lives, share).build();
+OrderModel make_order_model(const Graph& graph, NodeRange nodes, const std::vector<Life>& lives, bool reuse) {
+  return ModelBuilder(graph, nodes, lives, reuse).build();
 }
 
 std::vector<NodeId> nodes_in_order(const OrderModel& model, std::span<const UnitId> units) {

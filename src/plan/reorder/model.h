@@ -64,8 +64,8 @@ struct OrderModel {
   std::size_t units() const noexcept { return node_of.size(); }
 };
 
-// REQUIRES: the graph is valid, `lives` are the lifetimes of the range. `share`: take options into account.
-OrderModel make_order_model(const Graph& graph, NodeRange nodes, const std::vector<Life>& lives, bool share);
+// REQUIRES: the graph is valid, `lives` are the lifetimes of the range. `reuse`: take options into account.
+OrderModel make_order_model(const Graph& graph, NodeRange nodes, const std::vector<Life>& lives, bool reuse);
 
 // The nodes in the order of the units, each source before the first unit that reads it, and unread sources at
 // the end.

@@ -33,9 +33,9 @@ void add(std::vector<Candidate>& candidates, Candidate candidate) {
 
 }  // namespace
 
-std::vector<NodeOrder> find_orders(const Graph& graph, NodeRange nodes, const std::vector<Life>& lives, bool share, std::string_view which,
+std::vector<NodeOrder> find_orders(const Graph& graph, NodeRange nodes, const std::vector<Life>& lives, bool reuse, std::string_view which,
                                    const Patience& patience) {
-  const OrderModel model = make_order_model(graph, nodes, lives, share);
+  const OrderModel model = make_order_model(graph, nodes, lives, reuse);
   std::vector<Candidate> candidates;
   for (const OrderRule& rule : order_rules()) {
     if ((which != "best" && which != rule.name) || patience.over()) continue;

@@ -20,7 +20,7 @@ struct NodeOrder {
 
 // The promising orders, the least estimate first, without the given one. `which` is "best", or the name of one
 // rule.
-std::vector<NodeOrder> find_orders(const Graph& graph, NodeRange nodes, const std::vector<Life>& lives, bool share, std::string_view which,
+std::vector<NodeOrder> find_orders(const Graph& graph, NodeRange nodes, const std::vector<Life>& lives, bool reuse, std::string_view which,
                                    const Patience& patience);
 
 // The graph with its nodes in another order; values keep their numbers. Nodes outside the range stay where they

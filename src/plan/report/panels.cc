@@ -12,17 +12,17 @@ namespace {
 
 constexpr std::size_t kNamedSharers = 3;
 
-using Sharers = std::vector<std::vector<ValueId>>;  // by buffer
+using BufferValues = std::vector<std::vector<ValueId>>;  // by buffer
 
-Sharers find_sharers(const PlanTables& tables) {
-  Sharers sharers;
+BufferValues find_buffer_values(const PlanTables& tables) {
+  BufferValues values_of;
   for (ValueId v = 0; v < tables.locations.size(); ++v) {
     const ValueLocation& location = tables.locations[v];
     if (!location.planned() || location.extent_bytes == 0) continue;
-    if (location.buffer >= sharers.size()) sharers.resize(location.buffer + std::size_t{1});
-    sharers[location.buffer].push_back(v);
+    if (location.buffer >= values_of.size()) values_of.resize(location.buffer + std::size_t{1});
+    values_of[location.buffer].push_back(v);
   }
-  return sharers;
+  return values_of;
 }
 
 // The values of a buffer besides the first.
@@ -72,11 +72,11 @@ std::string step_name(const Graph& graph, NodeId node) {
 
 std::vector<html::MapBox> plan_rects(const Plan& plan, std::uint32_t device) {
   const Graph& graph = plan.graph();
-  const Sharers sharers = find_sharers(plan.tables());
+  const BufferValues values_of = find_buffer_values(plan.tables());
   std::vector<html::MapBox> rects;
   for (const Plan::Buffer& buffer : plan.buffers()) {
     if (buffer.device != device) continue;
-    const std::vector<ValueId>& values = sharers[plan.location(buffer.first).buffer];
+    const std::vector<ValueId>& values = values_of[plan.location(buffer.first).buffer];
     rects.push_back({.begin = buffer.life.begin,
                      .end = buffer.life.end,
                      .offset = buffer.offset,

@@ -17,9 +17,9 @@ using enum PlanProblem::Kind;
 // Simulates the nodes in their order. A node finds the same content in every order that the graph and the
 // plan's edges allow, if all users of the bytes that a write replaces happen before the writer; that is
 // checked, too.
-class ThoughtRun {
+class SimulatedRun {
  public:
-  explicit ThoughtRun(Judge& judge) : judge_(judge), written_(judge.facts.size(), false) {
+  explicit SimulatedRun(Judge& judge) : judge_(judge), written_(judge.facts.size(), false) {
     const bool parallel = judge.plan.parallel > 1;
     arenas_.assign(judge.plan.arenas.size(), Contents(parallel));
     if (parallel) order_.emplace(judge.graph, judge.plan.nodes, judge.plan.edges);
@@ -156,6 +156,6 @@ class ThoughtRun {
 
 }  // namespace
 
-void check_run(Judge& judge) { ThoughtRun(judge).run(); }
+void check_run(Judge& judge) { SimulatedRun(judge).run(); }
 
 }  // namespace berth::internal::plan::verify

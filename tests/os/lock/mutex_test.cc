@@ -52,7 +52,8 @@ TEST(Mutex, LosesNoIncrementUnderContention) {
   berth::testing::did(std::to_string(kThreads) + " threads, " + std::to_string(count) + " increments each");
 }
 
-// One thread holds the lock nearly always, and lets go for an instant: another, which looks now and then, would hardly ever see it free.
+// One thread holds the lock nearly always, and releases it for an instant: another, which only polls it now and
+// then, would hardly ever acquire it.
 TEST(Mutex, IsHadInTheEndByWhoWaits) {
   constexpr int kTurns = 20;
   constexpr std::uint64_t kMost = 1000 * kTurns;
@@ -86,7 +87,7 @@ TEST(Mutex, MayBeMadeAndDestroyedByManyThreadsAtOnce) {
       for (int n = 0; n < 2000; ++n) {
         std::array<std::unique_ptr<Counter>, 3> some;
         for (auto& counter : some) counter = std::make_unique<Counter>();
-        some[1].reset();  // out of the middle of the list of all mutexes
+        some[1].reset();  // from the middle of the list of all mutexes
         some[0]->increment();
         some[2]->increment();
         total += some[0]->read() + some[2]->read();
@@ -97,7 +98,7 @@ TEST(Mutex, MayBeMadeAndDestroyedByManyThreadsAtOnce) {
   EXPECT_EQ(total.load(), 4U * 2000 * 2);
 }
 
-// A value handed to and fro between two threads: nobody moves without being woken by the other.
+// A value passed back and forth between two threads: neither makes progress until the other wakes it.
 struct PingPong {
   Mutex mutex;
   os::Condition changed;
@@ -154,7 +155,7 @@ TEST(Condition, WakesAllThatWait) {
   EXPECT_EQ(gate.inside, 6);
 }
 
-// Forks, runs `check` in the child, and returns its exit status; a child that hangs is ended by its alarm.
+// Forks, runs `check` in the child, and returns its exit status; an alarm kills a child that hangs.
 template <class Check>
 int status_of_child(Check check) {
   const pid_t child = fork();
@@ -175,7 +176,7 @@ TEST(Mutex, CanBeTakenInAForkedChildWhateverOtherThreadsHold) {
     threads.emplace_back([&, i] {
       for (std::size_t n = i; !stop; ++n) {
         counters[n % counters.size()].increment();
-        if (n % 16 == 0) Counter().increment();  // comes and goes in the list of all mutexes
+        if (n % 16 == 0) Counter().increment();  // enters and leaves the list of all mutexes
       }
     });
   }
@@ -210,10 +211,11 @@ TEST(Mutex, ForkWaitsForAHolderSoThatTheChildSeesNoHalfDoneChange) {
       {
         const Lock lock(pair.mutex);
         ++pair.first;
-        std::this_thread::yield();  // a fork right here would copy a broken pair
+        std::this_thread::yield();  // a fork right here would copy an inconsistent pair
         ++pair.second;
       }
-      std::this_thread::sleep_for(std::chrono::microseconds(50));  // the lock is not fair: leave the fork a chance
+      // The lock is not fair: gives the fork a chance.
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
     }
   });
   for (int i = 0; i < 50; ++i) {
@@ -231,6 +233,19 @@ TEST(Mutex, AChildOfAChildHasTheNextGeneration) {
   const std::uint64_t generation = os::fork_generation();
   const Mutex installs_the_handlers;
   EXPECT_EQ(status_of_child([&] { return status_of_child([&] { return os::fork_generation() == generation + 2; }) == 0; }), 0);
+}
+
+TEST(Origin, IsInheritedInAForkedChildAlone) {
+  const Mutex installs_the_handlers;
+  os::Origin origin;
+  EXPECT_FALSE(origin.is_inherited());
+  const int status = status_of_child([&] {
+    const bool inherited = origin.is_inherited() && !os::Origin().is_inherited();
+    origin = {};  // what the child makes anew is its own
+    return inherited && !origin.is_inherited();
+  });
+  EXPECT_EQ(status, 0);
+  EXPECT_FALSE(origin.is_inherited()) << "the parent's stays";
 }
 
 }  // namespace

@@ -8,8 +8,8 @@
 #include "plan/random_graph.h"
 #include "support/scale.h"
 
-// A small planner with a bug in it, one at a time: each of the mistakes that planners make must be caught by the verifier within a few
-// hundred random graphs, and without a bug none is.
+// A small planner with one bug at a time: the verifier must catch each of the mistakes that planners make
+// within a few hundred random graphs, and report nothing without a bug.
 namespace berth::testing {
 
 using namespace internal::base;
@@ -67,10 +67,10 @@ class SmallPlanner {
     NodeId end = 0;
     std::size_t reads = 0;
     bool survives = false;
-    std::uint32_t root = UINT32_MAX;  // of those that share its bytes
+    std::uint32_t root = UINT32_MAX;  // of the values that use the same bytes
     std::size_t offset = 0;           // in the root
     bool part = false;
-    // of a root:
+    // for a root:
     std::size_t pending = 0;
     bool kept = false;
     std::size_t bytes = 0;
@@ -144,7 +144,7 @@ class SmallPlanner {
     place(v).reuse = Reuse::own;
   }
 
-  bool may_share(const GraphNode& node, ValueId v, std::uint32_t input) {
+  bool may_reuse(const GraphNode& node, ValueId v, std::uint32_t input) {
     const ValueId host = node.inputs[input];
     return wanted(v) && place(v).reuse == Reuse::none && place(host).planned() && used(v) && size(v) != 0 &&
            (!ignores(node, input) || is(Bug::takes_an_ignored_input)) &&
@@ -167,7 +167,7 @@ class SmallPlanner {
   void try_view(const GraphNode& node, const ViewOption& option) {
     const ValueId v = node.outputs[option.output];
     const ValueId host = node.inputs[option.input];
-    if (!may_share(node, v, option.input) || (facts_[host].offset + option.offset_bytes) % place(v).alignment != 0) return;
+    if (!may_reuse(node, v, option.input) || (facts_[host].offset + option.offset_bytes) % place(v).alignment != 0) return;
     enter(v, host, is(Bug::puts_views_at_a_wrong_offset) ? 0 : option.offset_bytes, Reuse::view);
     facts_[v].part = true;
   }
@@ -177,7 +177,7 @@ class SmallPlanner {
   void try_inplace(const GraphNode& node, const InplaceOption& option) {
     const ValueId v = node.outputs[option.output];
     const ValueId host = node.inputs[option.input];
-    if (!may_share(node, v, option.input)) return;
+    if (!may_reuse(node, v, option.input)) return;
     const bool taken =
         std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId o) { return o != kNoValue && place(o).with == host; });
     if (taken && !is(Bug::lets_two_outputs_take_one_input)) return;
@@ -247,7 +247,7 @@ class SmallPlanner {
   PlanTables tables_;
 };
 
-// What a plan may not have by chance: more bytes than without reuse, which only alignment can cause.
+// The one problem that correct plans can have: more bytes than without reuse, which only alignment can cause.
 bool only_above_naive(const std::vector<PlanProblem>& problems) {
   return std::all_of(problems.begin(), problems.end(),
                      [](const PlanProblem& one) { return one.text.find("bytes, more than the") != std::string::npos; });
@@ -269,7 +269,8 @@ TEST_P(PlantedBug, IsCaught) {
   Random random(seed());
   const int most = 5000;
   int graphs = 0;
-  // A wrong life makes the totals wrong too; that alone does not count, or the run would not have to find anything.
+  // A wrong lifetime makes the totals wrong too; that alone does not count, or the simulated run would not have
+  // to find anything.
   const bool of_totals = bug == Bug::measures_the_arena_too_small || bug == Bug::claims_a_better_bound;
   for (bool caught = false; !caught && graphs < most; ++graphs) {
     const Graph graph = random_graph(random);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plan/wishes.h"
+#include "plan/preferences.h"
 
 #include <algorithm>
 
@@ -7,9 +7,9 @@
 
 namespace berth::internal::plan {
 
-std::vector<std::size_t> grant_wishes(const std::vector<Wish>& wishes, const std::vector<PackBuffer>& buffers,
-                                      std::vector<std::size_t> offsets, const std::vector<std::size_t>& peaks) {
-  for (const auto& [i, wish] : wishes) {
+std::vector<std::size_t> apply_preferences(const std::vector<OffsetPreference>& preferences, const std::vector<PackBuffer>& buffers,
+                                           std::vector<std::size_t> offsets, const std::vector<std::size_t>& peaks) {
+  for (const auto& [i, wish] : preferences) {
     const PackBuffer& one = buffers[i];
     if (one.fixed || one.bytes == 0 || wish % one.alignment != 0 || !fits(wish, one.bytes, peaks[one.device])) continue;
     const auto in_the_way = [&, low = wish, high = wish + one.bytes](const PackBuffer& other) {

@@ -10,7 +10,7 @@ namespace berth::internal::plan {
 
 // Moves buffers to their preferred offsets where these are free and below the peak of their device. Returns the
 // offsets.
-std::vector<std::size_t> grant_wishes(const std::vector<Wish>& wishes, const std::vector<PackBuffer>& buffers,
-                                      std::vector<std::size_t> offsets, const std::vector<std::size_t>& peaks);
+std::vector<std::size_t> apply_preferences(const std::vector<OffsetPreference>& preferences, const std::vector<PackBuffer>& buffers,
+                                           std::vector<std::size_t> offsets, const std::vector<std::size_t>& peaks);
 
 }  // namespace berth::internal::plan

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "memory/pool/pool_walk.h"
+
 #include <algorithm>
 #include <vector>
 
-#include "berth/memory/snapshot.h"
-#include "memory/pool/pool.h"
-
 namespace berth::internal::memory {
 
-// A pool's list of blocks, made in hops. A hop copies, under the lock, what a few extents and entries say; between two hops the copies are turned
-// into blocks and runs, and whoever waits for the lock has it. Threads' caches are not shut: a block that comes or goes in one meanwhile is told
-// or not. The walk goes by address: what has changed behind it stays as it was told, and what changes before it is told as it is found. So
-// nothing is told twice, and nothing overlaps.
+namespace {
+
+// Made in hops. A hop copies, under the mutex, what a few extents and entries say; between two hops the copies are turned
+// into blocks and runs, and whoever waits for the mutex gets it. The thread caches are not shut: a block that comes or
+// goes in one meanwhile is reported or not. The walk goes by address: what changes behind it stays as it was reported,
+// and what changes ahead of it is reported as it is found. So every address is reported at most once.
 class PoolWalk {
  public:
-  PoolWalk(const Pool& pool, Snapshot& snapshot) : pool_(pool), snapshot_(snapshot) {
+  PoolWalk(const PoolCore& core, const StreamBook& book, Snapshot& snapshot) : core_(core), book_(book), snapshot_(snapshot) {
     pieces_.reserve(kMostExtents);
     smalls_.reserve(kMostEntries);
-    // At once: lists that grow are copied, and memory that the kernel has yet to give is what a snapshot takes longest for.
+    // At once: lists that grow are copied, and page faults are what a snapshot takes longest for.
     const std::size_t expected = snapshot.stats.live_blocks + snapshot.stats.live_blocks / 16 + kMostEntries;
     snapshot.blocks.reserve(expected);
     snapshot.free.reserve(expected);
@@ -63,14 +64,14 @@ class PoolWalk {
   };
 
   bool begin() {
-    const os::Lock lock(pool_.mutex_);
-    if (pool_.base() == nullptr) return false;
-    snapshot_.base = reinterpret_cast<std::uintptr_t>(pool_.space_.base());
-    snapshot_.range_bytes = pool_.space_.size_bytes();
-    snapshot_.page_bytes = pool_.page_bytes_;
-    snapshot_.limit_bytes = pool_.budget_.limit() == SIZE_MAX ? 0 : pool_.budget_.limit();
+    const os::Lock lock(core_.mutex);
+    if (!core_.is_open()) return false;
+    snapshot_.base = reinterpret_cast<std::uintptr_t>(core_.space.base());
+    snapshot_.range_bytes = core_.space.size_bytes();
+    snapshot_.page_bytes = core_.page_bytes;
+    snapshot_.limit_bytes = core_.budget.limit() == SIZE_MAX ? 0 : core_.budget.limit();
     snapshot_.has_blocks = true;
-    pool_.extra_.for_each_freed([&](ExtraUses::Key key) { waiting_.push_back(static_cast<std::uint32_t>(key)); });
+    book_.for_each_waiting([&](std::uint32_t number) { waiting_.push_back(number); });
     std::ranges::sort(waiting_);
     return true;
   }
@@ -79,8 +80,8 @@ class PoolWalk {
   bool hop(Space::Part part) {
     pieces_.clear();
     smalls_.clear();
-    const os::Lock lock(pool_.mutex_);
-    const PoolExtent* extent = extent_at(pool_.space_.part(part));
+    const os::Lock lock(core_.mutex);
+    const PoolExtent* extent = extent_at(core_.space.part(part));
     for (std::size_t n = 0; extent != nullptr && n < kMostExtents && smalls_.size() < kMostEntries; ++n) {
       next_ = std::max(next_, extent->begin);
       bookmark_ = extent->index;
@@ -91,57 +92,58 @@ class PoolWalk {
     return extent != nullptr;
   }
 
-  // The extent where the walk goes on, found from one that was near it. Extents that were joined with others since have no bytes.
-  const PoolExtent* extent_at(const Extents& part) const BERTH_REQUIRES(pool_.mutex_) {
+  // The extent where the walk goes on, found from one that was near it. Extents that were joined with others since have
+  // no bytes.
+  const PoolExtent* extent_at(const Extents& part) const BERTH_REQUIRES(core_.mutex) {
     const PoolExtent* const front = part.front();
-    const std::size_t split = pool_.space_.split();
-    const PoolExtent* near = pool_.space_.extent(bookmark_);
+    const std::size_t split = core_.space.split();
+    const PoolExtent* near = core_.space.extent(bookmark_);
     if (near == nullptr || near->bytes == 0 || (near->begin < split) != (front->begin < split)) near = front;
     while (near->begin > next_ && near->previous != nullptr) near = near->previous;
     while (near != nullptr && near->end() <= next_) near = near->next;
     return near;
   }
 
-  void copy(const PoolExtent& extent) BERTH_REQUIRES(pool_.mutex_) {
+  void copy(const PoolExtent& extent) BERTH_REQUIRES(core_.mutex) {
     Piece piece{.begin = next_, .end = extent.end()};
     if (extent.state == ExtentState::live && extent.slab != 0) return copy_slab(extent);
     next_ = extent.end();
     if (extent.state == ExtentState::bare || (extent.state == ExtentState::transit && !extent.has_memory)) return;
     if (extent.state == ExtentState::echo) return;
-    // A block that is not handed out yet, that a thread keeps (pool_large.cc), or that has come since the walk passed its beginning, is told as
-    // free.
-    const bool live = extent.entry != 0 && pool_.entries_[extent.entry].serial.load() != 0;
+    // A block that is not handed out yet, that a thread keeps (large_blocks.h), or that was allocated since the walk
+    // passed its beginning, is reported as free.
+    const bool live = extent.entry != 0 && core_.entries[extent.entry].serial.load() != 0;
     const bool handed_out = live || std::ranges::binary_search(waiting_, extent.entry);
     if (extent.state == ExtentState::live && extent.entry != 0 && handed_out && extent.begin == piece.begin) {
       piece.kind = Piece::Kind::large;
-      piece.stream_id = pool_.streams_[extent.stream].id;
+      piece.stream_id = book_.id_of(extent.stream);
       piece.requested = extent.requested;
-      piece.tag = pool_.entries_[extent.entry].tag().id();
+      piece.tag = core_.entries[extent.entry].tag().id();
       piece.live = live;
     } else if (extent.stream != 0 && extent.state != ExtentState::transit) {
       piece.free = FreeKind::stream;
-      piece.stream_id = pool_.streams_[extent.stream].id;
+      piece.stream_id = book_.id_of(extent.stream);
     }
     pieces_.push_back(piece);
   }
 
-  void copy_slab(const PoolExtent& extent) BERTH_REQUIRES(pool_.mutex_) {
-    const Slabs::Look slab = pool_.slabs_.look(extent.slab);
-    const ClassInfo& info = pool_.classes_[slab.size_class];
+  void copy_slab(const PoolExtent& extent) BERTH_REQUIRES(core_.mutex) {
+    const Slabs::Look slab = core_.slabs.look(extent.slab);
+    const ClassInfo& info = core_.classes[slab.size_class];
     const std::size_t index = (next_ - extent.begin + info.bytes - 1) / info.bytes;
     const std::size_t count = index >= info.blocks ? 0 : std::min(info.blocks - index, kMostEntries - smalls_.size());
     const std::size_t blocks_begin = std::min(extent.begin + index * info.bytes, extent.end());
     Piece piece{.kind = Piece::Kind::slab,
                 .begin = next_,
                 .end = index + count >= info.blocks ? extent.end() : blocks_begin + count * info.bytes,
-                .stream_id = pool_.streams_[slab.stream].id,
+                .stream_id = book_.id_of(slab.stream),
                 .blocks_begin = blocks_begin,
                 .block_bytes = info.bytes,
                 .first = smalls_.size(),
                 .count = count};
     for (std::size_t i = 0; i < count; ++i) {
       const auto number = static_cast<std::uint32_t>(slab.first_entry + index + i);
-      const BlockEntry& entry = pool_.entries_[number];
+      const BlockEntry& entry = core_.entries[number];
       smalls_.push_back({entry.serial.load(), entry.label.load(), entry.mark.load(), number});
     }
     next_ = piece.end;
@@ -202,7 +204,8 @@ class PoolWalk {
       snapshot_.free.push_back({begin, end - begin, stream_id, kind});
   }
 
-  const Pool& pool_;
+  const PoolCore& core_;
+  const StreamBook& book_;
   Snapshot& snapshot_;
   std::vector<std::uint32_t> waiting_;  // entries of blocks that were freed and wait for streams, in order
   std::vector<Piece> pieces_;
@@ -211,6 +214,8 @@ class PoolWalk {
   std::uint32_t bookmark_ = 0;  // an extent near that, by its number
 };
 
-void Pool::list_blocks(Snapshot& snapshot) const { PoolWalk(*this, snapshot).run(); }
+}  // namespace
+
+void walk_blocks(const PoolCore& core, const StreamBook& book, Snapshot& snapshot) { PoolWalk(core, book, snapshot).run(); }
 
 }  // namespace berth::internal::memory

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "memory/pool/cache_set.h"
+
+#include <algorithm>
+#include <new>
+
+#include "berth/base/units.h"
+#include "berth/record/misuse.h"
+#include "os/lock/gate.h"
+
+namespace berth::internal::memory {
+
+namespace {
+
+constexpr std::size_t kMostKept = 32_MiB;        // longer blocks are worth the lock
+constexpr std::size_t kLeastKeptInAll = 64_MiB;  // all threads together may keep so much,
+constexpr std::size_t kKeptShare = 32;           // or such a part of what is committed
+
+constexpr std::uint32_t kCounted = ~0U;  // an entry's mark while its messages are counted
+
+}  // namespace
+
+CacheSet::CacheSet(PoolCore& core, StreamBook& book, Allocator& pool)
+    : core_(core), book_(book), pool_(pool), caches_(new std::atomic<ThreadCache*>[kMostCaches]()) {}
+
+CacheSet::~CacheSet() {
+  for_each([](ThreadCache& cache) { delete &cache; });
+}
+
+// ---- threads and their caches
+
+ThreadCache* CacheSet::add(std::uint32_t stream, std::uint64_t stream_id) noexcept {
+  const std::uint32_t made = count();
+  for (std::uint32_t i = 1; i <= made; ++i) {
+    ThreadCache& cache = (*this)[i];
+    const bool retired = cache.retired.load() != 0;
+    if (cache.owned || (cache.stream != stream && !retired)) continue;
+    cache.owned = true;
+    if (retired) reuse(cache, stream, stream_id);
+    return &cache;
+  }
+  if (made + 1 >= kMostCaches) return nullptr;
+  const PoolFacts facts{reinterpret_cast<std::uintptr_t>(core_.base()), core_.entries.range(), core_.small_limit, core_.alignment,
+                        core_.poisons()};
+  auto* const cache = new (std::nothrow) ThreadCache(facts, made + 1, stream, stream_id);
+  if (cache == nullptr) return nullptr;
+  cache->owned = true;
+  caches_[made + 1].store(cache, std::memory_order_release);  // complete, for readers without the mutex
+  count_.store(made + 1, std::memory_order_release);
+  return cache;
+}
+
+// A cache whose stream is gone, for another. Live blocks that it handed out come back to it; no pending work can touch
+// them.
+void CacheSet::reuse(ThreadCache& cache, std::uint32_t stream, std::uint64_t stream_id) noexcept {
+  cache.stream = stream;
+  cache.stream_id = stream_id;
+  cache.retired.store(0);
+  if (!cache.gate.is_spin_lock()) cache.gate.open();
+}
+
+bool CacheSet::enter(ThreadCache& cache) const noexcept {
+  while (!cache.gate.try_lock()) {
+    const os::Lock wait(core_.mutex);  // whoever has shut the gates holds it
+    if (cache.retired.load() != 0) return false;
+  }
+  return true;
+}
+
+void CacheSet::retire(ThreadCache* cache) noexcept {
+  const os::Lock lock(core_.mutex);
+  core_.usage.take_bytes(*cache);
+  flush(*cache);
+  cache->owned = false;
+}
+
+void CacheSet::retire_stream(std::uint32_t stream) noexcept {
+  const AllShut shut(*this);
+  for_each([&](ThreadCache& cache) {
+    if (cache.stream != stream) return;
+    core_.usage.take_bytes(cache);
+    flush(cache);
+    cache.retired.store(1);
+  });
+}
+
+// ---- gates
+
+void CacheSet::shut() const noexcept {
+  for_each([](ThreadCache& cache) { cache.gate.close(); });
+  os::fence_all_threads();
+  for_each([](ThreadCache& cache) { cache.gate.drain(); });
+  os::fence_all_threads();
+}
+
+void CacheSet::reopen() const noexcept {
+  os::fence_all_threads();
+  for_each([](ThreadCache& cache) {
+    if (cache.retired.load() == 0 || cache.gate.is_spin_lock()) cache.gate.open();
+  });
+}
+
+// The child has one thread; the caches of the others belong to no thread, and their blocks are everyone's.
+void CacheSet::after_fork(bool in_child) noexcept {
+  for_each([&](ThreadCache& cache) {
+    if (!in_child || !cache.owned || own(cache.number) != nullptr) return;
+    if (!core_.is_inherited()) flush(cache);
+    cache.owned = false;
+  });
+  if (in_child && core_.is_inherited()) t_front = {};  // the fast path asks nothing: no request may take it
+  reopen();
+}
+
+// ---- blocks that come and go
+
+void CacheSet::read_inbox(ThreadCache& cache, Spill& spill, IntoBins into_bins) noexcept {
+  for (std::uint32_t n = 0; n < Inbox::kEntries; ++n) {
+    const Inbox::Message message = cache.inbox.get();
+    if (message.serial == 0) return;
+    BlockEntry* const entry = &core_.entries[message.entry];
+    entry->mark.store(0);
+    if (entry->serial.load() != message.serial) {
+      // Two threads freed it at the same moment, and both were answered yes; this is the second.
+      late_double_frees_.fetch_add(1, std::memory_order_relaxed);
+      continue;
+    }
+    entry->serial.store(0);
+    cache.count_free(message.bytes);
+    cache.make_untouchable(entry, message.bytes);
+    Bin& bin = cache.bins[entry->size_class()];
+    if (into_bins == IntoBins::no || !bin.push(entry)) cache.give_up(entry, spill);
+  }
+}
+
+void CacheSet::drain_inbox(ThreadCache& cache) noexcept {
+  Spill spill;
+  read_inbox(cache, spill, IntoBins::no);
+  return_to_slabs(spill.entries());
+}
+
+void CacheSet::return_to_slabs(std::span<BlockEntry* const> entries) noexcept {
+  // What giving one back looks at is rarely in the processor's caches: prefetched for all of them, it is waited for once.
+  for (const BlockEntry* const entry : entries) __builtin_prefetch(entry, 1);
+  for (const BlockEntry* const entry : entries) core_.slabs.prefetch_entry(entry);
+  for (const BlockEntry* const entry : entries) core_.slabs.prefetch_slab(entry);
+  for (BlockEntry* const entry : entries) book_.release(entry);
+}
+
+void CacheSet::flush(ThreadCache& cache) noexcept {
+  drain_inbox(cache);
+  for (SizeClass c = 0; c < core_.classes.count(); ++c) flush_bin(cache, c);
+  end_keeping(cache);
+}
+
+void CacheSet::flush_bin(ThreadCache& cache, SizeClass size_class) noexcept {
+  Bin& bin = cache.bins[size_class];
+  return_to_slabs(bin.entries());
+  cache.from_slabs -= bin.count();
+  bin.remove_first(bin.count());
+}
+
+void CacheSet::flush_all() noexcept {
+  const AllShut shut(*this);
+  for_each([&](ThreadCache& cache) { flush(cache); });
+}
+
+void CacheSet::flush_class(SizeClass size_class) noexcept {
+  for_each([&](ThreadCache& cache) { flush_bin(cache, size_class); });
+}
+
+// ---- the large block that stays with its thread
+
+bool CacheSet::may_keep(const ThreadCache& cache, const PoolExtent& extent) const noexcept {
+  const std::size_t most = std::max(kLeastKeptInAll, core_.space.figures().committed / kKeptShare);
+  return cache.kept == nullptr && cache.stream == extent.stream && cache.retired.load() == 0 && core_.decay_period.count() != 0 &&
+         extent.bytes <= kMostKept && kept_bytes_ + extent.bytes <= most;
+}
+
+void CacheSet::keep(ThreadCache& cache, BlockEntry* entry, const PoolExtent& extent) noexcept {
+  entry->set_where(extent.begin, cache.number);
+  cache.kept = entry;
+  cache.kept_request = extent.requested;
+  kept_bytes_ += extent.bytes;
+}
+
+void CacheSet::end_keeping(ThreadCache& cache) noexcept {
+  BlockEntry* const entry = cache.kept;
+  if (entry == nullptr) return;
+  const PoolExtent* const extent = core_.space.extent(entry->extent());
+  cache.kept = nullptr;
+  entry->set_where(extent->begin, 0);
+  kept_bytes_ -= extent->bytes;
+  if (entry->serial.load() == 0) book_.release(entry);
+}
+
+// ---- counts
+
+void CacheSet::take_bytes() const noexcept {
+  for_each([&](ThreadCache& cache) { core_.usage.take_bytes(cache); });
+}
+
+BlockCounts CacheSet::counts() const noexcept {
+  BlockCounts all;
+  for_each([&](const ThreadCache& cache) {
+    all.allocations += cache.allocations();
+    all.frees += cache.frees();
+  });
+  return all;
+}
+
+CacheSet::SentHome CacheSet::sent_home() const noexcept {
+  SentHome sent;
+  for_each([&](const ThreadCache& cache) {
+    cache.inbox.for_each([&](const Inbox::Message& message) {
+      BlockEntry& entry = core_.entries[message.entry];
+      if (entry.serial.load() != message.serial || entry.mark.load() == kCounted) return;  // the second of two frees at one moment
+      entry.mark.store(kCounted);
+      sent.bytes += message.bytes;
+      ++sent.blocks;
+    });
+    cache.inbox.for_each([&](const Inbox::Message& message) {
+      BlockEntry& entry = core_.entries[message.entry];
+      if (entry.mark.load() == kCounted) entry.mark.store(static_cast<std::uint32_t>(message.serial));
+    });
+  });
+  return sent;
+}
+
+void CacheSet::report_late_double_frees() noexcept {
+  if (late_double_frees_.load(std::memory_order_relaxed) == 0) [[likely]]
+    return;
+  for (std::uint32_t n = late_double_frees_.exchange(0, std::memory_order_relaxed); n > 0; --n)
+    report_misuse({.kind = MisuseKind::double_free,
+                   .allocator = "pool",
+                   .device = core_.backend.device().key(),
+                   .address = nullptr,
+                   .bytes = 0,
+                   .tag = {}});
+}
+
+std::string CacheSet::audit() const {
+  std::size_t kept = 0;
+  for (std::uint32_t i = 1; i <= count(); ++i) {
+    const ThreadCache& cache = (*this)[i];
+    if (std::string wrong = audit(cache); !wrong.empty()) return wrong;
+    if (cache.kept != nullptr) kept += core_.space.extent(cache.kept->extent())->bytes;
+  }
+  return kept == kept_bytes_ ? "" : "pool: kept bytes are not the sum of the blocks that threads keep";
+}
+
+std::string CacheSet::audit(const ThreadCache& cache) const {
+  std::size_t granted = 0;
+  for (SizeClass c = 0; c < core_.classes.count(); ++c) {
+    const Bin& bin = cache.bins[c];
+    granted += bin.capacity() * std::size_t{core_.classes[c].bytes};
+    if (bin.count() > bin.capacity() || bin.capacity() > Bin::kMost) return "pool: a bin holds more than it may";
+    for (const BlockEntry* const entry : bin.entries()) {
+      if (entry->owner() != cache.number || entry->serial.load() != 0) return "pool: a bin holds a block that is live, or another's";
+      if (entry->size_class() != c) return "pool: a bin holds a block of another class";
+    }
+  }
+  if (const BlockEntry* const kept = cache.kept; kept != nullptr) {
+    const bool large = kept->is_large() && kept->owner() == cache.number;
+    if (!large || core_.space.extent(kept->extent())->requested != cache.kept_request)
+      return "pool: a cache keeps a block that is not its own";
+  }
+  return granted == cache.granted ? "" : "pool: the bins' capacities do not add up to what the cache was granted";
+}
+
+}  // namespace berth::internal::memory

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "berth/memory/allocator.h"
+#include "memory/cache/thread_cache.h"
+#include "memory/pool/pool_core.h"
+#include "memory/pool/stream_book.h"
+#include "os/process/fork.h"
+
+// What the threads of a pool keep: their caches of small blocks, by number, and with each at most one large block. A
+// cache belongs to its thread, which goes in and out through the gate without the mutex; whoever shuts all gates
+// (AllShut) has all caches.
+namespace berth::internal::memory {
+
+class CacheSet final : public CacheOwner, private os::ForkListener {
+ public:
+  // `pool` is the allocator that keeps this alive.
+  CacheSet(PoolCore& core, StreamBook& book, Allocator& pool);
+  ~CacheSet();
+  using os::ForkListener::listen;          // when the pool is complete
+  using os::ForkListener::stop_listening;  // first of all when the pool is destroyed
+
+  // The calling thread's cache for a stream, made with `make` if there is none; nullptr when there can be none. `make`
+  // runs with the mutex and returns the stream's number.
+  template <class Make>
+  ThreadCache* find_or_add(StreamRef stream, const Make& ready) noexcept;
+  // The calling thread's cache if it used one of this pool last, else nullptr.
+  ThreadCache* front() const noexcept { return t_front.allocator == core_.id ? t_front.cache : nullptr; }
+  ThreadCache* own(std::uint32_t number) const noexcept { return ThreadCaches::find_number(core_.id, number); }
+  // REQUIRES: a live block, or one that was, has this number as its owner.
+  ThreadCache& operator[](std::uint32_t number) const noexcept { return *caches_[number].load(std::memory_order_acquire); }
+  std::uint32_t count() const noexcept { return count_.load(std::memory_order_relaxed); }
+  // Whether a cache, or the pool itself, has ever handed out a block with such a serial.
+  bool was_issued(std::uint64_t serial) const noexcept { return serial != 0 && serial >> ThreadCache::kSerialShift <= count(); }
+
+  // Enters a cache that is the calling thread's. False: its stream is gone, and the gate stays shut.
+  [[nodiscard]] bool enter(ThreadCache& cache) const noexcept;
+
+  // While it lives, every cache is the caller's. With the mutex.
+  class AllShut {
+   public:
+    explicit AllShut(const CacheSet& caches) noexcept : caches_(caches) { caches_.shut(); }
+    ~AllShut() { caches_.reopen(); }
+    AllShut(const AllShut&) = delete;
+    AllShut& operator=(const AllShut&) = delete;
+
+   private:
+    const CacheSet& caches_;
+  };
+
+  // ---- With the mutex. REQUIRES: the caller owns the cache, or has shut the gates.
+
+  // Takes in what other threads have sent home, and only now counts it as freed. At most one inbox full: others may be
+  // sending all the while. Needs no mutex, only the gate.
+  enum class IntoBins : bool { no, yes };
+  void read_inbox(ThreadCache& cache, Spill& spill, IntoBins into_bins) noexcept;
+  // The same, with the blocks returned to the slabs.
+  void drain_inbox(ThreadCache& cache) noexcept;
+  void return_to_slabs(std::span<BlockEntry* const> entries) noexcept;
+  void flush(ThreadCache& cache) noexcept;
+  void flush_class(SizeClass size_class) noexcept;  // of all caches. REQUIRES: the gates are shut
+
+  // The large block that stays with a thread, live or free (large_blocks.cc).
+  bool may_keep(const ThreadCache& cache, const PoolExtent& extent) const noexcept;
+  void keep(ThreadCache& cache, BlockEntry* entry, const PoolExtent& extent) noexcept;  // REQUIRES: the block is free
+  void end_keeping(ThreadCache& cache) noexcept;
+
+  // ---- With the mutex.
+
+  void flush_all() noexcept;
+  // No thread finds the caches of a stream any more: their gates stay shut, and their blocks are in the slabs.
+  void retire_stream(std::uint32_t stream) noexcept;
+
+  // Of all caches. REQUIRES: the gates are shut.
+  void take_bytes() const noexcept;
+  BlockCounts counts() const noexcept;
+  struct SentHome {
+    std::size_t bytes = 0;
+    std::uint64_t blocks = 0;
+  };
+  SentHome sent_home() const noexcept;  // freed by other threads, and still in an inbox
+  std::string audit() const;
+
+  // ---- Any thread.
+
+  // Reports the double frees that were found in inboxes.
+  void report_late_double_frees() noexcept;
+  void retire(ThreadCache* cache) noexcept override;  // its thread has ended
+
+ private:
+  static constexpr std::uint32_t kMostCaches = 4096;
+
+  ThreadCache* add(std::uint32_t stream, std::uint64_t stream_id) noexcept;
+  static void reuse(ThreadCache& cache, std::uint32_t stream, std::uint64_t stream_id) noexcept;
+  void shut() const noexcept;
+  void reopen() const noexcept;
+  template <class Visit>
+  void for_each(Visit visit) const {
+    for (std::uint32_t i = 1; i <= count(); ++i) visit((*this)[i]);
+  }
+  void flush_bin(ThreadCache& cache, SizeClass size_class) noexcept;
+  std::string audit(const ThreadCache& cache) const;
+  void before_fork() noexcept override { shut(); }
+  void after_fork(bool in_child) noexcept override;
+
+  PoolCore& core_;
+  StreamBook& book_;
+  Allocator& pool_;
+  std::unique_ptr<std::atomic<ThreadCache*>[]> caches_;  // by number; none is taken away while the pool lives
+  std::atomic<std::uint32_t> count_{0};                  // caches_[1] to caches_[count_] are there
+  std::atomic<std::uint32_t> late_double_frees_{0};      // found when an inbox was read, not yet reported
+  std::size_t kept_bytes_ = 0;                           // of large blocks that stay with their threads
+};
+
+template <class Make>
+ThreadCache* CacheSet::find_or_add(StreamRef stream, const Make& ready) noexcept {
+  if (ThreadCache* const found = ThreadCaches::find(core_.id, stream.state())) return found;
+  if (!ThreadCaches::reserve()) return nullptr;
+  ThreadCache* added = nullptr;
+  {
+    const os::Lock lock(core_.mutex);
+    const Result<std::uint32_t> number = ready();
+    while (ThreadCache* const retired = ThreadCaches::forget_retired(core_.id)) retired->owned = false;
+    if (number) added = add(*number, stream.id());
+  }
+  // The thread's list keeps no pool alive, but must be able to: when the thread ends, its cache is retired here.
+  if (added != nullptr) ThreadCaches::enter(std::shared_ptr<CacheOwner>(pool_.shared_from_this(), this), {core_.id, stream.state(), added});
+  return added;
+}
+
+}  // namespace berth::internal::memory

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "memory/pool/escalation.h"
+
+namespace berth::internal::memory {
+
+using Effort = Space::Effort;
+using Wait = StreamBook::Wait;
+
+bool Escalation::next(Status& done) noexcept {
+  if (tried_ != Tried::nothing && done) return false;
+  Supply& supply = supply_;
+  switch (tried_) {
+    case Tried::nothing:
+      if (supply.book_.any_pending()) return try_next(Tried::cached, Effort::cached_only);
+      return try_device(done);
+    case Tried::cached:
+      if (supply.book_.take_known(stream_)) return try_next(Tried::known, Effort::cached_only);
+      [[fallthrough]];
+    case Tried::known:
+      if (!supply.is_held()) supply.book_.settle(Wait::no);
+      return try_device(done);
+    case Tried::held:  // what threads keep is cached memory too, and the device is not asked for it
+      supply.caches_.flush_all();
+      return try_next(Tried::everything, Effort::cached_only);
+    case Tried::usual:
+      if (done.failure().code != ErrorCode::out_of_memory) return false;
+      supply.caches_.flush_all();
+      supply.book_.settle(Wait::no);
+      return try_next(Tried::all_pages, Effort::all_pages);
+    case Tried::all_pages:
+      if (may_go_on(done) && supply.book_.any_pending()) {
+        supply.book_.settle(Wait::yes);
+        return try_next(Tried::waited, Effort::all_pages);
+      }
+      [[fallthrough]];
+    case Tried::waited:
+      if (!may_go_on(done) || done.failure().cause == Refusal::private_limit || !supply.press_relatives()) return false;
+      return try_next(Tried::everything, Effort::all_pages);
+    case Tried::everything: break;
+  }
+  return false;
+}
+
+// The device may be asked, unless it is held or the stream is being captured.
+bool Escalation::try_device(Status& done) noexcept {
+  if (supply_.is_held()) return try_next(Tried::held, Effort::cached_only);
+  if (const Status allowed = supply_.book_.refuse_capture(stream_); !allowed) {
+    done = allowed;
+    return false;
+  }
+  return try_next(Tried::usual, Effort::usual);
+}
+
+bool Escalation::may_go_on(const Status& done) const noexcept {
+  return done.failure().code == ErrorCode::out_of_memory && !supply_.is_held();
+}
+
+}  // namespace berth::internal::memory

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "berth/base/result.h"
+#include "memory/pool/space.h"
+#include "memory/pool/supply.h"
+
+namespace berth::internal::memory {
+
+// What a pool tries for one request, with growing effort, until it succeeds or there is nothing left to try:
+//
+//     Status done;
+//     for (Escalation effort(supply, stream); effort.next(done);) done = space.take(..., effort.level());
+//
+// With the mutex; `next` releases it.
+class Escalation {
+ public:
+  Escalation(Supply& supply, std::uint32_t stream) noexcept : supply_(supply), stream_(stream) {}
+
+  // Whether to try (again), with `level()`, after what the last attempt said. If not, `done` is the answer.
+  bool next(Status& done) noexcept;
+  Space::Effort level() const noexcept { return level_; }
+
+ private:
+  enum class Tried : std::uint8_t { nothing, cached, known, held, usual, all_pages, waited, everything };
+
+  bool try_next(Tried what, Space::Effort level) noexcept {
+    tried_ = what;
+    level_ = level;
+    return true;
+  }
+  bool try_device(Status& done) noexcept;
+  bool may_go_on(const Status& done) const noexcept;
+
+  Supply& supply_;
+  const std::uint32_t stream_;
+  Tried tried_ = Tried::nothing;
+  Space::Effort level_ = Space::Effort::cached_only;
+};
+
+}  // namespace berth::internal::memory

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "memory/pool/large_blocks.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "berth/base/checked.h"
+#include "memory/pool/escalation.h"
+
+namespace berth::internal::memory {
+
+namespace {
+
+constexpr std::uint32_t kPollKeptEvery = 16;  // frees of a kept block, which drive the decay as other frees do
+constexpr Failure kNoHeap{ErrorCode::out_of_memory, 0, "no heap to remember the stream"};
+constexpr Failure kTooLarge{ErrorCode::out_of_memory, 0, "no address space is that large"};
+
+// What the thread did last with large memory: how many times in a row it has freed and allocated the same size.
+struct Turns {
+  static constexpr std::uint32_t kEnough = 8;  // with 2, blocks stayed where better addresses were free: resnet_train had 1.0144 for 1.0086
+  std::uint64_t pool = 0;
+  std::size_t bytes = 0;
+  std::uint32_t count = 0;
+
+  // Memory of that size is allocated, or freed. Whether the thread takes turns.
+  bool allocate(std::uint64_t id, std::size_t size) noexcept {
+    if (id != pool || size != bytes) count = 0;
+    return count >= kEnough;
+  }
+  bool free(std::uint64_t id, std::size_t size) noexcept {
+    if (id != pool || size != bytes) *this = {id, size, 0};
+    count = std::min(count + 1, kEnough + 1);
+    return count > kEnough;
+  }
+};
+constinit thread_local Turns t_turns;
+
+}  // namespace
+
+// ---- the block that stays with its thread
+
+bool LargeBlocks::obtain_kept(const Request& request, Block& block) const noexcept {
+  const CacheFront& front = t_front;
+  if (front.allocator != core_.id || front.stream != request.stream.state() || request.alignment > Space::kGrain) return false;
+  const ThreadCache::Taken taken = front.cache->take_kept(request.bytes, BlockEntry::make_label(request.allocator_id, request.tag, 0));
+  if (taken.entry == nullptr) return false;
+  block.data = core_.base() + taken.entry->offset();  // not ThreadCache::address: the keeping may have ended just now
+  block.serial = taken.serial;
+  block.cookie = EntryRange::cookie(taken.entry);
+  return true;
+}
+
+bool LargeBlocks::free_kept(BlockEntry* entry, const Block& block) noexcept {
+  ThreadCache* const own = caches_.front();
+  if (own == nullptr || !own->put_kept(entry, block)) return false;
+  if (++own->kept_polls % kPollKeptEvery == 0) {
+    const os::Lock lock(core_.mutex);
+    supply_.decay(Supply::Decayed::a_few_pages);
+  }
+  return true;
+}
+
+void LargeBlocks::take_in(ThreadCache* own, Kept kept) noexcept {
+  if (own == nullptr) return;
+  core_.usage.take_bytes(*own);
+  if (kept == Kept::ends && own->has_kept()) caches_.end_keeping(*own);
+}
+
+// From here on the mutex alone guards the block, if it is large.
+void LargeBlocks::recall(const BlockEntry* entry) noexcept {
+  const std::uint32_t owner = entry->is_large() ? entry->owner() : 0;
+  if (owner == 0) return;
+  std::optional<CacheSet::AllShut> shut;
+  if (core_.is_inherited() || caches_.own(owner) == nullptr) shut.emplace(caches_);
+  caches_.end_keeping(caches_[owner]);
+}
+
+// ---- requests
+
+Status LargeBlocks::obtain(const Request& request, Block& block) noexcept {
+  if (obtain_kept(request, block)) return {};
+  // The cache will keep the block; without one the request goes on as usual.
+  if (t_turns.allocate(core_.id, request.bytes)) (void)supply_.cache_for(request.stream);
+  // Large blocks that are not so large still begin in a grain of their own, by which they are found.
+  const auto rounded = try_align_up(request.bytes, request.bytes < kSlabGrain ? kSlabGrain : Space::kGrain);
+  const os::Lock lock(core_.mutex);
+  take_in(caches_.front(), Kept::ends);
+  if (!rounded) return core_.usage.refused(kTooLarge);
+  const Result<PoolExtent*> extent = take(request, *rounded);
+  if (!extent) return core_.usage.refused(extent.failure());
+  hand_out(**extent, request, block);
+  return {};
+}
+
+// An extent with an entry. With the mutex; releases it.
+Result<PoolExtent*> LargeBlocks::take(const Request& request, std::size_t bytes) noexcept {
+  const Result<std::uint32_t> stream = supply_.ready(request.stream);
+  if (!stream) return stream.failure();
+  PoolExtent* extent = nullptr;
+  Status done;
+  for (Escalation effort(supply_, *stream); effort.next(done);) {
+    const std::size_t alignment = std::max(request.alignment, Space::kGrain);
+    const Result<PoolExtent*> taken = core_.space.take(Space::Part::large, bytes, alignment, *stream, effort.level());
+    done = taken ? Status() : Status(taken.failure());
+    if (taken) extent = *taken;
+  }
+  if (!done) return done.failure();
+  extent->stream = *stream;
+  extent->entry = core_.entries.take(BlockTable::kLarge, 1);
+  if (extent->entry != 0) return extent;
+  book_.release(extent);
+  return PoolCore::kNoTables;
+}
+
+void LargeBlocks::hand_out(PoolExtent& extent, const Request& request, Block& block) noexcept {
+  BlockEntry& entry = core_.entries[extent.entry];
+  extent.requested = request.bytes;
+  block.serial = core_.usage.next_serial();
+  block.data = core_.base() + extent.begin;
+  block.cookie = EntryRange::cookie(&entry);
+  entry.set_where(extent.begin, 0);
+  entry.label.store(BlockEntry::make_label(request.allocator_id, request.tag, 0));
+  entry.kind.store(extent.index << 8 | BlockEntry::kLargeClass);
+  entry.serial.store(block.serial);
+  core_.slabs.enter_large(extent.begin, extent.entry);
+  core_.usage.allocated(request.bytes);
+  if (!core_.poisons()) return;
+  unpoison(block.data, request.bytes);
+  if (extent.stream == 0) poison(static_cast<std::byte*>(block.data) + request.bytes, extent.bytes - request.bytes);
+}
+
+// ---- frees and other uses
+
+BlockVerdict LargeBlocks::judge(const BlockEntry* entry, const Block& block) const noexcept {
+  const PoolExtent* const extent = entry->is_large() ? core_.space.extent(entry->extent()) : nullptr;
+  const std::uint64_t serial = entry->serial.load();
+  if (extent == nullptr || serial == 0 || serial != block.serial)
+    return caches_.was_issued(block.serial) ? BlockVerdict::double_free : BlockVerdict::foreign;
+  if (core_.base() + extent->begin != block.data) return BlockVerdict::foreign;
+  if (!entry->is_of(block.allocator_id)) return BlockVerdict::foreign;
+  return extent->requested == block.bytes ? BlockVerdict::ok : BlockVerdict::size_mismatch;
+}
+
+BlockVerdict LargeBlocks::free(BlockEntry* entry, const Block& block, When when) noexcept {
+  if (when == When::later && free_kept(entry, block)) return BlockVerdict::ok;
+  const bool in_turn = t_turns.free(core_.id, block.bytes);
+  ThreadCache* const own = caches_.front();
+  const os::Lock lock(core_.mutex);
+  take_in(own, when == When::now ? Kept::ends : Kept::stays);  // with `now`, as it may be in the same pages
+  recall(entry);
+  if (const BlockVerdict verdict = judge(entry, block); verdict != BlockVerdict::ok) return verdict;
+  entry->serial.store(0);
+  core_.usage.freed(block.bytes);
+  if (core_.is_inherited()) return BlockVerdict::ok;
+  const PoolExtent& extent = *core_.space.extent(entry->extent());
+  const std::size_t begin = extent.begin;
+  const std::size_t bytes = extent.bytes;
+  if (!book_.must_wait(entry)) {
+    if (core_.poisons() && extent.stream == 0) poison(block.data, block.bytes);
+    if (own != nullptr && in_turn && when == When::later && caches_.may_keep(*own, extent))
+      caches_.keep(*own, entry, extent);
+    else
+      book_.release(entry);
+  }
+  if (when == When::now)
+    supply_.give_pages_back(begin, bytes);
+  else
+    supply_.poll_decay();
+  return BlockVerdict::ok;
+}
+
+Result<BlockVerdict> LargeBlocks::note_use(BlockEntry* entry, const Block& block, StreamRef stream, std::uint32_t number) noexcept {
+  recall(entry);
+  if (const BlockVerdict verdict = judge(entry, block); verdict != BlockVerdict::ok) return verdict;
+  if (number == 0 || number == book_.stream_of(entry)) return BlockVerdict::ok;
+  return book_.note_use(entry, stream) ? Result<BlockVerdict>(BlockVerdict::ok) : kNoHeap;
+}
+
+bool LargeBlocks::grow(BlockEntry* entry, Block& block, std::size_t bytes) noexcept {
+  const auto rounded = try_align_up(bytes, Space::kGrain);
+  const os::Lock lock(core_.mutex);
+  take_in(caches_.front(), Kept::ends);
+  recall(entry);
+  if (!rounded || judge(entry, block) != BlockVerdict::ok) return false;
+  PoolExtent* const extent = core_.space.extent(entry->extent());
+  // Another stream may have the number of one that is gone. What that has freed is not this block's, which was the old
+  // stream's.
+  const std::uint32_t stream = book_.find(block.stream_id) == extent->stream ? extent->stream : 0;
+  // The new serial comes first: the space may release the mutex, and until it is back no other thread's free may find the
+  // block. Nor may one by its address alone: meanwhile it has no owner.
+  const std::uint64_t serial = core_.usage.next_serial();
+  const std::uint64_t label = entry->label.load();
+  entry->serial.store(serial);
+  entry->label.store(label & BlockEntry::kTagMask);
+  const Space::Effort effort = supply_.is_held() ? Space::Effort::cached_only : Space::Effort::usual;
+  const bool grown = *rounded <= extent->bytes || core_.space.grow(extent, *rounded, stream, effort);
+  entry->label.store(label);
+  if (!grown) {
+    entry->serial.store(block.serial);
+    return false;
+  }
+  extent->requested = bytes;
+  if (core_.poisons()) unpoison(block.data, bytes);
+  core_.usage.grew(block.bytes, bytes);
+  block.serial = serial;
+  block.bytes = bytes;
+  return true;
+}
+
+}  // namespace berth::internal::memory

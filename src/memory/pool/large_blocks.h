@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "berth/memory/block_source.h"
+#include "memory/pool/cache_set.h"
+#include "memory/pool/supply.h"
+
+// The large blocks of a pool, each with an extent of its own: under the mutex, except for the block that a thread frees
+// and allocates in turn, over and over. That one stays with the thread's cache (`ThreadCache::kept`): between two
+// requests it is in no list of free memory, and its thread takes no lock for it.
+//
+// A kept block is recalled for anything else: growing it, using it on another stream, freeing it from another thread. It
+// is released when its thread asks for large memory of another size, and with the rest of the cache.
+namespace berth::internal::memory {
+
+class LargeBlocks {
+ public:
+  using When = BlockSource::When;
+
+  LargeBlocks(PoolCore& core, StreamBook& book, CacheSet& caches, Supply& supply) noexcept
+      : core_(core), book_(book), caches_(caches), supply_(supply) {}
+
+  // Without the mutex.
+  Status obtain(const Request& request, Block& block) noexcept;
+  BlockVerdict free(BlockEntry* entry, const Block& block, When when) noexcept;
+  bool grow(BlockEntry* entry, Block& block, std::size_t bytes) noexcept;  // into what follows it
+
+  // The stream, by number, uses the block beside its own. With the mutex.
+  Result<BlockVerdict> note_use(BlockEntry* entry, const Block& block, StreamRef stream, std::uint32_t number) noexcept;
+
+ private:
+  bool obtain_kept(const Request& request, Block& block) const noexcept;
+  bool free_kept(BlockEntry* entry, const Block& block) noexcept;
+  Result<PoolExtent*> take(const Request& request, std::size_t bytes) noexcept;
+  void hand_out(PoolExtent& extent, const Request& request, Block& block) noexcept;
+  BlockVerdict judge(const BlockEntry* entry, const Block& block) const noexcept;
+  // Takes in what the calling thread's cache has counted and, if asked, ends its keeping of a free block, so that the
+  // space has all that this thread has freed.
+  enum class Kept : bool { stays, ends };
+  void take_in(ThreadCache* own, Kept kept) noexcept;
+  void recall(const BlockEntry* entry) noexcept;
+
+  PoolCore& core_;
+  StreamBook& book_;
+  CacheSet& caches_;
+  Supply& supply_;
+};
+
+}  // namespace berth::internal::memory

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/poison.h"
+#include "base/relaxed.h"
+#include "berth/device/backend.h"
+#include "berth/memory/block.h"
+#include "berth/memory/pool.h"
+#include "memory/budget.h"
+#include "memory/cache/block_table.h"
+#include "memory/cache/size_classes.h"
+#include "memory/inherited.h"
+#include "memory/pool/decay.h"
+#include "memory/pool/pool_usage.h"
+#include "memory/pool/slabs.h"
+#include "memory/pool/space.h"
+#include "os/lock/mutex.h"
+#include "os/process/fork.h"
+
+// What the parts of a pool have in common: its address range, the tables of blocks, and the mutex that guards both.
+// Each part keeps its own state beside this and checks it in its own `audit`. A part calls only those below it:
+//
+//     Pool            the allocator: routes each request, reports
+//     SmallBlocks     blocks of slabs, by way of the thread caches  |  LargeBlocks   blocks with an extent of their own
+//     Supply          memory in, with growing effort, and out: decay, trim, holds, relatives
+//     CacheSet        what threads keep
+//     StreamBook      which streams may still use freed memory
+//     PoolCore        Space (extents, pages), Slabs, BlockTable, counts
+//
+// A member function of a part that says "with the mutex" requires that the caller holds `PoolCore::mutex`, which clang
+// cannot check across classes; if it may release the mutex meanwhile, it says so.
+namespace berth::internal::memory {
+
+struct PoolCore {
+  struct Setup {
+    PoolOptions options;
+    std::size_t page_bytes;
+    Budget* below;                 // the budget that the pool's stands on: the process's, or the parent's
+    PageLender* lender = nullptr;  // of a private pool: its parent
+    bool fixed_pages = false;
+  };
+  static constexpr Failure kNoTables{ErrorCode::out_of_memory, 0, "no heap for the pool's tables"};
+
+  PoolCore(Backend& pool_backend, std::uint64_t pool_id, const Setup& setup);
+
+  // Reserves the address range and makes the tables, once. With the mutex; releases it.
+  Status open() noexcept;
+  bool is_open() const noexcept { return base() != nullptr; }
+  std::byte* base() const noexcept { return reinterpret_cast<std::byte*>(base_.load()); }
+  std::size_t offset_of(const void* data) const noexcept { return static_cast<std::size_t>(static_cast<const std::byte*>(data) - base()); }
+
+  // The entry of a block that came from outside, or nullptr. A block made by block_at, of which only the address is
+  // known, gets its serial. Without the mutex.
+  BlockEntry* find(Block& block) const noexcept;
+  // `visit(entry, bytes)` for each live block. With the mutex.
+  template <class Visit>
+  void for_each_live(Visit visit) const {
+    for (std::uint32_t number = 1; number <= entries.used(); ++number) {
+      const BlockEntry& entry = entries[number];
+      if (entry.serial.load() == 0) continue;
+      visit(entry, entry.is_large() ? space.extent(entry.extent())->requested : entry.small_bytes());
+    }
+  }
+
+  // Whether this is a forked child that must leave the pool, and what is on its device, alone.
+  bool is_inherited() const noexcept { return memory::is_inherited(origin, backend); }
+  // Whether the address sanitizer is told which memory is free.
+  bool poisons() const noexcept { return kAddressSanitizer && backend.properties().abilities.host_access; }
+
+  Backend& backend;
+  const std::uint64_t id;  // the allocator's
+  const os::Origin origin;
+  const SizeClasses classes;
+  const std::size_t small_limit;  // requests up to this are small
+  const std::size_t alignment;    // of every small block
+  const std::size_t page_bytes;
+  const std::chrono::milliseconds decay_period;
+  const double target_ratio;
+  const bool fixed_pages;
+  Budget budget;
+  BlockTable entries;
+
+  mutable os::Mutex mutex;
+  Decay decay;
+  Space space;
+  Slabs slabs;
+  mutable PoolUsage usage;
+
+ private:
+  Relaxed<std::uintptr_t> base_;  // of the range, once there is one; whoever has a block has seen it set
+};
+
+}  // namespace berth::internal::memory

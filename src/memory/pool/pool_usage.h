@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "berth/base/result.h"
+#include "memory/cache/thread_cache.h"
+
+// What a pool has handed out: the bytes that thread caches have reported so far, and everything that passed no cache.
+// The pool's mutex guards it.
+namespace berth::internal::memory {
+
+struct BlockCounts {
+  std::uint64_t allocations = 0;
+  std::uint64_t frees = 0;
+
+  std::uint64_t live() const noexcept { return allocations - frees; }
+};
+
+class PoolUsage {
+ public:
+  // Of a block that passes no cache.
+  void allocated(std::size_t bytes) noexcept {
+    in_use_ += static_cast<std::int64_t>(bytes);
+    peak_ = std::max(peak_, in_use_);
+    ++counts_.allocations;
+  }
+  void freed(std::size_t bytes) noexcept {
+    in_use_ -= static_cast<std::int64_t>(bytes);
+    ++counts_.frees;
+  }
+  void grew(std::size_t from, std::size_t to) noexcept {  // which counts as a free and an allocation
+    freed(from);
+    allocated(to);
+  }
+  Failure refused(const Failure& failure) noexcept {
+    ++failures_;
+    return failure;
+  }
+
+  // Takes over the bytes that a cache has counted: all that a peak needs. REQUIRES: the caller owns the cache, or has
+  // shut the gates.
+  void take_bytes(ThreadCache& cache) noexcept {
+    peak_ = std::max(peak_, in_use_ + cache.peak_in_use());
+    in_use_ += cache.in_use();
+    cache.forget_bytes();
+  }
+
+  std::uint64_t next_serial() noexcept { return ++serial_; }  // of a block that no cache handed out
+
+  // Bytes of all blocks, when every cache has been asked.
+  std::size_t in_use() const noexcept { return static_cast<std::size_t>(in_use_); }
+  std::size_t peak() const noexcept { return static_cast<std::size_t>(peak_); }
+  const BlockCounts& counts() const noexcept { return counts_; }  // without what passed through caches
+  std::uint64_t failures() const noexcept { return failures_; }
+
+ private:
+  std::int64_t in_use_ = 0;  // below zero while a cache has not reported what others freed
+  std::int64_t peak_ = 0;
+  BlockCounts counts_;
+  std::uint64_t failures_ = 0;
+  std::uint64_t serial_ = 0;
+};
+
+}  // namespace berth::internal::memory

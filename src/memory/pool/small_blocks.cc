@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "memory/pool/small_blocks.h"
+
+#include <algorithm>
+#include <array>
+
+#include "memory/pool/escalation.h"
+
+namespace berth::internal::memory {
+
+namespace {
+
+constexpr std::size_t kBatchBytes = std::size_t{128} << 10;  // fetched from the slabs at a time
+constexpr std::size_t kBinBytes = std::size_t{512} << 10;    // the most that one bin keeps
+constexpr std::uint32_t kSpill = 16;                         // blocks given up at a time, at most: no request waits long
+
+// What a thread's cache may keep: a share of all small memory, so that caches matter little to the whole, and bins are
+// deep where much comes and goes.
+constexpr std::size_t kLeastBudget = std::size_t{2} << 20;
+constexpr std::size_t kMostBudget = std::size_t{64} << 20;
+constexpr std::size_t kBudgetShare = 16;
+
+constexpr Failure kNoHeap{ErrorCode::out_of_memory, 0, "no heap to remember the stream"};
+
+void spill_first(ThreadCache& cache, Bin& bin, std::uint32_t count, Spill& spill) noexcept {
+  for (BlockEntry* const entry : bin.entries().first(count)) cache.give_up(entry, spill);
+  bin.remove_first(count);
+}
+
+}  // namespace
+
+// ---- requests
+
+SizeClass SmallBlocks::class_of(const Request& request) const noexcept {
+  return request.alignment <= core_.alignment ? core_.classes.find(request.bytes)
+                                              : core_.classes.find_aligned(request.bytes, request.alignment);
+}
+
+std::optional<Status> SmallBlocks::obtain(const Request& request, Block& block) noexcept {
+  const SizeClass size_class = class_of(request);
+  if (size_class >= core_.classes.count()) return std::nullopt;
+  ThreadCache* const cache = supply_.cache_for(request.stream);
+  if (cache == nullptr) return obtain_without_cache(size_class, request, block);
+  Bin& bin = cache->bins[size_class];
+  Spill spill;
+  if (!caches_.enter(*cache)) return obtain_without_cache(size_class, request, block);
+  if (bin.count() == 0) caches_.read_inbox(*cache, spill, CacheSet::IntoBins::yes);
+  BlockEntry* const cached = bin.pop();
+  if (cached != nullptr)
+    hand_out(*cache, cached, request, block);
+  else if (bin.capacity() == 0)
+    make_room(*cache, size_class, spill);
+  cache->gate.unlock();
+  caches_.report_late_double_frees();
+  if (cached != nullptr) {
+    return_spill(spill);
+    return Status();
+  }
+
+  std::array<BlockEntry*, kBatch> batch;
+  const std::size_t wanted = std::clamp<std::size_t>(bin.capacity(), 1, batch_of(size_class));
+  const Result<std::size_t> taken = refill(*cache, size_class, std::span(batch).first(wanted), spill);
+  // A slab holds several blocks; if there is no memory left for one, there may be enough for the block alone.
+  if (!taken) return taken.failure().code == ErrorCode::out_of_memory ? std::nullopt : std::optional<Status>(taken.failure());
+  if (!caches_.enter(*cache)) {
+    const os::Lock lock(core_.mutex);
+    caches_.return_to_slabs(std::span(batch).first(*taken));
+    return core_.usage.refused({ErrorCode::invalid_argument, 0, "the stream of the request is gone"});
+  }
+  cache->from_slabs += static_cast<std::int64_t>(*taken);
+  hand_out(*cache, batch[0], request, block);
+  // From the last to the first, so that the lowest address is handed out next.
+  Spill rest;
+  for (std::size_t i = *taken; i > 1; --i) {
+    if (!bin.push(batch[i - 1])) cache->give_up(batch[i - 1], rest);
+  }
+  cache->gate.unlock();
+  return_spill(rest);
+  return Status();
+}
+
+// REQUIRES: the caller is inside the cache's gate; the entry is the cache's and free.
+void SmallBlocks::hand_out(ThreadCache& cache, BlockEntry* entry, const Request& request, Block& block) noexcept {
+  block.serial = cache.make_live(entry, request.bytes, BlockEntry::make_label(request.allocator_id, request.tag, 0));
+  block.data = cache.address(entry);
+  block.cookie = EntryRange::cookie(entry);
+}
+
+// A batch for a bin, and before that what the cache has given up returns to the slabs. At least one block, or a failure.
+Result<std::size_t> SmallBlocks::refill(ThreadCache& cache, SizeClass size_class, std::span<BlockEntry*> batch,
+                                        const Spill& spill) noexcept {
+  const os::Lock lock(core_.mutex);
+  core_.usage.take_bytes(cache);
+  caches_.return_to_slabs(spill.entries());
+  if (cache.has_kept()) caches_.end_keeping(cache);
+  std::size_t count = 0;
+  const Status done = take(size_class, cache.stream, cache.number, batch, count);
+  cache_budget_.store(std::min(core_.slabs.bytes() / kBudgetShare / caches_.count(), kMostBudget));
+  if (done) return count;
+  return done.failure().code == ErrorCode::out_of_memory ? done.failure() : core_.usage.refused(done.failure());
+}
+
+// With the mutex; releases it.
+Status SmallBlocks::take(SizeClass size_class, std::uint32_t stream, std::uint32_t owner, std::span<BlockEntry*> into,
+                         std::size_t& count) noexcept {
+  Status done;
+  for (Escalation effort(supply_, stream); effort.next(done);) {
+    count = core_.slabs.take(size_class, stream, owner, into);
+    done = count != 0 ? Status() : add_slab(size_class, stream, effort.level());
+    if (done && count == 0) count = core_.slabs.take(size_class, stream, owner, into);
+  }
+  return done;
+}
+
+Status SmallBlocks::add_slab(SizeClass size_class, std::uint32_t stream, Space::Effort effort) noexcept {
+  const std::size_t bytes = core_.classes[size_class].slab_bytes;
+  Result<PoolExtent*> extent = core_.space.take(Space::Part::slabs, bytes, kSlabGrain, stream, effort);
+  if (!extent && effort == Space::Effort::cached_only)  // better in the wrong part than not at all
+    extent = core_.space.take(Space::Part::large, bytes, kSlabGrain, stream, effort);
+  if (!extent) return extent.failure();
+  (*extent)->stream = stream;
+  if (!core_.slabs.add(*extent, size_class, stream)) {
+    book_.release(*extent);
+    return PoolCore::kNoTables;
+  }
+  if (stream == 0) core_.space.make_untouchable(**extent);
+  return {};
+}
+
+// A thread that is ending, or for whose cache there is no heap, goes to the slabs for each block.
+Status SmallBlocks::obtain_without_cache(SizeClass size_class, const Request& request, Block& block) noexcept {
+  const os::Lock lock(core_.mutex);
+  BlockEntry* entry = nullptr;
+  std::size_t count = 0;
+  const Result<std::uint32_t> stream = supply_.ready(request.stream);
+  const Status done = stream ? take(size_class, *stream, 0, std::span(&entry, 1), count) : Status(stream.failure());
+  if (!done) return core_.usage.refused(done.failure());
+  block.serial = core_.usage.next_serial();
+  block.data = core_.base() + entry->offset();
+  block.cookie = EntryRange::cookie(entry);
+  entry->label.store(BlockEntry::make_label(request.allocator_id, request.tag, request.bytes));
+  entry->serial.store(block.serial);
+  core_.usage.allocated(request.bytes);
+  if (core_.poisons()) unpoison(block.data, request.bytes);
+  return {};
+}
+
+std::size_t SmallBlocks::batch_of(SizeClass size_class) const noexcept {
+  return std::clamp<std::size_t>(kBatchBytes / core_.classes[size_class].bytes, 1, kBatch);
+}
+
+// ---- bins that are full
+
+// Makes room for a block of the class: a larger bin while the budget lasts, else by spilling. REQUIRES: inside the gate.
+void SmallBlocks::make_room(ThreadCache& cache, SizeClass size_class, Spill& spill) noexcept {
+  Bin& bin = cache.bins[size_class];
+  const std::size_t bytes = core_.classes[size_class].bytes;
+  const auto most = static_cast<std::uint32_t>(std::clamp<std::size_t>(kBinBytes / bytes, 2, Bin::kMost));
+  if (bin.capacity() < most) {
+    const auto more = std::min(static_cast<std::uint32_t>(batch_of(size_class)), most - bin.capacity());
+    const std::size_t budget = std::max(cache_budget_.load(), kLeastBudget);
+    if (cache.granted + more * bytes > budget) shrink_a_bin(cache, size_class, spill);
+    if (cache.granted + more * bytes <= budget) {
+      cache.granted += more * bytes;
+      bin.set_capacity(bin.capacity() + more);
+      return;
+    }
+  }
+  spill_first(cache, bin, std::min((bin.count() + 1) / 2, kSpill), spill);  // those that have waited longest
+}
+
+void SmallBlocks::shrink_a_bin(ThreadCache& cache, SizeClass but_not, Spill& spill) noexcept {
+  for (SizeClass tried = 0; tried < core_.classes.count(); ++tried) {
+    cache.clock = (cache.clock + 1) % core_.classes.count();
+    Bin& bin = cache.bins[cache.clock];
+    if (cache.clock == but_not || bin.capacity() == 0) continue;
+    const std::uint32_t less = std::min(bin.capacity(), kSpill);
+    const std::uint32_t rest = bin.capacity() - less;
+    if (bin.count() > rest) spill_first(cache, bin, bin.count() - rest, spill);
+    bin.set_capacity(rest);
+    cache.granted -= less * std::size_t{core_.classes[cache.clock].bytes};
+    return;
+  }
+}
+
+void SmallBlocks::return_spill(const Spill& spill) noexcept {
+  if (spill.entries().empty()) return;
+  const os::Lock lock(core_.mutex);
+  caches_.return_to_slabs(spill.entries());
+  supply_.poll_decay();
+}
+
+// ---- frees
+
+// REQUIRES: the caller owns the entry, or takes the answer as a guess.
+BlockVerdict SmallBlocks::judge(const BlockEntry* entry, const Block& block) const noexcept {
+  const std::uint64_t serial = entry->serial.load();
+  const bool was_issued = caches_.was_issued(block.serial);
+  if (entry->offset() != core_.offset_of(block.data))
+    return was_issued && serial != block.serial ? BlockVerdict::double_free : BlockVerdict::foreign;
+  if (serial == 0 || serial != block.serial) return was_issued ? BlockVerdict::double_free : BlockVerdict::foreign;
+  if (!entry->is_of(block.allocator_id)) return BlockVerdict::foreign;
+  const std::uint32_t mark = entry->mark.load();
+  if (mark != 0 && mark == static_cast<std::uint32_t>(serial)) return BlockVerdict::double_free;  // another thread has sent it home
+  return entry->small_bytes() == block.bytes ? BlockVerdict::ok : BlockVerdict::size_mismatch;
+}
+
+// Judged here as a guess; the block's owner judges again.
+BlockVerdict SmallBlocks::free(BlockEntry* entry, const Block& block, When when) noexcept {
+  if (const BlockVerdict verdict = judge(entry, block); verdict != BlockVerdict::ok) return verdict;
+  const std::uint32_t owner = entry->owner();
+  if (owner == 0 || entry->has_extra_uses() || when == When::now || core_.is_inherited()) return free_under_lock(entry, block, when);
+  if (ThreadCache* const own = caches_.own(owner)) return free_own(*own, entry, block);
+  return send_home(caches_[owner], entry, block);
+}
+
+BlockVerdict SmallBlocks::free_own(ThreadCache& cache, BlockEntry* entry, const Block& block) noexcept {
+  Spill spill;
+  if (!caches_.enter(cache)) return send_home(cache, entry, block);
+  const BlockVerdict verdict = entry->owner() == cache.number ? judge(entry, block) : BlockVerdict::double_free;
+  if (verdict == BlockVerdict::ok) {
+    const SizeClass size_class = entry->size_class();
+    entry->serial.store(0);
+    cache.count_free(block.bytes);
+    cache.make_untouchable(entry, block.bytes);
+    Bin& bin = cache.bins[size_class];
+    if (bin.count() == bin.capacity()) make_room(cache, size_class, spill);
+    if (!bin.push(entry)) cache.give_up(entry, spill);
+  }
+  cache.gate.unlock();
+  return_spill(spill);
+  return verdict;
+}
+
+// Another thread's block. The mark is only a hint, for an early answer to a second free; the owner decides by the serial.
+BlockVerdict SmallBlocks::send_home(ThreadCache& owner, BlockEntry* entry, const Block& block) noexcept {
+  const auto mark = static_cast<std::uint32_t>(block.serial);
+  if (mark != 0 && entry->mark.load() == mark) return BlockVerdict::double_free;
+  entry->mark.store(mark);
+  if (!owner.inbox.put({block.serial, core_.entries.number(entry), static_cast<std::uint32_t>(block.bytes)})) {
+    entry->mark.store(0);
+    return free_under_lock(entry, block, When::later);
+  }
+  return BlockVerdict::ok;
+}
+
+// A block that no cache owns, or that must not wait for its owner.
+BlockVerdict SmallBlocks::free_under_lock(BlockEntry* entry, const Block& block, When when) noexcept {
+  const os::Lock lock(core_.mutex);
+  const std::size_t begin = entry->offset();
+  const SizeClass size_class = entry->size_class();
+  {
+    const CacheSet::AllShut shut(caches_);
+    if (const std::uint32_t owner = entry->owner(); owner != 0) {
+      caches_.drain_inbox(caches_[owner]);
+      core_.usage.take_bytes(caches_[owner]);
+    }
+    if (const BlockVerdict verdict = judge(entry, block); verdict != BlockVerdict::ok) return verdict;
+    entry->serial.store(0);
+    core_.usage.freed(block.bytes);
+    if (core_.is_inherited()) return BlockVerdict::ok;  // a child leaves the device, and what is on it, alone
+    entry->kind.store(entry->kind.load() & ~BlockEntry::kExtraUses);
+    if (!book_.must_wait(entry)) {
+      if (core_.poisons() && core_.slabs.stream_at(begin) == 0) poison(block.data, block.bytes);
+      book_.release(entry);
+    }
+    if (when == When::now) caches_.flush_class(size_class);
+  }
+  if (when == When::now) supply_.give_pages_back(begin, core_.classes[size_class].bytes);
+  return BlockVerdict::ok;
+}
+
+Result<BlockVerdict> SmallBlocks::note_use(BlockEntry* entry, const Block& block, StreamRef stream, std::uint32_t number) noexcept {
+  // A small block is its owner's: with the mutex, and on the owner's thread, no other can change it. In a child that must
+  // leave the pool alone the thread's own cache is not looked for: one that is found serves the next request.
+  const std::uint32_t owner = entry->owner();
+  std::optional<CacheSet::AllShut> shut;
+  if (owner != 0 && (core_.is_inherited() || caches_.own(owner) == nullptr)) shut.emplace(caches_);
+  if (const BlockVerdict verdict = judge(entry, block); verdict != BlockVerdict::ok) return verdict;
+  if (number == 0 || number == book_.stream_of(entry)) return BlockVerdict::ok;
+  if (!book_.note_use(entry, stream)) return kNoHeap;
+  entry->kind.store(entry->kind.load() | BlockEntry::kExtraUses);
+  return BlockVerdict::ok;
+}
+
+// ---- growth
+
+// Within its class. A block that other streams use does not grow: they are noted under its serial.
+bool SmallBlocks::may_grow(const BlockEntry* entry, const Block& block, std::size_t bytes) const noexcept {
+  return !entry->has_extra_uses() && judge(entry, block) == BlockVerdict::ok && bytes <= core_.classes[entry->size_class()].bytes;
+}
+
+bool SmallBlocks::grow(BlockEntry* entry, Block& block, std::size_t bytes) noexcept {
+  const std::uint32_t owner = entry->owner();
+  if (ThreadCache* const own = owner == 0 ? nullptr : caches_.own(owner); own != nullptr && caches_.enter(*own)) {
+    const bool grown = grow_in_cache(*own, entry, block, bytes);
+    own->gate.unlock();
+    return grown;
+  }
+  const os::Lock lock(core_.mutex);
+  const CacheSet::AllShut shut(caches_);
+  if (const std::uint32_t number = entry->owner(); number != 0) return grow_in_cache(caches_[number], entry, block, bytes);
+  if (!may_grow(entry, block, bytes)) return false;
+  core_.usage.grew(block.bytes, bytes);
+  if (core_.poisons()) unpoison(block.data, bytes);
+  block.serial = core_.usage.next_serial();
+  entry->label.store(BlockEntry::make_label(block.allocator_id, entry->tag(), bytes));
+  entry->serial.store(block.serial);
+  block.bytes = bytes;
+  return true;
+}
+
+// REQUIRES: the caller is inside the cache's gate, or has shut it.
+bool SmallBlocks::grow_in_cache(ThreadCache& cache, BlockEntry* entry, Block& block, std::size_t bytes) noexcept {
+  if (entry->owner() != cache.number || !may_grow(entry, block, bytes)) return false;
+  cache.count_free(block.bytes);
+  block.serial = cache.make_live(entry, bytes, BlockEntry::make_label(block.allocator_id, entry->tag(), 0));
+  block.bytes = bytes;
+  return true;
+}
+
+}  // namespace berth::internal::memory

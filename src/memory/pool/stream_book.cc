@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "memory/pool/stream_book.h"
+
+#include <utility>
+
+namespace berth::internal::memory {
+
+namespace {
+
+// Whether all work of a stream that nobody else holds is done, by an event recorded behind it.
+bool is_over(StreamState& stream, bool& has_last, Event& last) noexcept {
+  try {
+    if (stream.is_capturing()) return false;  // its events prove nothing
+    if (!has_last) last = stream.record();
+    has_last = true;
+    return last.query();
+  } catch (...) {  // a stream that cannot be queried proves nothing; a third party's may throw anything
+    return false;
+  }
+}
+
+}  // namespace
+
+std::uint32_t StreamBook::stream_of(const BlockEntry* entry) const noexcept {
+  return entry->is_large() ? core_.space.extent(entry->extent())->stream : core_.slabs.stream_at(entry->offset());
+}
+
+void StreamBook::release(BlockEntry* entry) noexcept {
+  PoolExtent* extent = nullptr;
+  if (entry->is_large()) {
+    extent = core_.space.extent(entry->extent());
+    core_.slabs.leave_large(extent->begin);
+    core_.entries.give_back(BlockTable::kLarge, core_.entries.number(entry));
+  } else {
+    extent = core_.slabs.give(entry);
+  }
+  if (extent != nullptr) release(extent);
+}
+
+void StreamBook::release(PoolExtent* extent) noexcept {
+  const std::uint32_t stream = uses_.heir(extent->stream);
+  core_.space.give(extent, stream, uses_.point_of_free(stream));
+}
+
+bool StreamBook::take_known(std::uint32_t stream) noexcept {
+  bool news = false;
+  for (std::uint32_t i = 1; i < uses_.count(); ++i) {
+    if (!uses_[i].is_pending() || !uses_.look(i)) continue;
+    core_.space.clean(i, uses_[i].done);
+    news = true;
+  }
+  if (news) (void)release_extra(0, nullptr);
+  return take_ordered(stream) || news;
+}
+
+// Memory that was freed on streams that this one is ordered behind becomes its own, as if freed on it now.
+bool StreamBook::take_ordered(std::uint32_t stream) noexcept {
+  StreamState* const state = uses_[stream].stream.get();  // the request's: it stays alive
+  if (state == nullptr || state->clock_version() == uses_[stream].clock_version) return false;
+  const std::uint64_t version = state->clock_version();
+  const std::shared_ptr<const device::StreamClock> clock = os::unlocked(core_.mutex, [&] { return state->clock(); });
+  if (clock == nullptr || uses_[stream].stream.get() != state) return false;
+  uses_[stream].clock_version = version;
+  bool news = false;
+  for (std::uint32_t other = 1; other < uses_.count(); ++other) {
+    const std::uint64_t point = other == stream || uses_[other].id == 0 ? 0 : clock->point_of(uses_[other].id);
+    if (point != 0 && core_.space.pass_on(other, point, stream, next_point())) news = true;
+  }
+  if (news) (void)uses_.point_of_free(stream);
+  return release_extra(stream, clock.get()) || news;
+}
+
+void StreamBook::settle(Wait wait) noexcept {
+  query_streams(wait);
+  if (release_extra(0, nullptr)) query_streams(wait);  // about the streams that these blocks were freed on
+}
+
+void StreamBook::query_streams(Wait wait) noexcept {
+  for (std::uint32_t i = 1; i < uses_.count(); ++i) {
+    if (uses_.look(i)) core_.space.clean(i, uses_[i].done);
+    if (!uses_[i].is_pending()) continue;
+    StreamUses::Question question = uses_.question(i);
+    os::unlocked(core_.mutex, [&] { StreamUses::ask(question, wait == Wait::yes); });
+    if (uses_.enter(i, question)) core_.space.clean(i, uses_[i].done);
+    os::unlocked(core_.mutex, [&] { question = {}; });
+  }
+}
+
+Status StreamBook::refuse_capture(std::uint32_t stream) noexcept {
+  if (core_.fixed_pages || stream == 0) return {};
+  const std::shared_ptr<StreamState> state = uses_[stream].stream;
+  if (state == nullptr) return {};
+  const bool captured = os::unlocked(core_.mutex, [&] { return state->is_capturing(); });
+  if (!captured) return {};
+  return Failure{ErrorCode::unsupported, 0,
+                 "the stream is being captured into a graph, and this pool would give its memory to others while the graph still uses it "
+                 "(allocate from a private_pool with fixed_pages, made for the graph)"};
+}
+
+bool StreamBook::release_extra(std::uint32_t stream, const device::StreamClock* clock) noexcept {
+  bool any = false;
+  ExtraUses::Key at = 0;
+  const auto is_over = [&](ExtraUses::Key key, const ExtraUses::Use& use) {
+    if (ExtraUses::is_over(use, uses_)) return true;
+    return clock != nullptr && clock->point_of(use.stream_id) >= use.point &&
+           stream_of(&core_.entries[static_cast<std::uint32_t>(key)]) == stream;
+  };
+  while (extra_.take_over(at, is_over)) {
+    release(&core_.entries[static_cast<std::uint32_t>(at)]);
+    any = true;
+  }
+  return any;
+}
+
+void StreamBook::retire_if_over(std::uint32_t number, const std::function<void(std::uint32_t)>& retiring) noexcept {
+  std::shared_ptr<StreamState> stream = uses_[number].stream;
+  bool has_last = uses_[number].has_last;
+  Event last = uses_[number].last;
+  const bool done = os::unlocked(core_.mutex, [&] { return is_over(*stream, has_last, last); });
+  StreamUses::Use gone;
+  if (uses_[number].stream == stream) {
+    uses_[number].has_last = has_last;
+    std::swap(uses_[number].last, last);
+    if (done) {
+      retiring(number);
+      core_.space.end_stream(number);
+      gone = uses_.remove(number);
+    }
+  }
+  os::unlocked(core_.mutex, [&] {  // the last handles of a stream may run anything
+    gone = {};
+    last = {};
+    stream = nullptr;
+  });
+}
+
+std::string StreamBook::audit() const {
+  bool all_freed = true;
+  for_each_waiting([&](std::uint32_t number) { all_freed = all_freed && core_.entries[number].serial.load() == 0; });
+  return all_freed ? "" : "pool: a block that waits for streams is live";
+}
+
+}  // namespace berth::internal::memory

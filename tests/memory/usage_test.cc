@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "memory/usage.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "base/random.h"
+#include "support/scale.h"
+
+namespace berth::testing {
+
+using namespace internal;
+using namespace internal::memory;
+namespace {
+
+TEST(Usage, BeginsWithNothing) {
+  const Usage usage;
+  EXPECT_EQ(usage.stats(), Stats());
+  EXPECT_EQ(usage.audit("fresh"), "");
+}
+
+TEST(Usage, CachesWhatIsCommittedAndNotInUse) {
+  Usage usage;
+  usage.count_commit(4096);
+  usage.count_allocation(1000);
+  usage.count_allocation(500);
+  usage.count_free(1000);
+  usage.count_refusal();
+  EXPECT_EQ(usage.cached_bytes(), 3596U);
+  EXPECT_EQ(usage.stats(), (Stats{.in_use_bytes = 500,
+                                  .cached_bytes = 3596,
+                                  .committed_bytes = 4096,
+                                  .peak_in_use_bytes = 1500,
+                                  .peak_committed_bytes = 4096,
+                                  .live_blocks = 1,
+                                  .allocations = 2,
+                                  .frees = 1,
+                                  .failures = 1,
+                                  .commits = 1,
+                                  .decommits = 0}));
+}
+
+TEST(Usage, GrowthInPlaceIsAFreeAndAnAllocation) {
+  Usage usage;
+  usage.count_commit(4096);
+  usage.count_allocation(1000);
+  usage.count_growth(1000, 3000);
+  const Stats now = usage.stats();
+  EXPECT_EQ(now.allocations, 2U);
+  EXPECT_EQ(now.frees, 1U);
+  EXPECT_EQ(now.live_blocks, 1U);
+  EXPECT_EQ(now.in_use_bytes, 3000U);
+  EXPECT_EQ(now.peak_in_use_bytes, 3000U) << "old and new are never in use together";
+}
+
+TEST(Usage, AnUndoneDecommitLeavesNoTrace) {
+  Usage usage;
+  usage.count_commit(8192);
+  const Stats before = usage.stats();
+  usage.count_decommit(4096);
+  EXPECT_EQ(usage.committed_bytes(), 4096U);
+  usage.undo_decommit(4096);
+  EXPECT_EQ(usage.stats(), before);
+}
+
+TEST(Usage, AnOwnerThatNeverCommitsCountsBlocksOnly) {
+  Usage usage;
+  usage.count_allocation(1000);
+  EXPECT_EQ(usage.stats().cached_bytes, 0U);
+  EXPECT_EQ(usage.stats().in_use_bytes, 1000U);
+  EXPECT_EQ(usage.audit("check"), "");
+}
+
+TEST(Usage, TheAuditNamesTheOwnerAndWhatDoesNotAddUp) {
+  Usage overdrawn;
+  overdrawn.count_commit(100);
+  overdrawn.count_allocation(101);
+  EXPECT_EQ(overdrawn.audit("arena"), "arena: more is in use than is committed");
+
+  Usage freed_twice;
+  freed_twice.count_allocation(100);
+  freed_twice.count_free(100);
+  freed_twice.count_free(100);
+  EXPECT_EQ(freed_twice.audit("direct"), "direct: a peak is too low");
+
+  Usage returned_twice;
+  returned_twice.count_commit(100);
+  returned_twice.count_decommit(100);
+  returned_twice.count_decommit(100);
+  EXPECT_EQ(returned_twice.audit("rounded"), "rounded: a peak is too low");
+}
+
+TEST(Usage, MatchesAListOfBlocksOverRandomEvents) {
+  Random random(seed());
+  Usage usage;
+  std::map<std::uint64_t, std::size_t> blocks;
+  Stats model;
+  const std::uint64_t steps = scaled(100'000);
+  for (std::uint64_t i = 0; i < steps; ++i) {
+    const std::size_t bytes = 1 + random.below(10'000);
+    const auto some = blocks.empty() ? blocks.end() : std::next(blocks.begin(), static_cast<std::ptrdiff_t>(random.below(blocks.size())));
+    switch (random.below(3)) {
+      case 0:
+        usage.count_commit(bytes);
+        usage.count_allocation(bytes);
+        blocks[i] = bytes;
+        ++model.allocations;
+        ++model.commits;
+        break;
+      case 1:
+        if (some == blocks.end()) continue;
+        usage.count_free(some->second);
+        usage.count_decommit(some->second);
+        blocks.erase(some);
+        ++model.frees;
+        ++model.decommits;
+        break;
+      default:
+        if (some == blocks.end()) continue;
+        usage.count_commit(bytes);
+        usage.count_growth(some->second, some->second + bytes);
+        some->second += bytes;
+        ++model.allocations;
+        ++model.frees;
+        ++model.commits;
+    }
+    model.in_use_bytes = 0;
+    for (const auto& [serial, size] : blocks) model.in_use_bytes += size;
+    model.committed_bytes = model.in_use_bytes;
+    model.live_blocks = blocks.size();
+    model.peak_in_use_bytes = model.peak_committed_bytes = std::max(model.peak_in_use_bytes, model.in_use_bytes);
+    ASSERT_EQ(usage.stats(), model) << "step " << i;
+    ASSERT_EQ(usage.audit("model"), "") << "step " << i;
+    if (blocks.size() > 60) {  // so that each step stays cheap
+      for (const auto& [serial, size] : blocks) {
+        usage.count_free(size);
+        usage.count_decommit(size);
+        ++model.frees;
+        ++model.decommits;
+      }
+      blocks.clear();
+    }
+  }
+  did(std::to_string(steps) + " events");
+}
+
+}  // namespace
+}  // namespace berth::testing
