@@ -10,7 +10,6 @@
 #include "berth/device/registry.h"
 #include "storage/buffer_state.h"
 #include "storage/make.h"
-#include "storage/recycled.h"
 
 namespace berth {
 
@@ -101,43 +100,6 @@ Event Buffer::fill(unsigned char value, const CopyOptions& options, Site site) c
   return berth::fill(span(), value, options, site);
 }
 
-Buffer::State::State(Request&& request, Allocator& given, std::shared_ptr<Allocator>&& keep)
-    : block(given.allocate(std::move(request))), allocator(&given), kept_alive(std::move(keep)), owner(Owner::allocator) {}
-
-namespace {
-
-// Frees a block unless ownership was passed on.
-struct Unowned {
-  const Block& block;
-  Allocator* allocator;
-  ~Unowned() {
-    if (allocator != nullptr) allocator->deallocate(block);
-  }
-};
-
-}  // namespace
-
-Buffer BufferMaker::make(Request&& request, Allocator& allocator, std::shared_ptr<Allocator> kept_alive) {
-  const Site site = request.site;
-  Buffer made(std::allocate_shared<Buffer::State>(Recycled<Buffer::State>(), std::move(request), allocator, std::move(kept_alive)));
-  if (is_watching_storages()) [[unlikely]]
-    enter(made, site);
-  return made;
-}
-
-std::optional<Buffer> BufferMaker::try_make(Request&& request, Allocator& allocator, std::shared_ptr<Allocator> kept_alive) {
-  const Site site = request.site;
-  const std::optional<Block> block = allocator.try_allocate(std::move(request));
-  if (!block) return std::nullopt;
-  Unowned unowned{*block, &allocator};
-  auto state = std::allocate_shared<Buffer::State>(Recycled<Buffer::State>(), *block, allocator, std::move(kept_alive));
-  unowned.allocator = nullptr;
-  Buffer made(std::move(state));
-  if (is_watching_storages()) [[unlikely]]
-    enter(made, site);
-  return made;
-}
-
 Allocator& require_allocator(Allocator* allocator) {
   if (allocator != nullptr) return *allocator;
   throw ArgumentError(ErrorCode::invalid_argument, {"allocating from an allocator", "there is none: the pointer is null",
@@ -190,19 +152,6 @@ void BufferMaker::exchange(const Buffer& a, const Buffer& b) noexcept {
   std::swap(one.block, other.block);
   std::swap(one.allocator, other.allocator);
   one.kept_alive.swap(other.kept_alive);
-}
-
-Buffer BufferMaker::wrap(void* data, std::size_t bytes, Device device, Deleter& deleter, bool read_only, Owner owner, const Site& site) {
-  auto state = std::allocate_shared<Buffer::State>(Recycled<Buffer::State>(), Block{.data = data, .bytes = bytes, .device = device}, owner,
-                                                   read_only);
-  if (deleter) {
-    state->deleter = std::make_unique<Deleter>();
-    state->deleter->swap(deleter);
-  }
-  Buffer made(std::move(state));
-  if (is_watching_storages()) [[unlikely]]
-    enter(made, site);
-  return made;
 }
 
 }  // namespace berth

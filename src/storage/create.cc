@@ -6,7 +6,9 @@
 #include "base/text.h"
 #include "berth/base/checked.h"
 #include "berth/base/error.h"
+#include "storage/buffer_state.h"
 #include "storage/make.h"
+#include "storage/recycled.h"
 
 namespace berth {
 
@@ -33,6 +35,60 @@ std::shared_ptr<Allocator> kept_alive(const AllocatorRef& where) { return where.
 }
 
 }  // namespace
+
+// ---- buffers
+
+Buffer::State::State(Request&& request, Allocator& given, std::shared_ptr<Allocator>&& keep)
+    : block(given.allocate(std::move(request))), allocator(&given), kept_alive(std::move(keep)), owner(Owner::allocator) {}
+
+namespace {
+
+// Frees a block unless ownership was passed on.
+struct Unowned {
+  const Block& block;
+  Allocator* allocator;
+  ~Unowned() {
+    if (allocator != nullptr) allocator->deallocate(block);
+  }
+};
+
+}  // namespace
+
+Buffer BufferMaker::make(Request&& request, Allocator& allocator, std::shared_ptr<Allocator> kept_alive) {
+  const Site site = request.site;
+  Buffer made(std::allocate_shared<Buffer::State>(Recycled<Buffer::State>(), std::move(request), allocator, std::move(kept_alive)));
+  if (is_watching_storages()) [[unlikely]]
+    enter(made, site);
+  return made;
+}
+
+std::optional<Buffer> BufferMaker::try_make(Request&& request, Allocator& allocator, std::shared_ptr<Allocator> kept_alive) {
+  const Site site = request.site;
+  const std::optional<Block> block = allocator.try_allocate(std::move(request));
+  if (!block) return std::nullopt;
+  Unowned unowned{*block, &allocator};
+  auto state = std::allocate_shared<Buffer::State>(Recycled<Buffer::State>(), *block, allocator, std::move(kept_alive));
+  unowned.allocator = nullptr;
+  Buffer made(std::move(state));
+  if (is_watching_storages()) [[unlikely]]
+    enter(made, site);
+  return made;
+}
+
+Buffer BufferMaker::wrap(void* data, std::size_t bytes, Device device, Deleter& deleter, bool read_only, Owner owner, const Site& site) {
+  auto state = std::allocate_shared<Buffer::State>(Recycled<Buffer::State>(), Block{.data = data, .bytes = bytes, .device = device}, owner,
+                                                   read_only);
+  if (deleter) {
+    state->deleter = std::make_unique<Deleter>();
+    state->deleter->swap(deleter);
+  }
+  Buffer made(std::move(state));
+  if (is_watching_storages()) [[unlikely]]
+    enter(made, site);
+  return made;
+}
+
+// ---- storages
 
 Storage empty(const Shape& shape, DType dtype, const AllocatorRef& where, const AllocationOptions& options, Site site) {
   const std::size_t bytes = shape.size_bytes(dtype);

@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include "berth/base/result.h"
-#include "memory/pool/space.h"
 #include "memory/pool/supply.h"
+#include "memory/space/space.h"
 
 namespace berth::internal::memory {
 

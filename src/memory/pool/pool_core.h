@@ -14,10 +14,10 @@
 #include "memory/cache/block_table.h"
 #include "memory/cache/size_classes.h"
 #include "memory/inherited.h"
-#include "memory/pool/decay.h"
 #include "memory/pool/pool_usage.h"
 #include "memory/pool/slabs.h"
-#include "memory/pool/space.h"
+#include "memory/space/decay.h"
+#include "memory/space/space.h"
 #include "os/lock/mutex.h"
 #include "os/process/fork.h"
 

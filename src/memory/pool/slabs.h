@@ -11,8 +11,8 @@
 #include "berth/base/result.h"
 #include "memory/cache/block_table.h"
 #include "memory/cache/size_classes.h"
-#include "memory/pool/extent.h"
-#include "memory/pool/node_pool.h"
+#include "memory/space/extent.h"
+#include "memory/space/node_pool.h"
 
 // The small blocks that no thread cache has: slabs of equal blocks, each slab for one size class and one stream. Its
 // caller brings the extent for a new slab, and takes the extent of a slab whose last block has come back. The pool's

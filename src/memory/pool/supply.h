@@ -10,9 +10,9 @@
 #include "berth/base/result.h"
 #include "memory/hold_count.h"
 #include "memory/pool/cache_set.h"
-#include "memory/pool/page_lender.h"
 #include "memory/pool/pool_core.h"
 #include "memory/pool/stream_book.h"
+#include "memory/space/page_lender.h"
 
 // How memory comes to a pool's blocks and leaves it again: everything that is done between a request and its refusal
 // (escalation.h), decay, trims, holds, and the pools that share pages with this one (docs/decisions/0012-private-pools.md).

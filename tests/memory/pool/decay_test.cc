@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "memory/pool/decay.h"
+#include "memory/space/decay.h"
 #include "support/churn.h"
 #include "support/errors.h"
 #include "support/everything.h"

@@ -14,7 +14,7 @@
 #include "berth/base/units.h"
 #include "memory/cache/size_classes.h"
 #include "memory/cache/thread_cache.h"
-#include "memory/pool/extents.h"
+#include "memory/space/extents.h"
 #include "os/lock/gate.h"
 #include "support/scale.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "memory/pool/extent.h"
+#include "memory/space/extent.h"
 
 #include <algorithm>
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "memory/pool/extent.h"
-#include "memory/pool/node_pool.h"
+#include "memory/space/extent.h"
+#include "memory/space/node_pool.h"
 
 // One part of a pool's address range, cut into extents: which are free, where the first that fits is, cutting and joining. It knows
 // nothing of devices. Neighbours that are free and alike are always one extent:

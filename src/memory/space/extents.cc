@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "memory/pool/extents.h"
+#include "memory/space/extents.h"
 
 #include <algorithm>
 #include <new>

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include "memory/pool/extent.h"
+#include "memory/space/extent.h"
 
 // Pages that change hands between a pool and its private pools. Whoever wants some asks without a lock of its own; what it gets is in transit in
 // the lender's range, so that nobody there touches it, until it says what became of it. So no two pools' locks are ever held at once.

@@ -6,20 +6,17 @@
 #include <cstdint>
 #include <vector>
 
-// Where the pieces of committed memory begin, in a range whose device commits in pieces (BackendProperties::piece_bytes). One bit a page:
+#include "memory/space/page_span.h"
+
+// Where the pieces of committed memory begin, in a range whose device commits in pieces
+// (BackendProperties::piece_bytes). One bit a page:
 //
 //     pages     | piece A       | B     | bare      | piece C       |
 //     borders   1   0   0   0   1   0   1   ?   ?   1   0   0   0   1
 //
-// Where memory is committed, and at the page behind it, the bits are right; where it is not they mean nothing. Not thread-safe: the pool locks.
+// Where memory is committed, and at the page behind it, the bits are right; where it is not they mean
+// nothing. Not thread-safe: the pool locks.
 namespace berth::internal::memory {
-
-struct PieceSpan {
-  std::size_t begin = 0;
-  std::size_t end = 0;
-
-  std::size_t bytes() const noexcept { return end - begin; }
-};
 
 class PieceBorders {
  public:
@@ -37,17 +34,17 @@ class PieceBorders {
   }
 
   // The last piece that lies wholly in [begin, end), where all is committed; an empty one when there is none.
-  PieceSpan last_within(std::size_t begin, std::size_t end) const noexcept {
+  PageSpan last_within(std::size_t begin, std::size_t end) const noexcept {
     std::size_t to = end / page_ * page_;
     while (to > begin && !is_border(to)) to -= page_;
     if (to <= begin) return {};
     std::size_t from = to - page_;
     while (from > begin && !is_border(from)) from -= std::min(page_, from);
-    return from >= begin && is_border(from) && from % page_ == 0 ? PieceSpan{from, to} : PieceSpan{};
+    return from >= begin && is_border(from) && from % page_ == 0 ? PageSpan{from, to} : PageSpan{};
   }
 
   // The piece that an offset of committed memory lies in.
-  PieceSpan around(std::size_t offset) const noexcept {
+  PageSpan around(std::size_t offset) const noexcept {
     std::size_t from = offset / page_ * page_;
     while (from > 0 && !is_border(from)) from -= page_;
     std::size_t to = from + page_;

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "memory/space/page_plan.h"
+#include "memory/space/page_run.h"
+#include "memory/space/page_state.h"
+
+// A plan in the pool's tables: entered before it is run, accounted for afterwards, both under the pool's
+// mutex. In between its sources and targets are in transit. For one plan, once.
+namespace berth::internal::memory {
+
+class FillSteps {
+ public:
+  // What `enter` may take from the node pool.
+  static constexpr std::size_t kMostNodes = (Extents::kNodesPerCut + 1) * kMostSteps;
+
+  // All of them are only referred to.
+  FillSteps(PageState& state, const FillPlan& plan, std::span<Loan> loans) noexcept : state_(state), plan_(plan), loans_(loans) {}
+
+  // Claims what the plan claims, takes its sources out of the trees, and cuts the extents from `first` on
+  // into its targets. Returns the limit that is in the way, with nothing changed but cuts, or nullptr.
+  // REQUIRES: nothing was changed since it was planned.
+  [[nodiscard]] const Budget* enter(PoolExtent* first) noexcept;
+
+  // The youngest free of what moves while its stream may be at work on it; 0: nothing does.
+  std::uint64_t youngest_in_use() const noexcept;
+
+  // What the steps have changed, done or not. Loans are told how they ended.
+  void account(const RunResult& result) noexcept;
+
+ private:
+  struct Entry {
+    PoolExtent* source = nullptr;  // nullptr: from outside
+    PoolExtent* target = nullptr;
+  };
+
+  const Budget* enter(const FillStep& step, PoolExtent* target) noexcept;
+  void finish(const FillStep& step, const Entry& entry) noexcept;
+  void lose_source(const FillStep& step, const Entry& entry) noexcept;
+  void undo(const FillStep& step, const Entry& entry) noexcept;
+
+  PageState& state_;
+  const FillPlan& plan_;
+  const std::span<Loan> loans_;
+  std::array<Entry, kMostSteps> entries_;
+  std::size_t count_ = 0;  // of those that were entered
+};
+
+}  // namespace berth::internal::memory

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "memory/budget.h"
+#include "memory/space/decay.h"
+
+// How much memory a pool has, and what became of it, in numbers: each function is one thing that happens to
+// pages, and sees to it that figures, budget and decay are told alike. It knows no extent. Not thread-safe:
+// the pool locks.
+//
+//     committed + promised <= used of the budget          live <= peak_live, committed <= peak_committed
+namespace berth::internal::memory {
+
+struct PageFigures {
+  std::size_t committed = 0;  // == live + cached + in transit with memory
+  std::size_t peak_committed = 0;
+  std::size_t live = 0;  // in extents handed out
+  std::size_t peak_live = 0;
+  std::uint64_t commits = 0;
+  std::uint64_t decommits = 0;
+  std::uint64_t moves = 0;
+};
+
+// Where memory comes from and goes to. What changes hands with a lender stays claimed in the budgets below
+// the pool's own.
+enum class PageOwner : std::uint8_t { device, lender };
+
+class PageAccounts {
+ public:
+  // Committed and promised memory is claimed from the budget. The decay is told what is needed, and what goes
+  // back.
+  PageAccounts(Budget& budget, Decay& decay) noexcept : budget_(budget), decay_(decay) {}
+
+  const PageFigures& figures() const noexcept { return figures_; }
+  std::size_t cached() const noexcept { return figures_.committed - figures_.live; }
+  std::size_t promised() const noexcept { return promised_; }
+  std::size_t handed_out() const noexcept { return handed_out_; }
+  std::size_t moved_edges() const noexcept { return moved_edges_; }
+  std::size_t room() const noexcept { return budget_.room(); }
+
+  // An extent becomes live.
+  void hand_out(std::size_t bytes) noexcept {
+    figures_.live += bytes;
+    figures_.peak_live = std::max(figures_.peak_live, figures_.live);
+    decay_.saw(cached());
+    handed_out_ += bytes;
+  }
+  void take_back(std::size_t bytes) noexcept { figures_.live -= bytes; }
+  // What was handed out was for nobody: it is committed ahead.
+  void was_ahead(std::size_t bytes) noexcept { handed_out_ -= bytes; }
+
+  // Before memory is asked for. Returns the limit that is in the way, or nullptr; then it is promised until
+  // one of the next two is called.
+  [[nodiscard]] const Budget* claim(std::size_t bytes, PageOwner from) noexcept;
+  void gain(std::size_t bytes, PageOwner from) noexcept;
+  void give_up_claim(std::size_t bytes, PageOwner from) noexcept;
+
+  // Pages have moved within the range, or so many were decommitted and others committed instead.
+  void move(std::size_t from_bytes, std::size_t to_bytes) noexcept;
+  void begin_move() noexcept;  // pages are at two addresses now
+  void note_edges(std::size_t bytes) noexcept { moved_edges_ += bytes; }
+
+  void trim(std::size_t bytes, PageOwner to) noexcept;
+  // The borrower has them, or they were lost on the way.
+  void lend(std::size_t bytes, bool lost) noexcept;
+  // A borrower's pages are this pool's now.
+  void adopt(std::size_t bytes) noexcept;
+  void close() noexcept { budget_.give_up(figures_.committed); }
+
+  // To be called when all that belongs together is counted.
+  void note_peak() noexcept { figures_.peak_committed = std::max(figures_.peak_committed, figures_.committed); }
+  void note_cached() noexcept { decay_.saw(cached()); }
+
+  // Against the sums of the extents that are live, that are live or cached, and that are in transit: of those
+  // nobody can say whether they have memory.
+  std::string audit(std::size_t live, std::size_t held, std::size_t moving) const;
+
+ private:
+  void give_up(std::size_t bytes, PageOwner to) noexcept { to == PageOwner::lender ? budget_.give_up_here(bytes) : budget_.give_up(bytes); }
+
+  Budget& budget_;
+  Decay& decay_;
+  PageFigures figures_;
+  std::size_t promised_ = 0;     // claimed, and not yet gained
+  std::size_t handed_out_ = 0;   // all bytes ever handed out
+  std::size_t moved_edges_ = 0;  // all bytes of edges ever moved
+};
+
+}  // namespace berth::internal::memory

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "berth/base/result.h"
+#include "memory/space/fill_steps.h"
+#include "memory/space/page_lender.h"
+#include "memory/space/page_plan.h"
+#include "memory/space/page_run.h"
+#include "memory/space/page_state.h"
+#include "os/lock/mutex.h"
+
+// Finds memory for all of a window, in rounds of at most kMostSteps. One object for one window:
+//
+//     PageFill filling(...);
+//     while (filling.enter()) filling.account(<run filling.steps() without the mutex>);
+//     return filling.status();
+//
+// With the pool's mutex, which it releases while it is at the lender.
+namespace berth::internal::memory {
+
+// How hard to try. `all_pages` moves every free page before it commits a new one.
+enum class FillEffort : std::uint8_t { cached_only, usual, all_pages };
+
+class PageFill {
+ public:
+  // For a request of a stream.
+  PageFill(os::Mutex& mutex, PageLender* lender, PageState& state, const Transit& window, std::uint32_t stream, FillEffort effort) noexcept
+      : mutex_(mutex),
+        lender_(lender),
+        state_(state),
+        first_(window.first),
+        request_{.first = window.first, .end = window.end, .stream = stream, .all_pages = effort == FillEffort::all_pages} {}
+
+  // Borrows, plans and enters the steps of the next round. False: nothing is missing any more, or there is a failure,
+  // and the window has the memory that was found until then.
+  [[nodiscard]] bool enter() noexcept;
+  // What to run, and the loans that it refers to.
+  std::span<const FillStep> steps() const noexcept { return plan_.steps(); }
+  std::span<const Loan> loans() const noexcept { return std::span(loans_).first(loan_count_); }
+  // What the round has changed, done or not; the loans are settled.
+  void account(const RunResult& result) noexcept;
+
+  const Status& status() const noexcept { return status_; }
+  // The free until which the stream may be at work on some of the memory that was found; 0: on none.
+  std::uint64_t point() const noexcept { return point_; }
+
+ private:
+  bool refuse(const Failure& failure) noexcept;
+  void borrow() noexcept BERTH_NO_THREAD_ANALYSIS;
+  void settle() noexcept BERTH_NO_THREAD_ANALYSIS;
+
+  os::Mutex& mutex_;
+  PageLender* const lender_;
+  PageState& state_;
+  PoolExtent* const first_;
+  FillRequest request_;
+  FillPlan plan_;
+  std::optional<FillSteps> round_;
+  std::array<Loan, kMostSteps> loans_;
+  std::size_t loan_count_ = 0;
+  std::uint64_t point_ = 0;
+  Status status_;
+};
+
+}  // namespace berth::internal::memory

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "memory/space/page_plan.h"
+
+#include <algorithm>
+
+#include "berth/base/checked.h"
+#include "berth/base/units.h"
+#include "memory/space/page_source.h"
+#include "memory/space/page_window.h"
+
+namespace berth::internal::memory {
+
+namespace {
+
+using Kind = FillStep::Kind;
+
+constexpr std::size_t kLeastBound = 32_MiB;  // pieces may be as long as this, or as kPieceShare allows
+constexpr std::size_t kEdgesShare = 100;     // bytes handed out, for each of edges that moves
+
+// What is committed at a time: the device makes one piece of it, up to its own bound. A piece that is long
+// beside all that is live can hardly ever be taken back.
+std::size_t most_piece(const PageView& view) noexcept {
+  if (!view.rules.pays_by_the_piece()) return SIZE_MAX;
+  return std::max(kLeastBound, align_down(view.peak_live / kPieceShare, view.rules.page_bytes));
+}
+
+class FillPlanner {
+ public:
+  FillPlanner(const PageView& view, const FillRequest& request, FillPlan& plan) noexcept : view_(view), request_(request), plan_(plan) {
+    std::size_t window_bytes = 0;
+    std::size_t missing = 0;
+    for (const PoolExtent* e = request.first; e != nullptr && e->begin < request.end; e = e->next) {
+      window_bytes += e->bytes;
+      if (!e->has_memory) missing += e->bytes;
+    }
+    const std::size_t peak = std::max(view.peak_live, view.live + window_bytes);
+    pages_wanted_ = std::max(beyond(view.rules.tight, peak, missing), missing > view.room ? missing : 0);
+    if (request.all_pages || view.moved_edges < view.handed_out / kEdgesShare)
+      edges_wanted_ = beyond(view.rules.tighter_edges, peak, missing);
+  }
+
+  void run() noexcept {
+    for (const PoolExtent* e = request_.first; e != nullptr && e->begin < request_.end; e = e->next) {
+      if (e->has_memory) continue;
+      for (PageSpan target{e->begin, e->end()}; !target.empty(); target.begin = plan_.step[plan_.count - 1].target.end) {
+        if (plan_.count == kMostSteps) return;
+        plan_.step[plan_.count++] = plan_step(target);
+      }
+    }
+  }
+
+ private:
+  // How much of what is missing would exceed a bound on all that is committed.
+  std::size_t beyond(double factor, std::size_t peak, std::size_t missing) const noexcept {
+    if (request_.all_pages) return missing;
+    const auto allowed = static_cast<std::size_t>(factor * static_cast<double>(peak));
+    const std::size_t wanted = view_.committed + view_.promised + missing;
+    return wanted > allowed ? std::min(missing, wanted - allowed) : 0;
+  }
+
+  // For the target, or the front of it.
+  FillStep plan_step(const PageSpan& target) noexcept {
+    FillStep step = find_move(target);
+    if (step.source.empty()) {
+      pages_wanted_ = edges_wanted_ = 0;  // there are no more to be had
+      return plan_new(target);
+    }
+    const std::size_t bytes = step.source.bytes();
+    if (bytes > target.bytes()) step.kind = Kind::replace;
+    step.target = {target.begin, target.begin + std::min(bytes, target.bytes())};
+    taken_.add(step.source);
+    pages_wanted_ -= std::min(pages_wanted_, bytes);
+    edges_wanted_ -= std::min(edges_wanted_, bytes);
+    return step;
+  }
+
+  // Kind and source of a step, in the order of what costs least.
+  FillStep find_move(const PageSpan& target) noexcept {
+    const std::size_t pages = std::min(target.bytes(), pages_wanted_);
+    const std::size_t edges = std::min(target.bytes(), edges_wanted_);
+    FillStep step{.kind = Kind::move};
+    if (pages > 0) step.source = find_source(view_, taken_, {.most = pages, .longer = true});
+    if (step.source.empty() && pages > 0 && may_echo()) {
+      step.source = find_source(view_, taken_, {.most = pages, .stream = request_.stream});
+      if (!step.source.empty()) {
+        step.kind = Kind::move_in_use;
+        step.stream = request_.stream;
+        ++echoes_;
+      }
+    }
+    if (step.source.empty() && edges > 0) {
+      step.kind = Kind::move_edge;
+      step.source = find_source(view_, taken_, {.most = edges, .edges = true});
+    }
+    return step;
+  }
+
+  bool may_echo() const noexcept {
+    return request_.stream != 0 && request_.moves_in_use && view_.rules.move_in_use && echoes_ < view_.echo_room;
+  }
+
+  // Memory that this pool does not have yet: from the lender, else from the device.
+  FillStep plan_new(const PageSpan& target) noexcept {
+    const bool borrows = next_loan_ < request_.loans.size() && request_.loans[next_loan_].bytes <= target.bytes();
+    const std::size_t bytes = borrows ? request_.loans[next_loan_].bytes : std::min(target.bytes(), most_piece(view_));
+    FillStep step{.kind = borrows ? Kind::borrow : Kind::commit, .target = {target.begin, target.begin + bytes}};
+    if (borrows) step.loan = next_loan_++;
+    return step;
+  }
+
+  const PageView& view_;
+  const FillRequest& request_;
+  FillPlan& plan_;
+  std::size_t pages_wanted_ = 0;  // so much is still to be moved rather than committed: in whole pages
+  std::size_t edges_wanted_ = 0;  // and in edges
+  std::size_t next_loan_ = 0;
+  std::size_t echoes_ = 0;
+  TakenSpans taken_;
+};
+
+}  // namespace
+
+FillPlan plan_fill(const PageView& view, const FillRequest& request) noexcept {
+  FillPlan plan;
+  FillPlanner(view, request, plan).run();
+  return plan;
+}
+
+std::size_t list_missing(const FillRequest& request, std::span<std::size_t> bytes) noexcept {
+  std::size_t count = 0;
+  for (const PoolExtent* e = request.first; e != nullptr && e->begin < request.end && count < bytes.size(); e = e->next) {
+    if (!e->has_memory) bytes[count++] = e->bytes;
+  }
+  return count;
+}
+
+LendPlan plan_lend(const PageView& view, std::span<const std::size_t> wanted, std::size_t most) noexcept {
+  LendPlan plan;
+  TakenSpans taken;
+  most = std::min(most, kMostSteps);
+  for (const std::size_t bytes : wanted) {
+    for (std::size_t lent = 0; lent < bytes && plan.count < most;) {
+      const PageSpan source = find_source(view, taken, {.most = bytes - lent});
+      if (source.empty()) break;
+      taken.add(source);
+      plan.span[plan.count++] = source;
+      lent += source.bytes();
+    }
+  }
+  return plan;
+}
+
+PageSpan plan_adopt(const PageView& view, std::size_t bytes) noexcept {
+  const PoolExtent* const bare = view.part(PagePart::large).bare_tree().first(bytes);
+  if (bare == nullptr) return {};
+  const std::size_t in_pages = round_up(bare->begin, view.rules.page_bytes);
+  const std::size_t begin = in_pages + bytes <= bare->end() ? in_pages : bare->begin;
+  return {begin, begin + bytes};
+}
+
+}  // namespace berth::internal::memory

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "memory/space/page_run.h"
+
+namespace berth::internal::memory {
+
+namespace {
+
+using Kind = FillStep::Kind;
+
+struct Memory {
+  std::byte* address;
+  std::size_t bytes;
+};
+
+Status move_in_use(Backend& backend, const Memory& source, const Memory& target) noexcept {
+  const Status moved = backend.begin_move(source.address, target.address, target.bytes);
+  if (moved || moved.failure().code == ErrorCode::device_lost) return moved;
+  return Failure{ErrorCode::out_of_memory, moved.failure().os_error, "pages that are in use did not move", Refusal::not_moved};
+}
+
+// Some kernels and limits do not let pages move: then they are decommitted here, and others committed there.
+Status move(Backend& backend, const Memory& source, const Memory& target, bool& source_lost) noexcept {
+  const bool movable = source.bytes == target.bytes && backend.properties().abilities.move;
+  if (movable && backend.move(source.address, target.address, target.bytes)) return {};
+  if (const Status gone = backend.decommit(source.address, source.bytes); !gone) return gone;
+  const Status committed = backend.commit(target.address, target.bytes);
+  source_lost = !committed;
+  return committed;
+}
+
+}  // namespace
+
+RunResult run_steps(Backend& backend, std::byte* base, std::span<const FillStep> steps, std::span<const Loan> loans) noexcept {
+  RunResult result;
+  for (const FillStep& step : steps) {
+    const Memory target{base + step.target.begin, step.target.bytes()};
+    const Memory source = step.kind == Kind::borrow ? Memory{loans[step.loan].address, loans[step.loan].bytes}
+                                                    : Memory{base + step.source.begin, step.source.bytes()};
+    if (step.kind == Kind::commit)
+      result.status = backend.commit(target.address, target.bytes);
+    else if (step.kind == Kind::move_in_use)
+      result.status = move_in_use(backend, source, target);
+    else
+      result.status = move(backend, source, target, result.source_lost);
+    if (!result.status) break;
+    ++result.done;
+  }
+  return result;
+}
+
+}  // namespace berth::internal::memory

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "berth/base/result.h"
+#include "berth/device/backend.h"
+#include "memory/space/page_plan.h"
+
+// Runs the steps of a plan on a device. It decides nothing and remembers nothing. Called without a lock: what
+// the steps work on is in transit.
+namespace berth::internal::memory {
+
+struct RunResult {
+  Status status;             // of the last step that was run
+  std::size_t done = 0;      // steps, from the first on
+  bool source_lost = false;  // the step that failed had decommitted its source, or its loan
+};
+
+// One after the other, until one fails.
+RunResult run_steps(Backend& backend, std::byte* base, std::span<const FillStep> steps, std::span<const Loan> loans) noexcept;
+
+}  // namespace berth::internal::memory

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "memory/space/page_source.h"
+
+#include <algorithm>
+
+#include "berth/base/checked.h"
+#include "berth/base/units.h"
+
+namespace berth::internal::memory {
+
+namespace {
+
+constexpr std::size_t kLeastEdge = 256_KiB;  // shorter edges are not worth a mapping of their own
+constexpr std::size_t kMostSources = 64;     // free spans looked at in each part, for a whole page
+constexpr std::size_t kMostPieces = 256;     // pieces looked at, for the one that fits best
+
+PageSpan find_pages(const PageView& view, const TakenSpans& taken, const SourceQuery& query) noexcept {
+  const std::size_t unit = query.edges ? view.rules.unit_bytes : view.rules.page_bytes;
+  const std::size_t wanted = align_down(query.most, unit);
+  const std::size_t least = query.edges ? std::min(kLeastEdge, wanted) : unit;
+  if (wanted == 0) return {};
+  for (const PagePart part : {PagePart::large, PagePart::slabs}) {
+    FreeSpans free(view.part(part).tree(query.stream), taken, least);
+    for (std::size_t looked_at = 0; looked_at < kMostSources; ++looked_at) {
+      const PageSpan span = free.next();
+      if (span.empty()) break;
+      const std::size_t from = round_up(span.begin, unit);
+      const std::size_t to = align_down(span.end, unit);
+      if (to > from && to - from >= least) return {to - std::min(to - from, wanted), to};
+    }
+  }
+  return {};
+}
+
+// Best fit among whole free pieces.
+class PieceSearch {
+ public:
+  explicit PieceSearch(const PageView& view, const SourceQuery& query) noexcept : view_(view), query_(query) {}
+
+  PageSpan run(const TakenSpans& taken) noexcept {
+    for (const PagePart part : {PagePart::large, PagePart::slabs}) {
+      FreeSpans free(view_.part(part).tree(query_.stream), taken, view_.rules.page_bytes);
+      while (looked_at_ < kMostPieces) {
+        const PageSpan span = free.next();
+        if (span.empty()) break;
+        look_at(span);
+      }
+    }
+    return best_;
+  }
+
+ private:
+  // Its pieces from the highest address down. A span counts as one more: those without a whole piece cost
+  // time too.
+  void look_at(const PageSpan& span) noexcept {
+    for (std::size_t end = span.end; looked_at_ < kMostPieces; ++looked_at_) {
+      const PageSpan piece = view_.borders->last_within(span.begin, end);
+      if (piece.empty()) break;
+      end = piece.begin;
+      if (!is_better(piece.bytes())) continue;
+      best_ = piece;
+      if (piece.bytes() == query_.most) looked_at_ = kMostPieces;
+    }
+    ++looked_at_;
+  }
+
+  bool is_better(std::size_t bytes) const noexcept {
+    if (bytes > query_.most && !query_.longer) return false;
+    if (best_.empty()) return true;
+    const std::size_t best = best_.bytes();
+    return bytes >= query_.most ? best < query_.most || bytes < best : best < query_.most && bytes > best;
+  }
+
+  const PageView& view_;
+  const SourceQuery& query_;
+  PageSpan best_;
+  std::size_t looked_at_ = 0;
+};
+
+}  // namespace
+
+PageSpan find_source(const PageView& view, const TakenSpans& taken, const SourceQuery& query) noexcept {
+  if (view.rules.fixed_pages) return {};
+  if (!view.rules.in_pieces()) return find_pages(view, taken, query);
+  if (query.edges || query.most < view.rules.page_bytes) return {};
+  return PieceSearch(view, query).run(taken);
+}
+
+}  // namespace berth::internal::memory

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "memory/space/space.h"
+
+#include "berth/base/checked.h"
+
+namespace berth::internal::memory {
+
+namespace {
+
+constexpr Failure kNoTables{ErrorCode::out_of_memory, 0, "no heap for the pool's tables"};
+
+PageRules rules_of(const BackendProperties& device, const SpaceSettings& settings) noexcept {
+  return {.page_bytes = settings.page_bytes,
+          .unit_bytes = device.unit_bytes,
+          .piece_bytes = device.piece_bytes,
+          .host_access = device.abilities.host_access,
+          .move_in_use = device.abilities.move_in_use,
+          .fixed_pages = settings.fixed_pages,
+          .tight = settings.tight,
+          .tighter_edges = settings.tighter_edges};
+}
+
+}  // namespace
+
+Space::Space(Backend& backend, os::Mutex& mutex, const SpaceSettings& settings, Budget& budget, Decay& decay, PageLender* lender) noexcept
+    : backend_(backend), mutex_(mutex), lender_(lender), state_(rules_of(backend.properties(), settings), budget, decay) {}
+
+Status Space::open() noexcept {
+  opening_.take(mutex_);
+  const Status done = is_open() ? Status() : open_alone();
+  opening_.end();
+  return done;
+}
+
+Status Space::open_alone() noexcept {
+  const Result<AddressRange> range = os::unlocked(mutex_, [&] { return reserve_addresses(backend_, state_.map.rules().page_bytes); });
+  if (!range) return range.failure();
+  if (state_.map.open(*range)) return {};
+  os::unlocked(mutex_, [&] { (void)backend_.release(range->base, range->bytes).ok(); });
+  return kNoTables;
+}
+
+void Space::close() noexcept {
+  if (!is_open()) return;
+  make_touchable();
+  (void)backend_.release(base(), size_bytes()).ok();
+  state_.accounts.close();
+  state_.map.close();
+}
+
+Result<PoolExtent*> Space::take(Part part, std::size_t bytes, std::size_t alignment, std::uint32_t stream, Effort effort) noexcept {
+  const std::size_t padded = bytes + (alignment > kGrain ? alignment - kGrain : 0);
+  if (padded > size_bytes() || !state_.map.reserve_nodes(Extents::kNodesPerCut))
+    return Failure{ErrorCode::out_of_memory, 0, "the pool's range is shorter"};
+  if (PoolExtent* const found = state_.map.part(part).first_cached(padded, stream)) {
+    const auto address = reinterpret_cast<std::uintptr_t>(base());
+    return state_.make_live(found, round_up(address + found->begin, alignment) - address, bytes);
+  }
+  if (effort == Effort::cached_only) return Failure{ErrorCode::busy, 0, "no cached memory fits"};
+  end_echoes();
+  const PageWindow window = find_window(state_.view(), part, bytes, alignment, stream);
+  if (window.first == nullptr) return Failure{ErrorCode::out_of_memory, 0, "no run of addresses is long enough"};
+  return occupy(window, stream, effort);
+}
+
+bool Space::grow(PoolExtent* extent, std::size_t bytes, std::uint32_t stream, Effort effort) noexcept {
+  if (effort != Effort::cached_only) end_echoes();
+  const PageWindow window = window_behind(*extent, bytes - extent->bytes, stream);
+  if (window.first == nullptr || (window.missing > 0 && effort == Effort::cached_only)) return false;
+  if (!occupy(window, stream, effort)) return false;
+  state_.map.part_of(extent->begin).join_next(extent);
+  return true;
+}
+
+// Makes a live extent of free ones, and sees to it that there is memory under all of it.
+Result<PoolExtent*> Space::occupy(const PageWindow& window, std::uint32_t stream, Effort effort) noexcept {
+  if (!state_.map.reserve_nodes(Extents::kNodesPerCut * (window.extents + 1))) return kNoTables;
+  const Transit transit = state_.map.enter(window, effort == Effort::usual ? plan_ahead(state_.view(), window) : 0);
+  PageFill filling(mutex_, lender_, state_, transit, stream, effort);
+  while (filling.enter()) {
+    RunResult result;
+    {
+      const os::Unlock released(mutex_);
+      result = run_steps(backend_, base(), filling.steps(), filling.loans());
+    }
+    filling.account(result);
+  }
+  Status filled = filling.status();
+  if (filled && !state_.map.reserve_nodes(Extents::kNodesPerCut)) filled = kNoTables;
+  if (!filled) {
+    state_.map.leave(transit);
+    return filled.failure();
+  }
+  // Free for a moment, so that what lies outside the block coalesces with its neighbours. What was free for
+  // the stream alone is inside; what is mapped at other addresses while the stream is at work on it may not
+  // be.
+  PoolExtent* const whole = state_.map.free_cached(state_.map.coalesce(transit), stream, filling.point());
+  return state_.make_live(whole, window.begin, window.bytes);
+}
+
+PoolExtent* Space::give(PoolExtent* extent, std::uint32_t stream, std::uint64_t point) noexcept {
+  state_.accounts.take_back(extent->bytes);
+  return state_.map.part_of(extent->begin).free_cached(extent, stream, point);
+}
+
+Status Space::reserve(std::size_t bytes) noexcept {
+  const auto rounded = try_align_up(bytes, kGrain);
+  if (!rounded) return Failure{ErrorCode::out_of_memory, 0, "no address space is that large"};
+  if (*rounded <= part(Part::large).clean_tree().widest()) return {};
+  const Result<PoolExtent*> taken = take(Part::large, *rounded, kGrain, 0, Effort::usual);
+  if (!taken) return taken.failure();
+  state_.accounts.was_ahead(*rounded);
+  give(*taken, 0, 0);
+  return {};
+}
+
+void Space::clean(std::uint32_t stream, std::uint64_t point) noexcept {
+  state_.map.clean(stream, point);
+  state_.echoes.clean(state_.map);
+}
+
+void Space::end_stream(std::uint32_t stream) noexcept {
+  clean(stream, UINT64_MAX);
+  state_.map.forget_stream(stream);
+}
+
+// Unmaps the old addresses of memory that has moved, where no pending work can touch it. Releases the mutex.
+void Space::end_echoes() noexcept {
+  while (PoolExtent* const echo = state_.echoes.take_over()) {
+    const Status ended = os::unlocked(mutex_, [&] { return backend_.end_move(base() + echo->begin, echo->bytes); });
+    if (ended)
+      state_.map.become_bare(echo);
+    else
+      echo->state = ExtentState::echo;  // these addresses are lost, and nothing else
+  }
+}
+
+}  // namespace berth::internal::memory

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "berth/base/result.h"
+#include "berth/device/backend.h"
+#include "memory/budget.h"
+#include "memory/space/decay.h"
+#include "memory/space/page_fill.h"
+#include "memory/space/page_lender.h"
+#include "memory/space/page_state.h"
+#include "memory/space/page_trim.h"
+#include "os/lock/mutex.h"
+
+// A pool's address range and the memory under it. It hands out extents and takes them back. While a cached
+// extent fits, the device is not asked. Otherwise pages are moved, committed, borrowed or decommitted, always
+// in the same way:
+//
+//     decide     pure functions of a view, which return data    page_window.h, page_plan.h, page_trim.h
+//     enter      what that names is in transit: nobody          extent_map.h, fill_steps.h
+//                else touches it
+//     run        without the mutex: the device does it          page_run.h
+//     account    what was done is counted, and transit ends     fill_steps.h, page_accounts.h
+//
+// Pages move from extents that nobody can be at work on. Where a device can move memory that is in use
+// (Abilities::move_in_use), a request of a stream takes them also from what was freed on that stream, though
+// its work is still under way: they are mapped at the new addresses at once, and leave the old ones, an
+// *echo*, when that work is done. Nothing waits.
+//
+// Where a device commits in pieces that only move and go back whole (BackendProperties::piece_bytes), pages
+// are moved and decommitted piece by piece. One that is longer than what is missing is decommitted, and the
+// missing memory committed. Where it is their number that costs, a commit goes on behind the block, as far as
+// the bound leaves room, and pieces are as long as a small part of what is live.
+//
+// The pool's mutex guards everything: it is held by whoever calls (which clang cannot check across classes).
+// Functions that go to the device let go of it meanwhile.
+namespace berth::internal::memory {
+
+struct SpaceSettings {
+  std::size_t page_bytes = 0;    // as in PageRules, and so are the others
+  bool fixed_pages = false;      //
+  double tight = 1.010;          //
+  double tighter_edges = 1.014;  //
+};
+
+class Space {
+ public:
+  using Part = PagePart;
+  using Effort = FillEffort;
+  using Figures = PageFigures;
+  static constexpr std::size_t kGrain = kPageGrain;
+
+  // With a lender, its pages are taken before the device is asked for new ones, and what is trimmed goes to
+  // it.
+  Space(Backend& backend, os::Mutex& mutex, const SpaceSettings& settings, Budget& budget, Decay& decay, PageLender* lender) noexcept;
+
+  // ---- the range
+
+  // Reserves the addresses, once. Goes to the device.
+  Status open() noexcept BERTH_NO_THREAD_ANALYSIS;
+  bool is_open() const noexcept { return base() != nullptr; }
+  // Gives everything back. REQUIRES: nobody uses any of it.
+  void close() noexcept;
+  // They never change once it is open. Slabs are below the split, large blocks above.
+  std::byte* base() const noexcept { return state_.map.range().base; }
+  std::size_t size_bytes() const noexcept { return state_.map.range().bytes; }
+  std::size_t split() const noexcept { return state_.map.range().split; }
+
+  // ---- extents
+
+  // One in state `live`. REQUIRES: open; bytes is a multiple of kGrain; alignment is a power of two.
+  Result<PoolExtent*> take(Part part, std::size_t bytes, std::size_t alignment, std::uint32_t stream, Effort effort) noexcept;
+  // Makes a live extent longer in place, when what follows is free and may be used by the stream. REQUIRES:
+  // more bytes than it has, a multiple of kGrain; nobody else frees or grows it meanwhile.
+  bool grow(PoolExtent* extent, std::size_t bytes, std::uint32_t stream, Effort effort) noexcept;
+  // Gives one back: to be used by the stream at once, by others when it is clean.
+  PoolExtent* give(PoolExtent* extent, std::uint32_t stream, std::uint64_t point) noexcept;
+  // Commits ahead, until so many bytes are cached in one extent.
+  Status reserve(std::size_t bytes) noexcept;
+
+  // ---- streams
+
+  bool add_stream(std::uint32_t stream) noexcept { return state_.map.add_stream(stream); }
+  // The frees of a stream up to a point are over.
+  void clean(std::uint32_t stream, std::uint64_t point) noexcept;
+  // All work of a stream is done, and another may have its number from now on.
+  void end_stream(std::uint32_t stream) noexcept;
+  // Passes what the frees of one stream up to a point have left on to another, as if freed on that with point
+  // `as`.
+  bool pass_on(std::uint32_t from, std::uint64_t point, std::uint32_t to, std::uint64_t as) noexcept {
+    return state_.map.pass_on(from, point, to, as);
+  }
+
+  // ---- memory that goes back: clean cached memory only
+
+  // Until at most `keep` bytes are cached.
+  void trim(std::size_t keep) noexcept { run_trim({.keep = keep, .grain = state_.map.rules().unit_bytes}); }
+  // The same in whole pages, so that huge ones stay whole, and in a few spans at most.
+  void trim_pages(std::size_t keep, std::size_t most) noexcept {
+    run_trim({.keep = keep, .grain = state_.map.rules().page_bytes, .most_spans = most});
+  }
+  // The pages around a range that was just given.
+  void trim_around(std::size_t begin, std::size_t bytes) noexcept;
+
+  // ---- the lender's side, as PageLender has it. REQUIRES: open
+
+  std::size_t lend(std::span<const std::size_t> wanted, std::span<Loan> loans) noexcept;
+  void settle(std::span<const Loan> loans) noexcept;
+  bool adopt(std::byte* pages, std::size_t bytes) noexcept BERTH_NO_THREAD_ANALYSIS;
+
+  // ---- what there is
+
+  const Figures& figures() const noexcept { return state_.accounts.figures(); }
+  std::size_t cached_bytes() const noexcept { return state_.accounts.cached(); }
+  std::size_t longest_cached() const noexcept { return is_open() ? state_.map.longest_cached() : 0; }
+  const Extents& part(Part part) const noexcept { return state_.map.part(part); }
+  PoolExtent* extent(std::uint32_t index) const noexcept { return state_.map.extent(index); }
+  std::string audit() const { return is_open() ? state_.audit() : std::string(); }
+
+  // To the address sanitizer, where the host may touch the memory: a live extent that nobody has been given
+  // bytes of yet; and that everything may be touched, for whoever has these addresses next.
+  void make_untouchable(const PoolExtent& extent) const noexcept { state_.map.make_untouchable(extent); }
+  void make_touchable() const noexcept { state_.map.make_touchable(); }
+
+ private:
+  Status open_alone() noexcept BERTH_NO_THREAD_ANALYSIS;
+  Result<PoolExtent*> occupy(const PageWindow& window, std::uint32_t stream, Effort effort) noexcept BERTH_NO_THREAD_ANALYSIS;
+  void end_echoes() noexcept BERTH_NO_THREAD_ANALYSIS;
+  void run_trim(Trim trim) noexcept;
+  bool decommit(const PageSpan& span, PageLender* to) noexcept BERTH_NO_THREAD_ANALYSIS;
+
+  Backend& backend_;
+  os::Mutex& mutex_;
+  PageLender* const lender_;
+  OpeningTurn opening_;
+  PageState state_;
+};
+
+}  // namespace berth::internal::memory

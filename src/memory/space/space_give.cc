@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "memory/space/page_plan.h"
+#include "memory/space/space.h"
+
+// Where memory goes that a pool gives up: to the device, to a lender, to who borrows.
+namespace berth::internal::memory {
+
+// To the lender if there is one and it will, else to the device. False when that would not take it.
+bool Space::decommit(const PageSpan& span, PageLender* to) noexcept {
+  if (!state_.map.reserve_nodes(Extents::kNodesPerCut)) return false;
+  PoolExtent* const pages = state_.map.withdraw(span, 0);
+  bool adopted = false;
+  const Status done = os::unlocked(mutex_, [&] {
+    adopted = to != nullptr && to->adopt(base() + span.begin, span.bytes());
+    return adopted ? Status() : backend_.decommit(base() + span.begin, span.bytes());
+  });
+  if (!done) {
+    state_.map.put_back(pages);
+    return false;
+  }
+  state_.accounts.trim(span.bytes(), adopted ? PageOwner::lender : PageOwner::device);
+  state_.map.become_bare(pages);
+  return true;
+}
+
+void Space::run_trim(Trim trim) noexcept {
+  if (!is_open()) return;
+  end_echoes();
+  for (;;) {
+    const PageSpan span = next_to_trim(state_.view(), trim);
+    if (span.empty()) return;
+    if (!decommit(span, lender_) && !goes_on_after_refusal(state_.view(), trim)) return;
+  }
+}
+
+void Space::trim_around(std::size_t begin, std::size_t bytes) noexcept {
+  end_echoes();
+  PageSpan rest{begin, begin + bytes};
+  for (;;) {
+    const PageSpan span = next_to_trim_around(state_.view(), rest);
+    if (span.empty() || !decommit(span, nullptr)) return;
+  }
+}
+
+std::size_t Space::lend(std::span<const std::size_t> wanted, std::span<Loan> loans) noexcept {
+  std::size_t count = 0;
+  const LendPlan plan = plan_lend(state_.view(), wanted, loans.size());
+  for (const PageSpan& span : plan.spans()) {
+    if (!state_.map.reserve_nodes(Extents::kNodesPerCut)) break;
+    loans[count++] = {.extent = state_.map.withdraw(span, 0), .address = base() + span.begin, .bytes = span.bytes()};
+  }
+  return count;
+}
+
+void Space::settle(std::span<const Loan> loans) noexcept {
+  for (const Loan& loan : loans) {
+    if (loan.end == Loan::End::kept) {
+      state_.map.put_back(loan.extent);
+      continue;
+    }
+    state_.accounts.lend(loan.bytes, loan.end == Loan::End::lost);
+    state_.map.become_bare(loan.extent);
+  }
+  state_.accounts.note_cached();
+}
+
+bool Space::adopt(std::byte* pages, std::size_t bytes) noexcept {
+  if (!backend_.properties().abilities.move || !state_.map.reserve_nodes(Extents::kNodesPerCut)) return false;
+  const PageSpan span = plan_adopt(state_.view(), bytes);
+  if (span.empty()) return false;
+  PoolExtent* const target = state_.map.withdraw_bare(span);
+  const Status moved = os::unlocked(mutex_, [&] { return backend_.move(pages, base() + span.begin, bytes); });
+  if (moved) {
+    state_.accounts.adopt(bytes);
+    state_.map.note_memory(target);
+  }
+  state_.map.leave({target, span.end});
+  return moved.ok();
+}
+
+}  // namespace berth::internal::memory
