@@ -58,7 +58,7 @@ class Ledger : public Backend {
       ranges_.emplace(static_cast<std::byte*>(start), std::vector<char>(*try_align_up(bytes, kPage) / kPage));
     } catch (const std::bad_alloc&) {
       std::free(start);
-      return Failure{ErrorCode::out_of_memory, 0, "no heap to remember the range"};
+      return Failure{ErrorCode::out_of_memory, 0, "no heap for the table of ranges"};
     }
     return start;
   }

@@ -24,7 +24,7 @@ namespace {
 [[noreturn]] void throw_negative(const Dims& dims, std::size_t axis, std::int64_t value) {
   throw ArgumentError(ErrorCode::invalid_shape,
                       {text::join("a shape ", dims.to_string()), text::join("dimension ", axis, " is ", value),
-                       "dimensions are 0 or more; only reshape takes one -1, which it works out"},
+                       "dimensions are 0 or more; only reshape takes one -1, which it infers"},
                       {{"axis", axis}, {"value", value}});
 }
 

@@ -50,7 +50,7 @@ std::string items_text(const Graph& graph, const BudgetProposal& proposal) {
 
 std::string summary(const BudgetProposal& proposal, std::size_t device) {
   std::string out;
-  if (proposal.nodes_again != 0) out += ", " + count_of(proposal.nodes_again, "node") + " run again";
+  if (proposal.nodes_again != 0) out += ", " + count_of(proposal.nodes_again, "node") + " recomputed";
   if (proposal.bytes_moved != 0) out += fmt::format(", {} moved in {}", text::bytes(proposal.bytes_moved), seconds(proposal.time_s));
   return fmt::format("{} ({}): {}{}\n", paint(Mood::good, "✔ " + proposal.name), count_of(proposal.items.size(), "item"),
                      text::bytes(proposal.plan.tables().arenas[device].bytes), out);
@@ -66,9 +66,9 @@ std::string answer_text(const PlanCommand& command, const BudgetOptions& options
   if (answer.fits) return out + paint(Mood::good, fmt::format("✔ it fits: {} of {}", peak, budget)) + "\n";
   out += paint(Mood::bad, fmt::format("✘ it does not fit: {} is {} more than {}", peak, text::bytes(answer.over_bytes), budget)) + "\n";
   if (answer.least_bytes > options.budget_bytes)
-    return out + fmt::format("  one node alone, or the outputs in the end, need {}: nothing that is run again or moved helps\n",
+    return out + fmt::format("  one node alone, or the outputs at the end, need {}: recomputing or moving values does not help\n",
                              text::bytes(answer.least_bytes));
-  if (answer.proposals.empty()) return out + "  nothing was found that could be run again or moved to make it fit\n";
+  if (answer.proposals.empty()) return out + "  found no values to recompute or move that would make it fit\n";
   for (const BudgetProposal& proposal : answer.proposals)
     out += "\n" + summary(proposal, options.device) + items_text(answer.plan.graph(), proposal);
   return out;
@@ -111,7 +111,7 @@ std::uint64_t parse_byte_count(const std::string& text, const char* option) {
   std::uint64_t count = 0;
   if (!text::parse_bytes(text, count))
     throw ArgumentError(ErrorCode::invalid_argument,
-                        {text::join(option, " ", text::quoted(text)), "it is no byte count", "write 4096, 64KiB or 1.5GiB"});
+                        {text::join(option, " ", text::quoted(text)), "it is not a byte count", "write 4096, 64KiB or 1.5GiB"});
   return count;
 }
 

@@ -37,7 +37,7 @@ Wanted wanted_by(const ConvertCommand& command) {
     refuse(ErrorCode::invalid_argument, text::join("--align for ", text::quoted(command.out)),
            "arrays of NumPy are always aligned to 64 bytes", "leave it out, or write safetensors");
   if (!text::parse_bytes(command.align, wanted.align))
-    refuse(ErrorCode::invalid_alignment, text::join("--align ", text::quoted(command.align)), "that is no number of bytes",
+    refuse(ErrorCode::invalid_alignment, text::join("--align ", text::quoted(command.align)), "it is not a byte count",
            "use 4096 or 64KiB");
   return wanted;
 }

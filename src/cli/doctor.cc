@@ -79,7 +79,7 @@ Finding check_address_ranges() {
     return {"address ranges", Verdict::missing, "the system refuses to commit memory",
             "free memory, or lift the overcommit limit: sysctl vm.overcommit_memory"};
   if (!moved)
-    return {"address ranges", Verdict::limited, "pages cannot be moved", "needs Linux 5.7; without it berth gives pages back instead"};
+    return {"address ranges", Verdict::limited, "pages cannot be moved", "needs Linux 5.7; without it berth releases pages instead"};
   return {"address ranges", Verdict::good, "reserve, commit and move work", ""};
 }
 

@@ -57,10 +57,10 @@ std::string read_input(const std::string& path) {
     size += static_cast<std::size_t>(got);
     bytes.resize(size);
     if (got == 0) break;
-    if (size > kMost) refuse(path, "it holds more than 4 GiB", "cut it into pieces");
+    if (size > kMost) refuse(path, "it holds more than 4 GiB", "split it");
   }
   // A truncated gzip file reads like a complete one; only gzerror tells.
-  if (int code = Z_OK; gzerror(file.get(), &code), code != Z_OK) refuse(path, "the gzip data stop too early", "copy the file again");
+  if (int code = Z_OK; gzerror(file.get(), &code), code != Z_OK) refuse(path, "the gzip data is truncated", "copy the file again");
   return bytes;
 }
 

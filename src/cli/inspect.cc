@@ -75,8 +75,7 @@ Findings look_at(const TensorSource& source, int depth) {
   found.by_prefix = totals(source.entries(), [&](const TensorEntry& entry) { return prefix_of(entry.name, depth); });
   if (copied != 0)
     found.problems.push_back(
-        fmt::format("of {} the first byte is at no multiple of the element's size: what is used is copied first; berth convert aligns it",
-                    count_of(copied, "tensor")));
+        fmt::format("{} not aligned to the element size: copied on use; berth convert aligns them", count_of(copied, "tensor")));
   if (foreign != 0) found.problems.push_back(fmt::format("{} of a dtype that berth lacks: readable as bytes", count_of(foreign, "tensor")));
   return found;
 }

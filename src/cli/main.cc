@@ -61,7 +61,7 @@ CommandLine::CommandLine() {
   add_plain(app_, "devices", "List this machine's devices, their memory and what they can do", run_devices);
   add_plain(app_, "doctor", "Say what this machine has and lacks for berth, and how to fix it", run_doctor);
   add(app_, "replay", "Run a trace of allocations through an allocator, and say what it cost", add_replay_options, run_replay);
-  add(app_, "plan", "Decide where every value of a graph lives, in as little memory as can be", add_plan_options, run_plan);
+  add(app_, "plan", "Decide where every value of a graph lives, in as little memory as possible", add_plan_options, run_plan);
   add(app_, "verify", "Judge a plan that berth plan --out wrote", add_verify_options, run_verify);
   add(app_, "inspect", "Say what is in a file of tensors", add_inspect_options, run_inspect);
   add(app_, "check", "Say whether a file of tensors keeps every rule of its format, or where it does not", add_check_options, run_check);
@@ -82,10 +82,10 @@ void CommandLine::add_bench_commands() {
 }
 
 void CommandLine::add_shm_commands() {
-  CLI::App& shm = add_group("shm", "Shared storages with a name: list them, or remove what the dead have left");
-  add_plain(shm, "ls", "List them: size, age, who holds them and whether they live", run_shm_list);
+  CLI::App& shm = add_group("shm", "Named shared storages: list them, or remove those that dead processes left");
+  add_plain(shm, "ls", "List them: size, age, and which processes hold them, alive or dead", run_shm_list);
   add_plain(shm, "reap", "Remove those that only dead processes hold", run_shm_reap);
-  add_plain(shm, "gc", "What reap was called once", run_shm_reap).group("");
+  add_plain(shm, "gc", "The old name of reap", run_shm_reap).group("");
 }
 
 // Each reads files that save_snapshot wrote.
@@ -166,6 +166,9 @@ Exit CommandLine::run() const {
     return exit_of(error);
   } catch (const std::bad_alloc&) {
     print_error("out of memory for the command itself");
+    return Exit::no;
+  } catch (const std::exception& error) {  // of the standard library, such as std::filesystem
+    print_error(berth::internal::text::printable(error.what()));
     return Exit::no;
   }
 }

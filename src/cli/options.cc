@@ -40,26 +40,26 @@ std::string names_and_uses(const Named& all) {
 
 void add_plan_options(CLI::App& app, PlanCommand& command) {
   app.add_option("FILE", command.path,
-                 "An ONNX model, lines of id,lower,upper,size (an offset column is passed over), graph text, or JSON; plain or gzip")
+                 "An ONNX model, lines of id,lower,upper,size (an offset column is ignored), graph text, or JSON; plain or gzip")
       ->required();
   app.add_option("--strategy", command.strategy, "best, offsets, slots, or one by name (best)");
   app.add_option("--order", command.order, "given, best (looks for an order of nodes that needs less), or one by name (given)");
-  app.add_option("--match-range", command.match_range, "Slots: how far sizes may differ; 0 shares none (tries 1 to 16)")
+  app.add_option("--match-range", command.match_range, "Slots: how far sizes may differ; 0 reuses none (tries 1 to 16)")
       ->check(CLI::Range(0, 1 << 20));
   app.add_flag("--no-inplace", command.no_inplace, "Give every value bytes of its own");
   const CLI::Range branches(1, 1 << 16);
-  app.add_option("--parallel", command.parallel, "So many branches may run at once (1: nodes run in order)")->check(branches);
-  app.add_option("--colours", command.parallel, "What --parallel was called once")->check(branches)->group("");
+  app.add_option("--parallel", command.parallel, "How many branches may run at once (1: nodes run in order)")->check(branches);
+  app.add_option("--colours", command.parallel, "The old name of --parallel")->check(branches)->group("");
   app.add_option("--time-limit", command.time_limit, "Seconds after which the best so far is taken")->check(CLI::Range(0.0, 1e9));
-  app.add_option("--seed", command.seed, "Of what the search leaves to chance (0)");
-  app.add_option("--threads", command.threads, "That search at once (1)")->check(CLI::Range(1, 256));
+  app.add_option("--seed", command.seed, "Seed of the randomized searches (0)");
+  app.add_option("--threads", command.threads, "How many threads search (1)")->check(CLI::Range(1, 256));
   app.add_option("--capacity", command.capacity, "Bytes that each arena may have; exits 1 when it does not fit");
   app.add_option("--budget", command.budget, "Bytes it should fit into; exits 1 when it does not, and says what to recompute or to move");
   app.add_option("--bandwidth", command.bandwidth, "With --budget: bytes a second between devices (16GiB)");
   app.add_option("--move-to", command.move_to, "With --budget: the device that values are moved to (cpu:0, or elsewhere:0)");
   app.add_option("--arena", command.arenas, "Memory of the first device, the preferred first: --arena sram=512KiB --arena dram")
       ->take_all();
-  app.add_option("--max-chunk", command.max_chunk, "No piece of memory larger than this: arenas that need more have several");
+  app.add_option("--max-chunk", command.max_chunk, "The largest contiguous chunk: arenas that need more are split into several");
   app.add_option("--align", command.align, "Align every value to this at least (1)");
   app.add_option("--bind", command.bind, "Sizes of symbolic dimensions: batch=8,seq=128")->delimiter(',');
   app.add_flag("--allow-unknown", command.allow_unknown, "Plan the rest where shapes stay unknown");
@@ -87,13 +87,13 @@ void add_inspect_options(CLI::App& app, InspectCommand& command) {
 }
 
 void add_check_options(CLI::App& app, CheckCommand& command) {
-  app.add_option("FILE", command.path, "As of berth inspect")->required();
+  app.add_option("FILE", command.path, "As for berth inspect")->required();
   app.add_flag("--lax", command.lax, "Accept members and dtypes that the format may gain");
   app.add_flag("--json", command.json, "Print JSON");
 }
 
 void add_convert_options(CLI::App& app, ConvertCommand& command) {
-  app.add_option("IN", command.in, "As of berth inspect")->required();
+  app.add_option("IN", command.in, "As for berth inspect")->required();
   app.add_option("OUT", command.out, "NAME.npy, NAME.npz, or any other name for safetensors; replaced in one step")->required();
   app.add_option("--dtype", command.dtype, "What floating-point tensors become: bf16, f16, f32, … (as they are)");
   app.add_option("--align", command.align, "What the data of a safetensors file is aligned to (4096)");
@@ -129,8 +129,8 @@ void add_snapshot_html_options(CLI::App& app, SnapshotCommand& command) {
 
 void add_top_options(CLI::App& app, TopCommand& command) {
   app.add_option("PID|NAME", command.target, "A process, or all of a program; left out: all of this user");
-  app.add_option("--every", command.every, "Seconds between two looks (1)")->check(CLI::Range(0.1, 3600.0));
-  app.add_flag("--once", command.once, "Print once and exit; so it does too when standard output is no terminal");
+  app.add_option("--every", command.every, "Seconds between updates (1)")->check(CLI::Range(0.1, 3600.0));
+  app.add_flag("--once", command.once, "Print once and exit; the default when standard output is not a terminal");
   app.add_flag("--json", command.json, "Print JSON, once");
   app.footer("A process is shown when it was started with BERTH_LIVE=1.");
 }
@@ -138,9 +138,9 @@ void add_top_options(CLI::App& app, TopCommand& command) {
 void add_bench_copy_options(CLI::App& app, BenchCopyCommand& command) {
   app.add_option("--device", command.device, "Copies on, from and to a device instead of the host's: --device cuda:0");
   app.add_flag("--full", command.full, "Every pair of dtypes in four layouts too, beside memcpy: a few minutes more");
-  app.add_option("--threads", command.threads, "How many threads each may use (BERTH_THREADS, or that of the processors)")
+  app.add_option("--threads", command.threads, "How many threads each may use (BERTH_THREADS, or one for each processor)")
       ->check(CLI::Range(1, kMostCopyThreads));
-  app.add_option("--only", command.only, "Only copies whose names begin so: --only transpose,batch")->delimiter(',');
+  app.add_option("--only", command.only, "Only copies whose names have one of these prefixes: --only transpose,batch")->delimiter(',');
   app.add_flag("--no-torch", command.no_torch, "Leave out the comparison with PyTorch");
   app.add_option("--torch-timeout", command.torch_timeout, "Seconds that PyTorch may take to start, or for one answer (120)")
       ->check(CLI::Range(0.001, 1e6));
@@ -165,10 +165,10 @@ void add_bench_load_options(CLI::App& app, BenchLoadCommand& command) {
   app.add_option("--device", command.device, "Where to (cpu)");
   app.add_option("--mode", command.mode, "auto, map, read or direct (auto)");
   app.add_option("--dtype", command.dtype, "What the load that converts makes of floating-point tensors (bf16)");
-  app.add_option("--threads", command.threads, "How many threads (BERTH_THREADS, or that of the processors)")
+  app.add_option("--threads", command.threads, "How many threads (BERTH_THREADS, or one for each processor)")
       ->check(CLI::Range(1, kMostCopyThreads));
-  app.add_option("--rounds", command.rounds, "In how many rounds everyone has a turn (5)")->check(CLI::Range(1, 1000));
-  app.add_flag("--cold", command.cold, "Drop the file from the page cache before each turn, and read it from the disk");
+  app.add_option("--rounds", command.rounds, "How many times each way is measured, in turn (5)")->check(CLI::Range(1, 1000));
+  app.add_flag("--cold", command.cold, "Drop the file from the page cache before each measurement, and read it from the disk");
   app.add_flag("--quick", command.quick, "A small file: shows that it works, and measures nothing");
   app.add_flag("--json", command.json, "Print JSON");
 }

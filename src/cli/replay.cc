@@ -36,7 +36,7 @@ Source open_source(const ReplayCommand& command) {
 }
 
 void write_report(const ReplayCommand& command, const Trace& trace) {
-  const StatusLine status("writing the page");
+  const StatusLine status("writing the report");
   const TraceHtmlOptions options{.device = command.device, .strategy = command.strategy, .scale = command.scale};
   write_output(command.html, trace_html(trace, command.path.substr(command.path.rfind('/') + 1), options));
 }
@@ -134,7 +134,7 @@ std::string heading(const ReplayCommand& command, const Source& source) {
   out += '\n';
   if (trace.dropped != 0) out += fmt::format("  events dropped when the trace was written: {}\n", trace.dropped);
   if (trace.unpaired != 0) out += fmt::format("  frees left out, because their allocation is not in the trace: {}\n", trace.unpaired);
-  if (!trace.complete) out += "  the program that wrote the trace did not come to its end\n";
+  if (!trace.complete) out += "  the trace is incomplete: the program that wrote it did not finish\n";
   return out;
 }
 

@@ -81,7 +81,7 @@ Exit run_shm_list(bool json) {
   }
   print(all.empty() ? std::string("no named shared storages\n") : to_table(all));
   const auto dead = std::ranges::count_if(all, &NamedShared::is_dead);
-  if (dead > 0) print(fmt::format("\n{} of them {} dead: berth shm gc removes what nobody holds\n", dead, dead == 1 ? "is" : "are"));
+  if (dead > 0) print(fmt::format("\n{} of them {} dead: berth shm reap removes what no process holds\n", dead, dead == 1 ? "is" : "are"));
   return Exit::ok;
 }
 
@@ -96,7 +96,7 @@ Exit run_shm_reap(bool json) {
     bytes += one.memory_bytes;
     print(fmt::format("removed {}, {}\n", text::printable(one.name), text::bytes(one.memory_bytes)));
   }
-  print(removed.empty() ? std::string("nothing is dead\n") : fmt::format("{} of {} freed\n", text::bytes(bytes), removed.size()));
+  print(removed.empty() ? std::string("nothing to reap\n") : fmt::format("{} of {} freed\n", text::bytes(bytes), removed.size()));
   return Exit::ok;
 }
 

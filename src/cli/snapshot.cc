@@ -146,7 +146,7 @@ Exit run_snapshot_diff(const SnapshotCommand& command) {
     table.add({paint(change.bytes() > 0 ? Mood::warning : Mood::good, signed_bytes(change.bytes())), fmt::format("{:+}", change.blocks()),
                text::bytes(change.before.bytes), text::bytes(change.after.bytes), text::printable(change.after.device),
                word_or(change.after.tag, "no tag"), word_or(change.after.site, "unknown")});
-  print("before: " + heading(before) + "after:  " + heading(after) + (changes.empty() ? "they hold the same\n" : table.to_string()));
+  print("before: " + heading(before) + "after:  " + heading(after) + (changes.empty() ? "no difference\n" : table.to_string()));
   if (changes.size() > command.top) print(fmt::format("and {} more: --top {}\n", changes.size() - command.top, changes.size()));
   return Exit::ok;
 }

@@ -49,7 +49,7 @@ std::string to_text(const LiveProcess& process) {
   const std::uint64_t age = os::wall_time_ns() - std::min(os::wall_time_ns(), process.renewed_ns);
   std::string out = fmt::format("{} ({}{})", paint(Mood::strong, text::printable(process.program)), process.process,
                                 process.elsewhere ? ", in another PID namespace" : "");
-  if (age > kStale) out += paint(Mood::warning, fmt::format(", not renewed for {} s", age / 1'000'000'000));
+  if (age > kStale) out += paint(Mood::warning, fmt::format(", not updated for {} s", age / 1'000'000'000));
   Table table({{"device"},
                {"allocator"},
                {"in use", right},

@@ -180,7 +180,7 @@ void Tour::copy_fast() {
   show("turned.copy_from(x.transpose(0, 1)), as bf16",
        rate(x.size_bytes() + turned.size_bytes(), best_ms([&] { turned.copy_from(x.transpose(0, 1)); })));
   const Storage far = empty({2048, 2048}, DType::bf16, "sim:0");
-  say("the way of a copy is data: plan_route(x.transpose(0, 1).span(), far.span())");
+  say("the route of a copy is data: plan_route(x.transpose(0, 1).span(), far.span())");
   say_lines(plan_route(x.transpose(0, 1).span(), far.span()).to_string());
   check(equal(turned, x.transpose(0, 1).to(DType::bf16)) && turned.item<bfloat16>({7, 9}) == bfloat16(1.5), "the elements are right");
 }
@@ -248,7 +248,7 @@ void Tour::write_report(const std::string& path, const std::string& page) {
     write_output(path, page);
     check(true, fmt::format("wrote {}, to look at it in a browser", path));
   } catch (const ArgumentError& error) {
-    say(fmt::format("no page to look at: {}: {}", error.asked(), error.why()));
+    say(fmt::format("no HTML report: {}: {}", error.asked(), error.why()));
   }
 }
 
@@ -272,7 +272,7 @@ bool has_dead_holder(const std::string& name) {
 }
 
 void Tour::share_with_another_process() {
-  step("Sharing: a second process has the same bytes, and dies badly");
+  step("Sharing: a second process maps the same bytes, and is killed");
   try {
     Storage w = create_shared("", {1024, 256}, DType::f32);
     const std::string name = shared_name(w);
@@ -283,13 +283,13 @@ void Tour::share_with_another_process() {
     check(answer && *answer == "262144", "another process opened it by name and found all 262144 elements as they should be");
     for (int i = 0; i < 2000 && !has_dead_holder(name); ++i) os::sleep_us(1000);
     check(has_dead_holder(name), "it was then killed with SIGKILL, holding the storage: the kernel knows");
-    check(reap_named().empty() && holders_of(name).size() == 1, "what it held is dropped; what lives is left alone");
-    check(w.item<float>({0, 0}) == 2.5F && w.item<float>({1, 0}) == 1.5F, "its writes are here, and every byte is in its place");
+    check(reap_named().empty() && holders_of(name).size() == 1, "its claims are dropped; those of live processes stay");
+    check(w.item<float>({0, 0}) == 2.5F && w.item<float>({1, 0}) == 1.5F, "its writes are here, and the other bytes are unchanged");
     w.close();
     check(holders_of(name).empty(), "nothing is left in /dev/shm");
   } catch (const DeviceError& error) {
     if (error.code() != ErrorCode::device_unavailable) throw;
-    say(fmt::format("no place for named storages here: {}", error.why()));
+    say(fmt::format("no named storages here: {}", error.why()));
   }
 }
 

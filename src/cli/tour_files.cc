@@ -9,24 +9,11 @@
 #include "base/text.h"
 #include "berth/berth.h"
 #include "berth/extend.h"
-#include "os/system.h"
+#include "cli/temporary_file.h"
 
 namespace berth::internal::cli {
 
 namespace {
-
-// A temporary file, removed with the object.
-struct ModelFile {
-  std::string path = (std::filesystem::temp_directory_path() / fmt::format("berth-tour-{}.safetensors", os::process_id())).string();
-
-  ModelFile() = default;
-  ModelFile(const ModelFile&) = delete;
-  ModelFile& operator=(const ModelFile&) = delete;
-  ~ModelFile() {
-    std::error_code ignored;
-    std::filesystem::remove(path, ignored);
-  }
-};
 
 // The last device whose memory the host cannot access.
 Device farthest_device() {
@@ -50,16 +37,16 @@ void tour_load(const TourVoice& voice, const SafetensorsFile& file, const Storag
 }  // namespace
 
 void tour_files(const TourVoice& voice) {
-  const ModelFile file;
+  const TemporaryFile file("tour.safetensors");
   const Storage weight = full({512, 1024}, 0.5, DType::f32, "cpu");
   const Storage bias = full({512}, -1, DType::f32, "cpu");
   try {
-    save_safetensors(file.path, {{"layer.0.weight", weight.to(DType::bf16)}, {"layer.0.bias", bias}});
+    save_safetensors(file.path(), {{"layer.0.weight", weight.to(DType::bf16)}, {"layer.0.bias", bias}});
   } catch (const Error& error) {  // an unwritable directory is not a failure of the tour
     voice.say(fmt::format("no file: {}: {}", error.asked(), error.why()));
     return;
   }
-  const SafetensorsFile opened = open_safetensors(file.path);
+  const SafetensorsFile opened = open_safetensors(file.path());
   const Storage mapped = opened["layer.0.weight"];
   voice.show("f = open_safetensors(\"model.safetensors\")",
              fmt::format("{} tensors, {}", opened.size(), text::bytes(opened.tensor_bytes())));
@@ -73,12 +60,12 @@ void tour_files(const TourVoice& voice) {
   } catch (const AccessError& error) {
     voice.check(true, fmt::format("writing through it is refused: {}", error.why()));
   }
-  std::filesystem::resize_file(file.path, 4096);
+  std::filesystem::resize_file(file.path(), 4096);
   try {
     (void)mapped.to(DType::f32);
-    voice.check(false, "bytes that are gone were read");
+    voice.check(false, "bytes past the end of the file were read");
   } catch (const FormatError& error) {
-    voice.check(error.code() == ErrorCode::file_truncated, "the file is cut in the middle: an error where it is read, and no signal");
+    voice.check(error.code() == ErrorCode::file_truncated, "the file is truncated: reading it throws, and no SIGBUS is raised");
   }
 }
 

@@ -30,7 +30,7 @@ std::string TourProfile::lines() const {
   std::vector<CopyProfile> copies = profile.copies;
   std::ranges::stable_sort(copies, std::ranges::greater(), &CopyProfile::time_ns);
   for (const CopyProfile& way : std::span(copies).first(std::min<std::size_t>(copies.size(), 3)))
-    out += fmt::format("{:<9} {:<14} {:>9} in {} copies, {:.1f} ms, by way of {}\n", way.target.to_string(),
+    out += fmt::format("{:<9} {:<14} {:>9} in {} copies, {:.1f} ms, via {}\n", way.target.to_string(),
                        way.source_dtype == way.target_dtype
                            ? std::string(to_string(way.target_dtype))
                            : fmt::format("{} to {}", to_string(way.source_dtype), to_string(way.target_dtype)),

@@ -43,7 +43,7 @@ Backend& live_backend(Device device) {
   // The backend knows the exact reason.
   const Status asked = found.copy({nullptr, device, nullptr, device, 0}, {});
   const Failure lost{ErrorCode::device_lost, 0, "the device is gone"};
-  throw_failure(asked ? lost : asked.failure(), device, "using what is");
+  throw_failure(asked ? lost : asked.failure(), device, "using memory");
 }
 
 bool is_host(const Backend& backend) noexcept { return backend.properties().abilities.host_access; }

@@ -12,7 +12,7 @@ namespace berth::internal::device {
 namespace {
 
 constexpr Failure kNotUnits{ErrorCode::invalid_argument, 0, "the range is not whole units of one reserved range"};
-constexpr Failure kWrongState{ErrorCode::invalid_argument, 0, "memory is committed that should not be, or the other way round"};
+constexpr Failure kWrongState{ErrorCode::invalid_argument, 0, "the range is committed already, or is not committed and must be"};
 constexpr Failure kNoHeap{ErrorCode::out_of_memory, 0, "no heap for the table of pages"};
 constexpr Failure kTooLong{ErrorCode::out_of_memory, 0, "the range is larger than the address space"};
 
@@ -284,7 +284,7 @@ Status PieceMemory::look_at_move(std::uintptr_t from, std::uintptr_t to, std::si
     if (!std::ranges::all_of(*source, [](Unit unit) { return unit.is_committed(); })) return kWrongState;
     if (std::ranges::any_of(*target, [](Unit unit) { return unit.is_committed(); }) || has_echo(to, bytes)) return kWrongState;
     if (std::ranges::any_of(*target, [](Unit unit) { return unit.piece() != 0; }))
-      return Failure{ErrorCode::busy, 0, "memory that was given up in part is still there"};
+      return Failure{ErrorCode::busy, 0, "the target has memory of a piece that is decommitted only in part"};
     for (std::size_t at = 0; at < bytes;) {
       const Piece& piece = pieces_[(*source)[at / unit_].piece()];
       if (piece.address != from + at || piece.bytes > bytes - at)

@@ -17,9 +17,9 @@ struct Advice {
 
 constexpr Advice kAdvice[] = {
     {ErrorCode::not_found, "check the path"},
-    {ErrorCode::permission_denied, "check the rights of the file and of its folder, and whether its file system may be written"},
+    {ErrorCode::permission_denied, "check the permissions of the file and its folder, and whether its file system is mounted read-only"},
     {ErrorCode::too_many_descriptors, "raise the limit with ulimit -n, or close what is not needed"},
-    {ErrorCode::out_of_memory, "free room on the disk or, for a mapping, address space (ulimit -v); a file can also be read in parts"},
+    {ErrorCode::out_of_memory, "free space on the disk or, for a mapping, address space (ulimit -v); a file can also be read in parts"},
     {ErrorCode::unsupported, "give a regular file: copy what comes from a pipe or a device into one"},
     {ErrorCode::io_error, "the disk or the network behind the file failed: look at the system's log, and try again"},
 };

@@ -121,7 +121,7 @@ const MappedRange& range_of(const Storage& storage, const char* asked) {
   if (guard != nullptr) return guard->range();
   throw ArgumentError(ErrorCode::invalid_argument,
                       {text::join(std::string_view(asked), " a storage of shape ", storage.shape().to_string()),
-                       "its bytes are not those of a mapped file", "give one that map_file or a file's [] made"},
+                       "its buffer is not a mapped file", "pass one that map_file or a file's [] returned"},
                       {{"owner", to_string(storage.buffer().owner())}});
 }
 
@@ -190,7 +190,7 @@ Storage map_file(const std::string& path, DType dtype, FileMode mode, const MapO
   if (options.offset > have || left % size_bytes(dtype) != 0) {
     throw_fault(path, {.rule = "size_mismatch",
                        .why = text::join("the file has ", have, " bytes, and from byte ", options.offset,
-                                         " on that is no whole number of elements of ", to_string(dtype)),
+                                         " on that is not a whole number of elements of ", to_string(dtype)),
                        .help = "give the offset and the dtype that the file was written with, or a shape",
                        .code = ErrorCode::size_mismatch,
                        .facts = {{"have", have}, {"element", size_bytes(dtype)}}});
@@ -221,7 +221,7 @@ void drop_mapped(const Storage& storage) {
 }
 
 FileState mapped_state(const Storage& storage) {
-  const MappedRange& range = range_of(storage, "looking at the file of");
+  const MappedRange& range = range_of(storage, "asking for the state of the file of");
   const FileState state = range.file().state();
   return state == FileState::changed && range.writes_reach_the_file() ? FileState::current : state;
 }

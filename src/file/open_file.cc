@@ -38,7 +38,7 @@ void OpenFile::read(std::uint64_t offset, std::span<std::byte> target) const {
 
 void OpenFile::throw_truncated(std::uint64_t have, std::uint64_t need) const {
   throw_fault(path_, {.rule = "file_truncated",
-                      .why = text::join("the file was cut while it was open: it ends at byte ", have, ", and ", need, " are needed"),
+                      .why = text::join("the file was truncated while it was open: it ends at byte ", have, ", and ", need, " are needed"),
                       .help = "open it again when nobody writes to it",
                       .code = ErrorCode::file_truncated,
                       .facts = {{"have", have}, {"need", need}}});

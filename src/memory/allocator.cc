@@ -211,12 +211,11 @@ void Allocator::record_refusal(const Request& request) const noexcept {
 void Allocator::throw_refused(const Request& request, const Failure& failure, unsigned pressure_calls) const {
   const std::string asked = text::join("allocating ", text::bytes(request.bytes), " with ", name());
   if (failure.code == ErrorCode::busy) {
-    throw AccessError(
-        ErrorCode::busy,
-        {text::join(asked, " on ", device().to_string()),
-         text::join("the device is held, or the allocator is being used by this very thread: ", std::string_view(failure.why)),
-         "end the hold first, or reserve before it; and do not allocate in a signal handler"},
-        {{"requested", request.bytes}});
+    throw AccessError(ErrorCode::busy,
+                      {text::join(asked, " on ", device().to_string()),
+                       text::join("the device is held, or this thread is already inside the allocator: ", std::string_view(failure.why)),
+                       "end the hold first, or reserve before it; and do not allocate in a signal handler"},
+                      {{"requested", request.bytes}});
   }
   if (failure.code != ErrorCode::out_of_memory) throw_failure(failure, device(), asked);
   OutOfMemoryReport report;

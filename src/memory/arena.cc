@@ -109,7 +109,7 @@ class ArenaStrategy : public Arena {
     const BlockVerdict verdict = judge(entry, block, next_serial_);
     if (verdict != BlockVerdict::ok) return verdict;
     return users_.add(stream) ? Result<BlockVerdict>(BlockVerdict::ok)
-                              : Failure{ErrorCode::out_of_memory, 0, "no heap to remember the stream"};
+                              : Failure{ErrorCode::out_of_memory, 0, "no heap for the block's list of streams"};
   }
 
   ArenaMark mark() const override {
@@ -142,12 +142,12 @@ class ArenaStrategy : public Arena {
     }
     if (!known) {
       throw ArgumentError(ErrorCode::invalid_argument,
-                          {"resetting an arena to a mark", "the arena was reset to before that mark, or the mark is another's",
+                          {"resetting an arena to a mark", "the arena was reset to before that mark, or the mark is of another arena",
                            "take marks and reset to them in reverse order"});
     }
     throw AccessError(
         ErrorCode::busy,
-        {"resetting an arena", text::join(live, " of its blocks still live"), "free them, or drop the storages that use them, first"},
+        {"resetting an arena", text::join(live, " of its blocks are still live"), "free them, or drop the storages that use them, first"},
         {{"blocks", live}});
   }
 
@@ -253,7 +253,7 @@ class ArenaStrategy : public Arena {
     report.in_use_bytes = usage_.in_use_bytes();
     report.cached_bytes = usage_.cached_bytes();
     report.largest_free_run_bytes = committed() - top_;
-    report.tried.emplace_back("cut from the end of the arena; dead blocks are used again only after a reset");
+    report.tried.emplace_back("cut from the end of the arena; freed blocks are reused only after a reset");
     report.refused_by = failure.cause == Refusal::pending_work ? kAtWork.why : "the device";
     if (failure.cause != Refusal::arena_full) return;
     report.limit_bytes = capacity_;
@@ -281,7 +281,8 @@ class ArenaStrategy : public Arena {
 
  private:
   static constexpr Failure kFull{ErrorCode::out_of_memory, 0, "the arena's capacity", Refusal::arena_full};
-  static constexpr Failure kAtWork{ErrorCode::out_of_memory, 0, "a stream is at work on what was reset", Refusal::pending_work};
+  static constexpr Failure kAtWork{ErrorCode::out_of_memory, 0, "pending work of a stream uses memory that was reset",
+                                   Refusal::pending_work};
 
   struct Entry {
     std::size_t offset;
@@ -341,12 +342,12 @@ class ArenaStrategy : public Arena {
   }
 
   Status cut(std::size_t offset, const Request& request, Block& block) noexcept BERTH_REQUIRES(mutex_) {
-    if (!users_.add(request.stream)) return Failure{ErrorCode::out_of_memory, 0, "no heap to remember the stream"};
+    if (!users_.add(request.stream)) return Failure{ErrorCode::out_of_memory, 0, "no heap for the block's list of streams"};
     try {
       entries_.push_back(
           {offset, request.bytes, request.alignment, next_serial_, request.stream.id(), request.allocator_id, request.tag, true});
     } catch (const std::bad_alloc&) {
-      return Failure{ErrorCode::out_of_memory, 0, "no heap to remember the block"};
+      return Failure{ErrorCode::out_of_memory, 0, "no heap for the block's entry"};
     }
     top_ = offset + request.bytes;
     usage_.count_allocation(request.bytes);
@@ -447,8 +448,8 @@ class ArenaStrategy : public Arena {
 std::shared_ptr<Arena> arena(Device device, std::size_t capacity_bytes) {
   Backend& backend = berth::backend(device);
   if (capacity_bytes == 0) {
-    throw ArgumentError(ErrorCode::invalid_argument,
-                        {text::join("an arena of 0 bytes on ", device.to_string()), "it could serve nothing", "give it a capacity"});
+    throw ArgumentError(ErrorCode::invalid_argument, {text::join("an arena of 0 bytes on ", device.to_string()),
+                                                      "it could not serve any request", "give it a capacity"});
   }
   const std::size_t capacity = checked_align_up(capacity_bytes, backend.properties().unit_bytes, "an arena's capacity");
   const Result<void*> base = backend.reserve(capacity, backend.properties().unit_bytes);

@@ -231,12 +231,12 @@ const std::shared_ptr<Allocator>& default_allocator(Device device) {
 
 void set_default_allocator(Device device, std::shared_ptr<Allocator> allocator) {
   if (allocator == nullptr || allocator->device() != device) {
-    throw ArgumentError(
-        ErrorCode::wrong_device,
-        {text::join("setting the default allocator of ", device.to_string()),
-         allocator == nullptr ? std::string("there is none") : text::join("it is an allocator for ", allocator->device().to_string()),
-         "make one for that device"},
-        {{"device", device.to_string()}});
+    throw ArgumentError(ErrorCode::wrong_device,
+                        {text::join("setting the default allocator of ", device.to_string()),
+                         allocator == nullptr ? std::string("the allocator is null")
+                                              : text::join("it is an allocator for ", allocator->device().to_string()),
+                         "make one for that device"},
+                        {{"device", device.to_string()}});
   }
   const Change change = put(device, std::move(allocator), true);
   if (change.before != nullptr) (*change.before)->release_cached();

@@ -56,7 +56,7 @@ class Direct : public Allocator {
 
   Status obtain(const Request& request, Block& block) noexcept override {
     if (held_.load(std::memory_order_acquire)) [[unlikely]] {
-      if (is_held()) return refused({ErrorCode::busy, 0, "direct keeps no cache to serve from"});
+      if (is_held()) return refused({ErrorCode::busy, 0, "the device is held, and direct has no cache"});
     }
     if (is_inherited()) [[unlikely]]
       return refused({ErrorCode::fork_unsafe, 0, "the allocator was made before fork, for a device that does not survive it"});
@@ -76,7 +76,7 @@ class Direct : public Allocator {
     if (serial == 0) [[unlikely]] {
       backend().free(*data, request.bytes, request.alignment);
       budget_.give_up(taken(request.bytes));
-      return refused({ErrorCode::out_of_memory, 0, "no heap to remember the block"});
+      return refused({ErrorCode::out_of_memory, 0, "no heap for the block's entry"});
     }
     block.data = *data;
     block.serial = serial;
@@ -114,7 +114,7 @@ class Direct : public Allocator {
     const BlockVerdict verdict = judge(found, block, next_serial_);
     if (verdict != BlockVerdict::ok || !stream) return verdict;
     return add_user(*found, stream) ? Result<BlockVerdict>(BlockVerdict::ok)
-                                    : Failure{ErrorCode::out_of_memory, 0, "no heap to remember the stream"};
+                                    : Failure{ErrorCode::out_of_memory, 0, "no heap for the block's list of streams"};
   }
 
   void trim(std::size_t) override { (void)settle(Patience::none); }
@@ -180,7 +180,7 @@ class Direct : public Allocator {
     report.cached_bytes = usage_.cached_bytes();
     report.refused_by = "the device";
     if (report.device_free_bytes < report.requested_bytes) report.would_be_enough_bytes = report.requested_bytes - report.device_free_bytes;
-    report.tried.emplace_back("asked the device; direct has no cache to give back");
+    report.tried.emplace_back("asked the device; direct has no cache to release");
   }
 
   std::string audit() const override {

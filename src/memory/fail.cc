@@ -35,7 +35,7 @@ class Failing : public Adaptor<FailAdaptor> {
     if (failure.cause != Refusal::injected) return;
     report.refused_by = kRefused;
     report.would_be_enough_bytes = 0;
-    report.tried = {"nothing: the refusal was asked for"};
+    report.tried = {"nothing: the failure was injected"};
   }
 
   std::uint64_t requests() const override { return requests_.load(std::memory_order_relaxed); }

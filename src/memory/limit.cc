@@ -81,7 +81,7 @@ class Limit : public Adaptor<Allocator> {
     report.limit_bytes = limit_bytes_;
     report.in_use_bytes = in_use_;
     report.would_be_enough_bytes = report.requested_bytes - std::min(report.requested_bytes, room());
-    report.tried = {"nothing: a limit counts blocks that live, and giving back cached memory frees none"};
+    report.tried = {"nothing: a limit counts live blocks, and releasing cached memory frees none"};
   }
 
   std::string audit() const override {

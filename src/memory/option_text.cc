@@ -32,20 +32,20 @@ void read_options(std::string_view strategy, std::string_view text, std::span<co
     if (std::ranges::find(seen, name) != seen.end()) refuse(option, "it is given twice");
     const std::string_view value = equals == std::string_view::npos ? std::string_view() : option.substr(equals + 1);
     if (found->time != nullptr) {
-      if (!text::parse_duration(value, *found->time)) refuse(option, "it has no time such as 500ms, 5s, 2min, 0 or never");
+      if (!text::parse_duration(value, *found->time)) refuse(option, "its value is not a time such as 500ms, 5s, 2min, 0 or never");
     } else if (found->number != nullptr) {
       const auto [rest, error] = std::from_chars(value.data(), value.data() + value.size(), *found->number, std::chars_format::fixed);
-      if (error != std::errc() || rest != value.data() + value.size()) refuse(option, "it has no number such as 1.05");
+      if (error != std::errc() || rest != value.data() + value.size()) refuse(option, "its value is not a number such as 1.05");
     } else {
       std::uint64_t bytes = 0;
-      if (!text::parse_bytes(value, bytes)) refuse(option, "it has no byte count");
-      if (bytes == 0) refuse(option, "it is nothing");
+      if (!text::parse_bytes(value, bytes)) refuse(option, "its value is not a byte count");
+      if (bytes == 0) refuse(option, "its value is 0");
       *found->bytes = bytes;
     }
     seen.push_back(name);
     if (comma == std::string_view::npos) return;
     text.remove_prefix(comma + 1);
-    if (text.empty()) refuse("", "a comma is followed by no option");
+    if (text.empty()) refuse("", "there is no option after the last comma");
   }
 }
 

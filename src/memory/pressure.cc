@@ -40,7 +40,7 @@ std::string what_of(const std::exception_ptr& thrown) {
   } catch (const std::exception& error) {
     return text::printable(error.what());
   } catch (...) {  // it may throw anything
-    return "something that is no std::exception";
+    return "an exception that is not a std::exception";
   }
 }
 

@@ -66,7 +66,7 @@ std::size_t limit_from_environment(const Backend& backend) {
   if (!value) return SIZE_MAX;
   if (text::parse_bytes(*value, bytes) && bytes > 0) return bytes;
   throw ArgumentError(ErrorCode::invalid_argument,
-                      {text::join("the environment variable ", variable, '=', text::printable(*value)), "it is no byte count",
+                      {text::join("the environment variable ", variable, '=', text::printable(*value)), "it is not a byte count",
                        text::join("write the most memory that the process may take, as in ", variable, "=8GiB")},
                       {{"name", variable}, {"value", text::printable(*value)}});
 }
@@ -145,7 +145,7 @@ void explain_process_limit(const Backend& backend, OutOfMemoryReport& report) {
   report.refused_by = text::join("the process's limit of ", text::bytes(report.limit_bytes), " on ",
                                  is_host(backend) ? std::string("host memory") : backend.device().to_string());
   if (report.requested_bytes > room) report.would_be_enough_bytes = report.requested_bytes - room;
-  report.tried.emplace_back("gave back what all allocators of this memory had cached");
+  report.tried.emplace_back("released what all allocators of this memory had cached");
   for (const std::shared_ptr<Allocator>& allocator : allocators_of(memory, true)) {
     const Stats stats = allocator->stats();
     if (stats.committed_bytes == 0) continue;

@@ -75,7 +75,7 @@ bool is_before(const Touch& touch, const device::StreamClock* clock) noexcept {
 
 Misuse misuse_of(const Block& block, std::uint64_t stream_id, std::uint64_t other) noexcept {
   return {.kind = MisuseKind::unordered_streams,
-          .allocator = "stream check",
+          .allocator = "race detection",
           .device = block.device.key(),
           .address = block.data,
           .bytes = block.bytes,

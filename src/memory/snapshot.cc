@@ -115,7 +115,7 @@ class Auditor {
         else if (run != snapshot_.free.end() && run->offset == at)
           at = (run++)->end();
         else
-          return text::join("snapshot: the memory at offset ", at, " is neither a block's nor free, or two have it");
+          return text::join("snapshot: the memory at offset ", at, " is in no block and no free run, or in two");
       }
       if (at != memory.end()) return text::join("snapshot: there is no memory under the end of what begins before offset ", at);
     }

@@ -25,7 +25,7 @@ class Tracking : public Adaptor<TrackAdaptor> {
     Status done = upstream_->obtain(request, block);
     if (!done || remember(block, request)) return done;
     upstream_->give_back(block, When::later, nullptr);
-    return Failure{ErrorCode::out_of_memory, 0, "no heap to remember the block"};
+    return Failure{ErrorCode::out_of_memory, 0, "no heap for the block's entry"};
   }
 
   BlockVerdict give_back(const Block& block, When when, Block* known) noexcept override {

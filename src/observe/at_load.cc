@@ -40,7 +40,7 @@ std::size_t depth_from_environment() {
   const char* const end = value.data() + value.size();
   const auto [stop, error] = std::from_chars(value.data(), end, depth);
   if (error == std::errc() && stop == end && depth <= CallSite::kMostFrames) return depth;
-  say(text::join("berth: BERTH_STACK_DEPTH=", text::printable(value), " is no number from 0 to ", CallSite::kMostFrames,
+  say(text::join("berth: BERTH_STACK_DEPTH=", text::printable(value), " is not a number from 0 to ", CallSite::kMostFrames,
                  ": no stacks are kept"));
   return 0;
 }
@@ -98,7 +98,7 @@ void save_on_refusal(const OutOfMemory& refusal) noexcept {
 
 void listen_for_signal(const std::string& name) {
   const std::optional<int> number = os::signal_by_name(name);
-  if (!number) return say(text::join("berth: BERTH_SNAPSHOT_SIGNAL=", text::printable(name), " is no signal for this; use USR1 or USR2"));
+  if (!number) return say(text::join("berth: BERTH_SNAPSHOT_SIGNAL=", text::printable(name), " is not supported; use USR1 or USR2"));
   const Status done = os::run_on_signal(*number, save_on_signal);
   if (!done) say(text::join("berth: BERTH_SNAPSHOT_SIGNAL=", text::printable(name), ": ", std::string_view(done.failure().why)));
 }

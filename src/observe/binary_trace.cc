@@ -49,7 +49,7 @@ class ChunkReader {
     const std::size_t before = events.size();
     if (body_.size() % sizeof(Word) != 0) refuse_here("a chunk is not whole words");
     while (at_ < body_.size()) read_record(events);
-    if (events.size() - before != events_expected_) refuse_here("a chunk has not as many events as it says");
+    if (events.size() - before != events_expected_) refuse_here("a chunk does not have as many events as its header says");
   }
 
  private:
@@ -58,7 +58,7 @@ class ChunkReader {
     auto operation = static_cast<Operation>(word & kOperationMask);
     std::uint64_t value = word >> kOperationBits;
     if (operation == Operation::wide) {
-      if (value > kOperationMask) refuse_here("this is no record");
+      if (value > kOperationMask) refuse_here("this is not a record");
       operation = static_cast<Operation>(value);
       value = next<std::uint64_t>();
     }
@@ -72,7 +72,7 @@ class ChunkReader {
       case Operation::tag: return set_tag(value);
       case Operation::wide: break;
     }
-    refuse_here("this is no record");
+    refuse_here("this is not a record");
   }
 
   void add_allocation(Events& events, std::uint64_t bytes) {
@@ -81,14 +81,14 @@ class ChunkReader {
   }
 
   void set_tag(std::uint64_t number) {
-    if (words_ == 0) refuse_here("this is no record");  // not in this version
-    if (number >= words_) refuse_here("a tag has no word");
+    if (words_ == 0) refuse_here("this is not a record");  // not in this version
+    if (number >= words_) refuse_here("a tag's number is out of range");
     tag_ = static_cast<std::uint32_t>(number);
   }
 
   void add_time(std::uint64_t ticks) {
     const auto sum = try_add(time_, ticks);
-    if (!sum) refuse_here("a time is past the end of time");
+    if (!sum) refuse_here("a time does not fit in 64 bits");
     time_ = *sum;
   }
 
@@ -132,7 +132,7 @@ class FileReader {
     read_header();
     while (!found_.complete && read_chunk()) {
     }
-    if (found_.complete && at_ != bytes_.size()) refuse(name_, at_, "there are bytes behind the end");
+    if (found_.complete && at_ != bytes_.size()) refuse(name_, at_, "there are bytes after the end");
     std::ranges::stable_sort(found_.events, {}, [](const Tagged& one) { return one.event.time_ns; });
     set_times();
     return std::move(found_);
@@ -173,8 +173,8 @@ class FileReader {
     const std::size_t start = at_;
     ChunkHead head{};
     if (!take(head)) return false;
-    if (head.magic != kChunkMagic || !is_kind(head.kind)) refuse(name_, start, "this is no chunk");
-    if (head.body_bytes > kChunkBytes - sizeof head) refuse(name_, start, "a chunk is longer than any is");
+    if (head.magic != kChunkMagic || !is_kind(head.kind)) refuse(name_, start, "this is not a chunk");
+    if (head.body_bytes > kChunkBytes - sizeof head) refuse(name_, start, "a chunk is longer than the format allows");
     if (head.written_ticks < header_.start_ticks || head.written_ns < header_.start_ns) refuse(name_, start, "a clock went backwards");
     if (!fits(at_, head.body_bytes, bytes_.size())) return false;
     last_ticks_ = std::max(last_ticks_, head.written_ticks);
@@ -202,14 +202,14 @@ class FileReader {
       found_.words.push_back(body.substr(1, length));
       body.remove_prefix(length + 1);
     }
-    if (count != head.events) refuse(name_, at_, "a chunk has not as many words as it says");
+    if (count != head.events) refuse(name_, at_, "a chunk does not have as many words as its header says");
     if (found_.words.size() > kMostWords) refuse(name_, at_, "there are more than 65,535 different tags");
   }
 
   void read_end(const ChunkHead& head, std::size_t start) {
     EndBody end{};
-    if (head.body_bytes != sizeof end || head.events != 0 || !take(end)) refuse(name_, start, "this is no end of a trace");
-    if (end.events != found_.events.size()) refuse(name_, start, "the trace has not as many events as its end says");
+    if (head.body_bytes != sizeof end || head.events != 0 || !take(end)) refuse(name_, start, "this is not the end of a trace");
+    if (end.events != found_.events.size()) refuse(name_, start, "the trace does not have as many events as its end says");
     found_.dropped = end.dropped;
     found_.complete = true;
   }

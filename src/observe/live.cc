@@ -238,7 +238,7 @@ void expose_live() {
   try {
     g_exposure.store(new Exposure(std::move(*file)), std::memory_order_release);
   } catch (const std::system_error&) {
-    throw AccessError(ErrorCode::device_error, {"exposing this process to berth top", "no thread can be made to keep its file fresh",
+    throw AccessError(ErrorCode::device_error, {"exposing this process to berth top", "no thread can be started to update its file",
                                                 "raise the limit on threads (ulimit -u)"});
   }
 }

@@ -166,8 +166,8 @@ class CopyBook final : public Sink {
 }
 
 void check(const ProfilerOptions& options) {
-  if (options.every.count() < 0) throw_options("samples cannot be taken in less than no time", "use 0 to take none, or 1 ms and more");
-  if (options.most_samples < 2) throw_options("fewer than two samples show nothing", "leave it out, or ask for 2 and more");
+  if (options.every.count() < 0) throw_options("the time between samples cannot be negative", "use 0 to take none, or 1 ms or more");
+  if (options.most_samples < 2) throw_options("fewer than two samples show nothing", "leave it out, or ask for 2 or more");
   if (options.stack_depth > CallSite::kMostFrames)
     throw_options(text::join("stacks of ", options.stack_depth, " frames are not kept"),
                   text::join("ask for ", CallSite::kMostFrames, " at most"));

@@ -21,19 +21,20 @@ struct Metric {
 };
 
 constexpr Metric kMetrics[] = {
-    {"berth_in_use_bytes", "gauge", "Bytes requested by blocks that live.", [](const Stats& s) { return std::uint64_t{s.in_use_bytes}; }},
-    {"berth_cached_bytes", "gauge", "Bytes held beyond that.", [](const Stats& s) { return std::uint64_t{s.cached_bytes}; }},
-    {"berth_committed_bytes", "gauge", "Bytes taken from the device.", [](const Stats& s) { return std::uint64_t{s.committed_bytes}; }},
+    {"berth_in_use_bytes", "gauge", "Bytes requested by live blocks.", [](const Stats& s) { return std::uint64_t{s.in_use_bytes}; }},
+    {"berth_cached_bytes", "gauge", "Committed bytes beyond those in use: free memory and rounding.",
+     [](const Stats& s) { return std::uint64_t{s.cached_bytes}; }},
+    {"berth_committed_bytes", "gauge", "Bytes committed on the device.", [](const Stats& s) { return std::uint64_t{s.committed_bytes}; }},
     {"berth_peak_in_use_bytes", "gauge", "The most bytes in use so far.",
      [](const Stats& s) { return std::uint64_t{s.peak_in_use_bytes}; }},
-    {"berth_peak_committed_bytes", "gauge", "The most bytes taken so far.",
+    {"berth_peak_committed_bytes", "gauge", "The most bytes committed so far.",
      [](const Stats& s) { return std::uint64_t{s.peak_committed_bytes}; }},
-    {"berth_live_blocks", "gauge", "Blocks that live.", [](const Stats& s) { return s.live_blocks; }},
+    {"berth_live_blocks", "gauge", "Live blocks.", [](const Stats& s) { return s.live_blocks; }},
     {"berth_allocations_total", "counter", "Requests that succeeded.", [](const Stats& s) { return s.allocations; }},
     {"berth_frees_total", "counter", "Blocks freed.", [](const Stats& s) { return s.frees; }},
     {"berth_failures_total", "counter", "Requests refused.", [](const Stats& s) { return s.failures; }},
-    {"berth_commits_total", "counter", "Times memory was taken from the device.", [](const Stats& s) { return s.commits; }},
-    {"berth_decommits_total", "counter", "Times memory was given back, or moved.", [](const Stats& s) { return s.decommits; }},
+    {"berth_commits_total", "counter", "Times memory was committed.", [](const Stats& s) { return s.commits; }},
+    {"berth_decommits_total", "counter", "Times memory was decommitted or moved.", [](const Stats& s) { return s.decommits; }},
 };
 
 // Escapes a label value. Bytes that are not UTF-8 become U+FFFD: a server would reject the whole response for

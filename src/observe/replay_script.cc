@@ -37,7 +37,7 @@ class Planner {
   void add_allocation(const TraceEvent& event) {
     const std::size_t bytes = event.bytes == 0 ? 0 : std::max<std::size_t>(1, event.bytes / scale_);
     const Live block{take_index(), bytes};
-    if (!live_.emplace(BlockName{event.allocator_id, event.serial}, block).second) refuse("a block is allocated that lives already");
+    if (!live_.emplace(BlockName{event.allocator_id, event.serial}, block).second) refuse("a block is allocated that is already live");
     const auto sum = try_add(live_bytes_, bytes);
     if (!sum || *sum > kMaxBytes) refuse("its live blocks have more bytes than an address space");
     live_bytes_ = *sum;
@@ -47,7 +47,7 @@ class Planner {
 
   void add_free(const TraceEvent& event) {
     const auto found = live_.find(BlockName{event.allocator_id, event.serial});
-    if (found == live_.end()) refuse("a block is freed that does not live");
+    if (found == live_.end()) refuse("a block is freed that is not live");
     const Live block = found->second;
     live_.erase(found);
     live_bytes_ -= block.bytes;
@@ -90,7 +90,8 @@ class Planner {
 }  // namespace
 
 ReplayScript plan_replay(const std::vector<TraceEvent>& events, std::size_t scale) {
-  if (scale == 0) throw ArgumentError(ErrorCode::invalid_argument, {"a replay with sizes divided by 0", "nothing is", "use 1 or more"});
+  if (scale == 0)
+    throw ArgumentError(ErrorCode::invalid_argument, {"a replay with sizes divided by 0", "sizes cannot be divided by 0", "use 1 or more"});
   Planner planner(scale);
   for (const TraceEvent& event : events) planner.add(event);
   return planner.take();

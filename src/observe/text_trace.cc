@@ -96,9 +96,9 @@ class TextReader {
 
   void check_pairing(const TraceEvent& event) {
     if (event.operation == allocate) {
-      if (!live_.insert(event.serial).second) refuse("a block of that id lives already");
+      if (!live_.insert(event.serial).second) refuse("a block of that id is already live");
     } else if (live_.erase(event.serial) == 0) {
-      refuse("no block of that id lives");
+      refuse("no block of that id is live");
     }
   }
 

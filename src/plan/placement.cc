@@ -40,7 +40,7 @@ Buffer make_piece(const Plan& plan, const Piece& piece, const std::shared_ptr<Al
   const Device device(plan.graph().devices[piece.device]);
   if (allocator != nullptr && allocator->device() != device)
     refuse(text::join("placing the arena of ", device.to_string()), text::join("the allocator is on ", allocator->device().to_string()),
-           "hand in an allocator of that device");
+           "pass an allocator of that device");
   if (piece.bytes == 0) return {};
   const std::shared_ptr<Allocator>& chosen = allocator != nullptr ? allocator : default_allocator(device);
   const std::size_t usual = backend(device).properties().alignment;
@@ -62,7 +62,7 @@ Piece whole_of(const Plan& plan, std::uint32_t device) {
 
 Placement place(Plan plan, const std::map<std::string, std::shared_ptr<Allocator>>& allocators) {
   if (!plan.has_locations())
-    refuse("placing a plan", text::join("its outcome is ", to_string(plan.outcome()), ", and no value has a place"),
+    refuse("placing a plan", text::join("its outcome is ", to_string(plan.outcome()), ", and no value has a location"),
            "plan with a larger capacity");
   Placement placement(std::move(plan));
   const Graph& graph = placement.plan().graph();
@@ -110,7 +110,7 @@ const Buffer& Placement::chunk(std::size_t index) const {
 Placement::Spot Placement::spot(ValueId value) const {
   const ValueLocation& where = plan_.location(value);
   if (!where.planned())
-    refuse(text::join("the bytes of ", plan_.graph().describe_value(value)), text::join("it has no place: ", to_string(where.reason)),
+    refuse(text::join("the bytes of ", plan_.graph().describe_value(value)), text::join("it has no location: ", to_string(where.reason)),
            "look at Plan::unplanned");
   const std::uint32_t device = plan_.graph().values[value].device;
   for (std::size_t i = 0; i < chunks_.size(); ++i)
@@ -131,7 +131,7 @@ Storage Placement::at(ValueId value, DType dtype, const Shape& shape) const {
   const ValueLocation& where = plan_.location(value);
   const std::string name = plan_.graph().describe_value(value);
   if (!where.planned())
-    refuse(text::join("the storage of ", name), text::join("it has no place: ", to_string(where.reason)), "look at Plan::unplanned");
+    refuse(text::join("the storage of ", name), text::join("it has no location: ", to_string(where.reason)), "look at Plan::unplanned");
   const std::size_t needed = shape.size_bytes(dtype);
   const std::size_t planned = *plan_.graph().values[value].size_bytes();
   if (needed > planned)
@@ -158,7 +158,7 @@ void Placement::move(std::uint32_t device, const std::shared_ptr<Allocator>& all
     if (*old && old->use_count() > 1)
       throw AccessError(ErrorCode::busy,
                         {text::join("moving the arena of ", plan_.graph().devices[device]),
-                         text::join(old->use_count() - 1, " handles of it are out"), "let go of its storages first"},
+                         text::join(old->use_count() - 1, " handles of it are live"), "drop its storages first"},
                         {{"handles", old->use_count() - 1}});
   for (const auto& [old, piece] : pieces) {
     fresh.push_back(make_piece(plan_, piece, allocator));

@@ -32,7 +32,7 @@ void require_valid(const Graph& graph, const PlanTables& tables) {
   std::string why = problems.front().text;
   if (problems.size() > 1) why += text::join(", and ", problems.size() - 1, " more");
   throw ArgumentError(ErrorCode::plan_invalid,
-                      {text::join("a plan of ", graph.nodes.size(), " nodes"), why, "make the plan anew from its graph"},
+                      {text::join("a plan of ", graph.nodes.size(), " nodes"), why, "make the plan again from its graph"},
                       {{"problem", to_string(problems.front().kind)}});
 }
 }  // namespace
@@ -186,7 +186,7 @@ std::string Plan::describe_bound(std::uint32_t device) const {
   switch (proof.by) {
     case BoundProof::By::live: return text::join("live at ", node);
     case BoundProof::By::fixed: return text::join("fixed there at ", node);
-    case BoundProof::By::search: return text::join("every way of laying steps ", begin, " to ", end - 1, " a byte lower was tried");
+    case BoundProof::By::search: return text::join("exhaustive search of steps ", begin, " to ", end - 1, ": none is a byte lower");
     case BoundProof::By::unsaid: break;
   }
   return "not said";

@@ -45,7 +45,7 @@ void check_slots(const Graph& graph, const PlanOptions& options, const ChosenStr
   for (const PlanSlot& slot : options.slots)
     if (slot.device >= graph.devices.size() || slot.bytes > kMaxBytes)
       refuse(text::join("a slot of ", slot.bytes, " bytes on device ", slot.device),
-             text::join("the graph has ", graph.devices.size(), " devices"), "hand in slots of a plan for the same devices",
+             text::join("the graph has ", graph.devices.size(), " devices"), "pass slots of a plan for the same devices",
              ErrorCode::out_of_bounds);
 }
 
@@ -54,7 +54,7 @@ void check_chunks(const Graph& graph, const PlanOptions& options, const ChosenSt
   if (chosen.offsets.empty())
     refuse(text::join("arenas or chunks with the strategy ", options.strategy), "they are for plans of offsets",
            "use the strategy offsets");
-  if (options.max_chunk_bytes == 0) refuse("chunks of no bytes", "nothing could lie in them", "give a size above 0");
+  if (options.max_chunk_bytes == 0) refuse("chunks of no bytes", "no value would fit", "give a size above 0");
   for (std::size_t i = 0; i < options.arenas.size(); ++i) {
     const ArenaOption& arena = options.arenas[i];
     if (arena.device >= graph.devices.size())
@@ -67,7 +67,7 @@ void check_chunks(const Graph& graph, const PlanOptions& options, const ChosenSt
   for (ValueId v = 0; v < graph.values.size(); ++v)
     if (graph.values[v].fixed_offset)
       refuse(text::join(graph.describe_value(v), " at a fixed offset, with arenas or chunks"), "what is fixed is fixed in one arena",
-             "take the fixed offset away, or plan for one arena");
+             "remove the fixed offset, or plan for one arena");
 }
 
 void check_order(const PlanOptions& options) {
@@ -82,8 +82,8 @@ void check_order(const PlanOptions& options) {
     refuse(text::join("planning in the order ", text::quoted(options.order)), "there is none of that name",
            text::join("use one of ", known));
   if (options.parallel > 1)
-    refuse(text::join("the order ", options.order, " for ", options.parallel, " colours"), "nodes that may run at once have no one order",
-           "leave one of the two out");
+    refuse(text::join("the order ", options.order, " for ", options.parallel, " parallel branches"),
+           "nodes that may run at once have no single order", "leave one of the two out");
 }
 
 }  // namespace
@@ -97,7 +97,7 @@ ChosenStrategies check_options(const Graph& graph, const PlanOptions& options) {
     refuse(text::join("planning nodes ", options.nodes->begin, " to ", options.nodes->end),
            text::join("the graph has ", graph.nodes.size()), "use a range inside, begin before end", ErrorCode::out_of_bounds);
   if (options.parallel < 1 || options.parallel > 1 << 16)
-    refuse(text::join(options.parallel, " colours"), "there must be from 1 to 65,536", "use 1 for nodes that run in order");
+    refuse(text::join(options.parallel, " parallel branches"), "there must be from 1 to 65,536", "use 1 for nodes that run in order");
   if (const std::size_t nodes = options.nodes ? options.nodes->end - options.nodes->begin : graph.nodes.size();
       options.parallel > 1 && nodes > kMostParallelNodes)
     refuse(text::join("a parallel plan of ", nodes, " nodes"), text::join("it may have ", kMostParallelNodes),
@@ -109,7 +109,7 @@ ChosenStrategies check_options(const Graph& graph, const PlanOptions& options) {
     refuse(text::join("planning by ", options.threads, " threads"), "there must be from 1 to 256",
            "use 1, or as many as there are processors");
   if (options.time_limit < decltype(options.time_limit)::zero() || options.time_limit != options.time_limit)
-    refuse("a negative time limit", "time does not run backwards", "use 0 or more seconds");
+    refuse("a negative time limit", "a time limit cannot be negative", "use 0 or more seconds");
   return chosen;
 }
 
@@ -124,7 +124,7 @@ std::span<const PlanStrategy> plan_strategies() noexcept {
   static const std::vector<PlanStrategy> all = [] {
     std::vector<PlanStrategy> list;
     for (const plan::OffsetStrategy& strategy : plan::offset_strategies()) list.push_back({strategy.name, "offsets", strategy.does});
-    list.push_back({plan::kSlots, "slots", "storage ids that are handed on, by size"});
+    list.push_back({plan::kSlots, "slots", "storages that values reuse one after another, by size"});
     return list;
   }();
   return all;

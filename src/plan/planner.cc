@@ -115,7 +115,7 @@ class Planner {
     if (fixed) asked += text::join(", at ", *fixed);
     throw ArgumentError(
         ErrorCode::size_overflow,
-        {std::move(asked), "with the values before it, it passes what can be addressed", "check its size, offset and alignment"},
+        {std::move(asked), "with the values before it, it exceeds the address space", "check its size, offset and alignment"},
         {{"value", text::printable(graph_->values[v].name)}, {"bytes", bytes}});
   }
 
@@ -163,7 +163,7 @@ class Planner {
     const std::optional<ChunksPacking> packing =
         pack_chunks({reuse_.buffers, touches, options_, chosen_.offsets, graph_->devices.size(), patience_});
     attempt.time_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-    if (!packing) attempt.note = "found no room in the arenas for everything";
+    if (!packing) attempt.note = "the values do not all fit in the arenas";
     if (packing) attempt.peak_bytes = std::accumulate(packing->peaks.begin(), packing->peaks.end(), std::size_t{0});
     portfolio_.add_attempt(std::move(attempt));
     if (!packing) return;
@@ -308,7 +308,7 @@ class Planner {
   // Only slots were requested, and there can be no such plan.
   [[noreturn]] void throw_no_slots() const {
     throw ArgumentError(ErrorCode::invalid_argument, {"a plan of slots", "a value has a fixed offset, and slots have none",
-                                                      "use the strategy offsets, or take the fixed offset away"});
+                                                      "use the strategy offsets, or remove the fixed offset"});
   }
 
   // A packing, not yet expanded to a location for every value.

@@ -71,7 +71,7 @@ class ShadowRun {
     }
     const std::vector<bool> survive = survivors();
     for (ValueId v = 0; v < expected_.size(); ++v)
-      if (plan_.location(v).planned() && survive[v]) read(v, "who comes after");
+      if (plan_.location(v).planned() && survive[v]) read(v, "the caller");
     return std::move(report_);
   }
 

@@ -100,7 +100,7 @@ void internal::record::emit(Record record) noexcept {
 }
 
 SinkAttachment attach_sink(std::shared_ptr<Sink> sink, RecordSet records) {
-  if (sink == nullptr) throw ArgumentError(ErrorCode::invalid_argument, {"attaching a sink", "there is none", "pass one"});
+  if (sink == nullptr) throw ArgumentError(ErrorCode::invalid_argument, {"attaching a sink", "the pointer is null", "pass one"});
   const auto entry = std::make_shared<Entry>(std::move(sink), records);
   replace_list([&](SinkList list) {
     list.push_back(entry);

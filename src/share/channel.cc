@@ -194,7 +194,7 @@ Result<std::shared_ptr<Segment>> Channel::State::segment_for(const TicketContent
   Result<std::shared_ptr<Segment>> segment = Segment::attach(packet.files[0].number());
   if (!segment) return segment;
   if ((*segment)->id() != content.segment) return broken("a storage came with the descriptor of another segment");
-  if (!is_lease(head.lease) || head.lease >= kFirstLease + kMostLeases) return broken("a lease has a number that cannot be");
+  if (!is_lease(head.lease) || head.lease >= kFirstLease + kMostLeases) return broken("a lease's number is out of range");
   const auto made = std::make_shared<Carried>();
   made->segment = *segment;
   made->lease = head.lease;
@@ -255,11 +255,11 @@ Result<Storage> Channel::State::take_storage(const Head& head, std::span<const s
 Result<std::optional<Channel::Message>> Channel::State::receive_one(std::chrono::milliseconds patience) {
   Result<os::Packet> packet = os::receive_packet(socket.number(), room, patience, known_patience);
   if (!packet) return packet.failure();
-  if (packet->cut || packet->bytes < sizeof(Head)) return broken("a message is shorter or longer than it can be");
+  if (packet->cut || packet->bytes < sizeof(Head)) return broken("a message is too short or too long");
   Head head;
   std::memcpy(&head, room.data(), sizeof head);
   const std::span<const std::byte> body = std::span<const std::byte>(room).subspan(sizeof head, packet->bytes - sizeof head);
-  if (head.magic != Head::kMagic || head.length != body.size()) return broken("a message does not begin as one of berth's");
+  if (head.magic != Head::kMagic || head.length != body.size()) return broken("a message does not begin with berth's header");
   const std::size_t wanted = std::size_t{head.leases} + head.pieces;
   if (head.leases > 1 || (wanted > 0 && head.kind != Kind::storage) || (packet->files.size() != wanted && !packet->files_lost)) {
     if (head.kind == Kind::storage) refuse(body);

@@ -18,7 +18,7 @@ constexpr std::size_t kMostWords = kHeadWords + 2 * device::cuda::PieceRun::kMos
 constexpr Failure kGone{ErrorCode::already_consumed, 0, "the ticket was imported or refused before"};
 constexpr Failure kUnknown{ErrorCode::not_found, 0,
                            "this process has no descriptor of the memory: it comes with a storage through a Channel"};
-constexpr Failure kNoStub{ErrorCode::format_error, 0, "what the ticket leads to does not describe memory of a device"};
+constexpr Failure kNoStub{ErrorCode::format_error, 0, "the ticket's entry does not describe memory of a device"};
 
 // Other processes' device memory that is mapped here, by owner and pieces. Never destroyed.
 struct RunKey {

@@ -21,7 +21,7 @@ constexpr Advice kAdvice[] = {
     {ErrorCode::untrusted, "take descriptors and names only from processes of your own; berth shm ls shows what is wrong with a name"},
     {ErrorCode::already_consumed, "export the storage again: a ticket is good for one import"},
     {ErrorCode::already_exists, "choose another name, or open the one that is there"},
-    {ErrorCode::not_found, "berth shm ls lists the names there are"},
+    {ErrorCode::not_found, "berth shm ls lists the names"},
     {ErrorCode::limit_exceeded, "drop storages, tickets or channels that are not needed, or share fewer, larger ones"},
     {ErrorCode::fork_unsafe, "share it again in the child"},
     {ErrorCode::peer_dead, "start the other process again, and make a new channel"},
@@ -29,7 +29,7 @@ constexpr Advice kAdvice[] = {
     {ErrorCode::version_mismatch, "use one build of berth on both sides"},
     {ErrorCode::format_error, "the other side is at fault, or the bytes were damaged on the way"},
     {ErrorCode::device_unavailable, "mount a tmpfs at /dev/shm, or name a folder on one with BERTH_SHM_DIR"},
-    {ErrorCode::invalid_name, "use 1 to 200 bytes of UTF-8 without '/' and control characters, and no dot in front"},
+    {ErrorCode::invalid_name, "use 1 to 200 bytes of UTF-8 without '/' and control characters, and no leading dot"},
     {ErrorCode::wrong_device, "share(storage) first"},
     {ErrorCode::unsupported, "use to(\"cpu\") first"},
 };

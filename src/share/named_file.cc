@@ -53,8 +53,8 @@ Status allocate_file(int file, std::uint64_t bytes) noexcept {
 Status check_file(const os::FileFacts& facts) noexcept {
   if (!facts.is_regular) return Failure{ErrorCode::untrusted, 0, "it is not a file"};
   if (facts.user != os::user_id()) return Failure{ErrorCode::untrusted, 0, "it belongs to another user"};
-  if ((facts.mode & 077) != 0) return Failure{ErrorCode::untrusted, 0, "others have rights to it"};
-  if (facts.links > 1) return Failure{ErrorCode::untrusted, 0, "it has a second name"};
+  if ((facts.mode & 077) != 0) return Failure{ErrorCode::untrusted, 0, "other users have access to it"};
+  if (facts.links > 1) return Failure{ErrorCode::untrusted, 0, "it has a second hard link"};
   if (facts.links == 0) return Failure{ErrorCode::not_found, 0, "the name was just removed"};
   return {};
 }
@@ -117,7 +117,7 @@ Status NamedFile::lock_gate(unsigned patience_ms) noexcept {
     if (!locked) return locked.failure();
     if (*locked) return {};
     if (os::steady_time_ns() - start >= patience_ms * 1'000'000ULL)
-      return Failure{ErrorCode::timeout, 0, "another process opens or closes it, and does not get on"};
+      return Failure{ErrorCode::timeout, 0, "another process is opening or closing it, and does not finish"};
     os::sleep_us(200);
   }
 }
@@ -150,7 +150,7 @@ Status NamedFile::take_row() {
     words_.set_bits(kNamedLayout.mask(0, row), bit_of(row));
     return {};
   }
-  return Failure{ErrorCode::limit_exceeded, 0, "as many processes as there are rows have it open"};
+  return Failure{ErrorCode::limit_exceeded, 0, "every row is taken: too many processes have it open"};
 }
 
 // Whether the name still refers to this file.
@@ -159,7 +159,7 @@ Status NamedFile::still_named(int folder_descriptor) const noexcept {
   if (!here) return here.failure();
   const Result<os::FileFacts> there = os::facts_of_name(folder_descriptor, name_.c_str());
   if (!there) return there.failure();
-  return here->same_file(*there) ? Status() : Failure{ErrorCode::not_found, 0, "the name stands for another file now"};
+  return here->same_file(*there) ? Status() : Failure{ErrorCode::not_found, 0, "the name refers to another file now"};
 }
 
 // A name that was removed and given to another file in the meantime is not touched: removing a name requires
@@ -248,7 +248,7 @@ Status NamedFile::give_name(os::Descriptor folder_descriptor) {
     if (found && !found->removed) return Failure{ErrorCode::already_exists, 0, "a storage of that name is there already"};
     if (!found && found.failure().code != ErrorCode::not_found) return Failure{ErrorCode::already_exists, 0, found.failure().why};
   }
-  return Failure{ErrorCode::already_exists, 0, "others make storages of that name all the time"};
+  return Failure{ErrorCode::already_exists, 0, "other processes keep creating storages of that name"};
 }
 
 Result<std::unique_ptr<NamedFile>> NamedFile::open(const std::string& name, bool read_only) {
@@ -266,14 +266,14 @@ Result<std::unique_ptr<NamedFile>> NamedFile::open(const std::string& name, bool
     if (!made->still_named(where->number())) continue;
     if (made->reap() == Liveness::dead) {
       made->remove_name_if_same(where->number());
-      return Failure{ErrorCode::not_found, 0, "whoever made it is dead, and nobody had it open: it was removed"};
+      return Failure{ErrorCode::not_found, 0, "the process that created it is dead, and no other has it open: it was removed"};
     }
     if (const Status mapped = made->map_data(read_only); !mapped) return mapped.failure();
     if (const Status taken = made->take_row(); !taken) return taken.failure();
     os::unlock_byte(made->file_.number(), kGateLock);
     return made;
   }
-  return Failure{ErrorCode::not_found, 0, "the name comes and goes too quickly"};
+  return Failure{ErrorCode::not_found, 0, "the name is created and removed too quickly"};
 }
 
 // Closing the descriptor releases the locks.

@@ -24,8 +24,8 @@ bool is_name(std::string_view name) noexcept {
 
 void require_name(std::string_view name, const char* asked) {
   if (is_name(name)) return;
-  throw_share_failure({ErrorCode::invalid_name, 0, "the name is not one that can be"},
-                      text::join(std::string_view(asked), ' ', text::quoted(name)), {{"name", text::printable(name)}});
+  throw_share_failure({ErrorCode::invalid_name, 0, "the name is not valid"}, text::join(std::string_view(asked), ' ', text::quoted(name)),
+                      {{"name", text::printable(name)}});
 }
 
 std::string fresh_name() {

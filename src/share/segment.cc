@@ -72,7 +72,7 @@ Result<std::shared_ptr<Segment>> Segment::make_own(const device::SharedPosition&
   if (const Status opened = made->open(position.descriptor); !opened) return opened.failure();
   const Result<bool> locked = os::try_lock_byte(made->lock_.number(), lock_of(kOwnerRow));
   if (!locked) return locked.failure();
-  if (!*locked) return Failure{ErrorCode::busy, 0, "another thread makes the segment"};
+  if (!*locked) return Failure{ErrorCode::busy, 0, "another thread is creating the segment"};
   const std::uint64_t control = *try_align_up(control_bytes(kOwnLayout), os::page_bytes());
   if (const Status given = os::give_memory(position.descriptor, 0, control); !given) return given.failure();
   made->header_ = make_header(kOwnLayout, position.file_bytes, device::kSharedDataOffset);
@@ -94,14 +94,14 @@ Result<std::shared_ptr<Segment>> Segment::attach(int descriptor) {
   const Result<os::FileFacts> facts = os::facts_of(descriptor);
   if (!facts) return facts.failure();
   if (!facts->is_regular || !facts->never_shrinks)
-    return Failure{ErrorCode::untrusted, 0, "the descriptor is not that of a file which nobody can cut (F_SEAL_SHRINK)"};
+    return Failure{ErrorCode::untrusted, 0, "the file is not sealed against truncation (F_SEAL_SHRINK)"};
   if (facts->bytes <= device::kSharedDataOffset) return Failure{ErrorCode::format_error, 0, "the file is too short for a segment"};
   const std::shared_ptr<Segment> made(new Segment);
   if (const Status opened = made->open(descriptor); !opened) return opened.failure();
   made->header_ = read_header(made->control_);
   if (const Status good = check_header(made->header_, facts->bytes); !good) return good.failure();
   if (made->header_.data_offset != device::kSharedDataOffset)
-    return Failure{ErrorCode::format_error, 0, "the segment's bytes begin where they cannot"};
+    return Failure{ErrorCode::format_error, 0, "the segment's data offset is invalid"};
   made->id_ = made->header_.id;
   made->layout_ = made->header_.layout;
   if (std::shared_ptr<Segment> there = find(made->id_)) return there;
@@ -163,7 +163,7 @@ Status Segment::take_row() {
     words_.store(layout_.row_label(row), static_cast<Word>(os::process_id()));
     return {};
   }
-  return Failure{ErrorCode::limit_exceeded, 0, "as many processes as there are rows hold the segment"};
+  return Failure{ErrorCode::limit_exceeded, 0, "every row is taken: too many processes hold the segment"};
 }
 
 // The process has no claims any more: its handles have dropped them. Closing the descriptor releases the row's
@@ -194,7 +194,7 @@ Result<std::uint32_t> Segment::publish(std::uint64_t offset, std::uint64_t bytes
     free_entries_.reserve(next_entry_ + 1);  // so that freeing it does not allocate
     ++next_entry_;
   } else {
-    return Failure{ErrorCode::limit_exceeded, 0, "as many storages as a segment has entries are shared at once"};
+    return Failure{ErrorCode::limit_exceeded, 0, "every entry is taken: too many storages are shared at once"};
   }
   run(Publish{.entry = entry, .offset = offset, .bytes = bytes}, words_, layout_);
   node.key() = entry;
@@ -218,7 +218,7 @@ Result<EntryBytes> Segment::look(const TicketName& name) const noexcept {
     return Failure{ErrorCode::already_consumed, 0, "the storage that the ticket names is gone"};
   const EntryBytes found{name.entry, words_.load(layout_.offset(name.entry)), words_.load(layout_.bytes(name.entry))};
   const bool inside = found.offset >= header_.data_offset && found.bytes > 0 && fits(found.offset, found.bytes, header_.file_bytes);
-  if (!inside) return Failure{ErrorCode::format_error, 0, "the segment says that the storage lies outside it"};
+  if (!inside) return Failure{ErrorCode::format_error, 0, "the entry's storage lies outside the segment"};
   return found;
 }
 
@@ -244,7 +244,7 @@ Result<EntryBytes> Segment::import(const TicketName& name) {
       Import{.ticket = name.ticket, .generation = name.generation, .entry = name.entry, .entry_gen = name.entry_generation, .row = row_},
       words_, layout_);
   if (import.outcome != Outcome::done)
-    return Failure{ErrorCode::already_consumed, 0, "the ticket was imported or refused before, or whoever sent it is dead"};
+    return Failure{ErrorCode::already_consumed, 0, "the ticket was imported or refused before, or its sender is dead"};
   // The owner imports its own block.
   if (auto back = lingering_.extract(name.entry); !back.empty()) node.mapped().block = std::move(back.mapped().block);
   ++held_.insert(std::move(node)).position->second.handles;
@@ -285,8 +285,7 @@ Result<TicketName> Segment::make_ticket(std::uint32_t entry, HolderId holder) no
   // The search begins at half of the last index: this reuses low tickets, because retiring an entry scans all
   // tickets that were ever used.
   const Export made = run(Export{.entry = entry, .holder = holder, .ticket = last_ticket_ / 2}, words_, layout_);
-  if (made.outcome != Outcome::done)
-    return Failure{ErrorCode::limit_exceeded, 0, "as many tickets as a segment has are on their way at once"};
+  if (made.outcome != Outcome::done) return Failure{ErrorCode::limit_exceeded, 0, "every ticket is taken: too many are in flight at once"};
   last_ticket_ = made.ticket;
   return TicketName{made.ticket, made.generation, entry, entry_generation(state)};
 }
@@ -343,7 +342,7 @@ Result<HolderId> Segment::take_lease(int description) {
     reap_holder(lease);  // tickets in flight when both ends of an earlier channel died
     return lease;
   }
-  return Failure{ErrorCode::limit_exceeded, 0, "as many channels as there are leases carry tickets of the segment"};
+  return Failure{ErrorCode::limit_exceeded, 0, "every lease is taken: too many channels carry tickets of the segment"};
 }
 
 void Segment::end_lease(HolderId lease) noexcept {

@@ -45,13 +45,13 @@ bool is_sane(const Layout& layout) noexcept {
 }  // namespace
 
 Status check_header(const SegmentHeader& copy, std::uint64_t file_bytes) noexcept {
-  if (copy.magic != SegmentHeader::kMagic) return Failure{ErrorCode::format_error, 0, "it is not a segment of berth, or not a whole one"};
+  if (copy.magic != SegmentHeader::kMagic) return Failure{ErrorCode::format_error, 0, "it is not a segment of berth, or is incomplete"};
   if (copy.version != SegmentHeader::kVersion || copy.layout_hash != layout_hash())
     return Failure{ErrorCode::version_mismatch, 0, "the segment was made by another version of berth, or for another kind of machine"};
-  if (copy.file_bytes != file_bytes) return Failure{ErrorCode::format_error, 0, "the segment says another size than its file has"};
-  if (!is_sane(copy.layout)) return Failure{ErrorCode::format_error, 0, "the segment's tables have sizes that cannot be"};
+  if (copy.file_bytes != file_bytes) return Failure{ErrorCode::format_error, 0, "the segment's size is not that of its file"};
+  if (!is_sane(copy.layout)) return Failure{ErrorCode::format_error, 0, "the sizes of the segment's tables are invalid"};
   if (copy.data_offset > file_bytes || control_bytes(copy.layout) > copy.data_offset)
-    return Failure{ErrorCode::format_error, 0, "the segment's tables do not fit in front of its bytes"};
+    return Failure{ErrorCode::format_error, 0, "the segment's tables do not fit before its data"};
   if (copy.description_bytes > SegmentHeader::kDescriptionBytes)
     return Failure{ErrorCode::format_error, 0, "the segment's description is longer than there is room for"};
   return {};

@@ -47,7 +47,7 @@ Buffer make_shared_buffer(std::size_t bytes, const AllocationOptions& options, c
 // Throws if the storage cannot be moved, before anything changes.
 void require_movable(const Storage& storage) {
   const Buffer& buffer = storage.buffer();
-  if (buffer.is_external()) throw_busy("its bytes came from outside, and whoever gave them has their address");
+  if (buffer.is_external()) throw_busy("its memory is external, and its owner has the address");
   if (BufferMaker::is_pinned_down(buffer)) throw_busy("a DLPack export, or a copy that is under way, has its address");
   if (storage.device() != Device() || buffer.allocator() == nullptr) {
     throw DeviceError(ErrorCode::unsupported,
@@ -85,7 +85,8 @@ SharedLocation shared_location(const Storage& storage) {
   if (buffer.size_bytes() == 0) return {};
   const std::optional<SharedPosition> position = find_shared_position(storage.data_ptr(), storage.size_bytes());
   if (!position)
-    throw_share_failure({ErrorCode::wrong_device, 0, "it was not made in shared memory of this process"}, "asking where a storage lies");
+    throw_share_failure({ErrorCode::wrong_device, 0, "it was not made in shared memory of this process"},
+                        "looking up a storage in shared memory");
   return {position->descriptor, position->offset, storage.size_bytes()};
 }
 

@@ -54,7 +54,7 @@ void append_layout(std::vector<std::byte>& out, const StorageLayout& layout) {
 }
 
 Result<StorageLayout> read_layout(std::span<const std::byte> bytes) {
-  constexpr Failure kNoLayout{ErrorCode::format_error, 0, "the layout of the storage is not one that can be"};
+  constexpr Failure kNoLayout{ErrorCode::format_error, 0, "the layout of the storage is not valid"};
   if (bytes.size() < kLayoutHead) return kNoLayout;
   const auto dtype = read<std::uint8_t>(bytes, 0);
   const std::size_t rank = read<std::uint8_t>(bytes, 1);

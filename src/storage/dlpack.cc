@@ -104,7 +104,7 @@ Device berth_device(const dlpack::DeviceId& id, bool ours) {
   for (const DeviceName& entry : kDevices) {
     if (entry.type == id.type && id.index >= 0 && id.index <= UINT16_MAX) return Device(entry.kind, id.index);
   }
-  throw_format(text::join("device type ", id.type, ", index ", id.index, " is none that berth knows"),
+  throw_format(text::join("device type ", id.type, ", index ", id.index, " is not one that berth knows"),
                {{"type", id.type}, {"index", id.index}});
 }
 
@@ -239,7 +239,7 @@ Storage from_dlpack(DlpackTensor tensor, Site site) {
 
 Storage from_dlpack(dlpack::ManagedTensor* tensor, Site site) {
   if (tensor == nullptr)
-    throw AccessError(ErrorCode::already_consumed, {"taking a DLPack tensor", "there is none", "export the storage again"});
+    throw AccessError(ErrorCode::already_consumed, {"taking a DLPack tensor", "the pointer is null", "export the storage again"});
   return import_managed(tensor, false, "", site);
 }
 

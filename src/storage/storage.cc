@@ -156,7 +156,7 @@ void* Storage::data_ptr() const noexcept {
 void* Storage::checked_data(DType dtype, std::size_t alignment, bool write) const {
   if (dtype != dtype_) {
     throw ArgumentError(ErrorCode::unsupported_dtype,
-                        {text::join("reading elements of ", to_string(dtype_), " as ", to_string(dtype)), "that is another type",
+                        {text::join("reading elements of ", to_string(dtype_), " as ", to_string(dtype)), "the dtypes differ",
                          text::join("use to(", to_string(dtype), ") to convert or reinterpret to see the bits")},
                         {{"have", to_string(dtype_)}, {"need", to_string(dtype)}});
   }
@@ -206,7 +206,7 @@ void Storage::require_contiguous(const char* what) const {
   throw ArgumentError(
       ErrorCode::not_viewable,
       {text::join(std::string_view(what), " of a storage of shape ", shape_.to_string(), " and strides ", strides_.to_string()),
-       "its elements do not lie one after another", "use contiguous() first"},
+       "it is not contiguous", "use contiguous() first"},
       {{"shape", shape_.to_string()}, {"strides", strides_.to_string()}});
 }
 

@@ -60,7 +60,7 @@ Shape resolve_shape(const Dims& wanted, const Shape& have, std::size_t num_eleme
   for (std::size_t i = 0; i < wanted.rank(); ++i) {
     const bool asks = wanted[i] == -1;
     if (asks && unknown < wanted.rank())
-      refuse(ErrorCode::invalid_shape, text::join("axes ", unknown, " and ", i, " are both -1, and only one can be worked out"),
+      refuse(ErrorCode::invalid_shape, text::join("axes ", unknown, " and ", i, " are both -1, and only one can be inferred"),
              "write the others out", {{"axis", i}});
     if (wanted[i] < -1)
       refuse(ErrorCode::invalid_shape, text::join("axis ", i, " is ", wanted[i]), "use sizes of 0 or more, and at most one -1",
@@ -81,7 +81,7 @@ Shape resolve_shape(const Dims& wanted, const Shape& have, std::size_t num_eleme
   }
   if (rest != num_elements) {
     refuse(ErrorCode::size_mismatch, text::join("that is ", rest, " elements, and there are ", num_elements),
-           "leave one dimension at -1 to have it worked out", {{"need", num_elements}, {"have", rest}});
+           "leave one dimension at -1 to have it inferred", {{"need", num_elements}, {"have", rest}});
   }
   return shape;
 }
@@ -128,7 +128,7 @@ std::size_t Storage::axis(int given, const char* what) const {
 Storage Storage::slice(int given, Bound begin, Bound end, std::int64_t step) const {
   const std::size_t at = axis(given, "slicing");
   if (step == 0)
-    throw_argument(ErrorCode::invalid_argument, text::join("slicing ", shape_.to_string(), " with step 0"), "it would never get anywhere",
+    throw_argument(ErrorCode::invalid_argument, text::join("slicing ", shape_.to_string(), " with step 0"), "it would never advance",
                    "use a step of 1 or more, or a negative one");
   const Range range = resolve(begin, end, step, shape_[at]);
   Shape shape = shape_;
@@ -185,7 +185,7 @@ Storage Storage::permute(const Dims& order) const {
   }
   if (!complete) {
     throw_argument(ErrorCode::invalid_argument, text::join("permuting ", shape_.to_string(), " by ", order.to_string()),
-                   order.rank() == rank() ? std::string("that is not each axis once")
+                   order.rank() == rank() ? std::string("it does not name each axis once")
                                           : text::join("it has ", rank(), " axes, and the order names ", order.rank()),
                    rank() == 0 ? std::string("a scalar has no axes: only permute({}) works")
                                : text::join("name each axis from 0 to ", rank() - 1, " once, in the new order"));
@@ -223,7 +223,7 @@ Storage Storage::squeeze(int given) const {
   const std::size_t at = axis(given, "squeezing");
   if (shape_[at] != 1)
     throw_argument(ErrorCode::invalid_argument, text::join("squeezing axis ", given, " of ", shape_.to_string()),
-                   text::join("it has size ", shape_[at]), "only an axis of size 1 can go");
+                   text::join("it has size ", shape_[at]), "only an axis of size 1 can be removed");
   return select(given, 0);
 }
 
@@ -251,7 +251,7 @@ Storage Storage::reshape(const Dims& wanted) const {
   if (!strides) {
     throw_argument(ErrorCode::not_viewable,
                    text::join("reshaping ", shape_.to_string(), " with strides ", strides_.to_string(), " to ", shape.to_string()),
-                   "its elements do not lie so that a view could show them in that order", "use clone().reshape(...), which copies");
+                   "its strides do not allow a view of that shape", "use clone().reshape(...), which copies");
   }
   return view(std::move(shape), *std::move(strides), offset_, num_elements_);
 }

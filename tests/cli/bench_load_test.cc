@@ -32,6 +32,12 @@ TEST(CliBenchLoad, MeasuresEveryWayIntoFreshAndReusedMemory) {
   }
 }
 
+TEST(CliBenchLoad, SaysWhatHelpsWithoutAFolderForTemporaryFiles) {
+  const Ran ran = run_command("TMPDIR=/nonexistent " BERTH_CLI " bench load --quick");
+  EXPECT_EQ(ran.exit_code, 1) << ran.output;
+  EXPECT_NE(ran.output.find("set TMPDIR to a folder that exists"), std::string::npos) << ran.output;
+}
+
 TEST(CliBenchLoad, MeasuresADeviceToo) {
   const Ran ran = bench("--json --device sim:0 --dtype f16");
   ASSERT_EQ(ran.exit_code, 0) << ran.output;

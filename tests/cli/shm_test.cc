@@ -53,7 +53,7 @@ TEST_F(CliShm, CollectsTheDeadAndLeavesTheLivingAlone) {
   const nlohmann::json removed = json("shm gc --json");
   ASSERT_EQ(removed["removed"].size(), 1U);
   EXPECT_EQ(removed["removed"][0]["name"], "dead");
-  EXPECT_NE(command("shm gc").output.find("nothing is dead"), std::string::npos);
+  EXPECT_NE(command("shm gc").output.find("nothing to reap"), std::string::npos);
   EXPECT_EQ(json("shm ls --json")["storages"][0]["name"], "alive");
   EXPECT_EQ(open_shared("alive").num_elements(), 16U);
 }

@@ -103,11 +103,10 @@ TEST(DefaultAllocator, AnUnknownWayToCheckIsRefusedAndTheKnownOnesAreSaid) {
 
 TEST(MakeAllocator, ReadsNamesAndOptions) {
   EXPECT_EQ(make_allocator("direct", "cpu")->name(), "direct");
-  EXPECT_EQ(make_allocator("pool:64MiB", "cpu")->settings(), "pool on cpu:0, at most 64 MiB, idle memory given back after 10 s");
-  EXPECT_EQ(make_allocator("pool:limit=8GiB,decay=5s", "cpu")->settings(),
-            "pool on cpu:0, at most 8 GiB, idle memory given back after 5 s");
+  EXPECT_EQ(make_allocator("pool:64MiB", "cpu")->settings(), "pool on cpu:0, at most 64 MiB, idle memory released after 10 s");
+  EXPECT_EQ(make_allocator("pool:limit=8GiB,decay=5s", "cpu")->settings(), "pool on cpu:0, at most 8 GiB, idle memory released after 5 s");
   EXPECT_EQ(make_allocator("pool:decay=never", "cpu")->settings(), "pool on cpu:0, idle memory kept");
-  EXPECT_EQ(make_allocator("pool:decay=0", "cpu")->settings(), "pool on cpu:0, idle memory given back after 0 s");
+  EXPECT_EQ(make_allocator("pool:decay=0", "cpu")->settings(), "pool on cpu:0, idle memory released after 0 s");
   for (const char* wrong : {"pool:decay", "pool:decay=", "pool:decay=5", "pool:decay=-1s", "pool:decay=5s,decay=6s", "pool:limit=0",
                             "pool:0", "pool:8GiB,decay=5s", "pool:decay=9999999999999999h", "pool:decay=5 parsecs"}) {
     EXPECT_ERROR((void)make_allocator(wrong, "cpu"), ArgumentError, ErrorCode::invalid_argument);

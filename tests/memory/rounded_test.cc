@@ -252,7 +252,7 @@ TEST(Rounded, GivesItsCacheBackBeforeItReportsAFullDevice) {
     EXPECT_EQ(report.top_holders[0].tag, Tag("whole"));
     ASSERT_EQ(report.tried.size(), 3U);
     EXPECT_EQ(report.tried[0], "looked for a free block of 8 KiB");
-    EXPECT_EQ(report.tried[1], "gave back all that was cached, and asked again");
+    EXPECT_EQ(report.tried[1], "released all cached memory, and asked again");
   }
   memory->deallocate(whole);
   EXPECT_EQ(memory->audit(), "");

@@ -106,7 +106,7 @@ TEST_F(ObservedProcess, SavesASnapshotOnEachSignal) {
     for (const SnapshotGroup& group : group_blocks(one)) found = found || (group.tag == "kept" && group.bytes == 400);
     EXPECT_TRUE(found);
   }
-  EXPECT_NE(helper("BERTH_SNAPSHOT_SIGNAL=KILL", "plant").output.find("no signal for this"), std::string::npos);
+  EXPECT_NE(helper("BERTH_SNAPSHOT_SIGNAL=KILL", "plant").output.find("is not supported; use USR1 or USR2"), std::string::npos);
 }
 
 TEST_F(ObservedProcess, SavesASnapshotOnASignalWhenItHasClosedAllDescriptors) {
@@ -145,7 +145,7 @@ TEST_F(ObservedProcess, WritesItsProfileWhenItExits) {
 TEST_F(ObservedProcess, SaysWhichDepthsOfStacksThereAre) {
   for (const std::string wrong : {"13", "-1", "deep", "3x"}) {
     const Ran ran = helper("BERTH_LEAKS=1 BERTH_STACK_DEPTH=" + wrong, "plant");
-    EXPECT_NE(ran.output.find("BERTH_STACK_DEPTH=" + wrong + " is no number from 0 to 12"), std::string::npos) << ran.output;
+    EXPECT_NE(ran.output.find("BERTH_STACK_DEPTH=" + wrong + " is not a number from 0 to 12"), std::string::npos) << ran.output;
     EXPECT_NE(ran.output.find("no leaks"), std::string::npos) << "the program runs on";
   }
 }

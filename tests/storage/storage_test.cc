@@ -288,7 +288,7 @@ TEST(Storage, WrongShapesAndOrdersAreExplained) {
       {message([&] {
          (void)x.reshape({-1, -1});
        }),
-       "reshaping [2, 3] to [-1, -1]: axes 0 and 1 are both -1, and only one can be worked out; help: write the others out"},
+       "reshaping [2, 3] to [-1, -1]: axes 0 and 1 are both -1, and only one can be inferred; help: write the others out"},
       {message([&] {
          (void)x.reshape({6, -2});
        }),
@@ -300,7 +300,7 @@ TEST(Storage, WrongShapesAndOrdersAreExplained) {
       {message([&] {
          (void)x.permute({1, -1});
        }),
-       "permuting [2, 3] by [1, -1]: that is not each axis once; help: name each axis from 0 to 1 once, in the new order"},
+       "permuting [2, 3] by [1, -1]: it does not name each axis once; help: name each axis from 0 to 1 once, in the new order"},
   };
   for (const auto& [got, expected] : rows) EXPECT_EQ(got, expected);
   EXPECT_EQ(scalar.permute({}).rank(), 0U);

@@ -44,7 +44,7 @@ class DrawnRange {
     parts_[0] = std::make_unique<Extents>(nodes_, 0, kSplit);
     parts_[1] = std::make_unique<Extents>(nodes_, kSplit, kEnd);
     for (const auto& part : parts_) part->add_stream(kStreams - 1);
-    view.rules = {.page_bytes = kPage, .unit_bytes = kUnit, .tight = 1, .tighter_edges = 1};
+    view.rules = {.page_bytes = kPage, .unit_bytes = kUnit, .page_bound = 1, .edge_bound = 1};
     view.parts = {parts_[0].get(), parts_[1].get()};
     view.borders = &borders_;
     view.base = std::uintptr_t{1} << 40;
@@ -77,7 +77,7 @@ class DrawnRange {
     return e->end();
   }
 
-  // To fill all that is in transit.
+  // A request to fill all that is in transit.
   internal::memory::FillRequest request(std::uint32_t stream = 0) const {
     return {.first = transit(), .end = transit_end(), .stream = stream};
   }
@@ -94,7 +94,7 @@ class DrawnRange {
     part.cut(part.tree(stream).covering(span.begin), span.begin, span.bytes(), ExtentState::live);
   }
 
-  // Everything there is to know of the extents, to be compared with.
+  // The complete state of the extents, for comparison.
   std::string text() const {
     std::string all;
     for (const auto& part : parts_) {

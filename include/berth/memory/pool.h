@@ -35,8 +35,8 @@
 // when the other stream was told to wait for it. Further streams that use the block are named with `used_on`.
 //
 // Decay. Idle memory is returned to the device. The minimum that was cached during a period of `decay` was idle
-// for all of it, and is decommitted in the course of the next period, in whole pages. Requests and frees that
-// reach the pool itself do that, a few pages each, and in a period no more than could be committed again in a
+// for all of it, and is decommitted in the course of the next period, in whole pages. Frees that reach the pool
+// itself do that, a few pages each, and in a period no more than could be committed again in a
 // hundredth of it (BackendProperties::commit_us_per_mib: at 100 µs for a MiB and 10 s, 1000 MiB), so that a
 // program that alternates between high and low use does not pay for it. Consequences:
 //

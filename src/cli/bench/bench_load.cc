@@ -2,7 +2,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/table.h"
+#include "cli/temporary_file.h"
 #include "os/file/data_file.h"
 #include "os/file/descriptor.h"
 #include "os/system.h"
@@ -39,19 +39,12 @@ class SampleModel {
       tensors.push_back({prefix + "scale", small});
       tensors.push_back({prefix + "bias", small});
     }
-    save_safetensors(path_, tensors);
+    save_safetensors(path(), tensors);
   }
-  ~SampleModel() {
-    std::error_code gone_already;
-    std::filesystem::remove(path_, gone_already);
-  }
-  SampleModel(const SampleModel&) = delete;
-  SampleModel& operator=(const SampleModel&) = delete;
-
-  const std::string& path() const noexcept { return path_; }
+  const std::string& path() const noexcept { return file_.path(); }
 
  private:
-  const std::string path_ = (std::filesystem::temp_directory_path() / fmt::format("berth_bench_{}.safetensors", os::process_id())).string();
+  const TemporaryFile file_{"bench.safetensors"};
 };
 
 // The baseline: one thread reads the files sequentially into memory of the same allocator.
@@ -198,7 +191,7 @@ std::size_t parse_size(const std::string& given) {
   std::uint64_t bytes = 0;
   if (text::parse_bytes(given, bytes) && bytes != 0) return checked_narrow<std::size_t>(bytes, "the size of the file");
   throw ArgumentError(ErrorCode::invalid_argument,
-                      {text::join("--size ", text::printable(given)), "it is no number of bytes", "use a number and a unit, as in 2GiB"});
+                      {text::join("--size ", text::printable(given)), "it is not a byte count", "use a number and a unit, as in 2GiB"});
 }
 
 }  // namespace

@@ -87,11 +87,11 @@ std::string bench_table(std::span<const BenchResult> results, int threads, const
   for (const BenchResult& r : results) add_row(table, r);
   if (device)
     return fmt::format(
-               "copies on, from and to {}; bytes read and written by second, and that by a peer's: above 1, berth is faster\n"
+               "copies on, from and to {}; bytes read and written per second, and the ratio to a peer: above 1, berth is faster\n"
                "(a plain copy: the device's own of as many bytes, between the host and the device from or to page-locked memory)\n",
                device->to_string()) +
            table.to_string();
-  return fmt::format("copies of host memory, {} {}; bytes read and written by second, and that by a peer's: above 1, berth is faster\n",
+  return fmt::format("copies of host memory, {} {}; bytes read and written per second, and the ratio to a peer: above 1, berth is faster\n",
                      threads, threads == 1 ? "thread" : "threads") +
          table.to_string();
 }

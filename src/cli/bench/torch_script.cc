@@ -85,7 +85,7 @@ for line in sys.stdin:
     words = line.split()
     try:
         if words[0] == 'prepare':
-            run = None  # lets go of the last case first
+            run = None  # releases the last case first
             run, calls = prepare(*words[1:]), int(words[6])
             run()
             say('ok')

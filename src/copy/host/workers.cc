@@ -149,7 +149,7 @@ int threads_from_environment() {
   const auto [rest, error] = std::from_chars(value->data(), end, threads);
   if (error != std::errc() || rest != end || threads < 1 || threads > kMostCopyThreads) {
     throw ArgumentError(ErrorCode::invalid_argument,
-                        {text::join("the environment variable BERTH_THREADS=", text::printable(*value)), "it is no number of threads",
+                        {text::join("the environment variable BERTH_THREADS=", text::printable(*value)), "it is not a number of threads",
                          text::join("use a number from 1 to ", kMostCopyThreads)},
                         {{"name", "BERTH_THREADS"}, {"value", text::printable(*value)}});
   }

@@ -95,7 +95,7 @@ std::string Route::to_string() const {
                       piece_elements == 1 ? " element" : " elements");
   }
   if (uses(StepMemory::staging)) out += text::join(", staging on ", staging.to_string());
-  if (overlap) out += ", the sides share bytes";
+  if (overlap) out += ", source and target overlap";
   return out;
 }
 

@@ -21,8 +21,8 @@ namespace {
 
 [[noreturn]] void throw_bad_setting(const char* name, const std::string& value, std::string help) {
   throw ArgumentError(ErrorCode::invalid_argument,
-                      {text::join("the environment variable ", std::string_view(name), '=', text::printable(value)), "it has no such value",
-                       std::move(help)},
+                      {text::join("the environment variable ", std::string_view(name), '=', text::printable(value)),
+                       "it is not a valid value", std::move(help)},
                       {{"name", name}, {"value", text::printable(value)}});
 }
 

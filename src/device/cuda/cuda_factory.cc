@@ -46,8 +46,8 @@ bool wants_virtual_memory() {
   if (!value || *value == "1") return true;
   if (*value == "0") return false;
   throw ArgumentError(ErrorCode::invalid_argument,
-                      {text::join("the environment variable BERTH_CUDA_VIRTUAL_MEMORY=", text::printable(*value)), "it has no such value",
-                       "use 1 for address ranges by virtual memory management, 0 for plain blocks"},
+                      {text::join("the environment variable BERTH_CUDA_VIRTUAL_MEMORY=", text::printable(*value)),
+                       "it is not a valid value", "use 1 for address ranges by virtual memory management, 0 for plain blocks"},
                       {{"name", "BERTH_CUDA_VIRTUAL_MEMORY"}, {"value", text::printable(*value)}});
 }
 

@@ -80,7 +80,7 @@ Status CudaMemory::make_piece(Piece& piece) noexcept {
 
 Result<os::Descriptor> CudaMemory::export_piece(std::uint64_t serial) {
   const std::optional<Piece> piece = find_piece(serial);
-  if (!piece) return Failure{ErrorCode::not_found, 0, "the memory is not there any more"};
+  if (!piece) return Failure{ErrorCode::not_found, 0, "the memory has been released"};
   {
     const os::Lock lock(mutex_);
     const auto known = exported_.find(serial);

@@ -54,10 +54,10 @@ bool CudaEvent::query() {
   if (captured_) return false;
   if (event_ != nullptr) {
     const Scope scope(context_);
-    if (!scope) throw_failure(scope.failure(), context_.device(), "asking for an event");
+    if (!scope) throw_failure(scope.failure(), context_.device(), "querying an event");
     const CUresult result = context_.driver().cuEventQuery(event_);
     if (result == CUDA_ERROR_NOT_READY) return false;
-    require(context_.check("cuEventQuery", result), context_.device(), "asking for an event (of work that was given to it earlier)");
+    require(context_.check("cuEventQuery", result), context_.device(), "querying an event (the error may be of earlier work)");
   }
   return queue_ == nullptr || queue_->is_done(number_);
 }
@@ -66,7 +66,7 @@ void CudaEvent::wait() {
   if (captured_) {
     throw DeviceError(ErrorCode::unsupported,
                       {text::join("waiting for an event of ", context_.device().to_string()),
-                       "it was recorded while its stream was captured: it is a point of the graph, and never done by itself",
+                       "it was recorded while its stream was captured: it belongs to the graph, and never completes by itself",
                        "launch the graph into a stream, and wait for an event of that"},
                       {{"device", context_.device().to_string()}});
   }
@@ -74,7 +74,7 @@ void CudaEvent::wait() {
     const Scope scope(context_);
     if (!scope) throw_failure(scope.failure(), context_.device(), "waiting for an event");
     require(BERTH_CUDA_CALL(context_, cuEventSynchronize, event_), context_.device(),
-            "waiting for an event (of work that was given to it earlier)");
+            "waiting for an event (the error may be of earlier work)");
   }
   if (queue_ != nullptr) queue_->wait(number_, false);
 }
@@ -115,17 +115,17 @@ void CudaStream::check_usable(std::string_view asked) const {
   if (context_.is_inherited()) throw_inherited_stream(device());
   require(context_.usable(), device(), asked);
   if (!ended_.load(std::memory_order_relaxed)) return;
-  throw DeviceError(ErrorCode::device_error,
-                    {text::join(asked, " on ", device().to_string()), "the program has said that the stream's handle ends (end_stream)",
-                     "wrap the stream that is used now"},
-                    {{"device", device().to_string()}});
+  throw DeviceError(
+      ErrorCode::device_error,
+      {text::join(asked, " on ", device().to_string()), "end_stream has ended the stream's handle", "wrap the stream that is used now"},
+      {{"device", device().to_string()}});
 }
 
 void CudaStream::refuse_in_capture(std::string_view asked) const {
   if (!is_capturing()) return;
   throw DeviceError(
       ErrorCode::unsupported,
-      {text::join(asked, " on ", device().to_string()), "the stream is being captured into a graph, and this cannot be a part of it",
+      {text::join(asked, " on ", device().to_string()), "the stream is being captured into a graph, and this cannot be captured",
        "do it before the capture begins or after it has ended"},
       {{"device", device().to_string()}});
 }
@@ -273,8 +273,7 @@ void CudaStream::do_synchronize() {
   {
     const Scope scope(context_);
     if (!scope) throw_failure(scope.failure(), device(), "waiting for a stream");
-    require(BERTH_CUDA_CALL(context_, cuStreamSynchronize, stream_), device(),
-            "waiting for a stream (of work that was given to it earlier)");
+    require(BERTH_CUDA_CALL(context_, cuStreamSynchronize, stream_), device(), "waiting for a stream (the error may be of earlier work)");
   }
   if (const std::shared_ptr<Worker> functions = known_worker()) functions->queue->wait(functions->queue->last(), true);
 }

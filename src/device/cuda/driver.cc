@@ -46,7 +46,7 @@ std::string count_devices(DriverState& state) {
     if (result == CUDA_ERROR_NO_DEVICE) return "the NVIDIA driver finds no device (CUDA_VISIBLE_DEVICES may hide them)";
     const char* name = nullptr;
     if (driver.cuGetErrorName(result, &name) != CUDA_SUCCESS || name == nullptr) name = "an unknown error";
-    return text::join("the NVIDIA driver does not start: cuInit gives ", std::string_view(name));
+    return text::join("the NVIDIA driver does not start: cuInit returns ", std::string_view(name));
   }
   if (driver.cuDriverGetVersion(&state.version) != CUDA_SUCCESS) state.version = 0;
   int count = 0;

@@ -86,7 +86,7 @@ SharedMemory SharedMemory::import_descriptor(Device device, int descriptor, std:
   CudaBackend& backend = cuda_backend(device, kAsked);
   check_can_share(backend, kAsked);
   if (bytes == 0 || bytes % backend.memory().unit_bytes() != 0)
-    throw_failure({ErrorCode::invalid_argument, 0, "shared memory has whole units of its device: pass size_bytes() of the exporter"},
+    throw_failure({ErrorCode::invalid_argument, 0, "the size is not a multiple of the device's unit: pass size_bytes() of the exporter"},
                   device, kAsked);
   auto state = std::make_unique<State>(backend);
   const Scope scope(backend.context());
@@ -102,7 +102,7 @@ int SharedMemory::export_descriptor() const {
   constexpr std::string_view kAsked = "exporting shared memory";
   if (state_ == nullptr) {
     throw DeviceError(ErrorCode::unsupported,
-                      {std::string(kAsked), "there is none", "export what SharedMemory::make or import_descriptor gave"});
+                      {std::string(kAsked), "it is empty", "export what SharedMemory::make or import_descriptor returned"});
   }
   CudaContext& context = state_->backend.context();
   const Scope scope(context);

@@ -16,7 +16,7 @@ constexpr Failure kNoPieces{ErrorCode::unsupported, 0,
                             "its memory cannot be shared: it did not come from a pool, or the device does not share memory by descriptors"};
 constexpr Failure kTooMany{ErrorCode::limit_exceeded, 0,
                            "it lies in more pieces of memory than a message can carry: send a clone, made after release_cached"};
-constexpr Failure kCannotBe{ErrorCode::format_error, 0, "the pieces of memory that it is said to lie in cannot be"};
+constexpr Failure kCannotBe{ErrorCode::format_error, 0, "its list of memory pieces is inconsistent"};
 
 CudaBackend* find_cuda(Device device) noexcept { return dynamic_cast<CudaBackend*>(find_backend(device)); }
 

@@ -181,7 +181,7 @@ class SimBackend : public Backend, public SimControl {
     ++fault.count;
     if (origin_.is_inherited()) return Failure{ErrorCode::fork_unsafe, 0, "the device was opened before fork"};
     if (lost_) return Failure{ErrorCode::device_lost, 0, "the device was lost"};
-    if (fault.always || fault.count == fault.fail_at) return Failure{fault.code, 0, "a fault was asked for"};
+    if (fault.always || fault.count == fault.fail_at) return Failure{fault.code, 0, "an injected fault"};
     return {};
   }
 

@@ -22,7 +22,7 @@ constexpr Failure kIllegal{ErrorCode::out_of_bounds, 0, "an address is not commi
 constexpr Failure kNotPages{ErrorCode::invalid_argument, 0, "the range is not whole pages of one reserved range"};
 constexpr Failure kPartOfPiece{ErrorCode::invalid_argument, 0, "memory is committed in pieces, and this is part of one"};
 constexpr Failure kNoHeap{ErrorCode::out_of_memory, 0, "no heap for the page table"};
-constexpr Failure kWrongState{ErrorCode::invalid_argument, 0, "a page is committed that should not be, or the other way round"};
+constexpr Failure kWrongState{ErrorCode::invalid_argument, 0, "a page is committed already, or is not committed and must be"};
 
 // The frame pointer of a page that was never written.
 std::byte g_untouched;

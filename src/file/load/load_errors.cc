@@ -48,8 +48,8 @@ void throw_too_short(const LoadJob& job, const Piece& piece, std::uint64_t file_
   known.emplace_back("have", file_end);
   known.emplace_back("need", piece.offset + piece.bytes);
   throw FormatError(ErrorCode::file_truncated,
-                    {asked(job, piece, file_end), text::join("the file ends at byte ", file_end, ": it was cut after it was opened"),
-                     "let nobody write the file while it is loaded; who replaces it should write another and rename it"},
+                    {asked(job, piece, file_end), text::join("the file ends at byte ", file_end, ": it was truncated after it was opened"),
+                     "do not write to the file while it is loaded; to replace it, write another and rename it"},
                     std::move(known));
 }
 

@@ -10,7 +10,7 @@ namespace {
 
 ErrorText text_of(std::size_t done, std::size_t total, const char* what, const char* help) {
   return {text::join("loading ", text::bytes(total)),
-          text::join("the progress callback ", what, " when ", text::bytes(done), " were there"), help};
+          text::join("the progress callback ", what, " when ", text::bytes(done), " were loaded"), help};
 }
 
 }  // namespace
@@ -20,7 +20,7 @@ void Progress::add(std::size_t bytes) {
   // The final call is left to finish(), so that it happens once, when everything is loaded.
   if (!callback_ || done >= total_ || std::this_thread::get_id() != caller_ || tell(done)) return;
   throw Error(ErrorCode::cancelled,
-              text_of(done, total_, "said no", "nothing is left of it: load again, and return true from the callback"),
+              text_of(done, total_, "returned false", "everything was released: load again, and return true from the callback"),
               {{"done", done}, {"total", total_}});
 }
 

@@ -54,7 +54,7 @@ const Storage& LoadedTensors::operator[](std::string_view name) const {
   if (found != nullptr) return *found;
   throw AccessError(ErrorCode::not_found,
                     {text::join("the tensor ", text::quoted(name), " of ", size(), " that were loaded"), "there is none of that name",
-                     "go through all of them to see their names, or find(name), which may say no"},
+                     "iterate over them to see their names, or use find(name), which may return nullptr"},
                     {{"name", text::printable(name)}, {"tensors", size()}});
 }
 

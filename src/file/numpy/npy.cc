@@ -51,7 +51,7 @@ TensorEntry read_entry(const OpenFile& file) {
 Storage map_npy(const std::string& path, FileMode mode, Site site) {
   if (mode == FileMode::create) {
     throw ArgumentError(ErrorCode::invalid_argument, {text::join("opening ", text::quoted(path), " to create it"),
-                                                      "what is opened is there already", "save_npy writes a new one"});
+                                                      "only an existing file can be opened", "save_npy writes a new one"});
   }
   const bool write = mode == FileMode::read_write;
   const auto file = OpenFile::open(path, write ? os::OpenFor::read_write : os::OpenFor::read, "opening");

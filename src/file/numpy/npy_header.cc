@@ -51,7 +51,7 @@ class DictionaryParser {
     if (!seen_[0] || !seen_[1] || !seen_[2])
       refuse("member_missing", text::join("there is no ", !seen_[0] ? std::string_view("descr") : !seen_[1] ? "fortran_order" : "shape"));
     skip_blanks();
-    if (at_ != text_.size()) refuse("header_padding", "there is something behind the dictionary");
+    if (at_ != text_.size()) refuse("header_padding", "there are bytes after the dictionary");
     return std::move(found_);
   }
 
@@ -72,7 +72,7 @@ class DictionaryParser {
     return true;
   }
   void take(char wanted) {
-    if (!taken(wanted)) refuse("dictionary", text::join("here must stand ", wanted));
+    if (!taken(wanted)) refuse("dictionary", text::join("expected ", wanted));
   }
 
   // A string in quotes of either kind. None of the three values may contain an escape.
@@ -81,7 +81,7 @@ class DictionaryParser {
     if (!is_double && !taken('\'')) refuse("member_type", text::join(what, " must be a string"));
     const std::size_t end = text_.find_first_of(is_double ? "\"\\\n" : "'\\\n", at_);
     if (end == std::string_view::npos || text_[end] != (is_double ? '"' : '\''))
-      refuse("dictionary", text::join(what, " has no end, or an escape"));
+      refuse("dictionary", text::join(what, " is not terminated, or has an escape"));
     const std::string_view inside = text_.substr(at_, end - at_);
     at_ = end + 1;
     return inside;
@@ -90,8 +90,8 @@ class DictionaryParser {
   void read_value(std::string_view key) {
     constexpr std::string_view kKeys[] = {"descr", "fortran_order", "shape"};
     const auto* const which = std::find(std::begin(kKeys), std::end(kKeys), key);
-    if (which == std::end(kKeys)) refuse("member_unknown", text::join("there is no key ", text::quoted(key), " in such a header"));
-    if (std::exchange(seen_[which - kKeys], true)) refuse("duplicate_key", text::join(key, " stands there twice"));
+    if (which == std::end(kKeys)) refuse("member_unknown", text::join("the header of an .npy file has no key ", text::quoted(key)));
+    if (std::exchange(seen_[which - kKeys], true)) refuse("duplicate_key", text::join(key, " appears twice"));
     if (which == kKeys)
       read_descr();
     else if (which == kKeys + 1)
@@ -118,12 +118,12 @@ class DictionaryParser {
   }
 
   void read_shape() {
-    if (!taken('(')) refuse("member_type", "shape must be numbers between round brackets");
+    if (!taken('(')) refuse("member_type", "shape must be numbers in parentheses");
     std::int64_t dims[kMaxRank];
     std::size_t rank = 0;
     bool comma = true;
     while (!taken(')')) {
-      if (!comma) refuse("shape", "between two dimensions must stand a comma");
+      if (!comma) refuse("shape", "expected a comma between two dimensions");
       if (rank == kMaxRank) refuse("rank", text::join("it has more than ", kMaxRank, " dimensions"), ErrorCode::limit_exceeded);
       dims[rank++] = dimension();
       comma = taken(',');
@@ -188,7 +188,8 @@ class NpyParser {
     if (!front_.starts_with(kNpyMagic)) {
       const bool is_short = kNpyMagic.starts_with(front_);
       refuse({.rule = is_short ? std::string_view("too_small") : std::string_view("magic"),
-              .why = is_short ? "the file ends in the first bytes of an .npy file" : "it does not begin like an .npy file",
+              .why = is_short ? "the file ends within the magic bytes of an .npy file"
+                              : "it does not begin with the magic bytes of an .npy file",
               .offset = position_.offset});
     }
     if (front_.size() < kNpyStartBytes)
@@ -213,7 +214,7 @@ class NpyParser {
     }
     if (!fits(start, header_bytes_, front_.size())) {
       refuse({.rule = "header_length",
-              .why = text::join("the header would be ", header_bytes_, " bytes long, and the file ends before"),
+              .why = text::join("the header would be ", header_bytes_, " bytes long, and the file ends before that"),
               .code = ErrorCode::file_truncated,
               .offset = position_.offset + 8,
               .facts = {{"have", position_.bytes}, {"need", start + header_bytes_}}});
@@ -231,7 +232,7 @@ class NpyParser {
     const std::string_view kind = descr.substr(std::min<std::size_t>(1, descr.size()));
     if (kind.starts_with('O') || descr.starts_with('O')) {
       refuse({.rule = "pickle",
-              .why = "it is an array of Python objects, which can run any program when it is read",
+              .why = "it is an array of Python objects, which can run arbitrary code when it is read",
               .help = "save arrays of numbers",
               .code = ErrorCode::unsupported_dtype});
     }
@@ -239,7 +240,7 @@ class NpyParser {
     const std::optional<std::uint64_t> raw = kind.starts_with('V') && descr[0] == '|' ? digits(kind.substr(1)) : std::nullopt;
     if (raw && *raw > 0) return *raw;
     refuse({.rule = "dtype",
-            .why = text::join("the dtype ", text::quoted(descr), descr.starts_with('>') ? " is big-endian" : " is none that is read"),
+            .why = text::join("the dtype ", text::quoted(descr), descr.starts_with('>') ? " is big-endian" : " is not supported"),
             .help = "save it as one of the plain, little-endian dtypes",
             .code = ErrorCode::unsupported_dtype});
   }
@@ -253,14 +254,14 @@ class NpyParser {
     if (!need || *need > have) {
       refuse({.rule = "file_truncated",
               .why = text::join(entry.shape.to_string(), " of ", text::printable(entry.format_dtype), " needs more than the ", have,
-                                " bytes behind the header"),
-              .help = "get the file again: it was cut, or its header is of another file",
+                                " bytes after the header"),
+              .help = "get the file again: it was truncated, or its header is of another file",
               .code = ErrorCode::file_truncated,
               .facts = {{"have", have}, {"need", need.value_or(UINT64_MAX)}}});
     }
     if (*need < have) {
       refuse({.rule = "trailing_bytes",
-              .why = text::join(have - *need, " bytes behind the last element belong to none"),
+              .why = text::join(have - *need, " bytes after the last element belong to none"),
               .offset = position_.offset + (position_.bytes - have) + *need});
     }
     entry.size_bytes = *need;

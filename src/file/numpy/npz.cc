@@ -40,7 +40,7 @@ Archive read_archive(const OpenFile& file) {
     std::string_view name = member.name;
     if (!name.ends_with(kEnding)) {
       throw_fault(file.path(),
-                  {.rule = "not_npy", .why = "it is no array: its name does not end in .npy", .offset = member.offset, .name = name});
+                  {.rule = "not_npy", .why = "it is not an array: its name does not end in .npy", .offset = member.offset, .name = name});
     }
     name.remove_suffix(kEnding.size());
     const NpyPosition position{.path = file.path(), .offset = member.offset, .bytes = member.bytes, .name = name};
@@ -70,7 +70,7 @@ void require_array_names(std::span<const NamedTensor> arrays) {
   const auto name_of = [&](std::size_t i) -> std::string_view { return arrays[i].name; };
   if (const auto twice = NameIndex(arrays.size(), name_of).duplicate(name_of)) {
     throw ArgumentError(ErrorCode::duplicate_value,
-                        {text::join("writing the array ", text::quoted(name_of(*twice))), "another has that name", "use names once"},
+                        {text::join("writing the array ", text::quoted(name_of(*twice))), "another has that name", "use each name once"},
                         {{"name", text::printable(name_of(*twice))}});
   }
 }
@@ -117,8 +117,8 @@ void NpzFile::verify() const {
     }
     if (sum != member.crc) {
       throw_fault(path(), {.rule = "checksum",
-                           .why = text::join("its sum is ", text::hex(sum), ", and should be ", text::hex(member.crc),
-                                             ": bytes of it were damaged"),
+                           .why = text::join("its CRC-32 is ", text::hex(sum), ", and should be ", text::hex(member.crc),
+                                             ": its bytes are damaged"),
                            .offset = member.offset,
                            .name = entries()[i].name});
     }

@@ -59,7 +59,7 @@ class ZipParser {
     members.reserve(rows.size());
     std::uint64_t end = 0;
     for (Row& row : rows) {
-      if (row.local_offset < end) refuse("overlap", "it begins before the member in front of it ends", row.local_offset, row.member.name);
+      if (row.local_offset < end) refuse("overlap", "it begins before the end of the previous member", row.local_offset, row.member.name);
       find_member(row);
       end = row.member.offset + row.member.bytes;
       members.push_back(std::move(row.member));
@@ -95,7 +95,7 @@ class ZipParser {
       if (number(tail, at, 4) == kEndMark && number(tail, at + 20, 2) == tail.size() - at - kEndBytes)
         return read_end(std::string_view(tail).substr(at, kEndBytes), tail_offset + at);
     }
-    refuse("no_directory", "the end of an archive's directory is not in it: it was cut, or is no archive", {}, {},
+    refuse("no_directory", "it has no end-of-directory record: it was truncated, or is not a zip archive", {}, {},
            ErrorCode::file_truncated);
   }
 
@@ -107,7 +107,7 @@ class ZipParser {
       found = read_large_end(offset, limit);
       parts = false;
     }
-    if (parts) refuse("several_parts", "it is a part of an archive in several", offset, {}, ErrorCode::unsupported);
+    if (parts) refuse("several_parts", "it is one part of a multi-part archive", offset, {}, ErrorCode::unsupported);
     if (found.bytes > kMostDirectoryBytes)
       refuse("header_limit", text::join("the directory would be ", found.bytes, " bytes long"), offset, {}, ErrorCode::limit_exceeded);
     if (!fits(found.offset, found.bytes, limit)) refuse("bounds", "the directory is not inside the file", offset);
@@ -117,14 +117,14 @@ class ZipParser {
   // Values too large for the end record are in the zip64 end record, which the locator before the small one
   // points to.
   Directory read_large_end(std::uint64_t offset, std::uint64_t& limit) const {
-    if (offset < kLocatorBytes) refuse("bounds", "there is no room for the larger end of the directory", offset);
+    if (offset < kLocatorBytes) refuse("bounds", "there is no room for the zip64 end record", offset);
     const std::string locator = bytes_at(offset - kLocatorBytes, kLocatorBytes);
     const std::uint64_t at = number(locator, 8, 8);
     if (number(locator, 0, 4) != kLocatorMark || !fits(at, kLargeEndBytes, offset - kLocatorBytes))
-      refuse("bounds", "the larger end of the directory is not in its place", offset);
+      refuse("bounds", "the zip64 end record is not where a locator points", offset);
     const std::string end = bytes_at(at, kLargeEndBytes);
     if (number(end, 0, 4) != kLargeEndMark || number(end, 24, 8) != number(end, 32, 8))
-      refuse("bounds", "the larger end of the directory is none", at);
+      refuse("bounds", "the zip64 end record is not one", at);
     limit = at;
     return {.offset = number(end, 48, 8), .bytes = number(end, 40, 8), .rows = number(end, 32, 8)};
   }
@@ -135,18 +135,19 @@ class ZipParser {
     std::size_t at = 0;
     while (at < text.size()) rows.push_back(read_row(text, at));
     if (rows.size() != directory_.rows)
-      refuse("row_count", text::join("the directory has ", rows.size(), " rows, and should have ", directory_.rows), directory_.offset);
+      refuse("row_count", text::join("the directory has ", rows.size(), " entries, and should have ", directory_.rows), directory_.offset);
     return rows;
   }
 
   Row read_row(std::string_view text, std::size_t& at) const {
     const std::uint64_t offset = directory_.offset + at;
-    if (!fits(at, kRowBytes, text.size()) || number(text, at, 4) != kRowMark) refuse("directory", "a row of the directory is none", offset);
+    if (!fits(at, kRowBytes, text.size()) || number(text, at, 4) != kRowMark)
+      refuse("directory", "this is not an entry of the directory", offset);
     const std::string_view fixed = text.substr(at, kRowBytes);
     const std::size_t name_bytes = number(fixed, 28, 2);
     const std::size_t extra_bytes = number(fixed, 30, 2);
     const std::size_t row_bytes = kRowBytes + name_bytes + extra_bytes + number(fixed, 32, 2);
-    if (!fits(at, row_bytes, text.size())) refuse("bounds", "a row of the directory is longer than the directory", offset);
+    if (!fits(at, row_bytes, text.size())) refuse("bounds", "an entry of the directory is longer than the directory", offset);
     Row row;
     row.member.name = text.substr(at + kRowBytes, name_bytes);
     row.member.crc = static_cast<std::uint32_t>(number(fixed, 16, 4));
@@ -185,7 +186,8 @@ class ZipParser {
     if ((number(fixed, 8, 2) & 1) != 0) refuse("encrypted", "it is encrypted", offset, name, ErrorCode::unsupported);
     if (number(fixed, 10, 2) != 0)
       refuse("compressed", "it is compressed: numpy.savez writes archives that are not", offset, name, ErrorCode::unsupported);
-    if (packed != row.member.bytes) refuse("size_mismatch", "it is stored, and has two sizes", offset, name, ErrorCode::size_mismatch);
+    if (packed != row.member.bytes)
+      refuse("size_mismatch", "it is not compressed, and its two sizes differ", offset, name, ErrorCode::size_mismatch);
     std::size_t at = 0;
     while (at < name.size()) {
       const std::size_t length = name[at] == '\0' ? 0 : text::utf8_length(name.substr(at));
@@ -203,11 +205,11 @@ class ZipParser {
     const std::uint64_t name_bytes = number(local, 26, 2);
     const std::uint64_t lead = kLocalBytes + name_bytes + number(local, 28, 2);
     if (number(local, 0, 4) != kLocalMark || number(local, 8, 2) != 0 || name_bytes != name.size())
-      refuse("local_header", "its header is not what the directory says", row.local_offset, name);
+      refuse("local_header", "its local header does not match the directory", row.local_offset, name);
     if (!fits(row.local_offset, lead, directory_.offset) || !fits(row.local_offset + lead, row.member.bytes, directory_.offset))
       refuse("bounds", "its bytes reach into the directory", row.local_offset, name, ErrorCode::file_truncated);
     if (bytes_at(row.local_offset + kLocalBytes, name_bytes) != name)
-      refuse("local_header", "its header has another name than the directory", row.local_offset, name);
+      refuse("local_header", "its local header has another name than the directory", row.local_offset, name);
     row.member.offset = row.local_offset + lead;
   }
 

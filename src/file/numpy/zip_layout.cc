@@ -38,7 +38,7 @@ std::uint64_t ZipLayout::add(const std::string& name, std::uint64_t bytes, std::
   constexpr std::size_t kFixed = 30;
   constexpr std::size_t kLeast = 6;
   const std::uint64_t bare = end_ + kFixed + name.size() + extra.size() + kLeast;
-  const std::uint64_t begin = checked_align_up(bare, alignment, "the place of an array in the archive");
+  const std::uint64_t begin = checked_align_up(bare, alignment, "the offset of an array in the archive");
   extra += number(0xD935, 2) + number(begin - bare + 2, 2) + number(alignment, 2) + std::string(begin - bare, '\0');
   local_ = number(0x04034b50, 4) + common(bytes, crc, large) + number(name.size(), 2) + number(extra.size(), 2) + name + extra;
 

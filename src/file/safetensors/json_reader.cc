@@ -80,7 +80,7 @@ void JsonReader::refuse_json(simdjson::error_code error, std::string_view what, 
     case simdjson::INCORRECT_TYPE:
     case simdjson::NUMBER_ERROR:
     case simdjson::NUMBER_OUT_OF_RANGE: refuse("member_type", text::join(what, " must be ", wanted));
-    case simdjson::STRING_ERROR: refuse("utf8", text::join(what, " has an escape that stands for no character"));
+    case simdjson::STRING_ERROR: refuse("utf8", text::join(what, " has an invalid escape"));
     case simdjson::UTF8_ERROR: throw_fault(path_, {.rule = "utf8", .why = "it is not UTF-8", .offset = find_bad_utf8()});
     default: refuse("json", text::join("it is not well-formed JSON: ", std::string_view(simdjson::error_message(error))));
   }

@@ -115,7 +115,7 @@ void JsonReader::read(std::string_view padding, See see) {
   const char* at = nullptr;
   const std::size_t end = text_.view().find_last_not_of(padding);
   if (document_.current_location().get(at) == simdjson::SUCCESS || text_.view()[end] != '}')
-    refuse("header_padding", "there is something behind the object");
+    refuse("header_padding", "there are bytes after the object");
 }
 
 }  // namespace berth::internal::file

@@ -54,7 +54,7 @@ class HeaderParser {
   [[noreturn]] void fault(Fault broken) const { throw_fault(path_, std::move(broken)); }
 
   void read_metadata(lazy::value value) {
-    if (std::exchange(has_metadata_, true)) reader_.refuse("duplicate_key", "__metadata__ stands there twice");
+    if (std::exchange(has_metadata_, true)) reader_.refuse("duplicate_key", "__metadata__ appears twice");
     reader_.each_member(value, "__metadata__", [&](std::string_view key, lazy::value text) {
       header_.metadata.emplace_back(key, reader_.text(text, "a value of __metadata__"));
     });
@@ -111,7 +111,7 @@ class HeaderParser {
     std::size_t rank = 0;
     reader_.each_item(value, "shape", [&](lazy::value item) {
       const std::optional<std::int64_t> dim = try_narrow<std::int64_t>(reader_.whole(item, "a dimension"));
-      if (!dim) reader_.refuse("shape", "a dimension is larger than 63 bits hold");
+      if (!dim) reader_.refuse("shape", "a dimension does not fit in 63 bits");
       if (rank == kMaxRank) reader_.refuse("rank", text::join("it has more than ", kMaxRank, " dimensions"), ErrorCode::limit_exceeded);
       dims[rank++] = *dim;
     });
@@ -128,7 +128,7 @@ class HeaderParser {
     });
     if (count != 2) reader_.refuse("offsets", text::join("data_offsets must be two numbers, and there are ", count));
     if (members.begin > members.end)
-      reader_.refuse("offsets", text::join("the tensor begins at ", members.begin, " and ends before, at ", members.end));
+      reader_.refuse("offsets", text::join("the tensor begins at ", members.begin, " and ends before that, at ", members.end));
   }
 
   void check_tensor(TensorEntry& entry, const Members& members) {
@@ -136,7 +136,7 @@ class HeaderParser {
     if (!fits(members.begin, length, data_bytes_)) {
       fault({.rule = "file_truncated",
              .why = text::join("its bytes end at ", members.end, " of the data, and the file has ", data_bytes_, " of them"),
-             .help = "get the file again: it was cut, or its header is of another file",
+             .help = "get the file again: it was truncated, or its header is of another file",
              .code = ErrorCode::file_truncated,
              .name = entry.name,
              .facts = {{"have", data_bytes_}, {"need", members.end}}});
@@ -150,7 +150,8 @@ class HeaderParser {
   }
 
   [[noreturn]] void refuse_size(const TensorEntry& entry, std::uint64_t have, std::optional<std::uint64_t> need) const {
-    const std::string wanted = need ? text::join("takes ", *need, " bytes") : std::string("is no whole number of bytes, or past counting");
+    const std::string wanted =
+        need ? text::join("takes ", *need, " bytes") : std::string("is not a whole number of bytes, or does not fit in 64 bits");
     fault(
         {.rule = "size_mismatch",
          .why = text::join(entry.shape.to_string(), " of ", text::printable(entry.format_dtype), ' ', wanted, ", and its range has ", have),
@@ -176,15 +177,15 @@ class HeaderParser {
     }
     const std::uint64_t end = header_.data_offset + data_bytes_;
     if (at != end) {
-      fault({.rule = "trailing_bytes", .why = text::join(end - at, " bytes behind the last tensor belong to none"), .offset = at});
+      fault({.rule = "trailing_bytes", .why = text::join(end - at, " bytes after the last tensor belong to none"), .offset = at});
     }
   }
 
   [[noreturn]] void refuse_offset(const TensorEntry& entry, std::uint64_t expected) const {
     const bool overlap = entry.file_offset < expected;
     fault({.rule = overlap ? std::string_view("overlap") : std::string_view("hole"),
-           .why = overlap ? text::join("it begins ", expected - entry.file_offset, " bytes before the tensor in front of it ends")
-                          : text::join(entry.file_offset - expected, " bytes in front of it belong to no tensor"),
+           .why = overlap ? text::join("it begins ", expected - entry.file_offset, " bytes before the end of the previous tensor")
+                          : text::join(entry.file_offset - expected, " bytes before it belong to no tensor"),
            .offset = entry.file_offset,
            .name = entry.name});
   }
@@ -211,7 +212,7 @@ std::uint64_t safetensors_header_bytes(std::string_view first, std::uint64_t fil
   if (first.size() < kSafetensorsLengthBytes || file_bytes <= kSafetensorsLengthBytes) {
     throw_fault(path, {.rule = "too_small",
                        .why = text::join("the file has ", file_bytes, " bytes, and a header alone takes more than 8"),
-                       .help = "get the file again: it is empty, or was cut"});
+                       .help = "get the file again: it is empty, or was truncated"});
   }
   std::uint64_t bytes = 0;
   for (std::size_t i = kSafetensorsLengthBytes; i-- > 0;) bytes = bytes << 8 | static_cast<unsigned char>(first[i]);
@@ -225,7 +226,7 @@ std::uint64_t safetensors_header_bytes(std::string_view first, std::uint64_t fil
   if (!fits(kSafetensorsLengthBytes, bytes, file_bytes)) {
     throw_fault(path, {.rule = "header_length",
                        .why = text::join("the header would be ", bytes, " bytes long, and the file has ", file_bytes),
-                       .help = "get the file again: it was cut, or is no safetensors file",
+                       .help = "get the file again: it was truncated, or is not a safetensors file",
                        .code = ErrorCode::file_truncated,
                        .offset = 0,
                        .facts = {{"have", file_bytes}, {"need", kSafetensorsLengthBytes + bytes}}});

@@ -46,7 +46,7 @@ class IndexParser {
 
  private:
   void read_map(lazy::value value) {
-    if (std::exchange(has_map_, true)) reader_.refuse("duplicate_key", "weight_map stands there twice");
+    if (std::exchange(has_map_, true)) reader_.refuse("duplicate_key", "weight_map appears twice");
     reader_.each_member(value, "weight_map", [&](std::string_view name, lazy::value file) {
       reader_.about(name);
       const std::string_view shard = reader_.text(file, "the name of a file");
@@ -61,10 +61,10 @@ class IndexParser {
   }
 
   void read_metadata(lazy::value value) {
-    if (std::exchange(has_metadata_, true)) reader_.refuse("duplicate_key", "metadata stands there twice");
+    if (std::exchange(has_metadata_, true)) reader_.refuse("duplicate_key", "metadata appears twice");
     reader_.each_member(value, "metadata", [&](std::string_view key, lazy::value member) {
       if (key != "total_size" || options_.lax) return reader_.skip(member);
-      if (index_.total_bytes) reader_.refuse("duplicate_key", "total_size stands there twice");
+      if (index_.total_bytes) reader_.refuse("duplicate_key", "total_size appears twice");
       index_.total_bytes = reader_.whole(member, "total_size");
     });
   }
@@ -84,7 +84,7 @@ class IndexParser {
     const auto name_of = [&](std::size_t i) -> std::string_view { return index_.rows[i].name; };
     index_.names = NameIndex(index_.rows.size(), name_of);
     const auto twice = index_.names.duplicate(name_of);
-    if (twice) throw_fault(path_, {.rule = "duplicate_key", .why = "the tensor stands there twice", .name = name_of(*twice)});
+    if (twice) throw_fault(path_, {.rule = "duplicate_key", .why = "the tensor appears twice", .name = name_of(*twice)});
   }
 
   const SafetensorsOptions& options_;

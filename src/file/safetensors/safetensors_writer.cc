@@ -53,13 +53,13 @@ const SafetensorsDType& format_dtype(const TensorSpec& spec) {
 TensorRange range_for(TensorSpec spec) {
   require_text_name(spec.name, "writing the tensor");
   if (spec.name == "__metadata__")
-    refuse(ErrorCode::invalid_name, asked(spec.name), "the format keeps that name", "use another", spec.name);
+    refuse(ErrorCode::invalid_name, asked(spec.name), "the format reserves that name", "use another", spec.name);
   const SafetensorsDType& dtype = format_dtype(spec);
   const std::optional<std::uint64_t> bytes = packed_bytes(spec.shape, dtype.bits);
   if (!bytes || *bytes > kMaxBytes) {
     refuse(ErrorCode::size_overflow, asked(spec.name),
-           text::join(spec.shape.to_string(), " of ", dtype.name, " is no whole number of bytes, or past counting"), "check the shape",
-           spec.name);
+           text::join(spec.shape.to_string(), " of ", dtype.name, " is not a whole number of bytes, or does not fit in 64 bits"),
+           "check the shape", spec.name);
   }
   return {.spec = std::move(spec), .dtype = dtype.name, .bytes = *bytes};
 }
@@ -161,7 +161,7 @@ struct SafetensorsWriter::State {
     const auto name_of = [&](std::size_t i) -> std::string_view { return ranges[i].spec.name; };
     NameIndex names(ranges.size(), name_of);
     if (const auto twice = names.duplicate(name_of))
-      refuse(ErrorCode::duplicate_value, asked(name_of(*twice)), "another has that name", "use names once", name_of(*twice));
+      refuse(ErrorCode::duplicate_value, asked(name_of(*twice)), "another has that name", "use each name once", name_of(*twice));
     return names;
   }
 
@@ -199,7 +199,7 @@ void SafetensorsWriter::commit() {
     refuse(ErrorCode::undefined_value, "finishing a file", text::join("the tensor ", text::quoted(missing->spec.name), " is not written"),
            "write every tensor that was announced", missing->spec.name);
   if (std::exchange(state_->committed, true))
-    throw AccessError(ErrorCode::already_consumed, {"finishing a file", "it is in its place already", "finish once"});
+    throw AccessError(ErrorCode::already_consumed, {"finishing a file", "it was finished already", "finish once"});
   state_->file.commit();
 }
 

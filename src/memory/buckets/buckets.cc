@@ -15,7 +15,7 @@ namespace berth::internal::memory {
 
 namespace {
 
-constexpr Failure kNoHeap{ErrorCode::out_of_memory, 0, "no heap to remember the block"};
+constexpr Failure kNoHeap{ErrorCode::out_of_memory, 0, "no heap for the block's entry"};
 constexpr Failure kTooLarge{ErrorCode::out_of_memory, 0, "rounded up, no address space is that large"};
 constexpr Failure kHeld{ErrorCode::busy, 0, "the device is held, and no cached block has that size"};
 constexpr Failure kInherited{ErrorCode::fork_unsafe, 0, "the allocator was made before fork, for a device that does not survive it"};

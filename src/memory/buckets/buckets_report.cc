@@ -63,9 +63,9 @@ void Buckets::explain(const Failure& failure, OutOfMemoryReport& report) const {
   if (needed && *needed > within_reach) report.would_be_enough_bytes = *needed - within_reach;
   if (needed && *needed <= rules_.limit_bytes) {
     report.tried.emplace_back(text::join("looked for a free block of ", text::bytes(*bytes)));
-    report.tried.emplace_back("gave back all that was cached, and asked again");
+    report.tried.emplace_back("released all cached memory, and asked again");
   }
-  report.tried.emplace_back(text::join("was told: ", std::string_view(failure.why)));
+  report.tried.emplace_back(text::join("refused: ", std::string_view(failure.why)));
 }
 
 std::string Buckets::audit() const {

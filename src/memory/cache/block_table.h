@@ -45,6 +45,13 @@ struct BlockEntry {
   Tag tag() const noexcept { return Tag::from_id(static_cast<std::uint16_t>(label.load() >> kTagShift)); }
   std::size_t small_bytes() const noexcept { return label.load() & ((1ULL << kTagShift) - 1); }
 
+  // Whether another thread has freed the block, and its owner has not read its inbox yet. A hint, unless the caller
+  // owns the entry.
+  bool is_sent_home() const noexcept {
+    const std::uint32_t sent = mark.load();
+    return sent != 0 && sent == static_cast<std::uint32_t>(serial.load());
+  }
+
   SizeClass size_class() const noexcept { return kind.load() & 0xff; }
   bool is_large() const noexcept { return size_class() == kLargeClass; }
   std::uint32_t extent() const noexcept { return kind.load() >> 8; }                // REQUIRES: is_large()

@@ -44,7 +44,7 @@ struct List {
     t_ended = true;
     t_front = {};
     for (Entry& entry : entries) {
-      if (const std::shared_ptr<CacheOwner> owner = entry.owner.lock()) owner->retire(entry.front.cache);
+      if (const std::shared_ptr<CacheOwner> owner = entry.owner.lock()) owner->thread_ended(entry.front.cache);
     }
   }
 };

@@ -344,7 +344,7 @@ class ThreadCache {
 class CacheOwner {
  public:
   // The thread that owned the cache has ended: any request may take its blocks, and a later thread may own it.
-  virtual void retire(ThreadCache* cache) noexcept = 0;
+  virtual void thread_ended(ThreadCache* cache) noexcept = 0;
 
  protected:
   ~CacheOwner() = default;

@@ -26,7 +26,7 @@ namespace {
 constexpr std::size_t kMostCanary = 64_KiB;
 constexpr std::uint64_t kMostGuarded = 8192;  // two mappings each, of the 65,530 that Linux allows a process
 
-constexpr Failure kNoHeap{ErrorCode::out_of_memory, 0, "no heap to remember the block"};
+constexpr Failure kNoHeap{ErrorCode::out_of_memory, 0, "no heap for the block's entry"};
 constexpr Failure kTooLarge{ErrorCode::out_of_memory, 0, "no address space is that large"};
 constexpr Failure kReentered{ErrorCode::busy, 0, "the allocator was called from inside itself"};
 
@@ -182,7 +182,7 @@ class Checked : public Adaptor<CheckAdaptor> {
 
   void explain(const Failure& failure, OutOfMemoryReport& report) const override {
     upstream_->explain(failure, report);
-    if (failure.code == ErrorCode::out_of_memory) report.tried.emplace_back("gave back what was in the quarantine of check");
+    if (failure.code == ErrorCode::out_of_memory) report.tried.emplace_back("freed the blocks in the quarantine of check");
   }
 
   void explain_free(const Block& block, Misuse& misuse) const noexcept override {
@@ -402,10 +402,10 @@ class Checked : public Adaptor<CheckAdaptor> {
 
 std::shared_ptr<CheckAdaptor> check(std::shared_ptr<Allocator> upstream, const CheckOptions& options) {
   if (options.canary_bytes > kMostCanary) {
-    throw ArgumentError(
-        ErrorCode::invalid_argument,
-        {text::join("check with canary_bytes=", options.canary_bytes), "it would be behind every block", "use at most 64 KiB"},
-        {{"canary_bytes", options.canary_bytes}});
+    throw ArgumentError(ErrorCode::invalid_argument,
+                        {text::join("check with canary_bytes=", options.canary_bytes), "every block would be followed by that many bytes",
+                         "use at most 64 KiB"},
+                        {{"canary_bytes", options.canary_bytes}});
   }
   return std::make_shared<Checked>(std::move(upstream), options);
 }

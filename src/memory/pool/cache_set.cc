@@ -13,8 +13,8 @@ namespace berth::internal::memory {
 namespace {
 
 constexpr std::size_t kMostKept = 32_MiB;        // longer blocks are worth the lock
-constexpr std::size_t kLeastKeptInAll = 64_MiB;  // all threads together may keep so much,
-constexpr std::size_t kKeptShare = 32;           // or such a part of what is committed
+constexpr std::size_t kLeastKeptInAll = 64_MiB;  // all threads together may keep this much,
+constexpr std::size_t kKeptShare = 32;           // or 1 / kKeptShare of what is committed
 
 constexpr std::uint32_t kCounted = ~0U;  // an entry's mark while its messages are counted
 
@@ -50,8 +50,8 @@ ThreadCache* CacheSet::add(std::uint32_t stream, std::uint64_t stream_id) noexce
   return cache;
 }
 
-// A cache whose stream is gone, for another. Live blocks that it handed out come back to it; no pending work can touch
-// them.
+// Gives a cache whose stream is gone to another stream. Live blocks that it handed out return to it when freed;
+// no pending work can touch them.
 void CacheSet::reuse(ThreadCache& cache, std::uint32_t stream, std::uint64_t stream_id) noexcept {
   cache.stream = stream;
   cache.stream_id = stream_id;
@@ -61,13 +61,13 @@ void CacheSet::reuse(ThreadCache& cache, std::uint32_t stream, std::uint64_t str
 
 bool CacheSet::enter(ThreadCache& cache) const noexcept {
   while (!cache.gate.try_lock()) {
-    const os::Lock wait(core_.mutex);  // whoever has shut the gates holds it
+    const os::Lock wait(core_.mutex);  // the thread that has shut the gates holds it
     if (cache.retired.load() != 0) return false;
   }
   return true;
 }
 
-void CacheSet::retire(ThreadCache* cache) noexcept {
+void CacheSet::thread_ended(ThreadCache* cache) noexcept {
   const os::Lock lock(core_.mutex);
   core_.usage.take_bytes(*cache);
   flush(*cache);
@@ -100,14 +100,14 @@ void CacheSet::reopen() const noexcept {
   });
 }
 
-// The child has one thread; the caches of the others belong to no thread, and their blocks are everyone's.
+// The child has one thread; the caches of the others belong to no thread, and any thread may use their blocks.
 void CacheSet::after_fork(bool in_child) noexcept {
   for_each([&](ThreadCache& cache) {
-    if (!in_child || !cache.owned || own(cache.number) != nullptr) return;
+    if (!in_child || !cache.owned || find_own(cache.number) != nullptr) return;
     if (!core_.is_inherited()) flush(cache);
     cache.owned = false;
   });
-  if (in_child && core_.is_inherited()) t_front = {};  // the fast path asks nothing: no request may take it
+  if (in_child && core_.is_inherited()) t_front = {};  // the fast path checks nothing: no request may take it
   reopen();
 }
 
@@ -120,7 +120,7 @@ void CacheSet::read_inbox(ThreadCache& cache, Spill& spill, IntoBins into_bins) 
     BlockEntry* const entry = &core_.entries[message.entry];
     entry->mark.store(0);
     if (entry->serial.load() != message.serial) {
-      // Two threads freed it at the same moment, and both were answered yes; this is the second.
+      // Two threads freed it at the same moment, and both frees were accepted; this is the second.
       late_double_frees_.fetch_add(1, std::memory_order_relaxed);
       continue;
     }
@@ -139,9 +139,10 @@ void CacheSet::drain_inbox(ThreadCache& cache) noexcept {
 }
 
 void CacheSet::return_to_slabs(std::span<BlockEntry* const> entries) noexcept {
-  // What giving one back looks at is rarely in the processor's caches: prefetched for all of them, it is waited for once.
+  // What a release reads is rarely in the processor's caches. Prefetching it for all entries overlaps the
+  // misses.
   for (const BlockEntry* const entry : entries) __builtin_prefetch(entry, 1);
-  for (const BlockEntry* const entry : entries) core_.slabs.prefetch_entry(entry);
+  for (const BlockEntry* const entry : entries) core_.slabs.prefetch_cell(entry);
   for (const BlockEntry* const entry : entries) core_.slabs.prefetch_slab(entry);
   for (BlockEntry* const entry : entries) book_.release(entry);
 }
@@ -213,7 +214,8 @@ CacheSet::SentHome CacheSet::sent_home() const noexcept {
   for_each([&](const ThreadCache& cache) {
     cache.inbox.for_each([&](const Inbox::Message& message) {
       BlockEntry& entry = core_.entries[message.entry];
-      if (entry.serial.load() != message.serial || entry.mark.load() == kCounted) return;  // the second of two frees at one moment
+      // The second of two simultaneous frees.
+      if (entry.serial.load() != message.serial || entry.mark.load() == kCounted) return;
       entry.mark.store(kCounted);
       sent.bytes += message.bytes;
       ++sent.blocks;

@@ -13,9 +13,9 @@
 #include "memory/pool/stream_book.h"
 #include "os/process/fork.h"
 
-// What the threads of a pool keep: their caches of small blocks, by number, and with each at most one large block. A
-// cache belongs to its thread, which goes in and out through the gate without the mutex; whoever shuts all gates
-// (AllShut) has all caches.
+// The thread caches of a pool, by number: small blocks, and in each cache at most one large block. A cache
+// belongs to its thread, which enters and leaves through the gate without the mutex; a thread that has shut all
+// gates (AllShut) owns all caches.
 namespace berth::internal::memory {
 
 class CacheSet final : public CacheOwner, private os::ForkListener {
@@ -26,13 +26,14 @@ class CacheSet final : public CacheOwner, private os::ForkListener {
   using os::ForkListener::listen;          // when the pool is complete
   using os::ForkListener::stop_listening;  // first of all when the pool is destroyed
 
-  // The calling thread's cache for a stream, made with `make` if there is none; nullptr when there can be none. `make`
-  // runs with the mutex and returns the stream's number.
-  template <class Make>
-  ThreadCache* find_or_add(StreamRef stream, const Make& ready) noexcept;
+  // The calling thread's cache for a stream, added if there is none; nullptr when there can be none. `ready`
+  // returns the stream's number; it runs with the mutex, and may release it.
+  template <class Ready>
+  ThreadCache* find_or_add(StreamRef stream, const Ready& ready) noexcept;
   // The calling thread's cache if it used one of this pool last, else nullptr.
   ThreadCache* front() const noexcept { return t_front.allocator == core_.id ? t_front.cache : nullptr; }
-  ThreadCache* own(std::uint32_t number) const noexcept { return ThreadCaches::find_number(core_.id, number); }
+  // The calling thread's cache of that number, else nullptr. It becomes the thread's front cache.
+  ThreadCache* find_own(std::uint32_t number) const noexcept { return ThreadCaches::find_number(core_.id, number); }
   // REQUIRES: a live block, or one that was, has this number as its owner.
   ThreadCache& operator[](std::uint32_t number) const noexcept { return *caches_[number].load(std::memory_order_acquire); }
   std::uint32_t count() const noexcept { return count_.load(std::memory_order_relaxed); }
@@ -42,7 +43,7 @@ class CacheSet final : public CacheOwner, private os::ForkListener {
   // Enters a cache that is the calling thread's. False: its stream is gone, and the gate stays shut.
   [[nodiscard]] bool enter(ThreadCache& cache) const noexcept;
 
-  // While it lives, every cache is the caller's. With the mutex.
+  // While it lives, the caller owns every cache. With the mutex.
   class AllShut {
    public:
     explicit AllShut(const CacheSet& caches) noexcept : caches_(caches) { caches_.shut(); }
@@ -56,8 +57,8 @@ class CacheSet final : public CacheOwner, private os::ForkListener {
 
   // ---- With the mutex. REQUIRES: the caller owns the cache, or has shut the gates.
 
-  // Takes in what other threads have sent home, and only now counts it as freed. At most one inbox full: others may be
-  // sending all the while. Needs no mutex, only the gate.
+  // Takes in the blocks that other threads have freed, and only now counts them as freed. At most one inbox
+  // full, because other threads may keep sending. Needs no mutex, only the gate.
   enum class IntoBins : bool { no, yes };
   void read_inbox(ThreadCache& cache, Spill& spill, IntoBins into_bins) noexcept;
   // The same, with the blocks returned to the slabs.
@@ -68,13 +69,14 @@ class CacheSet final : public CacheOwner, private os::ForkListener {
 
   // The large block that stays with a thread, live or free (large_blocks.cc).
   bool may_keep(const ThreadCache& cache, const PoolExtent& extent) const noexcept;
-  void keep(ThreadCache& cache, BlockEntry* entry, const PoolExtent& extent) noexcept;  // REQUIRES: the block is free
+  // REQUIRES: the block is free.
+  void keep(ThreadCache& cache, BlockEntry* entry, const PoolExtent& extent) noexcept;
   void end_keeping(ThreadCache& cache) noexcept;
 
   // ---- With the mutex.
 
   void flush_all() noexcept;
-  // No thread finds the caches of a stream any more: their gates stay shut, and their blocks are in the slabs.
+  // Makes the caches of a stream unreachable: their gates stay shut, and their blocks return to the slabs.
   void retire_stream(std::uint32_t stream) noexcept;
 
   // Of all caches. REQUIRES: the gates are shut.
@@ -91,7 +93,7 @@ class CacheSet final : public CacheOwner, private os::ForkListener {
 
   // Reports the double frees that were found in inboxes.
   void report_late_double_frees() noexcept;
-  void retire(ThreadCache* cache) noexcept override;  // its thread has ended
+  void thread_ended(ThreadCache* cache) noexcept override;  // its thread has ended
 
  private:
   static constexpr std::uint32_t kMostCaches = 4096;
@@ -112,14 +114,14 @@ class CacheSet final : public CacheOwner, private os::ForkListener {
   PoolCore& core_;
   StreamBook& book_;
   Allocator& pool_;
-  std::unique_ptr<std::atomic<ThreadCache*>[]> caches_;  // by number; none is taken away while the pool lives
-  std::atomic<std::uint32_t> count_{0};                  // caches_[1] to caches_[count_] are there
+  std::unique_ptr<std::atomic<ThreadCache*>[]> caches_;  // by number; none is removed while the pool lives
+  std::atomic<std::uint32_t> count_{0};                  // caches_[1] to caches_[count_] are set
   std::atomic<std::uint32_t> late_double_frees_{0};      // found when an inbox was read, not yet reported
   std::size_t kept_bytes_ = 0;                           // of large blocks that stay with their threads
 };
 
-template <class Make>
-ThreadCache* CacheSet::find_or_add(StreamRef stream, const Make& ready) noexcept {
+template <class Ready>
+ThreadCache* CacheSet::find_or_add(StreamRef stream, const Ready& ready) noexcept {
   if (ThreadCache* const found = ThreadCaches::find(core_.id, stream.state())) return found;
   if (!ThreadCaches::reserve()) return nullptr;
   ThreadCache* added = nullptr;
@@ -129,7 +131,8 @@ ThreadCache* CacheSet::find_or_add(StreamRef stream, const Make& ready) noexcept
     while (ThreadCache* const retired = ThreadCaches::forget_retired(core_.id)) retired->owned = false;
     if (number) added = add(*number, stream.id());
   }
-  // The thread's list keeps no pool alive, but must be able to: when the thread ends, its cache is retired here.
+  // The thread's list keeps no pool alive, but must be able to: when the thread ends, its cache is retired
+  // here.
   if (added != nullptr) ThreadCaches::enter(std::shared_ptr<CacheOwner>(pool_.shared_from_this(), this), {core_.id, stream.state(), added});
   return added;
 }

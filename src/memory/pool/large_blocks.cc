@@ -12,17 +12,18 @@ namespace berth::internal::memory {
 namespace {
 
 constexpr std::uint32_t kPollKeptEvery = 16;  // frees of a kept block, which drive the decay as other frees do
-constexpr Failure kNoHeap{ErrorCode::out_of_memory, 0, "no heap to remember the stream"};
+constexpr Failure kNoHeap{ErrorCode::out_of_memory, 0, "no heap for the block's list of streams"};
 constexpr Failure kTooLarge{ErrorCode::out_of_memory, 0, "no address space is that large"};
 
 // What the thread did last with large memory: how many times in a row it has freed and allocated the same size.
 struct Turns {
-  static constexpr std::uint32_t kEnough = 8;  // with 2, blocks stayed where better addresses were free: resnet_train had 1.0144 for 1.0086
+  // With 2, blocks stayed although better addresses were free: resnet_train had 1.0144 instead of 1.0086.
+  static constexpr std::uint32_t kEnough = 8;
   std::uint64_t pool = 0;
   std::size_t bytes = 0;
   std::uint32_t count = 0;
 
-  // Memory of that size is allocated, or freed. Whether the thread takes turns.
+  // Counts an allocation, or a free, of that size. Returns whether the thread alternates between the two.
   bool allocate(std::uint64_t id, std::size_t size) noexcept {
     if (id != pool || size != bytes) count = 0;
     return count >= kEnough;
@@ -44,7 +45,8 @@ bool LargeBlocks::obtain_kept(const Request& request, Block& block) const noexce
   if (front.allocator != core_.id || front.stream != request.stream.state() || request.alignment > Space::kGrain) return false;
   const ThreadCache::Taken taken = front.cache->take_kept(request.bytes, BlockEntry::make_label(request.allocator_id, request.tag, 0));
   if (taken.entry == nullptr) return false;
-  block.data = core_.base() + taken.entry->offset();  // not ThreadCache::address: the keeping may have ended just now
+  // Not ThreadCache::address: the block may have been recalled just now.
+  block.data = core_.base() + taken.entry->offset();
   block.serial = taken.serial;
   block.cookie = EntryRange::cookie(taken.entry);
   return true;
@@ -71,7 +73,7 @@ void LargeBlocks::recall(const BlockEntry* entry) noexcept {
   const std::uint32_t owner = entry->is_large() ? entry->owner() : 0;
   if (owner == 0) return;
   std::optional<CacheSet::AllShut> shut;
-  if (core_.is_inherited() || caches_.own(owner) == nullptr) shut.emplace(caches_);
+  if (core_.is_inherited() || caches_.find_own(owner) == nullptr) shut.emplace(caches_);
   caches_.end_keeping(caches_[owner]);
 }
 
@@ -81,7 +83,7 @@ Status LargeBlocks::obtain(const Request& request, Block& block) noexcept {
   if (obtain_kept(request, block)) return {};
   // The cache will keep the block; without one the request goes on as usual.
   if (t_turns.allocate(core_.id, request.bytes)) (void)supply_.cache_for(request.stream);
-  // Large blocks that are not so large still begin in a grain of their own, by which they are found.
+  // Even the shortest large blocks begin in a grain of their own, by which they are found.
   const auto rounded = try_align_up(request.bytes, request.bytes < kSlabGrain ? kSlabGrain : Space::kGrain);
   const os::Lock lock(core_.mutex);
   take_in(caches_.front(), Kept::ends);
@@ -183,11 +185,12 @@ bool LargeBlocks::grow(BlockEntry* entry, Block& block, std::size_t bytes) noexc
   recall(entry);
   if (!rounded || judge(entry, block) != BlockVerdict::ok) return false;
   PoolExtent* const extent = core_.space.extent(entry->extent());
-  // Another stream may have the number of one that is gone. What that has freed is not this block's, which was the old
-  // stream's.
+  // If the block's stream is gone, its number may belong to another stream, whose freed memory this block may
+  // not use.
   const std::uint32_t stream = book_.find(block.stream_id) == extent->stream ? extent->stream : 0;
-  // The new serial comes first: the space may release the mutex, and until it is back no other thread's free may find the
-  // block. Nor may one by its address alone: meanwhile it has no owner.
+  // The new serial is stored first: the space may release the mutex, and until it is locked again no other
+  // thread's free may match the block. Neither may a free by address alone: meanwhile the label names no
+  // allocator.
   const std::uint64_t serial = core_.usage.next_serial();
   const std::uint64_t label = entry->label.load();
   entry->serial.store(serial);

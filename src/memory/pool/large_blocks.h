@@ -8,12 +8,12 @@
 #include "memory/pool/cache_set.h"
 #include "memory/pool/supply.h"
 
-// The large blocks of a pool, each with an extent of its own: under the mutex, except for the block that a thread frees
-// and allocates in turn, over and over. That one stays with the thread's cache (`ThreadCache::kept`): between two
-// requests it is in no list of free memory, and its thread takes no lock for it.
+// The large blocks of a pool, each with an extent of its own. The mutex guards them, except for a block that
+// its thread frees and allocates over and over: it stays with the thread's cache (`ThreadCache::kept`). Between
+// two requests it is in no free list, and its thread takes no lock for it.
 //
-// A kept block is recalled for anything else: growing it, using it on another stream, freeing it from another thread. It
-// is released when its thread asks for large memory of another size, and with the rest of the cache.
+// A kept block is recalled for anything else: growing it, using it on another stream, freeing it from another
+// thread. It is released when its thread asks for large memory of another size, and with the rest of the cache.
 namespace berth::internal::memory {
 
 class LargeBlocks {
@@ -26,9 +26,9 @@ class LargeBlocks {
   // Without the mutex.
   Status obtain(const Request& request, Block& block) noexcept;
   BlockVerdict free(BlockEntry* entry, const Block& block, When when) noexcept;
-  bool grow(BlockEntry* entry, Block& block, std::size_t bytes) noexcept;  // into what follows it
+  bool grow(BlockEntry* entry, Block& block, std::size_t bytes) noexcept;  // into free memory behind it
 
-  // The stream, by number, uses the block beside its own. With the mutex.
+  // Notes that a stream, by number, uses the block in addition to the block's own. With the mutex.
   Result<BlockVerdict> note_use(BlockEntry* entry, const Block& block, StreamRef stream, std::uint32_t number) noexcept;
 
  private:
@@ -37,8 +37,8 @@ class LargeBlocks {
   Result<PoolExtent*> take(const Request& request, std::size_t bytes) noexcept;
   void hand_out(PoolExtent& extent, const Request& request, Block& block) noexcept;
   BlockVerdict judge(const BlockEntry* entry, const Block& block) const noexcept;
-  // Takes in what the calling thread's cache has counted and, if asked, ends its keeping of a free block, so that the
-  // space has all that this thread has freed.
+  // Takes in what the calling thread's cache has counted and, if asked, releases the free block that it keeps,
+  // so that the space has all that this thread has freed.
   enum class Kept : bool { stays, ends };
   void take_in(ThreadCache* own, Kept kept) noexcept;
   void recall(const BlockEntry* entry) noexcept;

@@ -13,8 +13,8 @@ namespace berth::internal::memory {
 
 namespace {
 
-// What pages are moved and committed in: on hosts whole huge pages, if there are any. A tight limit is not spent on
-// rounding.
+// The granularity at which pages are moved and committed: on hosts whole huge pages, if there are any, unless
+// rounding would use up a tight limit.
 std::size_t page_of(const Backend& backend, std::size_t limit_bytes) noexcept {
   const std::size_t unit = backend.properties().unit_bytes;
   const std::size_t huge = backend.properties().abilities.host_access ? os::huge_page_bytes() : 0;
@@ -52,15 +52,16 @@ Pool::Pool(Backend& device_backend, const PoolCore::Setup& setup, std::shared_pt
   caches_.listen();
 }
 
-// Buffers keep their allocator alive, so live blocks here were leaked by a user of bare blocks. Their memory stays: it
-// may still be used.
+// Buffers keep their allocator alive, so live blocks here were leaked by a user of bare blocks. Their memory
+// stays: it may still be used.
 Pool::~Pool() {
+  const bool usable = !core_.is_inherited() && backend().is_alive();
   caches_.stop_listening();  // before the mutex: a fork holds the list while it waits for the mutexes
   const os::Lock lock(core_.mutex);
-  const bool usable = !core_.is_inherited() && backend().is_alive();
   if (usable) caches_.flush_all();
   if (usable && core_.usage.counts().live() + caches_.counts().live() == 0) supply_.close();
-  if (!usable) core_.budget.give_up(core_.space.figures().committed);  // whoever has that memory, it is not this process
+  // That memory no longer belongs to this process.
+  if (!usable) core_.budget.give_up(core_.space.figures().committed);
   core_.slabs.close();
 }
 
@@ -135,7 +136,7 @@ using namespace internal::memory;
 
 namespace {
 
-[[noreturn]] void throw_refused(std::string why, std::string help) {
+[[noreturn]] void throw_no_private_pool(std::string why, std::string help) {
   throw ArgumentError(ErrorCode::invalid_argument, {"making a private pool", std::move(why), std::move(help)});
 }
 
@@ -145,7 +146,7 @@ std::shared_ptr<Allocator> pool(Device device, const PoolOptions& options) {
   if (options.decay.count() < 0) {
     throw ArgumentError(ErrorCode::invalid_argument,
                         {text::join("a pool on ", device.to_string(), " with decay=", options.decay.count(), "ms"),
-                         "memory cannot have been unused for less than no time", "use 0 to give back at once, or PoolOptions::kNever"},
+                         "a decay time cannot be negative", "use 0 to release at once, or PoolOptions::kNever"},
                         {{"decay", options.decay.count()}});
   }
   if (!(options.target_ratio >= 1)) {
@@ -158,14 +159,14 @@ std::shared_ptr<Allocator> pool(Device device, const PoolOptions& options) {
 std::shared_ptr<Allocator> private_pool(const std::shared_ptr<Allocator>& parent, const PrivatePoolOptions& options) {
   auto shared = std::dynamic_pointer_cast<Pool>(parent);
   if (shared == nullptr) {
-    throw_refused(parent == nullptr ? std::string("there is no pool to share pages with")
-                                    : text::join(parent->name(), " is not a pool, and has no pages to share"),
-                  "pass what pool() returned, and put adaptors around the private one");
+    throw_no_private_pool(parent == nullptr ? std::string("there is no pool to share pages with")
+                                            : text::join(parent->name(), " is not a pool, and has no pages to share"),
+                          "pass what pool() returned, and put adaptors around the private one");
   }
-  if (shared->is_private()) throw_refused("the other pool is private itself", "pass the pool whose pages that one shares");
-  if (options.decay.count() < 0) throw_refused("memory cannot have been unused for less than no time", "leave decay out");
+  if (shared->is_private()) throw_no_private_pool("the other pool is private itself", "pass the pool whose pages that one shares");
+  if (options.decay.count() < 0) throw_no_private_pool("a decay time cannot be negative", "leave decay out");
   if (options.fixed_pages && options.decay != PoolOptions::kNever)
-    throw_refused("pages that stay where they are do not decay", "leave decay out, or let the pages go with fixed_pages = false");
+    throw_no_private_pool("fixed pages do not decay", "leave decay out, or set fixed_pages = false");
   auto made = std::make_shared<Pool>(shared, options);
   Pool::supply_of(shared)->add_child(Pool::supply_of(made));
   enlist(made, options.fixed_pages ? Trimmed::never : Trimmed::at_need);

@@ -15,8 +15,8 @@
 #include "memory/pool/stream_book.h"
 #include "memory/pool/supply.h"
 
-// The pool. It routes each request to the part that serves it, and reports on all of them; pool_core.h has the order of
-// the parts.
+// The pool. It routes each request to the part that serves it, and reports on all of them; pool_core.h has the
+// order of the parts.
 namespace berth::internal::memory {
 
 class Pool final : public Allocator {

@@ -20,10 +20,22 @@ std::size_t most_decay(const Backend& backend, std::chrono::milliseconds period)
   return static_cast<std::size_t>(std::clamp(mib, 2.0, 0x1p40) * 1_MiB);
 }
 
-// The bound at which pages move. On devices that commit in pieces it is a little lower than the target, because only
-// whole pieces move there. Found by trying, on the recorded programs: 0.8 gave resnet_train 1.0086, and 1 gave 1.0101.
-double tight_of(const Backend& backend, double target_ratio) noexcept {
+// The bound at which pages move. On devices that commit in pieces it is a little lower than the target, because
+// only whole pieces move there. Found empirically, on the recorded programs: 0.8 gave resnet_train 1.0086, and
+// 1 gave 1.0101.
+double page_bound_of(const Backend& backend, double target_ratio) noexcept {
   return backend.properties().piece_bytes == 0 ? target_ratio : 1 + (target_ratio - 1) * 0.8;
+}
+
+PageRules rules_of(const BackendProperties& device, const PoolCore::Setup& setup, double page_bound) noexcept {
+  return {.page_bytes = setup.page_bytes,
+          .unit_bytes = device.unit_bytes,
+          .piece_bytes = device.piece_bytes,
+          .host_access = device.abilities.host_access,
+          .move_in_use = device.abilities.move_in_use,
+          .fixed_pages = setup.fixed_pages,
+          .page_bound = page_bound,
+          .edge_bound = setup.options.target_ratio + 0.004};
 }
 
 }  // namespace
@@ -40,18 +52,15 @@ PoolCore::PoolCore(Backend& pool_backend, std::uint64_t pool_id, const Setup& se
       fixed_pages(setup.fixed_pages),
       budget(setup.lender != nullptr ? kOverPrivateLimit : kOverLimit, setup.options.limit_bytes, setup.below),
       decay(setup.options.decay, most_decay(backend, setup.options.decay)),
-      space(backend, mutex,
-            {.page_bytes = setup.page_bytes,
-             .fixed_pages = setup.fixed_pages,
-             .tight = tight_of(backend, setup.options.target_ratio),
-             .tighter_edges = setup.options.target_ratio + 0.004},
-            budget, decay, setup.lender),
+      space(backend, mutex, rules_of(backend.properties(), setup, page_bound_of(backend, setup.options.target_ratio)), budget, decay,
+            setup.lender),
       slabs(classes, entries) {}
 
 Status PoolCore::open() noexcept {
   if (is_open()) return {};
   if (const Status opened = space.open(); !opened) return opened;
-  if (is_open()) return {};  // space.open released the mutex: another thread may have opened the tables meanwhile
+  // space.open released the mutex: another thread may have opened the tables meanwhile.
+  if (is_open()) return {};
   if (const Status done = entries.open(space.size_bytes()); !done) return done;
   if (const Status done = slabs.open(space.size_bytes()); !done) return done;
   base_.store(reinterpret_cast<std::uintptr_t>(space.base()));

@@ -21,25 +21,27 @@
 #include "os/lock/mutex.h"
 #include "os/process/fork.h"
 
-// What the parts of a pool have in common: its address range, the tables of blocks, and the mutex that guards both.
-// Each part keeps its own state beside this and checks it in its own `audit`. A part calls only those below it:
+// What the parts of a pool have in common: its address range, the tables of blocks, and the mutex that guards
+// both. Each part keeps its own state beside this and checks it in its own `audit`. A part calls only those
+// below it:
 //
 //     Pool            the allocator: routes each request, reports
 //     SmallBlocks     blocks of slabs, by way of the thread caches  |  LargeBlocks   blocks with an extent of their own
-//     Supply          memory in, with growing effort, and out: decay, trim, holds, relatives
+//     Escalation      what is tried for a request, with growing effort  |  PoolWalk   the list of blocks of a snapshot
+//     Supply          decay, trim, holds, and the pools that share pages
 //     CacheSet        what threads keep
 //     StreamBook      which streams may still use freed memory
 //     PoolCore        Space (extents, pages), Slabs, BlockTable, counts
 //
-// A member function of a part that says "with the mutex" requires that the caller holds `PoolCore::mutex`, which clang
-// cannot check across classes; if it may release the mutex meanwhile, it says so.
+// A member function of a part that says "with the mutex" requires that the caller holds `PoolCore::mutex`,
+// which clang cannot check across classes; if it may release the mutex meanwhile, it says so.
 namespace berth::internal::memory {
 
 struct PoolCore {
   struct Setup {
     PoolOptions options;
     std::size_t page_bytes;
-    Budget* below;                 // the budget that the pool's stands on: the process's, or the parent's
+    Budget* below;                 // the budget below the pool's own: the process's, or the parent's
     PageLender* lender = nullptr;  // of a private pool: its parent
     bool fixed_pages = false;
   };
@@ -53,8 +55,8 @@ struct PoolCore {
   std::byte* base() const noexcept { return reinterpret_cast<std::byte*>(base_.load()); }
   std::size_t offset_of(const void* data) const noexcept { return static_cast<std::size_t>(static_cast<const std::byte*>(data) - base()); }
 
-  // The entry of a block that came from outside, or nullptr. A block made by block_at, of which only the address is
-  // known, gets its serial. Without the mutex.
+  // The entry of a block that came from outside, or nullptr. A block made by block_at, of which only the
+  // address is known, gets its serial. Without the mutex.
   BlockEntry* find(Block& block) const noexcept;
   // `visit(entry, bytes)` for each live block. With the mutex.
   template <class Visit>
@@ -88,10 +90,10 @@ struct PoolCore {
   Decay decay;
   Space space;
   Slabs slabs;
-  mutable PoolUsage usage;
+  PoolUsage usage;
 
  private:
-  Relaxed<std::uintptr_t> base_;  // of the range, once there is one; whoever has a block has seen it set
+  Relaxed<std::uintptr_t> base_;  // of the range, once there is one; a thread that has a block has seen it set
 };
 
 }  // namespace berth::internal::memory

@@ -7,18 +7,8 @@
 #include "memory/pool/pool.h"
 #include "memory/pool/pool_walk.h"
 
-// What a pool says of itself: statistics, the out-of-memory report, the audit.
+// What a pool reports: statistics, the out-of-memory report, the audit.
 namespace berth::internal::memory {
-
-namespace {
-
-// Freed by another thread, though its owner has not read its inbox yet.
-bool is_sent_home(const BlockEntry& entry) noexcept {
-  const std::uint32_t mark = entry.mark.load();
-  return mark != 0 && mark == static_cast<std::uint32_t>(entry.serial.load());
-}
-
-}  // namespace
 
 Stats Pool::stats() const {
   const os::Lock lock(core_.mutex);
@@ -58,11 +48,11 @@ std::string Pool::settings() const {
   const Budget& budget = core_.budget;
   const std::string limit = budget.limit() == SIZE_MAX ? "" : text::join(", at most ", text::bytes(budget.limit()));
   const std::chrono::milliseconds decay = core_.decay_period;
-  const std::string idle = decay == PoolOptions::kNever ? "kept" : text::join("given back after ", text::duration(decay));
+  const std::string idle = decay == PoolOptions::kNever ? "kept" : text::join("released after ", text::duration(decay));
   const std::string on = device().to_string();
   const std::string what = is_private() ? text::join("private pool on ", on, ", sharing pages with pool ", supply_.parent()->core().id)
                                         : text::join("pool on ", on);
-  return text::join(what, limit, core_.fixed_pages ? ", pages stay where they are" : text::join(", idle memory ", idle));
+  return text::join(what, limit, core_.fixed_pages ? ", fixed pages" : text::join(", idle memory ", idle));
 }
 
 std::vector<Holder> Pool::holders() const {
@@ -71,7 +61,7 @@ std::vector<Holder> Pool::holders() const {
     const os::Lock lock(core_.mutex);
     const CacheSet::AllShut shut(caches_);
     core_.for_each_live([&](const BlockEntry& entry, std::size_t bytes) {
-      if (!is_sent_home(entry)) totals.add(entry.tag(), bytes);
+      if (!entry.is_sent_home()) totals.add(entry.tag(), bytes);
     });
   }
   return totals.most_first();
@@ -96,7 +86,7 @@ void Pool::explain(const Failure& failure, OutOfMemoryReport& report) const {
   const std::string_view whose = of_parent ? "its parent's" : "the pool's";
   report.refused_by = limited ? text::join(whose, " limit of ", text::bytes(tightest.limit())) : "the device";
   if (limited) report.limit_bytes = tightest.limit();
-  // Free pages can be moved together, so all that is cached counts.
+  // Free pages can be moved to be contiguous, so all cached memory counts.
   const std::size_t within_reach = std::min(below_limit, report.device_free_bytes) + core_.space.cached_bytes();
   if (within_reach < report.requested_bytes) report.would_be_enough_bytes = report.requested_bytes - within_reach;
   report.tried.emplace_back("looked for a free run, in all caches");
@@ -113,7 +103,7 @@ std::string Pool::audit() const {
   if (std::string wrong = core_.slabs.audit(); !wrong.empty()) return wrong;
   if (std::string wrong = caches_.audit(); !wrong.empty()) return wrong;
   if (std::string wrong = book_.audit(); !wrong.empty()) return wrong;
-  // What the owners know: blocks in inboxes still count, since others may be sending more all the while.
+  // As the owners count: blocks in inboxes are still live, because other threads may keep sending more.
   caches_.take_bytes();
   std::size_t bytes = 0;
   std::uint64_t blocks = 0;

@@ -8,8 +8,8 @@
 #include "berth/base/result.h"
 #include "memory/cache/thread_cache.h"
 
-// What a pool has handed out: the bytes that thread caches have reported so far, and everything that passed no cache.
-// The pool's mutex guards it.
+// What a pool has handed out: the bytes that thread caches have reported so far, and everything that passed no
+// cache. The pool's mutex guards it.
 namespace berth::internal::memory {
 
 struct BlockCounts {
@@ -40,8 +40,8 @@ class PoolUsage {
     return failure;
   }
 
-  // Takes over the bytes that a cache has counted: all that a peak needs. REQUIRES: the caller owns the cache, or has
-  // shut the gates.
+  // Takes over the bytes that a cache has counted: all that a peak needs. REQUIRES: the caller owns the cache,
+  // or has shut the gates.
   void take_bytes(ThreadCache& cache) noexcept {
     peak_ = std::max(peak_, in_use_ + cache.peak_in_use());
     in_use_ += cache.in_use();
@@ -50,7 +50,7 @@ class PoolUsage {
 
   std::uint64_t next_serial() noexcept { return ++serial_; }  // of a block that no cache handed out
 
-  // Bytes of all blocks, when every cache has been asked.
+  // Bytes of all blocks, once the counts of every cache have been taken over.
   std::size_t in_use() const noexcept { return static_cast<std::size_t>(in_use_); }
   std::size_t peak() const noexcept { return static_cast<std::size_t>(peak_); }
   const BlockCounts& counts() const noexcept { return counts_; }  // without what passed through caches

@@ -8,16 +8,16 @@ namespace berth::internal::memory {
 
 namespace {
 
-// Made in hops. A hop copies, under the mutex, what a few extents and entries say; between two hops the copies are turned
-// into blocks and runs, and whoever waits for the mutex gets it. The thread caches are not shut: a block that comes or
-// goes in one meanwhile is reported or not. The walk goes by address: what changes behind it stays as it was reported,
-// and what changes ahead of it is reported as it is found. So every address is reported at most once.
+// The walk proceeds in hops. A hop copies a few extents and entries under the mutex; between two hops the
+// copies are turned into blocks and runs, and waiting threads get the mutex. The thread caches are not shut: a
+// block that a cache hands out or takes back meanwhile may be reported or not. The walk goes by address:
+// changes behind it are not reported, and changes ahead of it are. So every address is reported at most once.
 class PoolWalk {
  public:
   PoolWalk(const PoolCore& core, const StreamBook& book, Snapshot& snapshot) : core_(core), book_(book), snapshot_(snapshot) {
     pieces_.reserve(kMostExtents);
     smalls_.reserve(kMostEntries);
-    // At once: lists that grow are copied, and page faults are what a snapshot takes longest for.
+    // Reserved at once: lists that grow are copied, and page faults dominate the time of a snapshot.
     const std::size_t expected = snapshot.stats.live_blocks + snapshot.stats.live_blocks / 16 + kMostEntries;
     snapshot.blocks.reserve(expected);
     snapshot.free.reserve(expected);
@@ -52,7 +52,7 @@ class PoolWalk {
     std::size_t begin = 0;
     std::size_t end = 0;
     std::uint64_t stream_id = 0;
-    // A slab: blocks of so many bytes, the first of them here.
+    // A slab: where its blocks begin, and the size of each.
     std::size_t blocks_begin = 0;
     std::size_t block_bytes = 0;
     std::size_t first = 0;  // in smalls_
@@ -76,7 +76,7 @@ class PoolWalk {
     return true;
   }
 
-  // Copies what comes next. False when that was the end of the part.
+  // Copies the next extents and entries. False at the end of the part.
   bool hop(Space::Part part) {
     pieces_.clear();
     smalls_.clear();
@@ -92,8 +92,8 @@ class PoolWalk {
     return extent != nullptr;
   }
 
-  // The extent where the walk goes on, found from one that was near it. Extents that were joined with others since have
-  // no bytes.
+  // The extent where the walk continues, found from one that was near it. Extents that have since been
+  // coalesced with others have no bytes.
   const PoolExtent* extent_at(const Extents& part) const BERTH_REQUIRES(core_.mutex) {
     const PoolExtent* const front = part.front();
     const std::size_t split = core_.space.split();
@@ -110,8 +110,8 @@ class PoolWalk {
     next_ = extent.end();
     if (extent.state == ExtentState::bare || (extent.state == ExtentState::transit && !extent.has_memory)) return;
     if (extent.state == ExtentState::echo) return;
-    // A block that is not handed out yet, that a thread keeps (large_blocks.h), or that was allocated since the walk
-    // passed its beginning, is reported as free.
+    // A block that is not handed out yet, that a thread keeps (large_blocks.h), or that was allocated since the
+    // walk passed its beginning, is reported as free.
     const bool live = extent.entry != 0 && core_.entries[extent.entry].serial.load() != 0;
     const bool handed_out = live || std::ranges::binary_search(waiting_, extent.entry);
     if (extent.state == ExtentState::live && extent.entry != 0 && handed_out && extent.begin == piece.begin) {
@@ -170,7 +170,7 @@ class PoolWalk {
     std::size_t told = piece.begin;
     for (std::size_t i = 0; i < piece.count; ++i) {
       const Small& small = smalls_[piece.first + i];
-      // Sent home by another thread, though its owner has not looked yet.
+      // Freed by another thread, though its owner has not read its inbox yet.
       const bool on_its_way = small.mark != 0 && small.mark == static_cast<std::uint32_t>(small.serial);
       const bool waits = small.serial == 0 && std::ranges::binary_search(waiting_, small.number);
       if ((small.serial == 0 || on_its_way) && !waits) continue;
@@ -210,7 +210,7 @@ class PoolWalk {
   std::vector<std::uint32_t> waiting_;  // entries of blocks that were freed and wait for streams, in order
   std::vector<Piece> pieces_;
   std::vector<Small> smalls_;
-  std::size_t next_ = 0;        // where the walk goes on
+  std::size_t next_ = 0;        // where the walk continues
   std::uint32_t bookmark_ = 0;  // an extent near that, by its number
 };
 

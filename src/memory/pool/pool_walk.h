@@ -5,7 +5,7 @@
 #include "memory/pool/pool_core.h"
 #include "memory/pool/stream_book.h"
 
-// A pool's list of blocks for a snapshot, made while other threads go on. Without the mutex.
+// A pool's list of blocks for a snapshot, made while other threads allocate and free. Without the mutex.
 namespace berth::internal::memory {
 
 void walk_blocks(const PoolCore& core, const StreamBook& book, Snapshot& snapshot);

@@ -14,7 +14,8 @@ Status Slabs::open(std::size_t range_bytes) noexcept {
   const std::size_t bytes = range_bytes / kSlabGrain * sizeof(std::uint32_t);
   const Result<void*> table = os::reserve(bytes, alignof(std::uint32_t));
   if (!table) return table.failure();
-  Status committed = os::commit(*table, *try_align_up(bytes, os::page_bytes()));  // pages that are never touched cost nothing
+  // Pages that are never touched cost nothing.
+  Status committed = os::commit(*table, *try_align_up(bytes, os::page_bytes()));
   if (!committed) {
     (void)os::release(*table, bytes).ok();
     return committed;
@@ -92,7 +93,8 @@ bool Slabs::add(PoolExtent* extent, SizeClass size_class, std::uint32_t stream) 
   return true;
 }
 
-// A slab with free blocks of the next longer class, of at most twice the size, whose blocks have every alignment that those of the class have.
+// A slab with free blocks of the next longer class, of at most twice the size, whose blocks have every
+// alignment that those of the class have.
 Slabs::Slab* Slabs::find_roomier(SizeClass size_class, std::uint32_t stream) const noexcept {
   const std::uint32_t bytes = classes_[size_class].bytes;
   for (SizeClass c = size_class + 1; c < classes_.count() && classes_[c].bytes <= 2 * bytes; ++c) {
@@ -108,7 +110,8 @@ std::size_t Slabs::take(SizeClass size_class, std::uint32_t stream, std::uint32_
   if (slab == nullptr) return 0;
   const ClassInfo& info = classes_[slab->size_class];
   std::size_t count = 0;
-  // Slab after slab, but not a new one for the sake of a full batch, nor many that have a block or two each: they are far apart.
+  // From one slab after another, but not from a new one just to fill the batch, nor from many that have a block
+  // or two each: those are far apart.
   for (int slabs = 0; slab != nullptr && slabs < kMostSlabs && count < into.size(); ++slabs) {
     for (std::size_t word = 0; word < slab->is_free.size() && count < into.size() && slab->free > 0; ++word) {
       while (slab->is_free[word] != 0 && count < into.size()) {
@@ -117,7 +120,7 @@ std::size_t Slabs::take(SizeClass size_class, std::uint32_t stream, std::uint32_
         --slab->free;
         free_bytes_ -= info.bytes;
         into[count] = &entries_[slab->first_entry + static_cast<std::uint32_t>(64 * word) + bit];
-        __builtin_prefetch(into[count++], 1);  // to be waited for once, not for each
+        __builtin_prefetch(into[count++], 1);  // overlaps the cache misses of the batch
       }
     }
     Slab* const following = slab->next;

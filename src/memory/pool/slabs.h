@@ -14,38 +14,39 @@
 #include "memory/space/extent.h"
 #include "memory/space/node_pool.h"
 
-// The small blocks that no thread cache has: slabs of equal blocks, each slab for one size class and one stream. Its
-// caller brings the extent for a new slab, and takes the extent of a slab whose last block has come back. The pool's
-// mutex guards everything.
+// The small blocks that no thread cache has: slabs of equal blocks, each slab for one size class and one
+// stream. The caller supplies the extent for a new slab, and takes over the extent of a slab whose last live
+// block was freed. The pool's mutex guards everything.
 namespace berth::internal::memory {
 
 class Slabs {
  public:
   Slabs(const SizeClasses& classes, BlockTable& entries) noexcept : classes_(classes), entries_(entries) {}
 
-  // The table of which slab is where, for a range of so many bytes.
+  // Makes the table from offsets to slabs, for a range of so many bytes.
   Status open(std::size_t range_bytes) noexcept;
   bool add_stream(std::uint32_t stream) noexcept;
 
-  // Takes up to `into.size()` free blocks of a class for an owner, and returns how many: 0 when no slab has one. While
-  // most of the memory in slabs is free, but in other classes, they may be longer than the class, up to twice: else each
-  // size that a program uses for a while would keep memory of its own.
+  // Takes up to `into.size()` free blocks of a class for an owner, and returns how many: 0 when no slab has
+  // one. While most of the memory in slabs is free, but in other classes, the blocks may be up to twice as long
+  // as the class: otherwise each size that a program uses for a while would hold memory of its own.
   std::size_t take(SizeClass size_class, std::uint32_t stream, std::uint32_t owner, std::span<BlockEntry*> into) noexcept;
-  // Cuts an extent of ClassInfo::slab_bytes into blocks, for a `take` that must follow before the mutex is released.
-  // False when there is no heap for the tables.
+  // Cuts an extent of ClassInfo::slab_bytes into blocks, for a `take` that must follow before the mutex is
+  // released. False when there is no heap for the tables.
   bool add(PoolExtent* extent, SizeClass size_class, std::uint32_t stream) noexcept;
 
-  // Takes a free block back. Returns the extent of its slab if that was the last: the slab is gone then. Else nullptr.
+  // Returns a free block to its slab. If all of the slab's blocks are free then, removes the slab and returns
+  // its extent; else nullptr.
   [[nodiscard]] PoolExtent* give(BlockEntry* entry) noexcept;
-  // Prefetch what `give` will look at, in two steps: the second looks at what the first has fetched.
-  void prefetch_entry(const BlockEntry* entry) const noexcept { __builtin_prefetch(table_ + entry->offset() / kSlabGrain); }
+  // Prefetch what `give` reads, in two steps: the second reads what the first has fetched.
+  void prefetch_cell(const BlockEntry* entry) const noexcept { __builtin_prefetch(table_ + entry->offset() / kSlabGrain); }
   void prefetch_slab(const BlockEntry* entry) const noexcept {
     const Slab* const slab = nodes_.at(table_[entry->offset() / kSlabGrain] - 1);
     __builtin_prefetch(slab, 1);
     __builtin_prefetch(&slab->is_free[0], 1);
   }
 
-  // The entry of the block that begins at an offset; nullptr when no small block does.
+  // The entry of the block, small or large, that begins at an offset; nullptr when none does.
   BlockEntry* at(std::size_t offset) const noexcept;
   // The stream of the slab at an offset. REQUIRES: there is one.
   std::uint32_t stream_at(std::size_t offset) const noexcept { return nodes_.at(table_[offset / kSlabGrain] - 1)->stream; }

@@ -12,15 +12,15 @@ namespace {
 
 constexpr std::size_t kBatchBytes = std::size_t{128} << 10;  // fetched from the slabs at a time
 constexpr std::size_t kBinBytes = std::size_t{512} << 10;    // the most that one bin keeps
-constexpr std::uint32_t kSpill = 16;                         // blocks given up at a time, at most: no request waits long
+constexpr std::uint32_t kSpill = 16;                         // most blocks spilled at a time: bounds latency
 
-// What a thread's cache may keep: a share of all small memory, so that caches matter little to the whole, and bins are
-// deep where much comes and goes.
+// What a thread's cache may keep: a share of all small memory, so that caches are a small part of the whole,
+// and bins are deep where traffic is high.
 constexpr std::size_t kLeastBudget = std::size_t{2} << 20;
 constexpr std::size_t kMostBudget = std::size_t{64} << 20;
 constexpr std::size_t kBudgetShare = 16;
 
-constexpr Failure kNoHeap{ErrorCode::out_of_memory, 0, "no heap to remember the stream"};
+constexpr Failure kNoHeap{ErrorCode::out_of_memory, 0, "no heap for the block's list of streams"};
 
 void spill_first(ThreadCache& cache, Bin& bin, std::uint32_t count, Spill& spill) noexcept {
   for (BlockEntry* const entry : bin.entries().first(count)) cache.give_up(entry, spill);
@@ -86,7 +86,8 @@ void SmallBlocks::hand_out(ThreadCache& cache, BlockEntry* entry, const Request&
   block.cookie = EntryRange::cookie(entry);
 }
 
-// A batch for a bin, and before that what the cache has given up returns to the slabs. At least one block, or a failure.
+// Returns to the slabs what the cache has spilled, then takes a batch for a bin: at least one block, or a
+// failure.
 Result<std::size_t> SmallBlocks::refill(ThreadCache& cache, SizeClass size_class, std::span<BlockEntry*> batch,
                                         const Spill& spill) noexcept {
   const os::Lock lock(core_.mutex);
@@ -151,7 +152,8 @@ std::size_t SmallBlocks::batch_of(SizeClass size_class) const noexcept {
 
 // ---- bins that are full
 
-// Makes room for a block of the class: a larger bin while the budget lasts, else by spilling. REQUIRES: inside the gate.
+// Makes room for a block of the class: a larger bin while the budget lasts, else by spilling. REQUIRES: inside
+// the gate.
 void SmallBlocks::make_room(ThreadCache& cache, SizeClass size_class, Spill& spill) noexcept {
   Bin& bin = cache.bins[size_class];
   const std::size_t bytes = core_.classes[size_class].bytes;
@@ -200,8 +202,8 @@ BlockVerdict SmallBlocks::judge(const BlockEntry* entry, const Block& block) con
     return was_issued && serial != block.serial ? BlockVerdict::double_free : BlockVerdict::foreign;
   if (serial == 0 || serial != block.serial) return was_issued ? BlockVerdict::double_free : BlockVerdict::foreign;
   if (!entry->is_of(block.allocator_id)) return BlockVerdict::foreign;
-  const std::uint32_t mark = entry->mark.load();
-  if (mark != 0 && mark == static_cast<std::uint32_t>(serial)) return BlockVerdict::double_free;  // another thread has sent it home
+  // Another thread has freed it, and sent it to its owner.
+  if (entry->is_sent_home()) return BlockVerdict::double_free;
   return entry->small_bytes() == block.bytes ? BlockVerdict::ok : BlockVerdict::size_mismatch;
 }
 
@@ -210,7 +212,7 @@ BlockVerdict SmallBlocks::free(BlockEntry* entry, const Block& block, When when)
   if (const BlockVerdict verdict = judge(entry, block); verdict != BlockVerdict::ok) return verdict;
   const std::uint32_t owner = entry->owner();
   if (owner == 0 || entry->has_extra_uses() || when == When::now || core_.is_inherited()) return free_under_lock(entry, block, when);
-  if (ThreadCache* const own = caches_.own(owner)) return free_own(*own, entry, block);
+  if (ThreadCache* const own = caches_.find_own(owner)) return free_own(*own, entry, block);
   return send_home(caches_[owner], entry, block);
 }
 
@@ -232,7 +234,8 @@ BlockVerdict SmallBlocks::free_own(ThreadCache& cache, BlockEntry* entry, const 
   return verdict;
 }
 
-// Another thread's block. The mark is only a hint, for an early answer to a second free; the owner decides by the serial.
+// Another thread's block. The mark is only a hint, for an early answer to a second free; the owner decides by
+// the serial.
 BlockVerdict SmallBlocks::send_home(ThreadCache& owner, BlockEntry* entry, const Block& block) noexcept {
   const auto mark = static_cast<std::uint32_t>(block.serial);
   if (mark != 0 && entry->mark.load() == mark) return BlockVerdict::double_free;
@@ -271,11 +274,12 @@ BlockVerdict SmallBlocks::free_under_lock(BlockEntry* entry, const Block& block,
 }
 
 Result<BlockVerdict> SmallBlocks::note_use(BlockEntry* entry, const Block& block, StreamRef stream, std::uint32_t number) noexcept {
-  // A small block is its owner's: with the mutex, and on the owner's thread, no other can change it. In a child that must
-  // leave the pool alone the thread's own cache is not looked for: one that is found serves the next request.
+  // A small block belongs to its owner: with the mutex held, on the owner's thread, no other thread can change
+  // it. In a child that must leave the pool alone, the thread's own cache is not looked up, because a cache
+  // that is found serves the next request.
   const std::uint32_t owner = entry->owner();
   std::optional<CacheSet::AllShut> shut;
-  if (owner != 0 && (core_.is_inherited() || caches_.own(owner) == nullptr)) shut.emplace(caches_);
+  if (owner != 0 && (core_.is_inherited() || caches_.find_own(owner) == nullptr)) shut.emplace(caches_);
   if (const BlockVerdict verdict = judge(entry, block); verdict != BlockVerdict::ok) return verdict;
   if (number == 0 || number == book_.stream_of(entry)) return BlockVerdict::ok;
   if (!book_.note_use(entry, stream)) return kNoHeap;
@@ -292,7 +296,7 @@ bool SmallBlocks::may_grow(const BlockEntry* entry, const Block& block, std::siz
 
 bool SmallBlocks::grow(BlockEntry* entry, Block& block, std::size_t bytes) noexcept {
   const std::uint32_t owner = entry->owner();
-  if (ThreadCache* const own = owner == 0 ? nullptr : caches_.own(owner); own != nullptr && caches_.enter(*own)) {
+  if (ThreadCache* const own = owner == 0 ? nullptr : caches_.find_own(owner); own != nullptr && caches_.enter(*own)) {
     const bool grown = grow_in_cache(*own, entry, block, bytes);
     own->gate.unlock();
     return grown;

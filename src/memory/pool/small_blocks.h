@@ -18,7 +18,8 @@
 //                 ▼
 //               Slabs ─► Space ─► Backend
 //
-// Every free ends where the block came from: in its owner's bin, by way of the inbox when another thread frees it.
+// Every free ends where the block came from: in its owner's bin, by way of the inbox when another thread frees
+// it.
 namespace berth::internal::memory {
 
 class SmallBlocks {
@@ -33,7 +34,7 @@ class SmallBlocks {
   BlockVerdict free(BlockEntry* entry, const Block& block, When when) noexcept;
   bool grow(BlockEntry* entry, Block& block, std::size_t bytes) noexcept;  // within its size class
 
-  // The stream, by number, uses the block beside its own. With the mutex.
+  // Notes that a stream, by number, uses the block in addition to the block's own. With the mutex.
   Result<BlockVerdict> note_use(BlockEntry* entry, const Block& block, StreamRef stream, std::uint32_t number) noexcept;
 
  private:

@@ -7,7 +7,7 @@ namespace berth::internal::memory {
 
 namespace {
 
-// Whether all work of a stream that nobody else holds is done, by an event recorded behind it.
+// Whether all work is done of a stream that has no other handle, by an event recorded behind it.
 bool is_over(StreamState& stream, bool& has_last, Event& last) noexcept {
   try {
     if (stream.is_capturing()) return false;  // its events prove nothing
@@ -93,7 +93,7 @@ Status StreamBook::refuse_capture(std::uint32_t stream) noexcept {
   const bool captured = os::unlocked(core_.mutex, [&] { return state->is_capturing(); });
   if (!captured) return {};
   return Failure{ErrorCode::unsupported, 0,
-                 "the stream is being captured into a graph, and this pool would give its memory to others while the graph still uses it "
+                 "the stream is being captured into a graph, and this pool would reuse the memory while the graph still uses it "
                  "(allocate from a private_pool with fixed_pages, made for the graph)"};
 }
 
@@ -127,7 +127,7 @@ void StreamBook::retire_if_over(std::uint32_t number, const std::function<void(s
       gone = uses_.remove(number);
     }
   }
-  os::unlocked(core_.mutex, [&] {  // the last handles of a stream may run anything
+  os::unlocked(core_.mutex, [&] {  // destroying the last handle of a stream may run any code
     gone = {};
     last = {};
     stream = nullptr;

@@ -11,9 +11,9 @@
 #include "memory/pool/pool_core.h"
 #include "memory/stream_uses.h"
 
-// Which streams may still use memory that was freed in a pool. Freed memory belongs to the stream it was freed on, and
-// to every other once that stream is known to be past the free (StreamUses); a block that several streams use waits here
-// until each of them is (ExtraUses). All functions with the mutex.
+// Which streams may still use memory that was freed in a pool. Freed memory belongs to the stream it was freed
+// on, and to every other once that stream is known to be past the free (StreamUses); a block that several
+// streams use waits here until each of them is (ExtraUses). All functions with the mutex.
 namespace berth::internal::memory {
 
 class StreamBook {
@@ -28,9 +28,10 @@ class StreamBook {
   // The stream that a block returns to.
   std::uint32_t stream_of(const BlockEntry* entry) const noexcept;
 
-  // Another stream uses a live block beside its own. False when there is no heap.
+  // Notes that another stream uses a live block in addition to its own. False when there is no heap.
   bool note_use(const BlockEntry* entry, StreamRef stream) noexcept { return extra_.add(core_.entries.number(entry), stream.id()); }
-  // Whether a block that is freed must wait here for other streams; then it does, and `release` follows by itself.
+  // Whether a block that is freed must wait here for other streams; then it does, and `release` follows by
+  // itself.
   bool must_wait(const BlockEntry* entry) noexcept { return !extra_.empty() && extra_.free(core_.entries.number(entry), uses_); }
   // Returns the memory of a freed block that is in no cache: to its slab, or as an extent to the space.
   void release(BlockEntry* entry) noexcept;
@@ -38,21 +39,21 @@ class StreamBook {
   void release(PoolExtent* extent) noexcept;
 
   bool any_pending() const noexcept { return uses_.any_pending(); }
-  // Learns what can be known without a query: how far others have seen the streams get and, for the stream of a request,
-  // what it waits for. True when more memory may be usable. Releases the mutex.
+  // Learns what can be known without a query: how far others have seen the streams get and, for the stream of a
+  // request, what it waits for. True when more memory may be usable. Releases the mutex.
   bool take_known(std::uint32_t stream) noexcept BERTH_NO_THREAD_ANALYSIS;
-  // Queries the streams that freed memory waits for, or waits for them; what they are past becomes everyone's. Releases
-  // the mutex.
+  // Queries the streams that freed memory waits for, or waits for them; every stream may then use the memory
+  // that they are past. Releases the mutex.
   enum class Wait : bool { no, yes };
   void settle(Wait wait) noexcept;
 
-  // Refuses memory for a stream that is being captured into a graph, unless the pool's pages stay at their addresses:
-  // each run of the graph uses what was freed in it again, long after the stream's events say that it is over. Releases
-  // the mutex.
+  // Refuses memory for a stream that is being captured into a graph, unless the pool's pages stay at their
+  // addresses: each run of the graph uses the memory that was freed during the capture again, long after the
+  // stream's events say that its work is done. Releases the mutex.
   Status refuse_capture(std::uint32_t stream) noexcept BERTH_NO_THREAD_ANALYSIS;
 
-  // Frees the numbers of streams that nobody else holds and whose work is done, after `retiring(number)` for each.
-  // Releases the mutex.
+  // Frees the numbers of streams that have no other handle and whose work is done, after `retiring(number)` for
+  // each. Releases the mutex.
   template <class Retiring>
   void retire_streams(const Retiring& retiring) noexcept {
     for (std::uint32_t i = 1; i < uses_.count(); ++i) {
@@ -74,8 +75,8 @@ class StreamBook {
  private:
   bool take_ordered(std::uint32_t stream) noexcept BERTH_NO_THREAD_ANALYSIS;
   void query_streams(Wait wait) noexcept BERTH_NO_THREAD_ANALYSIS;
-  // Releases the blocks that wait for no stream any more; also those of `stream` that its clock orders behind the others.
-  // False when there was none.
+  // Releases the blocks that wait for no stream any more; also those of `stream` that its clock orders behind
+  // the others. False when there was none.
   bool release_extra(std::uint32_t stream, const device::StreamClock* clock) noexcept;
   void retire_if_over(std::uint32_t number, const std::function<void(std::uint32_t)>& retiring) noexcept BERTH_NO_THREAD_ANALYSIS;
 

@@ -12,9 +12,9 @@ using Wait = StreamBook::Wait;
 
 namespace {
 
-constexpr std::uint32_t kPollEvery = 16;    // reading the clock costs something beside the free of a large block
-constexpr std::size_t kMostPieces = 8;      // returned at a time by a free that came for something else,
-constexpr std::size_t kMostBytes = 16_MiB;  // and so much
+constexpr std::uint32_t kPollEvery = 16;    // amortizes reading the clock over frees of large blocks
+constexpr std::size_t kMostPieces = 8;      // decommitted at most by a single free,
+constexpr std::size_t kMostBytes = 16_MiB;  // and at most so many bytes
 
 }  // namespace
 
@@ -27,7 +27,7 @@ Result<std::uint32_t> Supply::ready(StreamRef stream) noexcept {
   if (number < ready_streams_ && (number != 0 || !stream)) return number;  // nearly always
   if (stream && number == 0) {
     if (!holds_.any()) book_.retire_streams([&](std::uint32_t gone) { caches_.retire_stream(gone); });
-    number = book_.find(stream);  // another thread may have been here meanwhile
+    number = book_.find(stream);  // another thread may have added it meanwhile
     if (number == 0) number = book_.add(stream);
     if (number == 0) return PoolCore::kNoTables;
   }
@@ -48,13 +48,13 @@ void Supply::decay(Decayed how_much) noexcept {
   Decay& idle = core_.decay;
   Space& space = core_.space;
   if (const std::uint64_t now = os::coarse_time_ns(); idle.is_over(now)) {
-    // What waits in the caches of threads, and for streams that are done, counts from now on.
+    // From now on, memory in thread caches and memory that waited for streams that are done counts as cached.
     if (idle.period().count() != 0) {
-      caches_.flush_all();
-      book_.settle(Wait::no);
+      gather(Wait::no);
       if (holds_.any()) return;
     }
-    if (idle.is_over(now)) idle.end_period(now, space.cached_bytes());  // the mutex was released: another thread may have done it
+    // The mutex was released: another thread may have ended the period.
+    if (idle.is_over(now)) idle.end_period(now, space.cached_bytes());
   }
   const bool all = how_much == Decayed::all;
   const Space::Figures& figures = space.figures();
@@ -81,8 +81,7 @@ void Supply::trim_idle() noexcept {
 void Supply::trim(std::size_t keep_bytes) noexcept {
   const os::Lock lock(core_.mutex);
   if (!is_usable()) return;
-  caches_.flush_all();
-  book_.settle(Wait::no);
+  gather(Wait::no);
   reserved_ = 0;
   core_.space.trim(keep_bytes);
 }
@@ -106,8 +105,7 @@ void Supply::end_hold() noexcept {
   const os::Lock lock(core_.mutex);
   if (!holds_.end() || !trim_after_hold_) return;
   trim_after_hold_ = false;
-  caches_.flush_all();
-  book_.settle(Wait::yes);
+  gather(Wait::yes);
   core_.space.trim(0);
 }
 
@@ -116,13 +114,14 @@ void Supply::close() noexcept {
   Space& space = core_.space;
   for (int i = 0; i < kTries && book_.any_pending(); ++i) book_.settle(Wait::no);
   if (!book_.any_pending()) {
-    if (parent_ != nullptr) space.trim(0);  // its pages go to its parent
+    if (parent_ != nullptr) space.trim(0);  // its pages return to its parent
     space.close();
     return;
   }
   space.make_touchable();
-  const os::Unlock unlocked(core_.mutex);  // streams have locks of their own. No other thread is here any more
-  // By then this pool is gone. The budgets below its own are not: the process's is never destroyed, and a parent is kept.
+  const os::Unlock unlocked(core_.mutex);  // streams have their own locks. No other thread uses the pool now
+  // The callback runs when this pool is gone. The budgets below its own still exist: the process's is never
+  // destroyed, and the parent is kept alive.
   (void)book_.enqueue_behind_pending([&behind = core_.backend, parent = parent_, below = core_.budget.below(), base = space.base(),
                                       bytes = space.size_bytes(), committed = space.figures().committed] {
     (void)behind.release(base, bytes).ok();
@@ -130,7 +129,7 @@ void Supply::close() noexcept {
   });
 }
 
-// ---- pools that share pages
+// ---- pools that exchange pages
 
 void Supply::add_child(const std::shared_ptr<Supply>& child) {
   const os::Lock lock(core_.mutex);
@@ -158,11 +157,10 @@ Supply::Child Supply::child_at(std::size_t index) const noexcept {
   return index < children_.size() ? Child{true, children_[index].lock()} : Child{};
 }
 
-void Supply::release_cached() noexcept {
+void Supply::release_to_relatives() noexcept {
   const os::Lock lock(core_.mutex);
   if (!is_usable()) return;
-  caches_.flush_all();
-  book_.settle(Wait::no);
+  gather(Wait::no);
   core_.space.trim(0);
 }
 
@@ -170,10 +168,10 @@ bool Supply::press_relatives() noexcept {
   if (parent_ == nullptr && children_.empty()) return false;
   const os::Unlock unlocked(core_.mutex);
   Supply& root = parent_ == nullptr ? *this : *parent_;
-  if (&root != this) root.release_cached();
+  if (&root != this) root.release_to_relatives();
   std::size_t index = 0;
   for (Child child = root.child_at(index); child.exists; child = root.child_at(++index)) {
-    if (child.supply != nullptr && child.supply.get() != this && !child.supply->core_.fixed_pages) child.supply->release_cached();
+    if (child.supply != nullptr && child.supply.get() != this && !child.supply->core_.fixed_pages) child.supply->release_to_relatives();
   }
   return true;
 }

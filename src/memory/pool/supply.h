@@ -14,13 +14,13 @@
 #include "memory/pool/stream_book.h"
 #include "memory/space/page_lender.h"
 
-// How memory comes to a pool's blocks and leaves it again: everything that is done between a request and its refusal
-// (escalation.h), decay, trims, holds, and the pools that share pages with this one (docs/decisions/0012-private-pools.md).
+// How a pool gets memory and releases it: everything that is tried before a request is refused (escalation.h),
+// decay, trims, holds, and the pools that exchange pages with this one (docs/decisions/0012-private-pools.md).
 namespace berth::internal::memory {
 
 class Supply final : public PageLender {
  public:
-  // `parent`: of a private pool, the supply whose pages it shares, with its pool kept alive.
+  // `parent`: of a private pool, the supply that it borrows pages from, with its pool kept alive.
   Supply(PoolCore& core, StreamBook& book, CacheSet& caches, std::shared_ptr<Supply> parent) noexcept
       : core_(core), book_(book), caches_(caches), parent_(std::move(parent)) {}
 
@@ -33,14 +33,15 @@ class Supply final : public PageLender {
 
   // ---- With the mutex, which they release.
 
-  // Returns what has been idle to the device, when a free comes for something else: now and then a few pages.
+  // Returns idle memory to the device as a side effect of a free: now and then a few pages.
   void poll_decay() noexcept;
   enum class Decayed : bool { a_few_pages, all };
   void decay(Decayed how_much) noexcept;
   // Returns the pages around what was just freed, or at the end of the hold all that is free.
   void give_pages_back(std::size_t begin, std::size_t bytes) noexcept;
-  // Returns the range when no stream can touch it any more. Does not wait: the last handle of a pool may be dropped in a
-  // stream's own work. If the streams take no work behind theirs, the range stays. The destructor's.
+  // Returns the range when no stream can touch it any more. Does not wait: the last handle of a pool may be
+  // dropped in a stream's own work. If the streams take no work behind theirs, the range stays. Called by the
+  // destructor.
   void close() noexcept BERTH_NO_THREAD_ANALYSIS;
 
   bool is_held() const noexcept { return holds_.any(); }  // with the mutex
@@ -68,11 +69,16 @@ class Supply final : public PageLender {
     std::shared_ptr<Supply> supply;  // nullptr: gone
   };
 
+  // Flushes all caches and settles the streams, so that all that can be free is in the space.
+  void gather(StreamBook::Wait wait) noexcept {
+    caches_.flush_all();
+    book_.settle(wait);
+  }
   bool is_usable() const noexcept { return !holds_.any() && !core_.is_inherited() && core_.is_open(); }
-  // Makes the pools that share pages with this one release what they have cached, as far as they may. False: there are
-  // none. With the mutex; releases it.
+  // Makes the pools that exchange pages with this one release what they have cached, as far as they may. False:
+  // there are none. With the mutex; releases it.
   bool press_relatives() noexcept BERTH_NO_THREAD_ANALYSIS;
-  void release_cached() noexcept;
+  void release_to_relatives() noexcept;
   Child child_at(std::size_t index) const noexcept;
 
   PoolCore& core_;

@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kRangePerMemory = 4;      // addresses, for each byte the device has
 constexpr std::size_t kLeastRange = 64_MiB;     // fewer addresses than this are not worth a pool
 constexpr std::size_t kMostRange = 1ULL << 46;  // offsets must fit in 48 bits
-constexpr std::size_t kSlabsShare = 4;          // one part in so many of the range is for slabs
+constexpr std::size_t kSlabsShare = 4;          // 1 / kSlabsShare of the range is for slabs
 
 constexpr std::size_t least_range(std::size_t page) noexcept { return std::max(kLeastRange, kSlabsShare * page); }
 
@@ -30,9 +30,9 @@ std::size_t wanted_range(const Backend& backend, std::size_t page) noexcept {
   return round_up(std::clamp(total, kLeastRange, kMostRange / kRangePerMemory) * kRangePerMemory, page);
 }
 
-// Addresses may be limited too: as many as there are, by halves.
+// Address space may be limited too: halves the request until it succeeds.
 Result<void*> reserve_most(Backend& backend, std::size_t page, std::size_t& size) noexcept {
-  const std::size_t alignment = std::max(page, kSlabGrain);  // the table of slabs goes by offset
+  const std::size_t alignment = std::max(page, kSlabGrain);  // the table of slabs is indexed by offset
   Result<void*> range = backend.reserve(size, alignment);
   while (!range && size / 2 >= least_range(page)) {
     size = round_up(size / 2, page);
@@ -59,7 +59,7 @@ Result<AddressRange> reserve_addresses(Backend& backend, std::size_t page_bytes)
   std::size_t size = wanted;
   Result<void*> range = reserve_most(backend, page_bytes, size);
   if (range && size < wanted && size / 2 >= least_range(page_bytes)) {
-    // They are not for one pool alone: half is left for the next.
+    // Addresses are not for one pool alone: half is left for the next.
     (void)backend.release(*range, size).ok();
     size = round_up(size / 2, page_bytes);
     range = reserve_most(backend, page_bytes, size);

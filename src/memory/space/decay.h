@@ -6,9 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 
-// How much cached memory a pool has not needed for a while. Time is cut into periods. The least that was cached at any moment of a period
-// was not needed in all of it; when the period ends, that much is idle, and goes back in the course of the next. Should it be needed
-// meanwhile after all, the least of the new period falls, and what is idle with it. So nothing is remembered of single pages.
+// How much cached memory a pool has not needed for a while. Time is cut into periods. The least that was cached
+// at any moment of a period was not needed in all of it; when the period ends, that much is idle, and is
+// released in the course of the next. If it is needed meanwhile after all, the least of the new period falls,
+// and what is idle with it. So there is no state for single pages.
 //
 //     cached   ▁▂▇▅▃▂▂▄▆▃▂▂▅▇▂▂▂▂▂▂▂▂▂▂▂          the least of each period is idle after it: 0, then 2, then 2 …
 //     period   |------|------|------|------|
@@ -20,10 +21,10 @@ class Decay {
  public:
   static constexpr std::chrono::milliseconds kNever = std::chrono::milliseconds::max();
 
-  // At most `most_bytes` are given back in a period by those who came for something else.
+  // At most `most_bytes` are released in a period as a side effect of other calls.
   Decay(std::chrono::milliseconds period, std::size_t most_bytes) noexcept : period_(period), most_(most_bytes) {}
 
-  // So much is cached now. To be told whenever some of it was needed.
+  // Notes how much is cached now. To be called whenever some of it was used.
   void saw(std::size_t cached) noexcept {
     least_ = std::min(least_, cached);
     idle_ = std::min(idle_, cached);
@@ -35,7 +36,7 @@ class Decay {
     return (now_ns - began_ns_) / 1'000'000 >= static_cast<std::uint64_t>(period_.count());
   }
 
-  // The period is over, and another begins.
+  // Ends the period and begins another.
   void end_period(std::uint64_t now_ns, std::size_t cached) noexcept {
     idle_ = period_.count() == 0 ? cached : std::min(least_, cached);
     least_ = cached;
@@ -44,9 +45,10 @@ class Decay {
   }
 
   std::size_t idle() const noexcept { return idle_; }
-  // What may go back now, for whoever came for something else.
+  // How much may be released now as a side effect of another call.
   std::size_t due() const noexcept { return std::min(idle_, most_ - std::min(most_, given_)); }
-  // So much went back to the device, for whatever reason: what was cached before counts without it.
+  // Notes that so much was returned to the device, for whatever reason: it no longer counts as cached in this
+  // period.
   void gave(std::size_t bytes) noexcept {
     given_ += bytes;
     idle_ -= std::min(idle_, bytes);
@@ -59,9 +61,9 @@ class Decay {
   const std::chrono::milliseconds period_;
   const std::size_t most_;
   std::uint64_t began_ns_ = 0;
-  std::size_t least_ = 0;  // that was cached in this period so far
-  std::size_t idle_ = 0;   // since the last period, and not yet given back
-  std::size_t given_ = 0;  // in this period
+  std::size_t least_ = 0;  // cached in this period so far
+  std::size_t idle_ = 0;   // since the last period, and not yet released
+  std::size_t given_ = 0;  // released in this period
 };
 
 }  // namespace berth::internal::memory

@@ -9,16 +9,16 @@
 
 #include "memory/space/extent_map.h"
 
-// The old addresses of memory that has moved while a stream was at work on it: pages are at both addresses
-// until that work is done. Room is made before the device is asked, so that what it has done can always be
-// remembered. Not thread-safe: the pool locks.
+// The old addresses of memory that was moved while a stream was using it: the pages are mapped at both
+// addresses until that work is done. Room is reserved before the device is called, so that what it did can
+// always be recorded. Not thread-safe: the pool locks.
 //
 //     those that are + those to come <= capacity
 namespace berth::internal::memory {
 
 class Echoes {
  public:
-  // For so many more, if there is heap for them.
+  // Reserves room for so many more, if there is heap for them.
   void make_room(std::size_t more) noexcept {
     const std::size_t wanted = extents_.size() + to_come_ + more;
     try {
@@ -29,8 +29,8 @@ class Echoes {
   std::size_t room() const noexcept { return extents_.capacity() - extents_.size() - to_come_; }
   std::size_t to_come() const noexcept { return to_come_; }
 
-  // One is to come (REQUIRES: room); and does not come; and is there. The source's memory is under the target
-  // now.
+  // Announces an echo (REQUIRES: room); withdraws the announcement; adds the echo, whose memory is under the
+  // target now.
   void expect() noexcept { ++to_come_; }
   void forget() noexcept { --to_come_; }
   void leave(PoolExtent* source, PoolExtent* target, const ExtentMap& map) noexcept {
@@ -50,7 +50,7 @@ class Echoes {
     }
   }
 
-  // One that nothing can be at work on any more, from now on in transit, or nullptr.
+  // Takes an echo that no pending work can touch, and puts it in transit; nullptr when there is none.
   PoolExtent* take_over() noexcept {
     const auto over = std::ranges::find(extents_, 0U, &PoolExtent::stream);
     if (over == extents_.end()) return nullptr;
@@ -68,7 +68,7 @@ class Echoes {
   }
 
  private:
-  std::vector<PoolExtent*> extents_;  // those on stream 0 nothing can be at work on any more
+  std::vector<PoolExtent*> extents_;  // no pending work can touch those on stream 0
   std::size_t to_come_ = 0;
 };
 

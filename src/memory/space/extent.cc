@@ -22,7 +22,8 @@ void ExtentTree::refresh_up(PoolExtent* from) noexcept {
 }
 
 void ExtentTree::insert(PoolExtent* extent) noexcept {
-  // Down to where everything below has a lower priority; that part is then split in two around the new node.
+  // Descends to where everything below has a lower priority; that subtree is then split in two around the new
+  // node.
   PoolExtent* parent = nullptr;
   PoolExtent* below = root_;
   while (below != nullptr && priority(below) >= priority(extent)) {
@@ -52,14 +53,14 @@ void ExtentTree::insert(PoolExtent* extent) noexcept {
   }
   if (before != extent) before->right = nullptr;
   if (after != extent) after->left = nullptr;
-  // Both sides changed all the way; none of them may stop early.
+  // All nodes on both paths have changed, so neither loop may stop early.
   for (PoolExtent* e = before; e != extent; e = e->parent) e->widest = widest_here(e);
   for (PoolExtent* e = after; e != extent; e = e->parent) e->widest = widest_here(e);
   refresh_up(extent);
 }
 
 void ExtentTree::erase(PoolExtent* extent) noexcept {
-  // Its two sides are woven into one, the higher priority on top.
+  // Its two subtrees are merged into one, the higher priority on top.
   PoolExtent* left = extent->left;
   PoolExtent* right = extent->right;
   PoolExtent* parent = extent->parent;

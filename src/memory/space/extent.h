@@ -4,14 +4,14 @@
 #include <cstddef>
 #include <cstdint>
 
-// A piece of a pool's address range. Every byte of the range is in exactly one extent.
+// A contiguous part of a pool's address range. Every byte of the range is in exactly one extent.
 namespace berth::internal::memory {
 
 enum class ExtentState : std::uint8_t {
   live,     // a block, or a slab of small ones
   cached,   // free, with memory under it
   bare,     // free, addresses only
-  transit,  // someone is at the device on its behalf, without the lock; nobody else may use it
+  transit,  // a thread has called the device for it, without the lock; no other may use it
   echo,     // its memory has moved elsewhere; work under way on its stream still finds it here
 };
 
@@ -29,7 +29,7 @@ struct PoolExtent {
 
   ExtentState state = ExtentState::bare;
   bool has_memory = false;    // in transit: whether there is memory under it
-  std::uint32_t index = 0;    // its place in the node pool
+  std::uint32_t index = 0;    // its index in the node pool
   std::uint32_t stream = 0;   // cached, echo: the stream whose work may still touch it; 0: none
   std::uint32_t entry = 0;    // live, a block: its entry
   std::uint32_t slab = 0;     // live, a slab: its number, from 1
@@ -40,8 +40,8 @@ struct PoolExtent {
   bool is_free() const noexcept { return state == ExtentState::cached || state == ExtentState::bare; }
 };
 
-// Free extents by address, each knowing the longest below it: a treap, whose shape follows from a hash of the nodes' numbers. The first
-// that fits is found in one descent. Not thread-safe.
+// Free extents by address, each with the size of the longest below it: a treap, whose shape follows from a hash
+// of the nodes' numbers. The first that fits is found in one descent. Not thread-safe.
 class ExtentTree {
  public:
   bool empty() const noexcept { return root_ == nullptr; }
@@ -49,12 +49,13 @@ class ExtentTree {
 
   void insert(PoolExtent* extent) noexcept;
   void erase(PoolExtent* extent) noexcept;
-  // After its bytes, or its begin within the gap to its neighbours, have changed.
+  // To be called after its bytes, or its begin within the gap to its neighbours, have changed.
   void resized(PoolExtent* extent) noexcept { refresh_up(extent); }
 
   // The one that an offset lies in, or nullptr.
   PoolExtent* covering(std::size_t offset) const noexcept;
-  // The one with the lowest (highest) address that has at least so many bytes, or nullptr. REQUIRES: bytes > 0, here and below.
+  // The one with the lowest (highest) address that has at least so many bytes, or nullptr. REQUIRES: bytes > 0,
+  // here and below.
   PoolExtent* first(std::size_t bytes) const noexcept;
   PoolExtent* last(std::size_t bytes) const noexcept;
   // The next one after `extent`, upwards or downwards, that has at least so many.

@@ -38,7 +38,7 @@ bool ExtentMap::add_stream(std::uint32_t stream) noexcept {
 }
 
 void ExtentMap::clean(std::uint32_t stream, std::uint64_t point) noexcept {
-  if (stream >= done_.size()) return;  // it was never made ready
+  if (stream >= done_.size()) return;  // it was never added
   for (const auto& part : parts_) part->clean(stream, point);
   done_[stream] = std::max(done_[stream], point);
 }
@@ -83,8 +83,7 @@ PoolExtent* ExtentMap::free_cached(PoolExtent* extent, std::uint32_t stream, std
   return part_of(extent->begin).free_cached(extent, is_over(stream, point) ? 0 : stream, point);
 }
 
-// The address sanitizer is to know only of what has memory: to tell it of a whole range takes an eighth of
-// that.
+// Poisons only what has memory: the address sanitizer's shadow of a whole range takes an eighth of its size.
 void ExtentMap::become_bare(PoolExtent* extent) noexcept {
   make_touchable(*extent);
   part_of(extent->begin).free_bare(extent);

@@ -14,8 +14,9 @@
 #include "memory/space/page_window.h"
 #include "memory/space/piece_borders.h"
 
-// The extents of a pool's whole range, both parts of it: which become live, cached, bare and in transit. It
-// knows addresses and no device, and counts nothing: PageAccounts does. Not thread-safe: the pool locks.
+// The extents of a pool's whole range, both parts of it, and their transitions between live, cached, bare and
+// in transit. It knows addresses and no device, and counts nothing: PageAccounts does. Not thread-safe: the
+// pool locks.
 namespace berth::internal::memory {
 
 // Neighbours in transit, up to an offset.
@@ -40,14 +41,14 @@ class ExtentMap {
   PoolExtent* extent(std::uint32_t index) const noexcept { return nodes_.at(index); }
   const PieceBorders& borders() const noexcept { return borders_; }
   std::size_t longest_cached() const noexcept;
-  // Makes sure that so many extents can be made. False when there is no heap.
+  // Reserves the nodes of so many extents. False when there is no heap.
   bool reserve_nodes(std::size_t count) noexcept { return nodes_.reserve(count); }
 
-  // Room for the extents of a stream. False when there is no heap.
+  // Makes room for the extents of a stream. False when there is no heap.
   bool add_stream(std::uint32_t stream) noexcept;
   // The frees of a stream up to a point are over.
   void clean(std::uint32_t stream, std::uint64_t point) noexcept;
-  // Another stream may have this number from now on.
+  // Another stream may get this number from now on.
   void forget_stream(std::uint32_t stream) noexcept;
   bool pass_on(std::uint32_t from, std::uint64_t point, std::uint32_t to, std::uint64_t as) noexcept;
   bool is_over(std::uint32_t stream, std::uint64_t point) const noexcept { return stream == 0 || point <= done_[stream]; }
@@ -57,26 +58,27 @@ class ExtentMap {
   // What a window covers: cached memory just as far as the block goes, bare addresses in whole pages and some
   // ahead.
   Transit enter(const PageWindow& window, std::size_t ahead) noexcept;
-  // A span of what was freed on a stream; with 0 of what no work can touch any more.
+  // A span of what was freed on a stream; with 0, of what no pending work can touch.
   PoolExtent* withdraw(const PageSpan& span, std::uint32_t stream) noexcept;
   PoolExtent* withdraw_bare(const PageSpan& span) noexcept;
 
   // ---- out of it
 
-  // Cached, for the stream, or for all if its work is over by now; and as it was before.
+  // Makes it cached for the stream, or for all if its work is done by now; `put_back` restores its former
+  // stream.
   PoolExtent* free_cached(PoolExtent* extent, std::uint32_t stream, std::uint64_t point) noexcept;
   PoolExtent* put_back(PoolExtent* extent) noexcept { return free_cached(extent, extent->stream, extent->point); }
-  // Its memory is gone.
+  // To be called when its memory is gone.
   void become_bare(PoolExtent* extent) noexcept;
   // Each extent is cached or bare, as it has memory or not.
   void leave(const Transit& transit) noexcept;
   // Makes one extent of all of them; it is still in transit.
   PoolExtent* coalesce(const Transit& transit) noexcept;
 
-  // There is memory under it now: of one call, or one piece that was moved here.
+  // Notes that it has memory now: committed by one call, or one piece that was moved here.
   void note_memory(PoolExtent* extent) noexcept;
 
-  // For the address sanitizer, where the host may touch the memory: nobody has been given bytes of the extent
+  // For the address sanitizer, where the host may touch the memory: no bytes of the extent have been handed out
   // yet.
   void make_untouchable(const PoolExtent& extent) const noexcept;
   // All of the range may be touched.

@@ -89,7 +89,8 @@ PoolExtent* Extents::cut(PoolExtent* from, std::size_t begin, std::size_t bytes,
       tree.insert(back);
     }
   } else if (back_bytes > 0) {
-    // The node in the tree becomes the back part, where it keeps its place in the order; a new node takes the front.
+    // The node in the tree becomes the back part, where its position in the order stays valid; a new node
+    // becomes the front.
     piece = nodes_.take();
     piece->begin = begin;
     piece->bytes = bytes;
@@ -116,7 +117,7 @@ void Extents::join_next(PoolExtent* extent) noexcept {
   extent->point = std::max(extent->point, gone->point);
   extent->next = gone->next;
   if (extent->next != nullptr) extent->next->previous = extent;
-  gone->bytes = 0;  // for whoever still knows its number
+  gone->bytes = 0;  // for readers that still have its number
   nodes_.give_back(gone);
 }
 

@@ -9,12 +9,12 @@
 #include "memory/space/extent.h"
 #include "memory/space/node_pool.h"
 
-// One part of a pool's address range, cut into extents: which are free, where the first that fits is, cutting and joining. It knows
-// nothing of devices. Neighbours that are free and alike are always one extent:
+// One part of a pool's address range, cut into extents: finding the first free one that fits, cutting and
+// coalescing. It knows nothing of devices. Free neighbours in the same state are always coalesced:
 //
 //     live | cached, clean | bare | cached, stream 3 | live | bare ...            (never: cached, clean | cached, clean)
 //
-// so a page can be taken away if and only if it lies in one cached extent. Not thread-safe: the pool locks.
+// so a page can be decommitted if and only if it lies in one cached extent. Not thread-safe: the pool locks.
 namespace berth::internal::memory {
 
 class Extents {
@@ -28,29 +28,30 @@ class Extents {
   Extents(const Extents&) = delete;
   Extents& operator=(const Extents&) = delete;
 
-  // Room for the cached extents of a stream. False when there is no heap.
+  // Makes room for the cached extents of a stream. False when there is no heap.
   bool add_stream(std::uint32_t stream) noexcept;
 
-  // The lowest cached extent with so many bytes that a stream may use: a clean one or one of its own. nullptr when there is none.
+  // The lowest cached extent with so many bytes that a stream may use: a clean one or one of its own. nullptr
+  // when there is none.
   PoolExtent* first_cached(std::size_t bytes, std::uint32_t stream) const noexcept;
 
-  // Makes [begin, begin + bytes) of a free extent an extent of its own in another state, in no tree; what is left stays free.
-  // REQUIRES: it lies inside; kNodesPerCut nodes are reserved.
+  // Makes [begin, begin + bytes) of a free extent an extent of its own in another state, in no tree; what is
+  // left stays free. REQUIRES: it lies inside; kNodesPerCut nodes are reserved.
   PoolExtent* cut(PoolExtent* from, std::size_t begin, std::size_t bytes, ExtentState state) noexcept;
 
-  // Makes an extent free and joins it with neighbours that are alike. Returns the whole.
+  // Frees an extent and coalesces it with neighbours in the same state. Returns the whole.
   PoolExtent* free_cached(PoolExtent* extent, std::uint32_t stream, std::uint64_t point) noexcept;
   PoolExtent* free_bare(PoolExtent* extent) noexcept;
 
-  // For extents in no tree: cuts one in two, the first part of so many bytes, and returns the second (REQUIRES: a node is reserved);
-  // joins one with the next, and the first stays.
+  // For extents in no tree: cuts one in two, the first part of so many bytes, and returns the second (REQUIRES:
+  // a node is reserved); coalesces one with the next, into the first.
   PoolExtent* split(PoolExtent* extent, std::size_t bytes) noexcept;
   void join_next(PoolExtent* extent) noexcept;
 
   // The frees of a stream up to a point are done: what they left is clean from now on.
   void clean(std::uint32_t stream, std::uint64_t point) noexcept { pass_on(stream, point, 0, 0); }
-  // What the frees of a stream up to a point have left is another's from now on (0: anyone's), as if freed on it with point `as`. False
-  // when there was nothing.
+  // What the frees of a stream up to a point have left is another's from now on (0: anyone's), as if freed on
+  // it with point `as`. False when there was nothing.
   bool pass_on(std::uint32_t from, std::uint64_t point, std::uint32_t to, std::uint64_t as) noexcept;
 
   const ExtentTree& clean_tree() const noexcept { return cached_[0]; }
@@ -67,7 +68,8 @@ class Extents {
   PoolExtent* insert_after(PoolExtent* extent, std::size_t begin, std::size_t bytes) noexcept;
 
   Nodes& nodes_;
-  std::vector<ExtentTree> cached_{1};  // by stream; [0] is what any stream may use. Before front_: making it may throw
+  // By stream; [0] is what any stream may use. Before front_: making it may throw.
+  std::vector<ExtentTree> cached_{1};
   PoolExtent* front_;
   ExtentTree bare_;
 };

@@ -10,8 +10,8 @@
 #include "memory/space/page_run.h"
 #include "memory/space/page_state.h"
 
-// A plan in the pool's tables: entered before it is run, accounted for afterwards, both under the pool's
-// mutex. In between its sources and targets are in transit. For one plan, once.
+// Enters a plan in the pool's tables before it is run, and accounts for it afterwards, both under the pool's
+// mutex. In between its sources and targets are in transit. An object serves one plan, once.
 namespace berth::internal::memory {
 
 class FillSteps {
@@ -19,18 +19,18 @@ class FillSteps {
   // What `enter` may take from the node pool.
   static constexpr std::size_t kMostNodes = (Extents::kNodesPerCut + 1) * kMostSteps;
 
-  // All of them are only referred to.
+  // Keeps references to all of them.
   FillSteps(PageState& state, const FillPlan& plan, std::span<Loan> loans) noexcept : state_(state), plan_(plan), loans_(loans) {}
 
-  // Claims what the plan claims, takes its sources out of the trees, and cuts the extents from `first` on
-  // into its targets. Returns the limit that is in the way, with nothing changed but cuts, or nullptr.
-  // REQUIRES: nothing was changed since it was planned.
+  // Claims what the plan claims, takes its sources out of the trees, and cuts the extents from `first` on into
+  // its targets. Returns the limit that would be exceeded, with nothing changed but cuts, or nullptr. REQUIRES:
+  // nothing was changed since it was planned.
   [[nodiscard]] const Budget* enter(PoolExtent* first) noexcept;
 
-  // The youngest free of what moves while its stream may be at work on it; 0: nothing does.
+  // The youngest free of the memory that moves while its stream may still use it; 0: none does.
   std::uint64_t youngest_in_use() const noexcept;
 
-  // What the steps have changed, done or not. Loans are told how they ended.
+  // Accounts for what the steps have changed, done or not. Sets how each loan ended.
   void account(const RunResult& result) noexcept;
 
  private:

@@ -7,8 +7,9 @@
 #include <new>
 #include <vector>
 
-// Nodes of one type at fixed addresses, with an index each. Taking one never fails after `reserve` said yes, so that a structure can make
-// sure of its memory before it changes anything. Not thread-safe: its owner locks.
+// Nodes of one type at fixed addresses, each with an index. Taking one never fails after a successful
+// `reserve`, so that a structure can reserve its memory before it changes anything. Not thread-safe: its owner
+// locks.
 namespace berth::internal::memory {
 
 template <class Node>
@@ -32,7 +33,8 @@ class NodePool {
     return node;
   }
 
-  void give_back(Node* node) noexcept { free_.push_back(node); }  // room for every node was reserved when it was made
+  // Room for every node was reserved when it was made.
+  void give_back(Node* node) noexcept { free_.push_back(node); }
 
   Node* at(std::uint32_t index) const noexcept { return index < made_ ? &chunks_[index / kChunk][index % kChunk] : nullptr; }
   std::size_t used() const noexcept { return made_ - free_.size(); }

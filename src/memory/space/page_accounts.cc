@@ -42,7 +42,7 @@ void PageAccounts::trim(std::size_t bytes, PageOwner to) noexcept {
   decay_.gave(bytes);
 }
 
-// What has moved stays claimed here, on behalf of who has it now.
+// What has moved stays claimed here, on behalf of its new holder.
 void PageAccounts::lend(std::size_t bytes, bool lost) noexcept {
   figures_.committed -= bytes;
   if (lost) budget_.give_up(bytes);

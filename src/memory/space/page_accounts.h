@@ -9,9 +9,8 @@
 #include "memory/budget.h"
 #include "memory/space/decay.h"
 
-// How much memory a pool has, and what became of it, in numbers: each function is one thing that happens to
-// pages, and sees to it that figures, budget and decay are told alike. It knows no extent. Not thread-safe:
-// the pool locks.
+// The counters of a pool's memory: each function is one thing that happens to pages, and keeps figures, budget
+// and decay consistent. It knows no extent. Not thread-safe: the pool locks.
 //
 //     committed + promised <= used of the budget          live <= peak_live, committed <= peak_committed
 namespace berth::internal::memory {
@@ -26,14 +25,14 @@ struct PageFigures {
   std::uint64_t moves = 0;
 };
 
-// Where memory comes from and goes to. What changes hands with a lender stays claimed in the budgets below
-// the pool's own.
+// Where memory comes from and goes to. What is exchanged with a lender stays claimed in the budgets below the
+// pool's own.
 enum class PageOwner : std::uint8_t { device, lender };
 
 class PageAccounts {
  public:
-  // Committed and promised memory is claimed from the budget. The decay is told what is needed, and what goes
-  // back.
+  // Committed and promised memory is claimed from the budget. The decay is informed of what is used and what is
+  // released.
   PageAccounts(Budget& budget, Decay& decay) noexcept : budget_(budget), decay_(decay) {}
 
   const PageFigures& figures() const noexcept { return figures_; }
@@ -51,22 +50,22 @@ class PageAccounts {
     handed_out_ += bytes;
   }
   void take_back(std::size_t bytes) noexcept { figures_.live -= bytes; }
-  // What was handed out was for nobody: it is committed ahead.
+  // What was handed out served no request: it was committed ahead.
   void was_ahead(std::size_t bytes) noexcept { handed_out_ -= bytes; }
 
-  // Before memory is asked for. Returns the limit that is in the way, or nullptr; then it is promised until
-  // one of the next two is called.
+  // To be called before memory is requested. Returns the limit that would be exceeded, or nullptr; then the
+  // memory is promised until one of the next two is called.
   [[nodiscard]] const Budget* claim(std::size_t bytes, PageOwner from) noexcept;
   void gain(std::size_t bytes, PageOwner from) noexcept;
   void give_up_claim(std::size_t bytes, PageOwner from) noexcept;
 
   // Pages have moved within the range, or so many were decommitted and others committed instead.
   void move(std::size_t from_bytes, std::size_t to_bytes) noexcept;
-  void begin_move() noexcept;  // pages are at two addresses now
+  void begin_move() noexcept;  // pages are mapped at two addresses now
   void note_edges(std::size_t bytes) noexcept { moved_edges_ += bytes; }
 
   void trim(std::size_t bytes, PageOwner to) noexcept;
-  // The borrower has them, or they were lost on the way.
+  // The borrower has the pages, or they were lost on the way.
   void lend(std::size_t bytes, bool lost) noexcept;
   // A borrower's pages are this pool's now.
   void adopt(std::size_t bytes) noexcept;
@@ -77,7 +76,7 @@ class PageAccounts {
   void note_cached() noexcept { decay_.saw(cached()); }
 
   // Against the sums of the extents that are live, that are live or cached, and that are in transit: of those
-  // nobody can say whether they have memory.
+  // it is not known whether they have memory.
   std::string audit(std::size_t live, std::size_t held, std::size_t moving) const;
 
  private:

@@ -32,7 +32,7 @@ void PageFill::account(const RunResult& result) noexcept {
   round_->account(result);
   settle();
   if (result.status) return;
-  // What did not move in use may be moved or committed otherwise.
+  // What could not be moved in use may be moved or committed otherwise.
   if (result.status.failure().cause == Refusal::not_moved && request_.moves_in_use)
     request_.moves_in_use = false;
   else

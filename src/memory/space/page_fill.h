@@ -21,7 +21,7 @@
 //     while (filling.enter()) filling.account(<run filling.steps() without the mutex>);
 //     return filling.status();
 //
-// With the pool's mutex, which it releases while it is at the lender.
+// With the pool's mutex, which it releases while it calls the lender.
 namespace berth::internal::memory {
 
 // How hard to try. `all_pages` moves every free page before it commits a new one.
@@ -37,17 +37,18 @@ class PageFill {
         first_(window.first),
         request_{.first = window.first, .end = window.end, .stream = stream, .all_pages = effort == FillEffort::all_pages} {}
 
-  // Borrows, plans and enters the steps of the next round. False: nothing is missing any more, or there is a failure,
-  // and the window has the memory that was found until then.
+  // Borrows, plans and enters the steps of the next round. False: nothing is missing any more, or there is a
+  // failure, and the window has the memory that was found until then.
   [[nodiscard]] bool enter() noexcept;
   // What to run, and the loans that it refers to.
   std::span<const FillStep> steps() const noexcept { return plan_.steps(); }
   std::span<const Loan> loans() const noexcept { return std::span(loans_).first(loan_count_); }
-  // What the round has changed, done or not; the loans are settled.
+  // Accounts for what the round has changed, done or not, and settles the loans.
   void account(const RunResult& result) noexcept;
 
   const Status& status() const noexcept { return status_; }
-  // The free until which the stream may be at work on some of the memory that was found; 0: on none.
+  // The point of the free until which the stream may still use some of the memory that was found; 0: none of
+  // it.
   std::uint64_t point() const noexcept { return point_; }
 
  private:

@@ -7,8 +7,9 @@
 
 #include "memory/space/extent.h"
 
-// Pages that change hands between a pool and its private pools. Whoever wants some asks without a lock of its own; what it gets is in transit in
-// the lender's range, so that nobody there touches it, until it says what became of it. So no two pools' locks are ever held at once.
+// Pages that a pool and its private pools exchange. The borrower calls without holding its own lock; what it
+// gets is in transit in the lender's range, so that no thread there touches it, until the borrower reports its
+// outcome. So no two pools' locks are ever held at once.
 namespace berth::internal::memory {
 
 struct Loan {
@@ -25,12 +26,13 @@ struct Loan {
 
 class PageLender {
  public:
-  // Whole free pages for pieces of so many bytes, in that order; each loan is at most as long as the piece that it is for, and a piece may get
-  // several. Returns how many there are.
+  // Whole free pages for pieces of so many bytes, in that order; each loan is at most as long as the piece that
+  // it is for, and a piece may get several. Returns how many there are.
   virtual std::size_t lend(std::span<const std::size_t> wanted, std::span<Loan> loans) noexcept = 0;
   virtual void settle(std::span<const Loan> loans) noexcept = 0;
 
-  // Takes pages over for good: they are moved under addresses of its own. False: it cannot, and they are where they were.
+  // Takes pages over for good: they are moved to addresses of its own. False: it cannot, and they stay where
+  // they are.
   virtual bool adopt(std::byte* pages, std::size_t bytes) noexcept = 0;
 
  protected:

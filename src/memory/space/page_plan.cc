@@ -17,8 +17,8 @@ using Kind = FillStep::Kind;
 constexpr std::size_t kLeastBound = 32_MiB;  // pieces may be as long as this, or as kPieceShare allows
 constexpr std::size_t kEdgesShare = 100;     // bytes handed out, for each of edges that moves
 
-// What is committed at a time: the device makes one piece of it, up to its own bound. A piece that is long
-// beside all that is live can hardly ever be taken back.
+// How much is committed at a time: the device makes one piece of it, up to its own bound. A piece that is long
+// compared with all that is live can hardly ever be decommitted.
 std::size_t most_piece(const PageView& view) noexcept {
   if (!view.rules.pays_by_the_piece()) return SIZE_MAX;
   return std::max(kLeastBound, align_down(view.peak_live / kPieceShare, view.rules.page_bytes));
@@ -34,9 +34,8 @@ class FillPlanner {
       if (!e->has_memory) missing += e->bytes;
     }
     const std::size_t peak = std::max(view.peak_live, view.live + window_bytes);
-    pages_wanted_ = std::max(beyond(view.rules.tight, peak, missing), missing > view.room ? missing : 0);
-    if (request.all_pages || view.moved_edges < view.handed_out / kEdgesShare)
-      edges_wanted_ = beyond(view.rules.tighter_edges, peak, missing);
+    pages_wanted_ = std::max(beyond(view.rules.page_bound, peak, missing), missing > view.room ? missing : 0);
+    if (request.all_pages || view.moved_edges < view.handed_out / kEdgesShare) edges_wanted_ = beyond(view.rules.edge_bound, peak, missing);
   }
 
   void run() noexcept {
@@ -62,7 +61,7 @@ class FillPlanner {
   FillStep plan_step(const PageSpan& target) noexcept {
     FillStep step = find_move(target);
     if (step.source.empty()) {
-      pages_wanted_ = edges_wanted_ = 0;  // there are no more to be had
+      pages_wanted_ = edges_wanted_ = 0;  // there are none left
       return plan_new(target);
     }
     const std::size_t bytes = step.source.bytes();

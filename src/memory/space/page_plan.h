@@ -14,10 +14,10 @@
 // functions without a heap or a device; fill_steps.h enters a plan in the pool's tables, and page_run.h runs
 // it.
 //
-// As long as all that is committed stays within `tight` times the most that was ever live, what is missing is
+// As long as all that is committed stays within `page_bound` times the most that was ever live, what is missing is
 // committed. Beyond that whole free pages are moved there; then, if the device can, pages that the request's
-// own stream may still be at work on; and then, at a limited rate, free edges of pages that are partly live.
-// What is missing after that is borrowed or committed.
+// own stream may still use; and then, at a limited rate, free edges of pages that are partly live. What is
+// missing after that is borrowed or committed.
 namespace berth::internal::memory {
 
 inline constexpr std::size_t kMostSteps = TakenSpans::kMost;
@@ -25,7 +25,7 @@ inline constexpr std::size_t kMostSteps = TakenSpans::kMost;
 struct FillStep {
   enum class Kind : std::uint8_t {
     move,         // whole free pages, or a piece
-    move_in_use,  // the same, while their stream may be at work on them: their old addresses become an echo
+    move_in_use,  // the same, while their stream may still use them: their old addresses become an echo
     move_edge,    // a free edge of pages that are partly live
     replace,      // a piece that is longer than the target is decommitted, and the target committed
     borrow,       // a loan is moved here
@@ -55,7 +55,7 @@ struct FillPlan {
 struct FillRequest {
   const PoolExtent* first = nullptr;  // neighbours in transit, of which some have memory
   std::size_t end = 0;                // of the last of them
-  std::uint32_t stream = 0;           // for whom
+  std::uint32_t stream = 0;           // the request's
   bool all_pages = false;             // every free page is moved before one is committed
   bool moves_in_use = true;           // false after the device has refused to
   std::span<const Loan> loans{};      // what there is to borrow: used in this order

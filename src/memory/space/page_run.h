@@ -8,7 +8,7 @@
 #include "berth/device/backend.h"
 #include "memory/space/page_plan.h"
 
-// Runs the steps of a plan on a device. It decides nothing and remembers nothing. Called without a lock: what
+// Runs the steps of a plan on a device. It makes no decision and keeps no state. Called without a lock: what
 // the steps work on is in transit.
 namespace berth::internal::memory {
 
@@ -18,7 +18,7 @@ struct RunResult {
   bool source_lost = false;  // the step that failed had decommitted its source, or its loan
 };
 
-// One after the other, until one fails.
+// Runs them in order until one fails.
 RunResult run_steps(Backend& backend, std::byte* base, std::span<const FillStep> steps, std::span<const Loan> loans) noexcept;
 
 }  // namespace berth::internal::memory

@@ -15,7 +15,7 @@ struct SourceQuery {
   std::size_t most = 0;      // bytes
   bool edges = false;        // of pages that are partly live, in units of the device; else whole pages
   bool longer = false;       // a piece may be longer than `most`
-  std::uint32_t stream = 0;  // what was freed on that stream; 0: what no work can touch any more
+  std::uint32_t stream = 0;  // what was freed on that stream; 0: what no pending work can touch
 };
 
 // Whole pages, or edges, from the highest address down. On a device that commits in pieces a whole piece: of

@@ -9,9 +9,8 @@
 #include "memory/space/page_accounts.h"
 #include "memory/space/page_view.h"
 
-// What a pool knows of its pages: where each extent is, how much that is, and which old addresses are still
-// in use. Decisions look at it through a view; Space and FillSteps change it. Not thread-safe: the pool
-// locks.
+// The state of a pool's pages: where each extent is, how much there is, and which old addresses are still in
+// use. Decisions read it through a view; Space and FillSteps change it. Not thread-safe: the pool locks.
 namespace berth::internal::memory {
 
 struct PageState {

@@ -23,7 +23,7 @@ bool enter_slabs(Trim& trim) noexcept {
   return true;
 }
 
-// The end of an extent, as much as is too much.
+// The tail of an extent, as long as the excess.
 PageSpan trim_pages(const PageView& view, const PoolExtent& extent, Trim& trim) noexcept {
   --trim.most_spans;
   trim.below = extent.begin;
@@ -41,7 +41,7 @@ PageSpan trim_piece(const PageView& view, const PoolExtent& extent, Trim& trim) 
 
 PageSpan pages_around(const PageView& view, const PageSpan& range) noexcept {
   const PoolExtent* const e = view.part_of(range.begin).clean_tree().covering(range.begin);
-  if (e == nullptr) return {};  // in use after all, or a stream may still be at work on it
+  if (e == nullptr) return {};  // in use after all, or a stream may still use it
   const std::size_t unit = view.rules.unit_bytes;
   const std::size_t page = view.rules.page_bytes;
   const std::size_t from = round_up(std::max(e->begin, align_down(range.begin, page)), unit);

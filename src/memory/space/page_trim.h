@@ -6,8 +6,8 @@
 
 #include "memory/space/page_view.h"
 
-// Which memory is decommitted next. Pure: whoever trims asks, decommits without the pool's mutex, and asks
-// again with a new view. Only memory that no work can touch any more goes back.
+// Which memory is decommitted next. Pure functions: the caller asks, decommits without the pool's mutex, and
+// asks again with a new view. Only memory that no pending work can touch is decommitted.
 namespace berth::internal::memory {
 
 // One trim: what was asked for, and how far it has come.
@@ -21,7 +21,8 @@ struct Trim {
 
 // From the highest address down, the large blocks' part first; empty when all is done.
 PageSpan next_to_trim(const PageView& view, Trim& trim) noexcept;
-// The device has refused the last span. Whether to go on: pieces of the other part may still go.
+// The device has refused the last span. Returns whether to continue: pieces of the other part may still be
+// decommitted.
 bool goes_on_after_refusal(const PageView& view, Trim& trim) noexcept;
 
 // The pages around a range that was just freed; `rest` is the part of it that has not been looked at. Empty

@@ -9,8 +9,8 @@
 #include "memory/space/page_span.h"
 #include "memory/space/piece_borders.h"
 
-// All that decisions about pages depend on, to be read only: page_window.h, page_plan.h and page_trim.h are
-// functions of it. Whoever makes one holds the pool's mutex for as long as it is used.
+// A read-only view of all that decisions about pages depend on: page_window.h, page_plan.h and page_trim.h are
+// functions of it. The pool's mutex is held for as long as a view is used.
 namespace berth::internal::memory {
 
 // What a block's address and size are multiples of.
@@ -18,14 +18,14 @@ inline constexpr std::size_t kPageGrain = 4096;
 
 // What never changes: the device's properties that matter, and the pool's settings.
 struct PageRules {
-  std::size_t page_bytes = 0;    // moved and committed at a time: the unit, or a huge page where it has some
-  std::size_t unit_bytes = 0;    // the device's granularity
-  std::size_t piece_bytes = 0;   // BackendProperties::piece_bytes
-  bool host_access = false;      // of Abilities
-  bool move_in_use = false;      // of Abilities
-  bool fixed_pages = false;      // pages stay under their addresses until they are decommitted
-  double tight = 1.010;          // whole pages move when committed memory would exceed this much of the peak
-  double tighter_edges = 1.014;  // and edges when it would exceed this
+  std::size_t page_bytes = 0;   // moved and committed at a time: the unit, or a huge page where it has some
+  std::size_t unit_bytes = 0;   // the device's granularity
+  std::size_t piece_bytes = 0;  // BackendProperties::piece_bytes
+  bool host_access = false;     // of Abilities
+  bool move_in_use = false;     // of Abilities
+  bool fixed_pages = false;     // pages stay under their addresses until they are decommitted
+  double page_bound = 1.010;    // whole pages move when committed memory would exceed this much of the peak
+  double edge_bound = 1.014;    // and edges when it would exceed this
 
   bool in_pieces() const noexcept { return piece_bytes != 0; }
   // Whether pieces cost by their number. Those of host memory cost by their bytes.
@@ -43,10 +43,10 @@ struct PageView {
   std::size_t split = 0;                  // where the part for large blocks begins
 
   std::size_t committed = 0;
-  std::size_t promised = 0;  // being asked of the device, or of the lender
+  std::size_t promised = 0;  // requested from the device, or from the lender
   std::size_t live = 0;
   std::size_t peak_live = 0;
-  std::size_t room = SIZE_MAX;  // what the budgets let be claimed
+  std::size_t room = SIZE_MAX;  // what may still be claimed from the budgets
   std::size_t handed_out = 0;   // all bytes ever handed out
   std::size_t moved_edges = 0;  // all bytes of edges ever moved
   std::size_t echo_room = 0;    // how many more extents can become echoes

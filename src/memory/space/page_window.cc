@@ -15,7 +15,7 @@ bool is_usable(const PoolExtent* e, std::uint32_t stream) noexcept {
   return e != nullptr && (e->state == ExtentState::bare || (e->state == ExtentState::cached && (e->stream == 0 || e->stream == stream)));
 }
 
-// Neighbours that a stream may use, all of them.
+// A maximal run of neighbours that a stream may use.
 struct Run {
   const PoolExtent* first;
   const PoolExtent* last;
@@ -79,7 +79,7 @@ PageWindow find_window(const PageView& view, PagePart part, std::size_t bytes, s
     const Run run = run_around(bare, stream);
     search.consider(run);
     if (past && search.best().first != nullptr) break;
-    // The run is done; go on behind it.
+    // The run is done; continue behind it.
     for (const PoolExtent* e = bare; e != nullptr && e->begin <= run.last->begin; e = tree.next(e, 1)) bare = e;
   }
   return search.best();
@@ -102,7 +102,8 @@ PageWindow window_behind(const PoolExtent& extent, std::size_t bytes, std::uint3
 // between blocks that share a piece cannot be taken from it, and a pool at its limit lives on that.
 std::size_t plan_ahead(const PageView& view, const PageWindow& window) noexcept {
   if (!view.rules.pays_by_the_piece() || window.begin < view.split || window.missing == 0) return 0;
-  const auto allowed = static_cast<std::size_t>(view.rules.tight * static_cast<double>(std::max(view.peak_live, view.live + window.bytes)));
+  const auto allowed =
+      static_cast<std::size_t>(view.rules.page_bound * static_cast<double>(std::max(view.peak_live, view.live + window.bytes)));
   const std::size_t wanted = view.committed + view.promised + window.missing;
   const std::size_t shared = view.peak_live / kPieceShare;
   if (wanted >= allowed || window.missing >= view.room || window.missing >= shared) return 0;

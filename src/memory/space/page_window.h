@@ -6,8 +6,7 @@
 
 #include "memory/space/page_view.h"
 
-// Which addresses a block gets that no cached extent holds. Pure functions: they change nothing and ask
-// nobody.
+// Which addresses a block gets that no cached extent holds. Pure functions, without side effects.
 namespace berth::internal::memory {
 
 // Free addresses for a block, with memory under some of them.

@@ -14,8 +14,8 @@
 //     pages     | piece A       | B     | bare      | piece C       |
 //     borders   1   0   0   0   1   0   1   ?   ?   1   0   0   0   1
 //
-// Where memory is committed, and at the page behind it, the bits are right; where it is not they mean
-// nothing. Not thread-safe: the pool locks.
+// Where memory is committed, and at the page behind it, the bits are valid; elsewhere they are meaningless. Not
+// thread-safe: the pool locks.
 namespace berth::internal::memory {
 
 class PieceBorders {

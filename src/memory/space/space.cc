@@ -9,21 +9,7 @@ namespace {
 
 constexpr Failure kNoTables{ErrorCode::out_of_memory, 0, "no heap for the pool's tables"};
 
-PageRules rules_of(const BackendProperties& device, const SpaceSettings& settings) noexcept {
-  return {.page_bytes = settings.page_bytes,
-          .unit_bytes = device.unit_bytes,
-          .piece_bytes = device.piece_bytes,
-          .host_access = device.abilities.host_access,
-          .move_in_use = device.abilities.move_in_use,
-          .fixed_pages = settings.fixed_pages,
-          .tight = settings.tight,
-          .tighter_edges = settings.tighter_edges};
-}
-
 }  // namespace
-
-Space::Space(Backend& backend, os::Mutex& mutex, const SpaceSettings& settings, Budget& budget, Decay& decay, PageLender* lender) noexcept
-    : backend_(backend), mutex_(mutex), lender_(lender), state_(rules_of(backend.properties(), settings), budget, decay) {}
 
 Status Space::open() noexcept {
   opening_.take(mutex_);
@@ -43,15 +29,15 @@ Status Space::open_alone() noexcept {
 void Space::close() noexcept {
   if (!is_open()) return;
   make_touchable();
-  (void)backend_.release(base(), size_bytes()).ok();
+  os::unlocked(mutex_, [&] { (void)backend_.release(base(), size_bytes()).ok(); });
   state_.accounts.close();
   state_.map.close();
 }
 
 Result<PoolExtent*> Space::take(Part part, std::size_t bytes, std::size_t alignment, std::uint32_t stream, Effort effort) noexcept {
   const std::size_t padded = bytes + (alignment > kGrain ? alignment - kGrain : 0);
-  if (padded > size_bytes() || !state_.map.reserve_nodes(Extents::kNodesPerCut))
-    return Failure{ErrorCode::out_of_memory, 0, "the pool's range is shorter"};
+  if (padded > size_bytes()) return Failure{ErrorCode::out_of_memory, 0, "the request is longer than the pool's address range"};
+  if (!state_.map.reserve_nodes(Extents::kNodesPerCut)) return kNoTables;
   if (PoolExtent* const found = state_.map.part(part).first_cached(padded, stream)) {
     const auto address = reinterpret_cast<std::uintptr_t>(base());
     return state_.make_live(found, round_up(address + found->begin, alignment) - address, bytes);
@@ -72,7 +58,7 @@ bool Space::grow(PoolExtent* extent, std::size_t bytes, std::uint32_t stream, Ef
   return true;
 }
 
-// Makes a live extent of free ones, and sees to it that there is memory under all of it.
+// Makes a live extent of free ones, and ensures that there is memory under all of it.
 Result<PoolExtent*> Space::occupy(const PageWindow& window, std::uint32_t stream, Effort effort) noexcept {
   if (!state_.map.reserve_nodes(Extents::kNodesPerCut * (window.extents + 1))) return kNoTables;
   const Transit transit = state_.map.enter(window, effort == Effort::usual ? plan_ahead(state_.view(), window) : 0);
@@ -91,9 +77,8 @@ Result<PoolExtent*> Space::occupy(const PageWindow& window, std::uint32_t stream
     state_.map.leave(transit);
     return filled.failure();
   }
-  // Free for a moment, so that what lies outside the block coalesces with its neighbours. What was free for
-  // the stream alone is inside; what is mapped at other addresses while the stream is at work on it may not
-  // be.
+  // Free for a moment, so that what lies outside the block coalesces with its neighbours. What was free for the
+  // stream alone is inside; what was moved while the stream was using it may not be.
   PoolExtent* const whole = state_.map.free_cached(state_.map.coalesce(transit), stream, filling.point());
   return state_.make_live(whole, window.begin, window.bytes);
 }

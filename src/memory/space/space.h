@@ -17,35 +17,29 @@
 #include "os/lock/mutex.h"
 
 // A pool's address range and the memory under it. It hands out extents and takes them back. While a cached
-// extent fits, the device is not asked. Otherwise pages are moved, committed, borrowed or decommitted, always
-// in the same way:
+// extent fits, the device is not asked. Otherwise a window of free addresses is filled with memory (page_fill.h):
 //
-//     decide     pure functions of a view, which return data    page_window.h, page_plan.h, page_trim.h
-//     enter      what that names is in transit: nobody          extent_map.h, fill_steps.h
-//                else touches it
-//     run        without the mutex: the device does it          page_run.h
-//     account    what was done is counted, and transit ends     fill_steps.h, page_accounts.h
+//     decide     pure functions of a view, which return data     page_window.h, page_plan.h, page_source.h
+//     enter      sources and targets are in transit: no other    extent_map.h, fill_steps.h
+//                thread touches them
+//     run        on the device, without the mutex                page_run.h
+//     account    what was done is counted, and transit ends      fill_steps.h, page_accounts.h
 //
-// Pages move from extents that nobody can be at work on. Where a device can move memory that is in use
+// Memory that leaves is decided on in the same way (page_trim.h), one span at a time, and decommitted here.
+//
+// Pages move from extents that no pending work can touch. Where a device can move memory that is in use
 // (Abilities::move_in_use), a request of a stream takes them also from what was freed on that stream, though
-// its work is still under way: they are mapped at the new addresses at once, and leave the old ones, an
-// *echo*, when that work is done. Nothing waits.
+// its work is still under way: they are mapped at the new addresses at once, and leave the old ones, an *echo*,
+// when that work is done. Nothing waits.
 //
-// Where a device commits in pieces that only move and go back whole (BackendProperties::piece_bytes), pages
-// are moved and decommitted piece by piece. One that is longer than what is missing is decommitted, and the
-// missing memory committed. Where it is their number that costs, a commit goes on behind the block, as far as
-// the bound leaves room, and pieces are as long as a small part of what is live.
+// Where a device commits in pieces (BackendProperties::piece_bytes), pages are moved and decommitted in whole
+// pieces. One that is longer than what is missing is decommitted, and the missing memory committed. Where it is
+// their number that costs, a commit goes on behind the block, as far as the bound leaves room, and pieces are
+// as long as a small part of what is live.
 //
-// The pool's mutex guards everything: it is held by whoever calls (which clang cannot check across classes).
-// Functions that go to the device let go of it meanwhile.
+// The pool's mutex guards everything, and the caller holds it (which clang cannot check across classes).
+// Functions that call the device release it meanwhile.
 namespace berth::internal::memory {
-
-struct SpaceSettings {
-  std::size_t page_bytes = 0;    // as in PageRules, and so are the others
-  bool fixed_pages = false;      //
-  double tight = 1.010;          //
-  double tighter_edges = 1.014;  //
-};
 
 class Space {
  public:
@@ -54,17 +48,18 @@ class Space {
   using Figures = PageFigures;
   static constexpr std::size_t kGrain = kPageGrain;
 
-  // With a lender, its pages are taken before the device is asked for new ones, and what is trimmed goes to
+  // With a lender, its pages are taken before the device is asked for new ones, and trimmed pages are passed to
   // it.
-  Space(Backend& backend, os::Mutex& mutex, const SpaceSettings& settings, Budget& budget, Decay& decay, PageLender* lender) noexcept;
+  Space(Backend& backend, os::Mutex& mutex, const PageRules& rules, Budget& budget, Decay& decay, PageLender* lender) noexcept
+      : backend_(backend), mutex_(mutex), lender_(lender), state_(rules, budget, decay) {}
 
   // ---- the range
 
-  // Reserves the addresses, once. Goes to the device.
+  // Reserves the addresses, once. Calls the device.
   Status open() noexcept BERTH_NO_THREAD_ANALYSIS;
   bool is_open() const noexcept { return base() != nullptr; }
-  // Gives everything back. REQUIRES: nobody uses any of it.
-  void close() noexcept;
+  // Releases everything. REQUIRES: none of it is in use.
+  void close() noexcept BERTH_NO_THREAD_ANALYSIS;
   // They never change once it is open. Slabs are below the split, large blocks above.
   std::byte* base() const noexcept { return state_.map.range().base; }
   std::size_t size_bytes() const noexcept { return state_.map.range().bytes; }
@@ -75,9 +70,9 @@ class Space {
   // One in state `live`. REQUIRES: open; bytes is a multiple of kGrain; alignment is a power of two.
   Result<PoolExtent*> take(Part part, std::size_t bytes, std::size_t alignment, std::uint32_t stream, Effort effort) noexcept;
   // Makes a live extent longer in place, when what follows is free and may be used by the stream. REQUIRES:
-  // more bytes than it has, a multiple of kGrain; nobody else frees or grows it meanwhile.
+  // more bytes than it has, a multiple of kGrain; no other thread frees or grows it meanwhile.
   bool grow(PoolExtent* extent, std::size_t bytes, std::uint32_t stream, Effort effort) noexcept;
-  // Gives one back: to be used by the stream at once, by others when it is clean.
+  // Frees one: the stream may use it at once, others when it is clean.
   PoolExtent* give(PoolExtent* extent, std::uint32_t stream, std::uint64_t point) noexcept;
   // Commits ahead, until so many bytes are cached in one extent.
   Status reserve(std::size_t bytes) noexcept;
@@ -95,7 +90,7 @@ class Space {
     return state_.map.pass_on(from, point, to, as);
   }
 
-  // ---- memory that goes back: clean cached memory only
+  // ---- releasing memory: clean cached memory only
 
   // Until at most `keep` bytes are cached.
   void trim(std::size_t keep) noexcept { run_trim({.keep = keep, .grain = state_.map.rules().unit_bytes}); }
@@ -121,8 +116,8 @@ class Space {
   PoolExtent* extent(std::uint32_t index) const noexcept { return state_.map.extent(index); }
   std::string audit() const { return is_open() ? state_.audit() : std::string(); }
 
-  // To the address sanitizer, where the host may touch the memory: a live extent that nobody has been given
-  // bytes of yet; and that everything may be touched, for whoever has these addresses next.
+  // For the address sanitizer, where the host may touch the memory: poisons a live extent of which no bytes
+  // have been handed out yet; unpoisons everything, for the next user of these addresses.
   void make_untouchable(const PoolExtent& extent) const noexcept { state_.map.make_untouchable(extent); }
   void make_touchable() const noexcept { state_.map.make_touchable(); }
 

@@ -2,10 +2,10 @@
 #include "memory/space/page_plan.h"
 #include "memory/space/space.h"
 
-// Where memory goes that a pool gives up: to the device, to a lender, to who borrows.
+// How a pool releases memory: to the device, to its lender, or to a borrower.
 namespace berth::internal::memory {
 
-// To the lender if there is one and it will, else to the device. False when that would not take it.
+// To the lender if there is one and it accepts, else to the device. False when the device refuses.
 bool Space::decommit(const PageSpan& span, PageLender* to) noexcept {
   if (!state_.map.reserve_nodes(Extents::kNodesPerCut)) return false;
   PoolExtent* const pages = state_.map.withdraw(span, 0);

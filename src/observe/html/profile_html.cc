@@ -130,7 +130,7 @@ class ProfileReport {
 
   html::Table copies() const {
     html::Table table{.heading = "Copies and conversions",
-                      .columns = {{"from"}, {"to"}, {"dtype"}, {"by way of"}, {"copies", true}, {"bytes", true}, {"time waited", true}}};
+                      .columns = {{"from"}, {"to"}, {"dtype"}, {"via"}, {"copies", true}, {"bytes", true}, {"time waited", true}}};
     for (const CopyProfile& row : profile_.copies) {
       const bool same = row.source_dtype == row.target_dtype;
       table.rows.push_back(

@@ -220,7 +220,7 @@ class TraceReport {
     std::vector<std::string> all;
     if (trace_.dropped != 0) all.push_back(text::join(trace_.dropped, " events were dropped when the trace was written."));
     if (trace_.unpaired != 0) all.push_back(text::join(trace_.unpaired, " frees are left out: their allocations are not in the trace."));
-    if (!trace_.complete) all.push_back("The program that wrote the trace did not come to its end.");
+    if (!trace_.complete) all.push_back("The trace is incomplete: the program that wrote it did not finish.");
     return all;
   }
 

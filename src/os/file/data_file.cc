@@ -58,22 +58,22 @@ Result<Descriptor> open_data(const char* path, OpenFor use) noexcept {
     file = Descriptor(insist("open", [&] { return open(path, flags & ~O_NONBLOCK, 0666); }));
   if (!file) return file_failure(use == OpenFor::create ? "the file cannot be created" : "the file cannot be opened");
   struct stat found;
-  if (must_fail("fstat") || fstat(file.number(), &found) != 0) return file_failure("the file cannot be looked at");
+  if (must_fail("fstat") || fstat(file.number(), &found) != 0) return file_failure("the file's status cannot be read");
   if (!S_ISREG(found.st_mode)) return Failure{ErrorCode::unsupported, 0, "it is not a regular file"};
   if (use == OpenFor::create && insist("ftruncate", [&] { return ftruncate(file.number(), 0); }) != 0)
-    return file_failure("the file cannot be emptied");
+    return file_failure("the file cannot be truncated");
   return file;
 }
 
 Result<FileStamp> stamp_of(int descriptor) noexcept {
   struct stat found;
-  if (must_fail("fstat") || fstat(descriptor, &found) != 0) return file_failure("the file cannot be looked at");
+  if (must_fail("fstat") || fstat(descriptor, &found) != 0) return file_failure("the file's status cannot be read");
   return stamp_from(found);
 }
 
 Result<FileStamp> stamp_of_path(const char* path) noexcept {
   struct stat found;
-  if (must_fail("stat") || stat(path, &found) != 0) return file_failure("the file cannot be looked at");
+  if (must_fail("stat") || stat(path, &found) != 0) return file_failure("the file's status cannot be read");
   return stamp_from(found);
 }
 
@@ -138,8 +138,7 @@ Result<bool> populate(const void* address, std::size_t bytes, bool write) noexce
     const auto call = [&] { return madvise(pages.begin + done, piece, write ? kPopulateWrite : kPopulateRead); };
     if (insist("populate", call) != 0) {
       if (errno == EINVAL) return false;
-      if (errno == EFAULT)
-        return Failure{ErrorCode::io_error, EIO, "the disk does not give the bytes, or they are past the end of the file"};
+      if (errno == EFAULT) return Failure{ErrorCode::io_error, EIO, "the disk failed, or the bytes are past the end of the file"};
       return file_failure("the file's pages cannot be read");
     }
     done += piece;
@@ -150,7 +149,7 @@ Result<bool> populate(const void* address, std::size_t bytes, bool write) noexce
 Status write_back(void* address, std::size_t bytes) noexcept {
   const Pages pages = pages_of(address, bytes);
   if (insist("msync", [&] { return msync(pages.begin, pages.bytes, MS_SYNC); }) != 0)
-    return file_failure("what was written cannot be brought to the disk");
+    return file_failure("the written bytes cannot be flushed to disk");
   return {};
 }
 

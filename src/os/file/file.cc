@@ -30,7 +30,7 @@ Status write_file(int descriptor, const void* bytes, std::size_t count) noexcept
 }
 
 Status cut_file(int descriptor, std::uint64_t bytes) noexcept {
-  if (must_fail("ftruncate") || ftruncate(descriptor, static_cast<off_t>(bytes)) != 0) return errno_failure("the file cannot be cut");
+  if (must_fail("ftruncate") || ftruncate(descriptor, static_cast<off_t>(bytes)) != 0) return errno_failure("the file cannot be truncated");
   return {};
 }
 

@@ -62,19 +62,20 @@ Result<Descriptor> open_own_folder(const char* path, bool make) noexcept {
     if (!made && errno != EEXIST) {
       const bool lacks_parent = errno == ENOENT;
       return lacks_parent ? Failure{ErrorCode::device_unavailable, errno, "there is no folder to put named storages in"}
-                          : name_failure("the folder for named storages cannot be made");
+                          : name_failure("the folder for named storages cannot be created");
     }
     // Whatever the umask. chmod fails for a directory of another user, which is rejected below.
     if (made) (void)chmod(path, 0700);
     folder = Descriptor(insist("open_folder", [&] { return open(path, kFolder); }));
   }
   if (!folder && (errno == ELOOP || errno == ENOTDIR))
-    return Failure{ErrorCode::untrusted, errno, "what is in the place of the folder for named storages is not a folder"};
+    return Failure{ErrorCode::untrusted, errno, "the path of the folder for named storages is not a folder"};
   if (!folder) return name_failure("the folder for named storages cannot be opened");
   struct stat found;
-  if (must_fail("fstat") || fstat(folder.number(), &found) != 0) return name_failure("the folder for named storages cannot be looked at");
+  if (must_fail("fstat") || fstat(folder.number(), &found) != 0)
+    return name_failure("the status of the folder for named storages cannot be read");
   if (found.st_uid != geteuid() || (found.st_mode & 077) != 0)
-    return Failure{ErrorCode::untrusted, 0, "the folder for named storages is another user's, or others have rights in it"};
+    return Failure{ErrorCode::untrusted, 0, "the folder for named storages is another user's, or others have access to it"};
   return folder;
 }
 
@@ -82,8 +83,8 @@ void remove_empty_folder(const char* path) noexcept { (void)rmdir(path); }
 
 Result<Descriptor> make_unnamed_file(int folder) noexcept {
   Descriptor file(insist("tmpfile", [&] { return openat(folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600); }));
-  if (!file) return name_failure("the folder's file system makes no files without a name");
-  if (must_fail("fchmod") || fchmod(file.number(), 0600) != 0) return name_failure("the file's rights cannot be set");
+  if (!file) return name_failure("the folder's file system does not support unnamed files (O_TMPFILE)");
+  if (must_fail("fchmod") || fchmod(file.number(), 0600) != 0) return name_failure("the file's permissions cannot be set");
   return file;
 }
 
@@ -101,7 +102,7 @@ Status give_name(int descriptor, int folder, const char* name) noexcept {
   char path[40];
   std::snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
   if (insist("linkat", [&] { return linkat(AT_FDCWD, path, folder, name, AT_SYMLINK_FOLLOW); }) != 0)
-    return name_failure("the file cannot be given its name");
+    return name_failure("the file cannot be linked to its name");
   return {};
 }
 
@@ -113,7 +114,8 @@ Result<Descriptor> open_named(int folder, const char* name) noexcept {
 
 Result<FileFacts> facts_of_name(int folder, const char* name) noexcept {
   struct stat found;
-  if (must_fail("fstatat") || fstatat(folder, name, &found, AT_SYMLINK_NOFOLLOW) != 0) return name_failure("the name cannot be looked at");
+  if (must_fail("fstatat") || fstatat(folder, name, &found, AT_SYMLINK_NOFOLLOW) != 0)
+    return name_failure("the file's status cannot be read");
   return facts_from(found);
 }
 

@@ -56,10 +56,10 @@ Result<NewFile> NewFile::make(const std::string& path) {
 Status NewFile::look_at_target() noexcept {
   struct stat found;
   if (must_fail("fstatat") || fstatat(folder_.number(), name_.c_str(), &found, AT_SYMLINK_NOFOLLOW) != 0)
-    return errno == ENOENT ? Status() : file_failure("what is in the file's place cannot be looked at");
+    return errno == ENOENT ? Status() : file_failure("the status of the file to replace cannot be read");
   if (S_ISREG(found.st_mode)) mode_ = static_cast<int>(found.st_mode & 07777U);
   if (S_ISREG(found.st_mode) || S_ISLNK(found.st_mode)) return {};
-  return Failure{ErrorCode::unsupported, 0, "what is there is a folder, a pipe or a device, and no file to replace"};
+  return Failure{ErrorCode::unsupported, 0, "the path is a folder, a pipe or a device, and not a file to replace"};
 }
 
 Status NewFile::begin() noexcept {
@@ -70,28 +70,28 @@ Status NewFile::begin() noexcept {
     file_ = Descriptor(insist("openat", [&] { return openat(folder_.number(), temporary_.c_str(), kNew, 0666); }));
     has_name_ = static_cast<bool>(file_);
   }
-  if (!file_) return file_failure("no file can be made in the folder");
+  if (!file_) return file_failure("no file can be created in the folder");
   if (mode_ >= 0 && (must_fail("fchmod") || fchmod(file_.number(), static_cast<mode_t>(mode_)) != 0))
-    return file_failure("the file's rights cannot be set");
+    return file_failure("the file's permissions cannot be set");
   return {};
 }
 
 Status NewFile::put_in_place() noexcept {
-  if (insist("fsync", [&] { return fsync(file_.number()); }) != 0) return file_failure("the bytes cannot be brought to the disk");
+  if (insist("fsync", [&] { return fsync(file_.number()); }) != 0) return file_failure("the bytes cannot be flushed to disk");
   if (!has_name_) {
     char path[40];
     std::snprintf(path, sizeof path, "/proc/self/fd/%d", file_.number());
     const auto call = [&] { return linkat(AT_FDCWD, path, folder_.number(), temporary_.c_str(), AT_SYMLINK_FOLLOW); };
-    if (insist("linkat", call) != 0) return file_failure("the file cannot be given a name");
+    if (insist("linkat", call) != 0) return file_failure("the file cannot be linked to a name");
     has_name_ = true;
   }
   const auto rename = [&] { return renameat(folder_.number(), temporary_.c_str(), folder_.number(), name_.c_str()); };
-  if (insist("rename", rename) != 0) return file_failure("the file cannot be put in place");
+  if (insist("rename", rename) != 0) return file_failure("the file cannot be renamed to its path");
   has_name_ = false;
   // The name is durable once the directory is synced. Some file systems do not need or support that, and return
   // an error.
   if (insist("fsync_folder", [&] { return fsync(folder_.number()); }) != 0 && errno != EINVAL && errno != EOPNOTSUPP)
-    return file_failure("the file is in place, but its name may not be on the disk yet");
+    return file_failure("the file is renamed, but its name may not be on disk yet");
   return {};
 }
 

@@ -69,13 +69,13 @@ Result<Descriptor> open_again(int descriptor) noexcept {
   char path[40];
   std::snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
   Descriptor file(insist("open", [&] { return open(path, O_RDWR | O_CLOEXEC); }));
-  if (!file) return system_failure("the file cannot be opened once more through /proc/self/fd");
+  if (!file) return system_failure("the file cannot be reopened through /proc/self/fd");
   return file;
 }
 
 Result<Descriptor> duplicate(int descriptor) noexcept {
   Descriptor file(must_fail("dup") ? -1 : fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
-  if (!file) return system_failure("the descriptor cannot be had twice");
+  if (!file) return system_failure("the descriptor cannot be duplicated");
   return file;
 }
 
@@ -115,7 +115,7 @@ Status take_memory(int descriptor, std::uint64_t offset, std::uint64_t bytes) no
   const auto call = [&] {
     return fallocate(descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset), static_cast<off_t>(bytes));
   };
-  if (insist("punch", call) != 0) return system_failure("fallocate refused to take shared pages back");
+  if (insist("punch", call) != 0) return system_failure("fallocate refused to decommit shared pages");
   return {};
 }
 

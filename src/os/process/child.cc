@@ -41,10 +41,10 @@ struct Ends {
   Status open() noexcept {
     int both[2];
     if (must_fail("socketpair") || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, both) != 0)
-      return child_failure("no socket to talk through", errno);
+      return child_failure("no socket pair can be created", errno);
     ours = both[0];
     theirs = both[1];
-    return move_up(ours) && move_up(theirs) ? Status() : child_failure("no socket to talk through", errno);
+    return move_up(ours) && move_up(theirs) ? Status() : child_failure("no socket pair can be created", errno);
   }
 
   // Moves a descriptor above the standard ones, whose numbers it gets when this process was started without
@@ -154,12 +154,12 @@ Result<std::string> Child::read_line(std::chrono::milliseconds patience) {
     }
     if (unread_.size() >= kLongestLine) return child_failure("the program sends a line without an end", EMSGSIZE);
     if (!wait_ready(socket_, POLLIN, deadline_ns))
-      return child_failure(errno == ETIMEDOUT ? "the program does not answer" : "the program cannot be listened to", errno);
+      return child_failure(errno == ETIMEDOUT ? "the program does not answer" : "the program's output cannot be read", errno);
     char piece[4096];
     const ssize_t got = must_fail("recv") ? -1 : recv(socket_, piece, sizeof(piece), 0);
     if (got < 0 && errno == EINTR) continue;
     if (got == 0 || (got < 0 && errno == ECONNRESET)) return child_failure("the program has ended", got < 0 ? errno : 0);
-    if (got < 0) return child_failure("the program cannot be listened to", errno);
+    if (got < 0) return child_failure("the program's output cannot be read", errno);
     unread_.append(piece, static_cast<std::size_t>(got));
   }
 }

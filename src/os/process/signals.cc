@@ -46,7 +46,7 @@ Status start_thread() noexcept {
   const NoSignals quiet;
   pthread_t thread;
   const int error = must_fail("pthread_create") ? errno : pthread_create(&thread, nullptr, wait_for_signals, nullptr);
-  if (error != 0) return Failure{ErrorCode::device_error, error, "no thread can be made"};
+  if (error != 0) return Failure{ErrorCode::device_error, error, "no thread can be started"};
   pthread_detach(thread);
   return {};
 }
@@ -74,11 +74,12 @@ std::optional<int> signal_by_name(std::string_view name) noexcept {
 
 Status run_on_signal(int number, void (*work)() noexcept) noexcept {
   struct sigaction before {};
-  if (must_fail("sigaction") || sigaction(number, nullptr, &before) != 0) return failed("the signal cannot be asked about");
+  if (must_fail("sigaction") || sigaction(number, nullptr, &before) != 0) return failed("the signal's handler cannot be queried");
   pid_t nobody = 0;
   if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN)
     return Failure{ErrorCode::already_exists, 0, "the program handles that signal itself"};
-  if (!g_process.compare_exchange_strong(nobody, getpid())) return Failure{ErrorCode::already_exists, 0, "there is a signal already"};
+  if (!g_process.compare_exchange_strong(nobody, getpid()))
+    return Failure{ErrorCode::already_exists, 0, "another signal is already in use"};
   static const int counter = sem_init(&g_wake, 0, 0);  // once: an earlier thread may be waiting on it
   (void)counter;                                       // fails only for counts above SEM_VALUE_MAX
   g_work.store(work);

@@ -23,7 +23,7 @@ Failure socket_failure(const char* why) noexcept {
     case EPIPE:
     case ECONNRESET:
     case ENOTCONN: return {ErrorCode::peer_dead, errno, "the other end of the channel is closed"};
-    case ECONNREFUSED: return {ErrorCode::not_found, errno, "nobody listens under that name"};
+    case ECONNREFUSED: return {ErrorCode::not_found, errno, "no process listens under that name"};
     case EADDRINUSE: return {ErrorCode::already_exists, errno, "another process listens under that name"};
     case EMFILE:
     case ENFILE:
@@ -91,23 +91,23 @@ void take_files(msghdr& message, Packet& packet) noexcept {
 Result<std::pair<Descriptor, Descriptor>> make_socket_pair() noexcept {
   int both[2];
   if (must_fail("socketpair") || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, both) != 0)
-    return socket_failure("no sockets for a channel");
+    return socket_failure("no socket pair can be created");
   return std::pair(Descriptor(both[0]), Descriptor(both[1]));
 }
 
 Result<Descriptor> listen_at(std::string_view name) noexcept {
   Descriptor made = new_socket();
-  if (!made) return socket_failure("no socket to listen at");
+  if (!made) return socket_failure("no socket can be created");
   const Address address(name);
   if (must_fail("bind") || bind(made.number(), reinterpret_cast<const sockaddr*>(&address.name), address.length) != 0)
-    return socket_failure("the name cannot be listened at");
-  if (must_fail("listen") || listen(made.number(), 64) != 0) return socket_failure("the name cannot be listened at");
+    return socket_failure("the socket cannot listen under that name");
+  if (must_fail("listen") || listen(made.number(), 64) != 0) return socket_failure("the socket cannot listen under that name");
   return made;
 }
 
 Result<Descriptor> connect_to(std::string_view name) noexcept {
   Descriptor made = new_socket();
-  if (!made) return socket_failure("no socket to connect with");
+  if (!made) return socket_failure("no socket can be created");
   const Address address(name);
   for (;;) {
     if (!must_fail("connect") && connect(made.number(), reinterpret_cast<const sockaddr*>(&address.name), address.length) == 0) return made;
@@ -118,10 +118,10 @@ Result<Descriptor> connect_to(std::string_view name) noexcept {
 Result<Descriptor> accept_from(int listener, std::chrono::milliseconds patience) noexcept {
   const std::uint64_t until = deadline_after(patience);
   for (;;) {
-    if (!wait_ready(listener, POLLIN, until)) return socket_failure("nobody connects in that time");
+    if (!wait_ready(listener, POLLIN, until)) return socket_failure("no process connected in that time");
     Descriptor made(must_fail("accept") ? -1 : accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
     if (made) return made;
-    if (errno != EINTR && errno != ECONNABORTED && errno != EAGAIN) return socket_failure("the connection cannot be taken");
+    if (errno != EINTR && errno != ECONNABORTED && errno != EAGAIN) return socket_failure("the connection cannot be accepted");
   }
 }
 
@@ -129,7 +129,7 @@ Result<Peer> peer_of(int socket) noexcept {
   int type = 0;
   socklen_t length = sizeof type;
   if (must_fail("getsockopt") || getsockopt(socket, SOL_SOCKET, SO_TYPE, &type, &length) != 0)
-    return socket_failure("the descriptor is no socket");
+    return socket_failure("the descriptor is not a socket");
   if (type != SOCK_SEQPACKET) return Failure{ErrorCode::unsupported, 0, "the socket is not of the kind SOCK_SEQPACKET"};
   ucred who{};
   length = sizeof who;
@@ -168,7 +168,7 @@ Status set_patience(int socket, std::chrono::milliseconds patience, std::chrono:
   time.tv_sec = static_cast<time_t>(std::min<std::int64_t>(patience.count() / 1000, std::int64_t{1} << 31));
   time.tv_usec = static_cast<suseconds_t>(patience.count() % 1000 * 1000);
   if (must_fail("setsockopt") || setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time) != 0)
-    return socket_failure("the time to wait cannot be set");
+    return socket_failure("the timeout cannot be set");
   known = patience;
   return {};
 }
@@ -198,7 +198,7 @@ Result<Packet> receive_packet(int socket, std::span<std::byte> room, std::chrono
     if (errno == EAGAIN) break;
   }
   if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) errno = ETIMEDOUT;
-  if (got < 0) return socket_failure("nothing came in that time");
+  if (got < 0) return socket_failure("nothing arrived in that time");
   Packet packet;
   packet.bytes = static_cast<std::size_t>(got);
   packet.cut = (message.msg_flags & MSG_TRUNC) != 0;

@@ -138,13 +138,13 @@ namespace {
 
 void require_item(const Graph& graph, const BudgetItem& item, const std::vector<NodeId>& writer) {
   const auto refuse = [&](std::string why) {
-    throw ArgumentError(ErrorCode::invalid_argument, {text::join("carrying out ", to_string(item.kind), " of value ", item.value),
+    throw ArgumentError(ErrorCode::invalid_argument, {text::join("applying ", to_string(item.kind), " of value ", item.value),
                                                       std::move(why), "use items that plan_budget gave for this graph"});
   };
   if (item.value >= graph.values.size()) refuse(text::join("the graph has ", graph.values.size(), " values"));
   const NodeId made = writer[item.value];
   if (made == UINT32_MAX || item.after < made || item.before <= item.after || item.before > graph.nodes.size())
-    refuse(text::join("it is not there between node ", item.after, " and node ", item.before));
+    refuse(text::join("it is not live between node ", item.after, " and node ", item.before));
   if (item.kind == BudgetItem::Kind::move) return;
   if (std::find(item.again.begin(), item.again.end(), made) == item.again.end() || !std::is_sorted(item.again.begin(), item.again.end()))
     refuse("the nodes that run again do not make it");

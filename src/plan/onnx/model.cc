@@ -237,11 +237,11 @@ const Attribute* ModelNode::find(std::string_view attribute) const noexcept {
 
 Model read_model(std::string_view bytes, std::string_view name) {
   Source source{bytes, name, bytes.data()};
-  if (bytes.size() > INT32_MAX) refuse(source, "there are more than 2 GiB, which no protobuf message has");
+  if (bytes.size() > INT32_MAX) refuse(source, "there are more than 2 GiB, the limit of a protobuf message");
   Model model;
   bool has_graph = false;
   read_guarded(source, [&] { has_graph = read_fields(Fields(source, bytes, 1), model); });
-  if (!has_graph) refuse(source, "there ends a message without a graph");
+  if (!has_graph) refuse(source, "the model ends without a graph");
   return model;
 }
 

@@ -14,7 +14,7 @@ using protozero::pbf_wire_type;
   throw FormatError(ErrorCode::limit_exceeded,
                     {text::join("reading ", text::printable(source.name)),
                      text::join("at byte ", source.at - source.bytes.data(), " messages are nested more than ", kMaxDepth, " deep"),
-                     "no model needs that: the file is damaged, or was made to do harm"},
+                     "no model needs that: the file is damaged, or is malicious"},
                     {{"offset", source.at - source.bytes.data()}, {"limit", kMaxDepth}});
 }
 
@@ -83,7 +83,7 @@ void refuse(const Source& source, std::string_view why) {
   throw FormatError(
       ErrorCode::format_error,
       {text::join("reading ", text::printable(source.name)), text::join("at byte ", source.at - source.bytes.data(), ", ", why),
-       "the file is no ONNX model, or is damaged: write it again with the tool it came from"},
+       "the file is not an ONNX model, or is damaged: write it again with the tool it came from"},
       {{"offset", source.at - source.bytes.data()}});
 }
 
@@ -91,11 +91,11 @@ void read_guarded(Source& source, const std::function<void()>& read) {
   try {
     read();
   } catch (const protozero::varint_too_long_exception&) {
-    refuse(source, "a number has more than ten bytes");
+    refuse(source, "a varint has more than ten bytes");
   } catch (const protozero::end_of_buffer_exception&) {
     refuse(source, "a field reaches beyond the end of its message");
   } catch (const protozero::invalid_tag_exception&) {
-    refuse(source, "there is a field of a number that cannot be");
+    refuse(source, "a field number is out of range");
   } catch (const protozero::unknown_pbf_wire_type_exception&) {
     refuse(source, "there is no such wire type");
   } catch (const protozero::invalid_length_exception&) {
@@ -133,7 +133,7 @@ void Fields::skip_group() {
 
 void Fields::check_tag() {
   const char* at = source_->at;
-  if (protozero::decode_varint(&at, at + reader_.length()) > UINT32_MAX) refuse(*source_, "there is a field of a number that cannot be");
+  if (protozero::decode_varint(&at, at + reader_.length()) > UINT32_MAX) refuse(*source_, "a field number is out of range");
 }
 
 void Fields::check_length() {

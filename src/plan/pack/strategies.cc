@@ -41,15 +41,15 @@ PackAnswer exactly(const PackTask& task) { return pack_exact(task, {}); }
 
 constexpr OffsetStrategy kStrategies[] = {
     {"out_best", "outwards from the peak, into the smallest range", in_time<WalkDirection::outwards, Choice::smallest>},
-    {"out_together", "outwards from the peak, beside what ends together", in_time<WalkDirection::outwards, Choice::together>},
+    {"out_together", "outwards from the peak, next to what ends at the same time", in_time<WalkDirection::outwards, Choice::together>},
     {"time_best", "in time order, into the smallest range", in_time<WalkDirection::forwards, Choice::smallest>},
-    {"time_together", "in time order, beside what ends together", in_time<WalkDirection::forwards, Choice::together>},
+    {"time_together", "in time order, next to what ends at the same time", in_time<WalkDirection::forwards, Choice::together>},
     {"back_best", "backwards in time, into the smallest range", in_time<WalkDirection::backwards, Choice::smallest>},
-    {"back_together", "backwards in time, beside what ends together", in_time<WalkDirection::backwards, Choice::together>},
+    {"back_together", "backwards in time, next to what ends at the same time", in_time<WalkDirection::backwards, Choice::together>},
     {"load_first", "by the most bytes live with it, lowest gap", in_order<Order::load, Fit::first>},
     {"size_best", "largest first, smallest gap", in_order<Order::size, Fit::best>},
-    {"lowest_load", "always what comes to lie lowest, then by load", lowest<Order::load>},
-    {"lowest_life", "always what comes to lie lowest, then the longest", lowest<Order::life>},
+    {"lowest_load", "always the buffer that fits lowest, then by load", lowest<Order::load>},
+    {"lowest_life", "always the buffer that fits lowest, then the longest", lowest<Order::life>},
     {"life_best", "longest first, smallest gap", in_order<Order::life, Fit::best>},
     {"size_first", "largest first, lowest gap", in_order<Order::size, Fit::first>},
     {"area_best", "by bytes × steps, smallest gap", in_order<Order::area, Fit::best>},
@@ -58,12 +58,12 @@ constexpr OffsetStrategy kStrategies[] = {
     {"load_best", "by the most bytes live with it, smallest gap", in_order<Order::load, Fit::best>},
     {"conflicts_best", "by how many live with it, smallest gap", in_order<Order::conflicts, Fit::best>},
     {"conflicts_first", "by how many live with it, lowest gap", in_order<Order::conflicts, Fit::first>},
-    {"lowest_time", "always what comes to lie lowest, then in time order", lowest<Order::time>},
+    {"lowest_time", "always the buffer that fits lowest, then in time order", lowest<Order::time>},
     {"time_first", "in time order, lowest gap", in_order<Order::time, Fit::first>},
     {"every_order", "all orders of up to seven buffers: exact", pack_every_order},
     {"promote", "lowest gap; what ends too high comes earlier next time", pack_promoting},
-    {"lowest_noise", "always what comes to lie lowest, again and again with noise", pack_lowest_with_noise},
-    {"exact", "searches for less, one unit at a time, or shows that there is none", exactly},
+    {"lowest_noise", "always the buffer that fits lowest, again and again with noise", pack_lowest_with_noise},
+    {"exact", "searches for a lower peak, one unit at a time, or proves that there is none", exactly},
 };
 
 }  // namespace
@@ -77,7 +77,7 @@ std::string_view to_note(PackEnd end) noexcept {
     case PackEnd::too_much_live: return "given up: too much is live at once";
     case PackEnd::has_fixed: return "skipped: it cannot go around fixed offsets";
     case PackEnd::too_many: return "skipped: too many buffers";
-    case PackEnd::gave_up: return "given up after its steps: a time limit lets it go on";
+    case PackEnd::gave_up: return "given up at its step limit: a time limit lets it go on";
     case PackEnd::out_of_time: return "stopped by the time limit";
   }
   return "";

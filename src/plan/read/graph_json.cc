@@ -131,7 +131,7 @@ void read_devices(const JsonPosition& at, GraphDraft& draft) {
   std::vector<std::string>& devices = draft.graph.devices;
   devices.clear();
   at.each_item([&](const JsonPosition& device) {
-    if (std::ranges::find(devices, device.text()) != devices.end()) device.refuse("the device stands there twice", "keep one of them");
+    if (std::ranges::find(devices, device.text()) != devices.end()) device.refuse("the device appears twice", "keep one of them");
     devices.emplace_back(device.text());
   });
 }
@@ -253,7 +253,8 @@ class GraphWriter {
 
 void check_kind(const JsonPosition& at, std::string_view expected) {
   if (at.text() != expected)
-    at.refuse(text::join("it is ", text::quoted(at.text()), ", and a ", expected, " is wanted"), text::join("give a file of a ", expected));
+    at.refuse(text::join("it is ", text::quoted(at.text()), ", and a ", expected, " is expected"),
+              text::join("give a file of a ", expected));
 }
 
 void check_version(const JsonPosition& at) {

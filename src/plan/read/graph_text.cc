@@ -61,7 +61,7 @@ class TextReader {
   }
 
   void read_node(std::string_view line) {
-    if (std::ranges::count(line, '|') != 2) lines_.refuse("there are not two bars");
+    if (std::ranges::count(line, '|') != 2) lines_.refuse("a line must have two bars");
     std::string_view operation = take_until(line, '|');
     const std::string_view producers = take_until(line, '|');
     const std::uint64_t index = lines_.number_of(take_word(operation), "the index");

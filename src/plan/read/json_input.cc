@@ -163,7 +163,7 @@ void JsonPosition::refuse_argument(ErrorCode code, std::string why, std::string 
 
 void JsonPosition::refuse_kind(std::string_view wanted) const {
   const std::string found = element_.is_array() ? "a list" : element_.is_object() ? "an object" : simdjson::minify(element_);
-  refuse(text::join("here must stand ", wanted, ", and not ", text::printable(found, 40)), "see berth/plan/read_graph.h for the form");
+  refuse(text::join("expected ", wanted, ", not ", text::printable(found, 40)), "see berth/plan/read_graph.h for the form");
 }
 
 }  // namespace berth::internal::plan::read

@@ -125,7 +125,7 @@ std::size_t find_member(const JsonPosition& member, const JsonMember<Draft> (&me
   if (found != std::end(members)) return static_cast<std::size_t>(found - members);
   std::string names;
   for (const JsonMember<Draft>& one : members) names += (names.empty() ? "" : ", ") + std::string(one.name);
-  member.refuse("there is no such member here", text::join("those there are: ", names));
+  member.refuse("the form has no such member", text::join("its members are: ", names));
 }
 
 template <class Draft, std::size_t kCount>
@@ -133,7 +133,7 @@ void read_members(const JsonPosition& object, const JsonMember<Draft> (&members)
   bool seen[kCount] = {};
   object.each_member([&](const JsonPosition& member) {
     const std::size_t which = find_member(member, members);
-    if (std::exchange(seen[which], true)) member.refuse("the member stands there twice", "keep one of them");
+    if (std::exchange(seen[which], true)) member.refuse("the member appears twice", "keep one of them");
     members[which].read(member, draft);
   });
   for (std::size_t i = 0; i < kCount; ++i)

@@ -72,7 +72,7 @@ class LivesReader {
     for (std::size_t left = count_of(rest, ',') + 1; left > 0; --left) add_column(take_until(rest, ','));
     for (std::size_t i = 0; i < kColumnsNeeded; ++i)
       if (!has(static_cast<Column>(i))) lines_.refuse(text::join("there is no column ", kColumnNames[i]));
-    if (fixed_offsets_ && !has(Column::offset)) lines_.refuse("there is no column offset, and the buffers shall lie where it says");
+    if (fixed_offsets_ && !has(Column::offset)) lines_.refuse("there is no column offset, which fixed offsets need");
   }
 
   void add_column(std::string_view name) {
@@ -132,7 +132,7 @@ class LivesReader {
     const std::size_t alignment = lines_.bytes_of(field, "the alignment");
     if (is_power_of_two(alignment)) return alignment;
     throw ArgumentError(ErrorCode::invalid_alignment,
-                        {lines_.where(), text::join("the alignment is ", alignment, ", which is no power of two"),
+                        {lines_.where(), text::join("the alignment is ", alignment, ", which is not a power of two"),
                          "use 1, 2, 4, 8, …, or leave the field empty"},
                         {{"line", lines_.number()}, {"alignment", alignment}});
   }

@@ -19,13 +19,13 @@ Enum enum_at(const JsonPosition& at, Enum last) {
     if (to_string(candidate) == at.text()) return candidate;
     names += text::join(i == 0 ? "" : ", ", to_string(candidate));
   }
-  at.refuse(text::join("there is no such thing as ", text::quoted(at.text())), text::join("use one of: ", names));
+  at.refuse(text::join("unknown name ", text::quoted(at.text())), text::join("use one of: ", names));
 }
 
 std::pair<NodeId, NodeId> pair_at(const JsonPosition& at) {
   std::vector<NodeId> found;
   at.each_item([&](const JsonPosition& item) { found.push_back(item.number_as<NodeId>()); });
-  if (found.size() != 2) at.refuse(text::join("here must stand two numbers, and not ", found.size()), "give two nodes");
+  if (found.size() != 2) at.refuse(text::join("expected two numbers, not ", found.size()), "give two nodes");
   return {found[0], found[1]};
 }
 
@@ -129,9 +129,10 @@ std::optional<std::size_t> sum_of(const std::vector<PlanArena>& arenas, std::siz
 
 void check_sum(const std::optional<JsonPosition>& at, const std::optional<std::size_t>& sum) {
   if (!at || at->number() == sum) return;
-  at->refuse_argument(ErrorCode::plan_invalid,
-                      sum ? text::join("it is ", at->number(), ", and the arenas come to ", *sum) : "the arenas pass 64 bits together",
-                      "take the file as it was written, or plan again");
+  at->refuse_argument(
+      ErrorCode::plan_invalid,
+      sum ? text::join("it is ", at->number(), ", and the arenas come to ", *sum) : "the sum of the arenas does not fit in 64 bits",
+      "take the file as it was written, or plan again");
 }
 
 // ---- Writing.

@@ -48,7 +48,7 @@ Graph read_graph(std::string_view bytes, std::string_view name) {
   throw FormatError(
       ErrorCode::format_error,
       {text::join("reading ", text::printable(name), " as a graph"),
-       line.empty() ? "there is nothing in it" : "it begins like none of the forms of a graph",
+       line.empty() ? "it is empty" : "it begins like none of the graph formats",
        "give JSON, lines of id,lower,upper,size, or lines of index operator | producers | bytes; a model of ONNX is called NAME.onnx"},
       {{"offset", 0}});
 }

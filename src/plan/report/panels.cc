@@ -40,7 +40,7 @@ std::string shared_with(const Graph& graph, const std::vector<ValueId>& values, 
 
 std::string note_of(const Graph& graph, const std::vector<ValueId>& values, ValueId first) {
   std::string note;
-  if (values.size() > 1) note = text::join("shared with ", shared_with(graph, values, first));
+  if (values.size() > 1) note = text::join("same bytes as ", shared_with(graph, values, first));
   if (std::ranges::any_of(values, [&](ValueId v) { return graph.values[v].output; }))
     note += text::join(note.empty() ? "" : "; ", "an output");
   return note;

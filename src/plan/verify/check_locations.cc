@@ -22,7 +22,7 @@ void check_location(Judge& judge, ValueId v, const ValueLocation& location) {
   if (location.alignment != needed)
     return judge.say(alignment, judge.value(v), " is aligned to ", location.alignment, " and needs ", needed);
   if (location.offset % location.alignment != 0)
-    judge.say(alignment, judge.value(v), " lies at ", location.offset, ", no multiple of ", location.alignment);
+    judge.say(alignment, judge.value(v), " lies at ", location.offset, ", not a multiple of ", location.alignment);
   if (location.extent_bytes != try_align_up(judge.bytes(v), location.alignment))
     judge.say(alignment, judge.value(v), " of ", judge.bytes(v), " bytes has an extent of ", location.extent_bytes);
   if (!fits(location.offset, location.extent_bytes, arena.bytes))

@@ -53,7 +53,7 @@ void check_waits(Judge& judge) {
 void check_order(Judge& judge) {
   if (judge.plan.order.empty()) return;
   const NodeRange& nodes = judge.plan.nodes;
-  if (judge.plan.parallel > 1) return judge.say(order, "a plan for nodes at once has an order of its own");
+  if (judge.plan.parallel > 1) return judge.say(order, "a parallel plan has an order of its own");
   if (nodes.begin > nodes.end || nodes.end > judge.graph.nodes.size())
     return judge.say(shape, "the plan is for nodes ", nodes.begin, " to ", nodes.end, " of ", judge.graph.nodes.size());
   if (is_complete(judge)) check_waits(judge);

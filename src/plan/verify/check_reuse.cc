@@ -42,11 +42,11 @@ class Claims {
   // The host is an input that the node reads, planned on the same device.
   bool check_host(const GraphNode& node, ValueId v) {
     const ValueId host = location(v).with;
-    return expect(host < judge_.facts.size(), v, "shares with nothing") && expect(host != v, v, "shares with itself") &&
-           expect(location(host).planned(), v, "shares with a value that has no place of ours") &&
-           expect(judge_.graph.values[host].device == judge_.graph.values[v].device, v, "shares across devices") &&
-           expect(reads(node, host), v, "shares with what its node does not read") &&
-           expect(judge_.facts[v].used, v, "shares, though unused");
+    return expect(host < judge_.facts.size(), v, "reuses the bytes of no value") && expect(host != v, v, "reuses its own bytes") &&
+           expect(location(host).planned(), v, "reuses the bytes of a value that is not planned") &&
+           expect(judge_.graph.values[host].device == judge_.graph.values[v].device, v, "reuses bytes on another device") &&
+           expect(reads(node, host), v, "reuses the bytes of a value that its node does not read") &&
+           expect(judge_.facts[v].used, v, "reuses bytes, though unused");
   }
 
   static bool reads(const GraphNode& node, ValueId host) {
@@ -71,7 +71,7 @@ class Claims {
     expect(location(v).offset == location(host).offset, v, "lies elsewhere than the input it takes");
     expect(judge_.bytes(v) <= judge_.bytes(host) && location(v).extent_bytes <= location(host).extent_bytes, v,
            "is larger than the input it takes");
-    if (identity) expect(judge_.bytes(v) == judge_.bytes(host) && mine.dtype == theirs.dtype, v, "is no identity of its input");
+    if (identity) expect(judge_.bytes(v) == judge_.bytes(host) && mine.dtype == theirs.dtype, v, "is not an identity of its input");
     expect(std::count_if(node.outputs.begin(), node.outputs.end(),
                          [&](ValueId other) { return other != kNoValue && location(other).with == host; }) == 1,
            v, "takes an input that another output has taken");

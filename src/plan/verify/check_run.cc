@@ -50,7 +50,7 @@ class SimulatedRun {
   void read(NodeId n, ValueId v) {
     const Contents::Mismatch wrong = arena(v).read(n, v, location(v).offset, expected(v));
     if (!wrong.found) return;
-    const std::string reader = n == kNoNode ? "who comes after" : judge_.node(n);
+    const std::string reader = n == kNoNode ? "the caller" : judge_.node(n);
     judge_.say(overlap, reader, " reads ", judge_.value(v), " and finds ", wrong.held == kNoValue ? "nothing" : judge_.value(wrong.held),
                " at ", wrong.offset);
   }

@@ -14,7 +14,7 @@ bool sizes_agree(Judge& judge) {
   const Graph& graph = judge.graph;
   const PlanTables& plan = judge.plan;
   if (plan.locations.size() != graph.values.size())
-    judge.say(shape, "the plan has ", plan.locations.size(), " places for ", graph.values.size(), " values");
+    judge.say(shape, "the plan has ", plan.locations.size(), " locations for ", graph.values.size(), " values");
   if (plan.arenas.size() != graph.devices.size())
     judge.say(shape, "the plan has ", plan.arenas.size(), " arenas for ", graph.devices.size(), " devices");
   if (plan.nodes.begin > plan.nodes.end || plan.nodes.end > graph.nodes.size())
@@ -22,7 +22,7 @@ bool sizes_agree(Judge& judge) {
   constexpr NodeId kMostParallel = 1 << 16;  // the happens-before relation of more would not fit into memory
   if (plan.parallel > 1 && plan.nodes.end - plan.nodes.begin > kMostParallel)
     judge.say(shape, "a parallel plan of more than ", kMostParallel, " nodes");
-  if (plan.parallel < 1) judge.say(shape, "the plan is for ", plan.parallel, " colours");
+  if (plan.parallel < 1) judge.say(shape, "the plan is for ", plan.parallel, " parallel branches");
   if (!is_power_of_two(plan.alignment)) judge.say(alignment, "the plan's alignment is ", plan.alignment);
   return judge.clean();
 }
@@ -93,7 +93,8 @@ void check_shape(Judge& judge) {
     const ValueLocation& location = judge.plan.locations[v];
     const bool expected = has_locations && judge.facts[v].reason == UnplannedReason::placed;
     if (location.planned() != expected)
-      judge.say(shape, judge.value(v), expected ? " has no place" : " has a place", ", though it is ", to_string(judge.facts[v].reason));
+      judge.say(shape, judge.value(v), expected ? " has no location" : " has a location", ", though it is ",
+                to_string(judge.facts[v].reason));
     if (location.reason != judge.facts[v].reason)
       judge.say(shape, judge.value(v), " is said to be ", to_string(location.reason), " and is ", to_string(judge.facts[v].reason));
   }

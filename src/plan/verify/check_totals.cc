@@ -73,7 +73,7 @@ class Groups {
     group.device = judge_.graph.values[v].device;
     group.fixed |= judge_.graph.values[v].fixed_offset.has_value() && bytes != 0;
     if (group.buffer != kNoBuffer && group.buffer != location.buffer)
-      judge_.say(totals, judge_.value(v), " is in another buffer than what it shares with");
+      judge_.say(totals, judge_.value(v), " is in another buffer than the value whose bytes it reuses");
     group.buffer = location.buffer;
   }
 

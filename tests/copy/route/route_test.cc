@@ -165,22 +165,22 @@ std::vector<Case> cases() {
        "transfer sim:0: source f32 -> staging f32, whole\ntransfer cuda:1: staging f32 -> target_scratch f32, whole\n"
        "kernel cuda:1: target_scratch f32 -> target bf16, whole\n1 piece of 32 elements, staging on pinned:0"},
       // Sides that overlap.
-      {"overlapping runs of the host", host, host, overlap, "host cpu:0: source f32 -> target f32, whole, the sides share bytes"},
+      {"overlapping runs of the host", host, host, overlap, "host cpu:0: source f32 -> target f32, whole, source and target overlap"},
       {"overlapping on the host", host_transposed, host_bf16, overlap,
        "host cpu:0: source f32 -> staging bf16, tiles\nhost cpu:0: staging bf16 -> target bf16, whole\n"
-       "1 piece of 32 elements, staging on cpu:0, the sides share bytes"},
+       "1 piece of 32 elements, staging on cpu:0, source and target overlap"},
       {"overlapping on a device", gpu, gpu, overlap,
        "transfer cuda:0: source f32 -> source_scratch f32, whole\ntransfer cuda:0: source_scratch f32 -> target f32, whole\n"
-       "1 piece of 32 elements, the sides share bytes"},
+       "1 piece of 32 elements, source and target overlap"},
       {"overlapping and transposed on a device",
        gpu_transposed,
        gpu_f64,
        {.piece_bytes = 16, .overlap = true},
        "kernel cuda:0: source f32 -> source_scratch f32, tiles\nkernel cuda:0: source_scratch f32 -> target f64, whole\n"
-       "1 piece of 32 elements, the sides share bytes"},
+       "1 piece of 32 elements, source and target overlap"},
       {"overlapping without kernels", plain_pitched, plain, overlap,
        "transfer sim:0: source f32 -> staging f32, rows\ntransfer sim:0: staging f32 -> target f32, whole\n"
-       "1 piece of 32 elements, staging on cpu:0, the sides share bytes"},
+       "1 piece of 32 elements, staging on cpu:0, source and target overlap"},
       {"two memories never overlap", host, plain, overlap, "transfer sim:0: source f32 -> target f32, whole"},
   };
 }

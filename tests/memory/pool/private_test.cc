@@ -194,7 +194,7 @@ TEST_F(PrivatePool, RefusesWhatMakesNoSense) {
   EXPECT_ERROR((void)private_pool(parent, {.decay = std::chrono::seconds(1)}), ArgumentError, ErrorCode::invalid_argument);
   EXPECT_NO_THROW((void)private_pool(parent, {.fixed_pages = false, .decay = std::chrono::seconds(1)}));
   EXPECT_EQ(child->name(), "private_pool");
-  EXPECT_NE(child->settings().find("pages stay where they are"), std::string::npos) << child->settings();
+  EXPECT_NE(child->settings().find("fixed pages"), std::string::npos) << child->settings();
 }
 
 TEST_F(PrivatePool, OutlivesTheHandleOfItsParent) {

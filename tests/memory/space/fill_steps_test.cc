@@ -11,8 +11,8 @@
 #include "berth/base/units.h"
 #include "support/scale.h"
 
-// Plans that are entered in a pool's tables and accounted for, without a device: the test says how far it
-// came.
+// Plans that are entered in a pool's tables and accounted for, without a device: the test decides how many
+// steps succeed.
 namespace berth::testing {
 
 using namespace internal;
@@ -24,7 +24,7 @@ constexpr std::size_t kPage = 1_MiB;
 
 class EnteredPlan : public ::testing::Test {
  protected:
-  EnteredPlan() : EnteredPlan({.page_bytes = kPage, .unit_bytes = 64_KiB, .move_in_use = true, .tight = 1, .tighter_edges = 1}) {}
+  EnteredPlan() : EnteredPlan({.page_bytes = kPage, .unit_bytes = 64_KiB, .move_in_use = true, .page_bound = 1, .edge_bound = 1}) {}
   explicit EnteredPlan(const PageRules& rules) : state_(rules, budget_, decay_) {
     EXPECT_TRUE(state_.map.open({reinterpret_cast<std::byte*>(std::uintptr_t{1} << 40), 1_GiB, 256_MiB}));
     for (std::uint32_t stream = 1; stream < 4; ++stream) EXPECT_TRUE(state_.map.add_stream(stream));
@@ -41,7 +41,7 @@ class EnteredPlan : public ::testing::Test {
     return plan_fill(state_.view(), {.first = transit.first, .end = transit.end, .stream = stream, .loans = loans});
   }
 
-  // A block, with the device doing what it is told.
+  // Allocates a block, with a device on which every step succeeds.
   PoolExtent* allocate(std::size_t pages, std::uint32_t stream = 0) {
     const Transit transit = enter_window(pages, stream);
     const FillPlan all = plan(transit, stream);
@@ -61,7 +61,7 @@ class EnteredPlan : public ::testing::Test {
     state_.map.part_of(extent->begin).free_cached(extent, stream, point);
   }
 
-  // Live and free extents of two and three pages by turns.
+  // Live and free extents of two and three pages alternate.
   void make_gaps(std::size_t count, std::uint32_t stream = 0) {
     std::vector<PoolExtent*> blocks(2 * count);
     for (std::size_t i = 0; i < blocks.size(); ++i) blocks[i] = allocate(2 + i % 2);

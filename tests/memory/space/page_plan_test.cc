@@ -11,7 +11,7 @@
 
 #include "support/drawn_range.h"
 
-// Where memory comes from, as a pool decides it, without a device: in ranges that are drawn.
+// Where a pool decides to get memory from, in drawn ranges and without a device.
 namespace berth::internal::memory {
 
 void PrintTo(const FillStep& step, std::ostream* out) {

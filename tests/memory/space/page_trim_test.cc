@@ -8,7 +8,7 @@
 
 #include "support/drawn_range.h"
 
-// What is decommitted, in ranges that are drawn.
+// What is decommitted, in drawn ranges.
 namespace berth::testing {
 
 using namespace internal::memory;
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kPage = DrawnRange::kPage;
 
-// Everything that a trim would decommit, and a view that knows of it.
+// Everything that a trim would decommit, and a view that accounts for it.
 std::vector<PageSpan> trimmed(DrawnRange& range, Trim trim) {
   std::vector<PageSpan> spans;
   for (;;) {

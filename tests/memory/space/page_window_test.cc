@@ -7,7 +7,7 @@
 
 #include "support/drawn_range.h"
 
-// Which addresses a block gets, in ranges that are drawn.
+// Which addresses a block gets, in drawn ranges.
 namespace berth::testing {
 
 using namespace internal::memory;
@@ -67,7 +67,7 @@ TEST(PageWindow, ThereIsNoneWhereNoRunIsLongEnough) {
   EXPECT_EQ(window_of(range, (DrawnRange::kEnd - DrawnRange::kSplit) / kPage), PageSpan{});
 }
 
-// The runs past the bound are not looked at, but for one that surely fits.
+// Runs past the bound are not searched, except for one that surely fits.
 TEST(PageWindow, LooksAtAFewRunsOnly) {
   std::string many;
   for (int i = 0; i < 70; ++i) many += "Lb";

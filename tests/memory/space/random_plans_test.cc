@@ -12,7 +12,7 @@
 #include "support/drawn_range.h"
 #include "support/scale.h"
 
-// What is so for every plan, in random ranges.
+// Invariants of every plan, in random ranges.
 namespace berth::testing {
 
 using namespace internal;
@@ -32,7 +32,7 @@ class RandomRange {
     if (random_.one_in(2)) rules_.piece_bytes = kPage << random_.below(4);
   }
 
-  // The same one each time.
+  // Draws the same range each time.
   std::unique_ptr<DrawnRange> draw() const {
     auto range = std::make_unique<DrawnRange>(large_, slabs_, cell_);
     range->view.rules = rules_;

@@ -168,7 +168,7 @@ TEST(TraceReport, SaysWhatTheTraceLacks) {
   trace.complete = false;
   const std::string page = trace_html(trace, "torn");
   EXPECT_THAT(page, HasSubstr("3 events were dropped when the trace was written."));
-  EXPECT_THAT(page, HasSubstr("did not come to its end"));
+  EXPECT_THAT(page, HasSubstr("The trace is incomplete"));
 }
 
 TEST(Kinds, ShareTheLastToneWhenThereAreMany) {

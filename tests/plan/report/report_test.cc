@@ -86,7 +86,7 @@ TEST(PlanRects, AreOneForEachBuffer) {
 TEST(PlanRects, AreTheHullOfWhatSharesBytes) {
   Graph graph = chain(4, 100);
   for (GraphNode& node : graph.nodes) node.inplace = {{.output = 0, .input = 0}};
-  EXPECT_THAT(plan_rects(plan(graph), 0), ElementsAre(AllOf(Rect(0, 4, 100), Named("v0", "shared with v1, v2, v3; an output"))));
+  EXPECT_THAT(plan_rects(plan(graph), 0), ElementsAre(AllOf(Rect(0, 4, 100), Named("v0", "same bytes as v1, v2, v3; an output"))));
 }
 
 TEST(PlanRects, HoldTheRangesOfAWhole) {
@@ -98,15 +98,16 @@ TEST(PlanRects, HoldTheRangesOfAWhole) {
        .inputs = {1, 2},
        .outputs = {whole},
        .views = {{.output = 0, .input = 0, .of_input = false}, {.output = 0, .input = 1, .offset_bytes = 100, .of_input = false}}});
-  EXPECT_THAT(plan_rects(plan(graph), 0), ElementsAre(AllOf(Rect(0, 3, 200), Named("v0", "shared with v1, whole; an output"))));
+  EXPECT_THAT(plan_rects(plan(graph), 0), ElementsAre(AllOf(Rect(0, 3, 200), Named("v0", "same bytes as v1, whole; an output"))));
 }
 
 TEST(PlanRects, OfManySharersNameTheFirst) {
   const std::size_t nodes = scaled(20'000, 2000);
   Graph graph = chain(nodes, 8);
   for (GraphNode& node : graph.nodes) node.inplace = {{.output = 0, .input = 0}};
-  EXPECT_THAT(plan_rects(plan(graph), 0),
-              ElementsAre(AllOf(Rect(0, nodes, 8), Named("v0", text::join("shared with v1, v2, v3 and ", nodes - 4, " more; an output")))));
+  EXPECT_THAT(
+      plan_rects(plan(graph), 0),
+      ElementsAre(AllOf(Rect(0, nodes, 8), Named("v0", text::join("same bytes as v1, v2, v3 and ", nodes - 4, " more; an output")))));
 }
 
 TEST(PlanRects, LeaveOutOtherDevicesAndValuesWithoutBytes) {
@@ -197,7 +198,7 @@ TEST(PlanReport, HasTheFiguresAndTables) {
   const Plan made = plan(chain(12, 4096));
   const std::string page = plan_html(made, "chain");
   for (const char* part : {"<h1>chain</h1>", "peak", "lower bound", "without reuse", "buffers", "strategy", "outcome", "optimal", "8 KiB",
-                           "48 KiB", "Strategies", "At the peak of cpu:0", "Values without a place", "external"})
+                           "48 KiB", "Strategies", "At the peak of cpu:0", "Values without a location", "external"})
     EXPECT_THAT(page, HasSubstr(part));
 }
 
