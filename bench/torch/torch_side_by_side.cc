@@ -22,6 +22,8 @@
 // for pairs of allocating and freeing. Pinning is compared with cudaHostAlloc, with new memory each time.
 namespace berth {
 
+using namespace internal;
+
 namespace {
 
 class PoolPeer {

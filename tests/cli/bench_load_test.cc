@@ -34,7 +34,7 @@ TEST(CliBenchLoad, MeasuresEveryWayIntoFreshAndReusedMemory) {
 
 TEST(CliBenchLoad, SaysWhatHelpsWithoutAFolderForTemporaryFiles) {
   const Ran ran = run_command("TMPDIR=/nonexistent " BERTH_CLI " bench load --quick");
-  EXPECT_EQ(ran.exit_code, 1) << ran.output;
+  EXPECT_EQ(ran.exit_code, 2) << ran.output;
   EXPECT_NE(ran.output.find("set TMPDIR to a folder that exists"), std::string::npos) << ran.output;
 }
 

@@ -119,8 +119,8 @@ TEST(Misuse, IsPrintedWithALineForEachSite) {
   const std::string text = printed(misuse);
   EXPECT_EQ(std::ranges::count(text, '\n'), 4) << text;
   EXPECT_EQ(text.find('\x1b'), std::string::npos) << "an escape would reach the terminal";
-  for (const char* piece : {"\nberth:   allocated at decoder?.cc:118 (grow)\n", "\nberth:   first freed at test_record+0x", " < 0x10\n",
-                            "\nberth:   called at test_record+0x"})
+  for (const char* piece : {"\nberth:   allocated at decoder?.cc:118 (grow)\n", "\nberth:   first freed at test_base+0x", " < 0x10\n",
+                            "\nberth:   called at test_base+0x"})
     EXPECT_NE(text.find(piece), std::string::npos) << piece << ": " << text;
 }
 

@@ -43,7 +43,7 @@ TEST(Stack, IsCutWhereTheRoomEnds) {
 
 TEST(Stack, AnAddressInCodeHasTheNameOfItsModule) {
   const os::CodeName here = os::name_of_caller(look(0, 1).frames[0]);
-  EXPECT_EQ(here.module, "test_os");
+  EXPECT_EQ(here.module, "test_base");
   EXPECT_GT(here.offset, 0U);
   EXPECT_LT(here.offset, std::size_t{1} << 30) << "it is an offset and no address";
   int local = 0;
