@@ -9,25 +9,27 @@ namespace berth::bench {
 
 namespace allocator = c10::cuda::CUDACachingAllocator;
 
-TorchPeer::TorchPeer() {
+TorchCachingPeer::TorchCachingPeer() {
   allocator::init(c10::cuda::device_count());
   clear();
 }
 
-void* TorchPeer::take(std::size_t bytes) { return allocator::raw_alloc(bytes); }
-void TorchPeer::give(void* block) { allocator::raw_delete(block); }
+void* TorchCachingPeer::take(std::size_t bytes) { return allocator::raw_alloc(bytes); }
+void TorchCachingPeer::give(void* block) { allocator::raw_delete(block); }
 
-void TorchPeer::clear() {
+void TorchCachingPeer::clear() {
   allocator::emptyCache();
   allocator::resetPeakStats(0);
 }
 
-std::size_t TorchPeer::peak_reserved() const { return static_cast<std::size_t>(allocator::getDeviceStats(0).reserved_bytes[0].peak); }
+std::size_t TorchCachingPeer::peak_reserved() const {
+  return static_cast<std::size_t>(allocator::getDeviceStats(0).reserved_bytes[0].peak);
+}
 
-void* TorchPeer::pin(std::size_t bytes) {
+void* TorchCachingPeer::pin(std::size_t bytes) {
   void* block = nullptr;
   return cudaHostAlloc(&block, bytes, cudaHostAllocDefault) == cudaSuccess ? block : nullptr;
 }
-void TorchPeer::unpin(void* block) { (void)cudaFreeHost(block); }
+void TorchCachingPeer::unpin(void* block) { (void)cudaFreeHost(block); }
 
 }  // namespace berth::bench

@@ -7,9 +7,9 @@
 // thread.
 namespace berth::bench {
 
-class TorchPeer {
+class TorchCachingPeer {
  public:
-  TorchPeer();  // device 0, current stream
+  TorchCachingPeer();  // device 0, current stream
   void* take(std::size_t bytes);
   void give(void* block);
 

@@ -77,7 +77,7 @@ double mix_ns(Peer& peer, const cli::AllocPace& pace, const std::vector<std::siz
   });
 }
 
-void mix_both(const std::string& path, PoolPeer& ours, bench::TorchPeer& torch, const cli::AllocPace& pace) {
+void mix_both(const std::string& path, PoolPeer& ours, bench::TorchCachingPeer& torch, const cli::AllocPace& pace) {
   Trace trace = read_trace(cli::read_input(path), path);
   std::vector<std::size_t> sizes;
   for (const ReplayStep& step : plan_replay(trace.events).steps) {
@@ -112,15 +112,15 @@ void pin_both(std::size_t bytes) {
       memory->deallocate(block);
     }
     void* block = nullptr;
-    theirs = std::min(theirs, took_ms([&] { block = bench::TorchPeer::pin(bytes); }));
-    if (block != nullptr) bench::TorchPeer::unpin(block);
+    theirs = std::min(theirs, took_ms([&] { block = bench::TorchCachingPeer::pin(bytes); }));
+    if (block != nullptr) bench::TorchCachingPeer::unpin(block);
   }
   std::printf(" \"pinning\": {\"bytes\": %zu, \"berth_ms\": %.1f, \"cudaHostAlloc_ms\": %.1f, \"times\": %.2f},\n", bytes, ours, theirs,
               theirs / ours);
 }
 
 // Replays kRounds times, each from empty caches; the first is cold in every way.
-void replay_both(const std::string& path, bench::TorchPeer& torch) {
+void replay_both(const std::string& path, bench::TorchCachingPeer& torch) {
   Trace trace = read_trace(cli::read_input(path), path);
   const ReplayScript script = plan_replay(trace.events);
   const auto peak = static_cast<double>(script.peak_live_bytes);
@@ -159,7 +159,7 @@ int run(int argc, char** argv) {
       traces.emplace_back(argv[i]);
     }
   }
-  bench::TorchPeer torch;
+  bench::TorchCachingPeer torch;
   const auto memory = pool("cuda:0");
   const Stream stream = make_stream("cuda:0");
   PoolPeer ours(*memory, stream);

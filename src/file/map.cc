@@ -79,7 +79,7 @@ class MapGuard : public BufferGuard {
  public:
   MapGuard(std::unique_ptr<MappedRange> range, bool expect_changes) : range_(std::move(range)), expect_changes_(expect_changes) {}
 
-  void let_go(const Block&, Allocator*, std::shared_ptr<Allocator>) noexcept override { range_.reset(); }
+  void release_block(const Block&, Allocator*, std::shared_ptr<Allocator>) noexcept override { range_.reset(); }
 
   // The size of the file detects truncation only, and the disk can fail too. So the pages are faulted in, for
   // which the kernel reports errors without a signal. Ranges too large for that are checked by size only.

@@ -165,16 +165,14 @@ class ArenaStrategy : public Arena {
       from = try_align_up(keep, unit()).value_or(capacity_);
       to = committed();
       if (holds_.any() || from >= to) return;
-      usage_.count_decommit(to - from);  // at once: no request may use what is being decommitted
+      usage_.begin_decommit(to - from);  // at once: no request may use what is being decommitted
       growing_ = true;
       growing_in_ = {};
     }
     const Status done = backend().decommit(base_ + from, to - from);
     const os::Lock lock(mutex_);
-    if (done)
-      budget_.give_up(to - from);
-    else
-      usage_.undo_decommit(to - from);
+    usage_.end_decommit(to - from, done.ok());
+    if (done) budget_.give_up(to - from);
     growing_ = false;
     changed_.notify_all();
   }

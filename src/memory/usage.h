@@ -43,10 +43,14 @@ class Usage {
     ++stats_.decommits;
     stats_.committed_bytes -= bytes;
   }
-  // For an owner that counts a decommit before it asks the device: the device has refused it.
-  void undo_decommit(std::size_t bytes) noexcept {
-    --stats_.decommits;
-    stats_.committed_bytes += bytes;
+  // In two steps, for an owner that releases its lock while it asks the device: the bytes are not committed meanwhile,
+  // and again if the device refuses.
+  void begin_decommit(std::size_t bytes) noexcept { stats_.committed_bytes -= bytes; }
+  void end_decommit(std::size_t bytes, bool done) noexcept {
+    if (done)
+      ++stats_.decommits;
+    else
+      stats_.committed_bytes += bytes;
   }
 
   std::size_t in_use_bytes() const noexcept { return stats_.in_use_bytes; }

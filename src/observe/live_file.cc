@@ -113,7 +113,7 @@ Result<LiveFile> LiveFile::make(const LiveName& name) noexcept {
     Result<os::Descriptor> file = os::make_unnamed_file(folder->number());
     if (!file) return file.failure();
     if (const Status sized = os::set_file_size(file->number(), kBytes); !sized) return sized.failure();
-    if (const Status given = os::give_memory(file->number(), 0, kBytes); !given) return given.failure();
+    if (const Status given = os::allocate_range(file->number(), 0, kBytes); !given) return given.failure();
     const Result<os::FileFacts> facts = os::facts_of(file->number());
     if (!facts) return facts.failure();
     const Result<bool> locked = os::try_lock_byte(file->number(), kLockByte);

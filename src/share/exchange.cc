@@ -26,12 +26,12 @@ class EntryGuard : public storage::BufferGuard {
  public:
   explicit EntryGuard(std::shared_ptr<const void> companion = {}) : companion_(std::move(companion)) {}
   ~EntryGuard() override {
-    if (held_.segment != nullptr) held_.segment->let_go(held_.entry);
+    if (held_.segment != nullptr) held_.segment->drop_handle(held_.entry);
   }
 
-  void let_go(const Block& block, Allocator* allocator, std::shared_ptr<Allocator> kept_alive) noexcept override {
+  void release_block(const Block& block, Allocator* allocator, std::shared_ptr<Allocator> kept_alive) noexcept override {
     const Held held = std::exchange(held_, {});
-    held.segment->let_go(held.entry, HeldBlock{block, allocator, std::move(kept_alive), std::move(companion_)});
+    held.segment->drop_handle(held.entry, HeldBlock{block, allocator, std::move(kept_alive), std::move(companion_)});
   }
 
   const Held& held() const noexcept { return held_; }
@@ -48,9 +48,9 @@ class DeviceGuard final : public EntryGuard {
  public:
   explicit DeviceGuard(std::shared_ptr<device::cuda::ImportedPieces> pieces) : pieces_(std::move(pieces)) {}
 
-  void let_go(const Block& block, Allocator* allocator, std::shared_ptr<Allocator> kept_alive) noexcept override {
+  void release_block(const Block& block, Allocator* allocator, std::shared_ptr<Allocator> kept_alive) noexcept override {
     pieces_.reset();
-    EntryGuard::let_go(block, allocator, std::move(kept_alive));
+    EntryGuard::release_block(block, allocator, std::move(kept_alive));
   }
 
  private:

@@ -27,7 +27,7 @@ namespace {
 class NameGuard : public BufferGuard {
  public:
   explicit NameGuard(std::unique_ptr<NamedFile> file) : file_(std::move(file)) {}
-  void let_go(const Block&, Allocator*, std::shared_ptr<Allocator>) noexcept override { file_.reset(); }
+  void release_block(const Block&, Allocator*, std::shared_ptr<Allocator>) noexcept override { file_.reset(); }
   const NamedFile& file() const noexcept { return *file_; }
 
  private:

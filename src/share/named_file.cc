@@ -47,7 +47,7 @@ Status allocate_file(int file, std::uint64_t bytes) noexcept {
   const auto total = try_add<std::uint64_t>(data_offset(), bytes);
   if (!total || !try_align_up(*total, os::page_bytes())) return Failure{ErrorCode::out_of_memory, 0, "no file can be that long"};
   if (const Status sized = os::set_file_size(file, *total); !sized) return sized;
-  return os::give_memory(file, 0, *total);
+  return os::allocate_range(file, 0, *total);
 }
 
 Status check_file(const os::FileFacts& facts) noexcept {

@@ -74,7 +74,7 @@ Result<std::shared_ptr<Segment>> Segment::make_own(const device::SharedPosition&
   if (!locked) return locked.failure();
   if (!*locked) return Failure{ErrorCode::busy, 0, "another thread is creating the segment"};
   const std::uint64_t control = *try_align_up(control_bytes(kOwnLayout), os::page_bytes());
-  if (const Status given = os::give_memory(position.descriptor, 0, control); !given) return given.failure();
+  if (const Status given = os::allocate_range(position.descriptor, 0, control); !given) return given.failure();
   made->header_ = make_header(kOwnLayout, position.file_bytes, device::kSharedDataOffset);
   made->id_ = made->header_.id;
   made->layout_ = made->header_.layout;
@@ -251,9 +251,9 @@ Result<EntryBytes> Segment::import(const TicketName& name) {
   return found;
 }
 
-void Segment::let_go(std::uint32_t entry) noexcept { let_go(entry, {}); }
+void Segment::drop_handle(std::uint32_t entry) noexcept { drop_handle(entry, {}); }
 
-void Segment::let_go(std::uint32_t entry, HeldBlock block) noexcept {
+void Segment::drop_handle(std::uint32_t entry, HeldBlock block) noexcept {
   if (is_inherited()) return;
   Entries::node_type node;  // destroyed after unlocking
   bool freed = false;

@@ -79,15 +79,15 @@ class Segment {
   bool is_inherited() const noexcept { return origin_.is_inherited(); }
   int descriptor() const noexcept { return lock_.number(); }
 
-  // ---- The claims of this process. publish, keep and import each add one handle, which let_go drops.
+  // ---- The claims of this process. publish, keep and import each add one handle, which drop_handle drops.
 
   // REQUIRES: is_own(), and the caller owns the bytes.
   Result<std::uint32_t> publish(std::uint64_t offset, std::uint64_t bytes);
   void keep(std::uint32_t entry) noexcept;  // REQUIRES: the entry has a handle
   Result<EntryBytes> import(const TicketName& name);
-  void let_go(std::uint32_t entry) noexcept;
+  void drop_handle(std::uint32_t entry) noexcept;
   // The same, for the owner's buffer: the block is freed when there is no claim on it.
-  void let_go(std::uint32_t entry, HeldBlock block) noexcept;
+  void drop_handle(std::uint32_t entry, HeldBlock block) noexcept;
 
   // What the owner keeps with the block that a ticket names, if it has released the block and the ticket is not
   // consumed; or null.

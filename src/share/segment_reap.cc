@@ -66,7 +66,7 @@ void Segment::drop_pages_around(std::uint64_t offset, std::uint64_t bytes) noexc
     if (begin <= offset) from = std::max(from, *try_align_up(begin + length, page));
     if (begin > offset) to = std::min(to, align_down(begin, page));
   }
-  if (to > from) (void)os::take_memory(lock_.number(), from, to - from).ok();
+  if (to > from) (void)os::punch_hole(lock_.number(), from, to - from).ok();
 }
 
 // The same for all of an orphan. The set of live entries only shrinks, so a stale view of it is safe.

@@ -37,7 +37,7 @@ struct Buffer::State {
                                                                // and the last handle is gone
       internal::storage::BufferMaker::forget(this);
     if (guard)
-      guard->let_go(block, allocator, std::move(kept_alive));
+      guard->release_block(block, allocator, std::move(kept_alive));
     else if (allocator != nullptr)
       allocator->deallocate(block);
     else if (deleter)

@@ -33,7 +33,7 @@ class BufferGuard {
   virtual ~BufferGuard() = default;
   // Called once, when the last handle is gone, instead of freeing the block. The allocator is null for bytes of
   // another process and of a file.
-  virtual void let_go(const Block& block, Allocator* allocator, std::shared_ptr<Allocator> kept_alive) noexcept = 0;
+  virtual void release_block(const Block& block, Allocator* allocator, std::shared_ptr<Allocator> kept_alive) noexcept = 0;
   // Called before the library itself reads or writes that range. Throws when touching it would raise a signal.
   virtual void before_touch(std::size_t /*offset*/, std::size_t /*bytes*/, bool /*write*/) const {}
   // Called before a storage over that part of the bytes is closed: makes its writes durable. Throws when that fails.

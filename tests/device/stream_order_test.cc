@@ -138,8 +138,8 @@ TEST(StreamOrder, NumbersHoldBetweenThreads) {
   for (int i = 0; i < 2000; ++i) {
     std::atomic<bool> ran{false};
     a.enqueue([&] { ran.store(true); });
-    const std::uint64_t ticket = next_point();
-    while (a.state()->done_point() < ticket) std::this_thread::yield();
+    const std::uint64_t point = next_point();
+    while (a.state()->done_point() < point) std::this_thread::yield();
     EXPECT_TRUE(ran.load()) << "an event with a later number was done before";
     a.synchronize();
   }

@@ -135,7 +135,7 @@ TEST(Fuzz, SegmentHeaders) {
       const Result<void*> data = (*segment)->address_of(found->offset, found->bytes, os::Access::write);
       if (data && found->bytes > 0) static_cast<volatile char*>(*data)[found->bytes - 1] = 1;
       (void)(*segment)->make_ticket(found->entry);
-      (*segment)->let_go(found->entry);
+      (*segment)->drop_handle(found->entry);
     }
     (void)(*segment)->revoke(name);
     (*segment)->reap();

@@ -54,14 +54,19 @@ TEST(Usage, GrowthInPlaceIsAFreeAndAnAllocation) {
   EXPECT_EQ(now.peak_in_use_bytes, 3000U) << "old and new are never in use together";
 }
 
-TEST(Usage, AnUndoneDecommitLeavesNoTrace) {
+TEST(Usage, ADecommitIsCountedWhenTheDeviceHasDoneIt) {
   Usage usage;
   usage.count_commit(8192);
   const Stats before = usage.stats();
-  usage.count_decommit(4096);
+  usage.begin_decommit(4096);
   EXPECT_EQ(usage.committed_bytes(), 4096U);
-  usage.undo_decommit(4096);
+  EXPECT_EQ(usage.stats().decommits, 0U);
+  usage.end_decommit(4096, false);
   EXPECT_EQ(usage.stats(), before);
+  usage.begin_decommit(4096);
+  usage.end_decommit(4096, true);
+  EXPECT_EQ(usage.stats().decommits, 1U);
+  EXPECT_EQ(usage.committed_bytes(), 4096U);
 }
 
 TEST(Usage, AnOwnerThatNeverCommitsCountsBlocksOnly) {

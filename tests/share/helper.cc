@@ -152,7 +152,7 @@ void step_owner() {
   const internal::share::TicketName kept = *held.segment->make_ticket(entry);
   mark();
   mark();
-  held.segment->let_go(entry);
+  held.segment->drop_handle(entry);
   mark();
   mark();
   held.segment->revoke(kept);
@@ -174,7 +174,7 @@ void step_peer() {
   const internal::share::TicketName returned = *held.segment->make_ticket(content.name.entry);
   mark();
   mark();
-  held.segment->let_go(content.name.entry);
+  held.segment->drop_handle(content.name.entry);
   mark();
   mark();
   held.segment->revoke(returned);

@@ -56,9 +56,9 @@ void TorchPeer::start(int threads) {
 
 bool TorchPeer::prepare(const BenchCase& one, int calls) {
   const bool on_host = one.source_device == Device() && one.target_device == Device();
-  const std::string places = on_host ? "" : fmt::format(" {} {}", one.source_device.to_string(), one.target_device.to_string());
+  const std::string devices = on_host ? "" : fmt::format(" {} {}", one.source_device.to_string(), one.target_device.to_string());
   const auto answer = ask(fmt::format("prepare {} {} {} {} {} {}{}", to_string(one.kind), to_string(one.layout), to_string(one.from),
-                                      to_string(one.to), dims_text(one.shape), calls, places));
+                                      to_string(one.to), dims_text(one.shape), calls, devices));
   if (!answer) return false;
   if (*answer != "ok" && !answer->starts_with("cannot ")) give_up("it answers " + text::quoted(*answer));
   return *answer == "ok";

@@ -57,19 +57,19 @@ struct U8ToFloat8 {
     constexpr std::uint8_t kOf128 = To(128.0).bits;
     constexpr std::uint8_t kFirstBit = 1 << kMantissaBits;  // implicit: not stored
     V8 x[N];
-    V8 places[N];
+    V8 shift[N];
     V8 out[N];
     V8 even[N];
     load(from, x);
-    BERTH_EACH(N) places[i] = vclzq_u8(x[i]);
-    BERTH_EACH(N) out[i] = vshlq_u8(x[i], vreinterpretq_s8_u8(places[i]));
+    BERTH_EACH(N) shift[i] = vclzq_u8(x[i]);
+    BERTH_EACH(N) out[i] = vshlq_u8(x[i], vreinterpretq_s8_u8(shift[i]));
     BERTH_EACH(N) even[i] = vshlq_n_u8(out[i], 7 - kLost);  // the last kept bit, moved to the top
     BERTH_EACH(N) out[i] = vsubq_u8(out[i], vdupq_n_u8(1));
     BERTH_EACH(N) out[i] = vsraq_n_u8(out[i], even[i], 7);
     BERTH_EACH(N) out[i] = vrshrq_n_u8(out[i], kLost);
-    BERTH_EACH(N) places[i] = vshlq_n_u8(places[i], kMantissaBits);
-    BERTH_EACH(N) places[i] = vsubq_u8(vdupq_n_u8(kOf128 - kFirstBit), places[i]);
-    BERTH_EACH(N) out[i] = vaddq_u8(out[i], places[i]);
+    BERTH_EACH(N) shift[i] = vshlq_n_u8(shift[i], kMantissaBits);
+    BERTH_EACH(N) shift[i] = vsubq_u8(vdupq_n_u8(kOf128 - kFirstBit), shift[i]);
+    BERTH_EACH(N) out[i] = vaddq_u8(out[i], shift[i]);
     BERTH_EACH(N) out[i] = vandq_u8(out[i], vtstq_u8(x[i], x[i]));
     store(out, to);
   }

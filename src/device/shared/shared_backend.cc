@@ -99,10 +99,10 @@ class SharedBackend : public CpuBackend {
     const std::optional<Found> found = find(address);
     if (!found) return kUnknown;
     if (found->inherited) return kInherited;
-    Status done = os::give_memory(found->descriptor, found->offset, bytes);
+    Status done = os::allocate_range(found->descriptor, found->offset, bytes);
     if (done) done = os::map_file_range_at(address, found->descriptor, found->offset, bytes);
     if (!done) {
-      (void)os::take_memory(found->descriptor, found->offset, bytes).ok();
+      (void)os::punch_hole(found->descriptor, found->offset, bytes).ok();
       return done;
     }
     const std::size_t huge = os::huge_page_bytes();
@@ -115,7 +115,7 @@ class SharedBackend : public CpuBackend {
     if (!found) return kUnknown;
     if (found->inherited) return kInherited;
     // The memory is freed before the range is unmapped: when the kernel refuses that, nothing has changed.
-    if (const Status taken = os::take_memory(found->descriptor, found->offset, bytes); !taken) return taken;
+    if (const Status taken = os::punch_hole(found->descriptor, found->offset, bytes); !taken) return taken;
     return os::decommit(address, bytes);
   }
 
@@ -129,7 +129,7 @@ class SharedBackend : public CpuBackend {
     range->attachment.reset();  // without a lock: its destructor may take long
     const Status done = CpuBackend::release(address, bytes);
     // Addresses that the kernel fails to unmap keep the file alive: free its memory, at least.
-    if (!done && !range->origin.is_inherited()) (void)os::take_memory(range->descriptor, 0, kSharedDataOffset + range->bytes).ok();
+    if (!done && !range->origin.is_inherited()) (void)os::punch_hole(range->descriptor, 0, kSharedDataOffset + range->bytes).ok();
     os::close_descriptor(range->descriptor);
     return done;
   }

@@ -183,7 +183,7 @@ bool SimMemory::has_echo(const void* address, std::size_t bytes) const noexcept 
 bool SimMemory::share_frames(std::span<const Frame> frames) noexcept {
   std::size_t shared = 0;
   try {
-    for (; shared < frames.size(); ++shared) ++more_places_[frames[shared]];
+    for (; shared < frames.size(); ++shared) ++more_addresses_[frames[shared]];
     return true;
   } catch (const std::bad_alloc&) {
     for (const Frame frame : frames.first(shared)) give_up_share(frame);
@@ -192,9 +192,9 @@ bool SimMemory::share_frames(std::span<const Frame> frames) noexcept {
 }
 
 bool SimMemory::give_up_share(Frame frame) noexcept {
-  const auto found = more_places_.find(frame);
-  if (found == more_places_.end()) return false;
-  if (--found->second == 0) more_places_.erase(found);
+  const auto found = more_addresses_.find(frame);
+  if (found == more_addresses_.end()) return false;
+  if (--found->second == 0) more_addresses_.erase(found);
   return true;
 }
 

@@ -110,11 +110,11 @@ class SimMemory {
   const std::size_t capacity_bytes_;
   const std::size_t page_bytes_;
   const std::size_t piece_bytes_;
-  std::size_t committed_bytes_ = 0;                     // == sum over ranges, <= capacity_bytes_
-  std::size_t reserved_bytes_ = 0;                      // == sum of range sizes
-  std::map<std::size_t, Range> ranges_;                 // by first address
-  std::map<std::size_t, std::size_t> echoes_;           // bytes by address
-  std::unordered_map<Frame, std::size_t> more_places_;  // addresses beyond the first, of frames with several
+  std::size_t committed_bytes_ = 0;                        // == sum over ranges, <= capacity_bytes_
+  std::size_t reserved_bytes_ = 0;                         // == sum of range sizes
+  std::map<std::size_t, Range> ranges_;                    // by first address
+  std::map<std::size_t, std::size_t> echoes_;              // bytes by address
+  std::unordered_map<Frame, std::size_t> more_addresses_;  // addresses beyond the first, of frames with several
 };
 
 }  // namespace berth::internal::device

@@ -64,7 +64,7 @@ bool HostStage::convert_in_place(Cursor& at) {
   const std::byte* const source = bytes < job_.least_in_place ? nullptr : file.still->touch(at.offset, bytes);
   if (source == nullptr) return false;  // reading reports what is wrong
   place_slices(at, source);
-  file.still->let_go(at.offset, bytes);
+  file.still->drop_pages(at.offset, bytes);
   at.part = behind.part;
   at.first = behind.first;
   at.offset = behind.offset;

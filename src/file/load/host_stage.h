@@ -11,7 +11,7 @@
 
 // Reads a file into host memory, either the target or the staging buffer of a device. Parts without conversion
 // are read directly to their target, many in one call. Parts that are converted, and all parts of direct reads,
-// go through a scratch buffer that stays in the cache. If the file can be leased (os/file/still_file.h), large
+// go through a scratch buffer that stays in the cache. If the file can be leased (os/file/leased_file.h), large
 // parts are converted directly from its mapped pages, without a copy. Each thread has its own stage.
 namespace berth::internal::file::load {
 

@@ -14,18 +14,18 @@
 #include "file/load/load_plan.h"
 #include "file/load/load_progress.h"
 #include "os/file/descriptor.h"
-#include "os/file/still_file.h"
+#include "os/file/leased_file.h"
 
 // The state common to the threads of one load, independent of the format: open files, the tensors to load, and
 // their targets. Nothing here changes while they run, except the counters.
 namespace berth::internal::file::load {
 
 struct LoadFile {
-  int descriptor = -1;                      // open for as long as the load runs
-  std::string path;                         // for errors
-  os::Descriptor direct = {};               // the same file opened for direct I/O, if the job uses it
-  std::optional<os::StillFile> still = {};  // the same file, leased and mapped: conversions read from it
-                                            // directly
+  int descriptor = -1;                       // open for as long as the load runs
+  std::string path;                          // for errors
+  os::Descriptor direct = {};                // the same file opened for direct I/O, if the job uses it
+  std::optional<os::LeasedFile> still = {};  // the same file, leased and mapped: conversions read from it
+                                             // directly
 };
 
 struct LoadTarget {

@@ -149,7 +149,7 @@ class Load {
     }
     for (std::size_t i = 0; i < ends.size() && !job_.direct; ++i) {
       if (ends[i] == 0) continue;
-      Result<os::StillFile> held = os::StillFile::hold(source_.files[i].descriptor, ends[i]);
+      Result<os::LeasedFile> held = os::LeasedFile::hold(source_.files[i].descriptor, ends[i]);
       if (held) source_.files[i].still.emplace(std::move(*held));
     }
   }

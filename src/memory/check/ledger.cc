@@ -34,9 +34,9 @@ LedgerEntry* Ledger::take() noexcept {
   }
   if (entry == nullptr) entry = gone_.take(any);
   if (entry == nullptr) return nullptr;
-  const std::uint64_t place = entry->block.cookie;
+  const std::uint64_t cookie = entry->block.cookie;
   *entry = {};
-  entry->block.cookie = place;
+  entry->block.cookie = cookie;
   return entry;
 }
 

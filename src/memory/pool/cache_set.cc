@@ -162,6 +162,10 @@ void CacheSet::flush_bin(ThreadCache& cache, SizeClass size_class) noexcept {
 
 void CacheSet::flush_all() noexcept {
   const AllShut shut(*this);
+  flush_unused();
+}
+
+void CacheSet::flush_unused() noexcept {
   for_each([&](ThreadCache& cache) { flush(cache); });
 }
 

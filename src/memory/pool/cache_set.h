@@ -76,6 +76,7 @@ class CacheSet final : public CacheOwner, private os::ForkListener {
   // ---- With the mutex.
 
   void flush_all() noexcept;
+  void flush_unused() noexcept;  // the same when no other thread uses the pool any more, with the gates open
   // Makes the caches of a stream unreachable: their gates stay shut, and their blocks return to the slabs.
   void retire_stream(std::uint32_t stream) noexcept;
 

@@ -58,7 +58,7 @@ Pool::~Pool() {
   const bool usable = !core_.is_inherited() && backend().is_alive();
   caches_.stop_listening();  // before the mutex: a fork holds the list while it waits for the mutexes
   const os::Lock lock(core_.mutex);
-  if (usable) caches_.flush_all();
+  if (usable) caches_.flush_unused();
   if (usable && core_.usage.counts().live() + caches_.counts().live() == 0) supply_.close();
   // That memory no longer belongs to this process.
   if (!usable) core_.budget.give_up(core_.space.figures().committed);

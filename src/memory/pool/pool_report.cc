@@ -79,7 +79,7 @@ void Pool::explain(const Failure& failure, OutOfMemoryReport& report) const {
   // The tightest of its own limit and its parent's.
   const Budget& own = core_.budget;
   const Budget& parents = is_private() ? supply_.parent()->core().budget : own;
-  const bool of_parent = parents.limit() - parents.used() < own.limit() - own.used();
+  const bool of_parent = is_private() && parents.limit() - parents.used() < own.limit() - own.used();
   const Budget& tightest = of_parent ? parents : own;
   const std::size_t below_limit = tightest.limit() - std::min(tightest.limit(), tightest.used());
   const bool limited = below_limit < report.device_free_bytes;

@@ -97,7 +97,7 @@ Result<FileFacts> facts_of(int descriptor) noexcept {
   return facts;
 }
 
-Status give_memory(int descriptor, std::uint64_t offset, std::uint64_t bytes) noexcept {
+Status allocate_range(int descriptor, std::uint64_t offset, std::uint64_t bytes) noexcept {
   // In pieces: the kernel undoes a call that a signal interrupts, so a long call would never complete under a
   // periodic timer.
   constexpr std::uint64_t kPiece = 64ULL << 20;
@@ -110,7 +110,7 @@ Status give_memory(int descriptor, std::uint64_t offset, std::uint64_t bytes) no
   return {};
 }
 
-Status take_memory(int descriptor, std::uint64_t offset, std::uint64_t bytes) noexcept {
+Status punch_hole(int descriptor, std::uint64_t offset, std::uint64_t bytes) noexcept {
   if (bytes == 0) return {};
   const auto call = [&] {
     return fallocate(descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset), static_cast<off_t>(bytes));

@@ -45,9 +45,9 @@ Result<FileFacts> facts_of(int descriptor) noexcept;
 
 // Allocates memory for the range, or fails when there is none; contents are kept. After a failure parts of it
 // may be allocated.
-Status give_memory(int descriptor, std::uint64_t offset, std::uint64_t bytes) noexcept;
+Status allocate_range(int descriptor, std::uint64_t offset, std::uint64_t bytes) noexcept;
 // Frees the memory of the range (punches a hole). The bytes read as zero from then on.
-Status take_memory(int descriptor, std::uint64_t offset, std::uint64_t bytes) noexcept;
+Status punch_hole(int descriptor, std::uint64_t offset, std::uint64_t bytes) noexcept;
 
 enum class Access : unsigned char { read, write };
 Result<void*> map_file_range(int descriptor, std::uint64_t offset, std::size_t bytes, Access access) noexcept;

@@ -29,11 +29,11 @@ class ForkRegistry {
     for (ForkListener* l = first_listener; l != nullptr; l = l->next_) l->before_fork();
   }
 
-  static void after_fork_in_parent() noexcept { let_go(false); }
+  static void after_fork_in_parent() noexcept { unlock_all(false); }
 
   static void after_fork_in_child() noexcept {
     g_fork_generation.fetch_add(1, std::memory_order_relaxed);
-    let_go(true);
+    unlock_all(true);
   }
 
   static void install_handlers() noexcept {
@@ -62,7 +62,7 @@ class ForkRegistry {
     pthread_mutex_unlock(&guard);
   }
 
-  static void let_go(bool in_child) noexcept BERTH_NO_THREAD_ANALYSIS {
+  static void unlock_all(bool in_child) noexcept BERTH_NO_THREAD_ANALYSIS {
     for (ForkListener* l = first_listener; l != nullptr; l = l->next_) l->after_fork(in_child);
     for (Mutex* m = first; m != nullptr; m = m->next_) {
       if (in_child) m->promised_.store(false, std::memory_order_relaxed);  // its thread is not in the child

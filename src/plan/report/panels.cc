@@ -10,7 +10,7 @@ namespace berth::internal::plan {
 
 namespace {
 
-constexpr std::size_t kNamedSharers = 3;
+constexpr std::size_t kNamedValues = 3;
 
 using BufferValues = std::vector<std::vector<ValueId>>;  // by buffer
 
@@ -26,10 +26,10 @@ BufferValues find_buffer_values(const PlanTables& tables) {
 }
 
 // The values of a buffer besides the first.
-std::string shared_with(const Graph& graph, const std::vector<ValueId>& values, ValueId first) {
+std::string others_of(const Graph& graph, const std::vector<ValueId>& values, ValueId first) {
   std::string names;
   std::size_t named = 0;
-  for (auto v = values.begin(); v != values.end() && named < kNamedSharers; ++v) {
+  for (auto v = values.begin(); v != values.end() && named < kNamedValues; ++v) {
     if (*v == first) continue;
     names += text::join(names.empty() ? "" : ", ", text::printable(value_name(graph, *v), 60));
     ++named;
@@ -40,7 +40,7 @@ std::string shared_with(const Graph& graph, const std::vector<ValueId>& values, 
 
 std::string note_of(const Graph& graph, const std::vector<ValueId>& values, ValueId first) {
   std::string note;
-  if (values.size() > 1) note = text::join("same bytes as ", shared_with(graph, values, first));
+  if (values.size() > 1) note = text::join("same bytes as ", others_of(graph, values, first));
   if (std::ranges::any_of(values, [&](ValueId v) { return graph.values[v].output; }))
     note += text::join(note.empty() ? "" : "; ", "an output");
   return note;

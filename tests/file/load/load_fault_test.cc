@@ -12,8 +12,8 @@
 #include <thread>
 
 #include "file/load/load_support.h"
+#include "os/file/leased_file.h"
 #include "os/file/read_parts.h"
-#include "os/file/still_file.h"
 #include "os/inject.h"
 #include "support/errors.h"
 #include "support/failing_calls.h"
@@ -199,7 +199,7 @@ TEST(LoadFault, ReadsWhatItConvertsWhereAFileCannotBeHeldStill) {
   }
   const std::ofstream writer(made.path(), std::ios::binary | std::ios::app);
   made.expect_all(made.load("cpu", options, 16 << 10), options, "with somebody who may write");
-  EXPECT_FALSE(os::StillFile::hold(made.source().files[0].descriptor, 100).ok());
+  EXPECT_FALSE(os::LeasedFile::hold(made.source().files[0].descriptor, 100).ok());
 }
 
 // How many bytes of mappings of the file are in this process's page tables.
@@ -216,16 +216,16 @@ std::size_t resident_bytes(const std::string& path) {
 
 TEST(LoadFault, LetsGoOfThePagesThatItConvertedAndOfNoOthers) {
   const TensorFiles& made = sample();
-  const Result<os::StillFile> held = os::StillFile::hold(made.source().files[0].descriptor, 400'000);
+  const Result<os::LeasedFile> held = os::LeasedFile::hold(made.source().files[0].descriptor, 400'000);
   const std::size_t page = 4096;
   if (!held || sysconf(_SC_PAGESIZE) != 4096) GTEST_SKIP() << "files cannot be held still here, or pages are larger";
   ASSERT_NE(held->touch(0, 400'000), nullptr);
   const std::size_t whole = resident_bytes(made.path());
   ASSERT_GE(whole, 400'000U);
-  held->let_go(page - 1, 10 * page + 2);
+  held->drop_pages(page - 1, 10 * page + 2);
   EXPECT_EQ(resident_bytes(made.path()), whole - 10 * page) << "the pages at both ends are a neighbour's too";
-  held->let_go(100, 200);
-  held->let_go(20 * page + 1, page);
+  held->drop_pages(100, 200);
+  held->drop_pages(20 * page + 1, page);
   EXPECT_EQ(resident_bytes(made.path()), whole - 10 * page) << "no page lies inside";
   EXPECT_NE(held->touch(page, page), nullptr) << "they come back";
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "os/file/still_file.h"
+#include "os/file/leased_file.h"
 
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -31,12 +31,12 @@ bool is_local(int descriptor) noexcept {
 
 }  // namespace
 
-Result<StillFile> StillFile::hold(int descriptor, std::size_t bytes) noexcept {
+Result<LeasedFile> LeasedFile::hold(int descriptor, std::size_t bytes) noexcept {
   const auto refused = [] { return Failure{ErrorCode::unsupported, errno, "the file cannot be held still"}; };
   if (!is_local(descriptor)) return Failure{ErrorCode::unsupported, 0, "its file system is not known to be of this machine alone"};
   char self[64];
   std::snprintf(self, sizeof self, "/proc/self/fd/%d", descriptor);
-  StillFile held(Descriptor(must_fail("open") ? -1 : open(self, O_RDONLY | O_CLOEXEC)));
+  LeasedFile held(Descriptor(must_fail("open") ? -1 : open(self, O_RDONLY | O_CLOEXEC)));
   if (!held.lease_) return refused();
   // No signal may announce a lease break, as it would end the process: `touch` polls instead. Until the owner
   // is removed below, the signal is SIGURG, which is ignored by default.
@@ -50,13 +50,13 @@ Result<StillFile> StillFile::hold(int descriptor, std::size_t bytes) noexcept {
   return held;
 }
 
-StillFile::~StillFile() {
+LeasedFile::~LeasedFile() {
   if (data_ != nullptr) munmap(const_cast<std::byte*>(data_), bytes_);
   // Released explicitly, and not by closing the last descriptor: a child that was forked meanwhile has one too.
   if (lease_) fcntl(lease_.number(), F_SETLEASE, F_UNLCK);
 }
 
-const std::byte* StillFile::touch(std::uint64_t offset, std::size_t bytes) const noexcept {
+const std::byte* LeasedFile::touch(std::uint64_t offset, std::size_t bytes) const noexcept {
   const Result<bool> there = populate(data_ + offset, bytes, false);
   if (!there || !*there) return nullptr;
   // Checked last: a writer that comes from now on is blocked for longer than the read takes.
@@ -64,7 +64,7 @@ const std::byte* StillFile::touch(std::uint64_t offset, std::size_t bytes) const
   return held ? data_ + offset : nullptr;
 }
 
-void StillFile::let_go(std::uint64_t offset, std::size_t bytes) const noexcept {
+void LeasedFile::drop_pages(std::uint64_t offset, std::size_t bytes) const noexcept {
   const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
   const std::uint64_t begin = (offset + page - 1) & ~(page - 1);
   const std::uint64_t end = (offset + bytes) & ~(page - 1);
