@@ -91,7 +91,7 @@ class Direct : public Allocator {
       const BlockVerdict verdict = judge(found, block, next_serial_);
       if (verdict != BlockVerdict::ok) return verdict;
       entry = *found;
-      complete(known, block, entry.known());
+      if (known != nullptr) complete(known, block, entry.known());
       count_free(entry);
       if (!entry.has_users && holds_.any()) {
         found->freed_in_hold = true;

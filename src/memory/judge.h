@@ -26,7 +26,7 @@ struct KnownBlock {
 // `known` is null if the allocator has no entry at the block's address. A block without a serial
 // (Allocator::block_at) is judged by the other fields. A serial below `next_serial` was handed out: if no entry
 // has it any more, its block was freed.
-inline BlockVerdict judge(const KnownBlock* known, const Block& block, std::uint64_t next_serial) noexcept {
+[[gnu::always_inline]] inline BlockVerdict judge(const KnownBlock* known, const Block& block, std::uint64_t next_serial) noexcept {
   const bool has_serial = block.serial != 0;
   if (known == nullptr) return has_serial && block.serial < next_serial ? BlockVerdict::double_free : BlockVerdict::foreign;
   if (known->allocator_id != block.allocator_id) return BlockVerdict::foreign;
@@ -41,7 +41,7 @@ concept KnowsItsBlock = requires(const Entry& entry) {
 
 // The same for an allocator's own kind of entry. Null: there is none.
 template <KnowsItsBlock Entry>
-BlockVerdict judge(const Entry* entry, const Block& block, std::uint64_t next_serial) noexcept {
+[[gnu::always_inline]] inline BlockVerdict judge(const Entry* entry, const Block& block, std::uint64_t next_serial) noexcept {
   if (entry == nullptr) return judge(static_cast<const KnownBlock*>(nullptr), block, next_serial);
   const KnownBlock known = entry->known();
   return judge(&known, block, next_serial);

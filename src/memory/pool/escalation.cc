@@ -6,8 +6,7 @@ namespace berth::internal::memory {
 using Effort = Space::Effort;
 using Wait = StreamBook::Wait;
 
-bool Escalation::next(Status& done) noexcept {
-  if (tried_ != Tried::nothing && done) return false;
+bool Escalation::escalate(Status& done) noexcept {
   Supply& supply = supply_;
   switch (tried_) {
     case Tried::nothing:

@@ -20,7 +20,7 @@ class Escalation {
   Escalation(Supply& supply, std::uint32_t stream) noexcept : supply_(supply), stream_(stream) {}
 
   // Whether to try (again), with `level()`, after what the last attempt said. If not, `done` is the answer.
-  bool next(Status& done) noexcept;
+  bool next(Status& done) noexcept { return (tried_ == Tried::nothing || !done) && escalate(done); }
   Space::Effort level() const noexcept { return level_; }
 
  private:
@@ -31,6 +31,7 @@ class Escalation {
     level_ = level;
     return true;
   }
+  bool escalate(Status& done) noexcept;
   bool try_device(Status& done) noexcept;
   bool may_go_on(const Status& done) const noexcept;
 

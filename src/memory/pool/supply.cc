@@ -18,13 +18,12 @@ constexpr std::size_t kMostBytes = 16_MiB;  // and at most so many bytes
 
 }  // namespace
 
-Result<std::uint32_t> Supply::ready(StreamRef stream) noexcept {
+Result<std::uint32_t> Supply::make_ready(StreamRef stream) noexcept {
   if (!core_.is_open()) {
     if (holds_.any()) return Failure{ErrorCode::busy, 0, "the pool is empty, and its device is held"};
     if (const Status opened = core_.open(); !opened) return opened.failure();
   }
   std::uint32_t number = book_.find(stream);
-  if (number < ready_streams_ && (number != 0 || !stream)) return number;  // nearly always
   if (stream && number == 0) {
     if (!holds_.any()) book_.retire_streams([&](std::uint32_t gone) { caches_.retire_stream(gone); });
     number = book_.find(stream);  // another thread may have added it meanwhile

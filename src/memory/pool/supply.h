@@ -25,7 +25,10 @@ class Supply final : public PageLender {
       : core_(core), book_(book), caches_(caches), parent_(std::move(parent)) {}
 
   // Opens the range, and makes room for a stream in all tables; its number. With the mutex; releases it.
-  Result<std::uint32_t> ready(StreamRef stream) noexcept;
+  Result<std::uint32_t> ready(StreamRef stream) noexcept {
+    const std::uint32_t number = book_.find(stream);
+    return number < ready_streams_ && (number != 0 || !stream) ? number : make_ready(stream);  // nearly always the first
+  }
   // The calling thread's cache for a stream; nullptr when there can be none. Without the mutex.
   ThreadCache* cache_for(StreamRef stream) noexcept {
     return caches_.find_or_add(stream, [&] { return ready(stream); });
@@ -74,6 +77,7 @@ class Supply final : public PageLender {
     caches_.flush_all();
     book_.settle(wait);
   }
+  Result<std::uint32_t> make_ready(StreamRef stream) noexcept;
   bool is_usable() const noexcept { return !holds_.any() && !core_.is_inherited() && core_.is_open(); }
   // Makes the pools that exchange pages with this one release what they have cached, as far as they may. False:
   // there are none. With the mutex; releases it.

@@ -6,16 +6,13 @@
 namespace berth::internal::memory {
 
 bool PageFill::enter() noexcept {
-  if (!status_) return false;
+  std::array<std::size_t, 1> any;
+  if (!status_ || list_missing(request_, any) == 0) return false;
   borrow();
   if (!state_.map.reserve_nodes(FillSteps::kMostNodes)) return refuse({ErrorCode::out_of_memory, 0, "no heap for the pool's tables"});
   if (state_.map.rules().move_in_use && request_.stream != 0) state_.echoes.make_room(kMostSteps);
   request_.loans = loans();
   plan_ = plan_fill(state_.view(), request_);
-  if (plan_.count == 0) {
-    settle();
-    return false;
-  }
   round_.emplace(state_, plan_, std::span(loans_).first(loan_count_));
   if (const Budget* const limit = round_->enter(first_)) return refuse(limit->refusal());
   point_ = std::max(point_, round_->youngest_in_use());

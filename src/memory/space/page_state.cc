@@ -20,12 +20,6 @@ PageView PageState::view() const noexcept {
           .echo_room = echoes.room()};
 }
 
-PoolExtent* PageState::make_live(PoolExtent* from, std::size_t begin, std::size_t bytes) noexcept {
-  PoolExtent* const made = map.part_of(begin).cut(from, begin, bytes, ExtentState::live);
-  accounts.hand_out(bytes);
-  return made;
-}
-
 std::string PageState::audit() const {
   if (std::string wrong = map.audit(); !wrong.empty()) return wrong;
   std::size_t live = 0;

@@ -20,7 +20,11 @@ struct PageState {
   PageView view() const noexcept;
 
   // [begin, begin + bytes) of a cached extent. REQUIRES: Extents::kNodesPerCut nodes are reserved.
-  PoolExtent* make_live(PoolExtent* from, std::size_t begin, std::size_t bytes) noexcept;
+  PoolExtent* make_live(PoolExtent* from, std::size_t begin, std::size_t bytes) noexcept {
+    PoolExtent* const made = map.part_of(begin).cut(from, begin, bytes, ExtentState::live);
+    accounts.hand_out(bytes);
+    return made;
+  }
 
   std::string audit() const;
 
