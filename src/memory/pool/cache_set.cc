@@ -46,7 +46,7 @@ ThreadCache* CacheSet::add(std::uint32_t stream, std::uint64_t stream_id) noexce
   if (cache == nullptr) return nullptr;
   cache->owned = true;
   caches_[made + 1].store(cache, std::memory_order_release);  // complete, for readers without the mutex
-  count_.store(made + 1, std::memory_order_release);
+  count_.store(made + 1, std::memory_order_relaxed);          // as for count()
   return cache;
 }
 
@@ -121,7 +121,7 @@ void CacheSet::read_inbox(ThreadCache& cache, Spill& spill, IntoBins into_bins) 
     entry->mark.store(0);
     if (entry->serial.load() != message.serial) {
       // Two threads freed it at the same moment, and both frees were accepted; this is the second.
-      late_double_frees_.fetch_add(1, std::memory_order_relaxed);
+      late_double_frees_.fetch_add(1, std::memory_order_relaxed);  // a number that guards no other memory
       continue;
     }
     entry->serial.store(0);

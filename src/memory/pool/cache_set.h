@@ -35,7 +35,9 @@ class CacheSet final : public CacheOwner, private os::ForkListener {
   // The calling thread's cache of that number, else nullptr. It becomes the thread's front cache.
   ThreadCache* find_own(std::uint32_t number) const noexcept { return ThreadCaches::find_number(core_.id, number); }
   // REQUIRES: a live block, or one that was, has this number as its owner.
+  // acquire: the cache is complete.
   ThreadCache& operator[](std::uint32_t number) const noexcept { return *caches_[number].load(std::memory_order_acquire); }
+  // relaxed: the pointers to the caches have an order of their own.
   std::uint32_t count() const noexcept { return count_.load(std::memory_order_relaxed); }
   // Whether a cache, or the pool itself, has ever handed out a block with such a serial.
   bool was_issued(std::uint64_t serial) const noexcept { return serial != 0 && serial >> ThreadCache::kSerialShift <= count(); }
@@ -55,13 +57,14 @@ class CacheSet final : public CacheOwner, private os::ForkListener {
     const CacheSet& caches_;
   };
 
-  // ---- With the mutex. REQUIRES: the caller owns the cache, or has shut the gates.
-
   // Takes in the blocks that other threads have freed, and only now counts them as freed. At most one inbox
-  // full, because other threads may keep sending. Needs no mutex, only the gate.
+  // full, because other threads may keep sending. Without the mutex too. REQUIRES: as below.
   enum class IntoBins : bool { no, yes };
   void read_inbox(ThreadCache& cache, Spill& spill, IntoBins into_bins) noexcept;
-  // The same, with the blocks returned to the slabs.
+
+  // ---- With the mutex. REQUIRES: the caller owns the cache, or has shut the gates.
+
+  // Reads the inbox, and returns the blocks to the slabs.
   void drain_inbox(ThreadCache& cache) noexcept;
   void return_to_slabs(std::span<BlockEntry* const> entries) noexcept;
   void flush(ThreadCache& cache) noexcept;
@@ -94,7 +97,7 @@ class CacheSet final : public CacheOwner, private os::ForkListener {
 
   // Reports the double frees that were found in inboxes.
   void report_late_double_frees() noexcept;
-  void thread_ended(ThreadCache* cache) noexcept override;  // its thread has ended
+  void thread_ended(ThreadCache* cache) noexcept override;  // another thread may have it
 
  private:
   static constexpr std::uint32_t kMostCaches = 4096;
@@ -132,8 +135,7 @@ ThreadCache* CacheSet::find_or_add(StreamRef stream, const Ready& ready) noexcep
     while (ThreadCache* const retired = ThreadCaches::forget_retired(core_.id)) retired->owned = false;
     if (number) added = add(*number, stream.id());
   }
-  // The thread's list keeps no pool alive, but must be able to: when the thread ends, its cache is retired
-  // here.
+  // Kept as a weak pointer: the thread keeps no pool alive, and when it ends it calls thread_ended of one that lives.
   if (added != nullptr) ThreadCaches::enter(std::shared_ptr<CacheOwner>(pool_.shared_from_this(), this), {core_.id, stream.state(), added});
   return added;
 }

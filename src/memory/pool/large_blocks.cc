@@ -12,7 +12,6 @@ namespace berth::internal::memory {
 namespace {
 
 constexpr std::uint32_t kPollKeptEvery = 16;  // frees of a kept block, which drive the decay as other frees do
-constexpr Failure kNoHeap{ErrorCode::out_of_memory, 0, "no heap for the block's list of streams"};
 constexpr Failure kTooLarge{ErrorCode::out_of_memory, 0, "no address space is that large"};
 
 // What the thread did last with large memory: how many times in a row it has freed and allocated the same size.
@@ -174,8 +173,8 @@ BlockVerdict LargeBlocks::free(BlockEntry* entry, const Block& block, When when)
 Result<BlockVerdict> LargeBlocks::note_use(BlockEntry* entry, const Block& block, StreamRef stream, std::uint32_t number) noexcept {
   recall(entry);
   if (const BlockVerdict verdict = judge(entry, block); verdict != BlockVerdict::ok) return verdict;
-  if (number == 0 || number == book_.stream_of(entry)) return BlockVerdict::ok;
-  return book_.note_use(entry, stream) ? Result<BlockVerdict>(BlockVerdict::ok) : kNoHeap;
+  const Status noted = book_.note_use(entry, stream, number);
+  return noted ? Result<BlockVerdict>(BlockVerdict::ok) : noted.failure();
 }
 
 bool LargeBlocks::grow(BlockEntry* entry, Block& block, std::size_t bytes) noexcept {

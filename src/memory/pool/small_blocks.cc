@@ -20,8 +20,6 @@ constexpr std::size_t kLeastBudget = std::size_t{2} << 20;
 constexpr std::size_t kMostBudget = std::size_t{64} << 20;
 constexpr std::size_t kBudgetShare = 16;
 
-constexpr Failure kNoHeap{ErrorCode::out_of_memory, 0, "no heap for the block's list of streams"};
-
 void spill_first(ThreadCache& cache, Bin& bin, std::uint32_t count, Spill& spill) noexcept {
   for (BlockEntry* const entry : bin.entries().first(count)) cache.give_up(entry, spill);
   bin.remove_first(count);
@@ -281,10 +279,8 @@ Result<BlockVerdict> SmallBlocks::note_use(BlockEntry* entry, const Block& block
   std::optional<CacheSet::AllShut> shut;
   if (owner != 0 && (core_.is_inherited() || caches_.find_own(owner) == nullptr)) shut.emplace(caches_);
   if (const BlockVerdict verdict = judge(entry, block); verdict != BlockVerdict::ok) return verdict;
-  if (number == 0 || number == book_.stream_of(entry)) return BlockVerdict::ok;
-  if (!book_.note_use(entry, stream)) return kNoHeap;
-  entry->kind.store(entry->kind.load() | BlockEntry::kExtraUses);
-  return BlockVerdict::ok;
+  const Status noted = book_.note_use(entry, stream, number);
+  return noted ? Result<BlockVerdict>(BlockVerdict::ok) : noted.failure();
 }
 
 // ---- growth

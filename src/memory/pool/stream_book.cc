@@ -25,6 +25,14 @@ std::uint32_t StreamBook::stream_of(const BlockEntry* entry) const noexcept {
   return entry->is_large() ? core_.space.extent(entry->extent())->stream : core_.slabs.stream_at(entry->offset());
 }
 
+Status StreamBook::note_use(BlockEntry* entry, StreamRef stream, std::uint32_t number) noexcept {
+  if (number == 0 || number == stream_of(entry)) return {};
+  if (!extra_.add(core_.entries.number(entry), stream.id()))
+    return Failure{ErrorCode::out_of_memory, 0, "no heap for the block's list of streams"};
+  if (!entry->is_large()) entry->kind.store(entry->kind.load() | BlockEntry::kExtraUses);
+  return {};
+}
+
 void StreamBook::release(BlockEntry* entry) noexcept {
   PoolExtent* extent = nullptr;
   if (entry->is_large()) {

@@ -28,8 +28,9 @@ class StreamBook {
   // The stream that a block returns to.
   std::uint32_t stream_of(const BlockEntry* entry) const noexcept;
 
-  // Notes that another stream uses a live block in addition to its own. False when there is no heap.
-  bool note_use(const BlockEntry* entry, StreamRef stream) noexcept { return extra_.add(core_.entries.number(entry), stream.id()); }
+  // Notes that a stream, by its number, uses a live block in addition to the block's own; nothing for no stream or its
+  // own. Fails when there is no heap. REQUIRES: the caller owns the entry.
+  Status note_use(BlockEntry* entry, StreamRef stream, std::uint32_t number) noexcept;
   // Whether a block that is freed must wait here for other streams; then it does, and `release` follows by
   // itself.
   bool must_wait(const BlockEntry* entry) noexcept { return !extra_.empty() && extra_.free(core_.entries.number(entry), uses_); }
