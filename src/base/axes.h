@@ -16,6 +16,8 @@
 // longest possible rows. Nothing here allocates. Any thread.
 namespace berth::internal::base {
 
+using AxisArray = std::array<std::int64_t, kMaxRank>;  // a number for each axis; the first `rank` are used
+
 struct LoopAxis {
   std::int64_t size;
   std::int64_t source_stride;  // in elements
@@ -56,7 +58,7 @@ inline Loop make_loop(const Shape& shape, const Strides& source, const Strides& 
 // elements and start from those given.
 template <class Visit>
 void for_each_index(std::span<const LoopAxis> axes, std::int64_t source, std::int64_t target, Visit visit) {
-  std::array<std::int64_t, kMaxRank> index;
+  AxisArray index;
   for (std::size_t axis = 0; axis < axes.size(); ++axis) index[axis] = 0;
   while (true) {
     visit(source, target);

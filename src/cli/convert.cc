@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/refuse.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/tensor_source.h"
@@ -22,23 +23,19 @@ struct Wanted {
   std::uint64_t align = 4096;
 };
 
-[[noreturn]] void refuse(ErrorCode code, std::string asked, std::string why, std::string help) {
-  throw ArgumentError(code, {std::move(asked), std::move(why), std::move(help)});
-}
-
 Wanted wanted_by(const ConvertCommand& command) {
   Wanted wanted{.arrays = command.out.ends_with(".npz") || command.out.ends_with(".npy"), .dtype = {}};
   if (!command.dtype.empty()) wanted.dtype = parse_dtype(command.dtype);
   if (wanted.dtype && info(*wanted.dtype).kind != DTypeKind::floating)
-    refuse(ErrorCode::unsupported_dtype, text::join("--dtype ", command.dtype),
-           "only floating-point tensors are converted, to another such dtype", "use f64, f32, bf16, f16 or an f8");
+    base::refuse(ErrorCode::unsupported_dtype, text::join("--dtype ", command.dtype),
+                 "only floating-point tensors are converted, to another such dtype", "use f64, f32, bf16, f16 or an f8");
   if (command.align.empty()) return wanted;
   if (wanted.arrays)
-    refuse(ErrorCode::invalid_argument, text::join("--align for ", text::quoted(command.out)),
-           "arrays of NumPy are always aligned to 64 bytes", "leave it out, or write safetensors");
+    base::refuse(ErrorCode::invalid_argument, text::join("--align for ", text::quoted(command.out)),
+                 "arrays of NumPy are always aligned to 64 bytes", "leave it out, or write safetensors");
   if (!text::parse_bytes(command.align, wanted.align))
-    refuse(ErrorCode::invalid_alignment, text::join("--align ", text::quoted(command.align)), "it is not a byte count",
-           "use 4096 or 64KiB");
+    base::refuse(ErrorCode::invalid_alignment, text::join("--align ", text::quoted(command.align)), "it is not a byte count",
+                 "use 4096 or 64KiB");
   return wanted;
 }
 
@@ -48,7 +45,7 @@ struct Outcome {
   std::uint64_t bytes_out = 0;
 };
 
-std::string bar(std::uint64_t part, std::uint64_t whole) {
+std::string progress_bar(std::uint64_t part, std::uint64_t whole) {
   constexpr std::uint64_t kWidth = 30;
   const std::uint64_t full = whole == 0 ? kWidth : part / 1024 * kWidth / std::max<std::uint64_t>(whole / 1024, 1);
   std::string out;
@@ -94,8 +91,8 @@ class Conversion {
   void write_arrays() {
     const bool many = command_.out.ends_with(".npz");
     if (const std::size_t count = source_.entries().size(); !many && count != 1)
-      refuse(ErrorCode::invalid_argument, text::join("writing ", count_of(count, "tensor"), " to ", text::quoted(command_.out)),
-             "an .npy file holds one", "write an .npz file");
+      base::refuse(ErrorCode::invalid_argument, text::join("writing ", count_of(count, "tensor"), " to ", text::quoted(command_.out)),
+                   "an .npy file holds one", "write an .npz file");
     std::vector<NamedTensor> arrays;
     for (const TensorEntry& entry : source_.entries()) {
       say(entry);
@@ -120,7 +117,7 @@ class Conversion {
   }
 
   void say(const TensorEntry& entry) {
-    progress_.say(fmt::format("{} {} of {}  {}", bar(done_, outcome_.bytes_in), text::bytes(done_), text::bytes(outcome_.bytes_in),
+    progress_.say(fmt::format("{} {} of {}  {}", progress_bar(done_, outcome_.bytes_in), text::bytes(done_), text::bytes(outcome_.bytes_in),
                               text::printable(entry.name, 40)));
   }
 

@@ -16,14 +16,14 @@ namespace berth::internal::cli {
 
 namespace {
 
-constexpr std::size_t kMost = 4_GiB;  // a small file can decompress to any size
+constexpr std::size_t kMostInput = 4_GiB;  // a small file can decompress to any size
 constexpr unsigned kPiece = 1U << 20;
 
 struct Close {
   void operator()(gzFile_s* file) const noexcept { gzclose_r(file); }
 };
 
-[[noreturn]] void refuse(const std::string& path, std::string why, std::string help) {
+[[noreturn]] void refuse_file(const std::string& path, std::string why, std::string help) {
   throw FormatError(ErrorCode::format_error, {text::join("reading ", text::quoted(path)), std::move(why), std::move(help)},
                     {{"path", text::printable(path)}});
 }
@@ -39,7 +39,7 @@ struct Close {
   int code = Z_OK;
   const char* const message = gzerror(file, &code);
   if (code == Z_ERRNO) refuse_to_read("reading ", path);
-  refuse(path, text::printable(message), "check that the file is whole");
+  refuse_file(path, text::printable(message), "check that the file is whole");
 }
 
 }  // namespace
@@ -57,10 +57,10 @@ std::string read_input(const std::string& path) {
     size += static_cast<std::size_t>(got);
     bytes.resize(size);
     if (got == 0) break;
-    if (size > kMost) refuse(path, "it holds more than 4 GiB", "split it");
+    if (size > kMostInput) refuse_file(path, "it holds more than 4 GiB", "split it");
   }
   // A truncated gzip file reads like a complete one; only gzerror tells.
-  if (int code = Z_OK; gzerror(file.get(), &code), code != Z_OK) refuse(path, "the gzip data is truncated", "copy the file again");
+  if (int code = Z_OK; gzerror(file.get(), &code), code != Z_OK) refuse_file(path, "the gzip data is truncated", "copy the file again");
   return bytes;
 }
 

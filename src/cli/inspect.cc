@@ -118,7 +118,7 @@ std::string to_json(const std::string& path, const TensorSource& source, const F
   return json.take() + "\n";
 }
 
-std::string bar(std::uint64_t part, std::uint64_t whole) {
+std::string share_bar(std::uint64_t part, std::uint64_t whole) {
   constexpr std::uint64_t kWidth = 20;
   const std::uint64_t full = whole == 0 ? 0 : (part * kWidth + whole / 2) / whole;
   std::string out;
@@ -131,7 +131,7 @@ std::string totals_table(std::string title, const std::vector<Total>& all, std::
   Table table({{std::move(title)}, {"tensors", right}, {"bytes", right}, {""}});
   for (const Total& one : std::span(all).first(std::min(most, all.size())))
     table.add({paint(Mood::strong, text::printable(one.what, 60)), fmt::format("{}", one.tensors), text::bytes(one.bytes),
-               bar(one.bytes, bytes)});
+               share_bar(one.bytes, bytes)});
   std::string out = table.to_string();
   if (all.size() > most) out += fmt::format("… and {} more\n", all.size() - most);
   return out;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/refuse.h"
 #include "base/text.h"
 #include "berth/berth.h"
 #include "berth/extend.h"
@@ -21,15 +22,11 @@ namespace berth::internal::cli {
 namespace {
 
 // The graph that was read, and the text above the table.
-struct Source {
+struct PlanSource {
   Graph graph;
   std::string about = {};
   std::vector<std::string> unknown = {};  // of a model: values of unknown shape
 };
-
-[[noreturn]] void refuse(std::string asked, std::string why, std::string help) {
-  throw ArgumentError(ErrorCode::invalid_argument, {std::move(asked), std::move(why), std::move(help)});
-}
 
 std::map<std::string, std::int64_t, std::less<>> parse_bindings(const std::vector<std::string>& texts) {
   std::map<std::string, std::int64_t, std::less<>> bindings;
@@ -40,7 +37,7 @@ std::map<std::string, std::int64_t, std::less<>> parse_bindings(const std::vecto
     const char* const end = one.data() + one.size();
     const auto [stop, error] = std::from_chars(begin, end, size);
     if (equals == std::string::npos || equals == 0 || error != std::errc() || stop != end || size < 0)
-      refuse(text::join("--bind ", text::quoted(one)), "it does not say which dimension has which size", "write batch=8,seq=128");
+      base::refuse(text::join("--bind ", text::quoted(one)), "it does not say which dimension has which size", "write batch=8,seq=128");
     const auto [at, added] = bindings.try_emplace(one.substr(0, equals), size);
     if (!added && at->second != size)
       throw ArgumentError(ErrorCode::binding_conflict, {text::join("--bind ", text::quoted(one)),
@@ -69,11 +66,11 @@ bool is_onnx(const std::string& path, std::string_view bytes) {
   return path.ends_with(".onnx") || bytes.starts_with('\x08');  // the field tag of ir_version
 }
 
-Source read_model(const PlanCommand& command, std::string_view bytes) {
+PlanSource read_model(const PlanCommand& command, std::string_view bytes) {
   OnnxOptions options{.bind = parse_bindings(command.bind), .allow_unknown = command.allow_unknown};
   options.external_size = [folder = folder_of(command.path)](const std::string& path) { return external_size(folder, path); };
   OnnxModel model = read_onnx(bytes, options, command.path);
-  Source source{std::move(model.graph)};
+  PlanSource source{std::move(model.graph)};
   source.unknown = std::move(model.unknown);
   source.about = fmt::format("opset {}, {} weights of {}", model.opset, model.weights, text::bytes(model.weight_bytes));
   if (model.subgraph_values != 0) source.about += fmt::format(", {} values in subgraphs not planned", model.subgraph_values);
@@ -91,13 +88,13 @@ auto answer(Make make, IsOfTheFile is_of_the_file) {
   }
 }
 
-Source read_bytes(const PlanCommand& command, const Input& input) {
+PlanSource read_bytes(const PlanCommand& command, const Input& input) {
   if (is_onnx(command.path, input.bytes())) return read_model(command, input.bytes());
-  if (!command.bind.empty()) refuse("--bind", "only ONNX models have symbolic dimensions", "leave it out");
+  if (!command.bind.empty()) base::refuse("--bind", "only ONNX models have symbolic dimensions", "leave it out");
   return {read_graph(input.bytes(), command.path)};
 }
 
-Source read_source(const PlanCommand& command) {
+PlanSource read_source(const PlanCommand& command) {
   const Input input(command.path);
   return answer([&] { return read_bytes(command, input); },
                 [](ErrorCode code) {
@@ -122,7 +119,7 @@ PlanOptions make_options(const PlanCommand& command) {
   for (const std::string& one : command.arenas) {
     const std::size_t equals = one.rfind('=');
     ArenaOption arena{one.substr(0, equals)};
-    if (arena.name.empty()) refuse(text::join("--arena ", text::quoted(one)), "it has no name", "write sram=512KiB, or dram");
+    if (arena.name.empty()) base::refuse(text::join("--arena ", text::quoted(one)), "it has no name", "write sram=512KiB, or dram");
     if (equals != std::string::npos) arena.capacity_bytes = parse_byte_count(one.substr(equals + 1), "--arena");
     options.arenas.push_back(std::move(arena));
   }
@@ -194,7 +191,7 @@ Table attempts_table(const Plan& plan) {
   return table;
 }
 
-std::string heading(const PlanCommand& command, const Source& source, const Plan& plan) {
+std::string heading(const PlanCommand& command, const PlanSource& source, const Plan& plan) {
   std::string out =
       fmt::format("{}: {} nodes, {} buffers", text::printable(command.path), plan.graph().nodes.size(), plan.buffers().size());
   if (!source.about.empty()) out += ", " + source.about;
@@ -266,7 +263,7 @@ std::string not_needed(const Plan& plan) {
                     : paint(Mood::quiet, fmt::format("  {} more were not needed: the bound is reached (--all runs them)", count)) + "\n";
 }
 
-std::string plan_text(const PlanCommand& command, const Source& source, const Plan& plan) {
+std::string plan_text(const PlanCommand& command, const PlanSource& source, const Plan& plan) {
   std::string out = heading(command, source, plan) + "\n" + orders_text(plan) + attempts_table(plan).to_string() + not_needed(plan);
   out += chunks_text(plan);
   if (plan.has_locations())
@@ -276,7 +273,7 @@ std::string plan_text(const PlanCommand& command, const Source& source, const Pl
   return out + verdict(command, plan);
 }
 
-std::string plan_json(const PlanCommand& command, const Source& source, const Plan& plan) {
+std::string plan_json(const PlanCommand& command, const PlanSource& source, const Plan& plan) {
   JsonWriter json(JsonWriter::Style::pretty);
   json.begin_object().member("file", command.path);
   plan.write_json(json, detail_of(command));
@@ -300,8 +297,8 @@ Plan plan_source(Graph graph, const PlanOptions& options) {
 Exit run_plan(const PlanCommand& command) {
   PlanOptions options = make_options(command);
   if (!command.budget.empty()) return run_budget(command, read_source(command).graph, std::move(options));
-  if (!command.move_to.empty()) refuse("--move-to without --budget", "nothing is moved then", "give a budget");
-  Source source;
+  if (!command.move_to.empty()) base::refuse("--move-to without --budget", "nothing is moved then", "give a budget");
+  PlanSource source;
   std::optional<Plan> made;
   {
     Progress progress;

@@ -23,13 +23,13 @@ struct Attempt {
   std::optional<Error> error;
 };
 
-struct Source {
+struct ReplaySource {
   Trace trace;
   ReplayScript script;
 };
 
-Source open_source(const ReplayCommand& command) {
-  Source source{read_trace(read_input(command.path), command.path), {}};
+ReplaySource open_source(const ReplayCommand& command) {
+  ReplaySource source{read_trace(read_input(command.path), command.path), {}};
   source.script = plan_replay(source.trace.events, command.scale);
   if (command.html.empty()) source.trace.events = {};
   return source;
@@ -56,12 +56,12 @@ Attempt attempt(const ReplayCommand& command, const ReplayScript& script, const 
   }
 }
 
-void write_source(JsonWriter& json, const ReplayCommand& command, const Source& source) {
+void write_source(JsonWriter& json, const ReplayCommand& command, const ReplaySource& source) {
   json.member("trace", command.path).member("scale", command.scale);
   json.member("dropped", source.trace.dropped).member("unpaired", source.trace.unpaired).member("complete", source.trace.complete);
 }
 
-std::string result_json(const ReplayCommand& command, const Source& source, const ReplayResult& result) {
+std::string result_json(const ReplayCommand& command, const ReplaySource& source, const ReplayResult& result) {
   JsonWriter json(JsonWriter::Style::pretty);
   json.begin_object();
   write_source(json, command, source);
@@ -70,7 +70,7 @@ std::string result_json(const ReplayCommand& command, const Source& source, cons
   return json.take() + "\n";
 }
 
-std::string compare_json(const ReplayCommand& command, const Source& source, const std::vector<Attempt>& attempts) {
+std::string compare_json(const ReplayCommand& command, const ReplaySource& source, const std::vector<Attempt>& attempts) {
   JsonWriter json(JsonWriter::Style::pretty);
   json.begin_object();
   write_source(json, command, source);
@@ -86,8 +86,6 @@ std::string compare_json(const ReplayCommand& command, const Source& source, con
   json.end_array().end_object();
   return json.take() + "\n";
 }
-
-constexpr const char* kUnknown = "–";
 
 std::string nanoseconds(std::optional<double> ns) { return ns ? fmt::format("{:.{}f} ns", *ns, *ns < 100 ? 1 : 0) : kUnknown; }
 std::string byte_count(std::optional<std::size_t> bytes) { return bytes ? text::bytes(*bytes) : kUnknown; }
@@ -124,7 +122,7 @@ void add_row(Table& table, const Attempt& one) {
   table.add(std::move(cells));
 }
 
-std::string heading(const ReplayCommand& command, const Source& source) {
+std::string heading(const ReplayCommand& command, const ReplaySource& source) {
   const Trace& trace = source.trace;
   std::string out = fmt::format("{} on {}: {} events, {} live at the peak", text::printable(command.path),
                                 Device(command.device).to_string(), source.script.steps.size(), text::bytes(source.script.peak_live_bytes));
@@ -138,7 +136,7 @@ std::string heading(const ReplayCommand& command, const Source& source) {
   return out;
 }
 
-Exit compare(const ReplayCommand& command, const Source& source) {
+Exit compare(const ReplayCommand& command, const ReplaySource& source) {
   std::vector<std::string> strategies = allocator_names();
   strategies.emplace_back(kMallocStrategy);
   std::vector<Attempt> attempts;
@@ -154,7 +152,7 @@ Exit compare(const ReplayCommand& command, const Source& source) {
   return any ? Exit::ok : Exit::no;
 }
 
-Exit replay_one(const ReplayCommand& command, const Source& source) {
+Exit replay_one(const ReplayCommand& command, const ReplaySource& source) {
   const ReplayResult result = replay_once(command, source.script, command.strategy);
   if (!command.html.empty()) write_report(command, source.trace);
   if (command.json) {
@@ -185,7 +183,7 @@ Exit say_out_of_memory(const ReplayCommand& command, const OutOfMemory& error) {
 
 Exit run_replay(const ReplayCommand& command) {
   (void)backend(command.device);  // report an unavailable device before reading the trace
-  const Source source = open_source(command);
+  const ReplaySource source = open_source(command);
   try {
     return command.compare ? compare(command, source) : replay_one(command, source);
   } catch (const OutOfMemory& error) {

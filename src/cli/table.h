@@ -3,11 +3,14 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 // The table format of the command line: a header, columns as wide as their content, numbers right-aligned. The
 // caller escapes external names (text::printable).
 namespace berth::internal::cli {
+
+inline constexpr const char* kUnknown = "–";  // the cell of a figure that is not known
 
 class Table {
  public:

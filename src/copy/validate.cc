@@ -6,6 +6,7 @@
 #include "berth/base/error.h"
 #include "berth/device/backend.h"
 #include "berth/device/registry.h"
+#include "device/host_access.h"
 
 namespace berth::internal::copy {
 
@@ -45,8 +46,6 @@ Backend& live_backend(Device device) {
   const Failure lost{ErrorCode::device_lost, 0, "the device is gone"};
   throw_failure(asked ? lost : asked.failure(), device, "using memory");
 }
-
-bool is_host(const Backend& backend) noexcept { return backend.properties().abilities.host_access; }
 
 bool meet(const ByteRange& a, const ByteRange& b) noexcept { return a.begin < b.end && b.begin < a.end; }
 
@@ -91,7 +90,7 @@ ValidatedPair validate_pair(const SpanRef& source, const SpanRef& target) {
   const bool contiguous = is_contiguous(*target.shape, *target.strides);
   if (!contiguous && overlaps_itself(*target.shape, *target.strides)) throw_overlapping(target);
   // Host devices share one address space, whatever they are called.
-  pair.on_host = is_host(*pair.source) && is_host(*pair.target);
+  pair.on_host = device::is_host(*pair.source) && device::is_host(*pair.target);
   pair.kind = kind_of(source, reads, target, writes, pair);
   if (contiguous && source.dtype == target.dtype && is_contiguous(*source.shape, *source.strides))
     pair.run_bytes = writes.end - writes.begin;
@@ -101,7 +100,7 @@ ValidatedPair validate_pair(const SpanRef& source, const SpanRef& target) {
 std::size_t host_run_bytes(const SpanRef& source, const SpanRef& target) noexcept {
   const auto in_reach = [](const SpanRef& span) {
     const Backend* const found = find_backend(span.device);
-    return found != nullptr && is_host(*found) && span.data != nullptr && span.shape->rank() == span.strides->rank() &&
+    return found != nullptr && device::is_host(*found) && span.data != nullptr && span.shape->rank() == span.strides->rank() &&
            is_contiguous(*span.shape, *span.strides);
   };
   if (target.read_only || source.dtype != target.dtype || *source.shape != *target.shape) return 0;

@@ -68,7 +68,7 @@ Table& table() {
 
 // Made when the library is loaded, so that no later use can fail for lack of heap, or fork during the
 // initialization.
-[[maybe_unused]] const Table& g_made_at_load = table();
+[[maybe_unused]] const Table& g_kind_table_at_load = table();
 
 bool is_well_formed(std::string_view name) {
   const auto is_letter = [](char c) { return c >= 'a' && c <= 'z'; };

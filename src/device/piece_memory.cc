@@ -6,6 +6,7 @@
 #include <new>
 
 #include "berth/base/checked.h"
+#include "device/address_number.h"
 
 namespace berth::internal::device {
 
@@ -15,8 +16,6 @@ constexpr Failure kNotUnits{ErrorCode::invalid_argument, 0, "the range is not wh
 constexpr Failure kWrongState{ErrorCode::invalid_argument, 0, "the range is committed already, or is not committed and must be"};
 constexpr Failure kNoHeap{ErrorCode::out_of_memory, 0, "no heap for the table of pages"};
 constexpr Failure kTooLong{ErrorCode::out_of_memory, 0, "the range is larger than the address space"};
-
-std::uintptr_t number(const void* address) noexcept { return reinterpret_cast<std::uintptr_t>(address); }
 
 }  // namespace
 

@@ -18,7 +18,7 @@ using namespace internal::device;
 
 namespace {
 
-std::atomic<std::uint64_t> g_next_id{1};
+std::atomic<std::uint64_t> g_next_stream_id{1};
 
 // Relaxed, here and in next_point, is enough. Let work be enqueued, then next_point return n; and let another
 // thread take a number of at least n, then record an event. If the event were before the work in the stream's
@@ -65,7 +65,7 @@ struct StreamState::Order {
 };
 
 StreamState::StreamState(Device device)
-    : device_(device), id_(g_next_id.fetch_add(1, std::memory_order_relaxed)), order_(std::make_unique<Order>(id_)) {}
+    : device_(device), id_(g_next_stream_id.fetch_add(1, std::memory_order_relaxed)), order_(std::make_unique<Order>(id_)) {}
 StreamState::~StreamState() = default;
 
 std::shared_ptr<const StreamClock> StreamState::clock() const noexcept {

@@ -12,7 +12,7 @@ namespace berth::internal::html {
 
 namespace {
 
-constexpr std::string_view kStyle = R"css(
+constexpr std::string_view kDrawingStyle = R"css(
 text{font:12px system-ui,sans-serif}
 .title{font-weight:600;font-size:15px}
 .end{text-anchor:end}
@@ -43,7 +43,7 @@ SvgWriter::SvgWriter(double width, double height, std::string_view label) {
   const std::string size = berth::internal::text::join(decimal(width, 2), " ", decimal(height, 2));
   out_ = berth::internal::text::join("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ",
                                      size, "\"", attribute("width", width), attribute("height", height), " role=\"img\" aria-label=\"",
-                                     escaped(label), "\">\n<style>", kStyle, drawing_colours(), "</style>\n");
+                                     escaped(label), "\">\n<style>", kDrawingStyle, drawing_colours(), "</style>\n");
   rect({0, 0, width, height}, "ground");
 }
 

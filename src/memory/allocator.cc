@@ -25,7 +25,7 @@ using namespace internal::record;
 
 namespace {
 
-std::atomic<std::uint64_t> g_next_id{1};
+std::atomic<std::uint64_t> g_next_allocator_id{1};
 
 [[noreturn]] void throw_alignment(const Request& request, const Backend& backend) {
   throw ArgumentError(
@@ -86,7 +86,7 @@ Allocator::Allocator(Backend& backend) noexcept
       device_(backend.device()),
       usual_alignment_(backend.properties().alignment),
       max_alignment_(backend.properties().max_alignment),
-      id_(g_next_id.fetch_add(1, std::memory_order_relaxed)) {}
+      id_(g_next_allocator_id.fetch_add(1, std::memory_order_relaxed)) {}
 BlockSource::~BlockSource() = default;
 Allocator::~Allocator() = default;
 

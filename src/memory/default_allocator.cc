@@ -175,7 +175,7 @@ Defaults& defaults() {
 
 // Created when the library is loaded, so that the first use can neither fail for lack of heap nor be
 // interrupted by a fork.
-[[maybe_unused]] const Defaults& g_made_at_load = defaults();
+[[maybe_unused]] const Defaults& g_defaults_at_load = defaults();
 
 std::uint32_t number(DeviceKey key) noexcept { return std::uint32_t{key.kind} << 16 | key.index; }
 

@@ -21,7 +21,7 @@ Books& books() {
   static auto* const made = new Books;
   return *made;
 }
-[[maybe_unused]] const Books& g_made_at_load = books();
+[[maybe_unused]] const Books& g_books_at_load = books();
 
 std::vector<std::shared_ptr<BlockBook>> open_books() {
   std::vector<std::shared_ptr<BlockBook>> open;

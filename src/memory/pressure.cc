@@ -22,7 +22,7 @@ os::Mutex& callbacks_mutex() {
 
 // Created when the library is loaded, so that the first use can neither fail for lack of heap nor be
 // interrupted by a fork.
-[[maybe_unused]] const os::Mutex& g_made_at_load = callbacks_mutex();
+[[maybe_unused]] const os::Mutex& g_callbacks_mutex_at_load = callbacks_mutex();
 
 constinit thread_local bool t_calling = false;
 

@@ -13,6 +13,7 @@
 #include "berth/device/registry.h"
 #include "berth/memory/allocator.h"
 #include "berth/memory/process_limit.h"
+#include "device/host_access.h"
 #include "os/lock/mutex.h"
 #include "os/memory/memory.h"
 #include "os/system.h"
@@ -24,8 +25,8 @@ namespace {
 constexpr std::uint32_t kHost = ~0U;
 
 // A memory that one or more devices use.
-struct Memory {
-  explicit Memory(std::size_t limit) noexcept : budget(kOverProcessLimit, limit, nullptr) {}
+struct MemoryBudget {
+  explicit MemoryBudget(std::size_t limit) noexcept : budget(kOverProcessLimit, limit, nullptr) {}
 
   Budget budget;
   os::Mutex mutex;
@@ -38,7 +39,7 @@ struct Memory {
 
 struct Memories {
   os::Mutex mutex;
-  std::map<std::uint32_t, std::unique_ptr<Memory>> by_number BERTH_GUARDED_BY(mutex);
+  std::map<std::uint32_t, std::unique_ptr<MemoryBudget>> by_number BERTH_GUARDED_BY(mutex);
 };
 
 // Never destroyed: storages that outlive main free their memory.
@@ -49,17 +50,15 @@ Memories& memories() {
 
 // Created when the library is loaded, so that the first use can neither fail for lack of heap nor be
 // interrupted by a fork.
-[[maybe_unused]] const Memories& g_made_at_load = memories();
-
-bool is_host(const Backend& backend) noexcept { return backend.properties().abilities.host_access; }
+[[maybe_unused]] const Memories& g_memories_at_load = memories();
 
 std::uint32_t number_of(const Backend& backend) noexcept {
   const DeviceKey key = backend.device().key();
-  return is_host(backend) ? kHost : std::uint32_t{key.kind} << 16 | key.index;
+  return device::is_host(backend) ? kHost : std::uint32_t{key.kind} << 16 | key.index;
 }
 
 std::size_t limit_from_environment(const Backend& backend) {
-  std::string variable = is_host(backend) ? "BERTH_LIMIT" : text::join("BERTH_", backend.device().kind_name(), "_LIMIT");
+  std::string variable = device::is_host(backend) ? "BERTH_LIMIT" : text::join("BERTH_", backend.device().kind_name(), "_LIMIT");
   std::ranges::transform(variable, variable.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
   const auto value = os::environment(variable.c_str());
   std::uint64_t bytes = 0;
@@ -71,24 +70,24 @@ std::size_t limit_from_environment(const Backend& backend) {
                       {{"name", variable}, {"value", text::printable(*value)}});
 }
 
-Memory& memory_of(const Backend& backend) {
+MemoryBudget& memory_of(const Backend& backend) {
   Memories& all = memories();
   {
     const os::Lock lock(all.mutex);
     const auto found = all.by_number.find(number_of(backend));
     if (found != all.by_number.end()) return *found->second;
   }
-  auto made = std::make_unique<Memory>(limit_from_environment(backend));  // it has a mutex, so not under a lock
+  auto made = std::make_unique<MemoryBudget>(limit_from_environment(backend));  // it has a mutex, so not under a lock
   const os::Lock lock(all.mutex);
   return *all.by_number.try_emplace(number_of(backend), std::move(made)).first->second;
 }
 
 // The live allocators. They may be the last handles: drop them without a lock held.
-std::vector<std::shared_ptr<Allocator>> allocators_of(Memory& memory, bool also_untrimmed) {
+std::vector<std::shared_ptr<Allocator>> allocators_of(MemoryBudget& memory, bool also_untrimmed) {
   std::vector<std::shared_ptr<Allocator>> live;
   const os::Lock lock(memory.mutex);
   live.reserve(memory.allocators.size());
-  for (const Memory::Entry& one : memory.allocators) {
+  for (const MemoryBudget::Entry& one : memory.allocators) {
     if (one.trimmed == Trimmed::never && !also_untrimmed) continue;
     if (auto allocator = one.allocator.lock()) live.push_back(std::move(allocator));
   }
@@ -100,18 +99,18 @@ std::vector<std::shared_ptr<Allocator>> allocators_of(Memory& memory, bool also_
 Budget& process_budget(const Backend& backend) { return memory_of(backend).budget; }
 
 void enlist(const std::shared_ptr<Allocator>& allocator, Trimmed trimmed) {
-  Memory& memory = memory_of(allocator->backend());
+  MemoryBudget& memory = memory_of(allocator->backend());
   const os::Lock lock(memory.mutex);
-  std::erase_if(memory.allocators, [](const Memory::Entry& one) { return one.allocator.expired(); });
+  std::erase_if(memory.allocators, [](const MemoryBudget::Entry& one) { return one.allocator.expired(); });
   memory.allocators.push_back({allocator, trimmed});
 }
 
 bool make_room_in_process(const Backend& backend, std::size_t bytes) {
-  Memory& memory = memory_of(backend);
+  MemoryBudget& memory = memory_of(backend);
   const std::size_t before = memory.budget.used();
   // The caller was refused with the room there is, and needs more than the request: whole pages at both ends,
   // or the next power of two.
-  const std::size_t page = std::max(backend.properties().unit_bytes, is_host(backend) ? os::huge_page_bytes() : 0);
+  const std::size_t page = std::max(backend.properties().unit_bytes, device::is_host(backend) ? os::huge_page_bytes() : 0);
   const std::size_t wanted = try_add(try_add(bytes, bytes).value_or(SIZE_MAX), 2 * page).value_or(SIZE_MAX);
   // Youngest first: a private pool returns its pages to its parent, which is older, and then releases them.
   std::vector<std::shared_ptr<Allocator>> allocators = allocators_of(memory, false);
@@ -125,13 +124,13 @@ bool make_room_in_process(const Backend& backend, std::size_t bytes) {
 
 std::vector<std::shared_ptr<Allocator>> strategies_of_process() {
   Memories& all = memories();
-  std::vector<Memory*> known;  // never destroyed
+  std::vector<MemoryBudget*> known;  // never destroyed
   {
     const os::Lock lock(all.mutex);
     for (const auto& [number, memory] : all.by_number) known.push_back(memory.get());
   }
   std::vector<std::shared_ptr<Allocator>> live;
-  for (Memory* const memory : known) {
+  for (MemoryBudget* const memory : known) {
     for (auto& one : allocators_of(*memory, true)) live.push_back(std::move(one));
   }
   std::ranges::sort(live, {}, [](const auto& one) { return one->id(); });
@@ -139,11 +138,11 @@ std::vector<std::shared_ptr<Allocator>> strategies_of_process() {
 }
 
 void explain_process_limit(const Backend& backend, OutOfMemoryReport& report) {
-  Memory& memory = memory_of(backend);
+  MemoryBudget& memory = memory_of(backend);
   const std::size_t room = memory.budget.room();
   report.limit_bytes = memory.budget.limit();
   report.refused_by = text::join("the process's limit of ", text::bytes(report.limit_bytes), " on ",
-                                 is_host(backend) ? std::string("host memory") : backend.device().to_string());
+                                 device::is_host(backend) ? std::string("host memory") : backend.device().to_string());
   if (report.requested_bytes > room) report.would_be_enough_bytes = report.requested_bytes - room;
   report.tried.emplace_back("released what all allocators of this memory had cached");
   for (const std::shared_ptr<Allocator>& allocator : allocators_of(memory, true)) {

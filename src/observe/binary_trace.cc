@@ -35,7 +35,7 @@ struct Tagged {
   TraceEvent event;
   std::uint32_t tag = 0;
 };
-using Events = std::vector<Tagged>;
+using TaggedEvents = std::vector<Tagged>;
 
 // The records of one chunk.
 class ChunkReader {
@@ -45,7 +45,7 @@ class ChunkReader {
       : body_(body), events_expected_(head.events), time_(head.first_ticks), words_(words), name_(name), offset_(offset) {}
 
   // Appends its events, with ticks as times.
-  void read(Events& events) {
+  void read(TaggedEvents& events) {
     const std::size_t before = events.size();
     if (body_.size() % sizeof(Word) != 0) refuse_here("a chunk is not whole words");
     while (at_ < body_.size()) read_record(events);
@@ -53,7 +53,7 @@ class ChunkReader {
   }
 
  private:
-  void read_record(Events& events) {
+  void read_record(TaggedEvents& events) {
     const auto word = next<Word>();
     auto operation = static_cast<Operation>(word & kOperationMask);
     std::uint64_t value = word >> kOperationBits;
@@ -75,7 +75,7 @@ class ChunkReader {
     refuse_here("this is not a record");
   }
 
-  void add_allocation(Events& events, std::uint64_t bytes) {
+  void add_allocation(TaggedEvents& events, std::uint64_t bytes) {
     if (bytes > kMaxBytes) refuse_here("no address space holds that many bytes");
     events.push_back({{TraceEvent::Operation::allocate, ++serial_, bytes, stream_, time_, allocator_}, tag_});
   }
@@ -118,7 +118,7 @@ class ChunkReader {
 
 // The content of a file, ordered by time, not paired yet.
 struct FileContent {
-  Events events;
+  TaggedEvents events;
   std::vector<std::string_view> words;  // by index; the first is "". Views of the file
   std::uint64_t dropped = 0;
   bool complete = false;
@@ -242,7 +242,7 @@ class Pairing {
  public:
   explicit Pairing(std::string_view name) : name_(name) {}
 
-  Events pair(const Events& events) {
+  TaggedEvents pair(const TaggedEvents& events) {
     paired_.reserve(events.size());
     for (const Tagged& one : events) {
       const BlockName block{one.event.allocator_id, one.event.serial};
@@ -284,7 +284,7 @@ class Pairing {
   }
 
   std::string_view name_;
-  Events paired_;
+  TaggedEvents paired_;
   std::unordered_map<BlockName, State, BlockNameHash> blocks_;
   std::uint64_t unpaired_ = 0;
 };
@@ -322,7 +322,7 @@ bool internal::observe::is_binary_trace(std::string_view bytes) noexcept {
 Trace internal::observe::read_binary_trace(std::string_view bytes, std::string_view name) {
   FileContent content = FileReader(bytes, name).read();
   Pairing pairing(name);
-  const Events events = pairing.pair(std::exchange(content.events, {}));
+  const TaggedEvents events = pairing.pair(std::exchange(content.events, {}));
   Trace trace{.events = {}, .dropped = content.dropped, .unpaired = pairing.unpaired(), .complete = content.complete};
   trace.events.reserve(events.size());
   for (const Tagged& one : events) trace.events.push_back(one.event);

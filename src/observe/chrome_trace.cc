@@ -14,9 +14,9 @@ using namespace internal;
 
 namespace {
 
-class Events {
+class ChromeEvents {
  public:
-  Events() { json_.begin_object().member("displayTimeUnit", "ms").key("traceEvents").begin_array(); }
+  ChromeEvents() { json_.begin_object().member("displayTimeUnit", "ms").key("traceEvents").begin_array(); }
 
   void name_process(int process, std::string_view name) {
     begin("M", "process_name", process, 0).key("args").begin_object().member("name", name).end_object();
@@ -63,7 +63,7 @@ constexpr int kCopies = 2;
 
 std::string track_of(const TagProfile& row) { return text::join(row.device.to_string(), " by tag"); }
 
-void add_samples(const Profile& profile, Events& events) {
+void add_samples(const Profile& profile, ChromeEvents& events) {
   for (const ProfileSample& sample : profile.samples) {
     if (!sample.label.empty()) events.instant(kMemory, sample.label, sample.time_ns);
     for (const TagProfile& device : profile.devices) {
@@ -77,7 +77,7 @@ void add_samples(const Profile& profile, Events& events) {
   }
 }
 
-void add_copies(const Profile& profile, Events& events) {
+void add_copies(const Profile& profile, ChromeEvents& events) {
   for (const CopyEvent& copy : profile.copy_events) {
     if (copy.way >= profile.copies.size()) continue;
     const CopyProfile& way = profile.copies[copy.way];
@@ -106,7 +106,7 @@ class InUse {
     counter.changed = true;
   }
 
-  void write(Events& events, std::uint64_t now_ns) {
+  void write(ChromeEvents& events, std::uint64_t now_ns) {
     for (auto& entry : counters_) {
       Counter& counter = entry.second;
       if (!counter.changed) continue;
@@ -132,7 +132,7 @@ class InUse {
 }  // namespace
 
 std::string to_chrome_trace(const Profile& profile) {
-  Events events;
+  ChromeEvents events;
   events.name_process(kMemory, "memory");
   events.name_process(kCopies, "copies");
   add_samples(profile, events);
@@ -141,7 +141,7 @@ std::string to_chrome_trace(const Profile& profile) {
 }
 
 std::string to_chrome_trace(const Trace& trace, std::size_t most_points) {
-  Events events;
+  ChromeEvents events;
   events.name_process(kMemory, "memory");
   // A text trace has no times: then events are a microsecond apart.
   const bool timed = std::ranges::any_of(trace.events, [](const TraceEvent& event) { return event.time_ns != 0; });

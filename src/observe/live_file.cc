@@ -17,8 +17,8 @@ namespace berth::internal::observe {
 
 namespace {
 
-constexpr std::uint64_t kMagic = 0x6576696c68747265;  // "erthlive"
-constexpr std::uint64_t kVersion = 1;
+constexpr std::uint64_t kLiveMagic = 0x6576696c68747265;  // "erthlive"
+constexpr std::uint64_t kLiveVersion = 1;
 constexpr std::uint64_t kLockByte = 0;
 constexpr int kAttempts = 100;
 
@@ -55,7 +55,7 @@ std::string load_text(void* mapped, std::size_t bytes) {
 
 std::optional<std::string> read_mapped(void* mapped) {
   auto* const header = static_cast<LiveFile::Header*>(mapped);
-  if (header->magic != kMagic || header->version != kVersion) return std::nullopt;
+  if (header->magic != kLiveMagic || header->version != kLiveVersion) return std::nullopt;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     // acquire, here and for each word: the text is read between the two loads of the sequence.
     const std::uint64_t before = header->sequence.load(std::memory_order_acquire);
@@ -121,7 +121,7 @@ Result<LiveFile> LiveFile::make(const LiveName& name) noexcept {
     const Result<void*> mapped = os::map_file_range(file->number(), 0, kBytes, os::Access::write);
     if (!mapped) return mapped.failure();
     LiveFile made(name, std::move(*file), *facts, *mapped);
-    new (*mapped) Header{kMagic, kVersion, 0, 0};
+    new (*mapped) Header{kLiveMagic, kLiveVersion, 0, 0};
     const std::string called = file_name(name);
     // The file of a dead process that had this id before.
     (void)os::remove_name(folder->number(), called.c_str()).ok();

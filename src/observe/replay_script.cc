@@ -15,9 +15,9 @@ using namespace internal::observe;
 
 namespace {
 
-class Planner {
+class ScriptPlanner {
  public:
-  explicit Planner(std::size_t scale) : scale_(scale) {}
+  explicit ScriptPlanner(std::size_t scale) : scale_(scale) {}
 
   void add(const TraceEvent& event) {
     if (event.operation == TraceEvent::Operation::allocate)
@@ -92,7 +92,7 @@ class Planner {
 ReplayScript plan_replay(const std::vector<TraceEvent>& events, std::size_t scale) {
   if (scale == 0)
     throw ArgumentError(ErrorCode::invalid_argument, {"a replay with sizes divided by 0", "sizes cannot be divided by 0", "use 1 or more"});
-  Planner planner(scale);
+  ScriptPlanner planner(scale);
   for (const TraceEvent& event : events) planner.add(event);
   return planner.take();
 }

@@ -23,9 +23,9 @@ using simdjson::dom::array;
 using simdjson::dom::element;
 using simdjson::dom::object;
 
-class Reader {
+class SnapshotReader {
  public:
-  explicit Reader(std::string_view name) : name_(name) {}
+  explicit SnapshotReader(std::string_view name) : name_(name) {}
 
   [[noreturn]] void refuse(std::string why) const {
     throw FormatError(ErrorCode::format_error, {text::join("reading ", text::quoted(name_)), std::move(why),
@@ -162,6 +162,6 @@ class Reader {
 
 }  // namespace
 
-ProcessSnapshot read_snapshot(std::string_view bytes, std::string_view name) { return Reader(name).read(bytes); }
+ProcessSnapshot read_snapshot(std::string_view bytes, std::string_view name) { return SnapshotReader(name).read(bytes); }
 
 }  // namespace berth

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "base/refuse.h"
 #include "base/text.h"
 #include "berth/base/checked.h"
 #include "berth/base/error.h"
@@ -18,10 +19,6 @@ constexpr std::size_t kMost = std::size_t{1} << 30;  // of anything counted, so 
 constexpr NodeId kNobody = UINT32_MAX;
 
 // ---- One check each. All throw.
-
-[[noreturn]] void refuse(ErrorCode code, std::string asked, std::string why, std::string help, std::vector<Fact> facts = {}) {
-  throw ArgumentError(code, {std::move(asked), std::move(why), std::move(help)}, std::move(facts));
-}
 
 class Validation {
  public:
@@ -42,13 +39,14 @@ class Validation {
   void check_counts() const {
     const auto check = [](std::size_t count, const char* what) {
       if (count > kMost)
-        refuse(ErrorCode::limit_exceeded, text::join("a graph of ", count, " ", what), text::join("it may have ", kMost),
-               "plan it in parts", {{"count", count}, {"limit", kMost}});
+        base::refuse(ErrorCode::limit_exceeded, text::join("a graph of ", count, " ", what), text::join("it may have ", kMost),
+                     "plan it in parts", {{"count", count}, {"limit", kMost}});
     };
     constexpr std::size_t kMostDevices = 1024;
     if (graph_.devices.size() > kMostDevices)
-      refuse(ErrorCode::limit_exceeded, text::join("a graph on ", graph_.devices.size(), " devices"),
-             text::join("it may have ", kMostDevices), "plan it in parts", {{"count", graph_.devices.size()}, {"limit", kMostDevices}});
+      base::refuse(ErrorCode::limit_exceeded, text::join("a graph on ", graph_.devices.size(), " devices"),
+                   text::join("it may have ", kMostDevices), "plan it in parts",
+                   {{"count", graph_.devices.size()}, {"limit", kMostDevices}});
     check(graph_.values.size(), "values");
     check(graph_.nodes.size(), "nodes");
     std::size_t inputs = 0;
@@ -59,41 +57,42 @@ class Validation {
   void check_value(ValueId v) const {
     const GraphValue& one = graph_.values[v];
     if (one.device >= graph_.devices.size())
-      refuse(ErrorCode::out_of_bounds, text::join(value(v), " on device ", one.device),
-             text::join("the graph has ", graph_.devices.size(), " devices"), "add_device gives an index", {{"device", one.device}});
+      base::refuse(ErrorCode::out_of_bounds, text::join(value(v), " on device ", one.device),
+                   text::join("the graph has ", graph_.devices.size(), " devices"), "add_device gives an index", {{"device", one.device}});
     if (one.alignment != 0 && !is_power_of_two(one.alignment))
-      refuse(ErrorCode::invalid_alignment, text::join(value(v), " with alignment ", one.alignment), "it is not a power of two",
-             "use one, such as 64", {{"alignment", one.alignment}});
+      base::refuse(ErrorCode::invalid_alignment, text::join(value(v), " with alignment ", one.alignment), "it is not a power of two",
+                   "use one, such as 64", {{"alignment", one.alignment}});
     check_size(v, one);
   }
 
   void check_size(ValueId v, const GraphValue& one) const {
     if (one.bytes && *one.bytes > kMaxBytes)
-      refuse(ErrorCode::size_overflow, text::join(value(v), " of ", *one.bytes, " bytes"), "no value can be so large", "check its size",
-             {{"bytes", *one.bytes}});
+      base::refuse(ErrorCode::size_overflow, text::join(value(v), " of ", *one.bytes, " bytes"), "no value can be so large",
+                   "check its size", {{"bytes", *one.bytes}});
     if (!one.dtype || !one.shape) return;
     const std::optional<std::size_t> implied = one.shape->try_size_bytes(*one.dtype);
     if (!implied)
-      refuse(ErrorCode::size_overflow, text::join(value(v), " of shape ", one.shape->to_string()), "its bytes do not fit in 64 bits",
-             "check its shape");
+      base::refuse(ErrorCode::size_overflow, text::join(value(v), " of shape ", one.shape->to_string()), "its bytes do not fit in 64 bits",
+                   "check its shape");
     if (one.bytes && *one.bytes != *implied)
-      refuse(ErrorCode::size_mismatch, text::join(value(v), " of ", *one.bytes, " bytes"),
-             text::join(to_string(*one.dtype), " ", one.shape->to_string(), " has ", *implied), "leave one of them out",
-             {{"bytes", *one.bytes}, {"implied", *implied}});
+      base::refuse(ErrorCode::size_mismatch, text::join(value(v), " of ", *one.bytes, " bytes"),
+                   text::join(to_string(*one.dtype), " ", one.shape->to_string(), " has ", *implied), "leave one of them out",
+                   {{"bytes", *one.bytes}, {"implied", *implied}});
   }
 
   void check_names() const {
     std::unordered_set<std::string_view> devices;
     for (const std::string& device : graph_.devices)
       if (!devices.insert(device).second)
-        refuse(ErrorCode::duplicate_value, text::join("the device ", text::quoted(device)), "it is there twice", "name each device once");
+        base::refuse(ErrorCode::duplicate_value, text::join("the device ", text::quoted(device)), "it is there twice",
+                     "name each device once");
     if (!may_repeat_names()) return;
     std::unordered_set<std::string_view> names;
     for (ValueId v = 0; v < graph_.values.size(); ++v) {
       const std::string& name = graph_.values[v].name;
       if (!name.empty() && !names.insert(name).second)
-        refuse(ErrorCode::duplicate_value, value(v), "another value has that name", "give each its own",
-               {{"value", text::printable(name)}});
+        base::refuse(ErrorCode::duplicate_value, value(v), "another value has that name", "give each its own",
+                     {{"value", text::printable(name)}});
     }
   }
 
@@ -115,8 +114,8 @@ class Validation {
       check_known(n, v, "output");
       if (v == kNoValue) continue;
       if (writer_[v] != kNobody)
-        refuse(ErrorCode::duplicate_value, value(v), text::join("both ", node(writer_[v]), " and ", node(n), " write it"),
-               "write a value once", {{"value", text::printable(graph_.values[v].name)}});
+        base::refuse(ErrorCode::duplicate_value, value(v), text::join("both ", node(writer_[v]), " and ", node(n), " write it"),
+                     "write a value once", {{"value", text::printable(graph_.values[v].name)}});
       writer_[v] = n;
     }
     for (const std::uint32_t position : one.ignored_inputs) check_position(n, position, one.inputs, "ignored input");
@@ -126,15 +125,15 @@ class Validation {
 
   void check_known(NodeId n, ValueId v, const char* what) const {
     if (v == kNoValue || v < graph_.values.size()) return;
-    refuse(ErrorCode::out_of_bounds, text::join(node(n), " with ", what, " number ", v),
-           text::join("the graph has ", graph_.values.size(), " values"), "add_value gives a number", {{"value", v}});
+    base::refuse(ErrorCode::out_of_bounds, text::join(node(n), " with ", what, " number ", v),
+                 text::join("the graph has ", graph_.values.size(), " values"), "add_value gives a number", {{"value", v}});
   }
 
   void check_position(NodeId n, std::uint32_t position, const std::vector<ValueId>& list, std::string_view what) const {
     if (position < list.size() && list[position] != kNoValue) return;
-    refuse(ErrorCode::out_of_bounds, text::join(node(n), " with ", what, " ", position),
-           position < list.size() ? std::string("it is left out") : text::join("there are ", list.size()), "name a position that is there",
-           {{"position", position}});
+    base::refuse(ErrorCode::out_of_bounds, text::join(node(n), " with ", what, " ", position),
+                 position < list.size() ? std::string("it is left out") : text::join("there are ", list.size()),
+                 "name a position that is there", {{"position", position}});
   }
 
   void check_positions(NodeId n, std::uint32_t output, std::uint32_t input, std::string_view what) const {
@@ -151,17 +150,17 @@ class Validation {
     const auto whole_bytes = graph_.values[whole].size_bytes();
     const auto part_bytes = graph_.values[part].size_bytes();
     if (whole_bytes && part_bytes && !fits(option.offset_bytes, *part_bytes, *whole_bytes))
-      refuse(ErrorCode::out_of_bounds,
-             text::join(node(n), " with ", value(part), " of ", *part_bytes, " bytes at ", option.offset_bytes, " in ", value(whole)),
-             text::join("that has ", *whole_bytes), "keep the view inside", {{"offset", option.offset_bytes}});
+      base::refuse(ErrorCode::out_of_bounds,
+                   text::join(node(n), " with ", value(part), " of ", *part_bytes, " bytes at ", option.offset_bytes, " in ", value(whole)),
+                   text::join("that has ", *whole_bytes), "keep the view inside", {{"offset", option.offset_bytes}});
   }
 
   void check_reads(NodeId n) const {
     for (const ValueId v : graph_.nodes[n].inputs) {
       if (v == kNoValue) continue;
       if (writer_[v] == kNobody && !graph_.values[v].external)
-        refuse(ErrorCode::undefined_value, text::join(node(n), " reads ", value(v)), "no node writes it",
-               "mark it external if it lives elsewhere", {{"value", text::printable(graph_.values[v].name)}});
+        base::refuse(ErrorCode::undefined_value, text::join(node(n), " reads ", value(v)), "no node writes it",
+                     "mark it external if it lives elsewhere", {{"value", text::printable(graph_.values[v].name)}});
       if (writer_[v] != kNobody && writer_[v] >= n) refuse_order(n, v);
     }
   }
@@ -170,14 +169,14 @@ class Validation {
   [[noreturn]] void refuse_order(NodeId n, ValueId v) const {
     const std::vector<NodeId> circle = find_circle();
     if (circle.empty())
-      refuse(ErrorCode::undefined_value, text::join(node(n), " reads ", value(v)),
-             text::join("only ", node(writer_[v]), ", later, writes it"), "put the nodes into an order in which they can run",
-             {{"value", text::printable(graph_.values[v].name)}});
+      base::refuse(ErrorCode::undefined_value, text::join(node(n), " reads ", value(v)),
+                   text::join("only ", node(writer_[v]), ", later, writes it"), "put the nodes into an order in which they can run",
+                   {{"value", text::printable(graph_.values[v].name)}});
     std::string names;
     for (std::size_t i = 0; i < circle.size() && i < 8; ++i) names += (i == 0 ? "" : ", ") + node(circle[i]);
     if (circle.size() > 8) names += ", …";
-    refuse(ErrorCode::graph_cycle, text::join("a graph with ", names), "each waits for the one before, and the first for the last",
-           "break the cycle", {{"nodes", names}});
+    base::refuse(ErrorCode::graph_cycle, text::join("a graph with ", names), "each waits for the one before, and the first for the last",
+                 "break the cycle", {{"nodes", names}});
   }
 
   // Finds a cycle by depth-first search: nodes that wait for one another, each for the one before it; empty
@@ -249,8 +248,8 @@ std::uint32_t Graph::add_device(std::string_view device) {
 ValueId Graph::find(std::string_view value_name) const {
   for (ValueId v = 0; v < values.size(); ++v)
     if (values[v].name == value_name) return v;
-  refuse(ErrorCode::undefined_value, text::join("the value ", text::quoted(value_name)), "the graph has none of that name",
-         "look at Graph::values", {{"value", text::printable(value_name)}});
+  base::refuse(ErrorCode::undefined_value, text::join("the value ", text::quoted(value_name)), "the graph has none of that name",
+               "look at Graph::values", {{"value", text::printable(value_name)}});
 }
 
 std::string Graph::describe_value(ValueId value) const {

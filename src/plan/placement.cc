@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/refuse.h"
 #include "base/text.h"
 #include "berth/base/error.h"
 #include "berth/device/backend.h"
@@ -13,10 +14,6 @@ namespace berth {
 using namespace internal;
 
 namespace {
-
-[[noreturn]] void refuse(std::string asked, std::string why, std::string help) {
-  throw ArgumentError(ErrorCode::invalid_argument, {std::move(asked), std::move(why), std::move(help)});
-}
 
 // One allocation: a device's whole arena, or a chunk of it.
 struct Piece {
@@ -39,8 +36,8 @@ std::size_t piece_alignment(const Plan& plan, const Piece& piece) {
 Buffer make_piece(const Plan& plan, const Piece& piece, const std::shared_ptr<Allocator>& allocator) {
   const Device device(plan.graph().devices[piece.device]);
   if (allocator != nullptr && allocator->device() != device)
-    refuse(text::join("placing the arena of ", device.to_string()), text::join("the allocator is on ", allocator->device().to_string()),
-           "pass an allocator of that device");
+    base::refuse(text::join("placing the arena of ", device.to_string()),
+                 text::join("the allocator is on ", allocator->device().to_string()), "pass an allocator of that device");
   if (piece.bytes == 0) return {};
   const std::shared_ptr<Allocator>& chosen = allocator != nullptr ? allocator : default_allocator(device);
   const std::size_t usual = backend(device).properties().alignment;
@@ -62,8 +59,8 @@ Piece whole_of(const Plan& plan, std::uint32_t device) {
 
 Placement place(Plan plan, const std::map<std::string, std::shared_ptr<Allocator>>& allocators) {
   if (!plan.has_locations())
-    refuse("placing a plan", text::join("its outcome is ", to_string(plan.outcome()), ", and no value has a location"),
-           "plan with a larger capacity");
+    base::refuse("placing a plan", text::join("its outcome is ", to_string(plan.outcome()), ", and no value has a location"),
+                 "plan with a larger capacity");
   Placement placement(std::move(plan));
   const Graph& graph = placement.plan().graph();
   std::vector<std::shared_ptr<Allocator>> chosen(graph.devices.size());
@@ -76,7 +73,7 @@ Placement place(Plan plan, const std::map<std::string, std::shared_ptr<Allocator
     const Device wanted(name);
     const auto at = std::find_if(graph.devices.begin(), graph.devices.end(), [&](const std::string& one) { return Device(one) == wanted; });
     if (at == graph.devices.end())
-      refuse(text::join("an allocator for ", text::quoted(name)), "the graph has no such device", "leave it out");
+      base::refuse(text::join("an allocator for ", text::quoted(name)), "the graph has no such device", "leave it out");
     (void)require_allocator(allocator.get());
     chosen[static_cast<std::size_t>(at - graph.devices.begin())] = allocator;
   }
@@ -110,8 +107,8 @@ const Buffer& Placement::chunk(std::size_t index) const {
 Placement::Spot Placement::spot(ValueId value) const {
   const ValueLocation& where = plan_.location(value);
   if (!where.planned())
-    refuse(text::join("the bytes of ", plan_.graph().describe_value(value)), text::join("it has no location: ", to_string(where.reason)),
-           "look at Plan::unplanned");
+    base::refuse(text::join("the bytes of ", plan_.graph().describe_value(value)),
+                 text::join("it has no location: ", to_string(where.reason)), "look at Plan::unplanned");
   const std::uint32_t device = plan_.graph().values[value].device;
   for (std::size_t i = 0; i < chunks_.size(); ++i)
     if (const PlanChunk& chunk = plan_.tables().chunks[i]; chunk.device == device && piece_of(chunk).holds(where))
@@ -131,7 +128,8 @@ Storage Placement::at(ValueId value, DType dtype, const Shape& shape) const {
   const ValueLocation& where = plan_.location(value);
   const std::string name = plan_.graph().describe_value(value);
   if (!where.planned())
-    refuse(text::join("the storage of ", name), text::join("it has no location: ", to_string(where.reason)), "look at Plan::unplanned");
+    base::refuse(text::join("the storage of ", name), text::join("it has no location: ", to_string(where.reason)),
+                 "look at Plan::unplanned");
   const std::size_t needed = shape.size_bytes(dtype);
   const std::size_t planned = *plan_.graph().values[value].size_bytes();
   if (needed > planned)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/plan_options.h"
 
+#include "base/refuse.h"
 #include "base/text.h"
 #include "berth/base/checked.h"
 #include "berth/base/error.h"
@@ -11,10 +12,6 @@
 namespace berth::internal::plan {
 
 namespace {
-
-[[noreturn]] void refuse(std::string asked, std::string why, std::string help, ErrorCode code = ErrorCode::invalid_argument) {
-  throw ArgumentError(code, {std::move(asked), std::move(why), std::move(help)});
-}
 
 std::string names() {
   std::string out = "best, offsets, slots";
@@ -29,45 +26,45 @@ ChosenStrategies choose(std::string_view name) {
     if (all || strategy.name == name) chosen.offsets.push_back(&strategy);
   chosen.slots = name == "best" || name == kSlots;
   if (chosen.offsets.empty() && !chosen.slots)
-    refuse(text::join("planning with the strategy ", text::quoted(name)), "there is none of that name", text::join("use one of ", names()));
+    base::refuse(text::join("planning with the strategy ", text::quoted(name)), "there is none of that name",
+                 text::join("use one of ", names()));
   return chosen;
 }
 
 void check_slots(const Graph& graph, const PlanOptions& options, const ChosenStrategies& chosen) {
   if (options.match_range && (*options.match_range < 0 || *options.match_range > 1 << 20))
-    refuse(text::join("a match range of ", *options.match_range), "it must be from 0 to 1,048,576", "leave it out to try 1 to 16");
+    base::refuse(text::join("a match range of ", *options.match_range), "it must be from 0 to 1,048,576", "leave it out to try 1 to 16");
   if (!chosen.slots && options.match_range)
-    refuse(text::join("a match range with the strategy ", options.strategy), "only slots have one",
-           "use the strategy slots, or leave it out");
+    base::refuse(text::join("a match range with the strategy ", options.strategy), "only slots have one",
+                 "use the strategy slots, or leave it out");
   if (!chosen.slots && !options.slots.empty())
-    refuse(text::join("slots of an earlier plan with the strategy ", options.strategy), "only plans of slots can use them",
-           "use the strategy slots, or leave them out");
+    base::refuse(text::join("slots of an earlier plan with the strategy ", options.strategy), "only plans of slots can use them",
+                 "use the strategy slots, or leave them out");
   for (const PlanSlot& slot : options.slots)
     if (slot.device >= graph.devices.size() || slot.bytes > kMaxBytes)
-      refuse(text::join("a slot of ", slot.bytes, " bytes on device ", slot.device),
-             text::join("the graph has ", graph.devices.size(), " devices"), "pass slots of a plan for the same devices",
-             ErrorCode::out_of_bounds);
+      base::refuse(ErrorCode::out_of_bounds, text::join("a slot of ", slot.bytes, " bytes on device ", slot.device),
+                   text::join("the graph has ", graph.devices.size(), " devices"), "pass slots of a plan for the same devices");
 }
 
 void check_chunks(const Graph& graph, const PlanOptions& options, const ChosenStrategies& chosen) {
   if (!wants_chunks(options)) return;
   if (chosen.offsets.empty())
-    refuse(text::join("arenas or chunks with the strategy ", options.strategy), "they are for plans of offsets",
-           "use the strategy offsets");
-  if (options.max_chunk_bytes == 0) refuse("chunks of no bytes", "no value would fit", "give a size above 0");
+    base::refuse(text::join("arenas or chunks with the strategy ", options.strategy), "they are for plans of offsets",
+                 "use the strategy offsets");
+  if (options.max_chunk_bytes == 0) base::refuse("chunks of no bytes", "no value would fit", "give a size above 0");
   for (std::size_t i = 0; i < options.arenas.size(); ++i) {
     const ArenaOption& arena = options.arenas[i];
     if (arena.device >= graph.devices.size())
-      refuse(text::join("the arena ", text::quoted(arena.name), " on device ", arena.device),
-             text::join("the graph has ", graph.devices.size(), " devices"), "use an index into Graph::devices", ErrorCode::out_of_bounds);
+      base::refuse(ErrorCode::out_of_bounds, text::join("the arena ", text::quoted(arena.name), " on device ", arena.device),
+                   text::join("the graph has ", graph.devices.size(), " devices"), "use an index into Graph::devices");
     for (std::size_t j = 0; j < i; ++j)
       if (options.arenas[j].name == arena.name)
-        refuse(text::join("the arena ", text::quoted(arena.name)), "there is another of that name", "name each arena once");
+        base::refuse(text::join("the arena ", text::quoted(arena.name)), "there is another of that name", "name each arena once");
   }
   for (ValueId v = 0; v < graph.values.size(); ++v)
     if (graph.values[v].fixed_offset)
-      refuse(text::join(graph.describe_value(v), " at a fixed offset, with arenas or chunks"), "what is fixed is fixed in one arena",
-             "remove the fixed offset, or plan for one arena");
+      base::refuse(text::join(graph.describe_value(v), " at a fixed offset, with arenas or chunks"), "what is fixed is fixed in one arena",
+                   "remove the fixed offset, or plan for one arena");
 }
 
 void check_order(const PlanOptions& options) {
@@ -79,11 +76,11 @@ void check_order(const PlanOptions& options) {
     found |= options.order == rule.name;
   }
   if (!found)
-    refuse(text::join("planning in the order ", text::quoted(options.order)), "there is none of that name",
-           text::join("use one of ", known));
+    base::refuse(text::join("planning in the order ", text::quoted(options.order)), "there is none of that name",
+                 text::join("use one of ", known));
   if (options.parallel > 1)
-    refuse(text::join("the order ", options.order, " for ", options.parallel, " parallel branches"),
-           "nodes that may run at once have no single order", "leave one of the two out");
+    base::refuse(text::join("the order ", options.order, " for ", options.parallel, " parallel branches"),
+                 "nodes that may run at once have no single order", "leave one of the two out");
 }
 
 }  // namespace
@@ -94,22 +91,22 @@ ChosenStrategies check_options(const Graph& graph, const PlanOptions& options) {
   check_chunks(graph, options, chosen);
   check_order(options);
   if (options.nodes && (options.nodes->begin > options.nodes->end || options.nodes->end > graph.nodes.size()))
-    refuse(text::join("planning nodes ", options.nodes->begin, " to ", options.nodes->end),
-           text::join("the graph has ", graph.nodes.size()), "use a range inside, begin before end", ErrorCode::out_of_bounds);
+    base::refuse(ErrorCode::out_of_bounds, text::join("planning nodes ", options.nodes->begin, " to ", options.nodes->end),
+                 text::join("the graph has ", graph.nodes.size()), "use a range inside, begin before end");
   if (options.parallel < 1 || options.parallel > 1 << 16)
-    refuse(text::join(options.parallel, " parallel branches"), "there must be from 1 to 65,536", "use 1 for nodes that run in order");
+    base::refuse(text::join(options.parallel, " parallel branches"), "there must be from 1 to 65,536", "use 1 for nodes that run in order");
   if (const std::size_t nodes = options.nodes ? options.nodes->end - options.nodes->begin : graph.nodes.size();
       options.parallel > 1 && nodes > kMostParallelNodes)
-    refuse(text::join("a parallel plan of ", nodes, " nodes"), text::join("it may have ", kMostParallelNodes),
-           "plan ranges of the nodes apart, or nodes in order", ErrorCode::limit_exceeded);
+    base::refuse(ErrorCode::limit_exceeded, text::join("a parallel plan of ", nodes, " nodes"),
+                 text::join("it may have ", kMostParallelNodes), "plan ranges of the nodes apart, or nodes in order");
   if (!is_power_of_two(options.alignment) || options.alignment > kMaxBytes / 2)
-    refuse(text::join("an alignment of ", options.alignment), "it is not a power of two that memory could have", "use one, such as 64",
-           ErrorCode::invalid_alignment);
+    base::refuse(ErrorCode::invalid_alignment, text::join("an alignment of ", options.alignment),
+                 "it is not a power of two that memory could have", "use one, such as 64");
   if (options.threads < 1 || options.threads > 256)
-    refuse(text::join("planning by ", options.threads, " threads"), "there must be from 1 to 256",
-           "use 1, or as many as there are processors");
+    base::refuse(text::join("planning by ", options.threads, " threads"), "there must be from 1 to 256",
+                 "use 1, or as many as there are processors");
   if (options.time_limit < decltype(options.time_limit)::zero() || options.time_limit != options.time_limit)
-    refuse("a negative time limit", "a time limit cannot be negative", "use 0 or more seconds");
+    base::refuse("a negative time limit", "a time limit cannot be negative", "use 0 or more seconds");
   return chosen;
 }
 

@@ -47,7 +47,7 @@ Sinks& sinks() {
 
 // Made when the library is loaded, so that no later use can fail for lack of heap, or fork during the
 // initialization.
-[[maybe_unused]] const Sinks& g_made_at_load = sinks();
+[[maybe_unused]] const Sinks& g_sinks_at_load = sinks();
 
 std::shared_ptr<const SinkList> current_list() {
   Sinks& all = sinks();

@@ -123,7 +123,7 @@ Registry& registry() {
   static auto* const made = new Registry;
   return *made;
 }
-[[maybe_unused]] const Registry& g_made_at_load = registry();
+[[maybe_unused]] const Registry& g_registry_at_load = registry();
 
 Table* own_table() noexcept { return static_cast<Table*>(t_tally.front); }
 

@@ -12,7 +12,7 @@ namespace berth::internal::share {
 
 namespace {
 
-constexpr std::uint64_t kMagic = 0x7570'6768'7472'6562;  // "berthgpu"
+constexpr std::uint64_t kStubMagic = 0x7570'6768'7472'6562;  // "berthgpu"
 constexpr std::size_t kHeadWords = 6;
 constexpr std::size_t kMostWords = kHeadWords + 2 * device::cuda::PieceRun::kMostPieces;
 constexpr Failure kGone{ErrorCode::already_consumed, 0, "the ticket was imported or refused before"};
@@ -35,7 +35,7 @@ Mapped& mapped() {
   static auto* const made = new Mapped;
   return *made;
 }
-[[maybe_unused]] const Mapped& g_made_at_load = mapped();
+[[maybe_unused]] const Mapped& g_mapped_memory_at_load = mapped();
 
 std::shared_ptr<device::cuda::ImportedPieces> find_mapped(const RunKey& key) {
   Mapped& all = mapped();
@@ -54,7 +54,7 @@ void enter(RunKey key, const std::shared_ptr<device::cuda::ImportedPieces>& piec
 }  // namespace
 
 std::vector<std::uint64_t> stub_words(const device::cuda::PieceRun& run) {
-  std::vector<std::uint64_t> words{kMagic, run.device[0], run.device[1], run.offset, run.bytes, run.pieces.size()};
+  std::vector<std::uint64_t> words{kStubMagic, run.device[0], run.device[1], run.offset, run.bytes, run.pieces.size()};
   for (const device::cuda::PieceRun::Piece& piece : run.pieces) words.insert(words.end(), {piece.id, piece.bytes});
   return words;
 }
@@ -64,7 +64,7 @@ Result<device::cuda::PieceRun> read_stub(std::span<const std::byte> bytes) {
   if (words.size() < kHeadWords) return kNoStub;
   std::memcpy(words.data(), bytes.data(), words.size() * sizeof(std::uint64_t));
   const std::uint64_t pieces = words[5];
-  if (words[0] != kMagic || pieces == 0 || pieces > (words.size() - kHeadWords) / 2) return kNoStub;
+  if (words[0] != kStubMagic || pieces == 0 || pieces > (words.size() - kHeadWords) / 2) return kNoStub;
   device::cuda::PieceRun run{.device = {words[1], words[2]}, .offset = words[3], .bytes = words[4]};
   run.pieces.reserve(pieces);
   for (std::size_t i = kHeadWords; run.pieces.size() < pieces; i += 2) run.pieces.push_back({words[i], words[i + 1]});

@@ -62,7 +62,7 @@ os::Mutex& guards() {
   static auto* const made = new os::Mutex;
   return *made;
 }
-[[maybe_unused]] const os::Mutex& g_made_at_load = guards();
+[[maybe_unused]] const os::Mutex& g_exchange_guards_at_load = guards();
 
 const Held* held_by(const Buffer& buffer) noexcept {
   const os::Lock lock(guards());

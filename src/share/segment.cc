@@ -31,7 +31,7 @@ Known& known() {
   static auto* const made = new Known;
   return *made;
 }
-[[maybe_unused]] const Known& g_made_at_load = known();
+[[maybe_unused]] const Known& g_known_segments_at_load = known();
 
 SegmentHeader* header_at(void* control) noexcept { return static_cast<SegmentHeader*>(control); }
 

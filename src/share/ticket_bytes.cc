@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::size_t kLayoutHead = 16;
 constexpr std::size_t kTicketHead = 48;
-constexpr std::uint32_t kMagic = 0x316b'7462;  // "btk1"
-constexpr std::uint32_t kMagicOfAnyVersion = kMagic & 0xff'ffff;
+constexpr std::uint32_t kTicketMagic = 0x316b'7462;  // "btk1"
+constexpr std::uint32_t kTicketMagicOfAnyVersion = kTicketMagic & 0xff'ffff;
 constexpr Failure kNoTicket{ErrorCode::format_error, 0, "the bytes are not a whole ticket"};
 
 template <class T>
@@ -87,7 +87,7 @@ bool lies_inside(const StorageLayout& layout, std::uint64_t bytes) noexcept {
 std::vector<std::byte> ticket_bytes(const TicketContent& content) {
   std::vector<std::byte> out;
   out.reserve(kTicketHead + kLayoutHead + 16 * content.layout.shape.rank());
-  append(out, kMagic);
+  append(out, kTicketMagic);
   append(out, std::uint32_t{0});
   append(out, content.segment.high);
   append(out, content.segment.low);
@@ -105,9 +105,9 @@ std::vector<std::byte> ticket_bytes(const TicketContent& content) {
 Result<TicketContent> read_ticket(std::span<const std::byte> bytes) {
   if (bytes.size() < kTicketHead) return kNoTicket;
   const auto magic = read<std::uint32_t>(bytes, 0);
-  if (magic != kMagic && (magic & 0xff'ffff) == kMagicOfAnyVersion)
+  if (magic != kTicketMagic && (magic & 0xff'ffff) == kTicketMagicOfAnyVersion)
     return Failure{ErrorCode::version_mismatch, 0, "the ticket was made by another version of berth"};
-  if (magic != kMagic || read<std::uint32_t>(bytes, 4) != sum_of(bytes)) return kNoTicket;
+  if (magic != kTicketMagic || read<std::uint32_t>(bytes, 4) != sum_of(bytes)) return kNoTicket;
   const auto kind = read<std::uint32_t>(bytes, 36);
   if (kind > static_cast<std::uint32_t>(TicketContent::Kind::device_memory))
     return Failure{ErrorCode::unsupported, 0, "the ticket is for memory of a kind that this build cannot import"};

@@ -92,7 +92,7 @@ Event Buffer::copy_from(const Buffer& source, const CopyOptions& options, Site s
   }
   BufferMaker::before_touch(source, 0, source.size_bytes(), false);
   if (!is_read_only()) BufferMaker::before_touch(*this, 0, size_bytes(), true);
-  return copy(source.span(), span(), options, site);
+  return berth::copy(source.span(), span(), options, site);
 }
 
 Event Buffer::fill(unsigned char value, const CopyOptions& options, Site site) const {

@@ -123,7 +123,7 @@ Storage from_values(const void* values, std::size_t count, DType values_dtype, c
   }
   Storage storage = empty(shape, dtype, where, options, site);
   const StridedSpan source{const_cast<void*>(values), values_dtype, shape, Strides::contiguous(shape), Device(), {}};
-  copy(source, storage.span(), {.stream = options.stream}, site);
+  berth::copy(source, storage.span(), {.stream = options.stream}, site);
   return storage;
 }
 

@@ -29,14 +29,14 @@ namespace {
 }
 
 // The elements that [begin, end) with a step selects on an axis of `size` elements, as in Python.
-struct Range {
+struct AxisRange {
   std::int64_t begin;
   std::int64_t count;
 };
 
 using Bound = std::optional<std::int64_t>;
 
-Range resolve(Bound begin, Bound end, std::int64_t step, std::int64_t size) {
+AxisRange resolve(Bound begin, Bound end, std::int64_t step, std::int64_t size) {
   const std::int64_t low = step > 0 ? 0 : -1;
   const std::int64_t high = step > 0 ? size : size - 1;
   const auto clip = [&](std::int64_t i) { return std::clamp(i < 0 ? i + size : i, low, high); };
@@ -130,7 +130,7 @@ Storage Storage::slice(int given, Bound begin, Bound end, std::int64_t step) con
   if (step == 0)
     throw_argument(ErrorCode::invalid_argument, text::join("slicing ", shape_.to_string(), " with step 0"), "it would never advance",
                    "use a step of 1 or more, or a negative one");
-  const Range range = resolve(begin, end, step, shape_[at]);
+  const AxisRange range = resolve(begin, end, step, shape_[at]);
   Shape shape = shape_;
   Strides strides = strides_;
   shape.set(at, range.count);

@@ -18,14 +18,14 @@ namespace {
 using namespace berth;
 using Json = nlohmann::json;
 
-ArgumentError example() {
+ArgumentError example_error() {
   return {ErrorCode::invalid_shape,
           {"a shape [2, -3]", "dimension 1 is -3", "use 0 or more"},
           {{"axis", 1}, {"value", -3}, {"device", "cpu:0"}}};
 }
 
 TEST(Error, SaysWhatWasAskedWhyAndWhatHelps) {
-  const ArgumentError error = example();
+  const ArgumentError error = example_error();
   EXPECT_STREQ(error.what(), "a shape [2, -3]: dimension 1 is -3; help: use 0 or more");
   EXPECT_EQ(error.asked(), "a shape [2, -3]");
   EXPECT_EQ(error.why(), "dimension 1 is -3");
@@ -38,7 +38,7 @@ TEST(Error, LeavesOutTheHelpThatIsNotThere) {
 }
 
 TEST(Error, CarriesItsFacts) {
-  const ArgumentError error = example();
+  const ArgumentError error = example_error();
   ASSERT_EQ(error.facts().size(), 3U);
   EXPECT_EQ(error.fact("axis"), "1");
   EXPECT_EQ(error.fact("value"), "-3");
@@ -55,7 +55,7 @@ TEST(Error, WritesItselfAsJson) {
                          {"why", "dimension 1 is -3"},
                          {"help", "use 0 or more"},
                          {"facts", {{"axis", 1}, {"value", -3}, {"device", "cpu:0"}}}};
-  EXPECT_EQ(Json::parse(to_json(example())), expected);
+  EXPECT_EQ(Json::parse(to_json(example_error())), expected);
 }
 
 TEST(Error, WritesValidJsonWhateverItsTextHolds) {
@@ -69,20 +69,20 @@ TEST(Error, WritesValidJsonWhateverItsTextHolds) {
 }
 
 TEST(Error, CopiesKeepTheTextAfterTheFirstIsGone) {
-  auto first = std::make_unique<ArgumentError>(example());
+  auto first = std::make_unique<ArgumentError>(example_error());
   const Error copy = *first;
   Error assigned(ErrorCode::busy, {"another", "error", ""});
   assigned = *first;
   first.reset();
-  EXPECT_STREQ(copy.what(), example().what());
-  EXPECT_STREQ(assigned.what(), example().what());
+  EXPECT_STREQ(copy.what(), example_error().what());
+  EXPECT_STREQ(assigned.what(), example_error().what());
   EXPECT_EQ(assigned.code(), ErrorCode::invalid_shape);
   EXPECT_EQ(assigned.fact("device"), "cpu:0");
 }
 
 TEST(Error, IsCopiedWithoutTheHeap) {
   static_assert(std::is_nothrow_copy_constructible_v<ArgumentError> && std::is_nothrow_copy_assignable_v<ArgumentError>);
-  const ArgumentError error = example();
+  const ArgumentError error = example_error();
   const berth::testing::FailNthNew fail(1);
   const ArgumentError copy = error;
   EXPECT_FALSE(fail.happened());

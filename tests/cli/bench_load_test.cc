@@ -9,18 +9,18 @@
 namespace berth::testing {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 Ran bench(const std::string& arguments) { return run_command(BERTH_CLI " bench load --quick " + arguments); }
 
 TEST(CliBenchLoad, MeasuresEveryWayIntoFreshAndReusedMemory) {
   const Ran ran = bench("--json --threads 2");
   ASSERT_EQ(ran.exit_code, 0) << ran.output;
-  const json report = json::parse(ran.output);
+  const Json report = Json::parse(ran.output);
   ASSERT_EQ(report["figures"].size(), 6U);
   EXPECT_GT(report["bytes"], 1 << 20);
   for (std::size_t i = 0; i < 6; ++i) {
-    const json& one = report["figures"][i];
+    const Json& one = report["figures"][i];
     EXPECT_EQ(one["name"], i % 3 == 0 ? "one thread of read" : i % 3 == 1 ? "load" : "load, as bf16") << one;
     EXPECT_EQ(one["fresh_memory"], i < 3) << one;
     EXPECT_GT(one["seconds"], 0) << one;
@@ -41,9 +41,9 @@ TEST(CliBenchLoad, SaysWhatHelpsWithoutAFolderForTemporaryFiles) {
 TEST(CliBenchLoad, MeasuresADeviceToo) {
   const Ran ran = bench("--json --device sim:0 --dtype f16");
   ASSERT_EQ(ran.exit_code, 0) << ran.output;
-  const json report = json::parse(ran.output);
+  const Json report = Json::parse(ran.output);
   ASSERT_EQ(report["figures"].size(), 4U);
-  for (const json& one : report["figures"]) {
+  for (const Json& one : report["figures"]) {
     EXPECT_TRUE(one["by_read"].is_null()) << one;
     EXPECT_EQ(one["load"]["device"], "sim:0") << one;
     EXPECT_GT(one["load"]["staging_bytes"], 0) << one;
@@ -54,7 +54,7 @@ TEST(CliBenchLoad, MeasuresADeviceToo) {
 TEST(CliBenchLoad, ReadsFromTheDiskWhenAsked) {
   const Ran ran = bench("--json --cold --mode direct");
   ASSERT_EQ(ran.exit_code, 0) << ran.output;
-  for (const json& one : json::parse(ran.output)["figures"]) {
+  for (const Json& one : Json::parse(ran.output)["figures"]) {
     if (!one["load"].is_null()) {
       EXPECT_EQ(one["load"]["asked_mode"], "direct") << one;
     }

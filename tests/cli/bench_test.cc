@@ -20,7 +20,7 @@ namespace berth::testing {
 using namespace internal;
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 const std::set<std::string> kTable = {
     "copy/f32",           "convert/f32-bf16",   "convert/bf16-f32", "convert/f32-f16", "convert/f16-f32",
@@ -44,20 +44,20 @@ class CliBench : public ::testing::Test {
     return "BERTH_PYTHON=" + path.string();
   }
   // Runs the benchmark with such a peer. Standard error, which comes first in the output, goes to `said`.
-  json beside(const std::string& lines, std::string& said, const std::string& timeout = "60") const {
+  Json beside(const std::string& lines, std::string& said, const std::string& timeout = "60") const {
     const std::filesystem::path note = folder_ / "note";
     const Ran ran = bench("--quick --json --torch-timeout " + timeout + " 2>" + note.string(), python(lines));
     EXPECT_EQ(ran.exit_code, 0) << ran.output;
     std::stringstream text;
     text << std::ifstream(note).rdbuf();
     said = text.str();
-    return json::parse(ran.output);
+    return Json::parse(ran.output);
   }
   void expect_no_comparison(const std::string& lines, const std::string& reason, const std::string& timeout = "60") const {
     std::string said;
-    const json results = beside(lines, said, timeout);
+    const Json results = beside(lines, said, timeout);
     EXPECT_EQ(results.size(), kTable.size()) << lines;
-    for (const json& one : results) EXPECT_TRUE(one["torch_ratio"].is_null()) << lines << ": " << one;
+    for (const Json& one : results) EXPECT_TRUE(one["torch_ratio"].is_null()) << lines << ": " << one;
     for (const std::string& word : {reason, std::string("pip install torch"), std::string("BERTH_PYTHON")})
       EXPECT_NE(said.find(word), std::string::npos) << word << " in: " << said;
     EXPECT_EQ(said.find("note:"), said.rfind("note:")) << "said once: " << said;
@@ -66,7 +66,7 @@ class CliBench : public ::testing::Test {
   const std::filesystem::path folder_ = std::filesystem::temp_directory_path() / ("berth_bench_" + std::to_string(getpid()));
 };
 
-void expect_figures(const json& one) {
+void expect_figures(const Json& one) {
   EXPECT_GT(one["bytes"], 0) << one;
   EXPECT_GT(one["seconds"], 0) << one;
   EXPECT_GT(one["bytes_per_second"], 0) << one;
@@ -82,7 +82,7 @@ TEST_F(CliBench, MeasuresEveryCaseOnce) {
   const Ran ran = bench("--quick --json --no-torch");
   ASSERT_EQ(ran.exit_code, 0) << ran.output;
   std::multiset<std::string> names;
-  for (const json& one : json::parse(ran.output)) {
+  for (const Json& one : Json::parse(ran.output)) {
     names.insert(one["name"].get<std::string>());
     expect_figures(one);
     EXPECT_TRUE(one["torch_ratio"].is_null()) << one;
@@ -95,7 +95,7 @@ TEST_F(CliBench, FullMeasuresEveryPairInEveryLayoutOnce) {
   ASSERT_EQ(ran.exit_code, 0) << ran.output;
   std::map<std::string, int> families;
   std::set<std::string> names;
-  for (const json& one : json::parse(ran.output)) {
+  for (const Json& one : Json::parse(ran.output)) {
     const std::string name = one["name"];
     EXPECT_TRUE(names.insert(name).second) << name << " is there twice";
     ++families[name.substr(0, name.rfind('/'))];
@@ -113,7 +113,7 @@ TEST_F(CliBench, MeasuresADeviceToo) {
   const Ran ran = bench("--quick --json --no-torch --device sim:0");
   ASSERT_EQ(ran.exit_code, 0) << ran.output;
   std::set<std::string> names;
-  for (const json& one : json::parse(ran.output)) {
+  for (const Json& one : Json::parse(ran.output)) {
     EXPECT_TRUE(names.insert(one["name"].get<std::string>()).second) << one;
     EXPECT_GT(one["seconds"], 0) << one;
     EXPECT_GT(one["memcpy_ratio"], 0) << one;
@@ -132,7 +132,7 @@ TEST_F(CliBench, GoesOnAfterACopyThatFailsAndSaysWhy) {
   const Ran ran = bench("--quick --json --no-torch --device sim:0 --only copy --only h2d/pageable --only nhwc 2>/dev/null", small);
   EXPECT_EQ(ran.exit_code, 1) << ran.output;
   int failed = 0;
-  for (const json& one : json::parse(ran.output)) {
+  for (const Json& one : Json::parse(ran.output)) {
     if (!one.contains("error")) {
       EXPECT_GT(one["seconds"], 0) << one;
       continue;
@@ -154,17 +154,17 @@ TEST_F(CliBench, PrintsATable) {
 }
 
 TEST_F(CliBench, UsesAsManyThreadsAsItIsTold) {
-  EXPECT_EQ(json::parse(bench("--quick --json --no-torch --threads 3").output)[0]["threads"], 3);
-  EXPECT_EQ(json::parse(bench("--quick --json --no-torch", "BERTH_THREADS=2").output)[0]["threads"], 2);
+  EXPECT_EQ(Json::parse(bench("--quick --json --no-torch --threads 3").output)[0]["threads"], 3);
+  EXPECT_EQ(Json::parse(bench("--quick --json --no-torch", "BERTH_THREADS=2").output)[0]["threads"], 2);
   EXPECT_EQ(bench("--quick --no-torch", "BERTH_THREADS=many").exit_code, 2);
 }
 
 TEST_F(CliBench, MeasuresOnlyWhatIsChosen) {
-  const json some = json::parse(bench("--quick --json --no-torch --only transpose/,small").output);
+  const Json some = Json::parse(bench("--quick --json --no-torch --only transpose/,small").output);
   ASSERT_EQ(some.size(), 3U);
   EXPECT_EQ(some[1]["name"], "transpose/u8");
   EXPECT_EQ(some[2]["name"], "small/64B");
-  EXPECT_EQ(json::parse(bench("--quick --json --full --only full/reversed/bool --only nhwc/C3/").output).size(), 11U + 5U);
+  EXPECT_EQ(Json::parse(bench("--quick --json --full --only full/reversed/bool --only nhwc/C3/").output).size(), 11U + 5U);
   EXPECT_EQ(bench("--quick --full --only full/reversed/bool").exit_code, 0);
   const Ran none = bench("--quick --no-torch --only full/reversed/bool");
   EXPECT_EQ(none.exit_code, 2);
@@ -210,12 +210,12 @@ TEST_F(CliBench, APeerThatHangsIsKilled) {
 TEST_F(CliBench, APeersTimesAreCompared) {
   std::string said;
   // This peer cannot do transposes.
-  const json results = beside(
+  const Json results = beside(
       "echo ready 1; while read -r word kind layout rest; do case \"$word $layout\" in 'prepare transposed') echo cannot do that;; "
       "prepare*) echo ok;; *) echo seconds 2.0;; esac; done",
       said);
   EXPECT_EQ(said, "");
-  for (const json& one : results) {
+  for (const Json& one : results) {
     const std::string name = one["name"];
     if (name.starts_with("transpose")) {
       EXPECT_TRUE(one["torch_ratio"].is_null()) << one;
@@ -245,7 +245,7 @@ TEST_F(CliBench, EveryCaseIsComparedWherePyTorchIsInstalled) {
     GTEST_SKIP() << "no PyTorch here: pip install torch, or set BERTH_PYTHON";
   const Ran ran = bench("--quick --json");
   ASSERT_EQ(ran.exit_code, 0);
-  for (const json& one : json::parse(ran.output)) EXPECT_TRUE(one["torch_ratio"].is_number() && one["torch_ratio"] > 0) << one;
+  for (const Json& one : Json::parse(ran.output)) EXPECT_TRUE(one["torch_ratio"].is_number() && one["torch_ratio"] > 0) << one;
 }
 
 // ---- What is measured.

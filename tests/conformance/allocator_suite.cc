@@ -484,7 +484,7 @@ void minds_every_stream_of_a_block(const AllocatorSubject& subject, Report& repo
   report.expect(allocator->stats().live_blocks == 0, "every block is freed");
 }
 
-constexpr AllocatorCheck kChecks[] = {
+constexpr AllocatorCheck kAllocatorChecks[] = {
     {"AlignsBlocks", aligns_blocks},
     {"RefusesBadAlignment", refuses_bad_alignment},
     {"CarriesTheRequest", carries_the_request},
@@ -510,11 +510,11 @@ constexpr AllocatorCheck kChecks[] = {
 
 }  // namespace
 
-std::span<const AllocatorCheck> allocator_checks() { return kChecks; }
+std::span<const AllocatorCheck> allocator_checks() { return kAllocatorChecks; }
 
 Report check_allocator(const AllocatorSubject& subject) {
   Report report;
-  for (const AllocatorCheck& check : kChecks) check.run(subject, report);
+  for (const AllocatorCheck& check : kAllocatorChecks) check.run(subject, report);
   return report;
 }
 

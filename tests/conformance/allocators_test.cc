@@ -14,7 +14,7 @@ Device small_sim() {
   return device;
 }
 
-std::vector<AllocatorSubject> subjects() {
+std::vector<AllocatorSubject> allocator_subjects() {
   std::vector<AllocatorSubject> all;
   for (const char* device : {"cpu", "pinned", "sim:0"}) {
     all.push_back({std::string("direct_") + std::string(Device(device).kind_name()), [device] { return direct(device); }});
@@ -68,7 +68,7 @@ TEST_P(AllocatorConformance, Holds) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, AllocatorConformance,
-                         ::testing::Combine(::testing::ValuesIn(subjects()),
+                         ::testing::Combine(::testing::ValuesIn(allocator_subjects()),
                                             ::testing::ValuesIn(allocator_checks().begin(), allocator_checks().end())),
                          [](const auto& param) {
                            return std::get<0>(param.param).name + "_" + std::string(std::get<1>(param.param).name);

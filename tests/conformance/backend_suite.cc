@@ -431,7 +431,7 @@ void finishes_dropped_streams(Backend& backend, Report& report) {
   report.expect(*done == 10, "a dropped stream finishes its work");
 }
 
-constexpr BackendCheck kChecks[] = {
+constexpr BackendCheck kBackendChecks[] = {
     {"DescribesItself", describes_itself},
     {"ReservesAlignedRanges", reserves_aligned_ranges},
     {"HoldsBytes", holds_bytes},
@@ -455,11 +455,11 @@ constexpr BackendCheck kChecks[] = {
 
 }  // namespace
 
-std::span<const BackendCheck> backend_checks() { return kChecks; }
+std::span<const BackendCheck> backend_checks() { return kBackendChecks; }
 
 Report check_backend(Backend& backend) {
   Report report;
-  for (const BackendCheck& check : kChecks) check.run(backend, report);
+  for (const BackendCheck& check : kBackendChecks) check.run(backend, report);
   return report;
 }
 

@@ -22,7 +22,7 @@ Backend& ledger_backend() {
 
 Backend& sim(const SimOptions& options) { return backend(make_sim(options)); }
 
-std::vector<BackendSubject> subjects() {
+std::vector<BackendSubject> backend_subjects() {
   return {
       {"cpu", []() -> Backend& { return backend("cpu"); }},
       {"pinned", []() -> Backend& { return backend("pinned"); }},
@@ -46,7 +46,7 @@ TEST_P(BackendConformance, Holds) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, BackendConformance,
-                         ::testing::Combine(::testing::ValuesIn(subjects()),
+                         ::testing::Combine(::testing::ValuesIn(backend_subjects()),
                                             ::testing::ValuesIn(backend_checks().begin(), backend_checks().end())),
                          [](const auto& param) {
                            return std::get<0>(param.param).name + "_" + std::string(std::get<1>(param.param).name);

@@ -7,6 +7,7 @@
 
 #include "file/file_support.h"
 #include "os/inject.h"
+#include "support/descriptors.h"
 #include "support/everything.h"
 #include "support/failing_calls.h"
 #include "support/heap_faults.h"
@@ -22,11 +23,6 @@ namespace {
 
 // Which has tests of its own.
 const std::initializer_list<std::string_view> kOfMemory = {"munmap", "mprotect", "madvise"};
-
-std::size_t open_descriptors() {
-  const std::filesystem::directory_iterator all("/proc/self/fd");
-  return static_cast<std::size_t>(std::distance(begin(all), end(all)));
-}
 
 std::size_t mappings_of(const std::string& folder) {
   std::ifstream maps("/proc/self/maps");

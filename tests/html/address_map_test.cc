@@ -8,8 +8,8 @@
 
 #include "base/random.h"
 #include "html/coverage.h"
+#include "html/report_data.h"
 #include "support/scale.h"
-#include "unpack.h"
 
 namespace berth::testing {
 
@@ -77,8 +77,6 @@ TEST(BoxText, SaysAllThatIsKnown) {
   const AddressMap trace{.one = "block", .step = "event", .end = 9, .bytes = 10, .boxes = {{.begin = 3, .end = 5, .bytes = 4, .id = 77}}};
   EXPECT_EQ(html::box_text(trace, trace.boxes[0]), "block 77\n4 B (4 bytes) at 0\nevents 3 to 4");
 }
-
-std::vector<std::uint64_t> numbers(const nlohmann::json& json, const char* key) { return unpacked(json[key].get<std::string>()); }
 
 TEST(MapJson, HasItsBoxesInTheOrderInWhichTheyBegin) {
   const AddressMap map{.title = "cpu:0",

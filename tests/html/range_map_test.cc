@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "html/html.h"
-#include "unpack.h"
+#include "html/report_data.h"
 
 namespace berth::testing {
 
@@ -20,8 +20,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-const std::string kHostile = "</script><img src=x onerror=alert(1)>";
-
 RangeMap small_range() {
   return {.title = kHostile,
           .base = 0x1000,
@@ -32,8 +30,6 @@ RangeMap small_range() {
           .tags = {{"no tag", 4}, {kHostile, 2}},
           .sites = {"", kHostile}};
 }
-
-std::vector<std::uint64_t> numbers(const nlohmann::json& json, const char* key) { return unpacked(json[key].get<std::string>()); }
 
 TEST(RangeJson, HasItsPiecesByAddress) {
   const auto json = nlohmann::json::parse(html::range_json(small_range()));

@@ -7,6 +7,7 @@
 #include "html/html.h"
 #include "html/map_svg.h"
 #include "html/palette.h"
+#include "html/report_data.h"
 #include "support/scale.h"
 
 namespace berth::testing {
@@ -20,8 +21,8 @@ using html::maps_svg;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr std::uint64_t kHuge = 1'000'000'000'000'000'000;
-const std::string kHostile("</script><img src=x onerror=alert(1)>\x01\xff\0'\"&", 43);
+constexpr std::uint64_t kHugeArena = 1'000'000'000'000'000'000;
+const std::string kHostileBytes("</script><img src=x onerror=alert(1)>\x01\xff\0'\"&", 43);
 
 std::size_t count(std::string_view text, std::string_view part) {
   std::size_t found = 0;
@@ -35,18 +36,18 @@ AddressMap small_map() {
 
 AddressMap hostile_map() {
   AddressMap map = small_map();
-  map.title = kHostile;
-  map.boxes[0].name = map.boxes[0].note = kHostile;
-  map.steps = {kHostile};
+  map.title = kHostileBytes;
+  map.boxes[0].name = map.boxes[0].note = kHostileBytes;
+  map.steps = {kHostileBytes};
   return map;
 }
 
 html::Timeline hostile_timeline() {
-  html::Timeline line = live_timeline(hostile_map(), kHostile);
-  line.step = kHostile;
-  line.groups[0].name = kHostile;
-  line.lines = {{kHostile, {{0, 1}}}};
-  line.marks = {{kHostile, 1}};
+  html::Timeline line = live_timeline(hostile_map(), kHostileBytes);
+  line.step = kHostileBytes;
+  line.groups[0].name = kHostileBytes;
+  line.lines = {{kHostileBytes, {{0, 1}}}};
+  line.marks = {{kHostileBytes, 1}};
   return line;
 }
 
@@ -58,12 +59,6 @@ AddressMap wide_map(std::uint64_t boxes) {
 }
 
 std::string html(const AddressMap& map) { return HtmlReport(map.title, "").map(map).take(); }
-
-std::string data_of(const std::string& page) {
-  const std::string_view open = "<script type=\"application/json\">";
-  const std::size_t begin = page.find(open) + open.size();
-  return page.substr(begin, page.find("</script>", begin) - begin);
-}
 
 TEST(MapsSvg, DrawsOneRectForEachBox) {
   const std::string svg = maps_svg(std::vector{small_map()}, "two boxes");
@@ -78,7 +73,7 @@ TEST(MapsSvg, DrawsAPanelForEachMap) {
 }
 
 TEST(MapsSvg, EscapesEveryName) {
-  const std::string svg = maps_svg(std::vector{hostile_map()}, kHostile);
+  const std::string svg = maps_svg(std::vector{hostile_map()}, kHostileBytes);
   EXPECT_THAT(svg, Not(HasSubstr("<img")));
   EXPECT_THAT(svg, HasSubstr("&lt;/script&gt;&lt;img"));
   EXPECT_EQ(svg.find_first_of(std::string_view("\x01\xff\0", 3)), std::string::npos);
@@ -102,7 +97,7 @@ TEST(MapsSvg, DrawsAllOfAMapThatIsNotLarge) {
 }
 
 TEST(MapsSvg, HoldsHugeSizesAndEmptyMaps) {
-  const AddressMap huge{.end = 1, .bytes = 4 * kHuge, .boxes = {{0, 1, 3 * kHuge, kHuge, "huge"}}};
+  const AddressMap huge{.end = 1, .bytes = 4 * kHugeArena, .boxes = {{0, 1, 3 * kHugeArena, kHugeArena, "huge"}}};
   const AddressMap none{};
   for (const std::string& svg : {maps_svg(std::vector{huge}, ""), maps_svg(std::vector{none}, "")}) {
     EXPECT_THAT(svg, Not(HasSubstr("nan")));
@@ -132,14 +127,17 @@ TEST(HtmlReport, NeedsNoNetwork) {
 }
 
 TEST(HtmlReport, EscapesEveryNameWhereverItStands) {
-  const std::string page =
-      HtmlReport(kHostile, kHostile)
-          .figures({{kHostile, kHostile, kHostile}})
-          .paragraph(kHostile)
-          .timeline(hostile_timeline())
-          .map(hostile_map())
-          .table({kHostile, {{kHostile}}, {{{kHostile, kHostile}}, {{kHostile, "", {{1, "tone-0", kHostile}}}}}, kHostile, true})
-          .take();
+  const std::string page = HtmlReport(kHostileBytes, kHostileBytes)
+                               .figures({{kHostileBytes, kHostileBytes, kHostileBytes}})
+                               .paragraph(kHostileBytes)
+                               .timeline(hostile_timeline())
+                               .map(hostile_map())
+                               .table({kHostileBytes,
+                                       {{kHostileBytes}},
+                                       {{{kHostileBytes, kHostileBytes}}, {{kHostileBytes, "", {{1, "tone-0", kHostileBytes}}}}},
+                                       kHostileBytes,
+                                       true})
+                               .take();
   EXPECT_THAT(page, Not(HasSubstr("<img")));
   EXPECT_EQ(count(page, "</script>"), 3U);  // the data of two figures, and the code
   EXPECT_EQ(page.find_first_of(std::string_view("\x01\xff\0", 3)), std::string::npos);
@@ -147,7 +145,7 @@ TEST(HtmlReport, EscapesEveryNameWhereverItStands) {
 
 TEST(HtmlReport, CarriesItsMapAsData) {
   AddressMap map = hostile_map();
-  const auto data = nlohmann::json::parse(data_of(html(map)));
+  const auto data = data_of(html(map), "map");
   EXPECT_EQ(data["names"].size(), 2U);
   EXPECT_EQ(data["names"][0], "</script><img src=x onerror=alert(1)>\\x01\\xff\\x00'\"&");
 }
@@ -155,16 +153,16 @@ TEST(HtmlReport, CarriesItsMapAsData) {
 TEST(HtmlReport, HoldsManyBoxes) {
   const std::uint64_t boxes = scaled(250'000, 1000);
   const std::string page = html(wide_map(boxes));
-  EXPECT_EQ(nlohmann::json::parse(data_of(page))["names"].size(), boxes);
+  EXPECT_EQ(data_of(page, "map")["names"].size(), boxes);
   EXPECT_LT(page.size(), 50'000 + boxes * 16);
 }
 
-TEST(HtmlReport, HoldsAMapOfNothing) { EXPECT_EQ(nlohmann::json::parse(data_of(html(AddressMap{})))["names"].size(), 0U); }
+TEST(HtmlReport, HoldsAMapOfNothing) { EXPECT_EQ(data_of(html(AddressMap{}), "map")["names"].size(), 0U); }
 
 TEST(HtmlReport, SortsNumbersByTheirKeys) {
   const std::string page =
       HtmlReport("", "")
-          .table({"sizes", {{"name"}, {"bytes", true}}, {{{"a"}, html::bytes_cell(1536)}, {{"b"}, html::bytes_cell(kHuge)}}})
+          .table({"sizes", {{"name"}, {"bytes", true}}, {{{"a"}, html::bytes_cell(1536)}, {{"b"}, html::bytes_cell(kHugeArena)}}})
           .take();
   EXPECT_THAT(page, HasSubstr("<td class=\"number\" data-key=\"1536\">1.5 KiB</td>"));
   EXPECT_THAT(page, HasSubstr("data-key=\"1000000000000000000\">888 PiB</td>"));

@@ -9,8 +9,8 @@
 
 #include "base/random.h"
 #include "html/packed.h"
+#include "html/report_data.h"
 #include "support/scale.h"
-#include "unpack.h"
 
 namespace berth::testing {
 

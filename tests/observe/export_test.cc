@@ -18,7 +18,7 @@ namespace berth::testing {
 using namespace internal;
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 // RFC 4180, with newlines for line ends.
 std::vector<std::vector<std::string>> read_csv(const std::string& text) {
@@ -50,7 +50,7 @@ std::vector<std::vector<std::string>> read_csv(const std::string& text) {
 }
 
 // Everything that both viewers need in an event.
-void expect_event(const json& event) {
+void expect_event(const Json& event) {
   ASSERT_TRUE(event.contains("ph") && event.contains("name") && event.contains("pid")) << event;
   const std::string phase = event["ph"];
   if (phase == "M") return;
@@ -69,16 +69,16 @@ TEST(ChromeTrace, OfAProfileHasACounterForEachTagAndASliceForEachCopy) {
   profiler.mark("made \"x\"");
   const Storage h = x.to(DType::f16);
   profiler.sample();
-  const json read = json::parse(to_chrome_trace(profiler.profile()));
+  const Json read = Json::parse(to_chrome_trace(profiler.profile()));
   std::map<std::string, int> phases;
-  for (const json& event : read["traceEvents"]) {
+  for (const Json& event : read["traceEvents"]) {
     expect_event(event);
     ++phases[event["ph"]];
   }
   EXPECT_EQ(phases["i"], 1);
   EXPECT_EQ(phases["X"], 2) << "a fill and a conversion";
   EXPECT_EQ(phases["C"], 2);
-  const json& last = *std::find_if(read["traceEvents"].rbegin(), read["traceEvents"].rend(), [](const json& e) { return e["ph"] == "C"; });
+  const Json& last = *std::find_if(read["traceEvents"].rbegin(), read["traceEvents"].rend(), [](const Json& e) { return e["ph"] == "C"; });
   EXPECT_EQ(last["args"]["weights"], 16384);
   EXPECT_EQ(last["args"]["(no tag)"], 8192);
 }
@@ -100,10 +100,10 @@ TEST(ChromeTrace, OfATraceEndsWithWhatLivesAndShowsThePeak) {
     peak = std::max(peak, live_bytes);
   }
   for (const std::size_t most : {std::size_t{1000}, std::size_t{10'000'000}}) {
-    const json read = json::parse(to_chrome_trace(trace, most));
+    const Json read = Json::parse(to_chrome_trace(trace, most));
     std::uint64_t highest = 0;
     double before = -1;
-    for (const json& event : read["traceEvents"]) {
+    for (const Json& event : read["traceEvents"]) {
       expect_event(event);
       if (event["ph"] != "C") continue;
       EXPECT_EQ(event["name"], "allocator 7");

@@ -159,7 +159,7 @@ TEST(Tracker, FindsAStorageThatOnlyADlpackConsumerHas) {
 TEST(Tracker, FindsASharedStorage) {
   const Tracker tracker;
   const Storage x = empty({1024}, DType::f32, "cpu");
-  share(x);
+  berth::share(x);
   const Leaks leaks = tracker.leaks();
   EXPECT_EQ(only(leaks).kind, LeakKind::storage);
   EXPECT_EQ(only(leaks).device, Device("shared"));

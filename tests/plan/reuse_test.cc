@@ -8,7 +8,7 @@
 namespace berth::testing {
 namespace {
 
-using Kind = Plan::Inplace;
+using Inplace = Plan::Inplace;
 
 // n0 writes x, n1 reads x and may write y over it.
 struct Pair {
@@ -28,9 +28,9 @@ TEST(Reuse, TakesAnInputThatDies) {
   Pair pair;
   const Plan made = plan(pair.graph);
   EXPECT_EQ(made.location(pair.y).reuse, Reuse::in_place);
-  EXPECT_EQ(made.inplace_of(pair.y).kind, Kind::taken);
+  EXPECT_EQ(made.inplace_of(pair.y).kind, Inplace::taken);
   EXPECT_EQ(made.inplace_of(pair.y).input, 0U);
-  EXPECT_EQ(made.inplace_of(pair.x).kind, Kind::none);
+  EXPECT_EQ(made.inplace_of(pair.x).kind, Inplace::none);
   EXPECT_EQ(made.peak_bytes(), 64U);
   EXPECT_EQ(plan(pair.graph, {.inplace = false}).peak_bytes(), 128U);
 }
@@ -82,7 +82,7 @@ TEST(Reuse, AnUnusedOutputTakesNothingAndIsFreedAtOnce) {
   pair.graph.values[pair.y].output = false;
   const Plan made = plan(pair.graph);
   EXPECT_EQ(made.location(pair.y).reuse, Reuse::own);
-  EXPECT_EQ(made.inplace_of(pair.y).kind, Kind::unused);
+  EXPECT_EQ(made.inplace_of(pair.y).kind, Inplace::unused);
   EXPECT_EQ(made.life(pair.y), (NodeRange{1, 2}));
 }
 

@@ -19,7 +19,7 @@ namespace {
 
 using namespace berth;
 
-Misuse example(MisuseKind kind = MisuseKind::double_free) {
+Misuse example_misuse(MisuseKind kind = MisuseKind::double_free) {
   return {.kind = kind, .allocator = "pool", .device = {}, .address = reinterpret_cast<const void*>(0x1234), .bytes = 4096};
 }
 
@@ -40,7 +40,7 @@ void expect_one_line(const std::string& text) {
 TEST(Misuse, ReachesTheHandlerWithItsFacts) {
   static Misuse seen;
   const MisuseHandler before = set_misuse_handler([](const Misuse& misuse) noexcept { seen = misuse; });
-  Misuse misuse = example(MisuseKind::size_mismatch);
+  Misuse misuse = example_misuse(MisuseKind::size_mismatch);
   misuse.tag = Tag("weights");
   report_misuse(misuse);
   set_misuse_handler(before);
@@ -56,7 +56,7 @@ TEST(Misuse, ReplacingTheHandlerGivesBackTheOneBefore) {
   const MisuseHandler other = [](const Misuse&) noexcept { std::abort(); };
   const MisuseHandler before = set_misuse_handler(other);
   EXPECT_EQ(set_misuse_handler(mine), other);
-  report_misuse(example());  // would abort
+  report_misuse(example_misuse());  // would abort
   EXPECT_EQ(set_misuse_handler(before), mine);
 }
 
@@ -64,11 +64,11 @@ TEST(Misuse, IsCountedWhoeverHandlesIt) {
   const std::uint64_t before = misuse_count();
   {
     const berth::testing::MisuseLog log;
-    report_misuse(example());
-    report_misuse(example(MisuseKind::foreign_free));
+    report_misuse(example_misuse());
+    report_misuse(example_misuse(MisuseKind::foreign_free));
     EXPECT_EQ(log.reported(), (std::vector{MisuseKind::double_free, MisuseKind::foreign_free}));
   }
-  (void)printed(example());
+  (void)printed(example_misuse());
   EXPECT_EQ(misuse_count(), before + 3);
 }
 
@@ -78,7 +78,7 @@ TEST(Misuse, IsCountedFromAllThreads) {
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([] {
-      for (int n = 0; n < 1000; ++n) report_misuse(example());
+      for (int n = 0; n < 1000; ++n) report_misuse(example_misuse());
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -87,7 +87,7 @@ TEST(Misuse, IsCountedFromAllThreads) {
 }
 
 TEST(Misuse, IsPrintedInOneLineByDefault) {
-  const std::string text = printed(example());
+  const std::string text = printed(example_misuse());
   expect_one_line(text);
   for (const char* piece : {"double_free", "0x1234", "4096", "pool"})
     EXPECT_NE(text.find(piece), std::string::npos) << piece << ": " << text;
@@ -95,7 +95,7 @@ TEST(Misuse, IsPrintedInOneLineByDefault) {
 }
 
 TEST(Misuse, IsPrintedWithItsTag) {
-  Misuse misuse = example(MisuseKind::foreign_free);
+  Misuse misuse = example_misuse(MisuseKind::foreign_free);
   misuse.tag = Tag("kv");
   const std::string text = printed(misuse);
   expect_one_line(text);
@@ -103,7 +103,7 @@ TEST(Misuse, IsPrintedWithItsTag) {
 }
 
 TEST(Misuse, IsPrintedInOneLineWhateverTheTagHolds) {
-  Misuse misuse = example();
+  Misuse misuse = example_misuse();
   misuse.tag = Tag("two\nlines \x1b[31mred");
   const std::string text = printed(misuse);
   expect_one_line(text);
@@ -111,7 +111,7 @@ TEST(Misuse, IsPrintedInOneLineWhateverTheTagHolds) {
 }
 
 TEST(Misuse, IsPrintedWithALineForEachSite) {
-  Misuse misuse = example();
+  Misuse misuse = example_misuse();
   misuse.allocated.site = {"/far/away/decoder\x1b.cc", "grow", 118};
   misuse.freed.frames[0] = reinterpret_cast<const void*>(&printed);
   misuse.freed.frames[1] = reinterpret_cast<const void*>(0x10);
@@ -125,7 +125,7 @@ TEST(Misuse, IsPrintedWithALineForEachSite) {
 }
 
 TEST(Misuse, FoundLateSaysWhichByteWasWritten) {
-  Misuse misuse = example(MisuseKind::overflow);
+  Misuse misuse = example_misuse(MisuseKind::overflow);
   misuse.offset = 4099;
   const std::string text = printed(misuse);
   expect_one_line(text);
@@ -148,21 +148,21 @@ TEST(MisuseDeathTest, AbortsAfterTheReportWhenAskedTo) {
   EXPECT_EXIT(
       {
         setenv("BERTH_CHECK", "abort", 1);
-        report_misuse(example());
+        report_misuse(example_misuse());
         _exit(0);
       },
       ::testing::KilledBySignal(SIGABRT), "berth: double_free");
   EXPECT_EXIT(
       {
         setenv("BERTH_CHECK", "guard=16,abort", 1);
-        report_misuse(example());
+        report_misuse(example_misuse());
         _exit(0);
       },
       ::testing::KilledBySignal(SIGABRT), "berth: double_free");
   EXPECT_EXIT(
       {
         setenv("BERTH_CHECK", "count", 1);
-        report_misuse(example());
+        report_misuse(example_misuse());
         _exit(0);
       },
       ::testing::ExitedWithCode(0), "berth: double_free");
@@ -174,7 +174,7 @@ TEST(MisuseDeathTest, IsPrintedWithoutTheHeap) {
   EXPECT_EXIT(
       {
         const berth::testing::FailNthNew fail(1);
-        report_misuse(example());
+        report_misuse(example_misuse());
         _exit(fail.happened() ? 1 : 0);
       },
       ::testing::ExitedWithCode(0), "berth: double_free");

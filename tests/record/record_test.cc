@@ -27,7 +27,7 @@ void observe(std::uint64_t serial) {
   if (is_recording()) emit({.kind = RecordKind::allocated, .device = {}, .bytes = 64, .serial = serial});
 }
 
-struct Counter : Sink {
+struct CountingSink : Sink {
   std::atomic<int> count{0};
   void on_record(const Record&) noexcept override { ++count; }
 };
@@ -42,8 +42,8 @@ struct Collector : Sink {
 };
 
 TEST(Record, ReachesEverySinkWhileItIsAttached) {
-  const auto first = std::make_shared<Counter>();
-  const auto second = std::make_shared<Counter>();
+  const auto first = std::make_shared<CountingSink>();
+  const auto second = std::make_shared<CountingSink>();
   EXPECT_FALSE(is_recording());
   observe(1);
   {
@@ -94,7 +94,7 @@ TEST(Record, ArrivesAsItWasMadeWithItsTime) {
 }
 
 TEST(Record, ReachesASinkAttachedTwiceTwice) {
-  const auto sink = std::make_shared<Counter>();
+  const auto sink = std::make_shared<CountingSink>();
   SinkAttachment once = attach_sink(sink);
   const SinkAttachment again = attach_sink(sink);
   observe(1);
@@ -105,13 +105,13 @@ TEST(Record, ReachesASinkAttachedTwiceTwice) {
 }
 
 TEST(SinkAttachment, MovesAndLetsTheSinkGo) {
-  const auto sink = std::make_shared<Counter>();
+  const auto sink = std::make_shared<CountingSink>();
   SinkAttachment first = attach_sink(sink);
   SinkAttachment second = std::move(first);
   first.detach();  // NOLINT: what a move leaves is attached to nothing
   observe(1);
   EXPECT_EQ(sink->count, 1);
-  const auto other = std::make_shared<Counter>();
+  const auto other = std::make_shared<CountingSink>();
   second = attach_sink(other);
   observe(2);
   EXPECT_EQ(sink->count, 1) << "assigning over it detached it";
@@ -135,7 +135,7 @@ TEST(Sink, IsNotCalledForTheRecordsItCauses) {
     }
   };
   const auto sink = std::make_shared<Recursive>();
-  const auto other = std::make_shared<Counter>();
+  const auto other = std::make_shared<CountingSink>();
   const SinkAttachment a = attach_sink(sink);
   const SinkAttachment b = attach_sink(other);
   observe(1);
@@ -167,7 +167,7 @@ TEST(Sink, MayDetachItselfWhileItIsCalled) {
 
 TEST(Sink, MayAttachAnotherWhileItIsCalled) {
   struct Attaching : Sink {
-    std::shared_ptr<Counter> next = std::make_shared<Counter>();
+    std::shared_ptr<CountingSink> next = std::make_shared<CountingSink>();
     SinkAttachment attachment;
     void on_record(const Record&) noexcept override {
       if (next.use_count() == 1) attachment = attach_sink(next);
@@ -206,7 +206,7 @@ TEST(Sink, ReceivesTheRecordsOfAllThreads) {
 TEST(Sink, ComesAndGoesWhileOthersRecord) {
   std::atomic<bool> stop{false};
   std::atomic<std::uint64_t> made{0};
-  const auto steady = std::make_shared<Counter>();
+  const auto steady = std::make_shared<CountingSink>();
   const SinkAttachment attached = attach_sink(steady);
   std::vector<std::thread> threads;
   for (int t = 0; t < 2; ++t) {
@@ -222,7 +222,7 @@ TEST(Sink, ComesAndGoesWhileOthersRecord) {
   for (int t = 0; t < 2; ++t) {
     changing.emplace_back([&] {
       for (std::uint64_t i = 0; i < rounds; ++i) {
-        const auto brief = std::make_shared<Counter>();
+        const auto brief = std::make_shared<CountingSink>();
         const SinkAttachment here = attach_sink(brief);
         const int before = brief->count;
         observe(2);
@@ -239,7 +239,7 @@ TEST(Sink, ComesAndGoesWhileOthersRecord) {
 }
 
 TEST(Sink, IsNotAttachedAtAllWhenTheHeapFails) {
-  const auto sink = std::make_shared<Counter>();
+  const auto sink = std::make_shared<CountingSink>();
   { const SinkAttachment warm = attach_sink(sink); }  // the list itself is allocated once
   for (std::uint64_t nth = 1;; ++nth) {
     const std::int64_t live = berth::testing::live_news();
@@ -259,7 +259,7 @@ TEST(Sink, IsNotAttachedAtAllWhenTheHeapFails) {
     EXPECT_FALSE(is_recording());
     // If only the detaching failed, the sink is removed with the next change.
     if (attached) {
-      const SinkAttachment next = attach_sink(std::make_shared<Counter>());
+      const SinkAttachment next = attach_sink(std::make_shared<CountingSink>());
     }
     EXPECT_EQ(sink.use_count(), 1) << "allocation " << nth;
     EXPECT_EQ(berth::testing::live_news(), live) << "allocation " << nth;
@@ -268,8 +268,8 @@ TEST(Sink, IsNotAttachedAtAllWhenTheHeapFails) {
 }
 
 TEST(Sink, IsNotCalledAgainOnceDetachedEvenIfTheHeapFails) {
-  const auto sink = std::make_shared<Counter>();
-  const auto other = std::make_shared<Counter>();
+  const auto sink = std::make_shared<CountingSink>();
+  const auto other = std::make_shared<CountingSink>();
   SinkAttachment attached = attach_sink(sink);
   SinkAttachment stays = attach_sink(other);
   {

@@ -22,6 +22,7 @@
 #include "share/exchange.h"
 #include "share/segment.h"
 #include "share/ticket_bytes.h"
+#include "support/descriptors.h"
 
 // The program that the tests of sharing start, and kill: helper SCENARIO [traced] [NAME]. Descriptor 3 is its
 // end of a channel. When traced, it stops where the tested part begins, and marks the sections that the tracer
@@ -209,14 +210,6 @@ void collect_named() {
   const Storage w = create_shared(g_name, {100}, DType::i32);
 }
 
-std::size_t open_descriptors() {
-  std::size_t count = 0;
-  DIR* const folder = opendir("/proc/self/fd");
-  while (readdir(folder) != nullptr) ++count;
-  closedir(folder);
-  return count;
-}
-
 // Holds everything that arrives, and reports how many descriptors that takes.
 void hold_many() {
   Channel owner = channel();
@@ -229,7 +222,7 @@ void hold_many() {
   bool right = true;
   for (std::size_t i = 0; i < kept.size(); ++i) right = right && kept[i].item<std::int32_t>({0}) == static_cast<std::int32_t>(i);
   require(right, "each has its own bytes");
-  owner.send_bytes({}, open_descriptors());
+  owner.send_bytes({}, testing::open_descriptors());
   (void)owner.receive();
 }
 

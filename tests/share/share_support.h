@@ -13,20 +13,12 @@
 #include <vector>
 
 #include "share/ticket_bytes.h"
+#include "support/descriptors.h"
 
 // Helpers for the tests of sharing: descriptors, mappings, and waiting for what the kernel does a moment later.
 namespace berth::testing {
 
 using namespace internal::share;
-
-inline std::size_t open_descriptors() {
-  std::size_t count = 0;
-  DIR* const folder = opendir("/proc/self/fd");
-  if (folder == nullptr) return 0;
-  while (readdir(folder) != nullptr) ++count;
-  closedir(folder);
-  return count;
-}
 
 // Mappings of shared memory in this process.
 inline std::size_t shared_mappings() {

@@ -60,7 +60,7 @@ TEST(Shared, ALiveStorageIsSharedInPlaceWithAllItsViews) {
   const Storage even = x.slice(0, 0, {}, 2);
   const void* const before = x.data_ptr();
   const std::uint64_t live = default_allocator("cpu")->stats().live_blocks;
-  share(part);
+  berth::share(part);
   EXPECT_EQ(default_allocator("cpu")->stats().live_blocks, live - 1) << "the old block is free";
   for (const Storage& view : {x, part, even}) {
     EXPECT_TRUE(view.is_shared());
@@ -71,24 +71,24 @@ TEST(Shared, ALiveStorageIsSharedInPlaceWithAllItsViews) {
   x.fill(5);
   EXPECT_EQ(even.item<std::int32_t>({400}), 5) << "they are still views of one another";
   const void* const after = x.data_ptr();
-  share(x);
+  berth::share(x);
   EXPECT_EQ(x.data_ptr(), after) << "what is shared stays as it is";
-  share(Storage());
+  berth::share(Storage());
 }
 
 TEST(Shared, SharingInPlaceIsRefusedWhileSomeoneHasTheAddress) {
   std::vector<float> values(10, 1.0F);
   const Storage outside = from_blob(values.data(), {10}, DType::f32, "cpu");
-  EXPECT_ERROR(share(outside), AccessError, ErrorCode::busy);
+  EXPECT_ERROR(berth::share(outside), AccessError, ErrorCode::busy);
   const Storage x = numbers(10, "cpu");
   {
     const DlpackTensor exported = to_dlpack(x);
-    EXPECT_ERROR(share(x), AccessError, ErrorCode::busy);
+    EXPECT_ERROR(berth::share(x), AccessError, ErrorCode::busy);
     EXPECT_FALSE(x.is_shared());
   }
   {
     const StridedSpan span = x.span();
-    EXPECT_ERROR(share(x), AccessError, ErrorCode::busy);
+    EXPECT_ERROR(berth::share(x), AccessError, ErrorCode::busy);
   }
   {
     const Stream stream = make_stream("cpu");
@@ -98,14 +98,14 @@ TEST(Shared, SharingInPlaceIsRefusedWhileSomeoneHasTheAddress) {
     });
     const Storage target = empty({10}, DType::i32, "cpu");
     target.copy_from(x, {.stream = stream, .non_blocking = true});
-    EXPECT_ERROR(share(x), AccessError, ErrorCode::busy);
-    EXPECT_ERROR(share(target), AccessError, ErrorCode::busy);
+    EXPECT_ERROR(berth::share(x), AccessError, ErrorCode::busy);
+    EXPECT_ERROR(berth::share(target), AccessError, ErrorCode::busy);
     go = true;
     stream.synchronize();
   }
   EXPECT_EQ(x.device(), Device("cpu")) << "nothing has changed";
-  EXPECT_ERROR(share(zeros({4}, DType::f32, "sim:0")), DeviceError, ErrorCode::unsupported);
-  share(x);
+  EXPECT_ERROR(berth::share(zeros({4}, DType::f32, "sim:0")), DeviceError, ErrorCode::unsupported);
+  berth::share(x);
   EXPECT_TRUE(x.is_shared()) << "and afterwards it can be";
   EXPECT_EQ(x.item<std::int32_t>({9}), 9);
 }

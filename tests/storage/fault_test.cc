@@ -20,9 +20,9 @@ using namespace internal;
 namespace {
 
 // What exists before and must be the same afterwards.
-class World {
+class StorageWorld {
  public:
-  explicit World(Device on) : device(on), tracked(track(direct(on))), kept(full({8}, 42, DType::i32, tracked)) {}
+  explicit StorageWorld(Device on) : device(on), tracked(track(direct(on))), kept(full({8}, 42, DType::i32, tracked)) {}
 
   void expect_unchanged() const {
     EXPECT_EQ(tracked->live().size(), 1U) << "something was leaked";
@@ -36,7 +36,7 @@ class World {
 };
 
 // A bit of everything. Throws when something fails.
-void scenario(World& world, const std::shared_ptr<Allocator>& memory) {
+void scenario(StorageWorld& world, const std::shared_ptr<Allocator>& memory) {
   const TagScope scope("scenario");
   const std::vector<float> values = {1, 2, 3, 4, 5, 6};
   const Storage x = from_data(values, {2, 3}, memory);
@@ -63,7 +63,7 @@ void scenario(World& world, const std::shared_ptr<Allocator>& memory) {
 
 enum class Outcome { finished, failed };
 
-Outcome run(World& world, const std::shared_ptr<Allocator>& memory) {
+Outcome run(StorageWorld& world, const std::shared_ptr<Allocator>& memory) {
   try {
     scenario(world, memory);
     return Outcome::finished;
@@ -76,7 +76,7 @@ Outcome run(World& world, const std::shared_ptr<Allocator>& memory) {
 }
 
 // Runs the scenario with the nth operation failing, for every n.
-void sweep(World& world, const std::string& what, const std::function<bool(std::uint64_t nth)>& attempt) {
+void sweep(StorageWorld& world, const std::string& what, const std::function<bool(std::uint64_t nth)>& attempt) {
   run(world, world.tracked);  // makes everything that is made once, on first use
   std::uint64_t nth = 1;
   while (attempt(nth)) {
@@ -95,7 +95,7 @@ class NthFailure : public ::testing::TestWithParam<bool> {
 };
 
 TEST_P(NthFailure, OfAllocationsChangesNothing) {
-  World world(device());
+  StorageWorld world(device());
   sweep(world, "allocations", [&](std::uint64_t nth) {
     const auto failing = fail(world.tracked, {.nth = nth});
     run(world, failing);
@@ -104,7 +104,7 @@ TEST_P(NthFailure, OfAllocationsChangesNothing) {
 }
 
 TEST_P(NthFailure, OfOperatorNewChangesNothing) {
-  World world(device());
+  StorageWorld world(device());
   sweep(world, "uses of the heap", [&](std::uint64_t nth) {
     bool happened = false;
     const std::int64_t before = live_news();
@@ -125,7 +125,7 @@ INSTANTIATE_TEST_SUITE_P(OnHostAndSim, NthFailure, ::testing::Bool(), [](const a
 TEST(NthFailure, OfEveryOperationOfTheDeviceChangesNothing) {
   for (const SimOperation operation :
        {SimOperation::reserve, SimOperation::commit, SimOperation::copy, SimOperation::fill, SimOperation::make_stream}) {
-    World world(make_sim({.background = false}));
+    StorageWorld world(make_sim({.background = false}));
     SimControl& control = sim_control(world.device);
     run(world, world.tracked);
     std::uint64_t nth = 1;
@@ -151,7 +151,7 @@ std::atomic<int> g_calls{0};
 std::atomic<int> g_fail_at{0};
 
 TEST(NthFailure, OfEverySystemCallChangesNothing) {
-  World world{Device()};
+  StorageWorld world{Device()};
   sweep(world, "system calls", [&](std::uint64_t nth) {
     g_calls = 0;
     g_fail_at = static_cast<int>(nth);

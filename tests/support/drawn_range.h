@@ -25,6 +25,8 @@
 // view as they need it.
 namespace berth::testing {
 
+inline constexpr std::size_t kPage = 1_MiB;
+
 class DrawnRange {
   using Extents = internal::memory::Extents;
   using ExtentState = internal::memory::ExtentState;
@@ -33,7 +35,6 @@ class DrawnRange {
   using PoolExtent = internal::memory::PoolExtent;
 
  public:
-  static constexpr std::size_t kPage = 1_MiB;
   static constexpr std::size_t kUnit = 64_KiB;
   static constexpr std::size_t kSplit = 256_MiB;
   static constexpr std::size_t kEnd = 1_GiB;

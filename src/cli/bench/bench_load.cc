@@ -14,6 +14,7 @@
 #include "cli/output.h"
 #include "cli/table.h"
 #include "cli/temporary_file.h"
+#include "device/host_access.h"
 #include "os/file/data_file.h"
 #include "os/file/descriptor.h"
 #include "os/system.h"
@@ -72,15 +73,13 @@ struct LoadWay {
   std::optional<LoadOptions> options;  // none: the baseline
 };
 
-bool is_host(Device device) { return backend(device).properties().abilities.host_access; }
-
 // Validates the command before a file is made.
 std::vector<LoadWay> load_ways(const BenchLoadCommand& command) {
   const LoadOptions plain{.threads = command.threads.value_or(0), .mode = parse_load_mode(command.mode)};
   LoadOptions converted = plain;
   converted.dtype = parse_dtype(command.dtype);
   std::vector<LoadWay> ways;
-  if (is_host(Device(command.device))) ways.push_back({"one thread of read", std::nullopt});
+  if (device::is_host(backend(Device(command.device)))) ways.push_back({"one thread of read", std::nullopt});
   ways.push_back({"load", plain});
   ways.push_back({fmt::format("load, as {}", to_string(*converted.dtype)), converted});
   return ways;
@@ -135,7 +134,8 @@ class LoadBench {
       figures[i].fresh = fresh;
       figures[i].seconds = median(times[i]);
       std::vector<double> ratios;
-      for (std::size_t round = 0; is_host(device_) && round < times[i].size(); ++round) ratios.push_back(times[0][round] / times[i][round]);
+      for (std::size_t round = 0; device::is_host(device_) && round < times[i].size(); ++round)
+        ratios.push_back(times[0][round] / times[i][round]);
       figures[i].by_read = ratios.empty() ? 0 : median(ratios);
     }
     return figures;

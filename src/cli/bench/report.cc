@@ -15,7 +15,6 @@ namespace berth::internal::cli {
 
 namespace {
 
-constexpr const char* kUnknown = "–";
 constexpr double kLeast = 0.25;  // of memcpy, the lower limit for every case
 
 std::string time_text(double seconds) {

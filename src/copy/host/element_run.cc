@@ -9,7 +9,7 @@ namespace berth::internal::copy {
 
 namespace {
 
-constexpr std::size_t kPiece = 1024;
+constexpr std::size_t kElementsAtOnce = 1024;
 
 }  // namespace
 
@@ -28,9 +28,9 @@ void ElementRun::operator()(const std::byte* source, std::byte* target, std::siz
   if (gather_ == nullptr && scatter_ == nullptr) return conversion_.run(source, target, count);
   if (conversion_.is_copy() && scatter_ == nullptr) return gather_(source, source_step_, target, count);
   if (conversion_.is_copy() && gather_ == nullptr) return scatter_(source, target, target_step_, count);
-  for (std::size_t done = 0; done < count; done += kPiece) {
+  for (std::size_t done = 0; done < count; done += kElementsAtOnce) {
     const auto at = static_cast<std::ptrdiff_t>(done);
-    run_piece(source + at * source_bytes_, target + at * target_bytes_, std::min(kPiece, count - done));
+    run_piece(source + at * source_bytes_, target + at * target_bytes_, std::min(kElementsAtOnce, count - done));
   }
 }
 
@@ -51,8 +51,8 @@ void ElementRun::operator()(const std::byte* source, std::ptrdiff_t source_strid
 }
 
 void ElementRun::run_piece(const std::byte* source, std::byte* target, std::size_t count) const noexcept {
-  alignas(64) std::byte gathered[kPiece * 16];
-  alignas(64) std::byte converted[kPiece * 16];
+  alignas(64) std::byte gathered[kElementsAtOnce * 16];
+  alignas(64) std::byte converted[kElementsAtOnce * 16];
   if (gather_ != nullptr) {
     gather_(source, source_step_, gathered, count);
     source = gathered;

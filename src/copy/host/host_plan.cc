@@ -11,7 +11,7 @@ namespace berth::internal::copy {
 namespace {
 
 // The axes in the order they are walked, outermost first.
-struct AxisList {
+struct LoopAxes {
   std::array<HostAxis, kMaxRank> axes;
   std::size_t count = 0;
 
@@ -45,7 +45,7 @@ struct AxisList {
 };
 
 // The axis with the smallest source step. A step of 0 repeats an element and does not count.
-std::size_t densest_of_source(const AxisList& list) noexcept {
+std::size_t densest_of_source(const LoopAxes& list) noexcept {
   std::size_t best = list.count - 1;
   for (std::size_t i = 0; i < list.count; ++i) {
     const std::int64_t step = std::abs(list.axes[i].source_step);
@@ -59,7 +59,7 @@ std::size_t densest_of_source(const AxisList& list) noexcept {
 HostPlan plan_on_host(std::span<const std::int64_t> shape, std::span<const std::int64_t> source,
                       std::span<const std::int64_t> target) noexcept {
   HostPlan plan;
-  AxisList list;
+  LoopAxes list;
   for (std::size_t i = 0; i < shape.size(); ++i) {
     HostAxis axis{shape[i], source[i], target[i]};
     if (axis.size == 1) continue;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 
+#include "base/axes.h"
 #include "berth/base/shape.h"
 #include "copy/host/host_copy.h"
 
@@ -59,7 +60,7 @@ class PlaneWalk {
   const HostPlan& plan_;
   std::int64_t source_;
   std::int64_t target_;
-  std::array<std::int64_t, kMaxRank> index_;  // the first `rank` are used
+  base::AxisArray index_;
 };
 
 }  // namespace berth::internal::copy

@@ -8,15 +8,15 @@ namespace berth::internal::copy {
 
 namespace {
 
-constexpr std::size_t kPieceBytes = std::size_t{8} << 10;  // of the target: together with their source they
-                                                           // stay in the L1 cache
-constexpr std::size_t kLeastBytes = std::size_t{4} << 10;  // of a row
+constexpr std::size_t kPieceBytes = std::size_t{8} << 10;     // of the target: together with their source they
+                                                              // stay in the L1 cache
+constexpr std::size_t kLeastRowBytes = std::size_t{4} << 10;  // of a row
 
 }  // namespace
 
 bool StreamRow::is_worth(const Conversion& conversion, std::size_t row_elements) noexcept {
   const std::size_t size = size_bytes(conversion.to);
-  return !conversion.by_reference && 2 * size >= size_bytes(conversion.from) && row_elements >= kLeastBytes / size;
+  return !conversion.by_reference && 2 * size >= size_bytes(conversion.from) && row_elements >= kLeastRowBytes / size;
 }
 
 void StreamRow::operator()(const std::byte* source, std::byte* target, std::size_t count) const noexcept {

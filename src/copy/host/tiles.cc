@@ -35,9 +35,9 @@ constexpr std::int64_t kMostJoined = kInterleaved.panel_bytes / (4 * kInterleave
 
 // Whether each run of bytes that a tile writes has enough whole cache lines.
 bool is_worth_streaming(const HostPlan& plan, std::int64_t element_bytes) noexcept {
-  constexpr auto kLeastBytes = static_cast<std::int64_t>(4 * kLineBytes);
+  constexpr auto kLeastRun = static_cast<std::int64_t>(4 * kLineBytes);
   const bool together = plan.column.target_step == plan.row.size;  // a plane is one run
-  const std::int64_t least = kLeastBytes / element_bytes;
+  const std::int64_t least = kLeastRun / element_bytes;
   return plan.row.target_step == 1 && (plan.row.size >= least || (together && plan.row.size * plan.column.size >= least));
 }
 

@@ -139,7 +139,7 @@ Crew& crew() {
 }
 
 // Made when the library is loaded, so that no copy can fail on this allocation.
-[[maybe_unused]] const Crew& g_made_at_load = crew();
+[[maybe_unused]] const Crew& g_crew_at_load = crew();
 
 int threads_from_environment() {
   const auto value = os::environment("BERTH_THREADS");

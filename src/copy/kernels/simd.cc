@@ -131,7 +131,7 @@ std::span<const Kernels> all_kernels() noexcept {
 namespace {
 
 // Made when the library is loaded, so that no copy can fail on this allocation, and no fork can interrupt it.
-[[maybe_unused]] const std::span<const Kernels> g_made_at_load = all_kernels();
+[[maybe_unused]] const std::span<const Kernels> g_kernels_at_load = all_kernels();
 
 }  // namespace
 

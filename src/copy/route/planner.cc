@@ -5,6 +5,7 @@
 #include <array>
 #include <utility>
 
+#include "base/axes.h"
 #include "base/pieces.h"
 #include "copy/host/walk.h"
 
@@ -14,11 +15,9 @@ namespace {
 
 enum class Convert : unsigned char { nowhere, at_source, between, at_target };
 
-using AxisList = std::array<std::int64_t, kMaxRank>;
-
 // Row-major strides of the loop's axes.
-AxisList dense_strides(const Loop& loop) noexcept {
-  AxisList strides;
+base::AxisArray dense_strides(const Loop& loop) noexcept {
+  base::AxisArray strides;
   std::int64_t step = 1;
   for (std::size_t axis = loop.rank; axis-- > 0;) {
     strides[axis] = step;
@@ -32,7 +31,7 @@ struct Side {
   const RouteEnd& end;
   StepMemory memory;
   StepMemory scratch;
-  AxisList strides;
+  base::AxisArray strides;
   bool dense;  // each piece of it is one contiguous run
 
   bool host() const noexcept { return end.abilities.host_access; }
@@ -81,7 +80,7 @@ class Planner {
     return pinned ? Device("pinned") : Device();
   }
 
-  const AxisList& strides_at(StepMemory memory) const noexcept {
+  const base::AxisArray& strides_at(StepMemory memory) const noexcept {
     return memory == StepMemory::source ? source_.strides : memory == StepMemory::target ? target_.strides : dense_;
   }
 
@@ -198,10 +197,10 @@ class Planner {
 
   const RouteSettings& settings_;
   const Loop loop_;
-  const AxisList dense_;
+  const base::AxisArray dense_;
   const Side source_;
   const Side target_;
-  AxisList shape_;
+  base::AxisArray shape_;
   Route route_;
   StepMemory at_ = StepMemory::source;
   DType dtype_ = source_.end.dtype;

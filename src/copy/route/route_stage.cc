@@ -12,8 +12,6 @@ namespace berth::internal::copy {
 
 namespace {
 
-using AxisList = std::array<std::int64_t, kMaxRank>;
-
 Request request(std::size_t bytes) {
   return {.bytes = bytes, .tag = Tag("copy"), .site = Site::here()};  // so that memory reports have a name for
                                                                       // it
@@ -32,7 +30,7 @@ struct RouteStage::End {
   std::byte* data = nullptr;
   DType dtype = DType::u8;
   Device device = {};
-  AxisList strides;
+  base::AxisArray strides;
 
   std::span<const std::int64_t> strides_of(std::size_t rank) const noexcept { return std::span(strides).first(rank); }
   HostSide host_side(std::size_t rank) const noexcept { return {data, dtype, strides_of(rank)}; }
@@ -78,7 +76,7 @@ RouteStage::RouteStage(const Route& route, const SpanRef& source, const SpanRef&
 }
 
 void RouteStage::run_step(std::size_t number, const Loop& piece, StreamRef stream, int threads) const {
-  AxisList sizes;
+  base::AxisArray sizes;
   for (std::size_t axis = 0; axis < piece.rank; ++axis) sizes[axis] = piece.all[axis].size;
   const std::span<const std::int64_t> shape = std::span(sizes).first(piece.rank);
   const RouteStep& step = route_.steps[number];

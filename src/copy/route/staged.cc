@@ -6,12 +6,11 @@
 #include "berth/copy/threads.h"
 #include "berth/device/backend.h"
 #include "copy/route/pipeline.h"
+#include "device/host_access.h"
 
 namespace berth::internal::copy {
 
 namespace {
-
-bool is_host(const Backend& backend) noexcept { return backend.properties().abilities.host_access; }
 
 // The order of steps that a pipeline can run: host steps, then device steps, then host steps from `host_again`
 // on.
@@ -72,15 +71,15 @@ class StagedWork final : public PipelineWork {
 }  // namespace
 
 bool is_pipelined(const Route& route, const ValidatedPair& pair) noexcept {
-  if (route.pieces < 2 || route.overlap || is_host(*pair.source) == is_host(*pair.target)) return false;
-  const Backend& device = is_host(*pair.source) ? *pair.target : *pair.source;
+  if (route.pieces < 2 || route.overlap || device::is_host(*pair.source) == device::is_host(*pair.target)) return false;
+  const Backend& device = device::is_host(*pair.source) ? *pair.target : *pair.source;
   return device.properties().abilities.streams && Stages(route).in_order;
 }
 
 void run_staged(const Route& route, const SpanRef& source, const SpanRef& target, const ValidatedPair& pair, const Loop& loop,
                 const Cut& by) {
   StagedWork work(route, source, target, pair, loop, by);
-  run_pipeline(is_host(*pair.source) ? target.device : source.device, route.pieces, copy_threads(), work);
+  run_pipeline(device::is_host(*pair.source) ? target.device : source.device, route.pieces, copy_threads(), work);
 }
 
 }  // namespace berth::internal::copy

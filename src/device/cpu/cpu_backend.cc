@@ -9,6 +9,7 @@
 #include "berth/device/backend.h"
 #include "berth/device/registry.h"
 #include "device/builtin.h"
+#include "device/host_access.h"
 #include "device/host_bytes.h"
 #include "device/host_stream.h"
 #include "os/memory/heap.h"
@@ -30,11 +31,6 @@ std::string node_list(const std::vector<int>& nodes) {
   std::string out;
   for (const int node : nodes) out += text::join(out.empty() ? "" : ", ", node);
   return out;
-}
-
-bool is_host(Device device) noexcept {
-  const Backend* const other = find_backend(device);
-  return other != nullptr && other->properties().abilities.host_access;
 }
 
 class CpuFactory : public BackendFactory {

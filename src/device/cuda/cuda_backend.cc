@@ -10,6 +10,7 @@
 #include "berth/device/element_copy.h"
 #include "berth/device/registry.h"
 #include "device/cuda/cuda_copy.h"
+#include "device/host_access.h"
 #include "device/host_bytes.h"
 
 namespace berth::internal::device::cuda {
@@ -24,19 +25,10 @@ std::size_t total_memory(CudaContext& context) noexcept {
   return BERTH_CUDA_CALL(context, cuMemGetInfo, &free, &total) ? total : 0;
 }
 
-bool is_host(Device device) noexcept {
-  const Backend* const other = find_backend(device);
-  return other != nullptr && other->properties().abilities.host_access;
-}
-
 // Whether the device's memory is page-locked, and so accessible to a GPU.
 bool is_locked_kind(Device device) noexcept {
   const Backend* const other = find_backend(device);
   return other != nullptr && other->properties().abilities.pinned;
-}
-
-void require(const Status& done, Device device, std::string_view asked) {
-  if (!done) throw_failure(done.failure(), device, asked);
 }
 
 std::size_t next_inner() noexcept {

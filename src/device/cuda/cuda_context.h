@@ -2,9 +2,11 @@
 #pragma once
 
 #include <atomic>
+#include <string_view>
 #include <vector>
 
 #include "berth/base/result.h"
+#include "berth/device/backend.h"
 #include "berth/device/device.h"
 #include "device/cuda/driver.h"
 #include "os/lock/mutex.h"
@@ -75,5 +77,10 @@ class Scope {
   CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
   bool mode_changed_ = false;
 };
+
+// Throws for a call that failed.
+inline void require(const Status& done, Device device, std::string_view asked) {
+  if (!done) throw_failure(done.failure(), device, asked);
+}
 
 }  // namespace berth::internal::device::cuda

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstring>
 
+#include "device/address_number.h"
 #include "device/cuda/host_locks.h"
 #include "device/cuda/kernels/launch.h"
 
@@ -13,8 +14,6 @@ namespace berth::internal::device::cuda {
 namespace {
 
 constexpr std::size_t kMostPieces = 64;  // of an overlapping copy; more are slower than a temporary
-
-CUdeviceptr number(const void* address) noexcept { return reinterpret_cast<std::uintptr_t>(address); }
 
 Status copy_through_temporary(CudaContext& context, CUdeviceptr target, CUdeviceptr source, std::size_t bytes, CUstream stream) noexcept {
   CUdeviceptr between = 0;

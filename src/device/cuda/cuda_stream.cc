@@ -11,10 +11,6 @@ namespace berth::internal::device::cuda {
 
 namespace {
 
-void require(const Status& done, Device device, std::string_view asked) {
-  if (!done) throw_failure(done.failure(), device, asked);
-}
-
 // The argument of a driver callback, for devices that cannot wait for a flag.
 struct HeldTurn {
   std::shared_ptr<WorkQueue> queue;

@@ -80,7 +80,7 @@ Texts& texts() {
   static auto* const made = new Texts;  // never destroyed: failures may be read at any time
   return *made;
 }
-[[maybe_unused]] const Texts& g_made_at_load = texts();
+[[maybe_unused]] const Texts& g_texts_at_load = texts();
 
 std::string describe(const char* call, CUresult result) {
   const char* name = nullptr;

@@ -6,6 +6,7 @@
 #include <map>
 #include <new>
 
+#include "device/address_number.h"
 #include "os/lock/mutex.h"
 
 namespace berth::internal::device::cuda {
@@ -22,8 +23,6 @@ HostLocks& locks() noexcept {
   static auto* const made = new HostLocks;
   return *made;
 }
-
-std::uintptr_t number(const void* address) noexcept { return reinterpret_cast<std::uintptr_t>(address); }
 
 }  // namespace
 

@@ -54,7 +54,7 @@ Ranges& ranges() {
 
 // Made when the library is loaded, so that no later use can fail for lack of heap, or fork during the
 // initialization.
-[[maybe_unused]] const Ranges& g_made_at_load = ranges();
+[[maybe_unused]] const Ranges& g_ranges_at_load = ranges();
 
 struct Found {
   int descriptor = -1;

@@ -304,7 +304,7 @@ SimList& sim_list() {
 }
 
 // Made when the library is loaded, so that no fork can occur during the initialization.
-[[maybe_unused]] const SimList& g_made_at_load = sim_list();
+[[maybe_unused]] const SimList& g_sim_list_at_load = sim_list();
 
 class SimFactory : public BackendFactory {
  public:

@@ -8,6 +8,7 @@
 #include <new>
 
 #include "berth/base/checked.h"
+#include "device/address_number.h"
 #include "device/host_bytes.h"
 #include "os/memory/memory.h"
 
@@ -21,16 +22,14 @@ constexpr int kFresh = 0xcb;
 constexpr Failure kIllegal{ErrorCode::out_of_bounds, 0, "an address is not committed memory of the device"};
 constexpr Failure kNotPages{ErrorCode::invalid_argument, 0, "the range is not whole pages of one reserved range"};
 constexpr Failure kPartOfPiece{ErrorCode::invalid_argument, 0, "memory is committed in pieces, and this is part of one"};
-constexpr Failure kNoHeap{ErrorCode::out_of_memory, 0, "no heap for the page table"};
-constexpr Failure kWrongState{ErrorCode::invalid_argument, 0, "a page is committed already, or is not committed and must be"};
+constexpr Failure kNoPageTable{ErrorCode::out_of_memory, 0, "no heap for the page table"};
+constexpr Failure kWrongPageState{ErrorCode::invalid_argument, 0, "a page is committed already, or is not committed and must be"};
 
 // The frame pointer of a page that was never written.
 std::byte g_untouched;
 std::byte* const kUntouched = &g_untouched;
 
 bool is_committed(const std::byte* frame) noexcept { return frame != nullptr; }
-
-std::size_t number(const void* address) noexcept { return reinterpret_cast<std::uintptr_t>(address); }
 
 }  // namespace
 
@@ -54,7 +53,7 @@ Result<void*> SimMemory::reserve(std::size_t bytes, std::size_t alignment) {
   if (!addresses) return addresses;
   if (!add_range(number(*addresses), *length)) {
     (void)os::release(*addresses, *length).ok();
-    return kNoHeap;
+    return kNoPageTable;
   }
   reserved_bytes_ += *length;
   return addresses;
@@ -88,7 +87,7 @@ Status SimMemory::release(void* address, std::size_t bytes) {
 Status SimMemory::commit(void* address, std::size_t bytes) {
   const Result<Pages> found = pages(address, bytes);
   if (!found) return found.failure();
-  if (!std::ranges::none_of(found->frames, is_committed)) return kWrongState;
+  if (!std::ranges::none_of(found->frames, is_committed)) return kWrongPageState;
   if (bytes > capacity_bytes_ - committed_bytes_) return Failure{ErrorCode::out_of_memory, 0, "the simulated device is full"};
   std::ranges::fill(found->frames, kUntouched);
   note_pieces(*found);
@@ -100,7 +99,7 @@ Status SimMemory::commit(void* address, std::size_t bytes) {
 Status SimMemory::decommit(void* address, std::size_t bytes) {
   const Result<Pages> found = pages(address, bytes);
   if (!found) return found.failure();
-  if (!std::ranges::all_of(found->frames, is_committed) || has_echo(address, bytes)) return kWrongState;
+  if (!std::ranges::all_of(found->frames, is_committed) || has_echo(address, bytes)) return kWrongPageState;
   if (!is_whole(*found)) return kPartOfPiece;
   for (Frame& frame : found->frames) drop_frame(*found->range, frame);
   found->range->committed_bytes -= bytes;
@@ -112,8 +111,8 @@ Result<SimMemory::Move> SimMemory::look_at_move(void* from, void* to, std::size_
   const Result<Pages> source = pages(from, bytes);
   const Result<Pages> target = pages(to, bytes);
   if (!source || !target) return kNotPages;
-  if (!std::ranges::all_of(source->frames, is_committed) || has_echo(from, bytes)) return kWrongState;
-  if (!std::ranges::none_of(target->frames, is_committed)) return kWrongState;
+  if (!std::ranges::all_of(source->frames, is_committed) || has_echo(from, bytes)) return kWrongPageState;
+  if (!std::ranges::none_of(target->frames, is_committed)) return kWrongPageState;
   if (!is_whole(*source)) return kPartOfPiece;
   return Move{*source, *target};
 }
@@ -148,12 +147,12 @@ Status SimMemory::begin_move(void* from, void* to, std::size_t bytes) {
   if (!move) return move.failure();
   const auto& [source, target] = *move;
   if (const Status backed = back(from, bytes); !backed) return backed;
-  if (!share_frames(source.frames)) return kNoHeap;
+  if (!share_frames(source.frames)) return kNoPageTable;
   try {
     echoes_.emplace(number(from), bytes);
   } catch (const std::bad_alloc&) {
     for (const Frame frame : source.frames) give_up_share(frame);
-    return kNoHeap;
+    return kNoPageTable;
   }
   copy_borders(*move);
   std::ranges::copy(source.frames, target.frames.begin());

@@ -16,7 +16,7 @@ namespace berth::internal::memory {
 namespace {
 
 constexpr Failure kNoHeap{ErrorCode::out_of_memory, 0, "no heap for the block's entry"};
-constexpr Failure kTooLarge{ErrorCode::out_of_memory, 0, "rounded up, no address space is that large"};
+constexpr Failure kTooLargeRounded{ErrorCode::out_of_memory, 0, "rounded up, no address space is that large"};
 constexpr Failure kHeld{ErrorCode::busy, 0, "the device is held, and no cached block has that size"};
 constexpr Failure kInherited{ErrorCode::fork_unsafe, 0, "the allocator was made before fork, for a device that does not survive it"};
 
@@ -97,7 +97,7 @@ Result<Piece*> Buckets::acquire(const Request& request) noexcept {
   if (is_inherited()) return kInherited;
   const std::optional<std::size_t> bytes = rules_.rounding.round(request.bytes);
   const std::optional<std::size_t> taken = bytes ? try_align_up(*bytes, grain_) : std::nullopt;
-  if (!taken || *taken > kMaxBytes) return kTooLarge;
+  if (!taken || *taken > kMaxBytes) return kTooLargeRounded;
   const std::uint32_t stream = streams_.find_or_add(request.stream);
   if (request.stream && stream == 0) return kNoHeap;
   const BucketKey key{*bytes, std::max(request.alignment, backend().properties().alignment)};

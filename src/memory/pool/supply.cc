@@ -13,7 +13,7 @@ using Wait = StreamBook::Wait;
 namespace {
 
 constexpr std::uint32_t kPollEvery = 16;    // amortizes reading the clock over frees of large blocks
-constexpr std::size_t kMostPieces = 8;      // decommitted at most by a single free,
+constexpr std::size_t kMostDecommits = 8;   // decommitted at most by a single free,
 constexpr std::size_t kMostBytes = 16_MiB;  // and at most so many bytes
 
 }  // namespace
@@ -60,7 +60,7 @@ void Supply::decay(Decayed how_much) noexcept {
   const std::size_t above = figures.committed - std::min(figures.committed, reserved_);
   const std::size_t bytes = std::min({all ? idle.idle() : std::min(idle.due(), kMostBytes), above, space.cached_bytes()});
   if (bytes == 0) return;
-  space.trim_pages(space.cached_bytes() - bytes, all ? SIZE_MAX : kMostPieces);
+  space.trim_pages(space.cached_bytes() - bytes, all ? SIZE_MAX : kMostDecommits);
 }
 
 void Supply::give_pages_back(std::size_t begin, std::size_t bytes) noexcept {

@@ -7,19 +7,19 @@ namespace {
 
 using Kind = FillStep::Kind;
 
-struct Memory {
+struct MovedMemory {
   std::byte* address;
   std::size_t bytes;
 };
 
-Status move_in_use(Backend& backend, const Memory& source, const Memory& target) noexcept {
+Status move_in_use(Backend& backend, const MovedMemory& source, const MovedMemory& target) noexcept {
   const Status moved = backend.begin_move(source.address, target.address, target.bytes);
   if (moved || moved.failure().code == ErrorCode::device_lost) return moved;
   return Failure{ErrorCode::out_of_memory, moved.failure().os_error, "pages that are in use did not move", Refusal::not_moved};
 }
 
 // Some kernels and limits do not let pages move: then they are decommitted here, and others committed there.
-Status move(Backend& backend, const Memory& source, const Memory& target, bool& source_lost) noexcept {
+Status move(Backend& backend, const MovedMemory& source, const MovedMemory& target, bool& source_lost) noexcept {
   const bool movable = source.bytes == target.bytes && backend.properties().abilities.move;
   if (movable && backend.move(source.address, target.address, target.bytes)) return {};
   if (const Status gone = backend.decommit(source.address, source.bytes); !gone) return gone;
@@ -33,9 +33,9 @@ Status move(Backend& backend, const Memory& source, const Memory& target, bool& 
 RunResult run_steps(Backend& backend, std::byte* base, std::span<const FillStep> steps, std::span<const Loan> loans) noexcept {
   RunResult result;
   for (const FillStep& step : steps) {
-    const Memory target{base + step.target.begin, step.target.bytes()};
-    const Memory source = step.kind == Kind::borrow ? Memory{loans[step.loan].address, loans[step.loan].bytes}
-                                                    : Memory{base + step.source.begin, step.source.bytes()};
+    const MovedMemory target{base + step.target.begin, step.target.bytes()};
+    const MovedMemory source = step.kind == Kind::borrow ? MovedMemory{loans[step.loan].address, loans[step.loan].bytes}
+                                                         : MovedMemory{base + step.source.begin, step.source.bytes()};
     if (step.kind == Kind::commit)
       result.status = backend.commit(target.address, target.bytes);
     else if (step.kind == Kind::move_in_use)

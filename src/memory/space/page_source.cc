@@ -10,9 +10,9 @@ namespace berth::internal::memory {
 
 namespace {
 
-constexpr std::size_t kLeastEdge = 256_KiB;  // shorter edges are not worth a mapping of their own
-constexpr std::size_t kMostSources = 64;     // free spans looked at in each part, for a whole page
-constexpr std::size_t kMostPieces = 256;     // pieces looked at, for the one that fits best
+constexpr std::size_t kLeastEdge = 256_KiB;   // shorter edges are not worth a mapping of their own
+constexpr std::size_t kMostSources = 64;      // free spans looked at in each part, for a whole page
+constexpr std::size_t kMostCandidates = 256;  // pieces looked at, for the one that fits best
 
 PageSpan find_pages(const PageView& view, const TakenSpans& taken, const SourceQuery& query) noexcept {
   const std::size_t unit = query.edges ? view.rules.unit_bytes : view.rules.page_bytes;
@@ -40,7 +40,7 @@ class PieceSearch {
   PageSpan run(const TakenSpans& taken) noexcept {
     for (const PagePart part : {PagePart::large, PagePart::slabs}) {
       FreeSpans free(view_.part(part).tree(query_.stream), taken, view_.rules.page_bytes);
-      while (looked_at_ < kMostPieces) {
+      while (looked_at_ < kMostCandidates) {
         const PageSpan span = free.next();
         if (span.empty()) break;
         look_at(span);
@@ -53,13 +53,13 @@ class PieceSearch {
   // Its pieces from the highest address down. A span counts as one more: those without a whole piece cost
   // time too.
   void look_at(const PageSpan& span) noexcept {
-    for (std::size_t end = span.end; looked_at_ < kMostPieces; ++looked_at_) {
+    for (std::size_t end = span.end; looked_at_ < kMostCandidates; ++looked_at_) {
       const PageSpan piece = view_.borders->last_within(span.begin, end);
       if (piece.empty()) break;
       end = piece.begin;
       if (!is_better(piece.bytes())) continue;
       best_ = piece;
-      if (piece.bytes() == query_.most) looked_at_ = kMostPieces;
+      if (piece.bytes() == query_.most) looked_at_ = kMostCandidates;
     }
     ++looked_at_;
   }

@@ -19,8 +19,8 @@ namespace {
 
 using namespace internal::observe;
 
-constexpr std::size_t kMostBoxes = 250'000;  // about eight characters each in the report
-constexpr std::size_t kMostHolders = 1'000;  // rows that a browser sorts without delay
+constexpr std::size_t kMostBoxes = 250'000;     // about eight characters each in the report
+constexpr std::size_t kMostLiveBlocks = 1'000;  // rows that a browser sorts without delay
 
 // The figures of each kind over the whole trace.
 struct KindFigures {
@@ -165,9 +165,9 @@ class TraceReport {
         .searchable = true};
     std::vector<const TracedBlock*> live = live_at(run_, run_.peak_event);
     std::ranges::stable_sort(live, std::greater(), &TracedBlock::bytes);
-    if (live.size() > kMostHolders) {
-      table.note = text::join("The largest ", html::grouped(kMostHolders), " of ", html::grouped(live.size()), ".");
-      live.resize(kMostHolders);
+    if (live.size() > kMostLiveBlocks) {
+      table.note = text::join("The largest ", html::grouped(kMostLiveBlocks), " of ", html::grouped(live.size()), ".");
+      live.resize(kMostLiveBlocks);
     }
     for (const TracedBlock* block : live) table.rows.push_back(holder_row(*block));
     return table;

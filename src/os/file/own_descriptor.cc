@@ -50,7 +50,7 @@ OwnDescriptors& all() {
 
 // Made when the library is loaded, so that no later use can fail for lack of heap, or fork during the
 // initialization.
-[[maybe_unused]] const OwnDescriptors& g_made_at_load = all();
+[[maybe_unused]] const OwnDescriptors& g_own_descriptors_at_load = all();
 
 }  // namespace
 

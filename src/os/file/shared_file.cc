@@ -22,7 +22,7 @@ namespace berth::internal::os {
 
 namespace {
 
-Failure system_failure(const char* why) noexcept {
+Failure file_error(const char* why) noexcept {
   switch (errno) {
     case ENOMEM:
     case EAGAIN:
@@ -57,11 +57,11 @@ Result<Descriptor> make_memory_file(const char* label, std::uint64_t bytes) noex
   if (bytes > LONG_MAX || !may_be_that_long(bytes))
     return Failure{ErrorCode::out_of_memory, EFBIG, "the process may not make files that long (ulimit -f)"};
   Descriptor file(must_fail("memfd_create") ? -1 : memfd_create(label, MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!file) return system_failure("memfd_create refused a file for shared memory");
+  if (!file) return file_error("memfd_create refused a file for shared memory");
   if (insist("ftruncate", [&] { return ftruncate(file.number(), static_cast<off_t>(bytes)); }) != 0)
-    return system_failure("ftruncate refused to size the file");
+    return file_error("ftruncate refused to size the file");
   constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-  if (must_fail("seal") || fcntl(file.number(), F_ADD_SEALS, kSeals) != 0) return system_failure("the file cannot be sealed");
+  if (must_fail("seal") || fcntl(file.number(), F_ADD_SEALS, kSeals) != 0) return file_error("the file cannot be sealed");
   return file;
 }
 
@@ -69,13 +69,13 @@ Result<Descriptor> open_again(int descriptor) noexcept {
   char path[40];
   std::snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
   Descriptor file(insist("open", [&] { return open(path, O_RDWR | O_CLOEXEC); }));
-  if (!file) return system_failure("the file cannot be reopened through /proc/self/fd");
+  if (!file) return file_error("the file cannot be reopened through /proc/self/fd");
   return file;
 }
 
 Result<Descriptor> duplicate(int descriptor) noexcept {
   Descriptor file(must_fail("dup") ? -1 : fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
-  if (!file) return system_failure("the descriptor cannot be duplicated");
+  if (!file) return file_error("the descriptor cannot be duplicated");
   return file;
 }
 
@@ -83,7 +83,7 @@ void keep_from_programs(int descriptor) noexcept { (void)fcntl(descriptor, F_SET
 
 Result<FileFacts> facts_of(int descriptor) noexcept {
   struct stat found;
-  if (must_fail("fstat") || fstat(descriptor, &found) != 0) return system_failure("fstat refused");
+  if (must_fail("fstat") || fstat(descriptor, &found) != 0) return file_error("fstat refused");
   FileFacts facts{.bytes = static_cast<std::uint64_t>(found.st_size),
                   .device = static_cast<std::uint64_t>(found.st_dev),
                   .inode = static_cast<std::uint64_t>(found.st_ino),
@@ -100,11 +100,11 @@ Result<FileFacts> facts_of(int descriptor) noexcept {
 Status allocate_range(int descriptor, std::uint64_t offset, std::uint64_t bytes) noexcept {
   // In pieces: the kernel undoes a call that a signal interrupts, so a long call would never complete under a
   // periodic timer.
-  constexpr std::uint64_t kPiece = 64ULL << 20;
+  constexpr std::uint64_t kMostAllocated = 64ULL << 20;
   for (std::uint64_t done = 0; done < bytes;) {
-    const std::uint64_t piece = std::min(kPiece, bytes - done);
+    const std::uint64_t piece = std::min(kMostAllocated, bytes - done);
     const auto call = [&] { return fallocate(descriptor, 0, static_cast<off_t>(offset + done), static_cast<off_t>(piece)); };
-    if (insist("fallocate", call) != 0) return system_failure("fallocate found no memory for shared pages");
+    if (insist("fallocate", call) != 0) return file_error("fallocate found no memory for shared pages");
     done += piece;
   }
   return {};
@@ -115,7 +115,7 @@ Status punch_hole(int descriptor, std::uint64_t offset, std::uint64_t bytes) noe
   const auto call = [&] {
     return fallocate(descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset), static_cast<off_t>(bytes));
   };
-  if (insist("punch", call) != 0) return system_failure("fallocate refused to decommit shared pages");
+  if (insist("punch", call) != 0) return file_error("fallocate refused to decommit shared pages");
   return {};
 }
 
@@ -124,14 +124,14 @@ Result<void*> map_file_range(int descriptor, std::uint64_t offset, std::size_t b
   if (!own) return own.failure();
   const int rights = access == Access::write ? PROT_READ | PROT_WRITE : PROT_READ;
   void* const data = must_fail("mmap") ? MAP_FAILED : mmap(nullptr, bytes, rights, MAP_SHARED, own->number(), static_cast<off_t>(offset));
-  if (data == MAP_FAILED) return system_failure("mmap refused to map shared memory");
+  if (data == MAP_FAILED) return file_error("mmap refused to map shared memory");
   return data;
 }
 
 Status map_file_range_at(void* address, int descriptor, std::uint64_t offset, std::size_t bytes) noexcept {
   constexpr int kRights = PROT_READ | PROT_WRITE;
   if (must_fail("mmap") || mmap(address, bytes, kRights, MAP_SHARED | MAP_FIXED, descriptor, static_cast<off_t>(offset)) == MAP_FAILED)
-    return system_failure("mmap refused to map shared memory");
+    return file_error("mmap refused to map shared memory");
   return {};
 }
 
@@ -142,7 +142,7 @@ Result<bool> try_lock_byte(int descriptor, std::uint64_t byte) noexcept {
   if (insist("lock", [&] { return fcntl(descriptor, F_OFD_SETLK, &lock); }) == 0) return true;
   if (errno == EAGAIN || errno == EACCES) return false;
   if (errno == ENOLCK) errno = ENOMEM;
-  return system_failure("the kernel refused a lock");
+  return file_error("the kernel refused a lock");
 }
 
 void unlock_byte(int descriptor, std::uint64_t byte) noexcept {
@@ -153,7 +153,7 @@ void unlock_byte(int descriptor, std::uint64_t byte) noexcept {
 Result<bool> is_byte_locked(int descriptor, std::uint64_t byte) noexcept {
   struct flock lock = one_byte(F_WRLCK, byte);
   if (insist("getlock", [&] { return fcntl(descriptor, F_OFD_GETLK, &lock); }) != 0)
-    return system_failure("the kernel does not say who has a lock");
+    return file_error("the kernel does not say who has a lock");
   return lock.l_type != F_UNLCK;
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/refuse.h"
 #include "base/text.h"
 #include "berth/base/error.h"
 #include "plan/budget/changed_graph.h"
@@ -181,26 +182,23 @@ class Proposer {
   const Patience& patience_;
 };
 
-[[noreturn]] void refuse(std::string asked, std::string why, std::string help) {
-  throw ArgumentError(ErrorCode::invalid_argument, {std::move(asked), std::move(why), std::move(help)});
-}
-
 void check(const Graph& graph, const BudgetOptions& options) {
   const std::string asked = text::join("a budget of ", text::bytes(options.budget_bytes));
   if (options.device >= graph.devices.size())
-    refuse(text::join(asked, " on device ", options.device), text::join("the graph has ", graph.devices.size(), " devices"),
-           "use an index into Graph::devices");
+    base::refuse(text::join(asked, " on device ", options.device), text::join("the graph has ", graph.devices.size(), " devices"),
+                 "use an index into Graph::devices");
   if (!(options.bandwidth > 0) || !std::isfinite(options.bandwidth))
-    refuse(text::join(asked, " with a bandwidth of ", std::to_string(options.bandwidth)), "nothing could be moved",
-           "give bytes a second, above 0");
+    base::refuse(text::join(asked, " with a bandwidth of ", std::to_string(options.bandwidth)), "nothing could be moved",
+                 "give bytes a second, above 0");
   if (options.plan.nodes || options.plan.parallel > 1)
-    refuse(text::join(asked, options.plan.nodes ? " for a range of nodes" : " for a parallel plan"),
-           "proposals are for a whole graph whose nodes run in order", "leave that out");
+    base::refuse(text::join(asked, options.plan.nodes ? " for a range of nodes" : " for a parallel plan"),
+                 "proposals are for a whole graph whose nodes run in order", "leave that out");
   if (!options.plan.arenas.empty() || options.plan.max_chunk_bytes != SIZE_MAX)
-    refuse(text::join(asked, " with arenas or chunks"), "a budget is for one arena", "give the arenas capacities instead");
-  if (options.plan.capacity_bytes != SIZE_MAX) refuse(text::join(asked, " and a capacity"), "they say the same", "leave the capacity out");
+    base::refuse(text::join(asked, " with arenas or chunks"), "a budget is for one arena", "give the arenas capacities instead");
+  if (options.plan.capacity_bytes != SIZE_MAX)
+    base::refuse(text::join(asked, " and a capacity"), "they say the same", "leave the capacity out");
   if (options.move_to == graph.devices[options.device])
-    refuse(text::join(asked, ", moving to ", text::quoted(options.move_to)), "that is where it does not fit", "name another device");
+    base::refuse(text::join(asked, ", moving to ", text::quoted(options.move_to)), "that is where it does not fit", "name another device");
 }
 
 BudgetOptions completed(const Graph& graph, const BudgetOptions& options) {

@@ -133,13 +133,13 @@ void where(Call& call) {
   call.set_contents(0, std::move(out));
 }
 
-struct Entry {
+struct FoldEntry {
   std::string_view op;
   void (*fold)(Call& call);
 };
 
 // Sorted by name.
-constexpr Entry kFolds[] = {
+constexpr FoldEntry kFolds[] = {
     {"Abs", fold_unary},
     {"Add", fold_binary},
     {"And", fold_binary},
@@ -180,7 +180,7 @@ constexpr Entry kFolds[] = {
     {"Where", where},
 };
 
-static_assert(std::ranges::is_sorted(kFolds, {}, &Entry::op), "the table is searched by halves");
+static_assert(std::ranges::is_sorted(kFolds, {}, &FoldEntry::op), "the table is searched by halves");
 
 bool is_small(const TensorType& type) {
   if (!type.complete()) return false;
@@ -200,7 +200,7 @@ void drop_misfits(Call& call) {
 }  // namespace
 
 void fold(Call& call) {
-  const auto* const found = std::ranges::lower_bound(kFolds, call.node().op, {}, &Entry::op);
+  const auto* const found = std::ranges::lower_bound(kFolds, call.node().op, {}, &FoldEntry::op);
   if (found != std::end(kFolds) && found->op == call.node().op && call.outputs() != 0 && is_small(call.out(0))) found->fold(call);
   drop_misfits(call);
 }

@@ -163,14 +163,14 @@ void gather(Offer& offer) {
   if (first != kUnknownDim) offer.range_of_input(0, first);
 }
 
-struct Entry {
+struct ReuseEntry {
   std::string_view op;
   void (*offer)(Offer& offer);
 };
 
 // Sorted by name. Not here, since an output element depends on many input elements: products, convolutions,
 // pools, Softmax and the other norms.
-constexpr Entry kReuse[] = {
+constexpr ReuseEntry kReuse[] = {
     {"Abs", unary},
     {"Acos", unary},
     {"Acosh", unary},
@@ -257,7 +257,7 @@ constexpr Entry kReuse[] = {
     {"Xor", binary},
 };
 
-static_assert(std::ranges::is_sorted(kReuse, {}, &Entry::op), "the table is searched by halves");
+static_assert(std::ranges::is_sorted(kReuse, {}, &ReuseEntry::op), "the table is searched by halves");
 
 struct IgnoredInput {
   std::string_view op;
@@ -276,7 +276,7 @@ void add_reuse(const Call& call, const std::vector<TensorType>& outputs, GraphNo
     if (ignored.op == call.node().op && call.has(ignored.input)) node.ignored_inputs.push_back(ignored.input);
   }
   if (outputs.empty()) return;
-  const auto* const found = std::ranges::lower_bound(kReuse, call.node().op, {}, &Entry::op);
+  const auto* const found = std::ranges::lower_bound(kReuse, call.node().op, {}, &ReuseEntry::op);
   if (found == std::end(kReuse) || found->op != call.node().op) return;
   Offer offer(call, outputs, node);
   found->offer(offer);

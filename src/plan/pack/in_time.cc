@@ -9,7 +9,7 @@ namespace berth::internal::plan {
 
 namespace {
 
-constexpr std::uint32_t kNone = UINT32_MAX;
+constexpr std::uint32_t kNoBuffer = UINT32_MAX;
 constexpr std::uint32_t kFree = UINT32_MAX;
 constexpr std::size_t kEndless = SIZE_MAX / 2;
 
@@ -17,7 +17,7 @@ constexpr std::size_t kEndless = SIZE_MAX / 2;
 // The last piece is free and unbounded.
 class Ranges {
  public:
-  explicit Ranges(std::size_t buffers) : piece_of_(buffers, kNone) {
+  explicit Ranges(std::size_t buffers) : piece_of_(buffers, kNoBuffer) {
     pieces_.push_back({.offset = 0, .end = kEndless});
     add_free(0);
   }
@@ -49,12 +49,12 @@ class Ranges {
   void release(std::uint32_t index) {
     const std::uint32_t at = piece_of_[index];
     pieces_[at].dies = kFree;
-    if (const std::uint32_t below = pieces_[at].below; below != kNone && pieces_[below].dies == kFree) {
+    if (const std::uint32_t below = pieces_[at].below; below != kNoBuffer && pieces_[below].dies == kFree) {
       drop_free(below);
       pieces_[at].offset = pieces_[below].offset;
       unlink(below);
     }
-    if (const std::uint32_t above = pieces_[at].above; above != kNone && pieces_[above].dies == kFree) {
+    if (const std::uint32_t above = pieces_[at].above; above != kNoBuffer && pieces_[above].dies == kFree) {
       drop_free(above);
       pieces_[at].end = pieces_[above].end;
       unlink(above);
@@ -67,8 +67,8 @@ class Ranges {
     std::size_t offset;
     std::size_t end;
     std::uint32_t dies = kFree;
-    std::uint32_t below = kNone;
-    std::uint32_t above = kNone;
+    std::uint32_t below = kNoBuffer;
+    std::uint32_t above = kNoBuffer;
   };
 
   struct FreeRange {
@@ -92,15 +92,15 @@ class Ranges {
       spare_.pop_back();
     }
     pieces_[fresh] = {.offset = offset, .end = end, .below = pieces_[at].below, .above = at};
-    if (pieces_[fresh].below != kNone) pieces_[pieces_[fresh].below].above = fresh;
+    if (pieces_[fresh].below != kNoBuffer) pieces_[pieces_[fresh].below].above = fresh;
     pieces_[at].below = fresh;
     return fresh;
   }
 
   void unlink(std::uint32_t at) {
     const Piece& piece = pieces_[at];
-    if (piece.below != kNone) pieces_[piece.below].above = piece.above;
-    if (piece.above != kNone) pieces_[piece.above].below = piece.below;
+    if (piece.below != kNoBuffer) pieces_[piece.below].above = piece.above;
+    if (piece.above != kNoBuffer) pieces_[piece.above].below = piece.below;
     spare_.push_back(at);
   }
 
@@ -137,7 +137,7 @@ class Ranges {
   // The distance in time to the end of the buffer below a free range.
   std::uint32_t distance(std::uint32_t at, std::uint32_t dies) const {
     const std::uint32_t below = pieces_[at].below;
-    if (below == kNone) return kNone;
+    if (below == kNoBuffer) return kNoBuffer;
     const std::uint32_t other = pieces_[below].dies;
     return other > dies ? other - dies : dies - other;
   }

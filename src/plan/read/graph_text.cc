@@ -15,7 +15,7 @@ namespace {
 
 using namespace internal::plan::read;
 
-constexpr std::string_view kHelp =
+constexpr std::string_view kTextHelp =
     "a line is index operator | producer indices | output bytes, such as 7 Conv | 5 6 | 4096; a comment begins with # and may name the "
     "graph's outputs, as in # outputs: 3 7";
 constexpr std::string_view kOutputs = "outputs:";
@@ -37,7 +37,7 @@ struct Mention {
 
 class TextReader {
  public:
-  TextReader(std::string_view bytes, std::string_view name) : name_(name), lines_(bytes, name, kHelp) {}
+  TextReader(std::string_view bytes, std::string_view name) : name_(name), lines_(bytes, name, kTextHelp) {}
 
   Graph read() {
     while (lines_.next()) read_line(trimmed(lines_.line()));

@@ -29,7 +29,7 @@ enum class Column : std::uint8_t { id, lower, upper, size, alignment, offset };
 constexpr std::array<std::string_view, 6> kColumnNames = {"id", "lower", "upper", "size", "alignment", "offset"};
 constexpr std::size_t kColumnsNeeded = 4;
 constexpr std::size_t kShortestRow = std::string_view("a,0,1,8\n").size();
-constexpr std::string_view kHelp =
+constexpr std::string_view kCsvHelp =
     "the first line names the columns, id,lower,upper,size and perhaps alignment and offset; each further one is a buffer, such as "
     "17,0,5,4096; no field is quoted";
 
@@ -51,7 +51,7 @@ struct Lives {
 class LivesReader {
  public:
   LivesReader(std::string_view bytes, std::string_view name, const LivesOptions& options)
-      : lines_(bytes, name, kHelp),
+      : lines_(bytes, name, kCsvHelp),
         fixed_offsets_(options.fixed_offsets),
         rows_(std::min(count_of(bytes, '\n'), bytes.size() / kShortestRow) + 1) {}
 

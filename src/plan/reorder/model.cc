@@ -7,7 +7,7 @@ namespace berth::internal::plan {
 
 namespace {
 
-constexpr std::uint32_t kNone = UINT32_MAX;
+constexpr std::uint32_t kNoNode = UINT32_MAX;
 
 void keep_each_once(std::vector<std::uint32_t>& items) {
   std::sort(items.begin(), items.end());
@@ -20,10 +20,10 @@ class ModelBuilder {
       : graph_(graph),
         lives_(lives),
         reuse_(reuse),
-        writer_(graph.values.size(), kNone),
-        storage_of_(graph.values.size(), kNone),
-        unit_of_(nodes.end, kNone),
-        source_number_(nodes.end, kNone) {
+        writer_(graph.values.size(), kNoNode),
+        storage_of_(graph.values.size(), kNoNode),
+        unit_of_(nodes.end, kNoNode),
+        source_number_(nodes.end, kNoNode) {
     model_.nodes = nodes;
   }
 
@@ -45,7 +45,7 @@ class ModelBuilder {
   bool is_source(const GraphNode& node) const {
     if (node.side_effects || node.outputs.empty()) return false;
     for (const ValueId v : node.inputs)
-      if (v != kNoValue && writer_[v] != kNone) return false;
+      if (v != kNoValue && writer_[v] != kNoNode) return false;
     return std::all_of(node.outputs.begin(), node.outputs.end(), [&](ValueId v) { return v != kNoValue && lives_[v].reads != 0; });
   }
 
@@ -72,7 +72,7 @@ class ModelBuilder {
     const ValueId v = node.outputs[o];
     if (v == kNoValue || !lives_[v].placed() || lives_[v].extent_bytes() == 0) return;
     storage_of_[v] = host_of(node, o);
-    if (storage_of_[v] == kNone) {
+    if (storage_of_[v] == kNoNode) {
       storage_of_[v] = static_cast<StorageId>(model_.storages.size());
       model_.storages.push_back({lives_[v].extent_bytes(), false, source});
       made_.push_back(storage_of_[v]);
@@ -82,20 +82,20 @@ class ModelBuilder {
 
   // The storage that an output is a view or an identity of.
   StorageId host_of(const GraphNode& node, std::uint32_t o) const {
-    if (!reuse_) return kNone;
+    if (!reuse_) return kNoNode;
     const ValueId v = node.outputs[o];
     const auto host = [&](std::uint32_t input) {
       const ValueId other = node.inputs[input];
       const bool may = !is_ignored(node, input) && graph_.values[other].device == graph_.values[v].device && lives_[v].used();
-      return may ? storage_of_[other] : kNone;
+      return may ? storage_of_[other] : kNoNode;
     };
     for (const ViewOption& option : node.views)
-      if (option.of_input && option.output == o && host(option.input) != kNone) return host(option.input);
+      if (option.of_input && option.output == o && host(option.input) != kNoNode) return host(option.input);
     for (const InplaceOption& option : node.inplace)
       if (option.identity && option.output == o && lives_[node.inputs[option.input]].bytes == lives_[v].bytes &&
-          host(option.input) != kNone)
+          host(option.input) != kNoNode)
         return host(option.input);
-    return kNone;
+    return kNoNode;
   }
 
   void add_reads(const GraphNode& node) {
@@ -104,8 +104,8 @@ class ModelBuilder {
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const ValueId v = node.inputs[i];
       if (v == kNoValue) continue;
-      if (storage_of_[v] != kNone && !is_ignored(node, i)) reads.push_back(storage_of_[v]);
-      if (writer_[v] != kNone && source_number_[writer_[v]] != kNone) sources.push_back(source_number_[writer_[v]]);
+      if (storage_of_[v] != kNoNode && !is_ignored(node, i)) reads.push_back(storage_of_[v]);
+      if (writer_[v] != kNoNode && source_number_[writer_[v]] != kNoNode) sources.push_back(source_number_[writer_[v]]);
     }
     keep_each_once(reads);
     keep_each_once(sources);
@@ -118,9 +118,9 @@ class ModelBuilder {
   void add_waits(NodeId n, const GraphNode& node) {
     std::vector<std::uint32_t> before;
     for (const ValueId v : node.inputs)
-      if (v != kNoValue && writer_[v] != kNone && unit_of_[writer_[v]] != kNone) before.push_back(unit_of_[writer_[v]]);
+      if (v != kNoValue && writer_[v] != kNoNode && unit_of_[writer_[v]] != kNoNode) before.push_back(unit_of_[writer_[v]]);
     if (node.side_effects) {
-      if (last_effect_ != kNone) before.push_back(last_effect_);
+      if (last_effect_ != kNoNode) before.push_back(last_effect_);
       last_effect_ = unit_of_[n];
     }
     keep_each_once(before);
@@ -135,7 +135,7 @@ class ModelBuilder {
         const ValueId input = node.inputs[option.input];
         const StorageId made = storage_of_[output];
         const StorageId read = storage_of_[input];
-        if (made == kNone || read == kNone || made == read || is_ignored(node, option.input) || !lives_[output].used()) continue;
+        if (made == kNoNode || read == kNoNode || made == read || is_ignored(node, option.input) || !lives_[output].used()) continue;
         if (graph_.values[output].device != graph_.values[input].device) continue;
         if (model_.storages[made].bytes <= model_.storages[read].bytes) pairs.insert(pairs.end(), {made, read});
       }
@@ -151,7 +151,7 @@ class ModelBuilder {
   std::vector<UnitId> unit_of_;
   std::vector<std::uint32_t> source_number_;
   std::vector<std::uint32_t> made_;
-  UnitId last_effect_ = kNone;
+  UnitId last_effect_ = kNoNode;
 };
 
 }  // namespace

@@ -2,7 +2,6 @@
 #include "copy/host/host_copy.h"
 
 #include <gtest/gtest.h>
-#include <pthread.h>
 
 #include <algorithm>
 #include <array>
@@ -273,32 +272,6 @@ TEST(HostCopy, ABatchDoesEachOfItsCopies) {
     inside += count;
   }
   did(std::to_string(total) + " batches of " + std::to_string(inside) + " copies");
-}
-
-// The stack size of threads in some C libraries. A copy with non-temporal stores may need more, but has 16 MiB
-// at least.
-TEST(HostCopy, ATransposeFitsOnAStackOf128KiB) {
-  if (kAddressSanitizer || kThreadSanitizer) GTEST_SKIP() << "frames are larger with a sanitizer";
-  std::vector<float> source(500 * 300, 1.0F);
-  std::vector<double> target(source.size());
-  std::pair sides(&source, &target);
-  const auto run = [](void* both) -> void* {
-    const auto& [from, to] = *static_cast<decltype(sides)*>(both);
-    constexpr std::int64_t kShape[] = {300, 500};
-    constexpr std::int64_t kSource[] = {1, 300};
-    constexpr std::int64_t kTarget[] = {500, 1};
-    copy_on_host(kShape, {reinterpret_cast<std::byte*>(from->data()), DType::f32, kSource},
-                 {reinterpret_cast<std::byte*>(to->data()), DType::f64, kTarget}, 1);
-    return nullptr;
-  };
-  pthread_attr_t small;
-  ASSERT_EQ(pthread_attr_init(&small), 0);
-  ASSERT_EQ(pthread_attr_setstacksize(&small, 128 << 10), 0);
-  pthread_t thread;
-  ASSERT_EQ(pthread_create(&thread, &small, run, &sides), 0);
-  ASSERT_EQ(pthread_join(thread, nullptr), 0);
-  pthread_attr_destroy(&small);
-  EXPECT_EQ(std::ranges::count(target, 1.0), static_cast<std::ptrdiff_t>(target.size()));
 }
 
 // Fills a target with a random value.

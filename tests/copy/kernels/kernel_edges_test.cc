@@ -26,7 +26,7 @@ constexpr std::size_t kMostElements = 300;
 constexpr std::array<std::size_t, kSizeCount> kSizes = {1, 2, 4, 8, 16};
 constexpr std::array<std::ptrdiff_t, 11> kSteps = {-3, -2, -1, 0, 1, 2, 3, 4, 5, 16, 1000};
 
-struct Case {
+struct EdgeCase {
   std::size_t count;
   std::size_t source_offset;
   std::size_t target_offset;
@@ -40,7 +40,7 @@ void for_each_case(Visit visit) {
   for (std::size_t count = 0; count <= kMostElements; ++count) {
     for (std::size_t line = 0; line < lines; ++line) {
       const std::size_t offset = (line * 37 + count) % 64;
-      visit(Case{count, offset, (offset * 5 + count * 3) % 64});
+      visit(EdgeCase{count, offset, (offset * 5 + count * 3) % 64});
       if (::testing::Test::HasFatalFailure()) return;
     }
   }
@@ -48,7 +48,7 @@ void for_each_case(Visit visit) {
 
 std::vector<std::byte> random_bytes(std::size_t count) { return TellingValues(seed()).make(DType::u8, count); }
 
-std::string describe(const Kernels& table, const char* what, std::size_t size, const Case& c) {
+std::string describe(const Kernels& table, const char* what, std::size_t size, const EdgeCase& c) {
   return std::string(table.name) + " " + what + " of " + std::to_string(size) + " bytes: " + std::to_string(c.count) +
          " elements, source at " + std::to_string(c.source_offset) + ", target at " + std::to_string(c.target_offset);
 }
@@ -62,7 +62,7 @@ TEST(KernelEdges, ConversionsTouchTheirElementsOnly) {
       const std::size_t size = size_bytes(to);
       std::vector<std::byte> expected(kMostElements * size);
       find_conversion(plain_kernels(), from, to).run(elements.data(), expected.data(), kMostElements);
-      for_each_case([&](const Case& c) {
+      for_each_case([&](const EdgeCase& c) {
         const Misaligned source(elements, c.count * size_bytes(from), c.source_offset);
         Guarded right(c.count * size, c.target_offset);
         std::copy_n(expected.begin(), c.count * size, right.data());
@@ -91,7 +91,7 @@ TEST(KernelEdges, LongConversionsTouchTheirElementsOnly) {
       std::vector<std::byte> expected(kMost * size);
       find_conversion(plain_kernels(), from, to).run(elements.data(), expected.data(), kMost);
       for (std::size_t count = kManyElements - 2; count <= kMost; ++count) {
-        const Case c{count, count % 64, count * 5 % 64};
+        const EdgeCase c{count, count % 64, count * 5 % 64};
         const Misaligned source(elements, count * size_bytes(from), c.source_offset);
         const Guarded right(count * size, c.target_offset);
         std::copy_n(expected.begin(), count * size, right.data());
@@ -116,7 +116,7 @@ TEST(KernelEdges, GathersTouchTheirElementsOnly) {
   std::size_t cases = 0;
   for (std::size_t s = 0; s < kSizeCount; ++s) {
     for (const std::ptrdiff_t step : kSteps) {
-      for_each_case([&](Case c) {
+      for_each_case([&](EdgeCase c) {
         c.count = bounded(c.count, step);
         const std::size_t apart = static_cast<std::size_t>(std::abs(step));
         const std::size_t reach = c.count == 0 ? 0 : (c.count - 1) * apart + 1;
@@ -143,7 +143,7 @@ TEST(KernelEdges, ScattersTouchTheirElementsOnly) {
   for (std::size_t s = 0; s < kSizeCount; ++s) {
     for (const std::ptrdiff_t step : kSteps) {
       if (step == 0) continue;
-      for_each_case([&](Case c) {
+      for_each_case([&](EdgeCase c) {
         c.count = bounded(c.count, step);
         const std::size_t apart = static_cast<std::size_t>(std::abs(step));
         const std::size_t reach = c.count == 0 ? 0 : ((c.count - 1) * apart + 1) * kSizes[s];

@@ -22,8 +22,8 @@ using namespace internal::base;
 using namespace internal::copy;
 namespace {
 
-constexpr DType kDTypes[] = {DType::boolean, DType::u8,  DType::i8,  DType::i32,    DType::i64,    DType::u64, DType::f16,
-                             DType::bf16,    DType::f32, DType::f64, DType::f8e4m3, DType::f8e5m2, DType::c64, DType::c128};
+constexpr DType kRouteDTypes[] = {DType::boolean, DType::u8,  DType::i8,  DType::i32,    DType::i64,    DType::u64, DType::f16,
+                                  DType::bf16,    DType::f32, DType::f64, DType::f8e4m3, DType::f8e5m2, DType::c64, DType::c128};
 
 // A layout, and the range of elements that it needs.
 struct Layout {
@@ -117,7 +117,7 @@ std::vector<std::uint64_t> live_blocks() {
 // Through the public function, or by a route with so small a piece size that there are many pieces.
 Route run_somehow(Random& random, const StridedSpan& source, const StridedSpan& target) {
   if (random.one_in(2)) {
-    copy(source, target);
+    berth::copy(source, target);
     return plan_route(source, target);
   }
   const ValidatedPair pair = validate_pair(source, target);
@@ -143,8 +143,8 @@ TEST(RouteRun, EveryPairOfDevicesGivesWhatACopyElementByElementGives) {
   for (std::uint64_t round = 0; round < rounds; ++round) {
     const Device from = devices[random.below(devices.size())];
     const Device to = devices[random.below(devices.size())];
-    const DType source_dtype = kDTypes[random.below(std::size(kDTypes))];
-    const DType target_dtype = random.one_in(2) ? source_dtype : kDTypes[random.below(std::size(kDTypes))];
+    const DType source_dtype = kRouteDTypes[random.below(std::size(kRouteDTypes))];
+    const DType target_dtype = random.one_in(2) ? source_dtype : kRouteDTypes[random.below(std::size(kRouteDTypes))];
     const Shape shape = random_shape(random);
     const Layout source_layout = random_layout(random, shape, true);
     const Layout target_layout = random_layout(random, shape, false);
@@ -183,8 +183,8 @@ TEST(RouteRun, SidesThatShareBytesGiveTheResultOfACopyThroughATemporary) {
   FakeBackend::reset();
   for (std::uint64_t round = 0; round < rounds; ++round) {
     const Device device = devices[random.below(devices.size())];
-    const DType source_dtype = kDTypes[random.below(std::size(kDTypes))];
-    const DType target_dtype = random.one_in(2) ? source_dtype : kDTypes[random.below(std::size(kDTypes))];
+    const DType source_dtype = kRouteDTypes[random.below(std::size(kRouteDTypes))];
+    const DType target_dtype = random.one_in(2) ? source_dtype : kRouteDTypes[random.below(std::size(kRouteDTypes))];
     const Shape shape = random_shape(random);
     const Layout source_layout = random_layout(random, shape, true);
     const Layout target_layout = random_layout(random, shape, false);

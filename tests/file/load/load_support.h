@@ -16,6 +16,7 @@
 #include "base/random.h"
 #include "file/load/load_tensors.h"
 #include "os/file/descriptor.h"
+#include "support/descriptors.h"
 #include "support/everything.h"
 #include "support/scale.h"
 
@@ -25,12 +26,6 @@ namespace berth::testing {
 using namespace internal::base;
 namespace os = internal::os;
 using namespace internal::file;
-
-inline std::size_t open_descriptors() {
-  std::size_t count = 0;
-  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) ++count;
-  return count;
-}
 
 // Tensors of random bytes in one or several files, at given or random offsets. The files are removed with the
 // object.

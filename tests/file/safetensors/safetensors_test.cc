@@ -209,7 +209,7 @@ TEST(Safetensors, LinksInTheFolderOfAnIndexAreFollowed) {
 TEST(Safetensors, AMappedTensorIsSharedWithNobody) {
   const Folder folder;
   const Storage a = open_safetensors(folder.write("m.safetensors", two_tensors()))["a"];
-  share(a);
+  berth::share(a);
   EXPECT_TRUE(a.is_mapped() && !a.is_shared()) << "the page cache is shared already";
   auto [one, other] = Channel::make_pair();
   try {

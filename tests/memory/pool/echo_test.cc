@@ -13,19 +13,19 @@
 namespace berth::testing {
 namespace {
 
-constexpr std::size_t kLimit = 8_MiB;
+constexpr std::size_t kEchoLimit = 8_MiB;
 
 class PoolEchoes : public ::testing::TestWithParam<std::size_t> {
  protected:
   PoolEchoes()
       : device_(make_sim({.capacity_bytes = 64_MiB, .page_bytes = 1_MiB, .piece_bytes = GetParam(), .background = false})),
-        memory_(pool(device_, {.limit_bytes = kLimit})),
+        memory_(pool(device_, {.limit_bytes = kEchoLimit})),
         stream_(make_stream(device_)) {}
 
   // Four blocks fill the pool; two that are not adjacent are freed, with the work on all of them still pending.
   void make_busy_holes() {
     for (std::size_t i = 0; i < blocks_.size(); ++i) {
-      blocks_[i] = memory_->allocate({.bytes = kLimit / 4, .stream = stream_});
+      blocks_[i] = memory_->allocate({.bytes = kEchoLimit / 4, .stream = stream_});
       fill(blocks_[i], static_cast<unsigned char>(i + 1));
     }
     ran_ = false;
@@ -70,11 +70,11 @@ class PoolEchoes : public ::testing::TestWithParam<std::size_t> {
 
 TEST_P(PoolEchoes, ARequestTakesPagesThatItsOwnStreamIsStillAtWorkOn) {
   make_busy_holes();
-  const Block late = memory_->allocate({.bytes = kLimit / 2, .stream = stream_});
+  const Block late = memory_->allocate({.bytes = kEchoLimit / 2, .stream = stream_});
   EXPECT_FALSE(ran_) << "the stream was waited for";
   EXPECT_GT(begun(), 0U);
   EXPECT_EQ(ended(), 0U) << "its work was cut off";
-  EXPECT_EQ(memory_->stats().committed_bytes, kLimit);
+  EXPECT_EQ(memory_->stats().committed_bytes, kEchoLimit);
   EXPECT_EQ(memory_->audit(), "");
   fill(late, 9);
   stream_.synchronize();
@@ -88,7 +88,7 @@ TEST_P(PoolEchoes, ARequestTakesPagesThatItsOwnStreamIsStillAtWorkOn) {
 
 TEST_P(PoolEchoes, AnotherStreamDoesNotGetWhatIsLeftOfThem) {
   make_busy_holes();
-  const Block late = memory_->allocate({.bytes = kLimit / 2 - 700_KiB, .stream = stream_});
+  const Block late = memory_->allocate({.bytes = kEchoLimit / 2 - 700_KiB, .stream = stream_});
   EXPECT_FALSE(ran_);
   EXPECT_GT(begun(), 0U);
   const Stream other = make_stream(device_);
@@ -102,7 +102,7 @@ TEST_P(PoolEchoes, AnotherStreamDoesNotGetWhatIsLeftOfThem) {
 TEST_P(PoolEchoes, AnotherStreamWaitsForTheWorkInstead) {
   make_busy_holes();
   const Stream other = make_stream(device_);
-  const Block late = memory_->allocate({.bytes = kLimit / 2, .stream = other});
+  const Block late = memory_->allocate({.bytes = kEchoLimit / 2, .stream = other});
   EXPECT_TRUE(ran_);
   EXPECT_EQ(begun(), 0U);
   memory_->deallocate(late);
@@ -112,7 +112,7 @@ TEST_P(PoolEchoes, AnotherStreamWaitsForTheWorkInstead) {
 TEST_P(PoolEchoes, WhereThatFailsTheRequestWaits) {
   make_busy_holes();
   sim_control(device_).fail_always(SimOperation::begin_move);
-  const Block late = memory_->allocate({.bytes = kLimit / 2, .stream = stream_});
+  const Block late = memory_->allocate({.bytes = kEchoLimit / 2, .stream = stream_});
   EXPECT_TRUE(ran_);
   sim_control(device_).clear_faults();
   EXPECT_EQ(memory_->audit(), "");
@@ -126,14 +126,14 @@ TEST_P(PoolEchoes, WhereThatFailsTheRequestWaits) {
 
 TEST_P(PoolEchoes, MoreThanOnceBeforeTheWorkIsDone) {
   make_busy_holes();
-  const Block late = memory_->allocate({.bytes = kLimit / 2, .stream = stream_});
+  const Block late = memory_->allocate({.bytes = kEchoLimit / 2, .stream = stream_});
   fill(late, 8);
   const std::uint64_t before = begun();
   for (const std::size_t i : {1U, 3U}) {
     fill(blocks_[i], 78);
     memory_->deallocate(blocks_[i]);
   }
-  const Block later = memory_->allocate({.bytes = kLimit / 2, .stream = stream_});
+  const Block later = memory_->allocate({.bytes = kEchoLimit / 2, .stream = stream_});
   EXPECT_FALSE(ran_);
   EXPECT_GT(begun(), before);
   EXPECT_EQ(memory_->audit(), "");
@@ -149,13 +149,13 @@ TEST_P(PoolEchoes, MoreThanOnceBeforeTheWorkIsDone) {
 TEST_P(PoolEchoes, WhereAddressesRunOutTheStreamIsWaitedFor) {
   make_busy_holes();
   for (int round = 0; round < 100; ++round) {
-    const Block late = memory_->allocate({.bytes = kLimit / 2, .stream = stream_});
+    const Block late = memory_->allocate({.bytes = kEchoLimit / 2, .stream = stream_});
     for (const std::size_t i : {1U, 3U}) memory_->deallocate(blocks_[i]);
-    const Block later = memory_->allocate({.bytes = kLimit / 2, .stream = stream_});
+    const Block later = memory_->allocate({.bytes = kEchoLimit / 2, .stream = stream_});
     memory_->deallocate(late);
-    for (const std::size_t i : {0U, 1U}) blocks_[i] = memory_->allocate({.bytes = kLimit / 4, .stream = stream_});
+    for (const std::size_t i : {0U, 1U}) blocks_[i] = memory_->allocate({.bytes = kEchoLimit / 4, .stream = stream_});
     memory_->deallocate(later);
-    for (const std::size_t i : {2U, 3U}) blocks_[i] = memory_->allocate({.bytes = kLimit / 4, .stream = stream_});
+    for (const std::size_t i : {2U, 3U}) blocks_[i] = memory_->allocate({.bytes = kEchoLimit / 4, .stream = stream_});
     fill(blocks_[1], 5);
     stream_.enqueue([] {});
     for (const std::size_t i : {0U, 2U}) memory_->deallocate(blocks_[i]);
@@ -174,16 +174,16 @@ TEST_P(PoolEchoes, AStreamThatHasTheNumberOfAnotherIsNotTakenForThat) {
     gone.synchronize();
   }
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
-    blocks_[i] = memory_->allocate({.bytes = kLimit / 4 - (i == 3 ? 1_MiB : 0), .stream = stream_});
+    blocks_[i] = memory_->allocate({.bytes = kEchoLimit / 4 - (i == 3 ? 1_MiB : 0), .stream = stream_});
     fill(blocks_[i], static_cast<unsigned char>(i + 1));
   }
   // Nothing was recorded or enqueued since the first stream was destroyed.
   for (const std::size_t i : {0U, 2U}) memory_->deallocate(blocks_[i]);
-  const Block late = memory_->allocate({.bytes = kLimit / 2 - 700_KiB, .stream = stream_});
+  const Block late = memory_->allocate({.bytes = kEchoLimit / 2 - 700_KiB, .stream = stream_});
   if (GetParam() == 0) {  // with pieces as long as the blocks, two of them suffice nowhere
     EXPECT_GT(begun(), 0U);
   }
-  (void)memory_->try_allocate({.bytes = kLimit / 2, .stream = stream_});  // reaches the device, and is refused
+  (void)memory_->try_allocate({.bytes = kEchoLimit / 2, .stream = stream_});  // reaches the device, and is refused
   EXPECT_EQ(memory_->audit(), "");
   fill(late, 9);
   EXPECT_NO_THROW(stream_.synchronize()) << "its memory was taken from under the work";
@@ -193,13 +193,13 @@ TEST_P(PoolEchoes, AStreamThatHasTheNumberOfAnotherIsNotTakenForThat) {
 
 TEST_P(PoolEchoes, StayWhileTheDeviceIsHeld) {
   make_busy_holes();
-  Block late = memory_->allocate({.bytes = kLimit / 2 - 700_KiB, .stream = stream_});
+  Block late = memory_->allocate({.bytes = kEchoLimit / 2 - 700_KiB, .stream = stream_});
   stream_.synchronize();
   memory_->deallocate(memory_->allocate({.bytes = 1000}));  // the pool notices that the work is done
   const std::uint64_t before = ended();
   {
     const Hold hold = memory_->hold();
-    (void)memory_->try_grow(late, kLimit / 2 - 600_KiB);
+    (void)memory_->try_grow(late, kEchoLimit / 2 - 600_KiB);
     EXPECT_EQ(ended(), before);
   }
   memory_->deallocate(late);
@@ -207,13 +207,13 @@ TEST_P(PoolEchoes, StayWhileTheDeviceIsHeld) {
 
 TEST_P(PoolEchoes, APoolEndsWithEchoesAndAfterTheWork) {
   make_busy_holes();
-  const Block late = memory_->allocate({.bytes = kLimit / 2, .stream = stream_});
+  const Block late = memory_->allocate({.bytes = kEchoLimit / 2, .stream = stream_});
   EXPECT_GT(begun(), 0U);
   memory_->deallocate(late);
   for (const std::size_t i : {1U, 3U}) memory_->deallocate(blocks_[i]);
   memory_ = nullptr;
   EXPECT_FALSE(ran_);
-  EXPECT_EQ(sim_control(device_).committed_bytes(), kLimit) << "the work still needs it";
+  EXPECT_EQ(sim_control(device_).committed_bytes(), kEchoLimit) << "the work still needs it";
   stream_.synchronize();
   EXPECT_EQ(sim_control(device_).committed_bytes(), 0U);
   EXPECT_EQ(sim_control(device_).reserved_bytes(), 0U);

@@ -31,18 +31,18 @@ struct Kept {
   std::uint64_t value;
 };
 
-class World {
+class PoolWorld {
  public:
-  explicit World(Device device) : device_(device), memory_(pool(device, {.limit_bytes = 24_MiB})), stream_(make_stream(device)) {
+  explicit PoolWorld(Device device) : device_(device), memory_(pool(device, {.limit_bytes = 24_MiB})), stream_(make_stream(device)) {
     blocks_.reserve(200);
     for (const std::size_t bytes : {64U, 5000U, 100'000U, 700'000U}) keep(memory_->allocate({.bytes = bytes}));
   }
-  ~World() {
+  ~PoolWorld() {
     for (const Kept& kept : kept_) memory_->deallocate(kept.block);
     EXPECT_EQ(memory_->stats().live_blocks, 0U);
   }
-  World(const World&) = delete;
-  World& operator=(const World&) = delete;
+  PoolWorld(const PoolWorld&) = delete;
+  PoolWorld& operator=(const PoolWorld&) = delete;
 
   // Requests of all kinds until the limit is reached, with holes, so that pages move; then everything is freed.
   // A failure does not end the scenario: a request that was refused is not freed.
@@ -157,7 +157,7 @@ class World {
 };
 
 // Runs `attempt(nth)` for nth = 1, 2, ... until it says that the nth failure did not happen.
-void sweep(World& world, const std::string& what, const std::function<bool(std::uint64_t nth)>& attempt) {
+void sweep(PoolWorld& world, const std::string& what, const std::function<bool(std::uint64_t nth)>& attempt) {
   const MisuseLog log;
   world.scenario();
   std::uint64_t nth = 1;
@@ -173,7 +173,7 @@ void sweep(World& world, const std::string& what, const std::function<bool(std::
 
 void of_device(SimOperation operation, ErrorCode code, const std::string& what) {
   const Device device = make_sim({.capacity_bytes = 64_MiB, .background = false});
-  World world(device);
+  PoolWorld world(device);
   SimControl& control = sim_control(device);
   sweep(world, what, [&](std::uint64_t nth) {
     const std::uint64_t before = control.count(operation);
@@ -196,7 +196,7 @@ TEST(PoolNthFailure, OfDecommitChangesNothing) { of_device(SimOperation::decommi
 // Where pages cannot move, they are decommitted and committed anew, and that may fail halfway.
 TEST(PoolNthFailure, OfCommitWherePagesCannotMove) {
   const Device device = make_sim({.capacity_bytes = 24_MiB, .background = false});
-  World world(device);
+  PoolWorld world(device);
   SimControl& control = sim_control(device);
   for (const SimOperation operation : {SimOperation::commit, SimOperation::decommit}) {
     sweep(world, "operations without moves", [&](std::uint64_t nth) {
@@ -232,7 +232,7 @@ TEST(PoolNthFailure, OfReserveIsRefusedAndTheNextRequestServed) {
 TEST(PoolNthFailure, ADeviceThatRefusesEverythingIsNotAskedForEver) {
   const Device device = make_sim({.capacity_bytes = 64_MiB, .background = false});
   SimControl& control = sim_control(device);
-  World world(device);
+  PoolWorld world(device);
   for (const SimOperation operation : {SimOperation::commit, SimOperation::decommit, SimOperation::move}) {
     control.fail_always(operation, operation == SimOperation::commit ? ErrorCode::out_of_memory : ErrorCode::device_error);
     world.scenario();
@@ -259,7 +259,7 @@ TEST(PoolNthFailure, ALostDeviceIsLeftAlone) {
 // Every allocation from the heap fails in turn, also those of error reports.
 TEST(PoolNthFailure, OfOperatorNewChangesNothing) {
   const Device device = make_sim({.capacity_bytes = 64_MiB, .background = false});
-  World world(device);
+  PoolWorld world(device);
   sweep(world, "uses of the heap", [&](std::uint64_t nth) {
     const FailNthNew fault(nth);
     world.scenario();
@@ -313,7 +313,7 @@ TEST(PoolNthFailure, OfOperatorNewInAFreshPoolChangesNothing) {
 std::atomic<int> g_countdown{0};
 
 TEST(PoolNthFailure, OfEverySystemCallChangesNothing) {
-  World world{Device()};
+  PoolWorld world{Device()};
   sweep(world, "system calls", [&](std::uint64_t nth) {
     g_countdown = static_cast<int>(nth);
     os::set_injector([](std::string_view call) noexcept { return call != "munmap" && --g_countdown == 0 ? ENOMEM : 0; });

@@ -9,6 +9,7 @@
 
 #include "base/random.h"
 #include "berth/base/units.h"
+#include "support/drawn_range.h"
 #include "support/scale.h"
 
 // Plans that are entered in a pool's tables and accounted for, without a device: the test decides how many
@@ -20,8 +21,6 @@ using namespace internal::memory;
 namespace {
 
 using Kind = FillStep::Kind;
-constexpr std::size_t kPage = 1_MiB;
-
 class EnteredPlan : public ::testing::Test {
  protected:
   EnteredPlan() : EnteredPlan({.page_bytes = kPage, .unit_bytes = 64_KiB, .move_in_use = true, .page_bound = 1, .edge_bound = 1}) {}

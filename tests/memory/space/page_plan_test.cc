@@ -32,8 +32,6 @@ namespace {
 
 using Kind = FillStep::Kind;
 using Steps = std::vector<FillStep>;
-constexpr std::size_t kPage = DrawnRange::kPage;
-
 // ---- where memory comes from
 
 Steps plan_of(const DrawnRange& range, const FillRequest& request) {

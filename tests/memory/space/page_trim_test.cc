@@ -14,8 +14,6 @@ namespace berth::testing {
 using namespace internal::memory;
 namespace {
 
-constexpr std::size_t kPage = DrawnRange::kPage;
-
 // Everything that a trim would decommit, and a view that accounts for it.
 std::vector<PageSpan> trimmed(DrawnRange& range, Trim trim) {
   std::vector<PageSpan> spans;

@@ -13,8 +13,6 @@ namespace berth::testing {
 using namespace internal::memory;
 namespace {
 
-constexpr std::size_t kPage = DrawnRange::kPage;
-
 PageSpan window_of(const DrawnRange& range, std::size_t pages, std::uint32_t stream = 0, std::size_t alignment = kPageGrain) {
   const std::string before = range.text();
   const PageWindow window = find_window(range.view, PagePart::large, pages * kPage, alignment, stream);

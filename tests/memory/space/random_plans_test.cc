@@ -20,8 +20,6 @@ using namespace internal::memory;
 namespace {
 
 using Kind = FillStep::Kind;
-constexpr std::size_t kPage = DrawnRange::kPage;
-
 class RandomRange {
  public:
   explicit RandomRange(std::uint64_t seed) : random_(seed), large_(letters(20 + random_.below(200))), slabs_(letters(random_.below(30))) {

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "berth/observe/html.h"
-#include "html/unpack.h"
+#include "html/report_data.h"
 
 namespace berth::testing {
 namespace {
@@ -13,8 +13,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-const std::string kHostile = "</script><img src=x onerror=alert(1)>";
 
 TagProfile tag_profile(std::string_view word, std::int64_t bytes, std::int64_t peak_bytes) {
   TagProfile row;

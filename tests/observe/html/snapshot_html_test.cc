@@ -6,7 +6,7 @@
 
 #include "berth/memory/pool.h"
 #include "berth/observe/html.h"
-#include "html/unpack.h"
+#include "html/report_data.h"
 #include "observe/html/words.h"
 
 namespace berth::testing {
@@ -19,16 +19,6 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-const std::string kHostile = "</script><img src=x onerror=alert(1)>";
-
-nlohmann::json data_of(const std::string& page, const std::string& kind) {
-  const std::string_view open = "<script type=\"application/json\">";
-  const std::size_t begin = page.find(open, page.find("data-kind=\"" + kind + "\"")) + open.size();
-  return nlohmann::json::parse(page.substr(begin, page.find("</script>", begin) - begin));
-}
-
-std::vector<std::uint64_t> numbers(const nlohmann::json& data, const char* key) { return unpacked(data[key].get<std::string>()); }
 
 Snapshot small_pool(std::string device) {
   Snapshot pool;

@@ -7,7 +7,7 @@
 #include "base/random.h"
 #include "base/text.h"
 #include "berth/observe/html.h"
-#include "html/unpack.h"
+#include "html/report_data.h"
 #include "observe/html/kinds.h"
 #include "observe/html/trace_run.h"
 #include "support/scale.h"
@@ -27,8 +27,6 @@ using observe::TraceRun;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-const std::string kHostile = "</script><img src=x onerror=alert(1)>";
 
 Trace small_trace() {
   return read_trace("op,id,bytes,stream,tag\na,7,1000,0,kv\na,8,0,0\na,9,3000,0," + kHostile + "\nf,7,0,0\na,7,50,0\nf,8,0,0\nf,9,0,0\n");
@@ -51,14 +49,6 @@ Trace random_trace(std::uint64_t events) {
   }
   return trace;
 }
-
-nlohmann::json data_of(const std::string& page, const std::string& kind) {
-  const std::string_view open = "<script type=\"application/json\">";
-  const std::size_t begin = page.find(open, page.find("data-kind=\"" + kind + "\"")) + open.size();
-  return nlohmann::json::parse(page.substr(begin, page.find("</script>", begin) - begin));
-}
-
-std::vector<std::uint64_t> numbers(const nlohmann::json& data, const char* key) { return unpacked(data[key].get<std::string>()); }
 
 TEST(TraceRun, WritesDownWhereEachBlockWas) {
   const TraceRun run = run_trace(small_trace(), {});

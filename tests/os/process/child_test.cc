@@ -12,6 +12,7 @@
 
 #include "os/inject.h"
 #include "os/system.h"
+#include "support/descriptors.h"
 
 namespace berth::internal::os {
 namespace {
@@ -138,13 +139,8 @@ TEST_F(OsChild, SaysWhyItCannotBeStarted) {
   EXPECT_STREQ(child.failure().why, "the program cannot be started");
 }
 
-int open_descriptors() {
-  const std::filesystem::directory_iterator all("/proc/self/fd");
-  return static_cast<int>(std::distance(begin(all), end(all)));
-}
-
 TEST_F(OsChild, EveryCallCanBeMadeToFailAndNothingLeaks) {
-  const int before = open_descriptors();
+  const std::size_t before = berth::testing::open_descriptors();
   set_injector([](std::string_view call) noexcept { return call == "socketpair" ? EMFILE : 0; });
   EXPECT_EQ(shell("exit 0").failure().os_error, EMFILE);
   set_injector([](std::string_view call) noexcept { return call == "posix_spawn" ? EAGAIN : 0; });
@@ -162,7 +158,7 @@ TEST_F(OsChild, EveryCallCanBeMadeToFailAndNothingLeaks) {
     set_injector(nullptr);
     EXPECT_EQ(*child->read_line(kLong), "hello") << "nothing was lost";
   }
-  EXPECT_EQ(open_descriptors(), before);
+  EXPECT_EQ(berth::testing::open_descriptors(), before);
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ using namespace internal::base;
 
 namespace {
 
-using Kind = BudgetItem::Kind;
+using ItemKind = BudgetItem::Kind;
 
 // A small training step: `layers` activations, which live until the backward pass reads them, the last one
 // first.
@@ -107,7 +107,7 @@ TEST(Budget, NeverRunsSideEffectsAgain) {
   const BudgetAnswer answer = plan_budget(there_and_back(6, 100, true), options);
   ASSERT_FALSE(answer.proposals.empty());
   for (const BudgetProposal& proposal : answer.proposals)
-    for (const BudgetItem& item : proposal.items) EXPECT_EQ(item.kind, Kind::move);
+    for (const BudgetItem& item : proposal.items) EXPECT_EQ(item.kind, ItemKind::move);
   expect_sound(answer, options);
 }
 
@@ -138,9 +138,9 @@ TEST(Budget, RefusesWhatHasNoMeaning) {
   options = {.budget_bytes = 100};
   options.plan.parallel = 2;
   EXPECT_ERROR((void)plan_budget(graph, options), ArgumentError, ErrorCode::invalid_argument);
-  const std::vector<BudgetItem> stranger = {{.kind = Kind::move, .value = 99}};
+  const std::vector<BudgetItem> stranger = {{.kind = ItemKind::move, .value = 99}};
   EXPECT_ERROR((void)with_items(graph, stranger, "cpu:1"), ArgumentError, ErrorCode::invalid_argument);
-  const std::vector<BudgetItem> backwards = {{.kind = Kind::move, .value = 1, .after = 2, .before = 1}};
+  const std::vector<BudgetItem> backwards = {{.kind = ItemKind::move, .value = 1, .after = 2, .before = 1}};
   EXPECT_ERROR((void)with_items(graph, backwards, "cpu:1"), ArgumentError, ErrorCode::invalid_argument);
 }
 

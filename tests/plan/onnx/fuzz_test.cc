@@ -60,7 +60,7 @@ char random_byte(Random& random) {
   return static_cast<char>(random.one_in(2) ? kTelling[random.below(std::size(kTelling))] : static_cast<unsigned char>(random.below(256)));
 }
 
-std::string mutate(Random& random, std::string bytes) {
+std::string mutate_bytes(Random& random, std::string bytes) {
   const std::uint64_t changes = 1 + random.below(4);
   for (std::uint64_t i = 0; i < changes && !bytes.empty(); ++i) {
     const auto at = static_cast<std::size_t>(random.below(bytes.size()));
@@ -112,7 +112,7 @@ void fuzz(Damage damage) {
   did(std::to_string(runs) + " models, " + std::to_string(accepted) + " accepted");
 }
 
-TEST(OnnxFuzz, DamagedBytesGiveAGraphOrAnError) { fuzz(mutate); }
+TEST(OnnxFuzz, DamagedBytesGiveAGraphOrAnError) { fuzz(mutate_bytes); }
 
 TEST(OnnxFuzz, DamagedNumbersGiveAGraphOrAnError) { fuzz(nudge); }
 

@@ -72,7 +72,7 @@ void change_number(Random& random, std::string& text) {
   text.replace(begin, end - begin, kNumbers[random.below(std::size(kNumbers))]);
 }
 
-std::string mutate(Random& random, std::string text) {
+std::string mutate_text(Random& random, std::string text) {
   const bool keep_form = random.one_in(2);
   for (std::uint64_t left = 1 + random.below(3); left > 0 && !text.empty(); --left) {
     if (keep_form) {
@@ -97,7 +97,7 @@ void survives(Read read, const std::vector<std::string>& seeds) {
   const std::uint64_t runs = scaled(200'000, 1000);
   std::uint64_t accepted = 0;
   for (std::uint64_t i = 0; i < runs; ++i) {
-    const std::string input = mutate(random, seeds[random.below(seeds.size())]);
+    const std::string input = mutate_text(random, seeds[random.below(seeds.size())]);
     try {
       read(input);
       ++accepted;

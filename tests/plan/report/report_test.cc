@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "html/report_data.h"
 #include "plan/report/panels.h"
 #include "plan/report/picture.h"
 #include "support/errors.h"
@@ -28,7 +29,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 constexpr std::uint64_t kHuge = 1'000'000'000'000'000'000;
-const std::string kHostile("</script><img src=x onerror=alert(1)>\x01\xff", 39);
+const std::string kHostileBytes("</script><img src=x onerror=alert(1)>\x01\xff", 39);
 
 MATCHER_P3(Rect, begin, end, bytes, "") {
   return arg.begin == std::uint64_t(begin) && arg.end == std::uint64_t(end) && arg.bytes == std::uint64_t(bytes);
@@ -74,7 +75,7 @@ std::size_t width(std::string_view line) {
 // ---- Buffers as rectangles.
 
 TEST(PlanRects, AreOneForEachBuffer) {
-  const auto rects = plan_rects(plan(chain(3, 100)), 0);
+  const auto rects = plan_rects(berth::plan(chain(3, 100)), 0);
   ASSERT_EQ(rects.size(), 3U);
   EXPECT_THAT(rects[0], AllOf(Rect(0, 2, 100), Named("v0", "")));
   EXPECT_THAT(rects[1], AllOf(Rect(1, 3, 100), Named("v1", "")));
@@ -86,7 +87,7 @@ TEST(PlanRects, AreOneForEachBuffer) {
 TEST(PlanRects, AreTheHullOfWhatSharesBytes) {
   Graph graph = chain(4, 100);
   for (GraphNode& node : graph.nodes) node.inplace = {{.output = 0, .input = 0}};
-  EXPECT_THAT(plan_rects(plan(graph), 0), ElementsAre(AllOf(Rect(0, 4, 100), Named("v0", "same bytes as v1, v2, v3; an output"))));
+  EXPECT_THAT(plan_rects(berth::plan(graph), 0), ElementsAre(AllOf(Rect(0, 4, 100), Named("v0", "same bytes as v1, v2, v3; an output"))));
 }
 
 TEST(PlanRects, HoldTheRangesOfAWhole) {
@@ -98,7 +99,7 @@ TEST(PlanRects, HoldTheRangesOfAWhole) {
        .inputs = {1, 2},
        .outputs = {whole},
        .views = {{.output = 0, .input = 0, .of_input = false}, {.output = 0, .input = 1, .offset_bytes = 100, .of_input = false}}});
-  EXPECT_THAT(plan_rects(plan(graph), 0), ElementsAre(AllOf(Rect(0, 3, 200), Named("v0", "same bytes as v1, whole; an output"))));
+  EXPECT_THAT(plan_rects(berth::plan(graph), 0), ElementsAre(AllOf(Rect(0, 3, 200), Named("v0", "same bytes as v1, whole; an output"))));
 }
 
 TEST(PlanRects, OfManySharersNameTheFirst) {
@@ -106,7 +107,7 @@ TEST(PlanRects, OfManySharersNameTheFirst) {
   Graph graph = chain(nodes, 8);
   for (GraphNode& node : graph.nodes) node.inplace = {{.output = 0, .input = 0}};
   EXPECT_THAT(
-      plan_rects(plan(graph), 0),
+      plan_rects(berth::plan(graph), 0),
       ElementsAre(AllOf(Rect(0, nodes, 8), Named("v0", text::join("same bytes as v1, v2, v3 and ", nodes - 4, " more; an output")))));
 }
 
@@ -114,7 +115,7 @@ TEST(PlanRects, LeaveOutOtherDevicesAndValuesWithoutBytes) {
   Graph graph = chain(3, 100);
   graph.values[2].device = graph.add_device("cuda:0");
   graph.values[3].bytes = 0;
-  const Plan made = plan(graph);
+  const Plan made = berth::plan(graph);
   EXPECT_THAT(plan_rects(made, 0), ElementsAre(Rect(0, 2, 100)));
   EXPECT_THAT(plan_rects(made, 1), ElementsAre(Rect(1, 3, 100)));
 }
@@ -179,23 +180,16 @@ TEST(Picture, TellsNeighboursApart) {
 
 // ---- The whole, from a plan.
 
-// The data of the map, which follows the live bytes.
-std::string data_of(const std::string& page) {
-  const std::string_view open = "<script type=\"application/json\">";
-  const std::size_t begin = page.find(open, page.find("data-kind=\"map\"")) + open.size();
-  return page.substr(begin, page.find("</script>", begin) - begin);
-}
-
 TEST(PlanReport, DrawsEveryBufferOnce) {
-  const Plan made = plan(chain(12, 4096));
+  const Plan made = berth::plan(chain(12, 4096));
   EXPECT_EQ(count(plan_svg(made), "<title>"), made.buffers().size());
-  EXPECT_EQ(nlohmann::json::parse(data_of(plan_html(made, "chain")))["names"].size(), made.buffers().size());
+  EXPECT_EQ(data_of(plan_html(made, "chain"), "map")["names"].size(), made.buffers().size());
   EXPECT_THAT(plan_picture(made), AllOf(HasSubstr("live"), HasSubstr("8 KiB ┤"), HasSubstr("step 0")));
   EXPECT_EQ(lines(plan_picture(made, 0, 60, 9)).size(), 12U);
 }
 
 TEST(PlanReport, HasTheFiguresAndTables) {
-  const Plan made = plan(chain(12, 4096));
+  const Plan made = berth::plan(chain(12, 4096));
   const std::string page = plan_html(made, "chain");
   for (const char* part : {"<h1>chain</h1>", "peak", "lower bound", "without reuse", "buffers", "strategy", "outcome", "optimal", "8 KiB",
                            "48 KiB", "Strategies", "At the peak of cpu:0", "Values without a location", "external"})
@@ -203,7 +197,7 @@ TEST(PlanReport, HasTheFiguresAndTables) {
 }
 
 TEST(PlanReport, IsTheSameForTheSamePlan) {
-  const Plan made = plan(chain(50, 100));
+  const Plan made = berth::plan(chain(50, 100));
   EXPECT_EQ(plan_html(made, "a"), plan_html(made, "a"));
   EXPECT_EQ(plan_svg(made), plan_svg(made));
   EXPECT_EQ(plan_picture(made), plan_picture(made));
@@ -211,30 +205,30 @@ TEST(PlanReport, IsTheSameForTheSamePlan) {
 
 TEST(PlanReport, EscapesEveryName) {
   Graph graph = chain(3, 100);
-  graph.name = graph.devices[0] = graph.values[2].name = graph.nodes[1].name = graph.nodes[1].op = kHostile;
-  const Plan made = plan(graph);
-  for (const std::string& drawn : {plan_html(made, kHostile), plan_svg(made), plan_picture(made)}) {
+  graph.name = graph.devices[0] = graph.values[2].name = graph.nodes[1].name = graph.nodes[1].op = kHostileBytes;
+  const Plan made = berth::plan(graph);
+  for (const std::string& drawn : {plan_html(made, kHostileBytes), plan_svg(made), plan_picture(made)}) {
     EXPECT_THAT(drawn, Not(HasSubstr("<img")));
     EXPECT_EQ(drawn.find_first_of("\x01\xff"), std::string::npos);
   }
-  EXPECT_EQ(count(plan_html(made, kHostile), "</script>"), 3U);  // the data of two figures, and the code
+  EXPECT_EQ(count(plan_html(made, kHostileBytes), "</script>"), 3U);  // the data of two figures, and the code
 }
 
 TEST(PlanReport, NeedsNoNetwork) {
-  const Plan made = plan(chain(3, 100));
+  const Plan made = berth::plan(chain(3, 100));
   EXPECT_EQ(count(plan_html(made, "a"), "http:"), 0U);
   EXPECT_EQ(count(plan_svg(made), "http"), 1U);
 }
 
 TEST(PlanReport, OfNothingSaysSo) {
-  const Plan made = plan(Graph());
+  const Plan made = berth::plan(Graph());
   EXPECT_EQ(plan_picture(made), "");
   EXPECT_THAT(plan_svg(made), HasSubstr("nothing to draw"));
   EXPECT_THAT(plan_html(made, "empty"), HasSubstr("No value has bytes in an arena."));
 }
 
 TEST(PlanReport, SaysThatThereIsNoPlan) {
-  const Plan made = plan(chain(3, 4096), {.capacity_bytes = 4096});
+  const Plan made = berth::plan(chain(3, 4096), {.capacity_bytes = 4096});
   ASSERT_FALSE(made.has_locations());
   EXPECT_EQ(plan_picture(made), "");
   EXPECT_THAT(plan_svg(made), HasSubstr("nothing to draw"));
@@ -245,7 +239,7 @@ TEST(PlanReport, HasAPanelForEachDeviceWithBytes) {
   Graph graph = chain(4, 100);
   graph.add_device("sim:0");
   graph.values[2].device = graph.add_device("sim:1");
-  const Plan made = plan(graph);
+  const Plan made = berth::plan(graph);
   EXPECT_EQ(count(plan_svg(made), "class=\"ink title\""), 2U);
   EXPECT_EQ(count(plan_html(made, "two"), "data-kind=\"map\""), 2U);
   EXPECT_EQ(plan_picture(made, 1), "");
@@ -254,12 +248,12 @@ TEST(PlanReport, HasAPanelForEachDeviceWithBytes) {
 }
 
 TEST(PlanReport, HoldsHugeSizesAndManyBuffers) {
-  EXPECT_THAT(plan_html(plan(chain(3, kHuge)), "huge"), HasSubstr("888 PiB"));
-  EXPECT_THAT(plan_picture(plan(chain(1, kHuge))), HasSubstr("888 PiB ┤█"));
+  EXPECT_THAT(plan_html(berth::plan(chain(3, kHuge)), "huge"), HasSubstr("888 PiB"));
+  EXPECT_THAT(plan_picture(berth::plan(chain(1, kHuge))), HasSubstr("888 PiB ┤█"));
   const std::size_t nodes = scaled(100'000, 6000);
-  const Plan made = plan(chain(nodes, 64), {.strategy = std::string(plan_strategies().front().name)});
+  const Plan made = berth::plan(chain(nodes, 64), {.strategy = std::string(plan_strategies().front().name)});
   EXPECT_THAT(plan_svg(made), HasSubstr("buffers are too small to be seen"));
-  EXPECT_EQ(nlohmann::json::parse(data_of(plan_html(made, "many")))["names"].size(), nodes);
+  EXPECT_EQ(data_of(plan_html(made, "many"), "map")["names"].size(), nodes);
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ using namespace internal::base;
 
 namespace {
 
-using Kind = PlanProblem::Kind;
+using ProblemKind = PlanProblem::Kind;
 
 // A graph with a bit of everything, and its plan.
 struct Case {
@@ -41,7 +41,7 @@ Case make_case() {
   return {graph, plan(graph).tables()};
 }
 
-void expect_caught(const Case& wrong, Kind kind) {
+void expect_caught(const Case& wrong, ProblemKind kind) {
   const std::vector<PlanProblem> problems = verify_plan(wrong.graph, wrong.tables);
   ASSERT_FALSE(problems.empty());
   EXPECT_EQ(to_string(problems.front().kind), to_string(kind)) << problems.front().text;
@@ -49,7 +49,7 @@ void expect_caught(const Case& wrong, Kind kind) {
   EXPECT_THROW(Plan(std::make_shared<const Graph>(wrong.graph), wrong.tables), ArgumentError);
 }
 
-void expect_caught(Kind kind, const std::function<void(PlanTables&)>& change) {
+void expect_caught(ProblemKind kind, const std::function<void(PlanTables&)>& change) {
   Case wrong = make_case();
   ASSERT_TRUE(verify_plan(wrong.graph, wrong.tables).empty());
   change(wrong.tables);
@@ -57,53 +57,53 @@ void expect_caught(Kind kind, const std::function<void(PlanTables&)>& change) {
 }
 
 TEST(Verify, CatchesTablesOfAnotherGraph) {
-  expect_caught(Kind::shape, [](PlanTables& t) { t.locations.pop_back(); });
-  expect_caught(Kind::shape, [](PlanTables& t) { t.arenas.emplace_back(); });
-  expect_caught(Kind::shape, [](PlanTables& t) { t.nodes.end = 9; });
-  expect_caught(Kind::shape, [](PlanTables& t) { t.parallel = 0; });
-  expect_caught(Kind::shape, [](PlanTables& t) { t.edges.push_back({0, 1}); });
-  expect_caught(Kind::shape, [](PlanTables& t) { t.locations[1].reuse = Reuse::none; });
-  expect_caught(Kind::shape, [](PlanTables& t) { t.locations[0].reuse = Reuse::own; });
-  expect_caught(Kind::shape, [](PlanTables& t) { t.locations[0].reason = UnplannedReason::dynamic; });
+  expect_caught(ProblemKind::shape, [](PlanTables& t) { t.locations.pop_back(); });
+  expect_caught(ProblemKind::shape, [](PlanTables& t) { t.arenas.emplace_back(); });
+  expect_caught(ProblemKind::shape, [](PlanTables& t) { t.nodes.end = 9; });
+  expect_caught(ProblemKind::shape, [](PlanTables& t) { t.parallel = 0; });
+  expect_caught(ProblemKind::shape, [](PlanTables& t) { t.edges.push_back({0, 1}); });
+  expect_caught(ProblemKind::shape, [](PlanTables& t) { t.locations[1].reuse = Reuse::none; });
+  expect_caught(ProblemKind::shape, [](PlanTables& t) { t.locations[0].reuse = Reuse::own; });
+  expect_caught(ProblemKind::shape, [](PlanTables& t) { t.locations[0].reason = UnplannedReason::dynamic; });
 }
 
 TEST(Verify, CatchesWhatLiesOutside) {
-  expect_caught(Kind::bounds, [](PlanTables& t) { t.locations[1].offset = SIZE_MAX - 8; });
-  expect_caught(Kind::bounds, [](PlanTables& t) { t.arenas[0].bytes -= 1; });
-  expect_caught(Kind::bounds, [](PlanTables& t) { t.capacity_bytes = 8; });
-  expect_caught(Kind::bounds, [](PlanTables& t) { t.locations[1].slot = 3; });
-  expect_caught(Kind::bounds, [](PlanTables& t) { t.slots.push_back({0, SIZE_MAX, 8}); });
+  expect_caught(ProblemKind::bounds, [](PlanTables& t) { t.locations[1].offset = SIZE_MAX - 8; });
+  expect_caught(ProblemKind::bounds, [](PlanTables& t) { t.arenas[0].bytes -= 1; });
+  expect_caught(ProblemKind::bounds, [](PlanTables& t) { t.capacity_bytes = 8; });
+  expect_caught(ProblemKind::bounds, [](PlanTables& t) { t.locations[1].slot = 3; });
+  expect_caught(ProblemKind::bounds, [](PlanTables& t) { t.slots.push_back({0, SIZE_MAX, 8}); });
 }
 
 TEST(Verify, CatchesWrongAlignmentAndExtents) {
-  expect_caught(Kind::alignment, [](PlanTables& t) { t.alignment = 128; });
-  expect_caught(Kind::alignment, [](PlanTables& t) { t.locations[1].alignment = 3; });
-  expect_caught(Kind::alignment, [](PlanTables& t) { t.locations[1].extent_bytes = 32; });
+  expect_caught(ProblemKind::alignment, [](PlanTables& t) { t.alignment = 128; });
+  expect_caught(ProblemKind::alignment, [](PlanTables& t) { t.locations[1].alignment = 3; });
+  expect_caught(ProblemKind::alignment, [](PlanTables& t) { t.locations[1].extent_bytes = 32; });
 }
 
 TEST(Verify, CatchesValuesThatLieOverOneAnother) {
-  expect_caught(Kind::overlap, [](PlanTables& t) { t.locations[5].offset = t.locations[3].offset; });
-  expect_caught(Kind::overlap, [](PlanTables& t) {
+  expect_caught(ProblemKind::overlap, [](PlanTables& t) { t.locations[5].offset = t.locations[3].offset; });
+  expect_caught(ProblemKind::overlap, [](PlanTables& t) {
     t.locations[2].offset = t.locations[1].offset + 32, t.locations[4].offset = t.locations[2].offset + 32;
   });
 }
 
 TEST(Verify, CatchesReuseThatNobodyOffers) {
-  expect_caught(Kind::reuse, [](PlanTables& t) {
+  expect_caught(ProblemKind::reuse, [](PlanTables& t) {
     t.locations[5].reuse = Reuse::in_place, t.locations[5].with = 3, t.locations[5].offset = t.locations[3].offset;
   });
-  expect_caught(Kind::reuse, [](PlanTables& t) { t.locations[3].reuse = Reuse::identity; });
-  expect_caught(Kind::reuse, [](PlanTables& t) { t.locations[3].with = 2; });
-  expect_caught(Kind::reuse, [](PlanTables& t) { t.locations[4].offset = t.locations[2].offset; });
-  expect_caught(Kind::reuse, [](PlanTables& t) { t.locations[1].reuse = Reuse::joined; });
-  expect_caught(Kind::reuse, [](PlanTables& t) { t.locations[3].with = kNoValue; });
+  expect_caught(ProblemKind::reuse, [](PlanTables& t) { t.locations[3].reuse = Reuse::identity; });
+  expect_caught(ProblemKind::reuse, [](PlanTables& t) { t.locations[3].with = 2; });
+  expect_caught(ProblemKind::reuse, [](PlanTables& t) { t.locations[4].offset = t.locations[2].offset; });
+  expect_caught(ProblemKind::reuse, [](PlanTables& t) { t.locations[1].reuse = Reuse::joined; });
+  expect_caught(ProblemKind::reuse, [](PlanTables& t) { t.locations[3].with = kNoValue; });
 }
 
 TEST(Verify, CatchesTotalsThatAreNotTrue) {
-  expect_caught(Kind::totals, [](PlanTables& t) { t.arenas[0].lower_bound_bytes -= 1; });
-  expect_caught(Kind::totals, [](PlanTables& t) { t.arenas[0].naive_bytes += 1; });
-  expect_caught(Kind::totals, [](PlanTables& t) { t.arenas[0].bytes += 1; });
-  expect_caught(Kind::totals, [](PlanTables& t) { t.locations[3].buffer = 7; });
+  expect_caught(ProblemKind::totals, [](PlanTables& t) { t.arenas[0].lower_bound_bytes -= 1; });
+  expect_caught(ProblemKind::totals, [](PlanTables& t) { t.arenas[0].naive_bytes += 1; });
+  expect_caught(ProblemKind::totals, [](PlanTables& t) { t.arenas[0].bytes += 1; });
+  expect_caught(ProblemKind::totals, [](PlanTables& t) { t.locations[3].buffer = 7; });
 }
 
 TEST(Verify, CatchesSlotsThatOverlapOrAreNotThere) {
@@ -112,10 +112,10 @@ TEST(Verify, CatchesSlotsThatOverlapOrAreNotThere) {
   Case overlapping = slots;
   overlapping.tables.slots[1].offset = overlapping.tables.locations[1].offset = 60;
   overlapping.tables.slots.push_back({0, 0, 50});
-  expect_caught(overlapping, Kind::overlap);
+  expect_caught(overlapping, ProblemKind::overlap);
   Case missing = slots;
   missing.tables.locations[2].slot = 123456;
-  expect_caught(missing, Kind::bounds);
+  expect_caught(missing, ProblemKind::bounds);
 }
 
 TEST(Verify, CatchesAPlanWithoutPlacesThatClaimsBytes) {
@@ -123,7 +123,7 @@ TEST(Verify, CatchesAPlanWithoutPlacesThatClaimsBytes) {
   Case none{graph, plan(graph, {.capacity_bytes = 50}).tables()};
   EXPECT_TRUE(verify_plan(none.graph, none.tables).empty());
   none.tables.arenas[0].bytes = 1;
-  expect_caught(none, Kind::totals);
+  expect_caught(none, ProblemKind::totals);
 }
 
 TEST(Verify, SaysAtLeastOneThing) {
@@ -149,7 +149,7 @@ TEST(Verify, CatchesAMissingEdgeOfAParallelPlan) {
   graph.add_node({.outputs = {c}});
   Case wrong{graph, plan(graph, {.parallel = 2}).tables()};
   wrong.tables.edges.clear();
-  expect_caught(wrong, Kind::order);
+  expect_caught(wrong, ProblemKind::order);
 }
 
 // ---- Random damage. What the verifier accepts must also pass a shadow run with real bytes.

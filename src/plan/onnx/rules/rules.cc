@@ -7,13 +7,13 @@ namespace berth::internal::plan::onnx {
 
 namespace {
 
-struct Entry {
+struct RuleEntry {
   std::string_view op;
   Rule rule;
 };
 
 // Sorted by name.
-constexpr Entry kRules[] = {
+constexpr RuleEntry kRules[] = {
     {"Abs", rules::same_as_first},
     {"Acos", rules::same_as_first},
     {"Acosh", rules::same_as_first},
@@ -176,18 +176,18 @@ constexpr Entry kRules[] = {
     {"Xor", rules::binary_boolean},
 };
 
-static_assert(std::ranges::is_sorted(kRules, {}, &Entry::op), "the table is searched by halves");
+static_assert(std::ranges::is_sorted(kRules, {}, &RuleEntry::op), "the table is searched by halves");
 
 }  // namespace
 
 Rule shape_rule(std::string_view op) noexcept {
-  const auto* const found = std::ranges::lower_bound(kRules, op, {}, &Entry::op);
+  const auto* const found = std::ranges::lower_bound(kRules, op, {}, &RuleEntry::op);
   return found != std::end(kRules) && found->op == op ? found->rule : nullptr;
 }
 
 std::vector<std::string_view> shape_rule_names() {
   std::vector<std::string_view> names;
-  for (const Entry& entry : kRules) names.push_back(entry.op);
+  for (const RuleEntry& entry : kRules) names.push_back(entry.op);
   return names;
 }
 

@@ -2,17 +2,30 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
 #include <string_view>
 #include <vector>
 
-// Does for tests what `unpack` of src/html/assets/view.js does: decodes the numbers of html/packed.h.
+// Reads back the data of HTML reports: does for tests what `unpack` of src/html/assets/view.js does.
 namespace berth::testing {
+
+// A name that ends a script and starts another, where it is not escaped.
+inline const std::string kHostile = "</script><img src=x onerror=alert(1)>";
+
+// The data of the first panel of that kind.
+inline nlohmann::json data_of(const std::string& page, const std::string& kind) {
+  const std::string_view open = "<script type=\"application/json\">";
+  const std::size_t begin = page.find(open, page.find("data-kind=\"" + kind + "\"")) + open.size();
+  return nlohmann::json::parse(page.substr(begin, page.find("</script>", begin) - begin));
+}
 
 inline int base64_digit(char c) {
   constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   return static_cast<int>(kDigits.find(c));  // -1 for any other character
 }
 
+// The numbers of html/packed.h.
 inline std::vector<std::uint64_t> unpacked(std::string_view base64) {
   std::vector<std::uint64_t> numbers;
   std::uint64_t number = 0;
@@ -35,6 +48,8 @@ inline std::vector<std::uint64_t> unpacked(std::string_view base64) {
   }
   return numbers;
 }
+
+inline std::vector<std::uint64_t> numbers(const nlohmann::json& data, const char* key) { return unpacked(data[key].get<std::string>()); }
 
 inline std::uint64_t unfolded(std::uint64_t folded) { return (folded >> 1) ^ (0 - (folded & 1)); }
 

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "berth/base/error.h"
+
+// An argument that is refused: what was asked, why not, and what would help.
+namespace berth::internal::base {
+
+[[noreturn]] inline void refuse(ErrorCode code, std::string asked, std::string why, std::string help, std::vector<Fact> facts = {}) {
+  throw ArgumentError(code, {std::move(asked), std::move(why), std::move(help)}, std::move(facts));
+}
+
+[[noreturn]] inline void refuse(std::string asked, std::string why, std::string help) {
+  refuse(ErrorCode::invalid_argument, std::move(asked), std::move(why), std::move(help));
+}
+
+}  // namespace berth::internal::base
