@@ -232,7 +232,7 @@ TEST(HostCopy, TransposesAreWhole) {
 
 TEST(HostCopy, LargeCopiesAreTheSameByAnyNumberOfThreadsAndEveryTable) {
   Copies copies(seed() + 2);
-  const std::uint64_t total = scaled(100, 4);
+  const std::uint64_t total = scaled(100, 2);
   std::uint64_t bytes = 0;
   for (std::uint64_t i = 0; i < total; ++i) {
     Copy copy = copies.make(copies.large_shape());

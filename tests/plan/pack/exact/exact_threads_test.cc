@@ -64,7 +64,7 @@ TEST(ExactThreads, LowerWhatTheyCannotProve) {
   std::size_t lowered = 0;
   std::size_t begun = 0;
   std::size_t once = 0;
-  for (std::uint64_t round = 0; round < scaled(4, 2); ++round) {
+  for (std::uint64_t round = 0; round < scaled(4, 1); ++round) {
     const Part part = hard_part(round).part;
     const PackAnswer answer = search(part, SIZE_MAX / 4, kEndless, 2);
     ASSERT_EQ(answer.end, PackEnd::done);
@@ -94,7 +94,7 @@ TEST(ExactThreads, ClaimNothingAboutACapacityThatIsFarTooLarge) {
 TEST(ExactThreads, StopWhenTheyAreCancelled) {
   std::size_t whole = 0;
   std::size_t stopped = 0;
-  for (std::uint64_t round = 0; round < scaled(4, 2); ++round) {
+  for (std::uint64_t round = 0; round < scaled(4, 1); ++round) {
     const Part part = hard_part(round).part;
     const PackAnswer answer = search(part, SIZE_MAX / 4, cancelled(), 2);
     if (answer.end == PackEnd::done)
