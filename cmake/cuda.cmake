@@ -32,8 +32,9 @@ elseif(BERTH_CUDA)
 endif()
 message(STATUS "CUDA backend: ${berth_cuda}")
 
-# berth_compile_cuda(target): for kernels. The standard is set by hand: CMake 3.25 knows none later than 17 for nvcc.
+# berth_compile_cuda(target): for kernels, each file on its own, also where CMake (3.31 and later) unites those of CUDA. The
+# standard is set by hand: CMake 3.25 knows none later than 17 for nvcc.
 function(berth_compile_cuda target)
-  set_target_properties(${target} PROPERTIES CUDA_VISIBILITY_PRESET hidden POSITION_INDEPENDENT_CODE ON CUDA_RUNTIME_LIBRARY Static)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD OFF CUDA_VISIBILITY_PRESET hidden POSITION_INDEPENDENT_CODE ON CUDA_RUNTIME_LIBRARY Static)
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20;-Xcompiler=-Wall,-Wextra,-fno-omit-frame-pointer>)
 endfunction()
