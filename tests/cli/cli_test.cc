@@ -66,7 +66,7 @@ TEST(Cli, TheTourComesOutRight) {
   EXPECT_EQ(ran.exit_code, 0) << ran.output;
   EXPECT_EQ(ran.output.find("✘"), std::string::npos) << ran.output;
   for (const char* expected : {"nothing leaked", "would be enough", "weights", "sim:0", "through malloc", "✔ the pool held",
-                               "✔ the default allocators of cpu:0, pinned:0, sim:0, shared:0 hold what they held at the start"})
+                               "✔ the default allocators of cpu:0, pinned:0, sim:0, ", "shared:0 hold what they held at the start"})
     EXPECT_NE(ran.output.find(expected), std::string::npos) << ran.output;
 }
 

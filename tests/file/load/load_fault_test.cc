@@ -37,9 +37,9 @@ int refuse_direct_reads(std::string_view call) noexcept { return call == "pread"
 
 // What a load might leak.
 struct Left {
-  std::size_t descriptors = open_descriptors();
   std::uint64_t host = default_allocator("cpu")->stats().live_blocks;
   std::uint64_t pinned = default_allocator("pinned")->stats().live_blocks;
+  std::size_t descriptors = open_descriptors();  // after the devices are there: a GPU's driver keeps some of its own
 
   friend bool operator==(const Left&, const Left&) = default;
 };
