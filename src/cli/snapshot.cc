@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <ctime>
 
 #include "base/text.h"
 #include "berth/berth.h"

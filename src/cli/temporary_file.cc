@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <filesystem>
+#include <system_error>
 
 #include "berth/base/error.h"
 #include "os/system.h"

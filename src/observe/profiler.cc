@@ -5,6 +5,7 @@
 #include <atomic>
 #include <compare>
 #include <condition_variable>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <new>

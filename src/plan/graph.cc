@@ -2,6 +2,7 @@
 #include "berth/plan/graph.h"
 
 #include <algorithm>
+#include <functional>
 #include <unordered_set>
 
 #include "base/refuse.h"
