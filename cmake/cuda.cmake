@@ -2,7 +2,8 @@
 # Whether the CUDA backend is built: it needs the toolkit's compiler and headers. The driver is looked for at run time, so that one build
 # runs on machines with and without one.
 set(BERTH_CUDA AUTO CACHE STRING "The CUDA backend: ON, OFF, or AUTO when the toolkit is found")
-set(BERTH_CUDA_ARCHITECTURES 90 CACHE STRING "GPU architectures to compile for, each also as PTX for later ones")
+set(BERTH_CUDA_ARCHITECTURES "75-virtual;90-real" CACHE STRING
+    "GPU architectures to compile for, as in CMAKE_CUDA_ARCHITECTURES: 90-real is code, 75-virtual is PTX, which the driver compiles for any later one")
 
 set(berth_cuda OFF)
 if(BERTH_CUDA STREQUAL "AUTO" AND NOT BERTH_SANITIZE STREQUAL "")
@@ -19,7 +20,7 @@ elseif(BERTH_CUDA)
   check_language(CUDA)
   if(CMAKE_CUDA_COMPILER)
     if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
-      set(CMAKE_CUDA_ARCHITECTURES ${BERTH_CUDA_ARCHITECTURES})
+      set(CMAKE_CUDA_ARCHITECTURES ${BERTH_CUDA_ARCHITECTURES})  # for the kernels of tests
     endif()
     enable_language(CUDA)
     find_package(CUDAToolkit QUIET)
@@ -37,4 +38,32 @@ message(STATUS "CUDA backend: ${berth_cuda}")
 function(berth_compile_cuda target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD OFF CUDA_VISIBILITY_PRESET hidden POSITION_INDEPENDENT_CODE ON CUDA_RUNTIME_LIBRARY Static)
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20;-Xcompiler=-Wall,-Wextra,-fno-omit-frame-pointer>)
+endfunction()
+
+# berth_cuda_images(VARIABLE FOLDER NAME...): compiles each FOLDER/NAME.cu to NAME.fatbin, code for every architecture in one file,
+# and sets VARIABLE to their paths.
+function(berth_cuda_images variable folder)
+  set(flags ${berth_cuda_kernel_options} -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_SOURCE_DIR}/src -Xfatbin=-compress-all)
+  foreach(architecture ${BERTH_CUDA_ARCHITECTURES})
+    string(REGEX MATCH "^[0-9]+[a-z]?" number ${architecture})
+    if(architecture MATCHES "-real$")
+      list(APPEND flags -gencode arch=compute_${number},code=sm_${number})
+    elseif(architecture MATCHES "-virtual$")
+      list(APPEND flags -gencode arch=compute_${number},code=compute_${number})
+    else()
+      list(APPEND flags -gencode arch=compute_${number},code=[sm_${number},compute_${number}])
+    endif()
+  endforeach()
+  if(CMAKE_CUDA_HOST_COMPILER)
+    list(APPEND flags -ccbin ${CMAKE_CUDA_HOST_COMPILER})
+  endif()
+  set(images "")
+  foreach(name ${ARGN})
+    set(source ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/${name}.cu)
+    set(image ${CMAKE_CURRENT_BINARY_DIR}/${name}.fatbin)
+    add_custom_command(OUTPUT ${image} DEPENDS ${source} DEPFILE ${image}.d VERBATIM COMMENT "Compiling kernels: ${folder}/${name}.cu"
+      COMMAND ${CMAKE_CUDA_COMPILER} -fatbin ${flags} -MD -MF ${image}.d -MT ${image} -o ${image} ${source})
+    list(APPEND images ${image})
+  endforeach()
+  set(${variable} "${images}" PARENT_SCOPE)
 endfunction()

@@ -25,8 +25,7 @@ Status copy_through_temporary(CudaContext& context, CUdeviceptr target, CUdevice
   return done ? freed : done;
 }
 
-// The Status of a launch. Launches go through the CUDA runtime; the driver is queried for whether the device is
-// lost.
+// The Status of a launch. After one that failed, the stream is queried for whether the device is lost.
 Status launched(CudaContext& context, const Status& done, CUstream stream) noexcept {
   if (!done) (void)BERTH_CUDA_CALL(context, cuStreamQuery, stream).ok();
   return done;

@@ -26,7 +26,8 @@ namespace berth::internal::device::cuda {
   X(cuMemcpyDtoDAsync) X(cuMemsetD8Async) X(cuMemsetD16Async) X(cuMemsetD32Async) X(cuStreamCreate) X(cuStreamCreateWithPriority) \
   X(cuCtxGetStreamPriorityRange) X(cuStreamDestroy) X(cuStreamSynchronize) X(cuStreamQuery) X(cuStreamWaitEvent) \
   X(cuStreamIsCapturing) X(cuStreamGetCtx) X(cuStreamGetId) X(cuStreamWaitValue32) X(cuLaunchHostFunc) X(cuEventCreate) \
-  X(cuEventDestroy) X(cuEventRecord) X(cuEventQuery) X(cuEventSynchronize)
+  X(cuEventDestroy) X(cuEventRecord) X(cuEventQuery) X(cuEventSynchronize) X(cuLibraryLoadData) X(cuLibraryGetKernel) \
+  X(cuKernelGetFunction) X(cuFuncGetAttribute) X(cuLaunchKernel)
 // clang-format on
 
 struct Driver {

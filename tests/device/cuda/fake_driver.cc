@@ -468,6 +468,17 @@ CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* argument) {
   return run(stream, [=] { function(argument); });
 }
 
+// No GPU, no kernels.
+CUresult cuLibraryLoadData(CUlibrary*, const void*, CUjit_option*, void**, unsigned, CUlibraryOption*, void**, unsigned) {
+  return CUDA_ERROR_NO_BINARY_FOR_GPU;
+}
+CUresult cuLibraryGetKernel(CUkernel*, CUlibrary, const char*) { return CUDA_ERROR_NOT_FOUND; }
+CUresult cuKernelGetFunction(CUfunction*, CUkernel) { return CUDA_ERROR_NOT_FOUND; }
+CUresult cuFuncGetAttribute(int*, CUfunction_attribute, CUfunction) { return CUDA_ERROR_NOT_FOUND; }
+CUresult cuLaunchKernel(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void**, void**) {
+  return CUDA_ERROR_NOT_FOUND;
+}
+
 CUresult cuEventCreate(CUevent* event, unsigned) {
   NEED_CONTEXT;
   return *event = new CUevent_st, CUDA_SUCCESS;

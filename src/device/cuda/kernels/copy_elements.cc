@@ -43,17 +43,6 @@ bool is_moved(DType from, DType to) noexcept {
   return from == to || (is_plain_integer(from) && is_plain_integer(to) && size_bytes(from) == size_bytes(to));
 }
 
-// The representative dtype of a size.
-DType dtype_of_size(std::size_t bytes) noexcept {
-  switch (bytes) {
-    case 1: return DType::u8;
-    case 2: return DType::u16;
-    case 4: return DType::u32;
-    case 8: return DType::u64;
-    default: return DType::c128;
-  }
-}
-
 TaskAxis task_axis(const LoopAxis& axis, const Piece& piece) noexcept {
   return {Divider(static_cast<std::uint32_t>(axis.size)), axis.source_stride * piece.from_bytes(), axis.target_stride * piece.to_bytes()};
 }
@@ -195,11 +184,6 @@ Loop retyped(Piece& piece, const Loop& loop) noexcept {
 }
 
 }  // namespace
-
-Status load_kernels() noexcept {
-  constexpr LoadKernel kAll[] = {load_rows, load_tiles, load_elements, load_fill, load_gather};
-  return load_all(kAll);
-}
 
 bool can_copy_elements(const ElementCopy& copy) noexcept {
   return try_extent(copy.shape, copy.source_strides, copy.source_dtype) && try_extent(copy.shape, copy.target_strides, copy.target_dtype);

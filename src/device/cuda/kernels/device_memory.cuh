@@ -1,22 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cuda_runtime_api.h>
-
 #include <cstddef>
 #include <cstdint>
 
-#include "berth/base/result.h"
-#include "device/cuda/kernels/launch.h"
+#include "device/cuda/kernels/tasks.h"
 
-// Loads and stores in kernels, at any alignment, and kernel launches.
+// Loads and stores in kernels, at any alignment.
 namespace berth::internal::device::cuda {
-
-// `Bytes` bytes as 32-bit words: 2, 4, 8, or a multiple of 16.
-template <int Bytes>
-struct Packed {
-  std::uint32_t words[(Bytes + 3) / 4];
-};
 
 __device__ __forceinline__ bool is_multiple(const void* address, std::uintptr_t of) {
   return (reinterpret_cast<std::uintptr_t>(address) & (of - 1)) == 0;
@@ -125,35 +116,6 @@ __device__ __forceinline__ Packed<16> load_anywhere(const std::byte* address) {
   const auto from = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(address) & 15);
   const std::byte* const at = address - from;
   return middle(load<16>(at), load<16>(at + 16), from);
-}
-
-// Converts a CUDA error. The callers clear the error that they got, so that the runtime's last error does not
-// report it again.
-inline Status status_of(cudaError_t code) noexcept {
-  if (code == cudaSuccess) return {};
-  const bool no_code = code == cudaErrorNoKernelImageForDevice || code == cudaErrorInvalidDeviceFunction;
-  return Failure{no_code ? ErrorCode::unsupported : ErrorCode::device_error, 0,
-                 no_code ? "berth was built without code for this device" : cudaGetErrorString(code)};
-}
-
-// Loads a kernel onto the current device.
-template <auto Kernel>
-Status load_kernel() noexcept {
-  cudaFuncAttributes facts;
-  const cudaError_t code = cudaFuncGetAttributes(&facts, reinterpret_cast<const void*>(Kernel));
-  if (code != cudaSuccess) (void)cudaGetLastError();
-  return status_of(code);
-}
-
-template <class Task>
-Status launch(void (*kernel)(Task), std::uint64_t blocks, const Task& task, std::uint32_t threads, StreamHandle stream) noexcept {
-  if (blocks == 0) return {};
-  if (blocks > 0x7fffffffU) return Failure{ErrorCode::unsupported, 0, "the copy has more parts than a launch can have"};
-  void* parameters[] = {const_cast<Task*>(&task)};
-  const cudaError_t code =
-      cudaLaunchKernel(reinterpret_cast<const void*>(kernel), dim3(static_cast<unsigned>(blocks)), dim3(threads), parameters, 0, stream);
-  if (code != cudaSuccess) (void)cudaGetLastError();  // it is returned: clear the last error
-  return status_of(code);
 }
 
 }  // namespace berth::internal::device::cuda

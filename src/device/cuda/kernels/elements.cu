@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/cuda/kernels/device_memory.cuh"
 #include "device/cuda/kernels/lanes.h"
-#include "device/cuda/kernels/pairs.h"
-#include "device/cuda/kernels/tasks.h"
 
 // The fallback kernels: any layout, element by element, in the order of the target; and any conversion, with
 // dtypes that are known only at run time.
@@ -10,15 +8,13 @@ namespace berth::internal::device::cuda {
 
 namespace {
 
-constexpr std::uint32_t kInFlight = 4;  // elements per thread
-
 template <int Size>
-__global__ void __launch_bounds__(kThreads) move_elements(const __grid_constant__ ElementsTask task) {
-  const std::uint32_t first = blockIdx.x * (kThreads * kInFlight) + threadIdx.x;
-  Packed<(Size < 4 ? 4 : Size)> values[kInFlight];
-  std::int64_t targets[kInFlight];
+__device__ __forceinline__ void move_elements(const ElementsTask& task) {
+  const std::uint32_t first = blockIdx.x * (kThreads * kElementsInFlight) + threadIdx.x;
+  Packed<(Size < 4 ? 4 : Size)> values[kElementsInFlight];
+  std::int64_t targets[kElementsInFlight];
 #pragma unroll
-  for (std::uint32_t i = 0; i < kInFlight; ++i) {
+  for (std::uint32_t i = 0; i < kElementsInFlight; ++i) {
     const std::uint32_t index = first + i * kThreads;
     if (index >= task.elements) continue;
     const Offsets offsets = task.axes.at(index);
@@ -26,7 +22,7 @@ __global__ void __launch_bounds__(kThreads) move_elements(const __grid_constant_
     targets[i] = offsets.target;
   }
 #pragma unroll
-  for (std::uint32_t i = 0; i < kInFlight; ++i) {
+  for (std::uint32_t i = 0; i < kElementsInFlight; ++i) {
     if (first + i * kThreads < task.elements) store_element<Size>(task.target + targets[i], values[i]);
   }
 }
@@ -67,12 +63,14 @@ __device__ void store_bits(std::byte* address, std::size_t size, bool aligned, c
   }
 }
 
-__global__ void __launch_bounds__(kThreads) convert_elements(const __grid_constant__ ElementsTask task) {
+}  // namespace
+
+extern "C" __global__ void __launch_bounds__(kThreads) convert_elements(const __grid_constant__ ElementsTask task) {
   const std::size_t from_bytes = size_bytes(task.from);
   const std::size_t to_bytes = size_bytes(task.to);
 #pragma unroll 1
-  for (std::uint32_t i = 0; i < kInFlight; ++i) {
-    const std::uint32_t index = blockIdx.x * (kThreads * kInFlight) + i * kThreads + threadIdx.x;
+  for (std::uint32_t i = 0; i < kElementsInFlight; ++i) {
+    const std::uint32_t index = blockIdx.x * (kThreads * kElementsInFlight) + i * kThreads + threadIdx.x;
     if (index >= task.elements) break;
     const Offsets offsets = task.axes.at(index);
     const Bits element = load_bits(task.source + offsets.source, from_bytes, task.aligned);
@@ -80,31 +78,14 @@ __global__ void __launch_bounds__(kThreads) convert_elements(const __grid_consta
   }
 }
 
-std::uint64_t blocks_of(const ElementsTask& task) noexcept {
-  return (std::uint64_t{task.elements} + kThreads * kInFlight - 1) / (kThreads * kInFlight);
-}
-
-}  // namespace
-
-Status load_elements() noexcept {
-  constexpr LoadKernel kAll[] = {load_kernel<move_elements<1>>, load_kernel<move_elements<2>>,  load_kernel<move_elements<4>>,
-                                 load_kernel<move_elements<8>>, load_kernel<move_elements<16>>, load_kernel<convert_elements>};
-  return load_all(kAll);
-}
-
-Status launch_moves(std::size_t element_bytes, const ElementsTask& task, StreamHandle stream) noexcept {
-  const std::uint64_t blocks = blocks_of(task);
-  switch (element_bytes) {
-    case 1: return launch(move_elements<1>, blocks, task, kThreads, stream);
-    case 2: return launch(move_elements<2>, blocks, task, kThreads, stream);
-    case 4: return launch(move_elements<4>, blocks, task, kThreads, stream);
-    case 8: return launch(move_elements<8>, blocks, task, kThreads, stream);
-    default: return launch(move_elements<16>, blocks, task, kThreads, stream);
+#define BERTH_CUDA_MOVES(size)                                                                                     \
+  extern "C" __global__ void __launch_bounds__(kThreads) moves_##size(const __grid_constant__ ElementsTask task) { \
+    move_elements<size>(task);                                                                                     \
   }
-}
-
-Status launch_conversions(const ElementsTask& task, StreamHandle stream) noexcept {
-  return launch(convert_elements, blocks_of(task), task, kThreads, stream);
-}
+BERTH_CUDA_MOVES(1)
+BERTH_CUDA_MOVES(2)
+BERTH_CUDA_MOVES(4)
+BERTH_CUDA_MOVES(8)
+BERTH_CUDA_MOVES(16)
 
 }  // namespace berth::internal::device::cuda

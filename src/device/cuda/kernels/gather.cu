@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/cuda/kernels/device_memory.cuh"
-#include "device/cuda/kernels/tasks.h"
 
 // Batches of byte copies in one launch, for thousands of small ones that would cost more to submit than to run.
 // The list is passed as the kernel's parameter, of up to nearly 32 KiB, so nothing has to be allocated, staged
@@ -10,17 +9,7 @@ namespace berth::internal::device::cuda {
 
 namespace {
 
-constexpr std::uint32_t kPartBytes = 16 << 10;
 constexpr std::uint32_t kInFlight = kPartBytes / (kThreads * 16);  // vectors per thread
-constexpr std::size_t kMostPieces = 1150;                          // per launch
-constexpr std::uint64_t kMostParts = std::uint64_t{1} << 30;
-
-struct GatherTask {
-  std::uint32_t pieces = 0;
-  std::uint32_t last_parts[kMostPieces];  // one past the last part of each piece, ascending
-  BytePiece list[kMostPieces];
-};
-static_assert(sizeof(GatherTask) <= 32764);
 
 // The piece that a part belongs to, by binary search: the first whose end is past it.
 __device__ std::uint32_t piece_of(const GatherTask& task, std::uint32_t part) {
@@ -55,7 +44,7 @@ __device__ __forceinline__ void copy_part(const std::byte* source, std::byte* ta
   if (at < bytes) target[at] = source[at];
 }
 
-__global__ void __launch_bounds__(kThreads) gather_parts(const __grid_constant__ GatherTask task) {
+extern "C" __global__ void __launch_bounds__(kThreads) gather_parts(const __grid_constant__ GatherTask task) {
   const std::uint32_t number = piece_of(task, blockIdx.x);
   const std::uint32_t part = blockIdx.x - (number == 0 ? 0 : task.last_parts[number - 1]);
   const BytePiece& piece = task.list[number];
@@ -84,37 +73,6 @@ __global__ void __launch_bounds__(kThreads) gather_parts(const __grid_constant__
   });
 }
 
-// The number of parts of a piece. A misaligned target has a shorter first part, and so may need one more.
-std::uint64_t parts_of(const BytePiece& piece) noexcept {
-  const std::uint64_t misplaced = reinterpret_cast<std::uintptr_t>(piece.target) % 16;
-  return (piece.bytes + misplaced + kPartBytes - 1) / kPartBytes;
-}
-
 }  // namespace
-
-Status load_gather() noexcept { return load_kernel<gather_parts>(); }
-
-Status launch_gather(std::span<const BytePiece> pieces, StreamHandle stream) noexcept {
-  GatherTask task;
-  std::uint64_t parts = 0;
-  const auto flush = [&]() noexcept {
-    const Status done = launch(gather_parts, parts, task, kThreads, stream);
-    task.pieces = 0;
-    parts = 0;
-    return done;
-  };
-  for (const BytePiece& piece : pieces) {
-    if (piece.bytes == 0) continue;
-    const std::uint64_t more = parts_of(piece);
-    if (more > kMostParts) return Failure{ErrorCode::unsupported, 0, "a piece of a gather is larger than any memory"};
-    if (task.pieces == kMostPieces || parts + more > kMostParts) {
-      if (const Status done = flush(); !done) return done;
-    }
-    parts += more;
-    task.last_parts[task.pieces] = static_cast<std::uint32_t>(parts);
-    task.list[task.pieces++] = piece;
-  }
-  return flush();
-}
 
 }  // namespace berth::internal::device::cuda

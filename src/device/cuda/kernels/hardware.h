@@ -8,8 +8,9 @@
 #include "berth/base/float_types.h"
 
 // The conversion instructions of NVIDIA GPUs as functions of bits, with the hardware's own treatment of NaN and
-// overflow. On the host, and for 8-bit floats on devices before compute capability 8.9, they are emulated, so
-// that code built on them can be tested without a GPU.
+// overflow. They are emulated on the host, so that code built on them can be tested without a GPU, and on devices
+// that do not have them: those for pairs of 16-bit floats came with compute capability 8.0, those for 8-bit floats
+// with 8.9.
 #ifdef __CUDACC__
 #define BERTH_BOTH __host__ __device__ __forceinline__
 #else
@@ -54,9 +55,15 @@ BERTH_BOTH std::uint32_t encoded(float value) noexcept {
   return Saturate && (made & ~static_cast<std::uint32_t>(Small::kSign)) > largest ? sign | largest : made;
 }
 
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+#define BERTH_HAS_F16X2_INSTRUCTIONS 1
+#else
+#define BERTH_HAS_F16X2_INSTRUCTIONS 0
+#endif
+
 // Two values in one word; the first is in the lower half.
 BERTH_BOTH std::uint32_t f16x2(float first, float second) noexcept {
-#ifdef __CUDA_ARCH__
+#if BERTH_HAS_F16X2_INSTRUCTIONS
   std::uint32_t made;
   asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(made) : "f"(second), "f"(first));
   return made;
@@ -66,7 +73,7 @@ BERTH_BOTH std::uint32_t f16x2(float first, float second) noexcept {
 }
 
 BERTH_BOTH std::uint32_t bf16x2(float first, float second) noexcept {
-#ifdef __CUDA_ARCH__
+#if BERTH_HAS_F16X2_INSTRUCTIONS
   std::uint32_t made;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(made) : "f"(second), "f"(first));
   return made;

@@ -14,8 +14,7 @@ struct CUstream_st;  // what CUDA's headers call a stream
 //
 // Every function is asynchronous: it enqueues its work into the stream, and the memory must stay allocated
 // until the stream has run it. Nothing allocates or synchronizes, so all of it may be captured into a graph.
-// REQUIRES: the stream's context is current on the calling thread. (Launches go through the CUDA runtime, which
-// uses the current context.)
+// REQUIRES: the driver is there (driver_state), and the stream's context is current on the calling thread.
 //
 // Addresses may be misaligned, even for their dtype: such copies are slower. They are addresses of device
 // memory, or of page-locked host memory that the device can access at the same address.
@@ -26,8 +25,7 @@ namespace berth::internal::device::cuda {
 using StreamHandle = CUstream_st*;
 
 // Loads all kernels onto the current device. CUDA would load each kernel lazily at its first launch, and then
-// synchronize the device, whose work may be waiting for us. Fails where this build has no code for the device,
-// or the CUDA runtime does not work.
+// synchronize the device, whose work may be waiting for us. Fails where this build has no code for the device.
 Status load_kernels() noexcept;
 
 // Whether launch_copy_elements supports the copy: equal ranks, and sizes that fit into 63 bits.

@@ -1,64 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <cstddef>
-#include <utility>
 
 #include "berth/base/dtype.h"
-#include "berth/base/result.h"
+#include "device/cuda/kernels/integer_quads.h"
 
-// Tables with one entry for each pair of the dtypes that have fast conversions.
+// The pairs of dtypes with kernels of their own, and the names of those: rows_f32_bf16. Equal dtypes stand for all
+// dtypes of their size, and mean a move without conversion.
 namespace berth::internal::device::cuda {
 
-inline constexpr std::array kQuickDTypes = {DType::f32, DType::f64, DType::f16, DType::bf16, DType::f8e4m3, DType::f8e5m2, DType::i8};
+// clang-format off
+// Expands X(with, dtype) for each dtype of row kernels and of tile kernels, and X(dtype, dtype) for each that is moved.
+#define BERTH_CUDA_ROW_DTYPES(X, with)                                                                                      \
+  X(with, f32) X(with, f64) X(with, f16) X(with, bf16) X(with, f8e4m3) X(with, f8e5m2) X(with, i8) X(with, u8) X(with, i32) \
+  X(with, i64) X(with, boolean)
+#define BERTH_CUDA_TILE_DTYPES(X, with) X(with, f32) X(with, f16) X(with, bf16) X(with, f8e4m3) X(with, f8e5m2) X(with, i8)
+#define BERTH_CUDA_MOVED_DTYPES(X) X(u8, u8) X(u16, u16) X(u32, u32) X(u64, u64) X(c128, c128)
+// clang-format on
 
-// REQUIRES: is_quick(dtype).
-constexpr std::size_t quick_index(DType dtype) noexcept {
-  std::size_t index = 0;
-  while (kQuickDTypes[index] != dtype) ++index;
-  return index;
-}
-
-template <class Entry>
-using PairTable = std::array<std::array<Entry, kQuickDTypes.size()>, kQuickDTypes.size()>;
-
-namespace pairs {
-
-template <class Entry, template <DType, DType> class Of, DType From, std::size_t... To>
-constexpr std::array<Entry, sizeof...(To)> row(std::index_sequence<To...>) noexcept {
-  return {Of<From, kQuickDTypes[To]>::value...};
-}
-template <class Entry, template <DType, DType> class Of, std::size_t... From>
-constexpr PairTable<Entry> table(std::index_sequence<From...> all) noexcept {
-  return {row<Entry, Of, kQuickDTypes[From]>(all)...};
-}
-
-}  // namespace pairs
-
-// Of<From, To>::value for each pair.
-template <class Entry, template <DType, DType> class Of>
-constexpr PairTable<Entry> make_pair_table() noexcept {
-  return pairs::table<Entry, Of>(std::make_index_sequence<kQuickDTypes.size()>());
-}
-
-using LoadKernel = Status (*)() noexcept;
-
-// Loads kernels until one fails.
-template <std::size_t Count>
-Status load_all(const LoadKernel (&loads)[Count]) noexcept {
-  for (const LoadKernel load : loads) {
-    if (const Status done = load(); !done) return done;
+// The dtype that stands for all of a size of 1, 2, 4, 8 or 16 bytes.
+constexpr DType dtype_of_size(std::size_t bytes) noexcept {
+  switch (bytes) {
+    case 1: return DType::u8;
+    case 2: return DType::u16;
+    case 4: return DType::u32;
+    case 8: return DType::u64;
+    default: return DType::c128;
   }
-  return {};
 }
-inline Status load_all(const PairTable<LoadKernel>& loads) noexcept {
-  for (const auto& row : loads) {
-    for (const LoadKernel load : row) {
-      if (const Status done = load(); !done) return done;
-    }
-  }
-  return {};
+constexpr bool is_moved_dtype(DType dtype) noexcept { return dtype == dtype_of_size(size_bytes(dtype)); }
+
+constexpr bool has_rows(DType from, DType to) noexcept {
+  if (from == to) return from == DType::u8;
+  const bool both_bytes = (from == DType::i8 || from == DType::u8) && (to == DType::i8 || to == DType::u8);  // keeps the bits
+  return has_quads(from) && has_quads(to) && !both_bytes;
+}
+
+// Conversions among the quick dtypes of at most 4 bytes, and moves.
+constexpr bool has_tiles(DType from, DType to) noexcept {
+  if (from == to) return is_moved_dtype(from);
+  return is_quick(from) && is_quick(to) && from != DType::f64 && to != DType::f64;
 }
 
 }  // namespace berth::internal::device::cuda

@@ -4,18 +4,11 @@
 #include "device/cuda/kernels/device_memory.cuh"
 #include "device/cuda/kernels/integer_quads.h"
 #include "device/cuda/kernels/pairs.h"
-#include "device/cuda/kernels/tasks.h"
 
 // Converts rows that are contiguous on both sides, in vectors of 16 bytes on the side with the larger elements;
 // each thread issues several loads before it uses the first. Each pair of dtypes has its own kernel; they are
-// many, and in two files.
+// many, and in two files, by their source.
 namespace berth::internal::device::cuda {
-
-using LaunchRows = Status (*)(const RowsTask&, StreamHandle) noexcept;
-
-// Pairs with a bool, u8, i32 or i64 in them: rows_integers.cu. nullptr: no such pair.
-LaunchRows integer_rows(DType from, DType to) noexcept;
-Status load_integer_rows() noexcept;
 
 namespace {
 
@@ -23,13 +16,11 @@ template <DType From, DType To>
 struct RowShape {
   static constexpr int kFrom = static_cast<int>(size_bytes(From));
   static constexpr int kTo = static_cast<int>(size_bytes(To));
-  static constexpr int kLarger = kFrom > kTo ? kFrom : kTo;
-  // In elements. For 8-byte targets only 2, so that the stores of a warp are coalesced.
-  static constexpr int kVector = kTo == 8 ? 2 : kLarger >= 4 ? 4 : 16 / kLarger;
+  static constexpr RowWork kWork = row_work(kFrom, kTo);
+  static constexpr int kVector = kWork.vector;
+  static constexpr int kInFlight = kWork.in_flight;
   static constexpr int kFromBytes = kVector * kFrom;
   static constexpr int kToBytes = kVector * kTo;
-  // vectors per thread
-  static constexpr int kInFlight = kFromBytes >= 64 ? 1 : 64 / kFromBytes > 8 ? 8 : 64 / kFromBytes;
   static constexpr std::uint32_t kTileVectors = kThreads * kInFlight;
 };
 
@@ -89,7 +80,7 @@ __device__ void convert_one(const std::byte* source, std::byte* target) {
 }
 
 template <DType From, DType To>
-__global__ void __launch_bounds__(kThreads) convert_rows(const __grid_constant__ RowsTask task) {
+__device__ __forceinline__ void convert_rows(const RowsTask& task) {
   using Shape = RowShape<From, To>;
   const std::uint32_t row = task.tiles.quotient(blockIdx.x);
   const std::uint32_t tile = blockIdx.x - row * task.tiles.divisor;
@@ -136,15 +127,12 @@ __global__ void __launch_bounds__(kThreads) convert_rows(const __grid_constant__
   }
 }
 
-template <DType From, DType To>
-Status launch_pair(const RowsTask& task, StreamHandle stream) noexcept {
-  // A row without a full vector still has its ends.
-  constexpr std::uint32_t kTile = RowShape<From, To>::kTileVectors * RowShape<From, To>::kVector;
-  RowsTask cut = task;
-  cut.tiles = Divider((task.elements + kTile - 1) / kTile);
-  return launch(convert_rows<From, To>, std::uint64_t{cut.tiles.divisor} * task.rows, cut, kThreads, stream);
-}
-
 }  // namespace
+
+// The kernel of a pair; empty where a pair has none.
+#define BERTH_CUDA_ROWS(from, to)                                                                                    \
+  extern "C" __global__ void __launch_bounds__(kThreads) rows_##from##_##to(const __grid_constant__ RowsTask task) { \
+    if constexpr (has_rows(DType::from, DType::to)) convert_rows<DType::from, DType::to>(task);                      \
+  }
 
 }  // namespace berth::internal::device::cuda

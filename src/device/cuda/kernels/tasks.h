@@ -10,13 +10,19 @@
 #include "device/cuda/kernels/hardware.h"
 #include "device/cuda/kernels/launch.h"
 
-// The interface between copy_elements.cc and the kernels: plain structs that are passed as kernel parameters,
-// and one launch function per kernel family. A task has at most kMostElements elements, so that indices have 32
-// bits; offsets are in bytes and have 64.
+// What the kernels and the host code that launches them agree on: plain structs that are passed as kernel
+// parameters, how much one block does, and one launch function per kernel family. A task has at most
+// kMostElements elements, so that indices have 32 bits; offsets are in bytes and have 64.
 namespace berth::internal::device::cuda {
 
 inline constexpr std::uint32_t kThreads = 256;  // per block, in all kernels
 inline constexpr std::size_t kMostElements = std::size_t{1} << 30;
+
+// `Bytes` bytes as 32-bit words: 2, 4, 8, or a multiple of 16.
+template <int Bytes>
+struct Packed {
+  std::uint32_t words[(Bytes + 3) / 4];
+};
 
 // Division by an invariant divisor, for dividends below 2^31: a multiplication, an addition and a shift.
 struct Divider {
@@ -78,6 +84,21 @@ struct RowsTask {
   TaskAxes outer;
 };
 
+// What a thread of a row kernel does, by the sizes of the elements.
+struct RowWork {
+  int vector;     // elements of a vector
+  int in_flight;  // vectors per thread
+
+  constexpr std::uint32_t block_elements() const noexcept { return kThreads * static_cast<std::uint32_t>(vector * in_flight); }
+};
+constexpr RowWork row_work(int from_bytes, int to_bytes) noexcept {
+  const int larger = from_bytes > to_bytes ? from_bytes : to_bytes;
+  // For 8-byte targets only 2, so that the stores of a warp are coalesced.
+  const int vector = to_bytes == 8 ? 2 : larger >= 4 ? 4 : 16 / larger;
+  const int in_flight = 64 / (vector * from_bytes);
+  return {vector, in_flight < 1 ? 1 : in_flight > 8 ? 8 : in_flight};
+}
+
 // Two axes: the source is contiguous along one, the target along the other.
 struct TilesTask {
   const std::byte* source = nullptr;
@@ -96,7 +117,16 @@ struct TilesTask {
   TaskAxes outer;
 };
 
+// The sides of a tile in elements, along the source and along the target.
+constexpr std::uint32_t tile_along_source(std::size_t from_bytes) noexcept {
+  return from_bytes == 1 ? 128 : from_bytes == 2 ? 64 : static_cast<std::uint32_t>(256 / from_bytes);
+}
+constexpr std::uint32_t tile_along_target(std::size_t to_bytes) noexcept {
+  return to_bytes <= 2 ? 128 : static_cast<std::uint32_t>(256 / to_bytes);
+}
+
 // Any copy, element by element.
+inline constexpr std::uint32_t kElementsInFlight = 4;  // elements per thread
 struct ElementsTask {
   const std::byte* source = nullptr;
   std::byte* target = nullptr;
@@ -107,10 +137,25 @@ struct ElementsTask {
   TaskAxes axes;
 };
 
-// The dtype pairs with row and tile kernels; equal dtypes stand for all dtypes of their size, and mean a move
-// without conversion.
-bool has_rows(DType from, DType to) noexcept;
-bool has_tiles(DType from, DType to) noexcept;
+// A repeated pattern.
+inline constexpr std::uint32_t kFillInFlight = 4;  // vectors per thread
+struct FillTask {
+  std::byte* target = nullptr;  // a multiple of 16 if there are vectors
+  std::uint64_t vectors = 0;
+  std::uint32_t before = 0;  // bytes, fewer than 16
+  std::uint32_t behind = 0;
+  Packed<16> pattern = {};  // rotated to begin at `target`
+};
+
+// A batch of byte copies, in parts of kPartBytes, one per block.
+inline constexpr std::uint32_t kPartBytes = 16 << 10;
+inline constexpr std::size_t kMostPieces = 1150;  // per launch
+struct GatherTask {
+  std::uint32_t pieces = 0;
+  std::uint32_t last_parts[kMostPieces];  // one past the last part of each piece, ascending
+  BytePiece list[kMostPieces];
+};
+static_assert(sizeof(GatherTask) <= 32764);
 
 // REQUIRES: has_rows; elements of the target are aligned to their size.
 Status launch_rows(DType from, DType to, const RowsTask& task, StreamHandle stream) noexcept;
@@ -119,12 +164,5 @@ Status launch_tiles(DType from, DType to, const TilesTask& task, StreamHandle st
 // Elements of 1, 2, 4, 8 or 16 bytes, aligned to their size.
 Status launch_moves(std::size_t element_bytes, const ElementsTask& task, StreamHandle stream) noexcept;
 Status launch_conversions(const ElementsTask& task, StreamHandle stream) noexcept;
-
-// The parts of load_kernels.
-Status load_rows() noexcept;
-Status load_tiles() noexcept;
-Status load_elements() noexcept;
-Status load_fill() noexcept;
-Status load_gather() noexcept;
 
 }  // namespace berth::internal::device::cuda

@@ -2,7 +2,6 @@
 #include "device/cuda/kernels/device_memory.cuh"
 #include "device/cuda/kernels/pairs.h"
 #include "device/cuda/kernels/quads.h"
-#include "device/cuda/kernels/tasks.h"
 
 // Tiled transposes with conversion. A block reads a tile along the contiguous runs of the source, 16 bytes at a
 // time, transposes it in shared memory, and writes it along the contiguous runs of the target, 16 bytes at a
@@ -29,8 +28,8 @@ struct TileShape {
   static constexpr int kTogether = kTo < 4 ? 4 / kTo : 1;  // source runs per cell
   static constexpr int kCell = kTo < 4 ? 4 : kTo;          // bytes
   // elements of a tile along the source
-  static constexpr int kA = kFrom == 1 ? 128 : kFrom == 2 ? 64 : 256 / kFrom;
-  static constexpr int kB = kTo <= 2 ? 128 : 256 / kTo;  // and along the target
+  static constexpr int kA = tile_along_source(kFrom);
+  static constexpr int kB = tile_along_target(kTo);  // and along the target
   static constexpr int kRowBytes = kB * kTo;
   static constexpr int kChunks = kRowBytes / 16;
   static constexpr int kVectorsA = kA / kVector;
@@ -307,71 +306,25 @@ class Tile {
 };
 
 template <DType From, DType To>
-__global__ void __launch_bounds__(kThreads) turn_tiles(const __grid_constant__ TilesTask task) {
+__device__ __forceinline__ void turn_tiles(const TilesTask& task) {
   using Shape = TileShape<From, To>;
   __shared__ __align__(16) std::byte shared[Shape::kA * Shape::kRowBytes];
   Tile<From, To>(task, shared).run();
 }
 
-using LaunchPair = Status (*)(const TilesTask&, StreamHandle) noexcept;
-
-template <DType From, DType To>
-Status launch_pair(const TilesTask& task, StreamHandle stream) noexcept {
-  using Shape = TileShape<From, To>;
-  TilesTask cut = task;
-  cut.tiles_along_source = Divider((task.along_source + Shape::kA - 1) / Shape::kA);
-  cut.tiles_along_target = Divider((task.along_target + Shape::kB - 1) / Shape::kB);
-  const std::uint64_t blocks = std::uint64_t{cut.tiles_along_source.divisor} * cut.tiles_along_target.divisor * task.matrices;
-  return launch(turn_tiles<From, To>, blocks, cut, kThreads, stream);
-}
-
-// Pairs of different quick dtypes of at most 4 bytes.
-constexpr bool is_tile_pair(DType from, DType to) noexcept { return from != to && from != DType::f64 && to != DType::f64; }
-
-template <DType From, DType To, bool There = is_tile_pair(From, To)>
-struct Launcher {
-  static constexpr LaunchPair value = nullptr;
-};
-template <DType From, DType To>
-struct Launcher<From, To, true> {
-  static constexpr LaunchPair value = launch_pair<From, To>;
-};
-template <DType From, DType To>
-using LauncherOf = Launcher<From, To>;
-
-constexpr PairTable<LaunchPair> kLaunchers = make_pair_table<LaunchPair, LauncherOf>();
-
-template <DType From, DType To, bool There = is_tile_pair(From, To)>
-struct Loader {
-  static constexpr LoadKernel value = load_kernel<turn_tiles<DType::u8, DType::u8>>;
-};
-template <DType From, DType To>
-struct Loader<From, To, true> {
-  static constexpr LoadKernel value = load_kernel<turn_tiles<From, To>>;
-};
-template <DType From, DType To>
-using LoaderOf = Loader<From, To>;
-
 }  // namespace
 
-bool has_tiles(DType from, DType to) noexcept { return from == to || (is_quick(from) && is_quick(to) && is_tile_pair(from, to)); }
-
-Status load_tiles() noexcept {
-  constexpr LoadKernel kMoves[] = {load_kernel<turn_tiles<DType::u16, DType::u16>>, load_kernel<turn_tiles<DType::u32, DType::u32>>,
-                                   load_kernel<turn_tiles<DType::u64, DType::u64>>, load_kernel<turn_tiles<DType::c128, DType::c128>>};
-  const Status pairs = load_all(make_pair_table<LoadKernel, LoaderOf>());
-  return pairs ? load_all(kMoves) : pairs;
-}
-
-Status launch_tiles(DType from, DType to, const TilesTask& task, StreamHandle stream) noexcept {
-  if (from != to) return kLaunchers[quick_index(from)][quick_index(to)](task, stream);
-  switch (size_bytes(from)) {
-    case 1: return launch_pair<DType::u8, DType::u8>(task, stream);
-    case 2: return launch_pair<DType::u16, DType::u16>(task, stream);
-    case 4: return launch_pair<DType::u32, DType::u32>(task, stream);
-    case 8: return launch_pair<DType::u64, DType::u64>(task, stream);
-    default: return launch_pair<DType::c128, DType::c128>(task, stream);
+#define BERTH_CUDA_TILES(from, to)                                                                                     \
+  extern "C" __global__ void __launch_bounds__(kThreads) tiles_##from##_##to(const __grid_constant__ TilesTask task) { \
+    if constexpr (has_tiles(DType::from, DType::to)) turn_tiles<DType::from, DType::to>(task);                         \
   }
-}
+
+BERTH_CUDA_TILE_DTYPES(BERTH_CUDA_TILES, f32)
+BERTH_CUDA_TILE_DTYPES(BERTH_CUDA_TILES, f16)
+BERTH_CUDA_TILE_DTYPES(BERTH_CUDA_TILES, bf16)
+BERTH_CUDA_TILE_DTYPES(BERTH_CUDA_TILES, f8e4m3)
+BERTH_CUDA_TILE_DTYPES(BERTH_CUDA_TILES, f8e5m2)
+BERTH_CUDA_TILE_DTYPES(BERTH_CUDA_TILES, i8)
+BERTH_CUDA_MOVED_DTYPES(BERTH_CUDA_TILES)
 
 }  // namespace berth::internal::device::cuda
