@@ -18,6 +18,7 @@
 #include "berth/base/error.h"
 #include "memory/live_blocks.h"
 #include "os/process/fork.h"
+#include "os/process/no_cancel.h"
 #include "os/process/no_signals.h"
 #include "os/system.h"
 #include "record/tally.h"
@@ -201,6 +202,7 @@ struct Profiler::State {
       ending = true;
     }
     wake.notify_all();
+    const os::NoCancel whole;
     if (sampler.joinable()) sampler.join();
   }
   State(const State&) = delete;

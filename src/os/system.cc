@@ -20,11 +20,14 @@
 #include <sstream>
 #include <string_view>
 
+#include "os/process/no_cancel.h"
+
 namespace berth::internal::os {
 
 namespace {
 
 std::string first_line(const std::string& path) {
+  const NoCancel whole;
   std::ifstream file(path);
   std::string line;
   std::getline(file, line);
@@ -32,6 +35,7 @@ std::string first_line(const std::string& path) {
 }
 
 std::string whole_file(const char* path) {
+  const NoCancel whole;
   std::ifstream file(path);
   std::stringstream buffer;
   buffer << file.rdbuf();
@@ -86,6 +90,7 @@ ResidentMemory resident_memory() {
 }
 
 bool reset_peak_resident() {
+  const NoCancel whole;
   std::ofstream file("/proc/self/clear_refs");
   file << '5' << std::flush;  // see proc(5)
   return file.good();
@@ -94,6 +99,7 @@ bool reset_peak_resident() {
 // Each mapping is a line "begin-end permissions ...", in hexadecimal, followed by its fields as lines
 // "Name:  12345 kB".
 std::optional<std::size_t> resident_bytes(const void* address, std::size_t bytes, const char* file) {
+  const NoCancel whole;
   const auto begin = reinterpret_cast<std::uintptr_t>(address);
   std::ifstream mappings(file);
   if (!mappings) return std::nullopt;
@@ -117,6 +123,7 @@ std::optional<std::size_t> resident_bytes(const void* address, std::size_t bytes
 }
 
 std::optional<CgroupMemory> cgroup_memory(const std::string& root) {
+  const NoCancel whole;
   std::optional<CgroupMemory> tightest;
   const std::size_t machine = host_memory().total_bytes;
   std::ifstream file(root + "/proc/self/cgroup");
@@ -149,6 +156,7 @@ bool kernel_at_least(int major, int minor) {
 }
 
 std::string cpu_model() {
+  const NoCancel whole;
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {
     if (line.starts_with("model name")) return line.substr(std::min(line.find(':') + 2, line.size()));
@@ -213,6 +221,7 @@ std::optional<std::size_t> locked_memory_limit() noexcept {
 }
 
 bool library_loads(const char* name) noexcept {
+  const NoCancel whole;
   void* const handle = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
   if (handle != nullptr) dlclose(handle);
   return handle != nullptr;

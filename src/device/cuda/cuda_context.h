@@ -11,6 +11,7 @@
 #include "device/cuda/driver.h"
 #include "os/lock/mutex.h"
 #include "os/process/fork.h"
+#include "os/process/no_cancel.h"
 
 // The state of one CUDA device: its primary context, whether it is lost, and a pool of events. Lives until the
 // process ends, like the backend that owns it. Any thread.
@@ -72,6 +73,7 @@ class Scope {
   const Failure& failure() const noexcept { return status_.failure(); }
 
  private:
+  const os::NoCancel whole_;  // the driver waits in calls that are cancellation points
   CudaContext& context_;
   Status status_;
   CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;

@@ -8,6 +8,7 @@
 
 #include "berth/base/checked.h"
 #include "os/memory/memory.h"
+#include "os/process/no_cancel.h"
 #include "os/system.h"
 
 namespace berth::internal::device {
@@ -27,6 +28,7 @@ void touch(std::byte* begin, std::size_t bytes) noexcept {
 }  // namespace
 
 void touch_pages(void* address, std::size_t bytes) noexcept {
+  const os::NoCancel whole;  // joins threads
   auto* const begin = static_cast<std::byte*>(address);
   const auto processors = static_cast<std::size_t>(std::max(os::cpu_count(), 1));
   const std::size_t threads = std::clamp<std::size_t>(bytes / kLeastShare, 1, std::min(kMostThreads, processors));

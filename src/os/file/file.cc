@@ -7,17 +7,21 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "os/file/descriptor.h"
 #include "os/file/file_calls.h"
+#include "os/process/no_cancel.h"
 
 namespace berth::internal::os {
 
 Result<int> create_file(const char* path) noexcept {
+  const NoCancel whole;
   const int descriptor = must_fail("open") ? -1 : open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
   if (descriptor < 0) return errno_failure("the file cannot be created");
   return descriptor;
 }
 
 Status write_file(int descriptor, const void* bytes, std::size_t count) noexcept {
+  const NoCancel whole;
   const auto* at = static_cast<const std::byte*>(bytes);
   while (count > 0) {
     const ssize_t written = must_fail("write") ? -1 : write(descriptor, at, count);
@@ -34,7 +38,7 @@ Status cut_file(int descriptor, std::uint64_t bytes) noexcept {
   return {};
 }
 
-void close_file(int descriptor) noexcept { close(descriptor); }
+void close_file(int descriptor) noexcept { close_descriptor(descriptor); }
 
 Status rename_file(const char* from, const char* to) noexcept {
   if (must_fail("rename") || rename(from, to) != 0) return errno_failure("the file cannot be renamed");

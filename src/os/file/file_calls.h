@@ -6,6 +6,7 @@
 
 #include "berth/base/result.h"
 #include "os/inject.h"
+#include "os/process/no_cancel.h"
 
 // Helpers for system calls on files: restarts, fault injection and errno. Any thread.
 namespace berth::internal::os {
@@ -13,6 +14,7 @@ namespace berth::internal::os {
 // Restarts the call on EINTR. `name` is what a test's injector sees.
 template <class Call>
 auto insist(std::string_view name, Call call) noexcept -> decltype(call()) {
+  const NoCancel whole;
   for (;;) {
     const auto result = must_fail(name) ? -1 : call();
     if (result >= 0 || errno != EINTR) return result;

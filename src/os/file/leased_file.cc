@@ -14,6 +14,7 @@
 
 #include "os/file/data_file.h"
 #include "os/inject.h"
+#include "os/process/no_cancel.h"
 
 namespace berth::internal::os {
 
@@ -32,6 +33,7 @@ bool is_local(int descriptor) noexcept {
 }  // namespace
 
 Result<LeasedFile> LeasedFile::hold(int descriptor, std::size_t bytes) noexcept {
+  const NoCancel whole;
   const auto refused = [] { return Failure{ErrorCode::unsupported, errno, "the file cannot be held still"}; };
   if (!is_local(descriptor)) return Failure{ErrorCode::unsupported, 0, "its file system is not known to be of this machine alone"};
   char self[64];

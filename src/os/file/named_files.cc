@@ -15,6 +15,7 @@
 
 #include "os/file/file_calls.h"
 #include "os/inject.h"
+#include "os/process/no_cancel.h"
 
 namespace berth::internal::os {
 
@@ -125,6 +126,7 @@ Status remove_name(int folder, const char* name) noexcept {
 }
 
 Result<std::vector<std::string>> names_in(int folder) {
+  const NoCancel whole;
   Descriptor again(insist("open_folder", [&] { return openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
   if (!again) return name_failure("the folder cannot be read");
   struct Reading {

@@ -13,6 +13,7 @@
 
 #include "os/file/descriptor.h"
 #include "os/file/file_calls.h"
+#include "os/process/no_cancel.h"
 
 namespace berth::internal::os {
 
@@ -69,6 +70,7 @@ MappedFile::~MappedFile() {
 }
 
 Result<MappedFile> map_file(const char* path) noexcept {
+  const NoCancel whole;
   struct stat facts;
   // Checked before opening: opening and closing a pipe would break its writer.
   if (must_fail("stat") || stat(path, &facts) != 0) return errno_failure("the file cannot be opened");
@@ -84,6 +86,7 @@ Result<MappedFile> map_file(const char* path) noexcept {
 }
 
 Result<std::uint64_t> size_beneath(const char* folder, const char* path) noexcept {
+  const NoCancel whole;
   const Descriptor root(must_fail("open") ? -1 : open(*folder == '\0' ? "." : folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!root) return errno_failure("the folder cannot be opened");
   const Descriptor file(open_beneath(root.number(), path));

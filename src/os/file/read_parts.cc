@@ -11,6 +11,7 @@
 #include <cstdio>
 
 #include "os/inject.h"
+#include "os/process/no_cancel.h"
 
 namespace berth::internal::os {
 
@@ -58,6 +59,7 @@ class Cursor {
 }  // namespace
 
 Result<std::size_t> read_parts(int descriptor, std::uint64_t offset, std::span<const ReadTarget> targets) noexcept {
+  const NoCancel whole;
   std::array<iovec, kMostAtOnce> ranges;
   std::size_t done = 0;
   for (Cursor cursor(targets); !cursor.full();) {
@@ -73,6 +75,7 @@ Result<std::size_t> read_parts(int descriptor, std::uint64_t offset, std::span<c
 }
 
 Result<Descriptor> reopen_direct(int descriptor) noexcept {
+  const NoCancel whole;
   // Through /proc and not by path: the path may name another file by now.
   char self[64];
   std::snprintf(self, sizeof self, "/proc/self/fd/%d", descriptor);
@@ -86,6 +89,7 @@ Result<Descriptor> reopen_direct(int descriptor) noexcept {
 }
 
 Result<std::size_t> read_direct(int descriptor, std::uint64_t offset, const ReadTarget& target, std::size_t least) noexcept {
+  const NoCancel whole;
   std::size_t done = 0;
   while (done < least) {
     const ssize_t read = must_fail("pread") ? -1

@@ -17,6 +17,7 @@
 
 #include "os/file/file_calls.h"
 #include "os/inject.h"
+#include "os/process/no_cancel.h"
 
 namespace berth::internal::os {
 
@@ -51,7 +52,10 @@ struct flock one_byte(short type, std::uint64_t byte) noexcept {
 
 }  // namespace
 
-void close_descriptor(int number) noexcept { ::close(number); }
+void close_descriptor(int number) noexcept {
+  const NoCancel whole;
+  ::close(number);
+}
 
 Result<Descriptor> make_memory_file(const char* label, std::uint64_t bytes) noexcept {
   if (bytes > LONG_MAX || !may_be_that_long(bytes))
@@ -160,6 +164,7 @@ Result<bool> is_byte_locked(int descriptor, std::uint64_t byte) noexcept {
 std::uint32_t user_id() noexcept { return geteuid(); }
 
 void random_bytes(void* target, std::size_t bytes) noexcept {
+  const NoCancel whole;
   auto* at = static_cast<unsigned char*>(target);
   while (bytes > 0) {
     const ssize_t got = getrandom(at, bytes, 0);
@@ -176,6 +181,7 @@ std::uint64_t wall_time_ns() noexcept {
 }
 
 void sleep_us(unsigned microseconds) noexcept {
+  const NoCancel whole;
   const timespec pause{microseconds / 1'000'000, static_cast<long>(microseconds % 1'000'000) * 1000};
   nanosleep(&pause, nullptr);
 }

@@ -4,6 +4,7 @@
 #include <linux/membarrier.h>
 #include <sched.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 namespace berth::internal::os {
@@ -31,15 +32,38 @@ void fence_all_threads() noexcept {
   if (has_fence_for_all_threads() && !try_fence_all_threads()) membarrier(MEMBARRIER_CMD_GLOBAL);
 }
 
+namespace {
+
+// Waits a little longer each time. After some yields it sleeps: a real-time thread that only yielded would keep the thread
+// that it waits for from running.
+class Patience {
+ public:
+  void wait() noexcept {
+    constexpr int kYields = 20;
+    if (++waits_ <= kYields) {
+      sched_yield();
+      return;
+    }
+    const timespec pause{0, 50'000};
+    (void)syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &pause, nullptr);  // unlike nanosleep, no cancellation point
+  }
+
+ private:
+  int waits_ = 0;
+};
+
+}  // namespace
+
 void Gate::drain() noexcept {
-  if (is_spin_lock())
+  if (is_spin_lock()) {
     spin();
-  else
-    while (inside_.load() != 0) sched_yield();
+    return;
+  }
+  for (Patience patience; inside_.load() != 0;) patience.wait();
 }
 
 bool Gate::spin() noexcept {
-  while (locked_.exchange(true, std::memory_order_acquire)) sched_yield();
+  for (Patience patience; locked_.exchange(true, std::memory_order_acquire);) patience.wait();
   return true;
 }
 

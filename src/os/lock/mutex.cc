@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "os/lock/mutex.h"
 
+#include <linux/futex.h>
 #include <pthread.h>
-#include <sched.h>
-#include <time.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
-#include <algorithm>
+#include <climits>
 #include <cstdlib>
 
+#include "os/lock/gate.h"
 #include "os/process/fork.h"
 
 namespace berth::internal::os {
@@ -65,7 +67,7 @@ class ForkRegistry {
   static void unlock_all(bool in_child) noexcept BERTH_NO_THREAD_ANALYSIS {
     for (ForkListener* l = first_listener; l != nullptr; l = l->next_) l->after_fork(in_child);
     for (Mutex* m = first; m != nullptr; m = m->next_) {
-      if (in_child) m->promised_.store(false, std::memory_order_relaxed);  // its thread is not in the child
+      if (in_child) m->forget_waiters();
       m->unlock();
     }
     pthread_mutex_unlock(&guard);
@@ -80,35 +82,82 @@ class ForkRegistry {
 // berth.
 [[gnu::constructor]] void install_fork_handlers_at_load() { ForkRegistry::install_handlers(); }
 
+constinit std::atomic<bool> Mutex::g_waiters_fence{false};  // until the library is loaded
+[[maybe_unused]] const bool g_fence_known_at_load = Mutex::let_waiters_fence();
+bool Mutex::let_waiters_fence() noexcept {
+  const bool has = has_fence_for_all_threads();
+  g_waiters_fence.store(has, std::memory_order_relaxed);
+  return has;
+}
+
 Mutex::Mutex() noexcept { ForkRegistry::add(*this); }
 Mutex::~Mutex() { ForkRegistry::remove(*this); }
 
 void ForkListener::listen() noexcept { ForkRegistry::add(*this); }
 void ForkListener::stop_listening() noexcept { ForkRegistry::remove(*this); }
 
+namespace {
+
+// Not a cancellation point, unlike the C library's waits. Returns when woken, when the word has another value, or for no
+// reason.
+void sleep_while(const std::atomic<std::uint32_t>& word, std::uint32_t value) noexcept {
+  (void)syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, value, nullptr, nullptr, 0);
+}
+void wake_one(const std::atomic<std::uint32_t>& word) noexcept {
+  (void)syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+}
+
+void pause() noexcept {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb");  // as long as a pause; yield does nothing on most processors
+#endif
+}
+
+}  // namespace
+
 void Mutex::lock_slowly() noexcept {
-  constexpr int kSpins = 100;
-  constexpr int kYields = 20;
-  constexpr int kNaps = 10;  // of 20 microseconds and more, before claiming the next turn
-  bool is_next = false;
-  for (int attempt = 0;; ++attempt) {
-    bool expected = false;
-    if ((is_next || !promised_.load(std::memory_order_relaxed)) && !held_.load(std::memory_order_relaxed) &&
-        held_.compare_exchange_weak(expected, true, std::memory_order_acquire, std::memory_order_relaxed)) {
-      if (is_next) promised_.store(false, std::memory_order_relaxed);
-      return;
-    }
-    if (attempt < kSpins) continue;
-    if (attempt < kSpins + kYields) {
-      sched_yield();
-      continue;
-    }
-    const int naps = attempt - kSpins - kYields;
-    if (naps >= kNaps && !is_next) is_next = !promised_.exchange(true, std::memory_order_relaxed);
-    const long microseconds = is_next ? 20 : std::min(20L * (naps + 1), 1000L);
-    const timespec pause{0, 1000 * microseconds};
-    nanosleep(&pause, nullptr);
+  constexpr int kSpins = 40;    // about a microsecond, the length of a long critical section
+  constexpr int kPatience = 4;  // times that it is woken for nothing
+  for (int i = 0; i < kSpins; ++i) {
+    pause();
+    if (held_.load(std::memory_order_relaxed) == 0 && try_lock()) return;
   }
+  waiters_.fetch_add(1, std::memory_order_seq_cst);
+  fence_all_threads();
+  for (int woken = 0; !try_lock_announced(); ++woken) {
+    if (woken >= kPatience && starved_.exchange(1, std::memory_order_seq_cst) == 0) {
+      await_hand_over();
+      break;
+    }
+    sleep_while(held_, 1);
+  }
+  waiters_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+// REQUIRES: starved_ is this thread's.
+void Mutex::await_hand_over() noexcept {
+  fence_all_threads();  // an unlock sees starved_, or try_lock sees that it is free
+  while (!try_lock_announced()) {
+    sleep_while(handed_, 0);
+    // acquire: the holder that handed it over
+    if (handed_.load(std::memory_order_acquire) != 0) break;
+  }
+  handed_.store(0, std::memory_order_relaxed);
+  starved_.store(0, std::memory_order_relaxed);
+}
+
+void Mutex::wake() noexcept {
+  if (starved_.load(std::memory_order_seq_cst) == 0) return wake_one(held_);
+  // Held again, for the starved thread. If another was faster, its own unlock will do this.
+  if (!try_lock()) return;
+  handed_.store(1, std::memory_order_release);
+  wake_one(handed_);
+}
+
+void Mutex::forget_waiters() noexcept {
+  for (std::atomic<std::uint32_t>* const word : {&waiters_, &starved_, &handed_}) word->store(0, std::memory_order_relaxed);
 }
 
 void Condition::wait(Mutex& mutex) noexcept {

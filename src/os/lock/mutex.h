@@ -11,12 +11,15 @@
 // - It survives fork. Every live Mutex is on a list; before a fork all of them are locked, and parent and child
 //   unlock them afterwards, so a child never inherits a lock held by a thread it does not have. This needs the
 //   house rule: a thread holds at most one Mutex, and creates or destroys none while holding one.
-// - An uncontended lock is one compare-and-swap, an unlock one store: less than half the cost of the C
-//   library's. The price is that waiters are not woken: they spin, yield, and then poll at growing intervals of
-//   up to a millisecond. Critical sections are tens of nanoseconds long (but for the simulated device, which
-//   copies under its own mutex), so only a preempted holder makes waiters wait longer. Longer waits use a
-//   Condition, which does wake. A waiter that has failed for about a millisecond, because others acquire the
-//   mutex in quick succession, gets the next turn: newcomers stand back.
+// - An uncontended lock is one compare-and-swap, an unlock one store and one load: less than half the cost of the C
+//   library's. What makes a store suffice is that a waiter pays for both: it announces itself and fences all threads
+//   (os/lock/gate.h) before it sleeps in the kernel, so that the holder's unlock is seen, or sees it.
+//
+// A waiter spins for about a microsecond and then sleeps, whatever its priority: a real-time thread never keeps the
+// holder from running. A waiter that was woken several times and found the mutex taken by others is handed it
+// by the next holder. Waiting is no cancellation point.
+//
+// REQUIRES: the mutex outlives every call, also an unlock after which another thread may hold it.
 namespace berth::internal::os {
 
 class BERTH_CAPABILITY("mutex") Mutex {
@@ -27,25 +30,51 @@ class BERTH_CAPABILITY("mutex") Mutex {
   Mutex& operator=(const Mutex&) = delete;
 
   void lock() noexcept BERTH_ACQUIRE() {
-    bool expected = false;
-    // acquire: what the last holder wrote is visible from here on.
-    if (promised_.load(std::memory_order_relaxed) ||
-        !held_.compare_exchange_strong(expected, true, std::memory_order_acquire, std::memory_order_relaxed)) [[unlikely]]
+    if (!try_lock()) [[unlikely]]
       lock_slowly();
   }
 
   void unlock() noexcept BERTH_RELEASE() {
-    held_.store(false, std::memory_order_release);  // release: pairs with the acquire above
+    if (has_waiters_after_release()) [[unlikely]]
+      wake();
   }
+
+  // At load: from now on waiters fence all threads, if they can. Returns whether they can.
+  static bool let_waiters_fence() noexcept;
 
  private:
   friend class ForkRegistry;
 
+  bool try_lock() noexcept BERTH_TRY_ACQUIRE(true) {
+    std::uint32_t expected = 0;
+    // acquire: what the last holder wrote is visible from here on.
+    return held_.compare_exchange_strong(expected, 1, std::memory_order_acquire, std::memory_order_relaxed);
+  }
+  // Releases it, and then looks for waiters: in that order for the compiler, and for the processor by the fence of the
+  // waiter. Where there is no such fence, all four accesses are sequentially consistent.
+  bool has_waiters_after_release() noexcept {
+    if (g_waiters_fence.load(std::memory_order_relaxed)) [[likely]] {
+      held_.store(0, std::memory_order_release);  // release: pairs with the acquire of try_lock
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+      return waiters_.load(std::memory_order_relaxed) != 0;
+    }
+    held_.store(0, std::memory_order_seq_cst);
+    return waiters_.load(std::memory_order_seq_cst) != 0;
+  }
+  // For a thread that has announced that it waits.
+  bool try_lock_announced() noexcept BERTH_TRY_ACQUIRE(true) { return held_.load(std::memory_order_seq_cst) == 0 && try_lock(); }
   void lock_slowly() noexcept;
+  void await_hand_over() noexcept;
+  void wake() noexcept;
+  void forget_waiters() noexcept;  // in a forked child, which does not have them
 
-  std::atomic<bool> held_{false};
-  std::atomic<bool> promised_{false};  // a starved waiter is next. A hint: only held_ excludes
-  Mutex* previous_ = nullptr;          // the list of all mutexes, owned by ForkRegistry
+  static std::atomic<bool> g_waiters_fence;  // whether waiters fence all threads
+
+  std::atomic<std::uint32_t> held_{0};     // 1: held. Waiters sleep on it
+  std::atomic<std::uint32_t> waiters_{0};  // that sleep, or are about to
+  std::atomic<std::uint32_t> starved_{0};  // 1: one of them is handed the mutex by the next holder
+  std::atomic<std::uint32_t> handed_{0};   // 1: it was. It sleeps on this
+  Mutex* previous_ = nullptr;              // the list of all mutexes, owned by ForkRegistry
   Mutex* next_ = nullptr;
 };
 

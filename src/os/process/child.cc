@@ -14,6 +14,7 @@
 #include <cstdint>
 
 #include "os/inject.h"
+#include "os/process/no_cancel.h"
 #include "os/process/wait_ready.h"
 
 namespace berth::internal::os {
@@ -34,6 +35,7 @@ struct Ends {
   Ends(const Ends&) = delete;
   Ends& operator=(const Ends&) = delete;
   ~Ends() {
+    const NoCancel whole;
     if (ours >= 0) close(ours);
     if (theirs >= 0) close(theirs);
   }
@@ -125,6 +127,7 @@ Result<Child> Child::start(const std::vector<std::string>& words, const std::vec
 }
 
 Child::~Child() {
+  const NoCancel whole;
   if (process_ < 0) return;
   close(socket_);
   kill(-process_, SIGKILL);  // not reaped yet, so the pid is still its own
@@ -133,6 +136,7 @@ Child::~Child() {
 }
 
 Status Child::send_line(std::string_view line) {
+  const NoCancel whole;
   const std::string text = std::string(line) + '\n';
   for (std::size_t done = 0; done < text.size();) {
     const ssize_t sent = must_fail("send") ? -1 : send(socket_, text.data() + done, text.size() - done, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -145,6 +149,7 @@ Status Child::send_line(std::string_view line) {
 }
 
 Result<std::string> Child::read_line(std::chrono::milliseconds patience) {
+  const NoCancel whole;
   const std::uint64_t deadline_ns = deadline_after(patience);
   for (;;) {
     if (const std::size_t end = unread_.find('\n'); end != std::string::npos) {

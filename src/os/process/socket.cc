@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "os/inject.h"
+#include "os/process/no_cancel.h"
 #include "os/process/wait_ready.h"
 #include "os/system.h"
 
@@ -106,6 +107,7 @@ Result<Descriptor> listen_at(std::string_view name) noexcept {
 }
 
 Result<Descriptor> connect_to(std::string_view name) noexcept {
+  const NoCancel whole;
   Descriptor made = new_socket();
   if (!made) return socket_failure("no socket can be created");
   const Address address(name);
@@ -116,6 +118,7 @@ Result<Descriptor> connect_to(std::string_view name) noexcept {
 }
 
 Result<Descriptor> accept_from(int listener, std::chrono::milliseconds patience) noexcept {
+  const NoCancel whole;
   const std::uint64_t until = deadline_after(patience);
   for (;;) {
     if (!wait_ready(listener, POLLIN, until)) return socket_failure("no process connected in that time");
@@ -140,6 +143,7 @@ Result<Peer> peer_of(int socket) noexcept {
 
 Status send_packet(int socket, std::span<const std::byte> head, std::span<const std::byte> body, std::span<const int> files,
                    std::chrono::milliseconds patience) noexcept {
+  const NoCancel whole;
   iovec parts[2] = {{const_cast<std::byte*>(head.data()), head.size()}, {const_cast<std::byte*>(body.data()), body.size()}};
   ControlRoom control;
   msghdr message{};
@@ -177,6 +181,7 @@ Status set_patience(int socket, std::chrono::milliseconds patience, std::chrono:
 
 Result<Packet> receive_packet(int socket, std::span<std::byte> room, std::chrono::milliseconds patience,
                               std::chrono::milliseconds& known) noexcept {
+  const NoCancel whole;
   if (const Status set = set_patience(socket, patience, known); !set) return set.failure();
   iovec part{room.data(), room.size()};
   ControlRoom control;

@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "os/inject.h"
+#include "os/process/no_cancel.h"
 #include "os/system.h"
 
 namespace berth::internal::os {
@@ -30,6 +31,7 @@ std::uint64_t deadline_after(std::chrono::milliseconds patience) noexcept {
 }
 
 bool wait_ready(int descriptor, short events, std::uint64_t deadline_ns) noexcept {
+  const NoCancel whole;
   for (;;) {
     pollfd one{descriptor, events, 0};
     const int found = must_fail("poll") ? -1 : poll(&one, 1, timeout_ms(deadline_ns));
