@@ -21,7 +21,10 @@ Status move_in_use(Backend& backend, const MovedMemory& source, const MovedMemor
 // Some kernels and limits do not let pages move: then they are decommitted here, and others committed there.
 Status move(Backend& backend, const MovedMemory& source, const MovedMemory& target, bool& source_lost) noexcept {
   const bool movable = source.bytes == target.bytes && backend.properties().abilities.move;
-  if (movable && backend.move(source.address, target.address, target.bytes)) return {};
+  if (movable) {
+    const Status moved = backend.move(source.address, target.address, target.bytes);
+    if (moved || moved.failure().code == ErrorCode::device_lost) return moved;
+  }
   if (const Status gone = backend.decommit(source.address, source.bytes); !gone) return gone;
   const Status committed = backend.commit(target.address, target.bytes);
   source_lost = !committed;

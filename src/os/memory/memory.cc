@@ -2,10 +2,14 @@
 #include "os/memory/memory.h"
 
 #include <linux/mempolicy.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <atomic>
 #include <cerrno>
 #include <climits>
 #include <cstdint>
@@ -32,50 +36,130 @@ std::byte* at(void* address, std::size_t offset) noexcept { return static_cast<s
 
 constexpr int kReserve = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 
-// Reserves addresses that a failed mremap has unmapped. If another thread's mapping has landed there in
-// between, it is not touched.
-void reserve_again(void* address, std::size_t bytes) noexcept {
-  void* const got = mmap(address, bytes, PROT_NONE, kReserve | MAP_FIXED_NOREPLACE, -1, 0);
-  if (got != MAP_FAILED && got != address) munmap(got, bytes);  // before Linux 4.17 the address is a hint
-}
+// ---- addresses that were lost
 
-// Before Linux 6.17 one mremap must stay within one VMA, and adjacent compatible VMAs are not always merged; so
-// on EFAULT the range is halved, down to single pages.
-bool move_pieces(void* from, void* to, std::size_t bytes) noexcept {
-  constexpr int kMove = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
-  if (must_fail("mremap")) return false;
-  if (mremap(from, bytes, bytes, kMove, to) != MAP_FAILED) return true;
-  if (errno != EFAULT || bytes == page_bytes()) return false;
-  reserve_again(to, bytes);
-  const std::size_t half = align_down(bytes / 2, page_bytes());
-  return move_pieces(from, to, half) && move_pieces(at(from, half), at(to, half), bytes - half);
-}
-
-enum class Probe { readable, unreadable, unknown };
-
-// Makes the kernel read eight bytes from the address and then reject the call: every sandbox allows this call,
-// and it changes nothing.
-Probe probe(const void* address) noexcept {
-  constexpr long kNoSuchOperation = ~0L;
-  if (syscall(SYS_rt_sigprocmask, kNoSuchOperation, address, nullptr, 8UL) == 0) return Probe::unknown;
-  return errno == EINVAL ? Probe::readable : errno == EFAULT ? Probe::unreadable : Probe::unknown;
-}
-
-// Rolls back a move that failed half way: the pages that did arrive, which are the readable ones, are moved
-// back one by one.
-bool move_back(void* from, void* to, std::size_t bytes) noexcept {
-  const std::size_t page = page_bytes();
-  bool all = true;
-  for (std::size_t offset = 0; offset < bytes; offset += page) {
-    const Probe arrived = probe(at(to, offset));
-    all = all && arrived != Probe::unknown;
-    if (arrived == Probe::readable) {
-      // Not MREMAP_DONTUNMAP: this must work when the process is at its limits.
-      all = mremap(at(to, offset), page, page, MREMAP_MAYMOVE | MREMAP_FIXED, at(from, offset)) != MAP_FAILED && all;
+// Reserved addresses that another's mapping may have taken (see below): they are never touched again. There are none in
+// nearly every process; when there are several, pages are no longer moved.
+class LostAddresses {
+ public:
+  bool overlap(const void* address, std::size_t bytes) const noexcept {
+    const std::uint32_t count = count_.load(std::memory_order_acquire);
+    const auto begin = reinterpret_cast<std::uintptr_t>(address);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      if (begin < spans_[i].end.load(std::memory_order_relaxed) && spans_[i].begin.load(std::memory_order_relaxed) < begin + bytes)
+        return true;
     }
-    reserve_again(at(to, offset), page);
+    return false;
   }
-  return all;
+  bool are_many() const noexcept { return count_.load(std::memory_order_relaxed) == kMost; }
+
+  void add(const void* address, std::size_t bytes) noexcept {
+    const auto begin = reinterpret_cast<std::uintptr_t>(address);
+    while (busy_.exchange(true, std::memory_order_acquire)) sched_yield();
+    const std::uint32_t count = count_.load(std::memory_order_relaxed);
+    if (count != 0 && (spans_[count - 1].end.load(std::memory_order_relaxed) == begin || count == kMost)) {
+      // The last span grows, if need be over what is ours: that is lost as well.
+      Span& last = spans_[count - 1];
+      last.begin.store(std::min(last.begin.load(std::memory_order_relaxed), begin), std::memory_order_relaxed);
+      last.end.store(std::max(last.end.load(std::memory_order_relaxed), begin + bytes), std::memory_order_relaxed);
+    } else {
+      spans_[count].begin.store(begin, std::memory_order_relaxed);
+      spans_[count].end.store(begin + bytes, std::memory_order_relaxed);
+      count_.store(count + 1, std::memory_order_release);  // release: the span is complete
+    }
+    busy_.store(false, std::memory_order_release);
+  }
+
+ private:
+  static constexpr std::uint32_t kMost = 8;
+  struct Span {
+    std::atomic<std::uintptr_t> begin{0};
+    std::atomic<std::uintptr_t> end{0};
+  };
+  std::atomic<std::uint32_t> count_{0};
+  std::atomic<bool> busy_{false};
+  std::array<Span, kMost> spans_;
+};
+constinit LostAddresses g_lost;
+
+constexpr Failure kLost{ErrorCode::out_of_memory, EEXIST, "another mapping may have these addresses, since mremap failed"};
+
+// ---- moving
+
+constexpr int kMove = MREMAP_MAYMOVE | MREMAP_FIXED;
+
+// mremap first unmaps its target, and may fail then: before Linux 6.17 always where the source is more than one mapping,
+// and on every kernel when it runs out of memory. Another thread's mapping may land in the hole. So a source is moved one
+// mapping at a time, and a hole is reserved again, but never over what is there by then.
+
+// Whether the range is part of one mapping. Asks for one page more in place: the kernel refuses with EFAULT if the range is
+// not, and otherwise because the page behind it is mapped.
+bool is_one_mapping(void* address, std::size_t bytes) noexcept {
+  if (mremap(address, bytes, bytes + page_bytes(), 0) == MAP_FAILED) return errno != EFAULT;
+  munmap(at(address, bytes), page_bytes());  // it was not
+  return true;
+}
+
+// How many bytes from the address on are part of one mapping: at least a page, at most `most`.
+std::size_t mapping_bytes(void* address, std::size_t most) noexcept {
+  if (is_one_mapping(address, most)) return most;
+  std::size_t least = page_bytes();  // are part of one; `most` are not
+  while (most - least > page_bytes()) {
+    const std::size_t half = align_down(least + (most - least) / 2, page_bytes());
+    (is_one_mapping(address, half) ? least : most) = half;
+  }
+  return least;
+}
+
+// Whether the process has nearly all the mappings that it may have: mremap then fails before it unmaps anything.
+bool is_near_most_mappings() noexcept {
+  constexpr std::size_t kPages = 17;  // the kernel keeps a distance of five
+  const std::size_t page = page_bytes();
+  void* const scratch = mmap(nullptr, kPages * page, PROT_NONE, kReserve, -1, 0);
+  if (scratch == MAP_FAILED) return true;
+  bool near = false;
+  for (std::size_t i = 1; i < kPages; i += 2)
+    near = mprotect(at(scratch, i * page), page, PROT_READ) != 0 || near;  // which no other limit counts
+  munmap(scratch, kPages * page);
+  return near;
+}
+
+// Reserves what a failed mremap has left unmapped. False: part of it is another's by now, or may be.
+bool reserve_again(void* address, std::size_t bytes) noexcept {
+  void* const got = mmap(address, bytes, PROT_NONE, kReserve | MAP_FIXED_NOREPLACE, -1, 0);
+  if (got == address) return true;
+  if (got != MAP_FAILED) munmap(got, bytes);  // before Linux 4.17 the address is a hint
+  if (bytes == page_bytes()) {
+    g_lost.add(address, bytes);
+    return false;
+  }
+  const std::size_t half = align_down(bytes / 2, page_bytes());
+  const bool first = reserve_again(address, half);
+  return reserve_again(at(address, half), bytes - half) && first;
+}
+
+// Moves one mapping. After a failure, the target is reserved as before, or it is lost.
+enum class Moved : std::uint8_t { yes, no, target_lost };
+Moved move_mapping(void* from, void* to, std::size_t bytes) noexcept {
+  if (must_fail("mremap")) return Moved::no;
+  if (mremap(from, bytes, bytes, kMove | MREMAP_DONTUNMAP, to) != MAP_FAILED) return Moved::yes;
+  const int reason = errno;
+  const bool ours = is_near_most_mappings() || reserve_again(to, bytes);
+  errno = reason;
+  return ours ? Moved::no : Moved::target_lost;
+}
+
+// Moves the first `bytes` of `to` back. The mappings at `from` are still there, and empty.
+bool move_back(void* from, void* to, std::size_t bytes) noexcept {
+  for (std::size_t done = 0; done < bytes;) {
+    const std::size_t piece = mapping_bytes(at(to, done), bytes - done);
+    const bool moved = mremap(at(to, done), piece, piece, kMove | MREMAP_DONTUNMAP, at(from, done)) != MAP_FAILED ||
+                       // At the limits of the process only this works; the addresses are unmapped for an instant.
+                       (mremap(at(to, done), piece, piece, kMove, at(from, done)) != MAP_FAILED && reserve_again(at(to, done), piece));
+    if (!moved) return false;
+    done += piece;
+  }
+  return decommit(to, bytes).ok();
 }
 
 }  // namespace
@@ -125,12 +209,14 @@ Result<void*> reserve(std::size_t bytes, std::size_t alignment) noexcept {
 }
 
 Status commit(void* address, std::size_t bytes) noexcept {
+  if (g_lost.overlap(address, bytes)) return kLost;
   if (must_fail("mprotect") || mprotect(address, bytes, PROT_READ | PROT_WRITE) != 0)
     return system_failure("mprotect refused to commit memory");
   return {};
 }
 
 Status decommit(void* address, std::size_t bytes) noexcept {
+  if (g_lost.overlap(address, bytes)) return kLost;
   // A fresh mapping in place drops the pages and their protection in one call, and resets earlier madvise
   // hints.
   if (must_fail("mmap_fixed") || mmap(address, bytes, PROT_NONE, kReserve | MAP_FIXED, -1, 0) == MAP_FAILED)
@@ -139,15 +225,30 @@ Status decommit(void* address, std::size_t bytes) noexcept {
 }
 
 Status release(void* address, std::size_t bytes) noexcept {
+  if (g_lost.overlap(address, bytes)) {
+    // Page by page, around them: this is rare, and what is left is only addresses.
+    for (std::size_t offset = 0; offset < bytes; offset += page_bytes()) {
+      if (!g_lost.overlap(at(address, offset), page_bytes())) munmap(at(address, offset), page_bytes());
+    }
+    return {};
+  }
   if (must_fail("munmap") || munmap(address, *try_align_up(bytes, page_bytes())) != 0)
     return system_failure("munmap refused to release the range");
   return {};
 }
 
 Status move(void* from, void* to, std::size_t bytes) noexcept {
-  if (!move_pieces(from, to, bytes)) {
+  if (g_lost.are_many() || g_lost.overlap(from, bytes) || g_lost.overlap(to, bytes)) return kLost;
+  for (std::size_t done = 0; done < bytes;) {
+    const std::size_t piece = mapping_bytes(at(from, done), bytes - done);
+    const Moved moved = move_mapping(at(from, done), at(to, done), piece);
+    if (moved == Moved::yes) {
+      done += piece;
+      continue;
+    }
     const Failure failure = system_failure("mremap refused to move pages");
-    if (move_back(from, to, bytes)) return failure;
+    const bool undone = done == 0 || move_back(from, to, done);
+    if (undone) return moved == Moved::target_lost ? kLost : failure;
     return Failure{ErrorCode::device_lost, failure.os_error, "mremap failed half way and could not be undone"};
   }
   // The pages have already left `from`. If the kernel refuses to change its protection as well, no memory is
