@@ -30,6 +30,8 @@ namespace {
 
 //     base_                          top_          committed()               capacity_
 //       | block | gap | block | dead |   committed     |   reserved addresses    |
+//
+// After a trim, committed() may be below top_, behind the last live block.
 class ArenaStrategy : public Arena {
  public:
   ArenaStrategy(Backend& device_backend, void* base, std::size_t capacity)
@@ -62,14 +64,18 @@ class ArenaStrategy : public Arena {
     return done;
   }
 
-  BlockVerdict give_back(const Block& block, When, Block* known) noexcept override {
-    const os::Lock lock(mutex_);
-    Entry* const entry = find(block.data);
-    const BlockVerdict verdict = judge(entry, block, next_serial_);
-    if (verdict != BlockVerdict::ok) return verdict;
-    complete(known, block, entry->known());
-    entry->live = false;
-    usage_.count_free(entry->bytes);
+  BlockVerdict give_back(const Block& block, When when, Block* known) noexcept override {
+    {
+      const os::Lock lock(mutex_);
+      Entry* const entry = find(block.data);
+      const BlockVerdict verdict = judge(entry, block, next_serial_);
+      if (verdict != BlockVerdict::ok) return verdict;
+      complete(known, block, entry->known());
+      entry->live = false;
+      usage_.count_free(entry->bytes);
+      if (when == When::later || live_end() > entry->offset) return BlockVerdict::ok;
+    }
+    decommit_tail(0, true);
     return BlockVerdict::ok;
   }
 
@@ -108,6 +114,7 @@ class ArenaStrategy : public Arena {
     const Entry* const entry = find(block.data);
     const BlockVerdict verdict = judge(entry, block, next_serial_);
     if (verdict != BlockVerdict::ok) return verdict;
+    ++uses_;
     return users_.add(stream) ? Result<BlockVerdict>(BlockVerdict::ok)
                               : Failure{ErrorCode::out_of_memory, 0, "no heap for the block's list of streams"};
   }
@@ -151,31 +158,7 @@ class ArenaStrategy : public Arena {
         {{"blocks", live}});
   }
 
-  // Memory past the top can be decommitted; below it live blocks may be.
-  void trim(std::size_t keep_bytes) override {
-    if (is_inherited()) return;
-    std::size_t from = 0;
-    std::size_t to = 0;
-    {
-      const os::Lock lock(mutex_);
-      if (!dirty_.empty()) (void)settle_dirty({}, false);
-      wait_for_growth();
-      const std::size_t used = dirty_.empty() ? top_ : std::max(top_, dirty_top_);
-      const std::size_t keep = try_add(used, keep_bytes).value_or(capacity_);
-      from = try_align_up(keep, unit()).value_or(capacity_);
-      to = committed();
-      if (holds_.any() || from >= to) return;
-      usage_.begin_decommit(to - from);  // at once: no request may use what is being decommitted
-      growing_ = true;
-      growing_in_ = {};
-    }
-    const Status done = backend().decommit(base_ + from, to - from);
-    const os::Lock lock(mutex_);
-    usage_.end_decommit(to - from, done.ok());
-    if (done) budget_.give_up(to - from);
-    growing_ = false;
-    changed_.notify_all();
-  }
+  void trim(std::size_t keep_bytes) override { decommit_tail(keep_bytes, false); }
 
   void reserve(std::size_t bytes) override {
     Status done;
@@ -250,7 +233,7 @@ class ArenaStrategy : public Arena {
     const os::Lock lock(mutex_);
     report.in_use_bytes = usage_.in_use_bytes();
     report.cached_bytes = usage_.cached_bytes();
-    report.largest_free_run_bytes = committed() - top_;
+    report.largest_free_run_bytes = committed() - std::min(top_, committed());
     report.tried.emplace_back("cut from the end of the arena; freed blocks are reused only after a reset");
     report.refused_by = failure.cause == Refusal::pending_work ? kAtWork.why : "the device";
     if (failure.cause != Refusal::arena_full) return;
@@ -272,7 +255,8 @@ class ArenaStrategy : public Arena {
       live_bytes += entry.live ? entry.bytes : 0;
       live += entry.live ? 1 : 0;
     }
-    if (end > top_ || top_ > committed() || committed() > capacity_) return "arena: blocks <= top <= committed <= capacity does not hold";
+    if (end > top_ || top_ > capacity_ || live_end() > committed() || committed() > capacity_)
+      return "arena: blocks <= top <= capacity, or live blocks <= committed <= capacity, does not hold";
     if (live_bytes != usage_.in_use_bytes() || live != usage_.live_blocks()) return "arena: the counts are not the sum of the live blocks";
     return usage_.audit("arena");
   }
@@ -316,6 +300,58 @@ class ArenaStrategy : public Arena {
 
   std::size_t unit() const noexcept { return backend().properties().unit_bytes; }
 
+  // The end of the last live block.
+  std::size_t live_end() const noexcept BERTH_REQUIRES(mutex_) {
+    const auto last = std::find_if(entries_.rbegin(), entries_.rend(), [](const Entry& entry) { return entry.live; });
+    return last == entries_.rend() ? 0 : last->offset + last->bytes;
+  }
+
+  // The end of what a block or a stream may use. Releases the lock.
+  std::size_t used_end(bool wait) noexcept BERTH_REQUIRES(mutex_) {
+    if (!dirty_.empty()) (void)settle_dirty({}, wait);
+    const std::size_t reset = dirty_.empty() ? 0 : dirty_top_;
+    const std::uint64_t uses = uses_;
+    if (live_end() == top_) return std::max(reset, top_);
+    BlockUsers asked;
+    try {
+      asked = users_;
+    } catch (const std::bad_alloc&) {
+      return std::max(reset, top_);
+    }
+    const bool done = os::unlocked(mutex_, [&] {
+      const bool past = asked.are_done(wait);
+      asked = {};
+      return past;
+    });
+    return std::max(reset, done && uses == uses_ ? live_end() : top_);
+  }
+
+  // Decommits what is behind the last live block, but for so many bytes, once no stream's work uses it.
+  void decommit_tail(std::size_t keep_bytes, bool wait) noexcept {
+    if (is_inherited()) return;
+    std::size_t from = 0;
+    std::size_t to = 0;
+    {
+      const os::Lock lock(mutex_);
+      std::size_t used = used_end(wait);
+      wait_for_growth();
+      used = std::max(used, live_end());  // which may have grown
+      const std::size_t keep = try_add(used, keep_bytes).value_or(capacity_);
+      from = try_align_up(keep, unit()).value_or(capacity_);
+      to = committed();
+      if (holds_.any() || from >= to) return;
+      usage_.begin_decommit(to - from);  // at once: no request may use what is being decommitted
+      growing_ = true;
+      growing_in_ = {};
+    }
+    const Status done = backend().decommit(base_ + from, to - from);
+    const os::Lock lock(mutex_);
+    usage_.end_decommit(to - from, done.ok());
+    if (done) budget_.give_up(to - from);
+    growing_ = false;
+    changed_.notify_all();
+  }
+
   Status obtain_locked(const Request& request, Block& block) noexcept BERTH_REQUIRES(mutex_) {
     // Committing memory and querying streams release the lock, so the offset is computed again after it.
     std::uint64_t clean_since = 0;
@@ -348,6 +384,7 @@ class ArenaStrategy : public Arena {
       return Failure{ErrorCode::out_of_memory, 0, "no heap for the block's entry"};
     }
     top_ = offset + request.bytes;
+    ++uses_;
     usage_.count_allocation(request.bytes);
     block.data = base_ + offset;
     block.serial = next_serial_++;
@@ -422,7 +459,8 @@ class ArenaStrategy : public Arena {
   std::size_t dirty_top_ BERTH_GUARDED_BY(mutex_) = 0;   //
   std::uint64_t resets_ BERTH_GUARDED_BY(mutex_) = 1;    // incremented by each reset that adds to dirty_
   std::vector<Entry> entries_ BERTH_GUARDED_BY(mutex_);  // by offset, not overlapping
-  std::size_t top_ BERTH_GUARDED_BY(mutex_) = 0;         // end of entries <= top_ <= committed() <= capacity_
+  std::size_t top_ BERTH_GUARDED_BY(mutex_) = 0;         // end of entries <= top_ <= capacity_
+  std::uint64_t uses_ BERTH_GUARDED_BY(mutex_) = 0;      // incremented when a stream may begin to use a block
   Usage usage_ BERTH_GUARDED_BY(mutex_);                 // in use: the sum of live entries' bytes
   std::uint64_t next_serial_ BERTH_GUARDED_BY(mutex_) = 1;
 };

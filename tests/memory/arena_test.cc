@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <cstring>
+#include <thread>
+
 #include "support/errors.h"
 #include "support/everything.h"
 
@@ -62,8 +66,9 @@ TEST(Arena, CommitsAsItGrowsAndGivesBackOnTrim) {
     scratch->deallocate(scratch->allocate({.bytes = 100000}));
     EXPECT_EQ(control.committed_bytes(), 102400U);
     scratch->release_cached();
-    EXPECT_EQ(control.committed_bytes(), 102400U) << "what is below the top stays";
+    EXPECT_EQ(control.committed_bytes(), 0U) << "nothing is live";
     scratch->reset();
+    scratch->deallocate(scratch->allocate({.bytes = 100000}));
     scratch->trim(10000);
     EXPECT_EQ(control.committed_bytes(), 12288U);
     scratch->release_cached();
@@ -75,6 +80,50 @@ TEST(Arena, CommitsAsItGrowsAndGivesBackOnTrim) {
   }
   EXPECT_EQ(control.committed_bytes(), 0U);
   EXPECT_EQ(control.reserved_bytes(), 0U);
+}
+
+TEST(Arena, GivesBackWhatIsBehindTheLastLiveBlock) {
+  const Device device = make_sim({.capacity_bytes = 1_MiB, .page_bytes = 4096});
+  SimControl& control = sim_control(device);
+  const auto scratch = arena(device, 64_MiB);
+  const Block a = scratch->allocate({.bytes = 65536});
+  const Block b = scratch->allocate({.bytes = 65536});
+  const ArenaMark before_c = scratch->mark();
+  const Block c = scratch->allocate({.bytes = 65536});
+  scratch->deallocate_now(a);
+  EXPECT_EQ(control.committed_bytes(), 3 * 65536U) << "others are behind it";
+  scratch->deallocate(c);
+  scratch->release_cached();
+  EXPECT_EQ(control.committed_bytes(), 2 * 65536U);
+  const Block d = scratch->allocate({.bytes = 65536});
+  EXPECT_EQ(static_cast<std::byte*>(d.data) - static_cast<std::byte*>(c.data), 65536) << "dead bytes are reused only after a reset";
+  EXPECT_EQ(scratch->audit(), "");
+  scratch->deallocate_now(d);
+  scratch->reset(before_c);
+  scratch->deallocate_now(b);
+  EXPECT_EQ(control.committed_bytes(), 0U);
+  EXPECT_EQ(scratch->stats().committed_bytes, 0U);
+  EXPECT_EQ(scratch->audit(), "");
+  scratch->reset();
+  scratch->deallocate(scratch->allocate({.bytes = 1000}));
+}
+
+TEST(Arena, KeepsWhatAStreamMayStillUse) {
+  const auto scratch = arena("cpu", 1_MiB);
+  const Stream stream = make_stream("cpu");
+  const Block block = scratch->allocate({.bytes = 65536, .stream = stream});
+  std::atomic<bool> go{false};
+  stream.enqueue([&] {
+    while (!go.load()) std::this_thread::yield();
+    std::memset(block.data, 1, block.bytes);
+  });
+  scratch->deallocate(block);
+  scratch->release_cached();
+  EXPECT_EQ(scratch->stats().committed_bytes, 65536U);
+  go.store(true);
+  stream.synchronize();
+  scratch->release_cached();
+  EXPECT_EQ(scratch->stats().committed_bytes, 0U);
 }
 
 TEST(Arena, OutlivesItsHandleWhileStoragesUseIt) {

@@ -67,7 +67,7 @@ class BERTH_EXPORT Allocator : public BlockSource, public std::enable_shared_fro
   // pages are back with the device on return (or, while held, when the hold ends; or, inside a stream's host
   // function, which must not wait for streams, with a later trim). A small block has its pages in common with
   // other blocks: they are returned with the last one. Where a device commits in pieces
-  // (BackendProperties::piece_bytes), whole free pieces are returned.
+  // (BackendProperties::piece_bytes), whole free pieces are returned; an arena returns what is behind its last live block.
   void deallocate(const Block& block) noexcept;
   void deallocate_now(const Block& block) noexcept;
 
