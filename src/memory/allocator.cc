@@ -218,6 +218,7 @@ void Allocator::throw_refused(const Request& request, const Failure& failure, un
                       {{"requested", request.bytes}});
   }
   if (failure.code != ErrorCode::out_of_memory) throw_failure(failure, device(), asked);
+  if (!backend_.is_alive()) throw_failure({ErrorCode::device_lost, 0, "the device was lost"}, device(), asked);
   OutOfMemoryReport report;
   report.device = device();
   report.allocator = name();
@@ -229,6 +230,7 @@ void Allocator::throw_refused(const Request& request, const Failure& failure, un
   report.device_free_bytes = info.free_bytes;
   explain(failure, report);
   if (failure.cause == Refusal::process_limit) explain_process_limit(backend_, report);
+  if (request.bytes > info.total_bytes && info.total_bytes != 0) report.would_be_enough_bytes = 0;  // nothing would
   report.top_holders = top_holders(holders());
   if (pressure_calls > 0) report.tried.push_back(text::join("called the pressure callback, and tried again: ", pressure_calls, " times"));
   if (report.refused_by.empty()) report.refused_by = failure.why;

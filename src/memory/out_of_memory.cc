@@ -25,12 +25,18 @@ std::string why_text(const OutOfMemoryReport& report) {
 
 std::string help_text(const OutOfMemoryReport& report) {
   std::string out;
-  if (report.would_be_enough_bytes != 0) {
-    out = text::join(report.limit_bytes != 0 ? "free or raise the limit by " : "free ", text::bytes(report.would_be_enough_bytes), " more");
+  bool is_freeing = false;
+  if (report.would_be_enough_bytes == 0) {
+    out = report.requested_bytes > report.device_total_bytes && report.device_total_bytes != 0
+              ? text::join("ask for less: the device has ", text::bytes(report.device_total_bytes), " in all")
+              : "ask for less, or use a device with more memory";
+  } else if (report.limit_bytes != 0 && report.requested_bytes > report.limit_bytes) {
+    out = text::join("raise the limit by ", text::bytes(report.would_be_enough_bytes), ", or ask for less");
   } else {
-    out = "ask for less, or use a device with more memory";
+    is_freeing = true;
+    out = text::join(report.limit_bytes != 0 ? "free or raise the limit by " : "free ", text::bytes(report.would_be_enough_bytes), " more");
   }
-  if (!report.top_holders.empty()) {
+  if (is_freeing && !report.top_holders.empty()) {
     const Holder& top = report.top_holders.front();
     out += text::join("; most is held by ", top.tag ? text::quoted(top.tag.word()) : "untagged blocks", " (", text::bytes(top.bytes), ')');
   }

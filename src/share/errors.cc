@@ -23,7 +23,7 @@ constexpr Advice kAdvice[] = {
     {ErrorCode::already_exists, "choose another name, or open the one that is there"},
     {ErrorCode::not_found, "berth shm ls lists the names"},
     {ErrorCode::limit_exceeded, "drop storages, tickets or channels that are not needed, or share fewer, larger ones"},
-    {ErrorCode::fork_unsafe, "share it again in the child"},
+    {ErrorCode::fork_unsafe, "in the child, copy it with to(\"cpu\") and share the copy"},
     {ErrorCode::peer_dead, "start the other process again, and make a new channel"},
     {ErrorCode::timeout, "the other process is stopped or busy: wait longer, or end it"},
     {ErrorCode::version_mismatch, "use one build of berth on both sides"},
@@ -31,7 +31,7 @@ constexpr Advice kAdvice[] = {
     {ErrorCode::device_unavailable, "mount a tmpfs at /dev/shm, or name a folder on one with BERTH_SHM_DIR"},
     {ErrorCode::invalid_name, "use 1 to 200 bytes of UTF-8 without '/' and control characters, and no leading dot"},
     {ErrorCode::wrong_device, "share(storage) first"},
-    {ErrorCode::unsupported, "use to(\"cpu\") first"},
+    {ErrorCode::unsupported, "copy it with to(\"cpu\") and share the copy"},
 };
 
 std::string text_of(const Failure& failure) {

@@ -76,9 +76,12 @@ Result<device::SharedAttachment> make_segment(const device::SharedPosition& posi
   return device::SharedAttachment(std::move(*made));
 }
 
-constexpr Failure kNotShared{ErrorCode::wrong_device, 0, "its bytes do not lie in shared memory of this process"};
-
 }  // namespace
+
+Failure not_shared(const Buffer& buffer) noexcept {
+  if (buffer.device() == shared_device()) return {ErrorCode::fork_unsafe, 0, "its memory belongs to the process that forked"};
+  return {ErrorCode::wrong_device, 0, "its bytes do not lie in shared memory of this process"};
+}
 
 Device shared_device() {
   static const Device device("shared");
@@ -105,7 +108,7 @@ namespace {
 Result<Held> publish(const Buffer& buffer, std::shared_ptr<const void> companion) {
   const Block block = buffer.block();
   const std::optional<device::SharedPosition> position = device::find_shared_position(block.data, block.bytes);
-  if (!position) return kNotShared;
+  if (!position) return not_shared(buffer);
   const Result<device::SharedAttachment> attached = device::shared_attachment(position->range, make_segment);
   if (!attached) return attached.failure();
   auto fresh = std::make_unique<EntryGuard>(std::move(companion));

@@ -41,6 +41,9 @@ Result<Storage> import_content(const TicketContent& content, const std::shared_p
 // A storage without bytes.
 Storage storage_without_bytes(const StorageLayout& layout);
 
+// Why a buffer that is in no shared memory of this process cannot be published.
+Failure not_shared(const Buffer& buffer) noexcept;
+
 Device shared_device();
 
 // The default allocator of `shared`: this process's own, also in a forked child.

@@ -84,9 +84,7 @@ SharedLocation shared_location(const Storage& storage) {
   const Buffer& buffer = storage.buffer();
   if (buffer.size_bytes() == 0) return {};
   const std::optional<SharedPosition> position = find_shared_position(storage.data_ptr(), storage.size_bytes());
-  if (!position)
-    throw_share_failure({ErrorCode::wrong_device, 0, "it was not made in shared memory of this process"},
-                        "looking up a storage in shared memory");
+  if (!position) throw_share_failure(share::not_shared(buffer), "looking up a storage in shared memory");
   return {position->descriptor, position->offset, storage.size_bytes()};
 }
 

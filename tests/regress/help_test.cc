@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an error says would help, does.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "support/errors.h"
+#include "support/everything.h"
+
+namespace berth::testing {
+namespace {
+
+std::string help_of(const std::function<void()>& attempt) {
+  try {
+    attempt();
+  } catch (const Error& error) {
+    return error.help();
+  }
+  return "no error";
+}
+
+// Runs `check` in a forked child, and returns whether it was true there.
+bool in_child(const std::function<bool()>& check) {
+  const pid_t child = fork();
+  if (child == 0) _exit(check() ? 0 : 1);
+  int status = -1;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+TEST(RegressHelp, AForkedChildSharesACopyOfWhatItsParentShared) {
+  const Storage shared = zeros({4}, DType::f32, "cpu");
+  share(shared);
+  EXPECT_TRUE(in_child([&] {
+    const std::string expected = "in the child, copy it with to(\"cpu\") and share the copy";
+    if (help_of([&] { (void)export_ticket(shared); }) != expected || help_of([&] { (void)shared_location(shared); }) != expected)
+      return false;
+    const Storage copy = shared.to("cpu");
+    share(copy);
+    return !export_ticket(copy).bytes().empty() && shared_location(copy).descriptor >= 0;
+  }));
+}
+
+TEST(RegressHelp, ANamedStorageIsOpenedByItsNameOrItsCopyIsShared) {
+  const std::string name = "berth-help-" + std::to_string(getpid());
+  const Storage named = create_shared(name, {4}, DType::f32);
+  EXPECT_EQ(help_of([&] { (void)export_ticket(named); }), "copy it with to(\"cpu\") and share the copy");
+  const Storage copy = named.to("cpu");
+  share(copy);
+  EXPECT_FALSE(export_ticket(copy).bytes().empty());
+  EXPECT_EQ(open_shared(name).num_elements(), 4U);
+  unlink_shared(name);
+}
+
+TEST(RegressHelp, AnImpossibleRequestIsNotToldToFreeMore) {
+  for (const std::size_t bytes : {std::size_t{1} << 50, std::size_t{1} << 60, SIZE_MAX / 2, SIZE_MAX - 5}) {
+    for (const auto& allocator : {pool("cpu"), direct("cpu"), rounded("cpu"), exact("cpu")}) {
+      const std::string help = help_of([&] { (void)allocator->allocate({.bytes = bytes}); });
+      EXPECT_EQ(help.find("free "), std::string::npos) << allocator->name() << ": " << help;
+      EXPECT_NE(help.find("ask for less"), std::string::npos) << allocator->name() << ": " << help;
+    }
+  }
+  const std::string help = help_of([] { (void)pool("cpu", {.limit_bytes = 1_MiB})->allocate({.bytes = 3_MiB}); });
+  EXPECT_EQ(help, "raise the limit by 2 MiB, or ask for less");
+  const auto raised = pool("cpu", {.limit_bytes = 3_MiB});
+  raised->deallocate(raised->allocate({.bytes = 3_MiB}));
+}
+
+TEST(RegressHelp, ALostDeviceIsSaidToBeLost) {
+  for (const std::size_t piece : {0, 1 << 16}) {
+    const Device device = make_sim({.capacity_bytes = 1_MiB, .page_bytes = 4096, .piece_bytes = piece});
+    const std::shared_ptr<Allocator> all[] = {
+        pool(device), direct(device), rounded(device), exact(device), limit(pool(device), 1_MiB), arena(device, 1_MiB)};
+    for (const auto& allocator : all) (void)allocator->allocate({.bytes = 1000});  // lost with the device
+    sim_control(device).lose();
+    for (const auto& allocator : all) {
+      for (const std::size_t bytes : {100, 200'000}) {
+        try {
+          (void)allocator->allocate({.bytes = bytes});
+          if (bytes == 200'000) ADD_FAILURE() << allocator->name() << " allocates on a lost device";
+        } catch (const Error& error) {
+          EXPECT_EQ(error.code(), ErrorCode::device_lost) << allocator->name() << ": " << error.what();
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace berth::testing
