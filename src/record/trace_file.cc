@@ -346,7 +346,8 @@ void start_trace(const std::string& path, const TraceFileOptions& options) {
     throw AccessError(ErrorCode::busy, {asked, "the process is being traced already", "stop that trace first, or unset BERTH_TRACE"});
   };
   if (writer().is_running()) throw_busy();  // before the file is replaced
-  const Result<int> descriptor = os::create_file(with_process_id(path).c_str());
+  Result<int> descriptor = os::create_own_file(with_process_id(path).c_str());
+  if (!descriptor && descriptor.failure().code == ErrorCode::busy) descriptor = os::create_own_file(with_process_id(path + ".%p").c_str());
   if (!descriptor) {
     throw ArgumentError(ErrorCode::invalid_argument,
                         {asked, std::strerror(descriptor.failure().os_error), "name a file that can be created"},
