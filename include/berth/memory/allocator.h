@@ -118,10 +118,11 @@ class BERTH_EXPORT Allocator : public BlockSource, public std::enable_shared_fro
 
   virtual Stats stats() const = 0;
 
-  // Who holds how much, by tag, largest first: every live block, also those without a tag. The sums equal
-  // in_use_bytes and live_blocks of stats() at that moment. As with stats(), an adaptor answers for the
-  // allocator below it, all users of that included; `track` answers only for the blocks that it passed through.
-  // It visits every block: for reports, not for loops.
+  // Who holds how much, by tag, largest first: every live block, also those without a tag. While no thread
+  // allocates or frees, the sums equal in_use_bytes and live_blocks of stats(). As with stats(), an adaptor answers
+  // for the allocator below it, all users of that included; `track` answers only for the blocks that it passed
+  // through. It visits every block, a pool's in short steps, between which others are served: for reports, not for
+  // loops.
   virtual std::vector<Holder> holders() const = 0;
 
   // Everything it holds, block by block, as plain data: memory/snapshot.h. Cheap enough for production: it

@@ -61,11 +61,21 @@ struct PoolCore {
   // `visit(entry, bytes)` for each live block. With the mutex.
   template <class Visit>
   void for_each_live(Visit visit) const {
-    for (std::uint32_t number = 1; number <= entries.used(); ++number) {
+    (void)visit_live(1, entries.used(), visit);
+  }
+  // The same for up to `most` entries from `first` on. Returns the entry to go on with, or 0 after the last: a pool of many
+  // million blocks is visited in steps, between which others have the mutex.
+  static constexpr std::uint32_t kVisitStep = 16'384;  // some tenths of a millisecond
+  template <class Visit>
+  std::uint32_t visit_live(std::uint32_t first, std::uint32_t most, Visit visit) const {
+    const std::uint32_t left = entries.used() - (first - 1);
+    const std::uint32_t end = first + (most < left ? most : left);
+    for (std::uint32_t number = first; number < end; ++number) {
       const BlockEntry& entry = entries[number];
       if (entry.serial.load() == 0) continue;
       visit(entry, entry.is_large() ? space.extent(entry.extent())->requested : entry.small_bytes());
     }
+    return end > entries.used() ? 0 : end;
   }
 
   // Whether this is a forked child that must leave the pool, and what is on its device, alone.

@@ -57,10 +57,10 @@ std::string Pool::settings() const {
 
 std::vector<Holder> Pool::holders() const {
   HolderTotals totals;
-  {
+  for (std::uint32_t next = 1; next != 0;) {
     const os::Lock lock(core_.mutex);
     const CacheSet::AllShut shut(caches_);
-    core_.for_each_live([&](const BlockEntry& entry, std::size_t bytes) {
+    next = core_.visit_live(next, PoolCore::kVisitStep, [&](const BlockEntry& entry, std::size_t bytes) {
       if (!entry.is_sent_home()) totals.add(entry.tag(), bytes);
     });
   }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "memory/pool/pool_core.h"
 #include "support/everything.h"
 #include "support/misuse_log.h"
 #include "support/scale.h"
@@ -19,6 +20,7 @@
 namespace berth::testing {
 
 using namespace internal;
+using namespace internal::memory;
 namespace {
 
 constexpr int kThreads = 8;
@@ -325,6 +327,32 @@ TEST(PoolThreads, OpenAPoolTogether) {
     ASSERT_EQ(memory->stats().allocations, static_cast<std::uint64_t>(kThreads));
     ASSERT_EQ(memory->stats().in_use_bytes, 0U);
   }
+}
+
+// More blocks than one step visits, tagged in turn.
+TEST(PoolThreads, HoldersAreCountedInStepsWhileOthersWork) {
+  constexpr std::size_t kBlocks = 3 * PoolCore::kVisitStep + 17;
+  const auto memory = pool("cpu");
+  const Tag tags[] = {Tag("odd"), Tag("even")};
+  std::vector<Block> live;
+  for (std::size_t i = 0; i < kBlocks; ++i) live.push_back(memory->allocate({.bytes = 64, .tag = tags[i % 2]}));
+  std::atomic<bool> stop{false};
+  std::thread other([&] {
+    while (!stop.load()) memory->deallocate(memory->allocate({.bytes = 300'000, .tag = Tag("other")}));
+  });
+  for (int round = 0; round < 20; ++round) {
+    for (const Holder& holder : memory->holders()) {
+      if (holder.tag == Tag("other")) continue;
+      const std::size_t blocks = kBlocks / 2 + (holder.tag == tags[0] ? kBlocks % 2 : 0);
+      ASSERT_EQ(holder.blocks, blocks);
+      ASSERT_EQ(holder.bytes, 64 * blocks);
+    }
+  }
+  stop.store(true);
+  other.join();
+  EXPECT_EQ(memory->holders().size(), 2U);
+  for (const Block& block : live) memory->deallocate(block);
+  EXPECT_TRUE(memory->holders().empty());
 }
 
 }  // namespace
