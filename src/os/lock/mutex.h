@@ -45,7 +45,7 @@ class BERTH_CAPABILITY("mutex") Mutex {
  private:
   friend class ForkRegistry;
 
-  bool try_lock() noexcept BERTH_TRY_ACQUIRE(true) {
+  bool try_lock() noexcept {
     std::uint32_t expected = 0;
     // acquire: what the last holder wrote is visible from here on.
     return held_.compare_exchange_strong(expected, 1, std::memory_order_acquire, std::memory_order_relaxed);
@@ -62,7 +62,7 @@ class BERTH_CAPABILITY("mutex") Mutex {
     return waiters_.load(std::memory_order_seq_cst) != 0;
   }
   // For a thread that has announced that it waits.
-  bool try_lock_announced() noexcept BERTH_TRY_ACQUIRE(true) { return held_.load(std::memory_order_seq_cst) == 0 && try_lock(); }
+  bool try_lock_announced() noexcept { return held_.load(std::memory_order_seq_cst) == 0 && try_lock(); }
   void lock_slowly() noexcept;
   void await_hand_over() noexcept;
   void wake() noexcept;
