@@ -72,6 +72,7 @@ class ArenaStrategy : public Arena {
       if (verdict != BlockVerdict::ok) return verdict;
       complete(known, block, entry->known());
       entry->live = false;
+      ++changes_;
       usage_.count_free(entry->bytes);
       if (when == When::later || live_end() > entry->offset) return BlockVerdict::ok;
     }
@@ -114,7 +115,7 @@ class ArenaStrategy : public Arena {
     const Entry* const entry = find(block.data);
     const BlockVerdict verdict = judge(entry, block, next_serial_);
     if (verdict != BlockVerdict::ok) return verdict;
-    ++uses_;
+    ++changes_;
     return users_.add(stream) ? Result<BlockVerdict>(BlockVerdict::ok)
                               : Failure{ErrorCode::out_of_memory, 0, "no heap for the block's list of streams"};
   }
@@ -306,24 +307,28 @@ class ArenaStrategy : public Arena {
     return last == entries_.rend() ? 0 : last->offset + last->bytes;
   }
 
-  // The end of what a block or a stream may use. Releases the lock.
+  // The end of what a block, or the work of a stream, may use. Releases the lock while it asks the streams: their answer
+  // counts only if nothing was allocated, freed or used on another stream meanwhile.
   std::size_t used_end(bool wait) noexcept BERTH_REQUIRES(mutex_) {
     if (!dirty_.empty()) (void)settle_dirty({}, wait);
-    const std::size_t reset = dirty_.empty() ? 0 : dirty_top_;
-    const std::uint64_t uses = uses_;
-    if (live_end() == top_) return std::max(reset, top_);
+    const std::uint64_t changes = changes_;
+    const bool done = live_end() == top_ || are_users_done(wait);
+    const std::size_t used = done && changes == changes_ ? live_end() : top_;
+    return dirty_.empty() ? used : std::max(used, dirty_top_);
+  }
+
+  bool are_users_done(bool wait) noexcept BERTH_REQUIRES(mutex_) {
     BlockUsers asked;
     try {
       asked = users_;
     } catch (const std::bad_alloc&) {
-      return std::max(reset, top_);
+      return false;
     }
-    const bool done = os::unlocked(mutex_, [&] {
-      const bool past = asked.are_done(wait);
+    return os::unlocked(mutex_, [&] {
+      const bool done = asked.are_done(wait);
       asked = {};
-      return past;
+      return done;
     });
-    return std::max(reset, done && uses == uses_ ? live_end() : top_);
   }
 
   // Decommits what is behind the last live block, but for so many bytes, once no stream's work uses it.
@@ -333,9 +338,11 @@ class ArenaStrategy : public Arena {
     std::size_t to = 0;
     {
       const os::Lock lock(mutex_);
-      std::size_t used = used_end(wait);
-      wait_for_growth();
-      used = std::max(used, live_end());  // which may have grown
+      std::size_t used = 0;
+      do {  // nothing releases the lock between the answer and its use
+        wait_for_growth();
+        used = used_end(wait);
+      } while (growing_);
       const std::size_t keep = try_add(used, keep_bytes).value_or(capacity_);
       from = try_align_up(keep, unit()).value_or(capacity_);
       to = committed();
@@ -384,7 +391,7 @@ class ArenaStrategy : public Arena {
       return Failure{ErrorCode::out_of_memory, 0, "no heap for the block's entry"};
     }
     top_ = offset + request.bytes;
-    ++uses_;
+    ++changes_;
     usage_.count_allocation(request.bytes);
     block.data = base_ + offset;
     block.serial = next_serial_++;
@@ -460,7 +467,7 @@ class ArenaStrategy : public Arena {
   std::uint64_t resets_ BERTH_GUARDED_BY(mutex_) = 1;    // incremented by each reset that adds to dirty_
   std::vector<Entry> entries_ BERTH_GUARDED_BY(mutex_);  // by offset, not overlapping
   std::size_t top_ BERTH_GUARDED_BY(mutex_) = 0;         // end of entries <= top_ <= capacity_
-  std::uint64_t uses_ BERTH_GUARDED_BY(mutex_) = 0;      // incremented when a stream may begin to use a block
+  std::uint64_t changes_ BERTH_GUARDED_BY(mutex_) = 0;   // incremented by each allocation, free and use on another stream
   Usage usage_ BERTH_GUARDED_BY(mutex_);                 // in use: the sum of live entries' bytes
   std::uint64_t next_serial_ BERTH_GUARDED_BY(mutex_) = 1;
 };

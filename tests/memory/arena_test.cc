@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <thread>
 
@@ -124,6 +125,37 @@ TEST(Arena, KeepsWhatAStreamMayStillUse) {
   stream.synchronize();
   scratch->release_cached();
   EXPECT_EQ(scratch->stats().committed_bytes, 0U);
+}
+
+// While deallocate_now waits for a stream, the program gives that stream more work, and frees, or resets, what it is for.
+TEST(Arena, KeepsWhatIsFreedWhileItWaitsForAStream) {
+  for (const bool resets : {false, true}) {
+    const auto scratch = arena("cpu", 1_MiB);
+    const Stream stream = make_stream("cpu");
+    const Block used = scratch->allocate({.bytes = 65536, .stream = stream});
+    const Block last = scratch->allocate({.bytes = 65536, .stream = stream});
+    std::atomic<bool> first{false};
+    std::atomic<bool> second{false};
+    stream.enqueue([&] {
+      while (!first.load()) std::this_thread::yield();
+    });
+    std::thread freeing([&] { scratch->deallocate_now(last); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // it waits by now, or the test shows less
+    stream.enqueue([&] {
+      while (!second.load()) std::this_thread::yield();
+      std::memset(used.data, 1, used.bytes);
+    });
+    scratch->deallocate(used);
+    if (resets) scratch->reset();
+    first.store(true);
+    freeing.join();
+    EXPECT_GE(scratch->stats().committed_bytes, 65536U);
+    second.store(true);
+    stream.synchronize();
+    scratch->release_cached();
+    EXPECT_EQ(scratch->stats().committed_bytes, 0U);
+    EXPECT_EQ(scratch->audit(), "");
+  }
 }
 
 TEST(Arena, OutlivesItsHandleWhileStoragesUseIt) {
