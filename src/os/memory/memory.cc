@@ -2,12 +2,10 @@
 #include "os/memory/memory.h"
 
 #include <linux/mempolicy.h>
-#include <sched.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -38,47 +36,40 @@ constexpr int kReserve = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 
 // ---- addresses that were lost
 
-// Reserved addresses that another's mapping may have taken (see below): they are never touched again. There are none in
-// nearly every process; when there are several, pages are no longer moved.
+// Reserved addresses that another's mapping may have taken (see below): they are never touched again. There are none
+// in nearly every process; when there are several, pages are no longer moved.
 class LostAddresses {
  public:
   bool overlap(const void* address, std::size_t bytes) const noexcept {
-    const std::uint32_t count = count_.load(std::memory_order_acquire);
+    const std::uint32_t count = count_.load(std::memory_order_relaxed);
+    if (count > kRoom) return true;  // it is not known which
     const auto begin = reinterpret_cast<std::uintptr_t>(address);
     for (std::uint32_t i = 0; i < count; ++i) {
-      if (begin < spans_[i].end.load(std::memory_order_relaxed) && spans_[i].begin.load(std::memory_order_relaxed) < begin + bytes)
-        return true;
+      // acquire: pairs with add. A span that is being added is its thread's concern until then.
+      const std::uintptr_t end = spans_[i].end.load(std::memory_order_acquire);
+      if (begin < end && spans_[i].begin.load(std::memory_order_relaxed) < begin + bytes) return true;
     }
     return false;
   }
-  bool are_many() const noexcept { return count_.load(std::memory_order_relaxed) == kMost; }
+  bool are_many() const noexcept { return count_.load(std::memory_order_relaxed) >= kMany; }
 
   void add(const void* address, std::size_t bytes) noexcept {
+    const std::uint32_t index = count_.fetch_add(1, std::memory_order_relaxed);
+    if (index >= kRoom) return;
     const auto begin = reinterpret_cast<std::uintptr_t>(address);
-    while (busy_.exchange(true, std::memory_order_acquire)) sched_yield();
-    const std::uint32_t count = count_.load(std::memory_order_relaxed);
-    if (count != 0 && (spans_[count - 1].end.load(std::memory_order_relaxed) == begin || count == kMost)) {
-      // The last span grows, if need be over what is ours: that is lost as well.
-      Span& last = spans_[count - 1];
-      last.begin.store(std::min(last.begin.load(std::memory_order_relaxed), begin), std::memory_order_relaxed);
-      last.end.store(std::max(last.end.load(std::memory_order_relaxed), begin + bytes), std::memory_order_relaxed);
-    } else {
-      spans_[count].begin.store(begin, std::memory_order_relaxed);
-      spans_[count].end.store(begin + bytes, std::memory_order_relaxed);
-      count_.store(count + 1, std::memory_order_release);  // release: the span is complete
-    }
-    busy_.store(false, std::memory_order_release);
+    spans_[index].begin.store(begin, std::memory_order_relaxed);
+    spans_[index].end.store(begin + bytes, std::memory_order_release);
   }
 
  private:
-  static constexpr std::uint32_t kMost = 8;
+  static constexpr std::uint32_t kMany = 8;
+  static constexpr std::uint32_t kRoom = 64;  // for threads that move pages while the eighth span is added
   struct Span {
     std::atomic<std::uintptr_t> begin{0};
     std::atomic<std::uintptr_t> end{0};
   };
   std::atomic<std::uint32_t> count_{0};
-  std::atomic<bool> busy_{false};
-  std::array<Span, kMost> spans_;
+  std::array<Span, kRoom> spans_;
 };
 constinit LostAddresses g_lost;
 
@@ -124,18 +115,23 @@ bool is_near_most_mappings() noexcept {
   return near;
 }
 
-// Reserves what a failed mremap has left unmapped. False: part of it is another's by now, or may be.
-bool reserve_again(void* address, std::size_t bytes) noexcept {
+// Reserves what is unmapped of a range, and returns how many bytes that was. Never maps over what is there.
+std::size_t reserve_holes(void* address, std::size_t bytes) noexcept {
   void* const got = mmap(address, bytes, PROT_NONE, kReserve | MAP_FIXED_NOREPLACE, -1, 0);
-  if (got == address) return true;
+  if (got == address) return bytes;
   if (got != MAP_FAILED) munmap(got, bytes);  // before Linux 4.17 the address is a hint
-  if (bytes == page_bytes()) {
-    g_lost.add(address, bytes);
-    return false;
-  }
+  if (bytes == page_bytes()) return 0;
   const std::size_t half = align_down(bytes / 2, page_bytes());
-  const bool first = reserve_again(address, half);
-  return reserve_again(at(address, half), bytes - half) && first;
+  return reserve_holes(address, half) + reserve_holes(at(address, half), bytes - half);
+}
+
+// Takes back a range that a failed mremap may have unmapped: all of it, or none because the kernel failed before that.
+// Otherwise part of it is another's by now, or may be, and the range is lost.
+bool take_back(void* address, std::size_t bytes) noexcept {
+  const std::size_t holes = reserve_holes(address, bytes);
+  if (holes == bytes || (holes == 0 && is_near_most_mappings())) return true;
+  g_lost.add(address, bytes);
+  return false;
 }
 
 // Moves one mapping. After a failure, the target is reserved as before, or it is lost.
@@ -144,7 +140,7 @@ Moved move_mapping(void* from, void* to, std::size_t bytes) noexcept {
   if (must_fail("mremap")) return Moved::no;
   if (mremap(from, bytes, bytes, kMove | MREMAP_DONTUNMAP, to) != MAP_FAILED) return Moved::yes;
   const int reason = errno;
-  const bool ours = is_near_most_mappings() || reserve_again(to, bytes);
+  const bool ours = take_back(to, bytes);
   errno = reason;
   return ours ? Moved::no : Moved::target_lost;
 }
@@ -155,7 +151,7 @@ bool move_back(void* from, void* to, std::size_t bytes) noexcept {
     const std::size_t piece = mapping_bytes(at(to, done), bytes - done);
     const bool moved = mremap(at(to, done), piece, piece, kMove | MREMAP_DONTUNMAP, at(from, done)) != MAP_FAILED ||
                        // At the limits of the process only this works; the addresses are unmapped for an instant.
-                       (mremap(at(to, done), piece, piece, kMove, at(from, done)) != MAP_FAILED && reserve_again(at(to, done), piece));
+                       (mremap(at(to, done), piece, piece, kMove, at(from, done)) != MAP_FAILED && take_back(at(to, done), piece));
     if (!moved) return false;
     done += piece;
   }
