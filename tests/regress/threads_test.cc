@@ -95,20 +95,22 @@ void real_time_thread_sleeps(const std::function<void()>& take, const std::funct
   std::thread normal([&] {
     stay_on_one_processor();
     take();
-    std::atomic<bool> allowed{true};
+    std::atomic<bool> runs{false};
+    bool allowed = false;
     long slept = 0;
     std::thread real_time([&] {  // inherits the processor
-      allowed.store(become_real_time());
-      if (!allowed.load()) return;
-      wait();
+      allowed = become_real_time();
+      runs.store(true);
+      if (!allowed) return;
+      wait();  // with the processor to itself until it sleeps
       rusage used{};
       getrusage(RUSAGE_THREAD, &used);
       slept = used.ru_nvcsw;
     });
-    sched_yield();
+    while (!runs.load()) sched_yield();
     give();
     real_time.join();
-    if (!allowed.load()) GTEST_SKIP() << "no real-time priority without CAP_SYS_NICE";
+    if (!allowed) GTEST_SKIP() << "no real-time priority without CAP_SYS_NICE";
     EXPECT_GE(slept, 1);
   });
   normal.join();

@@ -26,10 +26,10 @@ bool has_fence_for_all_threads() noexcept {
   return has;
 }
 
-void fence_all_threads() noexcept {
+bool fence_all_threads() noexcept {
   // It worked when the gates were made. Only a seccomp filter installed since then can reject it;
   // MEMBARRIER_CMD_GLOBAL is the slow equivalent.
-  if (has_fence_for_all_threads() && !try_fence_all_threads()) membarrier(MEMBARRIER_CMD_GLOBAL);
+  return !has_fence_for_all_threads() || try_fence_all_threads() || membarrier(MEMBARRIER_CMD_GLOBAL);
 }
 
 namespace {

@@ -26,7 +26,7 @@ namespace berth::internal::os {
 // Whether there is such a fence (membarrier). Without it (old or sandboxed kernels), and under ThreadSanitizer,
 // which does not model it, a gate is an ordinary spin lock.
 bool has_fence_for_all_threads() noexcept;
-void fence_all_threads() noexcept;
+bool fence_all_threads() noexcept;  // false: the kernel refuses it since (a seccomp filter)
 
 // The owner reads the pass when it enters: a number that the closers choose, 0 when the gate is closed. The
 // owner has to read a limit anyway, so one load serves both.

@@ -4,9 +4,9 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
-#include <climits>
 #include <cstdlib>
 
 #include "os/lock/gate.h"
@@ -99,9 +99,10 @@ void ForkListener::stop_listening() noexcept { ForkRegistry::remove(*this); }
 namespace {
 
 // Not a cancellation point, unlike the C library's waits. Returns when woken, when the word has another value, or for no
-// reason.
-void sleep_while(const std::atomic<std::uint32_t>& word, std::uint32_t value) noexcept {
-  (void)syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, value, nullptr, nullptr, 0);
+// reason. A waiter that could not fence may be overlooked by an unlock, and looks again by itself.
+void sleep_while(const std::atomic<std::uint32_t>& word, std::uint32_t value, bool fenced) noexcept {
+  const timespec a_while{0, 1'000'000};
+  (void)syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, value, fenced ? nullptr : &a_while, nullptr, 0);
 }
 void wake_one(const std::atomic<std::uint32_t>& word) noexcept {
   (void)syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
@@ -125,22 +126,22 @@ void Mutex::lock_slowly() noexcept {
     if (held_.load(std::memory_order_relaxed) == 0 && try_lock()) return;
   }
   waiters_.fetch_add(1, std::memory_order_seq_cst);
-  fence_all_threads();
+  const bool fenced = fence_all_threads();
   for (int woken = 0; !try_lock_announced(); ++woken) {
     if (woken >= kPatience && starved_.exchange(1, std::memory_order_seq_cst) == 0) {
       await_hand_over();
       break;
     }
-    sleep_while(held_, 1);
+    sleep_while(held_, 1, fenced);
   }
   waiters_.fetch_sub(1, std::memory_order_relaxed);
 }
 
 // REQUIRES: starved_ is this thread's.
 void Mutex::await_hand_over() noexcept {
-  fence_all_threads();  // an unlock sees starved_, or try_lock sees that it is free
+  const bool fenced = fence_all_threads();  // an unlock sees starved_, or try_lock sees that it is free
   while (!try_lock_announced()) {
-    sleep_while(handed_, 0);
+    sleep_while(handed_, 0, fenced);
     // acquire: the holder that handed it over
     if (handed_.load(std::memory_order_acquire) != 0) break;
   }
