@@ -31,9 +31,9 @@ function(berth_compile target)
   endif()
 endfunction()
 
-# A unity build compiles the files of a folder as one, which takes a third of the time: most of it goes into headers. So
-# files of one folder have no two helpers of one name. For a change to a single file, or a compile_commands.json with
-# every file, configure with -DCMAKE_UNITY_BUILD=OFF.
+# A unity build compiles the files of a folder as one, which takes a third of the time: most of it goes into
+# headers. So files of one folder have no two helpers of one name. For a change to a single file, or a
+# compile_commands.json with every file, configure with -DCMAKE_UNITY_BUILD=OFF.
 function(berth_unite target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)
   get_target_property(sources ${target} SOURCES)
@@ -45,7 +45,8 @@ function(berth_unite target)
   endforeach()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(${target} PRIVATE -Wno-subobject-linkage)  # gcc takes a source that another includes for a header
-    # From this size on gcc lets a file grow by 40 % at most, and inlines less than in its parts, each compiled alone.
+    # From this size on gcc lets a file grow by 40 % at most, and inlines less than in its parts, each compiled
+    # alone.
     target_compile_options(${target} PRIVATE --param=large-unit-insns=1000000 --param=ipa-cp-large-unit-insns=1000000)
   endif()
 endfunction()

@@ -7,7 +7,8 @@ set(BERTH_CUDA_ARCHITECTURES "75-virtual;90-real" CACHE STRING
 
 set(berth_cuda OFF)
 if(BERTH_CUDA STREQUAL "AUTO" AND NOT BERTH_SANITIZE STREQUAL "")
-  # The driver and a sanitizer's address space do not go together, and nvcc wants another compiler than some of them.
+  # The driver and a sanitizer's address space do not go together, and nvcc wants another compiler than some of
+  # them.
 elseif(BERTH_CUDA)
   include(CheckLanguage)
   if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
@@ -33,15 +34,15 @@ elseif(BERTH_CUDA)
 endif()
 message(STATUS "CUDA backend: ${berth_cuda}")
 
-# berth_compile_cuda(target): for kernels, each file on its own, also where CMake (3.31 and later) unites those of CUDA. The
-# standard is set by hand: CMake 3.25 knows none later than 17 for nvcc.
+# berth_compile_cuda(target): for kernels, each file on its own, also where CMake (3.31 and later) unites those
+# of CUDA. The standard is set by hand: CMake 3.25 knows none later than 17 for nvcc.
 function(berth_compile_cuda target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD OFF CUDA_VISIBILITY_PRESET hidden POSITION_INDEPENDENT_CODE ON CUDA_RUNTIME_LIBRARY Static)
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20;-Xcompiler=-Wall,-Wextra,-fno-omit-frame-pointer>)
 endfunction()
 
-# berth_cuda_images(VARIABLE FOLDER NAME...): compiles each FOLDER/NAME.cu to NAME.fatbin, code for every architecture in one file,
-# and sets VARIABLE to their paths.
+# berth_cuda_images(VARIABLE FOLDER NAME...): compiles each FOLDER/NAME.cu to NAME.fatbin, code for every
+# architecture in one file, and sets VARIABLE to their paths.
 function(berth_cuda_images variable folder)
   set(flags ${berth_cuda_kernel_options} -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_SOURCE_DIR}/src -Xfatbin=-compress-all)
   foreach(architecture ${BERTH_CUDA_ARCHITECTURES})

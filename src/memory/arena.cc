@@ -307,8 +307,8 @@ class ArenaStrategy : public Arena {
     return last == entries_.rend() ? 0 : last->offset + last->bytes;
   }
 
-  // The end of what a block, or the work of a stream, may use. Releases the lock while it asks the streams: their answer
-  // counts only if nothing was allocated, freed or used on another stream meanwhile.
+  // The end of what a block, or the work of a stream, may use. Releases the lock while it asks the streams:
+  // their answer counts only if nothing was allocated, freed or used on another stream meanwhile.
   std::size_t used_end(bool wait) noexcept BERTH_REQUIRES(mutex_) {
     if (!dirty_.empty()) (void)settle_dirty({}, wait);
     const std::uint64_t changes = changes_;

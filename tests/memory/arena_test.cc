@@ -127,7 +127,8 @@ TEST(Arena, KeepsWhatAStreamMayStillUse) {
   EXPECT_EQ(scratch->stats().committed_bytes, 0U);
 }
 
-// While deallocate_now waits for a stream, the program gives that stream more work, and frees, or resets, what it is for.
+// While deallocate_now waits for a stream, the program gives that stream more work, and frees, or resets, what
+// it is for.
 TEST(Arena, KeepsWhatIsFreedWhileItWaitsForAStream) {
   for (const bool resets : {false, true}) {
     const auto scratch = arena("cpu", 1_MiB);

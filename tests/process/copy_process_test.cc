@@ -55,8 +55,8 @@ TEST(CopyProcess, ANumberThatIsSetCountsMoreThanTheVariable) {
   EXPECT_EQ(copy_helper("set-threads", "BERTH_THREADS=nonsense").output, "3\n");
 }
 
-// The stack size of threads in some C libraries. A copy with non-temporal stores may need more, but has 16 MiB at
-// least. Here, and not with the other tests of copies, because a sanitizer makes frames larger.
+// The stack size of threads in some C libraries. A copy with non-temporal stores may need more, but has 16 MiB
+// at least. Here, and not with the other tests of copies, because a sanitizer makes frames larger.
 TEST(HostCopy, ATransposeFitsOnAStackOf128KiB) {
   std::vector<float> source(500 * 300, 1.0F);
   std::vector<double> target(source.size());

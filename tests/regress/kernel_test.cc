@@ -17,7 +17,8 @@ TEST(RegressKernel, AnMremapThatFailsHalfWayHurtsNobodyElse) {
   did(ran.output.substr(0, ran.output.find('\n')));
 }
 
-// Any kernel's may run out of memory after it has unmapped its target. Addresses that others took meanwhile are theirs.
+// Any kernel's may run out of memory after it has unmapped its target. Addresses that others took meanwhile are
+// theirs.
 TEST(RegressKernel, AddressesThatAreLostAreLeftAlone) {
   const Ran ran = run_command(BERTH_OLD_MREMAP " " + std::to_string(scaled(20'000, 1000)) + " 20");
   EXPECT_EQ(ran.exit_code, 0) << ran.output;

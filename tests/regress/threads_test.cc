@@ -19,8 +19,8 @@ namespace berth::testing {
 using namespace internal;
 namespace {
 
-// Cancels a thread while it is in `wait`, ends the wait, and returns whether the thread came out of it unharmed and was
-// cancelled then.
+// Cancels a thread while it is in `wait`, ends the wait, and returns whether the thread came out of it unharmed
+// and was cancelled then.
 class Cancelled {
  public:
   explicit Cancelled(std::function<void()> wait) : wait_(std::move(wait)) {}
@@ -89,8 +89,8 @@ void stay_on_one_processor() {
   ASSERT_EQ(pthread_setaffinity_np(pthread_self(), sizeof one, &one), 0);
 }
 
-// A normal thread has something; a real-time thread on the same processor waits for it, and must sleep: as long as it ran,
-// the other could not.
+// A normal thread has something; a real-time thread on the same processor waits for it, and must sleep: as long
+// as it ran, the other could not.
 void real_time_thread_sleeps(const std::function<void()>& take, const std::function<void()>& wait, const std::function<void()>& give) {
   std::thread normal([&] {
     stay_on_one_processor();

@@ -67,7 +67,8 @@ class BERTH_EXPORT Allocator : public BlockSource, public std::enable_shared_fro
   // pages are back with the device on return (or, while held, when the hold ends; or, inside a stream's host
   // function, which must not wait for streams, with a later trim). A small block has its pages in common with
   // other blocks: they are returned with the last one. Where a device commits in pieces
-  // (BackendProperties::piece_bytes), whole free pieces are returned; an arena returns what is behind its last live block.
+  // (BackendProperties::piece_bytes), whole free pieces are returned; an arena returns what is behind its last
+  // live block.
   void deallocate(const Block& block) noexcept;
   void deallocate_now(const Block& block) noexcept;
 
@@ -119,10 +120,10 @@ class BERTH_EXPORT Allocator : public BlockSource, public std::enable_shared_fro
   virtual Stats stats() const = 0;
 
   // Who holds how much, by tag, largest first: every live block, also those without a tag. While no thread
-  // allocates or frees, the sums equal in_use_bytes and live_blocks of stats(). As with stats(), an adaptor answers
-  // for the allocator below it, all users of that included; `track` answers only for the blocks that it passed
-  // through. It visits every block, a pool's in short steps, between which others are served: for reports, not for
-  // loops.
+  // allocates or frees, the sums equal in_use_bytes and live_blocks of stats(). As with stats(), an adaptor
+  // answers for the allocator below it, all users of that included; `track` answers only for the blocks that it
+  // passed through. It visits every block, a pool's in short steps, between which others are served: for
+  // reports, not for loops.
   virtual std::vector<Holder> holders() const = 0;
 
   // Everything it holds, block by block, as plain data: memory/snapshot.h. Cheap enough for production: it

@@ -16,10 +16,10 @@
 //     scratch->reset(before);           // everything since is free again, in constant time
 //
 // Freeing a block marks it dead; its bytes are reused only after a reset. The address range is reserved at
-// once; memory is committed as the arena grows, and stays committed until a trim, or a deallocate_now of the last
-// live block, which return what is behind the last live block. After a reset, a request on
-// another stream than those that used the reset memory waits for them, unless its stream is known to be ordered
-// after their work. Any thread may call anything.
+// once; memory is committed as the arena grows, and stays committed until a trim, or a deallocate_now of the
+// last live block, which return what is behind the last live block. After a reset, a request on another stream
+// than those that used the reset memory waits for them, unless its stream is known to be ordered after their
+// work. Any thread may call anything.
 namespace berth {
 
 // A position in an arena to reset to. The default is its start.

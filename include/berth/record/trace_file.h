@@ -39,8 +39,8 @@ struct TraceSummary {
 
 // Starts a trace in a new file; an existing file of that name is replaced. `%p` in the path stands for the
 // process id. While another process writes its trace to that file, as one that started this process does, this
-// one's is in PATH.PID. Throws AccessError(busy) when a trace is already running, ArgumentError when the file cannot be
-// created or the limit is too small. Any thread.
+// one's is in PATH.PID. Throws AccessError(busy) when a trace is already running, ArgumentError when the file
+// cannot be created or the limit is too small. Any thread.
 BERTH_EXPORT void start_trace(const std::string& path, const TraceFileOptions& options = {});
 
 // Ends the trace and closes the file. Events that other threads record concurrently may or may not be in it.

@@ -135,7 +135,8 @@ ThreadCache* CacheSet::find_or_add(StreamRef stream, const Ready& ready) noexcep
     while (ThreadCache* const retired = ThreadCaches::forget_retired(core_.id)) retired->owned = false;
     if (number) added = add(*number, stream.id());
   }
-  // Kept as a weak pointer: the thread keeps no pool alive, and when it ends it calls thread_ended of one that lives.
+  // Kept as a weak pointer: the thread keeps no pool alive, and when it ends it calls thread_ended of one that
+  // lives.
   if (added != nullptr) ThreadCaches::enter(std::shared_ptr<CacheOwner>(pool_.shared_from_this(), this), {core_.id, stream.state(), added});
   return added;
 }

@@ -63,8 +63,8 @@ struct PoolCore {
   void for_each_live(Visit visit) const {
     (void)visit_live(1, entries.used(), visit);
   }
-  // The same for up to `most` entries from `first` on. Returns the entry to go on with, or 0 after the last: a pool of many
-  // million blocks is visited in steps, between which others have the mutex.
+  // The same for up to `most` entries from `first` on. Returns the entry to go on with, or 0 after the last: a
+  // pool of many million blocks is visited in steps, between which others have the mutex.
   static constexpr std::uint32_t kVisitStep = 16'384;  // some tenths of a millisecond
   template <class Visit>
   std::uint32_t visit_live(std::uint32_t first, std::uint32_t most, Visit visit) const {

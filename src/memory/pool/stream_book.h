@@ -28,8 +28,8 @@ class StreamBook {
   // The stream that a block returns to.
   std::uint32_t stream_of(const BlockEntry* entry) const noexcept;
 
-  // Notes that a stream, by its number, uses a live block in addition to the block's own; nothing for no stream or its
-  // own. Fails when there is no heap. REQUIRES: the caller owns the entry.
+  // Notes that a stream, by its number, uses a live block in addition to the block's own; nothing for no stream
+  // or its own. Fails when there is no heap. REQUIRES: the caller owns the entry.
   Status note_use(BlockEntry* entry, StreamRef stream, std::uint32_t number) noexcept;
   // Whether a block that is freed must wait here for other streams; then it does, and `release` follows by
   // itself.

@@ -11,7 +11,8 @@ namespace berth::internal::os {
 
 // Creates an empty file, open for appending; an existing file is truncated. The descriptor is close-on-exec.
 Result<int> create_file(const char* path) noexcept;
-// The same, and as long as the descriptor is open the file is this process's: fails with `busy` when it is another's.
+// The same, and as long as the descriptor is open the file is this process's: fails with `busy` when it is
+// another's.
 Result<int> create_own_file(const char* path) noexcept;
 
 // Appends all of the bytes. After a failure any prefix of them may have been written.

@@ -34,8 +34,8 @@ bool fence_all_threads() noexcept {
 
 namespace {
 
-// Waits a little longer each time. After some yields it sleeps: a real-time thread that only yielded would keep the thread
-// that it waits for from running.
+// Waits a little longer each time. After some yields it sleeps: a real-time thread that only yielded would keep
+// the thread that it waits for from running.
 class Patience {
  public:
   void wait() noexcept {

@@ -98,8 +98,8 @@ void ForkListener::stop_listening() noexcept { ForkRegistry::remove(*this); }
 
 namespace {
 
-// Not a cancellation point, unlike the C library's waits. Returns when woken, when the word has another value, or for no
-// reason. A waiter that could not fence may be overlooked by an unlock, and looks again by itself.
+// Not a cancellation point, unlike the C library's waits. Returns when woken, when the word has another value,
+// or for no reason. A waiter that could not fence may be overlooked by an unlock, and looks again by itself.
 void sleep_while(const std::atomic<std::uint32_t>& word, std::uint32_t value, bool fenced) noexcept {
   const timespec a_while{0, 1'000'000};
   (void)syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, value, fenced ? nullptr : &a_while, nullptr, 0);

@@ -11,13 +11,14 @@
 // - It survives fork. Every live Mutex is on a list; before a fork all of them are locked, and parent and child
 //   unlock them afterwards, so a child never inherits a lock held by a thread it does not have. This needs the
 //   house rule: a thread holds at most one Mutex, and creates or destroys none while holding one.
-// - An uncontended lock is one compare-and-swap, an unlock one store and one load: less than half the cost of the C
-//   library's. What makes a store suffice is that a waiter pays for both: it announces itself and fences all threads
-//   (os/lock/gate.h) before it sleeps in the kernel, so that the holder's unlock is seen, or sees it.
+// - An uncontended lock is one compare-and-swap, an unlock one store and one load: less than half the cost of
+//   the C library's. What makes a store suffice is that a waiter pays for both: it announces itself and fences
+//   all threads (os/lock/gate.h) before it sleeps in the kernel, so that the holder's unlock is seen, or sees
+//   it.
 //
-// A waiter spins for about a microsecond and then sleeps, whatever its priority: a real-time thread never keeps the
-// holder from running. A waiter that was woken several times and found the mutex taken by others is handed it
-// by the next holder. Waiting is no cancellation point.
+// A waiter spins for about a microsecond and then sleeps, whatever its priority: a real-time thread never keeps
+// the holder from running. A waiter that was woken several times and found the mutex taken by others is handed
+// it by the next holder. Waiting is no cancellation point.
 //
 // REQUIRES: the mutex outlives every call, also an unlock after which another thread may hold it.
 namespace berth::internal::os {
@@ -50,8 +51,8 @@ class BERTH_CAPABILITY("mutex") Mutex {
     // acquire: what the last holder wrote is visible from here on.
     return held_.compare_exchange_strong(expected, 1, std::memory_order_acquire, std::memory_order_relaxed);
   }
-  // Releases it, and then looks for waiters: in that order for the compiler, and for the processor by the fence of the
-  // waiter. Where there is no such fence, all four accesses are sequentially consistent.
+  // Releases it, and then looks for waiters: in that order for the compiler, and for the processor by the fence
+  // of the waiter. Where there is no such fence, all four accesses are sequentially consistent.
   bool has_waiters_after_release() noexcept {
     if (g_waiters_fence.load(std::memory_order_relaxed)) [[likely]] {
       held_.store(0, std::memory_order_release);  // release: pairs with the acquire of try_lock
@@ -101,7 +102,8 @@ class BERTH_SCOPED_CAPABILITY Unlock {
   Mutex& mutex_;
 };
 
-// Runs `work` with the mutex released, and returns what it returns: `const Status done = unlocked(mutex_, [&] { return device.commit(...); });`
+// Runs `work` with the mutex released, and returns what it returns: `const Status done = unlocked(mutex_, [&] {
+// return device.commit(...); });`
 template <class Work>
 auto unlocked(Mutex& mutex, const Work& work) BERTH_REQUIRES(mutex) {
   const Unlock released(mutex);

@@ -36,8 +36,8 @@ constexpr int kReserve = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 
 // ---- addresses that were lost
 
-// Reserved addresses that another's mapping may have taken (see below): they are never touched again. There are none
-// in nearly every process; when there are several, pages are no longer moved.
+// Reserved addresses that another's mapping may have taken (see below): they are never touched again. There are
+// none in nearly every process; when there are several, pages are no longer moved.
 class LostAddresses {
  public:
   bool overlap(const void* address, std::size_t bytes) const noexcept {
@@ -79,12 +79,12 @@ constexpr Failure kLost{ErrorCode::out_of_memory, EEXIST, "another mapping may h
 
 constexpr int kMove = MREMAP_MAYMOVE | MREMAP_FIXED;
 
-// mremap first unmaps its target, and may fail then: before Linux 6.17 always where the source is more than one mapping,
-// and on every kernel when it runs out of memory. Another thread's mapping may land in the hole. So a source is moved one
-// mapping at a time, and a hole is reserved again, but never over what is there by then.
+// mremap first unmaps its target, and may fail then: before Linux 6.17 always where the source is more than one
+// mapping, and on every kernel when it runs out of memory. Another thread's mapping may land in the hole. So a
+// source is moved one mapping at a time, and a hole is reserved again, but never over what is there by then.
 
-// Whether the range is part of one mapping. Asks for one page more in place: the kernel refuses with EFAULT if the range is
-// not, and otherwise because the page behind it is mapped.
+// Whether the range is part of one mapping. Asks for one page more in place: the kernel refuses with EFAULT if
+// the range is not, and otherwise because the page behind it is mapped.
 bool is_one_mapping(void* address, std::size_t bytes) noexcept {
   if (mremap(address, bytes, bytes + page_bytes(), 0) == MAP_FAILED) return errno != EFAULT;
   munmap(at(address, bytes), page_bytes());  // it was not
@@ -102,7 +102,8 @@ std::size_t mapping_bytes(void* address, std::size_t most) noexcept {
   return least;
 }
 
-// Whether the process has nearly all the mappings that it may have: mremap then fails before it unmaps anything.
+// Whether the process has nearly all the mappings that it may have: mremap then fails before it unmaps
+// anything.
 bool is_near_most_mappings() noexcept {
   constexpr std::size_t kPages = 17;  // the kernel keeps a distance of five
   const std::size_t page = page_bytes();
@@ -125,8 +126,8 @@ std::size_t reserve_holes(void* address, std::size_t bytes) noexcept {
   return reserve_holes(address, half) + reserve_holes(at(address, half), bytes - half);
 }
 
-// Takes back a range that a failed mremap may have unmapped: all of it, or none because the kernel failed before that.
-// Otherwise part of it is another's by now, or may be, and the range is lost.
+// Takes back a range that a failed mremap may have unmapped: all of it, or none because the kernel failed
+// before that. Otherwise part of it is another's by now, or may be, and the range is lost.
 bool take_back(void* address, std::size_t bytes) noexcept {
   const std::size_t holes = reserve_holes(address, bytes);
   if (holes == bytes || (holes == 0 && is_near_most_mappings())) return true;
@@ -150,7 +151,8 @@ bool move_back(void* from, void* to, std::size_t bytes) noexcept {
   for (std::size_t done = 0; done < bytes;) {
     const std::size_t piece = mapping_bytes(at(to, done), bytes - done);
     const bool moved = mremap(at(to, done), piece, piece, kMove | MREMAP_DONTUNMAP, at(from, done)) != MAP_FAILED ||
-                       // At the limits of the process only this works; the addresses are unmapped for an instant.
+                       // At the limits of the process only this works; the addresses are unmapped for an
+                       // instant.
                        (mremap(at(to, done), piece, piece, kMove, at(from, done)) != MAP_FAILED && take_back(at(to, done), piece));
     if (!moved) return false;
     done += piece;

@@ -23,8 +23,9 @@ Status release(void* address, std::size_t bytes) noexcept;
 
 // Remaps the pages without copying: `to` (reserved, not committed) takes over the contents, `from` is not
 // committed afterwards.
-// REQUIRES: the ranges do not overlap. On failure both are as they were, but for device_lost; and except for addresses of
-// `to` that another thread's mapping may have taken while the kernel failed: all calls refuse these from then on.
+// REQUIRES: the ranges do not overlap. On failure both are as they were, but for device_lost; and except for
+// addresses of `to` that another thread's mapping may have taken while the kernel failed: all calls refuse
+// these from then on.
 Status move(void* from, void* to, std::size_t bytes) noexcept;
 
 // A hint; it is not an error when the kernel cannot follow it.

@@ -4,8 +4,8 @@
 #include <pthread.h>
 
 // Disables the cancellation of the calling thread during its lifetime. Most blocking calls of the C library are
-// cancellation points, at which pthread_cancel unwinds the thread: in the middle of our functions, many of which are
-// noexcept, that ends the process. The thread is cancelled at the first such point after ours.
+// cancellation points, at which pthread_cancel unwinds the thread: in the middle of our functions, many of
+// which are noexcept, that ends the process. The thread is cancelled at the first such point after ours.
 namespace berth::internal::os {
 
 class NoCancel {

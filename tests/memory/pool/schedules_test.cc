@@ -11,8 +11,8 @@
 #include "support/everything.h"
 #include "support/scale.h"
 
-// Random programs of one thread over several streams, each on a simulated device that runs the work in an order of its
-// own: no block is handed out while work that was enqueued may still write to it.
+// Random programs of one thread over several streams, each on a simulated device that runs the work in an order
+// of its own: no block is handed out while work that was enqueued may still write to it.
 namespace berth::testing {
 
 using namespace internal;

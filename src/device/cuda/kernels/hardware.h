@@ -8,9 +8,9 @@
 #include "berth/base/float_types.h"
 
 // The conversion instructions of NVIDIA GPUs as functions of bits, with the hardware's own treatment of NaN and
-// overflow. They are emulated on the host, so that code built on them can be tested without a GPU, and on devices
-// that do not have them: those for pairs of 16-bit floats came with compute capability 8.0, those for 8-bit floats
-// with 8.9.
+// overflow. They are emulated on the host, so that code built on them can be tested without a GPU, and on
+// devices that do not have them: those for pairs of 16-bit floats came with compute capability 8.0, those for
+// 8-bit floats with 8.9.
 #ifdef __CUDACC__
 #define BERTH_BOTH __host__ __device__ __forceinline__
 #else

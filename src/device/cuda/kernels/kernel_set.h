@@ -11,8 +11,8 @@
 #include "berth/base/result.h"
 #include "device/cuda/kernels/launch.h"
 
-// The kernels of this build. They are compiled to images for several architectures, which are embedded in the library
-// and which the driver loads at first use: berth needs no CUDA runtime. Any thread.
+// The kernels of this build. They are compiled to images for several architectures, which are embedded in the
+// library and which the driver loads at first use: berth needs no CUDA runtime. Any thread.
 namespace berth::internal::device::cuda {
 
 struct KernelSet {
@@ -30,7 +30,8 @@ struct KernelSet {
   static Result<const KernelSet*> get() noexcept;
 };
 
-// Enqueues a kernel with kThreads threads per block, and `task` as its parameter. REQUIRES: the set has the kernel.
+// Enqueues a kernel with kThreads threads per block, and `task` as its parameter. REQUIRES: the set has the
+// kernel.
 Status launch(CUkernel kernel, std::uint64_t blocks, const void* task, StreamHandle stream) noexcept;
 
 }  // namespace berth::internal::device::cuda

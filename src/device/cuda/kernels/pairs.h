@@ -6,8 +6,8 @@
 #include "berth/base/dtype.h"
 #include "device/cuda/kernels/integer_quads.h"
 
-// The pairs of dtypes with kernels of their own, and the names of those: rows_f32_bf16. Equal dtypes stand for all
-// dtypes of their size, and mean a move without conversion.
+// The pairs of dtypes with kernels of their own, and the names of those: rows_f32_bf16. Equal dtypes stand for
+// all dtypes of their size, and mean a move without conversion.
 namespace berth::internal::device::cuda {
 
 // clang-format off
