@@ -29,6 +29,11 @@ class Relaxed {
       *static_cast<volatile T*>(&value_) = value;
   }
 
+  // An atomic read-modify-write: stores the new value if there is the expected one, and returns whether it did.
+  bool replace(T expected, T desired) noexcept {
+    return __atomic_compare_exchange_n(&value_, &expected, desired, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  }
+
   // An atomic read-modify-write: several threads may add at once.
   void add(std::make_signed_t<T> change) noexcept { __atomic_fetch_add(&value_, static_cast<T>(change), __ATOMIC_RELAXED); }
 

@@ -125,7 +125,7 @@ Block Allocator::allocate_parts(std::size_t bytes, std::size_t alignment, Stream
     const CacheFront& front = t_front;
     Tag known = tag;
     const ThreadCache::Taken taken = fast_path::take(front, id_, bytes, alignment, stream, known);
-    if (taken.entry != nullptr) [[likely]]
+    if (taken.block) [[likely]]
       return fast_path::block_of(*front.cache, taken, bytes, usual_alignment_, device_, known, id_);
   }
   return allocate_slowly(bytes, alignment, stream, tag, site);
@@ -137,7 +137,7 @@ Block Allocator::allocate_parts(std::size_t bytes, std::size_t alignment, Stream
     const CacheFront& front = t_front;
     Tag known = tag;
     const ThreadCache::Taken taken = fast_path::take(front, id_, bytes, alignment, stream, known);
-    if (taken.entry != nullptr) {
+    if (taken.block) {
       if (is_traced()) trace_allocation(id_, taken.serial, bytes, front.cache->stream_id, known);
       tally_allocation(device_.key(), known, bytes);
       return fast_path::block_of(*front.cache, taken, bytes, usual_alignment_, device_, known, id_);

@@ -19,7 +19,7 @@ inline bool serves(const CacheFront& front, std::uint64_t allocator_id, StreamRe
   return ((front.allocator ^ allocator_id) | (front.stream_bits() ^ reinterpret_cast<std::uintptr_t>(stream.state())) | alignment) == 0;
 }
 
-// Takes a block from the thread's front cache. A null entry means that the cache has none, and nothing has
+// Takes a block from the thread's front cache. A null block means that the cache has none, and nothing has
 // changed. An empty `tag` is set to the thread's current tag.
 inline ThreadCache::Taken take(const CacheFront& front, std::uint64_t allocator_id, std::size_t bytes, std::size_t alignment,
                                StreamRef stream, Tag& tag) noexcept {
@@ -27,13 +27,13 @@ inline ThreadCache::Taken take(const CacheFront& front, std::uint64_t allocator_
     return {};
   if (!tag) [[likely]]
     tag = t_current_tag;
-  return front.cache->take(bytes, BlockEntry::make_label(allocator_id, tag, 0));
+  return front.cache->take(bytes, BlockEntry::make_label(allocator_id, tag));
 }
 
 // The same block as the value that the caller receives.
 inline Block block_of(const ThreadCache& cache, const ThreadCache::Taken& taken, std::size_t bytes, std::size_t alignment, Device device,
                       Tag tag, std::uint64_t allocator_id) noexcept {
-  return {.data = cache.address(taken.entry),
+  return {.data = taken.data,
           .bytes = bytes,
           .alignment = alignment,
           .device = device,
@@ -41,7 +41,7 @@ inline Block block_of(const ThreadCache& cache, const ThreadCache::Taken& taken,
           .stream_id = cache.stream_id,
           .serial = taken.serial,
           .allocator_id = allocator_id,
-          .cookie = EntryRange::cookie(taken.entry)};
+          .cookie = taken.block.cookie()};
 }
 
 // False: the block is not from the thread's front cache, or does not match its entry; nothing has changed.

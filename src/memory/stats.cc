@@ -9,6 +9,7 @@ void Stats::write_json(JsonWriter& json) const {
   json.member("in_use_bytes", in_use_bytes).member("cached_bytes", cached_bytes).member("committed_bytes", committed_bytes);
   json.member("peak_in_use_bytes", peak_in_use_bytes)
       .member("peak_committed_bytes", peak_committed_bytes)
+      .member("table_bytes", table_bytes)
       .member("live_blocks", live_blocks);
   json.member("allocations", allocations).member("frees", frees).member("failures", failures);
   json.member("commits", commits).member("decommits", decommits);

@@ -29,6 +29,8 @@ constexpr Metric kMetrics[] = {
      [](const Stats& s) { return std::uint64_t{s.peak_in_use_bytes}; }},
     {"berth_peak_committed_bytes", "gauge", "The most bytes committed so far.",
      [](const Stats& s) { return std::uint64_t{s.peak_committed_bytes}; }},
+    {"berth_table_bytes", "gauge", "Host memory of the allocator's own tables.",
+     [](const Stats& s) { return std::uint64_t{s.table_bytes}; }},
     {"berth_live_blocks", "gauge", "Live blocks.", [](const Stats& s) { return s.live_blocks; }},
     {"berth_allocations_total", "counter", "Requests that succeeded.", [](const Stats& s) { return s.allocations; }},
     {"berth_frees_total", "counter", "Blocks freed.", [](const Stats& s) { return s.frees; }},

@@ -14,6 +14,7 @@ Stats stats_from(const Number& number) {
           .committed_bytes = number("committed_bytes"),
           .peak_in_use_bytes = number("peak_in_use_bytes"),
           .peak_committed_bytes = number("peak_committed_bytes"),
+          .table_bytes = number("table_bytes"),
           .live_blocks = number("live_blocks"),
           .allocations = number("allocations"),
           .frees = number("frees"),

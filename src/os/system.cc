@@ -8,6 +8,7 @@
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/sysinfo.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -81,7 +82,10 @@ void tighten(std::optional<CgroupMemory>& tightest, const std::string& hierarchy
 
 HostMemory host_memory() {
   const std::string content = whole_file("/proc/meminfo");
-  return {kilobytes_of(content, "MemTotal"), kilobytes_of(content, "MemAvailable")};
+  const HostMemory found{kilobytes_of(content, "MemTotal"), kilobytes_of(content, "MemAvailable")};
+  struct sysinfo machine {};
+  if (found.total_bytes != 0 || sysinfo(&machine) != 0) return found;  // else there is no /proc
+  return {machine.totalram * machine.mem_unit, (machine.freeram + machine.bufferram) * machine.mem_unit};
 }
 
 ResidentMemory resident_memory() {

@@ -30,6 +30,10 @@
 // aligned to 512, 15 times at 64, in the test that tries. trim() does not help there, as no slab is free; it
 // helps to allocate what outlives a phase from an arena, or from a pool of its own.
 //
+// Its tables take 16 bytes of host memory for a small block and 32 for a large one (Stats::table_bytes), grow
+// with use and shrink with it. Together with them the pool holds no more than it ever needed at one time, and
+// `target_ratio` beyond that: when tables grow, cached memory is returned for them, unless `decay` is kNever.
+//
 // Streams. A block belongs to the stream of its request. A freed block can be reused at once on that stream,
 // and on another stream when the work that was submitted to the first before the free is known to be done, or
 // when the other stream was told to wait for it. Further streams that use the block are named with `used_on`.

@@ -20,6 +20,7 @@ struct Stats {
   std::size_t committed_bytes = 0;  // taken from the device
   std::size_t peak_in_use_bytes = 0;
   std::size_t peak_committed_bytes = 0;
+  std::size_t table_bytes = 0;  // of a pool: host memory of its own tables, beyond committed_bytes. Else 0
   std::uint64_t live_blocks = 0;
   std::uint64_t allocations = 0;  // that succeeded
   std::uint64_t frees = 0;

@@ -2,68 +2,179 @@
 #include "memory/cache/block_table.h"
 
 #include <algorithm>
-#include <bit>
+#include <new>
 
+#include "berth/base/checked.h"
 #include "os/memory/memory.h"
 
 namespace berth::internal::memory {
 
 namespace {
 
-constexpr std::size_t kMostEntries = std::size_t{1} << 26;
-constexpr std::size_t kFewestEntries = std::size_t{1} << 16;
-constexpr std::size_t kBytesPerEntry = 512;  // of the range, most of which is for large blocks
-
-// Reserves and commits the table.
-Result<void*> reserve_entries(std::size_t count) noexcept {
-  const Result<void*> range = os::reserve(count * sizeof(BlockEntry), alignof(BlockEntry));
-  if (!range) return range;
-  const Status usable = os::commit(*range, count * sizeof(BlockEntry));
-  if (usable) {
-    // A pool with many blocks accesses entries all over the table. A pool with few does not get a huge page for
-    // them.
-    const std::size_t few = 2 * os::huge_page_bytes();
-    if (count * sizeof(BlockEntry) > few) os::prefer_huge_pages(static_cast<std::byte*>(*range) + few, count * sizeof(BlockEntry) - few);
-    return range;
-  }
-  (void)os::release(*range, count * sizeof(BlockEntry)).ok();
-  return usable.failure();
-}
+constexpr std::size_t kLeastTable = std::size_t{1} << 20;
+constexpr std::size_t kGrowth = 8;       // it grows by an eighth of what it has
+constexpr std::size_t kHugePages = 16;   // only a table that is so many times as long gets huge pages
+constexpr std::size_t kFreeChunks = 16;  // keep their memory, for the next groups,
+constexpr std::size_t kFreeShare = 4;    // and a quarter of what is used
+// The longest group that a cookie can name: what lies before the group's first entry is part of the table too.
+constexpr std::size_t kTableAlignment = sizeof(BlockEntry) << BlockRef::kOrderMask;
 
 }  // namespace
 
 BlockTable::~BlockTable() {
-  if (entries_ != nullptr) (void)os::release(entries_, count_ * sizeof(BlockEntry)).ok();
+  if (begin_ != 0) (void)os::release(reinterpret_cast<void*>(begin_), reserved_).ok();
 }
 
-Status BlockTable::open(std::size_t range_bytes) noexcept {
-  if (entries_ != nullptr) return {};
-  std::size_t count = std::clamp(std::bit_ceil(range_bytes / kBytesPerEntry), kFewestEntries, kMostEntries);
-  Result<void*> range = reserve_entries(count);
-  while (!range && count > kFewestEntries) {  // address space may be short, or overcommit off
-    count /= 2;
-    range = reserve_entries(count);
+std::size_t BlockTable::bytes_for(std::size_t memory_bytes) noexcept {
+  const std::size_t per_block = sizeof(BlockEntry) + sizeof(BlockGroup) / BlockTable::kMostBlocks + 1;
+  return std::max(*try_align_up(memory_bytes / SizeClasses::kUnit * per_block, kChunkBytes), kLeastTable);
+}
+
+Status BlockTable::open(std::size_t most_bytes) noexcept {
+  if (begin_ != 0) return {};
+  std::size_t bytes = std::max(*try_align_up(most_bytes, kChunkBytes), kLeastTable);
+  Result<void*> range = os::reserve(bytes, kTableAlignment);
+  while (!range && bytes > kLeastTable) {  // address space may be short
+    bytes = *try_align_up(bytes / 2, kChunkBytes);
+    range = os::reserve(bytes, kTableAlignment);
   }
   if (!range) return range.failure();
-  entries_ = static_cast<BlockEntry*>(*range);
-  count_ = count;
+  begin_ = reinterpret_cast<std::uintptr_t>(*range);
+  reserved_ = bytes;
   return {};
 }
 
-std::uint32_t BlockTable::take(SizeClass kind, std::uint32_t count) noexcept {
-  if (const std::uint32_t group = free_[kind]; group != 0) {
-    free_[kind] = entries_[group].kind.load();
-    return group;
-  }
-  if (count >= count_ - used_) return 0;
-  const std::uint32_t first = used_ + 1;
-  used_ += count;
+BlockRef BlockTable::take(std::uint32_t blocks) noexcept {
+  const auto order = static_cast<unsigned>(std::bit_width(blocks));  // of a power of two that is more than `blocks`
+  std::uint32_t number = partial_[order];
+  if (number == kNone) number = add_chunk(order);
+  if (number == kNone) return {};
+  Chunk& chunk = chunks_[number];
+  std::uint32_t index = chunk.free;
+  if (index == kNone)
+    index = chunk.cut++;
+  else
+    chunk.free = reinterpret_cast<const BlockGroup*>(group_at(number, index))->number.load();
+  if (++chunk.used == groups_in_chunk(order)) unlink(number);
+  const BlockRef first = BlockRef::first_of(group_at(number, index), order);
+  for (std::uint32_t i = 0; i < blocks; ++i) first.later(i)->state.store(0);
+  first.group().where.store(BlockEntry::kGroup);
   return first;
 }
 
-void BlockTable::give_back(SizeClass kind, std::uint32_t first) noexcept {
-  entries_[first].kind.store(free_[kind]);
-  free_[kind] = first;
+void BlockTable::give_back(BlockRef any) noexcept {
+  BlockGroup& group = any.group();
+  const std::size_t offset = reinterpret_cast<std::uintptr_t>(&group) - begin_;
+  const auto number = static_cast<std::uint32_t>(offset / kChunkBytes);
+  Chunk& chunk = chunks_[number];
+  group.where.store(0);
+  group.number.store(chunk.free);
+  chunk.free = static_cast<std::uint32_t>(offset % kChunkBytes / sizeof(BlockEntry) >> chunk.order);
+  if (chunk.used-- == groups_in_chunk(chunk.order)) link(number);
+  if (chunk.used != 0) return;
+  unlink(number);
+  chunk.free = kNone;
+  chunk.cut = 0;
+  const std::size_t used = chunks_.size() - free_count_ - bare_count_;
+  if (free_count_ >= kFreeChunks + used / kFreeShare && discard(number)) return;
+  chunk.next = free_;
+  free_ = number;
+  ++free_count_;
+}
+
+void BlockTable::trim(std::size_t most) noexcept {
+  for (; free_ != kNone && most > 0; --most) {
+    const std::uint32_t number = free_;
+    free_ = chunks_[number].next;
+    if (!discard(number)) {
+      free_ = number;
+      return;
+    }
+    --free_count_;
+  }
+}
+
+// A chunk that is cut into groups of that order, none of which is used yet; kNone when there is none.
+std::uint32_t BlockTable::add_chunk(unsigned order) noexcept {
+  std::uint32_t number = free_;
+  if (number != kNone) {
+    free_ = chunks_[number].next;
+    --free_count_;
+  } else if (bare_ != kNone) {
+    number = bare_;
+    bare_ = chunks_[number].next;
+    --bare_count_;
+  } else {
+    if ((chunks_.size() + 1) * kChunkBytes > committed_.load() && !commit_more()) return kNone;
+    try {
+      chunks_.emplace_back();
+    } catch (const std::bad_alloc&) {
+      return kNone;
+    }
+    number = static_cast<std::uint32_t>(chunks_.size() - 1);
+  }
+  chunks_[number].order = static_cast<std::uint8_t>(order);
+  link(number);
+  return number;
+}
+
+bool BlockTable::commit_more() noexcept {
+  const std::size_t had = committed_.load();
+  const std::size_t wanted = std::max(*try_align_up(had / kGrowth, kChunkBytes), kChunkBytes);
+  const auto commit = [&](std::size_t bytes) {
+    return bytes != 0 && os::commit(reinterpret_cast<void*>(begin_ + had), bytes).ok() ? bytes : 0;
+  };
+  std::size_t more = commit(std::min(wanted, reserved_ - had));
+  if (more == 0) more = commit(std::min(kChunkBytes, reserved_ - had));
+  if (more == 0) return false;
+  // A pool with many blocks accesses entries all over the table. One with few would lose most of a huge page.
+  const std::size_t few = kHugePages * os::huge_page_bytes();
+  if (const std::size_t from = std::max(had, few); from < had + more)
+    os::prefer_huge_pages(reinterpret_cast<void*>(begin_ + from), had + more - from);
+  committed_.store(had + more);
+  return true;
+}
+
+bool BlockTable::discard(std::uint32_t chunk) noexcept {
+  if (!os::discard(reinterpret_cast<void*>(begin_ + chunk * kChunkBytes), kChunkBytes)) return false;
+  chunks_[chunk].next = bare_;
+  bare_ = chunk;
+  ++bare_count_;
+  return true;
+}
+
+void BlockTable::link(std::uint32_t chunk) noexcept {
+  std::uint32_t& first = partial_[chunks_[chunk].order];
+  chunks_[chunk].previous = kNone;
+  chunks_[chunk].next = first;
+  if (first != kNone) chunks_[first].previous = chunk;
+  first = chunk;
+}
+
+void BlockTable::unlink(std::uint32_t chunk) noexcept {
+  const Chunk& one = chunks_[chunk];
+  (one.previous != kNone ? chunks_[one.previous].next : partial_[one.order]) = one.next;
+  if (one.next != kNone) chunks_[one.next].previous = one.previous;
+}
+
+std::string BlockTable::audit() const {
+  std::size_t unused = 0;
+  for (const std::uint32_t list : {free_, bare_}) {
+    for (std::uint32_t i = list; i != kNone && unused <= chunks_.size(); i = chunks_[i].next, ++unused) {
+      if (chunks_[i].used != 0) return "block table: a chunk that is free has groups";
+    }
+  }
+  if (unused != free_count_ + bare_count_) return "block table: free chunks are miscounted";
+  std::size_t partial = 0;
+  for (unsigned order = 0; order <= kMostOrder; ++order) {
+    for (std::uint32_t i = partial_[order]; i != kNone && partial <= chunks_.size(); i = chunks_[i].next, ++partial) {
+      if (chunks_[i].order != order || chunks_[i].used >= groups_in_chunk(order)) return "block table: a chunk is in the wrong list";
+    }
+  }
+  const auto is_partial = [](const Chunk& c) { return c.used != 0 && c.used < groups_in_chunk(c.order); };
+  if (static_cast<std::size_t>(std::ranges::count_if(chunks_, is_partial)) != partial)
+    return "block table: a chunk with free groups is in no list";
+  return chunks_.size() * kChunkBytes <= committed_.load() ? "" : "block table: more is used than is committed";
 }
 
 }  // namespace berth::internal::memory

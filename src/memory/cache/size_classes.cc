@@ -2,6 +2,7 @@
 #include "memory/cache/size_classes.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "berth/base/checked.h"
 
@@ -27,6 +28,18 @@ std::size_t slab_for(std::size_t bytes) noexcept {
   return slab;
 }
 
+// How many blocks a slab has: as many as fit, or fewer if their entries then take less memory than the blocks
+// that are given up: a table has room for one less than a power of two (block_table.h).
+std::size_t blocks_in(std::size_t slab, std::size_t bytes) noexcept {
+  constexpr std::size_t kEntry = 16;
+  const std::size_t all = slab / bytes;
+  const std::size_t fewer = std::bit_floor(all + 1) - 1;
+  const auto cost_of = [&](std::size_t blocks) {
+    return static_cast<double>(slab + std::bit_ceil(blocks + 1) * kEntry) / static_cast<double>(blocks);
+  };
+  return cost_of(fewer) < cost_of(all) ? fewer : all;
+}
+
 }  // namespace
 
 SizeClasses::SizeClasses(std::size_t alignment) noexcept : alignment_(std::max(alignment, kUnit)) {
@@ -34,7 +47,8 @@ SizeClasses::SizeClasses(std::size_t alignment) noexcept : alignment_(std::max(a
   for (; count_ < kMost; ++count_) {
     const std::size_t bytes = bytes_of(count_);
     const std::size_t slab = slab_for(bytes);
-    info_[count_] = {static_cast<std::uint32_t>(bytes), static_cast<std::uint32_t>(slab), static_cast<std::uint32_t>(slab / bytes)};
+    info_[count_] = {static_cast<std::uint32_t>(bytes), static_cast<std::uint32_t>(slab),
+                     static_cast<std::uint32_t>(blocks_in(slab, bytes))};
   }
 }
 

@@ -13,7 +13,7 @@ namespace berth::internal::memory {
 constinit thread_local CacheFront t_front [[gnu::tls_model("initial-exec")]] = {};
 
 void Bin::remove_first(std::uint32_t count) noexcept {
-  const std::span<BlockEntry* const> rest = entries().subspan(count);
+  const std::span<const BlockRef> rest = blocks().subspan(count);
   std::copy(rest.begin(), rest.end(), items() + 1);
   top_ -= count;
 }

@@ -19,18 +19,17 @@
 // pool's counts. The owning thread enters and leaves through the gate, which costs no atomic instruction; the
 // pool, under its mutex, can close all gates and access the caches.
 //
-// A block belongs to the cache that handed it out. Another thread frees it remotely: it puts the entry and the
-// serial into the cache's inbox, from which the owner, or the pool, takes it. So only the owner ever changes an
-// entry, and of two threads that race to free the same block only one succeeds: the second message finds
-// another serial.
+// A block belongs to the cache that handed it out. Another thread frees it remotely: it marks the entry as sent
+// home, in one atomic operation in which one of several threads succeeds, and puts it into the cache's inbox,
+// from which the owner, or the pool, takes it. If the owner frees the block at the same moment, without an atomic
+// operation, the message finds another serial.
 namespace berth::internal::memory {
 
 class Inbox {
  public:
   struct Message {
     std::uint64_t serial = 0;
-    std::uint32_t entry = 0;
-    std::uint32_t bytes = 0;
+    BlockRef block;
   };
   static constexpr std::uint32_t kEntries = 128;
 
@@ -42,7 +41,7 @@ class Inbox {
       if (tail - head_.load(std::memory_order_acquire) >= kEntries) return false;
     } while (!tail_.compare_exchange_weak(tail, tail + 1, std::memory_order_relaxed));
     Entry& entry = entries_[tail % kEntries];
-    entry.entry_and_bytes.store(message.entry | std::uint64_t{message.bytes} << 32, std::memory_order_relaxed);
+    entry.cookie.store(message.block.cookie(), std::memory_order_relaxed);
     entry.serial.store(message.serial, std::memory_order_release);  // release: the message is complete
     return true;
   }
@@ -53,8 +52,7 @@ class Inbox {
     for (std::uint32_t at = head_.load(std::memory_order_relaxed); at != tail_.load(std::memory_order_acquire); ++at) {
       const Entry& entry = entries_[at % kEntries];
       const std::uint64_t serial = entry.serial.load(std::memory_order_acquire);
-      const std::uint64_t rest = entry.entry_and_bytes.load(std::memory_order_relaxed);
-      if (serial != 0) visit(Message{serial, static_cast<std::uint32_t>(rest), static_cast<std::uint32_t>(rest >> 32)});
+      if (serial != 0) visit(Message{serial, BlockRef(entry.cookie.load(std::memory_order_relaxed))});
     }
   }
 
@@ -64,29 +62,29 @@ class Inbox {
     Entry& entry = entries_[head % kEntries];
     const std::uint64_t serial = entry.serial.load(std::memory_order_acquire);
     if (serial == 0) return {};
-    const std::uint64_t rest = entry.entry_and_bytes.load(std::memory_order_relaxed);
+    const BlockRef block(entry.cookie.load(std::memory_order_relaxed));
     entry.serial.store(0, std::memory_order_relaxed);
     head_.store(head + 1, std::memory_order_release);
-    return {serial, static_cast<std::uint32_t>(rest), static_cast<std::uint32_t>(rest >> 32)};
+    return {serial, block};
   }
 
  private:
   struct Entry {
     std::atomic<std::uint64_t> serial{0};  // 0: empty, or being written
-    std::atomic<std::uint64_t> entry_and_bytes{0};
+    std::atomic<std::uint64_t> cookie{0};
   };
   alignas(64) std::atomic<std::uint32_t> tail_{0};
   alignas(64) std::atomic<std::uint32_t> head_{0};
   std::array<Entry, kEntries> entries_;
 };
 
-// The free blocks of one size class, a LIFO stack on a shelf of the cache. Below the first is a null pointer as
-// a sentinel, so that an empty bin is recognized without a count.
+// The free blocks of one size class, a LIFO stack on a shelf of the cache. Below the first is a null
+// reference as a sentinel, so that an empty bin is recognized without a count.
 class Bin {
  public:
   static constexpr std::uint32_t kMost = 127;
-  struct alignas((kMost + 1) * sizeof(BlockEntry*)) Shelf {  // so that any address in it gives its start
-    BlockEntry* items[kMost + 1] = {};
+  struct alignas((kMost + 1) * sizeof(BlockRef)) Shelf {  // so that any address in it gives its start
+    BlockRef items[kMost + 1] = {};
   };
 
   Bin() noexcept = default;
@@ -94,56 +92,53 @@ class Bin {
   Bin& operator=(const Bin&) = delete;
   void use(Shelf& shelf) noexcept { top_ = limit_ = shelf.items; }  // before any other call
 
-  BlockEntry* last() const noexcept { return *top_; }  // nullptr when empty
-  void drop_last() noexcept { --top_; }                // REQUIRES: not empty
+  BlockRef last() const noexcept { return *top_; }  // null when empty
+  void drop_last() noexcept { --top_; }             // REQUIRES: not empty
   bool is_full() const noexcept { return top_ == limit_; }
-  void add(BlockEntry* entry) noexcept { *++top_ = entry; }  // REQUIRES: !is_full()
+  void add(BlockRef block) noexcept { *++top_ = block; }  // REQUIRES: !is_full()
 
-  // Returns nullptr when empty.
-  BlockEntry* pop() noexcept {
-    BlockEntry* const entry = last();
-    if (entry != nullptr) drop_last();
-    return entry;
+  // Returns null when empty.
+  BlockRef pop() noexcept {
+    const BlockRef block = last();
+    if (block) drop_last();
+    return block;
   }
   // Returns false when full.
-  bool push(BlockEntry* entry) noexcept {
+  bool push(BlockRef block) noexcept {
     if (is_full()) return false;
-    add(entry);
+    add(block);
     return true;
   }
 
   std::uint32_t count() const noexcept { return static_cast<std::uint32_t>(top_ - items()); }
   std::uint32_t capacity() const noexcept { return static_cast<std::uint32_t>(limit_ - items()); }
-  std::span<BlockEntry* const> entries() const noexcept { return {items() + 1, count()}; }  // oldest first
+  std::span<const BlockRef> blocks() const noexcept { return {items() + 1, count()}; }  // oldest first
   // REQUIRES: count() <= capacity <= kMost.
   void set_capacity(std::uint32_t capacity) noexcept { limit_ = items() + capacity; }
   void remove_first(std::uint32_t count) noexcept;
 
  private:
-  BlockEntry** items() const noexcept {
-    return reinterpret_cast<BlockEntry**>(reinterpret_cast<std::uintptr_t>(limit_) & ~(alignof(Shelf) - 1));
-  }
+  BlockRef* items() const noexcept { return reinterpret_cast<BlockRef*>(reinterpret_cast<std::uintptr_t>(limit_) & ~(alignof(Shelf) - 1)); }
 
-  BlockEntry** top_ = nullptr;    // the last item
-  BlockEntry** limit_ = nullptr;  // the last address that top_ may have
+  BlockRef* top_ = nullptr;    // the last item
+  BlockRef* limit_ = nullptr;  // the last address that top_ may have
 };
 
 // Blocks that move from a cache back to the slabs: collected inside the gate, returned outside it, under the
 // pool's mutex.
 class Spill {
  public:
-  void add(BlockEntry* entry) noexcept { entries_[count_++] = entry; }
-  std::span<BlockEntry* const> entries() const noexcept { return {entries_.data(), count_}; }
+  void add(BlockRef block) noexcept { blocks_[count_++] = block; }
+  std::span<const BlockRef> blocks() const noexcept { return {blocks_.data(), count_}; }
 
  private:
   std::size_t count_ = 0;
   // Room for two bins and an inbox, the most that one step moves.
-  std::array<BlockEntry*, 2 * Bin::kMost + Inbox::kEntries> entries_;
+  std::array<BlockRef, 2 * Bin::kMost + Inbox::kEntries> blocks_;
 };
 
 // What every cache knows of its pool.
 struct PoolFacts {
-  std::uintptr_t base = 0;  // of the address range
   EntryRange entries;
   std::size_t small_limit = 0;  // requests up to this are small; not 0
   std::size_t alignment = 0;    // of every small block
@@ -152,12 +147,9 @@ struct PoolFacts {
 
 class ThreadCache {
  public:
-  static constexpr unsigned kSerialShift = 44;  // a serial is the cache's number and a counter
-
   ThreadCache(const PoolFacts& facts, std::uint32_t number_, std::uint32_t stream_, std::uint64_t stream_id_) noexcept
       : gate(facts.small_limit),
-        serial(first_serial(number_)),
-        where_at_null((std::uint64_t{number_} << BlockEntry::kOwnerShift) - facts.base),
+        serials(BlockEntry::make_serial(number_, 0)),
         entries(facts.entries),
         is_fine(facts.alignment <= SizeClasses::kUnit),
         alignment(facts.alignment),
@@ -169,22 +161,25 @@ class ThreadCache {
   }
 
   struct Taken {
-    BlockEntry* entry = nullptr;
+    BlockRef block;
     std::uint64_t serial = 0;
+    void* data = nullptr;
   };
-  // Takes a free block of at least that many bytes, and makes it live with a label that lacks the bytes; an
+  // Takes a free block of at least that many bytes, and makes it live with a label (BlockEntry::make_label); an
   // empty result means that the pool itself must serve the request. Owner only. This is the fastest path: no
   // lock, no atomic instruction, one entry touched. It is bound by the latency of dependent loads, so the bin
   // is found from the bytes alone, and values that are known early are stored early.
   Taken take(std::size_t bytes, std::uint64_t label) noexcept {
     if (bytes - 1 < gate.approach()) [[likely]] {
-      Bin& bin = bins[class_of(bytes)];
-      if (BlockEntry* const entry = bin.last()) [[likely]] {
+      const SizeClass size_class = class_of(bytes);
+      Bin& bin = bins[size_class];
+      if (const BlockRef block = bin.last()) [[likely]] {
         const std::uint64_t its_serial = count_allocation(bytes);
         bin.drop_last();
-        make_live(entry, bytes, label, its_serial);
+        void* const data = block->data_in_bin();
+        make_live(block, size_class, bytes, label, its_serial);
         gate.leave();
-        return {entry, its_serial};
+        return {block, its_serial, data};
       }
     }
     gate.leave();
@@ -194,24 +189,23 @@ class ThreadCache {
   // Frees a block that this cache handed out; returns false when it did not, when the block does not match its
   // entry, or its bin is full: then the pool must handle it.
   bool put(const Block& block) noexcept {
-    BlockEntry* const entry = entries.find(block.cookie);
-    if (entry == nullptr) [[unlikely]]
+    if (!entries.has(block.cookie)) [[unlikely]]
       return false;
+    const BlockRef entry(block.cookie);
     const std::size_t bytes = block.bytes;
     const std::uint64_t block_serial = block.serial;
     if (bytes - 1 < gate.approach()) [[likely]] {
       // The class follows from the size, except for over-aligned blocks; reading it from the entry would make
       // the bin wait for that load.
-      const std::size_t size_class = class_of(bytes);
-      const std::uint64_t differences =
-          (entry->serial.load() ^ block_serial) | (entry->where.load() ^ where(block.data)) |
-          ((entry->label.load() ^ (block.allocator_id << BlockEntry::kIdShift | bytes)) & ~BlockEntry::kTagMask) |
-          (entry->kind.load() ^ size_class) | entry->mark.load();
+      const SizeClass size_class = class_of(bytes);
+      const std::uint64_t label = block.allocator_id << BlockEntry::kIdShift | BlockEntry::class_and_bytes(size_class, bytes);
+      const std::uint64_t differences = (entry->state.load() ^ block_serial) | (block_serial ^ serials) >> BlockEntry::kOwnerShift |
+                                        entry.differs_from(block.data) | ((entry->label.load() ^ label) & ~BlockEntry::kTagMask);
       Bin& bin = bins[size_class];
-      if (differences == 0 && block_serial != 0 && !bin.is_full()) [[likely]] {
+      if (differences == 0 && !bin.is_full()) [[likely]] {  // the serial is not 0: this cache's number is not
         count_free(bytes);
         bin.add(entry);
-        entry->serial.store(0);
+        entry->put_in_bin(block.data);
         make_untouchable(entry, bytes);
         gate.leave();
         return true;
@@ -227,23 +221,23 @@ class ThreadCache {
     Taken taken;
     if (!gate.try_lock()) return taken;
     if (has_kept() && bytes == kept_request) {
-      taken = {kept, count_allocation(bytes)};
+      taken = {kept, count_allocation(bytes), kept.data()};
       ++kept_out;
       kept->label.store(label);
-      kept->serial.store(taken.serial);
-      if (kAddressSanitizer && poisons) unpoison(address(kept), bytes);
+      kept->state.store(taken.serial);
+      if (kAddressSanitizer && poisons) unpoison(kept.data(), bytes);
     }
     gate.unlock();
     return taken;
   }
-  bool put_kept(BlockEntry* entry, const Block& block) noexcept {
+  bool put_kept(BlockRef entry, const Block& block) noexcept {
     if (!gate.try_lock()) return false;
-    const bool is_it = entry == kept && entry->serial.load() == block.serial && block.serial != 0 && block.bytes == kept_request &&
-                       entry->where.load() == where(block.data) && entry->is_of(block.allocator_id);
+    const bool is_it = entry == kept && entry->state.load() == block.serial && block.serial != 0 && block.bytes == kept_request &&
+                       entry.differs_from(block.data) == 0 && entry->is_of(block.allocator_id);
     if (is_it) {
       --kept_out;
       count_free(block.bytes);
-      entry->serial.store(0);
+      entry->state.store(0);
       make_untouchable(entry, block.bytes);
     }
     gate.unlock();
@@ -253,25 +247,31 @@ class ThreadCache {
   // ---- REQUIRES: the caller is inside the gate, or has closed it.
 
   // Whether it keeps a large block that is free.
-  bool has_kept() const noexcept { return kept != nullptr && kept->serial.load() == 0; }
+  bool has_kept() const noexcept { return kept && !kept->is_live(); }
 
-  // The label lacks the bytes. REQUIRES: the entry is this cache's and free.
-  std::uint64_t make_live(BlockEntry* entry, std::size_t bytes, std::uint64_t label) noexcept {
+  // With a label of BlockEntry::make_label. REQUIRES: the block is this cache's and free.
+  std::uint64_t make_live(BlockRef block, SizeClass size_class, std::size_t bytes, std::uint64_t label) noexcept {
     const std::uint64_t its_serial = count_allocation(bytes);
-    make_live(entry, bytes, label, its_serial);
+    make_live(block, size_class, bytes, label, its_serial);
     return its_serial;
   }
   void count_free(std::size_t bytes) noexcept { below_peak += static_cast<std::int64_t>(bytes); }
 
   // Poisons a freed block for the address sanitizer, unless it has a stream: pending work may still touch it.
-  void make_untouchable(const BlockEntry* entry, std::size_t bytes) const noexcept {
-    if (kAddressSanitizer && poisons && stream_id == 0) poison(address(entry), bytes);
+  void make_untouchable(BlockRef block, std::size_t bytes) const noexcept {
+    if (kAddressSanitizer && poisons && stream_id == 0) poison(block.data(), bytes);
   }
 
+  // Puts a free block into a bin; false when that is full.
+  static bool put_in_bin(Bin& bin, BlockRef block) noexcept {
+    if (!bin.push(block)) return false;
+    block->put_in_bin(block.data());
+    return true;
+  }
   // Moves a block from the cache to the slabs.
-  void give_up(BlockEntry* entry, Spill& spill) noexcept {
+  void give_up(BlockRef block, Spill& spill) noexcept {
     --from_slabs;
-    spill.add(entry);
+    spill.add(block);
   }
 
   // The bytes in use since the pool last collected them, and their peak. May be negative, as a thread may free
@@ -280,24 +280,23 @@ class ThreadCache {
   std::int64_t peak_in_use() const noexcept { return peak; }
   void forget_bytes() noexcept { below_peak = peak = 0; }
   // Since the cache was created.
-  std::uint64_t allocations() const noexcept { return serial - first_serial(number); }
+  std::uint64_t allocations() const noexcept { return allocated; }
   std::uint64_t frees() const noexcept;
 
   // A branch instead of arithmetic: the address of the bin must not depend on a load from the cache.
-  std::size_t class_of(std::size_t bytes) const noexcept {
+  SizeClass class_of(std::size_t bytes) const noexcept {
     std::size_t last = bytes - 1;
     if (!is_fine) [[unlikely]]
       last |= alignment - 1;
     return SizeClasses::of_last_byte(last);
   }
-  void* address(const BlockEntry* entry) const noexcept { return reinterpret_cast<void*>(entry->where.load() - where_at_null); }
 
-  os::Gate gate;                      // its pass is the pool's limit for small blocks
-  std::uint64_t serial;               // of the last block handed out; owner only
-  const std::uint64_t where_at_null;  // BlockEntry::where of this cache's block at address a is a + this
-  std::int64_t below_peak = 0;        // peak minus bytes in use: only a request that raises the peak does more
-  const EntryRange entries;
-  const bool is_fine;  // the alignment is no coarser than the size classes' unit
+  os::Gate gate;                // its pass is the pool's limit for small blocks
+  std::uint64_t allocated = 0;  // blocks handed out since the cache was created; owner only
+  const std::uint64_t serials;  // a serial is this and the count of blocks handed out
+  std::int64_t below_peak = 0;  // peak minus bytes in use: only a request that raises the peak does more
+  EntryRange entries;           // as far as this thread knows it; owner only
+  const bool is_fine;           // the alignment is no coarser than the size classes' unit
   const std::size_t alignment;
   std::uint64_t stream_id;
   std::int64_t peak = 0;
@@ -308,7 +307,7 @@ class ThreadCache {
   std::array<Bin, SizeClasses::kMost> bins;
   std::size_t granted = 0;        // the sum of the bins' capacities, in bytes
   SizeClass clock = 0;            // the bin to shrink next when the budget is spent
-  BlockEntry* kept = nullptr;     // the entry of the large block that the cache keeps, live or free
+  BlockRef kept;                  // the large block that the cache keeps, live or free
   std::size_t kept_request = 0;   // its requested bytes
   std::uint32_t kept_polls = 0;   // how often it was freed here; owner only
   std::int64_t kept_out = 0;      // kept blocks handed out less those freed here
@@ -320,24 +319,21 @@ class ThreadCache {
  private:
   // Returns the serial of the block.
   std::uint64_t count_allocation(std::size_t bytes) noexcept {
-    const std::uint64_t its_serial = serial + 1;
-    serial = its_serial;
+    const std::uint64_t count = allocated + 1;
+    allocated = count;
     std::int64_t below = below_peak - static_cast<std::int64_t>(bytes);
     if (below < 0) [[unlikely]] {
       peak -= below;
       below = 0;
     }
     below_peak = below;
-    return its_serial;
+    return serials | (count & (BlockEntry::make_serial(1, 0) - 1));
   }
-  void make_live(BlockEntry* entry, std::size_t bytes, std::uint64_t label, std::uint64_t its_serial) noexcept {
-    entry->serial.store(its_serial);
-    entry->label.store(label | bytes);
-    if (kAddressSanitizer && poisons) unpoison(address(entry), bytes);
+  void make_live(BlockRef block, SizeClass size_class, std::size_t bytes, std::uint64_t label, std::uint64_t its_serial) noexcept {
+    block->state.store(its_serial);
+    block->label.store(label | BlockEntry::class_and_bytes(size_class, bytes));
+    if (kAddressSanitizer && poisons) unpoison(block.data(), bytes);
   }
-
-  static std::uint64_t first_serial(std::uint32_t number) noexcept { return std::uint64_t{number} << kSerialShift; }
-  std::uint64_t where(const void* data) const noexcept { return reinterpret_cast<std::uintptr_t>(data) + where_at_null; }
 };
 
 // A strategy that has thread caches. A cache is returned to it when its thread ends.

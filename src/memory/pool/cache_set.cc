@@ -16,8 +16,6 @@ constexpr std::size_t kMostKept = 32_MiB;        // longer blocks are worth the 
 constexpr std::size_t kLeastKeptInAll = 64_MiB;  // all threads together may keep this much,
 constexpr std::size_t kKeptShare = 32;           // or 1 / kKeptShare of what is committed
 
-constexpr std::uint32_t kCounted = ~0U;  // an entry's mark while its messages are counted
-
 }  // namespace
 
 CacheSet::CacheSet(PoolCore& core, StreamBook& book, Allocator& pool)
@@ -36,12 +34,12 @@ ThreadCache* CacheSet::add(std::uint32_t stream, std::uint64_t stream_id) noexce
     const bool retired = cache.retired.load() != 0;
     if (cache.owned || (cache.stream != stream && !retired)) continue;
     cache.owned = true;
+    cache.entries = core_.entries.range();
     if (retired) reuse(cache, stream, stream_id);
     return &cache;
   }
   if (made + 1 >= kMostCaches) return nullptr;
-  const PoolFacts facts{reinterpret_cast<std::uintptr_t>(core_.base()), core_.entries.range(), core_.small_limit, core_.alignment,
-                        core_.poisons()};
+  const PoolFacts facts{core_.entries.range(), core_.small_limit, core_.alignment, core_.poisons()};
   auto* const cache = new (std::nothrow) ThreadCache(facts, made + 1, stream, stream_id);
   if (cache == nullptr) return nullptr;
   cache->owned = true;
@@ -117,34 +115,33 @@ void CacheSet::read_inbox(ThreadCache& cache, Spill& spill, IntoBins into_bins) 
   for (std::uint32_t n = 0; n < Inbox::kEntries; ++n) {
     const Inbox::Message message = cache.inbox.get();
     if (message.serial == 0) return;
-    BlockEntry* const entry = &core_.entries[message.entry];
-    entry->mark.store(0);
-    if (entry->serial.load() != message.serial) {
-      // Two threads freed it at the same moment, and both frees were accepted; this is the second.
+    const BlockRef block = message.block;
+    if (block->state.load() != (message.serial | BlockEntry::kSentHome)) {
+      // The owner freed it at the same moment, and both frees were accepted; this is the second.
       late_double_frees_.fetch_add(1, std::memory_order_relaxed);  // a number that guards no other memory
       continue;
     }
-    entry->serial.store(0);
-    cache.count_free(message.bytes);
-    cache.make_untouchable(entry, message.bytes);
-    Bin& bin = cache.bins[entry->size_class()];
-    if (into_bins == IntoBins::no || !bin.push(entry)) cache.give_up(entry, spill);
+    const std::size_t bytes = block->small_bytes();
+    block->state.store(0);
+    cache.count_free(bytes);
+    cache.make_untouchable(block, bytes);
+    Bin& bin = cache.bins[block->size_class()];
+    if (into_bins == IntoBins::no || !ThreadCache::put_in_bin(bin, block)) cache.give_up(block, spill);
   }
 }
 
 void CacheSet::drain_inbox(ThreadCache& cache) noexcept {
   Spill spill;
   read_inbox(cache, spill, IntoBins::no);
-  return_to_slabs(spill.entries());
+  return_to_slabs(spill.blocks());
 }
 
-void CacheSet::return_to_slabs(std::span<BlockEntry* const> entries) noexcept {
-  // What a release reads is rarely in the processor's caches. Prefetching it for all entries overlaps the
+void CacheSet::return_to_slabs(std::span<const BlockRef> blocks) noexcept {
+  // What a release reads is rarely in the processor's caches. Prefetching it for all blocks overlaps the
   // misses.
-  for (const BlockEntry* const entry : entries) __builtin_prefetch(entry, 1);
-  for (const BlockEntry* const entry : entries) core_.slabs.prefetch_cell(entry);
-  for (const BlockEntry* const entry : entries) core_.slabs.prefetch_slab(entry);
-  for (BlockEntry* const entry : entries) book_.release(entry);
+  for (const BlockRef block : blocks) __builtin_prefetch(&block.group());
+  for (const BlockRef block : blocks) core_.slabs.prefetch_slab(block);
+  for (const BlockRef block : blocks) book_.release(block);
 }
 
 void CacheSet::flush(ThreadCache& cache) noexcept {
@@ -155,7 +152,7 @@ void CacheSet::flush(ThreadCache& cache) noexcept {
 
 void CacheSet::flush_bin(ThreadCache& cache, SizeClass size_class) noexcept {
   Bin& bin = cache.bins[size_class];
-  return_to_slabs(bin.entries());
+  return_to_slabs(bin.blocks());
   cache.from_slabs -= bin.count();
   bin.remove_first(bin.count());
 }
@@ -177,25 +174,25 @@ void CacheSet::flush_class(SizeClass size_class) noexcept {
 
 bool CacheSet::may_keep(const ThreadCache& cache, const PoolExtent& extent) const noexcept {
   const std::size_t most = std::max(kLeastKeptInAll, core_.space.figures().committed / kKeptShare);
-  return cache.kept == nullptr && cache.stream == extent.stream && cache.retired.load() == 0 && core_.decay_period.count() != 0 &&
+  return !cache.kept && cache.stream == extent.stream && cache.retired.load() == 0 && core_.decay_period.count() != 0 &&
          extent.bytes <= kMostKept && kept_bytes_ + extent.bytes <= most;
 }
 
-void CacheSet::keep(ThreadCache& cache, BlockEntry* entry, const PoolExtent& extent) noexcept {
-  entry->set_where(extent.begin, cache.number);
-  cache.kept = entry;
+void CacheSet::keep(ThreadCache& cache, BlockRef block, PoolExtent& extent) noexcept {
+  extent.keeper = cache.number;
+  cache.kept = block;
   cache.kept_request = extent.requested;
   kept_bytes_ += extent.bytes;
 }
 
 void CacheSet::end_keeping(ThreadCache& cache) noexcept {
-  BlockEntry* const entry = cache.kept;
-  if (entry == nullptr) return;
-  const PoolExtent* const extent = core_.space.extent(entry->extent());
-  cache.kept = nullptr;
-  entry->set_where(extent->begin, 0);
+  const BlockRef block = cache.kept;
+  if (!block) return;
+  cache.kept = {};
+  PoolExtent* const extent = core_.space.extent(block.group().number.load());
+  extent->keeper = 0;
   kept_bytes_ -= extent->bytes;
-  if (entry->serial.load() == 0) book_.release(entry);
+  if (!block->is_live()) book_.release(block);
 }
 
 // ---- counts
@@ -217,16 +214,9 @@ CacheSet::SentHome CacheSet::sent_home() const noexcept {
   SentHome sent;
   for_each([&](const ThreadCache& cache) {
     cache.inbox.for_each([&](const Inbox::Message& message) {
-      BlockEntry& entry = core_.entries[message.entry];
-      // The second of two simultaneous frees.
-      if (entry.serial.load() != message.serial || entry.mark.load() == kCounted) return;
-      entry.mark.store(kCounted);
-      sent.bytes += message.bytes;
+      if (message.block->state.load() != (message.serial | BlockEntry::kSentHome)) return;  // freed by its owner too
+      sent.bytes += message.block->small_bytes();
       ++sent.blocks;
-    });
-    cache.inbox.for_each([&](const Inbox::Message& message) {
-      BlockEntry& entry = core_.entries[message.entry];
-      if (entry.mark.load() == kCounted) entry.mark.store(static_cast<std::uint32_t>(message.serial));
     });
   });
   return sent;
@@ -249,7 +239,7 @@ std::string CacheSet::audit() const {
   for (std::uint32_t i = 1; i <= count(); ++i) {
     const ThreadCache& cache = (*this)[i];
     if (std::string wrong = audit(cache); !wrong.empty()) return wrong;
-    if (cache.kept != nullptr) kept += core_.space.extent(cache.kept->extent())->bytes;
+    if (cache.kept) kept += core_.space.extent(cache.kept.group().number.load())->bytes;
   }
   return kept == kept_bytes_ ? "" : "pool: kept bytes are not the sum of the blocks that threads keep";
 }
@@ -260,14 +250,14 @@ std::string CacheSet::audit(const ThreadCache& cache) const {
     const Bin& bin = cache.bins[c];
     granted += bin.capacity() * std::size_t{core_.classes[c].bytes};
     if (bin.count() > bin.capacity() || bin.capacity() > Bin::kMost) return "pool: a bin holds more than it may";
-    for (const BlockEntry* const entry : bin.entries()) {
-      if (entry->owner() != cache.number || entry->serial.load() != 0) return "pool: a bin holds a block that is live, or another's";
-      if (entry->size_class() != c) return "pool: a bin holds a block of another class";
+    for (const BlockRef block : bin.blocks()) {
+      if (block->is_live()) return "pool: a bin holds a block that is live";
+      if (block.group().block_bytes.load() < core_.classes[c].bytes) return "pool: a bin holds a block that is too short";
     }
   }
-  if (const BlockEntry* const kept = cache.kept; kept != nullptr) {
-    const bool large = kept->is_large() && kept->owner() == cache.number;
-    if (!large || core_.space.extent(kept->extent())->requested != cache.kept_request)
+  if (const BlockRef kept = cache.kept) {
+    const PoolExtent* const extent = kept.is_large() ? core_.space.extent(kept.group().number.load()) : nullptr;
+    if (extent == nullptr || extent->keeper != cache.number || extent->requested != cache.kept_request)
       return "pool: a cache keeps a block that is not its own";
   }
   return granted == cache.granted ? "" : "pool: the bins' capacities do not add up to what the cache was granted";

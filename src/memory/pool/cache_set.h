@@ -40,7 +40,7 @@ class CacheSet final : public CacheOwner, private os::ForkListener {
   // relaxed: the pointers to the caches have an order of their own.
   std::uint32_t count() const noexcept { return count_.load(std::memory_order_relaxed); }
   // Whether a cache, or the pool itself, has ever handed out a block with such a serial.
-  bool was_issued(std::uint64_t serial) const noexcept { return serial != 0 && serial >> ThreadCache::kSerialShift <= count(); }
+  bool was_issued(std::uint64_t serial) const noexcept { return serial != 0 && BlockEntry::owner_of(serial) <= count(); }
 
   // Enters a cache that is the calling thread's. False: its stream is gone, and the gate stays shut.
   [[nodiscard]] bool enter(ThreadCache& cache) const noexcept;
@@ -66,14 +66,14 @@ class CacheSet final : public CacheOwner, private os::ForkListener {
 
   // Reads the inbox, and returns the blocks to the slabs.
   void drain_inbox(ThreadCache& cache) noexcept;
-  void return_to_slabs(std::span<BlockEntry* const> entries) noexcept;
+  void return_to_slabs(std::span<const BlockRef> blocks) noexcept;
   void flush(ThreadCache& cache) noexcept;
   void flush_class(SizeClass size_class) noexcept;  // of all caches. REQUIRES: the gates are shut
 
   // The large block that stays with a thread, live or free (large_blocks.cc).
   bool may_keep(const ThreadCache& cache, const PoolExtent& extent) const noexcept;
   // REQUIRES: the block is free.
-  void keep(ThreadCache& cache, BlockEntry* entry, const PoolExtent& extent) noexcept;
+  void keep(ThreadCache& cache, BlockRef block, PoolExtent& extent) noexcept;
   void end_keeping(ThreadCache& cache) noexcept;
 
   // ---- With the mutex.

@@ -42,16 +42,15 @@ constinit thread_local Turns t_turns;
 bool LargeBlocks::obtain_kept(const Request& request, Block& block) const noexcept {
   const CacheFront& front = t_front;
   if (front.allocator != core_.id || front.stream != request.stream.state() || request.alignment > Space::kGrain) return false;
-  const ThreadCache::Taken taken = front.cache->take_kept(request.bytes, BlockEntry::make_label(request.allocator_id, request.tag, 0));
-  if (taken.entry == nullptr) return false;
-  // Not ThreadCache::address: the block may have been recalled just now.
-  block.data = core_.base() + taken.entry->offset();
+  const ThreadCache::Taken taken = front.cache->take_kept(request.bytes, BlockEntry::make_label(request.allocator_id, request.tag));
+  if (!taken.block) return false;
+  block.data = taken.data;
   block.serial = taken.serial;
-  block.cookie = EntryRange::cookie(taken.entry);
+  block.cookie = taken.block.cookie();
   return true;
 }
 
-bool LargeBlocks::free_kept(BlockEntry* entry, const Block& block) noexcept {
+bool LargeBlocks::free_kept(BlockRef entry, const Block& block) noexcept {
   ThreadCache* const own = caches_.front();
   if (own == nullptr || !own->put_kept(entry, block)) return false;
   if (++own->kept_polls % kPollKeptEvery == 0) {
@@ -68,8 +67,8 @@ void LargeBlocks::take_in(ThreadCache* own, Kept kept) noexcept {
 }
 
 // From here on the mutex alone guards the block, if it is large.
-void LargeBlocks::recall(const BlockEntry* entry) noexcept {
-  const std::uint32_t owner = entry->is_large() ? entry->owner() : 0;
+void LargeBlocks::recall(BlockRef entry, const Block& block) noexcept {
+  const std::uint32_t owner = judge(entry, block) == BlockVerdict::ok ? core_.space.extent(entry.group().number.load())->keeper : 0;
   if (owner == 0) return;
   std::optional<CacheSet::AllShut> shut;
   if (core_.is_inherited() || caches_.find_own(owner) == nullptr) shut.emplace(caches_);
@@ -107,23 +106,25 @@ Result<PoolExtent*> LargeBlocks::take(const Request& request, std::size_t bytes)
   }
   if (!done) return done.failure();
   extent->stream = *stream;
-  extent->entry = core_.entries.take(BlockTable::kLarge, 1);
-  if (extent->entry != 0) return extent;
-  book_.release(extent);
-  return PoolCore::kNoTables;
+  const BlockRef entry = core_.blocks.reserve(extent->begin, 1) ? core_.entries.take(1) : BlockRef();
+  if (!entry) {
+    book_.release(extent);
+    return PoolCore::kNoTables;
+  }
+  entry.set_group(core_.base() + extent->begin, 0, extent->index);
+  core_.blocks.set(extent->begin, 1, entry);
+  extent->cookie = entry.cookie();
+  return extent;
 }
 
 void LargeBlocks::hand_out(PoolExtent& extent, const Request& request, Block& block) noexcept {
-  BlockEntry& entry = core_.entries[extent.entry];
+  const BlockRef entry(extent.cookie);
   extent.requested = request.bytes;
   block.serial = core_.usage.next_serial();
   block.data = core_.base() + extent.begin;
-  block.cookie = EntryRange::cookie(&entry);
-  entry.set_where(extent.begin, 0);
-  entry.label.store(BlockEntry::make_label(request.allocator_id, request.tag, 0));
-  entry.kind.store(extent.index << 8 | BlockEntry::kLargeClass);
-  entry.serial.store(block.serial);
-  core_.slabs.enter_large(extent.begin, extent.entry);
+  block.cookie = entry.cookie();
+  entry->label.store(BlockEntry::make_label(request.allocator_id, request.tag));
+  entry->state.store(block.serial);
   core_.usage.allocated(request.bytes);
   if (!core_.poisons()) return;
   unpoison(block.data, request.bytes);
@@ -132,28 +133,26 @@ void LargeBlocks::hand_out(PoolExtent& extent, const Request& request, Block& bl
 
 // ---- frees and other uses
 
-BlockVerdict LargeBlocks::judge(const BlockEntry* entry, const Block& block) const noexcept {
-  const PoolExtent* const extent = entry->is_large() ? core_.space.extent(entry->extent()) : nullptr;
-  const std::uint64_t serial = entry->serial.load();
-  if (extent == nullptr || serial == 0 || serial != block.serial)
+BlockVerdict LargeBlocks::judge(BlockRef entry, const Block& block) const noexcept {
+  const std::uint64_t state = entry->state.load();
+  if (!entry.is_large() || state == 0 || state != block.serial)
     return caches_.was_issued(block.serial) ? BlockVerdict::double_free : BlockVerdict::foreign;
-  if (core_.base() + extent->begin != block.data) return BlockVerdict::foreign;
-  if (!entry->is_of(block.allocator_id)) return BlockVerdict::foreign;
-  return extent->requested == block.bytes ? BlockVerdict::ok : BlockVerdict::size_mismatch;
+  if (entry.differs_from(block.data) != 0 || !entry->is_of(block.allocator_id)) return BlockVerdict::foreign;
+  return core_.space.extent(entry.group().number.load())->requested == block.bytes ? BlockVerdict::ok : BlockVerdict::size_mismatch;
 }
 
-BlockVerdict LargeBlocks::free(BlockEntry* entry, const Block& block, When when) noexcept {
+BlockVerdict LargeBlocks::free(BlockRef entry, const Block& block, When when) noexcept {
   if (when == When::later && free_kept(entry, block)) return BlockVerdict::ok;
   const bool in_turn = t_turns.free(core_.id, block.bytes);
   ThreadCache* const own = caches_.front();
   const os::Lock lock(core_.mutex);
   take_in(own, when == When::now ? Kept::ends : Kept::stays);  // with `now`, as it may be in the same pages
-  recall(entry);
+  recall(entry, block);
   if (const BlockVerdict verdict = judge(entry, block); verdict != BlockVerdict::ok) return verdict;
-  entry->serial.store(0);
+  entry->state.store(0);
   core_.usage.freed(block.bytes);
   if (core_.is_inherited()) return BlockVerdict::ok;
-  const PoolExtent& extent = *core_.space.extent(entry->extent());
+  PoolExtent& extent = *core_.space.extent(entry.group().number.load());
   const std::size_t begin = extent.begin;
   const std::size_t bytes = extent.bytes;
   if (!book_.must_wait(entry)) {
@@ -170,20 +169,20 @@ BlockVerdict LargeBlocks::free(BlockEntry* entry, const Block& block, When when)
   return BlockVerdict::ok;
 }
 
-Result<BlockVerdict> LargeBlocks::note_use(BlockEntry* entry, const Block& block, StreamRef stream, std::uint32_t number) noexcept {
-  recall(entry);
+Result<BlockVerdict> LargeBlocks::note_use(BlockRef entry, const Block& block, StreamRef stream, std::uint32_t number) noexcept {
+  recall(entry, block);
   if (const BlockVerdict verdict = judge(entry, block); verdict != BlockVerdict::ok) return verdict;
   const Status noted = book_.note_use(entry, stream, number);
   return noted ? Result<BlockVerdict>(BlockVerdict::ok) : noted.failure();
 }
 
-bool LargeBlocks::grow(BlockEntry* entry, Block& block, std::size_t bytes) noexcept {
+bool LargeBlocks::grow(BlockRef entry, Block& block, std::size_t bytes) noexcept {
   const auto rounded = try_align_up(bytes, Space::kGrain);
   const os::Lock lock(core_.mutex);
   take_in(caches_.front(), Kept::ends);
-  recall(entry);
+  recall(entry, block);
   if (!rounded || judge(entry, block) != BlockVerdict::ok) return false;
-  PoolExtent* const extent = core_.space.extent(entry->extent());
+  PoolExtent* const extent = core_.space.extent(entry.group().number.load());
   // If the block's stream is gone, its number may belong to another stream, whose freed memory this block may
   // not use.
   const std::uint32_t stream = book_.find(block.stream_id) == extent->stream ? extent->stream : 0;
@@ -192,13 +191,13 @@ bool LargeBlocks::grow(BlockEntry* entry, Block& block, std::size_t bytes) noexc
   // allocator.
   const std::uint64_t serial = core_.usage.next_serial();
   const std::uint64_t label = entry->label.load();
-  entry->serial.store(serial);
+  entry->state.store(serial);
   entry->label.store(label & BlockEntry::kTagMask);
   const Space::Effort effort = supply_.is_held() ? Space::Effort::cached_only : Space::Effort::usual;
   const bool grown = *rounded <= extent->bytes || core_.space.grow(extent, *rounded, stream, effort);
   entry->label.store(label);
   if (!grown) {
-    entry->serial.store(block.serial);
+    entry->state.store(block.serial);
     return false;
   }
   extent->requested = bytes;

@@ -25,23 +25,23 @@ class LargeBlocks {
 
   // Without the mutex.
   Status obtain(const Request& request, Block& block) noexcept;
-  BlockVerdict free(BlockEntry* entry, const Block& block, When when) noexcept;
-  bool grow(BlockEntry* entry, Block& block, std::size_t bytes) noexcept;  // into free memory behind it
+  BlockVerdict free(BlockRef entry, const Block& block, When when) noexcept;
+  bool grow(BlockRef entry, Block& block, std::size_t bytes) noexcept;  // into free memory behind it
 
   // Notes that a stream, by number, uses the block in addition to the block's own. With the mutex.
-  Result<BlockVerdict> note_use(BlockEntry* entry, const Block& block, StreamRef stream, std::uint32_t number) noexcept;
+  Result<BlockVerdict> note_use(BlockRef entry, const Block& block, StreamRef stream, std::uint32_t number) noexcept;
 
  private:
   bool obtain_kept(const Request& request, Block& block) const noexcept;
-  bool free_kept(BlockEntry* entry, const Block& block) noexcept;
+  bool free_kept(BlockRef entry, const Block& block) noexcept;
   Result<PoolExtent*> take(const Request& request, std::size_t bytes) noexcept;
   void hand_out(PoolExtent& extent, const Request& request, Block& block) noexcept;
-  BlockVerdict judge(const BlockEntry* entry, const Block& block) const noexcept;
+  BlockVerdict judge(BlockRef entry, const Block& block) const noexcept;
   // Takes in what the calling thread's cache has counted and, if asked, releases the free block that it keeps,
   // so that the space has all that this thread has freed.
   enum class Kept : bool { stays, ends };
   void take_in(ThreadCache* own, Kept kept) noexcept;
-  void recall(const BlockEntry* entry) noexcept;
+  void recall(BlockRef entry, const Block& block) noexcept;
 
   PoolCore& core_;
   StreamBook& book_;

@@ -62,18 +62,17 @@ Pool::~Pool() {
   if (usable && core_.usage.counts().live() + caches_.counts().live() == 0) supply_.close();
   // That memory no longer belongs to this process.
   if (!usable) core_.budget.give_up(core_.space.figures().committed);
-  core_.slabs.close();
 }
 
 // The fast path has been tried by the public face, unless the request came through an adaptor.
 Status Pool::obtain(const Request& request, Block& block) noexcept {
   const CacheFront& front = t_front;
   if (front.allocator == id() && front.stream == request.stream.state() && request.alignment <= core_.alignment) [[likely]] {
-    const ThreadCache::Taken taken = front.cache->take(request.bytes, BlockEntry::make_label(request.allocator_id, request.tag, 0));
-    if (taken.entry != nullptr) [[likely]] {
-      block.data = front.cache->address(taken.entry);
+    const ThreadCache::Taken taken = front.cache->take(request.bytes, BlockEntry::make_label(request.allocator_id, request.tag));
+    if (taken.block) [[likely]] {
+      block.data = taken.data;
       block.serial = taken.serial;
-      block.cookie = EntryRange::cookie(taken.entry);
+      block.cookie = taken.block.cookie();
       return {};
     }
   }
@@ -92,35 +91,35 @@ BlockVerdict Pool::give_back(const Block& given, When when, Block* known) noexce
   if (front.allocator == id() && when == When::later && known == nullptr && front.cache->put(given)) [[likely]]
     return BlockVerdict::ok;
   Block block = given;
-  BlockEntry* const entry = core_.find(block);
-  if (entry == nullptr) return BlockVerdict::foreign;
+  const BlockRef entry = core_.find(block);
+  if (!entry) return BlockVerdict::foreign;
   caches_.report_late_double_frees();
   if (known != nullptr) describe(*known, block, entry);
-  return entry->is_large() ? large_.free(entry, block, when) : small_.free(entry, block, when);
+  return entry.is_large() ? large_.free(entry, block, when) : small_.free(entry, block, when);
 }
 
-void Pool::describe(Block& known, const Block& block, const BlockEntry* entry) const noexcept {
+void Pool::describe(Block& known, const Block& block, BlockRef entry) const noexcept {
   known = block;
-  known.serial = entry->serial.load();
+  known.serial = entry->serial();
   known.tag = entry->tag();
-  known.cookie = EntryRange::cookie(entry);
+  known.cookie = entry.cookie();
   if (known.alignment == 0) known.alignment = core_.alignment;
 }
 
 bool Pool::grow(Block& block, std::size_t bytes) noexcept {
-  BlockEntry* const entry = core_.entries.range().find(block.cookie);
-  if (entry == nullptr || core_.is_inherited()) return false;
-  return entry->is_large() ? large_.grow(entry, block, bytes) : small_.grow(entry, block, bytes);
+  const BlockRef entry = core_.entries.range().find(block.cookie);
+  if (!entry || core_.is_inherited()) return false;
+  return entry.is_large() ? large_.grow(entry, block, bytes) : small_.grow(entry, block, bytes);
 }
 
 Result<BlockVerdict> Pool::note_use(const Block& given, StreamRef stream) noexcept {
   Block block = given;
-  BlockEntry* const entry = core_.find(block);
-  if (entry == nullptr) return BlockVerdict::foreign;
+  const BlockRef entry = core_.find(block);
+  if (!entry) return BlockVerdict::foreign;
   const os::Lock lock(core_.mutex);
   const Result<std::uint32_t> number = core_.is_inherited() ? Result<std::uint32_t>(0U) : supply_.ready(stream);
   if (!number) return number.failure();
-  return entry->is_large() ? large_.note_use(entry, block, stream, *number) : small_.note_use(entry, block, stream, *number);
+  return entry.is_large() ? large_.note_use(entry, block, stream, *number) : small_.note_use(entry, block, stream, *number);
 }
 
 void Pool::reserve(std::size_t bytes) {

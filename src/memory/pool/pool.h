@@ -51,7 +51,7 @@ class Pool final : public Allocator {
 
  private:
   Pool(Backend& backend, const PoolCore::Setup& setup, std::shared_ptr<Supply> parent);
-  void describe(Block& known, const Block& block, const BlockEntry* entry) const noexcept;
+  void describe(Block& known, const Block& block, BlockRef entry) const noexcept;
   Stats stats_now() const noexcept;  // with the mutex. REQUIRES: the gates are shut
 
   PoolCore core_;

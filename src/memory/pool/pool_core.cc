@@ -54,26 +54,25 @@ PoolCore::PoolCore(Backend& pool_backend, std::uint64_t pool_id, const Setup& se
       decay(setup.options.decay, most_decay(backend, setup.options.decay)),
       space(backend, mutex, rules_of(backend.properties(), setup, page_bound_of(backend, setup.options.target_ratio)), budget, decay,
             setup.lender),
-      slabs(classes, entries) {}
+      slabs(classes, entries, blocks) {}
 
 Status PoolCore::open() noexcept {
   if (is_open()) return {};
   if (const Status opened = space.open(); !opened) return opened;
   // space.open released the mutex: another thread may have opened the tables meanwhile.
   if (is_open()) return {};
-  if (const Status done = entries.open(space.size_bytes()); !done) return done;
-  if (const Status done = slabs.open(space.size_bytes()); !done) return done;
+  if (const Status done = entries.open(BlockTable::bytes_for(space.most_bytes())); !done) return done;
   base_.store(reinterpret_cast<std::uintptr_t>(space.base()));
   return {};
 }
 
-BlockEntry* PoolCore::find(Block& block) const noexcept {
+BlockRef PoolCore::find(Block& block) const noexcept {
   if (block.serial != 0) return entries.range().find(block.cookie);
   const os::Lock lock(mutex);
   const std::size_t offset = offset_of(block.data);
-  BlockEntry* const entry = is_open() && offset < space.size_bytes() ? slabs.at(offset) : nullptr;
-  if (entry != nullptr) block.serial = entry->serial.load();
-  return entry;
+  const BlockRef found = is_open() && offset < space.size_bytes() ? blocks.find(offset, base()) : BlockRef();
+  if (found) block.serial = found->serial();
+  return found;
 }
 
 }  // namespace berth::internal::memory

@@ -14,6 +14,7 @@
 #include "memory/cache/block_table.h"
 #include "memory/cache/size_classes.h"
 #include "memory/inherited.h"
+#include "memory/pool/block_map.h"
 #include "memory/pool/pool_usage.h"
 #include "memory/pool/slabs.h"
 #include "memory/space/decay.h"
@@ -31,7 +32,7 @@
 //     Supply          decay, trim, holds, and the pools that share pages
 //     CacheSet        what threads keep
 //     StreamBook      which streams may still use freed memory
-//     PoolCore        Space (extents, pages), Slabs, BlockTable, counts
+//     PoolCore        Space (extents, pages), Slabs, BlockTable, BlockMap, counts
 //
 // A member function of a part that says "with the mutex" requires that the caller holds `PoolCore::mutex`,
 // which clang cannot check across classes; if it may release the mutex meanwhile, it says so.
@@ -55,28 +56,20 @@ struct PoolCore {
   std::byte* base() const noexcept { return reinterpret_cast<std::byte*>(base_.load()); }
   std::size_t offset_of(const void* data) const noexcept { return static_cast<std::size_t>(static_cast<const std::byte*>(data) - base()); }
 
-  // The entry of a block that came from outside, or nullptr. A block made by block_at, of which only the
+  // The entry of a block that came from outside, or null. A block made by block_at, of which only the
   // address is known, gets its serial. Without the mutex.
-  BlockEntry* find(Block& block) const noexcept;
-  // `visit(entry, bytes)` for each live block. With the mutex.
+  BlockRef find(Block& block) const noexcept;
+  // `visit(block, bytes)` for each live block of the next part of the table, from `at` on (0). False after the
+  // last: a pool of many million blocks is visited in steps, between which others have the mutex. With the mutex.
   template <class Visit>
-  void for_each_live(Visit visit) const {
-    (void)visit_live(1, entries.used(), visit);
+  bool visit_live(std::size_t& at, Visit visit) const {
+    constexpr std::size_t kStep = 4;  // chunks of some thousand entries: some tenths of a millisecond
+    return entries.visit_live(at, kStep, [&](BlockRef block) {
+      visit(block, block.is_large() ? space.extent(block.group().number.load())->requested : block->small_bytes());
+    });
   }
-  // The same for up to `most` entries from `first` on. Returns the entry to go on with, or 0 after the last: a
-  // pool of many million blocks is visited in steps, between which others have the mutex.
-  static constexpr std::uint32_t kVisitStep = 16'384;  // some tenths of a millisecond
-  template <class Visit>
-  std::uint32_t visit_live(std::uint32_t first, std::uint32_t most, Visit visit) const {
-    const std::uint32_t left = entries.used() - (first - 1);
-    const std::uint32_t end = first + (most < left ? most : left);
-    for (std::uint32_t number = first; number < end; ++number) {
-      const BlockEntry& entry = entries[number];
-      if (entry.serial.load() == 0) continue;
-      visit(entry, entry.is_large() ? space.extent(entry.extent())->requested : entry.small_bytes());
-    }
-    return end > entries.used() ? 0 : end;
-  }
+  // What all tables take, on the host: of blocks, slabs and extents.
+  std::size_t table_bytes() const noexcept { return entries.bytes() + blocks.bytes() + slabs.table_bytes() + space.table_bytes(); }
 
   // Whether this is a forked child that must leave the pool, and what is on its device, alone.
   bool is_inherited() const noexcept { return memory::is_inherited(origin, backend); }
@@ -99,6 +92,7 @@ struct PoolCore {
   mutable os::Mutex mutex;
   Decay decay;
   Space space;
+  BlockMap blocks;
   Slabs slabs;
   PoolUsage usage;
 

@@ -30,6 +30,7 @@ Stats Pool::stats_now() const noexcept {
           .committed_bytes = figures.committed,
           .peak_in_use_bytes = usage.peak(),
           .peak_committed_bytes = figures.peak_committed,
+          .table_bytes = core_.table_bytes(),
           .live_blocks = allocations - frees,
           .allocations = allocations,
           .frees = frees,
@@ -57,11 +58,12 @@ std::string Pool::settings() const {
 
 std::vector<Holder> Pool::holders() const {
   HolderTotals totals;
-  for (std::uint32_t next = 1; next != 0;) {
+  bool more = true;
+  for (std::size_t at = 0; more;) {
     const os::Lock lock(core_.mutex);
     const CacheSet::AllShut shut(caches_);
-    next = core_.visit_live(next, PoolCore::kVisitStep, [&](const BlockEntry& entry, std::size_t bytes) {
-      if (!entry.is_sent_home()) totals.add(entry.tag(), bytes);
+    more = core_.visit_live(at, [&](BlockRef block, std::size_t bytes) {
+      if (!block->is_sent_home()) totals.add(block->tag(), bytes);
     });
   }
   return totals.most_first();
@@ -101,16 +103,19 @@ std::string Pool::audit() const {
   if (core_.budget.used() > core_.budget.limit()) return "pool: the limit is exceeded";
   if (std::string wrong = core_.space.audit(); !wrong.empty()) return wrong;
   if (std::string wrong = core_.slabs.audit(); !wrong.empty()) return wrong;
+  if (std::string wrong = core_.entries.audit(); !wrong.empty()) return wrong;
   if (std::string wrong = caches_.audit(); !wrong.empty()) return wrong;
   if (std::string wrong = book_.audit(); !wrong.empty()) return wrong;
   // As the owners count: blocks in inboxes are still live, because other threads may keep sending more.
   caches_.take_bytes();
   std::size_t bytes = 0;
   std::uint64_t blocks = 0;
-  core_.for_each_live([&](const BlockEntry&, std::size_t live) {
+  const auto count = [&](BlockRef, std::size_t live) {
     bytes += live;
     ++blocks;
-  });
+  };
+  for (std::size_t at = 0; core_.visit_live(at, count);) {
+  }
   if (bytes != core_.usage.in_use()) return "pool: bytes in use are not the sum of the live blocks";
   if (blocks != core_.usage.counts().live() + caches_.counts().live()) return "pool: live blocks are not those the entries say";
   return bytes <= core_.space.figures().committed ? "" : "pool: more is in use than is committed";

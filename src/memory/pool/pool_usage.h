@@ -48,7 +48,7 @@ class PoolUsage {
     cache.forget_bytes();
   }
 
-  std::uint64_t next_serial() noexcept { return ++serial_; }  // of a block that no cache handed out
+  std::uint64_t next_serial() noexcept { return BlockEntry::make_serial(0, ++serial_); }  // of a block that no cache handed out
 
   // Bytes of all blocks, once the counts of every cache have been taken over.
   std::size_t in_use() const noexcept { return static_cast<std::size_t>(in_use_); }

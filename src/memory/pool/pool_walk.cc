@@ -40,10 +40,9 @@ class PoolWalk {
 
   // What a hop copies of a small block's entry, and of an extent.
   struct Small {
-    std::uint64_t serial;
+    std::uint64_t state;
     std::uint64_t label;
-    std::uint32_t mark;
-    std::uint32_t number;
+    std::uint64_t cookie;
   };
   struct Piece {
     enum class Kind : std::uint8_t { free, slab, large };
@@ -71,7 +70,7 @@ class PoolWalk {
     snapshot_.page_bytes = core_.page_bytes;
     snapshot_.limit_bytes = core_.budget.limit() == SIZE_MAX ? 0 : core_.budget.limit();
     snapshot_.has_blocks = true;
-    book_.for_each_waiting([&](std::uint32_t number) { waiting_.push_back(number); });
+    book_.for_each_waiting([&](BlockRef block) { waiting_.push_back(block.cookie()); });
     std::ranges::sort(waiting_);
     return true;
   }
@@ -112,13 +111,14 @@ class PoolWalk {
     if (extent.state == ExtentState::echo) return;
     // A block that is not handed out yet, that a thread keeps (large_blocks.h), or that was allocated since the
     // walk passed its beginning, is reported as free.
-    const bool live = extent.entry != 0 && core_.entries[extent.entry].serial.load() != 0;
-    const bool handed_out = live || std::ranges::binary_search(waiting_, extent.entry);
-    if (extent.state == ExtentState::live && extent.entry != 0 && handed_out && extent.begin == piece.begin) {
+    const BlockRef block(extent.cookie);
+    const bool live = block && block->is_live();
+    const bool handed_out = live || std::ranges::binary_search(waiting_, extent.cookie);
+    if (extent.state == ExtentState::live && block && handed_out && extent.begin == piece.begin) {
       piece.kind = Piece::Kind::large;
       piece.stream_id = book_.id_of(extent.stream);
       piece.requested = extent.requested;
-      piece.tag = core_.entries[extent.entry].tag().id();
+      piece.tag = block->tag().id();
       piece.live = live;
     } else if (extent.stream != 0 && extent.state != ExtentState::transit) {
       piece.free = FreeKind::stream;
@@ -142,9 +142,8 @@ class PoolWalk {
                 .first = smalls_.size(),
                 .count = count};
     for (std::size_t i = 0; i < count; ++i) {
-      const auto number = static_cast<std::uint32_t>(slab.first_entry + index + i);
-      const BlockEntry& entry = core_.entries[number];
-      smalls_.push_back({entry.serial.load(), entry.label.load(), entry.mark.load(), number});
+      const BlockRef block = slab.first.later(static_cast<std::uint32_t>(index + i));
+      smalls_.push_back({block->state.load(), block->label.load(), block.cookie()});
     }
     next_ = piece.end;
     pieces_.push_back(piece);
@@ -171,15 +170,15 @@ class PoolWalk {
     for (std::size_t i = 0; i < piece.count; ++i) {
       const Small& small = smalls_[piece.first + i];
       // Freed by another thread, though its owner has not read its inbox yet.
-      const bool on_its_way = small.mark != 0 && small.mark == static_cast<std::uint32_t>(small.serial);
-      const bool waits = small.serial == 0 && std::ranges::binary_search(waiting_, small.number);
-      if ((small.serial == 0 || on_its_way) && !waits) continue;
+      const bool on_its_way = (small.state & BlockEntry::kSentHome) != 0;
+      const bool waits = small.state == 0 && std::ranges::binary_search(waiting_, small.cookie);
+      if ((small.state == 0 || on_its_way) && !waits) continue;
       const std::size_t begin = piece.blocks_begin + i * piece.block_bytes;
       add_free(told, begin, piece.stream_id, FreeKind::slab);
       told = begin + piece.block_bytes;
-      const std::uint64_t requested = small.label & ((1ULL << BlockEntry::kTagShift) - 1);
-      add_block(begin, piece.block_bytes, std::min<std::uint64_t>(requested, piece.block_bytes), piece,
-                static_cast<std::uint16_t>(small.label >> BlockEntry::kTagShift), waits ? BlockState::waiting : BlockState::live);
+      const std::size_t requested = BlockEntry::bytes_in(small.label);
+      add_block(begin, piece.block_bytes, std::min(requested, piece.block_bytes), piece, BlockEntry::tag_in(small.label).id(),
+                waits ? BlockState::waiting : BlockState::live);
     }
     add_free(told, piece.end, piece.stream_id, FreeKind::slab);
   }
@@ -207,7 +206,7 @@ class PoolWalk {
   const PoolCore& core_;
   const StreamBook& book_;
   Snapshot& snapshot_;
-  std::vector<std::uint32_t> waiting_;  // entries of blocks that were freed and wait for streams, in order
+  std::vector<std::uint64_t> waiting_;  // cookies of blocks that were freed and wait for streams, in order
   std::vector<Piece> pieces_;
   std::vector<Small> smalls_;
   std::size_t next_ = 0;        // where the walk continues

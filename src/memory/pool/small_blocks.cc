@@ -21,7 +21,7 @@ constexpr std::size_t kMostBudget = std::size_t{64} << 20;
 constexpr std::size_t kBudgetShare = 16;
 
 void spill_first(ThreadCache& cache, Bin& bin, std::uint32_t count, Spill& spill) noexcept {
-  for (BlockEntry* const entry : bin.entries().first(count)) cache.give_up(entry, spill);
+  for (const BlockRef block : bin.blocks().first(count)) cache.give_up(block, spill);
   bin.remove_first(count);
 }
 
@@ -43,19 +43,19 @@ std::optional<Status> SmallBlocks::obtain(const Request& request, Block& block) 
   Spill spill;
   if (!caches_.enter(*cache)) return obtain_without_cache(size_class, request, block);
   if (bin.count() == 0) caches_.read_inbox(*cache, spill, CacheSet::IntoBins::yes);
-  BlockEntry* const cached = bin.pop();
-  if (cached != nullptr)
-    hand_out(*cache, cached, request, block);
+  const BlockRef cached = bin.pop();
+  if (cached)
+    hand_out(*cache, cached, size_class, request, block);
   else if (bin.capacity() == 0)
     make_room(*cache, size_class, spill);
   cache->gate.unlock();
   caches_.report_late_double_frees();
-  if (cached != nullptr) {
+  if (cached) {
     return_spill(spill);
     return Status();
   }
 
-  std::array<BlockEntry*, kBatch> batch;
+  std::array<BlockRef, kBatch> batch;
   const std::size_t wanted = std::clamp<std::size_t>(bin.capacity(), 1, batch_of(size_class));
   const Result<std::size_t> taken = refill(*cache, size_class, std::span(batch).first(wanted), spill);
   // A slab holds several blocks; if there is no memory left for one, there may be enough for the block alone.
@@ -66,11 +66,11 @@ std::optional<Status> SmallBlocks::obtain(const Request& request, Block& block) 
     return core_.usage.refused({ErrorCode::invalid_argument, 0, "the stream of the request is gone"});
   }
   cache->from_slabs += static_cast<std::int64_t>(*taken);
-  hand_out(*cache, batch[0], request, block);
+  hand_out(*cache, batch[0], size_class, request, block);
   // From the last to the first, so that the lowest address is handed out next.
   Spill rest;
   for (std::size_t i = *taken; i > 1; --i) {
-    if (!bin.push(batch[i - 1])) cache->give_up(batch[i - 1], rest);
+    if (!ThreadCache::put_in_bin(bin, batch[i - 1])) cache->give_up(batch[i - 1], rest);
   }
   cache->gate.unlock();
   return_spill(rest);
@@ -78,47 +78,58 @@ std::optional<Status> SmallBlocks::obtain(const Request& request, Block& block) 
 }
 
 // REQUIRES: the caller is inside the cache's gate; the entry is the cache's and free.
-void SmallBlocks::hand_out(ThreadCache& cache, BlockEntry* entry, const Request& request, Block& block) noexcept {
-  block.serial = cache.make_live(entry, request.bytes, BlockEntry::make_label(request.allocator_id, request.tag, 0));
-  block.data = cache.address(entry);
-  block.cookie = EntryRange::cookie(entry);
+void SmallBlocks::hand_out(ThreadCache& cache, BlockRef entry, SizeClass size_class, const Request& request, Block& block) noexcept {
+  block.serial = cache.make_live(entry, size_class, request.bytes, BlockEntry::make_label(request.allocator_id, request.tag));
+  block.data = entry.data();
+  block.cookie = entry.cookie();
 }
 
 // Returns to the slabs what the cache has spilled, then takes a batch for a bin: at least one block, or a
 // failure.
-Result<std::size_t> SmallBlocks::refill(ThreadCache& cache, SizeClass size_class, std::span<BlockEntry*> batch,
-                                        const Spill& spill) noexcept {
+Result<std::size_t> SmallBlocks::refill(ThreadCache& cache, SizeClass size_class, std::span<BlockRef> batch, const Spill& spill) noexcept {
   const os::Lock lock(core_.mutex);
   core_.usage.take_bytes(cache);
-  caches_.return_to_slabs(spill.entries());
+  caches_.return_to_slabs(spill.blocks());
   if (cache.has_kept()) caches_.end_keeping(cache);
   std::size_t count = 0;
-  const Status done = take(size_class, cache.stream, cache.number, batch, count);
+  const std::size_t in_slabs = core_.slabs.bytes();
+  const Status done = take(size_class, cache.stream, batch, count);
+  if (core_.slabs.bytes() > in_slabs) supply_.release_excess();
+  cache.entries = core_.entries.range();
   cache_budget_.store(std::min(core_.slabs.bytes() / kBudgetShare / caches_.count(), kMostBudget));
   if (done) return count;
   return done.failure().code == ErrorCode::out_of_memory ? done.failure() : core_.usage.refused(done.failure());
 }
 
 // With the mutex; releases it.
-Status SmallBlocks::take(SizeClass size_class, std::uint32_t stream, std::uint32_t owner, std::span<BlockEntry*> into,
-                         std::size_t& count) noexcept {
+Status SmallBlocks::take(SizeClass size_class, std::uint32_t stream, std::span<BlockRef> into, std::size_t& count) noexcept {
   Status done;
   for (Escalation effort(supply_, stream); effort.next(done);) {
-    count = core_.slabs.take(size_class, stream, owner, into);
+    count = core_.slabs.take(size_class, stream, into);
     done = count != 0 ? Status() : add_slab(size_class, stream, effort.level());
-    if (done && count == 0) count = core_.slabs.take(size_class, stream, owner, into);
+    if (done && count == 0) count = core_.slabs.take(size_class, stream, into);
   }
   return done;
 }
 
+// Before the pool needs more memory than it ever did: what the thread keeps of sizes that it no longer uses may
+// be most of some slabs. With the mutex.
+void SmallBlocks::flush_own_cache() noexcept {
+  ThreadCache* const own = caches_.front();
+  if (own == nullptr || own->retired.load() != 0) return;
+  core_.usage.take_bytes(*own);
+  caches_.flush(*own);
+}
+
 Status SmallBlocks::add_slab(SizeClass size_class, std::uint32_t stream, Space::Effort effort) noexcept {
   const std::size_t bytes = core_.classes[size_class].slab_bytes;
+  if (effort == Space::Effort::usual && supply_.would_need_more(bytes)) flush_own_cache();
   Result<PoolExtent*> extent = core_.space.take(Space::Part::slabs, bytes, kSlabGrain, stream, effort);
   if (!extent && effort == Space::Effort::cached_only)  // better in the wrong part than not at all
     extent = core_.space.take(Space::Part::large, bytes, kSlabGrain, stream, effort);
   if (!extent) return extent.failure();
   (*extent)->stream = stream;
-  if (!core_.slabs.add(*extent, size_class, stream)) {
+  if (!core_.slabs.add(*extent, core_.base() + (*extent)->begin, size_class, stream)) {
     book_.release(*extent);
     return PoolCore::kNoTables;
   }
@@ -129,16 +140,16 @@ Status SmallBlocks::add_slab(SizeClass size_class, std::uint32_t stream, Space::
 // A thread that is ending, or for whose cache there is no heap, goes to the slabs for each block.
 Status SmallBlocks::obtain_without_cache(SizeClass size_class, const Request& request, Block& block) noexcept {
   const os::Lock lock(core_.mutex);
-  BlockEntry* entry = nullptr;
+  BlockRef entry;
   std::size_t count = 0;
   const Result<std::uint32_t> stream = supply_.ready(request.stream);
-  const Status done = stream ? take(size_class, *stream, 0, std::span(&entry, 1), count) : Status(stream.failure());
+  const Status done = stream ? take(size_class, *stream, std::span(&entry, 1), count) : Status(stream.failure());
   if (!done) return core_.usage.refused(done.failure());
   block.serial = core_.usage.next_serial();
-  block.data = core_.base() + entry->offset();
-  block.cookie = EntryRange::cookie(entry);
-  entry->label.store(BlockEntry::make_label(request.allocator_id, request.tag, request.bytes));
-  entry->serial.store(block.serial);
+  block.data = entry.data();
+  block.cookie = entry.cookie();
+  entry->label.store(BlockEntry::make_label(request.allocator_id, request.tag) | BlockEntry::class_and_bytes(size_class, request.bytes));
+  entry->state.store(block.serial);
   core_.usage.allocated(request.bytes);
   if (core_.poisons()) unpoison(block.data, request.bytes);
   return {};
@@ -184,85 +195,78 @@ void SmallBlocks::shrink_a_bin(ThreadCache& cache, SizeClass but_not, Spill& spi
 }
 
 void SmallBlocks::return_spill(const Spill& spill) noexcept {
-  if (spill.entries().empty()) return;
+  if (spill.blocks().empty()) return;
   const os::Lock lock(core_.mutex);
-  caches_.return_to_slabs(spill.entries());
+  caches_.return_to_slabs(spill.blocks());
   supply_.poll_decay();
 }
 
 // ---- frees
 
 // REQUIRES: the caller owns the entry, or takes the answer as a guess.
-BlockVerdict SmallBlocks::judge(const BlockEntry* entry, const Block& block) const noexcept {
-  const std::uint64_t serial = entry->serial.load();
-  const bool was_issued = caches_.was_issued(block.serial);
-  if (entry->offset() != core_.offset_of(block.data))
-    return was_issued && serial != block.serial ? BlockVerdict::double_free : BlockVerdict::foreign;
-  if (serial == 0 || serial != block.serial) return was_issued ? BlockVerdict::double_free : BlockVerdict::foreign;
-  if (!entry->is_of(block.allocator_id)) return BlockVerdict::foreign;
-  // Another thread has freed it, and sent it to its owner.
-  if (entry->is_sent_home()) return BlockVerdict::double_free;
+BlockVerdict SmallBlocks::judge(BlockRef entry, const Block& block) const noexcept {
+  const std::uint64_t state = entry->state.load();
+  if (state == 0 || (state & ~(BlockEntry::kSentHome | BlockEntry::kExtraUses)) != block.serial)
+    return caches_.was_issued(block.serial) ? BlockVerdict::double_free : BlockVerdict::foreign;
+  if (entry.differs_from(block.data) != 0 || !entry->is_of(block.allocator_id)) return BlockVerdict::foreign;
+  if ((state & BlockEntry::kSentHome) != 0) return BlockVerdict::double_free;
   return entry->small_bytes() == block.bytes ? BlockVerdict::ok : BlockVerdict::size_mismatch;
 }
 
 // Judged here as a guess; the block's owner judges again.
-BlockVerdict SmallBlocks::free(BlockEntry* entry, const Block& block, When when) noexcept {
+BlockVerdict SmallBlocks::free(BlockRef entry, const Block& block, When when) noexcept {
+  __builtin_prefetch(entry.operator->(), 1);  // another thread's: to be read, and changed at once
   if (const BlockVerdict verdict = judge(entry, block); verdict != BlockVerdict::ok) return verdict;
-  const std::uint32_t owner = entry->owner();
+  const std::uint32_t owner = BlockEntry::owner_of(block.serial);
   if (owner == 0 || entry->has_extra_uses() || when == When::now || core_.is_inherited()) return free_under_lock(entry, block, when);
   if (ThreadCache* const own = caches_.find_own(owner)) return free_own(*own, entry, block);
   return send_home(caches_[owner], entry, block);
 }
 
-BlockVerdict SmallBlocks::free_own(ThreadCache& cache, BlockEntry* entry, const Block& block) noexcept {
+BlockVerdict SmallBlocks::free_own(ThreadCache& cache, BlockRef entry, const Block& block) noexcept {
   Spill spill;
   if (!caches_.enter(cache)) return send_home(cache, entry, block);
-  const BlockVerdict verdict = entry->owner() == cache.number ? judge(entry, block) : BlockVerdict::double_free;
+  const BlockVerdict verdict = judge(entry, block);
   if (verdict == BlockVerdict::ok) {
     const SizeClass size_class = entry->size_class();
-    entry->serial.store(0);
+    entry->state.store(0);
     cache.count_free(block.bytes);
     cache.make_untouchable(entry, block.bytes);
     Bin& bin = cache.bins[size_class];
     if (bin.count() == bin.capacity()) make_room(cache, size_class, spill);
-    if (!bin.push(entry)) cache.give_up(entry, spill);
+    if (!ThreadCache::put_in_bin(bin, entry)) cache.give_up(entry, spill);
   }
   cache.gate.unlock();
   return_spill(spill);
   return verdict;
 }
 
-// Another thread's block. The mark is only a hint, for an early answer to a second free; the owner decides by
-// the serial.
-BlockVerdict SmallBlocks::send_home(ThreadCache& owner, BlockEntry* entry, const Block& block) noexcept {
-  const auto mark = static_cast<std::uint32_t>(block.serial);
-  if (mark != 0 && entry->mark.load() == mark) return BlockVerdict::double_free;
-  entry->mark.store(mark);
-  if (!owner.inbox.put({block.serial, core_.entries.number(entry), static_cast<std::uint32_t>(block.bytes)})) {
-    entry->mark.store(0);
-    return free_under_lock(entry, block, When::later);
-  }
-  return BlockVerdict::ok;
+// Another thread's block. Of several threads that free it at the same moment, one succeeds here.
+BlockVerdict SmallBlocks::send_home(ThreadCache& owner, BlockRef entry, const Block& block) noexcept {
+  const std::uint64_t sent = block.serial | BlockEntry::kSentHome;
+  if (!entry->state.replace(block.serial, sent)) return BlockVerdict::double_free;
+  if (owner.inbox.put({block.serial, entry})) return BlockVerdict::ok;
+  (void)entry->state.replace(sent, block.serial);
+  return free_under_lock(entry, block, When::later);
 }
 
 // A block that no cache owns, or that must not wait for its owner.
-BlockVerdict SmallBlocks::free_under_lock(BlockEntry* entry, const Block& block, When when) noexcept {
+BlockVerdict SmallBlocks::free_under_lock(BlockRef entry, const Block& block, When when) noexcept {
   const os::Lock lock(core_.mutex);
-  const std::size_t begin = entry->offset();
+  const std::size_t begin = core_.offset_of(block.data);
   const SizeClass size_class = entry->size_class();
   {
     const CacheSet::AllShut shut(caches_);
-    if (const std::uint32_t owner = entry->owner(); owner != 0) {
+    if (const std::uint32_t owner = BlockEntry::owner_of(block.serial); owner != 0) {
       caches_.drain_inbox(caches_[owner]);
       core_.usage.take_bytes(caches_[owner]);
     }
     if (const BlockVerdict verdict = judge(entry, block); verdict != BlockVerdict::ok) return verdict;
-    entry->serial.store(0);
+    entry->state.store(0);
     core_.usage.freed(block.bytes);
     if (core_.is_inherited()) return BlockVerdict::ok;  // a child leaves the device, and what is on it, alone
-    entry->kind.store(entry->kind.load() & ~BlockEntry::kExtraUses);
     if (!book_.must_wait(entry)) {
-      if (core_.poisons() && core_.slabs.stream_at(begin) == 0) poison(block.data, block.bytes);
+      if (core_.poisons() && core_.slabs.stream_of(entry) == 0) poison(block.data, block.bytes);
       book_.release(entry);
     }
     if (when == When::now) caches_.flush_class(size_class);
@@ -271,7 +275,7 @@ BlockVerdict SmallBlocks::free_under_lock(BlockEntry* entry, const Block& block,
   return BlockVerdict::ok;
 }
 
-Result<BlockVerdict> SmallBlocks::note_use(BlockEntry* entry, const Block& block, StreamRef stream, std::uint32_t number) noexcept {
+Result<BlockVerdict> SmallBlocks::note_use(BlockRef entry, const Block& block, StreamRef stream, std::uint32_t number) noexcept {
   // A small block belongs to its owner: with the mutex held, on the owner's thread, no other thread can change
   // it. In a child that must leave the pool alone, the thread's own cache is not looked up, because a cache
   // that is found serves the next request.
@@ -286,12 +290,13 @@ Result<BlockVerdict> SmallBlocks::note_use(BlockEntry* entry, const Block& block
 // ---- growth
 
 // Within its class. A block that other streams use does not grow: they are noted under its serial.
-bool SmallBlocks::may_grow(const BlockEntry* entry, const Block& block, std::size_t bytes) const noexcept {
+bool SmallBlocks::may_grow(BlockRef entry, const Block& block, std::size_t bytes) const noexcept {
   return !entry->has_extra_uses() && judge(entry, block) == BlockVerdict::ok && bytes <= core_.classes[entry->size_class()].bytes;
 }
 
-bool SmallBlocks::grow(BlockEntry* entry, Block& block, std::size_t bytes) noexcept {
-  const std::uint32_t owner = entry->owner();
+bool SmallBlocks::grow(BlockRef entry, Block& block, std::size_t bytes) noexcept {
+  if (judge(entry, block) != BlockVerdict::ok) return false;
+  const std::uint32_t owner = BlockEntry::owner_of(block.serial);
   if (ThreadCache* const own = owner == 0 ? nullptr : caches_.find_own(owner); own != nullptr && caches_.enter(*own)) {
     const bool grown = grow_in_cache(*own, entry, block, bytes);
     own->gate.unlock();
@@ -299,22 +304,22 @@ bool SmallBlocks::grow(BlockEntry* entry, Block& block, std::size_t bytes) noexc
   }
   const os::Lock lock(core_.mutex);
   const CacheSet::AllShut shut(caches_);
-  if (const std::uint32_t number = entry->owner(); number != 0) return grow_in_cache(caches_[number], entry, block, bytes);
+  if (owner != 0) return grow_in_cache(caches_[owner], entry, block, bytes);
   if (!may_grow(entry, block, bytes)) return false;
   core_.usage.grew(block.bytes, bytes);
   if (core_.poisons()) unpoison(block.data, bytes);
   block.serial = core_.usage.next_serial();
-  entry->label.store(BlockEntry::make_label(block.allocator_id, entry->tag(), bytes));
-  entry->serial.store(block.serial);
+  entry->label.store(BlockEntry::make_label(block.allocator_id, entry->tag()) | BlockEntry::class_and_bytes(entry->size_class(), bytes));
+  entry->state.store(block.serial);
   block.bytes = bytes;
   return true;
 }
 
 // REQUIRES: the caller is inside the cache's gate, or has shut it.
-bool SmallBlocks::grow_in_cache(ThreadCache& cache, BlockEntry* entry, Block& block, std::size_t bytes) noexcept {
-  if (entry->owner() != cache.number || !may_grow(entry, block, bytes)) return false;
+bool SmallBlocks::grow_in_cache(ThreadCache& cache, BlockRef entry, Block& block, std::size_t bytes) noexcept {
+  if (!may_grow(entry, block, bytes)) return false;
   cache.count_free(block.bytes);
-  block.serial = cache.make_live(entry, bytes, BlockEntry::make_label(block.allocator_id, entry->tag(), 0));
+  block.serial = cache.make_live(entry, entry->size_class(), bytes, BlockEntry::make_label(block.allocator_id, entry->tag()));
   block.bytes = bytes;
   return true;
 }

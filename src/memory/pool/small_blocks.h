@@ -31,11 +31,11 @@ class SmallBlocks {
 
   // Without the mutex. No answer: no slab can serve the request, but a large block may.
   std::optional<Status> obtain(const Request& request, Block& block) noexcept;
-  BlockVerdict free(BlockEntry* entry, const Block& block, When when) noexcept;
-  bool grow(BlockEntry* entry, Block& block, std::size_t bytes) noexcept;  // within its size class
+  BlockVerdict free(BlockRef entry, const Block& block, When when) noexcept;
+  bool grow(BlockRef entry, Block& block, std::size_t bytes) noexcept;  // within its size class
 
   // Notes that a stream, by number, uses the block in addition to the block's own. With the mutex.
-  Result<BlockVerdict> note_use(BlockEntry* entry, const Block& block, StreamRef stream, std::uint32_t number) noexcept;
+  Result<BlockVerdict> note_use(BlockRef entry, const Block& block, StreamRef stream, std::uint32_t number) noexcept;
 
  private:
   static constexpr std::size_t kBatch = 16;  // blocks fetched from the slabs at a time, at most
@@ -43,10 +43,11 @@ class SmallBlocks {
   // Requests.
   SizeClass class_of(const Request& request) const noexcept;
   Status obtain_without_cache(SizeClass size_class, const Request& request, Block& block) noexcept;
-  Result<std::size_t> refill(ThreadCache& cache, SizeClass size_class, std::span<BlockEntry*> batch, const Spill& spill) noexcept;
-  Status take(SizeClass size_class, std::uint32_t stream, std::uint32_t owner, std::span<BlockEntry*> into, std::size_t& count) noexcept;
+  Result<std::size_t> refill(ThreadCache& cache, SizeClass size_class, std::span<BlockRef> batch, const Spill& spill) noexcept;
+  Status take(SizeClass size_class, std::uint32_t stream, std::span<BlockRef> into, std::size_t& count) noexcept;
   Status add_slab(SizeClass size_class, std::uint32_t stream, Space::Effort effort) noexcept;
-  static void hand_out(ThreadCache& cache, BlockEntry* entry, const Request& request, Block& block) noexcept;
+  void flush_own_cache() noexcept;
+  static void hand_out(ThreadCache& cache, BlockRef entry, SizeClass size_class, const Request& request, Block& block) noexcept;
   std::size_t batch_of(SizeClass size_class) const noexcept;
 
   // Bins that are full.
@@ -55,14 +56,14 @@ class SmallBlocks {
   void return_spill(const Spill& spill) noexcept;
 
   // Frees.
-  BlockVerdict judge(const BlockEntry* entry, const Block& block) const noexcept;
-  BlockVerdict free_own(ThreadCache& cache, BlockEntry* entry, const Block& block) noexcept;
-  BlockVerdict send_home(ThreadCache& owner, BlockEntry* entry, const Block& block) noexcept;
-  BlockVerdict free_under_lock(BlockEntry* entry, const Block& block, When when) noexcept;
+  BlockVerdict judge(BlockRef entry, const Block& block) const noexcept;
+  BlockVerdict free_own(ThreadCache& cache, BlockRef entry, const Block& block) noexcept;
+  BlockVerdict send_home(ThreadCache& owner, BlockRef entry, const Block& block) noexcept;
+  BlockVerdict free_under_lock(BlockRef entry, const Block& block, When when) noexcept;
 
   // Growth.
-  bool may_grow(const BlockEntry* entry, const Block& block, std::size_t bytes) const noexcept;
-  bool grow_in_cache(ThreadCache& cache, BlockEntry* entry, Block& block, std::size_t bytes) noexcept;
+  bool may_grow(BlockRef entry, const Block& block, std::size_t bytes) const noexcept;
+  bool grow_in_cache(ThreadCache& cache, BlockRef entry, Block& block, std::size_t bytes) noexcept;
 
   PoolCore& core_;
   StreamBook& book_;

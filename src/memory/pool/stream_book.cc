@@ -21,26 +21,28 @@ bool is_over(StreamState& stream, bool& has_last, Event& last) noexcept {
 
 }  // namespace
 
-std::uint32_t StreamBook::stream_of(const BlockEntry* entry) const noexcept {
-  return entry->is_large() ? core_.space.extent(entry->extent())->stream : core_.slabs.stream_at(entry->offset());
+std::uint32_t StreamBook::stream_of(BlockRef block) const noexcept {
+  return block.is_large() ? core_.space.extent(block.group().number.load())->stream : core_.slabs.stream_of(block);
 }
 
-Status StreamBook::note_use(BlockEntry* entry, StreamRef stream, std::uint32_t number) noexcept {
-  if (number == 0 || number == stream_of(entry)) return {};
-  if (!extra_.add(core_.entries.number(entry), stream.id()))
-    return Failure{ErrorCode::out_of_memory, 0, "no heap for the block's list of streams"};
-  if (!entry->is_large()) entry->kind.store(entry->kind.load() | BlockEntry::kExtraUses);
+Status StreamBook::note_use(BlockRef block, StreamRef stream, std::uint32_t number) noexcept {
+  if (number == 0 || number == stream_of(block)) return {};
+  if (!extra_.add(block.cookie(), stream.id())) return Failure{ErrorCode::out_of_memory, 0, "no heap for the block's list of streams"};
+  if (block.is_large()) return {};
+  // If another thread sends it home meanwhile, then that is what it is.
+  const std::uint64_t state = block->state.load();
+  (void)block->state.replace(state, state | BlockEntry::kExtraUses);
   return {};
 }
 
-void StreamBook::release(BlockEntry* entry) noexcept {
+void StreamBook::release(BlockRef block) noexcept {
   PoolExtent* extent = nullptr;
-  if (entry->is_large()) {
-    extent = core_.space.extent(entry->extent());
-    core_.slabs.leave_large(extent->begin);
-    core_.entries.give_back(BlockTable::kLarge, core_.entries.number(entry));
+  if (block.is_large()) {
+    extent = core_.space.extent(block.group().number.load());
+    core_.blocks.set(extent->begin, 1, {});
+    core_.entries.give_back(block);
   } else {
-    extent = core_.slabs.give(entry);
+    extent = core_.slabs.give(block);
   }
   if (extent != nullptr) release(extent);
 }
@@ -110,11 +112,10 @@ bool StreamBook::release_extra(std::uint32_t stream, const device::StreamClock* 
   ExtraUses::Key at = 0;
   const auto is_over = [&](ExtraUses::Key key, const ExtraUses::Use& use) {
     if (ExtraUses::is_over(use, uses_)) return true;
-    return clock != nullptr && clock->point_of(use.stream_id) >= use.point &&
-           stream_of(&core_.entries[static_cast<std::uint32_t>(key)]) == stream;
+    return clock != nullptr && clock->point_of(use.stream_id) >= use.point && stream_of(BlockRef(key)) == stream;
   };
   while (extra_.take_over(at, is_over)) {
-    release(&core_.entries[static_cast<std::uint32_t>(at)]);
+    release(BlockRef(at));
     any = true;
   }
   return any;
@@ -144,7 +145,7 @@ void StreamBook::retire_if_over(std::uint32_t number, const std::function<void(s
 
 std::string StreamBook::audit() const {
   bool all_freed = true;
-  for_each_waiting([&](std::uint32_t number) { all_freed = all_freed && core_.entries[number].serial.load() == 0; });
+  for_each_waiting([&](BlockRef block) { all_freed = all_freed && !block->is_live(); });
   return all_freed ? "" : "pool: a block that waits for streams is live";
 }
 

@@ -26,16 +26,16 @@ class StreamBook {
   std::uint32_t add(StreamRef stream) noexcept { return uses_.add(stream); }
   std::uint64_t id_of(std::uint32_t number) const noexcept { return uses_[number].id; }
   // The stream that a block returns to.
-  std::uint32_t stream_of(const BlockEntry* entry) const noexcept;
+  std::uint32_t stream_of(BlockRef block) const noexcept;
 
   // Notes that a stream, by its number, uses a live block in addition to the block's own; nothing for no stream
   // or its own. Fails when there is no heap. REQUIRES: the caller owns the entry.
-  Status note_use(BlockEntry* entry, StreamRef stream, std::uint32_t number) noexcept;
+  Status note_use(BlockRef block, StreamRef stream, std::uint32_t number) noexcept;
   // Whether a block that is freed must wait here for other streams; then it does, and `release` follows by
   // itself.
-  bool must_wait(const BlockEntry* entry) noexcept { return !extra_.empty() && extra_.free(core_.entries.number(entry), uses_); }
+  bool must_wait(BlockRef block) noexcept { return !extra_.empty() && extra_.free(block.cookie(), uses_); }
   // Returns the memory of a freed block that is in no cache: to its slab, or as an extent to the space.
-  void release(BlockEntry* entry) noexcept;
+  void release(BlockRef block) noexcept;
   // The same for an extent, on the stream that it says.
   void release(PoolExtent* extent) noexcept;
 
@@ -66,10 +66,10 @@ class StreamBook {
   // Enqueues work behind everything that may still touch freed memory. False when a stream does not take it.
   bool enqueue_behind_pending(std::function<void()> work) noexcept { return uses_.enqueue_behind_pending(std::move(work)); }
 
-  // `visit(number of the entry)` for each freed block that waits for streams.
+  // `visit(block)` for each freed block that waits for streams.
   template <class Visit>
   void for_each_waiting(Visit visit) const {
-    extra_.for_each_freed([&](ExtraUses::Key key) { visit(static_cast<std::uint32_t>(key)); });
+    extra_.for_each_freed([&](ExtraUses::Key key) { visit(BlockRef(key)); });
   }
   std::string audit() const;
 
@@ -83,7 +83,7 @@ class StreamBook {
 
   PoolCore& core_;
   StreamUses uses_;
-  ExtraUses extra_;  // by the number of the entry. A freed block that waits there is counted as cached
+  ExtraUses extra_;  // by the block's cookie. A freed block that waits there is counted as cached
 };
 
 }  // namespace berth::internal::memory

@@ -56,11 +56,27 @@ void Supply::decay(Decayed how_much) noexcept {
     if (idle.is_over(now)) idle.end_period(now, space.cached_bytes());
   }
   const bool all = how_much == Decayed::all;
+  core_.entries.trim(all ? SIZE_MAX : kMostDecommits);
   const Space::Figures& figures = space.figures();
   const std::size_t above = figures.committed - std::min(figures.committed, reserved_);
   const std::size_t bytes = std::min({all ? idle.idle() : std::min(idle.due(), kMostBytes), above, space.cached_bytes()});
   if (bytes == 0) return;
   space.trim_pages(space.cached_bytes() - bytes, all ? SIZE_MAX : kMostDecommits);
+}
+
+void Supply::release_excess() noexcept {
+  if (!is_usable() || core_.decay_period == PoolOptions::kNever) return;
+  const Space::Figures& figures = core_.space.figures();
+  peak_need_ = std::max({peak_need_, figures.peak_live, needed()});
+  // What the space alone has held is no excess: a block's first and last pages are partly used.
+  const auto needed_most = static_cast<std::size_t>(core_.target_ratio * static_cast<double>(peak_need_));
+  const std::size_t bound = std::max(needed_most, figures.peak_committed) + std::max(core_.page_bytes, 1_MiB);
+  const std::size_t held = figures.committed + core_.entries.bytes();
+  const std::size_t above = figures.committed - std::min(figures.committed, reserved_);
+  const std::size_t cached = core_.space.cached_bytes();
+  if (held <= bound) return;
+  core_.entries.trim(kMostDecommits);
+  core_.space.trim_pages(cached - std::min({held - bound, above, cached}), kMostDecommits);
 }
 
 void Supply::give_pages_back(std::size_t begin, std::size_t bytes) noexcept {
@@ -83,6 +99,7 @@ void Supply::trim(std::size_t keep_bytes) noexcept {
   gather(Wait::no);
   reserved_ = 0;
   core_.space.trim(keep_bytes);
+  core_.entries.trim(SIZE_MAX);
 }
 
 Status Supply::reserve(std::size_t bytes) noexcept {
@@ -161,6 +178,7 @@ void Supply::release_to_relatives() noexcept {
   if (!is_usable()) return;
   gather(Wait::no);
   core_.space.trim(0);
+  core_.entries.trim(SIZE_MAX);
 }
 
 bool Supply::press_relatives() noexcept {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -40,6 +41,13 @@ class Supply final : public PageLender {
   void poll_decay() noexcept;
   enum class Decayed : bool { a_few_pages, all };
   void decay(Decayed how_much) noexcept;
+  // Returns cached memory that, with the tables, is more than the pool ever needed at one time: tables grow when
+  // a program turns to smaller blocks, while what its larger ones have left is cached. A few pages.
+  void release_excess() noexcept;
+  // Whether so many bytes more would be more than was ever needed at one time.
+  bool would_need_more(std::size_t bytes) const noexcept {
+    return needed() + bytes > std::max(peak_need_, core_.space.figures().peak_live);
+  }
   // Returns the pages around what was just freed, or at the end of the hold all that is free.
   void give_pages_back(std::size_t begin, std::size_t bytes) noexcept;
   // Returns the range when no stream can touch it any more. Does not wait: the last handle of a pool may be
@@ -84,6 +92,7 @@ class Supply final : public PageLender {
   bool press_relatives() noexcept BERTH_NO_THREAD_ANALYSIS;
   void release_to_relatives() noexcept;
   Child child_at(std::size_t index) const noexcept;
+  std::size_t needed() const noexcept { return core_.space.figures().live + core_.entries.used_bytes(); }
 
   PoolCore& core_;
   StreamBook& book_;
@@ -94,7 +103,8 @@ class Supply final : public PageLender {
   bool trim_after_hold_ = false;
   std::uint32_t ready_streams_ = 0;  // the slabs and the space have room for streams of lower numbers
   std::uint32_t polls_ = 0;
-  std::size_t reserved_ = 0;  // committed memory below this does not decay
+  std::size_t reserved_ = 0;   // committed memory below this does not decay
+  std::size_t peak_need_ = 0;  // of live memory and the entries of its blocks together
 };
 
 }  // namespace berth::internal::memory

@@ -14,7 +14,10 @@ namespace berth::internal::memory {
 struct AddressRange {
   std::byte* base = nullptr;
   std::size_t bytes = 0;
-  std::size_t split = 0;  // slabs below, large blocks above, so that long-lived slabs do not fragment those
+  // Slabs below, large blocks above, so that long-lived slabs do not fragment those; where one part is full, both
+  // use the other.
+  std::size_t split = 0;
+  std::size_t most_bytes = 0;  // that can have memory at one time
 };
 
 // Serializes the opening of a range: several threads that each reserve all the addresses they can get would
@@ -30,7 +33,8 @@ class OpeningTurn {
   os::Condition ended_;
 };
 
-// Reserves as many addresses as the device's memory calls for, or as are available. Calls the device.
-Result<AddressRange> reserve_addresses(Backend& backend, std::size_t page_bytes) noexcept;
+// Reserves as many addresses as the device's memory, or a limit below it, calls for, or as are available. Calls
+// the device.
+Result<AddressRange> reserve_addresses(Backend& backend, std::size_t page_bytes, std::size_t limit_bytes) noexcept;
 
 }  // namespace berth::internal::memory

@@ -31,8 +31,9 @@ struct PoolExtent {
   bool has_memory = false;    // in transit: whether there is memory under it
   std::uint32_t index = 0;    // its index in the node pool
   std::uint32_t stream = 0;   // cached, echo: the stream whose work may still touch it; 0: none
-  std::uint32_t entry = 0;    // live, a block: its entry
+  std::uint32_t keeper = 0;   // live, a block: the number of the thread cache that keeps it
   std::uint32_t slab = 0;     // live, a slab: its number, from 1
+  std::uint64_t cookie = 0;   // live, a block: its entry
   std::uint64_t point = 0;    // cached on a stream, echo: the youngest free in it
   std::size_t requested = 0;  // live, a block: the bytes asked for
 

@@ -44,6 +44,8 @@ class ExtentMap {
   // Reserves the nodes of so many extents. False when there is no heap.
   bool reserve_nodes(std::size_t count) noexcept { return nodes_.reserve(count); }
 
+  std::size_t table_bytes() const noexcept { return nodes_.bytes(); }
+
   // Makes room for the extents of a stream. False when there is no heap.
   bool add_stream(std::uint32_t stream) noexcept;
   // The frees of a stream up to a point are over.

@@ -122,7 +122,8 @@ void Extents::join_next(PoolExtent* extent) noexcept {
 }
 
 PoolExtent* Extents::free_into(ExtentTree& tree, PoolExtent* extent) noexcept {
-  extent->entry = extent->slab = 0;
+  extent->cookie = 0;
+  extent->slab = extent->keeper = 0;
   extent->requested = 0;
   PoolExtent* const after = extent->next;
   if (after != nullptr && are_alike(extent, after)) {

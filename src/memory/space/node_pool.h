@@ -38,6 +38,7 @@ class NodePool {
 
   Node* at(std::uint32_t index) const noexcept { return index < made_ ? &chunks_[index / kChunk][index % kChunk] : nullptr; }
   std::size_t used() const noexcept { return made_ - free_.size(); }
+  std::size_t bytes() const noexcept { return made_ * (sizeof(Node) + sizeof(Node*)); }
 
  private:
   static constexpr std::size_t kChunk = 256;

@@ -41,6 +41,7 @@ class PageAccounts {
   std::size_t handed_out() const noexcept { return handed_out_; }
   std::size_t moved_edges() const noexcept { return moved_edges_; }
   std::size_t room() const noexcept { return budget_.room(); }
+  std::size_t limit() const noexcept { return budget_.limit(); }
 
   // An extent becomes live.
   void hand_out(std::size_t bytes) noexcept {

@@ -19,7 +19,9 @@ Status Space::open() noexcept {
 }
 
 Status Space::open_alone() noexcept {
-  const Result<AddressRange> range = os::unlocked(mutex_, [&] { return reserve_addresses(backend_, state_.map.rules().page_bytes); });
+  const std::size_t limit = state_.accounts.limit();
+  const Result<AddressRange> range =
+      os::unlocked(mutex_, [&] { return reserve_addresses(backend_, state_.map.rules().page_bytes, limit); });
   if (!range) return range.failure();
   if (state_.map.open(*range)) return {};
   os::unlocked(mutex_, [&] { (void)backend_.release(range->base, range->bytes).ok(); });
@@ -38,13 +40,19 @@ Result<PoolExtent*> Space::take(Part part, std::size_t bytes, std::size_t alignm
   const std::size_t padded = bytes + (alignment > kGrain ? alignment - kGrain : 0);
   if (padded > size_bytes()) return Failure{ErrorCode::out_of_memory, 0, "the request is longer than the pool's address range"};
   if (!state_.map.reserve_nodes(Extents::kNodesPerCut)) return kNoTables;
-  if (PoolExtent* const found = state_.map.part(part).first_cached(padded, stream)) {
+  const auto take_cached = [&](PoolExtent* found) {
     const auto address = reinterpret_cast<std::uintptr_t>(base());
     return state_.make_live(found, round_up(address + found->begin, alignment) - address, bytes);
-  }
+  };
+  if (PoolExtent* const found = state_.map.part(part).first_cached(padded, stream)) return take_cached(found);
   if (effort == Effort::cached_only) return Failure{ErrorCode::busy, 0, "no cached memory fits"};
   end_echoes();
-  const PageWindow window = find_window(state_.view(), part, bytes, alignment, stream);
+  if (const PageWindow window = find_window(state_.view(), part, bytes, alignment, stream); window.first != nullptr)
+    return occupy(window, stream, effort);
+  // Better in the other part than not at all.
+  const Part other = part == Part::slabs ? Part::large : Part::slabs;
+  if (PoolExtent* const found = state_.map.part(other).first_cached(padded, stream)) return take_cached(found);
+  const PageWindow window = find_window(state_.view(), other, bytes, alignment, stream);
   if (window.first == nullptr) return Failure{ErrorCode::out_of_memory, 0, "no run of addresses is long enough"};
   return occupy(window, stream, effort);
 }

@@ -64,6 +64,7 @@ class Space {
   std::byte* base() const noexcept { return state_.map.range().base; }
   std::size_t size_bytes() const noexcept { return state_.map.range().bytes; }
   std::size_t split() const noexcept { return state_.map.range().split; }
+  std::size_t most_bytes() const noexcept { return state_.map.range().most_bytes; }
 
   // ---- extents
 
@@ -114,6 +115,7 @@ class Space {
   std::size_t longest_cached() const noexcept { return is_open() ? state_.map.longest_cached() : 0; }
   const Extents& part(Part part) const noexcept { return state_.map.part(part); }
   PoolExtent* extent(std::uint32_t index) const noexcept { return state_.map.extent(index); }
+  std::size_t table_bytes() const noexcept { return state_.map.table_bytes(); }
   std::string audit() const { return is_open() ? state_.audit() : std::string(); }
 
   // For the address sanitizer, where the host may touch the memory: poisons a live extent of which no bytes

@@ -20,6 +20,9 @@
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP 4
 #endif
+#ifndef MADV_DONTNEED_LOCKED
+#define MADV_DONTNEED_LOCKED 24
+#endif
 
 namespace berth::internal::os {
 
@@ -220,6 +223,12 @@ Status decommit(void* address, std::size_t bytes) noexcept {
   if (must_fail("mmap_fixed") || mmap(address, bytes, PROT_NONE, kReserve | MAP_FIXED, -1, 0) == MAP_FAILED)
     return system_failure("mmap refused to decommit memory");
   return {};
+}
+
+// The second where the process has locked its memory (Linux 5.18).
+bool discard(void* address, std::size_t bytes) noexcept {
+  if (must_fail("madvise")) return false;
+  return madvise(address, bytes, MADV_DONTNEED) == 0 || madvise(address, bytes, MADV_DONTNEED_LOCKED) == 0;
 }
 
 Status release(void* address, std::size_t bytes) noexcept {

@@ -21,6 +21,9 @@ Status commit(void* address, std::size_t bytes) noexcept;
 Status decommit(void* address, std::size_t bytes) noexcept;
 Status release(void* address, std::size_t bytes) noexcept;
 
+// Returns the pages of a committed range to the system. It stays committed, and reads as zeros.
+bool discard(void* address, std::size_t bytes) noexcept;
+
 // Remaps the pages without copying: `to` (reserved, not committed) takes over the contents, `from` is not
 // committed afterwards.
 // REQUIRES: the ranges do not overlap. On failure both are as they were, but for device_lost; and except for

@@ -295,13 +295,12 @@ TEST(Inbox, GivesBackWhatWasPutInInOrderAndRefusesMore) {
   const auto inbox = std::make_unique<Inbox>();
   EXPECT_EQ(inbox->get().serial, 0U);
   for (int round = 0; round < 5; ++round) {
-    for (std::uint32_t i = 1; i <= Inbox::kEntries; ++i) ASSERT_TRUE(inbox->put({.serial = i, .entry = 2 * i, .bytes = 3 * i}));
-    EXPECT_FALSE(inbox->put({.serial = 1, .entry = 1, .bytes = 1})) << "it is full";
+    for (std::uint32_t i = 1; i <= Inbox::kEntries; ++i) ASSERT_TRUE(inbox->put({.serial = i, .block = BlockRef(2 * i)}));
+    EXPECT_FALSE(inbox->put({.serial = 1, .block = BlockRef(1)})) << "it is full";
     for (std::uint32_t i = 1; i <= Inbox::kEntries; ++i) {
       const Inbox::Message message = inbox->get();
       ASSERT_EQ(message.serial, i);
-      ASSERT_EQ(message.entry, 2 * i);
-      ASSERT_EQ(message.bytes, 3 * i);
+      ASSERT_EQ(message.block.cookie(), 2 * i);
     }
     EXPECT_EQ(inbox->get().serial, 0U);
   }
@@ -315,8 +314,7 @@ TEST(Inbox, LosesNothingBetweenSeveralSendersAndTheOwner) {
   for (std::uint64_t s = 0; s < kSenders; ++s) {
     senders.emplace_back([&, s] {
       for (std::uint64_t i = 1; i <= each; ++i) {
-        const Inbox::Message message{
-            .serial = s << 32 | i, .entry = static_cast<std::uint32_t>(i * 7), .bytes = static_cast<std::uint32_t>(s + i)};
+        const Inbox::Message message{.serial = s << 32 | i, .block = BlockRef(i * 7 + s)};
         while (!inbox->put(message)) std::this_thread::yield();
       }
     });
@@ -332,8 +330,7 @@ TEST(Inbox, LosesNothingBetweenSeveralSendersAndTheOwner) {
     ++got;
     const std::uint64_t s = message.serial >> 32;
     const std::uint64_t i = message.serial & 0xffffffff;
-    right = right && s < kSenders && i == last[s] + 1 && message.entry == static_cast<std::uint32_t>(i * 7) &&
-            message.bytes == static_cast<std::uint32_t>(s + i);
+    right = right && s < kSenders && i == last[s] + 1 && message.block.cookie() == i * 7 + s;
     if (s < kSenders) last[s] = i;
   }
   for (std::thread& sender : senders) sender.join();
