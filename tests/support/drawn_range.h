@@ -42,8 +42,8 @@ class DrawnRange {
 
   explicit DrawnRange(std::string_view large, std::string_view slabs = "", std::size_t cell_bytes = kPage) : cell_(cell_bytes) {
     nodes_.reserve(2);
-    parts_[0] = std::make_unique<Extents>(nodes_, 0, kSplit);
-    parts_[1] = std::make_unique<Extents>(nodes_, kSplit, kEnd);
+    parts_[0] = std::make_unique<Extents>(nodes_, 0, kSplit, kPage);
+    parts_[1] = std::make_unique<Extents>(nodes_, kSplit, kEnd, kPage);
     for (const auto& part : parts_) part->add_stream(kStreams - 1);
     view.rules = {.page_bytes = kPage, .unit_bytes = kUnit, .page_bound = 1, .edge_bound = 1};
     view.parts = {parts_[0].get(), parts_[1].get()};

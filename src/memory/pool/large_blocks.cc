@@ -66,13 +66,15 @@ void LargeBlocks::take_in(ThreadCache* own, Kept kept) noexcept {
   if (kept == Kept::ends && own->has_kept()) caches_.end_keeping(*own);
 }
 
-// From here on the mutex alone guards the block, if it is large.
-void LargeBlocks::recall(BlockRef entry, const Block& block) noexcept {
-  const std::uint32_t owner = judge(entry, block) == BlockVerdict::ok ? core_.space.extent(entry.group().number.load())->keeper : 0;
-  if (owner == 0) return;
+// From here on the mutex alone guards the block, if it is what it claims to be.
+BlockVerdict LargeBlocks::recall(BlockRef entry, const Block& block) noexcept {
+  const BlockVerdict verdict = judge(entry, block);
+  const std::uint32_t keeper = verdict == BlockVerdict::ok ? extent_of(entry).keeper : 0;
+  if (keeper == 0) return verdict;
   std::optional<CacheSet::AllShut> shut;
-  if (core_.is_inherited() || caches_.find_own(owner) == nullptr) shut.emplace(caches_);
-  caches_.end_keeping(caches_[owner]);
+  if (core_.is_inherited() || caches_.find_own(keeper) == nullptr) shut.emplace(caches_);
+  caches_.end_keeping(caches_[keeper]);
+  return judge(entry, block);  // its thread may have freed it meanwhile
 }
 
 // ---- requests
@@ -138,7 +140,7 @@ BlockVerdict LargeBlocks::judge(BlockRef entry, const Block& block) const noexce
   if (!entry.is_large() || state == 0 || state != block.serial)
     return caches_.was_issued(block.serial) ? BlockVerdict::double_free : BlockVerdict::foreign;
   if (entry.differs_from(block.data) != 0 || !entry->is_of(block.allocator_id)) return BlockVerdict::foreign;
-  return core_.space.extent(entry.group().number.load())->requested == block.bytes ? BlockVerdict::ok : BlockVerdict::size_mismatch;
+  return extent_of(entry).requested == block.bytes ? BlockVerdict::ok : BlockVerdict::size_mismatch;
 }
 
 BlockVerdict LargeBlocks::free(BlockRef entry, const Block& block, When when) noexcept {
@@ -147,12 +149,11 @@ BlockVerdict LargeBlocks::free(BlockRef entry, const Block& block, When when) no
   ThreadCache* const own = caches_.front();
   const os::Lock lock(core_.mutex);
   take_in(own, when == When::now ? Kept::ends : Kept::stays);  // with `now`, as it may be in the same pages
-  recall(entry, block);
-  if (const BlockVerdict verdict = judge(entry, block); verdict != BlockVerdict::ok) return verdict;
+  if (const BlockVerdict verdict = recall(entry, block); verdict != BlockVerdict::ok) return verdict;
   entry->state.store(0);
   core_.usage.freed(block.bytes);
   if (core_.is_inherited()) return BlockVerdict::ok;
-  PoolExtent& extent = *core_.space.extent(entry.group().number.load());
+  PoolExtent& extent = extent_of(entry);
   const std::size_t begin = extent.begin;
   const std::size_t bytes = extent.bytes;
   if (!book_.must_wait(entry)) {
@@ -170,8 +171,7 @@ BlockVerdict LargeBlocks::free(BlockRef entry, const Block& block, When when) no
 }
 
 Result<BlockVerdict> LargeBlocks::note_use(BlockRef entry, const Block& block, StreamRef stream, std::uint32_t number) noexcept {
-  recall(entry, block);
-  if (const BlockVerdict verdict = judge(entry, block); verdict != BlockVerdict::ok) return verdict;
+  if (const BlockVerdict verdict = recall(entry, block); verdict != BlockVerdict::ok) return verdict;
   const Status noted = book_.note_use(entry, stream, number);
   return noted ? Result<BlockVerdict>(BlockVerdict::ok) : noted.failure();
 }
@@ -180,9 +180,8 @@ bool LargeBlocks::grow(BlockRef entry, Block& block, std::size_t bytes) noexcept
   const auto rounded = try_align_up(bytes, Space::kGrain);
   const os::Lock lock(core_.mutex);
   take_in(caches_.front(), Kept::ends);
-  recall(entry, block);
-  if (!rounded || judge(entry, block) != BlockVerdict::ok) return false;
-  PoolExtent* const extent = core_.space.extent(entry.group().number.load());
+  if (!rounded || recall(entry, block) != BlockVerdict::ok) return false;
+  PoolExtent* const extent = &extent_of(entry);
   // If the block's stream is gone, its number may belong to another stream, whose freed memory this block may
   // not use.
   const std::uint32_t stream = book_.find(block.stream_id) == extent->stream ? extent->stream : 0;

@@ -41,7 +41,8 @@ class LargeBlocks {
   // so that the space has all that this thread has freed.
   enum class Kept : bool { stays, ends };
   void take_in(ThreadCache* own, Kept kept) noexcept;
-  void recall(BlockRef entry, const Block& block) noexcept;
+  BlockVerdict recall(BlockRef entry, const Block& block) noexcept;
+  PoolExtent& extent_of(BlockRef entry) const noexcept { return *core_.space.extent(entry.group().number.load()); }
 
   PoolCore& core_;
   StreamBook& book_;

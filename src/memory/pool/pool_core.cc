@@ -2,6 +2,7 @@
 #include "memory/pool/pool_core.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "berth/base/units.h"
 
@@ -66,11 +67,31 @@ Status PoolCore::open() noexcept {
   return {};
 }
 
-BlockRef PoolCore::find(Block& block) const noexcept {
+// The first look-up makes the map. Without heap for it, all extents are looked at.
+BlockRef PoolCore::find_at(std::size_t offset) noexcept {
+  if (blocks.is_kept()) return blocks.find(offset, base());
+  BlockMap made;
+  made.keep();
+  BlockRef found;
+  for (const Space::Part part : {Space::Part::slabs, Space::Part::large}) {
+    for (const PoolExtent* e = space.part(part).front(); e != nullptr; e = e->next) {
+      const BlockRef first = e->slab != 0 ? slabs.look(e->slab).first : BlockRef(e->cookie);
+      if (!first) continue;
+      if (offset >= e->begin && offset < e->end()) found = BlockMap::find(first, base() + offset);
+      const std::size_t bytes = e->slab != 0 ? e->bytes : 1;
+      if (made.is_kept() && !made.reserve(e->begin, bytes)) made = {};
+      made.set(e->begin, bytes, first);
+    }
+  }
+  blocks = std::move(made);
+  return found;
+}
+
+BlockRef PoolCore::find(Block& block) noexcept {
   if (block.serial != 0) return entries.range().find(block.cookie);
   const os::Lock lock(mutex);
   const std::size_t offset = offset_of(block.data);
-  const BlockRef found = is_open() && offset < space.size_bytes() ? blocks.find(offset, base()) : BlockRef();
+  const BlockRef found = is_open() && offset < space.size_bytes() ? find_at(offset) : BlockRef();
   if (found) block.serial = found->serial();
   return found;
 }

@@ -58,7 +58,7 @@ struct PoolCore {
 
   // The entry of a block that came from outside, or null. A block made by block_at, of which only the
   // address is known, gets its serial. Without the mutex.
-  BlockRef find(Block& block) const noexcept;
+  BlockRef find(Block& block) noexcept;
   // `visit(block, bytes)` for each live block of the next part of the table, from `at` on (0). False after the
   // last: a pool of many million blocks is visited in steps, between which others have the mutex. With the mutex.
   template <class Visit>
@@ -97,6 +97,8 @@ struct PoolCore {
   PoolUsage usage;
 
  private:
+  BlockRef find_at(std::size_t offset) noexcept;
+
   Relaxed<std::uintptr_t> base_;  // of the range, once there is one; a thread that has a block has seen it set
 };
 

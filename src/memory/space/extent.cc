@@ -3,22 +3,37 @@
 
 #include <algorithm>
 
+#include "berth/base/checked.h"
+
 namespace berth::internal::memory {
 
 namespace {
 
 std::uint32_t priority(const PoolExtent* e) noexcept { return (e->index + 1) * 0x9e3779b1U; }
 std::size_t widest_of(const PoolExtent* e) noexcept { return e == nullptr ? 0 : e->widest; }
-std::size_t widest_here(const PoolExtent* e) noexcept { return std::max({e->bytes, widest_of(e->left), widest_of(e->right)}); }
+bool any_page_of(const PoolExtent* e) noexcept { return e != nullptr && e->any_page; }
+
+// From those just below it. True if that changed anything.
+[[gnu::always_inline]] inline bool refresh(PoolExtent* extent) noexcept {
+  const std::size_t widest = std::max({extent->bytes, widest_of(extent->left), widest_of(extent->right)});
+  const bool any_page = extent->has_page || any_page_of(extent->left) || any_page_of(extent->right);
+  const bool changed = widest != extent->widest || any_page != extent->any_page;
+  extent->widest = widest;
+  extent->any_page = any_page;
+  return changed;
+}
 
 }  // namespace
 
-void ExtentTree::refresh_up(PoolExtent* from) noexcept {
-  for (PoolExtent* e = from; e != nullptr; e = e->parent) {
-    const std::size_t now = widest_here(e);
-    if (e != from && now == e->widest) return;  // nothing above can change either
-    e->widest = now;
-  }
+bool ExtentTree::has_page(const PoolExtent* extent) const noexcept {
+  return extent->bytes >= page_ && align_down(extent->begin + page_ - 1, page_) + page_ <= extent->end();
+}
+
+void ExtentTree::refresh_up(PoolExtent* from) const noexcept {
+  from->has_page = has_page(from);
+  refresh(from);
+  for (PoolExtent* e = from->parent; e != nullptr && refresh(e); e = e->parent) {
+  }  // until nothing above can change either
 }
 
 void ExtentTree::insert(PoolExtent* extent) noexcept {
@@ -54,8 +69,8 @@ void ExtentTree::insert(PoolExtent* extent) noexcept {
   if (before != extent) before->right = nullptr;
   if (after != extent) after->left = nullptr;
   // All nodes on both paths have changed, so neither loop may stop early.
-  for (PoolExtent* e = before; e != extent; e = e->parent) e->widest = widest_here(e);
-  for (PoolExtent* e = after; e != extent; e = e->parent) e->widest = widest_here(e);
+  for (PoolExtent* e = before; e != extent; e = e->parent) refresh(e);
+  for (PoolExtent* e = after; e != extent; e = e->parent) refresh(e);
   refresh_up(extent);
 }
 
@@ -64,6 +79,7 @@ void ExtentTree::erase(PoolExtent* extent) noexcept {
   PoolExtent* left = extent->left;
   PoolExtent* right = extent->right;
   PoolExtent* parent = extent->parent;
+  PoolExtent* const above = parent;
   PoolExtent** hole = parent == nullptr ? &root_ : parent->left == extent ? &parent->left : &parent->right;
   while (left != nullptr && right != nullptr) {
     const bool take_left = priority(left) >= priority(right);
@@ -77,7 +93,8 @@ void ExtentTree::erase(PoolExtent* extent) noexcept {
   PoolExtent* const rest = left != nullptr ? left : right;
   *hole = rest;
   if (rest != nullptr) rest->parent = parent;
-  for (PoolExtent* e = parent; e != nullptr; e = e->parent) e->widest = widest_here(e);
+  for (; parent != above; parent = parent->parent) refresh(parent);
+  while (parent != nullptr && refresh(parent)) parent = parent->parent;  // until nothing above can change either
   extent->parent = extent->left = extent->right = nullptr;
 }
 
@@ -113,8 +130,28 @@ PoolExtent* ExtentTree::last(std::size_t bytes) const noexcept {
   }
 }
 
+PoolExtent* ExtentTree::last_below(std::size_t offset, std::size_t bytes) const noexcept {
+  PoolExtent* below = nullptr;
+  for (PoolExtent* e = root_; e != nullptr; e = e->begin < offset ? e->right : e->left) {
+    if (e->begin < offset) below = e;
+  }
+  return below == nullptr || below->bytes >= bytes ? below : previous(below, bytes);
+}
+
+PoolExtent* ExtentTree::last_whole_below(std::size_t offset) const noexcept {
+  // The last one on the way down whose left subtree, or which itself, has a whole page: all of that is below.
+  PoolExtent* found = nullptr;
+  for (PoolExtent* e = root_; any_page_of(e); e = e->begin < offset ? e->right : e->left) {
+    if (e->begin < offset && (e->has_page || any_page_of(e->left))) found = e;
+  }
+  if (found == nullptr || found->has_page) return found;
+  PoolExtent* e = found->left;
+  while (any_page_of(e->right) || !e->has_page) e = any_page_of(e->right) ? e->right : e->left;
+  return e;
+}
+
 PoolExtent* ExtentTree::next(const PoolExtent* extent, std::size_t bytes) const noexcept {
-  ExtentTree below;
+  ExtentTree below(page_);
   below.root_ = extent->right;
   if (PoolExtent* const found = below.first(bytes)) return found;
   for (const PoolExtent* e = extent; e->parent != nullptr; e = e->parent) {
@@ -128,7 +165,7 @@ PoolExtent* ExtentTree::next(const PoolExtent* extent, std::size_t bytes) const 
 }
 
 PoolExtent* ExtentTree::previous(const PoolExtent* extent, std::size_t bytes) const noexcept {
-  ExtentTree below;
+  ExtentTree below(page_);
   below.root_ = extent->left;
   if (PoolExtent* const found = below.last(bytes)) return found;
   for (const PoolExtent* e = extent; e->parent != nullptr; e = e->parent) {

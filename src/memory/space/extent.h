@@ -27,6 +27,9 @@ struct PoolExtent {
   PoolExtent* right = nullptr;
   std::size_t widest = 0;  // most bytes of any extent at or below this one
 
+  bool has_page = false;  // in a tree: it has a whole page
+  bool any_page = false;  // one at or below it has
+
   ExtentState state = ExtentState::bare;
   bool has_memory = false;    // in transit: whether there is memory under it
   std::uint32_t index = 0;    // its index in the node pool
@@ -41,11 +44,15 @@ struct PoolExtent {
   bool is_free() const noexcept { return state == ExtentState::cached || state == ExtentState::bare; }
 };
 
-// Free extents by address, each with the size of the longest below it: a treap, whose shape follows from a hash
-// of the nodes' numbers. The first that fits is found in one descent. Not thread-safe.
+// Free extents by address, each with the size of the longest below it, and whether one there has a whole page: a
+// treap, whose shape follows from a hash of the nodes' numbers. The first that fits, or has a whole page, is found
+// in one descent. Not thread-safe.
 class ExtentTree {
  public:
+  explicit ExtentTree(std::size_t page_bytes) noexcept : page_(page_bytes) {}
+
   bool empty() const noexcept { return root_ == nullptr; }
+  std::size_t page_bytes() const noexcept { return page_; }
   std::size_t widest() const noexcept { return root_ == nullptr ? 0 : root_->widest; }
 
   void insert(PoolExtent* extent) noexcept;
@@ -59,14 +66,20 @@ class ExtentTree {
   // here and below.
   PoolExtent* first(std::size_t bytes) const noexcept;
   PoolExtent* last(std::size_t bytes) const noexcept;
+  // The highest one that begins below an offset and has at least so many.
+  PoolExtent* last_below(std::size_t offset, std::size_t bytes) const noexcept;
+  // The highest one that begins below an offset and has a whole page.
+  PoolExtent* last_whole_below(std::size_t offset) const noexcept;
   // The next one after `extent`, upwards or downwards, that has at least so many.
   PoolExtent* next(const PoolExtent* extent, std::size_t bytes) const noexcept;
   PoolExtent* previous(const PoolExtent* extent, std::size_t bytes) const noexcept;
 
  private:
-  static void refresh_up(PoolExtent* from) noexcept;
+  void refresh_up(PoolExtent* from) const noexcept;
+  bool has_page(const PoolExtent* extent) const noexcept;
 
   PoolExtent* root_ = nullptr;
+  std::size_t page_;
 };
 
 }  // namespace berth::internal::memory

@@ -13,8 +13,8 @@ bool ExtentMap::open(const AddressRange& range) noexcept {
   if (!nodes_.reserve(2)) return false;
   try {
     if (rules_.in_pieces()) borders_.open(range.bytes, rules_.page_bytes, rules_.piece_bytes);
-    auto slabs = std::make_unique<Extents>(nodes_, 0, range.split);
-    parts_[1] = std::make_unique<Extents>(nodes_, range.split, range.bytes);
+    auto slabs = std::make_unique<Extents>(nodes_, 0, range.split, rules_.page_bytes);
+    parts_[1] = std::make_unique<Extents>(nodes_, range.split, range.bytes, rules_.page_bytes);
     parts_[0] = std::move(slabs);
   } catch (const std::bad_alloc&) {
     return false;

@@ -12,7 +12,8 @@ bool are_alike(const PoolExtent* a, const PoolExtent* b) noexcept { return a->st
 
 }  // namespace
 
-Extents::Extents(Nodes& nodes, std::size_t begin, std::size_t end) : nodes_(nodes), front_(nodes.take()) {
+Extents::Extents(Nodes& nodes, std::size_t begin, std::size_t end, std::size_t page_bytes)
+    : nodes_(nodes), cached_(1, ExtentTree(page_bytes)), front_(nodes.take()), bare_(page_bytes) {
   front_->begin = begin;
   front_->bytes = end - begin;
   bare_.insert(front_);
@@ -28,7 +29,7 @@ Extents::~Extents() {
 
 bool Extents::add_stream(std::uint32_t stream) noexcept {
   try {
-    if (cached_.size() <= stream) cached_.resize(stream + 1);
+    if (cached_.size() <= stream) cached_.resize(stream + 1, ExtentTree(bare_.page_bytes()));
     return true;
   } catch (const std::bad_alloc&) {
     return false;

@@ -22,8 +22,9 @@ class Extents {
   using Nodes = NodePool<PoolExtent>;
   static constexpr std::size_t kNodesPerCut = 2;  // what `cut` may take from the node pool
 
-  // One bare extent [begin, end). Throws bad_alloc, and has taken no node then. REQUIRES: a node is reserved.
-  Extents(Nodes& nodes, std::size_t begin, std::size_t end);
+  // One bare extent [begin, end), in pages of so many bytes. Throws bad_alloc, and has taken no node then.
+  // REQUIRES: a node is reserved.
+  Extents(Nodes& nodes, std::size_t begin, std::size_t end, std::size_t page_bytes);
   ~Extents();
   Extents(const Extents&) = delete;
   Extents& operator=(const Extents&) = delete;
@@ -69,7 +70,7 @@ class Extents {
 
   Nodes& nodes_;
   // By stream; [0] is what any stream may use. Before front_: making it may throw.
-  std::vector<ExtentTree> cached_{1};
+  std::vector<ExtentTree> cached_;
   PoolExtent* front_;
   ExtentTree bare_;
 };

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 
 #include "memory/space/extent.h"
 #include "memory/space/page_span.h"
@@ -35,13 +36,16 @@ class TakenSpans {
   std::size_t count_ = 0;
 };
 
-// Walks what is left in a tree, from the highest address down: the spans that have at least so many bytes.
+// Walks what is left in a tree, from the highest address down: the spans that have at least so many bytes, of
+// all extents or of those that have a whole page.
 class FreeSpans {
  public:
+  enum class Of : bool { all, whole_pages };
+
   // REQUIRES: least > 0; tree and taken stay as they are.
-  FreeSpans(const ExtentTree& tree, const TakenSpans& taken, std::size_t least) noexcept
-      : tree_(tree), taken_(taken), least_(least), above_(taken.count()) {
-    enter(tree.last(least));
+  FreeSpans(const ExtentTree& tree, const TakenSpans& taken, std::size_t least, Of which = Of::all) noexcept
+      : tree_(tree), taken_(taken), least_(least), which_(which), above_(taken.count()) {
+    enter_below(SIZE_MAX);
   }
 
   // The next one; an empty one when there is none.
@@ -49,15 +53,15 @@ class FreeSpans {
     while (extent_ != nullptr) {
       const PageSpan left = cut_above();
       if (left.bytes() >= least_) return left;
-      if (end_ <= extent_->begin) enter(tree_.previous(extent_, least_));
+      if (end_ <= extent_->begin) enter_below(extent_->begin);
     }
     return {};
   }
 
  private:
-  void enter(const PoolExtent* extent) noexcept {
-    extent_ = extent;
-    end_ = extent == nullptr ? 0 : extent->end();
+  void enter_below(std::size_t offset) noexcept {
+    extent_ = which_ == Of::all ? tree_.last_below(offset, least_) : tree_.last_whole_below(offset);
+    end_ = extent_ == nullptr ? 0 : extent_->end();
   }
 
   // What lies above the highest taken span of the rest of the extent, or all of the rest.
@@ -72,6 +76,7 @@ class FreeSpans {
   const ExtentTree& tree_;
   const TakenSpans& taken_;
   const std::size_t least_;
+  const Of which_;
   std::size_t above_;         // taken spans from this one on lie above what is left to be walked
   const PoolExtent* extent_;  // is being walked
   std::size_t end_;           // of what is left of it

@@ -11,7 +11,7 @@ namespace berth::internal::memory {
 namespace {
 
 constexpr std::size_t kLeastEdge = 256_KiB;   // shorter edges are not worth a mapping of their own
-constexpr std::size_t kMostSources = 64;      // free spans looked at in each part, for a whole page
+constexpr std::size_t kMostSources = 64;      // free spans looked at in each part, for an edge
 constexpr std::size_t kMostCandidates = 256;  // pieces looked at, for the one that fits best
 
 PageSpan find_pages(const PageView& view, const TakenSpans& taken, const SourceQuery& query) noexcept {
@@ -20,8 +20,8 @@ PageSpan find_pages(const PageView& view, const TakenSpans& taken, const SourceQ
   const std::size_t least = query.edges ? std::min(kLeastEdge, wanted) : unit;
   if (wanted == 0) return {};
   for (const PagePart part : {PagePart::large, PagePart::slabs}) {
-    FreeSpans free(view.part(part).tree(query.stream), taken, least);
-    for (std::size_t looked_at = 0; looked_at < kMostSources; ++looked_at) {
+    FreeSpans free(view.part(part).tree(query.stream), taken, least, query.edges ? FreeSpans::Of::all : FreeSpans::Of::whole_pages);
+    for (std::size_t looked_at = 0; !query.edges || looked_at < kMostSources; ++looked_at) {
       const PageSpan span = free.next();
       if (span.empty()) break;
       const std::size_t from = round_up(span.begin, unit);

@@ -10,12 +10,6 @@ namespace berth::internal::memory {
 
 namespace {
 
-const PoolExtent* highest_below(const ExtentTree& tree, std::size_t least, std::size_t below) noexcept {
-  const PoolExtent* e = tree.last(least);
-  while (e != nullptr && e->begin >= below) e = tree.previous(e, least);
-  return e;
-}
-
 bool enter_slabs(Trim& trim) noexcept {
   if (trim.part == PagePart::slabs) return false;
   trim.part = PagePart::slabs;
@@ -53,9 +47,11 @@ PageSpan pages_around(const PageView& view, const PageSpan& range) noexcept {
 
 PageSpan next_to_trim(const PageView& view, Trim& trim) noexcept {
   const bool in_pieces = view.rules.in_pieces();
+  const bool in_pages = !in_pieces && trim.grain == view.rules.page_bytes;
   const std::size_t least = in_pieces ? view.rules.page_bytes : trim.grain;
-  while (view.cached() > trim.keep && trim.most_spans > 0) {
-    const PoolExtent* const e = highest_below(view.part(trim.part).clean_tree(), least, trim.below);
+  for (; view.cached() > trim.keep && trim.most_spans > 0 && trim.most_looks > 0; --trim.most_looks) {
+    const ExtentTree& tree = view.part(trim.part).clean_tree();
+    const PoolExtent* const e = in_pages ? tree.last_whole_below(trim.below) : tree.last_below(trim.below, least);
     if (e == nullptr) {
       if (!enter_slabs(trim)) break;
       continue;

@@ -14,7 +14,8 @@ namespace berth::internal::memory {
 struct Trim {
   std::size_t keep = 0;               // until at most so many bytes are cached
   std::size_t grain = 0;              // in multiples of this; where memory is in pieces, piece by piece
-  std::size_t most_spans = SIZE_MAX;  // and so many times at most
+  std::size_t most_spans = SIZE_MAX;  // and so many times at most,
+  std::size_t most_looks = SIZE_MAX;  // with so many extents looked at
   PagePart part = PagePart::large;    // which part it has come to
   std::size_t below = SIZE_MAX;       // what is above has been looked at: the mutex is released in between
 };

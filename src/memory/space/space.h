@@ -96,9 +96,7 @@ class Space {
   // Until at most `keep` bytes are cached.
   void trim(std::size_t keep) noexcept { run_trim({.keep = keep, .grain = state_.map.rules().unit_bytes}); }
   // The same in whole pages, so that huge ones stay whole, and in a few spans at most.
-  void trim_pages(std::size_t keep, std::size_t most) noexcept {
-    run_trim({.keep = keep, .grain = state_.map.rules().page_bytes, .most_spans = most});
-  }
+  void trim_pages(std::size_t keep, std::size_t most) noexcept;
   // The pages around a range that was just given.
   void trim_around(std::size_t begin, std::size_t bytes) noexcept;
 
@@ -127,13 +125,14 @@ class Space {
   Status open_alone() noexcept BERTH_NO_THREAD_ANALYSIS;
   Result<PoolExtent*> occupy(const PageWindow& window, std::uint32_t stream, Effort effort) noexcept BERTH_NO_THREAD_ANALYSIS;
   void end_echoes() noexcept BERTH_NO_THREAD_ANALYSIS;
-  void run_trim(Trim trim) noexcept;
+  Trim run_trim(Trim trim) noexcept;
   bool decommit(const PageSpan& span, PageLender* to) noexcept BERTH_NO_THREAD_ANALYSIS;
 
   Backend& backend_;
   os::Mutex& mutex_;
   PageLender* const lender_;
   OpeningTurn opening_;
+  Trim decay_;  // the last trim of a few pieces: the next goes on from there
   PageState state_;
 };
 

@@ -23,14 +23,31 @@ bool Space::decommit(const PageSpan& span, PageLender* to) noexcept {
   return true;
 }
 
-void Space::run_trim(Trim trim) noexcept {
-  if (!is_open()) return;
+Trim Space::run_trim(Trim trim) noexcept {
+  if (!is_open()) return trim;
   end_echoes();
   for (;;) {
     const PageSpan span = next_to_trim(state_.view(), trim);
-    if (span.empty()) return;
-    if (!decommit(span, lender_) && !goes_on_after_refusal(state_.view(), trim)) return;
+    if (span.empty()) return trim;
+    if (!decommit(span, lender_) && !goes_on_after_refusal(state_.view(), trim)) return trim;
   }
+}
+
+// Extents with a whole page are found at once. Those with a whole piece are looked for, a few at a time.
+void Space::trim_pages(std::size_t keep, std::size_t most) noexcept {
+  constexpr std::size_t kLooks = 16;  // for each span
+  const PageRules& rules = state_.map.rules();
+  Trim trim{.keep = keep, .grain = rules.page_bytes, .most_spans = most};
+  if (!rules.in_pieces() || most > SIZE_MAX / kLooks) {
+    run_trim(trim);
+    return;
+  }
+  trim.most_looks = kLooks * most;
+  trim.part = decay_.part;
+  trim.below = decay_.below;
+  trim = run_trim(trim);
+  const bool is_over = trim.most_looks > 0 && trim.most_spans > 0 && cached_bytes() > keep;
+  decay_ = is_over ? Trim{} : trim;
 }
 
 void Space::trim_around(std::size_t begin, std::size_t bytes) noexcept {

@@ -88,6 +88,26 @@ TEST_F(PoolDecay, WorkAtALowerLevelGivesTheRestBack) {
   EXPECT_EQ(memory->audit(), "");
 }
 
+// Holes that are as long as a page and have no whole one were looked at first, a few with each free, and again
+// with the next.
+TEST_F(PoolDecay, HolesWithoutAWholePageDoNotStopIt) {
+  const auto memory = pool(make_sim({.capacity_bytes = 256_MiB, .page_bytes = 2_MiB, .background = false}));
+  const Block below = memory->allocate({.bytes = 64_MiB});
+  std::vector<Block> above;
+  for (int i = 0; i < 40; ++i) above.push_back(memory->allocate({.bytes = 2_MiB + 512_KiB}));
+  for (std::size_t i = 1; i < above.size(); i += 4) memory->deallocate(above[i]);
+  memory->deallocate(below);
+  const std::size_t held = memory->stats().committed_bytes;
+  for (int period = 0; period < 3; ++period) {
+    clock_.advance(seconds(10));
+    work(*memory, 1_MiB);
+  }
+  EXPECT_LE(memory->stats().committed_bytes, held - 60_MiB);
+  for (std::size_t i = 0; i < above.size(); ++i) {
+    if (i % 4 != 1) memory->deallocate(above[i]);
+  }
+}
+
 // The thread keeps a block of one size that it reuses all the time; the rest decays all the same.
 TEST_F(PoolDecay, WorkWithOneBlockGivesTheRestBack) {
   const auto memory = pool(device_);

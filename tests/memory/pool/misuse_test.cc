@@ -98,7 +98,13 @@ class PoolMisuse : public ::testing::TestWithParam<std::size_t> {
     const Block others = other->allocate({.bytes = GetParam()});
     void* const from_malloc = std::malloc(GetParam());
     int on_stack = 0;
-    const Stats before = memory->stats();
+    // The first look-up by address makes a table.
+    const auto stats = [&] {
+      Stats now = memory->stats();
+      now.table_bytes = 0;
+      return now;
+    };
+    const Stats before = stats();
     const Stats other_before = other->stats();
     const std::vector<Wrong> all = wrong_blocks(*memory, block, freed, others, &on_stack, from_malloc);
     EXPECT_GE(all.size(), 38U);
@@ -107,7 +113,7 @@ class PoolMisuse : public ::testing::TestWithParam<std::size_t> {
     for (const Wrong& wrong : all) {
       const auto refused = [&](const char* way) {
         EXPECT_EQ(log.reported().size(), ++reports) << wrong.what << way;
-        EXPECT_EQ(memory->stats(), before) << wrong.what << way;
+        EXPECT_EQ(stats(), before) << wrong.what << way;
       };
       memory->deallocate(wrong.block);
       refused("");

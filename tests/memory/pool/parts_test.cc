@@ -86,7 +86,7 @@ TEST(ExtentTree, EraseKeepsTheOrder) {
   constexpr std::size_t kCount = 64;
   for (std::size_t gone = 0; gone < kCount; ++gone) {
     std::vector<PoolExtent> nodes(kCount);
-    ExtentTree tree;
+    ExtentTree tree(4);
     for (std::size_t i = 0; i < kCount; ++i) {
       nodes[i].begin = 10 * i;
       nodes[i].bytes = 10;
@@ -108,7 +108,8 @@ TEST(ExtentTree, AgreesWithAList) {
     nodes[i].begin = 1000 * i;
     nodes[i].index = static_cast<std::uint32_t>(i);
   }
-  ExtentTree tree;
+  constexpr std::size_t kPage = 256;
+  ExtentTree tree(kPage);
   std::set<std::size_t> in;  // by index, which is the order of addresses
   const std::uint64_t steps = scaled(1'000'000, 2000);
   for (std::uint64_t step = 0; step < steps; ++step) {
@@ -134,6 +135,12 @@ TEST(ExtentTree, AgreesWithAList) {
     const std::size_t offset = random.below(1000 * kCount);
     const bool covered = in.contains(offset / 1000) && offset % 1000 < nodes[offset / 1000].bytes;
     ASSERT_EQ(tree.covering(offset), covered ? &nodes[offset / 1000] : nullptr) << step;
+    const auto begins_below = [&](std::size_t n) { return nodes[n].begin < offset; };
+    const auto below = std::find_if(in.rbegin(), in.rend(), [&](std::size_t n) { return begins_below(n) && fits(n); });
+    ASSERT_EQ(tree.last_below(offset, wanted), below == in.rend() ? nullptr : &nodes[*below]) << step;
+    const auto has_page = [&](std::size_t n) { return (nodes[n].begin + kPage - 1) / kPage * kPage + kPage <= nodes[n].end(); };
+    const auto whole = std::find_if(in.rbegin(), in.rend(), [&](std::size_t n) { return begins_below(n) && has_page(n); });
+    ASSERT_EQ(tree.last_whole_below(offset), whole == in.rend() ? nullptr : &nodes[*whole]) << step;
     ASSERT_EQ(tree.empty(), in.empty());
     if (in.empty()) continue;
     const std::size_t from = *std::next(in.begin(), static_cast<std::ptrdiff_t>(random.below(in.size())));
@@ -153,7 +160,7 @@ class ExtentsModel {
 
   explicit ExtentsModel(std::uint64_t seed) : random_(seed), units_(kUnits) {
     reserve();
-    extents_ = std::make_unique<Extents>(nodes_, 0, kUnits);
+    extents_ = std::make_unique<Extents>(nodes_, 0, kUnits, 8);
     for (std::uint32_t s = 0; s < kStreams; ++s) extents_->add_stream(s);
   }
 
