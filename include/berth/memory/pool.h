@@ -19,7 +19,9 @@
 //
 // The most it holds. Large blocks (more than 128 KiB): whole free pages are moved before new ones are
 // committed, so that the overhead beyond the peak of live bytes is the partly used pages at the ends of blocks,
-// at most two for each block. Small blocks: a slab serves one size class and one stream, and is held while any
+// at most two for each block. Before a request is refused, all that is free is moved, in the smallest units (or
+// whole pieces) that the device can move: what trim() would return, and what the limit leaves, is within reach.
+// Small blocks: a slab serves one size class and one stream, and is held while any
 // block in it is live; a new slab is made only when those of its class have no free block. So each class holds
 // at most what it held at its own peak, rounded up to slabs, and what the thread caches keep: 2 MiB each, or
 // together a sixteenth of the memory in slabs if that is more. That is little over the peak when the mix of

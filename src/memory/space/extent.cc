@@ -2,6 +2,7 @@
 #include "memory/space/extent.h"
 
 #include <algorithm>
+#include <array>
 
 #include "berth/base/checked.h"
 
@@ -96,6 +97,43 @@ void ExtentTree::erase(PoolExtent* extent) noexcept {
   for (; parent != above; parent = parent->parent) refresh(parent);
   while (parent != nullptr && refresh(parent)) parent = parent->parent;  // until nothing above can change either
   extent->parent = extent->left = extent->right = nullptr;
+}
+
+// The best of the subtrees that were not entered yet, and of the extents whose subtrees were, comes next. What
+// does not fit among the best is dropped: so many longer ones are known already.
+std::size_t ExtentTree::longest(std::span<const PoolExtent*> into) const noexcept {
+  struct Item {
+    const PoolExtent* extent;
+    bool alone;  // the extent itself, else all that is at or below it
+
+    std::size_t bytes() const noexcept { return alone ? extent->bytes : extent->widest; }
+  };
+  constexpr std::size_t kMost = 64;
+  std::array<Item, kMost + 3> open;  // longest first
+  std::size_t count = 0;
+  std::size_t found = 0;
+  const auto add = [&](Item item) {
+    if (item.extent == nullptr) return;
+    std::size_t i = count;
+    for (; i > 0 && open[i - 1].bytes() < item.bytes(); --i) open[i] = open[i - 1];
+    open[i] = item;
+    count = std::min(count + 1, kMost);
+  };
+  add({root_, false});
+  const std::size_t wanted = std::min(into.size(), kMost);
+  while (count > 0 && found < wanted) {
+    const Item best = open[0];
+    std::copy(open.begin() + 1, open.begin() + static_cast<std::ptrdiff_t>(count), open.begin());
+    --count;
+    if (best.alone) {
+      into[found++] = best.extent;
+      continue;
+    }
+    add({best.extent, true});
+    add({best.extent->left, false});
+    add({best.extent->right, false});
+  }
+  return found;
 }
 
 PoolExtent* ExtentTree::covering(std::size_t offset) const noexcept {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 // A contiguous part of a pool's address range. Every byte of the range is in exactly one extent.
 namespace berth::internal::memory {
@@ -60,6 +61,8 @@ class ExtentTree {
   // To be called after its bytes, or its begin within the gap to its neighbours, have changed.
   void resized(PoolExtent* extent) noexcept { refresh_up(extent); }
 
+  // The longest ones, longest first, as many as there is room for. Returns how many there are.
+  std::size_t longest(std::span<const PoolExtent*> into) const noexcept;
   // The one that an offset lies in, or nullptr.
   PoolExtent* covering(std::size_t offset) const noexcept;
   // The one with the lowest (highest) address that has at least so many bytes, or nullptr. REQUIRES: bytes > 0,

@@ -53,14 +53,14 @@ bool ExtentMap::pass_on(std::uint32_t from, std::uint64_t point, std::uint32_t t
   return parts_[1]->pass_on(from, point, to, as) || slabs;
 }
 
-Transit ExtentMap::enter(const PageWindow& window, std::size_t ahead) noexcept {
+Transit ExtentMap::enter(const PageWindow& window, std::size_t page_bytes, std::size_t ahead) noexcept {
   const std::size_t window_end = window.begin + window.bytes;
   Extents& part = part_of(window.begin);
   Transit transit;
   for (PoolExtent* e = nodes_.at(window.first->index); e != nullptr && e->begin < window_end;) {
     const bool bare = e->state == ExtentState::bare;
-    const std::size_t from = std::max(e->begin, bare ? align_down(window.begin, rules_.page_bytes) : window.begin);
-    const std::size_t to = std::min(e->end(), bare ? round_up(window_end, rules_.page_bytes) + ahead : window_end);
+    const std::size_t from = std::max(e->begin, bare ? align_down(window.begin, page_bytes) : window.begin);
+    const std::size_t to = std::min(e->end(), bare ? round_up(window_end, page_bytes) + ahead : window_end);
     PoolExtent* const entered = part.cut(e, from, to - from, ExtentState::transit);
     if (transit.first == nullptr) transit.first = entered;
     transit.end = to;

@@ -13,11 +13,12 @@ PageOwner owner_of(const FillStep& step) noexcept { return step.kind == Kind::bo
 
 }  // namespace
 
-const Budget* FillSteps::enter(PoolExtent* first) noexcept {
+const Budget* FillSteps::enter(PoolExtent* first, Wanted wanted) noexcept {
   PoolExtent* target = first;
   for (const FillStep& step : plan_.steps()) {
     while (target->has_memory) target = target->next;
     if (const Budget* const refused = enter(step, target)) {
+      if (wanted == Wanted::part && count_ > 0) return nullptr;
       for (std::size_t i = 0; i < count_; ++i) undo(plan_.step[i], entries_[i]);
       return refused;
     }

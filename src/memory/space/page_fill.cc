@@ -14,7 +14,9 @@ bool PageFill::enter() noexcept {
   request_.loans = loans();
   plan_ = plan_fill(state_.view(), request_);
   round_.emplace(state_, plan_, std::span(loans_).first(loan_count_));
-  if (const Budget* const limit = round_->enter(first_)) return refuse(limit->refusal());
+  const auto wanted = request_.all_pages ? FillSteps::Wanted::part : FillSteps::Wanted::all;
+  if (const Budget* const limit = round_->enter(first_, wanted)) return refuse(limit->refusal());
+  plan_.count = round_->entered();
   point_ = std::max(point_, round_->youngest_in_use());
   return true;
 }

@@ -2,6 +2,7 @@
 #include "memory/space/page_plan.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "berth/base/checked.h"
 #include "berth/base/units.h"
@@ -35,6 +36,7 @@ class FillPlanner {
     }
     const std::size_t peak = std::max(view.peak_live, view.live + window_bytes);
     pages_wanted_ = std::max(beyond(view.rules.page_bound, peak, missing), missing > view.room ? missing : 0);
+    if (request.all_pages && !view.rules.in_pieces() && !view.rules.fixed_pages) longest_.emplace(view);
     if (request.all_pages || view.moved_edges < view.handed_out / kEdgesShare) edges_wanted_ = beyond(view.rules.edge_bound, peak, missing);
   }
 
@@ -75,12 +77,17 @@ class FillPlanner {
 
   // Kind and source of a step, in the order of what costs least.
   FillStep find_move(const PageSpan& target) noexcept {
+    if (longest_) {
+      const PageSpan source = longest_->next(target.bytes());
+      const bool whole = (source.begin | source.end) % view_.rules.page_bytes == 0;
+      if (!source.empty()) return {.kind = whole ? Kind::move : Kind::move_edge, .source = source};
+    }
     const std::size_t pages = std::min(target.bytes(), pages_wanted_);
     const std::size_t edges = std::min(target.bytes(), edges_wanted_);
     FillStep step{.kind = Kind::move};
-    if (pages > 0) step.source = find_source(view_, taken_, {.most = pages, .longer = true});
+    if (pages > 0) step.source = find_source(view_, taken_, {.most = pages, .longer = true, .all = request_.all_pages});
     if (step.source.empty() && pages > 0 && may_echo()) {
-      step.source = find_source(view_, taken_, {.most = pages, .stream = request_.stream});
+      step.source = find_source(view_, taken_, {.most = pages, .all = request_.all_pages, .stream = request_.stream});
       if (!step.source.empty()) {
         step.kind = Kind::move_in_use;
         step.stream = request_.stream;
@@ -115,6 +122,7 @@ class FillPlanner {
   std::size_t next_loan_ = 0;
   std::size_t echoes_ = 0;
   TakenSpans taken_;
+  std::optional<LongestSources> longest_;  // where every free page is moved
 };
 
 }  // namespace

@@ -17,7 +17,8 @@
 // As long as all that is committed stays within `page_bound` times the most that was ever live, what is missing is
 // committed. Beyond that whole free pages are moved there; then, if the device can, pages that the request's
 // own stream may still use; and then, at a limited rate, free edges of pages that are partly live. What is
-// missing after that is borrowed or committed.
+// missing after that is borrowed or committed. Before a request is refused (all_pages), free memory is moved in
+// the device's units, from the longest extents first.
 namespace berth::internal::memory {
 
 inline constexpr std::size_t kMostSteps = TakenSpans::kMost;
@@ -26,7 +27,7 @@ struct FillStep {
   enum class Kind : std::uint8_t {
     move,         // whole free pages, or a piece
     move_in_use,  // the same, while their stream may still use them: their old addresses become an echo
-    move_edge,    // a free edge of pages that are partly live
+    move_edge,    // free units of pages that are partly live
     replace,      // a piece that is longer than the target is decommitted, and the target committed
     borrow,       // a loan is moved here
     commit,

@@ -2,6 +2,7 @@
 #include "memory/space/page_source.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "berth/base/checked.h"
 #include "berth/base/units.h"
@@ -37,10 +38,11 @@ class PieceSearch {
  public:
   explicit PieceSearch(const PageView& view, const SourceQuery& query) noexcept : view_(view), query_(query) {}
 
-  PageSpan run(const TakenSpans& taken) noexcept {
+  PageSpan run(const TakenSpans& taken, std::size_t most_candidates) noexcept {
+    left_ = most_candidates;
     for (const PagePart part : {PagePart::large, PagePart::slabs}) {
       FreeSpans free(view_.part(part).tree(query_.stream), taken, view_.rules.page_bytes);
-      while (looked_at_ < kMostCandidates) {
+      while (left_ > 0) {
         const PageSpan span = free.next();
         if (span.empty()) break;
         look_at(span);
@@ -53,15 +55,17 @@ class PieceSearch {
   // Its pieces from the highest address down. A span counts as one more: those without a whole piece cost
   // time too.
   void look_at(const PageSpan& span) noexcept {
-    for (std::size_t end = span.end; looked_at_ < kMostCandidates; ++looked_at_) {
+    for (std::size_t end = span.end; left_ > 0; --left_) {
       const PageSpan piece = view_.borders->last_within(span.begin, end);
       if (piece.empty()) break;
       end = piece.begin;
       if (!is_better(piece.bytes())) continue;
       best_ = piece;
-      if (piece.bytes() == query_.most) looked_at_ = kMostCandidates;
+      if (piece.bytes() != query_.most) continue;
+      left_ = 0;
+      return;
     }
-    ++looked_at_;
+    if (left_ > 0) --left_;
   }
 
   bool is_better(std::size_t bytes) const noexcept {
@@ -74,16 +78,40 @@ class PieceSearch {
   const PageView& view_;
   const SourceQuery& query_;
   PageSpan best_;
-  std::size_t looked_at_ = 0;
+  std::size_t left_ = 0;  // to look at
 };
 
 }  // namespace
+
+LongestSources::LongestSources(const PageView& view) noexcept : unit_(view.rules.unit_bytes) {
+  std::array<PageSpan, 2 * TakenSpans::kMost> all;
+  std::size_t count = 0;
+  for (const PagePart part : {PagePart::large, PagePart::slabs}) {
+    std::array<const PoolExtent*, TakenSpans::kMost> longest;
+    const std::size_t found = view.part(part).clean_tree().longest(longest);
+    for (const PoolExtent* const e : std::span(longest).first(found)) {
+      const PageSpan whole{round_up(e->begin, unit_), align_down(e->end(), unit_)};
+      if (whole.begin < whole.end) all[count++] = whole;
+    }
+  }
+  std::ranges::sort(all.begin(), all.begin() + count, std::greater{}, &PageSpan::bytes);
+  count_ = std::min(count, spans_.size());
+  std::copy_n(all.begin(), count_, spans_.begin());
+}
+
+PageSpan LongestSources::next(std::size_t most) noexcept {
+  const std::size_t wanted = align_down(most, unit_);
+  if (next_ == count_ || wanted == 0) return {};
+  const PageSpan span = spans_[next_++];
+  return {span.end - std::min(span.bytes(), wanted), span.end};
+}
 
 PageSpan find_source(const PageView& view, const TakenSpans& taken, const SourceQuery& query) noexcept {
   if (view.rules.fixed_pages) return {};
   if (!view.rules.in_pieces()) return find_pages(view, taken, query);
   if (query.edges || query.most < view.rules.page_bytes) return {};
-  return PieceSearch(view, query).run(taken);
+  const PageSpan found = PieceSearch(view, query).run(taken, kMostCandidates);
+  return found.empty() && query.all ? PieceSearch(view, query).run(taken, SIZE_MAX) : found;
 }
 
 }  // namespace berth::internal::memory

@@ -47,14 +47,21 @@ Result<PoolExtent*> Space::take(Part part, std::size_t bytes, std::size_t alignm
   if (PoolExtent* const found = state_.map.part(part).first_cached(padded, stream)) return take_cached(found);
   if (effort == Effort::cached_only) return Failure{ErrorCode::busy, 0, "no cached memory fits"};
   end_echoes();
-  if (const PageWindow window = find_window(state_.view(), part, bytes, alignment, stream); window.first != nullptr)
+  if (const PageWindow window = find_window(view(effort), part, bytes, alignment, stream); window.first != nullptr)
     return occupy(window, stream, effort);
   // Better in the other part than not at all.
   const Part other = part == Part::slabs ? Part::large : Part::slabs;
   if (PoolExtent* const found = state_.map.part(other).first_cached(padded, stream)) return take_cached(found);
-  const PageWindow window = find_window(state_.view(), other, bytes, alignment, stream);
+  const PageWindow window = find_window(view(effort), other, bytes, alignment, stream);
   if (window.first == nullptr) return Failure{ErrorCode::out_of_memory, 0, "no run of addresses is long enough"};
   return occupy(window, stream, effort);
+}
+
+// Before a request is refused, memory is counted in the smallest units that the device has.
+PageView Space::view(Effort effort) const noexcept {
+  PageView view = state_.view();
+  if (effort == Effort::all_pages && !view.rules.in_pieces()) view.rules.page_bytes = view.rules.unit_bytes;
+  return view;
 }
 
 bool Space::grow(PoolExtent* extent, std::size_t bytes, std::uint32_t stream, Effort effort) noexcept {
@@ -69,7 +76,8 @@ bool Space::grow(PoolExtent* extent, std::size_t bytes, std::uint32_t stream, Ef
 // Makes a live extent of free ones, and ensures that there is memory under all of it.
 Result<PoolExtent*> Space::occupy(const PageWindow& window, std::uint32_t stream, Effort effort) noexcept {
   if (!state_.map.reserve_nodes(Extents::kNodesPerCut * (window.extents + 1))) return kNoTables;
-  const Transit transit = state_.map.enter(window, effort == Effort::usual ? plan_ahead(state_.view(), window) : 0);
+  const PageView before = view(effort);
+  const Transit transit = state_.map.enter(window, before.rules.page_bytes, effort == Effort::usual ? plan_ahead(before, window) : 0);
   PageFill filling(mutex_, lender_, state_, transit, stream, effort);
   while (filling.enter()) {
     RunResult result;

@@ -123,6 +123,7 @@ class Space {
 
  private:
   Status open_alone() noexcept BERTH_NO_THREAD_ANALYSIS;
+  PageView view(Effort effort) const noexcept;
   Result<PoolExtent*> occupy(const PageWindow& window, std::uint32_t stream, Effort effort) noexcept BERTH_NO_THREAD_ANALYSIS;
   void end_echoes() noexcept BERTH_NO_THREAD_ANALYSIS;
   Trim run_trim(Trim trim) noexcept;

@@ -31,7 +31,7 @@ class EnteredPlan : public ::testing::Test {
 
   Transit enter_window(std::size_t pages, std::uint32_t stream = 0) {
     EXPECT_TRUE(state_.map.reserve_nodes(1000));
-    return state_.map.enter(find_window(state_.view(), PagePart::large, pages * kPage, kPageGrain, stream), 0);
+    return state_.map.enter(find_window(state_.view(), PagePart::large, pages * kPage, kPageGrain, stream), kPage, 0);
   }
 
   FillPlan plan(const Transit& transit, std::uint32_t stream = 0, std::span<const Loan> loans = {}) {
