@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <new>
+#include <optional>
 #include <vector>
 
 #include "base/text.h"
@@ -336,6 +337,7 @@ class ArenaStrategy : public Arena {
     if (is_inherited()) return;
     std::size_t from = 0;
     std::size_t to = 0;
+    std::optional<os::NoFork> no_fork;  // from the moment that its streams have answered
     {
       const os::Lock lock(mutex_);
       std::size_t used = 0;
@@ -347,6 +349,7 @@ class ArenaStrategy : public Arena {
       from = try_align_up(keep, unit()).value_or(capacity_);
       to = committed();
       if (holds_.any() || from >= to) return;
+      no_fork.emplace(no_fork_during_calls(backend()), os::NoFork::Wait::no);
       usage_.begin_decommit(to - from);  // at once: no request may use what is being decommitted
       growing_ = true;
       growing_in_ = {};
@@ -421,6 +424,7 @@ class ArenaStrategy : public Arena {
     wait_for_growth();
     if (end <= committed()) return {};
     if (holds_.any()) return Failure{ErrorCode::busy, 0, "the arena would have to grow while its device is held"};
+    const os::NoFork no_fork(no_fork_during_calls(backend()), os::NoFork::Wait::no);
     const std::size_t from = committed();
     const std::size_t to = std::min(*try_align_up(end, unit()), capacity_);
     if (budget_.claim(to - from) != nullptr) return kOverProcessLimit;

@@ -13,4 +13,9 @@ inline bool is_inherited(const os::Origin& origin, const Backend& backend) noexc
   return origin.is_inherited() && !backend.properties().abilities.fork_safe;
 }
 
+// Whether a fork must wait for what is under way on a device (os::NoFork): a child goes on using it.
+inline os::NoFork::Needed no_fork_during_calls(const Backend& backend) noexcept {
+  return os::NoFork::Needed{backend.properties().abilities.fork_safe};
+}
+
 }  // namespace berth::internal::memory

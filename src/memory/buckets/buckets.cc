@@ -152,6 +152,7 @@ Result<Piece*> Buckets::make_after_releasing(Bucket& bucket, std::uint32_t strea
 }
 
 Result<Piece*> Buckets::make(Bucket& bucket) noexcept {
+  const os::NoFork no_fork(no_fork_during_calls(backend()), os::NoFork::Wait::no);
   const std::size_t bytes = bucket.taken_bytes;
   const std::size_t coming = changes_.any() ? coming_bytes_ : 0;
   if (!fits(usage_.committed_bytes() + coming, bytes, rules_.limit_bytes)) return kOverLimit;
@@ -288,6 +289,7 @@ bool Buckets::release_cached_to(std::size_t keep_bytes) noexcept {
 // The piece is removed from the table before the device frees it: from then on another thread may get the same
 // address.
 void Buckets::return_to_device(Piece* piece) noexcept {
+  const os::NoFork no_fork(no_fork_during_calls(backend()), os::NoFork::Wait::no);
   const std::size_t bytes = piece->bucket->taken_bytes;
   const std::size_t alignment = piece->bucket->key.alignment;
   void* const data = piece->data;

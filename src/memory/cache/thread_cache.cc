@@ -6,11 +6,20 @@
 #include <utility>
 #include <vector>
 
-#include "os/process/fork.h"
+#include "os/lock/patience.h"
 
 namespace berth::internal::memory {
 
 constinit thread_local CacheFront t_front [[gnu::tls_model("initial-exec")]] = {};
+
+// Between the two stores of a message there is no call: it is complete at once, unless its thread is off the
+// processor.
+void Inbox::close() noexcept {
+  tail_.fetch_or(kClosed, std::memory_order_relaxed);
+  for (std::uint64_t at = head_.load(std::memory_order_relaxed); at != tail(); ++at) {
+    for (os::Patience patience; entries_[at % kEntries].serial.load(std::memory_order_acquire) == 0;) patience.wait();
+  }
+}
 
 void Bin::remove_first(std::uint32_t count) noexcept {
   const std::span<const BlockRef> rest = blocks().subspan(count);

@@ -33,9 +33,9 @@ class Inbox {
   };
   static constexpr std::uint32_t kEntries = 128;
 
-  // Any thread. Returns false when the inbox is full.
+  // Any thread. Returns false when the inbox is full, or closed.
   bool put(Message message) noexcept {
-    std::uint32_t tail = tail_.load(std::memory_order_relaxed);
+    std::uint64_t tail = tail_.load(std::memory_order_relaxed);
     do {
       // acquire: pairs with the release store in get(), so that the reader is done with the entry.
       if (tail - head_.load(std::memory_order_acquire) >= kEntries) return false;
@@ -49,7 +49,7 @@ class Inbox {
   // Visits the messages that are there, and leaves them. REQUIRES: the caller has closed the cache's gate.
   template <class Visit>
   void for_each(Visit visit) const noexcept {
-    for (std::uint32_t at = head_.load(std::memory_order_relaxed); at != tail_.load(std::memory_order_acquire); ++at) {
+    for (std::uint64_t at = head_.load(std::memory_order_relaxed); at != tail(); ++at) {
       const Entry& entry = entries_[at % kEntries];
       const std::uint64_t serial = entry.serial.load(std::memory_order_acquire);
       if (serial != 0) visit(Message{serial, BlockRef(entry.cookie.load(std::memory_order_relaxed))});
@@ -58,7 +58,7 @@ class Inbox {
 
   // Owner only. Returns an empty message when there is none, or the next is not complete yet.
   Message get() noexcept {
-    const std::uint32_t head = head_.load(std::memory_order_relaxed);
+    const std::uint64_t head = head_.load(std::memory_order_relaxed);
     Entry& entry = entries_[head % kEntries];
     const std::uint64_t serial = entry.serial.load(std::memory_order_acquire);
     if (serial == 0) return {};
@@ -68,13 +68,21 @@ class Inbox {
     return {serial, block};
   }
 
+  // Accepts no more messages, and waits until those that were begun are complete. REQUIRES: as for for_each.
+  void close() noexcept;
+  void open() noexcept { tail_.fetch_and(~kClosed, std::memory_order_relaxed); }
+
  private:
+  static constexpr std::uint64_t kClosed = std::uint64_t{1} << 63;  // in the tail: then it looks full
+
   struct Entry {
     std::atomic<std::uint64_t> serial{0};  // 0: empty, or being written
     std::atomic<std::uint64_t> cookie{0};
   };
-  alignas(64) std::atomic<std::uint32_t> tail_{0};
-  alignas(64) std::atomic<std::uint32_t> head_{0};
+  std::uint64_t tail() const noexcept { return tail_.load(std::memory_order_acquire) & ~kClosed; }
+
+  alignas(64) std::atomic<std::uint64_t> tail_{0};
+  alignas(64) std::atomic<std::uint64_t> head_{0};
   std::array<Entry, kEntries> entries_;
 };
 

@@ -98,9 +98,16 @@ void CacheSet::reopen() const noexcept {
   });
 }
 
+void CacheSet::before_fork() noexcept {
+  shut();
+  for_each([](ThreadCache& cache) { cache.inbox.close(); });
+}
+
 // The child has one thread; the caches of the others belong to no thread, and any thread may use their blocks.
+// A block that another thread was about to free is the other's still, and stays live in the child.
 void CacheSet::after_fork(bool in_child) noexcept {
   for_each([&](ThreadCache& cache) {
+    cache.inbox.open();
     if (!in_child || !cache.owned || find_own(cache.number) != nullptr) return;
     if (!core_.is_inherited()) flush(cache);
     cache.owned = false;

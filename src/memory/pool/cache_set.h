@@ -112,7 +112,7 @@ class CacheSet final : public CacheOwner, private os::ForkListener {
   }
   void flush_bin(ThreadCache& cache, SizeClass size_class) noexcept;
   std::string audit(const ThreadCache& cache) const;
-  void before_fork() noexcept override { shut(); }
+  void before_fork() noexcept override;
   void after_fork(bool in_child) noexcept override;
 
   PoolCore& core_;

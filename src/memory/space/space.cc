@@ -2,6 +2,7 @@
 #include "memory/space/space.h"
 
 #include "berth/base/checked.h"
+#include "memory/inherited.h"
 
 namespace berth::internal::memory {
 
@@ -12,6 +13,7 @@ constexpr Failure kNoTables{ErrorCode::out_of_memory, 0, "no heap for the pool's
 }  // namespace
 
 Status Space::open() noexcept {
+  const os::NoFork no_fork(no_fork_during_calls(backend_), mutex_);
   opening_.take(mutex_);
   const Status done = is_open() ? Status() : open_alone();
   opening_.end();
@@ -46,6 +48,7 @@ Result<PoolExtent*> Space::take(Part part, std::size_t bytes, std::size_t alignm
   };
   if (PoolExtent* const found = state_.map.part(part).first_cached(padded, stream)) return take_cached(found);
   if (effort == Effort::cached_only) return Failure{ErrorCode::busy, 0, "no cached memory fits"};
+  const os::NoFork no_fork(no_fork_during_calls(backend_), mutex_);
   end_echoes();
   if (const PageWindow window = find_window(view(effort), part, bytes, alignment, stream); window.first != nullptr)
     return occupy(window, stream, effort);
@@ -65,6 +68,7 @@ PageView Space::view(Effort effort) const noexcept {
 }
 
 bool Space::grow(PoolExtent* extent, std::size_t bytes, std::uint32_t stream, Effort effort) noexcept {
+  const os::NoFork no_fork(no_fork_during_calls(backend_), mutex_);
   if (effort != Effort::cached_only) end_echoes();
   const PageWindow window = window_behind(*extent, bytes - extent->bytes, stream);
   if (window.first == nullptr || (window.missing > 0 && effort == Effort::cached_only)) return false;

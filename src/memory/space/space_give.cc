@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "memory/inherited.h"
 #include "memory/space/page_plan.h"
 #include "memory/space/space.h"
 
@@ -27,6 +28,7 @@ Trim Space::run_trim(Trim trim) noexcept {
   if (!is_open()) return trim;
   end_echoes();
   for (;;) {
+    const os::NoFork no_fork(no_fork_during_calls(backend_), mutex_);
     const PageSpan span = next_to_trim(state_.view(), trim);
     if (span.empty()) return trim;
     if (!decommit(span, lender_) && !goes_on_after_refusal(state_.view(), trim)) return trim;
@@ -51,6 +53,7 @@ void Space::trim_pages(std::size_t keep, std::size_t most) noexcept {
 }
 
 void Space::trim_around(std::size_t begin, std::size_t bytes) noexcept {
+  const os::NoFork no_fork(no_fork_during_calls(backend_), mutex_);
   end_echoes();
   PageSpan rest{begin, begin + bytes};
   for (;;) {

@@ -2,10 +2,10 @@
 #include "os/lock/gate.h"
 
 #include <linux/membarrier.h>
-#include <sched.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "os/lock/patience.h"
 
 namespace berth::internal::os {
 
@@ -31,28 +31,6 @@ bool fence_all_threads() noexcept {
   // MEMBARRIER_CMD_GLOBAL is the slow equivalent.
   return !has_fence_for_all_threads() || try_fence_all_threads() || membarrier(MEMBARRIER_CMD_GLOBAL);
 }
-
-namespace {
-
-// Waits a little longer each time. After some yields it sleeps: a real-time thread that only yielded would keep
-// the thread that it waits for from running.
-class Patience {
- public:
-  void wait() noexcept {
-    constexpr int kYields = 20;
-    if (++waits_ <= kYields) {
-      sched_yield();
-      return;
-    }
-    const timespec pause{0, 50'000};
-    (void)syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &pause, nullptr);  // unlike nanosleep, no cancellation point
-  }
-
- private:
-  int waits_ = 0;
-};
-
-}  // namespace
 
 void Gate::drain() noexcept {
   if (is_spin_lock()) {

@@ -10,6 +10,8 @@
 // loaded; fork handlers that were installed earlier must not use berth.
 namespace berth::internal::os {
 
+class Mutex;
+
 // Changed only by the fork handlers, which the first Mutex installs at the latest.
 inline std::atomic<std::uint64_t> g_fork_generation{0};
 
@@ -52,6 +54,28 @@ class ForkListener {
   friend class ForkRegistry;
   ForkListener* previous_ = nullptr;
   ForkListener* next_ = nullptr;
+};
+
+// While one lives, other threads' forks wait: for work in several steps, with the mutex released in between, of
+// which a child must not inherit half. Everything that it needs must be able to go on without the thread that
+// forks, so it must not wait for streams or for user code. A fork by the thread itself does not wait.
+class NoFork {
+ public:
+  // A constructor that waits lets a fork that is under way go first, so that a fork need not wait for long in a
+  // busy program; one that is given the calling thread's mutex releases it meanwhile.
+  enum class Needed : bool { no, yes };  // no: it does nothing
+  enum class Wait : bool { no, yes };
+  NoFork(Needed needed, Wait wait) noexcept;
+  NoFork(Needed needed, Mutex& released) noexcept;
+  ~NoFork();
+  NoFork(const NoFork&) = delete;
+  NoFork& operator=(const NoFork&) = delete;
+
+ private:
+  static bool begin() noexcept;
+  static void await_fork() noexcept;
+
+  const Needed needed_;
 };
 
 }  // namespace berth::internal::os
