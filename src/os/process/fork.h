@@ -58,7 +58,8 @@ class ForkListener {
 
 // While one lives, other threads' forks wait: for work in several steps, with the mutex released in between, of
 // which a child must not inherit half. Everything that it needs must be able to go on without the thread that
-// forks, so it must not wait for streams or for user code. A fork by the thread itself does not wait.
+// forks, so it must not wait for streams or for user code; a fork waits for a second at most. A fork by the
+// thread itself does not wait.
 class NoFork {
  public:
   // A constructor that waits lets a fork that is under way go first, so that a fork need not wait for long in a

@@ -9,8 +9,6 @@ static_assert(sizeof(pthread_key_t) == sizeof(unsigned));
 
 ThreadExit::ThreadExit(Leave leave) noexcept { has_key_ = pthread_key_create(&key_, leave) == 0; }
 
-void ThreadExit::arm(void* argument) noexcept {
-  if (has_key_) pthread_setspecific(key_, argument);
-}
+bool ThreadExit::arm(void* argument) noexcept { return has_key_ && pthread_setspecific(key_, argument) == 0; }
 
 }  // namespace berth::internal::os

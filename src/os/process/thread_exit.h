@@ -13,9 +13,9 @@ class ThreadExit {
   // has about a thousand) nothing is ever called.
   explicit ThreadExit(Leave leave) noexcept;
 
-  // Calls leave(argument) on the calling thread when that thread exits. It may be armed again, even during
-  // thread exit.
-  void arm(void* argument) noexcept;
+  // Calls leave(argument) on the calling thread when that thread exits; false: nothing will be called. It may be
+  // armed again, even during thread exit.
+  bool arm(void* argument) noexcept;
 
  private:
   unsigned key_ = 0;
