@@ -99,7 +99,9 @@ class TraceBuffer {
   std::uint64_t thread = 0;  // 0: not in the list
 
  private:
-  static constexpr std::size_t kWords = (trace_layout::kChunkBytes - sizeof(trace_layout::ChunkHead)) / sizeof(trace_layout::Word);
+  static constexpr std::size_t kBytes = 4096;  // what a process that is killed loses of each thread, at most
+  static constexpr std::size_t kWords = (kBytes - sizeof(trace_layout::ChunkHead)) / sizeof(trace_layout::Word);
+  static_assert(kBytes <= trace_layout::kChunkBytes);
   static_assert(kWords <= 0xffff, "content_ has 16 bits for them");
   static constexpr std::size_t kMostEventWords = 6 * trace_layout::kMostRecordWords;
   static constexpr std::size_t kMostStart = kWords - kMostEventWords;

@@ -6,7 +6,11 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <filesystem>
 #include <new>
+#include <string>
+#include <system_error>
+#include <utility>
 
 #include "base/text.h"
 #include "berth/base/error.h"
@@ -39,35 +43,39 @@ constinit thread_local TraceBuffer* t_buffer [[gnu::tls_model("initial-exec")]] 
 
 void leave_thread(void* buffer) noexcept;
 
+std::string with_process_id(std::string path) {
+  for (std::size_t at = 0; (at = path.find("%p", at)) != std::string::npos;) path.replace(at, 2, std::to_string(os::process_id()));
+  return path;
+}
+
+// For a process whose parent writes to the file of that path, or did.
+Result<int> create_beside(const std::string& path) noexcept {
+  try {
+    const std::string own = with_process_id(path);
+    return os::create_own_file((own == path ? with_process_id(path + ".%p") : own).c_str());
+  } catch (const std::bad_alloc&) {
+    return Failure{ErrorCode::out_of_memory, ENOMEM, "no heap for a path"};
+  }
+}
+
 // The trace of the process, running or not. Its lock is acquired once per chunk and held during the write: only
 // threads that have a chunk to write wait for it.
-class TraceWriter {
+class TraceWriter final : private os::ForkListener {
  public:
+  TraceWriter() noexcept { listen(); }
+
   bool is_running() noexcept {
     const os::Lock lock(mutex_);
-    return is_ours();
+    return session_ != 0;
   }
 
   // False, without any effect, when a trace is running already.
-  bool begin(int descriptor, std::size_t limit_bytes) noexcept {
+  bool begin(int descriptor, std::string path, std::size_t limit_bytes) noexcept {
     const os::Lock lock(mutex_);
-    if (is_ours()) return false;
-    abandon();
-    summary_ = {};
-    words_written_ = 0;
-    descriptor_ = descriptor;
-    const Result<os::FileFacts> file = os::facts_of(descriptor);
-    file_ = file ? *file : os::FileFacts{};
+    if (session_ != 0) return false;
+    path_ = std::move(path);
     limit_bytes_ = limit_bytes;
-    origin_ = {};
-    FileHeader header{.magic = {}, .version = kVersion, .reserved = 0, .start_ticks = os::ticks(), .start_ns = os::steady_time_ns()};
-    std::memcpy(header.magic, kMagic, sizeof kMagic);
-    write(&header, sizeof header);
-    start_ticks_ = header.start_ticks;
-    g_trace_time.ticks.store(start_ticks_, std::memory_order_relaxed);
-    session_ = ++last_session_;
-    g_trace_session.store(session_, std::memory_order_relaxed);
-    g_watchers.add(1);
+    begin_file(descriptor);
     return true;
   }
 
@@ -91,10 +99,8 @@ class TraceWriter {
     }
     const os::Lock lock(mutex_);
     if (session_ != session) return nullptr;  // the trace has ended
-    if (!is_ours()) {
-      abandon();
-      return nullptr;
-    }
+    if (!is_ours()) go_on_in_child();
+    if (session_ == 0) return nullptr;
     if (t_buffer == nullptr) {
       ++summary_.dropped;
       return nullptr;
@@ -115,8 +121,46 @@ class TraceWriter {
   }
 
  private:
-  // A forked child inherits a copy of the trace that it must not touch: the file belongs to its parent.
+  // A forked child inherits a copy of the trace that it must not touch: the file is its parent's.
   bool is_ours() const noexcept BERTH_REQUIRES(mutex_) { return session_ != 0 && !origin_.is_inherited(); }
+
+  // Begins the file of a trace, of which path_ and limit_bytes_ are known.
+  void begin_file(int descriptor) noexcept BERTH_REQUIRES(mutex_) {
+    summary_ = {};
+    words_written_ = 0;
+    descriptor_ = descriptor;
+    const Result<os::FileFacts> file = os::facts_of(descriptor);
+    file_ = file ? *file : os::FileFacts{};
+    origin_ = {};
+    FileHeader header{.magic = {}, .version = kVersion, .reserved = 0, .start_ticks = os::ticks(), .start_ns = os::steady_time_ns()};
+    std::memcpy(header.magic, kMagic, sizeof kMagic);
+    write(&header, sizeof header);
+    start_ticks_ = header.start_ticks;
+    g_trace_time.ticks.store(start_ticks_, std::memory_order_relaxed);
+    session_ = ++last_session_;
+    g_trace_session.store(session_, std::memory_order_relaxed);
+    g_watchers.add(1);
+  }
+
+  // A forked child has a trace of its own, from its first event on.
+  void go_on_in_child() noexcept BERTH_REQUIRES(mutex_) {
+    abandon();
+    const Result<int> descriptor = create_beside(path_);
+    if (descriptor)
+      begin_file(*descriptor);
+    else
+      std::fprintf(stderr, "berth: this forked child is not traced: %s: %s\n", path_.c_str(), std::strerror(descriptor.failure().os_error));
+  }
+
+  void before_fork() noexcept override {}
+  // What the threads' buffers hold is the parent's: from now on no buffer fits the session.
+  void after_fork(bool in_child) noexcept override BERTH_NO_THREAD_ANALYSIS {
+    if (!in_child || session_ == 0) return;
+    session_ = ++last_session_;
+    g_trace_session.store(session_, std::memory_order_relaxed);
+    first_ = nullptr;
+    if (t_buffer != nullptr) t_buffer->thread = 0;
+  }
 
   void abandon() noexcept BERTH_REQUIRES(mutex_) {
     if (session_ == 0) return;
@@ -136,6 +180,7 @@ class TraceWriter {
   void enlist(TraceBuffer& buffer) noexcept BERTH_REQUIRES(mutex_) {
     if (buffer.thread != 0) return;
     buffer.thread = ++last_thread_;
+    buffer.previous = nullptr;
     buffer.next = first_;
     if (first_ != nullptr) first_->previous = &buffer;
     first_ = &buffer;
@@ -234,6 +279,7 @@ class TraceWriter {
   std::uint64_t start_ticks_ BERTH_GUARDED_BY(mutex_) = 0;
   // summary_.bytes + kEndBytes <= limit_bytes_ until the end is written.
   std::size_t limit_bytes_ BERTH_GUARDED_BY(mutex_) = 0;
+  std::string path_ BERTH_GUARDED_BY(mutex_);  // as it was given, but absolute: a child may be in another folder
   int descriptor_ BERTH_GUARDED_BY(mutex_) = -1;
   os::FileFacts file_ BERTH_GUARDED_BY(mutex_);  // identity of the trace's file
   TraceSummary summary_ BERTH_GUARDED_BY(mutex_);
@@ -256,11 +302,6 @@ void leave_thread(void* buffer) noexcept {
   t_buffer = nullptr;
   writer().leave(*mine);
   delete mine;
-}
-
-std::string with_process_id(std::string path) {
-  for (std::size_t at = 0; (at = path.find("%p", at)) != std::string::npos;) path.replace(at, 2, std::to_string(os::process_id()));
-  return path;
 }
 
 std::size_t limit_from_environment() {
@@ -347,13 +388,15 @@ void start_trace(const std::string& path, const TraceFileOptions& options) {
   };
   if (writer().is_running()) throw_busy();  // before the file is replaced
   Result<int> descriptor = os::create_own_file(with_process_id(path).c_str());
-  if (!descriptor && descriptor.failure().code == ErrorCode::busy) descriptor = os::create_own_file(with_process_id(path + ".%p").c_str());
+  if (!descriptor && descriptor.failure().code == ErrorCode::busy) descriptor = create_beside(path);
   if (!descriptor) {
     throw ArgumentError(ErrorCode::invalid_argument,
                         {asked, std::strerror(descriptor.failure().os_error), "name a file that can be created"},
                         {{"path", text::printable(path)}, {"errno", descriptor.failure().os_error}});
   }
-  if (writer().begin(*descriptor, options.limit_bytes)) return;
+  std::error_code no_folder;
+  const std::filesystem::path absolute = std::filesystem::absolute(path, no_folder);
+  if (writer().begin(*descriptor, no_folder ? path : absolute.string(), options.limit_bytes)) return;
   os::close_file(*descriptor);
   throw_busy();
 }

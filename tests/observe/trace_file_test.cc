@@ -310,7 +310,7 @@ int g_writes_left = 0;
 TEST_F(TraceFile, AFullDiskCutsItShortAndHarmsNobody) {
   const auto memory = direct("cpu");
   start_trace(path_);
-  g_writes_left = 2;
+  g_writes_left = 25;
   os::set_injector([](std::string_view call) noexcept { return call == "write" && g_writes_left-- <= 0 ? ENOSPC : 0; });
   for (int i = 0; i < 100000; ++i) memory->deallocate(memory->allocate({.bytes = 64}));
   const TraceSummary summary = stop_trace();

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <latch>
 #include <map>
 #include <string>
 #include <thread>
@@ -352,23 +353,32 @@ void be_traced() {
 
 void be_killed_in_a_trace() {
   const auto memory = direct("cpu");
-  for (std::size_t i = 0; i < 50000; ++i) memory->deallocate(memory->allocate({.bytes = 64}));
-  std::raise(SIGKILL);
+  std::latch done(2);
+  const auto work = [&](std::size_t bytes) {
+    for (std::size_t i = 0; i < 5000; ++i) (void)memory->allocate({.bytes = bytes});
+    done.arrive_and_wait();
+    std::raise(SIGKILL);
+  };
+  std::thread other(work, 64);
+  work(65);
+  other.join();
 }
 
 void fork_in_a_trace() {
   const auto memory = direct("cpu");
   const Block block = memory->allocate({.bytes = 77});
   in_child([&] {
-    require(!is_tracing(), "a child is not traced");
+    require(is_tracing(), "a child is traced");
     for (std::size_t i = 0; i < 50000; ++i) memory->deallocate(memory->allocate({.bytes = 66}));
     memory->deallocate(block);
-    require(stop_trace().events == 0, "a child has no trace to stop");
+    std::thread([&] { memory->deallocate(memory->allocate({.bytes = 67})); }).join();
+    require(stop_trace().events == 100'003, "all events of a child are in its trace");
   });
   in_child([&] {
-    for (std::size_t i = 0; i < 10; ++i) memory->deallocate(memory->allocate({.bytes = 66}));
+    for (std::size_t i = 0; i < 10; ++i) memory->deallocate(memory->allocate({.bytes = 68}));
     std::exit(0);
   });
+  in_child([&] { require(stop_trace().events == 0, "without events there is no file"); });
   memory->deallocate(block);
 }
 
