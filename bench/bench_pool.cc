@@ -17,6 +17,7 @@
 
 #include "berth/berth.h"
 #include "berth/extend.h"
+#include "memories.h"
 #include "os/ticks.h"
 
 // The cost of the pool's calls, in loops that are the same for the C library's malloc, or for an allocator
@@ -31,45 +32,9 @@ namespace {
 
 using namespace berth;
 using namespace berth::internal;
-
-// ---- The two allocators. Both return blocks aligned to 64 bytes.
-
-class PoolMemory {
- public:
-  using Handle = Block;
-  Handle take(std::size_t bytes) { return pool_->allocate({.bytes = bytes}); }
-  void drop(const Handle& handle) noexcept { pool_->deallocate(handle); }
-  static void* address(const Handle& handle) noexcept { return handle.data; }
-
- private:
-  std::shared_ptr<Allocator> pool_ = pool("cpu");
-};
-
-class MallocMemory {
- public:
-  using Handle = void*;
-  Handle take(std::size_t bytes) {
-    void* const data = std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
-    if (data == nullptr) [[unlikely]]
-      throw std::bad_alloc();
-    return data;
-  }
-  void drop(Handle handle) noexcept { std::free(handle); }
-  static void* address(Handle handle) noexcept { return handle; }
-
- private:
-  static constexpr std::size_t kAlignment = 64;
-};
+using namespace berth::bench;
 
 // ---- Clocks and random numbers.
-
-// Keeps the compiler from optimizing the pointer away.
-void keep(const void* pointer) noexcept { asm volatile("" ::"r"(pointer) : "memory"); }
-
-double now_ns() {
-  const auto since = std::chrono::steady_clock::now().time_since_epoch();
-  return static_cast<double>(std::chrono::duration_cast<std::chrono::nanoseconds>(since).count());
-}
 
 double measure_ns_per_tick() {
   const double begin = now_ns();
@@ -89,26 +54,6 @@ std::uint64_t measure_clock_ticks() {
   std::ranges::nth_element(costs, costs.begin() + 5000);
   return costs[5000];
 }
-
-struct Sizes {
-  std::size_t least = 0;
-  std::size_t most = 0;
-};
-
-class Chance {
- public:
-  std::size_t below(std::size_t end) { return static_cast<std::size_t>((static_cast<unsigned __int128>(bits_()) * end) >> 64U); }
-  // Log-uniform: every power of two is equally likely.
-  std::size_t size(Sizes sizes) {
-    if (sizes.least == sizes.most) return sizes.least;
-    const double share = static_cast<double>(bits_() >> 11U) * 0x1p-53;
-    return static_cast<std::size_t>(static_cast<double>(sizes.least) *
-                                    std::exp2(share * std::log2(static_cast<double>(sizes.most) / static_cast<double>(sizes.least))));
-  }
-
- private:
-  std::mt19937_64 bits_{20240229};
-};
 
 // ---- The measurements.
 
@@ -322,14 +267,6 @@ class Bench {
 
 // ---- The figures, by name.
 
-struct Command {
-  std::string strategy = "pool";
-  std::vector<std::string> only;
-  bool quick = false;
-
-  bool wants(std::string_view figure) const { return only.empty() || std::ranges::find(only, figure) != only.end(); }
-};
-
 constexpr Sizes k4KiB{4_KiB, 4_KiB};
 constexpr Sizes kMixed{64, 16_KiB};
 constexpr Sizes kWide{64, 64_KiB};
@@ -360,35 +297,10 @@ void write_figures(const Command& command, JsonWriter& json) {
   figure("live_1m_batches", [&] { return bench.loaded_ns(1'000'000, kWide, 16, 200'000); });
 }
 
-bool read_arguments(int argc, char** argv, Command& command) {
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view word = argv[i];
-    const bool has_value = i + 1 < argc;
-    if (word == "--quick") {
-      command.quick = true;
-    } else if (word == "--strategy" && has_value) {
-      command.strategy = argv[++i];
-    } else if (word == "--only" && has_value) {
-      command.only.emplace_back(argv[++i]);
-    } else {
-      return false;
-    }
-  }
-  return command.strategy == "pool" || command.strategy == "malloc";
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
-  Command command;
-  if (!read_arguments(argc, argv, command)) {
-    std::cerr << "usage: bench_pool [--strategy pool|malloc] [--only FIGURE]... [--quick]\n";
-    return 2;
-  }
-  JsonWriter json(JsonWriter::Style::pretty);
-  json.begin_object();
-  command.strategy == "pool" ? write_figures<PoolMemory>(command, json) : write_figures<MallocMemory>(command, json);
-  json.end_object();
-  std::cout << json.take() << '\n';
-  return 0;
+  return bench_main(argc, argv, "bench_pool", [](const Command& command, JsonWriter& json) {
+    command.strategy == "pool" ? write_figures<PoolMemory>(command, json) : write_figures<MallocMemory>(command, json);
+  });
 }

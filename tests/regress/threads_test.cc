@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads as programs have them: cancelled while they wait, and with real-time priority.
+// Threads as programs have them: cancelled while they wait, with real-time priority, in thousands, and such that
+// allocate when they have nearly ended.
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <optional>
 #include <thread>
+#include <vector>
 
 #include "berth/berth.h"
+#include "memory/cache/block_table.h"
 #include "os/lock/gate.h"
 #include "os/lock/mutex.h"
 
@@ -130,6 +134,67 @@ TEST(RegressRealTime, WaitsForAGateInTheKernel) {
                             gate.drain();
                           },
                           [&] { gate.unlock(); });
+}
+
+// The number of the cache that handed a block out; 0: the pool itself did, under its lock.
+std::uint32_t cache_of(const Block& block) { return memory::BlockEntry::owner_of(block.serial); }
+
+// The bug: a pool had 4,095 caches at most, and each request beyond them looked at all of them.
+TEST(RegressCaches, ThereAreEnoughForEveryThreadAndStream) {
+  constexpr std::uint32_t kStreams = 100;
+  constexpr std::uint32_t kThreads = 60;
+  const auto pool = berth::pool("cpu");
+  std::vector<Stream> streams;
+  for (std::uint32_t i = 0; i < kStreams; ++i) streams.push_back(make_stream("cpu"));
+  std::atomic<std::uint32_t> without{0};
+  std::atomic<std::uint32_t> most{0};
+  std::atomic<std::uint32_t> running{kThreads};
+  const auto work = [&] {
+    for (const Stream& stream : streams) {
+      const Block block = pool->allocate({.bytes = 100, .stream = stream});
+      const std::uint32_t number = cache_of(block);
+      if (number == 0) ++without;
+      for (std::uint32_t seen = most; seen < number && !most.compare_exchange_weak(seen, number);) {
+      }
+      pool->deallocate(block);
+    }
+    for (--running; running > 0;) std::this_thread::yield();  // so that none has another's
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (std::uint32_t i = 0; i < kThreads; ++i) threads.emplace_back(work);
+  }
+  EXPECT_EQ(without, 0U);
+  EXPECT_EQ(most, kThreads * kStreams);
+  // They serve the next threads, on the same streams and, when those are gone, on others.
+  running = 1;
+  work();
+  EXPECT_EQ(most, kThreads * kStreams);
+  streams.clear();
+  for (std::uint32_t i = 0; i < kStreams; ++i) streams.push_back(make_stream("cpu"));
+  running = 1;
+  std::jthread(work).join();
+  EXPECT_EQ(without, 0U);
+  EXPECT_LE(most, kThreads * kStreams);
+  EXPECT_EQ(pool->audit(), "");
+}
+
+// The bug: the cache of such a thread was never returned to the pool.
+TEST(RegressCaches, AreReturnedByAThreadThatFirstAllocatesInADestructor) {
+  static const auto pool = berth::pool("cpu");
+  static std::atomic<std::uint32_t> most{0};
+  pthread_key_t key;
+  ASSERT_EQ(pthread_key_create(&key,
+                               [](void*) {
+                                 const Block block = pool->allocate({.bytes = 100});
+                                 most = std::max(most.load(), cache_of(block));
+                                 pool->deallocate(block);
+                               }),
+            0);
+  for (int i = 0; i < 50; ++i) std::jthread([&] { pthread_setspecific(key, &most); }).join();
+  pthread_key_delete(key);
+  EXPECT_LE(most, 1U);
+  EXPECT_EQ(pool->audit(), "");
 }
 
 }  // namespace

@@ -86,19 +86,16 @@ class Inbox {
   std::array<Entry, kEntries> entries_;
 };
 
-// The free blocks of one size class, a LIFO stack on a shelf of the cache. Below the first is a null
-// reference as a sentinel, so that an empty bin is recognized without a count.
+// The free blocks of one size class, a LIFO stack on a shelf, which a bin gets with its first capacity. Below the
+// first is a null reference as a sentinel, so that an empty bin is recognized without a count.
 class Bin {
  public:
   static constexpr std::uint32_t kMost = 127;
-  struct alignas((kMost + 1) * sizeof(BlockRef)) Shelf {  // so that any address in it gives its start
-    BlockRef items[kMost + 1] = {};
-  };
 
-  Bin() noexcept = default;
+  Bin() noexcept { top_ = limit_ = kNoShelf.items; }
+  ~Bin();
   Bin(const Bin&) = delete;
   Bin& operator=(const Bin&) = delete;
-  void use(Shelf& shelf) noexcept { top_ = limit_ = shelf.items; }  // before any other call
 
   BlockRef last() const noexcept { return *top_; }  // null when empty
   void drop_last() noexcept { --top_; }             // REQUIRES: not empty
@@ -121,15 +118,26 @@ class Bin {
   std::uint32_t count() const noexcept { return static_cast<std::uint32_t>(top_ - items()); }
   std::uint32_t capacity() const noexcept { return static_cast<std::uint32_t>(limit_ - items()); }
   std::span<const BlockRef> blocks() const noexcept { return {items() + 1, count()}; }  // oldest first
-  // REQUIRES: count() <= capacity <= kMost.
-  void set_capacity(std::uint32_t capacity) noexcept { limit_ = items() + capacity; }
+  // False when there is no heap for a shelf. REQUIRES: count() <= capacity <= kMost.
+  bool set_capacity(std::uint32_t capacity) noexcept {
+    if (!has_shelf() && !add_shelf()) return false;
+    limit_ = items() + capacity;
+    return true;
+  }
   void remove_first(std::uint32_t count) noexcept;
 
  private:
+  struct alignas((kMost + 1) * sizeof(BlockRef)) Shelf {  // so that any address in it gives its start
+    BlockRef items[kMost + 1] = {};
+  };
+  static Shelf kNoShelf;  // of bins without capacity; only the sentinel is ever read, and nothing written
+
+  bool has_shelf() const noexcept { return items() != kNoShelf.items; }
+  bool add_shelf() noexcept;
   BlockRef* items() const noexcept { return reinterpret_cast<BlockRef*>(reinterpret_cast<std::uintptr_t>(limit_) & ~(alignof(Shelf) - 1)); }
 
-  BlockRef* top_ = nullptr;    // the last item
-  BlockRef* limit_ = nullptr;  // the last address that top_ may have
+  BlockRef* top_;    // the last item
+  BlockRef* limit_;  // the last address that top_ may have
 };
 
 // Blocks that move from a cache back to the slabs: collected inside the gate, returned outside it, under the
@@ -155,18 +163,14 @@ struct PoolFacts {
 
 class ThreadCache {
  public:
-  ThreadCache(const PoolFacts& facts, std::uint32_t number_, std::uint32_t stream_, std::uint64_t stream_id_) noexcept
+  ThreadCache(const PoolFacts& facts, std::uint32_t number_) noexcept
       : gate(facts.small_limit),
         serials(BlockEntry::make_serial(number_, 0)),
         entries(facts.entries),
         is_fine(facts.alignment <= SizeClasses::kUnit),
         alignment(facts.alignment),
-        stream_id(stream_id_),
         number(number_),
-        stream(stream_),
-        poisons(facts.poisons) {
-    for (SizeClass c = 0; c < SizeClasses::kMost; ++c) bins[c].use(shelves[c]);
-  }
+        poisons(facts.poisons) {}
 
   struct Taken {
     BlockRef block;
@@ -306,23 +310,24 @@ class ThreadCache {
   EntryRange entries;           // as far as this thread knows it; owner only
   const bool is_fine;           // the alignment is no coarser than the size classes' unit
   const std::size_t alignment;
-  std::uint64_t stream_id;
+  std::uint64_t stream_id = 0;
   std::int64_t peak = 0;
   std::int64_t from_slabs = 0;  // blocks received less those returned: gives frees() without a counter
   const std::uint32_t number;   // from 1
-  std::uint32_t stream;         // its number in the pool
+  std::uint32_t stream = 0;     // its number in the pool
   const bool poisons;           // only with the address sanitizer
   std::array<Bin, SizeClasses::kMost> bins;
-  std::size_t granted = 0;        // the sum of the bins' capacities, in bytes
-  SizeClass clock = 0;            // the bin to shrink next when the budget is spent
-  BlockRef kept;                  // the large block that the cache keeps, live or free
-  std::size_t kept_request = 0;   // its requested bytes
-  std::uint32_t kept_polls = 0;   // how often it was freed here; owner only
-  std::int64_t kept_out = 0;      // kept blocks handed out less those freed here
-  bool owned = false;             // by a live thread; guarded by the pool's mutex
-  Relaxed<std::uint8_t> retired;  // 1: its stream is gone, and its gate stays closed until it is reused
+  std::size_t granted = 0;                    // the sum of the bins' capacities, in bytes
+  SizeClass clock = 0;                        // the bin to shrink next when the budget is spent
+  BlockRef kept;                              // the large block that the cache keeps, live or free
+  std::size_t kept_request = 0;               // its requested bytes
+  std::uint32_t kept_polls = 0;               // how often it was freed here; owner only
+  std::int64_t kept_out = 0;                  // kept blocks handed out less those freed here
+  const StreamState* stream_state = nullptr;  // of its stream; owner only
+  std::uint32_t next_idle = 0;                // in a list of caches without a thread; guarded by the pool's mutex
+  Relaxed<std::uintptr_t> thread;             // its owner (ThreadCaches::this_thread), 0: none. Written with the pool's mutex
+  Relaxed<std::uint8_t> retired;              // 1: its stream is gone, and its gate stays closed until it is reused
   Inbox inbox;
-  std::array<Bin::Shelf, SizeClasses::kMost> shelves;
 
  private:
   // Returns the serial of the block.
@@ -370,10 +375,12 @@ extern constinit thread_local CacheFront t_front [[gnu::tls_model("initial-exec"
 
 class ThreadCaches {
  public:
-  // This thread's cache of a pool, by stream or by number; nullptr when there is none. It becomes the front
-  // cache.
+  // The calling thread, among all that live; not 0.
+  static std::uintptr_t this_thread() noexcept { return reinterpret_cast<std::uintptr_t>(&t_front); }
+  static bool is_own(const ThreadCache& cache) noexcept { return cache.thread.load() == this_thread(); }
+
+  // This thread's cache of a pool, by stream; nullptr when there is none. It becomes the front cache.
   static ThreadCache* find(std::uint64_t allocator, const StreamState* stream) noexcept;
-  static ThreadCache* find_number(std::uint64_t allocator, std::uint32_t number) noexcept;
   // Makes room for one more. Returns false when there is no heap, or the thread is ending.
   static bool reserve() noexcept;
   // Removes a cache whose stream is gone, and returns it; nullptr when there is none.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 #include "berth/base/units.h"
 #include "berth/record/misuse.h"
@@ -18,43 +19,70 @@ constexpr std::size_t kKeptShare = 32;           // or 1 / kKeptShare of what is
 
 }  // namespace
 
-CacheSet::CacheSet(PoolCore& core, StreamBook& book, Allocator& pool)
-    : core_(core), book_(book), pool_(pool), caches_(new std::atomic<ThreadCache*>[kMostCaches]()) {}
+CacheSet::CacheSet(PoolCore& core, StreamBook& book, Allocator& pool) noexcept : core_(core), book_(book), pool_(pool) {}
 
 CacheSet::~CacheSet() {
   for_each([](ThreadCache& cache) { delete &cache; });
+  for (const std::atomic<Chunk*>& chunk : chunks_) delete chunk.load();
 }
 
 // ---- threads and their caches
 
+ThreadCache* CacheSet::find_own(std::uint32_t number) const noexcept {
+  if (number == 0 || number > count()) return nullptr;
+  ThreadCache& cache = (*this)[number];
+  if (!ThreadCaches::is_own(cache) || cache.retired.load() != 0) return nullptr;
+  t_front = {core_.id, cache.stream_state, &cache};
+  return &cache;
+}
+
 ThreadCache* CacheSet::add(std::uint32_t stream, std::uint64_t stream_id) noexcept {
-  const std::uint32_t made = count();
-  for (std::uint32_t i = 1; i <= made; ++i) {
-    ThreadCache& cache = (*this)[i];
-    const bool retired = cache.retired.load() != 0;
-    if (cache.owned || (cache.stream != stream && !retired)) continue;
-    cache.owned = true;
-    cache.entries = core_.entries.range();
-    if (retired) reuse(cache, stream, stream_id);
-    return &cache;
+  try {
+    if (idle_.size() <= stream) idle_.resize(stream + 1);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
   }
-  if (made + 1 >= kMostCaches) return nullptr;
-  const PoolFacts facts{core_.entries.range(), core_.small_limit, core_.alignment, core_.poisons()};
-  auto* const cache = new (std::nothrow) ThreadCache(facts, made + 1, stream, stream_id);
+  const std::uint32_t idle = idle_[stream] != 0 ? idle_[stream] : idle_retired_;
+  ThreadCache* const cache = idle != 0 ? &(*this)[idle] : make();
   if (cache == nullptr) return nullptr;
-  cache->owned = true;
-  caches_[made + 1].store(cache, std::memory_order_release);  // complete, for readers without the mutex
-  count_.store(made + 1, std::memory_order_relaxed);          // as for count()
+  if (idle != 0) (idle_[stream] != 0 ? idle_[stream] : idle_retired_) = cache->next_idle;
+  cache->entries = core_.entries.range();
+  use_for(*cache, stream, stream_id);
+  cache->thread.store(ThreadCaches::this_thread());
   return cache;
 }
 
-// Gives a cache whose stream is gone to another stream. Live blocks that it handed out return to it when freed;
-// no pending work can touch them.
-void CacheSet::reuse(ThreadCache& cache, std::uint32_t stream, std::uint64_t stream_id) noexcept {
+ThreadCache* CacheSet::make() noexcept {
+  const std::uint32_t number = count() + 1;
+  if (number > kMostCaches) return nullptr;
+  std::atomic<Chunk*>& chunk = chunks_[number / kPerChunk];
+  if (chunk.load(std::memory_order_relaxed) == nullptr) {
+    auto* const made = new (std::nothrow) Chunk{};
+    if (made == nullptr) return nullptr;
+    chunk.store(made, std::memory_order_release);  // for readers without the mutex, as below
+  }
+  const PoolFacts facts{core_.entries.range(), core_.small_limit, core_.alignment, core_.poisons()};
+  auto* const cache = new (std::nothrow) ThreadCache(facts, number);
+  if (cache == nullptr) return nullptr;
+  (*chunk.load(std::memory_order_relaxed))[number % kPerChunk].store(cache, std::memory_order_release);
+  count_.store(number, std::memory_order_relaxed);  // as for count()
+  return cache;
+}
+
+// If the stream that it had is gone: live blocks that it handed out return to it when freed; no pending work can
+// touch them.
+void CacheSet::use_for(ThreadCache& cache, std::uint32_t stream, std::uint64_t stream_id) noexcept {
   cache.stream = stream;
   cache.stream_id = stream_id;
+  if (cache.retired.load() == 0) return;
   cache.retired.store(0);
   if (!cache.gate.is_spin_lock()) cache.gate.open();
+}
+
+void CacheSet::disown(ThreadCache& cache) noexcept {
+  cache.thread.store(0);
+  std::uint32_t& first = cache.retired.load() != 0 ? idle_retired_ : idle_[cache.stream];
+  cache.next_idle = std::exchange(first, cache.number);
 }
 
 bool CacheSet::enter(ThreadCache& cache) const noexcept {
@@ -69,37 +97,40 @@ void CacheSet::thread_ended(ThreadCache* cache) noexcept {
   const os::Lock lock(core_.mutex);
   core_.usage.take_bytes(*cache);
   flush(*cache);
-  cache->owned = false;
+  disown(*cache);
 }
 
 void CacheSet::retire_stream(std::uint32_t stream) noexcept {
-  const AllShut shut(*this);
+  const Shut shut(*this);
   for_each([&](ThreadCache& cache) {
-    if (cache.stream != stream) return;
+    if (cache.stream != stream || cache.retired.load() != 0) return;
     core_.usage.take_bytes(cache);
     flush(cache);
     cache.retired.store(1);
+    if (cache.thread.load() == 0) cache.next_idle = std::exchange(idle_retired_, cache.number);
   });
+  if (stream < idle_.size()) idle_[stream] = 0;  // all of them are in the other list now
 }
 
 // ---- gates
 
-void CacheSet::shut() const noexcept {
-  for_each([](ThreadCache& cache) { cache.gate.close(); });
+void CacheSet::shut(std::uint32_t first, std::uint32_t last) const noexcept {
+  for (std::uint32_t i = first; i <= last; ++i) (*this)[i].gate.close();
   os::fence_all_threads();
-  for_each([](ThreadCache& cache) { cache.gate.drain(); });
+  for (std::uint32_t i = first; i <= last; ++i) (*this)[i].gate.drain();
   os::fence_all_threads();
 }
 
-void CacheSet::reopen() const noexcept {
+void CacheSet::reopen(std::uint32_t first, std::uint32_t last) const noexcept {
   os::fence_all_threads();
-  for_each([](ThreadCache& cache) {
+  for (std::uint32_t i = first; i <= last; ++i) {
+    ThreadCache& cache = (*this)[i];
     if (cache.retired.load() == 0 || cache.gate.is_spin_lock()) cache.gate.open();
-  });
+  }
 }
 
 void CacheSet::before_fork() noexcept {
-  shut();
+  shut(1, count());
   for_each([](ThreadCache& cache) { cache.inbox.close(); });
 }
 
@@ -108,12 +139,12 @@ void CacheSet::before_fork() noexcept {
 void CacheSet::after_fork(bool in_child) noexcept {
   for_each([&](ThreadCache& cache) {
     cache.inbox.open();
-    if (!in_child || !cache.owned || find_own(cache.number) != nullptr) return;
+    if (!in_child || cache.thread.load() == 0 || ThreadCaches::is_own(cache)) return;
     if (!core_.is_inherited()) flush(cache);
-    cache.owned = false;
+    disown(cache);
   });
   if (in_child && core_.is_inherited()) t_front = {};  // the fast path checks nothing: no request may take it
-  reopen();
+  reopen(1, count());
 }
 
 // ---- blocks that come and go
@@ -165,7 +196,7 @@ void CacheSet::flush_bin(ThreadCache& cache, SizeClass size_class) noexcept {
 }
 
 void CacheSet::flush_all() noexcept {
-  const AllShut shut(*this);
+  const Shut shut(*this);
   flush_unused();
 }
 

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "berth/memory/allocator.h"
 #include "memory/cache/thread_cache.h"
@@ -15,13 +18,13 @@
 
 // The thread caches of a pool, by number: small blocks, and in each cache at most one large block. A cache
 // belongs to its thread, which enters and leaves through the gate without the mutex; a thread that has shut all
-// gates (AllShut) owns all caches.
+// gates (Shut) owns all caches.
 namespace berth::internal::memory {
 
 class CacheSet final : public CacheOwner, private os::ForkListener {
  public:
   // `pool` is the allocator that keeps this alive.
-  CacheSet(PoolCore& core, StreamBook& book, Allocator& pool);
+  CacheSet(PoolCore& core, StreamBook& book, Allocator& pool) noexcept;
   ~CacheSet();
   using os::ForkListener::listen;          // when the pool is complete
   using os::ForkListener::stop_listening;  // first of all when the pool is destroyed
@@ -33,10 +36,13 @@ class CacheSet final : public CacheOwner, private os::ForkListener {
   // The calling thread's cache if it used one of this pool last, else nullptr.
   ThreadCache* front() const noexcept { return t_front.allocator == core_.id ? t_front.cache : nullptr; }
   // The calling thread's cache of that number, else nullptr. It becomes the thread's front cache.
-  ThreadCache* find_own(std::uint32_t number) const noexcept { return ThreadCaches::find_number(core_.id, number); }
+  ThreadCache* find_own(std::uint32_t number) const noexcept;
   // REQUIRES: a live block, or one that was, has this number as its owner.
-  // acquire: the cache is complete.
-  ThreadCache& operator[](std::uint32_t number) const noexcept { return *caches_[number].load(std::memory_order_acquire); }
+  ThreadCache& operator[](std::uint32_t number) const noexcept {
+    // acquire, both: the cache is complete.
+    const Chunk* const chunk = chunks_[number / kPerChunk].load(std::memory_order_acquire);
+    return *(*chunk)[number % kPerChunk].load(std::memory_order_acquire);
+  }
   // relaxed: the pointers to the caches have an order of their own.
   std::uint32_t count() const noexcept { return count_.load(std::memory_order_relaxed); }
   // Whether a cache, or the pool itself, has ever handed out a block with such a serial.
@@ -45,16 +51,25 @@ class CacheSet final : public CacheOwner, private os::ForkListener {
   // Enters a cache that is the calling thread's. False: its stream is gone, and the gate stays shut.
   [[nodiscard]] bool enter(ThreadCache& cache) const noexcept;
 
-  // While it lives, the caller owns every cache. With the mutex.
-  class AllShut {
+  // While it lives, the caller owns every cache, or one, by its number (0: none). With the mutex.
+  class Shut {
    public:
-    explicit AllShut(const CacheSet& caches) noexcept : caches_(caches) { caches_.shut(); }
-    ~AllShut() { caches_.reopen(); }
-    AllShut(const AllShut&) = delete;
-    AllShut& operator=(const AllShut&) = delete;
+    explicit Shut(const CacheSet& caches) noexcept : Shut(caches, 1, caches.count()) {}
+    Shut(const CacheSet& caches, std::uint32_t number) noexcept : Shut(caches, std::max(number, 1U), number) {}
+    ~Shut() {
+      if (first_ <= last_) caches_.reopen(first_, last_);
+    }
+    Shut(const Shut&) = delete;
+    Shut& operator=(const Shut&) = delete;
 
    private:
+    Shut(const CacheSet& caches, std::uint32_t first, std::uint32_t last) noexcept : caches_(caches), first_(first), last_(last) {
+      if (first_ <= last_) caches_.shut(first_, last_);
+    }
+
     const CacheSet& caches_;
+    const std::uint32_t first_;
+    const std::uint32_t last_;
   };
 
   // Takes in the blocks that other threads have freed, and only now counts them as freed. At most one inbox
@@ -100,12 +115,19 @@ class CacheSet final : public CacheOwner, private os::ForkListener {
   void thread_ended(ThreadCache* cache) noexcept override;  // another thread may have it
 
  private:
-  static constexpr std::uint32_t kMostCaches = 4096;
+  static constexpr std::uint32_t kMostCaches = (1U << BlockEntry::kOwnerBits) - 1;
+  static constexpr std::uint32_t kPerChunk = 512;
+  using Chunk = std::array<std::atomic<ThreadCache*>, kPerChunk>;
 
+  // A cache for the calling thread: one that has no thread any more, or a new one; nullptr when there can be none.
   ThreadCache* add(std::uint32_t stream, std::uint64_t stream_id) noexcept;
-  static void reuse(ThreadCache& cache, std::uint32_t stream, std::uint64_t stream_id) noexcept;
-  void shut() const noexcept;
-  void reopen() const noexcept;
+  ThreadCache* make() noexcept;
+  static void use_for(ThreadCache& cache, std::uint32_t stream, std::uint64_t stream_id) noexcept;
+  // Its thread has left it: another may have it.
+  void disown(ThreadCache& cache) noexcept;
+  // The gates of the caches with these numbers.
+  void shut(std::uint32_t first, std::uint32_t last) const noexcept;
+  void reopen(std::uint32_t first, std::uint32_t last) const noexcept;
   template <class Visit>
   void for_each(Visit visit) const {
     for (std::uint32_t i = 1; i <= count(); ++i) visit((*this)[i]);
@@ -118,10 +140,12 @@ class CacheSet final : public CacheOwner, private os::ForkListener {
   PoolCore& core_;
   StreamBook& book_;
   Allocator& pool_;
-  std::unique_ptr<std::atomic<ThreadCache*>[]> caches_;  // by number; none is removed while the pool lives
-  std::atomic<std::uint32_t> count_{0};                  // caches_[1] to caches_[count_] are set
-  std::atomic<std::uint32_t> late_double_frees_{0};      // found when an inbox was read, not yet reported
-  std::size_t kept_bytes_ = 0;                           // of large blocks that stay with their threads
+  std::array<std::atomic<Chunk*>, kMostCaches / kPerChunk + 1> chunks_{};  // by number; none is removed while the pool lives
+  std::atomic<std::uint32_t> count_{0};                                    // those with the numbers 1 to count_ are there
+  std::vector<std::uint32_t> idle_;                                        // by stream: the first cache without a thread, 0: none
+  std::uint32_t idle_retired_ = 0;                                         // the same of those whose stream is gone
+  std::atomic<std::uint32_t> late_double_frees_{0};                        // found when an inbox was read, not yet reported
+  std::size_t kept_bytes_ = 0;                                             // of large blocks that stay with their threads
 };
 
 template <class Ready>
@@ -132,12 +156,14 @@ ThreadCache* CacheSet::find_or_add(StreamRef stream, const Ready& ready) noexcep
   {
     const os::Lock lock(core_.mutex);
     const Result<std::uint32_t> number = ready();
-    while (ThreadCache* const retired = ThreadCaches::forget_retired(core_.id)) retired->owned = false;
+    while (ThreadCache* const retired = ThreadCaches::forget_retired(core_.id)) disown(*retired);
     if (number) added = add(*number, stream.id());
   }
   // Kept as a weak pointer: the thread keeps no pool alive, and when it ends it calls thread_ended of one that
   // lives.
-  if (added != nullptr) ThreadCaches::enter(std::shared_ptr<CacheOwner>(pool_.shared_from_this(), this), {core_.id, stream.state(), added});
+  if (added == nullptr) return nullptr;
+  added->stream_state = stream.state();
+  ThreadCaches::enter(std::shared_ptr<CacheOwner>(pool_.shared_from_this(), this), {core_.id, stream.state(), added});
   return added;
 }
 

@@ -2,7 +2,6 @@
 #include "memory/pool/large_blocks.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "berth/base/checked.h"
 #include "memory/pool/escalation.h"
@@ -71,8 +70,8 @@ BlockVerdict LargeBlocks::recall(BlockRef entry, const Block& block) noexcept {
   const BlockVerdict verdict = judge(entry, block);
   const std::uint32_t keeper = verdict == BlockVerdict::ok ? extent_of(entry).keeper : 0;
   if (keeper == 0) return verdict;
-  std::optional<CacheSet::AllShut> shut;
-  if (core_.is_inherited() || caches_.find_own(keeper) == nullptr) shut.emplace(caches_);
+  const bool is_own = !core_.is_inherited() && caches_.find_own(keeper) != nullptr;
+  const CacheSet::Shut shut(caches_, is_own ? 0 : keeper);
   caches_.end_keeping(caches_[keeper]);
   return judge(entry, block);  // its thread may have freed it meanwhile
 }

@@ -12,7 +12,7 @@ namespace berth::internal::memory {
 
 Stats Pool::stats() const {
   const os::Lock lock(core_.mutex);
-  const CacheSet::AllShut shut(caches_);
+  const CacheSet::Shut shut(caches_);
   return stats_now();
 }
 
@@ -61,7 +61,7 @@ std::vector<Holder> Pool::holders() const {
   bool more = true;
   for (std::size_t at = 0; more;) {
     const os::Lock lock(core_.mutex);
-    const CacheSet::AllShut shut(caches_);
+    const CacheSet::Shut shut(caches_);
     more = core_.visit_live(at, [&](BlockRef block, std::size_t bytes) {
       if (!block->is_sent_home()) totals.add(block->tag(), bytes);
     });
@@ -73,7 +73,7 @@ void Pool::list_blocks(Snapshot& snapshot) const { walk_blocks(core_, book_, sna
 
 void Pool::explain(const Failure& failure, OutOfMemoryReport& report) const {
   const os::Lock lock(core_.mutex);
-  const CacheSet::AllShut shut(caches_);
+  const CacheSet::Shut shut(caches_);
   const Stats now = stats_now();
   report.in_use_bytes = now.in_use_bytes;
   report.cached_bytes = now.cached_bytes;
@@ -99,7 +99,7 @@ void Pool::explain(const Failure& failure, OutOfMemoryReport& report) const {
 std::string Pool::audit() const {
   const os::Lock lock(core_.mutex);
   if (!core_.is_open()) return {};
-  const CacheSet::AllShut shut(caches_);
+  const CacheSet::Shut shut(caches_);
   if (core_.budget.used() > core_.budget.limit()) return "pool: the limit is exceeded";
   if (std::string wrong = core_.space.audit(); !wrong.empty()) return wrong;
   if (std::string wrong = core_.slabs.audit(); !wrong.empty()) return wrong;

@@ -171,9 +171,8 @@ void SmallBlocks::make_room(ThreadCache& cache, SizeClass size_class, Spill& spi
     const auto more = std::min(static_cast<std::uint32_t>(batch_of(size_class)), most - bin.capacity());
     const std::size_t budget = std::max(cache_budget_.load(), kLeastBudget);
     if (cache.granted + more * bytes > budget) shrink_a_bin(cache, size_class, spill);
-    if (cache.granted + more * bytes <= budget) {
+    if (cache.granted + more * bytes <= budget && bin.set_capacity(bin.capacity() + more)) {
       cache.granted += more * bytes;
-      bin.set_capacity(bin.capacity() + more);
       return;
     }
   }
@@ -188,7 +187,7 @@ void SmallBlocks::shrink_a_bin(ThreadCache& cache, SizeClass but_not, Spill& spi
     const std::uint32_t less = std::min(bin.capacity(), kSpill);
     const std::uint32_t rest = bin.capacity() - less;
     if (bin.count() > rest) spill_first(cache, bin, bin.count() - rest, spill);
-    bin.set_capacity(rest);
+    (void)bin.set_capacity(rest);  // it has a shelf
     cache.granted -= less * std::size_t{core_.classes[cache.clock].bytes};
     return;
   }
@@ -255,9 +254,10 @@ BlockVerdict SmallBlocks::free_under_lock(BlockRef entry, const Block& block, Wh
   const os::Lock lock(core_.mutex);
   const std::size_t begin = core_.offset_of(block.data);
   const SizeClass size_class = entry->size_class();
+  const std::uint32_t owner = BlockEntry::owner_of(block.serial);
   {
-    const CacheSet::AllShut shut(caches_);
-    if (const std::uint32_t owner = BlockEntry::owner_of(block.serial); owner != 0) {
+    const CacheSet::Shut shut = when == When::now ? CacheSet::Shut(caches_) : CacheSet::Shut(caches_, owner);
+    if (owner != 0) {
       caches_.drain_inbox(caches_[owner]);
       core_.usage.take_bytes(caches_[owner]);
     }
@@ -280,8 +280,8 @@ Result<BlockVerdict> SmallBlocks::note_use(BlockRef entry, const Block& block, S
   // it. In a child that must leave the pool alone, the thread's own cache is not looked up, because a cache
   // that is found serves the next request.
   const std::uint32_t owner = entry->owner();
-  std::optional<CacheSet::AllShut> shut;
-  if (owner != 0 && (core_.is_inherited() || caches_.find_own(owner) == nullptr)) shut.emplace(caches_);
+  const bool is_own = !core_.is_inherited() && caches_.find_own(owner) != nullptr;
+  const CacheSet::Shut shut(caches_, is_own || owner > caches_.count() ? 0 : owner);
   if (const BlockVerdict verdict = judge(entry, block); verdict != BlockVerdict::ok) return verdict;
   const Status noted = book_.note_use(entry, stream, number);
   return noted ? Result<BlockVerdict>(BlockVerdict::ok) : noted.failure();
@@ -303,7 +303,7 @@ bool SmallBlocks::grow(BlockRef entry, Block& block, std::size_t bytes) noexcept
     return grown;
   }
   const os::Lock lock(core_.mutex);
-  const CacheSet::AllShut shut(caches_);
+  const CacheSet::Shut shut(caches_, owner);
   if (owner != 0) return grow_in_cache(caches_[owner], entry, block, bytes);
   if (!may_grow(entry, block, bytes)) return false;
   core_.usage.grew(block.bytes, bytes);
