@@ -225,10 +225,11 @@ void write_figures(const Command& command, JsonWriter& json) {
     const Rate rate = measure();
     json.member(name + "_pair_ns", rate.pair_ns).member(name + "_p999_ns", rate.p999_ns);
   };
-  for (const int threads : {2, 8, 64}) {
+  for (const int threads : {1, 2, 8, 64}) {
     const std::string suffix = std::to_string(threads);
     figure("large_" + suffix, [&] { return bench.replace(threads, kLarge); });
     figure("small_" + suffix, [&] { return bench.replace(threads, kSmall); });
+    if (threads == 1) continue;
     figure("handed_small_" + suffix, [&] { return bench.hand_over(threads, kSmall); });
     figure("handed_large_" + suffix, [&] { return bench.hand_over(threads, kLarge); });
   }

@@ -3,6 +3,9 @@
 
 #include <time.h>
 
+#include <algorithm>
+#include <chrono>
+
 #include "os/lock/futex.h"
 #include "os/lock/gate.h"
 
@@ -35,20 +38,25 @@ void pause() noexcept {
 }  // namespace
 
 void Mutex::lock_slowly() noexcept {
-  constexpr int kSpins = 40;    // about a microsecond, the length of a long critical section
-  constexpr int kPatience = 4;  // times that it is woken for nothing
-  for (int i = 0; i < kSpins; ++i) {
-    pause();
+  constexpr int kRounds = 24;      // some microseconds, less than it takes to sleep and be woken
+  constexpr int kMostPauses = 16;  // in a round
+  constexpr auto kPatience = std::chrono::milliseconds(1);
+  for (int round = 0, pauses = 1; round < kRounds; ++round, pauses = std::min(2 * pauses, kMostPauses)) {
+    for (int i = 0; i < pauses; ++i) pause();
     if (held_.load(std::memory_order_relaxed) == 0 && try_lock()) return;
   }
   waiters_.fetch_add(1, std::memory_order_seq_cst);
   const bool fenced = fence_all_threads();
-  for (int woken = 0; !try_lock_announced(); ++woken) {
-    if (woken >= kPatience && starved_.exchange(1, std::memory_order_seq_cst) == 0) {
+  const auto since = std::chrono::steady_clock::now();
+  while (!try_lock_announced()) {
+    if (std::chrono::steady_clock::now() - since > kPatience && starved_.exchange(1, std::memory_order_seq_cst) == 0) {
       await_hand_over();
       break;
     }
     sleep_while(held_, 1, fenced);
+    // Whoever unlocks next wakes another. Reads what the last unlock that found it set has written: if that one
+    // woke nobody because of it, the mutex is seen to be free.
+    woken_.exchange(0, std::memory_order_seq_cst);
   }
   waiters_.fetch_sub(1, std::memory_order_relaxed);
 }
@@ -66,15 +74,24 @@ void Mutex::await_hand_over() noexcept {
 }
 
 void Mutex::wake() noexcept {
-  if (starved_.load(std::memory_order_seq_cst) == 0) return futex_wake_one(held_);
-  // Held again, for the starved thread. If another was faster, its own unlock will do this.
-  if (!try_lock()) return;
-  handed_.store(1, std::memory_order_release);
-  futex_wake_one(handed_);
+  if (starved_.load(std::memory_order_seq_cst) != 0) {
+    // Held again, for the starved thread. If another was faster, its own unlock will do this.
+    if (!try_lock()) return;
+    handed_.store(1, std::memory_order_release);
+    futex_wake_one(handed_);
+    return;
+  }
+  // One waiter at a time is on its way back to the processor; until it is there, others may have the mutex.
+  while (woken_.exchange(1, std::memory_order_seq_cst) == 0) {
+    if (futex_wake_one(held_)) return;
+    // Nobody slept yet. Those who did not wake anybody meanwhile rely on this thread.
+    woken_.exchange(0, std::memory_order_seq_cst);
+    if (held_.load(std::memory_order_seq_cst) != 0 || waiters_.load(std::memory_order_seq_cst) == 0) return;
+  }
 }
 
 void Mutex::forget_waiters() noexcept {
-  for (std::atomic<std::uint32_t>* const word : {&waiters_, &starved_, &handed_}) word->store(0, std::memory_order_relaxed);
+  for (std::atomic<std::uint32_t>* const word : {&waiters_, &woken_, &starved_, &handed_}) word->store(0, std::memory_order_relaxed);
 }
 
 void Condition::wait(Mutex& mutex) noexcept {

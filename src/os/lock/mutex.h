@@ -16,9 +16,10 @@
 //   all threads (os/lock/gate.h) before it sleeps in the kernel, so that the holder's unlock is seen, or sees
 //   it.
 //
-// A waiter spins for about a microsecond and then sleeps, whatever its priority: a real-time thread never keeps
-// the holder from running. A waiter that was woken several times and found the mutex taken by others is handed
-// it by the next holder. Waiting is no cancellation point.
+// A waiter spins for some microseconds and then sleeps, whatever its priority: a real-time thread never keeps
+// the holder from running. While one that was woken is on its way back, others may have the mutex, and wake
+// nobody: a mutex that threads need all the time is not passed from sleeper to sleeper. A waiter that could not
+// have it for a millisecond is handed it by the next holder. Waiting is no cancellation point.
 //
 // REQUIRES: the mutex outlives every call, also an unlock after which another thread may hold it.
 namespace berth::internal::os {
@@ -73,6 +74,7 @@ class BERTH_CAPABILITY("mutex") Mutex {
 
   std::atomic<std::uint32_t> held_{0};     // 1: held. Waiters sleep on it
   std::atomic<std::uint32_t> waiters_{0};  // that sleep, or are about to
+  std::atomic<std::uint32_t> woken_{0};    // 1: one of them was woken, and does not run yet
   std::atomic<std::uint32_t> starved_{0};  // 1: one of them is handed the mutex by the next holder
   std::atomic<std::uint32_t> handed_{0};   // 1: it was. It sleeps on this
   Mutex* previous_ = nullptr;              // the list of all mutexes, owned by ForkRegistry
