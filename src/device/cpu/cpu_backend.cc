@@ -13,6 +13,7 @@
 #include "device/host_bytes.h"
 #include "device/host_stream.h"
 #include "os/memory/heap.h"
+#include "os/memory/mappings.h"
 #include "os/memory/memory.h"
 #include "os/system.h"
 
@@ -52,6 +53,13 @@ CpuOptions cpu_options_from_environment() {
     if (*value != "0" && *value != "1") throw_bad_setting("BERTH_CPU_HUGE_PAGES", *value, "use 1 to ask for huge pages, 0 not to");
     options.huge_pages = *value == "1";
   }
+  if (const auto value = os::environment("BERTH_CPU_MAPPINGS")) {
+    std::size_t most = 0;
+    const auto [rest, error] = std::from_chars(value->data(), value->data() + value->size(), most);
+    if (error != std::errc() || *rest != '\0' || most == 0)
+      throw_bad_setting("BERTH_CPU_MAPPINGS", *value, "write how many mappings the process may have, such as 16000");
+    options.mappings = most;
+  }
   if (const auto value = os::environment("BERTH_CPU_NODE")) {
     int node = -1;
     const auto [rest, error] = std::from_chars(value->data(), value->data() + value->size(), node);
@@ -71,6 +79,7 @@ CpuBackend::CpuBackend(Device device, std::string description, CpuOptions option
       .alignment = 64,
       .max_alignment = std::size_t{1} << 40,
       .abilities = {.host_access = true, .move = os::kernel_at_least(5, 7), .streams = true, .pinned = false, .fork_safe = true}};
+  if (options.mappings) os::set_most_mappings(*options.mappings);
 }
 
 MemoryInfo CpuBackend::memory_info() const {

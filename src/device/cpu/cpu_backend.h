@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <optional>
 
 #include "berth/device/backend.h"
@@ -10,11 +11,12 @@
 namespace berth::internal::device {
 
 struct CpuOptions {
-  bool huge_pages = true;        // request them for large ranges
-  std::optional<int> node = {};  // allocate pages from one NUMA node
+  bool huge_pages = true;                    // request them for large ranges
+  std::optional<int> node = {};              // allocate pages from one NUMA node
+  std::optional<std::size_t> mappings = {};  // os::set_most_mappings, for the whole process
 };
 
-// From BERTH_CPU_HUGE_PAGES and BERTH_CPU_NODE. Throws ArgumentError for values that are invalid on this
+// From BERTH_CPU_HUGE_PAGES, BERTH_CPU_NODE and BERTH_CPU_MAPPINGS. Throws ArgumentError for values that are invalid on this
 // machine.
 CpuOptions cpu_options_from_environment();
 

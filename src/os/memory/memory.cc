@@ -16,6 +16,7 @@
 
 #include "berth/base/checked.h"
 #include "os/inject.h"
+#include "os/memory/mappings.h"
 
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP 4
@@ -213,15 +214,18 @@ Status commit(void* address, std::size_t bytes) noexcept {
   if (g_lost.overlap(address, bytes)) return kLost;
   if (must_fail("mprotect") || mprotect(address, bytes, PROT_READ | PROT_WRITE) != 0)
     return system_failure("mprotect refused to commit memory");
+  note_cut();
   return {};
 }
 
 Status decommit(void* address, std::size_t bytes) noexcept {
   if (g_lost.overlap(address, bytes)) return kLost;
+  if (are_mappings_scarce() && discard(address, bytes)) return {};
   // A fresh mapping in place drops the pages and their protection in one call, and resets earlier madvise
   // hints.
   if (must_fail("mmap_fixed") || mmap(address, bytes, PROT_NONE, kReserve | MAP_FIXED, -1, 0) == MAP_FAILED)
     return system_failure("mmap refused to decommit memory");
+  note_cut();
   return {};
 }
 
@@ -246,6 +250,8 @@ Status release(void* address, std::size_t bytes) noexcept {
 
 Status move(void* from, void* to, std::size_t bytes) noexcept {
   if (g_lost.are_many() || g_lost.overlap(from, bytes) || g_lost.overlap(to, bytes)) return kLost;
+  if (are_mappings_scarce()) return Failure{ErrorCode::out_of_memory, ENOMEM, "the process has too many mappings for pages to be moved"};
+  note_cut();
   for (std::size_t done = 0; done < bytes;) {
     const std::size_t piece = mapping_bytes(at(from, done), bytes - done);
     const Moved moved = move_mapping(at(from, done), at(to, done), piece);
@@ -265,7 +271,8 @@ Status move(void* from, void* to, std::size_t bytes) noexcept {
 }
 
 void prefer_huge_pages(void* address, std::size_t bytes) noexcept {
-  if (huge_page_bytes() != 0) (void)madvise(address, bytes, MADV_HUGEPAGE);
+  if (huge_page_bytes() == 0 || are_mappings_scarce()) return;
+  (void)madvise(address, bytes, MADV_HUGEPAGE);
 }
 
 Status bind_to_node(void* address, std::size_t bytes, int node) noexcept {

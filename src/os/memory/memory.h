@@ -18,6 +18,8 @@ std::size_t huge_page_bytes() noexcept;
 // REQUIRES: alignment is a power of two. The range starts at a multiple of it and of the page size.
 Result<void*> reserve(std::size_t bytes, std::size_t alignment) noexcept;
 Status commit(void* address, std::size_t bytes) noexcept;
+// While mappings are scarce (os/memory/mappings.h) the pages are returned, but the range can still be written, and
+// keeps counting towards limits of what can be.
 Status decommit(void* address, std::size_t bytes) noexcept;
 Status release(void* address, std::size_t bytes) noexcept;
 
@@ -26,6 +28,7 @@ bool discard(void* address, std::size_t bytes) noexcept;
 
 // Remaps the pages without copying: `to` (reserved, not committed) takes over the contents, `from` is not
 // committed afterwards.
+// Refused while mappings are scarce.
 // REQUIRES: the ranges do not overlap. On failure both are as they were, but for device_lost; and except for
 // addresses of `to` that another thread's mapping may have taken while the kernel failed: all calls refuse
 // these from then on.

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bug: memory that a pool returned from many holes cut its range into as many mappings, until the process could
+// start no thread, and the pool itself was refused.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "os/memory/mappings.h"
+#include "os/system.h"
+#include "support/everything.h"
+
+namespace berth::testing {
+
+using namespace internal;
+namespace {
+
+constexpr std::size_t kHole = 256_KiB;
+
+std::size_t mappings_now() {
+  std::ifstream maps("/proc/self/maps");
+  return static_cast<std::size_t>(std::count(std::istreambuf_iterator(maps), {}, '\n'));
+}
+
+// 2 * holes blocks side by side, of which every other was freed; those that are left.
+std::vector<Block> checkerboard(Allocator& memory, std::size_t holes, bool touched) {
+  std::vector<Block> blocks;
+  for (std::size_t i = 0; i < 2 * holes; ++i) {
+    blocks.push_back(memory.allocate({.bytes = kHole}));
+    if (touched) std::memset(blocks.back().data, static_cast<int>(i % 251), kHole);
+  }
+  std::vector<Block> left;
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    if (i % 2 == 0)
+      memory.deallocate(blocks[i]);
+    else
+      left.push_back(blocks[i]);
+  }
+  return left;
+}
+
+// As many blocks of 1 MiB as the pool serves.
+std::vector<Block> fill(Allocator& memory) {
+  std::vector<Block> blocks;
+  while (const std::optional<Block> block = memory.try_allocate({.bytes = 1_MiB})) blocks.push_back(*block);
+  return blocks;
+}
+
+void free_all(Allocator& memory, std::span<const Block> blocks) {
+  for (const Block& block : blocks) memory.deallocate(block);
+}
+
+TEST(RegressMappings, StayUnderAShareOfTheKernelsMost) {
+  constexpr std::size_t kHoles = 35'000;
+  constexpr std::size_t kKernelsMost = 65'530;
+  const auto memory = pool("cpu", {.limit_bytes = 2 * kHoles * kHole, .decay = PoolOptions::kNever});
+  const std::vector<Block> left = checkerboard(*memory, kHoles, false);
+  memory->release_cached();
+  EXPECT_EQ(memory->stats().committed_bytes, kHoles * kHole);
+  EXPECT_LE(mappings_now(), kKernelsMost / 4);
+  std::thread([&] { memory->deallocate(memory->allocate({.bytes = 100})); }).join();
+  // All that the limit leaves is served, from holes that are shorter than a block.
+  const std::vector<Block> more = fill(*memory);
+  EXPECT_GE((more.size() + 1) * 1_MiB + 2_MiB, kHoles * kHole);
+  EXPECT_LE(mappings_now(), kKernelsMost / 4);
+  EXPECT_EQ(memory->audit(), "");
+  free_all(*memory, more);
+  free_all(*memory, left);
+  memory->release_cached();
+  EXPECT_EQ(memory->audit(), "");
+}
+
+// With few mappings, what is returned is really gone, what is committed again reads and writes, and what is live
+// keeps its bytes.
+TEST(RegressMappings, MemoryIsReturnedThoughTheyAreScarce) {
+  constexpr std::size_t kHoles = 400;
+  const std::size_t before = os::most_mappings();
+  os::set_most_mappings(mappings_now() + 100);
+  const auto memory = pool("cpu", {.limit_bytes = 2 * kHoles * kHole, .decay = PoolOptions::kNever});
+  const std::vector<Block> left = checkerboard(*memory, kHoles, true);
+  memory->release_cached();
+  const std::span<const std::byte> range = memory->range();
+  EXPECT_LE(os::resident_bytes(range.data(), range.size()).value_or(0), (kHoles + kHoles / 10) * kHole);
+  const std::vector<Block> more = fill(*memory);
+  EXPECT_GE((more.size() + 1) * 1_MiB + 2_MiB, kHoles * kHole);
+  for (const Block& block : more) std::memset(block.data, 7, block.bytes);
+  for (std::size_t i = 0; i < left.size(); ++i) {
+    const auto* const bytes = static_cast<const unsigned char*>(left[i].data);
+    EXPECT_EQ(bytes[0], (2 * i + 1) % 251);
+    EXPECT_EQ(std::memcmp(bytes, bytes + 1, kHole - 1), 0) << "block " << i;
+  }
+  EXPECT_LE(mappings_now(), os::most_mappings() + 100);
+  free_all(*memory, more);
+  free_all(*memory, left);
+  EXPECT_EQ(memory->audit(), "");
+  os::set_most_mappings(before);
+}
+
+}  // namespace
+}  // namespace berth::testing
