@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::uint32_t kPollEvery = 16;    // amortizes reading the clock over frees of large blocks
 constexpr std::size_t kMostDecommits = 8;   // decommitted at most by a single free,
-constexpr std::size_t kMostBytes = 16_MiB;  // and at most so many bytes
+constexpr std::size_t kMostBytes = 16_MiB;  // and at most so many bytes;
+constexpr std::size_t kHaste = 8;           // times as much when the decay is behind
 
 }  // namespace
 
@@ -46,7 +47,8 @@ void Supply::decay(Decayed how_much) noexcept {
   if (!is_usable()) return;
   Decay& idle = core_.decay;
   Space& space = core_.space;
-  if (const std::uint64_t now = os::coarse_time_ns(); idle.is_over(now)) {
+  const std::uint64_t now = os::coarse_time_ns();
+  if (idle.is_over(now)) {
     // From now on, memory in thread caches and memory that waited for streams that are done counts as cached.
     if (idle.period().count() != 0) {
       gather(Wait::no);
@@ -59,9 +61,10 @@ void Supply::decay(Decayed how_much) noexcept {
   core_.entries.trim(all ? SIZE_MAX : kMostDecommits);
   const Space::Figures& figures = space.figures();
   const std::size_t above = figures.committed - std::min(figures.committed, reserved_);
-  const std::size_t bytes = std::min({all ? idle.idle() : std::min(idle.due(), kMostBytes), above, space.cached_bytes()});
+  const std::size_t haste = !all && idle.is_behind(now) ? kHaste : 1;
+  const std::size_t bytes = std::min({all ? idle.idle() : std::min(idle.due(), haste * kMostBytes), above, space.cached_bytes()});
   if (bytes == 0) return;
-  space.trim_pages(space.cached_bytes() - bytes, all ? SIZE_MAX : kMostDecommits);
+  space.trim_pages(space.cached_bytes() - bytes, all ? SIZE_MAX : haste * kMostDecommits);
 }
 
 void Supply::release_excess() noexcept {

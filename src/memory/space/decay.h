@@ -38,13 +38,18 @@ class Decay {
 
   // Ends the period and begins another.
   void end_period(std::uint64_t now_ns, std::size_t cached) noexcept {
-    idle_ = period_.count() == 0 ? cached : std::min(least_, cached);
+    planned_ = idle_ = period_.count() == 0 ? cached : std::min(least_, cached);
     least_ = cached;
     given_ = 0;
     began_ns_ = now_ns;
   }
 
   std::size_t idle() const noexcept { return idle_; }
+  // Whether less was returned than the part of the period that has passed asks for.
+  bool is_behind(std::uint64_t now_ns) const noexcept {
+    const double passed = static_cast<double>(now_ns - began_ns_) / 1e6 / static_cast<double>(period_.count());
+    return static_cast<double>(given_) < passed * static_cast<double>(std::min(planned_, most_));
+  }
   // How much may be released now as a side effect of another call.
   std::size_t due() const noexcept { return std::min(idle_, most_ - std::min(most_, given_)); }
   // Notes that so much was returned to the device, for whatever reason: it no longer counts as cached in this
@@ -55,15 +60,25 @@ class Decay {
     least_ -= std::min(least_, bytes);
   }
 
+  // Notes that so much was committed for a request: as far as it takes back what was returned in this period, it
+  // is as if that had stayed, and the request had used it.
+  void took(std::size_t bytes) noexcept {
+    const std::size_t back = std::min(bytes, given_);
+    given_ -= back;
+    idle_ += back;
+    least_ += back;
+  }
+
   std::chrono::milliseconds period() const noexcept { return period_; }
 
  private:
   const std::chrono::milliseconds period_;
   const std::size_t most_;
   std::uint64_t began_ns_ = 0;
-  std::size_t least_ = 0;  // cached in this period so far
-  std::size_t idle_ = 0;   // since the last period, and not yet released
-  std::size_t given_ = 0;  // released in this period
+  std::size_t least_ = 0;    // cached in this period so far
+  std::size_t idle_ = 0;     // since the last period, and not yet released
+  std::size_t planned_ = 0;  // idle_ when this period began
+  std::size_t given_ = 0;    // released in this period
 };
 
 }  // namespace berth::internal::memory

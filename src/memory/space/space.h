@@ -95,7 +95,7 @@ class Space {
 
   // Until at most `keep` bytes are cached.
   void trim(std::size_t keep) noexcept { run_trim({.keep = keep, .grain = state_.map.rules().unit_bytes}); }
-  // The same in whole pages, so that huge ones stay whole, and in a few spans at most.
+  // The same in a few spans at most, whole pages first.
   void trim_pages(std::size_t keep, std::size_t most) noexcept;
   // The pages around a range that was just given.
   void trim_around(std::size_t begin, std::size_t bytes) noexcept;

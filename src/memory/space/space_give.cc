@@ -35,21 +35,24 @@ Trim Space::run_trim(Trim trim) noexcept {
   }
 }
 
-// Extents with a whole page are found at once. Those with a whole piece are looked for, a few at a time.
+// Extents with a whole page are found at once, and trimmed first, so that huge ones stay whole while others are
+// free. Parts of pages, and pieces, are looked for a few at a time, going on where the last trim has stopped: the
+// top is not always what was not used for the longest time.
 void Space::trim_pages(std::size_t keep, std::size_t most) noexcept {
-  constexpr std::size_t kLooks = 16;  // for each span
+  constexpr std::size_t kLooks = 16;  // for each piece
   const PageRules& rules = state_.map.rules();
-  Trim trim{.keep = keep, .grain = rules.page_bytes, .most_spans = most};
-  if (!rules.in_pieces() || most > SIZE_MAX / kLooks) {
-    run_trim(trim);
-    return;
+  Trim rest{.keep = keep, .grain = rules.unit_bytes, .most_spans = most};
+  if (!rules.in_pieces()) rest.most_spans = run_trim({.keep = keep, .grain = rules.page_bytes, .most_spans = most}).most_spans;
+  if (!rules.in_pieces() && rules.unit_bytes == rules.page_bytes) return;
+  const bool all = most > SIZE_MAX / kLooks;
+  if (!all) {
+    if (rules.in_pieces()) rest.most_looks = kLooks * most;
+    rest.part = decay_.part;
+    rest.below = decay_.below;
   }
-  trim.most_looks = kLooks * most;
-  trim.part = decay_.part;
-  trim.below = decay_.below;
-  trim = run_trim(trim);
-  const bool is_over = trim.most_looks > 0 && trim.most_spans > 0 && cached_bytes() > keep;
-  decay_ = is_over ? Trim{} : trim;
+  rest = run_trim(rest);
+  const bool is_over = rest.most_looks > 0 && rest.most_spans > 0 && cached_bytes() > keep;
+  decay_ = all || is_over ? Trim{} : rest;
 }
 
 void Space::trim_around(std::size_t begin, std::size_t bytes) noexcept {

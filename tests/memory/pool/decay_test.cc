@@ -43,6 +43,20 @@ TEST(Decay, TheLeastOfAPeriodIsIdleAfterIt) {
   EXPECT_EQ(decay.idle(), 5U);
 }
 
+TEST(Decay, WhatIsReturnedAndCommittedAgainStaysIdle) {
+  Decay decay(seconds(1), SIZE_MAX);
+  decay.end_period(kSecond, 100);
+  decay.end_period(2 * kSecond, 100);
+  for (int i = 0; i < 10; ++i) {
+    decay.gave(20);  // what a request needs next,
+    decay.took(20);  // and commits again
+    decay.saw(80);   // while it has it
+  }
+  EXPECT_EQ(decay.idle(), 80U);
+  decay.end_period(3 * kSecond, 100);
+  EXPECT_EQ(decay.idle(), 80U);
+}
+
 TEST(Decay, GivesBackABoundedPartInAPeriod) {
   Decay decay(seconds(1), 40);
   decay.end_period(kSecond, 100);
@@ -105,6 +119,24 @@ TEST_F(PoolDecay, HolesWithoutAWholePageDoNotStopIt) {
   EXPECT_LE(memory->stats().committed_bytes, held - 60_MiB);
   for (std::size_t i = 0; i < above.size(); ++i) {
     if (i % 4 != 1) memory->deallocate(above[i]);
+  }
+}
+
+// The bug: holes that are shorter than a huge page, however many there were, never went back.
+TEST_F(PoolDecay, ManyHolesOfAnySizeGoBackInTwoPeriods) {
+  for (const std::size_t hole : {192_KiB, 256_KiB, 1_MiB + 192_KiB, 5_MiB}) {
+    const auto memory = pool("cpu");
+    std::vector<Block> blocks;
+    for (std::size_t i = 0; i < 512_MiB / hole; ++i) blocks.push_back(memory->allocate({.bytes = hole}));
+    for (std::size_t i = 0; i < blocks.size(); i += 2) memory->deallocate(blocks[i]);
+    const std::size_t cached = memory->stats().cached_bytes;
+    for (int step = 0; step < 40; ++step) {  // one period may be under way, the next finds them idle, and returns them
+      clock_.advance(seconds(1));
+      work(*memory, 1_MiB);
+    }
+    EXPECT_LE(memory->stats().cached_bytes, cached / 10) << hole;
+    for (std::size_t i = 1; i < blocks.size(); i += 2) memory->deallocate(blocks[i]);
+    EXPECT_EQ(memory->audit(), "");
   }
 }
 
