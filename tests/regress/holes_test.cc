@@ -3,6 +3,7 @@
 // with these numbers of holes they did not end.
 #include <gtest/gtest.h>
 
+#include <utility>
 #include <vector>
 
 #include "base/random.h"
@@ -117,6 +118,25 @@ TEST(RegressHoles, AreMovedBeforeARequestIsRefused) {
     EXPECT_EQ(memory->audit(), "");
     EXPECT_LE(memory->stats().peak_committed_bytes, kLimit);
     free_all(*memory, left);
+  }
+}
+
+// Every other block is freed, and longer ones are allocated until as much is live as before. The holes are shorter
+// than a huge page, and were never moved: half as much again was committed.
+TEST(RegressHoles, ACheckerboardHoldsLittleMoreThanThePeak) {
+  for (const std::size_t bytes : {140_KiB, 256_KiB, 1_MiB + 12_KiB}) {
+    const auto memory = pool("cpu");
+    const std::size_t count = 1_GiB / bytes;
+    std::vector<Block> blocks;
+    for (std::size_t i = 0; i < count; ++i) blocks.push_back(memory->allocate({.bytes = bytes}));
+    for (std::size_t i = 0; i < count; i += 2) memory->deallocate(std::exchange(blocks[i], Block{}));
+    for (std::size_t i = 0; i + 4 <= count; i += 4) blocks.push_back(memory->allocate({.bytes = 2 * bytes}));
+    const Stats stats = memory->stats();
+    EXPECT_LE(static_cast<double>(stats.peak_committed_bytes), 1.10 * static_cast<double>(stats.peak_in_use_bytes)) << bytes;
+    EXPECT_EQ(memory->audit(), "");
+    for (const Block& block : blocks) {
+      if (block.data != nullptr) memory->deallocate(block);
+    }
   }
 }
 

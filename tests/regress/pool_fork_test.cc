@@ -124,8 +124,7 @@ int check_child(Allocator& memory, Allocator& branch) {
     return 2;
   }
   if (rest) memory.deallocate(*rest);
-  const Block small = memory.allocate({.bytes = 64});
-  memory.deallocate(small);
+  if (const std::optional<Block> small = memory.try_allocate({.bytes = 64})) memory.deallocate(*small);
   return memory.audit().empty() ? 0 : 3;
 }
 

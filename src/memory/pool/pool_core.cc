@@ -36,7 +36,8 @@ PageRules rules_of(const BackendProperties& device, const PoolCore::Setup& setup
           .move_in_use = device.abilities.move_in_use,
           .fixed_pages = setup.fixed_pages,
           .page_bound = page_bound,
-          .edge_bound = setup.options.target_ratio + 0.004};
+          .edge_bound = setup.options.target_ratio + 0.004,
+          .scattered_bound = setup.options.target_ratio + 0.04};
 }
 
 }  // namespace

@@ -17,6 +17,7 @@ using Kind = FillStep::Kind;
 
 constexpr std::size_t kLeastBound = 32_MiB;  // pieces may be as long as this, or as kPieceShare allows
 constexpr std::size_t kEdgesShare = 100;     // bytes handed out, for each of edges that moves
+constexpr std::size_t kLeastUnits = 16;      // of a span that is moved from far and wide: shorter ones cost more than they hold
 
 // How much is committed at a time: the device makes one piece of it, up to its own bound. A piece that is long
 // compared with all that is live can hardly ever be decommitted.
@@ -36,7 +37,7 @@ class FillPlanner {
     }
     const std::size_t peak = std::max(view.peak_live, view.live + window_bytes);
     pages_wanted_ = std::max(beyond(view.rules.page_bound, peak, missing), missing > view.room ? missing : 0);
-    if (request.all_pages && !view.rules.in_pieces() && !view.rules.fixed_pages) longest_.emplace(view);
+    scattered_wanted_ = view.rules.in_pieces() || view.rules.fixed_pages ? 0 : beyond(view.rules.scattered_bound, peak, missing);
     if (request.all_pages || view.moved_edges < view.handed_out / kEdgesShare) edges_wanted_ = beyond(view.rules.edge_bound, peak, missing);
   }
 
@@ -63,7 +64,7 @@ class FillPlanner {
   FillStep plan_step(const PageSpan& target) noexcept {
     FillStep step = find_move(target);
     if (step.source.empty()) {
-      pages_wanted_ = edges_wanted_ = 0;  // there are none left
+      pages_wanted_ = edges_wanted_ = scattered_wanted_ = 0;  // there are none left
       return plan_new(target);
     }
     const std::size_t bytes = step.source.bytes();
@@ -72,15 +73,16 @@ class FillPlanner {
     taken_.add(step.source);
     pages_wanted_ -= std::min(pages_wanted_, bytes);
     edges_wanted_ -= std::min(edges_wanted_, bytes);
+    scattered_wanted_ -= std::min(scattered_wanted_, bytes);
     return step;
   }
 
   // Kind and source of a step, in the order of what costs least.
   FillStep find_move(const PageSpan& target) noexcept {
-    if (longest_) {
-      const PageSpan source = longest_->next(target.bytes());
-      const bool whole = (source.begin | source.end) % view_.rules.page_bytes == 0;
-      if (!source.empty()) return {.kind = whole ? Kind::move : Kind::move_edge, .source = source};
+    // Either those or the others: what one has taken, the other does not know.
+    if (longest_ && !request_.all_pages) return find_longest(std::min(target.bytes(), scattered_wanted_));
+    if (request_.all_pages) {
+      if (const FillStep step = find_longest(target.bytes()); !step.source.empty()) return step;
     }
     const std::size_t pages = std::min(target.bytes(), pages_wanted_);
     const std::size_t edges = std::min(target.bytes(), edges_wanted_);
@@ -98,7 +100,18 @@ class FillPlanner {
       step.kind = Kind::move_edge;
       step.source = find_source(view_, taken_, {.most = edges, .edges = true});
     }
+    if (step.source.empty() && plan_.count == 0 && !request_.all_pages) return find_longest(std::min(target.bytes(), scattered_wanted_));
     return step;
+  }
+
+  // The longest free spans of all, in units.
+  FillStep find_longest(std::size_t most) noexcept {
+    if (scattered_wanted_ == 0) return {};
+    if (!longest_) longest_.emplace(view_);
+    const PageSpan source = longest_->next(most);
+    if (!request_.all_pages && source.bytes() < kLeastUnits * view_.rules.unit_bytes) return {};
+    const bool whole = (source.begin | source.end) % view_.rules.page_bytes == 0;
+    return {.kind = whole ? Kind::move : Kind::move_edge, .source = source};
   }
 
   bool may_echo() const noexcept {
@@ -117,12 +130,13 @@ class FillPlanner {
   const PageView& view_;
   const FillRequest& request_;
   FillPlan& plan_;
-  std::size_t pages_wanted_ = 0;  // so much is still to be moved rather than committed: in whole pages
-  std::size_t edges_wanted_ = 0;  // and in edges
+  std::size_t pages_wanted_ = 0;      // so much is still to be moved rather than committed: in whole pages
+  std::size_t edges_wanted_ = 0;      // and in edges,
+  std::size_t scattered_wanted_ = 0;  // and from everywhere
   std::size_t next_loan_ = 0;
   std::size_t echoes_ = 0;
   TakenSpans taken_;
-  std::optional<LongestSources> longest_;  // where every free page is moved
+  std::optional<LongestSources> longest_;  // once memory is moved from everywhere
 };
 
 }  // namespace

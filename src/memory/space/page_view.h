@@ -18,14 +18,15 @@ inline constexpr std::size_t kPageGrain = 4096;
 
 // What never changes: the device's properties that matter, and the pool's settings.
 struct PageRules {
-  std::size_t page_bytes = 0;   // moved and committed at a time: the unit, or a huge page where it has some
-  std::size_t unit_bytes = 0;   // the device's granularity
-  std::size_t piece_bytes = 0;  // BackendProperties::piece_bytes
-  bool host_access = false;     // of Abilities
-  bool move_in_use = false;     // of Abilities
-  bool fixed_pages = false;     // pages stay under their addresses until they are decommitted
-  double page_bound = 1.010;    // whole pages move when committed memory would exceed this much of the peak
-  double edge_bound = 1.014;    // and edges when it would exceed this
+  std::size_t page_bytes = 0;     // moved and committed at a time: the unit, or a huge page where it has some
+  std::size_t unit_bytes = 0;     // the device's granularity
+  std::size_t piece_bytes = 0;    // BackendProperties::piece_bytes
+  bool host_access = false;       // of Abilities
+  bool move_in_use = false;       // of Abilities
+  bool fixed_pages = false;       // pages stay under their addresses until they are decommitted
+  double page_bound = 1.010;      // whole pages move when committed memory would exceed this much of the peak
+  double edge_bound = 1.014;      // and edges, at a limited rate, when it would exceed this,
+  double scattered_bound = 1.05;  // and what is free anywhere, when it would exceed this
 
   bool in_pieces() const noexcept { return piece_bytes != 0; }
   // Whether pieces cost by their number. Those of host memory cost by their bytes.

@@ -109,10 +109,28 @@ TEST(PagePlan, MovesEdgesAtALimitedRate) {
             (Steps{step_of(Kind::move_edge, range.cells(5, 6), range.cells(8, 9)),
                    step_of(Kind::move_edge, range.cells(1, 3), range.cells(9, 11)), step_of(Kind::commit, {}, range.cells(11, 12))}));
   range.view.moved_edges = kPage;
+  range.view.rules.scattered_bound = 100;
   EXPECT_EQ(plan_of(range), (Steps{step_of(Kind::commit, {}, range.cells(8, 12))})) << "a hundredth of what was handed out";
   FillRequest request = range.request();
   request.all_pages = true;
   EXPECT_EQ(plan_of(range, request).size(), 3U) << "memory is short";
+}
+
+// Spans of 16 units without a whole page; one of 8 stays.
+TEST(PagePlan, BeyondAnotherBoundMovesAllThatIsLongEnough) {
+  DrawnRange range("LCCLLCCLCLttttttLL", "", kPage / 2);
+  range.view.rules.scattered_bound = 1;
+  const Steps steps = plan_of(range);
+  ASSERT_EQ(steps.size(), 3U);
+  for (const std::size_t i : {0U, 1U}) {
+    EXPECT_EQ(steps[i].kind, Kind::move_edge);
+    EXPECT_TRUE(steps[i].source == range.cells(1, 3) || steps[i].source == range.cells(5, 7));
+    EXPECT_EQ(steps[i].target, range.cells(10 + 2 * i, 12 + 2 * i));
+  }
+  EXPECT_NE(steps[0].source, steps[1].source);
+  EXPECT_EQ(steps[2], step_of(Kind::commit, {}, range.cells(14, 16)));
+  range.view.rules.scattered_bound = 100;
+  EXPECT_EQ(plan_of(range), (Steps{step_of(Kind::commit, {}, range.cells(10, 16))}));
 }
 
 TEST(PagePlan, MovesNoShortEdges) {
