@@ -19,6 +19,7 @@
 #include "os/file/shared_file.h"
 #include "os/lock/mutex.h"
 #include "os/process/fork.h"
+#include "os/process/no_cancel.h"
 #include "os/process/thread_exit.h"
 #include "os/system.h"
 #include "record/emit.h"
@@ -145,6 +146,7 @@ class TraceWriter final : private os::ForkListener {
   // A forked child has a trace of its own, from its first event on.
   void go_on_in_child() noexcept BERTH_REQUIRES(mutex_) {
     abandon();
+    const os::NoCancel no_cancel;
     const Result<int> descriptor = create_beside(path_);
     if (descriptor)
       begin_file(*descriptor);
@@ -387,6 +389,8 @@ void start_trace(const std::string& path, const TraceFileOptions& options) {
     throw AccessError(ErrorCode::busy, {asked, "the process is being traced already", "stop that trace first, or unset BERTH_TRACE"});
   };
   if (writer().is_running()) throw_busy();  // before the file is replaced
+  std::error_code no_folder;
+  const std::string absolute = std::filesystem::absolute(path, no_folder).string();
   Result<int> descriptor = os::create_own_file(with_process_id(path).c_str());
   if (!descriptor && descriptor.failure().code == ErrorCode::busy) descriptor = create_beside(path);
   if (!descriptor) {
@@ -394,9 +398,7 @@ void start_trace(const std::string& path, const TraceFileOptions& options) {
                         {asked, std::strerror(descriptor.failure().os_error), "name a file that can be created"},
                         {{"path", text::printable(path)}, {"errno", descriptor.failure().os_error}});
   }
-  std::error_code no_folder;
-  const std::filesystem::path absolute = std::filesystem::absolute(path, no_folder);
-  if (writer().begin(*descriptor, no_folder ? path : absolute.string(), options.limit_bytes)) return;
+  if (writer().begin(*descriptor, no_folder ? path : absolute, options.limit_bytes)) return;
   os::close_file(*descriptor);
   throw_busy();
 }

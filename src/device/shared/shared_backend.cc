@@ -116,7 +116,7 @@ class SharedBackend : public CpuBackend {
     if (found->inherited) return kInherited;
     // The memory is freed before the range is unmapped: when the kernel refuses that, nothing has changed.
     if (const Status taken = os::punch_hole(found->descriptor, found->offset, bytes); !taken) return taken;
-    return os::decommit(address, bytes);
+    return os::close_off(address, bytes);
   }
 
   Status move(void*, void*, std::size_t) noexcept override {

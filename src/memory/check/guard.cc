@@ -26,7 +26,7 @@ std::optional<GuardedPages> make_guarded(std::size_t bytes, std::size_t alignmen
   return made;
 }
 
-bool close_guarded(const GuardedPages& pages) noexcept { return os::decommit(pages.range, pages.pages_bytes).ok(); }
+bool close_guarded(const GuardedPages& pages) noexcept { return os::close_off(pages.range, pages.pages_bytes).ok(); }
 
 void release_guarded(const GuardedPages& pages) noexcept {
   // If the system refuses to unmap the range, it leaks; nothing more can be done.

@@ -81,6 +81,7 @@ void CacheSet::use_for(ThreadCache& cache, std::uint32_t stream, std::uint64_t s
 
 void CacheSet::disown(ThreadCache& cache) noexcept {
   cache.thread.store(0);
+  if (t_front.cache == &cache) t_front = {};
   std::uint32_t& first = cache.retired.load() != 0 ? idle_retired_ : idle_[cache.stream];
   cache.next_idle = std::exchange(first, cache.number);
 }

@@ -33,21 +33,21 @@ class Decay {
   bool is_over(std::uint64_t now_ns) noexcept {
     if (period_ == kNever) return false;
     if (began_ns_ == 0) began_ns_ = now_ns;
-    return (now_ns - began_ns_) / 1'000'000 >= static_cast<std::uint64_t>(period_.count());
+    return passed_ns(now_ns) / 1'000'000 >= static_cast<std::uint64_t>(period_.count());
   }
 
   // Ends the period and begins another.
   void end_period(std::uint64_t now_ns, std::size_t cached) noexcept {
     planned_ = idle_ = period_.count() == 0 ? cached : std::min(least_, cached);
     least_ = cached;
-    given_ = 0;
+    given_ = gone_ = 0;
     began_ns_ = now_ns;
   }
 
   std::size_t idle() const noexcept { return idle_; }
   // Whether less was returned than the part of the period that has passed asks for.
   bool is_behind(std::uint64_t now_ns) const noexcept {
-    const double passed = static_cast<double>(now_ns - began_ns_) / 1e6 / static_cast<double>(period_.count());
+    const double passed = static_cast<double>(passed_ns(now_ns)) / 1e6 / static_cast<double>(period_.count());
     return static_cast<double>(given_) < passed * static_cast<double>(std::min(planned_, most_));
   }
   // How much may be released now as a side effect of another call.
@@ -56,6 +56,7 @@ class Decay {
   // period.
   void gave(std::size_t bytes) noexcept {
     given_ += bytes;
+    gone_ += bytes;
     idle_ -= std::min(idle_, bytes);
     least_ -= std::min(least_, bytes);
   }
@@ -63,8 +64,8 @@ class Decay {
   // Notes that so much was committed for a request: as far as it takes back what was returned in this period, it
   // is as if that had stayed, and the request had used it.
   void took(std::size_t bytes) noexcept {
-    const std::size_t back = std::min(bytes, given_);
-    given_ -= back;
+    const std::size_t back = std::min(bytes, gone_);
+    gone_ -= back;
     idle_ += back;
     least_ += back;
   }
@@ -72,6 +73,9 @@ class Decay {
   std::chrono::milliseconds period() const noexcept { return period_; }
 
  private:
+  // A thread may have read the clock before another began the period.
+  std::uint64_t passed_ns(std::uint64_t now_ns) const noexcept { return now_ns > began_ns_ ? now_ns - began_ns_ : 0; }
+
   const std::chrono::milliseconds period_;
   const std::size_t most_;
   std::uint64_t began_ns_ = 0;
@@ -79,6 +83,7 @@ class Decay {
   std::size_t idle_ = 0;     // since the last period, and not yet released
   std::size_t planned_ = 0;  // idle_ when this period began
   std::size_t given_ = 0;    // released in this period
+  std::size_t gone_ = 0;     // of that, what was not committed again
 };
 
 }  // namespace berth::internal::memory

@@ -20,10 +20,12 @@ bool enter_slabs(Trim& trim) noexcept {
 // The tail of an extent, as long as the excess.
 PageSpan trim_pages(const PageView& view, const PoolExtent& extent, Trim& trim) noexcept {
   --trim.most_spans;
-  trim.below = extent.begin;
   const std::size_t end = align_down(extent.end(), trim.grain);
   const std::size_t whole = end - std::min(end, round_up(extent.begin, trim.grain));
-  return {end - std::min(round_up(view.cached() - trim.keep, trim.grain), whole), end};
+  const PageSpan span{end - std::min(round_up(view.cached() - trim.keep, trim.grain), whole), end};
+  // What is left of it comes next, if it has a whole page.
+  trim.below = span.bytes() < whole ? span.begin : extent.begin;
+  return span;
 }
 
 PageSpan trim_piece(const PageView& view, const PoolExtent& extent, Trim& trim) noexcept {

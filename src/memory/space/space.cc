@@ -50,6 +50,7 @@ Result<PoolExtent*> Space::take(Part part, std::size_t bytes, std::size_t alignm
   if (effort == Effort::cached_only) return Failure{ErrorCode::busy, 0, "no cached memory fits"};
   const os::NoFork no_fork(no_fork_during_calls(backend_), mutex_);
   end_echoes();
+  if (!state_.map.reserve_nodes(Extents::kNodesPerCut)) return kNoTables;  // again: both may release the mutex
   if (const PageWindow window = find_window(view(effort), part, bytes, alignment, stream); window.first != nullptr)
     return occupy(window, stream, effort);
   // Better in the other part than not at all.

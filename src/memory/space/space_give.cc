@@ -35,24 +35,23 @@ Trim Space::run_trim(Trim trim) noexcept {
   }
 }
 
-// Extents with a whole page are found at once, and trimmed first, so that huge ones stay whole while others are
-// free. Parts of pages, and pieces, are looked for a few at a time, going on where the last trim has stopped: the
-// top is not always what was not used for the longest time.
+// Whole pages first, so that huge ones stay whole while others are free, and then parts of pages, or pieces. It
+// goes on where the last trim has stopped: the top is not always what was not used for the longest time.
 void Space::trim_pages(std::size_t keep, std::size_t most) noexcept {
   constexpr std::size_t kLooks = 16;  // for each piece
   const PageRules& rules = state_.map.rules();
-  Trim rest{.keep = keep, .grain = rules.unit_bytes, .most_spans = most};
-  if (!rules.in_pieces()) rest.most_spans = run_trim({.keep = keep, .grain = rules.page_bytes, .most_spans = most}).most_spans;
-  if (!rules.in_pieces() && rules.unit_bytes == rules.page_bytes) return;
   const bool all = most > SIZE_MAX / kLooks;
-  if (!all) {
-    if (rules.in_pieces()) rest.most_looks = kLooks * most;
-    rest.part = decay_.part;
-    rest.below = decay_.below;
-  }
-  rest = run_trim(rest);
-  const bool is_over = rest.most_looks > 0 && rest.most_spans > 0 && cached_bytes() > keep;
-  decay_ = all || is_over ? Trim{} : rest;
+  const std::size_t most_looks = all || !rules.in_pieces() ? SIZE_MAX : kLooks * most;
+  Trim trim = all ? Trim{} : decay_;
+  if (trim.grain == 0) trim.grain = rules.in_pieces() ? rules.unit_bytes : rules.page_bytes;
+  trim.keep = keep;
+  trim.most_spans = most;
+  trim.most_looks = most_looks;
+  const auto is_over = [&] { return trim.most_looks > 0 && trim.most_spans > 0 && cached_bytes() > keep; };
+  trim = run_trim(trim);
+  if (is_over() && trim.grain > rules.unit_bytes)
+    trim = run_trim({.keep = keep, .grain = rules.unit_bytes, .most_spans = trim.most_spans, .most_looks = trim.most_looks});
+  decay_ = all || is_over() ? Trim{} : trim;
 }
 
 void Space::trim_around(std::size_t begin, std::size_t bytes) noexcept {

@@ -21,11 +21,7 @@ bool Mutex::let_waiters_fence() noexcept {
 
 namespace {
 
-// A waiter that could not fence may be overlooked by an unlock, and looks again by itself.
-void sleep_while(const std::atomic<std::uint32_t>& word, std::uint32_t value, bool fenced) noexcept {
-  const timespec a_while{0, 1'000'000};
-  futex_wait(word, value, fenced ? nullptr : &a_while);
-}
+constexpr timespec kAWhile{0, 1'000'000};
 
 void pause() noexcept {
 #if defined(__x86_64__)
@@ -46,14 +42,15 @@ void Mutex::lock_slowly() noexcept {
     if (held_.load(std::memory_order_relaxed) == 0 && try_lock()) return;
   }
   waiters_.fetch_add(1, std::memory_order_seq_cst);
-  const bool fenced = fence_all_threads();
+  (void)fence_all_threads();
   const auto since = std::chrono::steady_clock::now();
   while (!try_lock_announced()) {
     if (std::chrono::steady_clock::now() - since > kPatience && starved_.exchange(1, std::memory_order_seq_cst) == 0) {
       await_hand_over();
       break;
     }
-    sleep_while(held_, 1, fenced);
+    // For a while: one that could not fence may be overlooked by an unlock, and one that was woken may be slow.
+    futex_wait(held_, 1, &kAWhile);
     // Whoever unlocks next wakes another. Reads what the last unlock that found it set has written: if that one
     // woke nobody because of it, the mutex is seen to be free.
     woken_.exchange(0, std::memory_order_seq_cst);
@@ -65,28 +62,29 @@ void Mutex::lock_slowly() noexcept {
 void Mutex::await_hand_over() noexcept {
   const bool fenced = fence_all_threads();  // an unlock sees starved_, or try_lock sees that it is free
   while (!try_lock_announced()) {
-    sleep_while(handed_, 0, fenced);
+    futex_wait(handed_, 0, fenced ? nullptr : &kAWhile);
     // acquire: the holder that handed it over
     if (handed_.load(std::memory_order_acquire) != 0) break;
   }
   handed_.store(0, std::memory_order_relaxed);
-  starved_.store(0, std::memory_order_relaxed);
+  starved_.store(0, std::memory_order_release);  // release: the next starved thread sees that nothing is handed over
 }
 
 void Mutex::wake() noexcept {
-  if (starved_.load(std::memory_order_seq_cst) != 0) {
-    // Held again, for the starved thread. If another was faster, its own unlock will do this.
-    if (!try_lock()) return;
-    handed_.store(1, std::memory_order_release);
-    futex_wake_one(handed_);
-    return;
+  while (starved_.load(std::memory_order_seq_cst) != 0) {
+    if (!try_lock()) return;  // another was faster, and its own unlock will do this
+    // Held again, for the starved thread, unless that has had it meanwhile: only a holder clears the mark.
+    if (starved_.load(std::memory_order_relaxed) != 0) {
+      handed_.store(1, std::memory_order_release);
+      futex_wake_one(handed_);
+      return;
+    }
+    if (!has_waiters_after_release()) return;
   }
-  // One waiter at a time is on its way back to the processor; until it is there, others may have the mutex.
-  while (woken_.exchange(1, std::memory_order_seq_cst) == 0) {
-    if (futex_wake_one(held_)) return;
-    // Nobody slept yet. Those who did not wake anybody meanwhile rely on this thread.
-    woken_.exchange(0, std::memory_order_seq_cst);
-    if (held_.load(std::memory_order_seq_cst) != 0 || waiters_.load(std::memory_order_seq_cst) == 0) return;
+  // One waiter at a time is on its way back to the processor; until it is there, others may have the mutex. If
+  // nobody slept yet, those who unlocked meanwhile and woke nobody rely on this thread.
+  while (woken_.fetch_add(1, std::memory_order_seq_cst) == 0) {
+    if (futex_wake_one(held_) || woken_.exchange(0, std::memory_order_seq_cst) <= 1) return;
   }
 }
 

@@ -74,7 +74,7 @@ class BERTH_CAPABILITY("mutex") Mutex {
 
   std::atomic<std::uint32_t> held_{0};     // 1: held. Waiters sleep on it
   std::atomic<std::uint32_t> waiters_{0};  // that sleep, or are about to
-  std::atomic<std::uint32_t> woken_{0};    // 1: one of them was woken, and does not run yet
+  std::atomic<std::uint32_t> woken_{0};    // not 0: one of them was woken, and does not run yet
   std::atomic<std::uint32_t> starved_{0};  // 1: one of them is handed the mutex by the next holder
   std::atomic<std::uint32_t> handed_{0};   // 1: it was. It sleeps on this
   Mutex* previous_ = nullptr;              // the list of all mutexes, owned by ForkRegistry

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstdio>
 
+#include "os/process/fork.h"
 #include "os/process/no_cancel.h"
 
 namespace berth::internal::os {
@@ -23,9 +24,10 @@ constexpr std::size_t kShare = 4;
 constinit std::atomic<std::size_t> g_most{0};  // 0: not known yet
 constinit std::atomic<std::size_t> g_estimate{0};
 constinit std::atomic<bool> g_scarce{false};
-constinit std::atomic<bool> g_counting{false};
+constinit std::atomic<std::uint64_t> g_counting{0};  // the process in which a thread counts: its fork generation + 1
 
 std::size_t read_most() noexcept {
+  const NoCancel no_cancel;
   unsigned long long most = kUsualMost;
   if (FILE* const file = std::fopen("/proc/sys/vm/max_map_count", "re")) {
     if (std::fscanf(file, "%llu", &most) != 1) most = kUsualMost;
@@ -37,13 +39,14 @@ std::size_t read_most() noexcept {
 // Asks the kernel. While mappings are scarce it is asked again after a share of the calls that would have cut one:
 // reading the list takes milliseconds when it is long.
 void correct() noexcept {
-  if (g_counting.exchange(true)) return;  // another thread does
+  const std::uint64_t process = fork_generation() + 1;
+  if (g_counting.exchange(process) == process) return;  // another thread does
   const std::size_t most = most_mappings();
   const std::size_t count = count_mappings();
   const bool scarce = count == 0 || count > most - most / 4;
   g_estimate.store(scarce ? most - most / 8 : count, std::memory_order_relaxed);
   g_scarce.store(scarce, std::memory_order_relaxed);
-  g_counting.store(false);
+  g_counting.store(0);
 }
 
 void add(std::size_t mappings) noexcept {

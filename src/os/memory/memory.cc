@@ -221,6 +221,11 @@ Status commit(void* address, std::size_t bytes) noexcept {
 Status decommit(void* address, std::size_t bytes) noexcept {
   if (g_lost.overlap(address, bytes)) return kLost;
   if (are_mappings_scarce() && discard(address, bytes)) return {};
+  return close_off(address, bytes);
+}
+
+Status close_off(void* address, std::size_t bytes) noexcept {
+  if (g_lost.overlap(address, bytes)) return kLost;
   // A fresh mapping in place drops the pages and their protection in one call, and resets earlier madvise
   // hints.
   if (must_fail("mmap_fixed") || mmap(address, bytes, PROT_NONE, kReserve | MAP_FIXED, -1, 0) == MAP_FAILED)

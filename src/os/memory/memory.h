@@ -21,6 +21,8 @@ Status commit(void* address, std::size_t bytes) noexcept;
 // While mappings are scarce (os/memory/mappings.h) the pages are returned, but the range can still be written, and
 // keeps counting towards limits of what can be.
 Status decommit(void* address, std::size_t bytes) noexcept;
+// As decommit, but every access faults from then on, however scarce mappings are.
+Status close_off(void* address, std::size_t bytes) noexcept;
 Status release(void* address, std::size_t bytes) noexcept;
 
 // Returns the pages of a committed range to the system. It stays committed, and reads as zeros.

@@ -44,13 +44,15 @@ bool await_others(std::uint64_t until_ns) noexcept {
 // ---- work that a fork waits for
 
 NoFork::NoFork(Needed needed, Wait wait) noexcept : needed_(needed) {
-  if (needed == Needed::no) return;
-  while (!begin() && wait == Wait::yes) await_fork();
+  if (needed == Needed::no || begin() || wait == Wait::no) return;
+  await_fork();
+  (void)begin();
 }
 
 NoFork::NoFork(Needed needed, Mutex& released) noexcept BERTH_NO_THREAD_ANALYSIS : needed_(needed) {
-  if (needed == Needed::no) return;
-  while (!begin()) unlocked(released, [] { await_fork(); });
+  if (needed == Needed::no || begin()) return;
+  unlocked(released, [] { await_fork(); });
+  (void)begin();
 }
 
 NoFork::~NoFork() {
@@ -65,11 +67,13 @@ bool NoFork::begin() noexcept {
   return g_forks.load() == 0;
 }
 
-// Ends what has begun, and waits until no fork is under way.
+// Ends what has begun, and waits until a fork is over, or another begins: not for ever, where several threads do
+// nothing but fork.
 void NoFork::await_fork() noexcept {
   t_busy = 0;
   if (g_busy.fetch_sub(1) == 1) futex_wake_all(g_busy);
-  for (std::uint32_t forks = g_forks.load(); forks != 0; forks = g_forks.load()) futex_wait(g_forks, forks);
+  const std::uint32_t forks = g_forks.load();
+  while (forks != 0 && g_forks.load() == forks) futex_wait(g_forks, forks);
 }
 
 // ---- the fork handlers
