@@ -21,7 +21,11 @@ bool Mutex::let_waiters_fence() noexcept {
 
 namespace {
 
-constexpr timespec kAWhile{0, 1'000'000};
+// A waiter that could not fence may be overlooked by an unlock, and looks again by itself.
+void sleep_while(const std::atomic<std::uint32_t>& word, std::uint32_t value, bool fenced) noexcept {
+  const timespec a_while{0, 1'000'000};
+  futex_wait(word, value, fenced ? nullptr : &a_while);
+}
 
 void pause() noexcept {
 #if defined(__x86_64__)
@@ -42,15 +46,14 @@ void Mutex::lock_slowly() noexcept {
     if (held_.load(std::memory_order_relaxed) == 0 && try_lock()) return;
   }
   waiters_.fetch_add(1, std::memory_order_seq_cst);
-  (void)fence_all_threads();
+  const bool fenced = fence_all_threads();
   const auto since = std::chrono::steady_clock::now();
   while (!try_lock_announced()) {
     if (std::chrono::steady_clock::now() - since > kPatience && starved_.exchange(1, std::memory_order_seq_cst) == 0) {
       await_hand_over();
       break;
     }
-    // For a while: one that could not fence may be overlooked by an unlock, and one that was woken may be slow.
-    futex_wait(held_, 1, &kAWhile);
+    sleep_while(held_, 1, fenced);
     // Whoever unlocks next wakes another. Reads what the last unlock that found it set has written: if that one
     // woke nobody because of it, the mutex is seen to be free.
     woken_.exchange(0, std::memory_order_seq_cst);
@@ -62,7 +65,7 @@ void Mutex::lock_slowly() noexcept {
 void Mutex::await_hand_over() noexcept {
   const bool fenced = fence_all_threads();  // an unlock sees starved_, or try_lock sees that it is free
   while (!try_lock_announced()) {
-    futex_wait(handed_, 0, fenced ? nullptr : &kAWhile);
+    sleep_while(handed_, 0, fenced);
     // acquire: the holder that handed it over
     if (handed_.load(std::memory_order_acquire) != 0) break;
   }
