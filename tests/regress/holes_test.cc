@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "base/sanitizers.h"
 #include "os/memory/memory.h"
 #include "support/everything.h"
 #include "support/scale.h"
@@ -38,6 +39,7 @@ std::vector<Block> checkerboard(Allocator& memory, std::size_t count) {
 
 // One run of bare and cached extents in turn: for each window in it, all extents before it were counted.
 TEST(RegressHoles, AWindowIsFoundInALongRun) {
+  if (kThreadSanitizer) GTEST_SKIP() << "the thread sanitizer leaves no such addresses";
   const auto memory = pool("cpu", {.decay = std::chrono::milliseconds(0)});
   const std::vector<Block> left = checkerboard(*memory, 20'000);
   memory->trim(0);
@@ -50,6 +52,7 @@ TEST(RegressHoles, AWindowIsFoundInALongRun) {
 
 // Holes that are longer than a page and have no whole one: each was looked for from the top, past the others.
 TEST(RegressHoles, AreTrimmedThoughFewHaveAWholePage) {
+  if (kThreadSanitizer) GTEST_SKIP() << "the thread sanitizer leaves no such addresses";
   const auto memory =
       pool(make_sim({.capacity_bytes = 64_GiB, .page_bytes = 256_KiB, .background = false}), {.decay = std::chrono::milliseconds(0)});
   std::vector<Block> blocks;
@@ -124,6 +127,7 @@ TEST(RegressHoles, AreMovedBeforeARequestIsRefused) {
 // Every other block is freed, and longer ones are allocated until as much is live as before. The holes are shorter
 // than a huge page, and were never moved: half as much again was committed.
 TEST(RegressHoles, ACheckerboardHoldsLittleMoreThanThePeak) {
+  if (kThreadSanitizer) GTEST_SKIP() << "the thread sanitizer leaves no such addresses";
   for (const std::size_t bytes : {140_KiB, 256_KiB, 1_MiB + 12_KiB}) {
     const auto memory = pool("cpu");
     const std::size_t count = 1_GiB / bytes;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <new>
 
+#include "base/sanitizers.h"
 #include "berth/base/checked.h"
 #include "berth/base/units.h"
 #include "memory/cache/size_classes.h"
@@ -21,7 +22,8 @@ constexpr std::size_t kSlabsShare = 4;          // 1 / kSlabsShare of the range 
 
 // Where addresses are limited, half of what there is must be usable, by large blocks in their part of the range
 // and by small ones, whose table takes a quarter more. The rest is for other pools, stacks and the heap.
-constexpr std::size_t kScarceSixteenths = 9;
+// The thread sanitizer leaves few addresses, and its own heap needs them too.
+constexpr std::size_t kScarceSixteenths = kThreadSanitizer ? 4 : 9;
 constexpr std::size_t kScarceSlabsShare = 16;
 
 constexpr std::size_t least_range(std::size_t page) noexcept { return std::max(kLeastRange, kScarceSlabsShare * page); }
