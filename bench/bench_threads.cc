@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <time.h>
 
 #include <algorithm>
 #include <array>
@@ -174,12 +173,6 @@ class Bench {
   const std::chrono::milliseconds time_;
   Memory memory_;
 };
-
-double thread_cpu_ns() {
-  timespec used{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-  return static_cast<double>(used.tv_sec) * 1e9 + static_cast<double>(used.tv_nsec);
-}
 
 // The CPU time of a pair on threads that turn from stream to stream, a hundred pairs on each.
 double streams_ns(int threads, int rounds) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -32,21 +31,16 @@
 //     bench/soak [--seconds N] [--threads N] [--limit-mib N]
 //
 // Threads that come and go allocate and free blocks of 64 B to 64 MiB, hand some to one another, and write and
-// verify the first and last bytes of each; meanwhile the process forks, trims, takes snapshots and is refused at its
-// limit. Prints one JSON object: operations, refusals by reason, wrong bytes, the worst call in CPU time of its thread
-// and on the wall, the worst trim or report, the latest wake-up of a thread that only sleeps, resident memory by
-// committed memory, and mappings. Exits with 1 when a byte was wrong, or an audit found something.
+// verify the first and last bytes of each; meanwhile the process forks, trims, takes snapshots and is refused
+// at its limit. Prints one JSON object: operations, refusals by reason, wrong bytes, the worst call in CPU time
+// of its thread and on the wall, the worst trim or report, the latest wake-up of a thread that only sleeps,
+// resident memory by committed memory, and mappings. Exits with 1 when a byte was wrong, or an audit found
+// something.
 namespace {
 
 using namespace berth;
 using namespace berth::bench;
 using namespace berth::internal;
-
-double thread_cpu_ns() {
-  timespec used{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-  return static_cast<double>(used.tv_sec) * 1e9 + static_cast<double>(used.tv_nsec);
-}
 
 struct Worst {
   double cpu_ms = 0;

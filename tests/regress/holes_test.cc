@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bugs: searches of a pool that were quadratic in its holes, and stopped too soon. The tests assert no time:
-// with these numbers of holes they did not end.
+// The bugs: searches of a pool that were quadratic in its holes, and stopped too soon. The tests assert no
+// time: with these numbers of holes they did not end.
 #include <gtest/gtest.h>
 
-#include <utility>
 #include <vector>
 
 #include "base/random.h"
 #include "base/sanitizers.h"
 #include "os/memory/memory.h"
+#include "support/checkerboard.h"
 #include "support/everything.h"
 #include "support/scale.h"
 
@@ -19,29 +19,11 @@ namespace {
 
 constexpr std::size_t kHole = 256_KiB;
 
-void free_all(Allocator& memory, const std::vector<Block>& blocks) {
-  for (const Block& block : blocks) memory.deallocate(block);
-}
-
-// 2 * count blocks side by side, of which every other was freed.
-std::vector<Block> checkerboard(Allocator& memory, std::size_t count) {
-  std::vector<Block> blocks;
-  for (std::size_t i = 0; i < 2 * count; ++i) blocks.push_back(memory.allocate({.bytes = kHole}));
-  std::vector<Block> left;
-  for (std::size_t i = 0; i < blocks.size(); ++i) {
-    if (i % 2 == 0)
-      memory.deallocate(blocks[i]);
-    else
-      left.push_back(blocks[i]);
-  }
-  return left;
-}
-
 // One run of bare and cached extents in turn: for each window in it, all extents before it were counted.
 TEST(RegressHoles, AWindowIsFoundInALongRun) {
   if (kThreadSanitizer) GTEST_SKIP() << "the thread sanitizer leaves no such addresses";
   const auto memory = pool("cpu", {.decay = std::chrono::milliseconds(0)});
-  const std::vector<Block> left = checkerboard(*memory, 20'000);
+  const std::vector<Block> left = checkerboard(*memory, 20'000, kHole);
   memory->trim(0);
   free_all(*memory, left);
   std::vector<Block> large;
@@ -74,8 +56,8 @@ std::size_t within_reach(Allocator& memory, std::size_t limit) {
   return limit - memory.stats().committed_bytes;
 }
 
-// Holes that are shorter than what an edge was worth, or than a huge page, were not moved: with half of the limit
-// cached, a block of 1 MiB was refused.
+// Holes that are shorter than what an edge was worth, or than a huge page, were not moved: with half of the
+// limit cached, a block of 1 MiB was refused.
 TEST(RegressHoles, AreMovedBeforeARequestIsRefused) {
   struct Case {
     Device device;
@@ -124,23 +106,19 @@ TEST(RegressHoles, AreMovedBeforeARequestIsRefused) {
   }
 }
 
-// Every other block is freed, and longer ones are allocated until as much is live as before. The holes are shorter
-// than a huge page, and were never moved: half as much again was committed.
+// Every other block is freed, and longer ones are allocated until as much is live as before. The holes are
+// shorter than a huge page, and were never moved: half as much again was committed.
 TEST(RegressHoles, ACheckerboardHoldsLittleMoreThanThePeak) {
   if (kThreadSanitizer) GTEST_SKIP() << "the thread sanitizer leaves no such addresses";
   for (const std::size_t bytes : {140_KiB, 256_KiB, 1_MiB + 12_KiB}) {
     const auto memory = pool("cpu");
     const std::size_t count = 1_GiB / bytes;
-    std::vector<Block> blocks;
-    for (std::size_t i = 0; i < count; ++i) blocks.push_back(memory->allocate({.bytes = bytes}));
-    for (std::size_t i = 0; i < count; i += 2) memory->deallocate(std::exchange(blocks[i], Block{}));
-    for (std::size_t i = 0; i + 4 <= count; i += 4) blocks.push_back(memory->allocate({.bytes = 2 * bytes}));
+    std::vector<Block> blocks = checkerboard(*memory, count / 2, bytes);
+    for (std::size_t i = 0; i < count / 4; ++i) blocks.push_back(memory->allocate({.bytes = 2 * bytes}));
     const Stats stats = memory->stats();
     EXPECT_LE(static_cast<double>(stats.peak_committed_bytes), 1.10 * static_cast<double>(stats.peak_in_use_bytes)) << bytes;
     EXPECT_EQ(memory->audit(), "");
-    for (const Block& block : blocks) {
-      if (block.data != nullptr) memory->deallocate(block);
-    }
+    free_all(*memory, blocks);
   }
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bug: memory that a pool returned from many holes cut its range into as many mappings, until the process could
-// start no thread, and the pool itself was refused.
+// The bug: memory that a pool returned from many holes cut its range into as many mappings, until the process
+// could start no thread, and the pool itself was refused.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -13,7 +14,9 @@
 #include <vector>
 
 #include "os/memory/mappings.h"
+#include "os/memory/memory.h"
 #include "os/system.h"
+#include "support/checkerboard.h"
 #include "support/everything.h"
 
 namespace berth::testing {
@@ -28,32 +31,11 @@ std::size_t mappings_now() {
   return static_cast<std::size_t>(std::count(std::istreambuf_iterator(maps), {}, '\n'));
 }
 
-// 2 * holes blocks side by side, of which every other was freed; those that are left.
-std::vector<Block> checkerboard(Allocator& memory, std::size_t holes, bool touched) {
-  std::vector<Block> blocks;
-  for (std::size_t i = 0; i < 2 * holes; ++i) {
-    blocks.push_back(memory.allocate({.bytes = kHole}));
-    if (touched) std::memset(blocks.back().data, static_cast<int>(i % 251), kHole);
-  }
-  std::vector<Block> left;
-  for (std::size_t i = 0; i < blocks.size(); ++i) {
-    if (i % 2 == 0)
-      memory.deallocate(blocks[i]);
-    else
-      left.push_back(blocks[i]);
-  }
-  return left;
-}
-
 // As many blocks of 1 MiB as the pool serves.
 std::vector<Block> fill(Allocator& memory) {
   std::vector<Block> blocks;
   while (const std::optional<Block> block = memory.try_allocate({.bytes = 1_MiB})) blocks.push_back(*block);
   return blocks;
-}
-
-void free_all(Allocator& memory, std::span<const Block> blocks) {
-  for (const Block& block : blocks) memory.deallocate(block);
 }
 
 TEST(RegressMappings, StayUnderAShareOfTheKernelsMost) {
@@ -62,7 +44,7 @@ TEST(RegressMappings, StayUnderAShareOfTheKernelsMost) {
   const std::size_t before = os::most_mappings();
   os::set_most_mappings(kMost);
   const auto memory = pool("cpu", {.limit_bytes = 2 * kHoles * kHole, .decay = PoolOptions::kNever});
-  const std::vector<Block> left = checkerboard(*memory, kHoles, false);
+  const std::vector<Block> left = checkerboard(*memory, kHoles, kHole);
   memory->release_cached();
   EXPECT_EQ(memory->stats().committed_bytes, kHoles * kHole);
   EXPECT_LE(mappings_now(), kMost);
@@ -87,14 +69,15 @@ TEST(RegressMappings, AShareOfTheKernelsMostIsAllowed) {
   EXPECT_NEAR(static_cast<double>(os::count_mappings()), static_cast<double>(mappings_now()), 4);
 }
 
-// With few mappings, what is returned is really gone, what is committed again reads and writes, and what is live
-// keeps its bytes.
+// With few mappings, what is returned is really gone, what is committed again reads and writes, and what is
+// live keeps its bytes.
 TEST(RegressMappings, MemoryIsReturnedThoughTheyAreScarce) {
   constexpr std::size_t kHoles = 400;
   const std::size_t before = os::most_mappings();
   os::set_most_mappings(mappings_now() + 100);
   const auto memory = pool("cpu", {.limit_bytes = 2 * kHoles * kHole, .decay = PoolOptions::kNever});
-  const std::vector<Block> left = checkerboard(*memory, kHoles, true);
+  const std::vector<Block> left = checkerboard(
+      *memory, kHoles, kHole, [](const Block& block, std::size_t i) { std::memset(block.data, static_cast<int>(i % 251), kHole); });
   memory->release_cached();
   const std::span<const std::byte> range = memory->range();
   EXPECT_LE(os::resident_bytes(range.data(), range.size()).value_or(0), (kHoles + kHoles / 10) * kHole);
@@ -110,6 +93,33 @@ TEST(RegressMappings, MemoryIsReturnedThoughTheyAreScarce) {
   free_all(*memory, more);
   free_all(*memory, left);
   EXPECT_EQ(memory->audit(), "");
+  os::set_most_mappings(before);
+}
+
+// The kernel says whether an address can be read, without a signal.
+bool can_be_read(const void* address) {
+  int ends[2];
+  EXPECT_EQ(pipe(ends), 0);
+  const bool can = write(ends[1], address, 1) == 1;
+  close(ends[0]);
+  close(ends[1]);
+  return can;
+}
+
+// Pages that are closed for good, as those of a freed guarded block, fault however many mappings there are.
+TEST(RegressMappings, WhatIsClosedOffFaultsThoughTheyAreScarce) {
+  const std::size_t before = os::most_mappings();
+  os::set_most_mappings(1);
+  ASSERT_TRUE(os::are_mappings_scarce());
+  const std::size_t page = os::page_bytes();
+  const Result<void*> range = os::reserve(2 * page, page);
+  ASSERT_TRUE(range);
+  ASSERT_TRUE(os::commit(*range, 2 * page));
+  EXPECT_TRUE(os::decommit(*range, page));
+  EXPECT_TRUE(can_be_read(*range));
+  EXPECT_TRUE(os::close_off(*range, page));
+  EXPECT_FALSE(can_be_read(*range));
+  EXPECT_TRUE(os::release(*range, 2 * page));
   os::set_most_mappings(before);
 }
 

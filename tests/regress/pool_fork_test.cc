@@ -2,8 +2,9 @@
 // Three bugs. A fork on one thread accessed pools that another thread was constructing or destroying: they were
 // in the list of pools to quiesce before their members were constructed, and after these were destroyed. And a
 // block of a device that does not survive a fork could be freed twice in the child without a report. And what
-// other threads had half done at the moment of a fork stayed so in the child: a message to a thread's cache that
-// was not complete stopped those behind it, and memory that was on its way counted towards the limit for ever.
+// other threads had half done at the moment of a fork stayed so in the child: a message to a thread's cache
+// that was not complete stopped those behind it, and memory that was on its way counted towards the limit for
+// ever.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The bugs: the entries of a size class never served another class, so that a pool whose program changed its
-// sizes died for good; and the first small block took the table of the whole pool, 2 GiB of it, which a limit on
-// addresses or data, or locked memory, did not survive.
+// sizes died for good; and the first small block took the table of the whole pool, 2 GiB of it, which a limit
+// on addresses or data, or locked memory, did not survive.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/mman.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads as programs have them: cancelled while they wait, with real-time priority, in thousands, and such that
-// allocate when they have nearly ended.
+// Threads as programs have them: cancelled while they wait, with real-time priority, in thousands, and such
+// that allocate when they have nearly ended.
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sched.h>

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <initializer_list>
 #include <optional>
 #include <string_view>
@@ -25,7 +26,8 @@ class Injected {
 };
 
 // Fails one call: the one with this number, counted from the construction of the object. Calls in `passed_over`
-// never fail: memory that the kernel refuses to unmap stays mapped, and no code can do anything about it.
+// never fail: memory that the kernel refuses to unmap stays mapped, and no code can do anything about it. With
+// EINTR the calls that change mappings never fail either: no kernel answers that to them.
 class FailingCall {
  public:
   FailingCall(int number, int error, std::initializer_list<std::string_view> passed_over = {"munmap"}) {
@@ -46,11 +48,13 @@ class FailingCall {
  private:
   static int fail_once(std::string_view name) noexcept {
     if (std::ranges::find(g_passed_over, name) != g_passed_over.end()) return 0;
+    if (g_error == EINTR && std::ranges::find(kUninterrupted, name) != kUninterrupted.end()) return 0;
     if (g_countdown.load() < 0 || g_countdown.fetch_sub(1) != 0) return 0;
     g_hit = true;
     return g_error;
   }
 
+  static constexpr std::array<std::string_view, 5> kUninterrupted = {"mmap", "munmap", "mprotect", "mremap", "madvise"};
   std::optional<Injected> injected_;
   inline static std::array<std::string_view, 4> g_passed_over{};
   inline static std::atomic<int> g_countdown{-1};

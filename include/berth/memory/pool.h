@@ -12,29 +12,31 @@
 // The default strategy, for every kind of memory. A pool reserves one address range and commits as much of it
 // as is needed. Small blocks come from slabs of equal blocks, through thread caches that take no lock; large
 // blocks come from the first free extent that fits. When none fits but enough pages are free elsewhere, the
-// pages are moved: external fragmentation does not cost memory. Any thread may call anything.
+// pages are moved, so that external fragmentation costs little memory. Any thread may call anything.
 //
 //     auto gpu = pool("cuda:0", {.limit_bytes = 8_GiB});
 //     Block b = gpu->allocate({.bytes = 1 << 20, .stream = s});
 //
 // The most it holds. Large blocks (more than 128 KiB): whole free pages are moved before new ones are
 // committed, so that the overhead beyond the peak of live bytes is the partly used pages at the ends of blocks,
-// at most two for each block. Where pages are huge and free memory lies in shorter holes, those are moved when more
-// than `target_ratio` and 4 % of the peak would be committed, except holes of less than 16 units of the device
-// (64 KiB of host memory): every other of 20,000 blocks of 256 KiB freed, and blocks of 512 KiB allocated and
-// written, holds 1.05 times the peak, and each takes 0.22 to 0.69 ms. With a target_ratio of 1.5 nothing is moved:
-// 1.50 times the peak, and 0.03 to 0.64 ms, as fast as the machine has fresh pages. Before a request is refused, all that is free is moved, in the smallest units (or
-// whole pieces) that the device can move: what trim() would return, and what the limit leaves, is within reach.
-// Small blocks: a slab serves one size class and one stream, and is held while any
-// block in it is live; a new slab is made only when those of its class have no free block. So each class holds
-// at most what it held at its own peak, rounded up to slabs, and what the thread caches keep: 2 MiB each, or
-// together a sixteenth of the memory in slabs if that is more. That is little over the peak when the mix of
-// sizes is steady: 1.3 times for random sizes in our tests, 2.9 for sizes that shrink while a part of each
-// stays. While more than half of the memory in slabs is free, larger free blocks also serve smaller requests,
-// down to half their size. An adversarial program (phases of one size each, one block of every slab kept) then
-// gets about one share of its peak for each doubling of sizes: at most 12 times the peak where blocks are
-// aligned to 512, 15 times at 64, in the test that tries. trim() does not help there, as no slab is free; it
-// helps to allocate what outlives a phase from an arena, or from a pool of its own.
+// at most two for each block. Where pages are huge and free memory lies in shorter holes, those are moved when
+// more than `target_ratio` and 4 % of the peak would be committed, except holes of less than 16 units of the
+// device (64 KiB of host memory): every other of 20,000 blocks of 256 KiB freed, and blocks of 512 KiB
+// allocated and written, holds 1.05 times the peak, and each takes 0.22 to 0.69 ms. With a target_ratio of 1.5
+// nothing is moved: 1.50 times the peak, and 0.03 to 0.64 ms, as fast as the machine has fresh pages. Before a
+// request is refused, all that is free is moved, in the smallest units (or whole pieces) that the device can
+// move: what trim() would return, and what the limit leaves, is within reach.
+//
+// Small blocks: a slab serves one size class and one stream, and is held while any block in it is live; a new
+// slab is made only when those of its class have no free block. So each class holds at most what it held at its
+// own peak, rounded up to slabs, and what the thread caches keep: 2 MiB each, or together a sixteenth of the
+// memory in slabs if that is more. That is little over the peak when the mix of sizes is steady: 1.3 times for
+// random sizes in our tests, 2.9 for sizes that shrink while a part of each stays. While more than half of the
+// memory in slabs is free, larger free blocks also serve smaller requests, down to half their size. An
+// adversarial program (phases of one size each, one block of every slab kept) then gets about one share of its
+// peak for each doubling of sizes: at most 12 times the peak where blocks are aligned to 512, 15 times at 64,
+// in the test that tries. trim() does not help there, as no slab is free; it helps to allocate what outlives a
+// phase from an arena, or from a pool of its own.
 //
 // Its tables take 16 bytes of host memory for a small block and 32 for a large one (Stats::table_bytes), grow
 // with use and shrink with it. Together with them the pool holds no more than it ever needed at one time, and
@@ -45,10 +47,11 @@
 // when the other stream was told to wait for it. Further streams that use the block are named with `used_on`.
 //
 // Decay. Idle memory is returned to the device. The minimum that was cached during a period of `decay` was idle
-// for all of it, and is decommitted in the course of the next period, whole huge pages first. Frees that reach the
-// pool itself do that, a few pages each, more of them when they are behind, and in a period no more than could be committed again in a
-// hundredth of it (BackendProperties::commit_us_per_mib: at 100 µs for a MiB and 10 s, 1000 MiB), so that a
-// program that alternates between high and low use does not pay for it. Consequences:
+// for all of it, and is decommitted in the course of the next period, whole huge pages first. Frees that reach
+// the pool itself do that, a few pages each, more of them when they are behind, and in a period no more than
+// could be committed again in a hundredth of it (BackendProperties::commit_us_per_mib: at 100 µs for a MiB and
+// 10 s, 1000 MiB), so that a program that alternates between high and low use does not pay for it.
+// Consequences:
 //
 // - A program that keeps working, at a lower level, is back at that level after about two periods.
 // - A program that goes idle returns nothing, because there is no background thread. Let it call trim_idle()

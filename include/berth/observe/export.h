@@ -34,9 +34,9 @@ BERTH_EXPORT std::string to_csv(const ProcessSnapshot& snapshot);
 
 // The statistics of allocators: those of every strategy of the process, or those given. Metrics:
 // berth_in_use_bytes, berth_cached_bytes, berth_committed_bytes, berth_peak_in_use_bytes,
-// berth_peak_committed_bytes, berth_table_bytes, berth_live_blocks (gauges), berth_allocations_total, berth_frees_total,
-// berth_failures_total, berth_commits_total, berth_decommits_total (counters), each with the labels device,
-// allocator and id; berth_held_bytes and berth_held_blocks by tag.
+// berth_peak_committed_bytes, berth_table_bytes, berth_live_blocks (gauges), berth_allocations_total,
+// berth_frees_total, berth_failures_total, berth_commits_total, berth_decommits_total (counters), each with the
+// labels device, allocator and id; berth_held_bytes and berth_held_blocks by tag.
 BERTH_EXPORT std::string to_prometheus();
 BERTH_EXPORT std::string to_prometheus(const std::vector<std::shared_ptr<Allocator>>& allocators);
 

@@ -17,11 +17,12 @@
 //     TraceSummary summary = stop_trace();
 //
 // Tracing is cheap enough to leave on: an event is a few bytes in a thread-local buffer, without a lock, a
-// clock or a system call; a full buffer (4 KiB, about a thousand events) is written in one call. The file size is
-// bounded: events past the limit are dropped and counted, and the count is in the file. A process that is killed
-// leaves a file that is readable, and lacks what was in the buffers; one that exits writes them, and the end
-// marker. A forked child has a file of its own, from its first event on. If the program closes file descriptors that it did not open, the trace ends there, and nothing is
-// written into a file that reuses the descriptor.
+// clock or a system call; a full buffer (4 KiB, about a thousand events) is written in one call. The file size
+// is bounded: events past the limit are dropped and counted, and the count is in the file. A process that is
+// killed leaves a file that is readable, and lacks what was in the buffers; one that exits writes them, and the
+// end marker. A forked child has a file of its own, from its first event on. If the program closes file
+// descriptors that it did not open, the trace ends there, and nothing is written into a file that reuses the
+// descriptor.
 //
 // The file holds tags as words: `berth replay --html` shows the trace by tag.
 namespace berth {
@@ -39,8 +40,9 @@ struct TraceSummary {
 
 // Starts a trace in a new file; an existing file of that name is replaced. `%p` in the path stands for the
 // process id. While another process writes its trace to that file, as one that started this process does, this
-// one's is in PATH.PID, and so is that of a forked child if there is no `%p`. Throws AccessError(busy) when a trace is already running, ArgumentError when the file
-// cannot be created or the limit is too small. Any thread.
+// one's is in PATH.PID, and so is that of a forked child if there is no `%p`. Throws AccessError(busy) when a
+// trace is already running, ArgumentError when the file cannot be created or the limit is too small. Any
+// thread.
 BERTH_EXPORT void start_trace(const std::string& path, const TraceFileOptions& options = {});
 
 // Ends the trace and closes the file. Events that other threads record concurrently may or may not be in it.

@@ -16,8 +16,8 @@ struct CpuOptions {
   std::optional<std::size_t> mappings = {};  // os::set_most_mappings, for the whole process
 };
 
-// From BERTH_CPU_HUGE_PAGES, BERTH_CPU_NODE and BERTH_CPU_MAPPINGS. Throws ArgumentError for values that are invalid on this
-// machine.
+// From BERTH_CPU_HUGE_PAGES, BERTH_CPU_NODE and BERTH_CPU_MAPPINGS. Throws ArgumentError for values that are
+// invalid on this machine.
 CpuOptions cpu_options_from_environment();
 
 class CpuBackend : public Backend {

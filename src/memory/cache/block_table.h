@@ -151,16 +151,16 @@ struct EntryRange {
   std::uintptr_t begin = 0;
   std::size_t bytes = 0;
 
-  // Whether an untrusted cookie refers to the table, and its entry; null when it does not. What it refers to may
-  // be any 16 bytes of the table, and its group any others: reading them is harmless, and only the live block of
-  // that serial matches.
+  // Whether an untrusted cookie refers to the table, and its entry; null when it does not. What it refers to
+  // may be any 16 bytes of the table, and its group any others: reading them is harmless, and only the live
+  // block of that serial matches.
   bool has(std::uint64_t cookie) const noexcept { return cookie - begin < bytes; }
   BlockRef find(std::uint64_t cookie) const noexcept { return has(cookie) ? BlockRef(cookie) : BlockRef(); }
 };
 
 // All entries of a pool, in an address range that never moves. It is committed as the table grows. A chunk
-// whose groups are all free serves groups of any length. Most such chunks return their memory to the system, and
-// read as empty then. Not thread-safe, except for `range`.
+// whose groups are all free serves groups of any length. Most such chunks return their memory to the system,
+// and read as empty then. Not thread-safe, except for `range`.
 class BlockTable {
  public:
   static constexpr std::uint32_t kMostBlocks = 1023;  // in a group

@@ -59,8 +59,8 @@ struct Entry {
 using List = std::vector<Entry>;
 
 // The thread's caches. A thread-specific value of POSIX ends their use, behind the destructors of thread_local
-// objects: it also ends that of a thread which first allocates in the destructor of another such value. From then
-// on the thread is served without a cache.
+// objects: it also ends that of a thread which first allocates in the destructor of another such value. From
+// then on the thread is served without a cache.
 constinit thread_local List* t_list = nullptr;
 constinit thread_local bool t_ended = false;
 

@@ -21,8 +21,8 @@
 //
 // A block belongs to the cache that handed it out. Another thread frees it remotely: it marks the entry as sent
 // home, in one atomic operation in which one of several threads succeeds, and puts it into the cache's inbox,
-// from which the owner, or the pool, takes it. If the owner frees the block at the same moment, without an atomic
-// operation, the message finds another serial.
+// from which the owner, or the pool, takes it. If the owner frees the block at the same moment, without an
+// atomic operation, the message finds another serial.
 namespace berth::internal::memory {
 
 class Inbox {
@@ -86,8 +86,8 @@ class Inbox {
   std::array<Entry, kEntries> entries_;
 };
 
-// The free blocks of one size class, a LIFO stack on a shelf, which a bin gets with its first capacity. Below the
-// first is a null reference as a sentinel, so that an empty bin is recognized without a count.
+// The free blocks of one size class, a LIFO stack on a shelf, which a bin gets with its first capacity. Below
+// the first is a null reference as a sentinel, so that an empty bin is recognized without a count.
 class Bin {
  public:
   static constexpr std::uint32_t kMost = 127;

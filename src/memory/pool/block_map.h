@@ -10,8 +10,8 @@
 #include "memory/cache/size_classes.h"
 
 // From offsets in a pool's range to blocks: for each grain of the range the group that lies in it, a slab's or
-// a large block's. It is kept once a block was looked for by its address, since most programs never do that, and
-// grows with the part of the range that has been used since. Not thread-safe: the pool locks.
+// a large block's. It is kept once a block was looked for by its address, since most programs never do that,
+// and grows with the part of the range that has been used since. Not thread-safe: the pool locks.
 namespace berth::internal::memory {
 
 class BlockMap {

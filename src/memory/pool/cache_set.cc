@@ -69,8 +69,8 @@ ThreadCache* CacheSet::make() noexcept {
   return cache;
 }
 
-// If the stream that it had is gone: live blocks that it handed out return to it when freed; no pending work can
-// touch them.
+// If the stream that it had is gone: live blocks that it handed out return to it when freed; no pending work
+// can touch them.
 void CacheSet::use_for(ThreadCache& cache, std::uint32_t stream, std::uint64_t stream_id) noexcept {
   cache.stream = stream;
   cache.stream_id = stream_id;

@@ -119,7 +119,8 @@ class CacheSet final : public CacheOwner, private os::ForkListener {
   static constexpr std::uint32_t kPerChunk = 512;
   using Chunk = std::array<std::atomic<ThreadCache*>, kPerChunk>;
 
-  // A cache for the calling thread: one that has no thread any more, or a new one; nullptr when there can be none.
+  // A cache for the calling thread: one that has no thread any more, or a new one; nullptr when there can be
+  // none.
   ThreadCache* add(std::uint32_t stream, std::uint64_t stream_id) noexcept;
   ThreadCache* make() noexcept;
   static void use_for(ThreadCache& cache, std::uint32_t stream, std::uint64_t stream_id) noexcept;

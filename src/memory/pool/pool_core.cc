@@ -28,6 +28,10 @@ double page_bound_of(const Backend& backend, double target_ratio) noexcept {
   return backend.properties().piece_bytes == 0 ? target_ratio : 1 + (target_ratio - 1) * 0.8;
 }
 
+// When memory is moved from everywhere: beyond what the recorded programs need (1.02), and well before a tenth
+// of the peak.
+constexpr double kScatteredAbove = 0.04;
+
 PageRules rules_of(const BackendProperties& device, const PoolCore::Setup& setup, double page_bound) noexcept {
   return {.page_bytes = setup.page_bytes,
           .unit_bytes = device.unit_bytes,
@@ -37,7 +41,7 @@ PageRules rules_of(const BackendProperties& device, const PoolCore::Setup& setup
           .fixed_pages = setup.fixed_pages,
           .page_bound = page_bound,
           .edge_bound = setup.options.target_ratio + 0.004,
-          .scattered_bound = setup.options.target_ratio + 0.04};
+          .scattered_bound = setup.options.target_ratio + kScatteredAbove};
 }
 
 }  // namespace

@@ -60,7 +60,8 @@ struct PoolCore {
   // address is known, gets its serial. Without the mutex.
   BlockRef find(Block& block) noexcept;
   // `visit(block, bytes)` for each live block of the next part of the table, from `at` on (0). False after the
-  // last: a pool of many million blocks is visited in steps, between which others have the mutex. With the mutex.
+  // last: a pool of many million blocks is visited in steps, between which others have the mutex. With the
+  // mutex.
   template <class Visit>
   bool visit_live(std::size_t& at, Visit visit) const {
     constexpr std::size_t kStep = 4;  // chunks of some thousand entries: some tenths of a millisecond

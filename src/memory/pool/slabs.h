@@ -29,8 +29,8 @@ class Slabs {
   // one. While most of the memory in slabs is free, but in other classes, the blocks may be up to twice as long
   // as the class: otherwise each size that a program uses for a while would hold memory of its own.
   std::size_t take(SizeClass size_class, std::uint32_t stream, std::span<BlockRef> into) noexcept;
-  // Cuts an extent of ClassInfo::slab_bytes, which begins at an address, into blocks, for a `take` that must follow before the mutex is
-  // released. False when there is no heap for the tables.
+  // Cuts an extent of ClassInfo::slab_bytes, which begins at an address, into blocks, for a `take` that must
+  // follow before the mutex is released. False when there is no heap for the tables.
   bool add(PoolExtent* extent, const std::byte* begin, SizeClass size_class, std::uint32_t stream) noexcept;
 
   // Returns a free block to its slab. If all of the slab's blocks are free then, removes the slab and returns

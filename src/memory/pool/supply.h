@@ -41,8 +41,8 @@ class Supply final : public PageLender {
   void poll_decay() noexcept;
   enum class Decayed : bool { a_few_pages, all };
   void decay(Decayed how_much) noexcept;
-  // Returns cached memory that, with the tables, is more than the pool ever needed at one time: tables grow when
-  // a program turns to smaller blocks, while what its larger ones have left is cached. A few pages.
+  // Returns cached memory that, with the tables, is more than the pool ever needed at one time: tables grow
+  // when a program turns to smaller blocks, while what its larger ones have left is cached. A few pages.
   void release_excess() noexcept;
   // Whether so many bytes more would be more than was ever needed at one time.
   bool would_need_more(std::size_t bytes) const noexcept {

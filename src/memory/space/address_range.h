@@ -14,8 +14,8 @@ namespace berth::internal::memory {
 struct AddressRange {
   std::byte* base = nullptr;
   std::size_t bytes = 0;
-  // Slabs below, large blocks above, so that long-lived slabs do not fragment those; where one part is full, both
-  // use the other.
+  // Slabs below, large blocks above, so that long-lived slabs do not fragment those; where one part is full,
+  // both use the other.
   std::size_t split = 0;
   std::size_t most_bytes = 0;  // that can have memory at one time
 };

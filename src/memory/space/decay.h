@@ -61,8 +61,8 @@ class Decay {
     least_ -= std::min(least_, bytes);
   }
 
-  // Notes that so much was committed for a request: as far as it takes back what was returned in this period, it
-  // is as if that had stayed, and the request had used it.
+  // Notes that so much was committed for a request: as far as it takes back what was returned in this period,
+  // it is as if that had stayed, and the request had used it.
   void took(std::size_t bytes) noexcept {
     const std::size_t back = std::min(bytes, gone_);
     gone_ -= back;

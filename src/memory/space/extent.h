@@ -45,9 +45,9 @@ struct PoolExtent {
   bool is_free() const noexcept { return state == ExtentState::cached || state == ExtentState::bare; }
 };
 
-// Free extents by address, each with the size of the longest below it, and whether one there has a whole page: a
-// treap, whose shape follows from a hash of the nodes' numbers. The first that fits, or has a whole page, is found
-// in one descent. Not thread-safe.
+// Free extents by address, each with the size of the longest below it, and whether one there has a whole page:
+// a treap, whose shape follows from a hash of the nodes' numbers. The first that fits, or has a whole page, is
+// found in one descent. Not thread-safe.
 class ExtentTree {
  public:
   explicit ExtentTree(std::size_t page_bytes) noexcept : page_(page_bytes) {}

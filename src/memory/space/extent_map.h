@@ -57,8 +57,8 @@ class ExtentMap {
 
   // ---- into transit. REQUIRES: Extents::kNodesPerCut nodes are reserved for each extent that is touched
 
-  // What a window covers: cached memory just as far as the block goes, bare addresses in whole pages, of so many
-  // bytes, and some ahead.
+  // What a window covers: cached memory just as far as the block goes, bare addresses in whole pages, of so
+  // many bytes, and some ahead.
   Transit enter(const PageWindow& window, std::size_t page_bytes, std::size_t ahead) noexcept;
   // A span of what was freed on a stream; with 0, of what no pending work can touch.
   PoolExtent* withdraw(const PageSpan& span, std::uint32_t stream) noexcept;

@@ -23,10 +23,10 @@ class FillSteps {
   FillSteps(PageState& state, const FillPlan& plan, std::span<Loan> loans) noexcept : state_(state), plan_(plan), loans_(loans) {}
 
   // Claims what the plan claims, takes its sources out of the trees, and cuts the extents from `first` on into
-  // its targets. Returns the limit that would be exceeded, with nothing changed but cuts, or nullptr. If part of
-  // the plan is wanted too, it ends before the first step that would exceed a limit, unless that is the first: a
-  // piece that is replaced by a shorter one leaves room for the next. REQUIRES: nothing was changed since it was
-  // planned.
+  // its targets. Returns the limit that would be exceeded, with nothing changed but cuts, or nullptr. If part
+  // of the plan is wanted too, it ends before the first step that would exceed a limit, unless that is the
+  // first: a piece that is replaced by a shorter one leaves room for the next. REQUIRES: nothing was changed
+  // since it was planned.
   enum class Wanted : bool { all, part };
   [[nodiscard]] const Budget* enter(PoolExtent* first, Wanted wanted = Wanted::all) noexcept;
   std::size_t entered() const noexcept { return count_; }  // steps

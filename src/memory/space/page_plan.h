@@ -14,12 +14,12 @@
 // functions without a heap or a device; fill_steps.h enters a plan in the pool's tables, and page_run.h runs
 // it.
 //
-// As long as all that is committed stays within `page_bound` times the most that was ever live, what is missing is
-// committed. Beyond that whole free pages are moved there; then, if the device can, pages that the request's
+// As long as all that is committed stays within `page_bound` times the most that was ever live, what is missing
+// is committed. Beyond that whole free pages are moved there; then, if the device can, pages that the request's
 // own stream may still use; and then, at a limited rate, free edges of pages that are partly live; and beyond
 // `scattered_bound` all free spans of some units, the longest first. What is missing after that is borrowed or
-// committed. Before a request is refused (all_pages), free memory is moved in
-// the device's units, from the longest extents first.
+// committed. Before a request is refused (all_pages), free memory is moved in the device's units, from the
+// longest extents first.
 namespace berth::internal::memory {
 
 inline constexpr std::size_t kMostSteps = TakenSpans::kMost;

@@ -17,7 +17,8 @@
 #include "os/lock/mutex.h"
 
 // A pool's address range and the memory under it. It hands out extents and takes them back. While a cached
-// extent fits, the device is not asked. Otherwise a window of free addresses is filled with memory (page_fill.h):
+// extent fits, the device is not asked. Otherwise a window of free addresses is filled with memory
+// (page_fill.h):
 //
 //     decide     pure functions of a view, which return data     page_window.h, page_plan.h, page_source.h
 //     enter      sources and targets are in transit: no other    extent_map.h, fill_steps.h

@@ -36,8 +36,8 @@ std::size_t read_most() noexcept {
   return std::max<std::size_t>(static_cast<std::size_t>(most) / kShare, 1);
 }
 
-// Asks the kernel. While mappings are scarce it is asked again after a share of the calls that would have cut one:
-// reading the list takes milliseconds when it is long.
+// Asks the kernel. While mappings are scarce it is asked again after a share of the calls that would have cut
+// one: reading the list takes milliseconds when it is long.
 void correct() noexcept {
   const std::uint64_t process = fork_generation() + 1;
   if (g_counting.exchange(process) == process) return;  // another thread does

@@ -3,11 +3,11 @@
 
 #include <cstddef>
 
-// How many mappings the process has. The kernel allows vm.max_map_count of them, 65,530 by default, for everything:
-// at that number no thread can be started and no library loaded. Committing, decommitting and moving parts of a
-// range cuts it into more mappings; so berth does that only while the process has few, and decommits in a way that
-// cuts nothing from then on (os::decommit). The count is an estimate, and is corrected by what the kernel says
-// whenever it comes near the most. Any thread.
+// How many mappings the process has. The kernel allows vm.max_map_count of them, 65,530 by default, for
+// everything: at that number no thread can be started and no library loaded. Committing, decommitting and
+// moving parts of a range cuts it into more mappings; so berth does that only while the process has few, and
+// decommits in a way that cuts nothing from then on (os::decommit). The count is an estimate, and is corrected
+// by what the kernel says whenever it comes near the most. Any thread.
 namespace berth::internal::os {
 
 // The most that berth lets the process have: a quarter of vm.max_map_count, unless it was set.

@@ -18,8 +18,8 @@ std::size_t huge_page_bytes() noexcept;
 // REQUIRES: alignment is a power of two. The range starts at a multiple of it and of the page size.
 Result<void*> reserve(std::size_t bytes, std::size_t alignment) noexcept;
 Status commit(void* address, std::size_t bytes) noexcept;
-// While mappings are scarce (os/memory/mappings.h) the pages are returned, but the range can still be written, and
-// keeps counting towards limits of what can be.
+// While mappings are scarce (os/memory/mappings.h) the pages are returned, but the range can still be written,
+// and keeps counting towards limits of what can be.
 Status decommit(void* address, std::size_t bytes) noexcept;
 // As decommit, but every access faults from then on, however scarce mappings are.
 Status close_off(void* address, std::size_t bytes) noexcept;

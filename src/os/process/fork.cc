@@ -8,6 +8,7 @@
 
 #include "os/lock/futex.h"
 #include "os/lock/mutex.h"
+#include "os/system.h"
 
 namespace berth::internal::os {
 
@@ -19,19 +20,14 @@ constinit std::atomic<std::uint32_t> g_forks{0};                                
 constinit std::atomic<std::uint32_t> g_busy{0};                                      // threads that a fork waits for
 constinit thread_local std::uint32_t t_busy [[gnu::tls_model("initial-exec")]] = 0;  // the NoForks of this thread
 
-// How long a fork waits: a call to a device that hangs must not hang it. The child loses what is under way then.
+// How long a fork waits: a call to a device that hangs must not hang it. The child loses what is under way
+// then.
 constexpr std::uint64_t kMostWaitNs = 1'000'000'000;
-
-std::uint64_t now_ns() noexcept {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
-}
 
 // Waits until no other thread is busy, or for too long. Returns false then.
 bool await_others(std::uint64_t until_ns) noexcept {
   for (std::uint32_t busy = g_busy.load(); busy != 0; busy = g_busy.load()) {
-    const std::uint64_t now = now_ns();
+    const std::uint64_t now = steady_time_ns();
     if (now >= until_ns) return false;
     const timespec rest{static_cast<time_t>((until_ns - now) / 1'000'000'000), static_cast<long>((until_ns - now) % 1'000'000'000)};
     futex_wait(g_busy, busy, &rest);
@@ -67,8 +63,8 @@ bool NoFork::begin() noexcept {
   return g_forks.load() == 0;
 }
 
-// Ends what has begun, and waits until a fork is over, or another begins: not for ever, where several threads do
-// nothing but fork.
+// Ends what has begun, and waits until a fork is over, or another begins: not for ever, where several threads
+// do nothing but fork.
 void NoFork::await_fork() noexcept {
   t_busy = 0;
   if (g_busy.fetch_sub(1) == 1) futex_wake_all(g_busy);
@@ -91,7 +87,7 @@ class ForkRegistry {
   // needing another. With all of them locked no thread becomes busy.
   static void before_fork() noexcept BERTH_NO_THREAD_ANALYSIS {
     g_forks.fetch_add(1);
-    for (const std::uint64_t until_ns = now_ns() + kMostWaitNs;;) {
+    for (const std::uint64_t until_ns = steady_time_ns() + kMostWaitNs;;) {
       const bool waits = t_busy == 0 && await_others(until_ns);
       pthread_mutex_lock(&guard);
       for (Mutex* m = first; m != nullptr; m = m->next_) m->lock();

@@ -13,8 +13,8 @@ class ThreadExit {
   // has about a thousand) nothing is ever called.
   explicit ThreadExit(Leave leave) noexcept;
 
-  // Calls leave(argument) on the calling thread when that thread exits; false: nothing will be called. It may be
-  // armed again, even during thread exit.
+  // Calls leave(argument) on the calling thread when that thread exits; false: nothing will be called. It may
+  // be armed again, even during thread exit.
   bool arm(void* argument) noexcept;
 
  private:

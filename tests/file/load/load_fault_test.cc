@@ -69,12 +69,14 @@ TEST(LoadFault, EverySystemCallFailsInTurn) {
         const Left before;
         for (int call = 0;; ++call) {
           bool threw = false;
+          std::string said;
           try {
             const FailingCall failing(call, error, {});
             const LoadedTensors loaded = made.load(device, options, 16 << 10);
             made.expect_all(loaded, options, "with one call failed");
           } catch (const Error& failed) {
             threw = true;
+            said = failed.what();
             EXPECT_FALSE(failed.why().empty() || failed.help().empty()) << failed.what();
             if (failed.code() == ErrorCode::io_error) {
               EXPECT_EQ(failed.fact("tensor").substr(0, 1), "t") << failed.what();
@@ -85,7 +87,7 @@ TEST(LoadFault, EverySystemCallFailsInTurn) {
           refused += threw ? 1 : 0;
           went_on += threw ? 0 : 1;
           ASSERT_EQ(Left(), before) << device.to_string() << ", call " << call << ", error " << error;
-          ASSERT_FALSE(threw && error == EINTR) << "what a signal interrupts is done again";
+          ASSERT_FALSE(threw && error == EINTR) << "what a signal interrupts is done again; " << said;
         }
       }
     }
