@@ -3,6 +3,8 @@
 // time: with these numbers of holes they did not end.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <string_view>
 #include <vector>
 
 #include "base/random.h"
@@ -10,6 +12,7 @@
 #include "os/memory/memory.h"
 #include "support/checkerboard.h"
 #include "support/everything.h"
+#include "support/failing_calls.h"
 #include "support/scale.h"
 
 namespace berth::testing {
@@ -104,6 +107,39 @@ TEST(RegressHoles, AreMovedBeforeARequestIsRefused) {
     EXPECT_LE(memory->stats().peak_committed_bytes, kLimit);
     free_all(*memory, left);
   }
+}
+
+struct Calls {
+  std::atomic<int> moved{0};
+  std::atomic<int> committed{0};
+  std::atomic<int> discarded{0};
+} g_calls;
+
+int count_calls(std::string_view call) noexcept {
+  if (call == "mremap") ++g_calls.moved;
+  if (call == "mprotect") ++g_calls.committed;
+  if (call == "madvise") ++g_calls.discarded;
+  return 0;
+}
+
+// A block of 64 MiB at the limit was made of holes of a page by moving each of them: a quarter of a second. They are
+// returned, at a call each, and the block is committed in a few.
+TEST(RegressHoles, ShortHolesAreExchangedForALongBlock) {
+  constexpr std::size_t kHoles = 400;
+  const std::size_t page = os::page_bytes();
+  const std::size_t longer = *try_align_up(140_KiB, page) + page;
+  const auto memory = pool("cpu", {.limit_bytes = 2 * kHoles * longer, .decay = PoolOptions::kNever});
+  std::vector<Block> left = checkerboard(*memory, kHoles, longer);
+  for (std::size_t i = 0; i < kHoles; ++i) left.push_back(memory->allocate({.bytes = longer - page}));
+  const std::size_t committed = memory->stats().committed_bytes;
+  const Injected counted(count_calls);
+  left.push_back(memory->allocate({.bytes = kHoles / 2 * page}));
+  EXPECT_EQ(g_calls.moved, 0);
+  EXPECT_LE(g_calls.discarded, static_cast<int>(kHoles / 2) + 4);
+  EXPECT_LE(g_calls.committed, static_cast<int>(kHoles / 2 / 64) + 4);
+  EXPECT_LE(memory->stats().committed_bytes, committed);
+  EXPECT_EQ(memory->audit(), "");
+  free_all(*memory, left);
 }
 
 // Every other block is freed, and longer ones are allocated until as much is live as before. The holes are

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "berth/base/checked.h"
+#include "berth/base/units.h"
 #include "berth/device/backend.h"
 #include "berth/device/registry.h"
 #include "device/builtin.h"
@@ -110,8 +111,17 @@ Status CpuBackend::commit(void* address, std::size_t bytes) noexcept {
   return {};
 }
 
-Status CpuBackend::decommit(void* address, std::size_t bytes) noexcept { return os::decommit(address, bytes); }
-Status CpuBackend::move(void* from, void* to, std::size_t bytes) noexcept { return os::move(from, to, bytes); }
+// A few pages are not worth a mapping of their own: they can still be written, which nobody does.
+Status CpuBackend::decommit(void* address, std::size_t bytes) noexcept {
+  constexpr std::size_t kLeastMapping = 64_KiB;
+  if (bytes < kLeastMapping && !os::is_writing_limited() && os::discard(address, bytes)) return {};
+  return os::decommit(address, bytes);
+}
+
+Status CpuBackend::move(void* from, void* to, std::size_t bytes) noexcept {
+  if (!os::pays_to_move(from, bytes)) return Failure{ErrorCode::out_of_memory, 0, "the pages are in too many mappings to be moved"};
+  return os::move(from, to, bytes);
+}
 Status CpuBackend::release(void* address, std::size_t bytes) noexcept { return os::release(address, bytes); }
 
 Result<void*> CpuBackend::allocate(std::size_t bytes, std::size_t alignment) noexcept {

@@ -53,7 +53,7 @@ void FillSteps::account(const RunResult& result) noexcept {
   for (std::size_t i = 0; i < count_; ++i) {
     if (i < result.done)
       finish(plan_.step[i], entries_[i]);
-    else if (i == result.done && result.source_lost)
+    else if (i < result.done + result.lost)
       lose_source(plan_.step[i], entries_[i]);
     else
       undo(plan_.step[i], entries_[i]);

@@ -6,8 +6,8 @@
 namespace berth::internal::memory {
 
 bool PageFill::enter() noexcept {
-  std::array<std::size_t, 1> any;
-  if (!status_ || list_missing(request_, any) == 0) return false;
+  skip_filled();
+  if (!status_ || request_.first == nullptr) return false;
   borrow();
   if (!state_.map.reserve_nodes(FillSteps::kMostNodes)) return refuse({ErrorCode::out_of_memory, 0, "no heap for the pool's tables"});
   if (state_.map.rules().move_in_use && request_.stream != 0) state_.echoes.make_room(kMostSteps);
@@ -19,6 +19,13 @@ bool PageFill::enter() noexcept {
   plan_.count = round_->entered();
   point_ = std::max(point_, round_->youngest_in_use());
   return true;
+}
+
+// What has memory is not looked at again: a window may be filled in hundreds of rounds.
+void PageFill::skip_filled() noexcept {
+  for (; first_ != nullptr && first_->begin < request_.end && first_->has_memory; first_ = first_->next) request_.filled += first_->bytes;
+  if (first_ != nullptr && first_->begin >= request_.end) first_ = nullptr;
+  request_.first = first_;
 }
 
 bool PageFill::refuse(const Failure& failure) noexcept {

@@ -52,6 +52,7 @@ class PageFill {
   std::uint64_t point() const noexcept { return point_; }
 
  private:
+  void skip_filled() noexcept;
   bool refuse(const Failure& failure) noexcept;
   void borrow() noexcept BERTH_NO_THREAD_ANALYSIS;
   void settle() noexcept BERTH_NO_THREAD_ANALYSIS;
@@ -59,7 +60,7 @@ class PageFill {
   os::Mutex& mutex_;
   PageLender* const lender_;
   PageState& state_;
-  PoolExtent* const first_;
+  PoolExtent* first_;  // == request_.first, from the first round on
   FillRequest request_;
   FillPlan plan_;
   std::optional<FillSteps> round_;

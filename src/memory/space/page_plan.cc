@@ -17,7 +17,9 @@ using Kind = FillStep::Kind;
 
 constexpr std::size_t kLeastBound = 32_MiB;  // pieces may be as long as this, or as kPieceShare allows
 constexpr std::size_t kEdgesShare = 100;     // bytes handed out, for each of edges that moves
-constexpr std::size_t kLeastUnits = 16;      // of a span that is moved from far and wide: shorter ones cost more than they hold
+// Units of a span that is moved from far and wide. On a host a move takes three system calls that change mappings,
+// about as long as page faults on so many pages.
+constexpr std::size_t kLeastUnits = 16;
 
 // How much is committed at a time: the device makes one piece of it, up to its own bound. A piece that is long
 // compared with all that is live can hardly ever be decommitted.
@@ -29,7 +31,7 @@ std::size_t most_piece(const PageView& view) noexcept {
 class FillPlanner {
  public:
   FillPlanner(const PageView& view, const FillRequest& request, FillPlan& plan) noexcept : view_(view), request_(request), plan_(plan) {
-    std::size_t window_bytes = 0;
+    std::size_t window_bytes = request.filled;
     std::size_t missing = 0;
     for (const PoolExtent* e = request.first; e != nullptr && e->begin < request.end; e = e->next) {
       window_bytes += e->bytes;
@@ -109,7 +111,10 @@ class FillPlanner {
     if (scattered_wanted_ == 0) return {};
     if (!longest_) longest_.emplace(view_);
     const PageSpan source = longest_->next(most);
-    if (!request_.all_pages && source.bytes() < kLeastUnits * view_.rules.unit_bytes) return {};
+    if (source.bytes() < kLeastUnits * view_.rules.unit_bytes) {
+      if (!request_.all_pages) return {};
+      if (view_.rules.host_access) return {.kind = Kind::exchange, .source = source};
+    }
     const bool whole = (source.begin | source.end) % view_.rules.page_bytes == 0;
     return {.kind = whole ? Kind::move : Kind::move_edge, .source = source};
   }

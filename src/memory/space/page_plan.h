@@ -30,6 +30,7 @@ struct FillStep {
     move_in_use,  // the same, while their stream may still use them: their old addresses become an echo
     move_edge,    // free units of pages that are partly live
     replace,      // a piece that is longer than the target is decommitted, and the target committed
+    exchange,     // the same for a few units of host memory, which cost less than a move: targets in a row are committed at once
     borrow,       // a loan is moved here
     commit,
   };
@@ -57,6 +58,7 @@ struct FillPlan {
 struct FillRequest {
   const PoolExtent* first = nullptr;  // neighbours in transit, of which some have memory
   std::size_t end = 0;                // of the last of them
+  std::size_t filled = 0;             // bytes of the window before `first`, which have memory
   std::uint32_t stream = 0;           // the request's
   bool all_pages = false;             // every free page is moved before one is committed
   bool moves_in_use = true;           // false after the device has refused to

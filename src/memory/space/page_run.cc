@@ -19,7 +19,7 @@ Status move_in_use(Backend& backend, const MovedMemory& source, const MovedMemor
 }
 
 // Some kernels and limits do not let pages move: then they are decommitted here, and others committed there.
-Status move(Backend& backend, const MovedMemory& source, const MovedMemory& target, bool& source_lost) noexcept {
+Status move(Backend& backend, const MovedMemory& source, const MovedMemory& target, std::size_t& lost) noexcept {
   const bool movable = source.bytes == target.bytes && backend.properties().abilities.move;
   if (movable) {
     const Status moved = backend.move(source.address, target.address, target.bytes);
@@ -27,15 +27,41 @@ Status move(Backend& backend, const MovedMemory& source, const MovedMemory& targ
   }
   if (const Status gone = backend.decommit(source.address, source.bytes); !gone) return gone;
   const Status committed = backend.commit(target.address, target.bytes);
-  source_lost = !committed;
+  lost = committed ? 0 : 1;
   return committed;
+}
+
+// Runs the first exchanges, with targets in a row: one commit for all. Its cost is that of a mapping.
+RunResult exchange(Backend& backend, std::byte* base, std::span<const FillStep> steps) noexcept {
+  RunResult result;
+  std::size_t end = steps.front().target.begin;
+  std::size_t decommitted = 0;
+  for (const FillStep& step : steps) {
+    if (step.kind != Kind::exchange || step.target.begin != end) break;
+    result.status = backend.decommit(base + step.source.begin, step.source.bytes());
+    if (!result.status) break;
+    end = step.target.end;
+    ++decommitted;
+  }
+  if (decommitted == 0) return result;
+  const std::size_t begin = steps.front().target.begin;
+  if (const Status committed = backend.commit(base + begin, end - begin); !committed) return {.status = committed, .lost = decommitted};
+  result.done = decommitted;
+  return result;
 }
 
 }  // namespace
 
 RunResult run_steps(Backend& backend, std::byte* base, std::span<const FillStep> steps, std::span<const Loan> loans) noexcept {
   RunResult result;
-  for (const FillStep& step : steps) {
+  while (result.done < steps.size()) {
+    const FillStep& step = steps[result.done];
+    if (step.kind == Kind::exchange) {
+      const RunResult exchanged = exchange(backend, base, steps.subspan(result.done));
+      result = {.status = exchanged.status, .done = result.done + exchanged.done, .lost = exchanged.lost};
+      if (!result.status) break;
+      continue;
+    }
     const MovedMemory target{base + step.target.begin, step.target.bytes()};
     const MovedMemory source = step.kind == Kind::borrow ? MovedMemory{loans[step.loan].address, loans[step.loan].bytes}
                                                          : MovedMemory{base + step.source.begin, step.source.bytes()};
@@ -44,7 +70,7 @@ RunResult run_steps(Backend& backend, std::byte* base, std::span<const FillStep>
     else if (step.kind == Kind::move_in_use)
       result.status = move_in_use(backend, source, target);
     else
-      result.status = move(backend, source, target, result.source_lost);
+      result.status = move(backend, source, target, result.lost);
     if (!result.status) break;
     ++result.done;
   }

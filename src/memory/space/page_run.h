@@ -13,9 +13,9 @@
 namespace berth::internal::memory {
 
 struct RunResult {
-  Status status;             // of the last step that was run
-  std::size_t done = 0;      // steps, from the first on
-  bool source_lost = false;  // the step that failed had decommitted its source, or its loan
+  Status status;         // of the last step that was run
+  std::size_t done = 0;  // steps, from the first on
+  std::size_t lost = 0;  // steps behind them that had decommitted their source, or loan, before the failure
 };
 
 // Runs them in order until one fails.

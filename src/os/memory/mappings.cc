@@ -19,6 +19,7 @@ namespace {
 
 constexpr std::size_t kUsualMost = 65530;  // vm.max_map_count where it is unknown
 constexpr std::size_t kShare = 4;
+constexpr std::size_t kMostCounted = 16384;  // whatever the kernel allows: the list of so many is read in some 7 ms
 
 // All relaxed: the numbers guard no other memory, and an estimate may be off by what other threads are doing.
 constinit std::atomic<std::size_t> g_most{0};  // 0: not known yet
@@ -33,7 +34,7 @@ std::size_t read_most() noexcept {
     if (std::fscanf(file, "%llu", &most) != 1) most = kUsualMost;
     std::fclose(file);
   }
-  return std::max<std::size_t>(static_cast<std::size_t>(most) / kShare, 1);
+  return std::clamp<std::size_t>(static_cast<std::size_t>(most) / kShare, 1, kMostCounted);
 }
 
 // Asks the kernel. While mappings are scarce it is asked again after a share of the calls that would have cut

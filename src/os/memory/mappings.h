@@ -10,7 +10,7 @@
 // by what the kernel says whenever it comes near the most. Any thread.
 namespace berth::internal::os {
 
-// The most that berth lets the process have: a quarter of vm.max_map_count, unless it was set.
+// The most that berth lets the process have: a quarter of vm.max_map_count, but at most 16,384, unless it was set.
 std::size_t most_mappings() noexcept;
 void set_most_mappings(std::size_t most) noexcept;
 

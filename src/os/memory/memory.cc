@@ -3,6 +3,7 @@
 
 #include <linux/mempolicy.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include <cstring>
 
 #include "berth/base/checked.h"
+#include "berth/base/units.h"
 #include "os/inject.h"
 #include "os/memory/mappings.h"
 
@@ -35,6 +37,18 @@ Failure system_failure(const char* why) noexcept {
 }
 
 std::byte* at(void* address, std::size_t offset) noexcept { return static_cast<std::byte*>(address) + offset; }
+
+bool is_overcommit_strict() noexcept {
+  static const bool strict = [] {
+    int mode = 0;
+    if (FILE* const file = std::fopen("/proc/sys/vm/overcommit_memory", "re")) {
+      if (std::fscanf(file, "%d", &mode) != 1) mode = 0;
+      std::fclose(file);
+    }
+    return mode == 2;
+  }();
+  return strict;
+}
 
 constexpr int kReserve = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 
@@ -192,7 +206,7 @@ std::size_t huge_page_bytes() noexcept {
 
 // Initialized when the library is loaded: a fork during the initialization of a static would leave the child
 // waiting for ever.
-[[maybe_unused]] const std::size_t g_known_at_load = page_bytes() + huge_page_bytes();
+[[maybe_unused]] const std::size_t g_known_at_load = page_bytes() + huge_page_bytes() + (is_overcommit_strict() ? 1 : 0);
 
 Result<void*> reserve(std::size_t bytes, std::size_t alignment) noexcept {
   const std::size_t page = page_bytes();
@@ -236,8 +250,13 @@ Status close_off(void* address, std::size_t bytes) noexcept {
 
 // The second where the process has locked its memory (Linux 5.18).
 bool discard(void* address, std::size_t bytes) noexcept {
-  if (must_fail("madvise")) return false;
+  if (must_fail("madvise") || g_lost.overlap(address, bytes)) return false;
   return madvise(address, bytes, MADV_DONTNEED) == 0 || madvise(address, bytes, MADV_DONTNEED_LOCKED) == 0;
+}
+
+bool is_writing_limited() noexcept {
+  rlimit data{};
+  return is_overcommit_strict() || (getrlimit(RLIMIT_DATA, &data) == 0 && data.rlim_cur != RLIM_INFINITY);
 }
 
 Status release(void* address, std::size_t bytes) noexcept {
@@ -273,6 +292,14 @@ Status move(void* from, void* to, std::size_t bytes) noexcept {
   // held there.
   (void)decommit(from, bytes).ok();
   return {};
+}
+
+bool pays_to_move(void* address, std::size_t bytes) noexcept {
+  constexpr std::size_t kLeastMoved = 1_MiB;  // takes 5 times as long to zero as a mapping takes to find and to move
+  std::size_t mappings = 1 + bytes / kLeastMoved;
+  std::size_t seen = 0;
+  for (; seen < bytes && mappings > 0; --mappings) seen += mapping_bytes(at(address, seen), bytes - seen);
+  return seen == bytes;
 }
 
 void prefer_huge_pages(void* address, std::size_t bytes) noexcept {

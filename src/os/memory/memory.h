@@ -27,6 +27,8 @@ Status release(void* address, std::size_t bytes) noexcept;
 
 // Returns the pages of a committed range to the system. It stays committed, and reads as zeros.
 bool discard(void* address, std::size_t bytes) noexcept;
+// Whether there is a limit on all that the process could write to, touched or not: what is discarded still counts.
+bool is_writing_limited() noexcept;
 
 // Remaps the pages without copying: `to` (reserved, not committed) takes over the contents, `from` is not
 // committed afterwards.
@@ -35,6 +37,9 @@ bool discard(void* address, std::size_t bytes) noexcept;
 // addresses of `to` that another thread's mapping may have taken while the kernel failed: all calls refuse
 // these from then on.
 Status move(void* from, void* to, std::size_t bytes) noexcept;
+// Whether the mappings of a committed range are so long on average that moving them costs less than fresh pages do.
+// Moved pages stay in mappings of their own for good; fresh ones are one mapping.
+bool pays_to_move(void* address, std::size_t bytes) noexcept;
 
 // A hint; it is not an error when the kernel cannot follow it.
 void prefer_huge_pages(void* address, std::size_t bytes) noexcept;

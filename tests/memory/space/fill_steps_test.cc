@@ -120,11 +120,25 @@ TEST_F(EnteredPlan, ALostSourceIsNotCommittedAnyMore) {
   const FillPlan all = plan(transit);
   FillSteps steps(state_, all, {});
   ASSERT_EQ(steps.enter(transit.first), nullptr);
-  steps.account({.status = Failure{}, .done = 1, .source_lost = true});
+  steps.account({.status = Failure{}, .done = 1, .lost = 1});
   state_.map.leave(transit);
   EXPECT_EQ(state_.audit(), "");
   EXPECT_EQ(cached(), 4U);
   EXPECT_EQ(budget_.used(), before - 2 * kPage);
+}
+
+TEST_F(EnteredPlan, SeveralSourcesCanBeLostAtOnce) {
+  make_gaps(3);
+  const std::size_t before = budget_.used();
+  const Transit transit = enter_window(6);
+  const FillPlan all = plan(transit);
+  FillSteps steps(state_, all, {});
+  ASSERT_EQ(steps.enter(transit.first), nullptr);
+  steps.account({.status = Failure{}, .done = 0, .lost = 2});
+  state_.map.leave(transit);
+  EXPECT_EQ(state_.audit(), "");
+  EXPECT_EQ(cached(), 2U);
+  EXPECT_EQ(budget_.used(), before - 4 * kPage);
 }
 
 TEST_F(EnteredPlan, MemoryInUseLeavesAnEchoUntilItsStreamIsDone) {
@@ -177,7 +191,7 @@ TEST_F(EnteredPlan, LoansAreToldHowTheyEnded) {
   FillSteps steps(state_, all, loans);
   ASSERT_EQ(steps.enter(transit.first), nullptr);
   EXPECT_EQ(budget_.used(), 4 * kPage);
-  steps.account({.status = Failure{}, .done = 1, .source_lost = true});
+  steps.account({.status = Failure{}, .done = 1, .lost = 1});
   state_.map.leave(transit);
   EXPECT_EQ(loans[0].end, Loan::End::moved);
   EXPECT_EQ(loans[1].end, Loan::End::lost);
@@ -219,7 +233,7 @@ TEST_F(EnteredPlan, HoldsWhateverTheDeviceDoes) {
       if (all.count > 0 && random.one_in(4)) {
         result = {.status = Failure{}, .done = random.below(all.count)};
         const FillStep& failed = all.step[result.done];
-        result.source_lost = failed.has_source() && failed.kind != Kind::move_in_use && random.one_in(2);
+        result.lost = failed.has_source() && failed.kind != Kind::move_in_use && random.one_in(2) ? 1 : 0;
         filled = false;
       }
       const std::uint64_t youngest = steps.youngest_in_use();

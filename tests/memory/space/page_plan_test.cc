@@ -133,6 +133,19 @@ TEST(PagePlan, BeyondAnotherBoundMovesAllThatIsLongEnough) {
   EXPECT_EQ(plan_of(range), (Steps{step_of(Kind::commit, {}, range.cells(10, 16))}));
 }
 
+// Before a request is refused, what is long is moved; on a host, short spans are exchanged for fresh pages.
+TEST(PagePlan, ExchangesShortSpansOfAHost) {
+  DrawnRange range("LCCLCLtttLL", "", kPage / 2);
+  FillRequest request = range.request();
+  request.all_pages = true;
+  const auto short_source = [&](Kind kind) {
+    return Steps{step_of(Kind::move_edge, range.cells(1, 3), range.cells(6, 8)), step_of(kind, range.cells(4, 5), range.cells(8, 9))};
+  };
+  EXPECT_EQ(plan_of(range, request), short_source(Kind::move_edge));
+  range.view.rules.host_access = true;
+  EXPECT_EQ(plan_of(range, request), short_source(Kind::exchange));
+}
+
 TEST(PagePlan, MovesNoShortEdges) {
   DrawnRange range("LCLCLLttttLL", "", kPage / 8);
   range.view.handed_out = 100 * kPage;

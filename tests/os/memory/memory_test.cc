@@ -242,6 +242,17 @@ TEST(Memory, MovesARangeOfManyPieces) {
   EXPECT_TRUE(from.inaccessible());
 }
 
+TEST(Memory, ManyShortMappingsAreNotWorthAMove) {
+  const Range range(2_MiB / kPage);
+  ASSERT_TRUE(os::commit(range.page(0), range.bytes()));
+  EXPECT_TRUE(os::pays_to_move(range.page(0), kPage)) << "one mapping always is";
+  EXPECT_TRUE(os::pays_to_move(range.page(0), range.bytes()));
+  ASSERT_EQ(madvise(range.page(0), 1_MiB, MADV_DONTDUMP), 0);
+  EXPECT_TRUE(os::pays_to_move(range.page(0), range.bytes())) << "two of 1 MiB";
+  for (std::size_t i = 0; i < 6; i += 2) ASSERT_EQ(madvise(range.page(i), kPage, MADV_DODUMP), 0);
+  EXPECT_FALSE(os::pays_to_move(range.page(0), range.bytes()));
+}
+
 TEST(Memory, LeavesTheBytesWhereTheyWereWhenAMoveFails) {
   for (const Divider& divider : kDividers) {
     SCOPED_TRACE(divider.name);
