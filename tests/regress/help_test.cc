@@ -7,9 +7,11 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "support/errors.h"
 #include "support/everything.h"
+#include "support/hooked_backend.h"
 
 namespace berth::testing {
 namespace {
@@ -54,6 +56,22 @@ TEST(RegressHelp, ANamedStorageIsOpenedByItsNameOrItsCopyIsShared) {
   EXPECT_FALSE(export_ticket(copy).bytes().empty());
   EXPECT_EQ(open_shared(name).num_elements(), 4U);
   unlink_shared(name);
+}
+
+// It said that the limit refused, which was not reached, and that a device with more memory would help.
+TEST(RegressHelp, APoolThatHasNoAddressesLeftSaysSo) {
+  const auto memory = pool(hooked_backend().device());
+  std::vector<Block> blocks;
+  try {
+    for (;;) blocks.push_back(memory->allocate({.bytes = 256_MiB}));
+  } catch (const OutOfMemory& refused) {
+    EXPECT_NE(refused.report().refused_by.find("of addresses, where no free run is so long"), std::string::npos) << refused.what();
+    EXPECT_EQ(refused.help().find("free 256 MiB more"), 0U) << refused.what();
+  }
+  ASSERT_FALSE(blocks.empty());
+  memory->deallocate(blocks.back());
+  blocks.back() = memory->allocate({.bytes = 256_MiB});
+  for (const Block& block : blocks) memory->deallocate(block);
 }
 
 TEST(RegressHelp, AnImpossibleRequestIsNotToldToFreeMore) {

@@ -22,6 +22,7 @@ enum class Refusal : unsigned char {
   strategy_limit,  // the limit among the options of a strategy
   private_limit,   // the limit of a private pool
   process_limit,
+  addresses,  // no run of a pool's addresses is long enough
   arena_full,
   pending_work,  // streams may still use the memory
   not_moved,     // pages that are in use did not move

@@ -84,13 +84,20 @@ void Pool::explain(const Failure& failure, OutOfMemoryReport& report) const {
   const bool of_parent = is_private() && parents.limit() - parents.used() < own.limit() - own.used();
   const Budget& tightest = of_parent ? parents : own;
   const std::size_t below_limit = tightest.limit() - std::min(tightest.limit(), tightest.used());
-  const bool limited = below_limit < report.device_free_bytes;
+  const bool limited = failure.cause == Refusal::strategy_limit || failure.cause == Refusal::private_limit;
+  const bool no_addresses = failure.cause == Refusal::addresses;
   const std::string_view whose = of_parent ? "its parent's" : "the pool's";
-  report.refused_by = limited ? text::join(whose, " limit of ", text::bytes(tightest.limit())) : "the device";
+  report.refused_by = limited ? text::join(whose, " limit of ", text::bytes(tightest.limit()))
+                      : no_addresses
+                          ? text::join("the pool's ", text::bytes(core_.space.size_bytes()), " of addresses, where no free run is so long")
+                          : "the device";
   if (limited) report.limit_bytes = tightest.limit();
   // Free pages can be moved to be contiguous, so all cached memory counts.
   const std::size_t within_reach = std::min(below_limit, report.device_free_bytes) + core_.space.cached_bytes();
-  if (within_reach < report.requested_bytes) report.would_be_enough_bytes = report.requested_bytes - within_reach;
+  if (no_addresses)
+    report.would_be_enough_bytes = report.requested_bytes > core_.space.size_bytes() ? 0 : report.requested_bytes;
+  else if (within_reach < report.requested_bytes)
+    report.would_be_enough_bytes = report.requested_bytes - within_reach;
   report.tried.emplace_back("looked for a free run, in all caches");
   report.tried.emplace_back("moved every free page");
   report.tried.emplace_back(text::join("asked the device: ", failure.why));

@@ -40,7 +40,8 @@ void Space::close() noexcept {
 
 Result<PoolExtent*> Space::take(Part part, std::size_t bytes, std::size_t alignment, std::uint32_t stream, Effort effort) noexcept {
   const std::size_t padded = bytes + (alignment > kGrain ? alignment - kGrain : 0);
-  if (padded > size_bytes()) return Failure{ErrorCode::out_of_memory, 0, "the request is longer than the pool's address range"};
+  if (padded > size_bytes())
+    return Failure{ErrorCode::out_of_memory, 0, "the request is longer than the pool's address range", Refusal::addresses};
   if (!state_.map.reserve_nodes(Extents::kNodesPerCut)) return kNoTables;
   const auto take_cached = [&](PoolExtent* found) {
     const auto address = reinterpret_cast<std::uintptr_t>(base());
@@ -57,7 +58,7 @@ Result<PoolExtent*> Space::take(Part part, std::size_t bytes, std::size_t alignm
   const Part other = part == Part::slabs ? Part::large : Part::slabs;
   if (PoolExtent* const found = state_.map.part(other).first_cached(padded, stream)) return take_cached(found);
   const PageWindow window = find_window(view(effort), other, bytes, alignment, stream);
-  if (window.first == nullptr) return Failure{ErrorCode::out_of_memory, 0, "no run of addresses is long enough"};
+  if (window.first == nullptr) return Failure{ErrorCode::out_of_memory, 0, "no run of addresses is long enough", Refusal::addresses};
   return occupy(window, stream, effort);
 }
 
