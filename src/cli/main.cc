@@ -148,7 +148,12 @@ std::optional<Exit> CommandLine::parse(int argc, char** argv) {
     print(std::string(version.what()) + "\n");
     return Exit::ok;
   } catch (const CLI::ParseError& error) {
-    print_error(berth::internal::text::printable(error.what()), "berth --help lists the commands and their options");
+    // Of a word that is no command CLI11 says only that one is required.
+    const std::vector<std::string> unknown = app_.remaining(true);
+    const bool no_command = error.get_name() == "RequiredError" && !unknown.empty() && !unknown.front().starts_with('-');
+    print_error(no_command ? berth::internal::text::join("there is no command ", berth::internal::text::quoted(unknown.front()))
+                           : berth::internal::text::printable(error.what()),
+                "berth --help lists the commands and their options");
     return Exit::usage;
   }
   choose_colour(colour_mode(colour_));

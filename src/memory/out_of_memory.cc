@@ -34,7 +34,8 @@ std::string help_text(const OutOfMemoryReport& report) {
     out = text::join("raise the limit by ", text::bytes(report.would_be_enough_bytes), ", or ask for less");
   } else {
     is_freeing = true;
-    out = text::join(report.limit_bytes != 0 ? "free or raise the limit by " : "free ", text::bytes(report.would_be_enough_bytes), " more");
+    out = text::join("free ", text::bytes(report.would_be_enough_bytes), " more",
+                     report.limit_bytes != 0 ? ", or raise the limit by as much" : "");
   }
   if (is_freeing && !report.top_holders.empty()) {
     const Holder& top = report.top_holders.front();

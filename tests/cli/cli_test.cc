@@ -79,6 +79,15 @@ TEST(Cli, WrongUseExitsWithTwoAndHelps) {
   }
 }
 
+TEST(Cli, AWordThatIsNoCommandIsNamed) {
+  for (const char* wrong : {"frobnicate", "shm frobnicate", "frobnicate --json"}) {
+    const Ran ran = berth_command(wrong);
+    EXPECT_EQ(ran.exit_code, 2) << wrong;
+    EXPECT_NE(ran.output.find("there is no command 'frobnicate'"), std::string::npos) << ran.output;
+  }
+  EXPECT_NE(berth_command("shm").output.find("A subcommand is required"), std::string::npos);
+}
+
 TEST(Cli, EscapesInArgumentsDoNotReachTheTerminal) {
   const Ran ran = berth_command("$(printf '\\033[31mred\\377')");
   EXPECT_EQ(ran.exit_code, 2);

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,10 @@ using Kind = FillStep::Kind;
 
 constexpr std::size_t kUnit = 4096;
 
-// Writes down its calls, in units from address 0, and fails one of them.
+// Addresses, of which nothing is read or written.
+std::array<std::byte, 40 * kUnit> g_range;
+
+// Writes down its calls, in units from the start of the range, and fails one of them.
 class WrittenCalls final : public HookedBackend {
  public:
   explicit WrittenCalls(int failing = -1) : HookedBackend(Device("cpu")), failing_(failing), properties_(HookedBackend::properties()) {
@@ -36,8 +40,8 @@ class WrittenCalls final : public HookedBackend {
 
  private:
   Status note(const char* name, void* address, std::size_t bytes) {
-    calls_.push_back(std::string(name) + ' ' + std::to_string(reinterpret_cast<std::uintptr_t>(address) / kUnit) + '+' +
-                     std::to_string(bytes / kUnit));
+    const auto offset = static_cast<std::size_t>(static_cast<std::byte*>(address) - g_range.data());
+    calls_.push_back(std::string(name) + ' ' + std::to_string(offset / kUnit) + '+' + std::to_string(bytes / kUnit));
     if (static_cast<int>(calls_.size()) - 1 != failing_) return {};
     return Failure{ErrorCode::out_of_memory, 0, "the test's failure"};
   }
@@ -58,7 +62,7 @@ std::vector<FillStep> sample() {
           {.kind = Kind::move, .source = units(12, 14), .target = units(31, 33)}};
 }
 
-RunResult run(WrittenCalls& device, const std::vector<FillStep>& steps) { return run_steps(device, nullptr, steps, {}); }
+RunResult run(WrittenCalls& device, const std::vector<FillStep>& steps) { return run_steps(device, g_range.data(), steps, {}); }
 
 TEST(PageRun, CommitsTheTargetsOfExchangesAtOnce) {
   WrittenCalls device;
