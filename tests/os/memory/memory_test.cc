@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "berth/base/checked.h"
+#include "berth/base/units.h"
 #include "os/inject.h"
 
 namespace {
