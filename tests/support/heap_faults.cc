@@ -3,13 +3,16 @@
 
 #include <cstddef>
 #include <cstdlib>
+#include <functional>
 #include <new>
+#include <utility>
 
 namespace {
 
 constinit thread_local std::uint64_t t_countdown = 0;  // 0: off
 constinit thread_local bool t_happened = false;
 constinit thread_local std::int64_t t_live = 0;
+constinit thread_local const std::function<void()>* t_hook = nullptr;
 
 bool must_fail() noexcept {
   if (t_countdown == 0 || --t_countdown != 0) return false;
@@ -18,6 +21,10 @@ bool must_fail() noexcept {
 }
 
 void* get(std::size_t bytes, std::size_t alignment) noexcept {
+  if (const auto* const hook = std::exchange(t_hook, nullptr)) {
+    (*hook)();
+    t_hook = hook;
+  }
   if (must_fail()) return nullptr;
   void* const block = alignment <= alignof(std::max_align_t)
                           ? std::malloc(bytes == 0 ? 1 : bytes)
@@ -63,6 +70,9 @@ void operator delete(void* block, const std::nothrow_t&) noexcept { put(block); 
 void operator delete[](void* block, const std::nothrow_t&) noexcept { put(block); }
 
 namespace berth::testing {
+
+AtNew::AtNew(std::function<void()> hook) : hook_(std::move(hook)) { t_hook = &hook_; }
+AtNew::~AtNew() { t_hook = nullptr; }
 
 FailNthNew::FailNthNew(std::uint64_t nth) noexcept {
   t_happened = false;

@@ -2,8 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
-// Makes `operator new` fail on purpose. Linked into every test program; off unless armed. Only the arming
+// Makes `operator new` fail on purpose, or tells of it. Linked into every test program; off unless armed. Only the arming
 // thread is affected.
 namespace berth::testing {
 
@@ -17,6 +18,19 @@ class FailNthNew {
   FailNthNew& operator=(const FailNthNew&) = delete;
 
   bool happened() const noexcept;  // whether the nth allocation was reached
+};
+
+// While it lives, `hook` runs before each allocation of this thread, except for the hook's own: a way to act in the
+// middle of a call.
+class AtNew {
+ public:
+  explicit AtNew(std::function<void()> hook);
+  ~AtNew();
+  AtNew(const AtNew&) = delete;
+  AtNew& operator=(const AtNew&) = delete;
+
+ private:
+  std::function<void()> hook_;
 };
 
 // Allocations of this thread through operator new, since the thread began, that it has not freed.

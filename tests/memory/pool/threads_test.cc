@@ -13,6 +13,7 @@
 #include "base/random.h"
 #include "memory/pool/pool_core.h"
 #include "support/everything.h"
+#include "support/heap_faults.h"
 #include "support/misuse_log.h"
 #include "support/scale.h"
 
@@ -330,6 +331,43 @@ TEST(PoolThreads, OpenAPoolTogether) {
 }
 
 // More blocks than one step visits, tagged in turn.
+// Another thread waits for the mutex from the first block that is counted on, and has it before the last is. The
+// list of totals grows with tags of much greater numbers, which is when this thread can look, and give the other time.
+TEST(PoolThreads, OthersGetTheirTurnWhileHoldersAreCounted) {
+  const auto memory = pool("cpu");
+  std::vector<Block> live;
+  Tag tag("counted first");
+  for (int part = 0; part < 5; ++part) {
+    for (std::size_t i = 0; i < 20'000; ++i) live.push_back(memory->allocate({.bytes = 64, .tag = tag}));  // a step visits 16,000
+    for (const unsigned next = 3U * tag.id(); tag.id() < next;) tag = Tag("number " + std::to_string(tag.id()));
+  }
+  enum Stage : int { ready, counting, waiting, served };
+  std::atomic<int> stage{ready};
+  std::thread other([&] {
+    while (stage.load() != counting) std::this_thread::yield();
+    stage = waiting;
+    const Block block = memory->allocate({.bytes = 300'000});
+    stage = served;
+    memory->deallocate(block);
+  });
+  std::vector<int> seen;
+  seen.reserve(100);
+  {
+    const AtNew look([&] {
+      if (seen.empty()) stage = counting;
+      while (stage.load() == counting) std::this_thread::yield();
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      seen.push_back(stage.load());
+    });
+    (void)memory->holders();
+  }
+  other.join();
+  ASSERT_GE(seen.size(), 5U);
+  EXPECT_EQ(seen[0], waiting);
+  EXPECT_EQ(seen[4], served);
+  for (const Block& block : live) memory->deallocate(block);
+}
+
 TEST(PoolThreads, HoldersAreCountedInStepsWhileOthersWork) {
   constexpr std::size_t kBlocks = 50'017;  // a step visits 16,000
   const auto memory = pool("cpu");
