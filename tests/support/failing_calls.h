@@ -54,7 +54,8 @@ class FailingCall {
     return g_error;
   }
 
-  static constexpr std::array<std::string_view, 5> kUninterrupted = {"mmap", "munmap", "mprotect", "mremap", "madvise"};
+  static constexpr std::array<std::string_view, 7> kUninterrupted = {"mmap",   "mmap_fixed", "munmap", "mprotect",
+                                                                     "mremap", "madvise",    "mbind"};
   std::optional<Injected> injected_;
   inline static std::array<std::string_view, 4> g_passed_over{};
   inline static std::atomic<int> g_countdown{-1};
