@@ -29,19 +29,10 @@ struct Row {
   std::function<void()> followed;
 };
 
-std::string help_after(const std::function<void()>& mistake) {
-  try {
-    mistake();
-  } catch (const Error& error) {
-    return error.help();
-  }
-  return "no error";
-}
-
 void follow(const std::vector<Row>& rows) {
   for (const Row& row : rows) {
-    EXPECT_EQ(help_after(row.mistake), row.help);
-    EXPECT_EQ(help_after(row.followed), "no error") << "although it did what it was told: " << row.help;
+    EXPECT_EQ(help_of(row.mistake), row.help);
+    EXPECT_EQ(help_of(row.followed), "no error") << "although it did what it was told: " << row.help;
   }
 }
 
@@ -112,10 +103,10 @@ TEST(HelpFollowed, OfAllocators) {
 TEST(HelpFollowed, OfOptionsInText) {
   for (const char* wrong : {"pool:magic=1", "pool:limit=much", "pool:limit=0", "pool:decay=blue", "pool:ratio=x", "pool:limit=1MiB,",
                             "pool:limit=1MiB,limit=1MiB", "rounded:magic=1", "exact:magic=1"}) {
-    const std::string help = help_after([&] { make_allocator(wrong, "cpu"); });
+    const std::string help = help_of([&] { make_allocator(wrong, "cpu"); });
     const std::string example = example_in(help);
     ASSERT_FALSE(example.empty()) << wrong << ": " << help;
-    EXPECT_EQ(help_after([&] { one(make_allocator(example, "cpu")); }), "no error") << wrong << ": " << help;
+    EXPECT_EQ(help_of([&] { one(make_allocator(example, "cpu")); }), "no error") << wrong << ": " << help;
   }
 }
 

@@ -16,15 +16,6 @@
 namespace berth::testing {
 namespace {
 
-std::string help_of(const std::function<void()>& attempt) {
-  try {
-    attempt();
-  } catch (const Error& error) {
-    return error.help();
-  }
-  return "no error";
-}
-
 // Runs `check` in a forked child, and returns whether it was true there.
 bool in_child(const std::function<bool()>& check) {
   const pid_t child = fork();

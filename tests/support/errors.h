@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <string>
+
 #include "berth/base/error.h"
 
 // Asserts that a statement throws a given class of error with a given code, and that its message is one a
@@ -21,3 +24,17 @@
     }                                                                                                 \
     EXPECT_TRUE(berth_thrown) << "no " #error_class " from: " #statement;                             \
   } while (false)
+
+namespace berth::testing {
+
+// What the error of an attempt says would help.
+inline std::string help_of(const std::function<void()>& attempt) {
+  try {
+    attempt();
+  } catch (const Error& error) {
+    return error.help();
+  }
+  return "no error";
+}
+
+}  // namespace berth::testing

@@ -24,7 +24,7 @@
 // device (64 KiB of host memory): every other of 20,000 blocks of 256 KiB freed, and blocks of 512 KiB
 // allocated and written, holds 1.05 times the peak, and each takes 0.22 to 0.69 ms. With a target_ratio of 1.5
 // nothing is moved: 1.50 times the peak, and 0.03 to 0.64 ms, as fast as the machine has fresh pages. Before a
-// request is refused, all that is free is moved, in the smallest units (or whole pieces) that the device can
+// request is refused, all that is free is gathered, in the smallest units (or whole pieces) that the device can
 // move: what trim() would return, and what the limit leaves, is within reach.
 //
 // Small blocks: a slab serves one size class and one stream, and is held while any block in it is live; a new

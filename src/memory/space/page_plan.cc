@@ -17,9 +17,10 @@ using Kind = FillStep::Kind;
 
 constexpr std::size_t kLeastBound = 32_MiB;  // pieces may be as long as this, or as kPieceShare allows
 constexpr std::size_t kEdgesShare = 100;     // bytes handed out, for each of edges that moves
-// Units of a span that is moved from far and wide. On a host a move takes three system calls that change mappings,
-// about as long as page faults on so many pages.
-constexpr std::size_t kLeastUnits = 16;
+constexpr std::size_t kLeastUnits = 16;      // of a span that is moved from far and wide while there is memory to commit
+// Before a request is refused, a host exchanges shorter spans than these: a move takes as long as the exchange and the
+// page faults of 4 to 8 pages.
+constexpr std::size_t kLeastMovedUnits = 8;
 
 // How much is committed at a time: the device makes one piece of it, up to its own bound. A piece that is long
 // compared with all that is live can hardly ever be decommitted.
@@ -111,10 +112,9 @@ class FillPlanner {
     if (scattered_wanted_ == 0) return {};
     if (!longest_) longest_.emplace(view_);
     const PageSpan source = longest_->next(most);
-    if (source.bytes() < kLeastUnits * view_.rules.unit_bytes) {
-      if (!request_.all_pages) return {};
-      if (view_.rules.host_access) return {.kind = Kind::exchange, .source = source};
-    }
+    const std::size_t units = source.bytes() / view_.rules.unit_bytes;
+    if (!request_.all_pages && units < kLeastUnits) return {};
+    if (view_.rules.host_access && units < kLeastMovedUnits) return {.kind = Kind::exchange, .source = source};
     const bool whole = (source.begin | source.end) % view_.rules.page_bytes == 0;
     return {.kind = whole ? Kind::move : Kind::move_edge, .source = source};
   }

@@ -18,8 +18,8 @@
 // is committed. Beyond that whole free pages are moved there; then, if the device can, pages that the request's
 // own stream may still use; and then, at a limited rate, free edges of pages that are partly live; and beyond
 // `scattered_bound` all free spans of some units, the longest first. What is missing after that is borrowed or
-// committed. Before a request is refused (all_pages), free memory is moved in the device's units, from the
-// longest extents first.
+// committed. Before a request is refused (all_pages), free memory is moved, or exchanged, in the device's units,
+// from the longest extents first.
 namespace berth::internal::memory {
 
 inline constexpr std::size_t kMostSteps = TakenSpans::kMost;
@@ -30,7 +30,7 @@ struct FillStep {
     move_in_use,  // the same, while their stream may still use them: their old addresses become an echo
     move_edge,    // free units of pages that are partly live
     replace,      // a piece that is longer than the target is decommitted, and the target committed
-    exchange,     // the same for a few units of host memory, which cost less than a move: targets in a row are committed at once
+    exchange,     // the same for a few units of host memory, with one commit for targets in a row
     borrow,       // a loan is moved here
     commit,
   };

@@ -31,7 +31,7 @@ Status move(Backend& backend, const MovedMemory& source, const MovedMemory& targ
   return committed;
 }
 
-// Runs the first exchanges, with targets in a row: one commit for all. Its cost is that of a mapping.
+// Runs the exchanges at the front whose targets are in a row.
 RunResult exchange(Backend& backend, std::byte* base, std::span<const FillStep> steps) noexcept {
   RunResult result;
   std::size_t end = steps.front().target.begin;

@@ -135,7 +135,7 @@ TEST(PagePlan, BeyondAnotherBoundMovesAllThatIsLongEnough) {
 
 // Before a request is refused, what is long is moved; on a host, short spans are exchanged for fresh pages.
 TEST(PagePlan, ExchangesShortSpansOfAHost) {
-  DrawnRange range("LCCLCLtttLL", "", kPage / 2);
+  DrawnRange range("LCCLCLtttLL", "", kPage / 4);
   FillRequest request = range.request();
   request.all_pages = true;
   const auto short_source = [&](Kind kind) {
