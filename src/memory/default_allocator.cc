@@ -58,8 +58,10 @@ std::shared_ptr<Allocator> make_arena(Device device, std::string_view option) {
 std::shared_ptr<Allocator> make_pool(Device device, std::string_view option) {
   PoolOptions options;
   if (option.empty() || option.find('=') != std::string_view::npos) {
-    const TextOption known[] = {
-        {"limit", &options.limit_bytes}, {.name = "decay", .time = &options.decay}, {.name = "ratio", .number = &options.target_ratio}};
+    const TextOption known[] = {{"limit", &options.limit_bytes},
+                                {.name = "decay", .time = &options.decay},
+                                {.name = "ratio", .number = &options.target_ratio},
+                                {.name = "waits", .count = &options.region_waits}};
     read_options("pool", option, known, "pool:limit=8GiB,decay=5s");
   } else if (!text::parse_bytes(option, options.limit_bytes) || options.limit_bytes == 0) {
     throw_bad_option("pool", option, "write its limit, as in pool:8GiB, or options, as in pool:limit=8GiB,decay=5s");

@@ -33,9 +33,12 @@ void read_options(std::string_view strategy, std::string_view text, std::span<co
     const std::string_view value = equals == std::string_view::npos ? std::string_view() : option.substr(equals + 1);
     if (found->time != nullptr) {
       if (!text::parse_duration(value, *found->time)) refuse(option, "its value is not a time such as 500ms, 5s, 2min, 0 or never");
-    } else if (found->number != nullptr) {
-      const auto [rest, error] = std::from_chars(value.data(), value.data() + value.size(), *found->number, std::chars_format::fixed);
-      if (error != std::errc() || rest != value.data() + value.size()) refuse(option, "its value is not a number such as 1.05");
+    } else if (found->number != nullptr || found->count != nullptr) {
+      const char* const end = value.data() + value.size();
+      const auto [rest, error] = found->number != nullptr ? std::from_chars(value.data(), end, *found->number, std::chars_format::fixed)
+                                                          : std::from_chars(value.data(), end, *found->count);
+      if (error != std::errc() || rest != end)
+        refuse(option, text::join("its value is not a number such as ", found->number != nullptr ? "1.05" : "16"));
     } else {
       std::uint64_t bytes = 0;
       if (!text::parse_bytes(value, bytes)) refuse(option, "its value is not a byte count");

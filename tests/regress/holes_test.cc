@@ -65,14 +65,18 @@ TEST(RegressHoles, AreMovedBeforeARequestIsRefused) {
   struct Case {
     Device device;
     std::size_t unit;
+    std::uint32_t region_waits = PoolOptions::kNoRegions;  // 0: also what is free in regions
   };
-  const Case cases[] = {{Device("cpu"), static_cast<std::size_t>(os::page_bytes())},
-                        {make_sim({.capacity_bytes = 1_GiB, .page_bytes = 4_KiB, .background = false}), 4_KiB},
-                        {make_sim({.capacity_bytes = 1_GiB, .page_bytes = 64_KiB, .background = false}), 64_KiB},
-                        {make_sim({.capacity_bytes = 1_GiB, .page_bytes = 64_KiB, .piece_bytes = 256_KiB, .background = false}), 64_KiB}};
+  const auto page = static_cast<std::size_t>(os::page_bytes());
+  const Device in_pages = make_sim({.capacity_bytes = 1_GiB, .page_bytes = 64_KiB, .background = false});
+  const Device in_pieces = make_sim({.capacity_bytes = 1_GiB, .page_bytes = 64_KiB, .piece_bytes = 256_KiB, .background = false});
+  const Case cases[] = {{Device("cpu"), page},    {make_sim({.capacity_bytes = 1_GiB, .page_bytes = 4_KiB, .background = false}), 4_KiB},
+                        {in_pages, 64_KiB},       {in_pieces, 64_KiB},
+                        {Device("cpu"), page, 0}, {in_pages, 64_KiB, 0},
+                        {in_pieces, 64_KiB, 0}};
   constexpr std::size_t kLimit = 256_MiB;
   for (const Case& one : cases) {
-    const auto memory = pool(one.device, {.limit_bytes = kLimit});
+    const auto memory = pool(one.device, {.limit_bytes = kLimit, .region_waits = one.region_waits});
     Random random(seed());
     std::vector<Block> left;
     std::vector<Block> blocks;

@@ -131,8 +131,8 @@ int check_child(Allocator& memory, Allocator& branch) {
 
 // `work(memory, branch, workers)` starts threads that use a pool, and a private pool of it.
 template <class Work>
-void fork_during(const char* what, std::uint64_t forks, Work work) {
-  const auto memory = pool("cpu", {.limit_bytes = kForkLimit});
+void fork_during(const char* what, std::uint64_t forks, Work work, std::uint32_t region_waits = PoolOptions::kNoRegions) {
+  const auto memory = pool("cpu", {.limit_bytes = kForkLimit, .region_waits = region_waits});
   const auto branch = private_pool(memory);
   {
     Workers workers;
@@ -203,6 +203,19 @@ TEST(RegressFork, TheChildsPoolIsWhole) {
       if (round % 4 == 0) memory->trim(0);
     });
   });
+  fork_during(
+      "blocks of regions, which are dissolved at times", forks,
+      [&](auto& memory, auto&, Workers& workers) {
+        const auto hands = std::make_shared<std::array<Hand, 16>>();
+        for (std::uint64_t i = 0; i < 3; ++i) {
+          workers.add([&, hands, i](std::uint64_t round) {
+            if (const auto block = memory->try_allocate({.bytes = 140'000 + round * 7919 % 800'000}))
+              (*hands)[(round * 5 + i) % 16].give(*memory, *block);
+            if (round % 64 == 0) memory->trim(0);
+          });
+        }
+      },
+      0);
   fork_during("pools that open", forks, [&](auto&, auto&, Workers& workers) {
     for (int i = 0; i < 2; ++i) {
       workers.add([&](std::uint64_t round) {

@@ -64,6 +64,10 @@ BlockRef BlockTable::take(std::uint32_t blocks) noexcept {
 
 void BlockTable::give_back(BlockRef any) noexcept {
   BlockGroup& group = any.group();
+  if (const std::uint32_t left = group.number.load(); group.block_bytes.load() != 0 && (left & BlockGroup::kShared) != 0) {
+    group.number.store(left - 1);
+    if (left - 1 != BlockGroup::kShared) return;
+  }
   const std::size_t offset = reinterpret_cast<std::uintptr_t>(&group) - begin_;
   const auto number = static_cast<std::uint32_t>(offset / kChunkBytes);
   Chunk& chunk = chunks_[number];

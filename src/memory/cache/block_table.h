@@ -56,11 +56,11 @@ struct BlockEntry {
   bool has_extra_uses() const noexcept { return (state.load() & kExtraUses) != 0; }
   bool is_sent_home() const noexcept { return (state.load() & kSentHome) != 0; }
 
-  // A label. Of the allocator's id, 23 bits are kept: two allocators are confused only if eight million were
-  // created between them.
-  static constexpr unsigned kTagShift = 18;
-  static constexpr unsigned kClassShift = 34;
-  static constexpr unsigned kIdShift = 41;
+  // A label. Of the allocator's id, 20 bits are kept: two allocators are confused only if a million were created
+  // between them.
+  static constexpr unsigned kTagShift = 21;
+  static constexpr unsigned kClassShift = 37;
+  static constexpr unsigned kIdShift = 44;
   static constexpr std::uint64_t kTagMask = std::uint64_t{0xffff} << kTagShift;
   static std::uint64_t make_label(std::uint64_t allocator_id, Tag tag) noexcept {
     return allocator_id << kIdShift | std::uint64_t{tag.id()} << kTagShift;
@@ -84,15 +84,27 @@ struct BlockEntry {
   void* data_in_bin() const noexcept { return reinterpret_cast<void*>(label.load()); }
 };
 
-// What the blocks of a slab have in common. A large block is a group of its own.
+// How a block lies in its pool.
+enum class BlockKind : std::uint8_t {
+  small,   // one of a slab's
+  medium,  // one of a region's (pool/regions.h)
+  large,   // it has an extent of its own
+};
+
+// What the blocks of a slab, or of a region, have in common. A large block is a group of its own, unless it was
+// one of a region's: then others are in its group.
 struct BlockGroup {
   // Where its blocks are: the address of the first, less the size of one; kGroup; and above that the order, so
   // that a reference with another order gives another address. 0: the group is not in use.
   Relaxed<std::uint64_t> where;
-  Relaxed<std::uint32_t> block_bytes;  // of each; 0: a large one
-  Relaxed<std::uint32_t> number;       // of the slab or the extent; in a free group, of the next free group
+  Relaxed<std::uint32_t> block_bytes;  // of each, of a cell in a region; 0: a large one
+  // Of the slab or the extent; in a free group, of the next free group. With a mark, of the region, or how many
+  // large blocks it has left.
+  Relaxed<std::uint32_t> number;
 
   static constexpr unsigned kOrderShift = 60;
+  static constexpr std::uint32_t kRegion = std::uint32_t{1} << 31;
+  static constexpr std::uint32_t kShared = std::uint32_t{1} << 30;
 };
 static_assert(sizeof(BlockEntry) == 16 && sizeof(BlockGroup) == sizeof(BlockEntry));
 static_assert(kSmallLimit < 1ULL << BlockEntry::kTagShift);
@@ -111,7 +123,18 @@ class BlockRef {
   BlockGroup& group() const noexcept { return *reinterpret_cast<BlockGroup*>(bits_ & group_mask()); }
   // The number of its block in the slab, from 0.
   std::uint32_t index() const noexcept { return position() - 1; }
-  bool is_large() const noexcept { return group().block_bytes.load() == 0; }
+  BlockKind kind() const noexcept {
+    const std::uint32_t number = group().number.load();
+    if (group().block_bytes.load() == 0 || (number & BlockGroup::kShared) != 0) return BlockKind::large;
+    return (number & BlockGroup::kRegion) != 0 ? BlockKind::medium : BlockKind::small;
+  }
+  bool is_large() const noexcept { return kind() == BlockKind::large; }
+  // Of a large block: the number of its extent. In a group that it shares, the label of the next entry has it,
+  // which is no block's: each of them was longer than a cell.
+  std::uint32_t extent_number() const noexcept {
+    return group().block_bytes.load() == 0 ? group().number.load() : static_cast<std::uint32_t>(later(1)->label.load());
+  }
+  void set_extent_number(std::uint32_t number) const noexcept { later(1)->label.store(number); }  // in a group that it shares
   // The block itself.
   void* data() const noexcept { return reinterpret_cast<void*>(where() & (BlockEntry::kGroup - 1)); }
   // 0 if the block is at that address, for a reference that is not trusted: no part of it may be wrong.
@@ -178,7 +201,8 @@ class BlockTable {
   // A group for so many blocks, of which none is live: the first of them. Null when there is no memory, or the
   // table is full.
   BlockRef take(std::uint32_t blocks) noexcept;
-  // REQUIRES: none of the group's blocks is live.
+  // Of a group that large blocks share, one, and with the last the group. REQUIRES: none of the group's other
+  // blocks is live.
   void give_back(BlockRef any) noexcept;
   // Returns the memory of free chunks to the system, of so many at most.
   void trim(std::size_t most) noexcept;

@@ -21,11 +21,6 @@ constexpr std::size_t kKeptShare = 32;           // or 1 / kKeptShare of what is
 
 CacheSet::CacheSet(PoolCore& core, StreamBook& book, Allocator& pool) noexcept : core_(core), book_(book), pool_(pool) {}
 
-CacheSet::~CacheSet() {
-  for_each([](ThreadCache& cache) { delete &cache; });
-  for (const std::atomic<Chunk*>& chunk : chunks_) delete chunk.load();
-}
-
 // ---- threads and their caches
 
 ThreadCache* CacheSet::find_own(std::uint32_t number) const noexcept {
@@ -53,20 +48,8 @@ ThreadCache* CacheSet::add(std::uint32_t stream, std::uint64_t stream_id) noexce
 }
 
 ThreadCache* CacheSet::make() noexcept {
-  const std::uint32_t number = count() + 1;
-  if (number > kMostCaches) return nullptr;
-  std::atomic<Chunk*>& chunk = chunks_[number / kPerChunk];
-  if (chunk.load(std::memory_order_relaxed) == nullptr) {
-    auto* const made = new (std::nothrow) Chunk{};
-    if (made == nullptr) return nullptr;
-    chunk.store(made, std::memory_order_release);  // for readers without the mutex, as below
-  }
   const PoolFacts facts{core_.entries.range(), core_.small_limit, core_.alignment, core_.poisons()};
-  auto* const cache = new (std::nothrow) ThreadCache(facts, number);
-  if (cache == nullptr) return nullptr;
-  (*chunk.load(std::memory_order_relaxed))[number % kPerChunk].store(cache, std::memory_order_release);
-  count_.store(number, std::memory_order_relaxed);  // as for count()
-  return cache;
+  return caches_.add([&](std::uint32_t number) { return new (std::nothrow) ThreadCache(facts, number); });
 }
 
 // If the stream that it had is gone: live blocks that it handed out return to it when freed; no pending work
@@ -111,6 +94,17 @@ void CacheSet::retire_stream(std::uint32_t stream) noexcept {
     if (cache.thread.load() == 0) cache.next_idle = std::exchange(idle_retired_, cache.number);
   });
   if (stream < idle_.size()) idle_[stream] = 0;  // all of them are in the other list now
+}
+
+// ---- entries
+
+BlockVerdict CacheSet::judge(BlockRef entry, const Block& block) const noexcept {
+  const std::uint64_t state = entry->state.load();
+  if (state == 0 || (state & ~(BlockEntry::kSentHome | BlockEntry::kExtraUses)) != block.serial)
+    return was_issued(block.serial) ? BlockVerdict::double_free : BlockVerdict::foreign;
+  if (entry.differs_from(block.data) != 0 || !entry->is_of(block.allocator_id)) return BlockVerdict::foreign;
+  if ((state & BlockEntry::kSentHome) != 0) return BlockVerdict::double_free;
+  return entry->small_bytes() == block.bytes ? BlockVerdict::ok : BlockVerdict::size_mismatch;
 }
 
 // ---- gates
@@ -228,7 +222,7 @@ void CacheSet::end_keeping(ThreadCache& cache) noexcept {
   const BlockRef block = cache.kept;
   if (!block) return;
   cache.kept = {};
-  PoolExtent* const extent = core_.space.extent(block.group().number.load());
+  PoolExtent* const extent = core_.extent_of(block);
   extent->keeper = 0;
   kept_bytes_ -= extent->bytes;
   if (!block->is_live()) book_.release(block);
@@ -278,7 +272,7 @@ std::string CacheSet::audit() const {
   for (std::uint32_t i = 1; i <= count(); ++i) {
     const ThreadCache& cache = (*this)[i];
     if (std::string wrong = audit(cache); !wrong.empty()) return wrong;
-    if (cache.kept) kept += core_.space.extent(cache.kept.group().number.load())->bytes;
+    if (cache.kept) kept += core_.extent_of(cache.kept)->bytes;
   }
   return kept == kept_bytes_ ? "" : "pool: kept bytes are not the sum of the blocks that threads keep";
 }
@@ -295,7 +289,7 @@ std::string CacheSet::audit(const ThreadCache& cache) const {
     }
   }
   if (const BlockRef kept = cache.kept) {
-    const PoolExtent* const extent = kept.is_large() ? core_.space.extent(kept.group().number.load()) : nullptr;
+    const PoolExtent* const extent = kept.is_large() ? core_.extent_of(kept) : nullptr;
     if (extent == nullptr || extent->keeper != cache.number || extent->requested != cache.kept_request)
       return "pool: a cache keeps a block that is not its own";
   }

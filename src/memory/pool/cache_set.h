@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -14,6 +13,7 @@
 #include "memory/cache/thread_cache.h"
 #include "memory/pool/pool_core.h"
 #include "memory/pool/stream_book.h"
+#include "memory/published_list.h"
 #include "os/process/fork.h"
 
 // The thread caches of a pool, by number: small blocks, and in each cache at most one large block. A cache
@@ -25,7 +25,6 @@ class CacheSet final : public CacheOwner, private os::ForkListener {
  public:
   // `pool` is the allocator that keeps this alive.
   CacheSet(PoolCore& core, StreamBook& book, Allocator& pool) noexcept;
-  ~CacheSet();
   using os::ForkListener::listen;          // when the pool is complete
   using os::ForkListener::stop_listening;  // first of all when the pool is destroyed
 
@@ -38,15 +37,14 @@ class CacheSet final : public CacheOwner, private os::ForkListener {
   // The calling thread's cache of that number, else nullptr. It becomes the thread's front cache.
   ThreadCache* find_own(std::uint32_t number) const noexcept;
   // REQUIRES: a live block, or one that was, has this number as its owner.
-  ThreadCache& operator[](std::uint32_t number) const noexcept {
-    // acquire, both: the cache is complete.
-    const Chunk* const chunk = chunks_[number / kPerChunk].load(std::memory_order_acquire);
-    return *(*chunk)[number % kPerChunk].load(std::memory_order_acquire);
-  }
-  // relaxed: the pointers to the caches have an order of their own.
-  std::uint32_t count() const noexcept { return count_.load(std::memory_order_relaxed); }
+  ThreadCache& operator[](std::uint32_t number) const noexcept { return caches_[number]; }
+  std::uint32_t count() const noexcept { return caches_.count(); }
   // Whether a cache, or the pool itself, has ever handed out a block with such a serial.
   bool was_issued(std::uint64_t serial) const noexcept { return serial != 0 && BlockEntry::owner_of(serial) <= count(); }
+
+  // Whether an entry, of a small or a medium block, is that of a live block. REQUIRES: the caller owns the entry, or
+  // takes the answer as a guess.
+  BlockVerdict judge(BlockRef entry, const Block& block) const noexcept;
 
   // Enters a cache that is the calling thread's. False: its stream is gone, and the gate stays shut.
   [[nodiscard]] bool enter(ThreadCache& cache) const noexcept;
@@ -116,8 +114,6 @@ class CacheSet final : public CacheOwner, private os::ForkListener {
 
  private:
   static constexpr std::uint32_t kMostCaches = (1U << BlockEntry::kOwnerBits) - 1;
-  static constexpr std::uint32_t kPerChunk = 512;
-  using Chunk = std::array<std::atomic<ThreadCache*>, kPerChunk>;
 
   // A cache for the calling thread: one that has no thread any more, or a new one; nullptr when there can be
   // none.
@@ -141,12 +137,11 @@ class CacheSet final : public CacheOwner, private os::ForkListener {
   PoolCore& core_;
   StreamBook& book_;
   Allocator& pool_;
-  std::array<std::atomic<Chunk*>, kMostCaches / kPerChunk + 1> chunks_{};  // by number; none is removed while the pool lives
-  std::atomic<std::uint32_t> count_{0};                                    // those with the numbers 1 to count_ are there
-  std::vector<std::uint32_t> idle_;                                        // by stream: the first cache without a thread, 0: none
-  std::uint32_t idle_retired_ = 0;                                         // the same of those whose stream is gone
-  std::atomic<std::uint32_t> late_double_frees_{0};                        // found when an inbox was read, not yet reported
-  std::size_t kept_bytes_ = 0;                                             // of large blocks that stay with their threads
+  PublishedList<ThreadCache, kMostCaches> caches_;
+  std::vector<std::uint32_t> idle_;                  // by stream: the first cache without a thread, 0: none
+  std::uint32_t idle_retired_ = 0;                   // the same of those whose stream is gone
+  std::atomic<std::uint32_t> late_double_frees_{0};  // found when an inbox was read, not yet reported
+  std::size_t kept_bytes_ = 0;                       // of large blocks that stay with their threads
 };
 
 template <class Ready>

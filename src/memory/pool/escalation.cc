@@ -19,12 +19,11 @@ bool Escalation::escalate(Status& done) noexcept {
       if (!supply.is_held()) supply.book_.settle(Wait::no);
       return try_device(done);
     case Tried::held:  // what threads keep is cached memory too, and the device is not asked for it
-      supply.caches_.flush_all();
+      supply.empty_caches();
       return try_next(Tried::everything, Effort::cached_only);
     case Tried::usual:
       if (done.failure().code != ErrorCode::out_of_memory) return false;
-      supply.caches_.flush_all();
-      supply.book_.settle(Wait::no);
+      supply.gather(Wait::no);
       return try_next(Tried::all_pages, Effort::all_pages);
     case Tried::all_pages:
       if (may_go_on(done) && supply.book_.any_pending()) {

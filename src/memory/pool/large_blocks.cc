@@ -84,7 +84,7 @@ Status LargeBlocks::obtain(const Request& request, Block& block) noexcept {
   if (t_turns.allocate(core_.id, request.bytes)) (void)supply_.cache_for(request.stream);
   // Even the shortest large blocks begin in a grain of their own, by which they are found.
   const auto rounded = try_align_up(request.bytes, request.bytes < kSlabGrain ? kSlabGrain : Space::kGrain);
-  const os::Lock lock(core_.mutex);
+  const os::Lock lock(core_.mutex, core_.waits);
   take_in(caches_.front(), Kept::ends);
   if (!rounded) return core_.usage.refused(kTooLarge);
   const Result<PoolExtent*> extent = take(request, *rounded);
@@ -146,7 +146,7 @@ BlockVerdict LargeBlocks::free(BlockRef entry, const Block& block, When when) no
   if (when == When::later && free_kept(entry, block)) return BlockVerdict::ok;
   const bool in_turn = t_turns.free(core_.id, block.bytes);
   ThreadCache* const own = caches_.front();
-  const os::Lock lock(core_.mutex);
+  const os::Lock lock(core_.mutex, core_.waits);
   take_in(own, when == When::now ? Kept::ends : Kept::stays);  // with `now`, as it may be in the same pages
   if (const BlockVerdict verdict = recall(entry, block); verdict != BlockVerdict::ok) return verdict;
   entry->state.store(0);

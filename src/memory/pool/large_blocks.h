@@ -42,7 +42,7 @@ class LargeBlocks {
   enum class Kept : bool { stays, ends };
   void take_in(ThreadCache* own, Kept kept) noexcept;
   BlockVerdict recall(BlockRef entry, const Block& block) noexcept;
-  PoolExtent& extent_of(BlockRef entry) const noexcept { return *core_.space.extent(entry.group().number.load()); }
+  PoolExtent& extent_of(BlockRef entry) const noexcept { return *core_.extent_of(entry); }
 
   PoolCore& core_;
   StreamBook& book_;

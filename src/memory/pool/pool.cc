@@ -27,7 +27,10 @@ PoolCore::Setup setup_of(Backend& backend, const PoolOptions& options) {
 
 PoolCore::Setup setup_of(Supply& parent, Budget& below, const PrivatePoolOptions& options) noexcept {
   const PoolCore& core = parent.core();
-  return {.options = {.limit_bytes = options.limit_bytes, .decay = options.decay, .target_ratio = core.target_ratio},
+  return {.options = {.limit_bytes = options.limit_bytes,
+                      .decay = options.decay,
+                      .target_ratio = core.target_ratio,
+                      .region_waits = core.region_waits},
           .page_bytes = core.page_bytes,
           .below = &below,
           .lender = &parent,
@@ -46,19 +49,30 @@ Pool::Pool(Backend& device_backend, const PoolCore::Setup& setup, std::shared_pt
       core_(device_backend, id(), setup),
       book_(core_),
       caches_(core_, book_, *this),
-      supply_(core_, book_, caches_, std::move(parent)),
+      regions_(core_, book_, caches_),
+      supply_(core_, book_, caches_, regions_, std::move(parent)),
       small_(core_, book_, caches_, supply_),
+      medium_(core_, book_, regions_, supply_),
       large_(core_, book_, caches_, supply_) {
   caches_.listen();
+  regions_.listen();
 }
 
 // Buffers keep their allocator alive, so live blocks here were leaked by a user of bare blocks. Their memory
 // stays: it may still be used.
 Pool::~Pool() {
   const bool usable = !core_.is_inherited() && backend().is_alive();
-  caches_.stop_listening();  // before the mutex: a fork holds the list while it waits for the mutexes
+  regions_.stop_listening();
+  caches_.stop_listening();  // both before the mutex: a fork holds the list while it waits for the mutexes
   const os::Lock lock(core_.mutex);
-  if (usable) caches_.flush_unused();
+  if (usable) {
+    caches_.flush_unused();
+    regions_.dissolve_all();
+  }
+  {
+    const Regions::Quiet quiet(regions_);
+    regions_.take_shares();
+  }
   if (usable && core_.usage.counts().live() + caches_.counts().live() == 0) supply_.close();
   // That memory no longer belongs to this process.
   if (!usable) core_.budget.give_up(core_.space.figures().committed);
@@ -82,6 +96,8 @@ Status Pool::obtain(const Request& request, Block& block) noexcept {
   }
   if (request.bytes <= core_.small_limit) {
     if (const std::optional<Status> done = small_.obtain(request, block)) return *done;
+  } else if (medium_.obtain(request, block)) {
+    return {};
   }
   return large_.obtain(request, block);
 }
@@ -95,7 +111,12 @@ BlockVerdict Pool::give_back(const Block& given, When when, Block* known) noexce
   if (!entry) return BlockVerdict::foreign;
   caches_.report_late_double_frees();
   if (known != nullptr) describe(*known, block, entry);
-  return entry.is_large() ? large_.free(entry, block, when) : small_.free(entry, block, when);
+  const BlockKind kind = entry.kind();
+  if (kind == BlockKind::small) return small_.free(entry, block, when);
+  if (kind == BlockKind::medium) {
+    if (const std::optional<BlockVerdict> verdict = medium_.free(entry, block, when)) return *verdict;
+  }
+  return large_.free(entry, block, when);
 }
 
 void Pool::describe(Block& known, const Block& block, BlockRef entry) const noexcept {
@@ -109,7 +130,9 @@ void Pool::describe(Block& known, const Block& block, BlockRef entry) const noex
 bool Pool::grow(Block& block, std::size_t bytes) noexcept {
   const BlockRef entry = core_.entries.range().find(block.cookie);
   if (!entry || core_.is_inherited()) return false;
-  return entry.is_large() ? large_.grow(entry, block, bytes) : small_.grow(entry, block, bytes);
+  const BlockKind kind = entry.kind();
+  if (kind == BlockKind::small) return small_.grow(entry, block, bytes);
+  return kind == BlockKind::medium ? regions_.grow(entry, block, bytes) : large_.grow(entry, block, bytes);
 }
 
 Result<BlockVerdict> Pool::note_use(const Block& given, StreamRef stream) noexcept {
@@ -119,7 +142,10 @@ Result<BlockVerdict> Pool::note_use(const Block& given, StreamRef stream) noexce
   const os::Lock lock(core_.mutex);
   const Result<std::uint32_t> number = core_.is_inherited() ? Result<std::uint32_t>(0U) : supply_.ready(stream);
   if (!number) return number.failure();
-  return entry.is_large() ? large_.note_use(entry, block, stream, *number) : small_.note_use(entry, block, stream, *number);
+  if (entry.kind() == BlockKind::small) return small_.note_use(entry, block, stream, *number);
+  regions_.dissolve(entry);
+  if (entry.kind() == BlockKind::medium) return StreamBook::kNoHeap;
+  return large_.note_use(entry, block, stream, *number);
 }
 
 void Pool::reserve(std::size_t bytes) {

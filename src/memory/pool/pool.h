@@ -10,7 +10,9 @@
 #include "berth/memory/pool.h"
 #include "memory/pool/cache_set.h"
 #include "memory/pool/large_blocks.h"
+#include "memory/pool/medium_blocks.h"
 #include "memory/pool/pool_core.h"
+#include "memory/pool/regions.h"
 #include "memory/pool/small_blocks.h"
 #include "memory/pool/stream_book.h"
 #include "memory/pool/supply.h"
@@ -52,13 +54,15 @@ class Pool final : public Allocator {
  private:
   Pool(Backend& backend, const PoolCore::Setup& setup, std::shared_ptr<Supply> parent);
   void describe(Block& known, const Block& block, BlockRef entry) const noexcept;
-  Stats stats_now() const noexcept;  // with the mutex. REQUIRES: the gates are shut
+  Stats stats_now() const noexcept;  // with the mutex. REQUIRES: the gates are shut, the regions quiet
 
   PoolCore core_;
   StreamBook book_;
   CacheSet caches_;
+  Regions regions_;
   Supply supply_;
   SmallBlocks small_;
+  MediumBlocks medium_;
   LargeBlocks large_;
 };
 

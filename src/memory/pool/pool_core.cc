@@ -55,6 +55,7 @@ PoolCore::PoolCore(Backend& pool_backend, std::uint64_t pool_id, const Setup& se
       page_bytes(setup.page_bytes),
       decay_period(setup.options.decay),
       target_ratio(setup.options.target_ratio),
+      region_waits(setup.options.region_waits),
       fixed_pages(setup.fixed_pages),
       budget(setup.lender != nullptr ? kOverPrivateLimit : kOverLimit, setup.options.limit_bytes, setup.below),
       decay(setup.options.decay, most_decay(backend, setup.options.decay)),
@@ -83,7 +84,7 @@ BlockRef PoolCore::find_at(std::size_t offset) noexcept {
       const BlockRef first = e->slab != 0 ? slabs.look(e->slab).first : BlockRef(e->cookie);
       if (!first) continue;
       if (offset >= e->begin && offset < e->end()) found = BlockMap::find(first, base() + offset);
-      const std::size_t bytes = e->slab != 0 ? e->bytes : 1;
+      const std::size_t bytes = first.is_large() ? 1 : e->bytes;
       if (made.is_kept() && !made.reserve(e->begin, bytes)) made = {};
       made.set(e->begin, bytes, first);
     }

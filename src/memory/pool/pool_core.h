@@ -28,8 +28,10 @@
 //
 //     Pool            the allocator: routes each request, reports
 //     SmallBlocks     blocks of slabs, by way of the thread caches  |  LargeBlocks   blocks with an extent of their own
+//     MediumBlocks    blocks of regions, where threads would wait
 //     Escalation      what is tried for a request, with growing effort  |  PoolWalk   the list of blocks of a snapshot
 //     Supply          decay, trim, holds, and the pools that share pages
+//     Regions         what threads allocate from without the mutex
 //     CacheSet        what threads keep
 //     StreamBook      which streams may still use freed memory
 //     PoolCore        Space (extents, pages), Slabs, BlockTable, BlockMap, counts
@@ -59,15 +61,16 @@ struct PoolCore {
   // The entry of a block that came from outside, or null. A block made by block_at, of which only the
   // address is known, gets its serial. Without the mutex.
   BlockRef find(Block& block) noexcept;
+  // REQUIRES: a large block. With the mutex.
+  PoolExtent* extent_of(BlockRef block) const noexcept { return space.extent(block.extent_number()); }
   // `visit(block, bytes)` for each live block of the next part of the table, from `at` on (0). False after the
   // last: a pool of many million blocks is visited in steps, between which others have the mutex. With the
   // mutex.
   template <class Visit>
   bool visit_live(std::size_t& at, Visit visit) const {
     constexpr std::size_t kStep = 4;  // chunks of some thousand entries: some tenths of a millisecond
-    return entries.visit_live(at, kStep, [&](BlockRef block) {
-      visit(block, block.is_large() ? space.extent(block.group().number.load())->requested : block->small_bytes());
-    });
+    return entries.visit_live(at, kStep,
+                              [&](BlockRef block) { visit(block, block.is_large() ? extent_of(block)->requested : block->small_bytes()); });
   }
   // What all tables take, on the host: of blocks, slabs and extents.
   std::size_t table_bytes() const noexcept { return entries.bytes() + blocks.bytes() + slabs.table_bytes() + space.table_bytes(); }
@@ -86,11 +89,13 @@ struct PoolCore {
   const std::size_t page_bytes;
   const std::chrono::milliseconds decay_period;
   const double target_ratio;
+  const std::uint32_t region_waits;
   const bool fixed_pages;
   Budget budget;
   BlockTable entries;
 
   mutable os::Mutex mutex;
+  Relaxed<std::uint32_t> waits;  // of requests for large memory, and frees, that found the mutex locked
   Decay decay;
   Space space;
   BlockMap blocks;

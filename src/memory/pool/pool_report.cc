@@ -13,11 +13,13 @@ namespace berth::internal::memory {
 Stats Pool::stats() const {
   const os::Lock lock(core_.mutex);
   const CacheSet::Shut shut(caches_);
+  const Regions::Quiet quiet(regions_);
   return stats_now();
 }
 
 Stats Pool::stats_now() const noexcept {
   caches_.take_bytes();
+  regions_.take_shares();
   const CacheSet::SentHome sent = caches_.sent_home();
   const PoolUsage& usage = core_.usage;
   const BlockCounts cached = caches_.counts();
@@ -28,7 +30,7 @@ Stats Pool::stats_now() const noexcept {
   return {.in_use_bytes = in_use,
           .cached_bytes = figures.committed - in_use,
           .committed_bytes = figures.committed,
-          .peak_in_use_bytes = usage.peak(),
+          .peak_in_use_bytes = std::min(usage.peak(), figures.peak_committed),  // threads count apart from one another
           .peak_committed_bytes = figures.peak_committed,
           .table_bytes = core_.table_bytes(),
           .live_blocks = allocations - frees,
@@ -62,6 +64,7 @@ std::vector<Holder> Pool::holders() const {
   for (std::size_t at = 0; more;) {
     const os::Lock lock(core_.mutex);
     const CacheSet::Shut shut(caches_);
+    const Regions::Quiet quiet(regions_);
     more = core_.visit_live(at, [&](BlockRef block, std::size_t bytes) {
       if (!block->is_sent_home()) totals.add(block->tag(), bytes);
     });
@@ -69,11 +72,12 @@ std::vector<Holder> Pool::holders() const {
   return totals.most_first();
 }
 
-void Pool::list_blocks(Snapshot& snapshot) const { walk_blocks(core_, book_, snapshot); }
+void Pool::list_blocks(Snapshot& snapshot) const { walk_blocks(core_, book_, regions_, snapshot); }
 
 void Pool::explain(const Failure& failure, OutOfMemoryReport& report) const {
   const os::Lock lock(core_.mutex);
   const CacheSet::Shut shut(caches_);
+  const Regions::Quiet quiet(regions_);
   const Stats now = stats_now();
   report.in_use_bytes = now.in_use_bytes;
   report.cached_bytes = now.cached_bytes;
@@ -107,14 +111,17 @@ std::string Pool::audit() const {
   const os::Lock lock(core_.mutex);
   if (!core_.is_open()) return {};
   const CacheSet::Shut shut(caches_);
+  const Regions::Quiet quiet(regions_);
   if (core_.budget.used() > core_.budget.limit()) return "pool: the limit is exceeded";
   if (std::string wrong = core_.space.audit(); !wrong.empty()) return wrong;
   if (std::string wrong = core_.slabs.audit(); !wrong.empty()) return wrong;
   if (std::string wrong = core_.entries.audit(); !wrong.empty()) return wrong;
   if (std::string wrong = caches_.audit(); !wrong.empty()) return wrong;
+  if (std::string wrong = regions_.audit(); !wrong.empty()) return wrong;
   if (std::string wrong = book_.audit(); !wrong.empty()) return wrong;
   // As the owners count: blocks in inboxes are still live, because other threads may keep sending more.
   caches_.take_bytes();
+  regions_.take_shares();
   std::size_t bytes = 0;
   std::uint64_t blocks = 0;
   const auto count = [&](BlockRef, std::size_t live) {

@@ -14,8 +14,9 @@ namespace {
 // changes behind it are not reported, and changes ahead of it are. So every address is reported at most once.
 class PoolWalk {
  public:
-  PoolWalk(const PoolCore& core, const StreamBook& book, Snapshot& snapshot) : core_(core), book_(book), snapshot_(snapshot) {
-    pieces_.reserve(kMostExtents);
+  PoolWalk(const PoolCore& core, const StreamBook& book, const Regions& regions, Snapshot& snapshot)
+      : core_(core), book_(book), regions_(regions), snapshot_(snapshot) {
+    pieces_.reserve(kMostExtents + 2 * Regions::kMostBlocks);
     smalls_.reserve(kMostEntries);
     // Reserved at once: lists that grow are copied, and page faults dominate the time of a snapshot.
     const std::size_t expected = snapshot.stats.live_blocks + snapshot.stats.live_blocks / 16 + kMostEntries;
@@ -81,7 +82,7 @@ class PoolWalk {
     smalls_.clear();
     const os::Lock lock(core_.mutex);
     const PoolExtent* extent = extent_at(core_.space.part(part));
-    for (std::size_t n = 0; extent != nullptr && n < kMostExtents && smalls_.size() < kMostEntries; ++n) {
+    for (std::size_t n = 0; extent != nullptr && pieces_.size() < kMostExtents && n < kMostExtents && smalls_.size() < kMostEntries; ++n) {
       next_ = std::max(next_, extent->begin);
       bookmark_ = extent->index;
       copy(*extent);
@@ -107,6 +108,7 @@ class PoolWalk {
     Piece piece{.begin = next_, .end = extent.end()};
     if (extent.state == ExtentState::live && extent.slab != 0) return copy_slab(extent);
     next_ = extent.end();
+    if (extent.state == ExtentState::live && extent.begin == piece.begin && copy_region(extent)) return;
     if (extent.state == ExtentState::bare || (extent.state == ExtentState::transit && !extent.has_memory)) return;
     if (extent.state == ExtentState::echo) return;
     // A block that is not handed out yet, that a thread keeps (large_blocks.h), or that was allocated since the
@@ -125,6 +127,26 @@ class PoolWalk {
       piece.stream_id = book_.id_of(extent.stream);
     }
     pieces_.push_back(piece);
+  }
+
+  // All of it in one hop, for which there is room. False when the extent is no region.
+  bool copy_region(const PoolExtent& extent) BERTH_REQUIRES(core_.mutex) {
+    std::size_t told = extent.begin;
+    const auto add_free_up_to = [&](std::size_t end) {
+      if (told < end) pieces_.push_back({.kind = Piece::Kind::free, .free = FreeKind::slab, .begin = told, .end = end});
+    };
+    const bool is_region = regions_.visit_blocks(extent, [&](std::size_t begin, std::size_t bytes, BlockRef block) {
+      add_free_up_to(begin);
+      told = begin + bytes;
+      pieces_.push_back({.kind = Piece::Kind::large,
+                         .begin = begin,
+                         .end = told,
+                         .requested = block->small_bytes(),
+                         .tag = block->tag().id(),
+                         .live = true});
+    });
+    if (is_region) add_free_up_to(extent.end());
+    return is_region;
   }
 
   void copy_slab(const PoolExtent& extent) BERTH_REQUIRES(core_.mutex) {
@@ -205,6 +227,7 @@ class PoolWalk {
 
   const PoolCore& core_;
   const StreamBook& book_;
+  const Regions& regions_;
   Snapshot& snapshot_;
   std::vector<std::uint64_t> waiting_;  // cookies of blocks that were freed and wait for streams, in order
   std::vector<Piece> pieces_;
@@ -215,6 +238,8 @@ class PoolWalk {
 
 }  // namespace
 
-void walk_blocks(const PoolCore& core, const StreamBook& book, Snapshot& snapshot) { PoolWalk(core, book, snapshot).run(); }
+void walk_blocks(const PoolCore& core, const StreamBook& book, const Regions& regions, Snapshot& snapshot) {
+  PoolWalk(core, book, regions, snapshot).run();
+}
 
 }  // namespace berth::internal::memory

@@ -202,20 +202,10 @@ void SmallBlocks::return_spill(const Spill& spill) noexcept {
 
 // ---- frees
 
-// REQUIRES: the caller owns the entry, or takes the answer as a guess.
-BlockVerdict SmallBlocks::judge(BlockRef entry, const Block& block) const noexcept {
-  const std::uint64_t state = entry->state.load();
-  if (state == 0 || (state & ~(BlockEntry::kSentHome | BlockEntry::kExtraUses)) != block.serial)
-    return caches_.was_issued(block.serial) ? BlockVerdict::double_free : BlockVerdict::foreign;
-  if (entry.differs_from(block.data) != 0 || !entry->is_of(block.allocator_id)) return BlockVerdict::foreign;
-  if ((state & BlockEntry::kSentHome) != 0) return BlockVerdict::double_free;
-  return entry->small_bytes() == block.bytes ? BlockVerdict::ok : BlockVerdict::size_mismatch;
-}
-
 // Judged here as a guess; the block's owner judges again.
 BlockVerdict SmallBlocks::free(BlockRef entry, const Block& block, When when) noexcept {
   __builtin_prefetch(entry.operator->(), 1);  // another thread's: to be read, and changed at once
-  if (const BlockVerdict verdict = judge(entry, block); verdict != BlockVerdict::ok) return verdict;
+  if (const BlockVerdict verdict = caches_.judge(entry, block); verdict != BlockVerdict::ok) return verdict;
   const std::uint32_t owner = BlockEntry::owner_of(block.serial);
   if (owner == 0 || entry->has_extra_uses() || when == When::now || core_.is_inherited()) return free_under_lock(entry, block, when);
   if (ThreadCache* const own = caches_.find_own(owner)) return free_own(*own, entry, block);
@@ -225,7 +215,7 @@ BlockVerdict SmallBlocks::free(BlockRef entry, const Block& block, When when) no
 BlockVerdict SmallBlocks::free_own(ThreadCache& cache, BlockRef entry, const Block& block) noexcept {
   Spill spill;
   if (!caches_.enter(cache)) return send_home(cache, entry, block);
-  const BlockVerdict verdict = judge(entry, block);
+  const BlockVerdict verdict = caches_.judge(entry, block);
   if (verdict == BlockVerdict::ok) {
     const SizeClass size_class = entry->size_class();
     entry->state.store(0);
@@ -261,7 +251,7 @@ BlockVerdict SmallBlocks::free_under_lock(BlockRef entry, const Block& block, Wh
       caches_.drain_inbox(caches_[owner]);
       core_.usage.take_bytes(caches_[owner]);
     }
-    if (const BlockVerdict verdict = judge(entry, block); verdict != BlockVerdict::ok) return verdict;
+    if (const BlockVerdict verdict = caches_.judge(entry, block); verdict != BlockVerdict::ok) return verdict;
     entry->state.store(0);
     core_.usage.freed(block.bytes);
     if (core_.is_inherited()) return BlockVerdict::ok;  // a child leaves the device, and what is on it, alone
@@ -282,7 +272,7 @@ Result<BlockVerdict> SmallBlocks::note_use(BlockRef entry, const Block& block, S
   const std::uint32_t owner = entry->owner();
   const bool is_own = !core_.is_inherited() && caches_.find_own(owner) != nullptr;
   const CacheSet::Shut shut(caches_, is_own || owner > caches_.count() ? 0 : owner);
-  if (const BlockVerdict verdict = judge(entry, block); verdict != BlockVerdict::ok) return verdict;
+  if (const BlockVerdict verdict = caches_.judge(entry, block); verdict != BlockVerdict::ok) return verdict;
   const Status noted = book_.note_use(entry, stream, number);
   return noted ? Result<BlockVerdict>(BlockVerdict::ok) : noted.failure();
 }
@@ -291,11 +281,11 @@ Result<BlockVerdict> SmallBlocks::note_use(BlockRef entry, const Block& block, S
 
 // Within its class. A block that other streams use does not grow: they are noted under its serial.
 bool SmallBlocks::may_grow(BlockRef entry, const Block& block, std::size_t bytes) const noexcept {
-  return !entry->has_extra_uses() && judge(entry, block) == BlockVerdict::ok && bytes <= core_.classes[entry->size_class()].bytes;
+  return !entry->has_extra_uses() && caches_.judge(entry, block) == BlockVerdict::ok && bytes <= core_.classes[entry->size_class()].bytes;
 }
 
 bool SmallBlocks::grow(BlockRef entry, Block& block, std::size_t bytes) noexcept {
-  if (judge(entry, block) != BlockVerdict::ok) return false;
+  if (caches_.judge(entry, block) != BlockVerdict::ok) return false;
   const std::uint32_t owner = BlockEntry::owner_of(block.serial);
   if (ThreadCache* const own = owner == 0 ? nullptr : caches_.find_own(owner); own != nullptr && caches_.enter(*own)) {
     const bool grown = grow_in_cache(*own, entry, block, bytes);

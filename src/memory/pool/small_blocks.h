@@ -56,7 +56,6 @@ class SmallBlocks {
   void return_spill(const Spill& spill) noexcept;
 
   // Frees.
-  BlockVerdict judge(BlockRef entry, const Block& block) const noexcept;
   BlockVerdict free_own(ThreadCache& cache, BlockRef entry, const Block& block) noexcept;
   BlockVerdict send_home(ThreadCache& owner, BlockRef entry, const Block& block) noexcept;
   BlockVerdict free_under_lock(BlockRef entry, const Block& block, When when) noexcept;

@@ -22,12 +22,12 @@ bool is_over(StreamState& stream, bool& has_last, Event& last) noexcept {
 }  // namespace
 
 std::uint32_t StreamBook::stream_of(BlockRef block) const noexcept {
-  return block.is_large() ? core_.space.extent(block.group().number.load())->stream : core_.slabs.stream_of(block);
+  return block.is_large() ? core_.extent_of(block)->stream : core_.slabs.stream_of(block);
 }
 
 Status StreamBook::note_use(BlockRef block, StreamRef stream, std::uint32_t number) noexcept {
   if (number == 0 || number == stream_of(block)) return {};
-  if (!extra_.add(block.cookie(), stream.id())) return Failure{ErrorCode::out_of_memory, 0, "no heap for the block's list of streams"};
+  if (!extra_.add(block.cookie(), stream.id())) return kNoHeap;
   if (block.is_large()) return {};
   // If another thread sends it home meanwhile, then that is what it is.
   const std::uint64_t state = block->state.load();
@@ -38,7 +38,7 @@ Status StreamBook::note_use(BlockRef block, StreamRef stream, std::uint32_t numb
 void StreamBook::release(BlockRef block) noexcept {
   PoolExtent* extent = nullptr;
   if (block.is_large()) {
-    extent = core_.space.extent(block.group().number.load());
+    extent = core_.extent_of(block);
     core_.blocks.set(extent->begin, 1, {});
     core_.entries.give_back(block);
   } else {

@@ -28,6 +28,7 @@ class StreamBook {
   // The stream that a block returns to.
   std::uint32_t stream_of(BlockRef block) const noexcept;
 
+  static constexpr Failure kNoHeap{ErrorCode::out_of_memory, 0, "no heap for the block's list of streams"};
   // Notes that a stream, by its number, uses a live block in addition to the block's own; nothing for no stream
   // or its own. Fails when there is no heap. REQUIRES: the caller owns the entry.
   Status note_use(BlockRef block, StreamRef stream, std::uint32_t number) noexcept;

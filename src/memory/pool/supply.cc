@@ -51,7 +51,9 @@ void Supply::decay(Decayed how_much) noexcept {
   if (idle.is_over(now)) {
     // From now on, memory in thread caches and memory that waited for streams that are done counts as cached.
     if (idle.period().count() != 0) {
-      gather(Wait::no);
+      caches_.flush_all();
+      regions_.dissolve_idle();
+      book_.settle(Wait::no);
       if (holds_.any()) return;
     }
     // The mutex was released: another thread may have ended the period.

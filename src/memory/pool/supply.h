@@ -12,6 +12,7 @@
 #include "memory/hold_count.h"
 #include "memory/pool/cache_set.h"
 #include "memory/pool/pool_core.h"
+#include "memory/pool/regions.h"
 #include "memory/pool/stream_book.h"
 #include "memory/space/page_lender.h"
 
@@ -22,8 +23,8 @@ namespace berth::internal::memory {
 class Supply final : public PageLender {
  public:
   // `parent`: of a private pool, the supply that it borrows pages from, with its pool kept alive.
-  Supply(PoolCore& core, StreamBook& book, CacheSet& caches, std::shared_ptr<Supply> parent) noexcept
-      : core_(core), book_(book), caches_(caches), parent_(std::move(parent)) {}
+  Supply(PoolCore& core, StreamBook& book, CacheSet& caches, Regions& regions, std::shared_ptr<Supply> parent) noexcept
+      : core_(core), book_(book), caches_(caches), regions_(regions), parent_(std::move(parent)) {}
 
   // Opens the range, and makes room for a stream in all tables; its number. With the mutex; releases it.
   Result<std::uint32_t> ready(StreamRef stream) noexcept {
@@ -56,6 +57,8 @@ class Supply final : public PageLender {
   void close() noexcept BERTH_NO_THREAD_ANALYSIS;
 
   bool is_held() const noexcept { return holds_.any(); }  // with the mutex
+  // Whether the device may be asked for more than a request needs: not in a hold, nor for what was reserved.
+  bool may_ask_for_more() const noexcept { return !holds_.any() && reserved_ == 0; }
 
   // ---- Without the mutex.
 
@@ -80,9 +83,14 @@ class Supply final : public PageLender {
     std::shared_ptr<Supply> supply;  // nullptr: gone
   };
 
-  // Flushes all caches and settles the streams, so that all that can be free is in the space.
-  void gather(StreamBook::Wait wait) noexcept {
+  // Flushes all caches and dissolves all regions, so that all that can be free without a stream is in the space;
+  // `gather` settles the streams too.
+  void empty_caches() noexcept {
     caches_.flush_all();
+    regions_.dissolve_all();
+  }
+  void gather(StreamBook::Wait wait) noexcept {
+    empty_caches();
     book_.settle(wait);
   }
   Result<std::uint32_t> make_ready(StreamRef stream) noexcept;
@@ -97,6 +105,7 @@ class Supply final : public PageLender {
   PoolCore& core_;
   StreamBook& book_;
   CacheSet& caches_;
+  Regions& regions_;
   const std::shared_ptr<Supply> parent_;
   std::vector<std::weak_ptr<Supply>> children_;
   HoldCount holds_;

@@ -76,6 +76,10 @@ class Space {
   bool grow(PoolExtent* extent, std::size_t bytes, std::uint32_t stream, Effort effort) noexcept;
   // Frees one: the stream may use it at once, others when it is clean.
   PoolExtent* give(PoolExtent* extent, std::uint32_t stream, std::uint64_t point) noexcept;
+  // Cuts a live extent in two, the first of so many bytes, and returns the second. REQUIRES: reserved, by
+  // reserve_splits, which returns false when there is no heap.
+  bool reserve_splits(std::size_t count) noexcept { return state_.map.reserve_nodes(count); }
+  PoolExtent* split(PoolExtent* extent, std::size_t bytes) noexcept { return state_.map.part_of(extent->begin).split(extent, bytes); }
   // Commits ahead, until so many bytes are cached in one extent.
   Status reserve(std::size_t bytes) noexcept;
 

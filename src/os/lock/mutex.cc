@@ -11,9 +11,9 @@
 
 namespace berth::internal::os {
 
-constinit std::atomic<bool> Mutex::g_waiters_fence{false};  // until the library is loaded
-[[maybe_unused]] const bool g_fence_known_at_load = Mutex::let_waiters_fence();
-bool Mutex::let_waiters_fence() noexcept {
+constinit std::atomic<bool> LeafMutex::g_waiters_fence{false};  // until the library is loaded
+[[maybe_unused]] const bool g_fence_known_at_load = LeafMutex::let_waiters_fence();
+bool LeafMutex::let_waiters_fence() noexcept {
   const bool has = has_fence_for_all_threads();
   g_waiters_fence.store(has, std::memory_order_relaxed);
   return has;
@@ -37,7 +37,7 @@ void pause() noexcept {
 
 }  // namespace
 
-void Mutex::lock_slowly() noexcept {
+void LeafMutex::lock_slowly() noexcept {
   constexpr int kRounds = 24;      // some microseconds, less than it takes to sleep and be woken
   constexpr int kMostPauses = 16;  // in a round
   constexpr auto kPatience = std::chrono::milliseconds(1);
@@ -62,7 +62,7 @@ void Mutex::lock_slowly() noexcept {
 }
 
 // REQUIRES: starved_ is this thread's.
-void Mutex::await_hand_over() noexcept {
+void LeafMutex::await_hand_over() noexcept {
   const bool fenced = fence_all_threads();  // an unlock sees starved_, or try_lock sees that it is free
   while (!try_lock_announced()) {
     sleep_while(handed_, 0, fenced);
@@ -73,7 +73,7 @@ void Mutex::await_hand_over() noexcept {
   starved_.store(0, std::memory_order_release);  // release: the next starved thread sees that nothing is handed over
 }
 
-void Mutex::wake() noexcept {
+void LeafMutex::wake() noexcept {
   while (starved_.load(std::memory_order_seq_cst) != 0) {
     if (!try_lock()) return;  // another was faster, and its own unlock will do this
     // Held again, for the starved thread, unless that has had it meanwhile: only a holder clears the mark.
@@ -91,7 +91,7 @@ void Mutex::wake() noexcept {
   }
 }
 
-void Mutex::forget_waiters() noexcept {
+void LeafMutex::forget_waiters() noexcept {
   for (std::atomic<std::uint32_t>* const word : {&waiters_, &woken_, &starved_, &handed_}) word->store(0, std::memory_order_relaxed);
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "base/annotations.h"
+#include "base/relaxed.h"
 
 // berth's mutex. It differs from std::mutex in two ways:
 //
@@ -21,15 +22,18 @@
 // nobody: a mutex that threads need all the time is not passed from sleeper to sleeper. A waiter that could not
 // have it for a millisecond is handed it by the next holder. Waiting is no cancellation point.
 //
+// A LeafMutex is the same without the list. A thread may hold it beside a Mutex, because who holds a LeafMutex
+// waits for nothing: it locks no other, and makes no call that blocks. Its owner locks it around a fork
+// (ForkListener).
+//
 // REQUIRES: the mutex outlives every call, also an unlock after which another thread may hold it.
 namespace berth::internal::os {
 
-class BERTH_CAPABILITY("mutex") Mutex {
+class BERTH_CAPABILITY("mutex") LeafMutex {
  public:
-  Mutex() noexcept;
-  ~Mutex();
-  Mutex(const Mutex&) = delete;
-  Mutex& operator=(const Mutex&) = delete;
+  LeafMutex() noexcept = default;
+  LeafMutex(const LeafMutex&) = delete;
+  LeafMutex& operator=(const LeafMutex&) = delete;
 
   void lock() noexcept BERTH_ACQUIRE() {
     if (!try_lock()) [[unlikely]]
@@ -41,17 +45,18 @@ class BERTH_CAPABILITY("mutex") Mutex {
       wake();
   }
 
-  // At load: from now on waiters fence all threads, if they can. Returns whether they can.
-  static bool let_waiters_fence() noexcept;
-
- private:
-  friend class ForkRegistry;
-
-  bool try_lock() noexcept {
+  bool try_lock() noexcept BERTH_TRY_ACQUIRE(true) {
     std::uint32_t expected = 0;
     // acquire: what the last holder wrote is visible from here on.
     return held_.compare_exchange_strong(expected, 1, std::memory_order_acquire, std::memory_order_relaxed);
   }
+
+  void forget_waiters() noexcept;  // in a forked child, which does not have them
+
+  // At load: from now on waiters fence all threads, if they can. Returns whether they can.
+  static bool let_waiters_fence() noexcept;
+
+ private:
   // Releases it, and then looks for waiters: in that order for the compiler, and for the processor by the fence
   // of the waiter. Where there is no such fence, all four accesses are sequentially consistent.
   bool has_waiters_after_release() noexcept {
@@ -64,11 +69,10 @@ class BERTH_CAPABILITY("mutex") Mutex {
     return waiters_.load(std::memory_order_seq_cst) != 0;
   }
   // For a thread that has announced that it waits.
-  bool try_lock_announced() noexcept { return held_.load(std::memory_order_seq_cst) == 0 && try_lock(); }
-  void lock_slowly() noexcept;
-  void await_hand_over() noexcept;
-  void wake() noexcept;
-  void forget_waiters() noexcept;  // in a forked child, which does not have them
+  bool try_lock_announced() noexcept BERTH_NO_THREAD_ANALYSIS { return held_.load(std::memory_order_seq_cst) == 0 && try_lock(); }
+  void lock_slowly() noexcept BERTH_NO_THREAD_ANALYSIS;
+  void await_hand_over() noexcept BERTH_NO_THREAD_ANALYSIS;
+  void wake() noexcept BERTH_NO_THREAD_ANALYSIS;
 
   static std::atomic<bool> g_waiters_fence;  // whether waiters fence all threads
 
@@ -77,19 +81,36 @@ class BERTH_CAPABILITY("mutex") Mutex {
   std::atomic<std::uint32_t> woken_{0};    // not 0: one of them was woken, and does not run yet
   std::atomic<std::uint32_t> starved_{0};  // 1: one of them is handed the mutex by the next holder
   std::atomic<std::uint32_t> handed_{0};   // 1: it was. It sleeps on this
-  Mutex* previous_ = nullptr;              // the list of all mutexes, owned by ForkRegistry
+};
+
+class Mutex : public LeafMutex {
+ public:
+  Mutex() noexcept;
+  ~Mutex();
+
+ private:
+  friend class ForkRegistry;
+
+  Mutex* previous_ = nullptr;  // the list of all mutexes, owned by ForkRegistry
   Mutex* next_ = nullptr;
 };
 
 class BERTH_SCOPED_CAPABILITY Lock {
  public:
-  explicit Lock(Mutex& mutex) noexcept BERTH_ACQUIRE(mutex) : mutex_(mutex) { mutex_.lock(); }
+  explicit Lock(LeafMutex& mutex) noexcept BERTH_ACQUIRE(mutex) : mutex_(mutex) { mutex_.lock(); }
+  // Counts in `waits` if it has to wait. Several threads may count at once, and one of them be lost.
+  Lock(LeafMutex& mutex, Relaxed<std::uint32_t>& waits) noexcept BERTH_ACQUIRE(mutex) : mutex_(mutex) {
+    if (mutex_.try_lock()) [[likely]]
+      return;
+    waits.store(waits.load() + 1);
+    mutex_.lock();
+  }
   ~Lock() BERTH_RELEASE() { mutex_.unlock(); }
   Lock(const Lock&) = delete;
   Lock& operator=(const Lock&) = delete;
 
  private:
-  Mutex& mutex_;
+  LeafMutex& mutex_;
 };
 
 // The other way round: releases a mutex that is held, and acquires it again at the end of the scope.

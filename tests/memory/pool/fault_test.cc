@@ -33,8 +33,9 @@ struct Kept {
 
 class PoolWorld {
  public:
-  explicit PoolWorld(Device device) : device_(device), memory_(pool(device, {.limit_bytes = 24_MiB})), stream_(make_stream(device)) {
-    blocks_.reserve(200);
+  explicit PoolWorld(Device device, const PoolOptions& options = {.limit_bytes = 24_MiB})
+      : device_(device), memory_(pool(device, options)), stream_(make_stream(device)) {
+    blocks_.reserve(1000);
     for (const std::size_t bytes : {64U, 5000U, 100'000U, 700'000U}) keep(memory_->allocate({.bytes = bytes}));
   }
   ~PoolWorld() {
@@ -260,6 +261,17 @@ TEST(PoolNthFailure, ALostDeviceIsLeftAlone) {
 TEST(PoolNthFailure, OfOperatorNewChangesNothing) {
   const Device device = make_sim({.capacity_bytes = 64_MiB, .background = false});
   PoolWorld world(device);
+  sweep(world, "uses of the heap", [&](std::uint64_t nth) {
+    const FailNthNew fault(nth);
+    world.scenario();
+    return fault.happened();
+  });
+}
+
+// The same where some blocks come from regions: 900,000 bytes do. Also in the middle of dissolving them.
+TEST(PoolNthFailure, OfOperatorNewWithRegionsChangesNothing) {
+  const Device device = make_sim({.capacity_bytes = 256_MiB, .background = false});
+  PoolWorld world(device, {.limit_bytes = 128_MiB, .region_waits = 0});
   sweep(world, "uses of the heap", [&](std::uint64_t nth) {
     const FailNthNew fault(nth);
     world.scenario();

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <cstdlib>
 #include <functional>
+#include <memory>
+#include <ostream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -89,14 +91,24 @@ std::vector<Wrong> wrong_blocks(const Allocator& pool, const Block& block, const
   return list;
 }
 
-class PoolMisuse : public ::testing::TestWithParam<std::size_t> {
+struct Case {
+  std::size_t bytes;
+  std::uint32_t region_waits = PoolOptions::kNoRegions;
+};
+
+void PrintTo(const Case& one, std::ostream* out) { *out << one.bytes << " bytes"; }
+
+class PoolMisuse : public ::testing::TestWithParam<Case> {
  protected:
+  static std::size_t bytes() { return GetParam().bytes; }
+  static std::shared_ptr<Allocator> make() { return pool("cpu", {.region_waits = GetParam().region_waits}); }
+
   // Every way to free every wrong block is reported once and changes nothing, neither in this pool nor in the
   // other.
   void refuse_all(const std::shared_ptr<Allocator>& memory, const Block& block, const Block& freed) {
-    const auto other = pool("cpu");
-    const Block others = other->allocate({.bytes = GetParam()});
-    void* const from_malloc = std::malloc(GetParam());
+    const auto other = make();
+    const Block others = other->allocate({.bytes = bytes()});
+    void* const from_malloc = std::malloc(bytes());
     int on_stack = 0;
     // The first look-up by address makes a table.
     const auto stats = [&] {
@@ -132,10 +144,10 @@ class PoolMisuse : public ::testing::TestWithParam<std::size_t> {
 };
 
 TEST_P(PoolMisuse, ForeignFreesAreReportedAndChangeNothing) {
-  const auto memory = pool("cpu");
-  memory->deallocate(memory->allocate({.bytes = GetParam()}));  // so that the block's serial is not the first
-  const Block block = memory->allocate({.bytes = GetParam()});
-  const Block freed = memory->allocate({.bytes = GetParam()});
+  const auto memory = make();
+  memory->deallocate(memory->allocate({.bytes = bytes()}));  // so that the block's serial is not the first
+  const Block block = memory->allocate({.bytes = bytes()});
+  const Block freed = memory->allocate({.bytes = bytes()});
   memory->deallocate(freed);
   refuse_all(memory, block, freed);
   memory->deallocate(block);
@@ -143,13 +155,13 @@ TEST_P(PoolMisuse, ForeignFreesAreReportedAndChangeNothing) {
 }
 
 TEST_P(PoolMisuse, AlsoWhenAnotherThreadAllocated) {
-  const auto memory = pool("cpu");
+  const auto memory = make();
   Block block;
   Block freed;
   on_another_thread([&] {
-    memory->deallocate(memory->allocate({.bytes = GetParam()}));
-    block = memory->allocate({.bytes = GetParam()});
-    freed = memory->allocate({.bytes = GetParam()});
+    memory->deallocate(memory->allocate({.bytes = bytes()}));
+    block = memory->allocate({.bytes = bytes()});
+    freed = memory->allocate({.bytes = bytes()});
     memory->deallocate(freed);
   });
   refuse_all(memory, block, freed);
@@ -158,9 +170,9 @@ TEST_P(PoolMisuse, AlsoWhenAnotherThreadAllocated) {
 }
 
 TEST_P(PoolMisuse, AFreshPoolRefusesEverything) {
-  const auto memory = pool("cpu");
-  const auto other = pool("cpu");
-  const Block others = other->allocate({.bytes = GetParam()});
+  const auto memory = make();
+  const auto other = make();
+  const Block others = other->allocate({.bytes = bytes()});
   Block claimed = others;
   claimed.allocator_id = memory->id();
   const MisuseLog log;
@@ -175,21 +187,21 @@ TEST_P(PoolMisuse, AFreshPoolRefusesEverything) {
 // Also of a large block that its thread keeps, because it was freed and allocated in turn.
 TEST_P(PoolMisuse, ADoubleFreeIsToldBeforeAndAfterReuseOnEitherThread) {
   for (const int turns : {0, 12}) {
-    const auto memory = pool("cpu");
-    for (int i = 0; i < turns; ++i) memory->deallocate(memory->allocate({.bytes = GetParam()}));
-    const Block block = memory->allocate({.bytes = GetParam()});
+    const auto memory = make();
+    for (int i = 0; i < turns; ++i) memory->deallocate(memory->allocate({.bytes = bytes()}));
+    const Block block = memory->allocate({.bytes = bytes()});
     memory->deallocate(block);
     const MisuseLog log;
     memory->deallocate(block);
     on_another_thread([&] { memory->deallocate(block); });
     EXPECT_EQ(log.reported(), std::vector(2, MisuseKind::double_free));
-    const Block reused = memory->allocate({.bytes = GetParam()});
+    const Block reused = memory->allocate({.bytes = bytes()});
     EXPECT_EQ(reused.data, block.data) << "the last one freed is handed out first";
     const Stats before = memory->stats();
     memory->deallocate(block);
     on_another_thread([&] {
       memory->deallocate(block);
-      const Block own = memory->allocate({.bytes = GetParam()});  // so that this thread has a cache of its own
+      const Block own = memory->allocate({.bytes = bytes()});  // so that this thread has a cache of its own
       memory->deallocate(block);
       memory->deallocate(own);
     });
@@ -204,10 +216,10 @@ TEST_P(PoolMisuse, ADoubleFreeIsToldBeforeAndAfterReuseOnEitherThread) {
 }
 
 TEST_P(PoolMisuse, AFreeByTheOwnerAfterOneByAnotherThreadIsDouble) {
-  const auto memory = pool("cpu");
-  const Block block = memory->allocate({.bytes = GetParam()});
+  const auto memory = make();
+  const Block block = memory->allocate({.bytes = bytes()});
   on_another_thread([&] {
-    memory->deallocate(memory->allocate({.bytes = GetParam()}));
+    memory->deallocate(memory->allocate({.bytes = bytes()}));
     memory->deallocate(block);
   });
   const MisuseLog log;
@@ -218,8 +230,9 @@ TEST_P(PoolMisuse, AFreeByTheOwnerAfterOneByAnotherThreadIsDouble) {
   EXPECT_EQ(memory->audit(), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, PoolMisuse, ::testing::Values(65, 4096, 100'000, 128_KiB, 300'000, 4_MiB),
-                         [](const auto& param) { return std::to_string(param.param) + "Bytes"; });
+INSTANTIATE_TEST_SUITE_P(
+    Of, PoolMisuse, ::testing::Values(Case{65}, Case{4096}, Case{100'000}, Case{128_KiB}, Case{300'000}, Case{4_MiB}, Case{300'000, 0}),
+    [](const auto& param) { return std::to_string(param.param.bytes) + (param.param.region_waits == 0 ? "BytesOfARegion" : "Bytes"); });
 
 std::atomic<std::uint64_t> g_reports{0};
 

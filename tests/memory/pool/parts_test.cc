@@ -14,11 +14,12 @@
 #include "berth/base/units.h"
 #include "memory/cache/size_classes.h"
 #include "memory/cache/thread_cache.h"
+#include "memory/pool/cell_map.h"
 #include "memory/space/extents.h"
 #include "os/lock/gate.h"
 #include "support/scale.h"
 
-// The pool's parts, each on its own: size classes, trees of extents, extents, inboxes and gates.
+// The pool's parts, each on its own: size classes, trees of extents, extents, cells, inboxes and gates.
 namespace berth::testing {
 
 using namespace internal;
@@ -296,6 +297,67 @@ TEST(Extents, AgreeWithARangeOfUnits) {
     }
   }
   did(std::to_string(steps) + " steps, seed " + std::to_string(seed()));
+}
+
+TEST(CellMap, AgreesWithAListOfCells) {
+  Random random(seed());
+  CellMap cells;
+  std::vector<bool> used(CellMap::kCells);
+  std::map<std::uint32_t, std::uint32_t> runs;  // taken, by their first cell
+  const auto first_fit = [&](std::uint32_t count) {
+    std::uint32_t length = 0;
+    for (std::uint32_t i = 0; i < CellMap::kCells; ++i) {
+      length = used[i] ? 0 : length + 1;
+      if (length == count) return i + 1 - count;
+    }
+    return CellMap::kNone;
+  };
+  const auto longest = [&] {
+    std::uint32_t most = 0;
+    std::uint32_t length = 0;
+    for (const bool one : used) most = std::max(most, length = one ? 0 : length + 1);
+    return most;
+  };
+  const auto mark = [&](std::uint32_t first, std::uint32_t count, bool value) { std::fill_n(used.begin() + first, count, value); };
+  const std::uint64_t steps = scaled(500'000, 5000);
+  std::uint64_t refused = 0;
+  for (std::uint64_t step = 0; step < steps; ++step) {
+    const std::uint64_t kind = random.below(100);
+    const auto count = static_cast<std::uint32_t>(1 + random.below(random.one_in(50) ? CellMap::kCells + 1 : 130));
+    if (kind < 50) {
+      const std::uint32_t expected = first_fit(count);
+      ASSERT_EQ(cells.take(count), expected) << "at step " << step << ", seed " << seed();
+      if (expected == CellMap::kNone) {
+        ++refused;
+        ASSERT_EQ(cells.longest(), longest());
+        continue;
+      }
+      mark(expected, count, true);
+      runs.emplace(expected, count);
+    } else if (!runs.empty()) {
+      auto run = runs.lower_bound(static_cast<std::uint32_t>(random.below(CellMap::kCells)));
+      if (run == runs.end()) run = runs.begin();
+      if (kind < 70) {
+        const std::uint32_t end = run->first + run->second;
+        const bool fits =
+            end + count <= CellMap::kCells && std::find(used.begin() + end, used.begin() + end + count, true) == used.begin() + end + count;
+        ASSERT_EQ(cells.extend(end, count), fits);
+        if (!fits) continue;
+        mark(end, count, true);
+        run->second += count;
+      } else {
+        cells.give(run->first, run->second);
+        mark(run->first, run->second, false);
+        runs.erase(run);
+      }
+    }
+    ASSERT_EQ(cells.used(), static_cast<std::uint32_t>(std::count(used.begin(), used.end(), true)));
+    ASSERT_GE(cells.longest(), longest());
+    const auto from = static_cast<std::uint32_t>(random.below(CellMap::kCells + 1));
+    ASSERT_EQ(cells.next_used(from), static_cast<std::uint32_t>(std::find(used.begin() + from, used.end(), true) - used.begin()));
+  }
+  EXPECT_GT(refused, 0U);
+  did(std::to_string(steps) + " operations, " + std::to_string(refused) + " refused; seed " + std::to_string(seed()));
 }
 
 TEST(Inbox, GivesBackWhatWasPutInInOrderAndRefusesMore) {

@@ -35,8 +35,11 @@ class PoolSanitizer : public ::testing::Test {
 };
 
 TEST_F(PoolSanitizer, KnowsWhatIsFree) {
-  const auto memory = pool("cpu");
-  for (const std::size_t bytes : {std::size_t{40}, std::size_t{3000}, std::size_t{300'000}, 5_MiB - 100}) {
+  const auto usual = pool("cpu");
+  const auto with_regions = pool("cpu", {.region_waits = 0});
+  const std::pair<std::shared_ptr<Allocator>, std::size_t> all[] = {
+      {usual, 40}, {usual, 3000}, {usual, 300'000}, {usual, 5_MiB - 100}, {with_regions, 300'000}};
+  for (const auto& [memory, bytes] : all) {
     const Block block = memory->allocate({.bytes = bytes});
     EXPECT_TRUE(may_touch(block));
     EXPECT_FALSE(may_touch(block.data, bytes + 8)) << "what rounding leaves behind a block of " << bytes;

@@ -61,8 +61,12 @@ class Exchange {
   std::deque<Block> blocks_;
 };
 
-std::size_t any_size(Random& random) {
+// Small ones, and some of the others, or more of the sizes that come from regions.
+enum class Sizes : bool { all, medium };
+
+std::size_t any_size(Random& random, Sizes sizes) {
   const std::uint64_t kind = random.below(1000);
+  if (sizes == Sizes::medium && kind < 500) return 120'000 + random.below(1_MiB);
   return 1 + random.below(kind < 900 ? 4096 : kind < 995 ? 100'000 : 2_MiB);
 }
 
@@ -72,7 +76,7 @@ struct Counts {
   bool right = true;
 };
 
-void work(Allocator& memory, Exchange& exchange, std::uint64_t steps, std::uint64_t seed, Counts& counts) {
+void work(Allocator& memory, Exchange& exchange, std::uint64_t steps, std::uint64_t seed, Sizes sizes, Counts& counts) {
   Random random(seed);
   std::vector<Block> own;
   const auto free = [&](const Block& block) {
@@ -83,7 +87,7 @@ void work(Allocator& memory, Exchange& exchange, std::uint64_t steps, std::uint6
   for (std::uint64_t i = 0; i < steps; ++i) {
     const std::uint64_t kind = random.below(100);
     if (kind < 50 && own.size() < 200) {
-      const auto block = memory.try_allocate({.bytes = any_size(random)});
+      const auto block = memory.try_allocate({.bytes = any_size(random, sizes)});
       if (!block) continue;
       ++counts.allocations;
       write(*block);
@@ -103,10 +107,10 @@ void work(Allocator& memory, Exchange& exchange, std::uint64_t steps, std::uint6
 }
 
 // One thread for each of the counts.
-void work_together(Allocator& memory, Exchange& exchange, std::uint64_t steps, std::vector<Counts>& counts) {
+void work_together(Allocator& memory, Exchange& exchange, std::uint64_t steps, std::vector<Counts>& counts, Sizes sizes = Sizes::all) {
   std::vector<std::thread> threads;
   for (std::size_t t = 0; t < counts.size(); ++t) {
-    threads.emplace_back([&, t] { work(memory, exchange, steps, seed() + t, counts[t]); });
+    threads.emplace_back([&, t] { work(memory, exchange, steps, seed() + t, sizes, counts[t]); });
   }
   for (std::thread& thread : threads) thread.join();
 }
@@ -137,7 +141,7 @@ void expect_empty(const std::shared_ptr<Allocator>& memory, Exchange& exchange, 
   EXPECT_EQ(memory->audit(), "");
 }
 
-void run_threads(const std::shared_ptr<Allocator>& memory, std::uint64_t steps, std::uint64_t lives) {
+void run_threads(const std::shared_ptr<Allocator>& memory, std::uint64_t steps, std::uint64_t lives, Sizes sizes = Sizes::all) {
   Exchange exchange;
   std::vector<Counts> counts(kThreads * lives);
   const MisuseLog log;
@@ -145,7 +149,7 @@ void run_threads(const std::shared_ptr<Allocator>& memory, std::uint64_t steps, 
     std::vector<std::thread> threads;
     for (int t = 0; t < kThreads; ++t) {
       const std::uint64_t n = life * kThreads + static_cast<std::uint64_t>(t);
-      threads.emplace_back([&, n] { work(*memory, exchange, steps, seed() + n, counts[n]); });
+      threads.emplace_back([&, n] { work(*memory, exchange, steps, seed() + n, sizes, counts[n]); });
     }
     for (std::thread& thread : threads) thread.join();
   }
@@ -160,9 +164,13 @@ TEST(PoolThreads, EndWithFullCachesAndOthersTakeOver) { run_threads(pool("cpu"),
 
 TEST(PoolThreads, PassBlocksAroundAtALimit) { run_threads(pool("cpu", {.limit_bytes = 32_MiB}), scaled(500'000, 2000), 2); }
 
+TEST(PoolThreads, PassMediumBlocksAround) {
+  run_threads(pool("cpu", {.region_waits = 0}), scaled(500'000, 2000), 2, Sizes::medium);
+  run_threads(pool("cpu", {.limit_bytes = 256_MiB, .region_waits = 0}), scaled(500'000, 2000), 2, Sizes::medium);
+}
+
 // Trim, reserve, stats and audit from another thread than those that allocate.
-TEST(PoolThreads, WorkWhileOthersTrimAndAsk) {
-  const auto memory = pool("cpu");
+void work_while_others_ask(const std::shared_ptr<Allocator>& memory, Sizes sizes) {
   Exchange exchange;
   std::vector<Counts> counts(kThreads);
   std::atomic<bool> stop{false};
@@ -188,7 +196,7 @@ TEST(PoolThreads, WorkWhileOthersTrimAndAsk) {
       ++asked;
     }
   });
-  work_together(*memory, exchange, scaled(500'000, 3000), counts);
+  work_together(*memory, exchange, scaled(500'000, 3000), counts, sizes);
   stop = true;
   asking.join();
   EXPECT_TRUE(adds_up) << "stats did not add up";
@@ -196,9 +204,11 @@ TEST(PoolThreads, WorkWhileOthersTrimAndAsk) {
   did("asked " + std::to_string(asked) + " times");
 }
 
+TEST(PoolThreads, WorkWhileOthersTrimAndAsk) { work_while_others_ask(pool("cpu"), Sizes::all); }
+TEST(PoolThreads, WorkInRegionsWhileOthersTrimAndAsk) { work_while_others_ask(pool("cpu", {.region_waits = 0}), Sizes::medium); }
+
 // An audit finds nothing while blocks are on their way between threads.
-TEST(PoolThreads, WorkWhileOthersAudit) {
-  const auto memory = pool("cpu");
+void work_while_others_audit(const std::shared_ptr<Allocator>& memory, Sizes sizes) {
   Exchange exchange;
   std::vector<Counts> counts(kThreads);
   std::atomic<bool> stop{false};
@@ -210,12 +220,15 @@ TEST(PoolThreads, WorkWhileOthersAudit) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   });
-  work_together(*memory, exchange, scaled(500'000, 3000), counts);
+  work_together(*memory, exchange, scaled(500'000, 3000), counts, sizes);
   stop = true;
   asking.join();
   EXPECT_EQ(found, "");
   expect_empty(memory, exchange, counts);
 }
+
+TEST(PoolThreads, WorkWhileOthersAudit) { work_while_others_audit(pool("cpu"), Sizes::all); }
+TEST(PoolThreads, WorkInRegionsWhileOthersAudit) { work_while_others_audit(pool("cpu", {.region_waits = 0}), Sizes::medium); }
 
 // One thread only allocates, the others only free.
 TEST(PoolThreads, OneAllocatesWhatOthersFree) {
