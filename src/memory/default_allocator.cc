@@ -61,6 +61,7 @@ std::shared_ptr<Allocator> make_pool(Device device, std::string_view option) {
     const TextOption known[] = {{"limit", &options.limit_bytes},
                                 {.name = "decay", .time = &options.decay},
                                 {.name = "ratio", .number = &options.target_ratio},
+                                {"small", &options.small_bytes},
                                 {.name = "waits", .count = &options.region_waits}};
     read_options("pool", option, known, "pool:limit=8GiB,decay=5s");
   } else if (!text::parse_bytes(option, options.limit_bytes) || options.limit_bytes == 0) {

@@ -107,8 +107,12 @@ TEST(MakeAllocator, ReadsNamesAndOptions) {
   EXPECT_EQ(make_allocator("pool:limit=8GiB,decay=5s", "cpu")->settings(), "pool on cpu:0, at most 8 GiB, idle memory released after 5 s");
   EXPECT_EQ(make_allocator("pool:decay=never", "cpu")->settings(), "pool on cpu:0, idle memory kept");
   EXPECT_EQ(make_allocator("pool:decay=0", "cpu")->settings(), "pool on cpu:0, idle memory released after 0 s");
-  for (const char* wrong : {"pool:decay", "pool:decay=", "pool:decay=5", "pool:decay=-1s", "pool:decay=5s,decay=6s", "pool:limit=0",
-                            "pool:0", "pool:8GiB,decay=5s", "pool:decay=9999999999999999h", "pool:decay=5 parsecs"}) {
+  EXPECT_EQ(make_allocator("pool:small=60KiB,waits=5", "cpu")->settings(),
+            "pool on cpu:0, small blocks up to 60 KiB, idle memory released after 10 s");
+  for (const char* wrong :
+       {"pool:small=15KiB", "pool:small=129KiB", "pool:small=x", "pool:waits", "pool:waits=-1", "pool:waits=many", "pool:waits=4294967296",
+        "pool:decay", "pool:decay=", "pool:decay=5", "pool:decay=-1s", "pool:decay=5s,decay=6s", "pool:limit=0", "pool:0",
+        "pool:8GiB,decay=5s", "pool:decay=9999999999999999h", "pool:decay=5 parsecs"}) {
     EXPECT_ERROR((void)make_allocator(wrong, "cpu"), ArgumentError, ErrorCode::invalid_argument);
   }
   EXPECT_EQ(make_allocator("arena:64KiB", "cpu")->settings(), "arena of 64 KiB on cpu:0");

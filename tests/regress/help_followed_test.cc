@@ -67,6 +67,11 @@ TEST(HelpFollowed, OfAllocators) {
          one(pool("cpu", {.target_ratio = 1}));
          one(pool("cpu", {.target_ratio = 1.02}));
        }},
+      {"use 60 KiB, or leave it at 128 KiB", [] { pool("cpu", {.small_bytes = 200_KiB}); },
+       [] {
+         one(pool("cpu", {.small_bytes = 60_KiB}));
+         one(pool("cpu", {.small_bytes = 128_KiB}));
+       }},
       {"pass what pool() returned, and put adaptors around the private one", [] { private_pool(direct("cpu"), {}); },
        [&] { one(limit(private_pool(parent, {}), 1_MiB)); }},
       {"pass the pool whose pages that one shares", [&] { private_pool(child, {}); }, [&] { one(private_pool(parent, {})); }},

@@ -150,8 +150,8 @@ TEST(RegressHoles, ShortHolesAreExchangedForALongBlock) {
 // shorter than a huge page, and were never moved: half as much again was committed.
 TEST(RegressHoles, ACheckerboardHoldsLittleMoreThanThePeak) {
   if (kThreadSanitizer) GTEST_SKIP() << "the thread sanitizer leaves no such addresses";
-  for (const std::size_t bytes : {140_KiB, 256_KiB, 1_MiB + 12_KiB}) {
-    const auto memory = pool("cpu");
+  for (const std::size_t bytes : {64_KiB, 100_KiB, 140_KiB, 256_KiB, 1_MiB + 12_KiB}) {
+    const auto memory = pool("cpu", {.small_bytes = 60_KiB});
     const std::size_t count = 1_GiB / bytes;
     std::vector<Block> blocks = checkerboard(*memory, count / 2, bytes);
     for (std::size_t i = 0; i < count / 4; ++i) blocks.push_back(memory->allocate({.bytes = 2 * bytes}));

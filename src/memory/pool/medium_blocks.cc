@@ -8,7 +8,7 @@ bool MediumBlocks::obtain_from_regions(const Request& request, Block& block) noe
   const os::Lock lock(core_.mutex);
   if (!supply_.ready({})) return false;
   if (regions_.obtain(request, block)) return true;  // of a region that another thread has added meanwhile
-  if (is_adding_) return false;
+  if (is_adding_ || (supply_.would_need_more(Regions::kRegionBytes) && regions_.dissolve_sparse())) return false;
   is_adding_ = true;
   const Space::Effort effort = supply_.may_ask_for_more() ? Space::Effort::usual : Space::Effort::cached_only;
   const Result<PoolExtent*> extent = core_.space.take(Space::Part::large, Regions::kRegionBytes, kSlabGrain, 0, effort);

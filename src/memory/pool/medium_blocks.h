@@ -29,8 +29,8 @@ class MediumBlocks {
   static constexpr std::size_t kLeastRegions = 16;  // within the limit
 
   bool serves(const Request& request) const noexcept {
-    return core_.waits.load() >= least_waits_ && request.bytes <= Regions::kMostBytes && request.alignment <= Regions::kCellBytes &&
-           request.stream.state() == nullptr;
+    return core_.waits.load() >= least_waits_ && request.bytes >= Regions::kLeastBytes && request.bytes <= Regions::kMostBytes &&
+           request.alignment <= Regions::kCellBytes && request.stream.state() == nullptr;
   }
   bool obtain_from_regions(const Request& request, Block& block) noexcept;
 

@@ -30,6 +30,7 @@ PoolCore::Setup setup_of(Supply& parent, Budget& below, const PrivatePoolOptions
   return {.options = {.limit_bytes = options.limit_bytes,
                       .decay = options.decay,
                       .target_ratio = core.target_ratio,
+                      .small_bytes = core.small_limit,
                       .region_waits = core.region_waits},
           .page_bytes = core.page_bytes,
           .below = &below,
@@ -177,6 +178,12 @@ std::shared_ptr<Allocator> pool(Device device, const PoolOptions& options) {
   if (!(options.target_ratio >= 1)) {
     throw ArgumentError(ErrorCode::invalid_argument, {text::join("a pool on ", device.to_string(), " with a target ratio below 1"),
                                                       "what is live is always committed", "use 1, or a little more"});
+  }
+  if (options.small_bytes < kSlabGrain || options.small_bytes > kSmallLimit) {
+    throw ArgumentError(ErrorCode::invalid_argument,
+                        {text::join("a pool on ", device.to_string(), " with small blocks of up to ", text::bytes(options.small_bytes)),
+                         "slabs are made for blocks of up to 16 KiB at least, and 128 KiB at most", "use 60 KiB, or leave it at 128 KiB"},
+                        {{"small", options.small_bytes}});
   }
   return enlisted(std::make_shared<Pool>(device, options));
 }

@@ -50,7 +50,7 @@ PoolCore::PoolCore(Backend& pool_backend, std::uint64_t pool_id, const Setup& se
     : backend(pool_backend),
       id(pool_id),
       classes(backend.properties().alignment),
-      small_limit(classes.count() == 0 ? 0 : kSmallLimit),
+      small_limit(classes.count() == 0 ? 0 : setup.options.small_bytes),
       alignment(backend.properties().alignment),
       page_bytes(setup.page_bytes),
       decay_period(setup.options.decay),

@@ -84,7 +84,7 @@ struct PoolCore {
   const std::uint64_t id;  // the allocator's
   const os::Origin origin;
   const SizeClasses classes;
-  const std::size_t small_limit;  // requests up to this are small
+  const std::size_t small_limit;  // requests up to this are small; kSmallLimit at most
   const std::size_t alignment;    // of every small block
   const std::size_t page_bytes;
   const std::chrono::milliseconds decay_period;

@@ -55,7 +55,9 @@ std::string Pool::settings() const {
   const std::string on = device().to_string();
   const std::string what = is_private() ? text::join("private pool on ", on, ", sharing pages with pool ", supply_.parent()->core().id)
                                         : text::join("pool on ", on);
-  return text::join(what, limit, core_.fixed_pages ? ", fixed pages" : text::join(", idle memory ", idle));
+  const std::string small =
+      core_.small_limit == PoolOptions().small_bytes ? "" : text::join(", small blocks up to ", text::bytes(core_.small_limit));
+  return text::join(what, limit, small, core_.fixed_pages ? ", fixed pages" : text::join(", idle memory ", idle));
 }
 
 std::vector<Holder> Pool::holders() const {

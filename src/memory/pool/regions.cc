@@ -18,7 +18,12 @@ namespace {
 constexpr int kShardsPerProcessor = 4;
 constexpr std::uint32_t kPollRegionsEvery = 256;  // frees in a shard, which drive the decay as other frees do
 constexpr int kTries = 4;                         // regions whose longest run may be long enough, or not
-constexpr std::size_t kMostIdle = 64;             // regions dissolved at most by one call of dissolve_idle
+constexpr std::size_t kMostDissolved = 32;        // regions in one step: some tenths of a millisecond
+constexpr std::size_t kMuchInRegions = 64_MiB;    // with less, some are half empty by chance
+
+// Threads that replace blocks of random sizes have a quarter of their regions free; where every other block was
+// freed, it is half. Sparse is in between.
+bool are_sparse(std::size_t regions, std::size_t cells_in_use) noexcept { return cells_in_use < regions * CellMap::kCells / 8 * 5; }
 
 }  // namespace
 
@@ -69,6 +74,7 @@ bool Regions::take(Shard& shard, const Request& request, Block& block) noexcept 
   Region* const region = take_cells(shard, cells_of(request.bytes), cell);
   if (region == nullptr) return false;
   if (region->blocks++ == 0) relink(shard, *region);
+  shard.cells += cells_of(request.bytes);
   region->touched = true;
   const BlockRef entry = region->first.later(cell);
   block.serial = shard.serials.next(core_.usage.taken_serials());
@@ -130,6 +136,7 @@ bool Regions::add(PoolExtent* extent, const Request& request, Block& block) noex
   region->first = first;
   region->cells = {};
   region->blocks = 0;
+  ++in_use_;
   link(shard, *region);
   return take(shard, request, block);
 }
@@ -145,6 +152,7 @@ std::optional<Regions::Freed> Regions::free(BlockRef entry, const Block& block) 
     shard.usage.freed(block.bytes);
     if (core_.poisons()) poison(block.data, block.bytes);
     region.cells.give(entry.index(), cells_of(block.bytes));
+    shard.cells -= cells_of(block.bytes);
     --region.blocks;
     region.touched = true;
     relink(shard, region);
@@ -161,6 +169,7 @@ bool Regions::grow(BlockRef entry, Block& block, std::size_t bytes) noexcept {
     const std::uint32_t had = cells_of(block.bytes);
     const std::uint32_t more = cells_of(bytes) - had;
     if (more > 0 && !region.cells.extend(entry.index() + had, more)) return;
+    shard.cells += more;
     shard.usage.grew(block.bytes, bytes);
     if (core_.poisons()) unpoison(block.data, bytes);
     block.serial = shard.serials.next(core_.usage.taken_serials());
@@ -206,6 +215,8 @@ void Regions::relink(Shard& shard, Region& region) noexcept {
 bool Regions::dissolve(Shard& shard, Region& region) noexcept {
   if (!core_.space.reserve_splits(3 * std::size_t{region.blocks})) return false;
   unlink(shard, region);
+  --in_use_;
+  shard.cells -= region.cells.used();
   PoolExtent* rest = region.extent;
   core_.blocks.set(rest->begin, rest->bytes, {});
   rest->cookie = 0;
@@ -242,31 +253,55 @@ void Regions::dissolve(BlockRef entry) noexcept {
   (void)with_region(entry, [&](Shard& shard, Region& region) { (void)dissolve(shard, region); });
 }
 
+// Dissolves regions of a shard for which `wanted(region)`, at most so many. Returns how many.
+template <class Wanted>
+std::size_t Regions::dissolve_some(Shard& shard, std::size_t most, Wanted wanted) noexcept {
+  std::size_t dissolved = 0;
+  const os::Lock lock(shard.mutex);
+  for (Region* region : shard.lists) {
+    while (region != nullptr && dissolved < most) {
+      Region* const following = region->next;
+      if (wanted(*region) && dissolve(shard, *region)) ++dissolved;
+      region = following;
+    }
+  }
+  return dissolved;
+}
+
+// In steps, between which others have the mutex. A region that is added meanwhile may stay.
 void Regions::dissolve_all() noexcept {
   core_.waits.store(0);
   for (std::uint32_t i = 0; i < shard_count_; ++i) {
-    const os::Lock lock(shards_[i].mutex);
-    for (Region*& first : shards_[i].lists) {
-      while (first != nullptr && dissolve(shards_[i], *first)) {
-      }
+    while (dissolve_some(shards_[i], kMostDissolved, [](const Region&) { return true; }) == kMostDissolved) {
+      const os::Unlock released(core_.mutex);
     }
   }
 }
 
 void Regions::dissolve_idle() noexcept {
   core_.waits.store(0);
-  std::size_t dissolved = 0;
+  std::size_t rest = kMostDissolved;
+  for (std::uint32_t i = 0; i < shard_count_; ++i)
+    rest -= dissolve_some(shards_[i], rest, [](const Region& region) { return !region.touched; });
   for (std::uint32_t i = 0; i < shard_count_; ++i) {
     const os::Lock lock(shards_[i].mutex);
     for (Region* region : shards_[i].lists) {
-      while (region != nullptr) {
-        Region* const following = region->next;
-        if (!region->touched && dissolved < kMostIdle && dissolve(shards_[i], *region)) ++dissolved;
-        region->touched = false;
-        region = following;
-      }
+      for (; region != nullptr; region = region->next) region->touched = false;
     }
   }
+}
+
+bool Regions::dissolve_sparse() noexcept {
+  std::size_t cells = 0;
+  for (std::uint32_t i = 0; i < shard_count_; ++i) {
+    const os::Lock lock(shards_[i].mutex);
+    cells += shards_[i].cells;
+  }
+  if (in_use_ * kRegionBytes < kMuchInRegions || !are_sparse(in_use_, cells)) return false;
+  std::size_t rest = kMostDissolved;
+  for (std::uint32_t i = 0; i < shard_count_ && rest > 0; ++i)
+    rest -= dissolve_some(shards_[i], rest, [](const Region& region) { return are_sparse(1, region.cells.used()); });
+  return rest < kMostDissolved;
 }
 
 void Regions::release_empty() noexcept {
@@ -305,6 +340,7 @@ std::string Regions::audit() const {
 }
 
 std::string Regions::audit(const Shard& shard) const {
+  std::size_t cells = 0;
   for (std::uint32_t list = 0; list < shard.lists.size(); ++list) {
     if ((shard.lists[list] != nullptr) != ((shard.some.load() >> list & 1U) != 0))
       return "regions: a shard does not know which lists are empty";
@@ -312,9 +348,10 @@ std::string Regions::audit(const Shard& shard) const {
       if (region->list != list || list != list_for(*region)) return "regions: a region is in the wrong list";
       if (&shards_[region->shard.load()] != &shard) return "regions: a region is in another shard's list";
       if (std::string wrong = audit(*region); !wrong.empty()) return wrong;
+      cells += region->cells.used();
     }
   }
-  return {};
+  return cells == shard.cells ? "" : "regions: a shard's cells in use are not those of its regions";
 }
 
 std::string Regions::audit(const Region& region) const {

@@ -37,9 +37,9 @@ class Regions final : private os::ForkListener {
   static constexpr std::size_t kCellBytes = 8_KiB;
   static constexpr std::size_t kRegionBytes = CellMap::kCells * kCellBytes;
   static constexpr std::size_t kMostBytes = 1_MiB;                        // of a block
-  static constexpr std::size_t kMostBlocks = kRegionBytes / kSmallLimit;  // in a region
+  static constexpr std::size_t kLeastBytes = 2 * kCellBytes + 1;          // so that the entry behind a block's own is no block's
+  static constexpr std::size_t kMostBlocks = kRegionBytes / kLeastBytes;  // in a region
   static_assert(kRegionBytes % kSlabGrain == 0 && kMostBytes < std::size_t{1} << BlockEntry::kTagShift);
-  static_assert(kSmallLimit >= 2 * kCellBytes);  // BlockRef::extent_number
 
   Regions(PoolCore& core, StreamBook& book, CacheSet& caches);
   using os::ForkListener::listen;          // when the pool is complete
@@ -47,7 +47,7 @@ class Regions final : private os::ForkListener {
 
   // ---- Any thread, with the pool's mutex or without.
 
-  // False: no region has room. REQUIRES: no stream; at most kMostBytes; aligned to kCellBytes at most.
+  // False: no region has room. REQUIRES: no stream; kLeastBytes to kMostBytes; aligned to kCellBytes at most.
   bool obtain(const Request& request, Block& block) noexcept;
   // Nothing: the entry is not, or no longer, one of a region's.
   struct Freed {
@@ -63,13 +63,16 @@ class Regions final : private os::ForkListener {
   // Makes a region of an extent, of kRegionBytes at a multiple of kSlabGrain, and takes a block of it. False
   // when there is no heap for the tables.
   bool add(PoolExtent* extent, const Request& request, Block& block) noexcept;
-  // Dissolves the region of a block, if it is in one; all of them; those that were not used since the last call.
-  // One for which there is no heap stays.
+  // Dissolves the region of a block, if it is in one; all of them, which releases the mutex; some of those that
+  // were not used since the last call. One for which there is no heap stays.
   void dissolve(BlockRef entry) noexcept;
-  void dissolve_all() noexcept;
+  void dissolve_all() noexcept BERTH_NO_THREAD_ANALYSIS;
   void dissolve_idle() noexcept;
   // Returns regions without blocks to the space, but one of each shard.
   void release_empty() noexcept;
+  // Before the pool grows: dissolves some sparse regions, if all of them together are sparse. False when it did
+  // not.
+  bool dissolve_sparse() noexcept;
 
   // While it lives, no region changes. With the pool's mutex.
   class Quiet {
@@ -114,6 +117,7 @@ class Regions final : private os::ForkListener {
     mutable os::LeafMutex mutex;
     Relaxed<std::uint32_t> some;              // bit by bit: the lists that have regions. To be read without the mutex
     std::array<Region*, kEmpty + 1> lists{};  // by the bit width of the longest free run
+    std::size_t cells = 0;                    // in use
     UsageShare usage;
     SerialBatch serials;
     std::uint32_t frees = 0;
@@ -134,6 +138,8 @@ class Regions final : private os::ForkListener {
   static void unlink(Shard& shard, Region& region) noexcept;
   static void relink(Shard& shard, Region& region) noexcept;  // if another list is right now
   bool dissolve(Shard& shard, Region& region) noexcept;       // with the pool's mutex
+  template <class Wanted>
+  std::size_t dissolve_some(Shard& shard, std::size_t most, Wanted wanted) noexcept;  // locks the shard
   std::string audit(const Shard& shard) const;
   std::string audit(const Region& region) const;
 
@@ -149,6 +155,7 @@ class Regions final : private os::ForkListener {
   const std::unique_ptr<Shard[]> shards_;
   PublishedList<Region, kMostRegions> regions_;
   Region* spare_ = nullptr;  // regions that are not in use. With the pool's mutex
+  std::size_t in_use_ = 0;   // regions. With the pool's mutex
 };
 
 template <class Visit>

@@ -32,7 +32,7 @@ struct Subject {
   std::size_t most_live;        // blocks
   bool is_private = false;      // a private pool of one that is otherwise idle
   std::size_t piece_bytes = 0;  // of a simulated device that commits in pieces
-  bool has_regions = false;     // as if threads waited for one another
+  bool has_regions = false;     // as if threads waited for one another, for all but the smallest blocks
 };
 
 void PrintTo(const Subject& subject, std::ostream* out) { *out << subject.name; }
@@ -368,14 +368,15 @@ class PoolAgainstModel : public ::testing::TestWithParam<Subject> {
   std::shared_ptr<Allocator> make() {
     const Subject& subject = GetParam();
     const std::uint32_t waits = subject.has_regions ? 0 : PoolOptions::kNoRegions;
-    if (subject.page_bytes == 0) return pool("cpu", {.limit_bytes = subject.capacity_bytes, .region_waits = waits});
+    const std::size_t small = subject.has_regions ? 16_KiB : 128_KiB;
+    if (subject.page_bytes == 0) return pool("cpu", {.limit_bytes = subject.capacity_bytes, .small_bytes = small, .region_waits = waits});
     if (!device_) {
       device_ = make_sim({.capacity_bytes = subject.capacity_bytes,
                           .page_bytes = subject.page_bytes,
                           .piece_bytes = subject.piece_bytes,
                           .background = false});
     }
-    return pool(*device_, {.region_waits = waits});
+    return pool(*device_, {.small_bytes = small, .region_waits = waits});
   }
 
  private:

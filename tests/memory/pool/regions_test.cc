@@ -62,6 +62,17 @@ TEST(Regions, ServeWhatIsNeitherSmallNorLargeAndHasNoStream) {
     EXPECT_LT(memory->stats().committed_bytes, Regions::kRegionBytes) << request.bytes;
     memory->deallocate(block);
   }
+  for (const std::size_t bytes : {16_KiB + 1, 20_KiB}) {
+    const auto memory = pool("cpu", {.small_bytes = 16_KiB, .region_waits = 0});
+    const Block first = memory->allocate({.bytes = bytes});
+    const Block second = memory->allocate({.bytes = bytes});
+    EXPECT_TRUE(has_regions(*memory)) << bytes;
+    memory->trim(0);
+    EXPECT_EQ(memory->audit(), "");
+    memory->deallocate(first);
+    memory->deallocate(second);
+    EXPECT_EQ(memory->stats().live_blocks, 0U);
+  }
   for (const Request& request : {Request{.bytes = 128_KiB + 1}, Request{.bytes = 1_MiB}, Request{.bytes = 300'000, .alignment = 8_KiB}}) {
     const auto memory = with_regions();
     const Block block = memory->allocate(request);
@@ -116,6 +127,21 @@ TEST(Regions, ManyBlocksShareOne) {
   EXPECT_TRUE(std::ranges::is_sorted(now.blocks, {}, &SnapshotBlock::offset));
   for (const Block& block : blocks) memory->deallocate(block);
   EXPECT_EQ(memory->audit(), "");
+}
+
+// A pool that needs more than ever before does not leave its regions half empty.
+TEST(Regions, ThatAreSparseAreDissolvedBeforeThePoolGrows) {
+  const auto memory = with_regions();
+  std::vector<Block> blocks;
+  for (int i = 0; i < 5000; ++i) blocks.push_back(memory->allocate({.bytes = 150'000}));
+  const std::size_t before = memory->stats().committed_bytes;
+  std::vector<Block> left;
+  for (std::size_t i = 0; i < blocks.size(); ++i) i % 2 == 0 ? memory->deallocate(blocks[i]) : left.push_back(blocks[i]);
+  for (int i = 0; i < 1250; ++i) left.push_back(memory->allocate({.bytes = 300'000}));
+  EXPECT_LE(memory->stats().committed_bytes, before + before * 4 / 10) << "holes of 150,000 bytes do not serve these";
+  EXPECT_EQ(memory->audit(), "");
+  for (const Block& block : left) memory->deallocate(block);
+  EXPECT_EQ(memory->stats().live_blocks, 0U);
 }
 
 TEST(Regions, WithoutBlocksReturnToTheSpaceButOne) {
