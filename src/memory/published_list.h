@@ -21,8 +21,7 @@ class PublishedList {
   PublishedList(const PublishedList&) = delete;
   PublishedList& operator=(const PublishedList&) = delete;
 
-  // relaxed: the pointers to the objects have an order of their own.
-  std::uint32_t count() const noexcept { return count_.load(std::memory_order_relaxed); }
+  std::uint32_t count() const noexcept { return count_.load(std::memory_order_acquire); }  // acquire: so many pointers are there
   // REQUIRES: 0 < number <= count().
   T& operator[](std::uint32_t number) const noexcept {
     // acquire, both: the object is complete.
@@ -40,12 +39,12 @@ class PublishedList {
     if (chunk.load(std::memory_order_relaxed) == nullptr) {
       auto* const made = new (std::nothrow) Chunk{};
       if (made == nullptr) return nullptr;
-      chunk.store(made, std::memory_order_release);  // pairs with the acquire of readers, as below
+      chunk.store(made, std::memory_order_release);  // pairs with the acquire of readers, here and below
     }
     T* const made = make(number);
     if (made == nullptr) return nullptr;
     (*chunk.load(std::memory_order_relaxed))[number % kPerChunk].store(made, std::memory_order_release);
-    count_.store(number, std::memory_order_relaxed);  // as for count()
+    count_.store(number, std::memory_order_release);
     return made;
   }
 

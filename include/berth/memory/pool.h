@@ -47,7 +47,7 @@
 // a limit below 128 MiB, or a `decay` of 0, has none.
 //
 // Its tables take 16 bytes of host memory for a small block and 32 for a large one (Stats::table_bytes), grow
-// with use and shrink with it. Together with them the pool holds no more than it ever needed at one time, and
+// with use and shrink with it; 16 KiB for each region, also while blocks of one that was dissolved live. Together with them the pool holds no more than it ever needed at one time, and
 // `target_ratio` beyond that: when tables grow, cached memory is returned for them, unless `decay` is kNever.
 //
 // Streams. A block belongs to the stream of its request. A freed block can be reused at once on that stream,

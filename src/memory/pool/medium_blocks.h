@@ -29,16 +29,17 @@ class MediumBlocks {
   static constexpr std::size_t kLeastRegions = 16;  // within the limit
 
   bool serves(const Request& request) const noexcept {
-    return core_.waits.load() >= least_waits_ && request.bytes >= Regions::kLeastBytes && request.bytes <= Regions::kMostBytes &&
+    return (regions_.any() || may_add()) && request.bytes >= Regions::kLeastBytes && request.bytes <= Regions::kMostBytes &&
            request.alignment <= Regions::kCellBytes && request.stream.state() == nullptr;
   }
+  bool may_add() const noexcept { return core_.waits.load() >= least_waits_ && least_waits_ != PoolOptions::kNoRegions; }
   bool obtain_from_regions(const Request& request, Block& block) noexcept;
+  bool add_region(const Request& request, Block& block) noexcept;
 
   PoolCore& core_;
   StreamBook& book_;
   Regions& regions_;
   Supply& supply_;
-  bool is_adding_ = false;  // a thread is; others would each add one of their own. With the mutex
   // No regions where memory returns at once, stays at its addresses, or is so tight that one is much of it.
   const std::uint32_t least_waits_ =
       core_.decay_period.count() != 0 && !core_.fixed_pages && core_.budget.limit() / kLeastRegions >= Regions::kRegionBytes

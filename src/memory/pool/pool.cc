@@ -144,8 +144,8 @@ Result<BlockVerdict> Pool::note_use(const Block& given, StreamRef stream) noexce
   const Result<std::uint32_t> number = core_.is_inherited() ? Result<std::uint32_t>(0U) : supply_.ready(stream);
   if (!number) return number.failure();
   if (entry.kind() == BlockKind::small) return small_.note_use(entry, block, stream, *number);
-  regions_.dissolve(entry);
-  if (entry.kind() == BlockKind::medium) return StreamBook::kNoHeap;
+  regions_.dissolve(entry, block);
+  if (entry.kind() == BlockKind::medium && caches_.judge(entry, block) == BlockVerdict::ok) return StreamBook::kNoHeap;
   return large_.note_use(entry, block, stream, *number);
 }
 

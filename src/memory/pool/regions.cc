@@ -17,7 +17,6 @@ namespace {
 // is not locked.
 constexpr int kShardsPerProcessor = 4;
 constexpr std::uint32_t kPollRegionsEvery = 256;  // frees in a shard, which drive the decay as other frees do
-constexpr int kTries = 4;                         // regions whose longest run may be long enough, or not
 constexpr std::size_t kMostDissolved = 32;        // regions in one step: some tenths of a millisecond
 constexpr std::size_t kMuchInRegions = 64_MiB;    // with less, some are half empty by chance
 
@@ -49,13 +48,13 @@ Regions::Region* Regions::find(BlockRef entry) const noexcept {
 
 // ---- requests
 
-bool Regions::obtain(const Request& request, Block& block) noexcept {
-  const auto width = static_cast<unsigned>(std::bit_width(cells_of(request.bytes)));
+bool Regions::obtain(const Request& request, Block& block, Wait wait) noexcept {
+  const std::uint32_t count = cells_of(request.bytes);
   const std::uint32_t own = own_shard();
   Shard* locked = nullptr;
   for (std::uint32_t i = 0; i < shard_count_; ++i) {
     Shard& shard = shards_[(own + i) % shard_count_];
-    if (shard.some.load() >> width == 0) continue;
+    if (shard.longest.load() < count) continue;
     if (!shard.mutex.try_lock()) {
       if (locked == nullptr) locked = &shard;
       continue;
@@ -64,7 +63,7 @@ bool Regions::obtain(const Request& request, Block& block) noexcept {
     shard.mutex.unlock();
     if (taken) return true;
   }
-  if (locked == nullptr) return false;
+  if (locked == nullptr || wait == Wait::no) return false;
   const os::Lock lock(locked->mutex);
   return take(*locked, request, block);
 }
@@ -75,7 +74,7 @@ bool Regions::take(Shard& shard, const Request& request, Block& block) noexcept 
   if (region == nullptr) return false;
   if (region->blocks++ == 0) relink(shard, *region);
   shard.cells += cells_of(request.bytes);
-  region->touched = true;
+  region->used_in = period_.load();
   const BlockRef entry = region->first.later(cell);
   block.serial = shard.serials.next(core_.usage.taken_serials());
   block.data = entry.data();
@@ -87,29 +86,13 @@ bool Regions::take(Shard& shard, const Request& request, Block& block) noexcept 
   return true;
 }
 
-// From a region whose longest run is of the right order if it has one, else from one with longer runs, and only
-// then from one without blocks.
+// From the region whose longest run is the shortest that is long enough, and only then from one without blocks.
 Regions::Region* Regions::take_cells(Shard& shard, std::uint32_t count, std::uint32_t& first) noexcept {
-  auto list = static_cast<std::uint32_t>(std::bit_width(count));
-  int tries = kTries;
-  for (Region* region = shard.lists[list]; region != nullptr && tries > 0; --tries) {
-    Region* const following = region->next;
-    if (region->cells.longest() >= count) {
-      first = region->cells.take(count);
-      if (first != CellMap::kNone) return region;
-      relink(shard, *region);
-    }
-    region = following;
-  }
-  for (++list; list <= kEmpty;) {
+  for (std::uint32_t list = next_list(shard, count); list <= kEmpty; list = next_list(shard, count)) {
     Region* const region = shard.lists[list];
-    if (region == nullptr) {
-      ++list;
-      continue;
-    }
     first = region->cells.take(count);
     if (first != CellMap::kNone) return region;
-    relink(shard, *region);  // now that its longest run is known, in a list below
+    relink(shard, *region);  // its longest run is known now: it belongs in a list below
   }
   return nullptr;
 }
@@ -136,7 +119,8 @@ bool Regions::add(PoolExtent* extent, const Request& request, Block& block) noex
   region->first = first;
   region->cells = {};
   region->blocks = 0;
-  ++in_use_;
+  in_use_.store(in_use_.load() + 1);
+  shard.regions.store(shard.regions.load() + 1);
   link(shard, *region);
   return take(shard, request, block);
 }
@@ -154,7 +138,7 @@ std::optional<Regions::Freed> Regions::free(BlockRef entry, const Block& block) 
     region.cells.give(entry.index(), cells_of(block.bytes));
     shard.cells -= cells_of(block.bytes);
     --region.blocks;
-    region.touched = true;
+    region.used_in = period_.load();
     relink(shard, region);
     const Region* const empty = shard.lists[kEmpty];
     freed.should_poll = ++shard.frees % kPollRegionsEvery == 0 || (empty != nullptr && empty->next != nullptr);
@@ -170,6 +154,7 @@ bool Regions::grow(BlockRef entry, Block& block, std::size_t bytes) noexcept {
     const std::uint32_t more = cells_of(bytes) - had;
     if (more > 0 && !region.cells.extend(entry.index() + had, more)) return;
     shard.cells += more;
+    region.used_in = period_.load();
     shard.usage.grew(block.bytes, bytes);
     if (core_.poisons()) unpoison(block.data, bytes);
     block.serial = shard.serials.next(core_.usage.taken_serials());
@@ -184,7 +169,15 @@ bool Regions::grow(BlockRef entry, Block& block, std::size_t bytes) noexcept {
 // ---- lists of a shard
 
 std::uint32_t Regions::list_for(const Region& region) noexcept {
-  return region.blocks == 0 ? kEmpty : static_cast<std::uint32_t>(std::bit_width(region.cells.longest()));
+  return region.blocks == 0 ? kEmpty : std::min(region.cells.longest(), kLongest);
+}
+
+std::uint32_t Regions::next_list(const Shard& shard, std::uint32_t from) noexcept {
+  std::uint64_t bits = shard.some[from / 64] >> from % 64 << from % 64;
+  for (std::uint32_t word = from / 64; word < shard.some.size(); bits = ++word < shard.some.size() ? shard.some[word] : 0) {
+    if (bits != 0) return word * 64 + static_cast<std::uint32_t>(std::countr_zero(bits));
+  }
+  return kEmpty + 1;
 }
 
 void Regions::link(Shard& shard, Region& region) noexcept {
@@ -194,14 +187,21 @@ void Regions::link(Shard& shard, Region& region) noexcept {
   region.next = first;
   if (first != nullptr) first->previous = &region;
   first = &region;
-  shard.some.store(shard.some.load() | 1U << region.list);
+  shard.some[region.list / 64] |= std::uint64_t{1} << region.list % 64;
+  shard.longest.store(std::max(shard.longest.load(), region.list));
 }
 
 void Regions::unlink(Shard& shard, Region& region) noexcept {
   Region*& first = shard.lists[region.list];
   (region.previous != nullptr ? region.previous->next : first) = region.next;
   if (region.next != nullptr) region.next->previous = region.previous;
-  if (first == nullptr) shard.some.store(shard.some.load() & ~(1U << region.list));
+  if (first != nullptr) return;
+  shard.some[region.list / 64] &= ~(std::uint64_t{1} << region.list % 64);
+  std::uint32_t longest = 0;
+  for (std::uint32_t word = 0; word < shard.some.size(); ++word) {
+    if (shard.some[word] != 0) longest = word * 64 + static_cast<std::uint32_t>(std::bit_width(shard.some[word])) - 1;
+  }
+  shard.longest.store(longest);
 }
 
 void Regions::relink(Shard& shard, Region& region) noexcept {
@@ -215,7 +215,8 @@ void Regions::relink(Shard& shard, Region& region) noexcept {
 bool Regions::dissolve(Shard& shard, Region& region) noexcept {
   if (!core_.space.reserve_splits(3 * std::size_t{region.blocks})) return false;
   unlink(shard, region);
-  --in_use_;
+  in_use_.store(in_use_.load() - 1);
+  shard.regions.store(shard.regions.load() - 1);
   shard.cells -= region.cells.used();
   PoolExtent* rest = region.extent;
   core_.blocks.set(rest->begin, rest->bytes, {});
@@ -249,8 +250,10 @@ bool Regions::dissolve(Shard& shard, Region& region) noexcept {
   return true;
 }
 
-void Regions::dissolve(BlockRef entry) noexcept {
-  (void)with_region(entry, [&](Shard& shard, Region& region) { (void)dissolve(shard, region); });
+void Regions::dissolve(BlockRef entry, const Block& block) noexcept {
+  (void)with_region(entry, [&](Shard& shard, Region& region) {
+    if (caches_.judge(entry, block) == BlockVerdict::ok && dissolve(shard, region)) core_.waits.store(0);
+  });
 }
 
 // Dissolves regions of a shard for which `wanted(region)`, at most so many. Returns how many.
@@ -278,17 +281,20 @@ void Regions::dissolve_all() noexcept {
   }
 }
 
-void Regions::dissolve_idle() noexcept {
+void Regions::end_period() noexcept {
   core_.waits.store(0);
+  period_.store(period_.load() + 1);
+  has_idle_ = any();
+}
+
+bool Regions::dissolve_idle() noexcept {
+  if (!has_idle_) return false;
+  const std::uint32_t last = period_.load() - 1;
   std::size_t rest = kMostDissolved;
-  for (std::uint32_t i = 0; i < shard_count_; ++i)
-    rest -= dissolve_some(shards_[i], rest, [](const Region& region) { return !region.touched; });
-  for (std::uint32_t i = 0; i < shard_count_; ++i) {
-    const os::Lock lock(shards_[i].mutex);
-    for (Region* region : shards_[i].lists) {
-      for (; region != nullptr; region = region->next) region->touched = false;
-    }
-  }
+  for (std::uint32_t i = 0; i < shard_count_ && rest > 0; ++i)
+    rest -= dissolve_some(shards_[i], rest, [&](const Region& region) { return region.used_in < last; });
+  has_idle_ = rest == 0;
+  return has_idle_;
 }
 
 bool Regions::dissolve_sparse() noexcept {
@@ -297,16 +303,17 @@ bool Regions::dissolve_sparse() noexcept {
     const os::Lock lock(shards_[i].mutex);
     cells += shards_[i].cells;
   }
-  if (in_use_ * kRegionBytes < kMuchInRegions || !are_sparse(in_use_, cells)) return false;
+  if (in_use_.load() * kRegionBytes < kMuchInRegions || !are_sparse(in_use_.load(), cells)) return false;
   std::size_t rest = kMostDissolved;
   for (std::uint32_t i = 0; i < shard_count_ && rest > 0; ++i)
     rest -= dissolve_some(shards_[i], rest, [](const Region& region) { return are_sparse(1, region.cells.used()); });
   return rest < kMostDissolved;
 }
 
-void Regions::release_empty() noexcept {
+void Regions::tidy() noexcept {
   for (std::uint32_t i = 0; i < shard_count_; ++i) {
     const os::Lock lock(shards_[i].mutex);
+    core_.usage.take_share(shards_[i].usage);
     Region*& first = shards_[i].lists[kEmpty];
     while (first != nullptr && first->next != nullptr && dissolve(shards_[i], *first)) {
     }
@@ -325,6 +332,7 @@ void Regions::unlock_all() const noexcept {
 
 void Regions::after_fork(bool in_child) noexcept {
   for (std::uint32_t i = 0; in_child && i < shard_count_; ++i) shards_[i].mutex.forget_waiters();
+  if (in_child) is_adding_ = false;  // by a thread that the child does not have
   unlock_all();
 }
 
@@ -342,7 +350,8 @@ std::string Regions::audit() const {
 std::string Regions::audit(const Shard& shard) const {
   std::size_t cells = 0;
   for (std::uint32_t list = 0; list < shard.lists.size(); ++list) {
-    if ((shard.lists[list] != nullptr) != ((shard.some.load() >> list & 1U) != 0))
+    const bool known = (shard.some[list / 64] >> list % 64 & 1U) != 0;
+    if ((shard.lists[list] != nullptr) != known || (known && shard.longest.load() < list))
       return "regions: a shard does not know which lists are empty";
     for (const Region* region = shard.lists[list]; region != nullptr; region = region->next) {
       if (region->list != list || list != list_for(*region)) return "regions: a region is in the wrong list";

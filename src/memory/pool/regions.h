@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/relaxed.h"
 #include "berth/base/units.h"
@@ -47,12 +48,17 @@ class Regions final : private os::ForkListener {
 
   // ---- Any thread, with the pool's mutex or without.
 
+  bool any() const noexcept { return in_use_.load() != 0; }
+  // Where every region with room is locked, it waits for one, or returns false too.
+  enum class Wait : bool { no, yes };
   // False: no region has room. REQUIRES: no stream; kLeastBytes to kMostBytes; aligned to kCellBytes at most.
-  bool obtain(const Request& request, Block& block) noexcept;
+  bool obtain(const Request& request, Block& block, Wait wait) noexcept;
+  // Whether the shard of the calling thread has a region.
+  bool has_own() const noexcept { return shards_[own_shard()].regions.load() != 0; }
   // Nothing: the entry is not, or no longer, one of a region's.
   struct Freed {
     BlockVerdict verdict = BlockVerdict::ok;
-    bool should_poll = false;  // `release_empty` and the decay are due
+    bool should_poll = false;  // `tidy` and the decay are due
   };
   std::optional<Freed> free(BlockRef entry, const Block& block) noexcept;
   // Within its region. False also if it is not, or no longer, in one.
@@ -63,13 +69,19 @@ class Regions final : private os::ForkListener {
   // Makes a region of an extent, of kRegionBytes at a multiple of kSlabGrain, and takes a block of it. False
   // when there is no heap for the tables.
   bool add(PoolExtent* extent, const Request& request, Block& block) noexcept;
-  // Dissolves the region of a block, if it is in one; all of them, which releases the mutex; some of those that
-  // were not used since the last call. One for which there is no heap stays.
-  void dissolve(BlockRef entry) noexcept;
+  // One thread at a time adds a region: others, which would add one each, do without.
+  bool begin_adding() noexcept { return !std::exchange(is_adding_, true); }
+  void end_adding() noexcept { is_adding_ = false; }
+  // Dissolves the region of a live block, if it is in one; all of them, which releases the mutex. More are added
+  // only when threads have waited again. One for which there is no heap stays.
+  void dissolve(BlockRef entry, const Block& block) noexcept;
   void dissolve_all() noexcept BERTH_NO_THREAD_ANALYSIS;
-  void dissolve_idle() noexcept;
-  // Returns regions without blocks to the space, but one of each shard.
-  void release_empty() noexcept;
+  // A period of the decay is over. `dissolve_idle` dissolves some of the regions that were not used in all of it;
+  // false when there are no more.
+  void end_period() noexcept;
+  bool dissolve_idle() noexcept;
+  // Returns regions without blocks to the space, but one of each shard, and takes in what the shards have counted.
+  void tidy() noexcept;
   // Before the pool grows: dissolves some sparse regions, if all of them together are sparse. False when it did
   // not.
   bool dissolve_sparse() noexcept;
@@ -95,9 +107,9 @@ class Regions final : private os::ForkListener {
 
  private:
   static constexpr std::uint32_t kMostShards = 64;
-  static constexpr std::uint32_t kMostRegions = 1U << 17;  // a TiB
-  static constexpr std::uint32_t kEmpty = 11;              // the list of regions without blocks
-  static_assert(CellMap::kCells < 1U << (kEmpty - 1));
+  static constexpr std::uint32_t kMostRegions = 1U << 17;             // a TiB
+  static constexpr std::uint32_t kLongest = kMostBytes / kCellBytes;  // no block needs a longer run
+  static constexpr std::uint32_t kEmpty = kLongest + 1;               // the list of regions without blocks
 
   struct Region {
     explicit Region(std::uint32_t its_number) noexcept : number(its_number) {}
@@ -108,16 +120,18 @@ class Regions final : private os::ForkListener {
     BlockRef first;                // the entry of its first cell
     CellMap cells;
     std::uint32_t blocks = 0;
-    bool touched = false;        // since the last dissolve_idle
+    std::uint32_t used_in = 0;   // the period in which it was last used
     Region* previous = nullptr;  // in a list of its shard, or of spare ones
     Region* next = nullptr;
     std::uint32_t list = 0;
   };
   struct alignas(64) Shard {
     mutable os::LeafMutex mutex;
-    Relaxed<std::uint32_t> some;              // bit by bit: the lists that have regions. To be read without the mutex
-    std::array<Region*, kEmpty + 1> lists{};  // by the bit width of the longest free run
-    std::size_t cells = 0;                    // in use
+    Relaxed<std::uint32_t> longest;                     // the last list that has a region. To be read without the mutex
+    std::array<Region*, kEmpty + 1> lists{};            // by the longest free run, or kLongest
+    std::array<std::uint64_t, kEmpty / 64 + 1> some{};  // bit by bit: the lists that have regions
+    Relaxed<std::uint32_t> regions;                     // how many
+    std::size_t cells = 0;                              // in use
     UsageShare usage;
     SerialBatch serials;
     std::uint32_t frees = 0;
@@ -134,6 +148,7 @@ class Regions final : private os::ForkListener {
   bool take(Shard& shard, const Request& request, Block& block) noexcept;
   static Region* take_cells(Shard& shard, std::uint32_t count, std::uint32_t& first) noexcept;
   static std::uint32_t list_for(const Region& region) noexcept;
+  static std::uint32_t next_list(const Shard& shard, std::uint32_t from) noexcept;  // that has a region; above kEmpty: none
   static void link(Shard& shard, Region& region) noexcept;
   static void unlink(Shard& shard, Region& region) noexcept;
   static void relink(Shard& shard, Region& region) noexcept;  // if another list is right now
@@ -154,8 +169,11 @@ class Regions final : private os::ForkListener {
   const std::uint32_t shard_count_;  // a power of two
   const std::unique_ptr<Shard[]> shards_;
   PublishedList<Region, kMostRegions> regions_;
-  Region* spare_ = nullptr;  // regions that are not in use. With the pool's mutex
-  std::size_t in_use_ = 0;   // regions. With the pool's mutex
+  Region* spare_ = nullptr;        // regions that are not in use. With the pool's mutex
+  Relaxed<std::size_t> in_use_;    // regions. Written with the pool's mutex
+  Relaxed<std::uint32_t> period_;  // of the decay, by number. Written with the pool's mutex
+  bool has_idle_ = false;          // there may be regions that were not used in the last period
+  bool is_adding_ = false;
 };
 
 template <class Visit>

@@ -52,7 +52,7 @@ void Supply::decay(Decayed how_much) noexcept {
     // From now on, memory in thread caches and memory that waited for streams that are done counts as cached.
     if (idle.period().count() != 0) {
       caches_.flush_all();
-      regions_.dissolve_idle();
+      regions_.end_period();
       book_.settle(Wait::no);
       if (holds_.any()) return;
     }
@@ -60,6 +60,10 @@ void Supply::decay(Decayed how_much) noexcept {
     if (idle.is_over(now)) idle.end_period(now, space.cached_bytes());
   }
   const bool all = how_much == Decayed::all;
+  while (regions_.dissolve_idle() && all) {
+    const os::Unlock released(core_.mutex);
+  }
+  if (!is_usable()) return;
   core_.entries.trim(all ? SIZE_MAX : kMostDecommits);
   const Space::Figures& figures = space.figures();
   const std::size_t above = figures.committed - std::min(figures.committed, reserved_);
@@ -111,6 +115,7 @@ Status Supply::reserve(std::size_t bytes) noexcept {
   const os::Lock lock(core_.mutex);
   if (core_.is_inherited()) return Failure{ErrorCode::fork_unsafe, 0, "the pool was made before fork"};
   if (const Result<std::uint32_t> able = ready({}); !able) return able.failure();
+  regions_.dissolve_all();  // what is free in them is not live, and may be what is asked for
   if (holds_.any()) return Failure{ErrorCode::busy, 0, "the device is held"};
   const Status done = core_.space.reserve(bytes);
   if (done) reserved_ = std::max(reserved_, core_.space.figures().live + bytes);

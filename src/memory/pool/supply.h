@@ -41,7 +41,7 @@ class Supply final : public PageLender {
   // Returns idle memory to the device as a side effect of a free: now and then a few pages.
   void poll_decay() noexcept;
   enum class Decayed : bool { a_few_pages, all };
-  void decay(Decayed how_much) noexcept;
+  void decay(Decayed how_much) noexcept BERTH_NO_THREAD_ANALYSIS;
   // Returns cached memory that, with the tables, is more than the pool ever needed at one time: tables grow
   // when a program turns to smaller blocks, while what its larger ones have left is cached. A few pages.
   void release_excess() noexcept;
@@ -57,8 +57,11 @@ class Supply final : public PageLender {
   void close() noexcept BERTH_NO_THREAD_ANALYSIS;
 
   bool is_held() const noexcept { return holds_.any(); }  // with the mutex
-  // Whether the device may be asked for more than a request needs: not in a hold, nor for what was reserved.
-  bool may_ask_for_more() const noexcept { return !holds_.any() && reserved_ == 0; }
+  // Whether the device may be asked for more than the bytes of a request: not in a hold, nor where they are cached in
+  // a pool with reserved memory.
+  bool may_ask_for_more_than(std::size_t bytes) const noexcept {
+    return !holds_.any() && (reserved_ == 0 || core_.space.longest_cached() < bytes);
+  }
 
   // ---- Without the mutex.
 

@@ -98,6 +98,19 @@ TEST(Regions, ThereAreNoneForOneThreadAndWhereTheyMakeNoSense) {
   EXPECT_TRUE(random_pairs(*make_allocator("pool:waits=0", "cpu")));
 }
 
+// There, blocks of any size are large ones, and would have a cell alone.
+TEST(Regions, ThereAreNoneForShortBlocksOfADeviceWithCoarseAlignment) {
+  const auto memory = pool(make_sim({.alignment = 8192, .background = false}), {.region_waits = 0});
+  const MisuseLog log;
+  std::vector<Block> blocks;
+  for (int i = 0; i < 40; ++i) blocks.push_back(memory->allocate({.bytes = i % 2 == 0 ? 1000U : 300'000U}));
+  memory->trim(0);
+  EXPECT_EQ(memory->audit(), "");
+  for (const Block& block : blocks) memory->deallocate(block);
+  EXPECT_TRUE(log.reported().empty());
+  EXPECT_EQ(memory->stats().live_blocks, 0U);
+}
+
 // Threads that do nothing but allocate and free meet at the mutex sooner or later.
 TEST(Regions, ComeWhenThreadsWait) {
   const auto memory = pool("cpu", {.decay = PoolOptions::kNever});
@@ -282,6 +295,51 @@ TEST(Regions, ThatAreNotUsedForAPeriodReturnWhatIsFree) {
   EXPECT_FALSE(has_regions(*memory));
   EXPECT_LT(memory->stats().committed_bytes, 4_MiB);
   memory->deallocate(blocks[0]);
+}
+
+// Also when threads no longer wait: what is free in regions serves what it can.
+TEST(Regions, ServeWhileThereAreSome) {
+  TestClock clock;
+  const auto memory = with_regions();
+  std::vector<Block> blocks;
+  for (int i = 0; i < 16; ++i) blocks.push_back(memory->allocate({.bytes = 500'000}));
+  clock.advance(std::chrono::seconds(11));
+  memory->trim_idle();
+  const std::size_t free = free_in_regions(*memory);
+  memory->deallocate(blocks.back());
+  blocks.back() = memory->allocate({.bytes = 500'000});
+  EXPECT_EQ(free_in_regions(*memory), free);
+  for (const Block& block : blocks) memory->deallocate(block);
+}
+
+// A short hole in one does not hide a longer one in another.
+TEST(Regions, AreFoundByTheirLongestRun) {
+  const auto memory = with_regions();
+  std::vector<Block> blocks;
+  constexpr std::size_t kCells = 127;
+  for (int i = 0; i < 160; ++i) blocks.push_back(memory->allocate({.bytes = kCells * Regions::kCellBytes}));
+  for (std::size_t i = 0; i < blocks.size(); i += 2) memory->deallocate(blocks[i]);
+  for (int i = 0; i < 4; ++i) blocks.push_back(memory->allocate({.bytes = 62 * Regions::kCellBytes}));  // leave runs of 65
+  const std::size_t before = memory->stats().committed_bytes;
+  for (std::size_t i = 0; i < 76; ++i) blocks[2 * i] = memory->allocate({.bytes = kCells * Regions::kCellBytes});
+  EXPECT_EQ(memory->stats().committed_bytes, before);
+  EXPECT_EQ(memory->audit(), "");
+}
+
+// Reserving counts what is live, and not what is free in regions: that decays.
+TEST(Regions, AReservationDoesNotKeepWhatIsFreeInThem) {
+  TestClock clock;
+  const auto memory = with_regions();
+  std::vector<Block> blocks;
+  for (int i = 0; i < 100; ++i) blocks.push_back(memory->allocate({.bytes = 1'000'000}));
+  for (std::size_t i = 1; i < blocks.size(); ++i) memory->deallocate(blocks[i]);
+  memory->reserve(1_MiB);
+  memory->deallocate(blocks[0]);
+  for (int period = 0; period < 6; ++period) {
+    clock.advance(std::chrono::seconds(11));
+    memory->trim_idle();
+  }
+  EXPECT_LT(memory->stats().committed_bytes, 8_MiB);
 }
 
 // What was reserved serves requests before the device is asked.
