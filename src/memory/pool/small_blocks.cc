@@ -46,7 +46,7 @@ std::optional<Status> SmallBlocks::obtain(const Request& request, Block& block) 
   const BlockRef cached = bin.pop();
   if (cached)
     hand_out(*cache, cached, size_class, request, block);
-  else if (bin.capacity() == 0)
+  else if (bin.capacity() < batch_of(size_class))
     make_room(*cache, size_class, spill);
   cache->gate.unlock();
   caches_.report_late_double_frees();
@@ -161,14 +161,15 @@ std::size_t SmallBlocks::batch_of(SizeClass size_class) const noexcept {
 
 // ---- bins that are full
 
-// Makes room for a block of the class: a larger bin while the budget lasts, else by spilling. REQUIRES: inside
-// the gate.
+// Makes room for a block of the class: a larger bin while the budget lasts, else by spilling. A bin starts with one
+// block and doubles, up to a batch: a thread that uses many sizes needs few blocks of each. REQUIRES: inside the gate.
 void SmallBlocks::make_room(ThreadCache& cache, SizeClass size_class, Spill& spill) noexcept {
   Bin& bin = cache.bins[size_class];
   const std::size_t bytes = core_.classes[size_class].bytes;
   const auto most = static_cast<std::uint32_t>(std::clamp<std::size_t>(kBinBytes / bytes, 2, Bin::kMost));
   if (bin.capacity() < most) {
-    const auto more = std::min(static_cast<std::uint32_t>(batch_of(size_class)), most - bin.capacity());
+    const auto batch = static_cast<std::uint32_t>(batch_of(size_class));
+    const std::uint32_t more = std::min({std::max(bin.capacity(), 1U), batch, most - bin.capacity()});
     const std::size_t budget = std::max(cache_budget_.load(), kLeastBudget);
     if (cache.granted + more * bytes > budget) shrink_a_bin(cache, size_class, spill);
     if (cache.granted + more * bytes <= budget && bin.set_capacity(bin.capacity() + more)) {

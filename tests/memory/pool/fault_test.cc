@@ -33,8 +33,8 @@ struct Kept {
 
 class PoolWorld {
  public:
-  explicit PoolWorld(Device device, const PoolOptions& options = {.limit_bytes = 24_MiB})
-      : device_(device), memory_(pool(device, options)), stream_(make_stream(device)) {
+  explicit PoolWorld(Device device) : PoolWorld(device, {.limit_bytes = 24_MiB}) {}
+  PoolWorld(Device device, const PoolOptions& options) : device_(device), memory_(pool(device, options)), stream_(make_stream(device)) {
     blocks_.reserve(1000);
     for (const std::size_t bytes : {64U, 5000U, 100'000U, 700'000U}) keep(memory_->allocate({.bytes = bytes}));
   }
