@@ -23,19 +23,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-struct Row {
-  std::string help;
-  std::function<void()> mistake;
-  std::function<void()> followed;
-};
-
-void follow(const std::vector<Row>& rows) {
-  for (const Row& row : rows) {
-    EXPECT_EQ(help_of(row.mistake), row.help);
-    EXPECT_EQ(help_of(row.followed), "no error") << "although it did what it was told: " << row.help;
-  }
-}
-
 std::shared_ptr<Allocator> one(const std::shared_ptr<Allocator>& memory) {
   memory->deallocate(memory->allocate({.bytes = 1000}));
   return memory;
@@ -456,6 +443,146 @@ TEST(HelpFollowed, OfCopiesAndObservers) {
          (void)replay(plan_replay(events), {.device = "sim:0"});
          (void)replay(plan_replay(events), {.device = "cpu", .touch = true});
        }},
+  });
+}
+
+TEST(HelpFollowed, OfShapesAndViews) {
+  const Storage square = zeros({4, 4}, DType::f32, "cpu");
+  const Storage turned = square.transpose(0, 1);
+  const std::vector<Storage> two = {square, square.clone()};
+  std::vector<float> values(16);
+  follow({
+      {"check the dimensions",
+       [] {
+         (void)Shape{INT64_MAX, 2}.num_elements();
+       },
+       [] {
+         (void)Shape{4, 2}.num_elements();
+       }},
+      {"give as many strides as dimensions",
+       [&] {
+         (void)Storage(square.buffer(), DType::f32, {4, 4}, Strides{1}, 0);
+       },
+       [&] {
+         (void)Storage(square.buffer(), DType::f32, {4, 4}, Strides{4, 1}, 0);
+       }},
+      {"use a step of 1 or more, or a negative one", [&] { (void)square.slice(0, 0, 4, 0); },
+       [&] {
+         (void)square.slice(0, 0, 4, 2);
+         (void)square.slice(0, 3, 0, -1);
+       }},
+      {"use an index within it", [&] { (void)square.select(0, 4); }, [&] { (void)square.select(0, 3); }},
+      {"only an axis of size 1 can be removed", [&] { (void)square.squeeze(0); }, [&] { (void)square.slice(0, 0, 1).squeeze(0); }},
+      {"use -3 to 2", [&] { (void)square.unsqueeze(3); },
+       [&] {
+         (void)square.unsqueeze(-3);
+         (void)square.unsqueeze(2);
+       }},
+      {"use clone().reshape(...), which copies", [&] { (void)turned.reshape({16}); }, [&] { (void)turned.clone().reshape({16}); }},
+      {"use Strides::contiguous(shape)",
+       [&] {
+         StridedSpan bare = square.span();
+         bare.strides = Strides{1};
+         copy(bare, square.span());
+       },
+       [&] {
+         StridedSpan whole = square.clone().span();
+         whole.strides = Strides::contiguous(whole.shape);
+         copy(whole, square.span());
+       }},
+      {"pass one target for each source",
+       [&] {
+         const StridedSpan sources[] = {square.span(), square.span()};
+         const StridedSpan targets[] = {two[0].span()};
+         copy_batch(sources, targets);
+       },
+       [&] {
+         const StridedSpan sources[] = {two[1].span()};
+         const StridedSpan targets[] = {two[0].span()};
+         copy_batch(sources, targets);
+       }},
+      {"pass the address of the first",
+       [&] {
+         StridedSpan none = square.span();
+         none.data = nullptr;
+         copy(none, square.span());
+       },
+       [&] {
+         StridedSpan some = square.span();
+         some.data = values.data();
+         copy(some, square.span());
+       }},
+  });
+}
+
+TEST(HelpFollowed, OfFilesThatAreWritten) {
+  const Scratch file;
+  const Storage made = from_data({1.0F, 2.0F}, {2}, "cpu");
+  const auto writer = [&] { return SafetensorsWriter(file.path, {{.name = "w", .dtype = DType::f32, .shape = {2}}}); };
+  const auto write_all = [&] {
+    SafetensorsWriter whole = writer();
+    whole.write("w", made);
+    whole.commit();
+  };
+  follow({
+      {"use another",
+       [&] {
+         save_safetensors(file.path, {{"__metadata__", made}});
+       },
+       [&] {
+         save_safetensors(file.path, {{"w", made}});
+       }},
+      {"use each name once",
+       [&] {
+         save_safetensors(file.path, {{"w", made}, {"w", made}});
+       },
+       [&] {
+         save_safetensors(file.path, {{"w", made}, {"v", made}});
+       }},
+      {"name it when the writer is made", [&] { writer().write("v", made); }, write_all},
+      {"write each once",
+       [&] {
+         SafetensorsWriter twice = writer();
+         twice.write("w", made);
+         twice.write("w", made);
+       },
+       write_all},
+      {"announce what is written", [&] { writer().write("w", made.to(DType::f64)); }, write_all},
+      {"write every tensor that was announced", [&] { writer().commit(); }, write_all},
+      {"finish once",
+       [&] {
+         SafetensorsWriter twice = writer();
+         twice.write("w", made);
+         twice.commit();
+         twice.commit();
+       },
+       write_all},
+      {"use f64, f32, bf16, f16 or an f8, or convert the tensors afterwards with to(dtype)",
+       [&] { (void)load(file.path, "cpu", {.dtype = DType::i32}); },
+       [&] {
+         for (const DType dtype : {DType::f64, DType::f32, DType::bf16, DType::f16, DType::f8e4m3})
+           (void)load(file.path, "cpu", {.dtype = dtype});
+         (void)load(file.path, "cpu")["w"].to(DType::i32);
+       }},
+      {"convert it with to(), or write safetensors", [&] { save_npy(file.path, made.to(DType::bf16)); },
+       [&] {
+         save_npy(file.path, made.to(DType::bf16).to(DType::f32));
+         save_safetensors(file.path, {{"w", made.to(DType::bf16)}});
+       }},
+  });
+  (void)map_file(file.path, {12}, DType::u8, FileMode::create);  // twelve bytes
+  follow({
+      {"map it as u8 and clone the part you need, or move the data in the file",
+       [&] { (void)map_file(file.path, DType::f32, FileMode::read, {.offset = 3}); },
+       [&] { (void)map_file(file.path, DType::u8, FileMode::read, {.offset = 3}).slice(0, 0, 4).clone(); }},
+      {"leave the shape out to map what is there, or create the file", [&] { (void)map_file(file.path, {4}, DType::f32, FileMode::read); },
+       [&] {
+         EXPECT_EQ(map_file(file.path, DType::f32, FileMode::read).num_elements(), 3U);
+         (void)map_file(file.path + ".more", {4}, DType::f32, FileMode::create);
+         std::remove((file.path + ".more").c_str());
+       }},
+      {"give the offset and the dtype that the file was written with, or a shape", [&] { (void)map_file(file.path, DType::f64); },
+       [&] { (void)map_file(file.path, DType::u8); }},
   });
 }
 

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "berth/base/error.h"
 
@@ -35,6 +36,20 @@ inline std::string help_of(const std::function<void()>& attempt) {
     return error.help();
   }
   return "no error";
+}
+
+// A mistake, the help that its error gives, and that help followed.
+struct HelpRow {
+  std::string help;
+  std::function<void()> mistake;
+  std::function<void()> followed;
+};
+
+inline void follow(const std::vector<HelpRow>& rows) {
+  for (const HelpRow& row : rows) {
+    EXPECT_EQ(help_of(row.mistake), row.help);
+    EXPECT_EQ(help_of(row.followed), "no error") << "although it did what it was told: " << row.help;
+  }
 }
 
 }  // namespace berth::testing
