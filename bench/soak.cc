@@ -46,12 +46,14 @@ struct Worst {
   double cpu_ms = 0;
   double wall_ms = 0;
   std::string cpu_call;
+  std::size_t cpu_bytes = 0;  // of the block, if it has one
   std::string wall_call;
 
-  void add(std::string_view call, double cpu, double wall) {
+  void add(std::string_view call, std::size_t bytes, double cpu, double wall) {
     if (cpu > cpu_ms) {
       cpu_ms = cpu;
       cpu_call = call;
+      cpu_bytes = bytes;
     }
     if (wall > wall_ms) {
       wall_ms = wall;
@@ -59,8 +61,8 @@ struct Worst {
     }
   }
   void add(const Worst& other) {
-    add(other.cpu_call, other.cpu_ms, 0);
-    add(other.wall_call, 0, other.wall_ms);
+    add(other.cpu_call, other.cpu_bytes, other.cpu_ms, 0);
+    add(other.wall_call, 0, 0, other.wall_ms);
   }
 };
 
@@ -94,6 +96,7 @@ class Soak {
     json.end_object();
     json.member("wrong_bytes", totals_.wrong_bytes).member("audit", audits_.empty() ? "" : audits_.front());
     json.member("worst_cpu_ms", totals_.worst.cpu_ms).member("worst_cpu_call", totals_.worst.cpu_call);
+    json.member("worst_cpu_bytes", totals_.worst.cpu_bytes);
     json.member("worst_wall_ms", totals_.worst.wall_ms).member("worst_wall_call", totals_.worst.wall_call);
     json.member("worst_report_cpu_ms", worst_report_.cpu_ms).member("worst_report_cpu_call", worst_report_.cpu_call);
     json.member("worst_sleeper_ms", worst_sleeper_ms_);
@@ -117,21 +120,24 @@ class Soak {
   };
 
   template <class Call>
-  static auto timed(std::string_view name, Totals& totals, Call call) {
+  static auto timed(std::string_view name, Totals& totals, Call call, std::size_t bytes = 0) {
     struct Note {
-      ~Note() { totals.worst.add(name, (thread_cpu_ns() - cpu) / 1e6, (now_ns() - wall) / 1e6); }
+      ~Note() { totals.worst.add(name, bytes, (thread_cpu_ns() - cpu) / 1e6, (now_ns() - wall) / 1e6); }
       std::string_view name;
+      std::size_t bytes;
       Totals& totals;
       double cpu = thread_cpu_ns();
       double wall = now_ns();
-    } const note{name, totals};
+    } const note{name, bytes, totals};
     ++totals.operations;
     return call();
   }
 
   void take(std::size_t bytes, std::uint64_t word, Kept& into, Totals& totals) {
     try {
-      into = {timed("allocate", totals, [&] { return pool_->allocate({.bytes = bytes}); }), word};
+      into = {timed(
+                  "allocate", totals, [&] { return pool_->allocate({.bytes = bytes}); }, bytes),
+              word};
     } catch (const OutOfMemory& refused) {
       ++totals.refusals[refused.report().refused_by];
       return;
@@ -146,7 +152,8 @@ class Soak {
     const auto* const data = static_cast<const std::byte*>(kept.block.data);
     totals.wrong_bytes += std::memcmp(data, &kept.word, sizeof kept.word) == 0 ? 0 : 1;
     totals.wrong_bytes += std::memcmp(data + kept.block.bytes - sizeof kept.word, &kept.word, sizeof kept.word) == 0 ? 0 : 1;
-    timed("deallocate", totals, [&] { pool_->deallocate(kept.block); });
+    timed(
+        "deallocate", totals, [&] { pool_->deallocate(kept.block); }, kept.block.bytes);
     kept = {};
   }
 
