@@ -118,15 +118,17 @@ Status Allocator::allocate_nothing(const Request& request, Block& block) noexcep
   return {};
 }
 
-// Tries the fast path first if nothing is recorded. (There is one tail call, and nothing that must be kept
-// across it, so that no stack frame is set up.)
+// Tries the fast path first if nothing is recorded. (There is one call, and nothing that must be kept across it;
+// what the fast path needs twice is copied, because its fences make the compiler read it again: then the
+// registers suffice, and it sets up no stack frame.)
 Block Allocator::allocate_parts(std::size_t bytes, std::size_t alignment, StreamRef stream, Tag tag, const Site* site) {
   if (!is_recording()) [[likely]] {
-    const CacheFront& front = t_front;
+    const CacheFront front = t_front;
+    const std::uint64_t id = id_;
     Tag known = tag;
-    const ThreadCache::Taken taken = fast_path::take(front, id_, bytes, alignment, stream, known);
-    if (taken.block) [[likely]]
-      return fast_path::block_of(*front.cache, taken, bytes, usual_alignment_, device_, known, id_);
+    const ThreadCache::Taken taken = fast_path::take(front, id, bytes, alignment, stream, known);
+    if (taken.cookie != 0) [[likely]]
+      return fast_path::block_of(*front.cache, taken, bytes, usual_alignment_, device_, known, id);
   }
   return allocate_slowly(bytes, alignment, stream, tag, site);
 }
@@ -137,7 +139,7 @@ Block Allocator::allocate_parts(std::size_t bytes, std::size_t alignment, Stream
     const CacheFront& front = t_front;
     Tag known = tag;
     const ThreadCache::Taken taken = fast_path::take(front, id_, bytes, alignment, stream, known);
-    if (taken.block) {
+    if (taken.cookie != 0) {
       if (is_traced()) trace_allocation(id_, taken.serial, bytes, front.cache->stream_id, known);
       tally_allocation(device_.key(), known, bytes);
       return fast_path::block_of(*front.cache, taken, bytes, usual_alignment_, device_, known, id_);

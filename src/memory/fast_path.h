@@ -41,13 +41,13 @@ inline Block block_of(const ThreadCache& cache, const ThreadCache::Taken& taken,
           .stream_id = cache.stream_id,
           .serial = taken.serial,
           .allocator_id = allocator_id,
-          .cookie = taken.block.cookie()};
+          .cookie = taken.cookie};
 }
 
 // False: the block is not from the thread's front cache, or does not match its entry; nothing has changed.
 inline bool free(std::uint64_t allocator_id, const Block& block) noexcept {
   const CacheFront& front = t_front;
-  return ((front.allocator ^ allocator_id) | (block.allocator_id ^ allocator_id)) == 0 && front.cache->put(block);
+  return ((front.allocator ^ allocator_id) | (block.allocator_id ^ allocator_id)) == 0 && front.cache->put(block, allocator_id);
 }
 
 }  // namespace berth::internal::memory::fast_path

@@ -165,7 +165,7 @@ class ThreadCache {
  public:
   ThreadCache(const PoolFacts& facts, std::uint32_t number_) noexcept
       : gate(facts.small_limit),
-        serials(BlockEntry::make_serial(number_, 0)),
+        last_serial(BlockEntry::make_serial(number_, 0)),
         entries(facts.entries),
         is_fine(facts.alignment <= SizeClasses::kUnit),
         alignment(facts.alignment),
@@ -173,9 +173,9 @@ class ThreadCache {
         poisons(facts.poisons) {}
 
   struct Taken {
-    BlockRef block;
-    std::uint64_t serial = 0;
-    void* data = nullptr;
+    std::uint64_t cookie;  // 0: there is none
+    std::uint64_t serial;
+    void* data;
   };
   // Takes a free block of at least that many bytes, and makes it live with a label (BlockEntry::make_label); an
   // empty result means that the pool itself must serve the request. Owner only. This is the fastest path: no
@@ -191,7 +191,7 @@ class ThreadCache {
         void* const data = block->data_in_bin();
         make_live(block, size_class, bytes, label, its_serial);
         gate.leave();
-        return {block, its_serial, data};
+        return {block.cookie(), its_serial, data};
       }
     }
     gate.leave();
@@ -200,7 +200,7 @@ class ThreadCache {
 
   // Frees a block that this cache handed out; returns false when it did not, when the block does not match its
   // entry, or its bin is full: then the pool must handle it.
-  bool put(const Block& block) noexcept {
+  bool put(const Block& block, std::uint64_t allocator_id) noexcept {
     if (!entries.has(block.cookie)) [[unlikely]]
       return false;
     const BlockRef entry(block.cookie);
@@ -210,8 +210,8 @@ class ThreadCache {
       // The class follows from the size, except for over-aligned blocks; reading it from the entry would make
       // the bin wait for that load.
       const SizeClass size_class = class_of(bytes);
-      const std::uint64_t label = block.allocator_id << BlockEntry::kIdShift | BlockEntry::class_and_bytes(size_class, bytes);
-      const std::uint64_t differences = (entry->state.load() ^ block_serial) | (block_serial ^ serials) >> BlockEntry::kOwnerShift |
+      const std::uint64_t label = allocator_id << BlockEntry::kIdShift | BlockEntry::class_and_bytes(size_class, bytes);
+      const std::uint64_t differences = (entry->state.load() ^ block_serial) | (block_serial ^ last_serial) >> BlockEntry::kOwnerShift |
                                         entry.differs_from(block.data) | ((entry->label.load() ^ label) & ~BlockEntry::kTagMask);
       Bin& bin = bins[size_class];
       if (differences == 0 && !bin.is_full()) [[likely]] {  // the serial is not 0: this cache's number is not
@@ -230,10 +230,10 @@ class ThreadCache {
   // The same for the large block that the cache keeps: it is handed out if it is free and of exactly that size,
   // and freed.
   Taken take_kept(std::size_t bytes, std::uint64_t label) noexcept {
-    Taken taken;
+    Taken taken{};
     if (!gate.try_lock()) return taken;
     if (has_kept() && bytes == kept_request) {
-      taken = {kept, count_allocation(bytes), kept.data()};
+      taken = {kept.cookie(), count_allocation(bytes), kept.data()};
       ++kept_out;
       kept->label.store(label);
       kept->state.store(taken.serial);
@@ -292,7 +292,7 @@ class ThreadCache {
   std::int64_t peak_in_use() const noexcept { return peak; }
   void forget_bytes() noexcept { below_peak = peak = 0; }
   // Since the cache was created.
-  std::uint64_t allocations() const noexcept { return allocated; }
+  std::uint64_t allocations() const noexcept { return earlier_serials + (last_serial & kCountMask); }
   std::uint64_t frees() const noexcept;
 
   // A branch instead of arithmetic: the address of the bin must not depend on a load from the cache.
@@ -304,18 +304,18 @@ class ThreadCache {
   }
 
   os::Gate gate;                // its pass is the pool's limit for small blocks
-  std::uint64_t allocated = 0;  // blocks handed out since the cache was created; owner only
-  const std::uint64_t serials;  // a serial is this and the count of blocks handed out
+  std::uint64_t last_serial;    // of the block handed out last: the cache's number above a count; owner only
   std::int64_t below_peak = 0;  // peak minus bytes in use: only a request that raises the peak does more
   EntryRange entries;           // as far as this thread knows it; owner only
   const bool is_fine;           // the alignment is no coarser than the size classes' unit
   const std::size_t alignment;
   std::uint64_t stream_id = 0;
   std::int64_t peak = 0;
-  std::int64_t from_slabs = 0;  // blocks received less those returned: gives frees() without a counter
-  const std::uint32_t number;   // from 1
-  std::uint32_t stream = 0;     // its number in the pool
-  const bool poisons;           // only with the address sanitizer
+  std::uint64_t earlier_serials = 0;  // before the count in last_serial began anew
+  std::int64_t from_slabs = 0;        // blocks received less those returned: gives frees() without a counter
+  const std::uint32_t number;         // from 1
+  std::uint32_t stream = 0;           // its number in the pool
+  const bool poisons;                 // only with the address sanitizer
   std::array<Bin, SizeClasses::kMost> bins;
   std::size_t granted = 0;                    // the sum of the bins' capacities, in bytes
   SizeClass clock = 0;                        // the bin to shrink next when the budget is spent
@@ -330,17 +330,23 @@ class ThreadCache {
   Inbox inbox;
 
  private:
+  static constexpr std::uint64_t kCountMask = (std::uint64_t{1} << BlockEntry::kOwnerShift) - 1;
+
   // Returns the serial of the block.
   std::uint64_t count_allocation(std::size_t bytes) noexcept {
-    const std::uint64_t count = allocated + 1;
-    allocated = count;
+    std::uint64_t its_serial = last_serial + 1;
+    if ((its_serial & kCountMask) == 0) [[unlikely]] {  // not into the cache's number
+      earlier_serials += kCountMask + 1;
+      its_serial -= kCountMask + 1;
+    }
+    last_serial = its_serial;
     std::int64_t below = below_peak - static_cast<std::int64_t>(bytes);
     if (below < 0) [[unlikely]] {
       peak -= below;
       below = 0;
     }
     below_peak = below;
-    return serials | (count & (BlockEntry::make_serial(1, 0) - 1));
+    return its_serial;
   }
   void make_live(BlockRef block, SizeClass size_class, std::size_t bytes, std::uint64_t label, std::uint64_t its_serial) noexcept {
     block->state.store(its_serial);

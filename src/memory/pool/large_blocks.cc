@@ -42,10 +42,10 @@ bool LargeBlocks::obtain_kept(const Request& request, Block& block) const noexce
   const CacheFront& front = t_front;
   if (front.allocator != core_.id || front.stream != request.stream.state() || request.alignment > Space::kGrain) return false;
   const ThreadCache::Taken taken = front.cache->take_kept(request.bytes, BlockEntry::make_label(request.allocator_id, request.tag));
-  if (!taken.block) return false;
+  if (taken.cookie == 0) return false;
   block.data = taken.data;
   block.serial = taken.serial;
-  block.cookie = taken.block.cookie();
+  block.cookie = taken.cookie;
   return true;
 }
 

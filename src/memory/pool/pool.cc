@@ -84,10 +84,10 @@ Status Pool::obtain(const Request& request, Block& block) noexcept {
   const CacheFront& front = t_front;
   if (front.allocator == id() && front.stream == request.stream.state() && request.alignment <= core_.alignment) [[likely]] {
     const ThreadCache::Taken taken = front.cache->take(request.bytes, BlockEntry::make_label(request.allocator_id, request.tag));
-    if (taken.block) [[likely]] {
+    if (taken.cookie != 0) [[likely]] {
       block.data = taken.data;
       block.serial = taken.serial;
-      block.cookie = taken.block.cookie();
+      block.cookie = taken.cookie;
       return {};
     }
   }
@@ -105,7 +105,7 @@ Status Pool::obtain(const Request& request, Block& block) noexcept {
 
 BlockVerdict Pool::give_back(const Block& given, When when, Block* known) noexcept {
   const CacheFront& front = t_front;
-  if (front.allocator == id() && when == When::later && known == nullptr && front.cache->put(given)) [[likely]]
+  if (front.allocator == id() && when == When::later && known == nullptr && front.cache->put(given, given.allocator_id)) [[likely]]
     return BlockVerdict::ok;
   Block block = given;
   const BlockRef entry = core_.find(block);

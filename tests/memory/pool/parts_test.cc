@@ -19,7 +19,7 @@
 #include "os/lock/gate.h"
 #include "support/scale.h"
 
-// The pool's parts, each on its own: size classes, trees of extents, extents, cells, inboxes and gates.
+// The pool's parts, each on its own: size classes, trees of extents, extents, cells, inboxes, caches and gates.
 namespace berth::testing {
 
 using namespace internal;
@@ -410,6 +410,20 @@ TEST(Inbox, LosesNothingBetweenSeveralSendersAndTheOwner) {
 
 // What owners do inside their gates and what a closer does while all are closed is mutually exclusive, and each
 // happens-before the next.
+TEST(ThreadCache, CountsOnWhenItsSerialsBeginAnew) {
+  constexpr std::uint64_t kSerials = std::uint64_t{1} << BlockEntry::kOwnerShift;
+  const auto cache = std::make_unique<ThreadCache>(PoolFacts{.entries = {}, .small_limit = kSmallLimit, .alignment = 64}, 3);
+  BlockEntry entry;
+  const BlockRef block(reinterpret_cast<std::uintptr_t>(&entry));
+  cache->last_serial = BlockEntry::make_serial(3, kSerials - 2);
+  for (const std::uint64_t count : {kSerials - 1, kSerials, kSerials + 1}) {
+    const std::uint64_t serial = cache->make_live(block, 0, 64, 0);
+    EXPECT_EQ(serial, BlockEntry::make_serial(3, count)) << "of the same cache";
+    EXPECT_EQ(entry.serial(), serial);
+    EXPECT_EQ(cache->allocations(), count);
+  }
+}
+
 TEST(Gate, KeepsOwnersAndClosersApart) {
   constexpr std::size_t kOwners = 3;
   constexpr int kClosers = 2;
