@@ -74,7 +74,7 @@ class ArenaStrategy : public Arena {
       complete(known, block, entry->known());
       entry->live = false;
       ++changes_;
-      usage_.count_free(entry->bytes);
+      usage_.count_free(entry->tag, entry->bytes);
       if (when == When::later || live_end() > entry->offset) return BlockVerdict::ok;
     }
     decommit_tail(0, true);
@@ -101,7 +101,7 @@ class ArenaStrategy : public Arena {
         if (!settle_dirty({}, false)) return false;
         continue;
       }
-      usage_.count_growth(entry->bytes, bytes);
+      usage_.count_growth(entry->tag, entry->bytes, bytes);
       entry->bytes = bytes;
       entry->serial = next_serial_++;
       top_ = entry->offset + bytes;
@@ -190,14 +190,12 @@ class ArenaStrategy : public Arena {
   }
 
   std::vector<Holder> holders() const override {
-    HolderTotals totals;
+    std::vector<Holder> held;
     {
       const os::Lock lock(mutex_);
-      for (const Entry& entry : entries_) {
-        if (entry.live) totals.add(entry.tag, entry.bytes);
-      }
+      held = usage_.holders();
     }
-    return totals.most_first();
+    return most_first(std::move(held));
   }
 
   // The bytes of dead blocks are listed as free, though they are reused only after a reset.
@@ -387,15 +385,17 @@ class ArenaStrategy : public Arena {
 
   Status cut(std::size_t offset, const Request& request, Block& block) noexcept BERTH_REQUIRES(mutex_) {
     if (!users_.add(request.stream)) return Failure{ErrorCode::out_of_memory, 0, "no heap for the block's list of streams"};
+    constexpr Failure kNoHeap{ErrorCode::out_of_memory, 0, "no heap for the block's entry"};
+    if (!usage_.reserve(request.tag)) return kNoHeap;
     try {
       entries_.push_back(
           {offset, request.bytes, request.alignment, next_serial_, request.stream.id(), request.allocator_id, request.tag, true});
     } catch (const std::bad_alloc&) {
-      return Failure{ErrorCode::out_of_memory, 0, "no heap for the block's entry"};
+      return kNoHeap;
     }
     top_ = offset + request.bytes;
     ++changes_;
-    usage_.count_allocation(request.bytes);
+    usage_.count_allocation(request.tag, request.bytes);
     block.data = base_ + offset;
     block.serial = next_serial_++;
     return {};

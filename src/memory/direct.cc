@@ -144,14 +144,12 @@ class Direct : public Allocator {
   }
 
   std::vector<Holder> holders() const override {
-    HolderTotals totals;
+    std::vector<Holder> held;
     {
       const os::Lock lock(mutex_);
-      live_.for_each([&](const LiveEntry& entry) {
-        if (!entry.freed_in_hold) totals.add(entry.tag, entry.bytes);
-      });
+      held = usage_.holders();
     }
-    return totals.most_first();
+    return most_first(std::move(held));
   }
 
   void list_blocks(Snapshot& snapshot) const override {
@@ -221,7 +219,7 @@ class Direct : public Allocator {
   // Adds the block to the table and returns its serial; 0 when there is no heap for that.
   std::uint64_t add(void* data, const Request& request) noexcept {
     const os::Lock lock(mutex_);
-    LiveEntry* const entry = live_.insert(data);
+    LiveEntry* const entry = usage_.reserve(request.tag) ? live_.insert(data) : nullptr;
     if (entry == nullptr) return 0;
     entry->bytes = request.bytes;
     entry->serial = next_serial_;
@@ -235,7 +233,7 @@ class Direct : public Allocator {
       return 0;
     }
     usage_.count_commit(request.bytes);
-    usage_.count_allocation(request.bytes);
+    usage_.count_allocation(request.tag, request.bytes);
     return next_serial_++;
   }
 
@@ -302,7 +300,7 @@ class Direct : public Allocator {
   }
 
   void count_free(const LiveEntry& entry) noexcept BERTH_REQUIRES(mutex_) {
-    usage_.count_free(entry.bytes);
+    usage_.count_free(entry.tag, entry.bytes);
     if (entry.has_users) return;  // cached until no pending work can touch it
     if (holds_.any())
       ++freed_in_hold_;  // cached until the hold ends

@@ -2,20 +2,36 @@
 #include "memory/holders.h"
 
 #include <algorithm>
+#include <new>
 
 namespace berth::internal::memory {
 
-void HolderTotals::add(Tag tag, std::size_t bytes) {
-  if (tag.id() >= by_id_.size()) by_id_.resize(tag.id() + std::size_t{1});
-  Holder& holder = by_id_[tag.id()];
-  holder.tag = tag;
-  holder.bytes += bytes;
-  ++holder.blocks;
+bool HolderTotals::reserve(Tag tag) noexcept {
+  const std::size_t chunk = tag.id() / kChunk;
+  if (chunk < chunks_.size() && chunks_[chunk] != nullptr) [[likely]]
+    return true;
+  try {
+    if (chunk >= chunks_.size()) chunks_.resize(chunk + 1);
+    chunks_[chunk] = std::make_unique<std::array<Sum, kChunk>>();
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
 }
 
-std::vector<Holder> HolderTotals::most_first() const {
-  std::vector<Holder> holders;
-  std::ranges::copy_if(by_id_, std::back_inserter(holders), [](const Holder& holder) { return holder.blocks > 0; });
+std::vector<Holder> HolderTotals::holders() const {
+  std::vector<Holder> found;
+  for (std::size_t chunk = 0; chunk < chunks_.size(); ++chunk) {
+    if (chunks_[chunk] == nullptr) continue;
+    for (std::size_t at = 0; at < kChunk; ++at) {
+      const Sum& sum = (*chunks_[chunk])[at];
+      if (sum.blocks > 0) found.push_back({Tag::from_id(static_cast<std::uint16_t>(chunk * kChunk + at)), sum.bytes, sum.blocks});
+    }
+  }
+  return found;
+}
+
+std::vector<Holder> most_first(std::vector<Holder> holders) {
   std::ranges::sort(holders,
                     [](const Holder& a, const Holder& b) { return a.bytes != b.bytes ? a.bytes > b.bytes : a.tag.word() < b.tag.word(); });
   return holders;

@@ -36,7 +36,10 @@ class Tracking : public Adaptor<TrackAdaptor> {
       // Serials are never reused, so another thread that already has the same address cannot be confused with
       // this block.
       const os::Lock lock(mutex_);
-      live_.erase(known->serial);
+      if (const auto found = live_.find(known->serial); found != live_.end()) {
+        holders_.remove(found->second.block.tag, found->second.block.bytes);
+        live_.erase(found);
+      }
     }
     return freed;
   }
@@ -47,8 +50,13 @@ class Tracking : public Adaptor<TrackAdaptor> {
     const os::Lock lock(mutex_);
     auto node = live_.extract(before);
     if (node.empty()) return true;  // not allocated through this adaptor
+    Block& known = node.mapped().block;
+    const Tag tag = known.tag;
+    holders_.remove(tag, known.bytes);
+    holders_.add(tag, bytes);
     node.key() = block.serial;
-    node.mapped().block = block;
+    known = block;
+    known.tag = tag;                // that of the block passed in is not verified
     live_.insert(std::move(node));  // the size stays the same: does not allocate
     return true;
   }
@@ -65,12 +73,12 @@ class Tracking : public Adaptor<TrackAdaptor> {
   }
 
   std::vector<Holder> holders() const override {
-    HolderTotals totals;
+    std::vector<Holder> held;
     {
       const os::Lock lock(mutex_);
-      for (const auto& [serial, entry] : live_) totals.add(entry.block.tag, entry.block.bytes);
+      held = holders_.holders();
     }
-    return totals.most_first();
+    return most_first(std::move(held));
   }
 
  private:
@@ -78,7 +86,9 @@ class Tracking : public Adaptor<TrackAdaptor> {
     try {
       const LiveBlock entry{block, intern(request.site), os::steady_time_ns()};
       const os::Lock lock(mutex_);
+      if (!holders_.reserve(block.tag)) return false;
       live_.emplace(block.serial, entry);
+      holders_.add(block.tag, block.bytes);
       return true;
     } catch (const std::bad_alloc&) {
       return false;
@@ -87,6 +97,7 @@ class Tracking : public Adaptor<TrackAdaptor> {
 
   mutable os::Mutex mutex_;
   std::unordered_map<std::uint64_t, LiveBlock> live_ BERTH_GUARDED_BY(mutex_);  // by serial
+  HolderTotals holders_ BERTH_GUARDED_BY(mutex_);                               // of live_
 };
 
 }  // namespace

@@ -61,6 +61,18 @@ TEST(TrackAdaptor, FollowsABlockThatGrows) {
   EXPECT_TRUE(tracked->live().empty());
 }
 
+TEST(TrackAdaptor, ABlockKeepsItsTagWhateverTheCallerSays) {
+  const auto tracked = track(arena("cpu", 1_MiB));
+  Block block = tracked->allocate({.bytes = 100, .tag = "true"});
+  block.tag = "false";
+  ASSERT_TRUE(tracked->try_grow(block, 200));
+  ASSERT_EQ(tracked->holders().size(), 1U);
+  EXPECT_EQ(tracked->holders()[0].tag, Tag("true"));
+  EXPECT_EQ(tracked->holders()[0].bytes, 200U);
+  tracked->deallocate(block);
+  EXPECT_TRUE(tracked->holders().empty());
+}
+
 TEST(TraceAdaptor, WritesGrowthAsAFreeAndAnAllocation) {
   const auto traced = trace(arena("cpu", 1_MiB));
   Block block = traced->allocate({.bytes = 100});

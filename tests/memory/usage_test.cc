@@ -3,7 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <functional>
 #include <map>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "base/random.h"
 #include "support/scale.h"
@@ -14,6 +19,13 @@ using namespace internal;
 using namespace internal::memory;
 namespace {
 
+const Tag kTag("usage");
+
+// With room for a tag.
+struct Counted : Usage {
+  explicit Counted(Tag tag = kTag) { EXPECT_TRUE(reserve(tag)); }
+};
+
 TEST(Usage, BeginsWithNothing) {
   const Usage usage;
   EXPECT_EQ(usage.stats(), Stats());
@@ -21,11 +33,11 @@ TEST(Usage, BeginsWithNothing) {
 }
 
 TEST(Usage, CachesWhatIsCommittedAndNotInUse) {
-  Usage usage;
+  Counted usage;
   usage.count_commit(4096);
-  usage.count_allocation(1000);
-  usage.count_allocation(500);
-  usage.count_free(1000);
+  usage.count_allocation(kTag, 1000);
+  usage.count_allocation(kTag, 500);
+  usage.count_free(kTag, 1000);
   usage.count_refusal();
   EXPECT_EQ(usage.cached_bytes(), 3596U);
   EXPECT_EQ(usage.stats(), (Stats{.in_use_bytes = 500,
@@ -42,10 +54,10 @@ TEST(Usage, CachesWhatIsCommittedAndNotInUse) {
 }
 
 TEST(Usage, GrowthInPlaceIsAFreeAndAnAllocation) {
-  Usage usage;
+  Counted usage;
   usage.count_commit(4096);
-  usage.count_allocation(1000);
-  usage.count_growth(1000, 3000);
+  usage.count_allocation(kTag, 1000);
+  usage.count_growth(kTag, 1000, 3000);
   const Stats now = usage.stats();
   EXPECT_EQ(now.allocations, 2U);
   EXPECT_EQ(now.frees, 1U);
@@ -55,7 +67,7 @@ TEST(Usage, GrowthInPlaceIsAFreeAndAnAllocation) {
 }
 
 TEST(Usage, ADecommitIsCountedWhenTheDeviceHasDoneIt) {
-  Usage usage;
+  Counted usage;
   usage.count_commit(8192);
   const Stats before = usage.stats();
   usage.begin_decommit(4096);
@@ -70,35 +82,75 @@ TEST(Usage, ADecommitIsCountedWhenTheDeviceHasDoneIt) {
 }
 
 TEST(Usage, AnOwnerThatNeverCommitsCountsBlocksOnly) {
-  Usage usage;
-  usage.count_allocation(1000);
+  Counted usage;
+  usage.count_allocation(kTag, 1000);
   EXPECT_EQ(usage.stats().cached_bytes, 0U);
   EXPECT_EQ(usage.stats().in_use_bytes, 1000U);
   EXPECT_EQ(usage.audit("check"), "");
 }
 
 TEST(Usage, TheAuditNamesTheOwnerAndWhatDoesNotAddUp) {
-  Usage overdrawn;
+  Counted overdrawn;
   overdrawn.count_commit(100);
-  overdrawn.count_allocation(101);
+  overdrawn.count_allocation(kTag, 101);
   EXPECT_EQ(overdrawn.audit("arena"), "arena: more is in use than is committed");
 
-  Usage freed_twice;
-  freed_twice.count_allocation(100);
-  freed_twice.count_free(100);
-  freed_twice.count_free(100);
+  Counted freed_twice;
+  freed_twice.count_allocation(kTag, 100);
+  freed_twice.count_free(kTag, 100);
+  freed_twice.count_free(kTag, 100);
   EXPECT_EQ(freed_twice.audit("direct"), "direct: a peak is too low");
 
-  Usage returned_twice;
+  Counted returned_twice;
   returned_twice.count_commit(100);
   returned_twice.count_decommit(100);
   returned_twice.count_decommit(100);
   EXPECT_EQ(returned_twice.audit("rounded"), "rounded: a peak is too low");
 }
 
+// Tags of far numbers too, of which each has its own chunk.
+TEST(Usage, KnowsWhatEachTagHolds) {
+  Random random(seed());
+  std::vector<Tag> tags;
+  for (int i = 0; i < 300; ++i) tags.emplace_back("held " + std::to_string(i));
+  struct Held {
+    Tag tag;
+    std::size_t bytes;
+  };
+  Usage usage;
+  std::vector<Held> blocks;
+  std::map<std::uint16_t, std::pair<std::size_t, std::uint64_t>> model;
+  for (std::uint64_t i = 0; i < scaled(100'000); ++i) {
+    const std::size_t bytes = 1 + random.below(10'000);
+    if (blocks.empty() || random.below(5) < 3) {
+      const Tag tag = tags[random.below(tags.size())];
+      ASSERT_TRUE(usage.reserve(tag));
+      usage.count_allocation(tag, bytes);
+      blocks.push_back({tag, bytes});
+      model[tag.id()].first += bytes;
+      ++model[tag.id()].second;
+    } else if (Held& some = blocks[random.below(blocks.size())]; random.below(4) == 0) {
+      usage.count_growth(some.tag, some.bytes, some.bytes + bytes);
+      model[some.tag.id()].first += bytes;
+      some.bytes += bytes;
+    } else {
+      usage.count_free(some.tag, some.bytes);
+      model[some.tag.id()].first -= some.bytes;
+      if (--model[some.tag.id()].second == 0) model.erase(some.tag.id());
+      some = blocks.back();
+      blocks.pop_back();
+    }
+  }
+  ASSERT_EQ(usage.audit("held"), "");
+  const std::vector<Holder> holders = most_first(usage.holders());
+  EXPECT_EQ(holders.size(), model.size());
+  for (const Holder& holder : holders) EXPECT_EQ(model[holder.tag.id()], std::pair(holder.bytes, holder.blocks)) << holder.tag.word();
+  EXPECT_TRUE(std::ranges::is_sorted(holders, std::greater(), &Holder::bytes));
+}
+
 TEST(Usage, MatchesAListOfBlocksOverRandomEvents) {
   Random random(seed());
-  Usage usage;
+  Counted usage;
   std::map<std::uint64_t, std::size_t> blocks;
   Stats model;
   const std::uint64_t steps = scaled(100'000);
@@ -108,14 +160,14 @@ TEST(Usage, MatchesAListOfBlocksOverRandomEvents) {
     switch (random.below(3)) {
       case 0:
         usage.count_commit(bytes);
-        usage.count_allocation(bytes);
+        usage.count_allocation(kTag, bytes);
         blocks[i] = bytes;
         ++model.allocations;
         ++model.commits;
         break;
       case 1:
         if (some == blocks.end()) continue;
-        usage.count_free(some->second);
+        usage.count_free(kTag, some->second);
         usage.count_decommit(some->second);
         blocks.erase(some);
         ++model.frees;
@@ -124,7 +176,7 @@ TEST(Usage, MatchesAListOfBlocksOverRandomEvents) {
       default:
         if (some == blocks.end()) continue;
         usage.count_commit(bytes);
-        usage.count_growth(some->second, some->second + bytes);
+        usage.count_growth(kTag, some->second, some->second + bytes);
         some->second += bytes;
         ++model.allocations;
         ++model.frees;
@@ -139,7 +191,7 @@ TEST(Usage, MatchesAListOfBlocksOverRandomEvents) {
     ASSERT_EQ(usage.audit("model"), "") << "step " << i;
     if (blocks.size() > 60) {  // so that each step stays cheap
       for (const auto& [serial, size] : blocks) {
-        usage.count_free(size);
+        usage.count_free(kTag, size);
         usage.count_decommit(size);
         ++model.frees;
         ++model.decommits;

@@ -98,6 +98,7 @@ Result<Piece*> Buckets::acquire(const Request& request) noexcept {
   const std::optional<std::size_t> bytes = rules_.rounding.round(request.bytes);
   const std::optional<std::size_t> taken = bytes ? try_align_up(*bytes, grain_) : std::nullopt;
   if (!taken || *taken > kMaxBytes) return kTooLargeRounded;
+  if (!usage_.reserve(request.tag)) return kNoHeap;
   const std::uint32_t stream = streams_.find_or_add(request.stream);
   if (request.stream && stream == 0) return kNoHeap;
   const BucketKey key{*bytes, std::max(request.alignment, backend().properties().alignment)};
@@ -184,7 +185,7 @@ void Buckets::hand_out(Piece& piece, const Request& request) noexcept {
     unpoison(piece.data, piece.bucket->taken_bytes);
     if (piece.stream == 0) poison(static_cast<std::byte*>(piece.data) + request.bytes, piece.bucket->taken_bytes - request.bytes);
   }
-  usage_.count_allocation(request.bytes);
+  usage_.count_allocation(request.tag, request.bytes);
 }
 
 void Buckets::reserve(std::size_t bytes) {
@@ -210,7 +211,7 @@ BlockVerdict Buckets::give_back(const Block& block, When when, Block* known) noe
   const BlockVerdict verdict = judge(piece, block, next_serial_);
   if (verdict != BlockVerdict::ok) return verdict;
   complete(known, block, piece->known());
-  usage_.count_free(piece->requested);
+  usage_.count_free(piece->tag, piece->requested);
   piece->state = Piece::State::apart;
   piece->point = streams_.point_of_free(piece->stream);
   // A forked child does not call the device: what it frees stays cached.
@@ -229,7 +230,7 @@ bool Buckets::grow(Block& block, std::size_t bytes) noexcept {
   const os::Lock lock(mutex_);
   Piece* const piece = cache_.find(block.data);
   if (judge(piece, block, next_serial_) != BlockVerdict::ok || rules_.rounding.round(bytes) != piece->bucket->key.bytes) return false;
-  usage_.count_growth(piece->requested, bytes);
+  usage_.count_growth(piece->tag, piece->requested, bytes);
   if (poisons_) unpoison(piece->data, bytes);
   piece->requested = block.bytes = bytes;
   piece->serial = block.serial = next_serial_++;

@@ -16,14 +16,12 @@ Stats Buckets::stats() const {
 }
 
 std::vector<Holder> Buckets::holders() const {
-  HolderTotals totals;
+  std::vector<Holder> held;
   {
     const os::Lock lock(mutex_);
-    cache_.for_each([&](const Piece& piece) {
-      if (piece.state == Piece::State::live) totals.add(piece.tag, piece.requested);
-    });
+    held = usage_.holders();
   }
-  return totals.most_first();
+  return most_first(std::move(held));
 }
 
 void Buckets::list_blocks(Snapshot& snapshot) const {

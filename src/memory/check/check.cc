@@ -160,10 +160,12 @@ class Checked : public Adaptor<CheckAdaptor> {
 
   std::vector<Holder> holders() const override {
     const Inside inside(this);
-    HolderTotals totals;
-    const os::Lock lock(mutex_);
-    ledger_.for_each_live([&](const LedgerEntry& entry) { totals.add(entry.block.tag, entry.block.bytes); });
-    return totals.most_first();
+    std::vector<Holder> held;
+    {
+      const os::Lock lock(mutex_);
+      held = ledger_.holders();
+    }
+    return most_first(std::move(held));
   }
 
   std::span<const std::byte> range() const noexcept override {  // guarded blocks are outside it

@@ -48,13 +48,13 @@ void Ledger::put_back(LedgerEntry& entry) noexcept {
 }
 
 bool Ledger::enter(LedgerEntry& entry, Block& block) noexcept {
-  LiveEntry* const live = live_.insert(block.data);
+  LiveEntry* const live = usage_.reserve(block.tag) ? live_.insert(block.data) : nullptr;
   if (live == nullptr) return false;
   block.cookie = live->serial = entry.block.cookie;
   block.serial = next_serial_++;
   entry.block = block;
   entry.state = State::live;
-  usage_.count_allocation(entry.block.bytes);
+  usage_.count_allocation(entry.block.tag, entry.block.bytes);
   return true;
 }
 
@@ -84,7 +84,7 @@ BlockVerdict Ledger::judge(const LedgerEntry* entry, const Block& block) const n
 void Ledger::leave(LedgerEntry& entry) noexcept {
   live_.erase(live_.find(entry.block.data));
   entry.state = State::leaving;
-  usage_.count_free(entry.block.bytes);
+  usage_.count_free(entry.block.tag, entry.block.bytes);
 }
 
 void Ledger::quarantine(LedgerEntry& entry) noexcept {

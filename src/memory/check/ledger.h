@@ -109,15 +109,9 @@ class Ledger {
   std::size_t quarantined() const noexcept { return quarantined_.size(); }
   std::size_t quarantined_bytes() const noexcept { return quarantined_bytes_; }
 
-  template <class Visit>
-  void for_each_live(Visit visit) const {
-    for (const LedgerEntry& entry : entries_) {
-      if (entry.state == LedgerEntry::State::live) visit(entry);
-    }
-  }
-
   // In use, live blocks, allocations, frees and the peak in use; upstream knows the rest.
   Stats counts() const noexcept { return usage_.stats(); }
+  std::vector<Holder> holders() const { return usage_.holders(); }
   std::string audit() const;
 
  private:

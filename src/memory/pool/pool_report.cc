@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <new>
 #include <vector>
 
 #include "base/text.h"
@@ -68,10 +69,13 @@ std::vector<Holder> Pool::holders() const {
     const CacheSet::Shut shut(caches_);
     const Regions::Quiet quiet(regions_);
     more = core_.visit_live(at, [&](BlockRef block, std::size_t bytes) {
-      if (!block->is_sent_home()) totals.add(block->tag(), bytes);
+      if (block->is_sent_home()) return;
+      const Tag tag = block->tag();
+      if (!totals.reserve(tag)) throw std::bad_alloc();
+      totals.add(tag, bytes);
     });
   }
-  return totals.most_first();
+  return most_first(totals.holders());
 }
 
 void Pool::list_blocks(Snapshot& snapshot) const { walk_blocks(core_, book_, regions_, snapshot); }
