@@ -13,6 +13,7 @@
 #include "device/stream_clock.h"
 #include "device/stream_work.h"
 #include "os/lock/mutex.h"
+#include "os/system.h"
 #include "record/check_words.h"
 #include "record/emit.h"
 
@@ -95,7 +96,7 @@ Blocks::iterator find_covering(Blocks& blocks, const Position& position) noexcep
 }
 
 [[gnu::constructor]] void start_at_load() noexcept {
-  const char* const check = std::getenv("BERTH_CHECK");
+  const char* const check = os::environment_text("BERTH_CHECK");
   if (check != nullptr && record::has_word(check, "streams")) set_race_detection(RaceDetection::on);
 }
 

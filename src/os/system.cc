@@ -231,10 +231,14 @@ bool library_loads(const char* name) noexcept {
   return handle != nullptr;
 }
 
+const char* environment_text(const char* name) noexcept {
+  const char* const value = secure_getenv(name);
+  return value == nullptr || *value == '\0' ? nullptr : value;
+}
+
 std::optional<std::string> environment(const char* name) {
-  const char* const value = std::getenv(name);
-  if (value == nullptr || *value == '\0') return std::nullopt;
-  return value;
+  const char* const value = environment_text(name);
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 
 std::uint64_t steady_time_ns() noexcept {

@@ -48,9 +48,11 @@ std::string huge_page_mode();                               // "always", "madvis
 std::optional<std::size_t> locked_memory_limit() noexcept;  // nothing: unlimited
 bool library_loads(const char* name) noexcept;              // whether dlopen succeeds, e.g. libcuda.so.1
 
-// An environment variable; nothing when it is unset or empty. Call it early: it races with setenv in other
-// threads.
+// An environment variable; nothing when it is unset or empty, nor in a program that has more rights than the user
+// who started it (set-user, file capabilities): what is in its environment is that user's. Everything in berth
+// asks here. Call it early: it races with setenv in other threads.
 std::optional<std::string> environment(const char* name);
+const char* environment_text(const char* name) noexcept;  // the same without a copy; nullptr: nothing
 
 std::uint64_t steady_time_ns() noexcept;
 bool is_terminal(int descriptor) noexcept;

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "os/process/stack.h"
+#include "os/system.h"
 #include "record/check_words.h"
 
 namespace berth {
@@ -116,7 +117,7 @@ void print(const Misuse& misuse) noexcept {
 }
 
 bool must_abort() noexcept {
-  const char* const check = std::getenv("BERTH_CHECK");
+  const char* const check = os::environment_text("BERTH_CHECK");
   return check != nullptr && has_word(check, "abort");
 }
 
