@@ -3,25 +3,26 @@
 
 #include <zlib.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
-#include <memory>
+#include <new>
+#include <utility>
 
 #include "base/text.h"
 #include "berth/base/error.h"
 #include "berth/base/units.h"
-#include "os/file/file.h"
+#include "os/file/new_file.h"
+#include "os/file/read_file.h"
 
 namespace berth::internal::cli {
 
 namespace {
 
 constexpr std::size_t kMostInput = 4_GiB;  // a small file can decompress to any size
-constexpr unsigned kPiece = 1U << 20;
-
-struct Close {
-  void operator()(gzFile_s* file) const noexcept { gzclose_r(file); }
-};
+constexpr std::size_t kPiece = 1_MiB;
+constexpr std::chrono::seconds kPatience{5};  // with a FIFO that has no writer
 
 [[noreturn]] void refuse_file(const std::string& path, std::string why, std::string help) {
   throw FormatError(ErrorCode::format_error, {text::join("reading ", text::quoted(path)), std::move(why), std::move(help)},
@@ -29,62 +30,83 @@ struct Close {
 }
 
 // The file cannot be read: a usage error, unlike an error in its content.
-[[noreturn]] void refuse_to_read(std::string_view doing, const std::string& path) {
-  throw ArgumentError(ErrorCode::invalid_argument,
-                      {text::join(doing, text::quoted(path)), std::strerror(errno), "name a file that can be read"},
+[[noreturn]] void refuse_to_read(const std::string& path, const Failure& failure) {
+  const std::string why = failure.os_error == 0 || failure.code != ErrorCode::device_error ? failure.why : std::strerror(failure.os_error);
+  throw ArgumentError(ErrorCode::invalid_argument, {text::join("reading ", text::quoted(path)), why, "name a file that can be read"},
                       {{"path", text::printable(path)}});
 }
 
-[[noreturn]] void refuse_piece(gzFile_s* file, const std::string& path) {
-  int code = Z_OK;
-  const char* const message = gzerror(file, &code);
-  if (code == Z_ERRNO) refuse_to_read("reading ", path);
-  refuse_file(path, text::printable(message), "check that the file is whole");
-}
+bool is_gzip(std::string_view bytes) noexcept { return bytes.starts_with("\x1f\x8b"); }
+
+// All members of a gzip file. As gzip does, it ignores what follows them.
+class Gunzip {
+ public:
+  Gunzip(const std::string& path, std::string_view from) : path_(path), from_(from) {
+    constexpr int kGzip = 16;  // added to the size of the window
+    if (inflateInit2(&state_, MAX_WBITS + kGzip) != Z_OK) throw std::bad_alloc();
+  }
+  ~Gunzip() { inflateEnd(&state_); }
+  Gunzip(const Gunzip&) = delete;
+  Gunzip& operator=(const Gunzip&) = delete;
+
+  std::string run() {
+    while (is_gzip(from_.substr(read_))) {
+      inflateReset(&state_);
+      member();
+    }
+    bytes_.resize(size_);
+    return std::move(bytes_);
+  }
+
+ private:
+  void member() {
+    for (int done = Z_OK; done != Z_STREAM_END;) {
+      if (size_ > kMostInput) refuse_file(path_, "it holds more than 4 GiB", "split it");
+      bytes_.resize(size_ + kPiece);
+      const std::size_t in = std::min(from_.size() - read_, kPiece);
+      // zlib does not write to its input, though it does not say so.
+      state_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(from_.data() + read_));
+      state_.avail_in = static_cast<uInt>(in);
+      state_.next_out = reinterpret_cast<Bytef*>(bytes_.data() + size_);
+      state_.avail_out = static_cast<uInt>(kPiece);
+      done = inflate(&state_, Z_NO_FLUSH);
+      read_ += in - state_.avail_in;
+      size_ += kPiece - state_.avail_out;
+      if (done == Z_MEM_ERROR) throw std::bad_alloc();
+      const bool stuck = done == Z_BUF_ERROR || (done == Z_OK && in == 0 && state_.avail_out != 0);
+      if (stuck) refuse_file(path_, "the gzip data is truncated", "copy the file again");
+      if (done != Z_OK && done != Z_STREAM_END)
+        refuse_file(path_, text::printable(state_.msg == nullptr ? "the gzip data is wrong" : state_.msg), "check that the file is whole");
+    }
+  }
+
+  const std::string& path_;
+  const std::string_view from_;
+  std::size_t read_ = 0;
+  std::string bytes_;
+  std::size_t size_ = 0;
+  z_stream state_{};
+};
 
 }  // namespace
 
 std::string read_input(const std::string& path) {
-  errno = 0;
-  const std::unique_ptr<gzFile_s, Close> file(gzopen(path.c_str(), "rbe"));  // or plain
-  if (file == nullptr) refuse_to_read("opening ", path);
-  gzbuffer(file.get(), kPiece);
-  std::string bytes;
-  for (std::size_t size = 0;;) {
-    bytes.resize(size + kPiece);
-    const int got = gzread(file.get(), bytes.data() + size, kPiece);
-    if (got < 0) refuse_piece(file.get(), path);
-    size += static_cast<std::size_t>(got);
-    bytes.resize(size);
-    if (got == 0) break;
-    if (size > kMostInput) refuse_file(path, "it holds more than 4 GiB", "split it");
-  }
-  // A truncated gzip file reads like a complete one; only gzerror tells.
-  if (int code = Z_OK; gzerror(file.get(), &code), code != Z_OK) refuse_file(path, "the gzip data is truncated", "copy the file again");
-  return bytes;
-}
-
-Input::Input(const std::string& path) {
-  Result<os::MappedFile> mapped = os::map_file(path.c_str());
-  if (mapped.ok() && !mapped->bytes().starts_with("\x1f\x8b"))
-    mapped_ = std::move(*mapped);
-  else
-    copied_ = read_input(path);  // or throws
+  Result<std::string> bytes = os::read_whole(path.c_str(), kMostInput, kPatience);
+  if (!bytes && bytes.failure().os_error == EFBIG) refuse_file(path, "it holds more than 4 GiB", "split it");
+  if (!bytes) refuse_to_read(path, bytes.failure());
+  return is_gzip(*bytes) ? Gunzip(path, *bytes).run() : std::move(*bytes);
 }
 
 void write_output(const std::string& path, std::string_view bytes) {
-  const auto require = [&](const Status& done) {
-    if (!done.ok())
-      throw ArgumentError(
-          ErrorCode::invalid_argument,
-          {text::join("writing ", text::quoted(path)), std::strerror(done.failure().os_error), "name a file that can be written"},
-          {{"path", text::printable(path)}});
-  };
-  const Result<int> file = os::create_file(path.c_str());
-  require(file.ok() ? Status() : Status(file.failure()));
-  const Status written = os::write_file(*file, bytes.data(), bytes.size());
-  os::close_file(*file);
-  require(written);
+  const Status done = os::write_file_or_device(path, bytes);
+  if (done) return;
+  const Failure& failure = done.failure();
+  const bool said = failure.os_error == 0 || failure.code == ErrorCode::unsupported;  // better than the C library would
+  throw ArgumentError(ErrorCode::invalid_argument,
+                      {text::join("writing ", text::quoted(path)), said ? failure.why : std::strerror(failure.os_error),
+                       failure.code == ErrorCode::untrusted ? "write to a folder of your own, or remove what is there first"
+                                                            : "name a file that can be written"},
+                      {{"path", text::printable(path)}});
 }
 
 }  // namespace berth::internal::cli

@@ -15,6 +15,7 @@
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/table.h"
+#include "os/file/read_file.h"
 
 // `berth plan` and `berth verify`.
 namespace berth::internal::cli {
@@ -88,15 +89,15 @@ auto answer(Make make, IsOfTheFile is_of_the_file) {
   }
 }
 
-PlanSource read_bytes(const PlanCommand& command, const Input& input) {
-  if (is_onnx(command.path, input.bytes())) return read_model(command, input.bytes());
+PlanSource read_bytes(const PlanCommand& command, std::string_view bytes) {
+  if (is_onnx(command.path, bytes)) return read_model(command, bytes);
   if (!command.bind.empty()) base::refuse("--bind", "only ONNX models have symbolic dimensions", "leave it out");
-  return {read_graph(input.bytes(), command.path)};
+  return {read_graph(bytes, command.path)};
 }
 
 PlanSource read_source(const PlanCommand& command) {
-  const Input input(command.path);
-  return answer([&] { return read_bytes(command, input); },
+  const std::string bytes = read_input(command.path);
+  return answer([&] { return read_bytes(command, bytes); },
                 [](ErrorCode code) {
                   return code != ErrorCode::invalid_argument && code != ErrorCode::binding_conflict && code != ErrorCode::unknown_shape;
                 });
@@ -319,9 +320,9 @@ Exit run_plan(const PlanCommand& command) {
 
 Exit run_verify(const VerifyCommand& command) {
   const auto& [path, json] = command;
-  const Input input(path);
+  const std::string bytes = read_input(path);
   try {
-    const Plan plan = read_plan_json(input.bytes(), path);
+    const Plan plan = read_plan_json(bytes, path);
     JsonWriter out(JsonWriter::Style::pretty);
     out.begin_object().member("file", path).member("valid", true);
     plan.write_json(out);

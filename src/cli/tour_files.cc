@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "base/text.h"
@@ -37,16 +38,18 @@ void tour_load(const TourVoice& voice, const SafetensorsFile& file, const Storag
 }  // namespace
 
 void tour_files(const TourVoice& voice) {
-  const TemporaryFile file("tour.safetensors");
+  std::optional<TemporaryFile> temporary;
   const Storage weight = full({512, 1024}, 0.5, DType::f32, "cpu");
   const Storage bias = full({512}, -1, DType::f32, "cpu");
   try {
-    save_safetensors(file.path(), {{"layer.0.weight", weight.to(DType::bf16)}, {"layer.0.bias", bias}});
+    temporary.emplace("tour.safetensors");
+    save_safetensors(temporary->path(), {{"layer.0.weight", weight.to(DType::bf16)}, {"layer.0.bias", bias}});
   } catch (const Error& error) {  // an unwritable directory is not a failure of the tour
     voice.say(fmt::format("no file: {}: {}", error.asked(), error.why()));
     return;
   }
-  const SafetensorsFile opened = open_safetensors(file.path());
+  const std::string& path = temporary->path();
+  const SafetensorsFile opened = open_safetensors(path);
   const Storage mapped = opened["layer.0.weight"];
   voice.show("f = open_safetensors(\"model.safetensors\")",
              fmt::format("{} tensors, {}", opened.size(), text::bytes(opened.tensor_bytes())));
@@ -60,7 +63,7 @@ void tour_files(const TourVoice& voice) {
   } catch (const AccessError& error) {
     voice.check(true, fmt::format("writing through it is refused: {}", error.why()));
   }
-  std::filesystem::resize_file(file.path(), 4096);
+  std::filesystem::resize_file(path, 4096);
   try {
     (void)mapped.to(DType::f32);
     voice.check(false, "bytes past the end of the file were read");

@@ -18,6 +18,7 @@ struct Advice {
 constexpr Advice kAdvice[] = {
     {ErrorCode::not_found, "check the path"},
     {ErrorCode::permission_denied, "check the permissions of the file and its folder, and whether its file system is mounted read-only"},
+    {ErrorCode::untrusted, "write to a folder of your own, or remove what is there first"},
     {ErrorCode::too_many_descriptors, "raise the limit with ulimit -n, or close what is not needed"},
     {ErrorCode::out_of_memory, "free space on the disk or, for a mapping, address space (ulimit -v); a file can also be read in parts"},
     {ErrorCode::unsupported, "give a regular file: copy what comes from a pipe or a device into one"},
@@ -42,6 +43,7 @@ void throw_file_failure(const Failure& failure, std::string_view asked, std::str
   ErrorText words{text::join(asked, ' ', text::quoted(path)), text_of(failure), std::move(help)};
   switch (failure.code) {
     case ErrorCode::not_found:
+    case ErrorCode::untrusted:
     case ErrorCode::permission_denied: throw AccessError(failure.code, std::move(words), std::move(facts));
     default: throw DeviceError(failure.code, std::move(words), std::move(facts));
   }

@@ -13,7 +13,7 @@
 #include "berth/observe/snapshot_file.h"
 #include "berth/observe/tracker.h"
 #include "memory/refusal_hook.h"
-#include "os/file/file.h"
+#include "os/file/new_file.h"
 #include "os/process/fork.h"
 #include "os/process/signals.h"
 #include "os/system.h"
@@ -59,10 +59,10 @@ void write_profile() {
   const auto path = os::environment("BERTH_PROFILE");
   if (!path) return;
   const std::string content = to_json(g_profiler->profile()) + "\n";
-  const Result<int> file = os::create_file(path->c_str());
-  const bool written = file && os::write_file(*file, content.data(), content.size()).ok();
-  if (file) os::close_file(*file);
-  if (!written) say(text::join("berth: the profile cannot be written to ", text::printable(*path)));
+  const Status written = os::write_new_file(*path, content);
+  if (!written)
+    say(text::join("berth: the profile cannot be written to BERTH_PROFILE=", text::printable(*path), ": ",
+                   std::string_view(written.failure().why), "; name a file that can be created"));
 }
 
 // Not in a forked child that exits: its parent reports what the child has inherited.

@@ -13,7 +13,6 @@
 #include "berth/base/json.h"
 #include "berth/memory/allocator.h"
 #include "memory/process_budget.h"
-#include "os/file/file.h"
 #include "os/file/new_file.h"
 #include "os/file/shared_file.h"
 #include "os/system.h"
@@ -39,10 +38,7 @@ void replace_all(std::string& text, std::string_view what, const std::string& by
 }
 
 void write_whole(const std::string& path, const std::string& content) {
-  Result<os::NewFile> file = os::NewFile::make(path);
-  if (!file) throw_unwritten(path, file.failure());
-  Status done = os::write_file(file->descriptor(), content.data(), content.size());
-  if (done) done = file->put_in_place();
+  const Status done = os::write_new_file(path, content);
   if (!done) throw_unwritten(path, done.failure());
 }
 

@@ -109,7 +109,7 @@ TEST_F(CliReplay, SaysWhatIsWrong) {
   } wrong[] = {
       {"", 2, "TRACE"},
       {(folder_ / "absent.csv").string(), 2, "No such file"},
-      {folder_.string(), 2, "directory"},
+      {folder_.string(), 2, "folder"},
       {file("bad.csv", "a,1,8,0\nf,2,0,0\n"), 1, "line 2"},
       {good + " --strategy magic", 2, "use one of"},
       {good + " --device nowhere", 2, "the known kinds"},

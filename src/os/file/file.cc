@@ -2,10 +2,12 @@
 #include "os/file/file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
+#include <utility>
 
 #include "os/file/descriptor.h"
 #include "os/file/file_calls.h"
@@ -14,24 +16,39 @@
 
 namespace berth::internal::os {
 
-Result<int> create_file(const char* path) noexcept {
-  const NoCancel whole;
-  const int descriptor = must_fail("open") ? -1 : open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
-  if (descriptor < 0) return errno_failure("the file cannot be created");
-  return descriptor;
+namespace {
+
+constexpr int kAppend = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+
+// A file that was there before: one that somebody else laid out is not opened, or not kept.
+Result<Descriptor> open_existing(const char* path) noexcept {
+  Descriptor found(must_fail("open") ? -1 : open(path, kAppend));
+  if (!found && (errno == ELOOP || errno == ENXIO)) return Failure{ErrorCode::untrusted, errno, "there is a link or a pipe of that name"};
+  if (!found) return errno_failure("the file cannot be opened");
+  struct stat facts;
+  if (must_fail("fstat") || fstat(found.number(), &facts) != 0) return errno_failure("the file's status cannot be read");
+  if (!S_ISREG(facts.st_mode) || facts.st_uid != geteuid() || facts.st_nlink != 1)
+    return Failure{ErrorCode::untrusted, EPERM, "what is there is no regular file of this user with one name"};
+  return found;
 }
+
+}  // namespace
 
 Result<int> create_own_file(const char* path) noexcept {
   constexpr std::uint64_t kLocked = std::uint64_t{1} << 62;  // a byte that no file has
   const NoCancel whole;
-  // Emptied only when it is ours.
-  Descriptor made(must_fail("open") ? -1 : open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
-  if (!made) return errno_failure("the file cannot be created");
-  const Result<bool> ours = try_lock_byte(made.number(), kLocked);
-  // What cannot be locked, such as a pipe, is nobody's.
+  Descriptor own(must_fail("open") ? -1 : open(path, kAppend | O_CREAT | O_EXCL, 0666));
+  if (!own && errno == EEXIST) {
+    Result<Descriptor> existing = open_existing(path);
+    if (!existing) return existing.failure();
+    own = std::move(*existing);
+  }
+  if (!own) return errno_failure("the file cannot be created");
+  const Result<bool> ours = try_lock_byte(own.number(), kLocked);
+  // Where nothing can be locked, it is nobody's.
   if (ours && !*ours) return Failure{ErrorCode::busy, EAGAIN, "another process writes to the file"};
-  if (ftruncate(made.number(), 0) != 0 && errno != EINVAL) return errno_failure("the file cannot be emptied");
-  return made.take();
+  if (ftruncate(own.number(), 0) != 0) return errno_failure("the file cannot be emptied");
+  return own.take();
 }
 
 Status write_file(int descriptor, const void* bytes, std::size_t count) noexcept {

@@ -6,13 +6,14 @@
 
 #include "berth/base/result.h"
 
-// Files that berth writes. One thread at a time for each file.
+// Files that berth appends to while it runs. (Those that appear as a whole are in os/file/new_file.h.) One thread
+// at a time for each file.
 namespace berth::internal::os {
 
-// Creates an empty file, open for appending; an existing file is truncated. The descriptor is close-on-exec.
-Result<int> create_file(const char* path) noexcept;
-// The same, and as long as the descriptor is open the file is this process's: fails with `busy` when it is
-// another's.
+// Creates an empty file, open for appending; an existing one is emptied. As long as the descriptor, which is
+// close-on-exec, is open, the file is this process's: fails with `busy` when it is another's. The path may come
+// from the environment: fails with `untrusted` where it is a link, or anything but a regular file of this user
+// with this one name.
 Result<int> create_own_file(const char* path) noexcept;
 
 // Appends all of the bytes. After a failure any prefix of them may have been written.

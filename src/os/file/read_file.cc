@@ -3,11 +3,12 @@
 
 #include <fcntl.h>
 #include <linux/openat2.h>
-#include <sys/mman.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -27,6 +28,7 @@ Result<std::size_t> size_of(int descriptor) noexcept {
   return static_cast<std::size_t>(facts.st_size);
 }
 
+constexpr std::size_t kReadAtATime = std::size_t{1} << 20;
 constexpr int kOpen = O_RDONLY | O_CLOEXEC | O_NONBLOCK;  // opening a FIFO does not block
 
 // The fallback for kernels before Linux 5.6 and sandboxes without openat2: opens each path component in turn,
@@ -63,26 +65,49 @@ int open_beneath(int folder, const char* path) noexcept {
   return opened < 0 && (errno == ENOSYS || errno == EPERM) ? open_step_by_step(folder, path) : opened;
 }
 
-}  // namespace
-
-MappedFile::~MappedFile() {
-  if (data_ != nullptr) munmap(data_, bytes_);
+// Returns when a FIFO, opened without blocking, has a writer. What is in it stays there.
+Status await_writer(int fifo, std::chrono::milliseconds patience) noexcept {
+  int other[2];
+  if (must_fail("pipe2") || pipe2(other, O_CLOEXEC) != 0) return errno_failure("no pipe can be made");
+  const Descriptor out(other[0]);
+  const Descriptor in(other[1]);
+  // Without a writer there is nothing to copy, and nothing to wait for: 0.
+  if (tee(fifo, in.number(), 1, SPLICE_F_NONBLOCK) != 0) return {};
+  pollfd waits{.fd = fifo, .events = POLLIN, .revents = 0};
+  const int ready = insist("poll", [&] { return poll(&waits, 1, static_cast<int>(patience.count())); });
+  if (ready < 0) return errno_failure("the file cannot be waited for");
+  if (ready == 0 && tee(fifo, in.number(), 1, SPLICE_F_NONBLOCK) == 0) return Failure{ErrorCode::timeout, ETIMEDOUT, "nobody writes to it"};
+  return {};
 }
 
-Result<MappedFile> map_file(const char* path) noexcept {
+}  // namespace
+
+Result<std::string> read_whole(const char* path, std::size_t most, std::chrono::milliseconds patience) {
   const NoCancel whole;
-  struct stat facts;
-  // Checked before opening: opening and closing a pipe would break its writer.
-  if (must_fail("stat") || stat(path, &facts) != 0) return errno_failure("the file cannot be opened");
-  if (!S_ISREG(facts.st_mode)) return Failure{ErrorCode::unsupported, 0, "it is not a regular file"};
-  const Descriptor file(must_fail("open") ? -1 : open(path, O_RDONLY | O_CLOEXEC));
+  const Descriptor file(insist("open", [&] { return open(path, kOpen | O_NOCTTY); }));
   if (!file) return errno_failure("the file cannot be opened");
-  const Result<std::size_t> bytes = size_of(file.number());
-  if (!bytes.ok()) return bytes.failure();
-  if (*bytes == 0) return MappedFile();
-  void* const data = must_fail("mmap") ? MAP_FAILED : mmap(nullptr, *bytes, PROT_READ, MAP_PRIVATE, file.number(), 0);
-  if (data == MAP_FAILED) return errno_failure("the file cannot be mapped");
-  return MappedFile(data, *bytes);
+  struct stat facts;
+  if (must_fail("fstat") || fstat(file.number(), &facts) != 0) return errno_failure("the file's status cannot be read");
+  if (S_ISDIR(facts.st_mode)) return Failure{ErrorCode::unsupported, EISDIR, "it is a folder"};
+  if (S_ISFIFO(facts.st_mode)) {
+    if (const Status writer = await_writer(file.number(), patience); !writer) return writer.failure();
+  }
+  if (fcntl(file.number(), F_SETFL, O_RDONLY) != 0) return errno_failure("the file cannot be opened");
+  const std::size_t expected = S_ISREG(facts.st_mode) ? static_cast<std::size_t>(facts.st_size) : 0;
+  constexpr Failure kTooLong{ErrorCode::unsupported, EFBIG, "it is too long"};
+  if (expected > most) return kTooLong;
+  std::string bytes;
+  for (std::size_t size = 0;;) {
+    bytes.resize(std::max(expected, size) + kReadAtATime);  // one piece more, to see the end
+    const ssize_t got = insist("read", [&] { return read(file.number(), bytes.data() + size, bytes.size() - size); });
+    if (got < 0) return errno_failure("the file cannot be read", ErrorCode::io_error);
+    size += static_cast<std::size_t>(got);
+    if (size > most) return kTooLong;
+    if (got > 0) continue;
+    bytes.resize(size);
+    if (size < expected) return Failure{ErrorCode::io_error, 0, "it was cut while it was read"};
+    return bytes;
+  }
 }
 
 Result<std::uint64_t> size_beneath(const char* folder, const char* path) noexcept {

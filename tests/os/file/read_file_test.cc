@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "os/file/read_file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "os/inject.h"
 #include "os/system.h"
@@ -26,22 +31,29 @@ class OsReadFile : public ::testing::Test {
     set_injector(nullptr);
     std::filesystem::remove_all(folder_);
   }
+  static Result<std::string> read(const char* path, std::size_t most = SIZE_MAX) {
+    return read_whole(path, most, std::chrono::milliseconds(1));
+  }
+  static inline std::string s_cut;
   Result<std::uint64_t> size(const char* path) const { return size_beneath((folder_ / "inner").c_str(), path); }
 
   const std::filesystem::path folder_ = std::filesystem::temp_directory_path() / ("berth_read_" + std::to_string(process_id()));
 };
 
-TEST_F(OsReadFile, MapsWhatIsThere) {
-  const Result<MappedFile> mapped = map_file((folder_ / "inner" / "data").c_str());
-  ASSERT_TRUE(mapped.ok());
-  EXPECT_EQ(mapped->bytes(), "12345");
+TEST_F(OsReadFile, ReadsWhatIsThere) {
+  EXPECT_EQ(*read((folder_ / "inner" / "data").c_str()), "12345");
   std::ofstream(folder_ / "empty").close();
-  EXPECT_EQ(map_file((folder_ / "empty").c_str())->bytes(), "");
+  EXPECT_EQ(*read((folder_ / "empty").c_str()), "");
+  EXPECT_EQ(*read("/dev/null"), "");
+  const std::string long_one(5'000'000, 'x');
+  std::ofstream(folder_ / "long") << long_one;
+  EXPECT_EQ(*read((folder_ / "long").c_str()), long_one);
+  EXPECT_EQ(read((folder_ / "long").c_str(), 4'999'999).failure().os_error, EFBIG);
 }
 
 TEST_F(OsReadFile, SaysWhyNot) {
-  EXPECT_EQ(map_file((folder_ / "nothing").c_str()).failure().os_error, ENOENT);
-  EXPECT_EQ(map_file(folder_.c_str()).failure().code, ErrorCode::unsupported);
+  EXPECT_EQ(read((folder_ / "nothing").c_str()).failure().os_error, ENOENT);
+  EXPECT_EQ(read(folder_.c_str()).failure().code, ErrorCode::unsupported);
   EXPECT_EQ(size("nothing").failure().os_error, ENOENT);
   EXPECT_EQ(size_beneath("/nowhere/at/all", "data").failure().os_error, ENOENT);
 }
@@ -64,13 +76,59 @@ TEST_F(OsReadFile, NoNameLeadsOutOfTheFolder) {
 TEST_F(OsReadFile, EveryCallCanBeMadeToFail) {
   const std::string path = (folder_ / "inner" / "data").string();
   set_injector([](std::string_view call) noexcept { return call == "open" ? EMFILE : 0; });
-  EXPECT_EQ(map_file(path.c_str()).failure().os_error, EMFILE);
+  EXPECT_EQ(read(path.c_str()).failure().os_error, EMFILE);
   EXPECT_EQ(size("data").failure().os_error, EMFILE);
   set_injector([](std::string_view call) noexcept { return call == "fstat" ? EIO : 0; });
-  EXPECT_EQ(map_file(path.c_str()).failure().os_error, EIO);
+  EXPECT_EQ(read(path.c_str()).failure().os_error, EIO);
   EXPECT_EQ(size("data").failure().os_error, EIO);
-  set_injector([](std::string_view call) noexcept { return call == "mmap" ? ENOMEM : 0; });
-  EXPECT_EQ(map_file(path.c_str()).failure().os_error, ENOMEM);
+  set_injector([](std::string_view call) noexcept { return call == "read" ? EIO : 0; });
+  EXPECT_EQ(read(path.c_str()).failure().code, ErrorCode::io_error);
+}
+
+// At any instant, by another thread.
+TEST_F(OsReadFile, AFileThatIsCutIsAnErrorAndNoSignal) {
+  const std::string path = (folder_ / "cut").string();
+  const std::string all(8'000'000, 'x');
+  for (int round = 0; round < 40; ++round) {
+    std::ofstream(path) << all;
+    std::jthread other([&] {
+      for (int i = 0; i < 50 * round; ++i) std::this_thread::yield();
+      std::filesystem::resize_file(path, 1000);
+    });
+    const Result<std::string> got = read(path.c_str());
+    other.join();
+    if (got)
+      EXPECT_TRUE(*got == all || got->size() == 1000U) << got->size();
+    else
+      EXPECT_EQ(got.failure().code, ErrorCode::io_error);
+  }
+  set_injector([](std::string_view call) noexcept {
+    if (call == "read") std::filesystem::resize_file(s_cut, 3);
+    return 0;
+  });
+  std::ofstream(s_cut = path) << "12345";
+  EXPECT_EQ(read(path.c_str()).failure().code, ErrorCode::io_error) << "cut between its status and its bytes";
+}
+
+TEST_F(OsReadFile, AFifoIsWaitedForAndNotForEver) {
+  const std::string path = (folder_ / "fifo").string();
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  EXPECT_EQ(read_whole(path.c_str(), SIZE_MAX, std::chrono::milliseconds(1)).failure().code, ErrorCode::timeout);
+  std::jthread writer([&] { std::ofstream(path) << "late"; });
+  EXPECT_EQ(*read_whole(path.c_str(), SIZE_MAX, std::chrono::minutes(1)), "late");
+}
+
+// A writer that has nothing to say yet is waited for: its time is its own.
+TEST_F(OsReadFile, AFifoWithAWriterIsReadHoweverLongItTakes) {
+  const std::string path = (folder_ / "fifo").string();
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  const int end = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  std::jthread writer([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    EXPECT_EQ(write(end, "slow", 4), 4);
+    close(end);
+  });
+  EXPECT_EQ(*read_whole(path.c_str(), SIZE_MAX, std::chrono::milliseconds(1)), "slow");
 }
 
 // As on a kernel without openat2.
