@@ -27,6 +27,11 @@ std::string folder_name() {
   return text::join("/dev/shm/berth-live-", os::user_id());
 }
 
+// The last to leave removes the folder, unless it was given. Processes that come meanwhile make it again.
+void remove_folder_if_empty() {
+  if (!os::environment("BERTH_LIVE_DIR")) os::remove_empty_folder(folder_name().c_str());
+}
+
 // The text as atomic words, which another process may be writing: a reader checks the sequence afterwards.
 // Words are stored with release and loaded with acquire, instead of fences: a reader that has loaded a new word
 // also sees that the sequence is odd or has changed. The thread sanitizer does not understand fences.
@@ -88,6 +93,32 @@ std::optional<LiveName> parse_name(std::string_view text) {
 
 }  // namespace
 
+namespace {
+
+// Whether the process of the file is dead. Then its name is removed, unless it refers to a new file by now.
+bool remove_if_dead(int folder, const std::string& called, int file, const os::FileFacts& facts) {
+  const Result<bool> alive = os::is_byte_locked(file, kLockByte);
+  if (!alive || *alive) return false;
+  const Result<os::FileFacts> there = os::facts_of_name(folder, called.c_str());
+  if (there && there->same_file(facts)) (void)os::remove_name(folder, called.c_str()).ok();
+  return true;
+}
+
+// What processes have left that were killed, and that nobody has looked at.
+void remove_the_dead(int folder) {
+  const Result<std::vector<std::string>> all = os::names_in(folder);
+  if (!all) return;
+  for (const std::string& called : *all) {
+    if (!parse_name(called)) continue;
+    const Result<os::Descriptor> file = os::open_named(folder, called.c_str());
+    if (!file) continue;
+    const Result<os::FileFacts> facts = os::facts_of(file->number());
+    if (facts && is_own(*facts)) (void)remove_if_dead(folder, called, file->number(), *facts);
+  }
+}
+
+}  // namespace
+
 LiveName LiveName::own() noexcept { return {os::process_id(), os::process_space()}; }
 
 LiveFile::LiveFile(const LiveName& name, os::Descriptor lock, const os::FileFacts& file, void* mapped) noexcept
@@ -107,9 +138,18 @@ LiveFile::~LiveFile() {
 }
 
 Result<LiveFile> LiveFile::make(const LiveName& name) noexcept {
+  constexpr int kTries = 16;
+  for (int i = 1;; ++i) {
+    Result<LiveFile> made = try_make(name);
+    if (made || i == kTries || made.failure().code != ErrorCode::not_found) return made;
+  }
+}
+
+Result<LiveFile> LiveFile::try_make(const LiveName& name) noexcept {
   try {
     Result<os::Descriptor> folder = os::open_own_folder(folder_name().c_str(), true);
     if (!folder) return folder.failure();
+    remove_the_dead(folder->number());
     Result<os::Descriptor> file = os::make_unnamed_file(folder->number());
     if (!file) return file.failure();
     if (const Status sized = os::set_file_size(file->number(), kBytes); !sized) return sized.failure();
@@ -161,6 +201,7 @@ void LiveFile::remove_name() noexcept {
     const std::string called = file_name(name_);
     const Result<os::FileFacts> there = os::facts_of_name(folder->number(), called.c_str());
     if (there && there->same_file(file_)) (void)os::remove_name(folder->number(), called.c_str()).ok();
+    remove_folder_if_empty();
   } catch (const std::bad_alloc&) {  // the next reader removes it
   }
 }
@@ -173,11 +214,8 @@ std::optional<std::string> LiveFile::read(const LiveName& name) {
   if (!file) return std::nullopt;
   const Result<os::FileFacts> facts = os::facts_of(file->number());
   if (!facts || !is_own(*facts)) return std::nullopt;
-  const Result<bool> alive = os::is_byte_locked(file->number(), kLockByte);
-  if (alive && !*alive) {
-    const Result<os::FileFacts> there = os::facts_of_name(folder->number(), called.c_str());
-    // Unless the name refers to a new file by now.
-    if (there && there->same_file(*facts)) (void)os::remove_name(folder->number(), called.c_str()).ok();
+  if (remove_if_dead(folder->number(), called, file->number(), *facts)) {
+    remove_folder_if_empty();
     return std::nullopt;
   }
   const Result<void*> mapped = os::map_file_range(file->number(), 0, kBytes, os::Access::read);

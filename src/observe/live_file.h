@@ -65,6 +65,7 @@ class LiveFile {
   static std::vector<LiveName> names();
 
  private:
+  static Result<LiveFile> try_make(const LiveName& name) noexcept;
   LiveFile(const LiveName& name, os::Descriptor lock, const os::FileFacts& file, void* mapped) noexcept;
   bool has_lock() const noexcept;
 

@@ -202,6 +202,17 @@ TEST_F(ObservedProcess, ShowsItselfToTheSameUserUntilItIsKilled) {
   EXPECT_EQ(count_files(folder_ + "/live"), 0U) << "what a dead process has left is removed";
 }
 
+// In the folder that everybody has by default, as a user that nobody else is.
+TEST_F(ObservedProcess, LeavesNoFolderBehind) {
+  const std::string user = std::to_string(1'000'000 + getpid());
+  const std::string as_user = "setpriv --reuid " + user + " --regid " + user + " --clear-groups ";
+  if (geteuid() != 0 || run_command(as_user + "true").exit_code != 0)
+    GTEST_SKIP() << "only root can be a user without a folder, with setpriv";
+  const std::string helper = "env -u BERTH_LIVE_DIR BERTH_LIVE=1 " + as_user + BERTH_OBSERVE_HELPER;
+  EXPECT_EQ(run_command(helper + " plant").exit_code, 0);
+  EXPECT_FALSE(std::filesystem::exists("/dev/shm/berth-live-" + user));
+}
+
 TEST_F(ObservedProcess, ShowsItselfAgainWhenItHasClosedAllDescriptors) {
   const std::optional<LiveProcess> seen = start_and_see(folder_, "without-descriptors");
   ASSERT_TRUE(seen);
