@@ -158,11 +158,12 @@ Result<Exported> exported(const Storage& storage) {
 StorageLayout layout_of(const Storage& storage) {
   return {.dtype = storage.dtype(),
           .read_only = storage.is_read_only(),
-          .offset = storage.offset(),
+          .offset = storage.buffer().size_bytes() == 0 ? 0 : storage.offset(),
           .shape = storage.shape(),
           .strides = storage.strides()};
 }
 
+// REQUIRES: no elements, as read_ticket has checked.
 Storage storage_without_bytes(const StorageLayout& layout) {
   const Storage made = empty(layout.shape, layout.dtype, shared_device());
   return layout.read_only ? made.read_only() : made;

@@ -33,6 +33,11 @@ Known& known() {
 }
 [[maybe_unused]] const Known& g_known_segments_at_load = known();
 
+// How long the tables are bounds how long a peer can make this process reap.
+bool is_within(const Layout& layout, const Layout& most) noexcept {
+  return layout.entries <= most.entries && layout.tickets <= most.tickets && layout.masks <= most.masks;
+}
+
 SegmentHeader* header_at(void* control) noexcept { return static_cast<SegmentHeader*>(control); }
 
 // The magic is published last: it says that the rest is complete.
@@ -95,6 +100,8 @@ Result<std::shared_ptr<Segment>> Segment::attach(int descriptor) {
   if (!facts) return facts.failure();
   if (!facts->is_regular || !facts->never_shrinks)
     return Failure{ErrorCode::untrusted, 0, "the file is not sealed against truncation (F_SEAL_SHRINK)"};
+  if (facts->is_never_written)
+    return Failure{ErrorCode::untrusted, 0, "the file is sealed against writing, so that no claim can be made in it"};
   if (facts->bytes <= device::kSharedDataOffset) return Failure{ErrorCode::format_error, 0, "the file is too short for a segment"};
   const std::shared_ptr<Segment> made(new Segment);
   if (const Status opened = made->open(descriptor); !opened) return opened.failure();
@@ -102,14 +109,26 @@ Result<std::shared_ptr<Segment>> Segment::attach(int descriptor) {
   if (const Status good = check_header(made->header_, facts->bytes); !good) return good.failure();
   if (made->header_.data_offset != device::kSharedDataOffset)
     return Failure{ErrorCode::format_error, 0, "the segment's data offset is invalid"};
+  if (!is_within(made->header_.layout, kOwnLayout))
+    return Failure{ErrorCode::format_error, 0, "the segment's tables are larger than berth makes them"};
   made->id_ = made->header_.id;
   made->layout_ = made->header_.layout;
-  if (std::shared_ptr<Segment> there = find(made->id_)) return there;
+  if (std::shared_ptr<Segment> there = find(made->id_)) return made->same_or_refused(std::move(there));
   if (const Status taken = made->take_row(); !taken) return taken.failure();
   made->self_ = made;
   made->add_to_known();
-  made->reap();
+  made->reap_briefly();
   return made;
+}
+
+// A segment of that id is known. A peer may have copied the id of another's, to be taken for it.
+Result<std::shared_ptr<Segment>> Segment::same_or_refused(std::shared_ptr<Segment> known) const {
+  const Result<os::FileFacts> here = os::facts_of(descriptor());
+  if (!here) return here.failure();
+  const Result<os::FileFacts> there = os::facts_of(known->descriptor());
+  if (!there) return there.failure();
+  if (!here->same_file(*there)) return Failure{ErrorCode::untrusted, 0, "the file has the id of another segment"};
+  return known;
 }
 
 std::shared_ptr<Segment> Segment::find(const SegmentId& id) {
@@ -219,7 +238,20 @@ Result<EntryBytes> Segment::look(const TicketName& name) const noexcept {
   const EntryBytes found{name.entry, words_.load(layout_.offset(name.entry)), words_.load(layout_.bytes(name.entry))};
   const bool inside = found.offset >= header_.data_offset && found.bytes > 0 && fits(found.offset, found.bytes, header_.file_bytes);
   if (!inside) return Failure{ErrorCode::format_error, 0, "the entry's storage lies outside the segment"};
+  if (const Status backed = has_memory_for(found.bytes); !backed) return backed.failure();
   return found;
+}
+
+// Reading a page of the file that has no memory allocates it, and the reader pays. So a storage is no longer than what
+// the file has memory for; berth allocates before it shares.
+Status Segment::has_memory_for(std::uint64_t bytes) const noexcept {
+  // Relaxed: a number that was true when it was seen. The file is asked only for more than was ever seen.
+  if (base_ != nullptr || bytes <= backed_bytes_.load(std::memory_order_relaxed)) return {};
+  const Result<os::FileFacts> facts = os::facts_of(lock_.number());
+  if (!facts) return facts.failure();
+  backed_bytes_.store(facts->used_bytes, std::memory_order_relaxed);
+  return bytes <= facts->used_bytes ? Status()
+                                    : Failure{ErrorCode::untrusted, 0, "the entry's storage is longer than its segment has memory for"};
 }
 
 std::shared_ptr<const void> Segment::companion_of(const TicketName& name) const noexcept {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <optional>
@@ -36,6 +37,8 @@ struct TicketName {
   std::uint32_t generation = 0;
   std::uint32_t entry = 0;
   std::uint64_t entry_generation = 0;
+
+  friend bool operator==(const TicketName&, const TicketName&) = default;
 };
 
 struct EntryBytes {
@@ -111,8 +114,9 @@ class Segment {
   // REQUIRES: this end has closed its description. Once the other end has too, tickets in flight are dropped.
   void end_lease(HolderId lease) noexcept;
 
-  // Drops the claims of dead rows and leases.
-  void reap() noexcept;
+  // Drops the claims of dead rows and leases. After the deadline the rest of them is left for the next time.
+  static constexpr std::uint64_t kNoDeadline = UINT64_MAX;
+  void reap(std::uint64_t deadline_ns = kNoDeadline) noexcept;
   // Reaps, at most every 10 ms, and frees lingering blocks without claims.
   void tidy() noexcept;
 
@@ -133,8 +137,13 @@ class Segment {
 
   Segment() = default;
   Status open(int descriptor);
+  Result<std::shared_ptr<Segment>> same_or_refused(std::shared_ptr<Segment> known) const;
+  Status has_memory_for(std::uint64_t bytes) const noexcept;
   Status take_row();
   void try_reap(HolderId holder) noexcept;
+  void reap_briefly() noexcept;
+  bool drop_claims(HolderId holder) noexcept;
+  bool drop_claims_if_dead(HolderId holder) noexcept;
   void reap_holder(HolderId holder) noexcept;
   void drop_pages_around(std::uint64_t begin, std::uint64_t end) noexcept;
   void drop_unclaimed_pages() noexcept;
@@ -154,6 +163,7 @@ class Segment {
   std::uint32_t row_ = kNoHolder;
   const os::Origin origin_;
   std::weak_ptr<Segment> self_;
+  mutable std::atomic<std::uint64_t> backed_bytes_{0};  // of the file, when it was last asked
 
   os::Mutex reaping_;  // held while reaping: file locks exclude processes, but not the threads of one
   mutable os::Mutex mutex_;

@@ -40,6 +40,13 @@ std::uint32_t sum_of(std::span<const std::byte> bytes) noexcept {
   return sum;
 }
 
+// Of the kind no_bytes: there is nothing to import, and nothing that an importer would have to allocate.
+bool names_nothing(const TicketContent& content) noexcept {
+  const auto& dims = content.layout.shape;
+  return std::find(dims.begin(), dims.end(), 0) != dims.end() && content.layout.offset == 0 && content.segment == SegmentId{} &&
+         content.name == TicketName{};
+}
+
 }  // namespace
 
 void append_layout(std::vector<std::byte>& out, const StorageLayout& layout) {
@@ -113,13 +120,16 @@ Result<TicketContent> read_ticket(std::span<const std::byte> bytes) {
     return Failure{ErrorCode::unsupported, 0, "the ticket is for memory of a kind that this build cannot import"};
   Result<StorageLayout> layout = read_layout(bytes.subspan(kTicketHead));
   if (!layout) return layout.failure();
-  return TicketContent{.kind = static_cast<TicketContent::Kind>(kind),
-                       .segment = {read<std::uint64_t>(bytes, 8), read<std::uint64_t>(bytes, 16)},
-                       .name = {.ticket = read<std::uint32_t>(bytes, 24),
-                                .generation = read<std::uint32_t>(bytes, 28),
-                                .entry = read<std::uint32_t>(bytes, 32),
-                                .entry_generation = read<std::uint64_t>(bytes, 40)},
-                       .layout = std::move(*layout)};
+  TicketContent content{.kind = static_cast<TicketContent::Kind>(kind),
+                        .segment = {read<std::uint64_t>(bytes, 8), read<std::uint64_t>(bytes, 16)},
+                        .name = {.ticket = read<std::uint32_t>(bytes, 24),
+                                 .generation = read<std::uint32_t>(bytes, 28),
+                                 .entry = read<std::uint32_t>(bytes, 32),
+                                 .entry_generation = read<std::uint64_t>(bytes, 40)},
+                        .layout = std::move(*layout)};
+  if (content.kind == TicketContent::Kind::no_bytes && !names_nothing(content))
+    return Failure{ErrorCode::format_error, 0, "the ticket is for a storage without bytes, and has elements or an entry"};
+  return content;
 }
 
 }  // namespace berth::internal::share

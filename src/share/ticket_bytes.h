@@ -17,9 +17,9 @@
 //                40 entry's generation u64 | 48 a layout
 //
 // The check is a checksum over everything else: it finds corruption, not malice. Nothing else here is trusted;
-// the fields are validated against the segment when a ticket is used. `kind` is 0 for storages without bytes, 1
-// for those in a segment of host memory, and 2 for those on a device, whose entry has a stub
-// (share/device_memory.h). Any thread.
+// the fields are validated against the segment when a ticket is used. `kind` is 0 for storages without bytes, whose
+// shape has a 0, and whose other fields are 0 down to the layout's offset; 1 for those in a segment of host memory;
+// and 2 for those on a device, whose entry has a stub (share/device_memory.h). Any thread.
 namespace berth::internal::share {
 
 struct StorageLayout {

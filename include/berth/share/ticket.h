@@ -19,6 +19,10 @@
 // Only the file descriptor of the segment cannot travel as bytes. A process that does not have it yet needs a
 // Channel (share/channel.h), which passes it along the first time, or a descriptor that it got in another way.
 //
+// A ticket of a storage without bytes holds nothing, and may be imported any number of times. The bytes of a ticket
+// are not trusted: whatever they are, an import returns elements of the segment that they name, at most as many as its
+// file has memory for, or throws.
+//
 // A ticket holds its bytes until it is imported or refused, or its exporter dies. One sent through a Channel
 // also outlives its exporter, until both ends of the channel are closed. Any thread.
 namespace berth {

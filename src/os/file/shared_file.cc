@@ -72,7 +72,11 @@ Result<Descriptor> make_memory_file(const char* label, std::uint64_t bytes) noex
 Result<Descriptor> open_again(int descriptor) noexcept {
   char path[40];
   std::snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
-  Descriptor file(insist("open", [&] { return open(path, O_RDWR | O_CLOEXEC); }));
+  // Without O_NONBLOCK an open waits for whoever has a lease on the file (F_SETLEASE), 45 seconds by default.
+  Descriptor file(insist("open", [&] { return open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK); }));
+  if (!file && errno == EWOULDBLOCK) return Failure{ErrorCode::untrusted, errno, "another process has a lease on the file (F_SETLEASE)"};
+  if (!file && errno == ENOENT)
+    return Failure{ErrorCode::device_unavailable, errno, "a file is reopened through /proc, which is not mounted"};
   if (!file) return file_error("the file cannot be reopened through /proc/self/fd");
   return file;
 }
@@ -95,9 +99,11 @@ Result<FileFacts> facts_of(int descriptor) noexcept {
                   .user = found.st_uid,
                   .mode = found.st_mode & 07777U,
                   .links = static_cast<std::uint32_t>(found.st_nlink),
-                  .is_regular = S_ISREG(found.st_mode)};
+                  .is_regular = S_ISREG(found.st_mode),
+                  .is_socket = S_ISSOCK(found.st_mode)};
   const int seals = facts.is_regular ? fcntl(descriptor, F_GET_SEALS) : -1;
   facts.never_shrinks = seals >= 0 && (seals & F_SEAL_SHRINK) != 0;
+  facts.is_never_written = seals >= 0 && (seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)) != 0;
   return facts;
 }
 
@@ -128,6 +134,7 @@ Result<void*> map_file_range(int descriptor, std::uint64_t offset, std::size_t b
   if (!own) return own.failure();
   const int rights = access == Access::write ? PROT_READ | PROT_WRITE : PROT_READ;
   void* const data = must_fail("mmap") ? MAP_FAILED : mmap(nullptr, bytes, rights, MAP_SHARED, own->number(), static_cast<off_t>(offset));
+  if (data == MAP_FAILED && errno == ENOMEM) return file_error("mmap found no addresses, or no mapping is left, for shared memory");
   if (data == MAP_FAILED) return file_error("mmap refused to map shared memory");
   return data;
 }

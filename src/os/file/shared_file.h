@@ -37,7 +37,9 @@ struct FileFacts {
   std::uint32_t mode = 0;  // permissions
   std::uint32_t links = 0;
   bool is_regular = false;
-  bool never_shrinks = false;  // sealed against truncation
+  bool is_socket = false;
+  bool never_shrinks = false;     // sealed against truncation
+  bool is_never_written = false;  // sealed against new mappings that write
 
   bool same_file(const FileFacts& other) const noexcept { return device == other.device && inode == other.inode; }
 };
