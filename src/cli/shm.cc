@@ -11,7 +11,8 @@
 #include "cli/commands.h"
 #include "cli/table.h"
 
-// `berth shm`: lists named shared storages and their holders, and removes those of dead processes.
+// `berth shm`: lists named shared storages with their holders, and the names that processes listen under for channels,
+// and removes those of dead processes.
 namespace berth::internal::cli {
 
 namespace {
@@ -49,12 +50,39 @@ void write_one(JsonWriter& json, const NamedShared& one) {
   json.end_array().end_object();
 }
 
-std::string to_json(std::string_view key, const std::vector<NamedShared>& all) {
-  JsonWriter json(JsonWriter::Style::pretty);
-  json.begin_object().key(key).begin_array();
+void write_storages(JsonWriter& json, std::string_view key, const std::vector<NamedShared>& all) {
+  json.key(key).begin_array();
   for (const NamedShared& one : all) write_one(json, one);
+  json.end_array();
+}
+
+std::string list_json(const std::vector<NamedShared>& all, const std::vector<NamedListener>& listeners) {
+  JsonWriter json(JsonWriter::Style::pretty);
+  json.begin_object();
+  write_storages(json, "storages", all);
+  json.key("listeners").begin_array();
+  for (const NamedListener& one : listeners) json.begin_object().member("name", one.name).member("dead", !one.is_alive).end_object();
   json.end_array().end_object();
   return json.take() + "\n";
+}
+
+std::string reaped_json(const std::vector<NamedShared>& removed, const std::vector<std::string>& listeners) {
+  JsonWriter json(JsonWriter::Style::pretty);
+  json.begin_object();
+  write_storages(json, "removed", removed);
+  json.key("removed_listeners").begin_array();
+  for (const std::string& one : listeners) json.value(one);
+  json.end_array().end_object();
+  return json.take() + "\n";
+}
+
+std::string to_lines(const std::vector<NamedListener>& listeners) {
+  std::string out;
+  for (const NamedListener& one : listeners) {
+    const std::string name = paint(one.is_alive ? Mood::strong : Mood::quiet, text::printable(one.name));
+    out += fmt::format("listener {}{}\n", name, one.is_alive ? "" : paint(Mood::bad, " (dead)"));
+  }
+  return out;
 }
 
 std::string to_table(const std::vector<NamedShared>& all) {
@@ -75,28 +103,34 @@ std::string to_table(const std::vector<NamedShared>& all) {
 
 Exit run_shm_list(bool json) {
   const std::vector<NamedShared> all = list_shared();
+  const std::vector<NamedListener> listeners = list_listeners();
   if (json) {
-    print(to_json("storages", all));
+    print(list_json(all, listeners));
     return Exit::ok;
   }
   print(all.empty() ? std::string("no named shared storages\n") : to_table(all));
-  const auto dead = std::ranges::count_if(all, &NamedShared::is_dead);
+  print(to_lines(listeners));
+  const auto dead = std::ranges::count_if(all, &NamedShared::is_dead) +
+                    std::ranges::count_if(listeners, [](const NamedListener& one) { return !one.is_alive; });
   if (dead > 0) print(fmt::format("\n{} of them {} dead: berth shm reap removes what no process holds\n", dead, dead == 1 ? "is" : "are"));
   return Exit::ok;
 }
 
 Exit run_shm_reap(bool json) {
   const std::vector<NamedShared> removed = reap_named();
+  const std::vector<std::string> listeners = reap_listeners();
   if (json) {
-    print(to_json("removed", removed));
+    print(reaped_json(removed, listeners));
     return Exit::ok;
   }
+  for (const std::string& one : listeners) print(fmt::format("removed the listener {}\n", text::printable(one)));
   std::uint64_t bytes = 0;
   for (const NamedShared& one : removed) {
     bytes += one.memory_bytes;
     print(fmt::format("removed {}, {}\n", text::printable(one.name), text::bytes(one.memory_bytes)));
   }
-  print(removed.empty() ? std::string("nothing to reap\n") : fmt::format("{} of {} freed\n", text::bytes(bytes), removed.size()));
+  if (!removed.empty() || listeners.empty())
+    print(removed.empty() ? std::string("nothing to reap\n") : fmt::format("{} of {} freed\n", text::bytes(bytes), removed.size()));
   return Exit::ok;
 }
 

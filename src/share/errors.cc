@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "share/errors.h"
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "base/text.h"
 
@@ -15,10 +17,12 @@ struct Advice {
 };
 
 constexpr Advice kAdvice[] = {
-    {ErrorCode::out_of_memory, "free memory or raise the limit of the control group; for named storages, of the file system they are in"},
+    {ErrorCode::out_of_memory,
+     "free memory, or raise the limit: of the control group, of the file system for what has a name, of addresses (ulimit -v) or of "
+     "mappings (vm.max_map_count)"},
     {ErrorCode::too_many_descriptors, "raise the limit with ulimit -n, or close what is not needed"},
     {ErrorCode::permission_denied, "run both sides as the same user"},
-    {ErrorCode::untrusted, "take descriptors and names only from processes of your own; berth shm ls shows what is wrong with a name"},
+    {ErrorCode::untrusted, "take descriptors and names only from processes that you trust; berth shm ls shows what is wrong with a name"},
     {ErrorCode::already_consumed, "export the storage again: a ticket is good for one import"},
     {ErrorCode::already_exists, "choose another name, or open the one that is there"},
     {ErrorCode::not_found, "berth shm ls lists the names"},
@@ -28,7 +32,8 @@ constexpr Advice kAdvice[] = {
     {ErrorCode::timeout, "the other process is stopped or busy: wait longer, or end it"},
     {ErrorCode::version_mismatch, "use one build of berth on both sides"},
     {ErrorCode::format_error, "the other side is at fault, or the bytes were damaged on the way"},
-    {ErrorCode::device_unavailable, "mount a tmpfs at /dev/shm, or name a folder on one with BERTH_SHM_DIR"},
+    {ErrorCode::device_unavailable, "mount /proc, and a tmpfs at /dev/shm, or name a folder of your own on a tmpfs with BERTH_SHM_DIR"},
+    {ErrorCode::invalid_argument, "pass a connected socket, such as one of socketpair(AF_UNIX, SOCK_SEQPACKET, 0, …)"},
     {ErrorCode::invalid_name, "use 1 to 200 bytes of UTF-8 without '/' and control characters, and no leading dot"},
     {ErrorCode::wrong_device, "share(storage) first"},
     {ErrorCode::unsupported, "copy it with to(\"cpu\") and share the copy"},
@@ -40,13 +45,15 @@ std::string text_of(const Failure& failure) {
   return text::join(std::string_view(failure.why), ": ", std::string_view(strerror_r(failure.os_error, reason, sizeof reason)));
 }
 
+const char* help_for(ErrorCode code) noexcept {
+  const auto* const found = std::ranges::find(kAdvice, code, &Advice::code);
+  return found == std::end(kAdvice) ? "check what was asked for" : found->help;
+}
+
 }  // namespace
 
-void throw_share_failure(const Failure& failure, std::string asked, std::vector<Fact> facts) {
-  std::string help = "check what was asked for";
-  for (const Advice& advice : kAdvice) {
-    if (advice.code == failure.code) help = advice.help;
-  }
+void throw_share_failure(const Failure& failure, std::string asked, std::vector<Fact> facts, std::string help) {
+  if (help.empty()) help = help_for(failure.code);
   facts.emplace_back("os_error", failure.os_error);
   ErrorText text{std::move(asked), text_of(failure), std::move(help)};
   switch (failure.code) {

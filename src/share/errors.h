@@ -10,7 +10,7 @@
 // Throws failures of sharing as the exceptions that they stand for, with advice. Any thread.
 namespace berth::internal::share {
 
-[[noreturn]] void throw_share_failure(const Failure& failure, std::string asked, std::vector<Fact> facts = {});
+[[noreturn]] void throw_share_failure(const Failure& failure, std::string asked, std::vector<Fact> facts = {}, std::string help = {});
 
 template <class T>
 T value_or_throw(Result<T> result, const char* asked) {

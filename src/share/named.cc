@@ -48,22 +48,23 @@ Storage storage_over(std::unique_ptr<NamedFile> file, bool read_only, const Site
   return made;
 }
 
-std::string asked(const char* what, std::string_view name) { return text::join(std::string_view(what), ' ', text::quoted(name)); }
-
 [[noreturn]] void throw_not_created(const Failure& failure, std::string_view name, std::uint64_t bytes) {
-  std::vector<Fact> facts{{"name", text::printable(name)}, {"need", bytes}};
-  if (const Result<os::Descriptor> folder = os::open_own_folder(names_folder().c_str(), false))
-    facts.emplace_back("available", os::free_bytes_of(folder->number()));
-  throw_share_failure(failure, asked("creating the shared storage", name), std::move(facts));
+  const NamesFolder where;
+  std::vector<Fact> facts{{"need", bytes}};
+  if (const Result<os::Descriptor> folder = where.open(false)) facts.emplace_back("available", os::free_bytes_of(folder->number()));
+  throw_name_failure(failure, "creating the shared storage", name, std::move(facts));
 }
 
-// Visits every file of the directory; none when the directory does not exist.
+// Visits every file of the directory that could be a storage; none when the directory does not exist.
 template <class See>
 void for_each_name(See see) {
-  const Result<os::Descriptor> folder = os::open_own_folder(names_folder().c_str(), false);
+  const NamesFolder where;
+  const Result<os::Descriptor> folder = where.open(false);
   if (!folder && folder.failure().code == ErrorCode::not_found) return;
-  if (!folder) throw_share_failure(folder.failure(), "listing named storages");
-  for (const std::string& name : value_or_throw(os::names_in(folder->number()), "listing named storages")) see(folder->number(), name);
+  if (!folder) throw_name_failure(folder.failure(), "listing the named storages of", where.path());
+  for (const std::string& name : value_or_throw(os::names_in(folder->number()), "listing named storages")) {
+    if (!name.starts_with('.')) see(folder->number(), name);
+  }
 }
 
 }  // namespace
@@ -81,14 +82,14 @@ Storage create_shared(std::string_view name, const Shape& shape, DType dtype, Si
 Storage open_shared(std::string_view name, const ImportOptions& options, Site site) {
   require_name(name, "opening the shared storage");
   Result<std::unique_ptr<NamedFile>> file = NamedFile::open(std::string(name), options.read_only);
-  if (!file) throw_share_failure(file.failure(), asked("opening the shared storage", name), {{"name", text::printable(name)}});
+  if (!file) throw_name_failure(file.failure(), "opening the shared storage", name);
   return storage_over(std::move(*file), options.read_only, site);
 }
 
 bool unlink_shared(std::string_view name) {
   require_name(name, "unlinking the shared storage");
   const Result<bool> done = NamedFile::unlink(std::string(name));
-  if (!done) throw_share_failure(done.failure(), asked("unlinking the shared storage", name), {{"name", text::printable(name)}});
+  if (!done) throw_name_failure(done.failure(), "unlinking the shared storage", name);
   return *done;
 }
 
@@ -119,6 +120,7 @@ std::vector<NamedShared> reap_named() {
     const Result<NamedFile::Found> found = NamedFile::look(folder, name, true);
     if (found && found->removed) removed.push_back(found->facts);
   });
+  NamesFolder().remove_if_empty();
   return removed;
 }
 

@@ -8,6 +8,7 @@
 #include "berth/base/checked.h"
 #include "os/file/named_files.h"
 #include "os/memory/memory.h"
+#include "os/process/wait_ready.h"
 #include "os/system.h"
 #include "share/names.h"
 
@@ -16,14 +17,8 @@ namespace berth::internal::share {
 namespace {
 
 constexpr Layout kNamedLayout{.entries = 1, .tickets = 1, .masks = 4};
-constexpr unsigned kGatePatienceMs = 1000;
-constexpr int kTries = 16;  // a name may be removed and made again while it is being opened
 
 std::size_t data_offset() noexcept { return *try_align_up(control_bytes(kNamedLayout), os::page_bytes()); }
-
-// Opens the directory; `make` creates it if needed. It is not kept open: it may be removed when it is empty,
-// and made again.
-Result<os::Descriptor> folder(bool make) { return os::open_own_folder(names_folder().c_str(), make); }
 
 // A file without a name, and the directory that it was made in.
 struct UnnamedFile {
@@ -31,14 +26,14 @@ struct UnnamedFile {
   os::Descriptor file;
 };
 
-Result<UnnamedFile> make_unnamed() {
+Result<UnnamedFile> make_unnamed(const NamesFolder& folder) {
   for (int retries = 0;; ++retries) {
-    Result<os::Descriptor> where = folder(true);
+    Result<os::Descriptor> where = folder.open(true);
     if (!where) return where.failure();
     Result<os::Descriptor> file = os::make_unnamed_file(where->number());
     if (file) return UnnamedFile{std::move(*where), std::move(*file)};
     // not_found: another process removed the empty directory.
-    if (file.failure().code != ErrorCode::not_found || retries == kTries) return file.failure();
+    if (file.failure().code != ErrorCode::not_found || retries == kNameTries) return file.failure();
   }
 }
 
@@ -61,12 +56,7 @@ Status check_file(const os::FileFacts& facts) noexcept {
 
 }  // namespace
 
-NamedFile::NamedFile(std::string name)
-    : name_(std::move(name)), folder_(names_folder()), folder_was_given_(os::environment("BERTH_SHM_DIR").has_value()) {}
-
-void NamedFile::remove_folder_if_empty() const noexcept {
-  if (!folder_was_given_) os::remove_empty_folder(folder_.c_str());
-}
+NamedFile::NamedFile(std::string name) : name_(std::move(name)) {}
 
 std::uint64_t NamedFile::bytes() const noexcept { return header_.file_bytes - header_.data_offset; }
 
@@ -109,14 +99,14 @@ Status NamedFile::map_data(bool read_only) {
 }
 
 // The gate is held for a few steps only. A holder that was stopped in the middle is waited for at most
-// `patience_ms`.
-Status NamedFile::lock_gate(unsigned patience_ms) noexcept {
-  const std::uint64_t start = os::steady_time_ns();
+// `patience`.
+Status NamedFile::lock_gate(std::chrono::milliseconds patience) noexcept {
+  const std::uint64_t until = os::deadline_after(patience);
   for (;;) {
     const Result<bool> locked = os::try_lock_byte(file_.number(), kGateLock);
     if (!locked) return locked.failure();
     if (*locked) return {};
-    if (os::steady_time_ns() - start >= patience_ms * 1'000'000ULL)
+    if (os::steady_time_ns() >= until)
       return Failure{ErrorCode::timeout, 0, "another process is opening or closing it, and does not finish"};
     os::sleep_us(200);
   }
@@ -166,23 +156,23 @@ Status NamedFile::still_named(int folder_descriptor) const noexcept {
 // the gate of the file that it refers to. REQUIRES: the gate is locked.
 void NamedFile::remove_name_if_same(int folder_descriptor) noexcept {
   if (!still_named(folder_descriptor) || !os::remove_name(folder_descriptor, name_.c_str())) return;
-  remove_folder_if_empty();
+  folder_.remove_if_empty();
 }
 
 Result<bool> NamedFile::unlink(const std::string& name) {
-  const Result<os::Descriptor> where = folder(false);
+  const Result<os::Descriptor> where = NamesFolder().open(false);
   if (!where && where.failure().code == ErrorCode::not_found) return false;
   if (!where) return where.failure();
-  for (int i = 0; i < kTries; ++i) {
+  for (int i = 0; i < kNameTries; ++i) {
     Result<os::Descriptor> file = os::open_named(where->number(), name.c_str());
     if (!file && file.failure().code == ErrorCode::not_found) return false;
     if (!file) return file.failure();
     NamedFile seen(name);
     Status ready = seen.attach(std::move(*file));
-    if (ready) ready = seen.lock_gate(kGatePatienceMs);
+    if (ready) ready = seen.lock_gate(kGatePatience);
     if (ready) ready = seen.still_named(where->number());
     if (ready) ready = os::remove_name(where->number(), name.c_str());
-    if (ready) seen.remove_folder_if_empty();
+    if (ready) seen.folder_.remove_if_empty();
     if (ready) return true;
     if (ready.failure().code != ErrorCode::not_found) return ready.failure();
   }
@@ -190,13 +180,20 @@ Result<bool> NamedFile::unlink(const std::string& name) {
 }
 
 Result<std::unique_ptr<NamedFile>> NamedFile::create(const std::string& name, const StorageLayout& layout, std::uint64_t bytes) {
-  Result<UnnamedFile> unnamed = make_unnamed();
-  if (!unnamed) return unnamed.failure();
-  if (const Status given = allocate_file(unnamed->file.number(), bytes); !given) return given.failure();
   std::unique_ptr<NamedFile> made(new NamedFile(name));
-  if (const Status ready = made->initialize(std::move(unnamed->file), layout, bytes); !ready) return ready.failure();
-  if (const Status named = made->give_name(std::move(unnamed->folder)); !named) return named.failure();
+  if (const Status done = made->create_in_folder(layout, bytes); !done) {
+    made->folder_.remove_if_empty();  // it was made for this
+    return done.failure();
+  }
   return made;
+}
+
+Status NamedFile::create_in_folder(const StorageLayout& layout, std::uint64_t bytes) {
+  Result<UnnamedFile> unnamed = make_unnamed(folder_);
+  if (!unnamed) return unnamed.failure();
+  if (const Status given = allocate_file(unnamed->file.number(), bytes); !given) return given;
+  if (const Status ready = initialize(std::move(unnamed->file), layout, bytes); !ready) return ready;
+  return give_name(std::move(unnamed->folder));
 }
 
 // Takes the file and makes it a complete storage of this process, with everything but a name. No other process
@@ -230,14 +227,14 @@ void NamedFile::publish() noexcept {
 
 // Links the file under its name. From then on it is the owner's, whose destructor removes the name.
 Status NamedFile::give_name(os::Descriptor folder_descriptor) {
-  for (int i = 0; i < kTries; ++i) {
+  for (int i = 0; i < kNameTries; ++i) {
     const Status named = os::give_name(file_.number(), folder_descriptor.number(), name_.c_str());
     if (named) {
       row_ = kOwnerRow;
       return {};
     }
     if (named.failure().code == ErrorCode::not_found) {  // another process removed the empty directory
-      Result<os::Descriptor> again = folder(true);
+      Result<os::Descriptor> again = folder_.open(true);
       if (!again) return again.failure();
       folder_descriptor = std::move(*again);
       continue;
@@ -252,9 +249,9 @@ Status NamedFile::give_name(os::Descriptor folder_descriptor) {
 }
 
 Result<std::unique_ptr<NamedFile>> NamedFile::open(const std::string& name, bool read_only) {
-  const Result<os::Descriptor> where = folder(false);
+  const Result<os::Descriptor> where = NamesFolder().open(false);
   if (!where) return where.failure();
-  for (int i = 0; i < kTries; ++i) {
+  for (int i = 0; i < kNameTries; ++i) {
     Result<os::Descriptor> file = os::open_named(where->number(), name.c_str());
     if (!file) return file.failure();
     std::unique_ptr<NamedFile> made(new NamedFile(name));
@@ -262,7 +259,7 @@ Result<std::unique_ptr<NamedFile>> NamedFile::open(const std::string& name, bool
       if (attached.failure().code == ErrorCode::not_found) continue;
       return attached.failure();
     }
-    if (const Status locked = made->lock_gate(kGatePatienceMs); !locked) return locked.failure();
+    if (const Status locked = made->lock_gate(kGatePatience); !locked) return locked.failure();
     if (!made->still_named(where->number())) continue;
     if (made->reap() == Liveness::dead) {
       made->remove_name_if_same(where->number());
@@ -278,8 +275,8 @@ Result<std::unique_ptr<NamedFile>> NamedFile::open(const std::string& name, bool
 
 // Closing the descriptor releases the locks.
 NamedFile::~NamedFile() {
-  if (!origin_.is_inherited() && row_ != kNoHolder && lock_gate(kGatePatienceMs).ok()) {
-    const Result<os::Descriptor> where = os::open_own_folder(folder_.c_str(), false);
+  if (!origin_.is_inherited() && row_ != kNoHolder && lock_gate(kGatePatience).ok()) {
+    const Result<os::Descriptor> where = folder_.open(false);
     Release release;
     release.entry = 0;
     release.row = row_;
@@ -300,7 +297,7 @@ Result<NamedFile::Found> NamedFile::look(int folder_descriptor, const std::strin
   bool dead = false;
   if (collect) {
     // A name that is being opened or closed is not dead.
-    if (const Status locked = seen.lock_gate(100); !locked) return locked.failure();
+    if (const Status locked = seen.lock_gate(std::chrono::milliseconds(100)); !locked) return locked.failure();
     if (const Status there = seen.still_named(folder_descriptor); !there) return there.failure();
     dead = seen.reap() == Liveness::dead;
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -10,6 +11,7 @@
 #include "os/file/shared_file.h"
 #include "os/process/fork.h"
 #include "share/claims.h"
+#include "share/names.h"
 #include "share/segment_header.h"
 #include "share/ticket_bytes.h"
 #include "share/words.h"
@@ -53,23 +55,22 @@ class NamedFile {
 
   explicit NamedFile(std::string name);
   Status attach(os::Descriptor file);
+  Status create_in_folder(const StorageLayout& layout, std::uint64_t bytes);
   Status map_control();
   Status map_data(bool read_only);
   Status initialize(os::Descriptor file, const StorageLayout& layout, std::uint64_t bytes);
   void write_header(const StorageLayout& layout, std::uint64_t bytes);
   void publish() noexcept;
   Status give_name(os::Descriptor folder);
-  Status lock_gate(unsigned patience_ms) noexcept;
+  Status lock_gate(std::chrono::milliseconds patience) noexcept;
   Status take_row();
   Liveness reap() noexcept;
   void remove_name_if_same(int folder) noexcept;
-  void remove_folder_if_empty() const noexcept;
   Status still_named(int folder) const noexcept;
   NamedShared describe() const;
 
   std::string name_;
-  std::string folder_;             // kept, since closing must not allocate
-  bool folder_was_given_ = false;  // by BERTH_SHM_DIR, so that it is not ours to remove
+  NamesFolder folder_;  // kept, since closing must not allocate
   os::OwnDescriptor file_;
   SegmentHeader header_;
   Words words_;

@@ -2,8 +2,10 @@
 #include "share/names.h"
 
 #include <cstdint>
+#include <utility>
 
 #include "base/text.h"
+#include "os/file/named_files.h"
 #include "os/file/shared_file.h"
 #include "os/system.h"
 #include "share/errors.h"
@@ -34,19 +36,34 @@ std::string fresh_name() {
   return text::join("berth-", text::hex(random[0]).substr(2), "-", text::hex(random[1]).substr(2));
 }
 
-std::string socket_name(std::string_view name) {
-  // Socket names have at most 107 bytes: a long name is cut, and a hash of it appended.
-  std::string out = text::join("berth/", os::user_id(), '/', name);
-  if (out.size() <= 100) return out;
-  std::uint64_t sum = 14695981039346656037ULL;
-  for (const char c : name) sum = (sum ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
-  out.resize(80);
-  return text::join(out, '#', text::hex(sum));
+NamesFolder::NamesFolder() {
+  if (const auto chosen = os::environment("BERTH_SHM_DIR")) {
+    path_ = *chosen;
+    was_given_ = true;
+  } else {
+    path_ = text::join("/dev/shm/berth-", os::user_id());
+  }
 }
 
-std::string names_folder() {
-  if (const auto chosen = os::environment("BERTH_SHM_DIR")) return *chosen;
-  return text::join("/dev/shm/berth-", os::user_id());
+Result<os::Descriptor> NamesFolder::open(bool make) const noexcept { return os::open_own_folder(path_.c_str(), make); }
+
+void NamesFolder::remove_if_empty() const noexcept {
+  if (!was_given_) os::remove_empty_folder(path_.c_str());
+}
+
+void throw_name_failure(const Failure& failure, const char* asked, std::string_view name, std::vector<Fact> facts) {
+  facts.insert(facts.begin(), {"name", text::printable(name)});
+  const std::string whole = text::join(std::string_view(asked), ' ', text::quoted(name));
+  const NamesFolder folder;
+  const Result<os::Descriptor> opened = folder.open(false);
+  if (opened || opened.failure().code != failure.code || failure.code != ErrorCode::untrusted)
+    throw_share_failure(failure, whole, std::move(facts));
+  facts.emplace_back("folder", text::printable(folder.path()));
+  throw_share_failure(
+      failure, whole, std::move(facts),
+      text::join("name a folder of your own with BERTH_SHM_DIR, such as $XDG_RUNTIME_DIR/berth, for all programs that share, or "
+                 "have ",
+                 text::printable(folder.path()), " removed"));
 }
 
 }  // namespace berth::internal::share

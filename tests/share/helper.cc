@@ -6,12 +6,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -320,14 +323,50 @@ void device_owner() {
   for (;;) pause();
 }
 
-// Like a program that knows the name of another user's listener.
+// Like a program that knows the path of another user's listener. Says the errno of the connection.
 void connect_raw() {
   const int socket_made = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  std::memcpy(address.sun_path + 1, g_name.data(), g_name.size());
-  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + g_name.size());
-  require(connect(socket_made, reinterpret_cast<const sockaddr*>(&address), length) == 0, "it connects");
+  require(g_name.size() < sizeof address.sun_path, "the path is short");
+  std::memcpy(address.sun_path, g_name.data(), g_name.size());
+  const bool connects = connect(socket_made, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  std::printf("%s\n", connects ? "connected" : std::strerror(errno));
+}
+
+void listen_and_stay() {
+  Channel starter = channel();
+  const Listener listener(g_name);
+  starter.send_bytes({}, 1);
+  for (;;) pause();
+}
+
+void listen_once() { const Listener listener(g_name); }
+
+void reap_names() {
+  require(!reap_named().empty(), "there was a name");
+  (void)reap_listeners();
+}
+
+// A forked child has the listener's objects, and nothing of the listener.
+void fork_a_listener() {
+  Channel starter = channel();
+  auto listener = std::make_unique<Listener>(g_name);
+  const pid_t child = fork();
+  if (child == 0) {
+    require(listener->descriptor() == -1, "a child has no descriptor of it");
+    try {
+      (void)listener->accept(std::chrono::milliseconds(10));
+      require(false, "nor accepts");
+    } catch (const DeviceError& error) {
+      require(error.code() == ErrorCode::fork_unsafe, "and is told why");
+    }
+    listener.reset();
+    std::_Exit(0);
+  }
+  int status = 0;
+  require(waitpid(child, &status, 0) == child && status == 0, "the child was right");
+  require(Channel::connect(g_name).descriptor() >= 0, "the name is still there");
 }
 
 const std::map<std::string, std::function<void()>> kScenarios = {
@@ -349,6 +388,10 @@ const std::map<std::string, std::function<void()>> kScenarios = {
     {"step-peer", step_peer},
     {"step-reaper", step_reaper},
     {"connect-raw", connect_raw},
+    {"listen-and-stay", listen_and_stay},
+    {"listen-once", listen_once},
+    {"reap-names", reap_names},
+    {"fork-a-listener", fork_a_listener},
     {"device-peer", device_peer},
     {"device-owner", device_owner},
 };

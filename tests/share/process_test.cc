@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <numeric>
@@ -167,22 +170,88 @@ TEST_F(SharedProcess, LivenessDoesNotDependOnProcessIds) {
   EXPECT_EQ(reap_named().size(), 1U);
 }
 
-TEST_F(SharedProcess, AnotherUserIsTurnedAway) {
+// Runs the helper as a user who has nothing else on the machine.
+Ran run_as_nobody(const std::string& arguments) {
+  return run_command(std::string("setpriv --reuid 65534 --regid 65534 --clear-groups ") + BERTH_SHARE_HELPER + " " + arguments);
+}
+bool can_be_nobody() { return geteuid() == 0 && run_command("setpriv --reuid 65534 --regid 65534 --clear-groups true").exit_code == 0; }
+
+TEST_F(SharedProcess, AnotherUserReachesNeitherStoragesNorListeners) {
+  if (!can_be_nobody()) GTEST_SKIP() << "only root can try to be someone else, with setpriv";
   const Storage w = create_shared("private", {10}, DType::u8);
-  const std::string nobody = "setpriv --reuid 65534 --regid 65534 --clear-groups ";
-  if (geteuid() != 0 || run_command(nobody + "true").exit_code != 0) return did("only root can try to be someone else");
-  const Ran opened = run_command(nobody + BERTH_SHARE_HELPER + " open-named plain private");
+  Listener listener("private");
+  const Ran opened = run_as_nobody("open-named plain private");
   EXPECT_NE(opened.output.find("opening the shared storage 'private': "), std::string::npos) << opened.output;
   EXPECT_NE(opened.output.find("Permission denied"), std::string::npos) << opened.output;
-  const std::string name = "private-" + std::to_string(getpid());
-  Listener listener(name);
-  const Ran connected = run_command(nobody + BERTH_SHARE_HELPER + " connect-raw plain berth/0/" + name);
-  EXPECT_EQ(connected.exit_code, 0) << connected.output;
+  EXPECT_NE(opened.output.find("BERTH_SHM_DIR"), std::string::npos) << "what would help: " << opened.output;
+  const Ran created = run_as_nobody("create-named plain own");
+  EXPECT_NE(created.output.find("Permission denied"), std::string::npos) << created.output;
+  const std::string path = folder_ + "/.listen-private";
+  const Ran connected = run_as_nobody("connect-raw plain " + path);
+  EXPECT_EQ(connected.output, "Permission denied\n");
+  EXPECT_ERROR((void)listener.accept(1ms), DeviceError, ErrorCode::timeout);
+  // If its owner lets others in, they are turned away one by one.
+  ASSERT_EQ(chmod(folder_.c_str(), 0711), 0);
+  ASSERT_EQ(chmod(path.c_str(), 0666), 0);
+  EXPECT_EQ(run_as_nobody("connect-raw plain " + path).output, "connected\n");
   EXPECT_ERROR((void)listener.accept(), AccessError, ErrorCode::permission_denied);
+  ASSERT_EQ(chmod(folder_.c_str(), 0700), 0);
   // A file of another user in our own folder.
   ASSERT_EQ(chown((folder_ + "/private").c_str(), 65534, 65534), 0);
   EXPECT_ERROR((void)open_shared("private"), AccessError, ErrorCode::untrusted);
   ASSERT_EQ(chown((folder_ + "/private").c_str(), 0, 0), 0);
+}
+
+// In /dev/shm anyone may make the folder of anyone.
+TEST_F(SharedProcess, AFolderThatAnotherUserMadeFirstIsNotUsed) {
+  if (!can_be_nobody()) GTEST_SKIP() << "only root can try to be someone else, with setpriv";
+  std::filesystem::create_directory(folder_);
+  for (const mode_t mode : {mode_t{0700}, mode_t{0777}}) {
+    ASSERT_EQ(chmod(folder_.c_str(), mode), 0);
+    ASSERT_EQ(chown(folder_.c_str(), 65534, 65534), 0);
+    EXPECT_ERROR((void)create_shared("x", {1}, DType::u8), AccessError, ErrorCode::untrusted);
+    EXPECT_ERROR(Listener{"x"}, AccessError, ErrorCode::untrusted);
+    EXPECT_ERROR((void)Channel::connect("x"), AccessError, ErrorCode::untrusted);
+    EXPECT_TRUE(std::filesystem::is_empty(folder_));
+  }
+}
+
+// In the folder that everybody has by default, as a user that nobody else is.
+TEST_F(SharedProcess, TheFolderGoesWithTheLastNameAndIsNotLeftByAFailure) {
+  if (!can_be_nobody()) GTEST_SKIP() << "only root can be a user without a folder, with setpriv";
+  const std::string user = std::to_string(1'000'000 + getpid());
+  const std::string folder = "/dev/shm/berth-" + user;
+  const auto run = [&](const std::string& before, const std::string& arguments) {
+    return run_command("env -u BERTH_SHM_DIR setpriv --reuid " + user + " --regid " + user + " --clear-groups sh -c '" + before + " exec " +
+                       BERTH_SHARE_HELPER + " " + arguments + "'");
+  };
+  EXPECT_EQ(run("", "create-named plain gone").exit_code, 0);
+  EXPECT_FALSE(std::filesystem::exists(folder)) << "after its last name";
+  const Ran failed = run("ulimit -f 0;", "create-named plain gone");
+  EXPECT_NE(failed.output.find("ulimit -f"), std::string::npos) << failed.output;
+  EXPECT_FALSE(std::filesystem::exists(folder)) << "after a failure";
+  (void)run("", "leave-named plain gone");
+  EXPECT_TRUE(std::filesystem::exists(folder)) << "what was killed is there";
+  EXPECT_EQ(run("", "reap-names").exit_code, 0);
+  EXPECT_FALSE(std::filesystem::exists(folder)) << "until somebody reaps";
+  EXPECT_EQ(run("", "listen-once plain gone").exit_code, 0);
+  EXPECT_FALSE(std::filesystem::exists(folder)) << "after its last listener";
+  std::filesystem::remove_all(folder);
+}
+
+TEST_F(SharedProcess, TheNameOfAListenerThatWasKilledIsFree) {
+  Helper helper("listen-and-stay", "plain", "killed");
+  ASSERT_EQ(helper.channel().receive().tag, 1U);
+  EXPECT_ERROR(Listener{"killed"}, AccessError, ErrorCode::already_exists);
+  EXPECT_GE(Channel::connect("killed").descriptor(), 0);
+  kill(helper.process(), SIGSTOP);
+  EXPECT_GE(Channel::connect("killed").descriptor(), 0) << "who is stopped is connected to, and accepts later";
+  helper.kill();
+  EXPECT_TRUE(std::filesystem::exists(folder_ + "/.listen-killed"));
+  { const Listener again("killed"); }
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/.listen-killed"));
+  Helper forks("fork-a-listener", "plain", "forked");
+  EXPECT_EQ(forks.wait_for_end(), 0);
 }
 
 TEST_F(SharedProcess, ASoakOfProcessesThatDieLeavesEverythingFlat) {

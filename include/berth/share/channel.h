@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -27,6 +28,9 @@
 // it is released. Messages arrive whole and in order, or not at all. A channel leaves nothing in the file
 // system, and its descriptors are close-on-exec.
 //
+// A call takes no longer than its `patience`, whatever the peer does or does not do, and whatever others who have
+// the same socket do to its flags; with 0 it does not wait.
+//
 // Two threads may use a channel concurrently, one to send and one to receive. In a forked child an inherited
 // channel is closed.
 namespace berth {
@@ -44,13 +48,15 @@ class BERTH_EXPORT Channel {
 
   static std::pair<Channel, Channel> make_pair();
 
-  // Takes ownership of a connected SOCK_SEQPACKET socket, such as one that a child inherited. Throws
-  // AccessError(permission_denied) when the peer belongs to another user.
+  // Takes ownership of a connected socket (AF_UNIX, SOCK_SEQPACKET), such as one that a child inherited. Throws
+  // AccessError(permission_denied) when the peer belongs to another user, ArgumentError(invalid_argument) when the
+  // socket is not connected, DeviceError(unsupported) when it is of another kind.
   static Channel adopt(int socket);
 
-  // Connects to a Listener of that name. Throws AccessError: not_found when there is none, permission_denied
-  // when it is another user's.
-  static Channel connect(std::string_view name);
+  // Connects to a Listener of that name. It need not accept first. Throws AccessError: not_found when there is none,
+  // untrusted when the folder or the name is not this user's; DeviceError(timeout) when its queue stays full for
+  // `patience`.
+  static Channel connect(std::string_view name, std::chrono::milliseconds patience = kPatience);
 
   Channel(Channel&& other) noexcept;
   Channel& operator=(Channel&& other) noexcept;
@@ -58,7 +64,8 @@ class BERTH_EXPORT Channel {
 
   // Sends a storage, or bytes. Throws DeviceError: peer_dead when the other end is closed, timeout when the
   // socket buffer stays full for `patience`; then nothing is sent or held. The storage must be exportable: see
-  // export_ticket.
+  // export_ticket. At most kMostBytes; fewer where the system lets no socket buffer be that large
+  // (net.core.wmem_max): ArgumentError(limit_exceeded).
   void send(const Storage& storage, std::uint64_t tag = 0, std::chrono::milliseconds patience = kPatience);
   void send(const Ticket& ticket, std::uint64_t tag = 0, std::chrono::milliseconds patience = kPatience);
   void send_bytes(std::span<const std::byte> bytes, std::uint64_t tag = 0, std::chrono::milliseconds patience = kPatience);
@@ -81,18 +88,22 @@ class BERTH_EXPORT Channel {
   std::unique_ptr<State> state_;
 };
 
-// Accepts connections under a name of this user. The name is an abstract socket address, local to the network
-// namespace, and disappears with the listener.
+// Accepts connections under a name. The name is a file in the folder of named storages (share/named.h), so that no
+// other user can connect, take the name first, or fill the queue. It is removed with the listener; if its process was
+// killed, by the next that connects to or listens under that name, or by reap_listeners. Processes that share the folder
+// reach each other, in whatever namespaces they are. In a forked child an inherited listener is closed.
 class BERTH_EXPORT Listener {
  public:
-  // Throws ArgumentError(invalid_name), AccessError(already_exists) when a process listens there already.
+  // Throws ArgumentError(invalid_name); AccessError: already_exists when a process listens there already, untrusted
+  // when the folder is not this user's; DeviceError: device_unavailable where the folder cannot be made, timeout
+  // when a process was stopped while it makes or removes such a name.
   explicit Listener(std::string_view name);
   Listener(Listener&& other) noexcept;
   Listener& operator=(Listener&& other) noexcept;
   ~Listener();
 
-  // Throws DeviceError(timeout), AccessError(permission_denied) when another user has connected; that
-  // connection is closed.
+  // Throws DeviceError(timeout), AccessError(permission_denied) when the superuser has connected as another user;
+  // that connection is closed. Any thread.
   Channel accept(std::chrono::milliseconds patience = Channel::kPatience);
   int descriptor() const noexcept;
 
@@ -100,5 +111,14 @@ class BERTH_EXPORT Listener {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+struct NamedListener {
+  std::string name = {};
+  bool is_alive = false;
+};
+// The names in the folder that processes listen under, or did when they were killed.
+BERTH_EXPORT std::vector<NamedListener> list_listeners();
+// Removes the names that nobody listens under. Returns them.
+BERTH_EXPORT std::vector<std::string> reap_listeners();
 
 }  // namespace berth

@@ -50,7 +50,8 @@ FileFacts facts_from(const struct stat& found) noexcept {
           .user = found.st_uid,
           .mode = found.st_mode & 07777U,
           .links = static_cast<std::uint32_t>(found.st_nlink),
-          .is_regular = S_ISREG(found.st_mode)};
+          .is_regular = S_ISREG(found.st_mode),
+          .is_socket = S_ISSOCK(found.st_mode)};
 }
 
 }  // namespace
@@ -61,9 +62,10 @@ Result<Descriptor> open_own_folder(const char* path, bool make) noexcept {
   if (!folder && errno == ENOENT && make) {
     const bool made = insist("mkdir", [&] { return mkdir(path, 0700); }) == 0;
     if (!made && errno != EEXIST) {
-      const bool lacks_parent = errno == ENOENT;
-      return lacks_parent ? Failure{ErrorCode::device_unavailable, errno, "there is no folder to put named storages in"}
-                          : name_failure("the folder for named storages cannot be created");
+      if (errno == ENOENT) return Failure{ErrorCode::device_unavailable, errno, "there is no folder to put named storages in"};
+      if (errno == EACCES || errno == EPERM)
+        return Failure{ErrorCode::device_unavailable, errno, "this user may not create the folder for named storages"};
+      return name_failure("the folder for named storages cannot be created");
     }
     // Whatever the umask. chmod fails for a directory of another user, which is rejected below.
     if (made) (void)chmod(path, 0700);
@@ -71,6 +73,8 @@ Result<Descriptor> open_own_folder(const char* path, bool make) noexcept {
   }
   if (!folder && (errno == ELOOP || errno == ENOTDIR))
     return Failure{ErrorCode::untrusted, errno, "the path of the folder for named storages is not a folder"};
+  if (!folder && errno == EACCES)
+    return Failure{ErrorCode::untrusted, errno, "the folder for named storages is another user's, or within another user's"};
   if (!folder) return name_failure("the folder for named storages cannot be opened");
   struct stat found;
   if (must_fail("fstat") || fstat(folder.number(), &found) != 0)
@@ -122,6 +126,11 @@ Result<FileFacts> facts_of_name(int folder, const char* name) noexcept {
 
 Status remove_name(int folder, const char* name) noexcept {
   if (must_fail("unlinkat") || unlinkat(folder, name, 0) != 0) return name_failure("the name cannot be removed");
+  return {};
+}
+
+Status rename_name(int folder, const char* from, const char* to) noexcept {
+  if (insist("renameat", [&] { return renameat(folder, from, folder, to); }) != 0) return name_failure("the name cannot be changed");
   return {};
 }
 

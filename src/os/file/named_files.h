@@ -10,7 +10,7 @@
 #include "os/file/shared_file.h"
 
 // Named files in a directory that belongs to the user. A file is linked under its name atomically, when it is
-// complete, and only if the name is free. Links are never followed. Any thread. Any thread.
+// complete, and only if the name is free. Links are never followed. Any thread.
 namespace berth::internal::os {
 
 // Opens the directory. It must belong to this user and be inaccessible to others, else `untrusted`. A missing
@@ -28,6 +28,7 @@ Status give_name(int descriptor, int folder, const char* name) noexcept;
 Result<Descriptor> open_named(int folder, const char* name) noexcept;
 Result<FileFacts> facts_of_name(int folder, const char* name) noexcept;
 Status remove_name(int folder, const char* name) noexcept;
+Status rename_name(int folder, const char* from, const char* to) noexcept;  // replaces what is at `to`
 Result<std::vector<std::string>> names_in(int folder);
 
 std::uint64_t free_bytes_of(int folder) noexcept;  // of its file system; 0 when unknown

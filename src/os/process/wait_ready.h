@@ -8,6 +8,7 @@
 namespace berth::internal::os {
 
 // The time of the steady clock after that long, in nanoseconds. A negative patience counts as none.
+constexpr std::uint64_t kNoWait = 0;  // a deadline in the past
 std::uint64_t deadline_after(std::chrono::milliseconds patience) noexcept;
 
 // Polls until the descriptor has one of `events` (POLLIN, POLLOUT), an error or a hang-up. A signal does not
