@@ -7,8 +7,8 @@
 // Waits for a descriptor with a deadline, for sockets and child processes. Any thread.
 namespace berth::internal::os {
 
-// The time of the steady clock after that long, in nanoseconds. A negative patience counts as none.
 constexpr std::uint64_t kNoWait = 0;  // a deadline in the past
+// The time of the steady clock after that long, in nanoseconds. A negative patience counts as none.
 std::uint64_t deadline_after(std::chrono::milliseconds patience) noexcept;
 
 // Polls until the descriptor has one of `events` (POLLIN, POLLOUT), an error or a hang-up. A signal does not
