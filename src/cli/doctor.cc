@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/core.h>
 
+#include <cstdint>
+#include <cstring>
+#include <string>
 #include <vector>
 
 #include "base/text.h"
@@ -8,6 +11,7 @@
 #include "berth/extend.h"
 #include "cli/commands.h"
 #include "cli/table.h"
+#include "os/file/shared_file.h"
 #include "os/memory/memory.h"
 #include "os/system.h"
 
@@ -30,8 +34,17 @@ Finding check_kernel() {
           enough ? "" : "berth is tested on Linux 5.15 and later; moving pages needs 5.7"};
 }
 
+Finding check_proc() {
+  if (os::has_proc()) return {"/proc", Verdict::good, "mounted", ""};
+  return {"/proc", Verdict::limited,
+          "not mounted: mappings are not counted, the limit of the control group is not seen, nothing can be shared",
+          "mount -t proc proc /proc"};
+}
+
 Finding check_memory() {
   const MemoryInfo memory = backend(Device()).memory_info();
+  if (memory.total_bytes == 0)
+    return {"memory", Verdict::limited, "the system does not say how much there is", "mount /proc, or let the sandbox allow sysinfo"};
   return {"memory", Verdict::good,
           fmt::format("{} free of {}{}", text::bytes(memory.free_bytes), text::bytes(memory.total_bytes),
                       memory.limited ? ", limited by the control group" : ""),
@@ -64,22 +77,27 @@ Finding check_cuda() {
   return {"cuda", Verdict::good, "available", ""};
 }
 
+std::string text_of(const Failure& failure) {
+  return failure.os_error == 0 ? failure.why : fmt::format("{}: {}", failure.why, std::strerror(failure.os_error));
+}
+
 // Commits and moves a page, as the pools do.
 Finding check_address_ranges() {
+  const auto missing = [](const Failure& failure, const char* more_memory) {
+    const bool is_memory = failure.code == ErrorCode::out_of_memory;
+    return Finding{"address ranges", Verdict::missing, text_of(failure), is_memory ? more_memory : "let the sandbox allow that call"};
+  };
   Backend& cpu = backend(Device());
   const std::size_t page = cpu.properties().unit_bytes;
   const Result<void*> range = cpu.reserve(2 * page, page);
-  if (!range)
-    return {"address ranges", Verdict::missing, "mmap refuses to reserve addresses", "raise the address-space limit: ulimit -v unlimited"};
+  if (!range) return missing(range.failure(), "raise the address-space limit: ulimit -v unlimited");
   auto* const first = static_cast<std::byte*>(*range);
   const Status committed = cpu.commit(first, page);
   const Status moved = committed ? cpu.move(first, first + page, page) : committed;
   (void)cpu.release(*range, 2 * page).ok();
-  if (!committed)
-    return {"address ranges", Verdict::missing, "the system refuses to commit memory",
-            "free memory, or lift the overcommit limit: sysctl vm.overcommit_memory"};
+  if (!committed) return missing(committed.failure(), "free memory, or lift the overcommit limit: sysctl vm.overcommit_memory");
   if (!moved)
-    return {"address ranges", Verdict::limited, "pages cannot be moved", "needs Linux 5.7; without it berth releases pages instead"};
+    return {"address ranges", Verdict::limited, text_of(moved.failure()), "needs Linux 5.7; without it berth releases pages instead"};
   return {"address ranges", Verdict::good, "reserve, commit and move work", ""};
 }
 
@@ -89,21 +107,52 @@ Finding check_device(Device device) {
   return {device.to_string(), Verdict::good, default_allocator(device)->settings(), ""};
 }
 
+Finding check_random() {
+  std::uint64_t word = 0;
+  const Status drawn = os::random_bytes(&word, sizeof word);
+  if (drawn) return {"random bytes", Verdict::good, "available", ""};
+  return {"random bytes", Verdict::missing, text_of(drawn.failure()),
+          "let the sandbox allow getrandom: new files and shared storages get their names from it"};
+}
+
+Finding check_threads() {
+  const Stream stream = make_stream("cpu");
+  stream.enqueue([] {});
+  stream.synchronize();
+  return {"threads", Verdict::good, "can be started", ""};
+}
+
+// Within this process, but in the way in which others take part.
+Finding check_sharing() {
+  const Storage shared = zeros({1}, DType::u8, "shared");
+  (void)import_ticket(export_ticket(shared));
+  return {"sharing", Verdict::good, "storages can be passed to other processes", ""};
+}
+
+Finding check_names() {
+  create_shared("", {1}, DType::u8).close();
+  return {"shared names", Verdict::good, "storages can be shared by name", ""};
+}
+
 // A check that throws is reported by its error.
 template <class Check>
-Finding examine_one(std::string name, Check check) {
+Finding examine_one(std::string name, Check check, Verdict otherwise = Verdict::missing) {
   try {
     return check();
   } catch (const Error& error) {
-    return {std::move(name), Verdict::missing, error.asked() + ": " + error.why(), error.help()};
+    return {std::move(name), otherwise, error.asked() + ": " + error.why(), error.help()};
   }
 }
 
 std::vector<Finding> examine() {
-  std::vector<Finding> findings = {check_kernel(), check_huge_pages(), check_locked_memory(), check_numa(), check_cuda()};
+  std::vector<Finding> findings = {check_kernel(), check_huge_pages(), check_locked_memory(), check_numa(),
+                                   check_cuda(),   check_proc(),       check_random()};
   findings.push_back(examine_one("memory", check_memory));
   findings.push_back(examine_one("address ranges", check_address_ranges));
+  findings.push_back(examine_one("threads", check_threads));
   for (const Device device : all_devices()) findings.push_back(examine_one(device.to_string(), [&] { return check_device(device); }));
+  findings.push_back(examine_one("sharing", check_sharing));
+  findings.push_back(examine_one("shared names", check_names, Verdict::limited));  // everything else works without
   return findings;
 }
 

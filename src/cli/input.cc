@@ -31,7 +31,10 @@ constexpr std::chrono::seconds kPatience{5};  // with a FIFO that has no writer
 
 // The file cannot be read: a usage error, unlike an error in its content.
 [[noreturn]] void refuse_to_read(const std::string& path, const Failure& failure) {
-  const std::string why = failure.os_error == 0 || failure.code != ErrorCode::device_error ? failure.why : std::strerror(failure.os_error);
+  std::string why = failure.why;
+  if (failure.os_error != 0 && failure.code == ErrorCode::device_error) why = std::strerror(failure.os_error);
+  if (failure.os_error != 0 && failure.code == ErrorCode::io_error)
+    why += text::join(": ", std::string_view(std::strerror(failure.os_error)));
   throw ArgumentError(ErrorCode::invalid_argument, {text::join("reading ", text::quoted(path)), why, "name a file that can be read"},
                       {{"path", text::printable(path)}});
 }

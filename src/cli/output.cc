@@ -9,12 +9,14 @@
 #include <cstring>
 
 #include "base/text.h"
+#include "os/file/file.h"
 #include "os/system.h"
 
 namespace berth::internal::cli {
 
 namespace {
 
+constexpr int kStandardOutput = 1;
 bool g_colour = false;
 
 std::string_view code(Mood mood) {
@@ -37,7 +39,8 @@ void print_with_help(std::string_view word, std::string_view message, std::strin
 }  // namespace
 
 void choose_colour(ColourMode mode) {
-  g_colour = mode == ColourMode::always || (mode == ColourMode::automatic && os::is_terminal(1) && !os::environment("NO_COLOR"));
+  g_colour =
+      mode == ColourMode::always || (mode == ColourMode::automatic && os::is_terminal(kStandardOutput) && !os::environment("NO_COLOR"));
 }
 
 std::string paint(Mood mood, std::string_view text) { return g_colour ? fmt::format("{}{}\x1b[0m", code(mood), text) : std::string(text); }
@@ -45,8 +48,9 @@ std::string paint(Mood mood, std::string_view text) { return g_colour ? fmt::for
 std::string count_of(std::size_t count, std::string_view what) { return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s"); }
 
 void print(std::string_view text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return;
-  const int error = errno;
+  const Status written = os::write_file(kStandardOutput, text.data(), text.size());
+  if (written) return;
+  const int error = written.failure().os_error;
   if (error == EPIPE) std::_Exit(static_cast<int>(Exit::ok));
   print_error(fmt::format("writing the result: {}", std::strerror(error)), "check the disk, or where standard output goes");
   std::_Exit(static_cast<int>(Exit::no));

@@ -53,7 +53,7 @@ Result<Stream> make_host_stream(Device device) noexcept {
   try {
     return Stream(std::make_shared<HostStream>(device));
   } catch (const std::system_error& error) {
-    return Failure{ErrorCode::out_of_memory, error.code().value(), "the system refused another thread"};
+    return Failure{ErrorCode::device_error, error.code().value(), "the system refused another thread"};
   } catch (const std::bad_alloc&) {
     return Failure{ErrorCode::out_of_memory, 0, "no heap for a stream"};
   }

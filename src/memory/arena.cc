@@ -13,6 +13,7 @@
 #include "berth/device/registry.h"
 #include "berth/memory/snapshot.h"
 #include "memory/block_users.h"
+#include "memory/device_refusal.h"
 #include "memory/hold_count.h"
 #include "memory/holders.h"
 #include "memory/inherited.h"
@@ -235,7 +236,7 @@ class ArenaStrategy : public Arena {
     report.cached_bytes = usage_.cached_bytes();
     report.largest_free_run_bytes = committed() - std::min(top_, committed());
     report.tried.emplace_back("cut from the end of the arena; freed blocks are reused only after a reset");
-    report.refused_by = failure.cause == Refusal::pending_work ? kAtWork.why : "the device";
+    report.refused_by = failure.cause == Refusal::pending_work ? kAtWork.why : refused_by_device(failure);
     if (failure.cause != Refusal::arena_full) return;
     report.limit_bytes = capacity_;
     report.refused_by = text::join("the arena's capacity of ", text::bytes(capacity_));

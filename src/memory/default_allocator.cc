@@ -148,6 +148,7 @@ std::shared_ptr<Allocator> make_chosen(Device device) {
   const std::string variable = variable_name(device);
   const auto chosen = os::environment(variable.c_str());
   if (!chosen) return checked(make_allocator(kDefaultStrategy, device));
+  (void)backend(device);  // what is wrong with the device is no fault of the variable
   return checked(from_environment(variable, *chosen, [&](std::string_view text) { return make_allocator(text, device); }));
 }
 

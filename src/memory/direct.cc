@@ -13,6 +13,7 @@
 #include "berth/device/registry.h"
 #include "berth/memory/snapshot.h"
 #include "memory/block_users.h"
+#include "memory/device_refusal.h"
 #include "memory/hold_count.h"
 #include "memory/holders.h"
 #include "memory/inherited.h"
@@ -172,11 +173,11 @@ class Direct : public Allocator {
   std::string name() const override { return "direct"; }
   std::string settings() const override { return text::join("direct on ", device().to_string()); }
 
-  void explain(const Failure&, OutOfMemoryReport& report) const override {
+  void explain(const Failure& failure, OutOfMemoryReport& report) const override {
     const os::Lock lock(mutex_);
     report.in_use_bytes = usage_.in_use_bytes();
     report.cached_bytes = usage_.cached_bytes();
-    report.refused_by = "the device";
+    report.refused_by = refused_by_device(failure);
     if (report.device_free_bytes < report.requested_bytes) report.would_be_enough_bytes = report.requested_bytes - report.device_free_bytes;
     report.tried.emplace_back("asked the device; direct has no cache to release");
   }

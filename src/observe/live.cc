@@ -238,9 +238,12 @@ void expose_live() {
   (void)registered;
   try {
     g_exposure.store(new Exposure(std::move(*file)), std::memory_order_release);
-  } catch (const std::system_error&) {
-    throw AccessError(ErrorCode::device_error, {"exposing this process to berth top", "no thread can be started to update its file",
-                                                "raise the limit on threads (ulimit -u)"});
+  } catch (const std::system_error& refused) {
+    throw AccessError(
+        ErrorCode::device_error,
+        {"exposing this process to berth top", text::join("no thread can be started to update its file: ", refused.code().message()),
+         "end threads that are not needed, or raise the limit of processes (ulimit -u) or of the control group"},
+        {{"os_error", refused.code().value()}});
   }
 }
 

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <new>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <tuple>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "base/text.h"
 #include "berth/base/error.h"
 #include "memory/live_blocks.h"
+#include "observe/no_thread.h"
 #include "os/process/fork.h"
 #include "os/process/no_cancel.h"
 #include "os/process/no_signals.h"
@@ -193,8 +195,7 @@ struct Profiler::State {
     sites_attached = sites == nullptr ? SinkAttachment() : attach_sink(sites, RecordSet::blocks);
     copies_attached = attach_sink(copies, RecordSet::copies);
     if (sites != nullptr) enter_book(sites);
-    const os::NoSignals quiet;
-    if (every.count() > 0) sampler = std::thread([this] { keep_sampling(); });
+    if (every.count() > 0) start_sampler();
   }
   ~State() {
     {
@@ -207,6 +208,15 @@ struct Profiler::State {
   }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
+
+  void start_sampler() {
+    const os::NoSignals quiet;
+    try {
+      sampler = std::thread([this] { keep_sampling(); });
+    } catch (const std::system_error& refused) {
+      throw_no_thread("starting a profiler", refused);
+    }
+  }
 
   void keep_sampling() {
     std::unique_lock lock(mutex);

@@ -6,12 +6,14 @@
 #include <functional>
 #include <latch>
 #include <memory>
+#include <system_error>
 #include <thread>
 
 #include "base/text.h"
 #include "berth/device/backend.h"
 #include "berth/device/registry.h"
 #include "berth/memory/default_allocator.h"
+#include "observe/no_thread.h"
 #include "observe/replay_loop.h"
 #include "os/system.h"
 
@@ -34,9 +36,11 @@ Interval run_together(int count, const std::function<void(int)>& work) {
   std::vector<Interval> spans(static_cast<std::size_t>(count));
   std::vector<std::exception_ptr> thrown(spans.size());
   std::latch ready(count);
+  bool given_up = false;  // guarded by `ready`
   const auto one = [&](int index) {
     const auto at = static_cast<std::size_t>(index);
     ready.arrive_and_wait();
+    if (given_up) return;
     spans[at].begin_ns = os::steady_time_ns();
     try {
       work(index);
@@ -49,7 +53,14 @@ Interval run_together(int count, const std::function<void(int)>& work) {
     one(0);
   } else {
     std::vector<std::jthread> threads;
-    for (int index = 0; index < count; ++index) threads.emplace_back(one, index);
+    threads.reserve(spans.size());
+    try {
+      for (int index = 0; index < count; ++index) threads.emplace_back(one, index);
+    } catch (const std::system_error& refused) {
+      given_up = true;
+      ready.count_down(count - static_cast<int>(threads.size()));  // for those that will not come
+      throw_no_thread("replaying a trace", refused);
+    }
   }
   for (const std::exception_ptr& error : thrown) {
     if (error) std::rethrow_exception(error);

@@ -21,6 +21,7 @@
 #include <sstream>
 #include <string_view>
 
+#include "os/inject.h"
 #include "os/process/no_cancel.h"
 
 namespace berth::internal::os {
@@ -69,7 +70,7 @@ void tighten(std::optional<CgroupMemory>& tightest, const std::string& hierarchy
     const std::string folder = hierarchy + (group == "/" ? "" : group) + "/";
     const auto bytes = number_in(folder + limit);
     // Version 1 writes "no limit" as a huge number.
-    if (bytes && *bytes < machine_bytes && (!tightest || *bytes < tightest->limit_bytes)) {
+    if (bytes && (*bytes < machine_bytes || machine_bytes == 0) && (!tightest || *bytes < tightest->limit_bytes)) {
       tightest = CgroupMemory{*bytes, number_in(folder + usage).value_or(0)};
     }
     const std::size_t slash = group.find_last_of('/');
@@ -223,6 +224,8 @@ std::optional<std::size_t> locked_memory_limit() noexcept {
   if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
   return limit.rlim_cur;
 }
+
+bool has_proc() noexcept { return !must_fail("access") && access("/proc/self/fd", X_OK) == 0; }
 
 bool library_loads(const char* name) noexcept {
   const NoCancel whole;

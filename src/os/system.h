@@ -46,6 +46,7 @@ bool cpu_computes_in_f16() noexcept;                        // ARM64: has f16 SI
 std::vector<int> numa_nodes();                              // with memory; {0} when unknown
 std::string huge_page_mode();                               // "always", "madvise", "never" or ""
 std::optional<std::size_t> locked_memory_limit() noexcept;  // nothing: unlimited
+bool has_proc() noexcept;                                   // whether /proc is mounted, with this process in it
 bool library_loads(const char* name) noexcept;              // whether dlopen succeeds, e.g. libcuda.so.1
 
 // An environment variable; nothing when it is unset or empty, nor in a program that has more rights than the user

@@ -201,21 +201,24 @@ Status NamedFile::create_in_folder(const StorageLayout& layout, std::uint64_t by
 Status NamedFile::initialize(os::Descriptor file, const StorageLayout& layout, std::uint64_t bytes) {
   file_.set(std::move(file));
   if (const Status mapped = map_control(); !mapped) return mapped;
-  write_header(layout, bytes);
+  if (const Status written = write_header(layout, bytes); !written) return written;
   publish();
   if (const Status mapped = map_data(false); !mapped) return mapped;
   const Result<bool> locked = os::try_lock_byte(file_.number(), lock_of(kOwnerRow));
   return locked ? Status() : locked.failure();
 }
 
-void NamedFile::write_header(const StorageLayout& layout, std::uint64_t bytes) {
+Status NamedFile::write_header(const StorageLayout& layout, std::uint64_t bytes) {
   std::vector<std::byte> description;
   append_layout(description, layout);
-  header_ = make_header(kNamedLayout, data_offset() + bytes, data_offset());
+  const Result<SegmentHeader> header = make_header(kNamedLayout, data_offset() + bytes, data_offset());
+  if (!header) return header.failure();
+  header_ = *header;
   header_.description_bytes = static_cast<std::uint32_t>(description.size());
   std::ranges::copy(description, header_.description.begin());
   std::memcpy(control_, &header_, sizeof header_);
   layout_ = layout;
+  return {};
 }
 
 // Makes the one entry live, with the owner's claim on it.

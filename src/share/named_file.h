@@ -59,7 +59,7 @@ class NamedFile {
   Status map_control();
   Status map_data(bool read_only);
   Status initialize(os::Descriptor file, const StorageLayout& layout, std::uint64_t bytes);
-  void write_header(const StorageLayout& layout, std::uint64_t bytes);
+  Status write_header(const StorageLayout& layout, std::uint64_t bytes);
   void publish() noexcept;
   Status give_name(os::Descriptor folder);
   Status lock_gate(std::chrono::milliseconds patience) noexcept;

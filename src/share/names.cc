@@ -32,7 +32,7 @@ void require_name(std::string_view name, const char* asked) {
 
 std::string fresh_name() {
   std::uint64_t random[2];
-  os::random_bytes(random, sizeof random);
+  if (const Status drawn = os::random_bytes(random, sizeof random); !drawn) throw_share_failure(drawn.failure(), "choosing a fresh name");
   return text::join("berth-", text::hex(random[0]).substr(2), "-", text::hex(random[1]).substr(2));
 }
 

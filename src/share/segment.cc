@@ -80,7 +80,9 @@ Result<std::shared_ptr<Segment>> Segment::make_own(const device::SharedPosition&
   if (!*locked) return Failure{ErrorCode::busy, 0, "another thread is creating the segment"};
   const std::uint64_t control = *try_align_up(control_bytes(kOwnLayout), os::page_bytes());
   if (const Status given = os::allocate_range(position.descriptor, 0, control); !given) return given.failure();
-  made->header_ = make_header(kOwnLayout, position.file_bytes, device::kSharedDataOffset);
+  const Result<SegmentHeader> header = make_header(kOwnLayout, position.file_bytes, device::kSharedDataOffset);
+  if (!header) return header.failure();
+  made->header_ = *header;
   made->id_ = made->header_.id;
   made->layout_ = made->header_.layout;
   made->base_ = position.base;

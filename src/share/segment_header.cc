@@ -22,7 +22,7 @@ std::uint32_t layout_hash() noexcept {
   return hash;
 }
 
-SegmentHeader make_header(const Layout& layout, std::uint64_t file_bytes, std::uint64_t data_offset) noexcept {
+Result<SegmentHeader> make_header(const Layout& layout, std::uint64_t file_bytes, std::uint64_t data_offset) noexcept {
   SegmentHeader header{.magic = SegmentHeader::kMagic,
                        .version = SegmentHeader::kVersion,
                        .layout_hash = layout_hash(),
@@ -30,7 +30,7 @@ SegmentHeader make_header(const Layout& layout, std::uint64_t file_bytes, std::u
                        .data_offset = data_offset,
                        .layout = layout,
                        .made_ns = os::wall_time_ns()};
-  os::random_bytes(&header.id, sizeof header.id);
+  if (const Status drawn = os::random_bytes(&header.id, sizeof header.id); !drawn) return drawn.failure();
   return header;
 }
 

@@ -47,8 +47,8 @@ inline constexpr std::size_t kWordsOffset = 4096;
 std::uint32_t layout_hash() noexcept;
 constexpr std::size_t control_bytes(const Layout& layout) noexcept { return kWordsOffset + std::size_t{layout.words()} * sizeof(Word); }
 
-// The header of a new segment, with a random id and the time of day.
-SegmentHeader make_header(const Layout& layout, std::uint64_t file_bytes, std::uint64_t data_offset) noexcept;
+// The header of a new segment, with a random id and the time of day. Fails where the system gives no random bytes.
+Result<SegmentHeader> make_header(const Layout& layout, std::uint64_t file_bytes, std::uint64_t data_offset) noexcept;
 
 // Validates a copy of a header, of a file with that many bytes.
 Status check_header(const SegmentHeader& copy, std::uint64_t file_bytes) noexcept;

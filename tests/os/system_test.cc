@@ -7,13 +7,17 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
 
+#include "os/file/shared_file.h"
 #include "os/memory/memory.h"
+#include "support/failing_calls.h"
 
 namespace {
 
@@ -157,6 +161,29 @@ TEST(System, ReadsTheLimitOnLockedMemory) {
 TEST(System, KnowsWhichLibrariesLoad) {
   EXPECT_TRUE(os::library_loads("libc.so.6"));
   EXPECT_FALSE(os::library_loads("libberth_no_such_library.so.1"));
+}
+
+int g_refused_sources = 0;  // of random bytes
+
+int refuse_random(std::string_view call) noexcept {
+  if (call == "getrandom" && g_refused_sources >= 1) return ENOSYS;
+  if (call == "open_random" && g_refused_sources >= 2) return EACCES;
+  return 0;
+}
+
+// An endless loop once, where a sandbox refuses getrandom.
+TEST(System, DrawsRandomBytesOrSaysThatItCannot) {
+  const berth::testing::Injected injected(refuse_random);
+  for (g_refused_sources = 0; g_refused_sources < 2; ++g_refused_sources) {
+    std::array<std::uint64_t, 64> words{};
+    ASSERT_TRUE(os::random_bytes(words.data(), sizeof words)) << g_refused_sources << " sources are refused";
+    EXPECT_EQ(std::ranges::count(words, 0U), 0) << "all are filled";
+  }
+  std::uint64_t word = 0;
+  const Status drawn = os::random_bytes(&word, sizeof word);
+  ASSERT_FALSE(drawn) << "both sources are refused";
+  EXPECT_EQ(drawn.failure().os_error, ENOSYS);
+  EXPECT_EQ(word, 0U);
 }
 
 TEST(System, KnowsItsProcess) {

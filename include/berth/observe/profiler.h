@@ -119,7 +119,8 @@ struct BERTH_EXPORT Profile {
 
 class BERTH_EXPORT Profiler {
  public:
-  // Throws AccessError(busy) when there is a profiler already, ArgumentError for invalid options.
+  // Throws AccessError(busy) when there is a profiler already, ArgumentError for invalid options, DeviceError when
+  // the system refuses the thread that takes samples.
   explicit Profiler(const ProfilerOptions& options = {});
   ~Profiler();
   Profiler(const Profiler&) = delete;

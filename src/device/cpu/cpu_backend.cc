@@ -126,7 +126,7 @@ Status CpuBackend::release(void* address, std::size_t bytes) noexcept { return o
 
 Result<void*> CpuBackend::allocate(std::size_t bytes, std::size_t alignment) noexcept {
   void* const block = os::heap_allocate(bytes, alignment);
-  if (block == nullptr) return Failure{ErrorCode::out_of_memory, 0, "the C library's heap is exhausted"};
+  if (block == nullptr) return os::heap_refusal();
   return block;
 }
 

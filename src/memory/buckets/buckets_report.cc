@@ -5,6 +5,7 @@
 #include "berth/base/checked.h"
 #include "berth/memory/snapshot.h"
 #include "memory/buckets/buckets.h"
+#include "memory/device_refusal.h"
 #include "memory/holders.h"
 
 // Statistics, reports, snapshot and audit of the bucket strategies.
@@ -52,7 +53,7 @@ void Buckets::explain(const Failure& failure, OutOfMemoryReport& report) const {
   report.cached_bytes = usage_.cached_bytes();
   report.largest_free_run_bytes = cache_.largest_cached();
   const bool limited = failure.cause == Refusal::strategy_limit;
-  report.refused_by = limited ? text::join("the limit of ", text::bytes(rules_.limit_bytes), " of ", name()) : "the device";
+  report.refused_by = limited ? text::join("the limit of ", text::bytes(rules_.limit_bytes), " of ", name()) : refused_by_device(failure);
   if (limited) report.limit_bytes = rules_.limit_bytes;
   const std::optional<std::size_t> bytes = rules_.rounding.round(report.requested_bytes);
   const std::optional<std::size_t> needed = bytes ? try_align_up(*bytes, grain_) : std::nullopt;

@@ -45,6 +45,7 @@ Status BlockTable::open(std::size_t most_bytes) noexcept {
 }
 
 BlockRef BlockTable::take(std::uint32_t blocks) noexcept {
+  refusal_ = kNoTables;
   const auto order = static_cast<unsigned>(std::bit_width(blocks));  // of a power of two that is more than `blocks`
   std::uint32_t number = partial_[order];
   if (number == kNone) number = add_chunk(order);
@@ -125,8 +126,11 @@ std::uint32_t BlockTable::add_chunk(unsigned order) noexcept {
 bool BlockTable::commit_more() noexcept {
   const std::size_t had = committed_.load();
   const std::size_t wanted = std::max(*try_align_up(had / kGrowth, kChunkBytes), kChunkBytes);
-  const auto commit = [&](std::size_t bytes) {
-    return bytes != 0 && os::commit(reinterpret_cast<void*>(begin_ + had), bytes).ok() ? bytes : 0;
+  const auto commit = [&](std::size_t bytes) -> std::size_t {
+    if (bytes == 0) return 0;
+    const Status done = os::commit(reinterpret_cast<void*>(begin_ + had), bytes);
+    if (!done) refusal_ = done.failure();
+    return done ? bytes : 0;
   };
   std::size_t more = commit(std::min(wanted, reserved_ - had));
   if (more == 0) more = commit(std::min(kChunkBytes, reserved_ - had));

@@ -187,6 +187,7 @@ struct EntryRange {
 class BlockTable {
  public:
   static constexpr std::uint32_t kMostBlocks = 1023;  // in a group
+  static constexpr Failure kNoTables{ErrorCode::out_of_memory, 0, "no heap for the pool's tables"};
 
   BlockTable() noexcept = default;
   ~BlockTable();
@@ -201,6 +202,8 @@ class BlockTable {
   // A group for so many blocks, of which none is live: the first of them. Null when there is no memory, or the
   // table is full.
   BlockRef take(std::uint32_t blocks) noexcept;
+  // Why the last call of `take` found none.
+  const Failure& refusal() const noexcept { return refusal_; }
   // Of a group that large blocks share, one, and with the last the group. REQUIRES: none of the group's other
   // blocks is live.
   void give_back(BlockRef any) noexcept;
@@ -268,6 +271,7 @@ class BlockTable {
   std::uint32_t bare_ = kNone;                                    // and without
   std::size_t free_count_ = 0;
   std::size_t bare_count_ = 0;
+  Failure refusal_ = kNoTables;
 
   static constexpr std::array<std::uint32_t, kMostOrder + 1> filled() noexcept {
     std::array<std::uint32_t, kMostOrder + 1> all{};

@@ -110,7 +110,7 @@ Result<PoolExtent*> LargeBlocks::take(const Request& request, std::size_t bytes)
   const BlockRef entry = core_.blocks.reserve(extent->begin, 1) ? core_.entries.take(1) : BlockRef();
   if (!entry) {
     book_.release(extent);
-    return PoolCore::kNoTables;
+    return core_.entries.refusal();
   }
   entry.set_group(core_.base() + extent->begin, 0, extent->index);
   core_.blocks.set(extent->begin, 1, entry);

@@ -48,7 +48,7 @@ struct PoolCore {
     PageLender* lender = nullptr;  // of a private pool: its parent
     bool fixed_pages = false;
   };
-  static constexpr Failure kNoTables{ErrorCode::out_of_memory, 0, "no heap for the pool's tables"};
+  static constexpr Failure kNoTables = BlockTable::kNoTables;
 
   PoolCore(Backend& pool_backend, std::uint64_t pool_id, const Setup& setup);
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "memory/device_refusal.h"
 #include "memory/holders.h"
 #include "memory/pool/pool.h"
 #include "memory/pool/pool_walk.h"
@@ -100,7 +101,7 @@ void Pool::explain(const Failure& failure, OutOfMemoryReport& report) const {
   report.refused_by = limited ? text::join(whose, " limit of ", text::bytes(tightest.limit()))
                       : no_addresses
                           ? text::join("the pool's ", text::bytes(core_.space.size_bytes()), " of addresses, where no free run is so long")
-                          : "the device";
+                          : refused_by_device(failure);
   if (limited) report.limit_bytes = tightest.limit();
   // Free pages can be moved to be contiguous, so all cached memory counts.
   const std::size_t within_reach = std::min(below_limit, report.device_free_bytes) + core_.space.cached_bytes();

@@ -131,7 +131,7 @@ Status SmallBlocks::add_slab(SizeClass size_class, std::uint32_t stream, Space::
   (*extent)->stream = stream;
   if (!core_.slabs.add(*extent, core_.base() + (*extent)->begin, size_class, stream)) {
     book_.release(*extent);
-    return PoolCore::kNoTables;
+    return core_.entries.refusal();
   }
   if (stream == 0) core_.space.make_untouchable(**extent);
   return {};

@@ -28,12 +28,16 @@ constexpr std::size_t kScarceSlabsShare = 16;
 
 constexpr std::size_t least_range(std::size_t page) noexcept { return std::max(kLeastRange, kScarceSlabsShare * page); }
 
+// Addresses cost nothing: where a sandbox hides how much memory there is, enough of them for any machine but the largest.
+constexpr std::size_t kUnknownMemory = 1_TiB;
+
 std::size_t wanted_range(const Backend& backend, std::size_t page, std::size_t limit) noexcept {
   std::size_t total = 0;
   try {
     total = backend.memory_info().total_bytes;
   } catch (const std::bad_alloc&) {
   }
+  if (total == 0) total = kUnknownMemory;
   return round_up(std::clamp(std::min(total, limit), kLeastRange, kMostRange / kRangePerMemory) * kRangePerMemory, page);
 }
 

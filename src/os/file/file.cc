@@ -2,6 +2,7 @@
 #include "os/file/file.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "berth/base/checked.h"
 #include "os/file/descriptor.h"
 #include "os/file/file_calls.h"
 #include "os/file/shared_file.h"
@@ -22,7 +24,7 @@ constexpr int kAppend = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOC
 
 // A file that was there before: one that somebody else laid out is not opened, or not kept.
 Result<Descriptor> open_existing(const char* path) noexcept {
-  Descriptor found(must_fail("open") ? -1 : open(path, kAppend));
+  Descriptor found(insist("open", [&] { return open(path, kAppend); }));
   if (!found && (errno == ELOOP || errno == ENXIO)) return Failure{ErrorCode::untrusted, errno, "there is a link or a pipe of that name"};
   if (!found) return errno_failure("the file cannot be opened");
   struct stat facts;
@@ -37,7 +39,7 @@ Result<Descriptor> open_existing(const char* path) noexcept {
 Result<int> create_own_file(const char* path) noexcept {
   constexpr std::uint64_t kLocked = std::uint64_t{1} << 62;  // a byte that no file has
   const NoCancel whole;
-  Descriptor own(must_fail("open") ? -1 : open(path, kAppend | O_CREAT | O_EXCL, 0666));
+  Descriptor own(insist("open", [&] { return open(path, kAppend | O_CREAT | O_EXCL, 0666); }));
   if (!own && errno == EEXIST) {
     Result<Descriptor> existing = open_existing(path);
     if (!existing) return existing.failure();
@@ -51,8 +53,25 @@ Result<int> create_own_file(const char* path) noexcept {
   return own.take();
 }
 
+namespace {
+
+// Whether the file would become longer than the process may make files: the write would raise SIGXFSZ.
+bool would_be_too_long(int descriptor, std::size_t count) noexcept {
+  rlimit limit{};
+  struct stat facts;
+  if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return false;
+  if (fstat(descriptor, &facts) != 0 || !S_ISREG(facts.st_mode)) return false;
+  const int flags = fcntl(descriptor, F_GETFL);
+  const off_t at = flags >= 0 && (flags & O_APPEND) != 0 ? facts.st_size : lseek(descriptor, 0, SEEK_CUR);
+  return at >= 0 && !fits(static_cast<std::uint64_t>(at), count, limit.rlim_cur);
+}
+
+}  // namespace
+
 Status write_file(int descriptor, const void* bytes, std::size_t count) noexcept {
   const NoCancel whole;
+  if (would_be_too_long(descriptor, count))
+    return Failure{ErrorCode::device_error, EFBIG, "the process may not make files that long (ulimit -f)"};
   const auto* at = static_cast<const std::byte*>(bytes);
   while (count > 0) {
     const ssize_t written = must_fail("write") ? -1 : write(descriptor, at, count);
@@ -65,7 +84,8 @@ Status write_file(int descriptor, const void* bytes, std::size_t count) noexcept
 }
 
 Status cut_file(int descriptor, std::uint64_t bytes) noexcept {
-  if (must_fail("ftruncate") || ftruncate(descriptor, static_cast<off_t>(bytes)) != 0) return errno_failure("the file cannot be truncated");
+  if (insist("ftruncate", [&] { return ftruncate(descriptor, static_cast<off_t>(bytes)); }) != 0)
+    return errno_failure("the file cannot be truncated");
   return {};
 }
 

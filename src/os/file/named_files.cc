@@ -145,10 +145,13 @@ Result<std::vector<std::string>> names_in(int folder) {
   if (reading.stream == nullptr) return name_failure("the folder cannot be read");
   (void)again.take();
   std::vector<std::string> names;
+  errno = 0;  // at the end too, readdir returns nothing
   while (const dirent* const entry = readdir(reading.stream)) {
     const std::string name = entry->d_name;
     if (name != "." && name != "..") names.push_back(name);
+    errno = 0;
   }
+  if (errno != 0) return name_failure("the folder cannot be read");
   std::sort(names.begin(), names.end());
   return names;
 }

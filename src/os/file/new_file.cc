@@ -18,17 +18,18 @@
 #include "os/file/file.h"
 #include "os/file/file_calls.h"
 #include "os/file/shared_file.h"
+#include "os/system.h"
 
 namespace berth::internal::os {
 
 namespace {
 
-std::string fresh_name() {
+Result<std::string> fresh_name() {
   std::uint64_t word = 0;
-  random_bytes(&word, sizeof word);
+  if (const Status drawn = random_bytes(&word, sizeof word); !drawn) return drawn.failure();
   char name[40];
   std::snprintf(name, sizeof name, ".berth-%016llx", static_cast<unsigned long long>(word));
-  return name;
+  return std::string(name);
 }
 
 // Whether a link leads to an open file, as /dev/stdout does, or /proc/self/fd/1 itself: there is no name to replace.
@@ -43,7 +44,8 @@ bool is_open_file(int folder, const char* link) noexcept {
 
 }  // namespace
 
-NewFile::NewFile(Descriptor folder, std::string name) : folder_(std::move(folder)), name_(std::move(name)), temporary_(fresh_name()) {}
+NewFile::NewFile(Descriptor folder, std::string name, std::string temporary)
+    : folder_(std::move(folder)), name_(std::move(name)), temporary_(std::move(temporary)) {}
 
 NewFile::NewFile(NewFile&& other) noexcept
     : folder_(std::move(other.folder_)),
@@ -66,7 +68,9 @@ Result<NewFile> NewFile::make(const std::string& path) {
   const std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
   Descriptor opened(insist("open_folder", [&] { return open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
   if (!opened) return file_failure("the folder cannot be opened");
-  NewFile made(std::move(opened), std::move(name));
+  Result<std::string> temporary = fresh_name();
+  if (!temporary) return temporary.failure();
+  NewFile made(std::move(opened), std::move(name), std::move(*temporary));
   if (const Status status = made.look_at_target(); !status) return status.failure();
   if (const Status status = made.begin(); !status) return status.failure();
   return made;
@@ -97,9 +101,12 @@ Status NewFile::look_at_target() noexcept {
 }
 
 Status NewFile::begin() noexcept {
-  file_ = Descriptor(insist("tmpfile", [&] { return openat(folder_.number(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0666); }));
-  if (!file_ && (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT || errno == EINVAL)) {
-    // A file system without O_TMPFILE.
+  // Without /proc a file that has no name could not be given one.
+  const bool can_be_named = has_proc();
+  if (can_be_named)
+    file_ = Descriptor(insist("tmpfile", [&] { return openat(folder_.number(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0666); }));
+  if (!can_be_named || (!file_ && (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT || errno == EINVAL))) {
+    // Nor on a file system without O_TMPFILE.
     constexpr int kNew = O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | O_NOFOLLOW;
     file_ = Descriptor(insist("openat", [&] { return openat(folder_.number(), temporary_.c_str(), kNew, 0666); }));
     has_name_ = static_cast<bool>(file_);

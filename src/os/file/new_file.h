@@ -33,7 +33,7 @@ class NewFile {
   Status write_whole(std::string_view bytes) noexcept;
 
  private:
-  NewFile(Descriptor folder, std::string name);
+  NewFile(Descriptor folder, std::string name, std::string temporary);
   Status look_at_target() noexcept;
   Status begin() noexcept;
   Status take_over_mode() noexcept;

@@ -61,7 +61,7 @@ int open_beneath(int folder, const char* path) noexcept {
   open_how how{};
   how.flags = kOpen;
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
-  const auto opened = must_fail("openat2") ? -1 : static_cast<int>(syscall(SYS_openat2, folder, path, &how, sizeof(how)));
+  const int opened = insist("openat2", [&] { return static_cast<int>(syscall(SYS_openat2, folder, path, &how, sizeof(how))); });
   return opened < 0 && (errno == ENOSYS || errno == EPERM) ? open_step_by_step(folder, path) : opened;
 }
 
@@ -112,7 +112,7 @@ Result<std::string> read_whole(const char* path, std::size_t most, std::chrono::
 
 Result<std::uint64_t> size_beneath(const char* folder, const char* path) noexcept {
   const NoCancel whole;
-  const Descriptor root(must_fail("open") ? -1 : open(*folder == '\0' ? "." : folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const Descriptor root(insist("open", [&] { return open(*folder == '\0' ? "." : folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
   if (!root) return errno_failure("the folder cannot be opened");
   const Descriptor file(open_beneath(root.number(), path));
   if (!file && (errno == ELOOP || errno == EXDEV))

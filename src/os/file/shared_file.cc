@@ -170,15 +170,23 @@ Result<bool> is_byte_locked(int descriptor, std::uint64_t byte) noexcept {
 
 std::uint32_t user_id() noexcept { return geteuid(); }
 
-void random_bytes(void* target, std::size_t bytes) noexcept {
-  const NoCancel whole;
+Status random_bytes(void* target, std::size_t bytes) noexcept {
+  Descriptor device;
   auto* at = static_cast<unsigned char*>(target);
   while (bytes > 0) {
-    const ssize_t got = getrandom(at, bytes, 0);
-    if (got <= 0) continue;  // interrupted: getrandom has no other failure here
-    at += got;
-    bytes -= static_cast<std::size_t>(got);
+    const ssize_t got = device ? insist("read_random", [&] { return read(device.number(), at, bytes); })
+                               : insist("getrandom", [&] { return getrandom(at, bytes, 0); });
+    if (got > 0) {
+      at += got;
+      bytes -= static_cast<std::size_t>(got);
+      continue;
+    }
+    const Failure refused = file_error("getrandom and /dev/urandom are refused, so there are no random bytes");
+    if (device) return refused;
+    device = Descriptor(insist("open_random", [&] { return open("/dev/urandom", O_RDONLY | O_CLOEXEC); }));
+    if (!device) return refused;
   }
+  return {};
 }
 
 std::uint64_t wall_time_ns() noexcept {

@@ -64,7 +64,8 @@ void unlock_byte(int descriptor, std::uint64_t byte) noexcept;
 Result<bool> is_byte_locked(int descriptor, std::uint64_t byte) noexcept;
 
 std::uint32_t user_id() noexcept;  // effective
-void random_bytes(void* target, std::size_t bytes) noexcept;
+// From getrandom, or from /dev/urandom where a sandbox refuses that; fails where it refuses both.
+Status random_bytes(void* target, std::size_t bytes) noexcept;
 std::uint64_t wall_time_ns() noexcept;  // since 1970; for display only
 void sleep_us(unsigned microseconds) noexcept;
 

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "os/memory/heap.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <cstdlib>
 
@@ -41,6 +44,17 @@ void* heap_allocate(std::size_t bytes, std::size_t alignment) noexcept {
   }
   const auto rounded = try_align_up(bytes, alignment);  // aligned_alloc requires a multiple
   return rounded ? std::aligned_alloc(alignment, *rounded) : nullptr;
+}
+
+Failure heap_refusal() noexcept {
+  const auto is_limited = [](__rlimit_resource_t resource) {
+    rlimit limit{};
+    return getrlimit(resource, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+  };
+  const bool limited = is_limited(RLIMIT_DATA) || is_limited(RLIMIT_AS);
+  return {ErrorCode::out_of_memory, ENOMEM,
+          limited ? "the C library's heap is exhausted, and the process's memory is limited: see ulimit -d and -v"
+                  : "the C library's heap is exhausted"};
 }
 
 void heap_free(void* address, std::size_t bytes, std::size_t alignment) noexcept {

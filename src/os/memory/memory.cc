@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -34,6 +35,15 @@ namespace {
 Failure system_failure(const char* why) noexcept {
   const bool memory = errno == ENOMEM || errno == EAGAIN;
   return {memory ? ErrorCode::out_of_memory : ErrorCode::device_error, errno, why};
+}
+
+// The same, where a limit of the process may be the reason: more memory would not help then.
+Failure limited_failure(const char* why, int limit, const char* why_with_limit) noexcept {
+  const int reason = errno;
+  rlimit now{};
+  const bool limited = reason == ENOMEM && getrlimit(static_cast<__rlimit_resource_t>(limit), &now) == 0 && now.rlim_cur != RLIM_INFINITY;
+  errno = reason;
+  return system_failure(limited ? why_with_limit : why);
 }
 
 std::byte* at(void* address, std::size_t offset) noexcept { return static_cast<std::byte*>(address) + offset; }
@@ -71,6 +81,17 @@ class LostAddresses {
   }
   bool are_many() const noexcept { return count_.load(std::memory_order_relaxed) >= kMany; }
 
+  // Calls `visit` with each run of the range that is not lost, in order; with none when it is not known which are.
+  template <class Visit>
+  void for_each_kept(std::uintptr_t begin, std::uintptr_t end, Visit visit) const noexcept {
+    if (count_.load(std::memory_order_relaxed) > kRoom) return;
+    while (begin < end) {
+      const auto [lost_begin, lost_end] = first_in(begin, end);
+      if (lost_begin > begin) visit(begin, lost_begin - begin);
+      begin = lost_end;
+    }
+  }
+
   void add(const void* address, std::size_t bytes) noexcept {
     const std::uint32_t index = count_.fetch_add(1, std::memory_order_relaxed);
     if (index >= kRoom) return;
@@ -86,6 +107,23 @@ class LostAddresses {
     std::atomic<std::uintptr_t> begin{0};
     std::atomic<std::uintptr_t> end{0};
   };
+  struct Part {
+    std::uintptr_t begin;
+    std::uintptr_t end;
+  };
+
+  // The first lost span that overlaps the range, without what is before it; an empty one at its end if there is none.
+  Part first_in(std::uintptr_t begin, std::uintptr_t end) const noexcept {
+    Part first{end, end};
+    const std::uint32_t count = std::min(count_.load(std::memory_order_relaxed), kRoom);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const std::uintptr_t lost_end = spans_[i].end.load(std::memory_order_acquire);  // pairs with add
+      const std::uintptr_t lost_begin = std::max(spans_[i].begin.load(std::memory_order_relaxed), begin);
+      if (lost_end > begin && lost_begin < first.begin) first = {lost_begin, lost_end};
+    }
+    return first;
+  }
+
   std::atomic<std::uint32_t> count_{0};
   std::array<Span, kRoom> spans_;
 };
@@ -99,7 +137,8 @@ constexpr int kMove = MREMAP_MAYMOVE | MREMAP_FIXED;
 
 // mremap first unmaps its target, and may fail then: before Linux 6.17 always where the source is more than one
 // mapping, and on every kernel when it runs out of memory. Another thread's mapping may land in the hole. So a
-// source is moved one mapping at a time, and a hole is reserved again, but never over what is there by then.
+// source is moved one mapping at a time, and a hole is reserved again, but never over what is there by then. A
+// sandbox that refuses the call (EPERM, ENOSYS), a sealed mapping (EPERM) and a wait that ends (EINTR) come first.
 
 // Whether the range is part of one mapping. Asks for one page more in place: the kernel refuses with EFAULT if
 // the range is not, and otherwise because the page behind it is mapped.
@@ -159,7 +198,7 @@ Moved move_mapping(void* from, void* to, std::size_t bytes) noexcept {
   if (must_fail("mremap")) return Moved::no;
   if (mremap(from, bytes, bytes, kMove | MREMAP_DONTUNMAP, to) != MAP_FAILED) return Moved::yes;
   const int reason = errno;
-  const bool ours = take_back(to, bytes);
+  const bool ours = reason == EPERM || reason == ENOSYS || reason == EINTR || take_back(to, bytes);
   errno = reason;
   return ours ? Moved::no : Moved::target_lost;
 }
@@ -215,7 +254,9 @@ Result<void*> reserve(std::size_t bytes, std::size_t alignment) noexcept {
   const auto longer = length && alignment > page ? try_add(*length, alignment - page) : length;
   if (bytes == 0 || !longer) return Failure{ErrorCode::out_of_memory, ENOMEM, "a range has at least a byte, and fits in the address space"};
   void* const start = must_fail("mmap") ? MAP_FAILED : mmap(nullptr, *longer, PROT_NONE, kReserve, -1, 0);
-  if (start == MAP_FAILED) return system_failure("mmap refused the address range");
+  if (start == MAP_FAILED)
+    return limited_failure("mmap refused the address range", RLIMIT_AS,
+                           "mmap refused the address range, and the process's addresses are limited: see ulimit -v");
   const auto address = reinterpret_cast<std::uintptr_t>(start);
   const std::size_t front = *try_align_up(address, alignment) - address;
   const std::size_t back = *longer - *length - front;
@@ -227,7 +268,8 @@ Result<void*> reserve(std::size_t bytes, std::size_t alignment) noexcept {
 Status commit(void* address, std::size_t bytes) noexcept {
   if (g_lost.overlap(address, bytes)) return kLost;
   if (must_fail("mprotect") || mprotect(address, bytes, PROT_READ | PROT_WRITE) != 0)
-    return system_failure("mprotect refused to commit memory");
+    return limited_failure("mprotect refused to commit memory", RLIMIT_DATA,
+                           "mprotect refused to commit memory, and the process's data is limited: see ulimit -d");
   note_cut();
   return {};
 }
@@ -261,10 +303,10 @@ bool is_writing_limited() noexcept {
 
 Status release(void* address, std::size_t bytes) noexcept {
   if (g_lost.overlap(address, bytes)) {
-    // Page by page, around them: this is rare, and what is left is only addresses.
-    for (std::size_t offset = 0; offset < bytes; offset += page_bytes()) {
-      if (!g_lost.overlap(at(address, offset), page_bytes())) munmap(at(address, offset), page_bytes());
-    }
+    // Around them: this is rare, and what is left is only addresses.
+    const auto begin = reinterpret_cast<std::uintptr_t>(address);
+    g_lost.for_each_kept(begin, begin + *try_align_up(bytes, page_bytes()),
+                         [&](std::uintptr_t kept, std::size_t length) { munmap(at(address, kept - begin), length); });
     return {};
   }
   if (must_fail("munmap") || munmap(address, *try_align_up(bytes, page_bytes())) != 0)
