@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # How everything in this tree is compiled. Targets call berth_compile(target).
 
+# Programs are position-independent, so that the addresses of their code cannot be known either.
+include(CheckPIESupported)
+check_pie_supported(LANGUAGES CXX)
+
 function(berth_compile target)
   if(CMAKE_UNITY_BUILD)
     berth_unite(${target})
@@ -17,6 +21,7 @@ function(berth_compile target)
   if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
     target_compile_options(${target} PRIVATE -Wthread-safety)
   endif()
+  berth_harden(${target})
   # Sources are named from the root in messages and call sites, whatever folder the tree is in.
   target_compile_options(${target} PRIVATE -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
   if(BERTH_SANITIZE STREQUAL "address")
@@ -29,6 +34,27 @@ function(berth_compile target)
   elseif(NOT BERTH_SANITIZE STREQUAL "")
     message(FATAL_ERROR "BERTH_SANITIZE=${BERTH_SANITIZE}: use address, thread, or nothing")
   endif()
+endfunction()
+
+# scripts/check-hardening checks what comes of this. The fortified functions of glibc need an optimised build, and a
+# sanitizer has its own.
+function(berth_harden target)
+  if(NOT BERTH_HARDENING OR NOT BERTH_SANITIZE STREQUAL "")
+    return()
+  endif()
+  set(optimised $<CONFIG:Release,RelWithDebInfo,MinSizeRel>)
+  # A distribution may have set the first itself, to another value.
+  get_target_property(lightly ${target} BERTH_LIGHTLY)
+  set(protector $<IF:$<BOOL:${lightly}>,-fstack-protector,-fstack-protector-strong>)
+  target_compile_options(${target} PRIVATE "$<${optimised}:-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=2;${protector}>")
+  target_link_options(${target} PRIVATE "$<${optimised}:-Wl,-z,relro;-Wl,-z,now;-Wl,-z,noexecstack>")
+endfunction()
+
+# For what an allocation or a view runs through, and reads nothing from outside: frames with an array of characters are
+# checked, and not each that a reference leads to. That would be six instructions in each function on the way, 2 to 3 %
+# of an allocation. Before berth_compile(target).
+function(berth_harden_lightly target)
+  set_target_properties(${target} PROPERTIES BERTH_LIGHTLY ON)
 endfunction()
 
 # A unity build compiles the files of a folder as one, which takes a third of the time: most of it goes into

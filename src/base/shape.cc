@@ -84,7 +84,8 @@ void Shape::set(std::size_t axis, std::int64_t value) {
 
 namespace {
 
-[[noreturn]] void throw_too_large(const Shape& shape, std::size_t element_bytes) {
+// Not inlined: its strings would be in the frame of a function on every allocation's way.
+[[noreturn, gnu::noinline]] void throw_too_large(const Shape& shape, std::size_t element_bytes) {
   throw ArgumentError(
       ErrorCode::size_overflow,
       {text::join("a shape ", shape.to_string(), element_bytes == 1 ? "" : text::join(" of ", element_bytes, "-byte elements")),

@@ -24,6 +24,14 @@ inline Storage Storage::view(Shape shape, Strides strides, std::int64_t offset, 
 
 namespace {
 
+// Runs what throws, and never returns. Not inlined: the strings of an error would be in the frame of the function that
+// works, which would then be checked on every return (berth_harden in cmake/compile.cmake).
+template <class Throw>
+[[noreturn, gnu::noinline, gnu::cold]] void out_of_line(Throw raise) {
+  raise();
+  __builtin_unreachable();
+}
+
 [[noreturn]] void throw_argument(ErrorCode code, std::string asked, std::string why, std::string help, std::vector<Fact> facts = {}) {
   throw ArgumentError(code, {std::move(asked), std::move(why), std::move(help)}, std::move(facts));
 }
@@ -116,11 +124,13 @@ std::size_t Storage::axis(int given, const char* what) const {
   const auto count = static_cast<int>(rank());
   const int found = given < 0 ? given + count : given;
   if (found < 0 || found >= count) {
-    throw_argument(ErrorCode::out_of_bounds,
-                   text::join(std::string_view(what), " along axis ", given, " of a storage of shape ", shape_.to_string()),
-                   text::join("it has ", count, " axes"),
-                   count == 0 ? std::string("a scalar has no axis") : text::join("use ", -count, " to ", count - 1),
-                   {{"axis", given}, {"rank", count}});
+    out_of_line([&] {
+      throw_argument(ErrorCode::out_of_bounds,
+                     text::join(std::string_view(what), " along axis ", given, " of a storage of shape ", shape_.to_string()),
+                     text::join("it has ", count, " axes"),
+                     count == 0 ? std::string("a scalar has no axis") : text::join("use ", -count, " to ", count - 1),
+                     {{"axis", given}, {"rank", count}});
+    });
   }
   return static_cast<std::size_t>(found);
 }
@@ -128,8 +138,10 @@ std::size_t Storage::axis(int given, const char* what) const {
 Storage Storage::slice(int given, Bound begin, Bound end, std::int64_t step) const {
   const std::size_t at = axis(given, "slicing");
   if (step == 0)
-    throw_argument(ErrorCode::invalid_argument, text::join("slicing ", shape_.to_string(), " with step 0"), "it would never advance",
-                   "use a step of 1 or more, or a negative one");
+    out_of_line([&] {
+      throw_argument(ErrorCode::invalid_argument, text::join("slicing ", shape_.to_string(), " with step 0"), "it would never advance",
+                     "use a step of 1 or more, or a negative one");
+    });
   const AxisRange range = resolve(begin, end, step, shape_[at]);
   Shape shape = shape_;
   Strides strides = strides_;
@@ -145,9 +157,11 @@ Storage Storage::select(int given, std::int64_t index) const {
   const std::size_t at = axis(given, "selecting");
   const std::int64_t found = index < 0 ? index + shape_[at] : index;
   if (found < 0 || found >= shape_[at]) {
-    throw_argument(
-        ErrorCode::out_of_bounds, text::join("element ", index, " along axis ", given, " of a storage of shape ", shape_.to_string()),
-        text::join("the axis has ", shape_[at], " elements"), "use an index within it", {{"index", index}, {"have", shape_[at]}});
+    out_of_line([&] {
+      throw_argument(
+          ErrorCode::out_of_bounds, text::join("element ", index, " along axis ", given, " of a storage of shape ", shape_.to_string()),
+          text::join("the axis has ", shape_[at], " elements"), "use an index within it", {{"index", index}, {"have", shape_[at]}});
+    });
   }
   Shape shape = shape_;
   Strides strides = strides_;
@@ -184,11 +198,13 @@ Storage Storage::permute(const Dims& order) const {
     strides.set(i, strides_[static_cast<std::size_t>(from)]);
   }
   if (!complete) {
-    throw_argument(ErrorCode::invalid_argument, text::join("permuting ", shape_.to_string(), " by ", order.to_string()),
-                   order.rank() == rank() ? std::string("it does not name each axis once")
-                                          : text::join("it has ", rank(), " axes, and the order names ", order.rank()),
-                   rank() == 0 ? std::string("a scalar has no axes: only permute({}) works")
-                               : text::join("name each axis from 0 to ", rank() - 1, " once, in the new order"));
+    out_of_line([&] {
+      throw_argument(ErrorCode::invalid_argument, text::join("permuting ", shape_.to_string(), " by ", order.to_string()),
+                     order.rank() == rank() ? std::string("it does not name each axis once")
+                                            : text::join("it has ", rank(), " axes, and the order names ", order.rank()),
+                     rank() == 0 ? std::string("a scalar has no axes: only permute({}) works")
+                                 : text::join("name each axis from 0 to ", rank() - 1, " once, in the new order"));
+    });
   }
   return view(std::move(shape), std::move(strides), offset_, num_elements_);
 }
@@ -249,9 +265,11 @@ Storage Storage::reshape(const Dims& wanted) const {
   Shape shape = resolve_shape(wanted, shape_, num_elements_);
   std::optional<Strides> strides = view_strides(shape_, strides_, shape);
   if (!strides) {
-    throw_argument(ErrorCode::not_viewable,
-                   text::join("reshaping ", shape_.to_string(), " with strides ", strides_.to_string(), " to ", shape.to_string()),
-                   "its strides do not allow a view of that shape", "use clone().reshape(...), which copies");
+    out_of_line([&] {
+      throw_argument(ErrorCode::not_viewable,
+                     text::join("reshaping ", shape_.to_string(), " with strides ", strides_.to_string(), " to ", shape.to_string()),
+                     "its strides do not allow a view of that shape", "use clone().reshape(...), which copies");
+    });
   }
   return view(std::move(shape), *std::move(strides), offset_, num_elements_);
 }
