@@ -4,6 +4,8 @@
 #include <cassert>
 #include <charconv>
 #include <cmath>
+#include <cstdint>
+#include <string>
 #include <utility>
 
 #include "base/text.h"
@@ -83,8 +85,30 @@ void JsonWriter::new_line() {
   out_.append(2 * levels_.size(), ' ');
 }
 
-void JsonWriter::append_quoted(std::string_view text) {
+namespace {
+
+void append_unit(std::string& out, std::uint32_t unit) {
   constexpr char kHex[] = "0123456789abcdef";
+  out += "\\u";
+  for (int shift = 12; shift >= 0; shift -= 4) out += kHex[unit >> shift & 15];
+}
+
+// What would not be seen where the text is shown is escaped: in UTF-16, with two escapes past the first plane.
+void append_character(std::string& out, std::string_view character) {
+  const std::uint32_t code = text::code_point(character);
+  if (!text::is_unseen(code)) {
+    out += character;
+  } else if (code < 0x10000) {
+    append_unit(out, code);
+  } else {
+    append_unit(out, 0xd800 + ((code - 0x10000) >> 10));
+    append_unit(out, 0xdc00 + ((code - 0x10000) & 0x3ff));
+  }
+}
+
+}  // namespace
+
+void JsonWriter::append_quoted(std::string_view text) {
   out_ += '"';
   while (!text.empty()) {
     const auto c = static_cast<unsigned char>(text.front());
@@ -95,14 +119,9 @@ void JsonWriter::append_quoted(std::string_view text) {
     } else if (c == '\n') {
       out_ += "\\n";
       text.remove_prefix(1);
-    } else if (c < 0x20 || c == 0x7f) {
-      out_ += "\\u00";
-      out_ += kHex[c >> 4];
-      out_ += kHex[c & 15];
-      text.remove_prefix(1);
     } else {
       const std::size_t length = text::utf8_length(text);
-      out_ += length == 0 ? std::string_view("\xef\xbf\xbd") : text.substr(0, length);
+      append_character(out_, length == 0 ? std::string_view("\xef\xbf\xbd") : text.substr(0, length));
       text.remove_prefix(length == 0 ? 1 : length);
     }
   }

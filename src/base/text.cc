@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/text.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -128,23 +129,68 @@ std::size_t utf8_length(std::string_view text) noexcept {
   return 0;
 }
 
+std::uint32_t code_point(std::string_view character) noexcept {
+  const auto first = static_cast<unsigned char>(character[0]);
+  if (character.size() == 1) return first;
+  std::uint32_t value = first & (0xFFU >> (character.size() + 1));
+  for (const char next : character.substr(1)) value = value << 6 | (static_cast<unsigned char>(next) & 0x3fU);
+  return value;
+}
+
+namespace {
+
+struct CodePoints {
+  std::uint32_t first;
+  std::uint32_t last;
+};
+
+// In order. The property Default_Ignorable_Code_Point (DerivedCoreProperties.txt) of Unicode 16, in which all
+// characters are that control the direction of text; and beside it
+constexpr CodePoints kUnseen[] = {
+    {0x00, 0x1f},        // control characters
+    {0x7f, 0x9f},        // those with the eighth bit, which some terminals obey, too
+    {0xad, 0xad},        //
+    {0x34f, 0x34f},      //
+    {0x61c, 0x61c},      //
+    {0x115f, 0x1160},    //
+    {0x17b4, 0x17b5},    //
+    {0x180b, 0x180f},    //
+    {0x200b, 0x200f},    //
+    {0x2028, 0x202e},    // U+2028 and U+2029 separate lines and paragraphs
+    {0x2060, 0x206f},    //
+    {0x3164, 0x3164},    //
+    {0xfe00, 0xfe0f},    //
+    {0xfeff, 0xfeff},    //
+    {0xffa0, 0xffa0},    //
+    {0xfff0, 0xfffb},    // U+FFF9 to U+FFFB annotate
+    {0x1bca0, 0x1bca3},  //
+    {0x1d173, 0x1d17a},  //
+    {0xe0000, 0xe0fff},  //
+};
+
+void append_byte(std::string& out, char byte) {
+  const auto value = static_cast<unsigned char>(byte);
+  out += {'\\', 'x', kHex[value >> 4], kHex[value & 15]};
+}
+
+}  // namespace
+
+bool is_unseen(std::uint32_t code_point) noexcept {
+  return std::ranges::any_of(kUnseen, [&](const CodePoints& range) { return code_point >= range.first && code_point <= range.last; });
+}
+
 std::string printable(std::string_view name, std::size_t most) {
   std::string out;
   while (!name.empty()) {
     if (out.size() >= most) return out + "…";
-    const auto c = static_cast<unsigned char>(name.front());
     const std::size_t length = utf8_length(name);
-    // U+0080 to U+009F are control characters too, and some terminals interpret them.
-    const bool control = c < 0x20 || c == 0x7f || (c == 0xc2 && length == 2 && static_cast<unsigned char>(name[1]) < 0xa0);
-    if (length == 0 || control) {
-      out += "\\x";
-      out += kHex[c >> 4];
-      out += kHex[c & 15];
-      name.remove_prefix(1);
+    const std::string_view character = name.substr(0, std::max<std::size_t>(length, 1));
+    if (length != 0 && !is_unseen(code_point(character))) {
+      out += character;
     } else {
-      out += name.substr(0, length);
-      name.remove_prefix(length);
+      for (const char byte : character) append_byte(out, byte);
     }
+    name.remove_prefix(character.size());
   }
   return out;
 }

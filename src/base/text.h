@@ -43,8 +43,16 @@ BERTH_EXPORT bool parse_duration(std::string_view text, std::chrono::millisecond
 // Length in bytes of the valid UTF-8 sequence at the front of `text`; 0 when it is not one.
 BERTH_EXPORT std::size_t utf8_length(std::string_view text) noexcept;
 
-// An untrusted name, made safe for a terminal and for one line: control characters, escapes and bytes that are
-// not UTF-8 appear as \xNN; a name of more than `most` bytes is truncated with an ellipsis.
+// The code point of a valid UTF-8 sequence, which is all of `character`.
+BERTH_EXPORT std::uint32_t code_point(std::string_view character) noexcept;
+
+// Whether a terminal would obey a character instead of showing it, or show nothing: control characters; those that
+// reorder the text around them (such as U+202E), separate lines, or annotate; and those that Unicode calls default
+// ignorable, with which two names differ and look alike.
+BERTH_EXPORT bool is_unseen(std::uint32_t code_point) noexcept;
+
+// An untrusted name, made safe for a terminal and for one line: the bytes of what is_unseen, and those that are not
+// UTF-8, appear as \xNN; a name of more than `most` bytes is truncated with an ellipsis.
 BERTH_EXPORT std::string printable(std::string_view name, std::size_t most = 256);
 
 // `name` made printable, in quotes.

@@ -157,6 +157,16 @@ TEST(Json, KeepsValidUtf8AndReplacesTheRest) {
   }
 }
 
+// What a terminal would obey, or not show, is escaped, and is the same when it is read back.
+TEST(Json, EscapesWhatIsNotSeenExactly) {
+  EXPECT_EQ(written(std::string_view("a\u202e"
+                                     "b")),
+            "\"a\\u202eb\"");
+  EXPECT_EQ(written(std::string_view("\xc2\x85\U000e0041\x7f")), "\"\\u0085\\udb40\\udc41\\u007f\"");
+  for (const std::string_view text : {"\u061c", "\u200f", "\u2069", "\ufeff", "\U000e0001", "\U000e0fff", "\u00e9\U0001f600"})
+    EXPECT_EQ(read_back(text), text);
+}
+
 TEST(Json, EscapesKeysAsItEscapesValues) {
   JsonWriter json;
   json.begin_object().member("a\"\\\n\xff", 1).end_object();

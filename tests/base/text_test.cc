@@ -208,6 +208,35 @@ TEST(Printable, EscapesWhatATerminalWouldObey) {
   EXPECT_EQ(text::printable("\xff\xc0\xaf\xed\xa0\x80"), "\\xff\\xc0\\xaf\\xed\\xa0\\x80");
 }
 
+std::string utf8(std::uint32_t code) {
+  if (code < 0x80) return {static_cast<char>(code)};
+  std::string out;
+  for (; code >= (out.empty() ? 0x40U : 0x40U >> out.size()); code >>= 6) out.insert(out.begin(), static_cast<char>(0x80 | (code & 0x3f)));
+  return static_cast<char>((0xff00 >> (out.size() + 1)) | code) + out;
+}
+
+TEST(Printable, EscapesWhatReordersTextOrIsNotSeen) {
+  EXPECT_EQ(text::printable("a" + utf8(0x202e) + "b"), "a\\xe2\\x80\\xaeb");
+  for (const std::uint32_t bidi :
+       {0x61cU, 0x200eU, 0x200fU, 0x202aU, 0x202bU, 0x202cU, 0x202dU, 0x202eU, 0x2066U, 0x2067U, 0x2068U, 0x2069U})
+    EXPECT_EQ(text::printable(utf8(bidi))[0], '\\') << std::hex << bidi;
+  for (const std::uint32_t unseen :
+       {0xadU, 0x200bU, 0x200dU, 0x2028U, 0x2029U, 0x2060U, 0x3164U, 0xfe0fU, 0xfeffU, 0xfff9U, 0xe0001U, 0xe0041U, 0xe01efU})
+    EXPECT_EQ(text::printable(utf8(unseen))[0], '\\') << std::hex << unseen;
+  for (const std::uint32_t seen :
+       {0xacU, 0xaeU, 0x600U, 0x61bU, 0x200aU, 0x2010U, 0x2027U, 0x202fU, 0x205fU, 0x2070U, 0xfffdU, 0x1f600U, 0xdfffeU, 0x10fffdU})
+    EXPECT_EQ(text::printable(utf8(seen)), utf8(seen)) << std::hex << seen;
+}
+
+TEST(Printable, KnowsTheCodePointOfEveryCharacter) {
+  for (std::uint32_t code = 0; code <= 0x10ffff; ++code) {
+    if (code >= 0xd800 && code < 0xe000) continue;
+    const std::string character = utf8(code);
+    ASSERT_EQ(text::utf8_length(character), character.size()) << std::hex << code;
+    ASSERT_EQ(text::code_point(character), code);
+  }
+}
+
 TEST(Printable, CutsLongNamesBetweenCharacters) {
   EXPECT_EQ(text::printable(std::string(256, 'a')), std::string(256, 'a')) << "as long as it may be";
   EXPECT_EQ(text::printable(std::string(257, 'a')), std::string(256, 'a') + "…");
