@@ -136,6 +136,8 @@ class DictionaryParser {
   std::int64_t dimension() {
     skip_blanks();
     const std::size_t end = std::min(text_.find_first_not_of("0123456789", at_), text_.size());
+    // In Python a number of several digits does not begin with 0.
+    if (end - at_ > 1 && text_[at_] == '0') refuse("shape", "a dimension begins with 0");
     const std::optional<std::uint64_t> value = digits(text_.substr(at_, end - at_));
     const std::optional<std::int64_t> dim = value ? try_narrow<std::int64_t>(*value) : std::nullopt;
     if (!dim) refuse("shape", "a dimension must be a whole number that is not negative, of at most 63 bits");
@@ -247,10 +249,15 @@ class NpyParser {
 
   void read_position(std::uint64_t element, std::uint64_t have, TensorEntry& entry) const {
     std::optional<std::uint64_t> need = element;
+    bool is_empty = false;
     for (const std::int64_t dim : entry.shape) {
-      if (need) need = try_multiply(*need, static_cast<std::uint64_t>(dim));
+      is_empty = is_empty || dim == 0;
+      if (need && dim != 0) need = try_multiply(*need, static_cast<std::uint64_t>(dim));
     }
-    if (std::ranges::find(entry.shape, 0) != entry.shape.end()) need = 0;
+    // As in NumPy: the strides of an array without elements must be numbers too.
+    if (is_empty && (!need || *need > kMaxBytes))
+      refuse({.rule = "shape", .why = text::join(entry.shape.to_string(), " has no elements, and strides that 63 bits cannot count")});
+    if (is_empty) need = 0;
     if (!need || *need > have) {
       refuse({.rule = "file_truncated",
               .why = text::join(entry.shape.to_string(), " of ", text::printable(entry.format_dtype), " needs more than the ", have,

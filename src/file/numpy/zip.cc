@@ -90,13 +90,30 @@ class ZipParser {
     const std::uint64_t tail_bytes = std::min(file_bytes_, kEndBytes + kMostComment);
     const std::uint64_t tail_offset = file_bytes_ - tail_bytes;
     const std::string tail = bytes_at(tail_offset, tail_bytes);
-    // The end record is the one whose comment reaches exactly to the end of the file.
-    for (std::size_t at = tail.size() - kEndBytes + 1; at-- > 0;) {
-      if (number(tail, at, 4) == kEndMark && number(tail, at + 20, 2) == tail.size() - at - kEndBytes)
-        return read_end(std::string_view(tail).substr(at, kEndBytes), tail_offset + at);
+    const std::optional<std::size_t> at = find_end(tail, tail.size() - kEndBytes);
+    if (!at)
+      refuse("no_directory", "it has no end-of-directory record: it was truncated, or is not a zip archive", {}, {},
+             ErrorCode::file_truncated);
+    require_one_end(tail, *at, tail_offset);
+    return read_end(std::string_view(tail).substr(*at, kEndBytes), tail_offset + *at);
+  }
+
+  // The last end record, from `from` backwards, whose comment reaches exactly to the end of the file.
+  static std::optional<std::size_t> find_end(std::string_view tail, std::size_t from) noexcept {
+    for (std::size_t at = from + 1; at-- > 0;) {
+      if (number(tail, at, 4) == kEndMark && number(tail, at + 20, 2) == tail.size() - at - kEndBytes) return at;
     }
-    refuse("no_directory", "it has no end-of-directory record: it was truncated, or is not a zip archive", {}, {},
-           ErrorCode::file_truncated);
+    return std::nullopt;
+  }
+
+  // Some readers take the last mark in the file, whatever follows it, and others the first record that fits: with a
+  // second one, each would see other members.
+  void require_one_end(std::string_view tail, std::size_t found, std::uint64_t tail_offset) const {
+    std::optional<std::size_t> other = found == 0 ? std::nullopt : find_end(tail, found - 1);
+    for (std::size_t at = found + 4; !other && at + 4 <= tail.size(); ++at) {
+      if (number(tail, at, 4) == kEndMark) other = at;
+    }
+    if (other) refuse("second_end", "it has two end-of-directory records", tail_offset + *other);
   }
 
   Directory read_end(std::string_view end, std::uint64_t offset) const {

@@ -13,7 +13,7 @@
 //
 //     | local header | member | local header | member | … | directory: a row for each member | end of the directory |
 //
-// An archive is read from the back. The end record gives the offset of the directory, a row the offset of its
+// An archive is read from the back, and has one end record that anyone could take for it. The end record gives the offset of the directory, a row the offset of its
 // local header, and the local header its own length: each is checked against the file, and the row and the
 // local header of a member against each other. Members must not overlap. Archives past 4 GiB and 65,535 members
 // (zip64) are read and written.

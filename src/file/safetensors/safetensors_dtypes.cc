@@ -54,12 +54,14 @@ const SafetensorsDType* find_safetensors_dtype(DType dtype) noexcept {
 
 std::optional<std::uint64_t> packed_bytes(const Shape& shape, int bits) noexcept {
   std::optional<std::uint64_t> total = static_cast<std::uint64_t>(bits);
+  bool is_empty = false;
   for (const std::int64_t dim : shape) {
-    if (dim == 0) return 0;
-    if (total) total = try_multiply(*total, static_cast<std::uint64_t>(dim));
+    is_empty = is_empty || dim == 0;
+    if (total && dim != 0) total = try_multiply(*total, static_cast<std::uint64_t>(dim));
   }
-  if (!total || *total % 8 != 0) return std::nullopt;
-  return *total / 8;
+  if (!total) return std::nullopt;  // the strides of a tensor without elements must be numbers too
+  if (is_empty) return 0;
+  return *total % 8 == 0 ? std::optional(*total / 8) : std::nullopt;
 }
 
 }  // namespace internal::file

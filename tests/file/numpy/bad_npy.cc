@@ -41,6 +41,16 @@ void add_starts(std::vector<BadFile>& all) {
     all.push_back({"F22", "cut in the header", whole.substr(0, left), file_truncated, "header_length"});
 }
 
+void add_shapes(std::vector<BadFile>& all) {
+  const auto add = [&](const std::string& shape) {
+    all.push_back({"F21", "the shape " + shape, npy(dict("'<f4'", "False", shape), 4), format_error, "shape"});
+  };
+  for (const std::string leading : {"(01,)", "(00,)", "(1, 01)", "(001L,)"}) add(leading);
+  for (const std::string uncounted : {"(0, 4611686018427387904)", "(2305843009213693952, 0)", "(4294967296, 2147483648, 0)",
+                                      "(0, 9223372036854775807, 9223372036854775807)", "(9223372036854775808, 0)"})
+    add(uncounted);
+}
+
 void add_dictionaries(std::vector<BadFile>& all) {
   const auto add = [&](const std::string& dictionary, const std::string& rule, ErrorCode code = format_error) {
     all.push_back({"F21", "the header " + dictionary.substr(0, 60), npy(dictionary, 4), code, rule});
@@ -92,7 +102,7 @@ void add_data(std::vector<BadFile>& all) {
   for (const std::size_t bytes : {17U, 32U})
     all.push_back({"F22", std::to_string(bytes) + " bytes of 16", npy(four, bytes), format_error, "trailing_bytes"});
   all.push_back(
-      {"F22", "bytes for no elements", npy(dict("'<f4'", "False", "(0, 9223372036854775807)"), 1), format_error, "trailing_bytes"});
+      {"F22", "bytes for no elements", npy(dict("'<f4'", "False", "(0, 2305843009213693951)"), 1), format_error, "trailing_bytes"});
   for (const std::string shape :
        {"(9223372036854775807,)", "(4294967296, 4294967296)", "(2305843009213693952, 8)", "(9223372036854775807, 9223372036854775807)"})
     all.push_back({"F22", "as many as " + shape, npy(dict("'<f8'", "False", shape), 16), file_truncated, "file_truncated"});
@@ -120,7 +130,7 @@ std::vector<std::string> all_good_npy() {
 
 std::vector<BadFile> bad_npy() {
   std::vector<BadFile> all;
-  for (const auto add : {add_starts, add_dictionaries, add_data}) add(all);
+  for (const auto add : {add_starts, add_shapes, add_dictionaries, add_data}) add(all);
   return all;
 }
 

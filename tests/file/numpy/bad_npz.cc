@@ -70,6 +70,17 @@ std::string large_end(std::uint64_t at, std::uint64_t directory_bytes) {
   return little(0x06064b50, 4) + little(44, 8) + little(45, 2) + little(45, 2) + little(0, 8) + little(1, 8) + little(1, 8) +
          little(directory_bytes, 8) + little(at, 8) + little(0x07064b50, 4) + little(0, 4) + little(at + kRow, 8) + little(1, 4);
 }
+// Archives with two end records: readers from the back and from the front, and those that look for the last mark,
+// differ in which they take.
+std::vector<std::string> two_ends() {
+  constexpr std::size_t kEnd = 22;
+  const std::string whole = good_npz();
+  const std::string end = whole.substr(whole.size() - kEnd);
+  const auto with_comment = [&](const std::string& comment) {
+    return whole.substr(0, whole.size() - 2) + little(comment.size(), 2) + comment;
+  };
+  return {with_comment(end), with_comment("hello" + end + "x"), with_comment(end.substr(0, 4)), with_comment(end + end)};
+}
 const std::uint64_t kDirectoryOffset = 30 + 5 + good_npy().size();  // of an archive with one member
 
 }  // namespace
@@ -139,6 +150,7 @@ std::vector<BadFile> bad_npz() {
     all.push_back({"F21", "members that share bytes", pair_of_members(more), past ? file_truncated : format_error,
                    past ? "bounds" : "overlap", past ? "a.npy" : "b.npy"});
   }
+  for (const std::string& both : two_ends()) all.push_back({"F21", "two ends of a directory", both, format_error, "second_end"});
   add("a larger end elsewhere", {.rows = 0xFFFF, .large_end = little(0x07064b50, 4) + little(0, 4) + little(~0ULL, 8) + little(1, 4)},
       "bounds");
   return all;
