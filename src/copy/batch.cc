@@ -8,6 +8,7 @@
 #include "berth/device/backend.h"
 #include "copy/host/host_copy.h"
 #include "copy/host/workers.h"
+#include "copy/mapped_bytes.h"
 #include "copy/notes.h"
 #include "copy/now.h"
 #include "copy/route/device_batch.h"
@@ -122,6 +123,16 @@ void run_all(const SpanList& sources, const SpanList& targets, const Batch& batc
   }
 }
 
+// The same for batches with mapped files among them.
+void run_guarded(const SpanList& sources, const SpanList& targets, const Batch& batch) {
+  MappedTouches mapped;
+  for (std::size_t i = 0; has_mapped_bytes() && i < sources.count; ++i) {
+    mapped.add(sources[i]);
+    mapped.add(targets[i]);
+  }
+  mapped.run([&] { run_all(sources, targets, batch); });
+}
+
 void note_all(const SpanList& sources, const SpanList& targets, StreamRef stream) {
   if (!memory::is_detecting_races()) return;
   for (std::size_t i = 0; i < sources.count; ++i) note_copy(sources[i], targets[i], stream);
@@ -158,7 +169,7 @@ void internal::copy::copy_batch_now(const SpanList& sources, const SpanList& tar
   const CopyWatch watch;
   const Batch batch = check_all(sources, targets);
   note_all(sources, targets, {});
-  run_all(sources, targets, batch);
+  run_guarded(sources, targets, batch);
   record_all(watch, sources, targets, {}, site);
 }
 
@@ -170,7 +181,7 @@ Event internal::copy::copy_batch_in(std::vector<StridedSpan> sources, std::vecto
   const SpanList from = list_of(kept->sources);
   const SpanList to = list_of(kept->targets);
   note_all(from, to, options.stream);
-  Event done = options.stream->enqueue([kept, from, to] { run_all(from, to, kept->checked); });
+  Event done = options.stream->enqueue([kept, from, to] { run_guarded(from, to, kept->checked); });
   if (!options.non_blocking) done.wait();
   record_all(watch, from, to, options, site);
   return done;

@@ -14,11 +14,12 @@ struct SpanRef {
   const Strides* strides;
   Device device;
   bool read_only;
+  bool may_be_mapped = true;  // false: it is known to be no mapped file's (copy/mapped_bytes.h)
 
   SpanRef(const StridedSpan& span) noexcept
       : data(span.data), dtype(span.dtype), shape(&span.shape), strides(&span.strides), device(span.device), read_only(span.read_only) {}
-  SpanRef(void* at, DType type, const Shape& of, const Strides& with, Device on, bool constant) noexcept
-      : data(at), dtype(type), shape(&of), strides(&with), device(on), read_only(constant) {}
+  SpanRef(void* at, DType type, const Shape& of, const Strides& with, Device on, bool constant, bool mapped = true) noexcept
+      : data(at), dtype(type), shape(&of), strides(&with), device(on), read_only(constant), may_be_mapped(mapped) {}
 };
 
 }  // namespace berth::internal::copy

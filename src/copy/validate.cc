@@ -92,6 +92,8 @@ ValidatedPair validate_pair(const SpanRef& source, const SpanRef& target) {
   // Host devices share one address space, whatever they are called.
   pair.on_host = device::is_host(*pair.source) && device::is_host(*pair.target);
   pair.kind = kind_of(source, reads, target, writes, pair);
+  pair.source_mapped = source.may_be_mapped && is_mapped(reads);
+  pair.target_mapped = target.may_be_mapped && is_mapped(writes);
   if (contiguous && source.dtype == target.dtype && is_contiguous(*source.shape, *source.strides))
     pair.run_bytes = writes.end - writes.begin;
   return pair;

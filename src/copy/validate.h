@@ -22,7 +22,9 @@ struct ValidatedPair {
   Backend* source = nullptr;
   Backend* target = nullptr;
   PairKind kind = PairKind::nothing;
-  bool on_host = false;       // both sides are host memory
+  bool on_host = false;        // both sides are host memory
+  bool source_mapped = false;  // it is a mapped file's (copy/mapped_bytes.h)
+  bool target_mapped = false;
   std::size_t run_bytes = 0;  // not 0: the dtypes are equal, and each side is one run of this many bytes
 };
 
@@ -41,6 +43,8 @@ struct ByteRange {
   std::uintptr_t end;
 };
 ByteRange checked_range(const SpanRef& span);
+
+bool is_mapped(const ByteRange& range);  // any of it is (copy/mapped_bytes.h)
 
 [[noreturn]] void throw_shapes(const Shape& source, const Shape& target);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "file/errors.h"
 
+#include <cerrno>
 #include <cstring>
 #include <utility>
 
@@ -13,6 +14,7 @@ namespace {
 struct Advice {
   ErrorCode code;
   const char* help;
+  int os_error = 0;  // 0: any
 };
 
 constexpr Advice kAdvice[] = {
@@ -20,13 +22,18 @@ constexpr Advice kAdvice[] = {
     {ErrorCode::permission_denied, "check the permissions of the file and its folder, and whether its file system is mounted read-only"},
     {ErrorCode::untrusted, "write to a folder of your own, or remove what is there first"},
     {ErrorCode::too_many_descriptors, "raise the limit with ulimit -n, or close what is not needed"},
-    {ErrorCode::out_of_memory, "free space on the disk or, for a mapping, address space (ulimit -v); a file can also be read in parts"},
+    {ErrorCode::out_of_memory, "free space on the disk, or write to another"},
+    {ErrorCode::out_of_memory, "raise the limits (ulimit -v, sysctl vm.max_map_count), or map or read the file in parts", ENOMEM},
+    {ErrorCode::out_of_memory, "free space within the quota, or write to another disk", EDQUOT},
+    {ErrorCode::out_of_memory, "raise the limit (ulimit -f), or write several files", EFBIG},
     {ErrorCode::unsupported, "give a regular file: copy what comes from a pipe or a device into one"},
+    {ErrorCode::unsupported, "name a file in it", EISDIR},
     {ErrorCode::io_error, "the disk or the network behind the file failed: look at the system's log, and try again"},
 };
 
 std::string text_of(const Failure& failure) {
-  if (failure.os_error == 0) return failure.why;
+  // "Cannot allocate memory" is what the system calls every kind of room that it refuses.
+  if (failure.os_error == 0 || failure.os_error == ENOMEM) return failure.why;
   char reason[128];
   return text::join(std::string_view(failure.why), ": ", std::string_view(strerror_r(failure.os_error, reason, sizeof reason)));
 }
@@ -36,7 +43,7 @@ std::string text_of(const Failure& failure) {
 void throw_file_failure(const Failure& failure, std::string_view asked, std::string_view path, std::vector<Fact> facts) {
   std::string help = "check what was asked for";
   for (const Advice& advice : kAdvice) {
-    if (advice.code == failure.code) help = advice.help;
+    if (advice.code == failure.code && (advice.os_error == 0 || advice.os_error == failure.os_error)) help = advice.help;
   }
   facts.emplace_back("path", text::printable(path, 4096));
   facts.emplace_back("os_error", failure.os_error);

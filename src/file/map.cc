@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "berth/base/checked.h"
 #include "berth/base/error.h"
+#include "copy/mapped_bytes.h"
 #include "file/errors.h"
 #include "file/open_file.h"
 #include "file/tensors.h"
@@ -25,22 +26,27 @@ using namespace internal::file;
 
 namespace {
 
+struct Unmap {
+  std::size_t bytes = 0;
+  void operator()(void* base) const noexcept { os::unmap(base, bytes); }
+};
+
 // A mapped range of a file.
-class MappedRange {
+class MappedRange final : public copy::MappedBytes {
  public:
   // Maps nothing for 0 bytes: the kernel has no empty mappings.
-  MappedRange(std::shared_ptr<const OpenFile> file, std::uint64_t offset, std::size_t bytes, FileMode mode)
-      : file_(std::move(file)), offset_(align_down(offset, os::page_bytes())), mode_(mode) {
+  MappedRange(std::shared_ptr<const OpenFile> file, std::uint64_t offset, std::size_t bytes, FileMode mode, bool expect_changes)
+      : file_(std::move(file)), offset_(align_down(offset, os::page_bytes())), mode_(mode), expect_changes_(expect_changes) {
     if (bytes == 0) return;
     lead_ = static_cast<std::size_t>(offset - offset_);
     bytes_ = checked_add(lead_, bytes, "the bytes to map");
     base_ = value_or_throw(os::map_data(file_->descriptor(), offset_, bytes_, mapping_of(mode)), "mapping", file_->path());
+    mapping_ = {base_, Unmap{bytes_}};
+    enter(base_, bytes_);
   }
   ~MappedRange() {
-    if (base_ != nullptr) os::unmap(base_, bytes_);
+    if (base_ != nullptr) leave(base_);
   }
-  MappedRange(const MappedRange&) = delete;
-  MappedRange& operator=(const MappedRange&) = delete;
 
   const OpenFile& file() const noexcept { return *file_; }
   FileMode mode() const noexcept { return mode_; }
@@ -48,6 +54,22 @@ class MappedRange {
   char* data() const noexcept { return base_ == nullptr ? nullptr : static_cast<char*>(base_) + lead_; }
   std::uint64_t offset_of(const void* address) const noexcept {
     return offset_ + static_cast<std::uint64_t>(static_cast<const char*>(address) - static_cast<const char*>(base_));
+  }
+
+  // Truncation is always an error; another modification time only where nobody is known to write.
+  void require_there(const void* at, std::size_t bytes) const override {
+    if (expect_changes_ || writes_reach_the_file())
+      file_->require_bytes(offset_of(at) + bytes);
+    else
+      file_->require_unchanged();
+  }
+
+  [[noreturn]] void throw_lost(const void* at) const override {
+    require_there(at, 1);
+    constexpr Failure kLost{ErrorCode::io_error, 0,
+                            "bytes that were there were gone when they were touched: the disk failed, or the file was "
+                            "truncated and has grown again"};
+    throw_file_failure(kLost, "touching", file_->path());
   }
 
   void write_back(std::size_t offset, std::size_t bytes) const {
@@ -63,9 +85,11 @@ class MappedRange {
   const std::shared_ptr<const OpenFile> file_;
   const std::uint64_t offset_;  // of base_ in the file
   const FileMode mode_;
+  const bool expect_changes_;
   std::size_t lead_ = 0;   // from base_ to the first requested byte
   std::size_t bytes_ = 0;  // size of the mapping
   void* base_ = nullptr;
+  std::unique_ptr<void, Unmap> mapping_;
 };
 
 // Whether touching that much at once would evict everything else from memory.
@@ -77,7 +101,7 @@ bool is_most_of_memory(std::size_t bytes) {
 // Holds the mapping for a buffer, and checks the file before its bytes are touched.
 class MapGuard : public BufferGuard {
  public:
-  MapGuard(std::unique_ptr<MappedRange> range, bool expect_changes) : range_(std::move(range)), expect_changes_(expect_changes) {}
+  explicit MapGuard(std::unique_ptr<MappedRange> range) : range_(std::move(range)) {}
 
   void release_block(const Block&, Allocator*, std::shared_ptr<Allocator>) noexcept override { range_.reset(); }
 
@@ -85,11 +109,11 @@ class MapGuard : public BufferGuard {
   // which the kernel reports errors without a signal. Ranges too large for that are checked by size only.
   void before_touch(std::size_t offset, std::size_t bytes, bool write) const override {
     const char* const at = range_->data() + offset;
-    require_there(at, bytes);
+    range_->require_there(at, bytes);
     if (is_most_of_memory(bytes)) return;
     const Result<bool> asked = os::populate(at, bytes, write);
     if (asked) return;
-    require_there(at, bytes);  // truncated in between
+    range_->require_there(at, bytes);  // truncated in between
     throw_file_failure(asked.failure(), write ? "writing to" : "reading", range_->file().path());
   }
 
@@ -98,21 +122,13 @@ class MapGuard : public BufferGuard {
   const MappedRange& range() const noexcept { return *range_; }
 
  private:
-  void require_there(const char* at, std::size_t bytes) const {
-    if (expect_changes_ || range_->writes_reach_the_file())
-      range_->file().require_bytes(range_->offset_of(at) + bytes);
-    else
-      range_->file().require_unchanged();
-  }
-
   std::unique_ptr<MappedRange> range_;
-  const bool expect_changes_;
 };
 
-Buffer buffer_over(std::unique_ptr<MappedRange> range, std::size_t bytes, bool expect_changes, const Site& site) {
+Buffer buffer_over(std::unique_ptr<MappedRange> range, std::size_t bytes, const Site& site) {
   Deleter none;
   const Buffer buffer = BufferMaker::wrap(range->data(), bytes, Device(), none, range->mode() == FileMode::read, Owner::file, site);
-  BufferMaker::guard(buffer) = std::make_unique<MapGuard>(std::move(range), expect_changes);
+  BufferMaker::guard(buffer) = std::make_unique<MapGuard>(std::move(range));
   return buffer;
 }
 
@@ -234,15 +250,15 @@ namespace internal::file {
 
 Buffer map_whole(const std::shared_ptr<const OpenFile>& file) {
   const std::size_t bytes = checked_narrow<std::size_t>(file->bytes(), "the bytes of the file");
-  return buffer_over(std::make_unique<MappedRange>(file, 0, bytes, FileMode::read), bytes, false, {});
+  return buffer_over(std::make_unique<MappedRange>(file, 0, bytes, FileMode::read, false), bytes, {});
 }
 
 Storage map_open(std::shared_ptr<const OpenFile> file, const Shape& shape, DType dtype, FileMode mode, const MapOptions& options,
                  const Site& site) {
   const std::size_t bytes = shape.size_bytes(dtype);
-  auto range = std::make_unique<MappedRange>(std::move(file), options.offset, bytes, mode);
+  auto range = std::make_unique<MappedRange>(std::move(file), options.offset, bytes, mode, options.expect_changes);
   char* const data = range->data();
-  const Buffer buffer = buffer_over(std::move(range), bytes, options.expect_changes, site);
+  const Buffer buffer = buffer_over(std::move(range), bytes, site);
   if (options.huge_pages) os::advise(data, bytes, os::Advice::huge_pages);
   if (options.sequential) os::advise(data, bytes, os::Advice::sequential);
   if (options.prefetch) os::advise(data, bytes, os::Advice::will_need);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "file/open_file.h"
 
+#include <optional>
 #include <utility>
 
 #include "base/text.h"
@@ -25,9 +26,20 @@ Result<std::shared_ptr<const OpenFile>> OpenFile::try_open(const std::string& pa
 std::shared_ptr<const OpenFile> OpenFile::create(const std::string& path, std::uint64_t bytes, const char* asked) {
   require_path(path, asked);
   os::Descriptor file = value_or_throw(os::open_data(path.c_str(), os::OpenFor::create), asked, path);
+  require_room(file.number(), bytes, asked, path);
   require_done(os::set_data_size(file.number(), bytes), asked, path);
   const os::FileStamp stamp = value_or_throw(os::stamp_of(file.number()), asked, path);
   return std::make_shared<const OpenFile>(path, std::move(file), stamp);
+}
+
+void require_room(int descriptor, std::uint64_t bytes, std::string_view asked, const std::string& path) {
+  const std::optional<std::uint64_t> have = os::free_bytes(descriptor);
+  if (!have || bytes <= *have) return;
+  throw DeviceError(ErrorCode::out_of_memory,
+                    {text::join(asked, ' ', text::quoted(path)),
+                     text::join("it needs ", text::bytes(bytes), ", and the disk has ", text::bytes(*have), " free"),
+                     "free space on the disk, or write to another"},
+                    {{"path", text::printable(path, 4096)}, {"need", bytes}, {"have", *have}});
 }
 
 void OpenFile::read(std::uint64_t offset, std::span<std::byte> target) const {

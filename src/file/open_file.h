@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "berth/file/map.h"
 #include "os/file/data_file.h"
@@ -45,5 +46,9 @@ class OpenFile {
   const os::Descriptor descriptor_;
   const os::FileStamp stamp_;
 };
+
+// Throws DeviceError(out_of_memory){need, have} when a file of that size does not fit on its disk. The path is for the
+// error.
+void require_room(int descriptor, std::uint64_t bytes, std::string_view asked, const std::string& path);
 
 }  // namespace berth::internal::file

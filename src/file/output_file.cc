@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "file/output_file.h"
 
+#include <cerrno>
 #include <utility>
 
 #include "base/text.h"
@@ -8,7 +9,10 @@
 #include "berth/device/backend.h"
 #include "berth/device/registry.h"
 #include "file/errors.h"
+#include "file/numpy/crc32.h"
+#include "file/open_file.h"
 #include "os/file/data_file.h"
+#include "os/memory/bus_guard.h"
 #include "storage/make.h"
 
 namespace berth::internal::file {
@@ -28,12 +32,11 @@ Storage on_the_host(const Storage& storage) {
 }  // namespace
 
 OutputFile::OutputFile(const std::string& path, std::uint64_t bytes) : path_(path), file_(new_file(path)) {
+  require_room(file_.descriptor(), bytes, "writing", path_);
   require_done(os::set_data_size(file_.descriptor(), bytes), "writing", path_);
 }
 
-void OutputFile::write(std::uint64_t offset, std::string_view bytes) const { write(offset, std::as_bytes(std::span(bytes))); }
-
-void OutputFile::write(std::uint64_t offset, std::span<const std::byte> bytes) const {
+void OutputFile::write(std::uint64_t offset, std::string_view bytes) const {
   require_done(os::write_at(file_.descriptor(), offset, bytes.data(), bytes.size()), "writing", path_);
 }
 
@@ -42,6 +45,21 @@ void OutputFile::commit() { require_done(file_.put_in_place(), "writing", path_)
 HostBytes::HostBytes(const Storage& storage) : held_(on_the_host(storage)) {
   const auto first = static_cast<std::size_t>(held_.offset()) * size_bytes(held_.dtype());
   storage::BufferMaker::before_touch(held_.buffer(), first, held_.size_bytes(), false);
+  if (held_.num_elements() != 0) mapped_.add(held_.span());
+}
+
+// The kernel reads the bytes, and where they are gone it says so with EFAULT.
+void HostBytes::write_to(const OutputFile& file, std::uint64_t offset) const {
+  mapped_.run([&] {
+    const Status done = os::write_at(file.file_.descriptor(), offset, span().data(), span().size());
+    if (!done && done.failure().os_error == EFAULT && !mapped_.empty()) mapped_.throw_lost(span().data());
+    require_done(done, "writing", file.path_);
+  });
+}
+
+std::uint32_t HostBytes::crc32(std::uint32_t sum) const {
+  mapped_.run([&] { os::BusGuard::touch([&] { sum = file::crc32(span(), sum); }); });
+  return sum;
 }
 
 void require_text_name(std::string_view name, std::string_view asked) {

@@ -11,6 +11,7 @@
 #include "berth/device/backend.h"
 #include "berth/device/registry.h"
 #include "berth/storage/create.h"
+#include "copy/mapped_bytes.h"
 #include "copy/now.h"
 #include "record/emit.h"
 #include "storage/make.h"
@@ -45,8 +46,13 @@ void require_inside(DType dtype, const Shape& shape, const Strides& strides, std
   if (!need || *need > bytes) throw_outside(dtype, shape, strides, offset, need.value_or(SIZE_MAX), bytes);
 }
 
+// Memory that others have given may be mapped by berth as well.
+bool may_be_mapped(const Storage& x) noexcept { return has_mapped_bytes() && x.buffer().owner() != Owner::allocator; }
+
 // A non-owning span, for copies that are done on return.
-SpanRef span_of(const Storage& x) noexcept { return {x.data_ptr(), x.dtype(), x.shape(), x.strides(), x.device(), x.is_read_only()}; }
+SpanRef span_of(const Storage& x) noexcept {
+  return {x.data_ptr(), x.dtype(), x.shape(), x.strides(), x.device(), x.is_read_only(), may_be_mapped(x)};
+}
 
 // Fast path for a small copy between two contiguous host storages: there is nothing to plan and nothing to
 // record, and the invariant of storages, that every element is inside the buffer, replaces validation. Returns
@@ -55,7 +61,7 @@ bool try_short_copy(const Storage& source, const Storage& target) noexcept {
   constexpr std::size_t kMostBytes = 4096;
   if (source.dtype() != target.dtype() || source.size_bytes() - 1 >= kMostBytes || source.shape() != target.shape()) return false;
   if (source.device() != Device() || target.device() != Device() || target.is_read_only() || is_recording()) return false;
-  if (!source.is_contiguous() || !target.is_contiguous()) return false;
+  if (!source.is_contiguous() || !target.is_contiguous() || may_be_mapped(source) || may_be_mapped(target)) return false;
   std::memmove(target.data_ptr(), source.data_ptr(), source.size_bytes());
   return true;
 }

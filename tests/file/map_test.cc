@@ -7,7 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cerrno>
 #include <chrono>
+#include <functional>
 
 #include "base/sanitizers.h"
 #include "file/file_support.h"
@@ -284,6 +287,67 @@ TEST(MapFile, AFileThatMayNotBeThatLongIsAnErrorAndNoSignal) {
   EXPECT_ERROR(save_npy(folder / "big.npy", big), DeviceError, ErrorCode::out_of_memory);
   EXPECT_ERROR(save_npz(folder / "big.npz", {{"x", big}}), DeviceError, ErrorCode::out_of_memory);
   EXPECT_EQ(folder.count(), 1U) << "the one that was emptied";
+}
+
+// ---- Room on the disk.
+
+// The file is sparse, and larger than any disk: what is refused has not filled the disk first.
+TEST(MapFile, WhatDoesNotFitOnTheDiskIsRefusedBeforeItFillsIt) {
+  if (kThreadSanitizer) GTEST_SKIP() << "the thread sanitizer leaves no such addresses";
+  const Folder folder;
+  constexpr std::uint64_t kLarge = 1ULL << 42;
+  std::filesystem::resize_file(folder.write("sparse", ""), kLarge);
+  const Storage x = map_file(folder / "sparse", DType::u8);
+  static std::atomic<int> reserved{0};
+  reserved = 0;
+  os::set_injector([](std::string_view call) noexcept { return reserved += call == "fallocate" ? 1 : 0, 0; });
+  const auto refused = [&](const std::function<void()>& write) {
+    try {
+      write();
+      ADD_FAILURE() << "it fits";
+    } catch (const DeviceError& error) {
+      EXPECT_EQ(to_string(error.code()), to_string(ErrorCode::out_of_memory)) << error.what();
+      EXPECT_NE(error.why().find("4 TiB, and the disk has "), std::string::npos) << error.why();
+    }
+  };
+  refused([&] { save_npy(folder / "x.npy", x); });
+  refused([&] { save_npz(folder / "x.npz", {{"x", x}}); });
+  refused([&] { save_safetensors(folder / "x.safetensors", {{"x", x}}); });
+  refused([&] { (void)map_file(folder / "new", {static_cast<std::int64_t>(kLarge)}, DType::u8, FileMode::create); });
+  os::set_injector(nullptr);
+  EXPECT_EQ(reserved, 0);
+  EXPECT_EQ(folder.count(), 2U) << "the one that is mapped, and an empty new one";
+}
+
+TEST(MapFile, WithoutPreallocationTheFileIsWrittenAllTheSame) {
+  const Folder folder;
+  for (const int refusal : {EOPNOTSUPP, ENOSYS, EPERM}) {
+    static int error;
+    error = refusal;
+    os::set_injector([](std::string_view call) noexcept { return call == "fallocate" || call == "fstatvfs" ? error : 0; });
+    save_npy(folder / "x.npy", full({1000}, 7, DType::i32, "cpu"));
+    os::set_injector(nullptr);
+    EXPECT_EQ(map_npy(folder / "x.npy").item<std::int32_t>({999}), 7);
+  }
+}
+
+TEST(MapFile, ErrorsTellRoomInMemoryFromRoomOnTheDisk) {
+  const Folder folder;
+  const std::string path = folder.write("data", counted(4000));
+  os::set_injector([](std::string_view call) noexcept { return call == "mmap" ? ENOMEM : 0; });
+  try {
+    (void)map_file(path, DType::u8);
+    ADD_FAILURE();
+  } catch (const DeviceError& error) {
+    EXPECT_EQ(error.what(), std::string("mapping '") + path +
+                                "': the process's address space, or its number of mappings, does not allow it; help: raise the limits "
+                                "(ulimit -v, sysctl vm.max_map_count), or map or read the file in parts");
+  }
+  os::set_injector([](std::string_view call) noexcept { return call == "fallocate" ? ENOSPC : 0; });
+  EXPECT_EQ(help_of([&] { save_npy(folder / "x.npy", full({1000}, 7, DType::i32, "cpu")); }),
+            "free space on the disk, or write to another");
+  os::set_injector(nullptr);
+  EXPECT_EQ(help_of([&] { (void)map_file(folder.path(), DType::u8); }), "name a file in it");
 }
 
 }  // namespace

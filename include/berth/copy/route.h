@@ -27,8 +27,8 @@
 //   host.
 // - Between the host and a device: a transfer. A device with kernels gathers, scatters and converts its own
 //   side, in its own scratch memory; without kernels its side is walked in runs, and the host does the rest. A
-//   contiguous host side is transferred directly; any other goes through staging, and so does pageable memory
-//   when the device is fast only with page-locked memory.
+//   contiguous host side is transferred directly; any other goes through staging, and so do a mapped file, and
+//   pageable memory when the device is fast only with page-locked memory.
 // - Between two devices: the same, with a peer transfer where one device reaches the other, else through
 //   staging.
 // - Dtypes are converted on the side that makes fewer bytes cross: before the transfer when the target's
@@ -105,6 +105,7 @@ struct RouteEnd {
   Shape shape = {};
   Strides strides = {};
   Abilities abilities = {};  // of the device
+  bool mapped = false;       // a mapped file's, which only berth touches: its bytes can vanish (berth/file/map.h)
 };
 
 struct RouteSettings {

@@ -22,10 +22,11 @@
 // writing through it throws AccessError and raises no signal.
 //
 // Others can truncate the file, or write to it. Wherever berth itself touches the bytes (copies, fills, equal,
-// item) it checks the file first, and throws file_truncated, file_changed or io_error. Your own code, through
-// data(), gets what the kernel does: SIGBUS for bytes past the end of the file, also in a private copy. Where a
-// file may be truncated under you, call mapped_state first, or read the file instead of mapping it. The race
-// between that test and the access remains.
+// item, saving) that is an error, whenever it happens, and never a signal: file_truncated, file_changed or io_error;
+// the target of a copy may then be written in part. Your own code, through data(), gets what the kernel does: SIGBUS
+// for bytes past the end of the file, also in a private copy. So does whoever gets the address from you, such as the
+// consumer of a DLPack tensor. Where a file may be truncated under you, call mapped_state first, or read the file
+// instead of mapping it. The race between that test and the access remains.
 //
 // Different threads may use different storages of one mapping. flush_mapped and the hints may be called from
 // any thread.

@@ -12,6 +12,7 @@
 #include "copy/host/tiles.h"
 #include "copy/host/workers.h"
 #include "copy/kernels/kernels.h"
+#include "os/memory/bus_guard.h"
 
 namespace berth::internal::copy {
 
@@ -40,6 +41,12 @@ int useful_threads(std::size_t bytes, int threads) noexcept {
 std::size_t item_bytes(std::size_t bytes, int threads) noexcept {
   const std::size_t share = bytes / (8 * static_cast<std::size_t>(threads));
   return std::clamp(share / kLeastItemBytes * kLeastItemBytes, kLeastItemBytes, kMostItemBytes);
+}
+
+// The same as run_in_parallel, for items that only touch memory.
+template <class Body>
+void touch_in_parallel(std::size_t items, int threads, const Body& body) noexcept {
+  run_in_parallel(items, threads, [&](std::size_t item) noexcept { os::BusGuard::touch([&] { body(item); }); });
 }
 
 // A plan with its kernels, split into items that may run concurrently.
@@ -77,7 +84,7 @@ class HostWork {
     const std::int64_t pieces = (plan_.row.size + length - 1) / length;
     const std::int64_t rows = pieces > 1 ? 1 : std::max<std::int64_t>(most / length, 1);
     const std::int64_t groups = (plan_.planes + rows - 1) / rows;
-    run_in_parallel(static_cast<std::size_t>(groups * pieces), threads, [&](std::size_t item) noexcept {
+    touch_in_parallel(static_cast<std::size_t>(groups * pieces), threads, [&](std::size_t item) noexcept {
       const FloatMode mode;
       const std::int64_t first = static_cast<std::int64_t>(item) / pieces * rows;
       const std::int64_t begin = static_cast<std::int64_t>(item) % pieces * length;
@@ -96,7 +103,7 @@ class HostWork {
     const std::size_t per_plane = tiles.per_plane();
     const std::size_t total = per_plane * static_cast<std::size_t>(plan_.planes);
     const std::size_t together = std::max<std::size_t>(item_elements(threads) / tiles.panel_elements(), 1);
-    run_in_parallel((total + together - 1) / together, threads, [&](std::size_t item) noexcept {
+    touch_in_parallel((total + together - 1) / together, threads, [&](std::size_t item) noexcept {
       const FloatMode mode;
       const std::size_t end = std::min((item + 1) * together, total);
       PlaneWalk walk(plan_, static_cast<std::int64_t>(item * together / per_plane));
@@ -142,7 +149,7 @@ void run_many(std::span<const One> all, int threads, const Large& run_large, con
   if (small == 0) return;
   threads = useful_threads(small_bytes, threads);
   const std::size_t together = std::max<std::size_t>(item_bytes(small_bytes, threads) / std::max<std::size_t>(small_bytes / small, 1), 1);
-  run_in_parallel((all.size() + together - 1) / together, threads, [&](std::size_t item) noexcept {
+  touch_in_parallel((all.size() + together - 1) / together, threads, [&](std::size_t item) noexcept {
     const std::size_t last = std::min((item + 1) * together, all.size());
     for (std::size_t i = item * together; i < last; ++i) {
       if (bytes_moved(all[i]) <= kMostItemBytes) run_small(all[i], i + 1 < last ? &all[i + 1] : nullptr);
@@ -188,7 +195,7 @@ void copy_on_host(std::span<const HostRun> runs, int threads, const Kernels& ker
   };
   const auto in_pieces = [&](const HostRun& run) {
     const std::size_t piece = item_bytes(bytes_moved(run), threads) / 2;
-    run_in_parallel((run.bytes + piece - 1) / piece, threads, [&](std::size_t i) noexcept {
+    touch_in_parallel((run.bytes + piece - 1) / piece, threads, [&](std::size_t i) noexcept {
       copy(run.source + i * piece, run.target + i * piece, std::min(piece, run.bytes - i * piece));
     });
   };
@@ -214,7 +221,7 @@ void fill_on_host(std::span<const std::int64_t> shape, const HostSide& target, c
     std::byte* const first = target.data + plan.target_offset * static_cast<std::ptrdiff_t>(size);
     threads = useful_threads(bytes, threads);
     const std::size_t piece = item_bytes(bytes, threads);
-    return run_in_parallel((bytes + piece - 1) / piece, threads, [&](std::size_t item) noexcept {
+    return touch_in_parallel((bytes + piece - 1) / piece, threads, [&](std::size_t item) noexcept {
       std::memset(first + item * piece, static_cast<int>(value[0]), std::min(piece, bytes - item * piece));
     });
   }

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "berth/base/error.h"
 #include "os/lock/mutex.h"
+#include "os/memory/bus_guard.h"
 #include "os/process/fork.h"
 #include "os/system.h"
 
@@ -32,6 +33,7 @@ struct Job {
                                      // ordering
   int helpers = 0;                   // workers running it; guarded by the crew's mutex
   Job* after = nullptr;              // the list; guarded by the crew's mutex
+  os::BusGuard* const guard = os::BusGuard::current();
 
   bool has_items() const noexcept { return next.load(std::memory_order_relaxed) < items; }
   void work() noexcept {
@@ -101,7 +103,10 @@ class Crew {
     const FloatMode mode;  // a thread inherits the mode of the thread that started it
     for (;;) {
       Job* const job = take();
-      job->work();
+      {
+        const os::BusGuard::OnThread under(job->guard);
+        job->work();
+      }
       bool last = false;
       {
         const os::Lock lock(mutex_);

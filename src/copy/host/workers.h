@@ -8,6 +8,7 @@
 
 // The thread pool for large copies. Work is a number of items that may run in any order and concurrently; the
 // caller takes items too, and returns when all are done. Any thread may call; all callers use the same workers.
+// The items run under the caller's bus guard, but do not touch memory under it by themselves (os/memory/bus_guard.h).
 // Workers are started when first needed, sleep between jobs, and are never joined at exit; a forked child
 // starts its own.
 namespace berth::internal::copy {

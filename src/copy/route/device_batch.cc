@@ -9,6 +9,7 @@
 #include "berth/device/backend.h"
 #include "copy/route/pipeline.h"
 #include "copy/route/route_stage.h"
+#include "os/memory/bus_guard.h"
 
 namespace berth::internal::copy {
 
@@ -60,7 +61,7 @@ class PackRoom final : public PipelineRoom {
     std::byte* at = staging_.data();
     for (const Transfer& transfer : pack_) {
       if (from_host(transfer)) {
-        std::memcpy(at, transfer.source, transfer.bytes);
+        os::BusGuard::touch([&] { std::memcpy(at, transfer.source, transfer.bytes); });
         moves_.push_back({transfer.target, transfer.target_device, at, between, transfer.bytes});
       } else {
         moves_.push_back({at, between, transfer.source, transfer.source_device, transfer.bytes});
@@ -72,7 +73,8 @@ class PackRoom final : public PipelineRoom {
 
   void finish() override {
     for (std::size_t i = 0; i < pack_.size(); ++i) {
-      if (!from_host(pack_[i])) std::memcpy(pack_[i].target, moves_[i].target, pack_[i].bytes);
+      if (from_host(pack_[i])) continue;
+      os::BusGuard::touch([&] { std::memcpy(pack_[i].target, moves_[i].target, pack_[i].bytes); });
     }
   }
 
@@ -107,7 +109,8 @@ BatchWay batch_way(const ValidatedPair& pair) noexcept {
   const Abilities& to = abilities(*pair.target);
   const bool between_devices = !from.host_access && !to.host_access && pair.source != pair.target;
   if (pair.kind != PairKind::other || between_devices || pair.run_bytes == 0) return BatchWay::alone;
-  const bool other_memory = (from.host_access && !from.pinned && to.wants_pinned) || (to.host_access && !to.pinned && from.wants_pinned);
+  const bool other_memory = pair.source_mapped || pair.target_mapped || (from.host_access && !from.pinned && to.wants_pinned) ||
+                            (to.host_access && !to.pinned && from.wants_pinned);
   if (!other_memory) return BatchWay::direct;
   const bool can_pack = abilities(runner(pair)).streams && pair.run_bytes <= kPackBytes;
   return can_pack ? BatchWay::packed : BatchWay::alone;

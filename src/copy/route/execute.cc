@@ -8,9 +8,11 @@
 #include "berth/device/backend.h"
 #include "berth/device/element_copy.h"
 #include "copy/host/host_copy.h"
+#include "copy/mapped_bytes.h"
 #include "copy/route/planner.h"
 #include "copy/route/route_stage.h"
 #include "copy/route/staged.h"
+#include "os/memory/bus_guard.h"
 
 namespace berth::internal::copy {
 
@@ -48,20 +50,18 @@ void run_route(const Route& route, const SpanRef& source, const SpanRef& target,
   });
 }
 
-void run_pair(const SpanRef& source, const SpanRef& target, const ValidatedPair& pair) {
-  if (pair.kind == PairKind::nothing) return;
-  if (pair.on_host && pair.run_bytes != 0 && pair.run_bytes <= kInline) {
-    std::memmove(target.data, source.data, pair.run_bytes);
-    return;
-  }
+namespace {
+
+void run_copy(const SpanRef& source, const SpanRef& target, const ValidatedPair& pair) {
+  if (pair.on_host && pair.run_bytes != 0 && pair.run_bytes <= kInline)
+    return os::BusGuard::touch([&] { std::memmove(target.data, source.data, pair.run_bytes); });
   if (pair.kind != PairKind::host) return run_route(plan_checked(source, target, pair), source, target, pair);
   copy_on_host(target.shape->span(), {static_cast<std::byte*>(source.data), source.dtype, source.strides->span()},
                {static_cast<std::byte*>(target.data), target.dtype, target.strides->span()}, copy_threads());
 }
 
-void run_fill(const SpanRef& target, Backend& backend, const std::array<std::byte, 16>& element) {
+void fill_span(const SpanRef& target, Backend& backend, const std::array<std::byte, 16>& element) {
   const std::size_t size = size_bytes(target.dtype);
-  if (target.shape->num_elements() == 0) return;
   if (backend.properties().abilities.host_access) {
     // Two threads must not write the same element, even with the same value: that is a data race.
     const bool apart = is_contiguous(*target.shape, *target.strides) || !overlaps_itself(*target.shape, *target.strides);
@@ -76,6 +76,23 @@ void run_fill(const SpanRef& target, Backend& backend, const std::array<std::byt
                               std::span(element).first(size), {}),
                  target.device, "filling");
   });
+}
+
+}  // namespace
+
+void run_pair(const SpanRef& source, const SpanRef& target, const ValidatedPair& pair) {
+  if (pair.kind == PairKind::nothing) return;
+  MappedTouches mapped;
+  if (pair.source_mapped) mapped.add(source);
+  if (pair.target_mapped) mapped.add(target);
+  mapped.run([&] { run_copy(source, target, pair); });
+}
+
+void run_fill(const SpanRef& target, Backend& backend, const std::array<std::byte, 16>& element) {
+  if (target.shape->num_elements() == 0) return;
+  MappedTouches mapped;
+  mapped.add(target);
+  mapped.run([&] { fill_span(target, backend, element); });
 }
 
 }  // namespace berth::internal::copy

@@ -143,7 +143,7 @@ class Planner {
 
   // Whether a side needs its own step even without a conversion.
   bool is_busy(const Side& side, const Side& other) const noexcept {
-    if (side.host()) return !side.dense || (other.end.abilities.wants_pinned && !side.end.abilities.pinned);
+    if (side.host()) return side.end.mapped || !side.dense || (other.end.abilities.wants_pinned && !side.end.abilities.pinned);
     return side.kernels() && !side.dense;
   }
 

@@ -52,15 +52,15 @@ Route plan_route(const StridedSpan& source, const StridedSpan& target) {
 }
 
 Route internal::copy::plan_checked(const SpanRef& source, const SpanRef& target, const ValidatedPair& pair) {
-  const auto end = [](const SpanRef& span, const Backend& backend) {
-    return RouteEnd{span.device, span.dtype, *span.shape, *span.strides, backend.properties().abilities};
+  const auto end = [](const SpanRef& span, const Backend& backend, bool mapped) {
+    return RouteEnd{span.device, span.dtype, *span.shape, *span.strides, backend.properties().abilities, mapped};
   };
   if (pair.kind == PairKind::nothing) return {};
   RouteSettings settings;
   settings.overlap = pair.kind == PairKind::overlapping;
   settings.source_reaches = pair.source->reaches(target.device);
   settings.target_reaches = pair.target->reaches(source.device);
-  return plan_steps(end(source, *pair.source), end(target, *pair.target), settings);
+  return plan_steps(end(source, *pair.source, pair.source_mapped), end(target, *pair.target, pair.target_mapped), settings);
 }
 
 std::string_view to_string(StepKind kind) noexcept {

@@ -7,6 +7,7 @@
 #include "berth/device/element_copy.h"
 #include "berth/memory/default_allocator.h"
 #include "copy/host/host_copy.h"
+#include "os/memory/bus_guard.h"
 
 namespace berth::internal::copy {
 
@@ -123,8 +124,7 @@ Backend& RouteStage::runner(const RouteStep& step) const noexcept { return step.
 
 void RouteStage::run_on_host(std::span<const std::int64_t> shape, const End& from, const End& to, int threads) const {
   if (route_.overlap && route_.steps.size() == 1) {  // one run on both sides, and they overlap
-    std::memmove(to.data, from.data, route_.num_elements * size_bytes(to.dtype));
-    return;
+    return os::BusGuard::touch([&] { std::memmove(to.data, from.data, route_.num_elements * size_bytes(to.dtype)); });
   }
   copy_on_host(shape, from.host_side(shape.size()), to.host_side(shape.size()), threads);
 }

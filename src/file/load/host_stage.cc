@@ -6,6 +6,7 @@
 #include "berth/base/checked.h"
 #include "copy/host/host_copy.h"
 #include "file/load/load_errors.h"
+#include "os/memory/bus_guard.h"
 
 namespace berth::internal::file::load {
 
@@ -63,7 +64,11 @@ bool HostStage::convert_in_place(Cursor& at) {
   const std::size_t bytes = take_slices(behind, at.piece.bytes);
   const std::byte* const source = bytes < job_.least_in_place ? nullptr : file.still->touch(at.offset, bytes);
   if (source == nullptr) return false;  // reading reports what is wrong
+  // A lease ends when its time does, and a process that was stopped meanwhile reads on.
+  const os::TouchedRange touched{source, bytes};
+  const os::BusGuard guard({&touched, 1});
   place_slices(at, source);
+  if (guard.lost_at() != nullptr) return false;
   file.still->drop_pages(at.offset, bytes);
   at.part = behind.part;
   at.first = behind.first;

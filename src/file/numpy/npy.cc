@@ -25,18 +25,26 @@ std::string read_front(const OpenFile& file, std::uint64_t offset, std::uint64_t
   return front;
 }
 
-NpyArray::NpyArray(const Storage& array, std::string_view name)
-    : fortran_order_(!array.is_contiguous() && turned(array).is_contiguous()), bytes_(fortran_order_ ? turned(array) : array) {
-  std::optional<std::string> header = npy_header(array.dtype(), array.shape(), fortran_order_);
-  if (!header) {
-    throw ArgumentError(
-        ErrorCode::unsupported_dtype,
-        {text::join("writing ", name.empty() ? std::string("an array") : text::quoted(name), " of ", to_string(array.dtype())),
-         "NumPy has no such dtype", "convert it with to(), or write safetensors"},
-        {{"dtype", to_string(array.dtype())}});
-  }
-  header_ = std::move(*header);
+namespace {
+
+bool is_in_fortran_order(const Storage& array) { return !array.is_contiguous() && turned(array).is_contiguous(); }
+
+std::string header_of(const Storage& array, std::string_view name) {
+  const std::optional<std::string> header = npy_header(array.dtype(), array.shape(), is_in_fortran_order(array));
+  if (header) return *header;
+  throw ArgumentError(
+      ErrorCode::unsupported_dtype,
+      {text::join("writing ", name.empty() ? std::string("an array") : text::quoted(name), " of ", to_string(array.dtype())),
+       "NumPy has no such dtype", "convert it with to(), or write safetensors"},
+      {{"dtype", to_string(array.dtype())}});
 }
+
+}  // namespace
+
+std::uint64_t npy_bytes(const Storage& array, std::string_view name) { return header_of(array, name).size() + array.size_bytes(); }
+
+NpyArray::NpyArray(const Storage& array, std::string_view name)
+    : header_(header_of(array, name)), bytes_(is_in_fortran_order(array) ? turned(array) : array) {}
 
 }  // namespace internal::file
 
@@ -69,7 +77,7 @@ void save_npy(const std::string& path, const Storage& array) {
   const NpyArray parts(array, {});
   OutputFile file(path, parts.size_bytes());
   file.write(0, std::string_view(parts.header()));
-  file.write(parts.header().size(), parts.elements());
+  parts.elements().write_to(file, parts.header().size());
   file.commit();
 }
 

@@ -75,6 +75,13 @@ void require_array_names(std::span<const NamedTensor> arrays) {
   }
 }
 
+// Of the whole file. Its layout does not depend on the checksums.
+std::uint64_t archive_bytes(std::span<const NamedTensor> arrays) {
+  ZipLayout layout;
+  for (const NamedTensor& one : arrays) layout.add(one.name + std::string(kEnding), npy_bytes(one.storage, one.name), 0, kAlignment);
+  return layout.directory_offset() + layout.directory().size();
+}
+
 }  // namespace
 
 struct NpzFile::State {
@@ -136,15 +143,15 @@ NpzFile open_npz(const std::string& path) { return NpzInside::open(path); }
 
 void save_npz(const std::string& path, std::span<const NamedTensor> arrays) {
   require_array_names(arrays);
-  OutputFile file(path, 0);
+  OutputFile file(path, archive_bytes(arrays));
   ZipLayout layout;
   for (const NamedTensor& one : arrays) {
     const NpyArray parts(one.storage, one.name);
-    const std::uint32_t sum = crc32(parts.elements(), crc32(std::as_bytes(std::span(parts.header()))));
+    const std::uint32_t sum = parts.elements().crc32(crc32(std::as_bytes(std::span(parts.header()))));
     const std::uint64_t begin = layout.add(one.name + std::string(kEnding), parts.size_bytes(), sum, kAlignment);
     file.write(layout.local_offset(), layout.local_header());
     file.write(begin, std::string_view(parts.header()));
-    file.write(begin + parts.header().size(), parts.elements());
+    parts.elements().write_to(file, begin + parts.header().size());
   }
   file.write(layout.directory_offset(), layout.directory());
   file.commit();

@@ -189,7 +189,7 @@ void SafetensorsWriter::write(std::string_view name, const Storage& tensor) {
            foreign ? "give its bytes as u8" : "announce what is written", name);
   }
   const HostBytes bytes(tensor);
-  state_->file.write(state_->header.size() + range.begin, bytes.span());
+  bytes.write_to(state_->file, state_->header.size() + range.begin);
   range.written = true;
 }
 

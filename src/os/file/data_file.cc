@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -59,6 +60,7 @@ Result<Descriptor> open_data(const char* path, OpenFor use) noexcept {
   if (!file) return file_failure(use == OpenFor::create ? "the file cannot be created" : "the file cannot be opened");
   struct stat found;
   if (must_fail("fstat") || fstat(file.number(), &found) != 0) return file_failure("the file's status cannot be read");
+  if (S_ISDIR(found.st_mode)) return Failure{ErrorCode::unsupported, EISDIR, "it is a folder, and not a file"};
   if (!S_ISREG(found.st_mode)) return Failure{ErrorCode::unsupported, 0, "it is not a regular file"};
   if (use == OpenFor::create && insist("ftruncate", [&] { return ftruncate(file.number(), 0); }) != 0)
     return file_failure("the file cannot be truncated");
@@ -105,14 +107,22 @@ Status write_at(int descriptor, std::uint64_t offset, const void* source, std::s
   return {};
 }
 
+std::optional<std::uint64_t> free_bytes(int descriptor) noexcept {
+  struct statvfs disk;
+  if (must_fail("fstatvfs") || fstatvfs(descriptor, &disk) != 0 || disk.f_blocks == 0) return std::nullopt;
+  const std::uint64_t blocks = geteuid() == 0 ? disk.f_bfree : disk.f_bavail;  // some are reserved for root
+  return try_multiply<std::uint64_t>(blocks, disk.f_frsize);
+}
+
 Status set_data_size(int descriptor, std::uint64_t bytes) noexcept {
   if (const Status sized = set_file_size(descriptor, bytes); !sized) return sized;
   for (std::uint64_t done = 0; done < bytes;) {
     const std::uint64_t piece = std::min<std::uint64_t>(bytes - done, kPiece);
     const auto call = [&] { return fallocate(descriptor, 0, static_cast<off_t>(done), static_cast<off_t>(piece)); };
     if (insist("fallocate", call) != 0) {
-      if (errno == EOPNOTSUPP || errno == EINVAL) break;  // a file system without preallocation
-      const Failure full = file_failure("the disk has no room for the file");
+      // A file system without preallocation, or a sandbox without the call: writing finds out.
+      if (errno == EOPNOTSUPP || errno == EINVAL || errno == ENOSYS || errno == EPERM) break;
+      const Failure full = file_failure("the disk's space cannot be reserved");
       (void)set_file_size(descriptor, 0).ok();  // frees what was allocated
       return full;
     }
@@ -125,6 +135,8 @@ Result<void*> map_data(int descriptor, std::uint64_t offset, std::size_t bytes, 
   const int rights = mapping == Mapping::read ? PROT_READ : PROT_READ | PROT_WRITE;
   const int kind = mapping == Mapping::private_write ? MAP_PRIVATE | MAP_NORESERVE : MAP_SHARED;
   void* const data = must_fail("mmap") ? MAP_FAILED : mmap(nullptr, bytes, rights, kind, descriptor, static_cast<off_t>(offset));
+  if (data == MAP_FAILED && errno == ENOMEM)
+    return Failure{ErrorCode::out_of_memory, ENOMEM, "the process's address space, or its number of mappings, does not allow it"};
   if (data == MAP_FAILED) return file_failure("the file cannot be mapped");
   return data;
 }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "berth/base/result.h"
 #include "os/file/descriptor.h"
@@ -34,6 +35,8 @@ Result<FileStamp> stamp_of_path(const char* path) noexcept;  // follows links
 // gives a short count and not a signal.
 Result<std::size_t> read_at(int descriptor, std::uint64_t offset, void* target, std::size_t bytes) noexcept;
 Status write_at(int descriptor, std::uint64_t offset, const void* source, std::size_t bytes) noexcept;
+// The bytes that this user can still write to the file's disk; nothing where its file system does not say.
+std::optional<std::uint64_t> free_bytes(int descriptor) noexcept;
 // Sets the size of the file, and preallocates disk space where the file system supports it.
 Status set_data_size(int descriptor, std::uint64_t bytes) noexcept;
 
