@@ -22,6 +22,7 @@ namespace {
 
 constexpr std::size_t kMostInput = 4_GiB;  // a small file can decompress to any size
 constexpr std::size_t kPiece = 1_MiB;
+constexpr const char* kSmaller = "give one of at most 4 GiB, such as a trace of fewer events (BERTH_TRACE_LIMIT)";
 constexpr std::chrono::seconds kPatience{5};  // with a FIFO that has no writer
 
 [[noreturn]] void refuse_file(const std::string& path, std::string why, std::string help) {
@@ -64,7 +65,7 @@ class Gunzip {
  private:
   void member() {
     for (int done = Z_OK; done != Z_STREAM_END;) {
-      if (size_ > kMostInput) refuse_file(path_, "it holds more than 4 GiB", "split it");
+      if (size_ > kMostInput) refuse_file(path_, "it holds more than 4 GiB", kSmaller);
       bytes_.resize(size_ + kPiece);
       const std::size_t in = std::min(from_.size() - read_, kPiece);
       // zlib does not write to its input, though it does not say so.
@@ -95,7 +96,7 @@ class Gunzip {
 
 std::string read_input(const std::string& path) {
   Result<std::string> bytes = os::read_whole(path.c_str(), kMostInput, kPatience);
-  if (!bytes && bytes.failure().os_error == EFBIG) refuse_file(path, "it holds more than 4 GiB", "split it");
+  if (!bytes && bytes.failure().os_error == EFBIG) refuse_file(path, "it holds more than 4 GiB", kSmaller);
   if (!bytes) refuse_to_read(path, bytes.failure());
   return is_gzip(*bytes) ? Gunzip(path, *bytes).run() : std::move(*bytes);
 }

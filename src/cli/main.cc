@@ -138,6 +138,16 @@ ColourMode colour_mode(const std::string& name) {
   return name == "never" ? ColourMode::never : ColourMode::automatic;
 }
 
+// "berth plan": the commands that were parsed, whose --help lists what they take.
+std::string parsed_so_far(const CLI::App& app) {
+  std::string words = app.get_name();
+  for (const CLI::App* at = &app; !at->get_subcommands().empty();) {
+    at = at->get_subcommands().front();
+    words += " " + at->get_name();
+  }
+  return words;
+}
+
 std::optional<Exit> CommandLine::parse(int argc, char** argv) {
   try {
     app_.parse(argc, argv);
@@ -153,7 +163,7 @@ std::optional<Exit> CommandLine::parse(int argc, char** argv) {
     const bool no_command = error.get_name() == "RequiredError" && !unknown.empty() && !unknown.front().starts_with('-');
     print_error(no_command ? berth::internal::text::join("there is no command ", berth::internal::text::quoted(unknown.front()))
                            : berth::internal::text::printable(error.what()),
-                "berth --help lists the commands and their options");
+                parsed_so_far(app_) + " --help says what it takes");
     return Exit::usage;
   }
   choose_colour(colour_mode(colour_));

@@ -41,7 +41,7 @@ std::string text_of(const Failure& failure) {
 }  // namespace
 
 void throw_file_failure(const Failure& failure, std::string_view asked, std::string_view path, std::vector<Fact> facts) {
-  std::string help = "check what was asked for";
+  std::string help = "check the path, and the file system that it is on";
   for (const Advice& advice : kAdvice) {
     if (advice.code == failure.code && (advice.os_error == 0 || advice.os_error == failure.os_error)) help = advice.help;
   }

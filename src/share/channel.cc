@@ -20,9 +20,13 @@ using namespace internal::share;
 
 namespace {
 
+constexpr Advice kOfSockets[] = {
+    {ErrorCode::unsupported, "pass a socket of AF_UNIX and SOCK_SEQPACKET, or let Channel::make_pair make both ends"},
+};
+
 // The peer of the socket. Throws unless it is a process of this user.
 os::Peer checked_peer(const os::Descriptor& socket, const char* asked) {
-  const os::Peer peer = value_or_throw(os::peer_of(socket.number()), asked);
+  const os::Peer peer = value_or_throw(os::peer_of(socket.number()), asked, kOfSockets);
   if (peer.user != os::user_id()) {
     throw_share_failure({ErrorCode::permission_denied, 0, "a process of another user is at the other end"}, asked,
                         {{"user", peer.user}, {"process", peer.process}});
@@ -93,7 +97,8 @@ void Channel::send(const Ticket& ticket, std::uint64_t tag, std::chrono::millise
   const TicketContent content = value_or_throw(read_ticket(ticket.bytes()), "sending a ticket");
   const std::shared_ptr<Segment> segment = Segment::find(content.segment);
   if (segment == nullptr)
-    throw_share_failure({ErrorCode::not_found, 0, "this process has no descriptor of the segment that it names"}, "sending a ticket");
+    throw_share_failure({ErrorCode::not_found, 0, "this process has no descriptor of the segment that it names"}, "sending a ticket", {},
+                        "send it from the process that exported it, or from one that holds a storage of its segment");
   state.send(content, segment, nullptr, tag, deadline_ns);
 }
 

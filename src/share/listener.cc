@@ -33,6 +33,11 @@ namespace {
 constexpr const char* kUnnamed = ".listen";
 constexpr std::string_view kPrefix = ".listen-";
 
+constexpr Advice kOfListeners[] = {
+    {ErrorCode::not_found, "start the process whose Listener has that name first"},
+    {ErrorCode::already_exists, "choose another name, or reach the process that listens there with Channel::connect"},
+};
+
 std::string file_name(std::string_view name) { return text::join(kPrefix, name); }
 
 // The folder, with its gate locked. In a forked child it is closed, so that the gate does not stay locked with it.
@@ -191,7 +196,7 @@ Listener::Listener(std::string_view name) : state_(std::make_unique<State>()) {
   const Status opened = state_->open();
   if (opened) return;
   state_->folder.remove_if_empty();
-  throw_name_failure(opened.failure(), "listening for channels under", name);
+  throw_name_failure(opened.failure(), "listening for channels under", name, {}, advice_for(opened.failure().code, kOfListeners));
 }
 Listener::Listener(Listener&& other) noexcept = default;
 Listener& Listener::operator=(Listener&& other) noexcept = default;
@@ -210,7 +215,7 @@ int Listener::descriptor() const noexcept { return state_ == nullptr ? -1 : stat
 Channel Channel::connect(std::string_view name, std::chrono::milliseconds patience) {
   require_name(name, "connecting to a channel");
   Result<os::Descriptor> made = connect_under(NamesFolder(), file_name(name), os::deadline_after(patience));
-  if (!made) throw_name_failure(made.failure(), "connecting to", name);
+  if (!made) throw_name_failure(made.failure(), "connecting to", name, {}, advice_for(made.failure().code, kOfListeners));
   return adopt(made->take());
 }
 

@@ -51,13 +51,13 @@ void NamesFolder::remove_if_empty() const noexcept {
   if (!was_given_) os::remove_empty_folder(path_.c_str());
 }
 
-void throw_name_failure(const Failure& failure, const char* asked, std::string_view name, std::vector<Fact> facts) {
+void throw_name_failure(const Failure& failure, const char* asked, std::string_view name, std::vector<Fact> facts, std::string help) {
   facts.insert(facts.begin(), {"name", text::printable(name)});
   const std::string whole = text::join(std::string_view(asked), ' ', text::quoted(name));
   const NamesFolder folder;
   const Result<os::Descriptor> opened = folder.open(false);
   if (opened || opened.failure().code != failure.code || failure.code != ErrorCode::untrusted)
-    throw_share_failure(failure, whole, std::move(facts));
+    throw_share_failure(failure, whole, std::move(facts), std::move(help));
   facts.emplace_back("folder", text::printable(folder.path()));
   throw_share_failure(
       failure, whole, std::move(facts),

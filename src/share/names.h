@@ -43,7 +43,8 @@ class NamesFolder {
 constexpr std::chrono::milliseconds kGatePatience{1000};  // for a process that was stopped while it has the gate
 constexpr int kNameTries = 16;                            // a name, or the folder, may be removed and made meanwhile
 
-// Throws a failure with names: with other advice when the folder itself is the cause.
-[[noreturn]] void throw_name_failure(const Failure& failure, const char* asked, std::string_view name, std::vector<Fact> facts = {});
+// Throws a failure with names: with other advice than `help` when the folder itself is the cause.
+[[noreturn]] void throw_name_failure(const Failure& failure, const char* asked, std::string_view name, std::vector<Fact> facts = {},
+                                     std::string help = {});
 
 }  // namespace berth::internal::share

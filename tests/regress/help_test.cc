@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -41,12 +42,47 @@ TEST(RegressHelp, AForkedChildSharesACopyOfWhatItsParentShared) {
 TEST(RegressHelp, ANamedStorageIsOpenedByItsNameOrItsCopyIsShared) {
   const std::string name = "berth-help-" + std::to_string(getpid());
   const Storage named = create_shared(name, {4}, DType::f32);
-  EXPECT_EQ(help_of([&] { (void)export_ticket(named); }), "copy it with to(\"cpu\") and share the copy");
-  const Storage copy = named.to("cpu");
-  share(copy);
-  EXPECT_FALSE(export_ticket(copy).bytes().empty());
+  EXPECT_EQ(help_of([&] { (void)export_ticket(named); }),
+            "share a clone() of it, or of a storage on another device a copy made with to(\"cpu\")");
+  for (const Storage& copy : {named.clone(), named.to("cpu")}) {
+    share(copy);
+    EXPECT_FALSE(export_ticket(copy).bytes().empty());
+  }
   EXPECT_EQ(open_shared(name).num_elements(), 4U);
   unlink_shared(name);
+}
+
+TEST(RegressHelp, AForkedChildMakesStreamsAndDevicesOfItsOwn) {
+  const Device device = make_sim({});
+  const Storage on_device = zeros({4}, DType::f32, device);
+  const Stream stream = make_stream("cpu");
+  EXPECT_TRUE(in_child([&] {
+    if (help_of([&] { stream.enqueue([] {}); }) != "make streams in the process that uses them") return false;
+    make_stream("cpu").enqueue([] {});
+    if (help_of([&] { (void)on_device.to("cpu"); }) != "use the device in the process that opened it, or open it after the fork")
+      return false;
+    return help_of([] { (void)zeros({4}, DType::f32, make_sim({})).to("cpu"); }) == "no error";
+  }));
+  EXPECT_EQ(on_device.to("cpu").item<float>({0}), 0) << "in the process that opened it";
+}
+
+class NothingThere : public BackendFactory {
+ public:
+  int count() override { return 0; }
+  std::string unavailable_reason() override { return "it is made up"; }
+  std::unique_ptr<Backend> make(Device) override { return nullptr; }
+};
+
+TEST(RegressHelp, AKindOfDeviceIsRegisteredOnce) {
+  EXPECT_TRUE(in_child([] {
+    for (int i = 0; i < 100'000; ++i) {
+      const std::string help = help_of([&] { register_backend("again" + std::to_string(i), std::make_unique<NothingThere>()); });
+      if (help != "no error") return help == "register each kind once";
+    }
+    return false;
+  }));
+  register_backend("once", std::make_unique<NothingThere>());
+  EXPECT_EQ(help_of([] { (void)backend("once:0"); }), "berth doctor shows what this machine has");
 }
 
 // It said that the limit refused, which was not reached, and that a device with more memory would help.

@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <functional>
 #include <initializer_list>
 #include <optional>
 #include <string_view>
@@ -62,5 +63,32 @@ class FailingCall {
   inline static std::atomic<int> g_error{0};
   inline static std::atomic<bool> g_hit{false};
 };
+
+// Refuses every call of one name, after some that it lets through.
+class RefusedCall {
+ public:
+  RefusedCall(const char* call, int error, int let_through = 0) : injected_((set(call, error, let_through), refuse)) {}
+
+ private:
+  static void set(const char* call, int error, int let_through) {
+    g_call = call;
+    g_error = error;
+    g_let_through = let_through;
+  }
+  static int refuse(std::string_view name) noexcept { return name == g_call && g_let_through.fetch_sub(1) <= 0 ? g_error : 0; }
+
+  const Injected injected_;
+  inline static std::string_view g_call;
+  inline static int g_error = 0;
+  inline static std::atomic<int> g_let_through{0};
+};
+
+// An attempt while a call is refused.
+inline std::function<void()> refused(const char* call, int error, const std::function<void()>& attempt) {
+  return [=] {
+    const RefusedCall no(call, error);
+    attempt();
+  };
+}
 
 }  // namespace berth::testing

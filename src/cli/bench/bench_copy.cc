@@ -37,8 +37,9 @@ std::vector<BenchCase> chosen(std::vector<BenchCase> cases, const std::vector<st
 [[noreturn]] void refuse_choice(const BenchCopyCommand& command) {
   throw ArgumentError(ErrorCode::invalid_argument,
                       {"--only " + text::printable(command.only.front()), "no copy has a name with that prefix",
-                       command.full ? "berth bench copy --quick --full --json prints all names"
-                                    : "berth bench copy --quick prints the names; --full has more"});
+                       !command.device.empty() ? text::join("berth bench copy --quick --device ", command.device, " prints the names")
+                       : command.full          ? "berth bench copy --quick --full --json prints all names"
+                                               : "berth bench copy --quick prints the names; --full has more"});
 }
 
 [[noreturn]] void refuse_device(Device device) {

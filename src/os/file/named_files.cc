@@ -32,6 +32,7 @@ Failure name_failure(const char* why) noexcept {
     case ENODEV: return {ErrorCode::untrusted, errno, "it is a link, a pipe or a device, and not a file"};
     case ENOSPC:
     case EDQUOT:
+    case EFBIG:
     case ENOMEM: return {ErrorCode::out_of_memory, errno, why};
     case EMFILE:
     case ENFILE: return {ErrorCode::too_many_descriptors, errno, why};
