@@ -42,6 +42,7 @@ struct PlanCommand {
   bool no_inplace = false;
   int parallel = 1;
   std::optional<double> time_limit = {};  // seconds
+  std::string max_memory;                 // of reading; human-readable
   std::uint64_t seed = 0;
   int threads = 1;
   std::string capacity;  // human-readable, such as "64KiB"
@@ -65,6 +66,7 @@ Exit run_plan(const PlanCommand& command);
 
 struct VerifyCommand {
   std::string path;
+  std::string max_memory;
   bool json = false;
 };
 Exit run_verify(const VerifyCommand& command);

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "berth/base/error.h"
 #include "berth/base/units.h"
+#include "cli/budget.h"
 #include "os/file/new_file.h"
 #include "os/file/read_file.h"
 
@@ -20,7 +21,9 @@ namespace berth::internal::cli {
 
 namespace {
 
-constexpr std::size_t kMostInput = 4_GiB;  // a small file can decompress to any size
+constexpr std::size_t kMostInput = 4_GiB;    // on disk
+constexpr std::size_t kTimes = 40;           // more than the formats need that people have …
+constexpr std::size_t kLeastRoom = 256_MiB;  // … except for small files
 constexpr std::size_t kPiece = 1_MiB;
 constexpr const char* kSmaller = "give one of at most 4 GiB, such as a trace of fewer events (BERTH_TRACE_LIMIT)";
 constexpr std::chrono::seconds kPatience{5};  // with a FIFO that has no writer
@@ -40,12 +43,20 @@ constexpr std::chrono::seconds kPatience{5};  // with a FIFO that has no writer
                       {{"path", text::printable(path)}});
 }
 
+[[noreturn]] void refuse_room(const std::string& path, std::size_t room) {
+  throw FormatError(ErrorCode::limit_exceeded,
+                    {text::join("reading ", text::quoted(path)),
+                     text::join("decompressed, it takes more than ", text::bytes(room), " of memory, the limit for a file of its size"),
+                     "if you trust it, allow more: --max-memory 4GiB, for example"},
+                    {{"path", text::printable(path)}, {"limit", room}});
+}
+
 bool is_gzip(std::string_view bytes) noexcept { return bytes.starts_with("\x1f\x8b"); }
 
 // All members of a gzip file. As gzip does, it ignores what follows them.
 class Gunzip {
  public:
-  Gunzip(const std::string& path, std::string_view from) : path_(path), from_(from) {
+  Gunzip(const std::string& path, std::string_view from, std::size_t room) : path_(path), from_(from), room_(room) {
     constexpr int kGzip = 16;  // added to the size of the window
     if (inflateInit2(&state_, MAX_WBITS + kGzip) != Z_OK) throw std::bad_alloc();
   }
@@ -65,8 +76,7 @@ class Gunzip {
  private:
   void member() {
     for (int done = Z_OK; done != Z_STREAM_END;) {
-      if (size_ > kMostInput) refuse_file(path_, "it holds more than 4 GiB", kSmaller);
-      bytes_.resize(size_ + kPiece);
+      make_room();
       const std::size_t in = std::min(from_.size() - read_, kPiece);
       // zlib does not write to its input, though it does not say so.
       state_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(from_.data() + read_));
@@ -84,8 +94,19 @@ class Gunzip {
     }
   }
 
+  // For another piece. While they grow, the bytes are there twice, beside the compressed ones.
+  void make_room() {
+    if (bytes_.capacity() < size_ + kPiece) {
+      const std::size_t next = std::max(2 * bytes_.capacity(), 4 * kPiece);
+      if (next > room_ || next + bytes_.capacity() + from_.size() > room_) refuse_room(path_, room_);
+      bytes_.reserve(next);
+    }
+    bytes_.resize(size_ + kPiece);
+  }
+
   const std::string& path_;
   const std::string_view from_;
+  const std::size_t room_;
   std::size_t read_ = 0;
   std::string bytes_;
   std::size_t size_ = 0;
@@ -94,12 +115,17 @@ class Gunzip {
 
 }  // namespace
 
-std::string read_input(const std::string& path) {
+Input read_input(const std::string& path, std::size_t room_bytes) {
   Result<std::string> bytes = os::read_whole(path.c_str(), kMostInput, kPatience);
   if (!bytes && bytes.failure().os_error == EFBIG) refuse_file(path, "it holds more than 4 GiB", kSmaller);
   if (!bytes) refuse_to_read(path, bytes.failure());
-  return is_gzip(*bytes) ? Gunzip(path, *bytes).run() : std::move(*bytes);
+  const std::size_t room = room_bytes != 0 ? room_bytes : std::max(kLeastRoom, kTimes * bytes->size());
+  return {is_gzip(*bytes) ? Gunzip(path, *bytes, room).run() : std::move(*bytes), room};
 }
+
+std::string read_input_bytes(const std::string& path, std::size_t room_bytes) { return read_input(path, room_bytes).bytes; }
+
+std::size_t parse_room(const std::string& text) { return text.empty() ? 0 : parse_byte_count(text, "--max-memory"); }
 
 void write_output(const std::string& path, std::string_view bytes) {
   const Status done = os::write_file_or_device(path, bytes);

@@ -38,6 +38,8 @@ std::string names_and_uses(const Named& all) {
 
 }  // namespace
 
+constexpr const char* kMaxMemory = "Memory that reading the file may take (the larger of 40 times its size and 256MiB)";
+
 void add_plan_options(CLI::App& app, PlanCommand& command) {
   app.add_option("FILE", command.path,
                  "An ONNX model, lines of id,lower,upper,size (an offset column is ignored), graph text, or JSON; plain or gzip")
@@ -50,7 +52,9 @@ void add_plan_options(CLI::App& app, PlanCommand& command) {
   const CLI::Range branches(1, 1 << 16);
   app.add_option("--parallel", command.parallel, "How many branches may run at once (1: nodes run in order)")->check(branches);
   app.add_option("--colours", command.parallel, "The old name of --parallel")->check(branches)->group("");
-  app.add_option("--time-limit", command.time_limit, "Seconds after which the best so far is taken")->check(CLI::Range(0.0, 1e9));
+  app.add_option("--time-limit", command.time_limit, "Seconds from reading to writing, after which the best so far is taken")
+      ->check(CLI::Range(0.0, 1e9));
+  app.add_option("--max-memory", command.max_memory, kMaxMemory);
   app.add_option("--seed", command.seed, "Seed of the randomized searches (0)");
   app.add_option("--threads", command.threads, "How many threads search (1)")->check(CLI::Range(1, 256));
   app.add_option("--capacity", command.capacity, "Bytes that each arena may have; exits 1 when it does not fit");
@@ -75,6 +79,7 @@ void add_plan_options(CLI::App& app, PlanCommand& command) {
 
 void add_verify_options(CLI::App& app, VerifyCommand& command) {
   app.add_option("FILE", command.path, "The plan")->required();
+  app.add_option("--max-memory", command.max_memory, kMaxMemory);
   app.add_flag("--json", command.json, "Print JSON");
 }
 

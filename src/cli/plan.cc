@@ -14,6 +14,7 @@
 #include "cli/budget.h"
 #include "cli/commands.h"
 #include "cli/input.h"
+#include "cli/plan_time.h"
 #include "cli/table.h"
 #include "os/file/read_file.h"
 
@@ -67,8 +68,8 @@ bool is_onnx(const std::string& path, std::string_view bytes) {
   return path.ends_with(".onnx") || bytes.starts_with('\x08');  // the field tag of ir_version
 }
 
-PlanSource read_model(const PlanCommand& command, std::string_view bytes) {
-  OnnxOptions options{.bind = parse_bindings(command.bind), .allow_unknown = command.allow_unknown};
+PlanSource read_model(const PlanCommand& command, std::string_view bytes, const ReadLimits& limits) {
+  OnnxOptions options{.bind = parse_bindings(command.bind), .allow_unknown = command.allow_unknown, .limits = limits};
   options.external_size = [folder = folder_of(command.path)](const std::string& path) { return external_size(folder, path); };
   OnnxModel model = read_onnx(bytes, options, command.path);
   PlanSource source{std::move(model.graph)};
@@ -89,15 +90,16 @@ auto answer(Make make, IsOfTheFile is_of_the_file) {
   }
 }
 
-PlanSource read_bytes(const PlanCommand& command, std::string_view bytes) {
-  if (is_onnx(command.path, bytes)) return read_model(command, bytes);
+PlanSource read_bytes(const PlanCommand& command, std::string_view bytes, const ReadLimits& limits) {
+  if (is_onnx(command.path, bytes)) return read_model(command, bytes, limits);
   if (!command.bind.empty()) base::refuse("--bind", "only ONNX models have symbolic dimensions", "leave it out");
-  return {read_graph(bytes, command.path)};
+  return {read_graph(bytes, command.path, limits)};
 }
 
-PlanSource read_source(const PlanCommand& command) {
-  const std::string bytes = read_input(command.path);
-  return answer([&] { return read_bytes(command, bytes); },
+PlanSource read_source(const PlanCommand& command, const PlanTime& time) {
+  const Input input = read_input(command.path, parse_room(command.max_memory));
+  const ReadLimits limits{.memory_bytes = input.room_bytes, .time = time.for_reading()};
+  return answer([&] { return read_bytes(command, input.bytes, limits); },
                 [](ErrorCode code) {
                   return code != ErrorCode::invalid_argument && code != ErrorCode::binding_conflict && code != ErrorCode::unknown_shape;
                 });
@@ -113,7 +115,6 @@ PlanOptions make_options(const PlanCommand& command) {
   options.all_strategies = command.all;
   options.seed = command.seed;
   options.threads = command.threads;
-  if (command.time_limit) options.time_limit = std::chrono::duration<double>(*command.time_limit);
   if (!command.capacity.empty()) options.capacity_bytes = parse_byte_count(command.capacity, "--capacity");
   if (!command.align.empty()) options.alignment = parse_byte_count(command.align, "--align");
   if (!command.max_chunk.empty()) options.max_chunk_bytes = parse_byte_count(command.max_chunk, "--max-chunk");
@@ -296,16 +297,23 @@ Plan plan_source(Graph graph, const PlanOptions& options) {
 }  // namespace
 
 Exit run_plan(const PlanCommand& command) {
+  PlanTime time(command);
   PlanOptions options = make_options(command);
-  if (!command.budget.empty()) return run_budget(command, read_source(command).graph, std::move(options));
+  const auto read = [&] { return time.reading([&] { return read_source(command, time); }); };
+  if (!command.budget.empty()) {
+    Graph graph = read().graph;
+    options.time_limit = time.for_planning();
+    return time.planning([&] { return run_budget(command, std::move(graph), std::move(options)); });
+  }
   if (!command.move_to.empty()) base::refuse("--move-to without --budget", "nothing is moved then", "give a budget");
   PlanSource source;
   std::optional<Plan> made;
   {
     Progress progress;
     options.on_strategy = [&](const PlanProgress& now) { progress.say(progress_text(command, now)); };
-    source = read_source(command);
-    made = plan_source(std::move(source.graph), options);
+    source = read();
+    options.time_limit = time.for_planning();
+    made = time.planning([&] { return plan_source(std::move(source.graph), options); });
   }
   if (made->has_locations()) {
     if (!command.svg.empty()) write_output(command.svg, plan_svg(*made));
@@ -319,10 +327,10 @@ Exit run_plan(const PlanCommand& command) {
 }
 
 Exit run_verify(const VerifyCommand& command) {
-  const auto& [path, json] = command;
-  const std::string bytes = read_input(path);
+  const auto& [path, max_memory, json] = command;
+  const Input input = read_input(path, parse_room(max_memory));
   try {
-    const Plan plan = read_plan_json(bytes, path);
+    const Plan plan = read_plan_json(input.bytes, path, {.memory_bytes = input.room_bytes});
     JsonWriter out(JsonWriter::Style::pretty);
     out.begin_object().member("file", path).member("valid", true);
     plan.write_json(out);

@@ -17,7 +17,7 @@ namespace berth::internal::cli {
 
 namespace {
 
-ProcessSnapshot read(const std::string& path) { return read_snapshot(read_input(path), path); }
+ProcessSnapshot read(const std::string& path) { return read_snapshot(read_input_bytes(path), path); }
 
 std::string when(std::uint64_t taken_ns) {
   const auto seconds = static_cast<std::time_t>(taken_ns / 1'000'000'000);

@@ -2,9 +2,11 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/allowance.h"
 #include "base/text.h"
 #include "berth/base/error.h"
 #include "berth/plan/plan.h"
+#include "plan/deadline.h"
 #include "plan/in_order.h"
 #include "plan/lives.h"
 #include "plan/plan_maker.h"
@@ -41,9 +43,10 @@ class OrderSearch {
       const bool is_given = trial.nodes.empty();
       // Only a smaller peak is a reason to change the order: at equal peaks the given order wins.
       if (best && best->has_locations() && trial.attempt.lower_bound_bytes + (is_given ? 0 : 1) > best->peak_bytes()) continue;
-      Plan made = plan_in_order(graph_, options_for(trials_.size() - i, best), trial.nodes);
-      if (made.has_locations()) trial.attempt.peak_bytes = made.peak_bytes();
-      if (!best || is_better(made, is_given, *best)) best = std::move(made);
+      std::optional<Plan> made = try_order(trial, options_for(trials_.size() - i, best), best.has_value());
+      if (!made) break;
+      if (made->has_locations()) trial.attempt.peak_bytes = made->peak_bytes();
+      if (!best || is_better(*made, is_given, *best)) best = std::move(made);
     }
     std::vector<OrderAttempt> attempts;
     for (Trial& trial : trials_) attempts.push_back(std::move(trial.attempt));
@@ -51,6 +54,16 @@ class OrderSearch {
   }
 
  private:
+  // Nothing when the time is over and there is a plan already.
+  std::optional<Plan> try_order(const Trial& trial, const PlanOptions& options, bool has_plan) const {
+    try {
+      return plan_in_order(graph_, options, trial.nodes);
+    } catch (const base::OutOfTime&) {
+      if (!has_plan) throw;
+      return std::nullopt;
+    }
+  }
+
   static bool is_better(const Plan& made, bool is_given, const Plan& best) {
     if (!made.has_locations())
       return is_given && !best.has_locations();  // an infeasibility proof is kept only
@@ -75,21 +88,15 @@ class OrderSearch {
     trials_.push_back({std::move(attempt), std::move(nodes)});
   }
 
-  bool has_limit() const { return options_.time_limit < std::chrono::hours(24 * 365); }
-
   // The end of a fraction of the time limit.
   std::optional<Clock::time_point> deadline(double share) const {
-    if (!has_limit()) return std::nullopt;
-    return start_ + std::chrono::duration_cast<Clock::duration>(options_.time_limit * share);
+    return is_limit(options_.time_limit) ? end_of(options_.time_limit * share, start_) : std::nullopt;
   }
 
   // The remaining time is for the remaining orders, most of it for the first of them.
   PlanOptions options_for(std::size_t left, const std::optional<Plan>& best) const {
     PlanOptions options = options_;
-    if (has_limit()) {
-      const std::chrono::duration<double> rest = options_.time_limit - (Clock::now() - start_);
-      options.time_limit = std::max(rest, std::chrono::duration<double>(0)) * (left > 1 ? 0.6 : 1.0);
-    }
+    if (is_limit(options_.time_limit)) options.time_limit = left_of(options_.time_limit, start_) * (left > 1 ? 0.6 : 1.0);
     if (options_.on_better && best && best->has_locations())
       options.on_better = [tell = options_.on_better, peak = best->peak_bytes()](const Plan& plan) {
         if (plan.peak_bytes() < peak) tell(plan);
@@ -103,20 +110,43 @@ class OrderSearch {
   std::vector<Trial> trials_;
 };
 
+// The share of making one plan that validating its graph takes: the least of what was measured.
+constexpr double kValidated = 0.03;
+
+// The help leaves as much again, since the estimate comes from the pace so far, and a machine may be busier later.
+[[noreturn]] void refuse_limit(const Graph& graph, std::chrono::duration<double> limit, std::chrono::duration<double> whole) {
+  const std::chrono::milliseconds needed = rounded_up(std::max(whole, limit));
+  throw Error(ErrorCode::timeout,
+              {text::join("planning ", graph.values.size(), " values within ", text::duration(rounded_up(limit))),
+               text::join("one verified plan takes about ", text::duration(needed), " here"),
+               text::join("allow at least ", text::duration(rounded_up(2 * needed)))},
+              {{"values", graph.values.size()}, {"needed_ms", needed.count()}});
+}
+
 }  // namespace
 
 }  // namespace internal::plan
 
+using namespace internal;
 using namespace internal::plan;
 
 Plan plan(std::shared_ptr<const Graph> graph, const PlanOptions& options) {
   if (graph == nullptr)
     throw ArgumentError(ErrorCode::invalid_argument, {"planning a null graph", "there is nothing to plan", "pass a graph"});
   const Clock::time_point start = Clock::now();
-  graph->validate();
-  (void)check_options(*graph, options);
-  Plan made = options.order == "given" ? plan_in_order(std::move(graph), options, {}) : OrderSearch(std::move(graph), options).run();
-  return PlanMaker::with_time(std::move(made), milliseconds(Clock::now() - start));
+  check_time_limit(options.time_limit);
+  base::Allowance allowance({.until = last_end_of(options.time_limit, start)});
+  try {
+    graph->validate();
+    base::reached(kValidated);
+    (void)check_options(*graph, options);
+    PlanOptions rest = options;
+    rest.time_limit = left_of(options.time_limit, start);
+    Plan made = options.order == "given" ? plan_in_order(graph, rest, {}) : OrderSearch(graph, rest).run();
+    return PlanMaker::with_time(std::move(made), milliseconds(Clock::now() - start));
+  } catch (const base::OutOfTime&) {
+    refuse_limit(*graph, options.time_limit, allowance.whole());
+  }
 }
 
 Plan plan(Graph graph, const PlanOptions& options) { return berth::plan(std::make_shared<const Graph>(std::move(graph)), options); }

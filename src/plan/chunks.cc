@@ -99,7 +99,7 @@ class ChunkPacker {
     bins_.clear();
     taken_.assign(supplies_.size(), 0);
     for (const std::uint32_t i : order)
-      if (!place(i)) return false;
+      if (task_.patience.over() || !place(i)) return false;
     return true;
   }
 

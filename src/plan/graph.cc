@@ -5,6 +5,7 @@
 #include <functional>
 #include <unordered_set>
 
+#include "base/allowance.h"
 #include "base/refuse.h"
 #include "base/text.h"
 #include "berth/base/checked.h"
@@ -27,10 +28,19 @@ class Validation {
 
   void run() {
     check_counts();
-    for (ValueId v = 0; v < graph_.values.size(); ++v) check_value(v);
+    for (ValueId v = 0; v < graph_.values.size(); ++v) {
+      base::checkpoint();
+      check_value(v);
+    }
     check_names();
-    for (NodeId n = 0; n < graph_.nodes.size(); ++n) check_node(n);
-    for (NodeId n = 0; n < graph_.nodes.size(); ++n) check_reads(n);
+    for (NodeId n = 0; n < graph_.nodes.size(); ++n) {
+      base::checkpoint();
+      check_node(n);
+    }
+    for (NodeId n = 0; n < graph_.nodes.size(); ++n) {
+      base::checkpoint();
+      check_reads(n);
+    }
   }
 
  private:
@@ -104,6 +114,7 @@ class Validation {
     hashes.reserve(graph_.values.size());
     for (const GraphValue& one : graph_.values)
       if (!one.name.empty()) hashes.push_back(std::hash<std::string_view>()(one.name));
+    base::checkpoint_now();
     std::sort(hashes.begin(), hashes.end());
     return std::adjacent_find(hashes.begin(), hashes.end()) != hashes.end();
   }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/allowance.h"
 #include "berth/base/checked.h"
 
 namespace berth::internal::plan {
@@ -42,6 +43,7 @@ std::vector<Life> find_lives(const Graph& graph, NodeRange nodes, std::size_t le
   for (ValueId v = 0; v < lives.size(); ++v)
     if (graph.values[v].external) lives[v].reason = UnplannedReason::external;
   for (NodeId n = 0; n < graph.nodes.size(); ++n) {
+    base::checkpoint();
     const GraphNode& node = graph.nodes[node_at(nodes, order, n)];
     const bool inside = n >= nodes.begin && n < nodes.end;
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {

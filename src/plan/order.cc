@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/allowance.h"
 #include "plan/lives.h"
 
 namespace berth::internal::plan {
@@ -102,6 +103,7 @@ class EdgeFinder {
   std::vector<PlanEdge> run() && {
     for (NodeId n = plan_.nodes.begin; n < plan_.nodes.end; ++n) {
       const GraphNode& node = graph_.nodes[n];
+      base::checkpoint_now();
       for_each_before(node, writer_, [&](NodeId before) { ancestors_.add(n, before); });
       for (std::size_t i = 0; i < node.inputs.size(); ++i)
         if (const ValueId v = node.inputs[i]; v != kNoValue && writer_[v] != kNobody && !is_ignored(node, i) && has_bytes(v))

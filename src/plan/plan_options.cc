@@ -85,6 +85,11 @@ void check_order(const PlanOptions& options) {
 
 }  // namespace
 
+void check_time_limit(std::chrono::duration<double> limit) {
+  if (limit < decltype(limit)::zero() || limit != limit)
+    base::refuse("a negative time limit", "a time limit cannot be negative", "use 0 or more seconds");
+}
+
 ChosenStrategies check_options(const Graph& graph, const PlanOptions& options) {
   const ChosenStrategies chosen = choose(options.strategy);
   check_slots(graph, options, chosen);
@@ -105,8 +110,6 @@ ChosenStrategies check_options(const Graph& graph, const PlanOptions& options) {
   if (options.threads < 1 || options.threads > 256)
     base::refuse(text::join("planning by ", options.threads, " threads"), "there must be from 1 to 256",
                  "use 1, or as many as there are processors");
-  if (options.time_limit < decltype(options.time_limit)::zero() || options.time_limit != options.time_limit)
-    base::refuse("a negative time limit", "a time limit cannot be negative", "use 0 or more seconds");
   return chosen;
 }
 

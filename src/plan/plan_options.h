@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <string_view>
 #include <vector>
 
@@ -17,7 +18,10 @@ struct ChosenStrategies {
   bool slots = false;
 };
 
-// Validates options. Throws ArgumentError: an unknown name, numbers out of range, options that have no meaning
+// Throws ArgumentError for one that is negative or no number.
+void check_time_limit(std::chrono::duration<double> limit);
+
+// Validates the other options. Throws ArgumentError: an unknown name, numbers out of range, options that have no meaning
 // together.
 ChosenStrategies check_options(const Graph& graph, const PlanOptions& options);
 

@@ -4,20 +4,23 @@
 #include <numeric>
 #include <utility>
 
+#include "base/allowance.h"
 #include "base/text.h"
 #include "berth/base/checked.h"
 #include "berth/base/error.h"
 #include "berth/plan/plan.h"
 #include "plan/best_reuse.h"
+#include "plan/best_slots.h"
 #include "plan/bound_proof.h"
 #include "plan/chunks.h"
+#include "plan/deadline.h"
 #include "plan/in_order.h"
 #include "plan/order.h"
 #include "plan/plan_maker.h"
 #include "plan/plan_options.h"
 #include "plan/portfolio.h"
 #include "plan/preferences.h"
-#include "plan/slots.h"
+#include "plan/sizes.h"
 #include "plan/verify/refute.h"
 
 // The pipeline: graph → lifetimes → reuse → packing → plan.
@@ -41,9 +44,11 @@ class Planner {
         reuse_(find_reuse()),
         proofs_(find_bound_proofs(reuse_.buffers, graph_->devices.size())),
         portfolio_(reuse_.buffers, graph_->devices.size()),
-        patience_(deadline(), options.cancel),
+        prepared_(prepared()),
+        patience_(deadline(end_of(options.time_limit, start_)), options.cancel),
+        first_patience_(deadline(last_end_of(options.time_limit, start_)), options.cancel),
         naive_bytes_(graph_->devices.size(), 0) {
-    check_sizes();
+    check_sizes(*graph_, reuse_);
     for (const PackBuffer& buffer : reuse_.buffers) naive_bytes_[buffer.device] += buffer.bytes;
     if (options.parallel > 1) colours_ = buffer_colours();
   }
@@ -64,59 +69,29 @@ class Planner {
   }
 
  private:
-  std::optional<Clock::time_point> deadline() const {
-    const Clock::time_point start = start_;
-    const auto most = std::chrono::duration<double>(Clock::time_point::max() - start) / 2;
-    if (options_.time_limit >= most) return std::nullopt;
-    return start + std::chrono::duration_cast<Clock::duration>(options_.time_limit);
+  // When strategies stop, so that the plan can be finished and verified by then.
+  std::optional<Clock::time_point> deadline(std::optional<Clock::time_point> end) const {
+    if (end) *end -= kFinishing * prepared_;
+    return end;
+  }
+
+  // The verifier is the larger part of what is to come; were it to need no longer than what is done …
+  Clock::duration prepared() const {
+    const Clock::duration until_here = Clock::now() - start_;
+    base::reached(kPreparedShare);
+    if (base::is_short_for(until_here)) throw base::OutOfTime();
+    return until_here;
   }
 
   double time_ms() const { return std::chrono::duration<double, std::milli>(Clock::now() - start_).count(); }
 
   ReuseResult find_reuse() const {
     const std::vector<Life> lives = find_lives(*graph_, nodes_, options_.alignment, order_);
-    check_fixed(lives);
-    return find_best_reuse(*graph_, nodes_, lives, options_.inplace, order_);
-  }
-
-  void check_fixed(const std::vector<Life>& lives) const {
-    for (ValueId v = 0; v < lives.size(); ++v) {
-      const std::optional<std::size_t> fixed = graph_->values[v].fixed_offset;
-      if (!fixed || !lives[v].placed()) continue;
-      const std::size_t alignment = lives[v].alignment;
-      if (*fixed > kMaxBytes / 2) refuse_sum(v, lives[v].extent_bytes(), alignment, fixed);
-      if (*fixed % alignment != 0)
-        throw ArgumentError(ErrorCode::invalid_alignment,
-                            {text::join(graph_->describe_value(v), " at the fixed offset ", *fixed),
-                             text::join("it must be a multiple of ", alignment), "fix it at such an offset"},
-                            {{"offset", *fixed}, {"alignment", alignment}});
-    }
-  }
-
-  // No offset that a packer computes can overflow: the sum of all sizes, alignments and fixed offsets is
-  // bounded.
-  void check_sizes() const {
-    std::size_t sum = 0;
-    std::vector<bool> counted(reuse_.buffers.size(), false);
-    for (ValueId v = 0; v < reuse_.values.size(); ++v) {
-      const std::uint32_t buffer = reuse_.values[v].buffer;
-      if (buffer == kNoBuffer || counted[buffer]) continue;
-      counted[buffer] = true;
-      const PackBuffer& pack = reuse_.buffers[buffer];
-      for (const std::size_t part : {pack.bytes, std::size_t{pack.alignment}, pack.fixed.value_or(0)}) {
-        if (part > kMaxBytes / 2 - sum) refuse_sum(v, pack.bytes, pack.alignment, pack.fixed);
-        sum += part;
-      }
-    }
-  }
-
-  [[noreturn]] void refuse_sum(ValueId v, std::size_t bytes, std::size_t alignment, std::optional<std::size_t> fixed) const {
-    std::string asked = text::join(graph_->describe_value(v), " of ", text::bytes(bytes), ", aligned to ", text::bytes(alignment));
-    if (fixed) asked += text::join(", at ", *fixed);
-    throw ArgumentError(
-        ErrorCode::size_overflow,
-        {std::move(asked), "with the values before it, it exceeds the address space", "check its size, offset and alignment"},
-        {{"value", text::printable(graph_->values[v].name)}, {"bytes", bytes}});
+    check_fixed(*graph_, lives);
+    base::reached(kPreparedShare / 4);
+    ReuseResult found = find_best_reuse(*graph_, nodes_, lives, options_.inplace, order_);
+    base::reached(kPreparedShare / 2);
+    return found;
   }
 
   std::vector<std::uint32_t> buffer_colours() const {
@@ -177,12 +152,13 @@ class Planner {
     portfolio_.start_without_reuse();
     offer_offsets("no_reuse");
     for (const OffsetStrategy* strategy : chosen_.offsets) {
+      const Patience& patience = strategy == chosen_.offsets.front() ? first_patience_ : patience_;
       tell_progress(strategy->name);
       if (portfolio_.at_bound() && !options_.all_strategies) {
         portfolio_.add_attempt({std::string(strategy->name), {}, 0, "not needed: the bound is reached"});
-      } else if (patience_.over()) {
+      } else if (patience.over() || patience.is_short_for(sorting_)) {
         portfolio_.add_attempt({std::string(strategy->name), {}, 0, std::string(to_note(PackEnd::out_of_time))});
-      } else if (portfolio_.run(*strategy, {patience_, options_.all_strategies, options_.capacity_bytes, options_.seed,
+      } else if (portfolio_.run(*strategy, {patience, options_.all_strategies, options_.capacity_bytes, options_.seed,
                                             static_cast<std::size_t>(options_.threads)})) {
         offer_offsets(strategy->name);
       }
@@ -236,6 +212,7 @@ class Planner {
     if (!options_.on_strategy) return;
     PlanProgress progress{strategy, portfolio_.attempts().size(), chosen_.offsets.size() + (chosen_.slots ? 1 : 0), {}};
     if (best_.tables.outcome != PlanOutcome::unknown) progress.peak_bytes = best_.total_bytes;
+    const base::Allowance of_the_caller({});
     options_.on_strategy(progress);
   }
 
@@ -248,6 +225,8 @@ class Planner {
       attempt.note = "skipped: slots have no fixed offsets";
     } else if (found_ && best_.tables.outcome == PlanOutcome::optimal && !options_.all_strategies) {
       attempt.note = "not needed: the bound is reached";
+    } else if (best_.tables.outcome != PlanOutcome::unknown && patience_.is_short_for(sorting_)) {
+      attempt.note = to_note(PackEnd::out_of_time);
     } else {
       sweep_slots(attempt);
     }
@@ -256,30 +235,16 @@ class Planner {
   }
 
   void sweep_slots(PlanAttempt& attempt) {
-    const int first = options_.match_range.value_or(1);
-    const int last = options_.match_range.value_or(16);
-    std::optional<SlotsPacking> best;
-    for (int range = first; range <= last; ++range) {
-      if (best && patience_.over()) break;
-      SlotsPacking packing = pack_slots({reuse_.buffers, options_.slots, colours_, range});
-      const bool holds = holds_capacity(peaks_of(packing));
-      if (best && (packing.total_bytes >= best->total_bytes || !holds) && holds_capacity(peaks_of(*best))) continue;
-      if (best && packing.total_bytes >= best->total_bytes && !holds) continue;
-      best = std::move(packing);
-      attempt.note = text::join("match range ", range);
-    }
-    attempt.peak_bytes = best->total_bytes;
-    const std::vector<std::size_t> peaks = peaks_of(*best);
+    const std::size_t devices = graph_->devices.size();
+    BestSlots best =
+        pack_best_slots({reuse_.buffers, options_.slots, colours_, 1}, options_.match_range, options_.capacity_bytes, devices, patience_);
+    attempt.note = text::join("match range ", best.match_range);
+    attempt.peak_bytes = best.packing.total_bytes;
+    const std::vector<std::size_t> peaks = peaks_of(best.packing, devices);
     std::vector<std::size_t> offsets;
-    offsets.reserve(best->slot.size());
-    for (const std::uint32_t slot : best->slot) offsets.push_back(slot == kNoSlot ? 0 : best->slots[slot].offset);
-    offer(kSlots, std::move(offsets), peaks, std::move(best->slots), std::move(best->slot));
-  }
-
-  std::vector<std::size_t> peaks_of(const SlotsPacking& packing) const {
-    std::vector<std::size_t> peaks(graph_->devices.size(), 0);
-    for (const PlanSlot& slot : packing.slots) peaks[slot.device] = std::max(peaks[slot.device], slot.offset + slot.bytes);
-    return peaks;
+    offsets.reserve(best.packing.slot.size());
+    for (const std::uint32_t slot : best.packing.slot) offsets.push_back(slot == kNoSlot ? 0 : best.packing.slots[slot].offset);
+    offer(kSlots, std::move(offsets), peaks, std::move(best.packing.slots), std::move(best.packing.slot));
   }
 
   bool holds_capacity(const std::vector<std::size_t>& peaks) const {
@@ -302,7 +267,13 @@ class Planner {
       tables.arenas[device].bytes = peaks[device];
       if (peaks[device] > tables.arenas[device].lower_bound_bytes) tables.outcome = PlanOutcome::feasible;
     }
-    if (options_.on_better) options_.on_better(finish(best_, reuse_.values));
+    if (options_.on_better && !patience_.is_short_for(kFinishing * prepared_)) tell_better();
+  }
+
+  void tell_better() {
+    const Plan better = finish(best_, reuse_.values);
+    const base::Allowance of_the_caller({});
+    options_.on_better(better);
   }
 
   // Only slots were requested, and there can be no such plan.
@@ -355,6 +326,11 @@ class Planner {
     return finish(std::move(best_), std::move(reuse_.values));
   }
 
+  // Measured over instances of a million buffers of many shapes: finding lifetimes, reuse and parts is this share of
+  // making one plan, and writing out locations and verifying them takes at most so many times as long as that.
+  static constexpr double kPreparedShare = 0.28;
+  static constexpr int kFinishing = 2;
+
   const Clock::time_point start_ = Clock::now();
   const std::shared_ptr<const Graph> graph_;
   const PlanOptions& options_;
@@ -364,7 +340,11 @@ class Planner {
   ReuseResult reuse_;
   const std::vector<BoundProof> proofs_;  // of the lower bounds
   Portfolio portfolio_;
+  const Clock::duration prepared_;  // the time until here
+  // A strategy sorts all buffers before it first looks at the clock; so were they until here, several times.
+  const Clock::duration sorting_ = prepared_ / 4;
   const Patience patience_;
+  const Patience first_patience_;         // of the first strategy: even a limit that is too short is for one
   std::vector<std::size_t> naive_bytes_;  // of each device
   std::vector<std::uint32_t> colours_;    // of each buffer, in a parallel plan
 

@@ -52,6 +52,9 @@ bool has_clash(const Part& part) {
   return false;
 }
 
+// Limits on steps are for a part; of more parts than these, all share as many steps.
+constexpr std::size_t kPartsOfFullEffort = 8;
+
 double milliseconds_since(Patience::Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Patience::Clock::now() - start).count();
 }
@@ -86,21 +89,34 @@ void Portfolio::start_without_reuse() {
     for (PartState& state : device.parts) state.best = lay_side_by_side(state.cut.part);
 }
 
+// `left` parts, this one included, are still to be packed by this strategy, of `sharing` in all.
+PackAnswer Portfolio::pack(const OffsetStrategy& strategy, const Effort& effort, const DeviceState& device, PartState& state,
+                           std::size_t left, std::size_t sharing) const {
+  const Part& part = state.cut.part;
+  bool& gave_up = state.gave_up[static_cast<std::size_t>(strategy.family)];
+  if (gave_up && !effort.to_the_end && part.buffers.size() > kVeryMany) return {PackEnd::too_much_live};
+  const Patience share = effort.patience.share(left);
+  const std::size_t enough = effort.capacity == SIZE_MAX ? device.proved : std::max(device.proved, effort.capacity);
+  const std::size_t below = effort.to_the_end ? SIZE_MAX : state.best.peak_bytes;
+  PackAnswer answer =
+      strategy.pack({part, below, share, enough, effort.seed, effort.capacity, effort.threads, 1 + sharing / (kPartsOfFullEffort + 1)});
+  gave_up = strategy.family != Family::other && answer.end == PackEnd::too_much_live;
+  return answer;
+}
+
 bool Portfolio::run(const OffsetStrategy& strategy, const Effort& effort) {
   const auto start = Patience::Clock::now();
   const std::size_t before = total_bytes();
   PackEnd end = PackEnd::done;
   std::size_t total = 0;  // of this strategy alone
-  std::size_t left = count_lowerable();
+  const std::size_t lowerable = count_lowerable();
+  std::size_t left = lowerable;
   for (DeviceState& device : devices_) {
     std::size_t peak = 0;
     for (PartState& state : device.parts) {
       std::size_t reached = state.best.peak_bytes;
       if (effort.to_the_end || can_be_lowered(device, state)) {
-        const Patience share = effort.patience.share(left == 0 ? 1 : left--);
-        const std::size_t enough = effort.capacity == SIZE_MAX ? device.proved : std::max(device.proved, effort.capacity);
-        PackAnswer answer = strategy.pack(
-            {state.cut.part, effort.to_the_end ? SIZE_MAX : reached, share, enough, effort.seed, effort.capacity, effort.threads});
+        PackAnswer answer = pack(strategy, effort, device, state, left == 0 ? 1 : left--, lowerable);
         if (answer.proved_bytes > device.proved) {
           device.proved = answer.proved_bytes;
           device.proved_steps = state.steps;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -62,6 +63,7 @@ class Portfolio {
     CutPart cut;
     NodeRange steps = {};
     Packing best = {};
+    std::array<bool, 3> gave_up = {};  // by Family: too much was live
   };
   struct DeviceState {
     std::vector<PartState> parts = {};
@@ -71,6 +73,8 @@ class Portfolio {
   };
   bool can_be_lowered(const DeviceState& device, const PartState& state) const noexcept { return state.best.peak_bytes > device.proved; }
 
+  PackAnswer pack(const OffsetStrategy& strategy, const Effort& effort, const DeviceState& device, PartState& state, std::size_t left,
+                  std::size_t sharing) const;
   std::size_t count_lowerable() const;
 
   const std::size_t count_;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/allowance.h"
 #include "berth/base/checked.h"
 
 namespace berth::internal::plan {
@@ -276,7 +277,10 @@ class ReuseFinder {
 ReuseResult find_reuse(const Graph& graph, NodeRange nodes, const std::vector<Life>& lives, const ReuseRules& rules,
                        std::span<const NodeId> order) {
   ReuseFinder finder(graph, lives, rules);
-  for (NodeId n = nodes.begin; n < nodes.end; ++n) finder.step(graph.nodes[node_at(nodes, order, n)]);
+  for (NodeId n = nodes.begin; n < nodes.end; ++n) {
+    base::checkpoint();
+    finder.step(graph.nodes[node_at(nodes, order, n)]);
+  }
   return std::move(finder).result();
 }
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/heap_faults.h"
 
+#include <malloc.h>
+
+#include <algorithm>
 #include <cstddef>
 #include <cstdlib>
 #include <functional>
@@ -12,6 +15,8 @@ namespace {
 constinit thread_local std::uint64_t t_countdown = 0;  // 0: off
 constinit thread_local bool t_happened = false;
 constinit thread_local std::int64_t t_live = 0;
+constinit thread_local std::int64_t t_bytes = 0;
+constinit thread_local std::int64_t t_peak_bytes = 0;
 constinit thread_local const std::function<void()>* t_hook = nullptr;
 
 bool must_fail() noexcept {
@@ -30,6 +35,8 @@ void* get(std::size_t bytes, std::size_t alignment) noexcept {
                           ? std::malloc(bytes == 0 ? 1 : bytes)
                           : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
   t_live += block != nullptr ? 1 : 0;
+  t_bytes += static_cast<std::int64_t>(malloc_usable_size(block));
+  t_peak_bytes = std::max(t_peak_bytes, t_bytes);
   return block;
 }
 
@@ -41,6 +48,7 @@ void* get_or_throw(std::size_t bytes, std::size_t alignment) {
 
 void put(void* block) noexcept {
   t_live -= block != nullptr ? 1 : 0;
+  t_bytes -= static_cast<std::int64_t>(malloc_usable_size(block));
   std::free(block);
 }
 
@@ -80,6 +88,8 @@ FailNthNew::FailNthNew(std::uint64_t nth) noexcept {
 }
 FailNthNew::~FailNthNew() { t_countdown = 0; }
 bool FailNthNew::happened() const noexcept { return t_happened; }
+PeakOfNews::PeakOfNews() noexcept { t_bytes = t_peak_bytes = 0; }
+std::int64_t PeakOfNews::peak_bytes() const noexcept { return t_peak_bytes; }
 std::int64_t live_news() noexcept { return t_live; }
 
 }  // namespace berth::testing

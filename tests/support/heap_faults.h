@@ -33,6 +33,14 @@ class AtNew {
   std::function<void()> hook_;
 };
 
+// While it lives, counts the bytes of this thread's heap: `peak_bytes` is the most that there were more than when it
+// began, by the sizes that malloc really gave. One at a time.
+class PeakOfNews {
+ public:
+  PeakOfNews() noexcept;
+  std::int64_t peak_bytes() const noexcept;
+};
+
 // Allocations of this thread through operator new, since the thread began, that it has not freed.
 std::int64_t live_news() noexcept;
 

@@ -11,6 +11,7 @@
 
 #include "berth/export.h"
 #include "berth/plan/graph.h"
+#include "berth/plan/read_limits.h"
 
 // Reads an ONNX model as a graph to plan, straight from the bytes of the file and without the model's weights.
 //
@@ -36,6 +37,8 @@ struct OnnxOptions {
   // bytes, or nothing when the file does not exist. Paths that could escape the model's folder are refused
   // before the call. Left out, a model with external data is refused.
   std::function<std::optional<std::uint64_t>(const std::string& path)> external_size = {};
+
+  ReadLimits limits = {};
 };
 
 struct OnnxModel {

@@ -7,13 +7,16 @@
 #include <memory>
 #include <optional>
 
+#include "base/allowance.h"
 #include "base/refuse.h"
 #include "base/text.h"
 #include "berth/base/error.h"
 #include "plan/budget/changed_graph.h"
 #include "plan/budget/gaps.h"
+#include "plan/deadline.h"
 #include "plan/in_order.h"
 #include "plan/pack/packer.h"
+#include "plan/plan_options.h"
 #include "plan/reorder/reorder.h"
 
 namespace berth {
@@ -46,7 +49,20 @@ class Proposer {
   Proposer(std::shared_ptr<const Graph> graph, const BudgetOptions& options, std::vector<Gap> gaps, const Patience& patience)
       : graph_(std::move(graph)), options_(options), gaps_(std::move(gaps)), patience_(patience) {}
 
+  // Nothing when there is no such proposal, or when it was not found in time.
   std::optional<BudgetProposal> propose(Ways ways) {
+    try {
+      return find(ways);
+    } catch (const base::OutOfTime&) {
+      return std::nullopt;
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::timeout) throw;
+      return std::nullopt;
+    }
+  }
+
+ private:
+  std::optional<BudgetProposal> find(Ways ways) {
     std::optional<Items> items = gather(ways);
     if (!items) return std::nullopt;
     std::optional<Plan> plan = take_back(*items);
@@ -60,7 +76,6 @@ class Proposer {
     return proposal;
   }
 
- private:
   static std::string name_of(const Items& items) {
     const auto moves =
         std::count_if(items.begin(), items.end(), [](const BudgetItem& item) { return item.kind == BudgetItem::Kind::move; });
@@ -69,7 +84,13 @@ class Proposer {
 
   std::size_t bytes_of(const Plan& plan) const { return plan.has_locations() ? plan.tables().arenas[options_.device].bytes : SIZE_MAX; }
 
-  Plan plan_of(Graph graph) const { return berth::plan(std::move(graph), options_.plan); }
+  // Within what is left of the time.
+  Plan plan_of(Graph graph) const {
+    PlanOptions options = options_.plan;
+    if (const std::optional<Clock::time_point>& end = patience_.deadline())
+      options.time_limit = std::max<std::chrono::duration<double>>(*end - Clock::now(), {});
+    return berth::plan(std::move(graph), options);
+  }
 
   // Items that make it fit, perhaps more than needed.
   std::optional<Items> gather(Ways ways) {
@@ -100,6 +121,7 @@ class Proposer {
     while (items.size() <= options_.most_items) {
       const auto peak = static_cast<std::size_t>(std::max_element(live.begin(), live.end()) - live.begin());
       if (live.empty() || live[peak] <= target) return any;
+      base::checkpoint_now();
       const std::size_t chosen = best_gap(live, stands, peak, target, ways, used);
       if (chosen == gaps_.size()) return any;
       const BudgetItem& item = gaps_[chosen].item;
@@ -208,12 +230,6 @@ BudgetOptions completed(const Graph& graph, const BudgetOptions& options) {
   return out;
 }
 
-// The overall deadline; each plan has the whole time limit, too.
-std::optional<Clock::time_point> deadline_of(const PlanOptions& options) {
-  if (options.time_limit > std::chrono::hours(24 * 365)) return std::nullopt;
-  return Clock::now() + std::chrono::duration_cast<Clock::duration>(options.time_limit);
-}
-
 // The graph in the order of the plan.
 std::shared_ptr<const Graph> ordered(const Plan& plan) {
   const PlanTables& tables = plan.tables();
@@ -225,14 +241,18 @@ std::shared_ptr<const Graph> ordered(const Plan& plan) {
 }  // namespace internal::plan
 
 BudgetAnswer plan_budget(Graph graph, const BudgetOptions& asked) {
+  const auto start = plan::Clock::now();
+  plan::check_time_limit(asked.plan.time_limit);
   BudgetOptions options = plan::completed(graph, asked);
   graph.validate();
   plan::check(graph, options);
-  const plan::Patience patience(plan::deadline_of(options.plan), options.plan.cancel);
+  const plan::Patience patience(plan::end_of(options.plan.time_limit, start), options.plan.cancel);
+  const base::Allowance allowance({.until = patience.deadline()});
   Plan first = berth::plan(std::move(graph), options.plan);
   const std::shared_ptr<const Graph> in_order = plan::ordered(first);
   options.plan.order = "given";
   options.plan.on_better = nullptr;
+  options.plan.time_limit = plan::left_of(options.plan.time_limit, start);
   BudgetAnswer answer{first.tables().order.empty() ? std::move(first) : berth::plan(in_order, options.plan), false, 0, 0, {}};
   options.plan.on_strategy = nullptr;
   const std::size_t bytes = answer.plan.has_locations() ? answer.plan.tables().arenas[options.device].bytes : SIZE_MAX;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/onnx/build_graph.h"
 
+#include <algorithm>
+
+#include "base/allowance.h"
 #include "base/text.h"
 #include "berth/base/checked.h"
 #include "berth/base/error.h"
@@ -34,8 +37,11 @@ class Builder {
   void build() {
     mark_needed();
     for (std::uint32_t i = 0; i < inference_.graph_inputs(); ++i) id_of(i);
+    const auto planned = [](const Step& step) { return !step.constant; };
+    base::reserve(out_.graph.nodes, static_cast<std::size_t>(std::ranges::count_if(inference_.steps(), planned)));
     for (const Step& step : inference_.steps()) {
-      if (!step.constant) add(step);
+      base::checkpoint();
+      if (planned(step)) add(step);
     }
     for (const std::uint32_t output : inference_.outputs()) out_.graph.values[id_of(output)].output = true;
   }
@@ -69,7 +75,9 @@ class Builder {
       value.dynamic = true;
       unknown_.push_back(value.name);
     }
-    return ids_[index] = out_.graph.add_value(std::move(value));
+    if (value.shape) base::take(2 * value.shape->rank() * sizeof(std::int64_t));
+    base::append(out_.graph.values, std::move(value));
+    return ids_[index] = static_cast<ValueId>(out_.graph.values.size() - 1);
   }
 
   void count_weight(const GraphValue& value) {
@@ -81,6 +89,10 @@ class Builder {
     const ModelNode& from = *step.node;
     GraphNode node{.name = std::string(from.name),
                    .op = from.domain.empty() ? std::string(from.op) : text::join(from.domain, ".", from.op)};
+    const std::size_t reads = step.inputs.size() + step.captured.size();
+    base::reserve(node.inputs, reads);
+    base::reserve(node.outputs, step.outputs.size());
+    base::take((reads + step.outputs.size()) * (sizeof(ViewOption) + sizeof(InplaceOption)) + step.outputs.size() * sizeof(TensorType));
     for (const std::uint32_t value : step.inputs) node.inputs.push_back(id_of(value));
     for (const std::uint32_t value : step.captured) node.inputs.push_back(id_of(value));
     std::vector<TensorType> types;
@@ -91,7 +103,7 @@ class Builder {
     }
     if (from.domain.empty() && !inference_.is_function(from)) add_reuse(inference_.call_of(step), types, node);
     drop_unplanned(node);
-    out_.graph.add_node(std::move(node));
+    out_.graph.nodes.push_back(std::move(node));
   }
 
   // Drops options on values that are not planned: their bytes cannot be reused.

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -52,6 +53,12 @@ class Call {
   };
   Given attribute_or_input(std::string_view name, std::size_t input) const noexcept;
 
+  // Says why the node cannot run with these inputs; the first reason is kept.
+  void contradict(std::string why) {
+    if (contradiction_.empty()) contradiction_ = std::move(why);
+  }
+  const std::string& contradiction() const noexcept { return contradiction_; }
+
   // ---- Outputs. Setting one that the node has not does nothing.
   std::size_t outputs() const noexcept { return types_.size(); }
   void set(std::size_t output, TensorType type);
@@ -66,6 +73,7 @@ class Call {
   std::vector<CallInput> inputs_;
   std::vector<TensorType> types_;
   std::vector<std::optional<Contents>> contents_;
+  std::string contradiction_;
 };
 
 }  // namespace berth::internal::plan::onnx

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/allowance.h"
 #include "base/text.h"
 #include "berth/base/error.h"
 #include "plan/onnx/fold.h"
@@ -11,20 +12,31 @@
 
 namespace berth::internal::plan::onnx {
 
+namespace {
+
+constexpr std::size_t kEntry = 64;  // bytes of an entry of a hash map, with its share of the table
+
+}  // namespace
+
 void Inference::run() {
   Scope scope{.graph = &model_.graph, .parent = nullptr};
   declare(scope);
   define_inputs(scope, {});
   graph_inputs_ = values_.size();
   define_initializers(scope);
-  steps_.reserve(model_.graph.nodes.size());
-  for (const ModelNode& node : model_.graph.nodes) steps_.push_back(take_step(scope, node));
+  base::reserve(steps_, model_.graph.nodes.size());
+  for (const ModelNode& node : model_.graph.nodes) {
+    base::checkpoint();
+    steps_.push_back(take_step(scope, node));
+  }
   const ModelNode end{.op = "graph output"};
   for (const DeclaredValue& output : model_.graph.outputs) outputs_.push_back(resolve(scope, end, output.name));
 }
 
 void Inference::declare(Scope& scope) {
+  base::take((scope.graph->nodes.size() + scope.graph->initializers.size()) * sizeof(void*));
   scope.names.reserve(scope.graph->nodes.size() + scope.graph->initializers.size());
+  base::take((scope.graph->value_info.size() + scope.graph->outputs.size()) * kEntry);
   for (const DeclaredValue& value : scope.graph->value_info) scope.declared[value.name] = &value;
   for (const DeclaredValue& value : scope.graph->outputs) scope.declared_outputs[value.name] = &value;
 }
@@ -44,6 +56,8 @@ void Inference::require_utf8(std::string_view name, const char* what) const {
 
 void Inference::define(Scope& scope, KnownValue value, const char* what) {
   require_utf8(value.name, what);
+  base::take(sizeof(KnownValue) + kEntry + value.type.dims.size() * sizeof(std::int64_t));
+  if (value.contents) base::take(2 * (value.contents->ints.size() * sizeof(std::int64_t) + value.contents->floats.size() * sizeof(float)));
   const auto index = static_cast<std::uint32_t>(values_.size());
   if (!scope.names.emplace(value.name, index).second)
     throw ArgumentError(ErrorCode::duplicate_value,
@@ -55,6 +69,7 @@ void Inference::define(Scope& scope, KnownValue value, const char* what) {
 
 // An input that also has an initializer is a weight, which a caller may replace by one of the same shape.
 void Inference::define_inputs(Scope& scope, const std::vector<TensorType>& given) {
+  base::take((scope.graph->initializers.size() + scope.graph->sparse_initializers.size()) * kEntry);
   std::unordered_set<std::string_view> weights;
   for (const ModelTensor& tensor : scope.graph->initializers) weights.insert(tensor.name);
   for (const SparseModelTensor& sparse : scope.graph->sparse_initializers) weights.insert(sparse.values.name);
@@ -99,7 +114,9 @@ std::uint32_t Inference::find(Scope& scope, std::string_view name) {
     found = owner->names.find(name);
   }
   for (Scope* reader = &scope; reader != owner; reader = reader->parent) {
-    if (reader->captured_set.insert(found->second).second) reader->captured.push_back(found->second);
+    if (!reader->captured_set.insert(found->second).second) continue;
+    base::take(kEntry);
+    base::append(reader->captured, found->second);
   }
   return found->second;
 }
@@ -118,6 +135,12 @@ void Inference::refuse_undefined(const Scope& scope, const ModelNode& node, std:
                       {{"value", text::printable(name)}});
 }
 
+void Inference::refuse_contradiction(const ModelNode& node, const std::string& why) const {
+  throw ArgumentError(ErrorCode::size_mismatch,
+                      {text::join(describe(node), " of ", text::printable(name_)), why, "correct the model: this node cannot run"},
+                      {{"node", text::printable(node.name)}});
+}
+
 void Inference::check_attributes(const ModelNode& node) {
   for (const Attribute& attribute : node.attributes) {
     if (attribute.tensor != nullptr) check_tensor(*attribute.tensor, external_, name_);
@@ -128,12 +151,16 @@ void Inference::check_attributes(const ModelNode& node) {
 Step Inference::take_step(Scope& scope, const ModelNode& node) {
   check_attributes(node);
   Step step{.node = &node};
+  base::take(2 * (node.inputs.size() + node.outputs.size()) * sizeof(std::uint32_t) +
+             node.outputs.size() * (sizeof(TensorType) + sizeof(std::optional<Contents>)));
   for (const std::string_view input : node.inputs) step.inputs.push_back(input.empty() ? kAbsent : resolve(scope, node, input));
   Call call = call_of(step);
   const bool pure_inside = infer_subgraphs(scope, step, call);
   const bool standard = node.domain.empty() && !functions_.is_call(node);
   if (const Rule rule = standard ? shape_rule(node.op) : nullptr) {
     rule(call);
+    // In a subgraph the types are those of its first run, if it runs at all.
+    if (scope.parent == nullptr && !call.contradiction().empty()) refuse_contradiction(node, call.contradiction());
     fold(call);
   }
   const auto is_constant = [&](std::uint32_t value) { return value == kAbsent || values_[value].constant; };

@@ -80,6 +80,7 @@ class Inference {
   std::uint32_t find(Scope& scope, std::string_view name);  // kAbsent when there is none
   std::uint32_t resolve(Scope& scope, const ModelNode& node, std::string_view name);
   [[noreturn]] void refuse_undefined(const Scope& scope, const ModelNode& node, std::string_view name) const;
+  [[noreturn]] void refuse_contradiction(const ModelNode& node, const std::string& why) const;
   void check_attributes(const ModelNode& node);
 
   Step take_step(Scope& scope, const ModelNode& node);

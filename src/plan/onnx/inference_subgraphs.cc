@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/allowance.h"
 #include "plan/onnx/element_type.h"
 #include "plan/onnx/inference.h"
 
@@ -132,12 +133,16 @@ bool Inference::walk(Scope& scope, const ModelGraph& graph, const std::vector<Te
   declare(inner);
   define_inputs(inner, inputs);
   define_initializers(inner);
-  for (const ModelNode& node : graph.nodes) take_step(inner, node);
+  for (const ModelNode& node : graph.nodes) {
+    base::checkpoint();
+    take_step(inner, node);
+  }
   const ModelNode end{.op = "subgraph output"};
   for (const DeclaredValue& output : graph.outputs)
     outputs.push_back(output.name.empty() ? TensorType() : values_[resolve(inner, end, output.name)].type);
   for (auto value = values_.begin() + before; value != values_.end(); ++value) subgraph_values_ += value->constant ? 0 : 1;
   values_.erase(values_.begin() + before, values_.end());
+  base::reserve(step.captured, step.captured.size() + inner.captured.size());
   step.captured.insert(step.captured.end(), inner.captured.begin(), inner.captured.end());
   return inner.pure;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/onnx/model.h"
 
+#include "base/allowance.h"
 #include "base/text.h"
 #include "berth/base/shape.h"
 #include "plan/onnx/wire.h"
@@ -46,7 +47,7 @@ void read_tensor(Fields fields, ModelTensor& tensor) {
       case 9: tensor.raw = fields.text(), tensor.has_raw = true; break;
       case 10: fields.count_doubles(tensor.double_count); break;
       case 11: fields.integers(tensor.ints, tensor.uint64_count, kMostContents); break;
-      case 13: tensor.external_entries.push_back(read_entry(fields.message())); break;
+      case 13: base::append(tensor.external_entries, read_entry(fields.message())); break;
       case 14: tensor.external = fields.integer() == 1; break;
       default: break;
     }
@@ -85,7 +86,7 @@ DeclaredDim read_declared_dim(Fields fields) {
 void read_declared_shape(Fields fields, DeclaredValue& value) {
   value.ranked = true;
   while (fields.next()) {
-    if (fields.number() == 1) value.dims.push_back(read_declared_dim(fields.message()));
+    if (fields.number() == 1) base::append(value.dims, read_declared_dim(fields.message()));
   }
   if (value.dims.size() > kMaxRank) refuse(fields.source(), text::join("a shape has more than ", kMaxRank, " dimensions"));
 }
@@ -120,13 +121,17 @@ DeclaredValue read_declared(Fields fields) {
 }
 
 void read_subgraph(Fields fields, Attribute& attribute) {
-  attribute.graphs.push_back(std::make_unique<ModelGraph>());
+  base::take(sizeof(ModelGraph));
+  base::append(attribute.graphs, std::make_unique<ModelGraph>());
   read_graph(std::move(fields), *attribute.graphs.back());
 }
 
 template <class T>
 T& made(std::unique_ptr<T>& pointer) {
-  if (pointer == nullptr) pointer = std::make_unique<T>();
+  if (pointer == nullptr) {
+    base::take(sizeof(T));
+    pointer = std::make_unique<T>();
+  }
   return *pointer;
 }
 
@@ -156,14 +161,15 @@ Attribute read_attribute(Fields fields) {
 }
 
 ModelNode read_node(Fields fields) {
+  base::checkpoint();
   ModelNode node;
   while (fields.next()) {
     switch (fields.number()) {
-      case 1: node.inputs.push_back(fields.text()); break;
-      case 2: node.outputs.push_back(fields.text()); break;
+      case 1: base::append(node.inputs, fields.text()); break;
+      case 2: base::append(node.outputs, fields.text()); break;
       case 3: node.name = fields.text(); break;
       case 4: node.op = fields.text(); break;
-      case 5: node.attributes.push_back(read_attribute(fields.message())); break;
+      case 5: base::append(node.attributes, read_attribute(fields.message())); break;
       case 7: node.domain = standard_domain(fields.text()); break;
       case 8: node.overload = fields.text(); break;
       default: break;
@@ -175,13 +181,13 @@ ModelNode read_node(Fields fields) {
 void read_graph(Fields fields, ModelGraph& graph) {
   while (fields.next()) {
     switch (fields.number()) {
-      case 1: graph.nodes.push_back(read_node(fields.message())); break;
+      case 1: base::append(graph.nodes, read_node(fields.message())); break;
       case 2: graph.name = fields.text(); break;
-      case 5: read_tensor(fields.message(), graph.initializers.emplace_back()); break;
-      case 11: graph.inputs.push_back(read_declared(fields.message())); break;
-      case 12: graph.outputs.push_back(read_declared(fields.message())); break;
-      case 13: graph.value_info.push_back(read_declared(fields.message())); break;
-      case 15: read_sparse(fields.message(), graph.sparse_initializers.emplace_back()); break;
+      case 5: read_tensor(fields.message(), base::append(graph.initializers, {})); break;
+      case 11: base::append(graph.inputs, read_declared(fields.message())); break;
+      case 12: base::append(graph.outputs, read_declared(fields.message())); break;
+      case 13: base::append(graph.value_info, read_declared(fields.message())); break;
+      case 15: read_sparse(fields.message(), base::append(graph.sparse_initializers, {})); break;
       default: break;
     }
   }
@@ -192,7 +198,7 @@ ModelFunction read_function(Fields fields) {
   while (fields.next()) {
     switch (fields.number()) {
       case 1: function.name = fields.text(); break;
-      case 7: function.nodes.push_back(read_node(fields.message())); break;
+      case 7: base::append(function.nodes, read_node(fields.message())); break;
       case 10: function.domain = standard_domain(fields.text()); break;
       case 13: function.overload = fields.text(); break;
       default: break;
@@ -219,7 +225,7 @@ bool read_fields(Fields fields, Model& model) {
       case 1: model.ir_version = fields.integer(); break;
       case 7: read_graph(fields.message(), model.graph), has_graph = true; break;
       case 8: read_opset(fields.message(), model); break;
-      case 25: model.functions.push_back(read_function(fields.message())); break;
+      case 25: base::append(model.functions, read_function(fields.message())); break;
       default: break;
     }
   }

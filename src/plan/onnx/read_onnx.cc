@@ -8,13 +8,16 @@
 #include "plan/onnx/model.h"
 #include "plan/onnx/rules/rules.h"
 #include "plan/onnx/symbols.h"
+#include "plan/read/limited.h"
 
 namespace berth {
 
 using namespace internal;
 using namespace internal::plan;
 
-OnnxModel read_onnx(std::string_view bytes, const OnnxOptions& options, std::string_view name) {
+namespace {
+
+OnnxModel read_within_limits(std::string_view bytes, const OnnxOptions& options, std::string_view name) {
   const onnx::Model model = onnx::read_model(bytes, name);
   const onnx::Functions functions(model);
   onnx::Symbols symbols(model, options, name);
@@ -28,6 +31,12 @@ OnnxModel read_onnx(std::string_view bytes, const OnnxOptions& options, std::str
   out.symbols = symbols.names();
   onnx::build_graph(model, inference, symbols, options, name, out);
   return out;
+}
+
+}  // namespace
+
+OnnxModel read_onnx(std::string_view bytes, const OnnxOptions& options, std::string_view name) {
+  return read::limited(bytes, name, options.limits, [&] { return read_within_limits(bytes, options, name); });
 }
 
 std::vector<std::string_view> onnx_shape_rules() { return onnx::shape_rule_names(); }

@@ -84,4 +84,8 @@ std::string to_text(const TensorType& type) {
   return out + "]";
 }
 
+std::string clash_of(const TensorType& a, const TensorType& b, std::string_view what) {
+  return text::join("its inputs contradict each other: the shapes ", to_text(a), " and ", to_text(b), " cannot be ", what);
+}
+
 }  // namespace berth::internal::plan::onnx

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 // What is known of a value: its element type, its rank, some of its dimensions.
@@ -45,5 +46,7 @@ std::int64_t dim_product(const DimList& dims, std::size_t begin, std::size_t end
 
 // "[2, ?, 4]", or "of unknown rank".
 std::string to_text(const TensorType& type);
+// "the shapes [2, 3] and [4, 5] cannot be broadcast": why two inputs do not go together.
+std::string clash_of(const TensorType& a, const TensorType& b, std::string_view what);
 
 }  // namespace berth::internal::plan::onnx

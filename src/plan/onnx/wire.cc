@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/onnx/wire.h"
 
+#include "base/allowance.h"
 #include "base/text.h"
 #include "berth/base/error.h"
 
@@ -73,7 +74,7 @@ std::string_view rest_of(const protozero::pbf_reader& reader) { return {reader.d
 
 template <class T>
 void keep(std::vector<T>& kept, std::uint64_t& count, std::size_t most, T value) {
-  if (kept.size() < most) kept.push_back(value);
+  if (kept.size() < most) base::append(kept, value);
   ++count;
 }
 

@@ -172,10 +172,14 @@ class Timeline {
     return scales_[0].lists[0];
   }
 
-  void add(const typename Memory::Entry& entry, const Memory& memory) {
+  // Returns the number of lists that it is in.
+  std::size_t add(const typename Memory::Entry& entry, const Memory& memory) {
     const Placed& one = memory[entry];
+    std::size_t lists = 0;
     for (Scale& scale : scales_)
-      for (std::size_t block = scale.block(one.begin); block <= scale.block(one.end - 1); ++block) scale.lists[block].insert(entry, memory);
+      for (std::size_t block = scale.block(one.begin); block <= scale.block(one.end - 1); ++block, ++lists)
+        scale.lists[block].insert(entry, memory);
+    return lists;
   }
 
  private:
@@ -235,7 +239,9 @@ PackEnd place_all(const PackTask& task, const std::vector<std::uint32_t>& order,
   // that sweep over time do better.
   const std::size_t most_looks = std::size_t{1} << (order.size() > kVeryMany ? 24 : 28);
   Timeline<Memory> timeline(task.part.steps, order.size());
-  std::size_t placed = 0;
+  constexpr std::size_t kWorkPerClock = std::size_t{1} << 14;  // looks and insertions between two looks at the clock: well
+                                                               // under a millisecond
+  std::size_t work = kWorkPerClock;
   std::size_t looks = 0;
   for (const std::uint32_t index : order) {
     const PackBuffer& buffer = task.part.buffers[index];
@@ -245,12 +251,15 @@ PackEnd place_all(const PackTask& task, const std::vector<std::uint32_t>& order,
     packing.offsets[index] = found.offset;
     packing.peak_bytes = std::max(packing.peak_bytes, top);
     if constexpr (std::is_same_v<Memory, ByNumber>)
-      timeline.add(index, memory);
+      work += timeline.add(index, memory);
     else
-      timeline.add({found.offset, top, buffer.begin, buffer.end}, memory);
+      work += timeline.add({found.offset, top, buffer.begin, buffer.end}, memory);
     looks += found.looks;
+    work += found.looks;
     if (looks > most_looks) return PackEnd::too_much_live;
-    if (++placed % 256 == 0 && task.patience.over()) return PackEnd::out_of_time;
+    if (work < kWorkPerClock) continue;
+    work = 0;
+    if (task.patience.over()) return PackEnd::out_of_time;
   }
   return PackEnd::done;
 }

@@ -24,7 +24,10 @@ bool is_few(const Part& part) { return part.buffers.size() <= pack::exact::kMost
 class Tries {
  public:
   Tries(const PackTask& task, std::size_t most_placed)
-      : task_(task), target_(std::max(task.part.lower_bound_bytes, task.enough)), most_placed_(most_placed), below_(task.below) {}
+      : task_(task),
+        target_(std::max(task.part.lower_bound_bytes, task.enough)),
+        most_placed_(task.patience.has_deadline() ? most_placed : most_placed / task.sharing),
+        below_(task.below) {}
 
   std::size_t target() const noexcept { return target_; }
   std::size_t below() const noexcept { return below_; }
@@ -96,6 +99,7 @@ PackAnswer pack_promoting(const PackTask& task) {
   constexpr int kPromotions = 12;
   constexpr Order kOrders[] = {Order::load, Order::size, Order::life, Order::area};
   const Part& part = task.part;
+  if (part.buffers.size() > kMostPlaced && !task.patience.has_deadline()) return {PackEnd::too_many};
   Tries tries(task, is_few(part) ? kMostPlacedOfFew : kMostPlaced);
   Random random(task.seed);
   std::vector<std::vector<std::uint32_t>> orders;
@@ -117,6 +121,7 @@ PackAnswer pack_lowest_with_noise(const PackTask& task) {
   const Part& part = task.part;
   // With a deadline, this strategy, the best of them, goes on until then.
   const std::size_t most = task.patience.has_deadline() ? SIZE_MAX : kMostPlaced;
+  if (part.buffers.size() > most) return {PackEnd::too_many};
   Tries tries(task, is_few(part) ? kMostPlacedOfFew : most);
   Random loads(task.seed);
   Random areas(~task.seed);

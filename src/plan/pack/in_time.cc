@@ -174,7 +174,7 @@ class Placer {
     if (offset >= task_.below || bytes >= task_.below - offset) return end(PackEnd::above);
     answer_.packing.offsets[index] = offset;
     answer_.packing.peak_bytes = std::max(answer_.packing.peak_bytes, offset + bytes);
-    return ++placed_ % 4096 != 0 || !task_.patience.over() || end(PackEnd::out_of_time);
+    return placed_++ % 4096 != 0 || !task_.patience.over() || end(PackEnd::out_of_time);
   }
 
   // Stacks the buffers of `stack`, then sweeps on and allocates the rest. REQUIRES: `stack` is sorted.

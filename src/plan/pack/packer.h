@@ -24,6 +24,11 @@ class Patience {
 
   bool over() const { return cancel_.stop_requested() || done_.stop_requested() || (deadline_ && Clock::now() >= *deadline_); }
 
+  // Whether a deadline comes before work of this length would be done. Without a deadline, never.
+  bool is_short_for(Clock::duration work) const { return deadline_ && Clock::now() + work >= *deadline_; }
+
+  const std::optional<Clock::time_point>& deadline() const noexcept { return deadline_; }
+
   // Whether a deadline ends the work; without one, packers that could go on for ever limit their steps.
   bool has_deadline() const noexcept { return deadline_.has_value(); }
 
@@ -68,6 +73,7 @@ struct PackTask {
   std::uint64_t seed = 0;           // of random choices
   std::size_t capacity = SIZE_MAX;  // a packing above this is of no use, even if it is below `below`
   std::size_t threads = 1;          // threads of the exact search
+  std::size_t sharing = 1;          // without a deadline, limits on steps are divided by this: so many parts share them
 };
 
 // Number of buffers in a part above which strategies that are not near linear do less.

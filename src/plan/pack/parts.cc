@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/allowance.h"
 #include "base/random.h"
 
 namespace berth::internal::plan {
@@ -127,6 +128,7 @@ std::vector<CutPart> cut_into_parts(const std::vector<PackBuffer>& buffers, std:
   sorted.reserve(static_cast<std::size_t>(std::count_if(buffers.begin(), buffers.end(), counts)));
   for (std::uint32_t i = 0; i < buffers.size(); ++i)
     if (counts(buffers[i])) sorted.push_back(i);
+  base::checkpoint_now();
   std::sort(sorted.begin(), sorted.end(), [&](std::uint32_t a, std::uint32_t b) {
     return buffers[a].begin != buffers[b].begin ? buffers[a].begin < buffers[b].begin : a < b;
   });
@@ -143,8 +145,10 @@ std::vector<CutPart> cut_into_parts(const std::vector<PackBuffer>& buffers, std:
       cut.part.buffers.push_back(buffers[index]);
       cut.part.fixed += buffers[index].fixed ? 1U : 0U;
     }
+    base::checkpoint_now();
     rank_times(cut.part);
     choose_direction(cut.part);
+    base::checkpoint_now();
     put_in_order(cut);
     measure(cut.part);
     begin = end;

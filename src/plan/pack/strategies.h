@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string_view>
 
@@ -10,10 +11,15 @@
 // come first.
 namespace berth::internal::plan {
 
+// Strategies of one family take long for the same reason: too much is live at once. Where one of them gave up a
+// part of very many buffers, the others are not tried.
+enum class Family : std::uint8_t { gaps, lowest, other };
+
 struct OffsetStrategy {
   std::string_view name;
   std::string_view does;
   PackAnswer (*pack)(const PackTask& task);
+  Family family = Family::other;
 };
 
 std::span<const OffsetStrategy> offset_strategies() noexcept;

@@ -5,6 +5,7 @@
 
 #include "berth/base/json.h"
 #include "berth/plan/read_graph.h"
+#include "plan/read/limited.h"
 
 namespace berth::internal::plan::read {
 
@@ -146,16 +147,18 @@ constexpr JsonMember<GraphDraft> kGraphMembers[] = {
 };
 
 void read_values(const JsonPosition& list, Graph& graph) {
-  graph.values.reserve(list.items());
+  base::reserve(graph.values, list.items());
   list.each_item([&](const JsonPosition& at) {
+    base::checkpoint();
     ValueDraft draft{&graph.devices, &graph.values.emplace_back()};
     read_members(at, kValueMembers, draft);
   });
 }
 
 void read_nodes(const JsonPosition& list, const ValueFinder& values, Graph& graph) {
-  graph.nodes.reserve(list.items());
+  base::reserve(graph.nodes, list.items());
   list.each_item([&](const JsonPosition& at) {
+    base::checkpoint();
     NodeDraft draft{&values, &graph.nodes.emplace_back()};
     read_members(at, kNodeMembers, draft);
   });
@@ -281,9 +284,11 @@ namespace berth {
 using namespace internal;
 using namespace internal::plan::read;
 
-Graph read_graph_json(std::string_view bytes, std::string_view name) {
-  const JsonDocument document(bytes, name);
-  return graph_from_json(document.top());
+Graph read_graph_json(std::string_view bytes, std::string_view name, const ReadLimits& limits) {
+  return limited(bytes, name, limits, [&] {
+    const JsonDocument document(bytes, name);
+    return graph_from_json(document.top());
+  });
 }
 
 void Graph::write_json(JsonWriter& json) const {

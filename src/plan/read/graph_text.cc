@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "berth/base/checked.h"
 #include "berth/plan/read_graph.h"
+#include "plan/read/limited.h"
 #include "plan/read/lines.h"
 
 namespace berth {
@@ -40,7 +41,10 @@ class TextReader {
   TextReader(std::string_view bytes, std::string_view name) : name_(name), lines_(bytes, name, kTextHelp) {}
 
   Graph read() {
-    while (lines_.next()) read_line(trimmed(lines_.line()));
+    while (lines_.next()) {
+      base::checkpoint();
+      read_line(trimmed(lines_.line()));
+    }
     sort_lines();
     for (const Mention& input : inputs_) graph_.nodes[input.reader].inputs.push_back(find(input));
     for (const Mention& output : outputs_) graph_.values[find(output)].output = true;
@@ -66,16 +70,17 @@ class TextReader {
     const std::string_view producers = take_until(line, '|');
     const std::uint64_t index = lines_.number_of(take_word(operation), "the index");
     if (trimmed(operation).empty()) lines_.refuse("the operator is missing");
-    const NodeId node = graph_.add_node({.name = std::to_string(index), .op = std::string(trimmed(operation))});
+    const auto node = static_cast<NodeId>(graph_.nodes.size());
+    base::append(graph_.nodes, {.name = std::to_string(index), .op = std::string(trimmed(operation))});
     read_mentions(producers, "a producer", node, inputs_);
     add_outputs(line, node);
     const std::vector<ValueId>& outputs = graph_.nodes[node].outputs;
-    read_.push_back({index, lines_.number(), node, outputs.empty() ? kNoValue : outputs.front()});
+    base::append(read_, {index, lines_.number(), node, outputs.empty() ? kNoValue : outputs.front()});
   }
 
   void read_mentions(std::string_view words, std::string_view what, NodeId reader, std::vector<Mention>& mentions) {
     for (words = trimmed(words); !words.empty(); words = trimmed(words))
-      mentions.push_back({lines_.number_of(take_word(words), what), lines_.number(), reader});
+      base::append(mentions, {lines_.number_of(take_word(words), what), lines_.number(), reader});
   }
 
   void add_outputs(std::string_view sizes, NodeId id) {
@@ -84,7 +89,8 @@ class TextReader {
     for (sizes = trimmed(sizes); !sizes.empty(); sizes = trimmed(sizes), ++position) {
       const std::size_t bytes = lines_.bytes_of(take_word(sizes), "an output's size");
       if (position > 0 && bytes == 0) continue;
-      node.outputs.push_back(graph_.add_value({.name = position == 0 ? node.name : text::join(node.name, ':', position), .bytes = bytes}));
+      base::append(node.outputs, static_cast<ValueId>(graph_.values.size()));
+      base::append(graph_.values, {.name = position == 0 ? node.name : text::join(node.name, ':', position), .bytes = bytes});
     }
   }
 
@@ -129,10 +135,12 @@ class TextReader {
 
 }  // namespace
 
-Graph read_graph_text(std::string_view bytes, std::string_view name) {
-  Graph graph = TextReader(bytes, name).read();
-  graph.validate();
-  return graph;
+Graph read_graph_text(std::string_view bytes, std::string_view name, const ReadLimits& limits) {
+  return limited(bytes, name, limits, [&] {
+    Graph graph = TextReader(bytes, name).read();
+    graph.validate();
+    return graph;
+  });
 }
 
 }  // namespace berth

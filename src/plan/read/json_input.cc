@@ -11,6 +11,8 @@ namespace {
 
 namespace lazy = simdjson::ondemand;
 
+// Bytes of the parser's own for each byte of text: eight of its tape, four of its index, and strings.
+constexpr std::size_t kParsed = 14;
 constexpr std::size_t kMostNesting = 32;  // our own formats need seven
 
 simdjson::error_code walk(lazy::value value);
@@ -100,6 +102,7 @@ std::optional<std::size_t> find_bad_utf8(std::string_view bytes) {
 
 JsonDocument::JsonDocument(std::string_view bytes, std::string_view name) : name_(name) {
   const std::string_view json = without_mark(bytes);
+  base::take(kParsed * json.size());
   auto error = parser_.allocate(std::max<std::size_t>(json.size(), 1), kMostNesting);
   if (!error) error = parser_.parse(json.data(), json.size()).get(top_);
   if (error) refuse_bytes(error, json, bytes.size() - json.size(), name_);

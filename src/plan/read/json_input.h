@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/allowance.h"
 #include "base/text.h"
 #include "berth/base/checked.h"
 #include "berth/base/error.h"
@@ -144,7 +145,7 @@ void read_members(const JsonPosition& object, const JsonMember<Draft> (&members)
 template <class Item, std::size_t kCount>
 std::vector<Item> read_list(const JsonPosition& list, const JsonMember<Item> (&members)[kCount], const Item& blank = {}) {
   std::vector<Item> items;
-  items.reserve(list.items());
+  base::reserve(items, list.items());
   list.each_item([&](const JsonPosition& item) { read_members(item, members, items.emplace_back(blank)); });
   return items;
 }

@@ -34,6 +34,7 @@ class Lines {
 
   std::string_view line() const noexcept { return line_; }  // without its LF or CRLF
   std::uint64_t number() const noexcept { return number_; }
+  std::size_t left() const noexcept { return rest_.size(); }  // bytes after the line
 
   std::string where() const;  // "reading line 3 of lives.csv, '…'"
 

@@ -2,11 +2,13 @@
 #include <algorithm>
 #include <array>
 #include <compare>
+#include <functional>
 #include <unordered_set>
 
 #include "base/text.h"
 #include "berth/base/checked.h"
 #include "berth/plan/read_graph.h"
+#include "plan/read/limited.h"
 #include "plan/read/lines.h"
 
 // Lifetimes become a graph with the same packing problem. The timeline is cut where a lifetime begins or ends;
@@ -51,15 +53,20 @@ struct Lives {
 class LivesReader {
  public:
   LivesReader(std::string_view bytes, std::string_view name, const LivesOptions& options)
-      : lines_(bytes, name, kCsvHelp),
+      : bytes_(bytes),
+        name_(name),
+        lines_(bytes, name, kCsvHelp),
         fixed_offsets_(options.fixed_offsets),
         rows_(std::min(count_of(bytes, '\n'), bytes.size() / kShortestRow) + 1) {}
 
   Lives read() {
     read_header();
     reserve();
-    while (lines_.next())
+    while (lines_.next()) {
+      check_time();
       if (!lines_.line().empty()) read_row();
+    }
+    if (may_repeat_ids()) refuse_repeated_id();
     return std::move(lives_);
   }
 
@@ -86,9 +93,18 @@ class LivesReader {
   bool has(Column column) const { return std::ranges::find(columns_, column) != columns_.end(); }
 
   void reserve() {
-    lives_.values.reserve(rows_);
-    lives_.turns.reserve(rows_ * 2);
-    ids_.reserve(rows_);
+    base::reserve(lives_.values, rows_);
+    base::reserve(lives_.turns, rows_ * 2);
+    base::reserve(hashes_, rows_);
+  }
+
+  // Stops early where it is plain that reading ends too late: after some lines the pace is known.
+  void check_time() {
+    constexpr std::uint64_t kLines = 4096;
+    if (lines_.number() % kLines != 0) return;
+    base::checkpoint_now();
+    base::reached(kRowsShare * (1 - static_cast<double>(lines_.left()) / static_cast<double>(bytes_.size())));
+    if (base::is_hopeless()) throw base::OutOfTime();
   }
 
   void read_row() {
@@ -121,11 +137,43 @@ class LivesReader {
       if (length == 0) lines_.refuse("the id is not UTF-8");  // it could not make a round trip through JSON
       rest.remove_prefix(length);
     }
-    if (ids_.insert(id).second) return;
-    throw ArgumentError(
-        ErrorCode::duplicate_value,
-        {lines_.where(), text::join("another buffer has the id ", text::quoted(id), " too"), "give each buffer an id of its own"},
-        {{"line", lines_.number()}, {"value", text::printable(id)}});
+    hashes_.push_back(std::hash<std::string_view>()(id));
+  }
+
+  // Most files repeat no id, and then no two have the same hash: a sorted vector of hashes is much faster than a set
+  // of ids.
+  bool may_repeat_ids() {
+    base::checkpoint_now();
+    std::ranges::sort(hashes_);
+    const bool repeats = std::ranges::adjacent_find(hashes_) != hashes_.end();
+    hashes_ = {};
+    base::give(rows_ * sizeof(std::size_t));
+    return repeats;
+  }
+
+  // Reads again, with a set of ids, to find the line; returns when only hashes were equal.
+  void refuse_repeated_id() {
+    std::unordered_set<std::string_view> ids;
+    Lines lines(bytes_, name_, kCsvHelp);
+    while (lines.next() && lines.line().empty()) {
+    }
+    while (lines.next()) {
+      base::checkpoint();
+      std::string_view rest = lines.line();
+      if (rest.empty()) continue;
+      std::string_view id;
+      for (const Column column : columns_) {
+        const std::string_view field = take_until(rest, ',');
+        if (column == Column::id) id = field;
+      }
+      constexpr std::size_t kEntry = 64;  // of the set, with its share of the table
+      base::take(kEntry);
+      if (!ids.insert(id).second)
+        throw ArgumentError(
+            ErrorCode::duplicate_value,
+            {lines.where(), text::join("another buffer has the id ", text::quoted(id), " too"), "give each buffer an id of its own"},
+            {{"line", lines.number()}, {"value", text::printable(id)}});
+    }
   }
 
   std::size_t alignment_of(std::string_view field) const {
@@ -137,11 +185,15 @@ class LivesReader {
                         {{"line", lines_.number()}, {"alignment", alignment}});
   }
 
+  static constexpr double kRowsShare = 0.6;  // of reading; the rest sorts turns, makes nodes and validates the graph
+
+  const std::string_view bytes_;
+  const std::string_view name_;
   Lines lines_;
   bool fixed_offsets_;
   std::size_t rows_;  // upper bound
   std::vector<Column> columns_;
-  std::unordered_set<std::string_view> ids_;
+  std::vector<std::size_t> hashes_;  // of the ids
   Lives lives_;
 };
 
@@ -150,11 +202,13 @@ class Sweep {
  public:
   explicit Sweep(Lives lives) : turns_(std::move(lives.turns)), born_in_(lives.values.size()) {
     graph_.values = std::move(lives.values);
+    base::checkpoint_now();
     std::ranges::sort(turns_);
+    base::reached(0.75);
   }
 
   Graph run() {
-    graph_.nodes.reserve(times());
+    base::reserve(graph_.nodes, times());
     for (std::size_t at = 0; at < turns_.size();) at = begin_stretch(at);
     return std::move(graph_);
   }
@@ -168,6 +222,7 @@ class Sweep {
 
   // Processes all turns of one time; returns the index of the first of the next.
   std::size_t begin_stretch(std::size_t at) {
+    base::checkpoint();
     const std::uint64_t time = turns_[at].time;
     const auto same_time = [&](bool birth) { return at < turns_.size() && turns_[at].time == time && turns_[at].birth == birth; };
     for (; same_time(false); ++at) die(turns_[at].value);
@@ -178,7 +233,7 @@ class Sweep {
     GraphNode& node = graph_.nodes.emplace_back();
     node.side_effects = true;  // it stands for a time: not to be reordered
     node.name = std::to_string(time);
-    node.outputs.reserve(at - births);
+    base::reserve(node.outputs, at - births);
     for (std::size_t i = births; i < at; ++i) bear(turns_[i].value);
     return at;
   }
@@ -191,7 +246,7 @@ class Sweep {
   // The last node is the interval that ends here, in which the value is live: it reads the value.
   void die(ValueId value) {
     --live_;
-    if (born_in_[value] != graph_.nodes.size() - 1) graph_.nodes.back().inputs.push_back(value);
+    if (born_in_[value] != graph_.nodes.size() - 1) base::append(graph_.nodes.back().inputs, value);
   }
 
   std::vector<Turn> turns_;
@@ -202,10 +257,13 @@ class Sweep {
 
 }  // namespace
 
-Graph read_lives_csv(std::string_view bytes, std::string_view name, const LivesOptions& options) {
-  Graph graph = Sweep(LivesReader(bytes, name, options).read()).run();
-  graph.validate();
-  return graph;
+Graph read_lives_csv(std::string_view bytes, std::string_view name, const LivesOptions& options, const ReadLimits& limits) {
+  return limited(bytes, name, limits, [&] {
+    Graph graph = Sweep(LivesReader(bytes, name, options).read()).run();
+    base::reached(0.85);
+    graph.validate();
+    return graph;
+  });
 }
 
 }  // namespace berth

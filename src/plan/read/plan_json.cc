@@ -4,6 +4,7 @@
 #include "berth/base/json.h"
 #include "berth/plan/read_graph.h"
 #include "plan/read/graph_json.h"
+#include "plan/read/limited.h"
 #include "plan/read/plan_tables_json.h"
 
 namespace berth::internal::plan::read {
@@ -33,12 +34,14 @@ using namespace internal::plan;
 
 using namespace internal::plan::read;
 
-Plan read_plan_json(std::string_view bytes, std::string_view name) {
-  const JsonDocument document(bytes, name);
-  const JsonPosition top = document.top();
-  const PlanFileParts file = plan_file(top);
-  auto graph = std::make_shared<const Graph>(graph_from_json(*file.graph));
-  return Plan(std::move(graph), tables_from_json(*file.plan));
+Plan read_plan_json(std::string_view bytes, std::string_view name, const ReadLimits& limits) {
+  return limited(bytes, name, limits, [&] {
+    const JsonDocument document(bytes, name);
+    const JsonPosition top = document.top();
+    const PlanFileParts file = plan_file(top);
+    auto graph = std::make_shared<const Graph>(graph_from_json(*file.graph));
+    return Plan(std::move(graph), tables_from_json(*file.plan));
+  });
 }
 
 void PlanFile::write_json(JsonWriter& json) const {

@@ -2,6 +2,7 @@
 #include "berth/plan/read_graph.h"
 
 #include "plan/read/graph_json.h"
+#include "plan/read/limited.h"
 #include "plan/read/lines.h"
 #include "plan/read/plan_json.h"
 
@@ -21,10 +22,12 @@ bool says_plan(const JsonPosition& top) {
   return plan;
 }
 
-Graph read_json(std::string_view bytes, std::string_view name) {
-  const JsonDocument document(bytes, name);
-  const JsonPosition top = document.top();
-  return graph_from_json(says_plan(top) ? *plan_file(top).graph : top);
+Graph read_json(std::string_view bytes, std::string_view name, const ReadLimits& limits) {
+  return limited(bytes, name, limits, [&] {
+    const JsonDocument document(bytes, name);
+    const JsonPosition top = document.top();
+    return graph_from_json(says_plan(top) ? *plan_file(top).graph : top);
+  });
 }
 
 // The first line that is not empty, without blanks around it.
@@ -40,11 +43,11 @@ std::string_view first_line(std::string_view bytes) {
 
 }  // namespace
 
-Graph read_graph(std::string_view bytes, std::string_view name) {
+Graph read_graph(std::string_view bytes, std::string_view name, const ReadLimits& limits) {
   const std::string_view line = first_line(bytes);
-  if (line.starts_with('{')) return read_json(bytes, name);
-  if (line.starts_with('#') || line.find('|') != std::string_view::npos) return read_graph_text(bytes, name);
-  if (line.find(',') != std::string_view::npos) return read_lives_csv(bytes, name);
+  if (line.starts_with('{')) return read_json(bytes, name, limits);
+  if (line.starts_with('#') || line.find('|') != std::string_view::npos) return read_graph_text(bytes, name, limits);
+  if (line.find(',') != std::string_view::npos) return read_lives_csv(bytes, name, {}, limits);
   throw FormatError(
       ErrorCode::format_error,
       {text::join("reading ", text::printable(name), " as a graph"),

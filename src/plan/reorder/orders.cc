@@ -6,6 +6,7 @@
 #include <set>
 #include <tuple>
 
+#include "base/allowance.h"
 #include "plan/reorder/walk.h"
 
 namespace berth::internal::plan {
@@ -47,6 +48,7 @@ class ListOrder {
     for (UnitId u = 0; u < waits_.size(); ++u)
       if (waits_[u] == 0) insert(u);
     while (!ready_.empty()) {
+      base::checkpoint();
       const UnitId u = ready_.begin()->second;
       ready_.erase(ready_.begin());
       since_[u] = kNotReady;
@@ -115,6 +117,7 @@ std::vector<UnitId> depth_first_of(const Lists& before, const Lists& after, cons
     path.push_back({root});
     seen[root] = 1;
     while (!path.empty()) {
+      base::checkpoint();
       Visit& top = path.back();
       if (top.next == operands[top.unit].size()) {
         order.push_back(top.unit);

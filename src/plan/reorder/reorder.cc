@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/allowance.h"
 #include "base/text.h"
 #include "plan/reorder/improve.h"
 #include "plan/reorder/orders.h"
@@ -39,9 +40,14 @@ std::vector<NodeOrder> find_orders(const Graph& graph, NodeRange nodes, const st
   std::vector<Candidate> candidates;
   for (const OrderRule& rule : order_rules()) {
     if ((which != "best" && which != rule.name) || patience.over()) continue;
-    std::vector<UnitId> units = rule.order(model);
-    const std::size_t peak = peak_of(model, units);
-    add(candidates, {std::string(rule.name), std::move(units), peak});
+    try {
+      const base::Allowance until_then({.until = patience.deadline()});
+      std::vector<UnitId> units = rule.order(model);
+      const std::size_t peak = peak_of(model, units);
+      add(candidates, {std::string(rule.name), std::move(units), peak});
+    } catch (const base::OutOfTime&) {
+      break;
+    }
   }
   sort_by_peak(candidates);
   if (which == "best") {

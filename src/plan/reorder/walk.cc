@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/reorder/walk.h"
+#include "base/allowance.h"
 
 #include <algorithm>
 
@@ -82,7 +83,10 @@ StepCost BackwardWalk::preview(UnitId unit) const {
 std::size_t peak_of(const OrderModel& model, std::span<const UnitId> order) {
   ForwardWalk walk(model);
   std::size_t peak = 0;
-  for (const UnitId unit : order) peak = std::max(peak, walk.run(unit).need_bytes);
+  for (const UnitId unit : order) {
+    base::checkpoint();
+    peak = std::max(peak, walk.run(unit).need_bytes);
+  }
   return peak;
 }
 

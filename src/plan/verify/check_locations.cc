@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "base/allowance.h"
 #include "berth/base/checked.h"
 #include "plan/verify/judge.h"
 
@@ -82,6 +83,7 @@ void check_locations(Judge& judge) {
   check_slots(judge);
   for (ValueId v = 0; v < judge.facts.size(); ++v) {
     const ValueLocation& location = judge.plan.locations[v];
+    base::checkpoint();
     if (!location.planned()) continue;
     check_location(judge, v, location);
     if (!judge.plan.slots.empty() || location.slot != kNoSlot) check_slot(judge, v, location);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "base/allowance.h"
 #include "plan/verify/judge.h"
 
 namespace berth::internal::plan::verify {
@@ -17,6 +18,7 @@ class Claims {
 
   void check(NodeId n) {
     const GraphNode& node = judge_.graph.nodes[n];
+    base::checkpoint();
     for (std::uint32_t o = 0; o < node.outputs.size(); ++o) {
       const ValueId v = node.outputs[o];
       if (v == kNoValue || !location(v).planned()) continue;

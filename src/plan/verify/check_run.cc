@@ -4,6 +4,7 @@
 #include <span>
 #include <unordered_map>
 
+#include "base/allowance.h"
 #include "plan/verify/contents.h"
 #include "plan/verify/judge.h"
 #include "plan/verify/order.h"
@@ -28,6 +29,7 @@ class SimulatedRun {
   void run() {
     for (NodeId step = judge_.plan.nodes.begin; step < judge_.plan.nodes.end && joined_runs_ <= kMostJoinedRuns; ++step) {
       const NodeId n = judge_.node_at(step);
+      base::checkpoint();
       read_inputs(n);
       for (std::uint32_t o = 0; o < judge_.graph.nodes[n].outputs.size(); ++o) write_output(n, o);
     }
@@ -43,6 +45,7 @@ class SimulatedRun {
     const GraphNode& node = judge_.graph.nodes[n];
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const ValueId v = node.inputs[i];
+      base::checkpoint();
       if (v != kNoValue && !Judge::ignores(node, i) && location(v).planned()) read(n, v);
     }
   }
@@ -58,6 +61,7 @@ class SimulatedRun {
   void write_output(NodeId n, std::uint32_t o) {
     const GraphNode& node = judge_.graph.nodes[n];
     const ValueId v = node.outputs[o];
+    base::checkpoint();
     if (v == kNoValue || !location(v).planned()) return;
     switch (location(v).reuse) {
       case Reuse::own:

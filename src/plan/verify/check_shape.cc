@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "base/allowance.h"
 #include "berth/base/checked.h"
 #include "plan/verify/judge.h"
 
@@ -54,6 +55,7 @@ void gather_facts(Judge& judge) {
   judge.facts.resize(graph.values.size());
   std::vector<bool> elsewhere(graph.values.size(), false);
   for (NodeId n = 0; n < graph.nodes.size(); ++n) {  // n is the step
+    base::checkpoint();
     const bool inside = n >= nodes.begin && n < nodes.end;
     const GraphNode& node = graph.nodes[inside ? judge.node_at(n) : n];
     for (const ValueId v : node.outputs) {

@@ -3,6 +3,7 @@
 #include <numeric>
 #include <optional>
 
+#include "base/allowance.h"
 #include "berth/base/checked.h"
 #include "plan/verify/judge.h"
 #include "plan/verify/refute.h"
@@ -35,6 +36,7 @@ class Groups {
       if (const ValueLocation& location = judge.plan.locations[v]; location.planned() && location.with != kNoValue) unite(v, location.with);
     for (NodeId n = judge.plan.nodes.begin; n < judge.plan.nodes.end; ++n) {
       const GraphNode& node = judge.graph.nodes[n];
+      base::checkpoint();
       for (const ViewOption& option : node.views)
         if (is_joined(judge, node, option)) unite(node.inputs[option.input], node.outputs[option.output]);
     }

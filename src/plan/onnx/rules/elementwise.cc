@@ -18,7 +18,10 @@ void set_broadcast(Call& call, std::int64_t elem) {
   call.set(0, TensorType::of(elem));
   if (call.has_attribute("broadcast") || call.has_attribute("axis")) return call.set(0, with_elem(a, elem));
   if (!a.ranked || !b.ranked) return;
-  if (auto dims = broadcast(a.dims, b.dims)) call.set(0, elem, std::move(*dims));
+  if (auto dims = broadcast(a.dims, b.dims))
+    call.set(0, elem, std::move(*dims));
+  else
+    call.contradict(clash_of(a, b, "broadcast"));
 }
 
 }  // namespace
@@ -44,7 +47,7 @@ void variadic(Call& call) {
   for (std::size_t i = 1; i < call.inputs(); ++i) {
     if (!call.in(i).ranked) return;
     auto wider = broadcast(dims, call.in(i).dims);
-    if (!wider) return;
+    if (!wider) return call.contradict(clash_of(TensorType::of(0, dims), call.in(i), "broadcast"));
     dims = std::move(*wider);
   }
   call.set(0, call.in(0).elem, std::move(dims));
@@ -54,8 +57,11 @@ void where(Call& call) {
   call.set(0, TensorType::of(call.in(1).elem));
   if (!call.in(0).ranked || !call.in(1).ranked || !call.in(2).ranked) return;
   const auto chosen = broadcast(call.in(1).dims, call.in(2).dims);
-  if (!chosen) return;
-  if (auto dims = broadcast(*chosen, call.in(0).dims)) call.set(0, call.in(1).elem, std::move(*dims));
+  if (!chosen) return call.contradict(clash_of(call.in(1), call.in(2), "broadcast"));
+  if (auto dims = broadcast(*chosen, call.in(0).dims))
+    call.set(0, call.in(1).elem, std::move(*dims));
+  else
+    call.contradict(clash_of(call.in(0), TensorType::of(0, *chosen), "broadcast"));
 }
 
 // Opset 1 gives the type as a string; later ones as its number.

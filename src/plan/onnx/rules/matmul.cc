@@ -20,9 +20,9 @@ void set_product(Call& call, const TensorType& left, const TensorType& right, st
   if (right.dims.size() == 1) b.push_back(1);
   const std::int64_t inner_a = a.back();
   const std::int64_t inner_b = b[b.size() - 2];
-  if (inner_a != inner_b && inner_a != kUnknownDim && inner_b != kUnknownDim) return;
+  if (inner_a != inner_b && inner_a != kUnknownDim && inner_b != kUnknownDim) return call.contradict(clash_of(left, right, "multiplied"));
   auto dims = broadcast(DimList(a.begin(), a.end() - 2), DimList(b.begin(), b.end() - 2));
-  if (!dims) return;
+  if (!dims) return call.contradict(clash_of(left, right, "multiplied"));
   if (left.dims.size() > 1) dims->push_back(a[a.size() - 2]);
   if (right.dims.size() > 1) dims->push_back(b.back());
   call.set(0, elem, std::move(*dims));

@@ -79,6 +79,10 @@ void reshape(Call& call) {
     (*dims)[*rest] = left_over(x, *dims);
   else
     complete(x, *dims);
+  const std::int64_t before = x.ranked ? dim_product(x.dims, 0, x.dims.size()) : kUnknownDim;
+  const std::int64_t after = dim_product(*dims, 0, dims->size());
+  if (before != after && before != kUnknownDim && after != kUnknownDim)
+    call.contradict(clash_of(x, TensorType::of(x.elem, *dims), "of the same elements"));
   call.set(0, x.elem, std::move(*dims));
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
 
+#include "base/text.h"
 #include "berth/base/checked.h"
 #include "plan/onnx/element_type.h"
 #include "plan/onnx/rules/rules.h"
@@ -9,11 +11,13 @@ namespace berth::internal::plan::onnx::rules {
 
 namespace {
 
+bool is_negative(std::int64_t dim) { return dim < 0 && dim != kUnknownInt; }
+
 std::optional<DimList> dims_from(const std::vector<std::int64_t>* ints) {
   if (ints == nullptr) return std::nullopt;
   DimList dims;
   for (const std::int64_t dim : *ints) {
-    if (dim < 0 && dim != kUnknownInt) return std::nullopt;
+    if (is_negative(dim)) return std::nullopt;
     dims.push_back(dim < 0 ? kUnknownDim : dim);
   }
   return dims;
@@ -127,7 +131,10 @@ void constant_of_shape(Call& call) {
   const Attribute* const value = call.node().find("value");
   const std::int64_t elem = value != nullptr && value->tensor != nullptr ? value->tensor->elem : kFloat;
   call.set(0, TensorType::of(elem));
-  if (auto dims = dims_from(call.ints(0))) call.set(0, elem, std::move(*dims));
+  if (auto dims = dims_from(call.ints(0)))
+    call.set(0, elem, std::move(*dims));
+  else if (const auto* const ints = call.ints(0))
+    call.contradict(text::join("its shape has a dimension of ", *std::ranges::find_if(*ints, is_negative)));
 }
 
 void range(Call& call) {

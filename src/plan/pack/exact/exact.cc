@@ -87,7 +87,7 @@ class Restarts {
     const std::size_t most = std::min(std::max<std::size_t>(task_.below, 1) - 1, task_.capacity);
     capacity_ = in_units(most);
     if (task_.below == 0 || capacity_ < instance_.lower_bound) return answer;
-    aim(answer, task_.patience.has_deadline() ? 2 * kMostSteps : kMostSteps / 4);
+    aim(answer, task_.patience.has_deadline() ? 2 * kMostSteps : kMostSteps / 4 / task_.sharing);
     while (true) {
       capacity_ = std::min(capacity_, race_.lowest() - 1);
       if (capacity_ < enough_) {
@@ -138,7 +138,8 @@ class Restarts {
 
   std::uint64_t left(std::uint64_t wanted) const {
     if (task_.patience.has_deadline()) return wanted;
-    return std::min(wanted, kMostSteps - std::min(kMostSteps, search_.steps()));
+    const std::uint64_t most = kMostSteps / task_.sharing;
+    return std::min(wanted, most - std::min(most, search_.steps()));
   }
 
   static PackAnswer ended(PackAnswer answer, PackEnd end) {

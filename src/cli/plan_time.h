@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <optional>
+
+#include "berth/plan/read_limits.h"
+#include "cli/commands.h"
+
+// The time limit of `berth plan`, which is for the whole: reading, planning, and writing.
+namespace berth::internal::cli {
+
+class PlanTime {
+ public:
+  explicit PlanTime(const PlanCommand& command);
+
+  // What reading may take: more, and there is no time to plan.
+  std::chrono::duration<double> for_reading() const;
+
+  // Returns read(). When it takes too long, throws Error(timeout) that says how long the whole takes.
+  template <class Read>
+  auto reading(Read read) {
+    try {
+      auto result = read();
+      read_ = elapsed();
+      return result;
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::timeout || !limit_) throw;
+      refuse(whole_by_reading(error));
+    }
+  }
+
+  // What planning may take: the rest, without what writing will take.
+  std::chrono::duration<double> for_planning() const;
+
+  // Returns plan(), likewise.
+  template <class Plan>
+  auto planning(Plan plan) {
+    try {
+      return plan();
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::timeout || !limit_) throw;
+      refuse(whole_by_planning(error));
+    }
+  }
+
+ private:
+  using Seconds = std::chrono::duration<double>;
+  using Clock = std::chrono::steady_clock;
+
+  Seconds elapsed() const { return Clock::now() - start_; }
+  Seconds writing() const;
+  Seconds whole_by_reading(const Error& error) const;
+  Seconds whole_by_planning(const Error& error) const;
+  [[noreturn]] void refuse(Seconds whole) const;
+
+  const Clock::time_point start_ = Clock::now();
+  const PlanCommand& command_;
+  const std::optional<Seconds> limit_;
+  Seconds read_{0};  // the time that it took
+};
+
+}  // namespace berth::internal::cli

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "base/allowance.h"
+#include "base/random.h"
+#include "berth/berth.h"
+#include "berth/plan.h"
+#include "plan/best_slots.h"
+#include "plan/lives.h"
+#include "plan/lives_graph.h"
+#include "plan/pack/exact/exact.h"
+#include "plan/pack/parts.h"
+#include "plan/pack/strategies.h"
+#include "plan/reuse.h"
+#include "support/errors.h"
+
+// A time limit is for the whole: each step of planning looks at the clock, and what comes after packing has its time.
+namespace berth {
+namespace {
+
+using namespace testing;
+using namespace internal;
+using namespace internal::plan;
+using namespace std::chrono_literals;
+
+Graph random_lives(std::size_t count) {
+  Random random(7);
+  std::vector<LifeLine> lives;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto begin = static_cast<std::uint32_t>(random.below(count));
+    lives.push_back({begin, begin + 1 + static_cast<std::uint32_t>(random.below(count)), 1 + random.below(1'000'000)});
+  }
+  return lives_graph(lives);
+}
+
+// Whether the work notices that its time is over, as it must in every step, however short.
+template <class Work>
+bool notices_the_end(Work work) {
+  const base::Allowance over({.until = base::Allowance::Clock::now()});
+  try {
+    (void)work();
+    return false;
+  } catch (const base::OutOfTime&) {
+    return true;
+  }
+}
+
+TEST(TimeLimit, EveryStepNoticesTheEnd) {
+  const Graph graph = random_lives(2000);
+  const NodeRange nodes{0, static_cast<NodeId>(graph.nodes.size())};
+  const Plan made = berth::plan(graph, {.strategy = "time_best"});
+  const std::vector<Life> lives = find_lives(graph, nodes, 1);
+  const ReuseResult reuse = find_reuse(graph, nodes, lives, {});
+  EXPECT_TRUE(notices_the_end([&] { return graph.validate(), 0; }));
+  EXPECT_TRUE(notices_the_end([&] { return find_lives(graph, nodes, 1); }));
+  EXPECT_TRUE(notices_the_end([&] { return find_reuse(graph, nodes, lives, {}); }));
+  EXPECT_TRUE(notices_the_end([&] { return cut_into_parts(reuse.buffers); }));
+  EXPECT_TRUE(notices_the_end([&] { return verify_plan(graph, made.tables()); }));
+}
+
+TEST(TimeLimit, EveryStrategyNoticesTheEnd) {
+  const Graph graph = random_lives(2000);
+  const NodeRange nodes{0, static_cast<NodeId>(graph.nodes.size())};
+  const ReuseResult reuse = find_reuse(graph, nodes, find_lives(graph, nodes, 1), {});
+  const std::vector<CutPart> parts = cut_into_parts(reuse.buffers);
+  const Patience over(Patience::Clock::now(), {});
+  for (const OffsetStrategy& strategy : offset_strategies()) {
+    const PackAnswer answer = strategy.pack({parts.front().part, SIZE_MAX, over});
+    EXPECT_NE(answer.end, PackEnd::done) << strategy.name;
+  }
+}
+
+TEST(TimeLimit, SlotsAreNotTriedWhenThereIsAPlanAndNoTime) {
+  const Plan made = berth::plan(lives_graph({{0, 4, 2}, {0, 4, 2}, {0, 3, 3}, {3, 6, 2}, {3, 7, 1}, {4, 7, 3}, {4, 6, 1}, {6, 9, 3}}),
+                                {.time_limit = 0s});
+  ASSERT_TRUE(made.has_locations());
+  if (made.outcome() == PlanOutcome::optimal) return;
+  EXPECT_EQ(made.attempts().back().note, "stopped by the time limit");
+}
+
+TEST(TimeLimit, OneTooShortSaysHowLongAPlanTakes) {
+  const Graph graph = random_lives(300'000);
+  try {
+    (void)berth::plan(graph, {.time_limit = 0s});
+    GTEST_SKIP() << "this machine plans 300,000 values in a tenth of a second";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::timeout) << error.what();
+    EXPECT_NE(error.why().find("one verified plan takes about"), std::string::npos) << error.what();
+    EXPECT_GE(std::stol(std::string(error.fact("needed_ms"))), 100) << error.what();
+  }
+}
+
+TEST(TimeLimit, TheCallersOwnWorkIsNotLimited) {
+  bool told = false;
+  const PlanOptions options{.time_limit = 10s, .on_strategy = [&](const PlanProgress&) {
+                              told = true;
+                              EXPECT_EQ(base::Allowance::current() == nullptr || !base::is_short_for(24h), true);
+                            }};
+  EXPECT_TRUE(berth::plan(lives_graph({{0, 3, 10}, {1, 4, 10}}), options).has_locations());
+  EXPECT_TRUE(told);
+}
+
+TEST(TimeLimit, WithoutOneTheWorkIsCounted) {
+  EXPECT_EQ(ranges_for(0), 16);
+  EXPECT_EQ(ranges_for(200'000), 16);
+  EXPECT_EQ(ranges_for(1'000'000), 1);
+  EXPECT_EQ(ranges_for(100'000'000), 1);
+}
+
+// Many parts share the steps that a few have each.
+TEST(TimeLimit, ManyPartsShareTheirSteps) {
+  const Graph graph = random_lives(400);
+  const NodeRange nodes{0, static_cast<NodeId>(graph.nodes.size())};
+  const std::vector<CutPart> parts = cut_into_parts(find_reuse(graph, nodes, find_lives(graph, nodes, 1), {}).buffers);
+  const Part& part = parts.front().part;
+  const Patience patient({}, {});
+  const auto time_of = [&](std::size_t sharing) {
+    const auto start = Patience::Clock::now();
+    (void)pack_exact({part, SIZE_MAX, patient, part.lower_bound_bytes, 0, SIZE_MAX, 1, sharing}, {});
+    return Patience::Clock::now() - start;
+  };
+  EXPECT_LT(time_of(100'000) * 4, time_of(1)) << "a hundred-thousandth of the steps takes a quarter of the time at most";
+}
+
+}  // namespace
+}  // namespace berth
