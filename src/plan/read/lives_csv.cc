@@ -100,10 +100,12 @@ class LivesReader {
 
   // Stops early where it is plain that reading ends too late: after some lines the pace is known.
   void check_time() {
-    constexpr std::uint64_t kLines = 4096;
+    constexpr std::uint64_t kLines = 1024;
+    constexpr std::uint64_t kLeast = 16 * kLines;  // some milliseconds, which say how long all takes
     if (lines_.number() % kLines != 0) return;
-    base::checkpoint_now();
     base::reached(kRowsShare * (1 - static_cast<double>(lines_.left()) / static_cast<double>(bytes_.size())));
+    if (lines_.number() < kLeast) return;
+    base::checkpoint_now();
     if (base::is_hopeless()) throw base::OutOfTime();
   }
 
