@@ -30,6 +30,7 @@ struct ReplayCommand {
   bool once = false;  // no second run, and so no percentiles
   bool compare = false;
   std::string html;  // output file
+  std::string max_memory;
   bool json = false;
 };
 Exit run_replay(const ReplayCommand& command);
@@ -103,6 +104,7 @@ struct SnapshotCommand {
   std::size_t top = 20;  // number of holders
   bool csv = false;      // every block
   std::string out;       // for html: output file; empty: beside the snapshot
+  std::string max_memory;
   bool json = false;
 };
 Exit run_snapshot_html(const SnapshotCommand& command);

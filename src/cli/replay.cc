@@ -29,7 +29,7 @@ struct ReplaySource {
 };
 
 ReplaySource open_source(const ReplayCommand& command) {
-  ReplaySource source{read_trace(read_input_bytes(command.path), command.path), {}};
+  ReplaySource source{read_trace(read_input_bytes(command.path, parse_room(command.max_memory)), command.path), {}};
   source.script = plan_replay(source.trace.events, command.scale);
   if (command.html.empty()) source.trace.events = {};
   return source;

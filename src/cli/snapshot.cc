@@ -17,7 +17,9 @@ namespace berth::internal::cli {
 
 namespace {
 
-ProcessSnapshot read(const std::string& path) { return read_snapshot(read_input_bytes(path), path); }
+ProcessSnapshot read(const std::string& path, const SnapshotCommand& command) {
+  return read_snapshot(read_input_bytes(path, parse_room(command.max_memory)), path);
+}
 
 std::string when(std::uint64_t taken_ns) {
   const auto seconds = static_cast<std::time_t>(taken_ns / 1'000'000'000);
@@ -120,7 +122,7 @@ std::string diff_json(const std::vector<SnapshotChange>& changes) {
 }  // namespace
 
 Exit run_snapshot_show(const SnapshotCommand& command) {
-  const ProcessSnapshot snapshot = read(command.path);
+  const ProcessSnapshot snapshot = read(command.path, command);
   if (command.csv) {
     print(to_csv(snapshot));
   } else if (command.json) {
@@ -134,8 +136,8 @@ Exit run_snapshot_show(const SnapshotCommand& command) {
 }
 
 Exit run_snapshot_diff(const SnapshotCommand& command) {
-  const ProcessSnapshot before = read(command.path);
-  const ProcessSnapshot after = read(command.other);
+  const ProcessSnapshot before = read(command.path, command);
+  const ProcessSnapshot after = read(command.other, command);
   const std::vector<SnapshotChange> changes = diff_snapshots(before, after);
   if (command.json) {
     print(diff_json(changes));

@@ -24,7 +24,7 @@ std::string report_path(const std::string& path) {
 }  // namespace
 
 Exit run_snapshot_html(const SnapshotCommand& command) {
-  const ProcessSnapshot snapshot = read_snapshot(read_input_bytes(command.path), command.path);
+  const ProcessSnapshot snapshot = read_snapshot(read_input_bytes(command.path, parse_room(command.max_memory)), command.path);
   const std::string path = command.out.empty() ? report_path(command.path) : command.out;
   write_output(path, snapshot_html(snapshot, file_name(command.path)));
   print(text::printable(path, 4096) + "\n");
