@@ -314,7 +314,7 @@ class ForgedSegment {
     const std::uint64_t total = device::kSharedDataOffset + bytes;
     if (ftruncate(file_, static_cast<off_t>(total)) != 0) std::abort();
     if (whole && fallocate(file_, 0, 0, static_cast<off_t>(total)) != 0) std::abort();
-    SegmentHeader header = make_header(kLayout, total, device::kSharedDataOffset);
+    SegmentHeader header = *make_header(kLayout, total, device::kSharedDataOffset);
     header.id = id;
     if (pwrite(file_, &header, sizeof header, 0) != static_cast<ssize_t>(sizeof header)) std::abort();
     set(Layout::kRowsUsed, 1);
