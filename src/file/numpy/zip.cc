@@ -39,6 +39,7 @@ struct Directory {
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
   std::uint64_t rows = 0;
+  std::uint64_t limit = 0;  // where its end record begins, the zip64 one if there is one
 };
 
 struct Row {
@@ -128,6 +129,7 @@ class ZipParser {
     if (found.bytes > kMostDirectoryBytes)
       refuse("header_limit", text::join("the directory would be ", found.bytes, " bytes long"), offset, {}, ErrorCode::limit_exceeded);
     if (!fits(found.offset, found.bytes, limit)) refuse("bounds", "the directory is not inside the file", offset);
+    found.limit = limit;
     return found;
   }
 
@@ -153,6 +155,9 @@ class ZipParser {
     while (at < text.size()) rows.push_back(read_row(text, at));
     if (rows.size() != directory_.rows)
       refuse("row_count", text::join("the directory has ", rows.size(), " entries, and should have ", directory_.rows), directory_.offset);
+    // Other readers look for the directory backwards from its end, and would find another.
+    const std::uint64_t end = directory_.offset + directory_.bytes;
+    if (end != directory_.limit) refuse("hole", "bytes between the directory and its end record belong to none", end);
     return rows;
   }
 

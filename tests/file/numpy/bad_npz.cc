@@ -125,6 +125,7 @@ std::vector<BadFile> bad_npz() {
   add("a directory too long", {.directory_bytes = 1}, "bounds");
   add("a directory too short", {.directory_bytes = static_cast<std::uint64_t>(-1)}, "bounds");
   add("a directory one byte off", {.directory_offset = static_cast<std::uint64_t>(-1)}, "directory");
+  add("bytes between the directory and its end", {.large_end = "x"}, "hole");
   add("a directory elsewhere", {.directory_offset = 1'000'000}, "bounds");
   add("a member elsewhere", {.local_offset = 1'000'000}, "bounds", format_error, "x.npy");
   add("a member one byte off", {.local_offset = 1}, "local_header", format_error, "x.npy");
