@@ -24,6 +24,9 @@ function(berth_compile target)
   berth_harden(${target})
   # Sources are named from the root in messages and call sites, whatever folder the tree is in.
   target_compile_options(${target} PRIVATE -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
+  if(BERTH_FUZZ)
+    target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link)  # libFuzzer looks which branches an input takes
+  endif()
   if(BERTH_SANITIZE STREQUAL "address")
     # object-size finds what address finds too, and takes an eighth of the time to compile.
     target_compile_options(${target} PRIVATE -fsanitize=address,undefined -fno-sanitize=object-size -fno-sanitize-recover=undefined)

@@ -2,7 +2,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
 #include <memory>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "berth/berth.h"
 #include "berth/extend.h"
 #include "berth/plan.h"
+#include "cli/bindings.h"
 #include "cli/budget.h"
 #include "cli/commands.h"
 #include "cli/input.h"
@@ -29,24 +29,6 @@ struct PlanSource {
   std::string about = {};
   std::vector<std::string> unknown = {};  // of a model: values of unknown shape
 };
-
-std::map<std::string, std::int64_t, std::less<>> parse_bindings(const std::vector<std::string>& texts) {
-  std::map<std::string, std::int64_t, std::less<>> bindings;
-  for (const std::string& one : texts) {
-    const std::size_t equals = one.rfind('=');
-    std::int64_t size = 0;
-    const char* const begin = one.data() + (equals == std::string::npos ? 0 : equals + 1);
-    const char* const end = one.data() + one.size();
-    const auto [stop, error] = std::from_chars(begin, end, size);
-    if (equals == std::string::npos || equals == 0 || error != std::errc() || stop != end || size < 0)
-      base::refuse(text::join("--bind ", text::quoted(one)), "it does not say which dimension has which size", "write batch=8,seq=128");
-    const auto [at, added] = bindings.try_emplace(one.substr(0, equals), size);
-    if (!added && at->second != size)
-      throw ArgumentError(ErrorCode::binding_conflict, {text::join("--bind ", text::quoted(one)),
-                                                        text::join("it was bound to ", at->second, " before"), "bind each dimension once"});
-  }
-  return bindings;
-}
 
 std::string folder_of(const std::string& path) {
   const std::size_t slash = path.rfind('/');
