@@ -41,6 +41,7 @@ EXPLAINED = [(form, who, re.compile(pattern)) for form, who, pattern in (
     ("npz", "berth", r"^NotImplementedError: zip file version"),
     ("onnx", "berth", r"^ValidationError:"),
     ("onnx", "berth", r"^UnicodeDecodeError:"),
+    ("onnx", "berth", r"^DecodeError:"),
     ("onnx", "package", r"^(size_mismatch:|format_error: .*wrong wire type)"),
 )]
 

@@ -22,6 +22,9 @@ constexpr std::uint64_t kLocatorBytes = 20;  // of the zip64 end
 constexpr std::uint64_t kLargeEndBytes = 56;
 constexpr std::uint64_t kMostDirectoryBytes = 100'000'000;
 
+constexpr std::uint64_t kEncrypted = 1U << 0 | 1U << 6;  // flags: as ever, and "strongly"
+constexpr std::uint64_t kPatched = 1U << 5;              // the member is a difference to other bytes
+
 constexpr std::uint32_t kLocalMark = 0x04034b50;
 constexpr std::uint32_t kRowMark = 0x02014b50;
 constexpr std::uint32_t kEndMark = 0x06054b50;
@@ -205,8 +208,9 @@ class ZipParser {
 
   void check_row(const Row& row, std::string_view fixed, std::uint64_t packed, std::uint64_t offset) const {
     const std::string_view name = row.member.name;
-    if ((number(fixed, 8, 2) & 1) != 0) refuse("encrypted", "it is encrypted", offset, name, ErrorCode::unsupported);
-    if (number(fixed, 10, 2) != 0)
+    const std::uint64_t flags = number(fixed, 8, 2);
+    if ((flags & kEncrypted) != 0) refuse("encrypted", "it is encrypted", offset, name, ErrorCode::unsupported);
+    if ((flags & kPatched) != 0 || number(fixed, 10, 2) != 0)
       refuse("compressed", "it is compressed: numpy.savez writes archives that are not", offset, name, ErrorCode::unsupported);
     if (packed != row.member.bytes)
       refuse("size_mismatch", "it is not compressed, and its two sizes differ", offset, name, ErrorCode::size_mismatch);

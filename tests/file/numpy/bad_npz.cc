@@ -114,6 +114,8 @@ std::vector<BadFile> bad_npz() {
   add("compressed", {.method = 8}, "compressed", unsupported, "x.npy");
   add("compressed by its header alone", {.local_method = 8}, "local_header", format_error, "x.npy");
   add("encrypted", {.flags = 1}, "encrypted", unsupported, "x.npy");
+  add("strongly encrypted", {.flags = 0x40}, "encrypted", unsupported, "x.npy");
+  add("a difference to other bytes", {.flags = 0x20}, "compressed", unsupported, "x.npy");
   add("a part of several", {.part = 1}, "several_parts", unsupported);
   add("two sizes", {.packed = 5}, "size_mismatch", size_mismatch, "x.npy");
   add("another name in its header", {.local_name = "y.npy"}, "local_header", format_error, "x.npy");
