@@ -158,10 +158,10 @@ Status write_file_or_device(const std::string& path, std::string_view bytes) {
   struct stat found;
   const bool is_no_file = file.failure().code == ErrorCode::unsupported && !must_fail("stat") && stat(path.c_str(), &found) == 0;
   if (!is_no_file || S_ISDIR(found.st_mode)) return file.failure();
-  constexpr int kAppend = O_WRONLY | O_APPEND;
-  const Descriptor device(insist("open", [&] { return open(path.c_str(), kAppend | O_NONBLOCK | O_NOCTTY | O_CLOEXEC); }));
+  constexpr int kDeviceToAppend = O_WRONLY | O_APPEND;
+  const Descriptor device(insist("open", [&] { return open(path.c_str(), kDeviceToAppend | O_NONBLOCK | O_NOCTTY | O_CLOEXEC); }));
   if (!device && errno == ENXIO) return Failure{ErrorCode::unsupported, ENXIO, "nobody reads from it"};
-  if (!device || fcntl(device.number(), F_SETFL, kAppend) != 0) return file_failure("it cannot be opened");
+  if (!device || fcntl(device.number(), F_SETFL, kDeviceToAppend) != 0) return file_failure("it cannot be opened");
   return write_file(device.number(), bytes.data(), bytes.size());
 }
 
