@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/budget.h"
+#include "cli/byte_count.h"
 
 #include <fmt/core.h>
 
@@ -106,14 +107,6 @@ const Plan* fitting_plan(const BudgetAnswer& answer) {
 }
 
 }  // namespace
-
-std::uint64_t parse_byte_count(const std::string& text, const char* option) {
-  std::uint64_t count = 0;
-  if (!text::parse_bytes(text, count))
-    throw ArgumentError(ErrorCode::invalid_argument,
-                        {text::join(option, " ", text::quoted(text)), "it is not a byte count", "write 4096, 64KiB or 1.5GiB"});
-  return count;
-}
 
 Exit run_budget(const PlanCommand& command, Graph graph, PlanOptions options) {
   BudgetOptions asked;

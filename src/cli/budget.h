@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
-#include <string>
-
 #include "berth/plan/plan.h"
 #include "cli/commands.h"
 
@@ -11,8 +8,5 @@
 namespace berth::internal::cli {
 
 Exit run_budget(const PlanCommand& command, Graph graph, PlanOptions options);
-
-// Parses "64KiB". Throws an ArgumentError that names the option.
-std::uint64_t parse_byte_count(const std::string& text, const char* option);
 
 }  // namespace berth::internal::cli

@@ -13,7 +13,7 @@
 #include "base/text.h"
 #include "berth/base/error.h"
 #include "berth/base/units.h"
-#include "cli/budget.h"
+#include "cli/byte_count.h"
 #include "os/file/new_file.h"
 #include "os/file/read_file.h"
 

@@ -12,6 +12,7 @@
 #include "berth/plan.h"
 #include "cli/bindings.h"
 #include "cli/budget.h"
+#include "cli/byte_count.h"
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/plan_time.h"

@@ -6,7 +6,7 @@ set(berth_fuzz_targets
     traces words)
 # What targets have in common, and the readers of the command line, which are in no library.
 set(berth_fuzz_support fuzz/protobuf.cc fuzz/target.cc fuzz/zip.cc file/judges.cc)
-set(berth_fuzz_cli ${PROJECT_SOURCE_DIR}/src/cli/bindings.cc ${PROJECT_SOURCE_DIR}/src/cli/input.cc)
+set(berth_fuzz_cli ${PROJECT_SOURCE_DIR}/src/cli/bindings.cc ${PROJECT_SOURCE_DIR}/src/cli/byte_count.cc ${PROJECT_SOURCE_DIR}/src/cli/input.cc)
 find_package(ZLIB REQUIRED)
 
 list(TRANSFORM berth_fuzz_targets PREPEND fuzz/targets/ OUTPUT_VARIABLE berth_fuzz_sources)
