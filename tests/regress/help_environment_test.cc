@@ -104,6 +104,8 @@ TEST(HelpOfTheEnvironment, OfMeasuring) {
       {"use a number from 1 to 256", "BERTH_THREADS=many", "BERTH_THREADS=256", copies + " --no-torch"},
       {"set TMPDIR to a folder that exists, or unset it", "TMPDIR=/nowhere/at/all", "TMPDIR=" + folder.path(), "bench load --quick"},
       {"set TMPDIR to a folder that exists, or unset it", "TMPDIR=/nowhere/at/all", "-u TMPDIR", "bench load --quick"},
+      {"set TMPDIR to a folder that you may write to", "TMPDIR=/proc", "TMPDIR=" + folder.path(),
+       "bench load --quick"},  // root too may not
   });
   const std::string help = "pip install torch, or name a Python that has it in BERTH_PYTHON; --no-torch leaves it out";
   EXPECT_NE(berth_with("BERTH_PYTHON=/nowhere/at/all", copies).output.find(help), std::string::npos);

@@ -3,6 +3,7 @@
 // the same file whole; what the system refuses is injected.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -215,17 +216,75 @@ TEST(HelpFollowed, OfWhatTheSystemRefuses) {
       {"raise the limit with ulimit -n, or close what is not needed", refused("open", EMFILE, open_it), open_it},
       {"give a regular file: copy what comes from a pipe or a device into one", [] { (void)open_safetensors("/dev/zero"); }, open_it},
       {"the disk or the network behind the file failed: look at the system's log, and try again", refused("pread", EIO, open_it), open_it},
-      {"ask for less, or free space: on the disk or, for a mapping, of addresses (ulimit -v); a file can also be read in parts",
-       refused("pwrite", ENOSPC, save_it), save_it},
+      {"free space on the disk, or write to another", refused("pwrite", ENOSPC, save_it), save_it},
+      {"free space within the quota, or write to another disk", refused("pwrite", EDQUOT, save_it), save_it},
       {"check the path, and the file system that it is on",
        [&] {
          const RefusedCall no("ftruncate", EIO, 1);  // the first one empties the file
          (void)map_file(folder / "new.bin", {4096}, DType::u8, FileMode::create);
        },
        [&] { (void)map_file(folder / "new.bin", {4096}, DType::u8, FileMode::create); }},
-      {"ask for less, or free space: on the disk or, for a mapping, of addresses (ulimit -v); a file can also be read in parts",
+      {"free space on the disk, or write to another",
        [&] { (void)map_file(folder / "new.bin", {INT64_MAX / 2}, DType::u8, FileMode::create); },
        [&] { (void)map_file(folder / "new.bin", {4096}, DType::u8, FileMode::create); }},
+  });
+}
+
+TEST(HelpFollowed, OfPathsThatNameAFolder) {
+  const Folder folder;
+  const std::vector<NamedTensor> tensors = {{"w", zeros({2}, DType::f32, "cpu")}};
+  const auto save = [&] { save_safetensors(folder / "m.safetensors", tensors); };
+  follow({
+      {"name a file in it", [&] { save_safetensors(folder.path() + "/", tensors); }, save},
+      {"name a file in it", [&] { (void)map_file(folder.path(), DType::u8); },
+       [&] { (void)map_file(folder / "m.safetensors", DType::u8); }},
+  });
+}
+
+TEST(HelpFollowed, OfMappingsThatTheSystemRefuses) {
+  const Folder folder;
+  const std::string path = folder.write("a.bin", std::string(16384, 'x'));
+  const auto map_it = [&] { (void)map_file(path, DType::u8); };
+  follow({{"raise the limits (ulimit -v, sysctl vm.max_map_count), or map or read the file in parts", refused("mmap", ENOMEM, map_it), [&] {
+             map_it();  // with limits that allow it
+             for (const std::uint64_t offset : {0, 8192}) (void)map_file(path, {8192}, DType::u8, FileMode::read, {.offset = offset});
+             std::string part(8192, ' ');
+             EXPECT_TRUE(std::ifstream(path).read(part.data(), 8192));
+           }}});
+}
+
+// The limit on the length of files that this process writes (ulimit -f), until the object ends.
+class FileLimit {
+ public:
+  explicit FileLimit(rlim_t bytes) {
+    EXPECT_EQ(getrlimit(RLIMIT_FSIZE, &before_), 0);
+    const rlimit now{bytes, before_.rlim_max};
+    EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &now), 0);
+  }
+  ~FileLimit() { setrlimit(RLIMIT_FSIZE, &before_); }
+  FileLimit(const FileLimit&) = delete;
+  FileLimit& operator=(const FileLimit&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST(HelpFollowed, OfFilesThatAreLongerThanTheLimit) {
+  const Folder folder;
+  const Storage half = zeros({24 << 10}, DType::u8, "cpu");
+  const auto save_both = [&] { save_safetensors(folder / "both.safetensors", {{"v", half}, {"w", half}}); };
+  const auto limited = [](rlim_t bytes, const std::function<void()>& attempt) {
+    return [=] {
+      const FileLimit limit(bytes);
+      attempt();
+    };
+  };
+  const auto save_each = [&] {
+    for (const char* name : {"v", "w"}) save_safetensors(folder / name, {{name, half}});
+  };
+  follow({
+      {"raise the limit (ulimit -f), or write several files", limited(32_KiB, save_both), limited(64_KiB, save_both)},
+      {"raise the limit (ulimit -f), or write several files", limited(32_KiB, save_both), limited(32_KiB, save_each)},
   });
 }
 

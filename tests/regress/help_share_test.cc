@@ -61,7 +61,7 @@ TEST_F(HelpOfSharing, OfNames) {
          ASSERT_EQ(list_shared().size(), 1U);
          (void)open_shared(list_shared()[0].name);
        }},
-      {"take descriptors and names only from processes of your own; berth shm ls shows what is wrong with a name",
+      {"take descriptors and names only from processes that you trust; berth shm ls shows what is wrong with a name",
        [&] {
          std::ofstream(folder_ + "/open") << "anyone may write here";
          ASSERT_EQ(chmod((folder_ + "/open").c_str(), 0666), 0);
@@ -92,10 +92,11 @@ TEST_F(HelpOfSharing, OfWhatTheSystemRefuses) {
   const auto pair = [] { (void)Channel::make_pair(); };
   follow({
       {"raise the limit with ulimit -n, or close what is not needed", refused("socketpair", EMFILE, pair), pair},
-      {"free memory or raise the limit of the control group; for named storages, of the file system they are in",
+      {"free memory, or raise the limit: of the control group, of the file system for what has a name, of addresses (ulimit -v) or of "
+       "mappings (vm.max_map_count)",
        refused("fallocate", ENOSPC, create), create},
       {"run both sides as the same user", refused("tmpfile", EACCES, create), create},
-      {"mount a tmpfs at /dev/shm, or name a folder on one with BERTH_SHM_DIR",
+      {"mount /proc, and a tmpfs at /dev/shm, or name a folder of your own on a tmpfs with BERTH_SHM_DIR",
        [&] {
          setenv("BERTH_SHM_DIR", "/nowhere/at/all", 1);
          create();
@@ -188,6 +189,21 @@ TEST_F(HelpOfSharing, OfChannels) {
          (void)Channel::adopt(packets[1]);
          (void)Channel::make_pair();
        }},
+      {"pass a connected socket, such as one of socketpair(AF_UNIX, SOCK_SEQPACKET, 0, …)",
+       [] { (void)Channel::adopt(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)); },
+       [] {
+         int both[2];
+         ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, both), 0);
+         (void)Channel::adopt(both[0]);
+         (void)Channel::adopt(both[1]);
+       }},
+      {"make a new channel",
+       [] {
+         auto [one, other] = Channel::make_pair();
+         one.close();
+         one.send_bytes({});
+       },
+       [] { Channel::make_pair().first.send_bytes({}); }},
       {"the other process is stopped or busy: wait longer, or end it",
        [] {
          auto [one, other] = Channel::make_pair();
@@ -209,6 +225,61 @@ TEST_F(HelpOfSharing, OfChannels) {
          one.send_bytes({});
        }},
   });
+}
+
+// A socket whose buffer is small: it grows as far as net.core.wmem_max lets it.
+TEST_F(HelpOfSharing, OfLongMessages) {
+  const std::vector<std::byte> bytes(60'000);
+  const auto send = [&] {
+    int both[2];
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, both), 0);
+    const int small = 4096;
+    ASSERT_EQ(setsockopt(both[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof small), 0);
+    Channel one = Channel::adopt(both[0]);
+    const Channel other = Channel::adopt(both[1]);
+    one.send_bytes(bytes);
+  };
+  const auto send_a_storage = [&](std::size_t size) {
+    auto [one, other] = Channel::make_pair();
+    const Storage held = zeros({static_cast<std::int64_t>(size)}, DType::u8, "shared");
+    one.send(held);
+    EXPECT_EQ(other.receive().storage.value().num_elements(), size);
+  };
+  const std::vector<std::byte> too_long(Channel::kMostBytes + 1);
+  follow({
+      {"put them into a storage, and send that; or raise net.core.wmem_max", refused("setsockopt", EPERM, send),
+       refused("setsockopt", EPERM, [&] { send_a_storage(bytes.size()); })},
+      {"put them into a storage, and send that; or raise net.core.wmem_max", refused("setsockopt", EPERM, send), send},
+      {"put them into a storage, and send that", [&] { Channel::make_pair().first.send_bytes(too_long); },
+       [&] { send_a_storage(too_long.size()); }},
+  });
+}
+
+// A folder in which anyone may put a name.
+TEST_F(HelpOfSharing, OfTheFolderOfNames) {
+  const std::string anyones = folder_ + "-of-anyone";
+  const auto create = [] { (void)create_shared("weights", {64}, DType::u8); };
+  const auto create_there = [&] {
+    setenv("BERTH_SHM_DIR", anyones.c_str(), 1);
+    std::filesystem::create_directory(anyones);
+    std::filesystem::permissions(anyones, std::filesystem::perms::all);
+    create();
+  };
+  const std::string help =
+      "name a folder of your own with BERTH_SHM_DIR, such as $XDG_RUNTIME_DIR/berth, for all programs that share, or have … removed";
+  follow({
+      {help, create_there,
+       [&] {
+         setenv("BERTH_SHM_DIR", folder_.c_str(), 1);
+         create();
+       }},
+      {help, create_there,
+       [&] {
+         std::filesystem::remove_all(anyones);
+         create();
+       }},
+  });
+  std::filesystem::remove_all(anyones);
 }
 
 TEST_F(HelpOfSharing, OfTooMany) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an error says would help, does.
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -64,6 +65,31 @@ TEST(RegressHelp, AForkedChildMakesStreamsAndDevicesOfItsOwn) {
     return help_of([] { (void)zeros({4}, DType::f32, make_sim({})).to("cpu"); }) == "no error";
   }));
   EXPECT_EQ(on_device.to("cpu").item<float>({0}), 0) << "in the process that opened it";
+}
+
+TEST(RegressHelp, AForkedChildConnectsOrListensItself) {
+  const std::string name = "berth-help-" + std::to_string(getpid());
+  Listener listener(name);
+  auto [near, far] = Channel::make_pair();
+  int sockets[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets), 0);
+  const Channel parents_end = Channel::adopt(sockets[0]);
+  EXPECT_TRUE(in_child([&, &inherited = near] {
+    if (help_of([&] { inherited.send_bytes({}); }) != "connect in the child, or adopt a socket there that is the child's alone")
+      return false;
+    if (help_of([&] { (void)listener.accept(); }) != "make a listener in this process") return false;
+    return help_of([&] {
+             Channel::connect(name).send_bytes({});
+             Channel::adopt(sockets[1]).send_bytes({});
+             Listener own(name + "-child");
+             Channel one = Channel::connect(name + "-child");
+             Channel other = own.accept();
+             one.send_bytes({});
+             (void)other.receive();
+           }) == "no error";
+  }));
+  close(sockets[1]);
+  (void)listener.accept().receive();
 }
 
 class NothingThere : public BackendFactory {
