@@ -83,9 +83,10 @@ std::string text_of(const Failure& failure) {
 
 // Commits and moves a page, as the pools do.
 Finding check_address_ranges() {
-  const auto missing = [](const Failure& failure, const char* more_memory) {
+  // `help` is for want of memory.
+  const auto missing = [](const Failure& failure, const char* help) -> Finding {
     const bool is_memory = failure.code == ErrorCode::out_of_memory;
-    return Finding{"address ranges", Verdict::missing, text_of(failure), is_memory ? more_memory : "let the sandbox allow that call"};
+    return {"address ranges", Verdict::missing, text_of(failure), is_memory ? help : "let the sandbox allow that call"};
   };
   Backend& cpu = backend(Device());
   const std::size_t page = cpu.properties().unit_bytes;
