@@ -133,7 +133,7 @@ void fork_and_allocate(const std::string&) {
   if (WEXITSTATUS(status) != kDone) std::_Exit(WEXITSTATUS(status));
 }
 
-void share_storages(const std::string& folder) {
+void share_storages(const std::string&) {
   const Storage x = full({64, 64}, 1.5, DType::f32, "cpu");
   share(x);
   const Storage rebuilt = import_ticket(Ticket::from_bytes(export_ticket(x).bytes()));
@@ -143,14 +143,16 @@ void share_storages(const std::string& folder) {
   require(theirs.receive().tag == 7, "a channel passes a storage");
   const NewShared fresh = new_shared(1_MiB);
   require(fresh.location.size_bytes == 1_MiB, "new shared memory has its size");
+}
+
+void meet_by_name(const std::string&) {
   const std::string name = "denied-" + std::to_string(getpid());
   Listener listener(name);
   Channel there = Channel::connect(name);
   Channel here = listener.accept();
   const std::array<std::byte, 3> bytes{};
   there.send_bytes(bytes, 9);
-  require(here.receive().bytes.size() == 3, "and bytes");
-  (void)folder;
+  require(here.receive().bytes.size() == 3, "a channel passes bytes");
 }
 
 void share_by_name(const std::string&) {
@@ -225,17 +227,12 @@ void observe(const std::string& folder) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::map<std::string, void (*)(const std::string&)> services = {{"cpu", allocate_on_cpu},
-                                                                        {"devices", allocate_elsewhere},
-                                                                        {"threads", work_in_threads},
-                                                                        {"fork", fork_and_allocate},
-                                                                        {"share", share_storages},
-                                                                        {"names", share_by_name},
-                                                                        {"files", use_files},
-                                                                        {"plan", plan_a_graph},
-                                                                        {"observe", observe},
-                                                                        {"large", allocate_much},
-                                                                        {"who", say_who}};
+  const std::map<std::string, void (*)(const std::string&)> services = {{"cpu", allocate_on_cpu},     {"devices", allocate_elsewhere},
+                                                                        {"threads", work_in_threads}, {"fork", fork_and_allocate},
+                                                                        {"share", share_storages},    {"listen", meet_by_name},
+                                                                        {"names", share_by_name},     {"files", use_files},
+                                                                        {"plan", plan_a_graph},       {"observe", observe},
+                                                                        {"large", allocate_much},     {"who", say_who}};
   const auto service = argc == 3 ? services.find(argv[1]) : services.end();
   if (service == services.end()) return kWrong;
   try {

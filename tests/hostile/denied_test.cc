@@ -137,7 +137,7 @@ TEST_P(Denied, AServiceEndsAndSaysWhy) {
   refuse_each({BERTH_DENIED_HELPER, GetParam(), folder.path()}, judge_service, folder);
 }
 INSTANTIATE_TEST_SUITE_P(Calls, Denied,
-                         ::testing::Values("cpu", "devices", "threads", "fork", "share", "names", "files", "plan", "observe"),
+                         ::testing::Values("cpu", "devices", "threads", "fork", "share", "listen", "names", "files", "plan", "observe"),
                          [](const auto& one) { return std::string(one.param); });
 
 // What the environment asks for, when the library is loaded and when the process ends.

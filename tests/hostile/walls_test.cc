@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::vector<std::string> kServices = {"cpu", "devices", "threads", "fork", "share", "names", "files", "plan", "observe"};
+const std::vector<std::string> kServices = {"cpu", "devices", "threads", "fork", "share", "listen", "names", "files", "plan", "observe"};
 
 // ---- what the system says is there
 
@@ -126,13 +126,15 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(MountCase{"CpuWithoutProc", kNoProc, "cpu", ""}, MountCase{"DevicesWithoutProc", kNoProc, "devices", ""},
                       MountCase{"ThreadsWithoutProc", kNoProc, "threads", ""}, MountCase{"ForkWithoutProc", kNoProc, "fork", ""},
                       MountCase{"PlanWithoutProc", kNoProc, "plan", ""}, MountCase{"FilesWithoutProc", kNoProc, "files", ""},
-                      MountCase{"SharingWithoutProc", kNoProc, "share", "/proc is not mounted"},
-                      MountCase{"NamesWithoutProc", kNoProc, "names", "/proc is not mounted"},
+                      MountCase{"SharingWithoutProc", kNoProc, "share", "/proc, which is not mounted"},
+                      MountCase{"NamesWithoutProc", kNoProc, "names", "/proc, which is not mounted"},
                       MountCase{"NamesWithFullShm", kFullShm, "names", "No space left on device"},
                       MountCase{"NamesWithReadOnlyShm", kReadOnlyShm, "names", "Read-only file system"},
                       MountCase{"NamesWithoutShm", kNoShm, "names", "no folder to put named storages in"},
+                      MountCase{"ListeningWithoutProc", kNoProc, "listen", "/proc is not mounted"},
+                      MountCase{"ListeningWithoutShm", kNoShm, "listen", "no folder to put named storages in"},
                       MountCase{"SharingWithoutShm", kNoShm, "share", ""},
-                      MountCase{"FilesInAFullFolder", kFullFolder, "files", "No space left on device"},
+                      MountCase{"FilesInAFullFolder", kFullFolder, "files", "and the disk has"},
                       MountCase{"FilesInAReadOnlyFolder", kReadOnlyFolder, "files", "Read-only file system"},
                       MountCase{"TraceInAReadOnlyFolder", kReadOnlyFolder, "observe", "Read-only file system"}),
     [](const auto& one) { return std::string(one.param.name); });
