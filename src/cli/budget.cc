@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/budget.h"
-#include "cli/byte_count.h"
 
 #include <fmt/core.h>
 
@@ -10,6 +9,7 @@
 #include "berth/berth.h"
 #include "berth/extend.h"
 #include "berth/plan.h"
+#include "cli/byte_count.h"
 #include "cli/input.h"
 #include "cli/table.h"
 

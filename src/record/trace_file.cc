@@ -394,9 +394,11 @@ void start_trace(const std::string& path, const TraceFileOptions& options) {
   Result<int> descriptor = os::create_own_file(with_process_id(path).c_str());
   if (!descriptor && descriptor.failure().code == ErrorCode::busy) descriptor = create_beside(path);
   if (!descriptor) {
-    throw ArgumentError(ErrorCode::invalid_argument,
-                        {asked, std::strerror(descriptor.failure().os_error), "name a file that can be created"},
-                        {{"path", text::printable(path)}, {"errno", descriptor.failure().os_error}});
+    const Failure& failure = descriptor.failure();
+    throw ArgumentError(
+        ErrorCode::invalid_argument,
+        {asked, failure.code == ErrorCode::untrusted ? failure.why : std::strerror(failure.os_error), "name a file that can be created"},
+        {{"path", text::printable(path)}, {"errno", failure.os_error}});
   }
   if (writer().begin(*descriptor, no_folder ? path : absolute, options.limit_bytes)) return;
   os::close_file(*descriptor);

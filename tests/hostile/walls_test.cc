@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -54,6 +55,8 @@ struct LimitCase {
   std::vector<std::string> words = {};  // an error has one of these; none is expected if there are none
 };
 
+void PrintTo(const LimitCase& one, std::ostream* out) { *out << one.name; }
+
 class Limits : public ::testing::TestWithParam<LimitCase> {};
 
 TEST_P(Limits, AServiceEndsAndSaysWhy) {
@@ -85,7 +88,7 @@ INSTANTIATE_TEST_SUITE_P(
     Small, Limits,
     ::testing::Values(LimitCase{"AS", "as", {"200000000", "500000000", "2000000000"}, {"of addresses", "ulimit -v", kNoThread}},
                       LimitCase{"DATA", "data", {"3000000", "30000000"}, {"ulimit -d", kNoThread}},
-                      LimitCase{"NOFILE", "nofile", {"4", "6", "9"}, {"Too many open files"}},
+                      LimitCase{"NOFILE", "nofile", {"4", "6", "9"}, {"Too many open files", "too many open"}},
                       LimitCase{"NPROC", "nproc", {"1"}, {kNoThread}},
                       LimitCase{"FSIZE", "fsize", {"0", "5000", "200000"}, {"ulimit -f", "File too large"}},
                       LimitCase{"MEMLOCK", "memlock", {"0"}}, LimitCase{"STACK", "stack", {"65536"}},
@@ -100,6 +103,7 @@ struct MountCase {
   const char* service;
   const char* expected;  // in what it says; empty: it works
 };
+void PrintTo(const MountCase& one, std::ostream* out) { *out << one.name; }
 
 class Mounts : public ::testing::TestWithParam<MountCase> {};
 

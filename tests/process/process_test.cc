@@ -165,7 +165,13 @@ TEST(Process, ATraceThatCannotBeIsSaidAndTheProgramRuns) {
   const Ran limit = helper("thread-exit", "BERTH_TRACE=/dev/null BERTH_TRACE_LIMIT=much");
   EXPECT_EQ(limit.exit_code, 0);
   EXPECT_NE(limit.output.find("BERTH_TRACE_LIMIT=much"), std::string::npos) << limit.output;
-  const Ran full = helper("be-traced", "BERTH_TRACE=/dev/full");
+  const Ran device = helper("thread-exit", "BERTH_TRACE=/dev/full");
+  EXPECT_EQ(device.exit_code, 0);
+  EXPECT_NE(device.output.find("no regular file of this user"), std::string::npos) << device.output;
+  // The limit of `ulimit -f` stands for a full disk.
+  const std::string file = ::testing::TempDir() + "berth_process_full_" + std::to_string(getpid());
+  const Ran full = helper("be-traced", "ulimit -f 16; BERTH_TRACE=" + file);
+  std::remove(file.c_str());
   EXPECT_EQ(full.exit_code, 0);
   EXPECT_NE(full.output.find("the trace is cut short"), std::string::npos) << full.output;
 }

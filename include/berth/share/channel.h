@@ -83,7 +83,7 @@ class BERTH_EXPORT Channel {
 
  private:
   friend class Listener;
-  struct State;
+  struct BERTH_HIDDEN State;
   explicit Channel(std::unique_ptr<State> state) noexcept;
   std::unique_ptr<State> state_;
 };
