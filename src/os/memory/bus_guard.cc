@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "os/memory/bus_guard.h"
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csetjmp>
 #include <csignal>
@@ -14,7 +16,6 @@
 #include "os/lock/mutex.h"
 #include "os/memory/memory.h"
 #include "os/memory/resume_at.h"
-#include "os/process/fork.h"
 
 namespace berth::internal::os {
 
@@ -31,160 +32,152 @@ constinit thread_local BusGuard::Frame* BusGuard::t_frame [[gnu::tls_model("init
 
 namespace {
 
-void handle(int number, siginfo_t* info, void* context) { BusGuard::on_signal(number, info, context); }
+using Action = struct sigaction;
 
-bool has_function(const struct sigaction& action) noexcept {
+// How many different actions a program has for SIGBUS in its life; past that there is no guard above the next.
+constexpr std::size_t kMostLinks = 32;
+
+// What the program does with the signal where our handler of that number is installed. Each is written once, before
+// its handler is installed for the first time.
+constinit Action g_below[kMostLinks] = {};
+constinit std::atomic<std::size_t> g_links{0};  // written so far
+
+bool has_function(const Action& action) noexcept {
   return (action.sa_flags & SA_SIGINFO) != 0 || (action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN);
 }
 
-bool is_ours(const struct sigaction& action) noexcept { return (action.sa_flags & SA_SIGINFO) != 0 && action.sa_sigaction == handle; }
-
-// What the program does with a SIGBUS. Written with the mutex of Handler, but for the handler itself, and read by
-// handlers: a new one goes where none is in use.
-class Disposition {
- public:
-  void set(const struct sigaction& action) noexcept {
-    const std::size_t unused = 1 - used_.load(std::memory_order_relaxed);
-    values_[unused] = action;
-    used_.store(unused, std::memory_order_release);  // release: it is written
-  }
-  const struct sigaction& get() const noexcept { return values_[used_.load(std::memory_order_acquire)]; }
-
- private:
-  struct sigaction values_[2] = {};  // zero is SIG_DFL
-  std::atomic<std::size_t> used_{0};
-};
-
-class Handler {
- public:
-  void need() noexcept {
-    const Lock lock(mutex_);
-    if (origin_.is_inherited()) {  // the guards are those of the parent's other threads
-      origin_ = {};
-      guards_.store(0, std::memory_order_relaxed);
-    }
-    install(guards_.fetch_add(1, std::memory_order_relaxed) != 0);
-  }
-
-  void drop() noexcept {
-    const Lock lock(mutex_);
-    if (guards_.fetch_sub(1, std::memory_order_relaxed) == 1 && installed_) put_back();
-  }
-
-  void pass_on(int number, siginfo_t* info, ucontext_t* context) noexcept;
-
- private:
-  void install(bool is_in_use) noexcept BERTH_REQUIRES(mutex_) {
-    struct sigaction found;
-    if (must_fail("sigaction") || sigaction(SIGBUS, nullptr, &found) != 0) return;
-    if (is_ours(found)) return static_cast<void>(installed_ = true);  // another guard's, or a fork left it there
-    if (is_in_use && installed_) note_replaced();
-    before_.set(found);
-    struct sigaction ours {};
-    ours.sa_sigaction = handle;
-    ours.sa_flags = SA_SIGINFO | SA_ONSTACK;  // on the alternate stack: runtimes with small stacks require it
-    installed_ = sigaction(SIGBUS, &ours, nullptr) == 0;
-  }
-
-  void put_back() noexcept BERTH_REQUIRES(mutex_) {
-    installed_ = false;
-    struct sigaction found;
-    if (sigaction(SIGBUS, &before_.get(), &found) != 0 || is_ours(found)) return;
-    (void)sigaction(SIGBUS, &found, nullptr);  // the program has installed another meanwhile: it stays
-    note_replaced();
-  }
-
-  // A handler that replaced ours believes that ours was there before it, and may pass signals on to it for good.
-  void note_replaced() noexcept BERTH_REQUIRES(mutex_) {
-    const struct sigaction& displaced = before_.get();
-    std::size_t count = below_count_.load(std::memory_order_relaxed);
-    for (std::size_t i = 0; i < count; ++i) {
-      if (has_function(displaced) == has_function(below_[i]) && displaced.sa_sigaction == below_[i].sa_sigaction) count = i;
-    }
-    if (count == kMostBelow) return;
-    below_[count] = displaced;
-    below_count_.store(count + 1, std::memory_order_release);  // release: it is written
-  }
-
-  struct sigaction next(std::size_t entered) const noexcept;
-
-  // A signal that is being passed on. Its frame tells a handler that passed it on to ours from a later signal, after a
-  // handler that never returned.
-  struct Passing {
-    const void* context = nullptr;
-    const void* frame = nullptr;
-    std::size_t entered = 0;  // how often ours was, for this signal, before this time
-  };
-  static constinit thread_local Passing t_passing [[gnu::tls_model("initial-exec")]];
-  static constexpr std::size_t kMostBelow = 8;  // more handlers than a program installs in the middle of our calls
-
-  Mutex mutex_;
-  std::atomic<std::size_t> guards_{0};  // changed with the mutex; relaxed: handlers need no more than a recent value
-  bool installed_ BERTH_GUARDED_BY(mutex_) = false;
-  Origin origin_ BERTH_GUARDED_BY(mutex_);
-  Disposition before_;                  // what ours replaced
-  struct sigaction below_[kMostBelow];  // what ours had replaced each time that the program replaced ours, oldest first
-  std::atomic<std::size_t> below_count_{0};
-};
-
-constinit thread_local Handler::Passing Handler::t_passing [[gnu::tls_model("initial-exec")]] = {};
-
-// Never destroyed: a handler may run while the process exits.
-Handler& handler() {
-  static auto* const made = new Handler;
-  return *made;
+// The others say nothing about SIGBUS, or are the C library's own.
+int flags_of(const Action& action) noexcept {
+  constexpr unsigned kFlags = SA_SIGINFO | SA_ONSTACK | SA_RESTART | SA_NODEFER | SA_RESETHAND;
+  return static_cast<int>(static_cast<unsigned>(action.sa_flags) & kFlags);
 }
-[[maybe_unused]] const Handler& g_handler_at_load = handler();
+
+bool is_same(const Action& one, const Action& other) noexcept {
+  if (!has_function(one) || !has_function(other)) return !has_function(one) && !has_function(other) && one.sa_handler == other.sa_handler;
+  if (one.sa_sigaction != other.sa_sigaction || flags_of(one) != flags_of(other)) return false;
+  for (int i = 1; i < NSIG; ++i) {
+    if (sigismember(&one.sa_mask, i) != sigismember(&other.sa_mask, i)) return false;
+  }
+  return true;
+}
+
+Action default_action() noexcept {
+  Action action{};
+  action.sa_handler = SIG_DFL;
+  return action;
+}
 
 // Ends the process as the signal would: the access that raised it is repeated, without a handler.
 void end_by(int number, const siginfo_t& info) noexcept {
-  struct sigaction none {};
-  none.sa_handler = SIG_DFL;
+  const Action none = default_action();
   (void)sigaction(number, &none, nullptr);
   if (info.si_code <= 0) (void)raise(number);  // somebody sent it: there is no access
 }
 
-// As the kernel does when it calls a handler; returning from ours restores the mask.
-void block_for(const struct sigaction& action, int number, const ucontext_t& context) noexcept {
-  sigset_t blocked = context.uc_sigmask;
-  for (int i = 1; i < NSIG; ++i) {
-    if (sigismember(&action.sa_mask, i) == 1) sigaddset(&blocked, i);
-  }
-  if ((action.sa_flags & SA_NODEFER) == 0) sigaddset(&blocked, number);
-  pthread_sigmask(SIG_SETMASK, &blocked, nullptr);
+template <std::size_t kLink>
+void handle(int number, siginfo_t* info, void* context);
+
+using Handlers = std::array<void (*)(int, siginfo_t*, void*), kMostLinks>;
+constexpr Handlers kHandlers = []<std::size_t... kLinks>(std::index_sequence<kLinks...>) { return Handlers{&handle<kLinks>...}; }
+(std::make_index_sequence<kMostLinks>());
+
+bool is_ours(const Action& action) noexcept {
+  return (action.sa_flags & SA_SIGINFO) != 0 && std::ranges::find(kHandlers, action.sa_sigaction) != kHandlers.end();
 }
 
-// The one below ours: the first time what ours replaced, when it comes back the one below that, and so on.
-struct sigaction Handler::next(std::size_t entered) const noexcept {
-  const bool is_on_top = guards_.load(std::memory_order_relaxed) != 0;
-  if (is_on_top && entered == 0) return before_.get();
-  const std::size_t count = below_count_.load(std::memory_order_acquire);
-  const std::size_t depth = is_on_top ? entered : entered + 1;
-  if (depth <= count) return below_[count - depth];
-  const struct sigaction none {};
-  return count == 0 && entered == 0 ? before_.get() : none;
+// As the kernel does when it calls such a handler, unless another handler calls it.
+void reset(std::size_t link, int number) noexcept {
+  Action found{};
+  if (sigaction(number, nullptr, &found) != 0 || !is_ours(found) || found.sa_sigaction != kHandlers[link]) return;
+  const Action none = default_action();
+  (void)sigaction(number, &none, nullptr);
 }
 
-void Handler::pass_on(int number, siginfo_t* info, ucontext_t* context) noexcept {
-  Passing here{context, &here};
-  if (t_passing.context == context && std::less<>()(here.frame, t_passing.frame)) here.entered = t_passing.entered + 1;
-  const struct sigaction action = next(here.entered);
-  if (!has_function(action)) {
+// Not noexcept: a program's handler may throw where the program is compiled for that.
+void pass_on(std::size_t link, int number, siginfo_t* info, void* context) {
+  (void)g_links.load(std::memory_order_acquire);  // acquire: pairs with the release of Chain
+  const Action& below = g_below[link];
+  if (!has_function(below)) {
     // An access cannot be ignored.
-    if (action.sa_handler == SIG_DFL || info->si_code > 0) end_by(number, *info);
+    if (below.sa_handler == SIG_DFL || info->si_code > 0) end_by(number, *info);
     return;
   }
-  if ((action.sa_flags & static_cast<int>(SA_RESETHAND)) != 0) before_.set({});
-  const Passing outer = std::exchange(t_passing, here);
-  block_for(action, number, *context);
-  (action.sa_flags & SA_SIGINFO) != 0 ? action.sa_sigaction(number, info, context) : action.sa_handler(number);
-  t_passing = outer;
+  if ((flags_of(below) & static_cast<int>(SA_RESETHAND)) != 0) reset(link, number);
+  (below.sa_flags & SA_SIGINFO) != 0 ? below.sa_sigaction(number, info, context) : below.sa_handler(number);
 }
+
+template <std::size_t kLink>
+void handle(int number, siginfo_t* info, void* context) {
+  const int kept = errno;
+  if (!BusGuard::abandons(info, context)) pass_on(kLink, number, info, context);
+  errno = kept;
+}
+
+// Our handlers. Each stands for one action of the program, forever: it is installed with that one's mask and flags, and
+// passes on to it what is no guard's. So it does not matter which handlers a program has put above ours, remembers,
+// puts back or raises the signal for again: all goes as if the action itself were there.
+class Chain {
+ public:
+  // One of ours is on top from here on, unless the system refuses.
+  void install() noexcept {
+    Action found{};
+    if (must_fail("sigaction") || sigaction(SIGBUS, nullptr, &found) != 0 || is_ours(found)) return;
+    const Lock lock(mutex_);
+    put_above(found);
+  }
+
+ private:
+  // Where the program installs another meanwhile, ours is to stand for that one.
+  void put_above(const Action& found) noexcept BERTH_REQUIRES(mutex_) {
+    Action below = found;
+    for (Action expected = found;;) {
+      const Action top = above(below);
+      Action displaced{};
+      if (sigaction(SIGBUS, &top, &displaced) != 0 || is_same(displaced, expected)) return;
+      expected = top;
+      below = displaced;
+    }
+  }
+
+  // What stands for that action: itself, if it is ours or there is no other.
+  Action above(const Action& below) noexcept BERTH_REQUIRES(mutex_) {
+    if (is_ours(below)) return below;
+    const std::size_t count = g_links.load(std::memory_order_relaxed);
+    std::size_t link = 0;
+    while (link < count && !is_same(g_below[link], below)) ++link;
+    if (link == kMostLinks) return below;
+    if (link == count) {
+      g_below[link] = below;
+      g_links.store(count + 1, std::memory_order_release);  // release: it is written
+    }
+    return handler_for(link);
+  }
+
+  static Action handler_for(std::size_t link) noexcept {
+    Action action = g_below[link];
+    const int kept = flags_of(action) & static_cast<int>(~static_cast<unsigned>(SA_RESETHAND));
+    // Where it stands for no function: on the alternate stack, which runtimes with small stacks require.
+    action.sa_flags = has_function(action) ? kept | SA_SIGINFO : SA_SIGINFO | SA_ONSTACK | SA_RESTART;
+    action.sa_sigaction = kHandlers[link];
+    return action;
+  }
+
+  Mutex mutex_;
+};
+
+// Never destroyed: guards may be made while the process exits.
+Chain& chain() {
+  static auto* const made = new Chain;
+  return *made;
+}
+[[maybe_unused]] const Chain& g_chain_at_load = chain();
 
 }  // namespace
 
-bool TouchedRange::is_near(const void* address) const noexcept {
-  const auto page = ~(static_cast<std::uintptr_t>(page_bytes()) - 1);
+bool TouchedRange::is_near(const void* address) const noexcept { return is_near(address, page_bytes()); }
+
+bool TouchedRange::is_near(const void* address, std::size_t unit) const noexcept {
+  const auto page = ~(static_cast<std::uintptr_t>(unit) - 1);
   const auto first = reinterpret_cast<std::uintptr_t>(begin);
   const auto at = reinterpret_cast<std::uintptr_t>(address) & page;
   return bytes != 0 && at >= (first & page) && at <= ((first + bytes - 1) & page);
@@ -208,17 +201,16 @@ BusGuard::OnThread::~OnThread() {
   pthread_sigmask(SIG_BLOCK, &bus, nullptr);
 }
 
-BusGuard::Installed::Installed() noexcept { handler().need(); }
-BusGuard::Installed::~Installed() { handler().drop(); }
+BusGuard::Installed::Installed() noexcept { chain().install(); }
 
 BusGuard::BusGuard(std::span<const TouchedRange> ranges) noexcept : ranges_(ranges) {}
 BusGuard::~BusGuard() = default;
 
-bool BusGuard::covers(const void* address) const noexcept {
+const void* BusGuard::covered(const void* address, std::size_t unit) const noexcept {
   for (const TouchedRange& range : ranges_) {
-    if (range.is_near(address)) return true;
+    if (range.is_near(address, unit)) return std::max(address, range.begin, std::less<>());
   }
-  return false;
+  return nullptr;
 }
 
 // In a function of its own: what it calls is opaque to the compiler, so all of the work is between the two.
@@ -235,19 +227,17 @@ void BusGuard::run(void (*work)(void*) noexcept, void* context) noexcept {
   if (frame.lost_at != nullptr) lost_at_.compare_exchange_strong(none, frame.lost_at, std::memory_order_relaxed);
 }
 
-void BusGuard::on_signal(int number, void* info, void* context) noexcept {
-  auto& told = *static_cast<siginfo_t*>(info);
-  auto& machine = *static_cast<ucontext_t*>(context);
+bool BusGuard::abandons(void* info, void* context) noexcept {
+  const auto& told = *static_cast<siginfo_t*>(info);
   Frame* const frame = t_frame;
-  const bool expected = frame != nullptr && told.si_code > 0 && frame->guard->covers(told.si_addr);
+  // Somebody sent it, or memory failed that nobody touches now.
+  if (frame == nullptr || told.si_code <= 0 || told.si_code == BUS_MCEERR_AO) return false;
+  const std::size_t failed = told.si_code == BUS_MCEERR_AR ? std::size_t{1} << told.si_addr_lsb : 1;  // of a huge page, all
+  const void* const lost_at = frame->guard->covered(told.si_addr, std::max(failed, page_bytes()));
   const auto leave = [](void* at) noexcept { _longjmp(static_cast<Frame*>(at)->place, 1); };
-  if (expected && resume_at(machine, leave, frame)) {
-    frame->lost_at = told.si_addr;
-    return;
-  }
-  const int kept = errno;
-  handler().pass_on(number, &told, &machine);
-  errno = kept;
+  if (lost_at == nullptr || !resume_at(*static_cast<ucontext_t*>(context), leave, frame)) return false;
+  frame->lost_at = lost_at;
+  return true;
 }
 
 }  // namespace berth::internal::os

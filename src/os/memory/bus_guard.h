@@ -15,9 +15,9 @@
 //     BusGuard::touch([&] { std::memcpy(target, mapped, bytes); });
 //     if (guard.lost_at() != nullptr) …             // the target is written in part
 //
-// The handler is the process's only while a guard lives: the first one installs it, the last one puts back what was
-// there (docs/decisions/0034-survive-a-mapped-byte-that-vanishes.md). On processors other than x86-64 and ARM64,
-// and where the system refuses to install a handler, a guard does nothing.
+// The first guard installs a handler, which stays, and every guard looks whether it is still there: one that a program
+// has installed since is put below (docs/decisions/0034-survive-a-mapped-byte-that-vanishes.md). On processors other
+// than x86-64 and ARM64, and where the system refuses to install a handler, a guard does nothing.
 namespace berth::internal::os {
 
 struct TouchedRange {
@@ -26,6 +26,7 @@ struct TouchedRange {
 
   // Whole pages: a vector load may begin in front of the range.
   bool is_near(const void* address) const noexcept;
+  bool is_near(const void* address, std::size_t unit) const noexcept;  // whole units, a power of 2
 };
 
 // Made and destroyed by one thread; other threads work under it with an OnThread.
@@ -69,20 +70,20 @@ class BusGuard {
                    const_cast<void*>(static_cast<const void*>(std::addressof(work))));
   }
 
-  static void on_signal(int number, void* info, void* context) noexcept;
+  // For the handler: whether that signal is of a work under way on this thread, which then goes on behind it.
+  static bool abandons(void* info, void* context) noexcept;
 
  private:
   static constinit thread_local BusGuard* t_current [[gnu::tls_model("initial-exec")]];
   static constinit thread_local Frame* t_frame [[gnu::tls_model("initial-exec")]];
 
   void run(void (*work)(void*) noexcept, void* context) noexcept;
-  bool covers(const void* address) const noexcept;
+  const void* covered(const void* address, std::size_t unit) const noexcept;  // within a range; null: none
 
   const std::span<const TouchedRange> ranges_;
   std::atomic<const void*> lost_at_{nullptr};  // relaxed: read when the threads have ended
   struct Installed {
     Installed() noexcept;
-    ~Installed();
   } installed_;
   const OnThread here_{this};  // last: the signal is let through when there is a handler
 };

@@ -6,17 +6,21 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cfenv>
 #include <cstring>
+#include <optional>
 #include <thread>
 
 #include "base/float_mode.h"
 #include "base/sanitizers.h"
 #include "os/inject.h"
 #include "os/memory/memory.h"
+#include "support/scale.h"
 
 namespace berth::internal::os {
 namespace {
@@ -136,17 +140,29 @@ TEST_F(OsBusGuard, WorksOnceMoreAndInsideAnother) {
   }
 }
 
-TEST_F(OsBusGuard, PutsBackWhatTheProgramDid) {
-  struct sigaction own = action_of(note_and_leave, SA_ONSTACK | SA_NODEFER);
-  sigaction(SIGBUS, &own, nullptr);
-  {
-    const BusGuard guard({});
+TEST_F(OsBusGuard, StaysAndStandsForWhatTheProgramDid) {
+  for (const int flags : {0, SA_ONSTACK | SA_NODEFER, SA_RESTART}) {
+    struct sigaction own = action_of(note_and_leave, flags);
+    sigaction(SIGBUS, &own, nullptr);
+    { const BusGuard guard({}); }
     EXPECT_NE(installed().sa_sigaction, note_and_leave);
+    const auto kept = static_cast<unsigned>(SA_ONSTACK | SA_NODEFER | SA_RESTART | SA_RESETHAND);
+    EXPECT_EQ(static_cast<unsigned>(installed().sa_flags) & kept, static_cast<unsigned>(flags));
+    const struct sigaction found = installed();
+    EXPECT_EQ(sigismember(&found.sa_mask, SIGUSR2), 1);
+    g_seen = 0;
+    if (sigsetjmp(g_place, 1) == 0) raise(SIGBUS);
+    EXPECT_EQ(g_seen, 1);
   }
-  EXPECT_EQ(installed().sa_sigaction, note_and_leave);
-  EXPECT_EQ(installed().sa_flags & (SA_SIGINFO | SA_ONSTACK | SA_NODEFER), SA_SIGINFO | SA_ONSTACK | SA_NODEFER);
-  const struct sigaction found = installed();
-  EXPECT_EQ(sigismember(&found.sa_mask, SIGUSR2), 1);
+  struct sigaction own = action_of(note_and_leave);
+  sigaction(SIGBUS, &own, nullptr);
+  { const BusGuard guard({}); }
+  const auto ours = installed().sa_sigaction;
+  { const BusGuard guard({}); }
+  EXPECT_EQ(installed().sa_sigaction, ours);
+  signal(SIGBUS, SIG_DFL);
+  { const BusGuard guard({}); }
+  EXPECT_NE(installed().sa_sigaction, ours) << "that one stands for what was there before";
 }
 
 TEST_F(OsBusGuard, WhatItDoesNotCoverIsTheProgramsOwn) {
@@ -225,6 +241,142 @@ TEST_F(OsBusGuard, AHandlerThatReplacesItStaysAndMayPassOn) {
   EXPECT_EQ(g_seen, 11) << "and no round trips while ours is above it";
   BusGuard::touch([&] { (void)file.sum(); });
   EXPECT_NE(again.lost_at(), nullptr);
+}
+
+// A handler that is installed by another thread at any instant is there afterwards.
+void note_one(int, siginfo_t*, void*) { g_seen = 1; }
+void note_two(int, siginfo_t*, void*) { g_seen = 2; }
+
+TEST_F(OsBusGuard, LosesNoHandlerThatIsInstalledMeanwhile) {
+  const auto rounds = berth::testing::scaled(2000, 200);
+  for (std::uint64_t round = 0; round < rounds; ++round) {
+    std::atomic<bool> go{false};
+    std::atomic<bool> done{false};
+    std::thread guards([&] {
+      go = true;
+      while (!done) const BusGuard guard({});
+      const BusGuard guard({});
+    });
+    while (!go) {
+    }
+    int last = 0;
+    for (std::uint64_t i = 0; i < 1 + round % 5; ++i) {
+      last = 1 + static_cast<int>((round + i) % 2);
+      struct sigaction own = action_of(last == 1 ? note_one : note_two);
+      sigaction(SIGBUS, &own, nullptr);
+    }
+    done = true;
+    guards.join();
+    g_seen = 0;
+    raise(SIGBUS);
+    ASSERT_EQ(g_seen, last) << "round " << round;
+  }
+}
+
+// As Python's faulthandler, breakpad and others do: what was there before is put back, and has the signal.
+template <int kWhich>
+struct Reporter {
+  static inline struct sigaction before {};
+  static inline int reports = 0;
+  static void report(int number, siginfo_t* info, void*) {
+    if (++reports > 1) _exit(4);
+    sigaction(number, &before, nullptr);
+    if (kWhich == 0 || info->si_code <= 0) raise(number);
+  }
+  static void enable(int flags) {
+    struct sigaction own = action_of(report, flags);
+    sigaction(SIGBUS, &own, &before);
+  }
+};
+
+TEST_F(OsBusGuard, AHandlerThatPutsBackWhatWasBeforeIsCalledOnce) {
+  if (kAddressSanitizer || kThreadSanitizer) GTEST_SKIP() << "a sanitizer handles the signal";
+  ::testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  const CutFile file;
+  file.cut();
+  const auto report = [&](const auto& reporter, bool send, bool guarded) {
+    signal(SIGBUS, SIG_DFL);
+    {
+      const BusGuard guard({});
+      reporter.enable(SA_NODEFER | SA_ONSTACK);
+    }
+    std::optional<BusGuard> guard;
+    { const BusGuard again({}); }
+    if (guarded) guard.emplace(std::span<const TouchedRange>());
+    send ? static_cast<void>(raise(SIGBUS)) : BusGuard::touch([&] { (void)file.sum(); });
+    _exit(3);
+  };
+  for (const bool guarded : {false, true}) {
+    for (const bool send : {false, true}) {
+      EXPECT_EXIT(report(Reporter<0>(), send, guarded), ::testing::KilledBySignal(SIGBUS), "");
+      EXPECT_EXIT(report(Reporter<1>(), send, guarded), ::testing::KilledBySignal(SIGBUS), "");
+    }
+  }
+}
+
+TEST_F(OsBusGuard, AHandlerForOneSignalIsCalledOnce) {
+  if (kAddressSanitizer || kThreadSanitizer) GTEST_SKIP() << "a sanitizer handles the signal";
+  ::testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  const auto send_two = [] {
+    struct sigaction own = action_of(note_ten, static_cast<int>(SA_RESETHAND));
+    sigaction(SIGBUS, &own, nullptr);
+    const BusGuard guard({});
+    raise(SIGBUS);
+    if (g_seen != 10) _exit(3);
+    raise(SIGBUS);
+    _exit(4);
+  };
+  EXPECT_EXIT(send_two(), ::testing::KilledBySignal(SIGBUS), "");
+}
+
+// Each mask is another action.
+TEST_F(OsBusGuard, AProgramWithEndlesslyManyActionsKeepsItsOwn) {
+  ::testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  const auto install_many = [] {
+    for (unsigned i = 0; i < 100; ++i) {
+      struct sigaction own = action_of(note_ten);
+      for (int bit = 0; bit < 7; ++bit) {
+        if ((i >> bit & 1U) != 0) sigaddset(&own.sa_mask, SIGRTMIN + bit);
+      }
+      sigaction(SIGBUS, &own, nullptr);
+      const BusGuard guard({});
+      g_seen = 0;
+      raise(SIGBUS);
+      if (g_seen != 10) _exit(3);
+    }
+    _exit(installed().sa_sigaction == note_ten ? 0 : 4);
+  };
+  EXPECT_EXIT(install_many(), ::testing::ExitedWithCode(0), "");
+}
+
+// As the kernel tells that memory has failed; a process may send that to itself.
+void send_failed(int code, const void* at, short bits) {
+  siginfo_t info{};
+  info.si_signo = SIGBUS;
+  info.si_code = code;
+  info.si_addr = const_cast<void*>(at);
+  info.si_addr_lsb = bits;
+  EXPECT_EQ(syscall(SYS_rt_tgsigqueueinfo, getpid(), gettid(), SIGBUS, &info), 0);
+}
+
+TEST_F(OsBusGuard, MemoryThatFailsIsLostByWhatTouchesIt) {
+  struct sigaction own = action_of(note_ten);
+  sigaction(SIGBUS, &own, nullptr);
+  const CutFile file;
+  const TouchedRange range = file.range();
+  const BusGuard guard({&range, 1});
+  bool ended = false;
+  BusGuard::touch([&] {
+    send_failed(BUS_MCEERR_AO, range.begin, 12);
+    ended = true;
+  });
+  EXPECT_TRUE(ended) << "nobody touches it";
+  EXPECT_EQ(g_seen, 10);
+  EXPECT_EQ(guard.lost_at(), nullptr);
+  const auto huge = reinterpret_cast<std::uintptr_t>(range.begin) & ~((std::uintptr_t{1} << 30) - 1);
+  BusGuard::touch([&] { send_failed(BUS_MCEERR_AR, reinterpret_cast<const void*>(huge), 30); });
+  EXPECT_EQ(guard.lost_at(), range.begin) << "the huge page that the range is in";
+  EXPECT_EQ(g_seen, 10);
 }
 
 TEST_F(OsBusGuard, ThreadsThatBlockTheSignalAreCoveredToo) {
