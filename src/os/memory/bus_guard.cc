@@ -42,6 +42,11 @@ constexpr std::size_t kMostLinks = 32;
 constinit Action g_below[kMostLinks] = {};
 constinit std::atomic<std::size_t> g_links{0};  // written so far
 
+// Which of them a handler passes on to, less its own number, modulo their count: 0 for nearly all.
+constinit std::atomic<std::size_t> g_detours[kMostLinks] = {};
+
+std::size_t below_of(std::size_t link) noexcept { return (link + g_detours[link].load(std::memory_order_relaxed)) % kMostLinks; }
+
 bool has_function(const Action& action) noexcept {
   return (action.sa_flags & SA_SIGINFO) != 0 || (action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN);
 }
@@ -81,14 +86,18 @@ using Handlers = std::array<void (*)(int, siginfo_t*, void*), kMostLinks>;
 constexpr Handlers kHandlers = []<std::size_t... kLinks>(std::index_sequence<kLinks...>) { return Handlers{&handle<kLinks>...}; }
 (std::make_index_sequence<kMostLinks>());
 
-bool is_ours(const Action& action) noexcept {
-  return (action.sa_flags & SA_SIGINFO) != 0 && std::ranges::find(kHandlers, action.sa_sigaction) != kHandlers.end();
+// Which of ours it is; kMostLinks: none.
+std::size_t link_of(const Action& action) noexcept {
+  if ((action.sa_flags & SA_SIGINFO) == 0) return kMostLinks;
+  return static_cast<std::size_t>(std::ranges::find(kHandlers, action.sa_sigaction) - kHandlers.begin());
 }
+
+bool is_ours(const Action& action) noexcept { return link_of(action) != kMostLinks; }
 
 // As the kernel does when it calls such a handler, unless another handler calls it.
 void reset(std::size_t link, int number) noexcept {
   Action found{};
-  if (sigaction(number, nullptr, &found) != 0 || !is_ours(found) || found.sa_sigaction != kHandlers[link]) return;
+  if (sigaction(number, nullptr, &found) != 0 || link_of(found) != link) return;
   const Action none = default_action();
   (void)sigaction(number, &none, nullptr);
 }
@@ -96,7 +105,7 @@ void reset(std::size_t link, int number) noexcept {
 // Not noexcept: a program's handler may throw where the program is compiled for that.
 void pass_on(std::size_t link, int number, siginfo_t* info, void* context) {
   (void)g_links.load(std::memory_order_acquire);  // acquire: pairs with the release of Chain
-  const Action& below = g_below[link];
+  const Action& below = g_below[below_of(link)];
   if (!has_function(below)) {
     // An access cannot be ignored.
     if (below.sa_handler == SIG_DFL || info->si_code > 0) end_by(number, *info);
@@ -113,7 +122,7 @@ void handle(int number, siginfo_t* info, void* context) {
   errno = kept;
 }
 
-// Our handlers. Each stands for one action of the program, forever: it is installed with that one's mask and flags, and
+// Our handlers. Each stands for one action of the program, for good: it is installed with that one's mask and flags, and
 // passes on to it what is no guard's. So it does not matter which handlers a program has put above ours, remembers,
 // puts back or raises the signal for again: all goes as if the action itself were there.
 class Chain {
@@ -127,16 +136,30 @@ class Chain {
   }
 
  private:
-  // Where the program installs another meanwhile, ours is to stand for that one.
+  // The program may install others meanwhile. What ours displaces is what it is to stand for; if it stands for another
+  // one, it is replaced again. Who has put a handler above it until then believes that it stands for what it displaced.
   void put_above(const Action& found) noexcept BERTH_REQUIRES(mutex_) {
     Action below = found;
-    for (Action expected = found;;) {
+    Action expected = found;
+    for (bool is_mended = false;; is_mended = true) {
       const Action top = above(below);
+      if (!is_mended && !is_ours(top)) return;
       Action displaced{};
-      if (sigaction(SIGBUS, &top, &displaced) != 0 || is_same(displaced, expected)) return;
+      if (must_fail("sigaction") || sigaction(SIGBUS, &top, &displaced) != 0 || is_same(displaced, expected)) return;
+      if (is_mended) redirect(expected, below);
       expected = top;
       below = displaced;
     }
+  }
+
+  // That handler of ours stands for another action from here on. What it stood for may need another then, so that this
+  // ends when half of them are used: a program that never stops installing handlers is to lose none.
+  void redirect(const Action& handler, const Action& below) noexcept BERTH_REQUIRES(mutex_) {
+    if (g_links.load(std::memory_order_relaxed) >= kMostLinks / 2) return;
+    const std::size_t from = link_of(handler);
+    const std::size_t to = link_of(above(below));
+    if (from == kMostLinks || to == kMostLinks) return;
+    g_detours[from].store(below_of(to) + kMostLinks - from, std::memory_order_relaxed);
   }
 
   // What stands for that action: itself, if it is ours or there is no other.
@@ -144,7 +167,7 @@ class Chain {
     if (is_ours(below)) return below;
     const std::size_t count = g_links.load(std::memory_order_relaxed);
     std::size_t link = 0;
-    while (link < count && !is_same(g_below[link], below)) ++link;
+    while (link < count && (below_of(link) != link || !is_same(g_below[link], below))) ++link;
     if (link == kMostLinks) return below;
     if (link == count) {
       g_below[link] = below;

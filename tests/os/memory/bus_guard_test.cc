@@ -314,6 +314,32 @@ TEST_F(OsBusGuard, AHandlerThatPutsBackWhatWasBeforeIsCalledOnce) {
   }
 }
 
+// It is taken away, and installed again, between the system calls that put ours above it.
+TEST_F(OsBusGuard, AHandlerThatComesAndGoesMeanwhileIsCalledOnce) {
+  if (kAddressSanitizer || kThreadSanitizer) GTEST_SKIP() << "a sanitizer handles the signal";
+  ::testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  using OnOff = Reporter<0>;
+  const auto report = [] {
+    signal(SIGBUS, SIG_DFL);
+    { const BusGuard guard({}); }
+    OnOff::enable(SA_NODEFER);
+    static int calls;
+    calls = 0;
+    set_injector([](std::string_view call) noexcept {
+      if (call != "sigaction") return 0;
+      if (++calls == 2) sigaction(SIGBUS, &OnOff::before, nullptr);
+      if (calls == 3) OnOff::enable(SA_NODEFER);
+      return 0;
+    });
+    { const BusGuard guard({}); }
+    set_injector(nullptr);
+    if (calls < 3) _exit(5);
+    raise(SIGBUS);
+    _exit(3);
+  };
+  EXPECT_EXIT(report(), ::testing::KilledBySignal(SIGBUS), "");
+}
+
 TEST_F(OsBusGuard, AHandlerForOneSignalIsCalledOnce) {
   if (kAddressSanitizer || kThreadSanitizer) GTEST_SKIP() << "a sanitizer handles the signal";
   ::testing::GTEST_FLAG(death_test_style) = "threadsafe";
