@@ -214,7 +214,7 @@ struct Profiler::State {
     try {
       sampler = std::thread([this] { keep_sampling(); });
     } catch (const std::system_error& refused) {
-      throw_no_thread("starting a profiler", refused);
+      observe::throw_no_thread("starting a profiler", refused);
     }
   }
 
