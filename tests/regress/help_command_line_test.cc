@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "file/file_support.h"
+#include "support/errors.h"
 #include "support/everything.h"
 #include "support/onnx_writer.h"
 #include "support/process.h"
@@ -70,6 +71,31 @@ TEST_F(HelpOfTheCommandLine, OfCommands) {
     EXPECT_NE(command(words).output.find("--help"), std::string::npos) << words;
   EXPECT_NE(command("plan --help").output.find("--capacity"), std::string::npos);
   EXPECT_NE(command("shm --help").output.find("ls"), std::string::npos);
+}
+
+std::string many_lives(int rows) {
+  std::string text = "id,lower,upper,size\n";
+  for (int i = 0; i < rows; ++i) text += std::to_string(i) + ',' + std::to_string(i) + ',' + std::to_string(i + 2) + ",64\n";
+  return text;
+}
+
+TEST_F(HelpOfTheCommandLine, OfLimitsOfMemory) {
+  folder_.write("packed.csv", many_lives(1000));
+  ASSERT_EQ(run_command("gzip " + folder_ / "packed.csv").exit_code, 0);
+  follow({{"if you trust it, allow more: --max-memory 4GiB, for example", "plan --max-memory 1KiB packed.csv.gz",
+           "plan --max-memory 4GiB packed.csv.gz"}});
+}
+
+TEST_F(HelpOfTheCommandLine, OfLimitsOfTime) {
+  folder_.write("many.csv", many_lives(200'000));
+  const Ran late = command("plan --time-limit 0.01 many.csv");
+  EXPECT_EQ(late.exit_code, 1) << late.output;
+  const std::size_t at = late.output.find("help:  ");
+  ASSERT_NE(at, std::string::npos) << late.output;
+  const std::string help = late.output.substr(at + 7, late.output.find('\n', at) - at - 7);
+  EXPECT_TRUE(is_like(help, "give it --time-limit …, or none")) << help;
+  EXPECT_GT(std::stod(help.substr(std::string("give it --time-limit ").size())), 0.01) << help;
+  EXPECT_EQ(command("plan many.csv").exit_code, 0);
 }
 
 TEST_F(HelpOfTheCommandLine, OfPlans) {

@@ -144,5 +144,14 @@ TEST(HelpFollowed, OfPathsOutOfTheModelsFolder) {
              with_path("weights/layer1.bin")}});
 }
 
+TEST(HelpFollowed, OfModelsThatContradictThemselves) {
+  const auto product = [](const WrittenShape& second) {
+    GraphWriter graph;
+    graph.input("x", kFloat, {2, 3}).input("w", kFloat, second).node("MatMul", {"x", "w"}, {"y"});
+    return graph.output("y", kFloat).model();
+  };
+  follow({{"correct the model: this node cannot run", reading_model(product({2, 3})), reading_model(product({3, 2}))}});
+}
+
 }  // namespace
 }  // namespace berth::testing

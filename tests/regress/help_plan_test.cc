@@ -3,6 +3,7 @@
 // Most of planning is in tests/plan/help_test.cc.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <regex>
@@ -182,6 +183,17 @@ TEST(HelpFollowed, OfGraphsAsLines) {
       {"the first line names the columns, id,lower,upper,size and perhaps alignment and offset; each further one is a buffer, such as "
        "17,0,5,4096; no field is quoted",
        reading_graph("id,lower,upper,size\na,0,1\n"), reading_graph("id,lower,upper,size\n17,0,5,4096\n")},
+  });
+}
+
+TEST(HelpFollowed, OfReadingWithinLimits) {
+  std::string text = "id,lower,upper,size\n";
+  for (int i = 0; i < 5000; ++i) text += std::to_string(i) + ',' + std::to_string(i) + ',' + std::to_string(i + 2) + ",64\n";
+  const auto reading = [&](const ReadLimits& limits) { return [&text, limits] { (void)read_graph(text, "lives", limits); }; };
+  follow({
+      {"if you trust it, allow more (--max-memory 4GiB, ReadLimits::memory_bytes)", reading({.memory_bytes = 1000}),
+       reading({.memory_bytes = 4_GiB})},
+      {"allow at least …", reading({.time = std::chrono::seconds(0)}), reading({.time = std::chrono::minutes(1)})},
   });
 }
 

@@ -343,7 +343,6 @@ TEST(PoolThreads, OpenAPoolTogether) {
   }
 }
 
-// More blocks than one step visits, tagged in turn.
 // Another thread waits for the mutex from the first block that is counted on, and has it before the last is. The
 // list of totals grows with tags of much greater numbers, which is when this thread can look, and give the other time.
 TEST(PoolThreads, OthersGetTheirTurnWhileHoldersAreCounted) {
