@@ -247,7 +247,8 @@ TEST(HelpFollowed, OfMappingsThatTheSystemRefuses) {
   const auto map_it = [&] { (void)map_file(path, DType::u8); };
   follow({{"raise the limits (ulimit -v, sysctl vm.max_map_count), or map or read the file in parts", refused("mmap", ENOMEM, map_it), [&] {
              map_it();  // with limits that allow it
-             for (const std::uint64_t offset : {std::uint64_t{0}, std::uint64_t{8192}}) (void)map_file(path, {8192}, DType::u8, FileMode::read, {.offset = offset});
+             for (const std::uint64_t offset : {std::uint64_t{0}, std::uint64_t{8192}})
+               (void)map_file(path, {8192}, DType::u8, FileMode::read, {.offset = offset});
              std::string part(8192, ' ');
              EXPECT_TRUE(std::ifstream(path).read(part.data(), 8192));
            }}});
