@@ -11,12 +11,17 @@
 
 namespace berth::internal::cli {
 
+namespace {
+
 constexpr const char* kMaxMemory = "Memory that reading the file may take (the larger of 40 times its size and 256MiB)";
+constexpr const char* kMaxUnpacked = "Bytes that a gzip file may unpack to (the larger of 40 times its size and 256MiB)";
+
+}  // namespace
 
 void add_replay_options(CLI::App& app, ReplayCommand& command) {
   app.add_option("TRACE", command.path, "A file that BERTH_TRACE wrote, or lines of op,id,bytes,stream; plain or gzip")->required();
   app.add_option("--device", command.device, "Where to allocate (cpu)");
-  app.add_option("--max-memory", command.max_memory, kMaxMemory);
+  app.add_option("--max-memory", command.max_memory, kMaxUnpacked);
   app.add_option("--strategy", command.strategy, "How: a strategy of berth, or malloc (the device's default)");
   app.add_option("--scale", command.scale, "Divide all sizes by this")->check(CLI::PositiveNumber);
   app.add_option("--threads", command.threads, "How many threads replay it, each a copy of its own")->check(CLI::Range(1, 1024));
@@ -119,21 +124,21 @@ void add_report_options(CLI::App& app, SnapshotCommand& command) {
 void add_snapshot_show_options(CLI::App& app, SnapshotCommand& command) {
   app.add_option("FILE", command.path, "The snapshot; plain or gzip")->required();
   app.add_flag("--csv", command.csv, "Print every block as comma-separated values");
-  app.add_option("--max-memory", command.max_memory, kMaxMemory);
+  app.add_option("--max-memory", command.max_memory, kMaxUnpacked);
   add_report_options(app, command);
 }
 
 void add_snapshot_diff_options(CLI::App& app, SnapshotCommand& command) {
   app.add_option("BEFORE", command.path, "The earlier one")->required();
   app.add_option("AFTER", command.other, "The later one")->required();
-  app.add_option("--max-memory", command.max_memory, kMaxMemory);
+  app.add_option("--max-memory", command.max_memory, kMaxUnpacked);
   add_report_options(app, command);
 }
 
 void add_snapshot_html_options(CLI::App& app, SnapshotCommand& command) {
   app.add_option("FILE", command.path, "The snapshot; plain or gzip")->required();
   app.add_option("--out", command.out, "The report (beside the snapshot, with the ending .html)");
-  app.add_option("--max-memory", command.max_memory, kMaxMemory);
+  app.add_option("--max-memory", command.max_memory, kMaxUnpacked);
 }
 
 void add_top_options(CLI::App& app, TopCommand& command) {
