@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -37,7 +38,8 @@ void read_options(std::string_view strategy, std::string_view text, std::span<co
       const char* const end = value.data() + value.size();
       const auto [rest, error] = found->number != nullptr ? std::from_chars(value.data(), end, *found->number, std::chars_format::fixed)
                                                           : std::from_chars(value.data(), end, *found->count);
-      if (error != std::errc() || rest != end)
+      const bool is_finite = found->number == nullptr || std::isfinite(*found->number);  // "inf" and "nan" are read too
+      if (error != std::errc() || rest != end || !is_finite)
         refuse(option, text::join("its value is not a number such as ", found->number != nullptr ? "1.05" : "16"));
     } else {
       std::uint64_t bytes = 0;

@@ -161,6 +161,14 @@ TEST(Checked, NamesANegativeNumberThatDoesNotFitAsItIs) {
   }
 }
 
+TEST(Checked, AScaleThatIsTooLargeIsTheLargestByteCount) {
+  EXPECT_EQ(saturating_scale(1000, 1.0625), 1062U);
+  EXPECT_EQ(saturating_scale(0, 1e300), 0U);
+  EXPECT_EQ(saturating_scale(1, 1e300), kMaxBytes);
+  EXPECT_EQ(saturating_scale(kMaxBytes, 1.01), kMaxBytes);
+  EXPECT_EQ(saturating_scale(kMaxBytes, std::numeric_limits<double>::infinity()), kMaxBytes);
+}
+
 TEST(Units, AreBinary) {
   EXPECT_EQ(3_KiB, 3072U);
   EXPECT_EQ(2_MiB, 2097152U);

@@ -109,12 +109,21 @@ TEST(MakeAllocator, ReadsNamesAndOptions) {
   EXPECT_EQ(make_allocator("pool:decay=0", "cpu")->settings(), "pool on cpu:0, idle memory released after 0 s");
   EXPECT_EQ(make_allocator("pool:small=60KiB,waits=5", "cpu")->settings(),
             "pool on cpu:0, small blocks up to 60 KiB, idle memory released after 10 s");
-  for (const char* wrong :
-       {"pool:small=15KiB", "pool:small=129KiB", "pool:small=x", "pool:waits", "pool:waits=-1", "pool:waits=many", "pool:waits=4294967296",
-        "pool:decay", "pool:decay=", "pool:decay=5", "pool:decay=-1s", "pool:decay=5s,decay=6s", "pool:limit=0", "pool:0",
-        "pool:8GiB,decay=5s", "pool:decay=9999999999999999h", "pool:decay=5 parsecs"}) {
+  for (const char* wrong : {"pool:small=15KiB",      "pool:small=129KiB",
+                            "pool:small=x",          "pool:waits",
+                            "pool:waits=-1",         "pool:waits=many",
+                            "pool:waits=4294967296", "pool:decay",
+                            "pool:decay=",           "pool:decay=5",
+                            "pool:decay=-1s",        "pool:decay=5s,decay=6s",
+                            "pool:limit=0",          "pool:0",
+                            "pool:8GiB,decay=5s",    "pool:decay=9999999999999999h",
+                            "pool:decay=5 parsecs",  "pool:ratio=0.99",
+                            "pool:ratio=nan",        "pool:ratio=inf",
+                            "pool:ratio=-inf"}) {
     EXPECT_ERROR((void)make_allocator(wrong, "cpu"), ArgumentError, ErrorCode::invalid_argument);
   }
+  const auto lavish = make_allocator("pool:ratio=" + std::string(300, '9'), make_sim({}));
+  lavish->deallocate(lavish->allocate({.bytes = 1_MiB}));
   EXPECT_EQ(make_allocator("arena:64KiB", "cpu")->settings(), "arena of 64 KiB on cpu:0");
   for (const char* bad : {"direct:5", "arena:x", "arena:0", "arena:-1", "", "Direct", "pool2", "pool:x", "pool:0"})
     EXPECT_ERROR(make_allocator(bad, "cpu"), ArgumentError, ErrorCode::invalid_argument);

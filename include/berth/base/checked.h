@@ -47,6 +47,12 @@ constexpr std::size_t align_down(std::size_t value, std::size_t alignment) noexc
 // Whether [offset, offset + length) lies inside [0, size), without forming the sum.
 constexpr bool fits(std::size_t offset, std::size_t length, std::size_t size) noexcept { return offset <= size && length <= size - offset; }
 
+// `value` times `factor`, rounded down, and kMaxBytes where that is more. REQUIRES: factor is not negative.
+constexpr std::size_t saturating_scale(std::size_t value, double factor) noexcept {
+  const double product = factor * static_cast<double>(value);
+  return product < static_cast<double>(kMaxBytes) ? static_cast<std::size_t>(product) : kMaxBytes;
+}
+
 // `value` as a To, or nothing when it does not fit.
 template <std::integral To, std::integral From>
 constexpr std::optional<To> try_narrow(From value) noexcept {

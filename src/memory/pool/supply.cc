@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "berth/base/checked.h"
 #include "berth/base/units.h"
 #include "os/clock.h"
 
@@ -78,7 +79,7 @@ void Supply::release_excess() noexcept {
   const Space::Figures& figures = core_.space.figures();
   peak_need_ = std::max({peak_need_, figures.peak_live, needed()});
   // What the space alone has held is no excess: a block's first and last pages are partly used.
-  const auto needed_most = static_cast<std::size_t>(core_.target_ratio * static_cast<double>(peak_need_));
+  const std::size_t needed_most = saturating_scale(peak_need_, core_.target_ratio);
   const std::size_t bound = std::max(needed_most, figures.peak_committed) + std::max(core_.page_bytes, 1_MiB);
   const std::size_t held = figures.committed + core_.entries.bytes();
   const std::size_t above = figures.committed - std::min(figures.committed, reserved_);

@@ -58,7 +58,7 @@ class FillPlanner {
   // How much of what is missing would exceed a bound on all that is committed.
   std::size_t beyond(double factor, std::size_t peak, std::size_t missing) const noexcept {
     if (request_.all_pages) return missing;
-    const auto allowed = static_cast<std::size_t>(factor * static_cast<double>(peak));
+    const std::size_t allowed = saturating_scale(peak, factor);
     const std::size_t wanted = view_.committed + view_.promised + missing;
     return wanted > allowed ? std::min(missing, wanted - allowed) : 0;
   }

@@ -155,8 +155,7 @@ PageWindow window_behind(const PoolExtent& extent, std::size_t bytes, std::uint3
 // between blocks that share a piece cannot be taken from it, and a pool at its limit lives on that.
 std::size_t plan_ahead(const PageView& view, const PageWindow& window) noexcept {
   if (!view.rules.pays_by_the_piece() || window.begin < view.split || window.missing == 0) return 0;
-  const auto allowed =
-      static_cast<std::size_t>(view.rules.page_bound * static_cast<double>(std::max(view.peak_live, view.live + window.bytes)));
+  const std::size_t allowed = saturating_scale(std::max(view.peak_live, view.live + window.bytes), view.rules.page_bound);
   const std::size_t wanted = view.committed + view.promised + window.missing;
   const std::size_t shared = view.peak_live / kPieceShare;
   if (wanted >= allowed || window.missing >= view.room || window.missing >= shared) return 0;
