@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "berth/base/json.h"
 
+#include <algorithm>
 #include <cassert>
 #include <charconv>
 #include <cmath>
@@ -93,6 +94,9 @@ void append_unit(std::string& out, std::uint32_t unit) {
   for (int shift = 12; shift >= 0; shift -= 4) out += kHex[unit >> shift & 15];
 }
 
+// Most of any text: it is taken in runs.
+bool stands_as_it_is(char c) noexcept { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; }
+
 // What would not be seen where the text is shown is escaped: in UTF-16, with two escapes past the first plane.
 void append_character(std::string& out, std::string_view character) {
   const std::uint32_t code = text::code_point(character);
@@ -111,6 +115,10 @@ void append_character(std::string& out, std::string_view character) {
 void JsonWriter::append_quoted(std::string_view text) {
   out_ += '"';
   while (!text.empty()) {
+    const auto plain = static_cast<std::size_t>(std::ranges::find_if_not(text, stands_as_it_is) - text.begin());
+    out_ += text.substr(0, plain);
+    text.remove_prefix(plain);
+    if (text.empty()) break;
     const auto c = static_cast<unsigned char>(text.front());
     if (c == '"' || c == '\\') {
       out_ += '\\';
