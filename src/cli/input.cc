@@ -24,7 +24,7 @@ namespace {
 constexpr std::size_t kMostInput = 4_GiB;    // on disk
 constexpr std::size_t kTimes = 40;           // more than the formats need that people have …
 constexpr std::size_t kLeastRoom = 256_MiB;  // … except for small files
-constexpr std::size_t kPiece = 1_MiB;
+constexpr std::size_t kMostPiece = 1_MiB;    // that is decompressed at a time
 constexpr const char* kSmaller = "give one of at most 4 GiB, such as a trace of fewer events (BERTH_TRACE_LIMIT)";
 constexpr std::chrono::seconds kPatience{5};  // with a FIFO that has no writer
 
@@ -56,7 +56,8 @@ bool is_gzip(std::string_view bytes) noexcept { return bytes.starts_with("\x1f\x
 // All members of a gzip file. As gzip does, it ignores what follows them.
 class Gunzip {
  public:
-  Gunzip(const std::string& path, std::string_view from, std::size_t room) : path_(path), from_(from), room_(room) {
+  Gunzip(const std::string& path, std::string_view from, std::size_t room)
+      : path_(path), from_(from), room_(room), piece_(std::clamp(kUsualRatio * from.size(), 4_KiB, kMostPiece)) {
     constexpr int kGzip = 16;  // added to the size of the window
     if (inflateInit2(&state_, MAX_WBITS + kGzip) != Z_OK) throw std::bad_alloc();
   }
@@ -74,18 +75,20 @@ class Gunzip {
   }
 
  private:
+  static constexpr std::size_t kUsualRatio = 8;  // of what is compressed: text
+
   void member() {
     for (int done = Z_OK; done != Z_STREAM_END;) {
       make_room();
-      const std::size_t in = std::min(from_.size() - read_, kPiece);
+      const std::size_t in = std::min(from_.size() - read_, kMostPiece);
       // zlib does not write to its input, though it does not say so.
       state_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(from_.data() + read_));
       state_.avail_in = static_cast<uInt>(in);
       state_.next_out = reinterpret_cast<Bytef*>(bytes_.data() + size_);
-      state_.avail_out = static_cast<uInt>(kPiece);
+      state_.avail_out = static_cast<uInt>(piece_);
       done = inflate(&state_, Z_NO_FLUSH);
       read_ += in - state_.avail_in;
-      size_ += kPiece - state_.avail_out;
+      size_ += piece_ - state_.avail_out;
       if (done == Z_MEM_ERROR) throw std::bad_alloc();
       const bool stuck = done == Z_BUF_ERROR || (done == Z_OK && in == 0 && state_.avail_out != 0);
       if (stuck) refuse_file(path_, "the gzip data is truncated", "copy the file again");
@@ -96,17 +99,18 @@ class Gunzip {
 
   // For another piece. While they grow, the bytes are there twice, beside the compressed ones.
   void make_room() {
-    if (bytes_.capacity() < size_ + kPiece) {
-      const std::size_t next = std::max(2 * bytes_.capacity(), 4 * kPiece);
+    if (bytes_.capacity() < size_ + piece_) {
+      const std::size_t next = std::max(2 * bytes_.capacity(), 2 * piece_);
       if (next > room_ || next + bytes_.capacity() + from_.size() > room_) refuse_room(path_, room_);
       bytes_.reserve(next);
     }
-    bytes_.resize(size_ + kPiece);
+    bytes_.resize(size_ + piece_);
   }
 
   const std::string& path_;
   const std::string_view from_;
   const std::size_t room_;
+  const std::size_t piece_;
   std::size_t read_ = 0;
   std::string bytes_;
   std::size_t size_ = 0;

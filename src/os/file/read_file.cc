@@ -96,9 +96,9 @@ Result<std::string> read_whole(const char* path, std::size_t most, std::chrono::
   const std::size_t expected = S_ISREG(facts.st_mode) ? static_cast<std::size_t>(facts.st_size) : 0;
   constexpr Failure kTooLong{ErrorCode::unsupported, EFBIG, "it is too long"};
   if (expected > most) return kTooLong;
-  std::string bytes;
+  std::string bytes(expected + 1, '\0');  // one byte more, to see the end
   for (std::size_t size = 0;;) {
-    bytes.resize(std::max(expected, size) + kReadAtATime);  // one piece more, to see the end
+    if (size == bytes.size()) bytes.resize(size + kReadAtATime);
     const ssize_t got = insist("read", [&] { return read(file.number(), bytes.data() + size, bytes.size() - size); });
     if (got < 0) return errno_failure("the file cannot be read", ErrorCode::io_error);
     size += static_cast<std::size_t>(got);
