@@ -25,7 +25,9 @@ function(berth_compile target)
   # Sources are named from the root in messages and call sites, whatever folder the tree is in.
   target_compile_options(${target} PRIVATE -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
   if(BERTH_FUZZ)
-    target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link)  # libFuzzer looks which branches an input takes
+    # libFuzzer looks which branches an input takes. It is not told what is compared with what, which takes a third of the
+    # time: the words of each format are in its target and in its seeds.
+    target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link -fno-sanitize-coverage=trace-cmp)
   endif()
   if(BERTH_SANITIZE STREQUAL "address")
     # object-size finds what address finds too, and takes an eighth of the time to compile.

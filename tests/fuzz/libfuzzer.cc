@@ -3,39 +3,62 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <optional>
+#include <string_view>
+#include <vector>
 
 #include "fuzz/target.h"
 
-// The program fuzz_NAME: libFuzzer, which has the main function, around the one target that is linked with this.
+// The program fuzzer: libFuzzer, which has the main function, around the target that --target=NAME names.
 namespace {
 
 using namespace berth::testing::fuzz;
 
-std::optional<Target>& taken() {
-  static std::optional<Target> made;
+std::vector<Target>& taken() {
+  static std::vector<Target> made;
   return made;
 }
-const Target& target() { return taken().value(); }
+
+std::string_view chosen;
+
+const Target& target() {
+  static const Target& found = [&]() -> const Target& {
+    const auto named = std::ranges::find(taken(), chosen, &Target::name);
+    if (named != taken().end()) return *named;
+    std::fprintf(stderr, "fuzzer: say --target=NAME; a NAME is that of a file of tests/fuzz/targets/\n");
+    std::exit(2);
+  }();
+  return found;
+}
 
 std::string_view text_of(const std::uint8_t* data, std::size_t size) { return {reinterpret_cast<const char*>(data), size}; }
 
 }  // namespace
 
 namespace berth::testing::fuzz {
-void take(const Target& target) { taken() = target; }
+void take(const Target& target) { taken().push_back(target); }
 }  // namespace berth::testing::fuzz
 
 extern "C" {
 
 std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t most);
 
+// libFuzzer takes what starts with two dashes for ours.
+int LLVMFuzzerInitialize(int* count, char*** arguments);
+int LLVMFuzzerInitialize(int* count, char*** arguments) {
+  constexpr std::string_view kOption = "--target=";
+  for (const std::string_view argument : std::vector<const char*>(*arguments, *arguments + *count)) {
+    if (argument.starts_with(kOption)) chosen = argument.substr(kOption.size());
+  }
+  (void)target();
+  return 0;
+}
+
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {
     run(target(), text_of(data, size));
   } catch (const Finding& finding) {
-    std::fprintf(stderr, "fuzz_%s: not true: %s\n", target().name.data(), finding.what.c_str());
+    std::fprintf(stderr, "%s: not true: %s\n", target().name.data(), finding.what.c_str());
     std::abort();
   }
   return 0;

@@ -17,7 +17,7 @@
 //     }
 //     const Registered graph_text({.name = "graph_text", .run = run});
 //
-// It is built twice. The program fuzz_NAME has libFuzzer around it (-DBERTH_FUZZ=ON, scripts/fuzz). In every build the
+// It is built twice. The program fuzzer has libFuzzer around all of them (-DBERTH_FUZZ=ON, scripts/fuzz). In every build the
 // test Fuzz.Name runs each file of tests/fuzz/corpus/NAME, and mutations of them. To add one: its file, its line in
 // tests/CMakeLists.txt, and at least one seed in its folder of the corpus. A thread at a time.
 namespace berth::testing::fuzz {

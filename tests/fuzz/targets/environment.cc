@@ -3,7 +3,9 @@
 #include <string>
 
 #include "berth/base/error.h"
+#include "berth/base/units.h"
 #include "berth/memory/default_allocator.h"
+#include "berth/memory/process_limit.h"
 #include "device/cpu/cpu_backend.h"
 #include "fuzz/target.h"
 #include "fuzz/words.h"
@@ -14,6 +16,7 @@ namespace {
 
 void make(std::string_view text) {
   constexpr std::size_t kSmall = 100;
+  set_process_limit("cpu", 1_GiB);  // a granularity is what each block takes
   const std::shared_ptr<Allocator> made = make_allocator(text, "cpu");
   const Block block = made->allocate({.bytes = kSmall});
   static_cast<volatile char*>(block.data)[kSmall - 1] = 1;
