@@ -15,7 +15,8 @@ namespace berth::internal::html {
 // names longer than `most` bytes are truncated.
 BERTH_EXPORT std::string escaped(std::string_view name, std::size_t most = 256);
 
-// For JSON inside a <script>: the same data, without a '<'. REQUIRES: `json` is valid.
+// For JSON inside a <script>: the same data without a '<', where what JsonWriter escaped, which would not be seen, is
+// visible \xNN, for the script shows names as they are. REQUIRES: a JsonWriter wrote `json`.
 BERTH_EXPORT std::string in_script(std::string_view json);
 
 }  // namespace berth::internal::html
