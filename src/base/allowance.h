@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -137,12 +140,50 @@ Item& append(std::vector<Item>& list, Item item) {
   return list.back();
 }
 
+// The same of text: out += piece.
+inline void append(std::string& out, std::string_view piece) {
+  const std::size_t before = out.capacity();
+  if (piece.size() > before - out.size()) {
+    const std::size_t next = std::max(2 * before, out.size() + piece.size());
+    take(next);
+    out.reserve(next);
+    give(before);
+  }
+  out += piece;
+}
+
 // list.reserve(count), counted.
 template <class Item>
 void reserve(std::vector<Item>& list, std::size_t count) {
   if (count <= list.capacity()) return;
   take((count - list.capacity()) * sizeof(Item));
   list.reserve(count);
+}
+
+// The room of a string that is about to be made; a short one needs none of its own.
+inline void take_text(std::size_t length) {
+  if (length >= sizeof(std::string)) take(length + 1);
+}
+
+// What the heap adds to something small that is allocated on its own.
+inline constexpr std::size_t kHeapBlock = 16;
+
+// What an entry of a hash table takes beside what it holds: its node, and its share of the table, which is there twice
+// while it grows.
+inline constexpr std::size_t kHashEntry = 64;
+
+// table.emplace(…) of small keys and values, counted, and table.erase(found).
+template <class Table, class... Arguments>
+auto emplace(Table& table, Arguments&&... arguments) {
+  take(kHashEntry);
+  const auto made = table.emplace(std::forward<Arguments>(arguments)...);
+  if (!made.second) give(kHashEntry);
+  return made;
+}
+template <class Table, class Found>
+void erase(Table& table, Found found) {
+  table.erase(found);
+  give(kHashEntry);
 }
 
 }  // namespace berth::internal::base

@@ -117,6 +117,15 @@ class Gunzip {
   z_stream state_{};
 };
 
+const char* help_for(const Failure& unwritten) noexcept {
+  if (unwritten.code == ErrorCode::untrusted) return "write to a folder of your own, or remove what is there first";
+  if (unwritten.os_error == ENOSPC || unwritten.os_error == EDQUOT) return "free space on the disk, or write to another";
+  if (unwritten.os_error == EFBIG) return "raise the limit (ulimit -f), or write several files";
+  if (unwritten.code == ErrorCode::device_error && (unwritten.os_error == EPERM || unwritten.os_error == ENOSYS))
+    return "let the sandbox allow the call: berth doctor shows what this machine has and lacks";
+  return "name a file that can be written";
+}
+
 }  // namespace
 
 Input read_input(const std::string& path, std::size_t room_bytes) {
@@ -127,8 +136,6 @@ Input read_input(const std::string& path, std::size_t room_bytes) {
   return {is_gzip(*bytes) ? Gunzip(path, *bytes, room).run() : std::move(*bytes), room};
 }
 
-std::string read_input_bytes(const std::string& path, std::size_t room_bytes) { return read_input(path, room_bytes).bytes; }
-
 std::size_t parse_room(const std::string& text) { return text.empty() ? 0 : parse_byte_count(text, "--max-memory"); }
 
 void write_output(const std::string& path, std::string_view bytes) {
@@ -137,9 +144,7 @@ void write_output(const std::string& path, std::string_view bytes) {
   const Failure& failure = done.failure();
   const bool said = failure.os_error == 0 || failure.code == ErrorCode::unsupported;  // better than the C library would
   throw ArgumentError(ErrorCode::invalid_argument,
-                      {text::join("writing ", text::quoted(path)), said ? failure.why : std::strerror(failure.os_error),
-                       failure.code == ErrorCode::untrusted ? "write to a folder of your own, or remove what is there first"
-                                                            : "name a file that can be written"},
+                      {text::join("writing ", text::quoted(path)), said ? failure.why : std::strerror(failure.os_error), help_for(failure)},
                       {{"path", text::printable(path)}});
 }
 

@@ -19,9 +19,6 @@ struct Input {
 // more than that.
 Input read_input(const std::string& path, std::size_t room_bytes = 0);
 
-// The bytes alone.
-std::string read_input_bytes(const std::string& path, std::size_t room_bytes = 0);
-
 // Parses what --max-memory says; empty: 0.
 std::size_t parse_room(const std::string& text);
 

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <optional>
 
-#include "berth/plan/read_limits.h"
+#include "berth/base/read_limits.h"
 #include "cli/commands.h"
 
 // The time limit of `berth plan`, which is for the whole: reading, planning, and writing.

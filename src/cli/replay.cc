@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/limited.h"
 #include "base/text.h"
 #include "berth/berth.h"
 #include "berth/extend.h"
@@ -26,19 +27,31 @@ struct Attempt {
 struct ReplaySource {
   Trace trace;
   ReplayScript script;
+  ReadLimits limits;  // for all that is made of the file
 };
 
+std::size_t bytes_of(const Trace& trace) {
+  std::size_t bytes = trace.events.size() * sizeof(TraceEvent) + trace.tags.size() * sizeof(trace.tags[0]);
+  for (const std::string& word : trace.words) bytes += sizeof word + word.size();
+  return bytes;
+}
+
 ReplaySource open_source(const ReplayCommand& command) {
-  ReplaySource source{read_trace(read_input_bytes(command.path, parse_room(command.max_memory)), command.path), {}};
-  source.script = plan_replay(source.trace.events, command.scale);
+  Input input = read_input(command.path, parse_room(command.max_memory));
+  const ReadLimits limits{.memory_bytes = input.room_bytes};
+  ReplaySource source{read_trace(input.bytes, command.path, limits), {}, limits};
+  input = {};
+  source.script = limited(bytes_of(source.trace), command.path, limits, [&] { return plan_replay(source.trace.events, command.scale); });
   if (command.html.empty()) source.trace.events = {};
   return source;
 }
 
-void write_report(const ReplayCommand& command, const Trace& trace) {
+void write_report(const ReplayCommand& command, const ReplaySource& source) {
   const StatusLine status("writing the report");
   const TraceHtmlOptions options{.device = command.device, .strategy = command.strategy, .scale = command.scale};
-  write_output(command.html, trace_html(trace, command.path.substr(command.path.rfind('/') + 1), options));
+  const std::string title = command.path.substr(command.path.rfind('/') + 1);
+  const std::size_t held = bytes_of(source.trace) + source.script.steps.size() * sizeof(ReplayStep);
+  write_output(command.html, limited(held, command.path, source.limits, [&] { return trace_html(source.trace, title, options); }));
 }
 
 ReplayResult replay_once(const ReplayCommand& command, const ReplayScript& script, const std::string& strategy) {
@@ -154,7 +167,7 @@ Exit compare(const ReplayCommand& command, const ReplaySource& source) {
 
 Exit replay_one(const ReplayCommand& command, const ReplaySource& source) {
   const ReplayResult result = replay_once(command, source.script, command.strategy);
-  if (!command.html.empty()) write_report(command, source.trace);
+  if (!command.html.empty()) write_report(command, source);
   if (command.json) {
     print(result_json(command, source, result));
   } else {

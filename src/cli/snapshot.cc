@@ -9,17 +9,13 @@
 #include "berth/extend.h"
 #include "berth/observe.h"
 #include "cli/commands.h"
-#include "cli/input.h"
+#include "cli/saved_snapshot.h"
 #include "cli/table.h"
 
 // `berth snapshot`: files that save_snapshot, a signal or an OutOfMemory wrote.
 namespace berth::internal::cli {
 
 namespace {
-
-ProcessSnapshot read(const std::string& path, const SnapshotCommand& command) {
-  return read_snapshot(read_input_bytes(path, parse_room(command.max_memory)), path);
-}
 
 std::string when(std::uint64_t taken_ns) {
   const auto seconds = static_cast<std::time_t>(taken_ns / 1'000'000'000);
@@ -80,7 +76,7 @@ void write_group(JsonWriter& json, const SnapshotGroup& group) {
   json.member("tag", group.tag).member("site", group.site);
 }
 
-std::string show_json(const ProcessSnapshot& snapshot, std::size_t most) {
+std::string show_json(const ProcessSnapshot& snapshot, const std::vector<SnapshotGroup>& groups, std::size_t most) {
   JsonWriter json(JsonWriter::Style::pretty);
   json.begin_object().member("program", snapshot.program).member("process", snapshot.process).member("taken_ns", snapshot.taken_ns);
   json.member("reason", snapshot.reason).key("pools").begin_array();
@@ -95,7 +91,6 @@ std::string show_json(const ProcessSnapshot& snapshot, std::size_t most) {
     json.end_object();
   }
   json.end_array().key("holders").begin_array();
-  const std::vector<SnapshotGroup> groups = group_blocks(snapshot);
   for (const SnapshotGroup& group : std::span(groups).first(std::min(most, groups.size()))) {
     json.begin_object();
     write_group(json, group);
@@ -122,13 +117,16 @@ std::string diff_json(const std::vector<SnapshotChange>& changes) {
 }  // namespace
 
 Exit run_snapshot_show(const SnapshotCommand& command) {
-  const ProcessSnapshot snapshot = read(command.path, command);
+  const SavedSnapshot saved = open_snapshot(command.path, command.max_memory);
+  const ProcessSnapshot& snapshot = saved.content;
   if (command.csv) {
-    print(to_csv(snapshot));
-  } else if (command.json) {
-    print(show_json(snapshot, command.top));
+    print(made_of(saved, [&] { return to_csv(snapshot); }));
+    return Exit::ok;
+  }
+  const std::vector<SnapshotGroup> groups = made_of(saved, [&] { return group_blocks(snapshot); });
+  if (command.json) {
+    print(show_json(snapshot, groups, command.top));
   } else {
-    const std::vector<SnapshotGroup> groups = group_blocks(snapshot);
     print(heading(snapshot) + pools_table(snapshot) + "\n" + holders_table(groups, command.top));
     if (groups.size() > command.top) print(fmt::format("and {} more: --top {}\n", groups.size() - command.top, groups.size()));
   }
@@ -136,9 +134,11 @@ Exit run_snapshot_show(const SnapshotCommand& command) {
 }
 
 Exit run_snapshot_diff(const SnapshotCommand& command) {
-  const ProcessSnapshot before = read(command.path, command);
-  const ProcessSnapshot after = read(command.other, command);
-  const std::vector<SnapshotChange> changes = diff_snapshots(before, after);
+  const SavedSnapshot before = open_snapshot(command.path, command.max_memory);
+  const SavedSnapshot after = open_snapshot(command.other, command.max_memory);
+  // Each file has a limit of its own; the changes are made within that of the one that may be larger.
+  const SavedSnapshot& larger = before.limits.memory_bytes > after.limits.memory_bytes ? before : after;
+  const std::vector<SnapshotChange> changes = made_of(larger, [&] { return diff_snapshots(before.content, after.content); });
   if (command.json) {
     print(diff_json(changes));
     return Exit::ok;
@@ -149,7 +149,8 @@ Exit run_snapshot_diff(const SnapshotCommand& command) {
     table.add({paint(change.bytes() > 0 ? Mood::warning : Mood::good, signed_bytes(change.bytes())), fmt::format("{:+}", change.blocks()),
                text::bytes(change.before.bytes), text::bytes(change.after.bytes), text::printable(change.after.device),
                word_or(change.after.tag, "no tag"), word_or(change.after.site, "unknown")});
-  print("before: " + heading(before) + "after:  " + heading(after) + (changes.empty() ? "no difference\n" : table.to_string()));
+  print("before: " + heading(before.content) + "after:  " + heading(after.content) +
+        (changes.empty() ? "no difference\n" : table.to_string()));
   if (changes.size() > command.top) print(fmt::format("and {} more: --top {}\n", changes.size() - command.top, changes.size()));
   return Exit::ok;
 }

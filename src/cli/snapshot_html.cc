@@ -6,6 +6,7 @@
 #include "berth/observe.h"
 #include "cli/commands.h"
 #include "cli/input.h"
+#include "cli/saved_snapshot.h"
 
 // `berth snapshot html`.
 namespace berth::internal::cli {
@@ -24,9 +25,9 @@ std::string report_path(const std::string& path) {
 }  // namespace
 
 Exit run_snapshot_html(const SnapshotCommand& command) {
-  const ProcessSnapshot snapshot = read_snapshot(read_input_bytes(command.path, parse_room(command.max_memory)), command.path);
+  const SavedSnapshot snapshot = open_snapshot(command.path, command.max_memory);
   const std::string path = command.out.empty() ? report_path(command.path) : command.out;
-  write_output(path, snapshot_html(snapshot, file_name(command.path)));
+  write_output(path, made_of(snapshot, [&] { return snapshot_html(snapshot.content, file_name(command.path)); }));
   print(text::printable(path, 4096) + "\n");
   return Exit::ok;
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/allowance.h"
 #include "base/text.h"
 #include "html/assets.h"
 #include "html/escape.h"
@@ -115,6 +116,7 @@ HtmlReport& HtmlReport::figures(const std::vector<Figure>& figures) {
     out_ += "</dd></div>\n";
   }
   out_ += "</dl>\n";
+  count();
   return *this;
 }
 
@@ -124,10 +126,14 @@ HtmlReport& HtmlReport::table(const Table& table) {
   out_ += "<div class=\"scroll\" tabindex=\"0\"><table class=\"sorts\">\n<thead><tr>";
   for (const Column& column : table.columns) out_ += heading_cell(column);
   out_ += "</tr></thead>\n<tbody>\n";
-  for (const std::vector<TableCell>& cells : table.rows) row(table, cells);
+  for (const std::vector<TableCell>& cells : table.rows) {
+    row(table, cells);
+    count();
+  }
   out_ += "</tbody>\n</table></div>\n";
   if (!table.note.empty()) out_ += text::join("<p class=\"note\">", escaped(table.note), "</p>\n");
   out_ += "</section>\n";
+  count();
   return *this;
 }
 
@@ -148,6 +154,7 @@ HtmlReport& HtmlReport::timeline(const Timeline& timeline) {
   const std::string steps = counts ? text::join(", ", escaped(timeline.step), "s ", timeline.begin, " to ", timeline.end) : "";
   out_ += section(title, "timeline", zoom_buttons() + button("peak", "go to the peak", "peak") + legend(timeline));
   canvas(title + steps, kTimelineKeys, timeline_json(timeline));
+  count();
   return *this;
 }
 
@@ -157,6 +164,7 @@ HtmlReport& HtmlReport::map(const AddressMap& map) {
   canvas(text::join(title, ": ", map.boxes.size(), " ", escaped(map.noun), ", ", escaped(map.step), "s ", map.begin, " to ", map.end, ", ",
                     text::bytes(map.bytes)),
          kMapKeys, map_json(map));
+  count();
   return *this;
 }
 
@@ -164,6 +172,7 @@ HtmlReport& HtmlReport::range(const RangeMap& map, const std::vector<TimelineGro
   const std::string title = escaped(map.title);
   out_ += section(title, "range", zoom_buttons() + search_field("find", "part of a tag or site") + legend(map, groups));
   canvas(text::join(title, ": ", map.pieces.size(), " pieces"), kRangeKeys, range_json(map));
+  count();
   return *this;
 }
 
@@ -172,13 +181,23 @@ void HtmlReport::canvas(std::string_view label, std::string_view keys, const std
   out_ += text::join("<div class=\"stage\"><canvas tabindex=\"0\" role=\"application\" aria-label=\"", label, ". ", keys,
                      "\"></canvas><div class=\"tip\" role=\"status\" aria-live=\"polite\" hidden></div></div>\n<p class=\"note\">", keys,
                      "</p>\n<noscript><p>The drawing needs scripts; the tables do not.</p></noscript>\n<script type=\"application/json\">");
+  base::take(2 * json.size());  // with the copy of the next line
   out_ += in_script(json);
+  base::give(2 * json.size());
   out_ += "</script>\n</div>\n</section>\n";
 }
 
 HtmlReport& HtmlReport::paragraph(std::string_view text) {
   out_ += text::join("<p>", escaped(text), "</p>\n");
+  count();
   return *this;
+}
+
+// While it grows, it is there twice: each size that it had is counted.
+void HtmlReport::count() {
+  if (out_.capacity() == counted_) return;
+  counted_ = out_.capacity();
+  base::take(counted_);
 }
 
 std::string HtmlReport::take() {

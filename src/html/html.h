@@ -75,10 +75,12 @@ class BERTH_EXPORT HtmlReport {
   std::string take();
 
  private:
+  void count();  // what it holds, in the thread's allowance
   void row(const Table& table, const std::vector<TableCell>& cells);
   void canvas(std::string_view label, std::string_view keys, const std::string& json);
 
   std::string out_;
+  std::size_t counted_ = 0;  // the capacity of out_ that was taken last
 };
 
 }  // namespace berth::internal::html

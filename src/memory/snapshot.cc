@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/allowance.h"
 #include "base/text.h"
 #include "berth/base/checked.h"
 #include "berth/base/json.h"
@@ -59,6 +60,53 @@ void name_sites(Snapshot& snapshot, Device device) {
   }
 }
 
+SnapshotFigures figures_of(const Snapshot& snapshot) {
+  SnapshotFigures figures;
+  for (const MemoryRun& run : snapshot.memory) figures.committed_bytes += run.bytes;
+  for (const SnapshotBlock& block : snapshot.blocks) {
+    if (block.state == BlockState::waiting) {
+      figures.waiting_bytes += block.bytes;
+      ++figures.waiting_blocks;
+      continue;
+    }
+    figures.requested_bytes += block.requested;
+    figures.rounding_bytes += block.bytes - block.requested;
+    ++figures.live_blocks;
+  }
+  for (const FreeRun& run : snapshot.free) {
+    figures.free_bytes += run.bytes;
+    if (run.kind == FreeKind::slab)
+      figures.slab_free_bytes += run.bytes;
+    else
+      figures.largest_free_bytes = std::max(figures.largest_free_bytes, run.bytes);
+  }
+  if (snapshot.memory.empty())
+    figures.committed_bytes = figures.requested_bytes + figures.rounding_bytes + figures.waiting_bytes + figures.free_bytes;
+  return figures;
+}
+
+// By stream. Sorted once at the end: a file may name as many streams as it has blocks.
+std::vector<StreamWait> waits_of(const Snapshot& snapshot) {
+  std::vector<StreamWait> waits;
+  const auto wait = [&](std::uint64_t stream_id, std::uint64_t bytes) {
+    if (stream_id != 0) base::append(waits, {stream_id, bytes});
+  };
+  for (const SnapshotBlock& block : snapshot.blocks)
+    if (block.state == BlockState::waiting) wait(block.stream_id, block.bytes);
+  for (const FreeRun& run : snapshot.free)
+    if (run.kind == FreeKind::stream) wait(run.stream_id, run.bytes);
+  std::ranges::sort(waits, {}, &StreamWait::stream_id);
+  std::size_t kept = 0;
+  for (const StreamWait& one : waits) {
+    if (kept != 0 && waits[kept - 1].stream_id == one.stream_id)
+      waits[kept - 1].bytes += one.bytes;
+    else
+      waits[kept++] = one;
+  }
+  waits.resize(kept);
+  return waits;
+}
+
 // Checks blocks and free runs in one walk, in order of offset.
 class Auditor {
  public:
@@ -69,9 +117,7 @@ class Auditor {
     if (!snapshot_.memory.empty() || snapshot_.range_bytes != 0) {
       if (std::string wrong = check_tiles(); !wrong.empty()) return wrong;
     }
-    Snapshot again = snapshot_;
-    again.sum_up();
-    if (again.figures != snapshot_.figures) return "snapshot: the figures are not the sums of its lists";
+    if (figures_of(snapshot_) != snapshot_.figures) return "snapshot: the figures are not the sums of its lists";
     return {};
   }
 
@@ -172,35 +218,8 @@ double Snapshot::fragmentation() const noexcept {
 }
 
 void Snapshot::sum_up() {
-  figures = {};
-  streams.clear();
-  const auto wait = [this](std::uint64_t stream_id, std::uint64_t bytes) {
-    if (stream_id == 0) return;
-    const auto at = std::ranges::lower_bound(streams, stream_id, {}, &StreamWait::stream_id);
-    (at != streams.end() && at->stream_id == stream_id ? at : streams.insert(at, {stream_id, 0}))->bytes += bytes;
-  };
-  for (const MemoryRun& run : memory) figures.committed_bytes += run.bytes;
-  for (const SnapshotBlock& block : blocks) {
-    if (block.state == BlockState::waiting) {
-      figures.waiting_bytes += block.bytes;
-      ++figures.waiting_blocks;
-      wait(block.stream_id, block.bytes);
-      continue;
-    }
-    figures.requested_bytes += block.requested;
-    figures.rounding_bytes += block.bytes - block.requested;
-    ++figures.live_blocks;
-  }
-  for (const FreeRun& run : free) {
-    figures.free_bytes += run.bytes;
-    if (run.kind == FreeKind::slab)
-      figures.slab_free_bytes += run.bytes;
-    else
-      figures.largest_free_bytes = std::max(figures.largest_free_bytes, run.bytes);
-    if (run.kind == FreeKind::stream) wait(run.stream_id, run.bytes);
-  }
-  if (memory.empty())
-    figures.committed_bytes = figures.requested_bytes + figures.rounding_bytes + figures.waiting_bytes + figures.free_bytes;
+  figures = figures_of(*this);
+  streams = waits_of(*this);
 }
 
 std::string Snapshot::audit() const { return Auditor(*this).run(); }

@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/allowance.h"
 #include "base/text.h"
 #include "berth/base/checked.h"
 #include "observe/block_name.h"
@@ -47,6 +48,7 @@ class ChunkReader {
   // Appends its events, with ticks as times.
   void read(TaggedEvents& events) {
     const std::size_t before = events.size();
+    base::checkpoint_now();
     if (body_.size() % sizeof(Word) != 0) refuse_here("a chunk is not whole words");
     while (at_ < body_.size()) read_record(events);
     if (events.size() - before != events_expected_) refuse_here("a chunk does not have as many events as its header says");
@@ -64,7 +66,7 @@ class ChunkReader {
     }
     switch (operation) {
       case Operation::allocate: return add_allocation(events, value);
-      case Operation::free: events.push_back({{TraceEvent::Operation::free, serial_ + unfold(value), 0, 0, time_, allocator_}}); return;
+      case Operation::free: base::append(events, {{TraceEvent::Operation::free, serial_ + unfold(value), 0, 0, time_, allocator_}}); return;
       case Operation::serial: serial_ = value; return;
       case Operation::allocator: allocator_ = value; return;
       case Operation::stream: stream_ = value; return;
@@ -77,7 +79,7 @@ class ChunkReader {
 
   void add_allocation(TaggedEvents& events, std::uint64_t bytes) {
     if (bytes > kMaxBytes) refuse_here("no address space holds that many bytes");
-    events.push_back({{TraceEvent::Operation::allocate, ++serial_, bytes, stream_, time_, allocator_}, tag_});
+    base::append(events, {{TraceEvent::Operation::allocate, ++serial_, bytes, stream_, time_, allocator_}, tag_});
   }
 
   void set_tag(std::uint64_t number) {
@@ -130,10 +132,11 @@ class FileReader {
 
   FileContent read() {
     read_header();
+    base::reserve(found_.events, most_events());
     while (!found_.complete && read_chunk()) {
     }
     if (found_.complete && at_ != bytes_.size()) refuse(name_, at_, "there are bytes after the end");
-    std::ranges::stable_sort(found_.events, {}, [](const Tagged& one) { return one.event.time_ns; });
+    sort_by_time();
     set_times();
     return std::move(found_);
   }
@@ -160,6 +163,29 @@ class FileReader {
     last_ticks_ = header_.start_ticks;
     last_ns_ = header_.start_ns;
     if (has_tags()) found_.words.emplace_back();
+  }
+
+  // By the heads of the chunks, which are not to be trusted: an event takes a word at least.
+  std::size_t most_events() const {
+    std::size_t count = 0;
+    ChunkHead head{};
+    for (std::size_t at = at_; fits(at, sizeof head, bytes_.size()); at += head.body_bytes) {
+      std::memcpy(&head, bytes_.data() + at, sizeof head);
+      at += sizeof head;
+      if (!fits(at, head.body_bytes, bytes_.size())) break;
+      if (head.kind == kEventsChunk) count += std::min<std::size_t>(head.events, head.body_bytes / sizeof(Word));
+    }
+    return count;
+  }
+
+  // A program of one thread wrote them in order.
+  void sort_by_time() {
+    const auto time_of = [](const Tagged& one) { return one.event.time_ns; };
+    if (std::ranges::is_sorted(found_.events, {}, time_of)) return;
+    const std::size_t half = (found_.events.size() + 1) / 2 * sizeof(Tagged);  // that a stable sort copies
+    base::take(half);
+    std::ranges::stable_sort(found_.events, {}, time_of);
+    base::give(half);
   }
 
   bool has_tags() const noexcept { return header_.version >= kFirstWithTags; }
@@ -199,7 +225,7 @@ class FileReader {
     for (; !body.empty(); ++count) {
       const std::size_t length = static_cast<unsigned char>(body.front());
       if (length > body.size() - 1) refuse(name_, at_, "a word reaches past the end of its chunk");
-      found_.words.push_back(body.substr(1, length));
+      base::append(found_.words, body.substr(1, length));
       body.remove_prefix(length + 1);
     }
     if (count != head.events) refuse(name_, at_, "a chunk does not have as many words as its header says");
@@ -241,23 +267,28 @@ class FileReader {
 class Pairing {
  public:
   explicit Pairing(std::string_view name) : name_(name) {}
+  ~Pairing() { base::give(blocks_.size() * base::kHashEntry); }
+  Pairing(const Pairing&) = delete;
+  Pairing& operator=(const Pairing&) = delete;
 
-  TaggedEvents pair(const TaggedEvents& events) {
-    paired_.reserve(events.size());
-    for (const Tagged& one : events) {
+  // In place: what comes out for an event replaces that event, or a free before it that waited. Returns how many frees
+  // were left out.
+  std::uint64_t pair(TaggedEvents& events) {
+    paired_ = events.begin();
+    for (const Tagged one : events) {  // a copy: it may be replaced
+      base::checkpoint();
       const BlockName block{one.event.allocator_id, one.event.serial};
       one.event.operation == TraceEvent::Operation::allocate ? allocate(one, block) : free(one, block);
     }
-    return std::move(paired_);
+    events.erase(paired_, events.end());
+    return unpaired_;
   }
-
-  std::uint64_t unpaired() const noexcept { return unpaired_; }
 
  private:
   enum class State : std::uint8_t { live, free_waits };
 
   void allocate(const Tagged& one, const BlockName& block) {
-    const auto [found, fresh] = blocks_.emplace(block, State::live);
+    const auto [found, fresh] = base::emplace(blocks_, block, State::live);
     if (!fresh && found->second == State::live) {
       throw FormatError(
           ErrorCode::format_error,
@@ -265,26 +296,26 @@ class Pairing {
            text::join("block ", block.serial, " of allocator ", block.allocator_id, " is allocated twice"), "record the trace again"},
           {{"serial", block.serial}, {"allocator", block.allocator_id}});
     }
-    paired_.push_back(one);
+    *paired_++ = one;
     if (fresh) return;
-    blocks_.erase(found);
+    base::erase(blocks_, found);
     --unpaired_;
-    paired_.push_back({one.event});
-    paired_.back().event.operation = TraceEvent::Operation::free;
+    *paired_ = {one.event};
+    paired_++->event.operation = TraceEvent::Operation::free;
   }
 
   void free(const Tagged& one, const BlockName& block) {
-    const auto [found, fresh] = blocks_.emplace(block, State::free_waits);
+    const auto [found, fresh] = base::emplace(blocks_, block, State::free_waits);
     if (!fresh && found->second == State::live) {
-      blocks_.erase(found);
-      paired_.push_back(one);
+      base::erase(blocks_, found);
+      *paired_++ = one;
       return;
     }
     ++unpaired_;
   }
 
   std::string_view name_;
-  TaggedEvents paired_;
+  TaggedEvents::iterator paired_;  // where the next one goes
   std::unordered_map<BlockName, State, BlockNameHash> blocks_;
   std::uint64_t unpaired_ = 0;
 };
@@ -292,18 +323,23 @@ class Pairing {
 // Collects the words that events use, in order of first use: a program may intern many that no event has.
 class UsedWords {
  public:
-  UsedWords(const std::vector<std::string_view>& words, Trace& trace) : words_(words), numbers_(words.size()), trace_(trace) {
+  UsedWords(const std::vector<std::string_view>& words, Trace& trace) : words_(words), trace_(trace) {
+    base::reserve(numbers_, words.size());
+    numbers_.resize(words.size());
     trace_.words.emplace_back();
   }
 
-  void add(std::uint32_t tag) { trace_.tags.push_back(tag == 0 ? std::uint16_t{0} : number_of(tag)); }
+  void add(std::uint32_t tag) { base::append(trace_.tags, tag == 0 ? std::uint16_t{0} : number_of(tag)); }
 
  private:
   std::uint16_t number_of(std::uint32_t tag) {
     std::uint16_t& number = numbers_[tag];
     if (number != 0 || words_[tag].empty()) return number;
-    const auto [found, fresh] = known_.emplace(words_[tag], static_cast<std::uint16_t>(trace_.words.size()));
-    if (fresh) trace_.words.emplace_back(words_[tag]);
+    const auto [found, fresh] = base::emplace(known_, words_[tag], static_cast<std::uint16_t>(trace_.words.size()));
+    if (fresh) {
+      base::take_text(words_[tag].size());
+      base::append(trace_.words, std::string(words_[tag]));
+    }
     return number = found->second;
   }
 
@@ -321,14 +357,14 @@ bool internal::observe::is_binary_trace(std::string_view bytes) noexcept {
 
 Trace internal::observe::read_binary_trace(std::string_view bytes, std::string_view name) {
   FileContent content = FileReader(bytes, name).read();
-  Pairing pairing(name);
-  const TaggedEvents events = pairing.pair(std::exchange(content.events, {}));
-  Trace trace{.events = {}, .dropped = content.dropped, .unpaired = pairing.unpaired(), .complete = content.complete};
-  trace.events.reserve(events.size());
+  TaggedEvents& events = content.events;
+  const std::uint64_t unpaired = Pairing(name).pair(events);  // whose table is freed before more is built
+  Trace trace{.events = {}, .dropped = content.dropped, .unpaired = unpaired, .complete = content.complete};
+  base::reserve(trace.events, events.size());
   for (const Tagged& one : events) trace.events.push_back(one.event);
   if (std::ranges::none_of(events, [](const Tagged& one) { return one.tag != 0; })) return trace;
   UsedWords used(content.words, trace);
-  trace.tags.reserve(events.size());
+  base::reserve(trace.tags, events.size());
   for (const Tagged& one : events) used.add(one.tag);
   return trace;
 }

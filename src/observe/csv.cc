@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/allowance.h"
 #include "base/text.h"
 #include "berth/observe/export.h"
 #include "memory/live_blocks.h"
@@ -42,10 +43,12 @@ std::string to_csv(const ProcessSnapshot& snapshot) {
   std::string out = "allocator,device,address,bytes,requested,tag,site,age_ns,stream,state\n";
   for (const Snapshot& pool : snapshot.pools) {
     const std::string begin = text::join(field(pool.allocator), ',', field(pool.device), ',');
-    for (const SnapshotBlock& block : pool.blocks)
-      out +=
+    for (const SnapshotBlock& block : pool.blocks) {
+      const std::string row =
           text::join(begin, text::hex(pool.base + block.offset), ',', block.bytes, ',', block.requested, ',', field(pool.tags[block.tag]),
                      ',', field(pool.sites[block.site]), ',', block.age_ns, ',', block.stream_id, ',', to_string(block.state), '\n');
+      base::append(out, row);  // names are repeated in each row
+    }
   }
   return out;
 }

@@ -3,6 +3,7 @@
 #include <limits>
 #include <unordered_map>
 
+#include "base/allowance.h"
 #include "base/text.h"
 #include "berth/base/checked.h"
 #include "berth/observe/replay.h"
@@ -17,7 +18,7 @@ namespace {
 
 class ScriptPlanner {
  public:
-  explicit ScriptPlanner(std::size_t scale) : scale_(scale) {}
+  ScriptPlanner(std::size_t events, std::size_t scale) : scale_(scale) { base::reserve(script_.steps, events); }
 
   void add(const TraceEvent& event) {
     if (event.operation == TraceEvent::Operation::allocate)
@@ -37,7 +38,8 @@ class ScriptPlanner {
   void add_allocation(const TraceEvent& event) {
     const std::size_t bytes = event.bytes == 0 ? 0 : std::max<std::size_t>(1, event.bytes / scale_);
     const Live block{take_index(), bytes};
-    if (!live_.emplace(BlockName{event.allocator_id, event.serial}, block).second) refuse("a block is allocated that is already live");
+    if (!base::emplace(live_, BlockName{event.allocator_id, event.serial}, block).second)
+      refuse("a block is allocated that is already live");
     const auto sum = try_add(live_bytes_, bytes);
     if (!sum || *sum > kMaxBytes) refuse("its live blocks have more bytes than an address space");
     live_bytes_ = *sum;
@@ -49,9 +51,9 @@ class ScriptPlanner {
     const auto found = live_.find(BlockName{event.allocator_id, event.serial});
     if (found == live_.end()) refuse("a block is freed that is not live");
     const Live block = found->second;
-    live_.erase(found);
+    base::erase(live_, found);
     live_bytes_ -= block.bytes;
-    free_indices_.push_back(block.block);
+    base::append(free_indices_, block.block);
     script_.steps.push_back({.bytes = block.bytes, .block = block.block});
   }
 
@@ -68,7 +70,7 @@ class ScriptPlanner {
 
   std::uint16_t stream_number(std::uint64_t id) {
     if (id == 0) return 0;
-    const auto [found, fresh] = streams_.emplace(id, script_.streams + 1);
+    const auto [found, fresh] = base::emplace(streams_, id, script_.streams + 1);
     if (fresh && ++script_.streams == std::numeric_limits<std::uint16_t>::max()) refuse("it has more streams than 16 bits count");
     return static_cast<std::uint16_t>(found->second);
   }
@@ -92,8 +94,11 @@ class ScriptPlanner {
 ReplayScript plan_replay(const std::vector<TraceEvent>& events, std::size_t scale) {
   if (scale == 0)
     throw ArgumentError(ErrorCode::invalid_argument, {"a replay with sizes divided by 0", "sizes cannot be divided by 0", "use 1 or more"});
-  ScriptPlanner planner(scale);
-  for (const TraceEvent& event : events) planner.add(event);
+  ScriptPlanner planner(events.size(), scale);
+  for (const TraceEvent& event : events) {
+    base::checkpoint();
+    planner.add(event);
+  }
   return planner.take();
 }
 

@@ -8,6 +8,7 @@
 #include <map>
 #include <tuple>
 
+#include "base/allowance.h"
 #include "base/text.h"
 #include "berth/base/error.h"
 #include "berth/base/json.h"
@@ -44,6 +45,11 @@ void write_whole(const std::string& path, const std::string& content) {
 
 using GroupKey = std::tuple<std::size_t, std::string_view, std::string_view>;  // pool, tag, site
 
+void take_group(std::string_view device, std::string_view allocator, std::string_view tag, std::string_view site) {
+  base::take(sizeof(SnapshotGroup) + device.size() + allocator.size() + tag.size() + site.size());
+}
+void take_group(const SnapshotGroup& group) { take_group(group.device, group.allocator, group.tag, group.site); }
+
 std::map<GroupKey, SnapshotGroup> groups_of(const ProcessSnapshot& snapshot) {
   std::map<GroupKey, SnapshotGroup> groups;
   for (std::size_t i = 0; i < snapshot.pools.size(); ++i) {
@@ -52,6 +58,8 @@ std::map<GroupKey, SnapshotGroup> groups_of(const ProcessSnapshot& snapshot) {
       if (block.state != BlockState::live) continue;
       SnapshotGroup& group = groups[{i, pool.tags[block.tag], pool.sites[block.site]}];
       if (group.blocks++ == 0) {
+        base::take(sizeof(GroupKey) + base::kHashEntry);
+        take_group(pool.device, pool.allocator, pool.tags[block.tag], pool.sites[block.site]);
         group.device = pool.device;
         group.allocator = pool.allocator;
         group.allocator_id = pool.allocator_id;
@@ -119,7 +127,9 @@ std::string save_snapshot(const std::string& path, std::string_view reason) {
 
 std::vector<SnapshotGroup> group_blocks(const ProcessSnapshot& snapshot) {
   std::vector<SnapshotGroup> groups;
-  for (auto& [key, group] : groups_of(snapshot)) groups.push_back(group);
+  std::map<GroupKey, SnapshotGroup> all = groups_of(snapshot);
+  base::reserve(groups, all.size());
+  for (auto& [key, group] : all) groups.push_back(std::move(group));
   std::ranges::sort(groups, [](const SnapshotGroup& a, const SnapshotGroup& b) {
     return a.bytes != b.bytes ? a.bytes > b.bytes : names_of(a) < names_of(b);
   });
@@ -135,9 +145,15 @@ std::vector<SnapshotChange> diff_snapshots(const ProcessSnapshot& before, const 
     const auto known = matches[pool] == SIZE_MAX ? old.end() : old.find({matches[pool], tag, site});
     SnapshotChange change{known == old.end() ? emptied(group) : known->second, group};
     if (known != old.end()) old.erase(known);
-    if (change.bytes() != 0 || change.blocks() != 0) changes.push_back(std::move(change));
+    if (change.bytes() == 0 && change.blocks() == 0) continue;
+    take_group(change.before);
+    base::append(changes, std::move(change));
   }
-  for (const auto& [key, group] : old) changes.push_back({group, emptied(group)});
+  for (auto& [key, group] : old) {
+    take_group(group);
+    SnapshotGroup none = emptied(group);
+    base::append(changes, {std::move(group), std::move(none)});
+  }
   std::ranges::sort(changes, [](const SnapshotChange& a, const SnapshotChange& b) {
     const std::int64_t by_a = std::abs(a.bytes());
     const std::int64_t by_b = std::abs(b.bytes());

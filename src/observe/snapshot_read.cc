@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <charconv>
 #include <initializer_list>
+#include <new>
 
+#include "base/limited.h"
 #include "base/text.h"
 #include "berth/base/error.h"
 #include "berth/observe/snapshot_file.h"
@@ -33,9 +35,12 @@ class SnapshotReader {
   }
 
   ProcessSnapshot read(std::string_view bytes) {
+    base::take(kParsed * bytes.size());
     const simdjson::padded_string padded(bytes);
     element root;
-    if (const auto error = parser_.parse(padded).get(root)) refuse(simdjson::error_message(error));
+    const auto error = parser_.parse(padded).get(root);
+    if (error == simdjson::MEMALLOC) throw std::bad_alloc();
+    if (error) refuse(simdjson::error_message(error));
     const object all = get<object>(root, "it", "an object");
     if (text_of(all, "format") != "berth snapshot") refuse("it is JSON, but not a snapshot of berth");
     if (number_of(all, "version") != 1) refuse("it was written by another version of berth");
@@ -44,11 +49,14 @@ class SnapshotReader {
                          .taken_ns = number_of(all, "taken_ns"),
                          .reason = text_of(all, "reason"),
                          .pools = {}};
-    for (const element pool : list_of(all, "pools")) made.pools.push_back(read_pool(get<object>(pool, "a pool", "an object")));
+    for (const element pool : list_of(all, "pools")) base::append(made.pools, read_pool(get<object>(pool, "a pool", "an object")));
     return made;
   }
 
  private:
+  // Bytes of the parser's own for each byte of text: eight of its tape, four of its index, strings, and a padded copy.
+  static constexpr std::size_t kParsed = 15;
+
   template <class T>
   T get(element value, std::string_view what, std::string_view kind) const {
     T got;
@@ -61,7 +69,9 @@ class SnapshotReader {
     return found;
   }
   std::string text_of(const object& from, std::string_view name) const {
-    return std::string(get<std::string_view>(member(from, name), name, "text"));
+    const auto found = get<std::string_view>(member(from, name), name, "text");
+    base::take_text(found.size());
+    return std::string(found);
   }
   std::uint64_t number_of(const object& from, std::string_view name) const {
     return get<std::uint64_t>(member(from, name), name, "a number");
@@ -83,14 +93,22 @@ class SnapshotReader {
 
   std::vector<std::string> words_of(const object& from, std::string_view name) const {
     std::vector<std::string> words;
-    for (const element word : list_of(from, name)) words.emplace_back(get<std::string_view>(word, name, "a list of text"));
+    const array all = list_of(from, name);
+    base::reserve(words, all.size());
+    for (const element one : all) {
+      base::checkpoint();
+      const auto word = get<std::string_view>(one, name, "a list of text");
+      base::take_text(word.size());
+      base::append(words, std::string(word));
+    }
     if (words.empty() || !words.front().empty()) refuse(text::join("\"", name, "\" does not begin with an empty word"));
     return words;
   }
 
-  // Reads rows of numbers. Each must have as many numbers as there are columns, in the order of these names.
-  template <class Add>
-  void rows_of(const object& from, std::string_view name, std::initializer_list<std::string_view> columns, Add add) const {
+  // Reads rows of numbers into a list. Each must have as many numbers as there are columns, in the order of these names.
+  template <class Run, class Make>
+  void rows_of(const object& from, std::string_view name, std::initializer_list<std::string_view> columns, std::vector<Run>& runs,
+               Make make) const {
     const object table = object_of(from, name);
     const array titles = list_of(table, "columns");
     if (!std::ranges::equal(titles, columns, [](const element& title, std::string_view column) {
@@ -99,11 +117,14 @@ class SnapshotReader {
         }))
       refuse(text::join("\"", name, "\" has other columns"));
     std::vector<std::uint64_t> row(columns.size());
-    for (const element one : list_of(table, "rows")) {
+    const array all = list_of(table, "rows");
+    base::reserve(runs, all.size());
+    for (const element one : all) {
+      base::checkpoint();
       const array numbers = get<array>(one, name, "a list of rows");
       if (numbers.size() != row.size()) refuse(text::join("\"", name, "\" has a row that is longer or shorter than its columns"));
       std::ranges::transform(numbers, row.begin(), [&](const element& n) { return get<std::uint64_t>(n, name, "rows of numbers"); });
-      add(row);
+      base::append(runs, make(row));
     }
   }
 
@@ -143,19 +164,19 @@ class SnapshotReader {
 
   void read_lists(const object& from, Snapshot& made) const {
     using Row = const std::vector<std::uint64_t>&;
-    rows_of(from, "memory", {"offset", "bytes"}, [&](Row row) { made.memory.push_back({row[0], row[1]}); });
-    rows_of(from, "blocks", {"offset", "bytes", "requested", "stream", "age_ns", "tag", "site", "state"}, [&](Row row) {
-      made.blocks.push_back({.offset = row[0],
-                             .bytes = row[1],
-                             .requested = row[2],
-                             .stream_id = row[3],
-                             .age_ns = row[4],
-                             .tag = index_of(row[5], made.tags, "tag"),
-                             .site = index_of(row[6], made.sites, "site"),
-                             .state = enum_of(row[7], BlockState::waiting, "state of a block")});
+    rows_of(from, "memory", {"offset", "bytes"}, made.memory, [&](Row row) { return MemoryRun{row[0], row[1]}; });
+    rows_of(from, "blocks", {"offset", "bytes", "requested", "stream", "age_ns", "tag", "site", "state"}, made.blocks, [&](Row row) {
+      return SnapshotBlock{.offset = row[0],
+                           .bytes = row[1],
+                           .requested = row[2],
+                           .stream_id = row[3],
+                           .age_ns = row[4],
+                           .tag = index_of(row[5], made.tags, "tag"),
+                           .site = index_of(row[6], made.sites, "site"),
+                           .state = enum_of(row[7], BlockState::waiting, "state of a block")};
     });
-    rows_of(from, "free", {"offset", "bytes", "stream", "kind"}, [&](Row row) {
-      made.free.push_back({row[0], row[1], row[2], enum_of(row[3], FreeKind::slab, "kind of free run")});
+    rows_of(from, "free", {"offset", "bytes", "stream", "kind"}, made.free, [&](Row row) {
+      return FreeRun{row[0], row[1], row[2], enum_of(row[3], FreeKind::slab, "kind of free run")};
     });
   }
 
@@ -165,6 +186,8 @@ class SnapshotReader {
 
 }  // namespace
 
-ProcessSnapshot read_snapshot(std::string_view bytes, std::string_view name) { return SnapshotReader(name).read(bytes); }
+ProcessSnapshot read_snapshot(std::string_view bytes, std::string_view name, const ReadLimits& limits) {
+  return limited(bytes.size(), name, limits, [&] { return SnapshotReader(name).read(bytes); });
+}
 
 }  // namespace berth

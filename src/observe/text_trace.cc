@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <charconv>
 #include <limits>
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/allowance.h"
 #include "base/text.h"
 #include "berth/base/checked.h"
 #include "observe/trace_forms.h"
@@ -20,12 +22,13 @@ class TextReader {
   TextReader(std::string_view text, std::string_view name) : rest_(text), name_(name) {}
 
   Trace read() {
-    trace_.events.reserve(rest_.size() / 12);  // the length of a short line
+    base::reserve(trace_.events, most_events(rest_));
     while (next_line()) {
+      base::checkpoint();
       if (fields_.empty() || is_header()) continue;
-      trace_.events.push_back(read_event());
+      base::append(trace_.events, read_event());
       check_pairing(trace_.events.back());
-      if (tagged_) trace_.tags.push_back(read_tag());
+      if (tagged_) base::append(trace_.tags, read_tag());
       if (more_) refuse("there are more than four fields");
     }
     return std::move(trace_);
@@ -52,15 +55,28 @@ class TextReader {
     return true;
   }
 
+  // No more than lines of as many characters as the shortest event has: short lines of other things take no memory.
+  static std::size_t most_events(std::string_view text) {
+    constexpr std::size_t kShortest = 7;  // a,0,0,0
+    std::size_t count = 0;
+    while (!text.empty()) {
+      const std::size_t line = std::min(text.find('\n'), text.size());
+      count += line >= kShortest ? 1 : 0;
+      text.remove_prefix(std::min(line + 1, text.size()));
+    }
+    return count;
+  }
+
   // Interns the rest of the line as a tag, and returns its index.
   std::uint16_t read_tag() {
     const std::string_view word = more_ ? fields_ : std::string_view();
     more_ = false;
     if (word.empty()) return 0;
-    const auto [found, fresh] = words_.emplace(word, trace_.words.size());
+    const auto [found, fresh] = base::emplace(words_, word, trace_.words.size());
     if (fresh) {
       if (trace_.words.size() > std::numeric_limits<std::uint16_t>::max()) refuse("there are more than 65,535 different tags");
-      trace_.words.emplace_back(word);
+      base::take_text(word.size());
+      base::append(trace_.words, std::string(word));
     }
     return static_cast<std::uint16_t>(found->second);
   }
@@ -96,10 +112,12 @@ class TextReader {
 
   void check_pairing(const TraceEvent& event) {
     if (event.operation == allocate) {
-      if (!live_.insert(event.serial).second) refuse("a block of that id is already live");
-    } else if (live_.erase(event.serial) == 0) {
-      refuse("no block of that id is live");
+      if (!base::emplace(live_, event.serial).second) refuse("a block of that id is already live");
+      return;
     }
+    const auto found = live_.find(event.serial);
+    if (found == live_.end()) refuse("no block of that id is live");
+    base::erase(live_, found);
   }
 
   [[noreturn]] void refuse(std::string why) const {

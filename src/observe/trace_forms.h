@@ -5,7 +5,7 @@
 
 #include "berth/observe/trace_reader.h"
 
-// The trace formats that read_trace distinguishes. Any thread.
+// The trace formats that read_trace distinguishes, read within the thread's allowance. Any thread.
 namespace berth::internal::observe {
 
 bool is_binary_trace(std::string_view bytes) noexcept;

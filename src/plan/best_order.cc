@@ -3,10 +3,10 @@
 #include <chrono>
 
 #include "base/allowance.h"
+#include "base/deadline.h"
 #include "base/text.h"
 #include "berth/base/error.h"
 #include "berth/plan/plan.h"
-#include "plan/deadline.h"
 #include "plan/in_order.h"
 #include "plan/lives.h"
 #include "plan/plan_maker.h"

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/allowance.h"
+#include "base/deadline.h"
 #include "base/text.h"
 #include "berth/base/checked.h"
 #include "berth/base/error.h"
@@ -13,7 +14,6 @@
 #include "plan/best_slots.h"
 #include "plan/bound_proof.h"
 #include "plan/chunks.h"
-#include "plan/deadline.h"
 #include "plan/in_order.h"
 #include "plan/order.h"
 #include "plan/plan_maker.h"

@@ -134,6 +134,8 @@ TEST(HelpFollowed, OfGraphsAsJson) {
   const auto good = reading_graph(R"({"berth": "graph", "values": [{"name": "a", "bytes": 8}], "nodes": []})");
   follow({
       {"check it with a JSON tool", reading_graph(R"({"berth": "graph", "values": [)"), good},
+      {"give a graph or a plan of berth, whose forms need seven levels",
+       reading_graph(R"({"berth": "graph", "values": )" + std::string(40, '[') + std::string(40, ']') + "}"), good},
       {"add it", reading_graph(R"({"berth": "graph", "nodes": []})"), good},
       {"see berth/plan/read_graph.h for the form", reading_graph(R"({"berth": "graph", "values": 7, "nodes": []})"), good},
       {"check it",
@@ -141,6 +143,9 @@ TEST(HelpFollowed, OfGraphsAsJson) {
            R"({"berth": "graph", "values": [{"name": "a", "bytes": 8, "external": true}], "nodes": [{"inputs": ["a"], "outputs": [], "ignored_inputs": [5000000000]}]})"),
        good},
   });
+  const Plan made = plan(read_graph("id,lower,upper,size\n17,0,5,4096\n"));
+  follow({{"give a plan that berth plan --out or PlanFile wrote", [] { (void)read_plan_json("id,lower,upper,size\n17,0,5,4096\n"); },
+           [&] { (void)read_plan_json(to_json(PlanFile{made})); }}});
   follow({
       {"give a file of a graph", [] { (void)read_graph_json(R"({"berth": "table", "values": [], "nodes": []})"); }, good},
       {"use the version of berth that wrote it", reading_graph(R"({"berth": "graph", "version": 99, "values": [], "nodes": []})"), good},

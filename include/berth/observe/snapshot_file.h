@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "berth/base/json.h"
+#include "berth/base/read_limits.h"
 #include "berth/export.h"
 #include "berth/memory/snapshot.h"
 
@@ -42,8 +43,9 @@ BERTH_EXPORT ProcessSnapshot take_snapshot(std::string_view reason = "asked");
 BERTH_EXPORT std::string save_snapshot(const std::string& path, std::string_view reason = "asked");
 
 // Parses a snapshot. `name` is for messages. Throws FormatError, saying why, for anything that is not a
-// consistent snapshot: the result passes Snapshot::audit.
-BERTH_EXPORT ProcessSnapshot read_snapshot(std::string_view bytes, std::string_view name = "the snapshot");
+// consistent snapshot: the result passes Snapshot::audit; FormatError(limit_exceeded) for what takes more memory than
+// `limits` allow.
+BERTH_EXPORT ProcessSnapshot read_snapshot(std::string_view bytes, std::string_view name = "the snapshot", const ReadLimits& limits = {});
 
 // Live blocks of one allocator with the same tag and site.
 struct SnapshotGroup {

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "berth/base/read_limits.h"
 #include "berth/export.h"
 #include "berth/memory/trace.h"
 
@@ -41,7 +42,7 @@ struct Trace {
 
 // `name` is for messages. Throws FormatError: malformed input, with its line (fact "line") or position (fact
 // "offset"), a free of a block that is not live, an allocation of one that is, more bytes than berth handles,
-// more than 65,535 different tags.
-BERTH_EXPORT Trace read_trace(std::string_view bytes, std::string_view name = "the trace");
+// more than 65,535 different tags; FormatError(limit_exceeded) for what takes more memory than `limits` allow.
+BERTH_EXPORT Trace read_trace(std::string_view bytes, std::string_view name = "the trace", const ReadLimits& limits = {});
 
 }  // namespace berth

@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
+#include "berth/base/read_limits.h"
 #include "berth/export.h"
 #include "berth/plan/graph.h"
-#include "berth/plan/read_limits.h"
 
 // Reads an ONNX model as a graph to plan, straight from the bytes of the file and without the model's weights.
 //

@@ -6,10 +6,10 @@
 #include <string_view>
 
 #include "berth/base/json.h"
+#include "berth/base/read_limits.h"
 #include "berth/export.h"
 #include "berth/plan/graph.h"
 #include "berth/plan/plan.h"
-#include "berth/plan/read_limits.h"
 
 // Parsers of graphs and plans. Whatever the bytes are, the result is a graph that Graph::validate accepts, or
 // an error with the position: FormatError with the fact "line" or "offset" for text that breaks its format,

@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 
+#include "base/allowance.h"
 #include "base/text.h"
 #include "berth/observe/html.h"
 #include "html/html.h"
@@ -52,7 +53,7 @@ class SnapshotReport {
   void find_blocks() {
     for (const Snapshot& pool : snapshot_.pools) {
       for (const SnapshotBlock& block : pool.blocks) {
-        blocks_.push_back({&pool, &block});
+        base::append(blocks_, {&pool, &block});
         oldest_ns_ = std::max(oldest_ns_, block.age_ns);
       }
     }
@@ -65,7 +66,10 @@ class SnapshotReport {
     for (const Placed& one : blocks_) {
       const std::string& word = one.pool->tags[one.block->tag];
       const auto [found, fresh] = kind_of_word_.try_emplace(word, kinds.size());
-      if (fresh) kinds.push_back({.name = word.empty() ? std::string(kUntagged) : word});
+      if (fresh) {
+        base::take(2 * word.size() + base::kHashEntry);
+        base::append(kinds, {.name = word.empty() ? std::string(kUntagged) : word});
+      }
       Kind& kind = kinds[found->second];
       kind.most += one.block->requested;
       kind.area += static_cast<double>(one.block->requested);
@@ -121,7 +125,12 @@ class SnapshotReport {
     html::RangeMap map{.title = text::join("Addresses of ", pool_name(pool), ", ", text::bytes(pool.figures.committed_bytes), " committed"),
                        .base = pool.base,
                        .sites = pool.sites};
-    for (const Kind& one : kinds_.all) map.tags.push_back({one.name, one.tone});
+    for (const std::string& site : pool.sites) base::take(sizeof site + site.size());
+    for (const Kind& one : kinds_.all) {
+      base::take(one.name.size());
+      base::append(map.tags, {one.name, one.tone});
+    }
+    base::reserve(map.pieces, pool.blocks.size() + pool.free.size());
     for (const SnapshotBlock& block : pool.blocks)
       map.pieces.push_back({.offset = block.offset,
                             .bytes = block.bytes,
@@ -151,7 +160,7 @@ class SnapshotReport {
                       .note = "Fragmentation is the part of the free memory outside slabs that is not in its longest run."};
     std::uint64_t most = 0;
     for (const Snapshot& pool : snapshot_.pools) most = std::max(most, pool.figures.committed_bytes);
-    for (const Snapshot& pool : snapshot_.pools) table.rows.push_back(fragmentation_row(pool, most));
+    for (const Snapshot& pool : snapshot_.pools) table.rows.push_back(counted(fragmentation_row(pool, most)));
     return table;
   }
 
@@ -182,7 +191,7 @@ class SnapshotReport {
                       .searchable = true};
     for (const Placed& one : blocks_) {
       if (table.rows.size() == kMostHolders) break;
-      table.rows.push_back(holder_row(one));
+      table.rows.push_back(counted(holder_row(one)));
     }
     if (blocks_.size() > kMostHolders)
       table.note = text::join("The largest ", html::grouped(kMostHolders), " of ", html::grouped(blocks_.size()), ".");
@@ -210,12 +219,12 @@ class SnapshotReport {
     for (const SnapshotGroup& group : groups) all += group.bytes;
     for (const SnapshotGroup& group : groups) {
       if (table.rows.size() == kMostHolders) break;
-      table.rows.push_back({html::bytes_cell(group.bytes),
-                            bar_cell(group.bytes, all, html::tone_name(kinds_.all[kind_of_word_.at(group.tag)].tone)),
-                            html::count_cell(group.blocks),
-                            {group.tag.empty() ? std::string(kUntagged) : group.tag},
-                            {group.site.empty() ? std::string(kUnknown) : group.site},
-                            {text::join(group.device, " ", group.allocator)}});
+      table.rows.push_back(counted({html::bytes_cell(group.bytes),
+                                    bar_cell(group.bytes, all, html::tone_name(kinds_.all[kind_of_word_.at(group.tag)].tone)),
+                                    html::count_cell(group.blocks),
+                                    {group.tag.empty() ? std::string(kUntagged) : group.tag},
+                                    {group.site.empty() ? std::string(kUnknown) : group.site},
+                                    {text::join(group.device, " ", group.allocator)}}));
     }
     return table;
   }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "base/allowance.h"
 #include "base/text.h"
 #include "berth/observe/html.h"
 #include "html/html.h"
@@ -36,7 +37,9 @@ double area_of(const TracedBlock& block) { return static_cast<double>(block.byte
 // Calls begin(block) and end(block) in the order of events.
 template <class Begin, class End>
 void walk(const TraceRun& run, const Begin& begin, const End& end) {
-  std::vector<std::size_t> by_end(run.blocks.size());
+  std::vector<std::size_t> by_end;
+  base::reserve(by_end, run.blocks.size());
+  by_end.resize(run.blocks.size());
   for (std::size_t i = 0; i < by_end.size(); ++i) by_end[i] = i;
   std::ranges::stable_sort(by_end, {}, [&](std::size_t i) { return run.blocks[i].end; });
   auto ending = by_end.begin();
@@ -151,6 +154,7 @@ class TraceReport {
   // By bytes times lifetime: the blocks that cover the most of the map.
   std::vector<const TracedBlock*> largest_blocks() const {
     std::vector<const TracedBlock*> all;
+    base::reserve(all, run_.blocks.size());
     for (const TracedBlock& block : run_.blocks) all.push_back(&block);
     if (all.size() <= kMostBoxes) return all;
     std::ranges::nth_element(all, all.begin() + kMostBoxes, std::greater(), [](const TracedBlock* block) { return area_of(*block); });

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/allowance.h"
 #include "observe/replay_loop.h"
 
 namespace berth::internal::observe {
@@ -15,10 +16,9 @@ constexpr std::uint64_t kCommittedSamples = 4096;  // reading stats costs more t
 class Runner {
  public:
   Runner(const Trace& trace, const TraceHtmlOptions& options)
-      : trace_(trace),
-        options_{.device = options.device, .strategy = options.strategy},
-        script_(plan_replay(trace.events, options.scale)),
-        living_(script_.blocks, kNone) {
+      : trace_(trace), options_{.device = options.device, .strategy = options.strategy}, script_(plan_replay(trace.events, options.scale)) {
+    base::reserve(living_, script_.blocks);
+    living_.resize(script_.blocks, kNone);
     check_replay(options_);
     run_.events = script_.steps.size();
   }
@@ -59,7 +59,7 @@ class Runner {
   void note_block(std::size_t at, const ReplayStep& step, std::uint64_t address) {
     const std::uint16_t tag = trace_.tags.empty() ? std::uint16_t{0} : trace_.tags[at];
     living_[step.block] = run_.blocks.size();
-    run_.blocks.push_back({at, run_.events, address, step.bytes, trace_.events[at].serial, tag});
+    base::append(run_.blocks, {at, run_.events, address, step.bytes, trace_.events[at].serial, tag});
     live_bytes_ += step.bytes;
     if (live_bytes_ <= run_.peak_bytes) return;
     run_.peak_bytes = live_bytes_;

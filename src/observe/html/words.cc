@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "observe/html/words.h"
 
+#include <utility>
+
+#include "base/allowance.h"
 #include "base/text.h"
 #include "html/number.h"
 
@@ -11,6 +14,11 @@ double share(std::uint64_t part, std::uint64_t whole) { return whole == 0 ? 0 : 
 std::string percent(double share) { return html::decimal(100 * share, 1) + " %"; }
 
 html::TableCell percent_cell(double share) { return {percent(share), html::decimal(share, 6)}; }
+
+std::vector<html::TableCell> counted(std::vector<html::TableCell> cells) {
+  for (const html::TableCell& cell : cells) base::take(sizeof cell + cell.text.size() + cell.bar.size() * sizeof(html::BarPart));
+  return cells;
+}
 
 html::TableCell bar_cell(std::uint64_t part, std::uint64_t whole, std::string_view colour) {
   html::TableCell cell{percent(share(part, whole)), std::to_string(part)};

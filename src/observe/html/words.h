@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "html/html.h"
 
@@ -18,6 +19,9 @@ double share(std::uint64_t part, std::uint64_t whole);
 
 std::string percent(double share);
 html::TableCell percent_cell(double share);
+
+// The cells of a row, whose text is counted in the thread's allowance: a name from a file may be long, and in many rows.
+std::vector<html::TableCell> counted(std::vector<html::TableCell> cells);
 
 // A bar whose length is part / whole.
 html::TableCell bar_cell(std::uint64_t part, std::uint64_t whole, std::string_view colour);

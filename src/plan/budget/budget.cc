@@ -8,12 +8,12 @@
 #include <optional>
 
 #include "base/allowance.h"
+#include "base/deadline.h"
 #include "base/refuse.h"
 #include "base/text.h"
 #include "berth/base/error.h"
 #include "plan/budget/changed_graph.h"
 #include "plan/budget/gaps.h"
-#include "plan/deadline.h"
 #include "plan/in_order.h"
 #include "plan/pack/packer.h"
 #include "plan/plan_options.h"
@@ -246,13 +246,13 @@ BudgetAnswer plan_budget(Graph graph, const BudgetOptions& asked) {
   BudgetOptions options = plan::completed(graph, asked);
   graph.validate();
   plan::check(graph, options);
-  const plan::Patience patience(plan::end_of(options.plan.time_limit, start), options.plan.cancel);
+  const plan::Patience patience(end_of(options.plan.time_limit, start), options.plan.cancel);
   const base::Allowance allowance({.until = patience.deadline()});
   Plan first = berth::plan(std::move(graph), options.plan);
   const std::shared_ptr<const Graph> in_order = plan::ordered(first);
   options.plan.order = "given";
   options.plan.on_better = nullptr;
-  options.plan.time_limit = plan::left_of(options.plan.time_limit, start);
+  options.plan.time_limit = left_of(options.plan.time_limit, start);
   BudgetAnswer answer{first.tables().order.empty() ? std::move(first) : berth::plan(in_order, options.plan), false, 0, 0, {}};
   options.plan.on_strategy = nullptr;
   const std::size_t bytes = answer.plan.has_locations() ? answer.plan.tables().arenas[options.device].bytes : SIZE_MAX;

@@ -12,12 +12,6 @@
 
 namespace berth::internal::plan::onnx {
 
-namespace {
-
-constexpr std::size_t kEntry = 64;  // bytes of an entry of a hash map, with its share of the table
-
-}  // namespace
-
 void Inference::run() {
   Scope scope{.graph = &model_.graph, .parent = nullptr};
   declare(scope);
@@ -36,7 +30,7 @@ void Inference::run() {
 void Inference::declare(Scope& scope) {
   base::take((scope.graph->nodes.size() + scope.graph->initializers.size()) * sizeof(void*));
   scope.names.reserve(scope.graph->nodes.size() + scope.graph->initializers.size());
-  base::take((scope.graph->value_info.size() + scope.graph->outputs.size()) * kEntry);
+  base::take((scope.graph->value_info.size() + scope.graph->outputs.size()) * base::kHashEntry);
   for (const DeclaredValue& value : scope.graph->value_info) scope.declared[value.name] = &value;
   for (const DeclaredValue& value : scope.graph->outputs) scope.declared_outputs[value.name] = &value;
 }
@@ -56,7 +50,7 @@ void Inference::require_utf8(std::string_view name, const char* what) const {
 
 void Inference::define(Scope& scope, KnownValue value, const char* what) {
   require_utf8(value.name, what);
-  base::take(sizeof(KnownValue) + kEntry + value.type.dims.size() * sizeof(std::int64_t));
+  base::take(sizeof(KnownValue) + base::kHashEntry + value.type.dims.size() * sizeof(std::int64_t));
   if (value.contents) base::take(2 * (value.contents->ints.size() * sizeof(std::int64_t) + value.contents->floats.size() * sizeof(float)));
   const auto index = static_cast<std::uint32_t>(values_.size());
   if (!scope.names.emplace(value.name, index).second)
@@ -69,7 +63,7 @@ void Inference::define(Scope& scope, KnownValue value, const char* what) {
 
 // An input that also has an initializer is a weight, which a caller may replace by one of the same shape.
 void Inference::define_inputs(Scope& scope, const std::vector<TensorType>& given) {
-  base::take((scope.graph->initializers.size() + scope.graph->sparse_initializers.size()) * kEntry);
+  base::take((scope.graph->initializers.size() + scope.graph->sparse_initializers.size()) * base::kHashEntry);
   std::unordered_set<std::string_view> weights;
   for (const ModelTensor& tensor : scope.graph->initializers) weights.insert(tensor.name);
   for (const SparseModelTensor& sparse : scope.graph->sparse_initializers) weights.insert(sparse.values.name);
@@ -115,7 +109,7 @@ std::uint32_t Inference::find(Scope& scope, std::string_view name) {
   }
   for (Scope* reader = &scope; reader != owner; reader = reader->parent) {
     if (!reader->captured_set.insert(found->second).second) continue;
-    base::take(kEntry);
+    base::take(base::kHashEntry);
     base::append(reader->captured, found->second);
   }
   return found->second;

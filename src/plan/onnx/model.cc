@@ -121,7 +121,7 @@ DeclaredValue read_declared(Fields fields) {
 }
 
 void read_subgraph(Fields fields, Attribute& attribute) {
-  base::take(sizeof(ModelGraph));
+  base::take(sizeof(ModelGraph) + base::kHeapBlock);
   base::append(attribute.graphs, std::make_unique<ModelGraph>());
   read_graph(std::move(fields), *attribute.graphs.back());
 }
@@ -129,7 +129,7 @@ void read_subgraph(Fields fields, Attribute& attribute) {
 template <class T>
 T& made(std::unique_ptr<T>& pointer) {
   if (pointer == nullptr) {
-    base::take(sizeof(T));
+    base::take(sizeof(T) + base::kHeapBlock);
     pointer = std::make_unique<T>();
   }
   return *pointer;

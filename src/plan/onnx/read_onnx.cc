@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "berth/plan/onnx.h"
 
+#include "base/limited.h"
 #include "plan/onnx/build_graph.h"
 #include "plan/onnx/external_data.h"
 #include "plan/onnx/functions.h"
@@ -8,7 +9,6 @@
 #include "plan/onnx/model.h"
 #include "plan/onnx/rules/rules.h"
 #include "plan/onnx/symbols.h"
-#include "plan/read/limited.h"
 
 namespace berth {
 
@@ -36,7 +36,7 @@ OnnxModel read_within_limits(std::string_view bytes, const OnnxOptions& options,
 }  // namespace
 
 OnnxModel read_onnx(std::string_view bytes, const OnnxOptions& options, std::string_view name) {
-  return read::limited(bytes, name, options.limits, [&] { return read_within_limits(bytes, options, name); });
+  return limited(bytes.size(), name, options.limits, [&] { return read_within_limits(bytes, options, name); });
 }
 
 std::vector<std::string_view> onnx_shape_rules() { return onnx::shape_rule_names(); }

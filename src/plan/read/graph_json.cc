@@ -2,10 +2,11 @@
 #include "plan/read/graph_json.h"
 
 #include <unordered_map>
+#include <unordered_set>
 
+#include "base/limited.h"
 #include "berth/base/json.h"
 #include "berth/plan/read_graph.h"
-#include "plan/read/limited.h"
 
 namespace berth::internal::plan::read {
 
@@ -131,10 +132,14 @@ struct GraphDraft {
 void read_devices(const JsonPosition& at, GraphDraft& draft) {
   std::vector<std::string>& devices = draft.graph.devices;
   devices.clear();
+  std::unordered_set<std::string_view> known;  // in time that grows with the list: it may be of any length
   at.each_item([&](const JsonPosition& device) {
-    if (std::ranges::find(devices, device.text()) != devices.end()) device.refuse("the device appears twice", "keep one of them");
-    devices.emplace_back(device.text());
+    base::checkpoint();
+    if (!base::emplace(known, device.text()).second) device.refuse("the device appears twice", "keep one of them");
+    base::take_text(device.text().size());
+    base::append(devices, std::string(device.text()));
   });
+  base::give(known.size() * base::kHashEntry);
 }
 
 constexpr JsonMember<GraphDraft> kGraphMembers[] = {
@@ -285,7 +290,7 @@ using namespace internal;
 using namespace internal::plan::read;
 
 Graph read_graph_json(std::string_view bytes, std::string_view name, const ReadLimits& limits) {
-  return limited(bytes, name, limits, [&] {
+  return limited(bytes.size(), name, limits, [&] {
     const JsonDocument document(bytes, name);
     return graph_from_json(document.top());
   });

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "base/limited.h"
 #include "base/text.h"
 #include "berth/base/checked.h"
 #include "berth/plan/read_graph.h"
-#include "plan/read/limited.h"
 #include "plan/read/lines.h"
 
 namespace berth {
@@ -136,7 +136,7 @@ class TextReader {
 }  // namespace
 
 Graph read_graph_text(std::string_view bytes, std::string_view name, const ReadLimits& limits) {
-  return limited(bytes, name, limits, [&] {
+  return limited(bytes.size(), name, limits, [&] {
     Graph graph = TextReader(bytes, name).read();
     graph.validate();
     return graph;

@@ -83,12 +83,16 @@ std::optional<std::size_t> find_bad_utf8(std::string_view bytes) {
   return std::nullopt;
 }
 
-[[noreturn]] void refuse_bytes(simdjson::error_code error, std::string_view bytes, std::size_t skipped, std::string_view name) {
+[[noreturn]] void refuse_bytes(simdjson::error_code error, std::string_view bytes, std::size_t skipped, std::string_view name,
+                               std::string_view help) {
   if (error == simdjson::MEMALLOC) throw std::bad_alloc();
   const bool too_deep = error == simdjson::DEPTH_ERROR;
   const bool limit = too_deep || error == simdjson::CAPACITY;
-  ErrorText words{text::join("reading ", text::printable(name), " as JSON"), simdjson::error_message(error), "check it with a JSON tool"};
-  if (too_deep) words.why = text::join("it is nested more than ", kMostNesting, " deep");
+  ErrorText words{text::join("reading ", text::printable(name), " as JSON"), simdjson::error_message(error), std::string(help)};
+  if (too_deep) {
+    words.why = text::join("it is nested more than ", kMostNesting, " deep");
+    words.help = "give a graph or a plan of berth, whose forms need seven levels";
+  }
   std::vector<Fact> facts;
   const auto offset = limit ? std::nullopt : error == simdjson::UTF8_ERROR ? find_bad_utf8(bytes) : find_fault(bytes);
   if (offset) {
@@ -100,12 +104,12 @@ std::optional<std::size_t> find_bad_utf8(std::string_view bytes) {
 
 }  // namespace
 
-JsonDocument::JsonDocument(std::string_view bytes, std::string_view name) : name_(name) {
+JsonDocument::JsonDocument(std::string_view bytes, std::string_view name, std::string_view help) : name_(name) {
   const std::string_view json = without_mark(bytes);
   base::take(kParsed * json.size());
   auto error = parser_.allocate(std::max<std::size_t>(json.size(), 1), kMostNesting);
   if (!error) error = parser_.parse(json.data(), json.size()).get(top_);
-  if (error) refuse_bytes(error, json, bytes.size() - json.size(), name_);
+  if (error) refuse_bytes(error, json, bytes.size() - json.size(), name_, help);
 }
 
 std::string_view JsonPosition::text() const {

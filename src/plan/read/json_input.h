@@ -91,7 +91,8 @@ class JsonPosition {
 // length.
 class JsonDocument {
  public:
-  JsonDocument(std::string_view bytes, std::string_view name);
+  // `help` is for what is not JSON at all.
+  JsonDocument(std::string_view bytes, std::string_view name, std::string_view help = "check it with a JSON tool");
 
   JsonPosition top() const { return JsonPosition(top_, name_); }
 

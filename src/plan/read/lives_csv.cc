@@ -5,10 +5,10 @@
 #include <functional>
 #include <unordered_set>
 
+#include "base/limited.h"
 #include "base/text.h"
 #include "berth/base/checked.h"
 #include "berth/plan/read_graph.h"
-#include "plan/read/limited.h"
 #include "plan/read/lines.h"
 
 // Lifetimes become a graph with the same packing problem. The timeline is cut where a lifetime begins or ends;
@@ -168,8 +168,7 @@ class LivesReader {
         const std::string_view field = take_until(rest, ',');
         if (column == Column::id) id = field;
       }
-      constexpr std::size_t kEntry = 64;  // of the set, with its share of the table
-      base::take(kEntry);
+      base::take(base::kHashEntry);
       if (!ids.insert(id).second)
         throw ArgumentError(
             ErrorCode::duplicate_value,
@@ -260,7 +259,7 @@ class Sweep {
 }  // namespace
 
 Graph read_lives_csv(std::string_view bytes, std::string_view name, const LivesOptions& options, const ReadLimits& limits) {
-  return limited(bytes, name, limits, [&] {
+  return limited(bytes.size(), name, limits, [&] {
     Graph graph = Sweep(LivesReader(bytes, name, options).read()).run();
     base::reached(0.85);
     graph.validate();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/read/plan_json.h"
 
+#include "base/limited.h"
 #include "berth/base/json.h"
 #include "berth/plan/read_graph.h"
 #include "plan/read/graph_json.h"
-#include "plan/read/limited.h"
 #include "plan/read/plan_tables_json.h"
 
 namespace berth::internal::plan::read {
@@ -35,8 +35,8 @@ using namespace internal::plan;
 using namespace internal::plan::read;
 
 Plan read_plan_json(std::string_view bytes, std::string_view name, const ReadLimits& limits) {
-  return limited(bytes, name, limits, [&] {
-    const JsonDocument document(bytes, name);
+  return limited(bytes.size(), name, limits, [&] {
+    const JsonDocument document(bytes, name, "give a plan that berth plan --out or PlanFile wrote");
     const JsonPosition top = document.top();
     const PlanFileParts file = plan_file(top);
     auto graph = std::make_shared<const Graph>(graph_from_json(*file.graph));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "berth/plan/read_graph.h"
 
+#include "base/limited.h"
 #include "plan/read/graph_json.h"
-#include "plan/read/limited.h"
 #include "plan/read/lines.h"
 #include "plan/read/plan_json.h"
 
@@ -23,7 +23,7 @@ bool says_plan(const JsonPosition& top) {
 }
 
 Graph read_json(std::string_view bytes, std::string_view name, const ReadLimits& limits) {
-  return limited(bytes, name, limits, [&] {
+  return limited(bytes.size(), name, limits, [&] {
     const JsonDocument document(bytes, name);
     const JsonPosition top = document.top();
     return graph_from_json(says_plan(top) ? *plan_file(top).graph : top);

@@ -39,7 +39,7 @@ Inflated inflated(std::string_view from, int format) {
 void run(std::string_view bytes) {
   static File file;
   file.hold(bytes);
-  const std::string read = internal::cli::read_input_bytes(file.path(), 0);
+  const std::string read = internal::cli::read_input(file.path()).bytes;
   std::string expected;
   for (std::string_view left = bytes; left.starts_with("\x1f\x8b");) {
     const Inflated member = inflated(left, kGzip);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plan/read/limited.h"
+#include "base/limited.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +9,7 @@
 #include "berth/base/error.h"
 #include "berth/base/units.h"
 
-namespace berth::internal::plan::read {
+namespace berth::internal::base {
 
 namespace {
 
@@ -19,11 +19,11 @@ constexpr std::size_t kLeast = 256_MiB;
 
 }  // namespace
 
-std::size_t room_for(std::string_view bytes, const ReadLimits& limits) noexcept {
-  return limits.memory_bytes != 0 ? limits.memory_bytes : std::max(kLeast, try_multiply(bytes.size(), kTimes).value_or(SIZE_MAX));
+std::size_t room_for(std::size_t bytes, const ReadLimits& limits) noexcept {
+  return limits.memory_bytes != 0 ? limits.memory_bytes : std::max(kLeast, try_multiply(bytes, kTimes).value_or(SIZE_MAX));
 }
 
-void refuse_room(std::string_view bytes, std::string_view name, const ReadLimits& limits) {
+void refuse_room(std::size_t bytes, std::string_view name, const ReadLimits& limits) {
   const std::size_t room = room_for(bytes, limits);
   throw FormatError(ErrorCode::limit_exceeded,
                     {text::join("reading ", text::printable(name)),
@@ -41,4 +41,4 @@ void refuse_time(std::string_view name, const ReadLimits& limits, std::chrono::d
               {{"needed_ms", needed.count()}});
 }
 
-}  // namespace berth::internal::plan::read
+}  // namespace berth::internal::base

@@ -5,8 +5,10 @@
 #include <cmath>
 #include <optional>
 
+#include "base/namespace.h"
+
 // The end of a time limit.
-namespace berth::internal::plan {
+namespace berth::internal::base {
 
 // A limit of a year or more is none.
 inline bool is_limit(std::chrono::duration<double> limit) { return limit < std::chrono::hours(24 * 365); }
@@ -37,4 +39,4 @@ inline std::optional<std::chrono::steady_clock::time_point> last_end_of(std::chr
   return is_limit(limit) ? end_of(limit * 1.05 + std::chrono::milliseconds(100), start) : std::nullopt;
 }
 
-}  // namespace berth::internal::plan
+}  // namespace berth::internal::base
