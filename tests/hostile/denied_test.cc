@@ -49,10 +49,13 @@ constexpr Known kNeeded[] = {
 #endif
 };
 
-// Calls whose results nobody can check: they cannot fail on any kernel. The program must end, but may be wrong about why.
+// Calls whose results nobody can check: no kernel refuses them, so that glibc returns what it gets, and a filter's errno
+// looks like an answer. The program must end, but may be wrong about why. As a user, -EPERM and -ENOSYS are among the last
+// of all numbers, which own nothing: what a file, a folder or a peer is then compared with makes it a stranger's, and berth
+// refuses it. A check of our own could only guess which numbers are no users.
 constexpr Known kNeverFail[] = {
-    {SYS_geteuid, "the answer is taken for a user"},
-    {SYS_getuid, "the answer is taken for a user"},
+    {SYS_geteuid, "the answer is taken for a user, who owns nothing"},
+    {SYS_getuid, "the answer is taken for a user, who owns nothing"},
     {SYS_getpid, "the answer is taken for a process"},
 };
 

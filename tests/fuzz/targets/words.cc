@@ -6,9 +6,11 @@
 #include "berth/device/device.h"
 #include "fuzz/target.h"
 #include "fuzz/words.h"
+#include "record/check_words.h"
 
-// The words of the command line and the environment: byte counts, times, dtypes, devices. What a word was read as is
-// written as a word of the same meaning.
+// The words of the command line and the environment: byte counts (as in BERTH_LIMIT, BERTH_TRACE_LIMIT, BERTH_SIM_CAPACITY and
+// BERTH_SIM_PAGE), times, lists of words (BERTH_CHECK), dtypes, devices. What a word was read as is written as a word of the same
+// meaning. BERTH_THREADS and BERTH_STACK_DEPTH are each one std::from_chars, and what they say is of the whole process.
 namespace berth::testing::fuzz {
 namespace {
 
@@ -41,6 +43,18 @@ void name(std::string_view word) {
   }
 }
 
+void list(std::string_view words) {
+  std::string again;
+  bool is_first = true;
+  for (std::string_view left = words; !left.empty(); is_first = false) {
+    const std::string_view word = internal::record::take_word(left);
+    require(internal::record::has_word(words, word), "a list has each of its words");
+    require(word.find(',') == word.npos, "a word has no comma");
+    again += (is_first ? "" : ",") + std::string(word);
+  }
+  require(again == words || again + ',' == words, "the words are the whole list");
+}
+
 // The first byte says what the rest is read as by those that throw.
 void run(std::string_view bytes) {
   Draw draw(bytes);
@@ -49,6 +63,7 @@ void run(std::string_view bytes) {
   byte_count(word);
   time(word);
   name(word);
+  list(word);
   if (kind == 0) {
     const DType dtype = parse_dtype(word);
     require(parse_dtype(to_string(dtype)) == dtype, "a dtype's name is its name");
@@ -60,8 +75,9 @@ void run(std::string_view bytes) {
 
 const Registered words({.name = "words",
                         .run = run,
-                        .words = text_words({"KiB", "GiB", "M", "never", "ms", "min", "h", "f32", "bf16", "float8_e4m3fn", "<f4",
-                                             "complex64", "cpu", "cuda:", "sim:", "pinned", "shared", ":", "."})});
+                        .words = text_words({"KiB",     "GiB",           "M",    "never",     "ms",     "min",   "h",      "f32",
+                                             "bf16",    "float8_e4m3fn", "<f4",  "complex64", "cpu",    "cuda:", "abort,", "zero,",
+                                             "streams", "guard=16",      "sim:", "pinned",    "shared", ":",     "."})});
 
 }  // namespace
 }  // namespace berth::testing::fuzz
