@@ -10,6 +10,9 @@
 // An argument that is refused: what was asked, why not, and what would help.
 namespace berth::internal::base {
 
+// What would help where the system refuses for a limit, whatever it is of.
+inline constexpr const char* kRaiseLimit = "raise the limit of the process (ulimit -a shows all) or of its control group, or ask for less";
+
 [[noreturn]] inline void refuse(ErrorCode code, std::string asked, std::string why, std::string help, std::vector<Fact> facts = {}) {
   throw ArgumentError(code, {std::move(asked), std::move(why), std::move(help)}, std::move(facts));
 }

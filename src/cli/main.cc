@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/refuse.h"
 #include "base/text.h"
 #include "berth/berth.h"
 #include "cli/commands.h"
@@ -180,7 +181,7 @@ Exit CommandLine::run() const {
     print_error(error);
     return exit_of(error);
   } catch (const std::bad_alloc&) {
-    print_error("out of memory for the command itself");
+    print_error("out of memory for the command itself", berth::internal::base::kRaiseLimit);
     return Exit::no;
   } catch (const std::exception& error) {  // of the standard library, such as std::filesystem
     print_error(berth::internal::text::printable(error.what()));

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/options.h"
 
+#include <fmt/core.h>
+
 #include <CLI/CLI.hpp>
 
+#include <charconv>
+#include <cstdint>
 #include <string>
 
 #include "base/text.h"
@@ -14,21 +18,49 @@ namespace berth::internal::cli {
 namespace {
 
 constexpr const char* kMaxMemory = "Memory that reading the file may take (the larger of 40 times its size and 256MiB)";
-constexpr const char* kMaxUnpacked = "Bytes that a gzip file may unpack to (the larger of 40 times its size and 256MiB)";
+
+// CLI11 takes -1 and what does not fit for some other number, and names limits of 309 digits.
+CLI::Validator at_least(std::uint64_t least) {
+  const auto check = [least](const std::string& text) {
+    std::uint64_t number = 0;
+    const char* const end = text.data() + text.size();
+    const auto [read, error] = std::from_chars(text.data(), end, number);
+    const bool good = error == std::errc() && read == end && number >= least;
+    return good ? std::string() : text::join(text::quoted(text), " is not a whole number from ", least, " to ", UINT64_MAX);
+  };
+  return CLI::Validator(check, "");
+}
+
+// CLI11's range takes what is no number for one within it.
+CLI::Validator between(double least, double most) {
+  const auto check = [=](const std::string& text) {
+    double number = 0;
+    const char* const end = text.data() + text.size();
+    const auto [read, error] = std::from_chars(text.data(), end, number);
+    const bool good = error == std::errc() && read == end && number >= least && number <= most;
+    return good ? std::string() : fmt::format("{} is not a number from {} to {}", text::quoted(text), least, most);
+  };
+  return CLI::Validator(check, "");
+}
+
+// An empty name is how a command says that nothing is to be written.
+CLI::Validator names_a_file() {
+  return CLI::Validator([](const std::string& text) { return text.empty() ? std::string("the path is empty") : std::string(); }, "");
+}
 
 }  // namespace
 
 void add_replay_options(CLI::App& app, ReplayCommand& command) {
   app.add_option("TRACE", command.path, "A file that BERTH_TRACE wrote, or lines of op,id,bytes,stream; plain or gzip")->required();
   app.add_option("--device", command.device, "Where to allocate (cpu)");
-  app.add_option("--max-memory", command.max_memory, kMaxUnpacked);
+  app.add_option("--max-memory", command.max_memory, kMaxMemory);
   app.add_option("--strategy", command.strategy, "How: a strategy of berth, or malloc (the device's default)");
-  app.add_option("--scale", command.scale, "Divide all sizes by this")->check(CLI::PositiveNumber);
+  app.add_option("--scale", command.scale, "Divide all sizes by this")->check(at_least(1));
   app.add_option("--threads", command.threads, "How many threads replay it, each a copy of its own")->check(CLI::Range(1, 1024));
   app.add_flag("--touch", command.touch, "Write one byte in every 4,096 of each block");
   app.add_flag("--once", command.once, "Leave out the second run, which gives the percentiles");
   app.add_flag("--compare", command.compare, "Try every strategy, and malloc")->excludes("--strategy");
-  app.add_option("--html", command.html, "Write an HTML report, in one file")->excludes("--compare");
+  app.add_option("--html", command.html, "Write an HTML report, in one file")->check(names_a_file())->excludes("--compare");
   app.add_flag("--json", command.json, "Print JSON");
   app.footer(
       "BERTH_SIM_CAPACITY and BERTH_SIM_PAGE shape the device sim. The time and the memory are of one run, the percentiles of a second.");
@@ -59,9 +91,9 @@ void add_plan_options(CLI::App& app, PlanCommand& command) {
   app.add_option("--parallel", command.parallel, "How many branches may run at once (1: nodes run in order)")->check(branches);
   app.add_option("--colours", command.parallel, "The old name of --parallel")->check(branches)->group("");
   app.add_option("--time-limit", command.time_limit, "Seconds from reading to writing, after which the best so far is taken")
-      ->check(CLI::Range(0.0, 1e9));
+      ->check(between(0, 1e9));
   app.add_option("--max-memory", command.max_memory, kMaxMemory);
-  app.add_option("--seed", command.seed, "Seed of the randomized searches (0)");
+  app.add_option("--seed", command.seed, "Seed of the randomized searches (0)")->check(at_least(0));
   app.add_option("--threads", command.threads, "How many threads search (1)")->check(CLI::Range(1, 256));
   app.add_option("--capacity", command.capacity, "Bytes that each arena may have; exits 1 when it does not fit");
   app.add_option("--budget", command.budget, "Bytes it should fit into; exits 1 when it does not, and says what to recompute or to move");
@@ -74,9 +106,9 @@ void add_plan_options(CLI::App& app, PlanCommand& command) {
   app.add_option("--bind", command.bind, "Sizes of symbolic dimensions: batch=8,seq=128")->delimiter(',');
   app.add_flag("--allow-unknown", command.allow_unknown, "Plan the rest where shapes stay unknown");
   app.add_flag("--all", command.all, "Run every strategy to its end, also those that cannot win");
-  app.add_option("--svg", command.svg, "Write a drawing of the arena over time");
-  app.add_option("--html", command.html, "Write an HTML report, in one file");
-  app.add_option("--out", command.out, "Write the plan with its graph, for berth verify");
+  app.add_option("--svg", command.svg, "Write a drawing of the arena over time")->check(names_a_file());
+  app.add_option("--html", command.html, "Write an HTML report, in one file")->check(names_a_file());
+  app.add_option("--out", command.out, "Write the plan with its graph, for berth verify")->check(names_a_file());
   app.add_flag("--json", command.json, "Print JSON");
   app.add_flag("--full", command.full, "With --json: the location of every value too");
   app.footer("Strategies by name:\n" + names_and_uses(plan_strategies()) + "Orders by name, which --order best tries:\n" +
@@ -115,7 +147,7 @@ void add_convert_options(CLI::App& app, ConvertCommand& command) {
 namespace {
 
 void add_report_options(CLI::App& app, SnapshotCommand& command) {
-  app.add_option("--top", command.top, "How many lines (20)");
+  app.add_option("--top", command.top, "How many lines (20)")->check(at_least(0));
   app.add_flag("--json", command.json, "Print JSON");
 }
 
@@ -124,26 +156,26 @@ void add_report_options(CLI::App& app, SnapshotCommand& command) {
 void add_snapshot_show_options(CLI::App& app, SnapshotCommand& command) {
   app.add_option("FILE", command.path, "The snapshot; plain or gzip")->required();
   app.add_flag("--csv", command.csv, "Print every block as comma-separated values");
-  app.add_option("--max-memory", command.max_memory, kMaxUnpacked);
+  app.add_option("--max-memory", command.max_memory, kMaxMemory);
   add_report_options(app, command);
 }
 
 void add_snapshot_diff_options(CLI::App& app, SnapshotCommand& command) {
   app.add_option("BEFORE", command.path, "The earlier one")->required();
   app.add_option("AFTER", command.other, "The later one")->required();
-  app.add_option("--max-memory", command.max_memory, kMaxUnpacked);
+  app.add_option("--max-memory", command.max_memory, kMaxMemory);
   add_report_options(app, command);
 }
 
 void add_snapshot_html_options(CLI::App& app, SnapshotCommand& command) {
   app.add_option("FILE", command.path, "The snapshot; plain or gzip")->required();
-  app.add_option("--out", command.out, "The report (beside the snapshot, with the ending .html)");
-  app.add_option("--max-memory", command.max_memory, kMaxUnpacked);
+  app.add_option("--out", command.out, "The report (beside the snapshot, with the ending .html)")->check(names_a_file());
+  app.add_option("--max-memory", command.max_memory, kMaxMemory);
 }
 
 void add_top_options(CLI::App& app, TopCommand& command) {
   app.add_option("PID|NAME", command.target, "A process, or all of a program; left out: all of this user");
-  app.add_option("--every", command.every, "Seconds between updates (1)")->check(CLI::Range(0.1, 3600.0));
+  app.add_option("--every", command.every, "Seconds between updates (1)")->check(between(0.1, 3600));
   app.add_flag("--once", command.once, "Print once and exit; the default when standard output is not a terminal");
   app.add_flag("--json", command.json, "Print JSON, once");
   app.footer("A process is shown when it was started with BERTH_LIVE=1.");
@@ -157,7 +189,7 @@ void add_bench_copy_options(CLI::App& app, BenchCopyCommand& command) {
   app.add_option("--only", command.only, "Only copies whose names have one of these prefixes: --only transpose,batch")->delimiter(',');
   app.add_flag("--no-torch", command.no_torch, "Leave out the comparison with PyTorch");
   app.add_option("--torch-timeout", command.torch_timeout, "Seconds that PyTorch may take to start, or for one answer (120)")
-      ->check(CLI::Range(0.001, 1e6));
+      ->check(between(0.001, 1e6));
   app.add_flag("--quick", command.quick, "Small sizes: shows that it works, and measures nothing");
   app.add_flag("--json", command.json, "Print JSON");
   app.footer(

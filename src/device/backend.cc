@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "base/refuse.h"
 #include "base/text.h"
 #include "berth/base/checked.h"
 
@@ -81,6 +82,7 @@ void throw_failure(const Failure& failure, Device device, std::string_view asked
   for (const Advice& advice : kAdvice) {
     if (advice.code == failure.code) help = advice.help;
   }
+  if (failure.cause == Refusal::rlimit) help = base::kRaiseLimit;
   throw DeviceError(failure.code, {text::join(asked, " on ", device.to_string()), failure_text(failure), std::string(help)},
                     {{"device", device.to_string()}, {"os_error", failure.os_error}});
 }

@@ -53,7 +53,9 @@ Result<Stream> make_host_stream(Device device) noexcept {
   try {
     return Stream(std::make_shared<HostStream>(device));
   } catch (const std::system_error& error) {
-    return Failure{ErrorCode::device_error, error.code().value(), "the system refused another thread"};
+    const int reason = error.code().value();
+    return Failure{ErrorCode::device_error, reason, "the system refused another thread",
+                   reason == EAGAIN ? Refusal::rlimit : Refusal::other};
   } catch (const std::bad_alloc&) {
     return Failure{ErrorCode::out_of_memory, 0, "no heap for a stream"};
   }

@@ -28,12 +28,15 @@ constexpr Advice kAdvice[] = {
     {ErrorCode::out_of_memory, "raise the limit (ulimit -f), or write several files", EFBIG},
     {ErrorCode::unsupported, "give a regular file: copy what comes from a pipe or a device into one"},
     {ErrorCode::unsupported, "name a file in it", EISDIR},
+    {ErrorCode::unsupported, "name a regular file, or one that is not there yet", EEXIST},
+    {ErrorCode::device_error, "let the sandbox allow the call: berth doctor shows what this machine has and lacks", EPERM},
+    {ErrorCode::device_error, "let the sandbox allow the call: berth doctor shows what this machine has and lacks", ENOSYS},
     {ErrorCode::io_error, "the disk or the network behind the file failed: look at the system's log, and try again"},
 };
 
 std::string text_of(const Failure& failure) {
-  // "Cannot allocate memory" is what the system calls every kind of room that it refuses.
-  if (failure.os_error == 0 || failure.os_error == ENOMEM) return failure.why;
+  // "Cannot allocate memory" is what the system calls every kind of room that it refuses; that something is there, `why` says.
+  if (failure.os_error == 0 || failure.os_error == ENOMEM || failure.os_error == EEXIST) return failure.why;
   char reason[128];
   return text::join(std::string_view(failure.why), ": ", std::string_view(strerror_r(failure.os_error, reason, sizeof reason)));
 }

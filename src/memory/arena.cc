@@ -236,7 +236,8 @@ class ArenaStrategy : public Arena {
     report.cached_bytes = usage_.cached_bytes();
     report.largest_free_run_bytes = committed() - std::min(top_, committed());
     report.tried.emplace_back("cut from the end of the arena; freed blocks are reused only after a reset");
-    report.refused_by = failure.cause == Refusal::pending_work ? kAtWork.why : refused_by_device(failure);
+    name_device(failure, report);
+    if (failure.cause == Refusal::pending_work) report.refused_by = kAtWork.why;
     if (failure.cause != Refusal::arena_full) return;
     report.limit_bytes = capacity_;
     report.refused_by = text::join("the arena's capacity of ", text::bytes(capacity_));

@@ -177,7 +177,7 @@ class Direct : public Allocator {
     const os::Lock lock(mutex_);
     report.in_use_bytes = usage_.in_use_bytes();
     report.cached_bytes = usage_.cached_bytes();
-    report.refused_by = refused_by_device(failure);
+    name_device(failure, report);
     if (report.device_free_bytes < report.requested_bytes) report.would_be_enough_bytes = report.requested_bytes - report.device_free_bytes;
     report.tried.emplace_back("asked the device; direct has no cache to release");
   }

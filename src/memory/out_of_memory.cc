@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/refuse.h"
 #include "base/text.h"
 #include "berth/base/json.h"
 
@@ -26,7 +27,9 @@ std::string why_text(const OutOfMemoryReport& report) {
 std::string help_text(const OutOfMemoryReport& report) {
   std::string out;
   bool is_freeing = false;
-  if (report.would_be_enough_bytes == 0) {
+  if (report.process_limited) {
+    out = base::kRaiseLimit;
+  } else if (report.would_be_enough_bytes == 0) {
     out = report.requested_bytes > report.device_total_bytes && report.device_total_bytes != 0
               ? text::join("ask for less: the device has ", text::bytes(report.device_total_bytes), " in all")
               : "ask for less, or use a device with more memory";
@@ -94,7 +97,8 @@ void OutOfMemoryReport::write_json(JsonWriter& json) const {
   json.member("in_use_bytes", in_use_bytes).member("cached_bytes", cached_bytes).member("largest_free_run_bytes", largest_free_run_bytes);
   json.member("fragmentation", fragmentation())
       .member("device_total_bytes", device_total_bytes)
-      .member("device_free_bytes", device_free_bytes);
+      .member("device_free_bytes", device_free_bytes)
+      .member("process_limited", process_limited);
   json.key("top_holders").begin_array();
   for (const Holder& holder : top_holders) {
     json.begin_object().member("tag", holder.tag.word()).member("bytes", holder.bytes).member("blocks", holder.blocks).end_object();

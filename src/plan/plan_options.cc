@@ -86,8 +86,8 @@ void check_order(const PlanOptions& options) {
 }  // namespace
 
 void check_time_limit(std::chrono::duration<double> limit) {
-  if (limit < decltype(limit)::zero() || limit != limit)
-    base::refuse("a negative time limit", "a time limit cannot be negative", "use 0 or more seconds");
+  if (limit != limit) base::refuse("a time limit that is not a number", "no time is so long", "use 0 or more seconds");
+  if (limit < decltype(limit)::zero()) base::refuse("a negative time limit", "a time limit cannot be negative", "use 0 or more seconds");
 }
 
 ChosenStrategies check_options(const Graph& graph, const PlanOptions& options) {

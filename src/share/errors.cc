@@ -5,6 +5,7 @@
 #include <cstring>
 #include <iterator>
 
+#include "base/refuse.h"
 #include "base/text.h"
 
 namespace berth::internal::share {
@@ -49,6 +50,7 @@ const char* advice_for(ErrorCode code, std::span<const Advice> table, const char
 
 void throw_share_failure(const Failure& failure, std::string asked, std::vector<Fact> facts, std::string help) {
   constexpr const char* kOtherwise = "the system refused a call that sharing needs: berth doctor shows what this machine has and lacks";
+  if (help.empty() && failure.cause == Refusal::rlimit) help = base::kRaiseLimit;
   if (help.empty()) help = advice_for(failure.code, kAdvice, kOtherwise);
   facts.emplace_back("os_error", failure.os_error);
   ErrorText text{std::move(asked), text_of(failure), std::move(help)};

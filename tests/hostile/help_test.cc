@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/sanitizers.h"
 #include "file/file_support.h"
 #include "support/everything.h"
 #include "support/process.h"
@@ -73,7 +74,37 @@ TEST_F(HelpOfTheSystem, OfRandomBytes) {
   if (IsSkipped()) return;
   const std::string no_device = "mount -t tmpfs none /dev && ";
   follow({{"let the sandbox allow getrandom: new files and shared storages get their names from it",
+           own_mounts(no_device + denied(SYS_getrandom, "$BERTH doctor")), own_mounts(no_device + "$BERTH doctor")},
+          {"let the sandbox allow that call, or raise the limit that refused it",
            own_mounts(no_device + denied(SYS_getrandom, "$BERTH doctor")), own_mounts(no_device + "$BERTH doctor")}});
+  const std::string refused = run_command(own_mounts(no_device + denied(SYS_getrandom, "$BERTH doctor"))).output;
+  EXPECT_EQ(refused.find("run both sides as the same user"), std::string::npos) << refused;
+  EXPECT_EQ(refused.find("berth doctor shows"), std::string::npos) << refused;
+  const Folder folder;
+  folder.write("lives.csv", "id,lower,upper,size\na,0,2,4096\n");
+  save_npy(folder / "a.npy", zeros({2}, DType::f32, "cpu"));
+  for (const std::string& command :
+       {"plan --out " + folder / "p.json" + " " + folder / "lives.csv", "convert " + folder / "a.npy" + " " + folder / "b.npy"})
+    follow({{"let the sandbox allow the call: berth doctor shows what this machine has and lacks",
+             own_mounts(no_device + denied(SYS_getrandom, "$BERTH " + command)), own_mounts(no_device + "$BERTH " + command)}});
+}
+
+TEST_F(HelpOfTheSystem, OfSmallLimits) {
+  const std::string limit = "raise the limit of the process (ulimit -a shows all) or of its control group, or ask for less";
+  const Folder folder;
+  folder.write("lives.csv", "id,lower,upper,size\na,0,2,4096\n");
+  const std::string plan = BERTH_CLI " plan --out " + folder / "p.json" + " " + folder / "lives.csv";
+  follow(
+      {{"raise the limit (ulimit -f), or write several files", "ulimit -f 0; " + plan, plan}, {limit, "ulimit -f 0; " + kDoctor, kDoctor}});
+  const std::string doctor = run_command("ulimit -f 0; " + kDoctor).output;
+  EXPECT_EQ(doctor.find("use a device with more memory"), std::string::npos) << doctor;
+  if (internal::kAddressSanitizer || internal::kThreadSanitizer) return;  // they need addresses of their own
+  std::string trace;
+  for (int i = 0; i < 500'000; ++i) trace += "a," + std::to_string(i) + ",1,0\n";
+  folder.write("t.csv", trace);
+  const std::string replay = BERTH_CLI " replay --once " + folder / "t.csv";
+  follow({{limit, "ulimit -v 300000; " + kDoctor, kDoctor}, {limit, "ulimit -v 60000; " + replay, replay}});
+  EXPECT_EQ(run_command("ulimit -v 300000; " + kDoctor).output.find("use a device with more memory"), std::string::npos);
 }
 
 TEST_F(HelpOfTheSystem, OfProc) {

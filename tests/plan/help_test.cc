@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -138,6 +139,8 @@ TEST(HelpFollowed, OfPlanOptions) {
       {"use one, such as 64", planned({.alignment = 3}), planned({.alignment = 64})},
       {"use 1, or as many as there are processors", planned({.threads = 0}), planned({.threads = 2})},
       {"use 0 or more seconds", planned({.time_limit = std::chrono::seconds(-1)}), planned({.time_limit = std::chrono::seconds(0)})},
+      {"use 0 or more seconds", planned({.time_limit = std::chrono::duration<double>(std::numeric_limits<double>::quiet_NaN())}),
+       planned({.time_limit = std::chrono::seconds(0)})},
   });
 }
 

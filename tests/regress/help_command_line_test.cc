@@ -66,9 +66,15 @@ TEST_F(HelpOfTheCommandLine, OfCommands) {
       {"berth plan --help says what it takes", "plan --fast", "plan --help"},
       {"berth bench copy --help says what it takes", "bench copy --threads 0", "bench copy --help"},
       {"berth shm --help says what it takes", "shm list", "shm --help"},
+      {"berth plan --help says what it takes", "plan --out '' lives.csv", "plan --out p.json lives.csv"},
+      {"berth replay --help says what it takes", "replay --scale 0 a.csv", "replay --scale 1 a.csv"},
+      {"berth snapshot show --help says what it takes", "snapshot show --top -1 s.json", "snapshot show --top 1 s.json"},
+      {"berth snapshot show --help says what it takes", "snapshot show --top 99999999999999999999 s.json",
+       "snapshot show --top 18446744073709551615 s.json"},
   });
   for (const char* words : {"--help", "plan --help", "bench copy --help", "shm --help"})
     EXPECT_NE(command(words).output.find("--help"), std::string::npos) << words;
+  EXPECT_NE(command("replay --scale 0 a.csv").output.find("'0' is not a whole number from 1 to"), std::string::npos);
   EXPECT_NE(command("plan --help").output.find("--capacity"), std::string::npos);
   EXPECT_NE(command("shm --help").output.find("ls"), std::string::npos);
 }
@@ -84,6 +90,12 @@ TEST_F(HelpOfTheCommandLine, OfLimitsOfMemory) {
   ASSERT_EQ(run_command("gzip " + folder_ / "packed.csv").exit_code, 0);
   follow({{"if you trust it, allow more: --max-memory 4GiB, for example", "plan --max-memory 1KiB packed.csv.gz",
            "plan --max-memory 4GiB packed.csv.gz"}});
+  const std::string described = "if you trust it, allow more (--max-memory 4GiB, ReadLimits::memory_bytes)";
+  follow({{described, "replay --max-memory 1 a.csv", "replay --max-memory 4GiB a.csv"},
+          {described, "replay --html r.html --max-memory 1KiB a.csv", "replay --html r.html --max-memory 4GiB a.csv"},
+          {described, "snapshot show --max-memory 1KiB s.json", "snapshot show --max-memory 4GiB s.json"},
+          {described, "snapshot diff --max-memory 1KiB s.json s.json", "snapshot diff --max-memory 4GiB s.json s.json"},
+          {described, "snapshot html --max-memory 1KiB s.json", "snapshot html --max-memory 4GiB s.json"}});
 }
 
 TEST_F(HelpOfTheCommandLine, OfLimitsOfTime) {
@@ -110,6 +122,10 @@ TEST_F(HelpOfTheCommandLine, OfPlans) {
       {"give it more capacity", "plan --capacity 4096 --out p.json lives.csv", "plan --capacity 64KiB --out p.json lives.csv"},
       {"name a file that can be read", "plan nothing.csv", "plan lives.csv"},
       {"name a file that can be written", "plan --out /nowhere/at/all lives.csv", "plan --out p.json lives.csv"},
+      {"free space on the disk, or write to another", "plan --out /dev/full lives.csv", "plan --out p.json lives.csv"},
+      {"berth plan --help says what it takes", "plan --time-limit nan lives.csv", "plan --time-limit 9.5 lives.csv"},
+      {"berth top --help says what it takes", "top --every nan", "top --help"},
+      {"give a plan that berth plan --out or PlanFile wrote", "verify lives.csv", "verify p.json"},
       {"put the whole file beside the model", "plan outside.onnx", "--version"},
   });
   folder_.write("weights.bin", std::string(16, 'x'));

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What errors of devices, allocators, records and traces say would help is done here, as a user would do it.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -14,6 +17,7 @@
 #include "record/trace_layout.h"
 #include "support/errors.h"
 #include "support/everything.h"
+#include "support/failing_calls.h"
 #include "support/hooked_backend.h"
 
 namespace berth::testing {
@@ -86,6 +90,22 @@ TEST(HelpFollowed, OfDevicesThatFail) {
   memory->deallocate(block);
 }
 
+// A limit of the process's addresses, which is far away.
+class AddressLimit {
+ public:
+  AddressLimit() {
+    EXPECT_EQ(getrlimit(RLIMIT_AS, &before_), 0);
+    const rlimit limit{std::min<rlim_t>(before_.rlim_max, rlim_t{1} << 50), before_.rlim_max};
+    EXPECT_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+  }
+  ~AddressLimit() { setrlimit(RLIMIT_AS, &before_); }
+  AddressLimit(const AddressLimit&) = delete;
+  AddressLimit& operator=(const AddressLimit&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
 TEST(HelpFollowed, OfMemoryThatIsNotThere) {
   const auto memory = pool(make_sim({.capacity_bytes = 1_MiB}));
   const auto out_of_nothing = [] {  // by a strategy of a user's own
@@ -94,9 +114,19 @@ TEST(HelpFollowed, OfMemoryThatIsNotThere) {
     throw OutOfMemory(report);
   };
   const auto of = [&](std::size_t bytes) { return [&memory, bytes] { memory->deallocate(memory->allocate({.bytes = bytes})); }; };
+  const auto fresh = [] {
+    const auto made = pool("cpu");
+    made->deallocate(made->allocate({.bytes = 64}));
+  };
   follow({
       {"ask for less: the device has 1 MiB in all", of(2_MiB), of(512_KiB)},
       {"ask for less, or use a device with more memory", out_of_nothing, of(512_KiB)},
+      {"raise the limit of the process (ulimit -a shows all) or of its control group, or ask for less",
+       [&] {
+         const AddressLimit limit;
+         refused("mmap", ENOMEM, fresh)();
+       },
+       fresh},
   });
 }
 

@@ -27,6 +27,7 @@ enum class Refusal : unsigned char {
   pending_work,  // streams may still use the memory
   not_moved,     // pages that are in use did not move
   injected,      // the fail adaptor
+  rlimit,        // the system; a limit of the process may be the reason
 };
 
 struct Failure {

@@ -48,6 +48,7 @@ struct OutOfMemoryReport {
   std::size_t largest_free_run_bytes = 0;  // the largest block that the cache can serve
   std::size_t device_total_bytes = 0;
   std::size_t device_free_bytes = 0;
+  bool process_limited = false;  // ulimit may be what refused it: refused_by says which limit
 
   std::vector<Holder> top_holders;     // largest first, at most 8
   std::vector<AllocatorShare> shares;  // when the process's limit refused it, largest first

@@ -53,7 +53,8 @@ void Buckets::explain(const Failure& failure, OutOfMemoryReport& report) const {
   report.cached_bytes = usage_.cached_bytes();
   report.largest_free_run_bytes = cache_.largest_cached();
   const bool limited = failure.cause == Refusal::strategy_limit;
-  report.refused_by = limited ? text::join("the limit of ", text::bytes(rules_.limit_bytes), " of ", name()) : refused_by_device(failure);
+  name_device(failure, report);
+  if (limited) report.refused_by = text::join("the limit of ", text::bytes(rules_.limit_bytes), " of ", name());
   if (limited) report.limit_bytes = rules_.limit_bytes;
   const std::optional<std::size_t> bytes = rules_.rounding.round(report.requested_bytes);
   const std::optional<std::size_t> needed = bytes ? try_align_up(*bytes, grain_) : std::nullopt;

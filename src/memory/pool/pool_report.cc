@@ -98,10 +98,10 @@ void Pool::explain(const Failure& failure, OutOfMemoryReport& report) const {
   const bool limited = failure.cause == Refusal::strategy_limit || failure.cause == Refusal::private_limit;
   const bool no_addresses = failure.cause == Refusal::addresses;
   const std::string_view whose = of_parent ? "its parent's" : "the pool's";
-  report.refused_by = limited ? text::join(whose, " limit of ", text::bytes(tightest.limit()))
-                      : no_addresses
-                          ? text::join("the pool's ", text::bytes(core_.space.size_bytes()), " of addresses, where no free run is so long")
-                          : refused_by_device(failure);
+  name_device(failure, report);
+  if (limited) report.refused_by = text::join(whose, " limit of ", text::bytes(tightest.limit()));
+  if (no_addresses)
+    report.refused_by = text::join("the pool's ", text::bytes(core_.space.size_bytes()), " of addresses, where no free run is so long");
   if (limited) report.limit_bytes = tightest.limit();
   // Free pages can be moved to be contiguous, so all cached memory counts.
   const std::size_t within_reach = std::min(below_limit, report.device_free_bytes) + core_.space.cached_bytes();

@@ -96,7 +96,7 @@ Status write_at(int descriptor, std::uint64_t offset, const void* source, std::s
   // A write past the process's limit would raise SIGXFSZ.
   rlimit limit{};
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && !fits(offset, bytes, limit.rlim_cur))
-    return Failure{ErrorCode::out_of_memory, EFBIG, "the process may not make files that long (ulimit -f)"};
+    return kFilesAreLimited;
   for (std::size_t done = 0; done < bytes;) {
     const std::size_t piece = std::min(bytes - done, kPiece);
     const auto call = [&] { return pwrite(descriptor, static_cast<const char*>(source) + done, piece, static_cast<off_t>(offset + done)); };

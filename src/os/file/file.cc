@@ -70,8 +70,7 @@ bool would_be_too_long(int descriptor, std::size_t count) noexcept {
 
 Status write_file(int descriptor, const void* bytes, std::size_t count) noexcept {
   const NoCancel whole;
-  if (would_be_too_long(descriptor, count))
-    return Failure{ErrorCode::device_error, EFBIG, "the process may not make files that long (ulimit -f)"};
+  if (would_be_too_long(descriptor, count)) return kFilesAreLimited;
   const auto* at = static_cast<const std::byte*>(bytes);
   while (count > 0) {
     const ssize_t written = must_fail("write") ? -1 : write(descriptor, at, count);

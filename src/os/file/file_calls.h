@@ -21,6 +21,10 @@ auto insist(std::string_view name, Call call) noexcept -> decltype(call()) {
   }
 }
 
+// The limit of the process, past which a write would raise SIGXFSZ.
+inline constexpr Failure kFilesAreLimited{ErrorCode::out_of_memory, EFBIG, "the process may not make files that long (ulimit -f)",
+                                          Refusal::rlimit};
+
 // errno as a failure with that code, whatever errno is.
 inline Failure errno_failure(const char* why, ErrorCode code = ErrorCode::device_error) noexcept { return {code, errno, why}; }
 

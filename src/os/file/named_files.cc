@@ -97,8 +97,7 @@ Result<Descriptor> make_unnamed_file(int folder) noexcept {
 Status set_file_size(int descriptor, std::uint64_t bytes) noexcept {
   rlimit limit{};
   const bool short_files = getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && bytes > limit.rlim_cur;
-  if (bytes > LONG_MAX || short_files)
-    return Failure{ErrorCode::out_of_memory, EFBIG, "the process may not make files that long (ulimit -f)"};
+  if (bytes > LONG_MAX || short_files) return kFilesAreLimited;
   if (insist("ftruncate", [&] { return ftruncate(descriptor, static_cast<off_t>(bytes)); }) != 0)
     return name_failure("ftruncate refused to size the file");
   return {};

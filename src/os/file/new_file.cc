@@ -77,16 +77,17 @@ Result<NewFile> NewFile::make(const std::string& path) {
 }
 
 Status NewFile::look_at_target() noexcept {
-  constexpr Failure kNoFile{ErrorCode::unsupported, 0, "the path is a folder, a pipe, a device or an open file, and not a file to replace"};
+  constexpr Failure kFolder{ErrorCode::unsupported, EISDIR, "it is a folder, and not a file"};
+  constexpr Failure kNoFile{ErrorCode::unsupported, EEXIST, "the path is a pipe, a device or an open file, and not a file to replace"};
   struct stat found;
   if (must_fail("fstatat") || fstatat(folder_.number(), name_.c_str(), &found, AT_SYMLINK_NOFOLLOW) != 0)
     return errno == ENOENT ? Status() : file_failure("the status of the file to replace cannot be read");
   if (S_ISLNK(found.st_mode)) {
     struct stat end;
     if (is_open_file(folder_.number(), name_.c_str())) return kNoFile;
-    if (fstatat(folder_.number(), name_.c_str(), &end, 0) == 0 && !S_ISREG(end.st_mode)) return kNoFile;
+    if (fstatat(folder_.number(), name_.c_str(), &end, 0) == 0 && !S_ISREG(end.st_mode)) return S_ISDIR(end.st_mode) ? kFolder : kNoFile;
   } else if (!S_ISREG(found.st_mode)) {
-    return kNoFile;
+    return S_ISDIR(found.st_mode) ? kFolder : kNoFile;
   }
   const bool own = found.st_uid == geteuid();
   struct stat folder;
@@ -156,7 +157,7 @@ Status write_file_or_device(const std::string& path, std::string_view bytes) {
   Result<NewFile> file = NewFile::make(path);
   if (file) return file->write_whole(bytes);
   struct stat found;
-  const bool is_no_file = file.failure().code == ErrorCode::unsupported && !must_fail("stat") && stat(path.c_str(), &found) == 0;
+  const bool is_no_file = file.failure().os_error == EEXIST && !must_fail("stat") && stat(path.c_str(), &found) == 0;
   if (!is_no_file || S_ISDIR(found.st_mode)) return file.failure();
   constexpr int kDeviceToAppend = O_WRONLY | O_APPEND;
   const Descriptor device(insist("open", [&] { return open(path.c_str(), kDeviceToAppend | O_NONBLOCK | O_NOCTTY | O_CLOEXEC); }));

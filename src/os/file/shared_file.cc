@@ -58,8 +58,7 @@ void close_descriptor(int number) noexcept {
 }
 
 Result<Descriptor> make_memory_file(const char* label, std::uint64_t bytes) noexcept {
-  if (bytes > LONG_MAX || !may_be_that_long(bytes))
-    return Failure{ErrorCode::out_of_memory, EFBIG, "the process may not make files that long (ulimit -f)"};
+  if (bytes > LONG_MAX || !may_be_that_long(bytes)) return kFilesAreLimited;
   Descriptor file(must_fail("memfd_create") ? -1 : memfd_create(label, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!file) return file_error("memfd_create refused a file for shared memory");
   if (insist("ftruncate", [&] { return ftruncate(file.number(), static_cast<off_t>(bytes)); }) != 0)
@@ -181,7 +180,8 @@ Status random_bytes(void* target, std::size_t bytes) noexcept {
       bytes -= static_cast<std::size_t>(got);
       continue;
     }
-    const Failure refused = file_error("getrandom and /dev/urandom are refused, so there are no random bytes");
+    // Whoever asks for them wants to make a file, whose permissions are not what is at fault.
+    const Failure refused = errno_failure("getrandom and /dev/urandom are refused, so there are no random bytes");
     if (device) return refused;
     device = Descriptor(insist("open_random", [&] { return open("/dev/urandom", O_RDONLY | O_CLOEXEC); }));
     if (!device) return refused;

@@ -43,7 +43,9 @@ Failure limited_failure(const char* why, int limit, const char* why_with_limit) 
   rlimit now{};
   const bool limited = reason == ENOMEM && getrlimit(static_cast<__rlimit_resource_t>(limit), &now) == 0 && now.rlim_cur != RLIM_INFINITY;
   errno = reason;
-  return system_failure(limited ? why_with_limit : why);
+  Failure failure = system_failure(limited ? why_with_limit : why);
+  if (limited) failure.cause = Refusal::rlimit;
+  return failure;
 }
 
 std::byte* at(void* address, std::size_t offset) noexcept { return static_cast<std::byte*>(address) + offset; }
