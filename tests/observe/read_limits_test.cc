@@ -136,7 +136,7 @@ std::pair<std::size_t, bool> peak_within(std::size_t room, const std::function<v
 
 // The bytes themselves are part of the room.
 void expect_within(const Hostile& file, const std::function<void(const ReadLimits&)>& work) {
-  for (const std::size_t times : {40, 20, 5}) {
+  for (const std::size_t times : {40U, 20U, 5U}) {
     const std::size_t room = times * file.bytes.size();
     const auto [peak, refused] = peak_within(room, work);
     EXPECT_LE(peak + file.bytes.size(), room) << file.name << " within " << times << " times" << (refused ? " (refused)" : "");
