@@ -23,19 +23,16 @@ std::uint64_t top_of(const MapBox& box) { return clamped(Wide{box.offset} + box.
 
 struct Change {
   std::uint64_t step;
-  bool begins;
   std::uint64_t bytes;
 };
 
-std::vector<Change> changes(std::span<const MapBox> boxes) {
+// What begins, or what ends, by step. Boxes are mostly sorted by begin already, so that each list is sorted apart.
+std::vector<Change> changes(std::span<const MapBox> boxes, std::uint64_t MapBox::*step) {
   std::vector<Change> all;
-  all.reserve(2 * boxes.size());
-  for (const MapBox& box : boxes) {
-    if (box.begin >= box.end) continue;
-    all.push_back({box.begin, true, box.bytes});
-    all.push_back({box.end, false, box.bytes});
-  }
-  std::ranges::sort(all, {}, &Change::step);
+  all.reserve(boxes.size());
+  for (const MapBox& box : boxes)
+    if (box.begin < box.end) all.push_back({box.*step, box.bytes});
+  if (!std::ranges::is_sorted(all, {}, &Change::step)) std::ranges::sort(all, {}, &Change::step);
   return all;
 }
 
@@ -90,13 +87,16 @@ class ToneGiver {
 }  // namespace
 
 std::vector<LivePoint> live_bytes(std::span<const MapBox> boxes) {
+  const std::vector<Change> begins = changes(boxes, &MapBox::begin);
+  const std::vector<Change> ends = changes(boxes, &MapBox::end);
   std::vector<LivePoint> points;
   Wide live = 0;
-  for (const Change& change : changes(boxes)) {
-    live = change.begins ? live + change.bytes : live - change.bytes;  // may wrap below 0 within a step, and
-                                                                       // comes back
-    if (points.empty() || points.back().step != change.step) points.push_back({change.step, 0});
-    points.back().bytes = clamped(live);
+  auto begun = begins.begin();
+  for (auto ended = ends.begin(); ended != ends.end();) {  // the last change is an end
+    const std::uint64_t step = begun == begins.end() ? ended->step : std::min(begun->step, ended->step);
+    for (; begun != begins.end() && begun->step == step; ++begun) live += begun->bytes;
+    for (; ended != ends.end() && ended->step == step; ++ended) live -= ended->bytes;
+    points.push_back({step, clamped(live)});
   }
   return points;
 }

@@ -46,6 +46,17 @@ std::string note_of(const Graph& graph, const std::vector<ValueId>& values, Valu
   return note;
 }
 
+std::vector<Plan::Buffer> buffers_by_begin(const Plan& plan, std::uint32_t device) {
+  std::vector<Plan::Buffer> buffers = plan.buffers();
+  std::erase_if(buffers, [&](const Plan::Buffer& buffer) { return buffer.device != device; });
+  std::ranges::stable_sort(buffers, {}, [](const Plan::Buffer& buffer) { return std::tuple(buffer.life.begin, buffer.offset); });
+  return buffers;
+}
+
+html::MapBox box_of(const Plan::Buffer& buffer) {
+  return {.begin = buffer.life.begin, .end = buffer.life.end, .offset = buffer.offset, .bytes = buffer.bytes};
+}
+
 html::AddressMap empty_map(const Plan& plan, std::uint32_t device) {
   const PlanArena& arena = plan.tables().arenas[device];
   return {.title = text::join(plan.graph().devices[device], ", ", text::bytes(arena.bytes)),
@@ -74,18 +85,21 @@ std::vector<html::MapBox> plan_rects(const Plan& plan, std::uint32_t device) {
   const Graph& graph = plan.graph();
   const BufferValues values_of = find_buffer_values(plan.tables());
   std::vector<html::MapBox> rects;
-  for (const Plan::Buffer& buffer : plan.buffers()) {
-    if (buffer.device != device) continue;
+  for (const Plan::Buffer& buffer : buffers_by_begin(plan, device)) {
     const std::vector<ValueId>& values = values_of[plan.location(buffer.first).buffer];
-    rects.push_back({.begin = buffer.life.begin,
-                     .end = buffer.life.end,
-                     .offset = buffer.offset,
-                     .bytes = buffer.bytes,
-                     .name = value_name(graph, buffer.first),
-                     .note = note_of(graph, values, buffer.first)});
+    html::MapBox& rect = rects.emplace_back(box_of(buffer));
+    rect.name = value_name(graph, buffer.first);
+    rect.note = note_of(graph, values, buffer.first);
   }
-  std::ranges::stable_sort(rects, {}, [](const html::MapBox& box) { return std::tuple(box.begin, box.offset); });
   return rects;
+}
+
+html::AddressMap plan_outline(const Plan& plan, std::uint32_t device) {
+  html::AddressMap map = empty_map(plan, device);
+  const std::vector<Plan::Buffer> buffers = buffers_by_begin(plan, device);
+  map.boxes.reserve(buffers.size());
+  for (const Plan::Buffer& buffer : buffers) map.boxes.push_back(box_of(buffer));
+  return map;
 }
 
 html::AddressMap plan_map(const Plan& plan, std::uint32_t device) {

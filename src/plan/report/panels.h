@@ -18,6 +18,9 @@ std::vector<html::MapBox> plan_rects(const Plan& plan, std::uint32_t device);
 
 html::AddressMap plan_map(const Plan& plan, std::uint32_t device);
 
+// The same without what drawings in characters do not show: names, notes and steps.
+html::AddressMap plan_outline(const Plan& plan, std::uint32_t device);
+
 // One map for each device that has bytes.
 std::vector<html::AddressMap> plan_maps(const Plan& plan);
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <map>
 #include <string_view>
 #include <vector>
 
@@ -61,8 +62,8 @@ class Picture {
   }
 
   void draw_rows() {
-    const html::Grid grid = html::coverage(map_, inner_, rows_);
-    const std::vector<std::uint8_t> tones = html::box_tones(map_.boxes, kShades.size());
+    html::Grid grid = html::coverage(map_, inner_, rows_);
+    const std::vector<std::uint8_t> tones = tones_of(grid);
     for (std::size_t row = rows_; row-- > 0;) {
       begin_line(row + 1 == rows_ ? top_ : row == 0 ? "0 B" : "", row + 1 == rows_ || row == 0 ? "┤" : "│");
       for (std::size_t column = 0; column < inner_; ++column) out_ += shade(grid.at(column, row), tones);
@@ -70,9 +71,26 @@ class Picture {
     }
   }
 
+  static bool has_shade(const html::Cell& cell) { return cell.most != 0 && cell.covered >= 0.5; }
+
+  // Tones of the boxes that have a cell, which are few of a million. Cells then name these boxes by their position.
+  std::vector<std::uint8_t> tones_of(html::Grid& grid) const {
+    std::map<std::size_t, std::size_t> positions;
+    for (const html::Cell& cell : grid.cells)
+      if (has_shade(cell)) positions.emplace(cell.box, 0);
+    std::vector<html::MapBox> boxes;
+    for (auto& [box, position] : positions) {
+      position = boxes.size();
+      boxes.push_back(map_.boxes[box]);
+    }
+    for (html::Cell& cell : grid.cells)
+      if (has_shade(cell)) cell.box = positions.at(cell.box);
+    return html::box_tones(boxes, kShades.size());
+  }
+
   static std::string_view shade(const html::Cell& cell, const std::vector<std::uint8_t>& tones) {
     if (cell.most == 0) return " ";
-    return cell.covered < 0.5 ? "·" : kShades[tones[cell.box]];
+    return has_shade(cell) ? kShades[tones[cell.box]] : "·";
   }
 
   void draw_axis() {

@@ -44,7 +44,7 @@ std::string why_empty(const Plan& plan) {
 std::string plan_picture(const Plan& plan, std::uint32_t device, std::size_t columns, std::size_t rows) {
   check_device(plan, device);
   if (!plan.has_locations() || plan.tables().arenas[device].bytes == 0) return {};
-  return draw_picture(plan_map(plan, device), columns, rows);
+  return draw_picture(plan_outline(plan, device), columns, rows);
 }
 
 std::string plan_svg(const Plan& plan) { return html::maps_svg(maps_of(plan), "memory plan"); }
