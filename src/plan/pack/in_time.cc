@@ -3,150 +3,13 @@
 
 #include <algorithm>
 #include <numeric>
-#include <set>
+
+#include "plan/pack/by_step.h"
+#include "plan/pack/ranges.h"
 
 namespace berth::internal::plan {
 
 namespace {
-
-constexpr std::uint32_t kNoBuffer = UINT32_MAX;
-constexpr std::uint32_t kFree = UINT32_MAX;
-constexpr std::size_t kEndless = SIZE_MAX / 2;
-
-// The address space as a doubly linked list of contiguous pieces, free or taken; free neighbours are coalesced.
-// The last piece is free and unbounded.
-class Ranges {
- public:
-  explicit Ranges(std::size_t buffers) : piece_of_(buffers, kNoBuffer) {
-    pieces_.push_back({.offset = 0, .end = kEndless});
-    add_free(0);
-  }
-
-  // Allocates a buffer that ends at `dies`; returns its offset.
-  std::size_t place(std::uint32_t index, const PackBuffer& buffer, std::uint32_t dies, Choice choice) {
-    const std::uint32_t at = choice == Choice::smallest ? smallest(buffer) : together(buffer, dies);
-    const std::size_t offset = align_offset(pieces_[at].offset, buffer.alignment);
-    drop_free(at);
-    if (offset != pieces_[at].offset) {
-      const std::uint32_t below = insert_before(at, pieces_[at].offset, offset);
-      add_free(below);
-    }
-    pieces_[at].offset = offset;
-    if (pieces_[at].end - offset > buffer.bytes) {
-      // Split: the piece keeps the rest, so that the unbounded one stays last.
-      const std::uint32_t taken = insert_before(at, offset, offset + buffer.bytes);
-      pieces_[at].offset = offset + buffer.bytes;
-      add_free(at);
-      pieces_[taken].dies = dies;
-      piece_of_[index] = taken;
-    } else {
-      pieces_[at].dies = dies;
-      piece_of_[index] = at;
-    }
-    return offset;
-  }
-
-  void release(std::uint32_t index) {
-    const std::uint32_t at = piece_of_[index];
-    pieces_[at].dies = kFree;
-    if (const std::uint32_t below = pieces_[at].below; below != kNoBuffer && pieces_[below].dies == kFree) {
-      drop_free(below);
-      pieces_[at].offset = pieces_[below].offset;
-      unlink(below);
-    }
-    if (const std::uint32_t above = pieces_[at].above; above != kNoBuffer && pieces_[above].dies == kFree) {
-      drop_free(above);
-      pieces_[at].end = pieces_[above].end;
-      unlink(above);
-    }
-    add_free(at);
-  }
-
- private:
-  struct Piece {
-    std::size_t offset;
-    std::size_t end;
-    std::uint32_t dies = kFree;
-    std::uint32_t below = kNoBuffer;
-    std::uint32_t above = kNoBuffer;
-  };
-
-  struct FreeRange {
-    std::size_t bytes;
-    std::size_t offset;
-    std::uint32_t piece;
-    friend bool operator<(const FreeRange& a, const FreeRange& b) { return a.bytes != b.bytes ? a.bytes < b.bytes : a.offset < b.offset; }
-  };
-
-  FreeRange as_free(std::uint32_t at) const { return {pieces_[at].end - pieces_[at].offset, pieces_[at].offset, at}; }
-  void add_free(std::uint32_t at) { free_.insert(as_free(at)); }
-  void drop_free(std::uint32_t at) { free_.erase(as_free(at)); }
-
-  std::uint32_t insert_before(std::uint32_t at, std::size_t offset, std::size_t end) {
-    std::uint32_t fresh;
-    if (spare_.empty()) {
-      fresh = static_cast<std::uint32_t>(pieces_.size());
-      pieces_.emplace_back();
-    } else {
-      fresh = spare_.back();
-      spare_.pop_back();
-    }
-    pieces_[fresh] = {.offset = offset, .end = end, .below = pieces_[at].below, .above = at};
-    if (pieces_[fresh].below != kNoBuffer) pieces_[pieces_[fresh].below].above = fresh;
-    pieces_[at].below = fresh;
-    return fresh;
-  }
-
-  void unlink(std::uint32_t at) {
-    const Piece& piece = pieces_[at];
-    if (piece.below != kNoBuffer) pieces_[piece.below].above = piece.above;
-    if (piece.above != kNoBuffer) pieces_[piece.above].below = piece.below;
-    spare_.push_back(at);
-  }
-
-  static bool holds(const FreeRange& range, const PackBuffer& buffer) {
-    const std::size_t offset = align_offset(range.offset, buffer.alignment);
-    return offset - range.offset <= range.bytes && range.bytes - (offset - range.offset) >= buffer.bytes;
-  }
-
-  std::uint32_t smallest(const PackBuffer& buffer) const {
-    auto at = free_.lower_bound({buffer.bytes, 0, 0});
-    while (!holds(*at, buffer)) ++at;  // the unbounded one fits anything
-    return at->piece;
-  }
-
-  std::uint32_t together(const PackBuffer& buffer, std::uint32_t dies) const {
-    constexpr int kCandidates = 8;
-    const std::uint32_t first = smallest(buffer);
-    const FreeRange smallest_range = as_free(first);
-    if (smallest_range.bytes == buffer.bytes) return first;
-    std::uint32_t best = first;
-    std::uint32_t least = distance(first, dies);
-    int seen = 0;
-    for (auto at = free_.upper_bound(smallest_range); at != free_.end() && seen < kCandidates && at->bytes < kEndless / 2; ++at, ++seen) {
-      if (!holds(*at, buffer)) continue;
-      const std::uint32_t far = distance(at->piece, dies);
-      if (far < least) {
-        least = far;
-        best = at->piece;
-      }
-    }
-    return best;
-  }
-
-  // The distance in time to the end of the buffer below a free range.
-  std::uint32_t distance(std::uint32_t at, std::uint32_t dies) const {
-    const std::uint32_t below = pieces_[at].below;
-    if (below == kNoBuffer) return kNoBuffer;
-    const std::uint32_t other = pieces_[below].dies;
-    return other > dies ? other - dies : dies - other;
-  }
-
-  std::vector<Piece> pieces_;
-  std::vector<std::uint32_t> spare_;     // unused entries of pieces_
-  std::vector<std::uint32_t> piece_of_;  // of each buffer
-  std::set<FreeRange> free_;
-};
 
 // The buffers as seen in one direction of time.
 class View {
@@ -180,21 +43,25 @@ class Placer {
   // Stacks the buffers of `stack`, then sweeps on and allocates the rest. REQUIRES: `stack` is sorted.
   bool walk(const View& view, const std::vector<std::uint32_t>& stack, std::vector<std::uint32_t> births, Choice choice) {
     Ranges ranges(task_.part.buffers.size());
+    ranges.add_space(kEndlessSpace);
     for (const std::uint32_t index : stack)
-      if (!put(index, ranges.place(index, view[index], view.end(index), Choice::smallest))) return false;
+      if (!put(index, ranges.place(index, view[index], view.end(index), Choice::smallest)->offset)) return false;
     std::vector<std::uint32_t> deaths = stack;
     deaths.insert(deaths.end(), births.begin(), births.end());
-    std::sort(births.begin(), births.end(), [&](std::uint32_t a, std::uint32_t b) {
-      if (view.begin(a) != view.begin(b)) return view.begin(a) < view.begin(b);
-      if (view.bytes(a) != view.bytes(b)) return view.bytes(a) > view.bytes(b);
-      return view.end(a) != view.end(b) ? view.end(a) > view.end(b) : a < b;
+    const auto begin = [&](std::uint32_t i) { return view.begin(i); };
+    births = sorted_by_step(std::move(births), task_.part.steps, begin);
+    sort_equal_steps(births, begin, [&](auto first, auto last) {
+      std::sort(first, last, [&](std::uint32_t a, std::uint32_t b) {
+        if (view.bytes(a) != view.bytes(b)) return view.bytes(a) > view.bytes(b);
+        return view.end(a) != view.end(b) ? view.end(a) > view.end(b) : a < b;
+      });
     });
-    std::sort(deaths.begin(), deaths.end(),
-              [&](std::uint32_t a, std::uint32_t b) { return view.end(a) != view.end(b) ? view.end(a) < view.end(b) : a < b; });
+    // What ends together leaves the same free ranges in any order.
+    deaths = sorted_by_step(std::move(deaths), task_.part.steps + std::size_t{1}, [&](std::uint32_t i) { return view.end(i); });
     auto dead = deaths.begin();
     for (const std::uint32_t index : births) {
       for (; dead != deaths.end() && view.end(*dead) <= view.begin(index); ++dead) ranges.release(*dead);
-      if (!put(index, ranges.place(index, view[index], view.end(index), choice))) return false;
+      if (!put(index, ranges.place(index, view[index], view.end(index), choice)->offset)) return false;
     }
     return true;
   }

@@ -8,6 +8,7 @@
 
 #include "base/allowance.h"
 #include "base/random.h"
+#include "plan/pack/by_step.h"
 
 namespace berth::internal::plan {
 
@@ -22,8 +23,9 @@ std::size_t end_of_chain(const std::vector<PackBuffer>& buffers, const std::vect
   return end;
 }
 
-void rank_times(Part& part) {
-  std::vector<std::uint32_t> times;
+// Of few buffers in a long time: a table of all steps would be large.
+void rank_sparse_times(Part& part) {
+  std::vector<std::uint32_t>& times = part.times;
   times.reserve(2 * part.buffers.size());
   for (const PackBuffer& buffer : part.buffers) {
     times.push_back(buffer.begin);
@@ -39,8 +41,35 @@ void rank_times(Part& part) {
     buffer.begin = rank(buffer.begin);
     buffer.end = rank(buffer.end);
   }
-  part.steps = static_cast<std::uint32_t>(times.size() - 1);
-  part.times = std::move(times);
+}
+
+void rank_dense_times(Part& part, std::uint32_t first, std::uint32_t last) {
+  std::vector<std::uint32_t> rank(last - first + std::size_t{1}, 0);
+  for (const PackBuffer& buffer : part.buffers) rank[buffer.begin - first] = rank[buffer.end - first] = 1;
+  part.times.reserve(static_cast<std::size_t>(std::count(rank.begin(), rank.end(), 1U)));
+  for (std::uint32_t time = 0; time < rank.size(); ++time)
+    if (rank[time] != 0) {
+      rank[time] = static_cast<std::uint32_t>(part.times.size());
+      part.times.push_back(first + time);
+    }
+  for (PackBuffer& buffer : part.buffers) {
+    buffer.begin = rank[buffer.begin - first];
+    buffer.end = rank[buffer.end - first];
+  }
+}
+
+void rank_times(Part& part) {
+  std::uint32_t first = UINT32_MAX;
+  std::uint32_t last = 0;
+  for (const PackBuffer& buffer : part.buffers) {
+    first = std::min(first, buffer.begin);
+    last = std::max(last, buffer.end);
+  }
+  if (are_dense(part.buffers.size(), last - first))
+    rank_dense_times(part, first, last);
+  else
+    rank_sparse_times(part);
+  part.steps = static_cast<std::uint32_t>(part.times.size() - 1);
 }
 
 PackBuffer mirrored(const PackBuffer& buffer, std::uint32_t steps) {
@@ -53,7 +82,9 @@ PackBuffer mirrored(const PackBuffer& buffer, std::uint32_t steps) {
 // The greatest common divisor of all sizes and fixed offsets.
 std::size_t common_unit(const Part& part) {
   std::size_t unit = 0;
-  for (const PackBuffer& buffer : part.buffers) unit = std::gcd(unit, std::gcd(buffer.bytes, buffer.fixed.value_or(0)));
+  for (const PackBuffer& buffer : part.buffers)
+    for (const std::size_t number : {buffer.bytes, buffer.fixed.value_or(0)})
+      if (unit == 0 || number % unit != 0) unit = std::gcd(unit, number);
   return std::max<std::size_t>(unit, 1);
 }
 
@@ -88,13 +119,21 @@ void choose_direction(Part& part) {
 
 // Sorts the buffers independently of their numbers; the fixed ones first.
 void put_in_order(CutPart& cut) {
+  const std::size_t steps = cut.part.steps;
+  const auto place = [&](std::uint32_t i) {
+    const PackBuffer& one = cut.part.buffers[i];
+    return one.begin + (one.fixed ? 0 : steps);
+  };
   const auto key = [&](std::uint32_t i) {
     const PackBuffer& one = cut.part.buffers[i];
-    return std::tuple(!one.fixed.has_value(), one.begin, one.end, one.bytes, one.alignment, one.fixed.value_or(0), cut.indices[i]);
+    return std::tuple(one.end, one.bytes, one.alignment, one.fixed.value_or(0), cut.indices[i]);
   };
   std::vector<std::uint32_t> order(cut.indices.size());
   std::iota(order.begin(), order.end(), 0U);
-  std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
+  order = sorted_by_step(std::move(order), 2 * steps, place);
+  sort_equal_steps(order, place, [&](auto first, auto last) {
+    std::sort(first, last, [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
+  });
   // Permutes in place, along the cycles of the permutation: there may be a million buffers.
   for (std::uint32_t start = 0; start < order.size(); ++start)
     for (std::uint32_t to = start; order[to] != to;) {
@@ -129,9 +168,9 @@ std::vector<CutPart> cut_into_parts(const std::vector<PackBuffer>& buffers, std:
   for (std::uint32_t i = 0; i < buffers.size(); ++i)
     if (counts(buffers[i])) sorted.push_back(i);
   base::checkpoint_now();
-  std::sort(sorted.begin(), sorted.end(), [&](std::uint32_t a, std::uint32_t b) {
-    return buffers[a].begin != buffers[b].begin ? buffers[a].begin < buffers[b].begin : a < b;
-  });
+  std::size_t steps = 0;
+  for (const std::uint32_t index : sorted) steps = std::max<std::size_t>(steps, buffers[index].end);
+  sorted = sorted_by_step(std::move(sorted), steps, [&](std::uint32_t i) { return buffers[i].begin; });
   std::vector<CutPart> parts;
   for (std::size_t begin = 0; begin < sorted.size();) {
     const std::size_t end = end_of_chain(buffers, sorted, begin);
