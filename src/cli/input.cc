@@ -10,6 +10,7 @@
 #include <new>
 #include <utility>
 
+#include "base/allowance.h"
 #include "base/text.h"
 #include "berth/base/error.h"
 #include "berth/base/units.h"
@@ -66,6 +67,7 @@ class Gunzip {
   Gunzip& operator=(const Gunzip&) = delete;
 
   std::string run() {
+    base::reached(0);  // what comes has a pace of its own
     while (is_gzip(from_.substr(read_))) {
       inflateReset(&state_);
       member();
@@ -79,6 +81,7 @@ class Gunzip {
 
   void member() {
     for (int done = Z_OK; done != Z_STREAM_END;) {
+      base::checkpoint_now();
       make_room();
       const std::size_t in = std::min(from_.size() - read_, kMostPiece);
       // zlib does not write to its input, though it does not say so.
@@ -88,6 +91,7 @@ class Gunzip {
       state_.avail_out = static_cast<uInt>(piece_);
       done = inflate(&state_, Z_NO_FLUSH);
       read_ += in - state_.avail_in;
+      base::reached(static_cast<double>(read_) / static_cast<double>(from_.size()));
       size_ += piece_ - state_.avail_out;
       if (done == Z_MEM_ERROR) throw std::bad_alloc();
       const bool stuck = done == Z_BUF_ERROR || (done == Z_OK && in == 0 && state_.avail_out != 0);

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/allowance.h"
 #include "os/file/descriptor.h"
 #include "os/file/file_calls.h"
 #include "os/process/no_cancel.h"
@@ -96,12 +97,16 @@ Result<std::string> read_whole(const char* path, std::size_t most, std::chrono::
   const std::size_t expected = S_ISREG(facts.st_mode) ? static_cast<std::size_t>(facts.st_size) : 0;
   constexpr Failure kTooLong{ErrorCode::unsupported, EFBIG, "it is too long"};
   if (expected > most) return kTooLong;
-  std::string bytes(expected + 1, '\0');  // one byte more, to see the end
+  std::string bytes;
+  bytes.reserve(expected + 1);  // one byte more, to see the end
   for (std::size_t size = 0;;) {
-    if (size == bytes.size()) bytes.resize(size + kReadAtATime);
+    base::checkpoint_now();
+    const std::size_t room = size < bytes.capacity() ? bytes.capacity() - size : kReadAtATime;
+    bytes.resize(size + std::min(room, kReadAtATime));
     const ssize_t got = insist("read", [&] { return read(file.number(), bytes.data() + size, bytes.size() - size); });
     if (got < 0) return errno_failure("the file cannot be read", ErrorCode::io_error);
     size += static_cast<std::size_t>(got);
+    if (expected != 0) base::reached(static_cast<double>(size) / static_cast<double>(expected));
     if (size > most) return kTooLong;
     if (got > 0) continue;
     bytes.resize(size);

@@ -12,7 +12,7 @@
 namespace berth::internal::os {
 
 // Reads a whole file, pipe or device by system calls: another process may cut the file at any time, and a mapping
-// would raise a signal then. Fails with
+// would raise a signal then. It keeps the thread's time (base/allowance.h) between pieces. Fails with
 //   io_error     a regular file is shorter than it was when it was opened
 //   timeout      a FIFO has no writer, for so long
 //   unsupported  the path is a folder, or there are more bytes than `most`

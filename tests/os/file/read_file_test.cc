@@ -13,6 +13,7 @@
 #include <fstream>
 #include <thread>
 
+#include "base/allowance.h"
 #include "os/inject.h"
 #include "os/system.h"
 
@@ -49,6 +50,12 @@ TEST_F(OsReadFile, ReadsWhatIsThere) {
   std::ofstream(folder_ / "long") << long_one;
   EXPECT_EQ(*read((folder_ / "long").c_str()), long_one);
   EXPECT_EQ(read((folder_ / "long").c_str(), 4'999'999).failure().os_error, EFBIG);
+}
+
+TEST_F(OsReadFile, KeepsTheTimeOfTheThreadBetweenPieces) {
+  std::ofstream(folder_ / "long") << std::string(5'000'000, 'x');
+  base::Allowance over({.until = base::Allowance::Clock::now()});
+  EXPECT_THROW((void)read((folder_ / "long").c_str()), base::OutOfTime);
 }
 
 TEST_F(OsReadFile, SaysWhyNot) {
