@@ -134,15 +134,19 @@ std::string chunks_text(const Plan& plan) {
   if (plan.tables().chunks.empty()) return {};
   using enum Table::Align;
   Table table({{"chunk"}, {"device"}, {"used", right}, {"of", right}, {"buffers", right}});
-  const std::vector<Plan::Buffer> buffers = plan.buffers();
-  for (std::size_t i = 0; i < plan.tables().chunks.size(); ++i) {
-    const PlanChunk& chunk = plan.tables().chunks[i];
-    const auto count = std::count_if(buffers.begin(), buffers.end(), [&](const Plan::Buffer& buffer) {
-      return buffer.device == chunk.device && buffer.offset >= chunk.offset && buffer.offset - chunk.offset < chunk.bytes;
-    });
+  const std::vector<PlanChunk>& chunks = plan.tables().chunks;
+  std::vector<std::size_t> counts(chunks.size(), 0);
+  for (const Plan::Buffer& buffer : plan.buffers()) {
+    // Chunks are sorted, and each buffer is in one.
+    const auto after = std::ranges::upper_bound(chunks, std::pair(buffer.device, buffer.offset), {},
+                                                [](const PlanChunk& chunk) { return std::pair(chunk.device, chunk.offset); });
+    ++counts[static_cast<std::size_t>(after - chunks.begin()) - 1];
+  }
+  for (std::size_t i = 0; i < chunks.size(); ++i) {
+    const PlanChunk& chunk = chunks[i];
     table.add({chunk.name.empty() ? fmt::format("{}", i) : text::printable(chunk.name), text::printable(plan.graph().devices[chunk.device]),
                text::bytes(chunk.bytes), chunk.capacity_bytes == SIZE_MAX ? "–" : text::bytes(chunk.capacity_bytes),
-               fmt::format("{}", count)});
+               fmt::format("{}", counts[i])});
   }
   return "\n" + table.to_string();
 }

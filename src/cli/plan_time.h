@@ -4,6 +4,7 @@
 #include <chrono>
 #include <optional>
 
+#include "base/allowance.h"
 #include "berth/base/read_limits.h"
 #include "cli/commands.h"
 
@@ -20,10 +21,13 @@ class PlanTime {
   // Returns read(). When it takes too long, throws Error(timeout) that says how long the whole takes.
   template <class Read>
   auto reading(Read read) {
+    base::Allowance allowance({.until = end_of_reading()});  // of getting the bytes: readers have their own
     try {
       auto result = read();
       read_ = elapsed();
       return result;
+    } catch (const base::OutOfTime&) {
+      refuse(whole_by_bytes(allowance.whole()));
     } catch (const Error& error) {
       if (error.code() != ErrorCode::timeout || !limit_) throw;
       refuse(whole_by_reading(error));
@@ -49,7 +53,9 @@ class PlanTime {
   using Clock = std::chrono::steady_clock;
 
   Seconds elapsed() const { return Clock::now() - start_; }
-  Seconds writing() const;
+  Seconds writing(Seconds reading) const;
+  std::optional<Clock::time_point> end_of_reading() const;
+  static Seconds whole_by_bytes(Seconds needed);
   Seconds whole_by_reading(const Error& error) const;
   Seconds whole_by_planning(const Error& error) const;
   [[noreturn]] void refuse(Seconds whole) const;

@@ -33,8 +33,8 @@ struct ChunksPacking {
   std::vector<std::size_t> peaks;    // of each device
 };
 
-// Assigns every buffer to a chunk, first fit, in the order of use for the room that a buffer takes; then each
-// chunk is packed by itself. Nothing when some buffer fits in none. REQUIRES: no buffer is fixed.
+// Assigns every buffer to a chunk: by a sweep over time, and, unless there are very many, first fit in the order of use
+// for the room that a buffer takes, and others; then each chunk is packed by itself. Nothing when some buffer fits in none. REQUIRES: no buffer is fixed.
 std::optional<ChunksPacking> pack_chunks(const ChunksTask& task);
 
 // Whether some buffer is larger than any chunk can be: then there is no packing.

@@ -59,6 +59,11 @@ Plan PlanMaker::with_orders(Plan plan, std::vector<OrderAttempt> orders) {
   return plan;
 }
 
+Plan PlanMaker::with_attempts(Plan plan, std::vector<PlanAttempt> attempts) {
+  plan.attempts_ = std::move(attempts);
+  return plan;
+}
+
 Plan PlanMaker::with_time(Plan plan, double time_ms) {
   plan.time_ms_ = time_ms;
   return plan;

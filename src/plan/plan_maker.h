@@ -21,6 +21,9 @@ struct PlanMaker {
   // The same plan, with the orders that were tried.
   static Plan with_orders(Plan plan, std::vector<OrderAttempt> orders);
 
+  // The same plan, with the strategies that were tried.
+  static Plan with_attempts(Plan plan, std::vector<PlanAttempt> attempts);
+
   // The same plan, with the total time: validation of the graph and verification of the plan included.
   static Plan with_time(Plan plan, double time_ms);
 };

@@ -45,8 +45,8 @@ class Planner {
         proofs_(find_bound_proofs(reuse_.buffers, graph_->devices.size())),
         portfolio_(reuse_.buffers, graph_->devices.size()),
         prepared_(prepared()),
-        patience_(deadline(end_of(options.time_limit, start_)), options.cancel),
-        first_patience_(deadline(last_end_of(options.time_limit, start_)), options.cancel),
+        finishing_(kFinishing * prepared_),
+        patience_(end_for(finishing_), options.cancel),
         naive_bytes_(graph_->devices.size(), 0) {
     check_sizes(*graph_, reuse_);
     for (const PackBuffer& buffer : reuse_.buffers) naive_bytes_[buffer.device] += buffer.bytes;
@@ -69,9 +69,10 @@ class Planner {
   }
 
  private:
-  // When strategies stop, so that the plan can be finished and verified by then.
-  std::optional<Clock::time_point> deadline(std::optional<Clock::time_point> end) const {
-    if (end) *end -= kFinishing * prepared_;
+  // When strategies stop, so that the plan can be finished and verified by the end.
+  std::optional<Clock::time_point> end_for(Clock::duration finishing) const {
+    std::optional<Clock::time_point> end = end_of(options_.time_limit, start_);
+    if (end) *end -= finishing;
     return end;
   }
 
@@ -88,9 +89,9 @@ class Planner {
   ReuseResult find_reuse() const {
     const std::vector<Life> lives = find_lives(*graph_, nodes_, options_.alignment, order_);
     check_fixed(*graph_, lives);
-    base::reached(kPreparedShare / 4);
-    ReuseResult found = find_best_reuse(*graph_, nodes_, lives, options_.inplace, order_);
     base::reached(kPreparedShare / 2);
+    ReuseResult found = find_best_reuse(*graph_, nodes_, lives, options_.inplace, order_);
+    base::reached(kPreparedShare * 3 / 4);
     return found;
   }
 
@@ -151,8 +152,12 @@ class Planner {
     if (reuse_.preferences.empty()) (void)std::exchange(reuse_.buffers, {});
     portfolio_.start_without_reuse();
     offer_offsets("no_reuse");
+    // Until a plan is in hand, there is all of the time for a sweep: better none than one that reuses nothing.
+    const Patience whole(last_end_of(options_.time_limit, start_), options_.cancel);
     for (const OffsetStrategy* strategy : chosen_.offsets) {
-      const Patience& patience = strategy == chosen_.offsets.front() ? first_patience_ : patience_;
+      const bool is_first = strategy->family == Family::sweep && !in_hand_;
+      if (!is_first) hold();
+      const Patience& patience = is_first ? whole : patience_;
       tell_progress(strategy->name);
       if (portfolio_.at_bound() && !options_.all_strategies) {
         portfolio_.add_attempt({std::string(strategy->name), {}, 0, "not needed: the bound is reached"});
@@ -161,10 +166,22 @@ class Planner {
       } else if (portfolio_.run(*strategy, {patience, options_.all_strategies, options_.capacity_bytes, options_.seed,
                                             static_cast<std::size_t>(options_.threads)})) {
         offer_offsets(strategy->name);
+        hold();
       }
     }
     (void)std::exchange(reuse_.buffers, {});
     reuse_.buffers = portfolio_.take_buffers();
+  }
+
+  // Within a time limit, the first plan is finished and verified before strategies look for a better one: then
+  // nothing can come too late, and it is known how long that takes.
+  void hold() {
+    if (in_hand_ || !is_limit(options_.time_limit) || portfolio_.at_bound() || best_.tables.outcome == PlanOutcome::unknown) return;
+    const auto start = Clock::now();
+    in_hand_ = finish(best_, reuse_.values);
+    is_in_hand_ = true;
+    finishing_ = Clock::now() - start;
+    patience_ = Patience(end_for(finishing_ + finishing_ / 4), options_.cancel);  // the next may take a little longer
   }
 
   // A bound that the search proved is claimed only if the verifier, which is slower and independent of the
@@ -178,11 +195,14 @@ class Planner {
       if (proved > arena.lower_bound_bytes && verify::surely_do_not_fit(buffers_in(device, steps), proved - 1)) {
         arena.lower_bound_bytes = proved;
         arena.proof = {BoundProof::By::search, steps};
+        is_in_hand_ = false;
         if (proved > options_.capacity_bytes) best_.tables.outcome = PlanOutcome::infeasible;
       }
       optimal = optimal && arena.bytes <= arena.lower_bound_bytes;
     }
-    if (optimal) best_.tables.outcome = PlanOutcome::optimal;
+    if (!optimal) return;
+    best_.tables.outcome = PlanOutcome::optimal;
+    is_in_hand_ = false;
   }
 
   std::vector<verify::LivingBuffer> buffers_in(std::size_t device, NodeRange steps) const {
@@ -258,6 +278,7 @@ class Planner {
     const std::size_t total = std::accumulate(peaks.begin(), peaks.end(), std::size_t{0});
     if (!holds_capacity(peaks) || (best_.tables.outcome != PlanOutcome::unknown && total >= best_.total_bytes)) return;
     best_ = {empty_tables(), std::move(offsets), std::move(slot_of), total};
+    is_in_hand_ = false;
     PlanTables& tables = best_.tables;
     tables.strategy = strategy;
     tables.slots = std::move(slots);
@@ -267,7 +288,7 @@ class Planner {
       tables.arenas[device].bytes = peaks[device];
       if (peaks[device] > tables.arenas[device].lower_bound_bytes) tables.outcome = PlanOutcome::feasible;
     }
-    if (options_.on_better && !patience_.is_short_for(kFinishing * prepared_)) tell_better();
+    if (options_.on_better && !patience_.is_short_for(finishing_)) tell_better();
   }
 
   void tell_better() {
@@ -311,6 +332,7 @@ class Planner {
 
   // Takes both by value, so that they are freed before the verifier runs.
   Plan finish(Packed packed, std::vector<ValueInBuffer> values) const {
+    if (!in_hand_) base::reached(kPackedShare);
     std::vector<Life> lives = find_lives(*graph_, nodes_, options_.alignment, order_);
     packed.tables.locations = make_locations(packed, values, lives);
     PlanTables tables = std::move(std::exchange(packed, {}).tables);
@@ -323,13 +345,22 @@ class Planner {
     (void)portfolio_.take_buffers();
     (void)std::exchange(reuse_.buffers, {});
     (void)std::exchange(colours_, {});
-    return finish(std::move(best_), std::move(reuse_.values));
+    if (!in_hand_) return finish(std::move(best_), std::move(reuse_.values));
+    if (!is_in_hand_) {
+      try {
+        return finish(std::move(best_), std::move(reuse_.values));
+      } catch (const base::OutOfTime&) {
+      }
+    }
+    return PlanMaker::with_attempts(*std::move(in_hand_), portfolio_.attempts());
   }
 
-  // Measured over instances of a million buffers of many shapes: finding lifetimes, reuse and parts is this share of
-  // making one plan, and writing out locations and verifying them takes at most so many times as long as that.
-  static constexpr double kPreparedShare = 0.28;
-  static constexpr int kFinishing = 2;
+  // Measured over instances of a million buffers of many shapes: these shares of making one plan are done when lifetimes,
+  // reuse and parts are found (0.18 to 0.5), and when buffers are packed once (0.48 to 0.6). Writing out locations and
+  // verifying them takes at most so many times as long as finding the first.
+  static constexpr double kPreparedShare = 0.3;
+  static constexpr double kPackedShare = 0.53;
+  static constexpr int kFinishing = 5;
 
   const Clock::time_point start_ = Clock::now();
   const std::shared_ptr<const Graph> graph_;
@@ -343,14 +374,16 @@ class Planner {
   const Clock::duration prepared_;  // the time until here
   // A strategy sorts all buffers before it first looks at the clock; so were they until here, several times.
   const Clock::duration sorting_ = prepared_ / 4;
-  const Patience patience_;
-  const Patience first_patience_;         // of the first strategy: even a limit that is too short is for one
+  Clock::duration finishing_;             // the time that finishing and verifying a plan takes: an estimate, until one is in hand
+  Patience patience_;                     // of strategies
   std::vector<std::size_t> naive_bytes_;  // of each device
   std::vector<std::uint32_t> colours_;    // of each buffer, in a parallel plan
 
   std::vector<PlanChunk> chunks_;
   Packed best_;
-  bool found_ = false;  // some packing, perhaps past the capacity
+  std::optional<Plan> in_hand_;  // verified already
+  bool is_in_hand_ = false;      // it is the best
+  bool found_ = false;           // some packing, perhaps past the capacity
 };
 
 }  // namespace

@@ -63,7 +63,7 @@ class Portfolio {
     CutPart cut;
     NodeRange steps = {};
     Packing best = {};
-    std::array<bool, 3> gave_up = {};  // by Family: too much was live
+    std::array<bool, 4> gave_up = {};  // by Family: too much was live
   };
   struct DeviceState {
     std::vector<PartState> parts = {};

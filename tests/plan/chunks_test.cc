@@ -70,6 +70,22 @@ TEST(Chunks, WhatAllArenasCannotHoldIsInfeasible) {
   EXPECT_TRUE(plan(graph, {.arenas = {{"a", 20}, {"b", 10}}}).has_locations());
 }
 
+// Orders look at every buffer of a bin for each that they place: of very many, and in a short time, a sweep is enough.
+TEST(Chunks, AreFoundByASweepWhereOrdersHaveNoTime) {
+  Random random(seed());
+  std::vector<LifeLine> lives;
+  for (std::uint32_t i = 0; i < 3000; ++i)
+    lives.push_back({i, i + 1 + static_cast<std::uint32_t>(random.below(50)), 1 + random.below(100)});
+  const Graph graph = lives_graph(lives);
+  const Plan made = plan(graph, {.max_chunk_bytes = 1000, .time_limit = std::chrono::seconds(0)});
+  ASSERT_TRUE(made.has_locations());
+  EXPECT_GT(made.tables().chunks.size(), 1U);
+  EXPECT_LE(made.peak_bytes(), 2 * made.lower_bound_bytes());
+  const Plan two = plan(graph, {.arenas = {{"fast", 500}, {"slow"}}, .time_limit = std::chrono::seconds(0)});
+  ASSERT_EQ(two.tables().chunks.size(), 2U);
+  EXPECT_LE(two.tables().chunks[0].bytes, 500U);
+}
+
 TEST(Chunks, AreOfferedFixedOffsetsAndSlotsInVain) {
   Graph graph = lives_graph({{0, 2, 10}, {1, 3, 20}});
   PlanOptions options{.strategy = "slots", .max_chunk_bytes = 100};

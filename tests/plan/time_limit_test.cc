@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "base/allowance.h"
 #include "base/random.h"
@@ -33,6 +36,16 @@ Graph random_lives(std::size_t count) {
     lives.push_back({begin, begin + 1 + static_cast<std::uint32_t>(random.below(count)), 1 + random.below(1'000'000)});
   }
   return lives_graph(lives);
+}
+
+// Time that the strategies after the first take, however fast the machine.
+PlanOptions with_slow_strategies(std::chrono::milliseconds limit, std::vector<std::string>& told) {
+  PlanOptions options{.time_limit = limit};
+  options.on_strategy = [&told, limit](const PlanProgress& now) {
+    told.emplace_back(now.strategy);
+    if (told.size() == 2) std::this_thread::sleep_for(2 * limit + 200ms);
+  };
+  return options;
 }
 
 // Whether the work notices that its time is over, as it must in every step, however short.
@@ -90,6 +103,32 @@ TEST(TimeLimit, OneTooShortSaysHowLongAPlanTakes) {
     EXPECT_NE(error.why().find("one verified plan takes about"), std::string::npos) << error.what();
     EXPECT_GE(std::stol(std::string(error.fact("needed_ms"))), 100) << error.what();
   }
+}
+
+// What is best then is not what comes too late, nor what reuses nothing.
+TEST(TimeLimit, TheFirstPlanIsInHandWhenLaterStrategiesTakeTooLong) {
+  std::vector<std::string> told;
+  const Plan made = berth::plan(random_lives(2000), with_slow_strategies(1s, told));
+  ASSERT_GE(told.size(), 2U) << "the first reached the bound";
+  EXPECT_EQ(made.strategy(), offset_strategies().front().name);
+  EXPECT_LT(made.peak_bytes(), made.naive_bytes());
+  EXPECT_EQ(made.attempts().front().strategy, told.front());
+  EXPECT_EQ(made.attempts()[1].note, "stopped by the time limit");
+}
+
+TEST(TimeLimit, WhatIsVerifiedFirstChangesNoPlan) {
+  const Graph graph = random_lives(300);
+  const Plan without = berth::plan(graph, {.strategy = "back_best"});
+  const Plan within = berth::plan(graph, {.strategy = "back_best", .time_limit = 600s});
+  EXPECT_EQ(without.tables(), within.tables());
+}
+
+// The strategies that a limit waits for are near linear on any shape.
+TEST(TimeLimit, SweepsComeFirst) {
+  const auto strategies = offset_strategies();
+  const auto is_sweep = [](const OffsetStrategy& one) { return one.family == Family::sweep; };
+  EXPECT_TRUE(is_sweep(strategies.front()));
+  EXPECT_TRUE(std::is_partitioned(strategies.begin(), strategies.end(), is_sweep));
 }
 
 TEST(TimeLimit, TheCallersOwnWorkIsNotLimited) {

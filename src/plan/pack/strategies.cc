@@ -40,12 +40,15 @@ PackAnswer lowest(const PackTask& task) {
 PackAnswer exactly(const PackTask& task) { return pack_exact(task, {}); }
 
 constexpr OffsetStrategy kStrategies[] = {
-    {"out_best", "outwards from the peak, into the smallest range", in_time<WalkDirection::outwards, Choice::smallest>},
-    {"out_together", "outwards from the peak, next to what ends at the same time", in_time<WalkDirection::outwards, Choice::together>},
-    {"time_best", "in time order, into the smallest range", in_time<WalkDirection::forwards, Choice::smallest>},
-    {"time_together", "in time order, next to what ends at the same time", in_time<WalkDirection::forwards, Choice::together>},
-    {"back_best", "backwards in time, into the smallest range", in_time<WalkDirection::backwards, Choice::smallest>},
-    {"back_together", "backwards in time, next to what ends at the same time", in_time<WalkDirection::backwards, Choice::together>},
+    {"out_best", "outwards from the peak, into the smallest range", in_time<WalkDirection::outwards, Choice::smallest>, Family::sweep},
+    {"out_together", "outwards from the peak, next to what ends at the same time", in_time<WalkDirection::outwards, Choice::together>,
+     Family::sweep},
+    {"time_best", "in time order, into the smallest range", in_time<WalkDirection::forwards, Choice::smallest>, Family::sweep},
+    {"time_together", "in time order, next to what ends at the same time", in_time<WalkDirection::forwards, Choice::together>,
+     Family::sweep},
+    {"back_best", "backwards in time, into the smallest range", in_time<WalkDirection::backwards, Choice::smallest>, Family::sweep},
+    {"back_together", "backwards in time, next to what ends at the same time", in_time<WalkDirection::backwards, Choice::together>,
+     Family::sweep},
     {"load_first", "by the most bytes live with it, lowest gap", in_order<Order::load, Fit::first>, Family::gaps},
     {"size_best", "largest first, smallest gap", in_order<Order::size, Fit::best>, Family::gaps},
     {"lowest_load", "always the buffer that fits lowest, then by load", lowest<Order::load>, Family::lowest},

@@ -13,7 +13,12 @@ namespace berth::internal::plan {
 
 // Strategies of one family take long for the same reason: too much is live at once. Where one of them gave up a
 // part of very many buffers, the others are not tried.
-enum class Family : std::uint8_t { gaps, lowest, other };
+enum class Family : std::uint8_t {
+  sweep,  // near linear, however much is live at once
+  gaps,
+  lowest,
+  other,
+};
 
 struct OffsetStrategy {
   std::string_view name;
