@@ -23,7 +23,7 @@ bool PageFill::enter() noexcept {
 
 // What has memory is not looked at again: a window may be filled in hundreds of rounds.
 void PageFill::skip_filled() noexcept {
-  for (; first_ != nullptr && first_->begin < request_.end && first_->has_memory; first_ = first_->next) request_.filled += first_->bytes;
+  while (first_ != nullptr && first_->begin < request_.end && first_->has_memory) first_ = first_->next;
   if (first_ != nullptr && first_->begin >= request_.end) first_ = nullptr;
   request_.first = first_;
 }

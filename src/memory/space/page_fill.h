@@ -29,13 +29,18 @@ enum class FillEffort : std::uint8_t { cached_only, usual, all_pages };
 
 class PageFill {
  public:
-  // For a request of a stream.
-  PageFill(os::Mutex& mutex, PageLender* lender, PageState& state, const Transit& window, std::uint32_t stream, FillEffort effort) noexcept
+  // For a block of so many bytes, a request of a stream.
+  PageFill(os::Mutex& mutex, PageLender* lender, PageState& state, const Transit& window, std::size_t bytes, std::uint32_t stream,
+           FillEffort effort) noexcept
       : mutex_(mutex),
         lender_(lender),
         state_(state),
         first_(window.first),
-        request_{.first = window.first, .end = window.end, .stream = stream, .all_pages = effort == FillEffort::all_pages} {}
+        request_{.first = window.first,
+                 .end = window.end,
+                 .block_bytes = bytes,
+                 .stream = stream,
+                 .all_pages = effort == FillEffort::all_pages} {}
 
   // Borrows, plans and enters the steps of the next round. False: nothing is missing any more, or there is a
   // failure, and the window has the memory that was found until then.

@@ -32,13 +32,9 @@ std::size_t most_piece(const PageView& view) noexcept {
 class FillPlanner {
  public:
   FillPlanner(const PageView& view, const FillRequest& request, FillPlan& plan) noexcept : view_(view), request_(request), plan_(plan) {
-    std::size_t window_bytes = request.filled;
     std::size_t missing = 0;
-    for (const PoolExtent* e = request.first; e != nullptr && e->begin < request.end; e = e->next) {
-      window_bytes += e->bytes;
-      if (!e->has_memory) missing += e->bytes;
-    }
-    const std::size_t peak = std::max(view.peak_live, view.live + window_bytes);
+    for (const PoolExtent* e = request.first; e != nullptr && e->begin < request.end; e = e->next) missing += e->has_memory ? 0 : e->bytes;
+    const std::size_t peak = std::max(view.peak_live, view.live + request.block_bytes);
     pages_wanted_ = std::max(beyond(view.rules.page_bound, peak, missing), missing > view.room ? missing : 0);
     scattered_wanted_ = view.rules.in_pieces() || view.rules.fixed_pages ? 0 : beyond(view.rules.scattered_bound, peak, missing);
     if (request.all_pages || view.moved_edges < view.handed_out / kEdgesShare) edges_wanted_ = beyond(view.rules.edge_bound, peak, missing);
@@ -67,7 +63,9 @@ class FillPlanner {
   FillStep plan_step(const PageSpan& target) noexcept {
     FillStep step = find_move(target);
     if (step.source.empty()) {
-      pages_wanted_ = edges_wanted_ = scattered_wanted_ = 0;  // there are none left
+      edges_wanted_ = 0;  // there are none left
+      // Whole pages and long spans there may be, for a longer target.
+      if (target.bytes() >= view_.rules.page_bytes) pages_wanted_ = scattered_wanted_ = 0;
       return plan_new(target);
     }
     const std::size_t bytes = step.source.bytes();
@@ -87,7 +85,8 @@ class FillPlanner {
     if (request_.all_pages) {
       if (const FillStep step = find_longest(target.bytes()); !step.source.empty()) return step;
     }
-    const std::size_t pages = std::min(target.bytes(), pages_wanted_);
+    // A page that is beyond the bound in part moves, too.
+    const std::size_t pages = std::min(target.bytes(), round_up(pages_wanted_, view_.rules.page_bytes));
     const std::size_t edges = std::min(target.bytes(), edges_wanted_);
     FillStep step{.kind = Kind::move};
     if (pages > 0) step.source = find_source(view_, taken_, {.most = pages, .longer = true, .all = request_.all_pages});
@@ -103,13 +102,13 @@ class FillPlanner {
       step.kind = Kind::move_edge;
       step.source = find_source(view_, taken_, {.most = edges, .edges = true});
     }
-    if (step.source.empty() && plan_.count == 0 && !request_.all_pages) return find_longest(std::min(target.bytes(), scattered_wanted_));
+    if (step.source.empty() && taken_.count() == 0 && !request_.all_pages) return find_longest(std::min(target.bytes(), scattered_wanted_));
     return step;
   }
 
   // The longest free spans of all, in units.
   FillStep find_longest(std::size_t most) noexcept {
-    if (scattered_wanted_ == 0) return {};
+    if (scattered_wanted_ == 0 || (!request_.all_pages && most < kLeastUnits * view_.rules.unit_bytes)) return {};
     if (!longest_) longest_.emplace(view_);
     const PageSpan source = longest_->next(most);
     const std::size_t units = source.bytes() / view_.rules.unit_bytes;

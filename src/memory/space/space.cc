@@ -84,7 +84,7 @@ Result<PoolExtent*> Space::occupy(const PageWindow& window, std::uint32_t stream
   if (!state_.map.reserve_nodes(Extents::kNodesPerCut * (window.extents + 1))) return kNoTables;
   const PageView before = view(effort);
   const Transit transit = state_.map.enter(window, before.rules.page_bytes, effort == Effort::usual ? plan_ahead(before, window) : 0);
-  PageFill filling(mutex_, lender_, state_, transit, stream, effort);
+  PageFill filling(mutex_, lender_, state_, transit, window.bytes, stream, effort);
   while (filling.enter()) {
     RunResult result;
     {

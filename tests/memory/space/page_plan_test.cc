@@ -74,6 +74,32 @@ TEST(PagePlan, MovesOnlyWhatIsBeyondTheBound) {
             (Steps{step_of(Kind::move, range.cells(2, 5), range.cells(6, 9)), step_of(Kind::commit, {}, range.cells(9, 10))}));
 }
 
+TEST(PagePlan, CountsTheBlockAndNotThePagesAroundIt) {
+  DrawnRange range("LLLCCCLttttL");  // 12 pages, of which the block makes 8 or 9 live
+  range.view.rules.page_bound = range.view.rules.edge_bound = 1.4;
+  range.view.rules.scattered_bound = 100;
+  FillRequest request = range.request();
+  request.block_bytes = 3 * kPage;
+  EXPECT_EQ(plan_of(range, request),
+            (Steps{step_of(Kind::move, range.cells(5, 6), range.cells(7, 8)), step_of(Kind::commit, {}, range.cells(8, 11))}))
+      << "one of them is beyond the bound in part";
+  request.block_bytes = 4 * kPage;
+  EXPECT_EQ(plan_of(range, request), (Steps{step_of(Kind::commit, {}, range.cells(7, 11))}));
+}
+
+// Where a page is missing in part, no whole one fits; behind it one does.
+TEST(PagePlan, LooksForPagesBehindAShortTarget) {
+  DrawnRange range("LLCCLLtTttttLL", "", kPage / 2);
+  range.view.rules.scattered_bound = 100;
+  EXPECT_EQ(plan_of(range), (Steps{step_of(Kind::commit, {}, range.cells(6, 7)), step_of(Kind::move, range.cells(2, 4), range.cells(8, 10)),
+                                   step_of(Kind::commit, {}, range.cells(10, 12))}));
+  DrawnRange scattered("LCCLLLtTttttLL", "", kPage / 2);
+  scattered.view.rules.scattered_bound = 1;
+  EXPECT_EQ(plan_of(scattered), (Steps{step_of(Kind::commit, {}, scattered.cells(6, 7)),
+                                       step_of(Kind::move_edge, scattered.cells(1, 3), scattered.cells(8, 10)),
+                                       step_of(Kind::commit, {}, scattered.cells(10, 12))}));
+}
+
 TEST(PagePlan, MovesWhenTheBudgetHasNoRoom) {
   DrawnRange range("LCCLttL");
   range.view.peak_live = 100 * kPage;
