@@ -67,29 +67,39 @@ Shape resolve_shape(const Dims& wanted, const Shape& have, std::size_t num_eleme
   Shape shape;
   for (std::size_t i = 0; i < wanted.rank(); ++i) {
     const bool asks = wanted[i] == -1;
-    if (asks && unknown < wanted.rank())
-      refuse(ErrorCode::invalid_shape, text::join("axes ", unknown, " and ", i, " are both -1, and only one can be inferred"),
-             "write the others out", {{"axis", i}});
-    if (wanted[i] < -1)
-      refuse(ErrorCode::invalid_shape, text::join("axis ", i, " is ", wanted[i]), "use sizes of 0 or more, and at most one -1",
-             {{"axis", i}, {"value", wanted[i]}});
+    if (asks && unknown < wanted.rank()) {
+      out_of_line([&] {
+        refuse(ErrorCode::invalid_shape, text::join("axes ", unknown, " and ", i, " are both -1, and only one can be inferred"),
+               "write the others out", {{"axis", i}});
+      });
+    }
+    if (wanted[i] < -1) {
+      out_of_line([&] {
+        refuse(ErrorCode::invalid_shape, text::join("axis ", i, " is ", wanted[i]), "use sizes of 0 or more, and at most one -1",
+               {{"axis", i}, {"value", wanted[i]}});
+      });
+    }
     if (asks) unknown = i;
     shape.insert(i, asks ? 1 : wanted[i]);
   }
   const std::size_t rest = shape.num_elements();
   if (unknown < wanted.rank()) {
     if (rest == 0 || num_elements % rest != 0) {
-      refuse(
-          ErrorCode::size_mismatch,
-          rest == 0 ? "with a dimension of 0, any size could stand for -1" : text::join(num_elements, " elements do not divide by ", rest),
-          "write the dimension out");
+      out_of_line([&] {
+        refuse(ErrorCode::size_mismatch,
+               rest == 0 ? "with a dimension of 0, any size could stand for -1"
+                         : text::join(num_elements, " elements do not divide by ", rest),
+               "write the dimension out");
+      });
     }
     shape.set(unknown, static_cast<std::int64_t>(num_elements / rest));
     return shape;
   }
   if (rest != num_elements) {
-    refuse(ErrorCode::size_mismatch, text::join("that is ", rest, " elements, and there are ", num_elements),
-           "leave one dimension at -1 to have it inferred", {{"need", num_elements}, {"have", rest}});
+    out_of_line([&] {
+      refuse(ErrorCode::size_mismatch, text::join("that is ", rest, " elements, and there are ", num_elements),
+             "leave one dimension at -1 to have it inferred", {{"need", num_elements}, {"have", rest}});
+    });
   }
   return shape;
 }

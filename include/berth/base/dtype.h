@@ -63,11 +63,13 @@ BERTH_EXPORT std::span<const DTypeInfo> all_dtypes() noexcept;
 
 inline std::string_view to_string(DType dtype) noexcept { return info(dtype).name; }
 
+namespace internal {
+// Not a local of size_bytes: compilers build that on the stack in each call, and then guard the frame.
+inline constexpr std::uint8_t kDTypeSizes[kDTypeCount] = {1, 1, 2, 4, 8, 1, 2, 4, 8, 1, 1, 2, 2, 4, 8, 8, 16};
+}  // namespace internal
+
 // The size of an element, and the alignment of its address.
-constexpr std::size_t size_bytes(DType dtype) noexcept {
-  constexpr std::uint8_t kSizes[kDTypeCount] = {1, 1, 2, 4, 8, 1, 2, 4, 8, 1, 1, 2, 2, 4, 8, 8, 16};
-  return kSizes[static_cast<std::size_t>(dtype)];
-}
+constexpr std::size_t size_bytes(DType dtype) noexcept { return internal::kDTypeSizes[static_cast<std::size_t>(dtype)]; }
 constexpr std::size_t alignment_of(DType dtype) noexcept {
   return dtype == DType::c64 || dtype == DType::c128 ? size_bytes(dtype) / 2 : size_bytes(dtype);
 }
