@@ -80,13 +80,13 @@ void MappedTouches::add(const SpanRef& span) {
 
 // One range for each file, so that a batch of all its tensors is asked about once.
 void MappedTouches::add(const MappedBytes& file, const void* begin, std::size_t bytes) {
-  const auto found = std::ranges::find(files_, &file);
-  if (found == files_.end()) {
+  const auto found = std::ranges::find(files_.all(), &file);
+  if (found == files_.all().end()) {
     files_.push_back(&file);
     ranges_.push_back({begin, bytes});
     return;
   }
-  os::TouchedRange& known = ranges_[static_cast<std::size_t>(found - files_.begin())];
+  os::TouchedRange& known = ranges_.all()[static_cast<std::size_t>(found - files_.all().begin())];
   const std::uintptr_t end = std::max(number(known.begin) + known.bytes, number(begin) + bytes);
   known.begin = std::min(known.begin, begin);
   known.bytes = end - number(known.begin);
@@ -95,12 +95,12 @@ void MappedTouches::add(const MappedBytes& file, const void* begin, std::size_t 
 void MappedTouches::throw_lost(const void* at) const {
   require_there();
   std::size_t i = 0;
-  while (i + 1 < files_.size() && !ranges_[i].is_near(at)) ++i;  // the guard knows no other ranges
-  files_[i]->throw_lost(at);
+  while (i + 1 < files_.size() && !ranges_.all()[i].is_near(at)) ++i;  // the guard knows no other ranges
+  files_.all()[i]->throw_lost(at);
 }
 
 void MappedTouches::require_there() const {
-  for (std::size_t i = 0; i < files_.size(); ++i) files_[i]->require_there(ranges_[i].begin, ranges_[i].bytes);
+  for (std::size_t i = 0; i < files_.size(); ++i) files_.all()[i]->require_there(ranges_.all()[i].begin, ranges_.all()[i].bytes);
 }
 
 }  // namespace berth::internal::copy

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cstddef>
-#include <vector>
 
+#include "base/few.h"
 #include "copy/span_ref.h"
 #include "os/memory/bus_guard.h"
 
@@ -45,7 +45,7 @@ class MappedTouches {
     if (empty()) return work();
     const void* lost_at = nullptr;
     {
-      const os::BusGuard guard(ranges_);
+      const os::BusGuard guard(ranges_.all());
       work();
       lost_at = guard.lost_at();
     }
@@ -59,8 +59,9 @@ class MappedTouches {
  private:
   void add(const MappedBytes& file, const void* begin, std::size_t bytes);
 
-  std::vector<const MappedBytes*> files_;
-  std::vector<os::TouchedRange> ranges_;  // parallel: what is touched of each
+  // A call that touches one file needs no heap for it.
+  Few<const MappedBytes*, 1> files_;
+  Few<os::TouchedRange, 1> ranges_;  // parallel: what is touched of each
 };
 
 }  // namespace berth::internal::copy

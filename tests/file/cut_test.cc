@@ -19,6 +19,7 @@
 #include "os/inject.h"
 #include "support/errors.h"
 #include "support/everything.h"
+#include "support/heap_faults.h"
 #include "support/scale.h"
 
 namespace berth::testing {
@@ -140,6 +141,39 @@ TEST_F(FileCut, IsAnErrorOfWhatWrites) {
   expect_error_of_writing("from another dtype", [&](const Storage& x) { x.copy_from(other.to(DType::i32)); });
   expect_error_of_writing("a move within it", [](const Storage& x) { x.slice(0, 1, kElements).copy_from(x.slice(0, 0, kElements - 1)); });
   expect_error_of_writing("its buffer", [](const Storage& x) { x.buffer().fill(1); });
+}
+
+// Whichever of two files it is that is cut, in a copy from one to the other.
+TEST_F(FileCut, NamesTheFileThatWasCutOfTwo) {
+  folder_.write("other", std::string(static_cast<std::size_t>(kBytes), '\x02'));
+  for (const char* const cut : {"data", "other"}) {
+    SCOPED_TRACE(cut);
+    const Storage x = whole(FileMode::read);
+    const Storage y = map_file(folder_ / "other", {kElements}, DType::f32, FileMode::private_copy);
+    ASSERT_EQ(truncate((folder_ / cut).c_str(), 5000), 0);
+    for (const bool batch : {false, true}) {
+      try {
+        batch ? copy_batch(std::vector{x.span()}, std::vector{y.span()}) : copy(x.span(), y.span());
+        ADD_FAILURE() << "no error";
+      } catch (const FormatError& error) {
+        EXPECT_NE(std::string(error.what()).find(folder_ / cut), std::string::npos) << error.what();
+      }
+    }
+    folder_.write("other", std::string(static_cast<std::size_t>(kBytes), '\x02'));
+  }
+}
+
+TEST_F(FileCut, OfOneFileNeedsNoHeap) {
+  const Storage x = whole(FileMode::private_copy).slice(0, 0, 10);
+  const Storage target = empty({10}, DType::f32, "cpu");
+  target.copy_from(x);  // the first one installs the handler
+  int news = 0;
+  const AtNew counted([&] { ++news; });
+  target.copy_from(x);
+  x.copy_from(target);
+  x.fill(1);
+  copy_bytes(target.data_ptr(), "cpu", x.data_ptr(), "cpu", 40);
+  EXPECT_EQ(news, 0);
 }
 
 TEST_F(FileCut, IsAnErrorOfWhatIsSaved) {
