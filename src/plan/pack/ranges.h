@@ -29,7 +29,8 @@ class Ranges {
   // Returns its number; they count from 0.
   std::uint32_t add_space(std::size_t bytes);
 
-  // Allocates a buffer that ends at `dies`; nothing when no free range holds it.
+  // Allocates a buffer that ends at `dies`; nothing when no free range holds it, of those that are looked at: where
+  // alignments differ these are not all.
   std::optional<Place> place(std::uint32_t index, const PackBuffer& buffer, std::uint32_t dies, Choice choice);
   void release(std::uint32_t index);
 
