@@ -78,7 +78,7 @@ double mix_ns(Peer& peer, const cli::AllocPace& pace, const std::vector<std::siz
 }
 
 void mix_both(const std::string& path, PoolPeer& ours, bench::TorchCachingPeer& torch, const cli::AllocPace& pace) {
-  Trace trace = read_trace(cli::read_input_bytes(path), path);
+  Trace trace = read_trace(cli::read_input(path).bytes, path);
   std::vector<std::size_t> sizes;
   for (const ReplayStep& step : plan_replay(trace.events).steps) {
     if (step.allocates) sizes.push_back(step.bytes);
@@ -121,7 +121,7 @@ void pin_both(std::size_t bytes) {
 
 // Replays kRounds times, each from empty caches; the first is cold in every way.
 void replay_both(const std::string& path, bench::TorchCachingPeer& torch) {
-  Trace trace = read_trace(cli::read_input_bytes(path), path);
+  Trace trace = read_trace(cli::read_input(path).bytes, path);
   const ReplayScript script = plan_replay(trace.events);
   const auto peak = static_cast<double>(script.peak_live_bytes);
   constexpr int kRounds = 3;
