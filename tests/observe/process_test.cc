@@ -125,7 +125,7 @@ TEST_F(ObservedProcess, SavesASnapshotWhenMemoryIsRefusedAndStopsAtTen) {
   const std::vector<SnapshotGroup> groups = group_blocks(saved[0]);
   ASSERT_FALSE(groups.empty());
   EXPECT_EQ(groups[0].tag, "greedy");
-  EXPECT_NE(helper("BERTH_SNAPSHOT_ON_OOM=/nowhere", "oom 1").output.find("no snapshot"), std::string::npos);
+  EXPECT_NE(helper("BERTH_SNAPSHOT_ON_OOM=" + folder_ + "/nowhere", "oom 1").output.find("no snapshot"), std::string::npos);
 }
 
 TEST_F(ObservedProcess, WritesItsProfileWhenItExits) {
