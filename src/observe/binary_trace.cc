@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>
+#include <memory_resource>
 #include <unordered_map>
 #include <utility>
 
@@ -266,8 +267,8 @@ class FileReader {
 // or was dropped) the free is left out.
 class Pairing {
  public:
-  explicit Pairing(std::string_view name) : name_(name) {}
-  ~Pairing() { base::give(blocks_.size() * base::kHashEntry); }
+  explicit Pairing(std::string_view name) : name_(name) { base::take(kTablePieceBytes); }
+  ~Pairing() { base::give(blocks_.size() * base::kHashEntry + kTablePieceBytes); }
   Pairing(const Pairing&) = delete;
   Pairing& operator=(const Pairing&) = delete;
 
@@ -316,7 +317,9 @@ class Pairing {
 
   std::string_view name_;
   TaggedEvents::iterator paired_;  // where the next one goes
-  std::unordered_map<BlockName, State, BlockNameHash> blocks_;
+  // In pieces that go back to the system at the end: malloc would keep what lies between others, beside the events that come.
+  std::pmr::unsynchronized_pool_resource pieces_{kTablePieces};
+  std::pmr::unordered_map<BlockName, State, BlockNameHash> blocks_{&pieces_};
   std::uint64_t unpaired_ = 0;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <limits>
+#include <memory_resource>
 #include <unordered_map>
 
 #include "base/allowance.h"
@@ -18,7 +19,10 @@ namespace {
 
 class ScriptPlanner {
  public:
-  ScriptPlanner(std::size_t events, std::size_t scale) : scale_(scale) { base::reserve(script_.steps, events); }
+  ScriptPlanner(std::size_t events, std::size_t scale) : scale_(scale) {
+    base::take(kTablePieceBytes);
+    base::reserve(script_.steps, events);
+  }
 
   void add(const TraceEvent& event) {
     if (event.operation == TraceEvent::Operation::allocate)
@@ -84,7 +88,9 @@ class ScriptPlanner {
   const std::size_t scale_;
   ReplayScript script_;
   std::size_t live_bytes_ = 0;  // sum over live_, <= script_.peak_live_bytes
-  std::unordered_map<BlockName, Live, BlockNameHash> live_;
+  // In pieces that go back to the system at the end: malloc would keep what lies between others, beside what the replay takes.
+  std::pmr::unsynchronized_pool_resource pieces_{kTablePieces};
+  std::pmr::unordered_map<BlockName, Live, BlockNameHash> live_{&pieces_};
   std::unordered_map<std::uint64_t, int> streams_;
   std::vector<std::uint32_t> free_indices_;  // live_.size() + free_indices_.size() == script_.blocks
 };
