@@ -87,7 +87,9 @@ TEST(RegressTables, PhasesHoldLittleMoreThanTheLargest) {
               constexpr std::size_t kPhase = 128_MiB;
               std::vector<Block> live;
               live.reserve(kPhase / 64);
-              live.resize(kPhase / 64);  // touched: the list is not the pool's
+              live.resize(kPhase / 64);  // touched: the list is not the pool's, and neither is the code of a first request
+              for (const auto first = pool("cpu"); const std::size_t bytes : {64U, 4096U})
+                first->deallocate(first->allocate({.bytes = bytes}));
               const std::size_t before = os::resident_memory().now_bytes;
               const auto memory = pool("cpu");
               Random random(seed());
