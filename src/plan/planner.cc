@@ -179,7 +179,7 @@ class Planner {
     if (in_hand_ || !is_limit(options_.time_limit) || portfolio_.at_bound() || best_.tables.outcome == PlanOutcome::unknown) return;
     const auto start = Clock::now();
     in_hand_ = finish(best_, reuse_.values);
-    is_in_hand_ = true;
+    hand_is_best_ = true;
     finishing_ = Clock::now() - start;
     patience_ = Patience(end_for(finishing_ + finishing_ / 4), options_.cancel);  // the next may take a little longer
   }
@@ -195,14 +195,14 @@ class Planner {
       if (proved > arena.lower_bound_bytes && verify::surely_do_not_fit(buffers_in(device, steps), proved - 1)) {
         arena.lower_bound_bytes = proved;
         arena.proof = {BoundProof::By::search, steps};
-        is_in_hand_ = false;
+        hand_is_best_ = false;
         if (proved > options_.capacity_bytes) best_.tables.outcome = PlanOutcome::infeasible;
       }
       optimal = optimal && arena.bytes <= arena.lower_bound_bytes;
     }
     if (!optimal) return;
     best_.tables.outcome = PlanOutcome::optimal;
-    is_in_hand_ = false;
+    hand_is_best_ = false;
   }
 
   std::vector<verify::LivingBuffer> buffers_in(std::size_t device, NodeRange steps) const {
@@ -278,7 +278,7 @@ class Planner {
     const std::size_t total = std::accumulate(peaks.begin(), peaks.end(), std::size_t{0});
     if (!holds_capacity(peaks) || (best_.tables.outcome != PlanOutcome::unknown && total >= best_.total_bytes)) return;
     best_ = {empty_tables(), std::move(offsets), std::move(slot_of), total};
-    is_in_hand_ = false;
+    hand_is_best_ = false;
     PlanTables& tables = best_.tables;
     tables.strategy = strategy;
     tables.slots = std::move(slots);
@@ -346,7 +346,7 @@ class Planner {
     (void)std::exchange(reuse_.buffers, {});
     (void)std::exchange(colours_, {});
     if (!in_hand_) return finish(std::move(best_), std::move(reuse_.values));
-    if (!is_in_hand_) {
+    if (!hand_is_best_) {
       try {
         return finish(std::move(best_), std::move(reuse_.values));
       } catch (const base::OutOfTime&) {
@@ -382,7 +382,7 @@ class Planner {
   std::vector<PlanChunk> chunks_;
   Packed best_;
   std::optional<Plan> in_hand_;  // verified already
-  bool is_in_hand_ = false;      // it is the best
+  bool hand_is_best_ = false;    // nothing better was found since
   bool found_ = false;           // some packing, perhaps past the capacity
 };
 
