@@ -42,7 +42,7 @@ function(berth_compile_cuda target)
 endfunction()
 
 # berth_cuda_images(VARIABLE FOLDER NAME...): compiles each FOLDER/NAME.cu to NAME.fatbin, code for every
-# architecture in one file, and sets VARIABLE to their paths.
+# architecture in one file, and sets VARIABLE to their paths. The PTX of each stays in NAME.ptx/, for scripts/check-kernels.
 function(berth_cuda_images variable folder)
   set(flags ${berth_cuda_kernel_options} -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_SOURCE_DIR}/src -Xfatbin=-compress-all)
   foreach(architecture ${BERTH_CUDA_ARCHITECTURES})
@@ -62,8 +62,10 @@ function(berth_cuda_images variable folder)
   foreach(name ${ARGN})
     set(source ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/${name}.cu)
     set(image ${CMAKE_CURRENT_BINARY_DIR}/${name}.fatbin)
+    set(kept ${CMAKE_CURRENT_BINARY_DIR}/${name}.ptx)
+    file(MAKE_DIRECTORY ${kept})
     add_custom_command(OUTPUT ${image} DEPENDS ${source} DEPFILE ${image}.d VERBATIM COMMENT "Compiling kernels: ${folder}/${name}.cu"
-      COMMAND ${CMAKE_CUDA_COMPILER} -fatbin ${flags} -MD -MF ${image}.d -MT ${image} -o ${image} ${source})
+      COMMAND ${CMAKE_CUDA_COMPILER} -fatbin ${flags} -keep -keep-dir ${kept} -MD -MF ${image}.d -MT ${image} -o ${image} ${source})
     list(APPEND images ${image})
   endforeach()
   set(${variable} "${images}" PARENT_SCOPE)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <bit>
 #include <complex>
 #include <concepts>
 #include <cstdint>
@@ -64,12 +65,21 @@ BERTH_EXPORT std::span<const DTypeInfo> all_dtypes() noexcept;
 inline std::string_view to_string(DType dtype) noexcept { return info(dtype).name; }
 
 namespace internal {
-// Not a local of size_bytes: compilers build that on the stack in each call, and then guard the frame.
-inline constexpr std::uint8_t kDTypeSizes[kDTypeCount] = {1, 1, 2, 4, 8, 1, 2, 4, 8, 1, 1, 2, 2, 4, 8, 8, 16};
+// The logarithms of the sizes of all dtypes, three bits each. Not an array: as a local, compilers build it on the stack
+// in each call, and then guard the frame; outside, it is a variable of the host, where kernels have a trap instead.
+constexpr std::uint64_t pack_dtype_sizes() noexcept {
+  constexpr int kSizes[kDTypeCount] = {1, 1, 2, 4, 8, 1, 2, 4, 8, 1, 1, 2, 2, 4, 8, 8, 16};
+  std::uint64_t packed = 0;
+  for (int i = 0; i < kDTypeCount; ++i) packed |= static_cast<std::uint64_t>(std::countr_zero(static_cast<unsigned>(kSizes[i]))) << 3 * i;
+  return packed;
+}
+inline constexpr std::uint64_t kDTypeSizes = pack_dtype_sizes();
 }  // namespace internal
 
 // The size of an element, and the alignment of its address.
-constexpr std::size_t size_bytes(DType dtype) noexcept { return internal::kDTypeSizes[static_cast<std::size_t>(dtype)]; }
+constexpr std::size_t size_bytes(DType dtype) noexcept {
+  return std::size_t{1} << (internal::kDTypeSizes >> 3 * static_cast<unsigned>(dtype) & 7);
+}
 constexpr std::size_t alignment_of(DType dtype) noexcept {
   return dtype == DType::c64 || dtype == DType::c128 ? size_bytes(dtype) / 2 : size_bytes(dtype);
 }

@@ -30,8 +30,7 @@ PlanFileParts plan_file(const JsonPosition& top) {
 
 namespace berth {
 
-using namespace internal::plan;
-
+using namespace internal;
 using namespace internal::plan::read;
 
 Plan read_plan_json(std::string_view bytes, std::string_view name, const ReadLimits& limits) {
