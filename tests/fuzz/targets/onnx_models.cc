@@ -9,7 +9,8 @@ namespace {
 
 // "w..bin" and "w../n" are names; ".." alone leads out.
 std::optional<std::uint64_t> external_size(const std::string& path) {
-  require(!path.starts_with('/') && ("/" + path + "/").find("/../") == std::string::npos, "a path of external data stays in the model's folder");
+  require(!path.starts_with('/') && ("/" + path + "/").find("/../") == std::string::npos,
+          "a path of external data stays in the model's folder");
   return path.size() < 16 ? std::optional<std::uint64_t>(5120) : std::nullopt;
 }
 
