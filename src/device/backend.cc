@@ -20,6 +20,11 @@ Status Backend::begin_move(void*, void*, std::size_t) noexcept {
 }
 Status Backend::end_move(void*, std::size_t) noexcept { return Failure{ErrorCode::invalid_argument, 0, "no move was begun there"}; }
 
+Status Backend::zero(void* target, std::size_t bytes, StreamRef stream) noexcept {
+  constexpr std::byte kZero{0};
+  return fill(target, bytes, {&kZero, 1}, stream);
+}
+
 Status Backend::copy_batch(std::span<const Transfer> transfers, StreamRef stream) noexcept {
   for (const Transfer& transfer : transfers) {
     if (const Status done = copy(transfer, stream); !done) return done;

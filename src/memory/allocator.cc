@@ -133,6 +133,22 @@ Block Allocator::allocate_parts(std::size_t bytes, std::size_t alignment, Stream
   return allocate_slowly(bytes, alignment, stream, tag, site);
 }
 
+// Whoever is called zeroes the block; allocators below it do not see that it was asked for.
+[[gnu::noinline]] Block Allocator::allocate_zeroed(const Request& request) {
+  const Block block =
+      allocate_parts(request.bytes, request.alignment, request.stream, request.tag, request.site.line == 0 ? nullptr : &request.site);
+  make_zero(block, request.stream);
+  return block;
+}
+
+void Allocator::make_zero(const Block& block, StreamRef stream) {
+  if (block.data == nullptr) return;
+  const Status done = backend_.zero(block.data, block.bytes, stream);
+  if (done) return;
+  deallocate(block);
+  throw_failure(done.failure(), device(), text::join("zeroing a new block of ", text::bytes(block.bytes)));
+}
+
 // As above, if only the trace and the tally are on: this is the cost of a program that always counts.
 [[gnu::noinline]] Block Allocator::allocate_slowly(std::size_t bytes, std::size_t alignment, StreamRef stream, Tag tag, const Site* site) {
   if (is_only_lightly_watched()) {
@@ -191,6 +207,7 @@ std::optional<Block> Allocator::try_allocate(Request&& request) {
   const Status done = allocate_under_pressure(request, block, calls);
   if (done) {
     if (is_recording()) record_allocation(block, request.stream, request.site);
+    if (request.zeroed) make_zero(block, request.stream);
     return block;
   }
   record_refusal(request);

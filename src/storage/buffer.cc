@@ -107,7 +107,8 @@ Allocator& require_allocator(Allocator* allocator) {
 }
 
 Request internal::storage::request_of(std::size_t bytes, const AllocationOptions& options, const Site& site) noexcept {
-  return {.bytes = bytes, .alignment = options.alignment, .stream = options.stream, .tag = options.tag, .site = site};
+  return {
+      .bytes = bytes, .alignment = options.alignment, .stream = options.stream, .tag = options.tag, .site = site, .zeroed = options.zeroed};
 }
 
 Buffer make_buffer(std::size_t bytes, const std::shared_ptr<Allocator>& allocator, const AllocationOptions& options, Site site) {

@@ -104,7 +104,10 @@ std::optional<Storage> try_empty(const Shape& shape, DType dtype, const Allocato
 }
 
 Storage zeros(const Shape& shape, DType dtype, const AllocatorRef& where, const AllocationOptions& options, Site site) {
-  return full(shape, 0, dtype, where, options, site);
+  if (options.stream) return full(shape, 0, dtype, where, options, site);  // which waits for the fill
+  AllocationOptions zeroed = options;
+  zeroed.zeroed = true;  // the zero of every dtype is made of zero bytes
+  return empty(shape, dtype, where, zeroed, site);
 }
 
 Storage full(const Shape& shape, Scalar value, DType dtype, const AllocatorRef& where, const AllocationOptions& options, Site site) {

@@ -217,6 +217,17 @@ void fills_with_patterns(Backend& backend, Report& report) {
   report.expect(!backend.fill(range.data(), 9, three, {}).ok(), "a pattern of three bytes is refused");
 }
 
+void makes_bytes_zero(Backend& backend, Report& report) {
+  const Committed range(backend, 40, report);
+  const Bytes dirty = pattern(range.bytes());
+  (void)put(backend, range.data(), dirty).ok();
+  const std::size_t count = range.bytes() - 2000;
+  report.expect(backend.zero(range.data() + 1000, count, {}).ok(), "bytes are made zero");
+  Bytes expected = dirty;
+  std::fill_n(expected.begin() + 1000, count, static_cast<unsigned char>(0));
+  report.expect(get(backend, range.data(), range.bytes()) == expected, "and those beside them stay");
+}
+
 void commits_again_after_decommit(Backend& backend, Report& report) {
   const Committed range(backend, 4, report);
   const std::size_t unit = backend.properties().unit_bytes;
@@ -440,6 +451,7 @@ constexpr BackendCheck kBackendChecks[] = {
     {"KeepsBatchesInOrder", keeps_batches_in_order},
     {"ConvertsElements", converts_elements},
     {"FillsWithPatterns", fills_with_patterns},
+    {"MakesBytesZero", makes_bytes_zero},
     {"CommitsAgainAfterDecommit", commits_again_after_decommit},
     {"RefusesWhatIsNotCommitted", refuses_what_is_not_committed},
     {"MovesPages", moves_pages},

@@ -113,6 +113,11 @@ class BERTH_EXPORT Backend {
   virtual Status copy(const Transfer& transfer, StreamRef stream) noexcept = 0;
   virtual Status fill(void* target, std::size_t bytes, std::span<const std::byte> pattern, StreamRef stream) noexcept = 0;
 
+  // Makes committed bytes zero; a stream is as for `fill`, with which the default does it. A device that knows that
+  // pages were never written since the system gave them leaves those as they are, and untouched; with a stream it
+  // fills, because earlier work there may still write them.
+  virtual Status zero(void* target, std::size_t bytes, StreamRef stream) noexcept;
+
   // Many copies at once, in no order; each is as for `copy`, and none touches what another writes. The list
   // itself need not outlive the call. A backend whose submission overhead exceeds the cost of a small copy
   // takes thousands in one submission; the default submits one after another, up to the first that fails.

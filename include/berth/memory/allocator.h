@@ -51,9 +51,10 @@ class BERTH_EXPORT Allocator : public BlockSource, public std::enable_shared_fro
  public:
   ~Allocator() override;
   // Throws OutOfMemory with a full report; ArgumentError(invalid_alignment); AccessError(busy) while the device
-  // is held; DeviceError when the device has failed. A request of zero bytes returns a block with a null
-  // address.
+  // is held; DeviceError when the device has failed, or cannot fill a block that is to be zeroed. A request of zero
+  // bytes returns a block with a null address.
   Block allocate(const Request& request) {
+    if (request.zeroed) return allocate_zeroed(request);
     // The fields are passed one by one, in registers: a request that is written out in the call never exists in
     // memory, and costs next to nothing.
     return allocate_parts(request.bytes, request.alignment, request.stream, request.tag, request.site.line == 0 ? nullptr : &request.site);
@@ -153,6 +154,8 @@ class BERTH_EXPORT Allocator : public BlockSource, public std::enable_shared_fro
 
  private:
   Block allocate_parts(std::size_t bytes, std::size_t alignment, StreamRef stream, Tag tag, const Site* site);
+  Block allocate_zeroed(const Request& request);
+  void make_zero(const Block& block, StreamRef stream);
   Block allocate_slowly(std::size_t bytes, std::size_t alignment, StreamRef stream, Tag tag, const Site* site);
   Block allocate_fully(std::size_t bytes, std::size_t alignment, StreamRef stream, Tag tag, const Site* site);
   Status allocate_checked(Request& request, Block& block);

@@ -19,6 +19,7 @@ struct Request {
   StreamRef stream = {};           // the stream that uses the block first
   Tag tag = {};                    // none: the tag of the thread's innermost TagScope
   Site site = {};                  // the call site, if known
+  bool zeroed = false;             // all bytes are zero, to work in `stream` order; see AllocationOptions
   std::uint64_t allocator_id = 0;  // set by the allocator that is called: the block must be freed through it
 };
 

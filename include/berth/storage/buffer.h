@@ -38,6 +38,9 @@ struct AllocationOptions {
   std::size_t alignment = 0;  // a power of two; 0: the device's default
   Tag tag = {};               // empty: the thread's innermost TagScope
   StreamRef stream = {};      // the stream that will use the memory first
+  // All bytes are zero: at once, or with a stream when its earlier work has run. Host pages that the system has yet to
+  // fill are left as they are, and take no memory before they are written; all others are written once.
+  bool zeroed = false;
 };
 
 class BERTH_EXPORT Buffer {

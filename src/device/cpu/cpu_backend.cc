@@ -13,6 +13,7 @@
 #include "device/host_access.h"
 #include "device/host_bytes.h"
 #include "device/host_stream.h"
+#include "os/memory/clear.h"
 #include "os/memory/heap.h"
 #include "os/memory/mappings.h"
 #include "os/memory/memory.h"
@@ -145,6 +146,12 @@ Status CpuBackend::fill(void* target, std::size_t bytes, std::span<const std::by
   if (!is_pattern(bytes, pattern))
     return Failure{ErrorCode::invalid_argument, 0, "a pattern has 1, 2, 4, 8 or 16 bytes and divides the target"};
   return run_on(stream, [target, bytes, kept = KeptPattern(pattern)] { fill_host(target, bytes, kept.span()); });
+}
+
+Status CpuBackend::zero(void* target, std::size_t bytes, StreamRef stream) noexcept {
+  if (stream) return Backend::zero(target, bytes, stream);
+  os::clear(target, bytes);
+  return {};
 }
 
 Result<Stream> CpuBackend::make_stream() noexcept { return make_host_stream(device()); }

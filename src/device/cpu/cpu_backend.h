@@ -38,6 +38,7 @@ class CpuBackend : public Backend {
 
   Status copy(const Transfer& transfer, StreamRef stream) noexcept override;
   Status fill(void* target, std::size_t bytes, std::span<const std::byte> pattern, StreamRef stream) noexcept override;
+  Status zero(void* target, std::size_t bytes, StreamRef stream) noexcept override;
   Result<Stream> make_stream() noexcept override;
 
  protected:

@@ -35,6 +35,8 @@ class PinnedBackend final : public CpuBackend {
   Status release(void* address, std::size_t bytes) noexcept override { return memory_.release(address, bytes); }
   Result<void*> allocate(std::size_t bytes, std::size_t alignment) noexcept override { return Backend::allocate(bytes, alignment); }
   void free(void* address, std::size_t bytes, std::size_t alignment) noexcept override { Backend::free(address, bytes, alignment); }
+  // Its pages are all there, and locked: the kernel need not be asked.
+  Status zero(void* target, std::size_t bytes, StreamRef stream) noexcept override { return Backend::zero(target, bytes, stream); }
 
  private:
   const os::Origin origin_;

@@ -8,6 +8,7 @@
 #include "device/shared/shared_range.h"
 #include "os/file/shared_file.h"
 #include "os/lock/mutex.h"
+#include "os/memory/clear.h"
 #include "os/memory/memory.h"
 #include "os/process/fork.h"
 
@@ -136,6 +137,13 @@ class SharedBackend : public CpuBackend {
 
   Result<void*> allocate(std::size_t bytes, std::size_t alignment) noexcept override { return Backend::allocate(bytes, alignment); }
   void free(void* address, std::size_t bytes, std::size_t alignment) noexcept override { Backend::free(address, bytes, alignment); }
+
+  Status zero(void* target, std::size_t bytes, StreamRef stream) noexcept override {
+    const std::optional<Found> found = stream ? std::nullopt : find(target);
+    if (!found) return Backend::zero(target, bytes, stream);
+    os::clear_mapped(target, bytes, found->descriptor, found->offset);
+    return {};
+  }
 
  private:
   // Takes ownership of the descriptor on success.
