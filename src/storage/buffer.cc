@@ -147,10 +147,25 @@ void BufferMaker::ask_guard(const Buffer& buffer, std::size_t offset, std::size_
   if (guard != nullptr && bytes != 0) guard->before_touch(offset, bytes, write);
 }
 
+std::size_t BufferMaker::used_bytes(const Buffer& buffer) noexcept { return buffer.state_->block.bytes - buffer.state_->spare_bytes; }
+
+void BufferMaker::set_used_bytes(const Buffer& buffer, std::size_t bytes) noexcept {
+  buffer.state_->spare_bytes = buffer.state_->block.bytes - bytes;
+}
+
+bool BufferMaker::grow_in_place(const Buffer& buffer, std::size_t bytes) noexcept {
+  Buffer::State& state = *buffer.state_;
+  const std::size_t before = state.block.bytes;
+  if (!state.allocator->try_grow(state.block, bytes)) return false;
+  state.spare_bytes += bytes - before;
+  return true;
+}
+
 void BufferMaker::exchange(const Buffer& a, const Buffer& b) noexcept {
   Buffer::State& one = *a.state_;
   Buffer::State& other = *b.state_;
   std::swap(one.block, other.block);
+  std::swap(one.spare_bytes, other.spare_bytes);
   std::swap(one.allocator, other.allocator);
   one.kept_alive.swap(other.kept_alive);
 }

@@ -20,6 +20,7 @@ struct Buffer::State {
   std::unique_ptr<Deleter> deleter;                       // for the other owners; empty: borrowed
   std::unique_ptr<internal::storage::BufferGuard> guard;  // once the block is shared or mapped: releases it
                                                           // instead
+  std::size_t spare_bytes = 0;                            // at the end of the block: what no view was made for
   std::atomic<int> pins{0};                               // users of the address, beside the handles
   std::atomic<bool> watched{false};                       // it has an entry in storage/watch.h
   Owner owner = Owner::none;

@@ -68,6 +68,11 @@ struct BufferMaker {
   }
   // Swaps the bytes of two buffers, with their owners. REQUIRES: allocators own both, and neither has a guard.
   static void exchange(const Buffer& a, const Buffer& b) noexcept;
+  // For Storage::resize. REQUIRES: an allocator owns the bytes. `grow_in_place` returns false, with nothing changed, when
+  // the allocator cannot.
+  static std::size_t used_bytes(const Buffer& buffer) noexcept;  // without those that no view was made for
+  static void set_used_bytes(const Buffer& buffer, std::size_t bytes) noexcept;
+  static bool grow_in_place(const Buffer& buffer, std::size_t bytes) noexcept;
 
  private:
   static void ask_guard(const Buffer& buffer, std::size_t offset, std::size_t bytes, bool write);

@@ -113,6 +113,27 @@ TEST(HelpFollowed, OfStorages) {
   });
 }
 
+TEST(HelpFollowed, OfStoragesThatGrow) {
+  std::array<float, 2> outside{};
+  const Storage made = zeros({4, 4}, DType::f32, "cpu");
+  const Storage shared = zeros({4}, DType::f32, "shared");
+  const auto resize = [](Storage x) { x.resize({100}); };
+  std::shared_ptr<const void> held = made.buffer().keep_alive();
+  follow({
+      {"to(\"cpu\") gives a copy that can grow", [&] { resize(shared); }, [&] { resize(shared.to("cpu")); }},
+      {"clone() gives a copy that can grow", [&] { resize(from_blob(outside.data(), {2}, DType::f32, "cpu")); },
+       [&] { resize(from_blob(outside.data(), {2}, DType::f32, "cpu").clone()); }},
+      {"clone() gives a copy of these elements alone, which can grow", [&] { resize(made.slice(0, 0, 2)); },
+       [&] { resize(made.slice(0, 0, 2).clone()); }},
+      {"wait until nobody else has the address, or resize a clone()", [&] { resize(made); },
+       [&] {
+         resize(made.clone());
+         held = nullptr;
+         resize(made);
+       }},
+  });
+}
+
 TEST(HelpFollowed, OfShapesAndViews) {
   const Storage square = zeros({4, 4}, DType::f32, "cpu");
   const Storage turned = square.transpose(0, 1);

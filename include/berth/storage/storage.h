@@ -68,6 +68,20 @@ class BERTH_EXPORT Storage {
   // DeviceError(io_error) when the flush fails; then nothing has changed.
   void close();
 
+  // Another shape. The elements that the old and the new one both have, counted in row-major order, keep their values;
+  // further ones are uninitialised. The bytes grow in place where the allocator can (Allocator::try_grow), else they
+  // move: then addresses taken before (`data_ptr`, `data<T>()`, spans) are invalid, while all handles and views of the
+  // buffer follow, and stay on their elements. When they grow, they grow by half at least, so that appending one by one
+  // copies each byte some three times in all; `buffer().size_bytes()` is what there is room for. A smaller shape gives
+  // nothing back. REQUIRES: no other thread uses the buffer during the call, nor does pending work of a stream other
+  // than `stream`; the call waits for its copy there.
+  //
+  // Throws, with nothing changed: ArgumentError(not_viewable) for a view that does not cover its whole buffer in order;
+  // AccessError: read_only, and busy while a DLPack export, a pending copy or `Buffer::keep_alive` has the address;
+  // DeviceError(unsupported) for bytes that are not an allocator's, and for those that other processes have (shared,
+  // mapped, wrapped, imported); OutOfMemory.
+  void resize(const Shape& shape, StreamRef stream = {}, Site site = Site::here());
+
   // The address of the first element, unchecked: it may belong to a device. Null when there are no elements.
   void* data_ptr() const noexcept;
 
@@ -172,6 +186,7 @@ class BERTH_EXPORT Storage {
   AllocatorRef allocator_ref() const;  // to allocate a copy on the same device from
   Storage copy_to(const AllocatorRef& target, DType target_dtype, const CopyOptions& options, const Site& site) const;
   void require_contiguous(const char* what) const;
+  void require_resizable(const Shape& wanted) const;
   void require_writable(const char* what) const;
   std::size_t axis(int given, const char* what) const;
 
