@@ -45,5 +45,6 @@
 #include "berth/storage/create.h"
 #include "berth/storage/dlpack.h"
 #include "berth/storage/inspect.h"
+#include "berth/storage/nested.h"
 #include "berth/storage/storage.h"
 #include "berth/version.h"

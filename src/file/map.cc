@@ -166,6 +166,16 @@ void require_offset(const std::string& path, DType dtype, const MapOptions& opti
   }
 }
 
+std::shared_ptr<const OpenFile> open_to_map(const std::string& path, std::uint64_t need, FileMode mode, bool may_grow) {
+  if (mode == FileMode::create) return OpenFile::create(path, need, "creating");
+  if (!may_grow) return OpenFile::open(path, open_for(mode), "opening");
+  if (mode == FileMode::read_write) return OpenFile::open_grown(path, need, "opening");
+  throw ArgumentError(ErrorCode::invalid_argument,
+                      {text::join("mapping ", text::quoted(path), " with may_grow as ", to_string(mode)),
+                       "only what is written to can grow", "map it as read_write, or leave may_grow out"},
+                      {{"mode", to_string(mode)}});
+}
+
 }  // namespace
 
 std::string_view to_string(FileMode mode) noexcept {
@@ -182,12 +192,12 @@ Storage map_file(const std::string& path, const Shape& shape, DType dtype, FileM
   require_offset(path, dtype, options);
   const std::size_t bytes = shape.size_bytes(dtype);
   const std::size_t need = checked_add(options.offset, bytes, "the bytes of the file");
-  auto file = mode == FileMode::create ? OpenFile::create(path, need, "creating") : OpenFile::open(path, open_for(mode), "opening");
+  auto file = open_to_map(path, need, mode, options.may_grow);
   if (file->bytes() < need) {
     throw_fault(path, {.rule = "file_truncated",
                        .why = text::join("the file has ", file->bytes(), " bytes, and ", shape.to_string(), " of ", to_string(dtype),
                                          " from byte ", options.offset, " on needs ", need),
-                       .help = "leave the shape out to map what is there, or create the file",
+                       .help = "leave the shape out to map what is there, create the file, or open it for writing with may_grow",
                        .code = ErrorCode::file_truncated,
                        .facts = {{"have", file->bytes()}, {"need", need}}});
   }

@@ -32,6 +32,18 @@ std::shared_ptr<const OpenFile> OpenFile::create(const std::string& path, std::u
   return std::make_shared<const OpenFile>(path, std::move(file), stamp);
 }
 
+std::shared_ptr<const OpenFile> OpenFile::open_grown(const std::string& path, std::uint64_t bytes, const char* asked) {
+  require_path(path, asked);
+  os::Descriptor file = value_or_throw(os::open_data(path.c_str(), os::OpenFor::read_write), asked, path);
+  os::FileStamp stamp = value_or_throw(os::stamp_of(file.number()), asked, path);
+  if (stamp.bytes < bytes) {
+    require_room(file.number(), bytes - stamp.bytes, asked, path);
+    require_done(os::set_data_size(file.number(), bytes, stamp.bytes), asked, path);
+    stamp = value_or_throw(os::stamp_of(file.number()), asked, path);
+  }
+  return std::make_shared<const OpenFile>(path, std::move(file), stamp);
+}
+
 void require_room(int descriptor, std::uint64_t bytes, std::string_view asked, const std::string& path) {
   const std::optional<std::uint64_t> have = os::free_bytes(descriptor);
   if (!have || bytes <= *have) return;

@@ -23,6 +23,9 @@ class OpenFile {
   // A file of that size, new or truncated first.
   static std::shared_ptr<const OpenFile> create(const std::string& path, std::uint64_t bytes, const char* asked);
 
+  // A file that exists, open for writing; it is lengthened to that size, with zeros, if it is shorter.
+  static std::shared_ptr<const OpenFile> open_grown(const std::string& path, std::uint64_t bytes, const char* asked);
+
   OpenFile(std::string path, os::Descriptor descriptor, const os::FileStamp& stamp)
       : path_(std::move(path)), descriptor_(std::move(descriptor)), stamp_(stamp) {}
 

@@ -37,7 +37,7 @@ namespace {
 
 Buffer make_shared_buffer(std::size_t bytes, const AllocationOptions& options, const Site& site) {
   const std::shared_ptr<Allocator>& allocator = share::shared_allocator();
-  return BufferMaker::make(request_of(bytes, options, site), *allocator, nullptr);
+  return BufferMaker::make(request_of(bytes, options, *allocator, site), *allocator, nullptr);
 }
 
 [[noreturn]] void throw_busy(const char* why) {

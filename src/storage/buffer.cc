@@ -106,17 +106,23 @@ Allocator& require_allocator(Allocator* allocator) {
                                                     "pass one, such as direct(\"cpu\"), or a device"});
 }
 
-Request internal::storage::request_of(std::size_t bytes, const AllocationOptions& options, const Site& site) noexcept {
+Request internal::storage::request_of(std::size_t bytes, const AllocationOptions& options, const Allocator& allocator,
+                                      const Site& site) noexcept {
+  if (options.padded) {
+    const std::size_t alignment = options.alignment != 0 ? options.alignment : allocator.backend().properties().alignment;
+    if (is_power_of_two(alignment)) bytes = try_align_up(bytes, alignment).value_or(bytes);  // others are refused later
+  }
   return {
       .bytes = bytes, .alignment = options.alignment, .stream = options.stream, .tag = options.tag, .site = site, .zeroed = options.zeroed};
 }
 
 Buffer make_buffer(std::size_t bytes, const std::shared_ptr<Allocator>& allocator, const AllocationOptions& options, Site site) {
-  return BufferMaker::make(request_of(bytes, options, site), require_allocator(allocator.get()), allocator);
+  return BufferMaker::make(request_of(bytes, options, require_allocator(allocator.get()), site), *allocator, allocator);
 }
 
 Buffer make_buffer(std::size_t bytes, Device device, const AllocationOptions& options, Site site) {
-  return BufferMaker::make(request_of(bytes, options, site), *default_allocator(device), nullptr);
+  Allocator& allocator = *default_allocator(device);
+  return BufferMaker::make(request_of(bytes, options, allocator, site), allocator, nullptr);
 }
 
 Buffer wrap_buffer(void* data, std::size_t bytes, Device device, Deleter deleter, const WrapOptions& options, Site site) {

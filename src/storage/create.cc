@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "berth/base/checked.h"
 #include "berth/base/error.h"
+#include "berth/storage/nested.h"
 #include "storage/buffer_state.h"
 #include "storage/make.h"
 #include "storage/recycled.h"
@@ -35,6 +36,14 @@ std::shared_ptr<Allocator> kept_alive(const AllocatorRef& where) { return where.
 }
 
 }  // namespace
+
+void throw_ragged(std::size_t axis, std::int64_t first, std::int64_t other) {
+  throw ArgumentError(
+      ErrorCode::size_mismatch,
+      {"a storage from nested values", text::join("along axis ", axis, " one row has ", first, " entries, and another ", other),
+       "give rows of one length, or the values in one list with a shape"},
+      {{"axis", axis}, {"need", first}, {"have", other}});
+}
 
 // ---- buffers
 
@@ -92,14 +101,18 @@ Buffer BufferMaker::wrap(void* data, std::size_t bytes, Device device, Deleter& 
 
 Storage empty(const Shape& shape, DType dtype, const AllocatorRef& where, const AllocationOptions& options, Site site) {
   const std::size_t bytes = shape.size_bytes(dtype);
-  Buffer buffer = BufferMaker::make(request_of(bytes, options, site), *where.allocator(), kept_alive(where));
+  Allocator& allocator = *where.allocator();
+  Buffer buffer = BufferMaker::make(request_of(bytes, options, allocator, site), allocator, kept_alive(where));
+  if (options.padded) BufferMaker::set_used_bytes(buffer, bytes);
   return StorageMaker::make(std::move(buffer), dtype, shape, Strides::contiguous(shape), 0, bytes / size_bytes(dtype));
 }
 
 std::optional<Storage> try_empty(const Shape& shape, DType dtype, const AllocatorRef& where, const AllocationOptions& options, Site site) {
   const std::size_t bytes = shape.size_bytes(dtype);
-  std::optional<Buffer> buffer = BufferMaker::try_make(request_of(bytes, options, site), *where.allocator(), kept_alive(where));
+  Allocator& allocator = *where.allocator();
+  std::optional<Buffer> buffer = BufferMaker::try_make(request_of(bytes, options, allocator, site), allocator, kept_alive(where));
   if (!buffer) return std::nullopt;
+  if (options.padded) BufferMaker::set_used_bytes(*buffer, bytes);
   return StorageMaker::make(*std::move(buffer), dtype, shape, Strides::contiguous(shape), 0, bytes / size_bytes(dtype));
 }
 

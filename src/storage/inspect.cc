@@ -27,6 +27,7 @@ Inspection inspect(const Storage& storage) {
           .is_mapped = storage.is_mapped(),
           .owner = buffer.owner(),
           .allocator = buffer.allocator() == nullptr ? "" : buffer.allocator()->name(),
+          .allocator_stats = buffer.allocator() == nullptr ? std::nullopt : std::optional(buffer.allocator()->stats()),
           .tag = buffer.block().tag,
           .use_count = storage.use_count()};
 }
@@ -42,6 +43,9 @@ std::string Inspection::to_string() const {
   if (is_mapped) out += ", mapped";
   if (tag) out += text::join(", tag ", text::printable(tag.word()));
   out += text::join(", ", text::pointer(pointer), ", owned by ", allocator.empty() ? berth::to_string(owner) : std::string_view(allocator));
+  if (allocator_stats)
+    out +=
+        text::join(" (", text::bytes(allocator_stats->in_use_bytes), " in use, ", text::bytes(allocator_stats->cached_bytes), " cached)");
   return text::join(out, ", ", use_count, use_count == 1 ? " handle" : " handles");
 }
 
@@ -60,6 +64,8 @@ void Inspection::write_json(JsonWriter& json) const {
   json.member("is_mapped", is_mapped).member("owner", berth::to_string(owner));
   json.key("allocator");
   allocator.empty() ? json.null() : json.value(allocator);
+  json.key("allocator_stats");
+  allocator_stats ? allocator_stats->write_json(json) : static_cast<void>(json.null());
   json.member("tag", tag.word()).member("use_count", use_count).end_object();
 }
 

@@ -87,6 +87,6 @@ struct StorageMaker {
   }
 };
 
-Request request_of(std::size_t bytes, const AllocationOptions& options, const Site& site) noexcept;
+Request request_of(std::size_t bytes, const AllocationOptions& options, const Allocator& allocator, const Site& site) noexcept;
 
 }  // namespace berth::internal::storage

@@ -38,10 +38,10 @@ Buffer larger_block(const Buffer& old, std::size_t need, StreamRef stream, const
   Allocator& allocator = *old.allocator();
   const std::size_t room = room_for(need, block.bytes);
   if (block.bytes != 0 && room != need) {
-    if (auto made = BufferMaker::try_make(request_of(room, options, site), allocator, allocator.shared_from_this()))
+    if (auto made = BufferMaker::try_make(request_of(room, options, allocator, site), allocator, allocator.shared_from_this()))
       return *std::move(made);
   }
-  return BufferMaker::make(request_of(need, options, site), allocator, allocator.shared_from_this());
+  return BufferMaker::make(request_of(need, options, allocator, site), allocator, allocator.shared_from_this());
 }
 
 void grow_buffer(const Buffer& buffer, std::size_t need, StreamRef stream, const Site& site) {
@@ -60,8 +60,7 @@ void grow_buffer(const Buffer& buffer, std::size_t need, StreamRef stream, const
 void Storage::require_resizable(const Shape& wanted) const {
   require_writable("resizing");
   if (is_shared() || (buffer_ && BufferMaker::guard(buffer_) != nullptr && !is_mapped()))
-    throw_not_resizable(*this, "other processes can have its bytes",
-                        "to(\"cpu\") gives a copy that can grow");
+    throw_not_resizable(*this, "other processes can have its bytes", "to(\"cpu\") gives a copy that can grow");
   if (buffer_.allocator() == nullptr)
     throw_not_resizable(*this, "its bytes are not those of an allocator", "clone() gives a copy that can grow");
   if (offset_ != 0 || !is_contiguous() || size_bytes() < BufferMaker::used_bytes(buffer_)) {

@@ -288,6 +288,11 @@ Storage Storage::as_strided(const Shape& shape, const Strides& strides, std::int
   return Storage(buffer_, dtype_, shape, strides, offset);
 }
 
+Storage Storage::strided_view(const Shape& shape, const Strides& strides, std::int64_t offset) const {
+  // A sum that does not fit is outside of every buffer, as is the greatest offset.
+  return as_strided(shape, strides, try_add(offset_, offset).value_or(INT64_MAX));
+}
+
 Storage Storage::reinterpret(DType target) const {
   const auto from = static_cast<std::int64_t>(berth::size_bytes(dtype_));
   const auto to = static_cast<std::int64_t>(berth::size_bytes(target));

@@ -17,6 +17,7 @@
 #include "os/inject.h"
 #include "support/errors.h"
 #include "support/everything.h"
+#include "support/failing_calls.h"
 
 namespace berth::testing {
 
@@ -96,6 +97,36 @@ TEST(MapFile, WritesReachTheFile) {
   x.close();
   EXPECT_EQ(x.num_elements(), 0U);
   EXPECT_EQ(folder.read("data").substr(4, 8), std::string(8, '\xff'));
+}
+
+TEST(MapFile, LengthensAFileThatMayGrow) {
+  const Folder folder;
+  const std::string path = folder.write("data", std::string(10, 'x'));
+  {
+    const Storage x = map_file(path, {100'000}, DType::u8, FileMode::read_write, {.offset = 4, .may_grow = true});
+    EXPECT_EQ(std::filesystem::file_size(path), 100'004U);
+    EXPECT_EQ(x.item<std::uint8_t>({5}), 'x');
+    EXPECT_EQ(x.item<std::uint8_t>({6}), 0);
+    x.slice(0, 99'999).fill(7);
+    EXPECT_EQ(mapped_state(x), FileState::current);
+  }
+  EXPECT_EQ(folder.read("data").substr(0, 11), std::string(10, 'x') + '\0');
+  EXPECT_EQ(folder.read("data").back(), 7);
+  EXPECT_EQ(map_file(path, {10}, DType::u8, FileMode::read_write, {.may_grow = true}).num_elements(), 10U);
+  EXPECT_EQ(std::filesystem::file_size(path), 100'004U) << "it never gets shorter";
+  for (const FileMode mode : {FileMode::read, FileMode::private_copy})
+    EXPECT_ERROR(map_file(path, {200'000}, DType::u8, mode, {.may_grow = true}), ArgumentError, ErrorCode::invalid_argument);
+  EXPECT_ERROR(map_file(folder / "none", {2}, DType::u8, FileMode::read_write, {.may_grow = true}), AccessError, ErrorCode::not_found);
+}
+
+TEST(MapFile, LeavesAFileAsItWasWhenTheDiskIsFull) {
+  const Folder folder;
+  const std::string path = folder.write("data", std::string(10, 'x'));
+  {
+    const RefusedCall full("fallocate", ENOSPC);
+    EXPECT_ERROR(map_file(path, {100'000}, DType::u8, FileMode::read_write, {.may_grow = true}), DeviceError, ErrorCode::out_of_memory);
+  }
+  EXPECT_EQ(folder.read("data"), std::string(10, 'x'));
 }
 
 TEST(MapFile, CreatesAFileOfExactlyThatSize) {

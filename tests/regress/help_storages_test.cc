@@ -17,6 +17,14 @@ TEST(HelpFollowed, OfStorages) {
   const Storage remote = zeros({4}, DType::f32, "sim:0");
   std::array<float, 6> outside{};
   follow({
+      {"give rows of one length, or the values in one list with a shape",
+       [] {
+         from_data({{1.0F, 2.0F}, {3.0F}}, "cpu");
+       },
+       [] {
+         from_data({{1.0F, 2.0F}, {3.0F, 4.0F}}, "cpu");
+         from_data({1.0F, 2.0F, 3.0F}, {3, 1}, "cpu");
+       }},
       {"make them equal",
        [] {
          from_data({1.0F, 2.0F}, {3}, "cpu");

@@ -139,10 +139,18 @@ TEST(HelpFollowed, OfFilesThatAreWritten) {
       {"map it as u8 and clone the part you need, or move the data in the file",
        [&] { (void)map_file(file.path, DType::f32, FileMode::read, {.offset = 3}); },
        [&] { (void)map_file(file.path, DType::u8, FileMode::read, {.offset = 3}).slice(0, 0, 4).clone(); }},
-      {"leave the shape out to map what is there, or create the file", [&] { (void)map_file(file.path, {4}, DType::f32, FileMode::read); },
+      {"map it as read_write, or leave may_grow out",
+       [&] { (void)map_file(file.path, {1}, DType::f32, FileMode::read, {.may_grow = true}); },
+       [&] {
+         (void)map_file(file.path, {1}, DType::f32, FileMode::read_write, {.may_grow = true});
+         (void)map_file(file.path, {1}, DType::f32, FileMode::read);
+       }},
+      {"leave the shape out to map what is there, create the file, or open it for writing with may_grow",
+       [&] { (void)map_file(file.path, {4}, DType::f32, FileMode::read); },
        [&] {
          EXPECT_EQ(map_file(file.path, DType::f32, FileMode::read).num_elements(), 3U);
          (void)map_file(file.path + ".more", {4}, DType::f32, FileMode::create);
+         (void)map_file(file.path + ".more", {8}, DType::f32, FileMode::read_write, {.may_grow = true});
          std::remove((file.path + ".more").c_str());
        }},
       {"give the offset and the dtype that the file was written with, or a shape", [&] { (void)map_file(file.path, DType::f64); },

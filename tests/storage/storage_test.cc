@@ -58,6 +58,44 @@ TEST(Create, TakesSizesAndValuesAsTheyComeInCpp) {
   EXPECT_ERROR(from_data({1, 2}, {3}, "cpu"), ArgumentError, ErrorCode::size_mismatch);
 }
 
+TEST(Create, TakesTheShapeOfNestedValues) {
+  const Storage rows = from_data({{1, 2}, {3, 4}, {5, 6}}, "sim:0", DType::f32);
+  EXPECT_EQ(rows.shape(), Shape({3, 2}));
+  EXPECT_EQ(rows.dtype(), DType::f32);
+  EXPECT_EQ(rows.item<float>({2, 0}), 5.0F);
+  EXPECT_EQ(from_data({1.5, 2.5}, "cpu").shape(), Shape({2}));
+  EXPECT_EQ(from_data({{{1, 2}}, {{3, 4}}, {{5, 6}}}, "cpu").shape(), Shape({3, 1, 2}));
+  EXPECT_EQ(from_data({{{{true}, {false}}}}, "cpu").item<bool>({0, 0, 0, 0}), true);
+  const std::vector<std::vector<std::array<double, 3>>> nested = {{{1, 2, 3}, {4, 5, 6}}, {{7, 8, 9}, {10, 11, 12}}};
+  const Storage deep = from_data(nested, "cpu");
+  EXPECT_EQ(deep.shape(), Shape({2, 2, 3}));
+  EXPECT_EQ(deep.item<double>({1, 0, 2}), 9);
+  const float square[2][2] = {{1, 2}, {3, 4}};
+  EXPECT_EQ(from_data(square, "cpu").item<float>({1, 0}), 3);
+  EXPECT_EQ(from_data(std::vector<std::vector<float>>(), "cpu").shape(), Shape({0, 0}));
+  EXPECT_EQ(from_data(std::vector<std::vector<float>>(4), "cpu").shape(), Shape({4, 0}));
+  EXPECT_ERROR(from_data({{1, 2}, {3}}, "cpu"), ArgumentError, ErrorCode::size_mismatch);
+  EXPECT_ERROR(from_data(std::vector<std::vector<float>>{{}, {1}}, "cpu"), ArgumentError, ErrorCode::size_mismatch);
+}
+
+TEST(Create, PadsABufferToItsAlignment) {
+  for (const char* device : {"cpu", "sim:0"}) {
+    const std::size_t usual = pool(device)->backend().properties().alignment;
+    for (const std::size_t alignment : {std::size_t{0}, std::size_t{32}, std::size_t{4096}}) {
+      Storage x = empty({1001}, DType::u8, device, {.alignment = alignment, .padded = true});
+      const std::size_t unit = alignment == 0 ? usual : alignment;
+      EXPECT_EQ(x.size_bytes(), 1001U);
+      EXPECT_EQ(x.buffer().size_bytes(), (1001 + unit - 1) / unit * unit);
+      x.resize({1010});
+      EXPECT_EQ(x.size_bytes(), 1010U) << "the padding is there for it";
+      EXPECT_EQ(make_buffer(1, device, {.alignment = alignment, .padded = true}).size_bytes(), unit);
+      EXPECT_EQ(try_empty({5}, DType::u8, device, {.alignment = alignment, .padded = true})->buffer().size_bytes(), unit);
+    }
+  }
+  EXPECT_EQ(empty({0}, DType::u8, "cpu", {.padded = true}).buffer().size_bytes(), 0U);
+  EXPECT_ERROR(empty({3}, DType::u8, "cpu", {.alignment = 24, .padded = true}), ArgumentError, ErrorCode::invalid_alignment);
+}
+
 TEST(Create, RefusesShapesThatCannotBeBeforeAllocating) {
   const auto tracked = track(direct("cpu"));
   EXPECT_ERROR(empty({INT64_MAX, 2}, DType::u8, tracked), ArgumentError, ErrorCode::size_overflow);
@@ -345,6 +383,29 @@ TEST(Buffer, NoOwnerOfThisVersionSharesOrMaps) {
     EXPECT_FALSE(buffer.is_mapped()) << to_string(buffer.owner());
   }
   EXPECT_FALSE(x.is_shared() || x.is_mapped());
+}
+
+TEST(Inspect, TellsWhatItsAllocatorHolds) {
+  const auto memory = rounded("cpu");
+  const Storage x = zeros({1000}, DType::u8, memory);
+  const Inspection seen = inspect(x);
+  ASSERT_TRUE(seen.allocator_stats.has_value());
+  EXPECT_EQ(*seen.allocator_stats, memory->stats());
+  EXPECT_NE(seen.to_string().find("owned by rounded (1000 B in use, 24 B cached), 1 handle"), std::string::npos) << seen.to_string();
+  EXPECT_EQ(nlohmann::json::parse(to_json(seen))["allocator_stats"]["in_use_bytes"], 1000);
+  EXPECT_EQ(nlohmann::json::parse(to_json(inspect(Storage())))["allocator_stats"], nullptr);
+}
+
+TEST(Storage, AViewOfAViewCountsFromItsFirstElement) {
+  const Storage whole = counted({10, 10});
+  const Storage part = whole.slice(0, 2, 8);
+  EXPECT_EQ(part.as_strided({2}, {1}, 3).item<float>({0}), 3.0F);
+  EXPECT_EQ(part.strided_view({2}, {1}, 3).item<float>({0}), 23.0F);
+  EXPECT_EQ(part.strided_view({2}, {1}, -15).item<float>({1}), 6.0F);
+  EXPECT_EQ(part.strided_view({2, 2}, {10, 1}).strided_view({3}, {-10}, 10).item<float>({2}), 10.0F);
+  EXPECT_ERROR(part.strided_view({2}, {1}, -21), ArgumentError, ErrorCode::out_of_bounds);
+  EXPECT_ERROR(part.strided_view({2}, {1}, 79), ArgumentError, ErrorCode::out_of_bounds);
+  EXPECT_ERROR(part.strided_view({1}, {1}, INT64_MAX), ArgumentError, ErrorCode::out_of_bounds);
 }
 
 TEST(Inspect, TellsEverythingAsTextAndJson) {

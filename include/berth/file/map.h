@@ -41,21 +41,24 @@ enum class FileMode : unsigned char {
 };
 BERTH_EXPORT std::string_view to_string(FileMode mode) noexcept;
 
-// How the bytes will be used. Except for the offset these are hints: a kernel that cannot follow them is no
-// error.
+// How the bytes will be used. Except for the offset and `may_grow` these are hints: a kernel that cannot follow them
+// is no error.
 struct MapOptions {
   std::uint64_t offset = 0;     // of the first element, in bytes from the start of the file; a multiple of
                                 // alignment_of(dtype)
   bool prefetch = false;        // start reading all of it in the background
   bool sequential = false;      // accesses go from front to back: read further ahead, cache less behind
   bool huge_pages = false;      // where the file system has them
+  bool may_grow = false;        // read_write: a file that is too short for the shape is lengthened, with zeros;
+                                // nobody else may change its size meanwhile
   bool expect_changes = false;  // others write to the file on purpose: only truncation is an error
 };
 
 // Throws AccessError: not_found, permission_denied, already_exists; DeviceError: unsupported for what is not a
 // regular file (opening one never blocks), io_error{os_error}, out_of_memory when there is no address space or
 // no disk space; FormatError: file_truncated{have, need}; ArgumentError: misaligned, out_of_bounds. All name
-// the path. Nothing is left behind, except that `create` may have created the file, or truncated it.
+// the path. ArgumentError(invalid_argument) for `may_grow` where writes do not reach the file. Nothing is left behind,
+// except that `create` may have created the file, or truncated it, and that `may_grow` may have lengthened it.
 BERTH_EXPORT Storage map_file(const std::string& path, const Shape& shape, DType dtype, FileMode mode = FileMode::read,
                               const MapOptions& options = {}, Site site = Site::here());
 

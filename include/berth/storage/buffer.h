@@ -41,6 +41,9 @@ struct AllocationOptions {
   // All bytes are zero: at once, or with a stream when its earlier work has run. Host pages that the system has yet to
   // fill are left as they are, and take no memory before they are written; all others are written once.
   bool zeroed = false;
+  // The buffer is as long as a multiple of its alignment, so that code may read and write whole vectors up to the end of
+  // the last one. The storage's own size stays as it is.
+  bool padded = false;
 };
 
 class BERTH_EXPORT Buffer {

@@ -133,6 +133,8 @@ class BERTH_EXPORT Storage {
   bool can_reshape(const Dims& shape) const;
   // Any layout over the same buffer; the offset counts from the start of the buffer.
   Storage as_strided(const Shape& shape, const Strides& strides, std::int64_t offset = 0) const;
+  // The same with an offset that counts from the first element of this view, and may be negative.
+  Storage strided_view(const Shape& shape, const Strides& strides, std::int64_t offset = 0) const;
   // The same bytes as another dtype. Element sizes that are equal always work; otherwise the last axis must be
   // contiguous, and its bytes and the offset must be whole numbers of new elements. Throws
   // ArgumentError(size_mismatch) when they are not.

@@ -114,16 +114,16 @@ std::optional<std::uint64_t> free_bytes(int descriptor) noexcept {
   return try_multiply<std::uint64_t>(blocks, disk.f_frsize);
 }
 
-Status set_data_size(int descriptor, std::uint64_t bytes) noexcept {
+Status set_data_size(int descriptor, std::uint64_t bytes, std::uint64_t had) noexcept {
   if (const Status sized = set_file_size(descriptor, bytes); !sized) return sized;
-  for (std::uint64_t done = 0; done < bytes;) {
+  for (std::uint64_t done = had; done < bytes;) {
     const std::uint64_t piece = std::min<std::uint64_t>(bytes - done, kPiece);
     const auto call = [&] { return fallocate(descriptor, 0, static_cast<off_t>(done), static_cast<off_t>(piece)); };
     if (insist("fallocate", call) != 0) {
       // A file system without preallocation, or a sandbox without the call: writing finds out.
       if (errno == EOPNOTSUPP || errno == EINVAL || errno == ENOSYS || errno == EPERM) break;
       const Failure full = file_failure("the disk's space cannot be reserved");
-      (void)set_file_size(descriptor, 0).ok();  // frees what was allocated
+      (void)set_file_size(descriptor, had).ok();  // frees what was allocated
       return full;
     }
     done += piece;

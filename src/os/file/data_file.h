@@ -37,8 +37,9 @@ Result<std::size_t> read_at(int descriptor, std::uint64_t offset, void* target, 
 Status write_at(int descriptor, std::uint64_t offset, const void* source, std::size_t bytes) noexcept;
 // The bytes that this user can still write to the file's disk; nothing where its file system does not say.
 std::optional<std::uint64_t> free_bytes(int descriptor) noexcept;
-// Sets the size of the file, and preallocates disk space where the file system supports it.
-Status set_data_size(int descriptor, std::uint64_t bytes) noexcept;
+// Sets the size of a file that has `had` bytes, at most that many, and preallocates disk space for the others where the
+// file system supports it. After a failure the file has `had` bytes again.
+Status set_data_size(int descriptor, std::uint64_t bytes, std::uint64_t had = 0) noexcept;
 
 // The offset of a mapping is a multiple of the page size.
 enum class Mapping : unsigned char { read, write, private_write };
