@@ -29,6 +29,7 @@ class Adaptor : public Interface {
   BlockVerdict give_back(const Block& block, When when, Block* known) noexcept override { return upstream_->give_back(block, when, known); }
   bool grow(Block& block, std::size_t bytes) noexcept override { return upstream_->grow(block, bytes); }
   Result<BlockVerdict> note_use(const Block& block, StreamRef stream) noexcept override { return upstream_->note_use(block, stream); }
+  Result<bool> locate(Block& block) noexcept override { return upstream_->locate(block); }
   void trim(std::size_t keep_bytes) override { upstream_->trim(keep_bytes); }
   void trim_idle() override { upstream_->trim_idle(); }
   void reserve(std::size_t bytes) override { upstream_->reserve(bytes); }

@@ -90,6 +90,9 @@ Allocator::Allocator(Backend& backend) noexcept
 BlockSource::~BlockSource() = default;
 Allocator::~Allocator() = default;
 
+Result<bool> BlockSource::locate(Block&) noexcept {
+  return Failure{ErrorCode::unsupported, 0, "it does not know its blocks by their addresses"};
+}
 void BlockSource::explain_free(const Block&, Misuse&) const noexcept {}
 void BlockSource::list_blocks(Snapshot&) const {}
 
@@ -321,6 +324,17 @@ void Allocator::used_on(const Block& block, StreamRef stream) {
     report_refused(block, *noted);
   else if (is_detecting_races())
     race_detector::used_on(block, stream);
+}
+
+std::optional<Block> Allocator::block_at(const void* data) {
+  if (data == nullptr) return std::nullopt;
+  Block block = block_at(const_cast<void*>(data), 0);
+  const Result<bool> found = locate(block);
+  if (found) return *found ? std::optional(block) : std::nullopt;
+  throw DeviceError(found.failure().code,
+                    {text::join("looking for the block at ", text::pointer(data), " in ", name()), std::string(found.failure().why),
+                     "keep the block, or its size for block_at(data, bytes)"},
+                    {{"allocator", name()}});
 }
 
 Block Allocator::block_at(void* data, std::size_t bytes) const noexcept {

@@ -122,6 +122,11 @@ class ArenaStrategy : public Arena {
                               : Failure{ErrorCode::out_of_memory, 0, "no heap for the block's list of streams"};
   }
 
+  Result<bool> locate(Block& block) noexcept override {
+    const os::Lock lock(mutex_);
+    return describe(find(block.data), block);
+  }
+
   ArenaMark mark() const override {
     const os::Lock lock(mutex_);
     return {top_, entries_.size(), entries_.empty() ? 0 : entries_.back().serial};

@@ -118,6 +118,11 @@ class Direct : public Allocator {
                                     : Failure{ErrorCode::out_of_memory, 0, "no heap for the block's list of streams"};
   }
 
+  Result<bool> locate(Block& block) noexcept override {
+    const os::Lock lock(mutex_);
+    return describe(live_.find(block.data), block);
+  }
+
   void trim(std::size_t) override { (void)settle(Patience::none); }
   void reserve(std::size_t) override {}
 

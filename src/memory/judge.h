@@ -47,6 +47,19 @@ template <KnowsItsBlock Entry>
   return judge(&known, block, next_serial);
 }
 
+// Implements BlockSource::locate. Null: there is no entry at the block's address.
+template <KnowsItsBlock Entry>
+inline bool describe(const Entry* entry, Block& block) noexcept {
+  const KnownBlock known = entry == nullptr ? KnownBlock() : entry->known();
+  if (!known.live || known.allocator_id != block.allocator_id) return false;
+  block.bytes = known.bytes;
+  block.alignment = known.alignment;
+  block.serial = known.serial;
+  block.stream_id = known.stream_id;
+  block.tag = known.tag;
+  return true;
+}
+
 // What BlockSource::give_back reports in `out`, unless that is null: the block as it was handed out. REQUIRES:
 // the verdict on the block is `ok`.
 inline void complete(Block* out, const Block& block, const KnownBlock& known) noexcept {

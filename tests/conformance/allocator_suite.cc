@@ -245,6 +245,38 @@ void frees_by_address(const AllocatorSubject& subject, Report& report) {
   expect_sound(*allocator, report);
 }
 
+void finds_its_blocks_by_address(const AllocatorSubject& subject, Report& report) {
+  const auto allocator = subject.make();
+  const auto other = subject.make();
+  const auto found_at = [&](const void* data) { return allocator->block_at(data); };
+  int local = 0;
+  std::vector<Block> blocks;
+  for (const std::size_t bytes : {1U, 64U, 777U, 5000U, 70'000U, 200'000U, 1'500'000U}) {
+    blocks.push_back(allocator->allocate({.bytes = bytes, .tag = "by address"}));
+    const Block stranger = other->allocate({.bytes = bytes});
+    report.expect(!found_at(stranger.data), "another allocator's block is not found");
+    other->deallocate(stranger);
+  }
+  report.expect(!found_at(nullptr) && !found_at(&local) && !found_at(&blocks), "nor is what is no block");
+  for (const Block& block : blocks) {
+    const auto found = found_at(block.data);
+    report.expect(found && found->data == block.data && found->bytes == block.bytes && found->serial == block.serial,
+                  text::join("a block of ", block.bytes, " is found by its address"));
+    report.expect(found && found->tag == Tag("by address") && found->device == block.device, "with its tag and device");
+    auto* const begin = static_cast<std::byte*>(block.data);
+    const bool inside = block.bytes > 1 && (found_at(begin + 1) || found_at(begin + block.bytes / 2) || found_at(begin + block.bytes - 1));
+    report.expect(!inside, "and not by an address inside of it");
+    const MisuseLog log;
+    if (found) allocator->deallocate(*found);
+    report.expect(log.reported().empty(), "what is found is freed like the original");
+    report.expect(!found_at(block.data), "and is not found after that");
+    if (found) allocator->deallocate(*found);
+    report.expect(log.reported() == std::vector{MisuseKind::double_free}, "freeing it twice is a double free");
+  }
+  report.expect(allocator->stats().live_blocks == 0, "all are freed");
+  expect_sound(*allocator, report);
+}
+
 void numbers_every_block(const AllocatorSubject& subject, Report& report) {
   const auto allocator = subject.make();
   std::set<std::uint64_t> serials;
@@ -502,6 +534,7 @@ constexpr AllocatorCheck kAllocatorChecks[] = {
     {"SurvivesADoubleFree", survives_a_double_free},
     {"SurvivesForeignFrees", survives_foreign_frees},
     {"FreesByAddress", frees_by_address},
+    {"FindsItsBlocksByAddress", finds_its_blocks_by_address},
     {"NumbersEveryBlock", numbers_every_block},
     {"GivesBackNow", gives_back_now},
     {"KnowsItsHolders", knows_its_holders},

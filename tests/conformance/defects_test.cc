@@ -31,6 +31,7 @@ enum class AllocatorDefect {
   growth_uncounted,
   growth_promised,
   holders_by_default,
+  freed_found,
   uses_forgotten
 };
 
@@ -57,6 +58,7 @@ class DefectiveAllocator : public Adaptor<Allocator> {
       last_ = block;
     }
     if (defect_ == AllocatorDefect::serial_reused) block.serial = 1;
+    if (defect_ == AllocatorDefect::freed_found) last_ = block;
     return done;
   }
 
@@ -96,6 +98,14 @@ class DefectiveAllocator : public Adaptor<Allocator> {
   std::span<const std::byte> range() const noexcept override {
     const std::span<const std::byte> range = upstream_->range();
     return defect_ == AllocatorDefect::range_too_short ? range.first(64) : range;
+  }
+
+  Result<bool> locate(Block& block) noexcept override {
+    if (defect_ == AllocatorDefect::freed_found && block.data == last_.data) {
+      block = last_;
+      return true;
+    }
+    return upstream_->locate(block);
   }
 
   void begin_hold() noexcept override {
@@ -153,6 +163,7 @@ TEST(PlantedDefects, GrowthUncountedIsFound) {
 }
 TEST(PlantedDefects, GrowthPromisedIsFound) { EXPECT_TRUE(found_by(defective_on_sim(AllocatorDefect::growth_promised))); }
 TEST(PlantedDefects, HoldersLeftOutAreFound) { EXPECT_TRUE(found_by(defective(AllocatorDefect::holders_by_default))); }
+TEST(PlantedDefects, FreedBlocksThatAreFoundAreFound) { EXPECT_TRUE(found_by(defective(AllocatorDefect::freed_found))); }
 TEST(PlantedDefects, FreesDroppedIsFound) { EXPECT_TRUE(found_by(defective_on_sim(AllocatorDefect::frees_dropped))); }
 
 TEST(PlantedDefects, UsesForgottenAreFound) {

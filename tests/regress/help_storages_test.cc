@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "memory/adaptor.h"
 #include "support/errors.h"
 #include "support/everything.h"
 
@@ -119,6 +120,22 @@ TEST(HelpFollowed, OfStorages) {
          (void)wrap_buffer(nullptr, 0, "cpu");
        }},
   });
+}
+
+// An allocator of a third party that does not know its blocks by address.
+struct Forgetful : internal::memory::Adaptor<Allocator> {
+  Forgetful() : Adaptor("forgetful", direct("cpu")) {}
+  Result<bool> locate(Block& block) noexcept override { return BlockSource::locate(block); }
+};
+
+TEST(HelpFollowed, OfBlocksByAddress) {
+  const auto memory = std::make_shared<Forgetful>();
+  const Block block = memory->allocate({.bytes = 100});
+  follow({
+      {"keep the block, or its size for block_at(data, bytes)", [&] { (void)memory->block_at(block.data); },
+       [&] { memory->deallocate(memory->block_at(block.data, 100)); }},
+  });
+  EXPECT_EQ(memory->stats().live_blocks, 0U);
 }
 
 TEST(HelpFollowed, OfStoragesThatGrow) {

@@ -92,7 +92,13 @@ class BERTH_EXPORT Allocator : public BlockSource, public std::enable_shared_fro
   // then wait for the stream before the free.
   void used_on(const Block& block, StreamRef stream);
 
-  // The block at an address, for callers that keep bare pointers. It can be freed like the original, but
+  // The live block that begins at an address, for callers that keep bare pointers and no sizes: it can be freed, grown
+  // and used like the original. Nothing for every other address: null, inside a block, freed, another allocator's. With
+  // its alignment and stream where the strategy keeps them (0 where it does not: a pool). A search by address; all
+  // strategies of berth can do it. Throws DeviceError(unsupported) where one cannot.
+  std::optional<Block> block_at(const void* data);
+
+  // The same without a search, for callers that know the size. It can be freed like the original, but
   // without its serial a double free is not detected once the address was handed out again.
   Block block_at(void* data, std::size_t bytes) const noexcept;
 

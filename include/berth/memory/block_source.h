@@ -50,6 +50,11 @@ class BERTH_EXPORT BlockSource {
   // memory to remember the stream.
   virtual Result<BlockVerdict> note_use(const Block& block, StreamRef stream) noexcept = 0;
 
+  // Implements `block_at(data)`: completes a block of which the address and the allocator are set. False: no live block
+  // of that allocator begins at the address, and the block is unspecified. Failure(unsupported), the default: this
+  // allocator does not know its blocks by address.
+  virtual Result<bool> locate(Block& block) noexcept;
+
   virtual void begin_hold() noexcept = 0;
   virtual void end_hold() noexcept = 0;
 

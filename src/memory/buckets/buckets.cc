@@ -225,6 +225,11 @@ BlockVerdict Buckets::give_back(const Block& block, When when, Block* known) noe
   return BlockVerdict::ok;
 }
 
+Result<bool> Buckets::locate(Block& block) noexcept {
+  const os::Lock lock(mutex_);
+  return describe(cache_.find(block.data), block);
+}
+
 // Grows only within the bucket, where the memory is already allocated.
 bool Buckets::grow(Block& block, std::size_t bytes) noexcept {
   const os::Lock lock(mutex_);

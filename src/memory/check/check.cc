@@ -111,6 +111,16 @@ class Checked : public Adaptor<CheckAdaptor> {
     return upstream_->note_use(below, stream);
   }
 
+  Result<bool> locate(Block& block) noexcept override {
+    if (Inside::is(this)) return kReentered;
+    const Inside inside(this);
+    const os::Lock lock(mutex_);
+    const LedgerEntry* const entry = ledger_.find(block);
+    if (!describe(entry, block)) return false;
+    block = entry->block;
+    return true;
+  }
+
   void trim(std::size_t keep_bytes) override {
     {
       const Inside inside(this);

@@ -149,6 +149,22 @@ Result<BlockVerdict> Pool::note_use(const Block& given, StreamRef stream) noexce
   return large_.note_use(entry, block, stream, *number);
 }
 
+// The caller owns the block if it is live: only for an address that is no block's can the entry change meanwhile, and
+// what is returned then is a guess that every later use of the block checks.
+Result<bool> Pool::locate(Block& block) noexcept {
+  block.serial = 0;
+  const BlockRef entry = core_.find(block);
+  if (!entry || block.serial == 0 || entry->is_sent_home() || entry.differs_from(block.data) != 0) return false;
+  if (!entry->is_of(block.allocator_id)) return false;
+  const os::Lock lock(core_.mutex);  // under which a block of a region becomes a large one
+  if (entry->serial() != block.serial) return false;
+  block.bytes = entry.is_large() ? core_.extent_of(entry)->requested : entry->small_bytes();
+  block.alignment = core_.alignment;
+  block.tag = entry->tag();
+  block.cookie = entry.cookie();
+  return true;
+}
+
 void Pool::reserve(std::size_t bytes) {
   if (const Status done = supply_.reserve(bytes); !done) throw_refused({.bytes = bytes}, done.failure());
 }

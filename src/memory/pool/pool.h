@@ -31,6 +31,7 @@ class Pool final : public Allocator {
   BlockVerdict give_back(const Block& block, When when, Block* known) noexcept override;
   bool grow(Block& block, std::size_t bytes) noexcept override;
   Result<BlockVerdict> note_use(const Block& block, StreamRef stream) noexcept override;
+  Result<bool> locate(Block& block) noexcept override;
 
   void trim(std::size_t keep_bytes) override { supply_.trim(keep_bytes); }
   void trim_idle() override { supply_.trim_idle(); }
