@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "base/text.h"
 #include "berth/base/units.h"
@@ -19,6 +20,7 @@
 #include "berth/memory/pool.h"
 #include "berth/memory/rounded.h"
 #include "memory/option_text.h"
+#include "memory/other_names.h"
 #include "os/lock/mutex.h"
 #include "os/system.h"
 #include "record/check_words.h"
@@ -253,12 +255,13 @@ std::shared_ptr<Allocator> make_allocator(std::string_view text, Device device) 
   for (const Strategy& strategy : kStrategies) {
     if (strategy.name == name) return strategy.make(device, option);
   }
+  std::string help = help_for_other_name(text);
   std::string known;
   for (const Strategy& strategy : kStrategies) known += text::join(known.empty() ? "" : ", ", strategy.name);
-  throw ArgumentError(
-      ErrorCode::invalid_argument,
-      {text::join("the allocator ", text::quoted(text)), "there is no strategy of that name", text::join("use one of ", known)},
-      {{"name", text::printable(name)}, {"known", known}});
+  throw ArgumentError(ErrorCode::invalid_argument,
+                      {text::join("the allocator ", text::quoted(text)), "there is no strategy of that name",
+                       help.empty() ? text::join("use one of ", known) : std::move(help)},
+                      {{"name", text::printable(name)}, {"known", known}});
 }
 
 std::vector<std::string> allocator_names() {

@@ -49,6 +49,16 @@ TEST(HelpOfTheEnvironment, OfAllocators) {
       {check_help, "BERTH_CHECK=guard=much", "BERTH_CHECK=abort,zero,streams,guard=16"},
       {check_help, "BERTH_CHECK=guard=much", "BERTH_CHECK=0"},
   });
+  follow({
+      {"use rounded, which is the same here", "BERTH_CPU_ALLOCATOR=Round", "BERTH_CPU_ALLOCATOR=rounded"},
+      {"use exact, which is the same here", "BERTH_CPU_ALLOCATOR=naive", "BERTH_CPU_ALLOCATOR=exact"},
+      {"use direct, which is the same here", "BERTH_CPU_ALLOCATOR=Unpooled", "BERTH_CPU_ALLOCATOR=direct"},
+      {"set BERTH_CPU_ALLOCATOR to rounded (Round there), exact (Naive), direct (Unpooled), or pool",
+       "BERTH_CPU_ALLOCATOR=MXNET_CPU_MEM_POOL_TYPE", "BERTH_CPU_ALLOCATOR=pool"},
+      {"set BERTH_PINNED_ALLOCATOR=rounded", "BERTH_CPU_ALLOCATOR=MXNET_CPU_PINNED_MEM_POOL_TYPE=Round", "BERTH_PINNED_ALLOCATOR=rounded"},
+      {"set BERTH_CUDA_ALLOCATOR=rounded:cutoff=16MiB", "BERTH_CPU_ALLOCATOR=MXNET_GPU_MEM_POOL_ROUND_LINEAR_CUTOFF=24",
+       "BERTH_CPU_ALLOCATOR=rounded:cutoff=16MiB"},
+  });
   const Ran refused = berth_with("BERTH_CPU_ALLOCATOR=heap", "doctor");
   EXPECT_NE(refused.output.find("use one of "), std::string::npos) << refused.output;
   for (const std::string& name : allocator_names()) {

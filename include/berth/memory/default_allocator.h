@@ -31,7 +31,8 @@ BERTH_EXPORT const std::shared_ptr<Allocator>& default_allocator(Device device);
 BERTH_EXPORT void set_default_allocator(Device device, std::shared_ptr<Allocator> allocator);
 
 // Makes an allocator from text, which is the name of a strategy and, after a colon, its options: "direct",
-// "arena:64MiB".
+// "arena:64MiB". The error for a name of another system (Round, Naive, Unpooled, MXNET_GPU_MEM_POOL_TYPE=Round) says which
+// of these it is.
 BERTH_EXPORT std::shared_ptr<Allocator> make_allocator(std::string_view text, Device device);
 
 // The names that make_allocator accepts, sorted.
