@@ -124,7 +124,7 @@ Status Allocator::allocate_nothing(const Request& request, Block& block) noexcep
 // Tries the fast path first if nothing is recorded. (There is one call, and nothing that must be kept across it;
 // what the fast path needs twice is copied, because its fences make the compiler read it again: then the
 // registers suffice, and it sets up no stack frame.)
-Block Allocator::allocate_parts(std::size_t bytes, std::size_t alignment, StreamRef stream, Tag tag, const Site* site) {
+Block Allocator::allocate_parts(std::size_t bytes, std::size_t alignment, StreamRef stream, Tag tag, const Site& site) {
   if (!is_recording()) [[likely]] {
     const CacheFront front = t_front;
     const std::uint64_t id = id_;
@@ -137,9 +137,8 @@ Block Allocator::allocate_parts(std::size_t bytes, std::size_t alignment, Stream
 }
 
 // Whoever is called zeroes the block; allocators below it do not see that it was asked for.
-[[gnu::noinline]] Block Allocator::allocate_zeroed(const Request& request) {
-  const Block block =
-      allocate_parts(request.bytes, request.alignment, request.stream, request.tag, request.site.line == 0 ? nullptr : &request.site);
+[[gnu::noinline]] Block Allocator::allocate_zeroed(const Request& request, const Site& site) {
+  const Block block = allocate_parts(request.bytes, request.alignment, request.stream, request.tag, site);
   make_zero(block, request.stream);
   return block;
 }
@@ -153,7 +152,7 @@ void Allocator::make_zero(const Block& block, StreamRef stream) {
 }
 
 // As above, if only the trace and the tally are on: this is the cost of a program that always counts.
-[[gnu::noinline]] Block Allocator::allocate_slowly(std::size_t bytes, std::size_t alignment, StreamRef stream, Tag tag, const Site* site) {
+[[gnu::noinline]] Block Allocator::allocate_slowly(std::size_t bytes, std::size_t alignment, StreamRef stream, Tag tag, const Site& site) {
   if (is_only_lightly_watched()) {
     const CacheFront& front = t_front;
     Tag known = tag;
@@ -168,8 +167,8 @@ void Allocator::make_zero(const Block& block, StreamRef stream) {
 }
 
 // The full path: fills in defaults, calls the strategy, asks others for memory, and explains a refusal.
-[[gnu::noinline]] Block Allocator::allocate_fully(std::size_t bytes, std::size_t alignment, StreamRef stream, Tag tag, const Site* site) {
-  Request request{.bytes = bytes, .alignment = alignment, .stream = stream, .tag = tag, .site = site == nullptr ? Site{} : *site};
+[[gnu::noinline]] Block Allocator::allocate_fully(std::size_t bytes, std::size_t alignment, StreamRef stream, Tag tag, const Site& site) {
+  Request request{.bytes = bytes, .alignment = alignment, .stream = stream, .tag = tag, .site = site};
   Block block;
   unsigned calls = 0;
   const Status done = allocate_under_pressure(request, block, calls);
@@ -204,7 +203,8 @@ inline Status Allocator::allocate_under_pressure(Request& request, Block& block,
   return done;
 }
 
-std::optional<Block> Allocator::try_allocate(Request&& request) {
+std::optional<Block> Allocator::try_allocate(Request&& request, const Site& here) {
+  if (request.site.line == 0) request.site = here;
   Block block;
   unsigned calls = 0;
   const Status done = allocate_under_pressure(request, block, calls);

@@ -24,7 +24,7 @@ MemoryResource::MemoryResource(std::shared_ptr<Allocator> allocator) : allocator
 MemoryResource::~MemoryResource() = default;
 
 void* MemoryResource::do_allocate(std::size_t bytes, std::size_t alignment) {
-  return allocator_->allocate({.bytes = std::max<std::size_t>(bytes, 1), .alignment = alignment}).data;
+  return allocator_->allocate({.bytes = std::max<std::size_t>(bytes, 1), .alignment = alignment}, Site()).data;
 }
 
 void MemoryResource::do_deallocate(void* data, std::size_t bytes, std::size_t) {

@@ -36,7 +36,7 @@ class BlockPlayer {
 
   void* take(const ReplayStep& step) {
     // Constructed in the table, as in a program that keeps blocks in objects of its own.
-    return (new (&blocks_[step.block]) Block(allocator_.allocate({.bytes = step.bytes, .stream = streams_[step.stream]})))->data;
+    return (new (&blocks_[step.block]) Block(allocator_.allocate({.bytes = step.bytes, .stream = streams_[step.stream]}, Site())))->data;
   }
   void drop(const ReplayStep& step) noexcept { allocator_.deallocate(blocks_[step.block]); }
 

@@ -48,7 +48,7 @@ void throw_ragged(std::size_t axis, std::int64_t first, std::int64_t other) {
 // ---- buffers
 
 Buffer::State::State(Request&& request, Allocator& given, std::shared_ptr<Allocator>&& keep)
-    : block(given.allocate(std::move(request))), allocator(&given), kept_alive(std::move(keep)), owner(Owner::allocator) {}
+    : block(given.allocate(std::move(request), Site())), allocator(&given), kept_alive(std::move(keep)), owner(Owner::allocator) {}
 
 namespace {
 
@@ -73,7 +73,7 @@ Buffer BufferMaker::make(Request&& request, Allocator& allocator, std::shared_pt
 
 std::optional<Buffer> BufferMaker::try_make(Request&& request, Allocator& allocator, std::shared_ptr<Allocator> kept_alive) {
   const Site site = request.site;
-  const std::optional<Block> block = allocator.try_allocate(std::move(request));
+  const std::optional<Block> block = allocator.try_allocate(std::move(request), Site());
   if (!block) return std::nullopt;
   Unowned unowned{*block, &allocator};
   auto state = std::allocate_shared<Buffer::State>(Recycled<Buffer::State>(), *block, allocator, std::move(kept_alive));

@@ -83,9 +83,7 @@ TEST_F(ObservedProcess, ThatLeaksNamesEachLeakAndNoOther) {
     EXPECT_NE(ran.output.find(one.expected), std::string::npos) << one.kind << ": " << ran.output;
     EXPECT_EQ(count_of(ran.output, "berth:   "), one.leaks) << ran.output;
     EXPECT_EQ(count_of(ran.output, "held by"), one.leaks);
-    // A request may have a site, and this one has none.
-    const std::size_t sites = one.kind == std::string("block") ? 0 : one.leaks;
-    EXPECT_EQ(count_of(ran.output, "at helper.cc:"), sites) << ran.output;
+    EXPECT_EQ(count_of(ran.output, "at helper.cc:"), one.leaks) << ran.output;
   }
   const Ran all = helper("BERTH_LEAKS=1 BERTH_STACK_DEPTH=4", "plant storage view block");
   EXPECT_EQ(count_of(all.output, "berth:   "), 3U) << all.output;

@@ -99,7 +99,8 @@ TEST(Tracker, FindsAViewOfAStorageThatIsOlder) {
 TEST(Tracker, FindsABlockThatWasNotFreed) {
   const auto memory = pool("cpu");
   const Tracker tracker;
-  const Block kept = memory->allocate({.bytes = 100, .tag = "raw", .site = Site::here()});
+  const Block kept = memory->allocate({.bytes = 100, .tag = "raw"});
+  const int line = __LINE__ - 1;
   memory->deallocate(memory->allocate({.bytes = 100}));
   const Leaks leaks = tracker.leaks();
   const Leak& leak = only(leaks);
@@ -108,8 +109,26 @@ TEST(Tracker, FindsABlockThatWasNotFreed) {
   EXPECT_EQ(leak.tag, Tag("raw"));
   EXPECT_EQ(leak.allocator, "pool");
   EXPECT_NE(to_string(leak.site).find("tracker_test.cc"), std::string::npos);
+  EXPECT_EQ(site_of(leak.site).line, static_cast<std::uint32_t>(line));
   memory->deallocate(kept);
   EXPECT_TRUE(tracker.leaks().empty());
+}
+
+TEST(Tracker, KnowsWhereEveryKindOfRequestWasMade) {
+  const auto memory = pool("cpu");
+  const Tracker tracker;
+  const Request request{.bytes = 100};
+  std::vector<Block> blocks;
+  const int line = __LINE__;
+  blocks.push_back(memory->allocate(request));
+  blocks.push_back(memory->allocate({.bytes = 100, .zeroed = true}));
+  blocks.push_back(*memory->try_allocate(request));
+  blocks.push_back(*memory->try_allocate({.bytes = 100}));
+  const Leaks leaks = tracker.leaks();
+  ASSERT_EQ(leaks.size(), blocks.size());
+  for (std::size_t i = 0; i < leaks.size(); ++i)
+    EXPECT_EQ(site_of(leaks[i].site).line, static_cast<std::uint32_t>(line) + i + 1) << to_string(leaks[i].site);
+  for (const Block& block : blocks) memory->deallocate(block);
 }
 
 TEST(Tracker, FindsABufferWithoutAStorage) {

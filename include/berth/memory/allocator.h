@@ -53,16 +53,20 @@ class BERTH_EXPORT Allocator : public BlockSource, public std::enable_shared_fro
   // Throws OutOfMemory with a full report; ArgumentError(invalid_alignment); AccessError(busy) while the device
   // is held; DeviceError when the device has failed, or cannot fill a block that is to be zeroed. A request of zero
   // bytes returns a block with a null address.
-  Block allocate(const Request& request) {
-    if (request.zeroed) return allocate_zeroed(request);
-    // The fields are passed one by one, in registers: a request that is written out in the call never exists in
-    // memory, and costs next to nothing.
-    return allocate_parts(request.bytes, request.alignment, request.stream, request.tag, request.site.line == 0 ? nullptr : &request.site);
+  // `here` is for requests without a site.
+  Block allocate(const Request& request, const Site& here = Site::here()) {
+    const Site& site = request.site.line == 0 ? here : request.site;
+    if (request.zeroed) return allocate_zeroed(request, site);
+    // The fields are passed one by one, in registers: of a request that is written out in the call, only the site ever
+    // exists in memory.
+    return allocate_parts(request.bytes, request.alignment, request.stream, request.tag, site);
   }
 
   // The same, but returns nullopt instead of throwing when memory is short or the device is held.
-  std::optional<Block> try_allocate(Request&& request);
-  std::optional<Block> try_allocate(const Request& request) { return try_allocate(Request(request)); }
+  std::optional<Block> try_allocate(Request&& request, const Site& here = Site::here());
+  std::optional<Block> try_allocate(const Request& request, const Site& here = Site::here()) {
+    return try_allocate(Request(request), here);
+  }
 
   // An empty block is ignored. With `deallocate` the memory may stay cached; with `deallocate_now` its whole
   // pages are back with the device on return (or, while held, when the hold ends; or, inside a stream's host
@@ -159,11 +163,11 @@ class BERTH_EXPORT Allocator : public BlockSource, public std::enable_shared_fro
   [[noreturn]] void throw_refused(const Request& request, const Failure& failure, unsigned pressure_calls = 0) const;
 
  private:
-  Block allocate_parts(std::size_t bytes, std::size_t alignment, StreamRef stream, Tag tag, const Site* site);
-  Block allocate_zeroed(const Request& request);
+  Block allocate_parts(std::size_t bytes, std::size_t alignment, StreamRef stream, Tag tag, const Site& site);
+  Block allocate_zeroed(const Request& request, const Site& site);
   void make_zero(const Block& block, StreamRef stream);
-  Block allocate_slowly(std::size_t bytes, std::size_t alignment, StreamRef stream, Tag tag, const Site* site);
-  Block allocate_fully(std::size_t bytes, std::size_t alignment, StreamRef stream, Tag tag, const Site* site);
+  Block allocate_slowly(std::size_t bytes, std::size_t alignment, StreamRef stream, Tag tag, const Site& site);
+  Block allocate_fully(std::size_t bytes, std::size_t alignment, StreamRef stream, Tag tag, const Site& site);
   Status allocate_checked(Request& request, Block& block);
   Status allocate_under_pressure(Request& request, Block& block, unsigned& calls);
   bool call_for_memory(const Request& request, unsigned call) const;

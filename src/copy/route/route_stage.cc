@@ -20,7 +20,8 @@ Request request(std::size_t bytes) {
 
 }  // namespace
 
-Scratch::Scratch(Device device, std::size_t bytes) : allocator_(*default_allocator(device)), block_(allocator_.allocate(request(bytes))) {}
+Scratch::Scratch(Device device, std::size_t bytes)
+    : allocator_(*default_allocator(device)), block_(allocator_.allocate(request(bytes), Site())) {}
 
 void require_done(const Status& done, Device device, const char* what) {
   if (!done) throw_failure(done.failure(), device, what);
