@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstdint>
 #include <cstdio>
 
 #include "berth/berth.h"
@@ -6,6 +7,40 @@
 #include "expect.h"
 
 using namespace berth;
+
+namespace {
+
+// kDynamicStorageID, kBadStorageID: values whose size nobody knows yet.
+void dynamic_values() {
+  Graph graph;
+  const ValueId in = graph.add_value({.name = "in", .bytes = 64, .external = true});
+  const ValueId found = graph.add_value({.name = "found", .dynamic = true});
+  const ValueId unsized = graph.add_value({.name = "unsized"});
+  const ValueId out = graph.add_value({.name = "out", .bytes = 64, .output = true});
+  graph.add_node({.op = "NonZero", .inputs = {in}, .outputs = {found, unsized}});
+  graph.add_node({.op = "Sum", .inputs = {found, unsized}, .outputs = {out}});
+  const Plan planned = plan(graph);
+  expect(planned.location(found).reason == UnplannedReason::dynamic && planned.location(unsized).reason == UnplannedReason::unknown_size,
+         "dynamic values and those of unknown size get no location, each with its reason");
+  expect(planned.unplanned().size() == 3, "unplanned() lists them, beside the external one");
+}
+
+// The attribute device of a graph: an arena for each.
+void two_devices() {
+  Graph graph;
+  const std::uint32_t other = graph.add_device("sim:0");
+  const ValueId host = graph.add_value({.name = "host", .dtype = DType::f32, .shape = Shape{1000}});
+  const ValueId device = graph.add_value({.name = "device", .dtype = DType::f32, .shape = Shape{1000}, .device = other});
+  const ValueId result = graph.add_value({.name = "result", .dtype = DType::f32, .shape = Shape{10}, .device = other, .output = true});
+  graph.add_node({.op = "Load", .outputs = {host}});
+  graph.add_node({.op = "Copy", .inputs = {host}, .outputs = {device}});
+  graph.add_node({.op = "Reduce", .inputs = {device}, .outputs = {result}});
+  const Placement memory = place(plan(graph));
+  expect(memory[host].device() == Device("cpu") && memory[device].device() == Device("sim:0"), "each value is in its device's arena");
+  expect(memory.plan().tables().arenas.size() == 2 && shadow_run(memory).ok(), "one arena for each device");
+}
+
+}  // namespace
 
 // For users of a graph allocator and its planning pass, as in NNVM and MXNet: the right column of
 // docs/coming-from.md as a program.
@@ -39,6 +74,9 @@ int main() {
   // Forward and backward planned separately, and colours for branches that run concurrently.
   expect(plan(graph, {.nodes = NodeRange{0, 2}}).location(result).reason == UnplannedReason::outside_range, "a range of nodes");
   expect(plan(graph, {.parallel = 2}).tables().edges.empty(), "a chain needs no more edges");
+
+  dynamic_values();
+  two_devices();
 
   // The executor's memory.
   const Placement memory = place(best);

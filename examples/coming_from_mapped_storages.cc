@@ -51,6 +51,29 @@ int main() {
   save_npy(folder / "x.npy", all.reshape({64, 64}).transpose(0, 1));
   expect(equal(map_npy(folder / "x.npy"), all.reshape({64, 64}).transpose(0, 1)), "arrays come back in the order they went");
 
+  // np.load("x.npz")["a"], np.savez; load_file(path, device).to(dtype).
+  save_npz(folder / "x.npz", {{"a", all}});
+  expect(equal(open_npz(folder / "x.npz")["a"], all), "archives, mapped");
+  const LoadedTensors loaded = load(model, "sim:0", {.dtype = DType::f32});
+  expect(loaded["w"].dtype() == DType::f32 && loaded["w"].device() == Device("sim:0"), "load brings all tensors, converted, to a device");
+
+  // A file opened for writing that is too short, and hints.
+  const Storage longer = map_file(raw, {8192}, DType::f32, FileMode::read_write, {.may_grow = true});
+  prefetch_mapped(longer);
+  expect(std::filesystem::file_size(raw) == 8192 * 4 && longer.item<float>({8191}) == 0, "may_grow lengthens it, with zeros");
+  drop_mapped(longer);
+
+  // A file that is truncated under its reader, where others get SIGBUS.
+  const Storage reader = map_file(raw, DType::f32);
+  std::filesystem::resize_file(raw, 100);
+  bool truncated = false;
+  try {
+    (void)reader.clone();
+  } catch (const FormatError& error) {
+    truncated = error.code() == ErrorCode::file_truncated;
+  }
+  expect(truncated && mapped_state(reader) == FileState::truncated, "a truncated file is an error, and mapped_state says so");
+
   std::filesystem::remove_all(folder);
   return g_right ? 0 : 1;
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <string>
 
+#include "berth/base/units.h"
 #include "berth/berth.h"
+#include "berth/extend.h"
 #include "berth/observe.h"
 #include "berth/storage/create.h"
 #include "berth/storage/inspect.h"
@@ -38,6 +40,26 @@ int main() {
   // Leak tracking: what was created since and is still live.
   const Leaks leaks = tracker.leaks();
   expect(leaks.size() == 2 && leaks[0].tag == Tag("kv") && leaks[0].shape == Shape({64, 64}), "a tracker finds both storages");
+
+  // memory_summary(), and what a monitoring system scrapes.
+  expect(to_prometheus().find("berth_in_use_bytes{") != std::string::npos, "to_prometheus: the figures of every allocator");
+
+  // A Chrome trace, a table of allocations.
+  expect(to_chrome_trace(profile).find("traceEvents") != std::string::npos, "to_chrome_trace: for Perfetto");
+  expect(to_csv(profile).find("kv") != std::string::npos && to_csv(all).find("kv") != std::string::npos,
+         "to_csv: a line for each site or block");
+
+  // The logging adaptor and its replay benchmark; an event log and its replay.
+  const auto logged = trace(direct("cpu"));
+  for (int i = 0; i < 100; ++i) logged->deallocate(logged->allocate({.bytes = 1000}));
+  const ReplayResult replayed = replay(plan_replay(read_trace(logged->to_csv()).events), {.device = "cpu", .strategy = "pool"});
+  expect(replayed.events == 200 && replayed.peak_live_bytes == 1000, "replay: the same requests, with another strategy");
+
+  // tracking_resource_adaptor, CappedMemoryPool.
+  const auto tracked = track(limit(direct("cpu"), 1_MiB));
+  const Block outstanding = tracked->allocate({.bytes = 1000});
+  expect(tracked->live().size() == 1 && !tracked->try_allocate({.bytes = 2_MiB}), "track lists what lives, limit caps it");
+  tracked->deallocate(outstanding);
 
   // Inspection of one storage.
   expect(inspect(kept).to_string().find("tag kv") != std::string::npos, "inspect tells the tag");

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <string>
@@ -9,6 +10,20 @@
 // For users of the shared-memory storages of ATen and Python: the corresponding calls of berth. The table is in
 // docs/coming-from.md.
 using namespace berth;
+
+namespace {
+
+// The other process of a queue: receives a storage, checks it, and writes to it.
+int receive_in_child(const std::string& name) {
+  Channel from_parent = Channel::connect(name);
+  const Channel::Message got = from_parent.receive();
+  if (got.tag != 42 || !got.storage || got.storage->item<float>({63}) != 1.5F) return 1;
+  got.storage->fill(3);
+  from_parent.send_bytes({}, 43);
+  return 0;
+}
+
+}  // namespace
 
 int main() {
   // at::new_shared_fd(bytes): unnamed shared memory, with its file descriptor.
@@ -22,11 +37,17 @@ int main() {
   share(x);
   expect(x.is_shared() && row.is_shared() && row.item<float>({63}) == 1.5F, "x and its view are, with their bytes");
 
-  // queue.put(tensor), queue.get(): a channel to another process. (Here both ends are in this one.)
-  auto [mine, theirs] = Channel::make_pair();
-  mine.send(row, 42);
-  const Channel::Message got = theirs.receive();
-  expect(got.tag == 42 && equal(*got.storage, row), "what was sent is there");
+  // queue.put(tensor), queue.get(): a channel to another process.
+  const std::string queue = "example-queue-" + std::to_string(getpid());
+  Listener listener(queue);
+  const pid_t child = fork();
+  if (child == 0) _exit(receive_in_child(queue));
+  Channel to_child = listener.accept();
+  to_child.send(row, 42);
+  expect(to_child.receive().tag == 43, "the other process has received it");
+  int status = 1;
+  expect(waitpid(child, &status, 0) == child && status == 0, "with the bytes that were sent");
+  expect(row.item<float>({63}) == 3.0F, "what it has written there is here");
 
   // A reduction to plain bytes, rebuilt elsewhere: a ticket. It is valid for one import.
   const Ticket ticket = export_ticket(x.transpose(0, 1));

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "berth/berth.h"
@@ -83,6 +84,37 @@ void views() {
   expect(x.item<float>({1, 0, 3}) == -1 && x.item<float>({1, 1, 3}) == 19, "a view writes to the storage it is of");
 }
 
+// StorageView(base, offset, shape, stride)   a.resize_(n)
+void any_layout_and_size() {
+  const Storage x = counting({4, 6});
+  const Storage rows = x.slice(0, 1);
+  expect(rows.as_strided({2, 2}, {6, 1}, 3).item<float>({1, 0}) == 9, "as_strided: the offset counts from the buffer");
+  expect(rows.strided_view({2, 2}, {6, 1}, 3).item<float>({1, 0}) == 15, "strided_view: from the view's first element");
+  bool refused = false;
+  try {
+    (void)x.as_strided({4, 6}, {6, 1}, 1);
+  } catch (const ArgumentError& error) {
+    refused = error.code() == ErrorCode::out_of_bounds;
+  }
+  expect(refused, "both are checked against the buffer");
+
+  Storage growing = counting({3});
+  const Storage view = growing.slice(0, 1);
+  growing.resize({100'000});
+  growing.slice(0, 2, 3).fill(-1);
+  expect(growing.shape() == Shape{100'000} && view.item<float>({1}) == -1, "resize: the elements stay, and so do the views");
+}
+
+// create_storage(data, device, dtype)   numpy(), from_numpy(a), torch.from_dlpack(x)
+void other_libraries() {
+  const Storage x = from_data({{1, 2, 3}, {4, 5, 6}}, "cpu", DType::f32);
+  expect(x.shape() == Shape{2, 3} && x.item<float>({1, 0}) == 4, "from_data takes nested lists");
+  DlpackTensor out = to_dlpack(x.transpose(0, 1));
+  expect(out.get()->dl_tensor.ndim == 2 && out.get()->dl_tensor.shape[0] == 3, "to_dlpack: what NumPy and PyTorch read");
+  const Storage back = from_dlpack(std::move(out));
+  expect(back.data_ptr() == x.data_ptr() && back.item<float>({0, 1}) == 4, "from_dlpack: no byte is copied");
+}
+
 // x.is_contiguous()   x.contiguous()   x.data_ptr()
 void layout_and_pointers() {
   const Storage x = counting({2, 3});
@@ -127,6 +159,12 @@ void kinds_of_memory() {
   const Storage kept = empty({8}, DType::u8, tracked);
   expect(tracked->live().size() == 1, "track lists what lives, with tag and call site");
   std::printf("       %s\n", tracked->live().front().to_string().c_str());
+
+  const Tracker tracker;  // StorageTracker, check_leaks()
+  const Storage left = empty({8}, DType::u8, "cpu");
+  expect(tracker.leaks().size() == 1 && tracker.leaks()[0].handles == 1, "a Tracker finds what was made since, in every allocator");
+  expect(facts.allocator_stats->in_use_bytes >= 400, "inspect has the pool's figures: pool_info()");
+  expect(!try_empty({1LL << 50}, DType::u8, "cpu"), "try_empty does not throw when there is not enough memory");
 }
 
 }  // namespace
@@ -136,6 +174,8 @@ int main() {
   move_and_convert();
   bytes();
   views();
+  any_layout_and_size();
+  other_libraries();
   layout_and_pointers();
   kinds_of_memory();
   return g_right ? 0 : 1;
