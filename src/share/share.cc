@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "berth/share/share.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <memory>
+#include <string_view>
 #include <utility>
 
 #include "base/text.h"
 #include "berth/base/error.h"
+#include "berth/device/backend.h"
 #include "berth/memory/pool.h"
 #include "berth/share/ticket.h"
+#include "device/cuda/host_register.h"
 #include "device/shared/shared_range.h"
+#include "os/memory/memory.h"
 #include "os/process/fork.h"
 #include "share/errors.h"
 #include "share/exchange.h"
@@ -40,20 +46,36 @@ Buffer make_shared_buffer(std::size_t bytes, const AllocationOptions& options, c
   return BufferMaker::make(request_of(bytes, options, *allocator, site), *allocator, nullptr);
 }
 
-[[noreturn]] void throw_busy(const char* why) {
-  throw AccessError(ErrorCode::busy, {"sharing a storage in place", why, "share a clone(), or wait until nobody else has the address"});
+[[noreturn]] void throw_busy(const char* why, const char* help) {
+  throw AccessError(ErrorCode::busy, {"sharing a storage in place", why, help});
 }
 
 // Throws if the storage cannot be moved, before anything changes.
-void require_movable(const Storage& storage) {
+void require_movable(const Storage& storage, const ShareOptions& options) {
   const Buffer& buffer = storage.buffer();
-  if (buffer.is_external()) throw_busy("its memory is external, and its owner has the address");
-  if (BufferMaker::is_pinned_down(buffer)) throw_busy("a DLPack export, or a copy that is under way, has its address");
-  if (storage.device() != Device() || buffer.allocator() == nullptr) {
+  constexpr const char* kWait = "share a clone(), or wait until nobody else has the address";
+  if (buffer.owner() == Owner::dlpack) throw_busy("its memory came by DLPack, and its owner has the address", kWait);
+  if (BufferMaker::is_borrowed(buffer) && !options.borrowed) {
+    throw_busy("its memory is borrowed, and its lender has the address",
+               "share a clone(), adopt the memory with a deleter, or pass {.borrowed = true} and leave the lender the old bytes");
+  }
+  if (BufferMaker::is_pinned_down(buffer)) throw_busy("a DLPack export, or a copy that is under way, has its address", kWait);
+  const std::string_view kind = storage.device().kind_name();
+  if ((kind != "cpu" && kind != "pinned") || (buffer.allocator() == nullptr && !buffer.is_external())) {
     throw DeviceError(ErrorCode::unsupported,
                       {"sharing a storage in place", text::join("it is on ", storage.device().to_string()), "use to(\"cpu\") first"},
                       {{"device", storage.device().to_string()}});
   }
+}
+
+// Locks the pages of a buffer for the device, if there is one that wants it, until the reference goes. REQUIRES: no
+// other memory is in these pages.
+std::shared_ptr<const void> locked_pages(const Buffer& buffer) {
+  if (!cuda::can_register_host()) return nullptr;
+  void* const data = buffer.data();
+  if (const Status done = cuda::register_host(data, buffer.size_bytes()); !done)
+    throw_failure(done.failure(), buffer.device(), "page-locking shared memory");
+  return {data, [](const void* locked) { (void)cuda::unregister_host(const_cast<void*>(locked)).ok(); }};
 }
 
 bool stays_as_it_is(const Storage& storage) {
@@ -88,15 +110,20 @@ SharedLocation shared_location(const Storage& storage) {
   return {position->descriptor, position->offset, storage.size_bytes()};
 }
 
-void share(const Storage& storage, Site site) {
+void share(const Storage& storage, Site site) { berth::share(storage, ShareOptions(), site); }
+
+void share(const Storage& storage, const ShareOptions& options, Site site) {
   if (stays_as_it_is(storage)) return;
-  require_movable(storage);
+  require_movable(storage, options);
   const Buffer& old = storage.buffer();
   const Block block = old.block();
-  // The block's alignment, at most what `shared` can provide.
-  const Buffer moved =
-      make_shared_buffer(block.bytes, {.alignment = std::min(block.alignment, std::size_t{kSharedDataOffset}), .tag = block.tag}, site);
-  std::memcpy(moved.data(), old.data(), block.bytes);
+  const bool locked = storage.is_pinned();
+  // The block's alignment, at most what `shared` can provide. Pages that are to be locked are the block's alone.
+  const std::size_t alignment = std::max(std::min(block.alignment, std::size_t{kSharedDataOffset}), locked ? os::page_bytes() : 0);
+  const Buffer moved = make_shared_buffer(old.size_bytes(), {.alignment = alignment, .tag = block.tag, .padded = locked}, site);
+  std::memcpy(moved.data(), old.data(), old.size_bytes());
+  BufferMaker::set_used_bytes(moved, BufferMaker::used_bytes(old));
+  if (locked) BufferMaker::set_page_lock(moved, locked_pages(moved));
   BufferMaker::exchange(old, moved);
 }
 

@@ -153,6 +153,16 @@ void BufferMaker::ask_guard(const Buffer& buffer, std::size_t offset, std::size_
   if (guard != nullptr && bytes != 0) guard->before_touch(offset, bytes, write);
 }
 
+bool BufferMaker::is_borrowed(const Buffer& buffer) noexcept {
+  return buffer.owner() == Owner::external && buffer.state_->deleter == nullptr;
+}
+
+void BufferMaker::set_page_lock(const Buffer& buffer, std::shared_ptr<const void> lock) noexcept {
+  buffer.state_->page_lock = std::move(lock);
+}
+
+bool BufferMaker::is_page_locked(const Buffer& buffer) noexcept { return buffer && buffer.state_->page_lock != nullptr; }
+
 std::size_t BufferMaker::used_bytes(const Buffer& buffer) noexcept { return buffer.state_->block.bytes - buffer.state_->spare_bytes; }
 
 void BufferMaker::set_used_bytes(const Buffer& buffer, std::size_t bytes) noexcept {
@@ -172,6 +182,9 @@ void BufferMaker::exchange(const Buffer& a, const Buffer& b) noexcept {
   Buffer::State& other = *b.state_;
   std::swap(one.block, other.block);
   std::swap(one.spare_bytes, other.spare_bytes);
+  std::swap(one.owner, other.owner);
+  one.deleter.swap(other.deleter);
+  one.page_lock.swap(other.page_lock);
   std::swap(one.allocator, other.allocator);
   one.kept_alive.swap(other.kept_alive);
 }

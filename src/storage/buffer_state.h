@@ -20,6 +20,7 @@ struct Buffer::State {
   std::unique_ptr<Deleter> deleter;                       // for the other owners; empty: borrowed
   std::unique_ptr<internal::storage::BufferGuard> guard;  // once the block is shared or mapped: releases it
                                                           // instead
+  std::shared_ptr<const void> page_lock;                  // of memory that is locked for a device on its own; let go first
   std::size_t spare_bytes = 0;                            // at the end of the block: what no view was made for
   std::atomic<int> pins{0};                               // users of the address, beside the handles
   std::atomic<bool> watched{false};                       // it has an entry in storage/watch.h
@@ -37,6 +38,7 @@ struct Buffer::State {
     if (watched.load(std::memory_order_relaxed)) [[unlikely]]  // relaxed: `watched` was set through a handle,
                                                                // and the last handle is gone
       internal::storage::BufferMaker::forget(this);
+    page_lock.reset();
     if (guard)
       guard->release_block(block, allocator, std::move(kept_alive));
     else if (allocator != nullptr)

@@ -66,8 +66,12 @@ struct BufferMaker {
   static void before_touch(const Buffer& buffer, std::size_t offset, std::size_t bytes, bool write) {
     if (buffer.owner() == Owner::file) ask_guard(buffer, offset, bytes, write);
   }
-  // Swaps the bytes of two buffers, with their owners. REQUIRES: allocators own both, and neither has a guard.
+  // Swaps the bytes of two buffers, with their owners, but not whether they may be written. REQUIRES: neither has a guard.
   static void exchange(const Buffer& a, const Buffer& b) noexcept;
+  static bool is_borrowed(const Buffer& buffer) noexcept;  // external memory that is not adopted
+  // Memory whose pages are locked for a device for as long as the reference lives, beside that of a pinned device.
+  static void set_page_lock(const Buffer& buffer, std::shared_ptr<const void> lock) noexcept;
+  static bool is_page_locked(const Buffer& buffer) noexcept;
   // For Storage::resize. REQUIRES: an allocator owns the bytes. `grow_in_place` returns false, with nothing changed, when
   // the allocator cannot.
   static std::size_t used_bytes(const Buffer& buffer) noexcept;  // without those that no view was made for

@@ -138,7 +138,7 @@ Storage::Storage(Buffer buffer, DType dtype, const Shape& shape, const Strides& 
 
 bool Storage::is_pinned() const noexcept {
   const Backend* const behind = find_backend(device());
-  return behind != nullptr && behind->properties().abilities.pinned;
+  return (behind != nullptr && behind->properties().abilities.pinned) || BufferMaker::is_page_locked(buffer_);
 }
 
 void Storage::close() {

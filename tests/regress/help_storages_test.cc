@@ -243,8 +243,15 @@ TEST(HelpFollowed, OfExchange) {
          (void)from_dlpack(to_dlpack_legacy(made.read_only().clone()));
        }},
       {"use to(\"cpu\") first", [&] { share(remote); }, [&] { share(remote.to("cpu")); }},
-      {"share a clone(), or wait until nobody else has the address", [&] { share(from_blob(outside.data(), {2}, DType::f32, "cpu")); },
-       [&] { share(from_blob(outside.data(), {2}, DType::f32, "cpu").clone()); }},
+      {"share a clone(), or wait until nobody else has the address", [&] { share(from_dlpack(to_dlpack(made))); },
+       [&] { share(from_dlpack(to_dlpack(made)).clone()); }},
+      {"share a clone(), adopt the memory with a deleter, or pass {.borrowed = true} and leave the lender the old bytes",
+       [&] { share(from_blob(outside.data(), {2}, DType::f32, "cpu")); },
+       [&] {
+         share(from_blob(outside.data(), {2}, DType::f32, "cpu").clone());
+         share(from_blob(outside.data(), {2}, DType::f32, "cpu", [](void*) {}));
+         share(from_blob(outside.data(), {2}, DType::f32, "cpu"), {.borrowed = true});
+       }},
       {"put them into a storage, and send that", [&, &a = near] { a.send_bytes(much); },
        [&, &a = near, &b = far] {
          const Storage packed = zeros({static_cast<std::int64_t>(much.size())}, DType::u8, "cpu");

@@ -76,6 +76,62 @@ TEST(Shared, ALiveStorageIsSharedInPlaceWithAllItsViews) {
   berth::share(Storage());
 }
 
+TEST(Shared, WhatIsPinnedMovesWithItsViews) {
+  const auto memory = pool("pinned");
+  const Storage x = numbers(1000, memory);
+  const Storage view = x.slice(0, 990);
+  const bool locked = x.is_pinned();
+  berth::share(view);
+  EXPECT_TRUE(x.is_shared() && view.is_shared());
+  EXPECT_EQ(x.is_pinned(), locked) << "and is as pinned as it was";
+  EXPECT_EQ(memory->stats().live_blocks, 0U);
+  x.slice(0, 999).fill(-1);
+  EXPECT_EQ(view.item<std::int32_t>({9}), -1);
+  EXPECT_EQ(view.item<std::int32_t>({8}), 998);
+  EXPECT_EQ(import_ticket(export_ticket(view)).item<std::int32_t>({8}), 998);
+}
+
+TEST(Shared, WhatIsAdoptedMovesAndIsGivenUp) {
+  std::vector<std::int32_t> values(100);
+  std::iota(values.begin(), values.end(), 0);
+  int given_up = 0;
+  const auto give_up = [&](void* data) { given_up += data == values.data() ? 1 : 100; };
+  {
+    const Storage x = from_blob(values.data(), {100}, DType::i32, "cpu", give_up);
+    const Storage view = x.slice(0, {}, {}, -1);
+    const Storage constant = x.read_only();
+    berth::share(x);
+    EXPECT_EQ(given_up, 1) << "nobody needs the old bytes";
+    EXPECT_TRUE(view.is_shared());
+    EXPECT_EQ(view.buffer().owner(), Owner::allocator);
+    x.fill(5);
+    EXPECT_EQ(view.item<std::int32_t>({99}), 5);
+    EXPECT_TRUE(constant.is_read_only());
+    EXPECT_EQ(values[0], 0);
+  }
+  EXPECT_EQ(given_up, 1);
+  const Storage fixed = from_blob(static_cast<const void*>(values.data()), {100}, DType::i32, "cpu", give_up);
+  berth::share(fixed);
+  EXPECT_EQ(given_up, 2);
+  EXPECT_ERROR(fixed.fill(1), AccessError, ErrorCode::read_only);
+  EXPECT_EQ(fixed.item<std::int32_t>({7}), 7);
+}
+
+TEST(Shared, WhatIsBorrowedMovesOnRequest) {
+  std::vector<std::int32_t> values = {1, 2, 3};
+  const Storage x = from_blob(values.data(), {3}, DType::i32, "cpu");
+  EXPECT_ERROR(berth::share(x), AccessError, ErrorCode::busy);
+  EXPECT_EQ(x.data_ptr(), values.data());
+  berth::share(x, {.borrowed = true});
+  x.fill(9);
+  EXPECT_TRUE(x.is_shared());
+  EXPECT_EQ(values, (std::vector<std::int32_t>{1, 2, 3})) << "the lender keeps what it had";
+  const Storage imported = from_dlpack(to_dlpack(numbers(4, "cpu")));
+  EXPECT_ERROR(berth::share(imported, {.borrowed = true}), AccessError, ErrorCode::busy);
+  const Storage elsewhere = from_blob(values.data(), {3}, DType::i32, "sim:0");
+  EXPECT_ERROR(berth::share(elsewhere, {.borrowed = true}), DeviceError, ErrorCode::unsupported);
+}
+
 TEST(Shared, SharingInPlaceIsRefusedWhileSomeoneHasTheAddress) {
   std::vector<float> values(10, 1.0F);
   const Storage outside = from_blob(values.data(), {10}, DType::f32, "cpu");

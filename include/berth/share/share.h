@@ -53,15 +53,24 @@ BERTH_EXPORT NewShared new_shared(std::size_t bytes, const AllocationOptions& op
 // other.
 BERTH_EXPORT SharedLocation shared_location(const Storage& storage);
 
-// Moves a storage on `cpu`, with its buffer and so with all its views, into shared memory. Handles stay valid
+struct ShareOptions {
+  // Moves borrowed memory as well. Its lender keeps the bytes that it has, and sees nothing of what is written later.
+  bool borrowed = false;
+};
+
+// Moves a storage in host memory, with its buffer and so with all its views, into shared memory. Handles stay valid
 // and are on `shared` afterwards; addresses taken from them before (`data_ptr`, `data<T>()`, spans) are
 // invalidated. The bytes are copied once. REQUIRES: no other thread touches them during the call.
 //
+// It may be on `cpu` or `pinned`, or adopted (from_blob or wrap_buffer with a deleter, which is called here). What
+// was page-locked for a device is page-locked afterwards, and `is_pinned()`, in the process that shares it.
+//
 // No-op for storages on `shared` and on CUDA, those that map a file, and those without bytes. Throws
-// AccessError(busy), with nothing changed, when someone else holds the address: external memory, a DLPack
-// export, a copy that a stream has not finished, `Buffer::keep_alive`. Throws OutOfMemory, and
-// DeviceError(unsupported) for memory of other devices.
+// AccessError(busy), with nothing changed, when someone else holds the address: memory that is borrowed, or was
+// imported by DLPack, a DLPack export, a copy that a stream has not finished, `Buffer::keep_alive`. Throws
+// OutOfMemory, and DeviceError: unsupported for memory of other devices, out_of_memory when it cannot be page-locked.
 BERTH_EXPORT void share(const Storage& storage, Site site = Site::here());
+BERTH_EXPORT void share(const Storage& storage, const ShareOptions& options, Site site = Site::here());
 
 // Drops the claims of dead processes in all segments that this process knows, and frees memory that only they
 // still held. That happens automatically whenever a segment is used; this is for an idle process.
