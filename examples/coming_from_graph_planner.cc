@@ -77,6 +77,11 @@ int main() {
 
   dynamic_values();
   two_devices();
+  // Request and Release by hand.
+  SlotAllocator allocator(16);
+  const std::uint32_t first = allocator.request({.bytes = 2048});
+  allocator.release(first);
+  expect(allocator.request({.bytes = 4096}) == first && allocator.slots()[first].bytes == 4096, "a slot that grows");
 
   // The executor's memory.
   const Placement memory = place(best);

@@ -13,4 +13,5 @@
 #include "berth/plan/plan.h"
 #include "berth/plan/read_graph.h"
 #include "berth/plan/report.h"
+#include "berth/plan/slot_allocator.h"
 #include "berth/plan/verify.h"

@@ -14,6 +14,7 @@
 #include "berth/plan/plan.h"
 #include "berth/plan/read_graph.h"
 #include "berth/plan/report.h"
+#include "berth/plan/slot_allocator.h"
 #include "support/errors.h"
 #include "support/everything.h"
 
@@ -141,6 +142,27 @@ TEST(HelpFollowed, OfPlanOptions) {
       {"use 0 or more seconds", planned({.time_limit = std::chrono::seconds(-1)}), planned({.time_limit = std::chrono::seconds(0)})},
       {"use 0 or more seconds", planned({.time_limit = std::chrono::duration<double>(std::numeric_limits<double>::quiet_NaN())}),
        planned({.time_limit = std::chrono::seconds(0)})},
+  });
+}
+
+TEST(HelpFollowed, OfSlotAllocators) {
+  const auto twice = [](int times) {
+    SlotAllocator slots;
+    const std::uint32_t slot = slots.request({.bytes = 8});
+    for (int i = 0; i < times; ++i) slots.release(slot);
+  };
+  follow({
+      {"use 16, or 0 for no reuse", [] { (void)SlotAllocator(-1); },
+       [] {
+         (void)SlotAllocator(16);
+         (void)SlotAllocator(0);
+       }},
+      {"check its size", [] { (void)SlotAllocator().request({.bytes = SIZE_MAX}); }, [] { (void)SlotAllocator().request({.bytes = 8}); }},
+      {"use one, such as 64", [] { (void)SlotAllocator().request({.bytes = 8, .alignment = 3}); },
+       [] { (void)SlotAllocator().request({.bytes = 8, .alignment = 64}); }},
+      {"release once what request gave", [&] { twice(2); }, [&] { twice(1); }},
+      {"occupy slots that the allocator was made with, before any request", [] { SlotAllocator().occupy(0); },
+       [] { SlotAllocator(16, {{.bytes = 8}}).occupy(0); }},
   });
 }
 
