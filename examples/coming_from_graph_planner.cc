@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <cstdio>
+#include <vector>
 
 #include "berth/berth.h"
 #include "berth/plan.h"
@@ -73,6 +74,11 @@ int main() {
 
   // Forward and backward planned separately, and colours for branches that run concurrently.
   expect(plan(graph, {.nodes = NodeRange{0, 2}}).location(result).reason == UnplannedReason::outside_range, "a range of nodes");
+  const Plan forward = plan(graph, {.strategy = "slots", .nodes = NodeRange{0, 2}});
+  const Plan backward = plan(graph, {.strategy = "slots", .after = &forward});
+  expect(backward.location(active).reuse == Reuse::kept && backward.location(active).slot == forward.location(active).slot,
+         "what the later range reads stays in its slot");
+  expect(verify_plans(std::vector{forward, backward}).empty(), "they are right together");
   expect(plan(graph, {.parallel = 2}).tables().edges.empty(), "a chain needs no more edges");
 
   dynamic_values();

@@ -26,15 +26,15 @@ std::vector<std::size_t> bounds_of(const ReuseResult& reuse, std::size_t devices
 }
 
 ReuseResult find_best_reuse(const Graph& graph, NodeRange nodes, const std::vector<Life>& lives, bool inplace,
-                            const std::vector<NodeId>& order) {
-  ReuseResult best = find_reuse(graph, nodes, lives, {.inplace = inplace}, order);
+                            const std::vector<NodeId>& order, std::span<const KeptRange> kept) {
+  ReuseResult best = find_reuse(graph, nodes, lives, {.inplace = inplace}, order, kept);
   const ReuseRules took = best.took;
   if (!took.views && !took.joins && !took.smaller) return best;
   std::size_t least = bound_of(best, graph.devices.size());
   for (unsigned without = 1; without < 8; ++without) {
     const ReuseRules rules{.views = (without & 1) == 0, .joins = (without & 2) == 0, .smaller = (without & 4) == 0};
     if ((!rules.views && !took.views) || (!rules.joins && !took.joins) || (!rules.smaller && !took.smaller)) continue;
-    ReuseResult other = find_reuse(graph, nodes, lives, rules, order);
+    ReuseResult other = find_reuse(graph, nodes, lives, rules, order, kept);
     if (const std::size_t bound = bound_of(other, graph.devices.size()); bound < least) {
       least = bound;
       best = std::move(other);

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <vector>
 
+#include "plan/kept.h"
 #include "plan/lives.h"
 #include "plan/reuse.h"
 
@@ -16,6 +18,6 @@ std::vector<std::size_t> bounds_of(const ReuseResult& reuse, std::size_t devices
 // input on, and an output in place of a larger input stays as large. So every combination of these rules is
 // tried, and the one with the least lower bound is taken.
 ReuseResult find_best_reuse(const Graph& graph, NodeRange nodes, const std::vector<Life>& lives, bool inplace,
-                            const std::vector<NodeId>& order);
+                            const std::vector<NodeId>& order, std::span<const KeptRange> kept = {});
 
 }  // namespace berth::internal::plan

@@ -2,6 +2,7 @@
 #include "plan/best_slots.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace berth::internal::plan {
@@ -24,17 +25,17 @@ std::vector<std::size_t> peaks_of(const SlotsPacking& packing, std::size_t devic
   return peaks;
 }
 
-BestSlots pack_best_slots(SlotsTask task, std::optional<int> match_range, std::size_t capacity, std::size_t devices,
-                          const Patience& patience) {
-  const int first = match_range.value_or(1);
-  const int last = match_range.value_or(ranges_for(task.buffers.size()));
+BestSlots sweep_slots(const SlotsSweep& sweep) {
+  const PlanOptions& options = sweep.options;
+  const GivenSlots given = find_given_slots(options, sweep.kept, sweep.reuse);
+  const int first = options.match_range.value_or(1);
+  const int last = options.match_range.value_or(ranges_for(sweep.reuse.buffers.size()));
   std::optional<BestSlots> best;
   for (int range = first; range <= last; ++range) {
-    if (best && patience.over()) break;
-    task.match_range = range;
-    SlotsPacking packing = pack_slots(task);
-    const std::vector<std::size_t> peaks = peaks_of(packing, devices);
-    const bool holds = std::all_of(peaks.begin(), peaks.end(), [&](std::size_t peak) { return peak <= capacity; });
+    if (best && sweep.patience.over()) break;
+    SlotsPacking packing = pack_slots({sweep.reuse.buffers, given, sweep.colours, range});
+    const std::vector<std::size_t> peaks = peaks_of(packing, sweep.graph.devices.size());
+    const bool holds = std::all_of(peaks.begin(), peaks.end(), [&](std::size_t peak) { return peak <= options.capacity_bytes; });
     // What fits the capacity comes before what does not, then what is smaller.
     if (best && std::pair(!holds, packing.total_bytes) >= std::pair(!best->holds, best->packing.total_bytes)) continue;
     best = BestSlots{std::move(packing), range, holds};

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <optional>
 #include <vector>
 
 #include "plan/pack/packer.h"
@@ -22,8 +21,16 @@ std::vector<std::size_t> peaks_of(const SlotsPacking& packing, std::size_t devic
 // How many match ranges are tried: 16, and fewer of very many buffers, so that the work is bounded. At least one.
 int ranges_for(std::size_t buffers) noexcept;
 
-// Tries the given match range alone, or those from 1 on; no more when patience ends, but at least one.
-BestSlots pack_best_slots(SlotsTask task, std::optional<int> match_range, std::size_t capacity, std::size_t devices,
-                          const Patience& patience);
+struct SlotsSweep {
+  const Graph& graph;
+  const PlanOptions& options;
+  const std::vector<KeptRange>& kept;
+  const ReuseResult& reuse;
+  const std::vector<std::uint32_t>& colours;
+  const Patience& patience;
+};
+
+// Tries the match range of the options alone, or those from 1 on; no more when patience ends, but at least one.
+BestSlots sweep_slots(const SlotsSweep& sweep);
 
 }  // namespace berth::internal::plan

@@ -22,7 +22,7 @@ std::string_view to_string(PlanOutcome outcome) noexcept {
 }
 
 std::string_view to_string(Reuse reuse) noexcept {
-  return name_of(std::array<std::string_view, 6>{"none", "own", "in_place", "identity", "view", "joined"}, reuse);
+  return name_of(std::array<std::string_view, 7>{"none", "own", "in_place", "identity", "view", "joined", "kept"}, reuse);
 }
 
 std::string_view to_string(UnplannedReason reason) noexcept {

@@ -33,15 +33,31 @@ std::size_t piece_alignment(const Plan& plan, const Piece& piece) {
   return most;
 }
 
-Buffer make_piece(const Plan& plan, const Piece& piece, const std::shared_ptr<Allocator>& allocator) {
-  const Device device(plan.graph().devices[piece.device]);
+// What one or several plans need of a piece.
+struct Room {
+  std::size_t bytes = 0;
+  std::size_t alignment = 0;
+  void add(const Plan& plan, const Piece& piece) {
+    bytes = std::max(bytes, piece.bytes);
+    alignment = std::max(alignment, piece_alignment(plan, piece));
+  }
+};
+
+Buffer make_room(const Plan& plan, std::uint32_t index, const Room& room, const std::shared_ptr<Allocator>& allocator) {
+  const Device device(plan.graph().devices[index]);
   if (allocator != nullptr && allocator->device() != device)
     base::refuse(text::join("placing the arena of ", device.to_string()),
                  text::join("the allocator is on ", allocator->device().to_string()), "pass an allocator of that device");
-  if (piece.bytes == 0) return {};
+  if (room.bytes == 0) return {};
   const std::shared_ptr<Allocator>& chosen = allocator != nullptr ? allocator : default_allocator(device);
   const std::size_t usual = backend(device).properties().alignment;
-  return make_buffer(piece.bytes, chosen, {.alignment = std::max(piece_alignment(plan, piece), usual)});
+  return make_buffer(room.bytes, chosen, {.alignment = std::max(room.alignment, usual)});
+}
+
+Buffer make_piece(const Plan& plan, const Piece& piece, const std::shared_ptr<Allocator>& allocator) {
+  Room room;
+  room.add(plan, piece);
+  return make_room(plan, piece.device, room, allocator);
 }
 
 Piece piece_of(const PlanChunk& chunk) { return {chunk.device, chunk.offset, chunk.bytes}; }
@@ -55,35 +71,96 @@ Piece whole_of(const Plan& plan, std::uint32_t device) {
   return {device, 0, has_chunks(plan, device) ? 0 : plan.tables().arenas[device].bytes};
 }
 
-}  // namespace
-
-Placement place(Plan plan, const std::map<std::string, std::shared_ptr<Allocator>>& allocators) {
+void require_locations(const Plan& plan) {
   if (!plan.has_locations())
     base::refuse("placing a plan", text::join("its outcome is ", to_string(plan.outcome()), ", and no value has a location"),
                  "plan with a larger capacity");
-  Placement placement(std::move(plan));
-  const Graph& graph = placement.plan().graph();
+}
+
+void require_one_arena(const Plan& plan) {
+  if (!plan.tables().chunks.empty())
+    base::refuse("placing several plans on one memory", "one of them has chunks", "plan every range for one arena");
+}
+
+void require_same_devices(const Plan& plan, const Plan& first) {
+  if (plan.graph().devices != first.graph().devices)
+    base::refuse("placing several plans on one memory", "they are for different devices", "give plans of ranges of one graph");
+}
+
+// The allocator of each device, by the names that are given; null for its default. Those of chunks are left out.
+std::vector<std::shared_ptr<Allocator>> choose_allocators(const Plan& plan,
+                                                          const std::map<std::string, std::shared_ptr<Allocator>>& allocators) {
+  const Graph& graph = plan.graph();
   std::vector<std::shared_ptr<Allocator>> chosen(graph.devices.size());
-  const std::vector<PlanChunk>& chunks = placement.plan().tables().chunks;
+  const std::vector<PlanChunk>& chunks = plan.tables().chunks;
   for (const auto& [name, allocator] : allocators) {
-    if (std::any_of(chunks.begin(), chunks.end(), [&name = name](const PlanChunk& chunk) { return chunk.name == name; })) {
-      (void)require_allocator(allocator.get());
-      continue;  // used for chunks, below
-    }
+    (void)require_allocator(allocator.get());
+    if (std::any_of(chunks.begin(), chunks.end(), [&name = name](const PlanChunk& chunk) { return chunk.name == name; })) continue;
     const Device wanted(name);
     const auto at = std::find_if(graph.devices.begin(), graph.devices.end(), [&](const std::string& one) { return Device(one) == wanted; });
     if (at == graph.devices.end())
       base::refuse(text::join("an allocator for ", text::quoted(name)), "the graph has no such device", "leave it out");
-    (void)require_allocator(allocator.get());
     chosen[static_cast<std::size_t>(at - graph.devices.begin())] = allocator;
   }
+  return chosen;
+}
+
+}  // namespace
+
+Placement place(Plan plan, const std::map<std::string, std::shared_ptr<Allocator>>& allocators) {
+  require_locations(plan);
+  Placement placement(std::move(plan));
+  const std::vector<std::shared_ptr<Allocator>> chosen = choose_allocators(placement.plan(), allocators);
   for (std::uint32_t device = 0; device < chosen.size(); ++device)
     placement.arenas_.push_back(make_piece(placement.plan(), whole_of(placement.plan(), device), chosen[device]));
-  for (const PlanChunk& chunk : chunks) {
+  for (const PlanChunk& chunk : placement.plan().tables().chunks) {
     const auto named = allocators.find(chunk.name);
     const bool own = named != allocators.end() && !chunk.name.empty();
     placement.chunks_.push_back(make_piece(placement.plan(), piece_of(chunk), own ? named->second : chosen[chunk.device]));
   }
+  return placement;
+}
+
+std::vector<Placement> place(std::vector<Plan> plans, const std::map<std::string, std::shared_ptr<Allocator>>& allocators) {
+  std::vector<Placement> placements;
+  for (Plan& plan : plans) {
+    require_locations(plan);
+    require_one_arena(plan);
+    require_same_devices(plan, plans.front());
+  }
+  if (plans.empty()) return placements;
+  const std::vector<std::shared_ptr<Allocator>> chosen = choose_allocators(plans.front(), allocators);
+  std::vector<Buffer> arenas;
+  for (std::uint32_t device = 0; device < chosen.size(); ++device) {
+    Room room;
+    for (const Plan& plan : plans) room.add(plan, whole_of(plan, device));
+    arenas.push_back(make_room(plans.front(), device, room, chosen[device]));
+  }
+  for (Plan& plan : plans) {
+    Placement& placement = placements.emplace_back(Placement(std::move(plan)));
+    placement.arenas_ = arenas;
+  }
+  return placements;
+}
+
+Placement place(Plan plan, const Placement& earlier) {
+  require_locations(plan);
+  require_one_arena(plan);
+  require_one_arena(earlier.plan());
+  require_same_devices(plan, earlier.plan());
+  for (std::uint32_t device = 0; device < earlier.arenas_.size(); ++device) {
+    Room room;
+    room.add(plan, whole_of(plan, device));
+    const Buffer& arena = earlier.arenas_[device];
+    const bool is_aligned = room.alignment == 0 || reinterpret_cast<std::uintptr_t>(arena.data()) % room.alignment == 0;
+    if (room.bytes > arena.size_bytes() || !is_aligned)
+      base::refuse(ErrorCode::limit_exceeded,
+                   text::join("placing a plan on the memory of an earlier one on ", plan.graph().devices[device]),
+                   text::join("it needs ", room.bytes, " bytes aligned to ", room.alignment, ", and has ", arena.size_bytes()),
+                   "place the plans together: place({earlier, plan})", {{"needed", room.bytes}, {"has", arena.size_bytes()}});
+  }
+  Placement placement(std::move(plan));
+  placement.arenas_ = earlier.arenas_;
   return placement;
 }
 

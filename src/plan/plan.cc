@@ -8,6 +8,7 @@
 #include "berth/base/checked.h"
 #include "berth/base/error.h"
 #include "berth/plan/verify.h"
+#include "plan/kept.h"
 #include "plan/lives.h"
 #include "plan/plan_maker.h"
 
@@ -70,7 +71,9 @@ Plan PlanMaker::with_time(Plan plan, double time_ms) {
 }
 
 Plan::Plan(std::shared_ptr<const Graph> graph, PlanTables tables) : Plan(validated(std::move(graph)), std::move(tables), {}, {}, 0) {
-  uses_ = PlanMaker::find_uses(*graph_, tables_.nodes, plan::find_lives(*graph_, tables_.nodes, tables_.alignment, tables_.order));
+  std::vector<Life> lives = find_lives(*graph_, tables_.nodes, tables_.alignment, tables_.order);
+  add_kept(lives, *graph_, tables_.nodes, kept_in(tables_), tables_.parallel > 1);
+  uses_ = PlanMaker::find_uses(*graph_, tables_.nodes, lives);
 }
 
 Plan::Plan(std::shared_ptr<const Graph> graph, PlanTables tables, std::vector<Use> uses, const std::vector<PlanAttempt>& attempts,
@@ -126,13 +129,16 @@ Plan::InplaceAnswer Plan::inplace_of(ValueId value) const {
 std::vector<Plan::Buffer> Plan::buffers() const {
   std::vector<Buffer> buffers;
   std::vector<std::size_t> alignments;
+  std::vector<bool> kept;
   for (ValueId v = 0; v < tables_.locations.size(); ++v) {
     const ValueLocation& where = tables_.locations[v];
     if (!where.planned() || where.extent_bytes == 0) continue;
     if (where.buffer >= buffers.size()) {
       buffers.resize(where.buffer + 1);
       alignments.resize(where.buffer + 1, 1);
+      kept.resize(where.buffer + 1, false);
     }
+    if (where.reuse == Reuse::kept) kept[where.buffer] = true;
     alignments[where.buffer] = std::max(alignments[where.buffer], where.alignment);
     Buffer& buffer = buffers[where.buffer];
     const NodeRange& life = uses_[v].life;
@@ -149,7 +155,7 @@ std::vector<Plan::Buffer> Plan::buffers() const {
     buffer.life = {std::min(buffer.life.begin, life.begin), std::max(buffer.life.end, life.end)};
   }
   for (std::size_t i = 0; i < buffers.size(); ++i)
-    buffers[i].bytes = try_align_up(buffers[i].bytes, alignments[i]).value_or(buffers[i].bytes);
+    if (!kept[i]) buffers[i].bytes = try_align_up(buffers[i].bytes, alignments[i]).value_or(buffers[i].bytes);
   std::erase_if(buffers, [](const Buffer& buffer) { return buffer.first == kNoValue; });
   return buffers;
 }

@@ -6,6 +6,8 @@
 #include "berth/base/checked.h"
 #include "berth/base/error.h"
 #include "plan/chunks.h"
+#include "plan/in_order.h"
+#include "plan/kept.h"
 #include "plan/order.h"
 #include "plan/reorder/orders.h"
 
@@ -37,6 +39,9 @@ void check_slots(const Graph& graph, const PlanOptions& options, const ChosenStr
   if (!chosen.slots && options.match_range)
     base::refuse(text::join("a match range with the strategy ", options.strategy), "only slots have one",
                  "use the strategy slots, or leave it out");
+  if (!options.slots.empty() && !options.slots_are_free)
+    base::refuse(text::join("planning with ", options.slots.size(), " slots of another plan"), "it is not said what lives in them",
+                 "continue from that plan with after, or say slots_are_free when it has ended");
   if (!chosen.slots && !options.slots.empty())
     base::refuse(text::join("slots of an earlier plan with the strategy ", options.strategy), "only plans of slots can use them",
                  "use the strategy slots, or leave them out");
@@ -107,6 +112,7 @@ ChosenStrategies check_options(const Graph& graph, const PlanOptions& options) {
   if (!is_power_of_two(options.alignment) || options.alignment > kMaxBytes / 2)
     base::refuse(ErrorCode::invalid_alignment, text::join("an alignment of ", options.alignment),
                  "it is not a power of two that memory could have", "use one, such as 64");
+  check_after(graph, planned_nodes(graph, options), options);
   if (options.threads < 1 || options.threads > 256)
     base::refuse(text::join("planning by ", options.threads, " threads"), "there must be from 1 to 256",
                  "use 1, or as many as there are processors");

@@ -15,12 +15,15 @@
 #include "plan/bound_proof.h"
 #include "plan/chunks.h"
 #include "plan/in_order.h"
+#include "plan/kept.h"
 #include "plan/order.h"
+#include "plan/packed.h"
 #include "plan/plan_maker.h"
 #include "plan/plan_options.h"
 #include "plan/portfolio.h"
 #include "plan/preferences.h"
 #include "plan/sizes.h"
+#include "plan/survivors.h"
 #include "plan/verify/refute.h"
 
 // The pipeline: graph → lifetimes → reuse → packing → plan.
@@ -31,8 +34,6 @@ namespace {
 using Clock = Patience::Clock;
 using NodeList = std::vector<NodeId>;
 
-bool has_locations(const PlanTables& tables) { return tables.outcome == PlanOutcome::optimal || tables.outcome == PlanOutcome::feasible; }
-
 class Planner {
  public:
   Planner(std::shared_ptr<const Graph> graph, const PlanOptions& options, const NodeList& order)
@@ -41,6 +42,7 @@ class Planner {
         order_(order),
         chosen_(check_options(*graph_, options)),
         nodes_(planned_nodes(*graph_, options)),
+        kept_(find_kept_ranges(*graph_, nodes_, options)),
         reuse_(find_reuse()),
         proofs_(find_bound_proofs(reuse_.buffers, graph_->devices.size())),
         portfolio_(reuse_.buffers, graph_->devices.size()),
@@ -87,10 +89,10 @@ class Planner {
   double time_ms() const { return std::chrono::duration<double, std::milli>(Clock::now() - start_).count(); }
 
   ReuseResult find_reuse() const {
-    const std::vector<Life> lives = find_lives(*graph_, nodes_, options_.alignment, order_);
+    const std::vector<Life> lives = find_lives(*graph_, nodes_, options_, order_);
     check_fixed(*graph_, lives);
     base::reached(kPreparedShare / 2);
-    ReuseResult found = find_best_reuse(*graph_, nodes_, lives, options_.inplace, order_);
+    ReuseResult found = find_best_reuse(*graph_, nodes_, lives, options_.inplace, order_, kept_);
     base::reached(kPreparedShare * 3 / 4);
     return found;
   }
@@ -131,7 +133,7 @@ class Planner {
   void run_chunks() {
     tell_progress(kChunks);
     std::vector<std::size_t> touches(reuse_.buffers.size(), 0);
-    const std::vector<Life> lives = find_lives(*graph_, nodes_, options_.alignment, order_);
+    const std::vector<Life> lives = find_lives(*graph_, nodes_, options_, order_);
     for (ValueId v = 0; v < lives.size(); ++v)
       if (const std::uint32_t buffer = reuse_.values[v].buffer; buffer != kNoBuffer) touches[buffer] += 1 + lives[v].reads;
     const auto start = Clock::now();
@@ -171,6 +173,18 @@ class Planner {
     }
     (void)std::exchange(reuse_.buffers, {});
     reuse_.buffers = portfolio_.take_buffers();
+    if (nodes_.end < graph_->nodes.size() && best_.tables.outcome != PlanOutcome::unknown && !patience_.over()) settle_survivors();
+  }
+
+  // What later ranges find in the arena is packed at its bottom, if that costs nothing.
+  void settle_survivors() {
+    const std::vector<Life> lives = find_lives(*graph_, nodes_, options_, order_);
+    const SurvivorsTask task{*graph_, nodes_, lives, reuse_, chosen_.offsets, best_.peaks(), patience_};
+    std::optional<SurvivorsPacking> low = pack_survivors_low(task);
+    if (!low) return;
+    best_.offsets = std::move(low->offsets);
+    best_.set_peaks(low->peaks);
+    hand_is_best_ = false;
   }
 
   // Within a time limit, the first plan is finished and verified before strategies look for a better one: then
@@ -240,31 +254,26 @@ class Planner {
     tell_progress(kSlots);
     PlanAttempt attempt{std::string(kSlots)};
     const auto start = Clock::now();
-    const bool fixed = std::any_of(reuse_.buffers.begin(), reuse_.buffers.end(), [](const PackBuffer& b) { return b.fixed.has_value(); });
-    if (fixed) {
+    if (has_fixed(reuse_.buffers, kept_)) {
       attempt.note = "skipped: slots have no fixed offsets";
     } else if (found_ && best_.tables.outcome == PlanOutcome::optimal && !options_.all_strategies) {
       attempt.note = "not needed: the bound is reached";
     } else if (best_.tables.outcome != PlanOutcome::unknown && patience_.is_short_for(sorting_)) {
       attempt.note = to_note(PackEnd::out_of_time);
     } else {
-      sweep_slots(attempt);
+      offer_slots(attempt);
     }
     attempt.time_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
     portfolio_.add_attempt(std::move(attempt));
   }
 
-  void sweep_slots(PlanAttempt& attempt) {
-    const std::size_t devices = graph_->devices.size();
-    BestSlots best =
-        pack_best_slots({reuse_.buffers, options_.slots, colours_, 1}, options_.match_range, options_.capacity_bytes, devices, patience_);
+  void offer_slots(PlanAttempt& attempt) {
+    BestSlots best = sweep_slots({*graph_, options_, kept_, reuse_, colours_, patience_});
     attempt.note = text::join("match range ", best.match_range);
     attempt.peak_bytes = best.packing.total_bytes;
-    const std::vector<std::size_t> peaks = peaks_of(best.packing, devices);
-    std::vector<std::size_t> offsets;
-    offsets.reserve(best.packing.slot.size());
-    for (const std::uint32_t slot : best.packing.slot) offsets.push_back(slot == kNoSlot ? 0 : best.packing.slots[slot].offset);
-    offer(kSlots, std::move(offsets), peaks, std::move(best.packing.slots), std::move(best.packing.slot));
+    const std::vector<std::size_t> peaks = peaks_of(best.packing, graph_->devices.size());
+    std::vector<std::size_t> offsets = offsets_in_slots(best.packing, reuse_.buffers);
+    offer(attempt.strategy, std::move(offsets), peaks, std::move(best.packing.slots), std::move(best.packing.slot));
   }
 
   bool holds_capacity(const std::vector<std::size_t>& peaks) const {
@@ -277,17 +286,13 @@ class Planner {
     found_ = true;
     const std::size_t total = std::accumulate(peaks.begin(), peaks.end(), std::size_t{0});
     if (!holds_capacity(peaks) || (best_.tables.outcome != PlanOutcome::unknown && total >= best_.total_bytes)) return;
-    best_ = {empty_tables(), std::move(offsets), std::move(slot_of), total};
+    best_ = {empty_tables(), std::move(offsets), std::move(slot_of)};
     hand_is_best_ = false;
     PlanTables& tables = best_.tables;
     tables.strategy = strategy;
     tables.slots = std::move(slots);
     tables.chunks = chunks_;
-    tables.outcome = PlanOutcome::optimal;
-    for (std::size_t device = 0; device < peaks.size(); ++device) {
-      tables.arenas[device].bytes = peaks[device];
-      if (peaks[device] > tables.arenas[device].lower_bound_bytes) tables.outcome = PlanOutcome::feasible;
-    }
+    best_.set_peaks(peaks);
     if (options_.on_better && !patience_.is_short_for(finishing_)) tell_better();
   }
 
@@ -303,38 +308,11 @@ class Planner {
                                                       "use the strategy offsets, or remove the fixed offset"});
   }
 
-  // A packing, not yet expanded to a location for every value.
-  struct Packed {
-    PlanTables tables = {};  // without locations
-    std::vector<std::size_t> offsets = {};
-    std::vector<std::uint32_t> slot_of = {};
-    std::size_t total_bytes = 0;
-  };
-
-  std::vector<ValueLocation> make_locations(const Packed& packed, const std::vector<ValueInBuffer>& values,
-                                            const std::vector<Life>& lives) const {
-    std::vector<ValueLocation> locations(lives.size());
-    for (ValueId v = 0; v < locations.size(); ++v) {
-      ValueLocation& location = locations[v];
-      location.reason = lives[v].reason;
-      const ValueInBuffer& value = values[v];
-      if (value.reuse == Reuse::none || !has_locations(packed.tables)) continue;
-      location.reuse = value.reuse;
-      location.with = value.with;
-      location.buffer = value.buffer;
-      location.slot = packed.slot_of.empty() ? kNoSlot : packed.slot_of[value.buffer];
-      location.offset = packed.offsets[value.buffer] + value.offset;
-      location.extent_bytes = lives[v].extent_bytes();
-      location.alignment = lives[v].alignment;
-    }
-    return locations;
-  }
-
   // Takes both by value, so that they are freed before the verifier runs.
   Plan finish(Packed packed, std::vector<ValueInBuffer> values) const {
     if (!in_hand_) base::reached(kPackedShare);
-    std::vector<Life> lives = find_lives(*graph_, nodes_, options_.alignment, order_);
-    packed.tables.locations = make_locations(packed, values, lives);
+    std::vector<Life> lives = find_lives(*graph_, nodes_, options_, order_);
+    packed.tables.locations = locations_of(packed, values, lives);
     PlanTables tables = std::move(std::exchange(packed, {}).tables);
     (void)std::exchange(values, {});
     if (tables.parallel > 1 && has_locations(tables)) tables.edges = find_edges(*graph_, tables);
@@ -368,6 +346,7 @@ class Planner {
   const NodeList& order_;
   const ChosenStrategies chosen_;
   const NodeRange nodes_;
+  const std::vector<KeptRange> kept_;  // of the plan before this one
   ReuseResult reuse_;
   const std::vector<BoundProof> proofs_;  // of the lower bounds
   Portfolio portfolio_;
@@ -389,13 +368,15 @@ class Planner {
 }  // namespace
 
 NodeRange planned_nodes(const Graph& graph, const PlanOptions& options) {
-  return options.nodes.value_or(NodeRange{0, static_cast<NodeId>(graph.nodes.size())});
+  return options.nodes.value_or(
+      NodeRange{options.after == nullptr ? 0 : options.after->tables().nodes.end, static_cast<NodeId>(graph.nodes.size())});
 }
 
 std::vector<std::size_t> bounds_in_order(const Graph& graph, const PlanOptions& options, const std::vector<NodeId>& order) {
   const NodeRange nodes = planned_nodes(graph, options);
-  const std::vector<Life> lives = find_lives(graph, nodes, options.alignment, order);
-  return bounds_of(find_best_reuse(graph, nodes, lives, options.inplace, order), graph.devices.size());
+  const std::vector<Life> lives = find_lives(graph, nodes, options, order);
+  return bounds_of(find_best_reuse(graph, nodes, lives, options.inplace, order, find_kept_ranges(graph, nodes, options)),
+                   graph.devices.size());
 }
 
 Plan plan_in_order(std::shared_ptr<const Graph> graph, const PlanOptions& options, const std::vector<NodeId>& order) {

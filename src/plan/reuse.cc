@@ -22,9 +22,10 @@ struct Class {
   NodeId begin = 0;
   NodeId end = 0;
   bool survives = false;  // one of its values is needed after the last node
+  bool kept = false;      // its bytes are those of an earlier plan: no more, and nowhere else
   Alignment alignment = {};
   std::size_t bytes = 0;
-  std::size_t offset = 0;  // in the parent
+  std::size_t offset = 0;  // in the parent; of a root that is kept, in its arena
 };
 static_assert(sizeof(Class) == 40);
 
@@ -41,6 +42,27 @@ class ReuseFinder {
     std::size_t most = 0;
     for (const Life& life : lives) most += life.placed() ? 1U : 0U;
     classes_.reserve(most);
+  }
+
+  // REQUIRES: no node was seen yet.
+  void keep(const KeptRange& range) {
+    const auto c = static_cast<std::uint32_t>(classes_.size());
+    Class& root = classes_.emplace_back(Class{.owner = range.values.front(),
+                                              .parent = c,
+                                              .begin = UINT32_MAX,
+                                              .kept = true,
+                                              .bytes = range.end - range.begin,
+                                              .offset = range.begin});
+    for (std::size_t i = 0; i < range.values.size(); ++i) {
+      const ValueId v = range.values[i];
+      const Life& life = lives_[v];
+      root.pending += life.reads;
+      root.begin = std::min(root.begin, life.begin);
+      root.end = std::max(root.end, life.end);
+      root.survives |= life.survives;
+      values_[v] = {.offset = range.offsets[i], .buffer = c, .reuse = Reuse::kept};
+      is_part_[v] = range.values.size() > 1;
+    }
   }
 
   void step(const GraphNode& node) {
@@ -84,17 +106,18 @@ class ReuseFinder {
  private:
   bool done(ValueId v) const { return values_[v].reuse != Reuse::none; }
 
-  std::optional<std::size_t> fixed(const Class& one) const { return graph_.values[one.owner].fixed_offset; }
+  std::optional<std::size_t> fixed(const Class& one) const { return one.kept ? one.offset : graph_.values[one.owner].fixed_offset; }
 
   void add_buffer(const Class& root, ReuseResult& out) const {
     const GraphValue& owner = graph_.values[root.owner];
-    if (owner.preferred_offset) out.preferences.push_back({static_cast<std::uint32_t>(out.buffers.size()), *owner.preferred_offset});
+    if (owner.preferred_offset && !root.kept)
+      out.preferences.push_back({static_cast<std::uint32_t>(out.buffers.size()), *owner.preferred_offset});
     out.buffers.push_back({.bytes = checked_align_up(root.bytes, root.alignment, "the bytes of a buffer with its alignment"),
                            .begin = root.begin,
                            .end = root.end,
                            .alignment = root.alignment,
                            .device = static_cast<std::uint16_t>(owner.device),
-                           .fixed = owner.fixed_offset});
+                           .fixed = fixed(root)});
   }
 
   static bool ignores_everything(const GraphNode& node) {
@@ -161,7 +184,7 @@ class ReuseFinder {
     root.survives |= life.survives;
     root.begin = std::min(root.begin, life.begin);
     root.end = std::max(root.end, life.end);
-    root.alignment = std::max(root.alignment, life.alignment);
+    if (!root.kept) root.alignment = std::max(root.alignment, life.alignment);
     values_[v] = {.offset = range.offset + offset, .with = host, .buffer = range.root, .reuse = reuse};
   }
 
@@ -275,8 +298,9 @@ class ReuseFinder {
 }  // namespace
 
 ReuseResult find_reuse(const Graph& graph, NodeRange nodes, const std::vector<Life>& lives, const ReuseRules& rules,
-                       std::span<const NodeId> order) {
+                       std::span<const NodeId> order, std::span<const KeptRange> kept) {
   ReuseFinder finder(graph, lives, rules);
+  for (const KeptRange& range : kept) finder.keep(range);
   for (NodeId n = nodes.begin; n < nodes.end; ++n) {
     base::checkpoint();
     finder.step(graph.nodes[node_at(nodes, order, n)]);

@@ -7,6 +7,7 @@
 
 #include "berth/plan/graph.h"
 #include "berth/plan/plan.h"
+#include "plan/kept.h"
 #include "plan/lives.h"
 #include "plan/problem.h"
 
@@ -44,8 +45,8 @@ struct ReuseResult {
 };
 
 // Takes every option that the rules allow and that is safe. `order` is the execution order, as for the
-// lifetimes.
+// lifetimes. What is kept is in buffers of its own, fixed where it lies.
 ReuseResult find_reuse(const Graph& graph, NodeRange nodes, const std::vector<Life>& lives, const ReuseRules& rules,
-                       std::span<const NodeId> order = {});
+                       std::span<const NodeId> order = {}, std::span<const KeptRange> kept = {});
 
 }  // namespace berth::internal::plan

@@ -2,10 +2,12 @@
 #include <algorithm>
 
 #include "base/random.h"
+#include "base/refuse.h"
 #include "base/text.h"
 #include "berth/base/error.h"
 #include "berth/copy/copy.h"
 #include "berth/plan/placement.h"
+#include "plan/kept.h"
 #include "plan/lives.h"
 
 namespace berth {
@@ -41,6 +43,7 @@ void require_order(const Plan& plan, const std::vector<NodeId>& order) {
   if (order.size() != nodes.end - nodes.begin) refuse_order(text::join("it has ", order.size(), " nodes of ", nodes.end - nodes.begin));
   std::vector<bool> done(nodes.end, false);
   std::vector<bool> written(graph.values.size(), false);
+  for (ValueId v = 0; v < written.size(); ++v) written[v] = plan.location(v).reuse == Reuse::kept;
   for (const NodeId n : order) {
     if (n < nodes.begin || n >= nodes.end || done[n]) refuse_order(text::join("node ", n, " is there twice, or is not of the plan"));
     done[n] = true;
@@ -56,31 +59,54 @@ void require_order(const Plan& plan, const std::vector<NodeId>& order) {
 
 class ShadowRun {
  public:
-  explicit ShadowRun(const Placement& placement)
-      : placement_(placement), plan_(placement.plan()), graph_(plan_.graph()), expected_(graph_.values.size()) {}
+  explicit ShadowRun(const Graph& graph) : graph_(graph), expected_(graph.values.size()), home_(graph.values.size(), nullptr) {}
 
-  ShadowReport run(const std::vector<NodeId>& order) {
-    for (const NodeId n : order) {
-      for (std::size_t i = 0; i < graph_.nodes[n].inputs.size(); ++i) {
-        const ValueId v = graph_.nodes[n].inputs[i];
-        if (v != kNoValue && !plan::is_ignored(graph_.nodes[n], i) && plan_.location(v).planned()) read(v, graph_.describe_node(n));
+  void fill_kept(const Placement& placement) {
+    enter(placement);
+    for (const KeptRange& range : kept_ranges(graph_, kept_in(plan().tables()))) {
+      const Bytes pattern = stamp(range.values.front(), range.end - range.begin);
+      for (std::size_t i = 0; i < range.values.size(); ++i) {
+        const ValueId v = range.values[i];
+        const auto begin = pattern.begin() + static_cast<std::ptrdiff_t>(range.offsets[i]);
+        expected_[v].assign(begin, begin + static_cast<std::ptrdiff_t>(size_of(v)));
+        put(v, 0, size_of(v));
       }
-      for (std::uint32_t o = 0; o < graph_.nodes[n].outputs.size(); ++o)
-        if (const ValueId v = graph_.nodes[n].outputs[o]; v != kNoValue && plan_.location(v).planned()) write(graph_.nodes[n], o, v);
+    }
+  }
+
+  void run(const Placement& placement, const std::vector<NodeId>& order) {
+    enter(placement);
+    for (const NodeId n : order) {
+      const GraphNode& node = graph_.nodes[n];
+      for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+        const ValueId v = node.inputs[i];
+        if (v != kNoValue && !plan::is_ignored(node, i) && home_[v] != nullptr) read(v, graph_.describe_node(n));
+      }
+      for (std::uint32_t o = 0; o < node.outputs.size(); ++o)
+        if (const ValueId v = node.outputs[o]; v != kNoValue && plan().location(v).planned()) write(node, o, v);
       ++report_.nodes;
     }
     const std::vector<bool> survive = survivors();
     for (ValueId v = 0; v < expected_.size(); ++v)
-      if (plan_.location(v).planned() && survive[v]) read(v, "the caller");
-    return std::move(report_);
+      if (home_[v] != nullptr && survive[v]) read(v, "the caller");
   }
 
+  ShadowReport report() && { return std::move(report_); }
+
  private:
+  const Plan& plan() const { return placement_->plan(); }
+
+  void enter(const Placement& placement) {
+    placement_ = &placement;
+    for (ValueId v = 0; v < home_.size(); ++v)
+      if (plan().location(v).planned()) home_[v] = placement_;
+  }
+
   // Values that are read after the last node of the plan.
   std::vector<bool> survivors() const {
     std::vector<bool> out(graph_.values.size());
     for (ValueId v = 0; v < out.size(); ++v) out[v] = graph_.values[v].output;
-    for (NodeId n = plan_.tables().nodes.end; n < graph_.nodes.size(); ++n)
+    for (NodeId n = plan().tables().nodes.end; n < graph_.nodes.size(); ++n)
       for (std::size_t i = 0; i < graph_.nodes[n].inputs.size(); ++i)
         if (const ValueId v = graph_.nodes[n].inputs[i]; v != kNoValue && !plan::is_ignored(graph_.nodes[n], i)) out[v] = true;
     return out;
@@ -89,13 +115,13 @@ class ShadowRun {
   std::size_t size_of(ValueId v) const { return *graph_.values[v].size_bytes(); }
 
   void write(const GraphNode& node, std::uint32_t o, ValueId v) {
-    const ValueLocation& location = plan_.location(v);
+    const ValueLocation& location = plan().location(v);
     expected_[v] = stamp(v, size_of(v));
     if (location.reuse == Reuse::identity) {
       expected_[v] = expected_[location.with];
     } else if (location.reuse == Reuse::view) {
       const auto begin =
-          expected_[location.with].begin() + static_cast<std::ptrdiff_t>(location.offset - plan_.location(location.with).offset);
+          expected_[location.with].begin() + static_cast<std::ptrdiff_t>(location.offset - plan().location(location.with).offset);
       expected_[v].assign(begin, begin + static_cast<std::ptrdiff_t>(size_of(v)));
     } else if (location.reuse == Reuse::joined) {
       write_joined(node, o, v);
@@ -109,9 +135,9 @@ class ShadowRun {
     std::vector<std::pair<std::size_t, std::size_t>> kept;
     for (const ViewOption& option : node.views) {
       const ValueId input = node.inputs[option.input];
-      if (option.of_input || option.output != o || plan::is_ignored(node, option.input) || !plan_.location(input).planned()) continue;
-      if (plan_.location(input).offset != plan_.location(v).offset + option.offset_bytes ||
-          plan_.location(input).buffer != plan_.location(v).buffer)
+      if (option.of_input || option.output != o || plan::is_ignored(node, option.input) || !plan().location(input).planned()) continue;
+      if (plan().location(input).offset != plan().location(v).offset + option.offset_bytes ||
+          plan().location(input).buffer != plan().location(v).buffer)
         continue;
       std::copy(expected_[input].begin(), expected_[input].end(), expected_[v].begin() + static_cast<std::ptrdiff_t>(option.offset_bytes));
       kept.emplace_back(option.offset_bytes, option.offset_bytes + size_of(input));
@@ -127,7 +153,7 @@ class ShadowRun {
 
   void put(ValueId v, std::size_t begin, std::size_t end) {
     if (begin >= end) return;
-    const Placement::Spot spot = placement_.spot(v);
+    const Placement::Spot spot = home_[v]->spot(v);
     copy_bytes(static_cast<unsigned char*>(spot.buffer.data()) + spot.offset + begin, spot.buffer.device(), expected_[v].data() + begin,
                "cpu", end - begin);
     report_.bytes_written += end - begin;
@@ -136,7 +162,7 @@ class ShadowRun {
   void read(ValueId v, const std::string& reader) {
     found_.resize(expected_[v].size());
     if (found_.empty()) return;
-    const Placement::Spot spot = placement_.spot(v);
+    const Placement::Spot spot = home_[v]->spot(v);
     copy_bytes(found_.data(), "cpu", static_cast<const unsigned char*>(spot.buffer.data()) + spot.offset, spot.buffer.device(),
                found_.size());
     report_.bytes_read += found_.size();
@@ -146,10 +172,10 @@ class ShadowRun {
         text::join(reader, " reads ", graph_.describe_value(v), " and finds other bytes from ", wrong.first - found_.begin(), " on"));
   }
 
-  const Placement& placement_;
-  const Plan& plan_;
   const Graph& graph_;
-  std::vector<Bytes> expected_;  // of each value, once it is written
+  const Placement* placement_ = nullptr;  // of the range that runs
+  std::vector<Bytes> expected_;           // of each value, once it is written
+  std::vector<const Placement*> home_;    // the last that has a location for the value
   Bytes found_;
   ShadowReport report_;
 };
@@ -158,11 +184,23 @@ class ShadowRun {
 
 ShadowReport shadow_run(const Placement& placement, const std::vector<NodeId>& order) {
   const Plan& plan = placement.plan();
-  if (!order.empty()) {
-    require_order(plan, order);
-    return ShadowRun(placement).run(order);
-  }
-  return ShadowRun(placement).run(plan.nodes_in_order());
+  if (!order.empty()) require_order(plan, order);
+  ShadowRun shadow(plan.graph());
+  shadow.fill_kept(placement);
+  shadow.run(placement, order.empty() ? plan.nodes_in_order() : order);
+  return std::move(shadow).report();
+}
+
+ShadowReport shadow_run(std::span<const Placement> placements) {
+  if (placements.empty()) return {};
+  const Graph& graph = placements.front().plan().graph();
+  for (const Placement& one : placements)
+    if (&one.plan().graph() != &graph && one.plan().graph() != graph)
+      base::refuse("a shadow run of several placements", "their graphs differ", "give placements of ranges of one graph");
+  ShadowRun shadow(graph);
+  shadow.fill_kept(placements.front());
+  for (const Placement& one : placements) shadow.run(one, one.plan().nodes_in_order());
+  return std::move(shadow).report();
 }
 
 }  // namespace berth

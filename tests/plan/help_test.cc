@@ -109,10 +109,11 @@ TEST(HelpFollowed, OfPlanOptions) {
       {"leave it out to try 1 to 16", planned({.strategy = "slots", .match_range = -1}), planned({.strategy = "slots"})},
       {"use the strategy slots, or leave it out", planned({.strategy = "offsets", .match_range = 2}),
        planned({.strategy = "slots", .match_range = 2})},
-      {"use the strategy slots, or leave them out", planned({.strategy = "offsets", .slots = {{.bytes = 4096}}}),
-       planned({.strategy = "slots", .slots = {{.bytes = 4096}}})},
-      {"pass slots of a plan for the same devices", planned({.strategy = "slots", .slots = {{.device = 3, .bytes = 4096}}}),
-       planned({.strategy = "slots", .slots = plan(sample(), {.strategy = "slots"}).tables().slots})},
+      {"use the strategy slots, or leave them out", planned({.strategy = "offsets", .slots = {{.bytes = 4096}}, .slots_are_free = true}),
+       planned({.strategy = "slots", .slots = {{.bytes = 4096}}, .slots_are_free = true})},
+      {"pass slots of a plan for the same devices",
+       planned({.strategy = "slots", .slots = {{.device = 3, .bytes = 4096}}, .slots_are_free = true}),
+       planned({.strategy = "slots", .slots = plan(sample(), {.strategy = "slots"}).tables().slots, .slots_are_free = true})},
       {"use the strategy offsets", planned({.strategy = "slots", .arenas = {{.name = "fast"}}}),
        planned({.strategy = "offsets", .arenas = {{.name = "fast"}}})},
       {"give a size above 0", planned({.max_chunk_bytes = 0}), planned({.max_chunk_bytes = 8192})},
@@ -145,6 +146,37 @@ TEST(HelpFollowed, OfPlanOptions) {
   });
 }
 
+TEST(HelpFollowed, OfPlansThatContinuePlans) {
+  const auto after = [](const Plan& earlier, PlanOptions options) {
+    return [earlier, options]() mutable {
+      options.after = &earlier;
+      (void)plan(sample(), options);
+    };
+  };
+  const Plan first = plan(sample(), {.strategy = "slots", .nodes = NodeRange{0, 1}});
+  const Plan none = plan(sample(), {.capacity_bytes = 1, .nodes = NodeRange{0, 1}});
+  Graph other = sample();
+  other.values[1].bytes = 8192;
+  follow({
+      {"continue from that plan with after, or say slots_are_free when it has ended",
+       planned({.strategy = "slots", .nodes = NodeRange{1, 3}, .slots = first.tables().slots}),
+       [&] {
+         after(first, {.strategy = "slots", .nodes = NodeRange{1, 3}})();
+         planned({.strategy = "slots", .slots = first.tables().slots, .slots_are_free = true})();
+       }},
+      {"pass the graph of that plan", after(plan(other, {.nodes = NodeRange{0, 1}}), {}), after(first, {})},
+      {"give the earlier plan more capacity", after(none, {}),
+       after(plan(sample(), {.capacity_bytes = 1 << 20, .nodes = NodeRange{0, 1}}), {})},
+      {"begin at node 1, or later", after(first, {.nodes = NodeRange{0, 2}}), after(first, {.nodes = NodeRange{1, 2}})},
+      {"give a range with nodes in it", after(first, {.nodes = NodeRange{2, 2}}), after(first, {.nodes = NodeRange{2, 3}})},
+      {"plan every range for one arena", after(first, {.max_chunk_bytes = 1 << 20}), after(first, {})},
+      {"leave the slots out", after(first, {.strategy = "slots", .slots = first.tables().slots, .slots_are_free = true}),
+       after(first, {.strategy = "slots"})},
+      {"leave that out", [&] { (void)plan_budget(sample(), {.budget_bytes = 8192, .plan = {.after = &first}}); },
+       [] { (void)plan_budget(sample(), {.budget_bytes = 8192}); }},
+  });
+}
+
 TEST(HelpFollowed, OfSlotAllocators) {
   const auto twice = [](int times) {
     SlotAllocator slots;
@@ -163,6 +195,43 @@ TEST(HelpFollowed, OfSlotAllocators) {
       {"release once what request gave", [&] { twice(2); }, [&] { twice(1); }},
       {"occupy slots that the allocator was made with, before any request", [] { SlotAllocator().occupy(0); },
        [] { SlotAllocator(16, {{.bytes = 8}}).occupy(0); }},
+  });
+}
+
+TEST(HelpFollowed, OfPlacementsOnOneMemory) {
+  const Plan first = plan(sample(), {.nodes = NodeRange{0, 1}});
+  const Plan second = plan(sample(), {.after = &first});
+  const Plan chunked = plan(sample(), {.max_chunk_bytes = 8192});
+  Graph elsewhere = sample();
+  elsewhere.devices = {"sim:0"};
+  Graph other = sample();
+  other.nodes[0].op = "Add";
+  follow({
+      {"place the plans together: place({earlier, plan})", [&] { (void)place(second, place(first)); },
+       [&] {
+         (void)place({first, second});
+       }},
+      {"plan every range for one arena",
+       [&] {
+         (void)place({chunked, chunked});
+       },
+       [&] {
+         (void)place({first, second});
+       }},
+      {"give plans of ranges of one graph",
+       [&] {
+         (void)place({first, plan(elsewhere)});
+       },
+       [&] {
+         (void)place({first, second});
+       }},
+      {"give placements of ranges of one graph",
+       [&] {
+         (void)shadow_run(std::vector{place(first), place(plan(other))});
+       },
+       [&] {
+         (void)shadow_run(place({first, second}));
+       }},
   });
 }
 

@@ -166,7 +166,8 @@ TEST(Plan, RefusesOptionsThatCannotBe) {
   EXPECT_ERROR(plan(graph, {.parallel = 0}), ArgumentError, ErrorCode::invalid_argument);
   EXPECT_ERROR(plan(graph, {.alignment = 3}), ArgumentError, ErrorCode::invalid_alignment);
   EXPECT_ERROR(plan(graph, {.nodes = NodeRange{0, 9}}), ArgumentError, ErrorCode::out_of_bounds);
-  EXPECT_ERROR(plan(graph, {.strategy = "offsets", .slots = {PlanSlot{}}}), ArgumentError, ErrorCode::invalid_argument);
+  EXPECT_ERROR(plan(graph, {.strategy = "offsets", .slots = {PlanSlot{}}, .slots_are_free = true}), ArgumentError,
+               ErrorCode::invalid_argument);
   EXPECT_ERROR(plan(graph, {.time_limit = -1s}), ArgumentError, ErrorCode::invalid_argument);
   EXPECT_ERROR(plan(std::shared_ptr<const Graph>()), ArgumentError, ErrorCode::invalid_argument);
   EXPECT_ERROR(plan(graph).location(1), ArgumentError, ErrorCode::out_of_bounds);

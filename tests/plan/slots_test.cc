@@ -9,7 +9,7 @@ namespace berth::testing {
 namespace {
 
 Plan slots(const Graph& graph, std::optional<int> match_range = {}, std::vector<PlanSlot> given = {}) {
-  return plan(graph, {.strategy = "slots", .match_range = match_range, .slots = std::move(given)});
+  return plan(graph, {.strategy = "slots", .match_range = match_range, .slots = std::move(given), .slots_are_free = true});
 }
 
 TEST(Slots, AreHandedOnWhenTheirValueHasDied) {

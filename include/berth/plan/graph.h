@@ -55,6 +55,7 @@ struct GraphValue {
     if (bytes) return bytes;
     return dtype && shape ? shape->try_size_bytes(*dtype) : std::nullopt;
   }
+  friend bool operator==(const GraphValue&, const GraphValue&) = default;
 };
 
 // An output that a node may write in place of an input; `output` and `input` are positions in the node's lists.
@@ -64,6 +65,7 @@ struct InplaceOption {
   std::uint32_t output = 0;
   std::uint32_t input = 0;
   bool identity = false;  // the output is the input, unchanged: other nodes may go on reading it
+  friend bool operator==(const InplaceOption&, const InplaceOption&) = default;
 };
 
 // A view: one value is a range of the other, `offset_bytes` from its start. With `of_input` the output is a
@@ -74,6 +76,7 @@ struct ViewOption {
   std::uint32_t input = 0;
   std::size_t offset_bytes = 0;
   bool of_input = true;
+  friend bool operator==(const ViewOption&, const ViewOption&) = default;
 };
 
 // One step. All inputs are read and all outputs written while it runs, so none of them may overlap except by an
@@ -90,6 +93,7 @@ struct GraphNode {
   // The node does more than write its outputs: it sends, prints, draws random numbers. Nodes with side effects
   // keep their order among one another when a plan reorders nodes; they run once, and are never recomputed.
   bool side_effects = false;
+  friend bool operator==(const GraphNode&, const GraphNode&) = default;
 };
 
 // Half-open: [begin, end).
@@ -105,6 +109,7 @@ struct BERTH_EXPORT Graph {
   std::vector<std::string> devices = {"cpu:0"};
   std::vector<GraphValue> values = {};
   std::vector<GraphNode> nodes = {};
+  friend bool operator==(const Graph&, const Graph&) = default;
 
   ValueId add_value(GraphValue value);
   NodeId add_node(GraphNode node);

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,16 @@ class Placement;
 // any. Throws OutOfMemory, DeviceError, ArgumentError(invalid_argument): the plan has no locations, or an
 // allocator is on another device than the name says.
 BERTH_EXPORT Placement place(Plan plan, const std::map<std::string, std::shared_ptr<Allocator>>& allocators = {});
+
+// Places the plans of ranges of one graph on the same memory, which is as large as the largest of them needs: what one
+// range leaves there, the next one keeps (PlanOptions::after; verify_plans says whether they belong together). The arena
+// of such a placement does not move. Throws as above, and for plans with chunks.
+BERTH_EXPORT std::vector<Placement> place(std::vector<Plan> plans,
+                                          const std::map<std::string, std::shared_ptr<Allocator>>& allocators = {});
+
+// Places the plan of a later range on the memory of an earlier one. Throws ArgumentError(limit_exceeded) where that
+// memory is too small, or not as aligned as it must be: then the plans are to be placed together.
+BERTH_EXPORT Placement place(Plan plan, const Placement& earlier);
 
 class BERTH_EXPORT Placement {
  public:
@@ -59,6 +70,8 @@ class BERTH_EXPORT Placement {
 
  private:
   friend Placement place(Plan plan, const std::map<std::string, std::shared_ptr<Allocator>>& allocators);
+  friend std::vector<Placement> place(std::vector<Plan> plans, const std::map<std::string, std::shared_ptr<Allocator>>& allocators);
+  friend Placement place(Plan plan, const Placement& earlier);
   explicit Placement(Plan plan) : plan_(std::move(plan)) {}
 
   Plan plan_;
@@ -79,5 +92,10 @@ struct ShadowReport {
   bool ok() const noexcept { return wrong.empty(); }
 };
 BERTH_EXPORT ShadowReport shadow_run(const Placement& placement, const std::vector<NodeId>& order = {});
+
+// Simulates ranges of one graph one after another, in the order of their nodes: a later range must also find what the
+// earlier ones wrote. What the first keeps is filled before it runs. Throws ArgumentError(invalid_argument) for
+// placements of different graphs.
+BERTH_EXPORT ShadowReport shadow_run(std::span<const Placement> placements);
 
 }  // namespace berth

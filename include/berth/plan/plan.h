@@ -55,6 +55,7 @@ enum class Reuse : std::uint8_t {
   view,      // a range of an input
   joined,    // bytes of its own, which already hold inputs of its node: those whose locations agree with a view
              // option
+  kept,      // those where an earlier plan put it: it lives on (`PlanOptions::after`)
 };
 BERTH_EXPORT std::string_view to_string(Reuse reuse) noexcept;
 
@@ -211,8 +212,14 @@ struct PlanOptions {
                                            // into chunks
   std::optional<NodeRange> nodes = {};     // plan only these: what they read from earlier nodes is external,
                                            // what later nodes read survives
-  std::vector<PlanSlot> slots = {};        // of an earlier plan, for plans of slots to reuse; they keep their order
-                                           // and never shrink
+  // The plan of an earlier range of this graph, on whose memory this one continues. What lives on of that range,
+  // or of those that it continues itself, keeps its location (Reuse::kept): values that a node of this range or a
+  // later one reads, and outputs. All other bytes are reused. Its slots keep their order and never shrink. Without
+  // `nodes`, all nodes after it are planned. Used during the call only.
+  const Plan* after = nullptr;
+  std::vector<PlanSlot> slots = {};  // of another plan, for plans of slots to reuse; they keep their order and
+                                     // never shrink
+  bool slots_are_free = false;       // says that nothing lives in `slots`, which are refused without it
   // When to stop. Without a limit each strategy takes at most a second or so for a part of the timeline, by a
   // limit on steps; with one, the exact search goes on until then, or until the capacity is met when one is
   // given. The limit is for all that plan() does, the verifier included, and is kept within a fifth and 0.2 s. Where

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -35,5 +36,10 @@ BERTH_EXPORT std::string_view to_string(PlanProblem::Kind kind) noexcept;
 // log values), plus the content of each join nested in a join, up to a limit past which a plan is refused; with
 // `parallel`, a bit for each pair of nodes. REQUIRES: graph.validate() has passed.
 BERTH_EXPORT std::vector<PlanProblem> verify_plan(const Graph& graph, const PlanTables& plan, std::size_t most = 10);
+
+// The problems of plans of ranges of one graph that run one after another on the same memory: those of each, and what a
+// later range overwrites that is still needed, or expects where no earlier one put it. What the first keeps is taken as
+// it says. No two ranges overlap.
+BERTH_EXPORT std::vector<PlanProblem> verify_plans(std::span<const Plan> plans, std::size_t most = 10);
 
 }  // namespace berth

@@ -212,8 +212,8 @@ void check(const Graph& graph, const BudgetOptions& options) {
   if (!(options.bandwidth > 0) || !std::isfinite(options.bandwidth))
     base::refuse(text::join(asked, " with a bandwidth of ", std::to_string(options.bandwidth)), "nothing could be moved",
                  "give bytes a second, above 0");
-  if (options.plan.nodes || options.plan.parallel > 1)
-    base::refuse(text::join(asked, options.plan.nodes ? " for a range of nodes" : " for a parallel plan"),
+  if (options.plan.nodes || options.plan.after != nullptr || options.plan.parallel > 1)
+    base::refuse(text::join(asked, options.plan.parallel > 1 ? " for a parallel plan" : " for a range of nodes"),
                  "proposals are for a whole graph whose nodes run in order", "leave that out");
   if (!options.plan.arenas.empty() || options.plan.max_chunk_bytes != SIZE_MAX)
     base::refuse(text::join(asked, " with arenas or chunks"), "a budget is for one arena", "give the arenas capacities instead");

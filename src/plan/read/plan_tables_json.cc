@@ -71,7 +71,7 @@ constexpr JsonMember<PlanChunk> kChunkMembers[] = {
 };
 
 constexpr JsonMember<ValueLocation> kLocationMembers[] = {
-    {"sharing", [](const JsonPosition& at, ValueLocation& location) { location.reuse = enum_at(at, Reuse::joined); }},
+    {"sharing", [](const JsonPosition& at, ValueLocation& location) { location.reuse = enum_at(at, Reuse::kept); }},
     {"reason", [](const JsonPosition& at, ValueLocation& location) { location.reason = enum_at(at, UnplannedReason::outside_range); }},
     {"slot", [](const JsonPosition& at, ValueLocation& location) { location.slot = at.number_as<std::uint32_t>(); }},
     {"with", [](const JsonPosition& at, ValueLocation& location) { location.with = at.number_as<ValueId>(); }},

@@ -28,6 +28,7 @@ class Claims {
         case Reuse::view: check_view(node, o, v); break;
         case Reuse::joined: check_joined(node, o, v); break;
         case Reuse::own: expect(location(v).with == kNoValue, v, "has bytes of its own and names another"); break;
+        case Reuse::kept:
         case Reuse::none: break;
       }
     }

@@ -49,19 +49,34 @@ void see_reads(Judge& judge, NodeId n, const GraphNode& node) {
   }
 }
 
+// What a plan may keep: values from before its range that have a size and are needed from there on. In a parallel
+// plan they stay to its end.
+void see_kept(Judge& judge, ValueId v, NodeId writer) {
+  const GraphValue& value = judge.graph.values[v];
+  Known& fact = judge.facts[v];
+  const NodeRange& nodes = judge.plan.nodes;
+  if (judge.plan.locations[v].reuse != Reuse::kept || nodes.begin == nodes.end) return;
+  if (writer >= nodes.begin || value.external || value.dynamic || !value.size_bytes() || !fact.used) return;
+  fact.kept = true;
+  fact.survives |= judge.plan.parallel > 1;
+  fact.writer = nodes.begin;
+  fact.last = fact.survives ? nodes.end : std::max(fact.last, nodes.begin);
+  fact.reason = UnplannedReason::placed;
+}
+
 void gather_facts(Judge& judge) {
   const Graph& graph = judge.graph;
   const NodeRange& nodes = judge.plan.nodes;
   judge.facts.resize(graph.values.size());
-  std::vector<bool> elsewhere(graph.values.size(), false);
-  for (NodeId n = 0; n < graph.nodes.size(); ++n) {  // n is the step
+  std::vector<NodeId> elsewhere(graph.values.size(), UINT32_MAX);  // the node outside the range that writes it
+  for (NodeId n = 0; n < graph.nodes.size(); ++n) {                // n is the step
     base::checkpoint();
     const bool inside = n >= nodes.begin && n < nodes.end;
     const GraphNode& node = graph.nodes[inside ? judge.node_at(n) : n];
     for (const ValueId v : node.outputs) {
       if (v == kNoValue) continue;
       if (!inside) {
-        elsewhere[v] = true;
+        elsewhere[v] = n;
       } else {
         judge.facts[v].writer = n;
         judge.facts[v].last = n;
@@ -75,12 +90,13 @@ void gather_facts(Judge& judge) {
     fact.survives |= value.output;
     fact.used |= fact.survives;
     if (fact.survives) fact.last = nodes.end;
-    fact.reason = value.external              ? UnplannedReason::external
-                  : elsewhere[v]              ? UnplannedReason::outside_range
-                  : fact.writer == UINT32_MAX ? UnplannedReason::never_written
-                  : value.dynamic             ? UnplannedReason::dynamic
-                  : value.size_bytes()        ? UnplannedReason::placed
-                                              : UnplannedReason::unknown_size;
+    fact.reason = value.external               ? UnplannedReason::external
+                  : elsewhere[v] != UINT32_MAX ? UnplannedReason::outside_range
+                  : fact.writer == UINT32_MAX  ? UnplannedReason::never_written
+                  : value.dynamic              ? UnplannedReason::dynamic
+                  : value.size_bytes()         ? UnplannedReason::placed
+                                               : UnplannedReason::unknown_size;
+    see_kept(judge, v, elsewhere[v]);
   }
 }
 
@@ -97,6 +113,8 @@ void check_shape(Judge& judge) {
     if (location.planned() != expected)
       judge.say(shape, judge.value(v), expected ? " has no location" : " has a location", ", though it is ",
                 to_string(judge.facts[v].reason));
+    if (location.reuse == Reuse::kept && !judge.facts[v].kept)
+      judge.say(shape, judge.value(v), " is said to be kept, and is not one that lives on from before the range");
     if (location.reason != judge.facts[v].reason)
       judge.say(shape, judge.value(v), " is said to be ", to_string(location.reason), " and is ", to_string(judge.facts[v].reason));
   }

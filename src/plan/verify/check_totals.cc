@@ -24,8 +24,10 @@ struct Group {
   std::uint32_t device = 0;
   std::uint32_t buffer = kNoBuffer;
   bool fixed = false;
+  bool kept = false;  // by values that are kept: no more than their bytes
 
-  std::size_t bytes() const { return high <= low ? 0 : (high - low + alignment - 1) / alignment * alignment; }
+  std::size_t bytes() const { return high <= low ? 0 : (high - low + unit() - 1) / unit() * unit(); }
+  std::size_t unit() const { return kept ? 1 : alignment; }
 };
 
 class Groups {
@@ -40,6 +42,7 @@ class Groups {
       for (const ViewOption& option : node.views)
         if (is_joined(judge, node, option)) unite(node.inputs[option.input], node.outputs[option.output]);
     }
+    unite_kept();
   }
 
   std::vector<Group> gather() {
@@ -62,6 +65,18 @@ class Groups {
   }
 
  private:
+  // Kept values whose bytes overlap, such as a view and its whole.
+  void unite_kept() {
+    const std::vector<ValueId> kept = kept_by_offset(judge_);
+    std::size_t end = 0;  // of the group
+    for (std::size_t i = 0; i < kept.size(); ++i) {
+      const ValueLocation& location = judge_.plan.locations[kept[i]];
+      const bool same_device = i != 0 && judge_.graph.values[kept[i]].device == judge_.graph.values[kept[i - 1]].device;
+      if (same_device && location.offset < end) unite(kept[i], kept[i - 1]);
+      end = std::max(same_device ? end : 0, location.offset + location.extent_bytes);
+    }
+  }
+
   void add(Group& group, ValueId v) {
     const ValueLocation& location = judge_.plan.locations[v];
     const Known& known = judge_.facts[v];
@@ -73,7 +88,8 @@ class Groups {
     group.high = std::max(group.high, location.offset + (location.reuse == Reuse::view ? bytes : location.extent_bytes));
     group.alignment = std::max(group.alignment, location.alignment);
     group.device = judge_.graph.values[v].device;
-    group.fixed |= judge_.graph.values[v].fixed_offset.has_value() && bytes != 0;
+    group.kept |= known.kept;
+    group.fixed |= (known.kept || judge_.graph.values[v].fixed_offset.has_value()) && bytes != 0;
     if (group.buffer != kNoBuffer && group.buffer != location.buffer)
       judge_.say(totals, judge_.value(v), " is in another buffer than the value whose bytes it reuses");
     group.buffer = location.buffer;
@@ -113,7 +129,7 @@ bool needs_at_least(const std::vector<Group>& groups, NodeRange steps, std::size
   std::vector<LivingBuffer> buffers;
   for (const Group& group : groups)
     if (is_live(group, steps))
-      buffers.push_back({group.bytes(), group.begin, group.end, group.alignment, group.fixed ? std::optional(group.low) : std::nullopt});
+      buffers.push_back({group.bytes(), group.begin, group.end, group.unit(), group.fixed ? std::optional(group.low) : std::nullopt});
   return surely_do_not_fit(std::move(buffers), bytes - 1);
 }
 

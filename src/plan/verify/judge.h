@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <deque>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,6 +23,7 @@ struct Known {
                                // range if it survives
   bool used = false;           // read in the range, or needed after it
   bool survives = false;
+  bool kept = false;  // written before the range, whose plan says where it lies
   UnplannedReason reason = UnplannedReason::never_written;
 };
 
@@ -69,6 +71,9 @@ class Judge {
 // Whether a joined output contains the input of a join option, by their locations.
 bool is_joined(const Judge& judge, const GraphNode& node, const ViewOption& option);
 
+// The values that the plan keeps and that have bytes, by device and offset.
+std::vector<ValueId> kept_by_offset(const Judge& judge);
+
 // Each reports what it finds wrong; later ones rely on what earlier ones have checked.
 void check_order(Judge& judge);      // a topological order of the range that keeps the order of side effects
 void check_shape(Judge& judge);      // tables of this graph, and which values have locations; fills in the facts
@@ -77,5 +82,8 @@ void check_chunks(Judge& judge);     // chunks disjoint, within their capacities
 void check_reuse(Judge& judge);      // every claim against the options of the graph
 void check_run(Judge& judge);        // simulates the graph: what every node finds when it reads
 void check_totals(Judge& judge);     // buffers, bounds, outcome
+
+// Simulates ranges one after another on the same memory, once each is right alone.
+void check_together(std::deque<Judge>& judges);
 
 }  // namespace berth::internal::plan::verify

@@ -21,7 +21,7 @@ const Registered plan_json({.name = "plan_json",
                                                  "\"nodes\"",        "\"parallel\"", "\"arenas\"",     "\"slots\"",
                                                  "\"places\"",       "\"sharing\"",  "\"buffer\"",     "\"offset\"",
                                                  "\"extent_bytes\"", "\"edges\"",    "\"chunks\"",     "\"order\"",
-                                                 "\"proof\""})});
+                                                 "\"proof\"",        "\"kept\""})});
 
 }  // namespace
 }  // namespace berth::testing::fuzz
