@@ -42,6 +42,8 @@ struct PlanCommand {
   std::optional<int> match_range = {};  // absent: tries several
   bool no_inplace = false;
   int parallel = 1;
+  std::string nodes;                      // "begin:end", either may be left out
+  std::string after;                      // the plan of the range before
   std::optional<double> time_limit = {};  // seconds
   std::string max_memory;                 // of reading; human-readable
   std::uint64_t seed = 0;
@@ -66,7 +68,7 @@ inline PlanJson detail_of(const PlanCommand& command) { return command.full ? Pl
 Exit run_plan(const PlanCommand& command);
 
 struct VerifyCommand {
-  std::string path;
+  std::vector<std::string> paths;  // several: plans of ranges that follow one another
   std::string max_memory;
   bool json = false;
 };

@@ -86,6 +86,8 @@ void add_plan_options(CLI::App& app, PlanCommand& command) {
   app.add_option("--order", command.order, "given, best (looks for an order of nodes that needs less), or one by name (given)");
   app.add_option("--match-range", command.match_range, "Slots: how far sizes may differ; 0 reuses none (tries 1 to 16)")
       ->check(CLI::Range(0, 1 << 20));
+  app.add_option("--nodes", command.nodes, "Plan only these, from the first to before the last: 0:12, or 12: for the rest");
+  app.add_option("--after", command.after, "The plan (--out) of the nodes before these, on whose memory this one continues");
   app.add_flag("--no-inplace", command.no_inplace, "Give every value bytes of its own");
   const CLI::Range branches(1, 1 << 16);
   app.add_option("--parallel", command.parallel, "How many branches may run at once (1: nodes run in order)")->check(branches);
@@ -116,7 +118,7 @@ void add_plan_options(CLI::App& app, PlanCommand& command) {
 }
 
 void add_verify_options(CLI::App& app, VerifyCommand& command) {
-  app.add_option("FILE", command.path, "The plan")->required();
+  app.add_option("FILE", command.paths, "The plan; several, of ranges that follow one another, are verified together too")->required();
   app.add_option("--max-memory", command.max_memory, kMaxMemory);
   app.add_flag("--json", command.json, "Print JSON");
 }

@@ -2,7 +2,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <charconv>
 #include <memory>
+#include <optional>
+#include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "base/refuse.h"
@@ -15,11 +19,12 @@
 #include "cli/byte_count.h"
 #include "cli/commands.h"
 #include "cli/input.h"
+#include "cli/plan_file.h"
 #include "cli/plan_time.h"
 #include "cli/table.h"
 #include "os/file/read_file.h"
 
-// `berth plan` and `berth verify`.
+// `berth plan`.
 namespace berth::internal::cli {
 
 namespace {
@@ -86,6 +91,25 @@ PlanSource read_source(const PlanCommand& command, const PlanTime& time) {
                 [](ErrorCode code) {
                   return code != ErrorCode::invalid_argument && code != ErrorCode::binding_conflict && code != ErrorCode::unknown_shape;
                 });
+}
+
+// One end of --nodes; nothing when it is left out.
+std::optional<NodeId> parse_node(const std::string& nodes, std::string_view end) {
+  if (end.empty()) return std::nullopt;
+  NodeId node = 0;
+  const auto [rest, error] = std::from_chars(end.data(), end.data() + end.size(), node);
+  if (error != std::errc() || rest != end.data() + end.size())
+    base::refuse(text::join("--nodes ", text::quoted(nodes)), "its ends are numbers of nodes", "write 0:12, or 12: for the rest");
+  return node;
+}
+
+NodeRange parse_nodes(const std::string& nodes, const Graph& graph, const Plan* after) {
+  const std::size_t colon = nodes.find(':');
+  if (colon == std::string::npos)
+    base::refuse(text::join("--nodes ", text::quoted(nodes)), "it has no colon", "write 0:12, or 12: for the rest");
+  const std::string_view text = nodes;
+  return {parse_node(nodes, text.substr(0, colon)).value_or(after == nullptr ? 0 : after->tables().nodes.end),
+          parse_node(nodes, text.substr(colon + 1)).value_or(static_cast<NodeId>(graph.nodes.size()))};
 }
 
 PlanOptions make_options(const PlanCommand& command) {
@@ -277,7 +301,8 @@ std::string progress_text(const PlanCommand& command, const PlanProgress& now) {
   return fmt::format("planning {}: {} of {} strategies{}, now {}", text::printable(command.path), now.done, now.of, best, now.strategy);
 }
 
-Plan plan_source(Graph graph, const PlanOptions& options) {
+Plan plan_source(const PlanCommand& command, Graph graph, PlanOptions options) {
+  if (!command.nodes.empty()) options.nodes = parse_nodes(command.nodes, graph, options.after);
   return answer([&] { return berth::plan(std::move(graph), options); }, [](ErrorCode code) { return code == ErrorCode::size_overflow; });
 }
 
@@ -286,9 +311,13 @@ Plan plan_source(Graph graph, const PlanOptions& options) {
 Exit run_plan(const PlanCommand& command) {
   PlanTime time(command);
   PlanOptions options = make_options(command);
+  std::optional<Plan> earlier;
+  if (!command.after.empty()) earlier = read_plan(command.after, command.max_memory);
+  if (earlier) options.after = &*earlier;
   const auto read = [&] { return time.reading([&] { return read_source(command, time); }); };
   if (!command.budget.empty()) {
     Graph graph = read().graph;
+    if (!command.nodes.empty()) options.nodes = parse_nodes(command.nodes, graph, options.after);
     options.time_limit = time.for_planning();
     return time.planning([&] { return run_budget(command, std::move(graph), std::move(options)); });
   }
@@ -300,7 +329,7 @@ Exit run_plan(const PlanCommand& command) {
     options.on_strategy = [&](const PlanProgress& now) { progress.say(progress_text(command, now)); };
     source = read();
     options.time_limit = time.for_planning();
-    made = time.planning([&] { return plan_source(std::move(source.graph), options); });
+    made = time.planning([&] { return plan_source(command, std::move(source.graph), options); });
   }
   if (made->has_locations()) {
     if (!command.svg.empty()) write_output(command.svg, plan_svg(*made));
@@ -311,32 +340,6 @@ Exit run_plan(const PlanCommand& command) {
   if (!made->has_locations() && !(command.svg.empty() && command.html.empty() && command.out.empty()))
     print_error("nothing was written: there is no plan to write", "give it more capacity");
   return made->has_locations() ? Exit::ok : Exit::no;
-}
-
-Exit run_verify(const VerifyCommand& command) {
-  const auto& [path, max_memory, json] = command;
-  const Input input = read_input(path, parse_room(max_memory));
-  try {
-    const Plan plan = read_plan_json(input.bytes, path, {.memory_bytes = input.room_bytes});
-    JsonWriter out(JsonWriter::Style::pretty);
-    out.begin_object().member("file", path).member("valid", true);
-    plan.write_json(out);
-    out.end_object();
-    const std::string line =
-        plan.has_locations() ? fmt::format("{} {}: {} for {} buffers, {}\n", paint(Mood::good, "✔"), text::printable(path),
-                                           text::bytes(plan.peak_bytes()), plan.buffers().size(), to_string(plan.outcome()))
-                             : fmt::format("{}: it places nothing, its outcome is {}\n", text::printable(path), to_string(plan.outcome()));
-    print(json ? out.take() + "\n" : line);
-    return plan.has_locations() ? Exit::ok : Exit::no;
-  } catch (const Error& error) {  // an invalid file is an answer, not a usage error
-    if (json) {
-      JsonWriter out(JsonWriter::Style::pretty);
-      out.begin_object().member("file", path).member("valid", false).key("error").json(to_json(error)).end_object();
-      print(out.take() + "\n");
-    }
-    print_error(error);
-    return Exit::no;
-  }
 }
 
 }  // namespace berth::internal::cli

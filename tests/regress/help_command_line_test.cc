@@ -126,6 +126,10 @@ TEST_F(HelpOfTheCommandLine, OfPlans) {
       {"berth plan --help says what it takes", "plan --time-limit nan lives.csv", "plan --time-limit 9.5 lives.csv"},
       {"berth top --help says what it takes", "top --every nan", "top --help"},
       {"give a plan that berth plan --out or PlanFile wrote", "verify lives.csv", "verify p.json"},
+      {"write 0:12, or 12: for the rest", "plan --nodes 1 lives.csv", "plan --nodes 0:1 --out first.json lives.csv"},
+      {"write 0:12, or 12: for the rest", "plan --nodes a:b lives.csv", "plan --nodes 1: --out rest.json lives.csv"},
+      {"plan each range with --after the plan before it", "verify first.json rest.json",
+       "plan --nodes 1: --after first.json --out rest.json lives.csv && " BERTH_CLI " verify first.json rest.json"},
       {"put the whole file beside the model", "plan outside.onnx", "--version"},
   });
   folder_.write("weights.bin", std::string(16, 'x'));
