@@ -233,10 +233,9 @@ std::string peak_text(const Plan& plan, std::uint32_t device) {
 }
 
 std::string unplanned_text(const Plan& plan) {
-  std::map<UnplannedReason, std::size_t> counts;
-  for (const Plan::Unplanned& one : plan.unplanned()) ++counts[one.reason];
   std::string out;
-  for (const auto& [reason, count] : counts) out += fmt::format("{}{} {}", out.empty() ? "not planned: " : ", ", count, to_string(reason));
+  for (const auto& [reason, count] : plan.unplanned_by_reason())
+    out += fmt::format("{}{} {}", out.empty() ? "not planned: " : ", ", count, to_string(reason));
   return out.empty() ? out : out + "\n";
 }
 

@@ -167,6 +167,12 @@ std::vector<Plan::Unplanned> Plan::unplanned() const {
   return out;
 }
 
+std::map<UnplannedReason, std::size_t> Plan::unplanned_by_reason() const {
+  std::map<UnplannedReason, std::size_t> counts;
+  for (const Unplanned& one : unplanned()) ++counts[one.reason];
+  return counts;
+}
+
 Plan::Peak Plan::at_peak(std::uint32_t device) const {
   const std::vector<Buffer> all = buffers();
   std::vector<std::size_t> change(tables_.nodes.end + std::size_t{1}, 0);  // differences may wrap, prefix sums

@@ -49,6 +49,18 @@ void write_orders(JsonWriter& json, const Plan& plan) {
   json.end_array();
 }
 
+// Every reason, so that a reader need not know which occur.
+void write_unplanned(JsonWriter& json, const Plan& plan) {
+  using enum UnplannedReason;
+  const std::map<UnplannedReason, std::size_t> counts = plan.unplanned_by_reason();
+  json.key("unplanned_by_reason").begin_object();
+  for (const UnplannedReason reason : {external, dynamic, unknown_size, never_written, outside_range}) {
+    const auto found = counts.find(reason);
+    json.member(to_string(reason), found == counts.end() ? 0 : found->second);
+  }
+  json.end_object();
+}
+
 void write_location(JsonWriter& json, const Plan& plan, ValueId v) {
   const ValueLocation& location = plan.tables().locations[v];
   json.begin_object().member("value", v).member("name", plan.graph().values[v].name);
@@ -74,6 +86,7 @@ void Plan::write_json(JsonWriter& json, PlanJson detail) const {
   json.key("ratio");
   has_locations() ? json.value(ratio()) : json.null();
   json.member("strategy", strategy()).member("outcome", to_string(outcome())).member("unplanned", unplanned().size());
+  write_unplanned(json, *this);
   json.member("time_ms", time_ms()).member("parallel", tables_.parallel).member("edges", tables_.edges.size());
   write_arenas(json, *this);
   if (!tables_.chunks.empty()) write_chunks(json, *this);

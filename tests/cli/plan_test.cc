@@ -65,6 +65,16 @@ TEST_F(CliPlan, PrintsOneJsonObject) {
   EXPECT_FALSE(nlohmann::json::parse(plan(file("lives.csv", kLives) + " --json").output).contains("placements"));
 }
 
+TEST_F(CliPlan, CountsWhatHasNoLocationByReason) {
+  const std::string graph = file("graph.json", R"({"berth": "graph", "values": [{"name": "x", "bytes": 8, "external": true},
+      {"name": "w", "bytes": 8, "external": true}, {"name": "a", "dynamic": true}, {"name": "b"}, {"name": "y", "bytes": 8, "output": true}],
+      "nodes": [{"inputs": ["x", "w"], "outputs": ["a", "b"]}, {"inputs": ["a", "b"], "outputs": ["y"]}]})");
+  expect_says(plan(graph), 0, {"not planned: 2 external, 1 dynamic, 1 unknown_size"});
+  const nlohmann::json json = nlohmann::json::parse(plan(graph + " --json").output);
+  EXPECT_EQ(json["unplanned"], 4);
+  EXPECT_EQ(json["unplanned_by_reason"].dump(), R"({"dynamic":1,"external":2,"never_written":0,"outside_range":0,"unknown_size":1})");
+}
+
 TEST_F(CliPlan, ReadsGzipToo) {
   const std::string plain = file("lives.csv", kLives);
   ASSERT_EQ(run_command("gzip -k " + plain).exit_code, 0);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "berth/plan/plan.h"
 #include "support/errors.h"
 
@@ -243,6 +245,12 @@ TEST(Reuse, SaysWhyAValueHasNoPlace) {
       {never, UnplannedReason::never_written}, {placed, UnplannedReason::placed},   {later, UnplannedReason::outside_range}};
   for (const auto& [value, reason] : expected) EXPECT_EQ(made.location(value).reason, reason) << graph.values[value].name;
   EXPECT_EQ(made.unplanned().size(), 5U);
+  const std::map<UnplannedReason, std::size_t> counts = {{UnplannedReason::external, 1},
+                                                         {UnplannedReason::dynamic, 1},
+                                                         {UnplannedReason::unknown_size, 1},
+                                                         {UnplannedReason::never_written, 1},
+                                                         {UnplannedReason::outside_range, 1}};
+  EXPECT_EQ(made.unplanned_by_reason(), counts);
 }
 
 TEST(Reuse, ValuesOfNoBytesHaveAPlaceAndConflictWithNone) {

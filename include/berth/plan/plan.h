@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -290,6 +291,7 @@ class BERTH_EXPORT Plan {
     UnplannedReason reason;
   };
   std::vector<Unplanned> unplanned() const;
+  std::map<UnplannedReason, std::size_t> unplanned_by_reason() const;  // the reasons that occur, with how often
 
   // The node that runs at a step; the step of node n is n where the plan keeps the graph's order. Lifetimes are
   // in steps.
@@ -324,7 +326,7 @@ class BERTH_EXPORT Plan {
   double time_ms() const noexcept { return time_ms_; }
 
   // Writes {"buffers", "naive_bytes", "lower_bound_bytes", "peak_bytes", "ratio", "strategy", "outcome",
-  // "unplanned", "time_ms", …} as members of the open object; `with_locations` adds every location.
+  // "unplanned", "unplanned_by_reason", "time_ms", …} as members of the open object; `with_locations` adds every location.
   void write_json(JsonWriter& json, PlanJson detail = PlanJson::summary) const;
 
  private:

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
 
@@ -93,10 +92,9 @@ html::Table peak_table(const Plan& plan, std::uint32_t device) {
 }
 
 html::Table unplanned_table(const Plan& plan) {
-  std::map<UnplannedReason, std::size_t> counts;
-  for (const Plan::Unplanned& one : plan.unplanned()) ++counts[one.reason];
   html::Table table{"Values without a location", {{"reason"}, {"values", true}}};
-  for (const auto& [reason, count] : counts) table.rows.push_back({{std::string(to_string(reason))}, {std::to_string(count)}});
+  for (const auto& [reason, count] : plan.unplanned_by_reason())
+    table.rows.push_back({{std::string(to_string(reason))}, {std::to_string(count)}});
   return table;
 }
 
