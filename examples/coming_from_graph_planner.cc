@@ -79,6 +79,7 @@ int main() {
   expect(backward.location(active).reuse == Reuse::kept && backward.location(active).slot == forward.location(active).slot,
          "what the later range reads stays in its slot");
   expect(verify_plans(std::vector{forward, backward}).empty(), "they are right together");
+  expect(plan(graph, {.strategy = "slots"}).peak_bytes() <= plan(graph, {.strategy = "slots_plain"}).peak_bytes(), "never larger");
   expect(plan(graph, {.parallel = 2}).tables().edges.empty(), "a chain needs no more edges");
 
   dynamic_values();

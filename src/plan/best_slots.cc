@@ -5,6 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "plan/plain_slots.h"
+
 namespace berth::internal::plan {
 
 namespace {
@@ -28,12 +30,14 @@ std::vector<std::size_t> peaks_of(const SlotsPacking& packing, std::size_t devic
 BestSlots sweep_slots(const SlotsSweep& sweep) {
   const PlanOptions& options = sweep.options;
   const GivenSlots given = find_given_slots(options, sweep.kept, sweep.reuse);
+  const std::vector<Life> lives = sweep.plainly ? find_lives(sweep.graph, sweep.nodes, options, sweep.order) : std::vector<Life>();
   const int first = options.match_range.value_or(1);
   const int last = options.match_range.value_or(ranges_for(sweep.reuse.buffers.size()));
   std::optional<BestSlots> best;
   for (int range = first; range <= last; ++range) {
     if (best && sweep.patience.over()) break;
-    SlotsPacking packing = pack_slots({sweep.reuse.buffers, given, sweep.colours, range});
+    SlotsPacking packing = sweep.plainly ? pack_plain_slots({sweep.graph, sweep.nodes, sweep.order, lives, sweep.reuse, given, range})
+                                         : pack_slots({sweep.reuse.buffers, given, sweep.colours, range});
     const std::vector<std::size_t> peaks = peaks_of(packing, sweep.graph.devices.size());
     const bool holds = std::all_of(peaks.begin(), peaks.end(), [&](std::size_t peak) { return peak <= options.capacity_bytes; });
     // What fits the capacity comes before what does not, then what is smaller.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "plan/pack/packer.h"
@@ -23,11 +24,14 @@ int ranges_for(std::size_t buffers) noexcept;
 
 struct SlotsSweep {
   const Graph& graph;
+  NodeRange nodes;
+  std::span<const NodeId> order;
   const PlanOptions& options;
   const std::vector<KeptRange>& kept;
   const ReuseResult& reuse;
   const std::vector<std::uint32_t>& colours;
   const Patience& patience;
+  bool plainly;  // by the plain rule
 };
 
 // Tries the match range of the options alone, or those from 1 on; no more when patience ends, but at least one.

@@ -16,7 +16,7 @@ namespace berth::internal::plan {
 namespace {
 
 std::string names() {
-  std::string out = "best, offsets, slots";
+  std::string out = text::join("best, offsets, ", kSlots, ", ", kPlainSlots);
   for (const OffsetStrategy& strategy : offset_strategies()) out += text::join(", ", strategy.name);
   return out;
 }
@@ -27,7 +27,8 @@ ChosenStrategies choose(std::string_view name) {
   for (const OffsetStrategy& strategy : offset_strategies())
     if (all || strategy.name == name) chosen.offsets.push_back(&strategy);
   chosen.slots = name == "best" || name == kSlots;
-  if (chosen.offsets.empty() && !chosen.slots)
+  chosen.plain = chosen.slots || name == kPlainSlots;
+  if (chosen.offsets.empty() && !chosen.plain)
     base::refuse(text::join("planning with the strategy ", text::quoted(name)), "there is none of that name",
                  text::join("use one of ", names()));
   return chosen;
@@ -36,13 +37,13 @@ ChosenStrategies choose(std::string_view name) {
 void check_slots(const Graph& graph, const PlanOptions& options, const ChosenStrategies& chosen) {
   if (options.match_range && (*options.match_range < 0 || *options.match_range > 1 << 20))
     base::refuse(text::join("a match range of ", *options.match_range), "it must be from 0 to 1,048,576", "leave it out to try 1 to 16");
-  if (!chosen.slots && options.match_range)
+  if (!chosen.plain && options.match_range)
     base::refuse(text::join("a match range with the strategy ", options.strategy), "only slots have one",
                  "use the strategy slots, or leave it out");
   if (!options.slots.empty() && !options.slots_are_free)
     base::refuse(text::join("planning with ", options.slots.size(), " slots of another plan"), "it is not said what lives in them",
                  "continue from that plan with after, or say slots_are_free when it has ended");
-  if (!chosen.slots && !options.slots.empty())
+  if (!chosen.plain && !options.slots.empty())
     base::refuse(text::join("slots of an earlier plan with the strategy ", options.strategy), "only plans of slots can use them",
                  "use the strategy slots, or leave them out");
   for (const PlanSlot& slot : options.slots)
@@ -112,6 +113,9 @@ ChosenStrategies check_options(const Graph& graph, const PlanOptions& options) {
   if (!is_power_of_two(options.alignment) || options.alignment > kMaxBytes / 2)
     base::refuse(ErrorCode::invalid_alignment, text::join("an alignment of ", options.alignment),
                  "it is not a power of two that memory could have", "use one, such as 64");
+  if (chosen.plain && !chosen.slots && options.parallel > 1)
+    base::refuse(text::join("the strategy ", options.strategy, " for ", options.parallel, " parallel branches"),
+                 "its rule is for nodes that run in order", "use the strategy slots");
   check_after(graph, planned_nodes(graph, options), options);
   if (options.threads < 1 || options.threads > 256)
     base::refuse(text::join("planning by ", options.threads, " threads"), "there must be from 1 to 256",
@@ -131,6 +135,7 @@ std::span<const PlanStrategy> plan_strategies() noexcept {
     std::vector<PlanStrategy> list;
     for (const plan::OffsetStrategy& strategy : plan::offset_strategies()) list.push_back({strategy.name, "offsets", strategy.does});
     list.push_back({plan::kSlots, "slots", "storages that values reuse one after another, by size"});
+    list.push_back({plan::kPlainSlots, "slots", "the same by the plain rule of older planners, node by node"});
     return list;
   }();
   return all;

@@ -11,11 +11,13 @@
 namespace berth::internal::plan {
 
 inline constexpr std::string_view kSlots = "slots";
+inline constexpr std::string_view kPlainSlots = "slots_plain";
 
 // The strategies that a name stands for.
 struct ChosenStrategies {
   std::vector<const OffsetStrategy*> offsets = {};  // in the order in which they run
   bool slots = false;
+  bool plain = false;  // the plain rule of slots; with `slots`, where it needs less
 };
 
 // Throws ArgumentError for one that is negative or no number.

@@ -18,6 +18,7 @@
 #include "plan/kept.h"
 #include "plan/order.h"
 #include "plan/packed.h"
+#include "plan/plain_slots.h"
 #include "plan/plan_maker.h"
 #include "plan/plan_options.h"
 #include "plan/portfolio.h"
@@ -63,9 +64,14 @@ class Planner {
       run_chunks();
     } else {
       if (!chosen_.offsets.empty()) run_offsets();
-      if (chosen_.slots) run_slots();
+      if (chosen_.slots) run_slots(kSlots);
+      if (chosen_.plain && options_.parallel == 1) run_slots(kPlainSlots);
       if (best_.tables.outcome == PlanOutcome::unknown && !found_) throw_no_slots();
       claim_proofs();
+    }
+    if (plain_range_) {
+      if (is_limit(options_.time_limit) && !in_hand_ && has_locations(best_.tables)) hold_best();
+      if (std::optional<Plan> plain = plan_plainly()) return *std::move(plain);
     }
     return std::move(*this).finish_last();
   }
@@ -92,7 +98,8 @@ class Planner {
     const std::vector<Life> lives = find_lives(*graph_, nodes_, options_, order_);
     check_fixed(*graph_, lives);
     base::reached(kPreparedShare / 2);
-    ReuseResult found = find_best_reuse(*graph_, nodes_, lives, options_.inplace, order_, kept_);
+    ReuseResult found = is_plain() ? find_plain_reuse(*graph_, nodes_, lives, options_.inplace, order_, kept_)
+                                   : find_best_reuse(*graph_, nodes_, lives, options_.inplace, order_, kept_);
     base::reached(kPreparedShare * 3 / 4);
     return found;
   }
@@ -192,10 +199,14 @@ class Planner {
   void hold() {
     if (in_hand_ || !is_limit(options_.time_limit) || portfolio_.at_bound() || best_.tables.outcome == PlanOutcome::unknown) return;
     const auto start = Clock::now();
-    in_hand_ = finish(best_, reuse_.values);
-    hand_is_best_ = true;
+    hold_best();
     finishing_ = Clock::now() - start;
     patience_ = Patience(end_for(finishing_ + finishing_ / 4), options_.cancel);  // the next may take a little longer
+  }
+
+  void hold_best() {
+    in_hand_ = finish(best_, reuse_.values);
+    hand_is_best_ = true;
   }
 
   // A bound that the search proved is claimed only if the verifier, which is slower and independent of the
@@ -244,36 +255,70 @@ class Planner {
 
   void tell_progress(std::string_view strategy) {
     if (!options_.on_strategy) return;
-    PlanProgress progress{strategy, portfolio_.attempts().size(), chosen_.offsets.size() + (chosen_.slots ? 1 : 0), {}};
+    const std::size_t of_slots = (chosen_.slots ? 1U : 0U) + (chosen_.plain && options_.parallel == 1 ? 1U : 0U);
+    PlanProgress progress{strategy, portfolio_.attempts().size(), chosen_.offsets.size() + of_slots, {}};
     if (best_.tables.outcome != PlanOutcome::unknown) progress.peak_bytes = best_.total_bytes;
     const base::Allowance of_the_caller({});
     options_.on_strategy(progress);
   }
 
-  void run_slots() {
-    tell_progress(kSlots);
-    PlanAttempt attempt{std::string(kSlots)};
+  void run_slots(std::string_view strategy) {
+    tell_progress(strategy);
+    PlanAttempt attempt{std::string(strategy)};
     const auto start = Clock::now();
     if (has_fixed(reuse_.buffers, kept_)) {
       attempt.note = "skipped: slots have no fixed offsets";
     } else if (found_ && best_.tables.outcome == PlanOutcome::optimal && !options_.all_strategies) {
       attempt.note = "not needed: the bound is reached";
-    } else if (best_.tables.outcome != PlanOutcome::unknown && patience_.is_short_for(sorting_)) {
+    } else if (best_.tables.outcome != PlanOutcome::unknown && patience_.is_short_for(strategy == kSlots ? sorting_ : prepared_)) {
       attempt.note = to_note(PackEnd::out_of_time);
-    } else {
+    } else if (strategy == kSlots || is_plain()) {
       offer_slots(attempt);
+    } else if (!chosen_.offsets.empty() && !options_.all_strategies && reuse_.buffers.size() > kVeryMany) {
+      attempt.note = to_note(PackEnd::too_many);  // offsets are all but always better
+    } else {
+      try_plainly(attempt);
     }
     attempt.time_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
     portfolio_.add_attempt(std::move(attempt));
   }
 
-  void offer_slots(PlanAttempt& attempt) {
-    BestSlots best = sweep_slots({*graph_, options_, kept_, reuse_, colours_, patience_});
+  bool is_plain() const { return chosen_.plain && !chosen_.slots; }
+
+  BestSlots sweep(PlanAttempt& attempt, const ReuseResult& reuse, bool plainly) const {
+    BestSlots best = sweep_slots({*graph_, nodes_, order_, options_, kept_, reuse, colours_, patience_, plainly});
     attempt.note = text::join("match range ", best.match_range);
     attempt.peak_bytes = best.packing.total_bytes;
+    return best;
+  }
+
+  void offer_slots(PlanAttempt& attempt) {
+    BestSlots best = sweep(attempt, reuse_, is_plain());
     const std::vector<std::size_t> peaks = peaks_of(best.packing, graph_->devices.size());
     std::vector<std::size_t> offsets = offsets_in_slots(best.packing, reuse_.buffers);
     offer(attempt.strategy, std::move(offsets), peaks, std::move(best.packing.slots), std::move(best.packing.slot));
+  }
+
+  // The plain rule reuses less by options, so that its plan has buffers of its own.
+  void try_plainly(PlanAttempt& attempt) {
+    const std::vector<Life> lives = find_lives(*graph_, nodes_, options_, order_);
+    const BestSlots best = sweep(attempt, find_plain_reuse(*graph_, nodes_, lives, options_.inplace, order_, kept_), true);
+    const bool is_less = best_.tables.outcome == PlanOutcome::unknown || best.packing.total_bytes < best_.total_bytes;
+    if (best.holds && is_less) plain_range_ = best.match_range;
+  }
+
+  // Nothing when there is no time for it.
+  std::optional<Plan> plan_plainly() const {
+    PlanOptions options = options_;
+    options.strategy = kPlainSlots;
+    options.match_range = plain_range_;
+    options.on_strategy = {};
+    options.time_limit = left_of(options_.time_limit, start_);
+    try {
+      return PlanMaker::with_attempts(Planner(graph_, options, order_).run(), portfolio_.attempts());
+    } catch (const base::OutOfTime&) {
+      return std::nullopt;
+    }
   }
 
   bool holds_capacity(const std::vector<std::size_t>& peaks) const {
@@ -360,9 +405,10 @@ class Planner {
 
   std::vector<PlanChunk> chunks_;
   Packed best_;
-  std::optional<Plan> in_hand_;  // verified already
-  bool hand_is_best_ = false;    // nothing better was found since
-  bool found_ = false;           // some packing, perhaps past the capacity
+  std::optional<int> plain_range_;  // of the plain rule of slots, where that needs less than the best
+  std::optional<Plan> in_hand_;     // verified already
+  bool hand_is_best_ = false;       // nothing better was found since
+  bool found_ = false;              // some packing, perhaps past the capacity
 };
 
 }  // namespace

@@ -114,6 +114,7 @@ TEST(HelpFollowed, OfPlanOptions) {
       {"pass slots of a plan for the same devices",
        planned({.strategy = "slots", .slots = {{.device = 3, .bytes = 4096}}, .slots_are_free = true}),
        planned({.strategy = "slots", .slots = plan(sample(), {.strategy = "slots"}).tables().slots, .slots_are_free = true})},
+      {"use the strategy slots", planned({.strategy = "slots_plain", .parallel = 2}), planned({.strategy = "slots", .parallel = 2})},
       {"use the strategy offsets", planned({.strategy = "slots", .arenas = {{.name = "fast"}}}),
        planned({.strategy = "offsets", .arenas = {{.name = "fast"}}})},
       {"give a size above 0", planned({.max_chunk_bytes = 0}), planned({.max_chunk_bytes = 8192})},

@@ -55,7 +55,7 @@ class Ranges : public ::testing::TestWithParam<const char*>, protected Training 
   const std::vector<Plan> all = {forward, backward, update};
 };
 
-INSTANTIATE_TEST_SUITE_P(Strategies, Ranges, ::testing::Values("offsets", "slots", "best", "size_best"));
+INSTANTIATE_TEST_SUITE_P(Strategies, Ranges, ::testing::Values("offsets", "slots", "slots_plain", "best", "size_best"));
 
 TEST_P(Ranges, KeepWhatLivesOnWhereItLies) {
   for (const ValueId v : {a, b, scale, loss}) {

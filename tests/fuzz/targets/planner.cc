@@ -15,7 +15,7 @@ constexpr std::size_t kMostNodes = 24;  // planning takes longer than reading: s
 PlanOptions options_of(Draw& draw) {
   const auto strategies = plan_strategies();
   PlanOptions options{.strategy = std::string(strategies[draw.below(static_cast<std::uint8_t>(strategies.size()))].name)};
-  options.parallel = 1 + draw.below(3);
+  options.parallel = options.strategy == "slots_plain" ? 1 : 1 + draw.below(3);
   if (draw.below(4) == 0) options.alignment = std::size_t{1} << draw.below(10);
   if (draw.below(4) == 0) options.max_chunk_bytes = draw.number<std::uint16_t>();
   options.time_limit = std::chrono::milliseconds(50);
