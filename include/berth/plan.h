@@ -9,6 +9,7 @@
 #include "berth/plan/budget.h"
 #include "berth/plan/graph.h"
 #include "berth/plan/onnx.h"
+#include "berth/plan/parallel.h"
 #include "berth/plan/placement.h"
 #include "berth/plan/plan.h"
 #include "berth/plan/read_graph.h"

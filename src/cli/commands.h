@@ -42,6 +42,7 @@ struct PlanCommand {
   std::optional<int> match_range = {};  // absent: tries several
   bool no_inplace = false;
   int parallel = 1;
+  std::size_t most_edges = 0;
   std::string nodes;                      // "begin:end", either may be left out
   std::string after;                      // the plan of the range before
   std::optional<double> time_limit = {};  // seconds

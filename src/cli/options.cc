@@ -90,7 +90,9 @@ void add_plan_options(CLI::App& app, PlanCommand& command) {
   app.add_option("--after", command.after, "The plan (--out) of the nodes before these, on whose memory this one continues");
   app.add_flag("--no-inplace", command.no_inplace, "Give every value bytes of its own");
   const CLI::Range branches(1, 1 << 16);
-  app.add_option("--parallel", command.parallel, "How many branches may run at once (1: nodes run in order)")->check(branches);
+  app.add_option("--parallel", command.parallel, "Nodes may run at once, in so many colours (1: they run in order)")->check(branches);
+  app.add_option("--edges", command.most_edges, "With --parallel: how many edges may be added where that saves memory (0)")
+      ->check(at_least(0));
   app.add_option("--colours", command.parallel, "The old name of --parallel")->check(branches)->group("");
   app.add_option("--time-limit", command.time_limit, "Seconds from reading to writing, after which the best so far is taken")
       ->check(between(0, 1e9));

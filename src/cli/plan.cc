@@ -119,6 +119,7 @@ PlanOptions make_options(const PlanCommand& command) {
   options.match_range = command.match_range;
   options.inplace = !command.no_inplace;
   options.parallel = command.parallel;
+  options.most_edges = command.most_edges;
   options.all_strategies = command.all;
   options.seed = command.seed;
   options.threads = command.threads;
@@ -204,6 +205,34 @@ Table attempts_table(const Plan& plan) {
   return table;
 }
 
+// The first, the last, and those between at about equal steps of what is saved: no more than fit on a page.
+std::vector<EdgeTrade> shown(const std::vector<EdgeTrade>& trades) {
+  constexpr std::size_t kMost = 12;
+  if (trades.size() <= kMost) return trades;
+  std::vector<EdgeTrade> out = {trades.front()};
+  const std::size_t whole = trades.front().peak_bytes - trades.back().peak_bytes;
+  for (const EdgeTrade& one : trades)
+    if (trades.front().peak_bytes - one.peak_bytes >= whole / (kMost - 1) * out.size()) out.push_back(one);
+  if (out.back() != trades.back()) out.push_back(trades.back());
+  return out;
+}
+
+// What running at once costs, and what edges bought.
+std::string parallel_text(const Plan& plan) {
+  const PlanTables& tables = plan.tables();
+  std::string out = fmt::format("  in parallel    {} edges added, the longest path {} (without them {})\n", tables.edges.size(),
+                                longest_path(plan.graph(), tables.nodes, tables.edges), longest_path(plan.graph(), tables.nodes));
+  if (tables.conservative) out += "                 nodes that are not known to wait for one another count as concurrent\n";
+  if (plan.trades().size() < 2) return out;
+  using enum Table::Align;
+  Table table({{"edges", right}, {"peak", right}, {"saved", right}, {"longest path", right}});
+  const std::size_t before = plan.trades().front().peak_bytes;
+  for (const EdgeTrade& one : shown(plan.trades()))
+    table.add({fmt::format("{}", one.edges), text::bytes(one.peak_bytes), text::bytes(before - one.peak_bytes),
+               fmt::format("{}", one.longest_path)});
+  return out + "\n" + table.to_string();
+}
+
 std::string heading(const PlanCommand& command, const PlanSource& source, const Plan& plan) {
   std::string out =
       fmt::format("{}: {} nodes, {} buffers", text::printable(command.path), plan.graph().nodes.size(), plan.buffers().size());
@@ -215,7 +244,7 @@ std::string heading(const PlanCommand& command, const PlanSource& source, const 
       out += fmt::format("  {:<14} {}, at least {}, {}\n", text::printable(plan.graph().devices[i]),
                          text::bytes(plan.tables().arenas[i].bytes), text::bytes(plan.tables().arenas[i].lower_bound_bytes),
                          text::printable(plan.describe_bound(i)));
-  if (plan.tables().parallel > 1) out += fmt::format("  in parallel    {} edges added\n", plan.tables().edges.size());
+  if (plan.tables().parallel > 1) out += parallel_text(plan);
   return out;
 }
 

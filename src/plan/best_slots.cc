@@ -37,7 +37,7 @@ BestSlots sweep_slots(const SlotsSweep& sweep) {
   for (int range = first; range <= last; ++range) {
     if (best && sweep.patience.over()) break;
     SlotsPacking packing = sweep.plainly ? pack_plain_slots({sweep.graph, sweep.nodes, sweep.order, lives, sweep.reuse, given, range})
-                                         : pack_slots({sweep.reuse.buffers, given, sweep.colours, range});
+                                         : pack_slots({sweep.reuse.buffers, given, {}, range});
     const std::vector<std::size_t> peaks = peaks_of(packing, sweep.graph.devices.size());
     const bool holds = std::all_of(peaks.begin(), peaks.end(), [&](std::size_t peak) { return peak <= options.capacity_bytes; });
     // What fits the capacity comes before what does not, then what is smaller.

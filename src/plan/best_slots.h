@@ -29,7 +29,6 @@ struct SlotsSweep {
   const PlanOptions& options;
   const std::vector<KeptRange>& kept;
   const ReuseResult& reuse;
-  const std::vector<std::uint32_t>& colours;
   const Patience& patience;
   bool plainly;  // by the plain rule
 };

@@ -78,13 +78,13 @@ std::vector<KeptRange> kept_ranges(const Graph& graph, std::vector<KeptValue> ke
   return ranges;
 }
 
-void add_kept(std::vector<Life>& lives, const Graph& graph, NodeRange nodes, const std::vector<KeptValue>& kept, bool stay) {
+void add_kept(std::vector<Life>& lives, const Graph& graph, NodeRange nodes, const std::vector<KeptValue>& kept) {
   if (kept.empty()) return;
   const std::vector<bool> read = read_from(graph, nodes.end);
   for (const auto& [v, location] : kept) {
     Life& life = lives[v];  // knows its reads already
     life.reason = UnplannedReason::placed;
-    life.survives = stay || read[v] || graph.values[v].output;
+    life.survives = read[v] || graph.values[v].output;
     life.alignment = location.alignment;
     life.bytes = *graph.values[v].size_bytes();
     life.begin = nodes.begin;
@@ -94,7 +94,7 @@ void add_kept(std::vector<Life>& lives, const Graph& graph, NodeRange nodes, con
 
 std::vector<Life> find_lives(const Graph& graph, NodeRange nodes, const PlanOptions& options, std::span<const NodeId> order) {
   std::vector<Life> lives = find_lives(graph, nodes, options.alignment, order);
-  if (options.after != nullptr) add_kept(lives, graph, nodes, find_kept(graph, nodes.begin, options.after->tables()), options.parallel > 1);
+  if (options.after != nullptr) add_kept(lives, graph, nodes, find_kept(graph, nodes.begin, options.after->tables()));
   return lives;
 }
 
@@ -111,6 +111,10 @@ void check_after(const Graph& graph, NodeRange nodes, const PlanOptions& options
   if (!earlier.has_locations())
     base::refuse("planning after a plan without locations", text::join("its outcome is ", to_string(earlier.outcome())),
                  "give the earlier plan more capacity");
+  if (options.parallel > 1)
+    base::refuse(text::join("planning after another plan for ", options.parallel, " parallel branches"),
+                 "what is kept has a last read only where nodes run in order",
+                 "plan ranges for nodes in order, or the whole graph in parallel");
   check_turn(nodes, earlier.tables());
   if (wants_chunks(options) || !earlier.tables().chunks.empty())
     base::refuse("planning after another plan, with arenas or chunks", "what is kept lies in one arena of its device",

@@ -31,7 +31,7 @@ std::string_view to_string(UnplannedReason reason) noexcept {
 }
 
 std::string_view to_string(BoundProof::By by) noexcept {
-  return name_of(std::array<std::string_view, 4>{"unsaid", "live", "fixed", "search"}, by);
+  return name_of(std::array<std::string_view, 5>{"unsaid", "live", "fixed", "search", "unordered"}, by);
 }
 
 std::string_view to_string(PlanProblem::Kind kind) noexcept {

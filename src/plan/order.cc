@@ -166,31 +166,6 @@ class EdgeFinder {
 
 }  // namespace
 
-std::vector<std::uint32_t> colour_nodes(const Graph& graph, NodeRange nodes, std::uint32_t most) {
-  const std::vector<NodeId> writer = writers(graph, nodes);
-  const std::uint32_t last = most - 1;
-  constexpr std::uint32_t kNone = UINT32_MAX;
-  std::vector<std::uint32_t> colours(nodes.end - nodes.begin, kNone);
-  for (std::uint32_t colour = 0; colour < last; ++colour) {
-    std::vector<std::uint32_t> length(colours.size(), 0);  // of the best path that ends here, in nodes without
-                                                           // a colour
-    std::vector<NodeId> before(colours.size(), kNobody);
-    std::size_t best = 0;
-    for (std::size_t i = 0; i < colours.size(); ++i) {
-      for_each_before(graph.nodes[nodes.begin + i], writer, [&](NodeId n) {
-        if (const std::size_t j = n - nodes.begin; before[i] == kNobody || length[j] > length[before[i] - nodes.begin]) before[i] = n;
-      });
-      length[i] = (colours[i] == kNone ? 1 : 0) + (before[i] == kNobody ? 0 : length[before[i] - nodes.begin]);
-      if (length[i] > length[best]) best = i;
-    }
-    if (colours.empty() || length[best] == 0) break;
-    for (auto n = static_cast<NodeId>(nodes.begin + best); n != kNobody; n = before[n - nodes.begin])
-      if (colours[n - nodes.begin] == kNone) colours[n - nodes.begin] = colour;
-  }
-  std::replace(colours.begin(), colours.end(), kNone, last);
-  return colours;
-}
-
 std::vector<PlanEdge> find_edges(const Graph& graph, const PlanTables& plan) { return EdgeFinder(graph, plan).run(); }
 
 }  // namespace berth::internal::plan

@@ -65,6 +65,11 @@ Plan PlanMaker::with_attempts(Plan plan, std::vector<PlanAttempt> attempts) {
   return plan;
 }
 
+Plan PlanMaker::with_trades(Plan plan, std::vector<EdgeTrade> trades) {
+  plan.trades_ = std::move(trades);
+  return plan;
+}
+
 Plan PlanMaker::with_time(Plan plan, double time_ms) {
   plan.time_ms_ = time_ms;
   return plan;
@@ -198,13 +203,15 @@ Plan::Peak Plan::at_peak(std::uint32_t device) const {
 std::string Plan::describe_bound(std::uint32_t device) const {
   const BoundProof& proof = tables_.arenas.at(device).proof;
   const auto [begin, end] = proof.steps;
+  if (proof.by == BoundProof::By::unordered) return text::join(proof.values.size(), " buffers that may be in use at once");
   if (begin >= end) return "nothing to place";
   const std::string node = node_at(begin) < graph_->nodes.size() ? graph_->describe_node(node_at(begin)) : text::join("step ", begin);
   switch (proof.by) {
     case BoundProof::By::live: return text::join("live at ", node);
     case BoundProof::By::fixed: return text::join("fixed there at ", node);
     case BoundProof::By::search: return text::join("exhaustive search of steps ", begin, " to ", end - 1, ": none is a byte lower");
-    case BoundProof::By::unsaid: break;
+    case BoundProof::By::unsaid:
+    case BoundProof::By::unordered: break;
   }
   return "not said";
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "berth/base/json.h"
+#include "berth/plan/parallel.h"
 #include "berth/plan/plan.h"
 
 namespace berth {
@@ -13,7 +14,9 @@ void write_arenas(JsonWriter& json, const Plan& plan) {
     json.begin_object().member("device", plan.graph().devices[device]).member("bytes", arena.bytes);
     json.member("lower_bound_bytes", arena.lower_bound_bytes).member("naive_bytes", arena.naive_bytes);
     json.key("proof").begin_object().member("by", to_string(arena.proof.by)).key("steps").begin_array();
-    json.value(arena.proof.steps.begin).value(arena.proof.steps.end).end_array().end_object().end_object();
+    json.value(arena.proof.steps.begin).value(arena.proof.steps.end).end_array();
+    if (arena.proof.by == BoundProof::By::unordered) json.member("buffers", arena.proof.values.size());
+    json.end_object().end_object();
   }
   json.end_array();
 }
@@ -61,6 +64,32 @@ void write_unplanned(JsonWriter& json, const Plan& plan) {
   json.end_object();
 }
 
+void write_trades(JsonWriter& json, const Plan& plan) {
+  json.key("trades").begin_array();
+  for (const EdgeTrade& one : plan.trades())
+    json.begin_object()
+        .member("edges", one.edges)
+        .member("peak_bytes", one.peak_bytes)
+        .member("longest_path", one.longest_path)
+        .end_object();
+  json.end_array();
+}
+
+// What only a parallel plan has.
+void write_parallel(JsonWriter& json, const Plan& plan, PlanJson detail) {
+  const PlanTables& tables = plan.tables();
+  json.member("conservative", tables.conservative);
+  json.member("longest_path_without_edges", longest_path(plan.graph(), tables.nodes));
+  json.member("longest_path", longest_path(plan.graph(), tables.nodes, tables.edges));
+  write_trades(json, plan);
+  if (detail == PlanJson::summary) return;
+  json.key("colours").begin_array();
+  for (const std::uint32_t colour : tables.colours) json.value(colour);
+  json.end_array().key("added_edges").begin_array();
+  for (const PlanEdge& edge : tables.edges) json.begin_array().value(edge.before).value(edge.after).end_array();
+  json.end_array();
+}
+
 void write_location(JsonWriter& json, const Plan& plan, ValueId v) {
   const ValueLocation& location = plan.tables().locations[v];
   json.begin_object().member("value", v).member("name", plan.graph().values[v].name);
@@ -88,6 +117,7 @@ void Plan::write_json(JsonWriter& json, PlanJson detail) const {
   json.member("strategy", strategy()).member("outcome", to_string(outcome())).member("unplanned", unplanned().size());
   write_unplanned(json, *this);
   json.member("time_ms", time_ms()).member("parallel", tables_.parallel).member("edges", tables_.edges.size());
+  if (tables_.parallel > 1) write_parallel(json, *this, detail);
   write_arenas(json, *this);
   if (!tables_.chunks.empty()) write_chunks(json, *this);
   write_attempts(json, *this);

@@ -21,6 +21,9 @@ struct PlanMaker {
   // The same plan, with the orders that were tried.
   static Plan with_orders(Plan plan, std::vector<OrderAttempt> orders);
 
+  // The same plan, with what edges would buy.
+  static Plan with_trades(Plan plan, std::vector<EdgeTrade> trades);
+
   // The same plan, with the strategies that were tried.
   static Plan with_attempts(Plan plan, std::vector<PlanAttempt> attempts);
 

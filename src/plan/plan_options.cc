@@ -106,10 +106,9 @@ ChosenStrategies check_options(const Graph& graph, const PlanOptions& options) {
                  text::join("the graph has ", graph.nodes.size()), "use a range inside, begin before end");
   if (options.parallel < 1 || options.parallel > 1 << 16)
     base::refuse(text::join(options.parallel, " parallel branches"), "there must be from 1 to 65,536", "use 1 for nodes that run in order");
-  if (const std::size_t nodes = options.nodes ? options.nodes->end - options.nodes->begin : graph.nodes.size();
-      options.parallel > 1 && nodes > kMostParallelNodes)
-    base::refuse(ErrorCode::limit_exceeded, text::join("a parallel plan of ", nodes, " nodes"),
-                 text::join("it may have ", kMostParallelNodes), "plan ranges of the nodes apart, or nodes in order");
+  if (options.most_edges != 0 && options.parallel == 1)
+    base::refuse(text::join("a plan for nodes in order with ", options.most_edges, " edges"), "only a parallel plan adds edges",
+                 "say that nodes run in parallel, or leave the edges out");
   if (!is_power_of_two(options.alignment) || options.alignment > kMaxBytes / 2)
     base::refuse(ErrorCode::invalid_alignment, text::join("an alignment of ", options.alignment),
                  "it is not a power of two that memory could have", "use one, such as 64");

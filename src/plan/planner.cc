@@ -16,8 +16,8 @@
 #include "plan/chunks.h"
 #include "plan/in_order.h"
 #include "plan/kept.h"
-#include "plan/order.h"
 #include "plan/packed.h"
+#include "plan/parallel/planner.h"
 #include "plan/plain_slots.h"
 #include "plan/plan_maker.h"
 #include "plan/plan_options.h"
@@ -53,7 +53,6 @@ class Planner {
         naive_bytes_(graph_->devices.size(), 0) {
     check_sizes(*graph_, reuse_);
     for (const PackBuffer& buffer : reuse_.buffers) naive_bytes_[buffer.device] += buffer.bytes;
-    if (options.parallel > 1) colours_ = buffer_colours();
   }
 
   Plan run() && {
@@ -65,7 +64,7 @@ class Planner {
     } else {
       if (!chosen_.offsets.empty()) run_offsets();
       if (chosen_.slots) run_slots(kSlots);
-      if (chosen_.plain && options_.parallel == 1) run_slots(kPlainSlots);
+      if (chosen_.plain) run_slots(kPlainSlots);
       if (best_.tables.outcome == PlanOutcome::unknown && !found_) throw_no_slots();
       claim_proofs();
     }
@@ -104,20 +103,11 @@ class Planner {
     return found;
   }
 
-  std::vector<std::uint32_t> buffer_colours() const {
-    const std::vector<std::uint32_t> nodes = colour_nodes(*graph_, nodes_, static_cast<std::uint32_t>(options_.parallel));
-    std::vector<std::uint32_t> colours;
-    colours.reserve(reuse_.buffers.size());
-    for (const PackBuffer& buffer : reuse_.buffers) colours.push_back(nodes[buffer.begin - nodes_.begin]);
-    return colours;
-  }
-
   // Everything but the locations.
   PlanTables empty_tables() const {
     PlanTables tables;
     tables.nodes = nodes_;
     tables.order = order_;
-    tables.parallel = options_.parallel;
     tables.alignment = options_.alignment;
     tables.capacity_bytes = options_.capacity_bytes;
     tables.arenas.resize(graph_->devices.size());
@@ -255,7 +245,7 @@ class Planner {
 
   void tell_progress(std::string_view strategy) {
     if (!options_.on_strategy) return;
-    const std::size_t of_slots = (chosen_.slots ? 1U : 0U) + (chosen_.plain && options_.parallel == 1 ? 1U : 0U);
+    const std::size_t of_slots = (chosen_.slots ? 1U : 0U) + (chosen_.plain ? 1U : 0U);
     PlanProgress progress{strategy, portfolio_.attempts().size(), chosen_.offsets.size() + of_slots, {}};
     if (best_.tables.outcome != PlanOutcome::unknown) progress.peak_bytes = best_.total_bytes;
     const base::Allowance of_the_caller({});
@@ -286,7 +276,7 @@ class Planner {
   bool is_plain() const { return chosen_.plain && !chosen_.slots; }
 
   BestSlots sweep(PlanAttempt& attempt, const ReuseResult& reuse, bool plainly) const {
-    BestSlots best = sweep_slots({*graph_, nodes_, order_, options_, kept_, reuse, colours_, patience_, plainly});
+    BestSlots best = sweep_slots({*graph_, nodes_, order_, options_, kept_, reuse, patience_, plainly});
     attempt.note = text::join("match range ", best.match_range);
     attempt.peak_bytes = best.packing.total_bytes;
     return best;
@@ -360,14 +350,12 @@ class Planner {
     packed.tables.locations = locations_of(packed, values, lives);
     PlanTables tables = std::move(std::exchange(packed, {}).tables);
     (void)std::exchange(values, {});
-    if (tables.parallel > 1 && has_locations(tables)) tables.edges = find_edges(*graph_, tables);
     return PlanMaker::make(graph_, std::move(tables), std::move(lives), portfolio_.attempts(), time_ms());
   }
 
   Plan finish_last() && {
     (void)portfolio_.take_buffers();
     (void)std::exchange(reuse_.buffers, {});
-    (void)std::exchange(colours_, {});
     if (!in_hand_) return finish(std::move(best_), std::move(reuse_.values));
     if (!hand_is_best_) {
       try {
@@ -401,7 +389,6 @@ class Planner {
   Clock::duration finishing_;             // the time that finishing and verifying a plan takes: an estimate, until one is in hand
   Patience patience_;                     // of strategies
   std::vector<std::size_t> naive_bytes_;  // of each device
-  std::vector<std::uint32_t> colours_;    // of each buffer, in a parallel plan
 
   std::vector<PlanChunk> chunks_;
   Packed best_;
@@ -426,13 +413,13 @@ std::vector<std::size_t> bounds_in_order(const Graph& graph, const PlanOptions& 
 }
 
 Plan plan_in_order(std::shared_ptr<const Graph> graph, const PlanOptions& options, const std::vector<NodeId>& order) {
-  Plan made = Planner(graph, options, order).run();
+  Plan made = options.parallel > 1 ? parallel::plan_parallel(graph, options) : Planner(graph, options, order).run();
   if (made.outcome() != PlanOutcome::infeasible || !options.inplace) return made;
   // Reuse by options may be what does not fit: fixed offsets pin whole buffers, and a view keeps its input
   // alive.
   PlanOptions apart = options;
   apart.inplace = false;
-  Plan other = Planner(std::move(graph), apart, order).run();
+  Plan other = options.parallel > 1 ? parallel::plan_parallel(graph, apart) : Planner(std::move(graph), apart, order).run();
   return other.has_locations() ? other : made;
 }
 

@@ -65,7 +65,9 @@ class ReuseFinder {
     }
   }
 
-  void step(const GraphNode& node) {
+  void step(NodeId n) {
+    const GraphNode& node = graph_.nodes[n];
+    node_ = n;
     if (rules_.inplace) {
       for (const ViewOption& option : node.views)
         if (option.of_input && rules_.views) try_view(node, option);
@@ -162,6 +164,7 @@ class ReuseFinder {
                         .alignment = life.alignment,
                         .bytes = life.extent_bytes()});
     values_[v] = {.buffer = c, .reuse = Reuse::own};
+    if (rules_.precedes) users_.push_back({node_});
   }
 
   // Both are planned on one device, and the newcomer has no fixed offset of its own.
@@ -186,6 +189,7 @@ class ReuseFinder {
     root.end = std::max(root.end, life.end);
     if (!root.kept) root.alignment = std::max(root.alignment, life.alignment);
     values_[v] = {.offset = range.offset + offset, .with = host, .buffer = range.root, .reuse = reuse};
+    if (rules_.precedes && reuse == Reuse::in_place) users_[range.root] = {node_};  // after all others
   }
 
   void try_view(const GraphNode& node, const ViewOption& option) {
@@ -233,10 +237,17 @@ class ReuseFinder {
   // a node that reads it twice, or a view of it, might still need bytes that it has overwritten.
   bool dies_at(const GraphNode& node, ValueId input) {
     const Class& root = root_of(input);
-    if (root.survives || root.pending != 1) return false;
+    if (root.survives || root.pending != 1 || !comes_last(root)) return false;
     for (std::size_t i = 0; i < node.inputs.size(); ++i)
       if (node.inputs[i] == input && !is_ignored(node, i)) return true;
     return false;
+  }
+
+  // Whether all others that use a buffer end before this node begins.
+  bool comes_last(const Class& root) const {
+    if (!rules_.precedes) return true;
+    const std::vector<NodeId>& users = users_[static_cast<std::size_t>(&root - classes_.data())];
+    return std::ranges::all_of(users, [&](NodeId user) { return user == node_ || rules_.precedes(user, node_); });
   }
 
   // The input's whole buffer becomes a range of the output's.
@@ -259,6 +270,7 @@ class ReuseFinder {
     if (lives_[part].extent_bytes() != lives_[part].bytes && option.offset_bytes + lives_[part].bytes != lives_[whole].bytes) return;
     if (!fits(option.offset_bytes, inner.bytes, outer.bytes) || !is_free(whole, option.offset_bytes, inner.bytes)) return;
     joined_[whole].emplace(option.offset_bytes, option.offset_bytes + inner.bytes);
+    if (rules_.precedes) users_[to.root].insert(users_[to.root].end(), users_[from.root].begin(), users_[from.root].end());
     inner.parent = to.root;
     inner.offset = option.offset_bytes;
     outer.pending += inner.pending;
@@ -280,7 +292,10 @@ class ReuseFinder {
   void finish_reads(const GraphNode& node) {
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const ValueId v = node.inputs[i];
-      if (v != kNoValue && done(v) && !is_ignored(node, i)) --root_of(v).pending;
+      if (v == kNoValue || !done(v) || is_ignored(node, i)) continue;
+      Class& root = root_of(v);
+      --root.pending;
+      if (rules_.precedes) users_[static_cast<std::size_t>(&root - classes_.data())].push_back(node_);
     }
   }
 
@@ -290,6 +305,8 @@ class ReuseFinder {
   std::vector<ValueInBuffer> values_;  // `buffer` is a class, `offset` is relative to it
   std::vector<bool> is_part_;          // values that are views
   std::vector<Class> classes_;
+  std::vector<std::vector<NodeId>> users_;  // of each class, in a parallel plan: since its bytes were last overwritten
+  NodeId node_ = 0;                         // the current one
   // For the current node: the ranges of inputs in each output, begin → end.
   std::map<ValueId, std::map<std::size_t, std::size_t>> joined_;
   ReuseRules took_ = {false, false, false, false};
@@ -303,7 +320,7 @@ ReuseResult find_reuse(const Graph& graph, NodeRange nodes, const std::vector<Li
   for (const KeptRange& range : kept) finder.keep(range);
   for (NodeId n = nodes.begin; n < nodes.end; ++n) {
     base::checkpoint();
-    finder.step(graph.nodes[node_at(nodes, order, n)]);
+    finder.step(node_at(nodes, order, n));
   }
   return std::move(finder).result();
 }

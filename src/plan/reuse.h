@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <vector>
 
 #include "berth/plan/graph.h"
@@ -22,6 +24,10 @@ struct ReuseRules {
   bool views = true;    // outputs as ranges of an input, whose lifetime then covers theirs
   bool joins = true;    // inputs as ranges of an output, whose lifetime then starts with the first of them
   bool smaller = true;  // an output in place of a larger input, which then stays as large
+
+  // Of a parallel plan: whether a node surely ends before another begins. An input is overwritten only where this
+  // says so of all that used its buffer before. Empty: nodes run in order.
+  std::function<bool(NodeId, NodeId)> precedes = {};
 };
 
 struct ValueInBuffer {

@@ -75,6 +75,27 @@ TEST_F(CliPlan, CountsWhatHasNoLocationByReason) {
   EXPECT_EQ(json["unplanned_by_reason"].dump(), R"({"dynamic":1,"external":2,"never_written":0,"outside_range":0,"unknown_size":1})");
 }
 
+TEST_F(CliPlan, SaysWhatEdgesBuyInAParallelPlan) {
+  const std::string graph =
+      file("graph.json", R"({"berth": "graph", "values": [{"bytes": 1024}, {"bytes": 1024}, {"bytes": 1024, "output": true},
+      {"bytes": 1024}, {"bytes": 1024}, {"bytes": 1024, "output": true}],
+      "nodes": [{"inputs": [], "outputs": [0], "cost": 5}, {"inputs": [0], "outputs": [1]}, {"inputs": [1], "outputs": [2]},
+      {"inputs": [], "outputs": [3]}, {"inputs": [3], "outputs": [4]}, {"inputs": [4], "outputs": [5]}]})");
+  expect_says(plan(graph + " --parallel 2"), 0, {"in parallel    0 edges added, the longest path 7 (without them 7)", "4.00 KiB"});
+  expect_says(plan(graph + " --parallel 2 --edges 4"), 0, {"saved", "3.00 KiB"});
+  const nlohmann::json json = nlohmann::json::parse(plan(graph + " --parallel 2 --edges 4 --json --full").output);
+  EXPECT_EQ(json["peak_bytes"], 3072);
+  EXPECT_EQ(json["conservative"], false);
+  EXPECT_EQ(json["longest_path_without_edges"], 7);
+  EXPECT_EQ(json["trades"].size(), 2U);
+  EXPECT_EQ(json["trades"][0]["peak_bytes"], 4096);
+  EXPECT_EQ(json["trades"][1]["edges"], json["edges"]);
+  EXPECT_EQ(json["trades"][1]["longest_path"], json["longest_path"]);
+  EXPECT_EQ(json["added_edges"].size(), json["edges"]);
+  EXPECT_EQ(json["colours"].dump(), "[0,0,0,1,1,1]");
+  expect_says(plan(graph + " --edges 4"), 2, {"parallel"});
+}
+
 TEST_F(CliPlan, ReadsGzipToo) {
   const std::string plain = file("lives.csv", kLives);
   ASSERT_EQ(run_command("gzip -k " + plain).exit_code, 0);

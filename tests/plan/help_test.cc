@@ -137,6 +137,19 @@ TEST(HelpFollowed, OfPlanOptions) {
          (void)plan(sample(), {.order = "best"});
          (void)plan(sample(), {.parallel = 2});
        }},
+      {"say that nodes run in parallel, or leave the edges out", planned({.most_edges = 3}),
+       [] {
+         (void)plan(sample(), {.parallel = 2, .most_edges = 3});
+         (void)plan(sample());
+       }},
+      {"give at least 1", [] { (void)colour_nodes(sample(), {}, 0); }, [] { (void)colour_nodes(sample(), {}, 1); }},
+      {"use a range inside, begin before end",
+       [] {
+         (void)longest_path(sample(), {2, 9});
+       },
+       [] {
+         (void)longest_path(sample(), {1, 3});
+       }},
       {"use a range inside, begin before end", planned({.nodes = NodeRange{2, 9}}), planned({.nodes = NodeRange{1, 3}})},
       {"use 1 for nodes that run in order", planned({.parallel = 0}), planned({.parallel = 1})},
       {"use one, such as 64", planned({.alignment = 3}), planned({.alignment = 64})},
@@ -168,6 +181,7 @@ TEST(HelpFollowed, OfPlansThatContinuePlans) {
       {"pass the graph of that plan", after(plan(other, {.nodes = NodeRange{0, 1}}), {}), after(first, {})},
       {"give the earlier plan more capacity", after(none, {}),
        after(plan(sample(), {.capacity_bytes = 1 << 20, .nodes = NodeRange{0, 1}}), {})},
+      {"plan ranges for nodes in order, or the whole graph in parallel", after(first, {.parallel = 2}), after(first, {})},
       {"begin at node 1, or later", after(first, {.nodes = NodeRange{0, 2}}), after(first, {.nodes = NodeRange{1, 2}})},
       {"give a range with nodes in it", after(first, {.nodes = NodeRange{2, 2}}), after(first, {.nodes = NodeRange{2, 3}})},
       {"plan every range for one arena", after(first, {.max_chunk_bytes = 1 << 20}), after(first, {})},

@@ -23,7 +23,10 @@ PlanOptions random_options(Random& random) {
   const std::uint64_t kind = random.below(strategies.size() + 4);
   options.strategy = kind < strategies.size() ? std::string(strategies[kind].name) : kind == strategies.size() ? "offsets" : "best";
   options.inplace = !random.one_in(8);
-  if (random.one_in(3) && options.strategy != "slots_plain") options.parallel = static_cast<int>(2 + random.below(3));
+  if (random.one_in(3) && options.strategy != "slots_plain") {
+    options.parallel = static_cast<int>(2 + random.below(3));
+    options.most_edges = random.below(6);
+  }
   if (random.one_in(5)) options.alignment = std::size_t{1} << random.below(8);
   if (options.strategy.starts_with("slots") && random.one_in(2)) options.match_range = static_cast<int>(random.below(5));
   return options;

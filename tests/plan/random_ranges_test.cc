@@ -59,15 +59,12 @@ std::size_t peak_of(const std::vector<Plan>& plans) {
 PlanOptions options_for_range(Random& random) {
   PlanOptions options{.strategy = random.one_in(3) ? "slots" : random.one_in(2) ? "offsets" : "best"};
   options.inplace = !random.one_in(8);
-  if (random.one_in(6)) options.parallel = 2;
   if (random.one_in(5)) options.alignment = std::size_t{1} << random.below(8);
-  if (random.one_in(8) && options.parallel == 1) options.order = "best";
+  if (random.one_in(8)) options.order = "best";
   return options;
 }
 
-std::string words_of(const PlanOptions& options) {
-  return options.strategy + ", parallel " + std::to_string(options.parallel) + ", alignment " + std::to_string(options.alignment);
-}
+std::string words_of(const PlanOptions& options) { return options.strategy + ", alignment " + std::to_string(options.alignment); }
 
 TEST(RandomRanges, AreRightTogether) {
   Random random(seed());

@@ -48,18 +48,6 @@ Graph with_a_gap() {
   return graph;
 }
 
-// As many nodes in a row.
-Graph row(std::size_t nodes) {
-  Graph graph;
-  ValueId last = graph.add_value({.bytes = 8, .external = true});
-  for (std::size_t i = 0; i < nodes; ++i) {
-    const ValueId next = graph.add_value({.bytes = 8});
-    graph.add_node({.op = "Step", .inputs = {last}, .outputs = {next}});
-    last = next;
-  }
-  return graph;
-}
-
 TEST(HelpFollowed, OfPlansAsTables) {
   const auto graph = std::make_shared<const Graph>(chain());
   const Plan made = plan(graph);
@@ -70,7 +58,6 @@ TEST(HelpFollowed, OfPlansAsTables) {
       (void)plan(std::move(changed), {.strategy = "offsets", .alignment = alignment});
     };
   };
-  constexpr std::size_t kMany = 70'000;  // more than a parallel plan may have
   follow({
       {"pass a graph", [] { (void)plan(std::shared_ptr<const Graph>()); }, [&] { (void)plan(graph); }},
       {"pass a graph", [&] { (void)Plan(nullptr, made.tables()); }, [&] { (void)Plan(graph, made.tables()); }},
@@ -83,11 +70,6 @@ TEST(HelpFollowed, OfPlansAsTables) {
        [&] { (void)Plan(graph, plan(graph).tables()); }},
       {"fix it at such an offset", fixed_at(100, 64), fixed_at(128, 64)},
       {"check its size, offset and alignment", fixed_at(SIZE_MAX / 2 + 1, 1), fixed_at(4096, 1)},
-      {"plan ranges of the nodes apart, or nodes in order", [] { (void)plan(row(kMany), {.parallel = 2}); },
-       [] {
-         (void)plan(row(kMany), {.strategy = "offsets", .parallel = 2, .nodes = NodeRange{0, 100}});
-         (void)plan(row(kMany), {.strategy = "offsets"});
-       }},
   });
 }
 

@@ -93,6 +93,10 @@ struct GraphNode {
   // The node does more than write its outputs: it sends, prints, draws random numbers. Nodes with side effects
   // keep their order among one another when a plan reorders nodes; they run once, and are never recomputed.
   bool side_effects = false;
+
+  // How long it takes, in a unit of the caller's: the longest path of a parallel plan is measured in it.
+  std::uint64_t cost = 1;
+
   friend bool operator==(const GraphNode&, const GraphNode&) = default;
 };
 

@@ -86,13 +86,16 @@ struct ValueLocation {
 // by slow means of its own, and refuses a plan whose bound it does not find.
 struct BoundProof {
   enum class By : std::uint8_t {
-    unsaid,  // only in plans read from files that do not name it: the verifier looks at all steps
-    live,    // the bound is the sum of the bytes live at one step
-    fixed,   // the bound is the end of a fixed buffer that is live at one step
-    search,  // an exhaustive search: what is live in an interval of steps cannot be packed into one byte less
+    unsaid,     // only in plans read from files that do not name it: the verifier looks at all steps
+    live,       // the bound is the sum of the bytes live at one step
+    fixed,      // the bound is the end of a fixed buffer that is live at one step
+    search,     // an exhaustive search: what is live in an interval of steps cannot be packed into one byte less
+    unordered,  // in a parallel plan: the sum of buffers of which no two may share bytes, as neither is surely used
+                // for the last time before the other is used
   };
   By by = By::unsaid;
-  NodeRange steps = {};  // empty when there are no bytes
+  NodeRange steps = {};              // empty when there are no bytes, or with `unordered`
+  std::vector<ValueId> values = {};  // with `unordered`: a value of each of these buffers
   friend bool operator==(const BoundProof&, const BoundProof&) = default;
 };
 BERTH_EXPORT std::string_view to_string(BoundProof::By by) noexcept;
@@ -139,13 +142,16 @@ struct PlanEdge {
 struct PlanTables {
   std::string strategy = {};  // that found the plan
   PlanOutcome outcome = PlanOutcome::unknown;
-  NodeRange nodes = {};                   // the part of the graph that is planned
-  std::vector<NodeId> order = {};         // execution order, each node once; empty: that of the graph. Not in a
-                                          // parallel plan
-  int parallel = 1;                       // 1: the nodes run in order. More: concurrently, in any order that
-                                          // respects the graph and `edges`
-  std::size_t alignment = 1;              // minimum for every value
-  std::size_t capacity_bytes = SIZE_MAX;  // of each arena
+  NodeRange nodes = {};                     // the part of the graph that is planned
+  std::vector<NodeId> order = {};           // execution order, each node once; empty: that of the graph. Not in a
+                                            // parallel plan
+  int parallel = 1;                         // 1: the nodes run in order. More: concurrently, in any order that
+                                            // respects the graph and `edges`
+  bool conservative = false;                // parallel: nodes of which it was not known whether one precedes the other
+                                            // count as concurrent, so that there may be a smaller plan
+  std::vector<std::uint32_t> colours = {};  // of each planned node, in a parallel plan: see plan/parallel.h
+  std::size_t alignment = 1;                // minimum for every value
+  std::size_t capacity_bytes = SIZE_MAX;    // of each arena
   std::vector<PlanArena> arenas = {};
   std::vector<PlanSlot> slots = {};           // of a plan of slots
   std::vector<PlanChunk> chunks = {};         // by device, then by preference; empty: each arena is contiguous
@@ -161,6 +167,14 @@ struct PlanAttempt {
   double time_ms = 0;
   std::string note = {};  // "stopped above the best", "given up: too much is live at once", …; empty: it ran to
                           // its end
+};
+
+// What edges buy in a parallel plan: with so many, the nodes need so much.
+struct EdgeTrade {
+  std::size_t edges = 0;
+  std::size_t peak_bytes = 0;
+  std::uint64_t longest_path = 0;  // of the graph with these edges, in the costs of its nodes
+  friend bool operator==(const EdgeTrade&, const EdgeTrade&) = default;
 };
 
 // The result of one order of the nodes.
@@ -201,8 +215,12 @@ struct PlanOptions {
   // tries one; another order is taken only if it lowers the packed peak. Every order is a topological one that
   // also respects declared side effects; `PlanTables::order` is the one that was taken.
   std::string order = "given";
-  bool inplace = true;                    // take in-place, identity and view options
-  int parallel = 1;                       // branches may run concurrently, in at most this many colours
+  bool inplace = true;  // take in-place, identity and view options
+  // More than 1: nodes may run at once, whatever their order in the graph, and only those share bytes of which the
+  // graph's own edges say that one ends before the other begins. It is also the number of colours (plan/parallel.h).
+  int parallel = 1;
+  // Of a parallel plan: up to so many edges may be added where that lowers the peak. A plan with more is never larger.
+  std::size_t most_edges = 0;
   std::size_t alignment = 1;              // minimum for every value; a power of two
   std::size_t capacity_bytes = SIZE_MAX;  // upper limit of every arena
   // The memories of a device, the preferred one first: it is filled with the buffers that are used most for the
@@ -322,6 +340,9 @@ class BERTH_EXPORT Plan {
   const std::vector<PlanAttempt>& attempts() const noexcept { return attempts_; }
   // Filled unless `order` is "given"; the least bound first.
   const std::vector<OrderAttempt>& orders() const noexcept { return orders_; }
+  // Of a parallel plan: what it needs without edges, and with ever more of them; the last is this plan. Fewer bytes
+  // from one to the next. Empty in a plan that was read from a file.
+  const std::vector<EdgeTrade>& trades() const noexcept { return trades_; }
   // Total planning time, verification included.
   double time_ms() const noexcept { return time_ms_; }
 
@@ -347,6 +368,7 @@ class BERTH_EXPORT Plan {
   std::vector<Use> uses_;  // one for each value
   std::vector<PlanAttempt> attempts_;
   std::vector<OrderAttempt> orders_;
+  std::vector<EdgeTrade> trades_;
   double time_ms_ = 0;
 };
 

@@ -34,7 +34,7 @@ BERTH_EXPORT std::string_view to_string(PlanProblem::Kind kind) noexcept;
 
 // The problems of a plan, the first `most` of them (at least one); empty when it is right. O((values + reads)
 // log values), plus the content of each join nested in a join, up to a limit past which a plan is refused; with
-// `parallel`, a bit for each pair of nodes. REQUIRES: graph.validate() has passed.
+// `parallel`, a walk along all dependencies for every few hundred nodes. REQUIRES: graph.validate() has passed.
 BERTH_EXPORT std::vector<PlanProblem> verify_plan(const Graph& graph, const PlanTables& plan, std::size_t most = 10);
 
 // The problems of plans of ranges of one graph that run one after another on the same memory: those of each, and what a

@@ -120,6 +120,7 @@ constexpr JsonMember<NodeDraft> kNodeMembers[] = {
     {"inplace", [](const JsonPosition& at, NodeDraft& draft) { draft.node->inplace = read_list(at, kInplaceMembers); }},
     {"views", [](const JsonPosition& at, NodeDraft& draft) { draft.node->views = read_list(at, kViewMembers); }},
     {"side_effects", [](const JsonPosition& at, NodeDraft& draft) { draft.node->side_effects = at.flag(); }},
+    {"cost", [](const JsonPosition& at, NodeDraft& draft) { draft.node->cost = at.number(); }},
 };
 
 // Devices, values and nodes may come in any order in the file, and are parsed in this one.
@@ -211,6 +212,7 @@ class GraphWriter {
     if (!node.inplace.empty()) list("inplace", node.inplace, [&](const InplaceOption& option) { write_inplace(option); });
     if (!node.views.empty()) list("views", node.views, [&](const ViewOption& option) { write_view(option); });
     flag("side_effects", node.side_effects);
+    if (node.cost != GraphNode().cost) json_.member("cost", node.cost);
     json_.end_object();
   }
 

@@ -39,14 +39,23 @@ std::vector<PlanEdge> edges_at(const JsonPosition& at) {
   return edges;
 }
 
+template <class Number>
+std::vector<Number> numbers_at(const JsonPosition& at) {
+  std::vector<Number> numbers;
+  numbers.reserve(at.items());
+  at.each_item([&](const JsonPosition& item) { numbers.push_back(item.number_as<Number>()); });
+  return numbers;
+}
+
 constexpr JsonMember<BoundProof> kProofMembers[] = {
-    {"by", [](const JsonPosition& at, BoundProof& proof) { proof.by = enum_at(at, BoundProof::By::search); }, true},
+    {"by", [](const JsonPosition& at, BoundProof& proof) { proof.by = enum_at(at, BoundProof::By::unordered); }, true},
     {"steps",
      [](const JsonPosition& at, BoundProof& proof) {
        const auto [begin, end] = pair_at(at);
        proof.steps = {begin, end};
      },
      true},
+    {"values", [](const JsonPosition& at, BoundProof& proof) { proof.values = numbers_at<ValueId>(at); }},
 };
 
 constexpr JsonMember<PlanArena> kArenaMembers[] = {
@@ -95,19 +104,16 @@ void read_nodes(const JsonPosition& at, TablesDraft& draft) {
   draft.tables.nodes = {begin, end};
 }
 
-void read_order(const JsonPosition& at, TablesDraft& draft) {
-  draft.tables.order.reserve(at.items());
-  at.each_item([&](const JsonPosition& node) { draft.tables.order.push_back(node.number_as<NodeId>()); });
-}
-
 constexpr JsonMember<TablesDraft> kTablesMembers[] = {
     {"strategy", [](const JsonPosition& at, TablesDraft& draft) { draft.tables.strategy = at.text(); }, true},
     {"outcome", [](const JsonPosition& at, TablesDraft& draft) { draft.tables.outcome = enum_at(at, PlanOutcome::unknown); }, true},
     {"peak_bytes", [](const JsonPosition& at, TablesDraft& draft) { draft.peak_bytes = at; }},
     {"lower_bound_bytes", [](const JsonPosition& at, TablesDraft& draft) { draft.lower_bound_bytes = at; }},
     {"nodes", read_nodes, true},
-    {"order", read_order},
+    {"order", [](const JsonPosition& at, TablesDraft& draft) { draft.tables.order = numbers_at<NodeId>(at); }},
     {"parallel", [](const JsonPosition& at, TablesDraft& draft) { draft.tables.parallel = at.number_as<int>(); }},
+    {"conservative", [](const JsonPosition& at, TablesDraft& draft) { draft.tables.conservative = at.flag(); }},
+    {"colours", [](const JsonPosition& at, TablesDraft& draft) { draft.tables.colours = numbers_at<std::uint32_t>(at); }},
     {"alignment", [](const JsonPosition& at, TablesDraft& draft) { draft.tables.alignment = at.number(); }},
     {"capacity_bytes",
      [](const JsonPosition& at, TablesDraft& draft) { draft.tables.capacity_bytes = at.is_null() ? kNoCapacity : at.number(); }},
@@ -157,12 +163,22 @@ void write_position(const ValueLocation& position, JsonWriter& json) {
 
 void write_pair(NodeId first, NodeId second, JsonWriter& json) { json.begin_array().value(first).value(second).end_array(); }
 
+void write_number(const std::uint32_t& number, JsonWriter& json) { json.value(number); }
+
+template <class Item>
+void write_list(std::string_view name, const std::vector<Item>& items, void (*write_item)(const Item&, JsonWriter&), JsonWriter& json) {
+  json.key(name).begin_array();
+  for (const Item& item : items) write_item(item, json);
+  json.end_array();
+}
+
 void write_arena(const PlanArena& arena, JsonWriter& json) {
   json.begin_object().member("bytes", arena.bytes).member("lower_bound_bytes", arena.lower_bound_bytes);
   json.member("naive_bytes", arena.naive_bytes);
   if (arena.proof.by != BoundProof::By::unsaid) {
     json.key("proof").begin_object().member("by", to_string(arena.proof.by)).key("steps");
     write_pair(arena.proof.steps.begin, arena.proof.steps.end, json);
+    if (!arena.proof.values.empty()) write_list("values", arena.proof.values, write_number, json);
     json.end_object();
   }
   json.end_object();
@@ -179,16 +195,7 @@ void write_chunk(const PlanChunk& chunk, JsonWriter& json) {
   json.end_object();
 }
 
-void write_node(const NodeId& node, JsonWriter& json) { json.value(node); }
-
 void write_edge(const PlanEdge& edge, JsonWriter& json) { write_pair(edge.before, edge.after, json); }
-
-template <class Item>
-void write_list(std::string_view name, const std::vector<Item>& items, void (*write_item)(const Item&, JsonWriter&), JsonWriter& json) {
-  json.key(name).begin_array();
-  for (const Item& item : items) write_item(item, json);
-  json.end_array();
-}
 
 void write_figures(const PlanTables& tables, JsonWriter& json) {
   json.member("strategy", tables.strategy).member("outcome", to_string(tables.outcome));
@@ -196,8 +203,11 @@ void write_figures(const PlanTables& tables, JsonWriter& json) {
   if (const auto bound = sum_of(tables.arenas, &PlanArena::lower_bound_bytes)) json.member("lower_bound_bytes", *bound);
   json.key("nodes");
   write_pair(tables.nodes.begin, tables.nodes.end, json);
-  if (!tables.order.empty()) write_list("order", tables.order, write_node, json);
-  json.member("parallel", tables.parallel).member("alignment", tables.alignment).key("capacity_bytes");
+  if (!tables.order.empty()) write_list("order", tables.order, write_number, json);
+  json.member("parallel", tables.parallel);
+  member_unless(json, "conservative", tables.conservative, false);
+  if (!tables.colours.empty()) write_list("colours", tables.colours, write_number, json);
+  json.member("alignment", tables.alignment).key("capacity_bytes");
   if (tables.capacity_bytes == kNoCapacity)
     json.null();
   else

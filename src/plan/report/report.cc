@@ -55,6 +55,7 @@ std::string plan_html(const Plan& plan, const std::string& title) {
   const std::vector<html::AddressMap> maps = maps_of(plan);
   if (maps.empty()) report.paragraph(why_empty(plan));
   for (const html::AddressMap& map : maps) report.timeline(html::live_timeline(map, text::join("Live bytes on ", map.title))).map(map);
+  if (!plan.trades().empty()) report.table(trades_table(plan));
   if (!plan.attempts().empty()) report.table(attempts_table(plan));
   for (std::uint32_t device = 0; !maps.empty() && device < plan.tables().arenas.size(); ++device)
     if (plan.tables().arenas[device].bytes != 0) report.table(peak_table(plan, device));

@@ -91,6 +91,24 @@ html::Table peak_table(const Plan& plan, std::uint32_t device) {
   return table;
 }
 
+html::Table trades_table(const Plan& plan) {
+  html::Table table{"What edges buy", {{"edges", true}, {"peak", true}, {"bytes"}, {"longest path", true}, {"path"}}};
+  const std::size_t most = plan.trades().front().peak_bytes;  // fewer from one to the next
+  std::uint64_t longest = 1;
+  for (const EdgeTrade& one : plan.trades()) longest = std::max(longest, one.longest_path);
+  for (const EdgeTrade& one : plan.trades()) {
+    if (table.rows.size() == kMostRows) break;
+    html::TableCell bytes = html::bytes_cell(one.peak_bytes);
+    html::TableCell path = html::count_cell(one.longest_path);
+    bytes.bar = {{percent(one.peak_bytes, most) / 100, "tone-0", bytes.text}};
+    path.bar = {{static_cast<double>(one.longest_path) / static_cast<double>(longest), "tone-3", path.text}};
+    table.rows.push_back({html::count_cell(one.edges), html::bytes_cell(one.peak_bytes), std::move(bytes),
+                          html::count_cell(one.longest_path), std::move(path)});
+  }
+  table.note = "With so many edges between nodes the graph needs so much memory, and takes at least so long; the last row is this plan.";
+  return table;
+}
+
 html::Table unplanned_table(const Plan& plan) {
   html::Table table{"Values without a location", {{"reason"}, {"values", true}}};
   for (const auto& [reason, count] : plan.unplanned_by_reason())

@@ -19,4 +19,7 @@ html::Table attempts_table(const Plan& plan);
 html::Table peak_table(const Plan& plan, std::uint32_t device);
 html::Table unplanned_table(const Plan& plan);
 
+// What edges buy in a parallel plan: bars of bytes that become shorter, and of the longest path that become longer.
+html::Table trades_table(const Plan& plan);
+
 }  // namespace berth::internal::plan

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <deque>
-#include <optional>
 #include <span>
 #include <tuple>
 #include <unordered_map>
@@ -25,14 +24,13 @@ class SimulatedRun {
  public:
   // Several plans of ranges run one after another, and each range alone is known to be right.
   SimulatedRun(Judge& judge, bool one_of_several) : judge_(&judge), written_(judge.facts.size(), false) {
-    const bool parallel = judge.plan.parallel > 1 && !one_of_several;
-    arenas_.assign(judge.plan.arenas.size(), Contents(parallel));
-    if (parallel) order_.emplace(judge.graph, judge.plan.nodes, judge.plan.edges);
+    arenas_.assign(judge.plan.arenas.size(), Contents(judge.plan.parallel > 1 && !one_of_several));
   }
 
   void run() {
     write_kept();
     run_nodes();
+    check_waits();
   }
 
   // Runs the range of another plan on what the one before it left.
@@ -176,11 +174,23 @@ class SimulatedRun {
     const bool taken = location(v).reuse == Reuse::in_place && lost.read_as == location(v).with;
     if (lost.reader == n && !taken)
       judge_->say(overlap, judge_->node(n), " writes ", judge_->value(v), " over ", judge_->value(lost.content), ", which it reads");
-    if (!order_) return;
-    for (const NodeId user : lost.users)
-      if (user != n && user != kNoNode && !order_->precedes(user, n))
-        judge_->say(order, judge_->node(n), " writes ", judge_->value(v), " over ", judge_->value(lost.content), ", which ",
-                    judge_->node(user), " may still use");
+    for (const NodeId user : lost.users)  // in a parallel plan
+      if (user != n && user != kNoNode) waits_.push_back({{user, n}, v, lost.content});
+  }
+
+  // Whoever uses bytes for the last time ends before they are overwritten.
+  void check_waits() {
+    if (waits_.empty()) return;
+    const auto key = [](const Wait& wait) { return std::pair(wait.edge.after, wait.edge.before); };
+    std::ranges::stable_sort(waits_, {}, key);
+    waits_.erase(std::ranges::unique(waits_, {}, key).begin(), waits_.end());
+    std::vector<PlanEdge> pairs;
+    for (const Wait& wait : waits_) pairs.push_back(wait.edge);
+    const std::vector<bool> implied = Order(judge_->graph, judge_->plan.nodes, judge_->plan.edges).implied(pairs);
+    for (std::size_t i = 0; i < waits_.size(); ++i)
+      if (!implied[i])
+        judge_->say(order, judge_->node(pairs[i].after), " writes ", judge_->value(waits_[i].written), " over ",
+                    judge_->value(waits_[i].lost), ", which ", judge_->node(pairs[i].before), " may still use");
   }
 
   // The inputs that are already in the output stay; the rest is written.
@@ -217,7 +227,12 @@ class SimulatedRun {
   // For values whose bytes were partly written by others; all others hold what they wrote.
   std::unordered_map<ValueId, std::vector<Run>> expected_;
   Run own_ = {};
-  std::optional<Order> order_;
+  struct Wait {
+    PlanEdge edge;
+    ValueId written;
+    ValueId lost;
+  };
+  std::vector<Wait> waits_;  // in a parallel plan: the edges that there must be, or paths
 };
 
 }  // namespace

@@ -20,9 +20,6 @@ bool sizes_agree(Judge& judge) {
     judge.say(shape, "the plan has ", plan.arenas.size(), " arenas for ", graph.devices.size(), " devices");
   if (plan.nodes.begin > plan.nodes.end || plan.nodes.end > graph.nodes.size())
     judge.say(shape, "the plan is for nodes ", plan.nodes.begin, " to ", plan.nodes.end, " of ", graph.nodes.size());
-  constexpr NodeId kMostParallel = 1 << 16;  // the happens-before relation of more would not fit into memory
-  if (plan.parallel > 1 && plan.nodes.end - plan.nodes.begin > kMostParallel)
-    judge.say(shape, "a parallel plan of more than ", kMostParallel, " nodes");
   if (plan.parallel < 1) judge.say(shape, "the plan is for ", plan.parallel, " parallel branches");
   if (!is_power_of_two(plan.alignment)) judge.say(alignment, "the plan's alignment is ", plan.alignment);
   return judge.clean();
@@ -34,6 +31,15 @@ void check_edges(Judge& judge) {
   for (const PlanEdge& edge : judge.plan.edges)
     if (edge.before < nodes.begin || edge.before >= edge.after || edge.after >= nodes.end)
       judge.say(shape, "an edge from node ", edge.before, " to ", edge.after);
+}
+
+void check_colours(Judge& judge) {
+  const PlanTables& plan = judge.plan;
+  if (!plan.colours.empty() && (plan.parallel == 1 || plan.colours.size() != plan.nodes.end - plan.nodes.begin))
+    judge.say(shape, "the plan has ", plan.colours.size(), " colours for ", plan.nodes.end - plan.nodes.begin, " nodes, ", plan.parallel,
+              " at once");
+  for (const std::uint32_t colour : plan.colours)
+    if (colour >= static_cast<std::uint32_t>(plan.parallel)) return judge.say(shape, "a node of colour ", colour, " of ", plan.parallel);
 }
 
 void see_reads(Judge& judge, NodeId n, const GraphNode& node) {
@@ -105,6 +111,7 @@ void gather_facts(Judge& judge) {
 void check_shape(Judge& judge) {
   if (!sizes_agree(judge)) return;
   check_edges(judge);
+  check_colours(judge);
   gather_facts(judge);
   const bool has_locations = judge.plan.outcome == PlanOutcome::optimal || judge.plan.outcome == PlanOutcome::feasible;
   for (ValueId v = 0; v < judge.facts.size(); ++v) {

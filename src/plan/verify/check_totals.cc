@@ -2,11 +2,13 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
+#include <unordered_map>
 
 #include "base/allowance.h"
 #include "berth/base/checked.h"
 #include "plan/verify/judge.h"
 #include "plan/verify/refute.h"
+#include "plan/verify/unordered.h"
 
 namespace berth::internal::plan::verify {
 
@@ -133,8 +135,25 @@ bool needs_at_least(const std::vector<Group>& groups, NodeRange steps, std::size
   return surely_do_not_fit(std::move(buffers), bytes - 1);
 }
 
+// Whether the buffers of these values come to so many bytes, and no two of them may share any.
+bool all_at_once(const Judge& judge, const std::vector<ValueId>& values, const std::vector<Group>& groups, std::size_t bytes) {
+  std::unordered_map<std::uint32_t, std::size_t> left;  // the bytes of each buffer that was not named yet
+  for (const Group& group : groups) left.emplace(group.buffer, group.bytes());
+  std::vector<std::uint32_t> buffers;
+  std::optional<std::size_t> sum = 0;
+  for (const ValueId v : values) {
+    if (v >= judge.plan.locations.size()) return false;
+    const auto found = left.find(judge.plan.locations[v].buffer);
+    if (found == left.end()) return false;
+    buffers.push_back(found->first);
+    if (sum) sum = try_add(*sum, found->second);
+    left.erase(found);
+  }
+  return sum == bytes && judge.plan.parallel > 1 && are_unordered(judge, buffers);
+}
+
 // Whether a proof holds.
-bool shows(const BoundProof& proof, const std::vector<Group>& groups, std::size_t bound, std::size_t most) {
+bool shows(const Judge& judge, const BoundProof& proof, const std::vector<Group>& groups, std::size_t bound, std::size_t most) {
   const NodeRange steps = proof.steps;
   const bool one_step = steps.begin < steps.end && steps.end - steps.begin == 1;
   switch (proof.by) {
@@ -144,6 +163,7 @@ bool shows(const BoundProof& proof, const std::vector<Group>& groups, std::size_
       return one_step && std::any_of(groups.begin(), groups.end(), [&](const Group& group) {
                return group.fixed && is_live(group, steps) && group.low + group.bytes() == bound;
              });
+    case BoundProof::By::unordered: return all_at_once(judge, proof.values, groups, bound);
     case BoundProof::By::live: {
       std::size_t live = 0;
       for (const Group& group : groups)
@@ -180,7 +200,7 @@ void check_arena(Judge& judge, const std::vector<Group>& groups, std::size_t dev
   const std::size_t bound = arena.lower_bound_bytes;
   const std::size_t most = most_live(groups, judge.plan.nodes);
   if (bound < most) return judge.say(totals, name, " has a lower bound of ", bound, " and needs ", most);
-  if (!shows(arena.proof, groups, bound, most))
+  if (!shows(judge, arena.proof, groups, bound, most))
     return judge.say(totals, name, " has a lower bound of ", bound, " and needs ", most, " as far as is shown: the proof by ",
                      to_string(arena.proof.by), " does not hold");
   if (arena.bytes < bound) judge.say(totals, name, " has ", arena.bytes, " bytes and needs ", bound);

@@ -40,9 +40,13 @@ PlanTables random_tables(Random& random) {
                     .outcome = static_cast<PlanOutcome>(random.below(4)),
                     .nodes = {number(), number()},
                     .parallel = static_cast<int>(random.below(1000)),
+                    .conservative = random.one_in(2),
                     .alignment = bytes(),
                     .capacity_bytes = random.one_in(2) ? SIZE_MAX : bytes()};
+  for (std::uint64_t left = random.below(3); left > 0; --left) tables.colours.push_back(number());
   for (std::uint64_t left = random.below(3); left > 0; --left) tables.arenas.push_back({bytes(), bytes(), bytes()});
+  for (PlanArena& arena : tables.arenas)
+    if (random.one_in(2)) arena.proof = {BoundProof::By::unordered, {}, {number(), number()}};
   for (std::uint64_t left = random.below(3); left > 0; --left) tables.slots.push_back({number(), bytes(), bytes()});
   for (std::uint64_t left = random.below(3); left > 0; --left) tables.edges.push_back({number(), number()});
   for (std::uint64_t left = random.below(5); left > 0; --left)

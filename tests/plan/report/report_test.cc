@@ -10,6 +10,7 @@
 #include "html/report_data.h"
 #include "plan/report/panels.h"
 #include "plan/report/picture.h"
+#include "plan/report/tables.h"
 #include "support/errors.h"
 #include "support/scale.h"
 
@@ -254,6 +255,31 @@ TEST(PlanReport, HoldsHugeSizesAndManyBuffers) {
   const Plan made = berth::plan(chain(nodes, 64), {.strategy = std::string(plan_strategies().front().name)});
   EXPECT_THAT(plan_svg(made), HasSubstr("buffers are too small to be seen"));
   EXPECT_EQ(data_of(plan_html(made, "many"), "map")["names"].size(), nodes);
+}
+
+TEST(PlanReport, DrawsWhatEdgesBuyInAParallelPlan) {
+  Graph graph;  // two chains of three nodes
+  for (int c = 0; c < 2; ++c) {
+    ValueId last = kNoValue;
+    for (int i = 0; i < 3; ++i) {
+      const ValueId next = graph.add_value({.bytes = 4096, .output = i == 2});
+      GraphNode node{.outputs = {next}};
+      if (last != kNoValue) node.inputs = {last};
+      graph.add_node(std::move(node));
+      last = next;
+    }
+  }
+  const Plan made = plan(graph, {.parallel = 2, .most_edges = 4});
+  ASSERT_EQ(made.trades().size(), 2U);
+  const auto table = trades_table(made);
+  ASSERT_EQ(table.rows.size(), 2U);
+  EXPECT_EQ(table.rows[0][0].text, "0");
+  EXPECT_EQ(table.rows[0][2].bar.front().share, 1.0);
+  EXPECT_EQ(table.rows[1][2].bar.front().share, 0.75);
+  EXPECT_LT(table.rows[0][4].bar.front().share, 1.0);
+  EXPECT_EQ(table.rows[1][4].bar.front().share, 1.0);
+  EXPECT_THAT(plan_html(made, "two"), HasSubstr("What edges buy"));
+  EXPECT_THAT(plan_html(plan(graph), "two"), Not(HasSubstr("What edges buy")));
 }
 
 }  // namespace

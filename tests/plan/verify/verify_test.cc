@@ -147,7 +147,8 @@ TEST(Verify, CatchesAMissingEdgeOfAParallelPlan) {
   graph.add_node({.outputs = {a}});
   graph.add_node({.inputs = {a}, .outputs = {b}});
   graph.add_node({.outputs = {c}});
-  Case wrong{graph, plan(graph, {.parallel = 2}).tables()};
+  Case wrong{graph, plan(graph, {.parallel = 2, .most_edges = 1}).tables()};
+  ASSERT_EQ(wrong.tables.edges.size(), 1U);
   wrong.tables.edges.clear();
   expect_caught(wrong, ProblemKind::order);
 }
@@ -179,6 +180,14 @@ void damage(Random& random, PlanTables& tables) {
   }
 }
 
+PlanOptions options_to_damage(Random& random) {
+  PlanOptions options{.strategy = random.one_in(4) ? "slots" : "best"};
+  if (!random.one_in(3)) return options;
+  options.parallel = 2;
+  options.most_edges = random.below(8);
+  return options;
+}
+
 TEST(Verify, NoDamagedPlanGetsThroughThatAShadowRunFaults) {
   Random random(seed());
   const std::uint64_t runs = scaled(100'000, 500);
@@ -187,7 +196,7 @@ TEST(Verify, NoDamagedPlanGetsThroughThatAShadowRunFaults) {
   while (caught < runs) {
     const Graph graph = random_graph(random, 10);
     if (graph.values.empty()) continue;
-    const Plan good = plan(graph, {.strategy = random.one_in(4) ? "slots" : "best", .parallel = random.one_in(3) ? 2 : 1});
+    const Plan good = plan(graph, options_to_damage(random));
     for (int i = 0; i < 16; ++i) {
       PlanTables tables = good.tables();
       damage(random, tables);
