@@ -11,7 +11,7 @@
 
 // Large instances that are hard to pack, and whose answer is known since they are made from it: a rectangle, of the
 // answer's height, is cut into buffers. Hard means: at least 150 buffers, and what packs once ends 15 % above the
-// answer. Used by the tests of the exact search.
+// answer. Used by the tests of the exact search and by bench/bench_hard.cc.
 //
 // Of every shape, instances of even numbers are looked at while the search is worked on; those of odd numbers are held
 // out, and judge it.

@@ -43,18 +43,21 @@ class Race {
   std::stop_source over_;
 };
 
-// The restart schedule: three rankings, first exact and then with noise, for each measure of width; every
-// kRoundsOfABudget rounds the step limit grows. The run time has a heavy tail: what one ranking does not find
-// in an hour, another finds at once.
+// The restart schedule: turns of two choices of the next item and three rankings, first exact and then with noise, for
+// each measure of width. After every kRoundsOfABudget rounds the step limit grows. The run time has a heavy tail: what
+// one way does not find in an hour, another finds at once.
 class Rounds {
  public:
-  Rounds(std::size_t first, std::uint64_t seed) : round_(first), random_(seed) {}
+  Rounds(const Rules& rules, Pick first, std::size_t round, std::uint64_t seed)
+      : rules_(rules), first_(first), round_(round), random_(seed) {}
 
-  std::uint64_t budget() const noexcept { return budget_; }
+  // A step that counts candidates takes twice as long: both choices have the same time.
+  std::uint64_t budget() const noexcept { return pick() == Pick::fewest ? budget_ / 2 : budget_; }
 
   void choose(Search& search) {
     constexpr RankBy kRanks[] = {RankBy::twa, RankBy::taw, RankBy::wat};
-    search.ranking().choose(kRanks[round_ % 3], round_ / 6 % kWidths, round_ / 3 % 2 == 1, random_);
+    search.choose(pick());
+    search.ranking().choose(kRanks[round_ / 2 % 3], round_ / 12 % kWidths, round_ / 6 % 2 == 1, random_);
   }
 
   void next() {
@@ -62,6 +65,13 @@ class Rounds {
   }
 
  private:
+  Pick pick() const noexcept {
+    if (!rules_.fewest) return Pick::lowest;
+    return (round_ % 2 == 0) == (first_ == Pick::fewest) ? Pick::fewest : Pick::lowest;
+  }
+
+  const Rules& rules_;
+  const Pick first_;
   std::size_t round_;
   std::uint64_t budget_ = kFirstBudget;
   Random random_;
@@ -78,8 +88,8 @@ class Restarts {
         race_(race),
         patience_(task.patience.unless(race.over())),
         search_(instance, rules, patience_),
-        rounds_(3 * thread, task.seed + thread),
-        aim_rounds_(3 * thread, ~(task.seed + thread)),
+        rounds_(rules, Pick::lowest, 6 * thread, task.seed + thread),
+        aim_rounds_(rules, Pick::fewest, 6 * thread, ~(task.seed + thread)),
         enough_(in_units(std::max(task.part.lower_bound_bytes, task.enough))) {}
 
   PackAnswer run() {

@@ -13,6 +13,7 @@ struct Rules {
   bool edge = true;       // if only one item can be lowest in a section, all others are above it
   bool support = true;    // an item that rests on nothing placed is lifted to the lowest top that it could rest
                           // on
+  bool fewest = true;     // every other restart decides first where the fewest items can be the lowest (pick.h)
   bool jump = true;       // backjumping over decisions that have no part in a failure
 };
 

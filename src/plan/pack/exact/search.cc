@@ -11,6 +11,7 @@ Search::Search(const Instance& instance, const Rules& rules, const Patience& pat
       patience_(patience),
       propagator_(instance, rules),
       ranking_(instance),
+      picker_(instance.sections),
       failed_(instance.buffers.size()),
       offsets_(instance.buffers.size()),
       crossing_(instance.sections + 1),
@@ -137,11 +138,7 @@ bool Search::branch(std::size_t depth) {
   while (true) {
     if (++steps_ >= limit_ || (steps_ % 1024 == 0 && patience_.over())) stopped_ = true;
     if (stopped_) return false;
-    std::size_t at = one.items.size();
-    for (std::size_t i = 0; i < one.items.size(); ++i) {
-      if (at != one.items.size() && one.items[i].low > one.items[at].low) break;
-      if (one.items[i].rests && (at == one.items.size() || one.items[i].rank < one.items[at].rank)) at = i;
-    }
+    const std::size_t at = picker_.next(one.items, propagator_.capacity, propagator_.totals);
     if (at == one.items.size()) {
       propagator_.conflict.add_all();
       return false;
@@ -184,9 +181,7 @@ bool Search::stack(const Items& from, std::size_t at, Items& to, Window& lifted)
     if (!rules_.jump) continue;
     // It is not below the placed item, either because of its own size, or because of what lifted it.
     BufferSet reason = item.size > placed.low ? BufferSet() : propagator_.reasons[item.id];
-    if (from[i].low < placed.low)
-      reason.add_all();  // only without the rule `support`: anything could have
-                         // lifted it
+    if (from[i].low + from[i].size <= placed.low) reason.add_all();  // only without the rule `support`: anything could have lifted it
     reason.add(placed.id);
     propagator_.reasons.set(item.id, reason);
   }

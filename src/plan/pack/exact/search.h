@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "plan/pack/exact/failed_states.h"
+#include "plan/pack/exact/pick.h"
 #include "plan/pack/exact/propagate.h"
 #include "plan/pack/exact/ranking.h"
 
@@ -14,7 +15,7 @@
 //
 // In a packing in which no buffer can be moved down, every buffer rests on the ground, on another, or is at its
 // fixed offset; if there is a packing at all, there is such a one. It is built from below: among the items that
-// rest on what is placed, the lowest is taken (ties by rank), and the search branches in two. Either it stays
+// rest on what is placed, one is taken that no other can come to lie below (pick.h), and the search branches in two. Either it stays
 // there: all items it meets are above it. Or it does not: then it will rest on another item, and is lifted to
 // the lowest top that any of these can have.
 //
@@ -28,8 +29,9 @@ class Search {
  public:
   Search(const Instance& instance, const Rules& rules, const Patience& patience);
 
-  // The ranking for the next runs. Failed states stay known.
+  // The ranking and the choice of items for the next runs. Failed states stay known.
   Ranking& ranking() noexcept { return ranking_; }
+  void choose(Pick pick) noexcept { picker_.choose(pick); }
 
   // Finds a packing within `capacity`, or proves that there is none, or stops after `steps` steps or when
   // patience is over. REQUIRES: no earlier capacity was smaller.
@@ -66,6 +68,7 @@ class Search {
   const Patience& patience_;
   Propagator propagator_;
   Ranking ranking_;
+  Picker picker_;
   FailedStates failed_;
   std::deque<Frame> frames_;
   std::vector<Units> offsets_;

@@ -28,7 +28,7 @@ struct RuleSwitch {
 constexpr RuleSwitch kRules[] = {
     {"split", &pack::exact::Rules::split},         {"rerank", &pack::exact::Rules::rerank}, {"remember", &pack::exact::Rules::remember},
     {"dominance", &pack::exact::Rules::dominance}, {"edge", &pack::exact::Rules::edge},     {"support", &pack::exact::Rules::support},
-    {"jump", &pack::exact::Rules::jump},
+    {"jump", &pack::exact::Rules::jump},           {"fewest", &pack::exact::Rules::fewest},
 };
 
 std::size_t optimum_by_force(const Part& part) {
