@@ -37,7 +37,7 @@ class Packer {
   std::size_t end_of(const Packing& packing, std::size_t i) const { return packing.offsets[i] + at(i).bytes; }
 
   // At least one order is tried, whatever the time.
-  bool is_done() const { return has_order_ && (best_.peak_bytes <= task_.enough || task_.patience.over()); }
+  bool is_done() const { return has_order_ && (best_.peak_bytes <= task_.enough || looks_ > kMostLooks || task_.patience.over()); }
 
   bool fixed_clash() const {
     for (const std::uint32_t a : fixed_)
@@ -106,7 +106,8 @@ class Packer {
     has_order_ = true;
   }
 
-  std::size_t lowest_gap(std::uint32_t i) const {
+  std::size_t lowest_gap(std::uint32_t i) {
+    looks_ += placed_.size();
     const std::vector<std::uint64_t>& conflicts = task_.conflicts.row(i);
     const std::size_t bytes = at(i).bytes;
     std::size_t offset = 0;
@@ -132,6 +133,8 @@ class Packer {
   }
 
   static constexpr int kRounds = 12;  // each takes as long as one order
+  // Of buffers at placed ones, after which no more orders are tried: some seconds.
+  static constexpr std::uint64_t kMostLooks = std::uint64_t{1} << 30;
 
   const PackTogether& task_;
   const std::size_t count_;
@@ -141,6 +144,7 @@ class Packer {
   Order best_order_;
   bool has_order_ = false;
   std::vector<Placed> placed_;
+  std::uint64_t looks_ = 0;
 };
 
 }  // namespace
