@@ -218,7 +218,8 @@ void fills_with_patterns(Backend& backend, Report& report) {
 }
 
 void makes_bytes_zero(Backend& backend, Report& report) {
-  const Committed range(backend, 40, report);
+  constexpr std::size_t kEnough = std::size_t{160} << 10;  // for a backend to look at pages
+  const Committed range(backend, std::max<std::size_t>(kEnough / backend.properties().unit_bytes, 1), report);
   const Bytes dirty = pattern(range.bytes());
   (void)put(backend, range.data(), dirty).ok();
   const std::size_t count = range.bytes() - 2000;
