@@ -78,13 +78,13 @@ std::vector<KeptRange> kept_ranges(const Graph& graph, std::vector<KeptValue> ke
   return ranges;
 }
 
-void add_kept(std::vector<Life>& lives, const Graph& graph, NodeRange nodes, const std::vector<KeptValue>& kept) {
+void add_kept(std::vector<Life>& lives, const Graph& graph, NodeRange nodes, const std::vector<KeptValue>& kept, bool stay) {
   if (kept.empty()) return;
   const std::vector<bool> read = read_from(graph, nodes.end);
   for (const auto& [v, location] : kept) {
     Life& life = lives[v];  // knows its reads already
     life.reason = UnplannedReason::placed;
-    life.survives = read[v] || graph.values[v].output;
+    life.survives = stay || read[v] || graph.values[v].output;
     life.alignment = location.alignment;
     life.bytes = *graph.values[v].size_bytes();
     life.begin = nodes.begin;
@@ -94,7 +94,7 @@ void add_kept(std::vector<Life>& lives, const Graph& graph, NodeRange nodes, con
 
 std::vector<Life> find_lives(const Graph& graph, NodeRange nodes, const PlanOptions& options, std::span<const NodeId> order) {
   std::vector<Life> lives = find_lives(graph, nodes, options.alignment, order);
-  if (options.after != nullptr) add_kept(lives, graph, nodes, find_kept(graph, nodes.begin, options.after->tables()));
+  if (options.after != nullptr) add_kept(lives, graph, nodes, find_kept(graph, nodes.begin, options.after->tables()), false);
   return lives;
 }
 

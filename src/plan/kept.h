@@ -38,9 +38,9 @@ struct KeptRange {
 // Disjoint; each empty value has a range of its own.
 std::vector<KeptRange> kept_ranges(const Graph& graph, std::vector<KeptValue> kept);
 
-// Makes kept values live from the start of the range to their last read in it, or to its end where they survive it.
-// REQUIRES: the lifetimes of the range.
-void add_kept(std::vector<Life>& lives, const Graph& graph, NodeRange nodes, const std::vector<KeptValue>& kept);
+// Makes kept values live from the start of the range to their last read in it, or to its end where they survive it,
+// or where they all `stay`: a parallel plan that is read from a file has no last read. REQUIRES: the lifetimes of the range.
+void add_kept(std::vector<Life>& lives, const Graph& graph, NodeRange nodes, const std::vector<KeptValue>& kept, bool stay);
 
 // The lifetimes of a range as the options plan it, with what is kept of the plan before it.
 std::vector<Life> find_lives(const Graph& graph, NodeRange nodes, const PlanOptions& options, std::span<const NodeId> order);

@@ -12,13 +12,13 @@ namespace berth::testing {
 namespace {
 
 // Value 0 is read by the first node and the last.
-constexpr const char* kGraph = "# outputs: 4\n0 Make | | 500\n1 Grow | 0 | 1000\n2 Shrink | 1 | 10\n3 Grow | 2 | 1000\n4 End | 3 0 | 10\n";
+constexpr const char* kRanges = "# outputs: 4\n0 Make | | 500\n1 Grow | 0 | 1000\n2 Shrink | 1 | 10\n3 Grow | 2 | 1000\n4 End | 3 0 | 10\n";
 
 class CliPlanRanges : public ::testing::Test {
  protected:
   void SetUp() override {
     std::filesystem::create_directories(folder_);
-    std::ofstream(folder_ / "graph.txt") << kGraph;
+    std::ofstream(folder_ / "graph.txt") << kRanges;
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 

@@ -13,7 +13,7 @@ namespace {
 // Keeps those that no other precedes, or that precede no other.
 void keep_outer(std::vector<NodeId>& nodes, bool first, const HappensBefore& reach) {
   std::ranges::sort(nodes);
-  nodes.erase(std::ranges::unique(nodes).begin(), nodes.end());
+  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
   std::vector<NodeId> kept;
   if (!first) std::ranges::reverse(nodes);  // only a lower node can precede, only a higher one can follow
   for (const NodeId n : nodes) {

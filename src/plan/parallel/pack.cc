@@ -125,7 +125,7 @@ class Packer {
     for (int round = 0; round < kRounds && !is_done(); ++round) {
       const std::size_t target = task_.enough + (best_.peak_bytes - task_.enough) / 2;
       const std::size_t before = best_.peak_bytes;
-      std::ranges::stable_partition(order, [&](std::uint32_t i) { return end_of(best_, i) > target; });
+      std::stable_partition(order.begin(), order.end(), [&](std::uint32_t i) { return end_of(best_, i) > target; });
       try_order(order);
       if (best_.peak_bytes == before && round % 2 == 1)
         std::ranges::stable_sort(order, std::greater<>(), [&](std::uint32_t i) { return end_of(best_, i); });

@@ -183,7 +183,7 @@ class SimulatedRun {
     if (waits_.empty()) return;
     const auto key = [](const Wait& wait) { return std::pair(wait.edge.after, wait.edge.before); };
     std::ranges::stable_sort(waits_, {}, key);
-    waits_.erase(std::ranges::unique(waits_, {}, key).begin(), waits_.end());
+    waits_.erase(std::unique(waits_.begin(), waits_.end(), [&](const Wait& a, const Wait& b) { return key(a) == key(b); }), waits_.end());
     std::vector<PlanEdge> pairs;
     for (const Wait& wait : waits_) pairs.push_back(wait.edge);
     const std::vector<bool> implied = Order(judge_->graph, judge_->plan.nodes, judge_->plan.edges).implied(pairs);

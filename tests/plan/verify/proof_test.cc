@@ -99,14 +99,14 @@ TEST(Proof, ABoundWithAnotherProofIsRefused) {
   const auto graph = std::make_shared<const Graph>(plain);
   const PlanTables good = plan(graph).tables();
   EXPECT_NO_THROW(Plan(graph, good));
-  for (const BoundProof wrong :
+  for (const BoundProof& wrong :
        {BoundProof{BoundProof::By::live, {2, 3}}, BoundProof{BoundProof::By::live, {0, 2}}, BoundProof{BoundProof::By::live, {2, 1}},
         BoundProof{BoundProof::By::fixed, {2, 3}}, BoundProof{BoundProof::By::fixed, {1, 2}}, BoundProof{BoundProof::By::search, {2, 3}}}) {
     PlanTables tables = good;
     tables.arenas[0].proof = wrong;
     EXPECT_ERROR(Plan(graph, tables), ArgumentError, ErrorCode::plan_invalid);
   }
-  for (const BoundProof right : {BoundProof{}, BoundProof{BoundProof::By::search, {0, 3}}, BoundProof{BoundProof::By::search, {1, 2}}}) {
+  for (const BoundProof& right : {BoundProof{}, BoundProof{BoundProof::By::search, {0, 3}}, BoundProof{BoundProof::By::search, {1, 2}}}) {
     PlanTables tables = good;
     tables.arenas[0].proof = right;
     EXPECT_NO_THROW(Plan(graph, tables)) << to_string(right.by);
