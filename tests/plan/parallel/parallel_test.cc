@@ -264,7 +264,7 @@ TEST(RandomParallel, MoreEdgesNeverNeedMoreAndAreNeverTooMany) {
     const Graph graph = random_graph(random, 24);
     PlanOptions options = random_options(random);
     std::size_t before = SIZE_MAX;
-    for (const std::size_t edges : {0, 1, 2, 3, 5, 8, 1000}) {
+    for (const unsigned edges : {0U, 1U, 2U, 3U, 5U, 8U, 1000U}) {
       options.most_edges = edges;
       const Plan made = plan(graph, options);
       ASSERT_LE(made.tables().edges.size(), edges) << "run " << i;
