@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <mutex>
 #include <ostream>
 #include <set>
 
@@ -58,7 +59,10 @@ class DefectiveAllocator : public Adaptor<Allocator> {
       last_ = block;
     }
     if (defect_ == AllocatorDefect::serial_reused) block.serial = 1;
-    if (defect_ == AllocatorDefect::freed_found) last_ = block;
+    if (defect_ == AllocatorDefect::freed_found) {
+      const std::lock_guard lock(mutex_);
+      last_ = block;
+    }
     return done;
   }
 
@@ -101,6 +105,7 @@ class DefectiveAllocator : public Adaptor<Allocator> {
   }
 
   Result<bool> locate(Block& block) noexcept override {
+    const std::lock_guard lock(mutex_);
     if (defect_ == AllocatorDefect::freed_found && block.data == last_.data) {
       block = last_;
       return true;
@@ -119,6 +124,7 @@ class DefectiveAllocator : public Adaptor<Allocator> {
   const AllocatorDefect defect_;
   std::atomic<std::uint64_t> calls_{0};
   std::size_t uncounted_ = 0;
+  std::mutex mutex_;  // of last_, where a check has several threads
   Block last_;
 };
 
