@@ -37,7 +37,8 @@ constexpr std::string_view kInOrder = "in_order";  // a plan for nodes in order,
 constexpr double kShareInOrder = 0.35;
 constexpr double kShareToBuy = 0.65;
 
-// Pairs of buffers that are looked at while edges are bought: some ten seconds, whatever the size.
+// Pairs of buffers that are looked at while edges are bought. Looking at one takes longer in larger graphs, so that this bounds the
+// work and not the time.
 constexpr std::uint64_t kMostPairs = std::uint64_t{1} << 33;
 
 // A packing under some set of edges.
