@@ -22,6 +22,7 @@
 #include <string_view>
 
 #include "os/inject.h"
+#include "os/memory/page_map.h"
 #include "os/process/no_cancel.h"
 
 namespace berth::internal::os {
@@ -103,13 +104,16 @@ bool reset_peak_resident() {
 
 // Each mapping is a line "begin-end permissions ...", in hexadecimal, followed by its fields as lines
 // "Name:  12345 kB".
-std::optional<std::size_t> resident_bytes(const void* address, std::size_t bytes, const char* file) {
+std::optional<std::size_t> resident_bytes(const void* address, std::size_t bytes, const std::string& folder) {
   const NoCancel whole;
   const auto begin = reinterpret_cast<std::uintptr_t>(address);
-  std::ifstream mappings(file);
+  std::ifstream mappings(folder + "/smaps");
   if (!mappings) return std::nullopt;
+  PageMap pages((folder + "/pagemap").c_str());
   std::size_t total = 0;
-  std::size_t within = 0;  // bytes of the mapping inside the range
+  std::uintptr_t first = 0;  // of the mapping, the part inside the range
+  std::uintptr_t last = 0;
+  bool is_whole = true;
   for (std::string line; std::getline(mappings, line);) {
     std::uintptr_t from = 0;
     std::uintptr_t to = 0;
@@ -117,11 +121,14 @@ std::optional<std::size_t> resident_bytes(const void* address, std::size_t bytes
     const auto [dash, error] = std::from_chars(line.data(), end, from, 16);
     const bool names_a_mapping = error == std::errc() && dash != end && *dash == '-';
     if (names_a_mapping && std::from_chars(dash + 1, end, to, 16).ec == std::errc()) {
-      const std::uintptr_t first = std::max(from, begin);
-      const std::uintptr_t last = std::min(to, begin + bytes);
-      within = last > first ? last - first : 0;
-    } else if (line.starts_with("Rss:")) {
-      total += std::min(within, kilobytes_of(line, "Rss"));
+      first = std::max(from, begin);
+      last = std::max(first, std::min(to, begin + bytes));
+      is_whole = first == from && last == to;
+    } else if (const std::size_t resident = line.starts_with("Rss:") ? kilobytes_of(line, "Rss") : 0; resident != 0) {
+      std::size_t present = 0;
+      const bool known = !is_whole && last == pages.for_each_run(first, last, PageMap::kPresent,
+                                                                 [&](auto from_byte, auto to_byte) { present += to_byte - from_byte; });
+      total += known ? present : std::min(last - first, resident);
     }
   }
   return total;

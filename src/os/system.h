@@ -25,9 +25,9 @@ struct ResidentMemory {
 ResidentMemory resident_memory();
 bool reset_peak_resident();  // false where the kernel does not allow it
 
-// The resident bytes of an address range; nothing when unknown. A mapping that extends beyond the range counts
-// for at most the part inside. `file` replaces /proc/self/smaps in tests.
-std::optional<std::size_t> resident_bytes(const void* address, std::size_t bytes, const char* file = "/proc/self/smaps");
+// The resident bytes of an address range; nothing when unknown. A mapping that extends beyond the range counts for
+// its pages inside, or where pagemap cannot be read for at most the part inside. `folder` replaces /proc/self in tests.
+std::optional<std::size_t> resident_bytes(const void* address, std::size_t bytes, const std::string& folder = "/proc/self");
 
 struct CgroupMemory {
   std::size_t limit_bytes = 0;

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -211,13 +212,27 @@ TEST(ResidentBytes, CountsTheMappingsOfARangeAndOfOthersNoMoreThanLiesInIt) {
              "4000-9000 ---p 00000000 00:00 0 [heap]\nRss:  16 kB\nVmFlags: rd wr\n"
              "abcde000-abcdf000 r--p 00000000 00:00 0 /some/fe1e-9a\nRss: 4 kB\n");
   const auto resident = [&](std::uintptr_t begin, std::size_t bytes) {
-    return os::resident_bytes(reinterpret_cast<const void*>(begin), bytes, (root.path() / "smaps").c_str());  // NOLINT
+    return os::resident_bytes(reinterpret_cast<const void*>(begin), bytes, root.path());  // NOLINT
   };
   EXPECT_EQ(resident(0, 0x10000), 24U * 1024);
   EXPECT_EQ(resident(0x1000, 0x2000), 8U * 1024);
   EXPECT_EQ(resident(0x8000, 0x8000), 4U * 1024) << "16 KiB somewhere in 20, of which 4 are in the range";
   EXPECT_EQ(resident(0x3000, 0x1000), 0U);
-  EXPECT_EQ(os::resident_bytes(nullptr, 4096, (root.path() / "none").c_str()), std::nullopt);
+  EXPECT_EQ(os::resident_bytes(nullptr, 4096, root.path() / "none"), std::nullopt);
+}
+
+// The kernel joins neighbours that look alike to one mapping, of which it says only the sum.
+TEST(ResidentBytes, CountsNothingOfANeighbourInTheSameMapping) {
+  const std::size_t half = 64 * os::page_bytes();
+  const Result<void*> reserved = os::reserve(2 * half, half);
+  ASSERT_TRUE(reserved && os::commit(*reserved, 2 * half));
+  auto* const first = static_cast<std::byte*>(*reserved);
+  std::memset(first, 1, half);
+  EXPECT_EQ(os::resident_bytes(first, half), half);
+  EXPECT_EQ(os::resident_bytes(first + half, half), 0U);
+  first[half] = std::byte{1};
+  EXPECT_EQ(os::resident_bytes(first + half, half), os::page_bytes());
+  EXPECT_TRUE(os::release(first, 2 * half));
 }
 
 TEST(ResidentBytes, FollowsWhatIsTouched) {
