@@ -81,6 +81,18 @@ Status await_writer(int fifo, std::chrono::milliseconds patience) noexcept {
   return {};
 }
 
+// Returns when there is something to read, or the end. Throws like base::checkpoint_now, however long the writer is silent.
+Status await_bytes(int descriptor) {
+  constexpr int kLookEveryMs = 50;
+  pollfd waits{.fd = descriptor, .events = POLLIN, .revents = 0};
+  for (int ready = 0; ready == 0;) {
+    base::checkpoint_now();
+    ready = insist("poll", [&] { return poll(&waits, 1, kLookEveryMs); });
+    if (ready < 0) return errno_failure("the file cannot be waited for");
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<std::string> read_whole(const char* path, std::size_t most, std::chrono::milliseconds patience) {
@@ -93,7 +105,6 @@ Result<std::string> read_whole(const char* path, std::size_t most, std::chrono::
   if (S_ISFIFO(facts.st_mode)) {
     if (const Status writer = await_writer(file.number(), patience); !writer) return writer.failure();
   }
-  if (fcntl(file.number(), F_SETFL, O_RDONLY) != 0) return errno_failure("the file cannot be opened");
   const std::size_t expected = S_ISREG(facts.st_mode) ? static_cast<std::size_t>(facts.st_size) : 0;
   constexpr Failure kTooLong{ErrorCode::unsupported, EFBIG, "it is too long"};
   if (expected > most) return kTooLong;
@@ -104,14 +115,20 @@ Result<std::string> read_whole(const char* path, std::size_t most, std::chrono::
     const std::size_t room = size < bytes.capacity() ? bytes.capacity() - size : kReadAtATime;
     bytes.resize(size + std::min(room, kReadAtATime));
     const ssize_t got = insist("read", [&] { return read(file.number(), bytes.data() + size, bytes.size() - size); });
+    if (got < 0 && errno == EAGAIN && !S_ISREG(facts.st_mode)) {
+      if (const Status waited = await_bytes(file.number()); !waited) return waited.failure();
+      continue;
+    }
+    if (got < 0 && errno == EAGAIN) return Failure{ErrorCode::io_error, 0, "it has no end: it waits for what is yet to be written"};
     if (got < 0) return errno_failure("the file cannot be read", ErrorCode::io_error);
     size += static_cast<std::size_t>(got);
     if (expected != 0) base::reached(static_cast<double>(size) / static_cast<double>(expected));
     if (size > most) return kTooLong;
     if (got > 0) continue;
     bytes.resize(size);
-    if (size < expected) return Failure{ErrorCode::io_error, 0, "it was cut while it was read"};
-    return bytes;
+    if (size >= expected) return bytes;
+    const bool is_cut = fstat(file.number(), &facts) != 0 || static_cast<std::size_t>(facts.st_size) < expected;
+    return Failure{ErrorCode::io_error, 0, is_cut ? "it was cut while it was read" : "it gives fewer bytes than its size says"};
   }
 }
 

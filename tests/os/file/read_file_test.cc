@@ -138,6 +138,30 @@ TEST_F(OsReadFile, AFifoWithAWriterIsReadHoweverLongItTakes) {
   EXPECT_EQ(*read_whole(path.c_str(), SIZE_MAX, std::chrono::milliseconds(1)), "slow");
 }
 
+// Its reader's time is the reader's.
+TEST_F(OsReadFile, ASilentWriterIsWaitedForWithinTheTimeOfTheThread) {
+  const std::string path = (folder_ / "fifo").string();
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  const int end = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  EXPECT_EQ(write(end, "some", 4), 4);
+  base::Allowance over({.until = base::Allowance::Clock::now() + std::chrono::milliseconds(20)});
+  EXPECT_THROW((void)read(path.c_str()), base::OutOfTime);
+  close(end);
+}
+
+TEST_F(OsReadFile, AFileOfTheKernelThatIsNoFileSaysSo) {
+  const std::string path = (folder_ / "inner" / "data").string();
+  set_injector([](std::string_view call) noexcept { return call == "read" ? EAGAIN : 0; });  // as /proc/kmsg
+  const Failure endless = read(path.c_str()).failure();
+  EXPECT_EQ(endless.code, ErrorCode::io_error);
+  EXPECT_NE(std::string_view(endless.why).find("it has no end"), std::string_view::npos) << endless.why;
+  set_injector(nullptr);
+  const std::string sparse = "/sys/kernel/mm/transparent_hugepage/enabled";  // of a page, it says
+  if (!std::filesystem::exists(sparse)) GTEST_SKIP() << "no such file on this machine";
+  const Result<std::string> got = read(sparse.c_str());
+  EXPECT_TRUE(got || std::string_view(got.failure().why).find("fewer bytes") != std::string_view::npos) << got.failure().why;
+}
+
 // As on a kernel without openat2.
 TEST_F(OsReadFile, WithoutTheKernelsHelpItIsAsStrict) {
   std::filesystem::create_symlink("data", folder_ / "inner" / "link");
