@@ -49,10 +49,14 @@ int main() {
   expect(waitpid(child, &status, 0) == child && status == 0, "with the bytes that were sent");
   expect(row.item<float>({63}) == 3.0F, "what it has written there is here");
 
-  // A reduction to plain bytes, rebuilt elsewhere: a ticket. It is valid for one import.
+  // A reduction to plain bytes, rebuilt elsewhere: a ticket. It is valid for one import, if not said otherwise.
   const Ticket ticket = export_ticket(x.transpose(0, 1));
   const Storage rebuilt = import_ticket(Ticket::from_bytes(ticket.bytes()));
   expect(rebuilt.shape() == Shape({64, 64}) && rebuilt.item<float>({0, 4}) == 1.5F, "a ticket carries shape, strides and offset");
+
+  const Ticket for_each_worker = export_ticket(x, {.imports = 2});
+  expect(import_ticket(for_each_worker).item<float>({0, 0}) == 1.5F && imports_left(for_each_worker) == 1, "a ticket for several imports");
+  expect(refuse_ticket(for_each_worker) && imports_left(for_each_worker) == 0, "and the rest is revoked");
 
   // shared_memory.SharedMemory(name, create=True), and by name from elsewhere.
   const std::string name = "example-" + std::to_string(getpid());

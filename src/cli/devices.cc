@@ -27,6 +27,7 @@ void write_device(JsonWriter& json, Device device) {
       .member("streams", can.streams)
       .member("pinned", can.pinned)
       .member("fork_safe", can.fork_safe)
+      .member("fork_fresh", can.fork_fresh)
       .member("shared", can.shared);
   json.end_object().end_object();
 }

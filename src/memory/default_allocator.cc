@@ -22,6 +22,7 @@
 #include "memory/option_text.h"
 #include "memory/other_names.h"
 #include "os/lock/mutex.h"
+#include "os/process/fork.h"
 #include "os/system.h"
 #include "record/check_words.h"
 
@@ -167,10 +168,36 @@ std::atomic<Current>* fast_entry(DeviceKey key) noexcept {
   return key.kind < kFastKinds && key.index < kFastIndices ? &g_fast[key.kind][key.index] : nullptr;
 }
 
-struct Defaults {
+std::uint32_t number(DeviceKey key) noexcept { return std::uint32_t{key.kind} << 16 | key.index; }
+DeviceKey key_of(std::uint32_t number) noexcept {
+  return {.kind = static_cast<std::uint16_t>(number >> 16), .index = static_cast<std::uint16_t>(number)};
+}
+
+// The defaults of every device, fast or not. An allocator of a device that is fork_fresh serves the process that made
+// it: a forked child has none, and makes its own on first use.
+struct Defaults : private os::ForkListener {
+  struct Default {
+    Current current = nullptr;
+    bool fork_fresh = false;
+  };
   os::Mutex mutex;
-  std::map<std::uint32_t, Current> current BERTH_GUARDED_BY(mutex);  // of every device, fast or not
-  std::vector<Current> retired BERTH_GUARDED_BY(mutex);              // reachable: other threads may use them
+  std::map<std::uint32_t, Default> all BERTH_GUARDED_BY(mutex);
+  // Reachable: other threads may use them, and a child's inherited storages. With room for every current one, so that a
+  // fork does not allocate.
+  std::vector<Current> retired BERTH_GUARDED_BY(mutex);
+
+  Defaults() { listen(); }
+
+ private:
+  void before_fork() noexcept override {}
+  void after_fork(bool in_child) noexcept override BERTH_NO_THREAD_ANALYSIS {  // every mutex is held
+    if (!in_child) return;
+    for (auto& [number, known] : all) {
+      if (!known.fork_fresh || known.current == nullptr) continue;
+      retired.push_back(std::exchange(known.current, nullptr));
+      if (auto* const entry = fast_entry(key_of(number))) entry->store(nullptr, std::memory_order_relaxed);  // one thread
+    }
+  }
 };
 
 // Never destroyed: storages that outlive main free their memory to these.
@@ -183,26 +210,24 @@ Defaults& defaults() {
 // interrupted by a fork.
 [[maybe_unused]] const Defaults& g_defaults_at_load = defaults();
 
-std::uint32_t number(DeviceKey key) noexcept { return std::uint32_t{key.kind} << 16 | key.index; }
-
 Current find_current(Device device) noexcept {
   if (const auto* const entry = fast_entry(device.key())) return entry->load(std::memory_order_acquire);
-  Defaults& all = defaults();
-  const os::Lock lock(all.mutex);
-  const auto found = all.current.find(number(device.key()));
-  return found == all.current.end() ? nullptr : found->second;
+  Defaults& defaults = berth::defaults();
+  const os::Lock lock(defaults.mutex);
+  const auto found = defaults.all.find(number(device.key()));
+  return found == defaults.all.end() ? nullptr : found->second.current;
 }
 
 void release_checked() noexcept {
-  Defaults& all = defaults();
+  Defaults& defaults = berth::defaults();
   for (std::size_t i = 0;; ++i) {
     Current current = nullptr;
     {
-      const os::Lock lock(all.mutex);
-      if (i >= all.current.size()) return;
-      current = std::next(all.current.begin(), static_cast<std::ptrdiff_t>(i))->second;
+      const os::Lock lock(defaults.mutex);
+      if (i >= defaults.all.size()) return;
+      current = std::next(defaults.all.begin(), static_cast<std::ptrdiff_t>(i))->second.current;
     }
-    if (dynamic_cast<CheckAdaptor*>(current->get()) != nullptr) (*current)->release_cached();
+    if (current != nullptr && dynamic_cast<CheckAdaptor*>(current->get()) != nullptr) (*current)->release_cached();
   }
 }
 
@@ -215,16 +240,18 @@ struct Change {
 Change put(Device device, std::shared_ptr<Allocator> allocator, bool replace) {
   // If it is not needed, it is destroyed after the unlock.
   auto fresh = std::make_unique<const std::shared_ptr<Allocator>>(std::move(allocator));
-  Defaults& all = defaults();
-  const os::Lock lock(all.mutex);
-  Current& current = all.current[number(device.key())];
-  const Current before = current;
+  const bool fork_fresh = (*fresh)->backend().properties().abilities.fork_fresh;
+  Defaults& defaults = berth::defaults();
+  const os::Lock lock(defaults.mutex);
+  Defaults::Default& known = defaults.all[number(device.key())];
+  const Current before = known.current;
   if (before != nullptr && !replace) return {before, before};
-  if (before != nullptr) all.retired.push_back(before);
-  current = fresh.release();
+  defaults.retired.reserve(defaults.retired.size() + defaults.all.size() + 1);
+  if (before != nullptr) defaults.retired.push_back(before);
+  known = {fresh.release(), fork_fresh};
   // release: a thread that loads the pointer sees the complete allocator.
-  if (auto* const entry = fast_entry(device.key())) entry->store(current, std::memory_order_release);
-  return {current, before};
+  if (auto* const entry = fast_entry(device.key())) entry->store(known.current, std::memory_order_release);
+  return {known.current, before};
 }
 
 }  // namespace

@@ -73,7 +73,7 @@ void Channel::State::hear_refusal(std::span<const std::byte> ticket) {
     carrier = known->second;
   }
   carrier->delivered.store(false, std::memory_order_relaxed);
-  carrier->segment->revoke(content->name);
+  if (content->further.empty()) carrier->segment->revoke(content->name);  // else it is of others too
 }
 
 Result<Storage> Channel::State::take_storage(const MessageHead& head, std::span<const std::byte> body, os::Packet& packet) {
@@ -106,16 +106,16 @@ Result<Storage> Channel::State::take_storage(const MessageHead& head, std::span<
 
 Result<Storage> Channel::State::import_or_revoke(const TicketContent& content, const std::shared_ptr<Segment>& segment,
                                                  std::span<os::Descriptor> files) {
-  struct Unimported {  // revokes the ticket unless it was imported
+  struct Unimported {  // revokes the ticket unless it was imported, or is for several imports, of others too
     Segment& from;
     const TicketName& name;
-    bool done = false;
+    bool done;
     ~Unimported() {
       if (!done) from.revoke(name);
     }
-  } unimported{*segment, content.name};
+  } unimported{*segment, content.name, !content.further.empty()};
   Result<Storage> made = import_content(content, segment, false, files);
-  unimported.done = made.ok();
+  unimported.done = unimported.done || made.ok();
   return made;
 }
 

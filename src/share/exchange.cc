@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "share/exchange.h"
 
-#include <atomic>
 #include <utility>
 
 #include "berth/memory/default_allocator.h"
-#include "berth/memory/pool.h"
 #include "berth/storage/create.h"
 #include "os/lock/mutex.h"
-#include "os/process/fork.h"
 #include "share/device_memory.h"
 #include "share/errors.h"
 
@@ -88,19 +85,6 @@ Device shared_device() {
   return device;
 }
 
-// The default allocator of `shared`. The one that a forked child inherits allocates its parent's memory, and
-// refuses in the child; there the first call replaces it by a pool of the child's own. (If two threads race
-// here, one pool stays empty.)
-const std::shared_ptr<Allocator>& shared_allocator() {
-  static std::atomic<std::uint64_t> ours{0};  // fork generation of the current allocator
-  const std::uint64_t now = os::fork_generation();
-  if (ours.load(std::memory_order_acquire) != now) {
-    set_default_allocator(shared_device(), pool(shared_device()));
-    ours.store(now, std::memory_order_release);  // release: a thread that sees it finds the new allocator
-  }
-  return default_allocator(shared_device());
-}
-
 namespace {
 
 // Gives the buffer an entry. With `companion` it stands for something else, which lives as long as there is a
@@ -132,7 +116,7 @@ Result<Exported> export_from_device(const Storage& storage) {
   Result<device::cuda::PieceRun> run = device::cuda::run_under(storage.device(), block.data, block.bytes);
   if (!run) return run.failure();
   const std::vector<std::uint64_t> words = stub_words(*run);
-  Storage stub = from_data(words, {static_cast<std::int64_t>(words.size())}, shared_allocator());
+  Storage stub = from_data(words, {static_cast<std::int64_t>(words.size())}, default_allocator(shared_device()));
   auto memory = std::make_shared<const DeviceMemory>(DeviceMemory{buffer, std::move(*run)});
   Result<Held> held = publish(stub.buffer(), memory);
   if (!held) return held.failure();
@@ -221,8 +205,12 @@ Result<Storage> import_content(const TicketContent& content, const std::shared_p
   Deleter none;
   Buffer buffer = storage::BufferMaker::wrap(found->data, found->bytes, found->device, none, read_only, Owner::shared, site);
   Storage made(buffer, layout.dtype, layout.shape, layout.strides, layout.offset);
-  const Result<EntryBytes> imported = segment->import(content.name);
-  if (!imported) return imported.failure();
+  Result<EntryBytes> imported = segment->import(content.name);
+  const auto try_other = [&](const TicketName& name) {
+    if (segment->is_held(name)) imported = segment->import(name);
+    return imported.ok();
+  };
+  if (!imported && !content.any_name(try_other)) return imported.failure();
   found->guard->hold({segment, imported->entry});
   storage::BufferMaker::guard(buffer) = std::move(found->guard);
   return layout.read_only ? made.read_only() : made;

@@ -46,7 +46,4 @@ Failure not_shared(const Buffer& buffer) noexcept;
 
 Device shared_device();
 
-// The default allocator of `shared`: this process's own, also in a forked child.
-const std::shared_ptr<Allocator>& shared_allocator();
-
 }  // namespace berth::internal::share

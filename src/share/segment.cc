@@ -315,20 +315,41 @@ void Segment::drop_handle(std::uint32_t entry, HeldBlock block) noexcept {
 Result<TicketName> Segment::make_ticket(std::uint32_t entry, HolderId holder) noexcept {
   if (is_inherited()) return kInherited;
   const os::Lock lock(mutex_);
-  const Word state = words_.load(layout_.entry(entry));
   // The search begins at half of the last index: this reuses low tickets, because retiring an entry scans all
   // tickets that were ever used.
-  const Export made = run(Export{.entry = entry, .holder = holder, .ticket = last_ticket_ / 2}, words_, layout_);
+  return make_ticket_from(last_ticket_ / 2, entry, holder);
+}
+
+Result<TicketName> Segment::make_next_ticket(std::uint32_t entry, std::uint32_t earlier) noexcept {
+  if (is_inherited()) return kInherited;
+  const os::Lock lock(mutex_);
+  return make_ticket_from((earlier + 1) % layout_.tickets, entry, row_);
+}
+
+Result<TicketName> Segment::make_ticket_from(std::uint32_t first, std::uint32_t entry, HolderId holder) noexcept {
+  const Word state = words_.load(layout_.entry(entry));
+  const Export made = run(Export{.entry = entry, .holder = holder, .ticket = first}, words_, layout_);
   if (made.outcome != Outcome::done) return Failure{ErrorCode::limit_exceeded, 0, "every ticket is taken: too many are in flight at once"};
   last_ticket_ = made.ticket;
   return TicketName{made.ticket, made.generation, entry, entry_generation(state)};
 }
 
+namespace {
+
+bool holds(const TicketWord& there, const TicketName& name) noexcept {
+  return there.state == TicketState::held && there.generation == name.generation && there.entry == name.entry;
+}
+
+}  // namespace
+
+bool Segment::is_held(const TicketName& name) const noexcept {
+  return knows(name) && holds(TicketWord::of(words_.load(layout_.ticket(name.ticket))), name);
+}
+
 bool Segment::revoke(const TicketName& name) noexcept {
   if (is_inherited() || !knows(name)) return false;
   const Word word = words_.load(layout_.ticket(name.ticket));
-  const TicketWord there = TicketWord::of(word);
-  if (there.state != TicketState::held || there.generation != name.generation || there.entry != name.entry) return false;
+  if (!holds(TicketWord::of(word), name)) return false;
   Revoke revoke;
   revoke.ticket = name.ticket;
   revoke.expected = word;

@@ -103,6 +103,9 @@ class Segment {
   Result<TicketName> make_ticket(std::uint32_t entry, HolderId holder) noexcept;
   // Lives as long as this process.
   Result<TicketName> make_ticket(std::uint32_t entry) noexcept { return make_ticket(entry, row_); }
+  // The same, for one of several: the search for a free one goes on after `earlier`, the one made before.
+  Result<TicketName> make_next_ticket(std::uint32_t entry, std::uint32_t earlier) noexcept;
+  bool is_held(const TicketName& name) const noexcept;  // whether it can be imported. Others may do so concurrently
   // False: the ticket is gone.
   bool revoke(const TicketName& name) noexcept;
 
@@ -152,6 +155,7 @@ class Segment {
   std::uint32_t entries_used() const noexcept;
   bool knows(const TicketName& name) const noexcept;
   void add_to_known();
+  Result<TicketName> make_ticket_from(std::uint32_t first, std::uint32_t entry, HolderId holder) noexcept BERTH_REQUIRES(mutex_);
 
   SegmentId id_;
   os::OwnDescriptor lock_;  // an open file description of this process alone: it holds the row's lock

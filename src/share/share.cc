@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "berth/base/error.h"
 #include "berth/device/backend.h"
-#include "berth/memory/pool.h"
+#include "berth/memory/default_allocator.h"
 #include "berth/share/ticket.h"
 #include "device/cuda/host_register.h"
 #include "device/shared/shared_range.h"
@@ -42,8 +42,8 @@ struct internal::share::TicketMaker {
 namespace {
 
 Buffer make_shared_buffer(std::size_t bytes, const AllocationOptions& options, const Site& site) {
-  const std::shared_ptr<Allocator>& allocator = share::shared_allocator();
-  return BufferMaker::make(request_of(bytes, options, *allocator, site), *allocator, nullptr);
+  Allocator& allocator = *default_allocator(share::shared_device());
+  return BufferMaker::make(request_of(bytes, options, allocator, site), allocator, nullptr);
 }
 
 [[noreturn]] void throw_busy(const char* why, const char* help) {
@@ -87,6 +87,31 @@ std::shared_ptr<share::Segment> segment_of(const share::TicketContent& content) 
 
 share::TicketContent content_of(const Ticket& ticket, const char* asked) {
   return share::value_or_throw(share::read_ticket(ticket.bytes()), asked);
+}
+
+[[noreturn]] void throw_unknown_segment(const char* asked) {
+  throw AccessError(ErrorCode::not_found, {asked, "this process has no descriptor of the segment that the ticket names",
+                                           "receive it through a Channel, or pass a descriptor of the segment to import_ticket"});
+}
+
+void require_imports(std::uint32_t imports) {
+  constexpr std::uint32_t kMost = ExportOptions::kMostImports;
+  if (imports != 0 && imports <= kMost) return;
+  throw ArgumentError(imports == 0 ? ErrorCode::invalid_argument : ErrorCode::limit_exceeded,
+                      {text::join("exporting a storage for ", imports, " imports"),
+                       imports == 0 ? std::string("nobody could import it") : text::join("a ticket is good for at most ", kMost),
+                       imports == 0 ? "ask for 1 or more" : "export it several times, or give it a name with create_shared"},
+                      {{"imports", imports}, {"limit", kMost}});
+}
+
+// Whether there was something to revoke.
+bool revoke_all(const share::TicketContent& content, share::Segment& segment) {
+  bool any = false;
+  (void)content.any_name([&](const share::TicketName& name) {
+    any = segment.revoke(name) || any;
+    return false;
+  });
+  return any;
 }
 
 Storage import_from(const share::TicketContent& content, const std::shared_ptr<share::Segment>& segment, const ImportOptions& options,
@@ -136,13 +161,23 @@ Ticket Ticket::from_bytes(std::span<const std::byte> bytes) {
   return ticket;
 }
 
-Ticket export_ticket(const Storage& storage) {
+Ticket export_ticket(const Storage& storage, const ExportOptions& options) {
+  require_imports(options.imports);
   share::TicketContent content{.layout = share::layout_of(storage)};
   if (storage.buffer().size_bytes() != 0) {
     const share::Exported held = share::value_or_throw(share::exported(storage), "exporting a storage");
     content.kind = held.kind;
     content.segment = held.segment->id();
+    content.further.reserve(options.imports - 1);
     content.name = share::value_or_throw(held.segment->make_ticket(held.entry), "exporting a storage");
+    for (std::uint32_t last = content.name.ticket; content.further.size() + 1 < options.imports; last = content.further.back().ticket) {
+      const Result<share::TicketName> made = held.segment->make_next_ticket(held.entry, last);
+      if (!made) {
+        (void)revoke_all(content, *held.segment);
+        throw_share_failure(made.failure(), "exporting a storage");
+      }
+      content.further.push_back({made->ticket, made->generation});
+    }
   }
   return TicketMaker::make(share::ticket_bytes(content));
 }
@@ -151,10 +186,7 @@ Storage import_ticket(const Ticket& ticket, const ImportOptions& options, Site s
   const share::TicketContent content = content_of(ticket, "importing a ticket");
   if (content.kind == share::TicketContent::Kind::no_bytes) return share::storage_without_bytes(content.layout);
   const std::shared_ptr<share::Segment> segment = segment_of(content);
-  if (segment == nullptr) {
-    throw AccessError(ErrorCode::not_found, {"importing a ticket", "this process has no descriptor of the segment that it names",
-                                             "receive it through a Channel, or pass a descriptor of the segment"});
-  }
+  if (segment == nullptr) throw_unknown_segment("importing a ticket");
   return import_from(content, segment, options, site);
 }
 
@@ -172,7 +204,20 @@ bool refuse_ticket(const Ticket& ticket) {
   const share::TicketContent content = content_of(ticket, "refusing a ticket");
   if (content.kind == share::TicketContent::Kind::no_bytes) return true;
   const std::shared_ptr<share::Segment> segment = segment_of(content);
-  return segment != nullptr && segment->revoke(content.name);
+  return segment != nullptr && revoke_all(content, *segment);
+}
+
+std::size_t imports_left(const Ticket& ticket) {
+  const share::TicketContent content = content_of(ticket, "counting the imports that a ticket is good for");
+  if (content.kind == share::TicketContent::Kind::no_bytes) return SIZE_MAX;
+  const std::shared_ptr<share::Segment> segment = segment_of(content);
+  if (segment == nullptr) throw_unknown_segment("counting the imports that a ticket is good for");
+  std::size_t left = 0;
+  (void)content.any_name([&](const share::TicketName& name) {
+    left += segment->is_held(name) ? 1 : 0;
+    return false;
+  });
+  return left;
 }
 
 }  // namespace berth

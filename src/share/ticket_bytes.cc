@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "berth/base/checked.h"
+#include "berth/share/ticket.h"
 
 namespace berth::internal::share {
 
@@ -13,6 +14,7 @@ namespace {
 
 constexpr std::size_t kLayoutHead = 16;
 constexpr std::size_t kTicketHead = 48;
+constexpr std::size_t kFurtherBytes = 8;
 constexpr std::uint32_t kTicketMagic = 0x316b'7462;  // "btk1"
 constexpr std::uint32_t kTicketMagicOfAnyVersion = kTicketMagic & 0xff'ffff;
 constexpr Failure kNoTicket{ErrorCode::format_error, 0, "the bytes are not a whole ticket"};
@@ -44,7 +46,7 @@ std::uint32_t sum_of(std::span<const std::byte> bytes) noexcept {
 bool names_nothing(const TicketContent& content) noexcept {
   const auto& dims = content.layout.shape;
   return std::find(dims.begin(), dims.end(), 0) != dims.end() && content.layout.offset == 0 && content.segment == SegmentId{} &&
-         content.name == TicketName{};
+         content.name == TicketName{} && content.further.empty();
 }
 
 }  // namespace
@@ -93,7 +95,7 @@ bool lies_inside(const StorageLayout& layout, std::uint64_t bytes) noexcept {
 
 std::vector<std::byte> ticket_bytes(const TicketContent& content) {
   std::vector<std::byte> out;
-  out.reserve(kTicketHead + kLayoutHead + 16 * content.layout.shape.rank());
+  out.reserve(kTicketHead + kFurtherBytes * content.further.size() + kLayoutHead + 16 * content.layout.shape.rank());
   append(out, kTicketMagic);
   append(out, std::uint32_t{0});
   append(out, content.segment.high);
@@ -101,8 +103,13 @@ std::vector<std::byte> ticket_bytes(const TicketContent& content) {
   append(out, content.name.ticket);
   append(out, content.name.generation);
   append(out, content.name.entry);
-  append(out, static_cast<std::uint32_t>(content.kind));
+  append(out, static_cast<std::uint16_t>(content.kind));
+  append(out, static_cast<std::uint16_t>(content.further.size()));
   append(out, content.name.entry_generation);
+  for (const TicketContent::Further& one : content.further) {
+    append(out, one.ticket);
+    append(out, one.generation);
+  }
   append_layout(out, content.layout);
   const std::uint32_t sum = sum_of(out);
   std::memcpy(out.data() + 4, &sum, sizeof sum);
@@ -115,10 +122,12 @@ Result<TicketContent> read_ticket(std::span<const std::byte> bytes) {
   if (magic != kTicketMagic && (magic & 0xff'ffff) == kTicketMagicOfAnyVersion)
     return Failure{ErrorCode::version_mismatch, 0, "the ticket was made by another version of berth"};
   if (magic != kTicketMagic || read<std::uint32_t>(bytes, 4) != sum_of(bytes)) return kNoTicket;
-  const auto kind = read<std::uint32_t>(bytes, 36);
-  if (kind > static_cast<std::uint32_t>(TicketContent::Kind::device_memory))
+  const auto kind = read<std::uint16_t>(bytes, 36);
+  if (kind > static_cast<std::uint16_t>(TicketContent::Kind::device_memory))
     return Failure{ErrorCode::unsupported, 0, "the ticket is for memory of a kind that this build cannot import"};
-  Result<StorageLayout> layout = read_layout(bytes.subspan(kTicketHead));
+  const std::size_t further = read<std::uint16_t>(bytes, 38);
+  if (further >= ExportOptions::kMostImports || further * kFurtherBytes > bytes.size() - kTicketHead) return kNoTicket;
+  Result<StorageLayout> layout = read_layout(bytes.subspan(kTicketHead + further * kFurtherBytes));
   if (!layout) return layout.failure();
   TicketContent content{.kind = static_cast<TicketContent::Kind>(kind),
                         .segment = {read<std::uint64_t>(bytes, 8), read<std::uint64_t>(bytes, 16)},
@@ -127,6 +136,9 @@ Result<TicketContent> read_ticket(std::span<const std::byte> bytes) {
                                  .entry = read<std::uint32_t>(bytes, 32),
                                  .entry_generation = read<std::uint64_t>(bytes, 40)},
                         .layout = std::move(*layout)};
+  content.further.reserve(further);
+  for (std::size_t at = kTicketHead; content.further.size() < further; at += kFurtherBytes)
+    content.further.push_back({read<std::uint32_t>(bytes, at), read<std::uint32_t>(bytes, at + 4)});
   if (content.kind == TicketContent::Kind::no_bytes && !names_nothing(content))
     return Failure{ErrorCode::format_error, 0, "the ticket is for a storage without bytes, and has elements or an entry"};
   return content;

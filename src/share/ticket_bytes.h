@@ -13,8 +13,11 @@
 // The byte format of tickets and layouts. Little-endian, every field naturally aligned:
 //
 //     a layout   0 dtype u8 | 1 rank u8 | 2 read-only u8 | 3 zero u8 | 4 zero u32 | 8 offset i64 | 16 shape i64 × rank | strides i64 × rank
-//     a ticket   0 "btk1" | 4 check u32 | 8 segment u64 × 2 | 24 ticket u32 | 28 its generation u32 | 32 entry u32 | 36 kind u32
-//                40 entry's generation u64 | 48 a layout
+//     a ticket   0 "btk1" | 4 check u32 | 8 segment u64 × 2 | 24 ticket u32 | 28 its generation u32 | 32 entry u32 | 36 kind u16
+//                38 further u16 | 40 entry's generation u64 | 48 (ticket u32, its generation u32) × further | a layout
+//
+// A ticket for several imports names as many tickets of the segment, all of one entry: each is imported once, so that
+// several imports are no other protocol than one.
 //
 // The check is a checksum over everything else: it finds corruption, not malice. Nothing else here is trusted;
 // the fields are validated against the segment when a ticket is used. `kind` is 0 for storages without bytes, whose
@@ -37,11 +40,26 @@ Result<StorageLayout> read_layout(std::span<const std::byte> bytes);
 bool lies_inside(const StorageLayout& layout, std::uint64_t bytes) noexcept;
 
 struct TicketContent {
-  enum class Kind : std::uint32_t { no_bytes = 0, host_segment = 1, device_memory = 2 };
+  enum class Kind : std::uint16_t { no_bytes = 0, host_segment = 1, device_memory = 2 };
   Kind kind = Kind::no_bytes;
+  struct Further {
+    std::uint32_t ticket = 0;
+    std::uint32_t generation = 0;
+  };
   SegmentId segment = {};
-  TicketName name = {};
+  TicketName name = {};               // of the first import
+  std::vector<Further> further = {};  // of the others
   StorageLayout layout = {};
+
+  // Calls see(name) for the names of all imports, in order, until it returns true. Whether it did.
+  template <class See>
+  bool any_name(See see) const {
+    if (see(name)) return true;
+    for (const Further& one : further) {
+      if (see(TicketName{one.ticket, one.generation, name.entry, name.entry_generation})) return true;
+    }
+    return false;
+  }
 };
 
 std::vector<std::byte> ticket_bytes(const TicketContent& content);

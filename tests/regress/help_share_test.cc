@@ -138,7 +138,17 @@ TEST_F(HelpOfSharing, OfTickets) {
        imported},
       {"send it again: the other side is at fault, or the bytes were damaged on the way",
        [&] { (void)import_ticket(Ticket::from_bytes(std::vector<std::byte>(40))); }, imported},
-      {"receive it through a Channel, or pass a descriptor of the segment",
+      {"ask for 1 or more", [&] { (void)export_ticket(shared_, {.imports = 0}); }, imported},
+      {"export it several times, or give it a name with create_shared",
+       [&] { (void)export_ticket(shared_, {.imports = ExportOptions::kMostImports + 1}); },
+       [&] {
+         for (int i = 0; i < 2; ++i) {
+           const Ticket ticket = export_ticket(shared_, {.imports = ExportOptions::kMostImports});
+           (void)import_ticket(ticket);
+           EXPECT_TRUE(refuse_ticket(ticket));
+         }
+       }},
+      {"receive it through a Channel, or pass a descriptor of the segment to import_ticket",
        [&] { (void)import_ticket(for_another_segment(export_ticket(shared_))); },
        [&, &a = near, &b = far] {
          a.send(shared_);

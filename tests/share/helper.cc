@@ -17,6 +17,8 @@
 #include <memory>
 #include <numeric>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "berth/berth.h"
@@ -258,6 +260,77 @@ void fork_and_stay() {
   for (;;) pause();
 }
 
+// Data loaders: workers that are forked without exec, allocate batches on `shared` by name, and send them to their parent.
+// One of them is killed. The parent's pool serves nobody but the parent.
+void fork_loaders() {
+  constexpr std::size_t kWorkers = 4;
+  constexpr std::uint64_t kBatches = 50;
+  const Storage inherited = pattern(5000);
+  const std::shared_ptr<Allocator> mine = default_allocator("shared");
+  const std::uint64_t committed = mine->stats().committed_bytes;
+  std::vector<std::pair<pid_t, Channel>> workers;
+  for (std::size_t i = 0; i < kWorkers; ++i) {
+    int both[2];
+    require(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, both) == 0, "there is a pair of sockets");
+    const pid_t child = fork();
+    if (child == 0) {
+      Channel parent = Channel::adopt(both[1]);
+      require(default_allocator("shared") != mine, "a worker has a pool of its own");
+      require(default_allocator("shared") == default_allocator("shared"), "and one only");
+      require(is_pattern(inherited), "it reads what it inherited");
+      bool refused = false;
+      try {
+        (void)zeros({100}, DType::f32, mine);
+      } catch (const DeviceError& error) {
+        refused = error.code() == ErrorCode::fork_unsafe;
+      }
+      require(refused, "and allocates nothing there");
+      std::vector<std::thread> decoders;  // each may be the first to allocate
+      for (int k = 0; k < 4; ++k) decoders.emplace_back([] { require(is_pattern(pattern(100)), "threads of a worker allocate"); });
+      for (std::thread& decoder : decoders) decoder.join();
+      for (std::uint64_t k = 0; k < kBatches; ++k) parent.send(full({1000}, static_cast<std::int32_t>(k), DType::i32, "shared"), k);
+      parent.send_bytes({});
+      for (;;) pause();
+    }
+    close(both[1]);
+    workers.emplace_back(child, Channel::adopt(both[0]));
+  }
+  std::vector<Storage> kept;
+  for (auto& [process, worker] : workers) {
+    for (std::uint64_t k = 0; k < kBatches; ++k) {
+      const Channel::Message batch = worker.receive();
+      require(batch.tag == k && batch.storage->item<std::int32_t>({999}) == static_cast<std::int32_t>(k), "batches are right");
+      if (k % 10 == 0) kept.push_back(*batch.storage);
+    }
+    (void)worker.receive();
+    ::kill(process, SIGKILL);
+    require(waitpid(process, nullptr, 0) == process, "the worker ends");
+  }
+  for (const Storage& batch : kept)
+    require(batch.item<std::int32_t>({0}) == batch.item<std::int32_t>({999}), "batches outlive their worker");
+  require(default_allocator("shared") == mine && mine->stats().live_blocks == 1, "the parent's pool is the parent's alone");
+  require(mine->stats().committed_bytes == committed && mine->audit().empty(), "and as it was");
+}
+
+// Takes one import of the ticket that it is sent, again and again, until none is left; says how many it got.
+void import_some() {
+  Channel owner = channel();
+  const Storage first = *owner.receive().storage;  // brings the descriptor
+  const Ticket ticket = Ticket::from_bytes(owner.receive().bytes);
+  std::vector<Storage> got;
+  begin();
+  try {
+    for (;;) {
+      got.push_back(import_ticket(ticket));
+      require(is_pattern(got.back()), "each import is whole");
+    }
+  } catch (const AccessError& error) {
+    require(error.code() == ErrorCode::already_consumed, "then none is left");
+  }
+  owner.send_bytes({}, got.size());
+  (void)owner.receive();
+}
+
 // Starts a program that lists its descriptors.
 void exec_lists() {
   const Storage x = pattern(5000);
@@ -382,6 +455,8 @@ const std::map<std::string, std::function<void()>> kScenarios = {
     {"collect-named", collect_named},
     {"hold-many", hold_many},
     {"fork-and-stay", fork_and_stay},
+    {"fork-loaders", fork_loaders},
+    {"import-some", import_some},
     {"exec-lists", exec_lists},
     {"churn", churn},
     {"step-owner", step_owner},

@@ -6,7 +6,9 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <numeric>
+#include <optional>
 
 #include "base/random.h"
 #include "os/file/shared_file.h"
@@ -79,6 +81,61 @@ TEST_F(SharedProcess, TenThousandStoragesTakeAFewDescriptors) {
         " there");
   }
   EXPECT_TRUE(none_is_left()) << live();
+}
+
+TEST_F(SharedProcess, AForkedWorkerAllocatesOnAPoolOfItsOwn) {
+  Helper loader("fork-loaders");
+  EXPECT_EQ(loader.wait_for_end(), 0);
+}
+
+TEST_F(SharedProcess, SeveralProcessesShareTheImportsOfATicket) {
+  constexpr std::uint32_t kImports = 1000;
+  std::optional<Storage> x = pattern(5000);
+  const Ticket ticket = export_ticket(*x, {.imports = kImports});
+  {
+    std::vector<std::unique_ptr<Helper>> helpers;
+    for (int i = 0; i < 4; ++i) helpers.push_back(std::make_unique<Helper>("import-some"));
+    for (auto& helper : helpers) {
+      helper->channel().send(*x);
+      helper->channel().send_bytes(ticket.bytes());
+    }
+    x.reset();
+    std::uint64_t got = 0;
+    for (auto& helper : helpers) got += helper->channel().receive().tag;
+    EXPECT_EQ(got, kImports) << "none is lost, and none is given twice";
+    EXPECT_EQ(imports_left(ticket), 0U);
+    EXPECT_EQ(live(), 1U);
+  }
+  EXPECT_TRUE(none_is_left()) << live();
+}
+
+// Killed at any moment, an importer has taken whole imports: the rest are for the others.
+TEST_F(SharedProcess, ThatIsKilledWhileItImportsLeavesTheRestToOthers) {
+  Random random(seed());
+  const std::uint64_t rounds = scaled(200, 10);
+  for (std::uint64_t i = 0; i < rounds; ++i) {
+    constexpr std::uint32_t kImports = ExportOptions::kMostImports;
+    std::optional<Storage> x = pattern(500);
+    const Ticket ticket = export_ticket(*x, {.imports = kImports});
+    {
+      Helper helper("import-some");
+      helper.channel().send(*x);
+      helper.channel().send_bytes(ticket.bytes());
+      if (random.one_in(4))
+        usleep(static_cast<useconds_t>(random.below(3000)));
+      else
+        (void)comes_true([&, some = 1 + random.below(kImports / 4)] { return imports_left(ticket) <= kImports - some; });
+      helper.kill();
+    }
+    reap_shared();
+    const std::size_t left = imports_left(ticket);
+    for (std::size_t k = 0; k < std::min<std::size_t>(left, 3); ++k) ASSERT_TRUE(is_pattern(import_ticket(ticket)));
+    EXPECT_EQ(imports_left(ticket), left - std::min<std::size_t>(left, 3));
+    EXPECT_EQ(refuse_ticket(ticket), left > 3);
+    x.reset();
+    ASSERT_TRUE(none_is_left()) << live();
+  }
+  did(std::to_string(rounds) + " importers killed");
 }
 
 TEST_F(SharedProcess, AnOwnersForkedChildDoesNotKeepItAlive) {

@@ -259,6 +259,102 @@ TEST(Ticket, ThatIsDamagedOrForgedIsRefused) {
   EXPECT_EQ(import_ticket(ticket).item<std::int32_t>({99}), 99) << "the true one is still good";
 }
 
+TEST(Ticket, IsGoodForAsManyImportsAsItsExporterSays) {
+  const Storage x = numbers(100, "shared");
+  const Ticket ticket = export_ticket(x, {.imports = 3});
+  const Ticket copy = Ticket::from_bytes(ticket.bytes());
+  EXPECT_EQ(imports_left(ticket), 3U);
+  std::vector<Storage> imported;
+  for (std::size_t left = 3; left-- > 0;) {
+    imported.push_back(import_ticket(left == 1 ? copy : ticket));
+    EXPECT_EQ(imports_left(copy), left);
+    EXPECT_TRUE(equal(imported.back(), x));
+  }
+  EXPECT_ERROR((void)import_ticket(ticket), AccessError, ErrorCode::already_consumed);
+  EXPECT_FALSE(refuse_ticket(ticket)) << "nothing is left";
+  const Ticket once = export_ticket(x);
+  EXPECT_EQ(imports_left(once), 1U);
+  EXPECT_EQ(once.bytes().size() + 2 * 8, ticket.bytes().size()) << "eight bytes for each further import";
+  EXPECT_TRUE(refuse_ticket(once));
+  EXPECT_EQ(imports_left(once), 0U);
+  EXPECT_EQ(imports_left(export_ticket(zeros({0}, DType::f32, "shared"), {.imports = 2})), SIZE_MAX);
+}
+
+TEST(Ticket, ForSeveralImportsIsRevokedAtOnceAndKeepsWhatWasImported) {
+  const std::shared_ptr<Allocator> shared = default_allocator("shared");
+  const std::uint64_t before = shared->stats().live_blocks;
+  std::optional<Storage> x = numbers(100, "shared");
+  const Ticket ticket = export_ticket(*x, {.imports = 8});
+  x.reset();
+  EXPECT_EQ(shared->stats().live_blocks, before + 1) << "the ticket holds the bytes";
+  std::optional<Storage> y = import_ticket(ticket, {.read_only = true});
+  EXPECT_EQ(imports_left(ticket), 7U);
+  EXPECT_TRUE(refuse_ticket(ticket));
+  EXPECT_EQ(imports_left(ticket), 0U);
+  EXPECT_FALSE(refuse_ticket(ticket));
+  EXPECT_ERROR((void)import_ticket(ticket), AccessError, ErrorCode::already_consumed);
+  EXPECT_EQ(y->item<std::int32_t>({99}), 99);
+  y.reset();
+  EXPECT_EQ(shared->stats().live_blocks, before);
+}
+
+TEST(Ticket, ForMoreImportsThanThereIsRoomForTakesNone) {
+  const Storage x = numbers(100, "shared");
+  EXPECT_ERROR((void)export_ticket(x, {.imports = 0}), ArgumentError, ErrorCode::invalid_argument);
+  EXPECT_ERROR((void)export_ticket(x, {.imports = ExportOptions::kMostImports + 1}), ArgumentError, ErrorCode::limit_exceeded);
+  constexpr std::uint32_t kTable = 16'384;
+  std::vector<Ticket> all;
+  for (std::uint32_t taken = 0; taken + ExportOptions::kMostImports < kTable; taken += ExportOptions::kMostImports)
+    all.push_back(export_ticket(x, {.imports = ExportOptions::kMostImports}));
+  all.push_back(export_ticket(x, {.imports = ExportOptions::kMostImports - 10}));
+  EXPECT_ERROR((void)export_ticket(x, {.imports = 11}), ArgumentError, ErrorCode::limit_exceeded);
+  EXPECT_EQ(imports_left(export_ticket(x, {.imports = 10})), 10U) << "what was refused took nothing";
+  EXPECT_EQ(import_ticket(all[1]).item<std::int32_t>({99}), 99);
+  EXPECT_EQ(imports_left(all[1]), ExportOptions::kMostImports - 1);
+  for (const Ticket& ticket : all) EXPECT_TRUE(refuse_ticket(ticket));
+}
+
+TEST(Ticket, ForSeveralImportsThatIsForgedTakesNothingOfOthers) {
+  const Storage x = numbers(100, "shared");
+  const Storage other = numbers(7, "shared");
+  const Ticket ticket = export_ticket(x, {.imports = 2});
+  const Ticket others = export_ticket(other);
+  const TicketContent of_others = *read_ticket(others.bytes());
+  TicketContent forged = *read_ticket(ticket.bytes());
+  forged.further[0] = {of_others.name.ticket, of_others.name.generation};
+  const Ticket mixed = Ticket::from_bytes(ticket_bytes(forged));
+  EXPECT_TRUE(equal(import_ticket(mixed), x));
+  EXPECT_ERROR((void)import_ticket(mixed), AccessError, ErrorCode::already_consumed);
+  EXPECT_FALSE(refuse_ticket(mixed));
+  EXPECT_TRUE(equal(import_ticket(others), other));
+  forged.further.assign(ExportOptions::kMostImports, {});
+  EXPECT_ERROR((void)Ticket::from_bytes(ticket_bytes(forged)), FormatError, ErrorCode::format_error);
+  forged.further = {{.ticket = 1U << 30, .generation = 0}};
+  EXPECT_ERROR((void)import_ticket(Ticket::from_bytes(ticket_bytes(forged))), AccessError, ErrorCode::already_consumed);
+  EXPECT_EQ(imports_left(ticket), 1U);
+  EXPECT_TRUE(refuse_ticket(ticket));
+}
+
+// What one receiver cannot import is not taken from the others.
+TEST(Channel, CarriesATicketForSeveralImportsToEachOfThem) {
+  auto [one, other] = Channel::make_pair();
+  const Storage x = numbers(1000, "shared");
+  const Ticket ticket = export_ticket(x, {.imports = 2});
+  one.send(ticket, 1);
+  one.send(ticket, 2);
+  one.send(ticket, 3);
+  EXPECT_TRUE(equal(other.receive().storage.value(), x));
+  EXPECT_TRUE(equal(other.receive().storage.value(), x));
+  EXPECT_ERROR((void)other.receive(), AccessError, ErrorCode::already_consumed);
+  const Ticket more = export_ticket(x, {.imports = 2});
+  TicketContent wrong = *read_ticket(more.bytes());
+  wrong.layout.offset = 1;  // its elements would lie outside
+  one.send(Ticket::from_bytes(ticket_bytes(wrong)));
+  EXPECT_ERROR((void)other.receive(), FormatError, ErrorCode::format_error);
+  EXPECT_EQ(imports_left(more), 2U);
+  EXPECT_TRUE(refuse_ticket(more));
+}
+
 TEST(Channel, CarriesStoragesAndBytesInOrder) {
   auto [one, other] = Channel::make_pair();
   const Storage x = numbers(1000, "shared");

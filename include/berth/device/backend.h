@@ -32,6 +32,7 @@ struct Abilities {
   bool streams = false;       // make_stream works
   bool pinned = false;        // its memory is page-locked for fast transfers
   bool fork_safe = false;     // a forked child may use and free what it inherited
+  bool fork_fresh = false;    // if not: it may allocate memory of its own, with allocators that it makes
   bool kernels = false;       // `copy_elements` works
   bool wants_pinned = false;  // copies are much faster with page-locked memory, so others are staged in it
   bool shared = false;        // its memory can be shared with other processes: see share/share.h

@@ -18,6 +18,9 @@
 //
 // With BERTH_CHECK=1 every default allocator that berth creates, but not one that is set, is wrapped in check
 // (memory/check.h), and the blocks in quarantine are checked once more when the process ends.
+//
+// In a forked child, where the inherited default of `shared` would allocate its parent's memory, the first use makes one
+// of the child's own, as the environment says: also in place of one that the parent had set.
 namespace berth {
 
 // Throws DeviceError when the device does not exist, ArgumentError when an environment variable is malformed,

@@ -80,6 +80,7 @@ class SharedBackend : public CpuBackend {
   explicit SharedBackend(Device device) : CpuBackend(device, "host memory that other processes can map", cpu_options_from_environment()) {
     properties_.abilities.move = false;
     properties_.abilities.fork_safe = false;
+    properties_.abilities.fork_fresh = true;
     properties_.abilities.shared = true;
     properties_.max_alignment = kSharedDataOffset;
   }
