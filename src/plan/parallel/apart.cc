@@ -14,7 +14,7 @@ namespace berth::internal::plan::parallel {
 
 namespace {
 
-constexpr std::size_t kMostMembers = 512;  // of an antichain: the heaviest, so that pairs of them are few
+constexpr std::size_t kMostMembers = 1024;  // of an antichain: the heaviest, so that pairs of them are few
 
 struct Offer {
   std::uint32_t earlier;
@@ -39,10 +39,12 @@ class Seller {
     };
     std::ranges::stable_sort(offers, {}, key);
     std::vector<PlanEdge> chosen;
-    std::vector<bool> taken(buffers_.size(), false);
+    // Each has one after it and one before it, so that those that are bought at once are chains.
+    std::vector<bool> has_next(buffers_.size(), false);
+    std::vector<bool> has_previous(buffers_.size(), false);
     for (const Offer& one : offers) {
-      if (!chosen.empty() && (taken[one.earlier] || taken[one.later] || chosen.size() + one.edges.size() > most)) continue;
-      taken[one.earlier] = taken[one.later] = true;
+      if (!chosen.empty() && (has_next[one.earlier] || has_previous[one.later] || chosen.size() + one.edges.size() > most)) continue;
+      has_next[one.earlier] = has_previous[one.later] = true;
       chosen.insert(chosen.end(), one.edges.begin(), one.edges.end());
       if (chosen.size() >= most) break;
     }

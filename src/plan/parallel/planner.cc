@@ -2,7 +2,6 @@
 #include "plan/parallel/planner.h"
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -11,12 +10,12 @@
 #include "berth/plan/parallel.h"
 #include "plan/best_reuse.h"
 #include "plan/best_slots.h"
-#include "plan/bound_proof.h"
 #include "plan/chunks.h"
 #include "plan/in_order.h"
 #include "plan/order.h"
 #include "plan/parallel/apart.h"
 #include "plan/parallel/bounds.h"
+#include "plan/parallel/found.h"
 #include "plan/parallel/pack.h"
 #include "plan/plan_maker.h"
 #include "plan/plan_options.h"
@@ -29,29 +28,20 @@ namespace {
 
 using Clock = Patience::Clock;
 
-constexpr std::string_view kApart = "apart";       // the strategy of plans that add no edge …
-constexpr std::string_view kEdges = "edges";       // … and of those that do
-constexpr std::string_view kInOrder = "in_order";  // a plan for nodes in order, with all edges that it needs
+constexpr std::string_view kApart = "apart";  // the strategy of plans that add no edge …
+constexpr std::string_view kEdges = "edges";  // … and of those that do
 
 // Of a time limit: for the plan in order, and until when edges are bought; the rest is for the verifier.
 constexpr double kShareInOrder = 0.35;
 constexpr double kShareToBuy = 0.65;
 
-// Pairs of buffers that are looked at while edges are bought. Looking at one takes longer in larger graphs, so that this bounds the
-// work and not the time.
-constexpr std::uint64_t kMostPairs = std::uint64_t{1} << 33;
+// Pairs of buffers that are looked at while edges are bought: minutes of work. Large graphs do not reach it, since each look buys twice
+// as many edges as the one before.
+constexpr std::uint64_t kMostPairs = std::uint64_t{1} << 35;
 
-// A packing under some set of edges.
-struct PackedApart {
-  const ReuseResult* reuse;
-  std::vector<std::size_t> offsets;
-  std::vector<std::size_t> peaks;  // of each device
-  std::vector<PlanSlot> slots = {};
-  std::vector<std::uint32_t> slot_of = {};
-  std::vector<PlanChunk> chunks = {};
-};
-
-std::size_t sum_of(const std::vector<std::size_t>& peaks) { return std::accumulate(peaks.begin(), peaks.end(), std::size_t{0}); }
+std::string edges_in_words(const std::vector<PlanEdge>& edges) {
+  return edges.size() == 1 ? std::string("1 edge") : text::join(edges.size(), " edges");
+}
 
 class ParallelPlanner {
  public:
@@ -65,28 +55,29 @@ class ParallelPlanner {
         before_(predecessors(*graph, nodes_)),
         lives_(find_lives(*graph, nodes_, options.alignment)),
         colours_(nodes_.begin == nodes_.end ? std::vector<std::uint32_t>()
-                                            : colour_nodes(*graph, nodes_, static_cast<std::uint32_t>(options.parallel))) {
-    best_ = blank(in_order_.tables());
-  }
+                                            : colour_nodes(*graph, nodes_, static_cast<std::uint32_t>(options.parallel))),
+        is_by_stages_(nodes_.end - nodes_.begin > kMostNodesOfPairs || wants_chunks(options)),
+        found_({*graph, options, nodes_, lives_, before_, colours_, is_by_stages_}, in_order_.tables()) {}
 
   Plan run() && {
+    PlanTables& best = found_.tables();
     if (in_order_.outcome() == PlanOutcome::infeasible) {
-      best_.outcome = PlanOutcome::infeasible;
-    } else if (nodes_.end - nodes_.begin > kMostNodesOfPairs || wants_chunks(options_)) {
+      best.outcome = PlanOutcome::infeasible;
+    } else if (is_by_stages_) {
       plan_by_stages();
       offer_in_order();
     } else {
       HappensBefore reach(nodes_, before_);
-      buy_edges(reach);
+      plan_by_pairs(reach);
       offer_in_order();
-      if (best_.outcome == PlanOutcome::feasible)
-        raise_bounds(*graph_, lives_, before_, best_);
+      if (best.outcome == PlanOutcome::feasible)
+        raise_bounds(*graph_, lives_, before_, best);
       else
-        explain_nothing();
+        explain_nothing(best);
     }
-    if (best_.outcome == PlanOutcome::feasible && is_at_bound()) best_.outcome = PlanOutcome::optimal;
-    Plan made = PlanMaker::make(graph_, std::move(best_), std::move(lives_), attempts_, 0);
-    made = PlanMaker::with_trades(std::move(made), std::move(trades_));
+    if (best.outcome == PlanOutcome::feasible && is_at_bound(best)) best.outcome = PlanOutcome::optimal;
+    Plan made = PlanMaker::make(graph_, std::move(best), std::move(lives_), attempts_, 0);
+    made = PlanMaker::with_trades(std::move(made), std::move(found_.trades()));
     if (options_.on_better && made.has_locations()) options_.on_better(made);
     return made;
   }
@@ -106,27 +97,9 @@ class ParallelPlanner {
     return plan_in_order(graph_, options, {});
   }
 
-  // The tables of a plan that places nothing.
-  PlanTables blank(PlanTables tables) const {
-    tables.parallel = options_.parallel;
-    tables.colours = colours_;
-    tables.conservative = false;
-    tables.outcome = PlanOutcome::unknown;
-    tables.strategy.clear();
-    tables.edges.clear();
-    tables.slots.clear();
-    tables.chunks.clear();
-    for (PlanArena& arena : tables.arenas) arena.bytes = 0;
-    for (ValueId v = 0; v < tables.locations.size(); ++v) {
-      tables.locations[v] = {};
-      tables.locations[v].reason = lives_[v].reason;
-    }
-    return tables;
-  }
-
   // ---- What is known of all pairs of nodes.
 
-  void buy_edges(HappensBefore& reach) {
+  void plan_by_pairs(HappensBefore& reach) {
     std::vector<PlanEdge> bought;
     std::uint64_t pairs = 0;
     for (std::size_t batch = 1;; batch = next_batch(batch)) {
@@ -135,9 +108,10 @@ class ParallelPlanner {
         check_sizes(*graph_, apart.reuse);
         for (const Antichain& one : apart.antichains) bounds_.push_back(one.bytes);
       }
-      if (bought.empty() || apart.bound_bytes() < best_bytes_) pack(apart, bought);
+      if (bought.empty() || apart.bound_bytes() < found_.bytes()) pack(apart, bought);
       pairs += std::uint64_t{1} + apart.reuse.buffers.size() * apart.reuse.buffers.size();
-      if (bought.size() >= options_.most_edges || pairs > kMostPairs || patience_.over() || in_order_.peak_bytes() >= best_bytes_) return;
+      if (bought.size() >= options_.most_edges || pairs > kMostPairs || patience_.over() || in_order_.peak_bytes() >= found_.bytes())
+        return;
       const PathLengths paths = path_lengths(*graph_, nodes_, before_, bought);
       const std::vector<PlanEdge> edges = choose_edges({*graph_, nodes_, apart, reach, paths, colours_}, batch);
       if (edges.empty() || edges.size() > options_.most_edges - bought.size()) return;
@@ -157,10 +131,11 @@ class ParallelPlanner {
   void pack(const Apart& apart, const std::vector<PlanEdge>& bought) {
     if (!chosen_.offsets.empty()) pack_apart(apart, bought);
     const bool is_fixed = std::ranges::any_of(apart.reuse.buffers, [](const PackBuffer& one) { return one.fixed.has_value(); });
-    if (chosen_.slots && !is_fixed && best_bytes_ > apart.bound_bytes()) pack_slots(apart, bought);
+    if (chosen_.slots && !is_fixed && found_.bytes() > apart.bound_bytes()) pack_slots(apart, bought);
   }
 
   void pack_apart(const Apart& apart, const std::vector<PlanEdge>& bought) {
+    const std::string_view strategy = bought.empty() ? kApart : kEdges;
     const Clock::time_point start = Clock::now();
     PackedApart packed{&apart.reuse, std::vector<std::size_t>(apart.reuse.buffers.size(), 0), {}};
     const std::vector<std::size_t> hints = hints_of(apart.reuse);
@@ -168,14 +143,13 @@ class ParallelPlanner {
       const Conflicts& conflicts = apart.conflicts[device];
       const std::optional<Packing> packing =
           pack_offsets({apart.reuse.buffers, conflicts, hints, apart.antichains[device].bytes, patience_});
-      if (!packing) return add_attempt(kApart, start, {}, "fixed offsets overlap");
+      if (!packing) return add_attempt(strategy, start, {}, "fixed offsets overlap");
       for (std::size_t i = 0; i < conflicts.size(); ++i) packed.offsets[conflicts.buffer(i)] = packing->offsets[conflicts.buffer(i)];
       prefer(apart.reuse, conflicts, *packing, packed.offsets);
       packed.peaks.push_back(peak_of(apart.reuse, conflicts, packed.offsets));
     }
-    if (bought.empty() || is_better(packed.peaks))
-      add_attempt(bought.empty() ? kApart : kEdges, start, sum_of(packed.peaks), text::join(bought.size(), " edges"));
-    offer(bought.empty() ? kApart : kEdges, packed, bought);
+    if (bought.empty() || found_.is_better(packed.peaks)) add_attempt(strategy, start, sum_of(packed.peaks), edges_in_words(bought));
+    found_.offer(strategy, packed, bought);
   }
 
   // A preferred offset is granted where that costs nothing.
@@ -227,9 +201,9 @@ class ParallelPlanner {
       best_range = range;
     }
     PackedApart packed{&apart.reuse, offsets_in_slots(*best, buffers), peaks_of(*best, graph_->devices.size()), best->slots, best->slot};
-    if (bought.empty() || is_better(packed.peaks))
-      add_attempt(kSlots, start, best->total_bytes, text::join("match range ", best_range, ", ", bought.size(), " edges"));
-    offer(kSlots, packed, bought);
+    if (bought.empty() || found_.is_better(packed.peaks))
+      add_attempt(kSlots, start, best->total_bytes, text::join("match range ", best_range, ", ", edges_in_words(bought)));
+    found_.offer(kSlots, packed, bought);
   }
 
   // ---- What is known by stages only.
@@ -265,7 +239,7 @@ class ParallelPlanner {
     for (const PlanAttempt& attempt : portfolio.attempts()) attempts_.push_back(attempt);
     PackedApart packed{&reuse, portfolio.offsets(), {}};
     for (std::size_t device = 0; device < devices; ++device) packed.peaks.push_back(portfolio.used_bytes(device));
-    offer(kApart, packed, {});
+    found_.offer(kApart, packed, {});
   }
 
   void pack_stages_into_slots(const ReuseResult& reuse, const std::vector<PackBuffer>& buffers) {
@@ -274,7 +248,7 @@ class ParallelPlanner {
     const BestSlots best = sweep_slots({*graph_, nodes_, {}, options_, {}, wide, patience_, false});
     PackedApart packed{&reuse, offsets_in_slots(best.packing, buffers), peaks_of(best.packing, graph_->devices.size()), best.packing.slots,
                        best.packing.slot};
-    offer(kSlots, packed, {});
+    found_.offer(kSlots, packed, {});
   }
 
   void pack_into_chunks(const ReuseResult& reuse, const std::vector<PackBuffer>& buffers) {
@@ -283,97 +257,35 @@ class ParallelPlanner {
       if (const std::uint32_t buffer = reuse.values[v].buffer; buffer != kNoBuffer) touches[buffer] += 1 + lives_[v].reads;
     const std::optional<ChunksPacking> packing =
         pack_chunks({buffers, touches, options_, chosen_.offsets, graph_->devices.size(), patience_});
-    if (packing) offer(kChunks, {&reuse, packing->offsets, packing->peaks, {}, {}, packing->chunks}, {});
+    if (packing) found_.offer(kChunks, {&reuse, packing->offsets, packing->peaks, {}, {}, packing->chunks}, {});
   }
-
-  // ---- The best so far.
 
   void add_attempt(std::string_view strategy, Clock::time_point start, std::optional<std::size_t> peak, std::string note) {
     attempts_.push_back(
         {std::string(strategy), peak, std::chrono::duration<double, std::milli>(Clock::now() - start).count(), std::move(note)});
   }
 
-  bool is_better(const std::vector<std::size_t>& peaks) const {
-    return sum_of(peaks) < best_bytes_ && std::ranges::all_of(peaks, [&](std::size_t peak) { return peak <= options_.capacity_bytes; });
-  }
-
-  void offer(std::string_view strategy, const PackedApart& packed, const std::vector<PlanEdge>& bought) {
-    if (!is_better(packed.peaks)) return;
-    PlanTables tables = blank(in_order_.tables());
-    tables.strategy = strategy;
-    tables.outcome = PlanOutcome::feasible;
-    tables.conservative = nodes_.end - nodes_.begin > kMostNodesOfPairs || wants_chunks(options_);
-    tables.slots = packed.slots;
-    tables.chunks = packed.chunks;
-    place(packed, tables);
-    set_arenas(packed, tables);
-    if (!bought.empty()) {
-      tables.edges = find_edges(*graph_, tables);  // those that this packing needs
-      if (tables.edges.size() > bought.size()) tables.edges = bought;
-    }
-    keep(std::move(tables));
-  }
-
-  void place(const PackedApart& packed, PlanTables& tables) const {
-    for (ValueId v = 0; v < lives_.size(); ++v) {
-      const ValueInBuffer& value = packed.reuse->values[v];
-      ValueLocation& location = tables.locations[v];
-      if (value.reuse == Reuse::none) continue;
-      location.reuse = value.reuse;
-      location.with = value.with;
-      location.buffer = value.buffer;
-      location.slot = packed.slot_of.empty() ? kNoSlot : packed.slot_of[value.buffer];
-      location.offset = packed.offsets[value.buffer] + value.offset;
-      location.extent_bytes = lives_[v].extent_bytes();
-      location.alignment = lives_[v].alignment;
-    }
-  }
-
-  // Bounds by what is live at one step: in the order of the graph it is live at once.
-  void set_arenas(const PackedApart& packed, PlanTables& tables) const {
-    const std::size_t devices = graph_->devices.size();
-    const std::vector<std::size_t> bounds = bounds_of(*packed.reuse, devices);
-    const std::vector<BoundProof> proofs = find_bound_proofs(packed.reuse->buffers, devices);
-    for (std::size_t device = 0; device < devices; ++device)
-      tables.arenas[device] = {packed.peaks[device], bounds[device], 0, proofs[device]};
-    for (const PackBuffer& buffer : packed.reuse->buffers) tables.arenas[buffer.device].naive_bytes += buffer.bytes;
-  }
-
   // The plan for nodes in order, where it needs few enough edges.
   void offer_in_order() {
     if (!in_order_.has_locations() || nodes_.end - nodes_.begin > kMostParallelNodes) return;
     PlanTables tables = in_order_.tables();
-    tables.parallel = options_.parallel;
-    tables.colours = colours_;
     tables.edges = find_edges(*graph_, tables);
-    attempts_.push_back({std::string(kInOrder), in_order_.peak_bytes(), in_order_.time_ms(), text::join(tables.edges.size(), " edges")});
-    std::vector<std::size_t> peaks;
-    for (const PlanArena& arena : tables.arenas) peaks.push_back(arena.bytes);
-    if (tables.edges.size() > options_.most_edges || !is_better(peaks)) return;
-    if (tables.outcome == PlanOutcome::optimal) tables.outcome = PlanOutcome::feasible;
-    keep(std::move(tables));
-  }
-
-  void keep(PlanTables tables) {
-    best_bytes_ = 0;
-    for (const PlanArena& arena : tables.arenas) best_bytes_ += arena.bytes;
-    std::erase_if(trades_, [&](const EdgeTrade& one) { return one.edges >= tables.edges.size(); });
-    trades_.push_back({tables.edges.size(), best_bytes_, path_lengths(*graph_, nodes_, before_, tables.edges).longest});
-    best_ = std::move(tables);
+    attempts_.push_back({"in_order", in_order_.peak_bytes(), in_order_.time_ms(), text::join(tables.edges.size(), " edges")});
+    found_.offer_whole(std::move(tables));
   }
 
   // No plan fits the capacity; where no edges may be bought, perhaps none can.
-  void explain_nothing() {
+  void explain_nothing(PlanTables& best) const {
     if (options_.most_edges != 0) return;
     for (std::size_t device = 0; device < bounds_.size(); ++device) {
-      PlanArena& arena = best_.arenas[device];
+      PlanArena& arena = best.arenas[device];
       arena.lower_bound_bytes = std::max(arena.lower_bound_bytes, bounds_[device]);
-      if (bounds_[device] > options_.capacity_bytes) best_.outcome = PlanOutcome::infeasible;
+      if (bounds_[device] > options_.capacity_bytes) best.outcome = PlanOutcome::infeasible;
     }
   }
 
-  bool is_at_bound() const {
-    return std::ranges::all_of(best_.arenas, [](const PlanArena& arena) { return arena.bytes == arena.lower_bound_bytes; });
+  static bool is_at_bound(const PlanTables& best) {
+    return std::ranges::all_of(best.arenas, [](const PlanArena& arena) { return arena.bytes == arena.lower_bound_bytes; });
   }
 
   const Clock::time_point start_ = Clock::now();
@@ -386,11 +298,10 @@ class ParallelPlanner {
   const std::vector<std::vector<NodeId>> before_;
   std::vector<Life> lives_;
   const std::vector<std::uint32_t> colours_;
-  PlanTables best_ = {};
-  std::size_t best_bytes_ = SIZE_MAX;
+  const bool is_by_stages_;  // too many nodes to look at all pairs of them
+  Found found_;
   std::vector<std::size_t> bounds_;  // of each device, without edges
   std::vector<PlanAttempt> attempts_;
-  std::vector<EdgeTrade> trades_;
 };
 
 }  // namespace
