@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <cstdio>
+#include <string>
 #include <vector>
 
 #include "berth/berth.h"
@@ -39,6 +40,21 @@ void two_devices() {
   const Placement memory = place(plan(graph));
   expect(memory[host].device() == Device("cpu") && memory[device].device() == Device("sim:0"), "each value is in its device's arena");
   expect(memory.plan().tables().arenas.size() == 2 && shadow_run(memory).ok(), "one arena for each device");
+}
+
+// The JSON of a graph runtime, and its storage_id.
+void a_runtimes_file() {
+  const std::string file =
+      R"({"nodes": [{"op": "null", "name": "data", "inputs": []},
+                    {"op": "tvm_op", "name": "a", "attrs": {"func_name": "relu"}, "inputs": [[0, 0, 0]]},
+                    {"op": "tvm_op", "name": "b", "attrs": {"func_name": "relu"}, "inputs": [[1, 0, 0]]},
+                    {"op": "tvm_op", "name": "c", "attrs": {"func_name": "relu"}, "inputs": [[2, 0, 0]]}],
+          "arg_nodes": [0], "heads": [[3, 0, 0]], "node_row_ptr": [0, 1, 2, 3, 4],
+          "attrs": {"dltype": ["list_str", ["float32", "float32", "float32", "float32"]],
+                    "shape": ["list_shape", [[64], [64], [64], [64]]], "storage_id": ["list_int", [0, 1, 2, 3]]}})";
+  const Plan planned = plan(read_runtime_graph(file), {.strategy = "slots"});
+  expect(with_storage_ids(file, planned).find(R"("storage_id":["list_int",[0,1,2,1]])") != std::string::npos,
+         "the same file, with the storage of the plan");
 }
 
 }  // namespace
@@ -84,6 +100,7 @@ int main() {
 
   dynamic_values();
   two_devices();
+  a_runtimes_file();
   // Request and Release by hand.
   SlotAllocator allocator(16);
   const std::uint32_t first = allocator.request({.bytes = 2048});

@@ -14,5 +14,6 @@
 #include "berth/plan/plan.h"
 #include "berth/plan/read_graph.h"
 #include "berth/plan/report.h"
+#include "berth/plan/runtime_graph.h"
 #include "berth/plan/slot_allocator.h"
 #include "berth/plan/verify.h"

@@ -62,6 +62,7 @@ struct PlanCommand {
   std::string svg;   // output files
   std::string html;
   std::string out;
+  std::string storage_ids;
   bool full = false;  // with json: every location
   bool json = false;
 };

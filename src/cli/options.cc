@@ -113,6 +113,8 @@ void add_plan_options(CLI::App& app, PlanCommand& command) {
   app.add_option("--svg", command.svg, "Write a drawing of the arena over time")->check(names_a_file());
   app.add_option("--html", command.html, "Write an HTML report, in one file")->check(names_a_file());
   app.add_option("--out", command.out, "Write the plan with its graph, for berth verify")->check(names_a_file());
+  app.add_option("--storage-ids", command.storage_ids, "Write a graph runtime's file again, with the storage of this plan")
+      ->check(names_a_file());
   app.add_flag("--json", command.json, "Print JSON");
   app.add_flag("--full", command.full, "With --json: the location of every value too");
   app.footer("Strategies by name:\n" + names_and_uses(plan_strategies()) + "Orders by name, which --order best tries:\n" +

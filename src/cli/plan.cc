@@ -32,6 +32,7 @@ namespace {
 // The graph that was read, and the text above the table.
 struct PlanSource {
   Graph graph;
+  std::string bytes = {};  // of the file, where they are written again
   std::string about = {};
   std::vector<std::string> unknown = {};  // of a model: values of unknown shape
 };
@@ -79,18 +80,22 @@ auto answer(Make make, IsOfTheFile is_of_the_file) {
 }
 
 PlanSource read_bytes(const PlanCommand& command, std::string_view bytes, const ReadLimits& limits) {
+  if (!command.storage_ids.empty()) return {read_runtime_graph(bytes, command.path, limits)};
   if (is_onnx(command.path, bytes)) return read_model(command, bytes, limits);
   if (!command.bind.empty()) base::refuse("--bind", "only ONNX models have symbolic dimensions", "leave it out");
   return {read_graph(bytes, command.path, limits)};
 }
 
 PlanSource read_source(const PlanCommand& command, const PlanTime& time) {
-  const Input input = read_input(command.path, parse_room(command.max_memory));
+  Input input = read_input(command.path, parse_room(command.max_memory));
   const ReadLimits limits{.memory_bytes = input.room_bytes, .time = time.for_reading()};
-  return answer([&] { return read_bytes(command, input.bytes, limits); },
-                [](ErrorCode code) {
-                  return code != ErrorCode::invalid_argument && code != ErrorCode::binding_conflict && code != ErrorCode::unknown_shape;
-                });
+  PlanSource source =
+      answer([&] { return read_bytes(command, input.bytes, limits); },
+             [](ErrorCode code) {
+               return code != ErrorCode::invalid_argument && code != ErrorCode::binding_conflict && code != ErrorCode::unknown_shape;
+             });
+  if (!command.storage_ids.empty()) source.bytes = std::move(input.bytes);
+  return source;
 }
 
 // One end of --nodes; nothing when it is left out.
@@ -344,6 +349,8 @@ Exit run_plan(const PlanCommand& command) {
   if (earlier) options.after = &*earlier;
   const auto read = [&] { return time.reading([&] { return read_source(command, time); }); };
   if (!command.budget.empty()) {
+    if (!command.storage_ids.empty())
+      base::refuse("--storage-ids with --budget", "what a budget changes is not in the file", "leave one of them out");
     Graph graph = read().graph;
     if (!command.nodes.empty()) options.nodes = parse_nodes(command.nodes, graph, options.after);
     options.time_limit = time.for_planning();
@@ -363,9 +370,10 @@ Exit run_plan(const PlanCommand& command) {
     if (!command.svg.empty()) write_output(command.svg, plan_svg(*made));
     if (!command.html.empty()) write_output(command.html, plan_html(*made, command.path));
     if (!command.out.empty()) write_output(command.out, to_json(PlanFile{*made}));
+    if (!command.storage_ids.empty()) write_output(command.storage_ids, with_storage_ids(source.bytes, *made, command.path));
   }
   print(command.json ? plan_json(command, source, *made) : plan_text(command, source, *made));
-  if (!made->has_locations() && !(command.svg.empty() && command.html.empty() && command.out.empty()))
+  if (!made->has_locations() && !(command.svg.empty() && command.html.empty() && command.out.empty() && command.storage_ids.empty()))
     print_error("nothing was written: there is no plan to write", "give it more capacity");
   return made->has_locations() ? Exit::ok : Exit::no;
 }

@@ -2,7 +2,7 @@
 # The fuzz targets (tests/fuzz/target.h): each is tests/fuzz/targets/NAME.cc, with seeds in tests/fuzz/corpus/NAME.
 set(berth_fuzz_targets
     allocator_options bindings channel dlpack_tensors environment graph_json graph_text graphs gzip json_of_any_name live_file lives_csv
-    named_files npy npz onnx_models plan_json planner safetensors safetensors_index segment_headers snapshots stubs tensor_files tickets
+    named_files npy npz onnx_models plan_json planner runtime_graphs safetensors safetensors_index segment_headers snapshots stubs tensor_files tickets
     traces words)
 # What targets have in common, and the readers of the command line, which are in no library.
 set(berth_fuzz_support fuzz/protobuf.cc fuzz/target.cc fuzz/zip.cc file/judges.cc)

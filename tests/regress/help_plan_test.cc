@@ -116,10 +116,11 @@ TEST(HelpFollowed, OfGraphsAsJson) {
   const auto good = reading_graph(R"({"berth": "graph", "values": [{"name": "a", "bytes": 8}], "nodes": []})");
   follow({
       {"check it with a JSON tool", reading_graph(R"({"berth": "graph", "values": [)"), good},
-      {"give a graph or a plan of berth, whose forms need seven levels",
+      {"give a graph or a plan of berth, whose forms need seven levels, or a graph of a runtime",
        reading_graph(R"({"berth": "graph", "values": )" + std::string(40, '[') + std::string(40, ']') + "}"), good},
       {"add it", reading_graph(R"({"berth": "graph", "nodes": []})"), good},
-      {"see berth/plan/read_graph.h for the form", reading_graph(R"({"berth": "graph", "values": 7, "nodes": []})"), good},
+      {"see berth/plan/read_graph.h for the form, and berth/plan/runtime_graph.h for that of graph runtimes",
+       reading_graph(R"({"berth": "graph", "values": 7, "nodes": []})"), good},
       {"check it",
        reading_graph(
            R"({"berth": "graph", "values": [{"name": "a", "bytes": 8, "external": true}], "nodes": [{"inputs": ["a"], "outputs": [], "ignored_inputs": [5000000000]}]})"),

@@ -14,8 +14,8 @@
 // Parsers of graphs and plans. Whatever the bytes are, the result is a graph that Graph::validate accepts, or
 // an error with the position: FormatError with the fact "line" or "offset" for text that breaks its format,
 // ArgumentError as of Graph::validate; FormatError(limit_exceeded) for what takes more memory than `limits` allow.
-// `name` is for messages. ONNX is read by plan/onnx.h. Pure functions:
-// safe to call from any thread.
+// `name` is for messages. ONNX is read by plan/onnx.h, the JSON of TVM's and MXNet's runtimes by
+// plan/runtime_graph.h. Pure functions: safe to call from any thread.
 namespace berth {
 
 struct LivesOptions {
@@ -60,8 +60,8 @@ struct BERTH_EXPORT PlanFile {
   void write_json(JsonWriter& json) const;
 };
 
-// Detects the format by the first significant bytes: JSON (a graph, or the graph of a plan), CSV, or graph
-// text.
+// Detects the format by the first significant bytes: JSON (a graph, the graph of a plan, or that of a runtime), CSV,
+// or graph text.
 BERTH_EXPORT Graph read_graph(std::string_view bytes, std::string_view name = "the graph", const ReadLimits& limits = {});
 
 }  // namespace berth

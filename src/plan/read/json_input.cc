@@ -91,7 +91,7 @@ std::optional<std::size_t> find_bad_utf8(std::string_view bytes) {
   ErrorText words{text::join("reading ", text::printable(name), " as JSON"), simdjson::error_message(error), std::string(help)};
   if (too_deep) {
     words.why = text::join("it is nested more than ", kMostNesting, " deep");
-    words.help = "give a graph or a plan of berth, whose forms need seven levels";
+    words.help = "give a graph or a plan of berth, whose forms need seven levels, or a graph of a runtime";
   }
   std::vector<Fact> facts;
   const auto offset = limit ? std::nullopt : error == simdjson::UTF8_ERROR ? find_bad_utf8(bytes) : find_fault(bytes);
@@ -127,6 +127,12 @@ bool JsonPosition::flag() const {
 std::uint64_t JsonPosition::number() const {
   std::uint64_t found = 0;
   if (element_.get(found)) refuse_kind("a whole number that is not negative");
+  return found;
+}
+
+std::int64_t JsonPosition::signed_number() const {
+  std::int64_t found = 0;
+  if (element_.get(found)) refuse_kind("a whole number");
   return found;
 }
 
@@ -170,7 +176,8 @@ void JsonPosition::refuse_argument(ErrorCode code, std::string why, std::string 
 
 void JsonPosition::refuse_kind(std::string_view wanted) const {
   const std::string found = element_.is_array() ? "a list" : element_.is_object() ? "an object" : simdjson::minify(element_);
-  refuse(text::join("expected ", wanted, ", not ", text::printable(found, 40)), "see berth/plan/read_graph.h for the form");
+  refuse(text::join("expected ", wanted, ", not ", text::printable(found, 40)),
+         "see berth/plan/read_graph.h for the form, and berth/plan/runtime_graph.h for that of graph runtimes");
 }
 
 }  // namespace berth::internal::plan::read

@@ -19,8 +19,8 @@
 #include "berth/base/error.h"
 
 // Parsing of untrusted JSON. A `JsonPosition` is a value with its position in the document, so that errors
-// carry the path to it: values[3].bytes. An object is read by a table of its members: one that is unknown,
-// duplicate or missing is refused.
+// carry the path to it: values[3].bytes. An object is read by a table of its members: one that is duplicate or missing
+// is refused, and one that is unknown where the form is ours.
 namespace berth::internal::plan::read {
 
 class JsonDocument;
@@ -31,6 +31,7 @@ class JsonPosition {
   std::string_view text() const;
   bool flag() const;
   std::uint64_t number() const;
+  std::int64_t signed_number() const;
   template <std::integral T>
   T number_as() const {
     const std::uint64_t wide = number();
@@ -40,6 +41,7 @@ class JsonPosition {
   }
   bool is_null() const noexcept { return element_.is_null(); }
   bool is_text() const noexcept { return element_.is_string(); }
+  std::string json() const { return simdjson::minify(element_); }  // the value written again
 
   // Calls visit(const JsonPosition&) for each item of an array, and for each member of an object.
   template <class Visit>
@@ -121,22 +123,27 @@ void JsonPosition::each_member(Visit visit) const {
   for (const simdjson::dom::key_value_pair member : object()) visit(JsonPosition(member.value, *this, member.key, kNoIndex));
 }
 
+enum class UnknownMembers : std::uint8_t { refused, ignored };
+
 template <class Draft, std::size_t kCount>
-std::size_t find_member(const JsonPosition& member, const JsonMember<Draft> (&members)[kCount]) {
-  const auto found = std::ranges::find(members, member.key(), &JsonMember<Draft>::name);
-  if (found != std::end(members)) return static_cast<std::size_t>(found - members);
+[[noreturn]] void refuse_unknown(const JsonPosition& member, const JsonMember<Draft> (&members)[kCount]) {
   std::string names;
   for (const JsonMember<Draft>& one : members) names += (names.empty() ? "" : ", ") + std::string(one.name);
   member.refuse("the form has no such member", text::join("its members are: ", names));
 }
 
 template <class Draft, std::size_t kCount>
-void read_members(const JsonPosition& object, const JsonMember<Draft> (&members)[kCount], Draft& draft) {
+void read_members(const JsonPosition& object, const JsonMember<Draft> (&members)[kCount], Draft& draft,
+                  UnknownMembers unknown = UnknownMembers::refused) {
   bool seen[kCount] = {};
   object.each_member([&](const JsonPosition& member) {
-    const std::size_t which = find_member(member, members);
-    if (std::exchange(seen[which], true)) member.refuse("the member appears twice", "keep one of them");
-    members[which].read(member, draft);
+    const auto found = std::ranges::find(members, member.key(), &JsonMember<Draft>::name);
+    if (found == std::end(members)) {
+      if (unknown == UnknownMembers::refused) refuse_unknown(member, members);
+      return;
+    }
+    if (std::exchange(seen[found - members], true)) member.refuse("the member appears twice", "keep one of them");
+    found->read(member, draft);
   });
   for (std::size_t i = 0; i < kCount; ++i)
     if (members[i].needed && !seen[i]) object.refuse_missing(members[i].name);

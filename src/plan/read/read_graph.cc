@@ -5,6 +5,7 @@
 #include "plan/read/graph_json.h"
 #include "plan/read/lines.h"
 #include "plan/read/plan_json.h"
+#include "plan/read/runtime_graph.h"
 
 namespace berth {
 
@@ -26,6 +27,7 @@ Graph read_json(std::string_view bytes, std::string_view name, const ReadLimits&
   return limited(bytes.size(), name, limits, [&] {
     const JsonDocument document(bytes, name);
     const JsonPosition top = document.top();
+    if (says_runtime_graph(top)) return runtime_graph_from_json(top);
     return graph_from_json(says_plan(top) ? *plan_file(top).graph : top);
   });
 }
