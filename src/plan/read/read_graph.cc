@@ -27,7 +27,7 @@ Graph read_json(std::string_view bytes, std::string_view name, const ReadLimits&
   return limited(bytes.size(), name, limits, [&] {
     const JsonDocument document(bytes, name);
     const JsonPosition top = document.top();
-    if (says_runtime_graph(top)) return runtime_graph_from_json(top);
+    if (says_runtime_graph(top)) return runtime_graph_from_json(top).graph;
     return graph_from_json(says_plan(top) ? *plan_file(top).graph : top);
   });
 }

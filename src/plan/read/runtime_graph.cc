@@ -1,23 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/read/runtime_graph.h"
 
-#include <map>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "base/limited.h"
-#include "base/refuse.h"
-#include "berth/base/json.h"
 #include "berth/plan/runtime_graph.h"
+#include "plan/read/runtime_types.h"
 
 namespace berth::internal::plan::read {
 
 namespace {
 
 constexpr NodeId kNoNode = UINT32_MAX;
-constexpr std::int64_t kNoStorage = -1;
-constexpr std::string_view kStorageIds = "storage_id";
-constexpr std::string_view kStorageOffsets = "storage_offset";
 
 // ---- What a file says, before it is a graph.
 
@@ -76,56 +71,6 @@ constexpr JsonMember<NodeParts> kRuntimeNodeMembers[] = {
     {"attr", read_function},
 };
 
-// ---- Types. An element takes whole bytes.
-
-struct ElementType {
-  std::size_t bytes;
-  std::optional<DType> dtype;  // where berth has it too
-};
-
-std::optional<DType> dtype_named(std::string_view name) {
-  for (const DTypeInfo& one : all_dtypes())
-    if (one.name == name) return one.dtype;
-  return std::nullopt;
-}
-
-// TVM's names: "float32", "int4", "float32x4" for four lanes, "bool", "handle".
-std::optional<ElementType> parse_element(std::string_view name) {
-  if (name == "bool") return ElementType{1, DType::boolean};
-  if (name.empty() || name == "handle") return ElementType{sizeof(void*), std::nullopt};
-  const std::size_t digits = name.find_first_of("0123456789");
-  if (digits == std::string_view::npos) return std::nullopt;
-  std::size_t at = digits;
-  const auto number = [&]() -> std::size_t {
-    std::size_t value = 0;
-    for (; at < name.size() && name[at] >= '0' && name[at] <= '9' && value < 1024; ++at)
-      value = 10 * value + static_cast<std::size_t>(name[at] - '0');
-    return value;
-  };
-  const std::size_t bits = number();
-  std::size_t lanes = 1;
-  if (at < name.size() && name[at] == 'x') {
-    ++at;
-    lanes = number();
-  }
-  const bool is_whole = at == name.size() || name[at] == '_';  // as in float8_e4m3fn
-  if (!is_whole || bits == 0 || bits > 1024 || lanes == 0 || lanes > 1024) return std::nullopt;
-  ElementType type{(bits * lanes + 7) / 8, std::nullopt};
-  constexpr std::pair<std::string_view, std::string_view> kKinds[] = {{"float", "f"}, {"int", "i"}, {"uint", "u"}, {"bfloat", "bf"}};
-  for (const auto& [theirs, ours] : kKinds)
-    if (name.substr(0, digits) == theirs && lanes == 1 && at == name.size()) type.dtype = dtype_named(text::join(ours, bits));
-  return type;
-}
-
-// MXNet's numbers.
-std::optional<ElementType> element_numbered(std::int64_t number) {
-  constexpr DType kNumbered[] = {DType::f32,     DType::f64, DType::f16, DType::u8,  DType::i32, DType::i8,  DType::i64,
-                                 DType::boolean, DType::i16, DType::u16, DType::u32, DType::u64, DType::bf16};
-  if (number < 0 || number >= std::ssize(kNumbered)) return std::nullopt;
-  const DType dtype = kNumbered[number];
-  return ElementType{size_bytes(dtype), dtype};
-}
-
 std::string device_named(std::int64_t group) {
   if (group == 1) return "cpu:0";
   return group == 2 ? "cuda:0" : text::join("device ", group);
@@ -146,10 +91,7 @@ class RuntimeReader {
     graph_.validate();
   }
 
-  Graph& graph() noexcept { return graph_; }
-  // Of each entry: its value, and the storage that the file gives it, or kNoStorage.
-  const std::vector<ValueId>& values() const noexcept { return values_; }
-  std::int64_t storage(std::size_t entry) const noexcept { return storages_.empty() ? kNoStorage : storages_[entry]; }
+  RuntimeGraph run() && { return {std::move(graph_), std::move(values_), std::move(storages_)}; }
 
  private:
   // ---- Entries: the outputs of all nodes, one after the other.
@@ -200,7 +142,7 @@ class RuntimeReader {
     each_entry(*attrs_.shape, "list_shape", [&](const JsonPosition& at) { base::append(drafts_, GraphValue{.shape = shape_at(at)}); });
     if (attrs_.dltype)
       each_entry(*attrs_.dltype, "list_str", [&](const JsonPosition& at) {
-        const std::optional<ElementType> type = parse_element(at.text());
+        const std::optional<RuntimeType> type = type_named(at.text());
         if (!type)
           at.refuse(text::join(text::quoted(at.text()), " is no type of elements"), "write float32, int8, bool or another of TVM's types");
         give_type(at, *type);
@@ -209,7 +151,7 @@ class RuntimeReader {
       each_entry(*attrs_.dtype, "list_int", [&](const JsonPosition& at) {
         GraphValue& draft = drafts_[at.index()];
         if (draft.shape && draft.shape->rank() == 0) draft.shape.reset();  // MXNet's shape that is not known
-        if (const std::optional<ElementType> type = element_numbered(at.signed_number())) give_type(at, *type);
+        if (const std::optional<RuntimeType> type = type_numbered(at.signed_number())) give_type(at, *type);
       });
     if (attrs_.storage_id)
       each_entry(*attrs_.storage_id, "list_int", [&](const JsonPosition& at) { base::append(storages_, at.signed_number()); });
@@ -227,7 +169,7 @@ class RuntimeReader {
     return at.made_by([&] { return Shape(dims); });
   }
 
-  void give_type(const JsonPosition& at, const ElementType& type) {
+  void give_type(const JsonPosition& at, const RuntimeType& type) {
     GraphValue& draft = drafts_[at.index()];
     draft.dtype = type.dtype;
     if (!draft.shape) return;
@@ -407,110 +349,6 @@ class RuntimeReader {
   std::unordered_set<std::string> names_;
 };
 
-// ---- A plan in the file's own terms.
-
-struct Storages {
-  std::vector<std::int64_t> ids;      // of each entry
-  std::vector<std::int64_t> offsets;  // the same; empty in a plan of slots
-};
-
-class StorageWriter {
- public:
-  StorageWriter(const RuntimeReader& file, const Plan& plan) : file_(file), plan_(plan), ids_(plan.graph().values.size(), kNoStorage) {
-    const std::vector<ValueId>& values = file.values();
-    for (std::size_t entry = 0; entry < values.size(); ++entry) keep(entry, values[entry]);
-    for (const ValueId value : values) number(value);
-  }
-
-  Storages run() const {
-    Storages made;
-    const bool has_offsets = plan_.tables().slots.empty();
-    base::reserve(made.ids, file_.values().size());
-    for (const ValueId value : file_.values()) {
-      made.ids.push_back(ids_[value]);
-      if (has_offsets) base::append(made.offsets, offset_of(value));
-    }
-    return made;
-  }
-
- private:
-  bool is_external(ValueId value) const { return plan_.graph().values[value].external; }
-
-  void keep(std::size_t entry, ValueId value) {
-    if (!is_external(value) || ids_[value] != kNoStorage || file_.storage(entry) < 0) return;
-    ids_[value] = file_.storage(entry);
-    taken_.insert(ids_[value]);
-  }
-
-  // Entries that begin at one offset share their bytes, so that they are in use one after the other.
-  void number(ValueId value) {
-    if (ids_[value] != kNoStorage) return;
-    const ValueLocation& at = plan_.location(value);
-    if (!at.planned() || at.extent_bytes == 0) {
-      ids_[value] = next();
-      return;
-    }
-    const auto [found, is_new] = shared_.emplace(std::pair(plan_.graph().values[value].device, at.offset), kNoStorage);
-    if (is_new) found->second = next();
-    ids_[value] = found->second;
-  }
-
-  std::int64_t next() {
-    while (taken_.contains(next_)) ++next_;
-    return next_++;
-  }
-
-  std::int64_t offset_of(ValueId value) const {
-    const ValueLocation& at = plan_.location(value);
-    if (!at.planned()) return -1;
-    if (at.offset > INT32_MAX)
-      base::refuse(ErrorCode::limit_exceeded, text::join("writing the offset ", at.offset), "graph runtimes read numbers of 32 bits",
-                   "plan with the strategy slots", {{"offset", at.offset}, {"limit", INT32_MAX}});
-    return static_cast<std::int64_t>(at.offset);
-  }
-
-  const RuntimeReader& file_;
-  const Plan& plan_;
-  std::vector<std::int64_t> ids_;           // of each value
-  std::unordered_set<std::int64_t> taken_;  // by what the file keeps
-  std::int64_t next_ = 0;
-  std::map<std::pair<std::uint32_t, std::size_t>, std::int64_t> shared_;
-};
-
-void check_plan(const Plan& plan, const Graph& graph, std::string_view name) {
-  const auto refuse = [&](const char* why, const char* help) {
-    base::refuse(ErrorCode::plan_invalid, text::join("writing the storage of ", text::printable(name)), why, help);
-  };
-  if (!plan.has_locations()) refuse("the plan has no locations", "give it more capacity");
-  if (plan.graph() != graph) refuse("the plan is of another graph", "plan what read_runtime_graph returns for this file");
-  if (!plan.tables().order.empty() ||
-      !std::ranges::all_of(plan.tables().edges, [](const PlanEdge& edge) { return edge.before < edge.after; }))
-    refuse("the plan runs the nodes in another order than the file", "plan with the order given, and with no edges");
-}
-
-void write_list(JsonWriter& json, std::string_view name, const std::vector<std::int64_t>& numbers) {
-  json.key(name).begin_array().value("list_int").begin_array();
-  for (const std::int64_t number : numbers) json.value(number);
-  json.end_array().end_array();
-}
-
-void write_attrs(const JsonPosition& attrs, const Storages& storages, JsonWriter& json) {
-  json.begin_object();
-  bool has_ids = false;
-  attrs.each_member([&](const JsonPosition& attr) {
-    if (attr.key() == kStorageOffsets) return;
-    if (attr.key() != kStorageIds) {
-      json.key(attr.key()).json(attr.json());
-      return;
-    }
-    has_ids = true;
-    write_list(json, kStorageIds, storages.ids);
-  });
-  if (!has_ids) write_list(json, kStorageIds, storages.ids);
-  if (!storages.offsets.empty()) write_list(json, kStorageOffsets, storages.offsets);
-  json.end_object();
-}
-
 }  // namespace
 
 bool says_runtime_graph(const JsonPosition& top) {
@@ -523,7 +361,7 @@ bool says_runtime_graph(const JsonPosition& top) {
   return has_rows && !is_ours;
 }
 
-Graph runtime_graph_from_json(const JsonPosition& top) { return std::move(RuntimeReader(top).graph()); }
+RuntimeGraph runtime_graph_from_json(const JsonPosition& top) { return RuntimeReader(top).run(); }
 
 }  // namespace berth::internal::plan::read
 
@@ -535,29 +373,7 @@ using namespace internal::plan::read;
 Graph read_runtime_graph(std::string_view bytes, std::string_view name, const ReadLimits& limits) {
   return limited(bytes.size(), name, limits, [&] {
     const JsonDocument document(bytes, name);
-    return runtime_graph_from_json(document.top());
-  });
-}
-
-std::string with_storage_ids(std::string_view bytes, const Plan& plan, std::string_view name, const ReadLimits& limits) {
-  return limited(bytes.size(), name, limits, [&] {
-    const JsonDocument document(bytes, name);
-    const JsonPosition top = document.top();
-    RuntimeReader file(top);
-    check_plan(plan, file.graph(), name);
-    const Storages storages = StorageWriter(file, plan).run();
-    constexpr std::size_t kMostDigits = 24;
-    base::take(2 * bytes.size() + kMostDigits * (storages.ids.size() + storages.offsets.size()));
-    JsonWriter json;
-    json.begin_object();
-    top.each_member([&](const JsonPosition& member) {
-      json.key(member.key());
-      if (member.key() == "attrs")
-        write_attrs(member, storages, json);
-      else
-        json.json(member.json());
-    });
-    return json.end_object().take();
+    return runtime_graph_from_json(document.top()).graph;
   });
 }
 
