@@ -82,20 +82,26 @@ struct Worst {
 class Stolen {
  public:
   void sample() {
+    const double before_ms = now_ns() / 1e6;
     const double total = total_ms();
-    if (samples_.empty() || total != samples_.back().total_ms) samples_.push_back({now_ns() / 1e6, total});
+    if (!spans_.empty() && total == spans_.back().total_ms)
+      spans_.back().last_ms = before_ms;
+    else
+      spans_.push_back({before_ms, before_ms, total});
   }
 
-  // What was stolen around a call, on any processor. The kernel notices up to a tick late and counts in
-  // hundredths of a second.
+  // What was stolen around a call, on any processor, at most: between the samples before it and after it, however late
+  // they are. The kernel notices up to a tick late and counts in hundredths of a second.
   double around_ms(const Call& call) const {
     constexpr double kLateMs = 25;
-    return total_until(call.ended_ms + kLateMs) - total_until(call.ended_ms - call.wall_ms - kLateMs);
+    return total_from(call.ended_ms + kLateMs) - total_until(call.ended_ms - call.wall_ms - kLateMs);
   }
 
  private:
-  struct Sample {
-    double at_ms;
+  // Samples, one after the other, of one total.
+  struct Span {
+    double first_ms;
+    double last_ms;
     double total_ms;
   };
 
@@ -109,13 +115,19 @@ class Stolen {
     return stat ? static_cast<double>(ticks) * 1e3 / static_cast<double>(sysconf(_SC_CLK_TCK)) : 0;
   }
 
+  // At the last sample until then.
   double total_until(double ms) const {
-    const auto after =
-        std::upper_bound(samples_.begin(), samples_.end(), ms, [](double at, const Sample& sample) { return at < sample.at_ms; });
-    return after == samples_.begin() ? (samples_.empty() ? 0 : samples_.front().total_ms) : std::prev(after)->total_ms;
+    const auto after = std::ranges::upper_bound(spans_, ms, {}, &Span::first_ms);
+    return after == spans_.begin() ? 0 : std::prev(after)->total_ms;
   }
 
-  std::vector<Sample> samples_;  // where the total changed
+  // At the first sample from then on.
+  double total_from(double ms) const {
+    const auto at = std::ranges::lower_bound(spans_, ms, {}, &Span::last_ms);
+    return at == spans_.end() ? total_ms() : at->total_ms;
+  }
+
+  std::vector<Span> spans_;
 };
 
 class Soak {
@@ -153,6 +165,7 @@ class Soak {
       if (call.cpu_ms > undisturbed.cpu_ms && stolen_.around_ms(call) == 0) undisturbed = call;
     json.member("worst_cpu_ms", worst.cpu.cpu_ms).member("worst_cpu_call", worst.cpu.name).member("worst_cpu_bytes", worst.cpu.bytes);
     json.member("stolen_around_worst_cpu_ms", stolen_.around_ms(worst.cpu)).member("worst_cpu_ms_nothing_stolen", undisturbed.cpu_ms);
+    json.member("worst_cpu_call_nothing_stolen", undisturbed.name).member("worst_cpu_bytes_nothing_stolen", undisturbed.bytes);
     json.member("worst_wall_ms", worst.wall.wall_ms).member("worst_wall_call", worst.wall.name);
     json.member("worst_report_cpu_ms", worst_report_.cpu.cpu_ms).member("worst_report_cpu_call", worst_report_.cpu.name);
     json.member("worst_sleeper_ms", worst_sleeper_ms_);
