@@ -80,9 +80,9 @@ auto answer(Make make, IsOfTheFile is_of_the_file) {
 }
 
 PlanSource read_bytes(const PlanCommand& command, std::string_view bytes, const ReadLimits& limits) {
-  if (!command.storage_ids.empty()) return {read_runtime_graph(bytes, command.path, limits)};
-  if (is_onnx(command.path, bytes)) return read_model(command, bytes, limits);
+  if (command.storage_ids.empty() && is_onnx(command.path, bytes)) return read_model(command, bytes, limits);
   if (!command.bind.empty()) base::refuse("--bind", "only ONNX models have symbolic dimensions", "leave it out");
+  if (!command.storage_ids.empty()) return {read_runtime_graph(bytes, command.path, limits)};
   return {read_graph(bytes, command.path, limits)};
 }
 
@@ -339,6 +339,11 @@ Plan plan_source(const PlanCommand& command, Graph graph, PlanOptions options) {
   return answer([&] { return berth::plan(std::move(graph), options); }, [](ErrorCode code) { return code == ErrorCode::size_overflow; });
 }
 
+std::string file_of_runtime(const PlanCommand& command, const PlanSource& source, const Plan& plan) {
+  return answer([&] { return with_storage_ids(source.bytes, plan, command.path); },
+                [](ErrorCode code) { return code == ErrorCode::plan_invalid || code == ErrorCode::limit_exceeded; });
+}
+
 }  // namespace
 
 Exit run_plan(const PlanCommand& command) {
@@ -367,10 +372,12 @@ Exit run_plan(const PlanCommand& command) {
     made = time.planning([&] { return plan_source(command, std::move(source.graph), options); });
   }
   if (made->has_locations()) {
+    // First, as it may be that the file cannot say what the plan does.
+    const std::string planned = command.storage_ids.empty() ? std::string() : file_of_runtime(command, source, *made);
     if (!command.svg.empty()) write_output(command.svg, plan_svg(*made));
     if (!command.html.empty()) write_output(command.html, plan_html(*made, command.path));
     if (!command.out.empty()) write_output(command.out, to_json(PlanFile{*made}));
-    if (!command.storage_ids.empty()) write_output(command.storage_ids, with_storage_ids(source.bytes, *made, command.path));
+    if (!command.storage_ids.empty()) write_output(command.storage_ids, planned);
   }
   print(command.json ? plan_json(command, source, *made) : plan_text(command, source, *made));
   if (!made->has_locations() && !(command.svg.empty() && command.html.empty() && command.out.empty() && command.storage_ids.empty()))

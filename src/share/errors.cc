@@ -19,7 +19,7 @@ constexpr Advice kAdvice[] = {
     {ErrorCode::too_many_descriptors, "raise the limit with ulimit -n, or close what is not needed"},
     {ErrorCode::permission_denied, "run both sides as the same user"},
     {ErrorCode::untrusted, "take descriptors and names only from processes that you trust; berth shm ls shows what is wrong with a name"},
-    {ErrorCode::already_consumed, "export the storage again: a ticket is good for one import"},
+    {ErrorCode::already_consumed, "export the storage again: a ticket is good for one import, or for as many as ExportOptions::imports says"},
     {ErrorCode::already_exists, "choose another name, or open the one that is there"},
     {ErrorCode::not_found, "berth shm ls lists the names; memory without one comes with a storage, through a Channel"},
     {ErrorCode::limit_exceeded, "drop storages, tickets or channels that are not needed, or share fewer, larger ones"},

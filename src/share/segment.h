@@ -105,7 +105,7 @@ class Segment {
   Result<TicketName> make_ticket(std::uint32_t entry) noexcept { return make_ticket(entry, row_); }
   // The same, for one of several: the search for a free one goes on after `earlier`, the one made before.
   Result<TicketName> make_next_ticket(std::uint32_t entry, std::uint32_t earlier) noexcept;
-  bool is_held(const TicketName& name) const noexcept;  // whether it can be imported. Others may do so concurrently
+  bool is_held(const TicketName& name) const noexcept;  // not imported or revoked yet. Others may do so concurrently
   // False: the ticket is gone.
   bool revoke(const TicketName& name) noexcept;
 

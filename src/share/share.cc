@@ -114,6 +114,15 @@ bool revoke_all(const share::TicketContent& content, share::Segment& segment) {
   return any;
 }
 
+struct RevokeUnlessMade {
+  const share::TicketContent& content;
+  share::Segment& segment;
+  bool done = false;
+  ~RevokeUnlessMade() {
+    if (!done) (void)revoke_all(content, segment);
+  }
+};
+
 Storage import_from(const share::TicketContent& content, const std::shared_ptr<share::Segment>& segment, const ImportOptions& options,
                     const Site& site) {
   return share::value_or_throw(share::import_content(content, segment, options.read_only, {}, site), "importing a ticket");
@@ -170,14 +179,14 @@ Ticket export_ticket(const Storage& storage, const ExportOptions& options) {
     content.segment = held.segment->id();
     content.further.reserve(options.imports - 1);
     content.name = share::value_or_throw(held.segment->make_ticket(held.entry), "exporting a storage");
+    RevokeUnlessMade made{content, *held.segment};
     for (std::uint32_t last = content.name.ticket; content.further.size() + 1 < options.imports; last = content.further.back().ticket) {
-      const Result<share::TicketName> made = held.segment->make_next_ticket(held.entry, last);
-      if (!made) {
-        (void)revoke_all(content, *held.segment);
-        throw_share_failure(made.failure(), "exporting a storage");
-      }
-      content.further.push_back({made->ticket, made->generation});
+      const share::TicketName next = share::value_or_throw(held.segment->make_next_ticket(held.entry, last), "exporting a storage");
+      content.further.push_back({next.ticket, next.generation});
     }
+    Ticket ticket = TicketMaker::make(share::ticket_bytes(content));
+    made.done = true;
+    return ticket;
   }
   return TicketMaker::make(share::ticket_bytes(content));
 }

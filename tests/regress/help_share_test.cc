@@ -129,7 +129,7 @@ TEST_F(HelpOfSharing, OfTickets) {
          share(copy);
          (void)import_ticket(export_ticket(copy));
        }},
-      {"export the storage again: a ticket is good for one import",
+      {"export the storage again: a ticket is good for one import, or for as many as ExportOptions::imports says",
        [&] {
          const Ticket ticket = export_ticket(shared_);
          (void)import_ticket(ticket);

@@ -17,6 +17,7 @@
 #include "share/share_support.h"
 #include "support/errors.h"
 #include "support/everything.h"
+#include "support/heap_faults.h"
 #include "support/scale.h"
 
 namespace berth::testing {
@@ -321,6 +322,27 @@ TEST(Ticket, ForMoreImportsThanThereIsRoomForTakesNone) {
   EXPECT_EQ(import_ticket(all[1]).item<std::int32_t>({99}), 99);
   EXPECT_EQ(imports_left(all[1]), ExportOptions::kMostImports - 1);
   for (const Ticket& ticket : all) EXPECT_TRUE(refuse_ticket(ticket));
+}
+
+TEST(Ticket, ThatIsNotMadeForWantOfHeapHoldsNothing) {
+  const auto memory = pool("shared");
+  std::uint64_t refused = 0;
+  for (std::uint64_t nth = 1;; ++nth) {
+    bool happened = false;
+    {
+      const Storage x = numbers(100, memory);
+      const FailNthNew failing(nth);
+      try {
+        refuse_ticket(export_ticket(x, {.imports = 5}));
+      } catch (const std::exception&) {
+        ++refused;
+      }
+      happened = failing.happened();
+    }
+    ASSERT_EQ(memory->stats().live_blocks, 0U) << "with allocation " << nth << " refused";
+    if (!happened) break;
+  }
+  EXPECT_GT(refused, 1U);
 }
 
 TEST(Ticket, ForSeveralImportsThatIsForgedTakesNothingOfOthers) {

@@ -16,16 +16,18 @@
 //     const Plan made = plan(graph, {.strategy = "slots"});
 //     const std::string planned = with_storage_ids(bytes, made);   // the file again, for the runtime
 //
-// Of a file these members are used: `nodes` (op, name, inputs, control_deps, attrs.func_name), `arg_nodes`, `heads`,
-// `node_row_ptr`, and of `attrs` the lists shape, dltype (or dtype, as MXNet's numbers), storage_id and device_index.
-// Others are ignored, and written again as they are.
+// Of a file these members are used: `nodes` (op, name, inputs, control_deps, func_name and num_outputs of attrs),
+// `arg_nodes`, `heads`, `node_row_ptr`, and of `attrs` the lists shape, dltype (or dtype, as MXNet's numbers), storage_id,
+// device_index and storage_scope. Others are ignored, and written again as they are.
 //
 //   - A node with the op "null" is an input or a weight: its entry is external.
 //   - An entry takes what the runtime gives it: whole bytes for each element, so that "bool" and "int4" take one. One
-//     whose shape has a negative extent, or whose type MXNet does not know (-1), is of unknown size, and not planned.
+//     whose shape has a negative extent (in MXNet's form: no extent, or one of 0), or whose number is no type of MXNet's,
+//     is of unknown size, and not planned.
 //   - A node whose function is "__nop" runs nothing: its output is its input under another shape.
 //   - Nodes run in the order of the file, and control_deps are kept.
-//   - Devices are groups: 1 is "cpu:0", 2 is "cuda:0", another number N is "device N".
+//   - Devices are groups: 1 is "cpu:0", 2 is "cuda:0", another number N is "device N". A storage_scope other than
+//     "global", such as a texture's, is a device of its own.
 //
 // Pure functions: safe to call from any thread.
 namespace berth {
@@ -35,7 +37,8 @@ namespace berth {
 BERTH_EXPORT Graph read_runtime_graph(std::string_view bytes, std::string_view name = "the graph", const ReadLimits& limits = {});
 
 // The file `bytes` with the storage of a plan: in `storage_id`, entries that share bytes from their start have one
-// number. Inputs and weights keep the number that they have in the file, since weights may be linked by it. A plan of
+// number. Inputs and weights keep the number that they have in the file, unless it is negative, since weights may be linked by
+// it. A plan of
 // offsets has them in a further list of attrs, `storage_offset` (-1: outside the arena); there the numbers alone save
 // less than the offsets, and less than those of a plan of slots.
 //

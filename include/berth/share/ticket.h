@@ -54,7 +54,9 @@ class BERTH_EXPORT Ticket {
 
 struct ExportOptions {
   static constexpr std::uint32_t kMostImports = 4096;
-  std::uint32_t imports = 1;  // how many the ticket is good for; each takes the place of a ticket, and 8 of its bytes
+  // How many the ticket is good for. Each takes the place of a ticket, and 8 of its bytes; an import looks through those
+  // that were used before it, which costs some 0.1 ms where there are thousands.
+  std::uint32_t imports = 1;
 };
 
 // Throws AccessError(wrong_device) unless the storage is in shared memory: `share` it first. Storages on CUDA
@@ -65,8 +67,8 @@ struct ExportOptions {
 BERTH_EXPORT Ticket export_ticket(const Storage& storage, const ExportOptions& options = {});
 
 // Returns a storage over the exporter's bytes. Throws AccessError: already_consumed when the ticket was
-// imported as often as it may be, or refused, or its exporter died first; not_found when this process has no descriptor of the
-// segment. FormatError for an invalid ticket. ArgumentError(limit_exceeded) when 255 other processes hold the
+// imported as often as it may be, or refused, or its exporter was found dead first; not_found when this process has no
+// descriptor of the segment. FormatError for an invalid ticket. ArgumentError(limit_exceeded) when 255 other processes hold the
 // segment.
 struct ImportOptions {
   bool read_only = false;  // map the bytes read-only: a stray write in this process faults
@@ -78,10 +80,11 @@ BERTH_EXPORT Storage import_ticket(const Ticket& ticket, const ImportOptions& op
 BERTH_EXPORT Storage import_ticket(const Ticket& ticket, int descriptor, const ImportOptions& options = {}, Site site = Site::here());
 
 // Revokes what is left of a ticket, from either end: of one for several imports, for every other process too. What was
-// imported stays. Returns false when nothing was left, or this process does not know the segment.
+// imported stays. Returns false when nothing was left, or this process does not know the segment. A ticket of a storage
+// without bytes has nothing to revoke: true.
 BERTH_EXPORT bool refuse_ticket(const Ticket& ticket);
 
-// How many imports are left; other processes may use them up concurrently. SIZE_MAX for a ticket of a storage without
+// How many imports are left; other processes may use them up concurrently, or find the exporter dead, which ends them. SIZE_MAX for a ticket of a storage without
 // bytes. Throws AccessError(not_found) when this process does not know the segment.
 BERTH_EXPORT std::size_t imports_left(const Ticket& ticket);
 

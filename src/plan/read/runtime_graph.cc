@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/read/runtime_graph.h"
 
+#include <map>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -38,6 +39,7 @@ struct AttrParts {
   std::optional<JsonPosition> dtype;
   std::optional<JsonPosition> storage_id;
   std::optional<JsonPosition> device_index;
+  std::optional<JsonPosition> storage_scope;
 };
 
 constexpr JsonMember<AttrParts> kRuntimeAttrMembers[] = {
@@ -46,6 +48,7 @@ constexpr JsonMember<AttrParts> kRuntimeAttrMembers[] = {
     {"dtype", [](const JsonPosition& at, AttrParts& attrs) { attrs.dtype = at; }},
     {kStorageIds, [](const JsonPosition& at, AttrParts& attrs) { attrs.storage_id = at; }},
     {"device_index", [](const JsonPosition& at, AttrParts& attrs) { attrs.device_index = at; }},
+    {"storage_scope", [](const JsonPosition& at, AttrParts& attrs) { attrs.storage_scope = at; }},
 };
 
 struct NodeParts {
@@ -54,11 +57,13 @@ struct NodeParts {
   std::optional<JsonPosition> inputs;
   std::optional<JsonPosition> control_deps;
   bool runs_nothing = false;  // its function is "__nop"
+  std::string outputs = {};   // how many it says that it has, in digits
 };
 
 void read_function(const JsonPosition& at, NodeParts& node) {
   at.each_member([&](const JsonPosition& member) {
     if (member.key() == "func_name") node.runs_nothing = member.text() == "__nop";
+    if (member.key() == "num_outputs" && member.is_text()) node.outputs = member.text();
   });
 }
 
@@ -71,9 +76,9 @@ constexpr JsonMember<NodeParts> kRuntimeNodeMembers[] = {
     {"attr", read_function},
 };
 
-std::string device_named(std::int64_t group) {
-  if (group == 1) return "cpu:0";
-  return group == 2 ? "cuda:0" : text::join("device ", group);
+std::string device_named(std::int64_t device, std::string_view scope) {
+  const std::string name = device == 1 ? "cpu:0" : device == 2 ? "cuda:0" : text::join("device ", device);
+  return scope.empty() ? name : text::join(name, ' ', scope);
 }
 
 // ---- The graph of a file.
@@ -139,7 +144,8 @@ class RuntimeReader {
   void read_entries() {
     if (!attrs_.dltype && !attrs_.dtype) file_.attrs->refuse_missing("dltype");
     // The shapes decide how many there are: node_row_ptr alone may claim any number.
-    each_entry(*attrs_.shape, "list_shape", [&](const JsonPosition& at) { base::append(drafts_, GraphValue{.shape = shape_at(at)}); });
+    each_entry(*attrs_.shape, "list_shape",
+               [&](const JsonPosition& at) { base::append(drafts_, GraphValue{.shape = shape_at(at, attrs_.dltype ? 0 : 1)}); });
     if (attrs_.dltype)
       each_entry(*attrs_.dltype, "list_str", [&](const JsonPosition& at) {
         const std::optional<RuntimeType> type = type_named(at.text());
@@ -155,15 +161,16 @@ class RuntimeReader {
       });
     if (attrs_.storage_id)
       each_entry(*attrs_.storage_id, "list_int", [&](const JsonPosition& at) { base::append(storages_, at.signed_number()); });
-    if (attrs_.device_index) read_devices();
+    read_devices();
   }
 
-  static std::optional<Shape> shape_at(const JsonPosition& at) {
+  // Nothing when an extent is less than `least`, as one that is not known is.
+  static std::optional<Shape> shape_at(const JsonPosition& at, std::int64_t least) {
     std::vector<std::int64_t> dims;
     bool is_known = true;
     at.each_item([&](const JsonPosition& dim) {
       dims.push_back(dim.signed_number());
-      is_known = is_known && dims.back() >= 0;
+      is_known = is_known && dims.back() >= least;
     });
     if (!is_known) return std::nullopt;
     return at.made_by([&] { return Shape(dims); });
@@ -183,8 +190,31 @@ class RuntimeReader {
     draft.bytes = bytes;
   }
 
-  // One for each entry, or, as MXNet writes them, for each node.
+  // Entries that may share storage are on one device: of one device_index, and of one storage_scope.
   void read_devices() {
+    if (!attrs_.device_index && !attrs_.storage_scope) return;
+    std::vector<std::pair<std::int64_t, std::string>> groups;
+    base::reserve(groups, drafts_.size());
+    groups.resize(drafts_.size(), {1, {}});
+    if (attrs_.device_index) each_on_device([&](std::size_t entry, std::int64_t device) { groups[entry].first = device; });
+    if (attrs_.storage_scope)
+      each_entry(*attrs_.storage_scope, "list_str", [&](const JsonPosition& at) {
+        if (at.text() != "global") groups[at.index()].second = at.text();
+      });
+    std::map<std::pair<std::int64_t, std::string>, std::uint32_t> known;
+    graph_.devices.clear();
+    for (std::size_t entry = 0; entry < drafts_.size(); ++entry) {
+      base::checkpoint();
+      const auto [found, is_new] = known.emplace(groups[entry], static_cast<std::uint32_t>(graph_.devices.size()));
+      if (is_new) base::append(graph_.devices, device_named(found->first.first, found->first.second));
+      drafts_[entry].device = found->second;
+    }
+    if (graph_.devices.empty()) graph_.devices = Graph().devices;
+  }
+
+  // There is one for each entry, or, as MXNet writes them, for each node.
+  template <class Visit>
+  void each_on_device(Visit visit) const {
     const JsonPosition list = list_of(*attrs_.device_index, "list_int");
     const std::size_t count = list.items();
     const std::size_t nodes = rows_.size() - 1;
@@ -192,18 +222,13 @@ class RuntimeReader {
     if (count != entries() && !is_by_node)
       list.refuse(text::join("it has ", count, " items, and there are ", entries(), " entries of ", nodes, " nodes"),
                   "give one for each entry");
-    std::unordered_map<std::int64_t, std::uint32_t> known;
-    graph_.devices.clear();
     list.each_item([&](const JsonPosition& at) {
       base::checkpoint();
-      const std::int64_t group = at.signed_number();
-      const auto [found, is_new] = known.emplace(group, static_cast<std::uint32_t>(graph_.devices.size()));
-      if (is_new) base::append(graph_.devices, device_named(group));
+      const std::int64_t device = at.signed_number();
       const std::size_t first = is_by_node ? rows_[at.index()] : at.index();
       const std::size_t end = is_by_node ? rows_[at.index() + 1] : at.index() + 1;
-      for (std::size_t entry = first; entry < end; ++entry) drafts_[entry].device = found->second;
+      for (std::size_t entry = first; entry < end; ++entry) visit(entry, device);
     });
-    if (graph_.devices.empty()) graph_.devices = Graph().devices;
   }
 
   // ---- Nodes.
@@ -238,6 +263,8 @@ class RuntimeReader {
     const std::vector<std::uint32_t> inputs = read_inputs(at, *parts.inputs);
     if (inputs.empty() || end_entry(at) - first_entry(at) != 1)
       at.refuse("it runs nothing, and has no input or not one output", "let its function be another");
+    if (parts.control_deps && parts.control_deps->items() != 0)
+      at.refuse("it runs nothing, and waits for others", "let its function be another");
     const GraphValue& input = graph_.values[values_[inputs.front()]];
     const GraphValue& output = drafts_[first_entry(at)];
     if (input.bytes != output.bytes || input.device != output.device)
@@ -247,6 +274,10 @@ class RuntimeReader {
   }
 
   void add_node(const JsonPosition& at, const NodeParts& parts) {
+    const std::uint32_t outputs = end_entry(at) - first_entry(at);
+    if (parts.op == "tvm_op" && !parts.outputs.empty() && parts.outputs != std::to_string(outputs))
+      at.refuse(text::join("it says that it has ", text::printable(parts.outputs, 20), " outputs, and node_row_ptr gives it ", outputs),
+                "let both agree");
     GraphNode node{.name = parts.name, .op = parts.op};
     for (const std::uint32_t entry : read_inputs(at, *parts.inputs)) base::append(node.inputs, values_[entry]);
     if (parts.control_deps) parts.control_deps->each_item([&](const JsonPosition& dep) { wait_for(at, dep, node); });

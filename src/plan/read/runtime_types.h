@@ -16,7 +16,7 @@ struct RuntimeType {
   std::optional<DType> dtype;  // where berth has it too
 };
 
-// TVM's names: "float32", "int4", "float32x4" for four lanes, "bool", "handle". Nothing for what is none.
+// TVM's names: "float32", "int4", "float8_e4m3fn", "float32x4" for four lanes, "bool", "handle". Nothing for what is none.
 std::optional<RuntimeType> type_named(std::string_view name);
 
 // MXNet's numbers. Nothing for -1, which is a type that is not known, and for others than MXNet's.

@@ -74,14 +74,33 @@ TEST(RuntimeGraph, IsReadAsTheRuntimeRunsIt) {
 }
 
 TEST(RuntimeGraph, GivesAnElementWholeBytes) {
-  const std::pair<const char*, std::optional<std::size_t>> kTypes[] = {{"float64", 8}, {"bfloat16", 2},   {"uint1", 1},
-                                                                       {"int4", 1},    {"float32x4", 16}, {"int4x8", 4},
-                                                                       {"bool", 1},    {"handle", 8},     {"float8_e4m3fn", 1}};
+  const std::pair<const char*, std::size_t> kTypes[] = {{"float64", 8},
+                                                        {"bfloat16", 2},
+                                                        {"uint1", 1},
+                                                        {"int4", 1},
+                                                        {"float32x4", 16},
+                                                        {"int4x8", 4},
+                                                        {"bool", 1},
+                                                        {"boolx4", 1},
+                                                        {"handle", 8},
+                                                        {"", 8},
+                                                        {"float", 4},
+                                                        {"float8_e4m3fn", 1},
+                                                        {"float8_e4m3fnx4", 4},
+                                                        {"float4_e2m1fnx2", 1},
+                                                        {"float8_e8m0fnux16", 16},
+                                                        {"e4m3_float8", 1}};
   for (const auto& [type, bytes] : kTypes) {
     Json file = small();
     file["attrs"]["dltype"][1][6] = type;
     const Graph graph = read_runtime_graph(file.dump());
-    EXPECT_EQ(graph.values[graph.find("split:1")].bytes, 3 * *bytes) << type;
+    EXPECT_EQ(graph.values[graph.find("split:1")].bytes, 3 * bytes) << type;
+  }
+  for (const char* type :
+       {"32", "xyz8", "int8_nonsense", "bool8", "INT8", "float0", "float32x0", "float32x", "float32 ", "float9999", "bfloat", "float8_"}) {
+    Json file = small();
+    file["attrs"]["dltype"][1][6] = type;
+    EXPECT_ERROR((void)read_runtime_graph(file.dump()), FormatError, ErrorCode::format_error);
   }
 }
 
@@ -101,6 +120,35 @@ TEST(RuntimeGraph, KnowsMxnetsTypesAndDevices) {
   EXPECT_THAT(graph.devices, ElementsAre("cpu:0", "device 9", "cuda:0"));
   EXPECT_EQ(value("split:1").device, 1U);
   EXPECT_EQ(value("add").device, 2U);
+}
+
+TEST(RuntimeGraph, TakesAnExtentOfNothingForUnknownInMxnetsFormAlone) {
+  Json file = small();
+  file["attrs"]["shape"][1][5] = {0, 2};
+  const auto size = [&] {
+    const Graph graph = read_runtime_graph(file.dump());
+    return graph.values[graph.find("split")].size_bytes();
+  };
+  EXPECT_EQ(size(), 0U);
+  file["attrs"].erase("dltype");
+  file["attrs"]["dtype"] = {"list_int", {0, 5, 0, 0, 0, 2, 7, 6}};
+  EXPECT_EQ(size(), std::nullopt);
+}
+
+TEST(RuntimeGraph, SharesNoStorageBetweenScopes) {
+  Json file = small();
+  for (const int entry : {0, 2, 3, 4, 5, 6, 7}) {
+    file["attrs"]["dltype"][1][entry] = "float32";
+    file["attrs"]["shape"][1][entry] = {4};
+  }
+  file["attrs"]["storage_scope"] = {"list_str",
+                                    {"global", "global", "global", "global", "global.texture", "global", "global", "global.texture"}};
+  const std::string bytes = file.dump();
+  const Graph graph = read_runtime_graph(bytes);
+  EXPECT_THAT(graph.devices, ElementsAre("cpu:0", "cpu:0 global.texture"));
+  const std::vector<std::int64_t> ids = attr(Json::parse(with_storage_ids(bytes, berth::plan(graph, {.strategy = "slots"}))), "storage_id");
+  EXPECT_NE(ids[7], ids[2]);
+  EXPECT_EQ(ids[7], ids[4]) << "those of one scope do share";
 }
 
 TEST(RuntimeGraph, KeepsWaitsWithoutData) {
@@ -304,7 +352,7 @@ TEST(RuntimeGraph, RefusesWhatContradictsItself) {
          file["attrs"]["device_index"][1] = {1, 1};
        },
        ErrorCode::format_error, "attrs.device_index[1]"},
-      {[](Json& file) { file["attrs"]["dltype"][1][2] = "float"; }, ErrorCode::format_error, "attrs.dltype[1][2]"},
+      {[](Json& file) { file["attrs"]["dltype"][1][2] = "flat"; }, ErrorCode::format_error, "attrs.dltype[1][2]"},
       {[](Json& file) { file["attrs"]["dltype"][1][2] = "float0"; }, ErrorCode::format_error, "attrs.dltype[1][2]"},
       {[](Json& file) {
          file["attrs"]["shape"][1][4] = {1L << 62, 4};
