@@ -137,7 +137,7 @@ TEST(RuntimeGraph, TakesAnExtentOfNothingForUnknownInMxnetsFormAlone) {
 
 TEST(RuntimeGraph, SharesNoStorageBetweenScopes) {
   Json file = small();
-  for (const int entry : {0, 2, 3, 4, 5, 6, 7}) {
+  for (const std::size_t entry : {0U, 2U, 3U, 4U, 5U, 6U, 7U}) {
     file["attrs"]["dltype"][1][entry] = "float32";
     file["attrs"]["shape"][1][entry] = {4};
   }
