@@ -17,8 +17,8 @@
 //     const std::string planned = with_storage_ids(bytes, made);   // the file again, for the runtime
 //
 // Of a file these members are used: `nodes` (op, name, inputs, control_deps, func_name and num_outputs of attrs),
-// `arg_nodes`, `heads`, `node_row_ptr`, and of `attrs` the lists shape, dltype (or dtype, as MXNet's numbers), storage_id,
-// device_index and storage_scope. Others are ignored, and written again as they are.
+// `arg_nodes`, `heads`, `node_row_ptr`, and of `attrs` the lists shape, dltype (or dtype, as MXNet's numbers),
+// storage_id, device_index and storage_scope. Others are ignored, and written again as they are.
 //
 //   - A node with the op "null" is an input or a weight: its entry is external.
 //   - An entry takes what the runtime gives it: whole bytes for each element, so that "bool" and "int4" take one. One
@@ -37,10 +37,9 @@ namespace berth {
 BERTH_EXPORT Graph read_runtime_graph(std::string_view bytes, std::string_view name = "the graph", const ReadLimits& limits = {});
 
 // The file `bytes` with the storage of a plan: in `storage_id`, entries that share bytes from their start have one
-// number. Inputs and weights keep the number that they have in the file, unless it is negative, since weights may be linked by
-// it. A plan of
-// offsets has them in a further list of attrs, `storage_offset` (-1: outside the arena); there the numbers alone save
-// less than the offsets, and less than those of a plan of slots.
+// number. Inputs and weights keep the number that they have in the file, unless it is negative: weights may be linked
+// by it. A plan of offsets has these in a further list of attrs, `storage_offset` (-1: outside the arena); the numbers
+// alone save less than the offsets, and less than those of a plan of slots.
 //
 // Throws as read_runtime_graph, and ArgumentError: plan_invalid when the plan has no locations, is of another graph, or
 // runs its nodes in another order than the file; limit_exceeded for an offset above 2³¹ - 1, which the runtimes

@@ -68,8 +68,8 @@ BERTH_EXPORT Ticket export_ticket(const Storage& storage, const ExportOptions& o
 
 // Returns a storage over the exporter's bytes. Throws AccessError: already_consumed when the ticket was
 // imported as often as it may be, or refused, or its exporter was found dead first; not_found when this process has no
-// descriptor of the segment. FormatError for an invalid ticket. ArgumentError(limit_exceeded) when 255 other processes hold the
-// segment.
+// descriptor of the segment. FormatError for an invalid ticket. ArgumentError(limit_exceeded) when 255 other processes
+// hold the segment.
 struct ImportOptions {
   bool read_only = false;  // map the bytes read-only: a stray write in this process faults
 };
@@ -84,8 +84,9 @@ BERTH_EXPORT Storage import_ticket(const Ticket& ticket, int descriptor, const I
 // without bytes has nothing to revoke: true.
 BERTH_EXPORT bool refuse_ticket(const Ticket& ticket);
 
-// How many imports are left; other processes may use them up concurrently, or find the exporter dead, which ends them. SIZE_MAX for a ticket of a storage without
-// bytes. Throws AccessError(not_found) when this process does not know the segment.
+// How many imports are left; other processes may use them up concurrently, or find the exporter dead, which ends them.
+// SIZE_MAX for a ticket of a storage without bytes. Throws AccessError(not_found) when this process does not know the
+// segment.
 BERTH_EXPORT std::size_t imports_left(const Ticket& ticket);
 
 }  // namespace berth

@@ -25,12 +25,16 @@ struct FileParts {
   std::optional<JsonPosition> attrs;
 };
 
+// Keeps where a member is.
+template <class Parts, std::optional<JsonPosition> Parts::*kPart>
+void keep(const JsonPosition& at, Parts& parts) {
+  parts.*kPart = at;
+}
+
 constexpr JsonMember<FileParts> kRuntimeMembers[] = {
-    {"nodes", [](const JsonPosition& at, FileParts& file) { file.nodes = at; }, true},
-    {"arg_nodes", [](const JsonPosition& at, FileParts& file) { file.arg_nodes = at; }, true},
-    {"heads", [](const JsonPosition& at, FileParts& file) { file.heads = at; }, true},
-    {"node_row_ptr", [](const JsonPosition& at, FileParts& file) { file.rows = at; }, true},
-    {"attrs", [](const JsonPosition& at, FileParts& file) { file.attrs = at; }, true},
+    {"nodes", keep<FileParts, &FileParts::nodes>, true}, {"arg_nodes", keep<FileParts, &FileParts::arg_nodes>, true},
+    {"heads", keep<FileParts, &FileParts::heads>, true}, {"node_row_ptr", keep<FileParts, &FileParts::rows>, true},
+    {"attrs", keep<FileParts, &FileParts::attrs>, true},
 };
 
 struct AttrParts {
@@ -43,12 +47,12 @@ struct AttrParts {
 };
 
 constexpr JsonMember<AttrParts> kRuntimeAttrMembers[] = {
-    {"shape", [](const JsonPosition& at, AttrParts& attrs) { attrs.shape = at; }, true},
-    {"dltype", [](const JsonPosition& at, AttrParts& attrs) { attrs.dltype = at; }},
-    {"dtype", [](const JsonPosition& at, AttrParts& attrs) { attrs.dtype = at; }},
-    {kStorageIds, [](const JsonPosition& at, AttrParts& attrs) { attrs.storage_id = at; }},
-    {"device_index", [](const JsonPosition& at, AttrParts& attrs) { attrs.device_index = at; }},
-    {"storage_scope", [](const JsonPosition& at, AttrParts& attrs) { attrs.storage_scope = at; }},
+    {"shape", keep<AttrParts, &AttrParts::shape>, true},
+    {"dltype", keep<AttrParts, &AttrParts::dltype>},
+    {"dtype", keep<AttrParts, &AttrParts::dtype>},
+    {kStorageIds, keep<AttrParts, &AttrParts::storage_id>},
+    {"device_index", keep<AttrParts, &AttrParts::device_index>},
+    {"storage_scope", keep<AttrParts, &AttrParts::storage_scope>},
 };
 
 struct NodeParts {
@@ -70,11 +74,18 @@ void read_function(const JsonPosition& at, NodeParts& node) {
 constexpr JsonMember<NodeParts> kRuntimeNodeMembers[] = {
     {"op", [](const JsonPosition& at, NodeParts& node) { node.op = at.text(); }, true},
     {"name", [](const JsonPosition& at, NodeParts& node) { node.name = at.text(); }, true},
-    {"inputs", [](const JsonPosition& at, NodeParts& node) { node.inputs = at; }, true},
-    {"control_deps", [](const JsonPosition& at, NodeParts& node) { node.control_deps = at; }},
+    {"inputs", keep<NodeParts, &NodeParts::inputs>, true},
+    {"control_deps", keep<NodeParts, &NodeParts::control_deps>},
     {"attrs", read_function},
     {"attr", read_function},
 };
+
+// JsonPosition::items() is for reserving: it saturates.
+std::size_t count_items(const JsonPosition& list) {
+  std::size_t count = 0;
+  list.each_item([&](const JsonPosition&) { ++count; });
+  return count;
+}
 
 std::string device_named(std::int64_t device, std::string_view scope) {
   const std::string name = device == 1 ? "cpu:0" : device == 2 ? "cuda:0" : text::join("device ", device);
@@ -102,7 +113,7 @@ class RuntimeReader {
   // ---- Entries: the outputs of all nodes, one after the other.
 
   void read_rows() {
-    const std::size_t nodes = file_.nodes->items();
+    const std::size_t nodes = count_items(*file_.nodes);
     base::reserve(rows_, file_.rows->items());
     file_.rows->each_item([&](const JsonPosition& at) {
       base::checkpoint();
@@ -216,7 +227,7 @@ class RuntimeReader {
   template <class Visit>
   void each_on_device(Visit visit) const {
     const JsonPosition list = list_of(*attrs_.device_index, "list_int");
-    const std::size_t count = list.items();
+    const std::size_t count = count_items(list);
     const std::size_t nodes = rows_.size() - 1;
     const bool is_by_node = count != entries() && count == nodes;
     if (count != entries() && !is_by_node)
