@@ -198,7 +198,9 @@ class ReuseFinder {
     if (done(part) || !may_reuse(part, whole) || is_ignored(node, option.input) || !lives_[part].used()) return;
     const Range range = range_of(whole);
     const std::size_t offset = range.offset + option.offset_bytes;
-    if (!can_align(classes_[range.root], offset, lives_[part].alignment)) return;
+    const Class& root = classes_[range.root];
+    if (!can_align(root, offset, lives_[part].alignment)) return;
+    if (root.kept && !fits(offset, lives_[part].extent_bytes(), root.bytes)) return;  // any other grows by the padding
     took_.views = true;
     enter(part, whole, option.offset_bytes, Reuse::view);
     is_part_[part] = true;

@@ -164,6 +164,22 @@ TEST(Ranges, KeepViewsWithTheirWholes) {
   EXPECT_TRUE(shadow_run(place(std::vector{first, second})).ok());
 }
 
+TEST(Ranges, AViewWhosePaddingIsNotKeptHasBytesOfItsOwn) {
+  Graph graph;
+  const ValueId whole = graph.add_value({.name = "whole", .bytes = 24});
+  const ValueId part = graph.add_value({.name = "part", .bytes = 16, .alignment = 64});
+  graph.add_node({.outputs = {whole}});
+  graph.add_node({.inputs = {whole}, .outputs = {part}, .views = {{}}});
+  graph.add_node({.inputs = {part}});
+  EXPECT_EQ(plan(graph).location(part).reuse, Reuse::view) << "one buffer of 64 bytes";
+  for (const char* strategy : {"offsets", "slots"}) {
+    const Plan first = plan(graph, {.strategy = strategy, .nodes = NodeRange{0, 1}});
+    const Plan second = plan(graph, {.strategy = strategy, .after = &first});
+    EXPECT_EQ(second.location(part).reuse, Reuse::own) << "of the whole only 24 bytes are kept";
+    EXPECT_TRUE(shadow_run(place(second)).ok());
+  }
+}
+
 TEST(Ranges, AreForNodesInOrder) {
   const Training net;
   const Plan forward = net.make({0, 3});

@@ -187,6 +187,27 @@ TEST(Reuse, AJoinWritesItsInputsWhereTheyGo) {
   EXPECT_EQ(plan(graph, {.inplace = false}).peak_bytes(), 256U);
 }
 
+TEST(Reuse, AJoinMayHoldAViewOfWhatItHolds) {
+  Graph graph;
+  const ValueId a = graph.add_value({.name = "a", .bytes = 8});
+  const ValueId b = graph.add_value({.name = "b", .bytes = 8});
+  const ValueId c = graph.add_value({.name = "c", .bytes = 8});
+  const ValueId view = graph.add_value({.name = "view", .bytes = 4});
+  const ValueId whole = graph.add_value({.name = "whole", .bytes = 64});
+  graph.add_node({.outputs = {a}});
+  graph.add_node({.inputs = {a}, .outputs = {b}, .views = {{.of_input = false}}});
+  graph.add_node({.inputs = {a, b}, .outputs = {c, view}, .views = {{.input = 1, .of_input = false}, {.output = 1}}});
+  graph.add_node({.inputs = {view, c},
+                  .outputs = {whole},
+                  .views = {{.offset_bytes = 40, .of_input = false}, {.input = 1, .offset_bytes = 40, .of_input = false}}});
+  graph.add_node({.inputs = {whole}});
+  // The view is padded to the bytes of its whole, and what is there is the whole's.
+  const Plan made = plan(graph, {.alignment = 8});
+  EXPECT_EQ(made.location(whole).reuse, Reuse::joined);
+  EXPECT_EQ(made.location(view).offset, made.location(c).offset);
+  EXPECT_TRUE(shadow_run(place(made)).ok());
+}
+
 // The whole would be live from the first part on: while something large is live, that makes the plan larger,
 // not smaller.
 TEST(Reuse, AJoinThatCostsMemoryIsNotTaken) {

@@ -159,6 +159,12 @@ class SimulatedRun {
     return out;
   }
 
+  static std::size_t bytes_of(std::span<const Run> runs) {
+    std::size_t sum = 0;
+    for (const Run& run : runs) sum += run.bytes;
+    return sum;
+  }
+
   // Writes fresh content to a range of a value.
   Run write(NodeId n, ValueId v, std::size_t begin, std::size_t bytes) {
     const Run run{bytes, v, begin};
@@ -203,7 +209,7 @@ class SimulatedRun {
     std::size_t done = 0;
     for (const ViewOption* option : parts) {
       const ValueId input = node.inputs[option->input];
-      const std::size_t end = option->offset_bytes + location(input).extent_bytes;
+      const std::size_t end = option->offset_bytes + bytes_of(expected(input));  // of a view without its padding
       if (end <= done) continue;
       if (option->offset_bytes > done) runs.push_back(write(n, v, done, option->offset_bytes - done));
       // Where inputs overlap they have the same content, or this node would have found one of them overwritten.
