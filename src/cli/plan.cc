@@ -23,6 +23,7 @@
 #include "cli/plan_time.h"
 #include "cli/table.h"
 #include "os/file/read_file.h"
+#include "os/memory/heap.h"
 
 // `berth plan`.
 namespace berth::internal::cli {
@@ -347,6 +348,7 @@ std::string file_of_runtime(const PlanCommand& command, const PlanSource& source
 }  // namespace
 
 Exit run_plan(const PlanCommand& command) {
+  os::keep_freed_memory();
   PlanTime time(command);
   PlanOptions options = make_options(command);
   std::optional<Plan> earlier;

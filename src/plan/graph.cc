@@ -4,12 +4,15 @@
 #include <algorithm>
 #include <functional>
 #include <unordered_set>
+#include <utility>
 
 #include "base/allowance.h"
+#include "base/radix_sort.h"
 #include "base/refuse.h"
 #include "base/text.h"
 #include "berth/base/checked.h"
 #include "berth/base/error.h"
+#include "plan/look_ahead.h"
 
 namespace berth {
 
@@ -35,8 +38,10 @@ class Validation {
     check_names();
     for (NodeId n = 0; n < graph_.nodes.size(); ++n) {
       base::checkpoint();
+      plan::look_ahead(graph_, n, writer_);
       check_node(n);
     }
+    if (!has_early_reads_) return;
     for (NodeId n = 0; n < graph_.nodes.size(); ++n) {
       base::checkpoint();
       check_reads(n);
@@ -47,22 +52,20 @@ class Validation {
   std::string value(ValueId v) const { return graph_.describe_value(v); }
   std::string node(NodeId n) const { return graph_.describe_node(n); }
 
+  static void check_count(std::size_t count, const char* what) {
+    if (count > kMost)
+      base::refuse(ErrorCode::limit_exceeded, text::join("a graph of ", count, " ", what), text::join("it may have ", kMost),
+                   "plan it in parts", {{"count", count}, {"limit", kMost}});
+  }
+
   void check_counts() const {
-    const auto check = [](std::size_t count, const char* what) {
-      if (count > kMost)
-        base::refuse(ErrorCode::limit_exceeded, text::join("a graph of ", count, " ", what), text::join("it may have ", kMost),
-                     "plan it in parts", {{"count", count}, {"limit", kMost}});
-    };
     constexpr std::size_t kMostDevices = 1024;
     if (graph_.devices.size() > kMostDevices)
       base::refuse(ErrorCode::limit_exceeded, text::join("a graph on ", graph_.devices.size(), " devices"),
                    text::join("it may have ", kMostDevices), "plan it in parts",
                    {{"count", graph_.devices.size()}, {"limit", kMostDevices}});
-    check(graph_.values.size(), "values");
-    check(graph_.nodes.size(), "nodes");
-    std::size_t inputs = 0;
-    for (const GraphNode& n : graph_.nodes) inputs += n.inputs.size() + n.outputs.size();
-    check(inputs, "inputs and outputs");
+    check_count(graph_.values.size(), "values");
+    check_count(graph_.nodes.size(), "nodes");
   }
 
   void check_value(ValueId v) const {
@@ -107,21 +110,25 @@ class Validation {
     }
   }
 
-  // Most graphs have no duplicate, and then no two names have the same hash: a sorted vector of hashes is
-  // faster and smaller than a set of names.
+  // Most graphs have no duplicate, and then no two names have the same hash: a list of hashes is faster and smaller
+  // than a set of names.
   bool may_repeat_names() const {
     std::vector<std::size_t> hashes;
     hashes.reserve(graph_.values.size());
     for (const GraphValue& one : graph_.values)
       if (!one.name.empty()) hashes.push_back(std::hash<std::string_view>()(one.name));
     base::checkpoint_now();
-    std::sort(hashes.begin(), hashes.end());
-    return std::adjacent_find(hashes.begin(), hashes.end()) != hashes.end();
+    return base::have_repeats(std::move(hashes));
   }
 
   void check_node(NodeId n) {
     const GraphNode& one = graph_.nodes[n];
-    for (const ValueId v : one.inputs) check_known(n, v, "input");
+    arguments_ += one.inputs.size() + one.outputs.size();
+    check_count(arguments_, "inputs and outputs");
+    for (const ValueId v : one.inputs) {
+      check_known(n, v, "input");
+      has_early_reads_ |= v != kNoValue && writer_[v] == kNobody;
+    }
     for (const ValueId v : one.outputs) {
       check_known(n, v, "output");
       if (v == kNoValue) continue;
@@ -232,7 +239,9 @@ class Validation {
   }
 
   const Graph& graph_;
-  std::vector<NodeId> writer_;  // of each value
+  std::vector<NodeId> writer_;    // of each value
+  std::size_t arguments_ = 0;     // of the nodes so far
+  bool has_early_reads_ = false;  // of values that no node before has written, as those that are external
 };
 
 std::string described(std::string_view kind, std::string_view name, std::uint32_t number) {

@@ -5,6 +5,7 @@
 
 #include "base/allowance.h"
 #include "berth/base/checked.h"
+#include "plan/look_ahead.h"
 
 namespace berth::internal::plan {
 
@@ -44,6 +45,7 @@ std::vector<Life> find_lives(const Graph& graph, NodeRange nodes, std::size_t le
     if (graph.values[v].external) lives[v].reason = UnplannedReason::external;
   for (NodeId n = 0; n < graph.nodes.size(); ++n) {
     base::checkpoint();
+    look_ahead(graph, n, lives, graph.values);
     const GraphNode& node = graph.nodes[node_at(nodes, order, n)];
     const bool inside = n >= nodes.begin && n < nodes.end;
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {

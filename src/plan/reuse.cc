@@ -8,6 +8,7 @@
 
 #include "base/allowance.h"
 #include "berth/base/checked.h"
+#include "plan/look_ahead.h"
 
 namespace berth::internal::plan {
 
@@ -67,6 +68,7 @@ class ReuseFinder {
 
   void step(NodeId n) {
     const GraphNode& node = graph_.nodes[n];
+    look_ahead(graph_, n, lives_, values_, graph_.values);
     node_ = n;
     if (rules_.inplace) {
       for (const ViewOption& option : node.views)

@@ -120,8 +120,9 @@ Status CpuBackend::decommit(void* address, std::size_t bytes) noexcept {
 }
 
 Status CpuBackend::move(void* from, void* to, std::size_t bytes) noexcept {
-  if (!os::pays_to_move(from, bytes)) return Failure{ErrorCode::out_of_memory, 0, "the pages are in too many mappings to be moved"};
-  return os::move(from, to, bytes);
+  os::MappingLengths found;
+  if (!os::pays_to_move(from, bytes, found)) return Failure{ErrorCode::out_of_memory, 0, "the pages are in too many mappings to be moved"};
+  return os::move(from, to, bytes, found);
 }
 Status CpuBackend::release(void* address, std::size_t bytes) noexcept { return os::release(address, bytes); }
 

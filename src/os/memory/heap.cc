@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "os/memory/heap.h"
 
+#include <malloc.h>
 #include <sys/resource.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstdint>
 #include <cstdlib>
 
@@ -59,6 +61,13 @@ Failure heap_refusal() noexcept {
 
 void heap_free(void* address, std::size_t bytes, std::size_t alignment) noexcept {
   std::free(is_small(bytes, alignment) ? static_cast<void**>(address)[-1] : address);
+}
+
+void keep_freed_memory() noexcept {
+#ifdef __GLIBC__
+  mallopt(M_MMAP_MAX, 0);  // a mapping of its own would go with the block
+  mallopt(M_TRIM_THRESHOLD, INT_MAX);
+#endif
 }
 
 }  // namespace berth::internal::os

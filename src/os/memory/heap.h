@@ -17,4 +17,8 @@ Failure heap_refusal() noexcept;
 // REQUIRES: `address` came from heap_allocate with the same size and alignment.
 void heap_free(void* address, std::size_t bytes, std::size_t alignment) noexcept;
 
+// From now on what is freed stays with the process, for what it allocates next: fresh pages cost more than most uses of
+// a list make of them. For a program that allocates and frees long lists, and ends soon. Only with glibc.
+void keep_freed_memory() noexcept;
+
 }  // namespace berth::internal::os

@@ -19,6 +19,7 @@
 #include "berth/base/checked.h"
 #include "berth/base/units.h"
 #include "os/inject.h"
+#include "os/memory/mapping_ends.h"
 #include "os/memory/mappings.h"
 
 #ifndef MREMAP_DONTUNMAP
@@ -142,25 +143,6 @@ constexpr int kMove = MREMAP_MAYMOVE | MREMAP_FIXED;
 // source is moved one mapping at a time, and a hole is reserved again, but never over what is there by then. A
 // sandbox that refuses the call (EPERM, ENOSYS), a sealed mapping (EPERM) and a wait that ends (EINTR) come first.
 
-// Whether the range is part of one mapping. Asks for one page more in place: the kernel refuses with EFAULT if
-// the range is not, and otherwise because the page behind it is mapped.
-bool is_one_mapping(void* address, std::size_t bytes) noexcept {
-  if (mremap(address, bytes, bytes + page_bytes(), 0) == MAP_FAILED) return errno != EFAULT;
-  munmap(at(address, bytes), page_bytes());  // it was not
-  return true;
-}
-
-// How many bytes from the address on are part of one mapping: at least a page, at most `most`.
-std::size_t mapping_bytes(void* address, std::size_t most) noexcept {
-  if (is_one_mapping(address, most)) return most;
-  std::size_t least = page_bytes();  // are part of one; `most` are not
-  while (most - least > page_bytes()) {
-    const std::size_t half = align_down(least + (most - least) / 2, page_bytes());
-    (is_one_mapping(address, half) ? least : most) = half;
-  }
-  return least;
-}
-
 // Whether the process has nearly all the mappings that it may have: mremap then fails before it unmaps
 // anything.
 bool is_near_most_mappings() noexcept {
@@ -273,6 +255,8 @@ Status commit(void* address, std::size_t bytes) noexcept {
     return limited_failure("mprotect refused to commit memory", RLIMIT_DATA,
                            "mprotect refused to commit memory, and the process's data is limited: see ulimit -d");
   note_cut();
+  note_mapping_end(address);
+  note_mapping_end(at(address, bytes));
   return {};
 }
 
@@ -316,14 +300,15 @@ Status release(void* address, std::size_t bytes) noexcept {
   return {};
 }
 
-Status move(void* from, void* to, std::size_t bytes) noexcept {
+Status move(void* from, void* to, std::size_t bytes, const MappingLengths& found) noexcept {
   if (g_lost.are_many() || g_lost.overlap(from, bytes) || g_lost.overlap(to, bytes)) return kLost;
   if (are_mappings_scarce()) return Failure{ErrorCode::out_of_memory, ENOMEM, "the process has too many mappings for pages to be moved"};
   note_cut();
-  for (std::size_t done = 0; done < bytes;) {
-    const std::size_t piece = mapping_bytes(at(from, done), bytes - done);
+  for (std::size_t done = 0, count = 0; done < bytes; ++count) {
+    const std::size_t piece = count < found.count ? found.bytes[count] : mapping_bytes(at(from, done), bytes - done);
     const Moved moved = move_mapping(at(from, done), at(to, done), piece);
     if (moved == Moved::yes) {
+      note_mapping_end(at(to, done));
       done += piece;
       continue;
     }
@@ -332,19 +317,25 @@ Status move(void* from, void* to, std::size_t bytes) noexcept {
     if (undone) return moved == Moved::target_lost ? kLost : failure;
     return Failure{ErrorCode::device_lost, failure.os_error, "mremap failed half way and could not be undone"};
   }
+  note_mapping_end(at(to, bytes));
   // The pages have already left `from`. If the kernel refuses to change its protection as well, no memory is
   // held there.
   (void)decommit(from, bytes).ok();
   return {};
 }
 
-bool pays_to_move(void* address, std::size_t bytes) noexcept {
+bool pays_to_move(void* address, std::size_t bytes, MappingLengths& found) noexcept {
   // To find and move a mapping of 1 MiB takes 44 µs on a Neoverse N1, to touch as much fresh memory first 50 µs in
   // huge pages, and several times that in others.
   constexpr std::size_t kLeastMoved = 1_MiB;
   std::size_t mappings = 1 + bytes / kLeastMoved;
   std::size_t seen = 0;
-  for (; seen < bytes && mappings > 0; --mappings) seen += mapping_bytes(at(address, seen), bytes - seen);
+  found.count = 0;
+  for (; seen < bytes && mappings > 0; --mappings) {
+    const std::size_t piece = mapping_bytes(at(address, seen), bytes - seen);
+    if (found.count < found.bytes.size()) found.bytes[found.count++] = piece;
+    seen += piece;
+  }
   return seen == bytes;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstddef>
 
 #include "berth/base/result.h"
@@ -30,16 +31,22 @@ bool discard(void* address, std::size_t bytes) noexcept;
 // Whether there is a limit on all that the process could write to, touched or not: what is discarded still counts.
 bool is_writing_limited() noexcept;
 
+// The lengths of the mappings that a committed range lies in, from its start on: the first of them.
+struct MappingLengths {
+  std::array<std::size_t, 64> bytes = {};
+  std::size_t count = 0;
+};
+// Whether they are so long on average that moving them costs less than fresh pages do. Moved pages stay in mappings of
+// their own for good; fresh ones are one mapping.
+bool pays_to_move(void* address, std::size_t bytes, MappingLengths& found) noexcept;
+
 // Remaps the pages without copying: `to` (reserved, not committed) takes over the contents, `from` is not
-// committed afterwards.
+// committed afterwards. What pays_to_move has found of `from` need not be asked again.
 // Refused while mappings are scarce.
 // REQUIRES: the ranges do not overlap. On failure both are as they were, but for device_lost; and except for
 // addresses of `to` that another thread's mapping may have taken while the kernel failed: all calls refuse
 // these from then on.
-Status move(void* from, void* to, std::size_t bytes) noexcept;
-// Whether the mappings of a committed range are so long on average that moving them costs less than fresh pages do.
-// Moved pages stay in mappings of their own for good; fresh ones are one mapping.
-bool pays_to_move(void* address, std::size_t bytes) noexcept;
+Status move(void* from, void* to, std::size_t bytes, const MappingLengths& found = {}) noexcept;
 
 // A hint; it is not an error when the kernel cannot follow it.
 void prefer_huge_pages(void* address, std::size_t bytes) noexcept;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
-#include <compare>
 #include <functional>
 #include <unordered_set>
+#include <utility>
 
 #include "base/limited.h"
+#include "base/radix_sort.h"
 #include "base/text.h"
 #include "berth/base/checked.h"
 #include "berth/plan/read_graph.h"
@@ -40,14 +41,13 @@ std::size_t count_of(std::string_view text, char wanted) { return static_cast<st
 // The begin or the end of a lifetime.
 struct Turn {
   std::uint64_t time;
-  bool birth;  // at equal times, ends sort before begins
   ValueId value;
-  friend auto operator<=>(const Turn&, const Turn&) = default;
 };
 
 struct Lives {
   std::vector<GraphValue> values;
-  std::vector<Turn> turns;
+  std::vector<Turn> begins;
+  std::vector<Turn> ends;
 };
 
 class LivesReader {
@@ -94,7 +94,8 @@ class LivesReader {
 
   void reserve() {
     base::reserve(lives_.values, rows_);
-    base::reserve(lives_.turns, rows_ * 2);
+    base::reserve(lives_.begins, rows_);
+    base::reserve(lives_.ends, rows_);
     base::reserve(hashes_, rows_);
   }
 
@@ -125,8 +126,8 @@ class LivesReader {
     const std::uint64_t upper = lines_.number_of(upper_text, "upper");
     if (lower >= upper) lines_.refuse(lower == upper ? "the life ends when it begins" : "the life ends before it begins");
     const auto value = checked_narrow<ValueId>(lives_.values.size(), "the number of buffers");
-    lives_.turns.push_back({lower, true, value});
-    lives_.turns.push_back({upper, false, value});
+    lives_.begins.push_back({lower, value});
+    lives_.ends.push_back({upper, value});
     lives_.values.push_back({.name = std::string(id), .bytes = lines_.bytes_of(size, "the size")});
     if (!alignment.empty()) lives_.values.back().alignment = alignment_of(alignment);
     if (fixed_offsets_ && !offset.empty()) lives_.values.back().fixed_offset = lines_.bytes_of(offset, "the offset");
@@ -142,14 +143,13 @@ class LivesReader {
     hashes_.push_back(std::hash<std::string_view>()(id));
   }
 
-  // Most files repeat no id, and then no two have the same hash: a sorted vector of hashes is much faster than a set
-  // of ids.
+  // Most files repeat no id, and then no two have the same hash: a list of hashes is much faster than a set of ids.
   bool may_repeat_ids() {
     base::checkpoint_now();
-    std::ranges::sort(hashes_);
-    const bool repeats = std::ranges::adjacent_find(hashes_) != hashes_.end();
-    hashes_ = {};
-    base::give(rows_ * sizeof(std::size_t));
+    const std::size_t sorting = hashes_.size() * sizeof(std::size_t);
+    base::take(sorting);
+    const bool repeats = base::have_repeats(std::exchange(hashes_, {}));
+    base::give(rows_ * sizeof(std::size_t) + sorting);
     return repeats;
   }
 
@@ -198,45 +198,66 @@ class LivesReader {
   Lives lives_;
 };
 
-// Sweeps over the turns in order of time.
+// Sweeps over the begins and the ends in order of time.
 class Sweep {
  public:
-  explicit Sweep(Lives lives) : turns_(std::move(lives.turns)), born_in_(lives.values.size()) {
+  explicit Sweep(Lives lives) : begins_(std::move(lives.begins)), ends_(std::move(lives.ends)), born_in_(lives.values.size()) {
     graph_.values = std::move(lives.values);
-    base::checkpoint_now();
-    std::ranges::sort(turns_);
+    sort(begins_);
+    sort(ends_);
     base::reached(0.75);
   }
 
   Graph run() {
     base::reserve(graph_.nodes, times());
-    for (std::size_t at = 0; at < turns_.size();) at = begin_stretch(at);
+    while (next_end_ < ends_.size()) begin_stretch();
     return std::move(graph_);
   }
 
  private:
-  std::size_t times() const {
+  // Turns of one time stay in the order of the values.
+  static void sort(std::vector<Turn>& turns) {
+    base::checkpoint_now();
+    base::take(turns.size() * sizeof(Turn));
+    base::radix_sort(turns, [](const Turn& turn) { return turn.time; });
+    base::give(turns.size() * sizeof(Turn));
+  }
+
+  bool is_begin_due(std::uint64_t time) const { return next_begin_ < begins_.size() && begins_[next_begin_].time == time; }
+  bool is_end_due(std::uint64_t time) const { return next_end_ < ends_.size() && ends_[next_end_].time == time; }
+
+  // The time of the next turn. REQUIRES: there is an end left; the last turn is one.
+  std::uint64_t next_time() const {
+    const std::uint64_t end = ends_[next_end_].time;
+    return next_begin_ < begins_.size() ? std::min(begins_[next_begin_].time, end) : end;
+  }
+
+  // How many times there are, and one more.
+  std::size_t times() {
     std::size_t count = 1;
-    for (std::size_t i = 1; i < turns_.size(); ++i) count += turns_[i].time != turns_[i - 1].time ? 1 : 0;
+    for (; next_end_ < ends_.size(); ++count) {
+      const std::uint64_t time = next_time();
+      while (is_end_due(time)) ++next_end_;
+      while (is_begin_due(time)) ++next_begin_;
+    }
+    next_begin_ = next_end_ = 0;
     return count;
   }
 
-  // Processes all turns of one time; returns the index of the first of the next.
-  std::size_t begin_stretch(std::size_t at) {
+  // Processes all turns of the next time.
+  void begin_stretch() {
     base::checkpoint();
-    const std::uint64_t time = turns_[at].time;
-    const auto same_time = [&](bool birth) { return at < turns_.size() && turns_[at].time == time && turns_[at].birth == birth; };
-    for (; same_time(false); ++at) die(turns_[at].value);
-    const std::size_t births = at;
-    while (same_time(true)) ++at;
-    live_ += at - births;
-    if (live_ == 0) return at;
+    const std::uint64_t time = next_time();
+    for (; is_end_due(time); ++next_end_) die(ends_[next_end_].value);
+    const std::size_t births = next_begin_;
+    while (is_begin_due(time)) ++next_begin_;
+    live_ += next_begin_ - births;
+    if (live_ == 0) return;
     GraphNode& node = graph_.nodes.emplace_back();
     node.side_effects = true;  // it stands for a time: not to be reordered
     node.name = std::to_string(time);
-    base::reserve(node.outputs, at - births);
-    for (std::size_t i = births; i < at; ++i) bear(turns_[i].value);
-    return at;
+    base::reserve(node.outputs, next_begin_ - births);
+    for (std::size_t i = births; i < next_begin_; ++i) bear(begins_[i].value);
   }
 
   void bear(ValueId value) {
@@ -250,7 +271,10 @@ class Sweep {
     if (born_in_[value] != graph_.nodes.size() - 1) base::append(graph_.nodes.back().inputs, value);
   }
 
-  std::vector<Turn> turns_;
+  std::vector<Turn> begins_;
+  std::vector<Turn> ends_;
+  std::size_t next_begin_ = 0;
+  std::size_t next_end_ = 0;
   std::vector<NodeId> born_in_;
   std::size_t live_ = 0;
   Graph graph_;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/allowance.h"
+#include "plan/look_ahead.h"
 #include "plan/verify/contents.h"
 #include "plan/verify/judge.h"
 #include "plan/verify/order.h"
@@ -49,6 +50,7 @@ class SimulatedRun {
     for (NodeId step = judge_->plan.nodes.begin; step < judge_->plan.nodes.end && joined_runs_ <= kMostJoinedRuns; ++step) {
       const NodeId n = judge_->node_at(step);
       base::checkpoint();
+      look_ahead(judge_->graph, n, judge_->plan.locations, judge_->facts, judge_->graph.values);
       read_inputs(n);
       for (std::uint32_t o = 0; o < judge_->graph.nodes[n].outputs.size(); ++o) write_output(n, o);
     }

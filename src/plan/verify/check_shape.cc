@@ -3,6 +3,7 @@
 
 #include "base/allowance.h"
 #include "berth/base/checked.h"
+#include "plan/look_ahead.h"
 #include "plan/verify/judge.h"
 
 namespace berth::internal::plan::verify {
@@ -77,6 +78,7 @@ void gather_facts(Judge& judge) {
   std::vector<NodeId> elsewhere(graph.values.size(), UINT32_MAX);  // the node outside the range that writes it
   for (NodeId n = 0; n < graph.nodes.size(); ++n) {                // n is the step
     base::checkpoint();
+    look_ahead(graph, n, judge.facts, elsewhere);
     const bool inside = n >= nodes.begin && n < nodes.end;
     const GraphNode& node = graph.nodes[inside ? judge.node_at(n) : n];
     for (const ValueId v : node.outputs) {

@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
@@ -16,9 +17,12 @@
 #include <string>
 #include <vector>
 
+#include "base/random.h"
 #include "berth/base/checked.h"
 #include "berth/base/units.h"
 #include "os/inject.h"
+#include "os/memory/mapping_ends.h"
+#include "support/scale.h"
 
 namespace {
 
@@ -243,15 +247,66 @@ TEST(Memory, MovesARangeOfManyPieces) {
   EXPECT_TRUE(from.inaccessible());
 }
 
+// The lengths of the mappings of a committed range.
+std::vector<std::size_t> lengths_of(const Range& range) {
+  std::vector<std::size_t> lengths;
+  for (std::size_t seen = 0; seen < range.bytes(); seen += lengths.back())
+    lengths.push_back(os::mapping_bytes(range.page(0) + seen, range.bytes() - seen));
+  return lengths;
+}
+
+TEST(Memory, FindsTheEndsOfMappingsHoweverTheyChange) {
+  constexpr std::size_t kPages = 300;
+  const Range range(kPages);
+  ASSERT_TRUE(os::commit(range.page(0), range.bytes()));
+  std::vector<bool> is_dumped(kPages, true);
+  base::Random random(berth::testing::seed());
+  for (std::uint64_t round = 0; round < berth::testing::scaled(2'000, 200); ++round) {
+    const std::size_t begin = random.below(kPages);
+    const std::size_t count = 1 + random.below(random.one_in(4) ? kPages - begin : std::min<std::size_t>(4, kPages - begin));
+    const bool dump = random.one_in(2);
+    ASSERT_EQ(madvise(range.page(begin), count * kPage, dump ? MADV_DODUMP : MADV_DONTDUMP), 0);
+    std::fill_n(is_dumped.begin() + static_cast<std::ptrdiff_t>(begin), count, dump);
+    std::vector<std::size_t> expected;
+    for (std::size_t i = 0; i < kPages; ++i) {
+      if (i == 0 || is_dumped[i] != is_dumped[i - 1]) expected.push_back(0);
+      expected.back() += kPage;
+    }
+    ASSERT_EQ(lengths_of(range), expected) << "round " << round;
+  }
+  EXPECT_TRUE(range.is_zero());
+}
+
+bool pays(const Range& range, std::size_t bytes) {
+  os::MappingLengths found;
+  return os::pays_to_move(range.page(0), bytes, found);
+}
+
 TEST(Memory, ManyShortMappingsAreNotWorthAMove) {
   const Range range(2_MiB / kPage);
   ASSERT_TRUE(os::commit(range.page(0), range.bytes()));
-  EXPECT_TRUE(os::pays_to_move(range.page(0), kPage)) << "one mapping always is";
-  EXPECT_TRUE(os::pays_to_move(range.page(0), range.bytes()));
+  EXPECT_TRUE(pays(range, kPage)) << "one mapping always is";
+  EXPECT_TRUE(pays(range, range.bytes()));
   ASSERT_EQ(madvise(range.page(0), 1_MiB, MADV_DONTDUMP), 0);
-  EXPECT_TRUE(os::pays_to_move(range.page(0), range.bytes())) << "two of 1 MiB";
+  EXPECT_TRUE(pays(range, range.bytes())) << "two of 1 MiB";
   for (std::size_t i = 0; i < 6; i += 2) ASSERT_EQ(madvise(range.page(i), kPage, MADV_DODUMP), 0);
-  EXPECT_FALSE(os::pays_to_move(range.page(0), range.bytes()));
+  EXPECT_FALSE(pays(range, range.bytes()));
+}
+
+TEST(Memory, MovesByTheLengthsThatWereFound) {
+  for (const std::size_t pages : {12UL, 100UL}) {  // fewer mappings than are kept, and more
+    const Range from(pages);
+    const Range to(pages);
+    ASSERT_TRUE(os::commit(from.page(0), from.bytes()));
+    for (std::size_t i = 0; i < pages; i += 2) ASSERT_EQ(madvise(from.page(i), kPage, MADV_DONTDUMP), 0);
+    from.fill(6);
+    os::MappingLengths found;
+    for (const std::size_t length : lengths_of(from))
+      if (found.count < found.bytes.size()) found.bytes[found.count++] = length;
+    ASSERT_TRUE(os::move(from.page(0), to.page(0), to.bytes(), found));
+    EXPECT_TRUE(to.holds(6));
+    EXPECT_TRUE(from.inaccessible());
+  }
 }
 
 TEST(Memory, LeavesTheBytesWhereTheyWereWhenAMoveFails) {
