@@ -9,11 +9,13 @@
 
 namespace berth::internal::plan {
 
-// All lines of an item, of which the walk may need any.
+// All lines of an item, of which the walk may need any; none if the list has no such item, as in a graph that is yet to
+// be validated.
 template <class Item>
-[[gnu::always_inline]] inline void prefetch(const Item* item) {
+[[gnu::always_inline]] inline void prefetch(const std::vector<Item>& list, std::size_t index) {
+  if (index >= list.size()) return;
   constexpr std::size_t kLine = 64;
-  const auto* const bytes = reinterpret_cast<const std::byte*>(item);
+  const auto* const bytes = reinterpret_cast<const std::byte*>(list.data() + index);
   for (std::size_t at = 0; at < sizeof(Item); at += kLine) __builtin_prefetch(bytes + at);
 }
 
@@ -29,12 +31,11 @@ template <class... Items>
   constexpr std::size_t kMost = 4;     // values of each list
   const std::vector<GraphNode>& nodes = graph.nodes;
   if (n + kNode >= nodes.size()) return;
-  prefetch(&nodes[n + kNode]);
+  prefetch(nodes, n + kNode);
   __builtin_prefetch(nodes[n + kValues].inputs.data());
   __builtin_prefetch(nodes[n + kValues].outputs.data());
   for (const std::vector<ValueId>* values : {&nodes[n + kItems].inputs, &nodes[n + kItems].outputs})
-    for (std::size_t i = 0; i < std::min(values->size(), kMost); ++i)
-      if (const ValueId v = (*values)[i]; v != kNoValue) (prefetch(lists.data() + v), ...);
+    for (std::size_t i = 0; i < std::min(values->size(), kMost); ++i) (prefetch(lists, (*values)[i]), ...);
 }
 
 }  // namespace berth::internal::plan

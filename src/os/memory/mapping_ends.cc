@@ -17,7 +17,8 @@ namespace berth::internal::os {
 
 namespace {
 
-// Addresses where mappings may end, the latest of those that share an entry. All relaxed: what is read is only a length to ask for.
+// Addresses where mappings may end, the latest of those that share an entry. All relaxed: what is read is only a length
+// to ask for.
 class EndHints {
  public:
   static constexpr std::size_t kMost = 32;  // of a range: five questions find the right one
