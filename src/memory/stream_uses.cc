@@ -43,13 +43,22 @@ StreamUses::Use StreamUses::remove(std::uint32_t number) noexcept {
 
 StreamUses::Question StreamUses::question(std::uint32_t number) const noexcept {
   const Use& use = uses_[number];
-  return {.stream = use.stream, .event = use.is_asked ? use.event : Event()};
+  const Event oldest = use.marks.empty() ? Event() : use.marks.front();
+  return {.stream = use.stream, .event = oldest, .done = oldest.point() != 0 && oldest.point() <= use.done};
+}
+
+void StreamUses::record(Question& question) noexcept {
+  try {
+    if (!question.stream->is_capturing()) question.event = question.stream->record();  // else it would be a node of a graph
+  } catch (...) {  // a stream that cannot be queried proves nothing; a third party's may throw anything
+  }
 }
 
 void StreamUses::ask(Question& question, bool wait) noexcept {
+  if (question.done) return;
+  if (question.event.point() == 0) record(question);
+  if (question.event.point() == 0) return;
   try {
-    if (question.stream->is_capturing()) return;  // its events are nodes of a graph, and prove nothing
-    if (question.event.point() == 0 || wait) question.event = question.stream->record();
     // Queries the state itself, not the event: what an allocator observes must not count as a wait of the
     // program.
     EventState* const state = question.event.state().get();
@@ -57,18 +66,32 @@ void StreamUses::ask(Question& question, bool wait) noexcept {
     if (question.done || !wait || is_in_stream_work()) return;
     question.done = true;  // also when the work has thrown: it is over
     state->wait();
-  } catch (...) {  // a stream that cannot be queried proves nothing; a third party's may throw anything
+  } catch (...) {  // as above
+  }
+}
+
+// In the order of points: two threads may record at once.
+void StreamUses::keep_mark(Use& use, Event& event) noexcept {
+  if (use.marks.size() >= kMostMarks) return;
+  try {
+    const auto after = std::ranges::upper_bound(use.marks, event.point(), {}, &Event::point);
+    use.marks.insert(after, std::move(event));
+  } catch (const std::bad_alloc&) {  // a later mark will do
   }
 }
 
 bool StreamUses::enter(std::uint32_t number, Question& question) noexcept {
   Use& use = uses_[number];
-  if (use.stream != question.stream) return false;
   const std::uint64_t point = question.event.point();
+  if (use.stream != question.stream || point == 0) return false;
   const bool news = question.done && point > use.done;
   if (news) use.done = point;
-  use.is_asked = !question.done && point != 0;
-  std::swap(use.event, question.event);  // an event that is done is useless, but harmless
+  const auto known = std::ranges::find(use.marks, point, &Event::point);
+  if (!question.done && known == use.marks.end()) keep_mark(use, question.event);
+  if (question.done && known != use.marks.end()) {
+    question.event = std::move(*known);
+    use.marks.erase(known);
+  }
   return news;
 }
 
@@ -82,6 +105,15 @@ bool StreamUses::look(std::uint32_t number) noexcept {
 
 bool StreamUses::any_pending() const noexcept {
   return std::ranges::any_of(uses_, [](const Use& use) { return use.is_pending(); });
+}
+
+std::uint32_t StreamUses::oldest_pending() const noexcept {
+  std::uint32_t oldest = 0;
+  const auto next_mark = [&](std::uint32_t i) { return uses_[i].marks.empty() ? UINT64_MAX : uses_[i].marks.front().point(); };
+  for (std::uint32_t i = 1; i < count(); ++i) {
+    if (uses_[i].is_pending() && (oldest == 0 || next_mark(i) < next_mark(oldest))) oldest = i;
+  }
+  return oldest;
 }
 
 bool StreamUses::enqueue_behind_pending(std::function<void()> work) noexcept {

@@ -26,13 +26,13 @@ class StreamUses {
     std::shared_ptr<StreamState> stream;
     std::uint64_t point = 0;          // of the last free
     std::uint64_t done = 0;           // frees up to this one are over
-    Event event = {};                 // recorded to query the stream's progress
-    bool is_asked = false;            // `event` is recorded, and not yet seen to be done
+    std::vector<Event> marks = {};    // recorded behind frees, and not yet seen to be done; by point
     std::uint64_t clock_version = 0;  // of the stream's clock, when it was last read
     bool has_last = false;            // `last` is recorded, with no other reference left: the final event
     Event last = {};
 
     bool is_pending() const noexcept { return point > done && stream != nullptr; }
+    bool is_marked() const noexcept { return !marks.empty() && marks.back().point() >= point; }
     bool is_ours_alone() const noexcept { return stream.use_count() == 1; }
   };
 
@@ -45,15 +45,18 @@ class StreamUses {
     const std::uint32_t number = find(stream);
     return number != 0 || !stream ? number : add(stream);
   }
-  // The progress of a stream is queried in three steps, the second without a lock: prepare the question, ask it
-  // (or wait), and enter the answer. The caller drops the question without a lock too: its handles may be the
-  // last, and their destructors may run arbitrary code.
+  // The progress of a stream is queried in three steps, the second without a lock: prepare the question, about the
+  // oldest mark, or one that is recorded now; ask it (or wait); and enter the answer. The caller drops the question
+  // without a lock too: its handles may be the last, and their destructors may run arbitrary code.
   struct Question {
     std::shared_ptr<StreamState> stream;
     Event event = {};  // without a point: not recorded yet
     bool done = false;
   };
   Question question(std::uint32_t number) const noexcept;
+  // The same for a mark alone: an event behind the frees so far, which later work of the stream does not delay.
+  Question new_mark(std::uint32_t number) const noexcept { return {.stream = uses_[number].stream}; }
+  static void record(Question& question) noexcept;
   // Never waits inside a stream's host function: the work that it would wait for may wait for that function.
   static void ask(Question& question, bool wait) noexcept;
   // Returns true when more frees are known to be over. Nothing is entered when another stream has the number by
@@ -66,6 +69,7 @@ class StreamUses {
   // stream's work is done.
   Use remove(std::uint32_t number) noexcept;
 
+  std::size_t streams() const noexcept { return by_id_.size(); }
   std::uint32_t count() const noexcept { return static_cast<std::uint32_t>(uses_.size()); }
   Use& operator[](std::uint32_t number) noexcept { return uses_[number]; }
   const Use& operator[](std::uint32_t number) const noexcept { return uses_[number]; }
@@ -75,11 +79,16 @@ class StreamUses {
   // no work can touch the memory then.
   std::uint32_t heir(std::uint32_t number) const noexcept { return uses_[number].stream == nullptr ? 0 : number; }
   bool any_pending() const noexcept;
+  // Of the streams that frees wait for, the one whose next mark is the oldest; 0: there is none.
+  std::uint32_t oldest_pending() const noexcept;
   // Enqueues work that runs after everything that may still touch freed memory. Returns false when a stream
   // rejects it, or there is no pending work.
   bool enqueue_behind_pending(std::function<void()> work) noexcept;
 
  private:
+  static constexpr std::size_t kMostMarks = 1024;  // of a stream; frees behind them wait for a later mark
+
+  void keep_mark(Use& use, Event& event) noexcept;
   std::uint32_t look_up(std::uint64_t id) const noexcept;
 
   mutable std::uint64_t last_id_ = 0;  // a cache of the last look-up: id and number; 0: none

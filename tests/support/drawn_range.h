@@ -80,7 +80,7 @@ class DrawnRange {
 
   // A request to fill all that is in transit.
   internal::memory::FillRequest request(std::uint32_t stream = 0) const {
-    return {.first = transit(), .end = transit_end(), .block_bytes = transit_end() - transit()->begin, .stream = stream};
+    return {.first = transit(), .end = transit_end(), .block = {transit()->begin, transit_end()}, .stream = stream};
   }
 
   const PoolExtent* extent_at(std::size_t offset) const {

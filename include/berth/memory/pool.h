@@ -97,6 +97,10 @@ struct PoolOptions {
   // not wait so often. 0: always, for a program that knows that it has many threads. kNoRegions: never.
   static constexpr std::uint32_t kNoRegions = UINT32_MAX;
   std::uint32_t region_waits = 16;
+
+  // Before a request is refused, the calling thread waits for work of streams that would free memory: the oldest free
+  // first, and no more of them than are needed. False, for a thread that must not block: it is refused at once.
+  bool wait_for_streams = true;
 };
 
 // As text for make_allocator and BERTH_<KIND>_ALLOCATOR: "pool", "pool:8GiB", "pool:limit=8GiB,decay=5s",

@@ -334,11 +334,13 @@ void Buckets::end_hold() noexcept {
 // ---- streams and other threads
 
 void Buckets::settle(std::uint32_t number, bool wait) noexcept {
-  if (!streams_[number].is_pending()) return;
-  StreamUses::Question question = streams_.question(number);
-  os::unlocked(mutex_, [&] { StreamUses::ask(question, wait); });
-  (void)streams_.enter(number, question);
-  os::unlocked(mutex_, [&] { question = {}; });
+  for (bool more = true; more && streams_[number].is_pending();) {
+    StreamUses::Question question = streams_.question(number);
+    os::unlocked(mutex_, [&] { StreamUses::ask(question, wait); });
+    (void)streams_.enter(number, question);
+    more = question.done;
+    os::unlocked(mutex_, [&] { question = {}; });
+  }
 }
 
 void Buckets::settle_all(bool wait) noexcept {

@@ -10,10 +10,10 @@ bool Escalation::escalate(Status& done) noexcept {
   Supply& supply = supply_;
   switch (tried_) {
     case Tried::nothing:
-      if (supply.book_.any_pending()) return try_next(Tried::cached, Effort::cached_only);
+      if (supply.book_.any_pending()) return try_next(Tried::cached, Effort::cached_well);
       return try_device(done);
     case Tried::cached:
-      if (supply.book_.take_known(stream_)) return try_next(Tried::known, Effort::cached_only);
+      if (supply.book_.take_known(stream_)) return try_next(Tried::known, Effort::cached_well);
       [[fallthrough]];
     case Tried::known:
       if (!supply.is_held()) supply.book_.settle(Wait::no);
@@ -26,12 +26,9 @@ bool Escalation::escalate(Status& done) noexcept {
       supply.gather(Wait::no);
       return try_next(Tried::all_pages, Effort::all_pages);
     case Tried::all_pages:
-      if (may_go_on(done) && supply.book_.any_pending()) {
-        supply.book_.settle(Wait::yes);
-        return try_next(Tried::waited, Effort::all_pages);
-      }
-      [[fallthrough]];
-    case Tried::waited:
+      // As long as the work of a stream may free some: by one free after another, as later work may take long.
+      if (supply.core().wait_for_streams && may_go_on(done) && supply.book_.wait_for_oldest())
+        return try_next(Tried::all_pages, Effort::all_pages);
       if (!may_go_on(done) || done.failure().cause == Refusal::private_limit || !supply.press_relatives()) return false;
       return try_next(Tried::everything, Effort::all_pages);
     case Tried::everything: break;

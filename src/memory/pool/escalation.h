@@ -24,7 +24,7 @@ class Escalation {
   Space::Effort level() const noexcept { return level_; }
 
  private:
-  enum class Tried : std::uint8_t { nothing, cached, known, held, usual, all_pages, waited, everything };
+  enum class Tried : std::uint8_t { nothing, cached, known, held, usual, all_pages, everything };
 
   bool try_next(Tried what, Space::Effort level) noexcept {
     tried_ = what;

@@ -32,6 +32,10 @@ double page_bound_of(const Backend& backend, double target_ratio) noexcept {
 // of the peak.
 constexpr double kScatteredAbove = 0.04;
 
+// What may be committed beyond the target before pieces are cut for it: as much again, so that a program that stays
+// near its target pays for no cut.
+constexpr double kExcessTimes = 2;
+
 PageRules rules_of(const BackendProperties& device, const PoolCore::Setup& setup, double page_bound) noexcept {
   return {.page_bytes = setup.page_bytes,
           .unit_bytes = device.unit_bytes,
@@ -41,7 +45,8 @@ PageRules rules_of(const BackendProperties& device, const PoolCore::Setup& setup
           .fixed_pages = setup.fixed_pages,
           .page_bound = page_bound,
           .edge_bound = setup.options.target_ratio + 0.004,
-          .scattered_bound = setup.options.target_ratio + kScatteredAbove};
+          .scattered_bound = setup.options.target_ratio + kScatteredAbove,
+          .excess_bound = 1 + kExcessTimes * (setup.options.target_ratio - 1)};
 }
 
 }  // namespace
@@ -56,6 +61,7 @@ PoolCore::PoolCore(Backend& pool_backend, std::uint64_t pool_id, const Setup& se
       decay_period(setup.options.decay),
       target_ratio(setup.options.target_ratio),
       region_waits(setup.options.region_waits),
+      wait_for_streams(setup.options.wait_for_streams),
       fixed_pages(setup.fixed_pages),
       budget(setup.lender != nullptr ? kOverPrivateLimit : kOverLimit, setup.options.limit_bytes, setup.below),
       decay(setup.options.decay, most_decay(backend, setup.options.decay)),

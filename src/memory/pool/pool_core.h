@@ -90,6 +90,7 @@ struct PoolCore {
   const std::chrono::milliseconds decay_period;
   const double target_ratio;
   const std::uint32_t region_waits;
+  const bool wait_for_streams;
   const bool fixed_pages;
   Budget budget;
   BlockTable entries;

@@ -85,14 +85,46 @@ void StreamBook::settle(Wait wait) noexcept {
   if (release_extra(0, nullptr)) query_streams(wait);  // about the streams that these blocks were freed on
 }
 
+// Enters an answer. True when more frees are over.
+bool StreamBook::learn(std::uint32_t number, StreamUses::Question& question) noexcept {
+  if (!uses_.enter(number, question)) return false;
+  core_.space.clean(number, uses_[number].done);
+  return true;
+}
+
+// Mark by mark, until one is not done, or all frees are over.
 void StreamBook::query_streams(Wait wait) noexcept {
   for (std::uint32_t i = 1; i < uses_.count(); ++i) {
     if (uses_.look(i)) core_.space.clean(i, uses_[i].done);
-    if (!uses_[i].is_pending()) continue;
-    StreamUses::Question question = uses_.question(i);
-    os::unlocked(core_.mutex, [&] { StreamUses::ask(question, wait == Wait::yes); });
-    if (uses_.enter(i, question)) core_.space.clean(i, uses_[i].done);
-    os::unlocked(core_.mutex, [&] { question = {}; });
+    for (bool more = true; more && uses_[i].is_pending();) {
+      StreamUses::Question question = uses_.question(i);
+      os::unlocked(core_.mutex, [&] { StreamUses::ask(question, wait == Wait::yes); });
+      (void)learn(i, question);
+      more = question.done;
+      os::unlocked(core_.mutex, [&] { question = {}; });
+    }
+  }
+}
+
+bool StreamBook::wait_for_oldest() noexcept {
+  const std::uint32_t oldest = uses_.oldest_pending();
+  if (oldest == 0) return false;
+  StreamUses::Question question = uses_.question(oldest);
+  os::unlocked(core_.mutex, [&] { StreamUses::ask(question, true); });
+  const bool news = learn(oldest, question);
+  os::unlocked(core_.mutex, [&] { question = {}; });
+  if (news) (void)release_extra(0, nullptr);
+  return news;
+}
+
+void StreamBook::mark_frees() noexcept {
+  if (uses_.streams() < 2) return;  // the memory of one is its own
+  for (std::uint32_t i = 1; i < uses_.count(); ++i) {
+    if (!uses_[i].is_pending() || uses_[i].is_marked()) continue;
+    StreamUses::Question mark = uses_.new_mark(i);
+    os::unlocked(core_.mutex, [&] { StreamUses::record(mark); });
+    (void)uses_.enter(i, mark);
+    os::unlocked(core_.mutex, [&] { mark = {}; });
   }
 }
 

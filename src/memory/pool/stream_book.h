@@ -48,6 +48,12 @@ class StreamBook {
   // that they are past. Releases the mutex.
   enum class Wait : bool { no, yes };
   void settle(Wait wait) noexcept;
+  // Waits for the oldest free that is not over. False when there is none, or this thread must not wait. Releases the
+  // mutex.
+  bool wait_for_oldest() noexcept BERTH_NO_THREAD_ANALYSIS;
+  // Marks the frees of a pool that several streams use, so that its memory is known to be free as soon as it is,
+  // whatever work the streams get later. To be called after frees that reach the pool. Releases the mutex.
+  void mark_frees() noexcept BERTH_NO_THREAD_ANALYSIS;
 
   // Refuses memory for a stream that is being captured into a graph, unless the pool's pages stay at their
   // addresses: each run of the graph uses the memory that was freed during the capture again, long after the
@@ -80,6 +86,7 @@ class StreamBook {
   // Releases the blocks that wait for no stream any more; also those of `stream` that its clock orders behind
   // the others. False when there was none.
   bool release_extra(std::uint32_t stream, const device::StreamClock* clock) noexcept;
+  bool learn(std::uint32_t number, StreamUses::Question& question) noexcept;
   void retire_if_over(std::uint32_t number, const std::function<void(std::uint32_t)>& retiring) noexcept BERTH_NO_THREAD_ANALYSIS;
 
   PoolCore& core_;

@@ -28,6 +28,11 @@ struct PoolExtent {
   PoolExtent* right = nullptr;
   std::size_t widest = 0;  // most bytes of any extent at or below this one
 
+  // Links of the bin it is in, while cached in a pool that takes the best fit (size_bins.h).
+  PoolExtent* bin_previous = nullptr;
+  PoolExtent* bin_next = nullptr;
+  std::uint16_t bin = 0;
+
   bool has_page = false;  // in a tree: it has a whole page
   bool any_page = false;  // one at or below it has
 

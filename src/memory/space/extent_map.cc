@@ -13,8 +13,10 @@ bool ExtentMap::open(const AddressRange& range) noexcept {
   if (!nodes_.reserve(2)) return false;
   try {
     if (rules_.in_pieces()) borders_.open(range.bytes, rules_.page_bytes, rules_.piece_bytes);
+    if (rules_.pays_by_the_piece()) pins_.open(range.bytes, rules_.page_bytes);
+    const Extents::Fit fit = rules_.pays_by_the_piece() ? Extents::Fit::best : Extents::Fit::first;
     auto slabs = std::make_unique<Extents>(nodes_, 0, range.split, rules_.page_bytes);
-    parts_[1] = std::make_unique<Extents>(nodes_, range.split, range.bytes, rules_.page_bytes);
+    parts_[1] = std::make_unique<Extents>(nodes_, range.split, range.bytes, rules_.page_bytes, fit);
     parts_[0] = std::move(slabs);
   } catch (const std::bad_alloc&) {
     return false;
@@ -104,6 +106,40 @@ PoolExtent* ExtentMap::coalesce(const Transit& transit) noexcept {
   Extents& part = part_of(transit.first->begin);
   while (transit.first->end() < transit.end) part.join_next(transit.first);
   return transit.first;
+}
+
+PoolExtent* ExtentMap::make_live(PoolExtent* from, std::size_t begin, std::size_t bytes) noexcept {
+  PoolExtent* const made = part_of(begin).cut(from, begin, bytes, ExtentState::live);
+  pin(*made);
+  return made;
+}
+
+PoolExtent* ExtentMap::free_live(PoolExtent* extent, std::uint32_t stream, std::uint64_t point) noexcept {
+  unpin(*extent);
+  return part_of(extent->begin).free_cached(extent, stream, point);
+}
+
+PoolExtent* ExtentMap::split_live(PoolExtent* extent, std::size_t bytes) noexcept {
+  unpin(*extent);
+  PoolExtent* const rest = part_of(extent->begin).split(extent, bytes);
+  pin(*extent);
+  pin(*rest);
+  return rest;
+}
+
+void ExtentMap::join_live(PoolExtent* extent) noexcept {
+  unpin(*extent);
+  unpin(*extent->next);
+  part_of(extent->begin).join_next(extent);
+  pin(*extent);
+}
+
+void ExtentMap::pin(const PoolExtent& live) noexcept {
+  if (rules_.pays_by_the_piece()) pins_.add(borders_, {live.begin, live.end()});
+}
+
+void ExtentMap::unpin(const PoolExtent& live) noexcept {
+  if (rules_.pays_by_the_piece()) pins_.remove(borders_, {live.begin, live.end()});
 }
 
 void ExtentMap::note_memory(PoolExtent* extent) noexcept {

@@ -13,6 +13,7 @@
 #include "memory/space/page_view.h"
 #include "memory/space/page_window.h"
 #include "memory/space/piece_borders.h"
+#include "memory/space/pins.h"
 
 // The extents of a pool's whole range, both parts of it, and their transitions between live, cached, bare and
 // in transit. It knows addresses and no device, and counts nothing: PageAccounts does. Not thread-safe: the
@@ -55,6 +56,15 @@ class ExtentMap {
   bool pass_on(std::uint32_t from, std::uint64_t point, std::uint32_t to, std::uint64_t as) noexcept;
   bool is_over(std::uint32_t stream, std::uint64_t point) const noexcept { return stream == 0 || point <= done_[stream]; }
 
+  // ---- live extents. REQUIRES: as for Extents::cut and split
+
+  // [begin, begin + bytes) of a cached extent.
+  PoolExtent* make_live(PoolExtent* from, std::size_t begin, std::size_t bytes) noexcept;
+  PoolExtent* free_live(PoolExtent* extent, std::uint32_t stream, std::uint64_t point) noexcept;
+  PoolExtent* split_live(PoolExtent* extent, std::size_t bytes) noexcept;
+  void join_live(PoolExtent* extent) noexcept;  // with the next
+  std::size_t pinned_bytes() const noexcept { return pins_.bytes(); }
+
   // ---- into transit. REQUIRES: Extents::kNodesPerCut nodes are reserved for each extent that is touched
 
   // What a window covers: cached memory just as far as the block goes, bare addresses in whole pages, of so
@@ -90,12 +100,15 @@ class ExtentMap {
 
  private:
   void make_touchable(const PoolExtent& extent) const noexcept;
+  void pin(const PoolExtent& live) noexcept;
+  void unpin(const PoolExtent& live) noexcept;
 
   const PageRules rules_;
   AddressRange range_;
   Extents::Nodes nodes_;
   std::array<std::unique_ptr<Extents>, 2> parts_;
   PieceBorders borders_;
+  Pins pins_;                        // where pieces cost by their number
   std::vector<std::uint64_t> done_;  // by stream: frees up to this one are over
 };
 

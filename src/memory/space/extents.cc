@@ -10,10 +10,16 @@ namespace {
 
 bool are_alike(const PoolExtent* a, const PoolExtent* b) noexcept { return a->state == b->state && a->is_free() && a->stream == b->stream; }
 
+std::vector<std::unique_ptr<SizeBins>> made_bins(Extents::Fit fit) {
+  std::vector<std::unique_ptr<SizeBins>> bins;
+  if (fit == Extents::Fit::best) bins.push_back(std::make_unique<SizeBins>());
+  return bins;
+}
+
 }  // namespace
 
-Extents::Extents(Nodes& nodes, std::size_t begin, std::size_t end, std::size_t page_bytes)
-    : nodes_(nodes), cached_(1, ExtentTree(page_bytes)), front_(nodes.take()), bare_(page_bytes) {
+Extents::Extents(Nodes& nodes, std::size_t begin, std::size_t end, std::size_t page_bytes, Fit fit)
+    : nodes_(nodes), cached_(1, ExtentTree(page_bytes)), bins_(made_bins(fit)), front_(nodes.take()), bare_(page_bytes) {
   front_->begin = begin;
   front_->bytes = end - begin;
   bare_.insert(front_);
@@ -29,6 +35,7 @@ Extents::~Extents() {
 
 bool Extents::add_stream(std::uint32_t stream) noexcept {
   try {
+    while (!bins_.empty() && bins_.size() <= stream) bins_.push_back(std::make_unique<SizeBins>());
     if (cached_.size() <= stream) cached_.resize(stream + 1, ExtentTree(bare_.page_bytes()));
     return true;
   } catch (const std::bad_alloc&) {
@@ -36,16 +43,34 @@ bool Extents::add_stream(std::uint32_t stream) noexcept {
   }
 }
 
-PoolExtent* Extents::first_cached(std::size_t bytes, std::uint32_t stream) const noexcept {
-  PoolExtent* const any = cached_[0].first(bytes);
-  if (stream == 0) return any;
-  PoolExtent* const own = cached_[stream].first(bytes);
+PoolExtent* Extents::find_cached(std::size_t bytes, std::uint32_t stream) const noexcept {
+  const bool best = !bins_.empty();
+  const auto find = [&](std::uint32_t of) { return best ? bins_[of]->best(bytes) : cached_[of].first(bytes); };
+  PoolExtent* const any = find(0);
+  PoolExtent* const own = stream == 0 ? nullptr : find(stream);
   if (any == nullptr || own == nullptr) return any == nullptr ? own : any;
+  if (best && any->bytes != own->bytes) return any->bytes < own->bytes ? any : own;
   return any->begin < own->begin ? any : own;
 }
 
 ExtentTree& Extents::tree_of(const PoolExtent* extent) noexcept {
   return extent->state == ExtentState::bare ? bare_ : cached_[extent->stream];
+}
+
+// Of a free extent.
+void Extents::insert(PoolExtent* extent) noexcept {
+  tree_of(extent).insert(extent);
+  if (!bins_.empty() && extent->state == ExtentState::cached) bins_[extent->stream]->insert(extent);
+}
+
+void Extents::erase(PoolExtent* extent) noexcept {
+  tree_of(extent).erase(extent);
+  if (!bins_.empty() && extent->state == ExtentState::cached) bins_[extent->stream]->erase(extent);
+}
+
+void Extents::resized(PoolExtent* extent) noexcept {
+  tree_of(extent).resized(extent);
+  if (!bins_.empty() && extent->state == ExtentState::cached) bins_[extent->stream]->resized(extent);
 }
 
 PoolExtent* Extents::insert_after(PoolExtent* extent, std::size_t begin, std::size_t bytes) noexcept {
@@ -70,7 +95,6 @@ PoolExtent* Extents::split(PoolExtent* extent, std::size_t bytes) noexcept {
 }
 
 PoolExtent* Extents::cut(PoolExtent* from, std::size_t begin, std::size_t bytes, ExtentState state) noexcept {
-  ExtentTree& tree = tree_of(from);
   const std::size_t front_bytes = begin - from->begin;
   const std::size_t back_bytes = from->end() - begin - bytes;
   const bool had_memory = from->state == ExtentState::cached;
@@ -81,13 +105,13 @@ PoolExtent* Extents::cut(PoolExtent* from, std::size_t begin, std::size_t bytes,
     piece->point = from->point;
     const ExtentState kept = from->state;
     from->bytes = front_bytes;
-    tree.resized(from);
+    resized(from);
     if (back_bytes > 0) {
       PoolExtent* const back = insert_after(piece, begin + bytes, back_bytes);
       back->state = kept;
       back->stream = from->stream;
       back->point = from->point;
-      tree.insert(back);
+      insert(back);
     }
   } else if (back_bytes > 0) {
     // The node in the tree becomes the back part, where its position in the order stays valid; a new node
@@ -103,9 +127,9 @@ PoolExtent* Extents::cut(PoolExtent* from, std::size_t begin, std::size_t bytes,
     from->previous = piece;
     from->begin = begin + bytes;
     from->bytes = back_bytes;
-    tree.resized(from);
+    resized(from);
   } else {
-    tree.erase(from);
+    erase(from);
   }
   piece->state = state;
   piece->has_memory = had_memory;
@@ -122,22 +146,23 @@ void Extents::join_next(PoolExtent* extent) noexcept {
   nodes_.give_back(gone);
 }
 
-PoolExtent* Extents::free_into(ExtentTree& tree, PoolExtent* extent) noexcept {
+// Inserts it where it is free now, in one with its neighbours that are alike.
+PoolExtent* Extents::join_alike(PoolExtent* extent) noexcept {
   extent->cookie = 0;
   extent->slab = extent->keeper = 0;
   extent->requested = 0;
   PoolExtent* const after = extent->next;
   if (after != nullptr && are_alike(extent, after)) {
-    tree.erase(after);
+    erase(after);
     join_next(extent);
   }
   PoolExtent* const before = extent->previous;
   if (before != nullptr && are_alike(before, extent)) {
     join_next(before);
-    tree.resized(before);
+    resized(before);
     return before;
   }
-  tree.insert(extent);
+  insert(extent);
   return extent;
 }
 
@@ -145,14 +170,14 @@ PoolExtent* Extents::free_cached(PoolExtent* extent, std::uint32_t stream, std::
   extent->state = ExtentState::cached;
   extent->stream = stream;
   extent->point = stream == 0 ? 0 : point;
-  return free_into(cached_[stream], extent);
+  return join_alike(extent);
 }
 
 PoolExtent* Extents::free_bare(PoolExtent* extent) noexcept {
   extent->state = ExtentState::bare;
   extent->stream = 0;
   extent->point = 0;
-  return free_into(bare_, extent);
+  return join_alike(extent);
 }
 
 bool Extents::pass_on(std::uint32_t from, std::uint64_t point, std::uint32_t to, std::uint64_t as) noexcept {
@@ -161,7 +186,7 @@ bool Extents::pass_on(std::uint32_t from, std::uint64_t point, std::uint32_t to,
   while (e != nullptr) {
     PoolExtent* const following = cached_[from].next(e, 1);
     if (e->point <= point) {
-      cached_[from].erase(e);
+      erase(e);
       free_cached(e, to, as);
       any = true;
     }
@@ -197,6 +222,8 @@ std::string Extents::audit() const {
       if (top->parent->widest < e->bytes) return "extents: a tree does not know of its longest extent";
       top = top->parent;
     }
+    if (!bins_.empty() && e->state == ExtentState::cached && bins_[e->stream]->best(e->bytes) == nullptr)
+      return "extents: a cached extent is in no bin";
     if (tree.widest() < e->bytes || tree.widest() != top->widest) return "extents: a free extent is not in its tree";
   }
   return in_list == in_trees ? "" : "extents: a tree has lost an extent";

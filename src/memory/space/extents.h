@@ -3,11 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "memory/space/extent.h"
 #include "memory/space/node_pool.h"
+#include "memory/space/size_bins.h"
 
 // One part of a pool's address range, cut into extents: finding the first free one that fits, cutting and
 // coalescing. It knows nothing of devices. Free neighbours in the same state are always coalesced:
@@ -22,9 +24,13 @@ class Extents {
   using Nodes = NodePool<PoolExtent>;
   static constexpr std::size_t kNodesPerCut = 2;  // what `cut` may take from the node pool
 
+  // Which cached extent a request gets: the lowest that fits leaves the most room at the other end of the range; the
+  // best leaves the least of it over, so that a program which repeats itself finds its blocks where they were.
+  enum class Fit : bool { first, best };
+
   // One bare extent [begin, end), in pages of so many bytes. Throws bad_alloc, and has taken no node then.
   // REQUIRES: a node is reserved.
-  Extents(Nodes& nodes, std::size_t begin, std::size_t end, std::size_t page_bytes);
+  Extents(Nodes& nodes, std::size_t begin, std::size_t end, std::size_t page_bytes, Fit fit = Fit::first);
   ~Extents();
   Extents(const Extents&) = delete;
   Extents& operator=(const Extents&) = delete;
@@ -32,9 +38,9 @@ class Extents {
   // Makes room for the cached extents of a stream. False when there is no heap.
   bool add_stream(std::uint32_t stream) noexcept;
 
-  // The lowest cached extent with so many bytes that a stream may use: a clean one or one of its own. nullptr
-  // when there is none.
-  PoolExtent* first_cached(std::size_t bytes, std::uint32_t stream) const noexcept;
+  // The cached extent with so many bytes that a stream gets: a clean one or one of its own. nullptr when there is
+  // none.
+  PoolExtent* find_cached(std::size_t bytes, std::uint32_t stream) const noexcept;
 
   // Makes [begin, begin + bytes) of a free extent an extent of its own in another state, in no tree; what is
   // left stays free. REQUIRES: it lies inside; kNodesPerCut nodes are reserved.
@@ -64,13 +70,17 @@ class Extents {
   std::string audit() const;
 
  private:
-  PoolExtent* free_into(ExtentTree& tree, PoolExtent* extent) noexcept;
+  PoolExtent* join_alike(PoolExtent* extent) noexcept;
   ExtentTree& tree_of(const PoolExtent* extent) noexcept;
+  void insert(PoolExtent* extent) noexcept;
+  void erase(PoolExtent* extent) noexcept;
+  void resized(PoolExtent* extent) noexcept;
   PoolExtent* insert_after(PoolExtent* extent, std::size_t begin, std::size_t bytes) noexcept;
 
   Nodes& nodes_;
   // By stream; [0] is what any stream may use. Before front_: making it may throw.
   std::vector<ExtentTree> cached_;
+  std::vector<std::unique_ptr<SizeBins>> bins_;  // with best fit: the same extents
   PoolExtent* front_;
   ExtentTree bare_;
 };

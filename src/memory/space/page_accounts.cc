@@ -16,6 +16,7 @@ const Budget* PageAccounts::claim(std::size_t bytes, PageOwner from) noexcept {
 void PageAccounts::gain(std::size_t bytes, PageOwner from) noexcept {
   promised_ -= bytes;
   figures_.committed += bytes;
+  if (figures_.committed > device_room_) device_room_ = SIZE_MAX;
   decay_.took(bytes);
   ++(from == PageOwner::lender ? figures_.moves : figures_.commits);
 }

@@ -40,7 +40,7 @@ class PageAccounts {
   std::size_t promised() const noexcept { return promised_; }
   std::size_t handed_out() const noexcept { return handed_out_; }
   std::size_t moved_edges() const noexcept { return moved_edges_; }
-  std::size_t room() const noexcept { return budget_.room(); }
+  std::size_t room() const noexcept { return std::min(budget_.room(), device_room_ - std::min(device_room_, figures_.committed)); }
   std::size_t limit() const noexcept { return budget_.limit(); }
 
   // An extent becomes live.
@@ -65,6 +65,15 @@ class PageAccounts {
   void begin_move() noexcept;  // pages are mapped at two addresses now
   void note_edges(std::size_t bytes) noexcept { moved_edges_ += bytes; }
 
+  // Whether it matters that free memory is pinned in pieces: there is little room for more, or more was committed
+  // for it than cuts have spared since.
+  bool cuts_matter() const noexcept { return cuts_due_ > 0 || room() < figures_.peak_live / kRoomShare; }
+  // So much was committed beyond what there should be, while as much was pinned. A cut has spared so much.
+  void note_excess(std::size_t bytes) noexcept { cuts_due_ += bytes; }
+  void note_cut(std::size_t spared) noexcept { cuts_due_ -= std::min(cuts_due_, spared); }
+  // The device has no more, until it gives more after all.
+  void note_device_full() noexcept { device_room_ = figures_.committed; }
+
   void trim(std::size_t bytes, PageOwner to) noexcept;
   // The borrower has the pages, or they were lost on the way.
   void lend(std::size_t bytes, bool lost) noexcept;
@@ -81,6 +90,8 @@ class PageAccounts {
   std::string audit(std::size_t live, std::size_t held, std::size_t moving) const;
 
  private:
+  static constexpr std::size_t kRoomShare = 8;  // what is pinned where there is less room will be missing soon
+
   void give_up(std::size_t bytes, PageOwner to) noexcept { to == PageOwner::lender ? budget_.give_up_here(bytes) : budget_.give_up(bytes); }
 
   Budget& budget_;
@@ -89,6 +100,8 @@ class PageAccounts {
   std::size_t promised_ = 0;     // claimed, and not yet gained
   std::size_t handed_out_ = 0;   // all bytes ever handed out
   std::size_t moved_edges_ = 0;  // all bytes of edges ever moved
+  std::size_t cuts_due_ = 0;
+  std::size_t device_room_ = SIZE_MAX;  // committed when the device last had no more
 };
 
 }  // namespace berth::internal::memory

@@ -24,23 +24,25 @@
 // With the pool's mutex, which it releases while it calls the lender.
 namespace berth::internal::memory {
 
-// How hard to try. `all_pages` moves every free page before it commits a new one.
-enum class FillEffort : std::uint8_t { cached_only, usual, all_pages };
+// How hard to try.
+enum class FillEffort : std::uint8_t {
+  cached_well,  // cached memory, unless a piece were better cut first (piece_cut.h): without the device
+  cached_only,  // any cached memory, without the device
+  usual,
+  all_pages,  // every free page is moved before a new one is committed
+};
 
 class PageFill {
  public:
-  // For a block of so many bytes, a request of a stream.
-  PageFill(os::Mutex& mutex, PageLender* lender, PageState& state, const Transit& window, std::size_t bytes, std::uint32_t stream,
+  // For a block, a request of a stream.
+  PageFill(os::Mutex& mutex, PageLender* lender, PageState& state, const Transit& window, const PageSpan& block, std::uint32_t stream,
            FillEffort effort) noexcept
       : mutex_(mutex),
         lender_(lender),
         state_(state),
         first_(window.first),
-        request_{.first = window.first,
-                 .end = window.end,
-                 .block_bytes = bytes,
-                 .stream = stream,
-                 .all_pages = effort == FillEffort::all_pages} {}
+        request_{.first = window.first, .end = window.end, .block = block, .stream = stream, .all_pages = effort == FillEffort::all_pages} {
+  }
 
   // Borrows, plans and enters the steps of the next round. False: nothing is missing any more, or there is a
   // failure, and the window has the memory that was found until then.

@@ -5,9 +5,8 @@
 #include <optional>
 
 #include "berth/base/checked.h"
-#include "berth/base/units.h"
 #include "memory/space/page_source.h"
-#include "memory/space/page_window.h"
+#include "memory/space/piece_length.h"
 
 namespace berth::internal::memory {
 
@@ -15,26 +14,18 @@ namespace {
 
 using Kind = FillStep::Kind;
 
-constexpr std::size_t kLeastBound = 32_MiB;  // pieces may be as long as this, or as kPieceShare allows
-constexpr std::size_t kEdgesShare = 100;     // bytes handed out, for each of edges that moves
-constexpr std::size_t kLeastUnits = 16;      // of a span that is moved from far and wide while there is memory to commit
+constexpr std::size_t kEdgesShare = 100;  // bytes handed out, for each of edges that moves
+constexpr std::size_t kLeastUnits = 16;   // of a span that is moved from far and wide while there is memory to commit
 // Before a request is refused, a host exchanges shorter spans than these: a move takes as long as the exchange and the
 // page faults of 4 to 8 pages.
 constexpr std::size_t kLeastMovedUnits = 8;
-
-// How much is committed at a time: the device makes one piece of it, up to its own bound. A piece that is long
-// compared with all that is live can hardly ever be decommitted.
-std::size_t most_piece(const PageView& view) noexcept {
-  if (!view.rules.pays_by_the_piece()) return SIZE_MAX;
-  return std::max(kLeastBound, align_down(view.peak_live / kPieceShare, view.rules.page_bytes));
-}
 
 class FillPlanner {
  public:
   FillPlanner(const PageView& view, const FillRequest& request, FillPlan& plan) noexcept : view_(view), request_(request), plan_(plan) {
     std::size_t missing = 0;
     for (const PoolExtent* e = request.first; e != nullptr && e->begin < request.end; e = e->next) missing += e->has_memory ? 0 : e->bytes;
-    const std::size_t peak = std::max(view.peak_live, view.live + request.block_bytes);
+    const std::size_t peak = std::max(view.peak_live, view.live + request.block.bytes());
     pages_wanted_ = std::max(beyond(view.rules.page_bound, peak, missing), missing > view.room ? missing : 0);
     scattered_wanted_ = view.rules.in_pieces() || view.rules.fixed_pages ? 0 : beyond(view.rules.scattered_bound, peak, missing);
     if (request.all_pages || view.moved_edges < view.handed_out / kEdgesShare) edges_wanted_ = beyond(view.rules.edge_bound, peak, missing);
@@ -125,7 +116,7 @@ class FillPlanner {
   // Memory that this pool does not have yet: from the lender, else from the device.
   FillStep plan_new(const PageSpan& target) noexcept {
     const bool borrows = next_loan_ < request_.loans.size() && request_.loans[next_loan_].bytes <= target.bytes();
-    const std::size_t bytes = borrows ? request_.loans[next_loan_].bytes : std::min(target.bytes(), most_piece(view_));
+    const std::size_t bytes = borrows ? request_.loans[next_loan_].bytes : piece_length(view_, target, request_.block);
     FillStep step{.kind = borrows ? Kind::borrow : Kind::commit, .target = {target.begin, target.begin + bytes}};
     if (borrows) step.loan = next_loan_++;
     return step;

@@ -58,7 +58,7 @@ struct FillPlan {
 struct FillRequest {
   const PoolExtent* first = nullptr;  // neighbours in transit, of which some have memory
   std::size_t end = 0;                // of the last of them
-  std::size_t block_bytes = 0;        // what becomes live: the window has whole pages, and what is committed ahead
+  PageSpan block{};                   // what becomes live: the window has whole pages, and what is committed ahead
   std::uint32_t stream = 0;           // the request's
   bool all_pages = false;             // every free page is moved before one is committed
   bool moves_in_use = true;           // false after the device has refused to

@@ -17,6 +17,7 @@ PageView PageState::view() const noexcept {
           .room = accounts.room(),
           .handed_out = accounts.handed_out(),
           .moved_edges = accounts.moved_edges(),
+          .cuts_matter = accounts.cuts_matter(),
           .echo_room = echoes.room()};
 }
 

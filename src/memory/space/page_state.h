@@ -21,7 +21,7 @@ struct PageState {
 
   // [begin, begin + bytes) of a cached extent. REQUIRES: Extents::kNodesPerCut nodes are reserved.
   PoolExtent* make_live(PoolExtent* from, std::size_t begin, std::size_t bytes) noexcept {
-    PoolExtent* const made = map.part_of(begin).cut(from, begin, bytes, ExtentState::live);
+    PoolExtent* const made = map.make_live(from, begin, bytes);
     accounts.hand_out(bytes);
     return made;
   }

@@ -27,6 +27,7 @@ struct PageRules {
   double page_bound = 1.010;      // whole pages move when committed memory would exceed this much of the peak
   double edge_bound = 1.014;      // and edges, at a limited rate, when it would exceed this,
   double scattered_bound = 1.05;  // and what is free anywhere, when it would exceed this
+  double excess_bound = 1.02;     // what is committed beyond this is made good by cuts (piece_cut.h)
 
   bool in_pieces() const noexcept { return piece_bytes != 0; }
   // Whether pieces cost by their number. Those of host memory cost by their bytes.
@@ -50,6 +51,7 @@ struct PageView {
   std::size_t room = SIZE_MAX;  // what may still be claimed from the budgets
   std::size_t handed_out = 0;   // all bytes ever handed out
   std::size_t moved_edges = 0;  // all bytes of edges ever moved
+  bool cuts_matter = false;     // PageAccounts
   std::size_t echo_room = 0;    // how many more extents can become echoes
 
   std::size_t cached() const noexcept { return committed - live; }

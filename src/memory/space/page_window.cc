@@ -4,10 +4,13 @@
 #include <algorithm>
 
 #include "berth/base/checked.h"
+#include "memory/space/piece_length.h"
 
 namespace berth::internal::memory {
 
 namespace {
+
+constexpr std::size_t kAheadShare = 32;  // this part of the most that was ever live is committed ahead at most
 
 bool is_usable(const PoolExtent* e, std::uint32_t stream) noexcept {
   return e != nullptr && (e->state == ExtentState::bare || (e->state == ExtentState::cached && (e->stream == 0 || e->stream == stream)));
@@ -154,10 +157,10 @@ PageWindow window_behind(const PoolExtent& extent, std::size_t bytes, std::uint3
 // or all, and pieces are fewer and longer. But no more than a small part of the peak in all: what is free
 // between blocks that share a piece cannot be taken from it, and a pool at its limit lives on that.
 std::size_t plan_ahead(const PageView& view, const PageWindow& window) noexcept {
-  if (!view.rules.pays_by_the_piece() || window.begin < view.split || window.missing == 0) return 0;
+  if (!view.rules.pays_by_the_piece() || window.begin < view.split || window.missing == 0 || window.bytes >= kLeastAlone) return 0;
   const std::size_t allowed = saturating_scale(std::max(view.peak_live, view.live + window.bytes), view.rules.page_bound);
   const std::size_t wanted = view.committed + view.promised + window.missing;
-  const std::size_t shared = view.peak_live / kPieceShare;
+  const std::size_t shared = view.peak_live / kAheadShare;
   if (wanted >= allowed || window.missing >= view.room || window.missing >= shared) return 0;
   return align_down(std::min({allowed - wanted, view.room - window.missing, shared - window.missing}), view.rules.page_bytes);
 }

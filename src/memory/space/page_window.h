@@ -31,7 +31,4 @@ PageWindow window_behind(const PoolExtent& extent, std::size_t bytes, std::uint3
 // How much is committed beyond a window, where each piece costs.
 std::size_t plan_ahead(const PageView& view, const PageWindow& window) noexcept;
 
-// How long a piece may be: this part of the most that was ever live.
-inline constexpr std::size_t kPieceShare = 32;
-
 }  // namespace berth::internal::memory

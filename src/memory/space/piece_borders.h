@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -45,14 +46,25 @@ class PieceBorders {
 
   // The piece that an offset of committed memory lies in.
   PageSpan around(std::size_t offset) const noexcept {
-    std::size_t from = offset / page_ * page_;
-    while (from > 0 && !is_border(from)) from -= page_;
-    std::size_t to = from + page_;
-    while (to / page_ / 64 < bits_.size() && !is_border(to)) to += page_;
-    return {from, to};
+    const std::size_t page = offset / page_;
+    return {last_border(page) * page_, next_border(page + 1) * page_};
   }
 
  private:
+  // The last border at a page or before it, and the first at a page or behind it.
+  std::size_t last_border(std::size_t page) const noexcept {
+    std::size_t at = page / 64;
+    std::uint64_t word = bits_[at] << (63 - page % 64) >> (63 - page % 64);
+    while (word == 0 && at > 0) word = bits_[--at];
+    return word == 0 ? 0 : at * 64 + 63 - static_cast<std::size_t>(std::countl_zero(word));
+  }
+  std::size_t next_border(std::size_t page) const noexcept {
+    std::size_t at = page / 64;
+    if (at == bits_.size()) return page;
+    std::uint64_t word = bits_[at] >> (page % 64) << (page % 64);
+    while (word == 0 && at + 1 < bits_.size()) word = bits_[++at];
+    return at * 64 + static_cast<std::size_t>(std::countr_zero(word));
+  }
   bool is_border(std::size_t offset) const noexcept { return (bits_[offset / page_ / 64] >> (offset / page_ % 64) & 1) != 0; }
   void set(std::size_t offset, bool border) noexcept {
     const std::uint64_t bit = std::uint64_t{1} << (offset / page_ % 64);

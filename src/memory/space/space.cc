@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "memory/space/space.h"
 
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
 #include "berth/base/checked.h"
 #include "memory/inherited.h"
 
@@ -38,17 +43,30 @@ void Space::close() noexcept {
   state_.map.close();
 }
 
-Result<PoolExtent*> Space::take(Part part, std::size_t bytes, std::size_t alignment, std::uint32_t stream, Effort effort) noexcept {
+// A failure `busy`: none fits, or none as it is, and the effort does not include the device.
+Result<PoolExtent*> Space::take_cached(Part part, std::size_t bytes, std::size_t alignment, std::uint32_t stream, Effort effort) noexcept {
+  constexpr int kMostCuts = 4;  // two do, but for other threads
+  const auto address = reinterpret_cast<std::uintptr_t>(base());
   const std::size_t padded = bytes + (alignment > kGrain ? alignment - kGrain : 0);
-  if (padded > size_bytes())
+  for (int cuts = 0;; ++cuts) {
+    if (!state_.map.reserve_nodes(Extents::kNodesPerCut)) return kNoTables;
+    PoolExtent* const found = state_.map.part(part).find_cached(padded, stream);
+    if (found == nullptr) return Failure{ErrorCode::busy, 0, "no cached memory fits"};
+    const std::size_t begin = round_up(address + found->begin, alignment) - address;
+    const auto place = [&] { return state_.make_live(found, begin, bytes); };
+    if (effort == Effort::cached_only || cuts == kMostCuts || !state_.accounts.cuts_matter()) return place();
+    const std::optional<PieceCut> cut = plan_cut(state_.view(), *found, {begin, begin + bytes});
+    if (!cut) return place();
+    if (effort == Effort::cached_well) return Failure{ErrorCode::busy, 0, "no cached memory fits without a cut"};
+    if (!this->cut(*cut)) cuts = kMostCuts - 1;
+  }
+}
+
+Result<PoolExtent*> Space::take(Part part, std::size_t bytes, std::size_t alignment, std::uint32_t stream, Effort effort) noexcept {
+  if (bytes + (alignment > kGrain ? alignment - kGrain : 0) > size_bytes())
     return Failure{ErrorCode::out_of_memory, 0, "the request is longer than the pool's address range", Refusal::addresses};
-  if (!state_.map.reserve_nodes(Extents::kNodesPerCut)) return kNoTables;
-  const auto take_cached = [&](PoolExtent* found) {
-    const auto address = reinterpret_cast<std::uintptr_t>(base());
-    return state_.make_live(found, round_up(address + found->begin, alignment) - address, bytes);
-  };
-  if (PoolExtent* const found = state_.map.part(part).first_cached(padded, stream)) return take_cached(found);
-  if (effort == Effort::cached_only) return Failure{ErrorCode::busy, 0, "no cached memory fits"};
+  const Result<PoolExtent*> cached = take_cached(part, bytes, alignment, stream, effort);
+  if (cached || cached.failure().code != ErrorCode::busy || effort == Effort::cached_well || effort == Effort::cached_only) return cached;
   const os::NoFork no_fork(no_fork_during_calls(backend_), mutex_);
   end_echoes();
   if (!state_.map.reserve_nodes(Extents::kNodesPerCut)) return kNoTables;  // again: both may release the mutex
@@ -56,7 +74,7 @@ Result<PoolExtent*> Space::take(Part part, std::size_t bytes, std::size_t alignm
     return occupy(window, stream, effort);
   // Better in the other part than not at all.
   const Part other = part == Part::slabs ? Part::large : Part::slabs;
-  if (PoolExtent* const found = state_.map.part(other).first_cached(padded, stream)) return take_cached(found);
+  if (const Result<PoolExtent*> there = take_cached(other, bytes, alignment, stream, Effort::cached_only)) return there;
   const PageWindow window = find_window(view(effort), other, bytes, alignment, stream);
   if (window.first == nullptr) return Failure{ErrorCode::out_of_memory, 0, "no run of addresses is long enough", Refusal::addresses};
   return occupy(window, stream, effort);
@@ -71,11 +89,12 @@ PageView Space::view(Effort effort) const noexcept {
 
 bool Space::grow(PoolExtent* extent, std::size_t bytes, std::uint32_t stream, Effort effort) noexcept {
   const os::NoFork no_fork(no_fork_during_calls(backend_), mutex_);
-  if (effort != Effort::cached_only) end_echoes();
+  const bool device = effort != Effort::cached_only;
+  if (device) end_echoes();
   const PageWindow window = window_behind(*extent, bytes - extent->bytes, stream);
-  if (window.first == nullptr || (window.missing > 0 && effort == Effort::cached_only)) return false;
+  if (window.first == nullptr || (window.missing > 0 && !device)) return false;
   if (!occupy(window, stream, effort)) return false;
-  state_.map.part_of(extent->begin).join_next(extent);
+  state_.map.join_live(extent);
   return true;
 }
 
@@ -84,7 +103,7 @@ Result<PoolExtent*> Space::occupy(const PageWindow& window, std::uint32_t stream
   if (!state_.map.reserve_nodes(Extents::kNodesPerCut * (window.extents + 1))) return kNoTables;
   const PageView before = view(effort);
   const Transit transit = state_.map.enter(window, before.rules.page_bytes, effort == Effort::usual ? plan_ahead(before, window) : 0);
-  PageFill filling(mutex_, lender_, state_, transit, window.bytes, stream, effort);
+  PageFill filling(mutex_, lender_, state_, transit, {window.begin, window.begin + window.bytes}, stream, effort);
   while (filling.enter()) {
     RunResult result;
     {
@@ -93,9 +112,11 @@ Result<PoolExtent*> Space::occupy(const PageWindow& window, std::uint32_t stream
     }
     filling.account(result);
   }
+  note_excess(before, window.bytes);
   Status filled = filling.status();
   if (filled && !state_.map.reserve_nodes(Extents::kNodesPerCut)) filled = kNoTables;
   if (!filled) {
+    if (filled.failure().code == ErrorCode::out_of_memory && filled.failure().cause == Refusal::other) state_.accounts.note_device_full();
     state_.map.leave(transit);
     return filled.failure();
   }
@@ -107,7 +128,41 @@ Result<PoolExtent*> Space::occupy(const PageWindow& window, std::uint32_t stream
 
 PoolExtent* Space::give(PoolExtent* extent, std::uint32_t stream, std::uint64_t point) noexcept {
   state_.accounts.take_back(extent->bytes);
-  return state_.map.part_of(extent->begin).free_cached(extent, stream, point);
+  return state_.map.free_live(extent, stream, point);
+}
+
+// What a request had to commit beyond the bound, because as much free memory is pinned.
+void Space::note_excess(const PageView& before, std::size_t block_bytes) noexcept {
+  const PageFigures& now = state_.accounts.figures();
+  const std::size_t bound = saturating_scale(std::max(now.peak_live, now.live + block_bytes), before.rules.excess_bound);
+  if (now.committed <= std::max(bound, before.committed)) return;
+  state_.accounts.note_excess(std::min(now.committed - std::max(bound, before.committed), state_.map.pinned_bytes()));
+}
+
+// False when the piece is still as it was, or what the device took back is gone.
+bool Space::cut(const PieceCut& cut) noexcept {
+  if (!state_.map.reserve_nodes(Extents::kNodesPerCut + 1)) return false;
+  const os::NoFork no_fork(no_fork_during_calls(backend_), mutex_);
+  PoolExtent* const front = state_.map.withdraw(cut.piece, 0);
+  PoolExtent* const back = state_.map.part_of(cut.at).split(front, cut.at - cut.piece.begin);
+  const auto commit = [&](const PageSpan& span) { return backend_.commit(base() + span.begin, span.bytes()).ok(); };
+  bool gone = false;
+  std::array<bool, 2> made{};
+  {
+    const os::Unlock released(mutex_);
+    gone = backend_.decommit(base() + cut.piece.begin, cut.piece.bytes()).ok();
+    if (gone) made = {commit(cut.front()), commit(cut.back())};
+  }
+  if (gone) state_.accounts.move(cut.piece.bytes(), (made[0] ? cut.front().bytes() : 0) + (made[1] ? cut.back().bytes() : 0));
+  state_.accounts.note_cut(cut.spared);
+  for (const auto& [extent, there] : {std::pair{front, made[0]}, std::pair{back, made[1]}}) {
+    if (gone && there) state_.map.note_memory(extent);
+    if (gone && !there)
+      state_.map.become_bare(extent);
+    else
+      state_.map.put_back(extent);
+  }
+  return made[0] && made[1];
 }
 
 Status Space::reserve(std::size_t bytes) noexcept {

@@ -14,6 +14,7 @@
 #include "memory/space/page_lender.h"
 #include "memory/space/page_state.h"
 #include "memory/space/page_trim.h"
+#include "memory/space/piece_cut.h"
 #include "os/lock/mutex.h"
 
 // A pool's address range and the memory under it. It hands out extents and takes them back. While a cached
@@ -36,7 +37,8 @@
 // Where a device commits in pieces (BackendProperties::piece_bytes), pages are moved and decommitted in whole
 // pieces. One that is longer than what is missing is decommitted, and the missing memory committed. Where it is
 // their number that costs, a commit goes on behind the block, as far as the bound leaves room, and pieces are
-// as long as a small part of what is live.
+// as long as a small part of what is live (piece_length.h). A block that would pin a part of a piece while memory is
+// short gets the piece cut (piece_cut.h).
 //
 // The pool's mutex guards everything, and the caller holds it (which clang cannot check across classes).
 // Functions that call the device release it meanwhile.
@@ -79,7 +81,7 @@ class Space {
   // Cuts a live extent in two, the first of so many bytes, and returns the second. REQUIRES: reserved, by
   // reserve_splits, which returns false when there is no heap.
   bool reserve_splits(std::size_t count) noexcept { return state_.map.reserve_nodes(count); }
-  PoolExtent* split(PoolExtent* extent, std::size_t bytes) noexcept { return state_.map.part_of(extent->begin).split(extent, bytes); }
+  PoolExtent* split(PoolExtent* extent, std::size_t bytes) noexcept { return state_.map.split_live(extent, bytes); }
   // Commits ahead, until so many bytes are cached in one extent.
   Status reserve(std::size_t bytes) noexcept;
 
@@ -129,6 +131,9 @@ class Space {
  private:
   Status open_alone() noexcept BERTH_NO_THREAD_ANALYSIS;
   PageView view(Effort effort) const noexcept;
+  Result<PoolExtent*> take_cached(Part part, std::size_t bytes, std::size_t alignment, std::uint32_t stream, Effort effort) noexcept;
+  void note_excess(const PageView& before, std::size_t block_bytes) noexcept;
+  bool cut(const PieceCut& cut) noexcept BERTH_NO_THREAD_ANALYSIS;
   Result<PoolExtent*> occupy(const PageWindow& window, std::uint32_t stream, Effort effort) noexcept BERTH_NO_THREAD_ANALYSIS;
   void end_echoes() noexcept BERTH_NO_THREAD_ANALYSIS;
   Trim run_trim(Trim trim) noexcept;

@@ -183,5 +183,41 @@ TEST(PoolPieces, StayShortEnoughForHolesToServeALimit) {
   }
 }
 
+// Where little room is left, a block that ends inside a free piece gets it cut, so that the rest can serve elsewhere.
+TEST(PoolPieces, AreCutBeforeABlockPinsThem) {
+  const Device device = make_sim({.capacity_bytes = 512_MiB, .page_bytes = 2_MiB, .piece_bytes = 128_MiB, .background = false});
+  const auto memory = pool(device, {.limit_bytes = 130_MiB});
+  const Block first = memory->allocate({.bytes = 64_MiB});
+  const Block between = memory->allocate({.bytes = 2_MiB});
+  const Block second = memory->allocate({.bytes = 64_MiB});
+  memory->deallocate(first);
+  const Block third = memory->allocate({.bytes = 34_MiB});  // ends in the second piece, and leaves 30 MiB of it
+  memory->deallocate(second);
+  const auto all = memory->try_allocate({.bytes = 94_MiB});  // these and the pieces of the second block
+  ASSERT_TRUE(all) << "free memory was pinned";
+  EXPECT_EQ(memory->stats().committed_bytes, 130_MiB);
+  EXPECT_EQ(memory->audit(), "");
+  for (const Block& block : {between, third, *all}) memory->deallocate(block);
+}
+
+// What a cut gives back may not come again.
+TEST(PoolPieces, SurviveACutThatFails) {
+  const Device device = make_sim({.capacity_bytes = 512_MiB, .page_bytes = 2_MiB, .piece_bytes = 128_MiB, .background = false});
+  for (const std::uint64_t nth : {1U, 2U}) {
+    const auto memory = pool(device, {.limit_bytes = 100_MiB});
+    memory->deallocate(memory->allocate({.bytes = 96_MiB}));
+    sim_control(device).fail_after(SimOperation::commit, nth);
+    const auto part = memory->try_allocate({.bytes = 10_MiB});
+    ASSERT_TRUE(part) << "there is enough besides";
+    EXPECT_LT(memory->stats().committed_bytes, 96_MiB);
+    sim_control(device).clear_faults();
+    const auto rest = memory->try_allocate({.bytes = 90_MiB});
+    ASSERT_TRUE(rest);
+    EXPECT_EQ(memory->audit(), "");
+    memory->deallocate(*part);
+    memory->deallocate(*rest);
+  }
+}
+
 }  // namespace
 }  // namespace berth::testing

@@ -159,9 +159,9 @@ class ExtentsModel {
   static constexpr std::size_t kUnits = 400;
   static constexpr std::uint32_t kStreams = 4;
 
-  explicit ExtentsModel(std::uint64_t seed) : random_(seed), units_(kUnits) {
+  ExtentsModel(std::uint64_t seed, Extents::Fit fit) : random_(seed), fit_(fit), units_(kUnits) {
     reserve();
-    extents_ = std::make_unique<Extents>(nodes_, 0, kUnits, 8);
+    extents_ = std::make_unique<Extents>(nodes_, 0, kUnits, 8, fit);
     for (std::uint32_t s = 0; s < kStreams; ++s) extents_->add_stream(s);
   }
 
@@ -209,17 +209,21 @@ class ExtentsModel {
     std::fill_n(units_.begin() + static_cast<std::ptrdiff_t>(begin), bytes, unit);
   }
 
-  // First fit, among extents that are clean or the stream's own.
+  // The first or the best fit, among extents that are clean or the stream's own.
   void take_cached() {
     const auto stream = static_cast<std::uint32_t>(random_.below(kStreams));
     const std::size_t bytes = 1 + random_.below(20);
-    PoolExtent* const found = extents_->first_cached(bytes, stream);
-    std::size_t expected = kUnits;
-    for (const PoolExtent* e = extents_->front(); e != nullptr && expected == kUnits; e = e->next) {
-      if (e->state == ExtentState::cached && (e->stream == 0 || e->stream == stream) && e->bytes >= bytes) expected = e->begin;
+    PoolExtent* const found = extents_->find_cached(bytes, stream);
+    const PoolExtent* expected = nullptr;
+    for (const PoolExtent* e = extents_->front(); e != nullptr; e = e->next) {
+      if (e->state != ExtentState::cached || (e->stream != 0 && e->stream != stream) || e->bytes < bytes) continue;
+      if (expected == nullptr || (fit_ == Extents::Fit::best && e->bytes < expected->bytes)) expected = e;
     }
-    ASSERT_EQ(found == nullptr ? kUnits : found->begin, expected);
+    ASSERT_EQ(found == nullptr, expected == nullptr);
     if (found == nullptr) return;
+    ASSERT_TRUE(fit_ == Extents::Fit::best || found == expected);
+    ASSERT_EQ(found->bytes, expected->bytes);
+    ASSERT_TRUE(found->stream == 0 || found->stream == stream);
     const std::size_t begin = found->begin + random_.below(found->bytes - bytes + 1);
     live_.push_back(extents_->cut(found, begin, bytes, ExtentState::live));
     set(begin, bytes, {ExtentState::live});
@@ -278,6 +282,7 @@ class ExtentsModel {
   }
 
   Random random_;
+  const Extents::Fit fit_;
   Extents::Nodes nodes_;
   std::unique_ptr<Extents> extents_;
   std::vector<Unit> units_;
@@ -286,10 +291,10 @@ class ExtentsModel {
 };
 
 TEST(Extents, AgreeWithARangeOfUnits) {
-  const std::uint64_t steps = scaled(2'000'000, 5000);
+  const std::uint64_t steps = scaled(2'000'000, 10'000);
   constexpr std::uint64_t kLife = 5000;
   for (std::uint64_t done = 0; done < steps; done += kLife) {
-    ExtentsModel model(seed() + done);
+    ExtentsModel model(seed() + done, done / kLife % 2 == 0 ? Extents::Fit::first : Extents::Fit::best);
     for (std::uint64_t i = 0; i < kLife; ++i) {
       model.step();
       model.check();

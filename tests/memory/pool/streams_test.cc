@@ -252,6 +252,86 @@ TEST(PoolStreams, UnderPressureThePoolWaitsInsteadOfFailing) {
   EXPECT_EQ(memory->audit(), "");
 }
 
+// What a stream is given after a free must not delay it: the free is marked on the stream when it happens.
+TEST(PoolStreams, LaterWorkOfAStreamDoesNotDelayItsFrees) {
+  const Device device = make_sim({.capacity_bytes = 4_MiB, .background = false});
+  const auto memory = pool(device);
+  const Stream a = make_stream(device);
+  const Stream b = make_stream(device);
+  memory->deallocate(memory->allocate({.bytes = 1_MiB, .stream = b}));  // from here on two streams use it
+  const Block first = memory->allocate({.bytes = 3_MiB, .stream = a});
+  bool before = false;
+  bool after = false;
+  a.enqueue([&] { before = true; });
+  memory->deallocate(first);
+  a.enqueue([&] { after = true; });
+  const auto second = memory->try_allocate({.bytes = 3_MiB, .stream = b});
+  ASSERT_TRUE(second);
+  EXPECT_TRUE(before);
+  EXPECT_FALSE(after) << "the pool waited for work that never touched the memory";
+  memory->deallocate(*second);
+  a.synchronize();
+  EXPECT_EQ(memory->audit(), "");
+}
+
+TEST(PoolStreams, LaterWorkOfAnotherUserDoesNotDelayAFree) {
+  const Device device = make_sim({.capacity_bytes = 4_MiB, .background = false});
+  const auto memory = pool(device);
+  const Stream a = make_stream(device);
+  const Stream b = make_stream(device);
+  for (const std::size_t bytes : {3_MiB, 2000UL}) {
+    Block first = memory->allocate({.bytes = bytes, .stream = a});
+    memory->used_on(first, b);
+    memory->deallocate(first);
+    bool after = false;
+    b.enqueue([&] { after = true; });
+    const auto second = memory->try_allocate({.bytes = 4_MiB, .stream = a});
+    ASSERT_TRUE(second);
+    EXPECT_FALSE(after) << "the pool waited for work that never touched the memory";
+    memory->deallocate(*second);
+    b.synchronize();
+  }
+  EXPECT_EQ(memory->audit(), "");
+}
+
+// The oldest free is waited for first, and no other if it is enough.
+TEST(PoolStreams, OnlyAsManyFreesAreWaitedForAsAreNeeded) {
+  const Device device = make_sim({.capacity_bytes = 8_MiB, .background = false});
+  const auto memory = pool(device);
+  const std::array<Stream, 3> streams{make_stream(device), make_stream(device), make_stream(device)};
+  std::array<Block, 2> blocks;
+  std::array<bool, 2> ran{};
+  for (const std::size_t i : {0U, 1U}) blocks[i] = memory->allocate({.bytes = 4_MiB, .stream = streams[i]});
+  memory->deallocate_now(blocks[1]);
+  blocks[1] = memory->allocate({.bytes = 4_MiB, .stream = streams[1]});
+  for (const std::size_t i : {0U, 1U}) {
+    streams[i].enqueue([&ran, i] { ran[i] = true; });
+    memory->deallocate(blocks[i]);
+  }
+  const auto other = memory->try_allocate({.bytes = 4_MiB, .stream = streams[2]});
+  ASSERT_TRUE(other);
+  EXPECT_EQ(ran, (std::array{true, false}));
+  memory->deallocate(*other);
+  for (const Stream& stream : streams) stream.synchronize();
+}
+
+TEST(PoolStreams, APoolThatMustNotWaitRefuses) {
+  const Device device = make_sim({.capacity_bytes = 4_MiB, .background = false});
+  const auto memory = pool(device, {.wait_for_streams = false});
+  const Stream a = make_stream(device);
+  const Stream b = make_stream(device);
+  bool ran = false;
+  const Block first = memory->allocate({.bytes = 3_MiB, .stream = a});
+  a.enqueue([&ran] { ran = true; });
+  memory->deallocate(first);
+  EXPECT_FALSE(memory->try_allocate({.bytes = 3_MiB, .stream = b}));
+  EXPECT_FALSE(ran);
+  a.synchronize();
+  const auto now = memory->try_allocate({.bytes = 3_MiB, .stream = b});
+  ASSERT_TRUE(now);
+  memory->deallocate(*now);
+}
+
 TEST(PoolStreams, SmallBlocksOfOtherStreamsAreWaitedForToo) {
   const Device device = make_sim({.capacity_bytes = 2_MiB, .background = false});
   const auto memory = pool(device);
