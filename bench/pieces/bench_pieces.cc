@@ -2,10 +2,13 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <charconv>
+#include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <optional>
+#include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "berth/base/units.h"
@@ -118,9 +121,13 @@ void print(const char* what, const Outcome& outcome, const std::optional<double>
 
 ReplayScript read_source(const std::string& source) {
   const std::size_t colon = source.rfind(':');
-  if (colon != std::string::npos && std::ranges::count(program_names(), source.substr(0, colon)) != 0)
-    return make_program(source.substr(0, colon), std::stoull(source.substr(colon + 1)));
-  return plan_replay(read_trace(internal::cli::read_input(source).bytes, source).events);
+  if (colon == std::string::npos || std::ranges::count(program_names(), source.substr(0, colon)) == 0)
+    return plan_replay(read_trace(internal::cli::read_input(source).bytes, source).events);
+  std::uint64_t seed = 0;
+  const char* const end = source.data() + source.size();
+  if (std::from_chars(source.data() + colon + 1, end, seed).ptr != end)
+    throw std::invalid_argument(source + ": a program has a number as its seed, as in paged:1");
+  return make_program(source.substr(0, colon), seed);
 }
 
 // The same program with other sizes: all large blocks so much longer.
@@ -156,7 +163,9 @@ int main(int argc, char** argv) {
   CLI::App app("What a GPU pool holds, and what its driver calls cost");
   app.add_option("source", options.sources, "a trace, or checkpoints, experts, paged, unpaged or four_streams with a seed, as in paged:1")
       ->required();
-  app.add_option("--longest", options.longest_mib, "the longest piece, in MiB")->check(CLI::Range(2, 1024));
+  app.add_option("--longest", options.longest_mib, "the longest piece, in MiB: a multiple of 2")
+      ->check(CLI::Range(2, 1024))
+      ->check([](const std::string& word) { return std::stoul(word) % 2 == 0 ? "" : "it is not a multiple of 2"; });
   app.add_option("--limit", options.limit, "one limit, over what is live at the peak")->check(CLI::Range(1.0, 10.0));
   app.add_option("--target", options.target, "PoolOptions::target_ratio");
   app.add_option("--lag", options.lag, "events until the work of a stream is done");
