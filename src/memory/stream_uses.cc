@@ -2,6 +2,7 @@
 #include "memory/stream_uses.h"
 
 #include <algorithm>
+#include <iterator>
 #include <new>
 #include <utility>
 
@@ -72,9 +73,9 @@ void StreamUses::ask(Question& question, bool wait) noexcept {
 
 // In the order of points: two threads may record at once.
 void StreamUses::keep_mark(Use& use, Event& event) noexcept {
-  if (use.marks.size() >= kMostMarks) return;
+  auto after = use.marks.end();
+  while (after != use.marks.begin() && std::prev(after)->point() > event.point()) --after;
   try {
-    const auto after = std::ranges::upper_bound(use.marks, event.point(), {}, &Event::point);
     use.marks.insert(after, std::move(event));
   } catch (const std::bad_alloc&) {  // a later mark will do
   }
@@ -114,6 +115,13 @@ std::uint32_t StreamUses::oldest_pending() const noexcept {
     if (uses_[i].is_pending() && (oldest == 0 || next_mark(i) < next_mark(oldest))) oldest = i;
   }
   return oldest;
+}
+
+// Of each stream its marks, and one that is recorded then.
+std::size_t StreamUses::most_waits() const noexcept {
+  std::size_t most = 0;
+  for (const Use& use : uses_) most += use.is_pending() ? use.marks.size() + 1 : 0;
+  return most;
 }
 
 bool StreamUses::enqueue_behind_pending(std::function<void()> work) noexcept {

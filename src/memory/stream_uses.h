@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -21,18 +22,21 @@ namespace berth::internal::memory {
 
 class StreamUses {
  public:
+  static constexpr std::size_t kMostMarks = 1024;
+
   struct Use {
     std::uint64_t id = 0;
     std::shared_ptr<StreamState> stream;
     std::uint64_t point = 0;          // of the last free
     std::uint64_t done = 0;           // frees up to this one are over
-    std::vector<Event> marks = {};    // recorded behind frees, and not yet seen to be done; by point
+    std::list<Event> marks = {};      // recorded behind frees, and not yet seen to be done; by point
     std::uint64_t clock_version = 0;  // of the stream's clock, when it was last read
     bool has_last = false;            // `last` is recorded, with no other reference left: the final event
     Event last = {};
 
     bool is_pending() const noexcept { return point > done && stream != nullptr; }
-    bool is_marked() const noexcept { return !marks.empty() && marks.back().point() >= point; }
+    // Whether its frees need no other mark; those behind kMostMarks wait for a later one.
+    bool is_marked() const noexcept { return marks.size() >= kMostMarks || (!marks.empty() && marks.back().point() >= point); }
     bool is_ours_alone() const noexcept { return stream.use_count() == 1; }
   };
 
@@ -81,13 +85,13 @@ class StreamUses {
   bool any_pending() const noexcept;
   // Of the streams that frees wait for, the one whose next mark is the oldest; 0: there is none.
   std::uint32_t oldest_pending() const noexcept;
+  // How many waits learn of all frees so far.
+  std::size_t most_waits() const noexcept;
   // Enqueues work that runs after everything that may still touch freed memory. Returns false when a stream
   // rejects it, or there is no pending work.
   bool enqueue_behind_pending(std::function<void()> work) noexcept;
 
  private:
-  static constexpr std::size_t kMostMarks = 1024;  // of a stream; frees behind them wait for a later mark
-
   void keep_mark(Use& use, Event& event) noexcept;
   std::uint32_t look_up(std::uint64_t id) const noexcept;
 

@@ -11,8 +11,9 @@
 
 // The default strategy, for every kind of memory. A pool reserves one address range and commits as much of it
 // as is needed. Small blocks come from slabs of equal blocks, through thread caches that take no lock; large
-// blocks come from the first free extent that fits. When none fits but enough pages are free elsewhere, the
-// pages are moved, so that external fragmentation costs little memory. Any thread may call anything.
+// blocks come from the first free extent that fits, on a GPU from the shortest. When none fits but enough pages
+// are free elsewhere, the pages are moved, so that external fragmentation costs little memory. Any thread may call
+// anything.
 //
 //     auto gpu = pool("cuda:0", {.limit_bytes = 8_GiB});
 //     Block b = gpu->allocate({.bytes = 1 << 20, .stream = s});

@@ -334,7 +334,8 @@ void Buckets::end_hold() noexcept {
 // ---- streams and other threads
 
 void Buckets::settle(std::uint32_t number, bool wait) noexcept {
-  for (bool more = true; more && streams_[number].is_pending();) {
+  const std::uint64_t last = streams_[number].point;  // other threads may go on freeing
+  for (bool more = true; more && streams_[number].is_pending() && streams_[number].done < last;) {
     StreamUses::Question question = streams_.question(number);
     os::unlocked(mutex_, [&] { StreamUses::ask(question, wait); });
     (void)streams_.enter(number, question);

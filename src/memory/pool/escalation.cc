@@ -21,14 +21,18 @@ bool Escalation::escalate(Status& done) noexcept {
     case Tried::held:  // what threads keep is cached memory too, and the device is not asked for it
       supply.empty_caches();
       return try_next(Tried::everything, Effort::cached_only);
+    case Tried::captured: done = refused_; return false;
     case Tried::usual:
       if (done.failure().code != ErrorCode::out_of_memory) return false;
       supply.gather(Wait::no);
+      if (supply.core().wait_for_streams) waits_left_ = supply.book_.most_waits();
       return try_next(Tried::all_pages, Effort::all_pages);
     case Tried::all_pages:
       // As long as the work of a stream may free some: by one free after another, as later work may take long.
-      if (supply.core().wait_for_streams && may_go_on(done) && supply.book_.wait_for_oldest())
+      if (waits_left_ > 0 && may_go_on(done) && supply.book_.wait_for_oldest()) {
+        --waits_left_;
         return try_next(Tried::all_pages, Effort::all_pages);
+      }
       if (!may_go_on(done) || done.failure().cause == Refusal::private_limit || !supply.press_relatives()) return false;
       return try_next(Tried::everything, Effort::all_pages);
     case Tried::everything: break;
@@ -36,12 +40,13 @@ bool Escalation::escalate(Status& done) noexcept {
   return false;
 }
 
-// The device may be asked, unless it is held or the stream is being captured.
+// The device may be asked, unless it is held or the stream is being captured. Cached memory was looked for before, but
+// none that would be better cut.
 bool Escalation::try_device(Status& done) noexcept {
   if (supply_.is_held()) return try_next(Tried::held, Effort::cached_only);
   if (const Status allowed = supply_.book_.refuse_capture(stream_); !allowed) {
-    done = allowed;
-    return false;
+    done = refused_ = allowed;
+    return tried_ != Tried::nothing && try_next(Tried::captured, Effort::cached_only);
   }
   return try_next(Tried::usual, Effort::usual);
 }

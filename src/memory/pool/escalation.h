@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "berth/base/result.h"
@@ -24,7 +25,7 @@ class Escalation {
   Space::Effort level() const noexcept { return level_; }
 
  private:
-  enum class Tried : std::uint8_t { nothing, cached, known, held, usual, all_pages, everything };
+  enum class Tried : std::uint8_t { nothing, cached, known, held, captured, usual, all_pages, everything };
 
   bool try_next(Tried what, Space::Effort level) noexcept {
     tried_ = what;
@@ -38,6 +39,8 @@ class Escalation {
   Supply& supply_;
   const std::uint32_t stream_;
   Tried tried_ = Tried::nothing;
+  Status refused_;              // of a captured stream
+  std::size_t waits_left_ = 0;  // for frees
   Space::Effort level_ = Space::Effort::cached_only;
 };
 

@@ -162,7 +162,7 @@ BlockVerdict LargeBlocks::free(BlockRef entry, const Block& block, When when) no
     else
       book_.release(entry);
   }
-  book_.mark_frees();
+  if (!supply_.is_held()) book_.mark_frees();
   if (when == When::now)
     supply_.give_pages_back(begin, bytes);
   else

@@ -262,7 +262,7 @@ BlockVerdict SmallBlocks::free_under_lock(BlockRef entry, const Block& block, Wh
     }
     if (when == When::now) caches_.flush_class(size_class);
   }
-  book_.mark_frees();
+  if (!supply_.is_held()) book_.mark_frees();
   if (when == When::now) supply_.give_pages_back(begin, core_.classes[size_class].bytes);
   return BlockVerdict::ok;
 }

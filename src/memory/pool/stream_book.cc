@@ -92,11 +92,12 @@ bool StreamBook::learn(std::uint32_t number, StreamUses::Question& question) noe
   return true;
 }
 
-// Mark by mark, until one is not done, or all frees are over.
+// Mark by mark, until one is not done, or all frees so far are over: other threads may go on freeing.
 void StreamBook::query_streams(Wait wait) noexcept {
   for (std::uint32_t i = 1; i < uses_.count(); ++i) {
     if (uses_.look(i)) core_.space.clean(i, uses_[i].done);
-    for (bool more = true; more && uses_[i].is_pending();) {
+    const std::uint64_t last = uses_[i].point;
+    for (bool more = true; more && uses_[i].is_pending() && uses_[i].done < last;) {
       StreamUses::Question question = uses_.question(i);
       os::unlocked(core_.mutex, [&] { StreamUses::ask(question, wait == Wait::yes); });
       (void)learn(i, question);
@@ -107,18 +108,23 @@ void StreamBook::query_streams(Wait wait) noexcept {
 }
 
 bool StreamBook::wait_for_oldest() noexcept {
-  const std::uint32_t oldest = uses_.oldest_pending();
-  if (oldest == 0) return false;
-  StreamUses::Question question = uses_.question(oldest);
-  os::unlocked(core_.mutex, [&] { StreamUses::ask(question, true); });
-  const bool news = learn(oldest, question);
-  os::unlocked(core_.mutex, [&] { question = {}; });
-  if (news) (void)release_extra(0, nullptr);
-  return news;
+  for (bool more = true; more;) {
+    const std::uint32_t oldest = uses_.oldest_pending();
+    if (oldest == 0) return false;
+    StreamUses::Question question = uses_.question(oldest);
+    os::unlocked(core_.mutex, [&] { StreamUses::ask(question, true); });
+    const bool news = learn(oldest, question);
+    more = question.done;  // else it was known to be over, and the next mark may not be
+    os::unlocked(core_.mutex, [&] { question = {}; });
+    if (!news) continue;
+    (void)release_extra(0, nullptr);
+    return true;
+  }
+  return false;
 }
 
 void StreamBook::mark_frees() noexcept {
-  if (uses_.streams() < 2) return;  // the memory of one is its own
+  if (uses_.streams() < 2) return;  // the memory of one stream is its own
   for (std::uint32_t i = 1; i < uses_.count(); ++i) {
     if (!uses_[i].is_pending() || uses_[i].is_marked()) continue;
     StreamUses::Question mark = uses_.new_mark(i);

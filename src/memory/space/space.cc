@@ -45,9 +45,10 @@ void Space::close() noexcept {
 
 // A failure `busy`: none fits, or none as it is, and the effort does not include the device.
 Result<PoolExtent*> Space::take_cached(Part part, std::size_t bytes, std::size_t alignment, std::uint32_t stream, Effort effort) noexcept {
-  constexpr int kMostCuts = 4;  // two do, but for other threads
+  constexpr int kMostCuts = 5;  // two do, and a look before the first, but for other threads
   const auto address = reinterpret_cast<std::uintptr_t>(base());
   const std::size_t padded = bytes + (alignment > kGrain ? alignment - kGrain : 0);
+  std::optional<os::NoFork> no_fork;
   for (int cuts = 0;; ++cuts) {
     if (!state_.map.reserve_nodes(Extents::kNodesPerCut)) return kNoTables;
     PoolExtent* const found = state_.map.part(part).find_cached(padded, stream);
@@ -58,7 +59,10 @@ Result<PoolExtent*> Space::take_cached(Part part, std::size_t bytes, std::size_t
     const std::optional<PieceCut> cut = plan_cut(state_.view(), *found, {begin, begin + bytes});
     if (!cut) return place();
     if (effort == Effort::cached_well) return Failure{ErrorCode::busy, 0, "no cached memory fits without a cut"};
-    if (!this->cut(*cut)) cuts = kMostCuts - 1;
+    if (!no_fork)
+      no_fork.emplace(no_fork_during_calls(backend_), mutex_);  // may release the mutex: looked for again
+    else if (!this->cut(*cut))
+      cuts = kMostCuts - 1;
   }
 }
 
@@ -142,7 +146,6 @@ void Space::note_excess(const PageView& before, std::size_t block_bytes) noexcep
 // False when the piece is still as it was, or what the device took back is gone.
 bool Space::cut(const PieceCut& cut) noexcept {
   if (!state_.map.reserve_nodes(Extents::kNodesPerCut + 1)) return false;
-  const os::NoFork no_fork(no_fork_during_calls(backend_), mutex_);
   PoolExtent* const front = state_.map.withdraw(cut.piece, 0);
   PoolExtent* const back = state_.map.part_of(cut.at).split(front, cut.at - cut.piece.begin);
   const auto commit = [&](const PageSpan& span) { return backend_.commit(base() + span.begin, span.bytes()).ok(); };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -294,6 +295,49 @@ TEST(PoolStreams, LaterWorkOfAnotherUserDoesNotDelayAFree) {
   EXPECT_EQ(memory->audit(), "");
 }
 
+// What was observed of a stream by others must not end the wait for its later frees.
+TEST(PoolStreams, AFreeThatIsKnownToBeOverDoesNotEndTheWait) {
+  const Device device = make_sim({.capacity_bytes = 4_MiB, .background = false});
+  const auto memory = pool(device);
+  const Stream a = make_stream(device);
+  const Stream b = make_stream(device);
+  memory->deallocate(memory->allocate({.bytes = 1_MiB, .stream = b}));
+  memory->deallocate(memory->allocate({.bytes = 1_MiB, .stream = a}));
+  a.synchronize();
+  b.synchronize();
+  bool ran = false;
+  const Block first = memory->allocate({.bytes = 3_MiB, .stream = a});
+  a.enqueue([&] { ran = true; });
+  memory->deallocate(first);
+  const auto second = memory->try_allocate({.bytes = 4_MiB, .stream = b});
+  ASSERT_TRUE(second);
+  EXPECT_TRUE(ran);
+  memory->deallocate(*second);
+  EXPECT_EQ(memory->audit(), "");
+}
+
+// A hold leaves the device alone, its streams included: what is freed meanwhile is marked later.
+TEST(PoolStreams, AHoldMarksNoFree) {
+  const Device device = make_sim({.capacity_bytes = 4_MiB, .background = false});
+  const auto memory = pool(device);
+  const Stream a = make_stream(device);
+  const Stream b = make_stream(device);
+  memory->deallocate(memory->allocate({.bytes = 1_MiB, .stream = b}));
+  const Block first = memory->allocate({.bytes = 3_MiB, .stream = a});
+  bool after = false;
+  const std::uint64_t before = next_point();
+  {
+    const Hold held = memory->hold();
+    memory->deallocate(first);
+    EXPECT_EQ(next_point(), before) << "an event was recorded";
+  }
+  a.enqueue([&] { after = true; });
+  const auto second = memory->try_allocate({.bytes = 3_MiB, .stream = b});
+  ASSERT_TRUE(second);
+  EXPECT_TRUE(after);
+  memory->deallocate(*second);
+}
+
 // The oldest free is waited for first, and no other if it is enough.
 TEST(PoolStreams, OnlyAsManyFreesAreWaitedForAsAreNeeded) {
   const Device device = make_sim({.capacity_bytes = 8_MiB, .background = false});
@@ -313,6 +357,29 @@ TEST(PoolStreams, OnlyAsManyFreesAreWaitedForAsAreNeeded) {
   EXPECT_EQ(ran, (std::array{true, false}));
   memory->deallocate(*other);
   for (const Stream& stream : streams) stream.synchronize();
+}
+
+// Others may free as long as they like: a request that cannot be served waits for what was freed before it.
+TEST(PoolStreams, ARequestThatCannotBeServedEndsWhileOthersFree) {
+  const Device device = make_sim({.capacity_bytes = 64_MiB});
+  const auto memory = pool(device, {.limit_bytes = 8_MiB});
+  std::atomic<bool> stop = false;
+  const auto work = [&] {
+    const Stream stream = make_stream(device);
+    while (!stop) {
+      const auto block = memory->try_allocate({.bytes = 1_MiB, .stream = stream});
+      stream.enqueue([] {});
+      if (block) memory->deallocate(*block);
+    }
+    stream.synchronize();
+  };
+  std::thread first(work);
+  std::thread second(work);
+  for (int i = 0; i < 100; ++i) EXPECT_FALSE(memory->try_allocate({.bytes = 9_MiB}));
+  stop = true;
+  first.join();
+  second.join();
+  EXPECT_EQ(memory->audit(), "");
 }
 
 TEST(PoolStreams, APoolThatMustNotWaitRefuses) {
