@@ -5,28 +5,37 @@
 #include <charconv>
 #include <cstdint>
 #include <cstdio>
+#include <limits>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/random.h"
 #include "berth/base/units.h"
 #include "berth/berth.h"
 #include "berth/observe.h"
 #include "cli/input.h"
 #include "expandable.h"
+#include "os/system.h"
 #include "piece_device.h"
 #include "programs.h"
 
 // What a GPU pool holds, and what its driver calls cost, on a device that counts them (piece_device.h), beside a model
 // of PyTorch's expandable segments (expandable.h):
 //
-//     bench_pieces TRACE... NAME:SEED... [--longest MIB] [--limit RATIO] [--lag EVENTS]
+//     bench_pieces TRACE... NAME:SEED... [--longest MIB] [--limit RATIO] [--lag EVENTS] [--pairs]
 //
 // For each trace, or program made by rules (programs.h): bytes committed over bytes live at the peak; the least limit
 // over live with which, and with every larger one tried, the whole trace replays; handles made, moved and given back by
 // the replay, and the time of these calls by the costs of driver_costs.cc. --limit replays with that limit alone.
+//
+// With --lag all work is on streams, and done so many events later, as under a framework: what a program frees may not
+// be given back to the device before. Without, blocks of a trace's stream 0 have no stream.
+//
+// --pairs: instead, the time of an allocation and a free on one stream, with sizes drawn from the source, 64 blocks live,
+// of which a random one is freed each time.
 namespace berth::bench {
 
 namespace {
@@ -36,8 +45,9 @@ struct Options {
   std::size_t longest_mib = 128;
   double limit = 0;
   double target = PoolOptions().target_ratio;
-  std::uint64_t lag = 0;
+  std::optional<std::uint64_t> lag;
   bool model = true;
+  bool pairs = false;
   std::size_t longer = 0;
 };
 
@@ -56,9 +66,9 @@ std::size_t limit_of(double ratio, const ReplayScript& script) {
 }
 
 Outcome run_pool(const ReplayScript& script, const Options& options, double limit) {
-  const Device device = piece_device({.longest_piece = options.longest_mib * 1_MiB, .lag = options.lag});
+  const Device device = piece_device({.longest_piece = options.longest_mib * 1_MiB, .lag = options.lag.value_or(0)});
   const auto memory = pool(device, {.limit_bytes = limit_of(limit, script), .decay = PoolOptions::kNever, .target_ratio = options.target});
-  std::vector<Stream> streams{Stream()};
+  std::vector<Stream> streams{options.lag ? make_stream(device) : Stream()};
   for (int i = 0; i < script.streams; ++i) streams.push_back(make_stream(device));
   std::vector<Block> blocks(script.blocks);
   Outcome outcome{.complete = true};
@@ -141,8 +151,41 @@ void lengthen(ReplayScript& script, std::size_t bytes) {
   }
 }
 
+// The least of several rounds.
+double pair_ns(const ReplayScript& script, const Options& options) {
+  constexpr int kRounds = 10;
+  constexpr int kPairs = 20'000;
+  std::vector<std::size_t> sizes;
+  for (const ReplayStep& step : script.steps) {
+    if (step.allocates) sizes.push_back(step.bytes);
+  }
+  const Device device = piece_device({.longest_piece = options.longest_mib * 1_MiB, .lag = options.lag.value_or(0)});
+  const auto memory = pool(device);
+  const Stream stream = make_stream(device);
+  internal::Random random(11);
+  const auto allocate = [&] { return memory->allocate({.bytes = sizes[random.below(sizes.size())], .stream = stream}); };
+  std::vector<Block> live(64);
+  for (Block& block : live) block = allocate();
+  double least = std::numeric_limits<double>::infinity();
+  for (int round = 0; round < kRounds; ++round) {
+    const std::uint64_t begin = internal::os::steady_time_ns();
+    for (int i = 0; i < kPairs; ++i) {
+      Block& block = live[random.below(live.size())];
+      memory->deallocate(block);
+      block = allocate();
+    }
+    least = std::min(least, static_cast<double>(internal::os::steady_time_ns() - begin) / kPairs);
+  }
+  for (const Block& block : live) memory->deallocate(block);
+  return least;
+}
+
 void measure(const std::string& source, const Options& options) {
   ReplayScript script = read_source(source);
+  if (options.pairs) {
+    std::printf("%-28s %8.1f ns\n", source.substr(source.rfind('/') + 1).c_str(), pair_ns(script, options));
+    return;
+  }
   lengthen(script, options.longer);
   std::printf("%s: %zu events, %.2f GiB live at the peak\n", source.substr(source.rfind('/') + 1).c_str(), script.steps.size(),
               static_cast<double>(script.peak_live_bytes) / static_cast<double>(1_GiB));
@@ -168,8 +211,9 @@ int main(int argc, char** argv) {
       ->check([](const std::string& word) { return std::stoul(word) % 2 == 0 ? "" : "it is not a multiple of 2"; });
   app.add_option("--limit", options.limit, "one limit, over what is live at the peak")->check(CLI::Range(1.0, 10.0));
   app.add_option("--target", options.target, "PoolOptions::target_ratio");
-  app.add_option("--lag", options.lag, "events until the work of a stream is done");
+  app.add_option("--lag", options.lag, "events until the work of a stream is done; all blocks have one then");
   app.add_option("--longer", options.longer, "bytes that are added to each large block: other sizes, in the same order");
+  app.add_flag("--pairs", options.pairs, "the time of an allocation and a free, with sizes of the source");
   app.add_flag("!--alone", options.model, "without the model of expandable segments");
   CLI11_PARSE(app, argc, argv);
   try {

@@ -23,19 +23,24 @@ struct State {
   PieceDeviceOptions options;
   DriverCalls calls{};
   std::uint64_t now = 0;
+  std::uint64_t waited = 0;  // until the work before this moment was done
   std::uint64_t waits = 0;
+
+  std::uint64_t done() const noexcept { return std::max(waited, now - std::min(now, options.lag)); }
   std::size_t held = 0;
 };
 State state;
 
 class PieceEvent final : public EventState {
  public:
-  explicit PieceEvent(std::uint64_t done) noexcept : done_(done) {}
-  bool query() override { return state.now >= done_; }
-  void wait() override { state.waits += query() ? 0 : 1, done_ = 0; }
+  bool query() override { return state.done() >= recorded_; }
+  void wait() override {
+    state.waits += query() ? 0 : 1;
+    state.waited = std::max(state.waited, recorded_);
+  }
 
  private:
-  std::uint64_t done_;
+  std::uint64_t recorded_ = state.now;
 };
 
 class PieceStream final : public StreamState {
@@ -43,7 +48,7 @@ class PieceStream final : public StreamState {
   using StreamState::StreamState;
 
  protected:
-  Event do_record() override { return Event(std::make_shared<PieceEvent>(state.now + state.options.lag)); }
+  Event do_record() override { return Event(std::make_shared<PieceEvent>()); }
   Event do_enqueue(std::function<void()> work) override {
     work();
     return do_record();

@@ -14,7 +14,7 @@ namespace berth::bench {
 struct PieceDeviceOptions {
   std::size_t longest_piece = 0;    // bytes, a multiple of 2 MiB
   std::size_t capacity = SIZE_MAX;  // bytes
-  std::uint64_t lag = 0;            // events until the work that a stream has is done
+  std::uint64_t lag = 0;            // trace events until the work that a stream has is done
 };
 
 // The device, as it is from now on. REQUIRES: nothing uses it.

@@ -42,9 +42,10 @@ StreamUses::Use StreamUses::remove(std::uint32_t number) noexcept {
   return std::exchange(uses_[number], Use{});
 }
 
-StreamUses::Question StreamUses::question(std::uint32_t number) const noexcept {
+StreamUses::Question StreamUses::question(std::uint32_t number, std::uint64_t point) const noexcept {
   const Use& use = uses_[number];
-  const Event oldest = use.marks.empty() ? Event() : use.marks.front();
+  const auto mark = std::ranges::find_if(use.marks, [&](const Event& event) { return event.point() >= point; });
+  const Event oldest = mark == use.marks.end() ? Event() : *mark;
   return {.stream = use.stream, .event = oldest, .done = oldest.point() != 0 && oldest.point() <= use.done};
 }
 

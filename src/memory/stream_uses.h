@@ -57,7 +57,9 @@ class StreamUses {
     Event event = {};  // without a point: not recorded yet
     bool done = false;
   };
-  Question question(std::uint32_t number) const noexcept;
+  Question question(std::uint32_t number) const noexcept { return question(number, 0); }
+  // The same about the oldest mark that proves a free.
+  Question question(std::uint32_t number, std::uint64_t point) const noexcept;
   // The same for a mark alone: an event behind the frees so far, which later work of the stream does not delay.
   Question new_mark(std::uint32_t number) const noexcept { return {.stream = uses_[number].stream}; }
   static void record(Question& question) noexcept;

@@ -23,6 +23,9 @@ bool Escalation::escalate(Status& done) noexcept {
       return try_next(Tried::everything, Effort::cached_only);
     case Tried::captured: done = refused_; return false;
     case Tried::usual:
+      if (done.failure().cause == Refusal::pending_work) return await_cut();
+      [[fallthrough]];
+    case Tried::uncut:
       if (done.failure().code != ErrorCode::out_of_memory) return false;
       supply.gather(Wait::no);
       if (supply.core().wait_for_streams) waits_left_ = supply.book_.most_waits();
@@ -49,6 +52,13 @@ bool Escalation::try_device(Status& done) noexcept {
     return tried_ != Tried::nothing && try_next(Tried::captured, Effort::cached_only);
   }
   return try_next(Tried::usual, Effort::usual);
+}
+
+// A piece should be cut that the stream may still use. The work behind it goes on meanwhile.
+bool Escalation::await_cut() noexcept {
+  const std::uint64_t point = supply_.core().space.awaited_point();
+  const bool waits = supply_.core().wait_for_streams && cut_waits_left_-- > 0 && supply_.book_.wait_for(stream_, point);
+  return waits && !supply_.is_held() ? try_next(Tried::usual, Effort::usual) : try_next(Tried::uncut, Effort::uncut);
 }
 
 bool Escalation::may_go_on(const Status& done) const noexcept {

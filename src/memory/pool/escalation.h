@@ -25,7 +25,7 @@ class Escalation {
   Space::Effort level() const noexcept { return level_; }
 
  private:
-  enum class Tried : std::uint8_t { nothing, cached, known, held, captured, usual, all_pages, everything };
+  enum class Tried : std::uint8_t { nothing, cached, known, held, captured, usual, uncut, all_pages, everything };
 
   bool try_next(Tried what, Space::Effort level) noexcept {
     tried_ = what;
@@ -34,12 +34,14 @@ class Escalation {
   }
   bool escalate(Status& done) noexcept;
   bool try_device(Status& done) noexcept;
+  bool await_cut() noexcept;
   bool may_go_on(const Status& done) const noexcept;
 
   Supply& supply_;
   const std::uint32_t stream_;
   Tried tried_ = Tried::nothing;
   Status refused_;              // of a captured stream
+  int cut_waits_left_ = 3;      // for what should be cut: others may free again what was waited for
   std::size_t waits_left_ = 0;  // for frees
   Space::Effort level_ = Space::Effort::cached_only;
 };

@@ -107,6 +107,17 @@ void StreamBook::query_streams(Wait wait) noexcept {
   }
 }
 
+bool StreamBook::wait_for(std::uint32_t stream, std::uint64_t point) noexcept {
+  StreamUses::Question question = uses_.question(stream, point);
+  if (question.stream == nullptr) return false;
+  os::unlocked(core_.mutex, [&] { StreamUses::ask(question, true); });
+  const bool done = question.done;
+  (void)learn(stream, question);
+  os::unlocked(core_.mutex, [&] { question = {}; });
+  (void)release_extra(0, nullptr);
+  return done;
+}
+
 bool StreamBook::wait_for_oldest() noexcept {
   for (bool more = true; more;) {
     const std::uint32_t oldest = uses_.oldest_pending();
@@ -124,7 +135,7 @@ bool StreamBook::wait_for_oldest() noexcept {
 }
 
 void StreamBook::mark_frees() noexcept {
-  if (uses_.streams() < 2) return;  // the memory of one stream is its own
+  if (uses_.streams() < 2 && !core_.space.cuts_matter()) return;  // the memory of one stream is its own
   for (std::uint32_t i = 1; i < uses_.count(); ++i) {
     if (!uses_[i].is_pending() || uses_[i].is_marked()) continue;
     StreamUses::Question mark = uses_.new_mark(i);

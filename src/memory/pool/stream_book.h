@@ -48,14 +48,17 @@ class StreamBook {
   // that they are past. Releases the mutex.
   enum class Wait : bool { no, yes };
   void settle(Wait wait) noexcept;
+  // Waits until a stream is past a free. False when that cannot be known, or this thread must not wait. Releases the
+  // mutex.
+  bool wait_for(std::uint32_t stream, std::uint64_t point) noexcept BERTH_NO_THREAD_ANALYSIS;
   // Waits for the oldest free that is not over. False when there is none, or this thread must not wait. Releases the
   // mutex.
   bool wait_for_oldest() noexcept BERTH_NO_THREAD_ANALYSIS;
   // How many such waits a request has at most: other threads may go on freeing. A block that other streams use waits
   // for its own stream behind them.
   std::size_t most_waits() const noexcept { return 2 * uses_.most_waits(); }
-  // Marks the frees of a pool that several streams use, so that its memory is known to be free as soon as it is,
-  // whatever work the streams get later. To be called after frees that reach the pool. Releases the mutex.
+  // Marks the frees of a pool that several streams use, or whose pieces had better be cut, so that its memory is known to
+  // be free as soon as it is, whatever work the streams get later. To be called after frees that reach the pool. Releases the mutex.
   void mark_frees() noexcept BERTH_NO_THREAD_ANALYSIS;
 
   // Refuses memory for a stream that is being captured into a graph, unless the pool's pages stay at their

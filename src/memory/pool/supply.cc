@@ -166,6 +166,7 @@ void Supply::add_child(const std::shared_ptr<Supply>& child) {
 
 std::size_t Supply::lend(std::span<const std::size_t> wanted, std::span<Loan> loans) noexcept {
   const os::Lock lock(core_.mutex);
+  if (is_usable()) book_.settle(Wait::no);  // only clean memory is lent
   return is_usable() ? core_.space.lend(wanted, loans) : 0;
 }
 

@@ -47,6 +47,10 @@ class ExtentMap {
 
   std::size_t table_bytes() const noexcept { return nodes_.bytes(); }
 
+  // Whether all requests are of one stream, as far as is known (Extents::free_cached).
+  void set_sole_stream(bool sole) noexcept {
+    for (const auto& part : parts_) part->set_sole_stream(sole);
+  }
   // Makes room for the extents of a stream. False when there is no heap.
   bool add_stream(std::uint32_t stream) noexcept;
   // The frees of a stream up to a point are over.

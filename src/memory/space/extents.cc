@@ -146,30 +146,46 @@ void Extents::join_next(PoolExtent* extent) noexcept {
   nodes_.give_back(gone);
 }
 
+// What is taken over may be alike with what lies behind it.
+void Extents::take_over_clean(PoolExtent* freed) noexcept {
+  for (PoolExtent* const near : {freed->previous, freed->next}) {
+    if (near == nullptr || near->state != ExtentState::cached || near->stream != 0) continue;
+    if (!sole_stream_ && near->bytes > freed->bytes) continue;
+    erase(near);
+    near->stream = freed->stream;
+    near->point = freed->point;
+    insert(near);
+  }
+}
+
 // Inserts it where it is free now, in one with its neighbours that are alike.
 PoolExtent* Extents::join_alike(PoolExtent* extent) noexcept {
   extent->cookie = 0;
   extent->slab = extent->keeper = 0;
   extent->requested = 0;
-  PoolExtent* const after = extent->next;
-  if (after != nullptr && are_alike(extent, after)) {
-    erase(after);
+  while (extent->next != nullptr && are_alike(extent, extent->next)) {
+    erase(extent->next);
     join_next(extent);
   }
-  PoolExtent* const before = extent->previous;
-  if (before != nullptr && are_alike(before, extent)) {
-    join_next(before);
-    resized(before);
-    return before;
+  PoolExtent* before = extent->previous;
+  if (before == nullptr || !are_alike(before, extent)) {
+    insert(extent);
+    return extent;
   }
-  insert(extent);
-  return extent;
+  join_next(before);
+  for (; before->previous != nullptr && are_alike(before->previous, before); before = before->previous) {
+    erase(before);
+    join_next(before->previous);
+  }
+  resized(before);
+  return before;
 }
 
 PoolExtent* Extents::free_cached(PoolExtent* extent, std::uint32_t stream, std::uint64_t point) noexcept {
   extent->state = ExtentState::cached;
   extent->stream = stream;
   extent->point = stream == 0 ? 0 : point;
+  if (stream != 0 && !bins_.empty()) take_over_clean(extent);
   return join_alike(extent);
 }
 

@@ -47,8 +47,14 @@ class Extents {
   PoolExtent* cut(PoolExtent* from, std::size_t begin, std::size_t bytes, ExtentState state) noexcept;
 
   // Frees an extent and coalesces it with neighbours in the same state. Returns the whole.
+  //
+  // With best fit, what is freed on a stream also takes over clean neighbours: they are its stream's until that is past
+  // the free. A block of the stream can lie across both then, and so can a piece that is to move. As others cannot use
+  // what was clean meanwhile, it is no more than what is freed, unless there are no others (`sole_stream`).
   PoolExtent* free_cached(PoolExtent* extent, std::uint32_t stream, std::uint64_t point) noexcept;
   PoolExtent* free_bare(PoolExtent* extent) noexcept;
+
+  void set_sole_stream(bool sole) noexcept { sole_stream_ = sole; }
 
   // For extents in no tree: cuts one in two, the first part of so many bytes, and returns the second (REQUIRES:
   // a node is reserved); coalesces one with the next, into the first.
@@ -70,6 +76,7 @@ class Extents {
   std::string audit() const;
 
  private:
+  void take_over_clean(PoolExtent* freed) noexcept;
   PoolExtent* join_alike(PoolExtent* extent) noexcept;
   ExtentTree& tree_of(const PoolExtent* extent) noexcept;
   void insert(PoolExtent* extent) noexcept;
@@ -81,6 +88,7 @@ class Extents {
   // By stream; [0] is what any stream may use. Before front_: making it may throw.
   std::vector<ExtentTree> cached_;
   std::vector<std::unique_ptr<SizeBins>> bins_;  // with best fit: the same extents
+  bool sole_stream_ = false;
   PoolExtent* front_;
   ExtentTree bare_;
 };

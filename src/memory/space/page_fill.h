@@ -29,6 +29,7 @@ enum class FillEffort : std::uint8_t {
   cached_well,  // cached memory, unless a piece were better cut first (piece_cut.h): without the device
   cached_only,  // any cached memory, without the device
   usual,
+  uncut,      // the same, but no piece is cut
   all_pages,  // every free page is moved before a new one is committed
 };
 

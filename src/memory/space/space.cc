@@ -44,44 +44,76 @@ void Space::close() noexcept {
 }
 
 // A failure `busy`: none fits, or none as it is, and the effort does not include the device.
-Result<PoolExtent*> Space::take_cached(Part part, std::size_t bytes, std::size_t alignment, std::uint32_t stream, Effort effort) noexcept {
-  constexpr int kMostCuts = 5;  // two do, and a look before the first, but for other threads
+Result<PoolExtent*> Space::take_cached(Part part, std::size_t bytes, std::size_t alignment, std::uint32_t stream,
+                                       Cutting& cutting) noexcept {
   const auto address = reinterpret_cast<std::uintptr_t>(base());
   const std::size_t padded = bytes + (alignment > kGrain ? alignment - kGrain : 0);
-  std::optional<os::NoFork> no_fork;
-  for (int cuts = 0;; ++cuts) {
+  for (;;) {
     if (!state_.map.reserve_nodes(Extents::kNodesPerCut)) return kNoTables;
     PoolExtent* const found = state_.map.part(part).find_cached(padded, stream);
     if (found == nullptr) return Failure{ErrorCode::busy, 0, "no cached memory fits"};
     const std::size_t begin = round_up(address + found->begin, alignment) - address;
-    const auto place = [&] { return state_.make_live(found, begin, bytes); };
-    if (effort == Effort::cached_only || cuts == kMostCuts || !state_.accounts.cuts_matter()) return place();
-    const std::optional<PieceCut> cut = plan_cut(state_.view(), *found, {begin, begin + bytes});
-    if (!cut) return place();
-    if (effort == Effort::cached_well) return Failure{ErrorCode::busy, 0, "no cached memory fits without a cut"};
-    if (!no_fork)
-      no_fork.emplace(no_fork_during_calls(backend_), mutex_);  // may release the mutex: looked for again
-    else if (!this->cut(*cut))
-      cuts = kMostCuts - 1;
+    const auto wanted = [&] { return plan_cut(state_.view(), *found, {begin, begin + bytes}); };
+    const std::optional<PieceCut> cut = cutting.is_over() || !state_.accounts.cuts_matter() ? std::nullopt : wanted();
+    if (!cut) return state_.make_live(found, begin, bytes);
+    if (const Status done = cut_first(*cut, cutting); !done) return done.failure();
   }
 }
 
 Result<PoolExtent*> Space::take(Part part, std::size_t bytes, std::size_t alignment, std::uint32_t stream, Effort effort) noexcept {
+  if (stream == 0) note_user(0);
+  return find_or_fill(part, bytes, alignment, stream, effort);
+}
+
+Result<PoolExtent*> Space::find_or_fill(Part part, std::size_t bytes, std::size_t alignment, std::uint32_t stream, Effort effort) noexcept {
   if (bytes + (alignment > kGrain ? alignment - kGrain : 0) > size_bytes())
     return Failure{ErrorCode::out_of_memory, 0, "the request is longer than the pool's address range", Refusal::addresses};
-  const Result<PoolExtent*> cached = take_cached(part, bytes, alignment, stream, effort);
-  if (cached || cached.failure().code != ErrorCode::busy || effort == Effort::cached_well || effort == Effort::cached_only) return cached;
+  const bool device = effort != Effort::cached_well && effort != Effort::cached_only;
+  Cutting cutting{.effort = effort};
+  const Result<PoolExtent*> cached = take_cached(part, bytes, alignment, stream, cutting);
+  const auto is_last = [&](const Failure& failure) { return failure.code != ErrorCode::busy || failure.cause == Refusal::pending_work; };
+  if (cached || !device || is_last(cached.failure())) return cached;
   const os::NoFork no_fork(no_fork_during_calls(backend_), mutex_);
   end_echoes();
-  if (!state_.map.reserve_nodes(Extents::kNodesPerCut)) return kNoTables;  // again: both may release the mutex
-  if (const PageWindow window = find_window(view(effort), part, bytes, alignment, stream); window.first != nullptr)
-    return occupy(window, stream, effort);
+  for (;;) {
+    if (!state_.map.reserve_nodes(Extents::kNodesPerCut)) return kNoTables;  // again: what came before may release the mutex
+    const PageWindow window = find_window(view(effort), part, bytes, alignment, stream);
+    if (window.first == nullptr) break;
+    const std::optional<PieceCut> cut = cutting.is_over() ? std::nullopt : plan_cut(view(effort), window);
+    if (!cut) return occupy(window, stream, effort);
+    if (const Status done = cut_first(*cut, cutting); !done) return done.failure();
+  }
   // Better in the other part than not at all.
   const Part other = part == Part::slabs ? Part::large : Part::slabs;
-  if (const Result<PoolExtent*> there = take_cached(other, bytes, alignment, stream, Effort::cached_only)) return there;
+  cutting.end();
+  if (const Result<PoolExtent*> there = take_cached(other, bytes, alignment, stream, cutting)) return there;
   const PageWindow window = find_window(view(effort), other, bytes, alignment, stream);
   if (window.first == nullptr) return Failure{ErrorCode::out_of_memory, 0, "no run of addresses is long enough", Refusal::addresses};
   return occupy(window, stream, effort);
+}
+
+// Requests may be of several streams from now on, or have none.
+void Space::note_user(std::uint32_t stream) noexcept {
+  if (!user_) user_ = stream;
+  several_users_ = several_users_ || stream == 0 || stream != *user_;
+  state_.map.set_sole_stream(!several_users_);
+}
+
+// Before the block is placed; the caller looks for a place again.
+Status Space::cut_first(const PieceCut& cut, Cutting& cutting) noexcept {
+  if (cutting.effort == Effort::cached_well) return Failure{ErrorCode::busy, 0, "no cached memory fits without a cut"};
+  awaited_point_ = cut.point;
+  if (cut.point != 0 && cutting.effort == Effort::usual)
+    return Failure{ErrorCode::busy, 0, "the stream may still use what would be cut", Refusal::pending_work};
+  if (cut.point != 0) {
+    cutting.end();
+  } else if (!cutting.no_fork) {
+    cutting.no_fork.emplace(no_fork_during_calls(backend_), mutex_);  // may release the mutex
+  } else {
+    --cutting.left;
+    if (!this->cut(cut)) cutting.end();
+  }
+  return {};
 }
 
 // Before a request is refused, memory is counted in the smallest units that the device has.
@@ -106,7 +138,7 @@ bool Space::grow(PoolExtent* extent, std::size_t bytes, std::uint32_t stream, Ef
 Result<PoolExtent*> Space::occupy(const PageWindow& window, std::uint32_t stream, Effort effort) noexcept {
   if (!state_.map.reserve_nodes(Extents::kNodesPerCut * (window.extents + 1))) return kNoTables;
   const PageView before = view(effort);
-  const Transit transit = state_.map.enter(window, before.rules.page_bytes, effort == Effort::usual ? plan_ahead(before, window) : 0);
+  const Transit transit = state_.map.enter(window, before.rules.page_bytes, effort == Effort::all_pages ? 0 : plan_ahead(before, window));
   PageFill filling(mutex_, lender_, state_, transit, {window.begin, window.begin + window.bytes}, stream, effort);
   while (filling.enter()) {
     RunResult result;
@@ -172,7 +204,7 @@ Status Space::reserve(std::size_t bytes) noexcept {
   const auto rounded = try_align_up(bytes, kGrain);
   if (!rounded) return Failure{ErrorCode::out_of_memory, 0, "no address space is that large"};
   if (*rounded <= part(Part::large).clean_tree().widest()) return {};
-  const Result<PoolExtent*> taken = take(Part::large, *rounded, kGrain, 0, Effort::usual);
+  const Result<PoolExtent*> taken = find_or_fill(Part::large, *rounded, kGrain, 0, Effort::usual);
   if (!taken) return taken.failure();
   state_.accounts.was_ahead(*rounded);
   give(*taken, 0, 0);

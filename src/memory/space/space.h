@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -16,6 +17,7 @@
 #include "memory/space/page_trim.h"
 #include "memory/space/piece_cut.h"
 #include "os/lock/mutex.h"
+#include "os/process/fork.h"
 
 // A pool's address range and the memory under it. It hands out extents and takes them back. While a cached
 // extent fits, the device is not asked. Otherwise a window of free addresses is filled with memory
@@ -72,7 +74,11 @@ class Space {
   // ---- extents
 
   // One in state `live`. REQUIRES: open; bytes is a multiple of kGrain; alignment is a power of two.
+  // Fails with `busy` and Refusal::pending_work when a piece should be cut that the stream may still use: until it is
+  // past `awaited_point()`, unless the effort is `uncut`.
   Result<PoolExtent*> take(Part part, std::size_t bytes, std::size_t alignment, std::uint32_t stream, Effort effort) noexcept;
+  std::uint64_t awaited_point() const noexcept { return awaited_point_; }  // as of the last such failure, with the mutex since
+  bool cuts_matter() const noexcept { return state_.accounts.cuts_matter(); }
   // Makes a live extent longer in place, when what follows is free and may be used by the stream. REQUIRES:
   // more bytes than it has, a multiple of kGrain; no other thread frees or grows it meanwhile.
   bool grow(PoolExtent* extent, std::size_t bytes, std::uint32_t stream, Effort effort) noexcept;
@@ -87,7 +93,10 @@ class Space {
 
   // ---- streams
 
-  bool add_stream(std::uint32_t stream) noexcept { return state_.map.add_stream(stream); }
+  bool add_stream(std::uint32_t stream) noexcept {
+    note_user(stream);
+    return state_.map.add_stream(stream);
+  }
   // The frees of a stream up to a point are over.
   void clean(std::uint32_t stream, std::uint64_t point) noexcept;
   // All work of a stream is done, and another may have its number from now on.
@@ -131,7 +140,19 @@ class Space {
  private:
   Status open_alone() noexcept BERTH_NO_THREAD_ANALYSIS;
   PageView view(Effort effort) const noexcept;
-  Result<PoolExtent*> take_cached(Part part, std::size_t bytes, std::size_t alignment, std::uint32_t stream, Effort effort) noexcept;
+  // The cuts for one request: a few, as other threads may take what was cut.
+  struct Cutting {
+    Effort effort = Effort::usual;
+    int left = 4;                         // two do, but for others
+    std::optional<os::NoFork> no_fork{};  // from the first on
+
+    bool is_over() const noexcept { return left == 0 || effort == Effort::cached_only || effort == Effort::uncut; }
+    void end() noexcept { left = 0; }
+  };
+  Result<PoolExtent*> take_cached(Part part, std::size_t bytes, std::size_t alignment, std::uint32_t stream, Cutting& cutting) noexcept;
+  Status cut_first(const PieceCut& cut, Cutting& cutting) noexcept BERTH_NO_THREAD_ANALYSIS;
+  Result<PoolExtent*> find_or_fill(Part part, std::size_t bytes, std::size_t alignment, std::uint32_t stream, Effort effort) noexcept;
+  void note_user(std::uint32_t stream) noexcept;
   void note_excess(const PageView& before, std::size_t block_bytes) noexcept;
   bool cut(const PieceCut& cut) noexcept BERTH_NO_THREAD_ANALYSIS;
   Result<PoolExtent*> occupy(const PageWindow& window, std::uint32_t stream, Effort effort) noexcept BERTH_NO_THREAD_ANALYSIS;
@@ -144,6 +165,9 @@ class Space {
   PageLender* const lender_;
   OpeningTurn opening_;
   Trim decay_;  // the last trim of a few pieces: the next goes on from there
+  std::uint64_t awaited_point_ = 0;
+  std::optional<std::uint32_t> user_;  // the stream of the first request
+  bool several_users_ = false;         // a request had another stream, or none
   PageState state_;
 };
 

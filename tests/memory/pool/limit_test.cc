@@ -200,6 +200,53 @@ TEST(PoolPieces, AreCutBeforeABlockPinsThem) {
   for (const Block& block : {between, third, *all}) memory->deallocate(block);
 }
 
+// The same where all work is on a stream: what is freed is cut when the stream is past the free, which is waited for.
+TEST(PoolPieces, AreCutBehindTheWorkOfTheirStream) {
+  for (const bool waits : {true, false}) {
+    const Device device = make_sim({.capacity_bytes = 512_MiB, .page_bytes = 2_MiB, .piece_bytes = 128_MiB, .background = false});
+    const auto memory = pool(device, {.limit_bytes = 130_MiB, .wait_for_streams = waits});
+    const Stream stream = make_stream(device);
+    const auto allocate = [&](std::size_t bytes) { return memory->try_allocate({.bytes = bytes, .stream = stream}); };
+    const Block first = *allocate(64_MiB);
+    const Block between = *allocate(2_MiB);
+    const Block second = *allocate(64_MiB);
+    bool ran = false;
+    bool later = false;
+    stream.enqueue([&] { ran = true; });
+    memory->deallocate(first);
+    stream.enqueue([&] { later = true; });
+    const Block third = *allocate(34_MiB);
+    EXPECT_EQ(ran, waits);
+    EXPECT_FALSE(later) << "work behind the free was waited for";
+    memory->deallocate(second);
+    const auto all = allocate(94_MiB);
+    EXPECT_EQ(all.has_value(), waits) << "what was not cut is pinned";
+    EXPECT_EQ(memory->audit(), "");
+    for (const Block& block : {between, third, all.value_or(Block())}) memory->deallocate(block);
+    stream.synchronize();
+  }
+}
+
+// A block of a stream lies across what that has just freed and what was free before.
+TEST(PoolPieces, FreedOnAStreamTakeCleanMemoryOver) {
+  const Device device = make_sim({.capacity_bytes = 512_MiB, .page_bytes = 2_MiB, .piece_bytes = 128_MiB, .background = false});
+  const auto memory = pool(device);
+  const Stream stream = make_stream(device);
+  const auto allocate = [&](std::size_t bytes) { return memory->allocate({.bytes = bytes, .stream = stream}); };
+  const Block first = allocate(40_MiB);
+  const Block second = allocate(60_MiB);
+  memory->deallocate(first);
+  stream.synchronize();
+  memory->deallocate(allocate(20_MiB));  // the pool has seen what is over
+  stream.enqueue([] {});
+  memory->deallocate(second);
+  const Block both = allocate(100_MiB);
+  EXPECT_EQ(memory->stats().committed_bytes, 100_MiB);
+  EXPECT_EQ(sim_control(device).count(SimOperation::move), 0U);
+  memory->deallocate(both);
+  stream.synchronize();
+}
+
 // What a cut gives back may not come again.
 TEST(PoolPieces, SurviveACutThatFails) {
   const Device device = make_sim({.capacity_bytes = 512_MiB, .page_bytes = 2_MiB, .piece_bytes = 128_MiB, .background = false});

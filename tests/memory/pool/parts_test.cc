@@ -159,9 +159,10 @@ class ExtentsModel {
   static constexpr std::size_t kUnits = 400;
   static constexpr std::uint32_t kStreams = 4;
 
-  ExtentsModel(std::uint64_t seed, Extents::Fit fit) : random_(seed), fit_(fit), units_(kUnits) {
+  ExtentsModel(std::uint64_t seed, Extents::Fit fit) : random_(seed), fit_(fit), sole_stream_(random_.one_in(2)), units_(kUnits) {
     reserve();
     extents_ = std::make_unique<Extents>(nodes_, 0, kUnits, 8, fit);
+    extents_->set_sole_stream(sole_stream_);
     for (std::uint32_t s = 0; s < kStreams; ++s) extents_->add_stream(s);
   }
 
@@ -253,6 +254,19 @@ class ExtentsModel {
     const auto stream = static_cast<std::uint32_t>(random_.below(kStreams));
     extents_->free_cached(extent, stream, ++point_);
     set(begin, bytes, {ExtentState::cached, stream, stream == 0 ? 0 : point_});
+    if (fit_ == Extents::Fit::best && stream != 0) take_over_clean(begin, bytes);
+  }
+
+  // What is clean beside a range that was freed: all units in a row, up to as many as were freed.
+  void take_over_clean(std::size_t begin, std::size_t bytes) {
+    const auto is_clean = [&](std::size_t at) { return at < kUnits && units_[at].state == ExtentState::cached && units_[at].stream == 0; };
+    std::size_t first = begin;
+    std::size_t last = begin + bytes;
+    while (is_clean(first - 1)) --first;
+    while (is_clean(last)) ++last;
+    const auto takes = [&](std::size_t clean) { return sole_stream_ || clean <= bytes; };
+    if (takes(begin - first)) set(first, begin - first, units_[begin]);
+    if (takes(last - begin - bytes)) set(begin + bytes, last - begin - bytes, units_[begin]);
   }
 
   // Extents whose point is covered are clean; one that was coalesced with a younger one waits for the younger
@@ -283,6 +297,7 @@ class ExtentsModel {
 
   Random random_;
   const Extents::Fit fit_;
+  const bool sole_stream_;
   Extents::Nodes nodes_;
   std::unique_ptr<Extents> extents_;
   std::vector<Unit> units_;

@@ -118,11 +118,28 @@ TEST_F(Cut, IsOnlyMadeWhereItMattersAndCanBe) {
   range.commit_piece(1, 7);
   range.commit_piece(7, 11);
   EXPECT_TRUE(plan(range, 1, 3));
-  EXPECT_FALSE(plan(range, 7, 9)) << "pending work may use the piece";
+  EXPECT_EQ(plan(range, 1, 3)->point, 0U);
+  const std::uint64_t point = range.extent_at(range.cells(7, 8).begin)->point;
+  ASSERT_NE(point, 0U);
+  EXPECT_EQ(plan(range, 7, 9)->point, point) << "the stream may still use the piece";
   range.view.cuts_matter = false;
   EXPECT_FALSE(plan(range, 1, 3));
   range.view.cuts_matter = range.view.rules.fixed_pages = true;
   EXPECT_FALSE(plan(range, 1, 3));
+}
+
+TEST_F(Cut, IsAtTheEndsOfAWindow) {
+  DrawnRange range = tight("LCCCC...CCCCL");
+  range.commit_piece(1, 5);
+  range.commit_piece(8, 12);
+  const auto cut_of = [&](std::size_t first, std::size_t last) {
+    const PageSpan block = range.cells(first, last);
+    return plan_cut(range.view, PageWindow{.begin = block.begin, .bytes = block.bytes(), .first = range.extent_at(block.begin)});
+  };
+  EXPECT_EQ(cut_of(3, 7)->front(), range.cells(1, 3)) << "at its begin";
+  EXPECT_EQ(cut_of(6, 10)->back(), range.cells(10, 12)) << "at its end";
+  EXPECT_FALSE(cut_of(1, 12)) << "it covers both pieces";
+  EXPECT_FALSE(cut_of(5, 8)) << "it touches none";
 }
 
 // ---- what is pinned
