@@ -153,7 +153,7 @@ void lengthen(ReplayScript& script, std::size_t bytes) {
 
 // The least of several rounds.
 double pair_ns(const ReplayScript& script, const Options& options) {
-  constexpr int kRounds = 10;
+  constexpr int kRounds = 20;
   constexpr int kPairs = 20'000;
   std::vector<std::size_t> sizes;
   for (const ReplayStep& step : script.steps) {

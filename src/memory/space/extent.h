@@ -22,7 +22,7 @@ struct PoolExtent {
   PoolExtent* previous = nullptr;  // neighbours by address
   PoolExtent* next = nullptr;
 
-  // Links of the tree it is in, while cached or bare.
+  // Links of the tree it is in, while cached or bare; left and right of a list, while it is loose (extents.h).
   PoolExtent* parent = nullptr;
   PoolExtent* left = nullptr;
   PoolExtent* right = nullptr;
@@ -33,6 +33,7 @@ struct PoolExtent {
   PoolExtent* bin_next = nullptr;
   std::uint16_t bin = 0;
 
+  bool loose = false;     // cached, and in no tree yet
   bool has_page = false;  // in a tree: it has a whole page
   bool any_page = false;  // one at or below it has
 

@@ -59,18 +59,35 @@ ExtentTree& Extents::tree_of(const PoolExtent* extent) noexcept {
 
 // Of a free extent.
 void Extents::insert(PoolExtent* extent) noexcept {
-  tree_of(extent).insert(extent);
-  if (!bins_.empty() && extent->state == ExtentState::cached) bins_[extent->stream]->insert(extent);
+  if (bins_.empty() || extent->state != ExtentState::cached) return tree_of(extent).insert(extent);
+  bins_[extent->stream]->insert(extent);
+  extent->loose = true;
+  extent->left = nullptr;
+  extent->right = loose_;
+  if (loose_ != nullptr) loose_->left = extent;
+  loose_ = extent;
 }
 
 void Extents::erase(PoolExtent* extent) noexcept {
-  tree_of(extent).erase(extent);
   if (!bins_.empty() && extent->state == ExtentState::cached) bins_[extent->stream]->erase(extent);
+  extent->loose ? unlink_loose(extent) : tree_of(extent).erase(extent);
 }
 
 void Extents::resized(PoolExtent* extent) noexcept {
-  tree_of(extent).resized(extent);
   if (!bins_.empty() && extent->state == ExtentState::cached) bins_[extent->stream]->resized(extent);
+  if (!extent->loose) tree_of(extent).resized(extent);
+}
+
+void Extents::enter_tree(PoolExtent* loose) const noexcept {
+  unlink_loose(loose);
+  cached_[loose->stream].insert(loose);
+}
+
+void Extents::unlink_loose(PoolExtent* extent) const noexcept {
+  (extent->left != nullptr ? extent->left->right : loose_) = extent->right;
+  if (extent->right != nullptr) extent->right->left = extent->left;
+  extent->left = extent->right = nullptr;
+  extent->loose = false;
 }
 
 PoolExtent* Extents::insert_after(PoolExtent* extent, std::size_t begin, std::size_t bytes) noexcept {
@@ -198,7 +215,7 @@ PoolExtent* Extents::free_bare(PoolExtent* extent) noexcept {
 
 bool Extents::pass_on(std::uint32_t from, std::uint64_t point, std::uint32_t to, std::uint64_t as) noexcept {
   bool any = false;
-  PoolExtent* e = cached_[from].first(1);
+  PoolExtent* e = tree(from).first(1);
   while (e != nullptr) {
     PoolExtent* const following = cached_[from].next(e, 1);
     if (e->point <= point) {
@@ -212,6 +229,7 @@ bool Extents::pass_on(std::uint32_t from, std::uint64_t point, std::uint32_t to,
 }
 
 std::string Extents::audit() const {
+  (void)tree(0);  // all that is loose
   std::size_t in_trees = 0;
   const auto ascends = [&](const ExtentTree& tree) {
     std::size_t end = 0;

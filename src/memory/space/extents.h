@@ -67,9 +67,14 @@ class Extents {
   // it with point `as`. False when there was nothing.
   bool pass_on(std::uint32_t from, std::uint64_t point, std::uint32_t to, std::uint64_t as) noexcept;
 
-  const ExtentTree& clean_tree() const noexcept { return cached_[0]; }
+  const ExtentTree& clean_tree() const noexcept { return tree(0); }
   const ExtentTree& bare_tree() const noexcept { return bare_; }
-  const ExtentTree& tree(std::uint32_t stream) const noexcept { return cached_[stream]; }
+  // The cached extents of a stream, valid until one is taken or freed. With best fit, requests and frees that the cache
+  // serves need no trees: what they have freed enters its tree here.
+  const ExtentTree& tree(std::uint32_t stream) const noexcept {
+    while (loose_ != nullptr) enter_tree(loose_);
+    return cached_[stream];
+  }
   std::uint32_t streams() const noexcept { return static_cast<std::uint32_t>(cached_.size()); }
   PoolExtent* front() const noexcept { return front_; }  // the extent with the lowest address
 
@@ -82,12 +87,15 @@ class Extents {
   void insert(PoolExtent* extent) noexcept;
   void erase(PoolExtent* extent) noexcept;
   void resized(PoolExtent* extent) noexcept;
+  void enter_tree(PoolExtent* loose) const noexcept;
+  void unlink_loose(PoolExtent* extent) const noexcept;
   PoolExtent* insert_after(PoolExtent* extent, std::size_t begin, std::size_t bytes) noexcept;
 
   Nodes& nodes_;
   // By stream; [0] is what any stream may use. Before front_: making it may throw.
-  std::vector<ExtentTree> cached_;
-  std::vector<std::unique_ptr<SizeBins>> bins_;  // with best fit: the same extents
+  mutable std::vector<ExtentTree> cached_;
+  std::vector<std::unique_ptr<SizeBins>> bins_;  // with best fit: the same extents, and those that are loose
+  mutable PoolExtent* loose_ = nullptr;          // with best fit: in no tree yet, linked by PoolExtent::left and ::right
   bool sole_stream_ = false;
   PoolExtent* front_;
   ExtentTree bare_;

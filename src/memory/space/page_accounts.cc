@@ -35,6 +35,7 @@ void PageAccounts::move(std::size_t from_bytes, std::size_t to_bytes) noexcept {
 void PageAccounts::begin_move() noexcept {
   ++figures_.moves;
   ++figures_.decommits;
+  ++calls_;
 }
 
 void PageAccounts::trim(std::size_t bytes, PageOwner to) noexcept {

@@ -49,6 +49,7 @@ class PageAccounts {
     figures_.peak_live = std::max(figures_.peak_live, figures_.live);
     decay_.saw(cached());
     handed_out_ += bytes;
+    ++requests_;
   }
   void take_back(std::size_t bytes) noexcept { figures_.live -= bytes; }
   // What was handed out served no request: it was committed ahead.
@@ -67,10 +68,16 @@ class PageAccounts {
 
   // Whether it matters that free memory is pinned in pieces: there is little room for more, or more was committed
   // for it than cuts have spared since.
-  bool cuts_matter() const noexcept { return cuts_due_ > 0 || room() < figures_.peak_live / kRoomShare; }
+  bool cuts_matter() const noexcept { return (cuts_due_ > 0 && !churns()) || room() < figures_.peak_live / kRoomShare; }
   // So much was committed beyond what there should be, while as much was pinned. A cut has spared so much.
-  void note_excess(std::size_t bytes) noexcept { cuts_due_ += bytes; }
-  void note_cut(std::size_t spared) noexcept { cuts_due_ -= std::min(cuts_due_, spared); }
+  void note_excess(std::size_t bytes) noexcept { cuts_due_ += churns() ? 0 : bytes; }
+  void note_cut(std::size_t spared) noexcept {
+    cuts_due_ -= std::min(cuts_due_, spared);
+    calls_ += kCallsPerCut - 1;  // it counts as a move as well
+  }
+  // Whether requests cost more moves than they should: sizes at random, again and again. Then memory is committed
+  // instead, which ends that.
+  bool churns() const noexcept { return calls_ > kFreeCalls + requests_ / kRequestsPerCall; }
   // The device has no more, until it gives more after all.
   void note_device_full() noexcept { device_room_ = figures_.committed; }
 
@@ -90,6 +97,11 @@ class PageAccounts {
   std::string audit(std::size_t live, std::size_t held, std::size_t moving) const;
 
  private:
+  // On a GPU a move takes some 50 µs: the first 25 ms are free, so that a program finds its sizes, and then each request
+  // may cost 50 ns.
+  static constexpr std::uint64_t kFreeCalls = 512;
+  static constexpr std::uint64_t kRequestsPerCall = 1024;
+  static constexpr std::uint64_t kCallsPerCut = 3;
   static constexpr std::size_t kRoomShare = 8;  // what is pinned where there is less room will be missing soon
 
   void give_up(std::size_t bytes, PageOwner to) noexcept { to == PageOwner::lender ? budget_.give_up_here(bytes) : budget_.give_up(bytes); }
@@ -101,6 +113,8 @@ class PageAccounts {
   std::size_t handed_out_ = 0;   // all bytes ever handed out
   std::size_t moved_edges_ = 0;  // all bytes of edges ever moved
   std::size_t cuts_due_ = 0;
+  std::uint64_t requests_ = 0;
+  std::uint64_t calls_ = 0;  // of the device, for moves and cuts
   std::size_t device_room_ = SIZE_MAX;  // committed when the device last had no more
 };
 

@@ -26,7 +26,8 @@ class FillPlanner {
     std::size_t missing = 0;
     for (const PoolExtent* e = request.first; e != nullptr && e->begin < request.end; e = e->next) missing += e->has_memory ? 0 : e->bytes;
     const std::size_t peak = std::max(view.peak_live, view.live + request.block.bytes());
-    pages_wanted_ = std::max(beyond(view.rules.page_bound, peak, missing), missing > view.room ? missing : 0);
+    const double page_bound = view.churns && view.rules.pays_by_the_piece() ? view.rules.churn_bound : view.rules.page_bound;
+    pages_wanted_ = std::max(beyond(page_bound, peak, missing), missing > view.room ? missing : 0);
     scattered_wanted_ = view.rules.in_pieces() || view.rules.fixed_pages ? 0 : beyond(view.rules.scattered_bound, peak, missing);
     if (request.all_pages || view.moved_edges < view.handed_out / kEdgesShare) edges_wanted_ = beyond(view.rules.edge_bound, peak, missing);
   }

@@ -18,6 +18,7 @@ PageView PageState::view() const noexcept {
           .handed_out = accounts.handed_out(),
           .moved_edges = accounts.moved_edges(),
           .cuts_matter = accounts.cuts_matter(),
+          .churns = accounts.churns(),
           .echo_room = echoes.room()};
 }
 

@@ -26,6 +26,7 @@ struct PageRules {
   bool fixed_pages = false;       // pages stay under their addresses until they are decommitted
   double page_bound = 1.010;      // whole pages move when committed memory would exceed this much of the peak
   double edge_bound = 1.014;      // and edges, at a limited rate, when it would exceed this,
+  double churn_bound = 1.25;      // the same while requests cost too many moves, where these cost by their number
   double scattered_bound = 1.05;  // and what is free anywhere, when it would exceed this
   double excess_bound = 1.02;     // what is committed beyond this is made good by cuts (piece_cut.h)
 
@@ -51,7 +52,8 @@ struct PageView {
   std::size_t room = SIZE_MAX;  // what may still be claimed from the budgets
   std::size_t handed_out = 0;   // all bytes ever handed out
   std::size_t moved_edges = 0;  // all bytes of edges ever moved
-  bool cuts_matter = false;     // PageAccounts
+  bool cuts_matter = false;     // PageAccounts, both
+  bool churns = false;
   std::size_t echo_room = 0;    // how many more extents can become echoes
 
   std::size_t cached() const noexcept { return committed - live; }

@@ -36,12 +36,10 @@ class PieceBorders {
 
   // The last piece that lies wholly in [begin, end), where all is committed; an empty one when there is none.
   PageSpan last_within(std::size_t begin, std::size_t end) const noexcept {
-    std::size_t to = end / page_ * page_;
-    while (to > begin && !is_border(to)) to -= page_;
-    if (to <= begin) return {};
-    std::size_t from = to - page_;
-    while (from > begin && !is_border(from)) from -= std::min(page_, from);
-    return from >= begin && is_border(from) && from % page_ == 0 ? PageSpan{from, to} : PageSpan{};
+    const std::size_t to = last_border(end / page_) * page_;
+    if (to <= begin || to > end) return {};
+    const std::size_t from = last_border(to / page_ - 1) * page_;
+    return from >= begin ? PageSpan{from, to} : PageSpan{};
   }
 
   // The piece that an offset of committed memory lies in.

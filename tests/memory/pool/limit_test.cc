@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <utility>
 #include <vector>
 
 #include "base/random.h"
@@ -245,6 +246,30 @@ TEST(PoolPieces, FreedOnAStreamTakeCleanMemoryOver) {
   EXPECT_EQ(sim_control(device).count(SimOperation::move), 0U);
   memory->deallocate(both);
   stream.synchronize();
+}
+
+// Sizes at random for ever: moving pieces for each of them would cost more than the memory that it saves.
+TEST(PoolPieces, AreNotMovedForEver) {
+  constexpr std::uint64_t kPairs = 20'000;
+  const Device device = make_sim({.capacity_bytes = 4_GiB, .page_bytes = 2_MiB, .piece_bytes = 128_MiB, .background = false});
+  const auto memory = pool(device);
+  internal::Random random(seed());
+  std::vector<Block> live(16);
+  const auto run = [&] {
+    for (std::uint64_t i = 0; i < kPairs; ++i) {
+      Block& block = live[random.below(live.size())];
+      memory->deallocate(std::exchange(block, Block{}));
+      block = memory->allocate({.bytes = 1_MiB + random.below(127_MiB)});
+    }
+  };
+  const auto calls = [&] { return sim_control(device).count(SimOperation::move) + sim_control(device).count(SimOperation::decommit); };
+  run();
+  const std::uint64_t before = calls();
+  run();
+  EXPECT_LE(calls() - before, 3 * kPairs / 1024);
+  EXPECT_LE(static_cast<double>(memory->stats().peak_committed_bytes), 1.3 * static_cast<double>(memory->stats().peak_in_use_bytes));
+  did(std::to_string(before) + " moves at first, then " + std::to_string(calls() - before));
+  for (const Block& block : live) memory->deallocate(block);
 }
 
 // What a cut gives back may not come again.
