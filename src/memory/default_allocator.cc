@@ -65,7 +65,9 @@ std::shared_ptr<Allocator> make_pool(Device device, std::string_view option) {
                                 {.name = "decay", .time = &options.decay},
                                 {.name = "ratio", .number = &options.target_ratio},
                                 {"small", &options.small_bytes},
-                                {.name = "waits", .count = &options.region_waits}};
+                                {.name = "waits", .count = &options.region_waits},
+                                {.name = "wait_for_streams", .yes = &options.wait_for_streams},
+                                {.name = "background_trim", .yes = &options.background_trim}};
     read_options("pool", option, known, "pool:limit=8GiB,decay=5s");
   } else if (!text::parse_bytes(option, options.limit_bytes) || options.limit_bytes == 0) {
     throw_bad_option("pool", option, "write its limit, as in pool:8GiB, or options, as in pool:limit=8GiB,decay=5s");

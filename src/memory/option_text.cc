@@ -34,6 +34,9 @@ void read_options(std::string_view strategy, std::string_view text, std::span<co
     const std::string_view value = equals == std::string_view::npos ? std::string_view() : option.substr(equals + 1);
     if (found->time != nullptr) {
       if (!text::parse_duration(value, *found->time)) refuse(option, "its value is not a time such as 500ms, 5s, 2min, 0 or never");
+    } else if (found->yes != nullptr) {
+      if (value != "yes" && value != "no") refuse(option, "its value is neither yes nor no");
+      *found->yes = value == "yes";
     } else if (found->number != nullptr || found->count != nullptr) {
       const char* const end = value.data() + value.size();
       const auto [rest, error] = found->number != nullptr ? std::from_chars(value.data(), end, *found->number, std::chars_format::fixed)

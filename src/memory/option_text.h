@@ -13,11 +13,12 @@ namespace berth::internal::memory {
 
 struct TextOption {
   std::string_view name;  // a literal
-  // The target, one of the four; it keeps its value when the text does not have the option.
+  // The target, one of the five; it keeps its value when the text does not have the option.
   std::size_t* bytes = nullptr;
   std::chrono::milliseconds* time = nullptr;
   double* number = nullptr;  // decimal, as in 1.05
   std::uint32_t* count = nullptr;
+  bool* yes = nullptr;  // yes or no
 };
 
 // Throws ArgumentError, which names the bad option and the valid ones. `example` is a complete valid text.

@@ -71,8 +71,9 @@ std::string OutOfMemoryReport::to_string() const {
   if (tag) out += line("tag", text::printable(tag.word()));
   if (limit_bytes != 0) out += line("limit", text::bytes(limit_bytes));
   out += line("in use", text::bytes(in_use_bytes));
+  const std::string pinned = pinned_bytes == 0 ? "" : text::join(", ", text::bytes(pinned_bytes), " in pieces that are partly live");
   out += line("cached", text::join(text::bytes(cached_bytes), ", largest free run ", text::bytes(largest_free_run_bytes),
-                                   ", fragmentation ", std::lround(100 * fragmentation()), " %"));
+                                   ", fragmentation ", std::lround(100 * fragmentation()), " %", pinned));
   out += line("device", text::join(text::bytes(device_free_bytes), " free of ", text::bytes(device_total_bytes)));
   for (std::size_t i = 0; i < top_holders.size(); ++i) {
     const Holder& holder = top_holders[i];
@@ -94,7 +95,8 @@ void OutOfMemoryReport::write_json(JsonWriter& json) const {
   json.begin_object();
   json.member("device", device.to_string()).member("allocator", allocator).member("requested_bytes", requested_bytes);
   json.member("alignment", alignment).member("tag", tag.word()).member("refused_by", refused_by).member("limit_bytes", limit_bytes);
-  json.member("in_use_bytes", in_use_bytes).member("cached_bytes", cached_bytes).member("largest_free_run_bytes", largest_free_run_bytes);
+  json.member("in_use_bytes", in_use_bytes).member("cached_bytes", cached_bytes).member("pinned_bytes", pinned_bytes);
+  json.member("largest_free_run_bytes", largest_free_run_bytes);
   json.member("fragmentation", fragmentation())
       .member("device_total_bytes", device_total_bytes)
       .member("device_free_bytes", device_free_bytes)

@@ -106,6 +106,10 @@ TEST(MakeAllocator, ReadsNamesAndOptions) {
   EXPECT_EQ(make_allocator("pool:64MiB", "cpu")->settings(), "pool on cpu:0, at most 64 MiB, idle memory released after 10 s");
   EXPECT_EQ(make_allocator("pool:limit=8GiB,decay=5s", "cpu")->settings(), "pool on cpu:0, at most 8 GiB, idle memory released after 5 s");
   EXPECT_EQ(make_allocator("pool:decay=never", "cpu")->settings(), "pool on cpu:0, idle memory kept");
+  EXPECT_EQ(make_allocator("pool:wait_for_streams=no,background_trim=yes", "cpu")->settings(),
+            "pool on cpu:0, idle memory released after 10 s by a thread, without waiting for streams");
+  EXPECT_THROW(make_allocator("pool:wait_for_streams=maybe", "cpu"), ArgumentError);
+  EXPECT_THROW(make_allocator("pool:decay=never,background_trim=yes", "cpu"), ArgumentError);
   EXPECT_EQ(make_allocator("pool:decay=0", "cpu")->settings(), "pool on cpu:0, idle memory released after 0 s");
   EXPECT_EQ(make_allocator("pool:small=60KiB,waits=5", "cpu")->settings(),
             "pool on cpu:0, small blocks up to 60 KiB, idle memory released after 10 s");

@@ -111,8 +111,9 @@ class BERTH_EXPORT Allocator : public BlockSource, public std::enable_shared_fro
   virtual void trim(std::size_t keep_bytes) = 0;
 
   // Returns memory that has been idle for a while to the device, by the strategy's own rule
-  // (PoolOptions::decay). It finishes the work, where requests and frees each do a little. There is no
-  // background thread: a program that goes idle calls this from a timer of its own, or release_cached() once.
+  // (PoolOptions::decay). It finishes the work, where requests and frees each do a little. A
+  // program that goes idle calls this from a timer of its own, has a thread do it (PoolOptions::background_trim), or
+  // calls release_cached() once.
   // Strategies without such a rule do nothing.
   virtual void trim_idle() {}
 

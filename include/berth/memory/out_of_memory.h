@@ -45,6 +45,7 @@ struct OutOfMemoryReport {
   std::size_t limit_bytes = 0;             // the limit that refused it; 0 when none did
   std::size_t in_use_bytes = 0;            // of this allocator, or under the limit when that refused it
   std::size_t cached_bytes = 0;            // held for reuse
+  std::size_t pinned_bytes = 0;            // of that, in pieces of a GPU's memory that are partly live: serves only what fits there
   std::size_t largest_free_run_bytes = 0;  // the largest block that the cache can serve
   std::size_t device_total_bytes = 0;
   std::size_t device_free_bytes = 0;
@@ -52,7 +53,7 @@ struct OutOfMemoryReport {
 
   std::vector<Holder> top_holders;     // largest first, at most 8
   std::vector<AllocatorShare> shares;  // when the process's limit refused it, largest first
-  std::vector<std::string> tried;      // the attempts to find memory before the refusal
+  std::vector<std::string> tried;      // the attempts to find memory before the refusal, and what each brought
 
   // Free this much more, or raise the limit by this much, and the same request would succeed; 0 when unknown.
   std::size_t would_be_enough_bytes = 0;

@@ -63,9 +63,9 @@
 // Consequences:
 //
 // - A program that keeps working, at a lower level, is back at that level after about two periods.
-// - A program that goes idle returns nothing, because there is no background thread. Let it call trim_idle()
-//   periodically; the second call, a period after the first, finds everything idle. Or call release_cached()
-//   once, which does not wait.
+// - A program that goes idle returns nothing, unless it asked for a thread (`background_trim`). Let it call
+//   trim_idle() periodically; the second call, a period after the first, finds everything idle. Or call
+//   release_cached() once, which does not wait.
 // - The same holds for a program whose small blocks all come from its thread caches, because those do not reach
 //   the pool.
 // - Memory from reserve() stays committed until trim or release_cached.
@@ -102,11 +102,17 @@ struct PoolOptions {
   // Before a request is refused, the calling thread waits for work of streams that would free memory: the oldest free
   // first, and no more of them than are needed. False, for a thread that must not block: it is refused at once.
   bool wait_for_streams = true;
+
+  // A thread of this pool's own calls `trim_idle` once in each period of `decay`, so that a program that goes quiet
+  // returns what it does not use, and other processes get it. Not with a decay of 0 or kNever, which need none. In a
+  // forked child, only pools made there have one.
+  bool background_trim = false;
 };
 
 // As text for make_allocator and BERTH_<KIND>_ALLOCATOR: "pool", "pool:8GiB", "pool:limit=8GiB,decay=5s",
-// "pool:decay=never,ratio=1.05,small=60KiB,waits=0". Throws DeviceError when the device does not exist,
-// ArgumentError when `decay` is negative, `target_ratio` less than 1, or `small_bytes` not in its range.
+// "pool:decay=never,ratio=1.05,small=60KiB,waits=0", "pool:wait_for_streams=no,background_trim=yes". Throws DeviceError
+// when the device does not exist, or there is no thread for `background_trim`; ArgumentError when `decay` is negative,
+// `target_ratio` less than 1, or `small_bytes` not in its range, and for `background_trim` with nothing to trim.
 BERTH_EXPORT std::shared_ptr<Allocator> pool(Device device, const PoolOptions& options = {});
 
 // A private pool over the memory of another pool: for the capture of a graph, or a tenant. It has its own

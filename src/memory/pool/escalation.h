@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "berth/base/result.h"
+#include "memory/pool/search_steps.h"
 #include "memory/pool/supply.h"
 #include "memory/space/space.h"
 
@@ -21,7 +22,12 @@ class Escalation {
   Escalation(Supply& supply, std::uint32_t stream) noexcept : supply_(supply), stream_(stream) {}
 
   // Whether to try (again), with `level()`, after what the last attempt said. If not, `done` is the answer.
-  bool next(Status& done) noexcept { return (tried_ == Tried::nothing || !done) && escalate(done); }
+  bool next(Status& done) noexcept {
+    if (tried_ != Tried::nothing && done) return false;
+    if (escalate(done)) return true;
+    note_refusal();
+    return false;
+  }
   Space::Effort level() const noexcept { return level_; }
 
  private:
@@ -35,7 +41,9 @@ class Escalation {
   bool escalate(Status& done) noexcept;
   bool try_device(Status& done) noexcept;
   bool await_cut() noexcept;
+  void gather() noexcept;
   bool may_go_on(const Status& done) const noexcept;
+  void note_refusal() noexcept;
 
   Supply& supply_;
   const std::uint32_t stream_;

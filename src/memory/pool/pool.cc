@@ -2,10 +2,12 @@
 #include "memory/pool/pool.h"
 
 #include <algorithm>
+#include <system_error>
 
 #include "base/text.h"
 #include "berth/device/backend.h"
 #include "berth/device/registry.h"
+#include "memory/pool/background_trim.h"
 #include "memory/process_budget.h"
 #include "os/memory/memory.h"
 
@@ -183,6 +185,17 @@ namespace {
   throw ArgumentError(ErrorCode::invalid_argument, {"making a private pool", std::move(why), std::move(help)});
 }
 
+void start_trimming(const std::shared_ptr<Allocator>& made, std::chrono::milliseconds period) {
+  try {
+    trim_in_background(made, period);
+  } catch (const std::system_error& error) {
+    throw DeviceError(ErrorCode::device_unavailable,
+                      {text::join("a pool on ", made->device().to_string(), " with background_trim"),
+                       text::join("no thread could be started: ", error.what()), "raise the limit of threads, or call trim_idle() instead"},
+                      {{"errno", error.code().value()}});
+  }
+}
+
 }  // namespace
 
 std::shared_ptr<Allocator> pool(Device device, const PoolOptions& options) {
@@ -202,7 +215,16 @@ std::shared_ptr<Allocator> pool(Device device, const PoolOptions& options) {
                          "slabs are made for blocks of up to 16 KiB at least, and 128 KiB at most", "use 60 KiB, or leave it at 128 KiB"},
                         {{"small", options.small_bytes}});
   }
-  return enlisted(std::make_shared<Pool>(device, options));
+  const bool decays = options.decay.count() != 0 && options.decay != PoolOptions::kNever;
+  if (options.background_trim && !decays) {
+    throw ArgumentError(ErrorCode::invalid_argument,
+                        {text::join("a pool on ", device.to_string(), " with background_trim"),
+                         options.decay.count() == 0 ? "with a decay of 0 nothing stays idle" : "with a decay of kNever nothing is returned",
+                         "leave decay at 10 s, or background_trim out"});
+  }
+  std::shared_ptr<Allocator> made = enlisted(std::make_shared<Pool>(device, options));
+  if (options.background_trim) start_trimming(made, options.decay);
+  return made;
 }
 
 std::shared_ptr<Allocator> private_pool(const std::shared_ptr<Allocator>& parent, const PrivatePoolOptions& options) {

@@ -62,6 +62,7 @@ PoolCore::PoolCore(Backend& pool_backend, std::uint64_t pool_id, const Setup& se
       target_ratio(setup.options.target_ratio),
       region_waits(setup.options.region_waits),
       wait_for_streams(setup.options.wait_for_streams),
+      background_trim(setup.options.background_trim),
       fixed_pages(setup.fixed_pages),
       budget(setup.lender != nullptr ? kOverPrivateLimit : kOverLimit, setup.options.limit_bytes, setup.below),
       decay(setup.options.decay, most_decay(backend, setup.options.decay)),

@@ -91,6 +91,7 @@ struct PoolCore {
   const double target_ratio;
   const std::uint32_t region_waits;
   const bool wait_for_streams;
+  const bool background_trim;
   const bool fixed_pages;
   Budget budget;
   BlockTable entries;

@@ -8,6 +8,7 @@
 #include "memory/holders.h"
 #include "memory/pool/pool.h"
 #include "memory/pool/pool_walk.h"
+#include "memory/pool/search_steps.h"
 
 // What a pool reports: statistics, the out-of-memory report, the audit.
 namespace berth::internal::memory {
@@ -59,7 +60,8 @@ std::string Pool::settings() const {
                                         : text::join("pool on ", on);
   const std::string small =
       core_.small_limit == PoolOptions().small_bytes ? "" : text::join(", small blocks up to ", text::bytes(core_.small_limit));
-  return text::join(what, limit, small, core_.fixed_pages ? ", fixed pages" : text::join(", idle memory ", idle));
+  return text::join(what, limit, small, core_.fixed_pages ? ", fixed pages" : text::join(", idle memory ", idle),
+                    core_.background_trim ? " by a thread" : "", core_.wait_for_streams ? "" : ", without waiting for streams");
 }
 
 std::vector<Holder> Pool::holders() const {
@@ -103,14 +105,15 @@ void Pool::explain(const Failure& failure, OutOfMemoryReport& report) const {
   if (no_addresses)
     report.refused_by = text::join("the pool's ", text::bytes(core_.space.size_bytes()), " of addresses, where no free run is so long");
   if (limited) report.limit_bytes = tightest.limit();
-  // Free pages can be moved to be contiguous, so all cached memory counts.
-  const std::size_t within_reach = std::min(below_limit, report.device_free_bytes) + core_.space.cached_bytes();
+  // Free pages can be moved to be contiguous, so all cached memory counts, but for what is pinned.
+  report.pinned_bytes = std::min(core_.space.pinned_bytes(), report.cached_bytes);
+  const std::size_t free_bytes = core_.space.cached_bytes() - std::min(core_.space.cached_bytes(), report.pinned_bytes);
+  const std::size_t within_reach = std::min(below_limit, report.device_free_bytes) + free_bytes;
   if (no_addresses)
     report.would_be_enough_bytes = report.requested_bytes > core_.space.size_bytes() ? 0 : report.requested_bytes;
   else if (within_reach < report.requested_bytes)
     report.would_be_enough_bytes = report.requested_bytes - within_reach;
-  report.tried.emplace_back("looked for a free run, in all caches");
-  report.tried.emplace_back("moved every free page");
+  if (last_search().pool == core_.id) report.tried = last_search().to_strings();
   report.tried.emplace_back(text::join("asked the device: ", failure.why));
 }
 

@@ -126,6 +126,7 @@ class Space {
 
   const Figures& figures() const noexcept { return state_.accounts.figures(); }
   std::size_t cached_bytes() const noexcept { return state_.accounts.cached(); }
+  std::size_t pinned_bytes() const noexcept { return state_.map.pinned_bytes(); }
   std::size_t longest_cached() const noexcept { return is_open() ? state_.map.longest_cached() : 0; }
   const Extents& part(Part part) const noexcept { return state_.map.part(part); }
   PoolExtent* extent(std::uint32_t index) const noexcept { return state_.map.extent(index); }

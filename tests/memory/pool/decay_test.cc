@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <thread>
 #include <vector>
 
 #include "base/random.h"
@@ -204,6 +206,26 @@ TEST_F(PoolDecay, AnIdleProgramGivesBackWithTheSecondCall) {
   }
   EXPECT_EQ(memory->stats().committed_bytes, 0U) << "the caches of threads count too";
   EXPECT_EQ(memory->audit(), "");
+}
+
+// By the real clock: a program that makes no calls at all.
+TEST(PoolBackgroundTrim, ReturnsWhatAQuietProgramDoesNotUse) {
+  const Device device = make_sim({.capacity_bytes = 64_MiB, .background = false});
+  auto memory = pool(device, {.decay = milliseconds(20), .background_trim = true});
+  const Block kept = memory->allocate({.bytes = 1_MiB});
+  memory->deallocate(memory->allocate({.bytes = 32_MiB}));
+  for (int i = 0; i < 5000 && memory->stats().committed_bytes > 1_MiB; ++i) std::this_thread::sleep_for(milliseconds(2));
+  EXPECT_EQ(memory->stats().committed_bytes, 1_MiB);
+  memory->deallocate(kept);
+  const std::weak_ptr<Allocator> gone = memory;
+  memory.reset();
+  for (int i = 0; i < 5000 && !gone.expired(); ++i) std::this_thread::sleep_for(milliseconds(2));
+  EXPECT_TRUE(gone.expired()) << "the thread keeps the pool alive";
+}
+
+TEST(PoolBackgroundTrim, IsRefusedWhereNothingIsTrimmed) {
+  EXPECT_THROW(pool("cpu", {.decay = seconds(0), .background_trim = true}), ArgumentError);
+  EXPECT_THROW(pool("cpu", {.decay = PoolOptions::kNever, .background_trim = true}), ArgumentError);
 }
 
 TEST_F(PoolDecay, NothingHappensInAHold) {

@@ -112,7 +112,9 @@ TEST(PoolLimit, ARefusalSaysWhatWasAskedHeldAndTried) {
     EXPECT_EQ(report.top_holders[0].bytes, 2_MiB);
     EXPECT_EQ(report.top_holders[0].blocks, 1U);
     EXPECT_EQ(report.top_holders[1].tag, Tag("bias"));
-    EXPECT_FALSE(report.tried.empty());
+    ASSERT_EQ(report.tried.size(), 4U);
+    EXPECT_EQ(report.tried[2], "waited for the work of streams behind what was freed: 0 times");
+    EXPECT_EQ(report.pinned_bytes, 0U) << "pages of this device move one by one";
     EXPECT_GE(report.would_be_enough_bytes, 1_MiB);
     EXPECT_LE(report.would_be_enough_bytes, 2_MiB);
     EXPECT_FALSE(report.to_string().empty());
@@ -201,6 +203,20 @@ TEST(PoolPieces, AreCutBeforeABlockPinsThem) {
   for (const Block& block : {between, third, *all}) memory->deallocate(block);
 }
 
+// Of 94 MiB that are cached, 30 lie in a piece whose rest is live.
+void expect_pinned(Allocator& memory, StreamRef stream) {
+  try {
+    memory.allocate({.bytes = 94_MiB, .stream = stream});
+    FAIL() << "was served";
+  } catch (const OutOfMemory& error) {
+    EXPECT_EQ(error.report().cached_bytes, 94_MiB);
+    EXPECT_EQ(error.report().pinned_bytes, 30_MiB);
+    EXPECT_EQ(error.report().would_be_enough_bytes, 30_MiB);
+    EXPECT_NE(error.report().to_string().find("30 MiB in pieces that are partly live"), std::string::npos);
+    EXPECT_NE(error.report().tried[2].find("wait_for_streams is off"), std::string::npos);
+  }
+}
+
 // The same where all work is on a stream: what is freed is cut when the stream is past the free, which is waited for.
 TEST(PoolPieces, AreCutBehindTheWorkOfTheirStream) {
   for (const bool waits : {true, false}) {
@@ -222,6 +238,7 @@ TEST(PoolPieces, AreCutBehindTheWorkOfTheirStream) {
     memory->deallocate(second);
     const auto all = allocate(94_MiB);
     EXPECT_EQ(all.has_value(), waits) << "what was not cut is pinned";
+    if (!waits) expect_pinned(*memory, stream);
     EXPECT_EQ(memory->audit(), "");
     for (const Block& block : {between, third, all.value_or(Block())}) memory->deallocate(block);
     stream.synchronize();
