@@ -19,7 +19,7 @@
 // and with the same loop. Prints JSON.
 //     torch_side_by_side [--quick] [TRACE...]
 // Traces are also replayed from empty caches (time, and peak reserved / peak live), and their sizes are used
-// for pairs of allocating and freeing. Pinning is compared with cudaHostAlloc, with new memory each time.
+// for pairs of freeing and allocating, with 64 blocks live. Pinning is compared with cudaHostAlloc, with new memory each time.
 namespace berth {
 
 using namespace internal;
@@ -65,17 +65,37 @@ double replay_ms(Peer& peer, const ReplayScript& script) {
   return ms;
 }
 
-// Allocate and free, warm, with sizes drawn from a trace.
+// With sizes drawn from a trace, and so many blocks live: frees one at random and allocates another, on and on.
 template <class Peer>
-double mix_ns(Peer& peer, const cli::AllocPace& pace, const std::vector<std::size_t>& sizes) {
-  return cli::least_ns(pace.rounds, pace.pairs, [&] {
-    Random random(11);
-    for (int i = 0; i < pace.pairs; ++i) {
-      auto block = peer.take(sizes[random.below(sizes.size())]);
-      peer.give(block);
+class Mix {
+ public:
+  static constexpr std::size_t kLive = 64;
+
+  Mix(Peer& peer, const std::vector<std::size_t>& sizes) : peer_(peer), sizes_(sizes) {
+    for (std::size_t i = 0; i < kLive; ++i) live_.push_back(peer.take(draw()));
+  }
+  ~Mix() {
+    for (auto& block : live_) peer_.give(block);
+  }
+  Mix(const Mix&) = delete;
+  Mix& operator=(const Mix&) = delete;
+
+  void run(int pairs) {
+    for (int i = 0; i < pairs; ++i) {
+      auto& block = live_[random_.below(kLive)];
+      peer_.give(block);
+      block = peer_.take(draw());
     }
-  });
-}
+  }
+
+ private:
+  std::size_t draw() { return sizes_[random_.below(sizes_.size())]; }
+
+  Peer& peer_;
+  const std::vector<std::size_t>& sizes_;
+  Random random_{11};
+  std::vector<decltype(peer_.take(1))> live_;
+};
 
 void mix_both(const std::string& path, PoolPeer& ours, bench::TorchCachingPeer& torch, const cli::AllocPace& pace) {
   Trace trace = read_trace(cli::read_input(path).bytes, path);
@@ -84,11 +104,16 @@ void mix_both(const std::string& path, PoolPeer& ours, bench::TorchCachingPeer& 
     if (step.allocates) sizes.push_back(step.bytes);
   }
   if (sizes.empty()) sizes.push_back(512);
+  constexpr int kWarmUp = 200'000;
   double mine = std::numeric_limits<double>::infinity();
   double theirs = mine;
+  Mix our_mix(ours, sizes);
+  Mix their_mix(torch, sizes);
+  our_mix.run(kWarmUp);
+  their_mix.run(kWarmUp);
   for (int turn = 0; turn < kTurns; ++turn) {
-    mine = std::min(mine, mix_ns(ours, pace, sizes));
-    theirs = std::min(theirs, mix_ns(torch, pace, sizes));
+    mine = std::min(mine, cli::least_ns(pace.rounds, pace.pairs, [&] { our_mix.run(pace.pairs); }));
+    theirs = std::min(theirs, cli::least_ns(pace.rounds, pace.pairs, [&] { their_mix.run(pace.pairs); }));
   }
   std::printf("  {\"sizes_of\": \"%s\", \"berth\": %.1f, \"torch\": %.1f, \"times\": %.2f}", path.c_str(), mine, theirs, theirs / mine);
 }

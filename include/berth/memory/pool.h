@@ -100,7 +100,9 @@ struct PoolOptions {
   std::uint32_t region_waits = 16;
 
   // Before a request is refused, the calling thread waits for work of streams that would free memory: the oldest free
-  // first, and no more of them than are needed. False, for a thread that must not block: it is refused at once.
+  // first, and no more of them than are needed. On a GPU it also waits for its own stream, where less than an eighth of
+  // the peak is left and a free piece had better be cut before the block pins it. False, for a thread that must not
+  // block: it is refused at once.
   bool wait_for_streams = true;
 
   // A thread of this pool's own calls `trim_idle` once in each period of `decay`, so that a program that goes quiet

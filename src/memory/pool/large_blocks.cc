@@ -157,7 +157,8 @@ BlockVerdict LargeBlocks::free(BlockRef entry, const Block& block, When when) no
   const std::size_t bytes = extent.bytes;
   if (!book_.must_wait(entry)) {
     if (core_.poisons() && extent.stream == 0) poison(block.data, block.bytes);
-    if (own != nullptr && in_turn && when == When::later && caches_.may_keep(*own, extent))
+    const bool may_keep = own != nullptr && in_turn && when == When::later && !book_.has_several_streams();
+    if (may_keep && caches_.may_keep(*own, extent))
       caches_.keep(*own, entry, extent);
     else
       book_.release(entry);

@@ -12,6 +12,8 @@
 // its thread frees and allocates over and over: it stays with the thread's cache (`ThreadCache::kept`). Between
 // two requests it is in no free list, and its thread takes no lock for it.
 //
+// In a pool of several streams no block is kept: the others could have it only behind all that its own gets later.
+//
 // A kept block is recalled for anything else: growing it, using it on another stream, freeing it from another
 // thread. It is released when its thread asks for large memory of another size, and with the rest of the cache.
 namespace berth::internal::memory {

@@ -135,7 +135,7 @@ bool StreamBook::wait_for_oldest() noexcept {
 }
 
 void StreamBook::mark_frees() noexcept {
-  if (uses_.streams() < 2 && !core_.space.cuts_matter()) return;  // the memory of one stream is its own
+  if (!has_several_streams() && !core_.space.cuts_matter()) return;  // the memory of one stream is its own
   for (std::uint32_t i = 1; i < uses_.count(); ++i) {
     if (!uses_[i].is_pending() || uses_[i].is_marked()) continue;
     StreamUses::Question mark = uses_.new_mark(i);

@@ -40,6 +40,7 @@ class StreamBook {
   // The same for an extent, on the stream that it says.
   void release(PoolExtent* extent) noexcept;
 
+  bool has_several_streams() const noexcept { return uses_.streams() > 1; }
   bool any_pending() const noexcept { return uses_.any_pending(); }
   // Learns what can be known without a query: how far others have seen the streams get and, for the stream of a
   // request, what it waits for. True when more memory may be usable. Releases the mutex.

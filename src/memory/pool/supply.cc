@@ -29,8 +29,10 @@ Result<std::uint32_t> Supply::make_ready(StreamRef stream) noexcept {
   if (stream && number == 0) {
     if (!holds_.any()) book_.retire_streams([&](std::uint32_t gone) { caches_.retire_stream(gone); });
     number = book_.find(stream);  // another thread may have added it meanwhile
+    const bool had_several = book_.has_several_streams();
     if (number == 0) number = book_.add(stream);
     if (number == 0) return PoolCore::kNoTables;
+    if (!had_several && book_.has_several_streams()) caches_.flush_all();  // which ends the keeping of blocks
   }
   if (!core_.slabs.add_stream(number) || !core_.space.add_stream(number)) return PoolCore::kNoTables;
   ready_streams_ = std::max(ready_streams_, number + 1);  // both have made room for all up to it

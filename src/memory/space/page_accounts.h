@@ -68,7 +68,8 @@ class PageAccounts {
 
   // Whether it matters that free memory is pinned in pieces: there is little room for more, or more was committed
   // for it than cuts have spared since.
-  bool cuts_matter() const noexcept { return (cuts_due_ > 0 && !churns()) || room() < figures_.peak_live / kRoomShare; }
+  bool cuts_matter() const noexcept { return (cuts_due_ > 0 && !churns()) || is_tight(); }
+  bool is_tight() const noexcept { return room() < figures_.peak_live / kRoomShare; }
   // So much was committed beyond what there should be, while as much was pinned. A cut has spared so much.
   void note_excess(std::size_t bytes) noexcept { cuts_due_ += churns() ? 0 : bytes; }
   void note_cut(std::size_t spared) noexcept {

@@ -103,7 +103,7 @@ void Space::note_user(std::uint32_t stream) noexcept {
 Status Space::cut_first(const PieceCut& cut, Cutting& cutting) noexcept {
   if (cutting.effort == Effort::cached_well) return Failure{ErrorCode::busy, 0, "no cached memory fits without a cut"};
   awaited_point_ = cut.point;
-  if (cut.point != 0 && cutting.effort == Effort::usual)
+  if (cut.point != 0 && cutting.effort == Effort::usual && state_.accounts.is_tight())
     return Failure{ErrorCode::busy, 0, "the stream may still use what would be cut", Refusal::pending_work};
   if (cut.point != 0) {
     cutting.end();

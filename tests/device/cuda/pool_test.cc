@@ -152,6 +152,98 @@ TEST(CudaPool, MovesPagesThatAKernelOfTheSameStreamStillOwns) {
   did(std::to_string(rounds) + " rounds, " + std::to_string(moved) + " pieces moved while a kernel used them");
 }
 
+// A word that is set after a moment, so that what waits for it waits, and goes on.
+class Later {
+ public:
+  Later(HostWord& word, std::chrono::milliseconds after)
+      : thread_([&word, after] {
+          std::this_thread::sleep_for(after);
+          word.set(1);
+        }) {}
+
+ private:
+  std::jthread thread_;
+};
+
+// What was freed before later work is another stream's as soon as the work before it is over: a kernel that spins behind
+// the free is not waited for, and one that spins before it is.
+TEST(CudaPool, WaitsForTheWorkBeforeAFreeAndForNoLaterWork) {
+  BERTH_NEEDS_CUDA();
+  const std::uint64_t rounds = scaled(500, 10);
+  const Wrongs wrongs;
+  const Stream a = make_stream("cuda:0");
+  const Stream b = make_stream("cuda:0");
+  HostWord go;
+  const auto memory = pool("cuda:0", {.limit_bytes = 24_MiB});
+  memory->deallocate(memory->allocate({.bytes = 1_MiB, .stream = b}));
+  for (std::uint64_t round = 0; round < rounds; ++round) {
+    const bool before = round % 2 == 0;
+    go.set(0);
+    const auto value = static_cast<std::uint32_t>(round);
+    const Block first = memory->allocate({.bytes = 20_MiB, .stream = a});
+    if (before) {
+      ASSERT_TRUE(launch_spin(go.get(), cuda::native_stream(a)));
+    }
+    ASSERT_TRUE(launch_write(first.data, first.bytes, ~value, cuda::native_stream(a)));
+    memory->deallocate(first);
+    if (!before) {
+      ASSERT_TRUE(launch_spin(go.get(), cuda::native_stream(a)));
+    }
+    {
+      const Later rescue(go, before ? std::chrono::milliseconds(2) : std::chrono::milliseconds(1000));
+      const auto asked = std::chrono::steady_clock::now();
+      const Block second = memory->allocate({.bytes = 20_MiB, .stream = b});
+      const bool waited = std::chrono::steady_clock::now() - asked > std::chrono::milliseconds(900);
+      EXPECT_TRUE(before || !waited) << "later work was waited for";
+      ASSERT_TRUE(launch_write(second.data, second.bytes, value, cuda::native_stream(b)));
+      go.set(1);
+      ASSERT_TRUE(launch_check(second.data, second.bytes, value, wrongs.get(), cuda::native_stream(b)));
+      memory->deallocate(second);
+    }
+    a.synchronize();
+    b.synchronize();
+    ASSERT_EQ(wrongs.count(), 0U) << "in round " << round;
+    ASSERT_EQ(memory->audit(), "");
+  }
+  did(std::to_string(rounds) + " rounds");
+}
+
+// Where little room is left, a piece is given back and made anew in two: not while a kernel uses it.
+TEST(CudaPool, CutsPiecesBehindTheKernelsThatUseThem) {
+  BERTH_NEEDS_CUDA();
+  const std::uint64_t rounds = scaled(200, 5);
+  const Wrongs wrongs;
+  const Stream stream = make_stream("cuda:0");
+  CUstream_st* const native = cuda::native_stream(stream);
+  HostWord go;
+  for (std::uint64_t round = 0; round < rounds; ++round) {
+    const auto memory = pool("cuda:0", {.limit_bytes = 130_MiB});
+    go.set(0);
+    const auto value = static_cast<std::uint32_t>(round);
+    const Block first = memory->allocate({.bytes = 64_MiB, .stream = stream});
+    const Block between = memory->allocate({.bytes = 2_MiB, .stream = stream});
+    const Block second = memory->allocate({.bytes = 64_MiB, .stream = stream});
+    ASSERT_TRUE(launch_write(between.data, between.bytes, value, native));
+    ASSERT_TRUE(launch_spin(go.get(), native));
+    ASSERT_TRUE(launch_write(first.data, first.bytes, ~value, native));
+    memory->deallocate(first);
+    const Later rescue(go, std::chrono::milliseconds(2));
+    const Block third = memory->allocate({.bytes = 34_MiB, .stream = stream});
+    ASSERT_TRUE(launch_write(third.data, third.bytes, value, native));
+    memory->deallocate(second);
+    const auto all = memory->try_allocate({.bytes = 94_MiB, .stream = stream});
+    ASSERT_TRUE(all) << "free memory was pinned";
+    ASSERT_TRUE(launch_write(all->data, all->bytes, value + 1, native));
+    ASSERT_TRUE(launch_check(all->data, all->bytes, value + 1, wrongs.get(), native));
+    for (const Block& block : {between, third}) ASSERT_TRUE(launch_check(block.data, block.bytes, value, wrongs.get(), native));
+    stream.synchronize();
+    ASSERT_EQ(wrongs.count(), 0U) << "in round " << round;
+    ASSERT_EQ(memory->audit(), "");
+    for (const Block& block : {between, third, *all}) memory->deallocate(block);
+  }
+  did(std::to_string(rounds) + " rounds");
+}
+
 class Graph {
  public:
   explicit Graph(cudaGraph_t graph) : graph_(graph) { EXPECT_EQ(cudaGraphInstantiate(&ready_, graph, 0), cudaSuccess); }

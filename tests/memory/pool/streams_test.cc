@@ -295,6 +295,29 @@ TEST(PoolStreams, LaterWorkOfAnotherUserDoesNotDelayAFree) {
   EXPECT_EQ(memory->audit(), "");
 }
 
+// A block that stays with its thread between two requests would be another stream's only behind all that follows.
+TEST(PoolStreams, ABlockThatIsFreedOverAndOverWaitsForNoLaterWork) {
+  for (const bool second_first : {true, false}) {
+    const Device device = make_sim({.capacity_bytes = 4_MiB, .background = false});
+    const auto memory = pool(device);
+    const Stream a = make_stream(device);
+    const Stream b = make_stream(device);
+    if (second_first) memory->deallocate(memory->allocate({.bytes = 1_MiB, .stream = b}));
+    for (int i = 0; i < 20; ++i) memory->deallocate(memory->allocate({.bytes = 3_MiB, .stream = a}));
+    if (!second_first) memory->deallocate(memory->allocate({.bytes = 1_MiB, .stream = b}));
+    memory->deallocate(memory->allocate({.bytes = 3_MiB, .stream = a}));
+    bool later = false;
+    a.enqueue([&] { later = true; });
+    const auto block = memory->try_allocate({.bytes = 3_MiB, .stream = b});
+    ASSERT_TRUE(block);
+    EXPECT_FALSE(later) << second_first;
+    memory->deallocate(*block);
+    EXPECT_EQ(memory->audit(), "");
+    a.synchronize();
+    b.synchronize();
+  }
+}
+
 // What was observed of a stream by others must not end the wait for its later frees.
 TEST(PoolStreams, AFreeThatIsKnownToBeOverDoesNotEndTheWait) {
   const Device device = make_sim({.capacity_bytes = 4_MiB, .background = false});
