@@ -48,8 +48,9 @@
 // a limit below 128 MiB, or a `decay` of 0, has none.
 //
 // Its tables take 16 bytes of host memory for a small block and 32 for a large one (Stats::table_bytes), grow
-// with use and shrink with it; 16 KiB for each region, also while blocks of one that was dissolved live. Together with them the pool holds no more than it ever needed at one time, and
-// `target_ratio` beyond that: when tables grow, cached memory is returned for them, unless `decay` is kNever.
+// with use and shrink with it; 16 KiB for each region, also while blocks of one that was dissolved live.
+// Together with them the pool holds no more than it ever needed at one time, and `target_ratio` beyond that:
+// when tables grow, cached memory is returned for them, unless `decay` is kNever.
 //
 // Streams. A block belongs to the stream of its request. A freed block can be reused at once on that stream,
 // and on another stream when the work that was submitted to the first before the free is known to be done, or

@@ -115,7 +115,7 @@ class PageAccounts {
   std::size_t moved_edges_ = 0;  // all bytes of edges ever moved
   std::size_t cuts_due_ = 0;
   std::uint64_t requests_ = 0;
-  std::uint64_t calls_ = 0;  // of the device, for moves and cuts
+  std::uint64_t calls_ = 0;             // of the device, for moves and cuts
   std::size_t device_room_ = SIZE_MAX;  // committed when the device last had no more
 };
 

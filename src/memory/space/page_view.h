@@ -54,7 +54,7 @@ struct PageView {
   std::size_t moved_edges = 0;  // all bytes of edges ever moved
   bool cuts_matter = false;     // PageAccounts, both
   bool churns = false;
-  std::size_t echo_room = 0;    // how many more extents can become echoes
+  std::size_t echo_room = 0;  // how many more extents can become echoes
 
   std::size_t cached() const noexcept { return committed - live; }
   const Extents& part(PagePart which) const noexcept { return *parts[static_cast<std::size_t>(which)]; }

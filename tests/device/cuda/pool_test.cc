@@ -152,12 +152,14 @@ TEST(CudaPool, MovesPagesThatAKernelOfTheSameStreamStillOwns) {
   did(std::to_string(rounds) + " rounds, " + std::to_string(moved) + " pieces moved while a kernel used them");
 }
 
-// A word that is set after a moment, so that what waits for it waits, and goes on.
+// A word that is set after a moment, or at the end of the scope, so that what waits for it waits, and goes on.
 class Later {
  public:
   Later(HostWord& word, std::chrono::milliseconds after)
-      : thread_([&word, after] {
-          std::this_thread::sleep_for(after);
+      : thread_([&word, after](const std::stop_token& over) {
+          const auto until = std::chrono::steady_clock::now() + after;
+          while (!over.stop_requested() && std::chrono::steady_clock::now() < until)
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
           word.set(1);
         }) {}
 

@@ -129,7 +129,7 @@ TEST_F(Cut, IsOnlyMadeWhereItMattersAndCanBe) {
 }
 
 TEST_F(Cut, IsAtTheEndsOfAWindow) {
-  DrawnRange range = tight("LCCCC...CCCCL");
+  DrawnRange range = tight("LCCCCbbbCCCCL");
   range.commit_piece(1, 5);
   range.commit_piece(8, 12);
   const auto cut_of = [&](std::size_t first, std::size_t last) {
