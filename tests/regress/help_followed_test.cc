@@ -54,6 +54,11 @@ TEST(HelpFollowed, OfAllocators) {
       {"pass what pool() returned, and put adaptors around the private one", [] { private_pool(direct("cpu"), {}); },
        [&] { one(limit(private_pool(parent, {}), 1_MiB)); }},
       {"pass the pool whose pages that one shares", [&] { private_pool(child, {}); }, [&] { one(private_pool(parent, {})); }},
+      {"leave decay at 10 s, or background_trim out", [] { pool("cpu", {.decay = PoolOptions::kNever, .background_trim = true}); },
+       [] {
+         one(pool("cpu", {.background_trim = true}));
+         one(pool("cpu", {.decay = PoolOptions::kNever}));
+       }},
       {"leave decay out", [&] { private_pool(parent, {.decay = milliseconds(-1)}); }, [&] { one(private_pool(parent, {})); }},
       {"leave decay out, or set fixed_pages = false", [&] { private_pool(parent, {.fixed_pages = true, .decay = milliseconds(5)}); },
        [&] {

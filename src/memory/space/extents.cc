@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <new>
 
+#include "memory/space/piece_length.h"
+
 namespace berth::internal::memory {
 
 namespace {
@@ -167,7 +169,7 @@ void Extents::join_next(PoolExtent* extent) noexcept {
 void Extents::take_over_clean(PoolExtent* freed) noexcept {
   for (PoolExtent* const near : {freed->previous, freed->next}) {
     if (near == nullptr || near->state != ExtentState::cached || near->stream != 0) continue;
-    if (!sole_stream_ && near->bytes > freed->bytes) continue;
+    if (near->bytes > std::max(freed->bytes, sole_stream_ ? kSharedPiece : 0)) continue;
     erase(near);
     near->stream = freed->stream;
     near->point = freed->point;

@@ -49,8 +49,9 @@ class Extents {
   // Frees an extent and coalesces it with neighbours in the same state. Returns the whole.
   //
   // With best fit, what is freed on a stream also takes over clean neighbours: they are its stream's until that is past
-  // the free. A block of the stream can lie across both then, and so can a piece that is to move. As others cannot use
-  // what was clean meanwhile, it is no more than what is freed, unless there are no others (`sole_stream`).
+  // the free. A block of the stream can lie across both then, and so can a piece that is to move. What was clean can
+  // neither return to the device meanwhile nor serve others, so it is no more than what is freed; or than a piece that
+  // blocks share, where there are no others (`sole_stream`).
   PoolExtent* free_cached(PoolExtent* extent, std::uint32_t stream, std::uint64_t point) noexcept;
   PoolExtent* free_bare(PoolExtent* extent) noexcept;
 
